@@ -1,0 +1,127 @@
+//! A lenient walk over a file's head for tools: every field with its place, also of a damaged file.
+//!
+//! It never fails and never discards what it read; what looks wrong gets a remark.
+
+use crate::checksum::crc32;
+use crate::section::{ENTRY_BYTES, Entry, SECTIONS_MAX, TABLE_BYTES, TABLE_OFFSET, decode_table};
+use crate::superblock::{CRC_OFFSET, SUPERBLOCK_BYTES, Superblock};
+use crate::types::{KeyType, ValueType};
+use crate::version::{DEVELOPMENT, MAGIC, reads};
+use zerocopy::FromBytes;
+
+/// A field as it stands in the file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Field {
+    /// First byte in the file.
+    pub offset: u64,
+    /// Bytes.
+    pub length: u64,
+    /// Name, as in `docs/FORMAT.md`.
+    pub name: String,
+    /// What it holds.
+    pub value: String,
+    /// What is wrong with it, if anything.
+    pub remark: Option<String>,
+}
+
+/// Fields of a superblock that begins at `offset`. Short input gives the fields that are there.
+#[must_use]
+pub fn superblock(bytes: &[u8], offset: u64) -> Vec<Field> {
+    let mut padded = [0; SUPERBLOCK_BYTES];
+    let there = bytes.len().min(SUPERBLOCK_BYTES);
+    padded[..there].copy_from_slice(&bytes[..there]);
+    let Ok(block) = Superblock::read_from_bytes(&padded) else { return Vec::new() };
+    let mut fields = Vec::new();
+    let mut at = 0u64;
+    let mut put = |name: &str, length: u64, value: String, remark: Option<String>| {
+        if at + length <= there as u64 {
+            fields.push(Field { offset: offset + at, length, name: name.to_owned(), value, remark });
+        }
+        at += length;
+    };
+    let unless = |good: bool, remark: String| (!good).then_some(remark);
+    let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let (major, minor) = (block.version_major.get(), block.version_minor.get());
+    put("magic", 16, block.magic.escape_ascii().to_string(), unless(block.magic == MAGIC, "not ours".into()));
+    put("version_major", 2, major.to_string(), unless(reads(major, minor), "not read by this program".into()));
+    put("version_minor", 2, minor.to_string(), None);
+    let mark = block.development.get();
+    put("development", 4, mark.to_le_bytes().escape_ascii().to_string(), unless(mark == DEVELOPMENT, "no mark".into()));
+    put("reader_features", 8, format!("{:#x}", block.reader_features), None);
+    put("writer_features", 8, format!("{:#x}", block.writer_features), None);
+    put("ignorable_features", 8, format!("{:#x}", block.ignorable_features), None);
+    put("file_id", 16, hex(&block.file_id), None);
+    put("generation", 8, block.generation.to_string(), None);
+    put("file_bytes", 8, block.file_bytes.to_string(), None);
+    put("tuples", 8, block.tuples.to_string(), None);
+    let key = KeyType::from_code(block.key_type.get());
+    put(
+        "key_type",
+        2,
+        key.map_or(block.key_type.to_string(), |key| key.to_string()),
+        unless(key.is_some(), "unknown".into()),
+    );
+    let value = ValueType::from_code(block.value_type.get());
+    put(
+        "value_type",
+        2,
+        value.map_or(block.value_type.to_string(), |value| value.to_string()),
+        unless(value.is_some(), "unknown".into()),
+    );
+    put("key_bytes", 4, block.key_bytes.to_string(), None);
+    put("value_bytes", 4, block.value_bytes.to_string(), None);
+    put("unique", 4, block.unique.to_string(), None);
+    put("table_offset", 8, block.table_offset.to_string(), None);
+    put("table_bytes", 8, block.table_bytes.to_string(), None);
+    put("sections", 4, block.sections.to_string(), None);
+    put("table_crc", 4, format!("{:08x}", block.table_crc), None);
+    put("min_key_len", 4, block.min_key_len.to_string(), None);
+    put("max_key_len", 4, block.max_key_len.to_string(), None);
+    let length = |len: u32| (len as usize).min(block.min_key.len());
+    put("min_key", 64, hex(&block.min_key[..length(block.min_key_len.get())]), None);
+    put("max_key", 64, hex(&block.max_key[..length(block.max_key_len.get())]), None);
+    let builder = String::from_utf8_lossy(&block.builder).trim_end_matches('\0').to_owned();
+    put("builder", 32, builder, None);
+    let zero = block.reserved.iter().all(|&byte| byte == 0);
+    put("reserved", block.reserved.len() as u64, if zero { "zero" } else { "not zero" }.into(), None);
+    let found = crc32(&padded[..CRC_OFFSET]);
+    let good = found == block.crc.get();
+    put("crc", 4, format!("{:08x}", block.crc), unless(good, format!("the bytes give {found:08x}")));
+    fields
+}
+
+/// Fields of the section table, whose bytes are `bytes`; `stored_crc` is what the superblock says.
+#[must_use]
+pub fn table(bytes: &[u8], stored_crc: Option<u32>) -> (Vec<Field>, Vec<Entry>) {
+    let found = crc32(bytes);
+    let remark = match stored_crc {
+        Some(stored) if stored != found || bytes.len() != TABLE_BYTES => {
+            Some(format!("sum {stored:08x} is stored, the bytes give {found:08x}"))
+        }
+        _ => None,
+    };
+    let mut entries = decode_table(bytes, SECTIONS_MAX);
+    while entries.last().is_some_and(|entry| entry.tag.0 == [0; 4]) {
+        entries.pop();
+    }
+    let mut fields = vec![Field {
+        offset: TABLE_OFFSET,
+        length: bytes.len() as u64,
+        name: "section table".into(),
+        value: format!("{} entries", entries.len()),
+        remark,
+    }];
+    for (index, entry) in entries.iter().enumerate() {
+        fields.push(Field {
+            offset: TABLE_OFFSET + (index * ENTRY_BYTES) as u64,
+            length: ENTRY_BYTES as u64,
+            name: format!("entry {}", entry.tag),
+            value: format!(
+                "offset {} length {} elements {} sums {}",
+                entry.offset, entry.length, entry.elements, entry.sums
+            ),
+            remark: None,
+        });
+    }
+    (fields, entries)
+}

@@ -1,0 +1,165 @@
+//! Keys and values as machine words.
+//!
+//! A tuple line, the spine and every search hold *encoded* keys: unsigned words whose order is the
+//! order of the keys. Unsigned keys are their own encoding; signed keys have their sign bit flipped.
+//! Values are kept as their bits.
+
+use crate::types::{KeyType, ValueType};
+use core::fmt::Debug;
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for u32 {}
+    impl Sealed for u64 {}
+    impl Sealed for i32 {}
+    impl Sealed for i64 {}
+    impl Sealed for f32 {}
+    impl Sealed for f64 {}
+    impl Sealed for () {}
+}
+use sealed::Sealed;
+
+/// An encoded key: `u32` or `u64`, compared unsigned.
+pub trait Word: Copy + Ord + Debug + Default + Send + Sync + Sealed + 'static {
+    /// Bytes in the file.
+    const BYTES: usize;
+    /// All ones: what pads the last tuple line.
+    const MAX: Self;
+    /// Reads the word at the start of `bytes`. Panics if `bytes` is shorter than [`Word::BYTES`].
+    fn read(bytes: &[u8]) -> Self;
+    /// Writes the word at the start of `bytes`. Panics if `bytes` is shorter than [`Word::BYTES`].
+    fn write(self, bytes: &mut [u8]);
+    /// Widens without loss.
+    fn to_u64(self) -> u64;
+    /// Keeps the low bits.
+    fn from_u64(value: u64) -> Self;
+}
+
+/// The bits of a value: nothing, four bytes or eight.
+pub trait Bits: Copy + Debug + Default + PartialEq + Send + Sync + Sealed + 'static {
+    /// Bytes in the file.
+    const BYTES: usize;
+    /// Reads from the start of `bytes`. Panics if `bytes` is shorter than [`Bits::BYTES`].
+    fn read(bytes: &[u8]) -> Self;
+    /// Writes at the start of `bytes`. Panics if `bytes` is shorter than [`Bits::BYTES`].
+    fn write(self, bytes: &mut [u8]);
+    /// Widens without loss; nothing is 0.
+    fn to_u64(self) -> u64;
+    /// Keeps the low bits.
+    fn from_u64(value: u64) -> Self;
+}
+
+macro_rules! words {
+    ($($t:ident $n:literal),*) => {$(
+        impl Word for $t {
+            const BYTES: usize = $n;
+            const MAX: Self = $t::MAX;
+            #[inline(always)]
+            fn read(bytes: &[u8]) -> Self {
+                let mut raw = [0; $n];
+                raw.copy_from_slice(&bytes[..$n]);
+                $t::from_le_bytes(raw)
+            }
+            #[inline(always)]
+            fn write(self, bytes: &mut [u8]) { bytes[..$n].copy_from_slice(&self.to_le_bytes()); }
+            #[inline(always)]
+            fn to_u64(self) -> u64 { self as u64 }
+            #[inline(always)]
+            #[allow(clippy::cast_possible_truncation)]
+            fn from_u64(value: u64) -> Self { value as $t }
+        }
+        impl Bits for $t {
+            const BYTES: usize = $n;
+            #[inline(always)]
+            fn read(bytes: &[u8]) -> Self { <$t as Word>::read(bytes) }
+            #[inline(always)]
+            fn write(self, bytes: &mut [u8]) { <$t as Word>::write(self, bytes); }
+            #[inline(always)]
+            fn to_u64(self) -> u64 { self as u64 }
+            #[inline(always)]
+            fn from_u64(value: u64) -> Self { <$t as Word>::from_u64(value) }
+        }
+    )*};
+}
+words!(u32 4, u64 8);
+
+impl Bits for () {
+    const BYTES: usize = 0;
+    #[inline(always)]
+    fn read(_: &[u8]) -> Self {}
+    #[inline(always)]
+    fn write(self, _: &mut [u8]) {}
+    #[inline(always)]
+    fn to_u64(self) -> u64 {
+        0
+    }
+    #[inline(always)]
+    fn from_u64(_: u64) -> Self {}
+}
+
+/// A key type of the API: `u32`, `u64`, `i32`, `i64`.
+pub trait Key: Copy + Ord + Debug + Default + Send + Sync + Sealed + 'static {
+    /// Its encoded form.
+    type Word: Word;
+    /// Its type in the file.
+    const TYPE: KeyType;
+    /// Order-preserving encoding.
+    fn encode(self) -> Self::Word;
+    /// Inverse of [`Key::encode`].
+    fn decode(word: Self::Word) -> Self;
+}
+
+/// A value type of the API: `()`, `u32`, `u64`, `i32`, `i64`, `f32`, `f64`.
+pub trait Value: Copy + Debug + Default + PartialEq + Send + Sync + Sealed + 'static {
+    /// Its bits.
+    type Bits: Bits;
+    /// Its type in the file.
+    const TYPE: ValueType;
+    /// The bits of this value.
+    fn to_bits(self) -> Self::Bits;
+    /// The value with these bits.
+    fn from_bits(bits: Self::Bits) -> Self;
+}
+
+macro_rules! keys {
+    ($($t:ident as $w:ident, $kind:ident, $flip:expr;)*) => {$(
+        impl Key for $t {
+            type Word = $w;
+            const TYPE: KeyType = KeyType::$kind;
+            #[inline(always)]
+            #[allow(clippy::cast_sign_loss)]
+            fn encode(self) -> $w { (self as $w) ^ $flip }
+            #[inline(always)]
+            #[allow(clippy::cast_possible_wrap)]
+            fn decode(word: $w) -> Self { (word ^ $flip) as $t }
+        }
+    )*};
+}
+keys! {
+    u32 as u32, U32, 0;
+    u64 as u64, U64, 0;
+    i32 as u32, I32, 1 << 31;
+    i64 as u64, I64, 1 << 63;
+}
+
+macro_rules! values {
+    ($($t:ty as $w:ty, $kind:ident, $to:expr, $from:expr;)*) => {$(
+        impl Value for $t {
+            type Bits = $w;
+            const TYPE: ValueType = ValueType::$kind;
+            #[inline(always)]
+            fn to_bits(self) -> $w { ($to)(self) }
+            #[inline(always)]
+            fn from_bits(bits: $w) -> Self { ($from)(bits) }
+        }
+    )*};
+}
+values! {
+    () as (), None, |()| (), |()| ();
+    u32 as u32, U32, |v| v, |b| b;
+    u64 as u64, U64, |v| v, |b| b;
+    i32 as u32, I32, i32::cast_unsigned, u32::cast_signed;
+    i64 as u64, I64, i64::cast_unsigned, u64::cast_signed;
+    f32 as u32, F32, f32::to_bits, f32::from_bits;
+    f64 as u64, F64, f64::to_bits, f64::from_bits;
+}

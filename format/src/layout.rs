@@ -1,0 +1,134 @@
+//! Layout arithmetic: pure functions from counts to places, shared by builder, reader and tools.
+
+use crate::section::{ARRAY_ALIGN, HUGE_PAGE_BYTES, LARGE_SECTION_BYTES, LEVELS_MAX, SECTION_ALIGN};
+use crate::spine::Encoding;
+
+/// Bytes of a line of this version: one cache line.
+pub const LINE_BYTES: usize = 64;
+
+/// Smallest multiple of `align` (a power of two) that is at least `value`; `None` on overflow.
+#[must_use]
+pub const fn align_up(value: u64, align: u64) -> Option<u64> {
+    match value.checked_add(align - 1) {
+        Some(sum) => Some(sum & !(align - 1)),
+        None => None,
+    }
+}
+
+/// Where a section of `length` bytes starts when everything before it ends at `end`.
+#[must_use]
+pub const fn section_start(end: u64, length: u64) -> Option<u64> {
+    align_up(end, if length >= LARGE_SECTION_BYTES { HUGE_PAGE_BYTES } else { SECTION_ALIGN })
+}
+
+/// How tuples lie in lines: `n` keys from the start of a line, `n` values that end at its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LineGeometry {
+    /// Bytes of an encoded key: 4 or 8.
+    pub key_bytes: usize,
+    /// Bytes of a value: 0, 4 or 8.
+    pub value_bytes: usize,
+}
+
+impl LineGeometry {
+    /// For keys and values of these sizes.
+    #[must_use]
+    pub const fn new(key_bytes: usize, value_bytes: usize) -> Self {
+        Self { key_bytes, value_bytes }
+    }
+
+    /// Tuples of a full line.
+    #[must_use]
+    pub const fn tuples_per_line(self) -> usize {
+        LINE_BYTES / (self.key_bytes + self.value_bytes)
+    }
+
+    /// Byte of the first value in a line.
+    #[must_use]
+    pub const fn values_at(self) -> usize {
+        LINE_BYTES - self.tuples_per_line() * self.value_bytes
+    }
+
+    /// Lines that hold `tuples` tuples.
+    #[must_use]
+    pub const fn lines(self, tuples: u64) -> u64 {
+        tuples.div_ceil(self.tuples_per_line() as u64)
+    }
+
+    /// Bytes of the tuple lines: whole pairs of lines. `None` on overflow.
+    #[must_use]
+    pub const fn bytes(self, tuples: u64) -> Option<u64> {
+        match self.lines(tuples).checked_mul(LINE_BYTES as u64) {
+            Some(bytes) => align_up(bytes, ARRAY_ALIGN),
+            None => None,
+        }
+    }
+
+    /// Line and slot of a rank.
+    #[must_use]
+    pub const fn place(self, rank: u64) -> (u64, usize) {
+        let n = self.tuples_per_line() as u64;
+        (rank / n, (rank % n) as usize)
+    }
+
+    /// Tuples in line `line` of a file of `tuples` tuples.
+    #[must_use]
+    pub const fn tuples_in_line(self, line: u64, tuples: u64) -> usize {
+        let n = self.tuples_per_line() as u64;
+        let before = line.saturating_mul(n);
+        let left = tuples.saturating_sub(before);
+        (if left < n { left } else { n }) as usize
+    }
+}
+
+/// One level of a spine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Level {
+    /// How its lines hold separators.
+    pub encoding: Encoding,
+    /// Children of a full line: one more than its separators.
+    pub fanout: usize,
+    /// Its lines.
+    pub lines: u64,
+    /// What it is above: tuple lines for level 0, else lines of the level below.
+    pub children: u64,
+    /// First byte, counted from the start of the section.
+    pub offset: u64,
+}
+
+/// The levels of a spine, bottom level first. In the section the root comes first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SpineGeometry {
+    /// Levels, bottom first; the last has exactly one line. Empty for up to one tuple line.
+    pub levels: Vec<Level>,
+    /// Bytes of all levels, each padded to whole pairs of lines.
+    pub bytes: u64,
+}
+
+impl SpineGeometry {
+    /// Lays out a spine over `tuple_lines` lines. `encodings` gives the encoding of each level from
+    /// the bottom; `None` if there are too few or too many of them, or on overflow.
+    #[must_use]
+    pub fn new(tuple_lines: u64, key_bytes: usize, encodings: &[Encoding]) -> Option<Self> {
+        let mut levels = Vec::new();
+        let mut children = tuple_lines;
+        for &encoding in encodings.iter().take(LEVELS_MAX) {
+            if children <= 1 {
+                break;
+            }
+            let fanout = encoding.separators(key_bytes) + 1;
+            let lines = children.div_ceil(fanout as u64);
+            levels.push(Level { encoding, fanout, lines, children, offset: 0 });
+            children = lines;
+        }
+        if children > 1 || levels.len() != encodings.len() {
+            return None;
+        }
+        let mut bytes = 0u64;
+        for level in levels.iter_mut().rev() {
+            level.offset = bytes;
+            bytes = bytes.checked_add(align_up(level.lines.checked_mul(LINE_BYTES as u64)?, ARRAY_ALIGN)?)?;
+        }
+        Some(Self { levels, bytes })
+    }
+}

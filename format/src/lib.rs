@@ -1,0 +1,41 @@
+//! The bytes of a Pleach file, and nothing but bytes.
+//!
+//! ```text
+//! offset 0        4 KiB superblock                     superblock.rs
+//! offset 4 KiB    4 KiB section table                  section.rs
+//! offset 8 KiB    META   names and logical types       meta.rs
+//!                 LINE   tuple lines                   line.rs
+//!                 SPIN   spine, root level first       spine.rs
+//!                 SUMS   a CRC32 of every 8 KiB block  checksum.rs
+//!                 SUM2   the sums of SUMS
+//! last 4 KiB      copy of the superblock
+//! ```
+//!
+//! This crate holds the layout arithmetic that the builder, the reader and the tools share, and a
+//! checked [`view`] of a file's bytes that does no I/O: superblock, section table, sums, tuple
+//! iteration and a scalar descent. It contains no `unsafe` code and never reads outside the slices
+//! it is given. `docs/FORMAT.md` is the normative description.
+#![forbid(unsafe_code)]
+
+pub mod checksum;
+pub mod decode;
+mod error;
+pub mod key;
+pub mod layout;
+pub mod line;
+pub mod meta;
+pub mod section;
+pub mod spine;
+pub mod superblock;
+pub mod types;
+pub mod version;
+pub mod view;
+
+pub use error::FormatError;
+pub use key::{Bits, Key, Value, Word};
+pub use layout::{LineGeometry, SpineGeometry};
+pub use types::{KeyType, ValueType};
+pub use view::Header;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,69 @@
+//! META: column names and logical types, so that an export restores what was built.
+//!
+//! A list of records: `tag u16, zero u16, length u32`, then `length` bytes of UTF-8, padded with
+//! zeros to 8. Readers skip tags they do not know.
+
+/// Names and logical types of the columns of a file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Meta {
+    /// Name of the key column; empty if it has none.
+    pub key_name: String,
+    /// Name of the value column.
+    pub value_name: String,
+    /// Logical type of the key column in Arrow's notation (`Date32`, `Timestamp(Microsecond, None)`);
+    /// empty if it is the plain type of the file.
+    pub key_logical: String,
+    /// Logical type of the value column.
+    pub value_logical: String,
+}
+
+/// Longest text of a record.
+pub const TEXT_BYTES_MAX: usize = 1 << 16;
+
+impl Meta {
+    fn records(&self) -> [(u16, &str); 4] {
+        [(1, &self.key_name), (2, &self.value_name), (3, &self.key_logical), (4, &self.value_logical)]
+    }
+
+    /// The bytes of the section. Empty texts are not written.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for (tag, text) in self.records().into_iter().filter(|(_, text)| !text.is_empty()) {
+            bytes.extend_from_slice(&tag.to_le_bytes());
+            bytes.extend_from_slice(&[0, 0]);
+            bytes.extend_from_slice(&(text.len() as u32).to_le_bytes());
+            bytes.extend_from_slice(text.as_bytes());
+            bytes.resize(bytes.len().next_multiple_of(8), 0);
+        }
+        bytes
+    }
+
+    /// Number of records that [`Meta::encode`] writes.
+    #[must_use]
+    pub fn elements(&self) -> u64 {
+        self.records().iter().filter(|(_, text)| !text.is_empty()).count() as u64
+    }
+
+    /// Reads the section, keeping what can be read.
+    #[must_use]
+    pub fn decode(bytes: &[u8]) -> Self {
+        let mut meta = Self::default();
+        let mut rest = bytes;
+        while let Some((head, tail)) = rest.split_at_checked(8) {
+            let tag = u16::from_le_bytes([head[0], head[1]]);
+            let length = u32::from_le_bytes([head[4], head[5], head[6], head[7]]) as usize;
+            let Some(text) = tail.get(..length).filter(|_| length <= TEXT_BYTES_MAX) else { break };
+            let text = String::from_utf8_lossy(text).into_owned();
+            match tag {
+                1 => meta.key_name = text,
+                2 => meta.value_name = text,
+                3 => meta.key_logical = text,
+                4 => meta.value_logical = text,
+                _ => {}
+            }
+            rest = tail.get(length.next_multiple_of(8)..).unwrap_or_default();
+        }
+        meta
+    }
+}

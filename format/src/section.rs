@@ -1,0 +1,190 @@
+//! The section table: one 4 KiB page of 128-byte entries, directly after the superblock.
+
+use crate::checksum::{FileId, SUM_BYTES};
+use core::fmt;
+use zerocopy::little_endian::{U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+/// Where the section table begins.
+pub const TABLE_OFFSET: u64 = 4096;
+/// Bytes of the section table; its CRC in the superblock covers all of them.
+pub const TABLE_BYTES: usize = 4096;
+/// Bytes of one entry.
+pub const ENTRY_BYTES: usize = 128;
+/// Most sections a file can have.
+pub const SECTIONS_MAX: usize = TABLE_BYTES / ENTRY_BYTES - 1;
+/// Most levels a spine can have.
+pub const LEVELS_MAX: usize = 24;
+/// Sections start on a multiple of this.
+pub const SECTION_ALIGN: u64 = 4096;
+/// Sections of [`LARGE_SECTION_BYTES`] or more start on a multiple of this: a huge page.
+pub const HUGE_PAGE_BYTES: u64 = 2 << 20;
+/// From this length on a section starts on a huge page.
+pub const LARGE_SECTION_BYTES: u64 = 32 << 20;
+/// Arrays inside a section start on a multiple of this and are padded to it.
+pub const ARRAY_ALIGN: u64 = 128;
+
+/// Four ASCII bytes that name a section.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(transparent)]
+pub struct Tag(pub [u8; 4]);
+
+impl Tag {
+    /// Names and logical types.
+    pub const META: Tag = Tag(*b"META");
+    /// Tuple lines.
+    pub const LINE: Tag = Tag(*b"LINE");
+    /// Spine.
+    pub const SPINE: Tag = Tag(*b"SPIN");
+    /// Sums of every section before it.
+    pub const SUMS: Tag = Tag(*b"SUMS");
+    /// Sums of SUMS.
+    pub const SUM2: Tag = Tag(*b"SUM2");
+
+    /// Name for messages; unknown tags are `section`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match &self.0 {
+            b"META" => "META",
+            b"LINE" => "LINE",
+            b"SPIN" => "SPIN",
+            b"SUMS" => "SUMS",
+            b"SUM2" => "SUM2",
+            _ => "section",
+        }
+    }
+}
+
+impl fmt::Debug for Tag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+impl fmt::Display for Tag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for byte in self.0 {
+            write!(f, "{}", byte.escape_ascii())?;
+        }
+        Ok(())
+    }
+}
+
+/// Flag of an entry: a reader that does not know the tag must refuse the file.
+pub const REQUIRED: u32 = 1;
+
+/// The sizes a section was laid out with, as counts. Unused fields are zero.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned,
+)]
+#[repr(C)]
+pub struct Geometry {
+    /// Bytes of a line.
+    pub line_bytes: U32,
+    /// Bytes of an encoded key.
+    pub key_bytes: U32,
+    /// Bytes of a value.
+    pub value_bytes: U32,
+    /// Tuples of a full tuple line.
+    pub tuples_per_line: U32,
+    /// Lines that share one base and shift; 1 in this version.
+    pub lines_per_page: U32,
+    /// Levels of the spine.
+    pub levels: U32,
+    /// Order of separators inside a line; 0 = ascending.
+    pub order: U32,
+    /// Lines of the spine that carry the INEXACT flag.
+    pub inexact: U64,
+    /// Encoding of each level, bottom level first.
+    pub encodings: [u8; LEVELS_MAX],
+    /// Zero.
+    pub reserved: [u8; 4],
+}
+
+/// One entry of the section table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+pub struct Entry {
+    /// What the section is.
+    pub tag: Tag,
+    /// [`REQUIRED`] or zero.
+    pub flags: U32,
+    /// First byte in the file.
+    pub offset: U64,
+    /// Bytes of content; padding up to the next section follows.
+    pub length: U64,
+    /// Elements: tuples, lines, records or sums.
+    pub elements: U64,
+    /// Where in the file the list of this section's sums begins; 0 for SUM2.
+    pub sums_offset: U64,
+    /// Length of that list: 8 KiB blocks up to the next section. 0 for SUM2.
+    pub sums: U64,
+    /// CRC32 of that list (for SUM2: of its own extent).
+    pub sums_crc: U32,
+    /// Zero.
+    pub reserved: U32,
+    /// The sizes it was laid out with.
+    pub geometry: Geometry,
+    /// Zero.
+    pub reserved2: [u8; 8],
+}
+
+const _: () = assert!(size_of::<Geometry>() == 64 && size_of::<Entry>() == ENTRY_BYTES);
+
+impl Entry {
+    /// A new entry; where its sums lie is set when they are known.
+    #[must_use]
+    pub fn new(tag: Tag, required: bool, offset: u64, length: u64, elements: u64, geometry: Geometry) -> Self {
+        Self {
+            tag,
+            flags: U32::new(if required { REQUIRED } else { 0 }),
+            offset: U64::new(offset),
+            length: U64::new(length),
+            elements: U64::new(elements),
+            sums_offset: U64::ZERO,
+            sums: U64::ZERO,
+            sums_crc: U32::ZERO,
+            reserved: U32::ZERO,
+            geometry,
+            reserved2: [0; 8],
+        }
+    }
+
+    /// Adds this section to the file's identity.
+    pub fn identify(&self, id: &mut FileId, unbound: impl IntoIterator<Item = u32>) {
+        let mut identity = Vec::with_capacity(ENTRY_BYTES);
+        identity.extend_from_slice(self.tag.as_bytes());
+        identity.extend_from_slice(self.flags.as_bytes());
+        identity.extend_from_slice(self.length.as_bytes());
+        identity.extend_from_slice(self.elements.as_bytes());
+        identity.extend_from_slice(self.geometry.as_bytes());
+        id.section(&identity, unbound);
+    }
+
+    /// Bytes of the list of sums.
+    #[must_use]
+    pub fn sums_bytes(&self) -> u64 {
+        self.sums.get().saturating_mul(SUM_BYTES as u64)
+    }
+}
+
+/// Builds the table's 4 KiB. Panics if there are more than [`SECTIONS_MAX`] entries.
+#[must_use]
+pub fn encode_table(entries: &[Entry]) -> [u8; TABLE_BYTES] {
+    assert!(entries.len() <= SECTIONS_MAX, "a section table holds {SECTIONS_MAX} entries");
+    let mut table = [0; TABLE_BYTES];
+    for (slot, entry) in table.chunks_exact_mut(ENTRY_BYTES).zip(entries) {
+        slot.copy_from_slice(entry.as_bytes());
+    }
+    table
+}
+
+/// Reads the first `count` entries of a table, unchecked.
+#[must_use]
+pub fn decode_table(table: &[u8], count: usize) -> Vec<Entry> {
+    table
+        .chunks_exact(ENTRY_BYTES)
+        .take(count.min(SECTIONS_MAX))
+        .filter_map(|bytes| Entry::read_from_bytes(bytes).ok())
+        .collect()
+}

@@ -1,0 +1,286 @@
+//! The spine: separators above the tuple lines (FAST's line blocking, Kim et al., section 4).
+//!
+//! A spine line parts up to `m + 1` children by `m` separators, ascending. The child of a query is
+//! the number of separators below it, so `lower_bound` finds the first of equal keys. Between
+//! child `i` and `i + 1` any `s` with `last(i) <= s < first(i + 1)` parts exactly (`s = last(i)`
+//! where the two are equal).
+//!
+//! * `raw`: separators are `last(i)` in full; free slots are all ones.
+//! * `delta16`, `delta32`: codes `d_i = (last(i) - base) >> shift`; a code stands for the last key
+//!   of its cell, `base + ((d_i + 1) << shift) - 1`. Base and shift stand at the end of the same
+//!   line, so a descent makes no access for a header. The all-ones code is padding and never used.
+//!   Where `first(i + 1)` falls into the cell of `last(i)` the line is flagged *inexact*: a search
+//!   then lands at or left of the true line, and steps right on full keys.
+//!
+//! The builder is free to choose any base and shift that hold the codes; ours tries several bases
+//! (phases of the cell grid) until every border of the line is exact.
+
+use crate::key::Word;
+use crate::layout::LINE_BYTES;
+use crate::line::Line;
+
+/// How a spine line holds its separators.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+#[non_exhaustive]
+pub enum Encoding {
+    /// Full separators.
+    Raw = 0,
+    /// 16-bit codes with base and shift in the line.
+    Delta16 = 1,
+    /// 32-bit codes with base and shift in the line.
+    Delta32 = 2,
+}
+
+/// Flag of a delta line: at least one border is not parted exactly.
+pub const INEXACT: u8 = 1;
+
+impl Encoding {
+    /// From the byte in the geometry.
+    #[must_use]
+    pub const fn from_code(code: u8) -> Option<Self> {
+        match code {
+            0 => Some(Self::Raw),
+            1 => Some(Self::Delta16),
+            2 => Some(Self::Delta32),
+            _ => None,
+        }
+    }
+
+    /// Name in `inspect`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Raw => "raw",
+            Self::Delta16 => "delta16",
+            Self::Delta32 => "delta32",
+        }
+    }
+
+    /// Bytes of a separator or code.
+    #[must_use]
+    pub const fn code_bytes(self, key_bytes: usize) -> usize {
+        match self {
+            Self::Raw => key_bytes,
+            Self::Delta16 => 2,
+            Self::Delta32 => 4,
+        }
+    }
+
+    /// Separators of a full line: 16 and 8 raw, 29 and 27 of 16 bits, 14 and 13 of 32 bits (for
+    /// keys of 4 and 8 bytes).
+    #[must_use]
+    pub const fn separators(self, key_bytes: usize) -> usize {
+        match self {
+            Self::Raw => LINE_BYTES / key_bytes,
+            _ => (LINE_BYTES - key_bytes - 2) / self.code_bytes(key_bytes),
+        }
+    }
+}
+
+/// Byte of a delta line at which its base stands.
+#[must_use]
+pub const fn base_at(key_bytes: usize) -> usize {
+    LINE_BYTES - 2 - key_bytes
+}
+/// Byte of a delta line that holds its shift.
+pub const SHIFT_AT: usize = LINE_BYTES - 2;
+/// Byte of a delta line that holds its flags.
+pub const FLAGS_AT: usize = LINE_BYTES - 1;
+
+/// Largest code, which is padding.
+#[must_use]
+pub const fn code_max(encoding: Encoding) -> u64 {
+    match encoding {
+        Encoding::Raw => u64::MAX,
+        Encoding::Delta16 => u16::MAX as u64,
+        Encoding::Delta32 => u32::MAX as u64,
+    }
+}
+
+/// Base, shift and flags of a delta line.
+#[inline]
+#[must_use]
+pub fn delta_header<W: Word>(line: &Line) -> (W, u32, u8) {
+    (W::read(&line[base_at(W::BYTES)..]), u32::from(line[SHIFT_AT]), line[FLAGS_AT])
+}
+
+/// The code of a query in the grid of a delta line: what codes are compared with.
+#[inline]
+#[must_use]
+pub fn query_code<W: Word>(encoding: Encoding, base: W, shift: u32, query: W) -> u64 {
+    if query < base {
+        return 0;
+    }
+    let cell = (query.to_u64() - base.to_u64()).checked_shr(shift).unwrap_or(0);
+    cell.min(code_max(encoding))
+}
+
+/// Separator or code in a slot, widened.
+#[inline]
+#[must_use]
+pub fn code<W: Word>(encoding: Encoding, line: &Line, slot: usize) -> u64 {
+    match encoding {
+        Encoding::Raw => W::read(&line[slot * W::BYTES..]).to_u64(),
+        Encoding::Delta16 => u64::from(u16::from_le_bytes([line[slot * 2], line[slot * 2 + 1]])),
+        Encoding::Delta32 => <u32 as Word>::read(&line[slot * 4..]).to_u64(),
+    }
+}
+
+/// Child of a line to which a query belongs: the number of its separators below the query.
+/// Scalar reference for every faster form.
+#[inline]
+#[must_use]
+pub fn child<W: Word>(encoding: Encoding, line: &Line, query: W) -> usize {
+    let wanted = match encoding {
+        Encoding::Raw => query.to_u64(),
+        _ => {
+            let (base, shift, _) = delta_header::<W>(line);
+            query_code(encoding, base, shift, query)
+        }
+    };
+    (0..encoding.separators(W::BYTES)).filter(|&slot| code::<W>(encoding, line, slot) < wanted).count()
+}
+
+/// Whether a border of this line may be parted inexactly.
+#[inline]
+#[must_use]
+pub fn is_inexact(encoding: Encoding, line: &Line) -> bool {
+    encoding != Encoding::Raw && line[FLAGS_AT] & INEXACT != 0
+}
+
+/// A border between two neighbouring children: the last key of the left one and the first of the
+/// right one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Border<W> {
+    /// Last key left of it.
+    pub last: W,
+    /// First key right of it.
+    pub first: W,
+}
+
+/// What encoding a line cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cost {
+    /// Borders of different keys that no separator parts.
+    pub inexact: u64,
+    /// Of those, borders whose code equals that of the next border though their keys differ.
+    pub runs: u64,
+    /// Lines that carry the [`INEXACT`] flag (also for borders of equal keys): 0 or 1.
+    pub flagged: u64,
+}
+
+impl Cost {
+    /// Adds the cost of another line of the same level.
+    pub fn add(&mut self, other: Self) {
+        self.inexact += other.inexact;
+        self.runs += other.runs;
+        self.flagged += other.flagged;
+    }
+}
+
+/// Phases of the cell grid that are tried for a line before it is flagged inexact.
+pub const PHASES: u64 = 64;
+
+/// Writes one spine line over the given borders (at most [`Encoding::separators`] of them).
+///
+/// Borders of equal keys are flagged inexact too when a cell is wider than one key, since the next
+/// different key is not known here; they do not count in the [`Cost`].
+pub fn encode<W: Word>(encoding: Encoding, borders: &[Border<W>], line: &mut Line) -> Cost {
+    let slots = encoding.separators(W::BYTES);
+    assert!(borders.len() <= slots, "a line has {slots} separators");
+    if encoding == Encoding::Raw {
+        line.fill(0xFF);
+        for (slot, border) in borders.iter().enumerate() {
+            border.last.write(&mut line[slot * W::BYTES..]);
+        }
+        return Cost::default();
+    }
+    line.fill(0);
+    let code_bytes = encoding.code_bytes(W::BYTES);
+    line[..slots * code_bytes].fill(0xFF);
+    let (Some(left), Some(right)) = (borders.first(), borders.last()) else { return Cost::default() };
+    let (left, right) = (left.last.to_u64(), right.last.to_u64());
+
+    let grid = Grid::choose(encoding, borders, left, right);
+    let mut cost = Cost::default();
+    for (slot, border) in borders.iter().enumerate() {
+        let code = grid.cell(border.last.to_u64());
+        let at = slot * code_bytes;
+        line[at..at + code_bytes].copy_from_slice(&code.to_le_bytes()[..code_bytes]);
+        if !grid.parts(border) {
+            cost.flagged = 1;
+            if border.last != border.first {
+                cost.inexact += 1;
+                let next = borders.get(slot + 1).map(|next| next.last.to_u64());
+                cost.runs += u64::from(next.is_some_and(|next| next != border.last.to_u64() && grid.cell(next) == code));
+            }
+        }
+    }
+    W::from_u64(grid.base).write(&mut line[base_at(W::BYTES)..]);
+    line[SHIFT_AT] = grid.shift as u8;
+    line[FLAGS_AT] = if cost.flagged != 0 { INEXACT } else { 0 };
+    cost
+}
+
+/// A grid of cells: `base` and the logarithm of their width.
+#[derive(Clone, Copy)]
+struct Grid {
+    base: u64,
+    shift: u32,
+}
+
+impl Grid {
+    #[inline(always)]
+    fn cell(self, key: u64) -> u64 {
+        (key - self.base) >> self.shift
+    }
+
+    #[inline(always)]
+    fn parts<W: Word>(self, border: &Border<W>) -> bool {
+        self.shift == 0 || self.cell(border.first.to_u64()) > self.cell(border.last.to_u64())
+    }
+
+    /// The narrowest cells that fit, at the first phase in which most borders are exact.
+    fn choose<W: Word>(encoding: Encoding, borders: &[Border<W>], left: u64, right: u64) -> Self {
+        let code_last = code_max(encoding) - 1;
+        let mut shift = 0;
+        while (right - left) >> shift > code_last {
+            shift += 1;
+        }
+        let mut best = Self { base: left, shift };
+        if shift == 0 {
+            return best;
+        }
+        let failing = |grid: Self| borders.iter().filter(|border| !grid.parts(border)).count();
+        let mut fewest = failing(best);
+        let step = ((1u64 << shift) / PHASES).max(1);
+        for phase in 1..PHASES.min(1 << shift) {
+            if fewest == 0 {
+                break;
+            }
+            let Some(base) = left.checked_sub(phase * step) else { break };
+            if (right - base) >> shift > code_last {
+                break;
+            }
+            let grid = Self { base, shift };
+            let fails = failing(grid);
+            if fails < fewest {
+                (best, fewest) = (grid, fails);
+            }
+        }
+        best
+    }
+}
+
+/// Whether a level may keep an encoding: the cost rule, in one place.
+///
+/// The bottom level may be inexact in one border of 64, since stepping right costs one line; upper
+/// levels must be exact, since a step there is a whole subtree. Runs of equal codes are refused.
+#[must_use]
+pub fn acceptable(level: usize, borders: u64, cost: Cost) -> bool {
+    cost.runs == 0 && cost.inexact <= if level == 0 { borders / 64 } else { 0 }
+}
+
+/// The encodings a level tries, narrowest first; the last always succeeds.
+pub const CANDIDATES: [Encoding; 3] = [Encoding::Delta16, Encoding::Delta32, Encoding::Raw];

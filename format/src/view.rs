@@ -1,0 +1,426 @@
+//! A checked view of a file's bytes: the proved header, sums, and scalar searches.
+//!
+//! [`Header::parse`] checks every stored number against the length of the file before anything
+//! uses it; what it returns is what all searches rely on for their bounds. The searches here are
+//! the scalar reference, and what verifies each block that a query touches.
+
+use crate::checksum::{SUM_BYTES, binding, crc32, sum_blocks};
+use crate::error::FormatError;
+use crate::key::Word;
+use crate::layout::{LINE_BYTES, LineGeometry, SpineGeometry, align_up};
+use crate::line::{self, Line};
+use crate::section::{
+    ARRAY_ALIGN, ENTRY_BYTES, Entry, Geometry, LEVELS_MAX, REQUIRED, SECTION_ALIGN, SECTIONS_MAX, TABLE_BYTES,
+    TABLE_OFFSET, Tag, decode_table,
+};
+use crate::spine::{self, Encoding};
+use crate::superblock::{SUPERBLOCK_BYTES, Superblock, key_word};
+use crate::types::{KeyType, ValueType};
+
+/// Bytes that hold the superblock and the section table.
+pub const HEAD_BYTES: usize = SUPERBLOCK_BYTES + TABLE_BYTES;
+/// Bytes of the smallest file.
+pub const FILE_BYTES_MIN: u64 = (HEAD_BYTES + SUPERBLOCK_BYTES) as u64;
+
+/// A section and where its padding ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Section {
+    /// Its entry.
+    pub entry: Entry,
+    /// First byte after its padding: the next section's offset, or the closing superblock.
+    pub end: u64,
+}
+
+impl Section {
+    /// First byte.
+    #[must_use]
+    pub fn offset(&self) -> u64 {
+        self.entry.offset.get()
+    }
+    /// Bytes with padding: what its sums cover.
+    #[must_use]
+    pub fn extent(&self) -> u64 {
+        self.end - self.offset()
+    }
+}
+
+/// Everything about a file that was checked when it was opened.
+#[derive(Clone, Debug)]
+pub struct Header {
+    /// The superblock.
+    pub superblock: Superblock,
+    /// Key type.
+    pub key_type: KeyType,
+    /// Value type.
+    pub value_type: ValueType,
+    /// Tuples.
+    pub tuples: u64,
+    /// Bytes of the file.
+    pub file_bytes: u64,
+    /// All sections, in file order.
+    pub sections: Vec<Section>,
+    /// How tuples lie in lines.
+    pub geometry: LineGeometry,
+    /// First byte of the tuple lines.
+    pub lines_offset: u64,
+    /// Tuple lines.
+    pub lines: u64,
+    /// The spine's levels.
+    pub spine: SpineGeometry,
+    /// First byte of the spine.
+    pub spine_offset: u64,
+    /// Whether any spine line is flagged inexact.
+    pub inexact: bool,
+}
+
+fn corrupt(what: &'static str, offset: u64, rule: &'static str, found: u64) -> FormatError {
+    FormatError::Corrupt { what, offset, rule, found }
+}
+
+impl Header {
+    /// Checks the superblock and the section table of a file of `file_bytes` bytes.
+    ///
+    /// `head` holds the first [`HEAD_BYTES`] of the file, or all of it if it is shorter. O(sections).
+    pub fn parse(head: &[u8], file_bytes: u64) -> Result<Self, FormatError> {
+        let superblock = Superblock::decode(head, 0)?;
+        let stored_bytes = superblock.file_bytes.get();
+        if file_bytes < stored_bytes {
+            return Err(FormatError::Truncated { expected: stored_bytes, found: file_bytes });
+        }
+        if file_bytes > stored_bytes {
+            return Err(FormatError::Extended { expected: stored_bytes, found: file_bytes });
+        }
+        let what = "superblock";
+        if file_bytes < FILE_BYTES_MIN || !file_bytes.is_multiple_of(SECTION_ALIGN) {
+            return Err(corrupt(what, 72, "file length must be whole 4 KiB pages, three at least", file_bytes));
+        }
+        let key_code = superblock.key_type.get();
+        let key_type = KeyType::from_code(key_code)
+            .ok_or(corrupt(what, 88, "key type must be a known code", key_code.into()))?;
+        let value_code = superblock.value_type.get();
+        let value_type = ValueType::from_code(value_code)
+            .ok_or(corrupt(what, 90, "value type must be a known code", value_code.into()))?;
+        let sizes = (superblock.key_bytes.get() as usize, superblock.value_bytes.get() as usize);
+        if sizes != (key_type.bytes(), value_type.bytes()) {
+            return Err(corrupt(what, 92, "key and value sizes must be those of their types", sizes.0 as u64));
+        }
+        if superblock.unique.get() > 1 {
+            return Err(corrupt(what, 100, "unique must be 0 or 1", superblock.unique.get().into()));
+        }
+        let (table_offset, table_bytes) = (superblock.table_offset.get(), superblock.table_bytes.get());
+        if (table_offset, table_bytes) != (TABLE_OFFSET, TABLE_BYTES as u64) {
+            return Err(corrupt(what, 104, "the section table must be the second 4 KiB", table_offset));
+        }
+        let count = superblock.sections.get() as usize;
+        if count > SECTIONS_MAX {
+            return Err(corrupt(what, 120, "a section table holds at most 31 entries", count as u64));
+        }
+        let Some(table) = head.get(TABLE_OFFSET as usize..HEAD_BYTES) else {
+            return Err(FormatError::Truncated { expected: HEAD_BYTES as u64, found: head.len() as u64 });
+        };
+        let (expected, found) = (superblock.table_crc.get(), crc32(table));
+        if expected != found {
+            return Err(FormatError::Checksum { what: "section table", offset: TABLE_OFFSET, expected, found });
+        }
+        let sections = check_table(&decode_table(table, count), file_bytes)?;
+        Self::check_sections(superblock, key_type, value_type, sections)
+    }
+
+    fn check_sections(
+        superblock: Superblock,
+        key_type: KeyType,
+        value_type: ValueType,
+        sections: Vec<Section>,
+    ) -> Result<Self, FormatError> {
+        let tuples = superblock.tuples.get();
+        let geometry = LineGeometry::new(key_type.bytes(), value_type.bytes());
+        let lines = geometry.lines(tuples);
+        let find = |tag: Tag| {
+            sections
+                .iter()
+                .position(|section| section.entry.tag == tag)
+                .map(|at| (sections[at], TABLE_OFFSET + (at * ENTRY_BYTES) as u64))
+        };
+        let missing = |rule| corrupt("section table", TABLE_OFFSET, rule, sections.len() as u64);
+
+        let (line, line_at) = find(Tag::LINE).ok_or(missing("there must be a LINE section"))?;
+        let stored = line.entry.geometry;
+        if Some(line.entry.length.get()) != geometry.bytes(tuples) || line.entry.elements.get() != tuples {
+            return Err(corrupt("LINE", line_at, "length must be that of its tuples", line.entry.length.get()));
+        }
+        if stored != line_geometry(geometry) {
+            let found = stored.tuples_per_line.get().into();
+            return Err(corrupt("LINE", line_at, "geometry must be that of its types", found));
+        }
+
+        let (section, spine_at) = find(Tag::SPINE).ok_or(missing("there must be a SPIN section"))?;
+        let stored = section.entry.geometry;
+        let levels = stored.levels.get() as usize;
+        if levels > LEVELS_MAX {
+            return Err(corrupt("SPIN", spine_at, "a spine has at most 24 levels", levels as u64));
+        }
+        let mut encodings = Vec::with_capacity(levels);
+        for &code in &stored.encodings[..levels] {
+            let encoding = Encoding::from_code(code);
+            encodings.push(encoding.ok_or(corrupt("SPIN", spine_at, "encodings must be known", code.into()))?);
+        }
+        let spine = SpineGeometry::new(lines, key_type.bytes(), &encodings).ok_or(corrupt(
+            "SPIN",
+            spine_at,
+            "levels must end in one line",
+            levels as u64,
+        ))?;
+        if section.entry.length.get() != spine.bytes {
+            let found = section.entry.length.get();
+            return Err(corrupt("SPIN", spine_at, "length must be that of its levels", found));
+        }
+        if stored != spine_geometry(key_type.bytes(), &spine, stored.inexact.get())
+            || section.entry.elements.get() != spine.levels.iter().map(|level| level.lines).sum::<u64>()
+        {
+            let found = section.entry.elements.get();
+            return Err(corrupt("SPIN", spine_at, "geometry must be that of its levels", found));
+        }
+        Ok(Self {
+            superblock,
+            key_type,
+            value_type,
+            tuples,
+            file_bytes: superblock.file_bytes.get(),
+            geometry,
+            lines_offset: line.offset(),
+            lines,
+            spine,
+            spine_offset: section.offset(),
+            inexact: stored.inexact.get() != 0,
+            sections,
+        })
+    }
+
+    /// Whether the file says that no key stands twice.
+    #[must_use]
+    pub fn is_unique(&self) -> bool {
+        self.superblock.unique.get() == 1
+    }
+
+    /// Smallest and largest encoded key, widened; `None` if the file is empty.
+    #[must_use]
+    pub fn key_range(&self) -> Option<(u64, u64)> {
+        let bytes = self.key_type.bytes();
+        let (min, max) = (&self.superblock.min_key, &self.superblock.max_key);
+        (self.tuples > 0).then(|| (key_word(min, bytes), key_word(max, bytes)))
+    }
+
+    /// The section of this tag.
+    #[must_use]
+    pub fn section(&self, tag: Tag) -> Option<&Section> {
+        self.sections.iter().find(|section| section.entry.tag == tag)
+    }
+
+    /// Byte of a tuple line in the file.
+    #[inline]
+    #[must_use]
+    pub fn line_offset(&self, line: u64) -> u64 {
+        self.lines_offset + line * LINE_BYTES as u64
+    }
+
+    /// What the stored sum of a block must be, given the block's bytes.
+    #[must_use]
+    pub fn bound_sum(&self, tag: Tag, block: u64, bytes: &[u8]) -> u32 {
+        crc32(bytes) ^ binding(&self.superblock.file_id, tag, block)
+    }
+}
+
+/// Geometry of a LINE section.
+#[must_use]
+pub fn line_geometry(lines: LineGeometry) -> Geometry {
+    Geometry {
+        line_bytes: (LINE_BYTES as u32).into(),
+        key_bytes: (lines.key_bytes as u32).into(),
+        value_bytes: (lines.value_bytes as u32).into(),
+        tuples_per_line: (lines.tuples_per_line() as u32).into(),
+        lines_per_page: 1.into(),
+        ..Geometry::default()
+    }
+}
+
+/// Geometry of a SPIN section of which `inexact` lines are flagged.
+#[must_use]
+pub fn spine_geometry(key_bytes: usize, spine: &SpineGeometry, inexact: u64) -> Geometry {
+    let mut encodings = [0; LEVELS_MAX];
+    for (slot, level) in encodings.iter_mut().zip(&spine.levels) {
+        *slot = level.encoding as u8;
+    }
+    Geometry {
+        line_bytes: (LINE_BYTES as u32).into(),
+        key_bytes: (key_bytes as u32).into(),
+        lines_per_page: 1.into(),
+        levels: (spine.levels.len() as u32).into(),
+        inexact: inexact.into(),
+        encodings,
+        ..Geometry::default()
+    }
+}
+
+/// Checks places, order and sums of all entries; what it returns covers `HEAD_BYTES..` without a gap.
+fn check_table(entries: &[Entry], file_bytes: u64) -> Result<Vec<Section>, FormatError> {
+    let closing = file_bytes - SUPERBLOCK_BYTES as u64;
+    let mut sections: Vec<Section> = Vec::with_capacity(entries.len());
+    for (index, entry) in entries.iter().enumerate() {
+        let at = TABLE_OFFSET + (index * ENTRY_BYTES) as u64;
+        let what = entry.tag.name();
+        let offset = entry.offset.get();
+        let end = entries.get(index + 1).map_or(closing, |next| next.offset.get());
+        if index == 0 && offset != HEAD_BYTES as u64 {
+            return Err(corrupt(what, at + 8, "the first section must start at 8192", offset));
+        }
+        if !offset.is_multiple_of(SECTION_ALIGN) {
+            return Err(corrupt(what, at + 8, "sections must start on 4096 bytes", offset));
+        }
+        if end < offset || end > closing {
+            return Err(corrupt(what, at + 8, "sections must follow each other inside the file", offset));
+        }
+        let padded = align_up(entry.length.get(), ARRAY_ALIGN);
+        if padded.is_none_or(|padded| padded > end - offset) {
+            return Err(corrupt(what, at + 16, "a section must end before the next one", entry.length.get()));
+        }
+        if entry.flags.get() & !REQUIRED != 0 {
+            return Err(corrupt(what, at + 4, "unknown flags", entry.flags.get().into()));
+        }
+        let known = [Tag::META, Tag::LINE, Tag::SPINE, Tag::SUMS, Tag::SUM2].contains(&entry.tag);
+        if !known && entry.flags.get() & REQUIRED != 0 {
+            return Err(FormatError::Feature { unknown: u32::from_le_bytes(entry.tag.0).into() });
+        }
+        if sections.iter().any(|earlier| earlier.entry.tag == entry.tag) {
+            return Err(corrupt(what, at, "a section must stand once", index as u64));
+        }
+        if entry.reserved.get() != 0 || entry.reserved2 != [0; 8] || entry.geometry.reserved != [0; 4] {
+            return Err(corrupt(what, at + 52, "reserved bytes must be zero", entry.reserved.get().into()));
+        }
+        sections.push(Section { entry: *entry, end });
+    }
+    let of = |tag: Tag| sections.iter().find(|section| section.entry.tag == tag);
+    let missing = |rule| corrupt("section table", TABLE_OFFSET, rule, sections.len() as u64);
+    let sums = of(Tag::SUMS).ok_or(missing("there must be a SUMS section"))?;
+    let sum2 = of(Tag::SUM2).ok_or(missing("there must be a SUM2 section"))?;
+    for (index, section) in sections.iter().enumerate() {
+        let at = TABLE_OFFSET + (index * ENTRY_BYTES) as u64 + 32;
+        let what = section.entry.tag.name();
+        let (list, count) = (section.entry.sums_offset.get(), section.entry.sums.get());
+        if section.entry.tag == Tag::SUM2 {
+            if (list, count) != (0, 0) {
+                return Err(corrupt(what, at, "SUM2 has no list of sums", count));
+            }
+            continue;
+        }
+        let home = if section.entry.tag == Tag::SUMS { sum2 } else { sums };
+        let (first, last) = (home.offset(), home.offset() + home.entry.length.get());
+        if count != sum_blocks(section.extent()) {
+            return Err(corrupt(what, at + 8, "there must be a sum for each 8 KiB of a section", count));
+        }
+        if list < first
+            || !list.is_multiple_of(SUM_BYTES as u64)
+            || list.checked_add(section.entry.sums_bytes()).is_none_or(|end| end > last)
+        {
+            return Err(corrupt(what, at, "sums must lie in the SUMS or SUM2 section", list));
+        }
+    }
+    Ok(sections)
+}
+
+/// Where a search gets its lines from: a slice, or a slice whose blocks are verified first.
+pub trait Lines {
+    /// Why a line cannot be had.
+    type Error;
+    /// The 64 bytes at `offset`, which the header has proved to lie in the file.
+    fn line(&self, offset: u64) -> Result<&Line, Self::Error>;
+}
+
+/// The whole file in memory, unverified.
+#[derive(Clone, Copy, Debug)]
+pub struct Bytes<'a>(pub &'a [u8]);
+
+impl Lines for Bytes<'_> {
+    type Error = FormatError;
+    #[inline]
+    fn line(&self, offset: u64) -> Result<&Line, FormatError> {
+        let found = self.0.len() as u64;
+        usize::try_from(offset)
+            .ok()
+            .and_then(|at| self.0.get(at..)?.first_chunk())
+            .ok_or(FormatError::Truncated { expected: offset.saturating_add(LINE_BYTES as u64), found })
+    }
+}
+
+/// Rank of the first tuple whose encoded key is at least `query`; the tuple count if there is none.
+///
+/// O(levels) lines; on a file that was not verified the answer may be wrong, but it is at most the
+/// tuple count, and the search reads only lines that the header proved to be there.
+pub fn lower_bound<W: Word, L: Lines>(header: &Header, lines: &L, query: W) -> Result<u64, L::Error> {
+    if header.lines == 0 {
+        return Ok(0);
+    }
+    let mut at = 0u64;
+    let mut inexact = false;
+    for level in header.spine.levels.iter().rev() {
+        let line = lines.line(header.spine_offset + level.offset + at * LINE_BYTES as u64)?;
+        inexact |= spine::is_inexact(level.encoding, line);
+        at = (at * level.fanout as u64 + spine::child(level.encoding, line, query) as u64).min(level.children - 1);
+    }
+    let n = header.geometry.tuples_per_line();
+    let mut slot = line::keys_below(lines.line(header.line_offset(at))?, n, query);
+    if slot == n && inexact && at + 1 < header.lines {
+        at = step_right(header, lines, at + 1, query)?;
+        slot = line::keys_below(lines.line(header.line_offset(at))?, n, query);
+    }
+    Ok((at * n as u64 + slot as u64).min(header.tuples))
+}
+
+/// First line from `from` on whose last key is at least `query`, or the last line: doubling steps,
+/// then bisection, so that no run of equal codes is walked.
+pub fn step_right<W: Word, L: Lines>(header: &Header, lines: &L, from: u64, query: W) -> Result<u64, L::Error> {
+    let n = header.geometry.tuples_per_line();
+    let below = |line: u64| -> Result<bool, L::Error> {
+        Ok(line::key::<W>(lines.line(header.line_offset(line))?, n - 1) < query)
+    };
+    let last = header.lines - 1;
+    let (mut low, mut step) = (from, 1);
+    let mut high = from;
+    while high < last && below(high)? {
+        low = high + 1;
+        high = high.saturating_add(step).min(last);
+        step *= 2;
+    }
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if below(middle)? {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    Ok(low.min(last))
+}
+
+/// Rank of the first tuple whose encoded key is above `query`.
+pub fn upper_bound<W: Word, L: Lines>(header: &Header, lines: &L, query: W) -> Result<u64, L::Error> {
+    if query == W::MAX {
+        return Ok(header.tuples);
+    }
+    lower_bound(header, lines, W::from_u64(query.to_u64() + 1))
+}
+
+/// Encoded key and value bits of the tuple of this rank, widened; `None` past the end.
+pub fn tuple<W: Word, L: Lines>(header: &Header, lines: &L, rank: u64) -> Result<Option<(W, u64)>, L::Error> {
+    if rank >= header.tuples {
+        return Ok(None);
+    }
+    let (line, slot) = header.geometry.place(rank);
+    let bytes = lines.line(header.line_offset(line))?;
+    let at = header.geometry.values_at() + slot * header.geometry.value_bytes;
+    let value = match header.geometry.value_bytes {
+        4 => u64::from(u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])),
+        8 => <u64 as Word>::read(&bytes[at..]),
+        _ => 0,
+    };
+    Ok(Some((line::key(bytes, slot), value)))
+}
