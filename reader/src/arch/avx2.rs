@@ -1,0 +1,94 @@
+//! AVX2: two vectors of 32 bytes a line. Unsigned compares of 16 and 32 bits go through `max`
+//! (`max(k, q) == k` says `k >= q`); of 64 bits through a flipped sign bit.
+
+use super::Simd;
+use pleach_format::line::Line;
+use std::arch::x86_64::*;
+
+/// Proves AVX2 and POPCNT.
+#[derive(Clone, Copy)]
+pub(crate) struct Avx2;
+
+/// Bits of the first `n` 16-bit lanes after `packs_epi16`, which works within 128-bit halves.
+const fn packed_lanes(n: usize) -> u32 {
+    let mut mask = 0;
+    let mut lane = 0;
+    while lane < n {
+        let within = lane % 16;
+        mask |= 1u32 << (within / 8 * 16 + lane / 16 * 8 + within % 8);
+        lane += 1;
+    }
+    mask
+}
+
+/// `PACKED_LANES[n]`: see [`packed_lanes`].
+static PACKED_LANES: [u32; 33] = {
+    let mut masks = [0; 33];
+    let mut n = 0;
+    while n <= 32 {
+        masks[n] = packed_lanes(n);
+        n += 1;
+    }
+    masks
+};
+
+/// The 32 bytes of half `HALF` (0 or 1) of a line.
+///
+/// # Safety
+/// The CPU has AVX.
+#[inline(always)]
+unsafe fn half<const HALF: usize>(line: &Line) -> __m256i {
+    const { assert!(HALF < 2) };
+    // SAFETY: bytes 32 * HALF .. 32 * HALF + 32 lie in the line's 64; the load needs no alignment.
+    unsafe { _mm256_loadu_si256(line.as_ptr().add(32 * HALF).cast()) }
+}
+
+impl Simd for Avx2 {
+    #[inline(always)]
+    unsafe fn below16(line: &Line, n: usize, query: u16) -> usize {
+        // SAFETY: the caller's CPU has AVX2 (contract of the trait); no memory but the line is read.
+        unsafe {
+            let wanted = _mm256_set1_epi16(query.cast_signed());
+            let (low, high) = (half::<0>(line), half::<1>(line));
+            let low = _mm256_cmpeq_epi16(_mm256_max_epu16(low, wanted), low);
+            let high = _mm256_cmpeq_epi16(_mm256_max_epu16(high, wanted), high);
+            let not_below = _mm256_movemask_epi8(_mm256_packs_epi16(low, high)).cast_unsigned();
+            (!not_below & PACKED_LANES[n]).count_ones() as usize
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn below32(line: &Line, n: usize, query: u32) -> usize {
+        // SAFETY: as above.
+        unsafe {
+            let wanted = _mm256_set1_epi32(query.cast_signed());
+            let at_least = |keys| {
+                let equal = _mm256_cmpeq_epi32(_mm256_max_epu32(keys, wanted), keys);
+                _mm256_movemask_ps(_mm256_castsi256_ps(equal)).cast_unsigned()
+            };
+            let mut not_below = at_least(half::<0>(line));
+            if n > 8 {
+                not_below |= at_least(half::<1>(line)) << 8;
+            }
+            (!not_below & ((1u32 << n) - 1)).count_ones() as usize
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn below64(line: &Line, n: usize, query: u64) -> usize {
+        // SAFETY: as above.
+        unsafe {
+            let sign = _mm256_set1_epi64x(i64::MIN);
+            let wanted = _mm256_set1_epi64x((query ^ (1 << 63)).cast_signed());
+            let below = |keys| {
+                let below = _mm256_cmpgt_epi64(wanted, _mm256_xor_si256(keys, sign));
+                _mm256_movemask_pd(_mm256_castsi256_pd(below)).cast_unsigned()
+            };
+            let mut mask = below(half::<0>(line));
+            if n > 4 {
+                mask |= below(half::<1>(line)) << 4;
+            }
+            (mask & ((1u32 << n) - 1)).count_ones() as usize
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! AVX-512: one load and one compare a line; compares give bit masks directly.
+
+use super::Simd;
+use pleach_format::line::Line;
+use std::arch::x86_64::*;
+
+/// Proves AVX-512 F, BW and VL.
+#[derive(Clone, Copy)]
+pub(crate) struct Avx512;
+
+/// The whole line.
+///
+/// # Safety
+/// The CPU has AVX-512 F.
+#[inline(always)]
+unsafe fn load(line: &Line) -> __m512i {
+    // SAFETY: a line has 64 bytes; the load needs no alignment.
+    unsafe { _mm512_loadu_si512(line.as_ptr().cast()) }
+}
+
+impl Simd for Avx512 {
+    #[inline(always)]
+    unsafe fn below16(line: &Line, n: usize, query: u16) -> usize {
+        // SAFETY: the caller's CPU has AVX-512 F and BW (contract of the trait).
+        unsafe {
+            let wanted = _mm512_set1_epi16(query.cast_signed());
+            let below = _mm512_cmplt_epu16_mask(load(line), wanted);
+            (below & ((1u32 << n) - 1)).count_ones() as usize
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn below32(line: &Line, n: usize, query: u32) -> usize {
+        // SAFETY: as above.
+        unsafe {
+            let wanted = _mm512_set1_epi32(query.cast_signed());
+            let below = u32::from(_mm512_cmplt_epu32_mask(load(line), wanted));
+            (below & ((1u32 << n) - 1)).count_ones() as usize
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn below64(line: &Line, n: usize, query: u64) -> usize {
+        // SAFETY: as above.
+        unsafe {
+            let wanted = _mm512_set1_epi64(query.cast_signed());
+            let below = u32::from(_mm512_cmplt_epu64_mask(load(line), wanted));
+            (below & ((1u32 << n) - 1)).count_ones() as usize
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! Vector instructions: one small trait over a line of 64 bytes, one implementation a level.
+//!
+//! Everything the searches need of a CPU is "how many of the first `n` words of this line are below
+//! `q`". Each method is `#[inline(always)]` and never carries `#[target_feature]` itself; the outer
+//! function of a variant does, so that the whole descent is compiled once for each level. A value of
+//! an implementing type proves that the CPU has the feature: it can only be had from
+//! [`Isa::available`]'s detection.
+
+use pleach_format::line::Line;
+use std::fmt;
+use std::str::FromStr;
+
+pub(crate) mod scalar;
+
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod avx2;
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod avx512;
+#[cfg(target_arch = "aarch64")]
+pub(crate) mod neon;
+
+/// A level of vector instructions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Isa {
+    /// Portable code, always present: the reference for the others.
+    Scalar,
+    /// x86-64 with AVX2, BMI1, BMI2 and POPCNT.
+    Avx2,
+    /// x86-64 with AVX-512 F, BW, VL, and the above.
+    Avx512,
+    /// 64-bit Arm.
+    Neon,
+}
+
+impl Isa {
+    /// Every level there is, in order of preference from the last to the first.
+    pub const ALL: [Isa; 4] = [Isa::Scalar, Isa::Neon, Isa::Avx2, Isa::Avx512];
+
+    /// Whether this CPU has it.
+    #[must_use]
+    pub fn is_available(self) -> bool {
+        match self {
+            Self::Scalar => true,
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 => {
+                is_x86_feature_detected!("avx2")
+                    && is_x86_feature_detected!("bmi1")
+                    && is_x86_feature_detected!("bmi2")
+                    && is_x86_feature_detected!("popcnt")
+            }
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512 => {
+                Self::Avx2.is_available()
+                    && is_x86_feature_detected!("avx512f")
+                    && is_x86_feature_detected!("avx512bw")
+                    && is_x86_feature_detected!("avx512vl")
+            }
+            #[cfg(target_arch = "aarch64")]
+            Self::Neon => std::arch::is_aarch64_feature_detected!("neon"),
+            #[allow(unreachable_patterns, reason = "which levels remain depends on the architecture")]
+            _ => false,
+        }
+    }
+
+    /// The levels of this CPU, least first.
+    #[must_use]
+    pub fn available() -> Vec<Isa> {
+        Self::ALL.into_iter().filter(|isa| isa.is_available()).collect()
+    }
+
+    /// The best level of this CPU.
+    #[must_use]
+    pub fn best() -> Isa {
+        Self::ALL.into_iter().rfind(|isa| isa.is_available()).unwrap_or(Self::Scalar)
+    }
+
+    /// Lower-case name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Scalar => "scalar",
+            Self::Avx2 => "avx2",
+            Self::Avx512 => "avx512",
+            Self::Neon => "neon",
+        }
+    }
+}
+
+impl fmt::Display for Isa {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Isa {
+    type Err = String;
+    fn from_str(name: &str) -> Result<Self, String> {
+        Self::ALL
+            .into_iter()
+            .find(|isa| isa.name() == name)
+            .ok_or_else(|| format!("unknown instruction set `{name}`: scalar, avx2, avx512 or neon"))
+    }
+}
+
+/// Counts words of a line that are below a query.
+///
+/// # Safety
+/// Every method must be called from code that is compiled for, and runs on, a CPU with the features
+/// of the implementing type.
+pub(crate) trait Simd: Copy + Send + Sync + 'static {
+    /// Of the first `n <= 31` 16-bit words, how many are below `query`.
+    unsafe fn below16(line: &Line, n: usize, query: u16) -> usize;
+    /// Of the first `n <= 16` 32-bit words, how many are below `query`.
+    unsafe fn below32(line: &Line, n: usize, query: u32) -> usize;
+    /// Of the first `n <= 8` 64-bit words, how many are below `query`.
+    unsafe fn below64(line: &Line, n: usize, query: u64) -> usize;
+}
+
+/// Asks for the cache line at `pointer`. A hint: any address is allowed.
+#[inline(always)]
+pub(crate) fn prefetch<T>(pointer: *const T) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch is a hint that never faults, whatever the address; SSE is part of x86-64.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(pointer.cast());
+    }
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: `prfm` is a hint that never faults and changes no register or memory.
+    unsafe {
+        std::arch::asm!("prfm pldl1keep, [{0}]", in(reg) pointer, options(nostack, preserves_flags, readonly));
+    }
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    let _ = pointer;
+}

@@ -1,0 +1,45 @@
+//! From the types a file holds to the types of the program.
+
+/// Evaluates an expression with a typed view of an [`Index`](crate::Index), whatever it holds.
+///
+/// The expression is compiled once for each pair of types, with `view` a
+/// [`Typed`](crate::Typed); all must give the same type.
+///
+/// ```
+/// # fn f(index: &pleach::Index) -> Result<(), pleach::ReadError> {
+/// let smallest = pleach::with_typed!(index, |view| view.min()?.map(|(key, _)| key.to_string()));
+/// # let _ = smallest;
+/// # Ok(())
+/// # }
+/// ```
+#[macro_export]
+macro_rules! with_typed {
+    ($index:expr, |$view:ident| $body:expr) => {{
+        let index: &$crate::Index = $index;
+        macro_rules! values {
+            ($key:ty) => {
+                match index.value_type() {
+                    $crate::ValueType::U32 => $crate::with_typed!(@view index, $key, u32, $view, $body),
+                    $crate::ValueType::U64 => $crate::with_typed!(@view index, $key, u64, $view, $body),
+                    $crate::ValueType::I32 => $crate::with_typed!(@view index, $key, i32, $view, $body),
+                    $crate::ValueType::I64 => $crate::with_typed!(@view index, $key, i64, $view, $body),
+                    $crate::ValueType::F32 => $crate::with_typed!(@view index, $key, f32, $view, $body),
+                    $crate::ValueType::F64 => $crate::with_typed!(@view index, $key, f64, $view, $body),
+                    _ => $crate::with_typed!(@view index, $key, (), $view, $body),
+                }
+            };
+        }
+        match index.key_type() {
+            $crate::KeyType::U32 => values!(u32),
+            $crate::KeyType::I32 => values!(i32),
+            $crate::KeyType::I64 => values!(i64),
+            _ => values!(u64),
+        }
+    }};
+    (@view $index:ident, $key:ty, $value:ty, $view:ident, $body:expr) => {
+        match $index.typed::<$key, $value>() {
+            Ok($view) => $body,
+            Err(_) => unreachable!("the types are those of the file"),
+        }
+    };
+}

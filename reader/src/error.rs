@@ -1,0 +1,125 @@
+//! What can go wrong when a file is opened or read.
+
+use crate::fsck::Finding;
+use pleach_format::{FormatError, KeyType, ValueType};
+use std::path::PathBuf;
+use std::{error, fmt, io};
+
+/// Why a file could not be opened.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// The system refused.
+    Io {
+        /// What was tried: `open`, `read`, `map`, ...
+        operation: &'static str,
+        /// On which file; empty for bytes in memory.
+        path: PathBuf,
+        /// Its answer.
+        source: io::Error,
+    },
+    /// The bytes were not accepted.
+    Format {
+        /// Which file; empty for bytes in memory.
+        path: PathBuf,
+        /// Why.
+        source: FormatError,
+    },
+    /// Verification of the whole file ([`crate::Verify::Full`]) found damage.
+    Damaged {
+        /// Which file; empty for bytes in memory.
+        path: PathBuf,
+        /// The first finding.
+        first: Box<Finding>,
+        /// How many there are.
+        findings: usize,
+    },
+    /// The instruction set that was asked for is not there.
+    Isa(crate::Isa),
+}
+
+fn at(path: &std::path::Path) -> String {
+    if path.as_os_str().is_empty() { "bytes in memory".into() } else { path.display().to_string() }
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io { operation, path, source } => write!(f, "cannot {operation}: {}: {source}", at(path)),
+            Self::Format { path, source } => write!(f, "{}: {source}", at(path)),
+            Self::Damaged { path, first, findings } => {
+                write!(f, "damaged: {}: {first} ({findings} findings): restore or rebuild it", at(path))
+            }
+            Self::Isa(isa) => write!(f, "this CPU has no {isa}: choose one of `pleach devices`"),
+        }
+    }
+}
+
+impl error::Error for OpenError {
+    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
+        match self {
+            Self::Io { source, .. } => Some(source),
+            Self::Format { source, .. } => Some(source),
+            Self::Damaged { .. } | Self::Isa(_) => None,
+        }
+    }
+}
+
+/// Why a look-up could not be answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ReadError {
+    /// A block that the query touched does not match its sum ([`crate::Verify::Touched`]).
+    Format(FormatError),
+    /// The file was truncated or lost its device while it was mapped.
+    MappingLost,
+    /// A buffer of the caller is too short.
+    Buffer {
+        /// Which one.
+        name: &'static str,
+        /// Elements that are needed.
+        needed: usize,
+        /// Elements that are there.
+        found: usize,
+    },
+}
+
+impl fmt::Display for ReadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Format(error) => error.fmt(f),
+            Self::MappingLost => {
+                f.write_str("the file was truncated or became unreadable while it was mapped: open it again")
+            }
+            Self::Buffer { name, needed, found } => {
+                write!(f, "buffer `{name}` has {found} elements: {needed} are needed")
+            }
+        }
+    }
+}
+
+impl error::Error for ReadError {}
+
+impl From<FormatError> for ReadError {
+    fn from(error: FormatError) -> Self {
+        Self::Format(error)
+    }
+}
+
+/// A typed view was asked for that does not fit the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TypeError {
+    /// What was asked for.
+    pub asked: (KeyType, ValueType),
+    /// What the file holds.
+    pub holds: (KeyType, ValueType),
+}
+
+impl fmt::Display for TypeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (asked, holds) = (self.asked, self.holds);
+        write!(f, "the file holds {} keys with {} values, not {} with {}", holds.0, holds.1, asked.0, asked.1)
+    }
+}
+
+impl error::Error for TypeError {}

@@ -1,0 +1,729 @@
+//! Checking a whole file: every sum, then order, padding, separators and counts.
+//!
+//! The file is read, never mapped and never written, in pieces and on all threads. Each tuple line
+//! is read once: the border behind it belongs to exactly one separator of one level of the spine,
+//! which is checked against it. What the structure says is reported only where all sums are good,
+//! since damaged bytes break rules by the dozen.
+
+use pleach_format::checksum::{FileId, SUM_BLOCK_BYTES, SUM_BYTES, binding, crc32};
+use pleach_format::key::Word;
+use pleach_format::layout::{LINE_BYTES, Level};
+use pleach_format::line::{self, Line};
+use pleach_format::meta::TEXT_BYTES_MAX;
+use pleach_format::section::{TABLE_OFFSET, Tag};
+use pleach_format::spine::{self, Encoding};
+use pleach_format::superblock::{SUPERBLOCK_BYTES, Superblock, key_word};
+use pleach_format::version::MAGIC;
+use pleach_format::view::{FILE_BYTES_MIN, HEAD_BYTES, Section};
+use pleach_format::{FormatError, Header};
+use rayon::prelude::*;
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// Bytes of a piece: whole sum blocks and lines.
+const PIECE_BYTES: u64 = 4 << 20;
+/// Findings that are kept; more are counted as damage all the same.
+const FINDINGS_MAX: usize = 1000;
+
+/// What a file is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Whole, and everything in it agrees.
+    Clean,
+    /// Ours, and damaged.
+    Damaged,
+    /// Not a Pleach file.
+    Foreign,
+    /// Whole as far as can be told, but of another version or with unknown features.
+    Newer,
+}
+
+/// Something that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// Which rule: `superblock`, `superblock-copy`, `length`, `table`, `header`, `sums`, `block`,
+    /// `order`, `duplicate`, `line-padding`, `padding`, `separator`, `spine-line`, `min-max`,
+    /// `file-id`, `meta`.
+    pub code: &'static str,
+    /// Section or structure.
+    pub section: String,
+    /// First byte in the file.
+    pub offset: u64,
+    /// Bytes concerned.
+    pub length: u64,
+    /// What should be there.
+    pub expected: String,
+    /// What is there.
+    pub found: String,
+    /// One sentence.
+    pub text: String,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{}: {} at byte {}: {}: expected {}, found {}",
+            self.code, self.section, self.offset, self.text, self.expected, self.found
+        )
+    }
+}
+
+/// What [`fsck`] found.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// What the file is.
+    pub verdict: Verdict,
+    /// What is wrong, in file order; at most 1000.
+    pub findings: Vec<Finding>,
+    /// Sum blocks that were checked.
+    pub blocks: u64,
+    /// Bytes of the file.
+    pub bytes: u64,
+    /// Tuples, if the header could be read.
+    pub tuples: Option<u64>,
+    /// Whether the progress function stopped the check.
+    pub cancelled: bool,
+}
+
+/// Called now and then from any thread with bytes done and bytes in all; `false` stops the check.
+pub type Progress<'a> = &'a (dyn Fn(u64, u64) -> bool + Sync);
+
+/// How to check.
+#[derive(Clone, Copy, Default)]
+pub struct FsckOptions<'a> {
+    /// Threads; 0 takes those of the current rayon pool.
+    pub threads: usize,
+    /// Told about progress.
+    pub progress: Option<Progress<'a>>,
+}
+
+/// Where bytes are read from.
+trait ReadAt: Sync {
+    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()>;
+}
+
+impl ReadAt for File {
+    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        std::os::unix::fs::FileExt::read_exact_at(self, buffer, offset)
+    }
+}
+
+impl ReadAt for &[u8] {
+    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        let range = usize::try_from(offset).ok().and_then(|at| self.get(at..)?.get(..buffer.len()));
+        buffer.copy_from_slice(range.ok_or(io::ErrorKind::UnexpectedEof)?);
+        Ok(())
+    }
+}
+
+/// Reads until the buffer is full or the file ends; returns how much was read.
+pub(crate) fn read_at_most(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+    let mut done = 0;
+    while done < buffer.len() {
+        match std::os::unix::fs::FileExt::read_at(file, &mut buffer[done..], offset + done as u64) {
+            Ok(0) => break,
+            Ok(read) => done += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(done)
+}
+
+/// Checks a whole file. Reads all of it once; memory is a few MiB a thread. Never writes.
+///
+/// An error means that the file could not be read; damage is in the [`Report`].
+pub fn fsck(path: &Path, options: &FsckOptions<'_>) -> io::Result<Report> {
+    let file = File::open(path)?;
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+    }
+    let bytes = metadata.len();
+    let check = || Check::new(&file, bytes, options.progress).run();
+    match options.threads {
+        0 => check(),
+        threads => {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().map_err(io::Error::other)?;
+            pool.install(check)
+        }
+    }
+}
+
+/// All findings for a file in memory.
+pub(crate) fn check_bytes(bytes: &[u8]) -> Vec<Finding> {
+    match Check::new(&bytes, bytes.len() as u64, None).run() {
+        Ok(report) => report.findings,
+        Err(error) => vec![Finding {
+            code: "length",
+            section: "file".into(),
+            offset: 0,
+            length: bytes.len() as u64,
+            expected: "readable bytes".into(),
+            found: error.to_string(),
+            text: "the file could not be read".into(),
+        }],
+    }
+}
+
+struct Check<'a, R> {
+    source: &'a R,
+    bytes: u64,
+    progress: Option<Progress<'a>>,
+    done: AtomicU64,
+    blocks: AtomicU64,
+    cancelled: AtomicBool,
+    sums: Mutex<Vec<Finding>>,
+    rules: Mutex<Vec<Finding>>,
+}
+
+fn put(findings: &Mutex<Vec<Finding>>, finding: Finding) {
+    let mut findings = findings.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    if findings.len() < FINDINGS_MAX {
+        findings.push(finding);
+    }
+}
+
+fn taken(findings: &Mutex<Vec<Finding>>) -> Vec<Finding> {
+    let mut findings = findings.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    findings.sort_by_key(|finding| finding.offset);
+    std::mem::take(&mut findings)
+}
+
+fn header_finding(error: &FormatError) -> Finding {
+    let (code, section, offset, length, expected, found) = match error {
+        FormatError::Truncated { expected, found } | FormatError::Extended { expected, found } => (
+            "length",
+            "file",
+            *found.min(expected),
+            found.abs_diff(*expected),
+            format!("{expected} bytes"),
+            format!("{found} bytes"),
+        ),
+        FormatError::Checksum { what, offset, expected, found } => (
+            if *what == "superblock" { "superblock" } else { "table" },
+            *what,
+            *offset,
+            4096,
+            format!("sum {expected:08x}"),
+            format!("sum {found:08x}"),
+        ),
+        FormatError::Corrupt { what, offset, rule, found } => {
+            ("header", *what, *offset, 8, (*rule).to_owned(), found.to_string())
+        }
+        other => ("header", "superblock", 0, SUPERBLOCK_BYTES as u64, "our own version".into(), other.to_string()),
+    };
+    Finding { code, section: section.into(), offset, length, expected, found, text: error.to_string() }
+}
+
+impl<'a, R: ReadAt> Check<'a, R> {
+    fn new(source: &'a R, bytes: u64, progress: Option<Progress<'a>>) -> Self {
+        Self {
+            source,
+            bytes,
+            progress,
+            done: AtomicU64::new(0),
+            blocks: AtomicU64::new(0),
+            cancelled: AtomicBool::new(false),
+            sums: Mutex::new(Vec::new()),
+            rules: Mutex::new(Vec::new()),
+        }
+    }
+
+    fn read(&self, offset: u64, length: u64) -> io::Result<Vec<u8>> {
+        let mut buffer = vec![0; usize::try_from(length).map_err(io::Error::other)?];
+        self.source.read_exact_at(&mut buffer, offset)?;
+        Ok(buffer)
+    }
+
+    fn report(self, verdict: Verdict, tuples: Option<u64>) -> Report {
+        let mut findings = taken(&self.sums);
+        let rules = taken(&self.rules);
+        if findings.is_empty() {
+            findings = rules;
+        }
+        let verdict =
+            if verdict == Verdict::Clean && !findings.is_empty() { Verdict::Damaged } else { verdict };
+        Report {
+            verdict,
+            findings,
+            blocks: self.blocks.into_inner(),
+            bytes: self.bytes,
+            tuples,
+            cancelled: self.cancelled.into_inner(),
+        }
+    }
+
+    fn run(self) -> io::Result<Report> {
+        let mut head = self.read(0, self.bytes.min(HEAD_BYTES as u64))?;
+        let closing_at = self.bytes.saturating_sub(SUPERBLOCK_BYTES as u64);
+        let closing = self.read(closing_at, self.bytes - closing_at)?;
+        let ours_at_end = closing.starts_with(&MAGIC) && self.bytes >= FILE_BYTES_MIN;
+
+        let header = match Header::parse(&head, self.bytes) {
+            Ok(header) => header,
+            Err(FormatError::Foreign) if !ours_at_end => return Ok(self.report(Verdict::Foreign, None)),
+            Err(error) => {
+                let whole = self.bytes >= FILE_BYTES_MIN && head.starts_with(&closing);
+                let finding = header_finding(&error);
+                put(&self.sums, finding);
+                if !error.is_damage() && whole {
+                    return Ok(self.report(Verdict::Newer, None));
+                }
+                // The closing copy may still lead to the rest, so that all damage is named.
+                let Ok(copy) = Superblock::decode(&closing, closing_at) else {
+                    return Ok(self.report(Verdict::Damaged, None));
+                };
+                if copy.file_bytes.get() != self.bytes || head.len() < HEAD_BYTES {
+                    return Ok(self.report(Verdict::Damaged, None));
+                }
+                head[..SUPERBLOCK_BYTES].copy_from_slice(&closing);
+                match Header::parse(&head, self.bytes) {
+                    Ok(header) => header,
+                    Err(_) => return Ok(self.report(Verdict::Damaged, None)),
+                }
+            }
+        };
+        if head[..SUPERBLOCK_BYTES] != closing[..] {
+            let at = head.iter().zip(&closing).position(|(a, b)| a != b).unwrap_or(0);
+            put(&self.sums, Finding {
+                code: "superblock-copy",
+                section: "closing superblock".into(),
+                offset: closing_at + at as u64,
+                length: SUPERBLOCK_BYTES as u64,
+                expected: format!("{:02x}", head[at]),
+                found: format!("{:02x}", closing[at]),
+                text: "the closing superblock must equal the first".into(),
+            });
+        }
+        if header.superblock.reserved.iter().any(|&byte| byte != 0) {
+            self.rule("header", "superblock", 296, 3796, "zero", "other bytes", "reserved bytes must be zero");
+        }
+
+        self.check_sums(&header)?;
+        match header.key_type.bytes() {
+            4 => self.check_lines::<u32>(&header)?,
+            _ => self.check_lines::<u64>(&header)?,
+        }
+        self.check_spine_lines(&header)?;
+        self.check_meta(&header)?;
+        let tuples = header.tuples;
+        Ok(self.report(Verdict::Clean, Some(tuples)))
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "the fields of a finding")]
+    fn rule(
+        &self,
+        code: &'static str,
+        section: &str,
+        offset: u64,
+        length: u64,
+        expected: impl ToString,
+        found: impl ToString,
+        text: &str,
+    ) {
+        put(&self.rules, Finding {
+            code,
+            section: section.into(),
+            offset,
+            length,
+            expected: expected.to_string(),
+            found: found.to_string(),
+            text: text.into(),
+        });
+    }
+
+    fn advance(&self, bytes: u64) {
+        let done = self.done.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        if let Some(progress) = self.progress
+            && !progress(done.min(self.bytes), self.bytes)
+        {
+            self.cancelled.store(true, Ordering::Relaxed);
+        }
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Relaxed)
+    }
+
+    /// Sums of every section but LINE, whose blocks are checked with its lines; then the file id.
+    fn check_sums(&self, header: &Header) -> io::Result<()> {
+        for (index, section) in header.sections.iter().enumerate() {
+            let tag = section.entry.tag;
+            let list_offset = if tag == Tag::SUM2 { section.offset() } else { section.entry.sums_offset.get() };
+            let list_bytes = if tag == Tag::SUM2 { section.extent() } else { section.entry.sums_bytes() };
+            let list = self.read(list_offset, list_bytes)?;
+            let (expected, found) = (section.entry.sums_crc.get(), crc32(&list));
+            if expected != found {
+                put(&self.sums, Finding {
+                    code: "sums",
+                    section: tag.to_string(),
+                    offset: TABLE_OFFSET + (index * 128) as u64 + 48,
+                    length: list_bytes,
+                    expected: format!("sum {expected:08x}"),
+                    found: format!("sum {found:08x}"),
+                    text: format!("the list of sums at byte {list_offset} must match its own sum"),
+                });
+            }
+        }
+        let rest: Vec<&Section> = header
+            .sections
+            .iter()
+            .filter(|section| section.entry.tag != Tag::SUM2 && section.entry.tag != Tag::LINE)
+            .collect();
+        for section in rest {
+            pieces(section.extent()).try_for_each(|(at, length)| {
+                if self.is_cancelled() {
+                    return Ok(());
+                }
+                let bytes = self.read(section.offset() + at, length)?;
+                self.check_blocks(header, section, at, &bytes)?;
+                self.check_padding(section, at, &bytes);
+                self.advance(length);
+                io::Result::Ok(())
+            })?;
+        }
+        self.check_file_id(header)
+    }
+
+    /// Compares the blocks of a piece with their sums.
+    fn check_blocks(&self, header: &Header, section: &Section, at: u64, bytes: &[u8]) -> io::Result<()> {
+        let first = at / SUM_BLOCK_BYTES as u64;
+        let blocks = bytes.len().div_ceil(SUM_BLOCK_BYTES);
+        let list = section.entry.sums_offset.get() + first * SUM_BYTES as u64;
+        let sums = self.read(list, (blocks * SUM_BYTES) as u64)?;
+        let (sums, _) = sums.as_chunks::<SUM_BYTES>();
+        for (i, (block, &stored)) in bytes.chunks(SUM_BLOCK_BYTES).zip(sums).enumerate() {
+            let number = first + i as u64;
+            let expected = u32::from_le_bytes(stored);
+            let found = header.bound_sum(section.entry.tag, number, block);
+            if expected != found {
+                put(&self.sums, Finding {
+                    code: "block",
+                    section: section.entry.tag.to_string(),
+                    offset: section.offset() + at + (i * SUM_BLOCK_BYTES) as u64,
+                    length: block.len() as u64,
+                    expected: format!("sum {expected:08x}"),
+                    found: format!("sum {found:08x}"),
+                    text: format!("block {number} must match its sum"),
+                });
+            }
+        }
+        self.blocks.fetch_add(blocks as u64, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Bytes behind a section's content must be zero.
+    fn check_padding(&self, section: &Section, at: u64, bytes: &[u8]) {
+        let content = usize::try_from(section.entry.length.get().saturating_sub(at)).unwrap_or(usize::MAX);
+        let padding = bytes.get(content.min(bytes.len())..).unwrap_or_default();
+        if let Some(bad) = padding.iter().position(|&byte| byte != 0) {
+            let offset = section.offset() + at + (content + bad) as u64;
+            let tag = section.entry.tag.to_string();
+            self.rule("padding", &tag, offset, 1, 0, padding[bad], "padding must be zero");
+        }
+    }
+
+    fn check_file_id(&self, header: &Header) -> io::Result<()> {
+        let block = &header.superblock;
+        let stored = block.file_id;
+        let mut id = FileId::new(
+            block.key_type.get(),
+            block.value_type.get(),
+            header.is_unique(),
+            header.tuples,
+        );
+        for section in &header.sections {
+            let tag = section.entry.tag;
+            if tag == Tag::SUMS || tag == Tag::SUM2 {
+                continue;
+            }
+            let list = self.read(section.entry.sums_offset.get(), section.entry.sums_bytes())?;
+            let (sums, _) = list.as_chunks::<SUM_BYTES>();
+            let unbound = (0u64..).zip(sums).map(|(number, &sum)| u32::from_le_bytes(sum) ^ binding(&stored, tag, number));
+            section.entry.identify(&mut id, unbound);
+        }
+        let found = id.finish();
+        if found != stored {
+            let hex = |id: [u8; 16]| id.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+            self.rule("file-id", "superblock", 48, 16, hex(found), hex(stored), "the file id must be that of the contents");
+        }
+        Ok(())
+    }
+
+    /// Sums, order, padding and separators, in one pass over the tuple lines.
+    fn check_lines<W: Word>(&self, header: &Header) -> io::Result<()> {
+        let Some(section) = header.section(Tag::LINE) else { return Ok(()) };
+        pieces(section.extent()).try_for_each(|(at, length)| {
+            if self.is_cancelled() {
+                return Ok(());
+            }
+            // One line more on each side shows the borders of the piece.
+            let content = section.entry.length.get();
+            let before = if at > 0 { LINE_BYTES as u64 } else { 0 };
+            let after = if at + length < content { LINE_BYTES as u64 } else { 0 };
+            let bytes = self.read(section.offset() + at - before, before + length + after)?;
+            let piece = &bytes[before as usize..(before + length) as usize];
+            self.check_blocks(header, section, at, piece)?;
+            self.check_padding(section, at, piece);
+            self.check_tuples::<W>(header, at, &bytes, before as usize)?;
+            self.advance(length);
+            io::Result::Ok(())
+        })
+    }
+
+    /// `bytes` begins `before` bytes before byte `at` of the tuple lines.
+    fn check_tuples<W: Word>(&self, header: &Header, at: u64, bytes: &[u8], before: usize) -> io::Result<()> {
+        let geometry = header.geometry;
+        let n = geometry.tuples_per_line();
+        let (lines, _) = bytes.as_chunks::<LINE_BYTES>();
+        let base = (at - before as u64) / LINE_BYTES as u64;
+        let first = at / LINE_BYTES as u64;
+        let end = (at + (PIECE_BYTES)).min(header.lines * LINE_BYTES as u64) / LINE_BYTES as u64;
+        let line_at = |number: u64| lines.get(usize::try_from(number - base).unwrap_or(usize::MAX));
+        let mut windows = Windows::new(header);
+        for number in first..end.min(header.lines) {
+            let Some(line) = line_at(number) else { break };
+            let used = geometry.tuples_in_line(number, header.tuples);
+            let offset = header.line_offset(number);
+            let mut previous = match number.checked_sub(1).filter(|&left| left >= base).and_then(line_at) {
+                Some(left) => Some(line::key::<W>(left, n - 1)),
+                None => None,
+            };
+            for slot in 0..used {
+                let key = line::key::<W>(line, slot);
+                if let Some(previous) = previous {
+                    let place = offset + (slot * W::BYTES) as u64;
+                    if key < previous {
+                        let (low, key) = (previous.to_u64(), key.to_u64());
+                        self.rule("order", "LINE", place, W::BYTES as u64, format!("at least {low}"), key, "keys must ascend");
+                    } else if key == previous && header.is_unique() {
+                        let key = key.to_u64();
+                        self.rule("duplicate", "LINE", place, W::BYTES as u64, "another key", key, "keys must be unique");
+                    }
+                }
+                previous = Some(key);
+            }
+            self.check_line_padding::<W>(header, line, offset, used);
+            if number == 0 || number + 1 == header.lines {
+                self.check_min_max::<W>(header, line, number, used);
+            }
+            if let Some(right) = line_at(number + 1).filter(|_| number + 1 < header.lines) {
+                let border = spine::Border { last: line::key::<W>(line, n - 1), first: line::key::<W>(right, 0) };
+                self.check_border(header, &mut windows, number, border)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn check_line_padding<W: Word>(&self, header: &Header, line: &Line, offset: u64, used: usize) {
+        let geometry = header.geometry;
+        let n = geometry.tuples_per_line();
+        let keys_end = n * W::BYTES;
+        let keys = line[used * W::BYTES..keys_end].iter().all(|&byte| byte == 0xFF);
+        let gap = line[keys_end..geometry.values_at()].iter().all(|&byte| byte == 0);
+        let values = line[geometry.values_at() + used * geometry.value_bytes..].iter().all(|&byte| byte == 0);
+        if !(keys && gap && values) {
+            let text = "free keys must be all ones, free values and gaps zero";
+            self.rule("line-padding", "LINE", offset, LINE_BYTES as u64, "padding", "other bytes", text);
+        }
+    }
+
+    fn check_min_max<W: Word>(&self, header: &Header, line: &Line, number: u64, used: usize) {
+        let block = &header.superblock;
+        let ends = [
+            (number == 0, 0, &block.min_key, block.min_key_len.get(), 128),
+            (number + 1 == header.lines, used.saturating_sub(1), &block.max_key, block.max_key_len.get(), 192),
+        ];
+        for (here, slot, prefix, length, offset) in ends {
+            let key = line::key::<W>(line, slot).to_u64();
+            let rest = prefix[W::BYTES..].iter().all(|&byte| byte == 0);
+            if here && (key_word(prefix, W::BYTES) != key || length as usize != W::BYTES || !rest) {
+                let found = key_word(prefix, W::BYTES);
+                self.rule("min-max", "superblock", offset, 64, key, found, "the superblock must name the outermost keys");
+            }
+        }
+    }
+
+    /// Finds the separator of the border behind tuple line `number`, and checks it.
+    fn check_border<W: Word>(
+        &self,
+        header: &Header,
+        windows: &mut Windows,
+        number: u64,
+        border: spine::Border<W>,
+    ) -> io::Result<()> {
+        let mut child = number;
+        for (depth, level) in header.spine.levels.iter().enumerate() {
+            let fanout = level.fanout as u64;
+            let (at, slot) = (child / fanout, (child % fanout) as usize);
+            if slot + 1 == level.fanout {
+                child = at;
+                continue;
+            }
+            let line = windows.line(self, header, depth, level, at)?;
+            let offset = header.spine_offset + level.offset + at * LINE_BYTES as u64;
+            self.check_separator(level.encoding, &line, slot, offset, border);
+            return Ok(());
+        }
+        Ok(())
+    }
+
+    fn check_separator<W: Word>(
+        &self,
+        encoding: Encoding,
+        line: &Line,
+        slot: usize,
+        offset: u64,
+        border: spine::Border<W>,
+    ) {
+        let code = spine::code::<W>(encoding, line, slot);
+        let (last, first) = (border.last.to_u64(), border.first.to_u64());
+        let place = offset + (slot * encoding.code_bytes(W::BYTES)) as u64;
+        let bytes = encoding.code_bytes(W::BYTES) as u64;
+        if encoding == Encoding::Raw {
+            if code < last || (code >= first && code != last) {
+                let expected = format!("{last} up to below {first}");
+                self.rule("separator", "SPIN", place, bytes, expected, code, "a separator must part its neighbours");
+            }
+            return;
+        }
+        let (base, shift, flags) = spine::delta_header::<W>(line);
+        let cell = |key: u64| key.checked_sub(base.to_u64()).map(|delta| delta.checked_shr(shift).unwrap_or(0));
+        if cell(last) != Some(code) || code >= spine::code_max(encoding) {
+            let expected = cell(last).map_or("a base at most the key".to_owned(), |cell| cell.to_string());
+            self.rule("separator", "SPIN", place, bytes, expected, code, "a code must be the cell of the last key");
+        } else if shift > 0 && cell(first) == Some(code) && flags & spine::INEXACT == 0 {
+            self.rule("separator", "SPIN", place, bytes, "a cell border", code, "an inexact border must be flagged");
+        }
+    }
+
+    /// Padding, shifts and flags of every spine line, and the count of flagged ones.
+    fn check_spine_lines(&self, header: &Header) -> io::Result<()> {
+        let key_bytes = header.key_type.bytes();
+        let flagged = AtomicU64::new(0);
+        for level in &header.spine.levels {
+            let start = header.spine_offset + level.offset;
+            let bytes = level.lines * LINE_BYTES as u64;
+            pieces(bytes.next_multiple_of(128)).try_for_each(|(at, length)| {
+                let bytes = self.read(start + at, length)?;
+                let (lines, _) = bytes.as_chunks::<LINE_BYTES>();
+                for (number, line) in (at / LINE_BYTES as u64..).zip(lines) {
+                    let offset = start + number * LINE_BYTES as u64;
+                    if number >= level.lines {
+                        if line.iter().any(|&byte| byte != 0) {
+                            self.rule("padding", "SPIN", offset, 64, 0, "other bytes", "padding must be zero");
+                        }
+                        continue;
+                    }
+                    flagged.fetch_add(u64::from(spine::is_inexact(level.encoding, line)), Ordering::Relaxed);
+                    if let Some(rule) = spine_line_rule(level, key_bytes, number, line) {
+                        self.rule("spine-line", "SPIN", offset, 64, rule, "other bytes", "a spine line must be padded");
+                    }
+                }
+                io::Result::Ok(())
+            })?;
+        }
+        let flagged = flagged.into_inner();
+        let stored = header.section(Tag::SPINE).map_or(0, |section| section.entry.geometry.inexact.get());
+        if flagged != stored {
+            self.rule("spine-line", "SPIN", TABLE_OFFSET, 8, flagged, stored, "the table must count flagged lines");
+        }
+        Ok(())
+    }
+
+    fn check_meta(&self, header: &Header) -> io::Result<()> {
+        let Some(section) = header.section(Tag::META) else { return Ok(()) };
+        let bytes = self.read(section.offset(), section.entry.length.get())?;
+        let mut at = 0;
+        let mut records = 0;
+        while at < bytes.len() {
+            let head = bytes.get(at..at + 8);
+            let length = head.map(|head| u32::from_le_bytes([head[4], head[5], head[6], head[7]]) as usize);
+            let text = length.and_then(|length| bytes.get(at + 8..)?.get(..length));
+            let Some(text) = text.filter(|text| text.len() <= TEXT_BYTES_MAX && std::str::from_utf8(text).is_ok())
+            else {
+                let offset = section.offset() + at as u64;
+                self.rule("meta", "META", offset, 8, "tag, length, UTF-8", "other bytes", "records must be whole");
+                return Ok(());
+            };
+            at += 8 + text.len().next_multiple_of(8);
+            records += 1;
+        }
+        if records != section.entry.elements.get() {
+            let stored = section.entry.elements.get();
+            self.rule("meta", "META", section.offset(), 8, stored, records, "the table must count the records");
+        }
+        Ok(())
+    }
+}
+
+/// What a spine line breaks, if anything: its spare bytes and free slots.
+fn spine_line_rule(level: &Level, key_bytes: usize, number: u64, line: &Line) -> Option<&'static str> {
+    let code_bytes = level.encoding.code_bytes(key_bytes);
+    let slots = level.encoding.separators(key_bytes);
+    let children = (level.children - number * level.fanout as u64).min(level.fanout as u64) as usize;
+    if line[(children - 1) * code_bytes..slots * code_bytes].iter().any(|&byte| byte != 0xFF) {
+        return Some("free slots of all ones");
+    }
+    if level.encoding == Encoding::Raw {
+        return None;
+    }
+    if line[slots * code_bytes..spine::base_at(key_bytes)].iter().any(|&byte| byte != 0) {
+        return Some("zero between codes and base");
+    }
+    if usize::from(line[spine::SHIFT_AT]) >= key_bytes * 8 {
+        return Some("a shift below the bits of a key");
+    }
+    (line[spine::FLAGS_AT] & !spine::INEXACT != 0).then_some("known flags")
+}
+
+/// The lines of each level that a piece needs, read once a piece and a few thousand at a time.
+struct Windows {
+    levels: Vec<(u64, Vec<u8>)>,
+}
+
+/// Spine lines read at a time.
+const WINDOW_LINES: u64 = 4096;
+
+impl Windows {
+    fn new(header: &Header) -> Self {
+        Self { levels: header.spine.levels.iter().map(|_| (0, Vec::new())).collect() }
+    }
+
+    fn line<R: ReadAt>(
+        &mut self,
+        check: &Check<'_, R>,
+        header: &Header,
+        depth: usize,
+        level: &Level,
+        at: u64,
+    ) -> io::Result<Line> {
+        let (first, bytes) = &mut self.levels[depth];
+        let held = (bytes.len() / LINE_BYTES) as u64;
+        if at < *first || at >= *first + held {
+            let count = WINDOW_LINES.min(level.lines - at);
+            let offset = header.spine_offset + level.offset + at * LINE_BYTES as u64;
+            *bytes = check.read(offset, count * LINE_BYTES as u64)?;
+            *first = at;
+        }
+        let start = (at - *first) as usize * LINE_BYTES;
+        let mut line = [0; LINE_BYTES];
+        line.copy_from_slice(&bytes[start..start + LINE_BYTES]);
+        Ok(line)
+    }
+}
+
+/// Offsets and lengths of the pieces of an extent.
+fn pieces(extent: u64) -> impl ParallelIterator<Item = (u64, u64)> {
+    let count = extent.div_ceil(PIECE_BYTES);
+    (0..count).into_par_iter().map(move |piece| {
+        let at = piece * PIECE_BYTES;
+        (at, PIECE_BYTES.min(extent - at))
+    })
+}

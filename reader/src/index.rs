@@ -1,0 +1,315 @@
+//! An open file, and how it is opened.
+
+use crate::arch::Isa;
+use crate::bytes::Storage;
+use crate::error::{OpenError, ReadError, TypeError};
+use crate::fsck;
+use crate::touched::{Touched, Verified};
+use crate::typed::Typed;
+use pleach_format::meta::Meta;
+use pleach_format::section::Tag;
+use pleach_format::view::HEAD_BYTES;
+use pleach_format::{FormatError, Header, Key, KeyType, Value, ValueType};
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+/// How much of a file is verified, and when.
+///
+/// The superblock and the section table are checked in every mode: they are what a search's bounds
+/// rest on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Verify {
+    /// Nothing but superblock and section table.
+    None,
+    /// The same; the default of the library. Damage elsewhere may give wrong answers, and nothing
+    /// worse.
+    #[default]
+    Header,
+    /// Also each 8 KiB block that a query reads, at its first use.
+    Touched,
+    /// Also the whole file, when it is opened.
+    Full,
+}
+
+impl Verify {
+    /// All modes, weakest first.
+    pub const ALL: [Verify; 4] = [Self::None, Self::Header, Self::Touched, Self::Full];
+    /// Lower-case name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Header => "header",
+            Self::Touched => "touched",
+            Self::Full => "full",
+        }
+    }
+}
+
+impl fmt::Display for Verify {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Verify {
+    type Err = String;
+    fn from_str(name: &str) -> Result<Self, String> {
+        Self::ALL
+            .into_iter()
+            .find(|verify| verify.name() == name)
+            .ok_or_else(|| format!("unknown verification `{name}`: none, header, touched or full"))
+    }
+}
+
+/// Where the bytes of an open file are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Residence {
+    /// In a shared mapping of the file: opens at once, shares the page cache with all processes.
+    #[default]
+    Mapped,
+    /// In a sealed copy in memory: opening reads the whole file; no truncation can reach it.
+    Resident,
+}
+
+/// How to open a file.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OpenOptions {
+    verify: Verify,
+    residence: Residence,
+    isa: Option<Isa>,
+}
+
+impl OpenOptions {
+    /// Sets how much is verified.
+    #[must_use]
+    pub fn verify(mut self, verify: Verify) -> Self {
+        self.verify = verify;
+        self
+    }
+    /// Sets where the bytes are kept.
+    #[must_use]
+    pub fn residence(mut self, residence: Residence) -> Self {
+        self.residence = residence;
+        self
+    }
+    /// Sets the instruction set; `None` takes the best there is.
+    #[must_use]
+    pub fn isa(mut self, isa: Option<Isa>) -> Self {
+        self.isa = isa;
+        self
+    }
+
+    /// Opens a file. O(1): reads 8 KiB and maps the rest, unless it is asked to verify or copy it.
+    pub fn open(self, path: impl AsRef<Path>) -> Result<Index, OpenError> {
+        let path = path.as_ref();
+        let failed = |operation| {
+            move |source| OpenError::Io { operation, path: path.to_owned(), source }
+        };
+        let file = File::open(path).map_err(failed("open"))?;
+        let metadata = file.metadata().map_err(failed("read"))?;
+        if metadata.is_dir() {
+            return Err(failed("open")(io::Error::from(io::ErrorKind::IsADirectory)));
+        }
+        let mut head = [0; HEAD_BYTES];
+        let there = fsck::read_at_most(&file, &mut head, 0).map_err(failed("read"))?;
+        let refused = |source| OpenError::Format { path: path.to_owned(), source };
+        let header = Header::parse(&head[..there], metadata.len()).map_err(refused)?;
+        let storage = match self.residence {
+            Residence::Mapped => Storage::map(&file, metadata.len()),
+            Residence::Resident => Storage::resident(&file, metadata.len()),
+        };
+        self.finish(path.to_owned(), header, storage.map_err(failed("map"))?)
+    }
+
+    /// Opens a file that is in memory. Moves the bytes once if they do not begin on a cache line.
+    pub fn from_bytes(self, bytes: Vec<u8>) -> Result<Index, OpenError> {
+        let head = &bytes[..bytes.len().min(HEAD_BYTES)];
+        let header = Header::parse(head, bytes.len() as u64)
+            .map_err(|source| OpenError::Format { path: PathBuf::new(), source })?;
+        self.finish(PathBuf::new(), header, Storage::owned(bytes))
+    }
+
+    fn finish(self, path: PathBuf, header: Header, storage: Storage) -> Result<Index, OpenError> {
+        let isa = self.isa.unwrap_or_else(Isa::best);
+        if !isa.is_available() {
+            return Err(OpenError::Isa(isa));
+        }
+        let mut touched = None;
+        match self.verify {
+            Verify::None | Verify::Header => {}
+            Verify::Touched => {
+                let source = Touched::new(&header, storage.bytes());
+                touched = Some(source.map_err(|source| OpenError::Format { path: path.clone(), source })?);
+            }
+            Verify::Full => {
+                let mut findings = fsck::check_bytes(storage.bytes());
+                if !findings.is_empty() {
+                    let (count, first) = (findings.len(), Box::new(findings.swap_remove(0)));
+                    return Err(OpenError::Damaged { path, first, findings: count });
+                }
+            }
+        }
+        if storage.is_lost() {
+            let source = io::Error::other("the file was truncated while it was opened");
+            return Err(OpenError::Io { operation: "read", path, source });
+        }
+        Ok(Index { header, storage, touched, isa, verify: self.verify })
+    }
+}
+
+/// An open Pleach file. `Send + Sync`; look-ups take no lock and allocate nothing.
+///
+/// An `Index` does not know the types of its keys and values at compile time: it says what it holds
+/// ([`Index::key_type`], [`Index::value_type`]) and gives typed views ([`Index::typed`]).
+pub struct Index {
+    header: Header,
+    storage: Storage,
+    touched: Option<Touched>,
+    isa: Isa,
+    verify: Verify,
+}
+
+impl Index {
+    /// Opens a file with the default options: mapped, header verified. O(1).
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, OpenError> {
+        OpenOptions::default().open(path)
+    }
+    /// Options to open a file with.
+    #[must_use]
+    pub fn options() -> OpenOptions {
+        OpenOptions::default()
+    }
+    /// Opens a file that is in memory.
+    pub fn from_bytes(bytes: Vec<u8>) -> Result<Self, OpenError> {
+        OpenOptions::default().from_bytes(bytes)
+    }
+
+    /// A view with compile-time types. `V = ()` is allowed whatever the values are: keys only.
+    pub fn typed<K: Key, V: Value>(&self) -> Result<Typed<'_, K, V>, TypeError> {
+        let holds = (self.header.key_type, self.header.value_type);
+        if K::TYPE != holds.0 || (V::TYPE != holds.1 && V::TYPE != ValueType::None) {
+            return Err(TypeError { asked: (K::TYPE, V::TYPE), holds });
+        }
+        Ok(Typed::new(self))
+    }
+
+    /// What was checked when the file was opened.
+    #[must_use]
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+    /// Column names and logical types.
+    pub fn meta(&self) -> Result<Meta, ReadError> {
+        let Some(section) = self.header.section(Tag::META) else { return Ok(Meta::default()) };
+        let (offset, length) = (section.offset(), section.entry.length.get());
+        if let Some(verified) = self.verified() {
+            verified.check_range(offset, length)?;
+        }
+        let bytes = self.bytes();
+        let found = bytes.len() as u64;
+        let meta = usize::try_from(offset)
+            .ok()
+            .and_then(|offset| bytes.get(offset..)?.get(..usize::try_from(length).ok()?))
+            .ok_or(FormatError::Truncated { expected: offset.saturating_add(length), found })?;
+        self.check_mapping()?;
+        Ok(Meta::decode(meta))
+    }
+    /// Number of tuples.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.header.tuples
+    }
+    /// Whether there are no tuples.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+    /// Key type.
+    #[must_use]
+    pub fn key_type(&self) -> KeyType {
+        self.header.key_type
+    }
+    /// Value type.
+    #[must_use]
+    pub fn value_type(&self) -> ValueType {
+        self.header.value_type
+    }
+    /// Whether the build refused or removed duplicate keys.
+    #[must_use]
+    pub fn is_unique(&self) -> bool {
+        self.header.is_unique()
+    }
+    /// 1 for a fresh build, one more at each rebuild.
+    #[must_use]
+    pub fn generation(&self) -> u64 {
+        self.header.superblock.generation.get()
+    }
+    /// Hash of types, options and contents: equal for files of the same tuples and options.
+    #[must_use]
+    pub fn file_id(&self) -> [u8; 16] {
+        self.header.superblock.file_id
+    }
+    /// Bytes of the file.
+    #[must_use]
+    pub fn file_bytes(&self) -> u64 {
+        self.header.file_bytes
+    }
+    /// The instruction set that searches use.
+    #[must_use]
+    pub fn isa(&self) -> Isa {
+        self.isa
+    }
+    /// One line: residence, verification, instruction set and the shape of the descent.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        use std::fmt::Write;
+        let mut text = format!("{}, verify {}, {}: ", self.storage.name(), self.verify, self.isa);
+        for level in self.header.spine.levels.iter().rev() {
+            let _ = write!(text, "{} x{} > ", level.encoding.name(), level.lines);
+        }
+        let _ = write!(
+            text,
+            "{} tuple lines of {} tuples",
+            self.header.lines,
+            self.header.geometry.tuples_per_line()
+        );
+        text
+    }
+
+    /// All bytes of the file, as they lie in memory. Unverified, and only for measuring and for
+    /// tools that know the format: look-ups go through [`Index::typed`].
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        self.bytes()
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        self.storage.bytes()
+    }
+
+    pub(crate) fn verified(&self) -> Option<Verified<'_>> {
+        let touched = self.touched.as_ref()?;
+        Some(Verified { header: &self.header, bytes: self.bytes(), touched })
+    }
+
+    /// Errors if the mapping was cut short; only ever after [`crate::contain_sigbus`].
+    #[inline]
+    pub fn check_mapping(&self) -> Result<(), ReadError> {
+        if self.storage.is_lost() { Err(ReadError::MappingLost) } else { Ok(()) }
+    }
+}
+
+impl fmt::Debug for Index {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Index")
+            .field("key_type", &self.key_type())
+            .field("value_type", &self.value_type())
+            .field("tuples", &self.len())
+            .field("describe", &self.describe())
+            .finish_non_exhaustive()
+    }
+}

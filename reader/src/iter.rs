@@ -1,0 +1,120 @@
+//! Tuples in order, from both ends.
+
+use crate::error::ReadError;
+use crate::index::Index;
+use crate::search::plan::Lines;
+use pleach_format::key::{Bits, Word};
+use pleach_format::{Key, Value};
+use std::iter::FusedIterator;
+use std::marker::PhantomData;
+
+/// A place in the tuple lines.
+#[derive(Clone, Copy)]
+struct Place {
+    line: usize,
+    slot: usize,
+}
+
+/// Iterates over the tuples of a range of ranks. An item is an error if a block does not match its
+/// sum ([`crate::Verify::Touched`]) or the mapping was lost; iteration ends there.
+#[derive(Clone)]
+pub struct Range<'a, K: Key, V: Value> {
+    index: &'a Index,
+    lines: Option<Lines<'a>>,
+    remaining: u64,
+    tuples_per_line: usize,
+    values_at: usize,
+    /// Next tuple from the front, and one past the next from the back.
+    front: Place,
+    back: Place,
+    /// The line that was checked last.
+    entered: usize,
+    types: PhantomData<(K, V)>,
+}
+
+impl<'a, K: Key, V: Value> Range<'a, K, V> {
+    pub(crate) fn new(index: &'a Index, lines: Option<Lines<'a>>, ranks: std::ops::Range<u64>) -> Self {
+        let geometry = index.header().geometry;
+        let end = ranks.end.min(index.len());
+        let start = ranks.start.min(end);
+        let place = |rank| {
+            let (line, slot) = geometry.place(rank);
+            Place { line: usize::try_from(line).unwrap_or(usize::MAX), slot }
+        };
+        Self {
+            index,
+            lines,
+            remaining: end - start,
+            tuples_per_line: geometry.tuples_per_line(),
+            values_at: geometry.values_at(),
+            front: place(start),
+            back: place(end),
+            entered: usize::MAX,
+            types: PhantomData,
+        }
+    }
+
+    /// Tuples that are still to come.
+    #[must_use]
+    pub fn remaining(&self) -> u64 {
+        self.remaining
+    }
+
+    #[inline]
+    fn tuple(&mut self, place: Place) -> Result<(K, V), ReadError> {
+        if place.line != self.entered {
+            self.enter(place.line).inspect_err(|_| self.remaining = 0)?;
+        }
+        let Some(lines) = &self.lines else { return Err(ReadError::MappingLost) };
+        let line = lines.at(place.line);
+        let key = K::decode(K::Word::read(&line[place.slot * K::Word::BYTES..]));
+        let value = V::Bits::read(&line[self.values_at + place.slot * V::Bits::BYTES..]);
+        Ok((key, V::from_bits(value)))
+    }
+
+    /// What is checked once a line.
+    fn enter(&mut self, line: usize) -> Result<(), ReadError> {
+        if let Some(verified) = self.index.verified() {
+            verified.check(verified.header.line_offset(line as u64))?;
+        }
+        self.entered = line;
+        self.index.check_mapping()
+    }
+}
+
+impl<K: Key, V: Value> Iterator for Range<'_, K, V> {
+    type Item = Result<(K, V), ReadError>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        self.remaining = self.remaining.checked_sub(1)?;
+        let place = self.front;
+        self.front.slot += 1;
+        if self.front.slot == self.tuples_per_line {
+            self.front = Place { line: place.line + 1, slot: 0 };
+        }
+        Some(self.tuple(place))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        match usize::try_from(self.remaining) {
+            Ok(remaining) => (remaining, Some(remaining)),
+            Err(_) => (usize::MAX, None),
+        }
+    }
+}
+
+impl<K: Key, V: Value> DoubleEndedIterator for Range<'_, K, V> {
+    #[inline]
+    fn next_back(&mut self) -> Option<Self::Item> {
+        self.remaining = self.remaining.checked_sub(1)?;
+        if self.back.slot == 0 {
+            self.back = Place { line: self.back.line.checked_sub(1)?, slot: self.tuples_per_line };
+        }
+        self.back.slot -= 1;
+        Some(self.tuple(self.back))
+    }
+}
+
+impl<K: Key, V: Value> ExactSizeIterator for Range<'_, K, V> {}
+impl<K: Key, V: Value> FusedIterator for Range<'_, K, V> {}

@@ -1,0 +1,50 @@
+//! Look-ups in a Pleach file: a persistent, ordered index of (key, value) tuples.
+//!
+//! ```no_run
+//! let index = pleach::Index::open("orders.pleach")?;
+//! let orders = index.typed::<u64, u64>()?;
+//! assert_eq!(orders.get(17)?, Some(4));
+//!
+//! // Many at once, into buffers of your own: the fast way.
+//! let keys = [17, 18, 19];
+//! let (mut values, mut present) = ([0; 3], [0; 1]);
+//! let found = orders.get_batch(&keys, &mut values, &mut present)?;
+//! for tuple in orders.range(17..=19)? {
+//!     let (key, value) = tuple?;
+//!     println!("{key} {value}");
+//! }
+//! # let _ = found;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Opening is O(1) and checks the header against the length of the file. Everything else is checked
+//! as far as you ask ([`Verify`]); [`fsck`] checks all of it. On bytes that were not verified an
+//! answer may be wrong, but no look-up panics, loops or reads outside the file.
+//!
+//! An [`Index`] is `Send + Sync`; look-ups take no lock and need no write access. A published file is
+//! never changed, so a rebuild under the same name does not disturb those who have the old one open.
+
+mod arch;
+mod bytes;
+mod cast;
+mod dispatch;
+mod error;
+mod fsck;
+mod index;
+mod iter;
+#[cfg(target_os = "linux")]
+mod sealed;
+mod search;
+mod sigbus;
+mod touched;
+mod typed;
+
+pub use arch::Isa;
+pub use error::{OpenError, ReadError, TypeError};
+pub use fsck::{Finding, FsckOptions, Progress, Report, Verdict, fsck};
+pub use index::{Index, OpenOptions, Residence, Verify};
+pub use iter::Range;
+pub use pleach_format::meta::Meta;
+pub use pleach_format::{FormatError, Header, Key, KeyType, Value, ValueType};
+pub use sigbus::contain_sigbus;
+pub use typed::Typed;

@@ -1,0 +1,227 @@
+//! One descent, and many at once.
+//!
+//! A batch is cut into groups of [`GROUP`] queries. At each step of the clock every group in flight
+//! moves one level down, the lowest first, and asks for the line it will need at its next step; one
+//! new group enters at the root. So at any time the groups stand on all levels, and the misses of
+//! the bottom level and of the tuple lines overlap with compares in cached lines (interleaving;
+//! FAST section 5.2 pipelines a group level by level instead).
+
+use super::plan::{LevelPlan, Plan};
+use crate::arch::Simd;
+use pleach_format::key::{Bits, Word};
+use pleach_format::line::{self, Line};
+use pleach_format::section::LEVELS_MAX;
+use pleach_format::spine::{Encoding, delta_header, is_inexact};
+use pleach_format::view;
+
+/// Queries of a group. Divides 64, so that a group's bits lie in one word of a bitmap.
+pub(crate) const GROUP: usize = 16;
+/// Groups in flight at most: one a level, one at the tuple lines; a power of two.
+const RING: usize = (LEVELS_MAX + 1).next_power_of_two();
+
+/// Where a query ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Hit<B> {
+    /// Rank of its lower bound.
+    pub(crate) rank: u64,
+    /// Whether the key at that rank is the query.
+    pub(crate) found: bool,
+    /// Value there; default if not found.
+    pub(crate) value: B,
+}
+
+/// Of the first `n` words of a line, how many are below `query`.
+///
+/// # Safety
+/// As [`Simd`].
+#[inline(always)]
+unsafe fn below<S: Simd, W: Word>(line: &Line, n: usize, query: W) -> usize {
+    // SAFETY: the contract is passed on.
+    unsafe {
+        if W::BYTES == 4 {
+            S::below32(line, n, query.to_u64() as u32)
+        } else {
+            S::below64(line, n, query.to_u64())
+        }
+    }
+}
+
+/// Cell of a query in the grid of a delta line; 0 below its base.
+#[inline(always)]
+fn cell<W: Word>(line: &Line, query: W) -> u64 {
+    let (base, shift, _) = delta_header::<W>(line);
+    query.to_u64().saturating_sub(base.to_u64()).wrapping_shr(shift)
+}
+
+/// Child of a spine line for a query.
+///
+/// # Safety
+/// As [`Simd`].
+#[inline(always)]
+unsafe fn child<S: Simd, W: Word>(encoding: Encoding, line: &Line, query: W) -> usize {
+    // SAFETY: the contract is passed on.
+    unsafe {
+        match encoding {
+            Encoding::Delta16 => {
+                let wanted = cell(line, query).min(u64::from(u16::MAX)) as u16;
+                S::below16(line, const { Encoding::Delta16.separators(W::BYTES) }, wanted)
+            }
+            Encoding::Delta32 => {
+                let wanted = cell(line, query).min(u64::from(u32::MAX)) as u32;
+                S::below32(line, const { Encoding::Delta32.separators(W::BYTES) }, wanted)
+            }
+            _ => below::<S, W>(line, const { Encoding::Raw.separators(W::BYTES) }, query),
+        }
+    }
+}
+
+/// What a tuple line says of a query.
+///
+/// # Safety
+/// As [`Simd`].
+#[inline(always)]
+unsafe fn leaf<S: Simd, W: Word, B: Bits>(plan: &Plan<'_>, at: usize, query: W) -> Hit<B> {
+    let n = const { line::geometry::<W, B>().tuples_per_line() };
+    let at = at.min(plan.tuple_lines.last());
+    let line = plan.tuple_lines.at(at);
+    // SAFETY: the contract is passed on.
+    let slot = unsafe { below::<S, W>(line, n, query) };
+    if slot == n && plan.header.inexact && at < plan.tuple_lines.last() && passed_inexact(plan, at) {
+        return exact::<W, B>(plan, query);
+    }
+    // A slot past the end is never equal: the last key is below the query. The rank tells a key of
+    // all ones from padding.
+    let rank = at as u64 * n as u64 + slot as u64;
+    let slot = slot.min(n - 1);
+    let found = line::key::<W>(line, slot) == query && rank < plan.tuples;
+    let value = line::value::<W, B>(line, slot);
+    Hit { rank: rank.min(plan.tuples), found, value: if found { value } else { B::default() } }
+}
+
+/// Whether the way to tuple line `at` led through a line that is flagged inexact. Its lines were
+/// just read, so they are in the cache.
+#[cold]
+#[inline(never)]
+fn passed_inexact(plan: &Plan<'_>, at: usize) -> bool {
+    let mut at = at;
+    (0..plan.depth()).rev().any(|stage| {
+        plan.level(stage).is_some_and(|level| {
+            at /= level.fanout;
+            is_inexact(level.encoding, level.lines.at(at))
+        })
+    })
+}
+
+/// The answer by full keys, where a border on the way may be parted inexactly.
+#[cold]
+#[inline(never)]
+fn exact<W: Word, B: Bits>(plan: &Plan<'_>, query: W) -> Hit<B> {
+    let bytes = view::Bytes(plan.bytes);
+    let answer = view::lower_bound::<W, _>(plan.header, &bytes, query)
+        .and_then(|rank| Ok((rank, view::tuple::<W, _>(plan.header, &bytes, rank)?)));
+    match answer {
+        Ok((rank, Some((key, value)))) if key == query => Hit { rank, found: true, value: B::from_u64(value) },
+        Ok((rank, _)) => Hit { rank, found: false, value: B::default() },
+        // The header proved every line to lie in the bytes.
+        Err(_) => Hit { rank: plan.tuples, found: false, value: B::default() },
+    }
+}
+
+/// One query from the root to its tuple line.
+///
+/// # Safety
+/// As [`Simd`].
+#[inline(always)]
+pub(crate) unsafe fn locate<S: Simd, W: Word, B: Bits>(plan: &Plan<'_>, query: W) -> Hit<B> {
+    let mut at = 0;
+    for level in plan.levels() {
+        let node = at.min(level.lines.last());
+        // SAFETY: the contract is passed on.
+        at = node * level.fanout + unsafe { child::<S, W>(level.encoding, level.lines.at(node), query) };
+    }
+    // SAFETY: the contract is passed on.
+    unsafe { leaf::<S, W, B>(plan, at, query) }
+}
+
+/// Queries that stand on the same level.
+#[derive(Clone, Copy)]
+struct Group<W> {
+    query: [W; GROUP],
+    at: [usize; GROUP],
+}
+
+/// Moves a group one level down.
+///
+/// # Safety
+/// As [`Simd`].
+#[inline(always)]
+unsafe fn step<S: Simd, W: Word>(level: &LevelPlan<'_>, below: super::plan::Lines<'_>, group: &mut Group<W>) {
+    macro_rules! each {
+        ($encoding:expr) => {
+            for i in 0..GROUP {
+                let node = group.at[i].min(level.lines.last());
+                // SAFETY: the contract is passed on.
+                let child = unsafe { child::<S, W>($encoding, level.lines.at(node), group.query[i]) };
+                let at = node * level.fanout + child;
+                below.prefetch(at);
+                group.at[i] = at;
+            }
+        };
+    }
+    match level.encoding {
+        Encoding::Delta16 => each!(Encoding::Delta16),
+        Encoding::Delta32 => each!(Encoding::Delta32),
+        _ => each!(Encoding::Raw),
+    }
+}
+
+/// Takes the answers of a batch, a group at a time.
+pub(crate) trait Output<B> {
+    /// `hits` belong to the queries from number `first`, a multiple of [`GROUP`].
+    fn put(&mut self, first: usize, hits: &[Hit<B>]);
+}
+
+/// All queries, in groups on different levels. `flip` is xor-ed to each query.
+///
+/// # Safety
+/// As [`Simd`].
+#[inline(always)]
+pub(crate) unsafe fn batch<S: Simd, W: Word, B: Bits, O: Output<B>>(
+    plan: &Plan<'_>,
+    queries: &[W],
+    flip: W,
+    output: &mut O,
+) {
+    let depth = plan.depth();
+    let groups = queries.len().div_ceil(GROUP);
+    let mut ring = [Group { query: [W::default(); GROUP], at: [0; GROUP] }; RING];
+    for clock in 0..groups + depth {
+        for stage in (0..=depth).rev() {
+            let Some(number) = clock.checked_sub(stage).filter(|&number| number < groups) else { continue };
+            let group = &mut ring[number % RING];
+            let first = number * GROUP;
+            let count = GROUP.min(queries.len() - first);
+            if stage == 0 {
+                let queries = &queries[first..first + count];
+                for i in 0..GROUP {
+                    // A short last group is filled up with its last query; those answers are dropped.
+                    let query = queries[i.min(count - 1)];
+                    group.query[i] = W::from_u64(query.to_u64() ^ flip.to_u64());
+                    group.at[i] = 0;
+                }
+            }
+            if let Some(level) = plan.level(stage) {
+                let below = plan.level(stage + 1).map_or(plan.tuple_lines, |level| level.lines);
+                // SAFETY: the contract is passed on.
+                unsafe { step::<S, W>(level, below, group) };
+            } else {
+                let mut hits = [Hit::default(); GROUP];
+                for i in 0..GROUP {
+                    // SAFETY: the contract is passed on.
+                    hits[i] = unsafe { leaf::<S, W, B>(plan, group.at[i], group.query[i]) };
+                }
+                output.put(first, &hits[..count]);
+            }
+        }
+    }
+}

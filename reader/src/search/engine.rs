@@ -1,0 +1,162 @@
+//! The searches compiled for each instruction set, as a table of functions.
+//!
+//! An [`Engine`] is chosen once, when a view is made, and proves that the CPU has what its
+//! functions need: it can only be had through [`engine`], which asks [`Isa::is_available`].
+
+use super::descent::{self, Hit, Output};
+use super::plan::Plan;
+use crate::arch::{Isa, scalar::Scalar};
+use pleach_format::key::{Bits, Word};
+
+/// Functions of one instruction set for words `W` and value bits `B`.
+#[derive(Clone, Copy)]
+pub(crate) struct Engine<W, B> {
+    locate: unsafe fn(&Plan<'_>, W) -> Hit<B>,
+    values: unsafe fn(&Plan<'_>, &[W], W, &mut Values<'_, B>),
+    presence: unsafe fn(&Plan<'_>, &[W], W, &mut Presence<'_>),
+    ranks: unsafe fn(&Plan<'_>, &[W], W, &mut Ranks<'_>),
+}
+
+impl<W: Word, B: Bits> Engine<W, B> {
+    /// One query.
+    #[inline(always)]
+    pub(crate) fn locate(&self, plan: &Plan<'_>, query: W) -> Hit<B> {
+        // SAFETY: an engine exists only for an instruction set that `engine` found available.
+        unsafe { (self.locate)(plan, query) }
+    }
+    /// Values and presence.
+    pub(crate) fn values(&self, plan: &Plan<'_>, queries: &[W], flip: W, output: &mut Values<'_, B>) {
+        // SAFETY: as in `locate`.
+        unsafe { (self.values)(plan, queries, flip, output) }
+    }
+    /// Presence alone.
+    pub(crate) fn presence(&self, plan: &Plan<'_>, queries: &[W], flip: W, output: &mut Presence<'_>) {
+        // SAFETY: as in `locate`.
+        unsafe { (self.presence)(plan, queries, flip, output) }
+    }
+    /// Ranks of lower bounds.
+    pub(crate) fn ranks(&self, plan: &Plan<'_>, queries: &[W], flip: W, output: &mut Ranks<'_>) {
+        // SAFETY: as in `locate`.
+        unsafe { (self.ranks)(plan, queries, flip, output) }
+    }
+}
+
+/// Presence as a bitmap: bit `i % 64` of word `i / 64`.
+pub(crate) struct Presence<'a> {
+    pub(crate) bitmap: &'a mut [u64],
+    pub(crate) found: usize,
+}
+
+impl<B> Output<B> for Presence<'_> {
+    #[inline(always)]
+    fn put(&mut self, first: usize, hits: &[Hit<B>]) {
+        let mut bits = 0u64;
+        for (i, hit) in hits.iter().enumerate() {
+            bits |= u64::from(hit.found) << i;
+        }
+        let ones = (1u64 << hits.len()) - 1;
+        let (word, shift) = (first / 64, first % 64);
+        if let Some(word) = self.bitmap.get_mut(word) {
+            *word = *word & !(ones << shift) | bits << shift;
+        }
+        self.found += bits.count_ones() as usize;
+    }
+}
+
+/// Values, and presence.
+pub(crate) struct Values<'a, B> {
+    pub(crate) values: &'a mut [B],
+    pub(crate) presence: Presence<'a>,
+}
+
+impl<B: Bits> Output<B> for Values<'_, B> {
+    #[inline(always)]
+    fn put(&mut self, first: usize, hits: &[Hit<B>]) {
+        if let Some(values) = self.values.get_mut(first..first + hits.len()) {
+            for (value, hit) in values.iter_mut().zip(hits) {
+                *value = hit.value;
+            }
+        }
+        self.presence.put(first, hits);
+    }
+}
+
+/// Ranks.
+pub(crate) struct Ranks<'a>(pub(crate) &'a mut [u64]);
+
+impl<B> Output<B> for Ranks<'_> {
+    #[inline(always)]
+    fn put(&mut self, first: usize, hits: &[Hit<B>]) {
+        if let Some(ranks) = self.0.get_mut(first..first + hits.len()) {
+            for (rank, hit) in ranks.iter_mut().zip(hits) {
+                *rank = hit.rank;
+            }
+        }
+    }
+}
+
+macro_rules! variant {
+    ($(#[$feature:meta])* $module:ident, $simd:ty) => {
+        mod $module {
+            use super::*;
+            // SAFETY (of all four): the caller's CPU has the features named above, so that the
+            // contract of `Simd` holds in what is inlined here.
+            $(#[$feature])*
+            unsafe fn locate<W: Word, B: Bits>(plan: &Plan<'_>, query: W) -> Hit<B> {
+                // SAFETY: see above.
+                unsafe { descent::locate::<$simd, W, B>(plan, query) }
+            }
+            $(#[$feature])*
+            unsafe fn values<W: Word, B: Bits>(plan: &Plan<'_>, queries: &[W], flip: W, output: &mut Values<'_, B>) {
+                // SAFETY: see above.
+                unsafe { descent::batch::<$simd, W, B, _>(plan, queries, flip, output) }
+            }
+            $(#[$feature])*
+            unsafe fn presence<W: Word, B: Bits>(plan: &Plan<'_>, queries: &[W], flip: W, output: &mut Presence<'_>) {
+                // SAFETY: see above.
+                unsafe { descent::batch::<$simd, W, B, _>(plan, queries, flip, output) }
+            }
+            $(#[$feature])*
+            unsafe fn ranks<W: Word, B: Bits>(plan: &Plan<'_>, queries: &[W], flip: W, output: &mut Ranks<'_>) {
+                // SAFETY: see above.
+                unsafe { descent::batch::<$simd, W, B, _>(plan, queries, flip, output) }
+            }
+            pub(super) fn engine<W: Word, B: Bits>() -> Engine<W, B> {
+                Engine { locate, values, presence: presence::<W, B>, ranks: ranks::<W, B> }
+            }
+        }
+    };
+}
+
+variant!(scalar, Scalar);
+#[cfg(target_arch = "x86_64")]
+variant!(
+    #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+    avx2,
+    crate::arch::avx2::Avx2
+);
+#[cfg(target_arch = "x86_64")]
+variant!(
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx2,bmi1,bmi2,popcnt")]
+    avx512,
+    crate::arch::avx512::Avx512
+);
+#[cfg(target_arch = "aarch64")]
+variant!(
+    #[target_feature(enable = "neon")]
+    neon,
+    crate::arch::neon::Neon
+);
+
+/// The engine of an instruction set; the scalar one if this CPU does not have it.
+pub(crate) fn engine<W: Word, B: Bits>(isa: Isa) -> Engine<W, B> {
+    match isa {
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx512 if isa.is_available() => avx512::engine(),
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx2 if isa.is_available() => avx2::engine(),
+        #[cfg(target_arch = "aarch64")]
+        Isa::Neon if isa.is_available() => neon::engine(),
+        _ => scalar::engine(),
+    }
+}

@@ -1,0 +1,102 @@
+//! The arrays of an open file, proved to lie in its bytes.
+
+use pleach_format::Header;
+use pleach_format::layout::LINE_BYTES;
+use pleach_format::line::Line;
+use pleach_format::section::LEVELS_MAX;
+use pleach_format::spine::Encoding;
+use std::marker::PhantomData;
+
+/// A non-empty array of lines. Indices are clamped, never trusted.
+#[derive(Clone, Copy)]
+pub(crate) struct Lines<'a> {
+    first: *const Line,
+    last: usize,
+    bytes: PhantomData<&'a [Line]>,
+}
+
+// SAFETY: a `Lines` is a shared borrow of immutable bytes, like the `&[Line]` it was made from.
+unsafe impl Send for Lines<'_> {}
+// SAFETY: as above.
+unsafe impl Sync for Lines<'_> {}
+
+impl<'a> Lines<'a> {
+    /// `count` lines from `offset`; `None` if there are none or they do not lie in `bytes`.
+    pub(crate) fn new(bytes: &'a [u8], offset: u64, count: u64) -> Option<Self> {
+        let length = usize::try_from(count).ok()?.checked_mul(LINE_BYTES)?;
+        let bytes = bytes.get(usize::try_from(offset).ok()?..)?.get(..length)?;
+        let (lines, _) = bytes.as_chunks::<LINE_BYTES>();
+        Some(Self { first: lines.as_ptr(), last: lines.len().checked_sub(1)?, bytes: PhantomData })
+    }
+
+    /// The line at `index`, or the last one if there are fewer.
+    #[inline(always)]
+    pub(crate) fn at(&self, index: usize) -> &'a Line {
+        // SAFETY: `first` points to `last + 1` lines that live for 'a, and the index is at most `last`.
+        unsafe { &*self.first.add(index.min(self.last)) }
+    }
+
+    /// Index of the last line.
+    #[inline(always)]
+    pub(crate) fn last(&self) -> usize {
+        self.last
+    }
+
+    /// Hints that the line at `index` will be read soon.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, index: usize) {
+        crate::arch::prefetch(self.first.wrapping_add(index));
+    }
+}
+
+/// One level of the spine.
+#[derive(Clone, Copy)]
+pub(crate) struct LevelPlan<'a> {
+    pub(crate) lines: Lines<'a>,
+    pub(crate) encoding: Encoding,
+    pub(crate) fanout: usize,
+}
+
+/// What a descent needs to know of a file that is not empty.
+#[derive(Clone, Copy)]
+pub(crate) struct Plan<'a> {
+    /// Levels from the root down; the first `depth` are there.
+    levels: [Option<LevelPlan<'a>>; LEVELS_MAX],
+    depth: usize,
+    pub(crate) tuple_lines: Lines<'a>,
+    pub(crate) tuples: u64,
+    pub(crate) header: &'a Header,
+    pub(crate) bytes: &'a [u8],
+}
+
+impl<'a> Plan<'a> {
+    /// `None` for an empty file, and for bytes that the header does not describe.
+    pub(crate) fn new(header: &'a Header, bytes: &'a [u8]) -> Option<Self> {
+        let tuple_lines = Lines::new(bytes, header.lines_offset, header.lines)?;
+        let mut levels = [None; LEVELS_MAX];
+        for (slot, level) in levels.iter_mut().zip(header.spine.levels.iter().rev()) {
+            let lines = Lines::new(bytes, header.spine_offset.checked_add(level.offset)?, level.lines)?;
+            *slot = Some(LevelPlan { lines, encoding: level.encoding, fanout: level.fanout });
+        }
+        let depth = header.spine.levels.len();
+        Some(Self { levels, depth, tuple_lines, tuples: header.tuples, header, bytes })
+    }
+
+    /// Levels from the root down.
+    #[inline(always)]
+    pub(crate) fn levels(&self) -> impl Iterator<Item = &LevelPlan<'a>> {
+        self.levels[..self.depth].iter().flatten()
+    }
+
+    /// The level that is `stage` steps below the root.
+    #[inline(always)]
+    pub(crate) fn level(&self, stage: usize) -> Option<&LevelPlan<'a>> {
+        self.levels[..self.depth].get(stage)?.as_ref()
+    }
+
+    /// Number of levels.
+    #[inline(always)]
+    pub(crate) fn depth(&self) -> usize {
+        self.depth
+    }
+}

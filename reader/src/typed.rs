@@ -1,0 +1,399 @@
+//! A view of an open file with compile-time types: every look-up there is.
+
+use crate::arch::Isa;
+use crate::cast::{key_words, value_bits};
+use crate::error::ReadError;
+use crate::index::Index;
+use crate::iter::Range;
+use crate::search::descent::Hit;
+use crate::search::engine::{Engine, Presence, Ranks, Values, engine};
+use crate::search::plan::Plan;
+use crate::touched::Verified;
+use pleach_format::key::{Bits, Word};
+use pleach_format::{Key, Value, view};
+use rayon::prelude::*;
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::{Bound, RangeBounds};
+
+/// Queries of one task of a parallel batch; a multiple of 64, so that tasks own whole bitmap words.
+const TASK: usize = 1 << 14;
+
+/// Key searches for whatever width the file's values have.
+#[derive(Clone, Copy)]
+enum KeyEngine<W> {
+    Zero(Engine<W, ()>),
+    Four(Engine<W, u32>),
+    Eight(Engine<W, u64>),
+}
+
+macro_rules! any_width {
+    ($self:expr, $engine:ident => $call:expr) => {
+        match $self {
+            KeyEngine::Zero($engine) => $call,
+            KeyEngine::Four($engine) => $call,
+            KeyEngine::Eight($engine) => $call,
+        }
+    };
+}
+
+impl<W: Word> KeyEngine<W> {
+    fn new(value_bytes: usize, isa: Isa) -> Self {
+        match value_bytes {
+            0 => Self::Zero(engine(isa)),
+            4 => Self::Four(engine(isa)),
+            _ => Self::Eight(engine(isa)),
+        }
+    }
+    #[inline]
+    fn locate(&self, plan: &Plan<'_>, query: W) -> (u64, bool) {
+        any_width!(self, engine => { let hit = engine.locate(plan, query); (hit.rank, hit.found) })
+    }
+    fn presence(&self, plan: &Plan<'_>, queries: &[W], flip: W, output: &mut Presence<'_>) {
+        any_width!(self, engine => engine.presence(plan, queries, flip, output));
+    }
+    fn ranks(&self, plan: &Plan<'_>, queries: &[W], flip: W, output: &mut Ranks<'_>) {
+        any_width!(self, engine => engine.ranks(plan, queries, flip, output));
+    }
+}
+
+/// A typed view of an [`Index`]. Cheap to make; keep it for many look-ups.
+///
+/// Ranks count from 0. All look-ups are O(levels) lines. Batch forms write into the caller's
+/// buffers: a bitmap has bit `i % 64` of word `i / 64` for query `i`.
+///
+/// Answers come from bytes that were verified as the [`crate::Verify`] mode of the index says.
+#[derive(Clone, Copy)]
+pub struct Typed<'a, K: Key, V: Value> {
+    index: &'a Index,
+    plan: Option<Plan<'a>>,
+    keys: KeyEngine<K::Word>,
+    /// There only if the file's values have the width of `V`.
+    values: Option<Engine<K::Word, V::Bits>>,
+    types: PhantomData<(K, V)>,
+}
+
+impl<'a, K: Key, V: Value> Typed<'a, K, V> {
+    pub(crate) fn new(index: &'a Index) -> Self {
+        let width = index.value_type().bytes();
+        Self {
+            index,
+            plan: Plan::new(index.header(), index.bytes()),
+            keys: KeyEngine::new(width, index.isa()),
+            values: (V::Bits::BYTES == width).then(|| engine(index.isa())),
+            types: PhantomData,
+        }
+    }
+
+    /// The index behind this view.
+    #[must_use]
+    pub fn index(&self) -> &'a Index {
+        self.index
+    }
+    /// Number of tuples.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.index.len()
+    }
+    /// Whether there are no tuples.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.index.is_empty()
+    }
+
+    fn locate_verified(&self, verified: &Verified<'_>, query: K::Word) -> Result<Hit<V::Bits>, ReadError> {
+        let rank = view::lower_bound(verified.header, verified, query)?;
+        let hit = match view::tuple::<K::Word, _>(verified.header, verified, rank)? {
+            Some((key, value)) if key == query => Hit { rank, found: true, value: V::Bits::from_u64(value) },
+            _ => Hit { rank, found: false, value: V::Bits::default() },
+        };
+        self.index.check_mapping()?;
+        Ok(hit)
+    }
+
+    #[inline]
+    fn locate(&self, query: K::Word) -> Result<Hit<V::Bits>, ReadError> {
+        if let Some(verified) = self.index.verified() {
+            return self.locate_verified(&verified, query);
+        }
+        let Some(plan) = &self.plan else { return Ok(Hit::default()) };
+        let hit = match &self.values {
+            Some(engine) => engine.locate(plan, query),
+            None => {
+                let (rank, found) = self.keys.locate(plan, query);
+                Hit { rank, found, value: V::Bits::default() }
+            }
+        };
+        self.index.check_mapping()?;
+        Ok(hit)
+    }
+
+    /// Value of the first tuple with this key.
+    #[inline]
+    pub fn get(&self, key: K) -> Result<Option<V>, ReadError> {
+        let hit = self.locate(key.encode())?;
+        Ok(hit.found.then(|| V::from_bits(hit.value)))
+    }
+
+    /// Whether a tuple has this key.
+    #[inline]
+    pub fn contains(&self, key: K) -> Result<bool, ReadError> {
+        Ok(self.locate(key.encode())?.found)
+    }
+
+    /// Rank of the first tuple with this key.
+    #[inline]
+    pub fn rank(&self, key: K) -> Result<Option<u64>, ReadError> {
+        let hit = self.locate(key.encode())?;
+        Ok(hit.found.then_some(hit.rank))
+    }
+
+    /// Rank of the first tuple whose key is at least `key`; [`Typed::len`] if there is none.
+    #[inline]
+    pub fn lower_bound(&self, key: K) -> Result<u64, ReadError> {
+        Ok(self.locate(key.encode())?.rank)
+    }
+
+    /// Rank of the first tuple whose key is above `key`; [`Typed::len`] if there is none.
+    #[inline]
+    pub fn upper_bound(&self, key: K) -> Result<u64, ReadError> {
+        let word = key.encode();
+        if word == K::Word::MAX {
+            return Ok(self.len());
+        }
+        Ok(self.locate(K::Word::from_u64(word.to_u64() + 1))?.rank)
+    }
+
+    /// The tuple of a rank.
+    pub fn select(&self, rank: u64) -> Result<Option<(K, V)>, ReadError> {
+        self.ranks(rank..rank.saturating_add(1)).next().transpose()
+    }
+
+    /// The first tuple.
+    pub fn min(&self) -> Result<Option<(K, V)>, ReadError> {
+        self.select(0)
+    }
+
+    /// The last tuple.
+    pub fn max(&self) -> Result<Option<(K, V)>, ReadError> {
+        match self.len().checked_sub(1) {
+            Some(last) => self.select(last),
+            None => Ok(None),
+        }
+    }
+
+    fn rank_range(&self, keys: &impl RangeBounds<K>) -> Result<std::ops::Range<u64>, ReadError> {
+        let start = match keys.start_bound() {
+            Bound::Included(&key) => self.lower_bound(key)?,
+            Bound::Excluded(&key) => self.upper_bound(key)?,
+            Bound::Unbounded => 0,
+        };
+        let end = match keys.end_bound() {
+            Bound::Included(&key) => self.upper_bound(key)?,
+            Bound::Excluded(&key) => self.lower_bound(key)?,
+            Bound::Unbounded => self.len(),
+        };
+        Ok(start..end.max(start))
+    }
+
+    /// Number of tuples whose keys lie in a range; two descents, no scan.
+    pub fn count(&self, keys: impl RangeBounds<K>) -> Result<u64, ReadError> {
+        let ranks = self.rank_range(&keys)?;
+        Ok(ranks.end - ranks.start)
+    }
+
+    /// Tuples whose keys lie in a range, in order; iterates from both ends.
+    pub fn range(&self, keys: impl RangeBounds<K>) -> Result<Range<'a, K, V>, ReadError> {
+        Ok(self.ranks(self.rank_range(&keys)?))
+    }
+
+    /// Every tuple with this key, in input order.
+    pub fn get_all(&self, key: K) -> Result<Range<'a, K, V>, ReadError> {
+        self.range(key..=key)
+    }
+
+    /// Tuples of a range of ranks; the range is cut at [`Typed::len`].
+    #[must_use]
+    pub fn ranks(&self, ranks: std::ops::Range<u64>) -> Range<'a, K, V> {
+        Range::new(self.index, self.plan.as_ref().map(|plan| plan.tuple_lines), ranks)
+    }
+
+    /// Copies consecutive tuples from `rank` on into the buffers; returns how many.
+    ///
+    /// As many as the shorter buffer holds (for `V = ()` only `keys` counts), at memory speed.
+    pub fn copy_range(&self, rank: u64, keys: &mut [K], values: &mut [V]) -> Result<usize, ReadError> {
+        let capacity = if V::Bits::BYTES == 0 { keys.len() } else { keys.len().min(values.len()) };
+        let count = usize::try_from(self.len().saturating_sub(rank)).unwrap_or(usize::MAX).min(capacity);
+        let Some(plan) = self.plan.as_ref().filter(|_| count > 0) else { return Ok(0) };
+        let header = self.index.header();
+        let geometry = header.geometry;
+        let (first, mut slot) = geometry.place(rank);
+        if let Some(verified) = self.index.verified() {
+            let (last, _) = geometry.place(rank + count as u64 - 1);
+            verified.check_range(header.line_offset(first), (last - first + 1) * 64)?;
+        }
+        let n = geometry.tuples_per_line();
+        let mut line = usize::try_from(first).unwrap_or(usize::MAX);
+        let mut done = 0;
+        while done < count {
+            let bytes = plan.tuple_lines.at(line);
+            let here = (n - slot).min(count - done);
+            for (i, key) in keys[done..done + here].iter_mut().enumerate() {
+                *key = K::decode(K::Word::read(&bytes[(slot + i) * K::Word::BYTES..]));
+            }
+            if V::Bits::BYTES != 0 {
+                let at = geometry.values_at() + slot * V::Bits::BYTES;
+                for (i, value) in values[done..done + here].iter_mut().enumerate() {
+                    *value = V::from_bits(V::Bits::read(&bytes[at + i * V::Bits::BYTES..]));
+                }
+            }
+            done += here;
+            slot = 0;
+            line += 1;
+        }
+        self.index.check_mapping()?;
+        Ok(count)
+    }
+
+    fn check_bitmap(queries: usize, present: &mut [u64]) -> Result<&mut [u64], ReadError> {
+        let (needed, found) = (queries.div_ceil(64), present.len());
+        let present = present.get_mut(..needed).ok_or(ReadError::Buffer { name: "present", needed, found })?;
+        if let Some(last) = present.last_mut() {
+            *last = 0;
+        }
+        Ok(present)
+    }
+
+    fn check_length<'b, T>(name: &'static str, needed: usize, buffer: &'b mut [T]) -> Result<&'b mut [T], ReadError> {
+        let found = buffer.len();
+        buffer.get_mut(..needed).ok_or(ReadError::Buffer { name, needed, found })
+    }
+
+    fn flip() -> K::Word {
+        // Encoding is a xor; the encoding of the zero key is what it is xor-ed with.
+        K::default().encode()
+    }
+
+    /// Values and presence of many keys, on this thread; returns how many were found.
+    ///
+    /// `values` holds at least `keys.len()` elements, `present` at least one bit a key. An absent
+    /// key's value is the type's default.
+    pub fn get_batch(&self, keys: &[K], values: &mut [V], present: &mut [u64]) -> Result<usize, ReadError> {
+        let values = Self::check_length("values", keys.len(), values)?;
+        let present = Self::check_bitmap(keys.len(), present)?;
+        self.get_piece(keys, values, present)
+    }
+
+    fn get_piece(&self, keys: &[K], values: &mut [V], present: &mut [u64]) -> Result<usize, ReadError> {
+        if let Some(verified) = self.index.verified() {
+            return self.each_verified(&verified, keys, present, |i, hit| values[i] = V::from_bits(hit.value));
+        }
+        let Some(plan) = &self.plan else {
+            values.fill(V::default());
+            present.fill(0);
+            return Ok(0);
+        };
+        let Some(engine) = &self.values else {
+            return self.contains_piece(keys, present);
+        };
+        let presence = Presence { bitmap: present, found: 0 };
+        let mut output = Values { values: value_bits(values), presence };
+        engine.values(plan, key_words(keys), Self::flip(), &mut output);
+        let found = output.presence.found;
+        self.index.check_mapping()?;
+        Ok(found)
+    }
+
+    fn each_verified(
+        &self,
+        verified: &Verified<'_>,
+        keys: &[K],
+        present: &mut [u64],
+        mut put: impl FnMut(usize, Hit<V::Bits>),
+    ) -> Result<usize, ReadError> {
+        present.fill(0);
+        let mut found = 0;
+        for (i, &key) in keys.iter().enumerate() {
+            let hit = self.locate_verified(verified, key.encode())?;
+            if let Some(word) = present.get_mut(i / 64) {
+                *word |= u64::from(hit.found) << (i % 64);
+            }
+            found += usize::from(hit.found);
+            put(i, hit);
+        }
+        Ok(found)
+    }
+
+    /// Presence of many keys, on this thread; returns how many were found.
+    pub fn contains_batch(&self, keys: &[K], present: &mut [u64]) -> Result<usize, ReadError> {
+        let present = Self::check_bitmap(keys.len(), present)?;
+        self.contains_piece(keys, present)
+    }
+
+    fn contains_piece(&self, keys: &[K], present: &mut [u64]) -> Result<usize, ReadError> {
+        if let Some(verified) = self.index.verified() {
+            return self.each_verified(&verified, keys, present, |_, _| {});
+        }
+        let Some(plan) = &self.plan else {
+            present.fill(0);
+            return Ok(0);
+        };
+        let mut presence = Presence { bitmap: present, found: 0 };
+        self.keys.presence(plan, key_words(keys), Self::flip(), &mut presence);
+        let found = presence.found;
+        self.index.check_mapping()?;
+        Ok(found)
+    }
+
+    /// [`Typed::lower_bound`] of many keys, on this thread.
+    pub fn lower_bound_batch(&self, keys: &[K], ranks: &mut [u64]) -> Result<(), ReadError> {
+        let ranks = Self::check_length("ranks", keys.len(), ranks)?;
+        self.lower_bound_piece(keys, ranks)
+    }
+
+    fn lower_bound_piece(&self, keys: &[K], ranks: &mut [u64]) -> Result<(), ReadError> {
+        if let Some(verified) = self.index.verified() {
+            return self.each_verified(&verified, keys, &mut [], |i, hit| ranks[i] = hit.rank).map(|_| ());
+        }
+        let Some(plan) = &self.plan else {
+            ranks.fill(0);
+            return Ok(());
+        };
+        self.keys.ranks(plan, key_words(keys), Self::flip(), &mut Ranks(ranks));
+        self.index.check_mapping()
+    }
+
+    /// [`Typed::get_batch`] on all threads of the current rayon pool.
+    pub fn par_get_batch(&self, keys: &[K], values: &mut [V], present: &mut [u64]) -> Result<usize, ReadError> {
+        let values = Self::check_length("values", keys.len(), values)?;
+        let present = Self::check_bitmap(keys.len(), present)?;
+        keys.par_chunks(TASK)
+            .zip(values.par_chunks_mut(TASK))
+            .zip(present.par_chunks_mut(TASK / 64))
+            .map(|((keys, values), present)| self.get_piece(keys, values, present))
+            .try_reduce(|| 0, |a, b| Ok(a + b))
+    }
+
+    /// [`Typed::contains_batch`] on all threads of the current rayon pool.
+    pub fn par_contains_batch(&self, keys: &[K], present: &mut [u64]) -> Result<usize, ReadError> {
+        let present = Self::check_bitmap(keys.len(), present)?;
+        keys.par_chunks(TASK)
+            .zip(present.par_chunks_mut(TASK / 64))
+            .map(|(keys, present)| self.contains_piece(keys, present))
+            .try_reduce(|| 0, |a, b| Ok(a + b))
+    }
+
+    /// [`Typed::lower_bound_batch`] on all threads of the current rayon pool.
+    pub fn par_lower_bound_batch(&self, keys: &[K], ranks: &mut [u64]) -> Result<(), ReadError> {
+        let ranks = Self::check_length("ranks", keys.len(), ranks)?;
+        keys.par_chunks(TASK)
+            .zip(ranks.par_chunks_mut(TASK))
+            .try_for_each(|(keys, ranks)| self.lower_bound_piece(keys, ranks))
+    }
+}
+
+impl<K: Key, V: Value> fmt::Debug for Typed<'_, K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Typed<{}, {}>({:?})", K::TYPE, V::TYPE, self.index)
+    }
+}
