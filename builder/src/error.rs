@@ -1,0 +1,102 @@
+//! Why a build failed. Every message is one line: what, where, what to do.
+
+use crate::source::SourceError;
+use std::io;
+use std::path::PathBuf;
+
+/// Why a build failed. Whatever was at the target before is still there, unless `Io` says that
+/// syncing the folder failed: then the new file is in place, and complete.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// The input was refused.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    /// `sorted` was promised and is not true.
+    #[error(
+        "input is not sorted: row {row}: key {key} comes after key {previous}: build without --sorted, or sort it"
+    )]
+    Unsorted {
+        /// 0-based row of the key that is out of order.
+        row: u64,
+        /// The key before it.
+        previous: String,
+        /// The key.
+        key: String,
+    },
+    /// A key stands twice and `Unique::Error` was chosen.
+    #[error(
+        "duplicate key: {key}{}: remove it, or choose --unique first or --unique last",
+        row.map_or(String::new(), |row| format!(", again in row {row}"))
+    )]
+    Duplicate {
+        /// The key.
+        key: String,
+        /// 0-based row of its second tuple, if the input came in order so far.
+        row: Option<u64>,
+    },
+    /// The observer asked to stop.
+    #[error("interrupted: the build was stopped and left nothing behind: start it again")]
+    Interrupted,
+    /// Another builder is at work on the same target.
+    #[error("busy: {}: {holder} is building it: wait for it, or choose another name", path.display())]
+    Busy {
+        /// The target.
+        path: PathBuf,
+        /// Who holds the lock.
+        holder: String,
+    },
+    /// A system call failed.
+    #[error("{operation} failed: {}: {source}", path.display())]
+    Io {
+        /// What was being done.
+        operation: &'static str,
+        /// With which file or folder.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// More than the format can hold.
+    #[error("too large: {what} has {found}, at most {limit} can be held: build it in parts")]
+    TooLarge {
+        /// What is too large.
+        what: &'static str,
+        /// Its size.
+        found: u64,
+        /// The most that is possible.
+        limit: u64,
+    },
+    /// The target is a folder.
+    #[error("is a folder: {}: name a file", path.display())]
+    TargetIsDirectory {
+        /// The target.
+        path: PathBuf,
+    },
+    /// The target is there and is no regular file: a device, a pipe, a socket.
+    #[error("not a regular file: {}: name another file", path.display())]
+    TargetNotRegular {
+        /// The target.
+        path: PathBuf,
+    },
+    /// Memory that the options allow cannot be had.
+    #[error("out of memory: {bytes} bytes for sorting cannot be had: choose a smaller --memory")]
+    OutOfMemory {
+        /// Bytes that were asked for.
+        bytes: u64,
+    },
+    /// No thread pool of the wanted size.
+    #[error("cannot start {threads} threads: {problem}: choose a smaller --threads")]
+    Threads {
+        /// Threads that were asked for.
+        threads: usize,
+        /// What the library said.
+        problem: String,
+    },
+}
+
+impl BuildError {
+    /// Wraps an error of the system.
+    pub(crate) fn io(operation: &'static str, path: impl Into<PathBuf>, source: io::Error) -> Self {
+        Self::Io { operation, path: path.into(), source }
+    }
+}

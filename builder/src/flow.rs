@@ -1,0 +1,326 @@
+//! The course of a build: optimistic streaming, sorting if need be, publishing.
+
+use crate::error::BuildError;
+use crate::external::{Sorter, Spills};
+use crate::finish::{self, Head};
+use crate::lines::LineWriter;
+use crate::observe::{Observer, Phase, Watch};
+use crate::options::{BuildOptions, Summary, Unique};
+use crate::pack::{Columns, KeyLane, Rows, Take, Tuple, ValueLane, first_break};
+use crate::plan::Plan;
+use crate::publish::Publication;
+use crate::sort::Consume;
+use crate::source::{Chunk, Schema, Source, SourceError};
+use crate::storage::Storage;
+use pleach_format::key::{Key, Word};
+use pleach_format::meta::{Meta, TEXT_BYTES_MAX};
+use pleach_format::{KeyType, ValueType};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Tuples of the first chunk; later ones grow while they are read quickly, so that a slow source
+/// is asked often enough whether to stop.
+const CHUNK_TUPLES_FIRST: usize = 1 << 14;
+/// A chunk that took longer to read is not followed by a larger one.
+const CHUNK_TIME: Duration = Duration::from_millis(10);
+
+/// Builds a file; called inside the pool.
+pub(crate) fn build(
+    source: &mut dyn Source,
+    target: &Path,
+    options: &BuildOptions,
+    observer: &dyn Observer,
+    storage: &dyn Storage,
+) -> Result<Summary, BuildError> {
+    let schema = source.schema().clone();
+    let job = Job { target, options, watch: &Watch::new(observer), storage, schema: &schema };
+    match (schema.key_type.bytes(), schema.value_type.bytes()) {
+        (4, 0) => job.run::<u32, ()>(source),
+        (4, 4) => job.run::<u32, u32>(source),
+        (4, _) => job.run::<u32, u64>(source),
+        (_, 0) => job.run::<u64, ()>(source),
+        (_, 4) => job.run::<u64, u32>(source),
+        (_, _) => job.run::<u64, u64>(source),
+    }
+}
+
+struct Job<'a> {
+    target: &'a Path,
+    options: &'a BuildOptions,
+    watch: &'a Watch<'a>,
+    storage: &'a dyn Storage,
+    schema: &'a Schema,
+}
+
+impl Job<'_> {
+    fn run<W: KeyLane, B: ValueLane>(&self, source: &mut dyn Source) -> Result<Summary, BuildError> {
+        let meta = self.meta()?;
+        self.watch.check()?;
+        // The lock comes before the first tuple is read.
+        let publication = Publication::begin(self.storage, self.target)?;
+        let folder = self.options.temp_dir.clone().unwrap_or_else(|| publication.folder().to_owned());
+        let spills = Spills { storage: self.storage, folder: &folder };
+        let plan = Plan::new(self.options.memory_bytes, size_of::<Tuple<W, B>>());
+        let output = publication.output();
+        let writer = LineWriter::<W, B>::new(output, spills, self.watch, plan.spine_lines);
+        let mut emitter = Emitter::new(self, writer);
+
+        let mut reader =
+            Reader { source, watch: self.watch, tuples: CHUNK_TUPLES_FIRST.min(plan.chunk_tuples), plan };
+        let mut intake = Intake { emitter: &mut emitter, sorter: None, job: self, spills, plan, rows: 0 };
+        let (mut now, mut next) = (self.chunk(), self.chunk());
+        reader.read(&mut now)?;
+        while !now.is_empty() {
+            let (read, taken) = rayon::join(|| reader.read(&mut next), || intake.take(&now));
+            // What comes first in the input is reported first.
+            taken?;
+            read?;
+            std::mem::swap(&mut now, &mut next);
+        }
+        let Intake { sorter, rows, .. } = intake;
+        drop((now, next));
+        let sorted_input = sorter.is_none();
+        let mut runs = 0;
+        if let Some(sorter) = sorter {
+            runs = sorter.finish(&mut emitter)?;
+        }
+        let lines = emitter.finish()?.finish()?;
+        let head = Head {
+            key_type: self.schema.key_type,
+            value_type: self.schema.value_type,
+            unique: self.options.unique.is_some(),
+            generation: self.options.generation,
+            meta: &meta,
+        };
+        let tuples = lines.tuples;
+        let finished = finish::finish(output, self.watch, lines, &head)?;
+        publication.commit(self.watch)?;
+        let levels = finished.spine.levels.iter();
+        Ok(Summary {
+            rows,
+            tuples,
+            file_bytes: finished.file_bytes,
+            file_id: finished.file_id,
+            generation: head.generation,
+            key_type: head.key_type,
+            value_type: head.value_type,
+            unique: head.unique,
+            sorted_input,
+            runs,
+            spine: levels.map(|level| (level.encoding.name().to_owned(), level.lines)).collect(),
+        })
+    }
+
+    fn chunk(&self) -> Chunk {
+        Chunk::new(self.schema.key_type, self.schema.value_type)
+    }
+
+    fn meta(&self) -> Result<Meta, BuildError> {
+        let schema = self.schema;
+        let has_value = schema.value_type != ValueType::None;
+        let value = |text: &String| if has_value { text.clone() } else { String::new() };
+        let meta = Meta {
+            key_name: schema.key_name.clone(),
+            value_name: value(&schema.value_name),
+            key_logical: schema.key_logical.clone(),
+            value_logical: value(&schema.value_logical),
+        };
+        for text in [&meta.key_name, &meta.value_name, &meta.key_logical, &meta.value_logical] {
+            if text.len() > TEXT_BYTES_MAX {
+                let (found, limit) = (text.len() as u64, TEXT_BYTES_MAX as u64);
+                return Err(BuildError::TooLarge { what: "the name of a column", found, limit });
+            }
+        }
+        Ok(meta)
+    }
+
+    /// A key as its user knows it.
+    fn key_text<W: Word>(&self, key: W) -> String {
+        let word = key.to_u64();
+        match self.schema.key_type {
+            KeyType::I32 => i32::decode(word as u32).to_string(),
+            KeyType::I64 => i64::decode(word).to_string(),
+            _ => word.to_string(),
+        }
+    }
+}
+
+/// Reads chunks of a size that suits the source.
+struct Reader<'a> {
+    source: &'a mut dyn Source,
+    watch: &'a Watch<'a>,
+    tuples: usize,
+    plan: Plan,
+}
+
+impl Reader<'_> {
+    fn read(&mut self, chunk: &mut Chunk) -> Result<(), BuildError> {
+        self.watch.check()?;
+        let start = Instant::now();
+        self.source.next_chunk(chunk, self.tuples)?;
+        if start.elapsed() < CHUNK_TIME {
+            self.tuples = (self.tuples * 2).min(self.plan.chunk_tuples);
+        }
+        let (done, total) = self.source.progress();
+        self.watch.progress(Phase::Read, done, total);
+        Ok(())
+    }
+}
+
+/// Takes chunks: writes them as long as they are in order, then gathers them for sorting.
+struct Intake<'e, 'a, W, B> {
+    emitter: &'e mut Emitter<'a, W, B>,
+    sorter: Option<Sorter<'a, W, B>>,
+    job: &'a Job<'a>,
+    spills: Spills<'a>,
+    plan: Plan,
+    rows: u64,
+}
+
+impl<W: KeyLane, B: ValueLane> Intake<'_, '_, W, B> {
+    fn take(&mut self, chunk: &Chunk) -> Result<(), BuildError> {
+        let columns = columns::<W, B>(chunk)?;
+        match &mut self.sorter {
+            Some(sorter) => sorter.push(columns)?,
+            None => self.take_sorted(columns)?,
+        }
+        self.rows += columns.len() as u64;
+        Ok(())
+    }
+
+    fn take_sorted(&mut self, columns: Columns<'_, W, B>) -> Result<(), BuildError> {
+        let strict = self.job.options.unique.is_some();
+        let previous = self.emitter.last;
+        let Some(at) = first_break(columns, previous, strict) else {
+            return self.emitter.emit_sound(columns);
+        };
+        // With --unique equal keys break the order too; is there a real break?
+        let before = if at == 0 { previous } else { Some(columns.key(at - 1)) };
+        if self.job.options.unique == Some(Unique::Error) && before == Some(columns.key(at)) {
+            return Err(self.emitter.duplicate(columns.key(at), Some(self.rows + at as u64)));
+        }
+        let out_of_order = if strict { first_break(columns, previous, false) } else { Some(at) };
+        let Some(at) = out_of_order else { return self.emitter.emit(columns) };
+        if self.job.options.sorted {
+            let previous = if at == 0 { previous.unwrap_or_default() } else { columns.key(at - 1) };
+            return Err(BuildError::Unsorted {
+                row: self.rows + at as u64,
+                previous: self.job.key_text(previous),
+                key: self.job.key_text(columns.key(at)),
+            });
+        }
+        let mut sorter = Sorter::new(self.spills, self.job.watch, self.plan, self.job.schema.rows)?;
+        self.emitter.rewind(&mut |tuples| sorter.push(tuples))?;
+        sorter.push(columns)?;
+        self.sorter = Some(sorter);
+        Ok(())
+    }
+}
+
+/// The columns of a chunk, if they are of the types of the schema.
+fn columns<W: KeyLane, B: ValueLane>(chunk: &Chunk) -> Result<Columns<'_, W, B>, BuildError> {
+    W::of(&chunk.keys)
+        .and_then(|keys| Some(Columns { keys, values: B::of(&chunk.values, keys.len())? }))
+        .ok_or_else(|| {
+            BuildError::Source(SourceError {
+                input: "input".into(),
+                place: String::new(),
+                problem: "its columns are not of the announced types, or not of equal length".into(),
+                cause: None,
+            })
+        })
+}
+
+/// Takes tuples in order, keeps of equal keys what the options say, and passes them on.
+struct Emitter<'a, W, B> {
+    job: &'a Job<'a>,
+    writer: LineWriter<'a, W, B>,
+    unique: Option<Unique>,
+    /// The last key so far.
+    last: Option<W>,
+    /// With [`Unique::Last`]: the last tuple so far, which a later one may replace.
+    pending: Option<Tuple<W, B>>,
+    scratch: Vec<Tuple<W, B>>,
+}
+
+impl<'a, W: KeyLane, B: ValueLane> Emitter<'a, W, B> {
+    fn new(job: &'a Job<'a>, writer: LineWriter<'a, W, B>) -> Self {
+        Self { job, writer, unique: job.options.unique, last: None, pending: None, scratch: Vec::new() }
+    }
+
+    fn duplicate(&self, key: W, row: Option<u64>) -> BuildError {
+        BuildError::Duplicate { key: self.job.key_text(key), row }
+    }
+
+    /// Takes tuples in order, equal keys among them.
+    fn emit<R: Rows<W, B>>(&mut self, rows: R) -> Result<(), BuildError> {
+        let Some(unique) = self.unique else { return self.emit_sound(rows) };
+        let Some(first) = first_break(rows, self.last, true) else { return self.emit_sound(rows) };
+        let mut scratch = std::mem::take(&mut self.scratch);
+        scratch.clear();
+        match unique {
+            Unique::Error => return Err(self.duplicate(rows.key(first), None)),
+            Unique::First => {
+                let mut last = self.last;
+                for tuple in (0..rows.len()).map(|at| rows.tuple(at)) {
+                    if last != Some(tuple.key) {
+                        scratch.push(tuple);
+                        last = Some(tuple.key);
+                    }
+                }
+            }
+            Unique::Last => {
+                // What is pending has a key before these, or is replaced by the first of them.
+                if self.pending.is_some_and(|pending| pending.key == rows.key(0)) {
+                    self.pending = None;
+                }
+                for at in 0..rows.len() {
+                    if at + 1 == rows.len() || rows.key(at) != rows.key(at + 1) {
+                        scratch.push(rows.tuple(at));
+                    }
+                }
+            }
+        }
+        let result = self.emit_sound(&scratch[..]);
+        self.scratch = scratch;
+        // The key may have been there before: then nothing of it was passed on.
+        self.last = Some(rows.key(rows.len() - 1));
+        result
+    }
+
+    /// Takes tuples in order of which none is to be dropped.
+    fn emit_sound<R: Rows<W, B>>(&mut self, rows: R) -> Result<(), BuildError> {
+        let Some(end) = rows.len().checked_sub(1) else { return Ok(()) };
+        self.last = Some(rows.key(end));
+        if self.unique != Some(Unique::Last) {
+            return self.writer.append(rows);
+        }
+        if let Some(pending) = self.pending.replace(rows.tuple(end)) {
+            self.writer.append(&[pending][..])?;
+        }
+        self.writer.append(rows.slice(0, end))
+    }
+
+    /// Hands out all tuples again and starts anew.
+    fn rewind(&mut self, take: &mut Take<'_, W, B>) -> Result<(), BuildError> {
+        self.writer.rewind(take)?;
+        self.last = None;
+        match self.pending.take() {
+            Some(pending) => take(&[pending]),
+            None => Ok(()),
+        }
+    }
+
+    fn finish(mut self) -> Result<LineWriter<'a, W, B>, BuildError> {
+        if let Some(pending) = self.pending.take() {
+            self.writer.append(&[pending][..])?;
+        }
+        Ok(self.writer)
+    }
+}
+
+impl<W: KeyLane, B: ValueLane> Consume<W, B> for Emitter<'_, W, B> {
+    fn take(&mut self, tuples: &[Tuple<W, B>]) -> Result<(), BuildError> {
+        self.emit(tuples)
+    }
+}

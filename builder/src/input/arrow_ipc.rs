@@ -1,0 +1,487 @@
+//! Arrow IPC, file and stream, and what Parquet shares with it: columns from record batches.
+//!
+//! A file is read by its footer; a stream, or a file that comes through a pipe, message by message
+//! in the order of its bytes. Lengths in a file are checked against the file before the library
+//! allocates by them.
+
+use super::convert::{self, Slice, Target, natural};
+use super::guard::guarded;
+use super::{
+    Body, Chosen, InputOptions, Names, caused, choose_key, choose_value, fill, misfit, missing, prepare,
+    problem,
+};
+use crate::source::{Chunk, Column, Schema, Source, SourceError};
+use arrow::array::{Array, ArrayData, ArrayRef, RecordBatch};
+use arrow::buffer::Buffer;
+use arrow::datatypes::{DataType, Schema as ArrowSchema};
+use arrow::error::ArrowError;
+use arrow::ipc::reader::{FileReader, StreamDecoder, read_footer_length};
+use arrow::ipc::{root_as_footer, root_as_message};
+use pleach_format::{KeyType, ValueType};
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Bytes of a read call.
+const READ_BYTES: usize = 4 << 20;
+
+/// Record batches, one after the other.
+pub(super) type Batches = Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + Send>;
+
+/// The columns that were chosen among those of an Arrow schema.
+pub(super) struct Columns {
+    key: (usize, Chosen<KeyType>),
+    value: Option<(usize, Chosen<ValueType>)>,
+    key_label: String,
+    value_label: String,
+    key_name: String,
+    value_name: String,
+}
+
+impl Columns {
+    pub(super) fn choose(
+        input: &str,
+        schema: &ArrowSchema,
+        options: &InputOptions,
+    ) -> Result<Self, SourceError> {
+        let names: Vec<String> = schema.fields().iter().map(|field| field.name().clone()).collect();
+        let names = Names::Named(&names);
+        let (key, value) = names.choose(input, options)?;
+        let held = |index: usize| schema.field(index).data_type();
+        let chosen_key = choose_key(
+            input,
+            &names.label(key),
+            &held(key).to_string(),
+            natural(held(key)),
+            options.key_type,
+        )?;
+        let chosen_value = value
+            .map(|index| {
+                let held = held(index);
+                let natural = natural(held);
+                let label = names.label(index);
+                choose_value(input, &label, &held.to_string(), natural, options.value_type)
+            })
+            .transpose()?;
+        Ok(Self {
+            key_label: names.label(key),
+            value_label: value.map_or_else(String::new, |index| names.label(index)),
+            key_name: names.kept(key, "key"),
+            value_name: value.map_or_else(String::new, |index| names.kept(index, "value")),
+            key: (key, chosen_key),
+            value: value.zip(chosen_value),
+        })
+    }
+
+    /// The columns to read, ascending.
+    pub(super) fn projection(&self) -> Vec<usize> {
+        let mut columns: Vec<usize> =
+            [Some(self.key.0), self.value.as_ref().map(|(index, _)| *index)].into_iter().flatten().collect();
+        columns.sort_unstable();
+        columns.dedup();
+        columns
+    }
+
+    fn schema(&self, rows: Option<u64>) -> Schema {
+        let (value_type, value_logical) = match &self.value {
+            Some((_, chosen)) => (chosen.kind, chosen.logical.clone()),
+            None => (ValueType::None, String::new()),
+        };
+        Schema {
+            key_type: self.key.1.kind,
+            value_type,
+            key_name: self.key_name.clone(),
+            value_name: self.value_name.clone(),
+            key_logical: self.key.1.logical.clone(),
+            value_logical,
+            rows,
+        }
+    }
+}
+
+/// A source of record batches.
+pub(super) struct BatchSource {
+    input: String,
+    batches: Batches,
+    schema: Schema,
+    columns: Columns,
+    /// Columns of a batch that are the key and the value.
+    key_at: usize,
+    value_at: Option<usize>,
+    /// The batch that is being read: key, value, and the next row.
+    key: Option<ArrayRef>,
+    value: Option<ArrayRef>,
+    next: usize,
+    rows: u64,
+    extent: Extent,
+}
+
+/// How progress in bytes is told.
+pub(super) enum Extent {
+    /// By the share of the rows in so many bytes.
+    Bytes(u64),
+    /// By the bytes that were read so far.
+    Read(Arc<AtomicU64>),
+}
+
+impl BatchSource {
+    /// `projected` says whether the batches hold only [`Columns::projection`].
+    pub(super) fn new(
+        input: &str,
+        batches: Batches,
+        columns: Columns,
+        projected: bool,
+        rows: Option<u64>,
+        extent: Extent,
+    ) -> Self {
+        let projection = columns.projection();
+        let at = |index: usize| {
+            if projected { projection.iter().position(|&column| column == index).unwrap_or(0) } else { index }
+        };
+        Self {
+            input: input.to_owned(),
+            batches,
+            schema: columns.schema(rows),
+            key_at: at(columns.key.0),
+            value_at: columns.value.as_ref().map(|(index, _)| at(*index)),
+            columns,
+            key: None,
+            value: None,
+            next: 0,
+            rows: 0,
+            extent,
+        }
+    }
+
+    /// Takes the next batch that has rows. False at the end.
+    fn advance(&mut self) -> Result<bool, SourceError> {
+        let input = self.input.clone();
+        guarded(&input, || self.advance_unguarded())
+    }
+
+    fn advance_unguarded(&mut self) -> Result<bool, SourceError> {
+        loop {
+            let batch = match self.batches.next() {
+                None => {
+                    self.key = None;
+                    self.value = None;
+                    return Ok(false);
+                }
+                Some(Ok(batch)) => batch,
+                Some(Err(error)) => {
+                    let place = format!("after row {}", self.rows);
+                    return Err(caused(&self.input, place, "cannot be read", error));
+                }
+            };
+            if batch.num_rows() == 0 {
+                continue;
+            }
+            self.key = Some(self.column(&batch, self.key_at, &self.columns.key_label)?);
+            self.value = match self.value_at {
+                Some(at) => Some(self.column(&batch, at, &self.columns.value_label)?),
+                None => None,
+            };
+            self.next = 0;
+            return Ok(true);
+        }
+    }
+
+    /// A column of a batch, decoded if it is a dictionary, without nulls.
+    fn column(&self, batch: &RecordBatch, at: usize, label: &str) -> Result<ArrayRef, SourceError> {
+        let Some(array) = batch.columns().get(at) else {
+            return Err(problem(&self.input, label, "it is missing in some batches: the file is damaged"));
+        };
+        // Of a dictionary, keys and values may both be null.
+        if let Some(nulls) = array.logical_nulls().filter(|nulls| nulls.null_count() > 0) {
+            let index = (0..nulls.len()).find(|&index| nulls.is_null(index)).unwrap_or(0);
+            return Err(missing(&self.input, self.rows + 1 + index as u64, label));
+        }
+        match array.data_type() {
+            DataType::Dictionary(_, values) => arrow::compute::cast(array, values)
+                .map_err(|error| caused(&self.input, label, "cannot be read", error)),
+            _ => Ok(array.clone()),
+        }
+    }
+
+    fn append(
+        &self,
+        array: &ArrayRef,
+        count: usize,
+        label: &str,
+        target: Target,
+        out: &mut Column,
+    ) -> Result<(), SourceError> {
+        let data = array.to_data();
+        let numbers = slice(&data, self.next, count).ok_or_else(|| {
+            problem(
+                &self.input,
+                label,
+                format!("it holds {} in some batches: the file is damaged", data.data_type()),
+            )
+        })?;
+        convert::append(numbers, target, out).map_err(|index| {
+            misfit(&self.input, self.rows + 1 + index as u64, label, &numbers.text(index), target)
+        })
+    }
+}
+
+impl Source for BatchSource {
+    fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    fn next_chunk(&mut self, chunk: &mut Chunk, tuples_max: usize) -> Result<(), SourceError> {
+        prepare(chunk, &self.schema);
+        while chunk.len() < tuples_max {
+            if self.key.as_ref().is_none_or(|key| self.next == key.len()) && !self.advance()? {
+                break;
+            }
+            let Some(key) = &self.key else { break };
+            let count = (key.len() - self.next).min(tuples_max - chunk.len());
+            self.append(key, count, &self.columns.key_label, self.columns.key.1.target, &mut chunk.keys)?;
+            if let (Some(value), Some((_, chosen))) = (&self.value, &self.columns.value) {
+                self.append(value, count, &self.columns.value_label, chosen.target, &mut chunk.values)?;
+            }
+            self.next += count;
+            self.rows += count as u64;
+        }
+        Ok(())
+    }
+
+    fn progress(&self) -> (u64, Option<u64>) {
+        match &self.extent {
+            Extent::Bytes(bytes) => {
+                // Nothing to read is all read.
+                let (done, rows) = match self.schema.rows {
+                    Some(rows) if rows > 0 => (self.rows, rows),
+                    _ => (1, 1),
+                };
+                let share = u128::from(*bytes) * u128::from(done) / u128::from(rows);
+                (u64::try_from(share).unwrap_or(*bytes), Some(*bytes))
+            }
+            Extent::Read(bytes) => (bytes.load(Ordering::Relaxed), None),
+        }
+    }
+}
+
+/// The numbers `start..start + count` of a column without nulls.
+fn slice(data: &ArrayData, start: usize, count: usize) -> Option<Slice<'_>> {
+    macro_rules! of {
+        ($variant:ident, $t:ty) => {{
+            // The library checked length and alignment when it made the array.
+            data.buffer::<$t>(0).get(start..start.checked_add(count)?).map(Slice::$variant)
+        }};
+    }
+    if start.checked_add(count)? > data.len() {
+        return None;
+    }
+    match data.data_type() {
+        DataType::UInt8 => of!(U8, u8),
+        DataType::UInt16 => of!(U16, u16),
+        DataType::UInt32 => of!(U32, u32),
+        DataType::UInt64 => of!(U64, u64),
+        DataType::Int8 => of!(I8, i8),
+        DataType::Int16 => of!(I16, i16),
+        DataType::Int32 | DataType::Date32 | DataType::Time32(_) | DataType::Decimal32(..) => of!(I32, i32),
+        DataType::Int64
+        | DataType::Date64
+        | DataType::Time64(_)
+        | DataType::Timestamp(..)
+        | DataType::Duration(_)
+        | DataType::Decimal64(..) => of!(I64, i64),
+        DataType::Decimal128(..) => of!(I128, i128),
+        DataType::Float32 => of!(F32, f32),
+        DataType::Float64 => of!(F64, f64),
+        _ => None,
+    }
+}
+
+/// Opens an IPC file or stream: they are told apart by their first bytes.
+pub(super) fn open(input: &str, body: Body, options: &InputOptions) -> Result<Box<dyn Source>, SourceError> {
+    let unreadable = |error: io::Error| super::unreadable(input, error);
+    match body {
+        Body::File(mut file, bytes) => {
+            let mut start = [0; 8];
+            let read = fill(&mut file, &mut start).map_err(unreadable)?;
+            file.rewind().map_err(unreadable)?;
+            if start.starts_with(b"ARROW1") && read == 8 {
+                return open_file(input, file, bytes, options);
+            }
+            open_stream(input, Box::new(file), options)
+        }
+        Body::Stream(stream) => open_stream(input, stream, options),
+    }
+}
+
+fn open_file(
+    input: &str,
+    mut file: File,
+    bytes: u64,
+    options: &InputOptions,
+) -> Result<Box<dyn Source>, SourceError> {
+    let damaged = |what: &str| problem(input, "", format!("{what}: it is truncated or damaged"));
+    let rows = count_rows(&mut file, bytes)
+        .map_err(|error| super::unreadable(input, error))?
+        .map_err(|what| damaged(&what))?;
+    let not_arrow = |error: ArrowError| caused(input, "", "it is no Arrow file that can be read", error);
+    let probe = file.try_clone().map_err(|error| super::unreadable(input, error))?;
+    let schema = FileReader::try_new(probe, None).map_err(not_arrow)?.schema();
+    let columns = Columns::choose(input, &schema, options)?;
+    let reader = FileReader::try_new(file, Some(columns.projection())).map_err(not_arrow)?;
+    Ok(Box::new(BatchSource::new(input, Box::new(reader), columns, true, Some(rows), Extent::Bytes(bytes))))
+}
+
+/// The rows of all batches, from their headers alone. The inner error says what is wrong with the
+/// file: a block outside of it would make the library allocate whatever length it claims.
+fn count_rows(file: &mut File, bytes: u64) -> io::Result<Result<u64, String>> {
+    let mut tail = [0; 10];
+    if bytes < 18 {
+        return Ok(Err("it ends within its first bytes".to_owned()));
+    }
+    file.seek(SeekFrom::Start(bytes - 10))?;
+    file.read_exact(&mut tail)?;
+    let Some(length) = read_footer_length(tail).ok().filter(|&length| (length as u64) <= bytes - 18) else {
+        return Ok(Err("there is no Arrow footer at its end".to_owned()));
+    };
+    let footer_at = bytes - 10 - length as u64;
+    file.seek(SeekFrom::Start(footer_at))?;
+    let mut footer = vec![0; length];
+    file.read_exact(&mut footer)?;
+    let Ok(footer) = root_as_footer(&footer) else {
+        return Ok(Err("its Arrow footer cannot be read".to_owned()));
+    };
+    let mut rows = 0_u64;
+    let dictionaries = footer.dictionaries().into_iter().flatten().map(|block| (block, false));
+    let batches = footer.recordBatches().into_iter().flatten().map(|block| (block, true));
+    for (block, is_batch) in dictionaries.chain(batches) {
+        let place = (|| {
+            let start = u64::try_from(block.offset()).ok()?;
+            let head = usize::try_from(block.metaDataLength()).ok()?;
+            let end = start.checked_add(head as u64)?.checked_add(u64::try_from(block.bodyLength()).ok()?)?;
+            (end <= footer_at && head >= 8).then_some((start, head))
+        })();
+        let Some((start, head)) = place else {
+            return Ok(Err("a batch lies outside of it".to_owned()));
+        };
+        if !is_batch {
+            continue;
+        }
+        file.seek(SeekFrom::Start(start))?;
+        let mut message = vec![0; head];
+        file.read_exact(&mut message)?;
+        // Before the message: its length, and since 0.15 a marker before that.
+        let skip = if message.starts_with(&[0xff; 4]) { 8 } else { 4 };
+        let length = root_as_message(&message[skip..])
+            .ok()
+            .and_then(|message| message.header_as_record_batch().map(|batch| batch.length()));
+        match length.and_then(|length| u64::try_from(length).ok()).and_then(|length| rows.checked_add(length))
+        {
+            Some(sum) => rows = sum,
+            None => return Ok(Err("the header of a batch cannot be read".to_owned())),
+        }
+    }
+    file.rewind()?;
+    Ok(Ok(rows))
+}
+
+/// Decodes messages as their bytes arrive, so that no length in them is believed before.
+struct StreamBatches {
+    reader: Box<dyn Read + Send>,
+    bytes_read: Arc<AtomicU64>,
+    decoder: StreamDecoder,
+    buffer: Buffer,
+    /// The first bytes were looked at.
+    started: bool,
+    /// They are those of a file: its footer follows the end mark.
+    is_file: bool,
+    ended: bool,
+    /// A batch that came before it was asked for.
+    early: Option<RecordBatch>,
+}
+
+impl StreamBatches {
+    /// The next batch, `None` at the end. With `schema_only`, returns as soon as there is a schema.
+    fn pull(&mut self, schema_only: bool) -> Result<Option<RecordBatch>, ArrowError> {
+        loop {
+            // A schema of nothing but the header is decoded when the next bytes are looked at.
+            if self.buffer.is_empty() && !self.ended {
+                let mut bytes = vec![0; READ_BYTES];
+                let read = fill(&mut *self.reader, &mut bytes)?;
+                self.bytes_read.fetch_add(read as u64, Ordering::Relaxed);
+                self.ended = read < bytes.len();
+                bytes.truncate(read);
+                if !self.started {
+                    self.started = true;
+                    // A file that comes through a pipe is its magic, a stream, and a footer.
+                    self.is_file = bytes.starts_with(b"ARROW1\0\0");
+                    if self.is_file {
+                        // The magic is padded to 8 bytes, by some writers to 64.
+                        let zeros = bytes[8..].iter().take(56).take_while(|&&byte| byte == 0).count();
+                        bytes.drain(..8 + zeros / 8 * 8);
+                    }
+                }
+                self.buffer = Buffer::from_vec(bytes);
+            }
+            if self.buffer.is_empty() {
+                // A stream may end without its end mark, but not inside a message.
+                self.decoder.finish()?;
+                return Ok(None);
+            }
+            let batch = match self.decoder.decode(&mut self.buffer) {
+                Ok(batch) => batch,
+                Err(_) if self.is_file && self.decoder.finish().is_ok() => {
+                    // Behind the end mark: the footer, which may be longer than this buffer.
+                    let rest = io::copy(&mut self.reader, &mut io::sink())?;
+                    self.bytes_read.fetch_add(rest, Ordering::Relaxed);
+                    self.buffer = Buffer::from_vec(Vec::<u8>::new());
+                    self.ended = true;
+                    None
+                }
+                Err(error) => return Err(error),
+            };
+            if batch.is_some() || (schema_only && self.decoder.schema().is_some()) {
+                return Ok(batch);
+            }
+        }
+    }
+}
+
+impl Iterator for StreamBatches {
+    type Item = Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        match self.early.take() {
+            Some(batch) => Some(Ok(batch)),
+            None => self.pull(false).transpose(),
+        }
+    }
+}
+
+fn open_stream(
+    input: &str,
+    reader: Box<dyn Read + Send>,
+    options: &InputOptions,
+) -> Result<Box<dyn Source>, SourceError> {
+    let bytes_read = Arc::new(AtomicU64::new(0));
+    let extent = Extent::Read(Arc::clone(&bytes_read));
+    let mut batches = StreamBatches {
+        reader,
+        bytes_read,
+        decoder: StreamDecoder::new(),
+        buffer: Buffer::from_vec(Vec::<u8>::new()),
+        started: false,
+        is_file: false,
+        ended: false,
+        early: None,
+    };
+    let not_arrow =
+        |error: ArrowError| caused(input, "", "it is no Arrow file or stream that can be read", error);
+    batches.early = batches.pull(true).map_err(not_arrow)?;
+    let schema = batches
+        .decoder
+        .schema()
+        .ok_or_else(|| problem(input, "", "it is no Arrow file or stream: check its format"))?;
+    let columns = Columns::choose(input, &schema, options)?;
+    Ok(Box::new(BatchSource::new(input, Box::new(batches), columns, false, None, extent)))
+}

@@ -1,0 +1,546 @@
+//! CSV and TSV: numbers parsed by hand from the bytes of large blocks.
+//!
+//! CSV is RFC 4180, strictly: fields may be quoted, a quote inside is doubled, and a quote anywhere
+//! else is an error; lines end in LF or CRLF. TSV has no quotes (in names of its header, `\t \n \r \\`
+//! are escapes). Blank lines are skipped, a byte order mark is dropped, and every row has as many
+//! fields as the first line.
+//!
+//! Nearly every row is taken by [`fast_rows`]: whole lines without quotes whose numbers are digits.
+//! Any other row it leaves untouched to [`Text::slow_row`], which takes every row there is; so the
+//! two agree because the fast one gives up, not because it repeats the rules.
+
+use super::convert::{self, Scalar, Shown, Target, TextProblem};
+use super::{Body, InputOptions, Names, caused, fill, missing, place, prepare, problem};
+use crate::source::{Chunk, Column, Schema, Source, SourceError};
+use memchr::{memchr2, memchr3, memrchr};
+use pleach_format::key::{Bits, Word};
+use pleach_format::{KeyType, ValueType};
+use std::io::Read;
+
+/// Bytes of a read call, and of the buffer unless a row is longer.
+const READ_BYTES: usize = 2 << 20;
+/// Longest row. An open quote swallows everything behind it: better an error than all memory.
+const ROW_BYTES_MAX: usize = 64 << 20;
+
+/// A column to be parsed.
+#[derive(Clone, Debug)]
+struct Wanted {
+    index: usize,
+    target: Target,
+    label: String,
+}
+
+/// Delimiter and quoting.
+#[derive(Clone, Copy, Debug)]
+struct Dialect {
+    delimiter: u8,
+    quotes: bool,
+}
+
+/// The fields of one record, without quotes.
+#[derive(Debug, Default)]
+struct Record {
+    bytes: Vec<u8>,
+    /// Where each field ends.
+    ends: Vec<usize>,
+    /// A quote was in it, so that it is not a blank line.
+    quoted: bool,
+}
+
+impl Record {
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.ends.clear();
+        self.quoted = false;
+    }
+
+    fn field(&self, index: usize) -> &[u8] {
+        let start = if index == 0 { 0 } else { self.ends[index - 1] };
+        &self.bytes[start..self.ends[index]]
+    }
+
+    fn is_blank(&self) -> bool {
+        self.ends.len() == 1 && self.bytes.is_empty() && !self.quoted
+    }
+}
+
+/// Why a record was not read.
+enum Unread {
+    /// Its end is not in the buffer.
+    Incomplete,
+    /// The field with this number is written wrongly.
+    Bad(usize, &'static str),
+}
+
+impl Dialect {
+    /// Reads the record at the start of `bytes`; its length with the line end.
+    fn record(self, bytes: &[u8], record: &mut Record) -> Result<usize, Unread> {
+        record.clear();
+        let mut at = 0;
+        loop {
+            let field = record.ends.len();
+            if self.quotes && bytes.get(at) == Some(&b'"') {
+                record.quoted = true;
+                at += 1;
+                loop {
+                    let more = bytes.get(at..).unwrap_or_default();
+                    let length = memchr::memchr(b'"', more).ok_or(Unread::Incomplete)?;
+                    record.bytes.extend_from_slice(&more[..length]);
+                    at += length + 1;
+                    if bytes.get(at) != Some(&b'"') {
+                        break;
+                    }
+                    record.bytes.push(b'"');
+                    at += 1;
+                }
+            } else {
+                let more = bytes.get(at..).unwrap_or_default();
+                let length = self.plain_field(more).ok_or(Unread::Incomplete)?;
+                let mut text = &more[..length];
+                if more[length] == b'"' {
+                    return Err(Unread::Bad(field, "a quote stands inside a field that is not quoted"));
+                }
+                at += length;
+                if let (b'\n', [start @ .., b'\r']) = (more[length], text) {
+                    text = start;
+                }
+                record.bytes.extend_from_slice(text);
+            }
+            record.ends.push(record.bytes.len());
+            match (bytes.get(at), bytes.get(at + 1)) {
+                (Some(&byte), _) if byte == self.delimiter => at += 1,
+                (Some(b'\n'), _) => return Ok(at + 1),
+                (Some(b'\r'), Some(b'\n')) => return Ok(at + 2),
+                (None, _) | (Some(b'\r'), None) => return Err(Unread::Incomplete),
+                _ => return Err(Unread::Bad(field, "something follows the closing quote")),
+            }
+        }
+    }
+
+    /// Length of the unquoted field at the start of `bytes`: up to a delimiter, a line feed or (where
+    /// there are quotes) a quote.
+    #[inline]
+    fn plain_field(self, bytes: &[u8]) -> Option<usize> {
+        if self.quotes {
+            memchr3(self.delimiter, b'\n', b'"', bytes)
+        } else {
+            memchr2(self.delimiter, b'\n', bytes)
+        }
+    }
+}
+
+/// A text table.
+struct Text {
+    input: String,
+    reader: Box<dyn Read + Send>,
+    bytes_total: Option<u64>,
+    bytes_read: u64,
+    schema: Schema,
+    dialect: Dialect,
+    /// Fields of every row.
+    fields: usize,
+    key: Wanted,
+    value: Option<Wanted>,
+    buffer: Vec<u8>,
+    start: usize,
+    end: usize,
+    ended: bool,
+    rows: u64,
+    record: Record,
+}
+
+impl Text {
+    /// Reads more bytes behind those left. At the end of the input the last line gets the line feed
+    /// that it may lack.
+    fn refill(&mut self) -> Result<(), SourceError> {
+        self.buffer.copy_within(self.start..self.end, 0);
+        self.end -= self.start;
+        self.start = 0;
+        // One byte is left for the line feed.
+        let wanted = self.end + READ_BYTES + 1;
+        if self.end > ROW_BYTES_MAX {
+            let place = format!("row {}", self.rows + 1);
+            let text = format!("it has more than {ROW_BYTES_MAX} bytes: close its quotes");
+            return Err(problem(&self.input, place, text));
+        }
+        if self.buffer.len() < wanted {
+            // Doubling keeps a long row from being moved once per read.
+            self.buffer.resize(wanted.max(self.end * 2), 0);
+        }
+        let space_end = self.buffer.len() - 1;
+        let space = &mut self.buffer[self.end..space_end];
+        let bytes = fill(&mut *self.reader, space).map_err(|error| {
+            let after = format!("after row {}", self.rows);
+            caused(&self.input, after, "cannot be read", error)
+        })?;
+        self.ended = bytes < space.len();
+        self.end += bytes;
+        self.bytes_read += bytes as u64;
+        if self.ended && self.end > 0 && self.buffer[self.end - 1] != b'\n' {
+            self.buffer[self.end] = b'\n';
+            self.end += 1;
+        }
+        Ok(())
+    }
+
+    /// Reads the next record that is not a blank line into `self.record`; its length, 0 at the end.
+    /// It stays in the buffer.
+    fn read_record(&mut self) -> Result<usize, SourceError> {
+        loop {
+            if self.start == self.end {
+                if self.ended {
+                    return Ok(0);
+                }
+                self.refill()?;
+                continue;
+            }
+            match self.dialect.record(&self.buffer[self.start..self.end], &mut self.record) {
+                Ok(length) if self.record.is_blank() => self.start += length,
+                Ok(length) => return Ok(length),
+                Err(Unread::Incomplete) if !self.ended => self.refill()?,
+                Err(Unread::Incomplete) => {
+                    let place = format!("row {}", self.rows + 1);
+                    return Err(problem(&self.input, place, "a quote is opened and not closed: close it"));
+                }
+                Err(Unread::Bad(field, what)) => {
+                    let place = format!("row {}, field {}", self.rows + 1, field + 1);
+                    let text = format!("{what}: quote the field, and double the quotes in it");
+                    return Err(problem(&self.input, place, text));
+                }
+            }
+        }
+    }
+
+    /// Takes one row of any kind. False at the end.
+    fn slow_row(&mut self, chunk: &mut Chunk) -> Result<bool, SourceError> {
+        let length = self.read_record()?;
+        if length == 0 {
+            return Ok(false);
+        }
+        if self.record.ends.len() != self.fields {
+            let found = self.record.ends.len();
+            let fields = if found == 1 { "field" } else { "fields" };
+            let text = format!("it has {found} {fields}, but the first line has {}", self.fields);
+            let place = format!("row {}", self.rows + 1);
+            return Err(problem(&self.input, place, format!("{text}: give every row the same")));
+        }
+        let key = self.parse(&self.key)?;
+        let value = self.value.as_ref().map(|value| self.parse(value)).transpose()?;
+        #[allow(clippy::cast_possible_truncation)]
+        let push = |column: &mut Column, word: u64| match column {
+            Column::None => {}
+            Column::U32(words) => words.push(word as u32),
+            Column::U64(words) => words.push(word),
+        };
+        push(&mut chunk.keys, key);
+        push(&mut chunk.values, value.unwrap_or(0));
+        self.start += length;
+        self.rows += 1;
+        Ok(true)
+    }
+
+    fn parse(&self, wanted: &Wanted) -> Result<u64, SourceError> {
+        let field = self.record.field(wanted.index);
+        convert::parse(field, wanted.target).map_err(|what| {
+            let row = self.rows + 1;
+            let option = if wanted.target.key { "--key-type" } else { "--value-type" };
+            match what {
+                TextProblem::Missing => missing(&self.input, row, &wanted.label),
+                TextProblem::NotANumber => {
+                    let kind = match wanted.target.scalar {
+                        Scalar::F32 | Scalar::F64 => "number",
+                        _ => "whole number",
+                    };
+                    let text = format!("not a {kind}: {}", Shown(field));
+                    let text = format!("{text}: correct it, or choose another column or {option}");
+                    problem(&self.input, place(row, &wanted.label), text)
+                }
+                TextProblem::OutOfRange => {
+                    let bounds = wanted.target.scalar.bounds();
+                    let text =
+                        format!("{} does not fit {bounds}: choose another type with {option}", Shown(field));
+                    problem(&self.input, place(row, &wanted.label), text)
+                }
+            }
+        })
+    }
+
+    /// Takes rows while they are simple; true if the next one is not.
+    fn fast_rows(&mut self, chunk: &mut Chunk, tuples_max: usize) -> bool {
+        // Whole lines only, so that no look at the next byte leaves the block.
+        let Some(lines) = memrchr(b'\n', &self.buffer[self.start..self.end]) else { return true };
+        let plan = Plan {
+            dialect: self.dialect,
+            fields: self.fields,
+            key: (self.key.index, self.key.target),
+            value: self.value.as_ref().map(|value| (value.index, value.target)),
+            rows_max: tuples_max - chunk.len(),
+        };
+        let block = &self.buffer[self.start..=self.start + lines];
+        let mut none: Vec<()> = Vec::new();
+        let (length, rows) = match (&mut chunk.keys, &mut chunk.values) {
+            (Column::U32(keys), Column::None) => fast_rows(block, plan, keys, &mut none),
+            (Column::U32(keys), Column::U32(values)) => fast_rows(block, plan, keys, values),
+            (Column::U32(keys), Column::U64(values)) => fast_rows(block, plan, keys, values),
+            (Column::U64(keys), Column::None) => fast_rows(block, plan, keys, &mut none),
+            (Column::U64(keys), Column::U32(values)) => fast_rows(block, plan, keys, values),
+            (Column::U64(keys), Column::U64(values)) => fast_rows(block, plan, keys, values),
+            (Column::None, _) => (0, 0),
+        };
+        self.start += length;
+        self.rows += rows as u64;
+        length <= lines && rows < plan.rows_max
+    }
+}
+
+impl Source for Text {
+    fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    fn next_chunk(&mut self, chunk: &mut Chunk, tuples_max: usize) -> Result<(), SourceError> {
+        prepare(chunk, &self.schema);
+        while chunk.len() < tuples_max {
+            if self.start == self.end && !self.ended {
+                self.refill()?;
+            }
+            if self.fast_rows(chunk, tuples_max) && !self.slow_row(chunk)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn progress(&self) -> (u64, Option<u64>) {
+        // The line feed that was added may count as one byte too many to be left.
+        (self.bytes_read.saturating_sub((self.end - self.start) as u64), self.bytes_total)
+    }
+}
+
+/// What a block of lines is parsed for.
+#[derive(Clone, Copy)]
+struct Plan {
+    dialect: Dialect,
+    fields: usize,
+    key: (usize, Target),
+    value: Option<(usize, Target)>,
+    rows_max: usize,
+}
+
+/// Takes rows from the start of `block`, which ends in a line feed, up to the first that is not
+/// simple; the bytes and rows taken. A simple row has no quote, as many fields as it should, and in
+/// the wanted ones nothing but a number.
+fn fast_rows<K: Word, V: Bits>(
+    block: &[u8],
+    plan: Plan,
+    keys: &mut Vec<K>,
+    values: &mut Vec<V>,
+) -> (usize, usize) {
+    let mut start = 0;
+    let mut rows = 0;
+    // A column that is key and value at once is left to the slow way.
+    if plan.value.is_some_and(|(index, _)| index == plan.key.0) {
+        return (0, 0);
+    }
+    let value_index = plan.value.map_or(usize::MAX, |(index, _)| index);
+    let value_target = plan.value.map_or(plan.key.1, |(_, target)| target);
+    while start < block.len() && rows < plan.rows_max {
+        match block[start] {
+            b'\n' => {
+                start += 1;
+                continue;
+            }
+            b'\r' if block[start + 1] == b'\n' => {
+                start += 2;
+                continue;
+            }
+            _ => {}
+        }
+        let mut at = start;
+        let (mut key, mut value) = (0, 0);
+        for field in 0..plan.fields {
+            if field == plan.key.0 {
+                let Some((word, next)) = number(block, at, plan.key.1, plan.dialect.delimiter) else {
+                    return (start, rows);
+                };
+                (key, at) = (word, next);
+            } else if field == value_index {
+                let Some((word, next)) = number(block, at, value_target, plan.dialect.delimiter) else {
+                    return (start, rows);
+                };
+                (value, at) = (word, next);
+            } else {
+                match plan.dialect.plain_field(&block[at..]) {
+                    Some(length) => at += length,
+                    None => return (start, rows),
+                }
+            }
+            let last = field + 1 == plan.fields;
+            match block[at] {
+                b'\n' if last => at += 1,
+                b'\r' if last && block[at + 1] == b'\n' => at += 2,
+                byte if !last && byte == plan.dialect.delimiter => at += 1,
+                _ => return (start, rows),
+            }
+        }
+        keys.push(K::from_u64(key));
+        values.push(V::from_u64(value));
+        rows += 1;
+        start = at;
+    }
+    (start, rows)
+}
+
+/// The number at `at` as the word of `target`, and where it ends; `None` for anything that needs a
+/// closer look. A line feed follows at the latest.
+#[inline]
+fn number(block: &[u8], at: usize, target: Target, delimiter: u8) -> Option<(u64, usize)> {
+    if matches!(target.scalar, Scalar::F32 | Scalar::F64) {
+        return float(block, at, target, delimiter);
+    }
+    let negative = block[at] == b'-';
+    let first = at + usize::from(negative || block[at] == b'+');
+    let mut end = first;
+    let mut magnitude = 0_u64;
+    loop {
+        let digit = block[end].wrapping_sub(b'0');
+        if digit > 9 {
+            break;
+        }
+        magnitude = magnitude.wrapping_mul(10).wrapping_add(u64::from(digit));
+        end += 1;
+    }
+    // 19 digits always fit into 64 bits.
+    if end == first || end - first > 19 {
+        return None;
+    }
+    let word = match target.scalar {
+        Scalar::U32 if !negative => u64::from(u32::try_from(magnitude).ok()?),
+        Scalar::U64 if !negative => magnitude,
+        Scalar::I32 => {
+            let number = i64::try_from(magnitude).ok()?;
+            u64::from(i32::try_from(if negative { -number } else { number }).ok()?.cast_unsigned())
+        }
+        Scalar::I64 => {
+            let number = i64::try_from(magnitude).ok()?;
+            (if negative { -number } else { number }).cast_unsigned()
+        }
+        _ => return None,
+    };
+    Some((word ^ target.flip(), end))
+}
+
+fn float(block: &[u8], at: usize, target: Target, delimiter: u8) -> Option<(u64, usize)> {
+    let ends = |&byte: &u8| byte == delimiter || matches!(byte, b'\n' | b'\r' | b'"');
+    let end = at + block[at..].iter().position(ends)?;
+    Some((convert::parse(&block[at..end], target).ok()?, end))
+}
+
+/// Opens a text table.
+pub(super) fn open(
+    input: &str,
+    body: Body,
+    tabs: bool,
+    options: &InputOptions,
+) -> Result<Box<dyn Source>, SourceError> {
+    let delimiter = options.delimiter.unwrap_or(if tabs { b'\t' } else { b',' });
+    if matches!(delimiter, b'"' | b'\n' | b'\r' | b'+' | b'-' | b'.') || delimiter.is_ascii_alphanumeric() {
+        let shown = char::from(delimiter).escape_debug();
+        return Err(problem(
+            input,
+            "",
+            format!("'{shown}' cannot be a delimiter: it stands in numbers or quotes"),
+        ));
+    }
+    let key_type = options.key_type.unwrap_or(KeyType::U64);
+    let key_target = Target::of_key(key_type)
+        .ok_or_else(|| problem(input, "", format!("{key_type} keys cannot be read from text")))?;
+    let (reader, bytes_total) = body.into_stream();
+    let mut text = Text {
+        input: input.to_owned(),
+        reader,
+        bytes_total,
+        bytes_read: 0,
+        schema: Schema {
+            key_type,
+            value_type: ValueType::None,
+            key_name: String::new(),
+            value_name: String::new(),
+            key_logical: String::new(),
+            value_logical: String::new(),
+            rows: None,
+        },
+        dialect: Dialect { delimiter, quotes: !tabs },
+        fields: 0,
+        key: Wanted { index: 0, target: key_target, label: String::new() },
+        value: None,
+        buffer: Vec::new(),
+        start: 0,
+        end: 0,
+        ended: false,
+        rows: 0,
+        record: Record::default(),
+    };
+    text.refill()?;
+    let first = &text.buffer[..text.end];
+    if first.starts_with(b"\xff\xfe") || first.starts_with(b"\xfe\xff") {
+        return Err(problem(input, "", "it is UTF-16: convert it to UTF-8"));
+    }
+    if first.starts_with(b"\xef\xbb\xbf") {
+        text.start = 3;
+    }
+    let length = text.read_record()?;
+    if length == 0 {
+        let wanted = if options.no_header { "rows are" } else { "a header line is" };
+        return Err(problem(input, "", format!("it is empty, but {wanted} expected")));
+    }
+    text.fields = text.record.ends.len();
+    let names;
+    let columns = if options.no_header {
+        Names::Numbered(text.fields)
+    } else {
+        text.start += length;
+        names = (0..text.fields)
+            .map(|index| header_name(input, text.record.field(index), tabs))
+            .collect::<Result<Vec<String>, SourceError>>()?;
+        Names::Named(&names)
+    };
+    let (key, value) = columns.choose(input, options)?;
+    text.key = Wanted { index: key, target: key_target, label: columns.label(key) };
+    text.schema.key_name = columns.kept(key, "key");
+    if let Some(index) = value {
+        let value_type = options.value_type.unwrap_or(ValueType::U64);
+        let target = Target::of_value(value_type)
+            .ok_or_else(|| problem(input, "", format!("{value_type} values cannot be read from text")))?;
+        text.value = Some(Wanted { index, target, label: columns.label(index) });
+        text.schema.value_type = value_type;
+        text.schema.value_name = columns.kept(index, "value");
+    }
+    Ok(Box::new(text))
+}
+
+fn header_name(input: &str, field: &[u8], tabs: bool) -> Result<String, SourceError> {
+    let name = String::from_utf8(field.to_vec())
+        .map_err(|error| caused(input, "header", "a name is not UTF-8", error))?;
+    if !tabs || !name.contains('\\') {
+        return Ok(name);
+    }
+    let mut plain = String::with_capacity(name.len());
+    let mut letters = name.chars();
+    while let Some(letter) = letters.next() {
+        if letter != '\\' {
+            plain.push(letter);
+            continue;
+        }
+        match letters.next() {
+            Some('t') => plain.push('\t'),
+            Some('n') => plain.push('\n'),
+            Some('r') => plain.push('\r'),
+            Some('\\') => plain.push('\\'),
+            // No escape of ours: kept as it stands.
+            Some(other) => plain.extend(['\\', other]),
+            None => plain.push('\\'),
+        }
+    }
+    Ok(plain)
+}

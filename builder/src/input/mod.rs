@@ -1,0 +1,692 @@
+//! Tables as sources of tuples: CSV, TSV, Parquet, Arrow IPC, NumPy `.npy` and raw binary.
+//!
+//! [`open`] chooses the format by the extension, the key and value columns by [`InputOptions`], and
+//! concatenates several inputs in argument order. What has no extension to go by (standard input,
+//! pipes) is told its format. Each format is a [`Source`] of its own; [`Table`] puts them one behind
+//! the other, checks that they agree, and adds row numbers for `@row`.
+//!
+//! Rows in messages count data rows of one input from 1, so the line of a header is no row, and
+//! blank lines are none either. `@row` counts from 0, over all inputs.
+
+mod arrow_ipc;
+mod convert;
+mod csv;
+mod guard;
+mod npy;
+mod parquet;
+mod raw;
+
+pub use convert::{logical_text, logical_type};
+
+use crate::source::{Chunk, Column, Schema, Source, SourceError};
+use convert::{Natural, Scalar, Slice, Target};
+use pleach_format::meta::TEXT_BYTES_MAX;
+use pleach_format::{KeyType, ValueType};
+use std::error::Error;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+/// Format of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Format {
+    /// Text, fields separated by commas, quoted by `"` where needed.
+    Csv,
+    /// Text, fields separated by tabs, without quotes.
+    Tsv,
+    /// Apache Parquet.
+    Parquet,
+    /// Apache Arrow IPC, file or stream.
+    Arrow,
+    /// NumPy array.
+    Npy,
+    /// Little-endian tuples, key then value, one after the other without padding.
+    Raw,
+}
+
+impl Format {
+    /// The format that the extension of `path` stands for, in either case. O(1).
+    #[must_use]
+    pub fn of_path(path: &Path) -> Option<Self> {
+        let extension = path.extension()?.to_str()?.to_ascii_lowercase();
+        Some(match extension.as_str() {
+            "csv" => Self::Csv,
+            "tsv" | "tab" => Self::Tsv,
+            "parquet" | "pq" => Self::Parquet,
+            "arrow" | "arrows" | "ipc" | "feather" => Self::Arrow,
+            "npy" => Self::Npy,
+            "raw" | "bin" => Self::Raw,
+            _ => return None,
+        })
+    }
+}
+
+impl FromStr for Format {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Ok(match text {
+            "csv" => Self::Csv,
+            "tsv" => Self::Tsv,
+            "parquet" => Self::Parquet,
+            "arrow" => Self::Arrow,
+            "npy" => Self::Npy,
+            "raw" => Self::Raw,
+            _ => return Err(format!("unknown format '{text}': use csv, tsv, parquet, arrow, npy or raw")),
+        })
+    }
+}
+
+/// How inputs are to be read. The default reads the first column as keys and the second, if there is
+/// one, as values.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct InputOptions {
+    /// Format of every input; by extension if `None`.
+    pub format: Option<Format>,
+    /// Key column: its name, or its number from 0 (a name that is a number goes first). The first
+    /// column if `None`.
+    pub key: Option<String>,
+    /// Value column, or `@row` for the row number. If `None` the second column (the first, where the
+    /// second is the key), or no values if there is one column only.
+    pub value: Option<String>,
+    /// Key type; that of the column if `None`, and `u64` for text.
+    pub key_type: Option<KeyType>,
+    /// Value type; that of the column if `None`, and `u64` for text. `none` drops the values.
+    pub value_type: Option<ValueType>,
+    /// Types of raw tuples. If given, every input is raw.
+    pub raw: Option<(KeyType, ValueType)>,
+    /// Delimiter of text; comma for CSV and tab for TSV if `None`.
+    pub delimiter: Option<u8>,
+    /// The first line of text is data, and columns have numbers only.
+    pub no_header: bool,
+}
+
+/// The value column that is the row number.
+const ROW: &str = "@row";
+
+/// Opens `inputs`, to be read one after the other; `-` is standard input. Headers are read, data is
+/// not.
+///
+/// # Errors
+/// An input that cannot be opened or is not of its format, a column that is not there or has a type
+/// that cannot be kept, and inputs whose types differ.
+pub fn open(inputs: &[PathBuf], options: &InputOptions) -> Result<Box<dyn Source>, SourceError> {
+    let mut table = Table::new(options)?;
+    let mut standard_input = false;
+    for path in inputs {
+        if path.as_os_str() == "-" {
+            if standard_input {
+                return Err(problem(STANDARD_INPUT, "", "it can be read only once: name it once"));
+            }
+            standard_input = true;
+            let format = stream_format(STANDARD_INPUT, &table.options)?;
+            let body = Body::Stream(Box::new(io::stdin()));
+            let source = open_body(STANDARD_INPUT, body, format, &table.options)?;
+            table.add(STANDARD_INPUT, Pending::Open(source), None)?;
+            continue;
+        }
+        let (source, bytes) = open_path(path, &table.options)?;
+        let input = path.display().to_string();
+        match bytes {
+            // Thousands of inputs must not need thousands of open files: only the first stays open.
+            Some(_) if !table.pending.is_empty() => {
+                let schema = source.schema().clone();
+                drop(source);
+                table.agree(&input, &schema)?;
+                table.count(schema.rows, bytes);
+                table.pending.push_back((input, Pending::Path(path.clone())));
+            }
+            _ => table.add(&input, Pending::Open(source), bytes)?,
+        }
+    }
+    table.finish()
+}
+
+/// Opens a stream of bytes as a table; `name` stands for it in messages.
+///
+/// # Errors
+/// As [`open`]; also if neither `options.format` nor `options.raw` says what it holds.
+pub fn open_stream(
+    name: &str,
+    stream: Box<dyn Read + Send>,
+    options: &InputOptions,
+) -> Result<Box<dyn Source>, SourceError> {
+    let mut table = Table::new(options)?;
+    let format = stream_format(name, &table.options)?;
+    let source = open_body(name, Body::Stream(stream), format, &table.options)?;
+    table.add(name, Pending::Open(source), None)?;
+    table.finish()
+}
+
+const STANDARD_INPUT: &str = "standard input";
+
+/// The bytes of an input.
+enum Body {
+    /// A regular file, which can seek, and its length.
+    File(File, u64),
+    /// Anything else.
+    Stream(Box<dyn Read + Send>),
+}
+
+impl Body {
+    /// As a stream, and its length if that is certain.
+    fn into_stream(self) -> (Box<dyn Read + Send>, Option<u64>) {
+        match self {
+            Self::File(file, bytes) => (Box::new(file), Some(bytes)),
+            Self::Stream(stream) => (stream, None),
+        }
+    }
+
+    /// As a file that can seek: a stream is copied to an unnamed temporary file first.
+    fn into_file(self, input: &str) -> Result<(File, u64), SourceError> {
+        match self {
+            Self::File(file, bytes) => Ok((file, bytes)),
+            Self::Stream(mut stream) => {
+                let failed = |error| caused(input, "", "cannot be kept in a temporary file", error);
+                let mut file = tempfile::tempfile().map_err(failed)?;
+                let bytes = io::copy(&mut stream, &mut file).map_err(failed)?;
+                io::Seek::rewind(&mut file).map_err(failed)?;
+                Ok((file, bytes))
+            }
+        }
+    }
+}
+
+fn stream_format(input: &str, options: &InputOptions) -> Result<Format, SourceError> {
+    options.format.ok_or_else(|| problem(input, "", "its format is not known: give it with --format"))
+}
+
+/// Opens one named input; its length if it is a regular file.
+fn open_path(path: &Path, options: &InputOptions) -> Result<(Box<dyn Source>, Option<u64>), SourceError> {
+    let input = path.display().to_string();
+    let file = File::open(path).map_err(|error| unreadable(&input, error))?;
+    let metadata = file.metadata().map_err(|error| unreadable(&input, error))?;
+    if metadata.is_dir() {
+        return Err(problem(&input, "", "is a folder: name the files in it"));
+    }
+    let format = options.format.or_else(|| Format::of_path(path)).ok_or_else(|| {
+        let known = ".csv, .tsv, .parquet, .arrow, .npy";
+        problem(&input, "", format!("its extension is none of {known}: give the format with --format"))
+    })?;
+    let (body, bytes) = if metadata.is_file() {
+        (Body::File(file, metadata.len()), Some(metadata.len()))
+    } else {
+        (Body::Stream(Box::new(file)), None)
+    };
+    Ok((open_body(&input, body, format, options)?, bytes))
+}
+
+fn open_body(
+    input: &str,
+    body: Body,
+    format: Format,
+    options: &InputOptions,
+) -> Result<Box<dyn Source>, SourceError> {
+    match format {
+        Format::Csv | Format::Tsv => csv::open(input, body, format == Format::Tsv, options),
+        Format::Parquet => guard::guarded(input, || parquet::open(input, body, options)),
+        Format::Arrow => guard::guarded(input, || arrow_ipc::open(input, body, options)),
+        Format::Npy => npy::open(input, body, options),
+        Format::Raw => raw::open(input, body, options),
+    }
+}
+
+/// An input whose turn has not come.
+enum Pending {
+    Path(PathBuf),
+    Open(Box<dyn Source>),
+}
+
+/// Several inputs as one source.
+struct Table {
+    /// As given, but with the format of raw input set and without `@row`, which is ours.
+    options: InputOptions,
+    /// Value column is the row number, of this type.
+    row: Option<(ValueType, Target)>,
+    schema: Option<Schema>,
+    pending: std::collections::VecDeque<(String, Pending)>,
+    current: Option<(String, Box<dyn Source>)>,
+    rows: u64,
+    /// Row numbers of one chunk.
+    numbers: Vec<u64>,
+    bytes_before: u64,
+    bytes_total: Option<u64>,
+}
+
+impl Table {
+    fn new(options: &InputOptions) -> Result<Self, SourceError> {
+        let mut options = options.clone();
+        if options.raw.is_some() {
+            if options.format.is_some_and(|format| format != Format::Raw) {
+                return Err(problem(
+                    "input",
+                    "",
+                    "it cannot be raw and of another format: give one of the two",
+                ));
+            }
+            options.format = Some(Format::Raw);
+        }
+        let mut row = None;
+        if options.value.as_deref() == Some(ROW) && options.value_type != Some(ValueType::None) {
+            let value_type = options.value_type.unwrap_or(ValueType::U64);
+            let target = Target::of_value(value_type)
+                .ok_or_else(|| problem("input", "", format!("{value_type} values cannot be read")))?;
+            row = Some((value_type, target));
+        }
+        if options.value.as_deref() == Some(ROW) {
+            options.value = None;
+            options.value_type = Some(ValueType::None);
+        }
+        Ok(Self {
+            options,
+            row,
+            schema: None,
+            pending: std::collections::VecDeque::new(),
+            current: None,
+            rows: 0,
+            numbers: Vec::new(),
+            bytes_before: 0,
+            bytes_total: Some(0),
+        })
+    }
+
+    fn add(&mut self, input: &str, pending: Pending, bytes: Option<u64>) -> Result<(), SourceError> {
+        if let Pending::Open(source) = &pending {
+            let schema = source.schema().clone();
+            self.agree(input, &schema)?;
+            self.count(schema.rows, bytes);
+        }
+        self.pending.push_back((input.to_owned(), pending));
+        Ok(())
+    }
+
+    /// Takes the schema of the first input, and refuses one that differs from it in anything but
+    /// names.
+    fn agree(&mut self, input: &str, schema: &Schema) -> Result<(), SourceError> {
+        let Some(first) = &self.schema else {
+            for (role, name) in [("key", &schema.key_name), ("value", &schema.value_name)] {
+                if name.len() > TEXT_BYTES_MAX {
+                    let text = format!("the name of the {role} column is longer than {TEXT_BYTES_MAX} bytes");
+                    return Err(problem(input, "", text));
+                }
+            }
+            self.schema = Some(Schema { rows: Some(0), ..schema.clone() });
+            return Ok(());
+        };
+        let pairs = [
+            (
+                "key",
+                type_text(schema.key_type, &schema.key_logical),
+                type_text(first.key_type, &first.key_logical),
+            ),
+            (
+                "value",
+                type_text(schema.value_type, &schema.value_logical),
+                type_text(first.value_type, &first.value_logical),
+            ),
+        ];
+        for (role, here, there) in pairs {
+            if here != there {
+                let text = format!("its {role}s are {here}, but those of the first input are {there}");
+                return Err(problem(
+                    input,
+                    "",
+                    format!("{text}: give --{role}-type, or build from one kind"),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn count(&mut self, rows: Option<u64>, bytes: Option<u64>) {
+        if let Some(schema) = &mut self.schema {
+            schema.rows = schema.rows.zip(rows).and_then(|(sum, more)| sum.checked_add(more));
+        }
+        self.bytes_total = self.bytes_total.zip(bytes).and_then(|(sum, more)| sum.checked_add(more));
+    }
+
+    fn finish(mut self) -> Result<Box<dyn Source>, SourceError> {
+        let row = self.row;
+        let Some(schema) = &mut self.schema else {
+            return Err(problem("input", "", "there is none: name at least one"));
+        };
+        if let Some((value_type, _)) = row {
+            schema.value_type = value_type;
+            "row".clone_into(&mut schema.value_name);
+        }
+        Ok(Box::new(self))
+    }
+
+    /// The next input, opened; `None` behind the last.
+    fn advance(&mut self) -> Result<Option<&mut Box<dyn Source>>, SourceError> {
+        if self.current.is_none() {
+            let Some((input, pending)) = self.pending.pop_front() else { return Ok(None) };
+            let source = match pending {
+                Pending::Open(source) => source,
+                Pending::Path(path) => {
+                    let (source, _) = open_path(&path, &self.options)?;
+                    // It may have been replaced since it was looked at; @row is not its business.
+                    let mut schema = source.schema().clone();
+                    if let Some((value_type, _)) = self.row {
+                        schema.value_type = value_type;
+                    }
+                    self.agree(&input, &schema)?;
+                    source
+                }
+            };
+            self.current = Some((input, source));
+        }
+        Ok(self.current.as_mut().map(|(_, source)| source))
+    }
+
+    fn number_rows(&mut self, chunk: &mut Chunk, mut values: Column) -> Result<(), SourceError> {
+        let Some((value_type, target)) = self.row else { return Ok(()) };
+        let end = self.rows + chunk.len() as u64;
+        self.numbers.clear();
+        self.numbers.extend(self.rows..end);
+        let width = value_type.bytes();
+        if !matches!((&values, width), (Column::U32(_), 4) | (Column::U64(_), 8)) {
+            values = Column::with_width(width);
+        }
+        values.clear();
+        convert::append(Slice::U64(&self.numbers), target, &mut values).map_err(|index| {
+            let text = format!("row number {} does not fit {}", self.numbers[index], target.scalar.bounds());
+            let input = self.current.as_ref().map_or("input", |(input, _)| input);
+            problem(input, "", format!("{text}: choose another type with --value-type"))
+        })?;
+        chunk.values = values;
+        Ok(())
+    }
+}
+
+impl Source for Table {
+    fn schema(&self) -> &Schema {
+        // `finish` lets no table out without one; an empty one is what the type system asks for.
+        const NONE: &Schema = &Schema {
+            key_type: KeyType::U64,
+            value_type: ValueType::None,
+            key_name: String::new(),
+            value_name: String::new(),
+            key_logical: String::new(),
+            value_logical: String::new(),
+            rows: Some(0),
+        };
+        self.schema.as_ref().unwrap_or(NONE)
+    }
+
+    fn next_chunk(&mut self, chunk: &mut Chunk, tuples_max: usize) -> Result<(), SourceError> {
+        let values = if self.row.is_some() { std::mem::take(&mut chunk.values) } else { Column::None };
+        chunk.clear();
+        while let Some(source) = self.advance()? {
+            source.next_chunk(chunk, tuples_max.max(1))?;
+            if !chunk.is_empty() {
+                self.number_rows(chunk, values)?;
+                self.rows += chunk.len() as u64;
+                return Ok(());
+            }
+            self.bytes_before += source.progress().0;
+            self.current = None;
+        }
+        if self.schema().rows.is_some_and(|rows| rows != self.rows) {
+            let text = format!("{} rows were announced, {} came", self.schema().rows.unwrap_or(0), self.rows);
+            return Err(problem("input", "", format!("{text}: do not change it while it is read")));
+        }
+        Ok(())
+    }
+
+    fn progress(&self) -> (u64, Option<u64>) {
+        let within = self.current.as_ref().map_or(0, |(_, source)| source.progress().0);
+        (self.bytes_before + within, self.bytes_total)
+    }
+}
+
+fn type_text(name: impl ToString, logical: &str) -> String {
+    if logical.is_empty() { name.to_string() } else { logical.to_owned() }
+}
+
+/// An error without a cause.
+fn problem(input: &str, place: impl Into<String>, text: impl Into<String>) -> SourceError {
+    SourceError { input: input.to_owned(), place: place.into(), problem: text.into(), cause: None }
+}
+
+/// An error with the error behind it, whose text is shown too.
+fn caused<E>(input: &str, place: impl Into<String>, text: &str, cause: E) -> SourceError
+where
+    E: Error + Send + Sync + 'static,
+{
+    let mut shown = cause.to_string();
+    if let Some(end) = shown.find(" (os error ") {
+        shown.truncate(end);
+    }
+    SourceError {
+        input: input.to_owned(),
+        place: place.into(),
+        problem: format!("{text}: {shown}"),
+        cause: Some(Box::new(cause)),
+    }
+}
+
+fn unreadable(input: &str, error: io::Error) -> SourceError {
+    caused(input, "", "cannot be read", error)
+}
+
+/// `row 17, column "id"`, with rows from 1.
+fn place(row: u64, column: &str) -> String {
+    format!("row {row}, {column}")
+}
+
+/// The columns of an input.
+#[derive(Clone, Copy)]
+enum Names<'a> {
+    /// They have names, which may be empty or occur twice.
+    Named(&'a [String]),
+    /// There are so many.
+    Numbered(usize),
+}
+
+impl Names<'_> {
+    fn len(self) -> usize {
+        match self {
+            Self::Named(names) => names.len(),
+            Self::Numbered(count) => count,
+        }
+    }
+
+    /// `column "id"` or `column 3`.
+    fn label(self, index: usize) -> String {
+        match self {
+            Self::Named(names) => format!("column {:?}", names[index]),
+            Self::Numbered(_) => format!("column {index}"),
+        }
+    }
+
+    /// The name that the file keeps.
+    fn kept(self, index: usize, role: &str) -> String {
+        match self {
+            Self::Named(names) => names[index].clone(),
+            Self::Numbered(_) => role.to_owned(),
+        }
+    }
+
+    fn list(self) -> String {
+        match self {
+            Self::Numbered(1) => "there is one column, 0".to_owned(),
+            Self::Numbered(count) => format!("there are {count} columns, from 0"),
+            Self::Named(names) => {
+                // A table of a thousand columns must not fill the screen.
+                let shown: Vec<String> = names.iter().take(20).map(|name| format!("{name:?}")).collect();
+                let more =
+                    if names.len() > 20 { format!(" and {} more", names.len() - 20) } else { String::new() };
+                format!("the columns are {}{more}", shown.join(", "))
+            }
+        }
+    }
+
+    fn find(self, input: &str, wish: &str) -> Result<usize, SourceError> {
+        if let Self::Named(names) = self {
+            let mut hits = names.iter().enumerate().filter(|(_, name)| *name == wish).map(|(index, _)| index);
+            match (hits.next(), hits.count()) {
+                (Some(index), 0) => return Ok(index),
+                (Some(_), more) => {
+                    let text = format!("column {wish:?} is there {} times: choose it by number", more + 1);
+                    return Err(problem(input, "", text));
+                }
+                (None, _) => {}
+            }
+        }
+        match wish.parse::<usize>() {
+            Ok(index) if index < self.len() => Ok(index),
+            _ => Err(problem(input, "", format!("column {wish:?} is not there: {}", self.list()))),
+        }
+    }
+
+    /// The key column, and the value column if there are values.
+    fn choose(self, input: &str, options: &InputOptions) -> Result<(usize, Option<usize>), SourceError> {
+        if self.len() == 0 {
+            return Err(problem(input, "", "it has no columns"));
+        }
+        let key = options.key.as_deref().map_or(Ok(0), |wish| self.find(input, wish))?;
+        if options.value_type == Some(ValueType::None) {
+            return Ok((key, None));
+        }
+        let value = match options.value.as_deref() {
+            Some(wish) => Some(self.find(input, wish)?),
+            None if self.len() == 1 => None,
+            None => Some(usize::from(key != 1)),
+        };
+        if value.is_none() && options.value_type.is_some() {
+            let text = "there is no value column, but a value type: leave it out, or name a column";
+            return Err(problem(input, "", text));
+        }
+        Ok((key, value))
+    }
+}
+
+/// What a column of an input becomes.
+#[derive(Clone, Debug)]
+struct Chosen<T> {
+    /// Type in the file.
+    kind: T,
+    /// The words that it is converted to.
+    target: Target,
+    /// Logical type, empty if plain.
+    logical: String,
+}
+
+/// What a key column that holds `natural` (an input type of name `held`) becomes.
+fn choose_key(
+    input: &str,
+    label: &str,
+    held: &str,
+    natural: Option<Natural>,
+    wish: Option<KeyType>,
+) -> Result<Chosen<KeyType>, SourceError> {
+    const SUPPORTED: &str = "integers (8 to 64 bits), dates, times, timestamps, durations or decimals";
+    let wrong = |advice: &str| {
+        problem(input, label, format!("wrong type: it holds {held}, but keys are {SUPPORTED}: {advice}"))
+    };
+    let natural = natural.ok_or_else(|| wrong("choose another column with --key"))?;
+    let own = match natural.scalar {
+        Scalar::U32 => Some(KeyType::U32),
+        Scalar::U64 => Some(KeyType::U64),
+        Scalar::I32 => Some(KeyType::I32),
+        Scalar::I64 => Some(KeyType::I64),
+        Scalar::F32 | Scalar::F64 => None,
+    };
+    let advice = "choose another column with --key, or --key-type if all its numbers are whole";
+    let kind = wish.or(own).ok_or_else(|| wrong(advice))?;
+    let target = Target::of_key(kind).ok_or_else(|| wrong("choose another type with --key-type"))?;
+    let logical = agreed(input, label, held, &natural, target)?;
+    Ok(Chosen { kind, target, logical })
+}
+
+/// What a value column that holds `natural` becomes.
+fn choose_value(
+    input: &str,
+    label: &str,
+    held: &str,
+    natural: Option<Natural>,
+    wish: Option<ValueType>,
+) -> Result<Chosen<ValueType>, SourceError> {
+    const SUPPORTED: &str =
+        "integers (8 to 64 bits), Float32, Float64, dates, times, timestamps, durations or decimals";
+    let wrong = || {
+        let advice = "choose another column with --value, or --value-type none";
+        problem(input, label, format!("wrong type: it holds {held}, but values are {SUPPORTED}: {advice}"))
+    };
+    let natural = natural.ok_or_else(wrong)?;
+    let own = match natural.scalar {
+        Scalar::U32 => ValueType::U32,
+        Scalar::U64 => ValueType::U64,
+        Scalar::I32 => ValueType::I32,
+        Scalar::I64 => ValueType::I64,
+        Scalar::F32 => ValueType::F32,
+        Scalar::F64 => ValueType::F64,
+    };
+    let kind = wish.unwrap_or(own);
+    let target = Target::of_value(kind).ok_or_else(wrong)?;
+    let logical = agreed(input, label, held, &natural, target)?;
+    Ok(Chosen { kind, target, logical })
+}
+
+/// The logical type that is kept: a type of one's choice makes plain numbers of a logical type, and
+/// cannot make something else of a decimal's digits.
+fn agreed(
+    input: &str,
+    label: &str,
+    held: &str,
+    natural: &Natural,
+    target: Target,
+) -> Result<String, SourceError> {
+    if natural.scalar == target.scalar {
+        return Ok(natural.logical.clone());
+    }
+    let float = matches!(target.scalar, Scalar::F32 | Scalar::F64);
+    if natural.scale.is_some_and(|scale| scale != 0 || float) {
+        let text =
+            format!("wrong type: {held} becomes i64 only: leave the type out, or choose another column");
+        return Err(problem(input, label, text));
+    }
+    Ok(String::new())
+}
+
+/// The error for a number that does not fit.
+fn misfit(input: &str, row: u64, label: &str, number: &str, target: Target) -> SourceError {
+    let option = if target.key { "--key-type" } else { "--value-type" };
+    let text = format!("{number} does not fit {}: choose another type with {option}", target.scalar.bounds());
+    problem(input, place(row, label), text)
+}
+
+/// The error for a key or value that is missing.
+fn missing(input: &str, row: u64, label: &str) -> SourceError {
+    problem(input, place(row, label), "it is null: every key and value must be there")
+}
+
+/// Empties `chunk` and gives its columns the widths of `schema`.
+fn prepare(chunk: &mut Chunk, schema: &Schema) {
+    let fits = |column: &Column, bytes: usize| {
+        matches!((column, bytes), (Column::None, 0) | (Column::U32(_), 4) | (Column::U64(_), 8))
+    };
+    chunk.clear();
+    if !fits(&chunk.keys, schema.key_type.bytes()) {
+        chunk.keys = Column::with_width(schema.key_type.bytes());
+    }
+    if !fits(&chunk.values, schema.value_type.bytes()) {
+        chunk.values = Column::with_width(schema.value_type.bytes());
+    }
+}
+
+/// Reads until `buffer` is full or the input ends; the bytes read.
+fn fill(reader: &mut dyn Read, buffer: &mut [u8]) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match reader.read(&mut buffer[filled..]) {
+            Ok(0) => break,
+            Ok(bytes) => filled += bytes,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(filled)
+}

@@ -1,0 +1,515 @@
+//! NumPy arrays (`.npy`, versions 1 to 3).
+//!
+//! A header, which is the text of a Python dictionary, and then records of fixed length: see
+//! [`super::raw`]. An array of one dimension holds keys, one of two dimensions has columns by
+//! number, and the fields of a structured array are columns by name. `datetime64` and `timedelta64`
+//! in seconds or finer become timestamps and durations; NaT is null.
+
+use super::convert::{Natural, Scalar, logical_text};
+use super::raw::{Lane, Number, RECORD_BYTES_MAX, Records, record_schema};
+use super::{Body, InputOptions, Names, caused, choose_key, choose_value, fill, problem};
+use crate::source::{Source, SourceError};
+use arrow::datatypes::{DataType, TimeUnit};
+use std::io::Read;
+
+/// Longest header. NumPy itself trusts 10,000 bytes; wide structured arrays have more.
+const HEADER_BYTES_MAX: usize = 16 << 20;
+
+/// Opens an array.
+pub(super) fn open(input: &str, body: Body, options: &InputOptions) -> Result<Box<dyn Source>, SourceError> {
+    let (mut reader, file_bytes) = body.into_stream();
+    let (text, header_bytes) = read_header(input, &mut *reader)?;
+    let header = Header::parse(&text).map_err(|what| {
+        problem(input, "", format!("its header is not that of a NumPy array ({what}): write it again"))
+    })?;
+    let table = header.table().map_err(|what| problem(input, "", what))?;
+    let names = match &table.names {
+        Some(names) => Names::Named(names),
+        None => Names::Numbered(table.columns.len()),
+    };
+    let (key, value) = names.choose(input, options)?;
+    let column = |index: usize| &table.columns[index];
+    let natural = |index: usize| column(index).number.as_ref().map(|number| number.natural.clone());
+    let key_chosen = choose_key(input, &names.label(key), &column(key).held, natural(key), options.key_type)?;
+    let value_chosen = value
+        .map(|index| {
+            choose_value(input, &names.label(index), &column(index).held, natural(index), options.value_type)
+        })
+        .transpose()?;
+    let lane = |index: usize, target| {
+        let number = column(index).number.as_ref()?;
+        Some(Lane {
+            at: column(index).at,
+            number: number.number,
+            swapped: number.swapped,
+            lowest_is_null: !number.natural.logical.is_empty(),
+            target,
+            label: names.label(index),
+        })
+    };
+    let (Some(key_lane), value_lane) = (
+        lane(key, key_chosen.target),
+        value.zip(value_chosen.as_ref()).and_then(|(index, chosen)| lane(index, chosen.target)),
+    ) else {
+        return Err(problem(
+            input,
+            names.label(key),
+            "it holds no numbers: choose another column with --key",
+        ));
+    };
+    let stride = table.stride;
+    if let Some(bytes) = file_bytes {
+        let there = bytes.saturating_sub(header_bytes);
+        let wanted = u128::from(table.rows) * stride as u128;
+        if u128::from(there) < wanted {
+            let text =
+                format!("its header promises {} rows ({wanted} bytes), but {there} bytes follow", table.rows);
+            return Err(problem(input, "", format!("{text}: it is truncated")));
+        }
+        if u128::from(there) > wanted {
+            let text = format!("more bytes follow its {} rows: cut them off", table.rows);
+            return Err(problem(input, "", text));
+        }
+    }
+    let schema = record_schema(names, (key, key_chosen), value.zip(value_chosen), Some(table.rows));
+    Ok(Box::new(Records::new(input, reader, schema, stride, (key_lane, value_lane), header_bytes)))
+}
+
+/// The text of the header, and the bytes up to the data.
+fn read_header(input: &str, reader: &mut dyn Read) -> Result<(String, u64), SourceError> {
+    let mut take = |bytes: &mut [u8]| match fill(reader, bytes) {
+        Ok(read) if read == bytes.len() => Ok(()),
+        Ok(_) => Err(problem(input, "", "it ends inside the header of a NumPy array: it is truncated")),
+        Err(error) => Err(super::unreadable(input, error)),
+    };
+    let mut start = [0; 8];
+    take(&mut start)?;
+    if &start[..6] != b"\x93NUMPY" {
+        return Err(problem(input, "", "it is no NumPy array: check its format"));
+    }
+    let (length, head_bytes) = match start[6] {
+        1 => {
+            let mut length = [0; 2];
+            take(&mut length)?;
+            (usize::from(u16::from_le_bytes(length)), 10)
+        }
+        2 | 3 => {
+            let mut length = [0; 4];
+            take(&mut length)?;
+            (u32::from_le_bytes(length) as usize, 12)
+        }
+        version => {
+            let text = format!("it is a NumPy array of version {version}: versions 1 to 3 are read");
+            return Err(problem(input, "", text));
+        }
+    };
+    if length > HEADER_BYTES_MAX {
+        let text = format!("its header has {length} bytes: up to {HEADER_BYTES_MAX} are read");
+        return Err(problem(input, "", text));
+    }
+    let mut text = vec![0; length];
+    take(&mut text)?;
+    let text = match start[6] {
+        // Latin-1, whose bytes are the first 256 characters.
+        1 | 2 => text.into_iter().map(char::from).collect(),
+        _ => String::from_utf8(text).map_err(|error| caused(input, "", "its header is not UTF-8", error))?,
+    };
+    Ok((text, head_bytes + length as u64))
+}
+
+/// A Python literal, as far as headers have them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Literal {
+    Text(String),
+    Number(u64),
+    Bool(bool),
+    /// A tuple or a list.
+    Sequence(Vec<Literal>),
+    Dictionary(Vec<(Literal, Literal)>),
+}
+
+/// Deepest nesting of a header; a structured type inside another costs two.
+const DEPTH_MAX: usize = 32;
+
+struct Parser<'a> {
+    rest: &'a str,
+}
+
+impl<'a> Parser<'a> {
+    fn skip_space(&mut self) {
+        self.rest = self.rest.trim_start_matches([' ', '\t', '\n', '\r']);
+    }
+
+    fn accept(&mut self, letter: char) -> bool {
+        self.skip_space();
+        match self.rest.strip_prefix(letter) {
+            Some(rest) => {
+                self.rest = rest;
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn expect(&mut self, letter: char) -> Result<(), String> {
+        if self.accept(letter) { Ok(()) } else { Err(format!("no '{letter}' where one must be")) }
+    }
+
+    fn literal(&mut self, depth: usize) -> Result<Literal, String> {
+        if depth > DEPTH_MAX {
+            return Err("it is nested too deeply".to_owned());
+        }
+        self.skip_space();
+        match self.rest.chars().next() {
+            Some('{') => self.dictionary(depth),
+            Some('(') => self.sequence('(', ')', depth),
+            Some('[') => self.sequence('[', ']', depth),
+            Some(quote @ ('\'' | '"')) => self.text(quote),
+            Some('0'..='9') => {
+                let digits =
+                    self.rest.len() - self.rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+                let (number, rest) = self.rest.split_at(digits);
+                // Python 2 wrote 3L.
+                self.rest = rest.strip_prefix('L').unwrap_or(rest);
+                number.parse().map(Literal::Number).map_err(|_| format!("{number} is too large"))
+            }
+            _ => {
+                for (word, value) in [("True", true), ("False", false)] {
+                    if let Some(rest) = self.rest.strip_prefix(word) {
+                        self.rest = rest;
+                        return Ok(Literal::Bool(value));
+                    }
+                }
+                Err("something that is no text, number, tuple, list or dictionary".to_owned())
+            }
+        }
+    }
+
+    fn text(&mut self, quote: char) -> Result<Literal, String> {
+        let mut text = String::new();
+        let mut letters = self.rest[1..].char_indices();
+        while let Some((at, letter)) = letters.next() {
+            match letter {
+                '\\' => match letters.next() {
+                    Some((_, escaped @ ('\\' | '\'' | '"'))) => text.push(escaped),
+                    Some((_, 't')) => text.push('\t'),
+                    Some((_, 'n')) => text.push('\n'),
+                    Some((_, 'r')) => text.push('\r'),
+                    _ => return Err("a text with an escape that is not read".to_owned()),
+                },
+                _ if letter == quote => {
+                    self.rest = &self.rest[1 + at + 1..];
+                    return Ok(Literal::Text(text));
+                }
+                _ => text.push(letter),
+            }
+        }
+        Err("a text without an end".to_owned())
+    }
+
+    fn sequence(&mut self, open: char, close: char, depth: usize) -> Result<Literal, String> {
+        self.expect(open)?;
+        let mut items = Vec::new();
+        while !self.accept(close) {
+            items.push(self.literal(depth + 1)?);
+            if !self.accept(',') {
+                self.expect(close)?;
+                break;
+            }
+        }
+        Ok(Literal::Sequence(items))
+    }
+
+    fn dictionary(&mut self, depth: usize) -> Result<Literal, String> {
+        self.expect('{')?;
+        let mut items = Vec::new();
+        while !self.accept('}') {
+            let key = self.literal(depth + 1)?;
+            self.expect(':')?;
+            items.push((key, self.literal(depth + 1)?));
+            if !self.accept(',') {
+                self.expect('}')?;
+                break;
+            }
+        }
+        Ok(Literal::Dictionary(items))
+    }
+}
+
+/// What the header says.
+#[derive(Debug, PartialEq, Eq)]
+struct Header {
+    descr: Literal,
+    fortran: bool,
+    shape: Vec<u64>,
+}
+
+impl Header {
+    fn parse(text: &str) -> Result<Self, String> {
+        let mut parser = Parser { rest: text };
+        let Literal::Dictionary(items) = parser.literal(0)? else {
+            return Err("it is no dictionary".to_owned());
+        };
+        parser.skip_space();
+        if !parser.rest.is_empty() {
+            return Err("something follows the dictionary".to_owned());
+        }
+        let get = |name: &str| {
+            items
+                .iter()
+                .find(|(key, _)| matches!(key, Literal::Text(text) if text == name))
+                .map(|(_, value)| value.clone())
+                .ok_or_else(|| format!("there is no '{name}'"))
+        };
+        let Literal::Bool(fortran) = get("fortran_order")? else {
+            return Err("'fortran_order' is neither True nor False".to_owned());
+        };
+        let Literal::Sequence(dimensions) = get("shape")? else {
+            return Err("'shape' is no tuple".to_owned());
+        };
+        let shape = dimensions
+            .iter()
+            .map(|dimension| match dimension {
+                Literal::Number(length) => Ok(*length),
+                _ => Err("'shape' holds something that is no number".to_owned()),
+            })
+            .collect::<Result<_, _>>()?;
+        Ok(Self { descr: get("descr")?, fortran, shape })
+    }
+
+    /// Columns and rows; in the error, what is not supported and what to do.
+    fn table(&self) -> Result<Layout, String> {
+        let structured = matches!(self.descr, Literal::Sequence(_));
+        let (rows, width) = match (self.shape.as_slice(), structured) {
+            (&[rows], _) | (&[rows, 1], true) => (rows, 1),
+            (&[rows, width], false) => (rows, width),
+            _ => {
+                let shape: Vec<String> = self.shape.iter().map(u64::to_string).collect();
+                return Err(format!(
+                    "its shape is ({}): one or two dimensions are read, one if it is structured",
+                    shape.join(", ")
+                ));
+            }
+        };
+        if self.fortran && width > 1 && rows > 1 {
+            return Err("its columns lie one after the other (Fortran order): \
+                        save numpy.ascontiguousarray of it"
+                .to_owned());
+        }
+        let mut columns = Vec::new();
+        let mut names = None;
+        let stride = match &self.descr {
+            Literal::Text(descr) => {
+                let (bytes, number) = element(descr)?;
+                let width = usize::try_from(width)
+                    .ok()
+                    .filter(|width| width.checked_mul(bytes).is_some_and(|stride| stride <= RECORD_BYTES_MAX))
+                    .ok_or_else(too_long)?;
+                columns.extend((0..width).map(|index| NpyColumn {
+                    at: index * bytes,
+                    held: descr.clone(),
+                    number: number.clone(),
+                }));
+                width * bytes
+            }
+            Literal::Sequence(fields) => {
+                let mut at = 0_usize;
+                let mut found = Vec::new();
+                for field in fields {
+                    let (name, bytes, column) = field_of(field, 0)?;
+                    // Padding has no name.
+                    if !name.is_empty() {
+                        found.push(name);
+                        columns.push(NpyColumn { at, ..column });
+                    }
+                    at = at.checked_add(bytes).filter(|&at| at <= RECORD_BYTES_MAX).ok_or_else(too_long)?;
+                }
+                names = Some(found);
+                at
+            }
+            _ => return Err("its type is not understood: save it as an array of numbers".to_owned()),
+        };
+        if stride == 0 || columns.is_empty() {
+            return Err("its rows are empty: there is nothing to build from".to_owned());
+        }
+        if rows.checked_mul(stride as u64).is_none() {
+            return Err(format!("its header promises {rows} rows of {stride} bytes: it is damaged"));
+        }
+        Ok(Layout { names, columns, stride, rows })
+    }
+}
+
+fn too_long() -> String {
+    format!("its rows have more than {RECORD_BYTES_MAX} bytes: save the columns you need")
+}
+
+/// Where the columns of an array are.
+#[derive(Debug, PartialEq, Eq)]
+struct Layout {
+    names: Option<Vec<String>>,
+    columns: Vec<NpyColumn>,
+    stride: usize,
+    rows: u64,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct NpyColumn {
+    at: usize,
+    /// Its type in NumPy's notation.
+    held: String,
+    number: Option<NpyNumber>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct NpyNumber {
+    number: Number,
+    swapped: bool,
+    natural: Natural,
+}
+
+/// A field `(name, type)` or `(name, type, shape)`: its name, its bytes, and its column at 0.
+fn field_of(field: &Literal, depth: usize) -> Result<(String, usize, NpyColumn), String> {
+    let unclear = || "a field of its type is not understood: save it as an array of numbers".to_owned();
+    let Literal::Sequence(parts) = field else { return Err(unclear()) };
+    let (name, descr, shape) = match parts.as_slice() {
+        [name, descr] => (name, descr, None),
+        [name, descr, Literal::Sequence(shape)] => (name, descr, Some(shape)),
+        _ => return Err(unclear()),
+    };
+    let name = match name {
+        Literal::Text(name) => name,
+        // (title, name)
+        Literal::Sequence(pair) => match pair.as_slice() {
+            [_, Literal::Text(name)] => name,
+            _ => return Err(unclear()),
+        },
+        _ => return Err(unclear()),
+    };
+    let (bytes, number, held) = match descr {
+        Literal::Text(descr) => {
+            let (bytes, number) = element(descr)?;
+            (bytes, number, descr.clone())
+        }
+        Literal::Sequence(fields) if depth < DEPTH_MAX => {
+            let mut bytes = 0_usize;
+            for field in fields {
+                bytes = bytes.checked_add(field_of(field, depth + 1)?.1).ok_or_else(too_long)?;
+            }
+            (bytes, None, "a structure".to_owned())
+        }
+        _ => return Err(unclear()),
+    };
+    let Some(shape) = shape else {
+        return Ok((name.clone(), bytes, NpyColumn { at: 0, held, number }));
+    };
+    let mut total = bytes;
+    for dimension in shape {
+        let Literal::Number(length) = dimension else { return Err(unclear()) };
+        total = usize::try_from(*length).ok().and_then(|n| total.checked_mul(n)).ok_or_else(too_long)?;
+    }
+    Ok((name.clone(), total, NpyColumn { at: 0, held: "an array".to_owned(), number: None }))
+}
+
+/// The bytes of an element, and what it is if it is a number that can be kept.
+fn element(descr: &str) -> Result<(usize, Option<NpyNumber>), String> {
+    let unclear = || format!("its type '{}' is not understood: save numbers", descr.escape_debug());
+    let mut letters = descr.chars();
+    let (order, kind) = match letters.next().ok_or_else(unclear)? {
+        order @ ('<' | '>' | '|' | '=') => (order, letters.next().ok_or_else(unclear)?),
+        kind => ('<', kind),
+    };
+    let rest = letters.as_str();
+    let (size, unit) = match rest.split_once('[') {
+        Some((size, unit)) => (size, unit.strip_suffix(']').ok_or_else(unclear)?),
+        None => (rest, ""),
+    };
+    if kind == 'O' {
+        return Err("it holds Python objects: save numbers".to_owned());
+    }
+    let size: usize = size.parse().map_err(|_| unclear())?;
+    let bytes = if kind == 'U' { size.checked_mul(4).ok_or_else(too_long)? } else { size };
+    let time_unit = match unit {
+        "s" => Some(TimeUnit::Second),
+        "ms" => Some(TimeUnit::Millisecond),
+        "us" => Some(TimeUnit::Microsecond),
+        "ns" => Some(TimeUnit::Nanosecond),
+        _ => None,
+    };
+    let (number, scalar, logical) = match (kind, size, time_unit) {
+        ('u', 1, _) => (Number::U8, Scalar::U32, None),
+        ('u', 2, _) => (Number::U16, Scalar::U32, None),
+        ('u', 4, _) => (Number::U32, Scalar::U32, None),
+        ('u', 8, _) => (Number::U64, Scalar::U64, None),
+        ('i', 1, _) => (Number::I8, Scalar::I32, None),
+        ('i', 2, _) => (Number::I16, Scalar::I32, None),
+        ('i', 4, _) => (Number::I32, Scalar::I32, None),
+        ('i', 8, _) => (Number::I64, Scalar::I64, None),
+        ('f', 4, _) => (Number::F32, Scalar::F32, None),
+        ('f', 8, _) => (Number::F64, Scalar::F64, None),
+        ('M', 8, Some(unit)) => (Number::I64, Scalar::I64, Some(DataType::Timestamp(unit, None))),
+        ('m', 8, Some(unit)) => (Number::I64, Scalar::I64, Some(DataType::Duration(unit))),
+        _ => return Ok((bytes, None)),
+    };
+    let logical = logical.as_ref().and_then(logical_text).unwrap_or_default();
+    let natural = Natural { scalar, logical, scale: None };
+    Ok((bytes, Some(NpyNumber { number, swapped: order == '>', natural })))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_are_parsed() {
+        let text = "{'descr': '<u8', 'fortran_order': False, 'shape': (3L, 2), }   \n";
+        let header = Header::parse(text).expect("is one");
+        assert_eq!(header.shape, [3, 2]);
+        let layout = header.table().expect("is a table");
+        assert_eq!((layout.stride, layout.rows, layout.columns.len()), (16, 3, 2));
+        assert_eq!(layout.columns[1].at, 8);
+
+        let text = r#"{"descr": [('a', '|u1'), ('', '|V3'), (('title', 'b'), '>f4'), ('c', '<i2', (2, 2)),
+                       ('d', [('x', '<i4'), ('y', '<U3')])], "fortran_order": True, "shape": (5,)}"#;
+        let layout = Header::parse(text).expect("is one").table().expect("is a table");
+        assert_eq!(layout.names, Some(vec!["a".into(), "b".into(), "c".into(), "d".into()]));
+        assert_eq!(layout.columns.iter().map(|column| column.at).collect::<Vec<_>>(), [0, 4, 8, 16]);
+        assert_eq!(layout.stride, 32);
+        assert!(layout.columns[1].number.as_ref().is_some_and(|number| number.swapped));
+        assert!(layout.columns[2].number.is_none() && layout.columns[3].number.is_none());
+    }
+
+    #[test]
+    fn bad_headers_are_refused() {
+        let bad = [
+            "",
+            "{",
+            "[]",
+            "{'descr': '<u8'}",
+            "{'descr': '<u8', 'fortran_order': 0, 'shape': ()}",
+            "{'descr': '<u8', 'fortran_order': False, 'shape': ('x',)}",
+            "{'descr': '<u8', 'fortran_order': False, 'shape': (99999999999999999999,)}",
+            "{'descr': '<u8', 'fortran_order': False, 'shape': (1,)} x",
+            "{'descr': '<u8",
+        ];
+        for text in bad {
+            assert!(Header::parse(text).is_err(), "{text}");
+        }
+        assert!(Header::parse(&"(".repeat(100_000)).is_err());
+        let unfit = [
+            "{'descr': '<u8', 'fortran_order': False, 'shape': ()}",
+            "{'descr': '<u8', 'fortran_order': False, 'shape': (1, 2, 3)}",
+            "{'descr': '<u8', 'fortran_order': True, 'shape': (2, 2)}",
+            "{'descr': '<u8', 'fortran_order': False, 'shape': (2, 0)}",
+            "{'descr': '<u8', 'fortran_order': False, 'shape': (2, 999999999)}",
+            "{'descr': '<u8', 'fortran_order': False, 'shape': (9999999999999999999,)}",
+            "{'descr': '|O', 'fortran_order': False, 'shape': (2,)}",
+            "{'descr': '', 'fortran_order': False, 'shape': (2,)}",
+            "{'descr': [], 'fortran_order': False, 'shape': (2,)}",
+            "{'descr': [('a', '<V18446744073709551615'), ('b', '<u8')], 'fortran_order': False, 'shape': (2,)}",
+            "{'descr': 5, 'fortran_order': False, 'shape': (2,)}",
+        ];
+        for text in unfit {
+            assert!(Header::parse(text).expect("is a header").table().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,373 @@
+//! Records of fixed length: raw tuples, and the data of a NumPy array.
+//!
+//! Bytes are read in calls of 2 MiB into one buffer and taken apart column by column, in pieces that
+//! stay in the first-level cache: with the place of a number in the record known to the compiler,
+//! taking it out is a load, a shuffle and a store, and reading runs at the speed of memory. What
+//! needs a conversion or a byte swap takes a slower way.
+
+use super::convert::{self, Scalar, Slice, Target};
+use super::{
+    Body, InputOptions, Names, caused, choose_key, choose_value, fill, misfit, missing, prepare, problem,
+};
+use crate::source::{Chunk, Column, Schema, Source, SourceError};
+use pleach_format::key::Word;
+use pleach_format::{KeyType, ValueType};
+use std::io::Read;
+
+/// Bytes of a read call.
+const READ_BYTES: usize = 2 << 20;
+/// Bytes that are taken apart at a time: first its keys, then its values, without leaving the cache.
+const PIECE_BYTES: usize = 16 << 10;
+/// Longest record.
+pub(super) const RECORD_BYTES_MAX: usize = 1 << 20;
+
+/// What a number in a record is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Number {
+    U8,
+    U16,
+    U32,
+    U64,
+    I8,
+    I16,
+    I32,
+    I64,
+    F32,
+    F64,
+}
+
+impl Number {
+    fn of(scalar: Scalar) -> Self {
+        match scalar {
+            Scalar::U32 => Self::U32,
+            Scalar::U64 => Self::U64,
+            Scalar::I32 => Self::I32,
+            Scalar::I64 => Self::I64,
+            Scalar::F32 => Self::F32,
+            Scalar::F64 => Self::F64,
+        }
+    }
+
+    /// Whether its bytes, in order, are the bits of `scalar`.
+    fn is(self, scalar: Scalar) -> bool {
+        self == Self::of(scalar)
+    }
+}
+
+/// One column of the records.
+#[derive(Clone, Debug)]
+pub(super) struct Lane {
+    /// Place in the record, in bytes.
+    pub(super) at: usize,
+    /// What is there.
+    pub(super) number: Number,
+    /// Big-endian.
+    pub(super) swapped: bool,
+    /// The lowest number stands for null (times of NumPy).
+    pub(super) lowest_is_null: bool,
+    /// What it becomes.
+    pub(super) target: Target,
+    /// Name for messages.
+    pub(super) label: String,
+}
+
+/// A source of records.
+pub(super) struct Records {
+    input: String,
+    reader: Box<dyn Read + Send>,
+    schema: Schema,
+    stride: usize,
+    key: Lane,
+    value: Option<Lane>,
+    buffer: Vec<u8>,
+    start: usize,
+    end: usize,
+    ended: bool,
+    rows: u64,
+    /// Bytes before the first record.
+    bytes_before: u64,
+}
+
+impl Records {
+    /// Records of `stride` bytes; if `schema.rows` is known, exactly so many, then the end.
+    pub(super) fn new(
+        input: &str,
+        reader: Box<dyn Read + Send>,
+        schema: Schema,
+        stride: usize,
+        lanes: (Lane, Option<Lane>),
+        bytes_before: u64,
+    ) -> Self {
+        let (key, value) = lanes;
+        Self {
+            input: input.to_owned(),
+            reader,
+            schema,
+            stride,
+            key,
+            value,
+            buffer: Vec::new(),
+            start: 0,
+            end: 0,
+            ended: false,
+            rows: 0,
+            bytes_before,
+        }
+    }
+
+    /// Reads more bytes behind those left.
+    fn refill(&mut self) -> Result<(), SourceError> {
+        if self.buffer.is_empty() {
+            self.buffer = vec![0; READ_BYTES.max(self.stride) + self.stride];
+        }
+        self.buffer.copy_within(self.start..self.end, 0);
+        self.end -= self.start;
+        self.start = 0;
+        let space_end = (self.end + READ_BYTES.max(self.stride)).min(self.buffer.len());
+        let space = &mut self.buffer[self.end..space_end];
+        let bytes = fill(&mut *self.reader, space).map_err(|error| {
+            let after = format!("after row {}", self.rows);
+            caused(&self.input, after, "cannot be read", error)
+        })?;
+        self.ended = bytes < space.len();
+        self.end += bytes;
+        Ok(())
+    }
+
+    fn check_end(&self) -> Result<(), SourceError> {
+        let left = self.end - self.start;
+        if let Some(rows) = self.schema.rows {
+            if self.rows < rows {
+                let text = format!("it ends after {} of {rows} rows: it is truncated", self.rows);
+                return Err(problem(&self.input, "", text));
+            }
+            if self.rows > rows || left > 0 {
+                let text = format!("more bytes follow its {rows} rows: cut them off");
+                return Err(problem(&self.input, "", text));
+            }
+        }
+        if left > 0 {
+            return Err(ragged(&self.input, self.stride, left as u64));
+        }
+        Ok(())
+    }
+
+    /// Appends the records in `bytes`, a multiple of the stride.
+    fn append(&self, bytes: &[u8], chunk: &mut Chunk) -> Result<(), SourceError> {
+        let piece = (PIECE_BYTES / self.stride).max(1) * self.stride;
+        for records in bytes.chunks(piece) {
+            self.append_lane(&self.key, records, &mut chunk.keys)?;
+            if let Some(value) = &self.value {
+                self.append_lane(value, records, &mut chunk.values)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn append_lane(&self, lane: &Lane, records: &[u8], out: &mut Column) -> Result<(), SourceError> {
+        // Before this call, and in this chunk.
+        let first_row = self.rows + 1 + words(out);
+        let flip = lane.target.flip();
+        let plain = !lane.swapped && !lane.lowest_is_null && lane.number.is(lane.target.scalar);
+        if plain {
+            #[allow(clippy::cast_possible_truncation)]
+            match out {
+                Column::U32(words) => copy(records, self.stride, lane.at, flip as u32, words),
+                Column::U64(words) => copy(records, self.stride, lane.at, flip, words),
+                Column::None => {}
+            }
+            return Ok(());
+        }
+        self.append_converted(lane, records, out, first_row)
+    }
+
+    fn append_converted(
+        &self,
+        lane: &Lane,
+        records: &[u8],
+        out: &mut Column,
+        first_row: u64,
+    ) -> Result<(), SourceError> {
+        macro_rules! convert {
+            ($($variant:ident $t:ty, $bytes:literal;)*) => {
+                match lane.number {
+                    $(Number::$variant => {
+                        let numbers: Vec<$t> = records
+                            .chunks_exact(self.stride)
+                            .map(|record| {
+                                let mut raw = [0; $bytes];
+                                raw.copy_from_slice(&record[lane.at..lane.at + $bytes]);
+                                if lane.swapped { <$t>::from_be_bytes(raw) } else { <$t>::from_le_bytes(raw) }
+                            })
+                            .collect();
+                        self.append_numbers(lane, Slice::$variant(&numbers), out, first_row)
+                    })*
+                }
+            };
+        }
+        convert! {
+            U8 u8, 1; U16 u16, 2; U32 u32, 4; U64 u64, 8;
+            I8 i8, 1; I16 i16, 2; I32 i32, 4; I64 i64, 8;
+            F32 f32, 4; F64 f64, 8;
+        }
+    }
+
+    fn append_numbers(
+        &self,
+        lane: &Lane,
+        numbers: Slice<'_>,
+        out: &mut Column,
+        first_row: u64,
+    ) -> Result<(), SourceError> {
+        if let (true, Slice::I64(times)) = (lane.lowest_is_null, numbers)
+            && let Some(index) = times.iter().position(|&time| time == i64::MIN)
+        {
+            return Err(missing(&self.input, first_row + index as u64, &lane.label));
+        }
+        convert::append(numbers, lane.target, out).map_err(|index| {
+            misfit(&self.input, first_row + index as u64, &lane.label, &numbers.text(index), lane.target)
+        })
+    }
+}
+
+impl Source for Records {
+    fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    fn next_chunk(&mut self, chunk: &mut Chunk, tuples_max: usize) -> Result<(), SourceError> {
+        prepare(chunk, &self.schema);
+        while chunk.len() < tuples_max {
+            let whole = (self.end - self.start) / self.stride;
+            if whole == 0 {
+                if self.ended {
+                    self.rows += chunk.len() as u64;
+                    self.check_end()?;
+                    return Ok(());
+                }
+                self.refill()?;
+                continue;
+            }
+            let bytes = whole.min(tuples_max - chunk.len()) * self.stride;
+            self.append(&self.buffer[self.start..self.start + bytes], chunk)?;
+            self.start += bytes;
+        }
+        self.rows += chunk.len() as u64;
+        Ok(())
+    }
+
+    fn progress(&self) -> (u64, Option<u64>) {
+        let total = self.schema.rows.map(|rows| self.bytes_before + rows * self.stride as u64);
+        (self.bytes_before + self.rows * self.stride as u64, total)
+    }
+}
+
+fn words(column: &Column) -> u64 {
+    match column {
+        Column::None => 0,
+        Column::U32(words) => words.len() as u64,
+        Column::U64(words) => words.len() as u64,
+    }
+}
+
+/// Appends the word at `at` of every record, xored with `flip`. The usual records get a loop whose
+/// distances are constants.
+fn copy<W>(records: &[u8], stride: usize, at: usize, flip: W, out: &mut Vec<W>)
+where
+    W: Word + std::ops::BitXor<Output = W>,
+{
+    fn fixed<const STRIDE: usize, const AT: usize, W>(records: &[u8], flip: W, out: &mut Vec<W>)
+    where
+        W: Word + std::ops::BitXor<Output = W>,
+    {
+        let (records, _) = records.as_chunks::<STRIDE>();
+        out.extend(records.iter().map(|record| W::read(&record[AT..]) ^ flip));
+    }
+    match (W::BYTES, stride, at) {
+        (4, 4, 0) => fixed::<4, 0, W>(records, flip, out),
+        (4, 8, 0) => fixed::<8, 0, W>(records, flip, out),
+        (4, 8, 4) => fixed::<8, 4, W>(records, flip, out),
+        (4, 12, 0) => fixed::<12, 0, W>(records, flip, out),
+        (4, 12, 8) => fixed::<12, 8, W>(records, flip, out),
+        (8, 8, 0) => fixed::<8, 0, W>(records, flip, out),
+        (8, 12, 0) => fixed::<12, 0, W>(records, flip, out),
+        (8, 12, 4) => fixed::<12, 4, W>(records, flip, out),
+        (8, 16, 0) => fixed::<16, 0, W>(records, flip, out),
+        (8, 16, 8) => fixed::<16, 8, W>(records, flip, out),
+        _ => out.extend(records.chunks_exact(stride).map(|record| W::read(&record[at..]) ^ flip)),
+    }
+}
+
+fn ragged(input: &str, stride: usize, left: u64) -> SourceError {
+    let text = format!("its length is no multiple of the {stride} bytes of a row: {left} bytes are left");
+    problem(input, "", format!("{text}: it is truncated, or its types are others"))
+}
+
+/// Opens raw tuples.
+pub(super) fn open(input: &str, body: Body, options: &InputOptions) -> Result<Box<dyn Source>, SourceError> {
+    let (key_type, value_type) = options.raw.ok_or_else(|| {
+        problem(input, "", "raw tuples do not say their types: give them with --raw, as u64,u64")
+    })?;
+    let unknown = || problem(input, "", format!("raw tuples of {key_type},{value_type} cannot be read"));
+    let mut columns = vec![(0, Target::of_key(key_type).ok_or_else(unknown)?.scalar)];
+    if value_type != ValueType::None {
+        columns.push((key_type.bytes(), Target::of_value(value_type).ok_or_else(unknown)?.scalar));
+    }
+    let stride = key_type.bytes() + value_type.bytes();
+    let names = Names::Numbered(columns.len());
+    let natural = |scalar| convert::Natural { scalar, logical: String::new(), scale: None };
+    let held = |index: usize| if index == 0 { key_type.name() } else { value_type.name() };
+    let lane = |index: usize, target: Target| {
+        let (at, scalar) = columns[index];
+        Lane {
+            at,
+            number: Number::of(scalar),
+            swapped: false,
+            lowest_is_null: false,
+            target,
+            label: names.label(index),
+        }
+    };
+    let (key, value) = names.choose(input, options)?;
+    let key_chosen =
+        choose_key(input, &names.label(key), held(key), Some(natural(columns[key].1)), options.key_type)?;
+    let value_chosen = value
+        .map(|index| {
+            let natural = natural(columns[index].1);
+            choose_value(input, &names.label(index), held(index), Some(natural), options.value_type)
+        })
+        .transpose()?;
+    let lanes = (
+        lane(key, key_chosen.target),
+        value.zip(value_chosen.as_ref()).map(|(index, v)| lane(index, v.target)),
+    );
+    let (reader, bytes) = body.into_stream();
+    if let Some(left) = bytes.map(|bytes| bytes % stride as u64).filter(|&left| left > 0) {
+        return Err(ragged(input, stride, left));
+    }
+    let schema =
+        record_schema(names, (key, key_chosen), value.zip(value_chosen), bytes.map(|b| b / stride as u64));
+    Ok(Box::new(Records::new(input, reader, schema, stride, lanes, 0)))
+}
+
+/// The schema of the chosen columns.
+pub(super) fn record_schema(
+    names: Names<'_>,
+    key: (usize, super::Chosen<KeyType>),
+    value: Option<(usize, super::Chosen<ValueType>)>,
+    rows: Option<u64>,
+) -> Schema {
+    let (value_type, value_name, value_logical) = match value {
+        Some((index, chosen)) => (chosen.kind, names.kept(index, "value"), chosen.logical),
+        None => (ValueType::None, String::new(), String::new()),
+    };
+    Schema {
+        key_type: key.1.kind,
+        value_type,
+        key_name: names.kept(key.0, "key"),
+        value_name,
+        key_logical: key.1.logical,
+        value_logical,
+        rows,
+    }
+}

@@ -1,0 +1,339 @@
+//! The LINE section on its way to the file: tuples in, 2 MiB pieces out.
+//!
+//! Every thread packs pieces, sums their blocks while these are still in the first-level cache,
+//! makes their part of the spine and writes them, in one go. Whether the section is a large one
+//! (and begins on a huge page) is certain only after 32 MiB, so that much is held back. A piece
+//! then lies at a fixed place: piece `i` of the section is piece `i + 1` of the file.
+
+use crate::error::BuildError;
+use crate::external::Spills;
+use crate::observe::Watch;
+use crate::pack::{KeyLane, Rows, Take, Tuple, ValueLane, pack, per_line, unpack};
+use crate::plan::{HELD_PIECES, PIECE_BYTES, PIECE_LINES, PIECES_IN_FLIGHT};
+use crate::publish::Output;
+use crate::spine::{Bottom, Part, Spine};
+use pleach_format::checksum::{SUM_BLOCK_BYTES, crc32};
+use pleach_format::layout::LINE_BYTES;
+use pleach_format::line::{self, Line};
+use rayon::prelude::*;
+
+/// Tuple lines under one sum.
+const BLOCK_LINES: usize = SUM_BLOCK_BYTES / LINE_BYTES;
+
+/// Where the large LINE section begins.
+pub(crate) const LARGE_OFFSET: u64 = PIECE_BYTES as u64;
+
+/// 2 MiB of tuple lines, as far as they are filled.
+struct Piece {
+    lines: Vec<Line>,
+    used: usize,
+    sums: Vec<u32>,
+}
+
+impl Piece {
+    fn new() -> Self {
+        Self {
+            lines: vec![[0; LINE_BYTES]; PIECE_LINES],
+            used: 0,
+            sums: Vec::with_capacity(PIECE_LINES / BLOCK_LINES),
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        self.used == PIECE_LINES
+    }
+
+    fn bytes(&self) -> &[u8] {
+        self.lines[..self.used].as_flattened()
+    }
+
+    /// Packs full lines behind those that are there, and sums the blocks that become full.
+    fn fill<W: KeyLane, B: ValueLane, R: Rows<W, B>>(&mut self, rows: R) {
+        let n = per_line::<W, B>();
+        let mut from = 0;
+        while from < rows.len() {
+            let block = self.used / BLOCK_LINES * BLOCK_LINES;
+            let lines = (block + BLOCK_LINES - self.used).min((rows.len() - from) / n);
+            pack(rows.slice(from, from + lines * n), &mut self.lines[self.used..self.used + lines]);
+            from += lines * n;
+            self.used += lines;
+            if self.used == block + BLOCK_LINES {
+                self.sums.push(crc32(self.lines[block..self.used].as_flattened()));
+            }
+        }
+    }
+
+    fn clear(&mut self) {
+        self.used = 0;
+        self.sums.clear();
+    }
+}
+
+/// A piece and the rows that go into it.
+struct Job<W> {
+    piece: Piece,
+    at: u64,
+    from: usize,
+    to: usize,
+    part: Option<Part<W>>,
+}
+
+/// Packs sorted tuples into lines and writes them.
+pub(crate) struct LineWriter<'a, W, B> {
+    output: Output<'a>,
+    spills: Spills<'a>,
+    watch: &'a Watch<'a>,
+    /// Full pieces that wait until the section is known to be large.
+    held: Vec<Piece>,
+    /// The piece that is being filled.
+    current: Option<Piece>,
+    free: Vec<Piece>,
+    /// Full pieces so far, held or written.
+    pieces: u64,
+    large: bool,
+    carry: Vec<Tuple<W, B>>,
+    sums: Vec<u32>,
+    bottom: Bottom<W>,
+    tuples: u64,
+    min: Option<W>,
+    max: Option<W>,
+}
+
+impl<'a, W: KeyLane, B: ValueLane> LineWriter<'a, W, B> {
+    pub(crate) fn new(
+        output: Output<'a>,
+        spills: Spills<'a>,
+        watch: &'a Watch<'a>,
+        spine_lines: usize,
+    ) -> Self {
+        Self {
+            output,
+            spills,
+            watch,
+            held: Vec::new(),
+            current: None,
+            free: Vec::new(),
+            pieces: 0,
+            large: false,
+            carry: Vec::new(),
+            sums: Vec::new(),
+            bottom: Bottom::new(per_line::<W, B>(), spine_lines),
+            tuples: 0,
+            min: None,
+            max: None,
+        }
+    }
+
+    /// Takes the next tuples, in order.
+    pub(crate) fn append<R: Rows<W, B>>(&mut self, rows: R) -> Result<(), BuildError> {
+        if rows.len() == 0 {
+            return Ok(());
+        }
+        let n = per_line::<W, B>();
+        self.min.get_or_insert(rows.key(0));
+        self.max = Some(rows.key(rows.len() - 1));
+        self.tuples += rows.len() as u64;
+        let mut from = 0;
+        if !self.carry.is_empty() {
+            from = (n - self.carry.len()).min(rows.len());
+            self.carry.extend((0..from).map(|at| rows.tuple(at)));
+            if self.carry.len() < n {
+                return Ok(());
+            }
+            let line = std::mem::take(&mut self.carry);
+            self.append_lines(&line[..])?;
+            self.carry = line;
+            self.carry.clear();
+        }
+        let to = from + (rows.len() - from) / n * n;
+        self.append_lines(rows.slice(from, to))?;
+        self.carry.extend((to..rows.len()).map(|at| rows.tuple(at)));
+        Ok(())
+    }
+
+    /// Takes tuples that fill whole lines.
+    fn append_lines<R: Rows<W, B>>(&mut self, rows: R) -> Result<(), BuildError> {
+        let n = per_line::<W, B>();
+        let mut from = 0;
+        while from < rows.len() {
+            self.watch.check()?;
+            let mut jobs = Vec::with_capacity(PIECES_IN_FLIGHT);
+            while from < rows.len() && jobs.len() < PIECES_IN_FLIGHT {
+                let piece = self.current.take().or_else(|| self.free.pop()).unwrap_or_else(Piece::new);
+                let to = rows.len().min(from + (PIECE_LINES - piece.used) * n);
+                let at = self.pieces + jobs.len() as u64;
+                jobs.push(Job { piece, at, from, to, part: None });
+                from = to;
+            }
+            let this = &*self;
+            jobs.par_iter_mut().with_max_len(1).try_for_each(|job| {
+                job.piece.fill(rows.slice(job.from, job.to));
+                if job.piece.is_full() {
+                    job.part = this.part(&job.piece, job.at);
+                    if this.large {
+                        this.write(&job.piece, job.at)?;
+                    }
+                }
+                Ok::<(), BuildError>(())
+            })?;
+            for job in jobs {
+                self.take_back(job)?;
+            }
+            if !self.large && self.held.len() >= HELD_PIECES {
+                self.release()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn part(&self, piece: &Piece, at: u64) -> Option<Part<W>> {
+        (!self.bottom.is_refused())
+            .then(|| self.bottom.part(&piece.lines[..piece.used], at * PIECE_LINES as u64))
+    }
+
+    fn write(&self, piece: &Piece, at: u64) -> Result<(), BuildError> {
+        self.watch.check()?;
+        self.output.write(piece.bytes(), LARGE_OFFSET + at * PIECE_BYTES as u64)
+    }
+
+    fn take_back(&mut self, job: Job<W>) -> Result<(), BuildError> {
+        let mut piece = job.piece;
+        if !piece.is_full() {
+            self.current = Some(piece);
+            return Ok(());
+        }
+        if let Some(part) = &job.part {
+            self.bottom.absorb(part, self.spills)?;
+        }
+        self.sums.extend_from_slice(&piece.sums);
+        self.pieces += 1;
+        if self.large {
+            piece.clear();
+            self.free.push(piece);
+        } else {
+            self.held.push(piece);
+        }
+        Ok(())
+    }
+
+    /// The section is large: what was held back goes to its place.
+    fn release(&mut self) -> Result<(), BuildError> {
+        self.large = true;
+        let held = std::mem::take(&mut self.held);
+        let this = &*self;
+        held.par_iter()
+            .enumerate()
+            .with_max_len(1)
+            .try_for_each(|(at, piece)| this.write(piece, at as u64))?;
+        for mut piece in held {
+            if self.free.len() < PIECES_IN_FLIGHT {
+                piece.clear();
+                self.free.push(piece);
+            }
+        }
+        Ok(())
+    }
+
+    /// Hands out all full lines again, in order.
+    fn reread(&self, take: &mut dyn FnMut(&[Line]) -> Result<(), BuildError>) -> Result<(), BuildError> {
+        if self.large {
+            let mut buffer = vec![[0; LINE_BYTES]; PIECE_LINES];
+            for at in 0..self.pieces {
+                self.watch.check()?;
+                self.output.read(buffer.as_flattened_mut(), LARGE_OFFSET + at * PIECE_BYTES as u64)?;
+                take(&buffer)?;
+            }
+        }
+        for piece in self.held.iter().chain(&self.current) {
+            self.watch.check()?;
+            take(&piece.lines[..piece.used])?;
+        }
+        Ok(())
+    }
+
+    /// Hands out all tuples again, in order, and starts anew: what was written is forgotten.
+    pub(crate) fn rewind(&mut self, take: &mut Take<'_, W, B>) -> Result<(), BuildError> {
+        let n = per_line::<W, B>();
+        let mut tuples = Vec::new();
+        self.reread(&mut |lines| {
+            // Blocks, so that what is unpacked stays in the cache and small in memory.
+            for lines in lines.chunks(PIECE_LINES / 8) {
+                tuples.clear();
+                unpack(lines, lines.len() * n, &mut tuples);
+                take(&tuples)?;
+            }
+            Ok(())
+        })?;
+        take(&self.carry)?;
+        if self.large {
+            self.output.set_len(0)?;
+        }
+        for mut piece in std::mem::take(&mut self.held).into_iter().chain(self.current.take()) {
+            if self.free.len() < PIECES_IN_FLIGHT {
+                piece.clear();
+                self.free.push(piece);
+            }
+        }
+        self.pieces = 0;
+        self.large = false;
+        self.carry.clear();
+        self.sums.clear();
+        self.bottom.clear();
+        self.tuples = 0;
+        (self.min, self.max) = (None, None);
+        Ok(())
+    }
+
+    /// Closes the last line and the spine.
+    pub(crate) fn finish(mut self) -> Result<Lines<W>, BuildError> {
+        if !self.carry.is_empty() {
+            let mut line = [0; LINE_BYTES];
+            line::encode(self.carry.iter().map(|tuple| (tuple.key, tuple.value)), &mut line);
+            let piece = self.current.get_or_insert_with(|| self.free.pop().unwrap_or_else(Piece::new));
+            // Not `fill`: the last blocks are summed together with their padding.
+            piece.lines[piece.used] = line;
+            piece.used += 1;
+        }
+        self.free = Vec::new();
+        if let Some(piece) = &self.current {
+            if let Some(part) = self.part(piece, self.pieces) {
+                self.bottom.absorb(&part, self.spills)?;
+            }
+            self.sums.extend_from_slice(&piece.sums);
+        }
+        let last = self.current.as_ref().map_or(0, |piece| piece.used);
+        let lines = self.pieces * PIECE_LINES as u64 + last as u64;
+        let bottom = std::mem::replace(&mut self.bottom, Bottom::new(1, 1));
+        let spine = bottom.finish(lines, self.spills, &mut |take| self.reread(take))?;
+        let written = if self.large { self.pieces } else { 0 };
+        let rest = self.held.into_iter().chain(self.current).map(|mut piece| {
+            piece.lines.truncate(piece.used);
+            piece.lines
+        });
+        Ok(Lines {
+            tuples: self.tuples,
+            lines,
+            written,
+            rest: rest.collect(),
+            sums: self.sums,
+            spine,
+            min: self.min,
+            max: self.max,
+        })
+    }
+}
+
+/// A finished LINE section, of which the end is still in memory.
+pub(crate) struct Lines<W> {
+    pub tuples: u64,
+    pub lines: u64,
+    /// Pieces that are in the file already, from [`LARGE_OFFSET`] on.
+    pub written: u64,
+    /// The lines behind them.
+    pub rest: Vec<Vec<Line>>,
+    /// Sums of all blocks that are full of lines.
+    pub sums: Vec<u32>,
+    pub spine: Spine,
+    pub min: Option<W>,
+    pub max: Option<W>,
+}

@@ -1,0 +1,98 @@
+//! What a caller may choose, and what a build reports.
+
+use pleach_format::{KeyType, ValueType};
+use std::path::PathBuf;
+
+/// What happens to tuples with equal keys. Without a choice all of them are kept, in input order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Unique {
+    /// The build fails at the first key that stands twice.
+    Error,
+    /// The first tuple of a key in input order is kept.
+    First,
+    /// The last tuple of a key in input order is kept.
+    Last,
+}
+
+impl Unique {
+    /// Name on the command line.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::First => "first",
+            Self::Last => "last",
+        }
+    }
+}
+
+/// Choices of a build. Only `unique` and `generation` shape the bytes of the file.
+#[derive(Clone, Debug)]
+pub struct BuildOptions {
+    /// What to do with equal keys; `None` keeps them all.
+    pub unique: Option<Unique>,
+    /// The input is promised to be sorted: a key out of order is an error, nothing is ever sorted.
+    pub sorted: bool,
+    /// Bytes of memory to stay below. Less than about 128 MiB cannot be kept: 32 MiB of lines are
+    /// held back before their place in the file is chosen, and chunks and pieces are in flight.
+    pub memory_bytes: u64,
+    /// Threads to use; 0 = the current rayon pool.
+    pub threads: usize,
+    /// Where sorted runs are spilled; by default the folder of the target.
+    pub temp_dir: Option<PathBuf>,
+    /// Generation number of the new file; 1 for a fresh build.
+    pub generation: u64,
+}
+
+impl Default for BuildOptions {
+    fn default() -> Self {
+        Self {
+            unique: None,
+            sorted: false,
+            memory_bytes: physical_memory_bytes() / 2,
+            threads: 0,
+            temp_dir: None,
+            generation: 1,
+        }
+    }
+}
+
+/// Memory of this machine or of this container, whichever is less; 2 GiB if it cannot be found out.
+#[must_use]
+pub fn physical_memory_bytes() -> u64 {
+    let total = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| {
+        let line = text.lines().find(|line| line.starts_with("MemTotal:"))?;
+        line.split_ascii_whitespace().nth(1)?.parse::<u64>().ok()?.checked_mul(1024)
+    });
+    let limit = std::fs::read_to_string("/sys/fs/cgroup/memory.max")
+        .ok()
+        .and_then(|text| text.trim().parse::<u64>().ok());
+    total.unwrap_or(2 << 30).min(limit.unwrap_or(u64::MAX))
+}
+
+/// What was built.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Summary {
+    /// Tuples that were read.
+    pub rows: u64,
+    /// Tuples in the file.
+    pub tuples: u64,
+    /// Bytes of the file.
+    pub file_bytes: u64,
+    /// Identity of the file's content.
+    pub file_id: [u8; 16],
+    /// Generation of the file.
+    pub generation: u64,
+    /// Type of the keys.
+    pub key_type: KeyType,
+    /// Type of the values.
+    pub value_type: ValueType,
+    /// Whether no key stands twice because the options said so.
+    pub unique: bool,
+    /// Whether the input came in order and was not sorted.
+    pub sorted_input: bool,
+    /// Sorted runs that were spilled to disk.
+    pub runs: u64,
+    /// Encoding and lines of each level of the spine, bottom level first.
+    pub spine: Vec<(String, u64)>,
+}

@@ -1,0 +1,80 @@
+//! How the memory limit is divided. Every large buffer of a build has its share here.
+
+/// Bytes of a piece: what one write call carries.
+pub(crate) const PIECE_BYTES: usize = 2 << 20;
+/// Tuple lines of a piece.
+pub(crate) const PIECE_LINES: usize = PIECE_BYTES / pleach_format::layout::LINE_BYTES;
+/// Pieces held back until it is certain that the LINE section is a large one.
+pub(crate) const HELD_PIECES: usize = pleach_format::section::LARGE_SECTION_BYTES as usize / PIECE_BYTES;
+/// Pieces that are filled and written at the same time.
+pub(crate) const PIECES_IN_FLIGHT: usize = 6;
+/// Fewest tuples of a spilled run.
+const RUN_TUPLES_MIN: u64 = 1024;
+/// Fewest runs that are merged at once.
+const WAYS_MIN: usize = 4;
+/// Most runs that are merged at once.
+const WAYS_MAX: usize = 1024;
+/// From this size of a run's buffer on, reading it is as fast as it gets.
+const RUN_BUFFER_BYTES: u64 = 256 << 10;
+
+/// The shares of the memory limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Plan {
+    /// Most tuples of a chunk of input.
+    pub chunk_tuples: usize,
+    /// Tuples that are sorted in memory at once (there is a scratch of the same size).
+    pub sort_tuples: usize,
+    /// Most runs merged at once.
+    pub merge_ways: usize,
+    /// Bytes for the buffers of all runs that are merged at once.
+    pub merge_bytes: u64,
+    /// Lines of the spine's bottom level that stay in memory.
+    pub spine_lines: usize,
+}
+
+impl Plan {
+    /// Divides `memory_bytes` for tuples of `tuple_bytes` in memory.
+    pub(crate) fn new(memory_bytes: u64, tuple_bytes: usize) -> Self {
+        let tuple_bytes = tuple_bytes as u64;
+        let chunk_bytes = (memory_bytes / 32).clamp(64 << 10, 8 << 20);
+        let spine_bytes = (memory_bytes / 16).max(64 << 10);
+        let pieces = ((HELD_PIECES + PIECES_IN_FLIGHT) * PIECE_BYTES) as u64;
+        // Two chunks in flight, as much again inside the source, the groups of a sort, lines of a
+        // run on its way to the disk, and small things.
+        let fixed = pieces + 4 * chunk_bytes + spine_bytes + (20 << 20) + (4 << 20);
+        let sort_bytes = memory_bytes.saturating_sub(fixed).max(memory_bytes / 4);
+        let sort_tuples = (sort_bytes / 2 / tuple_bytes).max(RUN_TUPLES_MIN);
+        let merge_bytes = sort_bytes.saturating_sub(2 * chunk_bytes).max(sort_bytes / 2);
+        Self {
+            chunk_tuples: (chunk_bytes / tuple_bytes) as usize,
+            sort_tuples: usize::try_from(sort_tuples).unwrap_or(usize::MAX / 64),
+            merge_ways: ((merge_bytes / RUN_BUFFER_BYTES) as usize).clamp(WAYS_MIN, WAYS_MAX),
+            merge_bytes,
+            spine_lines: (spine_bytes / 64) as usize,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_stay_inside_the_limit() {
+        for memory_bytes in [128u64 << 20, 256 << 20, 1 << 30, 64 << 30] {
+            for tuple_bytes in [4usize, 8, 16] {
+                let plan = Plan::new(memory_bytes, tuple_bytes);
+                let sorting = 2 * (plan.sort_tuples * tuple_bytes) as u64;
+                let chunks = 4 * (plan.chunk_tuples * tuple_bytes) as u64;
+                let pieces = ((HELD_PIECES + PIECES_IN_FLIGHT) * PIECE_BYTES) as u64;
+                assert!(sorting + chunks + pieces + plan.spine_lines as u64 * 64 <= memory_bytes, "{plan:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn tiny_limits_have_floors() {
+        let plan = Plan::new(1, 16);
+        assert!(plan.sort_tuples >= 1024 && plan.merge_ways >= 2 && plan.chunk_tuples >= 1024);
+    }
+}

@@ -1,0 +1,520 @@
+//! Stable parallel radix sort of tuples in memory, handed out in order as it goes.
+//!
+//! One pass parts the tuples by the top bits in which their keys differ, into buckets that fit in
+//! the second-level cache: every thread counts and scatters a consecutive part of the input, and
+//! its slots of each bucket follow those of the threads before it, so equal keys keep their order.
+//! Scattering goes through a line-sized buffer a bucket, so that memory sees whole lines. A bucket
+//! is then parted once more, into about as many cells as it has tuples, and insertion sort settles
+//! the rest. Skew is met by recursion: bits are counted from the smallest key of each range, so
+//! every pass parts something. Sorted groups are consumed while the next group is being sorted.
+//! Slots of different threads are disjoint slices, so none of this is unsafe.
+
+use crate::error::BuildError;
+use crate::hint;
+use crate::observe::Watch;
+use crate::pack::{KeyLane, Tuple, ValueLane};
+use rayon::prelude::*;
+use std::mem;
+
+/// Bytes of a bucket of the first pass: two of them fit in a second-level cache.
+const BUCKET_BYTES: usize = 256 << 10;
+/// Most bits of the first pass: more streams than this cost more than they save.
+const PARTITION_BITS_MAX: u32 = 12;
+/// Most bits of a pass inside a bucket.
+const CELL_BITS_MAX: u32 = 15;
+/// Bytes that are sorted and handed out at once.
+const GROUP_BYTES: usize = 8 << 20;
+/// Up to this many tuples are sorted by insertion.
+const INSERTION_MAX: usize = 24;
+/// Parts of the input a thread, so that a slow thread can be helped.
+const PARTS_PER_THREAD: usize = 2;
+/// Bytes gathered for a bucket before they are written.
+const GATHER_BYTES: usize = 64;
+
+/// Takes sorted tuples, in order.
+pub(crate) trait Consume<W, B>: Send {
+    /// Takes the next tuples. They belong to the consumer until it returns.
+    fn take(&mut self, tuples: &[Tuple<W, B>]) -> Result<(), BuildError>;
+}
+
+/// What a sort works with beside its two large buffers: groups that stay in the cache.
+pub(crate) struct Groups<W, B> {
+    ready: Vec<Tuple<W, B>>,
+    next: Vec<Tuple<W, B>>,
+    /// Give the pages of a large buffer back to the system as soon as they are done with: the
+    /// page cache then writes the result into memory that is at hand.
+    release: bool,
+}
+
+impl<W: KeyLane, B: ValueLane> Groups<W, B> {
+    /// For sorts of up to `tuples` tuples. With `release` the large buffers are used only once.
+    pub(crate) fn new(tuples: usize, release: bool) -> Self {
+        let size = tuples.min(GROUP_BYTES / size_of::<Tuple<W, B>>());
+        Self { ready: vec![Tuple::default(); size], next: vec![Tuple::default(); size], release }
+    }
+
+    fn release(&self, buffer: &mut [Tuple<W, B>]) {
+        if self.release {
+            hint::release(buffer);
+        }
+    }
+}
+
+/// Sorts `tuples` with a `scratch` of the same length, and hands them out in order. What the two
+/// buffers hold afterwards is undefined. O(n) passes, O(log range) for adversarial keys.
+pub(crate) fn sort<W: KeyLane, B: ValueLane>(
+    tuples: &mut [Tuple<W, B>],
+    scratch: &mut [Tuple<W, B>],
+    groups: &mut Groups<W, B>,
+    watch: &Watch<'_>,
+    consumer: &mut dyn Consume<W, B>,
+) -> Result<(), BuildError> {
+    watch.check()?;
+    let group = groups.next.len().max(1);
+    let span = Span::of_parallel(tuples);
+    if span.sorted {
+        for part in tuples.chunks(group) {
+            watch.check()?;
+            consumer.take(part)?;
+        }
+        return Ok(());
+    }
+    if tuples.len() <= group {
+        sort_into(tuples, scratch);
+        return consumer.take(scratch);
+    }
+    let wanted = (size_of_val(tuples) / BUCKET_BYTES).max(2).ilog2();
+    let radix = span.radix(wanted.clamp(1, PARTITION_BITS_MAX));
+    let ends = partition(tuples, scratch, radix, watch)?;
+    // From here on `scratch` holds the buckets, and `tuples` is free.
+    groups.release(tuples);
+    let mut walk = Walk { data: scratch, free: tuples, ends: &ends, at: 0, bucket: 0 };
+    let mut ready_len = 0;
+    loop {
+        let next = walk.next(group);
+        let ready = &groups.ready[..ready_len];
+        let sorted = &mut groups.next;
+        let (next, taken): (Result<_, BuildError>, _) = rayon::join(
+            || match next {
+                Next::Group { data, sizes } => {
+                    sort_buckets(data, &mut sorted[..data.len()], &sizes, watch)?;
+                    Ok(Next::Group { data, sizes })
+                }
+                next => Ok(next),
+            },
+            || if ready.is_empty() { Ok(()) } else { consumer.take(ready) },
+        );
+        taken?;
+        ready_len = 0;
+        match next? {
+            Next::Group { data, .. } => {
+                ready_len = data.len();
+                groups.release(data);
+                mem::swap(&mut groups.ready, &mut groups.next);
+            }
+            Next::Large { data, free } => sort(data, free, groups, watch, consumer)?,
+            Next::End => return Ok(()),
+        }
+    }
+}
+
+enum Next<'a, W, B> {
+    /// Neighbouring buckets.
+    Group {
+        data: &'a mut [Tuple<W, B>],
+        sizes: Vec<usize>,
+    },
+    /// A bucket that is larger than a group, and as much free memory.
+    Large {
+        data: &'a mut [Tuple<W, B>],
+        free: &'a mut [Tuple<W, B>],
+    },
+    End,
+}
+
+/// Walks over the buckets in groups.
+struct Walk<'a, W, B> {
+    data: &'a mut [Tuple<W, B>],
+    free: &'a mut [Tuple<W, B>],
+    ends: &'a [usize],
+    at: usize,
+    bucket: usize,
+}
+
+impl<'a, W, B> Walk<'a, W, B> {
+    fn next(&mut self, group: usize) -> Next<'a, W, B> {
+        let from = self.at;
+        let mut sizes = Vec::new();
+        while let Some(&end) = self.ends.get(self.bucket) {
+            if end - from > group && self.at > from {
+                break;
+            }
+            self.bucket += 1;
+            if end > self.at {
+                sizes.push(end - self.at);
+                self.at = end;
+            }
+            if self.at - from >= group {
+                break;
+            }
+        }
+        let len = self.at - from;
+        let (data, rest) = mem::take(&mut self.data).split_at_mut(len);
+        self.data = rest;
+        let (free, rest) = mem::take(&mut self.free).split_at_mut(len);
+        self.free = rest;
+        match len {
+            0 => Next::End,
+            _ if len > group => Next::Large { data, free },
+            _ => Next::Group { data, sizes },
+        }
+    }
+}
+
+/// Sorts neighbouring buckets in parallel, into `sorted`; `data` is destroyed.
+fn sort_buckets<W: KeyLane, B: ValueLane>(
+    data: &mut [Tuple<W, B>],
+    sorted: &mut [Tuple<W, B>],
+    sizes: &[usize],
+    watch: &Watch<'_>,
+) -> Result<(), BuildError> {
+    let mut jobs = Vec::with_capacity(sizes.len());
+    let (mut data, mut sorted) = (data, sorted);
+    for &size in sizes {
+        let (from, data_rest) = data.split_at_mut(size);
+        let (to, sorted_rest) = sorted.split_at_mut(size);
+        jobs.push((from, to));
+        (data, sorted) = (data_rest, sorted_rest);
+    }
+    jobs.into_par_iter().with_max_len(2).try_for_each(|(from, to)| {
+        watch.check()?;
+        sort_into(from, to);
+        Ok::<(), BuildError>(())
+    })
+}
+
+/// What a pass needs to know about keys.
+#[derive(Clone, Copy)]
+struct Span {
+    min: u64,
+    max: u64,
+    sorted: bool,
+}
+
+impl Span {
+    const EMPTY: Self = Self { min: u64::MAX, max: 0, sorted: true };
+
+    fn of<W: KeyLane, B: ValueLane>(tuples: &[Tuple<W, B>]) -> Self {
+        let Some(first) = tuples.first() else { return Self::EMPTY };
+        let (mut min, mut max, mut sorted) = (first.key, first.key, true);
+        let mut previous = first.key;
+        for tuple in tuples {
+            min = min.min(tuple.key);
+            max = max.max(tuple.key);
+            sorted &= previous <= tuple.key;
+            previous = tuple.key;
+        }
+        Self { min: min.to_u64(), max: max.to_u64(), sorted }
+    }
+
+    fn of_parallel<W: KeyLane, B: ValueLane>(tuples: &[Tuple<W, B>]) -> Self {
+        const PART: usize = 1 << 16;
+        let parts = tuples.len().div_ceil(PART);
+        (0..parts)
+            .into_par_iter()
+            .with_min_len(4)
+            .map(|part| {
+                // One tuple more, so that the order across the border is seen too.
+                let from = part * PART;
+                Self::of(&tuples[from..(from + PART + 1).min(tuples.len())])
+            })
+            .reduce(
+                || Self::EMPTY,
+                |left, right| Self {
+                    min: left.min.min(right.min),
+                    max: left.max.max(right.max),
+                    sorted: left.sorted && right.sorted,
+                },
+            )
+    }
+
+    /// Cells for the top `bits` bits in which keys of this span can differ.
+    fn radix(self, bits: u32) -> Radix {
+        let width = u64::BITS - (self.max - self.min).leading_zeros();
+        let shift = width.saturating_sub(bits);
+        Radix { min: self.min, shift, cells: ((self.max - self.min) >> shift) as usize + 1 }
+    }
+}
+
+/// How keys fall into cells.
+#[derive(Clone, Copy)]
+struct Radix {
+    min: u64,
+    shift: u32,
+    cells: usize,
+}
+
+impl Radix {
+    #[inline(always)]
+    fn cell<W: KeyLane>(self, key: W) -> usize {
+        ((key.to_u64() - self.min) >> self.shift) as usize
+    }
+}
+
+/// Stable parallel partition of `from` into `to`; gives the end of each bucket.
+fn partition<W: KeyLane, B: ValueLane>(
+    from: &[Tuple<W, B>],
+    to: &mut [Tuple<W, B>],
+    radix: Radix,
+    watch: &Watch<'_>,
+) -> Result<Vec<usize>, BuildError> {
+    let parts = rayon::current_num_threads() * PARTS_PER_THREAD;
+    let part = from.len().div_ceil(parts).max(1);
+    let counts: Vec<Vec<usize>> = from
+        .par_chunks(part)
+        .map(|tuples| {
+            let mut counts = vec![0; radix.cells];
+            for block in tuples.chunks(1 << 20) {
+                watch.check()?;
+                for tuple in block {
+                    counts[radix.cell(tuple.key)] += 1;
+                }
+            }
+            Ok(counts)
+        })
+        .collect::<Result<_, BuildError>>()?;
+
+    // Bucket by bucket, part by part: so equal keys keep the order of the input.
+    let mut slots: Vec<Vec<&mut [Tuple<W, B>]>> =
+        counts.iter().map(|_| Vec::with_capacity(radix.cells)).collect();
+    let mut ends = Vec::with_capacity(radix.cells);
+    let (mut rest, mut end) = (to, 0);
+    for cell in 0..radix.cells {
+        for (slots, counts) in slots.iter_mut().zip(&counts) {
+            let (own, others) = rest.split_at_mut(counts[cell]);
+            slots.push(own);
+            rest = others;
+            end += counts[cell];
+        }
+        ends.push(end);
+    }
+    from.par_chunks(part).zip(slots).try_for_each(|(tuples, slots)| {
+        let scattered = scatter(tuples, slots, radix, watch);
+        // Also after an error: nobody may meet a store that is still on its way.
+        hint::stream_fence();
+        scattered
+    })?;
+    Ok(ends)
+}
+
+/// Moves each tuple to the next free slot of its cell, a line at a time. The caller fences.
+fn scatter<W: KeyLane, B: ValueLane>(
+    tuples: &[Tuple<W, B>],
+    mut slots: Vec<&mut [Tuple<W, B>]>,
+    radix: Radix,
+    watch: &Watch<'_>,
+) -> Result<(), BuildError> {
+    let gather = const { GATHER_BYTES / size_of::<Tuple<W, B>>() };
+    let mut lines = vec![Tuple::<W, B>::default(); radix.cells * gather];
+    // A cell's line is filled from the place at which its slots begin in a line of memory, so that
+    // all flushes but the first and the last write whole lines of memory.
+    let mut starts: Vec<u8> = slots.iter().map(|slots| hint::place_in_line(slots) as u8).collect();
+    let mut filled = starts.clone();
+    for block in tuples.chunks(1 << 20) {
+        watch.check()?;
+        for tuple in block {
+            let cell = radix.cell(tuple.key);
+            let fill = usize::from(filled[cell]);
+            let line = &mut lines[cell * gather..][..gather];
+            line[fill] = *tuple;
+            if fill + 1 < gather {
+                filled[cell] = fill as u8 + 1;
+            } else {
+                filled[cell] = 0;
+                let start = usize::from(mem::take(&mut starts[cell]));
+                flush(&mut slots[cell], &line[start..]);
+            }
+        }
+    }
+    for (cell, (&start, &fill)) in starts.iter().zip(&filled).enumerate() {
+        flush(&mut slots[cell], &lines[cell * gather..][usize::from(start)..usize::from(fill)]);
+    }
+    Ok(())
+}
+
+#[inline(always)]
+fn flush<W: KeyLane, B: ValueLane>(slots: &mut &mut [Tuple<W, B>], line: &[Tuple<W, B>]) {
+    let (now, later) = mem::take(slots).split_at_mut(line.len());
+    let dense = const { W::BYTES + B::BYTES == size_of::<Tuple<W, B>>() };
+    if !dense || !hint::stream_line(line, now) {
+        now.copy_from_slice(line);
+    }
+    *slots = later;
+}
+
+/// Sorts `from` into `to`; `from` is destroyed.
+fn sort_into<W: KeyLane, B: ValueLane>(from: &mut [Tuple<W, B>], to: &mut [Tuple<W, B>]) {
+    if from.len() <= INSERTION_MAX {
+        to.copy_from_slice(from);
+        insertion(to);
+        return;
+    }
+    let span = Span::of(from);
+    if span.sorted {
+        to.copy_from_slice(from);
+        return;
+    }
+    let (radix, ends, most) = cells(from, to, span);
+    settle(to, from, radix, &ends, most);
+}
+
+/// Sorts `data` where it lies; `free` has the same length and is destroyed.
+fn sort_here<W: KeyLane, B: ValueLane>(data: &mut [Tuple<W, B>], free: &mut [Tuple<W, B>]) {
+    if data.len() <= INSERTION_MAX {
+        insertion(data);
+        return;
+    }
+    let span = Span::of(data);
+    if span.sorted {
+        return;
+    }
+    let (radix, ends, most) = cells(data, free, span);
+    data.copy_from_slice(free);
+    settle(data, free, radix, &ends, most);
+}
+
+/// Scatters `from` into `to` by about as many cells as there are tuples. Gives the end of each cell
+/// and the size of the largest.
+fn cells<W: KeyLane, B: ValueLane>(
+    from: &[Tuple<W, B>],
+    to: &mut [Tuple<W, B>],
+    span: Span,
+) -> (Radix, Vec<u32>, u32) {
+    let radix = span.radix((usize::BITS - from.len().leading_zeros()).min(CELL_BITS_MAX));
+    let mut ends = vec![0u32; radix.cells];
+    for tuple in from {
+        ends[radix.cell(tuple.key)] += 1;
+    }
+    let (mut sum, mut most) = (0, 0);
+    for end in &mut ends {
+        let count = *end;
+        most = most.max(count);
+        *end = sum;
+        sum += count;
+    }
+    for tuple in from {
+        let end = &mut ends[radix.cell(tuple.key)];
+        to[*end as usize] = *tuple;
+        *end += 1;
+    }
+    (radix, ends, most)
+}
+
+/// Sorts the cells of `data`.
+fn settle<W: KeyLane, B: ValueLane>(
+    data: &mut [Tuple<W, B>],
+    free: &mut [Tuple<W, B>],
+    radix: Radix,
+    ends: &[u32],
+    most: u32,
+) {
+    if radix.shift == 0 {
+        return;
+    }
+    if most as usize <= INSERTION_MAX {
+        insertion(data);
+        return;
+    }
+    let mut from = 0;
+    for &end in ends {
+        let end = end as usize;
+        if end - from > INSERTION_MAX {
+            sort_here(&mut data[from..end], &mut free[from..end]);
+        } else {
+            insertion(&mut data[from..end]);
+        }
+        from = end;
+    }
+}
+
+/// Stable insertion sort: what is left is nearly in order.
+fn insertion<W: KeyLane, B: ValueLane>(tuples: &mut [Tuple<W, B>]) {
+    for at in 1..tuples.len() {
+        let tuple = tuples[at];
+        let mut to = at;
+        while to > 0 && tuples[to - 1].key > tuple.key {
+            tuples[to] = tuples[to - 1];
+            to -= 1;
+        }
+        if to != at {
+            tuples[to] = tuple;
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::observe::Silent;
+
+    struct Gather<W, B>(Vec<Tuple<W, B>>);
+    impl<W: KeyLane, B: ValueLane> Consume<W, B> for Gather<W, B> {
+        fn take(&mut self, tuples: &[Tuple<W, B>]) -> Result<(), BuildError> {
+            self.0.extend_from_slice(tuples);
+            Ok(())
+        }
+    }
+
+    /// A mixer: small, good enough, the same everywhere.
+    pub(crate) fn mix(x: u64) -> u64 {
+        let x = (x ^ x >> 31).wrapping_mul(0x7FB5_D329_728E_A185);
+        let x = (x ^ x >> 27).wrapping_mul(0x81DA_DEF4_BC2D_D44D);
+        x ^ x >> 33
+    }
+
+    fn check<W: KeyLane, B: ValueLane>(keys: impl Iterator<Item = u64>) {
+        let mut tuples: Vec<Tuple<W, B>> = keys
+            .enumerate()
+            .map(|(row, key)| Tuple { key: W::from_u64(key), value: B::from_u64(row as u64) })
+            .collect();
+        let mut wanted = tuples.clone();
+        wanted.sort_by_key(|tuple| tuple.key);
+        let mut scratch = tuples.clone();
+        let mut out = Gather(Vec::new());
+        let mut groups = Groups::new(tuples.len(), false);
+        sort(&mut tuples, &mut scratch, &mut groups, &Watch::new(&Silent), &mut out).unwrap();
+        assert!(out.0 == wanted);
+    }
+
+    fn check_all(n: u64, key: impl Fn(u64) -> u64 + Copy) {
+        check::<u64, u64>((0..n).map(key));
+        check::<u32, u32>((0..n).map(key));
+        check::<u64, ()>((0..n).map(key));
+        check::<u32, u64>((0..n).map(key));
+    }
+
+    #[test]
+    fn sorts_small() {
+        for n in (0..200).chain([1000, 5000, 33_000]) {
+            check_all(n, mix);
+            check_all(n, |i| mix(i) % 7);
+            check_all(n, |i| u64::MAX - i);
+        }
+    }
+
+    #[test]
+    fn sorts_large_whatever_the_keys() {
+        let n = 2_300_000;
+        check_all(n, mix);
+        check_all(n, |i| mix(i) % 1000);
+        check_all(n, |_| 42);
+        check_all(n, |i| i);
+        check_all(n, |i| n - i);
+        // One outlier, so that the first pass parts nothing else.
+        check_all(n, |i| if i == 77 { u64::MAX } else { mix(i) % 100_000 });
+        // Clusters inside clusters: every pass finds skew again.
+        check_all(n, |i| 1u64 << (mix(i) % 64) | mix(i) & 3);
+        // One key has nearly all tuples.
+        check_all(n, |i| if i % 100 == 0 { mix(i) } else { 0x8000_0000 });
+    }
+}

@@ -1,0 +1,348 @@
+//! Building the spine: each level in the narrowest encoding that the cost rule accepts.
+//!
+//! The bottom level is built while tuple lines are being packed: whole groups of lines that share a
+//! spine line are encoded by the thread that packed them, groups across a border of pieces are
+//! stitched in order. If the cost rule refuses it in the end, the level is built once more from
+//! the tuple lines, with the next encoding. Of each group its first and last key stay in memory
+//! (about 1% of the file): they are the children of the next level.
+
+use crate::error::BuildError;
+use crate::external::{Spill, Spills};
+use crate::pack::KeyLane;
+use crate::plan::PIECE_LINES;
+use pleach_format::layout::{LINE_BYTES, SpineGeometry};
+use pleach_format::line::{self, Line};
+use pleach_format::spine::{Border, CANDIDATES, Cost, Encoding, acceptable, encode};
+use rayon::prelude::*;
+
+/// Most separators of a line: 16-bit codes over keys of four bytes.
+const SEPARATORS_MAX: usize = 32;
+
+/// First and last key of a child.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Ends<W> {
+    pub first: W,
+    pub last: W,
+}
+
+fn ends_of<W: KeyLane>(line: &Line, per_line: usize) -> Ends<W> {
+    Ends { first: line::key(line, 0), last: line::key(line, per_line - 1) }
+}
+
+/// Encodes one spine line over up to `fanout` children; gives its cost.
+fn encode_children<W: KeyLane>(
+    encoding: Encoding,
+    children: usize,
+    child: impl Fn(usize) -> Ends<W>,
+    line: &mut Line,
+) -> Cost {
+    let mut borders = [Border { last: W::default(), first: W::default() }; SEPARATORS_MAX];
+    let count = children - 1;
+    for (at, border) in borders[..count].iter_mut().enumerate() {
+        *border = Border { last: child(at).last, first: child(at + 1).first };
+    }
+    encode(encoding, &borders[..count], line)
+}
+
+/// What consecutive tuple lines give to the bottom level.
+pub(crate) struct Part<W> {
+    /// Lines before the first whole group.
+    head: Vec<Ends<W>>,
+    /// Spine lines of the whole groups.
+    lines: Vec<Line>,
+    /// Their ends.
+    groups: Vec<Ends<W>>,
+    /// Lines after the last whole group.
+    tail: Vec<Ends<W>>,
+    cost: Cost,
+}
+
+impl<W: KeyLane> Part<W> {
+    /// Of `lines`, the first of which is line `at` of the file.
+    fn new(encoding: Encoding, lines: &[Line], at: u64, per_line: usize) -> Self {
+        let fanout = encoding.separators(W::BYTES) + 1;
+        let before = (at.next_multiple_of(fanout as u64) - at) as usize;
+        let before = before.min(lines.len());
+        let (head, rest) = lines.split_at(before);
+        let (groups, tail) = rest.split_at(rest.len() / fanout * fanout);
+        let collect = |lines: &[Line]| lines.iter().map(|line| ends_of(line, per_line)).collect();
+        let mut part = Self {
+            head: collect(head),
+            lines: Vec::with_capacity(groups.len() / fanout),
+            groups: Vec::with_capacity(groups.len() / fanout),
+            tail: collect(tail),
+            cost: Cost::default(),
+        };
+        for group in groups.chunks_exact(fanout) {
+            let mut line = [0; LINE_BYTES];
+            let ends = |child: usize| ends_of::<W>(&group[child], per_line);
+            part.cost.add(encode_children(encoding, fanout, ends, &mut line));
+            part.lines.push(line);
+            part.groups.push(Ends { first: ends(0).first, last: ends(fanout - 1).last });
+        }
+        part
+    }
+}
+
+/// Lines in memory, beyond a limit in an unnamed temporary file.
+pub(crate) struct Overflow {
+    memory: Vec<Line>,
+    limit: usize,
+    spill: Option<Spill>,
+    spilled: u64,
+}
+
+impl Overflow {
+    fn new(limit: usize) -> Self {
+        Self { memory: Vec::new(), limit: limit.max(1), spill: None, spilled: 0 }
+    }
+
+    fn extend(&mut self, lines: &[Line], spills: Spills<'_>) -> Result<(), BuildError> {
+        if self.memory.len() + lines.len() > self.limit && !self.memory.is_empty() {
+            if self.spill.is_none() {
+                self.spill = Some(spills.create()?);
+            }
+            if let Some(spill) = &self.spill {
+                spill.output().write(self.memory.as_flattened(), self.spilled * LINE_BYTES as u64)?;
+            }
+            self.spilled += self.memory.len() as u64;
+            self.memory.clear();
+        }
+        self.memory.extend_from_slice(lines);
+        Ok(())
+    }
+
+    fn clear(&mut self) {
+        self.memory.clear();
+        self.spilled = 0;
+    }
+
+    fn len(&self) -> u64 {
+        self.spilled + self.memory.len() as u64
+    }
+
+    /// Hands out all lines, in order.
+    fn read(&self, take: &mut dyn FnMut(&[Line]) -> Result<(), BuildError>) -> Result<(), BuildError> {
+        if let Some(spill) = &self.spill {
+            let mut buffer = vec![[0; LINE_BYTES]; PIECE_LINES.min(self.spilled as usize)];
+            let mut at = 0;
+            while at < self.spilled {
+                let count = (self.spilled - at).min(buffer.len() as u64) as usize;
+                spill.output().read(buffer[..count].as_flattened_mut(), at * LINE_BYTES as u64)?;
+                take(&buffer[..count])?;
+                at += count as u64;
+            }
+        }
+        take(&self.memory)
+    }
+}
+
+/// The bottom level while it grows.
+pub(crate) struct Bottom<W> {
+    encoding: Encoding,
+    per_line: usize,
+    lines: Overflow,
+    groups: Vec<Ends<W>>,
+    edge: Vec<Ends<W>>,
+    children: u64,
+    cost: Cost,
+}
+
+impl<W: KeyLane> Bottom<W> {
+    /// Over tuple lines of `per_line` tuples; up to `lines_max` spine lines stay in memory.
+    pub(crate) fn new(per_line: usize, lines_max: usize) -> Self {
+        Self {
+            encoding: CANDIDATES[0],
+            per_line,
+            lines: Overflow::new(lines_max),
+            groups: Vec::new(),
+            edge: Vec::new(),
+            children: 0,
+            cost: Cost::default(),
+        }
+    }
+
+    fn restart(&mut self, encoding: Encoding) {
+        self.encoding = encoding;
+        self.lines.clear();
+        self.groups.clear();
+        self.edge.clear();
+        self.children = 0;
+        self.cost = Cost::default();
+    }
+
+    /// Forgets all lines.
+    pub(crate) fn clear(&mut self) {
+        self.restart(CANDIDATES[0]);
+    }
+
+    /// Whether the level is refused whatever follows: then parts need not be made.
+    pub(crate) fn is_refused(&self) -> bool {
+        self.cost.runs > 0
+    }
+
+    /// The part of tuple lines that begin with line `at` of the file. Called from any thread.
+    pub(crate) fn part(&self, lines: &[Line], at: u64) -> Part<W> {
+        Part::new(self.encoding, lines, at, self.per_line)
+    }
+
+    /// Takes the part of the next tuple lines.
+    pub(crate) fn absorb(&mut self, part: &Part<W>, spills: Spills<'_>) -> Result<(), BuildError> {
+        let fanout = self.encoding.separators(W::BYTES) + 1;
+        let stitch = |bottom: &mut Self, ends: &[Ends<W>]| {
+            for &ends in ends {
+                bottom.edge.push(ends);
+                if bottom.edge.len() == fanout {
+                    bottom.close_edge(spills)?;
+                }
+            }
+            Ok::<(), BuildError>(())
+        };
+        stitch(self, &part.head)?;
+        self.lines.extend(&part.lines, spills)?;
+        self.groups.extend_from_slice(&part.groups);
+        stitch(self, &part.tail)?;
+        self.cost.add(part.cost);
+        self.children += (part.head.len() + part.lines.len() * fanout + part.tail.len()) as u64;
+        Ok(())
+    }
+
+    fn close_edge(&mut self, spills: Spills<'_>) -> Result<(), BuildError> {
+        let Some((&first, &last)) = self.edge.first().zip(self.edge.last()) else { return Ok(()) };
+        let mut line = [0; LINE_BYTES];
+        let cost = encode_children(self.encoding, self.edge.len(), |child| self.edge[child], &mut line);
+        self.cost.add(cost);
+        self.lines.extend(&[line], spills)?;
+        self.groups.push(Ends { first: first.first, last: last.last });
+        self.edge.clear();
+        Ok(())
+    }
+
+    fn is_accepted(&self) -> bool {
+        acceptable(0, self.children - self.lines.len(), self.cost)
+    }
+
+    /// Builds the levels above, after all tuple lines have been absorbed (or, if parts were left
+    /// out since the level [is refused](Self::is_refused), `tuple_lines` is their number all the
+    /// same). `reread` hands out all tuple lines again, piece by piece, if that is needed.
+    pub(crate) fn finish(
+        mut self,
+        tuple_lines: u64,
+        spills: Spills<'_>,
+        reread: &mut Reread<'_>,
+    ) -> Result<Spine, BuildError> {
+        if tuple_lines <= 1 {
+            return Ok(Spine {
+                bottom: Overflow::new(1),
+                upper: Vec::new(),
+                encodings: Vec::new(),
+                inexact: 0,
+            });
+        }
+        for (index, &encoding) in CANDIDATES.iter().enumerate() {
+            if index > 0 {
+                self.restart(encoding);
+                let mut at = 0;
+                reread(&mut |lines| {
+                    // A few groups a task, so that one piece keeps all threads busy.
+                    const TASK_LINES: usize = PIECE_LINES / 8;
+                    let parts: Vec<Part<W>> = lines
+                        .par_chunks(TASK_LINES)
+                        .enumerate()
+                        .map(|(task, lines)| self.part(lines, at + (task * TASK_LINES) as u64))
+                        .collect();
+                    at += lines.len() as u64;
+                    parts.iter().try_for_each(|part| self.absorb(part, spills))
+                })?;
+            }
+            if !self.is_refused() {
+                self.close_edge(spills)?;
+                if self.children == tuple_lines && self.is_accepted() {
+                    break;
+                }
+            }
+        }
+        let mut spine = Spine {
+            bottom: self.lines,
+            upper: Vec::new(),
+            encodings: vec![self.encoding],
+            inexact: self.cost.flagged,
+        };
+        let mut children = self.groups;
+        while children.len() > 1 {
+            let (encoding, lines, groups, cost) = upper_level(spine.encodings.len(), &children);
+            spine.encodings.push(encoding);
+            spine.upper.push(lines);
+            spine.inexact += cost.flagged;
+            children = groups;
+        }
+        Ok(spine)
+    }
+}
+
+/// Hands out all tuple lines again, in order, in pieces of any size.
+pub(crate) type Reread<'a> =
+    dyn FnMut(&mut dyn FnMut(&[Line]) -> Result<(), BuildError>) -> Result<(), BuildError> + 'a;
+
+fn upper_level<W: KeyLane>(level: usize, children: &[Ends<W>]) -> (Encoding, Vec<Line>, Vec<Ends<W>>, Cost) {
+    let build = |encoding: Encoding| {
+        let fanout = encoding.separators(W::BYTES) + 1;
+        let mut lines = Vec::with_capacity(children.len().div_ceil(fanout));
+        let mut groups = Vec::with_capacity(lines.capacity());
+        let mut cost = Cost::default();
+        for group in children.chunks(fanout) {
+            let mut line = [0; LINE_BYTES];
+            cost.add(encode_children(encoding, group.len(), |child| group[child], &mut line));
+            lines.push(line);
+            groups.push(Ends { first: group[0].first, last: group[group.len() - 1].last });
+        }
+        (encoding, lines, groups, cost)
+    };
+    let [candidates @ .., last] = CANDIDATES;
+    for encoding in candidates {
+        let built = build(encoding);
+        if acceptable(level, (children.len() - built.1.len()) as u64, built.3) {
+            return built;
+        }
+    }
+    build(last)
+}
+
+/// A finished spine.
+pub(crate) struct Spine {
+    bottom: Overflow,
+    /// Levels above the bottom one, lowest first.
+    upper: Vec<Vec<Line>>,
+    /// Encoding of each level, bottom level first.
+    pub encodings: Vec<Encoding>,
+    /// Lines that are flagged inexact.
+    pub inexact: u64,
+}
+
+impl Spine {
+    /// Hands out the section's content: root level first, each level padded to a pair of lines.
+    pub(crate) fn read(
+        &self,
+        geometry: &SpineGeometry,
+        take: &mut dyn FnMut(&[Line]) -> Result<(), BuildError>,
+    ) -> Result<(), BuildError> {
+        const PADDING: [Line; 1] = [[0; LINE_BYTES]];
+        for level in geometry.levels.iter().enumerate().rev().map(|(level, _)| level) {
+            let lines = match level.checked_sub(1) {
+                None => {
+                    self.bottom.read(take)?;
+                    self.bottom.len()
+                }
+                Some(upper) => {
+                    take(&self.upper[upper])?;
+                    self.upper[upper].len() as u64
+                }
+            };
+            debug_assert_eq!(lines, geometry.levels[level].lines);
+            if lines % 2 == 1 {
+                take(&PADDING)?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,358 @@
+//! The seam between a build and the system: every system operation of a build goes through it.
+//!
+//! [`RealStorage`] is the file system. [`MemoryStorage`] keeps files in memory. Tests wrap either
+//! and fail the n-th operation. Dropping a temporary file or a lock that was not given up removes
+//! it; these removals cannot be reported, so they are no operations.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What stands under a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Nothing.
+    Missing,
+    /// A regular file with these permission bits.
+    File {
+        /// Permission bits.
+        mode: u32,
+    },
+    /// A folder.
+    Directory,
+    /// A symbolic link to this text.
+    Symlink(PathBuf),
+    /// A device, a pipe, a socket.
+    Other,
+}
+
+/// An open file.
+pub trait StorageFile: Send + Sync {
+    /// Writes all bytes at an offset; the file grows as needed.
+    fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
+    /// Fills `bytes` from an offset; an error if the file ends before.
+    fn read_exact_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<()>;
+    /// Cuts or extends the file.
+    fn set_len(&self, bytes: u64) -> io::Result<()>;
+    /// Sets the permission bits.
+    fn set_mode(&self, mode: u32) -> io::Result<()>;
+    /// Waits until the file is on the disk.
+    fn sync(&self) -> io::Result<()>;
+}
+
+/// A temporary file with a name, locked while it exists. Dropping it removes it.
+pub trait StorageTemp: Send + Sync {
+    /// The open file.
+    fn file(&self) -> &dyn StorageFile;
+    /// Its path.
+    fn path(&self) -> &Path;
+    /// Renames it over `target`.
+    fn persist(self: Box<Self>, target: &Path) -> io::Result<()>;
+}
+
+/// A lock that is held. Dropping it removes the lock file and releases it.
+pub trait StorageLock: Send + Sync {}
+
+/// Outcome of [`Storage::lock`].
+pub enum Locked {
+    /// Ours.
+    Held(Box<dyn StorageLock>),
+    /// Held by the one who wrote this text.
+    Busy(String),
+}
+
+/// A file system, as far as a build needs one.
+pub trait Storage: Sync {
+    /// What stands under a name; links are not followed.
+    fn kind(&self, path: &Path) -> io::Result<Kind>;
+    /// Names of the entries of a folder.
+    fn list(&self, folder: &Path) -> io::Result<Vec<OsString>>;
+    /// Creates or takes over a lock file and writes `holder` into it. Never waits.
+    fn lock(&self, path: &Path, holder: &str) -> io::Result<Locked>;
+    /// Creates and locks a file `PREFIX` + six letters or digits + `SUFFIX`, mode 0666 & ~umask.
+    fn create_temp(&self, folder: &Path, prefix: &OsString, suffix: &str)
+    -> io::Result<Box<dyn StorageTemp>>;
+    /// Creates a file without a name.
+    fn create_spill(&self, folder: &Path) -> io::Result<Box<dyn StorageFile>>;
+    /// Removes a file nobody has locked; `false` if somebody has.
+    fn remove_unlocked(&self, path: &Path) -> io::Result<bool>;
+    /// Waits until the entries of a folder are on the disk.
+    fn sync_dir(&self, folder: &Path) -> io::Result<()>;
+}
+
+/// The file system.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RealStorage;
+
+/// Writes from this size on are sent to the disk at once, so that the final sync has little left.
+const WRITEBACK_BYTES: usize = 1 << 20;
+
+struct RealFile {
+    file: File,
+    writeback: bool,
+}
+
+impl StorageFile for RealFile {
+    fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.file.write_all_at(bytes, offset)?;
+        if self.writeback && bytes.len() >= WRITEBACK_BYTES {
+            crate::hint::start_writeback(&self.file, offset, bytes.len() as u64)?;
+        }
+        Ok(())
+    }
+    fn read_exact_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<()> {
+        self.file.read_exact_at(bytes, offset)
+    }
+    fn set_len(&self, bytes: u64) -> io::Result<()> {
+        self.file.set_len(bytes)
+    }
+    fn set_mode(&self, mode: u32) -> io::Result<()> {
+        self.file.set_permissions(fs::Permissions::from_mode(mode))
+    }
+    fn sync(&self) -> io::Result<()> {
+        self.file.sync_all()
+    }
+}
+
+struct RealTemp {
+    file: RealFile,
+    path: tempfile::TempPath,
+}
+
+impl StorageTemp for RealTemp {
+    fn file(&self) -> &dyn StorageFile {
+        &self.file
+    }
+    fn path(&self) -> &Path {
+        &self.path
+    }
+    fn persist(self: Box<Self>, target: &Path) -> io::Result<()> {
+        self.path.persist(target).map_err(|error| error.error)
+    }
+}
+
+struct RealLock {
+    path: PathBuf,
+    // Held for its lock; closed after the name is gone.
+    _file: File,
+}
+
+impl StorageLock for RealLock {}
+
+impl Drop for RealLock {
+    fn drop(&mut self) {
+        // A lock file that cannot be removed is unlocked all the same, and taken over later.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// Attempts at a lock file that others keep removing between our open and our lock.
+const LOCK_ATTEMPTS: usize = 100;
+
+impl Storage for RealStorage {
+    fn kind(&self, path: &Path) -> io::Result<Kind> {
+        match fs::symlink_metadata(path) {
+            Ok(metadata) if metadata.is_dir() => Ok(Kind::Directory),
+            Ok(metadata) if metadata.is_file() => Ok(Kind::File { mode: metadata.mode() & 0o7777 }),
+            Ok(metadata) if metadata.is_symlink() => fs::read_link(path).map(Kind::Symlink),
+            Ok(_) => Ok(Kind::Other),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Kind::Missing),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn list(&self, folder: &Path) -> io::Result<Vec<OsString>> {
+        fs::read_dir(folder)?.map(|entry| entry.map(|entry| entry.file_name())).collect()
+    }
+
+    fn lock(&self, path: &Path, holder: &str) -> io::Result<Locked> {
+        for _ in 0..LOCK_ATTEMPTS {
+            let mut file =
+                OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+            match file.try_lock() {
+                Ok(()) => {}
+                Err(TryLockError::WouldBlock) => {
+                    let mut text = String::new();
+                    file.take(4096).read_to_string(&mut text)?;
+                    return Ok(Locked::Busy(text.trim().to_owned()));
+                }
+                Err(TryLockError::Error(error)) => return Err(error),
+            }
+            // Its last holder may have removed the name between our open and our lock: then we hold
+            // a file that nobody else will ever look at.
+            let ours = file.metadata()?;
+            let named = match fs::symlink_metadata(path) {
+                Ok(metadata) => metadata,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                Err(error) => return Err(error),
+            };
+            if (ours.dev(), ours.ino()) != (named.dev(), named.ino()) {
+                continue;
+            }
+            let lock = RealLock { path: path.to_owned(), _file: file.try_clone()? };
+            file.set_len(0)?;
+            file.write_all(holder.as_bytes())?;
+            return Ok(Locked::Held(Box::new(lock)));
+        }
+        Err(io::Error::other("the lock file keeps disappearing: try again"))
+    }
+
+    fn create_temp(
+        &self,
+        folder: &Path,
+        prefix: &OsString,
+        suffix: &str,
+    ) -> io::Result<Box<dyn StorageTemp>> {
+        let (file, path) = tempfile::Builder::new()
+            .prefix(prefix)
+            .suffix(suffix)
+            .rand_bytes(6)
+            .permissions(fs::Permissions::from_mode(0o666))
+            .tempfile_in(folder)?
+            .into_parts();
+        file.try_lock()?;
+        Ok(Box::new(RealTemp { file: RealFile { file, writeback: true }, path }))
+    }
+
+    fn create_spill(&self, folder: &Path) -> io::Result<Box<dyn StorageFile>> {
+        Ok(Box::new(RealFile { file: tempfile::tempfile_in(folder)?, writeback: false }))
+    }
+
+    fn remove_unlocked(&self, path: &Path) -> io::Result<bool> {
+        let gone = |error: io::Error| match error.kind() {
+            io::ErrorKind::NotFound => Ok(true),
+            _ => Err(error),
+        };
+        let file = match File::open(path) {
+            Ok(file) => file,
+            Err(error) => return gone(error),
+        };
+        match file.try_lock() {
+            Ok(()) => fs::remove_file(path).map(|()| true).or_else(gone),
+            Err(TryLockError::WouldBlock) => Ok(false),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+
+    fn sync_dir(&self, folder: &Path) -> io::Result<()> {
+        File::open(folder)?.sync_all()
+    }
+}
+
+/// Files in memory. Locks are always granted.
+#[derive(Debug, Default)]
+pub struct MemoryStorage {
+    files: Arc<Mutex<BTreeMap<PathBuf, Vec<u8>>>>,
+}
+
+impl MemoryStorage {
+    /// Removes a file and gives its bytes.
+    #[must_use]
+    pub fn take(&self, path: &Path) -> Option<Vec<u8>> {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner).remove(path)
+    }
+}
+
+#[derive(Default)]
+struct MemoryFile(Mutex<Vec<u8>>);
+
+impl MemoryFile {
+    fn bytes(&self) -> std::sync::MutexGuard<'_, Vec<u8>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn index(offset: u64) -> io::Result<usize> {
+    usize::try_from(offset).map_err(|_| io::ErrorKind::FileTooLarge.into())
+}
+
+impl StorageFile for MemoryFile {
+    fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        let at = index(offset)?;
+        let mut file = self.bytes();
+        if file.len() < at + bytes.len() {
+            file.resize(at + bytes.len(), 0);
+        }
+        file[at..at + bytes.len()].copy_from_slice(bytes);
+        Ok(())
+    }
+    fn read_exact_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<()> {
+        let at = index(offset)?;
+        let file = self.bytes();
+        let found = file.get(at..at + bytes.len()).ok_or(io::ErrorKind::UnexpectedEof)?;
+        bytes.copy_from_slice(found);
+        Ok(())
+    }
+    fn set_len(&self, bytes: u64) -> io::Result<()> {
+        self.bytes().resize(index(bytes)?, 0);
+        Ok(())
+    }
+    fn set_mode(&self, _mode: u32) -> io::Result<()> {
+        Ok(())
+    }
+    fn sync(&self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+struct MemoryTemp {
+    file: MemoryFile,
+    path: PathBuf,
+    files: Arc<Mutex<BTreeMap<PathBuf, Vec<u8>>>>,
+}
+
+impl StorageTemp for MemoryTemp {
+    fn file(&self) -> &dyn StorageFile {
+        &self.file
+    }
+    fn path(&self) -> &Path {
+        &self.path
+    }
+    fn persist(self: Box<Self>, target: &Path) -> io::Result<()> {
+        let bytes = std::mem::take(&mut *self.file.bytes());
+        self.files.lock().unwrap_or_else(PoisonError::into_inner).insert(target.to_owned(), bytes);
+        Ok(())
+    }
+}
+
+struct MemoryLock;
+impl StorageLock for MemoryLock {}
+
+impl Storage for MemoryStorage {
+    fn kind(&self, path: &Path) -> io::Result<Kind> {
+        let there = self.files.lock().unwrap_or_else(PoisonError::into_inner).contains_key(path);
+        Ok(if there { Kind::File { mode: 0o666 } } else { Kind::Missing })
+    }
+    fn list(&self, _folder: &Path) -> io::Result<Vec<OsString>> {
+        Ok(Vec::new())
+    }
+    fn lock(&self, _path: &Path, _holder: &str) -> io::Result<Locked> {
+        Ok(Locked::Held(Box::new(MemoryLock)))
+    }
+    fn create_temp(
+        &self,
+        folder: &Path,
+        prefix: &OsString,
+        suffix: &str,
+    ) -> io::Result<Box<dyn StorageTemp>> {
+        let mut name = prefix.clone();
+        name.push("memory");
+        name.push(suffix);
+        let (path, files) = (folder.join(name), Arc::clone(&self.files));
+        Ok(Box::new(MemoryTemp { file: MemoryFile::default(), path, files }))
+    }
+    fn create_spill(&self, _folder: &Path) -> io::Result<Box<dyn StorageFile>> {
+        Ok(Box::new(MemoryFile::default()))
+    }
+    fn remove_unlocked(&self, path: &Path) -> io::Result<bool> {
+        let _ = self.take(path);
+        Ok(true)
+    }
+    fn sync_dir(&self, _folder: &Path) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,1148 @@
+//! Every input format: what it delivers, and every refusal with its exact text.
+#![cfg(feature = "input")]
+
+use arrow::array::{
+    ArrayRef, BooleanArray, Date32Array, Date64Array, Decimal64Array, Decimal128Array, DictionaryArray,
+    DurationNanosecondArray, Float32Array, Float64Array, Int8Array, Int16Array, Int32Array, Int64Array,
+    RecordBatch, StringArray, Time32SecondArray, Time64MicrosecondArray, TimestampMicrosecondArray,
+    TimestampMillisecondArray, UInt8Array, UInt16Array, UInt32Array, UInt64Array,
+};
+use arrow::datatypes::{Field, Int8Type, Schema as ArrowSchema};
+use parquet::basic::{Compression, GzipLevel, ZstdLevel};
+use parquet::file::properties::WriterProperties;
+use pleach_builder::input::{Format, InputOptions, open, open_stream};
+use pleach_builder::source::{Chunk, Column, Schema, Source, SourceError};
+use pleach_format::{Key, KeyType, ValueType};
+use proptest::prelude::*;
+use std::fs;
+use std::io::{Cursor, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What a source delivered: encoded keys and value bits, widened.
+#[derive(Debug, PartialEq)]
+struct Read64 {
+    schema: Schema,
+    keys: Vec<u64>,
+    values: Vec<u64>,
+}
+
+fn words(column: &Column) -> Vec<u64> {
+    match column {
+        Column::None => Vec::new(),
+        Column::U32(words) => words.iter().map(|&word| u64::from(word)).collect(),
+        Column::U64(words) => words.clone(),
+    }
+}
+
+fn drain(source: &mut dyn Source, tuples_max: usize) -> Result<Read64, SourceError> {
+    let schema = source.schema().clone();
+    let mut read = Read64 { schema, keys: Vec::new(), values: Vec::new() };
+    let mut chunk = Chunk::new(read.schema.key_type, read.schema.value_type);
+    loop {
+        source.next_chunk(&mut chunk, tuples_max)?;
+        if chunk.is_empty() {
+            break;
+        }
+        assert!(chunk.len() <= tuples_max);
+        let values = words(&chunk.values);
+        assert!(values.len() == chunk.len() || read.schema.value_type == ValueType::None);
+        read.keys.extend(words(&chunk.keys));
+        read.values.extend(values);
+    }
+    if let Some(rows) = read.schema.rows {
+        assert_eq!(rows, read.keys.len() as u64);
+    }
+    if let (done, Some(total)) = source.progress() {
+        assert_eq!(done, total);
+    }
+    Ok(read)
+}
+
+/// Reads a stream in several chunk sizes and as one that hands out few bytes at a time.
+fn stream(bytes: &[u8], format: Format, options: &InputOptions) -> Result<Read64, SourceError> {
+    let options = InputOptions { format: Some(format), ..options.clone() };
+    let whole = open_stream("standard input", Box::new(Cursor::new(bytes.to_vec())), &options)
+        .and_then(|mut source| drain(&mut *source, 1 << 20));
+    let slow = open_stream("standard input", Box::new(Trickle(bytes.to_vec(), 0)), &options)
+        .and_then(|mut source| drain(&mut *source, 7));
+    match (whole, slow) {
+        (Ok(whole), Ok(slow)) => {
+            assert_eq!(whole, slow);
+            Ok(whole)
+        }
+        (Err(whole), Err(slow)) => {
+            assert_eq!(whole.to_string(), slow.to_string());
+            Err(whole)
+        }
+        (whole, slow) => panic!("{whole:?} but slowly {slow:?}"),
+    }
+}
+
+/// Hands out 1 to 1,000 bytes at a time.
+struct Trickle(Vec<u8>, usize);
+
+impl Read for Trickle {
+    fn read(&mut self, out: &mut [u8]) -> std::io::Result<usize> {
+        let left = &self.0[self.1..];
+        let bytes = left.len().min(out.len()).min(1 + self.1 % 1000);
+        out[..bytes].copy_from_slice(&left[..bytes]);
+        self.1 += bytes;
+        Ok(bytes)
+    }
+}
+
+fn csv(text: impl AsRef<[u8]>, options: &InputOptions) -> Result<Read64, SourceError> {
+    stream(text.as_ref(), Format::Csv, options)
+}
+
+fn plain() -> InputOptions {
+    InputOptions::default()
+}
+
+fn keyed(key: KeyType) -> InputOptions {
+    InputOptions { key_type: Some(key), ..plain() }
+}
+
+fn valued(value: ValueType) -> InputOptions {
+    InputOptions { value_type: Some(value), ..plain() }
+}
+
+#[track_caller]
+fn refused(read: Result<Read64, SourceError>, text: &str) {
+    match read {
+        Ok(read) => panic!("{read:?} instead of {text}"),
+        Err(error) => assert_eq!(error.to_string(), text),
+    }
+}
+
+fn batch(columns: Vec<(&str, ArrayRef)>) -> RecordBatch {
+    let fields: Vec<Field> = columns
+        .iter()
+        .map(|(name, array)| Field::new(*name, array.data_type().clone(), array.null_count() > 0))
+        .collect();
+    let arrays = columns.into_iter().map(|(_, array)| array).collect();
+    RecordBatch::try_new(Arc::new(ArrowSchema::new(fields)), arrays).expect("is a batch")
+}
+
+fn parquet_bytes(batch: &RecordBatch, compression: Compression) -> Vec<u8> {
+    let properties = WriterProperties::builder()
+        .set_compression(compression)
+        .set_max_row_group_row_count(Some(1000))
+        .build();
+    let mut bytes = Vec::new();
+    let mut writer =
+        parquet::arrow::ArrowWriter::try_new(&mut bytes, batch.schema(), Some(properties)).expect("writes");
+    writer.write(batch).expect("writes");
+    writer.close().expect("writes");
+    bytes
+}
+
+fn arrow_file(batches: &[RecordBatch]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut writer =
+        arrow::ipc::writer::FileWriter::try_new(&mut bytes, &batches[0].schema()).expect("writes");
+    for batch in batches {
+        writer.write(batch).expect("writes");
+    }
+    writer.finish().expect("writes");
+    drop(writer);
+    bytes
+}
+
+fn arrow_stream(batches: &[RecordBatch], compression: Option<arrow::ipc::CompressionType>) -> Vec<u8> {
+    let options = arrow::ipc::writer::IpcWriteOptions::default()
+        .try_with_compression(compression)
+        .expect("is supported");
+    let mut bytes = Vec::new();
+    let mut writer =
+        arrow::ipc::writer::StreamWriter::try_new_with_options(&mut bytes, &batches[0].schema(), options)
+            .expect("writes");
+    for batch in batches {
+        writer.write(batch).expect("writes");
+    }
+    writer.finish().expect("writes");
+    drop(writer);
+    bytes
+}
+
+fn save(folder: &Path, name: &str, bytes: &[u8]) -> PathBuf {
+    let path = folder.join(name);
+    fs::write(&path, bytes).expect("writes");
+    path
+}
+
+fn file(name: &str, bytes: &[u8], options: &InputOptions) -> Result<Read64, SourceError> {
+    let folder = tempfile::tempdir().expect("makes a folder");
+    let path = save(folder.path(), name, bytes);
+    let read = |tuples_max| {
+        open(std::slice::from_ref(&path), options).and_then(|mut source| drain(&mut *source, tuples_max))
+    };
+    let (large, small) = (read(1 << 20), read(3));
+    match (large, small) {
+        (Ok(large), Ok(small)) => {
+            assert_eq!(large, small);
+            Ok(large)
+        }
+        (Err(large), Err(small)) => {
+            assert_eq!(large.to_string(), small.to_string());
+            Err(SourceError { input: name.to_owned(), ..large })
+        }
+        (large, small) => panic!("{large:?} but in small chunks {small:?}"),
+    }
+}
+
+/// The same batch through Parquet and both kinds of Arrow: all must agree.
+fn typed(batch: &RecordBatch, options: &InputOptions) -> Result<Read64, SourceError> {
+    let parquet = file("t.parquet", &parquet_bytes(batch, Compression::SNAPPY), options);
+    let arrow = file("t.parquet.arrow", &arrow_file(std::slice::from_ref(batch)), options);
+    let streamed = stream(&arrow_stream(std::slice::from_ref(batch), None), Format::Arrow, options);
+    match (parquet, arrow, streamed) {
+        (Ok(parquet), Ok(arrow), Ok(streamed)) => {
+            assert_eq!(parquet, arrow);
+            assert_eq!(streamed.schema.rows, None);
+            assert_eq!((&arrow.keys, &arrow.values), (&streamed.keys, &streamed.values));
+            Ok(parquet)
+        }
+        (Err(parquet), Err(arrow), Err(streamed)) => {
+            let text = |error: &SourceError| format!("{}: {}", error.place, error.problem);
+            assert_eq!(text(&parquet), text(&arrow));
+            assert_eq!(text(&parquet), text(&streamed));
+            Err(parquet)
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+// ---------------------------------------------------------------------------------------------- CSV
+
+#[test]
+fn csv_takes_the_first_two_columns() {
+    let read = csv("id,name,x\n1,2,3\n4,5,6\n", &plain()).expect("reads");
+    assert_eq!((read.keys, read.values), (vec![1, 4], vec![2, 5]));
+    assert_eq!((read.schema.key_name.as_str(), read.schema.value_name.as_str()), ("id", "name"));
+    assert_eq!((read.schema.key_type, read.schema.value_type), (KeyType::U64, ValueType::U64));
+    assert_eq!(read.schema.rows, None);
+    let read = csv("id\n1\n4\n", &plain()).expect("reads");
+    assert_eq!((read.keys, read.schema.value_type), (vec![1, 4], ValueType::None));
+    let read = csv("id\n", &plain()).expect("reads");
+    assert!(read.keys.is_empty());
+}
+
+#[test]
+fn csv_columns_are_chosen_by_name_or_number() {
+    let text = "a,b,0,c\n1,2,3,4\n5,6,7,8\n";
+    let choose = |key: &str, value: &str| InputOptions {
+        key: Some(key.to_owned()),
+        value: Some(value.to_owned()),
+        ..plain()
+    };
+    let read = csv(text, &choose("c", "b")).expect("reads");
+    assert_eq!((read.keys, read.values), (vec![4, 8], vec![2, 6]));
+    // A name that is a number goes before the number.
+    let read = csv(text, &choose("0", "3")).expect("reads");
+    assert_eq!((read.keys, read.values), (vec![3, 7], vec![4, 8]));
+    let read = csv(text, &choose("b", "b")).expect("reads");
+    assert_eq!((&read.keys, &read.values), (&vec![2, 6], &vec![2, 6]));
+    let key_only = InputOptions { key: Some("b".to_owned()), ..plain() };
+    let read = csv(text, &key_only).expect("reads");
+    assert_eq!((read.keys, read.values), (vec![2, 6], vec![1, 5]));
+    refused(
+        csv(text, &choose("d", "b")),
+        r#"standard input: column "d" is not there: the columns are "a", "b", "0", "c""#,
+    );
+    refused(
+        csv(text, &choose("a", "4")),
+        r#"standard input: column "4" is not there: the columns are "a", "b", "0", "c""#,
+    );
+    refused(
+        csv("a,b,a\n", &choose("a", "b")),
+        r#"standard input: column "a" is there 2 times: choose it by number"#,
+    );
+    let dropped = InputOptions { value: Some("no such".to_owned()), ..valued(ValueType::None) };
+    assert_eq!(csv(text, &dropped).expect("reads").schema.value_type, ValueType::None);
+    refused(
+        csv("a\n1\n", &valued(ValueType::U32)),
+        "standard input: there is no value column, but a value type: leave it out, or name a column",
+    );
+}
+
+#[test]
+fn csv_without_header_goes_by_number() {
+    let options = InputOptions { no_header: true, ..plain() };
+    let read = csv("1,2,3\n4,5,6", &options).expect("reads");
+    assert_eq!((read.keys, read.values), (vec![1, 4], vec![2, 5]));
+    assert_eq!((read.schema.key_name.as_str(), read.schema.value_name.as_str()), ("key", "value"));
+    let chosen = InputOptions { key: Some("2".to_owned()), value: Some("0".to_owned()), ..options.clone() };
+    let read = csv("1,2,3\n4,5,6", &chosen).expect("reads");
+    assert_eq!((read.keys, read.values), (vec![3, 6], vec![1, 4]));
+    let missing = InputOptions { key: Some("3".to_owned()), ..options.clone() };
+    refused(
+        csv("1,2,3\n", &missing),
+        r#"standard input: column "3" is not there: there are 3 columns, from 0"#,
+    );
+    refused(
+        csv("1,2\n,5\n", &options),
+        "standard input: row 2, column 0: it is null: every key and value must be there",
+    );
+    refused(csv("", &options), "standard input: it is empty, but rows are expected");
+}
+
+#[test]
+fn csv_lines_quotes_and_marks() {
+    let expected = (vec![1, 3, 5], vec![2, 4, 6]);
+    for text in [
+        "k,v\n1,2\n3,4\n5,6\n",
+        "k,v\n1,2\n3,4\n5,6",
+        "k,v\r\n1,2\r\n3,4\r\n5,6\r\n",
+        "k,v\r\n1,2\n3,4\r\n5,6",
+        "\u{feff}k,v\n1,2\n3,4\n5,6\n",
+        "\n\nk,v\n\n1,2\n\r\n3,4\n5,6\n\n\r\n\n",
+        "\"k\",\"v\"\n\"1\",2\n3,\"4\"\n\"5\",\"6\"\r\n",
+        "\"k\",v\n\"1\",\"2\"\n 3 ,\t4\n+5,0000000000000000000000006",
+    ] {
+        let read = csv(text, &plain()).unwrap_or_else(|error| panic!("{text:?}: {error}"));
+        assert_eq!((read.keys, read.values), expected, "{text:?}");
+        assert_eq!(read.schema.key_name, "k");
+    }
+    let text = "k,text,v\n1,\"a \"\"b\"\",\n\r\n,\",2\n3,c,4\n5,\"\",6\n";
+    let options = InputOptions { value: Some("v".to_owned()), ..plain() };
+    let read = csv(text, &options).expect("reads");
+    assert_eq!((read.keys, read.values), expected);
+    let read = csv("\"a,\"\"b\"\"\n\",v\n1,2\n", &plain()).expect("reads");
+    assert_eq!(read.schema.key_name, "a,\"b\"\n");
+}
+
+#[test]
+fn csv_delimiters_and_tsv() {
+    let semicolon = InputOptions { delimiter: Some(b';'), ..plain() };
+    assert_eq!(csv("k;v\n1;2\n", &semicolon).expect("reads").values, [2]);
+    let read = stream(b"a\\tb\tv\\\\\\x\n1\t2\n", Format::Tsv, &plain()).expect("reads");
+    assert_eq!((read.keys, read.values), (vec![1], vec![2]));
+    assert_eq!((read.schema.key_name.as_str(), read.schema.value_name.as_str()), ("a\tb", "v\\\\x"));
+    // Quotes are letters in TSV.
+    let by_name = InputOptions { value: Some("v".to_owned()), ..plain() };
+    let read = stream(b"k\tt\tv\n1\t5\" pipe\t2\n", Format::Tsv, &by_name).expect("reads");
+    assert_eq!((read.keys, read.values), (vec![1], vec![2]));
+    refused(
+        stream(b"k\tv\n\"1\"\t2\n", Format::Tsv, &plain()),
+        "standard input: row 1, column \"k\": not a whole number: \"\\\"1\\\"\": correct it, or choose another \
+         column or --key-type",
+    );
+    refused(
+        csv("k,v\n", &InputOptions { delimiter: Some(b'1'), ..plain() }),
+        "standard input: '1' cannot be a delimiter: it stands in numbers or quotes",
+    );
+}
+
+#[test]
+fn csv_types() {
+    let both = |key, value| InputOptions { key_type: Some(key), value_type: Some(value), ..plain() };
+    let read =
+        csv("k,v\n-2147483648,-1\n2147483647,1\n", &both(KeyType::I32, ValueType::I32)).expect("reads");
+    assert_eq!(read.keys, [u64::from(i32::MIN.encode()), u64::from(i32::MAX.encode())]);
+    assert_eq!(read.values, [0xffff_ffff, 1]);
+    let text = "k,v\n-9223372036854775808,1.5\n9223372036854775807,NaN\n-1,-inf\n0,1e-320\n";
+    let read = csv(text, &both(KeyType::I64, ValueType::F64)).expect("reads");
+    assert_eq!(read.keys, [i64::MIN.encode(), i64::MAX.encode(), (-1_i64).encode(), 0_i64.encode()]);
+    let floats: Vec<f64> = read.values.iter().map(|&bits| f64::from_bits(bits)).collect();
+    assert_eq!((floats[0], floats[2], floats[3]), (1.5, f64::NEG_INFINITY, 1e-320));
+    assert!(floats[1].is_nan());
+    let read = csv("k,v\n4294967295,0.1\n", &both(KeyType::U32, ValueType::F32)).expect("reads");
+    assert_eq!((read.keys[0], read.values[0]), (u64::from(u32::MAX), u64::from(0.1_f32.to_bits())));
+    let read = csv("k,v\n18446744073709551615,18446744073709551615\n", &plain()).expect("reads");
+    assert_eq!((read.keys[0], read.values[0]), (u64::MAX, u64::MAX));
+}
+
+#[test]
+fn csv_refusals() {
+    let rest = "correct it, or choose another column or";
+    for (text, problem) in [
+        ("", "it is empty, but a header line is expected"),
+        ("\n\r\n", "it is empty, but a header line is expected"),
+        ("k,v\n1,2\n3\n", "row 2: it has 1 field, but the first line has 2: give every row the same"),
+        ("k,v\n1,2\n3,4,5\n", "row 2: it has 3 fields, but the first line has 2: give every row the same"),
+        ("k\n1\n2,3\n", "row 2: it has 2 fields, but the first line has 1: give every row the same"),
+        ("k,v\n1,2\n3,\n", "row 2, column \"v\": it is null: every key and value must be there"),
+        ("k,v\n1,\"\"\n", "row 1, column \"v\": it is null: every key and value must be there"),
+        ("k,v\n1,NaN\n", &format!("row 1, column \"v\": not a whole number: \"NaN\": {rest} --value-type")),
+        ("k,v\n1.0,2\n", &format!("row 1, column \"k\": not a whole number: \"1.0\": {rest} --key-type")),
+        ("k,v\n1\r2,2\n", &format!("row 1, column \"k\": not a whole number: \"1\\r2\": {rest} --key-type")),
+        (
+            "k,v\n-1,2\n",
+            "row 1, column \"k\": \"-1\" does not fit u64 (0 to 18446744073709551615): choose another type with \
+             --key-type",
+        ),
+        (
+            "k,v\n1,18446744073709551616\n",
+            "row 1, column \"v\": \"18446744073709551616\" does not fit u64 (0 to 18446744073709551615): choose \
+             another type with --value-type",
+        ),
+        ("k,v\n1,\"2\n", "row 1: a quote is opened and not closed: close it"),
+        ("k,\"v\n1,2\n", "row 1: a quote is opened and not closed: close it"),
+        (
+            "k,v\n1,2\"3\n",
+            "row 1, field 2: a quote stands inside a field that is not quoted: quote the field, and double the \
+             quotes in it",
+        ),
+        (
+            "k,v\n1,2\n\"3\"4,5\n",
+            "row 2, field 1: something follows the closing quote: quote the field, and double the quotes in it",
+        ),
+        ("\u{feff}", "it is empty, but a header line is expected"),
+    ] {
+        refused(csv(text, &plain()), &format!("standard input: {problem}"));
+    }
+    refused(csv(b"\xff\xfek\0", &plain()), "standard input: it is UTF-16: convert it to UTF-8");
+    assert!(csv(b"k\xff,v\n", &plain()).is_err());
+    refused(
+        csv("k,v\n1,2\n4294967296,2\n", &keyed(KeyType::U32)),
+        "standard input: row 2, column \"k\": \"4294967296\" does not fit u32 (0 to 4294967295): choose another \
+         type with --key-type",
+    );
+    refused(
+        csv("k,v\n1,1e999\n", &valued(ValueType::F64)),
+        "standard input: row 1, column \"v\": \"1e999\" does not fit f64: choose another type with --value-type",
+    );
+    refused(
+        csv("k,v\n1,x\n", &valued(ValueType::F32)),
+        "standard input: row 1, column \"v\": not a number: \"x\": correct it, or choose another column or \
+         --value-type",
+    );
+}
+
+#[test]
+fn csv_rows_across_blocks() {
+    // Several blocks of 2 MiB, with a quoted line break now and then, and a long row.
+    let mut text = String::from("k,t,v\n");
+    let mut expected = (Vec::new(), Vec::new());
+    for row in 0..200_000_u64 {
+        let (key, value) = (row.wrapping_mul(0x9e37_79b9_7f4a_7c15), row * row);
+        let filler = if row % 1000 == 7 { "\"a\n,b\"" } else { "some text to skip over" };
+        text.push_str(&format!("{key},{filler},{value}\n"));
+        expected.0.push(key);
+        expected.1.push(value);
+    }
+    text.push_str(&format!("1,\"{}\",2", "\n,long".repeat(1 << 20)));
+    expected.0.push(1);
+    expected.1.push(2);
+    let options = InputOptions { value: Some("v".to_owned()), ..plain() };
+    let read = file("t.csv", text.as_bytes(), &options).expect("reads");
+    assert_eq!((read.keys, read.values), expected);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+
+    /// What we take, the csv crate takes, and finds the same numbers in it.
+    #[test]
+    fn csv_agrees_with_another_parser(
+        rows in proptest::collection::vec((any::<u64>(), any::<i32>(), "[a-z\", \n]{0,6}", 0..16_u8), 0..40),
+    ) {
+        let mut text = String::from("k,t,v\n");
+        for (key, value, filler, style) in &rows {
+            let quoted = filler.replace('"', "\"\"");
+            let quoted = if style & 1 == 0 || filler.contains(['"', ',', '\n']) { format!("\"{quoted}\"") } else { quoted };
+            let key = if style & 2 == 0 { format!("\"{key}\"") } else { format!("{key}") };
+            let end = if style & 4 == 0 { "\r\n" } else { "\n" };
+            let blank = if style & 8 == 0 { "\n" } else { "" };
+            text.push_str(&format!("{key},{quoted},{value}{end}{blank}"));
+        }
+        let options = InputOptions { value: Some("v".to_owned()), ..valued(ValueType::I32) };
+        let read = csv(&text, &options).expect("reads");
+        let mut other = csv::Reader::from_reader(text.as_bytes());
+        let (mut keys, mut values) = (Vec::new(), Vec::new());
+        for record in other.records() {
+            let record = record.expect("reads");
+            keys.push(record[0].parse::<u64>().expect("is a number"));
+            values.push(u64::from(record[2].parse::<i32>().expect("is a number").cast_unsigned()));
+        }
+        prop_assert_eq!((read.keys, read.values), (keys, values));
+    }
+
+    /// Whatever stands in it, the fast rows and the slow ones agree: quoting a field changes nothing.
+    #[test]
+    fn csv_fast_and_slow_rows_agree(
+        fields in proptest::collection::vec("[-+ \t0-9.eNa]{0,22}", 1..6),
+        kind in 0..6_usize,
+    ) {
+        let value_type = ValueType::ALL[kind + 1];
+        let plain_text = format!("k,v\n{}", fields.iter().map(|f| format!("7,{f}\n")).collect::<String>());
+        let quoted = format!("k,v\n{}", fields.iter().map(|f| format!("7,\"{f}\"\n")).collect::<String>());
+        let text = |read: Result<Read64, SourceError>| match read {
+            Ok(read) => format!("{:?}", read.values),
+            Err(error) => error.to_string(),
+        };
+        prop_assert_eq!(text(csv(plain_text, &valued(value_type))), text(csv(quoted, &valued(value_type))));
+    }
+
+    #[test]
+    fn random_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..300), format in 0..6_usize) {
+        let format = [Format::Csv, Format::Tsv, Format::Parquet, Format::Arrow, Format::Npy, Format::Raw][format];
+        let options = InputOptions {
+            raw: (format == Format::Raw).then_some((KeyType::U32, ValueType::F64)),
+            no_header: bytes.len() % 2 == 0,
+            ..plain()
+        };
+        let _ = stream(&bytes, format, &options);
+    }
+
+    #[test]
+    fn random_text_never_panics(text in "[0-9,\"\r\n\t a-]{0,200}", tabs in any::<bool>()) {
+        let format = if tabs { Format::Tsv } else { Format::Csv };
+        let _ = stream(text.as_bytes(), format, &plain());
+        let _ = stream(text.as_bytes(), format, &InputOptions { no_header: true, ..valued(ValueType::F32) });
+    }
+
+    #[test]
+    fn damaged_tables_never_panic(
+        flips in proptest::collection::vec((any::<prop::sample::Index>(), 1..=255_u8), 0..4),
+        cut in any::<prop::sample::Index>(),
+        kind in 0..4_usize,
+    ) {
+        let dictionary: DictionaryArray<Int8Type> = vec!["a", "b", "a"].into_iter().collect();
+        let table = batch(vec![
+            ("k", Arc::new(Int64Array::from(vec![1, 2, 3]))),
+            ("v", Arc::new(Float64Array::from(vec![1.0, 2.0, 3.0]))),
+            ("d", Arc::new(dictionary)),
+        ]);
+        let (format, mut bytes) = match kind {
+            0 => (Format::Parquet, parquet_bytes(&table, Compression::SNAPPY)),
+            1 => (Format::Arrow, arrow_file(&[table])),
+            2 => (Format::Arrow, arrow_stream(&[table], None)),
+            _ => (Format::Npy, npy("<u8", "(3, 2)", &[1; 48])),
+        };
+        if flips.is_empty() {
+            bytes.truncate(cut.index(bytes.len()));
+        }
+        for (index, flip) in flips {
+            let at = index.index(bytes.len());
+            bytes[at] ^= flip;
+        }
+        let folder = tempfile::tempdir().expect("makes a folder");
+        let path = save(folder.path(), "t", &bytes);
+        let options = InputOptions { format: Some(format), ..plain() };
+        let _ = open(&[path], &options).and_then(|mut source| drain_any(&mut *source));
+        let _ = open_stream("s", Box::new(Cursor::new(bytes)), &options).and_then(|mut source| drain_any(&mut *source));
+    }
+}
+
+fn drain_any(source: &mut dyn Source) -> Result<(), SourceError> {
+    let mut chunk = Chunk::default();
+    loop {
+        source.next_chunk(&mut chunk, 100)?;
+        if chunk.is_empty() {
+            return Ok(());
+        }
+    }
+}
+
+// ------------------------------------------------------------------------------ Parquet and Arrow
+
+#[test]
+fn typed_integers_keep_their_types() {
+    macro_rules! check {
+        ($($array:ident $t:ty => $key:ident as $wide:ty, $value:ident;)*) => {$(
+            let numbers: Vec<$t> = vec![<$t>::MIN, 0, 1, 7, <$t>::MAX];
+            let table = batch(vec![
+                ("id", Arc::new($array::from(numbers.clone()))),
+                ("n", Arc::new($array::from(numbers.clone()))),
+            ]);
+            let read = typed(&table, &plain()).expect("reads");
+            assert_eq!(read.schema, Schema {
+                key_type: KeyType::$key,
+                value_type: ValueType::$value,
+                key_name: "id".into(),
+                value_name: "n".into(),
+                key_logical: String::new(),
+                value_logical: String::new(),
+                rows: Some(5),
+            });
+            let keys: Vec<u64> = numbers.iter().map(|&n| u64::from(<$wide>::from(n).encode())).collect();
+            assert_eq!(read.keys, keys);
+            let bits: Vec<u64> =
+                numbers.iter().map(|&n| u64::from(pleach_format::Value::to_bits(<$wide>::from(n)))).collect();
+            assert_eq!(read.values, bits);
+        )*};
+    }
+    check! {
+        UInt8Array u8 => U32 as u32, U32;
+        UInt16Array u16 => U32 as u32, U32;
+        UInt32Array u32 => U32 as u32, U32;
+        UInt64Array u64 => U64 as u64, U64;
+        Int8Array i8 => I32 as i32, I32;
+        Int16Array i16 => I32 as i32, I32;
+        Int32Array i32 => I32 as i32, I32;
+        Int64Array i64 => I64 as i64, I64;
+    }
+}
+
+#[test]
+fn typed_floats_are_values() {
+    let table = batch(vec![
+        ("id", Arc::new(UInt64Array::from(vec![1, 2]))),
+        ("x", Arc::new(Float32Array::from(vec![1.5, f32::NAN]))),
+        ("y", Arc::new(Float64Array::from(vec![0.1, 2.0]))),
+        ("w", Arc::new(Float64Array::from(vec![8.0, 9.0]))),
+    ]);
+    let read = typed(&table, &plain()).expect("reads");
+    assert_eq!(read.schema.value_type, ValueType::F32);
+    assert_eq!(read.values, [u64::from(1.5_f32.to_bits()), u64::from(f32::NAN.to_bits())]);
+    let y = InputOptions { value: Some("y".into()), ..plain() };
+    assert_eq!(typed(&table, &y).expect("reads").values, [0.1_f64.to_bits(), 2_f64.to_bits()]);
+    let narrow = InputOptions { value_type: Some(ValueType::F32), ..y };
+    refused(
+        typed(&table, &narrow),
+        "t.parquet: row 1, column \"y\": 0.1 does not fit f32: choose another type with --value-type",
+    );
+    let key = InputOptions { key: Some("w".into()), ..plain() };
+    refused(
+        typed(&table, &key),
+        "t.parquet: column \"w\": wrong type: it holds Float64, but keys are integers (8 to 64 bits), dates, times, \
+         timestamps, durations or decimals: choose another column with --key, or --key-type if all its numbers are \
+         whole",
+    );
+    let whole = InputOptions { key_type: Some(KeyType::U32), ..key };
+    assert_eq!(typed(&table, &whole).expect("reads").keys, [8, 9]);
+}
+
+#[test]
+fn typed_logical_types_are_kept() {
+    let key: ArrayRef = Arc::new(Date32Array::from(vec![-1, 19_000]));
+    let values: Vec<(ArrayRef, ValueType, &str, [u64; 2])> = vec![
+        (Arc::new(Date32Array::from(vec![5, 6])), ValueType::I32, "Date32", [5, 6]),
+        (Arc::new(Date64Array::from(vec![5, 6])), ValueType::I64, "Date64", [5, 6]),
+        (Arc::new(Time32SecondArray::from(vec![5, 6])), ValueType::I32, "Time32(Second)", [5, 6]),
+        (Arc::new(Time64MicrosecondArray::from(vec![5, 6])), ValueType::I64, "Time64(Microsecond)", [5, 6]),
+        (Arc::new(DurationNanosecondArray::from(vec![5, 6])), ValueType::I64, "Duration(Nanosecond)", [5, 6]),
+        (
+            Arc::new(TimestampMillisecondArray::from(vec![5, -1])),
+            ValueType::I64,
+            "Timestamp(Millisecond, None)",
+            [5, u64::MAX],
+        ),
+        (
+            Arc::new(TimestampMicrosecondArray::from(vec![5, 6]).with_timezone("Europe/Berlin")),
+            ValueType::I64,
+            "Timestamp(Microsecond, Some(\"Europe/Berlin\"))",
+            [5, 6],
+        ),
+        (
+            Arc::new(Decimal128Array::from(vec![1234, -1]).with_precision_and_scale(15, 2).expect("is one")),
+            ValueType::I64,
+            "Decimal128(15, 2)",
+            [1234, u64::MAX],
+        ),
+        (
+            Arc::new(Decimal64Array::from(vec![1234, 1]).with_precision_and_scale(15, 2).expect("is one")),
+            ValueType::I64,
+            "Decimal64(15, 2)",
+            [1234, 1],
+        ),
+    ];
+    for (array, value_type, logical, bits) in values {
+        let table = batch(vec![("day", key.clone()), ("v", array)]);
+        let read = typed(&table, &plain()).expect("reads");
+        assert_eq!((read.schema.key_type, read.schema.key_logical.as_str()), (KeyType::I32, "Date32"));
+        assert_eq!((read.schema.value_type, read.schema.value_logical.as_str()), (value_type, logical));
+        assert_eq!(read.values, bits);
+        // A type of one's choice gives plain numbers.
+        let plain_numbers = InputOptions { key_type: Some(KeyType::I64), ..plain() };
+        let read = typed(&table, &plain_numbers).expect("reads");
+        assert_eq!((read.keys[0], read.schema.key_logical.as_str()), ((-1_i64).encode(), ""));
+    }
+}
+
+#[test]
+fn typed_decimals_have_limits() {
+    let large = Decimal128Array::from(vec![1, i128::from(i64::MAX) + 1]).with_precision_and_scale(38, 0);
+    let cents = Decimal128Array::from(vec![1234, 5]).with_precision_and_scale(15, 2);
+    let table = batch(vec![
+        ("k", Arc::new(UInt32Array::from(vec![1, 2]))),
+        ("large", Arc::new(large.expect("is one"))),
+        ("cents", Arc::new(cents.expect("is one"))),
+    ]);
+    refused(
+        typed(&table, &plain()),
+        "t.parquet: row 2, column \"large\": 9223372036854775808 does not fit i64 (-9223372036854775808 to \
+         9223372036854775807): choose another type with --value-type",
+    );
+    assert_eq!(typed(&table, &valued(ValueType::U64)).expect("reads").values, [1, 1 << 63]);
+    let cents = InputOptions { value: Some("cents".into()), ..valued(ValueType::F64) };
+    refused(
+        typed(&table, &cents),
+        "t.parquet: column \"cents\": wrong type: Decimal128(15, 2) becomes i64 only: leave the type out, or choose \
+         another column",
+    );
+}
+
+#[test]
+fn typed_dictionaries_decode() {
+    let keys = Int8Array::from(vec![0, 1, 0, 2]);
+    let ids: ArrayRef = Arc::new(Int64Array::from(vec![100, -200, 300]));
+    let table = batch(vec![
+        ("id", Arc::new(DictionaryArray::new(keys, ids))),
+        ("n", Arc::new(UInt16Array::from(vec![1, 2, 3, 4]))),
+    ]);
+    let read = typed(&table, &plain()).expect("reads");
+    assert_eq!(read.schema.key_type, KeyType::I64);
+    assert_eq!(read.keys, [100_i64, -200, 100, 300].map(Key::encode));
+    // A null that is in the dictionary and not in the keys.
+    let ids: ArrayRef = Arc::new(Int64Array::from(vec![Some(100), None]));
+    let table = batch(vec![("id", Arc::new(DictionaryArray::new(Int8Array::from(vec![0, 1]), ids)))]);
+    refused(
+        file("t.arrow", &arrow_file(&[table]), &plain()),
+        "t.arrow: row 2, column \"id\": it is null: every key and value must be there",
+    );
+}
+
+#[test]
+fn typed_refusals() {
+    let table = batch(vec![
+        ("id", Arc::new(Int64Array::from(vec![Some(1), Some(-5), None]))),
+        ("name", Arc::new(StringArray::from(vec!["a", "b", "c"]))),
+        ("n", Arc::new(Int64Array::from(vec![Some(1), None, Some(3)]))),
+        ("flag", Arc::new(BooleanArray::from(vec![true, false, true]))),
+        ("m", Arc::new(Int32Array::from(vec![1, 2, 3]))),
+    ]);
+    let values = "integers (8 to 64 bits), Float32, Float64, dates, times, timestamps, durations or decimals";
+    let keys = "integers (8 to 64 bits), dates, times, timestamps, durations or decimals";
+    refused(
+        typed(&table, &plain()),
+        &format!(
+            "t.parquet: column \"name\": wrong type: it holds Utf8, but values are {values}: choose another column \
+             with --value, or --value-type none"
+        ),
+    );
+    let options =
+        |key: &str, value: &str| InputOptions { key: Some(key.into()), value: Some(value.into()), ..plain() };
+    for (column, held) in [("name", "Utf8"), ("flag", "Boolean")] {
+        refused(
+            typed(&table, &options(column, "m")),
+            &format!(
+                "t.parquet: column \"{column}\": wrong type: it holds {held}, but keys are {keys}: choose another \
+                 column with --key"
+            ),
+        );
+    }
+    refused(
+        typed(&table, &options("m", "n")),
+        "t.parquet: row 2, column \"n\": it is null: every key and value must be there",
+    );
+    refused(
+        typed(&table, &options("id", "m")),
+        "t.parquet: row 3, column \"id\": it is null: every key and value must be there",
+    );
+    let table = batch(vec![("id", Arc::new(Int64Array::from(vec![1, 2, -5])))]);
+    refused(
+        typed(&table, &keyed(KeyType::U64)),
+        "t.parquet: row 3, column \"id\": -5 does not fit u64 (0 to 18446744073709551615): choose another type with \
+         --key-type",
+    );
+    refused(
+        typed(&table, &InputOptions { value: Some("x".into()), ..plain() }),
+        "t.parquet: column \"x\" is not there: the columns are \"id\"",
+    );
+}
+
+#[test]
+fn typed_columns_in_any_order_and_number() {
+    let columns: Vec<(String, ArrayRef)> = (0..6_u64)
+        .map(|column| {
+            let numbers: Vec<u64> = (0..5000).map(|row| row * 10 + column).collect();
+            (format!("c{column}"), Arc::new(UInt64Array::from(numbers)) as ArrayRef)
+        })
+        .collect();
+    let table = batch(columns.iter().map(|(name, array)| (name.as_str(), array.clone())).collect());
+    for (key, value) in [(0, 5), (5, 0), (3, 3), (4, 2)] {
+        let options =
+            InputOptions { key: Some(format!("c{key}")), value: Some(value.to_string()), ..plain() };
+        let read = typed(&table, &options).expect("reads");
+        assert_eq!(read.keys, (0..5000).map(|row| row * 10 + key).collect::<Vec<_>>());
+        assert_eq!(read.values, (0..5000).map(|row| row * 10 + value).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn parquet_codecs() {
+    let numbers: Vec<u64> = (0..3000).map(|row| row / 3).collect();
+    let table = batch(vec![("k", Arc::new(UInt64Array::from(numbers.clone())))]);
+    for compression in [
+        Compression::UNCOMPRESSED,
+        Compression::SNAPPY,
+        Compression::GZIP(GzipLevel::default()),
+        Compression::LZ4,
+        Compression::LZ4_RAW,
+        Compression::ZSTD(ZstdLevel::default()),
+    ] {
+        let bytes = parquet_bytes(&table, compression);
+        assert_eq!(file("t.parquet", &bytes, &plain()).expect("reads").keys, numbers, "{compression}");
+        assert_eq!(stream(&bytes, Format::Parquet, &plain()).expect("reads").keys, numbers);
+    }
+}
+
+#[test]
+fn arrow_streams_and_batches() {
+    let part = |from: u32, to: u32| batch(vec![("k", Arc::new(UInt32Array::from_iter_values(from..to)))]);
+    let batches = [part(0, 10), part(10, 10), part(10, 3000), part(3000, 3001)];
+    let expected: Vec<u64> = (0..3001).collect();
+    let as_file = arrow_file(&batches);
+    let read = file("t.arrow", &as_file, &plain()).expect("reads");
+    assert_eq!((read.keys, read.schema.rows), (expected.clone(), Some(3001)));
+    // A file through a pipe, and a stream in a file.
+    assert_eq!(stream(&as_file, Format::Arrow, &plain()).expect("reads").keys, expected);
+    for compression in
+        [None, Some(arrow::ipc::CompressionType::LZ4_FRAME), Some(arrow::ipc::CompressionType::ZSTD)]
+    {
+        let as_stream = arrow_stream(&batches, compression);
+        assert_eq!(stream(&as_stream, Format::Arrow, &plain()).expect("reads").keys, expected);
+        assert_eq!(file("t.arrows", &as_stream, &plain()).expect("reads").keys, expected);
+    }
+    let empty = arrow_stream(&[part(0, 0)], None);
+    assert!(stream(&empty, Format::Arrow, &plain()).expect("reads").keys.is_empty());
+    assert!(file("t.arrow", &arrow_file(&[part(0, 0)]), &plain()).expect("reads").keys.is_empty());
+    // Every truncation is an error, never fewer rows. A stream may end after any of its messages.
+    for length in 0..as_file.len() {
+        assert!(file("t.arrow", &as_file[..length], &plain()).is_err() || length < 8, "{length}");
+    }
+    assert!(file("t.arrow", b"", &plain()).is_err());
+    let mut tail = arrow_stream(&batches, None);
+    tail.extend_from_slice(b"tail");
+    assert!(stream(&tail, Format::Arrow, &plain()).is_err());
+}
+
+#[test]
+fn foreign_bytes_are_refused() {
+    for (name, text) in [
+        ("t.parquet", "it is no Parquet file that can be read"),
+        ("t.arrow", "it is no Arrow file or stream that can be read"),
+        ("t.npy", "it is no NumPy array: check its format"),
+    ] {
+        let error = file(name, b"id,n\n1,2\n3,4\n", &plain()).expect_err("is foreign");
+        assert!(error.to_string().starts_with(&format!("{name}: {text}")), "{error}");
+    }
+}
+
+// --------------------------------------------------------------------------------------- NumPy, raw
+
+fn npy(descr: &str, shape: &str, data: &[u8]) -> Vec<u8> {
+    let descr = if descr.starts_with('[') { descr.to_owned() } else { format!("'{descr}'") };
+    npy_of(1, &format!("{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}, }}"), data)
+}
+
+fn npy_of(version: u8, header: &str, data: &[u8]) -> Vec<u8> {
+    let mut bytes = b"\x93NUMPY".to_vec();
+    bytes.extend_from_slice(&[version, 0]);
+    let length = (header.len() + 1).next_multiple_of(64);
+    if version == 1 {
+        bytes.extend_from_slice(&u16::try_from(length).expect("is short").to_le_bytes());
+    } else {
+        bytes.extend_from_slice(&u32::try_from(length).expect("is short").to_le_bytes());
+    }
+    bytes.extend_from_slice(header.as_bytes());
+    bytes.resize(bytes.len() + length - header.len() - 1, b' ');
+    bytes.push(b'\n');
+    bytes.extend_from_slice(data);
+    bytes
+}
+
+fn both(name: &str, format: Format, bytes: &[u8], options: &InputOptions) -> Result<Read64, SourceError> {
+    match (file(name, bytes, options), stream(bytes, format, options)) {
+        (Ok(file), Ok(stream)) => {
+            assert_eq!((&file.keys, &file.values), (&stream.keys, &stream.values));
+            Ok(file)
+        }
+        (Err(file), Err(_)) => Err(file),
+        (file, stream) => panic!("{file:?} but {stream:?}"),
+    }
+}
+
+#[test]
+fn npy_numbers_in_both_byte_orders() {
+    macro_rules! check {
+        ($($t:ty, $descr:literal => $key:ident as $wide:ty;)*) => {$(
+            let numbers: Vec<$t> = vec![<$t>::MIN, 0, 1, <$t>::MAX, 100];
+            let keys: Vec<u64> = numbers.iter().map(|&n| u64::from(<$wide>::from(n).encode())).collect();
+            let little: Vec<u8> = numbers.iter().flat_map(|n| n.to_le_bytes()).collect();
+            let big: Vec<u8> = numbers.iter().flat_map(|n| n.to_be_bytes()).collect();
+            for (order, data) in [('<', little), ('>', big)] {
+                let bytes = npy(&format!("{order}{}", $descr), "(5,)", &data);
+                let read = both("t.npy", Format::Npy, &bytes, &plain()).expect("reads");
+                assert_eq!((read.schema.key_type, read.schema.value_type), (KeyType::$key, ValueType::None));
+                assert_eq!((read.schema.key_name.as_str(), read.schema.rows), ("key", Some(5)));
+                assert_eq!(read.keys, keys);
+            }
+        )*};
+    }
+    check! {
+        u8, "u1" => U32 as u32; u16, "u2" => U32 as u32; u32, "u4" => U32 as u32; u64, "u8" => U64 as u64;
+        i8, "i1" => I32 as i32; i16, "i2" => I32 as i32; i32, "i4" => I32 as i32; i64, "i8" => I64 as i64;
+    }
+}
+
+#[test]
+fn npy_shapes_and_fields() {
+    let numbers: Vec<u8> = (0..6_u64).flat_map(u64::to_le_bytes).collect();
+    let read = both("t.npy", Format::Npy, &npy("<u8", "(3, 2)", &numbers), &plain()).expect("reads");
+    assert_eq!((read.keys, read.values), (vec![0, 2, 4], vec![1, 3, 5]));
+    assert_eq!((read.schema.key_name.as_str(), read.schema.value_name.as_str()), ("key", "value"));
+    let swapped = InputOptions { key: Some("2".into()), value: Some("0".into()), ..plain() };
+    let read = both("t.npy", Format::Npy, &npy("<u8", "(2, 3)", &numbers), &swapped).expect("reads");
+    assert_eq!((read.keys, read.values), (vec![2, 5], vec![0, 3]));
+    let read = both("t.npy", Format::Npy, &npy("<u8", "(6, 1)", &numbers), &plain()).expect("reads");
+    assert_eq!(read.keys.len(), 6);
+    assert!(both("t.npy", Format::Npy, &npy("<u8", "(0,)", &[]), &plain()).expect("reads").keys.is_empty());
+    // Structured, of versions 2 and 3, unaligned, one field big-endian.
+    let mut data = Vec::new();
+    for row in 0..1000_u32 {
+        data.push(7);
+        data.extend_from_slice(&(row * 3).to_le_bytes());
+        data.extend_from_slice(&(f64::from(row) / 2.0).to_be_bytes());
+    }
+    for version in [2, 3] {
+        let descr = "[('pad', '|u1'), ('id', '<u4'), ('x', '>f8')]";
+        let header = format!("{{'descr': {descr}, 'fortran_order': False, 'shape': (1000,), }}");
+        let bytes = npy_of(version, &header, &data);
+        let options = InputOptions { key: Some("id".into()), value: Some("x".into()), ..plain() };
+        let read = both("t.npy", Format::Npy, &bytes, &options).expect("reads");
+        assert_eq!((read.schema.key_type, read.schema.value_type), (KeyType::U32, ValueType::F64));
+        assert_eq!((read.schema.key_name.as_str(), read.schema.value_name.as_str()), ("id", "x"));
+        assert_eq!(read.keys, (0..1000).map(|row| row * 3).collect::<Vec<u64>>());
+        assert_eq!(read.values[999], 499.5_f64.to_bits());
+    }
+    let times: Vec<u8> = [5_i64, -1].iter().flat_map(|n| n.to_le_bytes()).collect();
+    let read = both("t.npy", Format::Npy, &npy("<M8[us]", "(2,)", &times), &plain()).expect("reads");
+    assert_eq!(read.schema.key_logical, "Timestamp(Microsecond, None)");
+    let times: Vec<u8> = [5_i64, i64::MIN].iter().flat_map(|n| n.to_le_bytes()).collect();
+    refused(
+        both("t.npy", Format::Npy, &npy("<M8[us]", "(2,)", &times), &plain()),
+        "t.npy: row 2, column 0: it is null: every key and value must be there",
+    );
+}
+
+#[test]
+fn npy_refusals() {
+    let numbers: Vec<u8> = (0..6_u64).flat_map(u64::to_le_bytes).collect();
+    for (bytes, problem) in [
+        (
+            npy("<u8", "(7,)", &numbers),
+            "its header promises 7 rows (56 bytes), but 48 bytes follow: it is truncated",
+        ),
+        (npy("<u8", "(5,)", &numbers), "more bytes follow its 5 rows: cut them off"),
+        (
+            npy_of(1, "{'descr': '<u8', 'fortran_order': True, 'shape': (3, 2)}", &numbers),
+            "its columns lie one after the other (Fortran order): save numpy.ascontiguousarray of it",
+        ),
+        (
+            npy("<u8", "(1, 3, 2)", &numbers),
+            "its shape is (1, 3, 2): one or two dimensions are read, one if it is structured",
+        ),
+        (npy("|O", "(6,)", &numbers), "it holds Python objects: save numbers"),
+        (
+            npy("<f8", "(6,)", &numbers),
+            "column 0: wrong type: it holds <f8, but keys are integers (8 to 64 bits), dates, times, timestamps, \
+             durations or decimals: choose another column with --key, or --key-type if all its numbers are whole",
+        ),
+        (
+            npy("<f2", "(24,)", &numbers),
+            "column 0: wrong type: it holds <f2, but keys are integers (8 to 64 bits), dates, times, timestamps, \
+             durations or decimals: choose another column with --key",
+        ),
+        (b"\x93NUMPY\x01\x00\xff".to_vec(), "it ends inside the header of a NumPy array: it is truncated"),
+        (b"\x93NUMPY\x09\x00\xff".to_vec(), "it is a NumPy array of version 9: versions 1 to 3 are read"),
+        (
+            npy_of(1, "{'descr': '<u8'}", &numbers),
+            "its header is not that of a NumPy array (there is no 'fortran_order'): write it again",
+        ),
+    ] {
+        refused(file("t.npy", &bytes, &plain()), &format!("t.npy: {problem}"));
+        assert!(stream(&bytes, Format::Npy, &plain()).is_err());
+    }
+    refused(
+        stream(&npy("<u8", "(7,)", &numbers), Format::Npy, &plain()),
+        "standard input: it ends after 6 of 7 rows: it is truncated",
+    );
+}
+
+#[test]
+fn raw_of_all_types() {
+    for &key_type in KeyType::ALL {
+        for &value_type in ValueType::ALL {
+            let options = InputOptions { raw: Some((key_type, value_type)), ..plain() };
+            // Enough rows for several pieces and, in one case, several reads.
+            let rows = if key_type == KeyType::U64 && value_type == ValueType::U64 { 300_001 } else { 3001 };
+            let mut bytes = Vec::new();
+            let (mut keys, mut values) = (Vec::new(), Vec::new());
+            for row in 0..rows {
+                let (key, value) = (hash(row), hash(row + 1_000_000));
+                let key = if key_type.bytes() == 4 { key & 0xffff_ffff } else { key };
+                let value = match value_type.bytes() {
+                    0 => 0,
+                    4 => value & 0xffff_ffff,
+                    _ => value,
+                };
+                bytes.extend_from_slice(&key.to_le_bytes()[..key_type.bytes()]);
+                bytes.extend_from_slice(&value.to_le_bytes()[..value_type.bytes()]);
+                keys.push(match key_type {
+                    KeyType::I32 => key ^ (1 << 31),
+                    KeyType::I64 => key ^ (1 << 63),
+                    _ => key,
+                });
+                values.push(value);
+            }
+            if value_type == ValueType::None {
+                values.clear();
+            }
+            let read = both("t.anything.raw", Format::Raw, &bytes, &options).expect("reads");
+            assert_eq!((read.schema.key_type, read.schema.value_type), (key_type, value_type));
+            assert_eq!((read.schema.rows, read.schema.key_name.as_str()), (Some(rows), "key"));
+            assert_eq!((read.keys, read.values), (keys, values));
+        }
+    }
+}
+
+/// A mixer, for numbers without a pattern.
+fn hash(number: u64) -> u64 {
+    let mixed = (number ^ (number >> 31)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    mixed ^ (mixed >> 29)
+}
+
+#[test]
+fn raw_options_and_refusals() {
+    let raw = InputOptions { raw: Some((KeyType::U64, ValueType::U64)), ..plain() };
+    let bytes: Vec<u8> = [1_u64, 2, 3, u64::MAX].iter().flat_map(|n| n.to_le_bytes()).collect();
+    // Swapped columns, other types, row numbers.
+    let swapped = InputOptions { key: Some("1".into()), value: Some("0".into()), ..raw.clone() };
+    let read = both("t.bin", Format::Raw, &bytes, &swapped).expect("reads");
+    assert_eq!((read.keys, read.values), (vec![2, u64::MAX], vec![1, 3]));
+    let narrow =
+        InputOptions { key_type: Some(KeyType::U32), value_type: Some(ValueType::None), ..raw.clone() };
+    assert_eq!(both("t.bin", Format::Raw, &bytes, &narrow).expect("reads").keys, [1, 3]);
+    let numbered = InputOptions { value: Some("@row".into()), ..raw.clone() };
+    let read = both("t.bin", Format::Raw, &bytes, &numbered).expect("reads");
+    assert_eq!((read.keys, read.values), (vec![1, 3], vec![0, 1]));
+    let narrow = InputOptions { value_type: Some(ValueType::U32), ..raw.clone() };
+    refused(
+        both("t.bin", Format::Raw, &bytes, &narrow),
+        "t.bin: row 2, column 1: 18446744073709551615 does not fit u32 (0 to 4294967295): choose another type with \
+         --value-type",
+    );
+    refused(
+        both("t.bin", Format::Raw, &bytes[..31], &raw),
+        "t.bin: its length is no multiple of the 16 bytes of a row: 15 bytes are left: it is truncated, or its types \
+         are others",
+    );
+    refused(
+        stream(&bytes[..31], Format::Raw, &raw),
+        "standard input: its length is no multiple of the 16 bytes of a row: 15 bytes are left: it is truncated, or \
+         its types are others",
+    );
+    refused(
+        file("t.raw", &bytes, &plain()),
+        "t.raw: raw tuples do not say their types: give them with --raw, as u64,u64",
+    );
+    refused(
+        file("t.raw", &bytes, &InputOptions { format: Some(Format::Csv), ..raw }),
+        "t.raw: it cannot be raw and of another format: give one of the two",
+    );
+}
+
+// --------------------------------------------------------------------------------- several inputs
+
+#[test]
+fn inputs_are_concatenated_with_row_numbers() {
+    let folder = tempfile::tempdir().expect("makes a folder");
+    let first = save(folder.path(), "a.csv", b"id,x\n5,1\n6,2\n");
+    let second = save(folder.path(), "b.csv", b"other,y\n");
+    let third = save(folder.path(), "c.tsv", b"id\tx\n7\t3\n");
+    let inputs = [first.clone(), second, third];
+    let mut source = open(&inputs, &plain()).expect("opens");
+    let read = drain(&mut *source, 2).expect("reads");
+    assert_eq!((&read.keys, &read.values), (&vec![5, 6, 7], &vec![1, 2, 3]));
+    assert_eq!((read.schema.key_name.as_str(), read.schema.value_name.as_str()), ("id", "x"));
+    for (value_type, expected) in [(None, ValueType::U64), (Some(ValueType::I32), ValueType::I32)] {
+        let options = InputOptions { value: Some("@row".into()), value_type, ..plain() };
+        let read = drain(&mut *open(&inputs, &options).expect("opens"), 2).expect("reads");
+        assert_eq!((read.keys, read.values), (vec![5, 6, 7], vec![0, 1, 2]));
+        assert_eq!((read.schema.value_type, read.schema.value_name.as_str()), (expected, "row"));
+    }
+    let options = InputOptions { value: Some("@row".into()), ..valued(ValueType::None) };
+    assert!(drain(&mut *open(&inputs, &options).expect("opens"), 2).expect("reads").values.is_empty());
+
+    let table =
+        batch(vec![("id", Arc::new(UInt64Array::from(vec![8]))), ("x", Arc::new(Int32Array::from(vec![9])))]);
+    let other = save(folder.path(), "d.parquet", &parquet_bytes(&table, Compression::SNAPPY));
+    let mixed = [first.clone(), other.clone()];
+    let error = open(&mixed, &plain()).err().expect("types differ");
+    assert_eq!(
+        error.to_string(),
+        format!(
+            "{}: its values are i32, but those of the first input are u64: give --value-type, or build from one kind",
+            other.display()
+        )
+    );
+    let read = drain(&mut *open(&mixed, &valued(ValueType::U64)).expect("opens"), 9).expect("reads");
+    assert_eq!((read.keys, read.values), (vec![5, 6, 8], vec![1, 2, 9]));
+    let read = drain(&mut *open(&[other.clone(), other], &plain()).expect("opens"), 9).expect("reads");
+    assert_eq!((read.keys, read.schema.rows), (vec![8, 8], Some(2)));
+}
+
+#[test]
+fn logical_types_of_inputs_must_agree() {
+    let folder = tempfile::tempdir().expect("makes a folder");
+    let millis = batch(vec![("t", Arc::new(TimestampMillisecondArray::from(vec![1])))]);
+    let micros = batch(vec![("t", Arc::new(TimestampMicrosecondArray::from(vec![1])))]);
+    let first = save(folder.path(), "a.arrow", &arrow_file(&[millis]));
+    let second = save(folder.path(), "b.arrow", &arrow_file(&[micros]));
+    let error = open(&[first, second.clone()], &plain()).err().expect("units differ");
+    assert_eq!(
+        error.to_string(),
+        format!(
+            "{}: its keys are Timestamp(Microsecond, None), but those of the first input are \
+             Timestamp(Millisecond, None): give --key-type, or build from one kind",
+            second.display()
+        )
+    );
+}
+
+#[test]
+fn inputs_that_cannot_be_opened() {
+    let folder = tempfile::tempdir().expect("makes a folder");
+    let path = |name: &str| folder.path().join(name);
+    let text = |path: &PathBuf, options: &InputOptions| {
+        let error = open(std::slice::from_ref(path), options).err().expect("is refused");
+        error.to_string().replace(&folder.path().display().to_string(), "F")
+    };
+    assert_eq!(text(&path("no.csv"), &plain()), "F/no.csv: cannot be read: No such file or directory");
+    fs::create_dir(path("d.csv")).expect("makes a folder");
+    assert_eq!(text(&path("d.csv"), &plain()), "F/d.csv: is a folder: name the files in it");
+    let unknown = save(folder.path(), "t.xlsx", b"");
+    assert_eq!(
+        text(&unknown, &plain()),
+        "F/t.xlsx: its extension is none of .csv, .tsv, .parquet, .arrow, .npy: give the format with --format"
+    );
+    assert_eq!(
+        open(&[PathBuf::from("-")], &plain()).err().expect("is refused").to_string(),
+        "standard input: its format is not known: give it with --format"
+    );
+    assert!(open(&[], &plain()).is_err());
+    assert_eq!(Format::of_path(Path::new("A.PARQUET")), Some(Format::Parquet));
+    assert_eq!("npy".parse::<Format>(), Ok(Format::Npy));
+    assert!("xlsx".parse::<Format>().is_err());
+}
+
+#[cfg(unix)]
+#[test]
+fn named_pipes_are_read_once() {
+    let folder = tempfile::tempdir().expect("makes a folder");
+    let pipe = folder.path().join("p.csv");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().expect("runs").success());
+    let first = save(folder.path(), "a.csv", b"k\n1\n");
+    let writer = {
+        let pipe = pipe.clone();
+        std::thread::spawn(move || fs::write(pipe, b"k\n2\n3\n"))
+    };
+    let read = drain(&mut *open(&[first, pipe], &plain()).expect("opens"), 9).expect("reads");
+    assert_eq!(read.keys, [1, 2, 3]);
+    writer.join().expect("ends").expect("writes");
+}
