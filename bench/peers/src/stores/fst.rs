@@ -1,0 +1,66 @@
+//! An `fst::Map` over big-endian keys, written in order to a file and mapped.
+
+use super::failed;
+use crate::{Built, Number, Peer, PeerError, Reader, answer_each, timed};
+use ::fst::{Map, MapBuilder};
+use memmap2::Mmap;
+use std::error::Error;
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::Path;
+use std::time::Instant;
+
+const ENGINE: &str = "fst";
+const BUFFER_BYTES: usize = 1 << 20;
+
+struct Fst(Map<Mmap>);
+
+impl<K: Number, V: Number> Peer<K, V> for Fst {
+    fn bytes(&self) -> u64 {
+        self.0.as_fst().as_bytes().len() as u64
+    }
+    fn reader(&self) -> Result<Box<dyn Reader<K, V> + '_>, PeerError> {
+        Ok(Box::new(FstReader(&self.0)))
+    }
+}
+
+struct FstReader<'a>(&'a Map<Mmap>);
+
+impl<K: Number, V: Number> Reader<K, V> for FstReader<'_> {
+    fn get_batch(&mut self, keys: &[K], values: &mut [V], present: &mut [u64]) -> Result<usize, PeerError> {
+        answer_each(keys, values, present, |key| Ok(self.0.get(key.to_big_endian()).map(V::narrow)))
+    }
+}
+
+fn load<K: Number, V: Number>(tuples: &[(K, V)], path: &Path) -> Result<(), Box<dyn Error + Send + Sync>> {
+    let mut builder = MapBuilder::new(BufWriter::with_capacity(BUFFER_BYTES, File::create(path)?))?;
+    for &(key, value) in tuples {
+        builder.insert(key.to_big_endian(), value.widen())?;
+    }
+    let file = builder.into_inner()?.into_inner().map_err(|error| error.into_error())?;
+    file.sync_all()?;
+    Ok(())
+}
+
+fn map(file: &File) -> std::io::Result<Mmap> {
+    // SAFETY: the file lies in this table's own folder; `load` has closed it, and nobody writes to it
+    // or truncates it afterwards.
+    unsafe { Mmap::map(file) }
+}
+
+pub(crate) fn build<K: Number, V: Number>(
+    tuples: &[(K, V)],
+    folder: &Path,
+) -> Result<Built<K, V>, PeerError> {
+    let path = folder.join("table.fst");
+    let (loaded, build) = timed(|| load(tuples, &path));
+    loaded.map_err(failed(ENGINE, "build"))?;
+    let start = Instant::now();
+    let mapped = File::open(&path).and_then(|file| map(&file)).map_err(failed(ENGINE, "open"))?;
+    let table = Map::new(mapped).map_err(failed(ENGINE, "open"))?;
+    if let Some((key, _)) = tuples.get(tuples.len() / 2) {
+        std::hint::black_box(table.get(key.to_big_endian()));
+    }
+    let open = start.elapsed();
+    Ok(Built { peer: Box::new(Fst(table)), build, open: Some(open) })
+}

@@ -1,0 +1,95 @@
+//! The data of the benchmarks: keys without structure, values that follow from the key and not from
+//! its rank, queries in no order.
+//!
+//! Keys are a bijective mixer over 1..=n, so they are distinct and evenly spread; the value of a key
+//! is a second mixer of it, so every answer can be checked without a table.
+
+use pleach_peers::Number;
+
+/// Finaliser of splitmix64: a bijection of u64 without visible structure.
+#[inline(always)]
+#[must_use]
+pub const fn mix64(mut x: u64) -> u64 {
+    x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    x ^ (x >> 31)
+}
+
+/// Finaliser of murmur3: a bijection of u32.
+#[inline(always)]
+#[must_use]
+pub const fn mix32(mut x: u32) -> u32 {
+    x = (x ^ (x >> 16)).wrapping_mul(0x85EB_CA6B);
+    x = (x ^ (x >> 13)).wrapping_mul(0xC2B2_AE35);
+    x ^ (x >> 16)
+}
+
+/// A number evenly spread below `bound` that follows from a well mixed `x`.
+#[inline(always)]
+#[must_use]
+#[allow(clippy::cast_possible_truncation)]
+pub const fn below(x: u64, bound: u64) -> u64 {
+    ((x as u128 * bound as u128) >> 64) as u64
+}
+
+/// Key number `i`, 1-based; different for different `i` that fit the type.
+#[inline]
+#[must_use]
+#[allow(clippy::cast_possible_truncation)]
+pub fn key<K: Number>(i: u64) -> K {
+    if K::BYTES == 4 { K::narrow(u64::from(mix32(i as u32))) } else { K::narrow(mix64(i)) }
+}
+
+/// The value that stands beside `key`.
+#[inline(always)]
+#[must_use]
+pub fn value<K: Number, V: Number>(key: K) -> V {
+    V::narrow(mix64(key.widen() ^ 0x5851_F42D_4C95_7F2D))
+}
+
+/// `count` tuples with ascending, distinct keys. `count` must be below 2^32 for keys of four bytes:
+/// beyond it keys repeat and are left out.
+#[must_use]
+pub fn tuples<K: Number, V: Number>(count: u64) -> Vec<(K, V)> {
+    use rayon::slice::ParallelSliceMut;
+    let mut keys: Vec<K> = (1..=count).map(key).collect();
+    keys.par_sort_unstable();
+    keys.dedup();
+    keys.into_iter().map(|key| (key, value(key))).collect()
+}
+
+/// `count` keys that are present, each drawn from all of them, in no order. Empty without tuples.
+#[must_use]
+#[allow(clippy::cast_possible_truncation)]
+pub fn hits<K: Number, V>(tuples: &[(K, V)], count: usize) -> Vec<K> {
+    let ranks = tuples.len() as u64;
+    let draw = |i: u64| tuples.get(below(mix64(i.wrapping_mul(0x9E37_79B9_7F4A_7C15)), ranks) as usize);
+    (1..=count as u64).filter_map(draw).map(|tuple| tuple.0).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_distinct_and_ascending() {
+        fn check<K: Number>() {
+            let tuples = tuples::<K, u32>(5000);
+            assert_eq!(tuples.len(), 5000);
+            assert!(tuples.windows(2).all(|pair| pair[0].0 < pair[1].0));
+        }
+        check::<u32>();
+        check::<u64>();
+    }
+
+    #[test]
+    fn queries_are_hits_without_order() {
+        let tuples = tuples::<u64, u64>(5000);
+        let queries = hits(&tuples, 4096);
+        assert_eq!(queries.len(), 4096);
+        assert!(queries.iter().all(|query| tuples.binary_search_by_key(query, |tuple| tuple.0).is_ok()));
+        let ascents = queries.windows(2).filter(|pair| pair[0] < pair[1]).count();
+        assert!((1800..2300).contains(&ascents), "{ascents}");
+        assert!(hits::<u64, u64>(&[], 3).is_empty());
+    }
+}

@@ -1,0 +1,83 @@
+//! Benchmarks of Pleach: every engine in one run, on the same data, with every answer checked.
+//!
+//! [`lookup`] measures point look-ups. What it prints is a [`Report`]: a table for people, a JSON
+//! document (schema `pleach-bench-1`) for scripts. Besides Pleach and its peers each report holds the
+//! machine's own [`limit`]: one random line of the same mapped file for each look-up.
+//!
+//! How numbers come about: engines take turns inside each repetition, so that whatever else happens
+//! on the machine hits all of them alike; a row is the median of the repetitions; answers go into
+//! buffers that are already there and are compared, each of them, outside of the timed part.
+
+pub mod data;
+pub mod limit;
+pub mod lookup;
+pub mod machine;
+mod prefetch;
+pub mod report;
+
+pub use lookup::{LookupOptions, run};
+pub use machine::Machine;
+pub use pleach_peers as peers;
+pub use report::{Report, Row};
+
+use std::io;
+use std::path::PathBuf;
+
+/// Why a benchmark gave no report.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BenchError {
+    /// The options cannot be measured.
+    #[error("{0}")]
+    Options(String),
+    /// The system refused something.
+    #[error("cannot {operation}: {}: {source}", path.display())]
+    Io {
+        /// What was to be done: `create`, `map`.
+        operation: &'static str,
+        /// On which file or folder.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// Building the Pleach file failed.
+    #[error("cannot build the file to measure: {0}")]
+    Build(#[from] pleach_builder::BuildError),
+    /// Opening the Pleach file failed.
+    #[error("cannot open the file that was just built: {0}")]
+    Open(#[from] pleach::OpenError),
+    /// The Pleach file has other types than it was built with.
+    #[error("the file that was just built has other types: {0}")]
+    Type(#[from] pleach::TypeError),
+    /// A search failed.
+    #[error("a search failed: {0}")]
+    Read(#[from] pleach::ReadError),
+    /// Another engine failed.
+    #[error(transparent)]
+    Peer(#[from] pleach_peers::PeerError),
+    /// The threads could not be started.
+    #[error("cannot start threads: {0}")]
+    Threads(#[from] rayon::ThreadPoolBuildError),
+    /// An engine gave a wrong answer.
+    #[error(
+        "{engine} answers wrongly: query {query} of {queries} (key {key}): {found}, expected {expected}: \
+         its times mean nothing"
+    )]
+    Wrong {
+        /// The engine.
+        engine: String,
+        /// Position of the query.
+        query: usize,
+        /// Number of queries.
+        queries: usize,
+        /// The key that was asked for.
+        key: String,
+        /// The answer.
+        found: String,
+        /// The right answer.
+        expected: String,
+    },
+    /// The caller asked to stop.
+    #[error("interrupted")]
+    Interrupted,
+}

@@ -1,0 +1,566 @@
+//! Point look-ups: random present keys to their values, in Pleach, in its peers, and in the limit.
+//!
+//! For each data set every table is built first, from the same sorted tuples; then repetitions are
+//! measured in which all engines take their turn. An engine that needs more than
+//! [`SLOW_NS`] a query answers a different share of the queries in each repetition instead of all.
+//! Before each turn the answer buffers are overwritten, after it each answer is compared.
+
+use crate::limit::{FORMS, Form, MappedLines};
+use crate::machine::{self, Machine};
+use crate::report::{Report, Row};
+use crate::{BenchError, data};
+use pleach::{Index, Key, KeyType, Typed, Value};
+use pleach_builder::BuildOptions;
+use pleach_peers::{Built, Engine, Number, Reader};
+use rayon::ThreadPool;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// From this time a query an engine is asked a share of the queries only.
+const SLOW_NS: f64 = 250.0;
+/// One in how many queries a slow engine answers in a repetition.
+const SLOW_SHARE: usize = 8;
+/// Most tuples for which stores are built unless all are asked for: redb and fst take minutes beyond.
+const STORE_TUPLES_MAX: u64 = 1 << 24;
+/// Most tuples for which a quick run builds a B-tree map.
+const QUICK_BTREE_TUPLES_MAX: u64 = 1 << 24;
+
+/// What to measure.
+pub struct LookupOptions<'a> {
+    /// Sizes of the data sets.
+    pub tuples: Vec<u64>,
+    /// Key types (`u32`, `u64`); values have the type of their keys.
+    pub key_types: Vec<KeyType>,
+    /// Numbers of threads.
+    pub threads: Vec<usize>,
+    /// Queries of one call; whole multiples of 64.
+    pub batch: usize,
+    /// Also measure one call with all queries.
+    pub whole: bool,
+    /// Queries of one repetition.
+    pub queries: usize,
+    /// Repetitions, of which the median is reported.
+    pub repetitions: usize,
+    /// Folder for the files, on a real file system; the system's temporary folder if `None`. They are
+    /// removed afterwards.
+    pub dir: Option<PathBuf>,
+    /// Leave out what takes long.
+    pub quick: bool,
+    /// Measure every engine at every size, however long it takes to build.
+    pub all_peers: bool,
+    /// Told what is being done.
+    pub progress: Option<&'a dyn Fn(&str)>,
+    /// Asked between the steps whether to stop.
+    pub cancelled: Option<&'a dyn Fn() -> bool>,
+}
+
+impl Default for LookupOptions<'_> {
+    /// 2^24 and 2^26 tuples of both types, one thread and all, 5 repetitions of 2^22 queries in calls
+    /// of 2^14.
+    fn default() -> Self {
+        let all = std::thread::available_parallelism().map_or(1, usize::from);
+        Self {
+            tuples: vec![1 << 24, 1 << 26],
+            key_types: vec![KeyType::U32, KeyType::U64],
+            threads: if all > 1 { vec![1, all] } else { vec![1] },
+            batch: 1 << 14,
+            whole: true,
+            queries: 1 << 22,
+            repetitions: 5,
+            dir: None,
+            quick: false,
+            all_peers: false,
+            progress: None,
+            cancelled: None,
+        }
+    }
+}
+
+impl LookupOptions<'_> {
+    /// 2^20 and 2^22 tuples, half the queries: a minute or two with every engine.
+    #[must_use]
+    pub fn quick() -> Self {
+        Self { tuples: vec![1 << 20, 1 << 22], queries: 1 << 21, quick: true, ..Self::default() }
+    }
+
+    fn check(&self) -> Result<(), BenchError> {
+        let refuse = |text: String| Err(BenchError::Options(text));
+        if let Some(other) = self.key_types.iter().find(|kind| !matches!(kind, KeyType::U32 | KeyType::U64)) {
+            return refuse(format!("key type {other} is not measured: use u32 or u64"));
+        }
+        if self.tuples.contains(&0) {
+            return refuse("0 tuples cannot be measured: use at least 1".to_owned());
+        }
+        if self.key_types.contains(&KeyType::U32)
+            && self.tuples.iter().any(|&tuples| tuples > u64::from(u32::MAX))
+        {
+            return refuse("there are fewer than 2^32 distinct u32 keys: use fewer tuples or u64".to_owned());
+        }
+        if self.batch == 0 || !self.batch.is_multiple_of(64) {
+            return refuse(format!("{} queries a call: use a multiple of 64", self.batch));
+        }
+        if self.queries == 0 || self.repetitions == 0 || self.threads.contains(&0) {
+            return refuse("queries, repetitions and threads must be at least 1".to_owned());
+        }
+        Ok(())
+    }
+
+    fn step(&self, text: &str) -> Result<(), BenchError> {
+        if self.cancelled.is_some_and(|cancelled| cancelled()) {
+            return Err(BenchError::Interrupted);
+        }
+        if let Some(progress) = self.progress {
+            progress(text);
+        }
+        Ok(())
+    }
+}
+
+/// Measures everything that `options` ask for.
+///
+/// # Errors
+/// [`BenchError`]: whatever keeps an engine from being built or searched, and a wrong answer of any.
+pub fn run(options: &LookupOptions<'_>) -> Result<Report, BenchError> {
+    options.check()?;
+    let mut report = Report { machine: Machine::this(), rows: Vec::new(), notes: Vec::new() };
+    if cfg!(debug_assertions) {
+        report
+            .notes
+            .push("this is a debug build: build with --release for times that mean something".to_owned());
+    }
+    for &tuples in &options.tuples {
+        for &key_type in &options.key_types {
+            match key_type {
+                KeyType::U32 => data_set::<u32>(options, tuples, &mut report)?,
+                _ => data_set::<u64>(options, tuples, &mut report)?,
+            }
+        }
+    }
+    Ok(report)
+}
+
+/// Queries and where their answers go.
+struct Buffers<T> {
+    queries: Vec<T>,
+    values: Vec<T>,
+    present: Vec<u64>,
+}
+
+/// One engine in one way of asking.
+trait Subject<T> {
+    /// The timed part: answers all `queries`.
+    fn answer(&mut self, queries: &[T], values: &mut [T], present: &mut [u64]) -> Result<(), BenchError>;
+    /// The part that is not timed: whether each answer is right.
+    fn check(&self, engine: &str, queries: &[T], values: &[T], present: &[u64]) -> Result<(), BenchError>;
+}
+
+/// Compares each answer with what follows from its key.
+fn check_answers<T: Number>(
+    engine: &str,
+    queries: &[T],
+    values: &[T],
+    present: &[u64],
+) -> Result<(), BenchError> {
+    for (query, (&key, &found)) in queries.iter().zip(values).enumerate() {
+        let expected: T = data::value(key);
+        let is_present = present[query / 64] >> (query % 64) & 1 == 1;
+        if !is_present || found != expected {
+            return Err(BenchError::Wrong {
+                engine: engine.to_owned(),
+                query,
+                queries: queries.len(),
+                key: key.widen().to_string(),
+                found: if is_present { found.widen().to_string() } else { "absent".to_owned() },
+                expected: expected.widen().to_string(),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Splits queries and answers into calls of `batch` queries.
+fn calls<'b, T>(
+    batch: usize,
+    queries: &'b [T],
+    values: &'b mut [T],
+    present: &'b mut [u64],
+) -> impl Iterator<Item = (&'b [T], &'b mut [T], &'b mut [u64])> {
+    let answers = values.chunks_mut(batch).zip(present.chunks_mut(batch.div_ceil(64)));
+    queries.chunks(batch).zip(answers).map(|(queries, (values, present))| (queries, values, present))
+}
+
+struct Pleach<'a, T: Key + Value> {
+    view: Typed<'a, T, T>,
+    batch: usize,
+    pool: Option<&'a ThreadPool>,
+}
+
+impl<T: Number + Key + Value> Subject<T> for Pleach<'_, T> {
+    fn answer(&mut self, queries: &[T], values: &mut [T], present: &mut [u64]) -> Result<(), BenchError> {
+        let (view, batch) = (&self.view, self.batch);
+        match self.pool {
+            None => {
+                for (queries, values, present) in calls(batch, queries, values, present) {
+                    view.get_batch(queries, values, present)?;
+                }
+                Ok(())
+            }
+            Some(pool) => pool.install(|| {
+                for (queries, values, present) in calls(batch, queries, values, present) {
+                    view.par_get_batch(queries, values, present)?;
+                }
+                Ok(())
+            }),
+        }
+    }
+
+    fn check(&self, engine: &str, queries: &[T], values: &[T], present: &[u64]) -> Result<(), BenchError> {
+        check_answers(engine, queries, values, present)
+    }
+}
+
+struct Peers<'a, T> {
+    /// One for each thread.
+    readers: Vec<Box<dyn Reader<T, T> + 'a>>,
+    batch: usize,
+    pool: Option<&'a ThreadPool>,
+}
+
+impl<T: Number> Subject<T> for Peers<'_, T> {
+    fn answer(&mut self, queries: &[T], values: &mut [T], present: &mut [u64]) -> Result<(), BenchError> {
+        let batch = self.batch;
+        let answer = |reader: &mut Box<dyn Reader<T, T> + '_>,
+                      queries: &[T],
+                      values: &mut [T],
+                      present: &mut [u64]| {
+            for (queries, values, present) in calls(batch, queries, values, present) {
+                reader.get_batch(queries, values, present)?;
+            }
+            Ok::<(), BenchError>(())
+        };
+        let Some(pool) = self.pool else {
+            return self.readers.iter_mut().try_for_each(|reader| answer(reader, queries, values, present));
+        };
+        // Each thread its own part of the queries, whole words of presence bits.
+        let part = queries.len().div_ceil(self.readers.len()).next_multiple_of(64);
+        let mut results: Vec<Result<(), BenchError>> = self.readers.iter().map(|_| Ok(())).collect();
+        pool.scope(|scope| {
+            let parts = calls(part, queries, values, present);
+            for ((reader, result), (queries, values, present)) in
+                self.readers.iter_mut().zip(&mut results).zip(parts)
+            {
+                scope.spawn(move |_| *result = answer(reader, queries, values, present));
+            }
+        });
+        results.into_iter().collect()
+    }
+
+    fn check(&self, engine: &str, queries: &[T], values: &[T], present: &[u64]) -> Result<(), BenchError> {
+        check_answers(engine, queries, values, present)
+    }
+}
+
+struct Limit<'a> {
+    lines: &'a MappedLines,
+    form: Form,
+    threads: usize,
+    pool: Option<&'a ThreadPool>,
+    sum: u64,
+    /// What the sum must be, by number of queries: shared by all forms, since reading takes as long as
+    /// what is measured.
+    expected: &'a RefCell<HashMap<usize, u64>>,
+}
+
+/// The draws of one of `threads` threads: the first and how many.
+fn part_of(queries: usize, threads: usize, thread: usize) -> (u64, u64) {
+    let part = queries.div_ceil(threads);
+    let first = (part * thread).min(queries);
+    (first as u64, part.min(queries - first) as u64)
+}
+
+impl<T> Subject<T> for Limit<'_> {
+    fn answer(&mut self, queries: &[T], _: &mut [T], _: &mut [u64]) -> Result<(), BenchError> {
+        let (lines, form, threads, queries) = (self.lines.lines(), self.form, self.threads, queries.len());
+        self.sum = match self.pool {
+            None => form.read(lines, 0, queries as u64),
+            Some(pool) => {
+                let sums = pool.broadcast(|context| {
+                    let (first, count) = part_of(queries, threads, context.index());
+                    form.read(lines, first, count)
+                });
+                sums.into_iter().fold(0, u64::wrapping_add)
+            }
+        };
+        Ok(())
+    }
+
+    fn check(&self, engine: &str, queries: &[T], _: &[T], _: &[u64]) -> Result<(), BenchError> {
+        let plain = || Form::Plain.read(self.lines.lines(), 0, queries.len() as u64);
+        let expected = *self.expected.borrow_mut().entry(queries.len()).or_insert_with(plain);
+        if self.sum == expected {
+            return Ok(());
+        }
+        Err(BenchError::Wrong {
+            engine: format!("{engine} ({})", self.form.name()),
+            query: 0,
+            queries: queries.len(),
+            key: "all".to_owned(),
+            found: self.sum.to_string(),
+            expected: expected.to_string(),
+        })
+    }
+}
+
+/// A subject, what is known about its table, and its times.
+struct Entry<'a, T> {
+    subject: Box<dyn Subject<T> + 'a>,
+    engine: &'static str,
+    threads: usize,
+    batch: usize,
+    build: Duration,
+    bytes: u64,
+    open: Option<Duration>,
+    detail: Option<String>,
+    is_slow: bool,
+    ns: Vec<f64>,
+}
+
+impl<'a, T: Number> Entry<'a, T> {
+    /// `table` is what its table took: time to build and bytes.
+    fn new(
+        subject: impl Subject<T> + 'a,
+        engine: &'static str,
+        threads: usize,
+        batch: usize,
+        table: (Duration, u64),
+    ) -> Self {
+        let (build, bytes) = table;
+        let subject = Box::new(subject);
+        Self {
+            subject,
+            engine,
+            threads,
+            batch,
+            build,
+            bytes,
+            open: None,
+            detail: None,
+            is_slow: false,
+            ns: Vec::new(),
+        }
+    }
+
+    /// The queries of a repetition: all, or the share whose turn it is.
+    fn turn(&self, queries: usize, repetition: usize) -> std::ops::Range<usize> {
+        if !self.is_slow {
+            return 0..queries;
+        }
+        let share = (queries / SLOW_SHARE).next_multiple_of(64).min(queries);
+        let start = share * (repetition % SLOW_SHARE);
+        if start + share > queries { 0..share } else { start..start + share }
+    }
+
+    /// One timed and checked turn; nanoseconds a query.
+    fn measure(&mut self, buffers: &mut Buffers<T>, turn: std::ops::Range<usize>) -> Result<f64, BenchError> {
+        let queries = &buffers.queries[turn.clone()];
+        let values = &mut buffers.values[turn.clone()];
+        let present = &mut buffers.present[turn.start / 64..turn.end.div_ceil(64)];
+        // No answer of an earlier turn may pass for one of this; and the pages are there.
+        values.fill(T::narrow(0x5A5A_5A5A_5A5A_5A5A));
+        present.fill(0);
+        let start = Instant::now();
+        self.subject.answer(queries, values, present)?;
+        let elapsed = start.elapsed();
+        self.subject.check(self.engine, queries, values, present)?;
+        Ok(elapsed.as_nanos() as f64 / queries.len() as f64)
+    }
+}
+
+/// Median, fastest and slowest; the mean of the middle two if the number is even.
+fn spread(ns: &[f64]) -> (f64, f64, f64) {
+    let mut sorted = ns.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let middle = sorted.len() / 2;
+    let median =
+        if sorted.len() % 2 == 1 { sorted[middle] } else { (sorted[middle - 1] + sorted[middle]) / 2.0 };
+    (median, sorted[0], sorted[sorted.len() - 1])
+}
+
+/// Roughly what an engine's table needs in memory; 0 for stores, which live in the page cache.
+fn memory_bytes(engine: Engine, tuples: u64, tuple_bytes: u64) -> u64 {
+    match engine {
+        Engine::Hashbrown => {
+            (tuples.saturating_mul(8) / 7).next_power_of_two().saturating_mul(tuple_bytes + 1)
+        }
+        Engine::BTreeMap => tuples.saturating_mul(tuple_bytes * 3 / 2),
+        Engine::BinarySearch => tuples.saturating_mul(tuple_bytes),
+        _ => 0,
+    }
+}
+
+/// A built peer and which it is.
+type NamedPeer<T> = (Engine, Built<T, T>);
+
+/// Builds the peers that are measured at this size, and notes why others are not.
+fn build_peers<T: Number>(
+    options: &LookupOptions<'_>,
+    tuples: &[(T, T)],
+    folder: &std::path::Path,
+    label: &str,
+    notes: &mut Vec<String>,
+) -> Result<Vec<NamedPeer<T>>, BenchError> {
+    let count = tuples.len() as u64;
+    let mut built = Vec::new();
+    for &engine in Engine::AVAILABLE {
+        let name = engine.name();
+        if !options.all_peers && engine.is_store() && count > STORE_TUPLES_MAX {
+            notes.push(format!("{name} is left out at {label}: stores are measured up to 2^24 tuples"));
+            continue;
+        }
+        if options.quick && !options.all_peers && engine == Engine::BTreeMap && count > QUICK_BTREE_TUPLES_MAX
+        {
+            notes.push(format!("{name} is left out at {label}: it takes long, run without --quick"));
+            continue;
+        }
+        let needed = memory_bytes(engine, count, 2 * T::BYTES as u64);
+        if machine::meminfo("MemAvailable").is_some_and(|available| needed > available / 10 * 9) {
+            notes.push(format!(
+                "{name} is left out at {label}: it needs about {} MiB of memory",
+                needed >> 20
+            ));
+            continue;
+        }
+        options.step(&format!("{label}: building {name}"))?;
+        built.push((engine, engine.build(tuples, folder)?));
+    }
+    Ok(built)
+}
+
+fn data_set<T: Number + Key + Value>(
+    options: &LookupOptions<'_>,
+    count: u64,
+    report: &mut Report,
+) -> Result<(), BenchError> {
+    let key_type = <T as Key>::TYPE.name();
+    let value_type = <T as Value>::TYPE.name();
+    let label = format!("{count} x ({key_type},{value_type})");
+    options.step(&format!("{label}: generating"))?;
+    let tuples: Vec<(T, T)> = data::tuples(count);
+    let parent = options.dir.clone().unwrap_or_else(std::env::temp_dir);
+    let folder = tempfile::Builder::new().prefix("pleach-bench-").tempdir_in(&parent);
+    let folder =
+        folder.map_err(|source| BenchError::Io { operation: "create a folder in", path: parent, source })?;
+
+    options.step(&format!("{label}: building pleach"))?;
+    let path = folder.path().join("lookup.pleach");
+    let start = Instant::now();
+    let summary = pleach_builder::build_slice(&tuples, &path, &BuildOptions::default())?;
+    let build = start.elapsed();
+    let peers = build_peers(options, &tuples, folder.path(), &label, &mut report.notes)?;
+
+    let queries = data::hits(&tuples, options.queries);
+    let present = vec![0; queries.len().div_ceil(64)];
+    let mut buffers = Buffers { values: queries.clone(), queries, present };
+    drop(tuples);
+
+    let start = Instant::now();
+    let index = Index::open(&path)?;
+    let view = index.typed::<T, T>()?;
+    view.get(buffers.queries[0])?;
+    let open = start.elapsed();
+    let lines = MappedLines::open(&path, index.header())?;
+    let pools = options
+        .threads
+        .iter()
+        .map(|&threads| {
+            let pool = || rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+            Ok((threads, if threads > 1 { Some(pool()?) } else { None }))
+        })
+        .collect::<Result<Vec<(usize, Option<ThreadPool>)>, BenchError>>()?;
+
+    let sums = RefCell::default();
+    let mut entries: Vec<Entry<'_, T>> = Vec::new();
+    for (threads, pool) in &pools {
+        let (threads, pool) = (*threads, pool.as_ref());
+        let table = (build, summary.file_bytes);
+        let mut batches = vec![options.batch];
+        // A call with all queries; its length keeps the presence words whole.
+        let whole = buffers.queries.len().next_multiple_of(64);
+        if options.whole && whole > options.batch {
+            batches.push(whole);
+        }
+        for batch in batches {
+            let view = index.typed::<T, T>()?;
+            let pleach = Entry::new(Pleach { view, batch, pool }, "pleach", threads, batch, table);
+            entries.push(Entry { open: Some(open), ..pleach });
+        }
+        for form in FORMS {
+            let limit = Limit { lines: &lines, form, threads, pool, sum: 0, expected: &sums };
+            let limit = Entry::new(limit, "limit-one-line", threads, options.batch, table);
+            entries.push(Entry { detail: Some(form.name()), ..limit });
+        }
+        for (engine, built) in &peers {
+            let readers = (0..threads).map(|_| built.peer.reader()).collect::<Result<Vec<_>, _>>()?;
+            let batch = options.batch;
+            let table = (built.build, built.peer.bytes());
+            let peer = Entry::new(Peers { readers, batch, pool }, engine.name(), threads, batch, table);
+            entries.push(Entry { open: built.open, ..peer });
+        }
+    }
+
+    options.step(&format!("{label}: warming up"))?;
+    for entry in &mut entries {
+        // Slow engines show themselves on a few queries; a full turn of the others touches their pages.
+        let few = buffers.queries.len().min(1 << 14);
+        entry.is_slow = entry.measure(&mut buffers, 0..few)? * entry.threads as f64 > SLOW_NS;
+        let turn = entry.turn(buffers.queries.len(), options.repetitions);
+        entry.measure(&mut buffers, turn)?;
+    }
+    for repetition in 0..options.repetitions {
+        options.step(&format!("{label}: repetition {} of {}", repetition + 1, options.repetitions))?;
+        for entry in &mut entries {
+            let turn = entry.turn(buffers.queries.len(), repetition);
+            let ns = entry.measure(&mut buffers, turn)?;
+            entry.ns.push(ns);
+        }
+    }
+
+    let huge_share = machine::huge_mapped_bytes(&path).map(|huge| huge as f64 / summary.file_bytes as f64);
+    let mut limits: Vec<Row> = Vec::new();
+    for entry in entries {
+        let (ns_per_query, ns_min, ns_max) = spread(&entry.ns);
+        let row = Row {
+            engine: entry.engine.to_owned(),
+            operation: "get",
+            key_type,
+            value_type,
+            tuples: summary.tuples,
+            threads: entry.threads,
+            batch: entry.batch.min(buffers.queries.len()),
+            ns_per_query,
+            ns_min,
+            ns_max,
+            queries: entry.turn(buffers.queries.len(), 0).len(),
+            repetitions: options.repetitions,
+            build_s: entry.build.as_secs_f64(),
+            bytes_per_tuple: entry.bytes as f64 / summary.tuples as f64,
+            open_ms: entry.open.map(|open| open.as_secs_f64() * 1e3),
+            huge_share: if entry.engine == "pleach" { huge_share } else { None },
+            detail: entry.detail,
+        };
+        if row.engine != "limit-one-line" {
+            report.rows.push(row);
+            continue;
+        }
+        // Of all forms the best one is the limit.
+        match limits.iter_mut().find(|best| best.threads == row.threads) {
+            Some(best) if best.ns_per_query <= row.ns_per_query => {}
+            Some(best) => *best = row,
+            None => limits.push(row),
+        }
+    }
+    report.rows.extend(limits);
+    Ok(())
+}

@@ -1,0 +1,365 @@
+//! The arguments of every command, as clap sees them. Long texts and examples are in [`crate::help`].
+//!
+//! What needs no file to be judged (types, sizes, layouts, devices of a later version) is judged
+//! here, so that it is a usage error before anything is opened.
+
+use crate::{help, parse};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+use pleach_format::{KeyType, ValueType};
+use std::path::PathBuf;
+
+/// A table of keys and values becomes one file that answers look-ups.
+#[derive(Debug, Parser)]
+#[command(
+    name = "pleach",
+    version,
+    propagate_version = false,
+    arg_required_else_help = true,
+    subcommand_required = true,
+    disable_help_subcommand = false,
+    long_about = help::PLEACH,
+    after_help = help::PLEACH_EXAMPLES
+)]
+pub struct Cli {
+    /// What every command takes.
+    #[command(flatten)]
+    pub global: Global,
+    /// The command.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What every command takes.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Every command")]
+pub struct Global {
+    /// Print JSON: one document, or one object a line (get, range). 64-bit integers are strings
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// Print data only: no progress, no summary
+    #[arg(long, short, global = true)]
+    pub quiet: bool,
+    /// How much of a file is checked before it is believed [default: touched for range and up to 10^5
+    /// keys, else header]
+    #[arg(long, global = true, value_name = "HOW", hide_possible_values = false)]
+    pub verify: Option<Verify>,
+}
+
+/// How much of a file is checked before it is believed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Verify {
+    /// Nothing but what keeps a search inside the file
+    None,
+    /// Superblock and section table
+    Header,
+    /// Also each 8 KiB that a search reads
+    Touched,
+    /// Every byte, before the first search
+    Full,
+}
+
+impl From<Verify> for pleach::Verify {
+    fn from(verify: Verify) -> Self {
+        match verify {
+            Verify::None => Self::None,
+            Verify::Header => Self::Header,
+            Verify::Touched => Self::Touched,
+            Verify::Full => Self::Full,
+        }
+    }
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Build a file from tables: CSV, TSV, Parquet, Arrow, NumPy or raw binary
+    #[command(long_about = help::BUILD, after_help = help::BUILD_EXAMPLES)]
+    Build(BuildArgs),
+    /// Look keys up
+    #[command(long_about = help::GET, after_help = help::GET_EXAMPLES)]
+    Get(GetArgs),
+    /// Print the tuples between two keys, in order
+    #[command(long_about = help::RANGE, after_help = help::RANGE_EXAMPLES)]
+    Range(RangeArgs),
+    /// Show what is in a file, also when it is damaged
+    #[command(long_about = help::INSPECT, after_help = help::INSPECT_EXAMPLES)]
+    Inspect(InspectArgs),
+    /// Check every byte of a file
+    #[command(long_about = help::FSCK, after_help = help::FSCK_EXAMPLES)]
+    Fsck(FsckArgs),
+    /// Write a file's tuples as CSV, TSV, Parquet or Arrow
+    #[command(long_about = help::EXPORT, after_help = help::EXPORT_EXAMPLES)]
+    Export(ExportArgs),
+    /// Build, search, check and explain on real-looking data, in seconds
+    #[command(long_about = help::DEMO, after_help = help::DEMO_EXAMPLES)]
+    Demo(DemoArgs),
+    /// Show which CPU features and GPUs are found, and what is used
+    #[command(long_about = help::DEVICES, after_help = help::DEVICES_EXAMPLES)]
+    Devices(DevicesArgs),
+    /// Measure look-ups beside other engines and the machine's own limit
+    #[command(long_about = help::BENCH, after_help = help::BENCH_EXAMPLES)]
+    Bench(BenchArgs),
+    /// Print a completion script for a shell
+    #[command(long_about = help::COMPLETIONS, after_help = help::COMPLETIONS_EXAMPLES)]
+    Completions(CompletionsArgs),
+    /// Write a manual page for each command into a folder
+    #[command(long_about = help::MAN, after_help = help::MAN_EXAMPLES)]
+    Man(ManArgs),
+}
+
+/// Format of tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// Comma-separated text
+    Csv,
+    /// Tab-separated text
+    Tsv,
+    /// Apache Parquet
+    Parquet,
+    /// Apache Arrow IPC, file or stream
+    Arrow,
+    /// NumPy array
+    Npy,
+    /// Little-endian tuples, one after the other
+    Raw,
+}
+
+/// What to do with keys that stand more than once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Unique {
+    /// Refuse the input
+    Error,
+    /// Keep the first tuple of each key
+    First,
+    /// Keep the last tuple of each key
+    Last,
+}
+
+/// Arguments of `build`.
+#[derive(Clone, Debug, Args)]
+pub struct BuildArgs {
+    /// Tables to read, in this order; '-' is standard input (needs --format)
+    #[arg(value_name = "INPUT", required = true)]
+    pub inputs: Vec<PathBuf>,
+    /// File to make; replaced in one step when it exists
+    #[arg(long, short, value_name = "FILE")]
+    pub output: PathBuf,
+    /// Key column: its name, or its number from 0 with --no-header [default: the first column]
+    #[arg(long, value_name = "COL")]
+    pub key: Option<String>,
+    /// Value column, or @row for the row number from 0 [default: the second column, else none]
+    #[arg(long, value_name = "COL|@row", allow_hyphen_values = true)]
+    pub value: Option<String>,
+    /// Key type: u32 u64 i32 i64 [default: the column's; u64 for text]
+    #[arg(long, value_name = "T", value_parser = parse::key_type)]
+    pub key_type: Option<KeyType>,
+    /// Value type: none u32 u64 i32 i64 f32 f64 [default: the column's; u64 for text]
+    #[arg(long, value_name = "T", value_parser = parse::value_type)]
+    pub value_type: Option<ValueType>,
+    /// Regions of the file; this version makes lines,spine
+    #[arg(long, value_name = "L,...", default_value = "lines,spine", value_parser = parse::layout)]
+    pub layout: String,
+    /// What to do with keys that stand more than once [default: keep all, in input order]
+    #[arg(long, value_name = "WHICH")]
+    pub unique: Option<Unique>,
+    /// The input is sorted by key: refuse it when it is not, instead of sorting
+    #[arg(long)]
+    pub sorted: bool,
+    /// Memory to use, as 256M, 256MiB, 4GiB; more input than that is sorted on disk [default: half]
+    #[arg(long, value_name = "SIZE", value_parser = parse::size)]
+    pub memory: Option<u64>,
+    /// Threads to use; 0 is all
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub threads: usize,
+    /// Folder for sorting on disk [default: the folder of FILE]
+    #[arg(long, value_name = "DIR")]
+    pub temp: Option<PathBuf>,
+    /// Format of every INPUT [default: by its extension]
+    #[arg(long, value_name = "F")]
+    pub format: Option<Format>,
+    /// Types of raw tuples, as u64,u64 or u64 for keys alone
+    #[arg(long, value_name = "K,V", value_parser = parse::raw_types)]
+    pub raw: Option<(KeyType, ValueType)>,
+    /// Delimiter of text: one character, or \t [default: ',' for CSV, tab for TSV]
+    #[arg(long, value_name = "C", value_parser = parse::delimiter, allow_hyphen_values = true)]
+    pub delimiter: Option<u8>,
+    /// The first line of text is data; columns go by number, from 0
+    #[arg(long)]
+    pub no_header: bool,
+}
+
+/// Arguments of `get`.
+#[derive(Clone, Debug, Args)]
+pub struct GetArgs {
+    /// File to search
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// Keys to look up
+    #[arg(
+        value_name = "KEY",
+        required_unless_present = "keys",
+        conflicts_with = "keys",
+        allow_negative_numbers = true
+    )]
+    pub key: Vec<String>,
+    /// Read keys from a file, one a line; '-' is standard input
+    #[arg(long, value_name = "FILE")]
+    pub keys: Option<PathBuf>,
+    /// Print every tuple of a key, not the first alone
+    #[arg(long)]
+    pub all: bool,
+    /// Print the rank (0-based position in key order) instead of the value
+    #[arg(long)]
+    pub rank: bool,
+    /// Print KEY<TAB>TEXT for a missing key, instead of nothing
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    pub missing: Option<String>,
+    /// Where to search: auto or cpu; cuda[:N] comes in a later version
+    #[arg(long, value_name = "DEVICE", default_value = "auto", value_parser = parse::device)]
+    pub device: String,
+    /// Memory of the device to use, as 4GiB; for cuda, so without effect in this version
+    #[arg(long, value_name = "SIZE", value_parser = parse::size)]
+    pub device_memory: Option<u64>,
+    /// How to search: auto or unbuffered; buffered and sorted come in a later version
+    #[arg(long, value_name = "HOW", default_value = "auto", value_parser = parse::strategy)]
+    pub strategy: String,
+    /// Say on standard error how the search is done
+    #[arg(long)]
+    pub explain: bool,
+}
+
+/// Arguments of `range`.
+#[derive(Clone, Debug, Args)]
+pub struct RangeArgs {
+    /// File to search
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// First key; '..' is the start
+    #[arg(value_name = "LO", required_unless_present = "prefix", allow_negative_numbers = true)]
+    pub lo: Option<String>,
+    /// End key, not printed itself; '..' is the end
+    #[arg(value_name = "HI", required_unless_present = "prefix", allow_negative_numbers = true)]
+    pub hi: Option<String>,
+    /// Print HI too
+    #[arg(long)]
+    pub inclusive: bool,
+    /// Keys that begin with P: for byte keys, which come in a later version
+    #[arg(long, value_name = "P", conflicts_with_all = ["lo", "hi"], allow_hyphen_values = true)]
+    pub prefix: Option<String>,
+    /// Stop after N tuples
+    #[arg(long, value_name = "N")]
+    pub limit: Option<u64>,
+    /// From the end to the start
+    #[arg(long)]
+    pub reverse: bool,
+    /// Print the number of tuples only
+    #[arg(long)]
+    pub count: bool,
+    /// Say on standard error how the search is done
+    #[arg(long)]
+    pub explain: bool,
+}
+
+/// Arguments of `inspect`.
+#[derive(Clone, Debug, Args)]
+pub struct InspectArgs {
+    /// File to show
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// Show tuple line N (0-based), decoded
+    #[arg(long, value_name = "N")]
+    pub page: Option<u64>,
+    /// Map the file, touch all of it, and show how much of it lies in huge pages
+    #[arg(long)]
+    pub mapping: bool,
+}
+
+/// Arguments of `fsck`.
+#[derive(Clone, Debug, Args)]
+pub struct FsckArgs {
+    /// File to check
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// Threads to use; 0 is all
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub threads: usize,
+}
+
+/// Arguments of `export`.
+#[derive(Clone, Debug, Args)]
+pub struct ExportArgs {
+    /// File to export
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// Table to make: .csv .tsv .parquet .arrow; '-' is standard output (CSV unless --format)
+    #[arg(long, short, value_name = "OUT")]
+    pub output: PathBuf,
+    /// Format of OUT: csv tsv parquet arrow [default: by its extension]
+    #[arg(long, value_name = "F")]
+    pub format: Option<Format>,
+}
+
+/// Arguments of `demo`.
+#[derive(Clone, Debug, Args)]
+pub struct DemoArgs {
+    /// Tuples of each data set, as 1000000 or 2^20 [default: what takes a few seconds]
+    #[arg(long, value_name = "N", value_parser = parse::count)]
+    pub tuples: Option<u64>,
+    /// Keep the files in DIR, instead of removing them
+    #[arg(long, value_name = "DIR")]
+    pub keep: Option<PathBuf>,
+    /// Seed of the generated data
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+}
+
+/// Arguments of `devices`.
+#[derive(Clone, Debug, Args)]
+pub struct DevicesArgs {}
+
+/// What `bench` measures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum BenchWhat {
+    /// Point look-ups: values of random keys
+    Lookup,
+}
+
+/// Arguments of `bench`.
+#[derive(Clone, Debug, Args)]
+pub struct BenchArgs {
+    /// What to measure
+    #[arg(value_name = "WHAT")]
+    pub what: BenchWhat,
+    /// Finish in a minute or two
+    #[arg(long)]
+    pub quick: bool,
+    /// Tuples, as 1000000 or 2^26 [default: several sizes]
+    #[arg(long, value_name = "N", value_parser = parse::count)]
+    pub tuples: Option<u64>,
+    /// Key type: u32 u64 i32 i64 [default: u32 and u64]
+    #[arg(long, value_name = "T", value_parser = parse::key_type)]
+    pub key_type: Option<KeyType>,
+    /// Threads to measure with besides one; 0 is all
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub threads: usize,
+    /// Folder for the files that are built [default: the system's temporary folder]
+    #[arg(long, value_name = "DIR")]
+    pub dir: Option<PathBuf>,
+}
+
+/// Arguments of `completions`.
+#[derive(Clone, Debug, Args)]
+pub struct CompletionsArgs {
+    /// Shell
+    #[arg(value_name = "SHELL")]
+    pub shell: Shell,
+}
+
+/// Arguments of `man`.
+#[derive(Clone, Debug, Args)]
+pub struct ManArgs {
+    /// Folder for the pages; made if it is not there
+    #[arg(value_name = "DIR")]
+    pub dir: PathBuf,
+}

@@ -1,0 +1,49 @@
+//! `pleach bench`: measures look-ups beside other engines and beside the machine's own limit.
+//!
+//! The measuring is in the crate `pleach-bench`; this turns arguments into its options, shows on
+//! standard error what is being done, and prints the report.
+
+use crate::cli::{BenchArgs, BenchWhat, Global};
+use crate::failure::{self, ExitStatus, Failure};
+use crate::interrupt::Guard;
+use pleach_bench::{BenchError, LookupOptions};
+use std::io::{IsTerminal, Write};
+use std::time::Instant;
+
+pub fn run(args: &BenchArgs, global: &Global) -> Result<ExitStatus, Failure> {
+    match args.what {
+        BenchWhat::Lookup => lookup(args, global),
+    }
+}
+
+fn lookup(args: &BenchArgs, global: &Global) -> Result<ExitStatus, Failure> {
+    let guard = Guard::new();
+    let interrupted = || guard.is_interrupted();
+    let is_told = !global.quiet && std::io::stderr().is_terminal();
+    let start = Instant::now();
+    let tell = |step: &str| {
+        // Progress that cannot be shown is no reason to stop.
+        let _ = writeln!(std::io::stderr(), "{:7.1} s  {step}", start.elapsed().as_secs_f64());
+    };
+    let mut options = if args.quick { LookupOptions::quick() } else { LookupOptions::default() };
+    if let Some(tuples) = args.tuples {
+        options.tuples = vec![tuples];
+    }
+    if let Some(key_type) = args.key_type {
+        options.key_types = vec![key_type];
+    }
+    if args.threads > 0 {
+        options.threads = if args.threads == 1 { vec![1] } else { vec![1, args.threads] };
+    }
+    options.dir.clone_from(&args.dir);
+    options.progress = is_told.then_some(&tell);
+    options.cancelled = Some(&interrupted);
+    let report = pleach_bench::run(&options).map_err(|error| match error {
+        BenchError::Options(text) => Failure::usage(format!("bench lookup: {text}")),
+        BenchError::Interrupted => Failure::Interrupted,
+        error => Failure::operational(format!("bench lookup: {error}")),
+    })?;
+    let text = if global.json { format!("{}\n", report.to_json()) } else { report.to_text() };
+    failure::print(text.as_bytes())?;
+    Ok(ExitStatus::Success)
+}

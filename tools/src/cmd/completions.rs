@@ -1,0 +1,20 @@
+//! `pleach completions`: a script for a shell.
+
+use crate::cli::{Cli, CompletionsArgs, Global};
+use crate::failure::{self, ExitStatus, Failure};
+use crate::render::json;
+use clap::CommandFactory;
+
+pub fn run(args: &CompletionsArgs, global: &Global) -> Result<ExitStatus, Failure> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut Cli::command(), "pleach", &mut script);
+    if global.json {
+        let mut document = json::document("completions");
+        document.insert("shell".to_owned(), args.shell.to_string().into());
+        document.insert("script".to_owned(), String::from_utf8_lossy(&script).into_owned().into());
+        json::print(document)?;
+    } else {
+        failure::print(&script)?;
+    }
+    Ok(ExitStatus::Success)
+}

@@ -1,0 +1,143 @@
+//! `pleach devices`: what this machine has, and what of it is used.
+
+use crate::cli::{DevicesArgs, Global};
+use crate::failure::{self, ExitStatus, Failure};
+use crate::render::json;
+use crate::render::text::human_bytes;
+use pleach::Isa;
+use serde_json::{Value, json};
+use std::fmt::Write;
+use std::fs;
+
+/// Every instruction set that a search is written for, best last.
+const ISAS: [Isa; 4] = [Isa::Scalar, Isa::Avx2, Isa::Avx512, Isa::Neon];
+
+pub fn run(_: &DevicesArgs, global: &Global) -> Result<ExitStatus, Failure> {
+    let available = Isa::available();
+    let best = Isa::best();
+    let cpu = cpu_name();
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let huge = HugePages::find();
+    let gpus = pleach_gpu::devices();
+
+    if global.json {
+        let mut document = json::document("devices");
+        document.insert(
+            "cpu".to_owned(),
+            json!({
+                "name": cpu,
+                "threads": threads,
+                "isa_available": available.iter().map(|isa| isa.name()).collect::<Vec<_>>(),
+                "isa_used": best.name(),
+            }),
+        );
+        document.insert("huge_pages".to_owned(), huge.json());
+        document
+            .insert("gpus".to_owned(), gpus.as_ref().map_or(Value::Array(Vec::new()), |gpus| gpu_json(gpus)));
+        document.insert(
+            "gpus_missing".to_owned(),
+            gpus.as_ref().err().map_or(Value::Null, |error| error.missing.clone().into()),
+        );
+        document.insert("searches_on".to_owned(), "cpu".into());
+        json::print(document)?;
+        return Ok(ExitStatus::Success);
+    }
+
+    let mut text = String::new();
+    let _ = writeln!(text, "CPU         {cpu}, {threads} threads");
+    for isa in ISAS {
+        let state = match (isa == best, available.contains(&isa)) {
+            (true, _) => "used",
+            (false, true) => "there, not used",
+            (false, false) => "not there",
+        };
+        let _ = writeln!(text, "  {:<9} {state}", isa.name());
+    }
+    let _ = writeln!(text, "huge pages  {}", huge.text());
+    match &gpus {
+        Ok(gpus) => {
+            for gpu in gpus {
+                let _ = writeln!(
+                    text,
+                    "cuda:{:<6} {}, {}, {} multiprocessors, compute {}.{}, CUDA {}.{}, NVRTC {}: not used",
+                    gpu.ordinal,
+                    gpu.name,
+                    human_bytes(gpu.memory_bytes),
+                    gpu.multiprocessors,
+                    gpu.compute.0,
+                    gpu.compute.1,
+                    gpu.driver.0,
+                    gpu.driver.1,
+                    if gpu.nvrtc { "there" } else { "missing" },
+                );
+            }
+        }
+        Err(error) => {
+            let _ = writeln!(text, "GPU         none: {}", error.missing);
+        }
+    }
+    let _ = writeln!(text, "searches    on the CPU ({}): this version does not search on GPUs", best.name());
+    failure::print(text.as_bytes())?;
+    Ok(ExitStatus::Success)
+}
+
+fn gpu_json(gpus: &[pleach_gpu::Device]) -> Value {
+    gpus.iter()
+        .map(|gpu| {
+            json!({
+                "device": format!("cuda:{}", gpu.ordinal),
+                "name": gpu.name,
+                "memory_bytes": gpu.memory_bytes.to_string(),
+                "l2_bytes": gpu.l2_bytes.to_string(),
+                "multiprocessors": gpu.multiprocessors,
+                "compute": format!("{}.{}", gpu.compute.0, gpu.compute.1),
+                "cuda": format!("{}.{}", gpu.driver.0, gpu.driver.1),
+                "nvrtc": gpu.nvrtc,
+                "used": false,
+            })
+        })
+        .collect()
+}
+
+/// The CPU's name, where the system tells it.
+fn cpu_name() -> String {
+    fs::read_to_string("/proc/cpuinfo")
+        .ok()
+        .and_then(|text| {
+            let line = text.lines().find(|line| line.starts_with("model name"))?;
+            Some(line.split_once(':')?.1.trim().to_owned())
+        })
+        .unwrap_or_else(|| std::env::consts::ARCH.to_owned())
+}
+
+/// Whether the system gives 2 MiB pages to mappings that ask for them.
+struct HugePages {
+    /// The chosen word of `/sys/kernel/mm/transparent_hugepage/enabled`: always, madvise or never.
+    mode: Option<String>,
+}
+
+impl HugePages {
+    fn find() -> Self {
+        let mode = fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").ok().and_then(|text| {
+            let (_, rest) = text.split_once('[')?;
+            Some(rest.split_once(']')?.0.to_owned())
+        });
+        Self { mode }
+    }
+
+    fn text(&self) -> String {
+        match self.mode.as_deref() {
+            Some(mode @ ("always" | "madvise")) => {
+                format!("{mode}: files are mapped with them where they can be")
+            }
+            Some(mode) => format!(
+                "{mode}: the system does not give them: write madvise to /sys/kernel/mm/transparent_hugepage/enabled"
+            ),
+            None => "unknown: the system does not say".to_owned(),
+        }
+    }
+
+    fn json(&self) -> Value {
+        json!({ "mode": self.mode, "usable": matches!(self.mode.as_deref(), Some("always" | "madvise")) })
+    }
+}

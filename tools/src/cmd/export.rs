@@ -1,0 +1,136 @@
+//! `pleach export`: the tuples of a file as a table, in key order.
+//!
+//! Names and logical types come from META, so building from the exported table gives the same file
+//! again. Tuples are copied out in bulk and written batch by batch: memory does not grow with the
+//! file.
+
+use crate::cli::{self, ExportArgs, Global, Verify};
+use crate::failure::{ExitStatus, Failure};
+use crate::output::{Cell, Field, Format, OutputError, TableWriter, Target, writer};
+use crate::progress::Progress;
+use crate::render::json;
+use crate::render::text::{counted, grouped};
+use crate::search;
+use pleach::{Key, Meta, Typed, Value};
+use std::io::{self, Write};
+use std::time::Instant;
+
+/// Tuples of a batch.
+const BATCH: usize = 1 << 16;
+
+pub fn run(args: &ExportArgs, global: &Global) -> Result<ExitStatus, Failure> {
+    let started = Instant::now();
+    let to_stdout = args.output.as_os_str() == "-";
+    let format = format(args, to_stdout)?;
+    // A table outlives the file it came from: nothing damaged goes into it.
+    let index = search::open(&args.file, global, Verify::Touched)?;
+    let meta = index.meta().map_err(search::reading(&args.file))?;
+    let progress = Progress::new(global);
+    let mut target =
+        if to_stdout { Target::standard_output() } else { Target::create(&args.output, &[&args.file])? };
+    pleach::with_typed!(&index, |view| write(&view, args, &meta, format, &mut target, &progress))?;
+    let bytes = target.bytes();
+    target.commit()?;
+    drop(progress);
+    let took = started.elapsed().as_secs_f64();
+    if to_stdout {
+        // Standard output has the table on it.
+    } else if global.json {
+        let mut document = json::document("export");
+        document.insert("file".to_owned(), args.file.display().to_string().into());
+        document.insert("output".to_owned(), args.output.display().to_string().into());
+        document.insert("format".to_owned(), format.name().into());
+        document.insert("rows".to_owned(), json::int(index.len()));
+        document.insert("output_bytes".to_owned(), json::int(bytes));
+        document.insert("seconds".to_owned(), took.into());
+        json::print(document)?;
+    } else if !global.quiet {
+        // The table is there; a summary that nobody reads changes nothing.
+        let _ = writeln!(
+            io::stderr(),
+            "exported {}: {}, {} bytes, {took:.1} s",
+            args.output.display(),
+            counted(index.len(), "tuple"),
+            grouped(bytes),
+        );
+    }
+    Ok(ExitStatus::Success)
+}
+
+fn format(args: &ExportArgs, to_stdout: bool) -> Result<Format, Failure> {
+    let known = "csv tsv parquet arrow";
+    match args.format {
+        Some(cli::Format::Csv) => Ok(Format::Csv),
+        Some(cli::Format::Tsv) => Ok(Format::Tsv),
+        Some(cli::Format::Parquet) => Ok(Format::Parquet),
+        Some(cli::Format::Arrow) => Ok(Format::Arrow),
+        Some(cli::Format::Npy | cli::Format::Raw) => {
+            Err(Failure::usage(format!("format is for input only: pleach export: use one of {known}")))
+        }
+        None if to_stdout => Ok(Format::Csv),
+        None => Format::of_path(&args.output).ok_or_else(|| {
+            let path = args.output.display();
+            Failure::usage(format!(
+                "format not known by its extension: {path}: give --format, one of {known}"
+            ))
+        }),
+    }
+}
+
+fn write<K: Key + Cell, V: Value + Cell>(
+    view: &Typed<'_, K, V>,
+    args: &ExportArgs,
+    meta: &Meta,
+    format: Format,
+    target: &mut Target,
+    progress: &Progress,
+) -> Result<(), Failure> {
+    let written = write_rows(view, args, meta, format, &mut *target, progress);
+    written.map_err(|error| match error {
+        Stop::Failure(failure) => failure,
+        Stop::Output(OutputError::Io(error)) => target.failure(&error),
+        Stop::Output(OutputError::Unfit(text)) => search::placed(&text, &args.output),
+    })
+}
+
+/// Why writing stopped.
+enum Stop {
+    Failure(Failure),
+    Output(OutputError),
+}
+
+impl From<OutputError> for Stop {
+    fn from(error: OutputError) -> Self {
+        Self::Output(error)
+    }
+}
+
+fn write_rows<K: Key + Cell, V: Value + Cell>(
+    view: &Typed<'_, K, V>,
+    args: &ExportArgs,
+    meta: &Meta,
+    format: Format,
+    target: &mut Target,
+    progress: &Progress,
+) -> Result<(), Stop> {
+    let fields = Field::of_tuples::<K, V>(meta);
+    let mut table: Box<dyn TableWriter + '_> = writer(format, &fields, target)?;
+    let batch = usize::try_from(view.len()).unwrap_or(BATCH).min(BATCH);
+    let mut keys = vec![K::default(); batch];
+    let mut values = vec![V::default(); batch];
+    let mut rank = 0;
+    while rank < view.len() {
+        if progress.is_interrupted() {
+            return Err(Stop::Failure(Failure::Interrupted));
+        }
+        let count = view
+            .copy_range(rank, &mut keys, &mut values)
+            .map_err(|error| Stop::Failure(search::reading(&args.file)(error)))?;
+        let columns: Vec<_> =
+            [K::numbers(&keys[..count]), V::numbers(&values[..count])].into_iter().flatten().collect();
+        table.write_batch(&columns)?;
+        rank += count as u64;
+        progress.show("exporting", rank, Some(view.len()));
+    }
+    Ok(table.finish()?)
+}

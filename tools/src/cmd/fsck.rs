@@ -1,0 +1,124 @@
+//! `pleach fsck`: every byte of a file, checked. Reads, never writes, never maps.
+
+use crate::cli::{FsckArgs, Global};
+use crate::failure::{self, ExitStatus, Failure};
+use crate::progress::Progress;
+use crate::render::json;
+use crate::render::text::{counted, human_bytes};
+use crate::search::placed;
+use pleach::{Finding, FormatError, FsckOptions, Report, Verdict};
+use serde_json::{Value, json};
+use std::fmt::Write;
+use std::io;
+use std::path::{Path, PathBuf};
+
+pub fn run(args: &FsckArgs, global: &Global) -> Result<ExitStatus, Failure> {
+    let path = &args.file;
+    let progress = Progress::new(global);
+    let watch = |done: u64, total: u64| {
+        progress.show("checking", done, Some(total));
+        !progress.is_interrupted()
+    };
+    let options = FsckOptions { threads: args.threads, progress: Some(&watch) };
+    let report = pleach::fsck(path, &options).map_err(|error| Failure::io("cannot read", path, &error))?;
+    drop(progress);
+    if report.cancelled {
+        return Err(Failure::Interrupted);
+    }
+    // A folder that cannot be listed hides no damage.
+    let strays = pleach_builder::publish::strays(path).unwrap_or_default();
+    if global.json {
+        json::print(document(path, &report, &strays))?;
+    } else {
+        print(path, &report, &strays, global.quiet)?;
+    }
+    match report.verdict {
+        Verdict::Clean => Ok(ExitStatus::Success),
+        Verdict::Damaged => Ok(ExitStatus::Damage),
+        Verdict::Foreign | Verdict::Newer => Err(refused(path, &report)),
+    }
+}
+
+/// Foreign or newer: what the first finding says, as an error.
+fn refused(path: &Path, report: &Report) -> Failure {
+    let foreign = FormatError::Foreign.to_string();
+    placed(report.findings.first().map_or(&foreign, |finding| &finding.text), path)
+}
+
+/// One line a finding: code, section, offset, expected, found, and what it means.
+fn print(path: &Path, report: &Report, strays: &[PathBuf], quiet: bool) -> Result<(), Failure> {
+    let mut text = String::new();
+    if report.verdict == Verdict::Damaged {
+        for finding in &report.findings {
+            let Finding { code, section, offset, length, expected, found, text: meaning } = finding;
+            let _ = writeln!(
+                text,
+                "{code}: {section}: offset {offset}, {length} bytes: expected {expected}, found {found}: {meaning}"
+            );
+        }
+    }
+    let tuples = report.tuples.map_or(String::new(), |tuples| format!(", {}", counted(tuples, "tuple")));
+    let checked = format!("{} in {}{tuples}", human_bytes(report.bytes), counted(report.blocks, "block"));
+    match report.verdict {
+        Verdict::Clean if !quiet => {
+            let _ = writeln!(text, "clean: {}: {checked} checked", path.display());
+        }
+        Verdict::Damaged if !quiet => {
+            let found = counted(report.findings.len() as u64, "finding");
+            let _ = writeln!(
+                text,
+                "damaged: {}: {found}, {checked} checked: restore or rebuild it",
+                path.display()
+            );
+        }
+        _ => {}
+    }
+    failure::print(text.as_bytes())?;
+    if !quiet {
+        use io::Write;
+        let mut out = io::stderr().lock();
+        for stray in strays {
+            // A remark that nobody can read is no failure.
+            let _ = writeln!(
+                out,
+                "remark: left over by an interrupted build: {}: the next build removes it",
+                stray.display()
+            );
+        }
+    }
+    Ok(())
+}
+
+fn document(path: &Path, report: &Report, strays: &[PathBuf]) -> serde_json::Map<String, Value> {
+    let verdict = match report.verdict {
+        Verdict::Clean => "clean",
+        Verdict::Damaged => "damaged",
+        Verdict::Foreign => "foreign",
+        Verdict::Newer => "newer",
+    };
+    let findings: Vec<Value> = report
+        .findings
+        .iter()
+        .map(|finding| {
+            json!({
+                "code": finding.code,
+                "section": finding.section,
+                "offset": finding.offset.to_string(),
+                "length": finding.length.to_string(),
+                "expected": finding.expected,
+                "found": finding.found,
+                "text": finding.text,
+            })
+        })
+        .collect();
+    let strays: Vec<String> = strays.iter().map(|stray| stray.display().to_string()).collect();
+    let mut document = json::document("fsck");
+    document.insert("file".to_owned(), path.display().to_string().into());
+    document.insert("verdict".to_owned(), verdict.into());
+    document.insert("bytes".to_owned(), json::int(report.bytes));
+    document.insert("blocks".to_owned(), json::int(report.blocks));
+    document.insert("tuples".to_owned(), report.tuples.map_or(Value::Null, json::int));
+    document.insert("findings".to_owned(), findings.into());
+    document.insert("strays".to_owned(), strays.into());
+    document
+}

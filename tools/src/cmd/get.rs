@@ -1,0 +1,271 @@
+//! `pleach get`: keys to values, in the order in which they were asked for.
+//!
+//! Keys from a file are streamed: what one read delivers is parsed, searched as a batch, and
+//! printed, so memory is bounded and a program on the other end of a pipe gets its answers. The
+//! first 100,000 keys are searched with every touched block verified, the rest without, unless
+//! `--verify` says otherwise.
+
+use crate::cli::{GetArgs, Global, Verify};
+use crate::failure::{ExitStatus, Failure};
+use crate::keys::{KeyLines, not_a_key};
+use crate::parse::FromText;
+use crate::render::text::Text;
+use crate::search::{self, Output};
+use pleach::{Index, Key, Typed, Value};
+use std::ops::ControlFlow;
+
+/// Up to so many keys each block that a search touches is verified, by default.
+const TOUCHED_KEYS_MAX: u64 = 100_000;
+/// Keys of a batch.
+const BATCH: usize = 1 << 16;
+/// From so many keys on a batch is searched on all threads.
+const PARALLEL: usize = 1 << 15;
+
+pub fn run(args: &GetArgs, global: &Global) -> Result<ExitStatus, Failure> {
+    let few = args.keys.is_some() || args.key.len() as u64 <= TOUCHED_KEYS_MAX;
+    let index = search::open(&args.file, global, if few { Verify::Touched } else { Verify::Header })?;
+    if args.explain {
+        let keys = args.keys.as_ref().map_or(format!("{} keys", args.key.len()), |from| {
+            format!("keys from {}, in batches of up to {BATCH}", from.display())
+        });
+        search::explain(&[
+            index.describe(),
+            format!("{keys}, device cpu, strategy unbuffered, answers in query order"),
+        ]);
+    }
+    let mut answers = Answers::new(args, global);
+    match &args.keys {
+        None => pleach::with_typed!(&index, |view| answers.arguments(&view, &args.key))?,
+        Some(from) => {
+            let mut lines = KeyLines::open(from)?;
+            let until = if global.verify.is_none() { TOUCHED_KEYS_MAX } else { u64::MAX };
+            let flow = pleach::with_typed!(&index, |view| answers.stream(&view, &mut lines, until))?;
+            if flow.is_continue() {
+                let index = faster(args, global, index)?;
+                let _: ControlFlow<()> =
+                    pleach::with_typed!(&index, |view| answers.stream(&view, &mut lines, u64::MAX))?;
+            }
+        }
+    }
+    answers.output.flush()?;
+    Ok(if answers.missing_any { ExitStatus::Missing } else { ExitStatus::Success })
+}
+
+/// The same file without verification of what is touched. If its name leads to another generation by
+/// now, the old one stays: answers never come from two generations.
+fn faster(args: &GetArgs, global: &Global, index: Index) -> Result<Index, Failure> {
+    let again = search::open(&args.file, global, Verify::Header)?;
+    let same = (again.file_id(), again.generation()) == (index.file_id(), index.generation());
+    Ok(if same { again } else { index })
+}
+
+/// Buffers of a batch.
+struct Scratch<K, V> {
+    keys: Vec<K>,
+    values: Vec<V>,
+    ranks: Vec<u64>,
+    present: Vec<u64>,
+}
+
+impl<K, V> Default for Scratch<K, V> {
+    fn default() -> Self {
+        Self { keys: Vec::new(), values: Vec::new(), ranks: Vec::new(), present: Vec::new() }
+    }
+}
+
+/// Searches batches and prints what they find.
+struct Answers<'a> {
+    args: &'a GetArgs,
+    json: bool,
+    /// What a missing key prints after its tab; a JSON string under `--json`.
+    missing_text: Option<Vec<u8>>,
+    missing_any: bool,
+    output: Output,
+}
+
+impl<'a> Answers<'a> {
+    fn new(args: &'a GetArgs, global: &Global) -> Self {
+        let missing_text = args.missing.as_ref().map(|text| match global.json {
+            true => serde_json::Value::String(text.clone()).to_string().into_bytes(),
+            // As it was given: `\N` stays what databases read as null.
+            false => text.clone().into_bytes(),
+        });
+        Self { args, json: global.json, missing_text, missing_any: false, output: Output::new() }
+    }
+
+    /// Keys of the command line.
+    fn arguments<K: Key + FromText + Text, V: Value + Text>(
+        &mut self,
+        view: &Typed<'_, K, V>,
+        keys: &[String],
+    ) -> Result<(), Failure> {
+        let keys = keys.iter().map(|key| K::from_text(key.as_bytes()).ok_or(key));
+        let keys: Vec<K> = keys
+            .collect::<Result<_, _>>()
+            .map_err(|key| Failure::usage(not_a_key::<K>(key.as_bytes(), "argument KEY")))?;
+        let mut scratch = Scratch::default();
+        for batch in keys.chunks(BATCH) {
+            scratch.keys.clear();
+            scratch.keys.extend_from_slice(batch);
+            self.batch(view, &mut scratch)?;
+        }
+        Ok(())
+    }
+
+    /// Keys of a file, until it ends (`Break`) or about `keys_max` of them are answered.
+    fn stream<K: Key + FromText + Text, V: Value + Text>(
+        &mut self,
+        view: &Typed<'_, K, V>,
+        lines: &mut KeyLines,
+        keys_max: u64,
+    ) -> Result<ControlFlow<()>, Failure> {
+        let mut scratch = Scratch::default();
+        let mut answered = 0;
+        while answered < keys_max {
+            let bad = lines.next_batch(&mut scratch.keys, BATCH)?;
+            if scratch.keys.is_empty() && bad.is_none() {
+                return Ok(ControlFlow::Break(()));
+            }
+            self.batch(view, &mut scratch)?;
+            // A read that blocks comes next: whoever waits for these answers gets them now.
+            self.output.flush()?;
+            if let Some(failure) = bad {
+                return Err(failure);
+            }
+            answered += scratch.keys.len() as u64;
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    fn batch<K: Key + Text, V: Value + Text>(
+        &mut self,
+        view: &Typed<'_, K, V>,
+        scratch: &mut Scratch<K, V>,
+    ) -> Result<(), Failure> {
+        match (self.args.all, self.args.rank) {
+            (false, false) => self.values(view, scratch),
+            (false, true) => self.ranks(view, scratch),
+            (true, _) => self.duplicates(view, scratch),
+        }
+    }
+
+    fn values<K: Key + Text, V: Value + Text>(
+        &mut self,
+        view: &Typed<'_, K, V>,
+        scratch: &mut Scratch<K, V>,
+    ) -> Result<(), Failure> {
+        let Scratch { keys, values, present, .. } = scratch;
+        values.resize(keys.len(), V::default());
+        present.resize(keys.len().div_ceil(64), 0);
+        if keys.len() >= PARALLEL {
+            view.par_get_batch(keys, values, present)
+        } else {
+            view.get_batch(keys, values, present)
+        }
+        .map_err(search::reading(&self.args.file))?;
+        for (i, (&key, &value)) in keys.iter().zip(values.iter()).enumerate() {
+            if present[i / 64] >> (i % 64) & 1 == 1 {
+                self.found(key, value, b"value");
+            } else {
+                self.missing(key);
+            }
+            self.output.relieve()?;
+        }
+        Ok(())
+    }
+
+    fn ranks<K: Key + Text, V: Value>(
+        &mut self,
+        view: &Typed<'_, K, V>,
+        scratch: &mut Scratch<K, V>,
+    ) -> Result<(), Failure> {
+        let Scratch { keys, ranks, present, .. } = scratch;
+        ranks.resize(keys.len(), 0);
+        present.resize(keys.len().div_ceil(64), 0);
+        view.contains_batch(keys, present).map_err(search::reading(&self.args.file))?;
+        view.lower_bound_batch(keys, ranks).map_err(search::reading(&self.args.file))?;
+        for (i, (&key, &rank)) in keys.iter().zip(ranks.iter()).enumerate() {
+            if present[i / 64] >> (i % 64) & 1 == 1 {
+                self.found(key, rank, b"rank");
+            } else {
+                self.missing(key);
+            }
+            self.output.relieve()?;
+        }
+        Ok(())
+    }
+
+    fn duplicates<K: Key + Text, V: Value + Text>(
+        &mut self,
+        view: &Typed<'_, K, V>,
+        scratch: &mut Scratch<K, V>,
+    ) -> Result<(), Failure> {
+        let failed = search::reading(&self.args.file);
+        for &key in &scratch.keys {
+            let first = view.lower_bound(key).map_err(failed)?;
+            let end = view.upper_bound(key).map_err(failed)?;
+            if first >= end {
+                self.missing(key);
+            } else if self.args.rank {
+                for rank in first..end {
+                    self.found(key, rank, b"rank");
+                    self.output.relieve()?;
+                }
+            } else {
+                for tuple in view.ranks(first..end) {
+                    let (key, value) = tuple.map_err(failed)?;
+                    self.found(key, value, b"value");
+                    self.output.relieve()?;
+                }
+            }
+            self.output.relieve()?;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn found<K: Text, V: Text>(&mut self, key: K, value: V, name: &[u8]) {
+        put_tuple(key, value, name, self.json, &mut self.output.buffer);
+    }
+
+    fn missing<K: Text>(&mut self, key: K) {
+        self.missing_any = true;
+        let Some(text) = &self.missing_text else { return };
+        let out = &mut self.output.buffer;
+        if self.json {
+            out.extend_from_slice(b"{\"key\":");
+            key.put_json(out);
+            out.extend_from_slice(b",\"missing\":");
+            out.extend_from_slice(text);
+            out.extend_from_slice(b"}\n");
+        } else {
+            key.put(out);
+            out.push(b'\t');
+            out.extend_from_slice(text);
+            out.push(b'\n');
+        }
+    }
+}
+
+/// One answer on one line: `KEY<TAB>VALUE`, `KEY` where there are no values, or an object.
+#[inline]
+pub fn put_tuple<K: Text, V: Text>(key: K, value: V, name: &[u8], json: bool, out: &mut Vec<u8>) {
+    if json {
+        out.extend_from_slice(b"{\"key\":");
+        key.put_json(out);
+        if V::IS_SOMETHING {
+            out.extend_from_slice(b",\"");
+            out.extend_from_slice(name);
+            out.extend_from_slice(b"\":");
+            value.put_json(out);
+        }
+        out.push(b'}');
+    } else {
+        key.put(out);
+        if V::IS_SOMETHING {
+            out.push(b'\t');
+            value.put(out);
+        }
+    }
+    out.push(b'\n');
+}

@@ -1,0 +1,64 @@
+//! `pleach man`: a manual page for each command.
+
+use crate::cli::{Cli, Global, ManArgs};
+use crate::failure::{self, ExitStatus, Failure};
+use crate::render::json;
+use clap::{Command, CommandFactory};
+use clap_mangen::Man;
+use std::fs;
+use std::io::{self, Write};
+use std::path::Path;
+
+pub fn run(args: &ManArgs, global: &Global) -> Result<ExitStatus, Failure> {
+    fs::create_dir_all(&args.dir).map_err(|error| Failure::io("cannot make folder", &args.dir, &error))?;
+    let mut command = Cli::command();
+    command.build();
+    let mut pages = vec![write(&args.dir, "pleach", command.clone())?];
+    for each in command.get_subcommands().filter(|each| !each.is_hide_set() && each.get_name() != "help") {
+        pages.push(write(&args.dir, &format!("pleach-{}", each.get_name()), each.clone())?);
+    }
+    if global.json {
+        let mut document = json::document("man");
+        document.insert("pages".to_owned(), pages.into());
+        json::print(document)?;
+    } else if !global.quiet {
+        failure::print((pages.join("\n") + "\n").as_bytes())?;
+    }
+    Ok(ExitStatus::Success)
+}
+
+/// Writes one page and returns its path.
+fn write(dir: &Path, name: &str, command: Command) -> Result<String, Failure> {
+    let path = dir.join(format!("{name}.1"));
+    let mut page = Vec::new();
+    render(name, command, &mut page)
+        .and_then(|()| fs::write(&path, page))
+        .map_err(|error| Failure::io("cannot write", &path, &error))?;
+    Ok(path.display().to_string())
+}
+
+/// A page: what clap knows, and the examples as they are in the help.
+fn render(name: &str, mut command: Command, page: &mut Vec<u8>) -> io::Result<()> {
+    let examples = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+    // `man` finds a page by its dashed name.
+    let dashed: &'static str = Box::leak(name.to_owned().into_boxed_str());
+    command = command.name(dashed);
+    let version = concat!("pleach ", env!("CARGO_PKG_VERSION"));
+    let man = Man::new(command).title(name.to_uppercase()).source(version).manual("Pleach manual");
+    man.render_title(page)?;
+    man.render_name_section(page)?;
+    man.render_synopsis_section(page)?;
+    man.render_description_section(page)?;
+    man.render_options_section(page)?;
+    if name == "pleach" {
+        man.render_subcommands_section(page)?;
+    }
+    writeln!(page, ".SH EXAMPLES\n.nf")?;
+    for line in examples.lines().skip(1) {
+        // A dash is a minus sign to copy, a dot at the start no request; nor is a backslash an escape.
+        writeln!(page, "\\&{}", line.replace('\\', "\\e").replace('-', "\\-"))?;
+    }
+    writeln!(page, ".fi\n.SH EXIT STATUS")?;
+    writeln!(page, "0 done; 1 a key of get is missing; 2 the arguments cannot be right;")?;
+    writeln!(page, "4 fsck or inspect found damage; 8 something else went wrong; 130 interrupted.")
+}

@@ -1,0 +1,14 @@
+//! One module a subcommand. Each has `run(&Args, &Global) -> Result<ExitStatus, Failure>`: data goes
+//! to standard output, everything else is in the result.
+
+pub mod bench;
+pub mod build;
+pub mod completions;
+pub mod demo;
+pub mod devices;
+pub mod export;
+pub mod fsck;
+pub mod get;
+pub mod inspect;
+pub mod man;
+pub mod range;

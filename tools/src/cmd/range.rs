@@ -1,0 +1,108 @@
+//! `pleach range`: the tuples between two keys, in order.
+//!
+//! Both ends are turned into ranks by one descent each; what lies between is copied out in bulk and
+//! formatted, forwards or backwards.
+
+use crate::cli::{Global, RangeArgs, Verify};
+use crate::cmd::get::put_tuple;
+use crate::failure::{ExitStatus, Failure};
+use crate::keys::not_a_key;
+use crate::parse::FromText;
+use crate::render::json;
+use crate::render::text::Text;
+use crate::search::{self, Output};
+use pleach::{Key, Typed, Value};
+
+/// Tuples that are copied at a time.
+const PIECE: u64 = 1 << 15;
+/// What leaves an end open.
+const OPEN: &str = "..";
+
+pub fn run(args: &RangeArgs, global: &Global) -> Result<ExitStatus, Failure> {
+    if args.prefix.is_some() {
+        return Err(Failure::usage("--prefix is for byte keys: pleach range: give LO and HI for numbers"));
+    }
+    let index = search::open(&args.file, global, Verify::Touched)?;
+    let ranks = pleach::with_typed!(&index, |view| ranks_of(&view, args))?;
+    if args.explain {
+        let order = if args.reverse { "from the end" } else { "from the start" };
+        search::explain(&[
+            index.describe(),
+            format!("two descents, then ranks {} to {} {order}", ranks.start, ranks.end),
+        ]);
+    }
+    if args.count {
+        let count = ranks.end - ranks.start;
+        if global.json {
+            let mut document = json::document("range-count");
+            document.insert("count".to_owned(), json::int(count));
+            json::print(document)?;
+        } else {
+            let mut output = Output::new();
+            count.put(&mut output.buffer);
+            output.buffer.push(b'\n');
+            output.flush()?;
+        }
+        return Ok(ExitStatus::Success);
+    }
+    pleach::with_typed!(&index, |view| print(&view, args, global, ranks.clone()))?;
+    Ok(ExitStatus::Success)
+}
+
+/// The ranks between LO and HI, after --limit.
+fn ranks_of<K: Key + FromText, V: Value>(
+    view: &Typed<'_, K, V>,
+    args: &RangeArgs,
+) -> Result<std::ops::Range<u64>, Failure> {
+    let failed = search::reading(&args.file);
+    let bound = |text: &Option<String>, name: &str| match text.as_deref() {
+        None | Some(OPEN) => Ok(None),
+        Some(text) => K::from_text(text.as_bytes())
+            .map(Some)
+            .ok_or_else(|| Failure::usage(format!("{}, or ..", not_a_key::<K>(text.as_bytes(), name)))),
+    };
+    let (lo, hi) = (bound(&args.lo, "argument LO")?, bound(&args.hi, "argument HI")?);
+    let start = match lo {
+        Some(lo) => view.lower_bound(lo).map_err(failed)?,
+        None => 0,
+    };
+    let end = match hi {
+        Some(hi) if args.inclusive => view.upper_bound(hi).map_err(failed)?,
+        Some(hi) => view.lower_bound(hi).map_err(failed)?,
+        None => view.len(),
+    };
+    // LO above HI is an empty range.
+    let end = end.max(start);
+    let limit = args.limit.unwrap_or(u64::MAX);
+    Ok(if args.reverse { end - limit.min(end - start)..end } else { start..start + limit.min(end - start) })
+}
+
+fn print<K: Key + Text, V: Value + Text>(
+    view: &Typed<'_, K, V>,
+    args: &RangeArgs,
+    global: &Global,
+    mut ranks: std::ops::Range<u64>,
+) -> Result<(), Failure> {
+    let mut output = Output::new();
+    let piece = usize::try_from(PIECE.min(ranks.end - ranks.start)).unwrap_or(PIECE as usize);
+    let mut keys = vec![K::default(); piece];
+    let mut values = vec![V::default(); piece];
+    while !ranks.is_empty() {
+        let count = PIECE.min(ranks.end - ranks.start);
+        let from = if args.reverse { ranks.end - count } else { ranks.start };
+        let (keys, values) = (&mut keys[..count as usize], &mut values[..count as usize]);
+        view.copy_range(from, keys, values).map_err(search::reading(&args.file))?;
+        let mut put = |(&key, &value): (&K, &V)| {
+            put_tuple(key, value, b"value", global.json, &mut output.buffer);
+            output.relieve()
+        };
+        if args.reverse {
+            keys.iter().zip(values.iter()).rev().try_for_each(&mut put)?;
+            ranks.end = from;
+        } else {
+            keys.iter().zip(values.iter()).try_for_each(&mut put)?;
+            ranks.start += count;
+        }
+    }
+    output.flush()
+}

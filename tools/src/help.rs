@@ -1,0 +1,162 @@
+//! The long texts of `--help` and of the manual pages: what a command is for, and examples to copy.
+
+pub const PLEACH: &str = "\
+Pleach turns a table of keys and values into one file that answers look-ups. The file is sorted, \
+checksummed and never changed after it is made: programs map it and search it where it lies, so \
+opening costs nothing and any number of processes share it.
+
+A tuple is a key with its value. Its rank is its position in key order, from 0. A generation is one \
+published file; a new one replaces the old one in a single step.
+
+Standard output carries data only; errors are one line on standard error.
+
+Exit codes: 0 done; 1 a key of `get` is missing; 2 the arguments cannot be right; 4 `fsck` or \
+`inspect` found damage; 8 something else went wrong; 130 interrupted.";
+
+pub const PLEACH_EXAMPLES: &str = "\
+Examples:
+  pleach demo                                   see it work on generated data
+  pleach build orders.parquet -o orders.pleach --key o_orderkey --value o_custkey
+  pleach get orders.pleach 7 32 33              three values
+  pleach range orders.pleach 100 200            all tuples with 100 <= key < 200
+  pleach fsck orders.pleach                     check every byte";
+
+pub const BUILD: &str = "\
+Builds a file from tables, and publishes it in one step: FILE is either the old one or the new one, \
+whole, even if the machine loses power. An interrupted build leaves nothing behind.
+
+The first column is the key and the second the value, unless --key and --value name others; `--value \
+@row` stores the row number instead. Columns of text are read as u64 unless --key-type and \
+--value-type say otherwise: types are never guessed. Parquet, Arrow and NumPy columns keep their own \
+type.
+
+Input need not be sorted. What does not fit into --memory is sorted on disk. Keys that stand more \
+than once are all kept, in input order, unless --unique chooses. The same input and options give \
+the same bytes, whatever the threads or the memory.";
+
+pub const BUILD_EXAMPLES: &str = "\
+Examples:
+  pleach build users.csv -o users.pleach
+      first column to second column, both u64
+  pleach build users.csv -o users.pleach --key id --value score --value-type f64
+  pleach build part-*.parquet -o all.pleach --key l_orderkey --value @row
+      several tables, one after the other; the value is the row number
+  pleach build ids.bin -o ids.pleach --raw u64
+      raw little-endian keys, without values
+  zcat big.csv.gz | pleach build - --format csv -o big.pleach --memory 4GiB
+  pleach build a.csv -o a.pleach --unique error --no-header --key 2 --value 0
+      refuses repeated keys; columns by number";
+
+pub const GET: &str = "\
+Prints KEY<TAB>VALUE for each key, in the order in which the keys were asked for. A missing key \
+prints nothing (or TEXT, with --missing) and makes the exit code 1. In a file without values, the \
+key alone is printed.
+
+Keys come as arguments or from a file, one a line; a file of keys is streamed, so it may be larger \
+than memory. Negative keys are plain arguments. Of a key that stands more than once the first value \
+is printed, with --all every one.";
+
+pub const GET_EXAMPLES: &str = "\
+Examples:
+  pleach get users.pleach 17 -4
+  pleach get users.pleach --keys wanted.txt > found.tsv
+  cut -f1 table.tsv | pleach get users.pleach --keys - --missing NULL
+  pleach get users.pleach 17 --rank             position in key order
+  pleach get users.pleach 17 --json             {\"key\":\"17\",\"value\":\"3\"}";
+
+pub const RANGE: &str = "\
+Prints the tuples with LO <= key < HI as KEY<TAB>VALUE, in key order. '..' leaves an end open. \
+--limit stops early, --reverse begins at the end, --count prints how many there are without \
+reading them.";
+
+pub const RANGE_EXAMPLES: &str = "\
+Examples:
+  pleach range users.pleach 100 200
+  pleach range users.pleach -10 10 --inclusive
+  pleach range users.pleach 100 .. --limit 5    the five tuples from 100 on
+  pleach range users.pleach .. .. --reverse --limit 1
+      the largest key
+  pleach range users.pleach 100 .. --count";
+
+pub const INSPECT: &str = "\
+Shows a file as a labelled picture: types, counts, sections with their places and shares, and the \
+levels of the spine. It reads and never maps, so it works on damaged, truncated and foreign files \
+too, and says what is wrong with them. Damage makes the exit code 4; `pleach fsck` checks the rest \
+of the bytes.";
+
+pub const INSPECT_EXAMPLES: &str = "\
+Examples:
+  pleach inspect users.pleach
+  pleach inspect users.pleach --page 0          the first tuple line, decoded
+  pleach inspect users.pleach --json | jq .sections
+  pleach inspect users.pleach --mapping         is it backed by huge pages?";
+
+pub const FSCK: &str = "\
+Checks every byte of a file: sums, order, padding, separators, counts. It reads, and never writes. \
+Each finding is one line: code, section, offset, what was expected, what was found.
+
+Exit code 0: clean. 4: damaged (also an empty file, or one that carries our mark at one end only). \
+8: unreadable, foreign, or whole but of a newer version. Files that an interrupted build left beside \
+it are named on standard error; the next build removes them.";
+
+pub const FSCK_EXAMPLES: &str = "\
+Examples:
+  pleach fsck users.pleach
+  pleach fsck users.pleach --quiet && echo clean
+  pleach fsck users.pleach --json | jq '.findings[].code'";
+
+pub const EXPORT: &str = "\
+Writes the tuples of a file as a table, in key order, with the column names and types it was built \
+from. Building from the exported table gives the same file again, byte for byte.";
+
+pub const EXPORT_EXAMPLES: &str = "\
+Examples:
+  pleach export users.pleach -o users.parquet
+  pleach export users.pleach -o - | head";
+
+pub const DEMO: &str = "\
+Generates orders with skewed, clustered and random ids, builds files from them, looks keys up, checks \
+every answer against a naive oracle, and prints what happened and how fast, beside a hash map, a \
+B-tree map and binary search. It takes less than 20 seconds and leaves nothing behind.";
+
+pub const DEMO_EXAMPLES: &str = "\
+Examples:
+  pleach demo
+  pleach demo --tuples 2^22
+  pleach demo --keep /tmp/demo                  then: pleach inspect /tmp/demo/*.pleach";
+
+pub const DEVICES: &str = "\
+Shows which vector instructions the CPU has, whether files can be mapped with huge pages, which GPUs \
+are found, and what is used for searching. This version searches on the CPU.";
+
+pub const DEVICES_EXAMPLES: &str = "\
+Examples:
+  pleach devices
+  pleach devices --json";
+
+pub const BENCH: &str = "\
+Measures look-ups of random keys in Pleach and in other engines, in one run and with checked answers, \
+beside what the memory of this machine could deliver at best (limit-one-line: one random line a \
+look-up).";
+
+pub const BENCH_EXAMPLES: &str = "\
+Examples:
+  pleach bench lookup --quick
+  pleach bench lookup --tuples 2^26 --key-type u32 --json";
+
+pub const COMPLETIONS: &str = "\
+Prints a script that makes a shell complete the commands and options of pleach.";
+
+pub const COMPLETIONS_EXAMPLES: &str = "\
+Examples:
+  pleach completions bash > ~/.local/share/bash-completion/completions/pleach
+  pleach completions zsh > ~/.zfunc/_pleach
+  pleach completions fish > ~/.config/fish/completions/pleach.fish";
+
+pub const MAN: &str = "\
+Writes manual pages: pleach.1, and one page for each command, as pleach-build.1.";
+
+pub const MAN_EXAMPLES: &str = "\
+Examples:
+  pleach man ~/.local/share/man/man1
+  man pleach-build";

@@ -1,0 +1,79 @@
+//! `pleach`: builds, searches, checks and explains Pleach files.
+//!
+//! This file parses the arguments, dispatches to [`cmd`], and turns what comes back into an exit
+//! code and at most one line on standard error. The contract of the command line (options, output,
+//! exit codes) is what scripts rely on: see `docs/DESIGN.md`, "Command line".
+
+mod cli;
+mod cmd;
+mod failure;
+mod help;
+mod interrupt;
+mod keys;
+mod output;
+mod parse;
+mod progress;
+mod render;
+mod search;
+mod stdin;
+
+use clap::error::ErrorKind;
+use clap::{CommandFactory, FromArgMatches};
+use cli::{Cli, Command};
+use failure::{ExitStatus, Failure};
+use std::io::Write;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    interrupt::install();
+    let code = match parse_arguments().and_then(|cli| dispatch(&cli)) {
+        Ok(status) => status.code(),
+        Err(failure) => {
+            if let Some(line) = failure.line() {
+                // Nobody reads standard error any more: there is nobody left to tell.
+                let _ = writeln!(std::io::stderr(), "{line}");
+            }
+            failure.code()
+        }
+    };
+    ExitCode::from(code)
+}
+
+/// Parses the arguments. Help and version are printed here, and are success.
+fn parse_arguments() -> Result<Cli, Failure> {
+    let parsed = Cli::command().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
+    parsed.map_err(|error| match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            failure::print(error.render().to_string().as_bytes()).err().unwrap_or(Failure::Done)
+        }
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => Failure::Help(error.render().to_string()),
+        _ => Failure::from_clap(&error, &command_name()),
+    })
+}
+
+/// `pleach get` if the arguments begin like that, else `pleach`.
+fn command_name() -> String {
+    let command = Cli::command();
+    std::env::args()
+        .skip(1)
+        .find(|word| !word.starts_with('-'))
+        .filter(|word| command.find_subcommand(word).is_some())
+        .map_or("pleach".to_owned(), |word| format!("pleach {word}"))
+}
+
+fn dispatch(cli: &Cli) -> Result<ExitStatus, Failure> {
+    let global = &cli.global;
+    match &cli.command {
+        Command::Build(args) => cmd::build::run(args, global),
+        Command::Get(args) => cmd::get::run(args, global),
+        Command::Range(args) => cmd::range::run(args, global),
+        Command::Inspect(args) => cmd::inspect::run(args, global),
+        Command::Fsck(args) => cmd::fsck::run(args, global),
+        Command::Export(args) => cmd::export::run(args, global),
+        Command::Demo(args) => cmd::demo::run(args, global),
+        Command::Devices(args) => cmd::devices::run(args, global),
+        Command::Bench(args) => cmd::bench::run(args, global),
+        Command::Completions(args) => cmd::completions::run(args, global),
+        Command::Man(args) => cmd::man::run(args, global),
+    }
+}

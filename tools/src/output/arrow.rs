@@ -1,0 +1,105 @@
+//! Arrow IPC files, and what Parquet shares with them: record batches.
+
+use super::{Field, Numbers, OutputError, TableWriter};
+use arrow::array::{ArrayData, ArrayRef, RecordBatch, make_array};
+use arrow::buffer::Buffer;
+use arrow::datatypes::{DataType, Field as ArrowField, Schema, SchemaRef};
+use arrow::error::ArrowError;
+use arrow::ipc::writer::FileWriter;
+use std::io::{self, Write};
+use std::sync::Arc;
+
+/// The Arrow schema of a table. No column has nulls.
+pub fn schema(fields: &[Field]) -> SchemaRef {
+    let fields: Vec<ArrowField> =
+        fields.iter().map(|field| ArrowField::new(&field.name, field.data_type.clone(), false)).collect();
+    Arc::new(Schema::new(fields))
+}
+
+/// A record batch of these columns.
+pub fn batch(schema: &SchemaRef, columns: &[Numbers<'_>]) -> Result<RecordBatch, OutputError> {
+    let arrays = schema
+        .fields()
+        .iter()
+        .zip(columns)
+        .map(|(field, &numbers)| array(field.data_type(), numbers))
+        .collect::<Result<Vec<ArrayRef>, OutputError>>()?;
+    RecordBatch::try_new(schema.clone(), arrays).map_err(arrow_error)
+}
+
+fn array(data_type: &DataType, numbers: Numbers<'_>) -> Result<ArrayRef, OutputError> {
+    let buffer = match (data_type, numbers) {
+        (DataType::Decimal32(precision, scale), Numbers::I64(numbers)) => {
+            check_digits(numbers, *precision, *scale)?;
+            // At most nine digits fit into 32 bits.
+            #[allow(clippy::cast_possible_truncation)]
+            Buffer::from_vec(numbers.iter().map(|&number| number as i32).collect())
+        }
+        (DataType::Decimal64(precision, scale), Numbers::I64(numbers)) => {
+            check_digits(numbers, *precision, *scale)?;
+            Buffer::from_slice_ref(numbers)
+        }
+        (DataType::Decimal128(precision, scale), Numbers::I64(numbers)) => {
+            check_digits(numbers, *precision, *scale)?;
+            Buffer::from_vec(numbers.iter().map(|&number| i128::from(number)).collect())
+        }
+        (_, Numbers::U32(numbers)) => Buffer::from_slice_ref(numbers),
+        (_, Numbers::U64(numbers)) => Buffer::from_slice_ref(numbers),
+        (_, Numbers::I32(numbers)) => Buffer::from_slice_ref(numbers),
+        (_, Numbers::I64(numbers)) => Buffer::from_slice_ref(numbers),
+        (_, Numbers::F32(numbers)) => Buffer::from_slice_ref(numbers),
+        (_, Numbers::F64(numbers)) => Buffer::from_slice_ref(numbers),
+    };
+    let data = ArrayData::builder(data_type.clone()).len(numbers.len()).add_buffer(buffer).build();
+    Ok(make_array(data.map_err(arrow_error)?))
+}
+
+/// Writers narrow decimals by their precision without looking at them.
+fn check_digits(numbers: &[i64], precision: u8, scale: i8) -> Result<(), OutputError> {
+    let limit = 10_i128.pow(u32::from(precision));
+    match numbers.iter().find(|&&number| i128::from(number).abs() >= limit) {
+        None => Ok(()),
+        Some(number) => Err(OutputError::Unfit(format!(
+            "{number} has more than the {precision} digits of its decimal type (scale {scale}): export it as CSV"
+        ))),
+    }
+}
+
+/// The system's error, where there is one behind it.
+pub fn arrow_error(error: ArrowError) -> OutputError {
+    match error {
+        ArrowError::IoError(_, error) => OutputError::Io(error),
+        ArrowError::ExternalError(error) => match error.downcast::<io::Error>() {
+            Ok(error) => OutputError::Io(*error),
+            Err(error) => OutputError::Unfit(format!("{error}: choose another format")),
+        },
+        other => OutputError::Unfit(format!("{other}: choose another format")),
+    }
+}
+
+/// Writes an IPC file into `out`.
+pub struct Writer<W: Write> {
+    schema: SchemaRef,
+    writer: FileWriter<io::BufWriter<W>>,
+}
+
+impl<W: Write> Writer<W> {
+    /// Begins the file.
+    pub fn new(fields: &[Field], out: W) -> Result<Self, OutputError> {
+        let schema = schema(fields);
+        let out = io::BufWriter::with_capacity(1 << 20, out);
+        let writer = FileWriter::try_new(out, &schema).map_err(arrow_error)?;
+        Ok(Self { schema, writer })
+    }
+}
+
+impl<W: Write> TableWriter for Writer<W> {
+    fn write_batch(&mut self, columns: &[Numbers<'_>]) -> Result<(), OutputError> {
+        self.writer.write(&batch(&self.schema, columns)?).map_err(arrow_error)
+    }
+
+    fn finish(&mut self) -> Result<(), OutputError> {
+        self.writer.finish().map_err(arrow_error)?;
+        Ok(self.writer.get_mut().flush()?)
+    }
+}

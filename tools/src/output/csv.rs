@@ -1,0 +1,120 @@
+//! CSV and TSV: a header line, then plain numbers. Integers of a logical type stay integers, so that
+//! `build` reads them back; floats are written in the shortest form that reads back as the same.
+
+use super::{Field, Numbers, OutputError, TableWriter};
+use crate::render::text::{Text, put_escaped};
+use std::io::Write;
+
+/// From this size on the buffer is written out.
+const PIECE_BYTES: usize = 1 << 20;
+
+/// Writes text into `out`, which needs no buffer of its own.
+pub struct Writer<W> {
+    out: W,
+    delimiter: u8,
+    buffer: Vec<u8>,
+}
+
+impl<W: Write> Writer<W> {
+    /// Begins with the header.
+    pub fn new(fields: &[Field], delimiter: u8, out: W) -> Self {
+        let mut buffer = Vec::with_capacity(PIECE_BYTES + (PIECE_BYTES >> 2));
+        for (index, field) in fields.iter().enumerate() {
+            if index > 0 {
+                buffer.push(delimiter);
+            }
+            match delimiter {
+                b'\t' => put_escaped(field.name.as_bytes(), &mut buffer),
+                // A line with nothing in it would be skipped as blank.
+                _ => put_name(&field.name, delimiter, fields.len() == 1, &mut buffer),
+            }
+        }
+        buffer.push(b'\n');
+        Self { out, delimiter, buffer }
+    }
+
+    fn flush(&mut self) -> Result<(), OutputError> {
+        self.out.write_all(&self.buffer)?;
+        self.buffer.clear();
+        Ok(())
+    }
+}
+
+/// A name, quoted where it must be.
+fn put_name(name: &str, delimiter: u8, alone: bool, out: &mut Vec<u8>) {
+    let special = |letter: char| letter == char::from(delimiter) || matches!(letter, '"' | '\n' | '\r');
+    // A byte order mark would be taken for one.
+    if !name.contains(special) && !name.starts_with('\u{feff}') && !(alone && name.is_empty()) {
+        out.extend_from_slice(name.as_bytes());
+        return;
+    }
+    out.push(b'"');
+    out.extend_from_slice(name.replace('"', "\"\"").as_bytes());
+    out.push(b'"');
+}
+
+impl<W: Write> TableWriter for Writer<W> {
+    fn write_batch(&mut self, columns: &[Numbers<'_>]) -> Result<(), OutputError> {
+        let rows = columns.iter().map(|column| column.len()).min().unwrap_or(0);
+        for row in 0..rows {
+            for (index, column) in columns.iter().enumerate() {
+                if index > 0 {
+                    self.buffer.push(self.delimiter);
+                }
+                match column {
+                    Numbers::U32(numbers) => numbers[row].put(&mut self.buffer),
+                    Numbers::U64(numbers) => numbers[row].put(&mut self.buffer),
+                    Numbers::I32(numbers) => numbers[row].put(&mut self.buffer),
+                    Numbers::I64(numbers) => numbers[row].put(&mut self.buffer),
+                    Numbers::F32(numbers) => numbers[row].put(&mut self.buffer),
+                    Numbers::F64(numbers) => numbers[row].put(&mut self.buffer),
+                }
+            }
+            self.buffer.push(b'\n');
+            if self.buffer.len() >= PIECE_BYTES {
+                self.flush()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<(), OutputError> {
+        self.flush()?;
+        Ok(self.out.flush()?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow::datatypes::DataType;
+
+    fn written(names: &[&str], delimiter: u8, columns: &[Numbers<'_>]) -> String {
+        let fields: Vec<Field> = names
+            .iter()
+            .map(|name| Field { name: (*name).to_owned(), data_type: DataType::UInt64 })
+            .collect();
+        let mut bytes = Vec::new();
+        let mut writer = Writer::new(&fields, delimiter, &mut bytes);
+        writer.write_batch(columns).and_then(|()| writer.finish()).expect("memory takes everything");
+        drop(writer);
+        String::from_utf8(bytes).expect("is text")
+    }
+
+    #[test]
+    fn rows_and_names() {
+        let keys = Numbers::U64(&[0, u64::MAX]);
+        let values = Numbers::F64(&[0.1, -1e300]);
+        assert_eq!(
+            written(&["a,b", "say \"x\""], b',', &[keys, values]),
+            "\"a,b\",\"say \"\"x\"\"\"\n0,0.1\n18446744073709551615,-1e300\n"
+        );
+        let values = Numbers::F32(&[f32::NAN, f32::NEG_INFINITY]);
+        assert_eq!(
+            written(&["a\tb", "c"], b'\t', &[keys, values]),
+            "a\\tb\tc\n0\tNaN\n18446744073709551615\t-inf\n"
+        );
+        assert_eq!(written(&[""], b',', &[]), "\"\"\n");
+        assert_eq!(written(&["\u{feff}k"], b',', &[]), "\"\u{feff}k\"\n");
+    }
+}

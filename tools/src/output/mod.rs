@@ -1,0 +1,225 @@
+//! Tables as output: CSV, TSV, Parquet and Arrow IPC, to a file that appears whole or not at all.
+//!
+//! A command describes its columns ([`Field`]), opens a [`Target`], makes a [`TableWriter`] for the
+//! format and hands it batches of [`Numbers`]. Only [`Target::commit`] gives the file its name;
+//! before that nothing is seen of it, and dropping the target removes what was written.
+
+mod arrow;
+mod csv;
+mod parquet;
+mod target;
+
+pub use target::Target;
+
+use ::arrow::datatypes::{DataType, TimeUnit};
+use pleach::{Key, Meta, Value};
+use std::fmt;
+use std::io::{self, Write};
+use std::path::Path;
+
+/// Format of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    Csv,
+    Tsv,
+    Parquet,
+    Arrow,
+}
+
+impl Format {
+    /// The format that the extension of `path` stands for, in either case.
+    pub fn of_path(path: &Path) -> Option<Self> {
+        let extension = path.extension()?.to_str()?.to_ascii_lowercase();
+        Some(match extension.as_str() {
+            "csv" => Self::Csv,
+            "tsv" | "tab" => Self::Tsv,
+            "parquet" | "pq" => Self::Parquet,
+            "arrow" | "ipc" | "feather" => Self::Arrow,
+            _ => return None,
+        })
+    }
+
+    /// Name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Csv => "csv",
+            Self::Tsv => "tsv",
+            Self::Parquet => "parquet",
+            Self::Arrow => "arrow",
+        }
+    }
+}
+
+/// A part of a column.
+#[derive(Clone, Copy, Debug)]
+pub enum Numbers<'a> {
+    U32(&'a [u32]),
+    U64(&'a [u64]),
+    I32(&'a [i32]),
+    I64(&'a [i64]),
+    F32(&'a [f32]),
+    F64(&'a [f64]),
+}
+
+impl Numbers<'_> {
+    /// How many there are.
+    pub fn len(self) -> usize {
+        match self {
+            Self::U32(numbers) => numbers.len(),
+            Self::U64(numbers) => numbers.len(),
+            Self::I32(numbers) => numbers.len(),
+            Self::I64(numbers) => numbers.len(),
+            Self::F32(numbers) => numbers.len(),
+            Self::F64(numbers) => numbers.len(),
+        }
+    }
+}
+
+/// A type that columns can have; `()` is no column.
+pub trait Cell: Sized {
+    /// Its plain Arrow type, `None` for no column.
+    const PLAIN: Option<DataType>;
+    /// A part of a column.
+    fn numbers(cells: &[Self]) -> Option<Numbers<'_>>;
+}
+
+impl Cell for () {
+    const PLAIN: Option<DataType> = None;
+    fn numbers(_: &[Self]) -> Option<Numbers<'_>> {
+        None
+    }
+}
+
+macro_rules! cells {
+    ($($t:ty, $variant:ident, $plain:ident;)*) => {$(
+        impl Cell for $t {
+            const PLAIN: Option<DataType> = Some(DataType::$plain);
+            fn numbers(cells: &[Self]) -> Option<Numbers<'_>> { Some(Numbers::$variant(cells)) }
+        }
+    )*};
+}
+cells! {
+    u32, U32, UInt32;
+    u64, U64, UInt64;
+    i32, I32, Int32;
+    i64, I64, Int64;
+    f32, F32, Float32;
+    f64, F64, Float64;
+}
+
+/// A column of a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Field {
+    /// Its name.
+    pub name: String,
+    /// Its type, which may be logical (a timestamp of integers); text formats write the integers.
+    pub data_type: DataType,
+}
+
+impl Field {
+    /// A column of type `T` with the logical type that META has for it, if the two fit together: a
+    /// damaged or newer META costs the logical type, not the export. `None` if there is no column.
+    pub fn new<T: Cell>(name: &str, default_name: &str, logical: &str) -> Option<Self> {
+        let plain = T::PLAIN?;
+        let logical = pleach_builder::input::logical_type(logical).filter(|logical| fits(&plain, logical));
+        let name = if name.is_empty() { default_name } else { name };
+        Some(Self { name: name.to_owned(), data_type: logical.unwrap_or(plain) })
+    }
+
+    /// The columns of a Pleach file.
+    pub fn of_tuples<K: Key + Cell, V: Value + Cell>(meta: &Meta) -> Vec<Self> {
+        [
+            Self::new::<K>(&meta.key_name, "key", &meta.key_logical),
+            Self::new::<V>(&meta.value_name, "value", &meta.value_logical),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
+    }
+}
+
+/// Whether integers of type `plain` can be read as `logical`.
+fn fits(plain: &DataType, logical: &DataType) -> bool {
+    use TimeUnit::{Microsecond, Millisecond, Nanosecond, Second};
+    let decimal = |precision: u8, digits: u8, scale: i8| {
+        (1..=digits).contains(&precision) && i16::from(scale) <= i16::from(precision)
+    };
+    match (plain, logical) {
+        (DataType::Int32, DataType::Date32 | DataType::Time32(Second | Millisecond))
+        | (DataType::Int64, DataType::Date64 | DataType::Timestamp(..) | DataType::Duration(_))
+        | (DataType::Int64, DataType::Time64(Microsecond | Nanosecond)) => true,
+        (DataType::Int64, &DataType::Decimal32(precision, scale)) => decimal(precision, 9, scale),
+        (DataType::Int64, &DataType::Decimal64(precision, scale)) => decimal(precision, 18, scale),
+        (DataType::Int64, &DataType::Decimal128(precision, scale)) => decimal(precision, 38, scale),
+        _ => false,
+    }
+}
+
+/// Why a table could not be written.
+#[derive(Debug)]
+pub enum OutputError {
+    /// The system refused.
+    Io(io::Error),
+    /// The format cannot hold it: what it is, and what to do.
+    Unfit(String),
+}
+
+impl fmt::Display for OutputError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io(error) => error.fmt(f),
+            Self::Unfit(text) => f.write_str(text),
+        }
+    }
+}
+
+impl std::error::Error for OutputError {}
+
+impl From<io::Error> for OutputError {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+/// Writes a table, batch by batch.
+pub trait TableWriter {
+    /// Appends rows: one [`Numbers`] for each [`Field`], all of one length.
+    fn write_batch(&mut self, columns: &[Numbers<'_>]) -> Result<(), OutputError>;
+    /// Writes what the format has at its end. A table without it is not complete.
+    fn finish(&mut self) -> Result<(), OutputError>;
+}
+
+/// A writer of `format` into `out`.
+pub fn writer<'a>(
+    format: Format,
+    fields: &[Field],
+    out: impl Write + Send + 'a,
+) -> Result<Box<dyn TableWriter + 'a>, OutputError> {
+    Ok(match format {
+        Format::Csv => Box::new(csv::Writer::new(fields, b',', out)),
+        Format::Tsv => Box::new(csv::Writer::new(fields, b'\t', out)),
+        Format::Parquet => Box::new(parquet::Writer::new(fields, out)?),
+        Format::Arrow => Box::new(arrow::Writer::new(fields, out)?),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn logical_types_must_fit_their_numbers() {
+        let kept = |logical| Field::new::<i64>("t", "key", logical).map(|field| field.data_type);
+        assert_eq!(kept(""), Some(DataType::Int64));
+        assert_eq!(kept("Date32"), Some(DataType::Int64));
+        assert_eq!(kept("Date64"), Some(DataType::Date64));
+        assert_eq!(kept("Time64(Second)"), Some(DataType::Int64));
+        assert_eq!(kept("Decimal128(15, 2)"), Some(DataType::Decimal128(15, 2)));
+        assert_eq!(kept("Decimal128(0, 0)"), Some(DataType::Int64));
+        assert_eq!(kept("Decimal128(2, 3)"), Some(DataType::Int64));
+        assert_eq!(kept("Decimal32(10, 0)"), Some(DataType::Int64));
+        assert_eq!(kept("of a later version"), Some(DataType::Int64));
+        assert_eq!(Field::new::<()>("t", "value", ""), None);
+        assert_eq!(Field::new::<u32>("", "value", "").map(|field| field.name), Some("value".to_owned()));
+    }
+}

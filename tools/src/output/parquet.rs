@@ -1,0 +1,65 @@
+//! Parquet, with Snappy, which every reader has. The Arrow schema goes along, so that types come back
+//! which Parquet itself does not have.
+
+use super::arrow::{arrow_error, batch, schema};
+use super::{Field, Numbers, OutputError, TableWriter};
+use arrow::datatypes::SchemaRef;
+use parquet::arrow::ArrowWriter;
+use parquet::basic::Compression;
+use parquet::errors::ParquetError;
+use parquet::file::properties::WriterProperties;
+use parquet::schema::types::ColumnPath;
+use std::io::{self, Write};
+
+/// Writes a Parquet file into `out`.
+pub struct Writer<W: Write + Send> {
+    schema: SchemaRef,
+    /// `None` once it is finished.
+    writer: Option<ArrowWriter<W>>,
+}
+
+impl<W: Write + Send> Writer<W> {
+    /// Begins the file.
+    pub fn new(fields: &[Field], out: W) -> Result<Self, OutputError> {
+        let schema = schema(fields);
+        let mut properties = WriterProperties::builder().set_compression(Compression::SNAPPY);
+        // Keys hardly repeat: a dictionary of them is built for nothing.
+        if let Some(key) = fields.first() {
+            let path = ColumnPath::new(vec![key.name.clone()]);
+            properties = properties.set_column_dictionary_enabled(path, false);
+        }
+        let writer =
+            ArrowWriter::try_new(out, schema.clone(), Some(properties.build())).map_err(parquet_error)?;
+        Ok(Self { schema, writer: Some(writer) })
+    }
+}
+
+fn parquet_error(error: ParquetError) -> OutputError {
+    match error {
+        ParquetError::External(error) => match error.downcast::<io::Error>() {
+            Ok(error) => OutputError::Io(*error),
+            Err(error) => match error.downcast() {
+                Ok(error) => arrow_error(*error),
+                Err(error) => OutputError::Unfit(format!("{error}: choose another format")),
+            },
+        },
+        other => OutputError::Unfit(format!("{other}: choose another format")),
+    }
+}
+
+impl<W: Write + Send> TableWriter for Writer<W> {
+    fn write_batch(&mut self, columns: &[Numbers<'_>]) -> Result<(), OutputError> {
+        let batch = batch(&self.schema, columns)?;
+        match &mut self.writer {
+            Some(writer) => writer.write(&batch).map_err(parquet_error),
+            None => Err(OutputError::Unfit("rows after the end of a table".to_owned())),
+        }
+    }
+
+    fn finish(&mut self) -> Result<(), OutputError> {
+        match self.writer.take() {
+            Some(writer) => writer.close().map(drop).map_err(parquet_error),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! Arguments and key files to numbers: sizes, counts, types, keys.
+//!
+//! Keys are parsed by hand from bytes: a key file of millions of lines is read at the speed of the
+//! disk, and every refusal says what would have been accepted.
+
+use pleach_format::{KeyType, ValueType};
+
+/// `256M`, `256MiB`, `4GiB`, `1G`, `1000`: bytes; K, M, G and T are powers of 1024.
+pub fn size(text: &str) -> Result<u64, String> {
+    let refused = || format!("'{text}' is no size: write it as 256M, 256MiB or 4GiB");
+    let digits = text.len() - text.trim_start_matches(|letter: char| letter.is_ascii_digit()).len();
+    let (number, unit) = text.split_at(digits);
+    let number: u64 = number.parse().map_err(|_| refused())?;
+    let shift = match unit.to_ascii_lowercase().as_str() {
+        "" | "b" => 0,
+        "k" | "kb" | "kib" => 10,
+        "m" | "mb" | "mib" => 20,
+        "g" | "gb" | "gib" => 30,
+        "t" | "tb" | "tib" => 40,
+        _ => return Err(refused()),
+    };
+    number.checked_mul(1 << shift).filter(|&bytes| bytes > 0).ok_or_else(refused)
+}
+
+/// `1000000`, `1_000_000` or `2^20`: a number of tuples.
+pub fn count(text: &str) -> Result<u64, String> {
+    let refused = || format!("'{text}' is no count: write it as 1000000 or 2^20");
+    let plain = text.replace('_', "");
+    match plain.split_once('^') {
+        Some((base, exponent)) => {
+            let base: u64 = base.parse().map_err(|_| refused())?;
+            let exponent: u32 = exponent.parse().map_err(|_| refused())?;
+            base.checked_pow(exponent).ok_or_else(refused)
+        }
+        None => plain.parse().map_err(|_| refused()),
+    }
+}
+
+/// Types that a later version keeps: said so, instead of "unknown".
+const LATER: [&str; 9] = ["u128", "i128", "f64", "bytes", "utf8", "u8", "u16", "i8", "i16"];
+
+fn type_refused(text: &str, role: &str, known: &[&str]) -> String {
+    let later = LATER.contains(&text) || text.strip_prefix("bytes").is_some_and(|n| n.parse::<u16>().is_ok());
+    let what = if later { "not kept by this version" } else { "unknown" };
+    format!("{role} type '{text}' is {what}: use one of {}", known.join(" "))
+}
+
+/// A key type by its name.
+pub fn key_type(text: &str) -> Result<KeyType, String> {
+    let known: Vec<&str> = KeyType::ALL.iter().map(|known| known.name()).collect();
+    KeyType::from_name(text).ok_or_else(|| type_refused(text, "key", &known))
+}
+
+/// A value type by its name.
+pub fn value_type(text: &str) -> Result<ValueType, String> {
+    let known: Vec<&str> = ValueType::ALL.iter().map(|known| known.name()).collect();
+    ValueType::from_name(text).ok_or_else(|| type_refused(text, "value", &known))
+}
+
+/// `u64,u64`, or `u64` for keys alone.
+pub fn raw_types(text: &str) -> Result<(KeyType, ValueType), String> {
+    let (key, value) = text.split_once(',').unwrap_or((text, "none"));
+    Ok((key_type(key)?, value_type(value)?))
+}
+
+/// The layouts of this version: `lines,spine`, in any order.
+pub fn layout(text: &str) -> Result<String, String> {
+    let mut parts: Vec<&str> = text.split(',').collect();
+    parts.sort_unstable();
+    let known = ["lines", "spine", "classic", "columns", "harmonia", "btree"];
+    if let Some(unknown) = parts.iter().find(|part| !known.contains(part)) {
+        return Err(format!("'{unknown}' is no layout: use lines,spine"));
+    }
+    if parts == ["lines", "spine"] {
+        return Ok(text.to_owned());
+    }
+    Err(format!("this version does not make '{text}': use lines,spine"))
+}
+
+/// One ASCII character, or `\t` or `tab`.
+pub fn delimiter(text: &str) -> Result<u8, String> {
+    match text.as_bytes() {
+        b"\\t" | b"tab" => Ok(b'\t'),
+        [byte] if byte.is_ascii() && !matches!(byte, b'\n' | b'\r' | b'"' | 0) => Ok(*byte),
+        _ => Err(format!("'{}' is no delimiter: give one ASCII character, or \\t", text.escape_default())),
+    }
+}
+
+/// `auto` and `cpu`; what a later version does is told apart from nonsense.
+pub fn device(text: &str) -> Result<String, String> {
+    let cuda =
+        text == "cuda" || text.strip_prefix("cuda:").is_some_and(|number| number.parse::<u32>().is_ok());
+    match text {
+        "auto" | "cpu" => Ok(text.to_owned()),
+        _ if cuda => Err("this version searches on the CPU: use auto or cpu".to_owned()),
+        _ => Err("there is no such device: use auto or cpu".to_owned()),
+    }
+}
+
+/// `auto` and `unbuffered`; what a later version does is told apart from nonsense.
+pub fn strategy(text: &str) -> Result<String, String> {
+    match text {
+        "auto" | "unbuffered" => Ok(text.to_owned()),
+        "buffered" | "sorted" => Err("this version searches unbuffered: use auto or unbuffered".to_owned()),
+        _ => Err("there is no such strategy: use auto or unbuffered".to_owned()),
+    }
+}
+
+/// A key type that text can be turned into.
+pub trait FromText: Sized {
+    /// Name of the type, for messages.
+    const NAME: &'static str;
+    /// Lowest and highest key, for messages.
+    const BOUNDS: (&'static str, &'static str);
+    /// Decimal text without signs, spaces or separators (but `-` for signed types).
+    fn from_text(text: &[u8]) -> Option<Self>;
+}
+
+macro_rules! unsigned {
+    ($($t:ident $digits:literal $low:literal $high:literal),*) => {$(
+        impl FromText for $t {
+            const NAME: &'static str = stringify!($t);
+            const BOUNDS: (&'static str, &'static str) = ($low, $high);
+            #[inline]
+            fn from_text(text: &[u8]) -> Option<Self> {
+                if text.is_empty() { return None; }
+                let mut number: $t = 0;
+                if text.len() < $digits {
+                    // So few digits cannot overflow.
+                    for &byte in text {
+                        let digit = byte.wrapping_sub(b'0');
+                        if digit > 9 { return None; }
+                        number = number.wrapping_mul(10).wrapping_add($t::from(digit));
+                    }
+                    return Some(number);
+                }
+                for &byte in text {
+                    let digit = byte.wrapping_sub(b'0');
+                    if digit > 9 { return None; }
+                    number = number.checked_mul(10)?.checked_add($t::from(digit))?;
+                }
+                Some(number)
+            }
+        }
+    )*};
+}
+unsigned!(u32 10 "0" "4294967295", u64 20 "0" "18446744073709551615");
+
+macro_rules! signed {
+    ($($t:ident as $u:ident $low:literal $high:literal),*) => {$(
+        impl FromText for $t {
+            const NAME: &'static str = stringify!($t);
+            const BOUNDS: (&'static str, &'static str) = ($low, $high);
+            #[inline]
+            fn from_text(text: &[u8]) -> Option<Self> {
+                match text {
+                    [b'-', digits @ ..] => {
+                        let magnitude = $u::from_text(digits)?;
+                        // The lowest number has no positive counterpart.
+                        (magnitude <= $t::MIN.unsigned_abs()).then(|| magnitude.cast_signed().wrapping_neg())
+                    }
+                    _ => $t::try_from($u::from_text(text)?).ok(),
+                }
+            }
+        }
+    )*};
+}
+signed!(i32 as u32 "-2147483648" "2147483647", i64 as u64 "-9223372036854775808" "9223372036854775807");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes() {
+        assert_eq!(size("256M"), Ok(256 << 20));
+        assert_eq!(size("256MiB"), Ok(256 << 20));
+        assert_eq!(size("4GiB"), Ok(4 << 30));
+        assert_eq!(size("1G"), Ok(1 << 30));
+        assert_eq!(size("12345"), Ok(12345));
+        for bad in ["", "M", "-1", "1.5G", "256 M", "99999999999T", "0", "1Q"] {
+            assert!(size(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn counts() {
+        assert_eq!(count("2^26"), Ok(1 << 26));
+        assert_eq!(count("1_000_000"), Ok(1_000_000));
+        for bad in ["", "2^", "2^64", "x", "-1"] {
+            assert!(count(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn keys_at_their_bounds() {
+        assert_eq!(u32::from_text(b"4294967295"), Some(u32::MAX));
+        assert_eq!(u32::from_text(b"4294967296"), None);
+        assert_eq!(u32::from_text(b"0000000000000001"), Some(1));
+        assert_eq!(u64::from_text(b"18446744073709551615"), Some(u64::MAX));
+        assert_eq!(u64::from_text(b"18446744073709551616"), None);
+        assert_eq!(u64::from_text(b"9999999999999999999"), Some(9_999_999_999_999_999_999));
+        assert_eq!(i32::from_text(b"-2147483648"), Some(i32::MIN));
+        assert_eq!(i32::from_text(b"-2147483649"), None);
+        assert_eq!(i32::from_text(b"2147483648"), None);
+        assert_eq!(i64::from_text(b"-9223372036854775808"), Some(i64::MIN));
+        assert_eq!(i64::from_text(b"9223372036854775807"), Some(i64::MAX));
+        for bad in [&b""[..], b"-", b"+1", b" 1", b"1 ", b"1.0", b"--1", b"0x10", b"1_000"] {
+            assert_eq!(i64::from_text(bad), None);
+            assert_eq!(u64::from_text(bad), None);
+        }
+        assert_eq!(u64::from_text(b"-0"), None);
+        assert_eq!(i64::from_text(b"-0"), Some(0));
+    }
+
+    #[test]
+    fn delimiters() {
+        assert_eq!(delimiter(";"), Ok(b';'));
+        assert_eq!(delimiter("\\t"), Ok(b'\t'));
+        assert_eq!(delimiter("\t"), Ok(b'\t'));
+        assert!(delimiter("").is_err() && delimiter("ab").is_err() && delimiter("\n").is_err());
+    }
+}

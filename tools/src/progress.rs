@@ -1,0 +1,104 @@
+//! A progress bar on standard error, for work of more than two seconds that a person watches.
+
+use crate::cli::Global;
+use crate::interrupt::Guard;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use pleach_builder::{Observer, Phase};
+use std::io::{IsTerminal, stderr};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+/// Work that ends sooner shows nothing.
+const QUIET_FOR: Duration = Duration::from_secs(2);
+
+/// A bar that appears after two seconds, and the ear for Ctrl-C while it lives.
+pub struct Progress {
+    guard: Guard,
+    started: Instant,
+    wanted: bool,
+    bar: Mutex<Option<(&'static str, ProgressBar)>>,
+}
+
+impl Progress {
+    /// Begins the work. Shows nothing under `--quiet` or when standard error is no terminal.
+    pub fn new(global: &Global) -> Self {
+        Self {
+            guard: Guard::new(),
+            started: Instant::now(),
+            wanted: !global.quiet && stderr().is_terminal(),
+            bar: Mutex::new(None),
+        }
+    }
+
+    /// Whether Ctrl-C or SIGTERM came.
+    pub fn is_interrupted(&self) -> bool {
+        self.guard.is_interrupted()
+    }
+
+    /// `done` of `total` of the work called `label` is done.
+    pub fn show(&self, label: &'static str, done: u64, total: Option<u64>) {
+        if !self.wanted || self.started.elapsed() < QUIET_FOR {
+            return;
+        }
+        // Another thread is drawing: its numbers are as good.
+        let Ok(mut shown) = self.bar.try_lock() else { return };
+        let bar = match &*shown {
+            Some((current, bar)) if *current == label => bar.clone(),
+            _ => {
+                let bar = new_bar(label, done, total).with_elapsed(self.started.elapsed());
+                if let Some((_, old)) = shown.replace((label, bar.clone())) {
+                    old.finish_and_clear();
+                }
+                bar
+            }
+        };
+        if let Some(total) = total {
+            bar.set_length(total);
+        }
+        bar.set_position(done);
+    }
+}
+
+fn new_bar(label: &'static str, done: u64, total: Option<u64>) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::stderr());
+    let template = match (done, total) {
+        (_, Some(_)) => "{prefix:8} [{bar:32}] {percent:>3}%  {elapsed} gone, {eta} to go",
+        (0, None) => "{prefix:8} {spinner} {elapsed} gone",
+        (_, None) => "{prefix:8} {spinner} {human_pos} done, {elapsed} gone",
+    };
+    // Our own constant texts; should one not parse, the default style serves.
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style.progress_chars("=> "));
+    }
+    bar.set_prefix(label);
+    bar
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        let bar = match self.bar.get_mut() {
+            Ok(bar) => bar,
+            Err(poisoned) => poisoned.into_inner(),
+        };
+        if let Some((_, bar)) = bar.take() {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+impl Observer for Progress {
+    fn progress(&self, phase: Phase, done: u64, total: Option<u64>) {
+        let label = match phase {
+            Phase::Read => "reading",
+            Phase::Sort => "sorting",
+            Phase::Merge => "merging",
+            Phase::Write => "writing",
+            Phase::Sync => "syncing",
+        };
+        self.show(label, done, total);
+    }
+
+    fn cancelled(&self) -> bool {
+        self.is_interrupted()
+    }
+}

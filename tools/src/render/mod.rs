@@ -1,0 +1,5 @@
+//! What commands print: text for people and scripts, JSON for programs.
+
+pub mod json;
+pub mod picture;
+pub mod text;

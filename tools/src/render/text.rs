@@ -1,0 +1,238 @@
+//! Keys and values as text, written into a byte buffer.
+//!
+//! Millions of answers a second leave no room for `std::fmt`: integers are written two digits at a
+//! time, floats in the shortest form that reads back as the same number.
+
+use std::fmt::Write as _;
+
+/// Something `get` and `range` print.
+pub trait Text: Copy {
+    /// Whether JSON writes it as a string: integers of 64 bits do not fit into a double.
+    const QUOTED: bool;
+    /// Whether there is anything to write; values of type `none` have nothing.
+    const IS_SOMETHING: bool = true;
+    /// Appends it as text.
+    fn put(self, out: &mut Vec<u8>);
+    /// Appends it as a JSON value.
+    #[inline]
+    fn put_json(self, out: &mut Vec<u8>) {
+        if Self::QUOTED {
+            out.push(b'"');
+            self.put(out);
+            out.push(b'"');
+        } else {
+            self.put(out);
+        }
+    }
+}
+
+const PAIRS: &[u8; 200] = b"0001020304050607080910111213141516171819\
+2021222324252627282930313233343536373839\
+4041424344454647484950515253545556575859\
+6061626364656667686970717273747576777879\
+8081828384858687888990919293949596979899";
+
+/// Appends a number in decimal.
+#[inline]
+pub fn put_u64(mut number: u64, out: &mut Vec<u8>) {
+    let mut digits = [0u8; 20];
+    let mut at = digits.len();
+    while number >= 100 {
+        let pair = (number % 100) as usize * 2;
+        number /= 100;
+        at -= 2;
+        digits[at..at + 2].copy_from_slice(&PAIRS[pair..pair + 2]);
+    }
+    if number >= 10 {
+        let pair = number as usize * 2;
+        at -= 2;
+        digits[at..at + 2].copy_from_slice(&PAIRS[pair..pair + 2]);
+    } else {
+        at -= 1;
+        digits[at] = b'0' + number as u8;
+    }
+    out.extend_from_slice(&digits[at..]);
+}
+
+/// Appends a number in decimal.
+#[inline]
+pub fn put_i64(number: i64, out: &mut Vec<u8>) {
+    if number < 0 {
+        out.push(b'-');
+    }
+    put_u64(number.unsigned_abs(), out);
+}
+
+impl Text for u32 {
+    const QUOTED: bool = false;
+    #[inline]
+    fn put(self, out: &mut Vec<u8>) {
+        put_u64(self.into(), out);
+    }
+}
+impl Text for u64 {
+    const QUOTED: bool = true;
+    #[inline]
+    fn put(self, out: &mut Vec<u8>) {
+        put_u64(self, out);
+    }
+}
+impl Text for i32 {
+    const QUOTED: bool = false;
+    #[inline]
+    fn put(self, out: &mut Vec<u8>) {
+        put_i64(self.into(), out);
+    }
+}
+impl Text for i64 {
+    const QUOTED: bool = true;
+    #[inline]
+    fn put(self, out: &mut Vec<u8>) {
+        put_i64(self, out);
+    }
+}
+
+impl Text for () {
+    const QUOTED: bool = false;
+    const IS_SOMETHING: bool = false;
+    #[inline]
+    fn put(self, _: &mut Vec<u8>) {}
+    #[inline]
+    fn put_json(self, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"null");
+    }
+}
+
+macro_rules! floats {
+    ($($t:ident),*) => {$(
+        impl Text for $t {
+            const QUOTED: bool = false;
+            fn put(self, out: &mut Vec<u8>) {
+                // serde_json has the fast shortest form, but no words for what is not finite.
+                let start = out.len();
+                if !self.is_finite() || serde_json::to_writer(&mut *out, &self).is_err() {
+                    let mut word = String::new();
+                    let _ = write!(word, "{self}");
+                    out.extend_from_slice(word.as_bytes());
+                }
+                // `1e300`, not `1e+300`: both read back, this is what Rust itself writes.
+                if let Some(plus) = out[start..].iter().position(|&byte| byte == b'+') {
+                    out.remove(start + plus);
+                }
+            }
+            fn put_json(self, out: &mut Vec<u8>) {
+                if self.is_finite() {
+                    self.put(out);
+                } else {
+                    out.push(b'"');
+                    self.put(out);
+                    out.push(b'"');
+                }
+            }
+        }
+    )*};
+}
+floats!(f32, f64);
+
+/// Appends text of the user with tab, newline, carriage return and backslash escaped.
+pub fn put_escaped(text: &[u8], out: &mut Vec<u8>) {
+    for &byte in text {
+        match byte {
+            b'\t' => out.extend_from_slice(b"\\t"),
+            b'\n' => out.extend_from_slice(b"\\n"),
+            b'\r' => out.extend_from_slice(b"\\r"),
+            b'\\' => out.extend_from_slice(b"\\\\"),
+            _ => out.push(byte),
+        }
+    }
+}
+
+/// A count with separators, as `12,345,678`.
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// Bytes for people, as `1.50 GiB`.
+pub fn human_bytes(bytes: u64) -> String {
+    let units = ["bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    let mut amount = bytes as f64;
+    let mut unit = 0;
+    while amount >= 1024.0 && unit + 1 < units.len() {
+        amount /= 1024.0;
+        unit += 1;
+    }
+    if unit == 0 { format!("{bytes} bytes") } else { format!("{amount:.2} {}", units[unit]) }
+}
+
+/// Bytes as hexadecimal digits.
+pub fn hex(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len() * 2);
+    for byte in bytes {
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
+}
+
+/// `1 tuple`, `2 tuples`.
+pub fn counted(number: u64, noun: &str) -> String {
+    format!("{} {noun}{}", grouped(number), if number == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(value: impl Text) -> String {
+        let mut out = Vec::new();
+        value.put(&mut out);
+        String::from_utf8(out).unwrap_or_default()
+    }
+
+    #[test]
+    fn integers() {
+        for number in [0, 1, 9, 10, 99, 100, 101, 999, 1000, 12_345, u64::from(u32::MAX), u64::MAX] {
+            assert_eq!(text(number), number.to_string());
+        }
+        for number in [i64::MIN, -100, -1, 0, 7, i64::MAX] {
+            assert_eq!(text(number), number.to_string());
+        }
+        assert_eq!(text(i32::MIN), i32::MIN.to_string());
+    }
+
+    #[test]
+    fn floats_read_back() {
+        for number in [0.0, -0.0, 1.0, 0.1, 1e300, 5e-324, f64::MAX, 1.0 / 3.0] {
+            assert_eq!(text(number).parse::<f64>().map(f64::to_bits), Ok(number.to_bits()));
+        }
+        assert_eq!(text(0.1f32), "0.1");
+        assert_eq!(text(-1e300), "-1e300");
+        assert_eq!(text(1e-7), "1e-7");
+        assert_eq!(text(7.0), "7.0");
+        assert_eq!(text(f32::NAN), "NaN");
+        assert_eq!(text(f64::NEG_INFINITY), "-inf");
+    }
+
+    #[test]
+    fn escapes() {
+        let mut out = Vec::new();
+        put_escaped(b"a\tb\nc\rd\\e", &mut out);
+        assert_eq!(out, b"a\\tb\\nc\\rd\\\\e");
+    }
+
+    #[test]
+    fn counts() {
+        assert_eq!(grouped(0), "0");
+        assert_eq!(grouped(999), "999");
+        assert_eq!(grouped(1_234_567), "1,234,567");
+        assert_eq!(counted(1, "tuple"), "1 tuple");
+        assert_eq!(human_bytes(1536), "1.50 KiB");
+    }
+}
