@@ -1,0 +1,802 @@
+//! Damage to a file's bytes: what a disk or a copy does, and what a forger does.
+//!
+//! A change alone is found by the sums. So that checks behind the sums are reached too, [`reseal`]
+//! makes every sum of a changed file right again, and the file id with them; [`reseal_head`] does
+//! the superblock and the section table only, and never looks at what the table says, which may be
+//! anything.
+
+use crate::generate::mix;
+use crate::naive;
+use pleach_format::Header;
+use pleach_format::checksum::{FileId, SUM_BLOCK_BYTES, binding, crc32};
+use pleach_format::meta::Meta;
+use pleach_format::section::{ENTRY_BYTES, Entry, TABLE_OFFSET, Tag};
+use pleach_format::spine::Encoding;
+use pleach_format::superblock::{CRC_OFFSET, SUPERBLOCK_BYTES, Superblock};
+use pleach_format::view::HEAD_BYTES;
+use std::ops::Range;
+use zerocopy::{FromBytes, IntoBytes};
+
+/// Byte of the superblock at which the file id stands.
+const FILE_ID_AT: usize = 48;
+/// Byte of the superblock at which the number of sections stands.
+const SECTIONS_AT: usize = 120;
+/// Byte of the superblock at which the table's sum stands.
+const TABLE_CRC_AT: usize = 124;
+
+/// Inverts bit `bit % 8` of byte `bit / 8`.
+pub fn flip(bytes: &mut [u8], bit: usize) {
+    bytes[bit / 8] ^= 1 << (bit % 8);
+}
+
+/// The header of a whole file. Panics if it is none.
+#[must_use]
+pub fn header(bytes: &[u8]) -> Header {
+    let head = &bytes[..bytes.len().min(HEAD_BYTES)];
+    Header::parse(head, bytes.len() as u64).expect("a whole file")
+}
+
+/// The bytes of a section, without the padding behind it.
+#[must_use]
+pub fn content(bytes: &[u8], tag: Tag) -> Range<usize> {
+    let header = header(bytes);
+    let section = header.section(tag).expect("a section of this tag");
+    let start = section.offset() as usize;
+    start..start + section.entry.length.get() as usize
+}
+
+/// The bytes of a section and of the padding behind it.
+#[must_use]
+pub fn extent(bytes: &[u8], tag: Tag) -> Range<usize> {
+    let header = header(bytes);
+    let section = header.section(tag).expect("a section of this tag");
+    section.offset() as usize..section.end as usize
+}
+
+/// Byte of the file at which the entry of a section stands.
+#[must_use]
+pub fn entry_at(bytes: &[u8], tag: Tag) -> usize {
+    let header = header(bytes);
+    let index = header.sections.iter().position(|section| section.entry.tag == tag);
+    TABLE_OFFSET as usize + index.expect("a section of this tag") * ENTRY_BYTES
+}
+
+/// Exchanges two ranges of `length` bytes, which must not overlap.
+pub fn swap(bytes: &mut [u8], a: usize, b: usize, length: usize) {
+    let (low, high) = (a.min(b), a.max(b));
+    let (left, right) = bytes.split_at_mut(high);
+    left[low..low + length].swap_with_slice(&mut right[..length]);
+}
+
+/// Writes a little-endian number of `width` bytes.
+pub fn put(bytes: &mut [u8], at: usize, width: usize, number: u64) {
+    bytes[at..at + width].copy_from_slice(&number.to_le_bytes()[..width]);
+}
+
+/// Reads a little-endian number of `width` bytes.
+#[must_use]
+pub fn number(bytes: &[u8], at: usize, width: usize) -> u64 {
+    let mut word = [0; 8];
+    word[..width].copy_from_slice(&bytes[at..at + width]);
+    u64::from_le_bytes(word)
+}
+
+/// Makes the sums of the section table and of the superblock right, and the closing copy equal.
+/// Accepts any file of three pages or more, whatever its table says.
+pub fn reseal_head(bytes: &mut [u8]) {
+    let table = crc32(&bytes[TABLE_OFFSET as usize..HEAD_BYTES]);
+    put(bytes, TABLE_CRC_AT, 4, table.into());
+    let crc = crc32(&bytes[..CRC_OFFSET]);
+    put(bytes, CRC_OFFSET, 4, crc.into());
+    let closing = bytes.len() - SUPERBLOCK_BYTES;
+    bytes.copy_within(..SUPERBLOCK_BYTES, closing);
+}
+
+/// Makes every sum of a file right, and its file id: what is wrong now is wrong in itself.
+///
+/// The places in the section table must still be those of the file.
+pub fn reseal(bytes: &mut [u8]) {
+    let superblock = Superblock::read_from_prefix(bytes).expect("a superblock").0;
+    let mut id = FileId::new(
+        superblock.key_type.get(),
+        superblock.value_type.get(),
+        superblock.unique.get() == 1,
+        superblock.tuples.get(),
+    );
+    for (entry, extent) in placed(bytes) {
+        if entry.tag != Tag::SUMS && entry.tag != Tag::SUM2 {
+            entry.identify(&mut id, bytes[extent].chunks(SUM_BLOCK_BYTES).map(crc32));
+        }
+    }
+    reseal_as(bytes, id.finish());
+}
+
+/// [`reseal`] with a file id of the caller's choice.
+pub fn reseal_as(bytes: &mut [u8], file_id: [u8; 16]) {
+    bytes[FILE_ID_AT..FILE_ID_AT + 16].copy_from_slice(&file_id);
+    // In file order: what is summed stands before its sums, and SUMS before SUM2.
+    for (index, (mut entry, extent)) in placed(bytes).into_iter().enumerate() {
+        if entry.tag == Tag::SUM2 {
+            entry.sums_crc = crc32(&bytes[extent]).into();
+        } else {
+            let sums: Vec<u8> = (0u64..)
+                .zip(bytes[extent].chunks(SUM_BLOCK_BYTES))
+                .flat_map(|(block, bytes)| (crc32(bytes) ^ binding(&file_id, entry.tag, block)).to_le_bytes())
+                .collect();
+            entry.sums_crc = crc32(&sums).into();
+            let at = entry.sums_offset.get() as usize;
+            bytes[at..at + sums.len()].copy_from_slice(&sums);
+        }
+        let at = TABLE_OFFSET as usize + index * ENTRY_BYTES;
+        bytes[at..at + ENTRY_BYTES].copy_from_slice(entry.as_bytes());
+    }
+    reseal_head(bytes);
+}
+
+/// Entries of the section table as they stand there, with the extents they ask for.
+fn placed(bytes: &[u8]) -> Vec<(Entry, Range<usize>)> {
+    let count = number(bytes, SECTIONS_AT, 4) as usize;
+    let table = &bytes[TABLE_OFFSET as usize..HEAD_BYTES];
+    let entries: Vec<Entry> = table
+        .chunks_exact(ENTRY_BYTES)
+        .take(count)
+        .map(|entry| Entry::read_from_bytes(entry).expect("128 bytes"))
+        .collect();
+    let closing = bytes.len() - SUPERBLOCK_BYTES;
+    let ends: Vec<usize> =
+        entries.iter().skip(1).map(|entry| entry.offset.get() as usize).chain([closing]).collect();
+    entries.into_iter().zip(ends).map(|(entry, end)| (entry, entry.offset.get() as usize..end)).collect()
+}
+
+/// Damage that has a name: how it is done, and what `fsck` calls it.
+pub struct Damage {
+    /// Its name: also that of the file in `tests/data/bad`.
+    pub name: &'static str,
+    /// Code of a finding that must be among those of `fsck`.
+    pub code: &'static str,
+    /// Section that this finding names.
+    pub section: &'static str,
+    /// Does it.
+    pub make: fn(&mut Vec<u8>),
+}
+
+/// Damage as disks, copies and transfers do it: no sum was made right afterwards.
+///
+/// The file must have two full blocks of tuple lines, a spine and column names.
+pub const PLAIN: &[Damage] = &[
+    Damage { name: "flip-magic", code: "header", section: "superblock", make: |b| flip(b, 8) },
+    Damage { name: "flip-version", code: "superblock", section: "superblock", make: |b| flip(b, 16 * 8) },
+    Damage { name: "flip-tuples", code: "superblock", section: "superblock", make: |b| flip(b, 80 * 8) },
+    Damage { name: "flip-reserved", code: "superblock", section: "superblock", make: |b| flip(b, 3000 * 8) },
+    Damage { name: "flip-superblock-sum", code: "superblock", section: "superblock", make: |b| flip(b, 4092 * 8) },
+    Damage { name: "flip-table", code: "table", section: "section table", make: |b| flip(b, 4104 * 8) },
+    Damage { name: "flip-table-rest", code: "table", section: "section table", make: |b| flip(b, 8191 * 8) },
+    Damage { name: "flip-meta", code: "block", section: "META", make: |b| flip_first(b, Tag::META) },
+    Damage {
+        name: "flip-meta-padding",
+        code: "block",
+        section: "META",
+        make: |b| flip_last(b, Tag::META),
+    },
+    Damage { name: "flip-key", code: "block", section: "LINE", make: |b| flip_first(b, Tag::LINE) },
+    Damage {
+        name: "flip-line-padding",
+        code: "block",
+        section: "LINE",
+        make: |b| flip_last(b, Tag::LINE),
+    },
+    Damage {
+        name: "flip-separator",
+        code: "block",
+        section: "SPIN",
+        make: |b| flip_first(b, Tag::SPINE),
+    },
+    Damage {
+        name: "flip-spine-padding",
+        code: "block",
+        section: "SPIN",
+        make: |b| flip_last(b, Tag::SPINE),
+    },
+    Damage {
+        name: "flip-sum-of-line",
+        code: "sums",
+        section: "LINE",
+        make: |b| {
+            let at = sums_at(b, Tag::LINE);
+            flip_at(b, at);
+        },
+    },
+    Damage {
+        name: "flip-sums-padding",
+        code: "block",
+        section: "SUMS",
+        make: |b| flip_last(b, Tag::SUMS),
+    },
+    Damage { name: "flip-sum2", code: "sums", section: "SUM2", make: |b| flip_first(b, Tag::SUM2) },
+    Damage {
+        name: "flip-sum2-padding",
+        code: "sums",
+        section: "SUM2",
+        make: |b| flip_last(b, Tag::SUM2),
+    },
+    Damage {
+        name: "flip-closing",
+        code: "superblock-copy",
+        section: "closing superblock",
+        make: |b| {
+            let at = b.len() - 4096 + 300;
+            flip_at(b, at);
+        },
+    },
+    Damage { name: "zero-superblock", code: "header", section: "superblock", make: |b| b[..4096].fill(0) },
+    Damage { name: "zero-table", code: "table", section: "section table", make: |b| b[4096..8192].fill(0) },
+    Damage {
+        name: "zero-block",
+        code: "block",
+        section: "LINE",
+        make: |b| {
+            let at = content(b, Tag::LINE).start;
+            b[at..at + 8192].fill(0);
+        },
+    },
+    Damage {
+        name: "ones-sector",
+        code: "block",
+        section: "LINE",
+        make: |b| {
+            let at = content(b, Tag::LINE).start + 8192;
+            b[at..at + 512].fill(0xFF);
+        },
+    },
+    Damage {
+        name: "swap-blocks",
+        code: "block",
+        section: "LINE",
+        make: |b| {
+            let at = content(b, Tag::LINE).start;
+            swap(b, at, at + 8192, 8192);
+        },
+    },
+    Damage {
+        name: "copy-block",
+        code: "block",
+        section: "LINE",
+        make: |b| {
+            let at = content(b, Tag::LINE).start;
+            b.copy_within(at..at + 8192, at + 8192);
+        },
+    },
+    Damage {
+        // All that is wrong is the place of the block: its own sum came with it.
+        name: "swap-blocks-and-sums",
+        code: "block",
+        section: "LINE",
+        make: |b| {
+            let at = content(b, Tag::LINE).start;
+            let sums = sums_at(b, Tag::LINE);
+            swap(b, at, at + 8192, 8192);
+            swap(b, sums, sums + 4, 4);
+        },
+    },
+    Damage { name: "truncate-byte", code: "length", section: "file", make: |b| b.truncate(b.len() - 1) },
+    Damage { name: "truncate-page", code: "length", section: "file", make: |b| b.truncate(b.len() - 4096) },
+    Damage { name: "truncate-half", code: "length", section: "file", make: |b| b.truncate(b.len() / 2) },
+    Damage { name: "truncate-table", code: "length", section: "file", make: |b| b.truncate(5000) },
+    Damage { name: "truncate-superblock", code: "length", section: "file", make: |b| b.truncate(100) },
+    Damage { name: "extend-byte", code: "length", section: "file", make: |b| b.push(0) },
+    Damage { name: "extend-page", code: "length", section: "file", make: |b| b.resize(b.len() + 4096, 0) },
+    Damage {
+        name: "extend-twice",
+        code: "length",
+        section: "file",
+        make: |b| b.extend_from_within(..),
+    },
+    Damage {
+        name: "junk-for-last-page",
+        code: "superblock-copy",
+        section: "closing superblock",
+        make: |b| {
+            let at = b.len() - 4096;
+            b[at..].fill(b'j');
+        },
+    },
+];
+
+fn flip_at(bytes: &mut [u8], byte: usize) {
+    flip(bytes, byte * 8 + byte % 8);
+}
+
+fn flip_first(bytes: &mut [u8], tag: Tag) {
+    let at = content(bytes, tag).start;
+    flip_at(bytes, at);
+}
+
+fn flip_last(bytes: &mut [u8], tag: Tag) {
+    let at = extent(bytes, tag).end - 1;
+    flip_at(bytes, at);
+}
+
+/// Byte of the file at which the sums of a section begin.
+fn sums_at(bytes: &[u8], tag: Tag) -> usize {
+    header(bytes).section(tag).expect("a section of this tag").entry.sums_offset.get() as usize
+}
+
+/// Tuples and bytes of the file that [`SEALED`] damages: unique `u64` keys with `u64` values.
+///
+/// It has an odd number of tuple lines, the last of them not full; two levels of 16-bit codes of an
+/// odd number of lines each; one line flagged inexact; and column names.
+#[must_use]
+pub fn victim() -> (Vec<(u64, u64)>, Vec<u8>) {
+    let mut words: Vec<u64> = (0..1002).map(mix).collect();
+    words.sort_unstable();
+    // Neighbours on both sides of a line's end: no cell of the grid ends between them.
+    words[TIGHT + 1] = words[TIGHT] + 1;
+    let tuples: Vec<(u64, u64)> = words.iter().map(|&word| (word, mix(word))).collect();
+    let meta = Meta { key_name: "id".into(), value_name: "number".into(), ..Meta::default() };
+    let bytes = naive::build(&tuples, &meta, true);
+    let header = header(&bytes);
+    let levels: Vec<_> = header.spine.levels.iter().map(|level| (level.encoding, level.lines)).collect();
+    assert_eq!(levels, [(Encoding::Delta16, 9), (Encoding::Delta16, 1)]);
+    assert_eq!((header.lines, header.geometry.tuples_in_line(250, 1002)), (251, 2));
+    assert_eq!(header.section(Tag::SPINE).expect("a spine").entry.geometry.inexact.get(), 1);
+    (tuples, bytes)
+}
+
+/// Last tuple of a line; its key and the next one are neighbours.
+const TIGHT: usize = 403;
+
+/// Byte of the first key of a tuple line.
+fn line(bytes: &[u8], number: usize) -> usize {
+    content(bytes, Tag::LINE).start + number * 64
+}
+
+/// Byte of a line of a level of the spine.
+fn spine_line(bytes: &[u8], level: usize, number: usize) -> usize {
+    let header = header(bytes);
+    header.spine_offset as usize + header.spine.levels[level].offset as usize + number * 64
+}
+
+/// Bytes of the field `inexact` from the start of an entry.
+const INEXACT_AT: usize = 56 + 28;
+
+/// Damage that is under right sums: what only a look at the content finds. Of [`victim`].
+pub const SEALED: &[Damage] = &[
+    Damage {
+        name: "order",
+        code: "order",
+        section: "LINE",
+        make: |b| {
+            let at = line(b, 5);
+            swap(b, at + 8, at + 16, 8);
+            reseal(b);
+        },
+    },
+    Damage {
+        name: "order-of-lines",
+        code: "order",
+        section: "LINE",
+        make: |b| {
+            let at = line(b, 5);
+            swap(b, at, at + 64, 64);
+            reseal(b);
+        },
+    },
+    Damage {
+        name: "duplicate",
+        code: "duplicate",
+        section: "LINE",
+        make: |b| {
+            let at = line(b, 5);
+            b.copy_within(at + 8..at + 16, at + 16);
+            reseal(b);
+        },
+    },
+    Damage {
+        name: "free-key",
+        code: "line-padding",
+        section: "LINE",
+        make: |b| {
+            let at = line(b, 250) + 24;
+            b[at] = 0xFE;
+            reseal(b);
+        },
+    },
+    Damage {
+        name: "free-value",
+        code: "line-padding",
+        section: "LINE",
+        make: |b| {
+            let at = line(b, 250) + 63;
+            b[at] = 1;
+            reseal(b);
+        },
+    },
+    Damage {
+        name: "odd-line",
+        code: "padding",
+        section: "LINE",
+        make: |b| {
+            let at = line(b, 251) + 17;
+            b[at] = 1;
+            reseal(b);
+        },
+    },
+    Damage {
+        name: "meta-section-padding",
+        code: "padding",
+        section: "META",
+        make: |b| {
+            let at = extent(b, Tag::META).end - 1;
+            b[at] = 1;
+            reseal(b);
+        },
+    },
+    Damage {
+        name: "line-section-padding",
+        code: "padding",
+        section: "LINE",
+        make: |b| {
+            let at = extent(b, Tag::LINE).end - 1;
+            b[at] = 1;
+            reseal(b);
+        },
+    },
+    Damage {
+        name: "spine-section-padding",
+        code: "padding",
+        section: "SPIN",
+        make: |b| {
+            let at = extent(b, Tag::SPINE).end - 1;
+            b[at] = 1;
+            reseal(b);
+        },
+    },
+    Damage {
+        name: "sums-section-padding",
+        code: "padding",
+        section: "SUMS",
+        make: |b| {
+            let at = extent(b, Tag::SUMS).end - 1;
+            b[at] = 1;
+            reseal(b);
+        },
+    },
+    Damage {
+        name: "sum2-section-padding",
+        code: "padding",
+        section: "SUM2",
+        make: |b| {
+            let at = extent(b, Tag::SUM2).end - 1;
+            b[at] = 1;
+            reseal(b);
+        },
+    },
+    Damage {
+        name: "gap-between-sums",
+        code: "padding",
+        section: "SUMS",
+        make: |b| {
+            let at = sums_at(b, Tag::LINE) - 1;
+            b[at] = 1;
+            reseal(b);
+        },
+    },
+    Damage {
+        name: "separator",
+        code: "separator",
+        section: "SPIN",
+        make: |b| {
+            let at = spine_line(b, 0, 2) + 6;
+            let code = number(b, at, 2);
+            put(b, at, 2, code + 1);
+            reseal(b);
+        },
+    },
+    Damage {
+        name: "separator-of-root",
+        code: "separator",
+        section: "SPIN",
+        make: |b| {
+            let at = spine_line(b, 1, 0) + 6;
+            let code = number(b, at, 2);
+            put(b, at, 2, code - 1);
+            reseal(b);
+        },
+    },
+    Damage {
+        name: "base",
+        code: "separator",
+        section: "SPIN",
+        make: |b| {
+            let at = spine_line(b, 0, 2) + 54 + 6;
+            b[at] ^= 1;
+            reseal(b);
+        },
+    },
+    Damage {
+        name: "flag-missing",
+        code: "separator",
+        section: "SPIN",
+        make: |b| {
+            let at = spine_line(b, 0, TIGHT / 4 / 28) + 63;
+            assert_eq!(b[at], 1);
+            b[at] = 0;
+            let count = entry_at(b, Tag::SPINE) + INEXACT_AT;
+            put(b, count, 8, 0);
+            reseal(b);
+        },
+    },
+    Damage {
+        name: "flag-uncounted",
+        code: "spine-line",
+        section: "SPIN",
+        make: |b| {
+            let at = spine_line(b, 0, 0) + 63;
+            assert_eq!(b[at], 0);
+            b[at] = 1;
+            reseal(b);
+        },
+    },
+    Damage {
+        name: "flag-overcounted",
+        code: "spine-line",
+        section: "SPIN",
+        make: |b| {
+            let count = entry_at(b, Tag::SPINE) + INEXACT_AT;
+            put(b, count, 8, 2);
+            reseal(b);
+        },
+    },
+    Damage {
+        name: "flag-unknown",
+        code: "spine-line",
+        section: "SPIN",
+        make: |b| {
+            let at = spine_line(b, 0, 0) + 63;
+            b[at] = 2;
+            reseal(b);
+        },
+    },
+    Damage {
+        name: "shift",
+        code: "spine-line",
+        section: "SPIN",
+        make: |b| {
+            let at = spine_line(b, 0, 0) + 62;
+            b[at] = 64;
+            reseal(b);
+        },
+    },
+    Damage {
+        name: "free-slot",
+        code: "spine-line",
+        section: "SPIN",
+        make: |b| {
+            let at = spine_line(b, 0, 8) + 53;
+            assert_eq!(b[at], 0xFF);
+            b[at] = 0x7F;
+            reseal(b);
+        },
+    },
+    Damage {
+        name: "odd-spine-line",
+        code: "padding",
+        section: "SPIN",
+        make: |b| {
+            let at = spine_line(b, 0, 9) + 63;
+            b[at] = 1;
+            reseal(b);
+        },
+    },
+    Damage {
+        name: "min",
+        code: "min-max",
+        section: "superblock",
+        make: |b| {
+            b[136] ^= 1;
+            reseal(b);
+        },
+    },
+    Damage {
+        name: "max",
+        code: "min-max",
+        section: "superblock",
+        make: |b| {
+            b[200 + 7] ^= 1;
+            reseal(b);
+        },
+    },
+    Damage {
+        name: "min-length",
+        code: "min-max",
+        section: "superblock",
+        make: |b| {
+            put(b, 128, 4, 7);
+            reseal(b);
+        },
+    },
+    Damage {
+        name: "max-rest",
+        code: "min-max",
+        section: "superblock",
+        make: |b| {
+            b[200 + 8] = 1;
+            reseal(b);
+        },
+    },
+    Damage {
+        name: "file-id",
+        code: "file-id",
+        section: "superblock",
+        make: |b| {
+            
+            reseal_as(b, [7; 16]);
+        },
+    },
+    Damage {
+        name: "meta-length",
+        code: "meta",
+        section: "META",
+        make: |b| {
+            let at = content(b, Tag::META).start + 4;
+            put(b, at, 4, 1000);
+            reseal(b);
+        },
+    },
+    Damage {
+        name: "meta-text",
+        code: "meta",
+        section: "META",
+        make: |b| {
+            let at = content(b, Tag::META).start + 8;
+            b[at] = 0xFF;
+            reseal(b);
+        },
+    },
+    Damage {
+        name: "meta-count",
+        code: "meta",
+        section: "META",
+        make: |b| {
+            let at = entry_at(b, Tag::META) + 24;
+            put(b, at, 8, 3);
+            reseal(b);
+        },
+    },
+    Damage {
+        name: "meta-zero",
+        code: "meta",
+        section: "META",
+        make: |b| {
+            let at = content(b, Tag::META).start + 2;
+            b[at] = 1;
+            reseal(b);
+        },
+    },
+    Damage {
+        name: "meta-record-padding",
+        code: "meta",
+        section: "META",
+        make: |b| {
+            let at = content(b, Tag::META).start + 8 + 2;
+            b[at] = 1;
+            reseal(b);
+        },
+    },
+    Damage {
+        name: "superblock-reserved",
+        code: "header",
+        section: "superblock",
+        make: |b| {
+            b[300] = 1;
+            reseal(b);
+        },
+    },
+    Damage {
+        name: "development-mark",
+        code: "header",
+        section: "superblock",
+        make: |b| {
+            b[20] ^= 1;
+            reseal(b);
+        },
+    },
+    Damage {
+        name: "table-rest",
+        code: "header",
+        section: "section table",
+        make: |b| {
+            b[8191] = 1;
+            reseal(b);
+        },
+    },
+    Damage {
+        name: "entry-of-list",
+        code: "sums",
+        section: "LINE",
+        make: |b| {
+            let at = entry_at(b, Tag::LINE) + 48;
+            b[at] ^= 1;
+            reseal_head(b);
+        },
+    },
+    Damage {
+        name: "sums-count",
+        code: "header",
+        section: "SUMS",
+        make: |b| {
+            let at = entry_at(b, Tag::SUMS) + 24;
+            b[at] += 1;
+            reseal(b);
+        },
+    },
+    Damage {
+        name: "sum2-skippable",
+        code: "header",
+        section: "SUM2",
+        make: |b| {
+            let at = entry_at(b, Tag::SUM2) + 4;
+            put(b, at, 4, 0);
+            reseal(b);
+        },
+    },
+    Damage {
+        name: "line-skippable",
+        code: "header",
+        section: "LINE",
+        make: |b| {
+            let at = entry_at(b, Tag::LINE) + 4;
+            put(b, at, 4, 0);
+            reseal(b);
+        },
+    },
+    Damage {
+        name: "meta-required",
+        code: "header",
+        section: "META",
+        make: |b| {
+            let at = entry_at(b, Tag::META) + 4;
+            put(b, at, 4, 1);
+            reseal(b);
+        },
+    },
+    Damage {
+        name: "meta-geometry",
+        code: "header",
+        section: "META",
+        make: |b| {
+            let at = entry_at(b, Tag::META) + 56;
+            b[at] = 1;
+            reseal(b);
+        },
+    },
+    Damage {
+        name: "sums-geometry",
+        code: "header",
+        section: "SUMS",
+        make: |b| {
+            let at = entry_at(b, Tag::SUMS) + 56;
+            b[at] = 1;
+            reseal(b);
+        },
+    },
+    Damage {
+        name: "meta-missing",
+        code: "header",
+        section: "section table",
+        make: |b| {
+            let at = entry_at(b, Tag::META);
+            b[at..at + 4].copy_from_slice(b"NOPE");
+            reseal(b);
+        },
+    },
+    Damage {
+        name: "tuples",
+        code: "header",
+        section: "LINE",
+        make: |b| {
+            put(b, 80, 8, 1001);
+            reseal(b);
+        },
+    },
+];

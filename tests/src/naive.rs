@@ -1,0 +1,179 @@
+//! A second, slow builder, written from `docs/FORMAT.md`: one buffer, no streaming, recursion.
+//!
+//! It shares with the product only the constants, the CRC and [`spine::encode`]'s choice of base and
+//! shift (which the format leaves to the builder). What the product writes must equal it byte for
+//! byte.
+
+use pleach_format::checksum::{FileId, SUM_BLOCK_BYTES, binding, crc32};
+use pleach_format::key::{Bits, Word};
+use pleach_format::layout::{SpineGeometry, section_start};
+use pleach_format::meta::Meta;
+use pleach_format::section::{Entry, Geometry, Tag, encode_table};
+use pleach_format::spine::{self, Border, Encoding};
+use pleach_format::superblock::{Superblock, key_prefix};
+use pleach_format::view::{line_geometry, spine_geometry};
+use pleach_format::{Key, LineGeometry, Value};
+
+/// Tuples as lines, one byte at a time.
+fn lines<W: Word, B: Bits>(tuples: &[(W, B)]) -> Vec<u8> {
+    let n = 64 / (W::BYTES + B::BYTES);
+    let mut bytes = Vec::new();
+    for chunk in tuples.chunks(n) {
+        let mut line = vec![0u8; 64];
+        for slot in 0..n {
+            let (key, value) = chunk.get(slot).copied().unwrap_or((W::MAX, B::default()));
+            line[slot * W::BYTES..][..W::BYTES].copy_from_slice(&key.to_u64().to_le_bytes()[..W::BYTES]);
+            let at = 64 - n * B::BYTES + slot * B::BYTES;
+            line[at..][..B::BYTES].copy_from_slice(&value.to_u64().to_le_bytes()[..B::BYTES]);
+        }
+        bytes.extend_from_slice(&line);
+    }
+    bytes.resize(bytes.len().next_multiple_of(128), 0);
+    bytes
+}
+
+/// The levels above `children` (first and last key of each), bottom level first.
+fn levels<W: Word>(children: &[(W, W)], depth: usize) -> Vec<(Encoding, Vec<u8>, u64)> {
+    if children.len() <= 1 {
+        return Vec::new();
+    }
+    for encoding in spine::CANDIDATES {
+        let fanout = encoding.separators(W::BYTES) + 1;
+        let mut bytes = Vec::new();
+        let mut cost = spine::Cost::default();
+        let mut parents = Vec::new();
+        let mut borders_all = 0;
+        for group in children.chunks(fanout) {
+            let borders: Vec<Border<W>> =
+                group.windows(2).map(|pair| Border { last: pair[0].1, first: pair[1].0 }).collect();
+            let mut line = [0; 64];
+            cost.add(spine::encode(encoding, &borders, &mut line));
+            borders_all += borders.len() as u64;
+            bytes.extend_from_slice(&line);
+            parents.push((group[0].0, group[group.len() - 1].1));
+        }
+        if spine::acceptable(depth, borders_all, cost) {
+            bytes.resize(bytes.len().next_multiple_of(128), 0);
+            let mut all = vec![(encoding, bytes, cost.flagged)];
+            all.extend(levels(&parents, depth + 1));
+            return all;
+        }
+    }
+    unreachable!("raw always fits")
+}
+
+/// The bytes of a file of these tuples, which are sorted by key.
+#[must_use]
+pub fn build<K: Key, V: Value>(tuples: &[(K, V)], meta: &Meta, unique: bool) -> Vec<u8> {
+    let words: Vec<(K::Word, V::Bits)> = tuples.iter().map(|&(key, value)| (key.encode(), value.to_bits())).collect();
+    let n = 64 / (K::Word::BYTES + V::Bits::BYTES);
+    let children: Vec<(K::Word, K::Word)> =
+        words.chunks(n).map(|chunk| (chunk[0].0, chunk[chunk.len() - 1].0)).collect();
+    let levels = levels(&children, 0);
+    let encodings: Vec<Encoding> = levels.iter().map(|level| level.0).collect();
+    let spine = SpineGeometry::new(children.len() as u64, K::Word::BYTES, &encodings).expect("levels end in one");
+    let flagged = levels.iter().map(|level| level.2).sum();
+    let spine_bytes: Vec<u8> = levels.iter().rev().flat_map(|level| level.1.clone()).collect();
+    assert_eq!(spine.bytes, spine_bytes.len() as u64);
+
+    let contents = [
+        (Tag::META, false, meta.encode(), meta.elements(), Geometry::default()),
+        (
+            Tag::LINE,
+            true,
+            lines(&words),
+            tuples.len() as u64,
+            line_geometry(LineGeometry::new(K::Word::BYTES, V::Bits::BYTES)),
+        ),
+        (
+            Tag::SPINE,
+            true,
+            spine_bytes,
+            spine.levels.iter().map(|level| level.lines).sum(),
+            spine_geometry(K::Word::BYTES, &spine, flagged),
+        ),
+    ];
+    let mut file = vec![0u8; 8192];
+    let mut entries = Vec::new();
+    for (tag, required, content, elements, geometry) in contents {
+        let start = section_start(file.len() as u64, content.len() as u64).expect("small");
+        file.resize(start as usize, 0);
+        entries.push(Entry::new(tag, required, start, content.len() as u64, elements, geometry));
+        file.extend_from_slice(&content);
+    }
+    file.resize(file.len().next_multiple_of(4096), 0);
+
+    // Sums of what stands so far.
+    let mut id = FileId::new(K::TYPE.code(), V::TYPE.code(), unique, tuples.len() as u64);
+    let ends: Vec<usize> =
+        entries.iter().skip(1).map(|entry| entry.offset.get() as usize).chain([file.len()]).collect();
+    let mut unbound = Vec::new();
+    for (entry, &end) in entries.iter().zip(&ends) {
+        let extent = &file[entry.offset.get() as usize..end];
+        let sums: Vec<u32> = extent.chunks(SUM_BLOCK_BYTES).map(crc32).collect();
+        entry.identify(&mut id, sums.iter().copied());
+        unbound.push(sums);
+    }
+    let id = id.finish();
+    let bind = |tag: Tag, sums: &[u32]| -> Vec<u8> {
+        (0u64..).zip(sums).flat_map(|(block, sum)| (sum ^ binding(&id, tag, block)).to_le_bytes()).collect()
+    };
+    // SUMS starts where the lists begin, whatever its length asks for.
+    let lists: Vec<Vec<u8>> = entries.iter().zip(&unbound).map(|(entry, sums)| bind(entry.tag, sums)).collect();
+    let mut content: Vec<u8> = Vec::new();
+    let mut places = Vec::new();
+    for list in &lists {
+        content.resize(content.len().next_multiple_of(128), 0);
+        places.push(content.len() as u64);
+        content.extend_from_slice(list);
+    }
+    let start = section_start(file.len() as u64, content.len() as u64).expect("small");
+    assert_eq!(start, file.len() as u64, "the reference is for small files");
+    for ((entry, list), place) in entries.iter_mut().zip(&lists).zip(places) {
+        entry.sums_offset = (start + place).into();
+        entry.sums = (list.len() as u64 / 4).into();
+        entry.sums_crc = crc32(list).into();
+    }
+    let count: u64 = lists.iter().map(|list| list.len() as u64 / 4).sum();
+    let mut sums = Entry::new(Tag::SUMS, true, start, content.len() as u64, count, Geometry::default());
+    file.extend_from_slice(&content);
+    file.resize(file.len().next_multiple_of(4096), 0);
+    let second: Vec<u32> = file[start as usize..].chunks(SUM_BLOCK_BYTES).map(crc32).collect();
+    let second = bind(Tag::SUMS, &second);
+    let start = file.len() as u64;
+    sums.sums_offset = start.into();
+    sums.sums = (second.len() as u64 / 4).into();
+    sums.sums_crc = crc32(&second).into();
+    let mut sum2 =
+        Entry::new(Tag::SUM2, true, start, second.len() as u64, second.len() as u64 / 4, Geometry::default());
+    file.extend_from_slice(&second);
+    file.resize(file.len().next_multiple_of(4096), 0);
+    sum2.sums_crc = crc32(&file[start as usize..]).into();
+    entries.push(sums);
+    entries.push(sum2);
+
+    let table = encode_table(&entries);
+    let mut block = Superblock::new(K::TYPE, V::TYPE);
+    block.file_id = id;
+    block.generation = 1.into();
+    block.file_bytes = (file.len() as u64 + 4096).into();
+    block.tuples = (tuples.len() as u64).into();
+    block.unique = u32::from(unique).into();
+    block.table_offset = 4096.into();
+    block.table_bytes = 4096.into();
+    block.sections = (entries.len() as u32).into();
+    block.table_crc = crc32(&table).into();
+    if let (Some(first), Some(last)) = (words.first(), words.last()) {
+        block.min_key = key_prefix(first.0.to_u64(), K::Word::BYTES);
+        block.max_key = key_prefix(last.0.to_u64(), K::Word::BYTES);
+        block.min_key_len = (K::Word::BYTES as u32).into();
+        block.max_key_len = (K::Word::BYTES as u32).into();
+    }
+    let version = format!("pleach {}", env!("CARGO_PKG_VERSION"));
+    block.builder[..version.len()].copy_from_slice(version.as_bytes());
+    let block = block.seal();
+    file[..4096].copy_from_slice(&block);
+    file[4096..8192].copy_from_slice(&table);
+    file.extend_from_slice(&block);
+    file
+}

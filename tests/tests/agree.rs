@@ -1,0 +1,166 @@
+//! Every look-up, on every instruction set, residence and verification, against a naive oracle.
+
+use pleach::{Index, Isa, Key, OpenOptions, Residence, Value, Verify};
+use pleach_format::Word;
+use pleach_format::meta::Meta;
+use pleach_tests::generate::{Random, Shape, mix};
+use pleach_tests::naive;
+use std::fmt::Debug;
+
+/// Keys worth asking for: those of the file, their neighbours, extremes, and random ones.
+fn queries<K: Key>(tuples: &[(K, impl Value)], seed: u64) -> Vec<K> {
+    let mut random = Random(seed);
+    let mut words = vec![0, 1, u64::MAX, u64::MAX - 1];
+    for _ in 0..200 {
+        words.push(random.next());
+    }
+    let step = (tuples.len() / 400).max(1);
+    for (key, _) in tuples.iter().step_by(step).chain(tuples.last()) {
+        let word = key.encode().to_u64();
+        words.extend([word, word.wrapping_add(1), word.wrapping_sub(1)]);
+    }
+    words.into_iter().map(|word| K::decode(K::Word::from_u64(word))).collect()
+}
+
+fn check_index<K: Key, V: Value + Debug>(index: &Index, tuples: &[(K, V)], what: &str) {
+    let view = index.typed::<K, V>().expect("types of the file");
+    let keys_only = index.typed::<K, ()>().expect("keys of the file");
+    assert_eq!(view.len(), tuples.len() as u64, "{what}");
+    let queries = queries(tuples, tuples.len() as u64);
+    let lower = |query: K| tuples.partition_point(|&(key, _)| key < query);
+    let upper = |query: K| tuples.partition_point(|&(key, _)| key <= query);
+
+    let mut ranks = vec![u64::MAX; queries.len()];
+    view.lower_bound_batch(&queries, &mut ranks).expect("readable");
+    let mut values = vec![V::default(); queries.len()];
+    let mut present = vec![u64::MAX; queries.len().div_ceil(64)];
+    let found = view.get_batch(&queries, &mut values, &mut present).expect("readable");
+    let mut par_values = values.clone();
+    let mut par_present = vec![0; present.len()];
+    let par_found = view.par_get_batch(&queries, &mut par_values, &mut par_present).expect("readable");
+    assert_eq!((par_found, &par_present), (found, &present), "{what}");
+    let mut contains = vec![0; present.len()];
+    assert_eq!(keys_only.contains_batch(&queries, &mut contains).expect("readable"), found, "{what}");
+    assert_eq!(contains, present, "{what}");
+
+    let mut expected_found = 0;
+    for (i, &query) in queries.iter().enumerate() {
+        let (low, high) = (lower(query), upper(query));
+        let expected = (low < high).then(|| tuples[low].1);
+        let context = || format!("{what}: query {i} = {query:?}");
+        assert_eq!(ranks[i], low as u64, "{}", context());
+        assert_eq!(view.lower_bound(query), Ok(low as u64), "{}", context());
+        assert_eq!(view.upper_bound(query), Ok(high as u64), "{}", context());
+        assert_eq!(view.rank(query), Ok(expected.map(|_| low as u64)), "{}", context());
+        assert_eq!(view.contains(query), Ok(expected.is_some()), "{}", context());
+        assert_eq!(view.get(query), Ok(expected), "{}", context());
+        assert_eq!(keys_only.get(query), Ok(expected.map(|_| ())), "{}", context());
+        assert_eq!(view.count(query..=query), Ok((high - low) as u64), "{}", context());
+        assert_eq!(present[i / 64] >> (i % 64) & 1, u64::from(expected.is_some()), "{}", context());
+        assert_eq!(values[i], expected.unwrap_or_default(), "{}", context());
+        assert_eq!(par_values[i], values[i], "{}", context());
+        expected_found += usize::from(expected.is_some());
+    }
+    assert_eq!(found, expected_found, "{what}");
+    if queries.len() % 64 != 0 {
+        assert_eq!(present[queries.len() / 64] >> (queries.len() % 64), 0, "{what}: bits past the end");
+    }
+
+    // Ranges, from both ends, and the extremes.
+    let collect = |range: pleach::Range<'_, K, V>| range.collect::<Result<Vec<_>, _>>().expect("readable");
+    for pair in queries.windows(2).step_by(17).take(40) {
+        let (a, b) = (pair[0].min(pair[1]), pair[0].max(pair[1]));
+        let expected = &tuples[lower(a)..lower(b)];
+        assert_eq!(collect(view.range(a..b).expect("readable")), expected, "{what}: {a:?}..{b:?}");
+        assert_eq!(view.count(a..=b), Ok((upper(b) - lower(a)) as u64), "{what}");
+        let mut both = view.range(a..=b).expect("readable");
+        let (mut front, mut back) = (Vec::new(), Vec::new());
+        while let Some(tuple) = both.next() {
+            front.push(tuple.expect("readable"));
+            back.extend(both.next_back().map(|tuple| tuple.expect("readable")));
+        }
+        front.extend(back.into_iter().rev());
+        assert_eq!(front, &tuples[lower(a)..upper(b)], "{what}: both ends of {a:?}..={b:?}");
+        assert_eq!(collect(view.get_all(a).expect("readable")), &tuples[lower(a)..upper(a)], "{what}");
+    }
+    assert_eq!(collect(view.range(..).expect("readable")), tuples, "{what}: all");
+    assert_eq!(view.min(), Ok(tuples.first().copied()), "{what}");
+    assert_eq!(view.max(), Ok(tuples.last().copied()), "{what}");
+    assert_eq!(view.select(tuples.len() as u64), Ok(None), "{what}");
+    let middle = tuples.len() / 2;
+    assert_eq!(view.select(middle as u64), Ok(tuples.get(middle).copied()), "{what}");
+    let (mut keys, mut values) = (vec![K::default(); tuples.len() + 3], vec![V::default(); tuples.len() + 3]);
+    let start = middle / 2;
+    let copied = view.copy_range(start as u64, &mut keys, &mut values).expect("readable");
+    assert_eq!(copied, tuples.len() - start, "{what}");
+    let pairs: Vec<(K, V)> = keys.into_iter().zip(values).take(copied).collect();
+    assert_eq!(pairs, &tuples[start..], "{what}: copy_range");
+}
+
+/// Sizes around slots, lines, spine lines and levels of this pair of types.
+fn sizes<K: Key, V: Value>() -> Vec<usize> {
+    let n = 64 / (K::Word::BYTES + <V::Bits as pleach_format::Bits>::BYTES);
+    let fanout = pleach_format::spine::Encoding::Delta16.separators(K::Word::BYTES) + 1;
+    let mut sizes: Vec<usize> = (0..=2 * n + 1).collect();
+    for edge in [n * 4, n * 13, n * 14, n * 15, n * fanout, n * fanout * 2, n * fanout * fanout] {
+        sizes.extend([edge - 1, edge, edge + 1]);
+    }
+    sizes.dedup();
+    sizes
+}
+
+fn check_types<K: Key, V: Value + Debug>() {
+    for shape in Shape::ALL {
+        for size in sizes::<K, V>() {
+            let words = shape.words(size, 8 * K::Word::BYTES as u32, size as u64);
+            let tuples: Vec<(K, V)> = words
+                .iter()
+                .enumerate()
+                .map(|(i, &word)| {
+                    let value = V::from_bits(<V::Bits as pleach_format::Bits>::from_u64(mix(i as u64) & 0x000F_FFFF_3FFF_FFFF));
+                    (K::decode(K::Word::from_u64(word)), value)
+                })
+                .collect();
+            let what = format!("{} {} {shape:?} {size}", K::TYPE, V::TYPE);
+            let bytes = naive::build(&tuples, &Meta::default(), false);
+            let report = |bytes: &[u8]| OpenOptions::default().verify(Verify::Full).from_bytes(bytes.to_vec());
+            check_index(&report(&bytes).unwrap_or_else(|error| panic!("{what}: {error}")), &tuples, &what);
+            let small = size < 40 || size % 5 == 0;
+            for isa in Isa::available() {
+                let options = OpenOptions::default().isa(Some(isa));
+                let index = options.from_bytes(bytes.clone()).expect("opens");
+                check_index(&index, &tuples, &format!("{what} {isa}"));
+            }
+            if small {
+                let folder = tempfile::tempdir().expect("a temp folder");
+                let path = folder.path().join("t.pleach");
+                std::fs::write(&path, &bytes).expect("written");
+                for residence in [Residence::Mapped, Residence::Resident] {
+                    for verify in Verify::ALL {
+                        let options = OpenOptions::default().residence(residence).verify(verify);
+                        let index = options.open(&path).expect("opens");
+                        check_index(&index, &tuples, &format!("{what} {residence:?} {verify}"));
+                    }
+                }
+            }
+        }
+    }
+}
+
+macro_rules! pairs {
+    ($($name:ident: $key:ty, $value:ty;)*) => {
+        $(#[test] fn $name() { check_types::<$key, $value>(); })*
+    };
+}
+pairs! {
+    u32_none: u32, ();
+    u32_u32: u32, u32;
+    u32_u64: u32, u64;
+    u64_none: u64, ();
+    u64_u32: u64, u32;
+    u64_u64: u64, u64;
+    i32_f32: i32, f32;
+    i32_i64: i32, i64;
+    i64_f64: i64, f64;
+    i64_i32: i64, i32;
+}

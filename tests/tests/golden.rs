@@ -1,0 +1,294 @@
+//! Files that were written once and are kept: today's builder must write the same bytes, and today's
+//! reader must read them, tuple by tuple.
+//!
+//! `tests/data/v0.1/` holds them, `tests/data/bad/` damaged ones that `fsck` must name. What builds
+//! them below is never changed; a new format version gets a folder and builders of its own.
+//! `PLEACH_BLESS=1 cargo test -p pleach-tests --test golden` writes files that are missing.
+
+use pleach::{FsckOptions, Index, Isa, Key, Value, Verdict, Verify, fsck};
+use pleach_builder::storage::MemoryStorage;
+use pleach_builder::{
+    BuildOptions, Chunk, Column, Schema, Silent, Source, SourceError, Unique, build_with_storage,
+};
+use pleach_format::spine::Encoding;
+use pleach_format::{Bits, Word};
+use pleach_tests::mutate::{self, Damage, PLAIN, SEALED, reseal_head};
+use std::fmt::Debug;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Bytes of the superblock that name the program: they change with every release.
+const BUILDER: std::ops::Range<usize> = 264..296;
+/// Most bytes of a golden file: they are kept in the repository for ever.
+const GOLDEN_BYTES_MAX: usize = 48 << 10;
+
+fn data(folder: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(folder)
+}
+
+fn blessing() -> bool {
+    std::env::var_os("PLEACH_BLESS").is_some_and(|value| value == "1")
+}
+
+/// A mixer of this file's own, so that no change elsewhere changes what is built.
+fn spread(x: u64) -> u64 {
+    let x = (x ^ 0x5851_F42D_4C95_7F2D).wrapping_mul(0xD134_2543_DE82_EF95);
+    let x = (x ^ x >> 32).wrapping_mul(0xDABA_0B6E_B093_22E3);
+    x ^ x >> 29
+}
+
+/// Tuples as a source with names.
+struct Named<'a, K, V> {
+    schema: Schema,
+    tuples: &'a [(K, V)],
+}
+
+impl<K: Key, V: Value> Source for Named<'_, K, V> {
+    fn schema(&self) -> &Schema {
+        &self.schema
+    }
+    fn next_chunk(&mut self, chunk: &mut Chunk, tuples_max: usize) -> Result<(), SourceError> {
+        chunk.clear();
+        let (now, later) = self.tuples.split_at(tuples_max.min(self.tuples.len()));
+        let put = |column: &mut Column, word: u64| match column {
+            Column::None => {}
+            Column::U32(column) => column.push(word as u32),
+            Column::U64(column) => column.push(word),
+        };
+        for (key, value) in now {
+            put(&mut chunk.keys, key.encode().to_u64());
+            put(&mut chunk.values, value.to_bits().to_u64());
+        }
+        self.tuples = later;
+        Ok(())
+    }
+    fn progress(&self) -> (u64, Option<u64>) {
+        (0, None)
+    }
+}
+
+/// Names and logical types of the columns.
+type Names = [&'static str; 4];
+const NAMELESS: Names = [""; 4];
+
+fn build<K: Key, V: Value>(tuples: &[(K, V)], names: Names, options: &BuildOptions) -> Vec<u8> {
+    let [key_name, value_name, key_logical, value_logical] = names.map(str::to_owned);
+    let schema = Schema {
+        key_type: K::TYPE,
+        value_type: V::TYPE,
+        key_name,
+        value_name,
+        key_logical,
+        value_logical,
+        rows: Some(tuples.len() as u64),
+    };
+    let storage = MemoryStorage::default();
+    let target = Path::new("/golden.pleach");
+    build_with_storage(&mut Named { schema, tuples }, target, options, &Silent, &storage).expect("built");
+    storage.take(target).expect("there")
+}
+
+/// Compares a golden file with what is built now, and reads it.
+///
+/// `tuples` are in input order; `wanted` are those that the file must hold, in order.
+fn check<K: Key, V: Value + Debug>(
+    name: &str,
+    tuples: &[(K, V)],
+    names: Names,
+    options: &BuildOptions,
+    wanted: &[(K, V)],
+) -> Vec<u8> {
+    let path = data("v0.1").join(name);
+    let mut built = build(tuples, names, options);
+    assert!(built.len() <= GOLDEN_BYTES_MAX, "{name} has {} bytes", built.len());
+    if blessing() && !path.exists() {
+        fs::create_dir_all(data("v0.1")).expect("a folder");
+        fs::write(&path, &built).expect("written");
+    }
+    let golden = fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    built[BUILDER].copy_from_slice(&golden[BUILDER]);
+    reseal_head(&mut built);
+    if built != golden {
+        let at = built.iter().zip(&golden).position(|(a, b)| a != b);
+        panic!("{name}: the builder writes other bytes from byte {at:?} on ({} for {})", built.len(), golden.len());
+    }
+    assert_eq!(fsck(&path, &FsckOptions::default()).expect("readable").findings, []);
+
+    // Bits are compared: NaN is a value like any other.
+    let bits = |tuple: &(K, V)| (tuple.0, tuple.1.to_bits());
+    let wanted: Vec<_> = wanted.iter().map(bits).collect();
+    for isa in Isa::available() {
+        let index = Index::options().verify(Verify::Full).isa(Some(isa)).open(&path).expect("opens");
+        assert_eq!((index.len(), index.generation()), (wanted.len() as u64, options.generation));
+        assert_eq!(index.is_unique(), options.unique.is_some());
+        let meta = index.meta().expect("readable");
+        assert_eq!([&meta.key_name, &meta.value_name, &meta.key_logical, &meta.value_logical], names);
+        let index = Index::options().isa(Some(isa)).open(&path).expect("opens");
+        let view = index.typed::<K, V>().expect("types of the file");
+        let all: Result<Vec<_>, _> = view.range(..).expect("readable").collect();
+        let all: Vec<_> = all.expect("readable").iter().map(bits).collect();
+        assert!(all == wanted, "{name}: other tuples");
+        for (rank, &(key, value)) in wanted.iter().enumerate() {
+            let first = wanted.partition_point(|tuple| tuple.0 < key);
+            assert_eq!(view.rank(key), Ok(Some(first as u64)), "{name}: {key:?}");
+            let got = view.get(key).expect("readable").map(V::to_bits);
+            assert_eq!(got, Some(wanted[first].1), "{name}: {key:?}");
+            let selected = view.select(rank as u64).expect("readable").map(|tuple| bits(&tuple));
+            assert_eq!(selected, Some((key, value)), "{name}: rank {rank}");
+        }
+    }
+    golden
+}
+
+fn sorted<K: Key, V: Value>(tuples: &[(K, V)]) -> Vec<(K, V)> {
+    let mut sorted = tuples.to_vec();
+    sorted.sort_by_key(|tuple| tuple.0);
+    sorted
+}
+
+/// 1002 tuples in random order, some keys three times, 0 and the largest key among them.
+fn u64_u64() -> Vec<(u64, u64)> {
+    let key = |i: u64| match i {
+        17 | 500 => 0,
+        18 | 900 => u64::MAX,
+        _ if i % 10 == 3 => spread(i / 30),
+        _ => spread(i),
+    };
+    (0..1002).map(|i| (key(i), i)).collect()
+}
+
+#[test]
+fn u64_to_u64_with_duplicates() {
+    let tuples = u64_u64();
+    let golden = check("u64_u64.pleach", &tuples, NAMELESS, &BuildOptions::default(), &sorted(&tuples));
+    assert_eq!(mutate::header(&golden).spine.levels[0].encoding, Encoding::Delta16);
+    // A few answers that stand here, so that no error in common hides.
+    let index = Index::from_bytes(golden).expect("opens");
+    let view = index.typed::<u64, u64>().expect("types of the file");
+    let values = |key| view.get_all(key).expect("readable").map(|tuple| tuple.expect("readable").1).collect::<Vec<_>>();
+    assert_eq!(values(0), [17, 500]);
+    assert_eq!(values(u64::MAX), [18, 900]);
+    assert_eq!(view.get(1), Ok(None));
+}
+
+/// Signed keys, NaN, infinities, both zeros, names and logical types.
+fn i32_f64() -> Vec<(i32, f64)> {
+    let special = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 0.0, -0.0, f64::MIN_POSITIVE, f64::MAX, 5e-324];
+    (0..700)
+        .map(|i| {
+            let value = special.get(i as usize).copied().unwrap_or(i as f64 / 8.0);
+            (spread(i) as i32, if i == 0 { f64::from_bits(0x7FF8_0000_DEAD_BEEF) } else { value })
+        })
+        .chain([(i32::MIN, -1.5), (i32::MAX, 1.5), (0, 0.1), (-1, 1e300)])
+        .collect()
+}
+
+#[test]
+fn i32_to_f64_with_names() {
+    let tuples = i32_f64();
+    let names = ["day", "price", "Date32", "Float64"];
+    let golden = check("i32_f64.pleach", &tuples, names, &BuildOptions::default(), &sorted(&tuples));
+    let index = Index::from_bytes(golden).expect("opens");
+    let view = index.typed::<i32, f64>().expect("types of the file");
+    assert_eq!(view.min(), Ok(Some((i32::MIN, -1.5))));
+    assert_eq!(view.max(), Ok(Some((i32::MAX, 1.5))));
+    assert_eq!((view.get(0), view.get(-1)), (Ok(Some(0.1)), Ok(Some(1e300))));
+}
+
+#[test]
+fn u32_keys_alone_unique() {
+    let tuples: Vec<(u32, ())> = (0..2500).map(|i| ((spread(i / 2) >> 40) as u32, ())).collect();
+    let mut wanted = sorted(&tuples);
+    wanted.dedup();
+    assert!(wanted.len() > 1000 && wanted.len() < 1500);
+    let options = BuildOptions { unique: Some(Unique::First), ..BuildOptions::default() };
+    check("u32_none.pleach", &tuples, ["id", "", "", ""], &options, &wanted);
+}
+
+#[test]
+fn u64_to_u32_last_of_each() {
+    let tuples: Vec<(u64, u32)> = (0..1500).map(|i| (spread(i % 1111) >> 3, i as u32)).collect();
+    let mut wanted: Vec<(u64, u32)> =
+        (0..1111).map(|i| (spread(i) >> 3, if i + 1111 < 1500 { i as u32 + 1111 } else { i as u32 })).collect();
+    wanted.sort_unstable();
+    let options = BuildOptions { unique: Some(Unique::Last), generation: 7, ..BuildOptions::default() };
+    check("u64_u32.pleach", &tuples, NAMELESS, &options, &wanted);
+}
+
+#[test]
+fn empty() {
+    let none: [(u64, u64); 0] = [];
+    check("empty.pleach", &none, NAMELESS, &BuildOptions::default(), &none);
+}
+
+#[test]
+fn one_tuple() {
+    let one = [(-7i64, 2.5f32)];
+    check("one.pleach", &one, NAMELESS, &BuildOptions::default(), &one);
+}
+
+#[test]
+fn full_separators() {
+    let tuples: Vec<(u64, u64)> = (0..700).map(|i| ((i / 24) << 57 | i % 24, i)).collect();
+    let golden = check("raw.pleach", &tuples, NAMELESS, &BuildOptions::default(), &tuples);
+    assert_eq!(mutate::header(&golden).spine.levels[0].encoding, Encoding::Raw);
+}
+
+#[test]
+fn codes_of_32_bits() {
+    let tuples: Vec<(i64, i32)> = (0..900).map(|i| ((spread(i / 37) as i64 & !0xFF) | (i % 37) as i64, -(i as i32))).collect();
+    let golden = check("delta32.pleach", &tuples, NAMELESS, &BuildOptions::default(), &sorted(&tuples));
+    assert_eq!(mutate::header(&golden).spine.levels[0].encoding, Encoding::Delta32);
+}
+
+/// Damaged files that are kept. Each is made by the damage of its name; see `tests/src/mutate.rs`.
+const BAD: &[&str] = &[
+    "flip-magic",
+    "flip-table",
+    "flip-key",
+    "flip-sum-of-line",
+    "truncate-half",
+    "swap-blocks-and-sums",
+    "order",
+    "duplicate",
+    "separator",
+    "flag-missing",
+    "free-slot",
+    "min",
+    "file-id",
+    "meta-text",
+];
+
+#[test]
+fn damaged_files_are_named() {
+    let folder = data("bad");
+    let named = |name: &str| -> &Damage {
+        PLAIN.iter().chain(SEALED).find(|damage| damage.name == name).unwrap_or_else(|| panic!("no damage {name}"))
+    };
+    if blessing() {
+        fs::create_dir_all(&folder).expect("a folder");
+    }
+    for name in BAD {
+        let damage = named(name);
+        let path = folder.join(format!("{name}.pleach"));
+        if blessing() && !path.exists() {
+            let mut bytes = mutate::victim().1;
+            (damage.make)(&mut bytes);
+            fs::write(&path, bytes).expect("written");
+        }
+        let report = fsck(&path, &FsckOptions::default()).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!(report.verdict, Verdict::Damaged, "{name}");
+        let found = report.findings.iter().any(|finding| (finding.code, &*finding.section) == (damage.code, damage.section));
+        assert!(found, "{name}: {:?}", report.findings);
+        let full = Index::options().verify(Verify::Full).open(&path);
+        assert!(full.is_err(), "{name} was opened");
+    }
+    let mut there: Vec<String> = fs::read_dir(&folder)
+        .expect("a folder")
+        .map(|entry| entry.expect("an entry").file_name().into_string().expect("a name"))
+        .collect();
+    let mut listed: Vec<String> = BAD.iter().map(|name| format!("{name}.pleach")).collect();
+    there.sort();
+    listed.sort();
+    assert_eq!(there, listed, "each damaged file has a row in BAD");
+}

@@ -1,0 +1,163 @@
+//! The house rules that a machine can check: who depends on whom, and what stands in the sources.
+
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace folder").to_owned()
+}
+
+fn metadata() -> Value {
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version", "1", "--locked", "--offline"])
+        .current_dir(root())
+        .output()
+        .expect("cargo runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
+fn text<'a>(value: &'a Value, key: &str) -> &'a str {
+    value[key].as_str().unwrap_or_default()
+}
+
+/// Which of our packages a package may use, outside its tests.
+const EDGES: [(&str, &[&str]); 9] = [
+    ("pleach-format", &[]),
+    ("pleach-builder", &["pleach-format"]),
+    ("pleach", &["pleach-format"]),
+    ("pleach-gpu", &["pleach-format", "pleach"]),
+    ("pleach-relation", &["pleach-format", "pleach", "pleach-gpu"]),
+    ("pleach-peers", &["pleach-format"]),
+    ("pleach-bench", &["pleach-format", "pleach-builder", "pleach", "pleach-peers"]),
+    ("pleach-cli", &["pleach-format", "pleach-builder", "pleach", "pleach-gpu", "pleach-relation", "pleach-bench"]),
+    ("pleach-tests", &["pleach-format", "pleach-builder", "pleach"]),
+];
+
+/// Other engines, which only `bench/peers` may use.
+const ENGINES: [&str; 5] = ["heed", "redb", "fst", "rocksdb", "lmdb-master-sys"];
+
+#[test]
+fn data_flows_one_way() {
+    let metadata = metadata();
+    let allowed: BTreeMap<&str, &[&str]> = EDGES.into_iter().collect();
+    let packages = metadata["packages"].as_array().expect("packages");
+    let ours: Vec<&Value> = packages.iter().filter(|package| package["source"].is_null()).collect();
+    for package in ours {
+        let name = text(package, "name");
+        let edges = allowed.get(name).unwrap_or_else(|| panic!("{name} has no row in EDGES"));
+        for dependency in package["dependencies"].as_array().expect("dependencies") {
+            let on = text(dependency, "name");
+            if on.starts_with("pleach") && dependency["kind"].is_null() {
+                assert!(edges.contains(&on), "{name} must not depend on {on}");
+            }
+            assert!(name == "pleach-peers" || !ENGINES.contains(&on), "{name} must not depend on {on}");
+        }
+    }
+}
+
+/// Packages that are linked into a program that uses `name`: no build scripts, no derive macros.
+fn linked(metadata: &Value, name: &str) -> BTreeSet<String> {
+    let packages: BTreeMap<&str, &Value> =
+        metadata["packages"].as_array().expect("packages").iter().map(|package| (text(package, "id"), package)).collect();
+    let nodes: BTreeMap<&str, &Value> =
+        metadata["resolve"]["nodes"].as_array().expect("nodes").iter().map(|node| (text(node, "id"), node)).collect();
+    let is_macro = |id: &str| {
+        packages[id]["targets"]
+            .as_array()
+            .is_some_and(|targets| targets.iter().any(|target| target["kind"][0] == "proc-macro"))
+    };
+    let start = packages.iter().find(|(_, package)| text(package, "name") == name).expect("a package of ours").0;
+    let mut found = BTreeSet::new();
+    let mut open = vec![*start];
+    while let Some(id) = open.pop() {
+        if is_macro(id) || !found.insert(id.to_owned()) {
+            continue;
+        }
+        for dependency in nodes[id]["deps"].as_array().expect("deps") {
+            let normal = dependency["dep_kinds"].as_array().is_some_and(|kinds| {
+                kinds.iter().any(|kind| {
+                    let target = kind["target"].as_str().unwrap_or_default();
+                    kind["kind"].is_null() && !target.contains("windows") && !target.contains("any()")
+                })
+            });
+            if normal {
+                open.push(text(dependency, "pkg"));
+            }
+        }
+    }
+    found.into_iter().map(|id| text(packages[id.as_str()], "name").to_owned()).collect()
+}
+
+#[test]
+fn format_and_reader_stay_small() {
+    let metadata = metadata();
+    for name in ["pleach-format", "pleach"] {
+        let mut linked = linked(&metadata, name);
+        linked.retain(|package| !package.starts_with("pleach"));
+        assert!(linked.len() <= 12, "{name} links {} packages: {linked:?}", linked.len());
+    }
+}
+
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).expect("a folder").flatten() {
+        let path = entry.path();
+        let name = entry.file_name();
+        if path.is_dir() && name != "target" && name != ".git" {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|end| end == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+/// Modules that may contain unsafe code, with the crate's folder; see `docs/UNSAFE.md`.
+fn may_be_unsafe(path: &str) -> bool {
+    let inventory = fs::read_to_string(root().join("docs/UNSAFE.md")).expect("docs/UNSAFE.md");
+    inventory.contains(&format!("`{path}`"))
+}
+
+#[test]
+fn sources_keep_the_rules() {
+    let root = root();
+    let mut files = Vec::new();
+    sources(&root, &mut files);
+    assert!(files.len() > 40, "the sources are found");
+    let mut broken = Vec::new();
+    for path in files {
+        let relative = path.strip_prefix(&root).expect("inside").to_string_lossy().into_owned();
+        let source = fs::read_to_string(&path).expect("UTF-8");
+        if relative.ends_with("tidy.rs") {
+            continue;
+        }
+        for (number, line) in source.lines().enumerate() {
+            let mut complain = |what: &str| broken.push(format!("{relative}:{}: {what}", number + 1));
+            if line.chars().count() > 120 {
+                complain("longer than 120 columns");
+            }
+            for word in ["TODO", "FIXME", "XXX", "HACK"] {
+                if line.contains(word) {
+                    complain("finish it, or write an issue");
+                }
+            }
+            if line.trim_start().starts_with("#[ignore]") {
+                complain("an ignored test says why: #[ignore = \"...\"]");
+            }
+        }
+        if source.lines().count() > 900 && !relative.contains("/tests/") {
+            broken.push(format!("{relative}: longer than 900 lines: split it by subject"));
+        }
+        let uses_unsafe = source.contains("unsafe {") || source.contains("unsafe fn") || source.contains("unsafe impl");
+        if uses_unsafe && !may_be_unsafe(&relative) {
+            broken.push(format!("{relative}: unsafe code outside the inventory of docs/UNSAFE.md"));
+        }
+        let head = source.trim_start();
+        if relative.contains("/src/") && !head.starts_with("//!") {
+            broken.push(format!("{relative}: begin with what the module is for (//!)"));
+        }
+    }
+    assert!(broken.is_empty(), "\n{}", broken.join("\n"));
+}
