@@ -350,8 +350,16 @@ fn csv_types() {
     assert!(floats[1].is_nan());
     let read = csv("k,v\n4294967295,0.1\n", &both(KeyType::U32, ValueType::F32)).expect("reads");
     assert_eq!((read.keys[0], read.values[0]), (u64::from(u32::MAX), u64::from(0.1_f32.to_bits())));
-    let read = csv("k,v\n18446744073709551615,18446744073709551615\n", &plain()).expect("reads");
-    assert_eq!((read.keys[0], read.values[0]), (u64::MAX, u64::MAX));
+    // Around the longest numbers, on their way from 19 to 20 digits and past the end.
+    for number in [9_999_999_999_999_999_999, 10_000_000_000_000_000_000, u64::MAX - 1, u64::MAX] {
+        let read = csv(format!("k,v\n{number},0{number}\n"), &plain()).expect("reads");
+        assert_eq!((read.keys[0], read.values[0]), (number, number));
+    }
+    for number in
+        ["18446744073709551616", "19999999999999999999", "20000000000000000000", "99999999999999999999"]
+    {
+        assert!(csv(format!("k\n{number}\n"), &plain()).is_err(), "{number}");
+    }
 }
 
 #[test]

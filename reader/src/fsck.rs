@@ -7,13 +7,13 @@
 
 use pleach_format::checksum::{FileId, SUM_BLOCK_BYTES, SUM_BYTES, binding, crc32};
 use pleach_format::key::Word;
-use pleach_format::layout::{LINE_BYTES, Level};
+use pleach_format::layout::{LINE_BYTES, Level, section_start};
 use pleach_format::line::{self, Line};
 use pleach_format::meta::TEXT_BYTES_MAX;
-use pleach_format::section::{TABLE_OFFSET, Tag};
+use pleach_format::section::{ARRAY_ALIGN, ENTRY_BYTES, Geometry, REQUIRED, TABLE_OFFSET, Tag};
 use pleach_format::spine::{self, Encoding};
 use pleach_format::superblock::{SUPERBLOCK_BYTES, Superblock, key_word};
-use pleach_format::version::MAGIC;
+use pleach_format::version::{DEVELOPMENT, MAGIC};
 use pleach_format::view::{FILE_BYTES_MIN, HEAD_BYTES, Section};
 use pleach_format::{FormatError, Header};
 use rayon::prelude::*;
@@ -149,7 +149,8 @@ pub fn fsck(path: &Path, options: &FsckOptions<'_>) -> io::Result<Report> {
     match options.threads {
         0 => check(),
         threads => {
-            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().map_err(io::Error::other)?;
+            let pool =
+                rayon::ThreadPoolBuilder::new().num_threads(threads).build().map_err(io::Error::other)?;
             pool.install(check)
         }
     }
@@ -216,7 +217,9 @@ fn header_finding(error: &FormatError) -> Finding {
         FormatError::Corrupt { what, offset, rule, found } => {
             ("header", *what, *offset, 8, (*rule).to_owned(), found.to_string())
         }
-        other => ("header", "superblock", 0, SUPERBLOCK_BYTES as u64, "our own version".into(), other.to_string()),
+        other => {
+            ("header", "superblock", 0, SUPERBLOCK_BYTES as u64, "our own version".into(), other.to_string())
+        }
     };
     Finding { code, section: section.into(), offset, length, expected, found, text: error.to_string() }
 }
@@ -291,20 +294,20 @@ impl<'a, R: ReadAt> Check<'a, R> {
         };
         if head[..SUPERBLOCK_BYTES] != closing[..] {
             let at = head.iter().zip(&closing).position(|(a, b)| a != b).unwrap_or(0);
-            put(&self.sums, Finding {
-                code: "superblock-copy",
-                section: "closing superblock".into(),
-                offset: closing_at + at as u64,
-                length: SUPERBLOCK_BYTES as u64,
-                expected: format!("{:02x}", head[at]),
-                found: format!("{:02x}", closing[at]),
-                text: "the closing superblock must equal the first".into(),
-            });
+            put(
+                &self.sums,
+                Finding {
+                    code: "superblock-copy",
+                    section: "closing superblock".into(),
+                    offset: closing_at + at as u64,
+                    length: SUPERBLOCK_BYTES as u64,
+                    expected: format!("{:02x}", head[at]),
+                    found: format!("{:02x}", closing[at]),
+                    text: "the closing superblock must equal the first".into(),
+                },
+            );
         }
-        if header.superblock.reserved.iter().any(|&byte| byte != 0) {
-            self.rule("header", "superblock", 296, 3796, "zero", "other bytes", "reserved bytes must be zero");
-        }
-
+        self.check_frame(&header, &head)?;
         self.check_sums(&header)?;
         match header.key_type.bytes() {
             4 => self.check_lines::<u32>(&header)?,
@@ -327,15 +330,148 @@ impl<'a, R: ReadAt> Check<'a, R> {
         found: impl ToString,
         text: &str,
     ) {
-        put(&self.rules, Finding {
-            code,
-            section: section.into(),
-            offset,
-            length,
-            expected: expected.to_string(),
-            found: found.to_string(),
-            text: text.into(),
-        });
+        put(
+            &self.rules,
+            Finding {
+                code,
+                section: section.into(),
+                offset,
+                length,
+                expected: expected.to_string(),
+                found: found.to_string(),
+                text: text.into(),
+            },
+        );
+    }
+
+    /// What no search rests on, but every writer must keep to: marks, flags, places, zero bytes.
+    fn check_frame(&self, header: &Header, head: &[u8]) -> io::Result<()> {
+        let block = &header.superblock;
+        if block.development.get() != DEVELOPMENT {
+            let (wanted, found) = (DEVELOPMENT.to_le_bytes(), block.development.get().to_le_bytes());
+            let text = "a 0.n file carries the development mark";
+            self.rule("header", "superblock", 20, 4, wanted.escape_ascii(), found.escape_ascii(), text);
+        }
+        if block.reserved.iter().any(|&byte| byte != 0) {
+            self.rule(
+                "header",
+                "superblock",
+                296,
+                3796,
+                "zero",
+                "other bytes",
+                "reserved bytes must be zero",
+            );
+        }
+        let named = block.min_key.iter().chain(&block.max_key).any(|&byte| byte != 0);
+        let lengths = (block.min_key_len.get(), block.max_key_len.get());
+        if header.tuples == 0 && (named || lengths != (0, 0)) {
+            self.rule(
+                "min-max",
+                "superblock",
+                128,
+                136,
+                "zero",
+                "other bytes",
+                "an empty file names no keys",
+            );
+        }
+        let used = TABLE_OFFSET as usize + header.sections.len() * ENTRY_BYTES;
+        if head[used..].iter().any(|&byte| byte != 0) {
+            let (offset, length) = (used as u64, (HEAD_BYTES - used) as u64);
+            let text = "the table must be zero behind its entries";
+            self.rule("header", "section table", offset, length, "zero", "other bytes", text);
+        }
+        if header.section(Tag::META).is_none() {
+            self.rule(
+                "header",
+                "section table",
+                TABLE_OFFSET,
+                4096,
+                "META",
+                "none",
+                "there must be a META section",
+            );
+        }
+
+        let mut end = HEAD_BYTES as u64;
+        let mut lists: Vec<(u64, u64)> = Vec::new();
+        let all_sums =
+            header.sections.iter().filter(|section| !matches!(section.entry.tag, Tag::SUMS | Tag::SUM2));
+        let all_sums: u64 = all_sums.map(|section| section.entry.sums.get()).sum();
+        for (index, section) in header.sections.iter().enumerate() {
+            let (entry, at) = (&section.entry, TABLE_OFFSET + (index * ENTRY_BYTES) as u64);
+            let (tag, length) = (entry.tag.to_string(), entry.length.get());
+            let place = section_start(end, length);
+            if place != Some(section.offset()) {
+                let wanted = place.map_or("a place".to_owned(), |place| place.to_string());
+                let text = "a section must start where the one before it lets it";
+                self.rule("header", &tag, at + 8, 8, wanted, section.offset(), text);
+            }
+            end = section.offset() + length;
+            let required = match entry.tag {
+                Tag::META => Some(0),
+                Tag::LINE | Tag::SPINE | Tag::SUMS | Tag::SUM2 => Some(REQUIRED),
+                _ => None,
+            };
+            if let Some(wanted) = required.filter(|&wanted| wanted != entry.flags.get()) {
+                self.rule("header", &tag, at + 4, 4, wanted, entry.flags.get(), "META alone may be skipped");
+            }
+            let plain = matches!(entry.tag, Tag::META | Tag::SUMS | Tag::SUM2);
+            if plain && entry.geometry != Geometry::default() {
+                self.rule("header", &tag, at + 56, 64, "zero", "other bytes", "this section has no geometry");
+            }
+            let count = match entry.tag {
+                Tag::SUMS => Some(all_sums),
+                Tag::SUM2 => header.section(Tag::SUMS).map(|sums| sums.entry.sums.get()),
+                _ => None,
+            };
+            if let Some(count) = count.filter(|&count| count != entry.elements.get()) {
+                self.rule(
+                    "header",
+                    &tag,
+                    at + 24,
+                    8,
+                    count,
+                    entry.elements.get(),
+                    "the table must count the sums",
+                );
+            }
+            let zeros = match entry.tag {
+                // The line that makes an odd number of lines even.
+                Tag::LINE => (section.offset() + header.lines * LINE_BYTES as u64, end),
+                Tag::SUM2 => (end, section.end),
+                _ => (end, end),
+            };
+            lists.extend((entry.tag == Tag::SUMS).then_some((section.offset(), section.offset())));
+            if !matches!(entry.tag, Tag::SUMS | Tag::SUM2) {
+                let first = entry.sums_offset.get();
+                lists.push((first, first + entry.sums_bytes()));
+                // SUMS itself starts on a page.
+                if !first.is_multiple_of(ARRAY_ALIGN) {
+                    let wanted = format!("a multiple of {ARRAY_ALIGN}");
+                    self.rule("header", &tag, at + 32, 8, wanted, first, "lists of sums must be aligned");
+                }
+            }
+            self.check_zeros(&tag, zeros)?;
+        }
+        // Between the lists of sums; what lies behind the last one is padding of the section.
+        lists.sort_unstable();
+        for pair in lists.windows(2).filter(|pair| pair[0].1 <= pair[1].0) {
+            self.check_zeros("SUMS", (pair[0].1, pair[1].0))?;
+        }
+        Ok(())
+    }
+
+    /// Bytes from one place up to another must be zero.
+    fn check_zeros(&self, tag: &str, (from, to): (u64, u64)) -> io::Result<()> {
+        for at in (from..to).step_by(PIECE_BYTES as usize) {
+            let bytes = self.read(at, (to - at).min(PIECE_BYTES))?;
+            if let Some(bad) = bytes.iter().position(|&byte| byte != 0) {
+                self.rule("padding", tag, at + bad as u64, 1, 0, bytes[bad], "padding must be zero");
+            }
+        }
+        Ok(())
     }
 
     fn advance(&self, bytes: u64) {
@@ -355,20 +491,24 @@ impl<'a, R: ReadAt> Check<'a, R> {
     fn check_sums(&self, header: &Header) -> io::Result<()> {
         for (index, section) in header.sections.iter().enumerate() {
             let tag = section.entry.tag;
-            let list_offset = if tag == Tag::SUM2 { section.offset() } else { section.entry.sums_offset.get() };
+            let list_offset =
+                if tag == Tag::SUM2 { section.offset() } else { section.entry.sums_offset.get() };
             let list_bytes = if tag == Tag::SUM2 { section.extent() } else { section.entry.sums_bytes() };
             let list = self.read(list_offset, list_bytes)?;
             let (expected, found) = (section.entry.sums_crc.get(), crc32(&list));
             if expected != found {
-                put(&self.sums, Finding {
-                    code: "sums",
-                    section: tag.to_string(),
-                    offset: TABLE_OFFSET + (index * 128) as u64 + 48,
-                    length: list_bytes,
-                    expected: format!("sum {expected:08x}"),
-                    found: format!("sum {found:08x}"),
-                    text: format!("the list of sums at byte {list_offset} must match its own sum"),
-                });
+                put(
+                    &self.sums,
+                    Finding {
+                        code: "sums",
+                        section: tag.to_string(),
+                        offset: TABLE_OFFSET + (index * 128) as u64 + 48,
+                        length: list_bytes,
+                        expected: format!("sum {expected:08x}"),
+                        found: format!("sum {found:08x}"),
+                        text: format!("the list of sums at byte {list_offset} must match its own sum"),
+                    },
+                );
             }
         }
         let rest: Vec<&Section> = header
@@ -403,15 +543,18 @@ impl<'a, R: ReadAt> Check<'a, R> {
             let expected = u32::from_le_bytes(stored);
             let found = header.bound_sum(section.entry.tag, number, block);
             if expected != found {
-                put(&self.sums, Finding {
-                    code: "block",
-                    section: section.entry.tag.to_string(),
-                    offset: section.offset() + at + (i * SUM_BLOCK_BYTES) as u64,
-                    length: block.len() as u64,
-                    expected: format!("sum {expected:08x}"),
-                    found: format!("sum {found:08x}"),
-                    text: format!("block {number} must match its sum"),
-                });
+                put(
+                    &self.sums,
+                    Finding {
+                        code: "block",
+                        section: section.entry.tag.to_string(),
+                        offset: section.offset() + at + (i * SUM_BLOCK_BYTES) as u64,
+                        length: block.len() as u64,
+                        expected: format!("sum {expected:08x}"),
+                        found: format!("sum {found:08x}"),
+                        text: format!("block {number} must match its sum"),
+                    },
+                );
             }
         }
         self.blocks.fetch_add(blocks as u64, Ordering::Relaxed);
@@ -432,12 +575,8 @@ impl<'a, R: ReadAt> Check<'a, R> {
     fn check_file_id(&self, header: &Header) -> io::Result<()> {
         let block = &header.superblock;
         let stored = block.file_id;
-        let mut id = FileId::new(
-            block.key_type.get(),
-            block.value_type.get(),
-            header.is_unique(),
-            header.tuples,
-        );
+        let mut id =
+            FileId::new(block.key_type.get(), block.value_type.get(), header.is_unique(), header.tuples);
         for section in &header.sections {
             let tag = section.entry.tag;
             if tag == Tag::SUMS || tag == Tag::SUM2 {
@@ -445,13 +584,23 @@ impl<'a, R: ReadAt> Check<'a, R> {
             }
             let list = self.read(section.entry.sums_offset.get(), section.entry.sums_bytes())?;
             let (sums, _) = list.as_chunks::<SUM_BYTES>();
-            let unbound = (0u64..).zip(sums).map(|(number, &sum)| u32::from_le_bytes(sum) ^ binding(&stored, tag, number));
+            let unbound = (0u64..)
+                .zip(sums)
+                .map(|(number, &sum)| u32::from_le_bytes(sum) ^ binding(&stored, tag, number));
             section.entry.identify(&mut id, unbound);
         }
         let found = id.finish();
         if found != stored {
             let hex = |id: [u8; 16]| id.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-            self.rule("file-id", "superblock", 48, 16, hex(found), hex(stored), "the file id must be that of the contents");
+            self.rule(
+                "file-id",
+                "superblock",
+                48,
+                16,
+                hex(found),
+                hex(stored),
+                "the file id must be that of the contents",
+            );
         }
         Ok(())
     }
@@ -491,20 +640,34 @@ impl<'a, R: ReadAt> Check<'a, R> {
             let Some(line) = line_at(number) else { break };
             let used = geometry.tuples_in_line(number, header.tuples);
             let offset = header.line_offset(number);
-            let mut previous = match number.checked_sub(1).filter(|&left| left >= base).and_then(line_at) {
-                Some(left) => Some(line::key::<W>(left, n - 1)),
-                None => None,
-            };
+            let left = number.checked_sub(1).filter(|&left| left >= base).and_then(line_at);
+            let mut previous = left.map(|left| line::key::<W>(left, n - 1));
             for slot in 0..used {
                 let key = line::key::<W>(line, slot);
                 if let Some(previous) = previous {
                     let place = offset + (slot * W::BYTES) as u64;
                     if key < previous {
                         let (low, key) = (previous.to_u64(), key.to_u64());
-                        self.rule("order", "LINE", place, W::BYTES as u64, format!("at least {low}"), key, "keys must ascend");
+                        self.rule(
+                            "order",
+                            "LINE",
+                            place,
+                            W::BYTES as u64,
+                            format!("at least {low}"),
+                            key,
+                            "keys must ascend",
+                        );
                     } else if key == previous && header.is_unique() {
                         let key = key.to_u64();
-                        self.rule("duplicate", "LINE", place, W::BYTES as u64, "another key", key, "keys must be unique");
+                        self.rule(
+                            "duplicate",
+                            "LINE",
+                            place,
+                            W::BYTES as u64,
+                            "another key",
+                            key,
+                            "keys must be unique",
+                        );
                     }
                 }
                 previous = Some(key);
@@ -514,7 +677,8 @@ impl<'a, R: ReadAt> Check<'a, R> {
                 self.check_min_max::<W>(header, line, number, used);
             }
             if let Some(right) = line_at(number + 1).filter(|_| number + 1 < header.lines) {
-                let border = spine::Border { last: line::key::<W>(line, n - 1), first: line::key::<W>(right, 0) };
+                let border =
+                    spine::Border { last: line::key::<W>(line, n - 1), first: line::key::<W>(right, 0) };
                 self.check_border(header, &mut windows, number, border)?;
             }
         }
@@ -538,14 +702,28 @@ impl<'a, R: ReadAt> Check<'a, R> {
         let block = &header.superblock;
         let ends = [
             (number == 0, 0, &block.min_key, block.min_key_len.get(), 128),
-            (number + 1 == header.lines, used.saturating_sub(1), &block.max_key, block.max_key_len.get(), 192),
+            (
+                number + 1 == header.lines,
+                used.saturating_sub(1),
+                &block.max_key,
+                block.max_key_len.get(),
+                192,
+            ),
         ];
         for (here, slot, prefix, length, offset) in ends {
             let key = line::key::<W>(line, slot).to_u64();
             let rest = prefix[W::BYTES..].iter().all(|&byte| byte == 0);
             if here && (key_word(prefix, W::BYTES) != key || length as usize != W::BYTES || !rest) {
                 let found = key_word(prefix, W::BYTES);
-                self.rule("min-max", "superblock", offset, 64, key, found, "the superblock must name the outermost keys");
+                self.rule(
+                    "min-max",
+                    "superblock",
+                    offset,
+                    64,
+                    key,
+                    found,
+                    "the superblock must name the outermost keys",
+                );
             }
         }
     }
@@ -589,17 +767,42 @@ impl<'a, R: ReadAt> Check<'a, R> {
         if encoding == Encoding::Raw {
             if code < last || (code >= first && code != last) {
                 let expected = format!("{last} up to below {first}");
-                self.rule("separator", "SPIN", place, bytes, expected, code, "a separator must part its neighbours");
+                self.rule(
+                    "separator",
+                    "SPIN",
+                    place,
+                    bytes,
+                    expected,
+                    code,
+                    "a separator must part its neighbours",
+                );
             }
             return;
         }
         let (base, shift, flags) = spine::delta_header::<W>(line);
-        let cell = |key: u64| key.checked_sub(base.to_u64()).map(|delta| delta.checked_shr(shift).unwrap_or(0));
+        let cell =
+            |key: u64| key.checked_sub(base.to_u64()).map(|delta| delta.checked_shr(shift).unwrap_or(0));
         if cell(last) != Some(code) || code >= spine::code_max(encoding) {
             let expected = cell(last).map_or("a base at most the key".to_owned(), |cell| cell.to_string());
-            self.rule("separator", "SPIN", place, bytes, expected, code, "a code must be the cell of the last key");
+            self.rule(
+                "separator",
+                "SPIN",
+                place,
+                bytes,
+                expected,
+                code,
+                "a code must be the cell of the last key",
+            );
         } else if shift > 0 && cell(first) == Some(code) && flags & spine::INEXACT == 0 {
-            self.rule("separator", "SPIN", place, bytes, "a cell border", code, "an inexact border must be flagged");
+            self.rule(
+                "separator",
+                "SPIN",
+                place,
+                bytes,
+                "a cell border",
+                code,
+                "an inexact border must be flagged",
+            );
         }
     }
 
@@ -617,13 +820,29 @@ impl<'a, R: ReadAt> Check<'a, R> {
                     let offset = start + number * LINE_BYTES as u64;
                     if number >= level.lines {
                         if line.iter().any(|&byte| byte != 0) {
-                            self.rule("padding", "SPIN", offset, 64, 0, "other bytes", "padding must be zero");
+                            self.rule(
+                                "padding",
+                                "SPIN",
+                                offset,
+                                64,
+                                0,
+                                "other bytes",
+                                "padding must be zero",
+                            );
                         }
                         continue;
                     }
                     flagged.fetch_add(u64::from(spine::is_inexact(level.encoding, line)), Ordering::Relaxed);
                     if let Some(rule) = spine_line_rule(level, key_bytes, number, line) {
-                        self.rule("spine-line", "SPIN", offset, 64, rule, "other bytes", "a spine line must be padded");
+                        self.rule(
+                            "spine-line",
+                            "SPIN",
+                            offset,
+                            64,
+                            rule,
+                            "other bytes",
+                            "a spine line must be padded",
+                        );
                     }
                 }
                 io::Result::Ok(())
@@ -632,7 +851,15 @@ impl<'a, R: ReadAt> Check<'a, R> {
         let flagged = flagged.into_inner();
         let stored = header.section(Tag::SPINE).map_or(0, |section| section.entry.geometry.inexact.get());
         if flagged != stored {
-            self.rule("spine-line", "SPIN", TABLE_OFFSET, 8, flagged, stored, "the table must count flagged lines");
+            self.rule(
+                "spine-line",
+                "SPIN",
+                TABLE_OFFSET,
+                8,
+                flagged,
+                stored,
+                "the table must count flagged lines",
+            );
         }
         Ok(())
     }
@@ -646,18 +873,49 @@ impl<'a, R: ReadAt> Check<'a, R> {
             let head = bytes.get(at..at + 8);
             let length = head.map(|head| u32::from_le_bytes([head[4], head[5], head[6], head[7]]) as usize);
             let text = length.and_then(|length| bytes.get(at + 8..)?.get(..length));
-            let Some(text) = text.filter(|text| text.len() <= TEXT_BYTES_MAX && std::str::from_utf8(text).is_ok())
+            let Some(text) =
+                text.filter(|text| text.len() <= TEXT_BYTES_MAX && std::str::from_utf8(text).is_ok())
             else {
                 let offset = section.offset() + at as u64;
-                self.rule("meta", "META", offset, 8, "tag, length, UTF-8", "other bytes", "records must be whole");
+                self.rule(
+                    "meta",
+                    "META",
+                    offset,
+                    8,
+                    "tag, length, UTF-8",
+                    "other bytes",
+                    "records must be whole",
+                );
                 return Ok(());
             };
-            at += 8 + text.len().next_multiple_of(8);
+            let end = at + 8 + text.len().next_multiple_of(8);
+            let padding = bytes.get(at + 8 + text.len()..end).unwrap_or_default();
+            if bytes[at + 2..at + 4].iter().chain(padding).any(|&byte| byte != 0) || end > bytes.len() {
+                let offset = section.offset() + at as u64;
+                self.rule(
+                    "meta",
+                    "META",
+                    offset,
+                    8,
+                    "zero",
+                    "other bytes",
+                    "records must be padded with zeros",
+                );
+            }
+            at = end;
             records += 1;
         }
         if records != section.entry.elements.get() {
             let stored = section.entry.elements.get();
-            self.rule("meta", "META", section.offset(), 8, stored, records, "the table must count the records");
+            self.rule(
+                "meta",
+                "META",
+                section.offset(),
+                8,
+                stored,
+                records,
+                "the table must count the records",
+            );
         }
         Ok(())
     }

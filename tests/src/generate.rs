@@ -14,7 +14,8 @@ pub const fn mix(x: u64) -> u64 {
 pub struct Random(pub u64);
 
 impl Random {
-    /// The next 64 bits.
+    /// The next 64 bits. It never ends, so it is no iterator.
+    #[allow(clippy::should_implement_trait, reason = "an endless source gives no Option")]
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(1);
         mix(self.0)

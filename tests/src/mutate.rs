@@ -168,35 +168,20 @@ pub const PLAIN: &[Damage] = &[
     Damage { name: "flip-version", code: "superblock", section: "superblock", make: |b| flip(b, 16 * 8) },
     Damage { name: "flip-tuples", code: "superblock", section: "superblock", make: |b| flip(b, 80 * 8) },
     Damage { name: "flip-reserved", code: "superblock", section: "superblock", make: |b| flip(b, 3000 * 8) },
-    Damage { name: "flip-superblock-sum", code: "superblock", section: "superblock", make: |b| flip(b, 4092 * 8) },
+    Damage {
+        name: "flip-superblock-sum",
+        code: "superblock",
+        section: "superblock",
+        make: |b| flip(b, 4092 * 8),
+    },
     Damage { name: "flip-table", code: "table", section: "section table", make: |b| flip(b, 4104 * 8) },
     Damage { name: "flip-table-rest", code: "table", section: "section table", make: |b| flip(b, 8191 * 8) },
     Damage { name: "flip-meta", code: "block", section: "META", make: |b| flip_first(b, Tag::META) },
-    Damage {
-        name: "flip-meta-padding",
-        code: "block",
-        section: "META",
-        make: |b| flip_last(b, Tag::META),
-    },
+    Damage { name: "flip-meta-padding", code: "block", section: "META", make: |b| flip_last(b, Tag::META) },
     Damage { name: "flip-key", code: "block", section: "LINE", make: |b| flip_first(b, Tag::LINE) },
-    Damage {
-        name: "flip-line-padding",
-        code: "block",
-        section: "LINE",
-        make: |b| flip_last(b, Tag::LINE),
-    },
-    Damage {
-        name: "flip-separator",
-        code: "block",
-        section: "SPIN",
-        make: |b| flip_first(b, Tag::SPINE),
-    },
-    Damage {
-        name: "flip-spine-padding",
-        code: "block",
-        section: "SPIN",
-        make: |b| flip_last(b, Tag::SPINE),
-    },
+    Damage { name: "flip-line-padding", code: "block", section: "LINE", make: |b| flip_last(b, Tag::LINE) },
+    Damage { name: "flip-separator", code: "block", section: "SPIN", make: |b| flip_first(b, Tag::SPINE) },
+    Damage { name: "flip-spine-padding", code: "block", section: "SPIN", make: |b| flip_last(b, Tag::SPINE) },
     Damage {
         name: "flip-sum-of-line",
         code: "sums",
@@ -206,19 +191,9 @@ pub const PLAIN: &[Damage] = &[
             flip_at(b, at);
         },
     },
-    Damage {
-        name: "flip-sums-padding",
-        code: "block",
-        section: "SUMS",
-        make: |b| flip_last(b, Tag::SUMS),
-    },
+    Damage { name: "flip-sums-padding", code: "block", section: "SUMS", make: |b| flip_last(b, Tag::SUMS) },
     Damage { name: "flip-sum2", code: "sums", section: "SUM2", make: |b| flip_first(b, Tag::SUM2) },
-    Damage {
-        name: "flip-sum2-padding",
-        code: "sums",
-        section: "SUM2",
-        make: |b| flip_last(b, Tag::SUM2),
-    },
+    Damage { name: "flip-sum2-padding", code: "sums", section: "SUM2", make: |b| flip_last(b, Tag::SUM2) },
     Damage {
         name: "flip-closing",
         code: "superblock-copy",
@@ -285,12 +260,7 @@ pub const PLAIN: &[Damage] = &[
     Damage { name: "truncate-superblock", code: "length", section: "file", make: |b| b.truncate(100) },
     Damage { name: "extend-byte", code: "length", section: "file", make: |b| b.push(0) },
     Damage { name: "extend-page", code: "length", section: "file", make: |b| b.resize(b.len() + 4096, 0) },
-    Damage {
-        name: "extend-twice",
-        code: "length",
-        section: "file",
-        make: |b| b.extend_from_within(..),
-    },
+    Damage { name: "extend-twice", code: "length", section: "file", make: |b| b.extend_from_within(..) },
     Damage {
         name: "junk-for-last-page",
         code: "superblock-copy",
@@ -629,7 +599,6 @@ pub const SEALED: &[Damage] = &[
         code: "file-id",
         section: "superblock",
         make: |b| {
-            
             reseal_as(b, [7; 16]);
         },
     },
@@ -787,6 +756,33 @@ pub const SEALED: &[Damage] = &[
         make: |b| {
             let at = entry_at(b, Tag::META);
             b[at..at + 4].copy_from_slice(b"NOPE");
+            reseal(b);
+        },
+    },
+    Damage {
+        // A page of nothing before SUM2, and every number right but the place.
+        name: "gap-between-sections",
+        code: "header",
+        section: "SUM2",
+        make: |b| {
+            let (entry, sums, place) =
+                (entry_at(b, Tag::SUM2), entry_at(b, Tag::SUMS), extent(b, Tag::SUM2).start);
+            b.splice(place..place, [0; 4096]);
+            put(b, entry + 8, 8, place as u64 + 4096);
+            put(b, sums + 32, 8, place as u64 + 4096);
+            let file_bytes = b.len() as u64;
+            put(b, 72, 8, file_bytes);
+            reseal(b);
+        },
+    },
+    Damage {
+        name: "sums-unaligned",
+        code: "header",
+        section: "META",
+        make: |b| {
+            let (entry, at) = (entry_at(b, Tag::META), sums_at(b, Tag::META));
+            b[at..at + 4].fill(0);
+            put(b, entry + 32, 8, at as u64 + 64);
             reseal(b);
         },
     },

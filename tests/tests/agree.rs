@@ -62,7 +62,7 @@ fn check_index<K: Key, V: Value + Debug>(index: &Index, tuples: &[(K, V)], what:
         expected_found += usize::from(expected.is_some());
     }
     assert_eq!(found, expected_found, "{what}");
-    if queries.len() % 64 != 0 {
+    if !queries.len().is_multiple_of(64) {
         assert_eq!(present[queries.len() / 64] >> (queries.len() % 64), 0, "{what}: bits past the end");
     }
 

@@ -4,8 +4,8 @@
 //! `cargo miri test -p pleach-tests --test corrupt unverified` runs what needs no files under Miri.
 
 use pleach::{
-    FormatError, FsckOptions, Header, Index, Isa, Key, OpenError, ReadError, Report, Residence, Value, Verdict,
-    Verify, fsck,
+    FormatError, FsckOptions, Header, Index, Isa, Key, OpenError, ReadError, Report, Residence, Value,
+    Verdict, Verify, fsck,
 };
 use pleach_builder::{BuildOptions, build_bytes};
 use pleach_format::meta::Meta;
@@ -28,10 +28,12 @@ use std::path::Path;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
+/// Files here are in memory, where there is such a folder.
+const MEMORY: &str = "/dev/shm";
+
 /// A folder in memory if there is one: these tests write a lot.
 fn scratch() -> tempfile::TempDir {
-    let memory = Path::new("/dev/shm");
-    tempfile::tempdir_in(memory).or_else(|_| tempfile::tempdir()).expect("a temporary folder")
+    tempfile::tempdir_in(MEMORY).or_else(|_| tempfile::tempdir()).expect("a temporary folder")
 }
 
 fn check(path: &Path) -> Report {
@@ -40,7 +42,8 @@ fn check(path: &Path) -> Report {
 
 /// What `fsck` says about these bytes.
 fn check_bytes(bytes: &[u8]) -> Report {
-    let file = tempfile::NamedTempFile::new_in(scratch().path().parent().expect("a folder")).expect("a file");
+    let file = tempfile::NamedTempFile::new_in(MEMORY).or_else(|_| tempfile::NamedTempFile::new());
+    let file = file.expect("a file");
     fs::write(file.path(), bytes).expect("written");
     check(file.path())
 }
@@ -96,7 +99,8 @@ fn resealing_a_whole_file_changes_nothing() {
 #[test]
 fn a_block_of_another_file_is_found() {
     let (tuples, whole) = victim();
-    let changed: Vec<(u64, u64)> = tuples.iter().map(|&(key, value)| (key, value ^ u64::from(key % 997 == 1))).collect();
+    let changed: Vec<(u64, u64)> =
+        tuples.iter().map(|&(key, value)| (key, value ^ u64::from(key % 997 == 1))).collect();
     let other = naive::build(&changed, &Meta::default(), true);
     let block = content(&whole, Tag::LINE).start..content(&whole, Tag::LINE).start + 8192;
     let from = content(&other, Tag::LINE).start;
@@ -117,11 +121,11 @@ fn a_block_of_another_file_is_found() {
 #[test]
 fn what_other_encodings_and_types_can_break_is_named() {
     // 32-bit codes leave two bytes between codes and base.
-    let words = Shape::Clustered.words(1200, 64, 1);
+    let words = Shape::Clustered.words(1200, 32, 1);
     let tuples: Vec<(u64, ())> = words.iter().map(|&word| (word, ())).collect();
     let wide = naive::build(&tuples, &Meta::default(), false);
     // Full separators: groups of neighbours with huge gaps.
-    let tuples: Vec<(u64, ())> = (0..1200).map(|i| ((i / 24) << 56 | i % 24, ())).collect();
+    let tuples: Vec<(u64, ())> = (0..1200).map(|i| (((i / 24) << 56) | (i % 24), ())).collect();
     let raw = naive::build(&tuples, &Meta::default(), false);
     for (file, wanted) in [(&wide, Encoding::Delta32), (&raw, Encoding::Raw)] {
         let level = header(file).spine.levels[0];
@@ -209,12 +213,13 @@ fn every_flipped_bit_of_a_small_file_is_found() {
     });
 }
 
-/// Tuples with duplicates, and the file of them: about 4 MiB.
+/// Tuples with duplicates, and the file of them: 4 MiB, or 1 MiB where code is not optimised.
 fn large() -> (Vec<(u64, u64)>, Vec<u8>) {
-    let mut tuples: Vec<(u64, u64)> = (0..250_000).map(|i| (mix(i - u64::from(i % 7 == 0)), i)).collect();
+    let count: u64 = if cfg!(debug_assertions) { 62_500 } else { 250_000 };
+    let mut tuples: Vec<(u64, u64)> = (0..count).map(|i| (mix(i + u64::from(i % 7 == 0)), i)).collect();
     tuples.sort_by_key(|&(key, _)| key);
     let whole = build_bytes(&tuples, &BuildOptions::default()).expect("built");
-    assert!((4_000_000..4_400_000).contains(&whole.len()), "{}", whole.len());
+    assert!((count as usize * 16..count as usize * 18).contains(&whole.len()), "{}", whole.len());
     (tuples, whole)
 }
 
@@ -233,7 +238,8 @@ fn random_flips_and_truncations_of_a_larger_file_are_found() {
             file.write_all_at(&[whole[at] ^ 1 << (bit % 8)], at as u64).expect("written");
             let report = check(&path);
             assert_eq!(report.verdict, Verdict::Damaged, "bit {} of byte {at}", bit % 8);
-            let near = |offset: u64, length: u64| offset <= at as u64 && (at as u64) < offset + length.max(8192);
+            let near =
+                |offset: u64, length: u64| offset <= at as u64 && (at as u64) < offset + length.max(8192);
             // The place that is named is that of the bit, or that of the sum that was hit.
             let sums = extent(&whole, Tag::SUMS).start..whole.len();
             let placed = report.findings.iter().any(|finding| near(finding.offset, finding.length));
@@ -242,7 +248,7 @@ fn random_flips_and_truncations_of_a_larger_file_are_found() {
         }
         assert_eq!(check(&path).verdict, Verdict::Clean);
         // Shorter and shorter, so that one copy serves all.
-        let mut lengths: Vec<u64> = (0..63).map(|_| random.below(whole.len() as u64)).collect();
+        let mut lengths: Vec<u64> = (0..64).map(|_| random.below(whole.len() as u64)).collect();
         lengths.sort_unstable();
         for length in lengths.into_iter().rev() {
             file.set_len(length).expect("cut");
@@ -356,7 +362,7 @@ fn within(limit: Duration, check: impl FnOnce() + Send + 'static) {
     if cfg!(miri) {
         return check();
     }
-    let (done, wait) = mpsc::channel();
+    let (done, wait) = mpsc::channel::<()>();
     let thread = std::thread::spawn(move || {
         check();
         drop(done);
@@ -436,7 +442,8 @@ fn scramble(bytes: &mut [u8], random: &mut Random, round: u64) {
         }
         // Every spine line claims to be inexact, so that searches step right over what they find.
         if tag == Tag::SPINE && random.below(2) == 0 {
-            for line in bytes[content(bytes, tag)].chunks_exact_mut(64) {
+            let place = content(bytes, tag);
+            for line in bytes[place].chunks_exact_mut(64) {
                 line[63] |= 1;
             }
         }
@@ -623,12 +630,11 @@ fn forged_superblocks_are_refused() {
         forge(&whole, "unique", 100, 4, value, fate);
     }
     // Types of the same sizes: nothing but the file id can tell.
-    forge(&whole, "key_type i64", 88, 2, 4, Fate::Found);
-    for value in [4, 6] {
+    for (at, value) in [(88, 4), (90, 4), (90, 6)] {
         let mut bytes = whole.clone();
-        put(&mut bytes, 90, 2, value);
+        put(&mut bytes, at, 2, value);
         reseal_head(&mut bytes);
-        assert_found(&bytes, ("value type of the same size", "file-id", "superblock"));
+        assert_found(&bytes, ("type of the same size", "file-id", "superblock"));
     }
 }
 
@@ -651,7 +657,7 @@ fn forged_section_tables_are_refused() {
             ("geometry reserved", 56 + 60, 4, Fate::Refused),
             ("reserved2", 120, 8, Fate::Refused),
         ];
-        let geometry = [
+        let mut geometry = vec![
             ("line_bytes", 0, 4),
             ("key_bytes", 4, 4),
             ("value_bytes", 8, 4),
@@ -659,17 +665,21 @@ fn forged_section_tables_are_refused() {
             ("lines_per_page", 16, 4),
             ("levels", 20, 4),
             ("order", 24, 4),
-            ("encodings", 36, 8),
             ("encodings, last", 52, 8),
         ];
-        fields.extend(geometry.map(|(name, at, width)| (name, 56 + at, width, refused_if(known))));
+        if !spine {
+            geometry.push(("encodings", 36, 8));
+        }
+        fields
+            .extend(geometry.into_iter().map(|(name, at, width)| (name, 56 + at, width, refused_if(known))));
         fields.push(("inexact", 56 + 28, 8, refused_if(tag == Tag::LINE)));
         if known {
             fields.push(("length", 16, 8, Fate::Refused));
         }
         for (name, at, width, fate) in fields {
             let what = format!("{tag} {name}");
-            let attempt = || NUMBERS.iter().for_each(|&value| forge(&whole, &what, entry + at, width, value, fate));
+            let attempt =
+                || NUMBERS.iter().for_each(|&value| forge(&whole, &what, entry + at, width, value, fate));
             if std::panic::catch_unwind(attempt).is_err() {
                 failed.push(what);
             }
@@ -687,6 +697,8 @@ fn forged_section_tables_are_refused() {
         // Both levels are of 16-bit codes: another encoding has another length.
         forge(&whole, "encoding", encodings, 1, if code == 1 { 0 } else { code }, Fate::Refused);
     }
+    // A root of nine full separators would fill one line too: nothing but the file id can tell.
+    forge(&whole, "encoding of the root", encodings + 1, 1, 0, Fate::Found);
     for levels in [0, 1, 3, 24, 25, 255, 1 << 31] {
         forge(&whole, "levels", entry_at(&whole, Tag::SPINE) + 56 + 20, 4, levels, Fate::Refused);
     }
@@ -770,7 +782,9 @@ fn with_unknown_section(required: bool) -> (Vec<(u64, u64)>, Vec<u8>) {
     put(&mut bytes, new + 4, 4, u64::from(required));
     put(&mut bytes, new + 8, 8, place as u64);
     put(&mut bytes, new + 16, 8, 4096);
-    for entry in [meta, meta + 2 * ENTRY_BYTES, meta + 3 * ENTRY_BYTES, meta + 4 * ENTRY_BYTES, meta + 5 * ENTRY_BYTES] {
+    for entry in
+        [meta, meta + 2 * ENTRY_BYTES, meta + 3 * ENTRY_BYTES, meta + 4 * ENTRY_BYTES, meta + 5 * ENTRY_BYTES]
+    {
         for at in [entry + 8, entry + 32] {
             let old = number(&bytes, at, 8);
             if old >= place as u64 {
@@ -889,7 +903,8 @@ fn cut_in_child(path: &Path, how: &str) -> std::process::Output {
 fn cut_child() {
     let (Ok(path), Ok(how)) = (std::env::var(CUT_PATH), std::env::var(CUT_HOW)) else { return };
     let how: Vec<&str> = how.split(' ').collect();
-    let (length, contain, resident) = (how[0].parse::<u64>().expect("a number"), how[1] == "contain", how[2] == "resident");
+    let (length, contain, resident) =
+        (how[0].parse::<u64>().expect("a number"), how[1] == "contain", how[2] == "resident");
     if contain {
         pleach::contain_sigbus();
         pleach::contain_sigbus();
@@ -908,7 +923,7 @@ fn cut_child() {
             "single" => keys.iter().try_for_each(|&key| view.get(key).map(drop)),
             "batch" => view.get_batch(&keys, &mut values, &mut present).map(drop),
             "parallel" => view.par_get_batch(&keys, &mut values, &mut present).map(drop),
-            "range" => view.range(..).and_then(|range| range.map(|tuple| tuple.map(drop)).collect()),
+            "range" => view.range(..).and_then(|mut range| range.try_for_each(|tuple| tuple.map(drop))),
             _ => view.copy_range(0, &mut vec![0; keys.len()], &mut vec![0; keys.len()]).map(drop),
         },
         view.get(keys[keys.len() / 2]).map(drop),

@@ -17,7 +17,6 @@ use std::path::PathBuf;
     propagate_version = false,
     arg_required_else_help = true,
     subcommand_required = true,
-    disable_help_subcommand = false,
     long_about = help::PLEACH,
     after_help = help::PLEACH_EXAMPLES
 )]
@@ -42,7 +41,7 @@ pub struct Global {
     pub quiet: bool,
     /// How much of a file is checked before it is believed [default: touched for range and up to 10^5
     /// keys, else header]
-    #[arg(long, global = true, value_name = "HOW", hide_possible_values = false)]
+    #[arg(long, global = true, value_name = "HOW")]
     pub verify: Option<Verify>,
 }
 
@@ -212,10 +211,10 @@ pub struct GetArgs {
     /// Print the rank (0-based position in key order) instead of the value
     #[arg(long)]
     pub rank: bool,
-    /// Print KEY<TAB>TEXT for a missing key, instead of nothing
+    /// Print KEY, a tab and TEXT for a missing key, instead of nothing
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub missing: Option<String>,
-    /// Where to search: auto or cpu; cuda[:N] comes in a later version
+    /// Where to search: auto or cpu; cuda or cuda:N come in a later version
     #[arg(long, value_name = "DEVICE", default_value = "auto", value_parser = parse::device)]
     pub device: String,
     /// Memory of the device to use, as 4GiB; for cuda, so without effect in this version
@@ -296,7 +295,7 @@ pub struct ExportArgs {
     #[arg(long, short, value_name = "OUT")]
     pub output: PathBuf,
     /// Format of OUT: csv tsv parquet arrow [default: by its extension]
-    #[arg(long, value_name = "F")]
+    #[arg(long, value_name = "F", hide_possible_values = true)]
     pub format: Option<Format>,
 }
 

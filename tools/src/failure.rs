@@ -4,6 +4,7 @@
 //! what depends on the world (files, data, devices) is [`Failure::Operational`] (8).
 
 use crate::interrupt;
+use crate::render::text::printable;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use std::error::Error as _;
 use std::fmt::Display;
@@ -118,7 +119,7 @@ impl Failure {
             Self::Done | Self::ClosedPipe => None,
             Self::Help(text) => Some(text.trim_end().to_owned()),
             Self::Usage(text) | Self::Damage(text) | Self::Operational(text) => {
-                Some(format!("error: {}", one_line(text)))
+                Some(format!("error: {}", printable(text.trim())))
             }
             Self::Interrupted => Some(interrupt::MESSAGE.to_owned()),
         }
@@ -161,19 +162,4 @@ fn text_of(error: &impl Display) -> String {
         Some(end) => text[..end].to_owned(),
         None => text,
     }
-}
-
-/// Control characters become escapes, so that no file name breaks the line or the terminal.
-fn one_line(text: &str) -> String {
-    text.trim()
-        .chars()
-        .flat_map(|letter| {
-            let (plain, escaped) = if letter.is_control() {
-                (None, Some(letter.escape_default()))
-            } else {
-                (Some(letter), None)
-            };
-            plain.into_iter().chain(escaped.into_iter().flatten())
-        })
-        .collect()
 }

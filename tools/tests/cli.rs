@@ -425,12 +425,14 @@ fn nan_keys_and_values_out_of_range_are_named() {
 #[test]
 fn an_interrupted_search_is_130() {
     let place = Place::new().with_thousand();
-    let child = place.spawn(&["get", "t.pleach", "--keys", "-"], Stdio::piped());
+    let mut child = place.spawn(&["get", "t.pleach", "--keys", "-"], Stdio::piped());
+    let stdin = child.stdin.take();
     std::thread::sleep(std::time::Duration::from_millis(300));
     let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
     assert!(sent.expect("kill").success());
     finished(child.wait_with_output().expect("a run"))
         .fails(130, "interrupted: nothing was changed: start it again");
+    drop(stdin);
 }
 
 #[cfg(target_os = "linux")]
@@ -567,6 +569,23 @@ fn damage_is_4_in_fsck_and_inspect_and_8_elsewhere() {
             place.run(&["range", name, "0", "10"]).fails_with(8, &[name]);
         }
     }
+}
+
+#[test]
+fn inspect_of_a_damaged_head_shows_what_the_copy_says() {
+    let place = Place::new().with_thousand();
+    damaged(&place, "bad", |bytes| bytes[80] ^= 7);
+    let run = place.run(&["inspect", "bad"]).ends(4);
+    for part in [
+        "bad: damaged",
+        "tuples                      1007",
+        "<-- differs from the first superblock",
+        "1,000, no key twice",
+    ] {
+        assert!(run.out.contains(part), "{part}: {}", run.out);
+    }
+    place.run(&["inspect", "bad", "--page", "0"]).fails_with(4, &["damaged superblock", "bad", "fsck"]);
+    place.run(&["inspect", "bad", "--mapping"]).fails_with(4, &["damaged superblock", "bad"]);
 }
 
 #[test]

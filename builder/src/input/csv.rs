@@ -410,9 +410,11 @@ fn number(block: &[u8], at: usize, target: Target, delimiter: u8) -> Option<(u64
         magnitude = magnitude.wrapping_mul(10).wrapping_add(u64::from(digit));
         end += 1;
     }
-    // 19 digits always fit into 64 bits.
-    if end == first || end - first > 19 {
-        return None;
+    match end - first {
+        1..=19 => {}
+        // From 10^19 up to 2^64: what overflowed is below 2 * 10^19 - 2^64.
+        20 if block[first] == b'1' && magnitude >= 10_000_000_000_000_000_000 => {}
+        _ => return None,
     }
     let word = match target.scalar {
         Scalar::U32 if !negative => u64::from(u32::try_from(magnitude).ok()?),

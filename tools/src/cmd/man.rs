@@ -11,10 +11,10 @@ use std::path::Path;
 
 pub fn run(args: &ManArgs, global: &Global) -> Result<ExitStatus, Failure> {
     fs::create_dir_all(&args.dir).map_err(|error| Failure::io("cannot make folder", &args.dir, &error))?;
-    let mut command = Cli::command();
+    let mut command = Cli::command().disable_help_subcommand(true);
     command.build();
     let mut pages = vec![write(&args.dir, "pleach", command.clone())?];
-    for each in command.get_subcommands().filter(|each| !each.is_hide_set() && each.get_name() != "help") {
+    for each in command.get_subcommands() {
         pages.push(write(&args.dir, &format!("pleach-{}", each.get_name()), each.clone())?);
     }
     if global.json {

@@ -44,7 +44,8 @@ impl<W: Write> Writer<W> {
 fn put_name(name: &str, delimiter: u8, alone: bool, out: &mut Vec<u8>) {
     let special = |letter: char| letter == char::from(delimiter) || matches!(letter, '"' | '\n' | '\r');
     // A byte order mark would be taken for one.
-    if !name.contains(special) && !name.starts_with('\u{feff}') && !(alone && name.is_empty()) {
+    let quoted = name.contains(special) || name.starts_with('\u{feff}') || (alone && name.is_empty());
+    if !quoted {
         out.extend_from_slice(name.as_bytes());
         return;
     }

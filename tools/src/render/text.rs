@@ -147,6 +147,19 @@ pub fn put_escaped(text: &[u8], out: &mut Vec<u8>) {
     }
 }
 
+/// Text with its control characters as escapes, so that no name breaks a line or the terminal.
+pub fn printable(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for letter in text.chars() {
+        if letter.is_control() {
+            shown.extend(letter.escape_default());
+        } else {
+            shown.push(letter);
+        }
+    }
+    shown
+}
+
 /// A count with separators, as `12,345,678`.
 pub fn grouped(number: u64) -> String {
     let digits = number.to_string();

@@ -1,0 +1,529 @@
+//! The old file or the new one, never anything else, and no litter: whatever the system refuses.
+//!
+//! Kills and signals need the binary: `tools/tests/kill.rs`.
+
+use pleach::{FsckOptions, Verdict, fsck};
+use pleach_builder::publish::strays;
+use pleach_builder::storage::{Kind, Locked, RealStorage, Storage, StorageFile, StorageTemp};
+use pleach_builder::{
+    BuildError, BuildOptions, Chunk, Column, Schema, Silent, Source, SourceError, Summary, build, build_iter,
+    build_slice, build_with_storage,
+};
+use pleach_format::{KeyType, ValueType};
+use pleach_tests::generate::mix;
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+fn names(folder: &Path) -> Vec<String> {
+    let mut names: Vec<String> = fs::read_dir(folder)
+        .expect("a folder")
+        .map(|entry| entry.expect("an entry").file_name().into_string().expect("a name"))
+        .collect();
+    names.sort();
+    names
+}
+
+/// Tuples in random order, as a source that hands out chunks of a given size.
+struct Mixed {
+    schema: Schema,
+    next: u64,
+    count: u64,
+    chunk: usize,
+}
+
+impl Mixed {
+    fn new(count: u64, chunk: usize) -> Self {
+        let schema = Schema {
+            key_type: KeyType::U64,
+            value_type: ValueType::U64,
+            key_name: "id".into(),
+            value_name: "row".into(),
+            key_logical: String::new(),
+            value_logical: String::new(),
+            rows: None,
+        };
+        Self { schema, next: 0, count, chunk }
+    }
+}
+
+impl Source for Mixed {
+    fn schema(&self) -> &Schema {
+        &self.schema
+    }
+    fn next_chunk(&mut self, chunk: &mut Chunk, tuples_max: usize) -> Result<(), SourceError> {
+        chunk.clear();
+        let end = (self.next + self.chunk.min(tuples_max) as u64).min(self.count);
+        if let (Column::U64(keys), Column::U64(values)) = (&mut chunk.keys, &mut chunk.values) {
+            keys.extend((self.next..end).map(mix));
+            values.extend(self.next..end);
+        }
+        self.next = end;
+        Ok(())
+    }
+    fn progress(&self) -> (u64, Option<u64>) {
+        (self.next, Some(self.count))
+    }
+}
+
+/// What an operation is made to answer.
+#[derive(Clone)]
+struct Fault {
+    /// Number of the operation that fails; counted from 0.
+    at: u64,
+    /// Whether all later ones fail too, as on a disk that is full or gone.
+    forever: bool,
+    errno: i32,
+    count: Arc<AtomicU64>,
+}
+
+impl Fault {
+    fn step(&self) -> io::Result<()> {
+        let now = self.count.fetch_add(1, Ordering::Relaxed);
+        if now == self.at || (self.forever && now > self.at) {
+            return Err(io::Error::from_raw_os_error(self.errno));
+        }
+        Ok(())
+    }
+}
+
+/// A file of which an operation fails.
+struct Faulty<F: ?Sized> {
+    fault: Fault,
+    file: Box<F>,
+}
+
+macro_rules! faulty {
+    ($kind:ty, $self:ident => $inner:expr) => {
+        impl StorageFile for Faulty<$kind> {
+            fn write_all_at(&$self, bytes: &[u8], offset: u64) -> io::Result<()> {
+                $self.fault.step()?;
+                $inner.write_all_at(bytes, offset)
+            }
+            fn read_exact_at(&$self, bytes: &mut [u8], offset: u64) -> io::Result<()> {
+                $self.fault.step()?;
+                $inner.read_exact_at(bytes, offset)
+            }
+            fn set_len(&$self, bytes: u64) -> io::Result<()> {
+                $self.fault.step()?;
+                $inner.set_len(bytes)
+            }
+            fn set_mode(&$self, mode: u32) -> io::Result<()> {
+                $self.fault.step()?;
+                $inner.set_mode(mode)
+            }
+            fn sync(&$self) -> io::Result<()> {
+                $self.fault.step()?;
+                $inner.sync()
+            }
+        }
+    };
+}
+faulty!(dyn StorageFile, self => self.file);
+faulty!(dyn StorageTemp, self => self.file.file());
+
+impl StorageTemp for Faulty<dyn StorageTemp> {
+    fn file(&self) -> &dyn StorageFile {
+        self
+    }
+    fn path(&self) -> &Path {
+        self.file.path()
+    }
+    fn persist(self: Box<Self>, target: &Path) -> io::Result<()> {
+        self.fault.step()?;
+        self.file.persist(target)
+    }
+}
+
+impl Storage for Fault {
+    fn kind(&self, path: &Path) -> io::Result<Kind> {
+        self.step()?;
+        RealStorage.kind(path)
+    }
+    fn list(&self, folder: &Path) -> io::Result<Vec<OsString>> {
+        self.step()?;
+        RealStorage.list(folder)
+    }
+    fn lock(&self, path: &Path, holder: &str) -> io::Result<Locked> {
+        self.step()?;
+        RealStorage.lock(path, holder)
+    }
+    fn create_temp(
+        &self,
+        folder: &Path,
+        prefix: &OsString,
+        suffix: &str,
+    ) -> io::Result<Box<dyn StorageTemp>> {
+        self.step()?;
+        let file = RealStorage.create_temp(folder, prefix, suffix)?;
+        Ok(Box::new(Faulty { fault: self.clone(), file }))
+    }
+    fn create_spill(&self, folder: &Path) -> io::Result<Box<dyn StorageFile>> {
+        self.step()?;
+        let file = RealStorage.create_spill(folder)?;
+        Ok(Box::new(Faulty { fault: self.clone(), file }))
+    }
+    fn remove_unlocked(&self, path: &Path) -> io::Result<bool> {
+        self.step()?;
+        RealStorage.remove_unlocked(path)
+    }
+    fn sync_dir(&self, folder: &Path) -> io::Result<()> {
+        self.step()?;
+        RealStorage.sync_dir(folder)
+    }
+}
+
+/// Fails each operation of a build in turn, until a run meets no fault. Gives their number.
+fn fail_everywhere(tuples: u64, memory_bytes: u64, errno: i32, forever: bool) -> u64 {
+    // In memory if possible: hundreds of builds are synced.
+    let scratch =
+        || tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("a temporary folder");
+    let (folder, spills) = (scratch(), scratch());
+    let target = folder.path().join("t.pleach");
+    let options = BuildOptions {
+        memory_bytes,
+        threads: 2,
+        temp_dir: Some(spills.path().to_owned()),
+        generation: 2,
+        ..BuildOptions::default()
+    };
+    build_slice(&[(1u64, 2u64)], &target, &BuildOptions::default()).expect("built");
+    let old = fs::read(&target).expect("there");
+    let mut new: Option<Vec<u8>> = None;
+    for at in 0.. {
+        fs::write(&target, &old).expect("written");
+        let fault = Fault { at, forever, errno, count: Arc::default() };
+        let result = build_with_storage(&mut Mixed::new(tuples, 1000), &target, &options, &Silent, &fault);
+        let what = format!("operation {at}, errno {errno}, forever {forever}: {result:?}");
+        assert_eq!(names(folder.path()), ["t.pleach"], "{what}");
+        assert_eq!(names(spills.path()), Vec::<String>::new(), "{what}");
+        assert_eq!(strays(&target).expect("listed"), Vec::<PathBuf>::new(), "{what}");
+        let now = fs::read(&target).expect("there");
+        match result {
+            Ok(summary) => {
+                assert!(now != old && summary.file_bytes == now.len() as u64, "{what}");
+                assert_eq!(fsck(&target, &FsckOptions::default()).expect("readable").findings, [], "{what}");
+                assert!(new.is_none_or(|new| new == now), "{what}");
+                return fault.count.load(Ordering::Relaxed);
+            }
+            Err(BuildError::Io { operation, source, path }) => {
+                assert_eq!(source.raw_os_error(), Some(errno), "{what}");
+                assert!(!path.as_os_str().is_empty(), "{what}");
+                if operation == "syncing the folder" {
+                    // The new name is there already; whether it survives a power cut is not known.
+                    assert_eq!(
+                        fsck(&target, &FsckOptions::default()).expect("readable").findings,
+                        [],
+                        "{what}"
+                    );
+                    new = Some(now);
+                } else {
+                    assert!(now == old, "{what}: the old file was touched");
+                }
+            }
+            Err(_) => panic!("{what}"),
+        }
+    }
+    unreachable!("a build has finitely many operations")
+}
+
+#[test]
+fn every_operation_fails_once() {
+    for errno in [libc::EIO, libc::ENOSPC] {
+        let small = fail_everywhere(500, 1 << 30, errno, false);
+        assert!(small > 8, "{small}");
+        let spilled = fail_everywhere(20_000, 1, errno, false);
+        assert!(spilled > 50, "{spilled}");
+    }
+}
+
+#[test]
+fn every_operation_fails_for_ever() {
+    for errno in [libc::EIO, libc::ENOSPC, libc::EDQUOT] {
+        fail_everywhere(500, 1 << 30, errno, true);
+    }
+    fail_everywhere(20_000, 1, libc::ENOSPC, true);
+}
+
+#[test]
+fn only_one_of_many_builders_gets_the_name() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let target = folder.path().join("t.pleach");
+    // All start together; each that is told "busy" is told by whom.
+    let start = std::sync::Barrier::new(4);
+    let results: Vec<Result<Summary, BuildError>> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..4u64)
+            .map(|number| {
+                let (start, target) = (&start, &target);
+                scope.spawn(move || {
+                    start.wait();
+                    let options =
+                        BuildOptions { generation: number + 1, threads: 1, ..BuildOptions::default() };
+                    build(&mut Mixed::new(200_000, 1000), target, &options, &Silent)
+                })
+            })
+            .collect();
+        threads.into_iter().map(|thread| thread.join().expect("no panic")).collect()
+    });
+    assert!(results.iter().any(Result::is_ok), "{results:?}");
+    for result in &results {
+        if let Err(error) = result {
+            let BuildError::Busy { path, holder } = error else { panic!("{error}") };
+            assert_eq!(*path, target);
+            assert!(holder.contains(&format!("process {}", std::process::id())), "{holder}");
+        }
+    }
+    assert_eq!(fsck(&target, &FsckOptions::default()).expect("readable").verdict, Verdict::Clean);
+    assert_eq!(names(folder.path()), ["t.pleach"]);
+}
+
+/// Names the folder for a child process; see [`in_child`].
+const CHILD_FOLDER: &str = "PLEACH_TEST_CHILD_FOLDER";
+/// Names what the child does.
+const CHILD_TASK: &str = "PLEACH_TEST_CHILD_TASK";
+/// What a child prints that could not set the scene.
+const IMPOSSIBLE: &str = "cannot be done here";
+
+/// Runs `task` of [`child`] in a process of its own, which it may change as it likes.
+fn in_child(task: &str, folder: &Path, user: Option<u32>) -> Output {
+    let mut command = Command::new(std::env::current_exe().expect("this test"));
+    command.args(["--exact", "child", "--nocapture"]).env(CHILD_FOLDER, folder).env(CHILD_TASK, task);
+    if let Some(user) = user {
+        command.uid(user).gid(user);
+    }
+    match command.output() {
+        Ok(output) => output,
+        Err(error) => Output {
+            status: Default::default(),
+            stdout: format!("{IMPOSSIBLE}: {error}").into_bytes(),
+            stderr: Vec::new(),
+        },
+    }
+}
+
+/// Whether a child did its task; tells aloud if it could not.
+fn did(task: &str, output: &Output) -> bool {
+    let text = String::from_utf8_lossy(&output.stdout);
+    if text.contains(IMPOSSIBLE) {
+        // Past the harness, which keeps what passing tests print.
+        let why = text.lines().find(|line| line.contains(IMPOSSIBLE)).unwrap_or_default();
+        let _ = writeln!(io::stderr(), "SKIPPED {task}: {why}");
+        return false;
+    }
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && text.contains("as expected"), "{task}: {output:?}\n{text}\n{errors}");
+    true
+}
+
+/// Does nothing unless [`in_child`] started it.
+#[test]
+fn child() {
+    let (Ok(folder), Ok(task)) = (std::env::var(CHILD_FOLDER), std::env::var(CHILD_TASK)) else { return };
+    let folder = Path::new(&folder);
+    match task.as_str() {
+        "small-disk" if !mount_small_disk(folder) => return,
+        "size-limit" if !limit_file_size(1 << 20) => return,
+        "small-disk" | "size-limit" => full_disk(folder),
+        "no-permission" => no_permission(folder),
+        _ => panic!("unknown task {task}"),
+    }
+    println!("as expected");
+}
+
+/// Mounts a file system of 1 MiB for this process alone.
+fn mount_small_disk(folder: &Path) -> bool {
+    let folder = std::ffi::CString::new(folder.to_str().expect("a plain name")).expect("no zero");
+    let (none, tmpfs, options) = (std::ptr::null(), c"tmpfs".as_ptr(), c"size=1m".as_ptr());
+    // SAFETY: plain system calls; every pointer is null, where that is allowed, or to a
+    // zero-terminated string that outlives them.
+    let mounted = unsafe {
+        libc::unshare(libc::CLONE_NEWNS) == 0
+            && libc::mount(none, c"/".as_ptr(), none, libc::MS_REC | libc::MS_PRIVATE, none.cast()) == 0
+            && libc::mount(tmpfs, folder.as_ptr(), tmpfs, 0, options.cast()) == 0
+    };
+    if !mounted {
+        println!("{IMPOSSIBLE}: mounting: {}", io::Error::last_os_error());
+    }
+    mounted
+}
+
+/// No file of this process grows beyond this.
+fn limit_file_size(bytes: u64) -> bool {
+    let limit = libc::rlimit { rlim_cur: bytes, rlim_max: bytes };
+    // SAFETY: plain system calls; `limit` outlives them.
+    let result = unsafe {
+        libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
+        libc::setrlimit(libc::RLIMIT_FSIZE, &raw const limit)
+    };
+    if result != 0 {
+        println!("{IMPOSSIBLE}: setting a limit: {}", io::Error::last_os_error());
+    }
+    result == 0
+}
+
+/// What fits is built; what does not leaves the old file and nothing else.
+fn full_disk(folder: &Path) {
+    let target = folder.join("t.pleach");
+    let options = BuildOptions { threads: 2, ..BuildOptions::default() };
+    build_slice(&[(1u64, 2u64)], &target, &options).expect("fits");
+    let old = fs::read(&target).expect("there");
+    for memory_bytes in [1, 1 << 30] {
+        for sorted in [true, false] {
+            let options = BuildOptions { memory_bytes, ..options.clone() };
+            let tuples = (0..100_000u64).map(|i| (if sorted { i } else { mix(i) }, i));
+            let error = build_iter(tuples, &target, &options).expect_err("1.6 MB do not fit");
+            let BuildError::Io { source, .. } = &error else { panic!("{error}") };
+            let full = matches!(source.raw_os_error(), Some(libc::ENOSPC | libc::EFBIG));
+            assert!(full && !error.to_string().contains('\n'), "{error}");
+            assert!(fs::read(&target).expect("there") == old);
+            assert_eq!(names(folder), ["t.pleach"]);
+        }
+    }
+    build_iter((0..1000u64).map(|i| (mix(i), i)), &target, &options).expect("fits");
+    assert_eq!(fsck(&target, &FsckOptions::default()).expect("readable").verdict, Verdict::Clean);
+}
+
+#[test]
+fn a_full_disk_leaves_the_old_file() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let mounted = did("small-disk", &in_child("small-disk", folder.path(), None));
+    assert!(!mounted || names(folder.path()).is_empty(), "the child's disk is its own");
+    let limited = did("size-limit", &in_child("size-limit", folder.path(), None));
+    assert!(mounted || limited, "no way to fill a disk");
+}
+
+/// Runs as a user who may not write here.
+fn no_permission(folder: &Path) {
+    if File::create(folder.join("probe")).is_ok() {
+        println!("{IMPOSSIBLE}: this user may write everywhere");
+        return;
+    }
+    for target in ["t.pleach", "new.pleach", "open/no/t.pleach"] {
+        let error = build_slice(&[(3u64, 4u64)], &folder.join(target), &BuildOptions::default())
+            .expect_err("refused");
+        let BuildError::Io { source, .. } = &error else { panic!("{error}") };
+        let refused = matches!(source.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::NotFound);
+        assert!(refused && !error.to_string().contains('\n'), "{error}");
+    }
+    // A folder for spills in which nothing can be made: only a build that spills needs it.
+    let open = folder.join("open");
+    let target = open.join("t.pleach");
+    let options =
+        BuildOptions { temp_dir: Some(folder.to_owned()), memory_bytes: 1, ..BuildOptions::default() };
+    let error = build_iter((0..20_000u64).map(|i| (mix(i), i)), &target, &options).expect_err("cannot spill");
+    assert!(matches!(error, BuildError::Io { .. }), "{error}");
+    assert_eq!(names(&open), Vec::<String>::new());
+    // A file that may be read can be searched without any right to write.
+    let index = pleach::Index::open(folder.join("t.pleach")).expect("opens");
+    assert_eq!(index.typed::<u64, u64>().expect("types of the file").get(1), Ok(Some(2)));
+}
+
+#[test]
+fn a_folder_without_permission_is_left_alone() {
+    const NOBODY: u32 = 65534;
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    fs::create_dir(folder.path().join("open")).expect("a folder");
+    build_slice(&[(1u64, 2u64)], &folder.path().join("t.pleach"), &BuildOptions::default()).expect("built");
+    let old = fs::read(folder.path().join("t.pleach")).expect("there");
+    fs::set_permissions(folder.path().join("open"), fs::Permissions::from_mode(0o777)).expect("set");
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o555)).expect("set");
+    let root = fs::metadata("/proc/self").expect("this process").uid() == 0;
+    let output = in_child("no-permission", folder.path(), root.then_some(NOBODY));
+    did("no-permission", &output);
+    assert_eq!(names(folder.path()), ["open", "t.pleach"]);
+    assert!(fs::read(folder.path().join("t.pleach")).expect("there") == old);
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).expect("set");
+}
+
+#[test]
+fn targets_that_are_no_files() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let at = |name: &str| folder.path().join(name);
+    let options = BuildOptions::default();
+    let one = [(1u64, 2u64)];
+    fs::create_dir(at("folder")).expect("a folder");
+    let refused = build_slice(&one, &at("folder"), &options);
+    assert!(matches!(refused, Err(BuildError::TargetIsDirectory { .. })), "{refused:?}");
+    let refused = build_slice(&one, &at("gone/t.pleach"), &options);
+    assert!(
+        matches!(&refused, Err(BuildError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound),
+        "{refused:?}"
+    );
+    let refused = build_slice(&one, Path::new("/dev/null"), &options);
+    assert!(matches!(refused, Err(BuildError::TargetNotRegular { .. })), "{refused:?}");
+    fs::write(at("file"), b"").expect("written");
+    assert!(build_slice(&one, &at("file/t.pleach"), &options).is_err());
+    assert!(!at("gone").exists());
+    assert_eq!(names(folder.path()), ["file", "folder"]);
+    assert_eq!(names(&at("folder")), Vec::<String>::new());
+}
+
+#[test]
+fn links_are_followed_and_modes_kept() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let at = |name: &str| folder.path().join(name);
+    fs::create_dir(at("deep")).expect("a folder");
+    build_slice(&[(1u64, 1u64)], &at("deep/real"), &BuildOptions::default()).expect("built");
+    fs::set_permissions(at("deep/real"), fs::Permissions::from_mode(0o640)).expect("set");
+    symlink("deep/real", at("link")).expect("linked");
+    // A reader has the old file open all the while.
+    let reader = pleach::Index::open(at("link")).expect("opens");
+    let before = fs::metadata(at("deep/real")).expect("there").ino();
+    build_slice(&[(1u64, 7u64)], &at("link"), &BuildOptions { generation: 2, ..BuildOptions::default() })
+        .expect("built");
+    assert!(fs::symlink_metadata(at("link")).expect("there").is_symlink());
+    let metadata = fs::metadata(at("deep/real")).expect("there");
+    assert_eq!(metadata.mode() & 0o7777, 0o640);
+    assert_ne!(metadata.ino(), before, "a new file, not the old one overwritten");
+    assert_eq!(reader.typed::<u64, u64>().expect("types of the file").get(1), Ok(Some(1)), "generation 1");
+    let reader = pleach::Index::open(at("link")).expect("opens");
+    assert_eq!(reader.typed::<u64, u64>().expect("types of the file").get(1), Ok(Some(7)), "generation 2");
+    assert_eq!(
+        (names(folder.path()), names(&at("deep"))),
+        (vec!["deep".into(), "link".into()], vec!["real".into()])
+    );
+}
+
+#[test]
+fn readers_see_one_generation_or_the_next() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let target = folder.path().join("t.pleach");
+    let publish = |generation: u64| {
+        let options = BuildOptions { generation, threads: 1, ..BuildOptions::default() };
+        build_iter((0..500u64).map(|key| (key, key * generation)), &target, &options).expect("built");
+    };
+    publish(1);
+    let stop = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        let readers: Vec<_> = (0..3)
+            .map(|_| {
+                scope.spawn(|| {
+                    let mut last = 0;
+                    while stop.load(Ordering::Acquire) == 0 {
+                        let index = pleach::Index::open(&target).expect("always there");
+                        let generation = index.generation();
+                        assert!(generation >= last, "{generation} after {last}");
+                        last = generation;
+                        let view = index.typed::<u64, u64>().expect("types of the file");
+                        for key in [1, 255, 499] {
+                            assert_eq!(view.get(key), Ok(Some(key * generation)));
+                        }
+                    }
+                    last
+                })
+            })
+            .collect();
+        (2..=100).for_each(publish);
+        stop.store(1, Ordering::Release);
+        for reader in readers {
+            assert!(reader.join().expect("no panic") >= 1);
+        }
+    });
+    assert_eq!(names(folder.path()), ["t.pleach"]);
+}

@@ -1,0 +1,120 @@
+//! The picture as JSON.
+
+use super::{Found, Verdict};
+use crate::render::json;
+use crate::render::picture::key_json;
+use crate::render::text::hex;
+use pleach_format::Header;
+use serde_json::{Map, Value, json};
+
+impl Found<'_> {
+    /// Everything that can be said about the file.
+    pub(super) fn document(&self) -> Map<String, Value> {
+        let verdict = self.verdict();
+        let mut document = json::document("inspect");
+        document.insert("file".to_owned(), self.path.display().to_string().into());
+        document.insert("file_bytes".to_owned(), json::int(self.file_bytes));
+        document.insert("verdict".to_owned(), verdict.name().into());
+        document.insert("problem".to_owned(), self.problem_text().map_or(Value::Null, Value::String));
+        let fields: Vec<Value> = if verdict == Verdict::Foreign { Vec::new() } else { self.fields() }
+            .into_iter()
+            .map(|field| {
+                json!({
+                    "offset": field.offset.to_string(),
+                    "length": field.length.to_string(),
+                    "name": field.name,
+                    "value": field.value,
+                    "remark": field.remark,
+                })
+            })
+            .collect();
+        if let Some(header) = &self.header {
+            self.describe(header, &mut document);
+        }
+        document.insert("fields".to_owned(), fields.into());
+        document
+    }
+
+    fn describe(&self, header: &Header, document: &mut Map<String, Value>) {
+        let superblock = &header.superblock;
+        let meta = self.meta(header);
+        let range = header.key_range();
+        let key = |word: Option<u64>| word.map_or(Value::Null, |word| key_json(header.key_type, word));
+        let builder = String::from_utf8_lossy(&superblock.builder).trim_end_matches('\0').to_owned();
+        document.insert(
+            "format".to_owned(),
+            format!("{}.{}", superblock.version_major, superblock.version_minor).into(),
+        );
+        document.insert("generation".to_owned(), json::int(superblock.generation.get()));
+        document.insert("file_id".to_owned(), hex(&superblock.file_id).into());
+        document.insert("builder".to_owned(), builder.into());
+        document.insert("tuples".to_owned(), json::int(header.tuples));
+        document.insert("unique".to_owned(), header.is_unique().into());
+        document.insert(
+            "key".to_owned(),
+            json!({
+                "type": header.key_type.name(),
+                "name": meta.key_name,
+                "logical": meta.key_logical,
+                "min": key(range.map(|range| range.0)),
+                "max": key(range.map(|range| range.1)),
+            }),
+        );
+        document.insert(
+            "value".to_owned(),
+            json!({ "type": header.value_type.name(), "name": meta.value_name, "logical": meta.value_logical }),
+        );
+        document.insert("sections".to_owned(), sections(header));
+        document.insert("spine".to_owned(), spine(header));
+        document.insert(
+            "tuple_lines".to_owned(),
+            json!({
+                "lines": header.lines.to_string(),
+                "tuples_per_line": header.geometry.tuples_per_line(),
+                "offset": header.lines_offset.to_string(),
+            }),
+        );
+    }
+}
+
+/// The sections, in file order.
+fn sections(header: &Header) -> Value {
+    header
+        .sections
+        .iter()
+        .map(|section| {
+            let entry = &section.entry;
+            json!({
+                "tag": entry.tag.to_string(),
+                "offset": entry.offset.to_string(),
+                "length": entry.length.to_string(),
+                "extent": section.extent().to_string(),
+                "elements": entry.elements.to_string(),
+                "share": section.extent() as f64 / header.file_bytes.max(1) as f64,
+                "sums": entry.sums.to_string(),
+                "sums_offset": entry.sums_offset.to_string(),
+            })
+        })
+        .collect()
+}
+
+/// The levels of the spine, root first.
+fn spine(header: &Header) -> Value {
+    header
+        .spine
+        .levels
+        .iter()
+        .enumerate()
+        .rev()
+        .map(|(level, shape)| {
+            json!({
+                "level": level,
+                "encoding": shape.encoding.name(),
+                "lines": shape.lines.to_string(),
+                "fanout": shape.fanout,
+                "children": shape.children.to_string(),
+                "offset": (header.spine_offset + shape.offset).to_string(),
+            })
+        })
+        .collect()
+}

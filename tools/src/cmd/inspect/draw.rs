@@ -1,0 +1,123 @@
+//! The picture in text.
+
+use super::{Found, Verdict};
+use crate::render::picture::{self, key_text};
+use crate::render::text::{counted, grouped, hex, printable};
+use pleach_format::Header;
+use pleach_format::section::Tag;
+use std::fmt::Write;
+
+impl Found<'_> {
+    /// Everything that can be said about the file.
+    pub(super) fn draw(&self, text: &mut String) {
+        let verdict = self.verdict();
+        let _ =
+            writeln!(text, "{}: {}, {} bytes", self.path.display(), verdict.name(), grouped(self.file_bytes));
+        if let Some(problem) = self.problem_text() {
+            let _ = writeln!(text, "  problem   {problem}");
+        }
+        if verdict != Verdict::Whole {
+            let _ = writeln!(text, "\nfields as they stand");
+            if verdict == Verdict::Foreign {
+                let _ = writeln!(text, "  first bytes  {}", hex(&self.head[..self.head.len().min(32)]));
+            } else {
+                for field in self.fields() {
+                    let remark = field.remark.map_or(String::new(), |remark| format!("   <-- {remark}"));
+                    let value = printable(&field.value);
+                    let _ = writeln!(text, "{:>14}  {:<27} {value}{remark}", field.offset, field.name);
+                }
+            }
+        }
+        let Some(header) = &self.header else { return };
+        if self.problem.is_some() {
+            let _ = writeln!(text, "\nas the closing superblock says");
+        }
+        self.draw_header(header, text);
+    }
+
+    fn draw_header(&self, header: &Header, text: &mut String) {
+        let superblock = &header.superblock;
+        let meta = self.meta(header);
+        let (key, value) = (header.key_type, header.value_type);
+        let range = header.key_range().map_or(String::new(), |(min, max)| {
+            format!(", {} to {}", key_text(key, min), key_text(key, max))
+        });
+        let unique = if header.is_unique() { "no key twice" } else { "keys may repeat" };
+        let per_tuple = match header.tuples {
+            0 => String::new(),
+            tuples => format!(", {:.2} bytes a tuple", header.file_bytes as f64 / tuples as f64),
+        };
+        let builder = String::from_utf8_lossy(&superblock.builder);
+        let builder = printable(builder.trim_end_matches('\0'));
+        let version = (superblock.version_major.get(), superblock.version_minor.get());
+        let id = hex(&superblock.file_id);
+        let _ = writeln!(text, "  format    {}.{} (development)", version.0, version.1);
+        let _ = writeln!(text, "  keys      {key}{}{range}", named(&meta.key_name, &meta.key_logical));
+        let _ = writeln!(text, "  values    {value}{}", named(&meta.value_name, &meta.value_logical));
+        let _ = writeln!(text, "  tuples    {}, {unique}{per_tuple}", grouped(header.tuples));
+        let _ = writeln!(text, "  file id   {id}, generation {}", superblock.generation);
+        let _ = writeln!(text, "  builder   {builder}");
+        draw_sections(header, text);
+        draw_levels(header, text);
+    }
+}
+
+/// ` "name" as logical type`, as far as there are such.
+fn named(name: &str, logical: &str) -> String {
+    let mut text = String::new();
+    if !name.is_empty() {
+        let _ = write!(text, " \"{}\"", printable(name));
+    }
+    if !logical.is_empty() {
+        let _ = write!(text, " as {}", printable(logical));
+    }
+    text
+}
+
+/// The sections as bars.
+fn draw_sections(header: &Header, text: &mut String) {
+    let _ = writeln!(text, "\n{:>15} {:>17} {:>7}", "offset", "bytes", "share");
+    for bar in picture::bars(header) {
+        let share = bar.bytes as f64 / header.file_bytes.max(1) as f64;
+        let _ = writeln!(
+            text,
+            "{:>15} {:>17} {:>6.2}%  {:<17} {:<24} {}",
+            grouped(bar.offset),
+            grouped(bar.bytes),
+            share * 100.0,
+            bar.name,
+            picture::bar(share),
+            bar.note,
+        );
+    }
+}
+
+/// What a look-up goes through, root first.
+fn draw_levels(header: &Header, text: &mut String) {
+    let geometry = header.geometry;
+    let levels = header.spine.levels.len() as u64;
+    let lines = counted(levels, "spine line");
+    let _ = writeln!(text, "\na look-up reads {lines} and one tuple line");
+    for (level, shape) in header.spine.levels.iter().enumerate().rev() {
+        let _ = writeln!(
+            text,
+            "  level {level:<3} {:<8} {:>15}, {} children each, {} in all, at {}",
+            shape.encoding.name(),
+            counted(shape.lines, "line"),
+            shape.fanout,
+            grouped(shape.children),
+            grouped(header.spine_offset + shape.offset),
+        );
+    }
+    let _ = writeln!(
+        text,
+        "  tuples             {:>15}, {} each: keys from byte 0, values from byte {}",
+        counted(header.lines, "line"),
+        counted(geometry.tuples_per_line() as u64, "tuple"),
+        geometry.values_at(),
+    );
+    if levels > 0 {
+        let inexact = header.section(Tag::SPINE).map_or(0, |section| section.entry.geometry.inexact.get());
+        let _ = writeln!(text, "  {} may land one line to the left", counted(inexact, "spine line"));
+    }
+}

@@ -1,0 +1,126 @@
+//! `--page N`: one tuple line, decoded.
+
+use super::{Found, read_at_most};
+use crate::cli::Global;
+use crate::failure::{self, ExitStatus, Failure};
+use crate::render::json;
+use crate::render::picture::{key_json, key_text, value_json, value_text};
+use crate::render::text::{grouped, hex};
+use pleach_format::Header;
+use pleach_format::checksum::{SUM_BLOCK_BYTES, SUM_BYTES};
+use pleach_format::layout::LINE_BYTES;
+use pleach_format::line::{self, Line};
+use pleach_format::section::Tag;
+use serde_json::{Value, json};
+use std::fmt::Write;
+use std::io::{self, ErrorKind};
+
+impl Found<'_> {
+    /// One tuple line, decoded, with the sum of the block it lies in.
+    pub(super) fn show_line(&self, number: u64, global: &Global) -> Result<ExitStatus, Failure> {
+        let header = self.whole()?;
+        let failed = |error: io::Error| Failure::io("cannot read", self.path, &error);
+        if number >= header.lines {
+            let there = match header.lines {
+                0 => "there are no tuple lines".to_owned(),
+                lines => format!("give a number from 0 to {}", lines - 1),
+            };
+            let path = self.path.display();
+            return Err(Failure::operational(format!("there is no tuple line {number}: {path}: {there}")));
+        }
+        let offset = header.line_offset(number);
+        let block = self.block_of(header, offset).map_err(failed)?;
+        let bytes = read_at_most(&self.file, offset, LINE_BYTES).map_err(failed)?;
+        let Some(line) = bytes.first_chunk::<LINE_BYTES>() else {
+            return Err(failed(ErrorKind::UnexpectedEof.into()));
+        };
+        let used = header.geometry.tuples_in_line(number, header.tuples);
+        let first_rank = number * header.geometry.tuples_per_line() as u64;
+        if global.json {
+            let tuples: Vec<Value> = (0..used)
+                .map(|slot| {
+                    let (key, value) = words(header, line, slot);
+                    json!({
+                        "rank": (first_rank + slot as u64).to_string(),
+                        "key": key_json(header.key_type, key),
+                        "value": value_json(header.value_type, value),
+                    })
+                })
+                .collect();
+            let mut document = json::document("inspect-line");
+            document.insert("file".to_owned(), self.path.display().to_string().into());
+            document.insert("line".to_owned(), json::int(number));
+            document.insert("offset".to_owned(), json::int(offset));
+            document.insert("bytes".to_owned(), hex(line).into());
+            document.insert("sum_block".to_owned(), json::int(block.number));
+            document.insert("sum_stored".to_owned(), format!("{:08x}", block.stored).into());
+            document.insert("sum_found".to_owned(), format!("{:08x}", block.found).into());
+            document.insert("tuples".to_owned(), tuples.into());
+            json::print(document)?;
+        } else {
+            let mut text = String::new();
+            let _ = writeln!(
+                text,
+                "tuple line {number} of {}: byte {offset}, {} of {} slots used",
+                grouped(header.lines),
+                used,
+                header.geometry.tuples_per_line(),
+            );
+            let state = if block.stored == block.found { "good" } else { "DAMAGED" };
+            let _ = writeln!(
+                text,
+                "sum block {} of LINE: stored {:08x}, the bytes give {:08x}: {state}\n",
+                block.number, block.stored, block.found
+            );
+            let _ = writeln!(text, "{:>15}  {:>20}  value", "rank", "key");
+            for slot in 0..used {
+                let (key, value) = words(header, line, slot);
+                let key = key_text(header.key_type, key);
+                let value = value_text(header.value_type, value);
+                let _ = writeln!(text, "{:>15}  {key:>20}  {value}", first_rank + slot as u64);
+            }
+            let _ = writeln!(text);
+            for (row, bytes) in line.chunks(16).enumerate() {
+                let spaced: Vec<String> = bytes.chunks(4).map(hex).collect();
+                let _ = writeln!(text, "{:>15}  {}", offset + row as u64 * 16, spaced.join(" "));
+            }
+            failure::print(text.as_bytes())?;
+        }
+        Ok(if block.stored == block.found { ExitStatus::Success } else { ExitStatus::Damage })
+    }
+
+    /// The sum block of LINE that holds the byte at `offset`.
+    fn block_of(&self, header: &Header, offset: u64) -> io::Result<Block> {
+        let missing = || io::Error::from(ErrorKind::UnexpectedEof);
+        let section = header.section(Tag::LINE).ok_or_else(missing)?;
+        let number = (offset - section.offset()) / SUM_BLOCK_BYTES as u64;
+        let start = section.offset() + number * SUM_BLOCK_BYTES as u64;
+        let length = (section.end - start).min(SUM_BLOCK_BYTES as u64) as usize;
+        let bytes = read_at_most(&self.file, start, length)?;
+        let stored_at = section.entry.sums_offset.get() + number * SUM_BYTES as u64;
+        let stored = read_at_most(&self.file, stored_at, SUM_BYTES)?;
+        let stored = u32::from_le_bytes(*stored.first_chunk().ok_or_else(missing)?);
+        Ok(Block { number, stored, found: header.bound_sum(Tag::LINE, number, &bytes) })
+    }
+}
+
+/// A sum block: what its sum is, and what it should be.
+struct Block {
+    number: u64,
+    stored: u32,
+    found: u32,
+}
+
+/// Encoded key and value bits in a slot, widened.
+fn words(header: &Header, line: &Line, slot: usize) -> (u64, u64) {
+    let key = match header.geometry.key_bytes {
+        4 => u64::from(line::key::<u32>(line, slot)),
+        _ => line::key::<u64>(line, slot),
+    };
+    let at = header.geometry.values_at() + slot * header.geometry.value_bytes;
+    let value = line[at..at + header.geometry.value_bytes]
+        .iter()
+        .rev()
+        .fold(0, |word, &byte| word << 8 | u64::from(byte));
+    (key, value)
+}

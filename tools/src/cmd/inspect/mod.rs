@@ -1,0 +1,219 @@
+//! `pleach inspect`: a file as a labelled picture.
+//!
+//! The file is read by `pread` and never mapped (only `--mapping` maps, to show how), and every
+//! number that does not come from a checked header is shown as it stands, with a remark where it
+//! looks wrong. So damaged, truncated and foreign files are shown too.
+
+mod document;
+mod draw;
+mod line;
+mod mapping;
+
+use crate::cli::{Global, InspectArgs};
+use crate::failure::{self, ExitStatus, Failure};
+use crate::render::json;
+use crate::search;
+use pleach_format::decode::{self, Field};
+use pleach_format::meta::Meta;
+use pleach_format::section::{TABLE_BYTES, TABLE_OFFSET, Tag};
+use pleach_format::superblock::{SUPERBLOCK_BYTES, Superblock};
+use pleach_format::version::MAGIC;
+use pleach_format::view::HEAD_BYTES;
+use pleach_format::{FormatError, Header};
+use std::fs::File;
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::Path;
+
+pub fn run(args: &InspectArgs, global: &Global) -> Result<ExitStatus, Failure> {
+    let found = Found::read(&args.file)?;
+    match (args.page, args.mapping) {
+        (Some(line), _) => found.show_line(line, global),
+        (None, true) => found.show_mapping(global),
+        (None, false) => found.show(global),
+    }
+}
+
+/// What stands in a file, as far as it can be read.
+struct Found<'a> {
+    path: &'a Path,
+    file: File,
+    inode: u64,
+    file_bytes: u64,
+    head: Vec<u8>,
+    closing: Vec<u8>,
+    /// The header; of a damaged file the one that its closing superblock leads to, if it is whole.
+    header: Option<Header>,
+    problem: Option<FormatError>,
+    /// The closing superblock is not a copy of the first.
+    closing_differs: bool,
+}
+
+/// What can be said about a file as a whole.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    Whole,
+    Damaged,
+    Foreign,
+    Newer,
+}
+
+impl Verdict {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Whole => "whole",
+            Self::Damaged => "damaged",
+            Self::Foreign => "foreign",
+            Self::Newer => "newer",
+        }
+    }
+}
+
+impl<'a> Found<'a> {
+    fn read(path: &'a Path) -> Result<Self, Failure> {
+        let file = File::open(path).map_err(|error| Failure::io("cannot open", path, &error))?;
+        let failed = |error: io::Error| Failure::io("cannot read", path, &error);
+        let metadata = file.metadata().map_err(failed)?;
+        if !metadata.is_file() {
+            let kind = if metadata.is_dir() { ErrorKind::IsADirectory } else { ErrorKind::InvalidInput };
+            return Err(failed(kind.into()));
+        }
+        let file_bytes = metadata.len();
+        let head = read_at_most(&file, 0, HEAD_BYTES).map_err(failed)?;
+        let closing_at = file_bytes.saturating_sub(SUPERBLOCK_BYTES as u64);
+        let closing = read_at_most(&file, closing_at, SUPERBLOCK_BYTES).map_err(failed)?;
+        let (header, problem) = match Header::parse(&head, file_bytes) {
+            Ok(header) => (Some(header), None),
+            Err(problem) => (through_copy(&head, &closing, file_bytes), Some(problem)),
+        };
+        let closing_differs = problem.is_none() && !head.starts_with(&closing);
+        let inode = metadata.ino();
+        Ok(Self { path, file, inode, file_bytes, head, closing, header, problem, closing_differs })
+    }
+
+    fn verdict(&self) -> Verdict {
+        match &self.problem {
+            None if self.closing_differs => Verdict::Damaged,
+            None => Verdict::Whole,
+            Some(problem) if problem.is_damage() => Verdict::Damaged,
+            // Our mark at the end alone: the beginning was overwritten.
+            Some(FormatError::Foreign) if self.closing.starts_with(&MAGIC) && self.file_bytes > 4096 => {
+                Verdict::Damaged
+            }
+            Some(FormatError::Foreign) => Verdict::Foreign,
+            // Another version at the start and something else at the end: cut off, or damaged.
+            Some(_) if !self.head.starts_with(&self.closing) => Verdict::Damaged,
+            Some(_) => Verdict::Newer,
+        }
+    }
+
+    fn problem_text(&self) -> Option<String> {
+        match (&self.problem, self.verdict()) {
+            (Some(FormatError::Foreign), Verdict::Damaged) => {
+                Some("the first bytes are not ours, the last are: restore or rebuild it".to_owned())
+            }
+            (Some(problem), _) => Some(problem.to_string()),
+            (None, Verdict::Damaged) => Some(
+                "the closing superblock is no copy of the first: run `pleach fsck`, restore or rebuild it"
+                    .to_owned(),
+            ),
+            (None, _) => None,
+        }
+    }
+
+    /// Damage is 4; foreign and newer files are 8, with their line on standard error.
+    fn status(&self) -> Result<ExitStatus, Failure> {
+        match self.verdict() {
+            Verdict::Whole => Ok(ExitStatus::Success),
+            Verdict::Damaged => Ok(ExitStatus::Damage),
+            Verdict::Foreign | Verdict::Newer => {
+                Err(search::placed(&self.problem_text().unwrap_or_default(), self.path))
+            }
+        }
+    }
+
+    /// The header of a file that is needed whole.
+    fn whole(&self) -> Result<&Header, Failure> {
+        if let (Verdict::Whole, Some(header)) = (self.verdict(), &self.header) {
+            return Ok(header);
+        }
+        match search::placed(&self.problem_text().unwrap_or_default(), self.path) {
+            Failure::Operational(text) if self.verdict() == Verdict::Damaged => Err(Failure::Damage(text)),
+            other => Err(other),
+        }
+    }
+
+    /// Column names; empty if they cannot be read.
+    fn meta(&self, header: &Header) -> Meta {
+        let Some(section) = header.section(Tag::META) else { return Meta::default() };
+        // A forged length must not become an allocation: four texts are all there is.
+        let length = section.entry.length.get().min(1 << 20) as usize;
+        let bytes = read_at_most(&self.file, section.offset(), length).unwrap_or_default();
+        Meta::decode(&bytes)
+    }
+
+    /// Fields of the first superblock and of the section table, and where the closing one differs.
+    fn fields(&self) -> Vec<Field> {
+        let mut fields = decode::superblock(&self.head, 0);
+        if let Some(table) = self.head.get(TABLE_OFFSET as usize..) {
+            let stored = self.header.as_ref().map(|header| header.superblock.table_crc.get());
+            let table = &table[..table.len().min(TABLE_BYTES)];
+            fields.extend(decode::table(table, stored).0);
+        }
+        if self.closing.starts_with(&MAGIC) && self.file_bytes > SUPERBLOCK_BYTES as u64 {
+            let at = self.file_bytes - SUPERBLOCK_BYTES as u64;
+            let first = decode::superblock(&self.head, 0);
+            for mut field in decode::superblock(&self.closing, at) {
+                // Of a faithful copy nothing is shown.
+                let differs =
+                    !first.iter().any(|other| other.name == field.name && other.value == field.value);
+                if differs && field.remark.is_none() {
+                    field.remark = Some("differs from the first superblock".to_owned());
+                }
+                if field.remark.is_some() {
+                    field.name.insert_str(0, "closing ");
+                    fields.push(field);
+                }
+            }
+        }
+        fields
+    }
+
+    fn show(&self, global: &Global) -> Result<ExitStatus, Failure> {
+        if global.json {
+            json::print(self.document())?;
+        } else {
+            let mut text = String::new();
+            self.draw(&mut text);
+            failure::print(text.as_bytes())?;
+        }
+        self.status()
+    }
+}
+
+/// The header that the closing superblock of a damaged file leads to.
+fn through_copy(head: &[u8], closing: &[u8], file_bytes: u64) -> Option<Header> {
+    if head.len() < HEAD_BYTES || closing.len() < SUPERBLOCK_BYTES {
+        return None;
+    }
+    Superblock::decode(closing, file_bytes - SUPERBLOCK_BYTES as u64).ok()?;
+    let mut repaired = head.to_vec();
+    repaired[..SUPERBLOCK_BYTES].copy_from_slice(closing);
+    Header::parse(&repaired, file_bytes).ok()
+}
+
+/// Reads `length` bytes, or what is there of them.
+fn read_at_most(file: &File, offset: u64, length: usize) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; length];
+    let mut done = 0;
+    while done < length {
+        match file.read_at(&mut bytes[done..], offset + done as u64) {
+            Ok(0) => break,
+            Ok(read) => done += read,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    bytes.truncate(done);
+    Ok(bytes)
+}
