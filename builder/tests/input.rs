@@ -1,13 +1,14 @@
 //! Every input format: what it delivers, and every refusal with its exact text.
 #![cfg(feature = "input")]
 
-use arrow::array::{
+use arrow_array::types::Int8Type;
+use arrow_array::{
     ArrayRef, BooleanArray, Date32Array, Date64Array, Decimal64Array, Decimal128Array, DictionaryArray,
     DurationNanosecondArray, Float32Array, Float64Array, Int8Array, Int16Array, Int32Array, Int64Array,
     RecordBatch, StringArray, Time32SecondArray, Time64MicrosecondArray, TimestampMicrosecondArray,
     TimestampMillisecondArray, UInt8Array, UInt16Array, UInt32Array, UInt64Array,
 };
-use arrow::datatypes::{Field, Int8Type, Schema as ArrowSchema};
+use arrow_schema::{Field, Schema as ArrowSchema};
 use parquet::basic::{Compression, GzipLevel, ZstdLevel};
 use parquet::file::properties::WriterProperties;
 use pleach_builder::input::{Format, InputOptions, open, open_stream};
@@ -141,7 +142,7 @@ fn parquet_bytes(batch: &RecordBatch, compression: Compression) -> Vec<u8> {
 fn arrow_file(batches: &[RecordBatch]) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut writer =
-        arrow::ipc::writer::FileWriter::try_new(&mut bytes, &batches[0].schema()).expect("writes");
+        arrow_ipc::writer::FileWriter::try_new(&mut bytes, &batches[0].schema()).expect("writes");
     for batch in batches {
         writer.write(batch).expect("writes");
     }
@@ -150,13 +151,13 @@ fn arrow_file(batches: &[RecordBatch]) -> Vec<u8> {
     bytes
 }
 
-fn arrow_stream(batches: &[RecordBatch], compression: Option<arrow::ipc::CompressionType>) -> Vec<u8> {
-    let options = arrow::ipc::writer::IpcWriteOptions::default()
+fn arrow_stream(batches: &[RecordBatch], compression: Option<arrow_ipc::CompressionType>) -> Vec<u8> {
+    let options = arrow_ipc::writer::IpcWriteOptions::default()
         .try_with_compression(compression)
         .expect("is supported");
     let mut bytes = Vec::new();
     let mut writer =
-        arrow::ipc::writer::StreamWriter::try_new_with_options(&mut bytes, &batches[0].schema(), options)
+        arrow_ipc::writer::StreamWriter::try_new_with_options(&mut bytes, &batches[0].schema(), options)
             .expect("writes");
     for batch in batches {
         writer.write(batch).expect("writes");
@@ -450,7 +451,8 @@ proptest! {
         let mut text = String::from("k,t,v\n");
         for (key, value, filler, style) in &rows {
             let quoted = filler.replace('"', "\"\"");
-            let quoted = if style & 1 == 0 || filler.contains(['"', ',', '\n']) { format!("\"{quoted}\"") } else { quoted };
+            let is_quoted = style & 1 == 0 || filler.contains(['"', ',', '\n']);
+            let quoted = if is_quoted { format!("\"{quoted}\"") } else { quoted };
             let key = if style & 2 == 0 { format!("\"{key}\"") } else { format!("{key}") };
             let end = if style & 4 == 0 { "\r\n" } else { "\n" };
             let blank = if style & 8 == 0 { "\n" } else { "" };
@@ -800,7 +802,7 @@ fn arrow_streams_and_batches() {
     // A file through a pipe, and a stream in a file.
     assert_eq!(stream(&as_file, Format::Arrow, &plain()).expect("reads").keys, expected);
     for compression in
-        [None, Some(arrow::ipc::CompressionType::LZ4_FRAME), Some(arrow::ipc::CompressionType::ZSTD)]
+        [None, Some(arrow_ipc::CompressionType::LZ4_FRAME), Some(arrow_ipc::CompressionType::ZSTD)]
     {
         let as_stream = arrow_stream(&batches, compression);
         assert_eq!(stream(&as_stream, Format::Arrow, &plain()).expect("reads").keys, expected);

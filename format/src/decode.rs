@@ -43,10 +43,20 @@ pub fn superblock(bytes: &[u8], offset: u64) -> Vec<Field> {
     let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     let (major, minor) = (block.version_major.get(), block.version_minor.get());
     put("magic", 16, block.magic.escape_ascii().to_string(), unless(block.magic == MAGIC, "not ours".into()));
-    put("version_major", 2, major.to_string(), unless(reads(major, minor), "not read by this program".into()));
+    put(
+        "version_major",
+        2,
+        major.to_string(),
+        unless(reads(major, minor), "not read by this program".into()),
+    );
     put("version_minor", 2, minor.to_string(), None);
     let mark = block.development.get();
-    put("development", 4, mark.to_le_bytes().escape_ascii().to_string(), unless(mark == DEVELOPMENT, "no mark".into()));
+    put(
+        "development",
+        4,
+        mark.to_le_bytes().escape_ascii().to_string(),
+        unless(mark == DEVELOPMENT, "no mark".into()),
+    );
     put("reader_features", 8, format!("{:#x}", block.reader_features), None);
     put("writer_features", 8, format!("{:#x}", block.writer_features), None);
     put("ignorable_features", 8, format!("{:#x}", block.ignorable_features), None);

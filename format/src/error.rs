@@ -87,10 +87,9 @@ impl fmt::Display for FormatError {
                 reads.1,
                 if found > reads { "use a newer program" } else { "build the file again" }
             ),
-            Self::Feature { unknown } => write!(
-                f,
-                "needs features {unknown:#x} that this program does not know: use a newer program"
-            ),
+            Self::Feature { unknown } => {
+                write!(f, "needs features {unknown:#x} that this program does not know: use a newer program")
+            }
             Self::Checksum { what, offset, expected, found } => write!(
                 f,
                 "damaged {what} at byte {offset}: sum {expected:08x} is stored, the bytes give {found:08x}: \

@@ -134,7 +134,14 @@ const _: () = assert!(size_of::<Geometry>() == 64 && size_of::<Entry>() == ENTRY
 impl Entry {
     /// A new entry; where its sums lie is set when they are known.
     #[must_use]
-    pub fn new(tag: Tag, required: bool, offset: u64, length: u64, elements: u64, geometry: Geometry) -> Self {
+    pub fn new(
+        tag: Tag,
+        required: bool,
+        offset: u64,
+        length: u64,
+        elements: u64,
+        geometry: Geometry,
+    ) -> Self {
         Self {
             tag,
             flags: U32::new(if required { REQUIRED } else { 0 }),

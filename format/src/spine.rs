@@ -213,7 +213,9 @@ pub fn encode<W: Word>(encoding: Encoding, borders: &[Border<W>], line: &mut Lin
             if border.last != border.first {
                 cost.inexact += 1;
                 let next = borders.get(slot + 1).map(|next| next.last.to_u64());
-                cost.runs += u64::from(next.is_some_and(|next| next != border.last.to_u64() && grid.cell(next) == code));
+                cost.runs += u64::from(
+                    next.is_some_and(|next| next != border.last.to_u64() && grid.cell(next) == code),
+                );
             }
         }
     }

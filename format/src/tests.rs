@@ -39,10 +39,12 @@ fn spine_geometry_is_that_of_grouping() {
     for key_bytes in [4, 8] {
         for encoding in CANDIDATES {
             let fanout = encoding.separators(key_bytes) + 1;
-            for lines in (0..600).chain([fanout * fanout - 1, fanout * fanout, fanout * fanout + 1, 100_003]) {
+            for lines in (0..600).chain([fanout * fanout - 1, fanout * fanout, fanout * fanout + 1, 100_003])
+            {
                 let expected = levels_recursively(vec![0; lines], &[fanout; LEVELS_MAX]);
                 let encodings = vec![encoding; expected.len()];
-                let spine = SpineGeometry::new(lines as u64, key_bytes, &encodings).expect("ends in one line");
+                let spine =
+                    SpineGeometry::new(lines as u64, key_bytes, &encodings).expect("ends in one line");
                 let got: Vec<usize> = spine.levels.iter().map(|level| level.lines as usize).collect();
                 assert_eq!(got, expected, "{lines} lines, fanout {fanout}");
                 let mut offset = 0;
@@ -51,7 +53,10 @@ fn spine_geometry_is_that_of_grouping() {
                     offset += (level.lines * 64).next_multiple_of(128);
                 }
                 assert_eq!(spine.bytes, offset);
-                assert_eq!(SpineGeometry::new(lines as u64, key_bytes, &vec![encoding; expected.len() + 1]), None);
+                assert_eq!(
+                    SpineGeometry::new(lines as u64, key_bytes, &vec![encoding; expected.len() + 1]),
+                    None
+                );
                 if !expected.is_empty() {
                     assert_eq!(SpineGeometry::new(lines as u64, key_bytes, &encodings[1..]), None);
                 }
@@ -128,7 +133,10 @@ fn check_lines<W: Word, B: Bits>() {
         assert!((used..n).all(|slot| line::key::<W>(&line, slot) == W::MAX));
         assert!((used..n).all(|slot| line::value::<W, B>(&line, slot) == B::default()));
         assert!(line[n * W::BYTES..geometry.values_at()].iter().all(|&byte| byte == 0));
-        assert_eq!(line::keys_below(&line, n, W::MAX), tuples.iter().filter(|tuple| tuple.0 < W::MAX).count());
+        assert_eq!(
+            line::keys_below(&line, n, W::MAX),
+            tuples.iter().filter(|tuple| tuple.0 < W::MAX).count()
+        );
     }
 }
 
@@ -171,7 +179,10 @@ fn check_spine_lines<W: Word>(make: impl Fn(&mut Random) -> u64) {
                 let got = spine::child(encoding, &line, query);
                 // Between the last key of a child and the first of the next either child is right.
                 let right = got == exact || (exact == got + 1 && query <= children[exact].0);
-                assert!(right || (flagged && got < exact), "{encoding:?} {children:?} {query:?}: {got}, {exact}");
+                assert!(
+                    right || (flagged && got < exact),
+                    "{encoding:?} {children:?} {query:?}: {got}, {exact}"
+                );
                 if flagged && children.iter().any(|child| child.0 == query || child.1 == query) {
                     assert!(got <= exact);
                 }

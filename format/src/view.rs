@@ -10,8 +10,8 @@ use crate::key::Word;
 use crate::layout::{LINE_BYTES, LineGeometry, SpineGeometry, align_up};
 use crate::line::{self, Line};
 use crate::section::{
-    ARRAY_ALIGN, ENTRY_BYTES, Entry, Geometry, LEVELS_MAX, REQUIRED, SECTION_ALIGN, SECTIONS_MAX, TABLE_BYTES,
-    TABLE_OFFSET, Tag, decode_table,
+    ARRAY_ALIGN, ENTRY_BYTES, Entry, Geometry, LEVELS_MAX, REQUIRED, SECTION_ALIGN, SECTIONS_MAX,
+    TABLE_BYTES, TABLE_OFFSET, Tag, decode_table,
 };
 use crate::spine::{self, Encoding};
 use crate::superblock::{SUPERBLOCK_BYTES, Superblock, key_word};
@@ -92,17 +92,35 @@ impl Header {
         }
         let what = "superblock";
         if file_bytes < FILE_BYTES_MIN || !file_bytes.is_multiple_of(SECTION_ALIGN) {
-            return Err(corrupt(what, 72, "file length must be whole 4 KiB pages, three at least", file_bytes));
+            return Err(corrupt(
+                what,
+                72,
+                "file length must be whole 4 KiB pages, three at least",
+                file_bytes,
+            ));
         }
         let key_code = superblock.key_type.get();
-        let key_type = KeyType::from_code(key_code)
-            .ok_or(corrupt(what, 88, "key type must be a known code", key_code.into()))?;
+        let key_type = KeyType::from_code(key_code).ok_or(corrupt(
+            what,
+            88,
+            "key type must be a known code",
+            key_code.into(),
+        ))?;
         let value_code = superblock.value_type.get();
-        let value_type = ValueType::from_code(value_code)
-            .ok_or(corrupt(what, 90, "value type must be a known code", value_code.into()))?;
+        let value_type = ValueType::from_code(value_code).ok_or(corrupt(
+            what,
+            90,
+            "value type must be a known code",
+            value_code.into(),
+        ))?;
         let sizes = (superblock.key_bytes.get() as usize, superblock.value_bytes.get() as usize);
         if sizes != (key_type.bytes(), value_type.bytes()) {
-            return Err(corrupt(what, 92, "key and value sizes must be those of their types", sizes.0 as u64));
+            return Err(corrupt(
+                what,
+                92,
+                "key and value sizes must be those of their types",
+                sizes.0 as u64,
+            ));
         }
         if superblock.unique.get() > 1 {
             return Err(corrupt(what, 100, "unique must be 0 or 1", superblock.unique.get().into()));
@@ -120,7 +138,12 @@ impl Header {
         };
         let (expected, found) = (superblock.table_crc.get(), crc32(table));
         if expected != found {
-            return Err(FormatError::Checksum { what: "section table", offset: TABLE_OFFSET, expected, found });
+            return Err(FormatError::Checksum {
+                what: "section table",
+                offset: TABLE_OFFSET,
+                expected,
+                found,
+            });
         }
         let sections = check_table(&decode_table(table, count), file_bytes)?;
         Self::check_sections(superblock, key_type, value_type, sections)
@@ -146,7 +169,12 @@ impl Header {
         let (line, line_at) = find(Tag::LINE).ok_or(missing("there must be a LINE section"))?;
         let stored = line.entry.geometry;
         if Some(line.entry.length.get()) != geometry.bytes(tuples) || line.entry.elements.get() != tuples {
-            return Err(corrupt("LINE", line_at, "length must be that of its tuples", line.entry.length.get()));
+            return Err(corrupt(
+                "LINE",
+                line_at,
+                "length must be that of its tuples",
+                line.entry.length.get(),
+            ));
         }
         if stored != line_geometry(geometry) {
             let found = stored.tuples_per_line.get().into();
@@ -162,7 +190,12 @@ impl Header {
         let mut encodings = Vec::with_capacity(levels);
         for &code in &stored.encodings[..levels] {
             let encoding = Encoding::from_code(code);
-            encodings.push(encoding.ok_or(corrupt("SPIN", spine_at, "encodings must be known", code.into()))?);
+            encodings.push(encoding.ok_or(corrupt(
+                "SPIN",
+                spine_at,
+                "encodings must be known",
+                code.into(),
+            ))?);
         }
         let spine = SpineGeometry::new(lines, key_type.bytes(), &encodings).ok_or(corrupt(
             "SPIN",
@@ -364,7 +397,8 @@ pub fn lower_bound<W: Word, L: Lines>(header: &Header, lines: &L, query: W) -> R
     for level in header.spine.levels.iter().rev() {
         let line = lines.line(header.spine_offset + level.offset + at * LINE_BYTES as u64)?;
         inexact |= spine::is_inexact(level.encoding, line);
-        at = (at * level.fanout as u64 + spine::child(level.encoding, line, query) as u64).min(level.children - 1);
+        at = (at * level.fanout as u64 + spine::child(level.encoding, line, query) as u64)
+            .min(level.children - 1);
     }
     let n = header.geometry.tuples_per_line();
     let mut slot = line::keys_below(lines.line(header.line_offset(at))?, n, query);
@@ -377,7 +411,12 @@ pub fn lower_bound<W: Word, L: Lines>(header: &Header, lines: &L, query: W) -> R
 
 /// First line from `from` on whose last key is at least `query`, or the last line: doubling steps,
 /// then bisection, so that no run of equal codes is walked.
-pub fn step_right<W: Word, L: Lines>(header: &Header, lines: &L, from: u64, query: W) -> Result<u64, L::Error> {
+pub fn step_right<W: Word, L: Lines>(
+    header: &Header,
+    lines: &L,
+    from: u64,
+    query: W,
+) -> Result<u64, L::Error> {
     let n = header.geometry.tuples_per_line();
     let below = |line: u64| -> Result<bool, L::Error> {
         Ok(line::key::<W>(lines.line(header.line_offset(line))?, n - 1) < query)

@@ -17,18 +17,18 @@ macro_rules! with_typed {
     ($index:expr, |$view:ident| $body:expr) => {{
         let index: &$crate::Index = $index;
         macro_rules! values {
-            ($key:ty) => {
-                match index.value_type() {
-                    $crate::ValueType::U32 => $crate::with_typed!(@view index, $key, u32, $view, $body),
-                    $crate::ValueType::U64 => $crate::with_typed!(@view index, $key, u64, $view, $body),
-                    $crate::ValueType::I32 => $crate::with_typed!(@view index, $key, i32, $view, $body),
-                    $crate::ValueType::I64 => $crate::with_typed!(@view index, $key, i64, $view, $body),
-                    $crate::ValueType::F32 => $crate::with_typed!(@view index, $key, f32, $view, $body),
-                    $crate::ValueType::F64 => $crate::with_typed!(@view index, $key, f64, $view, $body),
-                    _ => $crate::with_typed!(@view index, $key, (), $view, $body),
-                }
-            };
-        }
+                ($key:ty) => {
+                    match index.value_type() {
+                        $crate::ValueType::U32 => $crate::with_typed!(@view index, $key, u32, $view, $body),
+                        $crate::ValueType::U64 => $crate::with_typed!(@view index, $key, u64, $view, $body),
+                        $crate::ValueType::I32 => $crate::with_typed!(@view index, $key, i32, $view, $body),
+                        $crate::ValueType::I64 => $crate::with_typed!(@view index, $key, i64, $view, $body),
+                        $crate::ValueType::F32 => $crate::with_typed!(@view index, $key, f32, $view, $body),
+                        $crate::ValueType::F64 => $crate::with_typed!(@view index, $key, f64, $view, $body),
+                        _ => $crate::with_typed!(@view index, $key, (), $view, $body),
+                    }
+                };
+            }
         match index.key_type() {
             $crate::KeyType::U32 => values!(u32),
             $crate::KeyType::I32 => values!(i32),

@@ -106,9 +106,7 @@ impl OpenOptions {
     /// Opens a file. O(1): reads 8 KiB and maps the rest, unless it is asked to verify or copy it.
     pub fn open(self, path: impl AsRef<Path>) -> Result<Index, OpenError> {
         let path = path.as_ref();
-        let failed = |operation| {
-            move |source| OpenError::Io { operation, path: path.to_owned(), source }
-        };
+        let failed = |operation| move |source| OpenError::Io { operation, path: path.to_owned(), source };
         let file = File::open(path).map_err(failed("open"))?;
         let metadata = file.metadata().map_err(failed("read"))?;
         if metadata.is_dir() {

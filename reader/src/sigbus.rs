@@ -16,9 +16,9 @@ struct Slot {
     lost: AtomicBool,
 }
 
-static REGISTRY: [Slot; SLOTS] = [const {
-    Slot { start: AtomicUsize::new(0), end: AtomicUsize::new(0), lost: AtomicBool::new(false) }
-}; SLOTS];
+static REGISTRY: [Slot; SLOTS] =
+    [const { Slot { start: AtomicUsize::new(0), end: AtomicUsize::new(0), lost: AtomicBool::new(false) } };
+        SLOTS];
 
 /// A registered map. Gives its place back when dropped, which must be before the map is unmapped.
 pub(crate) struct Watch(Option<usize>);

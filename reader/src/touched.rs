@@ -27,13 +27,15 @@ impl Touched {
     /// Checks SUM2 and prepares the rest. O(file / 16 MiB).
     pub(crate) fn new(header: &Header, bytes: &[u8]) -> Result<Self, FormatError> {
         if let Some(sum2) = header.section(Tag::SUM2) {
-            let (expected, found) = (sum2.entry.sums_crc.get(), crc32(slice(bytes, sum2.offset(), sum2.extent())?));
+            let (expected, found) =
+                (sum2.entry.sums_crc.get(), crc32(slice(bytes, sum2.offset(), sum2.extent())?));
             if expected != found {
                 return Err(FormatError::Checksum { what: "SUM2", offset: sum2.offset(), expected, found });
             }
         }
         let words = |section: &Section| section.entry.sums.get().div_ceil(64);
-        let good = header.sections.iter().map(|section| (0..words(section)).map(|_| AtomicU64::new(0)).collect());
+        let good =
+            header.sections.iter().map(|section| (0..words(section)).map(|_| AtomicU64::new(0)).collect());
         Ok(Self { good: good.collect() })
     }
 }
@@ -55,7 +57,8 @@ impl Verified<'_> {
             return Ok(());
         }
         let block = (offset - section.offset()) / SUM_BLOCK_BYTES as u64;
-        let Some(word) = usize::try_from(block / 64).ok().and_then(|word| self.touched.good[index].get(word)) else {
+        let Some(word) = usize::try_from(block / 64).ok().and_then(|word| self.touched.good[index].get(word))
+        else {
             return Ok(());
         };
         let bit = 1 << (block % 64);
@@ -70,7 +73,12 @@ impl Verified<'_> {
         let bytes = slice(self.bytes, start, (SUM_BLOCK_BYTES as u64).min(section.end - start))?;
         let found = self.header.bound_sum(section.entry.tag, block, bytes);
         if expected != found {
-            return Err(FormatError::Checksum { what: section.entry.tag.name(), offset: start, expected, found });
+            return Err(FormatError::Checksum {
+                what: section.entry.tag.name(),
+                offset: start,
+                expected,
+                found,
+            });
         }
         word.fetch_or(bit, Ordering::Relaxed);
         Ok(())

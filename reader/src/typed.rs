@@ -257,14 +257,19 @@ impl<'a, K: Key, V: Value> Typed<'a, K, V> {
 
     fn check_bitmap(queries: usize, present: &mut [u64]) -> Result<&mut [u64], ReadError> {
         let (needed, found) = (queries.div_ceil(64), present.len());
-        let present = present.get_mut(..needed).ok_or(ReadError::Buffer { name: "present", needed, found })?;
+        let present =
+            present.get_mut(..needed).ok_or(ReadError::Buffer { name: "present", needed, found })?;
         if let Some(last) = present.last_mut() {
             *last = 0;
         }
         Ok(present)
     }
 
-    fn check_length<'b, T>(name: &'static str, needed: usize, buffer: &'b mut [T]) -> Result<&'b mut [T], ReadError> {
+    fn check_length<'b, T>(
+        name: &'static str,
+        needed: usize,
+        buffer: &'b mut [T],
+    ) -> Result<&'b mut [T], ReadError> {
         let found = buffer.len();
         buffer.get_mut(..needed).ok_or(ReadError::Buffer { name, needed, found })
     }
@@ -286,7 +291,8 @@ impl<'a, K: Key, V: Value> Typed<'a, K, V> {
 
     fn get_piece(&self, keys: &[K], values: &mut [V], present: &mut [u64]) -> Result<usize, ReadError> {
         if let Some(verified) = self.index.verified() {
-            return self.each_verified(&verified, keys, present, |i, hit| values[i] = V::from_bits(hit.value));
+            return self
+                .each_verified(&verified, keys, present, |i, hit| values[i] = V::from_bits(hit.value));
         }
         let Some(plan) = &self.plan else {
             values.fill(V::default());
@@ -364,7 +370,12 @@ impl<'a, K: Key, V: Value> Typed<'a, K, V> {
     }
 
     /// [`Typed::get_batch`] on all threads of the current rayon pool.
-    pub fn par_get_batch(&self, keys: &[K], values: &mut [V], present: &mut [u64]) -> Result<usize, ReadError> {
+    pub fn par_get_batch(
+        &self,
+        keys: &[K],
+        values: &mut [V],
+        present: &mut [u64],
+    ) -> Result<usize, ReadError> {
         let values = Self::check_length("values", keys.len(), values)?;
         let present = Self::check_bitmap(keys.len(), present)?;
         keys.par_chunks(TASK)

@@ -5,10 +5,10 @@
 //! `l_orderkey` with its duplicates to `@row`), and checks every key, absent keys and ranges against
 //! columns that come from the generator, not from the files. Scale factor 10 takes 15 GiB of disk.
 
+use parquet::arrow::ArrowWriter;
 use pleach::{Index, Key, Value};
 use pleach_builder::input::{InputOptions, open};
 use pleach_builder::{BuildOptions, Silent, build};
-use parquet::arrow::ArrowWriter;
 use std::error::Error;
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -51,7 +51,8 @@ fn write_csv(path: &Path, header: &str, rows: impl Iterator<Item = impl std::fmt
 
 /// Builds `input` and checks the index against sorted tuples.
 fn check<K: Key, V: Value>(input: &Path, key: &str, value: &str, expected: &[(K, V)]) -> Outcome<()> {
-    let target = input.with_extension(format!("{}.pleach", input.extension().unwrap_or_default().to_string_lossy()));
+    let target =
+        input.with_extension(format!("{}.pleach", input.extension().unwrap_or_default().to_string_lossy()));
     let options =
         InputOptions { key: Some(key.to_owned()), value: Some(value.to_owned()), ..InputOptions::default() };
     let started = Instant::now();
@@ -149,7 +150,8 @@ fn main() -> Outcome<()> {
     write_parquet(&at("lineitem.parquet"), LineItemArrow::new(lines()).with_batch_size(1 << 16))?;
     write_csv(&at("lineitem.csv"), LineItemCsv::header(), lines().iter().map(LineItemCsv::new))?;
 
-    let mut expected: Vec<(i64, i64)> = orders().iter().map(|order| (order.o_orderkey, order.o_custkey)).collect();
+    let mut expected: Vec<(i64, i64)> =
+        orders().iter().map(|order| (order.o_orderkey, order.o_custkey)).collect();
     expected.sort_by_key(|tuple| tuple.0);
     check(&at("orders.parquet"), "o_orderkey", "o_custkey", &expected)?;
     let expected: Vec<(u64, u64)> =
@@ -159,6 +161,7 @@ fn main() -> Outcome<()> {
     let mut expected: Vec<(i64, u64)> = lines().iter().map(|line| line.l_orderkey).zip(0..).collect();
     expected.sort_by_key(|tuple| tuple.0);
     check(&at("lineitem.parquet"), "l_orderkey", "@row", &expected)?;
-    let expected: Vec<(u64, u64)> = expected.into_iter().map(|(key, row)| (key.cast_unsigned(), row)).collect();
+    let expected: Vec<(u64, u64)> =
+        expected.into_iter().map(|(key, row)| (key.cast_unsigned(), row)).collect();
     check(&at("lineitem.csv"), "l_orderkey", "@row", &expected)
 }

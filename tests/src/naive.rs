@@ -65,13 +65,15 @@ fn levels<W: Word>(children: &[(W, W)], depth: usize) -> Vec<(Encoding, Vec<u8>,
 /// The bytes of a file of these tuples, which are sorted by key.
 #[must_use]
 pub fn build<K: Key, V: Value>(tuples: &[(K, V)], meta: &Meta, unique: bool) -> Vec<u8> {
-    let words: Vec<(K::Word, V::Bits)> = tuples.iter().map(|&(key, value)| (key.encode(), value.to_bits())).collect();
+    let words: Vec<(K::Word, V::Bits)> =
+        tuples.iter().map(|&(key, value)| (key.encode(), value.to_bits())).collect();
     let n = 64 / (K::Word::BYTES + V::Bits::BYTES);
     let children: Vec<(K::Word, K::Word)> =
         words.chunks(n).map(|chunk| (chunk[0].0, chunk[chunk.len() - 1].0)).collect();
     let levels = levels(&children, 0);
     let encodings: Vec<Encoding> = levels.iter().map(|level| level.0).collect();
-    let spine = SpineGeometry::new(children.len() as u64, K::Word::BYTES, &encodings).expect("levels end in one");
+    let spine =
+        SpineGeometry::new(children.len() as u64, K::Word::BYTES, &encodings).expect("levels end in one");
     let flagged = levels.iter().map(|level| level.2).sum();
     let spine_bytes: Vec<u8> = levels.iter().rev().flat_map(|level| level.1.clone()).collect();
     assert_eq!(spine.bytes, spine_bytes.len() as u64);
@@ -119,7 +121,8 @@ pub fn build<K: Key, V: Value>(tuples: &[(K, V)], meta: &Meta, unique: bool) -> 
         (0u64..).zip(sums).flat_map(|(block, sum)| (sum ^ binding(&id, tag, block)).to_le_bytes()).collect()
     };
     // SUMS starts where the lists begin, whatever its length asks for.
-    let lists: Vec<Vec<u8>> = entries.iter().zip(&unbound).map(|(entry, sums)| bind(entry.tag, sums)).collect();
+    let lists: Vec<Vec<u8>> =
+        entries.iter().zip(&unbound).map(|(entry, sums)| bind(entry.tag, sums)).collect();
     let mut content: Vec<u8> = Vec::new();
     let mut places = Vec::new();
     for list in &lists {

@@ -117,13 +117,16 @@ fn check_types<K: Key, V: Value + Debug>() {
                 .iter()
                 .enumerate()
                 .map(|(i, &word)| {
-                    let value = V::from_bits(<V::Bits as pleach_format::Bits>::from_u64(mix(i as u64) & 0x000F_FFFF_3FFF_FFFF));
+                    let value = V::from_bits(<V::Bits as pleach_format::Bits>::from_u64(
+                        mix(i as u64) & 0x000F_FFFF_3FFF_FFFF,
+                    ));
                     (K::decode(K::Word::from_u64(word)), value)
                 })
                 .collect();
             let what = format!("{} {} {shape:?} {size}", K::TYPE, V::TYPE);
             let bytes = naive::build(&tuples, &Meta::default(), false);
-            let report = |bytes: &[u8]| OpenOptions::default().verify(Verify::Full).from_bytes(bytes.to_vec());
+            let report =
+                |bytes: &[u8]| OpenOptions::default().verify(Verify::Full).from_bytes(bytes.to_vec());
             check_index(&report(&bytes).unwrap_or_else(|error| panic!("{what}: {error}")), &tuples, &what);
             let small = size < 40 || size % 5 == 0;
             for isa in Isa::available() {

@@ -3,8 +3,8 @@
 use pleach_format::checksum::SUM_BLOCK_BYTES;
 use pleach_format::layout::LINE_BYTES;
 use pleach_format::section::{
-    ARRAY_ALIGN, ENTRY_BYTES, Entry, Geometry, HUGE_PAGE_BYTES, LARGE_SECTION_BYTES, LEVELS_MAX, SECTION_ALIGN,
-    SECTIONS_MAX, TABLE_BYTES, TABLE_OFFSET,
+    ARRAY_ALIGN, ENTRY_BYTES, Entry, Geometry, HUGE_PAGE_BYTES, LARGE_SECTION_BYTES, LEVELS_MAX,
+    SECTION_ALIGN, SECTIONS_MAX, TABLE_BYTES, TABLE_OFFSET,
 };
 use pleach_format::spine::{self, Encoding};
 use pleach_format::superblock::{SUPERBLOCK_BYTES, Superblock};

@@ -339,6 +339,9 @@ pub struct BenchArgs {
     /// Key type: u32 u64 i32 i64 [default: u32 and u64]
     #[arg(long, value_name = "T", value_parser = parse::key_type)]
     pub key_type: Option<KeyType>,
+    /// Measure the stores too at sizes for which they need minutes to build (above 2^24)
+    #[arg(long)]
+    pub all_peers: bool,
     /// Threads to measure with besides one; 0 is all
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub threads: usize,

@@ -303,7 +303,8 @@ fn range_takes_negative_ends() {
     place.run(&["range", "s.pleach", "7", "7", "--inclusive", "--count"]).ends(0).prints("3\n");
     place.run(&["range", "s.pleach", "7", "x"]).fails(
         2,
-        "'x' is not a i64 key: argument HI: give a whole number from -9223372036854775808 to 9223372036854775807, or ..",
+        "'x' is not a i64 key: argument HI: give a whole number from -9223372036854775808 to \
+         9223372036854775807, or ..",
     );
 }
 

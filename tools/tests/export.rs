@@ -1,12 +1,12 @@
 //! `export` and `build` are inverses: every type, logical type and name comes back, byte for byte.
 
-use arrow::array::{
+use arrow_array::{
     ArrayRef, Date32Array, Date64Array, Decimal32Array, Decimal64Array, Decimal128Array,
     DurationMillisecondArray, Float32Array, Float64Array, Int32Array, Int64Array, RecordBatch,
     Time32MillisecondArray, Time64NanosecondArray, TimestampMicrosecondArray, TimestampSecondArray,
     UInt32Array, UInt64Array,
 };
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use std::fs::{self, File};
 use std::path::Path;
 use std::process::{Command, Output};
@@ -50,7 +50,7 @@ fn save(folder: &Path, name: &str, columns: &[(&str, ArrayRef)]) {
     let arrays = columns.iter().map(|(_, array)| array.clone()).collect();
     let batch = RecordBatch::try_new(schema.clone(), arrays).expect("is a batch");
     let file = File::create(folder.join(name)).expect("creates");
-    let mut writer = arrow::ipc::writer::FileWriter::try_new(file, &schema).expect("begins");
+    let mut writer = arrow_ipc::writer::FileWriter::try_new(file, &schema).expect("begins");
     writer.write(&batch).expect("writes");
     writer.finish().expect("ends");
 }

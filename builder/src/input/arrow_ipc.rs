@@ -11,12 +11,14 @@ use super::{
     problem,
 };
 use crate::source::{Chunk, Column, Schema, Source, SourceError};
-use arrow::array::{Array, ArrayData, ArrayRef, RecordBatch};
-use arrow::buffer::Buffer;
-use arrow::datatypes::{DataType, Schema as ArrowSchema};
-use arrow::error::ArrowError;
-use arrow::ipc::reader::{FileReader, StreamDecoder, read_footer_length};
-use arrow::ipc::{root_as_footer, root_as_message};
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_buffer::Buffer;
+use arrow_data::ArrayData;
+use arrow_ipc::reader::{FileReader, StreamDecoder, read_footer_length};
+use arrow_ipc::{root_as_footer, root_as_message};
+use arrow_schema::ArrowError;
+use arrow_schema::{DataType, Schema as ArrowSchema};
 use pleach_format::{KeyType, ValueType};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -198,8 +200,11 @@ impl BatchSource {
             return Err(missing(&self.input, self.rows + 1 + index as u64, label));
         }
         match array.data_type() {
-            DataType::Dictionary(_, values) => arrow::compute::cast(array, values)
-                .map_err(|error| caused(&self.input, label, "cannot be read", error)),
+            DataType::Dictionary(..) => {
+                let dictionary = array.as_any_dictionary();
+                arrow_select::take::take(dictionary.values(), dictionary.keys(), None)
+                    .map_err(|error| caused(&self.input, label, "cannot be read", error))
+            }
             _ => Ok(array.clone()),
         }
     }

@@ -10,7 +10,7 @@
 //! the Arrow library.
 
 use crate::source::Column;
-use arrow::datatypes::{DataType, TimeUnit};
+use arrow_schema::{DataType, TimeUnit};
 use pleach_format::{Key, KeyType, Value, ValueType};
 use std::fmt;
 

@@ -9,7 +9,7 @@ use super::convert::{Natural, Scalar, logical_text};
 use super::raw::{Lane, Number, RECORD_BYTES_MAX, Records, record_schema};
 use super::{Body, InputOptions, Names, caused, choose_key, choose_value, fill, problem};
 use crate::source::{Source, SourceError};
-use arrow::datatypes::{DataType, TimeUnit};
+use arrow_schema::{DataType, TimeUnit};
 use std::io::Read;
 
 /// Longest header. NumPy itself trusts 10,000 bytes; wide structured arrays have more.

@@ -120,7 +120,9 @@ fn exact<W: Word, B: Bits>(plan: &Plan<'_>, query: W) -> Hit<B> {
     let answer = view::lower_bound::<W, _>(plan.header, &bytes, query)
         .and_then(|rank| Ok((rank, view::tuple::<W, _>(plan.header, &bytes, rank)?)));
     match answer {
-        Ok((rank, Some((key, value)))) if key == query => Hit { rank, found: true, value: B::from_u64(value) },
+        Ok((rank, Some((key, value)))) if key == query => {
+            Hit { rank, found: true, value: B::from_u64(value) }
+        }
         Ok((rank, _)) => Hit { rank, found: false, value: B::default() },
         // The header proved every line to lie in the bytes.
         Err(_) => Hit { rank: plan.tuples, found: false, value: B::default() },
@@ -158,13 +160,12 @@ struct Group<W> {
 unsafe fn step<S: Simd, W: Word>(level: &LevelPlan<'_>, below: super::plan::Lines<'_>, group: &mut Group<W>) {
     macro_rules! each {
         ($encoding:expr) => {
-            for i in 0..GROUP {
-                let node = group.at[i].min(level.lines.last());
+            for (at, &query) in group.at.iter_mut().zip(&group.query) {
+                let node = (*at).min(level.lines.last());
                 // SAFETY: the contract is passed on.
-                let child = unsafe { child::<S, W>($encoding, level.lines.at(node), group.query[i]) };
-                let at = node * level.fanout + child;
-                below.prefetch(at);
-                group.at[i] = at;
+                let child = unsafe { child::<S, W>($encoding, level.lines.at(node), query) };
+                *at = node * const { $encoding.separators(W::BYTES) + 1 } + child;
+                below.prefetch(*at);
             }
         };
     }
@@ -216,9 +217,9 @@ pub(crate) unsafe fn batch<S: Simd, W: Word, B: Bits, O: Output<B>>(
                 unsafe { step::<S, W>(level, below, group) };
             } else {
                 let mut hits = [Hit::default(); GROUP];
-                for i in 0..GROUP {
+                for (hit, (&at, &query)) in hits.iter_mut().zip(group.at.iter().zip(&group.query)) {
                     // SAFETY: the contract is passed on.
-                    hits[i] = unsafe { leaf::<S, W, B>(plan, group.at[i], group.query[i]) };
+                    *hit = unsafe { leaf::<S, W, B>(plan, at, query) };
                 }
                 output.put(first, &hits[..count]);
             }

@@ -35,6 +35,7 @@ fn lookup(args: &BenchArgs, global: &Global) -> Result<ExitStatus, Failure> {
     if args.threads > 0 {
         options.threads = if args.threads == 1 { vec![1] } else { vec![1, args.threads] };
     }
+    options.all_peers = args.all_peers;
     options.dir.clone_from(&args.dir);
     options.progress = is_told.then_some(&tell);
     options.cancelled = Some(&interrupted);

@@ -1,11 +1,12 @@
 //! Arrow IPC files, and what Parquet shares with them: record batches.
 
 use super::{Field, Numbers, OutputError, TableWriter};
-use arrow::array::{ArrayData, ArrayRef, RecordBatch, make_array};
-use arrow::buffer::Buffer;
-use arrow::datatypes::{DataType, Field as ArrowField, Schema, SchemaRef};
-use arrow::error::ArrowError;
-use arrow::ipc::writer::FileWriter;
+use arrow_array::{ArrayRef, RecordBatch, make_array};
+use arrow_buffer::Buffer;
+use arrow_data::ArrayData;
+use arrow_ipc::writer::FileWriter;
+use arrow_schema::ArrowError;
+use arrow_schema::{DataType, Field as ArrowField, Schema, SchemaRef};
 use std::io::{self, Write};
 use std::sync::Arc;
 

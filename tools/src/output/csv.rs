@@ -88,7 +88,7 @@ impl<W: Write> TableWriter for Writer<W> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use arrow::datatypes::DataType;
+    use arrow_schema::DataType;
 
     fn written(names: &[&str], delimiter: u8, columns: &[Numbers<'_>]) -> String {
         let fields: Vec<Field> = names

@@ -11,7 +11,7 @@ mod target;
 
 pub use target::Target;
 
-use ::arrow::datatypes::{DataType, TimeUnit};
+use arrow_schema::{DataType, TimeUnit};
 use pleach::{Key, Meta, Value};
 use std::fmt;
 use std::io::{self, Write};

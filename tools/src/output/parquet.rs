@@ -3,7 +3,7 @@
 
 use super::arrow::{arrow_error, batch, schema};
 use super::{Field, Numbers, OutputError, TableWriter};
-use arrow::datatypes::SchemaRef;
+use arrow_schema::SchemaRef;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::Compression;
 use parquet::errors::ParquetError;

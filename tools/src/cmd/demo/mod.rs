@@ -239,7 +239,8 @@ impl Scene {
         scene.compare_whole(&view, &oracle).map_err(failed)?;
         let verdict = if scene.wrong == 0 { "all answers right" } else { "WRONG ANSWERS" };
         told.line(&format!(
-            "  searched {} ids, {present} of them present; {} ranges, forwards and backwards; all {} orders: {verdict}\n",
+            "  searched {} ids, {present} of them present; {} ranges, forwards and backwards; \
+             all {} orders: {verdict}\n",
             questions.len(),
             scene.ranges,
             scene.orders,

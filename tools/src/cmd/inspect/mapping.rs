@@ -32,7 +32,8 @@ impl Found<'_> {
             json::print(document)?;
         } else {
             let text = format!(
-                "{}: {} bytes mapped\n  Rss            {:>12} kB\n  FilePmdMapped  {:>12} kB, {:.1}% of the file in huge pages\n",
+                "{}: {} bytes mapped\n  Rss            {:>12} kB\n  FilePmdMapped  {:>12} kB, \
+                 {:.1}% of the file in huge pages\n",
                 self.path.display(),
                 grouped(index.file_bytes()),
                 mapping.resident_kib,

@@ -1,0 +1,141 @@
+//! What no search rests on, but every writer must keep to: marks, flags, places, counts, zero bytes.
+
+use super::{Check, PIECE_BYTES, ReadAt};
+use pleach_format::Header;
+use pleach_format::layout::{LINE_BYTES, section_start};
+use pleach_format::section::{ARRAY_ALIGN, ENTRY_BYTES, Geometry, REQUIRED, TABLE_OFFSET, Tag};
+use pleach_format::version::DEVELOPMENT;
+use pleach_format::view::HEAD_BYTES;
+use std::io;
+
+impl<R: ReadAt> Check<'_, R> {
+    /// Checks superblock and table beyond what opening needs, and zeros that no other check reads.
+    pub(super) fn check_frame(&self, header: &Header, head: &[u8]) -> io::Result<()> {
+        let block = &header.superblock;
+        if block.development.get() != DEVELOPMENT {
+            let (wanted, found) = (DEVELOPMENT.to_le_bytes(), block.development.get().to_le_bytes());
+            let text = "a 0.n file carries the development mark";
+            self.rule("header", "superblock", 20, 4, wanted.escape_ascii(), found.escape_ascii(), text);
+        }
+        if block.reserved.iter().any(|&byte| byte != 0) {
+            self.rule(
+                "header",
+                "superblock",
+                296,
+                3796,
+                "zero",
+                "other bytes",
+                "reserved bytes must be zero",
+            );
+        }
+        let named = block.min_key.iter().chain(&block.max_key).any(|&byte| byte != 0);
+        let lengths = (block.min_key_len.get(), block.max_key_len.get());
+        if header.tuples == 0 && (named || lengths != (0, 0)) {
+            self.rule(
+                "min-max",
+                "superblock",
+                128,
+                136,
+                "zero",
+                "other bytes",
+                "an empty file names no keys",
+            );
+        }
+        let used = TABLE_OFFSET as usize + header.sections.len() * ENTRY_BYTES;
+        if head[used..].iter().any(|&byte| byte != 0) {
+            let (offset, length) = (used as u64, (HEAD_BYTES - used) as u64);
+            let text = "the table must be zero behind its entries";
+            self.rule("header", "section table", offset, length, "zero", "other bytes", text);
+        }
+        if header.section(Tag::META).is_none() {
+            self.rule(
+                "header",
+                "section table",
+                TABLE_OFFSET,
+                4096,
+                "META",
+                "none",
+                "there must be a META section",
+            );
+        }
+
+        let mut end = HEAD_BYTES as u64;
+        let mut lists: Vec<(u64, u64)> = Vec::new();
+        let all_sums =
+            header.sections.iter().filter(|section| !matches!(section.entry.tag, Tag::SUMS | Tag::SUM2));
+        let all_sums: u64 = all_sums.map(|section| section.entry.sums.get()).sum();
+        for (index, section) in header.sections.iter().enumerate() {
+            let (entry, at) = (&section.entry, TABLE_OFFSET + (index * ENTRY_BYTES) as u64);
+            let (tag, length) = (entry.tag.to_string(), entry.length.get());
+            let place = section_start(end, length);
+            if place != Some(section.offset()) {
+                let wanted = place.map_or("a place".to_owned(), |place| place.to_string());
+                let text = "a section must start where the one before it lets it";
+                self.rule("header", &tag, at + 8, 8, wanted, section.offset(), text);
+            }
+            end = section.offset() + length;
+            let required = match entry.tag {
+                Tag::META => Some(0),
+                Tag::LINE | Tag::SPINE | Tag::SUMS | Tag::SUM2 => Some(REQUIRED),
+                _ => None,
+            };
+            if let Some(wanted) = required.filter(|&wanted| wanted != entry.flags.get()) {
+                self.rule("header", &tag, at + 4, 4, wanted, entry.flags.get(), "META alone may be skipped");
+            }
+            let plain = matches!(entry.tag, Tag::META | Tag::SUMS | Tag::SUM2);
+            if plain && entry.geometry != Geometry::default() {
+                self.rule("header", &tag, at + 56, 64, "zero", "other bytes", "this section has no geometry");
+            }
+            let count = match entry.tag {
+                Tag::SUMS => Some(all_sums),
+                Tag::SUM2 => header.section(Tag::SUMS).map(|sums| sums.entry.sums.get()),
+                _ => None,
+            };
+            if let Some(count) = count.filter(|&count| count != entry.elements.get()) {
+                self.rule(
+                    "header",
+                    &tag,
+                    at + 24,
+                    8,
+                    count,
+                    entry.elements.get(),
+                    "the table must count the sums",
+                );
+            }
+            let zeros = match entry.tag {
+                // The line that makes an odd number of lines even.
+                Tag::LINE => (section.offset() + header.lines * LINE_BYTES as u64, end),
+                Tag::SUM2 => (end, section.end),
+                _ => (end, end),
+            };
+            lists.extend((entry.tag == Tag::SUMS).then_some((section.offset(), section.offset())));
+            if !matches!(entry.tag, Tag::SUMS | Tag::SUM2) {
+                let first = entry.sums_offset.get();
+                lists.push((first, first + entry.sums_bytes()));
+                // SUMS itself starts on a page.
+                if !first.is_multiple_of(ARRAY_ALIGN) {
+                    let wanted = format!("a multiple of {ARRAY_ALIGN}");
+                    self.rule("header", &tag, at + 32, 8, wanted, first, "lists of sums must be aligned");
+                }
+            }
+            self.check_zeros(&tag, zeros)?;
+        }
+        // Between the lists of sums; what lies behind the last one is padding of the section.
+        lists.sort_unstable();
+        for pair in lists.windows(2).filter(|pair| pair[0].1 <= pair[1].0) {
+            self.check_zeros("SUMS", (pair[0].1, pair[1].0))?;
+        }
+        Ok(())
+    }
+
+    /// Bytes from one place up to another must be zero.
+    fn check_zeros(&self, tag: &str, (from, to): (u64, u64)) -> io::Result<()> {
+        for at in (from..to).step_by(PIECE_BYTES as usize) {
+            let bytes = self.read(at, (to - at).min(PIECE_BYTES))?;
+            if let Some(bad) = bytes.iter().position(|&byte| byte != 0) {
+                self.rule("padding", tag, at + bad as u64, 1, 0, bytes[bad], "padding must be zero");
+            }
+        }
+        Ok(())
+    }
+}
