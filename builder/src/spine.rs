@@ -12,7 +12,7 @@ use crate::pack::KeyLane;
 use crate::plan::PIECE_LINES;
 use pleach_format::layout::{LINE_BYTES, SpineGeometry};
 use pleach_format::line::{self, Line};
-use pleach_format::spine::{Border, CANDIDATES, Cost, Encoding, acceptable, encode};
+use pleach_format::spine::{Border, Cost, Encoding, acceptable, candidates, encode};
 use rayon::prelude::*;
 
 /// Most separators of a line: 16-bit codes over keys of four bytes.
@@ -152,7 +152,7 @@ impl<W: KeyLane> Bottom<W> {
     /// Over tuple lines of `per_line` tuples; up to `lines_max` spine lines stay in memory.
     pub(crate) fn new(per_line: usize, lines_max: usize) -> Self {
         Self {
-            encoding: CANDIDATES[0],
+            encoding: candidates(W::BYTES)[0],
             per_line,
             lines: Overflow::new(lines_max),
             groups: Vec::new(),
@@ -173,7 +173,7 @@ impl<W: KeyLane> Bottom<W> {
 
     /// Forgets all lines.
     pub(crate) fn clear(&mut self) {
-        self.restart(CANDIDATES[0]);
+        self.restart(candidates(W::BYTES)[0]);
     }
 
     /// Whether the level is refused whatever follows: then parts need not be made.
@@ -219,7 +219,7 @@ impl<W: KeyLane> Bottom<W> {
     }
 
     fn is_accepted(&self) -> bool {
-        acceptable(0, self.children - self.lines.len(), self.cost)
+        acceptable(self.children - self.lines.len(), self.cost)
     }
 
     /// Builds the levels above, after all tuple lines have been absorbed (or, if parts were left
@@ -239,7 +239,7 @@ impl<W: KeyLane> Bottom<W> {
                 inexact: 0,
             });
         }
-        for (index, &encoding) in CANDIDATES.iter().enumerate() {
+        for (index, &encoding) in candidates(W::BYTES).iter().enumerate() {
             if index > 0 {
                 self.restart(encoding);
                 let mut at = 0;
@@ -270,7 +270,7 @@ impl<W: KeyLane> Bottom<W> {
         };
         let mut children = self.groups;
         while children.len() > 1 {
-            let (encoding, lines, groups, cost) = upper_level(spine.encodings.len(), &children);
+            let (encoding, lines, groups, cost) = upper_level(&children);
             spine.encodings.push(encoding);
             spine.upper.push(lines);
             spine.inexact += cost.flagged;
@@ -284,7 +284,7 @@ impl<W: KeyLane> Bottom<W> {
 pub(crate) type Reread<'a> =
     dyn FnMut(&mut dyn FnMut(&[Line]) -> Result<(), BuildError>) -> Result<(), BuildError> + 'a;
 
-fn upper_level<W: KeyLane>(level: usize, children: &[Ends<W>]) -> (Encoding, Vec<Line>, Vec<Ends<W>>, Cost) {
+fn upper_level<W: KeyLane>(children: &[Ends<W>]) -> (Encoding, Vec<Line>, Vec<Ends<W>>, Cost) {
     let build = |encoding: Encoding| {
         let fanout = encoding.separators(W::BYTES) + 1;
         let mut lines = Vec::with_capacity(children.len().div_ceil(fanout));
@@ -298,14 +298,14 @@ fn upper_level<W: KeyLane>(level: usize, children: &[Ends<W>]) -> (Encoding, Vec
         }
         (encoding, lines, groups, cost)
     };
-    let [candidates @ .., last] = CANDIDATES;
-    for encoding in candidates {
+    let [narrow @ .., last] = candidates(W::BYTES) else { return build(Encoding::Raw) };
+    for &encoding in narrow {
         let built = build(encoding);
-        if acceptable(level, (children.len() - built.1.len()) as u64, built.3) {
+        if acceptable((children.len() - built.1.len()) as u64, built.3) {
             return built;
         }
     }
-    build(last)
+    build(*last)
 }
 
 /// A finished spine.

@@ -277,12 +277,20 @@ impl Grid {
 
 /// Whether a level may keep an encoding: the cost rule, in one place.
 ///
-/// The bottom level may be inexact in one border of 64, since stepping right costs one line; upper
-/// levels must be exact, since a step there is a whole subtree. Runs of equal codes are refused.
+/// One border in 64 may be inexact, at any level: a query that is led to the left of such a border
+/// ends in the last tuple line before it, so stepping right costs a line or two, and only queries
+/// between the border's neighbours and the end of their cell do. Runs of equal codes are refused.
 #[must_use]
-pub fn acceptable(level: usize, borders: u64, cost: Cost) -> bool {
-    cost.runs == 0 && cost.inexact <= if level == 0 { borders / 64 } else { 0 }
+pub fn acceptable(borders: u64, cost: Cost) -> bool {
+    cost.runs == 0 && cost.inexact <= borders / 64
 }
 
-/// The encodings a level tries, narrowest first; the last always succeeds.
-pub const CANDIDATES: [Encoding; 3] = [Encoding::Delta16, Encoding::Delta32, Encoding::Raw];
+/// The encodings a level tries, widest fanout first; the last always succeeds. For keys of four bytes
+/// 32-bit codes save nothing.
+#[must_use]
+pub const fn candidates(key_bytes: usize) -> &'static [Encoding] {
+    match key_bytes {
+        4 => &[Encoding::Delta16, Encoding::Raw],
+        _ => &[Encoding::Delta16, Encoding::Delta32, Encoding::Raw],
+    }
+}

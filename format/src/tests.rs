@@ -6,7 +6,9 @@ use crate::layout::{LineGeometry, SpineGeometry, align_up, section_start};
 use crate::line::{self, Line};
 use crate::meta::Meta;
 use crate::section::{HUGE_PAGE_BYTES, LARGE_SECTION_BYTES, LEVELS_MAX, Tag};
-use crate::spine::{self, Border, CANDIDATES, Encoding};
+use crate::spine::{self, Border, Encoding};
+
+const ALL: [Encoding; 3] = [Encoding::Delta16, Encoding::Delta32, Encoding::Raw];
 use crate::superblock::{CRC_OFFSET, SUPERBLOCK_BYTES, Superblock, key_prefix, key_word};
 use crate::types::{KeyType, ValueType};
 use crate::{FormatError, version};
@@ -37,7 +39,7 @@ fn levels_recursively(children: Vec<usize>, fanouts: &[usize]) -> Vec<usize> {
 #[test]
 fn spine_geometry_is_that_of_grouping() {
     for key_bytes in [4, 8] {
-        for encoding in CANDIDATES {
+        for encoding in ALL {
             let fanout = encoding.separators(key_bytes) + 1;
             for lines in (0..600).chain([fanout * fanout - 1, fanout * fanout, fanout * fanout + 1, 100_003])
             {
@@ -158,7 +160,7 @@ fn borders<W: Word>(children: &[(W, W)]) -> Vec<Border<W>> {
 fn check_spine_lines<W: Word>(make: impl Fn(&mut Random) -> u64) {
     let mut random = Random(11);
     for _ in 0..400 {
-        for encoding in CANDIDATES {
+        for encoding in ALL {
             let slots = encoding.separators(W::BYTES);
             let count = 1 + (random.next() as usize) % (slots + 1);
             let mut words: Vec<W> = (0..count * 2).map(|_| W::from_u64(make(&mut random))).collect();

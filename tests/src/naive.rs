@@ -33,11 +33,11 @@ fn lines<W: Word, B: Bits>(tuples: &[(W, B)]) -> Vec<u8> {
 }
 
 /// The levels above `children` (first and last key of each), bottom level first.
-fn levels<W: Word>(children: &[(W, W)], depth: usize) -> Vec<(Encoding, Vec<u8>, u64)> {
+fn levels<W: Word>(children: &[(W, W)]) -> Vec<(Encoding, Vec<u8>, u64)> {
     if children.len() <= 1 {
         return Vec::new();
     }
-    for encoding in spine::CANDIDATES {
+    for &encoding in spine::candidates(W::BYTES) {
         let fanout = encoding.separators(W::BYTES) + 1;
         let mut bytes = Vec::new();
         let mut cost = spine::Cost::default();
@@ -52,10 +52,10 @@ fn levels<W: Word>(children: &[(W, W)], depth: usize) -> Vec<(Encoding, Vec<u8>,
             bytes.extend_from_slice(&line);
             parents.push((group[0].0, group[group.len() - 1].1));
         }
-        if spine::acceptable(depth, borders_all, cost) {
+        if spine::acceptable(borders_all, cost) {
             bytes.resize(bytes.len().next_multiple_of(128), 0);
             let mut all = vec![(encoding, bytes, cost.flagged)];
-            all.extend(levels(&parents, depth + 1));
+            all.extend(levels(&parents));
             return all;
         }
     }
@@ -70,7 +70,7 @@ pub fn build<K: Key, V: Value>(tuples: &[(K, V)], meta: &Meta, unique: bool) -> 
     let n = 64 / (K::Word::BYTES + V::Bits::BYTES);
     let children: Vec<(K::Word, K::Word)> =
         words.chunks(n).map(|chunk| (chunk[0].0, chunk[chunk.len() - 1].0)).collect();
-    let levels = levels(&children, 0);
+    let levels = levels(&children);
     let encodings: Vec<Encoding> = levels.iter().map(|level| level.0).collect();
     let spine =
         SpineGeometry::new(children.len() as u64, K::Word::BYTES, &encodings).expect("levels end in one");

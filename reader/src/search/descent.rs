@@ -13,6 +13,7 @@ use pleach_format::line::{self, Line};
 use pleach_format::section::LEVELS_MAX;
 use pleach_format::spine::{Encoding, delta_header, is_inexact};
 use pleach_format::view;
+use std::hint::select_unpredictable;
 
 /// Queries of a group. Divides 64, so that a group's bits lie in one word of a bitmap.
 pub(crate) const GROUP: usize = 16;
@@ -46,11 +47,16 @@ unsafe fn below<S: Simd, W: Word>(line: &Line, n: usize, query: W) -> usize {
     }
 }
 
-/// Cell of a query in the grid of a delta line; 0 below its base.
+/// Code of a query in the grid of a delta line: 0 below its base, at most `max`.
+///
+/// How a query compares with either end is as good as random, so both are selected, not branched on.
 #[inline(always)]
-fn cell<W: Word>(line: &Line, query: W) -> u64 {
+fn query_code<W: Word>(line: &Line, query: W, max: u64) -> u64 {
     let (base, shift, _) = delta_header::<W>(line);
-    query.to_u64().saturating_sub(base.to_u64()).wrapping_shr(shift)
+    let (query, base) = (query.to_u64(), base.to_u64());
+    let cell = query.wrapping_sub(base).wrapping_shr(shift);
+    let cell = select_unpredictable(cell > max, max, cell);
+    select_unpredictable(query < base, 0, cell)
 }
 
 /// Child of a spine line for a query.
@@ -63,11 +69,11 @@ unsafe fn child<S: Simd, W: Word>(encoding: Encoding, line: &Line, query: W) -> 
     unsafe {
         match encoding {
             Encoding::Delta16 => {
-                let wanted = cell(line, query).min(u64::from(u16::MAX)) as u16;
+                let wanted = query_code(line, query, u64::from(u16::MAX)) as u16;
                 S::below16(line, const { Encoding::Delta16.separators(W::BYTES) }, wanted)
             }
             Encoding::Delta32 => {
-                let wanted = cell(line, query).min(u64::from(u32::MAX)) as u32;
+                let wanted = query_code(line, query, u64::from(u32::MAX)) as u32;
                 S::below32(line, const { Encoding::Delta32.separators(W::BYTES) }, wanted)
             }
             _ => below::<S, W>(line, const { Encoding::Raw.separators(W::BYTES) }, query),
@@ -95,7 +101,7 @@ unsafe fn leaf<S: Simd, W: Word, B: Bits>(plan: &Plan<'_>, at: usize, query: W) 
     let slot = slot.min(n - 1);
     let found = line::key::<W>(line, slot) == query && rank < plan.tuples;
     let value = line::value::<W, B>(line, slot);
-    Hit { rank: rank.min(plan.tuples), found, value: if found { value } else { B::default() } }
+    Hit { rank: rank.min(plan.tuples), found, value: select_unpredictable(found, value, B::default()) }
 }
 
 /// Whether the way to tuple line `at` led through a line that is flagged inexact. Its lines were
