@@ -5,6 +5,7 @@
 //! `l_orderkey` with its duplicates to `@row`), and checks every key, absent keys and ranges against
 //! columns that come from the generator, not from the files. Scale factor 10 takes 15 GiB of disk.
 
+use arrow_array::RecordBatchReader;
 use parquet::arrow::ArrowWriter;
 use pleach::{Index, Key, Value};
 use pleach_builder::input::{InputOptions, open};
@@ -16,16 +17,16 @@ use std::path::Path;
 use std::time::Instant;
 use tpchgen::csv::{LineItemCsv, OrderCsv};
 use tpchgen::generators::{LineItemGenerator, OrderGenerator};
-use tpchgen_arrow::{LineItemArrow, OrderArrow, RecordBatchIterator};
+use tpchgen_arrow::{LineItemArrow, OrderArrow};
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-fn write_parquet(path: &Path, batches: impl RecordBatchIterator) -> Outcome<()> {
+fn write_parquet(path: &Path, batches: impl RecordBatchReader) -> Outcome<()> {
     if path.exists() {
         return Ok(());
     }
     let started = Instant::now();
-    let mut writer = ArrowWriter::try_new(File::create(path)?, batches.schema().clone(), None)?;
+    let mut writer = ArrowWriter::try_new(File::create(path)?, batches.schema(), None)?;
     for batch in batches {
         writer.write(&batch?)?;
     }
