@@ -2,7 +2,7 @@
 //!
 //! For each data set every table is built first, from the same sorted tuples; then repetitions are
 //! measured in which all engines take their turn. An engine that needs more than
-//! [`SLOW_NS`] a query answers a different share of the queries in each repetition instead of all.
+//! `SLOW_NS` a query answers a different share of the queries in each repetition instead of all.
 //! Before each turn the answer buffers are overwritten, after it each answer is compared.
 
 use crate::limit::{FORMS, Form, MappedLines};

@@ -2,7 +2,7 @@
 //!
 //! Lock file beside the target, temporary file in the same folder, write, sync, rename, sync of the
 //! folder (without the last one a power cut brings the old file back). Whatever happens, dropping a
-//! [`Publication`] removes the temporary file and the lock. A killed build leaves both behind,
+//! `Publication` removes the temporary file and the lock. A killed build leaves both behind,
 //! unlocked: the next build of the same target sweeps them.
 
 use crate::error::BuildError;

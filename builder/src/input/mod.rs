@@ -2,7 +2,7 @@
 //!
 //! [`open`] chooses the format by the extension, the key and value columns by [`InputOptions`], and
 //! concatenates several inputs in argument order. What has no extension to go by (standard input,
-//! pipes) is told its format. Each format is a [`Source`] of its own; [`Table`] puts them one behind
+//! pipes) is told its format. Each format is a [`Source`] of its own; `Table` puts them one behind
 //! the other, checks that they agree, and adds row numbers for `@row`.
 //!
 //! Rows in messages count data rows of one input from 1, so the line of a header is no row, and
