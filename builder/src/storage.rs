@@ -11,6 +11,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 /// What stands under a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,7 +72,8 @@ pub trait Storage: Sync {
     fn kind(&self, path: &Path) -> io::Result<Kind>;
     /// Names of the entries of a folder.
     fn list(&self, folder: &Path) -> io::Result<Vec<OsString>>;
-    /// Creates or takes over a lock file and writes `holder` into it. Never waits.
+    /// Creates or takes over a lock file and writes `holder` into it. Does not wait for the holder of
+    /// a lock to give it back, only (a moment) for it to say who it is.
     fn lock(&self, path: &Path, holder: &str) -> io::Result<Locked>;
     /// Creates and locks a file `PREFIX` + six letters or digits + `SUFFIX`, mode 0666 & ~umask.
     fn create_temp(&self, folder: &Path, prefix: &OsString, suffix: &str)
@@ -152,6 +154,8 @@ impl Drop for RealLock {
 
 /// Attempts at a lock file that others keep removing between our open and our lock.
 const LOCK_ATTEMPTS: usize = 100;
+/// How long the holder of a lock may take to write its name into it.
+const HOLDER_PATIENCE: Duration = Duration::from_millis(200);
 
 impl Storage for RealStorage {
     fn kind(&self, path: &Path) -> io::Result<Kind> {
@@ -170,7 +174,9 @@ impl Storage for RealStorage {
     }
 
     fn lock(&self, path: &Path, holder: &str) -> io::Result<Locked> {
-        for _ in 0..LOCK_ATTEMPTS {
+        let asked = Instant::now();
+        let mut attempts = 0;
+        while attempts < LOCK_ATTEMPTS {
             let mut file =
                 OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
             match file.try_lock() {
@@ -178,10 +184,17 @@ impl Storage for RealStorage {
                 Err(TryLockError::WouldBlock) => {
                     let mut text = String::new();
                     file.take(4096).read_to_string(&mut text)?;
-                    return Ok(Locked::Busy(text.trim().to_owned()));
+                    let text = text.trim();
+                    // Whoever took the lock a moment ago has yet to write its name.
+                    if text.is_empty() && asked.elapsed() < HOLDER_PATIENCE {
+                        std::thread::sleep(HOLDER_PATIENCE / 100);
+                        continue;
+                    }
+                    return Ok(Locked::Busy(text.to_owned()));
                 }
                 Err(TryLockError::Error(error)) => return Err(error),
             }
+            attempts += 1;
             // Its last holder may have removed the name between our open and our lock: then we hold
             // a file that nobody else will ever look at.
             let ours = file.metadata()?;
