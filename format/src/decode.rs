@@ -64,14 +64,14 @@ pub fn superblock(bytes: &[u8], offset: u64) -> Vec<Field> {
     put("generation", 8, block.generation.to_string(), None);
     put("file_bytes", 8, block.file_bytes.to_string(), None);
     put("tuples", 8, block.tuples.to_string(), None);
-    let key = KeyType::from_code(block.key_type.get());
+    let key = KeyType::from_code(block.key_type.get(), block.key_bytes.get());
     put(
         "key_type",
         2,
         key.map_or(block.key_type.to_string(), |key| key.to_string()),
         unless(key.is_some(), "unknown".into()),
     );
-    let value = ValueType::from_code(block.value_type.get());
+    let value = ValueType::from_code(block.value_type.get(), block.value_bytes.get());
     put(
         "value_type",
         2,

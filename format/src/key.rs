@@ -1,16 +1,19 @@
 //! Keys and values as machine words.
 //!
 //! A tuple line, the spine and every search hold *encoded* keys: unsigned words whose order is the
-//! order of the keys. Unsigned keys are their own encoding; signed keys have their sign bit flipped.
-//! Values are kept as their bits.
+//! order of the keys. Unsigned keys are their own encoding; signed keys have their sign bit flipped;
+//! floats too, and all their other bits if they are negative. Byte keys become words by
+//! [`crate::mask`]. Values are kept as their bits.
 
 use crate::types::{KeyType, ValueType};
 use core::fmt::Debug;
+use core::ops::{BitXor, Sub};
 
 mod sealed {
     pub trait Sealed {}
     impl Sealed for u32 {}
     impl Sealed for u64 {}
+    impl Sealed for u128 {}
     impl Sealed for i32 {}
     impl Sealed for i64 {}
     impl Sealed for f32 {}
@@ -19,8 +22,10 @@ mod sealed {
 }
 use sealed::Sealed;
 
-/// An encoded key: `u32` or `u64`, compared unsigned.
-pub trait Word: Copy + Ord + Debug + Default + Send + Sync + Sealed + 'static {
+/// An encoded key: `u32`, `u64` or `u128`, compared unsigned.
+pub trait Word:
+    Copy + Ord + Debug + Default + Send + Sync + Sealed + BitXor<Output = Self> + Sub<Output = Self> + 'static
+{
     /// Bytes in the file.
     const BYTES: usize;
     /// All ones: what pads the last tuple line.
@@ -30,9 +35,23 @@ pub trait Word: Copy + Ord + Debug + Default + Send + Sync + Sealed + 'static {
     /// Writes the word at the start of `bytes`. Panics if `bytes` is shorter than [`Word::BYTES`].
     fn write(self, bytes: &mut [u8]);
     /// Widens without loss.
-    fn to_u64(self) -> u64;
+    fn to_u128(self) -> u128;
     /// Keeps the low bits.
-    fn from_u64(value: u64) -> Self;
+    fn from_u128(value: u128) -> Self;
+    /// The cell of this key in a grid of cells of `2^shift` keys that begins at `base`, at most
+    /// `u64::MAX`. Below the base, and for shifts of the width of a word or more, any number.
+    fn cell(self, base: Self, shift: u32) -> u64;
+    /// Number of bits up to the highest one that is set.
+    fn bit_length(self) -> u32;
+    /// `self - 2^shift / parts * times`, if that is not below zero.
+    fn step_back(self, shift: u32, parts: u64, times: u64) -> Option<Self>;
+    /// The next larger word.
+    fn successor(self) -> Option<Self>;
+    /// Keeps the low bits, or widens.
+    #[inline(always)]
+    fn from_u64(value: u64) -> Self {
+        Self::from_u128(u128::from(value))
+    }
 }
 
 /// The bits of a value: nothing, four bytes or eight.
@@ -50,7 +69,7 @@ pub trait Bits: Copy + Debug + Default + PartialEq + Send + Sync + Sealed + 'sta
 }
 
 macro_rules! words {
-    ($($t:ident $n:literal),*) => {$(
+    ($($t:ident $n:literal $cell:expr;)*) => {$(
         impl Word for $t {
             const BYTES: usize = $n;
             const MAX: Self = $t::MAX;
@@ -63,11 +82,39 @@ macro_rules! words {
             #[inline(always)]
             fn write(self, bytes: &mut [u8]) { bytes[..$n].copy_from_slice(&self.to_le_bytes()); }
             #[inline(always)]
-            fn to_u64(self) -> u64 { self as u64 }
+            #[allow(clippy::unnecessary_cast)]
+            fn to_u128(self) -> u128 { self as u128 }
             #[inline(always)]
-            #[allow(clippy::cast_possible_truncation)]
+            #[allow(clippy::cast_possible_truncation, clippy::unnecessary_cast)]
+            fn from_u128(value: u128) -> Self { value as $t }
+            #[inline(always)]
+            fn cell(self, base: Self, shift: u32) -> u64 {
+                ($cell)(self.wrapping_sub(base).wrapping_shr(shift))
+            }
+            #[inline(always)]
+            fn bit_length(self) -> u32 { $t::BITS - self.leading_zeros() }
+            #[inline(always)]
+            #[allow(clippy::cast_possible_truncation, clippy::unnecessary_cast)]
+            fn step_back(self, shift: u32, parts: u64, times: u64) -> Option<Self> {
+                let step = ((1 as $t).checked_shl(shift)? / parts as $t).max(1);
+                self.checked_sub(step.checked_mul(times as $t)?)
+            }
+            #[inline(always)]
+            fn successor(self) -> Option<Self> { self.checked_add(1) }
+            #[inline(always)]
+            #[allow(clippy::cast_possible_truncation, clippy::unnecessary_cast, clippy::cast_lossless)]
             fn from_u64(value: u64) -> Self { value as $t }
         }
+    )*};
+}
+words! {
+    u32 4 u64::from;
+    u64 8 |cell| cell;
+    u128 16 |cell: u128| cell.min(u128::from(u64::MAX)) as u64;
+}
+
+macro_rules! bits {
+    ($($t:ident $n:literal),*) => {$(
         impl Bits for $t {
             const BYTES: usize = $n;
             #[inline(always)]
@@ -81,7 +128,7 @@ macro_rules! words {
         }
     )*};
 }
-words!(u32 4, u64 8);
+bits!(u32 4, u64 8);
 
 impl Bits for () {
     const BYTES: usize = 0;
@@ -97,12 +144,17 @@ impl Bits for () {
     fn from_u64(_: u64) -> Self {}
 }
 
-/// A key type of the API: `u32`, `u64`, `i32`, `i64`.
-pub trait Key: Copy + Ord + Debug + Default + Send + Sync + Sealed + 'static {
+/// A key type of the API: `u32`, `u64`, `u128`, `i32`, `i64`, `f64`.
+///
+/// Floats are in total order, except that NaN is not a key: the builder refuses it, and a look-up
+/// finds nothing. -0.0 is the same key as 0.0.
+pub trait Key: Copy + Debug + Default + PartialOrd + Send + Sync + Sealed + 'static {
     /// Its encoded form.
     type Word: Word;
     /// Its type in the file.
     const TYPE: KeyType;
+    /// What the bits of a key are xor-ed with to encode it, if that is all that encoding is.
+    const FLIP: Option<Self::Word>;
     /// Order-preserving encoding.
     fn encode(self) -> Self::Word;
     /// Inverse of [`Key::encode`].
@@ -126,6 +178,7 @@ macro_rules! keys {
         impl Key for $t {
             type Word = $w;
             const TYPE: KeyType = KeyType::$kind;
+            const FLIP: Option<$w> = Some($flip);
             #[inline(always)]
             #[allow(clippy::cast_sign_loss)]
             fn encode(self) -> $w { (self as $w) ^ $flip }
@@ -138,8 +191,25 @@ macro_rules! keys {
 keys! {
     u32 as u32, U32, 0;
     u64 as u64, U64, 0;
+    u128 as u128, U128, 0;
     i32 as u32, I32, 1 << 31;
     i64 as u64, I64, 1 << 63;
+}
+
+impl Key for f64 {
+    type Word = u64;
+    const TYPE: KeyType = KeyType::F64;
+    const FLIP: Option<u64> = None;
+    #[inline(always)]
+    fn encode(self) -> u64 {
+        // Adding 0.0 turns -0.0 into 0.0 and changes nothing else.
+        let bits = (self + 0.0).to_bits();
+        bits ^ if bits >> 63 == 0 { 1 << 63 } else { u64::MAX }
+    }
+    #[inline(always)]
+    fn decode(word: u64) -> Self {
+        f64::from_bits(word ^ if word >> 63 == 0 { u64::MAX } else { 1 << 63 })
+    }
 }
 
 macro_rules! values {

@@ -6,6 +6,9 @@
 //! offset 8 KiB    META   names and logical types       meta.rs
 //!                 LINE   tuple lines                   line.rs
 //!                 SPIN   spine, root level first       spine.rs
+//!                 MASK   how byte keys become words   mask.rs
+//!                 KEYS   key column                   column.rs
+//!                 VALS   value column
 //!                 SUMS   a CRC32 of every 8 KiB block  checksum.rs
 //!                 SUM2   the sums of SUMS
 //! last 4 KiB      copy of the superblock
@@ -18,11 +21,13 @@
 #![forbid(unsafe_code)]
 
 pub mod checksum;
+pub mod column;
 pub mod decode;
 mod error;
 pub mod key;
 pub mod layout;
 pub mod line;
+pub mod mask;
 pub mod meta;
 pub mod section;
 pub mod spine;
@@ -33,6 +38,7 @@ pub mod view;
 
 pub use error::FormatError;
 pub use key::{Bits, Key, Value, Word};
+pub use mask::Mask;
 pub use layout::{LineGeometry, SpineGeometry};
 pub use types::{KeyType, ValueType};
 pub use view::Header;

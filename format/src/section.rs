@@ -36,6 +36,23 @@ impl Tag {
     pub const LINE: Tag = Tag(*b"LINE");
     /// Spine.
     pub const SPINE: Tag = Tag(*b"SPIN");
+    /// How byte keys become words.
+    pub const MASK: Tag = Tag(*b"MASK");
+    /// Key column.
+    pub const KEYS: Tag = Tag(*b"KEYS");
+    /// Value column.
+    pub const VALUES: Tag = Tag(*b"VALS");
+    /// Every tag of this version, in the order of the sections.
+    pub const ALL: [Tag; 8] = [
+        Self::META,
+        Self::LINE,
+        Self::SPINE,
+        Self::MASK,
+        Self::KEYS,
+        Self::VALUES,
+        Self::SUMS,
+        Self::SUM2,
+    ];
     /// Sums of every section before it.
     pub const SUMS: Tag = Tag(*b"SUMS");
     /// Sums of SUMS.
@@ -48,6 +65,9 @@ impl Tag {
             b"META" => "META",
             b"LINE" => "LINE",
             b"SPIN" => "SPIN",
+            b"MASK" => "MASK",
+            b"KEYS" => "KEYS",
+            b"VALS" => "VALS",
             b"SUMS" => "SUMS",
             b"SUM2" => "SUM2",
             _ => "section",
@@ -81,9 +101,9 @@ pub const REQUIRED: u32 = 1;
 pub struct Geometry {
     /// Bytes of a line.
     pub line_bytes: U32,
-    /// Bytes of an encoded key.
+    /// LINE, SPIN: bytes of a key's word. KEYS, VALS: bytes of an element, 0 if they vary.
     pub key_bytes: U32,
-    /// Bytes of a value.
+    /// LINE: bytes of a value. KEYS, VALS: bytes of an offset, 0 if there are none.
     pub value_bytes: U32,
     /// Tuples of a full tuple line.
     pub tuples_per_line: U32,

@@ -67,8 +67,8 @@ impl Encoding {
         }
     }
 
-    /// Separators of a full line: 16 and 8 raw, 29 and 27 of 16 bits, 14 and 13 of 32 bits (for
-    /// keys of 4 and 8 bytes).
+    /// Separators of a full line: 16, 8 and 4 raw, 29, 27 and 23 of 16 bits, 14, 13 and 11 of 32 bits
+    /// (for words of 4, 8 and 16 bytes).
     #[must_use]
     pub const fn separators(self, key_bytes: usize) -> usize {
         match self {
@@ -112,19 +112,24 @@ pub fn query_code<W: Word>(encoding: Encoding, base: W, shift: u32, query: W) ->
     if query < base {
         return 0;
     }
-    let cell = (query.to_u64() - base.to_u64()).checked_shr(shift).unwrap_or(0);
-    cell.min(code_max(encoding))
+    query.cell(base, shift).min(code_max(encoding))
 }
 
-/// Separator or code in a slot, widened.
+/// Code in a slot of a delta line, widened.
 #[inline]
 #[must_use]
-pub fn code<W: Word>(encoding: Encoding, line: &Line, slot: usize) -> u64 {
+pub fn code(encoding: Encoding, line: &Line, slot: usize) -> u64 {
     match encoding {
-        Encoding::Raw => W::read(&line[slot * W::BYTES..]).to_u64(),
         Encoding::Delta16 => u64::from(u16::from_le_bytes([line[slot * 2], line[slot * 2 + 1]])),
-        Encoding::Delta32 => <u32 as Word>::read(&line[slot * 4..]).to_u64(),
+        _ => u64::from(<u32 as Word>::read(&line[slot * 4..])),
     }
+}
+
+/// Separator in a slot of a raw line.
+#[inline]
+#[must_use]
+pub fn separator<W: Word>(line: &Line, slot: usize) -> W {
+    W::read(&line[slot * W::BYTES..])
 }
 
 /// Child of a line to which a query belongs: the number of its separators below the query.
@@ -132,14 +137,13 @@ pub fn code<W: Word>(encoding: Encoding, line: &Line, slot: usize) -> u64 {
 #[inline]
 #[must_use]
 pub fn child<W: Word>(encoding: Encoding, line: &Line, query: W) -> usize {
-    let wanted = match encoding {
-        Encoding::Raw => query.to_u64(),
-        _ => {
-            let (base, shift, _) = delta_header::<W>(line);
-            query_code(encoding, base, shift, query)
-        }
-    };
-    (0..encoding.separators(W::BYTES)).filter(|&slot| code::<W>(encoding, line, slot) < wanted).count()
+    let slots = 0..encoding.separators(W::BYTES);
+    if encoding == Encoding::Raw {
+        return slots.filter(|&slot| separator::<W>(line, slot) < query).count();
+    }
+    let (base, shift, _) = delta_header::<W>(line);
+    let wanted = query_code(encoding, base, shift, query);
+    slots.filter(|&slot| code(encoding, line, slot) < wanted).count()
 }
 
 /// Whether a border of this line may be parted inexactly.
@@ -200,26 +204,23 @@ pub fn encode<W: Word>(encoding: Encoding, borders: &[Border<W>], line: &mut Lin
     let code_bytes = encoding.code_bytes(W::BYTES);
     line[..slots * code_bytes].fill(0xFF);
     let (Some(left), Some(right)) = (borders.first(), borders.last()) else { return Cost::default() };
-    let (left, right) = (left.last.to_u64(), right.last.to_u64());
-
-    let grid = Grid::choose(encoding, borders, left, right);
+    let grid = Grid::choose(encoding, borders, left.last, right.last);
     let mut cost = Cost::default();
     for (slot, border) in borders.iter().enumerate() {
-        let code = grid.cell(border.last.to_u64());
+        let code = grid.cell(border.last);
         let at = slot * code_bytes;
         line[at..at + code_bytes].copy_from_slice(&code.to_le_bytes()[..code_bytes]);
         if !grid.parts(border) {
             cost.flagged = 1;
             if border.last != border.first {
                 cost.inexact += 1;
-                let next = borders.get(slot + 1).map(|next| next.last.to_u64());
-                cost.runs += u64::from(
-                    next.is_some_and(|next| next != border.last.to_u64() && grid.cell(next) == code),
-                );
+                let next = borders.get(slot + 1).map(|next| next.last);
+                cost.runs +=
+                    u64::from(next.is_some_and(|next| next != border.last && grid.cell(next) == code));
             }
         }
     }
-    W::from_u64(grid.base).write(&mut line[base_at(W::BYTES)..]);
+    grid.base.write(&mut line[base_at(W::BYTES)..]);
     line[SHIFT_AT] = grid.shift as u8;
     line[FLAGS_AT] = if cost.flagged != 0 { INEXACT } else { 0 };
     cost
@@ -227,27 +228,27 @@ pub fn encode<W: Word>(encoding: Encoding, borders: &[Border<W>], line: &mut Lin
 
 /// A grid of cells: `base` and the logarithm of their width.
 #[derive(Clone, Copy)]
-struct Grid {
-    base: u64,
+struct Grid<W> {
+    base: W,
     shift: u32,
 }
 
-impl Grid {
+impl<W: Word> Grid<W> {
     #[inline(always)]
-    fn cell(self, key: u64) -> u64 {
-        (key - self.base) >> self.shift
+    fn cell(self, key: W) -> u64 {
+        key.cell(self.base, self.shift)
     }
 
     #[inline(always)]
-    fn parts<W: Word>(self, border: &Border<W>) -> bool {
-        self.shift == 0 || self.cell(border.first.to_u64()) > self.cell(border.last.to_u64())
+    fn parts(self, border: &Border<W>) -> bool {
+        self.shift == 0 || self.cell(border.first) > self.cell(border.last)
     }
 
     /// The narrowest cells that fit, at the first phase in which most borders are exact.
-    fn choose<W: Word>(encoding: Encoding, borders: &[Border<W>], left: u64, right: u64) -> Self {
+    fn choose(encoding: Encoding, borders: &[Border<W>], left: W, right: W) -> Self {
         let code_last = code_max(encoding) - 1;
-        let mut shift = 0;
-        while (right - left) >> shift > code_last {
+        let mut shift = (right - left).bit_length().saturating_sub(u64::BITS - code_last.leading_zeros());
+        if right.cell(left, shift) > code_last {
             shift += 1;
         }
         let mut best = Self { base: left, shift };
@@ -256,16 +257,16 @@ impl Grid {
         }
         let failing = |grid: Self| borders.iter().filter(|border| !grid.parts(border)).count();
         let mut fewest = failing(best);
-        let step = ((1u64 << shift) / PHASES).max(1);
-        for phase in 1..PHASES.min(1 << shift) {
+        let phases = if shift < PHASES.ilog2() { 1 << shift } else { PHASES };
+        for phase in 1..phases {
             if fewest == 0 {
                 break;
             }
-            let Some(base) = left.checked_sub(phase * step) else { break };
-            if (right - base) >> shift > code_last {
+            let Some(base) = left.step_back(shift, PHASES, phase) else { break };
+            let grid = Self { base, shift };
+            if grid.cell(right) > code_last {
                 break;
             }
-            let grid = Self { base, shift };
             let fails = failing(grid);
             if fails < fewest {
                 (best, fewest) = (grid, fails);

@@ -139,14 +139,23 @@ impl Superblock {
 
 /// Encoded key word as it stands in the superblock: big-endian, left-aligned.
 #[must_use]
-pub fn key_prefix(word: u64, key_bytes: usize) -> [u8; KEY_PREFIX_BYTES] {
+pub fn key_prefix(word: u128, key_bytes: usize) -> [u8; KEY_PREFIX_BYTES] {
     let mut prefix = [0; KEY_PREFIX_BYTES];
-    prefix[..key_bytes].copy_from_slice(&word.to_be_bytes()[8 - key_bytes..]);
+    prefix[..key_bytes].copy_from_slice(&word.to_be_bytes()[16 - key_bytes..]);
+    prefix
+}
+
+/// First bytes of a byte key as they stand in the superblock.
+#[must_use]
+pub fn bytes_prefix(key: &[u8]) -> [u8; KEY_PREFIX_BYTES] {
+    let mut prefix = [0; KEY_PREFIX_BYTES];
+    let len = key.len().min(KEY_PREFIX_BYTES);
+    prefix[..len].copy_from_slice(&key[..len]);
     prefix
 }
 
 /// Inverse of [`key_prefix`].
 #[must_use]
-pub fn key_word(prefix: &[u8; KEY_PREFIX_BYTES], key_bytes: usize) -> u64 {
-    prefix[..key_bytes.min(8)].iter().fold(0, |word, &byte| word << 8 | u64::from(byte))
+pub fn key_word(prefix: &[u8; KEY_PREFIX_BYTES], key_bytes: usize) -> u128 {
+    prefix[..key_bytes.min(16)].iter().fold(0, |word, &byte| word << 8 | u128::from(byte))
 }

@@ -98,11 +98,11 @@ fn arithmetic_beyond_32_bits() {
 }
 
 fn check_key_order<K: Key>(mut keys: Vec<K>) {
-    keys.sort_unstable();
+    keys.sort_by(|a, b| a.partial_cmp(b).expect("no NaN"));
     assert!(keys.windows(2).all(|pair| pair[0].encode() <= pair[1].encode()), "{keys:?}");
     assert!(keys.iter().all(|&key| K::decode(key.encode()) == key));
     for key in keys {
-        let word = key.encode().to_u64();
+        let word = key.encode().to_u128();
         assert_eq!(key_word(&key_prefix(word, K::Word::BYTES), K::Word::BYTES), word);
     }
 }
@@ -111,6 +111,8 @@ fn check_key_order<K: Key>(mut keys: Vec<K>) {
 fn encodings_keep_the_order() {
     check_key_order(vec![0u32, 1, u32::MAX, 1 << 31, (1 << 31) - 1]);
     check_key_order(vec![0u64, 1, u64::MAX, 1 << 63, (1 << 63) - 1]);
+    check_key_order(vec![0u128, 1, u128::MAX, 1 << 127, 1 << 64, (1 << 64) - 1]);
+    check_key_order(vec![0.0, -0.0, 1.0, -1.0, f64::MIN, f64::MAX, f64::INFINITY, -f64::INFINITY, 5e-324]);
     check_key_order(vec![0, 1, -1, i32::MIN, i32::MAX]);
     check_key_order(vec![0, 1, -1, i64::MIN, i64::MAX]);
 }
@@ -150,6 +152,9 @@ fn lines_hold_what_was_put() {
     check_lines::<u64, ()>();
     check_lines::<u64, u32>();
     check_lines::<u64, u64>();
+    check_lines::<u128, ()>();
+    check_lines::<u128, u32>();
+    check_lines::<u128, u64>();
 }
 
 /// Borders between children whose keys are given by first and last.
@@ -157,13 +162,13 @@ fn borders<W: Word>(children: &[(W, W)]) -> Vec<Border<W>> {
     children.windows(2).map(|pair| Border { last: pair[0].1, first: pair[1].0 }).collect()
 }
 
-fn check_spine_lines<W: Word>(make: impl Fn(&mut Random) -> u64) {
+fn check_spine_lines<W: Word, T: Into<u128>>(make: impl Fn(&mut Random) -> T) {
     let mut random = Random(11);
     for _ in 0..400 {
         for encoding in ALL {
             let slots = encoding.separators(W::BYTES);
             let count = 1 + (random.next() as usize) % (slots + 1);
-            let mut words: Vec<W> = (0..count * 2).map(|_| W::from_u64(make(&mut random))).collect();
+            let mut words: Vec<W> = (0..count * 2).map(|_| W::from_u128(make(&mut random).into())).collect();
             words.sort_unstable();
             let children: Vec<(W, W)> = words.chunks(2).map(|pair| (pair[0], pair[1])).collect();
             let borders = borders(&children);
@@ -172,8 +177,8 @@ fn check_spine_lines<W: Word>(make: impl Fn(&mut Random) -> u64) {
             let flagged = spine::is_inexact(encoding, &line);
             assert_eq!(cost.flagged, u64::from(flagged));
             let queries = words.iter().flat_map(|&word| {
-                let word = word.to_u64();
-                [word, word.wrapping_add(1), word.wrapping_sub(1)].map(W::from_u64)
+                let word = word.to_u128();
+                [word, word.wrapping_add(1), word.wrapping_sub(1)].map(W::from_u128)
             });
             for query in queries.chain([W::from_u64(0), W::MAX]) {
                 // The true child of a lower bound is the first whose last key is not below.
@@ -195,15 +200,19 @@ fn check_spine_lines<W: Word>(make: impl Fn(&mut Random) -> u64) {
 
 #[test]
 fn a_spine_line_leads_to_the_right_child() {
-    check_spine_lines::<u32>(Random::next);
-    check_spine_lines::<u64>(Random::next);
-    check_spine_lines::<u64>(|random| random.next() >> 40);
-    check_spine_lines::<u32>(|random| random.next() % 40);
-    check_spine_lines::<u64>(|random| u64::MAX - random.next() % 40);
-    check_spine_lines::<u32>(|random| [0, u64::from(u32::MAX)][random.next() as usize % 2]);
+    check_spine_lines::<u32, _>(Random::next);
+    check_spine_lines::<u64, _>(Random::next);
+    check_spine_lines::<u64, _>(|random| random.next() >> 40);
+    check_spine_lines::<u32, _>(|random| random.next() % 40);
+    check_spine_lines::<u64, _>(|random| u64::MAX - random.next() % 40);
+    check_spine_lines::<u32, _>(|random| [0, u64::from(u32::MAX)][random.next() as usize % 2]);
+    check_spine_lines::<u128, _>(|random| u128::from(random.next()) << 64 | u128::from(random.next()));
+    check_spine_lines::<u128, _>(|random| u128::MAX - u128::from(random.next()));
+    check_spine_lines::<u128, _>(|random| random.next() % 40);
+    check_spine_lines::<u128, _>(|random| u128::from(random.next() % 3) << 100 | u128::from(random.next() % 6));
     // Groups of neighbours with huge gaps: inexact on purpose.
-    check_spine_lines::<u64>(|random| (random.next() % 3) * (u64::MAX / 4) + random.next() % 6);
-    check_spine_lines::<u32>(|random| (random.next() % 3) * (u32::MAX as u64 / 4) + random.next() % 6);
+    check_spine_lines::<u64, _>(|random| (random.next() % 3) * (u64::MAX / 4) + random.next() % 6);
+    check_spine_lines::<u32, _>(|random| (random.next() % 3) * (u32::MAX as u64 / 4) + random.next() % 6);
 }
 
 #[test]

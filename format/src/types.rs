@@ -9,43 +9,92 @@ macro_rules! types {
         #[non_exhaustive]
         pub enum $name {
             $(#[doc = concat!("`", $text, "`, stored in ", stringify!($bytes), " bytes.")] $variant,)*
+            /// Byte strings of one length, 1 to 65,535: `bytes16` and so on.
+            Fixed(u16),
+            /// Byte strings of any length.
+            Bytes,
+            /// UTF-8 texts of any length, in the order of their bytes.
+            Utf8,
         }
         impl $name {
-            /// Every type of this version, in the order of their codes.
-            pub const ALL: &'static [$name] = &[$($name::$variant),*];
+            /// The numeric types, in the order of their codes. With [`Self::Fixed`], [`Self::Bytes`]
+            /// and [`Self::Utf8`] these are all types of this version.
+            pub const NUMERIC: &'static [$name] = &[$($name::$variant),*];
             /// The code that stands in the file.
             #[must_use]
-            pub const fn code(self) -> u16 { match self { $($name::$variant => $code),* } }
-            /// The type with this code, if this version knows it.
-            #[must_use]
-            pub const fn from_code(code: u16) -> Option<Self> {
-                match code { $($code => Some($name::$variant),)* _ => None }
+            pub const fn code(self) -> u16 {
+                match self {
+                    $($name::$variant => $code,)*
+                    $name::Fixed(_) => 7,
+                    $name::Bytes => 8,
+                    $name::Utf8 => 9,
+                }
             }
-            /// Name on the command line and in `inspect`.
+            /// The type with this code and this many bytes, if this version knows it.
             #[must_use]
-            pub const fn name(self) -> &'static str { match self { $($name::$variant => $text),* } }
+            pub const fn from_code(code: u16, bytes: u32) -> Option<Self> {
+                match (code, bytes) {
+                    $(($code, $bytes) => Some($name::$variant),)*
+                    (7, 1..=65_535) => Some($name::Fixed(bytes as u16)),
+                    (8, 0) => Some($name::Bytes),
+                    (9, 0) => Some($name::Utf8),
+                    _ => None,
+                }
+            }
             /// The type of this name.
             #[must_use]
             pub fn from_name(name: &str) -> Option<Self> {
-                match name { $($text => Some($name::$variant),)* _ => None }
+                match name {
+                    $($text => Some($name::$variant),)*
+                    "bytes" => Some($name::Bytes),
+                    "utf8" => Some($name::Utf8),
+                    _ => {
+                        let digits = name.strip_prefix("bytes")?;
+                        let plain = !digits.starts_with(['0', '+']);
+                        digits.parse().ok().filter(|_| plain).map($name::Fixed)
+                    }
+                }
             }
-            /// Bytes of one in a tuple line.
+            /// Bytes of one; 0 if that is not the same for all.
             #[must_use]
-            pub const fn bytes(self) -> usize { match self { $($name::$variant => $bytes),* } }
+            pub const fn bytes(self) -> usize {
+                match self {
+                    $($name::$variant => $bytes,)*
+                    $name::Fixed(bytes) => bytes as usize,
+                    $name::Bytes | $name::Utf8 => 0,
+                }
+            }
+            /// Whether these are byte strings: [`Self::Fixed`], [`Self::Bytes`] or [`Self::Utf8`].
+            #[must_use]
+            pub const fn is_bytes(self) -> bool {
+                matches!(self, $name::Fixed(_) | $name::Bytes | $name::Utf8)
+            }
         }
         impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result { f.write_str(self.name()) }
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                match self {
+                    $($name::$variant => f.write_str($text),)*
+                    $name::Fixed(bytes) => write!(f, "bytes{bytes}"),
+                    $name::Bytes => f.write_str("bytes"),
+                    $name::Utf8 => f.write_str("utf8"),
+                }
+            }
         }
     };
 }
 
+/// Most bytes of a key.
+pub const KEY_BYTES_MAX: usize = 65_535;
+
 types! {
-    /// Type of the keys of a file. Codes 5 to 9 are kept for u128, f64, fixed bytes, bytes, utf8.
+    /// Type of the keys of a file.
     KeyType {
         U32 = 1, "u32", 4;
         U64 = 2, "u64", 8;
         I32 = 3, "i32", 4;
         I64 = 4, "i64", 8;
+        U128 = 5, "u128", 16;
+        F64 = 6, "f64", 8;
     }
 }
 types! {
@@ -58,5 +107,13 @@ types! {
         I64 = 4, "i64", 8;
         F32 = 5, "f32", 4;
         F64 = 6, "f64", 8;
+    }
+}
+
+impl ValueType {
+    /// Bytes of a value in a tuple line: byte strings stand in a section of their own.
+    #[must_use]
+    pub const fn line_bytes(self) -> usize {
+        if self.is_bytes() { 0 } else { self.bytes() }
     }
 }

@@ -4,6 +4,7 @@
 //! uses it; what it returns is what all searches rely on for their bounds. The searches here are
 //! the scalar reference, and what verifies each block that a query touches.
 
+use crate::column::ColumnGeometry;
 use crate::checksum::{SUM_BYTES, binding, crc32, sum_blocks};
 use crate::error::FormatError;
 use crate::key::Word;
@@ -14,7 +15,7 @@ use crate::section::{
     TABLE_BYTES, TABLE_OFFSET, Tag, decode_table,
 };
 use crate::spine::{self, Encoding};
-use crate::superblock::{SUPERBLOCK_BYTES, Superblock, key_word};
+use crate::superblock::{KEY_PREFIX_BYTES, SUPERBLOCK_BYTES, Superblock, key_word};
 use crate::types::{KeyType, ValueType};
 
 /// Bytes that hold the superblock and the section table.
@@ -71,6 +72,36 @@ pub struct Header {
     pub spine_offset: u64,
     /// Whether any spine line is flagged inexact.
     pub inexact: bool,
+    /// The MASK section, of files with byte keys.
+    pub mask: Option<Section>,
+    /// The key column, if there is one.
+    pub keys: Option<ColumnPlace>,
+    /// The value column, if there is one.
+    pub values: Option<ColumnPlace>,
+}
+
+/// A column and where it lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ColumnPlace {
+    /// First byte of the section.
+    pub offset: u64,
+    /// Its shape.
+    pub shape: ColumnGeometry,
+}
+
+impl ColumnPlace {
+    /// First byte of the data in the file.
+    #[must_use]
+    pub fn data_offset(&self) -> u64 {
+        self.offset + self.shape.data_at
+    }
+
+    /// Byte range of an element in the data: of a column of fixed size alone.
+    #[must_use]
+    pub fn fixed_element(&self, rank: u64) -> Option<(u64, u64)> {
+        let bytes = self.shape.element_bytes;
+        (bytes > 0 && rank < self.shape.elements).then(|| (rank * bytes, rank * bytes + bytes))
+    }
 }
 
 fn corrupt(what: &'static str, offset: u64, rule: &'static str, found: u64) -> FormatError {
@@ -100,28 +131,19 @@ impl Header {
             ));
         }
         let key_code = superblock.key_type.get();
-        let key_type = KeyType::from_code(key_code).ok_or(corrupt(
+        let key_type = KeyType::from_code(key_code, superblock.key_bytes.get()).ok_or(corrupt(
             what,
             88,
-            "key type must be a known code",
+            "key type must be a known code, of its size",
             key_code.into(),
         ))?;
         let value_code = superblock.value_type.get();
-        let value_type = ValueType::from_code(value_code).ok_or(corrupt(
+        let value_type = ValueType::from_code(value_code, superblock.value_bytes.get()).ok_or(corrupt(
             what,
             90,
-            "value type must be a known code",
+            "value type must be a known code, of its size",
             value_code.into(),
         ))?;
-        let sizes = (superblock.key_bytes.get() as usize, superblock.value_bytes.get() as usize);
-        if sizes != (key_type.bytes(), value_type.bytes()) {
-            return Err(corrupt(
-                what,
-                92,
-                "key and value sizes must be those of their types",
-                sizes.0 as u64,
-            ));
-        }
         if superblock.unique.get() > 1 {
             return Err(corrupt(what, 100, "unique must be 0 or 1", superblock.unique.get().into()));
         }
@@ -156,8 +178,6 @@ impl Header {
         sections: Vec<Section>,
     ) -> Result<Self, FormatError> {
         let tuples = superblock.tuples.get();
-        let geometry = LineGeometry::new(key_type.bytes(), value_type.bytes());
-        let lines = geometry.lines(tuples);
         let find = |tag: Tag| {
             sections
                 .iter()
@@ -168,6 +188,12 @@ impl Header {
 
         let (line, line_at) = find(Tag::LINE).ok_or(missing("there must be a LINE section"))?;
         let stored = line.entry.geometry;
+        let word_bytes = stored.key_bytes.get() as usize;
+        if !matches!(word_bytes, 4 | 8 | 16) || !(key_type.is_bytes() || word_bytes == key_type.bytes()) {
+            return Err(corrupt("LINE", line_at, "words must be of 4, 8 or 16 bytes", word_bytes as u64));
+        }
+        let geometry = LineGeometry::new(word_bytes, value_type.line_bytes());
+        let lines = geometry.lines(tuples);
         if Some(line.entry.length.get()) != geometry.bytes(tuples) || line.entry.elements.get() != tuples {
             return Err(corrupt(
                 "LINE",
@@ -197,7 +223,7 @@ impl Header {
                 code.into(),
             ))?);
         }
-        let spine = SpineGeometry::new(lines, key_type.bytes(), &encodings).ok_or(corrupt(
+        let spine = SpineGeometry::new(lines, word_bytes, &encodings).ok_or(corrupt(
             "SPIN",
             spine_at,
             "levels must end in one line",
@@ -207,14 +233,36 @@ impl Header {
             let found = section.entry.length.get();
             return Err(corrupt("SPIN", spine_at, "length must be that of its levels", found));
         }
-        if stored != spine_geometry(key_type.bytes(), &spine, stored.inexact.get())
+        if stored != spine_geometry(word_bytes, &spine, stored.inexact.get())
             || section.entry.elements.get() != spine.levels.iter().map(|level| level.lines).sum::<u64>()
         {
             let found = section.entry.elements.get();
             return Err(corrupt("SPIN", spine_at, "geometry must be that of its levels", found));
         }
+        let column = |tag: Tag, element_bytes: usize| {
+            let Some((section, at)) = find(tag) else { return Ok(None) };
+            let (entry, length) = (section.entry, section.entry.length.get());
+            let wrong = corrupt(tag.name(), at, "geometry must be that of its elements", length);
+            let shape = ColumnGeometry::from_stored(entry.geometry, entry.elements.get(), length);
+            let shape = shape.filter(|shape| {
+                shape.elements == tuples && shape.element_bytes == element_bytes as u64
+            });
+            Ok(Some(ColumnPlace { offset: section.offset(), shape: shape.ok_or(wrong)? }))
+        };
+        let keys = column(Tag::KEYS, key_type.bytes())?;
+        let values = column(Tag::VALUES, value_type.bytes())?;
+        if value_type.is_bytes() && values.is_none() {
+            return Err(missing("there must be a VALS section for values of this type"));
+        }
+        let mask = find(Tag::MASK).map(|(section, _)| section);
+        if key_type.is_bytes() != mask.is_some() {
+            return Err(missing("there must be a MASK section for byte keys, and only for them"));
+        }
         Ok(Self {
             superblock,
+            mask,
+            keys,
+            values,
             key_type,
             value_type,
             tuples,
@@ -235,12 +283,23 @@ impl Header {
         self.superblock.unique.get() == 1
     }
 
-    /// Smallest and largest encoded key, widened; `None` if the file is empty.
+    /// Smallest and largest encoded key, widened; `None` if the file is empty, and for byte keys.
     #[must_use]
-    pub fn key_range(&self) -> Option<(u64, u64)> {
+    pub fn key_range(&self) -> Option<(u128, u128)> {
         let bytes = self.key_type.bytes();
         let (min, max) = (&self.superblock.min_key, &self.superblock.max_key);
-        (self.tuples > 0).then(|| (key_word(min, bytes), key_word(max, bytes)))
+        let there = self.tuples > 0 && !self.key_type.is_bytes();
+        there.then(|| (key_word(min, bytes), key_word(max, bytes)))
+    }
+
+    /// First bytes (up to 64) of the smallest and of the largest encoded key; `None` if the file is
+    /// empty.
+    #[must_use]
+    pub fn key_ends(&self) -> Option<(&[u8], &[u8])> {
+        let block = &self.superblock;
+        let min = block.min_key.get(..(block.min_key_len.get() as usize).min(KEY_PREFIX_BYTES))?;
+        let max = block.max_key.get(..(block.max_key_len.get() as usize).min(KEY_PREFIX_BYTES))?;
+        (self.tuples > 0).then_some((min, max))
     }
 
     /// The section of this tag.
@@ -319,7 +378,7 @@ fn check_table(entries: &[Entry], file_bytes: u64) -> Result<Vec<Section>, Forma
         if entry.flags.get() & !REQUIRED != 0 {
             return Err(corrupt(what, at + 4, "unknown flags", entry.flags.get().into()));
         }
-        let known = [Tag::META, Tag::LINE, Tag::SPINE, Tag::SUMS, Tag::SUM2].contains(&entry.tag);
+        let known = Tag::ALL.contains(&entry.tag);
         if !known && entry.flags.get() & REQUIRED != 0 {
             return Err(FormatError::Feature { unknown: u32::from_le_bytes(entry.tag.0).into() });
         }
@@ -442,10 +501,10 @@ pub fn step_right<W: Word, L: Lines>(
 
 /// Rank of the first tuple whose encoded key is above `query`.
 pub fn upper_bound<W: Word, L: Lines>(header: &Header, lines: &L, query: W) -> Result<u64, L::Error> {
-    if query == W::MAX {
-        return Ok(header.tuples);
+    match query.successor() {
+        Some(next) => lower_bound(header, lines, next),
+        None => Ok(header.tuples),
     }
-    lower_bound(header, lines, W::from_u64(query.to_u64() + 1))
 }
 
 /// Encoded key and value bits of the tuple of this rank, widened; `None` past the end.

@@ -1,0 +1,585 @@
+//! From byte keys to words and back: the file's `pmask` (FAST, Kim et al., section 6.2 and 7.1).
+//!
+//! Keys of one file agree in most of their bits: digits differ in the low half of each byte, ids of
+//! one kind begin alike. Only the bits in which some two keys differ are *kept*; gathered from the
+//! first byte on they are the key's *word*, and the order of the words is the order of the keys.
+//! Where all kept bits fit in a word (and the length, if it varies, too) the word *is* the key.
+//! Else the word covers the first bytes of the keys, equal words may belong to different keys, and
+//! the key column settles them.
+//!
+//! Shorter keys are read as if zero bytes followed, and their length comes last: `a` < `a\0` < `aa`.
+//!
+//! A query that differs from all keys in a bit that was not kept is no key of the file. The first
+//! such bit decides its place: it stands before or after all keys that agree with it up to there,
+//! which is the place of the word whose later bits are all 0 or all 1 ([`Place::Gap`]).
+
+use crate::error::FormatError;
+use crate::types::KEY_BYTES_MAX;
+
+/// Bytes of a chunk: what is compressed in one step.
+const CHUNK_BYTES: usize = 8;
+/// Bytes of the section before its two arrays.
+const HEAD_BYTES: usize = 32;
+
+/// Eight bytes of all keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Chunk {
+    /// Kept bits; the first byte is the most significant one.
+    pub mask: u64,
+    /// The bits that all keys share, the others zero.
+    pub reference: u64,
+    /// Which bits all keys share: those of covered bytes that are not kept.
+    pub constant: u64,
+    /// Number of kept bits.
+    pub kept: u32,
+    /// Moves of the portable compression.
+    moves: [u64; 6],
+}
+
+impl Chunk {
+    fn new(mask: u64, reference: u64, covered: u64) -> Self {
+        Self {
+            mask,
+            reference: reference & covered & !mask,
+            constant: covered & !mask,
+            kept: mask.count_ones(),
+            moves: moves(mask),
+        }
+    }
+
+    /// Kept bits of `bytes`, gathered at the low end. Six steps, each of which moves bits by twice
+    /// as many places as the one before; the portable twin of the instruction `pext`.
+    #[inline]
+    #[must_use]
+    pub fn compress(&self, bytes: u64) -> u64 {
+        let mut bits = bytes & self.mask;
+        for (step, moving) in self.moves.iter().enumerate() {
+            let moved = bits & moving;
+            bits = (bits ^ moved) | (moved >> (1 << step));
+        }
+        bits
+    }
+
+    /// Inverse of [`Chunk::compress`]; bits that are not kept are zero.
+    #[must_use]
+    pub fn expand(&self, bits: u64) -> u64 {
+        let (mut rest, mut bytes, mut mask) = (bits, 0, self.mask);
+        while mask != 0 {
+            let lowest = mask & mask.wrapping_neg();
+            bytes |= if rest & 1 == 0 { 0 } else { lowest };
+            rest >>= 1;
+            mask ^= lowest;
+        }
+        bytes
+    }
+}
+
+/// For each step the bits that move: those above an odd number of gaps of that size.
+fn moves(mask: u64) -> [u64; 6] {
+    let mut moves = [0; 6];
+    let mut mask = mask;
+    let mut gaps = !mask << 1;
+    for (step, moving) in moves.iter_mut().enumerate() {
+        // Prefix parity: bit i says whether the number of gaps below it is odd.
+        let mut parity = gaps;
+        for doubling in 0..6 {
+            parity ^= parity << (1 << doubling);
+        }
+        *moving = parity & mask;
+        mask = (mask ^ *moving) | (*moving >> (1 << step));
+        gaps &= !parity;
+    }
+    moves
+}
+
+/// Where a query stands among the words of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// At the keys with this word, if there are any. In a lossless file that key is the query.
+    Word(u128),
+    /// At no key: between the words below and those from here on.
+    Gap {
+        /// The word.
+        word: u128,
+        /// Whether keys with this very word are below the query too.
+        after: bool,
+    },
+}
+
+/// How the keys of a file become words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mask {
+    chunks: Vec<Chunk>,
+    /// Bytes of the longest key.
+    key_bytes_max: usize,
+    /// Leading bytes that the word covers.
+    covered: usize,
+    /// Whether all lengths are the same.
+    fixed: bool,
+    lossless: bool,
+    length_mask: u16,
+    length_bits: u32,
+    bits: u32,
+}
+
+impl Mask {
+    /// Chunks of the covered bytes.
+    #[must_use]
+    pub fn chunks(&self) -> &[Chunk] {
+        &self.chunks
+    }
+    /// Bytes of the longest key.
+    #[must_use]
+    pub fn key_bytes_max(&self) -> usize {
+        self.key_bytes_max
+    }
+    /// Leading bytes of the keys that the word covers.
+    #[must_use]
+    pub fn covered(&self) -> usize {
+        self.covered
+    }
+    /// Kept bits, those of the length among them.
+    #[must_use]
+    pub fn bits(&self) -> u32 {
+        self.bits
+    }
+    /// Whether a word is the whole key.
+    #[must_use]
+    pub fn is_lossless(&self) -> bool {
+        self.lossless
+    }
+    /// Bytes of the smallest word that holds the kept bits: 4, 8 or 16.
+    #[must_use]
+    pub fn word_bytes(&self) -> usize {
+        match self.bits {
+            0..=32 => 4,
+            33..=64 => 8,
+            _ => 16,
+        }
+    }
+
+    fn assemble(head: &Head, reference: &[u8], mask: &[u8]) -> Self {
+        let chunks: Vec<Chunk> = mask
+            .chunks(CHUNK_BYTES)
+            .zip(reference.chunks(CHUNK_BYTES))
+            .map(|(mask, reference)| {
+                Chunk::new(load(mask, 0), load(reference, 0), leading_ones(mask.len()))
+            })
+            .collect();
+        let kept: u32 = chunks.iter().map(|chunk| chunk.kept).sum();
+        let length_bits = head.length_mask.count_ones();
+        Self {
+            chunks,
+            key_bytes_max: head.key_bytes_max as usize,
+            covered: mask.len(),
+            fixed: head.fixed,
+            lossless: head.lossless,
+            length_mask: head.length_mask,
+            length_bits,
+            bits: kept.saturating_add(length_bits),
+        }
+    }
+
+    /// Where a query stands. `compress` is [`Chunk::compress`] or its equal. O(covered bytes).
+    #[inline(always)]
+    pub fn place(&self, query: &[u8], compress: impl Fn(&Chunk, u64) -> u64) -> Place {
+        let mut word = 0u128;
+        let mut different = 0;
+        for (at, chunk) in self.chunks.iter().enumerate() {
+            let bytes = load(query, at * CHUNK_BYTES);
+            different |= (bytes ^ chunk.reference) & chunk.constant;
+            word = word << chunk.kept | u128::from(compress(chunk, bytes));
+        }
+        if different != 0 || (self.lossless && !self.is_length(query.len())) {
+            return self.gap(query);
+        }
+        if !self.lossless {
+            return Place::Word(word);
+        }
+        Place::Word(word << self.length_bits | u128::from(self.length_code(query.len())))
+    }
+
+    /// Whether a key of a lossless file can have this length. In a file of one length the query
+    /// must have it; else its bits that are not kept are those of the longest key.
+    #[inline(always)]
+    fn is_length(&self, length: usize) -> bool {
+        length <= self.key_bytes_max && (length ^ self.key_bytes_max) as u16 & !self.length_mask == 0
+    }
+
+    #[inline(always)]
+    fn length_code(&self, length: usize) -> u64 {
+        length as u64 & u64::from(self.length_mask)
+    }
+
+    /// The place of a query that differs in a bit that all keys share.
+    #[cold]
+    fn gap(&self, query: &[u8]) -> Place {
+        let mut word = 0u128;
+        let mut left = self.bits;
+        for (at, chunk) in self.chunks.iter().enumerate() {
+            let bytes = load(query, at * CHUNK_BYTES);
+            let different = (bytes ^ chunk.reference) & chunk.constant;
+            left = left.saturating_sub(chunk.kept);
+            if different == 0 {
+                word = word << chunk.kept | u128::from(chunk.compress(bytes));
+                continue;
+            }
+            let first = different.leading_zeros();
+            let after = bytes << first >> 63 != 0;
+            let below = u64::MAX.checked_shr(first + 1).unwrap_or(0);
+            let decided = if after { bytes | below } else { bytes & !below };
+            word = word << chunk.kept | u128::from(chunk.compress(decided));
+            return Self::fill(word, left, after);
+        }
+        // Only the length differs: among the keys that agree in all bytes it decides.
+        let bits = self.length_bits;
+        if query.len() > self.key_bytes_max {
+            return Self::fill(word, bits, true);
+        }
+        let different = (query.len() ^ self.key_bytes_max) as u16 & !self.length_mask;
+        let first = different.leading_zeros();
+        let after = (query.len() as u16) << first >> 15 != 0;
+        let below = u16::MAX.checked_shr(first + 1).unwrap_or(0);
+        let decided =
+            if after { query.len() as u16 | below } else { query.len() as u16 & !below };
+        Place::Gap { word: word << bits | u128::from(self.length_code(usize::from(decided))), after }
+    }
+
+    fn fill(word: u128, bits: u32, after: bool) -> Place {
+        let word = word.checked_shl(bits).unwrap_or(0);
+        let ones = if after { 1u128.checked_shl(bits).unwrap_or(0).wrapping_sub(1) } else { 0 };
+        Place::Gap { word: word | ones, after }
+    }
+
+    /// Writes the key of a word at the end of `key`; of a lossless file only.
+    pub fn unpack(&self, word: u128, key: &mut Vec<u8>) {
+        let start = key.len();
+        let length = self.key_bytes_max as u16 & !self.length_mask | word as u16 & self.length_mask;
+        let mut code = word >> self.length_bits;
+        key.resize(start + self.chunks.len() * CHUNK_BYTES, 0);
+        for (at, chunk) in self.chunks.iter().enumerate().rev() {
+            let low = code as u64 & if chunk.kept == 64 { u64::MAX } else { (1 << chunk.kept) - 1 };
+            code = code.checked_shr(chunk.kept).unwrap_or(0);
+            let bytes = chunk.expand(low) | chunk.reference;
+            key[start + at * CHUNK_BYTES..][..CHUNK_BYTES].copy_from_slice(&bytes.to_be_bytes());
+        }
+        key.resize(start + usize::from(length).min(self.key_bytes_max), 0);
+    }
+
+    /// Bytes of the section.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = vec![0; HEAD_BYTES];
+        bytes[0..4].copy_from_slice(&(self.key_bytes_max as u32).to_le_bytes());
+        bytes[4..8].copy_from_slice(&(self.covered as u32).to_le_bytes());
+        bytes[8..10].copy_from_slice(&self.length_mask.to_le_bytes());
+        bytes[10] = u8::from(self.lossless);
+        bytes[11] = u8::from(self.fixed);
+        let array = |of: fn(&Chunk) -> u64| {
+            let all = self.chunks.iter().flat_map(move |chunk| of(chunk).to_be_bytes());
+            all.take(self.covered)
+        };
+        bytes.extend(array(|chunk| chunk.reference));
+        bytes.extend(array(|chunk| chunk.mask));
+        bytes
+    }
+
+    /// Reads the section of a file whose words have `word_bytes` bytes. `offset` is its place in the
+    /// file, for the error.
+    pub fn parse(bytes: &[u8], word_bytes: usize, offset: u64) -> Result<Self, FormatError> {
+        let corrupt = |at: usize, rule, found: u64| FormatError::Corrupt {
+            what: "MASK",
+            offset: offset.saturating_add(at as u64),
+            rule,
+            found,
+        };
+        let Some((head, arrays)) = bytes.split_first_chunk::<HEAD_BYTES>() else {
+            return Err(corrupt(0, "there must be 32 bytes before the arrays", bytes.len() as u64));
+        };
+        let number = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+        let (key_bytes_max, covered) = (number(0), number(4));
+        if key_bytes_max as usize > KEY_BYTES_MAX {
+            return Err(corrupt(0, "a key has at most 65,535 bytes", key_bytes_max.into()));
+        }
+        if covered > key_bytes_max || arrays.len() != 2 * covered as usize {
+            return Err(corrupt(4, "the arrays must be as long as the covered bytes", covered.into()));
+        }
+        if head[10] > 1 || head[11] > 1 || head[12..] != [0; HEAD_BYTES - 12] {
+            return Err(corrupt(10, "flags must be 0 or 1, reserved bytes zero", head[10].into()));
+        }
+        let head = Head {
+            key_bytes_max,
+            length_mask: u16::from_le_bytes([head[8], head[9]]),
+            lossless: head[10] == 1,
+            fixed: head[11] == 1,
+        };
+        if head.lossless && covered != key_bytes_max {
+            return Err(corrupt(4, "a lossless word must cover the whole key", covered.into()));
+        }
+        if head.length_mask & head.length_mask.wrapping_add(1) != 0 {
+            return Err(corrupt(8, "the kept bits of the length must be the low ones", head.length_mask.into()));
+        }
+        if head.length_mask != 0 && (!head.lossless || head.fixed) {
+            return Err(corrupt(8, "the length stands only in lossless words", head.length_mask.into()));
+        }
+        let (reference, mask) = arrays.split_at(covered as usize);
+        let this = Self::assemble(&head, reference, mask);
+        if this.bits > word_bytes as u32 * 8 {
+            return Err(corrupt(HEAD_BYTES, "the kept bits must fit in a word", this.bits.into()));
+        }
+        Ok(this)
+    }
+}
+
+struct Head {
+    key_bytes_max: u32,
+    length_mask: u16,
+    lossless: bool,
+    fixed: bool,
+}
+
+/// The first `bytes` bytes of a chunk.
+fn leading_ones(bytes: usize) -> u64 {
+    if bytes >= CHUNK_BYTES { u64::MAX } else { !(u64::MAX >> (8 * bytes)) }
+}
+
+/// Eight bytes from `at`, the first one most significant; beyond the end zero.
+#[inline(always)]
+fn load(bytes: &[u8], at: usize) -> u64 {
+    match bytes.get(at..).and_then(<[u8]>::first_chunk) {
+        Some(&whole) => u64::from_be_bytes(whole),
+        None => load_end(bytes, at),
+    }
+}
+
+#[inline]
+fn load_end(bytes: &[u8], at: usize) -> u64 {
+    let rest = bytes.get(at..).unwrap_or_default();
+    let rest = &rest[..rest.len().min(CHUNK_BYTES)];
+    if let (Some(&low), Some(&high)) = (rest.first_chunk::<4>(), rest.last_chunk::<4>()) {
+        // Two loads that overlap.
+        let high_at = 8 * (CHUNK_BYTES - rest.len());
+        return u64::from(u32::from_be_bytes(low)) << 32 | u64::from(u32::from_be_bytes(high)) << high_at;
+    }
+    rest.iter().enumerate().fold(0, |word, (at, &byte)| word | u64::from(byte) << (56 - 8 * at))
+}
+
+/// Gathers in which bits keys differ. Order does not matter; parts can be [merged](Survey::merge).
+#[derive(Clone, Debug, Default)]
+pub struct Survey {
+    reference: Vec<u8>,
+    varying: Vec<u8>,
+    lengths: Option<(usize, usize)>,
+}
+
+impl Survey {
+    /// Takes a key. O(bytes).
+    pub fn add(&mut self, key: &[u8]) {
+        let Some((shortest, longest)) = self.lengths else {
+            self.reference = key.to_vec();
+            self.varying = vec![0; key.len()];
+            self.lengths = Some((key.len(), key.len()));
+            return;
+        };
+        if key.len() > longest {
+            self.reference.resize(key.len(), 0);
+            self.varying.resize(key.len(), 0);
+        }
+        self.lengths = Some((shortest.min(key.len()), longest.max(key.len())));
+        let (there, beyond) = self.varying.split_at_mut(key.len());
+        for ((varying, reference), byte) in there.iter_mut().zip(&self.reference).zip(key) {
+            *varying |= reference ^ byte;
+        }
+        if key.len() < longest {
+            for (varying, reference) in beyond.iter_mut().zip(&self.reference[key.len()..]) {
+                *varying |= reference;
+            }
+        }
+    }
+
+    /// Takes all keys of another survey.
+    pub fn merge(&mut self, other: &Self) {
+        let Some((shortest, longest)) = other.lengths else { return };
+        self.add(&other.reference[..longest]);
+        let (low, high) = self.lengths.unwrap_or((shortest, longest));
+        self.lengths = Some((low.min(shortest), high.max(longest)));
+        for (varying, others) in self.varying.iter_mut().zip(&other.varying) {
+            *varying |= others;
+        }
+    }
+
+    /// The mask for words of at most `word_bytes` bytes. `fixed` says that the type gives all keys
+    /// one length. Prefers a lossless mask; else the word covers as many leading bytes as fit whole.
+    #[must_use]
+    pub fn mask(&self, fixed: Option<usize>, word_bytes: usize) -> Mask {
+        let (shortest, longest) = self.lengths.unwrap_or_default();
+        let key_bytes_max = fixed.unwrap_or(longest);
+        let mut reference = self.reference.clone();
+        let mut mask = self.varying.clone();
+        reference.resize(key_bytes_max, 0);
+        mask.resize(key_bytes_max, 0);
+        // Lengths differ in no bit above the highest one in which shortest and longest differ.
+        let spread = (shortest ^ longest) as u16;
+        let length_mask = if fixed.is_some() || spread == 0 { 0 } else { u16::MAX >> spread.leading_zeros() };
+        let limit = word_bytes as u32 * 8;
+        let bits = |mask: &[u8]| mask.iter().map(|byte| byte.count_ones()).sum::<u32>();
+        let mut head = Head {
+            key_bytes_max: key_bytes_max as u32,
+            length_mask,
+            lossless: bits(&mask) + length_mask.count_ones() <= limit,
+            fixed: fixed.is_some(),
+        };
+        if !head.lossless {
+            head.length_mask = 0;
+            let mut room = limit;
+            let covered = mask.iter().position(|byte| {
+                let fits = byte.count_ones() <= room;
+                room = room.saturating_sub(byte.count_ones());
+                !fits
+            });
+            let covered = covered.unwrap_or(mask.len());
+            mask.truncate(covered);
+            reference.truncate(covered);
+        }
+        Mask::assemble(&head, &reference, &mask)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(mask: &Mask, query: &[u8]) -> Place {
+        mask.place(query, Chunk::compress)
+    }
+
+    fn mask_of(keys: &[&[u8]], fixed: Option<usize>, word_bytes: usize) -> Mask {
+        let mut survey = Survey::default();
+        keys.iter().for_each(|key| survey.add(key));
+        let mask = survey.mask(fixed, word_bytes);
+        // Merged from two halves it is the same, but for the reference.
+        let (left, right) = keys.split_at(keys.len() / 2);
+        let (mut a, mut b) = (Survey::default(), Survey::default());
+        left.iter().for_each(|key| a.add(key));
+        right.iter().for_each(|key| b.add(key));
+        a.merge(&b);
+        assert_eq!(a.mask(fixed, word_bytes), mask);
+        assert_eq!(Mask::parse(&mask.to_bytes(), mask.word_bytes(), 0).unwrap(), mask);
+        mask
+    }
+
+    /// Words keep the order, queries find their place; `queries` are checked against all keys.
+    fn check(keys: &mut [&[u8]], queries: &[&[u8]], fixed: Option<usize>, word_bytes: usize) -> Mask {
+        keys.sort_unstable();
+        let mask = mask_of(keys, fixed, word_bytes);
+        let words: Vec<u128> = keys
+            .iter()
+            .map(|key| match place(&mask, key) {
+                Place::Word(word) => word,
+                gap @ Place::Gap { .. } => panic!("{key:?}: {gap:?}"),
+            })
+            .collect();
+        assert!(words.is_sorted(), "{words:x?}");
+        for (key, &word) in keys.iter().zip(&words) {
+            if mask.is_lossless() {
+                let mut back = vec![7];
+                mask.unpack(word, &mut back);
+                assert_eq!(&back[1..], *key);
+            }
+        }
+        for query in queries.iter().chain(&*keys) {
+            let below = keys.iter().filter(|key| *key < query).count();
+            let through = keys.iter().filter(|key| *key <= query).count();
+            match place(&mask, query) {
+                Place::Word(word) => {
+                    let low = words.iter().filter(|&&other| other < word).count();
+                    let high = words.iter().filter(|&&other| other <= word).count();
+                    assert!(low <= below && through <= high, "{query:?}");
+                    if mask.is_lossless() {
+                        assert_eq!((low, high), (below, through), "{query:?}");
+                    }
+                }
+                Place::Gap { word, after } => {
+                    let rank = words.iter().filter(|&&other| other < word || after && other == word).count();
+                    assert_eq!((below, through), (rank, rank), "{query:?}, {word:x} {after}");
+                }
+            }
+        }
+        mask
+    }
+
+    #[test]
+    fn compression_gathers_the_kept_bits() {
+        let mut state = 1u64;
+        for round in 0..2000 {
+            state = state.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(1);
+            let mask = if round % 3 == 0 { state & state << 7 } else { state };
+            let mask = [mask, 0, u64::MAX, 1, 1 << 63][if round < 5 { round } else { 0 }];
+            let bytes = state.rotate_left(31) ^ 0x1234_5678_9ABC_DEF0;
+            let chunk = Chunk::new(mask, 0, u64::MAX);
+            let mut wanted = 0u64;
+            for bit in (0..64).rev().filter(|bit| mask >> bit & 1 != 0) {
+                wanted = wanted << 1 | bytes >> bit & 1;
+            }
+            assert_eq!(chunk.compress(bytes), wanted, "{mask:x}");
+            assert_eq!(chunk.expand(wanted), bytes & mask);
+        }
+    }
+
+    #[test]
+    fn digits_take_four_bits() {
+        let mut keys: [&[u8]; 4] = [b"10-000-123-4567", b"34-999-999-9999", b"25-989-741-2988", b"11-111-111-1111"];
+        let queries: [&[u8]; 9] = [
+            b"", b"0", b"25-989-741-2988 ", b"25-989-741-298", b"25-98A-741-2988", b"25-98\x01-741-2988",
+            b"25+989-741-2988", b"zz", b"10.000-123-4567",
+        ];
+        let mask = check(&mut keys, &queries, Some(15), 16);
+        assert!(mask.is_lossless() && mask.bits() <= 48 && mask.word_bytes() == 8);
+        check(&mut keys, &queries, None, 16);
+    }
+
+    #[test]
+    fn lengths_settle_ties() {
+        let mut keys: [&[u8]; 9] =
+            [b"", b"\0", b"\0\0", b"a", b"a\0", b"a\0\0", b"aa", b"aa\0", b"b"];
+        let queries: [&[u8]; 8] =
+            [b"\0\0\0", b"a\0\0\0", b"a\0b", b"aaa", b"\xFF\xFF\xFF\xFF", b"aa\0\0", b"A", b"a\x01"];
+        for word_bytes in [4, 8, 16] {
+            assert!(check(&mut keys, &queries, None, word_bytes).is_lossless());
+        }
+        // Cut short, equal words stand for several keys.
+        let mut long: Vec<Vec<u8>> = Vec::new();
+        for i in 0..200u32 {
+            long.push([&i.to_le_bytes()[..], &i.wrapping_mul(0x9E37_79B9).to_be_bytes()].concat());
+            long.push(vec![i as u8; i as usize % 13]);
+        }
+        let mut keys: Vec<&[u8]> = long.iter().map(Vec::as_slice).collect();
+        for word_bytes in [4, 8] {
+            assert!(!check(&mut keys, &queries, None, word_bytes).is_lossless());
+        }
+        check(&mut [], &queries, None, 16);
+        check(&mut [b"abc"], &queries, None, 16);
+        check(&mut [b"abc", b"abc"], &queries, Some(3), 16);
+    }
+
+    #[test]
+    fn forged_masks_are_refused() {
+        let mask = mask_of(&[b"10", b"29"], None, 16);
+        let good = mask.to_bytes();
+        for (at, value) in [(0, 0xFF), (4, 9), (10, 2), (12, 1), (8, 3)] {
+            let mut bad = good.clone();
+            bad[at] = value;
+            bad[2] = if at == 0 { 1 } else { bad[2] };
+            let parsed = Mask::parse(&bad, 4, 8192);
+            assert!(parsed.is_err() || at == 8, "{at}: {parsed:?}");
+        }
+        let mut wide = good.clone();
+        wide.truncate(HEAD_BYTES);
+        wide[0] = 20;
+        wide[4] = 20;
+        wide.extend([0; 20]);
+        wide.extend([0xFF; 20]);
+        assert!(Mask::parse(&wide, 16, 0).is_err());
+        assert!(Mask::parse(&good[..31], 16, 0).is_err());
+    }
+}
