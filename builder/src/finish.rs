@@ -15,7 +15,7 @@ use pleach_format::meta::Meta;
 use pleach_format::section::{
     ARRAY_ALIGN, Entry, Geometry, SECTION_ALIGN, TABLE_BYTES, TABLE_OFFSET, Tag, encode_table,
 };
-use pleach_format::superblock::{SUPERBLOCK_BYTES, Superblock, key_prefix};
+use pleach_format::superblock::{SUPERBLOCK_BYTES, Superblock, bytes_prefix, key_prefix};
 use pleach_format::view::{HEAD_BYTES, line_geometry, spine_geometry};
 use pleach_format::{KeyType, ValueType};
 use rayon::prelude::*;
@@ -27,7 +27,25 @@ pub(crate) struct Head<'a> {
     pub unique: bool,
     pub generation: u64,
     pub meta: &'a Meta,
+    /// Smallest and largest key, of files with byte keys.
+    pub byte_ends: Option<(Vec<u8>, Vec<u8>)>,
 }
+
+/// A section that follows the spine.
+pub(crate) struct Extra<'a> {
+    pub tag: Tag,
+    pub required: bool,
+    pub length: u64,
+    pub elements: u64,
+    pub geometry: Geometry,
+    /// Hands out its `length` bytes in order, as often as it is asked.
+    pub content: Content<'a>,
+}
+
+/// Hands out consecutive bytes.
+pub(crate) type Content<'a> = Box<dyn Fn(&mut TakeBytes<'_>) -> Result<(), BuildError> + 'a>;
+/// Takes consecutive bytes.
+pub(crate) type TakeBytes<'a> = dyn FnMut(&[u8]) -> Result<(), BuildError> + 'a;
 
 /// What was written.
 pub(crate) struct Finished {
@@ -40,93 +58,124 @@ fn overflow(tuples: u64) -> BuildError {
     BuildError::TooLarge { what: "the file", found: tuples, limit: u64::MAX >> 8 }
 }
 
+/// Where everything behind the tuple lines lies.
+struct Places {
+    /// Start of each section from META on, then of SUMS.
+    starts: Vec<u64>,
+    sum2_at: u64,
+    closing_at: u64,
+}
+
+/// Places sections of these lengths, META first. `None` on overflow.
+fn places(lengths: &[u64]) -> Option<Places> {
+    let mut starts = vec![HEAD_BYTES as u64];
+    let mut end = starts[0] + lengths[0];
+    for &length in &lengths[1..] {
+        starts.push(section_start(end, length)?);
+        end = starts[starts.len() - 1].checked_add(length)?;
+    }
+    let sums_bytes = |sums_at: u64| {
+        let ends = starts[1..].iter().chain([&sums_at]);
+        starts.iter().zip(ends).fold(0u64, |bytes, (start, end)| {
+            bytes.next_multiple_of(ARRAY_ALIGN) + sum_blocks(end - start) * SUM_BYTES as u64
+        })
+    };
+    // The last section's sums cover its padding, which depends on the length of the sums: the length
+    // with the smaller alignment decides.
+    let sums_at = section_start(end, sums_bytes(align_up(end, SECTION_ALIGN)?))?;
+    let sums_end = sums_at.checked_add(sums_bytes(sums_at))?;
+    let near = align_up(sums_end, SECTION_ALIGN)?;
+    let sum2_bytes = |sum2_at: u64| sum_blocks(sum2_at - sums_at) * SUM_BYTES as u64;
+    let sum2_at = section_start(sums_end, sum2_bytes(near))?;
+    let closing_at = align_up(sum2_at.checked_add(sum2_bytes(sum2_at))?, SECTION_ALIGN)?;
+    starts.push(sums_at);
+    let file_bytes = closing_at.checked_add(SUPERBLOCK_BYTES as u64)?;
+    i64::try_from(file_bytes).ok().map(|_| Places { starts, sum2_at, closing_at })
+}
+
 /// Writes all that follows the tuple lines, and the beginning of the file last.
 pub(crate) fn finish<W: KeyLane>(
     output: Output<'_>,
     watch: &Watch<'_>,
-    lines: Lines<W>,
+    lines: &Lines<W>,
     head: &Head<'_>,
+    extras: &[Extra<'_>],
 ) -> Result<Finished, BuildError> {
-    let geometry = LineGeometry::new(head.key_type.bytes(), head.value_type.bytes());
+    let geometry = LineGeometry::new(W::BYTES, head.value_type.line_bytes());
     let too_large = || overflow(lines.tuples);
     let meta = head.meta.encode();
     let spine =
         SpineGeometry::new(lines.lines, geometry.key_bytes, &lines.spine.encodings).ok_or_else(too_large)?;
 
-    // Places, in file order.
-    let meta_at = HEAD_BYTES as u64;
     let line_bytes = geometry.bytes(lines.tuples).ok_or_else(too_large)?;
-    let line_at = section_start(meta_at + meta.len() as u64, line_bytes).ok_or_else(too_large)?;
-    let line_end = line_at.checked_add(line_bytes).ok_or_else(too_large)?;
-    let spine_at = section_start(line_end, spine.bytes).ok_or_else(too_large)?;
-    let spine_end = spine_at.checked_add(spine.bytes).ok_or_else(too_large)?;
-    let counts = |sums_at: u64| [line_at - meta_at, spine_at - line_at, sums_at - spine_at].map(sum_blocks);
-    let sums_bytes = |counts: [u64; 3]| {
-        counts.iter().fold(0u64, |end, count| end.next_multiple_of(ARRAY_ALIGN) + count * SUM_BYTES as u64)
-    };
-    // The spine's sums cover its padding, which depends on the length of the sums: the length with
-    // the smaller alignment decides.
-    let near = align_up(spine_end, SECTION_ALIGN).ok_or_else(too_large)?;
-    let sums_at = section_start(spine_end, sums_bytes(counts(near))).ok_or_else(too_large)?;
-    let counts = counts(sums_at);
-    let sums_end = sums_at + sums_bytes(counts);
-    let near = align_up(sums_end, SECTION_ALIGN).ok_or_else(too_large)?;
-    let sum2_bytes = |sum2_at: u64| sum_blocks(sum2_at - sums_at) * SUM_BYTES as u64;
-    let sum2_at = section_start(sums_end, sum2_bytes(near)).ok_or_else(too_large)?;
-    let sum2_end = sum2_at + sum2_bytes(sum2_at);
-    let closing_at = align_up(sum2_end, SECTION_ALIGN).ok_or_else(too_large)?;
+    let mut lengths = vec![meta.len() as u64, line_bytes, spine.bytes];
+    lengths.extend(extras.iter().map(|extra| extra.length));
+    let Places { starts, sum2_at, closing_at } = places(&lengths).ok_or_else(too_large)?;
     let file_bytes = closing_at + SUPERBLOCK_BYTES as u64;
-    if i64::try_from(file_bytes).is_err() {
-        return Err(too_large());
-    }
+    let sums_at = starts[lengths.len()];
 
     let spine_elements = spine.levels.iter().map(|level| level.lines).sum();
-    let mut meta_entry =
-        Entry::new(Tag::META, false, meta_at, meta.len() as u64, head.meta.elements(), Geometry::default());
-    let mut line_entry =
-        Entry::new(Tag::LINE, true, line_at, line_bytes, lines.tuples, line_geometry(geometry));
     let spine_stored = spine_geometry(geometry.key_bytes, &spine, lines.spine.inexact);
-    let mut spine_entry = Entry::new(Tag::SPINE, true, spine_at, spine.bytes, spine_elements, spine_stored);
+    let mut shapes = vec![
+        (Tag::META, false, head.meta.elements(), Geometry::default()),
+        (Tag::LINE, true, lines.tuples, line_geometry(geometry)),
+        (Tag::SPINE, true, spine_elements, spine_stored),
+    ];
+    shapes.extend(extras.iter().map(|extra| (extra.tag, extra.required, extra.elements, extra.geometry)));
+    let mut entries: Vec<Entry> = shapes
+        .iter()
+        .zip(starts.iter().zip(&lengths))
+        .map(|(&(tag, required, elements, geometry), (&start, &length))| {
+            Entry::new(tag, required, start, length, elements, geometry)
+        })
+        .collect();
 
     // Content, in file order.
     let start = if lines.written > 0 { LARGE_OFFSET + lines.written * PIECE_BYTES as u64 } else { 0 };
     let mut tail = Tail::new(output, watch, start, file_bytes);
-    let meta_sums = if start == 0 {
-        tail.zeros_to(meta_at)?;
-        let mut sums = Sums::default();
+    let mut unbound: Vec<Vec<u32>> = Vec::with_capacity(entries.len());
+    let mut sums = Sums::default();
+    if start == 0 {
+        tail.zeros_to(starts[0])?;
         tail.section(&mut sums, &meta)?;
-        tail.end_section(&mut sums, line_at)?;
-        sums.done
+        tail.end_section(&mut sums, starts[1])?;
     } else {
-        let mut sums = Sums::default();
         sums.add(&meta);
-        sums.add_zeros(line_at - meta_at - meta.len() as u64);
-        tail.first[meta_at as usize..][..meta.len()].copy_from_slice(&meta);
+        sums.add_zeros(starts[1] - starts[0] - lengths[0]);
+        tail.first[starts[0] as usize..][..meta.len()].copy_from_slice(&meta);
         sums.finish();
-        sums.done
-    };
+    }
+    unbound.push(sums.done);
     // Full blocks of lines were summed when they were packed.
-    let mut sums = Sums { done: lines.sums, partial: Vec::new() };
+    let mut sums = Sums { done: lines.sums.clone(), partial: Vec::new() };
     let mut to_skip = sums.done.len() as u64 * SUM_BLOCK_BYTES as u64 - lines.written * PIECE_BYTES as u64;
-    for lines in lines.rest {
+    for lines in &lines.rest {
         let bytes = lines.as_flattened();
         tail.write(bytes)?;
         let skipped = to_skip.min(bytes.len() as u64);
         sums.add(&bytes[skipped as usize..]);
         to_skip -= skipped;
     }
-    tail.end_section(&mut sums, spine_at)?;
-    let line_sums = sums.done;
+    tail.end_section(&mut sums, starts[2])?;
+    unbound.push(sums.done);
     let mut sums = Sums::default();
     lines.spine.read(&spine, &mut |lines| tail.section(&mut sums, lines.as_flattened()))?;
-    tail.end_section(&mut sums, sums_at)?;
-    let spine_sums = sums.done;
+    tail.end_section(&mut sums, starts[3])?;
+    unbound.push(sums.done);
+    for (extra, &end) in extras.iter().zip(&starts[4..]) {
+        let mut sums = Sums::default();
+        let until = tail.at + extra.length;
+        (extra.content)(&mut |bytes| tail.section(&mut sums, bytes))?;
+        assert_eq!(tail.at, until, "{} has the length that was announced", extra.tag);
+        tail.end_section(&mut sums, end)?;
+        unbound.push(sums.done);
+    }
 
     let unique = head.unique;
     let mut id = FileId::new(head.key_type.code(), head.value_type.code(), unique, lines.tuples);
-    meta_entry.identify(&mut id, meta_sums.iter().copied());
-    line_entry.identify(&mut id, line_sums.iter().copied());
-    spine_entry.identify(&mut id, spine_sums.iter().copied());
+    for (entry, sums) in entries.iter().zip(&unbound) {
+        entry.identify(&mut id, sums.iter().copied());
+    }
     let file_id = id.finish();
 
     let bound = |tag: Tag, sums: &[u32]| -> Vec<u8> {
@@ -140,12 +189,10 @@ pub(crate) fn finish<W: KeyLane>(
     };
     let mut list_at = sums_at;
     let mut sums = Sums::default();
-    for (entry, unbound) in
-        [(&mut meta_entry, meta_sums), (&mut line_entry, line_sums), (&mut spine_entry, spine_sums)]
-    {
+    for (entry, unbound) in entries.iter_mut().zip(&unbound) {
         let next = list_at.next_multiple_of(ARRAY_ALIGN);
         tail.section(&mut sums, &[0; ARRAY_ALIGN as usize][..(next - list_at) as usize])?;
-        let list = bound(entry.tag, &unbound);
+        let list = bound(entry.tag, unbound);
         entry.sums_offset = next.into();
         entry.sums = (unbound.len() as u64).into();
         entry.sums_crc = crc32(&list).into();
@@ -154,8 +201,9 @@ pub(crate) fn finish<W: KeyLane>(
     }
     tail.end_section(&mut sums, sum2_at)?;
     let list = bound(Tag::SUMS, &sums.done);
+    let elements = unbound.iter().map(|sums| sums.len() as u64).sum();
     let mut sums_entry =
-        Entry::new(Tag::SUMS, true, sums_at, list_at - sums_at, counts.iter().sum(), Geometry::default());
+        Entry::new(Tag::SUMS, true, sums_at, list_at - sums_at, elements, Geometry::default());
     sums_entry.sums_offset = sum2_at.into();
     sums_entry.sums = (sums.done.len() as u64).into();
     sums_entry.sums_crc = crc32(&list).into();
@@ -167,46 +215,36 @@ pub(crate) fn finish<W: KeyLane>(
     sum2_entry.sums_crc = crc32(&extent).into();
     tail.zeros_to(closing_at)?;
 
-    let entries = [meta_entry, line_entry, spine_entry, sums_entry, sum2_entry];
+    entries.extend([sums_entry, sum2_entry]);
     let table = encode_table(&entries);
-    let superblock =
-        superblock(head, &lines.min, &lines.max, lines.tuples, file_id, file_bytes, &table, entries.len());
-    tail.write(&superblock)?;
-    tail.finish(&superblock, &table)?;
-    Ok(Finished { file_bytes, file_id, spine })
-}
-
-#[expect(clippy::too_many_arguments, reason = "each is one field of the superblock")]
-fn superblock<W: KeyLane>(
-    head: &Head<'_>,
-    min: &Option<W>,
-    max: &Option<W>,
-    tuples: u64,
-    file_id: [u8; 16],
-    file_bytes: u64,
-    table: &[u8; TABLE_BYTES],
-    sections: usize,
-) -> [u8; SUPERBLOCK_BYTES] {
     let mut block = Superblock::new(head.key_type, head.value_type);
     block.file_id = file_id;
     block.generation = head.generation.into();
     block.file_bytes = file_bytes.into();
-    block.tuples = tuples.into();
+    block.tuples = lines.tuples.into();
     block.unique = u32::from(head.unique).into();
     block.table_offset = TABLE_OFFSET.into();
     block.table_bytes = (TABLE_BYTES as u64).into();
-    block.sections = (sections as u32).into();
-    block.table_crc = crc32(table).into();
-    if let (Some(min), Some(max)) = (min, max) {
+    block.sections = (entries.len() as u32).into();
+    block.table_crc = crc32(&table).into();
+    if let Some((min, max)) = &head.byte_ends {
+        block.min_key_len = (min.len() as u32).into();
+        block.max_key_len = (max.len() as u32).into();
+        block.min_key = bytes_prefix(min);
+        block.max_key = bytes_prefix(max);
+    } else if let (Some(min), Some(max)) = (lines.min, lines.max) {
         block.min_key_len = (W::BYTES as u32).into();
         block.max_key_len = (W::BYTES as u32).into();
-        block.min_key = key_prefix(min.to_u64(), W::BYTES);
-        block.max_key = key_prefix(max.to_u64(), W::BYTES);
+        block.min_key = key_prefix(min.to_u128(), W::BYTES);
+        block.max_key = key_prefix(max.to_u128(), W::BYTES);
     }
     let builder = concat!("pleach ", env!("CARGO_PKG_VERSION")).as_bytes();
     let length = builder.len().min(block.builder.len());
     block.builder[..length].copy_from_slice(&builder[..length]);
-    block.seal()
+    let superblock = block.seal();
+    tail.write(&superblock)?;
+    tail.finish(&superblock, &table)?;
+    Ok(Finished { file_bytes, file_id, spine })
 }
 
 /// Sums of consecutive blocks.

@@ -1,20 +1,23 @@
 //! The course of a build: optimistic streaming, sorting if need be, publishing.
 
+use crate::bytes;
+use crate::columns;
 use crate::error::BuildError;
 use crate::external::{Sorter, Spills};
-use crate::finish::{self, Head};
-use crate::lines::LineWriter;
+use crate::finish::{self, Extra, Head};
+use crate::lines::{LineWriter, Lines};
 use crate::observe::{Observer, Phase, Watch};
 use crate::options::{BuildOptions, Summary, Unique};
 use crate::pack::{Columns, KeyLane, Rows, Take, Tuple, ValueLane, first_break};
 use crate::plan::Plan;
-use crate::publish::Publication;
+use crate::publish::{Output, Publication};
+use crate::records::show;
 use crate::sort::Consume;
-use crate::source::{Chunk, Schema, Source, SourceError};
+use crate::source::{Chunk, Column, Schema, Source, SourceError};
 use crate::storage::Storage;
 use pleach_format::key::{Key, Word};
 use pleach_format::meta::{Meta, TEXT_BYTES_MAX};
-use pleach_format::{KeyType, ValueType};
+use pleach_format::{KeyType, Mask, ValueType};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -33,42 +36,94 @@ pub(crate) fn build(
     storage: &dyn Storage,
 ) -> Result<Summary, BuildError> {
     let schema = source.schema().clone();
-    let job = Job { target, options, watch: &Watch::new(observer), storage, schema: &schema };
-    match (schema.key_type.bytes(), schema.value_type.bytes()) {
-        (4, 0) => job.run::<u32, ()>(source),
-        (4, 4) => job.run::<u32, u32>(source),
-        (4, _) => job.run::<u32, u64>(source),
-        (_, 0) => job.run::<u64, ()>(source),
-        (_, 4) => job.run::<u64, u32>(source),
-        (_, _) => job.run::<u64, u64>(source),
+    let watch = &Watch::new(observer);
+    watch.check()?;
+    let meta = meta(&schema)?;
+    // The lock comes before the first tuple is read.
+    let publication = Publication::begin(storage, target)?;
+    let folder = options.temp_dir.clone().unwrap_or_else(|| publication.folder().to_owned());
+    let spills = Spills { storage, folder: &folder };
+    let job = Job {
+        options,
+        watch,
+        schema: &schema,
+        spills,
+        output: publication.output(),
+        meta: &meta,
+        mask: None,
+    };
+    let summary = if schema.key_type.is_bytes() || schema.value_type.is_bytes() {
+        bytes::build(&job, source)
+    } else {
+        job.run_words(schema.key_type.bytes(), source, &Extras::none)
+    }?;
+    publication.commit(watch)?;
+    Ok(summary)
+}
+
+/// Sections behind the spine, which depend on what was built.
+pub(crate) struct Extras<'a> {
+    pub sections: Vec<Extra<'a>>,
+    /// Smallest and largest key, if they are byte strings.
+    pub byte_ends: Option<(Vec<u8>, Vec<u8>)>,
+}
+
+impl Extras<'_> {
+    fn none(_: u128, _: u128) -> Self {
+        Self { sections: Vec::new(), byte_ends: None }
     }
 }
 
-struct Job<'a> {
-    target: &'a Path,
-    options: &'a BuildOptions,
-    watch: &'a Watch<'a>,
-    storage: &'a dyn Storage,
-    schema: &'a Schema,
+/// Makes the extra sections, given the smallest and largest word (0 if there are none).
+pub(crate) type MakeExtras<'a> = dyn Fn(u128, u128) -> Extras<'a> + 'a;
+
+/// What is to be built, and with what.
+pub(crate) struct Job<'a> {
+    pub options: &'a BuildOptions,
+    pub watch: &'a Watch<'a>,
+    pub schema: &'a Schema,
+    pub spills: Spills<'a>,
+    pub output: Output<'a>,
+    pub meta: &'a Meta,
+    /// How the words in hand become byte keys again.
+    pub mask: Option<&'a Mask>,
 }
 
 impl Job<'_> {
-    fn run<W: KeyLane, B: ValueLane>(&self, source: &mut dyn Source) -> Result<Summary, BuildError> {
-        let meta = self.meta()?;
-        self.watch.check()?;
-        // The lock comes before the first tuple is read.
-        let publication = Publication::begin(self.storage, self.target)?;
-        let folder = self.options.temp_dir.clone().unwrap_or_else(|| publication.folder().to_owned());
-        let spills = Spills { storage: self.storage, folder: &folder };
+    /// Builds from a source of words of `word_bytes` bytes.
+    pub(crate) fn run_words(
+        &self,
+        word_bytes: usize,
+        source: &mut dyn Source,
+        extras: &MakeExtras<'_>,
+    ) -> Result<Summary, BuildError> {
+        match (word_bytes, self.schema.value_type.line_bytes()) {
+            (4, 0) => self.run::<u32, ()>(source, extras),
+            (4, 4) => self.run::<u32, u32>(source, extras),
+            (4, _) => self.run::<u32, u64>(source, extras),
+            (8, 0) => self.run::<u64, ()>(source, extras),
+            (8, 4) => self.run::<u64, u32>(source, extras),
+            (8, _) => self.run::<u64, u64>(source, extras),
+            (_, 0) => self.run::<u128, ()>(source, extras),
+            (_, 4) => self.run::<u128, u32>(source, extras),
+            (_, _) => self.run::<u128, u64>(source, extras),
+        }
+    }
+
+    fn run<W: KeyLane, B: ValueLane>(
+        &self,
+        source: &mut dyn Source,
+        extras: &MakeExtras<'_>,
+    ) -> Result<Summary, BuildError> {
         let plan = Plan::new(self.options.memory_bytes, size_of::<Tuple<W, B>>());
-        let output = publication.output();
+        let (output, spills) = (self.output, self.spills);
         let writer = LineWriter::<W, B>::new(output, spills, self.watch, plan.spine_lines);
         let mut emitter = Emitter::new(self, writer);
 
-        let mut reader =
-            Reader { source, watch: self.watch, tuples: CHUNK_TUPLES_FIRST.min(plan.chunk_tuples), plan };
+        let mut reader = Reader::new(source, self.watch, plan);
         let mut intake = Intake { emitter: &mut emitter, sorter: None, job: self, spills, plan, rows: 0 };
-        let (mut now, mut next) = (self.chunk(), self.chunk());
+        let chunk = || Chunk { keys: Column::with_width(W::BYTES), values: Column::with_width(B::BYTES) };
+        let (mut now, mut next) = (chunk(), chunk());
         reader.read(&mut now)?;
         while !now.is_empty() {
             let (read, taken) = rayon::join(|| reader.read(&mut next), || intake.take(&now));
@@ -85,16 +140,33 @@ impl Job<'_> {
             runs = sorter.finish(&mut emitter)?;
         }
         let lines = emitter.finish()?.finish()?;
+        let ends = |end: Option<W>| end.map_or(0, Word::to_u128);
+        let mut extras = extras(ends(lines.min), ends(lines.max));
+        if self.options.columns {
+            extras.sections.extend(columns::of_lines::<W, B>(self, &lines)?);
+        }
+        self.finish(&lines, extras, rows, sorted_input, runs)
+    }
+
+    /// Writes what follows the tuple lines.
+    pub(crate) fn finish<W: KeyLane>(
+        &self,
+        lines: &Lines<W>,
+        extras: Extras<'_>,
+        rows: u64,
+        sorted_input: bool,
+        runs: u64,
+    ) -> Result<Summary, BuildError> {
         let head = Head {
             key_type: self.schema.key_type,
             value_type: self.schema.value_type,
             unique: self.options.unique.is_some(),
             generation: self.options.generation,
-            meta: &meta,
+            meta: self.meta,
+            byte_ends: extras.byte_ends,
         };
         let tuples = lines.tuples;
-        let finished = finish::finish(output, self.watch, lines, &head)?;
-        publication.commit(self.watch)?;
+        let finished = finish::finish(self.output, self.watch, lines, &head, &extras.sections)?;
         let levels = finished.spine.levels.iter();
         Ok(Summary {
             rows,
@@ -111,50 +183,62 @@ impl Job<'_> {
         })
     }
 
-    fn chunk(&self) -> Chunk {
-        Chunk::new(self.schema.key_type, self.schema.value_type)
-    }
-
-    fn meta(&self) -> Result<Meta, BuildError> {
-        let schema = self.schema;
-        let has_value = schema.value_type != ValueType::None;
-        let value = |text: &String| if has_value { text.clone() } else { String::new() };
-        let meta = Meta {
-            key_name: schema.key_name.clone(),
-            value_name: value(&schema.value_name),
-            key_logical: schema.key_logical.clone(),
-            value_logical: value(&schema.value_logical),
-        };
-        for text in [&meta.key_name, &meta.value_name, &meta.key_logical, &meta.value_logical] {
-            if text.len() > TEXT_BYTES_MAX {
-                let (found, limit) = (text.len() as u64, TEXT_BYTES_MAX as u64);
-                return Err(BuildError::TooLarge { what: "the name of a column", found, limit });
-            }
-        }
-        Ok(meta)
-    }
-
     /// A key as its user knows it.
     fn key_text<W: Word>(&self, key: W) -> String {
-        let word = key.to_u64();
-        match self.schema.key_type {
-            KeyType::I32 => i32::decode(word as u32).to_string(),
-            KeyType::I64 => i64::decode(word).to_string(),
-            _ => word.to_string(),
+        match self.mask {
+            Some(mask) => {
+                let mut bytes = Vec::new();
+                mask.unpack(key.to_u128(), &mut bytes);
+                show(&bytes)
+            }
+            None => word_text(self.schema.key_type, key.to_u128()),
         }
     }
 }
 
+/// A numeric key as its user knows it.
+pub(crate) fn word_text(key_type: KeyType, word: u128) -> String {
+    match key_type {
+        KeyType::I32 => i32::decode(word as u32).to_string(),
+        KeyType::I64 => i64::decode(word as u64).to_string(),
+        KeyType::F64 => f64::decode(word as u64).to_string(),
+        _ => word.to_string(),
+    }
+}
+
+fn meta(schema: &Schema) -> Result<Meta, BuildError> {
+    let has_value = schema.value_type != ValueType::None;
+    let value = |text: &String| if has_value { text.clone() } else { String::new() };
+    let meta = Meta {
+        key_name: schema.key_name.clone(),
+        value_name: value(&schema.value_name),
+        key_logical: schema.key_logical.clone(),
+        value_logical: value(&schema.value_logical),
+    };
+    for text in [&meta.key_name, &meta.value_name, &meta.key_logical, &meta.value_logical] {
+        if text.len() > TEXT_BYTES_MAX {
+            let (found, limit) = (text.len() as u64, TEXT_BYTES_MAX as u64);
+            return Err(BuildError::TooLarge { what: "the name of a column", found, limit });
+        }
+    }
+    Ok(meta)
+}
+
 /// Reads chunks of a size that suits the source.
-struct Reader<'a> {
+pub(crate) struct Reader<'a> {
     source: &'a mut dyn Source,
     watch: &'a Watch<'a>,
     tuples: usize,
     plan: Plan,
 }
 
-impl Reader<'_> {
-    fn read(&mut self, chunk: &mut Chunk) -> Result<(), BuildError> {
+impl<'a> Reader<'a> {
+    pub(crate) fn new(source: &'a mut dyn Source, watch: &'a Watch<'a>, plan: Plan) -> Self {
+        Self { source, watch, tuples: CHUNK_TUPLES_FIRST.min(plan.chunk_tuples), plan }
+    }
+
+    /// Fills `chunk` with the next tuples; leaves it empty at the end.
+    pub(crate) fn read(&mut self, chunk: &mut Chunk) -> Result<(), BuildError> {
         self.watch.check()?;
         let start = Instant::now();
         self.source.next_chunk(chunk, self.tuples)?;

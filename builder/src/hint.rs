@@ -1,6 +1,7 @@
 //! Hints to the kernel and the caches: the only unsafe code of the builder. Without any of them
 //! the same bytes are written, only slower.
 
+use pleach_format::mask::Chunk;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -121,3 +122,14 @@ pub(crate) fn stream_line<T: Copy>(_from: &[T], _to: &mut [T]) -> bool {
 /// Nothing to wait for.
 #[cfg(not(target_arch = "x86_64"))]
 pub(crate) fn stream_fence() {}
+
+/// [`Chunk::compress`] by the instruction made for it, where there is one.
+#[inline(always)]
+pub(crate) fn compress(chunk: &Chunk, bytes: u64) -> u64 {
+    #[cfg(target_arch = "x86_64")]
+    if is_x86_feature_detected!("bmi2") {
+        // SAFETY: the CPU has BMI2.
+        return unsafe { core::arch::x86_64::_pext_u64(bytes, chunk.mask) };
+    }
+    chunk.compress(bytes)
+}

@@ -12,6 +12,8 @@
 //! order it reads back what it wrote and sorts. The same tuples and the same options give the same
 //! bytes, whatever the number of threads, the memory limit and the way they took.
 
+mod bytes;
+mod columns;
 pub mod error;
 mod external;
 mod finish;
@@ -25,6 +27,7 @@ pub mod options;
 mod pack;
 mod plan;
 pub mod publish;
+mod records;
 mod sort;
 pub mod source;
 mod spine;
@@ -33,7 +36,7 @@ pub mod storage;
 pub use error::BuildError;
 pub use observe::{Observer, Phase, Silent};
 pub use options::{BuildOptions, Summary, Unique};
-pub use source::{Chunk, Column, Schema, Source, SourceError};
+pub use source::{Chunk, Column, Schema, Source, SourceError, Strings};
 
 use pleach_format::{Key, Value, Word};
 use std::path::Path;
@@ -140,12 +143,13 @@ impl<K: Key, V: Value, I: Iterator<Item = (K, V)> + Send> Source for IterSource<
         chunk.clear();
         for (key, value) in self.tuples.by_ref().take(tuples_max) {
             match &mut chunk.keys {
-                Column::None => {}
-                Column::U32(words) => words.push(key.encode().to_u64() as u32),
-                Column::U64(words) => words.push(key.encode().to_u64()),
+                Column::U32(words) => words.push(key.encode().to_u128() as u32),
+                Column::U64(words) => words.push(key.encode().to_u128() as u64),
+                Column::U128(words) => words.push(key.encode().to_u128()),
+                Column::None | Column::Bytes(_) => {}
             }
             match &mut chunk.values {
-                Column::None => {}
+                Column::None | Column::U128(_) | Column::Bytes(_) => {}
                 Column::U32(words) => words.push(value.to_bits().to_u64() as u32),
                 Column::U64(words) => words.push(value.to_bits().to_u64()),
             }

@@ -337,3 +337,23 @@ pub(crate) struct Lines<W> {
     pub min: Option<W>,
     pub max: Option<W>,
 }
+
+impl<W> Lines<W> {
+    /// Hands out all lines, in order; those that were written are read back.
+    pub(crate) fn each_piece(
+        &self,
+        output: Output<'_>,
+        watch: &Watch<'_>,
+        take: &mut dyn FnMut(&[Line]) -> Result<(), BuildError>,
+    ) -> Result<(), BuildError> {
+        if self.written > 0 {
+            let mut buffer = vec![[0; LINE_BYTES]; PIECE_LINES];
+            for at in 0..self.written {
+                watch.check()?;
+                output.read(buffer.as_flattened_mut(), LARGE_OFFSET + at * PIECE_BYTES as u64)?;
+                take(&buffer)?;
+            }
+        }
+        self.rest.iter().try_for_each(|lines| take(lines))
+    }
+}

@@ -26,7 +26,7 @@ impl Unique {
     }
 }
 
-/// Choices of a build. Only `unique` and `generation` shape the bytes of the file.
+/// Choices of a build. Only `unique`, `columns` and `generation` shape the bytes of the file.
 #[derive(Clone, Debug)]
 pub struct BuildOptions {
     /// What to do with equal keys; `None` keeps them all.
@@ -42,6 +42,8 @@ pub struct BuildOptions {
     pub temp_dir: Option<PathBuf>,
     /// Generation number of the new file; 1 for a fresh build.
     pub generation: u64,
+    /// Keep sorted columns too, beside the tuple lines.
+    pub columns: bool,
 }
 
 impl Default for BuildOptions {
@@ -53,6 +55,7 @@ impl Default for BuildOptions {
             threads: 0,
             temp_dir: None,
             generation: 1,
+            columns: false,
         }
     }
 }

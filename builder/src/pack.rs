@@ -24,20 +24,28 @@ pub(crate) trait ValueLane: Bits + FromZeros {
 }
 
 macro_rules! lanes {
-    ($($word:ident $variant:ident),*) => {$(
+    ($($lane:ident for $($word:ident $variant:ident),*;)*) => {$($(
+        lanes!(@ $lane $word $variant);
+    )*)*};
+    (@ KeyLane $word:ident $variant:ident) => {
         impl KeyLane for $word {
             fn of(column: &Column) -> Option<&[Self]> {
                 match column { Column::$variant(words) => Some(words), _ => None }
             }
         }
+    };
+    (@ ValueLane $word:ident $variant:ident) => {
         impl ValueLane for $word {
             fn of(column: &Column, len: usize) -> Option<&[Self]> {
                 match column { Column::$variant(words) if words.len() == len => Some(words), _ => None }
             }
         }
-    )*};
+    };
 }
-lanes!(u32 U32, u64 U64);
+lanes! {
+    KeyLane for u32 U32, u64 U64, u128 U128;
+    ValueLane for u32 U32, u64 U64;
+}
 
 impl ValueLane for () {
     fn of(column: &Column, len: usize) -> Option<&[Self]> {
@@ -228,6 +236,9 @@ mod tests {
         check::<u64, ()>();
         check::<u64, u32>();
         check::<u64, u64>();
+        check::<u128, ()>();
+        check::<u128, u32>();
+        check::<u128, u64>();
     }
 
     #[test]

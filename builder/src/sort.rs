@@ -195,17 +195,19 @@ fn sort_buckets<W: KeyLane, B: ValueLane>(
 
 /// What a pass needs to know about keys.
 #[derive(Clone, Copy)]
-struct Span {
-    min: u64,
-    max: u64,
+struct Span<W> {
+    min: W,
+    max: W,
     sorted: bool,
 }
 
-impl Span {
-    const EMPTY: Self = Self { min: u64::MAX, max: 0, sorted: true };
+impl<W: KeyLane> Span<W> {
+    fn empty() -> Self {
+        Self { min: W::MAX, max: W::default(), sorted: true }
+    }
 
-    fn of<W: KeyLane, B: ValueLane>(tuples: &[Tuple<W, B>]) -> Self {
-        let Some(first) = tuples.first() else { return Self::EMPTY };
+    fn of<B: ValueLane>(tuples: &[Tuple<W, B>]) -> Self {
+        let Some(first) = tuples.first() else { return Self::empty() };
         let (mut min, mut max, mut sorted) = (first.key, first.key, true);
         let mut previous = first.key;
         for tuple in tuples {
@@ -214,10 +216,10 @@ impl Span {
             sorted &= previous <= tuple.key;
             previous = tuple.key;
         }
-        Self { min: min.to_u64(), max: max.to_u64(), sorted }
+        Self { min, max, sorted }
     }
 
-    fn of_parallel<W: KeyLane, B: ValueLane>(tuples: &[Tuple<W, B>]) -> Self {
+    fn of_parallel<B: ValueLane>(tuples: &[Tuple<W, B>]) -> Self {
         const PART: usize = 1 << 16;
         let parts = tuples.len().div_ceil(PART);
         (0..parts)
@@ -228,36 +230,32 @@ impl Span {
                 let from = part * PART;
                 Self::of(&tuples[from..(from + PART + 1).min(tuples.len())])
             })
-            .reduce(
-                || Self::EMPTY,
-                |left, right| Self {
-                    min: left.min.min(right.min),
-                    max: left.max.max(right.max),
-                    sorted: left.sorted && right.sorted,
-                },
-            )
+            .reduce(Self::empty, |left, right| Self {
+                min: left.min.min(right.min),
+                max: left.max.max(right.max),
+                sorted: left.sorted && right.sorted,
+            })
     }
 
     /// Cells for the top `bits` bits in which keys of this span can differ.
-    fn radix(self, bits: u32) -> Radix {
-        let width = u64::BITS - (self.max - self.min).leading_zeros();
-        let shift = width.saturating_sub(bits);
-        Radix { min: self.min, shift, cells: ((self.max - self.min) >> shift) as usize + 1 }
+    fn radix(self, bits: u32) -> Radix<W> {
+        let shift = (self.max - self.min).bit_length().saturating_sub(bits);
+        Radix { min: self.min, shift, cells: self.max.cell(self.min, shift) as usize + 1 }
     }
 }
 
 /// How keys fall into cells.
 #[derive(Clone, Copy)]
-struct Radix {
-    min: u64,
+struct Radix<W> {
+    min: W,
     shift: u32,
     cells: usize,
 }
 
-impl Radix {
+impl<W: KeyLane> Radix<W> {
     #[inline(always)]
-    fn cell<W: KeyLane>(self, key: W) -> usize {
-        ((key.to_u64() - self.min) >> self.shift) as usize
+    fn cell(self, key: W) -> usize {
+        key.cell(self.min, self.shift) as usize
     }
 }
 
@@ -265,7 +263,7 @@ impl Radix {
 fn partition<W: KeyLane, B: ValueLane>(
     from: &[Tuple<W, B>],
     to: &mut [Tuple<W, B>],
-    radix: Radix,
+    radix: Radix<W>,
     watch: &Watch<'_>,
 ) -> Result<Vec<usize>, BuildError> {
     let parts = rayon::current_num_threads() * PARTS_PER_THREAD;
@@ -311,7 +309,7 @@ fn partition<W: KeyLane, B: ValueLane>(
 fn scatter<W: KeyLane, B: ValueLane>(
     tuples: &[Tuple<W, B>],
     mut slots: Vec<&mut [Tuple<W, B>]>,
-    radix: Radix,
+    radix: Radix<W>,
     watch: &Watch<'_>,
 ) -> Result<(), BuildError> {
     let gather = const { GATHER_BYTES / size_of::<Tuple<W, B>>() };
@@ -388,8 +386,8 @@ fn sort_here<W: KeyLane, B: ValueLane>(data: &mut [Tuple<W, B>], free: &mut [Tup
 fn cells<W: KeyLane, B: ValueLane>(
     from: &[Tuple<W, B>],
     to: &mut [Tuple<W, B>],
-    span: Span,
-) -> (Radix, Vec<u32>, u32) {
+    span: Span<W>,
+) -> (Radix<W>, Vec<u32>, u32) {
     let radix = span.radix((usize::BITS - from.len().leading_zeros()).min(CELL_BITS_MAX));
     let mut ends = vec![0u32; radix.cells];
     for tuple in from {
@@ -414,7 +412,7 @@ fn cells<W: KeyLane, B: ValueLane>(
 fn settle<W: KeyLane, B: ValueLane>(
     data: &mut [Tuple<W, B>],
     free: &mut [Tuple<W, B>],
-    radix: Radix,
+    radix: Radix<W>,
     ends: &[u32],
     most: u32,
 ) {
@@ -473,9 +471,13 @@ pub(crate) mod tests {
     }
 
     fn check<W: KeyLane, B: ValueLane>(keys: impl Iterator<Item = u64>) {
+        check_words::<W, B>(keys.map(u128::from));
+    }
+
+    fn check_words<W: KeyLane, B: ValueLane>(keys: impl Iterator<Item = u128>) {
         let mut tuples: Vec<Tuple<W, B>> = keys
             .enumerate()
-            .map(|(row, key)| Tuple { key: W::from_u64(key), value: B::from_u64(row as u64) })
+            .map(|(row, key)| Tuple { key: W::from_u128(key), value: B::from_u64(row as u64) })
             .collect();
         let mut wanted = tuples.clone();
         wanted.sort_by_key(|tuple| tuple.key);
@@ -491,6 +493,7 @@ pub(crate) mod tests {
         check::<u32, u32>((0..n).map(key));
         check::<u64, ()>((0..n).map(key));
         check::<u32, u64>((0..n).map(key));
+        check_words::<u128, u64>((0..n).map(|i| u128::from(key(i)) << 64 | u128::from(mix(key(i)))));
     }
 
     #[test]

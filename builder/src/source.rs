@@ -1,13 +1,59 @@
 //! Where tuples come from: a typed stream of columns, read a chunk at a time.
 //!
 //! A source hands out *encoded* keys and value bits (see [`pleach_format::key`]), so that everything
-//! behind it works on machine words whatever the types are.
+//! behind it works on machine words whatever the types are; or byte strings.
 
 use pleach_format::{KeyType, ValueType};
 use std::fmt;
 
-/// A column of machine words. The variant follows from the type: `U32` for types of four bytes,
-/// `U64` for types of eight, `None` for files without values.
+/// Byte strings, one after the other.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Strings {
+    data: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Strings {
+    /// Adds a string.
+    #[inline]
+    pub fn push(&mut self, string: &[u8]) {
+        self.data.extend_from_slice(string);
+        self.ends.push(self.data.len());
+    }
+    /// Number of strings.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+    /// The string at `index`. Panics if there is none.
+    #[inline]
+    #[must_use]
+    pub fn get(&self, index: usize) -> &[u8] {
+        let start = if index == 0 { 0 } else { self.ends[index - 1] };
+        &self.data[start..self.ends[index]]
+    }
+    /// All strings.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> {
+        (0..self.len()).map(|index| self.get(index))
+    }
+    /// Bytes of all strings together.
+    #[must_use]
+    pub fn data_bytes(&self) -> usize {
+        self.data.len()
+    }
+    /// Removes all strings and keeps the memory.
+    pub fn clear(&mut self) {
+        self.data.clear();
+        self.ends.clear();
+    }
+}
+
+/// A column of a chunk. The variant follows from the type: see [`Column::for_key`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Column {
     /// No column (values of type `none`).
@@ -17,25 +63,62 @@ pub enum Column {
     U32(Vec<u32>),
     /// Words of eight bytes.
     U64(Vec<u64>),
+    /// Words of sixteen bytes.
+    U128(Vec<u128>),
+    /// Byte strings: in a `bytesN` column all of N bytes, in a `utf8` column all valid UTF-8.
+    Bytes(Strings),
 }
 
 impl Column {
-    /// An empty column for words of `bytes` bytes (0, 4 or 8).
+    /// An empty column for keys of this type: encoded words, or byte strings as they are.
+    #[must_use]
+    pub fn for_key(key: KeyType) -> Self {
+        if key.is_bytes() { Self::Bytes(Strings::default()) } else { Self::with_width(key.bytes()) }
+    }
+
+    /// An empty column for values of this type: bits, or byte strings.
+    #[must_use]
+    pub fn for_value(value: ValueType) -> Self {
+        if value.is_bytes() { Self::Bytes(Strings::default()) } else { Self::with_width(value.bytes()) }
+    }
+
+    /// An empty column for words of `bytes` bytes (0, 4, 8 or 16).
     #[must_use]
     pub fn with_width(bytes: usize) -> Self {
         match bytes {
             0 => Self::None,
             4 => Self::U32(Vec::new()),
-            _ => Self::U64(Vec::new()),
+            8 => Self::U64(Vec::new()),
+            _ => Self::U128(Vec::new()),
         }
     }
 
-    /// Removes all words and keeps the memory.
+    /// Number of elements; 0 for no column.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        match self {
+            Self::None => 0,
+            Self::U32(words) => words.len(),
+            Self::U64(words) => words.len(),
+            Self::U128(words) => words.len(),
+            Self::Bytes(strings) => strings.len(),
+        }
+    }
+
+    /// Whether there are no elements.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Removes all elements and keeps the memory.
     pub fn clear(&mut self) {
         match self {
             Self::None => {}
             Self::U32(words) => words.clear(),
             Self::U64(words) => words.clear(),
+            Self::U128(words) => words.clear(),
+            Self::Bytes(strings) => strings.clear(),
         }
     }
 }
@@ -43,9 +126,9 @@ impl Column {
 /// Consecutive tuples of a source: keys and values of equal number (values may be `None`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Chunk {
-    /// Encoded keys.
+    /// Encoded keys, or byte strings.
     pub keys: Column,
-    /// Value bits.
+    /// Value bits, or byte strings.
     pub values: Column,
 }
 
@@ -53,17 +136,13 @@ impl Chunk {
     /// An empty chunk for these types.
     #[must_use]
     pub fn new(key: KeyType, value: ValueType) -> Self {
-        Self { keys: Column::with_width(key.bytes()), values: Column::with_width(value.bytes()) }
+        Self { keys: Column::for_key(key), values: Column::for_value(value) }
     }
 
     /// Number of tuples.
     #[must_use]
     pub fn len(&self) -> usize {
-        match &self.keys {
-            Column::None => 0,
-            Column::U32(words) => words.len(),
-            Column::U64(words) => words.len(),
-        }
+        self.keys.len()
     }
 
     /// Whether there are no tuples.

@@ -38,8 +38,8 @@ pub mod view;
 
 pub use error::FormatError;
 pub use key::{Bits, Key, Value, Word};
-pub use mask::Mask;
 pub use layout::{LineGeometry, SpineGeometry};
+pub use mask::Mask;
 pub use types::{KeyType, ValueType};
 pub use view::Header;
 

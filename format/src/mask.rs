@@ -162,9 +162,7 @@ impl Mask {
         let chunks: Vec<Chunk> = mask
             .chunks(CHUNK_BYTES)
             .zip(reference.chunks(CHUNK_BYTES))
-            .map(|(mask, reference)| {
-                Chunk::new(load(mask, 0), load(reference, 0), leading_ones(mask.len()))
-            })
+            .map(|(mask, reference)| Chunk::new(load(mask, 0), load(reference, 0), leading_ones(mask.len())))
             .collect();
         let kept: u32 = chunks.iter().map(|chunk| chunk.kept).sum();
         let length_bits = head.length_mask.count_ones();
@@ -240,8 +238,7 @@ impl Mask {
         let first = different.leading_zeros();
         let after = (query.len() as u16) << first >> 15 != 0;
         let below = u16::MAX.checked_shr(first + 1).unwrap_or(0);
-        let decided =
-            if after { query.len() as u16 | below } else { query.len() as u16 & !below };
+        let decided = if after { query.len() as u16 | below } else { query.len() as u16 & !below };
         Place::Gap { word: word << bits | u128::from(self.length_code(usize::from(decided))), after }
     }
 
@@ -317,7 +314,11 @@ impl Mask {
             return Err(corrupt(4, "a lossless word must cover the whole key", covered.into()));
         }
         if head.length_mask & head.length_mask.wrapping_add(1) != 0 {
-            return Err(corrupt(8, "the kept bits of the length must be the low ones", head.length_mask.into()));
+            return Err(corrupt(
+                8,
+                "the kept bits of the length must be the low ones",
+                head.length_mask.into(),
+            ));
         }
         if head.length_mask != 0 && (!head.lossless || head.fixed) {
             return Err(corrupt(8, "the length stands only in lossless words", head.length_mask.into()));
@@ -395,6 +396,12 @@ impl Survey {
                 *varying |= reference;
             }
         }
+    }
+
+    /// Leading bytes in which all keys agree, shorter keys followed by zeros.
+    #[must_use]
+    pub fn common_bytes(&self) -> usize {
+        self.varying.iter().take_while(|&&byte| byte == 0).count()
     }
 
     /// Takes all keys of another survey.
@@ -528,10 +535,18 @@ mod tests {
 
     #[test]
     fn digits_take_four_bits() {
-        let mut keys: [&[u8]; 4] = [b"10-000-123-4567", b"34-999-999-9999", b"25-989-741-2988", b"11-111-111-1111"];
+        let mut keys: [&[u8]; 4] =
+            [b"10-000-123-4567", b"34-999-999-9999", b"25-989-741-2988", b"11-111-111-1111"];
         let queries: [&[u8]; 9] = [
-            b"", b"0", b"25-989-741-2988 ", b"25-989-741-298", b"25-98A-741-2988", b"25-98\x01-741-2988",
-            b"25+989-741-2988", b"zz", b"10.000-123-4567",
+            b"",
+            b"0",
+            b"25-989-741-2988 ",
+            b"25-989-741-298",
+            b"25-98A-741-2988",
+            b"25-98\x01-741-2988",
+            b"25+989-741-2988",
+            b"zz",
+            b"10.000-123-4567",
         ];
         let mask = check(&mut keys, &queries, Some(15), 16);
         assert!(mask.is_lossless() && mask.bits() <= 48 && mask.word_bytes() == 8);
@@ -540,8 +555,7 @@ mod tests {
 
     #[test]
     fn lengths_settle_ties() {
-        let mut keys: [&[u8]; 9] =
-            [b"", b"\0", b"\0\0", b"a", b"a\0", b"a\0\0", b"aa", b"aa\0", b"b"];
+        let mut keys: [&[u8]; 9] = [b"", b"\0", b"\0\0", b"a", b"a\0", b"a\0\0", b"aa", b"aa\0", b"b"];
         let queries: [&[u8]; 8] =
             [b"\0\0\0", b"a\0\0\0", b"a\0b", b"aaa", b"\xFF\xFF\xFF\xFF", b"aa\0\0", b"A", b"a\x01"];
         for word_bytes in [4, 8, 16] {

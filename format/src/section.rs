@@ -43,16 +43,8 @@ impl Tag {
     /// Value column.
     pub const VALUES: Tag = Tag(*b"VALS");
     /// Every tag of this version, in the order of the sections.
-    pub const ALL: [Tag; 8] = [
-        Self::META,
-        Self::LINE,
-        Self::SPINE,
-        Self::MASK,
-        Self::KEYS,
-        Self::VALUES,
-        Self::SUMS,
-        Self::SUM2,
-    ];
+    pub const ALL: [Tag; 8] =
+        [Self::META, Self::LINE, Self::SPINE, Self::MASK, Self::KEYS, Self::VALUES, Self::SUMS, Self::SUM2];
     /// Sums of every section before it.
     pub const SUMS: Tag = Tag(*b"SUMS");
     /// Sums of SUMS.

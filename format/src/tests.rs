@@ -209,7 +209,9 @@ fn a_spine_line_leads_to_the_right_child() {
     check_spine_lines::<u128, _>(|random| u128::from(random.next()) << 64 | u128::from(random.next()));
     check_spine_lines::<u128, _>(|random| u128::MAX - u128::from(random.next()));
     check_spine_lines::<u128, _>(|random| random.next() % 40);
-    check_spine_lines::<u128, _>(|random| u128::from(random.next() % 3) << 100 | u128::from(random.next() % 6));
+    check_spine_lines::<u128, _>(|random| {
+        u128::from(random.next() % 3) << 100 | u128::from(random.next() % 6)
+    });
     // Groups of neighbours with huge gaps: inexact on purpose.
     check_spine_lines::<u64, _>(|random| (random.next() % 3) * (u64::MAX / 4) + random.next() % 6);
     check_spine_lines::<u32, _>(|random| (random.next() % 3) * (u32::MAX as u64 / 4) + random.next() % 6);

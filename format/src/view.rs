@@ -4,8 +4,8 @@
 //! uses it; what it returns is what all searches rely on for their bounds. The searches here are
 //! the scalar reference, and what verifies each block that a query touches.
 
-use crate::column::ColumnGeometry;
 use crate::checksum::{SUM_BYTES, binding, crc32, sum_blocks};
+use crate::column::ColumnGeometry;
 use crate::error::FormatError;
 use crate::key::Word;
 use crate::layout::{LINE_BYTES, LineGeometry, SpineGeometry, align_up};
@@ -244,9 +244,8 @@ impl Header {
             let (entry, length) = (section.entry, section.entry.length.get());
             let wrong = corrupt(tag.name(), at, "geometry must be that of its elements", length);
             let shape = ColumnGeometry::from_stored(entry.geometry, entry.elements.get(), length);
-            let shape = shape.filter(|shape| {
-                shape.elements == tuples && shape.element_bytes == element_bytes as u64
-            });
+            let shape =
+                shape.filter(|shape| shape.elements == tuples && shape.element_bytes == element_bytes as u64);
             Ok(Some(ColumnPlace { offset: section.offset(), shape: shape.ok_or(wrong)? }))
         };
         let keys = column(Tag::KEYS, key_type.bytes())?;

@@ -1,0 +1,400 @@
+//! The course of a build with byte strings: as keys, as values, or both.
+//!
+//! All input is read before the first line is written, since only then it is known in which bits keys
+//! differ ([`pleach_format::mask`]). Where a word holds a whole key, and values fit in the lines, and
+//! all of it is in memory, the words take the course of numeric keys, radix sort and all. Else the
+//! records are sorted as byte strings, and words and columns are made from them in order.
+
+use crate::columns;
+use crate::error::BuildError;
+use crate::finish::Extra;
+use crate::flow::{Extras, Job, Reader};
+use crate::lines::LineWriter;
+use crate::options::Summary;
+use crate::pack::{Columns, KeyLane, Tuple, ValueLane};
+use crate::plan::Plan;
+use crate::records::{Arena, Follows, Gather, Sorted, show};
+use crate::source::{Chunk, Column, Schema, Source, SourceError};
+use pleach_format::column::ColumnGeometry;
+use pleach_format::mask::{Mask, Place, Survey};
+use pleach_format::section::{Geometry, Tag};
+use pleach_format::types::KEY_BYTES_MAX;
+use pleach_format::{KeyType, ValueType};
+
+/// Tuples that are packed at once.
+const BATCH_TUPLES: usize = 1 << 14;
+/// Words of 8 bytes will do while at most one key in so many shares its word with the one before it.
+const SHARED_WORDS: u64 = 64;
+
+/// How keys become words.
+pub(crate) enum Coder {
+    /// Numeric keys: their bytes, most significant first.
+    Number,
+    /// Byte keys.
+    Mask(Mask),
+}
+
+impl Coder {
+    fn word(&self, key: &[u8]) -> u128 {
+        match self {
+            Self::Number => key.iter().fold(0, |word, &byte| word << 8 | u128::from(byte)),
+            Self::Mask(mask) => match mask.place(key, crate::hint::compress) {
+                Place::Word(word) | Place::Gap { word, .. } => word,
+            },
+        }
+    }
+
+    fn is_lossless(&self) -> bool {
+        match self {
+            Self::Number => true,
+            Self::Mask(mask) => mask.is_lossless(),
+        }
+    }
+}
+
+/// Builds from a source of byte strings; called inside the pool.
+pub(crate) fn build(job: &Job<'_>, source: &mut dyn Source) -> Result<Summary, BuildError> {
+    let schema = job.schema;
+    let plan = Plan::new(job.options.memory_bytes, size_of::<Tuple<u128, u64>>());
+    let limit_bytes = plan.sort_tuples.saturating_mul(2 * size_of::<Tuple<u128, u64>>());
+    let mut gather = Gather::new(job.spills, job.watch, limit_bytes);
+    let mut reader = Reader::new(source, job.watch, plan);
+    let (mut now, mut next) = (chunk(schema), chunk(schema));
+    reader.read(&mut now)?;
+    while !now.is_empty() {
+        let (read, taken) = rayon::join(|| reader.read(&mut next), || take(job, &mut gather, &now));
+        // What comes first in the input is reported first.
+        taken?;
+        read?;
+        std::mem::swap(&mut now, &mut next);
+    }
+    drop((now, next));
+
+    let fixed = match schema.key_type {
+        KeyType::Fixed(bytes) => Some(usize::from(bytes)),
+        _ => None,
+    };
+    let survey = gather.survey.clone();
+    let coder = if schema.key_type.is_bytes() { Coder::Mask(survey.mask(fixed, 16)) } else { Coder::Number };
+    let inline = !schema.value_type.is_bytes() && !job.options.columns;
+    if let (Some(arena), true, Coder::Mask(mask)) =
+        (gather.in_memory(), inline && coder.is_lossless(), &coder)
+    {
+        let mut words = Words { arena, coder: &coder, word_bytes: mask.word_bytes(), schema, read: 0 };
+        let job = Job { mask: Some(mask), ..*job };
+        return job.run_words(mask.word_bytes(), &mut words, &|min, max| Extras {
+            byte_ends: ends(mask, min, max),
+            sections: vec![mask_section(mask)],
+        });
+    }
+    let (rows, sorted_input) = (gather.rows(), gather.is_sorted());
+    let sorted = gather.finish(job.options.unique)?;
+    let coder = match coder {
+        Coder::Mask(mask) if !mask.is_lossless() => Coder::Mask(choose(&sorted, &survey, fixed, mask)?),
+        coder => coder,
+    };
+    let word_bytes = match &coder {
+        Coder::Number => schema.key_type.bytes(),
+        Coder::Mask(mask) => mask.word_bytes(),
+    };
+    let emit = Emit { job, sorted: &sorted, coder: &coder, rows, sorted_input };
+    match (word_bytes, schema.value_type.line_bytes()) {
+        (4, 0) => emit.run::<u32, ()>(),
+        (4, 4) => emit.run::<u32, u32>(),
+        (4, _) => emit.run::<u32, u64>(),
+        (8, 0) => emit.run::<u64, ()>(),
+        (8, 4) => emit.run::<u64, u32>(),
+        (8, _) => emit.run::<u64, u64>(),
+        (_, 0) => emit.run::<u128, ()>(),
+        (_, 4) => emit.run::<u128, u32>(),
+        (_, _) => emit.run::<u128, u64>(),
+    }
+}
+
+fn chunk(schema: &Schema) -> Chunk {
+    Chunk::new(schema.key_type, schema.value_type)
+}
+
+/// Smallest and largest key, unless there are none.
+fn ends(mask: &Mask, min: u128, max: u128) -> Option<(Vec<u8>, Vec<u8>)> {
+    let unpack = |word| {
+        let mut key = Vec::new();
+        mask.unpack(word, &mut key);
+        key
+    };
+    Some((unpack(min), unpack(max)))
+}
+
+/// The element of a column as bytes, numbers most significant byte first (keys) or last (values).
+fn element<'a>(column: &'a Column, at: usize, big_endian: bool, buffer: &'a mut [u8; 16]) -> &'a [u8] {
+    macro_rules! number {
+        ($words:expr) => {{
+            let bytes = if big_endian { $words[at].to_be_bytes() } else { $words[at].to_le_bytes() };
+            let buffer = &mut buffer[..bytes.len()];
+            buffer.copy_from_slice(&bytes);
+            buffer
+        }};
+    }
+    match column {
+        Column::None => &[],
+        Column::U32(words) => number!(words),
+        Column::U64(words) => number!(words),
+        Column::U128(words) => number!(words),
+        Column::Bytes(strings) => strings.get(at),
+    }
+}
+
+fn take(job: &Job<'_>, gather: &mut Gather<'_>, chunk: &Chunk) -> Result<(), BuildError> {
+    let schema = job.schema;
+    let refused = |row: u64, problem: String| {
+        let (input, place) =
+            ("input".into(), row.checked_add(0).map_or(String::new(), |row| format!("row {row}")));
+        BuildError::Source(SourceError { input, place, problem, cause: None })
+    };
+    let expected = Chunk::new(schema.key_type, schema.value_type);
+    let same = |a: &Column, b: &Column| std::mem::discriminant(a) == std::mem::discriminant(b);
+    let values = if matches!(chunk.values, Column::None) { chunk.len() } else { chunk.values.len() };
+    if !same(&chunk.keys, &expected.keys) || !same(&chunk.values, &expected.values) || values != chunk.len() {
+        let problem = "its columns are not of the announced types, or not of equal length";
+        return Err(refused(gather.rows(), problem.into()));
+    }
+    let (mut key_buffer, mut value_buffer) = ([0; 16], [0; 16]);
+    for at in 0..chunk.len() {
+        let key = element(&chunk.keys, at, true, &mut key_buffer);
+        let value = element(&chunk.values, at, false, &mut value_buffer);
+        let row = gather.rows();
+        if key.len() > KEY_BYTES_MAX {
+            let problem =
+                format!("the key has {} bytes, at most {KEY_BYTES_MAX} can be held: shorten it", key.len());
+            return Err(refused(row, problem));
+        }
+        if u32::try_from(value.len()).is_err() {
+            return Err(refused(row, "the value has 4 GiB or more: store it elsewhere".into()));
+        }
+        let text = |bytes: &[u8]| std::str::from_utf8(bytes).is_ok();
+        if schema.key_type == KeyType::Utf8 && !text(key)
+            || schema.value_type == ValueType::Utf8 && !text(value)
+        {
+            return Err(refused(row, "not valid UTF-8: choose the type bytes".into()));
+        }
+        if let KeyType::Fixed(bytes) = schema.key_type
+            && key.len() != usize::from(bytes)
+        {
+            let problem =
+                format!("the key has {} bytes instead of {bytes}: choose the type bytes", key.len());
+            return Err(refused(row, problem));
+        }
+        if let ValueType::Fixed(bytes) = schema.value_type
+            && value.len() != usize::from(bytes)
+        {
+            let problem =
+                format!("the value has {} bytes instead of {bytes}: choose the type bytes", value.len());
+            return Err(refused(row, problem));
+        }
+        match gather.push(key, value)? {
+            Follows::Equal
+                if job.options.unique == Some(crate::options::Unique::Error) && gather.is_sorted() =>
+            {
+                return Err(BuildError::Duplicate { key: key_text(schema, key), row: Some(row) });
+            }
+            Follows::Below { previous } if job.options.sorted => {
+                let (previous, key) = (key_text(schema, &previous), key_text(schema, key));
+                return Err(BuildError::Unsorted { row, previous, key });
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn key_text(schema: &Schema, key: &[u8]) -> String {
+    if schema.key_type.is_bytes() {
+        return show(key);
+    }
+    crate::flow::word_text(schema.key_type, Coder::Number.word(key))
+}
+
+/// Between words of 8 and of 16 bytes, neither of which holds whole keys.
+fn choose(
+    sorted: &Sorted<'_>,
+    survey: &Survey,
+    fixed: Option<usize>,
+    wide: Mask,
+) -> Result<Mask, BuildError> {
+    let narrow = Coder::Mask(survey.mask(fixed, 8));
+    let (mut previous, mut word, mut shared, mut count) = (Vec::new(), None, 0u64, 0u64);
+    sorted.each(&mut |key, _| {
+        let this = narrow.word(key);
+        shared += u64::from(word == Some(this) && previous != key);
+        count += 1;
+        word = Some(this);
+        previous.clear();
+        previous.extend_from_slice(key);
+        Ok(())
+    })?;
+    Ok(match narrow {
+        Coder::Mask(narrow) if shared <= count / SHARED_WORDS => narrow,
+        _ => wide,
+    })
+}
+
+/// Records in input order as a source of words.
+struct Words<'a> {
+    arena: &'a Arena,
+    coder: &'a Coder,
+    word_bytes: usize,
+    schema: &'a Schema,
+    read: usize,
+}
+
+impl Source for Words<'_> {
+    fn schema(&self) -> &Schema {
+        self.schema
+    }
+
+    fn next_chunk(&mut self, chunk: &mut Chunk, tuples_max: usize) -> Result<(), SourceError> {
+        use rayon::prelude::*;
+        chunk.clear();
+        let range = self.read..self.arena.len().min(self.read + tuples_max);
+        self.read = range.end;
+        let words = range.clone().into_par_iter().with_min_len(1 << 12);
+        let words = words.map(|index| self.coder.word(self.arena.get(index).0));
+        match self.word_bytes {
+            4 => chunk.keys = Column::U32(words.map(|word| word as u32).collect()),
+            8 => chunk.keys = Column::U64(words.map(|word| word as u64).collect()),
+            _ => chunk.keys = Column::U128(words.collect()),
+        }
+        let values = range.map(|index| self.arena.get(index).1);
+        match &mut chunk.values {
+            Column::U32(out) => {
+                out.extend(
+                    values.map(|value| value.first_chunk().map_or(0, |&bytes| u32::from_le_bytes(bytes))),
+                );
+            }
+            Column::U64(out) => {
+                out.extend(
+                    values.map(|value| value.first_chunk().map_or(0, |&bytes| u64::from_le_bytes(bytes))),
+                );
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn progress(&self) -> (u64, Option<u64>) {
+        (self.read as u64, Some(self.arena.len() as u64))
+    }
+}
+
+/// Writes sorted records as lines and columns.
+struct Emit<'a> {
+    job: &'a Job<'a>,
+    sorted: &'a Sorted<'a>,
+    coder: &'a Coder,
+    rows: u64,
+    sorted_input: bool,
+}
+
+/// Sizes that are known when all lines have been packed.
+#[derive(Default)]
+struct Totals {
+    tuples: u64,
+    key_bytes: u64,
+    value_bytes: u64,
+}
+
+impl Emit<'_> {
+    fn run<W: KeyLane, B: ValueLane>(&self) -> Result<Summary, BuildError> {
+        let job = self.job;
+        let plan = Plan::new(job.options.memory_bytes, size_of::<Tuple<W, B>>());
+        let mut writer = LineWriter::<W, B>::new(job.output, job.spills, job.watch, plan.spine_lines);
+        let (mut keys, mut values) = (Vec::with_capacity(BATCH_TUPLES), Vec::with_capacity(BATCH_TUPLES));
+        let mut totals = Totals::default();
+        let mut ends: Option<(Vec<u8>, Vec<u8>)> = None;
+        self.sorted.each(&mut |key, value| {
+            keys.push(W::from_u128(self.coder.word(key)));
+            values.push(if B::BYTES == value.len() { B::read(value) } else { B::default() });
+            totals.tuples += 1;
+            totals.key_bytes += key.len() as u64;
+            totals.value_bytes += value.len() as u64;
+            match &mut ends {
+                None => ends = Some((key.to_vec(), key.to_vec())),
+                Some((_, last)) => {
+                    last.clear();
+                    last.extend_from_slice(key);
+                }
+            }
+            if keys.len() == BATCH_TUPLES {
+                writer.append(Columns { keys: &keys[..], values: &values[..] })?;
+                keys.clear();
+                values.clear();
+            }
+            Ok(())
+        })?;
+        writer.append(Columns { keys: &keys[..], values: &values[..] })?;
+        let lines = writer.finish()?;
+        let extras = Extras {
+            sections: self.sections(&totals)?,
+            byte_ends: ends.filter(|_| job.schema.key_type.is_bytes()),
+        };
+        job.finish(&lines, extras, self.rows, self.sorted_input, self.sorted.runs)
+    }
+
+    fn sections(&self, totals: &Totals) -> Result<Vec<Extra<'_>>, BuildError> {
+        let (key, value) = (self.job.schema.key_type, self.job.schema.value_type);
+        let mut sections = Vec::new();
+        if let Coder::Mask(mask) = self.coder {
+            sections.push(mask_section(mask));
+        }
+        let too_large =
+            || BuildError::TooLarge { what: "a column", found: totals.tuples, limit: u64::MAX >> 8 };
+        let shape = |element_bytes: usize, data_bytes: u64| match element_bytes {
+            0 => ColumnGeometry::varying(totals.tuples, data_bytes),
+            bytes => ColumnGeometry::fixed(totals.tuples, bytes as u64),
+        };
+        if self.job.options.columns || !self.coder.is_lossless() {
+            let shape = shape(key.bytes(), totals.key_bytes).ok_or_else(too_large)?;
+            let native =
+                move |key: &[u8], out: &mut Vec<u8>| columns::native_key(self.job.schema.key_type, key, out);
+            sections.push(
+                self.column(Tag::KEYS, !self.coder.is_lossless(), shape, move |key, _, out| native(key, out)),
+            );
+        }
+        if value.is_bytes() || (self.job.options.columns && value != ValueType::None) {
+            let shape = shape(value.bytes(), totals.value_bytes).ok_or_else(too_large)?;
+            let native = |_: &[u8], value: &[u8], out: &mut Vec<u8>| out.extend_from_slice(value);
+            sections.push(self.column(Tag::VALUES, value.is_bytes(), shape, native));
+        }
+        Ok(sections)
+    }
+
+    /// A column of what `element` adds for each tuple.
+    fn column<'s>(
+        &'s self,
+        tag: Tag,
+        required: bool,
+        shape: ColumnGeometry,
+        element: impl Fn(&[u8], &[u8], &mut Vec<u8>) + 's,
+    ) -> Extra<'s> {
+        columns::section(tag, required, shape, move |add| {
+            let mut scratch = Vec::new();
+            self.sorted.each(&mut |key, value| {
+                scratch.clear();
+                element(key, value, &mut scratch);
+                add(&scratch)
+            })
+        })
+    }
+}
+
+fn mask_section<'a>(mask: &Mask) -> Extra<'a> {
+    let bytes = mask.to_bytes();
+    Extra {
+        tag: Tag::MASK,
+        required: true,
+        length: bytes.len() as u64,
+        elements: mask.covered() as u64,
+        geometry: Geometry::default(),
+        content: Box::new(move |take| take(&bytes)),
+    }
+}
