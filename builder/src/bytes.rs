@@ -15,7 +15,7 @@ use crate::pack::{Columns, KeyLane, Tuple, ValueLane};
 use crate::plan::Plan;
 use crate::records::{Arena, Follows, Gather, Sorted, show};
 use crate::source::{Chunk, Column, Schema, Source, SourceError};
-use pleach_format::column::ColumnGeometry;
+use pleach_format::column::{ColumnGeometry, push_native_key};
 use pleach_format::mask::{Mask, Place, Survey};
 use pleach_format::section::{Geometry, Tag};
 use pleach_format::types::KEY_BYTES_MAX;
@@ -354,11 +354,11 @@ impl Emit<'_> {
         };
         if self.job.options.columns || !self.coder.is_lossless() {
             let shape = shape(key.bytes(), totals.key_bytes).ok_or_else(too_large)?;
-            let native =
-                move |key: &[u8], out: &mut Vec<u8>| columns::native_key(self.job.schema.key_type, key, out);
-            sections.push(
-                self.column(Tag::KEYS, !self.coder.is_lossless(), shape, move |key, _, out| native(key, out)),
-            );
+            let native = move |key: &[u8], _: &[u8], out: &mut Vec<u8>| match self.coder {
+                Coder::Number => push_native_key(self.job.schema.key_type, self.coder.word(key), out),
+                Coder::Mask(_) => out.extend_from_slice(key),
+            };
+            sections.push(self.column(Tag::KEYS, !self.coder.is_lossless(), shape, native));
         }
         if value.is_bytes() || (self.job.options.columns && value != ValueType::None) {
             let shape = shape(value.bytes(), totals.value_bytes).ok_or_else(too_large)?;

@@ -27,6 +27,7 @@
 mod arch;
 mod bytes;
 mod cast;
+mod column;
 mod dispatch;
 mod error;
 mod fsck;
@@ -36,15 +37,18 @@ mod iter;
 mod sealed;
 mod search;
 mod sigbus;
+mod strings;
 mod touched;
 mod typed;
 
 pub use arch::Isa;
+pub use column::Column;
 pub use error::{OpenError, ReadError, TypeError};
 pub use fsck::{Finding, FsckOptions, Progress, Report, Verdict, fsck};
 pub use index::{Index, OpenOptions, Residence, Verify};
 pub use iter::Range;
 pub use pleach_format::meta::Meta;
-pub use pleach_format::{FormatError, Header, Key, KeyType, Value, ValueType};
+pub use pleach_format::{FormatError, Header, Key, KeyType, Mask, Value, ValueType};
 pub use sigbus::contain_sigbus;
+pub use strings::{FixedQueries, Queries, StringRange, Strings};
 pub use typed::Typed;
