@@ -83,7 +83,7 @@ pub(crate) fn build(job: &Job<'_>, source: &mut dyn Source) -> Result<Summary, B
         let mut words = Words { arena, coder: &coder, word_bytes: mask.word_bytes(), schema, read: 0 };
         let job = Job { mask: Some(mask), ..*job };
         return job.run_words(mask.word_bytes(), &mut words, &|min, max| Extras {
-            byte_ends: ends(mask, min, max),
+            byte_ends: (arena.len() > 0).then(|| ends(mask, min, max)),
             sections: vec![mask_section(mask)],
         });
     }
@@ -115,14 +115,14 @@ fn chunk(schema: &Schema) -> Chunk {
     Chunk::new(schema.key_type, schema.value_type)
 }
 
-/// Smallest and largest key, unless there are none.
-fn ends(mask: &Mask, min: u128, max: u128) -> Option<(Vec<u8>, Vec<u8>)> {
+/// Smallest and largest key.
+fn ends(mask: &Mask, min: u128, max: u128) -> (Vec<u8>, Vec<u8>) {
     let unpack = |word| {
         let mut key = Vec::new();
         mask.unpack(word, &mut key);
         key
     };
-    Some((unpack(min), unpack(max)))
+    (unpack(min), unpack(max))
 }
 
 /// The element of a column as bytes, numbers most significant byte first (keys) or last (values).

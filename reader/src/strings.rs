@@ -192,9 +192,8 @@ impl<'a, V: Value> Strings<'a, V> {
     fn settle(&self, query: &[u8], word: u128, start: u64) -> Result<Hit<V::Bits>, ReadError> {
         let Some(keys) = &self.keys else { return Ok(Hit::default()) };
         let end = any_words!(&self.words, words => words.upper_bound(from(word)))?;
-        let rank = bisect(start.saturating_add(1), end, |rank| {
-            Ok(keys.get(rank)?.is_some_and(|key| key < query))
-        })?;
+        let rank =
+            bisect(start.saturating_add(1), end, |rank| Ok(keys.get(rank)?.is_some_and(|key| key < query)))?;
         let found = rank < end && keys.get(rank)? == Some(query);
         let value = if found { self.value_bits(rank)? } else { Default::default() };
         Ok(Hit { rank, found, value })
@@ -448,14 +447,18 @@ impl<'a, V: Value> Strings<'a, V> {
             }
         }
         let Some(column) = &self.keys else { return Ok(()) };
-        let of = |hits: &[Hit<V::Bits>], at: usize| hits.get(at).filter(|hit| hit.found).map(|hit| hit.rank);
-        let offsets = |hits: &[Hit<V::Bits>], at| of(hits, at).map(|rank| column.prefetch_offset(rank));
-        let bytes = |hits: &[Hit<V::Bits>], at| of(hits, at).map(|rank| column.prefetch(rank));
+        let ask = |hits: &[Hit<V::Bits>], at: usize, ask: &dyn Fn(u64)| {
+            if let Some(hit) = hits.get(at).filter(|hit| hit.found) {
+                ask(hit.rank);
+            }
+        };
+        let offsets = |hits: &[Hit<V::Bits>], at| ask(hits, at, &|rank| column.prefetch_offset(rank));
+        let bytes = |hits: &[Hit<V::Bits>], at| ask(hits, at, &|rank| column.prefetch(rank));
         let varies = column.offset_bytes().is_some();
         if varies {
-            (0..OFFSETS_AHEAD).for_each(|at| drop(offsets(hits, at)));
+            (0..OFFSETS_AHEAD).for_each(|at| offsets(hits, at));
         }
-        (0..BYTES_AHEAD).for_each(|at| drop(bytes(hits, at)));
+        (0..BYTES_AHEAD).for_each(|at| bytes(hits, at));
         for at in 0..hits.len() {
             if varies {
                 offsets(hits, at + OFFSETS_AHEAD);
