@@ -3,16 +3,19 @@
 
 use arrow_array::types::Int8Type;
 use arrow_array::{
-    ArrayRef, BooleanArray, Date32Array, Date64Array, Decimal64Array, Decimal128Array, DictionaryArray,
-    DurationNanosecondArray, Float32Array, Float64Array, Int8Array, Int16Array, Int32Array, Int64Array,
-    RecordBatch, StringArray, Time32SecondArray, Time64MicrosecondArray, TimestampMicrosecondArray,
-    TimestampMillisecondArray, UInt8Array, UInt16Array, UInt32Array, UInt64Array,
+    ArrayRef, BinaryArray, BinaryViewArray, BooleanArray, Date32Array, Date64Array, Decimal64Array,
+    Decimal128Array, DictionaryArray, DurationNanosecondArray, FixedSizeBinaryArray, Float32Array,
+    Float64Array, Int8Array, Int16Array, Int32Array, Int64Array, LargeBinaryArray, LargeStringArray,
+    RecordBatch, StringArray, StringViewArray, Time32SecondArray, Time64MicrosecondArray,
+    TimestampMicrosecondArray, TimestampMillisecondArray, UInt8Array, UInt16Array, UInt32Array, UInt64Array,
 };
 use arrow_schema::{Field, Schema as ArrowSchema};
 use parquet::basic::{Compression, GzipLevel, ZstdLevel};
 use parquet::file::properties::WriterProperties;
 use pleach_builder::input::{Format, InputOptions, open, open_stream};
 use pleach_builder::source::{Chunk, Column, Schema, Source, SourceError};
+use pleach_builder::storage::MemoryStorage;
+use pleach_builder::{BuildOptions, Silent, build_with_storage};
 use pleach_format::{Key, KeyType, ValueType};
 use proptest::prelude::*;
 use std::fs;
@@ -20,25 +23,58 @@ use std::io::{Cursor, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What a source delivered: encoded keys and value bits, widened.
+/// What a source delivered: encoded keys and value bits, widened; or wide words, or strings.
 #[derive(Debug, PartialEq)]
 struct Read64 {
     schema: Schema,
     keys: Vec<u64>,
     values: Vec<u64>,
+    wide_keys: Vec<u128>,
+    key_strings: Vec<Vec<u8>>,
+    value_strings: Vec<Vec<u8>>,
+}
+
+impl Read64 {
+    /// Number of keys.
+    fn rows(&self) -> usize {
+        self.keys.len() + self.wide_keys.len() + self.key_strings.len()
+    }
+
+    fn key_texts(&self) -> Vec<&str> {
+        self.key_strings.iter().map(|text| std::str::from_utf8(text).expect("is UTF-8")).collect()
+    }
 }
 
 fn words(column: &Column) -> Vec<u64> {
     match column {
-        Column::None => Vec::new(),
         Column::U32(words) => words.iter().map(|&word| u64::from(word)).collect(),
         Column::U64(words) => words.clone(),
+        _ => Vec::new(),
+    }
+}
+
+fn wide_words(column: &Column) -> &[u128] {
+    if let Column::U128(words) = column { words } else { &[] }
+}
+
+fn strings(column: &Column) -> Vec<Vec<u8>> {
+    if let Column::Bytes(strings) = column {
+        strings.iter().map(<[u8]>::to_vec).collect()
+    } else {
+        Vec::new()
     }
 }
 
 fn drain(source: &mut dyn Source, tuples_max: usize) -> Result<Read64, SourceError> {
     let schema = source.schema().clone();
-    let mut read = Read64 { schema, keys: Vec::new(), values: Vec::new() };
+    let mut read = Read64 {
+        schema,
+        keys: Vec::new(),
+        values: Vec::new(),
+        wide_keys: Vec::new(),
+        key_strings: Vec::new(),
+        value_strings: Vec::new(),
+    };
     let mut chunk = Chunk::new(read.schema.key_type, read.schema.value_type);
     loop {
         source.next_chunk(&mut chunk, tuples_max)?;
@@ -46,13 +82,18 @@ fn drain(source: &mut dyn Source, tuples_max: usize) -> Result<Read64, SourceErr
             break;
         }
         assert!(chunk.len() <= tuples_max);
-        let values = words(&chunk.values);
-        assert!(values.len() == chunk.len() || read.schema.value_type == ValueType::None);
+        assert!(chunk.values.len() == chunk.len() || read.schema.value_type == ValueType::None);
+        let same = |a: &Column, b: &Column| std::mem::discriminant(a) == std::mem::discriminant(b);
+        assert!(same(&chunk.keys, &Column::for_key(read.schema.key_type)));
+        assert!(same(&chunk.values, &Column::for_value(read.schema.value_type)));
         read.keys.extend(words(&chunk.keys));
-        read.values.extend(values);
+        read.values.extend(words(&chunk.values));
+        read.wide_keys.extend(wide_words(&chunk.keys));
+        read.key_strings.extend(strings(&chunk.keys));
+        read.value_strings.extend(strings(&chunk.values));
     }
     if let Some(rows) = read.schema.rows {
-        assert_eq!(rows, read.keys.len() as u64);
+        assert_eq!(rows, read.rows() as u64);
     }
     if let (done, Some(total)) = source.progress() {
         assert_eq!(done, total);
@@ -202,7 +243,7 @@ fn typed(batch: &RecordBatch, options: &InputOptions) -> Result<Read64, SourceEr
         (Ok(parquet), Ok(arrow), Ok(streamed)) => {
             assert_eq!(parquet, arrow);
             assert_eq!(streamed.schema.rows, None);
-            assert_eq!((&arrow.keys, &arrow.values), (&streamed.keys, &streamed.values));
+            assert_eq!(arrow, Read64 { schema: arrow.schema.clone(), ..streamed });
             Ok(parquet)
         }
         (Err(parquet), Err(arrow), Err(streamed)) => {
@@ -474,16 +515,24 @@ proptest! {
     #[test]
     fn csv_fast_and_slow_rows_agree(
         fields in proptest::collection::vec("[-+ \t0-9.eNa]{0,22}", 1..6),
-        kind in 0..6_usize,
+        kind in 0..9_usize,
+        key_kind in 0..9_usize,
     ) {
-        let value_type = ValueType::ALL[kind + 1];
-        let plain_text = format!("k,v\n{}", fields.iter().map(|f| format!("7,{f}\n")).collect::<String>());
-        let quoted = format!("k,v\n{}", fields.iter().map(|f| format!("7,\"{f}\"\n")).collect::<String>());
+        let value_types = [&ValueType::NUMERIC[1..], &[ValueType::Fixed(2), ValueType::Bytes, ValueType::Utf8]].concat();
+        let key_types = [KeyType::NUMERIC, &[KeyType::Fixed(2), KeyType::Bytes, KeyType::Utf8]].concat();
         let text = |read: Result<Read64, SourceError>| match read {
-            Ok(read) => format!("{:?}", read.values),
+            Ok(read) => format!("{read:?}"),
             Err(error) => error.to_string(),
         };
-        prop_assert_eq!(text(csv(plain_text, &valued(value_type))), text(csv(quoted, &valued(value_type))));
+        let with = |name: &str, row: &dyn Fn(&str) -> String| -> String {
+            format!("{name}\n{}", fields.iter().map(|field| row(field)).collect::<String>())
+        };
+        let options = valued(value_types[kind]);
+        let plain_text = with("k,v", &|f| format!("7,{f}\n"));
+        prop_assert_eq!(text(csv(plain_text, &options)), text(csv(with("k,v", &|f| format!("7,\"{f}\"\n")), &options)));
+        let options = keyed(key_types[key_kind]);
+        let plain_text = with("k,v", &|f| format!("{f},7\n"));
+        prop_assert_eq!(text(csv(plain_text, &options)), text(csv(with("k,v", &|f| format!("\"{f}\",7\n")), &options)));
     }
 
     #[test]
@@ -502,6 +551,7 @@ proptest! {
         let format = if tabs { Format::Tsv } else { Format::Csv };
         let _ = stream(text.as_bytes(), format, &plain());
         let _ = stream(text.as_bytes(), format, &InputOptions { no_header: true, ..valued(ValueType::F32) });
+        let _ = stream(text.as_bytes(), format, &InputOptions { no_header: true, ..keyed(KeyType::Utf8) });
     }
 
     #[test]
@@ -588,7 +638,7 @@ fn typed_integers_keep_their_types() {
 }
 
 #[test]
-fn typed_floats_are_values() {
+fn typed_floats() {
     let table = batch(vec![
         ("id", Arc::new(UInt64Array::from(vec![1, 2]))),
         ("x", Arc::new(Float32Array::from(vec![1.5, f32::NAN]))),
@@ -606,12 +656,8 @@ fn typed_floats_are_values() {
         "t.parquet: row 1, column \"y\": 0.1 does not fit f32: choose another type with --value-type",
     );
     let key = InputOptions { key: Some("w".into()), ..plain() };
-    refused(
-        typed(&table, &key),
-        "t.parquet: column \"w\": wrong type: it holds Float64, but keys are integers (8 to 64 bits), dates, times, \
-         timestamps, durations or decimals: choose another column with --key, or --key-type if all its numbers are \
-         whole",
-    );
+    let read = typed(&table, &key).expect("reads");
+    assert_eq!((read.schema.key_type, read.keys), (KeyType::F64, vec![8_f64.encode(), 9_f64.encode()]));
     let whole = InputOptions { key_type: Some(KeyType::U32), ..key };
     assert_eq!(typed(&table, &whole).expect("reads").keys, [8, 9]);
 }
@@ -681,8 +727,8 @@ fn typed_decimals_have_limits() {
     let cents = InputOptions { value: Some("cents".into()), ..valued(ValueType::F64) };
     refused(
         typed(&table, &cents),
-        "t.parquet: column \"cents\": wrong type: Decimal128(15, 2) becomes i64 only: leave the type out, or choose \
-         another column",
+        "t.parquet: column \"cents\": wrong type: Decimal128(15, 2) becomes i64, not f64: choose one of these with \
+         --value-type, or another column",
     );
 }
 
@@ -715,26 +761,24 @@ fn typed_refusals() {
         ("flag", Arc::new(BooleanArray::from(vec![true, false, true]))),
         ("m", Arc::new(Int32Array::from(vec![1, 2, 3]))),
     ]);
-    let values = "integers (8 to 64 bits), Float32, Float64, dates, times, timestamps, durations or decimals";
-    let keys = "integers (8 to 64 bits), dates, times, timestamps, durations or decimals";
+    let held = "integers (8 to 64 bits), floats (32 or 64 bits), dates, times, timestamps, durations, decimals, \
+                texts or binary strings";
+    let options =
+        |key: &str, value: &str| InputOptions { key: Some(key.into()), value: Some(value.into()), ..plain() };
     refused(
-        typed(&table, &plain()),
+        typed(&table, &options("m", "flag")),
         &format!(
-            "t.parquet: column \"name\": wrong type: it holds Utf8, but values are {values}: choose another column \
+            "t.parquet: column \"flag\": wrong type: it holds Boolean, but values are {held}: choose another column \
              with --value, or --value-type none"
         ),
     );
-    let options =
-        |key: &str, value: &str| InputOptions { key: Some(key.into()), value: Some(value.into()), ..plain() };
-    for (column, held) in [("name", "Utf8"), ("flag", "Boolean")] {
-        refused(
-            typed(&table, &options(column, "m")),
-            &format!(
-                "t.parquet: column \"{column}\": wrong type: it holds {held}, but keys are {keys}: choose another \
-                 column with --key"
-            ),
-        );
-    }
+    refused(
+        typed(&table, &options("flag", "m")),
+        &format!(
+            "t.parquet: column \"flag\": wrong type: it holds Boolean, but keys are {held}: choose another column \
+             with --key"
+        ),
+    );
     refused(
         typed(&table, &options("m", "n")),
         "t.parquet: row 2, column \"n\": it is null: every key and value must be there",
@@ -859,7 +903,7 @@ fn npy_of(version: u8, header: &str, data: &[u8]) -> Vec<u8> {
 fn both(name: &str, format: Format, bytes: &[u8], options: &InputOptions) -> Result<Read64, SourceError> {
     match (file(name, bytes, options), stream(bytes, format, options)) {
         (Ok(file), Ok(stream)) => {
-            assert_eq!((&file.keys, &file.values), (&stream.keys, &stream.values));
+            assert_eq!(file, Read64 { schema: file.schema.clone(), ..stream });
             Ok(file)
         }
         (Err(file), Err(_)) => Err(file),
@@ -949,14 +993,9 @@ fn npy_refusals() {
         ),
         (npy("|O", "(6,)", &numbers), "it holds Python objects: save numbers"),
         (
-            npy("<f8", "(6,)", &numbers),
-            "column 0: wrong type: it holds <f8, but keys are integers (8 to 64 bits), dates, times, timestamps, \
-             durations or decimals: choose another column with --key, or --key-type if all its numbers are whole",
-        ),
-        (
             npy("<f2", "(24,)", &numbers),
-            "column 0: wrong type: it holds <f2, but keys are integers (8 to 64 bits), dates, times, timestamps, \
-             durations or decimals: choose another column with --key",
+            "column 0: wrong type: it holds <f2, but keys are integers (8 to 64 bits), floats (32 or 64 bits), dates, \
+             times, timestamps, durations, decimals, texts or binary strings: choose another column with --key",
         ),
         (b"\x93NUMPY\x01\x00\xff".to_vec(), "it ends inside the header of a NumPy array: it is truncated"),
         (b"\x93NUMPY\x09\x00\xff".to_vec(), "it is a NumPy array of version 9: versions 1 to 3 are read"),
@@ -976,37 +1015,52 @@ fn npy_refusals() {
 
 #[test]
 fn raw_of_all_types() {
-    for &key_type in KeyType::ALL {
-        for &value_type in ValueType::ALL {
+    let key_types = [KeyType::NUMERIC, &[KeyType::Fixed(3), KeyType::Fixed(16)]].concat();
+    let value_types = [ValueType::NUMERIC, &[ValueType::Fixed(1), ValueType::Fixed(9)]].concat();
+    for &key_type in &key_types {
+        for &value_type in &value_types {
             let options = InputOptions { raw: Some((key_type, value_type)), ..plain() };
             // Enough rows for several pieces and, in one case, several reads.
             let rows = if key_type == KeyType::U64 && value_type == ValueType::U64 { 300_001 } else { 3001 };
             let mut bytes = Vec::new();
-            let (mut keys, mut values) = (Vec::new(), Vec::new());
+            let (mut keys, mut wide_keys, mut key_strings) = (Vec::new(), Vec::new(), Vec::new());
+            let (mut values, mut value_strings) = (Vec::new(), Vec::new());
             for row in 0..rows {
                 let (key, value) = (hash(row), hash(row + 1_000_000));
-                let key = if key_type.bytes() == 4 { key & 0xffff_ffff } else { key };
-                let value = match value_type.bytes() {
-                    0 => 0,
-                    4 => value & 0xffff_ffff,
-                    _ => value,
+                let wide = u128::from(key) << 64 | u128::from(value);
+                let narrow = u32::try_from(key >> 32).expect("is narrow");
+                let key_bytes = match key_type {
+                    KeyType::U32 | KeyType::I32 => narrow.to_le_bytes().to_vec(),
+                    #[allow(clippy::cast_precision_loss)]
+                    KeyType::F64 => (key.cast_signed() as f64).to_le_bytes().to_vec(),
+                    KeyType::U64 | KeyType::I64 => key.to_le_bytes().to_vec(),
+                    _ => wide.to_le_bytes()[..key_type.bytes()].to_vec(),
                 };
-                bytes.extend_from_slice(&key.to_le_bytes()[..key_type.bytes()]);
-                bytes.extend_from_slice(&value.to_le_bytes()[..value_type.bytes()]);
-                keys.push(match key_type {
-                    KeyType::I32 => key ^ (1 << 31),
-                    KeyType::I64 => key ^ (1 << 63),
-                    _ => key,
-                });
-                values.push(value);
-            }
-            if value_type == ValueType::None {
-                values.clear();
+                match key_type {
+                    KeyType::U32 => keys.push(narrow.into()),
+                    KeyType::I32 => keys.push((narrow ^ (1 << 31)).into()),
+                    KeyType::U64 => keys.push(key),
+                    KeyType::I64 => keys.push(key ^ (1 << 63)),
+                    #[allow(clippy::cast_precision_loss)]
+                    KeyType::F64 => keys.push((key.cast_signed() as f64).encode()),
+                    KeyType::U128 => wide_keys.push(wide),
+                    _ => key_strings.push(key_bytes.clone()),
+                }
+                let value_bytes = wide.to_le_bytes()[..value_type.bytes()].to_vec();
+                match value_type {
+                    ValueType::None => {}
+                    ValueType::Fixed(_) => value_strings.push(value_bytes.clone()),
+                    _ => values.push(if value_bytes.len() == 4 { value & 0xffff_ffff } else { value }),
+                }
+                bytes.extend(key_bytes);
+                bytes.extend(value_bytes);
             }
             let read = both("t.anything.raw", Format::Raw, &bytes, &options).expect("reads");
             assert_eq!((read.schema.key_type, read.schema.value_type), (key_type, value_type));
             assert_eq!((read.schema.rows, read.schema.key_name.as_str()), (Some(rows), "key"));
             assert_eq!((read.keys, read.values), (keys, values));
+            assert_eq!((read.wide_keys, read.key_strings), (wide_keys, key_strings));
+            assert_eq!(read.value_strings, value_strings);
         }
     }
 }
@@ -1055,6 +1109,581 @@ fn raw_options_and_refusals() {
         file("t.raw", &bytes, &InputOptions { format: Some(Format::Csv), ..raw }),
         "t.raw: it cannot be raw and of another format: give one of the two",
     );
+}
+
+// ------------------------------------------------------------------------------- strings, wide keys
+
+/// The file that a table becomes.
+fn built(name: &str, bytes: &[u8], options: &InputOptions) -> Vec<u8> {
+    let folder = tempfile::tempdir().expect("makes a folder");
+    let path = save(folder.path(), name, bytes);
+    let mut source = open(&[path], options).expect("opens");
+    let (storage, target) = (MemoryStorage::default(), Path::new("/t.pleach"));
+    build_with_storage(&mut *source, target, &BuildOptions::default(), &Silent, &storage).expect("builds");
+    storage.take(target).expect("is there")
+}
+
+/// A table of two columns, key and value, in CSV and in TSV.
+fn texts_of(fields: &[(&[u8], &[u8])]) -> [(&'static str, Format, Vec<u8>); 2] {
+    let (mut csv, mut tsv) = (b"key,value\n".to_vec(), b"key\tvalue\n".to_vec());
+    for (row, (key, value)) in fields.iter().enumerate() {
+        for (field, ends) in [(key, [b',', b'\t']), (value, [b'\n', b'\n'])] {
+            let special = field.iter().any(|byte| b",\"\r\n".contains(byte));
+            // Now and then without need, so that fast and slow rows mix.
+            let quote = if special || row % 3 == 0 { &b"\""[..] } else { b"" };
+            csv.extend_from_slice(quote);
+            field
+                .iter()
+                .for_each(|byte| csv.extend(std::iter::repeat_n(*byte, 1 + usize::from(*byte == b'"'))));
+            csv.extend_from_slice(quote);
+            csv.push(ends[0]);
+            for &byte in *field {
+                match byte {
+                    b'\t' => tsv.extend_from_slice(b"\\t"),
+                    b'\n' => tsv.extend_from_slice(b"\\n"),
+                    b'\r' => tsv.extend_from_slice(b"\\r"),
+                    b'\\' => tsv.extend_from_slice(b"\\\\"),
+                    _ => tsv.push(byte),
+                }
+            }
+            tsv.push(ends[1]);
+        }
+    }
+    [("t.csv", Format::Csv, csv), ("t.tsv", Format::Tsv, tsv)]
+}
+
+/// One column in all the ways in which it can be written.
+struct Ways {
+    key_type: KeyType,
+    /// Of values that are the same as the keys; else values are row numbers.
+    value_type: Option<ValueType>,
+    fields: Vec<Vec<u8>>,
+    arrays: Vec<ArrayRef>,
+    /// Arrays that are of another type and must be told.
+    others: Vec<ArrayRef>,
+    npy: Vec<(&'static str, Vec<u8>)>,
+    raw: Option<Vec<u8>>,
+}
+
+fn ways() -> Vec<Ways> {
+    let texts = [
+        "b",
+        "",
+        "Zürich",
+        "tab\there",
+        "a, comma",
+        "\"q\"",
+        "line\r\nbreak",
+        "back\\slash\\t",
+        " b ",
+        "b\r",
+    ];
+    let text_fields: Vec<Vec<u8>> = texts.iter().map(|text| text.as_bytes().to_vec()).collect();
+    let dictionary: DictionaryArray<Int8Type> = texts.into_iter().collect();
+    let binary: Vec<&[u8]> = vec![b"\xff", b"\0\0", b"", b"a\tb\\", b"\xfe\xff,\"", &[7; 300]];
+    let threes: Vec<&[u8]> = vec![b"abc", b"\0\0\0", b"\xff\"\n", b"a\\t", b"a\0\0"];
+    let wides = [17, 0, u128::MAX, 1 << 127, u128::from(u64::MAX) + 1, 12_345_678_901_234_567_890_123];
+    let smalls = [17_u128, 0, 99_999_999_999_999_999_999_999_999_999_999_999_999];
+    let floats = [1.5_f64, -0.0, f64::NEG_INFINITY, -2.25, 0.0, f64::INFINITY];
+    let fixed = |strings: Vec<Vec<u8>>| -> ArrayRef {
+        Arc::new(FixedSizeBinaryArray::try_from_iter(strings.into_iter()).expect("is one"))
+    };
+    let flat = |strings: &[&[u8]]| strings.concat();
+    let decimal =
+        |numbers: &[u128]| -> Vec<Vec<u8>> { numbers.iter().map(|n| n.to_string().into_bytes()).collect() };
+    vec![
+        Ways {
+            key_type: KeyType::Utf8,
+            value_type: Some(ValueType::Utf8),
+            fields: text_fields.clone(),
+            arrays: vec![
+                Arc::new(StringArray::from(texts.to_vec())),
+                Arc::new(LargeStringArray::from(texts.to_vec())),
+                Arc::new(StringViewArray::from(texts.to_vec())),
+                Arc::new(dictionary),
+            ],
+            others: vec![Arc::new(BinaryArray::from_iter_values(text_fields.iter()))],
+            npy: vec![
+                (
+                    "<U20",
+                    texts.iter().flat_map(|text| letters(text, 20)).flat_map(u32::to_le_bytes).collect(),
+                ),
+                (
+                    ">U13",
+                    texts.iter().flat_map(|text| letters(text, 13)).flat_map(u32::to_be_bytes).collect(),
+                ),
+            ],
+            raw: None,
+        },
+        Ways {
+            key_type: KeyType::Bytes,
+            value_type: Some(ValueType::Bytes),
+            fields: binary.iter().map(|bytes| bytes.to_vec()).collect(),
+            arrays: vec![
+                Arc::new(BinaryArray::from(binary.clone())),
+                Arc::new(LargeBinaryArray::from(binary.clone())),
+                Arc::new(BinaryViewArray::from(binary.clone())),
+            ],
+            others: vec![],
+            npy: vec![],
+            raw: None,
+        },
+        Ways {
+            key_type: KeyType::Fixed(3),
+            value_type: Some(ValueType::Fixed(3)),
+            fields: threes.iter().map(|bytes| bytes.to_vec()).collect(),
+            arrays: vec![fixed(threes.iter().map(|bytes| bytes.to_vec()).collect())],
+            others: vec![Arc::new(BinaryArray::from(threes.clone()))],
+            npy: vec![("|S3", flat(&threes)), ("|V3", flat(&threes))],
+            raw: Some(flat(&threes)),
+        },
+        Ways {
+            key_type: KeyType::U128,
+            value_type: None,
+            fields: decimal(&wides),
+            arrays: vec![],
+            others: vec![
+                fixed(wides.iter().map(|wide| wide.to_be_bytes().to_vec()).collect()),
+                Arc::new(StringArray::from_iter_values(wides.iter().map(u128::to_string))),
+            ],
+            npy: vec![("|V16", wides.iter().flat_map(|wide| wide.to_be_bytes()).collect())],
+            raw: Some(wides.iter().flat_map(|wide| wide.to_le_bytes()).collect()),
+        },
+        Ways {
+            key_type: KeyType::U128,
+            value_type: None,
+            fields: decimal(&smalls),
+            arrays: vec![],
+            others: vec![Arc::new(
+                Decimal128Array::from_iter_values(smalls.iter().map(|&n| i128::try_from(n).expect("fits")))
+                    .with_precision_and_scale(38, 0)
+                    .expect("is one"),
+            )],
+            npy: vec![],
+            raw: None,
+        },
+        Ways {
+            key_type: KeyType::U128,
+            value_type: None,
+            fields: decimal(&[3, 0, u64::MAX.into()]),
+            arrays: vec![],
+            others: vec![Arc::new(UInt64Array::from(vec![3, 0, u64::MAX]))],
+            npy: vec![("<u8", [3, 0, u64::MAX].into_iter().flat_map(u64::to_le_bytes).collect())],
+            raw: None,
+        },
+        Ways {
+            key_type: KeyType::F64,
+            value_type: None,
+            fields: floats.iter().map(|float| float.to_string().into_bytes()).collect(),
+            arrays: vec![
+                Arc::new(Float64Array::from(floats.to_vec())),
+                #[allow(clippy::cast_possible_truncation)]
+                Arc::new(Float32Array::from_iter_values(floats.iter().map(|&float| float as f32))),
+            ],
+            others: vec![],
+            npy: vec![
+                ("<f8", floats.iter().flat_map(|float| float.to_le_bytes()).collect()),
+                (">f8", floats.iter().flat_map(|float| float.to_be_bytes()).collect()),
+            ],
+            raw: Some(floats.iter().flat_map(|float| float.to_le_bytes()).collect()),
+        },
+        Ways {
+            key_type: KeyType::F64,
+            value_type: None,
+            fields: vec![b"-9007199254740992".to_vec(), b"3".to_vec()],
+            arrays: vec![],
+            others: vec![Arc::new(Int64Array::from(vec![-(1 << 53), 3]))],
+            npy: vec![],
+            raw: None,
+        },
+    ]
+}
+
+/// The code points of a text, padded as NumPy does.
+fn letters(text: &str, count: usize) -> Vec<u32> {
+    let mut letters: Vec<u32> = text.chars().map(u32::from).collect();
+    letters.resize(count, 0);
+    letters
+}
+
+#[test]
+fn every_type_from_every_format() {
+    for ways in ways() {
+        let rows = ways.fields.len();
+        let numbers: Vec<Vec<u8>> = (0..rows).map(|row| row.to_string().into_bytes()).collect();
+        let value_fields = if ways.value_type.is_some() { &ways.fields } else { &numbers };
+        let fields: Vec<(&[u8], &[u8])> =
+            ways.fields.iter().zip(value_fields).map(|(key, value)| (&key[..], &value[..])).collect();
+        let asked = InputOptions {
+            key_type: Some(ways.key_type),
+            value_type: Some(ways.value_type.unwrap_or(ValueType::U64)),
+            ..plain()
+        };
+        let [(name, format, csv), (_, _, tsv)] = texts_of(&fields);
+        let wanted = both(name, format, &csv, &asked).expect("reads");
+        assert_eq!(wanted.rows(), rows);
+        if ways.value_type.is_some() {
+            assert_eq!((&wanted.key_strings, &wanted.value_strings), (&ways.fields, &ways.fields));
+        }
+        let file = built("t.csv", &csv, &asked);
+        let read = both("t.tsv", Format::Tsv, &tsv, &asked).expect("reads");
+        assert_eq!((&read, built("t.tsv", &tsv, &asked) == file), (&wanted, true));
+
+        let counts: ArrayRef = Arc::new(UInt64Array::from_iter_values(0..rows as u64));
+        let own = ways.arrays.iter().map(|array| (array, true));
+        for (array, natural) in own.chain(ways.others.iter().map(|array| (array, false))) {
+            let value = if ways.value_type.is_some() { array.clone() } else { counts.clone() };
+            let table = batch(vec![("key", array.clone()), ("value", value)]);
+            for options in [&asked, &plain()].into_iter().take(1 + usize::from(natural)) {
+                let read = typed(&table, options).unwrap_or_else(|error| panic!("{array:?}: {error}"));
+                assert_eq!(Read64 { schema: wanted.schema.clone(), ..read }, wanted, "{array:?}");
+                let parquet = parquet_bytes(&table, Compression::SNAPPY);
+                assert!(built("t.parquet", &parquet, options) == file, "{array:?}");
+                assert!(built("t.arrow", &arrow_file(std::slice::from_ref(&table)), options) == file);
+            }
+        }
+        let keys_only = InputOptions { value_type: None, ..asked.clone() };
+        for (descr, data) in &ways.npy {
+            let bytes = npy(descr, &format!("({rows},)"), data);
+            let read = both("t.npy", Format::Npy, &bytes, &keys_only).expect("reads");
+            assert_eq!(read.schema.key_type, ways.key_type);
+            assert_eq!((&read.keys, &read.wide_keys), (&wanted.keys, &wanted.wide_keys), "{descr}");
+            assert_eq!(read.key_strings, wanted.key_strings, "{descr}");
+            built("t.npy", &bytes, &keys_only);
+            // As a field of a structure, as the value.
+            if ways.value_type.is_some() {
+                let mut table = Vec::new();
+                for (row, record) in data.chunks(data.len() / rows).enumerate() {
+                    table.push(u8::try_from(row).expect("is small"));
+                    table.extend_from_slice(record);
+                }
+                let bytes = npy(&format!("[('n', '|u1'), ('s', '{descr}')]"), &format!("({rows},)"), &table);
+                let read = both("t.npy", Format::Npy, &bytes, &plain()).expect("reads");
+                assert_eq!((read.keys.len(), &read.value_strings), (rows, &wanted.value_strings), "{descr}");
+            }
+        }
+        if let Some(data) = &ways.raw {
+            let raw = InputOptions { raw: Some((ways.key_type, ValueType::None)), ..plain() };
+            let read = both("t.raw", Format::Raw, data, &raw).expect("reads");
+            assert_eq!((&read.keys, &read.wide_keys), (&wanted.keys, &wanted.wide_keys));
+            assert_eq!(read.key_strings, wanted.key_strings);
+            built("t.raw", data, &raw);
+        }
+    }
+}
+
+#[test]
+fn strings_convert_if_they_can() {
+    let both_types = |key, value| InputOptions { key_type: Some(key), value_type: Some(value), ..plain() };
+    let table = batch(vec![
+        ("t", Arc::new(StringArray::from(vec!["ab", "cd"]))),
+        ("b", Arc::new(BinaryArray::from(vec![&b"ef"[..], b"gh"]))),
+        ("f", Arc::new(FixedSizeBinaryArray::try_from_iter([b"ij", b"kl"].into_iter()).expect("is one"))),
+    ]);
+    for (key, value) in [("t", "b"), ("b", "t"), ("f", "f")] {
+        let columns = InputOptions { key: Some(key.into()), value: Some(value.into()), ..plain() };
+        let natural = typed(&table, &columns).expect("reads");
+        for (key_type, value_type) in [
+            (KeyType::Utf8, ValueType::Fixed(2)),
+            (KeyType::Bytes, ValueType::Utf8),
+            (KeyType::Fixed(2), ValueType::Bytes),
+        ] {
+            let options = InputOptions {
+                key: columns.key.clone(),
+                value: columns.value.clone(),
+                ..both_types(key_type, value_type)
+            };
+            let read = typed(&table, &options).expect("reads");
+            assert_eq!((read.schema.key_type, read.schema.value_type), (key_type, value_type));
+            assert_eq!(
+                (&read.key_strings, &read.value_strings),
+                (&natural.key_strings, &natural.value_strings)
+            );
+        }
+    }
+    // NumPy pads bytes with zeros; they are no part of a string of any length.
+    let bytes = npy("|S4", "(3,)", b"ab\0\0\0\0\0\0a\0b\0");
+    let read = both("t.npy", Format::Npy, &bytes, &plain()).expect("reads");
+    assert_eq!(read.schema.key_type, KeyType::Fixed(4));
+    assert_eq!(read.key_strings, [b"ab\0\0", b"\0\0\0\0", b"a\0b\0"]);
+    let read = both("t.npy", Format::Npy, &bytes, &keyed(KeyType::Utf8)).expect("reads");
+    assert_eq!(read.key_texts(), ["ab", "", "a\0b"]);
+    let void = npy("|V4", "(3,)", b"ab\0\0\0\0\0\0a\0b\0");
+    let read = both("t.npy", Format::Npy, &void, &keyed(KeyType::Bytes)).expect("reads");
+    assert_eq!(read.key_strings, [b"ab\0\0", b"\0\0\0\0", b"a\0b\0"]);
+    // A column of texts alone: a blank line is no row, an empty text is written with quotes.
+    let read = csv("t\nb\n\n\"\"\n b \r\n", &keyed(KeyType::Utf8)).expect("reads");
+    assert_eq!(read.key_texts(), ["b", "", " b "]);
+    // Backslashes that are no escapes, and one at the end.
+    let read = stream(b"t\nC:\\dir\\\\new\\x\\\n", Format::Tsv, &keyed(KeyType::Utf8)).expect("reads");
+    assert_eq!(read.key_texts(), ["C:\\dir\\new\\x\\"]);
+}
+
+#[test]
+fn strings_that_do_not_fit() {
+    let held = "choose one of these with --key-type, or another column";
+    let strings = |strings: Vec<&[u8]>| batch(vec![("k", Arc::new(BinaryArray::from(strings)))]);
+    let texts = |texts: Vec<&str>| batch(vec![("k", Arc::new(StringArray::from(texts)))]);
+    let fixed = |bytes: &'static [u8]| {
+        batch(vec![(
+            "k",
+            Arc::new(FixedSizeBinaryArray::try_from_iter([bytes].into_iter()).expect("is one")),
+        )])
+    };
+    let long = "x".repeat(65_536);
+    let shown = "x".repeat(40);
+    for (table, key_type, problem) in [
+        (
+            strings(vec![b"a", b"\xff"]),
+            Some(KeyType::Utf8),
+            "row 2, column \"k\": \"\u{fffd}\" is not valid UTF-8: choose bytes with --key-type".to_owned(),
+        ),
+        (
+            strings(vec![b"ab", b"abc"]),
+            Some(KeyType::Fixed(2)),
+            "row 2, column \"k\": \"abc\" has 3 bytes and does not fit bytes2: choose another type with --key-type"
+                .to_owned(),
+        ),
+        (
+            texts(vec!["a", &long]),
+            None,
+            "row 2, column \"k\": it has 65536 bytes, but a key has 65535 at most: shorten it, or choose another \
+             column with --key"
+                .to_owned(),
+        ),
+        (
+            texts(vec!["1", "x"]),
+            Some(KeyType::U128),
+            "row 2, column \"k\": not a whole number: \"x\": correct it, or choose another column or --key-type"
+                .to_owned(),
+        ),
+        (
+            texts(vec!["1", ""]),
+            Some(KeyType::U128),
+            "row 2, column \"k\": it is null: every key and value must be there".to_owned(),
+        ),
+        (
+            texts(vec!["340282366920938463463374607431768211456"]),
+            Some(KeyType::U128),
+            "row 1, column \"k\": \"340282366920938463463374607431768211456\" does not fit u128 (0 to \
+             340282366920938463463374607431768211455): choose another type with --key-type"
+                .to_owned(),
+        ),
+        (
+            texts(vec!["a"]),
+            Some(KeyType::U64),
+            format!("column \"k\": wrong type: Utf8 becomes u128, bytesN, bytes or utf8, not u64: {held}"),
+        ),
+        (
+            strings(vec![b"a"]),
+            Some(KeyType::U128),
+            format!("column \"k\": wrong type: Binary becomes bytesN, bytes or utf8, not u128: {held}"),
+        ),
+        (
+            fixed(b"abc"),
+            Some(KeyType::Fixed(4)),
+            format!("column \"k\": wrong type: FixedSizeBinary(3) becomes bytes3, bytes or utf8, not bytes4: {held}"),
+        ),
+        (
+            fixed(b"0123456789abcdef"),
+            Some(KeyType::F64),
+            format!(
+                "column \"k\": wrong type: FixedSizeBinary(16) becomes u128, bytes16, bytes or utf8, not f64: {held}"
+            ),
+        ),
+        (
+            batch(vec![("k", Arc::new(Int64Array::from(vec![1])))]),
+            Some(KeyType::Utf8),
+            format!("column \"k\": wrong type: Int64 becomes u32, u64, u128, i32, i64 or f64, not utf8: {held}"),
+        ),
+        (
+            batch(vec![("k", Arc::new(Int64Array::from(vec![1, -1])))]),
+            Some(KeyType::U128),
+            "row 2, column \"k\": -1 does not fit u128 (0 to 340282366920938463463374607431768211455): choose \
+             another type with --key-type"
+                .to_owned(),
+        ),
+        (
+            batch(vec![("k", Arc::new(UInt64Array::from(vec![1, (1 << 53) + 1])))]),
+            Some(KeyType::F64),
+            "row 2, column \"k\": 9007199254740993 does not fit f64: choose another type with --key-type".to_owned(),
+        ),
+        (
+            batch(vec![("k", Arc::new(Float64Array::from(vec![1.0, f64::NAN])))]),
+            None,
+            "row 2, column \"k\": NaN cannot be a key: remove the row, or choose another column with --key".to_owned(),
+        ),
+        (
+            batch(vec![("k", Arc::new(StringArray::from(vec![Some("a"), None])))]),
+            None,
+            "row 2, column \"k\": it is null: every key and value must be there".to_owned(),
+        ),
+    ] {
+        let options = InputOptions { key_type, ..plain() };
+        refused(typed(&table, &options), &format!("t.parquet: {problem}"));
+    }
+    let both_types = |key_type, value_type| InputOptions { value_type: Some(value_type), ..keyed(key_type) };
+    for (text, options, problem) in [
+        (
+            &b"k,v\na,1\n\xff,2\n"[..],
+            keyed(KeyType::Utf8),
+            "row 2, column \"k\": \"\u{fffd}\" is not valid UTF-8: choose bytes with --key-type".to_owned(),
+        ),
+        (
+            b"k,v\nab,1\n,2\n",
+            keyed(KeyType::Fixed(2)),
+            "row 2, column \"k\": \"\" has 0 bytes and does not fit bytes2: choose another type with --key-type"
+                .to_owned(),
+        ),
+        (
+            b"k,v\n1,abc\n",
+            valued(ValueType::Fixed(2)),
+            "row 1, column \"v\": \"abc\" has 3 bytes and does not fit bytes2: choose another type with --value-type"
+                .to_owned(),
+        ),
+        (
+            b"k,v\na,\xff\n",
+            both_types(KeyType::Utf8, ValueType::Utf8),
+            "row 1, column \"v\": \"\u{fffd}\" is not valid UTF-8: choose bytes with --value-type".to_owned(),
+        ),
+        (
+            b"k,v\n1.5,1\nnan,2\n",
+            keyed(KeyType::F64),
+            "row 2, column \"k\": NaN cannot be a key: remove the row, or choose another column with --key".to_owned(),
+        ),
+        (
+            b"k,v\n,1\n",
+            keyed(KeyType::F64),
+            "row 1, column \"k\": it is null: every key and value must be there".to_owned(),
+        ),
+        (
+            b"k,v\n1,1\n-1,2\n",
+            keyed(KeyType::U128),
+            "row 2, column \"k\": \"-1\" does not fit u128 (0 to 340282366920938463463374607431768211455): choose \
+             another type with --key-type"
+                .to_owned(),
+        ),
+        (
+            format!("k,v\na,1\n{long},2\n").as_bytes(),
+            keyed(KeyType::Bytes),
+            "row 2, column \"k\": it has 65536 bytes, but a key has 65535 at most: shorten it, or choose another \
+             column with --key"
+                .to_owned(),
+        ),
+        (
+            format!("k,v\n{long},2\n").as_bytes(),
+            keyed(KeyType::U64),
+            format!(
+                "row 1, column \"k\": not a whole number: \"{shown}...\": correct it, or choose another column or \
+                 --key-type"
+            ),
+        ),
+    ] {
+        refused(csv(text, &options), &format!("standard input: {problem}"));
+    }
+    // The longest key there is.
+    assert_eq!(
+        csv(format!("k\n{}\n", &long[1..]), &keyed(KeyType::Utf8)).expect("reads").key_strings[0].len(),
+        65_535
+    );
+}
+
+#[test]
+fn npy_and_raw_strings_that_do_not_fit() {
+    let doubles: Vec<u8> = [1.0, f64::NAN].iter().flat_map(|n: &f64| n.to_le_bytes()).collect();
+    let nan = "row 2, column 0: NaN cannot be a key: remove the row, or choose another column with --key";
+    refused(both("t.npy", Format::Npy, &npy("<f8", "(2,)", &doubles), &plain()), &format!("t.npy: {nan}"));
+    let raw = |key, value| InputOptions { raw: Some((key, value)), ..plain() };
+    refused(
+        both("t.raw", Format::Raw, &doubles, &raw(KeyType::F64, ValueType::None)),
+        &format!("t.raw: {nan}"),
+    );
+    for (key, value, name) in [
+        (KeyType::Utf8, ValueType::U64, "utf8"),
+        (KeyType::U64, ValueType::Bytes, "bytes"),
+        (KeyType::U128, ValueType::Utf8, "utf8"),
+    ] {
+        refused(
+            file("t.raw", &doubles, &raw(key, value)),
+            &format!(
+                "t.raw: raw tuples have one length, but {name} has none: give --raw a type like bytes16, or convert \
+                 it to another format"
+            ),
+        );
+    }
+    refused(
+        both("t.npy", Format::Npy, &npy("|S2", "(2,)", b"ab\xffc"), &keyed(KeyType::Utf8)),
+        "t.npy: row 2, column 0: \"\u{fffd}c\" is not valid UTF-8: choose bytes with --key-type",
+    );
+    refused(
+        both("t.npy", Format::Npy, &npy("<U1", "(2,)", &[97, 0, 0, 0, 0, 0, 0x11, 0]), &plain()),
+        "t.npy: row 2, column 0: 0x110000 is no character: it is damaged, or its type is another",
+    );
+    refused(
+        both("t.npy", Format::Npy, &npy("|S2", "(2,)", b"abcd"), &keyed(KeyType::Fixed(3))),
+        "t.npy: column 0: wrong type: |S2 becomes bytes2, bytes or utf8, not bytes3: choose one of these with \
+         --key-type, or another column",
+    );
+    let swapped =
+        InputOptions { key: Some("1".into()), value: Some("0".into()), ..raw(KeyType::U128, ValueType::U64) };
+    let mut bytes = 5_u128.to_le_bytes().to_vec();
+    bytes.extend(6_u64.to_le_bytes());
+    refused(
+        both("t.raw", Format::Raw, &bytes, &swapped),
+        "t.raw: column 0: wrong type: it holds u128, and no values are of that type: choose u32, u64, i32, i64, f32 or \
+         f64 with --value-type, or another column",
+    );
+    let narrow = InputOptions { value_type: Some(ValueType::U32), ..swapped };
+    let read = both("t.raw", Format::Raw, &bytes, &narrow).expect("reads");
+    assert_eq!((read.keys, read.values), (vec![6], vec![5]));
+    let options = InputOptions { value: Some("@row".into()), ..valued(ValueType::Utf8) };
+    refused(
+        csv("k\n1\n", &options),
+        "input: row numbers cannot be utf8: choose a type of numbers with --value-type",
+    );
+}
+
+/// Long strings fill a chunk before its tuples are so many as they could be, in every format.
+#[test]
+fn chunks_of_long_strings_are_short() {
+    let text = "0123456789".repeat(6000);
+    let rows = 2000;
+    let dictionary: DictionaryArray<Int8Type> = std::iter::repeat_n(text.as_str(), rows).collect();
+    let plain_texts = StringArray::from_iter_values(std::iter::repeat_n(text.as_str(), 300));
+    let fixed =
+        FixedSizeBinaryArray::try_from_iter(std::iter::repeat_n(text.as_bytes(), 300)).expect("is one");
+    let dictionary = batch(vec![("k", Arc::new(dictionary))]);
+    let plain_texts = batch(vec![("k", Arc::new(plain_texts))]);
+    let fixed = batch(vec![("k", Arc::new(fixed))]);
+    let folder = tempfile::tempdir().expect("makes a folder");
+    let csv = format!("k\n{}", format!("{text}\n").repeat(300));
+    for (name, bytes, rows) in [
+        ("d.parquet", parquet_bytes(&dictionary, Compression::UNCOMPRESSED), rows),
+        ("d.arrow", arrow_file(&[dictionary]), rows),
+        ("p.parquet", parquet_bytes(&plain_texts, Compression::UNCOMPRESSED), 300),
+        ("p.arrow", arrow_file(&[plain_texts]), 300),
+        ("f.parquet", parquet_bytes(&fixed, Compression::UNCOMPRESSED), 300),
+        ("f.arrow", arrow_file(&[fixed]), 300),
+        ("t.csv", csv.into_bytes(), 300),
+        ("t.npy", npy("|S60000", "(300,)", text.repeat(300).as_bytes()), 300),
+    ] {
+        let path = save(folder.path(), name, &bytes);
+        let options = keyed(KeyType::Utf8);
+        let mut source = open(&[path], &options).expect("opens");
+        let mut chunk = Chunk::default();
+        let mut read = 0;
+        loop {
+            source.next_chunk(&mut chunk, 1 << 20).expect("reads");
+            if chunk.is_empty() {
+                break;
+            }
+            let Column::Bytes(strings) = &chunk.keys else { panic!("no strings") };
+            assert!(strings.data_bytes() <= 10 << 20, "{name}: {} bytes", strings.data_bytes());
+            assert!(strings.iter().all(|string| string == text.as_bytes()));
+            read += chunk.len();
+        }
+        assert_eq!(read, rows, "{name}");
+    }
 }
 
 // --------------------------------------------------------------------------------- several inputs

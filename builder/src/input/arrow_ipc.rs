@@ -4,8 +4,10 @@
 //! in the order of its bytes. Lengths in a file are checked against the file before the library
 //! allocates by them.
 
-use super::convert::{self, Slice, Target, natural};
+use super::convert::{self, Kind, Slice, Target};
 use super::guard::guarded;
+use super::logical::natural;
+use super::strings::{self, CHUNK_BYTES, held_bytes};
 use super::{
     Body, Chosen, InputOptions, Names, caused, choose_key, choose_value, fill, misfit, missing, prepare,
     problem,
@@ -74,6 +76,17 @@ impl Columns {
             key: (key, chosen_key),
             value: value.zip(chosen_value),
         })
+    }
+
+    /// The columns to read that hold texts or binary strings of varying length: see
+    /// [`super::parquet`].
+    pub(super) fn varying(&self, schema: &ArrowSchema) -> Vec<usize> {
+        let mut columns = self.projection();
+        columns.retain(|&index| {
+            let data_type = schema.field(index).data_type();
+            natural(data_type).is_some_and(|natural| matches!(natural.kind, Kind::Bytes | Kind::Utf8))
+        });
+        columns
     }
 
     /// The columns to read, ascending.
@@ -189,7 +202,8 @@ impl BatchSource {
         }
     }
 
-    /// A column of a batch, decoded if it is a dictionary, without nulls.
+    /// A column of a batch without nulls, decoded if it is a dictionary of numbers. That of strings
+    /// may be a thousand times as long when it is decoded.
     fn column(&self, batch: &RecordBatch, at: usize, label: &str) -> Result<ArrayRef, SourceError> {
         let Some(array) = batch.columns().get(at) else {
             return Err(problem(&self.input, label, "it is missing in some batches: the file is damaged"));
@@ -200,7 +214,7 @@ impl BatchSource {
             return Err(missing(&self.input, self.rows + 1 + index as u64, label));
         }
         match array.data_type() {
-            DataType::Dictionary(..) => {
+            DataType::Dictionary(_, values) if !is_strings(values) => {
                 let dictionary = array.as_any_dictionary();
                 arrow_select::take::take(dictionary.values(), dictionary.keys(), None)
                     .map_err(|error| caused(&self.input, label, "cannot be read", error))
@@ -217,6 +231,12 @@ impl BatchSource {
         target: Target,
         out: &mut Column,
     ) -> Result<(), SourceError> {
+        let row = |index: usize| self.rows + 1 + index as u64;
+        if let Some(strings) = Strings::of(array, self.next, count) {
+            return strings.append(target, out).map_err(|(index, what)| {
+                strings::misfit(&self.input, row(index), label, strings.get(index), target, what)
+            });
+        }
         let data = array.to_data();
         let numbers = slice(&data, self.next, count).ok_or_else(|| {
             problem(
@@ -225,9 +245,8 @@ impl BatchSource {
                 format!("it holds {} in some batches: the file is damaged", data.data_type()),
             )
         })?;
-        convert::append(numbers, target, out).map_err(|index| {
-            misfit(&self.input, self.rows + 1 + index as u64, label, &numbers.text(index), target)
-        })
+        convert::append(numbers, target, out)
+            .map_err(|index| misfit(&self.input, row(index), label, &numbers.text(index), target))
     }
 }
 
@@ -238,12 +257,17 @@ impl Source for BatchSource {
 
     fn next_chunk(&mut self, chunk: &mut Chunk, tuples_max: usize) -> Result<(), SourceError> {
         prepare(chunk, &self.schema);
-        while chunk.len() < tuples_max {
+        while chunk.len() < tuples_max && held_bytes(chunk) < CHUNK_BYTES {
             if self.key.as_ref().is_none_or(|key| self.next == key.len()) && !self.advance()? {
                 break;
             }
             let Some(key) = &self.key else { break };
-            let count = (key.len() - self.next).min(tuples_max - chunk.len());
+            let mut count = (key.len() - self.next).min(tuples_max - chunk.len());
+            for array in [Some(key), self.value.as_ref()].into_iter().flatten() {
+                if let Some(strings) = Strings::of(array, self.next, count) {
+                    count = strings.prefix(CHUNK_BYTES);
+                }
+            }
             self.append(key, count, &self.columns.key_label, self.columns.key.1.target, &mut chunk.keys)?;
             if let (Some(value), Some((_, chosen))) = (&self.value, &self.columns.value) {
                 self.append(value, count, &self.columns.value_label, chosen.target, &mut chunk.values)?;
@@ -267,6 +291,89 @@ impl Source for BatchSource {
             }
             Extent::Read(bytes) => (bytes.load(Ordering::Relaxed), None),
         }
+    }
+}
+
+/// Whether elements of this type are byte strings.
+fn is_strings(data_type: &DataType) -> bool {
+    natural(data_type).is_some_and(|natural| natural.kind.is_bytes())
+}
+
+/// Some consecutive strings of a column without nulls.
+struct Strings<'a> {
+    array: &'a dyn Array,
+    /// Places in `array`.
+    places: Places,
+    /// They are UTF-8.
+    valid: bool,
+}
+
+enum Places {
+    Range(std::ops::Range<usize>),
+    /// Of a dictionary.
+    List(Vec<usize>),
+}
+
+/// Evaluates with a function from the places of strings to their bytes.
+macro_rules! with_strings {
+    ($strings:expr, |$get:ident| $body:expr) => {{
+        let array = $strings.array;
+        macro_rules! of {
+            ($typed:expr) => {{
+                let typed = $typed;
+                let $get = |at: usize| -> &[u8] { typed.value(at).as_ref() };
+                $body
+            }};
+        }
+        match array.data_type() {
+            DataType::Utf8 => of!(array.as_string::<i32>()),
+            DataType::LargeUtf8 => of!(array.as_string::<i64>()),
+            DataType::Utf8View => of!(array.as_string_view()),
+            DataType::Binary => of!(array.as_binary::<i32>()),
+            DataType::LargeBinary => of!(array.as_binary::<i64>()),
+            DataType::BinaryView => of!(array.as_binary_view()),
+            _ => of!(array.as_fixed_size_binary()),
+        }
+    }};
+}
+
+impl<'a> Strings<'a> {
+    /// The strings `start..start + count`; `None` if the column holds none.
+    fn of(array: &'a ArrayRef, start: usize, count: usize) -> Option<Self> {
+        let (array, places): (&dyn Array, _) = match array.data_type() {
+            DataType::Dictionary(_, values) if is_strings(values) => {
+                let part = array.slice(start, count);
+                let places = if count == 0 { Vec::new() } else { part.as_any_dictionary().normalized_keys() };
+                (array.as_any_dictionary().values(), Places::List(places))
+            }
+            other if is_strings(other) => (array, Places::Range(start..start + count)),
+            _ => return None,
+        };
+        let valid = matches!(array.data_type(), DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
+        Some(Self { array, places, valid })
+    }
+
+    fn append(&self, target: Target, out: &mut Column) -> Result<(), (usize, strings::StringProblem)> {
+        with_strings!(self, |get| match &self.places {
+            Places::Range(range) => strings::append(range.clone().map(get), self.valid, target, out),
+            Places::List(list) => strings::append(list.iter().copied().map(get), self.valid, target, out),
+        })
+    }
+
+    /// How many of them have no more than `bytes` bytes together, but at least one.
+    fn prefix(&self, bytes: usize) -> usize {
+        with_strings!(self, |get| match &self.places {
+            Places::Range(range) => strings::prefix(range.clone().map(|at| get(at).len()), bytes),
+            Places::List(list) => strings::prefix(list.iter().map(|&at| get(at).len()), bytes),
+        })
+    }
+
+    fn get(&self, index: usize) -> &[u8] {
+        let at = match &self.places {
+            Places::Range(range) => range.start + index,
+            Places::List(list) => list[index],
+        };
+        with_strings!(self, |get| get(at))
     }
 }
 

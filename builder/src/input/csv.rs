@@ -1,19 +1,23 @@
-//! CSV and TSV: numbers parsed by hand from the bytes of large blocks.
+//! CSV and TSV: numbers and strings taken by hand from the bytes of large blocks.
 //!
 //! CSV is RFC 4180, strictly: fields may be quoted, a quote inside is doubled, and a quote anywhere
-//! else is an error; lines end in LF or CRLF. TSV has no quotes (in names of its header, `\t \n \r \\`
-//! are escapes). Blank lines are skipped, a byte order mark is dropped, and every row has as many
-//! fields as the first line.
+//! else is an error; lines end in LF or CRLF. TSV has no quotes; there `\t \n \r \\` are escapes, in
+//! names and in strings, and any other backslash is one. Blank lines are skipped, a byte order mark is
+//! dropped, and every row has as many fields as the first line.
 //!
-//! Nearly every row is taken by [`fast_rows`]: whole lines without quotes whose numbers are digits.
-//! Any other row it leaves untouched to [`Text::slow_row`], which takes every row there is; so the
-//! two agree because the fast one gives up, not because it repeats the rules.
+//! Strings are their fields as they stand, blanks included: `bytes` are the bytes of the file, not
+//! hexadecimal digits, and an empty field is the empty string. A table of one column of strings writes
+//! it as `""`, for a blank line is no row.
+//!
+//! Nearly every row is taken by [`fast_rows`]: whole lines without quotes or escapes whose numbers are
+//! digits. Any other row it leaves untouched to [`Text::slow_row`], which takes every row there is; so
+//! the two agree because the fast one gives up, not because it repeats the rules.
 
-use super::convert::{self, Scalar, Shown, Target, TextProblem};
-use super::{Body, InputOptions, Names, caused, fill, missing, place, prepare, problem};
-use crate::source::{Chunk, Column, Schema, Source, SourceError};
-use memchr::{memchr2, memchr3, memrchr};
-use pleach_format::key::{Bits, Word};
+use super::convert::{self, Kind, Target};
+use super::strings::{self, CHUNK_BYTES, held_bytes};
+use super::{Body, InputOptions, Names, caused, fill, prepare, problem};
+use crate::source::{Chunk, Column, Schema, Source, SourceError, Strings};
+use memchr::{memchr, memchr2, memchr3, memrchr};
 use pleach_format::{KeyType, ValueType};
 use std::io::Read;
 
@@ -34,6 +38,7 @@ struct Wanted {
 #[derive(Clone, Copy, Debug)]
 struct Dialect {
     delimiter: u8,
+    /// Else backslashes are escapes.
     quotes: bool,
 }
 
@@ -84,7 +89,7 @@ impl Dialect {
                 at += 1;
                 loop {
                     let more = bytes.get(at..).unwrap_or_default();
-                    let length = memchr::memchr(b'"', more).ok_or(Unread::Incomplete)?;
+                    let length = memchr(b'"', more).ok_or(Unread::Incomplete)?;
                     record.bytes.extend_from_slice(&more[..length]);
                     at += length + 1;
                     if bytes.get(at) != Some(&b'"') {
@@ -147,6 +152,8 @@ struct Text {
     ended: bool,
     rows: u64,
     record: Record,
+    /// A string without its escapes.
+    plain: Vec<u8>,
 }
 
 impl Text {
@@ -224,45 +231,44 @@ impl Text {
             let place = format!("row {}", self.rows + 1);
             return Err(problem(&self.input, place, format!("{text}: give every row the same")));
         }
-        let key = self.parse(&self.key)?;
-        let value = self.value.as_ref().map(|value| self.parse(value)).transpose()?;
-        #[allow(clippy::cast_possible_truncation)]
-        let push = |column: &mut Column, word: u64| match column {
-            Column::None => {}
-            Column::U32(words) => words.push(word as u32),
-            Column::U64(words) => words.push(word),
-        };
-        push(&mut chunk.keys, key);
-        push(&mut chunk.values, value.unwrap_or(0));
+        let mut plain = std::mem::take(&mut self.plain);
+        self.take(&self.key, &mut plain, &mut chunk.keys)?;
+        if let Some(value) = &self.value {
+            self.take(value, &mut plain, &mut chunk.values)?;
+        }
+        self.plain = plain;
         self.start += length;
         self.rows += 1;
         Ok(true)
     }
 
-    fn parse(&self, wanted: &Wanted) -> Result<u64, SourceError> {
+    /// Adds the wanted field of `self.record`.
+    fn take(&self, wanted: &Wanted, plain: &mut Vec<u8>, out: &mut Column) -> Result<(), SourceError> {
         let field = self.record.field(wanted.index);
-        convert::parse(field, wanted.target).map_err(|what| {
-            let row = self.rows + 1;
-            let option = if wanted.target.key { "--key-type" } else { "--value-type" };
-            match what {
-                TextProblem::Missing => missing(&self.input, row, &wanted.label),
-                TextProblem::NotANumber => {
-                    let kind = match wanted.target.scalar {
-                        Scalar::F32 | Scalar::F64 => "number",
-                        _ => "whole number",
-                    };
-                    let text = format!("not a {kind}: {}", Shown(field));
-                    let text = format!("{text}: correct it, or choose another column or {option}");
-                    problem(&self.input, place(row, &wanted.label), text)
-                }
-                TextProblem::OutOfRange => {
-                    let bounds = wanted.target.scalar.bounds();
-                    let text =
-                        format!("{} does not fit {bounds}: choose another type with {option}", Shown(field));
-                    problem(&self.input, place(row, &wanted.label), text)
-                }
+        let row = self.rows + 1;
+        let Column::Bytes(strings) = out else {
+            let word = convert::parse(field, wanted.target).map_err(|what| {
+                strings::unparsed(&self.input, row, &wanted.label, field, wanted.target, what)
+            })?;
+            #[allow(clippy::cast_possible_truncation)]
+            match out {
+                Column::U32(words) => words.push(word as u32),
+                Column::U64(words) => words.push(word as u64),
+                Column::U128(words) => words.push(word),
+                Column::None | Column::Bytes(_) => {}
             }
-        })
+            return Ok(());
+        };
+        let mut string = field;
+        if !self.dialect.quotes && memchr(b'\\', field).is_some() {
+            plain.clear();
+            unescape(field, plain);
+            string = plain;
+        }
+        strings::check(string, false, wanted.target)
+            .map_err(|what| strings::misfit(&self.input, row, &wanted.label, string, wanted.target, what))?;
+        strings.push(string);
+        Ok(())
     }
 
     /// Takes rows while they are simple; true if the next one is not.
@@ -277,16 +283,19 @@ impl Text {
             rows_max: tuples_max - chunk.len(),
         };
         let block = &self.buffer[self.start..=self.start + lines];
-        let mut none: Vec<()> = Vec::new();
-        let (length, rows) = match (&mut chunk.keys, &mut chunk.values) {
-            (Column::U32(keys), Column::None) => fast_rows(block, plan, keys, &mut none),
-            (Column::U32(keys), Column::U32(values)) => fast_rows(block, plan, keys, values),
-            (Column::U32(keys), Column::U64(values)) => fast_rows(block, plan, keys, values),
-            (Column::U64(keys), Column::None) => fast_rows(block, plan, keys, &mut none),
-            (Column::U64(keys), Column::U32(values)) => fast_rows(block, plan, keys, values),
-            (Column::U64(keys), Column::U64(values)) => fast_rows(block, plan, keys, values),
-            (Column::None, _) => (0, 0),
-        };
+        macro_rules! rows {
+            ($($column:ident)*) => {
+                match (&mut chunk.keys, &mut chunk.values) {
+                    $((Column::$column(keys), Column::None) => fast_rows(block, plan, keys, &mut Nothing),
+                    (Column::$column(keys), Column::U32(values)) => fast_rows(block, plan, keys, values),
+                    (Column::$column(keys), Column::U64(values)) => fast_rows(block, plan, keys, values),
+                    (Column::$column(keys), Column::Bytes(values)) => fast_rows(block, plan, keys, values),)*
+                    // There are no such keys or values.
+                    (Column::None, _) | (_, Column::U128(_)) => (0, 0),
+                }
+            };
+        }
+        let (length, rows) = rows!(U32 U64 U128 Bytes);
         self.start += length;
         self.rows += rows as u64;
         length <= lines && rows < plan.rows_max
@@ -300,7 +309,7 @@ impl Source for Text {
 
     fn next_chunk(&mut self, chunk: &mut Chunk, tuples_max: usize) -> Result<(), SourceError> {
         prepare(chunk, &self.schema);
-        while chunk.len() < tuples_max {
+        while chunk.len() < tuples_max && held_bytes(chunk) < CHUNK_BYTES {
             if self.start == self.end && !self.ended {
                 self.refill()?;
             }
@@ -327,15 +336,85 @@ struct Plan {
     rows_max: usize,
 }
 
+/// A column as the fast rows fill it.
+trait Lane {
+    /// An element on its way.
+    type Parsed: Copy + Default;
+
+    /// The field at `at`, and where it ends; `None` for anything that needs a closer look. A line feed
+    /// follows at the latest.
+    fn parse(block: &[u8], at: usize, target: Target, dialect: Dialect) -> Option<(Self::Parsed, usize)>;
+
+    /// Adds an element that was parsed from `block`.
+    fn push(&mut self, parsed: Self::Parsed, block: &[u8]);
+}
+
+impl Lane for Vec<u32> {
+    type Parsed = u64;
+    #[inline(always)]
+    fn parse(block: &[u8], at: usize, target: Target, dialect: Dialect) -> Option<(u64, usize)> {
+        number(block, at, target, dialect.delimiter)
+    }
+    #[inline(always)]
+    #[allow(clippy::cast_possible_truncation)]
+    fn push(&mut self, parsed: u64, _: &[u8]) {
+        self.push(parsed as u32);
+    }
+}
+
+impl Lane for Vec<u64> {
+    type Parsed = u64;
+    #[inline(always)]
+    fn parse(block: &[u8], at: usize, target: Target, dialect: Dialect) -> Option<(u64, usize)> {
+        number(block, at, target, dialect.delimiter)
+    }
+    #[inline(always)]
+    fn push(&mut self, parsed: u64, _: &[u8]) {
+        self.push(parsed);
+    }
+}
+
+impl Lane for Vec<u128> {
+    type Parsed = u128;
+    #[inline(always)]
+    fn parse(block: &[u8], at: usize, _: Target, _: Dialect) -> Option<(u128, usize)> {
+        wide_number(block, at)
+    }
+    #[inline(always)]
+    fn push(&mut self, parsed: u128, _: &[u8]) {
+        self.push(parsed);
+    }
+}
+
+impl Lane for Strings {
+    type Parsed = (usize, usize);
+    #[inline(always)]
+    fn parse(block: &[u8], at: usize, target: Target, dialect: Dialect) -> Option<((usize, usize), usize)> {
+        let end = string(block, at, target, dialect)?;
+        Some(((at, end), end))
+    }
+    #[inline(always)]
+    fn push(&mut self, (start, end): (usize, usize), block: &[u8]) {
+        self.push(&block[start..end]);
+    }
+}
+
+/// No column.
+struct Nothing;
+
+impl Lane for Nothing {
+    type Parsed = ();
+    fn parse(_: &[u8], _: usize, _: Target, _: Dialect) -> Option<((), usize)> {
+        None
+    }
+    #[inline(always)]
+    fn push(&mut self, (): (), _: &[u8]) {}
+}
+
 /// Takes rows from the start of `block`, which ends in a line feed, up to the first that is not
 /// simple; the bytes and rows taken. A simple row has no quote, as many fields as it should, and in
-/// the wanted ones nothing but a number.
-fn fast_rows<K: Word, V: Bits>(
-    block: &[u8],
-    plan: Plan,
-    keys: &mut Vec<K>,
-    values: &mut Vec<V>,
-) -> (usize, usize) {
+/// the wanted ones nothing but a number, or a string that fits and has no escape.
+fn fast_rows<K: Lane, V: Lane>(block: &[u8], plan: Plan, keys: &mut K, values: &mut V) -> (usize, usize) {
     let mut start = 0;
     let mut rows = 0;
     // A column that is key and value at once is left to the slow way.
@@ -357,15 +436,15 @@ fn fast_rows<K: Word, V: Bits>(
             _ => {}
         }
         let mut at = start;
-        let (mut key, mut value) = (0, 0);
+        let (mut key, mut value) = (K::Parsed::default(), V::Parsed::default());
         for field in 0..plan.fields {
             if field == plan.key.0 {
-                let Some((word, next)) = number(block, at, plan.key.1, plan.dialect.delimiter) else {
+                let Some((word, next)) = K::parse(block, at, plan.key.1, plan.dialect) else {
                     return (start, rows);
                 };
                 (key, at) = (word, next);
             } else if field == value_index {
-                let Some((word, next)) = number(block, at, value_target, plan.dialect.delimiter) else {
+                let Some((word, next)) = V::parse(block, at, value_target, plan.dialect) else {
                     return (start, rows);
                 };
                 (value, at) = (word, next);
@@ -383,8 +462,8 @@ fn fast_rows<K: Word, V: Bits>(
                 _ => return (start, rows),
             }
         }
-        keys.push(K::from_u64(key));
-        values.push(V::from_u64(value));
+        keys.push(key, block);
+        values.push(value, block);
         rows += 1;
         start = at;
     }
@@ -395,7 +474,7 @@ fn fast_rows<K: Word, V: Bits>(
 /// closer look. A line feed follows at the latest.
 #[inline]
 fn number(block: &[u8], at: usize, target: Target, delimiter: u8) -> Option<(u64, usize)> {
-    if matches!(target.scalar, Scalar::F32 | Scalar::F64) {
+    if target.kind.is_float() {
         return float(block, at, target, delimiter);
     }
     let negative = block[at] == b'-';
@@ -416,14 +495,14 @@ fn number(block: &[u8], at: usize, target: Target, delimiter: u8) -> Option<(u64
         20 if block[first] == b'1' && magnitude >= 10_000_000_000_000_000_000 => {}
         _ => return None,
     }
-    let word = match target.scalar {
-        Scalar::U32 if !negative => u64::from(u32::try_from(magnitude).ok()?),
-        Scalar::U64 if !negative => magnitude,
-        Scalar::I32 => {
+    let word = match target.kind {
+        Kind::U32 if !negative => u64::from(u32::try_from(magnitude).ok()?),
+        Kind::U64 if !negative => magnitude,
+        Kind::I32 => {
             let number = i64::try_from(magnitude).ok()?;
             u64::from(i32::try_from(if negative { -number } else { number }).ok()?.cast_unsigned())
         }
-        Scalar::I64 => {
+        Kind::I64 => {
             let number = i64::try_from(magnitude).ok()?;
             (if negative { -number } else { number }).cast_unsigned()
         }
@@ -435,7 +514,46 @@ fn number(block: &[u8], at: usize, target: Target, delimiter: u8) -> Option<(u64
 fn float(block: &[u8], at: usize, target: Target, delimiter: u8) -> Option<(u64, usize)> {
     let ends = |&byte: &u8| byte == delimiter || matches!(byte, b'\n' | b'\r' | b'"');
     let end = at + block[at..].iter().position(ends)?;
-    Some((convert::parse(&block[at..end], target).ok()?, end))
+    let word = convert::parse(&block[at..end], target).ok()?;
+    Some((u64::try_from(word).ok()?, end))
+}
+
+/// As [`number`] for `u128`, of at most 38 digits.
+#[inline]
+fn wide_number(block: &[u8], at: usize) -> Option<(u128, usize)> {
+    let mut end = at;
+    // Twice 19 digits, each time in a word.
+    let mut digits = || {
+        let (mut magnitude, mut power, first) = (0_u64, 1_u64, end);
+        while end < first + 19 && block[end].is_ascii_digit() {
+            magnitude = magnitude * 10 + u64::from(block[end] - b'0');
+            power *= 10;
+            end += 1;
+        }
+        (u128::from(magnitude), u128::from(power))
+    };
+    let (high, _) = digits();
+    let (low, power) = digits();
+    let is_number = end > at && !block[end].is_ascii_digit();
+    is_number.then_some((high * power + low, end))
+}
+
+/// The end of the string at `at`, if it is one for `target` and what stands there is the string.
+#[inline]
+fn string(block: &[u8], at: usize, target: Target, dialect: Dialect) -> Option<usize> {
+    let mut end = at + dialect.plain_field(&block[at..])?;
+    if dialect.quotes && block[end] == b'"' {
+        return None;
+    }
+    if block[end] == b'\n' && end > at && block[end - 1] == b'\r' {
+        end -= 1;
+    }
+    let field = &block[at..end];
+    if !dialect.quotes && memchr(b'\\', field).is_some() {
+        return None;
+    }
+    strings::check(field, false, target).ok()?;
+    Some(end)
 }
 
 /// Opens a text table.
@@ -482,6 +600,7 @@ pub(super) fn open(
         ended: false,
         rows: 0,
         record: Record::default(),
+        plain: Vec::new(),
     };
     text.refill()?;
     let first = &text.buffer[..text.end];
@@ -522,27 +641,33 @@ pub(super) fn open(
 }
 
 fn header_name(input: &str, field: &[u8], tabs: bool) -> Result<String, SourceError> {
-    let name = String::from_utf8(field.to_vec())
-        .map_err(|error| caused(input, "header", "a name is not UTF-8", error))?;
-    if !tabs || !name.contains('\\') {
-        return Ok(name);
+    let mut name = Vec::new();
+    if tabs {
+        unescape(field, &mut name);
+    } else {
+        name.extend_from_slice(field);
     }
-    let mut plain = String::with_capacity(name.len());
-    let mut letters = name.chars();
-    while let Some(letter) = letters.next() {
-        if letter != '\\' {
-            plain.push(letter);
-            continue;
-        }
-        match letters.next() {
-            Some('t') => plain.push('\t'),
-            Some('n') => plain.push('\n'),
-            Some('r') => plain.push('\r'),
-            Some('\\') => plain.push('\\'),
+    String::from_utf8(name).map_err(|error| caused(input, "header", "a name is not UTF-8", error))
+}
+
+/// Adds `field` with its escapes replaced.
+fn unescape(mut field: &[u8], out: &mut Vec<u8>) {
+    while let Some(at) = memchr(b'\\', field) {
+        out.extend_from_slice(&field[..at]);
+        let meant = match field.get(at + 1) {
+            Some(b't') => b'\t',
+            Some(b'n') => b'\n',
+            Some(b'r') => b'\r',
+            Some(b'\\') => b'\\',
             // No escape of ours: kept as it stands.
-            Some(other) => plain.extend(['\\', other]),
-            None => plain.push('\\'),
-        }
+            _ => {
+                out.push(b'\\');
+                field = &field[at + 1..];
+                continue;
+            }
+        };
+        out.push(meant);
+        field = &field[at + 2..];
     }
-    Ok(plain)
+    out.extend_from_slice(field);
 }

@@ -9,17 +9,21 @@
 //! blank lines are none either. `@row` counts from 0, over all inputs.
 
 mod arrow_ipc;
+mod choose;
 mod convert;
 mod csv;
 mod guard;
+mod logical;
 mod npy;
 mod parquet;
 mod raw;
+mod strings;
 
-pub use convert::{logical_text, logical_type};
+pub use logical::{logical_text, logical_type};
 
 use crate::source::{Chunk, Column, Schema, Source, SourceError};
-use convert::{Natural, Scalar, Slice, Target};
+use choose::{Chosen, Names, choose_key, choose_value};
+use convert::{Slice, Target};
 use pleach_format::meta::TEXT_BYTES_MAX;
 use pleach_format::{KeyType, ValueType};
 use std::error::Error;
@@ -41,7 +45,8 @@ pub enum Format {
     Arrow,
     /// NumPy array.
     Npy,
-    /// Little-endian tuples, key then value, one after the other without padding.
+    /// Little-endian tuples, key then value, one after the other without padding; byte strings as
+    /// they are.
     Raw,
 }
 
@@ -90,11 +95,11 @@ pub struct InputOptions {
     /// Value column, or `@row` for the row number. If `None` the second column (the first, where the
     /// second is the key), or no values if there is one column only.
     pub value: Option<String>,
-    /// Key type; that of the column if `None`, and `u64` for text.
+    /// Key type; that of the column if `None`, and `u64` for CSV and TSV.
     pub key_type: Option<KeyType>,
-    /// Value type; that of the column if `None`, and `u64` for text. `none` drops the values.
+    /// Value type; that of the column if `None`, and `u64` for CSV and TSV. `none` drops the values.
     pub value_type: Option<ValueType>,
-    /// Types of raw tuples. If given, every input is raw.
+    /// Types of raw tuples, all of fixed length. If given, every input is raw.
     pub raw: Option<(KeyType, ValueType)>,
     /// Delimiter of text; comma for CSV and tab for TSV if `None`.
     pub delimiter: Option<u8>,
@@ -270,8 +275,11 @@ impl Table {
         let mut row = None;
         if options.value.as_deref() == Some(ROW) && options.value_type != Some(ValueType::None) {
             let value_type = options.value_type.unwrap_or(ValueType::U64);
-            let target = Target::of_value(value_type)
-                .ok_or_else(|| problem("input", "", format!("{value_type} values cannot be read")))?;
+            let target =
+                Target::of_value(value_type).filter(|target| !target.kind.is_bytes()).ok_or_else(|| {
+                    let text = format!("row numbers cannot be {value_type}: choose a type of numbers");
+                    problem("input", "", format!("{text} with --value-type"))
+                })?;
             row = Some((value_type, target));
         }
         if options.value.as_deref() == Some(ROW) {
@@ -391,7 +399,7 @@ impl Table {
         }
         values.clear();
         convert::append(Slice::U64(&self.numbers), target, &mut values).map_err(|index| {
-            let text = format!("row number {} does not fit {}", self.numbers[index], target.scalar.bounds());
+            let text = format!("row number {} does not fit {}", self.numbers[index], target.kind.bounds());
             let input = self.current.as_ref().map_or("input", |(input, _)| input);
             problem(input, "", format!("{text}: choose another type with --value-type"))
         })?;
@@ -476,185 +484,19 @@ fn place(row: u64, column: &str) -> String {
     format!("row {row}, {column}")
 }
 
-/// The columns of an input.
-#[derive(Clone, Copy)]
-enum Names<'a> {
-    /// They have names, which may be empty or occur twice.
-    Named(&'a [String]),
-    /// There are so many.
-    Numbered(usize),
-}
-
-impl Names<'_> {
-    fn len(self) -> usize {
-        match self {
-            Self::Named(names) => names.len(),
-            Self::Numbered(count) => count,
-        }
-    }
-
-    /// `column "id"` or `column 3`.
-    fn label(self, index: usize) -> String {
-        match self {
-            Self::Named(names) => format!("column {:?}", names[index]),
-            Self::Numbered(_) => format!("column {index}"),
-        }
-    }
-
-    /// The name that the file keeps.
-    fn kept(self, index: usize, role: &str) -> String {
-        match self {
-            Self::Named(names) => names[index].clone(),
-            Self::Numbered(_) => role.to_owned(),
-        }
-    }
-
-    fn list(self) -> String {
-        match self {
-            Self::Numbered(1) => "there is one column, 0".to_owned(),
-            Self::Numbered(count) => format!("there are {count} columns, from 0"),
-            Self::Named(names) => {
-                // A table of a thousand columns must not fill the screen.
-                let shown: Vec<String> = names.iter().take(20).map(|name| format!("{name:?}")).collect();
-                let more =
-                    if names.len() > 20 { format!(" and {} more", names.len() - 20) } else { String::new() };
-                format!("the columns are {}{more}", shown.join(", "))
-            }
-        }
-    }
-
-    fn find(self, input: &str, wish: &str) -> Result<usize, SourceError> {
-        if let Self::Named(names) = self {
-            let mut hits = names.iter().enumerate().filter(|(_, name)| *name == wish).map(|(index, _)| index);
-            match (hits.next(), hits.count()) {
-                (Some(index), 0) => return Ok(index),
-                (Some(_), more) => {
-                    let text = format!("column {wish:?} is there {} times: choose it by number", more + 1);
-                    return Err(problem(input, "", text));
-                }
-                (None, _) => {}
-            }
-        }
-        match wish.parse::<usize>() {
-            Ok(index) if index < self.len() => Ok(index),
-            _ => Err(problem(input, "", format!("column {wish:?} is not there: {}", self.list()))),
-        }
-    }
-
-    /// The key column, and the value column if there are values.
-    fn choose(self, input: &str, options: &InputOptions) -> Result<(usize, Option<usize>), SourceError> {
-        if self.len() == 0 {
-            return Err(problem(input, "", "it has no columns"));
-        }
-        let key = options.key.as_deref().map_or(Ok(0), |wish| self.find(input, wish))?;
-        if options.value_type == Some(ValueType::None) {
-            return Ok((key, None));
-        }
-        let value = match options.value.as_deref() {
-            Some(wish) => Some(self.find(input, wish)?),
-            None if self.len() == 1 => None,
-            None => Some(usize::from(key != 1)),
-        };
-        if value.is_none() && options.value_type.is_some() {
-            let text = "there is no value column, but a value type: leave it out, or name a column";
-            return Err(problem(input, "", text));
-        }
-        Ok((key, value))
-    }
-}
-
-/// What a column of an input becomes.
-#[derive(Clone, Debug)]
-struct Chosen<T> {
-    /// Type in the file.
-    kind: T,
-    /// The words that it is converted to.
-    target: Target,
-    /// Logical type, empty if plain.
-    logical: String,
-}
-
-/// What a key column that holds `natural` (an input type of name `held`) becomes.
-fn choose_key(
-    input: &str,
-    label: &str,
-    held: &str,
-    natural: Option<Natural>,
-    wish: Option<KeyType>,
-) -> Result<Chosen<KeyType>, SourceError> {
-    const SUPPORTED: &str = "integers (8 to 64 bits), dates, times, timestamps, durations or decimals";
-    let wrong = |advice: &str| {
-        problem(input, label, format!("wrong type: it holds {held}, but keys are {SUPPORTED}: {advice}"))
-    };
-    let natural = natural.ok_or_else(|| wrong("choose another column with --key"))?;
-    let own = match natural.scalar {
-        Scalar::U32 => Some(KeyType::U32),
-        Scalar::U64 => Some(KeyType::U64),
-        Scalar::I32 => Some(KeyType::I32),
-        Scalar::I64 => Some(KeyType::I64),
-        Scalar::F32 | Scalar::F64 => None,
-    };
-    let advice = "choose another column with --key, or --key-type if all its numbers are whole";
-    let kind = wish.or(own).ok_or_else(|| wrong(advice))?;
-    let target = Target::of_key(kind).ok_or_else(|| wrong("choose another type with --key-type"))?;
-    let logical = agreed(input, label, held, &natural, target)?;
-    Ok(Chosen { kind, target, logical })
-}
-
-/// What a value column that holds `natural` becomes.
-fn choose_value(
-    input: &str,
-    label: &str,
-    held: &str,
-    natural: Option<Natural>,
-    wish: Option<ValueType>,
-) -> Result<Chosen<ValueType>, SourceError> {
-    const SUPPORTED: &str =
-        "integers (8 to 64 bits), Float32, Float64, dates, times, timestamps, durations or decimals";
-    let wrong = || {
-        let advice = "choose another column with --value, or --value-type none";
-        problem(input, label, format!("wrong type: it holds {held}, but values are {SUPPORTED}: {advice}"))
-    };
-    let natural = natural.ok_or_else(wrong)?;
-    let own = match natural.scalar {
-        Scalar::U32 => ValueType::U32,
-        Scalar::U64 => ValueType::U64,
-        Scalar::I32 => ValueType::I32,
-        Scalar::I64 => ValueType::I64,
-        Scalar::F32 => ValueType::F32,
-        Scalar::F64 => ValueType::F64,
-    };
-    let kind = wish.unwrap_or(own);
-    let target = Target::of_value(kind).ok_or_else(wrong)?;
-    let logical = agreed(input, label, held, &natural, target)?;
-    Ok(Chosen { kind, target, logical })
-}
-
-/// The logical type that is kept: a type of one's choice makes plain numbers of a logical type, and
-/// cannot make something else of a decimal's digits.
-fn agreed(
-    input: &str,
-    label: &str,
-    held: &str,
-    natural: &Natural,
-    target: Target,
-) -> Result<String, SourceError> {
-    if natural.scalar == target.scalar {
-        return Ok(natural.logical.clone());
-    }
-    let float = matches!(target.scalar, Scalar::F32 | Scalar::F64);
-    if natural.scale.is_some_and(|scale| scale != 0 || float) {
-        let text =
-            format!("wrong type: {held} becomes i64 only: leave the type out, or choose another column");
-        return Err(problem(input, label, text));
-    }
-    Ok(String::new())
-}
-
 /// The error for a number that does not fit.
 fn misfit(input: &str, row: u64, label: &str, number: &str, target: Target) -> SourceError {
-    let option = if target.key { "--key-type" } else { "--value-type" };
-    let text = format!("{number} does not fit {}: choose another type with {option}", target.scalar.bounds());
+    if number == "NaN" && target.is_float_key() {
+        return nan_key(input, row, label);
+    }
+    let option = target.option();
+    let text = format!("{number} does not fit {}: choose another type with {option}", target.kind.bounds());
+    problem(input, place(row, label), text)
+}
+
+/// The error for a key that is not in any order.
+fn nan_key(input: &str, row: u64, label: &str) -> SourceError {
+    let text = "NaN cannot be a key: remove the row, or choose another column with --key";
     problem(input, place(row, label), text)
 }
 
@@ -663,18 +505,16 @@ fn missing(input: &str, row: u64, label: &str) -> SourceError {
     problem(input, place(row, label), "it is null: every key and value must be there")
 }
 
-/// Empties `chunk` and gives its columns the widths of `schema`.
+/// Empties `chunk` and gives it the columns of `schema`.
 fn prepare(chunk: &mut Chunk, schema: &Schema) {
-    let fits = |column: &Column, bytes: usize| {
-        matches!((column, bytes), (Column::None, 0) | (Column::U32(_), 4) | (Column::U64(_), 8))
+    let give = |column: &mut Column, wanted: Column| {
+        if std::mem::discriminant(column) != std::mem::discriminant(&wanted) {
+            *column = wanted;
+        }
     };
     chunk.clear();
-    if !fits(&chunk.keys, schema.key_type.bytes()) {
-        chunk.keys = Column::with_width(schema.key_type.bytes());
-    }
-    if !fits(&chunk.values, schema.value_type.bytes()) {
-        chunk.values = Column::with_width(schema.value_type.bytes());
-    }
+    give(&mut chunk.keys, Column::for_key(schema.key_type));
+    give(&mut chunk.values, Column::for_value(schema.value_type));
 }
 
 /// Reads until `buffer` is full or the input ends; the bytes read.

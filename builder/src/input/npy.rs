@@ -3,10 +3,13 @@
 //! A header, which is the text of a Python dictionary, and then records of fixed length: see
 //! [`super::raw`]. An array of one dimension holds keys, one of two dimensions has columns by
 //! number, and the fields of a structured array are columns by name. `datetime64` and `timedelta64`
-//! in seconds or finer become timestamps and durations; NaT is null.
+//! in seconds or finer become timestamps and durations; NaT is null. Bytes (`S16`, `V16`) keep their
+//! length and all their bytes; as `bytes` or `utf8`, if asked for, those of `S` lose the zeros that
+//! NumPy pads them with. Texts (`U16`) become `utf8`, always without padding.
 
-use super::convert::{Natural, Scalar, logical_text};
-use super::raw::{Lane, Number, RECORD_BYTES_MAX, Records, record_schema};
+use super::convert::Kind;
+use super::logical::{Natural, fixed, logical_text};
+use super::raw::{Item, Lane, RECORD_BYTES_MAX, Records, record_schema};
 use super::{Body, InputOptions, Names, caused, choose_key, choose_value, fill, problem};
 use crate::source::{Source, SourceError};
 use arrow_schema::{DataType, TimeUnit};
@@ -29,7 +32,7 @@ pub(super) fn open(input: &str, body: Body, options: &InputOptions) -> Result<Bo
     };
     let (key, value) = names.choose(input, options)?;
     let column = |index: usize| &table.columns[index];
-    let natural = |index: usize| column(index).number.as_ref().map(|number| number.natural.clone());
+    let natural = |index: usize| column(index).item.as_ref().map(|item| item.natural.clone());
     let key_chosen = choose_key(input, &names.label(key), &column(key).held, natural(key), options.key_type)?;
     let value_chosen = value
         .map(|index| {
@@ -37,12 +40,13 @@ pub(super) fn open(input: &str, body: Body, options: &InputOptions) -> Result<Bo
         })
         .transpose()?;
     let lane = |index: usize, target| {
-        let number = column(index).number.as_ref()?;
+        let item = column(index).item.as_ref()?;
         Some(Lane {
             at: column(index).at,
-            number: number.number,
-            swapped: number.swapped,
-            lowest_is_null: !number.natural.logical.is_empty(),
+            item: item.item,
+            swapped: item.swapped,
+            lowest_is_null: !item.natural.logical.is_empty(),
+            padded: item.padded,
             target,
             label: names.label(index),
         })
@@ -54,7 +58,7 @@ pub(super) fn open(input: &str, body: Body, options: &InputOptions) -> Result<Bo
         return Err(problem(
             input,
             names.label(key),
-            "it holds no numbers: choose another column with --key",
+            "it holds nothing that is read: choose another column with --key",
         ));
     };
     let stride = table.stride;
@@ -300,7 +304,7 @@ impl Header {
         let mut names = None;
         let stride = match &self.descr {
             Literal::Text(descr) => {
-                let (bytes, number) = element(descr)?;
+                let (bytes, item) = element(descr)?;
                 let width = usize::try_from(width)
                     .ok()
                     .filter(|width| width.checked_mul(bytes).is_some_and(|stride| stride <= RECORD_BYTES_MAX))
@@ -308,7 +312,7 @@ impl Header {
                 columns.extend((0..width).map(|index| NpyColumn {
                     at: index * bytes,
                     held: descr.clone(),
-                    number: number.clone(),
+                    item: item.clone(),
                 }));
                 width * bytes
             }
@@ -357,13 +361,14 @@ struct NpyColumn {
     at: usize,
     /// Its type in NumPy's notation.
     held: String,
-    number: Option<NpyNumber>,
+    item: Option<NpyItem>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct NpyNumber {
-    number: Number,
+struct NpyItem {
+    item: Item,
     swapped: bool,
+    padded: bool,
     natural: Natural,
 }
 
@@ -385,10 +390,10 @@ fn field_of(field: &Literal, depth: usize) -> Result<(String, usize, NpyColumn),
         },
         _ => return Err(unclear()),
     };
-    let (bytes, number, held) = match descr {
+    let (bytes, item, held) = match descr {
         Literal::Text(descr) => {
-            let (bytes, number) = element(descr)?;
-            (bytes, number, descr.clone())
+            let (bytes, item) = element(descr)?;
+            (bytes, item, descr.clone())
         }
         Literal::Sequence(fields) if depth < DEPTH_MAX => {
             let mut bytes = 0_usize;
@@ -400,18 +405,18 @@ fn field_of(field: &Literal, depth: usize) -> Result<(String, usize, NpyColumn),
         _ => return Err(unclear()),
     };
     let Some(shape) = shape else {
-        return Ok((name.clone(), bytes, NpyColumn { at: 0, held, number }));
+        return Ok((name.clone(), bytes, NpyColumn { at: 0, held, item }));
     };
     let mut total = bytes;
     for dimension in shape {
         let Literal::Number(length) = dimension else { return Err(unclear()) };
         total = usize::try_from(*length).ok().and_then(|n| total.checked_mul(n)).ok_or_else(too_long)?;
     }
-    Ok((name.clone(), total, NpyColumn { at: 0, held: "an array".to_owned(), number: None }))
+    Ok((name.clone(), total, NpyColumn { at: 0, held: "an array".to_owned(), item: None }))
 }
 
-/// The bytes of an element, and what it is if it is a number that can be kept.
-fn element(descr: &str) -> Result<(usize, Option<NpyNumber>), String> {
+/// The bytes of an element, and what it is if it can be kept.
+fn element(descr: &str) -> Result<(usize, Option<NpyItem>), String> {
     let unclear = || format!("its type '{}' is not understood: save numbers", descr.escape_debug());
     let mut letters = descr.chars();
     let (order, kind) = match letters.next().ok_or_else(unclear)? {
@@ -435,24 +440,27 @@ fn element(descr: &str) -> Result<(usize, Option<NpyNumber>), String> {
         "ns" => Some(TimeUnit::Nanosecond),
         _ => None,
     };
-    let (number, scalar, logical) = match (kind, size, time_unit) {
-        ('u', 1, _) => (Number::U8, Scalar::U32, None),
-        ('u', 2, _) => (Number::U16, Scalar::U32, None),
-        ('u', 4, _) => (Number::U32, Scalar::U32, None),
-        ('u', 8, _) => (Number::U64, Scalar::U64, None),
-        ('i', 1, _) => (Number::I8, Scalar::I32, None),
-        ('i', 2, _) => (Number::I16, Scalar::I32, None),
-        ('i', 4, _) => (Number::I32, Scalar::I32, None),
-        ('i', 8, _) => (Number::I64, Scalar::I64, None),
-        ('f', 4, _) => (Number::F32, Scalar::F32, None),
-        ('f', 8, _) => (Number::F64, Scalar::F64, None),
-        ('M', 8, Some(unit)) => (Number::I64, Scalar::I64, Some(DataType::Timestamp(unit, None))),
-        ('m', 8, Some(unit)) => (Number::I64, Scalar::I64, Some(DataType::Duration(unit))),
+    let padded = kind == 'S';
+    let (item, kind, logical) = match (kind, size, time_unit) {
+        ('u', 1, _) => (Item::U8, Kind::U32, None),
+        ('u', 2, _) => (Item::U16, Kind::U32, None),
+        ('u', 4, _) => (Item::U32, Kind::U32, None),
+        ('u', 8, _) => (Item::U64, Kind::U64, None),
+        ('i', 1, _) => (Item::I8, Kind::I32, None),
+        ('i', 2, _) => (Item::I16, Kind::I32, None),
+        ('i', 4, _) => (Item::I32, Kind::I32, None),
+        ('i', 8, _) => (Item::I64, Kind::I64, None),
+        ('f', 4, _) => (Item::F32, Kind::F32, None),
+        ('f', 8, _) => (Item::F64, Kind::F64, None),
+        ('M', 8, Some(unit)) => (Item::I64, Kind::I64, Some(DataType::Timestamp(unit, None))),
+        ('m', 8, Some(unit)) => (Item::I64, Kind::I64, Some(DataType::Duration(unit))),
+        ('S' | 'V', ..) => (Item::Bytes(size), fixed(size), None),
+        ('U', ..) => (Item::Letters(size), Kind::Utf8, None),
         _ => return Ok((bytes, None)),
     };
     let logical = logical.as_ref().and_then(logical_text).unwrap_or_default();
-    let natural = Natural { scalar, logical, scale: None };
-    Ok((bytes, Some(NpyNumber { number, swapped: order == '>', natural })))
+    let natural = Natural { kind, logical, scale: None };
+    Ok((bytes, Some(NpyItem { item, swapped: order == '>', padded, natural })))
 }
 
 #[cfg(test)]
@@ -474,8 +482,8 @@ mod tests {
         assert_eq!(layout.names, Some(vec!["a".into(), "b".into(), "c".into(), "d".into()]));
         assert_eq!(layout.columns.iter().map(|column| column.at).collect::<Vec<_>>(), [0, 4, 8, 16]);
         assert_eq!(layout.stride, 32);
-        assert!(layout.columns[1].number.as_ref().is_some_and(|number| number.swapped));
-        assert!(layout.columns[2].number.is_none() && layout.columns[3].number.is_none());
+        assert!(layout.columns[1].item.as_ref().is_some_and(|item| item.swapped));
+        assert!(layout.columns[2].item.is_none() && layout.columns[3].item.is_none());
     }
 
     #[test]

@@ -3,15 +3,19 @@
 //! Bytes are read in calls of 2 MiB into one buffer and taken apart column by column, in pieces that
 //! stay in the first-level cache: with the place of a number in the record known to the compiler,
 //! taking it out is a load, a shuffle and a store, and reading runs at the speed of memory. What
-//! needs a conversion or a byte swap takes a slower way.
+//! needs a conversion or a byte swap takes a slower way, and so do strings.
 
-use super::convert::{self, Scalar, Slice, Target};
+use super::convert::{self, Kind, Slice, Target};
+use super::logical::Natural;
+use super::strings::{self, CHUNK_BYTES, held_bytes};
 use super::{
-    Body, InputOptions, Names, caused, choose_key, choose_value, fill, misfit, missing, prepare, problem,
+    Body, InputOptions, Names, caused, choose_key, choose_value, fill, misfit, missing, place, prepare,
+    problem,
 };
 use crate::source::{Chunk, Column, Schema, Source, SourceError};
 use pleach_format::key::Word;
 use pleach_format::{KeyType, ValueType};
+use std::fmt::Display;
 use std::io::Read;
 
 /// Bytes of a read call.
@@ -21,9 +25,9 @@ const PIECE_BYTES: usize = 16 << 10;
 /// Longest record.
 pub(super) const RECORD_BYTES_MAX: usize = 1 << 20;
 
-/// What a number in a record is.
+/// What stands at a place of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Number {
+pub(super) enum Item {
     U8,
     U16,
     U32,
@@ -32,25 +36,34 @@ pub(super) enum Number {
     I16,
     I32,
     I64,
+    U128,
     F32,
     F64,
+    /// So many bytes.
+    Bytes(usize),
+    /// So many code points of four bytes.
+    Letters(usize),
 }
 
-impl Number {
-    fn of(scalar: Scalar) -> Self {
-        match scalar {
-            Scalar::U32 => Self::U32,
-            Scalar::U64 => Self::U64,
-            Scalar::I32 => Self::I32,
-            Scalar::I64 => Self::I64,
-            Scalar::F32 => Self::F32,
-            Scalar::F64 => Self::F64,
-        }
+impl Item {
+    /// `None` for strings of varying length.
+    fn of(kind: Kind) -> Option<Self> {
+        Some(match kind {
+            Kind::U32 => Self::U32,
+            Kind::U64 => Self::U64,
+            Kind::U128 => Self::U128,
+            Kind::I32 => Self::I32,
+            Kind::I64 => Self::I64,
+            Kind::F32 => Self::F32,
+            Kind::F64 => Self::F64,
+            Kind::Fixed(bytes) => Self::Bytes(usize::from(bytes)),
+            Kind::Bytes | Kind::Utf8 => return None,
+        })
     }
 
-    /// Whether its bytes, in order, are the bits of `scalar`.
-    fn is(self, scalar: Scalar) -> bool {
-        self == Self::of(scalar)
+    /// Whether its bytes, in order, are the bits of words of `target`, but for the sign bit.
+    fn is(self, target: Target) -> bool {
+        Self::of(target.kind) == Some(self) && !target.is_float_key()
     }
 }
 
@@ -60,11 +73,13 @@ pub(super) struct Lane {
     /// Place in the record, in bytes.
     pub(super) at: usize,
     /// What is there.
-    pub(super) number: Number,
+    pub(super) item: Item,
     /// Big-endian.
     pub(super) swapped: bool,
     /// The lowest number stands for null (times of NumPy).
     pub(super) lowest_is_null: bool,
+    /// Zeros at the end of a string are padding, unless all its bytes are asked for (as NumPy has it).
+    pub(super) padded: bool,
     /// What it becomes.
     pub(super) target: Target,
     /// Name for messages.
@@ -166,15 +181,21 @@ impl Records {
 
     fn append_lane(&self, lane: &Lane, records: &[u8], out: &mut Column) -> Result<(), SourceError> {
         // Before this call, and in this chunk.
-        let first_row = self.rows + 1 + words(out);
+        let first_row = self.rows + 1 + out.len() as u64;
+        match lane.item {
+            Item::Bytes(bytes) => return self.append_strings(lane, bytes, records, out, first_row),
+            Item::Letters(count) => return self.append_letters(lane, count, records, out, first_row),
+            _ => {}
+        }
         let flip = lane.target.flip();
-        let plain = !lane.swapped && !lane.lowest_is_null && lane.number.is(lane.target.scalar);
+        let plain = !lane.swapped && !lane.lowest_is_null && lane.item.is(lane.target);
         if plain {
             #[allow(clippy::cast_possible_truncation)]
             match out {
                 Column::U32(words) => copy(records, self.stride, lane.at, flip as u32, words),
                 Column::U64(words) => copy(records, self.stride, lane.at, flip, words),
-                Column::None => {}
+                Column::U128(words) => copy(records, self.stride, lane.at, 0, words),
+                Column::None | Column::Bytes(_) => {}
             }
             return Ok(());
         }
@@ -188,10 +209,10 @@ impl Records {
         out: &mut Column,
         first_row: u64,
     ) -> Result<(), SourceError> {
-        macro_rules! convert {
+        macro_rules! numbers {
             ($($variant:ident $t:ty, $bytes:literal;)*) => {
-                match lane.number {
-                    $(Number::$variant => {
+                match lane.item {
+                    $(Item::$variant => {
                         let numbers: Vec<$t> = records
                             .chunks_exact(self.stride)
                             .map(|record| {
@@ -202,14 +223,71 @@ impl Records {
                             .collect();
                         self.append_numbers(lane, Slice::$variant(&numbers), out, first_row)
                     })*
+                    // They have ways of their own.
+                    Item::Bytes(_) | Item::Letters(_) => Ok(()),
                 }
             };
         }
-        convert! {
-            U8 u8, 1; U16 u16, 2; U32 u32, 4; U64 u64, 8;
+        numbers! {
+            U8 u8, 1; U16 u16, 2; U32 u32, 4; U64 u64, 8; U128 u128, 16;
             I8 i8, 1; I16 i16, 2; I32 i32, 4; I64 i64, 8;
             F32 f32, 4; F64 f64, 8;
         }
+    }
+
+    fn append_strings(
+        &self,
+        lane: &Lane,
+        bytes: usize,
+        records: &[u8],
+        out: &mut Column,
+        first_row: u64,
+    ) -> Result<(), SourceError> {
+        let padded = lane.padded && matches!(lane.target.kind, Kind::Bytes | Kind::Utf8);
+        let string = |record: &'_ [u8]| -> std::ops::Range<usize> {
+            let mut end = lane.at + bytes;
+            while padded && end > lane.at && record[end - 1] == 0 {
+                end -= 1;
+            }
+            lane.at..end
+        };
+        let strings = records.chunks_exact(self.stride).map(|record| &record[string(record)]);
+        strings::append(strings.clone(), false, lane.target, out).map_err(|(index, what)| {
+            let shown = strings.clone().nth(index).unwrap_or_default();
+            strings::misfit(&self.input, first_row + index as u64, &lane.label, shown, lane.target, what)
+        })
+    }
+
+    fn append_letters(
+        &self,
+        lane: &Lane,
+        count: usize,
+        records: &[u8],
+        out: &mut Column,
+        first_row: u64,
+    ) -> Result<(), SourceError> {
+        let mut text = String::new();
+        for (index, record) in records.chunks_exact(self.stride).enumerate() {
+            let row = first_row + index as u64;
+            let (letters, _) = record[lane.at..lane.at + 4 * count].as_chunks::<4>();
+            let code =
+                |&letter| if lane.swapped { u32::from_be_bytes(letter) } else { u32::from_le_bytes(letter) };
+            let filled = letters.iter().rposition(|letter| code(letter) != 0).map_or(0, |last| last + 1);
+            text.clear();
+            for letter in &letters[..filled] {
+                text.push(char::from_u32(code(letter)).ok_or_else(|| {
+                    let text =
+                        format!("{:#x} is no character: it is damaged, or its type is another", code(letter));
+                    problem(&self.input, place(row, &lane.label), text)
+                })?);
+            }
+            strings::append(std::iter::once(text.as_bytes()), true, lane.target, out).map_err(
+                |(_, what)| {
+                    strings::misfit(&self.input, row, &lane.label, text.as_bytes(), lane.target, what)
+                },
+            )?;
+        }
+        Ok(())
     }
 
     fn append_numbers(
@@ -237,7 +315,7 @@ impl Source for Records {
 
     fn next_chunk(&mut self, chunk: &mut Chunk, tuples_max: usize) -> Result<(), SourceError> {
         prepare(chunk, &self.schema);
-        while chunk.len() < tuples_max {
+        while chunk.len() < tuples_max && held_bytes(chunk) < CHUNK_BYTES {
             let whole = (self.end - self.start) / self.stride;
             if whole == 0 {
                 if self.ended {
@@ -262,14 +340,6 @@ impl Source for Records {
     }
 }
 
-fn words(column: &Column) -> u64 {
-    match column {
-        Column::None => 0,
-        Column::U32(words) => words.len() as u64,
-        Column::U64(words) => words.len() as u64,
-    }
-}
-
 /// Appends the word at `at` of every record, xored with `flip`. The usual records get a loop whose
 /// distances are constants.
 fn copy<W>(records: &[u8], stride: usize, at: usize, flip: W, out: &mut Vec<W>)
@@ -289,6 +359,10 @@ where
         (4, 8, 4) => fixed::<8, 4, W>(records, flip, out),
         (4, 12, 0) => fixed::<12, 0, W>(records, flip, out),
         (4, 12, 8) => fixed::<12, 8, W>(records, flip, out),
+        (16, 16, 0) => fixed::<16, 0, W>(records, flip, out),
+        (16, 20, 0) => fixed::<20, 0, W>(records, flip, out),
+        (16, 24, 0) => fixed::<24, 0, W>(records, flip, out),
+        (8, 24, 16) => fixed::<24, 16, W>(records, flip, out),
         (8, 8, 0) => fixed::<8, 0, W>(records, flip, out),
         (8, 12, 0) => fixed::<12, 0, W>(records, flip, out),
         (8, 12, 4) => fixed::<12, 4, W>(records, flip, out),
@@ -308,33 +382,48 @@ pub(super) fn open(input: &str, body: Body, options: &InputOptions) -> Result<Bo
     let (key_type, value_type) = options.raw.ok_or_else(|| {
         problem(input, "", "raw tuples do not say their types: give them with --raw, as u64,u64")
     })?;
-    let unknown = || problem(input, "", format!("raw tuples of {key_type},{value_type} cannot be read"));
-    let mut columns = vec![(0, Target::of_key(key_type).ok_or_else(unknown)?.scalar)];
+    let item = |target: Option<Target>, name: &dyn Display| {
+        let target = target.ok_or_else(|| {
+            problem(input, "", format!("raw tuples of {key_type},{value_type} cannot be read"))
+        })?;
+        let item = Item::of(target.kind).ok_or_else(|| {
+            let text = format!("raw tuples have one length, but {name} has none");
+            problem(
+                input,
+                "",
+                format!("{text}: give --raw a type like bytes16, or convert it to another format"),
+            )
+        })?;
+        Ok((target.kind, item))
+    };
+    let mut columns = vec![(0, item(Target::of_key(key_type), &key_type)?)];
     if value_type != ValueType::None {
-        columns.push((key_type.bytes(), Target::of_value(value_type).ok_or_else(unknown)?.scalar));
+        columns.push((key_type.bytes(), item(Target::of_value(value_type), &value_type)?));
     }
     let stride = key_type.bytes() + value_type.bytes();
     let names = Names::Numbered(columns.len());
-    let natural = |scalar| convert::Natural { scalar, logical: String::new(), scale: None };
-    let held = |index: usize| if index == 0 { key_type.name() } else { value_type.name() };
+    let natural = |index: usize| {
+        let (_, (kind, _)): (usize, (Kind, Item)) = columns[index];
+        Some(Natural { kind, logical: String::new(), scale: None })
+    };
+    let held = |index: usize| if index == 0 { key_type.to_string() } else { value_type.to_string() };
     let lane = |index: usize, target: Target| {
-        let (at, scalar) = columns[index];
+        let (at, (_, item)) = columns[index];
         Lane {
             at,
-            number: Number::of(scalar),
+            item,
             swapped: false,
             lowest_is_null: false,
+            padded: false,
             target,
             label: names.label(index),
         }
     };
     let (key, value) = names.choose(input, options)?;
-    let key_chosen =
-        choose_key(input, &names.label(key), held(key), Some(natural(columns[key].1)), options.key_type)?;
+    let key_chosen = choose_key(input, &names.label(key), &held(key), natural(key), options.key_type)?;
     let value_chosen = value
         .map(|index| {
-            let natural = natural(columns[index].1);
-            choose_value(input, &names.label(index), held(index), Some(natural), options.value_type)
+            choose_value(input, &names.label(index), &held(index), natural(index), options.value_type)
         })
         .transpose()?;
     let lanes = (

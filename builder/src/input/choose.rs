@@ -1,0 +1,211 @@
+//! Which columns of an input are read, and what they become.
+
+use super::convert::{Kind, Target};
+use super::logical::Natural;
+use super::{InputOptions, problem};
+use crate::source::SourceError;
+use pleach_format::{KeyType, ValueType};
+use std::fmt::Display;
+
+/// The columns of an input.
+#[derive(Clone, Copy)]
+pub(super) enum Names<'a> {
+    /// They have names, which may be empty or occur twice.
+    Named(&'a [String]),
+    /// There are so many.
+    Numbered(usize),
+}
+
+impl Names<'_> {
+    fn len(self) -> usize {
+        match self {
+            Self::Named(names) => names.len(),
+            Self::Numbered(count) => count,
+        }
+    }
+
+    /// `column "id"` or `column 3`.
+    pub(super) fn label(self, index: usize) -> String {
+        match self {
+            Self::Named(names) => format!("column {:?}", names[index]),
+            Self::Numbered(_) => format!("column {index}"),
+        }
+    }
+
+    /// The name that the file keeps.
+    pub(super) fn kept(self, index: usize, role: &str) -> String {
+        match self {
+            Self::Named(names) => names[index].clone(),
+            Self::Numbered(_) => role.to_owned(),
+        }
+    }
+
+    fn list(self) -> String {
+        match self {
+            Self::Numbered(1) => "there is one column, 0".to_owned(),
+            Self::Numbered(count) => format!("there are {count} columns, from 0"),
+            Self::Named(names) => {
+                // A table of a thousand columns must not fill the screen.
+                let shown: Vec<String> = names.iter().take(20).map(|name| format!("{name:?}")).collect();
+                let more =
+                    if names.len() > 20 { format!(" and {} more", names.len() - 20) } else { String::new() };
+                format!("the columns are {}{more}", shown.join(", "))
+            }
+        }
+    }
+
+    fn find(self, input: &str, wish: &str) -> Result<usize, SourceError> {
+        if let Self::Named(names) = self {
+            let mut hits = names.iter().enumerate().filter(|(_, name)| *name == wish).map(|(index, _)| index);
+            match (hits.next(), hits.count()) {
+                (Some(index), 0) => return Ok(index),
+                (Some(_), more) => {
+                    let text = format!("column {wish:?} is there {} times: choose it by number", more + 1);
+                    return Err(problem(input, "", text));
+                }
+                (None, _) => {}
+            }
+        }
+        match wish.parse::<usize>() {
+            Ok(index) if index < self.len() => Ok(index),
+            _ => Err(problem(input, "", format!("column {wish:?} is not there: {}", self.list()))),
+        }
+    }
+
+    /// The key column, and the value column if there are values.
+    pub(super) fn choose(
+        self,
+        input: &str,
+        options: &InputOptions,
+    ) -> Result<(usize, Option<usize>), SourceError> {
+        if self.len() == 0 {
+            return Err(problem(input, "", "it has no columns"));
+        }
+        let key = options.key.as_deref().map_or(Ok(0), |wish| self.find(input, wish))?;
+        if options.value_type == Some(ValueType::None) {
+            return Ok((key, None));
+        }
+        let value = match options.value.as_deref() {
+            Some(wish) => Some(self.find(input, wish)?),
+            None if self.len() == 1 => None,
+            None => Some(usize::from(key != 1)),
+        };
+        if value.is_none() && options.value_type.is_some() {
+            let text = "there is no value column, but a value type: leave it out, or name a column";
+            return Err(problem(input, "", text));
+        }
+        Ok((key, value))
+    }
+}
+
+/// What a column of an input becomes.
+#[derive(Clone, Debug)]
+pub(super) struct Chosen<T> {
+    /// Type in the file.
+    pub(super) kind: T,
+    /// What it is converted to.
+    pub(super) target: Target,
+    /// Logical type, empty if plain.
+    pub(super) logical: String,
+}
+
+/// What a key column that holds `natural` (an input type of name `held`) becomes.
+pub(super) fn choose_key(
+    input: &str,
+    label: &str,
+    held: &str,
+    natural: Option<Natural>,
+    wish: Option<KeyType>,
+) -> Result<Chosen<KeyType>, SourceError> {
+    let natural = natural.ok_or_else(|| {
+        let text =
+            format!("wrong type: it holds {held}, but keys are {HELD}: choose another column with --key");
+        problem(input, label, text)
+    })?;
+    let kind = wish.unwrap_or(natural.kind.key_type());
+    let (target, logical) = agreed(input, label, held, &natural, Target::of_key(kind), (&kind, true))?;
+    Ok(Chosen { kind, target, logical })
+}
+
+/// What a value column that holds `natural` becomes.
+pub(super) fn choose_value(
+    input: &str,
+    label: &str,
+    held: &str,
+    natural: Option<Natural>,
+    wish: Option<ValueType>,
+) -> Result<Chosen<ValueType>, SourceError> {
+    let natural = natural.ok_or_else(|| {
+        let text = format!("wrong type: it holds {held}, but values are {HELD}");
+        problem(input, label, format!("{text}: choose another column with --value, or --value-type none"))
+    })?;
+    let kind = wish.or(natural.kind.value_type()).ok_or_else(|| {
+        let possible = possible(&natural, false);
+        let text = format!("wrong type: it holds {held}, and no values are of that type");
+        problem(input, label, format!("{text}: choose {possible} with --value-type, or another column"))
+    })?;
+    let (target, logical) = agreed(input, label, held, &natural, Target::of_value(kind), (&kind, false))?;
+    Ok(Chosen { kind, target, logical })
+}
+
+/// What columns may hold.
+const HELD: &str = "integers (8 to 64 bits), floats (32 or 64 bits), dates, times, timestamps, durations, decimals, \
+                    texts or binary strings";
+
+/// Whether elements of one kind can be converted to another at all.
+fn converts(natural: &Natural, target: Kind) -> bool {
+    match (natural.kind, target) {
+        // The digits of a decimal are no float, and with some behind the point nothing but themselves.
+        (from, to) if from == to => true,
+        (_, to) if natural.scale.is_some_and(|scale| scale != 0 || to.is_float()) => false,
+        (Kind::Utf8 | Kind::Fixed(16), Kind::U128) => true,
+        (Kind::Fixed(from), Kind::Fixed(to)) => from == to,
+        (from, to) => from.is_bytes() == to.is_bytes(),
+    }
+}
+
+/// The types that a column can become, for messages.
+fn possible(natural: &Natural, key: bool) -> String {
+    const KEYS: [Kind; 6] = [Kind::U32, Kind::U64, Kind::U128, Kind::I32, Kind::I64, Kind::F64];
+    const VALUES: [Kind; 6] = [Kind::U32, Kind::U64, Kind::I32, Kind::I64, Kind::F32, Kind::F64];
+    let numbers = if key { KEYS } else { VALUES };
+    let name = |kind: Kind| kind.key_type().to_string();
+    let mut names: Vec<String> = numbers
+        .into_iter()
+        .filter(|&kind| converts(natural, kind))
+        .map(|kind| if kind == Kind::F32 { "f32".to_owned() } else { name(kind) })
+        .collect();
+    match natural.kind {
+        Kind::Fixed(_) => names.extend([name(natural.kind), name(Kind::Bytes), name(Kind::Utf8)]),
+        Kind::Bytes | Kind::Utf8 => names.extend(["bytesN".to_owned(), name(Kind::Bytes), name(Kind::Utf8)]),
+        _ => {}
+    }
+    match names.pop() {
+        Some(last) if !names.is_empty() => format!("{} or {last}", names.join(", ")),
+        last => last.unwrap_or_default(),
+    }
+}
+
+/// The target if the column can become it, and the logical type that is kept: a type of one's choice
+/// makes plain numbers of a logical type.
+fn agreed(
+    input: &str,
+    label: &str,
+    held: &str,
+    natural: &Natural,
+    target: Option<Target>,
+    (wish, key): (&dyn Display, bool),
+) -> Result<(Target, String), SourceError> {
+    let Some(target) = target.filter(|target| converts(natural, target.kind)) else {
+        let option = if key { "--key-type" } else { "--value-type" };
+        let possible = possible(natural, key);
+        let text = format!("wrong type: {held} becomes {possible}, not {wish}");
+        return Err(problem(
+            input,
+            label,
+            format!("{text}: choose one of these with {option}, or another column"),
+        ));
+    };
+    let logical = if natural.kind == target.kind { natural.logical.clone() } else { String::new() };
+    Ok((target, logical))
+}

@@ -1,0 +1,188 @@
+//! Byte strings of an input as those of a column: checked, copied, never trimmed or cut.
+//!
+//! Texts become bytes and bytes become texts if they are valid UTF-8; `bytesN` takes strings of N
+//! bytes alone. Two ways lead to a `u128`: the digits of a text, and 16 bytes, most significant
+//! first, in which uuids and hashes stand.
+
+use super::convert::{self, Kind, Shown, Target, TextProblem};
+use super::{place, problem};
+use crate::source::{Chunk, Column, SourceError};
+use pleach_format::types::KEY_BYTES_MAX;
+
+/// Bytes of the strings of a chunk from which on it is full, whatever the number of its tuples.
+pub(super) const CHUNK_BYTES: usize = 4 << 20;
+
+/// What is wrong with a byte string.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum StringProblem {
+    NotUtf8,
+    Length,
+    /// For a key.
+    TooLong,
+    NotANumber(TextProblem),
+}
+
+/// Whether `string` can be an element of `target`, a column of byte strings. `valid`: it is known to
+/// be UTF-8.
+#[inline]
+pub(super) fn check(string: &[u8], valid: bool, target: Target) -> Result<(), StringProblem> {
+    if target.key && string.len() > KEY_BYTES_MAX {
+        return Err(StringProblem::TooLong);
+    }
+    match target.kind {
+        Kind::Fixed(bytes) if string.len() != usize::from(bytes) => Err(StringProblem::Length),
+        Kind::Utf8 if !valid && std::str::from_utf8(string).is_err() => Err(StringProblem::NotUtf8),
+        _ => Ok(()),
+    }
+}
+
+/// Appends `strings`, texts if `valid`. On the first that does not fit: its index and why, with `out`
+/// in an unspecified state. O(bytes).
+pub(super) fn append<'a>(
+    strings: impl Iterator<Item = &'a [u8]>,
+    valid: bool,
+    target: Target,
+    out: &mut Column,
+) -> Result<(), (usize, StringProblem)> {
+    for (index, string) in strings.enumerate() {
+        push(string, valid, target, out).map_err(|what| (index, what))?;
+    }
+    Ok(())
+}
+
+#[inline]
+fn push(string: &[u8], valid: bool, target: Target, out: &mut Column) -> Result<(), StringProblem> {
+    match out {
+        Column::Bytes(out) => {
+            check(string, valid, target)?;
+            out.push(string);
+            Ok(())
+        }
+        Column::U128(words) if valid => {
+            words.push(convert::parse(string, target).map_err(StringProblem::NotANumber)?);
+            Ok(())
+        }
+        Column::U128(words) => {
+            words.push(u128::from_be_bytes(string.try_into().map_err(|_| StringProblem::Length)?));
+            Ok(())
+        }
+        // A source makes its columns from its schema; no strings become other words.
+        _ => Err(StringProblem::Length),
+    }
+}
+
+/// Bytes of the strings of a chunk.
+pub(super) fn held_bytes(chunk: &Chunk) -> usize {
+    let bytes = |column: &Column| match column {
+        Column::Bytes(strings) => strings.data_bytes(),
+        _ => 0,
+    };
+    bytes(&chunk.keys) + bytes(&chunk.values)
+}
+
+/// How many of the first strings have no more than `bytes` bytes together, but at least one.
+pub(super) fn prefix(lengths: impl Iterator<Item = usize>, bytes: usize) -> usize {
+    let mut sum = 0_usize;
+    lengths
+        .take_while(|length| {
+            sum = sum.saturating_add(*length);
+            sum <= bytes
+        })
+        .count()
+        .max(1)
+}
+
+/// The error for a byte string that does not fit.
+pub(super) fn misfit(
+    input: &str,
+    row: u64,
+    label: &str,
+    string: &[u8],
+    target: Target,
+    what: StringProblem,
+) -> SourceError {
+    let (option, shown, bytes) = (target.option(), Shown(string), string.len());
+    let text = match what {
+        StringProblem::NotUtf8 => format!("{shown} is not valid UTF-8: choose bytes with {option}"),
+        StringProblem::Length => {
+            let wanted =
+                if target.kind == Kind::U128 { "u128 (16 bytes)".into() } else { target.kind.bounds() };
+            format!("{shown} has {bytes} bytes and does not fit {wanted}: choose another type with {option}")
+        }
+        StringProblem::TooLong => {
+            format!(
+                "it has {bytes} bytes, but a key has {KEY_BYTES_MAX} at most: shorten it, or choose another \
+                 column with --key"
+            )
+        }
+        StringProblem::NotANumber(what) => return unparsed(input, row, label, string, target, what),
+    };
+    problem(input, place(row, label), text)
+}
+
+/// The error for a text that is not the number that it should be.
+pub(super) fn unparsed(
+    input: &str,
+    row: u64,
+    label: &str,
+    field: &[u8],
+    target: Target,
+    what: TextProblem,
+) -> SourceError {
+    let option = target.option();
+    let text = match what {
+        TextProblem::Missing => return super::missing(input, row, label),
+        TextProblem::Nan => return super::nan_key(input, row, label),
+        TextProblem::NotANumber => {
+            let kind = if target.kind.is_float() { "number" } else { "whole number" };
+            format!("not a {kind}: {}: correct it, or choose another column or {option}", Shown(field))
+        }
+        TextProblem::OutOfRange => {
+            let bounds = target.kind.bounds();
+            format!("{} does not fit {bounds}: choose another type with {option}", Shown(field))
+        }
+    };
+    problem(input, place(row, label), text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strings_fit_or_not() {
+        let key = |kind| Target { kind, key: true };
+        assert_eq!(check(b"\xff", false, key(Kind::Bytes)), Ok(()));
+        assert_eq!(check(b"\xff", false, key(Kind::Utf8)), Err(StringProblem::NotUtf8));
+        assert_eq!(check(b"", false, key(Kind::Utf8)), Ok(()));
+        assert_eq!(check(b"abc", false, key(Kind::Fixed(3))), Ok(()));
+        assert_eq!(check(b"ab", false, key(Kind::Fixed(3))), Err(StringProblem::Length));
+        let long = vec![0; KEY_BYTES_MAX + 1];
+        assert_eq!(check(&long, false, key(Kind::Bytes)), Err(StringProblem::TooLong));
+        assert_eq!(check(&long[1..], false, key(Kind::Bytes)), Ok(()));
+        assert_eq!(check(&long, false, Target { kind: Kind::Bytes, key: false }), Ok(()));
+    }
+
+    #[test]
+    fn strings_become_wide_numbers() {
+        let target = Target { kind: Kind::U128, key: true };
+        let mut out = Column::with_width(16);
+        let sixteen = [&[1; 16][..], &[0; 16]];
+        append(sixteen.into_iter(), false, target, &mut out).expect("fits");
+        append([&b"17"[..]].into_iter(), true, target, &mut out).expect("fits");
+        let ones = u128::MAX / 255;
+        assert_eq!(out, Column::U128(vec![ones, 0, 17]));
+        let short = append([&b"17"[..]].into_iter(), false, target, &mut out);
+        assert_eq!(short, Err((0, StringProblem::Length)));
+        let not = append([&b"1"[..], b"x"].into_iter(), true, target, &mut out);
+        assert_eq!(not, Err((1, StringProblem::NotANumber(TextProblem::NotANumber))));
+    }
+
+    #[test]
+    fn prefixes_are_not_empty() {
+        assert_eq!(prefix([3, 4, 5].into_iter(), 7), 2);
+        assert_eq!(prefix([3, 4, 5].into_iter(), 12), 3);
+        assert_eq!(prefix([9].into_iter(), 7), 1);
+        assert_eq!(prefix([9, 0].into_iter(), 0), 1);
+    }
+}
