@@ -1,7 +1,7 @@
 //! What was measured: rows, and their two forms, a JSON document and a table.
 
-use pleach::{KeyType, ValueType};
 use crate::machine::Machine;
+use pleach::{KeyType, ValueType};
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
 

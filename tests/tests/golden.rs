@@ -1,14 +1,15 @@
 //! Files that were written once and are kept: today's builder must write the same bytes, and today's
 //! reader must read them, tuple by tuple.
 //!
-//! `tests/data/v0.1/` holds them, `tests/data/bad/` damaged ones that `fsck` must name. What builds
+//! `tests/data/v0.2/` holds them, `tests/data/bad/` damaged ones that `fsck` must name. What builds
 //! them below is never changed; a new format version gets a folder and builders of its own.
 //! `PLEACH_BLESS=1 cargo test -p pleach-tests --test golden` writes files that are missing.
 
-use pleach::{FsckOptions, Index, Isa, Key, Value, Verdict, Verify, fsck};
+use pleach::{FsckOptions, Index, Isa, Key, KeyType, OpenOptions, Value, Verdict, Verify, fsck};
 use pleach_builder::storage::MemoryStorage;
 use pleach_builder::{
-    BuildOptions, Chunk, Column, Schema, Silent, Source, SourceError, Unique, build_with_storage,
+    BuildOptions, Chunk, Column, Schema, Silent, Source, SourceError, Unique, build_strings_bytes,
+    build_with_storage,
 };
 use pleach_format::spine::Encoding;
 use pleach_format::{Bits, Word};
@@ -50,14 +51,15 @@ impl<K: Key, V: Value> Source for Named<'_, K, V> {
     fn next_chunk(&mut self, chunk: &mut Chunk, tuples_max: usize) -> Result<(), SourceError> {
         chunk.clear();
         let (now, later) = self.tuples.split_at(tuples_max.min(self.tuples.len()));
-        let put = |column: &mut Column, word: u64| match column {
-            Column::None => {}
+        let put = |column: &mut Column, word: u128| match column {
+            Column::None | Column::Bytes(_) => {}
             Column::U32(column) => column.push(word as u32),
-            Column::U64(column) => column.push(word),
+            Column::U64(column) => column.push(word as u64),
+            Column::U128(column) => column.push(word),
         };
         for (key, value) in now {
-            put(&mut chunk.keys, key.encode().to_u64());
-            put(&mut chunk.values, value.to_bits().to_u64());
+            put(&mut chunk.keys, key.encode().to_u128());
+            put(&mut chunk.values, value.to_bits().to_u64().into());
         }
         self.tuples = later;
         Ok(())
@@ -88,21 +90,16 @@ fn build<K: Key, V: Value>(tuples: &[(K, V)], names: Names, options: &BuildOptio
     storage.take(target).expect("there")
 }
 
-/// Compares a golden file with what is built now, and reads it.
-///
-/// `tuples` are in input order; `wanted` are those that the file must hold, in order.
-fn check<K: Key, V: Value + Debug>(
-    name: &str,
-    tuples: &[(K, V)],
-    names: Names,
-    options: &BuildOptions,
-    wanted: &[(K, V)],
-) -> Vec<u8> {
-    let path = data("v0.1").join(name);
-    let mut built = build(tuples, names, options);
+fn path_of(name: &str) -> PathBuf {
+    data("v0.2").join(name)
+}
+
+/// Compares a golden file with what is built now; gives its bytes.
+fn compare(name: &str, mut built: Vec<u8>) -> Vec<u8> {
+    let path = path_of(name);
     assert!(built.len() <= GOLDEN_BYTES_MAX, "{name} has {} bytes", built.len());
     if blessing() && !path.exists() {
-        fs::create_dir_all(data("v0.1")).expect("a folder");
+        fs::create_dir_all(data("v0.2")).expect("a folder");
         fs::write(&path, &built).expect("written");
     }
     let golden = fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
@@ -117,6 +114,22 @@ fn check<K: Key, V: Value + Debug>(
         );
     }
     assert_eq!(fsck(&path, &FsckOptions::default()).expect("readable").findings, []);
+    golden
+}
+
+/// Compares a golden file with what is built now, and reads it.
+///
+/// `tuples` are in input order; `wanted` are those that the file must hold, in order.
+fn check<K: Key, V: Value + Debug>(
+    name: &str,
+    tuples: &[(K, V)],
+    names: Names,
+    options: &BuildOptions,
+    wanted: &[(K, V)],
+) -> Vec<u8> {
+    let built = build(tuples, names, options);
+    let golden = compare(name, built);
+    let path = path_of(name);
 
     // Bits are compared: NaN is a value like any other.
     let bits = |tuple: &(K, V)| (tuple.0, tuple.1.to_bits());
@@ -146,7 +159,7 @@ fn check<K: Key, V: Value + Debug>(
 
 fn sorted<K: Key, V: Value>(tuples: &[(K, V)]) -> Vec<(K, V)> {
     let mut sorted = tuples.to_vec();
-    sorted.sort_by_key(|tuple| tuple.0);
+    sorted.sort_by_key(|tuple| tuple.0.encode());
     sorted
 }
 
@@ -249,6 +262,61 @@ fn codes_of_32_bits() {
     let tuples: Vec<(i64, i32)> = (0..900).map(|i| (key(i), -(i as i32))).collect();
     let golden = check("delta32.pleach", &tuples, NAMELESS, &BuildOptions::default(), &sorted(&tuples));
     assert_eq!(mutate::header(&golden).spine.levels[0].encoding, Encoding::Delta32);
+}
+
+#[test]
+fn wide_numbers() {
+    let tuples: Vec<(u128, u64)> =
+        (0..500).map(|i| (u128::from(spread(i)) << 64 | u128::from(spread(i + 5000)), i)).collect();
+    check("u128_u64.pleach", &tuples, NAMELESS, &BuildOptions::default(), &sorted(&tuples));
+    let floats: Vec<(f64, u32)> =
+        (0..400).map(|i| ((spread(i) >> 40) as f64 / 1024.0 - 5000.0, i as u32)).collect();
+    let options = BuildOptions { columns: true, ..BuildOptions::default() };
+    check("f64_u32_columns.pleach", &floats, NAMELESS, &options, &sorted(&floats));
+}
+
+/// Byte keys: what is built is what is kept, and holds these keys.
+fn check_strings(name: &str, key_type: KeyType, keys: &[Vec<u8>]) -> Index {
+    let tuples: Vec<(&[u8], u32)> = keys.iter().map(Vec::as_slice).zip(7..).collect();
+    let built = build_strings_bytes(key_type, &tuples, &BuildOptions::default()).expect("builds");
+    let golden = compare(name, built);
+    let mut wanted = tuples.clone();
+    wanted.sort_by_key(|tuple| tuple.0);
+    let index = OpenOptions::default().verify(Verify::Full).from_bytes(golden).expect("opens");
+    let view = index.strings::<u32>().expect("types of the file");
+    let all: Result<Vec<_>, _> = view.ranks(0..u64::MAX).collect();
+    let wanted: Vec<(Vec<u8>, u32)> = wanted.into_iter().map(|tuple| (tuple.0.to_vec(), tuple.1)).collect();
+    assert!(all.expect("readable") == wanted, "{name}: other tuples");
+    for (rank, (key, value)) in wanted.iter().enumerate() {
+        assert_eq!(view.get(key).expect("readable"), Some(*value), "{name}: {key:?}");
+        assert_eq!(view.rank(key).expect("readable"), Some(rank as u64), "{name}: {key:?}");
+    }
+    index
+}
+
+#[test]
+fn byte_keys() {
+    let phone = |i: u64| {
+        let number = spread(i) % 10_000_000_000;
+        format!(
+            "{}-{:03}-{:03}-{:04}",
+            10 + i % 25,
+            number / 10_000_000,
+            number / 10_000 % 1000,
+            number % 10_000
+        )
+    };
+    let keys: Vec<Vec<u8>> = (0..700).map(|i| phone(i).into_bytes()).collect();
+    let index = check_strings("bytes15_u32.pleach", KeyType::Fixed(15), &keys);
+    assert!(index.mask().is_some_and(|mask| mask.is_lossless() && mask.bits() <= 48));
+    // Longer than a word, of many lengths.
+    let keys: Vec<Vec<u8>> = (0..300u64)
+        .map(|i| format!("{}/{}", "ab".repeat((i % 9) as usize), spread(i)).into_bytes())
+        .collect();
+    let index = check_strings("utf8_u32.pleach", KeyType::Utf8, &keys);
+    assert!(index.key_column().is_some());
+    let keys: Vec<Vec<u8>> = (0..40).flat_map(|n| [vec![0; n], [vec![b'a'], vec![0; n]].concat()]).collect();
+    check_strings("bytes_u32.pleach", KeyType::Bytes, &keys[1..]);
 }
 
 /// Damaged files that are kept. Each is made by the damage of its name; see `tests/src/mutate.rs`.

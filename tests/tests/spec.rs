@@ -100,20 +100,25 @@ fn types() {
     let rows = table(&["key type", "code", "bytes"]);
     let documented: Vec<(String, u64, u64)> =
         rows.iter().map(|row| (row[0].clone(), number(&row[1]), number(&row[2]))).collect();
-    let known: Vec<(String, u64, u64)> = KeyType::ALL
+    let known: Vec<(String, u64, u64)> = KeyType::NUMERIC
         .iter()
-        .map(|key| (key.name().to_owned(), u64::from(key.code()), key.bytes() as u64))
+        .chain(&[KeyType::Bytes, KeyType::Utf8])
+        .map(|key| (key.to_string(), u64::from(key.code()), key.bytes() as u64))
         .collect();
     assert_eq!(documented, known);
     let rows = table(&["value type", "code", "bytes"]);
     let documented: Vec<(String, u64, u64)> =
         rows.iter().map(|row| (row[0].clone(), number(&row[1]), number(&row[2]))).collect();
-    let known: Vec<(String, u64, u64)> = ValueType::ALL
+    let known: Vec<(String, u64, u64)> = ValueType::NUMERIC
         .iter()
-        .map(|value| (value.name().to_owned(), u64::from(value.code()), value.bytes() as u64))
+        .chain(&[ValueType::Bytes, ValueType::Utf8])
+        .map(|value| (value.to_string(), u64::from(value.code()), value.bytes() as u64))
         .collect();
     assert_eq!(documented, known);
-    for (pair, n) in [((4, 4), 8), ((8, 8), 4), ((8, 4), 5), ((4, 8), 5), ((4, 0), 16), ((8, 0), 8)] {
+    assert_eq!((KeyType::Fixed(3).code(), ValueType::Fixed(3).code()), (7, 7));
+    for (pair, n) in
+        [((4, 4), 8), ((8, 8), 4), ((8, 4), 5), ((4, 8), 5), ((4, 0), 16), ((8, 0), 8), ((16, 4), 3)]
+    {
         assert_eq!(LineGeometry::new(pair.0, pair.1).tuples_per_line(), n);
     }
 }
@@ -128,6 +133,7 @@ fn encodings() {
         assert_eq!(number(&row[1]), encoding as u64);
         assert_eq!(number(&row[2]), encoding.separators(4) as u64);
         assert_eq!(number(&row[3]), encoding.separators(8) as u64);
+        assert_eq!(number(&row[4]), encoding.separators(16) as u64);
     }
     assert_eq!((spine::base_at(4), spine::base_at(8), spine::SHIFT_AT, spine::FLAGS_AT), (58, 54, 62, 63));
 }
