@@ -1,8 +1,9 @@
 //! Look-ups of byte-string keys in the other engines: random present keys, one thread, in batches.
 //!
-//! `cargo run --release -p pleach-bench --features stores --example texts -- [KIND [TUPLES [FOLDER]]]`,
-//! by default `phone` and 2^22. Engines take turns in each of five repetitions, of which the median is
-//! printed; each answer is compared outside of the timed part. The stores' files go into FOLDER.
+//! `cargo run --release -p pleach-bench --features stores --example texts -- [KIND [TUPLES [FOLDER
+//! [ENGINE...]]]]`, by default `phone`, 2^22, the temporary folder and all engines. Engines take turns in
+//! each of five repetitions, of which the median is printed; each answer is compared outside of the timed
+//! part. The stores' files go into FOLDER.
 
 use pleach_bench::peers::{Engine, Keys, PeerError};
 use pleach_bench::texts::{self, Kind};
@@ -21,6 +22,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let parent = arguments.next().map_or_else(std::env::temp_dir, PathBuf::from);
     let folder = tempfile::Builder::new().prefix("pleach-bench-").tempdir_in(parent)?;
 
+    let chosen: Vec<String> = arguments.collect();
+
     let start = Instant::now();
     let keys = kind.sorted(count, 1);
     let generated = start.elapsed().as_secs_f64();
@@ -31,6 +34,9 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let mut built = Vec::new();
     for &engine in Engine::AVAILABLE {
+        if !chosen.is_empty() && !chosen.iter().any(|name| name == engine.name()) {
+            continue;
+        }
         match engine.build_texts(&keys, &values, folder.path()) {
             Ok(table) => built.push((engine, table, Vec::new())),
             Err(error) => println!("{error}"),

@@ -96,8 +96,8 @@ pub fn one_nibble(groups: usize, bytes: usize, nibble: usize) -> Case {
     Case::new(keys, queries)
 }
 
-/// About `count` keys of `bytes` bytes (at least 3) that are equal in most of their nibbles: `0x7` in every nibble
-/// but the two of a byte near the front, of one in the middle and of the last one.
+/// About `count` keys of `bytes` bytes (at least 3) that are equal in most of their nibbles: `0x7` in
+/// every nibble but the two of a byte near the front, of one in the middle and of the last one.
 ///
 /// Queries differ from a key in a nibble that is constant in the whole set, downwards (`0x0`, `0x6`) and
 /// upwards (`0x8`, `0xF`): before the first varying nibble, between two of them, behind the second; in
@@ -334,7 +334,7 @@ mod tests {
         let case = constant_nibbles(16, 1000);
         assert_eq!(varying(&case.keys), [4, 5, 16, 17, 30, 31]);
         let constant: Vec<usize> = (0..32).filter(|i| ![4, 5, 16, 17, 30, 31].contains(i)).collect();
-        let base = vec![0x77; 16];
+        let base = [0x77; 16];
         for place in constant {
             for smaller in [true, false] {
                 let differs = |query: &&Vec<u8>| {

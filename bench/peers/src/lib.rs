@@ -3,8 +3,9 @@
 //!
 //! This is the only crate of the workspace that may depend on other engines, and it knows nothing of
 //! Pleach. A [`Peer`] is a built, immutable table; a [`Reader`] is what one thread needs to search it
-//! (a transaction, or nothing at all); [`TextPeer`] and [`TextReader`] are the same for byte strings. Every engine is used the way its documentation recommends for
-//! bulk-loaded, read-only data: bulk load from sorted tuples, no locks, no checks that can be left out.
+//! (a transaction, or nothing at all); [`TextPeer`] and [`TextReader`] are the same for byte strings.
+//! Every engine is used the way its documentation recommends for bulk-loaded, read-only data: bulk load
+//! from sorted tuples, no locks, no checks that can be left out.
 
 mod keys;
 mod memory;

@@ -1,5 +1,5 @@
-//! LMDB through heed: big-endian keys or byte strings appended in order, then opened again read-only, without lock
-//! file and read-ahead. One read transaction a reader.
+//! LMDB through heed: big-endian keys or byte strings appended in order, then opened again read-only,
+//! without lock file and read-ahead. One read transaction a reader.
 
 use super::{disk_bytes, failed};
 use crate::{Built, BuiltTexts, Keys, Number, Peer, PeerError, Reader, TextPeer, TextReader, View};
