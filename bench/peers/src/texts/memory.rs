@@ -1,4 +1,8 @@
 //! Byte-string keys in memory: a hash map, a B-tree, sorted arrays.
+//!
+//! Arrays in the map itself beat slices of the caller's bytes at every length that was tried: 98 against
+//! 157 ns with 15 bytes, 293 against 339 ns with 128 (hash map, 2^22 keys, one thread), though the empty
+//! slots of long ones take more memory.
 
 use super::{BuiltTexts, TextPeer, TextReader, by_width};
 use crate::memory::btree_map_bytes;
