@@ -23,6 +23,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let folder = tempfile::Builder::new().prefix("pleach-bench-").tempdir_in(parent)?;
 
     let chosen: Vec<String> = arguments.collect();
+    let is_engine = |name: &String| Engine::AVAILABLE.iter().any(|engine| engine.name() == name);
+    if let Some(other) = chosen.iter().find(|name| !is_engine(name)) {
+        return Err(format!("no engine of this build is called {other}").into());
+    }
 
     let start = Instant::now();
     let keys = kind.sorted(count, 1);
