@@ -14,6 +14,7 @@ pub mod lookup;
 pub mod machine;
 mod prefetch;
 pub mod report;
+pub mod texts;
 
 pub use lookup::{LookupOptions, run};
 pub use machine::Machine;

@@ -1,5 +1,7 @@
 //! What the tests of several crates share: generators, oracles, named damage.
 
+pub mod adversarial;
 pub mod generate;
+pub mod model;
 pub mod mutate;
 pub mod naive;

@@ -3,12 +3,18 @@
 //!
 //! This is the only crate of the workspace that may depend on other engines, and it knows nothing of
 //! Pleach. A [`Peer`] is a built, immutable table; a [`Reader`] is what one thread needs to search it
-//! (a transaction, or nothing at all). Every engine is used the way its documentation recommends for
-//! bulk-loaded, read-only data: bulk load from sorted tuples, no locks, no checks that can be left out.
+//! (a transaction, or nothing at all); [`TextPeer`] and [`TextReader`] are the same for byte strings.
+//! Every engine is used the way its documentation recommends for bulk-loaded, read-only data: bulk load
+//! from sorted tuples, no locks, no checks that can be left out.
 
+mod keys;
 mod memory;
 #[cfg(feature = "stores")]
 mod stores;
+mod texts;
+
+pub use keys::{Keys, View};
+pub use texts::{BuiltTexts, TextPeer, TextReader};
 
 use std::error::Error;
 use std::fmt;
@@ -198,8 +204,8 @@ fn timed<T>(build: impl FnOnce() -> T) -> (T, Duration) {
 /// The loop of every engine here: one key after the other, as their interfaces want it, with the
 /// presence bits gathered in a register.
 #[inline(always)]
-fn answer_each<K: Copy, V: Copy + Default, E>(
-    keys: &[K],
+fn answer_each<K, V: Copy + Default, E>(
+    mut keys: impl ExactSizeIterator<Item = K>,
     values: &mut [V],
     present: &mut [u64],
     mut get: impl FnMut(K) -> Result<Option<V>, E>,
@@ -207,9 +213,9 @@ fn answer_each<K: Copy, V: Copy + Default, E>(
     assert_eq!(keys.len(), values.len(), "a value for each key");
     assert_eq!(keys.len().div_ceil(64), present.len(), "a presence bit for each key");
     let mut found = 0;
-    for ((keys, values), word) in keys.chunks(64).zip(values.chunks_mut(64)).zip(present) {
+    for (values, word) in values.chunks_mut(64).zip(present) {
         let mut bits = 0u64;
-        for (slot, (&key, value)) in keys.iter().zip(values).enumerate() {
+        for (slot, (value, key)) in values.iter_mut().zip(keys.by_ref()).enumerate() {
             let answer = get(key)?;
             bits |= u64::from(answer.is_some()) << slot;
             *value = answer.unwrap_or_default();

@@ -28,7 +28,7 @@ struct TableReader<'a, T>(&'a T);
 impl<K: Number, V: Number, T: Table<K, V>> Reader<K, V> for TableReader<'_, T> {
     fn get_batch(&mut self, keys: &[K], values: &mut [V], present: &mut [u64]) -> Result<usize, PeerError> {
         let answer = |key| Ok::<_, Infallible>(self.0.get(key));
-        match answer_each(keys, values, present, answer) {
+        match answer_each(keys.iter().copied(), values, present, answer) {
             Ok(found) => Ok(found),
         }
     }
@@ -62,20 +62,24 @@ impl<K: Number, V: Number> Table<K, V> for BTreeMap<K, V> {
         self.get(&key).copied()
     }
 
-    /// Calculated, because the map does not tell: its bulk load fills every node with 11 tuples, so
-    /// that 12 tuples stand in a leaf and one slot of an inner node. A leaf holds its tuples, a pointer
-    /// and two counts, an inner node 12 pointers more; the allocator adds 8 bytes and rounds to 16.
     fn bytes(&self) -> u64 {
-        let allocated = |bytes: u64| (bytes + 8).next_multiple_of(16);
-        let leaf = (11 * (K::BYTES + V::BYTES) as u64 + 12).next_multiple_of(8);
-        let (mut bytes, mut nodes, mut node) = (0, (self.len() as u64).div_ceil(12), leaf);
-        loop {
-            bytes += nodes * allocated(node);
-            if nodes <= 1 {
-                return bytes;
-            }
-            (nodes, node) = (nodes.div_ceil(12), leaf + 12 * 8);
+        btree_map_bytes(self.len(), K::BYTES, V::BYTES)
+    }
+}
+
+/// Bytes of a `BTreeMap`. Calculated, because the map does not tell: its bulk load fills every node with
+/// 11 tuples, so that 12 tuples stand in a leaf and one slot of an inner node. A leaf holds its tuples, a
+/// pointer and two counts, an inner node 12 pointers more; the allocator adds 8 bytes and rounds to 16.
+pub(crate) fn btree_map_bytes(tuples: usize, key_bytes: usize, value_bytes: usize) -> u64 {
+    let allocated = |bytes: u64| (bytes + 8).next_multiple_of(16);
+    let leaf = (11 * (key_bytes + value_bytes) as u64 + 12).next_multiple_of(8);
+    let (mut bytes, mut nodes, mut node) = (0, (tuples as u64).div_ceil(12), leaf);
+    loop {
+        bytes += nodes * allocated(node);
+        if nodes <= 1 {
+            return bytes;
         }
+        (nodes, node) = (nodes.div_ceil(12), leaf + 12 * 8);
     }
 }
 

@@ -1,8 +1,9 @@
-//! LMDB through heed: big-endian keys appended in order, then opened again read-only, without lock
-//! file and read-ahead. One read transaction a reader.
+//! LMDB through heed: big-endian keys or byte strings appended in order, then opened again read-only,
+//! without lock file and read-ahead. One read transaction a reader.
 
 use super::{disk_bytes, failed};
-use crate::{Built, Number, Peer, PeerError, Reader, answer_each, timed};
+use crate::{Built, BuiltTexts, Keys, Number, Peer, PeerError, Reader, TextPeer, TextReader, View};
+use crate::{answer_each, timed};
 use heed::types::Bytes;
 use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, PutFlags, RoTxn, WithoutTls};
 use std::fs;
@@ -24,6 +25,14 @@ struct Lmdb {
 struct LmdbReader<'a> {
     table: Table,
     transaction: RoTxn<'a, WithoutTls>,
+    longest_key: usize,
+}
+
+impl Lmdb {
+    fn begin(&self) -> Result<LmdbReader<'_>, PeerError> {
+        let transaction = self.env.read_txn().map_err(failed(ENGINE, "begin"))?;
+        Ok(LmdbReader { table: self.table, transaction, longest_key: self.env.max_key_size() })
+    }
 }
 
 impl<K: Number, V: Number> Peer<K, V> for Lmdb {
@@ -31,16 +40,42 @@ impl<K: Number, V: Number> Peer<K, V> for Lmdb {
         self.bytes
     }
     fn reader(&self) -> Result<Box<dyn Reader<K, V> + '_>, PeerError> {
-        let transaction = self.env.read_txn().map_err(failed(ENGINE, "begin"))?;
-        Ok(Box::new(LmdbReader { table: self.table, transaction }))
+        Ok(Box::new(self.begin()?))
     }
 }
 
 impl<K: Number, V: Number> Reader<K, V> for LmdbReader<'_> {
     fn get_batch(&mut self, keys: &[K], values: &mut [V], present: &mut [u64]) -> Result<usize, PeerError> {
-        answer_each(keys, values, present, |key| {
+        answer_each(keys.iter().copied(), values, present, |key| {
             let value = self.table.get(&self.transaction, key.to_big_endian().as_ref());
             Ok(value.map_err(failed(ENGINE, "get"))?.map(V::from_big_endian))
+        })
+    }
+}
+
+impl TextPeer for Lmdb {
+    fn bytes(&self) -> u64 {
+        self.bytes
+    }
+    fn reader(&self) -> Result<Box<dyn TextReader + '_>, PeerError> {
+        Ok(Box::new(self.begin()?))
+    }
+}
+
+impl TextReader for LmdbReader<'_> {
+    fn get_batch(
+        &mut self,
+        keys: View<'_>,
+        values: &mut [u32],
+        present: &mut [u64],
+    ) -> Result<usize, PeerError> {
+        answer_each(keys.iter(), values, present, |key| {
+            // LMDB refuses to look for keys that it could not hold.
+            if key.is_empty() || key.len() > self.longest_key {
+                return Ok(None);
+            }
+            let value = self.table.get(&self.transaction, key).map_err(failed(ENGINE, "get"))?;
+            Ok(value.map(u32::from_big_endian))
         })
     }
 }
@@ -57,17 +92,21 @@ fn open(folder: &Path, map_bytes: usize, flags: EnvFlags) -> Result<Env<WithoutT
     }
 }
 
-fn load<K: Number, V: Number>(tuples: &[(K, V)], folder: &Path, map_bytes: usize) -> Result<(), heed::Error> {
+fn load<K: AsRef<[u8]>, V: AsRef<[u8]>>(
+    tuples: impl Iterator<Item = (K, V)>,
+    folder: &Path,
+    map_bytes: usize,
+) -> Result<(), heed::Error> {
     let env = open(folder, map_bytes, EnvFlags::WRITE_MAP | EnvFlags::NO_SYNC)?;
     let table: Table = env
         .create_databases_and_commit(env.write_txn()?, |opener, transaction| {
             opener.create_database(transaction, None).map(CommitOrAbort::<_, ()>::Commit)
         })?
         .unwrap_commit();
-    for part in tuples.chunks(TRANSACTION_TUPLES) {
+    let mut tuples = tuples.peekable();
+    while tuples.peek().is_some() {
         let mut transaction = env.write_txn()?;
-        for (key, value) in part {
-            let (key, value) = (key.to_big_endian(), value.to_big_endian());
+        for (key, value) in tuples.by_ref().take(TRANSACTION_TUPLES) {
             table.put_with_flags(&mut transaction, PutFlags::APPEND, key.as_ref(), value.as_ref())?;
         }
         transaction.commit()?;
@@ -77,8 +116,8 @@ fn load<K: Number, V: Number>(tuples: &[(K, V)], folder: &Path, map_bytes: usize
     Ok(())
 }
 
-fn open_again<K: Number, V: Number>(
-    tuples: &[(K, V)],
+fn open_again<K: AsRef<[u8]>>(
+    probe: Option<K>,
     folder: &Path,
     map_bytes: usize,
 ) -> Result<(Env<WithoutTls>, Table, Duration), heed::Error> {
@@ -90,25 +129,51 @@ fn open_again<K: Number, V: Number>(
         })?
         .unwrap_commit()
         .ok_or(heed::Error::Mdb(heed::MdbError::NotFound))?;
-    if let Some((key, _)) = tuples.get(tuples.len() / 2) {
+    if let Some(key) = probe {
         let transaction = env.read_txn()?;
-        table.get(&transaction, key.to_big_endian().as_ref())?;
+        table.get(&transaction, key.as_ref())?;
     }
     Ok((env, table, start.elapsed()))
+}
+
+/// The table of `count` tuples of `tuple_bytes` bytes together, and how long it took to build and to
+/// open and ask for `probe`.
+fn store<K: AsRef<[u8]>, V: AsRef<[u8]>>(
+    tuples: impl Iterator<Item = (K, V)>,
+    (count, tuple_bytes): (usize, usize),
+    probe: Option<K>,
+    folder: &Path,
+) -> Result<(Lmdb, Duration, Duration), PeerError> {
+    let folder: PathBuf = folder.join("lmdb");
+    fs::create_dir(&folder).map_err(failed(ENGINE, "create folder"))?;
+    // A node of a leaf has 8 bytes of header and 2 of index; the file is sparse, so a map that is too
+    // large costs nothing.
+    let map_bytes = ((tuple_bytes + count * 10) * 2 + (64 << 20)).next_multiple_of(2 << 20);
+    let (loaded, build) = timed(|| load(tuples, &folder, map_bytes));
+    loaded.map_err(failed(ENGINE, "build"))?;
+    let bytes = disk_bytes(&folder.join("data.mdb")).map_err(failed(ENGINE, "stat"))?;
+    let (env, table, open) = open_again(probe, &folder, map_bytes).map_err(failed(ENGINE, "open"))?;
+    Ok((Lmdb { env, table, bytes }, build, open))
 }
 
 pub(crate) fn build<K: Number, V: Number>(
     tuples: &[(K, V)],
     folder: &Path,
 ) -> Result<Built<K, V>, PeerError> {
-    let folder: PathBuf = folder.join("lmdb");
-    fs::create_dir(&folder).map_err(failed(ENGINE, "create folder"))?;
-    // A node of a leaf has 8 bytes of header and 2 of index; the file is sparse, so a map that is too
-    // large costs nothing.
-    let map_bytes = (tuples.len() * (K::BYTES + V::BYTES + 10) * 2 + (64 << 20)).next_multiple_of(2 << 20);
-    let (loaded, build) = timed(|| load(tuples, &folder, map_bytes));
-    loaded.map_err(failed(ENGINE, "build"))?;
-    let bytes = disk_bytes(&folder.join("data.mdb")).map_err(failed(ENGINE, "stat"))?;
-    let (env, table, open) = open_again(tuples, &folder, map_bytes).map_err(failed(ENGINE, "open"))?;
-    Ok(Built { peer: Box::new(Lmdb { env, table, bytes }), build, open: Some(open) })
+    let probe = tuples.get(tuples.len() / 2).map(|tuple| tuple.0.to_big_endian());
+    let bytes = tuples.iter().map(|&(key, value)| (key.to_big_endian(), value.to_big_endian()));
+    let size = (tuples.len(), tuples.len() * (K::BYTES + V::BYTES));
+    let (store, build, open) = store(bytes, size, probe, folder)?;
+    Ok(Built { peer: Box::new(store), build, open: Some(open) })
+}
+
+pub(crate) fn build_texts(
+    keys: &Keys,
+    values: &[u32],
+    folder: &Path,
+) -> Result<BuiltTexts<'static>, PeerError> {
+    let bytes = keys.iter().zip(values.iter().map(|value| value.to_big_endian()));
+    let size = (keys.len(), keys.data().len() + 4 * keys.len());
+    let (store, build, open) = store(bytes, size, keys.iter().nth(keys.len() / 2), folder)?;
+    Ok(BuiltTexts { peer: Box::new(store), build, open: Some(open) })
 }
