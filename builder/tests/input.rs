@@ -559,6 +559,7 @@ proptest! {
         flips in proptest::collection::vec((any::<prop::sample::Index>(), 1..=255_u8), 0..4),
         cut in any::<prop::sample::Index>(),
         kind in 0..4_usize,
+        key in 0..3_usize,
     ) {
         let dictionary: DictionaryArray<Int8Type> = vec!["a", "b", "a"].into_iter().collect();
         let table = batch(vec![
@@ -581,7 +582,7 @@ proptest! {
         }
         let folder = tempfile::tempdir().expect("makes a folder");
         let path = save(folder.path(), "t", &bytes);
-        let options = InputOptions { format: Some(format), ..plain() };
+        let options = InputOptions { format: Some(format), key: Some(key.to_string()), ..plain() };
         let _ = open(&[path], &options).and_then(|mut source| drain_any(&mut *source));
         let _ = open_stream("s", Box::new(Cursor::new(bytes)), &options).and_then(|mut source| drain_any(&mut *source));
     }
