@@ -443,8 +443,8 @@ fn data_set<T: Number + Key + Value>(
     count: u64,
     report: &mut Report,
 ) -> Result<(), BenchError> {
-    let key_type = <T as Key>::TYPE.name();
-    let value_type = <T as Value>::TYPE.name();
+    let key_type = <T as Key>::TYPE;
+    let value_type = <T as Value>::TYPE;
     let label = format!("{count} x ({key_type},{value_type})");
     options.step(&format!("{label}: generating"))?;
     let tuples: Vec<(T, T)> = data::tuples(count);

@@ -1,5 +1,6 @@
 //! What was measured: rows, and their two forms, a JSON document and a table.
 
+use pleach::{KeyType, ValueType};
 use crate::machine::Machine;
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
@@ -15,9 +16,9 @@ pub struct Row {
     /// What was asked for: `get` (key to value).
     pub operation: &'static str,
     /// Key type.
-    pub key_type: &'static str,
+    pub key_type: KeyType,
     /// Value type.
-    pub value_type: &'static str,
+    pub value_type: ValueType,
     /// Tuples in the table.
     pub tuples: u64,
     /// Threads that asked.
@@ -52,8 +53,8 @@ impl Row {
         let mut row = json!({
             "engine": self.engine,
             "operation": self.operation,
-            "key_type": self.key_type,
-            "value_type": self.value_type,
+            "key_type": self.key_type.to_string(),
+            "value_type": self.value_type.to_string(),
             "tuples": self.tuples,
             "threads": self.threads,
             "batch": self.batch,

@@ -15,7 +15,7 @@ use crate::pack::{Columns, KeyLane, Tuple, ValueLane};
 use crate::plan::Plan;
 use crate::records::{Arena, Follows, Gather, Sorted, show};
 use crate::source::{Chunk, Column, Schema, Source, SourceError};
-use pleach_format::column::ColumnGeometry;
+use pleach_format::column::{ColumnGeometry, push_native_key};
 use pleach_format::mask::{Mask, Place, Survey};
 use pleach_format::section::{Geometry, Tag};
 use pleach_format::types::KEY_BYTES_MAX;
@@ -83,7 +83,7 @@ pub(crate) fn build(job: &Job<'_>, source: &mut dyn Source) -> Result<Summary, B
         let mut words = Words { arena, coder: &coder, word_bytes: mask.word_bytes(), schema, read: 0 };
         let job = Job { mask: Some(mask), ..*job };
         return job.run_words(mask.word_bytes(), &mut words, &|min, max| Extras {
-            byte_ends: ends(mask, min, max),
+            byte_ends: (arena.len() > 0).then(|| ends(mask, min, max)),
             sections: vec![mask_section(mask)],
         });
     }
@@ -115,14 +115,14 @@ fn chunk(schema: &Schema) -> Chunk {
     Chunk::new(schema.key_type, schema.value_type)
 }
 
-/// Smallest and largest key, unless there are none.
-fn ends(mask: &Mask, min: u128, max: u128) -> Option<(Vec<u8>, Vec<u8>)> {
+/// Smallest and largest key.
+fn ends(mask: &Mask, min: u128, max: u128) -> (Vec<u8>, Vec<u8>) {
     let unpack = |word| {
         let mut key = Vec::new();
         mask.unpack(word, &mut key);
         key
     };
-    Some((unpack(min), unpack(max)))
+    (unpack(min), unpack(max))
 }
 
 /// The element of a column as bytes, numbers most significant byte first (keys) or last (values).
@@ -354,11 +354,11 @@ impl Emit<'_> {
         };
         if self.job.options.columns || !self.coder.is_lossless() {
             let shape = shape(key.bytes(), totals.key_bytes).ok_or_else(too_large)?;
-            let native =
-                move |key: &[u8], out: &mut Vec<u8>| columns::native_key(self.job.schema.key_type, key, out);
-            sections.push(
-                self.column(Tag::KEYS, !self.coder.is_lossless(), shape, move |key, _, out| native(key, out)),
-            );
+            let native = move |key: &[u8], _: &[u8], out: &mut Vec<u8>| match self.coder {
+                Coder::Number => push_native_key(self.job.schema.key_type, self.coder.word(key), out),
+                Coder::Mask(_) => out.extend_from_slice(key),
+            };
+            sections.push(self.column(Tag::KEYS, !self.coder.is_lossless(), shape, native));
         }
         if value.is_bytes() || (self.job.options.columns && value != ValueType::None) {
             let shape = shape(value.bytes(), totals.value_bytes).ok_or_else(too_large)?;

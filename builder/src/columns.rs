@@ -5,9 +5,8 @@ use crate::finish::{Content, Extra, TakeBytes};
 use crate::flow::Job;
 use crate::lines::Lines;
 use crate::pack::{KeyLane, Tuple, ValueLane, unpack};
-use pleach_format::column::{ColumnGeometry, GUARD_BYTES};
+use pleach_format::column::{ColumnGeometry, GUARD_BYTES, push_native_key};
 use pleach_format::section::Tag;
-use pleach_format::{Key, KeyType};
 
 /// Bytes that are handed on at once.
 const BUFFER_BYTES: usize = 1 << 20;
@@ -61,14 +60,11 @@ pub(crate) fn of_lines<'a, W: KeyLane, B: ValueLane>(
     let too_large = || BuildError::TooLarge { what: "a column", found: lines.tuples, limit: u64::MAX >> 8 };
     let shape = |bytes: usize| ColumnGeometry::fixed(lines.tuples, bytes as u64).ok_or_else(too_large);
     let mut sections = vec![section(Tag::KEYS, false, shape(W::BYTES)?, move |add| {
-        let (mut bytes, mut native) = ([0; 16], Vec::new());
+        let mut native = Vec::new();
         each_batch::<W, B>(job, lines, &mut |tuples| {
             native.clear();
             for tuple in tuples {
-                tuple.key.write(&mut bytes);
-                let key = &mut bytes[..W::BYTES];
-                key.reverse();
-                native_key(key_type, key, &mut native);
+                push_native_key(key_type, tuple.key.to_u128(), &mut native);
             }
             add(&native)
         })
@@ -107,17 +103,4 @@ fn each_batch<W: KeyLane, B: ValueLane>(
         }
         Ok(())
     })
-}
-
-/// A key as the key column holds it, from its encoded bytes, most significant first.
-pub(crate) fn native_key(key_type: KeyType, key: &[u8], out: &mut Vec<u8>) {
-    let word = || key.iter().fold(0, |word, &byte| word << 8 | u128::from(byte));
-    match key_type {
-        KeyType::U32 => out.extend_from_slice(&(word() as u32).to_le_bytes()),
-        KeyType::U64 => out.extend_from_slice(&(word() as u64).to_le_bytes()),
-        KeyType::I32 => out.extend_from_slice(&i32::decode(word() as u32).to_le_bytes()),
-        KeyType::I64 => out.extend_from_slice(&i64::decode(word() as u64).to_le_bytes()),
-        KeyType::F64 => out.extend_from_slice(&f64::decode(word() as u64).to_le_bytes()),
-        _ => out.extend_from_slice(key),
-    }
 }

@@ -38,7 +38,7 @@ pub use observe::{Observer, Phase, Silent};
 pub use options::{BuildOptions, Summary, Unique};
 pub use source::{Chunk, Column, Schema, Source, SourceError, Strings};
 
-use pleach_format::{Key, Value, Word};
+use pleach_format::{Key, KeyType, Value, Word};
 use std::path::Path;
 use storage::{MemoryStorage, RealStorage, Storage};
 
@@ -111,6 +111,86 @@ pub fn build_bytes<K: Key, V: Value>(
     Ok(storage.take(target).unwrap_or_default())
 }
 
+/// Builds the file `target` from tuples with byte keys of type `key_type`, in any order.
+pub fn build_strings<K: AsRef<[u8]> + Sync, V: Value>(
+    key_type: KeyType,
+    tuples: &[(K, V)],
+    target: &Path,
+    options: &BuildOptions,
+) -> Result<Summary, BuildError> {
+    build(&mut string_source(key_type, tuples), target, options, &Silent)
+}
+
+/// The bytes that [`build_strings`] would write, without any file.
+pub fn build_strings_bytes<K: AsRef<[u8]> + Sync, V: Value>(
+    key_type: KeyType,
+    tuples: &[(K, V)],
+    options: &BuildOptions,
+) -> Result<Vec<u8>, BuildError> {
+    let storage = MemoryStorage::default();
+    let target = Path::new("/memory.pleach");
+    build_with_storage(&mut string_source(key_type, tuples), target, options, &Silent, &storage)?;
+    Ok(storage.take(target).unwrap_or_default())
+}
+
+fn string_source<K: AsRef<[u8]> + Sync, V: Value>(key_type: KeyType, tuples: &[(K, V)]) -> impl Source {
+    const TUPLES: usize = 1 << 14;
+    let schema = Schema::plain(key_type, V::TYPE, Some(tuples.len() as u64));
+    let chunks = tuples.chunks(TUPLES).map(move |tuples| {
+        let mut chunk = Chunk::new(key_type, V::TYPE);
+        for (key, value) in tuples {
+            if let Column::Bytes(keys) = &mut chunk.keys {
+                keys.push(key.as_ref());
+            }
+            push_value(&mut chunk.values, *value);
+        }
+        chunk
+    });
+    ChunkSource::new(schema, chunks)
+}
+
+fn push_value<V: Value>(column: &mut Column, value: V) {
+    use pleach_format::Bits;
+    match column {
+        Column::None | Column::U128(_) | Column::Bytes(_) => {}
+        Column::U32(words) => words.push(value.to_bits().to_u64() as u32),
+        Column::U64(words) => words.push(value.to_bits().to_u64()),
+    }
+}
+
+/// A source over chunks that are at hand.
+pub struct ChunkSource<I> {
+    schema: Schema,
+    chunks: I,
+    read: u64,
+}
+
+impl<I: Iterator<Item = Chunk> + Send> ChunkSource<I> {
+    /// Of chunks whose columns are those of the schema's types ([`Chunk::new`]).
+    pub fn new(schema: Schema, chunks: impl IntoIterator<IntoIter = I>) -> Self {
+        Self { schema, chunks: chunks.into_iter(), read: 0 }
+    }
+}
+
+impl<I: Iterator<Item = Chunk> + Send> Source for ChunkSource<I> {
+    fn schema(&self) -> &Schema {
+        &self.schema
+    }
+    fn next_chunk(&mut self, chunk: &mut Chunk, _tuples_max: usize) -> Result<(), SourceError> {
+        // An empty chunk among others is not the end.
+        let next = self.chunks.find(|next| !next.is_empty());
+        match next {
+            Some(next) => *chunk = next,
+            None => chunk.clear(),
+        }
+        self.read += chunk.len() as u64;
+        Ok(())
+    }
+    fn progress(&self) -> (u64, Option<u64>) {
+        (self.read, self.schema.rows)
+    }
+}
+
 /// A source over an iterator.
 struct IterSource<I> {
     tuples: I,
@@ -120,15 +200,7 @@ struct IterSource<I> {
 
 impl<K: Key, V: Value, I: Iterator<Item = (K, V)>> IterSource<I> {
     fn new(tuples: I, rows: Option<u64>) -> Self {
-        let schema = Schema {
-            key_type: K::TYPE,
-            value_type: V::TYPE,
-            key_name: String::new(),
-            value_name: String::new(),
-            key_logical: String::new(),
-            value_logical: String::new(),
-            rows,
-        };
+        let schema = Schema::plain(K::TYPE, V::TYPE, rows);
         Self { tuples, schema, read: 0 }
     }
 }
@@ -139,7 +211,6 @@ impl<K: Key, V: Value, I: Iterator<Item = (K, V)> + Send> Source for IterSource<
     }
 
     fn next_chunk(&mut self, chunk: &mut Chunk, tuples_max: usize) -> Result<(), SourceError> {
-        use pleach_format::Bits;
         chunk.clear();
         for (key, value) in self.tuples.by_ref().take(tuples_max) {
             match &mut chunk.keys {
@@ -148,11 +219,7 @@ impl<K: Key, V: Value, I: Iterator<Item = (K, V)> + Send> Source for IterSource<
                 Column::U128(words) => words.push(key.encode().to_u128()),
                 Column::None | Column::Bytes(_) => {}
             }
-            match &mut chunk.values {
-                Column::None | Column::U128(_) | Column::Bytes(_) => {}
-                Column::U32(words) => words.push(value.to_bits().to_u64() as u32),
-                Column::U64(words) => words.push(value.to_bits().to_u64()),
-            }
+            push_value(&mut chunk.values, value);
         }
         self.read += chunk.len() as u64;
         Ok(())

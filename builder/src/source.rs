@@ -177,6 +177,16 @@ pub struct Schema {
     pub rows: Option<u64>,
 }
 
+impl Schema {
+    /// Of columns without names.
+    #[must_use]
+    pub fn plain(key_type: KeyType, value_type: ValueType, rows: Option<u64>) -> Self {
+        let (key_name, value_name) = (String::new(), String::new());
+        let (key_logical, value_logical) = (String::new(), String::new());
+        Self { key_type, value_type, key_name, value_name, key_logical, value_logical, rows }
+    }
+}
+
 /// A stream of tuples in input order.
 pub trait Source: Send {
     /// Types, names and (if known) the number of tuples; constant over the life of the source.

@@ -7,8 +7,10 @@
 //! Element `i` of a varying column is the bytes from offset `i` up to offset `i + 1`. Offsets are
 //! of 4 bytes if the last one fits in an `i32`, else of 8: Arrow's `Binary` and `LargeBinary`.
 
+use crate::key::Key;
 use crate::layout::align_up;
 use crate::section::{ARRAY_ALIGN, Geometry};
+use crate::types::KeyType;
 
 /// Zero bytes at the end of a column, so that wide loads of the last element stay inside.
 pub const GUARD_BYTES: u64 = 64;
@@ -79,5 +81,18 @@ impl ColumnGeometry {
         };
         let narrow = this.offset_bytes != 4 || this.data_bytes <= i32::MAX as u64;
         (this.stored() == stored && this.bytes() == Some(length) && narrow).then_some(this)
+    }
+}
+
+/// Appends a numeric key, given as its word, as the key column holds it: little-endian as the type
+/// has it, but `u128` most significant byte first, as Arrow's `FixedSizeBinary(16)`.
+pub fn push_native_key(key_type: KeyType, word: u128, out: &mut Vec<u8>) {
+    match key_type {
+        KeyType::U32 => out.extend_from_slice(&(word as u32).to_le_bytes()),
+        KeyType::U64 => out.extend_from_slice(&(word as u64).to_le_bytes()),
+        KeyType::I32 => out.extend_from_slice(&i32::decode(word as u32).to_le_bytes()),
+        KeyType::I64 => out.extend_from_slice(&i64::decode(word as u64).to_le_bytes()),
+        KeyType::F64 => out.extend_from_slice(&f64::decode(word as u64).to_le_bytes()),
+        _ => out.extend_from_slice(&word.to_be_bytes()),
     }
 }

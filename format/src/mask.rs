@@ -138,6 +138,11 @@ impl Mask {
     pub fn covered(&self) -> usize {
         self.covered
     }
+    /// Whether the type gives all keys one length.
+    #[must_use]
+    pub fn is_fixed(&self) -> bool {
+        self.fixed
+    }
     /// Kept bits, those of the length among them.
     #[must_use]
     pub fn bits(&self) -> u32 {

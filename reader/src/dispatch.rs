@@ -33,6 +33,8 @@ macro_rules! with_typed {
             $crate::KeyType::U32 => values!(u32),
             $crate::KeyType::I32 => values!(i32),
             $crate::KeyType::I64 => values!(i64),
+            $crate::KeyType::U128 => values!(u128),
+            $crate::KeyType::F64 => values!(f64),
             _ => values!(u64),
         }
     }};

@@ -5,6 +5,7 @@
 //! which is checked against it. What the structure says is reported only where all sums are good,
 //! since damaged bytes break rules by the dozen.
 
+mod columns;
 mod frame;
 
 use pleach_format::checksum::{FileId, SUM_BLOCK_BYTES, SUM_BYTES, binding, crc32};
@@ -49,7 +50,7 @@ pub enum Verdict {
 pub struct Finding {
     /// Which rule: `superblock`, `superblock-copy`, `length`, `table`, `header`, `sums`, `block`,
     /// `order`, `duplicate`, `line-padding`, `padding`, `separator`, `spine-line`, `min-max`,
-    /// `file-id`, `meta`.
+    /// `file-id`, `meta`, `mask`, `column`.
     pub code: &'static str,
     /// Section or structure.
     pub section: String,
@@ -311,10 +312,12 @@ impl<'a, R: ReadAt> Check<'a, R> {
         }
         self.check_frame(&header, &head)?;
         self.check_sums(&header)?;
-        match header.key_type.bytes() {
+        match header.geometry.key_bytes {
             4 => self.check_lines::<u32>(&header)?,
-            _ => self.check_lines::<u64>(&header)?,
+            8 => self.check_lines::<u64>(&header)?,
+            _ => self.check_lines::<u128>(&header)?,
         }
+        self.check_columns(&header)?;
         self.check_spine_lines(&header)?;
         self.check_meta(&header)?;
         let tuples = header.tuples;
@@ -519,7 +522,7 @@ impl<'a, R: ReadAt> Check<'a, R> {
                 if let Some(previous) = previous {
                     let place = offset + (slot * W::BYTES) as u64;
                     if key < previous {
-                        let (low, key) = (previous.to_u64(), key.to_u64());
+                        let (low, key) = (previous.to_u128(), key.to_u128());
                         self.rule(
                             "order",
                             "LINE",
@@ -530,7 +533,7 @@ impl<'a, R: ReadAt> Check<'a, R> {
                             "keys must ascend",
                         );
                     } else if key == previous && header.is_unique() {
-                        let key = key.to_u64();
+                        let key = key.to_u128();
                         self.rule(
                             "duplicate",
                             "LINE",
@@ -571,6 +574,9 @@ impl<'a, R: ReadAt> Check<'a, R> {
     }
 
     fn check_min_max<W: Word>(&self, header: &Header, line: &Line, number: u64, used: usize) {
+        if header.key_type.is_bytes() {
+            return;
+        }
         let block = &header.superblock;
         let ends = [
             (number == 0, 0, &block.min_key, block.min_key_len.get(), 128),
@@ -583,7 +589,7 @@ impl<'a, R: ReadAt> Check<'a, R> {
             ),
         ];
         for (here, slot, prefix, length, offset) in ends {
-            let key = line::key::<W>(line, slot).to_u64();
+            let key = line::key::<W>(line, slot).to_u128();
             let rest = prefix[W::BYTES..].iter().all(|&byte| byte == 0);
             if here && (key_word(prefix, W::BYTES) != key || length as usize != W::BYTES || !rest) {
                 let found = key_word(prefix, W::BYTES);
@@ -632,13 +638,14 @@ impl<'a, R: ReadAt> Check<'a, R> {
         offset: u64,
         border: spine::Border<W>,
     ) {
-        let code = spine::code::<W>(encoding, line, slot);
-        let (last, first) = (border.last.to_u64(), border.first.to_u64());
+        let (last, first) = (border.last, border.first);
         let place = offset + (slot * encoding.code_bytes(W::BYTES)) as u64;
         let bytes = encoding.code_bytes(W::BYTES) as u64;
         if encoding == Encoding::Raw {
+            let code = spine::separator::<W>(line, slot);
             if code < last || (code >= first && code != last) {
-                let expected = format!("{last} up to below {first}");
+                let expected = format!("{} up to below {}", last.to_u128(), first.to_u128());
+                let code = code.to_u128();
                 self.rule(
                     "separator",
                     "SPIN",
@@ -652,8 +659,9 @@ impl<'a, R: ReadAt> Check<'a, R> {
             return;
         }
         let (base, shift, flags) = spine::delta_header::<W>(line);
-        let cell =
-            |key: u64| key.checked_sub(base.to_u64()).map(|delta| delta.checked_shr(shift).unwrap_or(0));
+        let code = spine::code(encoding, line, slot);
+        let within = shift < W::BYTES as u32 * 8;
+        let cell = |key: W| (key >= base).then(|| if within { key.cell(base, shift) } else { 0 });
         if cell(last) != Some(code) || code >= spine::code_max(encoding) {
             let expected = cell(last).map_or("a base at most the key".to_owned(), |cell| cell.to_string());
             self.rule(
@@ -680,7 +688,7 @@ impl<'a, R: ReadAt> Check<'a, R> {
 
     /// Padding, shifts and flags of every spine line, and the count of flagged ones.
     fn check_spine_lines(&self, header: &Header) -> io::Result<()> {
-        let key_bytes = header.key_type.bytes();
+        let key_bytes = header.geometry.key_bytes;
         let flagged = AtomicU64::new(0);
         for level in &header.spine.levels {
             let start = header.spine_offset + level.offset;

@@ -2,14 +2,16 @@
 
 use crate::arch::Isa;
 use crate::bytes::Storage;
+use crate::column::Column;
 use crate::error::{OpenError, ReadError, TypeError};
 use crate::fsck;
+use crate::strings::Strings;
 use crate::touched::{Touched, Verified};
 use crate::typed::Typed;
 use pleach_format::meta::Meta;
 use pleach_format::section::Tag;
-use pleach_format::view::HEAD_BYTES;
-use pleach_format::{FormatError, Header, Key, KeyType, Value, ValueType};
+use pleach_format::view::{HEAD_BYTES, Section};
+use pleach_format::{FormatError, Header, Key, KeyType, Mask, Value, ValueType};
 use std::fmt;
 use std::fs::File;
 use std::io;
@@ -151,12 +153,51 @@ impl OpenOptions {
                 }
             }
         }
+        let mask = match header.mask {
+            None => None,
+            Some(section) => Some(
+                read_mask(&header, &section, storage.bytes(), touched.as_ref())
+                    .map_err(|source| OpenError::Format { path: path.clone(), source })?,
+            ),
+        };
         if storage.is_lost() {
             let source = io::Error::other("the file was truncated while it was opened");
             return Err(OpenError::Io { operation: "read", path, source });
         }
-        Ok(Index { header, storage, touched, isa, verify: self.verify })
+        Ok(Index { header, storage, touched, isa, verify: self.verify, mask })
     }
+}
+
+/// Reads how byte keys become words. O(longest key).
+fn read_mask(
+    header: &Header,
+    section: &Section,
+    bytes: &[u8],
+    touched: Option<&Touched>,
+) -> Result<Mask, FormatError> {
+    let (offset, length) = (section.offset(), section.entry.length.get());
+    if let Some(touched) = touched {
+        Verified { header, bytes, touched }.check_range(offset, length)?;
+    }
+    let found = bytes.len() as u64;
+    let bytes = usize::try_from(offset).ok().and_then(|at| bytes.get(at..)?.get(..length as usize));
+    let bytes = bytes.ok_or(FormatError::Truncated { expected: offset.saturating_add(length), found })?;
+    let mask = Mask::parse(bytes, header.geometry.key_bytes, offset)?;
+    let fixed = match header.key_type {
+        KeyType::Fixed(bytes) => Some(usize::from(bytes)),
+        _ => None,
+    };
+    let corrupt = |rule| {
+        let found = mask.key_bytes_max() as u64;
+        Err(FormatError::Corrupt { what: "MASK", offset, rule, found })
+    };
+    if mask.is_fixed() != fixed.is_some() || fixed.is_some_and(|bytes| bytes != mask.key_bytes_max()) {
+        return corrupt("keys must have the length of their type");
+    }
+    if !mask.is_lossless() && header.keys.is_none() {
+        return corrupt("there must be a KEYS section if words are not whole keys");
+    }
+    Ok(mask)
 }
 
 /// An open Pleach file. `Send + Sync`; look-ups take no lock and allocate nothing.
@@ -169,6 +210,7 @@ pub struct Index {
     touched: Option<Touched>,
     isa: Isa,
     verify: Verify,
+    mask: Option<Mask>,
 }
 
 impl Index {
@@ -193,6 +235,28 @@ impl Index {
             return Err(TypeError { asked: (K::TYPE, V::TYPE), holds });
         }
         Ok(Typed::new(self))
+    }
+
+    /// A view of a file whose keys are byte strings: `bytesN`, `bytes` or `utf8`. `V = ()` is allowed
+    /// whatever the values are: keys only.
+    pub fn strings<V: Value>(&self) -> Result<Strings<'_, V>, TypeError> {
+        Strings::new(self)
+    }
+
+    /// The sorted column of keys, if the file has one: numbers as they are, not encoded.
+    #[must_use]
+    pub fn key_column(&self) -> Option<Column<'_>> {
+        Column::new(self, self.header.keys)
+    }
+    /// The sorted column of values: always there if they are byte strings.
+    #[must_use]
+    pub fn value_column(&self) -> Option<Column<'_>> {
+        Column::new(self, self.header.values)
+    }
+    /// How byte keys become words, in files that have them.
+    #[must_use]
+    pub fn mask(&self) -> Option<&Mask> {
+        self.mask.as_ref()
     }
 
     /// What was checked when the file was opened.

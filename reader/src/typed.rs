@@ -6,7 +6,7 @@ use crate::error::ReadError;
 use crate::index::Index;
 use crate::iter::Range;
 use crate::search::descent::Hit;
-use crate::search::engine::{Engine, Presence, Ranks, Values, engine};
+use crate::search::engine::{Engine, Hits, Presence, Ranks, Values, engine};
 use crate::search::plan::Plan;
 use crate::touched::Verified;
 use pleach_format::key::{Bits, Word};
@@ -18,6 +18,9 @@ use std::ops::{Bound, RangeBounds};
 
 /// Queries of one task of a parallel batch; a multiple of 64, so that tasks own whole bitmap words.
 const TASK: usize = 1 << 14;
+
+/// Keys that are encoded at once, where encoding is more than a xor; a multiple of 64.
+const PIECE: usize = 1024;
 
 /// Key searches for whatever width the file's values have.
 #[derive(Clone, Copy)]
@@ -49,6 +52,24 @@ impl<W: Word> KeyEngine<W> {
     fn locate(&self, plan: &Plan<'_>, query: W) -> (u64, bool) {
         any_width!(self, engine => { let hit = engine.locate(plan, query); (hit.rank, hit.found) })
     }
+    /// Hits without their values.
+    fn hits<B: Bits>(&self, plan: &Plan<'_>, queries: &[W], hits: &mut [Hit<B>]) {
+        fn copy<W: Word, A: Bits, B: Bits>(
+            engine: &Engine<W, A>,
+            plan: &Plan<'_>,
+            queries: &[W],
+            hits: &mut [Hit<B>],
+        ) {
+            let mut found = [Hit::<A>::default(); 64];
+            for (queries, hits) in queries.chunks(64).zip(hits.chunks_mut(64)) {
+                engine.hits(plan, queries, W::default(), &mut Hits(&mut found));
+                for (hit, found) in hits.iter_mut().zip(&found) {
+                    *hit = Hit { rank: found.rank, found: found.found, value: B::default() };
+                }
+            }
+        }
+        any_width!(self, engine => copy(engine, plan, queries, hits));
+    }
     fn presence(&self, plan: &Plan<'_>, queries: &[W], flip: W, output: &mut Presence<'_>) {
         any_width!(self, engine => engine.presence(plan, queries, flip, output));
     }
@@ -75,7 +96,7 @@ pub struct Typed<'a, K: Key, V: Value> {
 
 impl<'a, K: Key, V: Value> Typed<'a, K, V> {
     pub(crate) fn new(index: &'a Index) -> Self {
-        let width = index.value_type().bytes();
+        let width = index.value_type().line_bytes();
         Self {
             index,
             plan: Plan::new(index.header(), index.bytes()),
@@ -112,7 +133,7 @@ impl<'a, K: Key, V: Value> Typed<'a, K, V> {
     }
 
     #[inline]
-    fn locate(&self, query: K::Word) -> Result<Hit<V::Bits>, ReadError> {
+    pub(crate) fn locate(&self, query: K::Word) -> Result<Hit<V::Bits>, ReadError> {
         if let Some(verified) = self.index.verified() {
             return self.locate_verified(&verified, query);
         }
@@ -126,6 +147,16 @@ impl<'a, K: Key, V: Value> Typed<'a, K, V> {
         };
         self.index.check_mapping()?;
         Ok(hit)
+    }
+
+    /// The hits of many words, unverified. All absent in an empty file.
+    pub(crate) fn hits(&self, words: &[K::Word], hits: &mut [Hit<V::Bits>]) {
+        hits.fill(Hit::default());
+        let Some(plan) = &self.plan else { return };
+        match &self.values {
+            Some(engine) => engine.hits(plan, words, K::Word::default(), &mut Hits(hits)),
+            None => self.keys.hits(plan, words, hits),
+        }
     }
 
     /// Value of the first tuple with this key.
@@ -157,11 +188,10 @@ impl<'a, K: Key, V: Value> Typed<'a, K, V> {
     /// Rank of the first tuple whose key is above `key`; [`Typed::len`] if there is none.
     #[inline]
     pub fn upper_bound(&self, key: K) -> Result<u64, ReadError> {
-        let word = key.encode();
-        if word == K::Word::MAX {
-            return Ok(self.len());
+        match key.encode().successor() {
+            Some(next) => Ok(self.locate(next)?.rank),
+            None => Ok(self.len()),
         }
-        Ok(self.locate(K::Word::from_u64(word.to_u64() + 1))?.rank)
     }
 
     /// The tuple of a rank.
@@ -274,9 +304,20 @@ impl<'a, K: Key, V: Value> Typed<'a, K, V> {
         buffer.get_mut(..needed).ok_or(ReadError::Buffer { name, needed, found })
     }
 
-    fn flip() -> K::Word {
-        // Encoding is a xor; the encoding of the zero key is what it is xor-ed with.
-        K::default().encode()
+    /// Hands the keys on as words and what these are xor-ed with, with the index of the first one:
+    /// all at once where encoding is a xor, else in pieces that have been encoded.
+    #[inline]
+    fn each_words(keys: &[K], mut take: impl FnMut(usize, &[K::Word], K::Word)) {
+        if let Some(flip) = K::FLIP {
+            return take(0, key_words(keys), flip);
+        }
+        let mut words = [K::Word::default(); PIECE];
+        for (piece, keys) in keys.chunks(PIECE).enumerate() {
+            for (word, key) in words.iter_mut().zip(keys) {
+                *word = key.encode();
+            }
+            take(piece * PIECE, &words[..keys.len()], K::Word::default());
+        }
     }
 
     /// Values and presence of many keys, on this thread; returns how many were found.
@@ -302,10 +343,14 @@ impl<'a, K: Key, V: Value> Typed<'a, K, V> {
         let Some(engine) = &self.values else {
             return self.contains_piece(keys, present);
         };
-        let presence = Presence { bitmap: present, found: 0 };
-        let mut output = Values { values: value_bits(values), presence };
-        engine.values(plan, key_words(keys), Self::flip(), &mut output);
-        let found = output.presence.found;
+        let values = value_bits(values);
+        let mut found = 0;
+        Self::each_words(keys, |first, words, flip| {
+            let presence = Presence { bitmap: &mut present[first / 64..], found: 0 };
+            let mut output = Values { values: &mut values[first..], presence };
+            engine.values(plan, words, flip, &mut output);
+            found += output.presence.found;
+        });
         self.index.check_mapping()?;
         Ok(found)
     }
@@ -344,9 +389,12 @@ impl<'a, K: Key, V: Value> Typed<'a, K, V> {
             present.fill(0);
             return Ok(0);
         };
-        let mut presence = Presence { bitmap: present, found: 0 };
-        self.keys.presence(plan, key_words(keys), Self::flip(), &mut presence);
-        let found = presence.found;
+        let mut found = 0;
+        Self::each_words(keys, |first, words, flip| {
+            let mut presence = Presence { bitmap: &mut present[first / 64..], found: 0 };
+            self.keys.presence(plan, words, flip, &mut presence);
+            found += presence.found;
+        });
         self.index.check_mapping()?;
         Ok(found)
     }
@@ -365,7 +413,9 @@ impl<'a, K: Key, V: Value> Typed<'a, K, V> {
             ranks.fill(0);
             return Ok(());
         };
-        self.keys.ranks(plan, key_words(keys), Self::flip(), &mut Ranks(ranks));
+        Self::each_words(keys, |first, words, flip| {
+            self.keys.ranks(plan, words, flip, &mut Ranks(&mut ranks[first..]));
+        });
         self.index.check_mapping()
     }
 

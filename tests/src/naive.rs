@@ -22,7 +22,7 @@ fn lines<W: Word, B: Bits>(tuples: &[(W, B)]) -> Vec<u8> {
         let mut line = vec![0u8; 64];
         for slot in 0..n {
             let (key, value) = chunk.get(slot).copied().unwrap_or((W::MAX, B::default()));
-            line[slot * W::BYTES..][..W::BYTES].copy_from_slice(&key.to_u64().to_le_bytes()[..W::BYTES]);
+            line[slot * W::BYTES..][..W::BYTES].copy_from_slice(&key.to_u128().to_le_bytes()[..W::BYTES]);
             let at = 64 - n * B::BYTES + slot * B::BYTES;
             line[at..][..B::BYTES].copy_from_slice(&value.to_u64().to_le_bytes()[..B::BYTES]);
         }
@@ -167,8 +167,8 @@ pub fn build<K: Key, V: Value>(tuples: &[(K, V)], meta: &Meta, unique: bool) -> 
     block.sections = (entries.len() as u32).into();
     block.table_crc = crc32(&table).into();
     if let (Some(first), Some(last)) = (words.first(), words.last()) {
-        block.min_key = key_prefix(first.0.to_u64(), K::Word::BYTES);
-        block.max_key = key_prefix(last.0.to_u64(), K::Word::BYTES);
+        block.min_key = key_prefix(first.0.to_u128(), K::Word::BYTES);
+        block.max_key = key_prefix(last.0.to_u128(), K::Word::BYTES);
         block.min_key_len = (K::Word::BYTES as u32).into();
         block.max_key_len = (K::Word::BYTES as u32).into();
     }

@@ -150,15 +150,17 @@ pub struct BuildArgs {
     /// Value column, or @row for the row number from 0 [default: the second column, else none]
     #[arg(long, value_name = "COL|@row", allow_hyphen_values = true)]
     pub value: Option<String>,
-    /// Key type: u32 u64 i32 i64 [default: the column's; u64 for text]
+    /// Key type: u32 u64 u128 i32 i64 f64 bytes16 (any N) bytes utf8 [default: the column's; u64 for
+    /// text]
     #[arg(long, value_name = "T", value_parser = parse::key_type)]
     pub key_type: Option<KeyType>,
-    /// Value type: none u32 u64 i32 i64 f32 f64 [default: the column's; u64 for text]
+    /// Value type: none u32 u64 i32 i64 f32 f64 bytes16 (any N) bytes utf8 [default: the column's; u64
+    /// for text]
     #[arg(long, value_name = "T", value_parser = parse::value_type)]
     pub value_type: Option<ValueType>,
-    /// Regions of the file; this version makes lines,spine
+    /// Regions of the file: lines,spine and, for scans and export without a copy, columns
     #[arg(long, value_name = "L,...", default_value = "lines,spine", value_parser = parse::layout)]
-    pub layout: String,
+    pub layout: parse::Layout,
     /// What to do with keys that stand more than once [default: keep all, in input order]
     #[arg(long, value_name = "WHICH")]
     pub unique: Option<Unique>,
@@ -243,7 +245,7 @@ pub struct RangeArgs {
     /// Print HI too
     #[arg(long)]
     pub inclusive: bool,
-    /// Keys that begin with P: for byte keys, which come in a later version
+    /// Keys that begin with P: of files whose keys are byte strings
     #[arg(long, value_name = "P", conflicts_with_all = ["lo", "hi"], allow_hyphen_values = true)]
     pub prefix: Option<String>,
     /// Stop after N tuples
@@ -266,9 +268,12 @@ pub struct InspectArgs {
     /// File to show
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
+    /// Show spine line N (0-based, root first), decoded: its base, shift and codes
+    #[arg(long, value_name = "N", conflicts_with = "line")]
+    pub page: Option<u64>,
     /// Show tuple line N (0-based), decoded
     #[arg(long, value_name = "N")]
-    pub page: Option<u64>,
+    pub line: Option<u64>,
     /// Map the file, touch all of it, and show how much of it lies in huge pages
     #[arg(long)]
     pub mapping: bool,

@@ -42,6 +42,18 @@ impl KeyLines {
         keys: &mut Vec<K>,
         keys_max: usize,
     ) -> Result<Option<Failure>, Failure> {
+        self.next_batch_of(keys, keys_max, |text, place| {
+            K::from_text(text).ok_or_else(|| not_a_key::<K>(text, place))
+        })
+    }
+
+    /// [`KeyLines::next_batch`] of keys that `parse` makes of a line; it is told the place.
+    pub fn next_batch_of<K>(
+        &mut self,
+        keys: &mut Vec<K>,
+        keys_max: usize,
+        parse: impl Fn(&[u8], &str) -> Result<K, String>,
+    ) -> Result<Option<Failure>, Failure> {
         keys.clear();
         loop {
             while keys.len() < keys_max {
@@ -53,11 +65,15 @@ impl KeyLines {
                 };
                 self.line += 1;
                 let text = line.strip_suffix(b"\r").unwrap_or(line);
-                let Some(key) = K::from_text(text) else {
-                    let place = format!("{}: line {}", self.name, self.line);
-                    return Ok(Some(Failure::operational(not_a_key::<K>(text, &place))));
-                };
-                keys.push(key);
+                match parse(text, "") {
+                    Ok(key) => keys.push(key),
+                    Err(_) => {
+                        // The place is put together only when it is needed.
+                        let place = format!("{}: line {}", self.name, self.line);
+                        let problem = parse(text, &place).err().unwrap_or_default();
+                        return Ok(Some(Failure::operational(problem)));
+                    }
+                }
                 self.unread.start += length;
             }
             if !keys.is_empty() || self.at_end {
@@ -97,5 +113,5 @@ pub fn not_a_key<K: FromText>(text: &[u8], place: &str) -> String {
     let shown: String = String::from_utf8_lossy(text).chars().take(SHOWN).collect();
     let more = if text.len() > shown.len() { "..." } else { "" };
     let (low, high) = K::BOUNDS;
-    format!("'{shown}{more}' is not a {} key: {place}: give a whole number from {low} to {high}", K::NAME)
+    format!("'{shown}{more}' is not a {} key: {place}: give a {} from {low} to {high}", K::NAME, K::KIND)
 }

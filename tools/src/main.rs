@@ -4,6 +4,7 @@
 //! code and at most one line on standard error. The contract of the command line (options, output,
 //! exit codes) is what scripts rely on: see `docs/DESIGN.md`, "Command line".
 
+mod any;
 mod cli;
 mod cmd;
 mod failure;

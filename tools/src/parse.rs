@@ -3,6 +3,7 @@
 //! Keys are parsed by hand from bytes: a key file of millions of lines is read at the speed of the
 //! disk, and every refusal says what would have been accepted.
 
+use crate::render::text::unescaped;
 use pleach_format::{KeyType, ValueType};
 
 /// `256M`, `256MiB`, `4GiB`, `1G`, `1000`: bytes; K, M, G and T are powers of 1024.
@@ -36,24 +37,19 @@ pub fn count(text: &str) -> Result<u64, String> {
     }
 }
 
-/// Types that a later version keeps: said so, instead of "unknown".
-const LATER: [&str; 9] = ["u128", "i128", "f64", "bytes", "utf8", "u8", "u16", "i8", "i16"];
-
-fn type_refused(text: &str, role: &str, known: &[&str]) -> String {
-    let later = LATER.contains(&text) || text.strip_prefix("bytes").is_some_and(|n| n.parse::<u16>().is_ok());
-    let what = if later { "not kept by this version" } else { "unknown" };
-    format!("{role} type '{text}' is {what}: use one of {}", known.join(" "))
+fn type_refused(text: &str, role: &str, numeric: &[String]) -> String {
+    format!("{role} type '{text}' is unknown: use one of {} bytes16 (any N) bytes utf8", numeric.join(" "))
 }
 
 /// A key type by its name.
 pub fn key_type(text: &str) -> Result<KeyType, String> {
-    let known: Vec<&str> = KeyType::ALL.iter().map(|known| known.name()).collect();
+    let known: Vec<String> = KeyType::NUMERIC.iter().map(ToString::to_string).collect();
     KeyType::from_name(text).ok_or_else(|| type_refused(text, "key", &known))
 }
 
 /// A value type by its name.
 pub fn value_type(text: &str) -> Result<ValueType, String> {
-    let known: Vec<&str> = ValueType::ALL.iter().map(|known| known.name()).collect();
+    let known: Vec<String> = ValueType::NUMERIC.iter().map(ToString::to_string).collect();
     ValueType::from_name(text).ok_or_else(|| type_refused(text, "value", &known))
 }
 
@@ -63,18 +59,26 @@ pub fn raw_types(text: &str) -> Result<(KeyType, ValueType), String> {
     Ok((key_type(key)?, value_type(value)?))
 }
 
-/// The layouts of this version: `lines,spine`, in any order.
-pub fn layout(text: &str) -> Result<String, String> {
+/// The layouts of this version: `lines,spine` and, if asked for, `columns`, in any order.
+pub fn layout(text: &str) -> Result<Layout, String> {
     let mut parts: Vec<&str> = text.split(',').collect();
     parts.sort_unstable();
     let known = ["lines", "spine", "classic", "columns", "harmonia", "btree"];
     if let Some(unknown) = parts.iter().find(|part| !known.contains(part)) {
-        return Err(format!("'{unknown}' is no layout: use lines,spine"));
+        return Err(format!("'{unknown}' is no layout: use lines,spine or lines,spine,columns"));
     }
-    if parts == ["lines", "spine"] {
-        return Ok(text.to_owned());
+    match parts.as_slice() {
+        ["lines", "spine"] => Ok(Layout { columns: false }),
+        ["columns", "lines", "spine"] => Ok(Layout { columns: true }),
+        _ => Err(format!("this version does not make '{text}': use lines,spine or lines,spine,columns")),
     }
-    Err(format!("this version does not make '{text}': use lines,spine"))
+}
+
+/// Which regions a file has besides its tuple lines and its spine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// Sorted columns.
+    pub columns: bool,
 }
 
 /// One ASCII character, or `\t` or `tab`.
@@ -112,6 +116,8 @@ pub trait FromText: Sized {
     const NAME: &'static str;
     /// Lowest and highest key, for messages.
     const BOUNDS: (&'static str, &'static str);
+    /// What it is, for messages.
+    const KIND: &'static str = "whole number";
     /// Decimal text without signs, spaces or separators (but `-` for signed types).
     fn from_text(text: &[u8]) -> Option<Self>;
 }
@@ -144,7 +150,51 @@ macro_rules! unsigned {
         }
     )*};
 }
-unsigned!(u32 10 "0" "4294967295", u64 20 "0" "18446744073709551615");
+unsigned!(
+    u32 10 "0" "4294967295",
+    u64 20 "0" "18446744073709551615",
+    u128 39 "0" "340282366920938463463374607431768211455"
+);
+
+impl FromText for f64 {
+    const NAME: &'static str = "f64";
+    const BOUNDS: (&'static str, &'static str) = ("-inf", "inf");
+    const KIND: &'static str = "number";
+    fn from_text(text: &[u8]) -> Option<Self> {
+        let number: f64 = std::str::from_utf8(text).ok()?.parse().ok()?;
+        let overflown = number.is_infinite() && text.iter().any(u8::is_ascii_digit);
+        (!number.is_nan() && !overflown).then_some(number)
+    }
+}
+
+/// A byte key from text: `utf8` with `\\t \\n \\r \\\\` for what would break a line, `bytes` as hexadecimal
+/// digits, `bytesN` as 2 N of them or as N bytes of text.
+pub fn byte_key(key_type: KeyType, text: &[u8]) -> Result<Vec<u8>, String> {
+    let shown = String::from_utf8_lossy(&text[..text.len().min(40)]).into_owned();
+    match key_type {
+        KeyType::Utf8 => unescaped(text)
+            .filter(|key| std::str::from_utf8(key).is_ok())
+            .ok_or_else(|| format!("'{shown}' is not a utf8 key: escape a backslash as \\\\")),
+        KeyType::Fixed(bytes) if text.len() == usize::from(bytes) => Ok(text.to_vec()),
+        KeyType::Fixed(bytes) => {
+            from_hex(text).filter(|key| key.len() == usize::from(bytes)).ok_or_else(|| {
+                format!(
+                    "'{shown}' is not a {key_type} key: give {bytes} characters or {} hexadecimal digits",
+                    2 * bytes
+                )
+            })
+        }
+        _ => from_hex(text)
+            .ok_or_else(|| format!("'{shown}' is not a {key_type} key: give it in hexadecimal digits")),
+    }
+}
+
+fn from_hex(text: &[u8]) -> Option<Vec<u8>> {
+    let digit = |byte: u8| char::from(byte).to_digit(16);
+    let (pairs, rest) = text.as_chunks::<2>();
+    let bytes = pairs.iter().map(|&[high, low]| Some((digit(high)? << 4 | digit(low)?) as u8));
+    if rest.is_empty() { bytes.collect() } else { None }
+}
 
 macro_rules! signed {
     ($($t:ident as $u:ident $low:literal $high:literal),*) => {$(

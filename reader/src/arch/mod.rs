@@ -7,6 +7,7 @@
 //! [`Isa::available`]'s detection.
 
 use pleach_format::line::Line;
+use pleach_format::mask::{Chunk, Mask, Place};
 use std::fmt;
 use std::str::FromStr;
 
@@ -133,4 +134,21 @@ pub(crate) fn prefetch<T>(pointer: *const T) {
     }
     #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     let _ = pointer;
+}
+
+/// [`Mask::place`] by the instruction that gathers bits, where there is one.
+#[inline]
+pub(crate) fn place(mask: &Mask, query: &[u8]) -> Place {
+    #[cfg(target_arch = "x86_64")]
+    if is_x86_feature_detected!("bmi1") && is_x86_feature_detected!("bmi2") {
+        // SAFETY: the CPU has BMI1 and BMI2.
+        return unsafe { place_bmi2(mask, query) };
+    }
+    mask.place(query, Chunk::compress)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "bmi1,bmi2")]
+fn place_bmi2(mask: &Mask, query: &[u8]) -> Place {
+    mask.place(query, |chunk, bytes| std::arch::x86_64::_pext_u64(bytes, chunk.mask))
 }

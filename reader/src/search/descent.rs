@@ -39,10 +39,11 @@ pub(crate) struct Hit<B> {
 unsafe fn below<S: Simd, W: Word>(line: &Line, n: usize, query: W) -> usize {
     // SAFETY: the contract is passed on.
     unsafe {
-        if W::BYTES == 4 {
-            S::below32(line, n, query.to_u64() as u32)
-        } else {
-            S::below64(line, n, query.to_u64())
+        match W::BYTES {
+            4 => S::below32(line, n, query.to_u128() as u32),
+            8 => S::below64(line, n, query.to_u128() as u64),
+            // No vector compare is as wide; four at most are counted.
+            _ => (0..n).map(|slot| usize::from(line::key::<W>(line, slot) < query)).sum(),
         }
     }
 }
@@ -53,8 +54,7 @@ unsafe fn below<S: Simd, W: Word>(line: &Line, n: usize, query: W) -> usize {
 #[inline(always)]
 fn query_code<W: Word>(line: &Line, query: W, max: u64) -> u64 {
     let (base, shift, _) = delta_header::<W>(line);
-    let (query, base) = (query.to_u64(), base.to_u64());
-    let cell = query.wrapping_sub(base).wrapping_shr(shift);
+    let cell = query.cell(base, shift);
     let cell = select_unpredictable(cell > max, max, cell);
     select_unpredictable(query < base, 0, cell)
 }
@@ -213,7 +213,7 @@ pub(crate) unsafe fn batch<S: Simd, W: Word, B: Bits, O: Output<B>>(
                 for i in 0..GROUP {
                     // A short last group is filled up with its last query; those answers are dropped.
                     let query = queries[i.min(count - 1)];
-                    group.query[i] = W::from_u64(query.to_u64() ^ flip.to_u64());
+                    group.query[i] = query ^ flip;
                     group.at[i] = 0;
                 }
             }

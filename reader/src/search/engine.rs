@@ -15,6 +15,7 @@ pub(crate) struct Engine<W, B> {
     values: unsafe fn(&Plan<'_>, &[W], W, &mut Values<'_, B>),
     presence: unsafe fn(&Plan<'_>, &[W], W, &mut Presence<'_>),
     ranks: unsafe fn(&Plan<'_>, &[W], W, &mut Ranks<'_>),
+    hits: unsafe fn(&Plan<'_>, &[W], W, &mut Hits<'_, B>),
 }
 
 impl<W: Word, B: Bits> Engine<W, B> {
@@ -38,6 +39,11 @@ impl<W: Word, B: Bits> Engine<W, B> {
     pub(crate) fn ranks(&self, plan: &Plan<'_>, queries: &[W], flip: W, output: &mut Ranks<'_>) {
         // SAFETY: as in `locate`.
         unsafe { (self.ranks)(plan, queries, flip, output) }
+    }
+    /// All that is known of each query.
+    pub(crate) fn hits(&self, plan: &Plan<'_>, queries: &[W], flip: W, output: &mut Hits<'_, B>) {
+        // SAFETY: as in `locate`.
+        unsafe { (self.hits)(plan, queries, flip, output) }
     }
 }
 
@@ -95,11 +101,23 @@ impl<B> Output<B> for Ranks<'_> {
     }
 }
 
+/// Ranks, presence and values.
+pub(crate) struct Hits<'a, B>(pub(crate) &'a mut [Hit<B>]);
+
+impl<B: Bits> Output<B> for Hits<'_, B> {
+    #[inline(always)]
+    fn put(&mut self, first: usize, hits: &[Hit<B>]) {
+        if let Some(slots) = self.0.get_mut(first..first + hits.len()) {
+            slots.copy_from_slice(hits);
+        }
+    }
+}
+
 macro_rules! variant {
     ($(#[$feature:meta])* $module:ident, $simd:ty) => {
         mod $module {
             use super::*;
-            // SAFETY (of all four): the caller's CPU has the features named above, so that the
+            // SAFETY (of all five): the caller's CPU has the features named above, so that the
             // contract of `Simd` holds in what is inlined here.
             $(#[$feature])*
             unsafe fn locate<W: Word, B: Bits>(plan: &Plan<'_>, query: W) -> Hit<B> {
@@ -121,8 +139,13 @@ macro_rules! variant {
                 // SAFETY: see above.
                 unsafe { descent::batch::<$simd, W, B, _>(plan, queries, flip, output) }
             }
+            $(#[$feature])*
+            unsafe fn hits<W: Word, B: Bits>(plan: &Plan<'_>, queries: &[W], flip: W, output: &mut Hits<'_, B>) {
+                // SAFETY: see above.
+                unsafe { descent::batch::<$simd, W, B, _>(plan, queries, flip, output) }
+            }
             pub(super) fn engine<W: Word, B: Bits>() -> Engine<W, B> {
-                Engine { locate, values, presence: presence::<W, B>, ranks: ranks::<W, B> }
+                Engine { locate, values, presence: presence::<W, B>, ranks: ranks::<W, B>, hits }
             }
         }
     };

@@ -121,6 +121,7 @@ fn build_options(args: &BuildArgs) -> BuildOptions {
         memory_bytes: args.memory.unwrap_or(default.memory_bytes),
         threads: args.threads,
         temp_dir: args.temp.clone(),
+        columns: args.layout.columns,
         ..default
     }
 }
@@ -196,8 +197,8 @@ fn document(path: &Path, summary: &Summary, took: Duration) -> serde_json::Map<S
     document.insert("bytes_per_tuple".to_owned(), bytes_per_tuple(summary).into());
     document.insert("file_id".to_owned(), hex(&summary.file_id).into());
     document.insert("generation".to_owned(), json::int(summary.generation));
-    document.insert("key_type".to_owned(), summary.key_type.name().into());
-    document.insert("value_type".to_owned(), summary.value_type.name().into());
+    document.insert("key_type".to_owned(), summary.key_type.to_string().into());
+    document.insert("value_type".to_owned(), summary.value_type.to_string().into());
     document.insert("unique".to_owned(), summary.unique.into());
     document.insert("sorted_input".to_owned(), summary.sorted_input.into());
     document.insert("runs".to_owned(), json::int(summary.runs));

@@ -5,13 +5,14 @@
 //! first 100,000 keys are searched with every touched block verified, the rest without, unless
 //! `--verify` says otherwise.
 
+use crate::any::{Any, AnyKey, put_line};
 use crate::cli::{GetArgs, Global, Verify};
 use crate::failure::{ExitStatus, Failure};
 use crate::keys::{KeyLines, not_a_key};
 use crate::parse::FromText;
-use crate::render::text::Text;
+use crate::render::text::{Text, put_datum, put_datum_json};
 use crate::search::{self, Output};
-use pleach::{Index, Key, Typed, Value};
+use pleach::{Datum, Index, Key, Typed, Value};
 use std::ops::ControlFlow;
 
 /// Up to so many keys each block that a search touches is verified, by default.
@@ -34,6 +35,11 @@ pub fn run(args: &GetArgs, global: &Global) -> Result<ExitStatus, Failure> {
         ]);
     }
     let mut answers = Answers::new(args, global);
+    if Any::is_needed(&index) {
+        answers.any(&index)?;
+        answers.output.flush()?;
+        return Ok(if answers.missing_any { ExitStatus::Missing } else { ExitStatus::Success });
+    }
     match &args.keys {
         None => pleach::with_typed!(&index, |view| answers.arguments(&view, &args.key))?,
         Some(from) => {
@@ -91,6 +97,69 @@ impl<'a> Answers<'a> {
             false => text.clone().into_bytes(),
         });
         Self { args, json: global.json, missing_text, missing_any: false, output: Output::new() }
+    }
+
+    /// Keys of a file with byte strings.
+    fn any(&mut self, index: &Index) -> Result<(), Failure> {
+        let any = Any::new(index, &self.args.file);
+        let Some(from) = &self.args.keys else {
+            let keys = self.args.key.iter().map(|key| any.parse(key.as_bytes(), "argument KEY"));
+            let keys: Vec<AnyKey> = keys.collect::<Result<_, _>>().map_err(Failure::usage)?;
+            return keys.chunks(BATCH).try_for_each(|keys| self.any_batch(&any, keys));
+        };
+        let mut lines = KeyLines::open(from)?;
+        let mut keys = Vec::new();
+        loop {
+            let bad = lines.next_batch_of(&mut keys, BATCH, |text, place| any.parse(text, place))?;
+            if keys.is_empty() && bad.is_none() {
+                return Ok(());
+            }
+            self.any_batch(&any, &keys)?;
+            self.output.flush()?;
+            if let Some(failure) = bad {
+                return Err(failure);
+            }
+        }
+    }
+
+    fn any_batch(&mut self, any: &Any<'_>, keys: &[AnyKey]) -> Result<(), Failure> {
+        for (key, rank) in keys.iter().zip(any.ranks(keys)?) {
+            let Some(first) = rank else {
+                self.any_missing(&any.shown(key));
+                self.output.relieve()?;
+                continue;
+            };
+            let end = if self.args.all { any.upper_bound(key)? } else { first + 1 };
+            for rank in first..end {
+                let (json, out) = (self.json, &mut self.output.buffer);
+                if self.args.rank {
+                    put_line(&any.shown(key), &Datum::U64(rank), "rank", json, out);
+                } else {
+                    let (key, value) = any.tuple(rank)?;
+                    put_line(&key, &value, "value", json, out);
+                }
+                self.output.relieve()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn any_missing(&mut self, key: &Datum<'_>) {
+        self.missing_any = true;
+        let Some(text) = &self.missing_text else { return };
+        let out = &mut self.output.buffer;
+        if self.json {
+            out.extend_from_slice(b"{\"key\":");
+            put_datum_json(key, out);
+            out.extend_from_slice(b",\"missing\":");
+            out.extend_from_slice(text);
+            out.extend_from_slice(b"}\n");
+        } else {
+            put_datum(key, out);
+            out.push(b'\t');
+            out.extend_from_slice(text);
+            out.push(b'\n');
+        }
     }
 
     /// Keys of the command line.

@@ -3,6 +3,7 @@
 //! Both ends are turned into ranks by one descent each; what lies between is copied out in bulk and
 //! formatted, forwards or backwards.
 
+use crate::any::{Any, prefix_of, put_line};
 use crate::cli::{Global, RangeArgs, Verify};
 use crate::cmd::get::put_tuple;
 use crate::failure::{ExitStatus, Failure};
@@ -19,11 +20,17 @@ const PIECE: u64 = 1 << 15;
 const OPEN: &str = "..";
 
 pub fn run(args: &RangeArgs, global: &Global) -> Result<ExitStatus, Failure> {
-    if args.prefix.is_some() {
-        return Err(Failure::usage("--prefix is for byte keys: pleach range: give LO and HI for numbers"));
-    }
     let index = search::open(&args.file, global, Verify::Touched)?;
-    let ranks = pleach::with_typed!(&index, |view| ranks_of(&view, args))?;
+    let any = Any::is_needed(&index).then(|| Any::new(&index, &args.file));
+    let ranks = match (&any, &args.prefix) {
+        (Some(any), None) => any_ranks(any, args, index.len())?,
+        (any, Some(prefix)) => {
+            let prefix = prefix_of(index.key_type(), prefix)?;
+            let any = any.unwrap_or(Any::new(&index, &args.file));
+            limited(any.prefix(&prefix)?, args)
+        }
+        (None, None) => pleach::with_typed!(&index, |view| ranks_of(&view, args))?,
+    };
     if args.explain {
         let order = if args.reverse { "from the end" } else { "from the start" };
         search::explain(&[
@@ -45,8 +52,50 @@ pub fn run(args: &RangeArgs, global: &Global) -> Result<ExitStatus, Failure> {
         }
         return Ok(ExitStatus::Success);
     }
-    pleach::with_typed!(&index, |view| print(&view, args, global, ranks.clone()))?;
+    match &any {
+        Some(any) => print_any(any, args, global, ranks)?,
+        None => pleach::with_typed!(&index, |view| print(&view, args, global, ranks.clone()))?,
+    }
     Ok(ExitStatus::Success)
+}
+
+/// What is left of ranks after --limit.
+fn limited(ranks: std::ops::Range<u64>, args: &RangeArgs) -> std::ops::Range<u64> {
+    // LO above HI is an empty range.
+    let (start, end) = (ranks.start, ranks.end.max(ranks.start));
+    let count = args.limit.unwrap_or(u64::MAX).min(end - start);
+    if args.reverse { end - count..end } else { start..start + count }
+}
+
+/// The ranks between LO and HI of a file with byte strings, after --limit.
+fn any_ranks(any: &Any<'_>, args: &RangeArgs, tuples: u64) -> Result<std::ops::Range<u64>, Failure> {
+    let bound = |text: &Option<String>, name: &str| match text.as_deref() {
+        None | Some(OPEN) => Ok(None),
+        Some(text) => any.parse(text.as_bytes(), name).map(Some).map_err(Failure::usage),
+    };
+    let (lo, hi) = (bound(&args.lo, "argument LO")?, bound(&args.hi, "argument HI")?);
+    let start = lo.map_or(Ok(0), |lo| any.lower_bound(&lo))?;
+    let end = match hi {
+        Some(hi) if args.inclusive => any.upper_bound(&hi)?,
+        Some(hi) => any.lower_bound(&hi)?,
+        None => tuples,
+    };
+    Ok(limited(start..end, args))
+}
+
+fn print_any(
+    any: &Any<'_>,
+    args: &RangeArgs,
+    global: &Global,
+    mut ranks: std::ops::Range<u64>,
+) -> Result<(), Failure> {
+    let mut output = Output::new();
+    while let Some(rank) = if args.reverse { ranks.next_back() } else { ranks.next() } {
+        let (key, value) = any.tuple(rank)?;
+        put_line(&key, &value, "value", global.json, &mut output.buffer);
+        output.relieve()?;
+    }
+    output.flush()
 }
 
 /// The ranks between LO and HI, after --limit.
@@ -71,10 +120,7 @@ fn ranks_of<K: Key + FromText, V: Value>(
         Some(hi) => view.lower_bound(hi).map_err(failed)?,
         None => view.len(),
     };
-    // LO above HI is an empty range.
-    let end = end.max(start);
-    let limit = args.limit.unwrap_or(u64::MAX);
-    Ok(if args.reverse { end - limit.min(end - start)..end } else { start..start + limit.min(end - start) })
+    Ok(limited(start..end, args))
 }
 
 fn print<K: Key + Text, V: Value + Text>(

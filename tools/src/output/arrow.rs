@@ -1,7 +1,7 @@
 //! Arrow IPC files, and what Parquet shares with them: record batches.
 
 use super::{Field, Numbers, OutputError, TableWriter};
-use arrow_array::{ArrayRef, RecordBatch, make_array};
+use arrow_array::{ArrayRef, BinaryArray, FixedSizeBinaryArray, RecordBatch, StringArray, make_array};
 use arrow_buffer::Buffer;
 use arrow_data::ArrayData;
 use arrow_ipc::writer::FileWriter;
@@ -29,6 +29,27 @@ pub fn batch(schema: &SchemaRef, columns: &[Numbers<'_>]) -> Result<RecordBatch,
 }
 
 fn array(data_type: &DataType, numbers: Numbers<'_>) -> Result<ArrayRef, OutputError> {
+    let unfit = |error: ArrowError| arrow_error(error);
+    match (data_type, numbers) {
+        (DataType::FixedSizeBinary(_), Numbers::U128(numbers)) => {
+            let bytes = numbers.iter().map(|number| number.to_be_bytes());
+            return Ok(Arc::new(FixedSizeBinaryArray::try_from_iter(bytes).map_err(unfit)?));
+        }
+        (DataType::FixedSizeBinary(_), Numbers::Bytes(strings)) => {
+            return Ok(Arc::new(FixedSizeBinaryArray::try_from_iter(strings.iter()).map_err(unfit)?));
+        }
+        (_, Numbers::Bytes(strings)) => {
+            return Ok(Arc::new(BinaryArray::from_iter_values(strings.iter())));
+        }
+        (_, Numbers::Utf8(strings)) => {
+            let texts: Result<Vec<&str>, _> = strings.iter().map(std::str::from_utf8).collect();
+            let texts = texts.map_err(|error| {
+                OutputError::Unfit(format!("a text is not UTF-8 ({error}): run pleach fsck"))
+            })?;
+            return Ok(Arc::new(StringArray::from_iter_values(texts)));
+        }
+        _ => {}
+    }
     let buffer = match (data_type, numbers) {
         (DataType::Decimal32(precision, scale), Numbers::I64(numbers)) => {
             check_digits(numbers, *precision, *scale)?;
@@ -50,6 +71,9 @@ fn array(data_type: &DataType, numbers: Numbers<'_>) -> Result<ArrayRef, OutputE
         (_, Numbers::I64(numbers)) => Buffer::from_slice_ref(numbers),
         (_, Numbers::F32(numbers)) => Buffer::from_slice_ref(numbers),
         (_, Numbers::F64(numbers)) => Buffer::from_slice_ref(numbers),
+        (_, Numbers::U128(_) | Numbers::Bytes(_) | Numbers::Utf8(_)) => {
+            return Err(OutputError::Unfit(format!("{data_type} does not hold them: choose another format")));
+        }
     };
     let data = ArrayData::builder(data_type.clone()).len(numbers.len()).add_buffer(buffer).build();
     Ok(make_array(data.map_err(arrow_error)?))

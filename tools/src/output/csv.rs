@@ -2,7 +2,7 @@
 //! `build` reads them back; floats are written in the shortest form that reads back as the same.
 
 use super::{Field, Numbers, OutputError, TableWriter};
-use crate::render::text::{Text, put_escaped};
+use crate::render::text::{Text, put_escaped, put_hex};
 use std::io::Write;
 
 /// From this size on the buffer is written out.
@@ -26,7 +26,7 @@ impl<W: Write> Writer<W> {
             match delimiter {
                 b'\t' => put_escaped(field.name.as_bytes(), &mut buffer),
                 // A line with nothing in it would be skipped as blank.
-                _ => put_name(&field.name, delimiter, fields.len() == 1, &mut buffer),
+                _ => put_text(field.name.as_bytes(), delimiter, fields.len() == 1, &mut buffer),
             }
         }
         buffer.push(b'\n');
@@ -40,17 +40,23 @@ impl<W: Write> Writer<W> {
     }
 }
 
-/// A name, quoted where it must be.
-fn put_name(name: &str, delimiter: u8, alone: bool, out: &mut Vec<u8>) {
-    let special = |letter: char| letter == char::from(delimiter) || matches!(letter, '"' | '\n' | '\r');
+/// A text, quoted where it must be: in a line of its own also when it is empty, since blank lines are
+/// skipped.
+fn put_text(text: &[u8], delimiter: u8, alone: bool, out: &mut Vec<u8>) {
+    let special = |&byte: &u8| byte == delimiter || matches!(byte, b'"' | b'\n' | b'\r');
     // A byte order mark would be taken for one.
-    let quoted = name.contains(special) || name.starts_with('\u{feff}') || (alone && name.is_empty());
+    let quoted = text.iter().any(special) || text.starts_with(b"\xef\xbb\xbf") || (alone && text.is_empty());
     if !quoted {
-        out.extend_from_slice(name.as_bytes());
+        out.extend_from_slice(text);
         return;
     }
     out.push(b'"');
-    out.extend_from_slice(name.replace('"', "\"\"").as_bytes());
+    for &byte in text {
+        if byte == b'"' {
+            out.push(b'"');
+        }
+        out.push(byte);
+    }
     out.push(b'"');
 }
 
@@ -69,6 +75,13 @@ impl<W: Write> TableWriter for Writer<W> {
                     Numbers::I64(numbers) => numbers[row].put(&mut self.buffer),
                     Numbers::F32(numbers) => numbers[row].put(&mut self.buffer),
                     Numbers::F64(numbers) => numbers[row].put(&mut self.buffer),
+                    Numbers::U128(numbers) => numbers[row].put(&mut self.buffer),
+                    Numbers::Bytes(strings) => put_hex(strings.get(row), &mut self.buffer),
+                    Numbers::Utf8(strings) => {
+                        let text = strings.get(row);
+                        let alone = columns.len() == 1;
+                        put_text(text, self.delimiter, alone, &mut self.buffer);
+                    }
                 }
             }
             self.buffer.push(b'\n');

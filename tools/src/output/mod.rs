@@ -12,7 +12,8 @@ mod target;
 pub use target::Target;
 
 use arrow_schema::{DataType, TimeUnit};
-use pleach::{Key, Meta, Value};
+use pleach::{Key, KeyType, Meta, Value, ValueType};
+use pleach_builder::Strings;
 use std::fmt;
 use std::io::{self, Write};
 use std::path::Path;
@@ -59,6 +60,11 @@ pub enum Numbers<'a> {
     I64(&'a [i64]),
     F32(&'a [f32]),
     F64(&'a [f64]),
+    U128(&'a [u128]),
+    /// Byte strings.
+    Bytes(&'a Strings),
+    /// Texts.
+    Utf8(&'a Strings),
 }
 
 impl Numbers<'_> {
@@ -71,6 +77,8 @@ impl Numbers<'_> {
             Self::I64(numbers) => numbers.len(),
             Self::F32(numbers) => numbers.len(),
             Self::F64(numbers) => numbers.len(),
+            Self::U128(numbers) => numbers.len(),
+            Self::Bytes(strings) | Self::Utf8(strings) => strings.len(),
         }
     }
 }
@@ -87,6 +95,14 @@ impl Cell for () {
     const PLAIN: Option<DataType> = None;
     fn numbers(_: &[Self]) -> Option<Numbers<'_>> {
         None
+    }
+}
+
+/// In Arrow there is no integer as wide: sixteen bytes, the most significant one first.
+impl Cell for u128 {
+    const PLAIN: Option<DataType> = Some(DataType::FixedSizeBinary(16));
+    fn numbers(cells: &[Self]) -> Option<Numbers<'_>> {
+        Some(Numbers::U128(cells))
     }
 }
 
@@ -124,6 +140,43 @@ impl Field {
         let logical = pleach_builder::input::logical_type(logical).filter(|logical| fits(&plain, logical));
         let name = if name.is_empty() { default_name } else { name };
         Some(Self { name: name.to_owned(), data_type: logical.unwrap_or(plain) })
+    }
+
+    /// A column of this type; `None` for values of type `none`.
+    pub fn of_type(value_type: ValueType, name: &str, default_name: &str, logical: &str) -> Option<Self> {
+        let name = if name.is_empty() { default_name } else { name }.to_owned();
+        let field = |data_type| Some(Self { name: name.clone(), data_type });
+        match value_type {
+            ValueType::U32 => Self::new::<u32>(&name, "", logical),
+            ValueType::U64 => Self::new::<u64>(&name, "", logical),
+            ValueType::I32 => Self::new::<i32>(&name, "", logical),
+            ValueType::I64 => Self::new::<i64>(&name, "", logical),
+            ValueType::F32 => Self::new::<f32>(&name, "", logical),
+            ValueType::F64 => Self::new::<f64>(&name, "", logical),
+            ValueType::Fixed(bytes) => field(DataType::FixedSizeBinary(bytes.into())),
+            ValueType::Bytes => field(DataType::Binary),
+            ValueType::Utf8 => field(DataType::Utf8),
+            _ => None,
+        }
+    }
+
+    /// A key column of this type.
+    pub fn of_key(key_type: KeyType, name: &str, logical: &str) -> Option<Self> {
+        let same = match key_type {
+            KeyType::U128 => {
+                let name = if name.is_empty() { "key" } else { name };
+                return Self::new::<u128>(name, "", logical);
+            }
+            KeyType::U32 => ValueType::U32,
+            KeyType::U64 => ValueType::U64,
+            KeyType::I32 => ValueType::I32,
+            KeyType::I64 => ValueType::I64,
+            KeyType::F64 => ValueType::F64,
+            KeyType::Fixed(bytes) => ValueType::Fixed(bytes),
+            KeyType::Bytes => ValueType::Bytes,
+            _ => ValueType::Utf8,
+        };
+        Self::of_type(same, name, "key", logical)
     }
 
     /// The columns of a Pleach file.

@@ -1,9 +1,10 @@
 //! The sections of a file as proportionate bars, and single keys and values of any type as text.
 
-use crate::render::text::{Text, counted};
+use crate::render::text::{counted, put_datum, put_datum_json};
+use pleach::Datum;
+use pleach_format::Header;
 use pleach_format::section::{TABLE_BYTES, TABLE_OFFSET, Tag};
 use pleach_format::superblock::SUPERBLOCK_BYTES;
-use pleach_format::{Bits, Header, Key, KeyType, Value, ValueType, Word};
 
 /// Characters of a bar that is the whole file.
 const BAR: f64 = 24.0;
@@ -34,6 +35,9 @@ pub fn bars(header: &Header) -> Vec<Bar> {
             Tag::META => ("META names", "record"),
             Tag::LINE => ("LINE tuple lines", "tuple"),
             Tag::SPINE => ("SPIN spine", "line"),
+            Tag::MASK => ("MASK kept bits", "byte"),
+            Tag::KEYS => ("KEYS key column", "key"),
+            Tag::VALUES => ("VALS value column", "value"),
             Tag::SUMS => ("SUMS sums", "sum"),
             Tag::SUM2 => ("SUM2 their sums", "sum"),
             _ => ("", "element"),
@@ -60,65 +64,25 @@ pub fn bar(share: f64) -> String {
     "#".repeat(((share * BAR).round() as usize).clamp(1, BAR as usize))
 }
 
-fn text_of(value: impl Text) -> String {
+/// A key or value as text.
+pub fn datum_text(datum: &Datum<'_>) -> String {
     let mut out = Vec::new();
-    value.put(&mut out);
+    put_datum(datum, &mut out);
     String::from_utf8_lossy(&out).into_owned()
 }
 
-fn decoded<K: Key>(word: u64) -> K {
-    K::decode(K::Word::from_u64(word))
+/// A key or value as JSON.
+pub fn datum_json(datum: &Datum<'_>) -> serde_json::Value {
+    let mut out = Vec::new();
+    put_datum_json(datum, &mut out);
+    serde_json::from_slice(&out).unwrap_or_else(|_| datum_text(datum).into())
 }
 
-/// An encoded key.
-pub fn key_text(key_type: KeyType, word: u64) -> String {
-    match key_type {
-        KeyType::U32 => text_of(decoded::<u32>(word)),
-        KeyType::I32 => text_of(decoded::<i32>(word)),
-        KeyType::U64 => text_of(decoded::<u64>(word)),
-        KeyType::I64 => text_of(decoded::<i64>(word)),
-        _ => format!("{word:#x}"),
-    }
-}
-
-/// An encoded key; keys of 64 bits as strings.
-pub fn key_json(key_type: KeyType, word: u64) -> serde_json::Value {
-    match key_type {
-        KeyType::U32 => decoded::<u32>(word).into(),
-        KeyType::I32 => decoded::<i32>(word).into(),
-        _ => key_text(key_type, word).into(),
-    }
-}
-
-fn valued<V: Value>(bits: u64) -> V {
-    V::from_bits(V::Bits::from_u64(bits))
-}
-
-/// A value's bits.
-pub fn value_text(value_type: ValueType, bits: u64) -> String {
-    match value_type {
-        ValueType::None => String::new(),
-        ValueType::U32 => text_of(valued::<u32>(bits)),
-        ValueType::U64 => text_of(valued::<u64>(bits)),
-        ValueType::I32 => text_of(valued::<i32>(bits)),
-        ValueType::I64 => text_of(valued::<i64>(bits)),
-        ValueType::F32 => text_of(valued::<f32>(bits)),
-        ValueType::F64 => text_of(valued::<f64>(bits)),
-        _ => format!("{bits:#x}"),
-    }
-}
-
-/// A value's bits; values of 64-bit integers as strings, none as null.
-pub fn value_json(value_type: ValueType, bits: u64) -> serde_json::Value {
-    match value_type {
-        ValueType::None => serde_json::Value::Null,
-        ValueType::U32 => valued::<u32>(bits).into(),
-        ValueType::I32 => valued::<i32>(bits).into(),
-        // The shortest text of either width, read as the double that JSON has; NaN stays text.
-        ValueType::F32 | ValueType::F64 => {
-            let text = value_text(value_type, bits);
-            text.parse().ok().filter(|value: &f64| value.is_finite()).map_or(text.into(), Into::into)
-        }
-        _ => value_text(value_type, bits).into(),
+/// Smallest and largest key as the superblock has them: byte keys as far as it has them.
+pub fn key_ends(header: &Header) -> Option<(Datum<'_>, Datum<'_>)> {
+    let key = header.key_type;
+    match header.key_range() {
+        Some((min, max)) => Some((Datum::of_word(key, min), Datum::of_word(key, max))),
+        None => header.key_ends().map(|(min, max)| (Datum::of_bytes(key, min), Datum::of_bytes(key, max))),
     }
 }

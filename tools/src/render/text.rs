@@ -3,6 +3,7 @@
 //! Millions of answers a second leave no room for `std::fmt`: integers are written two digits at a
 //! time, floats in the shortest form that reads back as the same number.
 
+use pleach::Datum;
 use std::fmt::Write as _;
 
 /// Something `get` and `range` print.
@@ -92,6 +93,17 @@ impl Text for i64 {
     }
 }
 
+impl Text for u128 {
+    const QUOTED: bool = true;
+    #[inline]
+    fn put(self, out: &mut Vec<u8>) {
+        match u64::try_from(self) {
+            Ok(small) => put_u64(small, out),
+            Err(_) => out.extend_from_slice(self.to_string().as_bytes()),
+        }
+    }
+}
+
 impl Text for () {
     const QUOTED: bool = false;
     const IS_SOMETHING: bool = false;
@@ -143,6 +155,72 @@ pub fn put_escaped(text: &[u8], out: &mut Vec<u8>) {
             b'\r' => out.extend_from_slice(b"\\r"),
             b'\\' => out.extend_from_slice(b"\\\\"),
             _ => out.push(byte),
+        }
+    }
+}
+
+/// Inverse of [`put_escaped`]. `None` if a backslash is followed by something else.
+pub fn unescaped(text: &[u8]) -> Option<Vec<u8>> {
+    let mut plain = Vec::with_capacity(text.len());
+    let mut bytes = text.iter();
+    while let Some(&byte) = bytes.next() {
+        plain.push(match byte {
+            b'\\' => match bytes.next()? {
+                b't' => b'\t',
+                b'n' => b'\n',
+                b'r' => b'\r',
+                b'\\' => b'\\',
+                _ => return None,
+            },
+            byte => byte,
+        });
+    }
+    Some(plain)
+}
+
+/// Appends bytes as hexadecimal digits.
+pub fn put_hex(bytes: &[u8], out: &mut Vec<u8>) {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    for &byte in bytes {
+        out.extend_from_slice(&[DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]);
+    }
+}
+
+/// Appends a key or value as text: texts escaped, byte strings as hexadecimal digits.
+pub fn put_datum(datum: &Datum<'_>, out: &mut Vec<u8>) {
+    match datum {
+        Datum::None => {}
+        Datum::U32(number) => number.put(out),
+        Datum::U64(number) => number.put(out),
+        Datum::U128(number) => number.put(out),
+        Datum::I32(number) => number.put(out),
+        Datum::I64(number) => number.put(out),
+        Datum::F32(number) => number.put(out),
+        Datum::F64(number) => number.put(out),
+        Datum::Bytes(bytes) => put_hex(bytes, out),
+        Datum::Utf8(text) => put_escaped(text, out),
+    }
+}
+
+/// Appends a key or value as a JSON value.
+pub fn put_datum_json(datum: &Datum<'_>, out: &mut Vec<u8>) {
+    match datum {
+        Datum::None => ().put_json(out),
+        Datum::U32(number) => number.put_json(out),
+        Datum::U64(number) => number.put_json(out),
+        Datum::U128(number) => number.put_json(out),
+        Datum::I32(number) => number.put_json(out),
+        Datum::I64(number) => number.put_json(out),
+        Datum::F32(number) => number.put_json(out),
+        Datum::F64(number) => number.put_json(out),
+        Datum::Bytes(bytes) => {
+            out.push(b'"');
+            put_hex(bytes, out);
+            out.push(b'"');
+        }
+        Datum::Utf8(text) => {
+            let text = serde_json::Value::String(String::from_utf8_lossy(text).into_owned());
+            out.extend_from_slice(text.to_string().as_bytes());
         }
     }
 }
@@ -238,6 +316,9 @@ mod tests {
         let mut out = Vec::new();
         put_escaped(b"a\tb\nc\rd\\e", &mut out);
         assert_eq!(out, b"a\\tb\\nc\\rd\\\\e");
+        assert_eq!(unescaped(&out).as_deref(), Some(&b"a\tb\nc\rd\\e"[..]));
+        assert_eq!(unescaped(b"\\x"), None);
+        assert_eq!(unescaped(b"ends in \\"), None);
     }
 
     #[test]

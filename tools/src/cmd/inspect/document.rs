@@ -2,7 +2,7 @@
 
 use super::{Found, Verdict};
 use crate::render::json;
-use crate::render::picture::key_json;
+use crate::render::picture::{datum_json, key_ends};
 use crate::render::text::hex;
 use pleach_format::Header;
 use serde_json::{Map, Value, json};
@@ -38,8 +38,7 @@ impl Found<'_> {
     fn describe(&self, header: &Header, document: &mut Map<String, Value>) {
         let superblock = &header.superblock;
         let meta = self.meta(header);
-        let range = header.key_range();
-        let key = |word: Option<u64>| word.map_or(Value::Null, |word| key_json(header.key_type, word));
+        let ends = key_ends(header);
         let builder = String::from_utf8_lossy(&superblock.builder).trim_end_matches('\0').to_owned();
         document.insert(
             "format".to_owned(),
@@ -53,16 +52,16 @@ impl Found<'_> {
         document.insert(
             "key".to_owned(),
             json!({
-                "type": header.key_type.name(),
+                "type": header.key_type.to_string(),
                 "name": meta.key_name,
                 "logical": meta.key_logical,
-                "min": key(range.map(|range| range.0)),
-                "max": key(range.map(|range| range.1)),
+                "min": ends.as_ref().map_or(Value::Null, |ends| datum_json(&ends.0)),
+                "max": ends.as_ref().map_or(Value::Null, |ends| datum_json(&ends.1)),
             }),
         );
         document.insert(
             "value".to_owned(),
-            json!({ "type": header.value_type.name(), "name": meta.value_name, "logical": meta.value_logical }),
+            json!({ "type": header.value_type.to_string(), "name": meta.value_name, "logical": meta.value_logical }),
         );
         document.insert("sections".to_owned(), sections(header));
         document.insert("spine".to_owned(), spine(header));

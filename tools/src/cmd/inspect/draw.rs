@@ -1,7 +1,7 @@
 //! The picture in text.
 
 use super::{Found, Verdict};
-use crate::render::picture::{self, key_text};
+use crate::render::picture::{self, datum_text};
 use crate::render::text::{counted, grouped, hex, printable};
 use pleach_format::Header;
 use pleach_format::section::Tag;
@@ -39,8 +39,8 @@ impl Found<'_> {
         let superblock = &header.superblock;
         let meta = self.meta(header);
         let (key, value) = (header.key_type, header.value_type);
-        let range = header.key_range().map_or(String::new(), |(min, max)| {
-            format!(", {} to {}", key_text(key, min), key_text(key, max))
+        let range = picture::key_ends(header).map_or(String::new(), |(min, max)| {
+            format!(", {} to {}", printable(&datum_text(&min)), printable(&datum_text(&max)))
         });
         let unique = if header.is_unique() { "no key twice" } else { "keys may repeat" };
         let per_tuple = match header.tuples {

@@ -1,11 +1,13 @@
-//! `--page N`: one tuple line, decoded.
+//! `--line N`: one tuple line, decoded.
 
+use super::page::key_of;
 use super::{Found, read_at_most};
 use crate::cli::Global;
 use crate::failure::{self, ExitStatus, Failure};
 use crate::render::json;
-use crate::render::picture::{key_json, key_text, value_json, value_text};
+use crate::render::picture::{datum_json, datum_text};
 use crate::render::text::{grouped, hex};
+use pleach::Datum;
 use pleach_format::Header;
 use pleach_format::checksum::{SUM_BLOCK_BYTES, SUM_BYTES};
 use pleach_format::layout::LINE_BYTES;
@@ -34,16 +36,21 @@ impl Found<'_> {
         let Some(line) = bytes.first_chunk::<LINE_BYTES>() else {
             return Err(failed(ErrorKind::UnexpectedEof.into()));
         };
+        let mask = self.mask(header).map_err(failed)?;
         let used = header.geometry.tuples_in_line(number, header.tuples);
         let first_rank = number * header.geometry.tuples_per_line() as u64;
         if global.json {
             let tuples: Vec<Value> = (0..used)
                 .map(|slot| {
-                    let (key, value) = words(header, line, slot);
+                    let (word, value) = words(header, line, slot);
+                    let key = match &mask {
+                        Some(_) => key_of(header, mask.as_ref(), word).into(),
+                        None => datum_json(&Datum::of_word(header.key_type, word)),
+                    };
                     json!({
                         "rank": (first_rank + slot as u64).to_string(),
-                        "key": key_json(header.key_type, key),
-                        "value": value_json(header.value_type, value),
+                        "key": key,
+                        "value": datum_json(&Datum::of_bits(header.value_type, value)),
                     })
                 })
                 .collect();
@@ -74,9 +81,9 @@ impl Found<'_> {
             );
             let _ = writeln!(text, "{:>15}  {:>20}  value", "rank", "key");
             for slot in 0..used {
-                let (key, value) = words(header, line, slot);
-                let key = key_text(header.key_type, key);
-                let value = value_text(header.value_type, value);
+                let (word, value) = words(header, line, slot);
+                let key = key_of(header, mask.as_ref(), word);
+                let value = datum_text(&Datum::of_bits(header.value_type, value));
                 let _ = writeln!(text, "{:>15}  {key:>20}  {value}", first_rank + slot as u64);
             }
             let _ = writeln!(text);
@@ -111,11 +118,12 @@ struct Block {
     found: u32,
 }
 
-/// Encoded key and value bits in a slot, widened.
-fn words(header: &Header, line: &Line, slot: usize) -> (u64, u64) {
+/// Word of the key and bits of the value in a slot, widened.
+fn words(header: &Header, line: &Line, slot: usize) -> (u128, u64) {
     let key = match header.geometry.key_bytes {
-        4 => u64::from(line::key::<u32>(line, slot)),
-        _ => line::key::<u64>(line, slot),
+        4 => u128::from(line::key::<u32>(line, slot)),
+        8 => u128::from(line::key::<u64>(line, slot)),
+        _ => line::key::<u128>(line, slot),
     };
     let at = header.geometry.values_at() + slot * header.geometry.value_bytes;
     let value = line[at..at + header.geometry.value_bytes]

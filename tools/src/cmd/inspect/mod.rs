@@ -8,6 +8,7 @@ mod document;
 mod draw;
 mod line;
 mod mapping;
+mod page;
 
 use crate::cli::{Global, InspectArgs};
 use crate::failure::{self, ExitStatus, Failure};
@@ -27,10 +28,11 @@ use std::path::Path;
 
 pub fn run(args: &InspectArgs, global: &Global) -> Result<ExitStatus, Failure> {
     let found = Found::read(&args.file)?;
-    match (args.page, args.mapping) {
-        (Some(line), _) => found.show_line(line, global),
-        (None, true) => found.show_mapping(global),
-        (None, false) => found.show(global),
+    match (args.page, args.line, args.mapping) {
+        (Some(page), _, _) => found.show_page(page, global),
+        (None, Some(line), _) => found.show_line(line, global),
+        (None, None, true) => found.show_mapping(global),
+        (None, None, false) => found.show(global),
     }
 }
 

@@ -1,0 +1,150 @@
+//! A sorted column where it lies: elements by rank, without a copy.
+
+use crate::error::ReadError;
+use crate::index::Index;
+use pleach_format::FormatError;
+use pleach_format::view::ColumnPlace;
+
+/// The key column or the value column of an open file. Elements are as Arrow holds them.
+#[derive(Clone, Copy)]
+pub struct Column<'a> {
+    index: &'a Index,
+    place: ColumnPlace,
+    offsets: &'a [u8],
+    data: &'a [u8],
+}
+
+impl<'a> Column<'a> {
+    /// `None` if the file has no such column.
+    pub(crate) fn new(index: &'a Index, place: Option<ColumnPlace>) -> Option<Self> {
+        let place = place?;
+        let slice = |offset: u64, length: u64| {
+            let bytes = index.bytes().get(usize::try_from(offset).ok()?..)?;
+            bytes.get(..usize::try_from(length).ok()?)
+        };
+        let shape = place.shape;
+        let offsets = match shape.offset_bytes {
+            0 => &[],
+            width => slice(place.offset, (shape.elements + 1) * width)?,
+        };
+        Some(Self { index, place, offsets, data: slice(place.data_offset(), shape.data_bytes)? })
+    }
+
+    /// Number of elements.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.place.shape.elements
+    }
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+    /// Bytes of an element; `None` if they vary.
+    #[must_use]
+    pub fn element_bytes(&self) -> Option<u64> {
+        Some(self.place.shape.element_bytes).filter(|&bytes| bytes > 0)
+    }
+    /// Bytes of an offset, 4 or 8; `None` if elements do not vary.
+    #[must_use]
+    pub fn offset_bytes(&self) -> Option<u64> {
+        Some(self.place.shape.offset_bytes).filter(|&bytes| bytes > 0)
+    }
+    /// The offsets, one more than elements; empty if elements do not vary. Unverified.
+    #[must_use]
+    pub fn offsets(&self) -> &'a [u8] {
+        self.offsets
+    }
+    /// All elements, one after the other. Unverified.
+    #[must_use]
+    pub fn data(&self) -> &'a [u8] {
+        self.data
+    }
+
+    #[inline(always)]
+    fn offset(&self, rank: u64) -> usize {
+        let offset = match self.place.shape.offset_bytes {
+            4 => {
+                let at = self.offsets.get(rank as usize * 4..).and_then(<[u8]>::first_chunk);
+                at.map_or(0, |&bytes| u64::from(u32::from_le_bytes(bytes)))
+            }
+            _ => {
+                let at = self.offsets.get(rank as usize * 8..).and_then(<[u8]>::first_chunk);
+                at.map_or(0, |&bytes| u64::from_le_bytes(bytes))
+            }
+        };
+        usize::try_from(offset).unwrap_or(usize::MAX)
+    }
+
+    /// First and last byte of an element. What a damaged file says may lie anywhere.
+    #[inline(always)]
+    fn bounds(&self, rank: u64) -> (usize, usize) {
+        match self.place.shape.element_bytes {
+            0 => (self.offset(rank), self.offset(rank.saturating_add(1))),
+            bytes => {
+                let at = rank.saturating_mul(bytes);
+                (at as usize, at.saturating_add(bytes) as usize)
+            }
+        }
+    }
+
+    /// The element of a rank, unverified; empty if there is none, or if its offsets make no sense.
+    #[inline(always)]
+    pub(crate) fn at(&self, rank: u64) -> &'a [u8] {
+        let (start, end) = self.bounds(rank);
+        self.data.get(start..end).unwrap_or_default()
+    }
+
+    /// Hints that the offsets of a rank will be read soon.
+    #[inline(always)]
+    pub(crate) fn prefetch_offset(&self, rank: u64) {
+        let at = (rank as usize).wrapping_mul(self.place.shape.offset_bytes as usize);
+        crate::arch::prefetch(self.offsets.as_ptr().wrapping_add(at));
+    }
+
+    /// Hints that the first bytes of an element will be read soon.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, rank: u64) {
+        const LINES_MAX: usize = 4;
+        let (start, end) = self.bounds(rank);
+        let first = self.data.as_ptr().wrapping_add(start) as usize & !63;
+        let last = self.data.as_ptr().wrapping_add(end.wrapping_sub(1)) as usize;
+        for line in 0..LINES_MAX {
+            let address = first.wrapping_add(line * 64);
+            if address > last {
+                break;
+            }
+            crate::arch::prefetch(address as *const u8);
+        }
+    }
+
+    /// The element of a rank; `None` past the end. Verified as the index is.
+    pub fn get(&self, rank: u64) -> Result<Option<&'a [u8]>, ReadError> {
+        if rank >= self.len() {
+            return Ok(None);
+        }
+        if let Some(verified) = self.index.verified() {
+            let width = self.place.shape.offset_bytes;
+            if width > 0 {
+                verified.check_range(self.place.offset + rank * width, 2 * width)?;
+            }
+            let (start, end) = self.bounds(rank);
+            if start > end || end > self.data.len() {
+                return Err(self.broken(rank));
+            }
+            verified.check_range(self.place.data_offset() + start as u64, (end - start) as u64)?;
+        }
+        let element = self.at(rank);
+        self.index.check_mapping()?;
+        Ok(Some(element))
+    }
+
+    fn broken(&self, rank: u64) -> ReadError {
+        ReadError::Format(FormatError::Corrupt {
+            what: "column",
+            offset: self.place.offset + rank * self.place.shape.offset_bytes,
+            rule: "offsets must ascend inside the column",
+            found: self.offset(rank) as u64,
+        })
+    }
+}

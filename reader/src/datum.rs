@@ -1,0 +1,122 @@
+//! Keys and values whose types are known at run time only: for tools that show any file.
+
+use crate::error::ReadError;
+use crate::index::Index;
+use pleach_format::mask::Mask;
+use pleach_format::view::{self, Bytes};
+use pleach_format::{FormatError, Key, KeyType, ValueType, Word};
+use std::borrow::Cow;
+
+/// A key or a value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Datum<'a> {
+    /// A value of type `none`.
+    None,
+    /// A `u32`.
+    U32(u32),
+    /// A `u64`.
+    U64(u64),
+    /// A `u128`.
+    U128(u128),
+    /// An `i32`.
+    I32(i32),
+    /// An `i64`.
+    I64(i64),
+    /// An `f32`.
+    F32(f32),
+    /// An `f64`.
+    F64(f64),
+    /// A byte string.
+    Bytes(Cow<'a, [u8]>),
+    /// A text; not UTF-8 if the file is damaged and was not verified.
+    Utf8(Cow<'a, [u8]>),
+}
+
+impl<'a> Datum<'a> {
+    /// A numeric key from its word.
+    #[must_use]
+    pub fn of_word(key_type: KeyType, word: u128) -> Self {
+        match key_type {
+            KeyType::U32 => Self::U32(word as u32),
+            KeyType::U64 => Self::U64(word as u64),
+            KeyType::I32 => Self::I32(i32::decode(word as u32)),
+            KeyType::I64 => Self::I64(i64::decode(word as u64)),
+            KeyType::F64 => Self::F64(f64::decode(word as u64)),
+            _ => Self::U128(word),
+        }
+    }
+
+    /// A byte key.
+    #[must_use]
+    pub fn of_bytes(key_type: KeyType, bytes: impl Into<Cow<'a, [u8]>>) -> Self {
+        if key_type == KeyType::Utf8 { Self::Utf8(bytes.into()) } else { Self::Bytes(bytes.into()) }
+    }
+
+    /// A numeric value from its bits.
+    #[must_use]
+    pub fn of_bits(value_type: ValueType, bits: u64) -> Self {
+        match value_type {
+            ValueType::U32 => Self::U32(bits as u32),
+            ValueType::U64 => Self::U64(bits),
+            ValueType::I32 => Self::I32((bits as u32).cast_signed()),
+            ValueType::I64 => Self::I64(bits.cast_signed()),
+            ValueType::F32 => Self::F32(f32::from_bits(bits as u32)),
+            ValueType::F64 => Self::F64(f64::from_bits(bits)),
+            _ => Self::None,
+        }
+    }
+}
+
+impl Index {
+    /// Word of the key and bits of the value of a rank; `None` past the end.
+    fn raw_tuple(&self, rank: u64) -> Result<Option<(u128, u64)>, ReadError> {
+        fn of<W: Word>(index: &Index, rank: u64) -> Result<Option<(u128, u64)>, FormatError> {
+            let header = index.header();
+            let tuple = match index.verified() {
+                Some(verified) => view::tuple::<W, _>(header, &verified, rank),
+                None => view::tuple::<W, _>(header, &Bytes(index.bytes()), rank),
+            };
+            Ok(tuple?.map(|(word, bits)| (word.to_u128(), bits)))
+        }
+        let tuple = match self.header().geometry.key_bytes {
+            4 => of::<u32>(self, rank)?,
+            8 => of::<u64>(self, rank)?,
+            _ => of::<u128>(self, rank)?,
+        };
+        self.check_mapping()?;
+        Ok(tuple)
+    }
+
+    /// The tuple of a rank, whatever its types; `None` past the end. For showing: typed views are
+    /// faster.
+    pub fn tuple(&self, rank: u64) -> Result<Option<(Datum<'_>, Datum<'_>)>, ReadError> {
+        let Some((word, bits)) = self.raw_tuple(rank)? else { return Ok(None) };
+        let key = match self.mask() {
+            None => Datum::of_word(self.key_type(), word),
+            Some(mask) => self.byte_key(mask, rank, word)?,
+        };
+        let value = match self.value_type() {
+            ValueType::Fixed(_) | ValueType::Bytes => Datum::Bytes(self.byte_value(rank)?.into()),
+            ValueType::Utf8 => Datum::Utf8(self.byte_value(rank)?.into()),
+            numeric => Datum::of_bits(numeric, bits),
+        };
+        Ok(Some((key, value)))
+    }
+
+    fn byte_key(&self, mask: &Mask, rank: u64, word: u128) -> Result<Datum<'_>, ReadError> {
+        let column = if mask.is_lossless() { None } else { self.key_column() };
+        let key: Cow<'_, [u8]> = match column {
+            Some(column) => column.get(rank)?.unwrap_or_default().into(),
+            None => {
+                let mut key = Vec::new();
+                mask.unpack(word, &mut key);
+                key.into()
+            }
+        };
+        Ok(Datum::of_bytes(self.key_type(), key))
+    }
+
+    fn byte_value(&self, rank: u64) -> Result<&[u8], ReadError> {
+        Ok(self.value_column().map_or(Ok(None), |column| column.get(rank))?.unwrap_or_default())
+    }
+}

@@ -1,0 +1,603 @@
+//! A view of an open file whose keys are byte strings: every look-up there is.
+//!
+//! A query becomes a word ([`pleach_format::mask`]), and the word is looked up like any number. Where
+//! words are whole keys that is the answer. Else the key column settles it: mostly the first key with
+//! that word is the query or not; in a run of equal words the place is found by bisection on full
+//! keys, so that no run is walked.
+
+use crate::column::Column;
+use crate::error::{ReadError, TypeError};
+use crate::index::Index;
+use crate::iter::Range;
+use crate::search::descent::Hit;
+use crate::typed::Typed;
+use pleach_format::key::{Key, Word};
+use pleach_format::mask::{Mask, Place};
+use pleach_format::{Value, ValueType};
+use rayon::prelude::*;
+use std::fmt;
+use std::iter::FusedIterator;
+use std::ops::{Bound, RangeBounds};
+
+/// Queries that become words at once; a multiple of 64.
+const PIECE: usize = 512;
+/// Queries of one task of a parallel batch; a multiple of [`PIECE`].
+const TASK: usize = 1 << 13;
+/// How many queries ahead of a comparison the key's offsets are asked for, and its bytes.
+const OFFSETS_AHEAD: usize = 32;
+const BYTES_AHEAD: usize = 16;
+
+/// Byte strings by index: the queries of a batch.
+pub trait Queries: Sync {
+    /// Number of strings.
+    fn len(&self) -> usize;
+    /// The string at `index`, which is less than [`Queries::len`].
+    fn get(&self, index: usize) -> &[u8];
+    /// Whether there are none.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl<T: AsRef<[u8]> + Sync> Queries for [T] {
+    fn len(&self) -> usize {
+        self.len()
+    }
+    #[inline(always)]
+    fn get(&self, index: usize) -> &[u8] {
+        self[index].as_ref()
+    }
+}
+
+impl<T: AsRef<[u8]> + Sync> Queries for Vec<T> {
+    fn len(&self) -> usize {
+        self.len()
+    }
+    #[inline(always)]
+    fn get(&self, index: usize) -> &[u8] {
+        self[index].as_ref()
+    }
+}
+
+/// Strings of one length, one after the other.
+#[derive(Clone, Copy, Debug)]
+pub struct FixedQueries<'a> {
+    bytes: &'a [u8],
+    size: usize,
+}
+
+impl<'a> FixedQueries<'a> {
+    /// Strings of `size` bytes; bytes behind the last whole one are left out. Panics if `size` is 0.
+    #[must_use]
+    pub fn new(bytes: &'a [u8], size: usize) -> Self {
+        assert!(size > 0, "strings of no bytes cannot be told apart");
+        Self { bytes, size }
+    }
+}
+
+impl Queries for FixedQueries<'_> {
+    fn len(&self) -> usize {
+        self.bytes.len() / self.size
+    }
+    #[inline(always)]
+    fn get(&self, index: usize) -> &[u8] {
+        &self.bytes[index * self.size..][..self.size]
+    }
+}
+
+/// The words of a file, of whatever width.
+#[derive(Clone, Copy)]
+enum Words<'a, V: Value> {
+    Four(Typed<'a, u32, V>),
+    Eight(Typed<'a, u64, V>),
+    Sixteen(Typed<'a, u128, V>),
+}
+
+macro_rules! any_words {
+    ($self:expr, $words:ident => $call:expr) => {
+        match $self {
+            Words::Four($words) => $call,
+            Words::Eight($words) => $call,
+            Words::Sixteen($words) => $call,
+        }
+    };
+}
+
+/// A view of an [`Index`] with byte keys. Cheap to make; keep it for many look-ups.
+///
+/// As [`Typed`]: ranks count from 0, batch forms write into the caller's buffers, a bitmap has bit
+/// `i % 64` of word `i / 64` for query `i`. Keys compare byte by byte, a key before its extensions.
+#[derive(Clone, Copy)]
+pub struct Strings<'a, V: Value> {
+    index: &'a Index,
+    mask: &'a Mask,
+    words: Words<'a, V>,
+    /// There if words are not whole keys.
+    keys: Option<Column<'a>>,
+}
+
+/// What the word of a query says.
+enum Looked<V: Value> {
+    /// The rank of the lower bound; the query is no key.
+    Absent(u64),
+    /// A tuple of this word is at the rank; whether its key is the query is known if it is lossless.
+    Hit(Hit<V::Bits>, u128),
+}
+
+impl<'a, V: Value> Strings<'a, V> {
+    pub(crate) fn new(index: &'a Index) -> Result<Self, TypeError> {
+        let holds = (index.key_type(), index.value_type());
+        let fits = V::TYPE == holds.1 || V::TYPE == ValueType::None;
+        let (Some(mask), true) = (index.mask(), fits) else {
+            return Err(TypeError { asked: (pleach_format::KeyType::Bytes, V::TYPE), holds });
+        };
+        let words = match index.header().geometry.key_bytes {
+            4 => Words::Four(Typed::new(index)),
+            8 => Words::Eight(Typed::new(index)),
+            _ => Words::Sixteen(Typed::new(index)),
+        };
+        let keys = if mask.is_lossless() { None } else { index.key_column() };
+        Ok(Self { index, mask, words, keys })
+    }
+
+    /// The index behind this view.
+    #[must_use]
+    pub fn index(&self) -> &'a Index {
+        self.index
+    }
+    /// Number of tuples.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.index.len()
+    }
+    /// Whether there are no tuples.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.index.is_empty()
+    }
+
+    fn look(&self, query: &[u8]) -> Result<Looked<V>, ReadError> {
+        Ok(match crate::arch::place(self.mask, query) {
+            Place::Gap { word, after: false } => {
+                Looked::Absent(any_words!(&self.words, words => words.lower_bound(from(word)))?)
+            }
+            Place::Gap { word, after: true } => {
+                Looked::Absent(any_words!(&self.words, words => words.upper_bound(from(word)))?)
+            }
+            Place::Word(word) => {
+                let hit = any_words!(&self.words, words => words.locate(from(word)))?;
+                if hit.found { Looked::Hit(hit, word) } else { Looked::Absent(hit.rank) }
+            }
+        })
+    }
+
+    #[inline]
+    fn locate(&self, query: &[u8]) -> Result<Hit<V::Bits>, ReadError> {
+        let absent = |rank| Hit { rank, ..Hit::default() };
+        match self.look(query)? {
+            Looked::Absent(rank) => Ok(absent(rank)),
+            Looked::Hit(hit, word) => {
+                let Some(keys) = &self.keys else { return Ok(hit) };
+                match keys.get(hit.rank)? {
+                    Some(key) if key == query => Ok(hit),
+                    Some(key) if key > query => Ok(absent(hit.rank)),
+                    _ => self.settle(query, word, hit.rank),
+                }
+            }
+        }
+    }
+
+    /// The first key of at least `query` among those with its word, from `start` on, which is below.
+    #[cold]
+    fn settle(&self, query: &[u8], word: u128, start: u64) -> Result<Hit<V::Bits>, ReadError> {
+        let Some(keys) = &self.keys else { return Ok(Hit::default()) };
+        let end = any_words!(&self.words, words => words.upper_bound(from(word)))?;
+        let rank =
+            bisect(start.saturating_add(1), end, |rank| Ok(keys.get(rank)?.is_some_and(|key| key < query)))?;
+        let found = rank < end && keys.get(rank)? == Some(query);
+        let value = if found { self.value_bits(rank)? } else { Default::default() };
+        Ok(Hit { rank, found, value })
+    }
+
+    fn value_bits(&self, rank: u64) -> Result<V::Bits, ReadError> {
+        let tuple = any_words!(&self.words, words => words.select(rank)?.map(|(_, value)| value));
+        Ok(tuple.unwrap_or_default().to_bits())
+    }
+
+    /// Value of the first tuple with this key.
+    pub fn get(&self, key: &[u8]) -> Result<Option<V>, ReadError> {
+        let hit = self.locate(key)?;
+        Ok(hit.found.then(|| V::from_bits(hit.value)))
+    }
+    /// Whether a tuple has this key.
+    pub fn contains(&self, key: &[u8]) -> Result<bool, ReadError> {
+        Ok(self.locate(key)?.found)
+    }
+    /// Rank of the first tuple with this key.
+    pub fn rank(&self, key: &[u8]) -> Result<Option<u64>, ReadError> {
+        let hit = self.locate(key)?;
+        Ok(hit.found.then_some(hit.rank))
+    }
+    /// Rank of the first tuple whose key is at least `key`; [`Strings::len`] if there is none.
+    pub fn lower_bound(&self, key: &[u8]) -> Result<u64, ReadError> {
+        Ok(self.locate(key)?.rank)
+    }
+    /// Rank of the first tuple whose key is above `key`; [`Strings::len`] if there is none.
+    pub fn upper_bound(&self, key: &[u8]) -> Result<u64, ReadError> {
+        match (self.look(key)?, &self.keys) {
+            (Looked::Absent(rank), _) => Ok(rank),
+            (Looked::Hit(_, word), None) => any_words!(&self.words, words => words.upper_bound(from(word))),
+            (Looked::Hit(hit, word), Some(keys)) => {
+                let end = any_words!(&self.words, words => words.upper_bound(from(word)))?;
+                bisect(hit.rank, end, |rank| Ok(keys.get(rank)?.is_some_and(|other| other <= key)))
+            }
+        }
+    }
+    /// Rank of the first tuple that comes after all keys that begin with `prefix`.
+    fn prefix_end(&self, prefix: &[u8]) -> Result<u64, ReadError> {
+        // The smallest string above all of them: without trailing FF bytes, the last byte one more.
+        let Some(last) = prefix.iter().rposition(|&byte| byte < u8::MAX) else { return Ok(self.len()) };
+        let mut above = prefix[..=last].to_vec();
+        above[last] += 1;
+        self.lower_bound(&above)
+    }
+
+    /// The key of a rank; `None` past the end.
+    pub fn key(&self, rank: u64) -> Result<Option<Vec<u8>>, ReadError> {
+        Ok(self.select(rank)?.map(|(key, _)| key))
+    }
+    /// The tuple of a rank.
+    pub fn select(&self, rank: u64) -> Result<Option<(Vec<u8>, V)>, ReadError> {
+        self.ranks(rank..rank.saturating_add(1)).next().transpose()
+    }
+    /// The first tuple.
+    pub fn min(&self) -> Result<Option<(Vec<u8>, V)>, ReadError> {
+        self.select(0)
+    }
+    /// The last tuple.
+    pub fn max(&self) -> Result<Option<(Vec<u8>, V)>, ReadError> {
+        self.len().checked_sub(1).map_or(Ok(None), |last| self.select(last))
+    }
+
+    fn rank_range(&self, keys: &impl RangeBounds<[u8]>) -> Result<std::ops::Range<u64>, ReadError> {
+        let start = match keys.start_bound() {
+            Bound::Included(key) => self.lower_bound(key)?,
+            Bound::Excluded(key) => self.upper_bound(key)?,
+            Bound::Unbounded => 0,
+        };
+        let end = match keys.end_bound() {
+            Bound::Included(key) => self.upper_bound(key)?,
+            Bound::Excluded(key) => self.lower_bound(key)?,
+            Bound::Unbounded => self.len(),
+        };
+        Ok(start..end.max(start))
+    }
+
+    /// Number of tuples whose keys lie in a range; two descents, no scan.
+    pub fn count(&self, keys: impl RangeBounds<[u8]>) -> Result<u64, ReadError> {
+        let ranks = self.rank_range(&keys)?;
+        Ok(ranks.end - ranks.start)
+    }
+    /// Tuples whose keys lie in a range, in order; iterates from both ends.
+    pub fn range(&self, keys: impl RangeBounds<[u8]>) -> Result<StringRange<'a, V>, ReadError> {
+        Ok(self.ranks(self.rank_range(&keys)?))
+    }
+    /// Ranks of the tuples whose keys begin with `prefix`.
+    pub fn prefix_ranks(&self, prefix: &[u8]) -> Result<std::ops::Range<u64>, ReadError> {
+        let start = self.lower_bound(prefix)?;
+        Ok(start..self.prefix_end(prefix)?.max(start))
+    }
+    /// Tuples whose keys begin with `prefix`, in order; iterates from both ends.
+    pub fn prefix(&self, prefix: &[u8]) -> Result<StringRange<'a, V>, ReadError> {
+        Ok(self.ranks(self.prefix_ranks(prefix)?))
+    }
+    /// Every tuple with this key, in input order.
+    pub fn get_all(&self, key: &[u8]) -> Result<StringRange<'a, V>, ReadError> {
+        self.range((Bound::Included(key), Bound::Included(key)))
+    }
+    /// Tuples of a range of ranks; the range is cut at [`Strings::len`].
+    #[must_use]
+    pub fn ranks(&self, ranks: std::ops::Range<u64>) -> StringRange<'a, V> {
+        let end = ranks.end.min(self.len());
+        let start = ranks.start.min(end);
+        let words = match &self.words {
+            Words::Four(words) => Tuples::Four(words.ranks(start..end)),
+            Words::Eight(words) => Tuples::Eight(words.ranks(start..end)),
+            Words::Sixteen(words) => Tuples::Sixteen(words.ranks(start..end)),
+        };
+        StringRange { mask: self.mask, keys: self.keys, words, front: start, back: end }
+    }
+
+    /// Values and presence of many keys, on this thread; returns how many were found.
+    ///
+    /// `values` holds at least `keys.len()` elements, `present` at least one bit a key. An absent
+    /// key's value is the type's default.
+    pub fn get_batch<Q: Queries + ?Sized>(
+        &self,
+        keys: &Q,
+        values: &mut [V],
+        present: &mut [u64],
+    ) -> Result<usize, ReadError> {
+        let (values, present) = buffers(keys.len(), values, present)?;
+        self.get_part(keys, 0, values, present)
+    }
+
+    /// [`Strings::get_batch`] on all threads of the current rayon pool.
+    pub fn par_get_batch<Q: Queries + ?Sized>(
+        &self,
+        keys: &Q,
+        values: &mut [V],
+        present: &mut [u64],
+    ) -> Result<usize, ReadError> {
+        let (values, present) = buffers(keys.len(), values, present)?;
+        values
+            .par_chunks_mut(TASK)
+            .zip(present.par_chunks_mut(TASK / 64))
+            .enumerate()
+            .map(|(task, (values, present))| self.get_part(keys, task * TASK, values, present))
+            .try_reduce(|| 0, |a, b| Ok(a + b))
+    }
+
+    fn get_part<Q: Queries + ?Sized>(
+        &self,
+        keys: &Q,
+        first: usize,
+        values: &mut [V],
+        present: &mut [u64],
+    ) -> Result<usize, ReadError> {
+        let mut found = 0;
+        present.fill(0);
+        self.each_hit(keys, first, values.len(), |at, hit| {
+            values[at] = V::from_bits(hit.value);
+            present[at / 64] |= u64::from(hit.found) << (at % 64);
+            found += usize::from(hit.found);
+        })?;
+        Ok(found)
+    }
+
+    /// Presence of many keys, on this thread; returns how many were found.
+    pub fn contains_batch<Q: Queries + ?Sized>(
+        &self,
+        keys: &Q,
+        present: &mut [u64],
+    ) -> Result<usize, ReadError> {
+        let present = bitmap(keys.len(), present)?;
+        let mut found = 0;
+        present.fill(0);
+        self.each_hit(keys, 0, keys.len(), |at, hit| {
+            present[at / 64] |= u64::from(hit.found) << (at % 64);
+            found += usize::from(hit.found);
+        })?;
+        Ok(found)
+    }
+
+    /// [`Strings::lower_bound`] of many keys, on this thread.
+    pub fn lower_bound_batch<Q: Queries + ?Sized>(
+        &self,
+        keys: &Q,
+        ranks: &mut [u64],
+    ) -> Result<(), ReadError> {
+        let (needed, found) = (keys.len(), ranks.len());
+        let ranks = ranks.get_mut(..needed).ok_or(ReadError::Buffer { name: "ranks", needed, found })?;
+        self.each_hit(keys, 0, needed, |at, hit| ranks[at] = hit.rank)
+    }
+
+    /// The hits of `count` queries from number `first` on, in order.
+    fn each_hit<Q: Queries + ?Sized>(
+        &self,
+        keys: &Q,
+        first: usize,
+        count: usize,
+        mut put: impl FnMut(usize, &Hit<V::Bits>),
+    ) -> Result<(), ReadError> {
+        if self.index.verified().is_some() || self.index.is_empty() {
+            for at in 0..count {
+                put(at, &self.locate(keys.get(first + at))?);
+            }
+            return Ok(());
+        }
+        let mut hits = [Hit::default(); PIECE];
+        for piece in (0..count).step_by(PIECE) {
+            let hits = &mut hits[..PIECE.min(count - piece)];
+            let queries = first + piece;
+            match &self.words {
+                Words::Four(words) => self.hits(words, keys, queries, hits)?,
+                Words::Eight(words) => self.hits(words, keys, queries, hits)?,
+                Words::Sixteen(words) => self.hits(words, keys, queries, hits)?,
+            }
+            for (at, hit) in hits.iter().enumerate() {
+                put(piece + at, hit);
+            }
+        }
+        self.index.check_mapping()
+    }
+
+    fn hits<W: Word + Key<Word = W>, Q: Queries + ?Sized>(
+        &self,
+        words: &Typed<'a, W, V>,
+        keys: &Q,
+        first: usize,
+        hits: &mut [Hit<V::Bits>],
+    ) -> Result<(), ReadError> {
+        let mut queries = [W::default(); PIECE];
+        let mut gaps = [0u64; PIECE / 64];
+        // A query above all keys; the largest word has no successor to look for.
+        let mut above = [0u64; PIECE / 64];
+        for (at, word) in queries[..hits.len()].iter_mut().enumerate() {
+            let (bit, number) = (1 << (at % 64), at / 64);
+            match crate::arch::place(self.mask, keys.get(first + at)) {
+                Place::Word(place) => *word = from(place),
+                Place::Gap { word: place, after } => {
+                    gaps[number] |= bit;
+                    *word = from(place);
+                    if after {
+                        match word.successor() {
+                            Some(next) => *word = next,
+                            None => above[number] |= bit,
+                        }
+                    }
+                }
+            }
+        }
+        words.hits(&queries[..hits.len()], hits);
+        for (at, hit) in hits.iter_mut().enumerate() {
+            if gaps[at / 64] >> (at % 64) & 1 != 0 {
+                let rank = if above[at / 64] >> (at % 64) & 1 != 0 { self.len() } else { hit.rank };
+                *hit = Hit { rank, ..Hit::default() };
+            }
+        }
+        let Some(column) = &self.keys else { return Ok(()) };
+        let ask = |hits: &[Hit<V::Bits>], at: usize, ask: &dyn Fn(u64)| {
+            if let Some(hit) = hits.get(at).filter(|hit| hit.found) {
+                ask(hit.rank);
+            }
+        };
+        let offsets = |hits: &[Hit<V::Bits>], at| ask(hits, at, &|rank| column.prefetch_offset(rank));
+        let bytes = |hits: &[Hit<V::Bits>], at| ask(hits, at, &|rank| column.prefetch(rank));
+        let varies = column.offset_bytes().is_some();
+        if varies {
+            (0..OFFSETS_AHEAD).for_each(|at| offsets(hits, at));
+        }
+        (0..BYTES_AHEAD).for_each(|at| bytes(hits, at));
+        for at in 0..hits.len() {
+            if varies {
+                offsets(hits, at + OFFSETS_AHEAD);
+            }
+            bytes(hits, at + BYTES_AHEAD);
+            let hit = &mut hits[at];
+            if hit.found {
+                let query = keys.get(first + at);
+                let key = column.at(hit.rank);
+                if key != query {
+                    *hit = if key > query {
+                        Hit { rank: hit.rank, ..Hit::default() }
+                    } else {
+                        self.settle(query, queries[at].to_u128(), hit.rank)?
+                    };
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[inline(always)]
+fn from<W: Word>(word: u128) -> W {
+    W::from_u128(word)
+}
+
+/// The first rank of `from..to` that is not below, or `to`. O(log).
+fn bisect(
+    from: u64,
+    to: u64,
+    mut below: impl FnMut(u64) -> Result<bool, ReadError>,
+) -> Result<u64, ReadError> {
+    let (mut low, mut high) = (from.min(to), to);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if below(middle)? {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    Ok(low)
+}
+
+fn bitmap(queries: usize, present: &mut [u64]) -> Result<&mut [u64], ReadError> {
+    let (needed, found) = (queries.div_ceil(64), present.len());
+    present.get_mut(..needed).ok_or(ReadError::Buffer { name: "present", needed, found })
+}
+
+type Buffers<'b, V> = (&'b mut [V], &'b mut [u64]);
+
+fn buffers<'b, V>(
+    needed: usize,
+    values: &'b mut [V],
+    present: &'b mut [u64],
+) -> Result<Buffers<'b, V>, ReadError> {
+    let present = bitmap(needed, present)?;
+    let found = values.len();
+    let values = values.get_mut(..needed).ok_or(ReadError::Buffer { name: "values", needed, found })?;
+    Ok((values, present))
+}
+
+impl<V: Value> fmt::Debug for Strings<'_, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Strings").field("index", self.index).finish_non_exhaustive()
+    }
+}
+
+#[derive(Clone)]
+enum Tuples<'a, V: Value> {
+    Four(Range<'a, u32, V>),
+    Eight(Range<'a, u64, V>),
+    Sixteen(Range<'a, u128, V>),
+}
+
+/// Iterates over the tuples of a range of ranks. An item is an error if a block does not match its
+/// sum ([`crate::Verify::Touched`]) or the mapping was lost.
+#[derive(Clone)]
+pub struct StringRange<'a, V: Value> {
+    mask: &'a Mask,
+    keys: Option<Column<'a>>,
+    words: Tuples<'a, V>,
+    front: u64,
+    back: u64,
+}
+
+macro_rules! next_tuple {
+    ($self:expr, $next:ident) => {
+        match &mut $self.words {
+            Tuples::Four(words) => words.$next()?.map(|(word, value)| (u128::from(word), value)),
+            Tuples::Eight(words) => words.$next()?.map(|(word, value)| (u128::from(word), value)),
+            Tuples::Sixteen(words) => words.$next()?,
+        }
+    };
+}
+
+impl<V: Value> StringRange<'_, V> {
+    /// Tuples that are still to come.
+    #[must_use]
+    pub fn remaining(&self) -> u64 {
+        self.back - self.front
+    }
+
+    fn tuple(&self, rank: u64, tuple: Result<(u128, V), ReadError>) -> Result<(Vec<u8>, V), ReadError> {
+        let (word, value) = tuple?;
+        let mut key = Vec::new();
+        match &self.keys {
+            Some(keys) => key.extend_from_slice(keys.get(rank)?.unwrap_or_default()),
+            None => self.mask.unpack(word, &mut key),
+        }
+        Ok((key, value))
+    }
+}
+
+impl<V: Value> Iterator for StringRange<'_, V> {
+    type Item = Result<(Vec<u8>, V), ReadError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let tuple = next_tuple!(self, next);
+        let rank = self.front;
+        self.front = (rank + 1).min(self.back);
+        Some(self.tuple(rank, tuple))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        match usize::try_from(self.remaining()) {
+            Ok(remaining) => (remaining, Some(remaining)),
+            Err(_) => (usize::MAX, None),
+        }
+    }
+}
+
+impl<V: Value> DoubleEndedIterator for StringRange<'_, V> {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        let tuple = next_tuple!(self, next_back);
+        self.back = self.back.saturating_sub(1).max(self.front);
+        Some(self.tuple(self.back, tuple))
+    }
+}
+
+impl<V: Value> FusedIterator for StringRange<'_, V> {}

@@ -1,0 +1,342 @@
+//! Byte keys against a sorted vector: every look-up, every instruction set, every way to build.
+
+use pleach::{Index, Isa, KeyType, OpenOptions, StringRange, Value, ValueType, Verify};
+use pleach_builder::storage::MemoryStorage;
+use pleach_builder::{BuildOptions, Chunk, ChunkSource, Column, Schema, Silent, Strings, Unique};
+use pleach_builder::{build_strings_bytes, build_with_storage};
+use std::ops::Bound;
+use std::path::Path;
+
+fn mix(x: u64) -> u64 {
+    let x = (x ^ x >> 31).wrapping_mul(0x7FB5_D329_728E_A185);
+    let x = (x ^ x >> 27).wrapping_mul(0x81DA_DEF4_BC2D_D44D);
+    x ^ x >> 33
+}
+
+type Tuples = Vec<(Vec<u8>, u32)>;
+
+/// Queries near every key: itself, changed in each place that matters, longer, shorter.
+fn queries(keys: &[Vec<u8>]) -> Vec<Vec<u8>> {
+    let mut queries: Vec<Vec<u8>> = vec![vec![], vec![0], vec![0xFF; 40], vec![0xFF; 3], b"zzz".to_vec()];
+    let step = (keys.len() / 300).max(1);
+    for (number, key) in keys.iter().enumerate().step_by(step) {
+        queries.push(key.clone());
+        queries.push([&key[..], &[0]].concat());
+        queries.push([&key[..], b"a"].concat());
+        queries.push(key[..key.len() / 2].to_vec());
+        queries.push(key[..key.len().saturating_sub(1)].to_vec());
+        for at in [0, number % key.len().max(1), key.len() / 2, key.len().saturating_sub(1)] {
+            for change in [1u8, 0x10, 0x80, 0xFF] {
+                let mut other = key.clone();
+                if let Some(byte) = other.get_mut(at) {
+                    *byte ^= change;
+                }
+                queries.push(other);
+            }
+        }
+    }
+    queries
+}
+
+fn gathered<V: Value>(range: StringRange<'_, V>) -> Vec<(Vec<u8>, V)> {
+    range.collect::<Result<_, _>>().expect("verified")
+}
+
+fn check_file(bytes: &[u8], sorted: &Tuples, verify: Verify, isa: Isa) {
+    let options = OpenOptions::default().verify(verify).isa(Some(isa));
+    let index = options.from_bytes(bytes.to_vec()).expect("opens");
+    let view = index.strings::<u32>().expect("types");
+    let keys: Vec<Vec<u8>> = sorted.iter().map(|tuple| tuple.0.clone()).collect();
+    let queries = queries(&keys);
+    let mut ranks = vec![9; queries.len()];
+    view.lower_bound_batch(&queries, &mut ranks).unwrap();
+    let (mut values, mut present) = (vec![9; queries.len()], vec![u64::MAX; queries.len().div_ceil(64)]);
+    let found = view.get_batch(&queries, &mut values, &mut present).unwrap();
+    let (mut par_values, mut par_present) = (vec![9; queries.len()], vec![7; queries.len().div_ceil(64)]);
+    view.par_get_batch(&queries, &mut par_values, &mut par_present).unwrap();
+    assert_eq!((&values, &present), (&par_values, &par_present));
+    let mut contained = vec![7; queries.len().div_ceil(64)];
+    assert_eq!(view.contains_batch(&queries, &mut contained).unwrap(), found);
+    assert_eq!(contained, present);
+    let keys_only = index.strings::<()>().expect("keys only");
+    let mut counted = 0;
+    for (at, query) in queries.iter().enumerate() {
+        let low = sorted.partition_point(|tuple| tuple.0 < *query);
+        let high = sorted.partition_point(|tuple| tuple.0 <= *query);
+        let wanted = sorted.get(low).filter(|tuple| tuple.0 == *query).map(|tuple| tuple.1);
+        let what = format!("{query:?} among {} keys, {isa} {verify}", sorted.len());
+        assert_eq!(view.get(query).unwrap(), wanted, "{what}");
+        assert_eq!(keys_only.contains(query).unwrap(), wanted.is_some(), "{what}");
+        assert_eq!(view.rank(query).unwrap(), wanted.map(|_| low as u64), "{what}");
+        assert_eq!(view.lower_bound(query).unwrap(), low as u64, "{what}");
+        assert_eq!(view.upper_bound(query).unwrap(), high as u64, "{what}");
+        assert_eq!(ranks[at], low as u64, "batch: {what}");
+        assert_eq!(values[at], wanted.unwrap_or(0), "batch: {what}");
+        assert_eq!(present[at / 64] >> (at % 64) & 1 == 1, wanted.is_some(), "batch: {what}");
+        counted += usize::from(wanted.is_some());
+        if at % 7 == 0 {
+            let prefixed: Vec<_> =
+                sorted.iter().filter(|tuple| tuple.0.starts_with(query)).cloned().collect();
+            assert_eq!(gathered(view.prefix(query).unwrap()), prefixed, "prefix {what}");
+            assert_eq!(gathered(view.get_all(query).unwrap()), sorted[low..high], "{what}");
+            let other = &queries[(at * 31 + 5) % queries.len()];
+            let end = sorted.partition_point(|tuple| tuple.0 < *other).max(low);
+            let bounds = (Bound::Included(&query[..]), Bound::Excluded(&other[..]));
+            assert_eq!(view.count(bounds).unwrap(), (end - low) as u64, "{what}");
+            let mut back: Vec<_> = view.range(bounds).unwrap().rev().collect::<Result<_, _>>().unwrap();
+            back.reverse();
+            assert_eq!(back, sorted[low..end], "{what}");
+        }
+    }
+    assert_eq!(found, counted);
+    assert_eq!(gathered(view.ranks(0..u64::MAX)), *sorted);
+    assert_eq!(view.min().unwrap().as_ref(), sorted.first());
+    assert_eq!(view.max().unwrap().as_ref(), sorted.last());
+}
+
+fn check(key_type: KeyType, mut tuples: Tuples) -> Index {
+    let bytes = build_strings_bytes(key_type, &tuples, &BuildOptions::default()).expect("builds");
+    let small = BuildOptions { memory_bytes: 1, threads: 1, ..BuildOptions::default() };
+    let same = build_strings_bytes(key_type, &tuples, &small).expect("builds in little memory");
+    assert!(bytes == same, "memory and threads change nothing");
+    // Stable: equal keys keep the order of the input.
+    tuples.sort_by(|a, b| a.0.cmp(&b.0));
+    let promised = BuildOptions { sorted: true, ..BuildOptions::default() };
+    let same = build_strings_bytes(key_type, &tuples, &promised).expect("builds from sorted input");
+    assert!(bytes == same, "order changes nothing");
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("t.pleach");
+    std::fs::write(&path, &bytes).expect("written");
+    let report = pleach::fsck(&path, &pleach::FsckOptions::default()).expect("read");
+    assert_eq!(report.findings, []);
+    for isa in Isa::available() {
+        check_file(&bytes, &tuples, Verify::Header, isa);
+    }
+    check_file(&bytes, &tuples, Verify::Touched, Isa::best());
+    check_file(&bytes, &tuples, Verify::Full, Isa::Scalar);
+    Index::from_bytes(bytes).expect("opens")
+}
+
+fn numbered(keys: impl IntoIterator<Item = Vec<u8>>) -> Tuples {
+    keys.into_iter().zip(1u32..).collect()
+}
+
+#[test]
+fn phone_numbers_become_words_of_8_bytes() {
+    let phone = |i: u64| {
+        let (a, b, c) = (mix(i) % 1000, mix(i + 7) % 1000, mix(i + 99) % 10_000);
+        format!("{}-{a:03}-{b:03}-{c:04}", 10 + mix(i + 3) % 25).into_bytes()
+    };
+    let index = check(KeyType::Fixed(15), numbered((0..20_000).map(phone)));
+    assert_eq!(index.header().geometry.key_bytes, 8);
+    assert!(index.key_column().is_none());
+    check(KeyType::Utf8, numbered((0..3000).map(phone)));
+}
+
+#[test]
+fn sizes_at_every_edge() {
+    for count in [0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 63, 64, 65, 400, 2000] {
+        let digits = |i: u64| format!("{:08}", mix(i) % 100_000_000).into_bytes();
+        check(KeyType::Fixed(8), numbered((0..count).map(digits)));
+        let short = |i: u64| format!("{}", mix(i) % 1000).into_bytes();
+        check(KeyType::Bytes, numbered((0..count).map(short)));
+        let random = |i: u64| (0..1 + i % 40).map(|j| mix(i * 64 + j) as u8).collect();
+        check(KeyType::Bytes, numbered((0..count).map(random)));
+    }
+}
+
+#[test]
+fn keys_that_no_word_holds() {
+    let wide = |i: u64| (0..16).map(|j| mix(i * 16 + j) as u8).collect();
+    let index = check(KeyType::Fixed(16), numbered((0..5000).map(wide)));
+    assert_eq!((index.header().geometry.key_bytes, index.key_column().is_some()), (16, false));
+    let long = |i: u64| (0..128).map(|j| b'0' + (mix(i * 128 + j) % 10) as u8).collect();
+    let index = check(KeyType::Fixed(128), numbered((0..5000).map(long)));
+    assert_eq!((index.header().geometry.key_bytes, index.key_column().is_some()), (8, true));
+    // Runs of equal words: the first hundred bytes are one of three.
+    let alike = |i: u64| {
+        let start = [b"https://www.example.com/", b"https://www.example.org/", b"ftp://files.example.net/"];
+        let mut key = start[(mix(i) % 3) as usize].repeat(4);
+        key.extend_from_slice(&mix(i % 3000).to_be_bytes()[..5]);
+        key
+    };
+    check(KeyType::Bytes, numbered((0..6000).map(alike)));
+}
+
+#[test]
+fn adversarial_keys() {
+    // One nibble differs, at the front, in the middle, at the end.
+    for at in [0, 20, 39] {
+        let mut keys = Vec::new();
+        for nibble in 0..16u8 {
+            for high in [0, 4] {
+                let mut key = vec![0x55; 40];
+                key[at] = 0x50 & !(0xF0 >> high) | nibble << high;
+                keys.push(key);
+            }
+        }
+        check(KeyType::Fixed(40), numbered(keys));
+    }
+    // Prefixes of each other, zero bytes, extremes.
+    let mut keys: Vec<Vec<u8>> = (0..70).map(|n| vec![b'a'; n]).collect();
+    keys.extend((0..70).map(|n| [&b"a"[..], &vec![0; n]].concat()));
+    keys.extend((0..70).map(|n| vec![0; n]));
+    keys.extend((0..70).map(|n| vec![0xFF; n]));
+    keys.extend([vec![0; 65_535], vec![0xFF; 65_535], vec![b'a'; 65_535]]);
+    check(KeyType::Bytes, numbered(keys.clone()));
+    keys.retain(|key| key.len() < 20);
+    check(KeyType::Bytes, numbered(keys));
+    // All equal, and many of each.
+    check(KeyType::Bytes, numbered(vec![b"same".to_vec(); 500]));
+    check(KeyType::Utf8, numbered((0..3000).map(|i| format!("k{}", mix(i) % 40).into_bytes())));
+    check(KeyType::Fixed(1), numbered((0..1000u64).map(|i| vec![mix(i) as u8])));
+}
+
+#[test]
+fn a_run_of_equal_words_is_not_walked() {
+    // 100,000 keys that share their word: the 130 varying bytes in front are taken from two outliers.
+    let run = |i: u32| [&[b'm'; 130][..], &i.to_be_bytes()].concat();
+    let mut keys: Vec<Vec<u8>> = (0..100_000).map(run).collect();
+    keys.push(vec![0; 134]);
+    keys.push(vec![0xFF; 134]);
+    let tuples = numbered(keys);
+    let bytes = build_strings_bytes(KeyType::Fixed(134), &tuples, &BuildOptions::default()).expect("builds");
+    let index = Index::from_bytes(bytes).expect("opens");
+    let view = index.strings::<u32>().expect("types");
+    for (key, value) in tuples.iter().step_by(997) {
+        assert_eq!(view.get(key).unwrap(), Some(*value));
+        let longer = [&key[..], &[0]].concat();
+        assert_eq!(view.get(&longer).unwrap(), None);
+        assert_eq!(view.lower_bound(&longer).unwrap(), view.lower_bound(key).unwrap() + 1);
+    }
+}
+
+fn column(strings: impl IntoIterator<Item = Vec<u8>>) -> Column {
+    let mut column = Strings::default();
+    strings.into_iter().for_each(|string| column.push(&string));
+    Column::Bytes(column)
+}
+
+fn build(
+    schema: &Schema,
+    chunk: Chunk,
+    options: &BuildOptions,
+) -> Result<Vec<u8>, pleach_builder::BuildError> {
+    let storage = MemoryStorage::default();
+    let target = Path::new("/t.pleach");
+    let mut source = ChunkSource::new(schema.clone(), [chunk]);
+    build_with_storage(&mut source, target, options, &Silent, &storage)?;
+    Ok(storage.take(target).expect("built"))
+}
+
+#[test]
+fn byte_values_stand_in_a_column() {
+    let value = |i: u64| vec![b'v'; (mix(i) % 90) as usize];
+    let keys: Vec<u64> = (0..5000).map(|i| mix(i) % 4000).collect();
+    let schema = Schema::plain(KeyType::U64, ValueType::Bytes, None);
+    let chunk = Chunk { keys: Column::U64(keys.clone()), values: column((0..5000).map(value)) };
+    let mut built = Vec::new();
+    for memory_bytes in [1 << 30, 1] {
+        let options = BuildOptions { memory_bytes, ..BuildOptions::default() };
+        built.push(build(&schema, chunk.clone(), &options).expect("builds"));
+    }
+    assert!(built[0] == built[1]);
+    let mut wanted: Vec<(u64, Vec<u8>)> = keys.iter().copied().zip((0..5000).map(value)).collect();
+    wanted.sort_by_key(|tuple| tuple.0);
+    let index = Index::from_bytes(built.remove(0)).expect("opens");
+    let (view, values) = (index.typed::<u64, ()>().expect("keys"), index.value_column().expect("there"));
+    for (rank, (key, value)) in wanted.iter().enumerate() {
+        assert_eq!(view.select(rank as u64).unwrap(), Some((*key, ())));
+        assert_eq!(values.get(rank as u64).unwrap(), Some(&value[..]));
+    }
+    // Both, by string keys with duplicates, and each choice among these.
+    let key = |i: u64| format!("key-{}", mix(i) % 300).into_bytes();
+    let schema = Schema::plain(KeyType::Utf8, ValueType::Fixed(3), None);
+    let value = |i: u64| (i as u32).to_be_bytes()[1..].to_vec();
+    let chunk = Chunk { keys: column((0..2000).map(key)), values: column((0..2000).map(value)) };
+    for unique in [None, Some(Unique::First), Some(Unique::Last)] {
+        for memory_bytes in [1 << 30, 1] {
+            let options = BuildOptions { unique, memory_bytes, ..BuildOptions::default() };
+            let index = Index::from_bytes(build(&schema, chunk.clone(), &options).expect("builds")).unwrap();
+            let mut wanted: Vec<(Vec<u8>, Vec<u8>)> = (0..2000).map(|i| (key(i), value(i))).collect();
+            if unique == Some(Unique::Last) {
+                wanted.reverse();
+            }
+            wanted.sort_by(|a, b| a.0.cmp(&b.0));
+            if unique.is_some() {
+                wanted.dedup_by(|later, earlier| later.0 == earlier.0);
+            }
+            let (view, values) = (index.strings::<()>().expect("keys"), index.value_column().expect("there"));
+            assert_eq!(view.len(), wanted.len() as u64);
+            for (rank, (key, value)) in wanted.iter().enumerate() {
+                assert_eq!(view.key(rank as u64).unwrap().as_deref(), Some(&key[..]));
+                assert_eq!(values.get(rank as u64).unwrap(), Some(&value[..]));
+            }
+        }
+    }
+    let options = BuildOptions { unique: Some(Unique::Error), ..BuildOptions::default() };
+    let error = build(&schema, chunk, &options).expect_err("duplicates").to_string();
+    assert!(error.starts_with("duplicate key: \"key-"), "{error}");
+}
+
+#[test]
+fn columns_beside_the_lines() {
+    let keys: Vec<i64> = (0..3000).map(|i| mix(i).cast_signed()).collect();
+    let tuples: Vec<(i64, f32)> = keys.iter().map(|&key| (key, key as f32)).collect();
+    let options = BuildOptions { columns: true, ..BuildOptions::default() };
+    let bytes = pleach_builder::build_bytes(&tuples, &options).expect("builds");
+    let index = Index::from_bytes(bytes).expect("opens");
+    let mut wanted = tuples.clone();
+    wanted.sort_by_key(|tuple| tuple.0);
+    let (keys, values) = (index.key_column().expect("keys"), index.value_column().expect("values"));
+    assert_eq!((keys.element_bytes(), values.element_bytes()), (Some(8), Some(4)));
+    let flat: Vec<u8> = wanted.iter().flat_map(|tuple| tuple.0.to_le_bytes()).collect();
+    assert!(keys.data() == flat);
+    let flat: Vec<u8> = wanted.iter().flat_map(|tuple| tuple.1.to_le_bytes()).collect();
+    assert!(values.data() == flat);
+    let texts: Tuples = numbered((0..3000).map(|i| mix(i).to_string().into_bytes()));
+    let bytes = build_strings_bytes(KeyType::Utf8, &texts, &options).expect("builds");
+    let index = Index::from_bytes(bytes).expect("opens");
+    let keys = index.key_column().expect("keys");
+    assert_eq!(keys.offset_bytes(), Some(4));
+    let view = index.strings::<u32>().expect("types");
+    for rank in 0..3000 {
+        assert_eq!(keys.get(rank).unwrap(), view.key(rank).unwrap().as_deref());
+    }
+}
+
+#[test]
+fn bad_strings_are_refused() {
+    let refused = |key_type, value_type, keys: Vec<Vec<u8>>, options: &BuildOptions| {
+        let schema = Schema::plain(key_type, value_type, None);
+        let values = match value_type {
+            ValueType::None => Column::None,
+            _ => column(vec![b"value".to_vec(); keys.len()]),
+        };
+        build(&schema, Chunk { keys: column(keys), values }, options).expect_err("refused").to_string()
+    };
+    let options = BuildOptions::default();
+    let long = vec![b"a".to_vec(), vec![b'b'; 65_536]];
+    assert_eq!(
+        refused(KeyType::Bytes, ValueType::None, long, &options),
+        "input: row 1: the key has 65536 bytes, at most 65535 can be held: shorten it"
+    );
+    let text = vec![b"fine".to_vec(), vec![0xFF, 0xFE]];
+    assert_eq!(
+        refused(KeyType::Utf8, ValueType::None, text, &options),
+        "input: row 1: not valid UTF-8: choose the type bytes"
+    );
+    let uneven = vec![b"abc".to_vec(), b"abcd".to_vec()];
+    assert_eq!(
+        refused(KeyType::Fixed(3), ValueType::None, uneven.clone(), &options),
+        "input: row 1: the key has 4 bytes instead of 3: choose the type bytes"
+    );
+    assert_eq!(
+        refused(KeyType::Bytes, ValueType::Fixed(4), uneven, &options),
+        "input: row 0: the value has 5 bytes instead of 4: choose the type bytes"
+    );
+    let sorted = BuildOptions { sorted: true, ..BuildOptions::default() };
+    let backwards = vec![b"b".to_vec(), b"a".to_vec()];
+    let error = refused(KeyType::Bytes, ValueType::None, backwards, &sorted);
+    assert!(error.starts_with("input is not sorted: row 1: key \"a\" comes after key \"b\""), "{error}");
+}

@@ -1,0 +1,179 @@
+//! Searching files with byte strings, as keys or as values: types that are known at run time only.
+//!
+//! Everything goes by rank: keys are searched as batches, and what stands at a rank is read from the
+//! file when it is printed.
+
+use crate::failure::Failure;
+use crate::keys::not_a_key;
+use crate::parse::{FromText, byte_key};
+use crate::render::text::{put_datum, put_datum_json};
+use crate::search;
+use pleach::{Datum, Index, Key, KeyType, ReadError, Typed, Value, Word};
+use std::path::Path;
+
+/// A key to look for.
+#[derive(Clone, Debug)]
+pub enum AnyKey {
+    /// A byte string.
+    Bytes(Vec<u8>),
+    /// The word of a number.
+    Word(u128),
+}
+
+/// An open file.
+#[derive(Clone, Copy)]
+pub struct Any<'a> {
+    index: &'a Index,
+    path: &'a Path,
+}
+
+fn word_of<K: Key + FromText, V: Value>(
+    _: &Typed<'_, K, V>,
+    text: &[u8],
+    place: &str,
+) -> Result<u128, String> {
+    K::from_text(text).map(|key| key.encode().to_u128()).ok_or_else(|| not_a_key::<K>(text, place))
+}
+
+fn key_of<K: Key>(word: u128) -> K {
+    K::decode(K::Word::from_u128(word))
+}
+
+impl<'a> Any<'a> {
+    /// Whether a file is for these searches.
+    pub fn is_needed(index: &Index) -> bool {
+        index.key_type().is_bytes() || index.value_type().is_bytes()
+    }
+
+    pub fn new(index: &'a Index, path: &'a Path) -> Self {
+        Self { index, path }
+    }
+
+    /// The key that text stands for, or why it stands for none.
+    pub fn parse(&self, text: &[u8], place: &str) -> Result<AnyKey, String> {
+        let key_type = self.index.key_type();
+        if !key_type.is_bytes() {
+            return pleach::with_typed!(self.index, |view| word_of(&view, text, place)).map(AnyKey::Word);
+        }
+        byte_key(key_type, text).map(AnyKey::Bytes).map_err(|problem| match problem.split_once(": ") {
+            Some((what, advice)) => format!("{what}: {place}: {advice}"),
+            None => problem,
+        })
+    }
+
+    fn failed(&self, error: ReadError) -> Failure {
+        search::reading(self.path)(error)
+    }
+
+    /// Rank of the first tuple whose key is at least `key`.
+    pub fn lower_bound(&self, key: &AnyKey) -> Result<u64, Failure> {
+        match key {
+            AnyKey::Bytes(key) => self.strings()?.lower_bound(key),
+            AnyKey::Word(word) => {
+                pleach::with_typed!(self.index, |view| view.lower_bound(key_of(*word)))
+            }
+        }
+        .map_err(|error| self.failed(error))
+    }
+
+    /// Rank of the first tuple whose key is above `key`.
+    pub fn upper_bound(&self, key: &AnyKey) -> Result<u64, Failure> {
+        match key {
+            AnyKey::Bytes(key) => self.strings()?.upper_bound(key),
+            AnyKey::Word(word) => {
+                pleach::with_typed!(self.index, |view| view.upper_bound(key_of(*word)))
+            }
+        }
+        .map_err(|error| self.failed(error))
+    }
+
+    /// Ranks of the tuples whose keys begin with `prefix`.
+    pub fn prefix(&self, prefix: &[u8]) -> Result<std::ops::Range<u64>, Failure> {
+        self.strings()?.prefix_ranks(prefix).map_err(|error| self.failed(error))
+    }
+
+    fn strings(&self) -> Result<pleach::Strings<'a, ()>, Failure> {
+        self.index.strings().map_err(|error| search::placed(&error.to_string(), self.path))
+    }
+
+    /// For each key the rank of its first tuple, if there is one.
+    pub fn ranks(&self, keys: &[AnyKey]) -> Result<Vec<Option<u64>>, Failure> {
+        let mut ranks = vec![0; keys.len()];
+        let mut present = vec![0; keys.len().div_ceil(64)];
+        let found = if self.index.key_type().is_bytes() {
+            let queries: Vec<&[u8]> =
+                keys.iter().map(|key| if let AnyKey::Bytes(key) = key { &key[..] } else { &[] }).collect();
+            let view = self.strings()?;
+            view.contains_batch(&queries, &mut present)
+                .and_then(|_| view.lower_bound_batch(&queries, &mut ranks))
+        } else {
+            let words: Vec<u128> =
+                keys.iter().map(|key| if let AnyKey::Word(word) = key { *word } else { 0 }).collect();
+            pleach::with_typed!(self.index, |view| ranks_of(&view, &words, &mut ranks, &mut present))
+        };
+        found.map_err(|error| self.failed(error))?;
+        let there = |at: usize| present[at / 64] >> (at % 64) & 1 == 1;
+        Ok(ranks.into_iter().enumerate().map(|(at, rank)| there(at).then_some(rank)).collect())
+    }
+
+    /// A key as it was parsed.
+    pub fn shown<'k>(&self, key: &'k AnyKey) -> Datum<'k> {
+        match key {
+            AnyKey::Bytes(key) => Datum::of_bytes(self.index.key_type(), &key[..]),
+            AnyKey::Word(word) => Datum::of_word(self.index.key_type(), *word),
+        }
+    }
+
+    /// The tuple of a rank.
+    pub fn tuple(&self, rank: u64) -> Result<(Datum<'a>, Datum<'a>), Failure> {
+        let tuple = self.index.tuple(rank).map_err(|error| self.failed(error))?;
+        Ok(tuple.unwrap_or((Datum::None, Datum::None)))
+    }
+}
+
+fn ranks_of<K: Key, V: Value>(
+    view: &Typed<'_, K, V>,
+    words: &[u128],
+    ranks: &mut [u64],
+    present: &mut [u64],
+) -> Result<(), ReadError> {
+    let keys: Vec<K> = words.iter().map(|&word| key_of(word)).collect();
+    view.contains_batch(&keys, present)?;
+    view.lower_bound_batch(&keys, ranks)
+}
+
+/// One answer on one line: `KEY<TAB>VALUE`, `KEY` where there is no value, or an object.
+pub fn put_line(key: &Datum<'_>, value: &Datum<'_>, name: &str, json: bool, out: &mut Vec<u8>) {
+    if json {
+        out.extend_from_slice(b"{\"key\":");
+        put_datum_json(key, out);
+        if *value != Datum::None {
+            out.extend_from_slice(b",\"");
+            out.extend_from_slice(name.as_bytes());
+            out.extend_from_slice(b"\":");
+            put_datum_json(value, out);
+        }
+        out.push(b'}');
+    } else {
+        put_datum(key, out);
+        if *value != Datum::None {
+            out.push(b'\t');
+            put_datum(value, out);
+        }
+    }
+    out.push(b'\n');
+}
+
+/// A prefix as it is given: that of a text, or of hexadecimal digits.
+pub fn prefix_of(key_type: KeyType, text: &str) -> Result<Vec<u8>, Failure> {
+    match key_type {
+        KeyType::Utf8 => byte_key(key_type, text.as_bytes()),
+        KeyType::Fixed(_) | KeyType::Bytes => byte_key(KeyType::Bytes, text.as_bytes()),
+        _ => {
+            let problem =
+                format!("--prefix is for byte keys: the keys are {key_type}: give LO and HI for numbers");
+            return Err(Failure::usage(problem));
+        }
+    }
+    .map_err(Failure::usage)
+}
