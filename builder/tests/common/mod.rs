@@ -67,7 +67,7 @@ pub fn check_file<K: Key, V: Value>(file: &[u8], tuples: &[(K, V)]) -> Header {
     let header = check_frame(file);
     assert_eq!((header.key_type, header.value_type), (K::TYPE, V::TYPE));
     assert_eq!(header.tuples, tuples.len() as u64);
-    let words: Vec<u64> = tuples.iter().map(|(key, _)| key.encode().to_u64()).collect();
+    let words: Vec<u128> = tuples.iter().map(|(key, _)| key.encode().to_u128()).collect();
     assert!(words.is_sorted());
     assert_eq!(header.key_range(), words.first().copied().zip(words.last().copied()));
     let lines = Bytes(file);
@@ -76,7 +76,7 @@ pub fn check_file<K: Key, V: Value>(file: &[u8], tuples: &[(K, V)]) -> Header {
         assert_eq!(found, Some((key.encode(), value.to_bits().to_u64())), "rank {rank}");
     }
     assert_eq!(view::tuple::<K::Word, _>(&header, &lines, header.tuples).unwrap(), None);
-    let max = K::Word::MAX.to_u64();
+    let max = K::Word::MAX.to_u128();
     let step = (words.len() / 3000).max(1);
     let probes = words
         .iter()
@@ -85,7 +85,7 @@ pub fn check_file<K: Key, V: Value>(file: &[u8], tuples: &[(K, V)]) -> Header {
         .flat_map(|&word| [word.saturating_sub(1), word, word.saturating_add(1).min(max)]);
     for probe in probes.chain([0, max]) {
         let wanted = words.partition_point(|&word| word < probe) as u64;
-        let found = view::lower_bound(&header, &lines, K::Word::from_u64(probe)).unwrap();
+        let found = view::lower_bound(&header, &lines, K::Word::from_u128(probe)).unwrap();
         assert_eq!(found, wanted, "lower bound of {probe} among {} tuples", words.len());
     }
     header
@@ -93,7 +93,7 @@ pub fn check_file<K: Key, V: Value>(file: &[u8], tuples: &[(K, V)]) -> Header {
 
 /// Tuples with their input position as value, sorted stably.
 pub fn sorted<K: Key, V: Value>(mut tuples: Vec<(K, V)>) -> Vec<(K, V)> {
-    tuples.sort_by_key(|(key, _)| *key);
+    tuples.sort_by_key(|(key, _)| key.encode());
     tuples
 }
 
@@ -107,7 +107,7 @@ pub fn numbered<K: Key, V: Value>(count: u64, key: impl Fn(u64) -> u64) -> Vec<(
 /// A source that hands out tuples in chunks of a given size.
 pub struct Chunks {
     schema: Schema,
-    chunks: std::vec::IntoIter<(Vec<u64>, Vec<u64>)>,
+    chunks: std::vec::IntoIter<(Vec<u128>, Vec<u128>)>,
 }
 
 impl Chunks {
@@ -123,7 +123,9 @@ impl Chunks {
         };
         let chunks: Vec<_> = tuples
             .chunks(chunk)
-            .map(|tuples| tuples.iter().map(|(k, v)| (k.encode().to_u64(), v.to_bits().to_u64())).unzip())
+            .map(|tuples| {
+                tuples.iter().map(|(k, v)| (k.encode().to_u128(), u128::from(v.to_bits().to_u64()))).unzip()
+            })
             .collect();
         Self { schema, chunks: chunks.into_iter() }
     }
@@ -136,10 +138,12 @@ impl Source for Chunks {
     fn next_chunk(&mut self, chunk: &mut Chunk, _tuples_max: usize) -> Result<(), SourceError> {
         chunk.clear();
         if let Some((keys, values)) = self.chunks.next() {
-            let put = |column: &mut Column, words: Vec<u64>| match column {
+            let put = |column: &mut Column, words: Vec<u128>| match column {
                 Column::None => {}
                 Column::U32(column) => column.extend(words.iter().map(|&word| word as u32)),
-                Column::U64(column) => column.extend(words),
+                Column::U64(column) => column.extend(words.iter().map(|&word| word as u64)),
+                Column::U128(column) => column.extend(words),
+                Column::Bytes(_) => unreachable!("these tuples are numbers"),
             };
             put(&mut chunk.keys, keys);
             put(&mut chunk.values, values);
