@@ -518,7 +518,8 @@ proptest! {
         kind in 0..9_usize,
         key_kind in 0..9_usize,
     ) {
-        let value_types = [&ValueType::NUMERIC[1..], &[ValueType::Fixed(2), ValueType::Bytes, ValueType::Utf8]].concat();
+        let strings = [ValueType::Fixed(2), ValueType::Bytes, ValueType::Utf8];
+        let value_types = [&ValueType::NUMERIC[1..], &strings].concat();
         let key_types = [KeyType::NUMERIC, &[KeyType::Fixed(2), KeyType::Bytes, KeyType::Utf8]].concat();
         let text = |read: Result<Read64, SourceError>| match read {
             Ok(read) => format!("{read:?}"),
