@@ -39,6 +39,8 @@ impl Source for Made {
                 Column::None => {}
                 Column::U32(words) => words.extend((self.at..end).map(|at| (self.key(at) >> 32) as u32)),
                 Column::U64(words) => words.extend((self.at..end).map(|at| self.key(at))),
+                Column::U128(words) => words.extend((self.at..end).map(|at| u128::from(self.key(at)))),
+                Column::Bytes(_) => unreachable!("tuples of numbers are asked for"),
             }
         }
         self.at = end;

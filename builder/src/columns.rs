@@ -4,7 +4,7 @@ use crate::error::BuildError;
 use crate::finish::{Content, Extra, TakeBytes};
 use crate::flow::Job;
 use crate::lines::Lines;
-use crate::pack::{KeyLane, Tuple, ValueLane, unpack};
+use crate::pack::{KeyLane, Take, ValueLane, unpack};
 use pleach_format::column::{ColumnGeometry, GUARD_BYTES, push_native_key};
 use pleach_format::section::Tag;
 
@@ -88,7 +88,7 @@ pub(crate) fn of_lines<'a, W: KeyLane, B: ValueLane>(
 fn each_batch<W: KeyLane, B: ValueLane>(
     job: &Job<'_>,
     lines: &Lines<W>,
-    take: &mut dyn FnMut(&[Tuple<W, B>]) -> Result<(), BuildError>,
+    take: &mut Take<'_, W, B>,
 ) -> Result<(), BuildError> {
     const LINES: usize = 1 << 12;
     let n = crate::pack::per_line::<W, B>() as u64;

@@ -219,7 +219,7 @@ impl<'a> Gather<'a> {
             return Ok(Sorted { watch, runs: spilled, records: Records::Spilled { spill, end: self.end } });
         }
         // Runs in order are one run.
-        let runs = if self.sorted { vec![0..self.end] } else { self.runs };
+        let runs = if self.sorted { std::iter::once(0..self.end).collect() } else { self.runs };
         let merged = self.spills.create()?;
         let buffer_bytes = (self.limit_bytes / (runs.len() + 1)).clamp(BUFFER_BYTES, 4 << 20);
         let mut writer = RunWriter::new(&merged, 0);
@@ -250,10 +250,11 @@ pub(crate) fn show(key: &[u8]) -> String {
 fn keep(arena: &Arena, mut order: Vec<u32>, unique: Unique) -> Result<Vec<u32>, BuildError> {
     let equal = |a: u32, b: u32| arena.key(a) == arena.key(b);
     match unique {
-        Unique::Error => match order.windows(2).find(|pair| equal(pair[0], pair[1])) {
-            Some(pair) => return Err(duplicate(arena.key(pair[0]))),
-            None => {}
-        },
+        Unique::Error => {
+            if let Some(pair) = order.windows(2).find(|pair| equal(pair[0], pair[1])) {
+                return Err(duplicate(arena.key(pair[0])));
+            }
+        }
         Unique::First => order.dedup_by(|later, earlier| equal(*later, *earlier)),
         Unique::Last => order.dedup_by(|later, earlier| {
             let same = equal(*later, *earlier);
@@ -375,7 +376,7 @@ impl<'a> RunReader<'a> {
     }
 
     /// The next record, or `None` at the end.
-    fn next(&mut self) -> Result<Option<(&[u8], &[u8])>, BuildError> {
+    fn next(&mut self) -> Result<Option<KeyAndValue<'_>>, BuildError> {
         if !self.ensure(HEAD_BYTES)? {
             return Ok(None);
         }
@@ -390,6 +391,9 @@ impl<'a> RunReader<'a> {
         Ok(Some(record.split_at(key_bytes)))
     }
 }
+
+/// A key and its value.
+type KeyAndValue<'a> = (&'a [u8], &'a [u8]);
 
 /// Takes records.
 pub(crate) type TakeRecord<'a> = dyn FnMut(&[u8], &[u8]) -> Result<(), BuildError> + 'a;

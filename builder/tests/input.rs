@@ -518,7 +518,8 @@ proptest! {
         kind in 0..9_usize,
         key_kind in 0..9_usize,
     ) {
-        let value_types = [&ValueType::NUMERIC[1..], &[ValueType::Fixed(2), ValueType::Bytes, ValueType::Utf8]].concat();
+        let strings = [ValueType::Fixed(2), ValueType::Bytes, ValueType::Utf8];
+        let value_types = [&ValueType::NUMERIC[1..], &strings].concat();
         let key_types = [KeyType::NUMERIC, &[KeyType::Fixed(2), KeyType::Bytes, KeyType::Utf8]].concat();
         let text = |read: Result<Read64, SourceError>| match read {
             Ok(read) => format!("{read:?}"),
@@ -559,6 +560,7 @@ proptest! {
         flips in proptest::collection::vec((any::<prop::sample::Index>(), 1..=255_u8), 0..4),
         cut in any::<prop::sample::Index>(),
         kind in 0..4_usize,
+        key in 0..3_usize,
     ) {
         let dictionary: DictionaryArray<Int8Type> = vec!["a", "b", "a"].into_iter().collect();
         let table = batch(vec![
@@ -581,7 +583,7 @@ proptest! {
         }
         let folder = tempfile::tempdir().expect("makes a folder");
         let path = save(folder.path(), "t", &bytes);
-        let options = InputOptions { format: Some(format), ..plain() };
+        let options = InputOptions { format: Some(format), key: Some(key.to_string()), ..plain() };
         let _ = open(&[path], &options).and_then(|mut source| drain_any(&mut *source));
         let _ = open_stream("s", Box::new(Cursor::new(bytes)), &options).and_then(|mut source| drain_any(&mut *source));
     }

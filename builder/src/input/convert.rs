@@ -395,9 +395,12 @@ fn parse_integer(text: &[u8]) -> Result<(bool, u128), TextProblem> {
     if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
         return Err(TextProblem::NotANumber);
     }
-    let magnitude = digits
-        .iter()
-        .try_fold(0_u128, |number, digit| number.checked_mul(10)?.checked_add(u128::from(digit - b'0')));
+    // Up to 19 digits a word of 8 bytes cannot overflow.
+    let (first, rest) = digits.split_at(digits.len().min(19));
+    let first = first.iter().fold(0_u64, |number, digit| number * 10 + u64::from(digit - b'0'));
+    let magnitude = rest.iter().try_fold(u128::from(first), |number, digit| {
+        number.checked_mul(10)?.checked_add(u128::from(digit - b'0'))
+    });
     Ok((negative, magnitude.ok_or(TextProblem::OutOfRange)?))
 }
 

@@ -9,9 +9,10 @@
 //! hexadecimal digits, and an empty field is the empty string. A table of one column of strings writes
 //! it as `""`, for a blank line is no row.
 //!
-//! Nearly every row is taken by [`fast_rows`]: whole lines without quotes or escapes whose numbers are
-//! digits. Any other row it leaves untouched to [`Text::slow_row`], which takes every row there is; so
-//! the two agree because the fast one gives up, not because it repeats the rules.
+//! Nearly every row is taken by [`fast_rows`]: whole lines without doubled quotes, quoted numbers or
+//! escapes, whose numbers are digits. Any other row it leaves untouched to [`Text::slow_row`], which
+//! takes every row there is; so the two agree because the fast one gives up, not because it repeats
+//! the rules.
 
 use super::convert::{self, Kind, Target};
 use super::strings::{self, CHUNK_BYTES, held_bytes};
@@ -390,8 +391,7 @@ impl Lane for Strings {
     type Parsed = (usize, usize);
     #[inline(always)]
     fn parse(block: &[u8], at: usize, target: Target, dialect: Dialect) -> Option<((usize, usize), usize)> {
-        let end = string(block, at, target, dialect)?;
-        Some(((at, end), end))
+        string(block, at, target, dialect)
     }
     #[inline(always)]
     fn push(&mut self, (start, end): (usize, usize), block: &[u8]) {
@@ -412,8 +412,8 @@ impl Lane for Nothing {
 }
 
 /// Takes rows from the start of `block`, which ends in a line feed, up to the first that is not
-/// simple; the bytes and rows taken. A simple row has no quote, as many fields as it should, and in
-/// the wanted ones nothing but a number, or a string that fits and has no escape.
+/// simple; the bytes and rows taken. A simple row has as many fields as it should, and in the wanted ones
+/// nothing but a number, or a string that fits and is written without doubled quotes and escapes.
 fn fast_rows<K: Lane, V: Lane>(block: &[u8], plan: Plan, keys: &mut K, values: &mut V) -> (usize, usize) {
     let mut start = 0;
     let mut rows = 0;
@@ -449,10 +449,13 @@ fn fast_rows<K: Lane, V: Lane>(block: &[u8], plan: Plan, keys: &mut K, values: &
                 };
                 (value, at) = (word, next);
             } else {
-                match plan.dialect.plain_field(&block[at..]) {
-                    Some(length) => at += length,
-                    None => return (start, rows),
-                }
+                let next = if plan.dialect.quotes && block[at] == b'"' {
+                    quoted(block, at)
+                } else {
+                    plan.dialect.plain_field(&block[at..]).map(|length| at + length)
+                };
+                let Some(next) = next else { return (start, rows) };
+                at = next;
             }
             let last = field + 1 == plan.fields;
             match block[at] {
@@ -538,22 +541,32 @@ fn wide_number(block: &[u8], at: usize) -> Option<(u128, usize)> {
     is_number.then_some((high * power + low, end))
 }
 
-/// The end of the string at `at`, if it is one for `target` and what stands there is the string.
+/// The string at `at`, if it is one for `target` and stands there as it is; and where its field ends.
 #[inline]
-fn string(block: &[u8], at: usize, target: Target, dialect: Dialect) -> Option<usize> {
-    let mut end = at + dialect.plain_field(&block[at..])?;
-    if dialect.quotes && block[end] == b'"' {
-        return None;
-    }
-    if block[end] == b'\n' && end > at && block[end - 1] == b'\r' {
-        end -= 1;
-    }
-    let field = &block[at..end];
+fn string(block: &[u8], at: usize, target: Target, dialect: Dialect) -> Option<((usize, usize), usize)> {
+    let (start, end, next) = if dialect.quotes && block[at] == b'"' {
+        let next = quoted(block, at)?;
+        (at + 1, next - 1, next)
+    } else {
+        let mut end = at + dialect.plain_field(&block[at..])?;
+        if block[end] == b'\n' && end > at && block[end - 1] == b'\r' {
+            end -= 1;
+        }
+        (at, end, end)
+    };
+    let field = &block[start..end];
     if !dialect.quotes && memchr(b'\\', field).is_some() {
         return None;
     }
     strings::check(field, false, target).ok()?;
-    Some(end)
+    Some(((start, end), next))
+}
+
+/// The end of the quoted field at `at`, if it ends in this block. Where a doubled quote is in it, this
+/// is another quote, behind which no row goes on.
+#[inline]
+fn quoted(block: &[u8], at: usize) -> Option<usize> {
+    Some(at + 1 + memchr(b'"', &block[at + 1..])? + 1)
 }
 
 /// Opens a text table.

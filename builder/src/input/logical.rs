@@ -40,7 +40,9 @@ pub(super) fn natural(data_type: &DataType) -> Option<Natural> {
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Kind::Utf8,
         DataType::Binary | DataType::LargeBinary | DataType::BinaryView => Kind::Bytes,
         DataType::FixedSizeBinary(bytes) => fixed(usize::try_from(*bytes).ok()?),
-        DataType::Dictionary(_, values) => return natural(values),
+        DataType::Dictionary(_, values) if !matches!(**values, DataType::Dictionary(..)) => {
+            return natural(values);
+        }
         _ => return None,
     };
     let scale = match data_type {

@@ -5,6 +5,9 @@
 //! pipes) is told its format. Each format is a [`Source`] of its own; `Table` puts them one behind
 //! the other, checks that they agree, and adds row numbers for `@row`.
 //!
+//! Numbers, byte strings and texts keep their types unless others are asked for; then they are
+//! converted exactly or refused. `docs/INPUT.md` has the table.
+//!
 //! Rows in messages count data rows of one input from 1, so the line of a header is no row, and
 //! blank lines are none either. `@row` counts from 0, over all inputs.
 

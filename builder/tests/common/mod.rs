@@ -112,9 +112,15 @@ pub struct Chunks {
 
 impl Chunks {
     pub fn new<K: Key, V: Value>(tuples: &[(K, V)], chunk: usize) -> Self {
-        let mut schema = Schema::plain(K::TYPE, V::TYPE, None);
-        schema.key_name = "id".into();
-        schema.value_name = "number".into();
+        let schema = Schema {
+            key_type: K::TYPE,
+            value_type: V::TYPE,
+            key_name: "id".into(),
+            value_name: "number".into(),
+            key_logical: String::new(),
+            value_logical: String::new(),
+            rows: None,
+        };
         let chunks: Vec<_> = tuples
             .chunks(chunk)
             .map(|tuples| {
@@ -133,10 +139,11 @@ impl Source for Chunks {
         chunk.clear();
         if let Some((keys, values)) = self.chunks.next() {
             let put = |column: &mut Column, words: Vec<u128>| match column {
-                Column::None | Column::Bytes(_) => {}
+                Column::None => {}
                 Column::U32(column) => column.extend(words.iter().map(|&word| word as u32)),
                 Column::U64(column) => column.extend(words.iter().map(|&word| word as u64)),
                 Column::U128(column) => column.extend(words),
+                Column::Bytes(_) => unreachable!("these tuples are numbers"),
             };
             put(&mut chunk.keys, keys);
             put(&mut chunk.values, values);
