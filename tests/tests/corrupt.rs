@@ -842,7 +842,9 @@ fn newer_foreign_and_stumps_are_told_apart() {
         reseal_head(&mut bytes);
         bytes
     };
-    for (at, width, value) in [(16, 2, 1), (18, 2, 2), (18, 2, 0xFFFF), (24, 8, 1), (24, 8, 1 << 63)] {
+    for (at, width, value) in
+        [(16, 2, 1), (18, 2, 1), (18, 2, 3), (18, 2, 0xFFFF), (24, 8, 1), (24, 8, 1 << 63)]
+    {
         let bytes = changed(at, width, value);
         let report = check_bytes(&bytes);
         assert_eq!(report.verdict, Verdict::Newer, "byte {at}: {:?}", report.findings);

@@ -190,6 +190,7 @@ pub fn byte_key(key_type: KeyType, text: &[u8]) -> Result<Vec<u8>, String> {
 }
 
 fn from_hex(text: &[u8]) -> Option<Vec<u8>> {
+    let text = text.strip_prefix(b"\\x").unwrap_or(text);
     let digit = |byte: u8| char::from(byte).to_digit(16);
     let (pairs, rest) = text.as_chunks::<2>();
     let bytes = pairs.iter().map(|&[high, low]| Some((digit(high)? << 4 | digit(low)?) as u8));

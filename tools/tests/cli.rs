@@ -243,15 +243,87 @@ fn what_a_later_version_does_is_told() {
     place
         .run(&["get", "f", "1", "--strategy", "sorted"])
         .fails(2, "this version searches unbuffered: --strategy <HOW>: use auto or unbuffered");
+    place.run(&["build", "a.csv", "-o", "b", "--layout", "btree"]).fails(
+        2,
+        "this version does not make 'btree': --layout <L,...>: use lines,spine or lines,spine,columns",
+    );
+    place.run(&["build", "a.csv", "-o", "b", "--key-type", "u8"]).fails(
+        2,
+        "key type 'u8' is unknown: --key-type <T>: use one of u32 u64 i32 i64 u128 f64 bytes16 (any N) bytes utf8",
+    );
+}
+
+#[test]
+fn byte_keys_are_searched_by_text_and_by_prefix() {
+    let place = Place::new();
+    let table = "word,number\nalpha,1\nalphabet,2\n\"a\tb\",3\n\"\",4\nbeta,5\nalpha,6\n";
+    std::fs::write(place.path("t.csv"), table).expect("written");
+    place.run(&["build", "t.csv", "-o", "t", "--key-type", "utf8", "--quiet"]).ends(0);
     place
-        .run(&["range", "f", "--prefix", "ab"])
-        .fails(2, "--prefix is for byte keys: pleach range: give LO and HI for numbers");
+        .run(&["get", "t", "alpha", "beta", "", "a\\tb"])
+        .ends(0)
+        .prints("alpha\t1\nbeta\t5\n\t4\na\\tb\t3\n");
+    place.run(&["get", "t", "--all", "alpha"]).ends(0).prints("alpha\t1\nalpha\t6\n");
+    place.run(&["get", "t", "alphab", "--missing", "-"]).ends(1).prints("alphab\t-\n");
+    place.run(&["get", "t", "beta", "--rank"]).ends(0).prints("beta\t5\n");
+    place.run(&["get", "t", "beta", "--json"]).ends(0).prints("{\"key\":\"beta\",\"value\":\"5\"}\n");
+    place.run(&["range", "t", "--prefix", "alpha"]).ends(0).prints("alpha\t1\nalpha\t6\nalphabet\t2\n");
+    place.run(&["range", "t", "--prefix", "alpha", "--count"]).ends(0).prints("3\n");
+    place.run(&["range", "t", "--prefix", "", "--reverse", "--limit", "1"]).ends(0).prints("beta\t5\n");
+    place.run(&["range", "t", "alpha", "beta"]).ends(0).prints("alpha\t1\nalpha\t6\nalphabet\t2\n");
+    place.run(&["fsck", "t"]).ends(0);
+    place.run(&["inspect", "t"]).ends(0);
+    place.run(&["inspect", "t", "--json"]).ends(0).json();
+    // As bytes they are read as they stand, asked for and printed in hexadecimal digits, and come back.
     place
-        .run(&["build", "a.csv", "-o", "b", "--layout", "btree"])
-        .fails(2, "this version does not make 'btree': --layout <L,...>: use lines,spine");
+        .run(&["build", "t.csv", "-o", "b", "--key-type", "bytes", "--value-type", "bytes", "--quiet"])
+        .ends(0);
+    place.run(&["get", "b", "62657461"]).ends(0).prints("62657461\t35\n");
+    for (table, types) in [("b.csv", true), ("b.tsv", true), ("b.parquet", false), ("b.arrow", false)] {
+        place.run(&["export", "b", "-o", table, "--quiet"]).ends(0);
+        let mut build = vec!["build", table, "-o", "again", "--quiet"];
+        if types {
+            build.extend(["--key-type", "bytes", "--value-type", "bytes"]);
+        }
+        place.run(&build).ends(0);
+        let same = std::fs::read(place.path("b")).expect("there")
+            == std::fs::read(place.path("again")).expect("there");
+        assert!(same, "{table}");
+    }
     place
-        .run(&["build", "a.csv", "-o", "b", "--key-type", "u128"])
-        .fails(2, "key type 'u128' is not kept by this version: --key-type <T>: use one of u32 u64 i32 i64");
+        .run(&["get", "b", "6265746"])
+        .fails(2, "'6265746' is not a bytes key: argument KEY: give it in hexadecimal digits");
+    place
+        .run(&[
+            "build",
+            "t.csv",
+            "-o",
+            "n",
+            "--key",
+            "number",
+            "--value",
+            "word",
+            "--value-type",
+            "utf8",
+            "--quiet",
+        ])
+        .ends(0);
+    place.run(&["get", "n", "2", "3"]).ends(0).prints("2\talphabet\n3\ta\\tb\n");
+    place
+        .run(&["range", "n", "--prefix", "1"])
+        .fails(2, "--prefix is for byte keys: the keys are u64: give LO and HI for numbers");
+}
+
+#[test]
+fn a_page_of_the_spine_is_shown() {
+    let place = Place::new().with_thousand();
+    let run = place.run(&["inspect", "t.pleach", "--page", "0"]).ends(0);
+    assert!(run.out.starts_with("spine line 0 of ") && run.out.contains("encoding delta16"), "{}", run.out);
+    let document = place.run(&["inspect", "t.pleach", "--page", "1", "--json"]).ends(0).json();
+    assert_eq!(document["schema"], "pleach.inspect-page.v1");
+    place
+        .run(&["inspect", "t.pleach", "--page", "999"])
+        .fails_with(8, &["there is no spine line 999", "give a number"]);
 }
 
 #[test]
@@ -585,7 +657,7 @@ fn inspect_of_a_damaged_head_shows_what_the_copy_says() {
     ] {
         assert!(run.out.contains(part), "{part}: {}", run.out);
     }
-    place.run(&["inspect", "bad", "--page", "0"]).fails_with(4, &["damaged superblock", "bad", "fsck"]);
+    place.run(&["inspect", "bad", "--line", "0"]).fails_with(4, &["damaged superblock", "bad", "fsck"]);
     place.run(&["inspect", "bad", "--mapping"]).fails_with(4, &["damaged superblock", "bad"]);
 }
 
@@ -598,7 +670,7 @@ fn a_flipped_bit_in_a_tuple_is_never_answered() {
     damaged(&place, "bad", |bytes| bytes[lines + 3] ^= 4);
     let run = place.run(&["fsck", "bad"]).ends(4);
     assert!(run.out.contains("block: LINE") || run.out.contains("LINE"), "{}", run.out);
-    place.run(&["inspect", "bad", "--page", "0"]).ends(4);
+    place.run(&["inspect", "bad", "--line", "0"]).ends(4);
     for verify in ["touched", "full"] {
         place.run(&["get", "bad", "0", "--verify", verify]).fails_with(8, &["bad"]);
         place.run(&["range", "bad", "0", "50", "--verify", verify]).fails_with(8, &["bad"]);
@@ -701,12 +773,12 @@ fn inspect_shows_the_file() {
         .sum();
     assert_eq!(covered + 3 * 4096, fs::metadata(place.path("t.pleach")).expect("a file").len());
 
-    let run = place.run(&["inspect", "t.pleach", "--page", "2"]).ends(0);
+    let run = place.run(&["inspect", "t.pleach", "--line", "2"]).ends(0);
     assert!(run.out.contains("tuple line 2 of 250") && run.out.contains(": good"), "{}", run.out);
-    let document = place.run(&["inspect", "t.pleach", "--page", "2", "--json"]).ends(0).json();
+    let document = place.run(&["inspect", "t.pleach", "--line", "2", "--json"]).ends(0).json();
     assert_eq!(document["tuples"][3], serde_json::json!({ "rank": "11", "key": "110", "value": "11" }));
     place
-        .run(&["inspect", "t.pleach", "--page", "250"])
+        .run(&["inspect", "t.pleach", "--line", "250"])
         .fails(8, "there is no tuple line 250: t.pleach: give a number from 0 to 249");
 }
 

@@ -266,9 +266,14 @@ impl Text {
             unescape(field, plain);
             string = plain;
         }
+        let decoded = strings::hexadecimal(string, wanted.target);
+        if let Some(decoded) = &decoded {
+            string = decoded;
+        }
         strings::check(string, false, wanted.target)
             .map_err(|what| strings::misfit(&self.input, row, &wanted.label, string, wanted.target, what))?;
         strings.push(string);
+
         Ok(())
     }
 
@@ -555,7 +560,7 @@ fn string(block: &[u8], at: usize, target: Target, dialect: Dialect) -> Option<(
         (at, end, end)
     };
     let field = &block[start..end];
-    if !dialect.quotes && memchr(b'\\', field).is_some() {
+    if !dialect.quotes && memchr(b'\\', field).is_some() || field.starts_with(b"\\x") {
         return None;
     }
     strings::check(field, false, target).ok()?;

@@ -36,6 +36,23 @@ pub(super) fn check(string: &[u8], valid: bool, target: Target) -> Result<(), St
     }
 }
 
+/// The bytes that a field of text stands for if it is `\x` and their hexadecimal digits, which is how
+/// byte strings are exported as text. `None` if it is anything else, or for a column of texts.
+pub(super) fn hexadecimal(field: &[u8], target: Target) -> Option<Vec<u8>> {
+    let digits = field.strip_prefix(b"\\x")?;
+    match target.kind {
+        Kind::Bytes => {}
+        // N bytes of text that happen to look like that are N bytes.
+        Kind::Fixed(bytes) if digits.len() == 2 * usize::from(bytes) => {}
+        _ => return None,
+    }
+    let digit = |byte: u8| char::from(byte).to_digit(16);
+    let (pairs, rest) = digits.as_chunks::<2>();
+    #[allow(clippy::cast_possible_truncation)]
+    let bytes = pairs.iter().map(|&[high, low]| Some((digit(high)? << 4 | digit(low)?) as u8));
+    if rest.is_empty() { bytes.collect() } else { None }
+}
+
 /// Appends `strings`, texts if `valid`. On the first that does not fit: its index and why, with `out`
 /// in an unspecified state. O(bytes).
 pub(super) fn append<'a>(
@@ -153,6 +170,18 @@ mod tests {
     fn strings_fit_or_not() {
         let key = |kind| Target { kind, key: true };
         assert_eq!(check(b"\xff", false, key(Kind::Bytes)), Ok(()));
+        assert_eq!(hexadecimal(b"\\x00fF", key(Kind::Bytes)), Some(vec![0, 255]));
+        assert_eq!(hexadecimal(b"\\x", key(Kind::Bytes)), Some(vec![]));
+        assert_eq!(hexadecimal(b"\\x00ff", key(Kind::Fixed(2))), Some(vec![0, 255]));
+        for (field, kind) in [
+            (&b"\\x00ff"[..], Kind::Fixed(3)),
+            (b"\\x00ff", Kind::Utf8),
+            (b"\\x0", Kind::Bytes),
+            (b"\\x0g", Kind::Bytes),
+            (b"00ff", Kind::Bytes),
+        ] {
+            assert_eq!(hexadecimal(field, key(kind)), None);
+        }
         assert_eq!(check(b"\xff", false, key(Kind::Utf8)), Err(StringProblem::NotUtf8));
         assert_eq!(check(b"", false, key(Kind::Utf8)), Ok(()));
         assert_eq!(check(b"abc", false, key(Kind::Fixed(3))), Ok(()));

@@ -76,7 +76,13 @@ impl<W: Write> TableWriter for Writer<W> {
                     Numbers::F32(numbers) => numbers[row].put(&mut self.buffer),
                     Numbers::F64(numbers) => numbers[row].put(&mut self.buffer),
                     Numbers::U128(numbers) => numbers[row].put(&mut self.buffer),
-                    Numbers::Bytes(strings) => put_hex(strings.get(row), &mut self.buffer),
+                    Numbers::Bytes(strings) => {
+                        self.buffer.extend_from_slice(b"\\x");
+                        put_hex(strings.get(row), &mut self.buffer);
+                    }
+                    Numbers::Utf8(strings) if self.delimiter == b'\t' => {
+                        put_escaped(strings.get(row), &mut self.buffer);
+                    }
                     Numbers::Utf8(strings) => {
                         let text = strings.get(row);
                         let alone = columns.len() == 1;
