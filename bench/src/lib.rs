@@ -1,6 +1,6 @@
 //! Benchmarks of Pleach: every engine in one run, on the same data, with every answer checked.
 //!
-//! [`lookup`] measures point look-ups. What it prints is a [`Report`]: a table for people, a JSON
+//! [`lookup`] measures point look-ups, [`compress`] those of byte keys. What it prints is a [`Report`]: a table for people, a JSON
 //! document (schema `pleach-bench-1`) for scripts. Besides Pleach and its peers each report holds the
 //! machine's own [`limit`]: one random line of the same mapped file for each look-up.
 //!
@@ -8,6 +8,7 @@
 //! on the machine hits all of them alike; a row is the median of the repetitions; answers go into
 //! buffers that are already there and are compared, each of them, outside of the timed part.
 
+pub mod compress;
 pub mod data;
 pub mod limit;
 pub mod lookup;
@@ -16,6 +17,7 @@ mod prefetch;
 pub mod report;
 pub mod texts;
 
+pub use compress::CompressOptions;
 pub use lookup::{LookupOptions, run};
 pub use machine::Machine;
 pub use pleach_peers as peers;

@@ -549,6 +549,7 @@ fn data_set<T: Number + Key + Value>(
             open_ms: entry.open.map(|open| open.as_secs_f64() * 1e3),
             huge_share: if entry.engine == "pleach" { huge_share } else { None },
             detail: entry.detail,
+            texts: None,
         };
         if row.engine != "limit-one-line" {
             report.rows.push(row);

@@ -46,6 +46,21 @@ pub struct Row {
     pub huge_share: Option<f64>,
     /// What was chosen, in words: the form of the limit.
     pub detail: Option<String>,
+    /// Of byte keys: what they are, and what compressing them did.
+    pub texts: Option<TextFacts>,
+}
+
+/// What is told of byte keys.
+#[derive(Clone, Debug, Default)]
+pub struct TextFacts {
+    /// Which keys.
+    pub data: String,
+    /// Full keys that a query is compared with, by query that is present; 1 is the least there can be.
+    pub excess_work: Option<f64>,
+    /// Spine lines by encoding, and how many of all are inexact.
+    pub pages: Vec<(String, u64)>,
+    /// Share of the spine lines whose separators are partial keys.
+    pub partial: Option<f64>,
 }
 
 impl Row {
@@ -76,11 +91,21 @@ impl Row {
         extra("open_ms", self.open_ms.map(|ms| rounded(ms).into()));
         extra("huge_share", self.huge_share.map(|share| rounded(share).into()));
         extra("detail", self.detail.clone().map(Value::from));
+        if let Some(texts) = &self.texts {
+            extra("data", Some(texts.data.clone().into()));
+            extra("excess_work", texts.excess_work.map(|work| rounded(work).into()));
+            extra("partial_share", texts.partial.map(|share| rounded(share).into()));
+            let pages: Map<String, Value> =
+                texts.pages.iter().map(|(name, lines)| (name.clone(), (*lines).into())).collect();
+            extra("pages", (!pages.is_empty()).then_some(pages.into()));
+        }
         row
     }
 
     fn same_data(&self, other: &Self) -> bool {
+        let data = |row: &Self| row.texts.as_ref().map(|texts| texts.data.clone());
         (self.key_type, self.value_type, self.tuples) == (other.key_type, other.value_type, other.tuples)
+            && data(self) == data(other)
     }
 }
 
@@ -138,12 +163,25 @@ impl Report {
             let group: Vec<&Row> = self.rows.iter().filter(|other| other.same_data(row)).collect();
             let _ = writeln!(
                 text,
-                "\n{} to {}, {} tuples, random hits, every answer checked",
+                "\n{}{} to {}, {} tuples, random hits, every answer checked",
+                row.texts.as_ref().map_or(String::new(), |texts| format!("{}: ", texts.data)),
                 row.key_type,
                 row.value_type,
                 count_text(row.tuples)
             );
             text.push_str(&table(&group));
+            for texts in group.iter().filter_map(|row| row.texts.as_ref()) {
+                if texts.pages.is_empty() {
+                    continue;
+                }
+                let pages: Vec<String> =
+                    texts.pages.iter().map(|(name, lines)| format!("{lines} {name}")).collect();
+                let _ = write!(text, "pages: {}", pages.join(", "));
+                if let (Some(share), Some(work)) = (texts.partial, texts.excess_work) {
+                    let _ = write!(text, "; {:.0}% partial, work {work:.4}", share * 100.0);
+                }
+                text.push('\n');
+            }
         }
         for note in &self.notes {
             let _ = writeln!(text, "\nnote: {note}");

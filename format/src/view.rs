@@ -301,6 +301,12 @@ impl Header {
         (self.tuples > 0).then_some((min, max))
     }
 
+    /// Lines of the spine that are flagged inexact.
+    #[must_use]
+    pub fn inexact_lines(&self) -> u64 {
+        self.section(Tag::SPINE).map_or(0, |section| section.entry.geometry.inexact.get())
+    }
+
     /// The section of this tag.
     #[must_use]
     pub fn section(&self, tag: Tag) -> Option<&Section> {

@@ -199,6 +199,23 @@ impl<'a, V: Value> Strings<'a, V> {
         Ok(Hit { rank, found, value })
     }
 
+    /// Full keys that a look-up of `key` is compared with: 1 is the least for a key that is present. For
+    /// measuring; where words are whole keys the word counts.
+    pub fn comparisons(&self, key: &[u8]) -> Result<u32, ReadError> {
+        let Looked::Hit(hit, word) = self.look(key)? else { return Ok(0) };
+        let Some(keys) = &self.keys else { return Ok(1) };
+        if keys.get(hit.rank)?.is_none_or(|first| first >= key) {
+            return Ok(1);
+        }
+        let end = any_words!(&self.words, words => words.upper_bound(from(word)))?;
+        let mut compared = 1;
+        let rank = bisect(hit.rank + 1, end, |rank| {
+            compared += 1;
+            Ok(keys.get(rank)?.is_some_and(|other| other < key))
+        })?;
+        Ok(compared + u32::from(rank < end))
+    }
+
     fn value_bits(&self, rank: u64) -> Result<V::Bits, ReadError> {
         let tuple = any_words!(&self.words, words => words.select(rank)?.map(|(_, value)| value));
         Ok(tuple.unwrap_or_default().to_bits())

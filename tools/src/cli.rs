@@ -327,6 +327,8 @@ pub struct DevicesArgs {}
 pub enum BenchWhat {
     /// Point look-ups: values of random keys
     Lookup,
+    /// Byte keys: look-ups, sizes and encodings, beside an uncompressed tree and other engines
+    Compress,
 }
 
 /// Arguments of `bench`.
@@ -344,6 +346,9 @@ pub struct BenchArgs {
     /// Key type: u32 u64 i32 i64 [default: u32 and u64]
     #[arg(long, value_name = "T", value_parser = parse::key_type)]
     pub key_type: Option<KeyType>,
+    /// With compress: the FAST paper's size, 1 GB of keys of 16, of 128 and of 4 bytes
+    #[arg(long)]
+    pub one_gigabyte: bool,
     /// Measure the stores too at sizes for which they need minutes to build (above 2^24)
     #[arg(long)]
     pub all_peers: bool,

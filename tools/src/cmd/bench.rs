@@ -6,17 +6,26 @@
 use crate::cli::{BenchArgs, BenchWhat, Global};
 use crate::failure::{self, ExitStatus, Failure};
 use crate::interrupt::Guard;
-use pleach_bench::{BenchError, LookupOptions};
+use pleach_bench::{BenchError, CompressOptions, LookupOptions, Report};
 use std::io::{IsTerminal, Write};
 use std::time::Instant;
 
 pub fn run(args: &BenchArgs, global: &Global) -> Result<ExitStatus, Failure> {
     match args.what {
-        BenchWhat::Lookup => lookup(args, global),
+        BenchWhat::Lookup => measure(args, global, "lookup", lookup),
+        BenchWhat::Compress => measure(args, global, "compress", compress),
     }
 }
 
-fn lookup(args: &BenchArgs, global: &Global) -> Result<ExitStatus, Failure> {
+/// Tells the steps, asks whether to go on.
+type Told<'a> = (Option<&'a dyn Fn(&str)>, &'a dyn Fn() -> bool);
+
+fn measure(
+    args: &BenchArgs,
+    global: &Global,
+    name: &str,
+    bench: fn(&BenchArgs, Told<'_>) -> Result<Report, BenchError>,
+) -> Result<ExitStatus, Failure> {
     let guard = Guard::new();
     let interrupted = || guard.is_interrupted();
     let is_told = !global.quiet && std::io::stderr().is_terminal();
@@ -25,6 +34,17 @@ fn lookup(args: &BenchArgs, global: &Global) -> Result<ExitStatus, Failure> {
         // Progress that cannot be shown is no reason to stop.
         let _ = writeln!(std::io::stderr(), "{:7.1} s  {step}", start.elapsed().as_secs_f64());
     };
+    let report = bench(args, (is_told.then_some(&tell), &interrupted)).map_err(|error| match error {
+        BenchError::Options(text) => Failure::usage(format!("bench {name}: {text}")),
+        BenchError::Interrupted => Failure::Interrupted,
+        error => Failure::operational(format!("bench {name}: {error}")),
+    })?;
+    let text = if global.json { format!("{}\n", report.to_json()) } else { report.to_text() };
+    failure::print(text.as_bytes())?;
+    Ok(ExitStatus::Success)
+}
+
+fn lookup(args: &BenchArgs, (progress, cancelled): Told<'_>) -> Result<Report, BenchError> {
     let mut options = if args.quick { LookupOptions::quick() } else { LookupOptions::default() };
     if let Some(tuples) = args.tuples {
         options.tuples = vec![tuples];
@@ -37,14 +57,17 @@ fn lookup(args: &BenchArgs, global: &Global) -> Result<ExitStatus, Failure> {
     }
     options.all_peers = args.all_peers;
     options.dir.clone_from(&args.dir);
-    options.progress = is_told.then_some(&tell);
-    options.cancelled = Some(&interrupted);
-    let report = pleach_bench::run(&options).map_err(|error| match error {
-        BenchError::Options(text) => Failure::usage(format!("bench lookup: {text}")),
-        BenchError::Interrupted => Failure::Interrupted,
-        error => Failure::operational(format!("bench lookup: {error}")),
-    })?;
-    let text = if global.json { format!("{}\n", report.to_json()) } else { report.to_text() };
-    failure::print(text.as_bytes())?;
-    Ok(ExitStatus::Success)
+    options.progress = progress;
+    options.cancelled = Some(cancelled);
+    pleach_bench::run(&options)
+}
+
+fn compress(args: &BenchArgs, (progress, cancelled): Told<'_>) -> Result<Report, BenchError> {
+    let count = args.tuples.unwrap_or(if args.quick { 1 << 18 } else { 1 << 22 });
+    let mut options =
+        if args.one_gigabyte { CompressOptions::of_one_gigabyte() } else { CompressOptions::of_size(count) };
+    options.dir.clone_from(&args.dir);
+    options.progress = progress;
+    options.cancelled = Some(cancelled);
+    pleach_bench::compress::run(&options)
 }
