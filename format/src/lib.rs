@@ -18,6 +18,7 @@
 #![forbid(unsafe_code)]
 
 pub mod checksum;
+pub mod classic;
 pub mod decode;
 mod error;
 pub mod key;
