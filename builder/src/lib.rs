@@ -12,6 +12,7 @@
 //! order it reads back what it wrote and sorts. The same tuples and the same options give the same
 //! bytes, whatever the number of threads, the memory limit and the way they took.
 
+pub mod classic;
 pub mod error;
 mod external;
 mod finish;
