@@ -48,6 +48,7 @@ pub fn run(exponent: u32, wide: u32, repetitions: usize) -> Table {
             "u32, d_K = 4",
             "u32, padded lines",
             "u32, distances",
+            "u32, distances, planned before",
         ];
         let times = measure(repetitions, names.len(), |variant| match variant {
             0 => copy(&keys, &mut target, piece),
@@ -56,13 +57,22 @@ pub fn run(exponent: u32, wide: u32, repetitions: usize) -> Table {
             3 => build(&keys, &geometry, Vectors::Scalar, &mut scalar).expect("a build"),
             4 => build(&keys, &lanes, Vectors::Best, &mut scalar).expect("a build"),
             5 => build(&keys, &padded, Vectors::Best, &mut wide_out).expect("a build"),
+            7 => build_delta(&plan, &keys, Vectors::Best, &mut packed).expect("a build"),
             _ => {
                 let plan = Packed::delta(&keys, &geometry).expect("a plan");
                 build_delta(&plan, &keys, Vectors::Best, &mut packed).expect("a build");
             }
         });
-        let sizes =
-            [keys.len() * 4, keys.len() * 4, out.len(), out.len(), out.len(), wide_out.len(), packed.len()];
+        let sizes = [
+            keys.len() * 4,
+            keys.len() * 4,
+            out.len(),
+            out.len(),
+            out.len(),
+            wide_out.len(),
+            packed.len(),
+            packed.len(),
+        ];
         report(&mut table, keys.len(), &names, &sizes, times, 2);
     }
     {
@@ -97,6 +107,10 @@ fn measure(repetitions: usize, variants: usize, mut run: impl FnMut(usize)) -> V
     let mut times = vec![Vec::new(); variants];
     for repetition in 0..=repetitions {
         for (variant, times) in times.iter_mut().enumerate() {
+            if std::env::var("ONLY").is_ok_and(|only| only != variant.to_string()) {
+                times.push(0.0);
+                continue;
+            }
             let start = Instant::now();
             run(variant);
             if repetition > 0 {

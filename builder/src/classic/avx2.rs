@@ -8,14 +8,11 @@
 use super::permute::Run;
 
 #[cfg(target_arch = "x86_64")]
-pub(crate) use x86::{fill16, fill32, fill64};
+pub(crate) use x86::{fill32, fill64};
 
 #[cfg(not(target_arch = "x86_64"))]
 mod portable {
     use super::Run;
-    pub(crate) fn fill16(_: &Run<'_, u16>, _: &mut [[u8; 2]]) -> bool {
-        false
-    }
     pub(crate) fn fill32(_: &Run<'_, u32>, _: &mut [[u8; 4]]) -> bool {
         false
     }
@@ -24,7 +21,7 @@ mod portable {
     }
 }
 #[cfg(not(target_arch = "x86_64"))]
-pub(crate) use portable::{fill16, fill32, fill64};
+pub(crate) use portable::{fill32, fill64};
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
@@ -215,42 +212,5 @@ mod x86 {
             }
         }
         scalar(run, count, out);
-    }
-
-    /// Two-byte words: several short lines of a packed page are one byte shuffle.
-    pub(crate) fn fill16(run: &Run<'_, u16>, out: &mut [[u8; 2]]) -> bool {
-        let n = run.lines.order.len();
-        if run.lines.below != 0 || n > 7 || run.lines.pitch != n {
-            return false;
-        }
-        // SAFETY: kernels are called only where AVX2, and so SSSE3, was detected (`Vectors::avx2`).
-        unsafe { short16(run, out) };
-        true
-    }
-
-    #[target_feature(enable = "avx2")]
-    fn short16(run: &Run<'_, u16>, out: &mut [[u8; 2]]) {
-        let n = run.lines.order.len();
-        let count = reach(run, out.len(), 8, 8);
-        // Lines that one register holds: n words and the separator behind them.
-        let at_once = 8 / (n + 1);
-        let mut bytes = [0x80u8; 16];
-        for (lane, pair) in bytes.chunks_exact_mut(2).take(at_once * n).enumerate() {
-            let word = (lane / n * (n + 1)) as u8 + run.lines.order[lane % n] as u8;
-            pair.copy_from_slice(&[2 * word, 2 * word + 1]);
-        }
-        // SAFETY: 16 bytes are read from an array of 16 bytes.
-        let order = unsafe { _mm_loadu_si128(bytes.as_ptr().cast()) };
-        let mut line = 0;
-        while line + at_once <= count {
-            // SAFETY: `reach` proved 8 words from the base and 8 slots from the first slot of `line`.
-            unsafe {
-                let words = _mm_loadu_si128(run.words.as_ptr().add(run.base(line)).cast());
-                let placed = _mm_shuffle_epi8(words, order);
-                _mm_storeu_si128(out.as_mut_ptr().add(run.slot(line)).cast(), placed);
-            }
-            line += at_once;
-        }
-        scalar(run, line, out);
     }
 }

@@ -98,6 +98,7 @@ pub fn build<W: TreeKey>(
     let (slots, rest) = out.split_at_mut(bytes);
     debug_assert!(rest.len() as u64 >= SLACK_BYTES);
     rest.fill(0);
+    let avx2 = vectors.avx2();
     let mut slots = W::slots_mut(slots);
     for level in tree.pages() {
         let span = level.last * level.slots[0] + level.slots[1];
@@ -116,16 +117,22 @@ pub fn build<W: TreeKey>(
         if level.last < 64 {
             for (page, out) in pages.chunks_mut(whole.max(1)).take(level.last as usize + 1).enumerate() {
                 let words = words.get(page << level.levels..).unwrap_or_default();
-                permute(&shape, usize::from(page as u64 == level.last), words, vectors, true, out);
+                permute(&shape, usize::from(page as u64 == level.last), words, avx2, true, out);
             }
             continue;
         }
         let per_task = (TASK_SLOTS / whole).max(1);
+        // Where lines are not a few registers long a small page is best filled slot by slot.
+        let direct = shape.is_small() && !shape.has_free();
         pages.par_chunks_mut(whole * per_task).enumerate().for_each(|(task, pages)| {
             for (page, out) in pages.chunks_mut(whole).enumerate() {
                 let page = task * per_task + page;
                 let words = words.get(page << level.levels..).unwrap_or_default();
-                permute(&shape, usize::from(page as u64 == level.last), words, vectors, false, out);
+                let part = usize::from(page as u64 == level.last);
+                match words.first_chunk() {
+                    Some(words) if direct && part == 0 => shape.fill_small(words, out),
+                    _ => permute(&shape, part, words, avx2, false, out),
+                }
             }
         });
     }

@@ -3,14 +3,13 @@
 //! Distances are one subtraction a key; partial keys two bit extracts (BMI2), for which the paper
 //! shuffles nibbles with four permutes. The portable forms give the same words.
 
-use super::Vectors;
 use pleach_format::classic::TreeWord;
 use pleach_format::classic::packed::Partial;
 
 /// What turns keys of a page into words.
 pub(crate) trait Narrow<W, V>: Copy + Sync {
     /// Appends the words of `keys`.
-    fn extend(self, keys: &[W], vectors: Vectors, words: &mut Vec<V>);
+    fn extend(self, keys: &[W], avx2: bool, words: &mut Vec<V>);
 }
 
 /// `key - base`, of which the low bits are kept.
@@ -21,7 +20,7 @@ macro_rules! distances {
     ($($w:ident to $($v:ident)*),*) => {$($(
         impl Narrow<$w, $v> for Distance {
             #[inline(always)]
-            fn extend(self, keys: &[$w], _: Vectors, words: &mut Vec<$v>) {
+            fn extend(self, keys: &[$w], _: bool, words: &mut Vec<$v>) {
                 let base = self.0 as $w;
                 words.extend(keys.iter().map(|key| key.wrapping_sub(base) as $v));
             }
@@ -35,14 +34,14 @@ distances!(u32 to u16 u32 u64, u64 to u16 u32 u64);
 pub(crate) struct Kept(pub Partial);
 
 impl<V: TreeWord> Narrow<u128, V> for Kept {
-    fn extend(self, keys: &[u128], vectors: Vectors, words: &mut Vec<V>) {
+    fn extend(self, keys: &[u128], avx2: bool, words: &mut Vec<V>) {
         #[cfg(target_arch = "x86_64")]
-        if vectors.avx2() {
+        if avx2 {
             // SAFETY: BMI2 was detected (`Vectors::avx2`).
             unsafe { extract(self.0, keys, words) };
             return;
         }
-        let _ = vectors;
+        let _ = avx2;
         words.extend(keys.iter().map(|&key| V::narrow(self.0.word(key))));
     }
 }

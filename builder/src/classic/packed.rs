@@ -9,7 +9,7 @@
 //! line or two of each page for delta). Kim et al., TODS 36(4), 2011, sections 7.1.2 and 7.2.1.
 
 use super::narrow::{Distance, Kept, Narrow, differ};
-use super::permute::{Lane, Shape, permute};
+use super::permute::{Lane, SMALL, Shape, permute};
 use super::{ClassicError, TreeKey, Vectors, check, sample};
 use pleach_format::classic::packed::{
     DELTA_BYTES, Delta, Form, PARTIAL_BYTES, Paged, Partial, Prefix, align,
@@ -68,7 +68,7 @@ pub(crate) struct Job<'a, W> {
     part: usize,
     /// Keys of the page, and the separator behind it if there is one.
     keys: &'a [W],
-    vectors: Vectors,
+    avx2: bool,
     parallel: bool,
     scratch: &'a mut Scratch,
     out: &'a mut [u8],
@@ -106,15 +106,22 @@ impl<W: TreeWord> Job<'_, W> {
                 .par_chunks(1 << 14)
                 .map(|keys| {
                     let mut words = Vec::with_capacity(keys.len());
-                    narrow.extend(keys, self.vectors, &mut words);
+                    narrow.extend(keys, self.avx2, &mut words);
                     words
                 })
                 .collect();
             chunks.iter().for_each(|chunk| words.extend_from_slice(chunk));
         } else {
-            narrow.extend(self.keys, self.vectors, words);
+            narrow.extend(self.keys, self.avx2, words);
+            if self.part == 0 && self.shape.is_small() {
+                words.resize(SMALL, V::MAX);
+                if let Some(words) = words.first_chunk() {
+                    self.shape.fill_small(words, V::slots_mut(self.out));
+                }
+                return;
+            }
         }
-        permute(self.shape, self.part, words, self.vectors, self.parallel, V::slots_mut(self.out));
+        permute(self.shape, self.part, words, self.avx2, self.parallel, V::slots_mut(self.out));
     }
 }
 
@@ -158,10 +165,12 @@ impl Packed {
         for (number, level) in paged.levels().iter().enumerate() {
             // Bytes of a page by width and part, and what a page of this width starts on.
             let bytes = |width, part| paged.page_bytes(width, number, part).unwrap_or(0);
-            let sizes = [2, 4, 8].map(|width| [bytes(width, 0), bytes(width, 1)]);
+            let sizes =
+                [2, 4, 8].map(|width| [0, 1].map(|part| (bytes(width, part), align(bytes(width, part)) - 1)));
             for (page, record) in rest.by_ref().take(level.last as usize + 1).enumerate() {
-                let bytes = sizes[record.width.ilog2() as usize - 1][usize::from(page as u64 == level.last)];
-                at = at.next_multiple_of(align(bytes));
+                let part = usize::from(page as u64 == level.last);
+                let (bytes, mask) = sizes[record.width.ilog2() as usize - 1][part];
+                at = (at + mask) & !mask;
                 record.place = at;
                 at += bytes;
             }
@@ -185,7 +194,7 @@ impl Packed {
                 let record =
                     Partial::new(keys.first().copied().unwrap_or(0), differ(keys), 8 * first, prefix);
                 let mut words: Vec<u128> = Vec::with_capacity(keys.len());
-                Kept(record).extend(keys, Vectors::Best, &mut words);
+                Kept(record).extend(keys, Vectors::Best.avx2(), &mut words);
                 let same = |at: &usize| words[*at] == words[at + 1] && keys[*at] != keys[at + 1];
                 false_positives = (0..keys.len().saturating_sub(1)).filter(same).count();
                 if first < 16 && false_positives * FALSE_POSITIVE >= keys.len().max(1) {
@@ -250,6 +259,7 @@ pub fn build_delta<W: DeltaKey>(
     let paged = &packed.paged;
     let fits = paged.form() == Form::Delta && paged.geometry().key_bytes as usize == W::BYTES;
     fits.then_some(()).ok_or(ClassicError::Geometry)?;
+    let avx2 = vectors.avx2();
     let (records, mut out) = packed.outputs(keys, out)?;
     let (slots, _) = records.as_chunks_mut::<DELTA_BYTES>();
     let from = packed.records.par_iter().with_min_len(4096);
@@ -258,7 +268,9 @@ pub fn build_delta<W: DeltaKey>(
     for (number, level) in paged.levels().iter().enumerate() {
         let words = words_of(keys, level);
         let shapes = [2, 4, 8].map(|width| {
-            paged.tree(width).and_then(|tree| Some(Shape::new(tree, tree.pages().get(number)?)))
+            let tree = paged.tree(width)?;
+            let bytes = [0, 1].map(|part| paged.page_bytes(width, number, part).unwrap_or(0) as usize);
+            Some((Shape::new(tree, tree.pages().get(number)?), bytes))
         });
         let first = paged.records()[number] as usize;
         let pages = level.last as usize + 1;
@@ -269,18 +281,12 @@ pub fn build_delta<W: DeltaKey>(
         let write = |page: usize, from: u64, scratch: &mut Scratch, out: &mut [u8]| {
             let record = records[page];
             let part = usize::from(page as u64 == level.last);
-            let Some(shape) = &shapes[record.width.ilog2() as usize - 1] else { return };
-            let skip = (record.place - from) as usize;
-            out[..skip].fill(0);
-            let bytes = paged.page_bytes(record.width, number, part).unwrap_or(0) as usize;
-            let (out, rest) = out[skip..].split_at_mut(bytes);
-            rest.fill(0);
+            let Some((shape, bytes)) = &shapes[record.width.ilog2() as usize - 1] else { return };
+            let (gap, out) = out.split_at_mut((record.place - from) as usize);
+            let (out, rest) = out.split_at_mut(bytes[part]);
+            gap.iter_mut().chain(rest).for_each(|byte| *byte = 0);
             let keys = page_of(&words, level, page as u64);
-            W::page(
-                record.base,
-                record.width,
-                Job { shape, part, keys, vectors, parallel: few, scratch, out },
-            );
+            W::page(record.base, record.width, Job { shape, part, keys, avx2, parallel: few, scratch, out });
         };
         let per_task = if few { 1 } else { (TASK_BYTES / (W::BYTES << level.levels)).max(1) };
         // The output of each task: up to the place of the next task's first page.
@@ -325,6 +331,7 @@ pub fn build_partial(
 ) -> Result<(), ClassicError> {
     let paged = &packed.paged;
     let Form::Partial { first } = paged.form() else { return Err(ClassicError::Geometry) };
+    let avx2 = vectors.avx2();
     let (records, mut out) = packed.outputs(keys, out)?;
     let (mut records, _) = records.as_chunks_mut::<PARTIAL_BYTES>();
     let (places, end) = paged.partial_places();
@@ -335,6 +342,7 @@ pub fn build_partial(
         let shape = paged.tree(width).and_then(|tree| Some(Shape::new(tree, tree.pages().get(number)?)));
         let shape = shape.ok_or(ClassicError::Geometry)?;
         let stride = paged.partial_stride(width, number) as usize;
+        let bytes = [0, 1].map(|part| paged.page_bytes(width, number, part).unwrap_or(0) as usize);
         let (own_records, rest) = records.split_at_mut(level.last as usize + 1);
         records = rest;
         let behind = places.get(number + 1).copied().unwrap_or(end);
@@ -345,15 +353,14 @@ pub fn build_partial(
         let few = level.last < FEW_PAGES;
         let write = |scratch: &mut Scratch, page: u64, record: &mut [u8; PARTIAL_BYTES], out: &mut [u8]| {
             let part = usize::from(page == level.last);
-            let bytes = paged.page_bytes(width, number, part).unwrap_or(0) as usize;
-            let (out, rest) = out.split_at_mut(bytes);
+            let (out, rest) = out.split_at_mut(bytes[part]);
             rest.fill(0);
             let keys = page_of(&words, level, page);
             let all = own(keys, level);
             let reference = all.first().copied().unwrap_or(u128::MAX);
             let partial = Partial::new(reference, differ(all), 8 * width, packed.prefix);
             *record = partial.encode();
-            let job = Job { shape: &shape, part, keys, vectors, parallel: few, scratch, out };
+            let job = Job { shape: &shape, part, keys, avx2, parallel: few, scratch, out };
             match width {
                 4 => job.run::<u32>(Kept(partial)),
                 8 => job.run::<u64>(Kept(partial)),

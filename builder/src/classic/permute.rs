@@ -4,7 +4,7 @@
 //! the line, word `(k << (levels + below)) + ((r + 1) << below) - 1` of the page. Lines whose last word
 //! exists are filled by a kernel, the few others slot by slot with all ones for what does not exist.
 
-use super::{Vectors, avx2, line_order, tree_of};
+use super::{avx2, line_order, tree_of};
 use pleach_format::classic::{PageLevel, Tree, TreeWord, nodes};
 use rayon::prelude::*;
 
@@ -21,9 +21,17 @@ pub(crate) struct Lines {
     pub order: Vec<u32>,
 }
 
+/// Words of a page that is filled in one go.
+pub(crate) const SMALL: usize = 256;
+/// No rank of such a page: its words are at most 255.
+const FREE: u8 = 255;
+
 /// The lines of pages of one level.
 pub(crate) struct Shape {
     pub lines: Vec<Lines>,
+    /// Of small pages: the rank in the page of what lies in each slot of a whole one, [`FREE`] for free
+    /// slots.
+    small: Vec<u8>,
 }
 
 impl Shape {
@@ -37,8 +45,50 @@ impl Shape {
             last: line.last,
             order: line_order(line.levels, tree_of(tree)),
         });
-        Self { lines: lines.collect() }
+        let lines: Vec<Lines> = lines.collect();
+        let mut small = Vec::new();
+        if !level.joined && level.levels <= SMALL.ilog2() {
+            small.resize(level.slots[0] as usize, FREE);
+            for line in &lines {
+                let n = line.order.len();
+                for number in 0..=line.last[0] as usize {
+                    let first = line.start[0] + slot_of(line, number);
+                    let base = number << (line.levels + line.below);
+                    for (slot, &rank) in small[first..first + n].iter_mut().zip(&line.order) {
+                        *slot = (base + ((rank as usize + 1) << line.below) - 1) as u8;
+                    }
+                }
+            }
+        }
+        Self { lines, small }
     }
+
+    /// Fills a small page that is not the last one. `words` are at least its own; what is behind them
+    /// does not matter, but with free slots word 255 must be all ones.
+    #[inline(always)]
+    pub(crate) fn fill_small<W: TreeWord>(&self, words: &[W; SMALL], out: &mut [W::Bytes]) {
+        for (out, &rank) in out.iter_mut().zip(&self.small) {
+            *out = words[usize::from(rank)].to_bytes();
+        }
+    }
+
+    /// Whether whole pages are small: then [`Shape::fill_small`] fills them.
+    #[inline(always)]
+    pub(crate) fn is_small(&self) -> bool {
+        !self.small.is_empty()
+    }
+
+    /// Whether a small page has free slots.
+    pub(crate) fn has_free(&self) -> bool {
+        self.small.contains(&FREE)
+    }
+}
+
+/// First slot of a line, from that of the first line of its depth.
+#[inline(always)]
+fn slot_of(lines: &Lines, line: usize) -> usize {
+    let inside = line & ((1 << lines.group) - 1);
+    (line >> lines.group) * lines.pitch + inside * lines.order.len()
 }
 
 /// A run of whole groups of lines, the first of which is line `first` of the page.
@@ -60,8 +110,7 @@ impl<W> Run<'_, W> {
     /// First slot of a line in the run's output.
     #[inline(always)]
     pub(crate) fn slot(&self, line: usize) -> usize {
-        let inside = line & ((1 << self.lines.group) - 1);
-        (line >> self.lines.group) * self.lines.pitch + inside * self.lines.order.len()
+        slot_of(self.lines, line)
     }
 }
 
@@ -70,7 +119,7 @@ pub trait Lane: TreeWord {
     /// Fills the lines of a run.
     #[doc(hidden)]
     #[allow(private_interfaces)]
-    fn fill(run: &Run<'_, Self>, vectors: Vectors, out: &mut [Self::Bytes]);
+    fn fill(run: &Run<'_, Self>, avx2: bool, out: &mut [Self::Bytes]);
 }
 
 macro_rules! lanes {
@@ -78,15 +127,15 @@ macro_rules! lanes {
         impl Lane for $t {
             #[inline]
             #[allow(private_interfaces)]
-            fn fill(run: &Run<'_, Self>, vectors: Vectors, out: &mut [Self::Bytes]) {
-                if !(vectors.avx2() && $kernel(run, out)) {
+            fn fill(run: &Run<'_, Self>, avx2: bool, out: &mut [Self::Bytes]) {
+                if !(avx2 && $kernel(run, out)) {
                     scalar(run, 0, out);
                 }
             }
         }
     )*};
 }
-lanes!(u16 avx2::fill16, u32 avx2::fill32, u64 avx2::fill64, u128 none);
+lanes!(u16 none, u32 avx2::fill32, u64 avx2::fill64, u128 none);
 
 fn none<W: TreeWord>(_: &Run<'_, W>, _: &mut [W::Bytes]) -> bool {
     false
@@ -115,7 +164,7 @@ pub(crate) fn permute<W: Lane>(
     shape: &Shape,
     part: usize,
     words: &[W],
-    vectors: Vectors,
+    avx2: bool,
     parallel: bool,
     out: &mut [W::Bytes],
 ) {
@@ -124,13 +173,13 @@ pub(crate) fn permute<W: Lane>(
         let out = &mut out[lines.start[part]..end];
         let total = lines.last[part] as usize + 1;
         if !parallel || out.len() <= TASK_SLOTS {
-            fill_lines(lines, words, 0, total, vectors, out);
+            fill_lines(lines, words, 0, total, avx2, out);
             continue;
         }
         let groups = (TASK_SLOTS / lines.pitch).max(1);
         out.par_chunks_mut(groups * lines.pitch).enumerate().for_each(|(task, out)| {
             let first = (task * groups) << lines.group;
-            fill_lines(lines, words, first, (total - first).min(groups << lines.group), vectors, out);
+            fill_lines(lines, words, first, (total - first).min(groups << lines.group), avx2, out);
         });
     }
 }
@@ -141,7 +190,7 @@ fn fill_lines<W: Lane>(
     words: &[W],
     first: usize,
     total: usize,
-    vectors: Vectors,
+    avx2: bool,
     out: &mut [W::Bytes],
 ) {
     let n = nodes(lines.levels) as usize;
@@ -153,7 +202,7 @@ fn fill_lines<W: Lane>(
     let whole = (words.len() + (1 << lines.below)) >> height;
     let count = whole.saturating_sub(first).min(total);
     let run = Run { lines, words, first, count };
-    W::fill(&run, vectors, out);
+    W::fill(&run, avx2, out);
     for line in count..total {
         let (base, slot) = (run.base(line), run.slot(line));
         for (out, &rank) in out[slot..slot + n].iter_mut().zip(&lines.order) {
