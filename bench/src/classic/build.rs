@@ -81,7 +81,7 @@ pub fn run(exponent: u32, wide: u32, repetitions: usize) -> Table {
             .map(|key| u128::from(key) << 64 | u128::from(mix64(key)))
             .collect();
         let geometry = Geometry::paper(keys.len() as u64, 16);
-        let compressed = Geometry { d_p: 19, ..geometry };
+        let compressed = geometry;
         let mut target = vec![1u128; keys.len()];
         let mut out = vec![1u8; geometry.tree().map_or(0, |tree| tree.bytes()) as usize];
         let plan = Packed::partial(&keys, &compressed, Prefix::Noncontiguous).expect("a sound geometry");

@@ -123,7 +123,7 @@ pub fn build<W: TreeKey>(
         }
         let per_task = (TASK_SLOTS / whole).max(1);
         // Where lines are not a few registers long a small page is best filled slot by slot.
-        let direct = shape.is_small() && !shape.has_free();
+        let direct = shape.is_direct();
         pages.par_chunks_mut(whole * per_task).enumerate().for_each(|(task, pages)| {
             for (page, out) in pages.chunks_mut(whole).enumerate() {
                 let page = task * per_task + page;

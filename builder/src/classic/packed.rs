@@ -1,12 +1,12 @@
 //! Compressed trees: first what each page will be, then all pages in parallel.
 //!
 //! ```text
-//! Packed::delta     smallest and largest key of each page -> widths -> places
+//! Packed::delta     separators around each page -> widths -> places
 //! Packed::partial   the first page's words, 32 bits or twice, or four times, until they tell keys apart
-//! Packed::write     page by page: (xor and or ->) record, narrow words into a small buffer, permute
+//! build_*           page by page: (xor and or ->) record, narrow words into a small buffer, permute
 //! ```
-//! A page of keys stays in the cache from its record to its lines, so the source is read once (twice a
-//! line or two of each page for delta). Kim et al., TODS 36(4), 2011, sections 7.1.2 and 7.2.1.
+//! A page of keys stays in the cache from its record to its lines, so the source is read once, and
+//! one line of each page before. Kim et al., TODS 36(4), 2011, sections 7.1.2 and 7.2.1.
 
 use super::narrow::{Distance, Kept, Narrow, differ};
 use super::permute::{Lane, SMALL, Shape, permute};
@@ -16,7 +16,6 @@ use pleach_format::classic::packed::{
 };
 use pleach_format::classic::{Geometry, PageLevel, TreeWord, nodes};
 use rayon::prelude::*;
-use std::borrow::Cow;
 
 /// Bytes that one task writes.
 const TASK_BYTES: usize = 1 << 17;
@@ -27,11 +26,13 @@ const FALSE_POSITIVE: usize = 10_000;
 
 /// A compressed tree that is ready to be written.
 #[derive(Clone, Debug)]
-pub struct Packed {
+pub struct Packed<W> {
     paged: Paged,
     prefix: Prefix,
-    /// Of a delta tree.
-    records: Vec<Delta>,
+    /// Bytes of a word of each page of a delta tree.
+    widths: Vec<u8>,
+    /// Keys of the upper pages.
+    upper: Vec<Vec<W>>,
     end: u64,
     false_positives: usize,
 }
@@ -66,7 +67,8 @@ delta_keys!(u32 u64);
 pub(crate) struct Job<'a, W> {
     shape: &'a Shape,
     part: usize,
-    /// Keys of the page, and the separator behind it if there is one.
+    levels: u32,
+    /// Keys from the first of the page on.
     keys: &'a [W],
     avx2: bool,
     parallel: bool,
@@ -98,86 +100,88 @@ buffers!(u16 narrow, u32 four, u64 eight, u128 sixteen);
 impl<W: TreeWord> Job<'_, W> {
     #[allow(private_bounds)]
     fn run<V: Buffer>(self, narrow: impl Narrow<W, V>) {
+        let whole = self.part == 0 && self.shape.is_small() && !self.parallel;
+        if let Some(keys) = self.keys.first_chunk().filter(|_| whole && self.shape.is_direct()) {
+            narrow.place(keys, &self.shape.small, self.avx2, V::slots_mut(self.out));
+            return;
+        }
         let words = V::buffer(self.scratch);
-        words.clear();
-        if self.parallel {
-            let chunks: Vec<Vec<V>> = self
-                .keys
-                .par_chunks(1 << 14)
-                .map(|keys| {
-                    let mut words = Vec::with_capacity(keys.len());
-                    narrow.extend(keys, self.avx2, &mut words);
-                    words
-                })
-                .collect();
-            chunks.iter().for_each(|chunk| words.extend_from_slice(chunk));
-        } else {
-            narrow.extend(self.keys, self.avx2, words);
-            if self.part == 0 && self.shape.is_small() {
-                words.resize(SMALL, V::MAX);
-                if let Some(words) = words.first_chunk() {
-                    self.shape.fill_small(words, V::slots_mut(self.out));
-                }
-                return;
+        if whole {
+            // Behind a page's own words the buffer holds all ones for ever: what free slots take.
+            words.resize(SMALL, V::MAX);
+            if let Some(words) = words.first_chunk_mut::<SMALL>() {
+                narrow.narrow(own(self.keys, self.levels), self.avx2, words);
+                self.shape.fill_small(words, V::slots_mut(self.out));
             }
+            return;
+        }
+        let keys = &self.keys[..self.keys.len().min(1 << self.levels)];
+        words.resize(keys.len(), V::MAX);
+        if self.parallel {
+            let chunks = words.par_chunks_mut(1 << 14).zip(keys.par_chunks(1 << 14));
+            chunks.for_each(|(words, keys)| narrow.narrow(keys, self.avx2, words));
+        } else {
+            narrow.narrow(keys, self.avx2, words);
         }
         permute(self.shape, self.part, words, self.avx2, self.parallel, V::slots_mut(self.out));
     }
 }
 
-/// Keys of a level's pages: those of the tree without what is below them.
-fn words_of<'a, W: TreeWord>(keys: &'a [W], level: &PageLevel) -> Cow<'a, [W]> {
-    if level.below == 0 { Cow::Borrowed(keys) } else { Cow::Owned(sample(keys, level.below)) }
+/// Keys of the pages of each level but the lowest, which has all of them: what is left of the tree
+/// without its lower levels, and between two pages the separator above them.
+fn upper_words<W: TreeWord>(keys: &[W], levels: &[PageLevel]) -> Vec<Vec<W>> {
+    let mut lists: Vec<Vec<W>> = Vec::new();
+    for level in levels.iter().skip(1).rev() {
+        lists.push(sample(lists.last().map_or(keys, Vec::as_slice), level.levels));
+    }
+    lists.reverse();
+    lists
 }
 
-/// Keys of a page, and the separator behind it if there is one.
+/// Keys from the first of a page on.
 fn page_of<'a, W>(words: &'a [W], level: &PageLevel, page: u64) -> &'a [W] {
-    let first = ((page as usize) << level.levels).min(words.len());
-    &words[first..(first + (1 << level.levels)).min(words.len())]
+    &words[((page as usize) << level.levels).min(words.len())..]
 }
 
 /// Without the separator.
-fn own<'a, W>(keys: &'a [W], level: &PageLevel) -> &'a [W] {
-    &keys[..keys.len().min(nodes(level.levels) as usize)]
+fn own<W>(keys: &[W], levels: u32) -> &[W] {
+    &keys[..keys.len().min(nodes(levels) as usize)]
 }
 
-impl Packed {
-    /// Plans a tree of distances. O(pages).
+impl<W: DeltaKey> Packed<W> {
+    /// Plans a tree of distances. O(keys / 2^levels of the lowest pages).
     ///
     /// # Errors
     /// [`ClassicError`] if the geometry is not for these keys.
-    pub fn delta<W: DeltaKey>(keys: &[W], geometry: &Geometry) -> Result<Self, ClassicError> {
+    pub fn delta(keys: &[W], geometry: &Geometry) -> Result<Self, ClassicError> {
         let paged = Paged::new(*geometry, Form::Delta).filter(|_| geometry.key_bytes as usize == W::BYTES);
         let paged = paged.ok_or(ClassicError::Geometry)?;
         check(keys, geometry)?;
-        let mut records: Vec<Delta> = Vec::with_capacity(paged.pages() as usize);
-        for level in paged.levels() {
-            let words = words_of(keys, level);
-            records.par_extend((0..level.last as usize + 1).into_par_iter().with_min_len(1024).map(|page| {
-                let keys = own(page_of(&words, level, page as u64), level);
-                let base = keys.first().map_or(0, |key| key.wide());
-                let span = keys.last().map_or(0, |key| key.wide().saturating_sub(base));
-                Delta { base, width: Delta::width(span), place: 0 }
+        let mut widths: Vec<u8> = Vec::with_capacity(paged.pages() as usize);
+        let upper = upper_words(keys, paged.levels());
+        for (number, level) in paged.levels().iter().enumerate() {
+            let words = upper.get(number).map_or(keys, Vec::as_slice);
+            let above = number.checked_sub(1).map_or(&[][..], |above| upper[above].as_slice());
+            let last = words.last().map_or(0, |key| key.wide());
+            widths.par_extend((0..level.last as usize + 1).into_par_iter().with_min_len(4096).map(|page| {
+                // The separators around a page are not of it, but near, and were read already.
+                let low = page.checked_sub(1).map_or(0, |before| above[before].wide());
+                let high = above.get(page).map_or(last, |key| key.wide());
+                Delta::width(high.saturating_sub(low)) as u8
             }));
         }
-        let mut at = paged.pages_at();
-        let mut rest = records.iter_mut();
-        for (number, level) in paged.levels().iter().enumerate() {
-            // Bytes of a page by width and part, and what a page of this width starts on.
-            let bytes = |width, part| paged.page_bytes(width, number, part).unwrap_or(0);
-            let sizes =
-                [2, 4, 8].map(|width| [0, 1].map(|part| (bytes(width, part), align(bytes(width, part)) - 1)));
-            for (page, record) in rest.by_ref().take(level.last as usize + 1).enumerate() {
-                let part = usize::from(page as u64 == level.last);
-                let (bytes, mask) = sizes[record.width.ilog2() as usize - 1][part];
-                at = (at + mask) & !mask;
-                record.place = at;
-                at += bytes;
-            }
+        let mut packed = Self { paged, prefix: Prefix::default(), widths, upper, end: 0, false_positives: 0 };
+        let mut at = packed.paged.pages_at();
+        for number in 0..packed.paged.levels().len() {
+            let places = Places::new(&packed, number);
+            at = places.follow(0..places.widths.len(), at, |_, _| {});
         }
-        Ok(Self { paged, prefix: Prefix::default(), records, end: at, false_positives: 0 })
+        packed.end = at;
+        Ok(packed)
     }
+}
 
+impl Packed<u128> {
     /// Plans a tree of partial keys. O(keys of the first page).
     ///
     /// # Errors
@@ -189,12 +193,12 @@ impl Packed {
             let paged = Paged::new(*geometry, Form::Partial { first }).ok_or(ClassicError::Geometry)?;
             let mut false_positives = 0;
             if let Some(level) = paged.levels().first() {
-                let words = words_of(keys, level);
-                let keys = own(&words, level);
+                let upper = upper_words(keys, paged.levels());
+                let keys = own(upper.first().map_or(keys, Vec::as_slice), level.levels);
                 let record =
                     Partial::new(keys.first().copied().unwrap_or(0), differ(keys), 8 * first, prefix);
-                let mut words: Vec<u128> = Vec::with_capacity(keys.len());
-                Kept(record).extend(keys, Vectors::Best.avx2(), &mut words);
+                let mut words = vec![0u128; keys.len()];
+                Kept(record).narrow(keys, Vectors::Best.avx2(), &mut words);
                 let same = |at: &usize| words[*at] == words[at + 1] && keys[*at] != keys[at + 1];
                 false_positives = (0..keys.len().saturating_sub(1)).filter(same).count();
                 if first < 16 && false_positives * FALSE_POSITIVE >= keys.len().max(1) {
@@ -203,10 +207,13 @@ impl Packed {
                 }
             }
             let end = paged.partial_places().1.max(paged.pages_at());
-            return Ok(Self { paged, prefix, records: Vec::new(), end, false_positives });
+            let upper = upper_words(keys, paged.levels());
+            return Ok(Self { paged, prefix, widths: Vec::new(), upper, end, false_positives });
         }
     }
+}
 
+impl<W: TreeWord> Packed<W> {
     /// Its layout; the form and, with the keys' geometry, all that a reader needs.
     #[must_use]
     pub const fn paged(&self) -> &Paged {
@@ -225,14 +232,11 @@ impl Packed {
         self.false_positives
     }
 
-    fn outputs<'a, W>(
+    fn outputs<'a>(
         &self,
         keys: &[W],
         out: &'a mut [u8],
-    ) -> Result<(&'a mut [u8], &'a mut [u8]), ClassicError>
-    where
-        W: TreeWord,
-    {
+    ) -> Result<(&'a mut [u8], &'a mut [u8]), ClassicError> {
         check(keys, self.paged.geometry())?;
         if out.len() as u64 != self.bytes() {
             return Err(ClassicError::Output { expected: self.bytes(), found: out.len() as u64 });
@@ -246,12 +250,49 @@ impl Packed {
     }
 }
 
+/// Where the pages of one level of a delta tree are.
+struct Places<'a> {
+    widths: &'a [u8],
+    /// Bytes of a page, and what it is aligned to less one: by width, in a whole page and in the last one.
+    sizes: [[(u64, u64); 2]; 3],
+}
+
+impl<'a> Places<'a> {
+    fn new<W: TreeWord>(packed: &'a Packed<W>, number: usize) -> Self {
+        let paged = &packed.paged;
+        let first = paged.records()[number] as usize;
+        let pages = paged.levels()[number].last as usize + 1;
+        let bytes = |width, part| paged.page_bytes(width, number, part).unwrap_or(0);
+        let sizes =
+            [2, 4, 8].map(|width| [0, 1].map(|part| (bytes(width, part), align(bytes(width, part)) - 1)));
+        Self { widths: &packed.widths[first..first + pages], sizes }
+    }
+
+    /// Bytes and alignment less one of a page.
+    #[inline(always)]
+    fn size(&self, page: usize) -> (u64, u64) {
+        self.sizes[self.widths[page].ilog2() as usize - 1][usize::from(page + 1 == self.widths.len())]
+    }
+
+    /// Calls back with pages and their places, behind a page that ended at `at`; gives the end.
+    #[inline(always)]
+    fn follow(&self, pages: std::ops::Range<usize>, mut at: u64, mut with: impl FnMut(usize, u64)) -> u64 {
+        for page in pages {
+            let (bytes, mask) = self.size(page);
+            at = (at + mask) & !mask;
+            with(page, at);
+            at += bytes;
+        }
+        at
+    }
+}
+
 /// Writes a tree of distances, planned for the same keys, to `out` of [`Packed::bytes`] bytes. O(keys).
 ///
 /// # Errors
 /// [`ClassicError`] if the plan is for other keys or the output has another length.
 pub fn build_delta<W: DeltaKey>(
-    packed: &Packed,
+    packed: &Packed<W>,
     keys: &[W],
     vectors: Vectors,
     out: &mut [u8],
@@ -261,52 +302,51 @@ pub fn build_delta<W: DeltaKey>(
     fits.then_some(()).ok_or(ClassicError::Geometry)?;
     let avx2 = vectors.avx2();
     let (records, mut out) = packed.outputs(keys, out)?;
-    let (slots, _) = records.as_chunks_mut::<DELTA_BYTES>();
-    let from = packed.records.par_iter().with_min_len(4096);
-    slots.par_iter_mut().zip(from).for_each(|(slot, record)| *slot = record.encode());
+    let (mut records, _) = records.as_chunks_mut::<DELTA_BYTES>();
     let mut at = paged.pages_at();
     for (number, level) in paged.levels().iter().enumerate() {
-        let words = words_of(keys, level);
+        let words = packed.upper.get(number).map_or(keys, Vec::as_slice);
         let shapes = [2, 4, 8].map(|width| {
             let tree = paged.tree(width)?;
-            let bytes = [0, 1].map(|part| paged.page_bytes(width, number, part).unwrap_or(0) as usize);
-            Some((Shape::new(tree, tree.pages().get(number)?), bytes))
+            Some(Shape::new(tree, tree.pages().get(number)?))
         });
-        let first = paged.records()[number] as usize;
+        let places = Places::new(packed, number);
         let pages = level.last as usize + 1;
-        let records = &packed.records[first..first + pages];
-        let behind = packed.records.get(first + pages).map_or(packed.end, |next| next.place);
         let few = level.last < FEW_PAGES;
-        // One page, from the first byte behind the page before it.
-        let write = |page: usize, from: u64, scratch: &mut Scratch, out: &mut [u8]| {
-            let record = records[page];
-            let part = usize::from(page as u64 == level.last);
-            let Some((shape, bytes)) = &shapes[record.width.ilog2() as usize - 1] else { return };
-            let (gap, out) = out.split_at_mut((record.place - from) as usize);
-            let (out, rest) = out.split_at_mut(bytes[part]);
-            gap.iter_mut().chain(rest).for_each(|byte| *byte = 0);
-            let keys = page_of(&words, level, page as u64);
-            W::page(record.base, record.width, Job { shape, part, keys, avx2, parallel: few, scratch, out });
-        };
         let per_task = if few { 1 } else { (TASK_BYTES / (W::BYTES << level.levels)).max(1) };
-        // The output of each task: up to the place of the next task's first page.
+        // The output of each task runs to the end of its last page; gaps belong to the page behind them.
+        let (own_records, rest) = records.split_at_mut(pages);
+        records = rest;
         let mut tasks = Vec::with_capacity(pages / per_task + 1);
-        for first in (0..pages).step_by(per_task) {
-            let end = records.get(first + per_task).map_or(behind, |next| next.place);
+        for (task, records) in own_records.chunks_mut(per_task).enumerate() {
+            let first = task * per_task;
+            let end = places.follow(first..first + records.len(), at, |_, _| {});
             let (own, rest) = out.split_at_mut((end - at) as usize);
-            tasks.push((first, at, own));
+            tasks.push((first, at, records, own));
             (out, at) = (rest, end);
         }
-        let run = |scratch: &mut Scratch, (first, from, mut out): (usize, u64, &mut [u8])| {
+        type Task<'a> = (usize, u64, &'a mut [[u8; DELTA_BYTES]], &'a mut [u8]);
+        let run = |scratch: &mut Scratch, (first, from, records, mut out): Task<'_>| {
             let mut from = from;
-            let end = from + out.len() as u64;
-            for page in first..(first + per_task).min(pages) {
-                let last = page + 1 == (first + per_task).min(pages);
-                let to = if last { end } else { records[page + 1].place };
-                let (own, rest) = out.split_at_mut((to - from) as usize);
-                write(page, from, scratch, own);
-                (out, from) = (rest, to);
-            }
+            places.follow(first..first + records.len(), from, |page, place| {
+                let width = u32::from(places.widths[page]);
+                let Some(shape) = &shapes[width.ilog2() as usize - 1] else { return };
+                let part = usize::from(page as u64 == level.last);
+                let keys = page_of(words, level, page as u64);
+                let base = keys.first().map_or(0, |key| key.wide());
+                records[page - first] = Delta { base, place, width }.encode();
+                let rest = std::mem::take(&mut out);
+                let (gap, rest) = rest.split_at_mut((place - from) as usize);
+                gap.iter_mut().for_each(|byte| *byte = 0);
+                let (mine, rest) = rest.split_at_mut(places.size(page).0 as usize);
+                (out, from) = (rest, place + mine.len() as u64);
+                let levels = level.levels;
+                W::page(
+                    base,
+                    width,
+                    Job { shape, part, levels, keys, avx2, parallel: few, scratch, out: mine },
+                );
+            });
         };
         if few {
             let mut scratch = Scratch::default();
@@ -324,7 +364,7 @@ pub fn build_delta<W: DeltaKey>(
 /// # Errors
 /// [`ClassicError`] if the plan is for other keys or the output has another length.
 pub fn build_partial(
-    packed: &Packed,
+    packed: &Packed<u128>,
     keys: &[u128],
     vectors: Vectors,
     out: &mut [u8],
@@ -337,7 +377,7 @@ pub fn build_partial(
     let (places, end) = paged.partial_places();
     let mut at = paged.pages_at();
     for (number, level) in paged.levels().iter().enumerate() {
-        let words = words_of(keys, level);
+        let words = packed.upper.get(number).map_or(keys, Vec::as_slice);
         let width = if number == 0 { first } else { 4 };
         let shape = paged.tree(width).and_then(|tree| Some(Shape::new(tree, tree.pages().get(number)?)));
         let shape = shape.ok_or(ClassicError::Geometry)?;
@@ -355,12 +395,13 @@ pub fn build_partial(
             let part = usize::from(page == level.last);
             let (out, rest) = out.split_at_mut(bytes[part]);
             rest.fill(0);
-            let keys = page_of(&words, level, page);
-            let all = own(keys, level);
+            let keys = page_of(words, level, page);
+            let all = own(keys, level.levels);
             let reference = all.first().copied().unwrap_or(u128::MAX);
             let partial = Partial::new(reference, differ(all), 8 * width, packed.prefix);
             *record = partial.encode();
-            let job = Job { shape: &shape, part, keys, avx2, parallel: few, scratch, out };
+            let job =
+                Job { shape: &shape, part, levels: level.levels, keys, avx2, parallel: few, scratch, out };
             match width {
                 4 => job.run::<u32>(Kept(partial)),
                 8 => job.run::<u64>(Kept(partial)),

@@ -31,7 +31,8 @@ pub(crate) struct Shape {
     pub lines: Vec<Lines>,
     /// Of small pages: the rank in the page of what lies in each slot of a whole one, [`FREE`] for free
     /// slots.
-    small: Vec<u8>,
+    pub(crate) small: Vec<u8>,
+    direct: bool,
 }
 
 impl Shape {
@@ -60,7 +61,8 @@ impl Shape {
                 }
             }
         }
-        Self { lines, small }
+        let direct = !small.is_empty() && !small.contains(&FREE);
+        Self { lines, small, direct }
     }
 
     /// Fills a small page that is not the last one. `words` are at least its own; what is behind them
@@ -78,9 +80,10 @@ impl Shape {
         !self.small.is_empty()
     }
 
-    /// Whether a small page has free slots.
-    pub(crate) fn has_free(&self) -> bool {
-        self.small.contains(&FREE)
+    /// Whether whole pages are small and without free slots: then words need not be copied first.
+    #[inline(always)]
+    pub(crate) fn is_direct(&self) -> bool {
+        self.direct
     }
 }
 
