@@ -11,6 +11,8 @@ fn main() {
     let exponent = number(1, 26);
     let table = match what {
         "build" => classic::build::run(exponent, exponent - 1, number(2, 9) as usize),
+        "ablation" => classic::ablation::run(&[16, exponent], number(2, 7) as usize),
+        "compress" => classic::compress::run(exponent.max(4), number(2, 5) as usize),
         _ => {
             eprintln!("error: arguments: {what}: build, ablation or compress is expected");
             std::process::exit(2);

@@ -107,10 +107,6 @@ fn measure(repetitions: usize, variants: usize, mut run: impl FnMut(usize)) -> V
     let mut times = vec![Vec::new(); variants];
     for repetition in 0..=repetitions {
         for (variant, times) in times.iter_mut().enumerate() {
-            if std::env::var("ONLY").is_ok_and(|only| only != variant.to_string()) {
-                times.push(0.0);
-                continue;
-            }
             let start = Instant::now();
             run(variant);
             if repetition > 0 {

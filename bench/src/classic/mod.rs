@@ -5,7 +5,9 @@
 //! compressed with full trees by width, size and entropy of the keys (Figures 11 and 12). Variants take
 //! turns inside each repetition; a cell is the median.
 
+pub mod ablation;
 pub mod build;
+pub mod compress;
 
 use serde_json::{Map, Value, json};
 
@@ -61,6 +63,14 @@ impl Table {
         }
         text
     }
+}
+
+/// Zeroed bytes for a tree, behind huge pages where the system gives them.
+pub(crate) fn huge(bytes: usize) -> Vec<u8> {
+    let mut memory = Vec::with_capacity(bytes);
+    pleach_builder::classic::advise_huge(memory.spare_capacity_mut());
+    memory.resize(bytes, 0);
+    memory
 }
 
 /// Median of some numbers; 0 of none.

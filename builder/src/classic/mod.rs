@@ -139,6 +139,12 @@ pub fn build<W: TreeKey>(
     Ok(())
 }
 
+/// Asks for huge pages behind a buffer that a tree will be written to, before it is touched: a search
+/// over 4 KiB pages pays for the address of nearly every line. A hint.
+pub fn advise_huge<T>(buffer: &mut [T]) {
+    crate::hint::advise_huge(buffer);
+}
+
 /// Slots that one task writes.
 const TASK_SLOTS: usize = 1 << 16;
 

@@ -74,8 +74,12 @@ pub(crate) unsafe fn child<K: Kernel, V: TreeWord>(
         let block = d_k.min(levels - above);
         let n = nodes(block);
         let place = at + (nodes(above) + child * n) * V::BYTES as u64;
-        // SAFETY: the contract is passed on.
-        let below = line_at(bytes, place).map_or(0, |line| unsafe { K::below(line, n as usize, query) });
+        // No closure: it would be compiled without the kernel's features.
+        let below = match line_at(bytes, place) {
+            // SAFETY: the contract is passed on.
+            Some(line) => unsafe { K::below(line, n as usize, query) },
+            None => 0,
+        };
         child = child << block | below as u64;
         above += block;
     }
