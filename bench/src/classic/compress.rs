@@ -95,14 +95,16 @@ fn partial(keys: &[u128], geometry: &Geometry, prefix: Prefix) -> Built {
     Built { name: format!("{name} prefix, first page {} bits", 8 * first), form: plan.paged().form(), bytes }
 }
 
-/// Full and compressed trees for lines of the widest kernel and for `d_p`.
-fn geometry<W: TreeKey>(keys: &[W], d_p: u32) -> Geometry {
+/// For lines of the widest kernel, and two levels of pages, the lower ones of 127 keys: so few that
+/// distances of evenly spread keys are short.
+fn geometry<W: TreeKey>(keys: &[W]) -> Geometry {
     let d_l = (64 / W::BYTES).ilog2();
+    let d_p = (keys.len().max(2) - 1).ilog2().saturating_sub(6).max(7);
     Geometry { keys: keys.len() as u64, key_bytes: W::BYTES as u32, d_k: d_l, d_l, d_p, padded: false }
 }
 
-fn sorted<W: TreeKey>(count: usize, values: u64) -> Vec<W> {
-    let mut keys: Vec<W> = (0..count as u64).map(|i| draw(i, values)).collect();
+fn sorted<W: TreeKey>(count: usize, draw: impl Fn(u64) -> W) -> Vec<W> {
+    let mut keys: Vec<W> = (0..count as u64).map(draw).collect();
     keys.sort_unstable();
     keys.dedup();
     keys
@@ -111,8 +113,10 @@ fn sorted<W: TreeKey>(count: usize, values: u64) -> Vec<W> {
 macro_rules! integers {
     ($table:ident, $t:ident, $exponents:expr, $repetitions:expr) => {
         for &exponent in $exponents {
-            let keys: Vec<$t> = sorted(1 << exponent, 256);
-            let geometry = geometry(&keys, 12);
+            // Evenly spread: 4-byte keys over all of their range, wider ones with 2^12 between them.
+            let bits = if $t::BITS == 32 { 32 } else { 12 + exponent };
+            let keys: Vec<$t> = sorted(1 << exponent, |i| (mix64(i + 1) >> (64 - bits)) as $t);
+            let geometry = geometry(&keys);
             let plan = Packed::delta(&keys, &geometry).expect("a plan");
             let mut bytes = super::huge(plan.bytes() as usize);
             build_delta(&plan, &keys, Vectors::Best, &mut bytes).expect("a build");
@@ -138,8 +142,8 @@ pub fn run(largest: u32, repetitions: usize) -> Table {
     // Figure 11: entropy from 1 to 7 bits a byte; Figure 12: 10 values, by size.
     for exponent in [small, largest - 2] {
         for values in [2, 4, 10, 16, 52, 128, 256] {
-            let keys: Vec<u128> = sorted(1 << exponent, values);
-            let geometry = geometry(&keys, 12);
+            let keys: Vec<u128> = sorted(1 << exponent, |i| draw(i, values));
+            let geometry = geometry(&keys);
             let trees = [
                 full(&keys, &geometry),
                 partial(&keys, &geometry, Prefix::Noncontiguous),

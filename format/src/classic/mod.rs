@@ -172,8 +172,8 @@ impl PageLevel {
             let below = all - above - inside - depth;
             let line =
                 LineLevel { above: inside, levels: depth, below, pitch, group, start: page.slots, last };
-            for part in 0..2 {
-                page.slots[part] += line.span(last[part] + 1);
+            for (slots, last) in page.slots.iter_mut().zip(last) {
+                *slots += line.span(last + 1);
             }
             page.lines.push(line);
             inside += depth;
@@ -301,8 +301,7 @@ impl Tree {
     pub fn index_of(&self, slot: u64) -> Option<u64> {
         let page_level = self.pages.iter().rev().find(|level| level.start <= slot)?;
         let inside = slot - page_level.start;
-        let page = if page_level.slots[0] == 0 { 0 } else { inside / page_level.slots[0] };
-        let page = page.min(page_level.last);
+        let page = inside.checked_div(page_level.slots[0])?.min(page_level.last);
         let (start, part) = page_level.page(page);
         let inside = slot - start;
         let level = page_level.lines.iter().rev().find(|line| line.start[part] <= inside)?;
