@@ -136,19 +136,35 @@ unsafe fn probe<K: Kernel, R: Records<W>, W: TreeWord>(
     }
 }
 
-/// Child of one line, for the width of the page.
+/// Takes queries that are in pages of words `V` through the lines of their pages.
 ///
 /// # Safety
 /// As [`Kernel`].
 #[inline(always)]
-unsafe fn step<K: Kernel>(bytes: &[u8], at: u64, levels: u32, d_k: u32, log: usize, word: u128) -> u64 {
-    // SAFETY: the contract is passed on.
-    unsafe {
-        match log {
-            1 => child::<K, u16>(bytes, at, levels, d_k, word as u16),
-            2 => child::<K, u32>(bytes, at, levels, d_k, word as u32),
-            3 => child::<K, u64>(bytes, at, levels, d_k, word as u64),
-            _ => child::<K, u128>(bytes, at, levels, d_k, word),
+unsafe fn lines<K: Kernel, V: TreeWord, const S: usize>(
+    level: &Level,
+    bytes: &[u8],
+    probes: &[Probe; S],
+    parts: &[usize; S],
+    locals: &mut [u64; S],
+) {
+    let (lines, d_k) = &level.lines[const { V::BYTES.ilog2() as usize }];
+    let words: [V; S] = std::array::from_fn(|s| V::narrow(probes[s].word));
+    let mut places: [u64; S] = std::array::from_fn(|s| probes[s].place);
+    for (depth, line) in lines.iter().enumerate() {
+        let next = lines.get(depth + 1);
+        for s in 0..S {
+            // SAFETY: the contract is passed on.
+            let child = unsafe { child::<K, V>(bytes, places[s], line.levels, *d_k, words[s]) };
+            locals[s] = locals[s] << line.levels | child;
+            if let Some(next) = next {
+                locals[s] = locals[s].min(next.last[parts[s]]);
+                // Forged places may be anything below 2^56, slots are below 2^52: no overflow.
+                places[s] = probes[s].place + next.slot(parts[s], locals[s]) * V::BYTES as u64;
+                if S > 1 {
+                    prefetch(bytes.as_ptr().wrapping_add(places[s] as usize));
+                }
+            }
         }
     }
 }
@@ -166,46 +182,45 @@ pub(crate) unsafe fn group<K: Kernel, R: Records<W>, W: TreeWord, const S: usize
     let mut gaps = [0u64; S];
     for (number, level) in tree.iter().enumerate() {
         let mut probes = [Probe::default(); S];
-        let mut local = [0u64; S];
+        let mut locals = [0u64; S];
         for s in 0..S {
             gaps[s] = gaps[s].min(level.last);
             // SAFETY: the contract is passed on.
             probes[s] = unsafe { probe::<K, R, W>(level, bytes, gaps[s], queries[s]) };
-            local[s] = probes[s].child;
+            locals[s] = probes[s].child;
             if S > 1 {
                 prefetch(bytes.as_ptr().wrapping_add(probes[s].place as usize));
             }
         }
-        let mut depth = 0;
-        let mut more = true;
-        while more {
-            more = false;
-            for s in 0..S {
-                let (lines, d_k) = &level.lines[probes[s].log];
-                let Some(line) = lines.get(depth) else { continue };
-                let part = usize::from(gaps[s] == level.last);
-                let at = |line: &LineLevel, number: u64| {
-                    let slot = line.slot(part, number.min(line.last[part]));
-                    // Forged places may be anything below 2^56, slots are below 2^52: no overflow.
-                    probes[s].place + (slot << probes[s].log)
-                };
-                let place = at(line, local[s]);
-                local[s] = local[s].min(line.last[part]);
-                // SAFETY: the contract is passed on.
-                let child =
-                    unsafe { step::<K>(bytes, place, line.levels, *d_k, probes[s].log, probes[s].word) };
-                local[s] = local[s] << line.levels | child;
-                if let Some(next) = lines.get(depth + 1) {
-                    more = true;
-                    if S > 1 {
-                        prefetch(bytes.as_ptr().wrapping_add(at(next, local[s]) as usize));
+        // The queries of a group are nearly always in pages of one width: then all take the same steps.
+        let log = probes[0].log;
+        let same = probes.iter().all(|probe| probe.log == log);
+        let parts: [usize; S] = std::array::from_fn(|s| usize::from(gaps[s] == level.last));
+        // SAFETY: the contract is passed on.
+        unsafe {
+            match log {
+                _ if !same => {
+                    for s in 0..S {
+                        let (probe, local) = ([probes[s]], &mut [locals[s]]);
+                        match probe[0].log {
+                            0 => {}
+                            1 => lines::<K, u16, 1>(level, bytes, &probe, &[parts[s]], local),
+                            2 => lines::<K, u32, 1>(level, bytes, &probe, &[parts[s]], local),
+                            3 => lines::<K, u64, 1>(level, bytes, &probe, &[parts[s]], local),
+                            _ => lines::<K, u128, 1>(level, bytes, &probe, &[parts[s]], local),
+                        }
+                        locals[s] = local[0];
                     }
                 }
+                0 => {}
+                1 => lines::<K, u16, S>(level, bytes, &probes, &parts, &mut locals),
+                2 => lines::<K, u32, S>(level, bytes, &probes, &parts, &mut locals),
+                3 => lines::<K, u64, S>(level, bytes, &probes, &parts, &mut locals),
+                _ => lines::<K, u128, S>(level, bytes, &probes, &parts, &mut locals),
             }
-            depth += 1;
         }
         for s in 0..S {
-            gaps[s] = gaps[s] << level.levels | local[s];
+            gaps[s] = gaps[s] << level.levels | locals[s];
             if let Some(next) = tree.get(number + 1)
                 && S > 1
             {
