@@ -6,6 +6,7 @@
 //! offset 8 KiB    META   names and logical types       meta.rs
 //!                 LINE   tuple lines                   line.rs
 //!                 SPIN   spine, root level first       spine.rs
+//!                 FAST   classic tree, optional        classic/
 //!                 SUMS   a CRC32 of every 8 KiB block  checksum.rs
 //!                 SUM2   the sums of SUMS
 //! last 4 KiB      copy of the superblock
