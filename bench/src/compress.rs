@@ -114,8 +114,12 @@ fn folder(parent: &Path) -> Result<tempfile::TempDir, BenchError> {
 
 /// Something that answers batches.
 trait Answer {
-    fn answer(&mut self, queries: View<'_>, values: &mut [u32], present: &mut [u64])
-    -> Result<(), BenchError>;
+    fn answer(
+        &mut self,
+        queries: View<'_>,
+        values: &mut [u32],
+        present: &mut [u64],
+    ) -> Result<(), BenchError>;
 }
 
 struct Entry<'a> {

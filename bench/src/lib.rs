@@ -8,6 +8,7 @@
 //! on the machine hits all of them alike; a row is the median of the repetitions; answers go into
 //! buffers that are already there and are compared, each of them, outside of the timed part.
 
+pub mod classic;
 pub mod compress;
 pub mod data;
 pub mod limit;

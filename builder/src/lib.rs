@@ -6,6 +6,7 @@
 //! flow.rs      sorted? stream it : sort it     spine.rs    levels above the tuple lines
 //! sort.rs      in memory                       finish.rs   table, superblock
 //! external.rs  beyond memory                   publish.rs  lock, rename, sync (storage.rs: system)
+//! classic/     FAST trees, from sorted words into a slice
 //! ```
 //!
 //! A build reads its source as if it were in order, and writes at once. At the first key out of
@@ -13,6 +14,7 @@
 //! bytes, whatever the number of threads, the memory limit and the way they took.
 
 mod bytes;
+pub mod classic;
 mod columns;
 pub mod error;
 mod external;

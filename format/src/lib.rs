@@ -9,6 +9,7 @@
 //!                 MASK   how byte keys become words   mask.rs
 //!                 KEYS   key column                   column.rs
 //!                 VALS   value column
+//!                 FAST   classic tree, optional        classic/
 //!                 SUMS   a CRC32 of every 8 KiB block  checksum.rs
 //!                 SUM2   the sums of SUMS
 //! last 4 KiB      copy of the superblock
@@ -21,6 +22,7 @@
 #![forbid(unsafe_code)]
 
 pub mod checksum;
+pub mod classic;
 pub mod column;
 pub mod decode;
 mod error;

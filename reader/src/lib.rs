@@ -27,6 +27,7 @@
 mod arch;
 mod bytes;
 mod cast;
+pub mod classic;
 mod column;
 mod datum;
 mod dispatch;

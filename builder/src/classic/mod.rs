@@ -1,0 +1,172 @@
+//! Builds classic FAST trees: sorted keys in, the paper's blocked layout out, on the caller's pool.
+//!
+//! ```text
+//! mod.rs      levels of pages: what is read, what is written, who does it
+//! permute.rs  one page: its keys in order into its lines; the scalar kernel
+//! avx2.rs     the same with vector permutes and gathers
+//! packed.rs   compressed trees (page by page: record, narrow words, then permute.rs)
+//! narrow.rs   keys of a page as narrow words: distances, partial keys
+//! ```
+//! Each level of pages is one parallel pass over its output. The lowest level, almost all of the tree,
+//! reads each key once, in order; a level above reads every 2^below-th key into a short list first, so
+//! that its own permutation stays in the cache. Kim et al., TODS 36(4), 2011, section 5.1.1.
+
+mod avx2;
+mod narrow;
+pub mod packed;
+mod permute;
+#[cfg(test)]
+mod tests;
+
+use permute::{Lane, Shape, permute};
+use pleach_format::classic::{Geometry, SLACK_BYTES, Tree, TreeWord, nodes};
+use rayon::prelude::*;
+
+pub use packed::{Packed, build_delta, build_partial};
+
+/// Why a tree was not built. Nothing was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ClassicError {
+    /// The geometry is outside its limits, or not for keys of this width.
+    #[error("the tree's geometry is not valid for these keys")]
+    Geometry,
+    /// The geometry is for another number of keys.
+    #[error("the geometry is for {expected} keys, there are {found}")]
+    Keys {
+        /// Keys of the geometry.
+        expected: u64,
+        /// Keys given.
+        found: u64,
+    },
+    /// The output has another length than the tree.
+    #[error("the tree takes {expected} bytes, the output has {found}")]
+    Output {
+        /// Bytes of the tree.
+        expected: u64,
+        /// Bytes given.
+        found: u64,
+    },
+}
+
+/// Vector instructions of the build. All of them write the same bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Vectors {
+    /// None: the reference.
+    Scalar,
+    /// AVX2 and BMI2 where the CPU has both, else none.
+    #[default]
+    Best,
+}
+
+impl Vectors {
+    /// Whether AVX2 and BMI2 are wanted and there.
+    fn avx2(self) -> bool {
+        #[cfg(target_arch = "x86_64")]
+        let available = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi2");
+        #[cfg(not(target_arch = "x86_64"))]
+        let available = false;
+        self == Self::Best && available
+    }
+}
+
+/// A key type of a tree: `u32`, `u64`, `u128`.
+pub trait TreeKey: TreeWord + Lane {}
+impl TreeKey for u32 {}
+impl TreeKey for u64 {}
+impl TreeKey for u128 {}
+
+/// Writes the tree of `keys`, which must ascend (equal keys are allowed; from other input comes a tree
+/// that answers wrongly), to `out` of [`Tree::bytes`] bytes. O(keys) work, spread over the threads of
+/// the pool it is called in; extra memory for the upper pages' keys, 1/2^levels of all.
+///
+/// # Errors
+/// [`ClassicError`] if the lengths do not belong together.
+pub fn build<W: TreeKey>(
+    keys: &[W],
+    geometry: &Geometry,
+    vectors: Vectors,
+    out: &mut [u8],
+) -> Result<(), ClassicError> {
+    let tree = geometry.tree().filter(|_| geometry.key_bytes as usize == W::BYTES);
+    let tree = tree.ok_or(ClassicError::Geometry)?;
+    check(keys, geometry)?;
+    if out.len() as u64 != tree.bytes() {
+        return Err(ClassicError::Output { expected: tree.bytes(), found: out.len() as u64 });
+    }
+    let bytes = tree.slots() as usize * W::BYTES;
+    let (slots, rest) = out.split_at_mut(bytes);
+    debug_assert!(rest.len() as u64 >= SLACK_BYTES);
+    rest.fill(0);
+    let avx2 = vectors.avx2();
+    let mut slots = W::slots_mut(slots);
+    for level in tree.pages() {
+        let span = level.last * level.slots[0] + level.slots[1];
+        let (pages, after) = slots.split_at_mut(span as usize);
+        slots = after;
+        let shape = Shape::new(&tree, level);
+        let samples;
+        // One list for the level: its keys and, between two pages, the separator above them.
+        let words = if level.below == 0 {
+            keys
+        } else {
+            samples = sample(keys, level.below);
+            &samples
+        };
+        let whole = level.slots[0] as usize;
+        if level.last < 64 {
+            for (page, out) in pages.chunks_mut(whole.max(1)).take(level.last as usize + 1).enumerate() {
+                let words = words.get(page << level.levels..).unwrap_or_default();
+                permute(&shape, usize::from(page as u64 == level.last), words, avx2, true, out);
+            }
+            continue;
+        }
+        let per_task = (TASK_SLOTS / whole).max(1);
+        // Where lines are not a few registers long a small page is best filled slot by slot.
+        let direct = shape.is_direct();
+        pages.par_chunks_mut(whole * per_task).enumerate().for_each(|(task, pages)| {
+            for (page, out) in pages.chunks_mut(whole).enumerate() {
+                let page = task * per_task + page;
+                let words = words.get(page << level.levels..).unwrap_or_default();
+                let part = usize::from(page as u64 == level.last);
+                match words.first_chunk() {
+                    Some(words) if direct && part == 0 => shape.fill_small(words, out),
+                    _ => permute(&shape, part, words, avx2, false, out),
+                }
+            }
+        });
+    }
+    Ok(())
+}
+
+/// Asks for huge pages behind a buffer that a tree will be written to, before it is touched: a search
+/// over 4 KiB pages pays for the address of nearly every line. A hint.
+pub fn advise_huge<T>(buffer: &mut [T]) {
+    crate::hint::advise_huge(buffer);
+}
+
+/// Slots that one task writes.
+const TASK_SLOTS: usize = 1 << 16;
+
+/// Every `2^below`-th key: those of the tree without its lowest `below` levels.
+fn sample<W: TreeWord>(keys: &[W], below: u32) -> Vec<W> {
+    let stride = 1usize << below;
+    keys.par_chunks_exact(stride).with_min_len(1024).map(|keys| keys[stride - 1]).collect()
+}
+
+fn check<W: TreeWord>(keys: &[W], geometry: &Geometry) -> Result<(), ClassicError> {
+    if keys.len() as u64 != geometry.keys {
+        return Err(ClassicError::Keys { expected: geometry.keys, found: keys.len() as u64 });
+    }
+    Ok(())
+}
+
+/// Ranks, in its line, of what lies in each slot of a line of `levels` levels.
+fn line_order(levels: u32, d_k: u32) -> Vec<u32> {
+    let rank = |slot| pleach_format::classic::rank_in_line(levels, d_k, slot) as u32;
+    (0..nodes(levels)).map(rank).collect()
+}
+
+fn tree_of(tree: &Tree) -> u32 {
+    tree.geometry().d_k
+}

@@ -1,0 +1,216 @@
+//! One page: its keys, in order, go to their places in its lines.
+//!
+//! Line `k` of a depth with `below` levels under it (inside the page) takes, for the key of rank `r` in
+//! the line, word `(k << (levels + below)) + ((r + 1) << below) - 1` of the page. Lines whose last word
+//! exists are filled by a kernel, the few others slot by slot with all ones for what does not exist.
+
+use super::{avx2, line_order, tree_of};
+use pleach_format::classic::{PageLevel, Tree, TreeWord, nodes};
+use rayon::prelude::*;
+
+/// Lines of one depth of a page.
+pub(crate) struct Lines {
+    pub levels: u32,
+    /// Levels under them, inside the page.
+    pub below: u32,
+    pub pitch: usize,
+    pub group: u32,
+    pub start: [usize; 2],
+    pub last: [u64; 2],
+    /// Rank, in its line, of what lies in each slot.
+    pub order: Vec<u32>,
+}
+
+/// Words of a page that is filled in one go.
+pub(crate) const SMALL: usize = 256;
+/// No rank of such a page: its words are at most 255.
+const FREE: u8 = 255;
+
+/// The lines of pages of one level.
+pub(crate) struct Shape {
+    pub lines: Vec<Lines>,
+    /// Of small pages: the rank in the page of what lies in each slot of a whole one, [`FREE`] for free
+    /// slots.
+    pub(crate) small: Vec<u8>,
+    direct: bool,
+}
+
+impl Shape {
+    pub(crate) fn new(tree: &Tree, level: &PageLevel) -> Self {
+        let lines = level.lines.iter().map(|line| Lines {
+            levels: line.levels,
+            below: line.below - level.below,
+            pitch: line.pitch as usize,
+            group: line.group,
+            start: line.start.map(|slot| slot as usize),
+            last: line.last,
+            order: line_order(line.levels, tree_of(tree)),
+        });
+        let lines: Vec<Lines> = lines.collect();
+        let mut small = Vec::new();
+        if !level.joined && level.levels <= SMALL.ilog2() {
+            small.resize(level.slots[0] as usize, FREE);
+            for line in &lines {
+                let n = line.order.len();
+                for number in 0..=line.last[0] as usize {
+                    let first = line.start[0] + slot_of(line, number);
+                    let base = number << (line.levels + line.below);
+                    for (slot, &rank) in small[first..first + n].iter_mut().zip(&line.order) {
+                        *slot = (base + ((rank as usize + 1) << line.below) - 1) as u8;
+                    }
+                }
+            }
+        }
+        let direct = !small.is_empty() && !small.contains(&FREE);
+        Self { lines, small, direct }
+    }
+
+    /// Fills a small page that is not the last one. `words` are at least its own; what is behind them
+    /// does not matter, but with free slots word 255 must be all ones.
+    #[inline(always)]
+    pub(crate) fn fill_small<W: TreeWord>(&self, words: &[W; SMALL], out: &mut [W::Bytes]) {
+        for (out, &rank) in out.iter_mut().zip(&self.small) {
+            *out = words[usize::from(rank)].to_bytes();
+        }
+    }
+
+    /// Whether whole pages are small: then [`Shape::fill_small`] fills them.
+    #[inline(always)]
+    pub(crate) fn is_small(&self) -> bool {
+        !self.small.is_empty()
+    }
+
+    /// Whether whole pages are small and without free slots: then words need not be copied first.
+    #[inline(always)]
+    pub(crate) fn is_direct(&self) -> bool {
+        self.direct
+    }
+}
+
+/// First slot of a line, from that of the first line of its depth.
+#[inline(always)]
+fn slot_of(lines: &Lines, line: usize) -> usize {
+    let inside = line & ((1 << lines.group) - 1);
+    (line >> lines.group) * lines.pitch + inside * lines.order.len()
+}
+
+/// A run of whole groups of lines, the first of which is line `first` of the page.
+pub(crate) struct Run<'a, W> {
+    pub lines: &'a Lines,
+    pub words: &'a [W],
+    pub first: usize,
+    /// Number of lines whose words all exist.
+    pub count: usize,
+}
+
+impl<W> Run<'_, W> {
+    /// First word of a line, counted from the run's first.
+    #[inline(always)]
+    pub(crate) fn base(&self, line: usize) -> usize {
+        (self.first + line) << (self.lines.levels + self.lines.below)
+    }
+
+    /// First slot of a line in the run's output.
+    #[inline(always)]
+    pub(crate) fn slot(&self, line: usize) -> usize {
+        slot_of(self.lines, line)
+    }
+}
+
+/// A word with a kernel.
+pub trait Lane: TreeWord {
+    /// Fills the lines of a run.
+    #[doc(hidden)]
+    #[allow(private_interfaces)]
+    fn fill(run: &Run<'_, Self>, avx2: bool, out: &mut [Self::Bytes]);
+}
+
+macro_rules! lanes {
+    ($($t:ident $kernel:path),*) => {$(
+        impl Lane for $t {
+            #[inline]
+            #[allow(private_interfaces)]
+            fn fill(run: &Run<'_, Self>, avx2: bool, out: &mut [Self::Bytes]) {
+                if !(avx2 && $kernel(run, out)) {
+                    scalar(run, 0, out);
+                }
+            }
+        }
+    )*};
+}
+lanes!(u16 none, u32 avx2::fill32, u64 avx2::fill64, u128 none);
+
+fn none<W: TreeWord>(_: &Run<'_, W>, _: &mut [W::Bytes]) -> bool {
+    false
+}
+
+/// The reference kernel: fills lines `from..run.count`.
+pub(crate) fn scalar<W: TreeWord>(run: &Run<'_, W>, from: usize, out: &mut [W::Bytes]) {
+    let below = run.lines.below;
+    let n = run.lines.order.len();
+    for line in from..run.count {
+        let base = run.base(line);
+        let words = &run.words[base..base + (n << below)];
+        let slot = run.slot(line);
+        for (out, &rank) in out[slot..slot + n].iter_mut().zip(&run.lines.order) {
+            *out = words[((rank as usize + 1) << below) - 1].to_bytes();
+        }
+    }
+}
+
+/// Slots of a task inside one page.
+const TASK_SLOTS: usize = 1 << 16;
+
+/// Fills one page from its words; words that are missing at the end are taken as all ones. `part` is 1
+/// for the last page of its level.
+pub(crate) fn permute<W: Lane>(
+    shape: &Shape,
+    part: usize,
+    words: &[W],
+    avx2: bool,
+    parallel: bool,
+    out: &mut [W::Bytes],
+) {
+    for (depth, lines) in shape.lines.iter().enumerate() {
+        let end = shape.lines.get(depth + 1).map_or(out.len(), |next| next.start[part]);
+        let out = &mut out[lines.start[part]..end];
+        let total = lines.last[part] as usize + 1;
+        if !parallel || out.len() <= TASK_SLOTS {
+            fill_lines(lines, words, 0, total, avx2, out);
+            continue;
+        }
+        let groups = (TASK_SLOTS / lines.pitch).max(1);
+        out.par_chunks_mut(groups * lines.pitch).enumerate().for_each(|(task, out)| {
+            let first = (task * groups) << lines.group;
+            fill_lines(lines, words, first, (total - first).min(groups << lines.group), avx2, out);
+        });
+    }
+}
+
+#[inline]
+fn fill_lines<W: Lane>(
+    lines: &Lines,
+    words: &[W],
+    first: usize,
+    total: usize,
+    avx2: bool,
+    out: &mut [W::Bytes],
+) {
+    let n = nodes(lines.levels) as usize;
+    if lines.pitch != n {
+        out.fill(W::MAX.to_bytes());
+    }
+    // Line k is whole if word (k << levels + below) + (n << below) - 1 exists.
+    let height = lines.levels + lines.below;
+    let whole = (words.len() + (1 << lines.below)) >> height;
+    let count = whole.saturating_sub(first).min(total);
+    let run = Run { lines, words, first, count };
+    W::fill(&run, avx2, out);
+    for line in count..total {
+        let (base, slot) = (run.base(line), run.slot(line));
+        for (out, &rank) in out[slot..slot + n].iter_mut().zip(&lines.order) {
+            let word = words.get(base + ((rank as usize + 1) << lines.below) - 1);
+            *out = word.copied().unwrap_or(W::MAX).to_bytes();
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! The way down a full tree, for S queries at once.
+//!
+//! All queries of a group take the same step of the tree, one line, together: while one compares, the
+//! lines of the others, asked for one step before, are on their way (the paper's software pipelining;
+//! with S = 1 there is none). A query is the number of its line among all of its depth; its children
+//! follow from it. The number is clamped to the last line there is, and a line outside the bytes counts
+//! as having no key below the query: no tree, however forged, leads anywhere else.
+
+use super::kernel::Kernel;
+use crate::arch::prefetch;
+use pleach_format::classic::{LineLevel, PageLevel, Tree, TreeWord, nodes};
+
+/// Lines of one depth of the tree.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Step {
+    line: LineLevel,
+    d_k: u32,
+    /// Slot of the first page, slots of a whole page, number of the last one.
+    start: u64,
+    stride: u64,
+    last_page: u64,
+    /// Number of the last line among all of this depth.
+    last: u64,
+    joined: bool,
+}
+
+/// The steps of a tree, root first.
+pub(crate) fn steps(tree: &Tree) -> Vec<Step> {
+    let step = |level: &PageLevel, line: &LineLevel| Step {
+        line: *line,
+        d_k: tree.geometry().d_k,
+        start: level.start,
+        stride: level.slots[0],
+        last_page: level.last,
+        last: tree.last_gap() >> (line.levels + line.below),
+        joined: level.joined || level.last == 0,
+    };
+    tree.pages().iter().flat_map(|level| level.lines.iter().map(move |line| step(level, line))).collect()
+}
+
+impl Step {
+    /// Slot of a line.
+    #[inline(always)]
+    fn slot(&self, line: u64) -> u64 {
+        if self.joined {
+            return self.start + self.line.slot(1, line);
+        }
+        let page = line >> self.line.above;
+        let part = usize::from(page == self.last_page);
+        self.start + page * self.stride + self.line.slot(part, line & nodes(self.line.above))
+    }
+}
+
+/// 64 bytes from a slot on.
+#[inline(always)]
+pub(crate) fn line_at(bytes: &[u8], at: u64) -> Option<&[u8; 64]> {
+    bytes.get(at as usize..)?.first_chunk()
+}
+
+/// Child of the line of `levels` levels whose first byte is `at`.
+///
+/// # Safety
+/// As [`Kernel`].
+#[inline(always)]
+pub(crate) unsafe fn child<K: Kernel, V: TreeWord>(
+    bytes: &[u8],
+    at: u64,
+    levels: u32,
+    d_k: u32,
+    query: V,
+) -> u64 {
+    let (mut above, mut child) = (0, 0);
+    while above < levels {
+        let block = d_k.min(levels - above);
+        let n = nodes(block);
+        let place = at + (nodes(above) + child * n) * V::BYTES as u64;
+        // No closure: it would be compiled without the kernel's features.
+        let below = match line_at(bytes, place) {
+            // SAFETY: the contract is passed on.
+            Some(line) => unsafe { K::below(line, n as usize, query) },
+            None => 0,
+        };
+        child = child << block | below as u64;
+        above += block;
+    }
+    child
+}
+
+/// Gaps in which a group's queries end.
+///
+/// # Safety
+/// As [`Kernel`].
+#[inline(always)]
+pub(crate) unsafe fn group<K: Kernel, V: TreeWord, const S: usize>(
+    steps: &[Step],
+    bytes: &[u8],
+    queries: &[V; S],
+) -> [u64; S] {
+    let mut lines = [0; S];
+    let mut places = [0; S];
+    for (number, step) in steps.iter().enumerate() {
+        let next = steps.get(number + 1);
+        for s in 0..S {
+            if number == 0 {
+                places[s] = step.slot(0) * V::BYTES as u64;
+            }
+            // SAFETY: the contract is passed on.
+            let child = unsafe { child::<K, V>(bytes, places[s], step.line.levels, step.d_k, queries[s]) };
+            lines[s] = lines[s] << step.line.levels | child;
+            if let Some(next) = next {
+                lines[s] = lines[s].min(next.last);
+                places[s] = next.slot(lines[s]) * V::BYTES as u64;
+                if S > 1 {
+                    prefetch(bytes.as_ptr().wrapping_add(places[s] as usize));
+                    if !next.aligned() {
+                        let end = places[s] as usize + (nodes(next.line.levels) as usize * V::BYTES - 1);
+                        prefetch(bytes.as_ptr().wrapping_add(end));
+                    }
+                }
+            }
+        }
+    }
+    lines
+}
+
+impl Step {
+    /// Whether lines stay inside 64 bytes, so that one request brings them.
+    #[inline(always)]
+    fn aligned(&self) -> bool {
+        self.line.levels == 1 || self.line.pitch != nodes(self.line.levels)
+    }
+}

@@ -1,0 +1,146 @@
+//! The searches compiled for each kernel and number of queries in flight.
+
+use super::descent::{self, Step};
+use super::kernel::{Kernel, Paper, Scalar, Wide};
+use super::paged::{self, Distances, Level, Nibbles, Records};
+use super::{Compare, InFlight};
+use crate::arch::Isa;
+use pleach_format::classic::TreeWord;
+
+/// A tree as a search sees it.
+#[derive(Clone, Copy)]
+pub(crate) enum Way<'a> {
+    Full(&'a [Step]),
+    Distances(&'a [Level]),
+    Nibbles(&'a [Level]),
+}
+
+/// # Safety
+/// As [`Kernel`].
+#[inline(always)]
+unsafe fn full<K: Kernel, W: TreeWord, const S: usize>(
+    steps: &[Step],
+    bytes: &[u8],
+    queries: &[W],
+    gaps: &mut [u64],
+) {
+    let (groups, rest) = queries.as_chunks::<S>();
+    let (outputs, last) = gaps.as_chunks_mut::<S>();
+    for (group, output) in groups.iter().zip(outputs) {
+        // SAFETY: the contract is passed on.
+        *output = unsafe { descent::group::<K, W, S>(steps, bytes, group) };
+    }
+    for (&query, output) in rest.iter().zip(last) {
+        // SAFETY: the contract is passed on.
+        [*output] = unsafe { descent::group::<K, W, 1>(steps, bytes, &[query]) };
+    }
+}
+
+/// # Safety
+/// As [`Kernel`].
+#[inline(always)]
+unsafe fn packed<K: Kernel, R: Records<W>, W: TreeWord, const S: usize>(
+    levels: &[Level],
+    bytes: &[u8],
+    queries: &[W],
+    gaps: &mut [u64],
+) {
+    let (groups, rest) = queries.as_chunks::<S>();
+    let (outputs, last) = gaps.as_chunks_mut::<S>();
+    for (group, output) in groups.iter().zip(outputs) {
+        // SAFETY: the contract is passed on.
+        *output = unsafe { paged::group::<K, R, W, S>(levels, bytes, group) };
+    }
+    for (&query, output) in rest.iter().zip(last) {
+        // SAFETY: the contract is passed on.
+        [*output] = unsafe { paged::group::<K, R, W, 1>(levels, bytes, &[query]) };
+    }
+}
+
+/// # Safety
+/// As [`Kernel`].
+#[inline(always)]
+unsafe fn any<K: Kernel, W: TreeWord, const S: usize>(
+    way: Way<'_>,
+    bytes: &[u8],
+    queries: &[W],
+    gaps: &mut [u64],
+) {
+    // SAFETY: the contract is passed on.
+    unsafe {
+        match way {
+            Way::Full(steps) => full::<K, W, S>(steps, bytes, queries, gaps),
+            Way::Distances(levels) => packed::<K, Distances, W, S>(levels, bytes, queries, gaps),
+            Way::Nibbles(levels) => packed::<K, Nibbles, W, S>(levels, bytes, queries, gaps),
+        }
+    }
+}
+
+macro_rules! variants {
+    ($($(#[$attribute:meta])* $name:ident $kernel:ty;)*) => {$(
+        $(#[$attribute])*
+        /// # Safety
+        /// The CPU has the function's features.
+        unsafe fn $name<W: TreeWord, const S: usize>(way: Way<'_>, bytes: &[u8], queries: &[W], gaps: &mut [u64]) {
+            // SAFETY: compiled for the kernel's features, and the caller's CPU has them.
+            unsafe { any::<$kernel, W, S>(way, bytes, queries, gaps) }
+        }
+    )*};
+}
+variants! {
+    scalar Scalar;
+    paper Paper;
+    wide_scalar Wide<crate::arch::scalar::Scalar, false>;
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+    avx2 Wide<crate::arch::avx2::Avx2, true>;
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx2,bmi1,bmi2,popcnt")]
+    avx512 Wide<crate::arch::avx512::Avx512, true>;
+    #[cfg(target_arch = "aarch64")]
+    #[target_feature(enable = "neon")]
+    neon Wide<crate::arch::neon::Neon, false>;
+}
+
+fn with<W: TreeWord, const S: usize>(
+    compare: Compare,
+    way: Way<'_>,
+    bytes: &[u8],
+    queries: &[W],
+    gaps: &mut [u64],
+) {
+    // SAFETY: `Compare::is_available` was asked when the tree was opened, and is asked again here for
+    // those that need a feature.
+    unsafe {
+        match compare {
+            Compare::Paper => paper::<W, S>(way, bytes, queries, gaps),
+            #[cfg(target_arch = "x86_64")]
+            Compare::Wide(Isa::Avx2) if compare.is_available() => avx2::<W, S>(way, bytes, queries, gaps),
+            #[cfg(target_arch = "x86_64")]
+            Compare::Wide(Isa::Avx512) if compare.is_available() => {
+                avx512::<W, S>(way, bytes, queries, gaps);
+            }
+            #[cfg(target_arch = "aarch64")]
+            Compare::Wide(Isa::Neon) if compare.is_available() => neon::<W, S>(way, bytes, queries, gaps),
+            Compare::Wide(_) => wide_scalar::<W, S>(way, bytes, queries, gaps),
+            Compare::Scalar => scalar::<W, S>(way, bytes, queries, gaps),
+        }
+    }
+}
+
+/// Gaps in which queries end.
+pub(crate) fn search<W: TreeWord>(
+    compare: Compare,
+    in_flight: InFlight,
+    way: Way<'_>,
+    bytes: &[u8],
+    queries: &[W],
+    gaps: &mut [u64],
+) {
+    match in_flight {
+        InFlight::One => with::<W, 1>(compare, way, bytes, queries, gaps),
+        InFlight::Eight => with::<W, 8>(compare, way, bytes, queries, gaps),
+        InFlight::Sixteen => with::<W, 16>(compare, way, bytes, queries, gaps),
+        InFlight::ThirtyTwo => with::<W, 32>(compare, way, bytes, queries, gaps),
+    }
+}

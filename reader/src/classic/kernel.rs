@@ -1,0 +1,110 @@
+//! What a search asks of the processor: how many keys of a SIMD block are below the query.
+//!
+//! A block lies breadth-first, but its keys below a query are those left of one gap: their number is
+//! the child, whatever the order. [`Paper`] finds it as the paper does for SSE, with a compare, a
+//! bit mask and a table of eight entries; [`Wide`] counts the bits of a whole line's compare, which is
+//! the paper's 16-lane form (one AVX-512 compare, or two of AVX2). [`Scalar`] is their reference.
+
+use crate::arch::Simd;
+use pleach_format::classic::TreeWord;
+use pleach_format::classic::packed::Partial;
+use pleach_format::line::Line;
+
+/// Words of a block that lies at the start of 64 bytes.
+///
+/// # Safety
+/// Methods must be called from code that is compiled for, and runs on, a CPU with the features of the
+/// implementing type.
+pub(crate) trait Kernel: Copy + Send + Sync + 'static {
+    /// Of the first `n` words, `n * V::BYTES <= 64`, how many are below `query`.
+    unsafe fn below<V: TreeWord>(line: &Line, n: usize, query: V) -> usize;
+
+    /// The kept bits of a key, packed.
+    unsafe fn extract(record: &Partial, key: u128) -> u128 {
+        record.word(key)
+    }
+}
+
+/// Portable.
+#[derive(Clone, Copy)]
+pub(crate) struct Scalar;
+
+/// One compare of 16 bytes; four-byte words in blocks of two levels.
+#[derive(Clone, Copy)]
+pub(crate) struct Paper;
+
+/// A line at once; with `PEXT` on a CPU with BMI2.
+#[derive(Clone, Copy)]
+pub(crate) struct Wide<S, const PEXT: bool>(std::marker::PhantomData<S>);
+
+#[inline(always)]
+fn count<V: TreeWord>(line: &Line, n: usize, query: V) -> usize {
+    V::slots(line).iter().take(n).filter(|&&word| V::from_bytes(word) < query).count()
+}
+
+impl Kernel for Scalar {
+    #[inline(always)]
+    unsafe fn below<V: TreeWord>(line: &Line, n: usize, query: V) -> usize {
+        if n == 1 {
+            return usize::from(V::slots(line).first().is_some_and(|&word| V::from_bytes(word) < query));
+        }
+        count(line, n, query)
+    }
+}
+
+/// Children by the compares of root, left and right node. Of a sorted block only 0, 2, 3 and 7 occur;
+/// the others keep a damaged one inside.
+#[cfg(target_arch = "x86_64")]
+static CHILD: [u8; 8] = [0, 1, 1, 2, 1, 2, 2, 3];
+
+impl Kernel for Paper {
+    #[inline(always)]
+    unsafe fn below<V: TreeWord>(line: &Line, n: usize, query: V) -> usize {
+        #[cfg(target_arch = "x86_64")]
+        if V::BYTES == 4 && n == 3 {
+            use std::arch::x86_64::*;
+            let key = query.widen() as u32;
+            // SAFETY: 16 bytes are read from an array of 64; SSE2 is part of x86-64. The signed compare
+            // is made unsigned by flipping the sign of both sides.
+            let mask = unsafe {
+                let sign = _mm_set1_epi32(i32::MIN);
+                let nodes = _mm_xor_si128(_mm_loadu_si128(line.as_ptr().cast()), sign);
+                let wanted = _mm_set1_epi32((key ^ (1 << 31)).cast_signed());
+                _mm_movemask_ps(_mm_castsi128_ps(_mm_cmpgt_epi32(wanted, nodes)))
+            };
+            return usize::from(CHILD[(mask & 7) as usize]);
+        }
+        // SAFETY: the reference needs no feature.
+        unsafe { Scalar::below(line, n, query) }
+    }
+}
+
+impl<S: Simd, const PEXT: bool> Kernel for Wide<S, PEXT> {
+    #[inline(always)]
+    unsafe fn below<V: TreeWord>(line: &Line, n: usize, query: V) -> usize {
+        // SAFETY: the contract is passed on. Blocks of these widths have at most 31, 15 and 7 words.
+        unsafe {
+            match V::BYTES {
+                2 => S::below16(line, n.min(31), query.widen() as u16),
+                4 => S::below32(line, n.min(16), query.widen() as u32),
+                8 => S::below64(line, n.min(8), query.widen() as u64),
+                _ => count(line, n, query),
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn extract(record: &Partial, key: u128) -> u128 {
+        #[cfg(target_arch = "x86_64")]
+        if PEXT {
+            let (high, low) = ((record.mask >> 64) as u64, record.mask as u64);
+            // SAFETY: with `PEXT` the contract includes BMI2; no memory is read.
+            let (upper, lower) = unsafe {
+                use std::arch::x86_64::_pext_u64;
+                (_pext_u64((key >> 64) as u64, high), _pext_u64(key as u64, low))
+            };
+            return u128::from(upper) << low.count_ones() | u128::from(lower);
+        }
+        record.word(key)
+    }
+}

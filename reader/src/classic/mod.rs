@@ -1,0 +1,254 @@
+//! Search in classic FAST trees: the paper's blocking, SIMD compares and software pipelining, each of
+//! which can be left out, in full and in compressed trees.
+//!
+//! ```text
+//! kernel.rs   keys of a block below the query: scalar, the paper's SSE form, whole lines
+//! descent.rs  full trees          paged.rs   compressed trees
+//! engine.rs   all of it compiled for each kernel and number of queries in flight
+//! ```
+//! A descent ends in a gap between keys. In a full tree and in one of distances the gap is the rank of
+//! the query's lower bound, but for the last key of a power of two, which has no node. In a tree of
+//! partial keys it is near: full keys decide, stepping a little and then halving, so that no run of equal
+//! partial keys is walked. Kim et al., TODS 36(4), 2011, sections 5.1.2, 5.1.3, 5.3 and 7.
+
+mod descent;
+mod engine;
+mod kernel;
+mod paged;
+#[cfg(test)]
+mod tests;
+
+use crate::Isa;
+use engine::{Way, search};
+use pleach_format::classic::packed::{Form, Paged};
+use pleach_format::classic::{Geometry, TreeWord};
+
+/// How the keys of a block are compared. Answers do not depend on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compare {
+    /// One by one.
+    Scalar,
+    /// Three 4-byte keys by one SSE2 compare, their child from a table; other blocks one by one.
+    Paper,
+    /// All keys of a block, up to 64 bytes, by one or two compares of this instruction set: the 16-lane
+    /// form. An instruction set that this CPU lacks is replaced by portable code.
+    Wide(Isa),
+}
+
+impl Compare {
+    /// Whether this CPU has what it takes.
+    #[must_use]
+    pub fn is_available(self) -> bool {
+        match self {
+            Self::Scalar | Self::Paper => true,
+            Self::Wide(isa) => isa.is_available(),
+        }
+    }
+
+    /// The best of this CPU.
+    #[must_use]
+    pub fn best() -> Self {
+        Self::Wide(Isa::best())
+    }
+}
+
+/// S: queries whose cache misses overlap. Answers do not depend on it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum InFlight {
+    /// No software pipelining.
+    One,
+    /// As in the paper, on CPUs.
+    Eight,
+    /// 16.
+    #[default]
+    Sixteen,
+    /// 32.
+    ThirtyTwo,
+}
+
+impl InFlight {
+    /// All of them, ascending.
+    pub const ALL: [Self; 4] = [Self::One, Self::Eight, Self::Sixteen, Self::ThirtyTwo];
+
+    /// As a number.
+    #[must_use]
+    pub const fn queries(self) -> usize {
+        match self {
+            Self::One => 1,
+            Self::Eight => 8,
+            Self::Sixteen => 16,
+            Self::ThirtyTwo => 32,
+        }
+    }
+}
+
+/// What partial keys cost beyond what full keys would have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Work {
+    /// Queries that did not end in their gap.
+    pub missed: u64,
+    /// Full keys that were compared beyond the two that confirm a right gap.
+    pub extra: u64,
+}
+
+/// A classic tree over bytes that need not be aligned or sound: no search panics, loops or reads outside
+/// of them, but only a tree that [`Geometry`] describes, of ascending keys, answers rightly.
+#[derive(Clone, Debug)]
+pub struct Classic<'a, W> {
+    bytes: &'a [u8],
+    keys: &'a [W],
+    last_gap: u64,
+    kind: Kind,
+    compare: Compare,
+    in_flight: InFlight,
+}
+
+#[derive(Clone, Debug)]
+enum Kind {
+    Full(Vec<descent::Step>),
+    Distances(Vec<paged::Level>),
+    Nibbles(Vec<paged::Level>),
+}
+
+impl<'a, W: TreeWord> Classic<'a, W> {
+    /// A tree of `keys`, sorted, which end every search. `None` if the geometry is outside its limits or
+    /// for other keys, the bytes are too few for a full tree, a SIMD block is longer than 64 bytes, or
+    /// keys of this width do not come in this form. O(levels).
+    #[must_use]
+    pub fn new(geometry: &Geometry, form: Form, bytes: &'a [u8], keys: &'a [W]) -> Option<Self> {
+        if geometry.key_bytes as usize != W::BYTES || geometry.keys != keys.len() as u64 {
+            return None;
+        }
+        let tree = geometry.tree()?;
+        // Narrower words make deeper blocks of the same bytes, so this holds for all of them.
+        if geometry.d_k > 6 || ((1u64 << geometry.d_k) - 1) * u64::from(geometry.key_bytes) > 64 {
+            return None;
+        }
+        let kind = match form {
+            Form::Full => {
+                if (bytes.len() as u64) < tree.bytes() {
+                    return None;
+                }
+                Kind::Full(descent::steps(&tree))
+            }
+            Form::Delta => Kind::Distances(paged::levels(&Paged::new(*geometry, form)?)),
+            Form::Partial { .. } => Kind::Nibbles(paged::levels(&Paged::new(*geometry, form)?)),
+        };
+        let (compare, in_flight) = (Compare::best(), InFlight::default());
+        Some(Self { bytes, keys, last_gap: tree.last_gap(), kind, compare, in_flight })
+    }
+
+    /// With another kernel and another number of queries in flight.
+    #[must_use]
+    pub fn with(self, compare: Compare, in_flight: InFlight) -> Self {
+        Self { compare, in_flight, ..self }
+    }
+
+    fn way(&self) -> Way<'_> {
+        match &self.kind {
+            Kind::Full(steps) => Way::Full(steps),
+            Kind::Distances(levels) => Way::Distances(levels),
+            Kind::Nibbles(levels) => Way::Nibbles(levels),
+        }
+    }
+
+    /// Rank of the first key that is not below `query`; the number of keys if all are. O(log N).
+    #[must_use]
+    pub fn lower_bound(&self, query: W) -> u64 {
+        let mut rank = [0];
+        search(self.compare, InFlight::One, self.way(), self.bytes, &[query], &mut rank);
+        self.finish(query, rank[0], &mut Work::default())
+    }
+
+    /// The ranks of many queries, as far as `ranks` has place; gives what partial keys cost.
+    pub fn lower_bounds(&self, queries: &[W], ranks: &mut [u64]) -> Work {
+        let mut work = Work::default();
+        // The ends of a block of queries are still in the cache when full keys decide.
+        const BLOCK: usize = 1 << 12;
+        for (queries, ranks) in queries.chunks(BLOCK).zip(ranks.chunks_mut(BLOCK)) {
+            let count = queries.len().min(ranks.len());
+            let (queries, ranks) = (&queries[..count], &mut ranks[..count]);
+            search(self.compare, self.in_flight, self.way(), self.bytes, queries, ranks);
+            self.finish_all(queries, ranks, &mut work);
+        }
+        work
+    }
+
+    fn finish_all(&self, queries: &[W], ranks: &mut [u64], work: &mut Work) {
+        let ahead = if self.in_flight == InFlight::One { 0 } else { 16 };
+        let confirm = matches!(self.kind, Kind::Nibbles(_)) && ahead > 0;
+        for at in 0..queries.len().min(ranks.len()) {
+            if confirm && let Some(&rank) = ranks.get(at + ahead) {
+                let near = rank.min(self.keys.len() as u64) as usize;
+                crate::arch::prefetch(self.keys.as_ptr().wrapping_add(near));
+            }
+            ranks[at] = self.finish(queries[at], ranks[at], work);
+        }
+    }
+
+    /// From the gap of a descent to the rank.
+    #[inline(always)]
+    fn finish(&self, query: W, gap: u64, work: &mut Work) -> u64 {
+        let gap = gap.min(self.last_gap);
+        match self.kind {
+            Kind::Nibbles(_) => confirm(self.keys, query, gap as usize, work) as u64,
+            _ if gap == self.last_gap => {
+                let last = self.keys.get(gap as usize);
+                gap + u64::from(last.is_some_and(|&key| key < query))
+            }
+            _ => gap,
+        }
+    }
+}
+
+/// Keys that are compared one by one before a search begins to double its step.
+const STEPS: usize = 4;
+
+/// The rank of the lower bound, from a guess `at <= keys.len()`: O(log distance) full compares.
+#[inline(always)]
+fn confirm<W: TreeWord>(keys: &[W], query: W, at: usize, work: &mut Work) -> usize {
+    let right = keys.get(at).is_some_and(|&key| key < query);
+    let left = at > 0 && keys.get(at - 1).is_some_and(|&key| key >= query);
+    if !right && !left {
+        return at;
+    }
+    correct(keys, query, at, right, work)
+}
+
+#[cold]
+#[inline(never)]
+fn correct<W: TreeWord>(keys: &[W], query: W, at: usize, right: bool, work: &mut Work) -> usize {
+    work.missed += 1;
+    // The answer is in low..=high.
+    let (mut low, mut high) = if right { (at + 1, keys.len()) } else { (0, at - 1) };
+    let mut step = 1;
+    let mut tries = 0;
+    while low < high {
+        let probe = if right { low.saturating_add(step - 1) } else { high.saturating_sub(step) };
+        let probe = probe.clamp(low, high - 1);
+        work.extra += 1;
+        let below = keys[probe] < query;
+        if below {
+            low = probe + 1;
+        } else {
+            high = probe;
+        }
+        if below != right {
+            break;
+        }
+        tries += 1;
+        if tries >= STEPS {
+            step *= 2;
+        }
+    }
+    while low < high {
+        let middle = low + (high - low) / 2;
+        work.extra += 1;
+        if keys[middle] < query {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    low
+}

@@ -1,0 +1,233 @@
+//! The way down a compressed tree: a record and then the lines of one page, level by level.
+//!
+//! At each page the query becomes a word ([`Probe`]): its distance from the page's base, or its kept
+//! nibbles. Where no word can say it (below the base, above all distances, off the page's keys at a
+//! dropped nibble) it is one that all kept words compare rightly with, or the page's last child.
+//! Steps are those of [`super::descent`], for S queries at once; a record or a page outside the bytes
+//! leads to the first child.
+
+use super::descent::child;
+use super::kernel::Kernel;
+use crate::arch::prefetch;
+use pleach_format::classic::TreeWord;
+use pleach_format::classic::packed::{DELTA_BYTES, Delta, Form, PARTIAL_BYTES, Paged, Partial};
+use pleach_format::classic::{LineLevel, nodes};
+
+/// One level of pages, as a search needs it.
+#[derive(Clone, Debug)]
+pub(crate) struct Level {
+    levels: u32,
+    last: u64,
+    /// First byte of the first record.
+    records: u64,
+    /// Lines by the logarithm of the width (1 to 4), and their d_K.
+    lines: [(Vec<LineLevel>, u32); 5],
+    /// Of partial keys: width, first page, bytes from page to page.
+    width: u32,
+    place: u64,
+    stride: u64,
+}
+
+/// The levels of a tree, top first.
+pub(crate) fn levels(paged: &Paged) -> Vec<Level> {
+    let (places, _) = paged.partial_places();
+    let first_width = if let Form::Partial { first } = paged.form() { first } else { 4 };
+    let level = |(number, pages): (usize, &pleach_format::classic::PageLevel)| {
+        let lines = std::array::from_fn(|log| {
+            let tree = paged.tree(1 << log).filter(|_| log > 0);
+            let lines = tree.and_then(|tree| Some(tree.pages().get(number)?.lines.clone()));
+            (lines.unwrap_or_default(), tree.map_or(1, |tree| tree.geometry().d_k))
+        });
+        let width = if number == 0 { first_width } else { 4 };
+        Level {
+            levels: pages.levels,
+            last: pages.last,
+            records: paged.records()[number] * paged.record_bytes() as u64,
+            lines,
+            width,
+            place: places.get(number).copied().unwrap_or(0),
+            stride: paged.partial_stride(width, number),
+        }
+    };
+    paged.levels().iter().enumerate().map(level).collect()
+}
+
+/// A query in a page.
+#[derive(Clone, Copy, Debug, Default)]
+struct Probe {
+    /// First byte of the page.
+    place: u64,
+    /// Logarithm of the width; 0 where there is nothing to compare.
+    log: usize,
+    word: u128,
+    /// The child, where there is nothing to compare.
+    child: u64,
+}
+
+impl Probe {
+    fn first() -> Self {
+        Self::default()
+    }
+    fn last(level: &Level) -> Self {
+        Self { child: nodes(level.levels), ..Self::default() }
+    }
+}
+
+/// How a form makes words of queries.
+pub(crate) trait Records<W>: Copy + Send + Sync {
+    /// Bytes of a record.
+    const BYTES: usize;
+}
+
+/// Distances.
+#[derive(Clone, Copy)]
+pub(crate) struct Distances;
+/// Kept nibbles.
+#[derive(Clone, Copy)]
+pub(crate) struct Nibbles;
+
+impl<W> Records<W> for Distances {
+    const BYTES: usize = DELTA_BYTES;
+}
+impl<W> Records<W> for Nibbles {
+    const BYTES: usize = PARTIAL_BYTES;
+}
+
+/// # Safety
+/// As [`Kernel`].
+#[inline(always)]
+unsafe fn probe<K: Kernel, R: Records<W>, W: TreeWord>(
+    level: &Level,
+    bytes: &[u8],
+    page: u64,
+    query: W,
+) -> Probe {
+    let at = (level.records + page * R::BYTES as u64) as usize;
+    let record = bytes.get(at..).unwrap_or_default();
+    if R::BYTES == DELTA_BYTES {
+        let Some(record) = record.first_chunk() else { return Probe::first() };
+        let Delta { base, place, width } = Delta::decode(*record);
+        if !matches!(width, 2 | 4 | 8) {
+            return Probe::first();
+        }
+        let query = query.widen() as u64;
+        // Not below: 0 has no word below it, which is what a query under the base needs.
+        let word = query.saturating_sub(base);
+        if word > u64::MAX >> (64 - 8 * width) {
+            return Probe::last(level);
+        }
+        Probe { place, log: width.ilog2() as usize, word: word.into(), child: 0 }
+    } else {
+        let Some(record) = record.first_chunk() else { return Probe::first() };
+        let record = Partial::decode(record);
+        let bits = 8 * level.width;
+        let (key, above) = record.settle(query.widen(), bits);
+        // SAFETY: the contract is passed on.
+        let word = unsafe { K::extract(&record, key) };
+        let place = level.place + page * level.stride;
+        let probe = Probe { place, log: level.width.ilog2() as usize, word, child: 0 };
+        if !above {
+            probe
+        } else if word >= u128::MAX >> (128 - bits) {
+            Probe::last(level)
+        } else {
+            Probe { word: word + 1, ..probe }
+        }
+    }
+}
+
+/// Takes queries that are in pages of words `V` through the lines of their pages.
+///
+/// # Safety
+/// As [`Kernel`].
+#[inline(always)]
+unsafe fn lines<K: Kernel, V: TreeWord, const S: usize>(
+    level: &Level,
+    bytes: &[u8],
+    probes: &[Probe; S],
+    parts: &[usize; S],
+    locals: &mut [u64; S],
+) {
+    let (lines, d_k) = &level.lines[const { V::BYTES.ilog2() as usize }];
+    let words: [V; S] = std::array::from_fn(|s| V::narrow(probes[s].word));
+    let mut places: [u64; S] = std::array::from_fn(|s| probes[s].place);
+    for (depth, line) in lines.iter().enumerate() {
+        let next = lines.get(depth + 1);
+        for s in 0..S {
+            // SAFETY: the contract is passed on.
+            let child = unsafe { child::<K, V>(bytes, places[s], line.levels, *d_k, words[s]) };
+            locals[s] = locals[s] << line.levels | child;
+            if let Some(next) = next {
+                locals[s] = locals[s].min(next.last[parts[s]]);
+                // Forged places may be anything below 2^56, slots are below 2^52: no overflow.
+                places[s] = probes[s].place + next.slot(parts[s], locals[s]) * V::BYTES as u64;
+                if S > 1 {
+                    prefetch(bytes.as_ptr().wrapping_add(places[s] as usize));
+                }
+            }
+        }
+    }
+}
+
+/// Gaps in which a group's queries end.
+///
+/// # Safety
+/// As [`Kernel`].
+#[inline(always)]
+pub(crate) unsafe fn group<K: Kernel, R: Records<W>, W: TreeWord, const S: usize>(
+    tree: &[Level],
+    bytes: &[u8],
+    queries: &[W; S],
+) -> [u64; S] {
+    let mut gaps = [0u64; S];
+    for (number, level) in tree.iter().enumerate() {
+        let mut probes = [Probe::default(); S];
+        let mut locals = [0u64; S];
+        for s in 0..S {
+            gaps[s] = gaps[s].min(level.last);
+            // SAFETY: the contract is passed on.
+            probes[s] = unsafe { probe::<K, R, W>(level, bytes, gaps[s], queries[s]) };
+            locals[s] = probes[s].child;
+            if S > 1 {
+                prefetch(bytes.as_ptr().wrapping_add(probes[s].place as usize));
+            }
+        }
+        // The queries of a group are nearly always in pages of one width: then all take the same steps.
+        let log = probes[0].log;
+        let same = probes.iter().all(|probe| probe.log == log);
+        let parts: [usize; S] = std::array::from_fn(|s| usize::from(gaps[s] == level.last));
+        // SAFETY: the contract is passed on.
+        unsafe {
+            match log {
+                _ if !same => {
+                    for s in 0..S {
+                        let (probe, local) = ([probes[s]], &mut [locals[s]]);
+                        match probe[0].log {
+                            0 => {}
+                            1 => lines::<K, u16, 1>(level, bytes, &probe, &[parts[s]], local),
+                            2 => lines::<K, u32, 1>(level, bytes, &probe, &[parts[s]], local),
+                            3 => lines::<K, u64, 1>(level, bytes, &probe, &[parts[s]], local),
+                            _ => lines::<K, u128, 1>(level, bytes, &probe, &[parts[s]], local),
+                        }
+                        locals[s] = local[0];
+                    }
+                }
+                0 => {}
+                1 => lines::<K, u16, S>(level, bytes, &probes, &parts, &mut locals),
+                2 => lines::<K, u32, S>(level, bytes, &probes, &parts, &mut locals),
+                3 => lines::<K, u64, S>(level, bytes, &probes, &parts, &mut locals),
+                _ => lines::<K, u128, S>(level, bytes, &probes, &parts, &mut locals),
+            }
+        }
+        for s in 0..S {
+            gaps[s] = gaps[s] << level.levels | locals[s];
+            if let Some(next) = tree.get(number + 1)
+                && S > 1
+            {
+                let record = next.records + gaps[s].min(next.last) * R::BYTES as u64;
+                prefetch(bytes.as_ptr().wrapping_add(record as usize));
+            }
+        }
+    }
+    gaps
+}
