@@ -5,6 +5,7 @@
 //! all of it is in memory, the words take the course of numeric keys, radix sort and all. Else the
 //! records are sorted as byte strings, and words and columns are made from them in order.
 
+use crate::classic;
 use crate::columns;
 use crate::error::BuildError;
 use crate::finish::Extra;
@@ -333,10 +334,11 @@ impl Emit<'_> {
         })?;
         writer.append(Columns { keys: &keys[..], values: &values[..] })?;
         let lines = writer.finish()?;
-        let extras = Extras {
-            sections: self.sections(&totals)?,
-            byte_ends: ends.filter(|_| job.schema.key_type.is_bytes()),
-        };
+        let mut sections = self.sections(&totals)?;
+        if job.options.classic {
+            sections.push(classic::section::of_lines::<W, B>(job, &lines)?);
+        }
+        let extras = Extras { sections, byte_ends: ends.filter(|_| job.schema.key_type.is_bytes()) };
         job.finish(&lines, extras, self.rows, self.sorted_input, self.sorted.runs)
     }
 

@@ -1,6 +1,7 @@
 //! The course of a build: optimistic streaming, sorting if need be, publishing.
 
 use crate::bytes;
+use crate::classic;
 use crate::columns;
 use crate::error::BuildError;
 use crate::external::{Sorter, Spills};
@@ -144,6 +145,9 @@ impl Job<'_> {
         let mut extras = extras(ends(lines.min), ends(lines.max));
         if self.options.columns {
             extras.sections.extend(columns::of_lines::<W, B>(self, &lines)?);
+        }
+        if self.options.classic {
+            extras.sections.push(classic::section::of_lines::<W, B>(self, &lines)?);
         }
         self.finish(&lines, extras, rows, sorted_input, runs)
     }

@@ -4,8 +4,10 @@
 //! are constants once the types are known, so that it compiles to a few wide moves a line. Spilled
 //! runs are kept as tuple lines too: one packing, one unpacking, no padding bytes of structs.
 
+use crate::classic::{self, ClassicError};
 use crate::error::BuildError;
 use crate::source::Column;
+use pleach_format::classic::Geometry;
 use pleach_format::key::{Bits, Word};
 use pleach_format::line::{self, Line};
 use rayon::prelude::*;
@@ -15,6 +17,8 @@ use zerocopy::FromZeros;
 pub(crate) trait KeyLane: Word + FromZeros {
     /// The words of a column of this width.
     fn of(column: &Column) -> Option<&[Self]>;
+    /// The classic tree of sorted words: [`crate::classic::build`].
+    fn classic(words: &[Self], geometry: &Geometry, out: &mut [u8]) -> Result<(), ClassicError>;
 }
 
 /// Value bits that the builder can find in a column.
@@ -31,6 +35,9 @@ macro_rules! lanes {
         impl KeyLane for $word {
             fn of(column: &Column) -> Option<&[Self]> {
                 match column { Column::$variant(words) => Some(words), _ => None }
+            }
+            fn classic(words: &[Self], geometry: &Geometry, out: &mut [u8]) -> Result<(), ClassicError> {
+                classic::build(words, geometry, classic::Vectors::Best, out)
             }
         }
     };

@@ -178,7 +178,8 @@ impl<W: KeyLane> Bottom<W> {
 
     /// Whether the level is refused whatever follows: then parts need not be made.
     pub(crate) fn is_refused(&self) -> bool {
-        self.cost.runs > 0
+        // Words of 16 bytes may have some: there the share decides, in the end.
+        W::BYTES < 16 && self.cost.runs > 0
     }
 
     /// The part of tuple lines that begin with line `at` of the file. Called from any thread.
@@ -219,7 +220,7 @@ impl<W: KeyLane> Bottom<W> {
     }
 
     fn is_accepted(&self) -> bool {
-        acceptable(self.children - self.lines.len(), self.cost)
+        acceptable(W::BYTES, self.children - self.lines.len(), self.cost)
     }
 
     /// Builds the levels above, after all tuple lines have been absorbed (or, if parts were left
@@ -301,7 +302,7 @@ fn upper_level<W: KeyLane>(children: &[Ends<W>]) -> (Encoding, Vec<Line>, Vec<En
     let [narrow @ .., last] = candidates(W::BYTES) else { return build(Encoding::Raw) };
     for &encoding in narrow {
         let built = build(encoding);
-        if acceptable((children.len() - built.1.len()) as u64, built.3) {
+        if acceptable(W::BYTES, (children.len() - built.1.len()) as u64, built.3) {
             return built;
         }
     }

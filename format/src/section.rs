@@ -43,8 +43,19 @@ impl Tag {
     /// Value column.
     pub const VALUES: Tag = Tag(*b"VALS");
     /// Every tag of this version, in the order of the sections.
-    pub const ALL: [Tag; 8] =
-        [Self::META, Self::LINE, Self::SPINE, Self::MASK, Self::KEYS, Self::VALUES, Self::SUMS, Self::SUM2];
+    pub const ALL: [Tag; 9] = [
+        Self::META,
+        Self::LINE,
+        Self::SPINE,
+        Self::MASK,
+        Self::KEYS,
+        Self::VALUES,
+        Self::FAST,
+        Self::SUMS,
+        Self::SUM2,
+    ];
+    /// Classic tree.
+    pub const FAST: Tag = Tag(*b"FAST");
     /// Sums of every section before it.
     pub const SUMS: Tag = Tag(*b"SUMS");
     /// Sums of SUMS.
@@ -60,6 +71,7 @@ impl Tag {
             b"MASK" => "MASK",
             b"KEYS" => "KEYS",
             b"VALS" => "VALS",
+            b"FAST" => "FAST",
             b"SUMS" => "SUMS",
             b"SUM2" => "SUM2",
             _ => "section",

@@ -2,16 +2,20 @@
 
 use crate::arch::Isa;
 use crate::bytes::Storage;
+use crate::classic::Classic;
 use crate::column::Column;
 use crate::error::{OpenError, ReadError, TypeError};
 use crate::fsck;
 use crate::strings::Strings;
 use crate::touched::{Touched, Verified};
 use crate::typed::Typed;
+use pleach_format::classic::packed::Form;
+use pleach_format::classic::{Geometry, TreeWord, section};
+use pleach_format::line;
 use pleach_format::meta::Meta;
 use pleach_format::section::Tag;
 use pleach_format::view::{HEAD_BYTES, Section};
-use pleach_format::{FormatError, Header, Key, KeyType, Mask, Value, ValueType};
+use pleach_format::{FormatError, Header, Key, KeyType, Mask, Value, ValueType, Word};
 use std::fmt;
 use std::fs::File;
 use std::io;
@@ -253,6 +257,27 @@ impl Index {
     pub fn value_column(&self) -> Option<Column<'_>> {
         Column::new(self, self.header.values)
     }
+    /// The classic tree, if the file has one of words `W`, with a copy of all words, which end its
+    /// searches. O(tuples): it is there to be measured.
+    #[must_use]
+    pub fn classic<W: TreeWord + Word>(&self) -> Option<ClassicTree<'_, W>> {
+        let entry = self.header.section(Tag::FAST)?.entry;
+        let (geometry, form) = section::load(&entry.geometry, entry.elements.get())?;
+        if self.header.geometry.key_bytes != <W as Word>::BYTES || geometry.keys != self.len() {
+            return None;
+        }
+        let bytes = self.bytes().get(usize::try_from(entry.offset.get()).ok()?..)?;
+        let bytes = bytes.get(..usize::try_from(entry.length.get()).ok()?)?;
+        let lines = self.bytes().get(usize::try_from(self.header.lines_offset).ok()?..)?;
+        let (lines, _) = lines.as_chunks::<64>();
+        let shape = self.header.geometry;
+        let words = lines.iter().take(usize::try_from(self.header.lines).ok()?).enumerate();
+        let words = words.flat_map(|(number, line)| {
+            (0..shape.tuples_in_line(number as u64, self.len())).map(|slot| line::key::<W>(line, slot))
+        });
+        Some(ClassicTree { geometry, form, bytes, words: words.collect() })
+    }
+
     /// How byte keys become words, in files that have them.
     #[must_use]
     pub fn mask(&self) -> Option<&Mask> {
@@ -362,6 +387,23 @@ impl Index {
     #[inline]
     pub fn check_mapping(&self) -> Result<(), ReadError> {
         if self.storage.is_lost() { Err(ReadError::MappingLost) } else { Ok(()) }
+    }
+}
+
+/// The FAST section of a file, and its words.
+#[derive(Clone, Debug)]
+pub struct ClassicTree<'a, W> {
+    geometry: Geometry,
+    form: Form,
+    bytes: &'a [u8],
+    words: Vec<W>,
+}
+
+impl<W: TreeWord> ClassicTree<'_, W> {
+    /// The tree, to be searched; `None` if the file is damaged.
+    #[must_use]
+    pub fn search(&self) -> Option<Classic<'_, W>> {
+        Classic::new(&self.geometry, self.form, self.bytes, &self.words)
     }
 }
 

@@ -48,7 +48,7 @@ pub use column::Column;
 pub use datum::Datum;
 pub use error::{OpenError, ReadError, TypeError};
 pub use fsck::{Finding, FsckOptions, Progress, Report, Verdict, fsck};
-pub use index::{Index, OpenOptions, Residence, Verify};
+pub use index::{ClassicTree, Index, OpenOptions, Residence, Verify};
 pub use iter::Range;
 pub use pleach_format::meta::Meta;
 pub use pleach_format::{FormatError, Header, Key, KeyType, Mask, Value, ValueType, Word};

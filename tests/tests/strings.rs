@@ -340,3 +340,84 @@ fn bad_strings_are_refused() {
     let error = refused(KeyType::Bytes, ValueType::None, backwards, &sorted);
     assert!(error.starts_with("input is not sorted: row 1: key \"a\" comes after key \"b\""), "{error}");
 }
+
+#[test]
+fn a_classic_tree_beside_the_lines() {
+    let options = BuildOptions { classic: true, ..BuildOptions::default() };
+    for count in [0u64, 1, 2, 64, 65, 1000, 4097] {
+        let tuples: Vec<(u64, u32)> = (0..count).map(|i| (mix(i) >> 8, i as u32)).collect();
+        let bytes = pleach_builder::build_bytes(&tuples, &options).expect("builds");
+        let index = OpenOptions::default().verify(Verify::Full).from_bytes(bytes).expect("opens");
+        let view = index.typed::<u64, u32>().expect("types");
+        let tree = index.classic::<u64>().expect("has a tree");
+        let tree = tree.search().expect("whole");
+        let queries: Vec<u64> =
+            tuples.iter().flat_map(|tuple| [tuple.0, tuple.0 + 1]).chain([0, u64::MAX]).collect();
+        let (mut ranks, mut wanted) = (vec![7; queries.len()], vec![8; queries.len()]);
+        tree.lower_bounds(&queries, &mut ranks);
+        view.lower_bound_batch(&queries, &mut wanted).expect("readable");
+        assert_eq!(ranks, wanted, "{count}");
+        assert!(index.classic::<u32>().is_none());
+    }
+    let words: Tuples = numbered((0..3000).map(|i| format!("{:020}", mix(i)).into_bytes()));
+    let bytes = build_strings_bytes(KeyType::Utf8, &words, &options).expect("builds");
+    let index = OpenOptions::default().verify(Verify::Full).from_bytes(bytes).expect("opens");
+    assert!(index.classic::<u128>().is_some_and(|tree| tree.search().is_some()));
+}
+
+/// Whatever the bytes are: no search panics, loops or leaves them. Answers may be wrong.
+#[test]
+fn damaged_files_are_searched_without_harm() {
+    let phone = |i: u64| format!("{:02}-{:03}", mix(i) % 100, mix(i + 5) % 1000).into_bytes();
+    let long = |i: u64| format!("{}{}", "prefix".repeat((i % 7) as usize), mix(i)).into_bytes();
+    let shapes: [(KeyType, Tuples); 2] =
+        [(KeyType::Fixed(6), numbered((0..400).map(phone))), (KeyType::Bytes, numbered((0..400).map(long)))];
+    for (key_type, tuples) in shapes {
+        let whole = build_strings_bytes(key_type, &tuples, &BuildOptions::default()).expect("builds");
+        let queries: Vec<Vec<u8>> = tuples.iter().step_by(9).map(|tuple| tuple.0.clone()).collect();
+        let (mut refused, mut opened) = (0, 0);
+        for round in 0..600u64 {
+            let mut bytes = whole.clone();
+            // Behind the superblock and the table, which have sums of their own that opening checks.
+            for change in 0..=round % 4 {
+                let at = 8192 + (mix(round * 7 + change) % (bytes.len() as u64 - 8192 - 4096)) as usize;
+                let len = (mix(round + change) % 40) as usize;
+                let end = (at + len + 1).min(bytes.len() - 4096);
+                bytes[at..end].fill(mix(round * 3 + change) as u8);
+            }
+            let damaged = bytes != whole;
+            let Ok(index) = Index::from_bytes(bytes.clone()) else {
+                refused += 1;
+                continue;
+            };
+            opened += 1;
+            let Ok(view) = index.strings::<u32>() else { continue };
+            let mut ranks = vec![0; queries.len()];
+            view.lower_bound_batch(&queries, &mut ranks).expect("unverified");
+            assert!(ranks.iter().all(|&rank| rank <= view.len()));
+            let (mut values, mut present) = (vec![0; queries.len()], vec![0; queries.len().div_ceil(64)]);
+            view.get_batch(&queries, &mut values, &mut present).expect("unverified");
+            for query in queries.iter().step_by(5) {
+                let _ = view.get(query);
+                let _ = view.upper_bound(query);
+                let _ = view.prefix(&query[..2]).map(Iterator::count);
+                let _ = view.comparisons(query);
+            }
+            let _ = view.ranks(0..u64::MAX).filter(Result::is_ok).count();
+            let full = OpenOptions::default().verify(Verify::Full).from_bytes(bytes.clone());
+            assert_eq!(full.is_err(), damaged, "round {round}");
+            // Verified as it goes along, an answer is right or an error.
+            let Ok(index) = OpenOptions::default().verify(Verify::Touched).from_bytes(bytes) else {
+                continue;
+            };
+            let view = index.strings::<u32>().expect("types");
+            for (key, value) in tuples.iter().step_by(37) {
+                if let Ok(found) = view.get(key) {
+                    let first = tuples.iter().find(|tuple| tuple.0 == *key).expect("there").1;
+                    assert_eq!(found, Some(first), "round {round}: {value}");
+                }
+            }
+        }
+        assert!(refused + opened == 600 && opened > 300, "{refused} refused, {opened} opened");
+    }
+}

@@ -59,19 +59,19 @@ pub fn raw_types(text: &str) -> Result<(KeyType, ValueType), String> {
     Ok((key_type(key)?, value_type(value)?))
 }
 
-/// The layouts of this version: `lines,spine` and, if asked for, `columns`, in any order.
+/// The layouts of this version: `lines,spine` and, if asked for, `columns` and `classic`, in any order.
 pub fn layout(text: &str) -> Result<Layout, String> {
-    let mut parts: Vec<&str> = text.split(',').collect();
-    parts.sort_unstable();
+    let parts: Vec<&str> = text.split(',').collect();
     let known = ["lines", "spine", "classic", "columns", "harmonia", "btree"];
+    let usable = "use lines,spine and if you like columns, classic";
     if let Some(unknown) = parts.iter().find(|part| !known.contains(part)) {
-        return Err(format!("'{unknown}' is no layout: use lines,spine or lines,spine,columns"));
+        return Err(format!("'{unknown}' is no layout: {usable}"));
     }
-    match parts.as_slice() {
-        ["lines", "spine"] => Ok(Layout { columns: false }),
-        ["columns", "lines", "spine"] => Ok(Layout { columns: true }),
-        _ => Err(format!("this version does not make '{text}': use lines,spine or lines,spine,columns")),
+    let has = |name| parts.contains(&name);
+    if !has("lines") || !has("spine") || has("harmonia") || has("btree") {
+        return Err(format!("this version does not make '{text}': {usable}"));
     }
+    Ok(Layout { columns: has("columns"), classic: has("classic") })
 }
 
 /// Which regions a file has besides its tuple lines and its spine.
@@ -79,6 +79,8 @@ pub fn layout(text: &str) -> Result<Layout, String> {
 pub struct Layout {
     /// Sorted columns.
     pub columns: bool,
+    /// The classic FAST tree.
+    pub classic: bool,
 }
 
 /// One ASCII character, or `\t` or `tab`.

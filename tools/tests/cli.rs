@@ -245,7 +245,7 @@ fn what_a_later_version_does_is_told() {
         .fails(2, "this version searches unbuffered: --strategy <HOW>: use auto or unbuffered");
     place.run(&["build", "a.csv", "-o", "b", "--layout", "btree"]).fails(
         2,
-        "this version does not make 'btree': --layout <L,...>: use lines,spine or lines,spine,columns",
+        "this version does not make 'btree': --layout <L,...>: use lines,spine and if you like columns, classic",
     );
     place.run(&["build", "a.csv", "-o", "b", "--key-type", "u8"]).fails(
         2,

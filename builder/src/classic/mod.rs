@@ -15,6 +15,7 @@ mod avx2;
 mod narrow;
 pub mod packed;
 mod permute;
+pub(crate) mod section;
 #[cfg(test)]
 mod tests;
 

@@ -10,7 +10,7 @@ use crate::section::{Geometry as Stored, Tag};
 use zerocopy::little_endian::U32;
 
 /// Tag of the section.
-pub const TAG: Tag = Tag(*b"FAST");
+pub const TAG: Tag = Tag::FAST;
 
 const LINE_BYTES: u32 = 64;
 

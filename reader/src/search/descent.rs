@@ -93,7 +93,7 @@ unsafe fn leaf<S: Simd, W: Word, B: Bits>(plan: &Plan<'_>, at: usize, query: W) 
     // SAFETY: the contract is passed on.
     let slot = unsafe { below::<S, W>(line, n, query) };
     if slot == n && plan.header.inexact && at < plan.tuple_lines.last() && passed_inexact(plan, at) {
-        return exact::<W, B>(plan, query);
+        return step_right::<W, B>(plan, at, query);
     }
     // A slot past the end is never equal: the last key is below the query. The rank tells a key of
     // all ones from padding.
@@ -118,21 +118,23 @@ fn passed_inexact(plan: &Plan<'_>, at: usize) -> bool {
     })
 }
 
-/// The answer by full keys, where a border on the way may be parted inexactly.
+/// The answer right of tuple line `at`, all of whose keys are below the query: a border on the way was
+/// parted inexactly, or the query lies between two lines.
 #[cold]
 #[inline(never)]
-fn exact<W: Word, B: Bits>(plan: &Plan<'_>, query: W) -> Hit<B> {
+fn step_right<W: Word, B: Bits>(plan: &Plan<'_>, at: usize, query: W) -> Hit<B> {
     let bytes = view::Bytes(plan.bytes);
-    let answer = view::lower_bound::<W, _>(plan.header, &bytes, query)
-        .and_then(|rank| Ok((rank, view::tuple::<W, _>(plan.header, &bytes, rank)?)));
-    match answer {
-        Ok((rank, Some((key, value)))) if key == query => {
-            Hit { rank, found: true, value: B::from_u64(value) }
-        }
-        Ok((rank, _)) => Hit { rank, found: false, value: B::default() },
-        // The header proved every line to lie in the bytes.
-        Err(_) => Hit { rank: plan.tuples, found: false, value: B::default() },
-    }
+    let n = const { line::geometry::<W, B>().tuples_per_line() };
+    // The header proved every line to lie in the bytes.
+    let right = view::step_right::<W, _>(plan.header, &bytes, at as u64 + 1, query);
+    let at = right.map_or(plan.tuple_lines.last(), |right| right as usize);
+    let line = plan.tuple_lines.at(at);
+    let slot = line::keys_below::<W>(line, n, query);
+    let rank = at as u64 * n as u64 + slot as u64;
+    let slot = slot.min(n - 1);
+    let found = line::key::<W>(line, slot) == query && rank < plan.tuples;
+    let value = if found { line::value::<W, B>(line, slot) } else { B::default() };
+    Hit { rank: rank.min(plan.tuples), found, value }
 }
 
 /// One query from the root to its tuple line.

@@ -38,6 +38,7 @@ pub fn bars(header: &Header) -> Vec<Bar> {
             Tag::MASK => ("MASK kept bits", "byte"),
             Tag::KEYS => ("KEYS key column", "key"),
             Tag::VALUES => ("VALS value column", "value"),
+            Tag::FAST => ("FAST classic tree", "key"),
             Tag::SUMS => ("SUMS sums", "sum"),
             Tag::SUM2 => ("SUM2 their sums", "sum"),
             _ => ("", "element"),

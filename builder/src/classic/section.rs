@@ -1,0 +1,42 @@
+//! The classic tree of a file's words, as the FAST section.
+
+use crate::error::BuildError;
+use crate::finish::Extra;
+use crate::flow::Job;
+use crate::lines::Lines;
+use crate::pack::{KeyLane, ValueLane, unpack};
+use pleach_format::classic::Geometry;
+use pleach_format::classic::packed::Form;
+use pleach_format::classic::section::{TAG, store};
+
+/// The tree of all words, in the paper's geometry with padded lines. Words and tree are in memory: it is
+/// there to be measured.
+pub(crate) fn of_lines<'a, W: KeyLane, B: ValueLane>(
+    job: &Job<'_>,
+    lines: &Lines<W>,
+) -> Result<Extra<'a>, BuildError> {
+    let too_large = || BuildError::TooLarge { what: "a classic tree", found: lines.tuples, limit: 1 << 48 };
+    let mut words: Vec<W> = Vec::with_capacity(usize::try_from(lines.tuples).map_err(|_| too_large())?);
+    let (mut left, mut tuples) = (lines.tuples, Vec::new());
+    let per_line = crate::pack::per_line::<W, B>() as u64;
+    lines.each_piece(job.output, job.watch, &mut |piece| {
+        let count = left.min(piece.len() as u64 * per_line);
+        tuples.clear();
+        unpack::<W, B>(piece, count as usize, &mut tuples);
+        words.extend(tuples.iter().map(|tuple| tuple.key));
+        left -= count;
+        Ok(())
+    })?;
+    let geometry = Geometry { padded: true, ..Geometry::paper(lines.tuples, W::BYTES as u32) };
+    let bytes = geometry.tree().ok_or_else(too_large)?.bytes();
+    let mut tree = vec![0; usize::try_from(bytes).map_err(|_| too_large())?];
+    W::classic(&words, &geometry, &mut tree).map_err(|_| too_large())?;
+    Ok(Extra {
+        tag: TAG,
+        required: false,
+        length: bytes,
+        elements: lines.tuples,
+        geometry: store(&geometry, Form::Full),
+        content: Box::new(move |take| tree.chunks(1 << 20).try_for_each(&mut *take)),
+    })
+}
