@@ -308,7 +308,10 @@ impl Emit<'_> {
     fn run<W: KeyLane, B: ValueLane>(&self) -> Result<Summary, BuildError> {
         let job = self.job;
         let plan = Plan::new(job.options.memory_bytes, size_of::<Tuple<W, B>>());
-        let mut writer = LineWriter::<W, B>::new(job.output, job.spills, job.watch, plan.spine_lines);
+        let mut writer = {
+            let masked = matches!(self.coder, Coder::Mask(_));
+            LineWriter::<W, B>::new(job.output, job.spills, job.watch, plan.spine_lines, masked)
+        };
         let (mut keys, mut values) = (Vec::with_capacity(BATCH_TUPLES), Vec::with_capacity(BATCH_TUPLES));
         let mut totals = Totals::default();
         let mut ends: Option<(Vec<u8>, Vec<u8>)> = None;

@@ -118,7 +118,8 @@ impl Job<'_> {
     ) -> Result<Summary, BuildError> {
         let plan = Plan::new(self.options.memory_bytes, size_of::<Tuple<W, B>>());
         let (output, spills) = (self.output, self.spills);
-        let writer = LineWriter::<W, B>::new(output, spills, self.watch, plan.spine_lines);
+        let writer =
+            LineWriter::<W, B>::new(output, spills, self.watch, plan.spine_lines, self.mask.is_some());
         let mut emitter = Emitter::new(self, writer);
 
         let mut reader = Reader::new(source, self.watch, plan);

@@ -105,6 +105,7 @@ impl<'a, W: KeyLane, B: ValueLane> LineWriter<'a, W, B> {
         spills: Spills<'a>,
         watch: &'a Watch<'a>,
         spine_lines: usize,
+        masked: bool,
     ) -> Self {
         Self {
             output,
@@ -117,7 +118,7 @@ impl<'a, W: KeyLane, B: ValueLane> LineWriter<'a, W, B> {
             large: false,
             carry: Vec::new(),
             sums: Vec::new(),
-            bottom: Bottom::new(per_line::<W, B>(), spine_lines),
+            bottom: Bottom::new(per_line::<W, B>(), spine_lines, masked),
             tuples: 0,
             min: None,
             max: None,
@@ -303,7 +304,7 @@ impl<'a, W: KeyLane, B: ValueLane> LineWriter<'a, W, B> {
         }
         let last = self.current.as_ref().map_or(0, |piece| piece.used);
         let lines = self.pieces * PIECE_LINES as u64 + last as u64;
-        let bottom = std::mem::replace(&mut self.bottom, Bottom::new(1, 1));
+        let bottom = std::mem::replace(&mut self.bottom, Bottom::new(1, 1, false));
         let spine = bottom.finish(lines, self.spills, &mut |take| self.reread(take))?;
         let written = if self.large { self.pieces } else { 0 };
         let rest = self.held.into_iter().chain(self.current).map(|mut piece| {

@@ -140,6 +140,8 @@ impl Overflow {
 /// The bottom level while it grows.
 pub(crate) struct Bottom<W> {
     encoding: Encoding,
+    /// See [`acceptable`].
+    uneven: bool,
     per_line: usize,
     lines: Overflow,
     groups: Vec<Ends<W>>,
@@ -149,10 +151,12 @@ pub(crate) struct Bottom<W> {
 }
 
 impl<W: KeyLane> Bottom<W> {
-    /// Over tuple lines of `per_line` tuples; up to `lines_max` spine lines stay in memory.
-    pub(crate) fn new(per_line: usize, lines_max: usize) -> Self {
+    /// Over tuple lines of `per_line` tuples; up to `lines_max` spine lines stay in memory. `masked`: the
+    /// words are those of byte keys.
+    pub(crate) fn new(per_line: usize, lines_max: usize, masked: bool) -> Self {
         Self {
             encoding: candidates(W::BYTES)[0],
+            uneven: masked || W::BYTES == 16,
             per_line,
             lines: Overflow::new(lines_max),
             groups: Vec::new(),
@@ -178,8 +182,8 @@ impl<W: KeyLane> Bottom<W> {
 
     /// Whether the level is refused whatever follows: then parts need not be made.
     pub(crate) fn is_refused(&self) -> bool {
-        // Words of 16 bytes may have some: there the share decides, in the end.
-        W::BYTES < 16 && self.cost.runs > 0
+        // Uneven words may have some: there the share decides, in the end.
+        !self.uneven && self.cost.runs > 0
     }
 
     /// The part of tuple lines that begin with line `at` of the file. Called from any thread.
@@ -220,7 +224,7 @@ impl<W: KeyLane> Bottom<W> {
     }
 
     fn is_accepted(&self) -> bool {
-        acceptable(W::BYTES, self.children - self.lines.len(), self.cost)
+        acceptable(self.uneven, self.children - self.lines.len(), self.cost)
     }
 
     /// Builds the levels above, after all tuple lines have been absorbed (or, if parts were left
@@ -269,9 +273,9 @@ impl<W: KeyLane> Bottom<W> {
             encodings: vec![self.encoding],
             inexact: self.cost.flagged,
         };
-        let mut children = self.groups;
+        let (mut children, uneven) = (self.groups, self.uneven);
         while children.len() > 1 {
-            let (encoding, lines, groups, cost) = upper_level(&children);
+            let (encoding, lines, groups, cost) = upper_level(&children, uneven);
             spine.encodings.push(encoding);
             spine.upper.push(lines);
             spine.inexact += cost.flagged;
@@ -285,7 +289,7 @@ impl<W: KeyLane> Bottom<W> {
 pub(crate) type Reread<'a> =
     dyn FnMut(&mut dyn FnMut(&[Line]) -> Result<(), BuildError>) -> Result<(), BuildError> + 'a;
 
-fn upper_level<W: KeyLane>(children: &[Ends<W>]) -> (Encoding, Vec<Line>, Vec<Ends<W>>, Cost) {
+fn upper_level<W: KeyLane>(children: &[Ends<W>], uneven: bool) -> (Encoding, Vec<Line>, Vec<Ends<W>>, Cost) {
     let build = |encoding: Encoding| {
         let fanout = encoding.separators(W::BYTES) + 1;
         let mut lines = Vec::with_capacity(children.len().div_ceil(fanout));
@@ -302,7 +306,7 @@ fn upper_level<W: KeyLane>(children: &[Ends<W>]) -> (Encoding, Vec<Line>, Vec<En
     let [narrow @ .., last] = candidates(W::BYTES) else { return build(Encoding::Raw) };
     for &encoding in narrow {
         let built = build(encoding);
-        if acceptable(W::BYTES, (children.len() - built.1.len()) as u64, built.3) {
+        if acceptable(uneven, (children.len() - built.1.len()) as u64, built.3) {
             return built;
         }
     }

@@ -186,13 +186,22 @@ impl Mask {
     /// Where a query stands. `compress` is [`Chunk::compress`] or its equal. O(covered bytes).
     #[inline(always)]
     pub fn place(&self, query: &[u8], compress: impl Fn(&Chunk, u64) -> u64) -> Place {
-        let mut word = 0u128;
         let mut different = 0;
-        for (at, chunk) in self.chunks.iter().enumerate() {
+        let mut bytes_of = |at: usize, chunk: &Chunk| {
             let bytes = load(query, at * CHUNK_BYTES);
             different |= (bytes ^ chunk.reference) & chunk.constant;
-            word = word << chunk.kept | u128::from(compress(chunk, bytes));
-        }
+            compress(chunk, bytes)
+        };
+        let chunks = self.chunks.iter().enumerate();
+        let word = if self.bits <= 64 {
+            // A chunk of 64 kept bits is then the only one that keeps any.
+            let narrow = chunks.fold(0u64, |word, (at, chunk)| {
+                word.wrapping_shl(chunk.kept) * u64::from(chunk.kept < 64) | bytes_of(at, chunk)
+            });
+            u128::from(narrow)
+        } else {
+            chunks.fold(0u128, |word, (at, chunk)| word << chunk.kept | u128::from(bytes_of(at, chunk)))
+        };
         if different != 0 || (self.lossless && !self.is_length(query.len())) {
             return self.gap(query);
         }

@@ -282,14 +282,15 @@ impl<W: Word> Grid<W> {
 /// ends in the last tuple line before it, so stepping right costs a line or two, and only queries
 /// between the border's neighbours and the end of their cell do. Runs of equal codes are refused.
 ///
-/// Words of 16 bytes have little choice: full ones leave four separators to a line. There one border in
-/// 8 may be inexact and one in 64 begin a run, which a search leaves by doubling steps and bisection.
+/// Words of 16 bytes and masked ones (of byte keys) are *uneven*: full words leave four separators to a
+/// line, and kept bits use a part of their range (digits 10 of 16 values). There one border in 8 may be
+/// inexact and one in 64 begin a run, which a search leaves by doubling steps and bisection.
 #[must_use]
-pub fn acceptable(key_bytes: usize, borders: u64, cost: Cost) -> bool {
-    match key_bytes {
-        16 => cost.runs <= borders / 64 && cost.inexact <= borders / 8,
-        _ => cost.runs == 0 && cost.inexact <= borders / 64,
+pub fn acceptable(uneven: bool, borders: u64, cost: Cost) -> bool {
+    if uneven {
+        return cost.runs <= borders / 64 && cost.inexact <= borders / 8;
     }
+    cost.runs == 0 && cost.inexact <= borders / 64
 }
 
 /// The encodings a level tries, widest fanout first; the last always succeeds. For keys of four bytes

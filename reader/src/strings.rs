@@ -20,7 +20,7 @@ use std::iter::FusedIterator;
 use std::ops::{Bound, RangeBounds};
 
 /// Queries that become words at once; a multiple of 64.
-const PIECE: usize = 512;
+const PIECE: usize = 2048;
 /// Queries of one task of a parallel batch; a multiple of [`PIECE`].
 const TASK: usize = 1 << 13;
 /// How many queries ahead of a comparison the key's offsets are asked for, and its bytes.
@@ -362,6 +362,9 @@ impl<'a, V: Value> Strings<'a, V> {
         values: &mut [V],
         present: &mut [u64],
     ) -> Result<usize, ReadError> {
+        if self.keys.is_none() && self.index.verified().is_none() && !self.index.is_empty() {
+            return any_words!(&self.words, words => self.get_words(words, keys, first, values, present));
+        }
         let mut found = 0;
         present.fill(0);
         self.each_hit(keys, first, values.len(), |at, hit| {
@@ -369,6 +372,49 @@ impl<'a, V: Value> Strings<'a, V> {
             present[at / 64] |= u64::from(hit.found) << (at % 64);
             found += usize::from(hit.found);
         })?;
+        Ok(found)
+    }
+
+    /// [`Strings::get_part`] where words are whole keys.
+    fn get_words<W: Word + Key<Word = W>, Q: Queries + ?Sized>(
+        &self,
+        words: &Typed<'a, W, V>,
+        keys: &Q,
+        first: usize,
+        values: &mut [V],
+        present: &mut [u64],
+    ) -> Result<usize, ReadError> {
+        let mut queries = [W::default(); PIECE];
+        let mut gaps = [0u64; PIECE / 64];
+        let mut found = 0;
+        for (piece, (values, present)) in
+            values.chunks_mut(PIECE).zip(present.chunks_mut(PIECE / 64)).enumerate()
+        {
+            let queries = &mut queries[..values.len()];
+            gaps.fill(0);
+            let mut any = false;
+            let start = first + piece * PIECE;
+            let key = |at: usize| keys.get(start + at);
+            crate::arch::places(self.mask, queries.len(), key, |at, place| match place {
+                Place::Word(word) => queries[at] = from(word),
+                Place::Gap { word, .. } => {
+                    queries[at] = from(word);
+                    gaps[at / 64] |= 1 << (at % 64);
+                    any = true;
+                }
+            });
+            found += words.get_batch(queries, values, present)?;
+            if any {
+                for (at, value) in values.iter_mut().enumerate() {
+                    let bit = 1 << (at % 64);
+                    if gaps[at / 64] & present[at / 64] & bit != 0 {
+                        present[at / 64] &= !bit;
+                        *value = V::default();
+                        found -= 1;
+                    }
+                }
+            }
+        }
         Ok(found)
     }
 
@@ -440,22 +486,22 @@ impl<'a, V: Value> Strings<'a, V> {
         let mut gaps = [0u64; PIECE / 64];
         // A query above all keys; the largest word has no successor to look for.
         let mut above = [0u64; PIECE / 64];
-        for (at, word) in queries[..hits.len()].iter_mut().enumerate() {
-            let (bit, number) = (1 << (at % 64), at / 64);
-            match crate::arch::place(self.mask, keys.get(first + at)) {
-                Place::Word(place) => *word = from(place),
-                Place::Gap { word: place, after } => {
-                    gaps[number] |= bit;
-                    *word = from(place);
-                    if after {
-                        match word.successor() {
-                            Some(next) => *word = next,
-                            None => above[number] |= bit,
-                        }
+        let key = |at: usize| keys.get(first + at);
+        crate::arch::places(self.mask, hits.len(), key, |at, place| match place {
+            Place::Word(place) => queries[at] = from(place),
+            Place::Gap { word, after } => {
+                let (bit, number) = (1 << (at % 64), at / 64);
+                gaps[number] |= bit;
+                let word: W = from(word);
+                queries[at] = word;
+                if after {
+                    match word.successor() {
+                        Some(next) => queries[at] = next,
+                        None => above[number] |= bit,
                     }
                 }
             }
-        }
+        });
         words.hits(&queries[..hits.len()], hits);
         for (at, hit) in hits.iter_mut().enumerate() {
             if gaps[at / 64] >> (at % 64) & 1 != 0 {

@@ -52,7 +52,7 @@ fn levels<W: Word>(children: &[(W, W)]) -> Vec<(Encoding, Vec<u8>, u64)> {
             bytes.extend_from_slice(&line);
             parents.push((group[0].0, group[group.len() - 1].1));
         }
-        if spine::acceptable(W::BYTES, borders_all, cost) {
+        if spine::acceptable(W::BYTES == 16, borders_all, cost) {
             bytes.resize(bytes.len().next_multiple_of(128), 0);
             let mut all = vec![(encoding, bytes, cost.flagged)];
             all.extend(levels(&parents));

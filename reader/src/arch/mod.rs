@@ -139,16 +139,38 @@ pub(crate) fn prefetch<T>(pointer: *const T) {
 /// [`Mask::place`] by the instruction that gathers bits, where there is one.
 #[inline]
 pub(crate) fn place(mask: &Mask, query: &[u8]) -> Place {
+    let mut found = Place::Word(0);
+    places(mask, 1, |_| query, |_, place| found = place);
+    found
+}
+
+/// [`place`] of many queries: the instruction is looked for once.
+#[inline]
+pub(crate) fn places<'q>(
+    mask: &Mask,
+    count: usize,
+    query: impl Fn(usize) -> &'q [u8],
+    put: impl FnMut(usize, Place),
+) {
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("bmi1") && is_x86_feature_detected!("bmi2") {
         // SAFETY: the CPU has BMI1 and BMI2.
-        return unsafe { place_bmi2(mask, query) };
+        return unsafe { places_bmi2(mask, count, query, put) };
     }
-    mask.place(query, Chunk::compress)
+    let mut put = put;
+    (0..count).for_each(|at| put(at, mask.place(query(at), Chunk::compress)));
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "bmi1,bmi2")]
-fn place_bmi2(mask: &Mask, query: &[u8]) -> Place {
-    mask.place(query, |chunk, bytes| std::arch::x86_64::_pext_u64(bytes, chunk.mask))
+fn places_bmi2<'q>(
+    mask: &Mask,
+    count: usize,
+    query: impl Fn(usize) -> &'q [u8],
+    mut put: impl FnMut(usize, Place),
+) {
+    for at in 0..count {
+        let bytes = query(at);
+        put(at, mask.place(bytes, |chunk, bytes| std::arch::x86_64::_pext_u64(bytes, chunk.mask)));
+    }
 }
