@@ -196,7 +196,7 @@ impl Mask {
         let word = if self.bits <= 64 {
             // A chunk of 64 kept bits is then the only one that keeps any.
             let narrow = chunks.fold(0u64, |word, (at, chunk)| {
-                word.wrapping_shl(chunk.kept) * u64::from(chunk.kept < 64) | bytes_of(at, chunk)
+                (word.wrapping_shl(chunk.kept) * u64::from(chunk.kept < 64)) | bytes_of(at, chunk)
             });
             u128::from(narrow)
         } else {

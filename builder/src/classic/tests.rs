@@ -192,16 +192,15 @@ fn compressed_trees_are_the_geometry() {
             for (number, (d_k, d_l, d_p)) in
                 [(2, 4, 10), (2, 4, 19), (1, 3, 5), (1, 2, 6)].into_iter().enumerate()
             {
-                for padded in [(number + count) % 2 == 0] {
-                    let geometry = Geometry { keys: count as u64, key_bytes: 4, d_k, d_l, d_p, padded };
-                    check_delta(&sorted::<u32>(count, shape), geometry);
-                    if d_l + 2 <= d_p {
-                        let geometry = Geometry { key_bytes: 8, ..geometry };
-                        check_delta(&sorted::<u64>(count, shape), geometry);
-                        let geometry = Geometry { key_bytes: 16, ..geometry };
-                        check_partial(&sorted(count, shape), geometry, Prefix::Noncontiguous);
-                        check_partial(&sorted(count, shape), geometry, Prefix::Contiguous);
-                    }
+                let padded = (number + count) % 2 == 0;
+                let geometry = Geometry { keys: count as u64, key_bytes: 4, d_k, d_l, d_p, padded };
+                check_delta(&sorted::<u32>(count, shape), geometry);
+                if d_l + 2 <= d_p {
+                    let geometry = Geometry { key_bytes: 8, ..geometry };
+                    check_delta(&sorted::<u64>(count, shape), geometry);
+                    let geometry = Geometry { key_bytes: 16, ..geometry };
+                    check_partial(&sorted(count, shape), geometry, Prefix::Noncontiguous);
+                    check_partial(&sorted(count, shape), geometry, Prefix::Contiguous);
                 }
             }
         }
