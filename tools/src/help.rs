@@ -28,7 +28,8 @@ whole, even if the machine loses power. An interrupted build leaves nothing behi
 The first column is the key and the second the value, unless --key and --value name others; `--value \
 @row` stores the row number instead. Columns of text are read as u64 unless --key-type and \
 --value-type say otherwise: types are never guessed. Parquet, Arrow and NumPy columns keep their own \
-type.
+type. Texts are utf8; bytes of one length N are bytesN, of any length bytes; in a text table these are \
+the bytes of the field, or \\x and hexadecimal digits.
 
 Input need not be sorted. What does not fit into --memory is sorted on disk. Keys that stand more \
 than once are all kept, in input order, unless --unique chooses. The same input and options give \
@@ -43,6 +44,7 @@ Examples:
       several tables, one after the other; the value is the row number
   pleach build ids.bin -o ids.pleach --raw u64
       raw little-endian keys, without values
+  pleach build words.csv -o words.pleach --key-type utf8
   zcat big.csv.gz | pleach build - --format csv -o big.pleach --memory 4GiB
   pleach build a.csv -o a.pleach --unique error --no-header --key 2 --value 0
       refuses repeated keys; columns by number";
@@ -54,7 +56,8 @@ key alone is printed.
 
 Keys come as arguments or from a file, one a line; a file of keys is streamed, so it may be larger \
 than memory. Negative keys are plain arguments. Of a key that stands more than once the first value \
-is printed, with --all every one.";
+is printed, with --all every one. In utf8 keys tab, newline, carriage return and backslash are \\t \\n \\r \
+\\\\; bytes are hexadecimal digits; bytesN are these or N characters.";
 
 pub const GET_EXAMPLES: &str = "\
 Examples:
@@ -67,7 +70,7 @@ Examples:
 pub const RANGE: &str = "\
 Prints the tuples with LO <= key < HI as KEY<TAB>VALUE, in key order. '..' leaves an end open. \
 --limit stops early, --reverse begins at the end, --count prints how many there are without \
-reading them.";
+reading them. --prefix, for byte keys, takes the keys that begin with it.";
 
 pub const RANGE_EXAMPLES: &str = "\
 Examples:
@@ -76,7 +79,8 @@ Examples:
   pleach range users.pleach 100 .. --limit 5    the five tuples from 100 on
   pleach range users.pleach .. .. --reverse --limit 1
       the largest key
-  pleach range users.pleach 100 .. --count";
+  pleach range users.pleach 100 .. --count
+  pleach range words.pleach --prefix inter      keys that begin so";
 
 pub const INSPECT: &str = "\
 Shows a file as a labelled picture: types, counts, sections with their places and shares, and the \
@@ -87,7 +91,8 @@ of the bytes.";
 pub const INSPECT_EXAMPLES: &str = "\
 Examples:
   pleach inspect users.pleach
-  pleach inspect users.pleach --page 0          the first tuple line, decoded
+  pleach inspect users.pleach --page 0          the spine's root: base, shift, codes
+  pleach inspect users.pleach --line 0          the first tuple line, decoded
   pleach inspect users.pleach --json | jq .sections
   pleach inspect users.pleach --mapping         is it backed by huge pages?";
 
@@ -137,12 +142,14 @@ Examples:
 pub const BENCH: &str = "\
 Measures look-ups of random keys in Pleach and in other engines, in one run and with checked answers, \
 beside what the memory of this machine could deliver at best (limit-one-line: one random line a \
-look-up).";
+look-up). `compress` does the same for byte keys of many kinds, beside an uncompressed tree.";
 
 pub const BENCH_EXAMPLES: &str = "\
 Examples:
   pleach bench lookup --quick
-  pleach bench lookup --tuples 2^26 --key-type u32 --json";
+  pleach bench lookup --tuples 2^26 --key-type u32 --json
+  pleach bench compress --quick
+  pleach bench compress --one-gigabyte          16 and 128 bytes beside 4 (12 GiB of memory)";
 
 pub const COMPLETIONS: &str = "\
 Prints a script that makes a shell complete the commands and options of pleach.";
