@@ -1,6 +1,7 @@
 //! Benchmarks of Pleach: every engine in one run, on the same data, with every answer checked.
 //!
-//! [`lookup`] measures point look-ups, [`compress`] those of byte keys. What it prints is a [`Report`]: a table for people, a JSON
+//! [`lookup`] measures point look-ups, [`compress`] those of byte keys. What it prints is a
+//! [`Report`]: a table for people, a JSON
 //! document (schema `pleach-bench-1`) for scripts. Besides Pleach and its peers each report holds the
 //! machine's own [`limit`]: one random line of the same mapped file for each look-up.
 //!

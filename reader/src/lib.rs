@@ -25,6 +25,8 @@
 //! never changed, so a rebuild under the same name does not disturb those who have the old one open.
 
 mod arch;
+#[cfg(feature = "arrow")]
+mod arrow;
 mod bytes;
 mod cast;
 pub mod classic;
@@ -44,6 +46,8 @@ mod touched;
 mod typed;
 
 pub use arch::Isa;
+#[cfg(feature = "arrow")]
+pub use arrow::Columns;
 pub use column::Column;
 pub use datum::Datum;
 pub use error::{OpenError, ReadError, TypeError};
