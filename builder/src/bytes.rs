@@ -9,7 +9,7 @@ use crate::classic;
 use crate::columns;
 use crate::error::BuildError;
 use crate::finish::Extra;
-use crate::flow::{Extras, Job, Reader};
+use crate::flow::{Extras, Job, Reader, with_lanes};
 use crate::lines::LineWriter;
 use crate::options::Summary;
 use crate::pack::{Columns, KeyLane, Tuple, ValueLane};
@@ -99,17 +99,7 @@ pub(crate) fn build(job: &Job<'_>, source: &mut dyn Source) -> Result<Summary, B
         Coder::Mask(mask) => mask.word_bytes(),
     };
     let emit = Emit { job, sorted: &sorted, coder: &coder, rows, sorted_input };
-    match (word_bytes, schema.value_type.line_bytes()) {
-        (4, 0) => emit.run::<u32, ()>(),
-        (4, 4) => emit.run::<u32, u32>(),
-        (4, _) => emit.run::<u32, u64>(),
-        (8, 0) => emit.run::<u64, ()>(),
-        (8, 4) => emit.run::<u64, u32>(),
-        (8, _) => emit.run::<u64, u64>(),
-        (_, 0) => emit.run::<u128, ()>(),
-        (_, 4) => emit.run::<u128, u32>(),
-        (_, _) => emit.run::<u128, u64>(),
-    }
+    with_lanes!(word_bytes, schema.value_type.line_bytes() => emit.run())
 }
 
 fn chunk(schema: &Schema) -> Chunk {
@@ -148,8 +138,7 @@ fn element<'a>(column: &'a Column, at: usize, big_endian: bool, buffer: &'a mut 
 fn take(job: &Job<'_>, gather: &mut Gather<'_>, chunk: &Chunk) -> Result<(), BuildError> {
     let schema = job.schema;
     let refused = |row: u64, problem: String| {
-        let (input, place) =
-            ("input".into(), row.checked_add(0).map_or(String::new(), |row| format!("row {row}")));
+        let (input, place) = ("input".into(), format!("row {row}"));
         BuildError::Source(SourceError { input, place, problem, cause: None })
     };
     let expected = Chunk::new(schema.key_type, schema.value_type);

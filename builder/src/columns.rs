@@ -4,7 +4,7 @@ use crate::error::BuildError;
 use crate::finish::{Content, Extra, TakeBytes};
 use crate::flow::Job;
 use crate::lines::Lines;
-use crate::pack::{KeyLane, Take, ValueLane, unpack};
+use crate::pack::{KeyLane, ValueLane};
 use pleach_format::column::{ColumnGeometry, GUARD_BYTES, push_native_key};
 use pleach_format::section::Tag;
 
@@ -61,7 +61,7 @@ pub(crate) fn of_lines<'a, W: KeyLane, B: ValueLane>(
     let shape = |bytes: usize| ColumnGeometry::fixed(lines.tuples, bytes as u64).ok_or_else(too_large);
     let mut sections = vec![section(Tag::KEYS, false, shape(W::BYTES)?, move |add| {
         let mut native = Vec::new();
-        each_batch::<W, B>(job, lines, &mut |tuples| {
+        lines.each_batch::<B>(job.output, job.watch, &mut |tuples| {
             native.clear();
             for tuple in tuples {
                 push_native_key(key_type, tuple.key.to_u128(), &mut native);
@@ -72,7 +72,7 @@ pub(crate) fn of_lines<'a, W: KeyLane, B: ValueLane>(
     if B::BYTES > 0 {
         sections.push(section(Tag::VALUES, false, shape(B::BYTES)?, move |add| {
             let mut native = Vec::new();
-            each_batch::<W, B>(job, lines, &mut |tuples| {
+            lines.each_batch::<B>(job.output, job.watch, &mut |tuples| {
                 native.clear();
                 for tuple in tuples {
                     native.extend_from_slice(&tuple.value.to_u64().to_le_bytes()[..B::BYTES]);
@@ -82,25 +82,4 @@ pub(crate) fn of_lines<'a, W: KeyLane, B: ValueLane>(
         }));
     }
     Ok(sections)
-}
-
-/// Hands out all tuples of finished lines, in order.
-fn each_batch<W: KeyLane, B: ValueLane>(
-    job: &Job<'_>,
-    lines: &Lines<W>,
-    take: &mut Take<'_, W, B>,
-) -> Result<(), BuildError> {
-    const LINES: usize = 1 << 12;
-    let n = crate::pack::per_line::<W, B>() as u64;
-    let (mut left, mut tuples) = (lines.tuples, Vec::new());
-    lines.each_piece(job.output, job.watch, &mut |piece| {
-        for piece in piece.chunks(LINES) {
-            let count = left.min(piece.len() as u64 * n);
-            tuples.clear();
-            unpack(piece, count as usize, &mut tuples);
-            left -= count;
-            take(&tuples)?;
-        }
-        Ok(())
-    })
 }

@@ -78,6 +78,25 @@ impl Extras<'_> {
 /// Makes the extra sections, given the smallest and largest word (0 if there are none).
 pub(crate) type MakeExtras<'a> = dyn Fn(u128, u128) -> Extras<'a> + 'a;
 
+/// Calls a method that is generic over the types of words and values, for words of so many bytes (4, 8
+/// or 16) and values of so many in a line (0, 4 or 8).
+macro_rules! with_lanes {
+    ($word_bytes:expr, $value_bytes:expr => $object:ident.$method:ident($($argument:expr),*)) => {
+        match ($word_bytes, $value_bytes) {
+            (4, 0) => $object.$method::<u32, ()>($($argument),*),
+            (4, 4) => $object.$method::<u32, u32>($($argument),*),
+            (4, _) => $object.$method::<u32, u64>($($argument),*),
+            (8, 0) => $object.$method::<u64, ()>($($argument),*),
+            (8, 4) => $object.$method::<u64, u32>($($argument),*),
+            (8, _) => $object.$method::<u64, u64>($($argument),*),
+            (_, 0) => $object.$method::<u128, ()>($($argument),*),
+            (_, 4) => $object.$method::<u128, u32>($($argument),*),
+            (_, _) => $object.$method::<u128, u64>($($argument),*),
+        }
+    };
+}
+pub(crate) use with_lanes;
+
 /// What is to be built, and with what.
 pub(crate) struct Job<'a> {
     pub options: &'a BuildOptions,
@@ -98,17 +117,7 @@ impl Job<'_> {
         source: &mut dyn Source,
         extras: &MakeExtras<'_>,
     ) -> Result<Summary, BuildError> {
-        match (word_bytes, self.schema.value_type.line_bytes()) {
-            (4, 0) => self.run::<u32, ()>(source, extras),
-            (4, 4) => self.run::<u32, u32>(source, extras),
-            (4, _) => self.run::<u32, u64>(source, extras),
-            (8, 0) => self.run::<u64, ()>(source, extras),
-            (8, 4) => self.run::<u64, u32>(source, extras),
-            (8, _) => self.run::<u64, u64>(source, extras),
-            (_, 0) => self.run::<u128, ()>(source, extras),
-            (_, 4) => self.run::<u128, u32>(source, extras),
-            (_, _) => self.run::<u128, u64>(source, extras),
-        }
+        with_lanes!(word_bytes, self.schema.value_type.line_bytes() => self.run(source, extras))
     }
 
     fn run<W: KeyLane, B: ValueLane>(

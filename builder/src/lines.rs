@@ -339,9 +339,9 @@ pub(crate) struct Lines<W> {
     pub max: Option<W>,
 }
 
-impl<W> Lines<W> {
+impl<W: KeyLane> Lines<W> {
     /// Hands out all lines, in order; those that were written are read back.
-    pub(crate) fn each_piece(
+    fn each_piece(
         &self,
         output: Output<'_>,
         watch: &Watch<'_>,
@@ -356,5 +356,27 @@ impl<W> Lines<W> {
             }
         }
         self.rest.iter().try_for_each(|lines| take(lines))
+    }
+
+    /// Hands out all tuples, in order.
+    pub(crate) fn each_batch<B: ValueLane>(
+        &self,
+        output: Output<'_>,
+        watch: &Watch<'_>,
+        take: &mut Take<'_, W, B>,
+    ) -> Result<(), BuildError> {
+        const LINES: usize = 1 << 12;
+        let n = per_line::<W, B>() as u64;
+        let (mut left, mut tuples) = (self.tuples, Vec::new());
+        self.each_piece(output, watch, &mut |piece| {
+            for piece in piece.chunks(LINES) {
+                let count = left.min(piece.len() as u64 * n);
+                tuples.clear();
+                unpack(piece, count as usize, &mut tuples);
+                left -= count;
+                take(&tuples)?;
+            }
+            Ok(())
+        })
     }
 }

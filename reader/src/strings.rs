@@ -191,12 +191,28 @@ impl<'a, V: Value> Strings<'a, V> {
     #[cold]
     fn settle(&self, query: &[u8], word: u128, start: u64) -> Result<Hit<V::Bits>, ReadError> {
         let Some(keys) = &self.keys else { return Ok(Hit::default()) };
-        let end = any_words!(&self.words, words => words.upper_bound(from(word)))?;
-        let rank =
-            bisect(start.saturating_add(1), end, |rank| Ok(keys.get(rank)?.is_some_and(|key| key < query)))?;
-        let found = rank < end && keys.get(rank)? == Some(query);
+        let (rank, found, _) = self.among(keys, query, word, start)?;
         let value = if found { self.value_bits(rank)? } else { Default::default() };
         Ok(Hit { rank, found, value })
+    }
+
+    /// Rank of the first key of at least `query` behind `start` among those with its word, whether it is
+    /// the query, and how many keys were compared to find out.
+    fn among(
+        &self,
+        keys: &Column<'_>,
+        query: &[u8],
+        word: u128,
+        start: u64,
+    ) -> Result<(u64, bool, u32), ReadError> {
+        let end = any_words!(&self.words, words => words.upper_bound(from(word)))?;
+        let mut compared = 0;
+        let rank = bisect(start.saturating_add(1), end, |rank| {
+            compared += 1;
+            Ok(keys.get(rank)?.is_some_and(|key| key < query))
+        })?;
+        let there = rank < end;
+        Ok((rank, there && keys.get(rank)? == Some(query), compared + u32::from(there)))
     }
 
     /// Full keys that a look-up of `key` is compared with: 1 is the least for a key that is present. For
@@ -207,13 +223,7 @@ impl<'a, V: Value> Strings<'a, V> {
         if keys.get(hit.rank)?.is_none_or(|first| first >= key) {
             return Ok(1);
         }
-        let end = any_words!(&self.words, words => words.upper_bound(from(word)))?;
-        let mut compared = 1;
-        let rank = bisect(hit.rank + 1, end, |rank| {
-            compared += 1;
-            Ok(keys.get(rank)?.is_some_and(|other| other < key))
-        })?;
-        Ok(compared + u32::from(rank < end))
+        Ok(1 + self.among(keys, key, word, hit.rank)?.2)
     }
 
     fn value_bits(&self, rank: u64) -> Result<V::Bits, ReadError> {

@@ -4,10 +4,11 @@ use crate::error::BuildError;
 use crate::finish::Extra;
 use crate::flow::Job;
 use crate::lines::Lines;
-use crate::pack::{KeyLane, ValueLane, unpack};
+use crate::pack::{KeyLane, ValueLane};
 use pleach_format::classic::Geometry;
 use pleach_format::classic::packed::Form;
-use pleach_format::classic::section::{TAG, store};
+use pleach_format::classic::section::store;
+use pleach_format::section::Tag;
 
 /// The tree of all words, in the paper's geometry with padded lines. Words and tree are in memory: it is
 /// there to be measured.
@@ -17,14 +18,8 @@ pub(crate) fn of_lines<'a, W: KeyLane, B: ValueLane>(
 ) -> Result<Extra<'a>, BuildError> {
     let too_large = || BuildError::TooLarge { what: "a classic tree", found: lines.tuples, limit: 1 << 48 };
     let mut words: Vec<W> = Vec::with_capacity(usize::try_from(lines.tuples).map_err(|_| too_large())?);
-    let (mut left, mut tuples) = (lines.tuples, Vec::new());
-    let per_line = crate::pack::per_line::<W, B>() as u64;
-    lines.each_piece(job.output, job.watch, &mut |piece| {
-        let count = left.min(piece.len() as u64 * per_line);
-        tuples.clear();
-        unpack::<W, B>(piece, count as usize, &mut tuples);
+    lines.each_batch::<B>(job.output, job.watch, &mut |tuples| {
         words.extend(tuples.iter().map(|tuple| tuple.key));
-        left -= count;
         Ok(())
     })?;
     let geometry = Geometry { padded: true, ..Geometry::paper(lines.tuples, W::BYTES as u32) };
@@ -32,7 +27,7 @@ pub(crate) fn of_lines<'a, W: KeyLane, B: ValueLane>(
     let mut tree = vec![0; usize::try_from(bytes).map_err(|_| too_large())?];
     W::classic(&words, &geometry, &mut tree).map_err(|_| too_large())?;
     Ok(Extra {
-        tag: TAG,
+        tag: Tag::FAST,
         required: false,
         length: bytes,
         elements: lines.tuples,
