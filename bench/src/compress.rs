@@ -3,8 +3,10 @@
 //! For each kind of key: look-ups a second, bytes a tuple, spine lines by encoding, and the work that
 //! keys which share a word cause. Beside Pleach stand its peers and an *uncompressed tree*: the same
 //! keys in full, breadth-first, searched by the same pipeline (groups of 16 on different levels, the
-//! next node prefetched). Another row holds 4-byte keys of the same size of uncompressed tree.
+//! next node prefetched). At the paper's size a row of 4-byte keys with an uncompressed tree of the same
+//! size takes turns with them.
 
+use crate::lookup::{self, Subject};
 use crate::prefetch::prefetch;
 use crate::report::{Report, Row, TextFacts};
 use crate::texts::{self, Kind};
@@ -94,17 +96,39 @@ impl CompressOptions<'_> {
 pub fn run(options: &CompressOptions<'_>) -> Result<Report, BenchError> {
     let mut report = Report { machine: Machine::this(), rows: Vec::new(), notes: Vec::new() };
     let parent = options.dir.clone().unwrap_or_else(std::env::temp_dir);
-    for &(kind, count) in &options.kinds {
+    // What is compared with each other takes turns; else one set after the other saves memory.
+    if options.words {
+        let inputs = options.kinds.iter().map(|&(kind, count)| Input::new(options, &parent, kind, count));
+        let inputs = inputs.collect::<Result<Vec<_>, BenchError>>()?;
+        let mut sets =
+            inputs.iter().map(|input| texts_set(options, input)).collect::<Result<Vec<_>, BenchError>>()?;
         let folder = folder(&parent)?;
-        data_set(options, kind, count, folder.path(), &mut report)?;
+        if let Some(first) = inputs.first() {
+            let count = first.keys.len() * first.kind.width().unwrap_or(16) / 4;
+            sets.push(words_set(options, count as u64, folder.path())?);
+        }
+        measure(options, &sets, &mut report)?;
+        return Ok(report);
     }
-    if options.words
-        && let Some(&(kind, count)) = options.kinds.first()
-    {
-        let folder = folder(&parent)?;
-        words(options, count * kind.width().unwrap_or(16) as u64 / 4, folder.path(), &mut report)?;
+    for &(kind, count) in &options.kinds {
+        let input = Input::new(options, &parent, kind, count)?;
+        measure(options, &[texts_set(options, &input)?], &mut report)?;
     }
     Ok(report)
+}
+
+/// Keys, and a folder for what is made of them.
+struct Input {
+    kind: Kind,
+    keys: Keys,
+    folder: tempfile::TempDir,
+}
+
+impl Input {
+    fn new(options: &CompressOptions<'_>, parent: &Path, kind: Kind, count: u64) -> Result<Self, BenchError> {
+        options.step(&format!("{count} x {kind}: generating"))?;
+        Ok(Self { kind, keys: kind.sorted(count, 1), folder: folder(parent)? })
+    }
 }
 
 fn folder(parent: &Path) -> Result<tempfile::TempDir, BenchError> {
@@ -122,138 +146,241 @@ trait Answer {
     ) -> Result<(), BenchError>;
 }
 
+/// What is asked.
+enum Asked {
+    Texts(Keys),
+    Words(Vec<u32>),
+}
+
+impl Asked {
+    fn len(&self) -> usize {
+        match self {
+            Self::Texts(keys) => keys.len(),
+            Self::Words(words) => words.len(),
+        }
+    }
+}
+
+/// One set of keys, and everything that was built of it.
+struct Set<'a> {
+    label: String,
+    data: String,
+    key_type: KeyType,
+    tuples: u64,
+    asked: Asked,
+    path: PathBuf,
+    index: Index,
+    summary: Summary,
+    build_s: f64,
+    tree: Option<(Tree, f64)>,
+    peers: Vec<(Engine, pleach_peers::BuiltTexts<'a>)>,
+}
+
+fn texts_set<'a>(options: &CompressOptions<'_>, input: &'a Input) -> Result<Set<'a>, BenchError> {
+    let (kind, keys, folder) = (input.kind, &input.keys, input.folder.path());
+    let label = format!("{} x {kind}", keys.len());
+    let values = texts::values(keys);
+    let queries = texts::hits(keys, options.queries);
+    let key_type = key_type(kind);
+
+    options.step(&format!("{label}: building"))?;
+    let path = folder.join("texts.pleach");
+    let start = Instant::now();
+    let summary = build(key_type, keys, &values, &path)?;
+    let build_s = start.elapsed().as_secs_f64();
+    let index = Index::open(&path)?;
+    let mut peers = Vec::new();
+    for &engine in Engine::AVAILABLE {
+        let is_store = !matches!(engine, Engine::Hashbrown | Engine::BTreeMap | Engine::BinarySearch);
+        let count = keys.len() as u64;
+        let wanted = engine == Engine::Hashbrown && count <= 1 << 24 || count <= STORE_KEYS_MAX;
+        if wanted && !(is_store && engine.name() == "redb") {
+            peers.push((engine, engine.build_texts(keys, &values, folder)?));
+        }
+    }
+    let tree = keys.width().map(|width| {
+        let start = Instant::now();
+        (Tree::new(keys, &values, width), start.elapsed().as_secs_f64())
+    });
+    let tuples = keys.len() as u64;
+    let (data, asked) = (kind.to_string(), Asked::Texts(queries));
+    Ok(Set { label, data, key_type, tuples, asked, path, index, summary, build_s, tree, peers })
+}
+
+/// The row of 4-byte keys: the table of `bench lookup`, asked by its code.
+fn words_set(options: &CompressOptions<'_>, count: u64, folder: &Path) -> Result<Set<'static>, BenchError> {
+    let label = format!("{count} x u32");
+    options.step(&format!("{label}: building"))?;
+    let tuples: Vec<(u32, u32)> = data::tuples(count);
+    let asked = Asked::Words(data::hits(&tuples, options.queries));
+    let path = folder.join("words.pleach");
+    let start = Instant::now();
+    let summary = pleach_builder::build_slice(&tuples, &path, &BuildOptions::default())?;
+    Ok(Set {
+        label,
+        data: "words of 4 bytes".to_owned(),
+        key_type: KeyType::U32,
+        tuples: summary.tuples,
+        asked,
+        index: Index::open(&path)?,
+        path,
+        summary,
+        build_s: start.elapsed().as_secs_f64(),
+        tree: None,
+        peers: Vec::new(),
+    })
+}
+
+/// One engine over one set.
 struct Entry<'a> {
+    set: &'a Set<'a>,
     engine: &'static str,
-    answer: Box<dyn Answer + 'a>,
+    answer: Answers<'a>,
     build_s: f64,
     bytes: u64,
     facts: TextFacts,
     ns: Vec<f64>,
 }
 
-fn data_set(
-    options: &CompressOptions<'_>,
-    kind: Kind,
-    count: u64,
-    folder: &Path,
-    report: &mut Report,
-) -> Result<(), BenchError> {
-    let label = format!("{count} x {kind}");
-    options.step(&format!("{label}: generating"))?;
-    let keys = kind.sorted(count, 1);
-    let values = texts::values(&keys);
-    let queries = texts::hits(&keys, options.queries);
-    let key_type = key_type(kind);
-
-    options.step(&format!("{label}: building"))?;
-    let path = folder.join("texts.pleach");
-    let start = Instant::now();
-    let summary = build(key_type, &keys, &values, &path)?;
-    let build_s = start.elapsed().as_secs_f64();
-    let index = Index::open(&path)?;
-    let view = index.strings::<u32>()?;
-    let mut peers = Vec::new();
-    for &engine in Engine::AVAILABLE {
-        let is_store = !matches!(engine, Engine::Hashbrown | Engine::BTreeMap | Engine::BinarySearch);
-        let wanted = engine == Engine::Hashbrown && count <= 1 << 24 || count <= STORE_KEYS_MAX;
-        if wanted && !(is_store && engine.name() == "redb") {
-            peers.push((engine, engine.build_texts(&keys, &values, folder)?));
-        }
-    }
-    let plain = TextFacts { data: kind.to_string(), ..TextFacts::default() };
-    let mut entries = vec![Entry {
-        engine: "pleach",
-        answer: Box::new(Pleach(view)),
-        build_s,
-        bytes: summary.file_bytes,
-        facts: TextFacts {
-            excess_work: Some(excess(&view, &queries)?),
-            pages: pages(&index, &summary),
-            partial: Some(partial(&index)),
-            ..plain.clone()
-        },
-        ns: Vec::new(),
-    }];
-    if let Some(width) = keys.width() {
-        let start = Instant::now();
-        let tree = Tree::new(&keys, &values, width);
-        entries.push(Entry {
-            engine: "uncompressed-tree",
-            build_s: start.elapsed().as_secs_f64(),
-            bytes: (tree.nodes.len() + tree.values.len() * 4) as u64,
-            answer: Box::new(tree),
-            facts: plain.clone(),
-            ns: Vec::new(),
-        });
-    }
-    for (engine, built) in &peers {
-        entries.push(Entry {
-            engine: engine.name(),
-            build_s: built.build.as_secs_f64(),
-            bytes: built.peer.bytes(),
-            answer: Box::new(Peer(built.peer.reader()?)),
-            facts: plain.clone(),
-            ns: Vec::new(),
-        });
-    }
-    measure(options, &label, &mut entries, &queries)?;
-    for entry in entries {
-        report.rows.push(row(options, entry, key_type, keys.len() as u64));
-    }
-    Ok(())
+enum Answers<'a> {
+    Texts(Box<dyn Answer + 'a>),
+    Words(Box<lookup::Pleach<'a, u32>>),
 }
 
-/// Takes turns, checks each answer.
-fn measure(
-    options: &CompressOptions<'_>,
-    label: &str,
-    entries: &mut [Entry<'_>],
-    queries: &Keys,
-) -> Result<(), BenchError> {
-    let mut values = vec![0u32; queries.len()];
-    let mut present = vec![0u64; queries.len().div_ceil(64)];
-    for repetition in 0..=options.repetitions {
-        options.step(&format!("{label}: repetition {repetition} of {}", options.repetitions))?;
-        for entry in &mut *entries {
-            values.fill(!0);
-            present.fill(0);
-            let start = Instant::now();
-            let parts = values.chunks_mut(BATCH).zip(present.chunks_mut(BATCH / 64));
-            for (queries, (values, present)) in queries.view().chunks(BATCH).zip(parts) {
-                entry.answer.answer(queries, values, present)?;
+impl Set<'_> {
+    fn entries(&self) -> Result<Vec<Entry<'_>>, BenchError> {
+        let plain = TextFacts { data: self.data.clone(), ..TextFacts::default() };
+        let pages = pages(&self.index, &self.summary);
+        let entry = |engine, answer, build_s, bytes, facts| {
+            let ns = Vec::new();
+            Entry { set: self, engine, answer, build_s, bytes, facts, ns }
+        };
+        let file_bytes = self.summary.file_bytes;
+        let queries = match &self.asked {
+            Asked::Words(_) => {
+                let answer = Box::new(lookup::Pleach { view: self.index.typed()?, batch: BATCH, pool: None });
+                let facts = TextFacts { pages, ..plain };
+                return Ok(vec![entry("pleach", Answers::Words(answer), self.build_s, file_bytes, facts)]);
             }
-            let ns = start.elapsed().as_nanos() as f64 / queries.len() as f64;
-            for (at, query) in queries.iter().enumerate() {
-                let there = present[at / 64] >> (at % 64) & 1 == 1;
-                if !there || values[at] != texts::value(query) {
-                    return Err(BenchError::Wrong {
-                        engine: entry.engine.to_owned(),
-                        query: at,
-                        queries: queries.len(),
-                        key: query.escape_ascii().to_string(),
-                        found: if there { values[at].to_string() } else { "nothing".to_owned() },
-                        expected: texts::value(query).to_string(),
-                    });
+            Asked::Texts(queries) => queries,
+        };
+        let view = self.index.strings::<u32>()?;
+        let facts = TextFacts {
+            excess_work: Some(excess(&view, queries)?),
+            pages,
+            partial: Some(partial(&self.index)),
+            ..plain.clone()
+        };
+        fn texts<'a>(answer: impl Answer + 'a) -> Answers<'a> {
+            Answers::Texts(Box::new(answer))
+        }
+        let mut entries = vec![entry("pleach", texts(Pleach(view)), self.build_s, file_bytes, facts)];
+        if let Some((tree, build_s)) = &self.tree {
+            let bytes = (tree.nodes.len() + tree.values.len() * 4) as u64;
+            entries.push(entry("uncompressed-tree", texts(tree), *build_s, bytes, plain.clone()));
+        }
+        for (engine, built) in &self.peers {
+            let (build_s, bytes) = (built.build.as_secs_f64(), built.peer.bytes());
+            let answer = texts(Peer(built.peer.reader()?));
+            entries.push(entry(engine.name(), answer, build_s, bytes, plain.clone()));
+        }
+        Ok(entries)
+    }
+}
+
+impl Entry<'_> {
+    /// One timed turn, whose answers are checked afterwards; nanoseconds a query.
+    fn turn(&mut self, values: &mut [u32], present: &mut [u64]) -> Result<f64, BenchError> {
+        values.fill(!0);
+        present.fill(0);
+        let start = Instant::now();
+        match (&mut self.answer, &self.set.asked) {
+            (Answers::Texts(answer), Asked::Texts(queries)) => {
+                let parts = values.chunks_mut(BATCH).zip(present.chunks_mut(BATCH / 64));
+                for (queries, (values, present)) in queries.view().chunks(BATCH).zip(parts) {
+                    answer.answer(queries, values, present)?;
                 }
             }
+            (Answers::Words(answer), Asked::Words(queries)) => answer.answer(queries, values, present)?,
+            _ => unreachable!("entries are made from what is asked"),
+        }
+        let ns = start.elapsed().as_nanos() as f64 / self.set.asked.len() as f64;
+        match &self.set.asked {
+            Asked::Texts(queries) => {
+                for (at, query) in queries.iter().enumerate() {
+                    let key = || query.escape_ascii().to_string();
+                    self.check(at, values[at], present, texts::value(query), &key)?;
+                }
+            }
+            Asked::Words(queries) => {
+                for (at, &query) in queries.iter().enumerate() {
+                    self.check(at, values[at], present, data::value(query), &|| query.to_string())?;
+                }
+            }
+        }
+        Ok(ns)
+    }
+
+    fn check(
+        &self,
+        at: usize,
+        value: u32,
+        present: &[u64],
+        expected: u32,
+        key: &dyn Fn() -> String,
+    ) -> Result<(), BenchError> {
+        let there = present[at / 64] >> (at % 64) & 1 == 1;
+        if there && value == expected {
+            return Ok(());
+        }
+        Err(BenchError::Wrong {
+            engine: self.engine.to_owned(),
+            query: at,
+            queries: self.set.asked.len(),
+            key: key(),
+            found: if there { value.to_string() } else { "nothing".to_owned() },
+            expected: expected.to_string(),
+        })
+    }
+}
+
+/// All engines of all sets take turns.
+fn measure(options: &CompressOptions<'_>, sets: &[Set<'_>], report: &mut Report) -> Result<(), BenchError> {
+    let mut entries = Vec::new();
+    for set in sets {
+        entries.extend(set.entries()?);
+    }
+    let longest = sets.iter().map(|set| set.asked.len()).max().unwrap_or(0);
+    let (mut values, mut present) = (vec![0u32; longest], vec![0u64; longest.div_ceil(64)]);
+    let label = sets.iter().map(|set| set.label.as_str()).collect::<Vec<_>>().join(", ");
+    for repetition in 0..=options.repetitions {
+        options.step(&format!("{label}: repetition {repetition} of {}", options.repetitions))?;
+        for entry in &mut entries {
+            let count = entry.set.asked.len();
+            let ns = entry.turn(&mut values[..count], &mut present[..count.div_ceil(64)])?;
             // The first turn fills the caches.
             if repetition > 0 {
                 entry.ns.push(ns);
             }
         }
     }
+    for entry in entries {
+        let huge = (entry.engine == "pleach").then(|| machine::huge_mapped_bytes(&entry.set.path)).flatten();
+        let huge_share = huge.map(|huge| huge as f64 / entry.set.summary.file_bytes as f64);
+        report.rows.push(Row { huge_share, ..row(options, entry) });
+    }
     Ok(())
 }
 
-fn row(options: &CompressOptions<'_>, mut entry: Entry<'_>, key_type: KeyType, tuples: u64) -> Row {
+fn row(options: &CompressOptions<'_>, mut entry: Entry<'_>) -> Row {
     entry.ns.sort_by(f64::total_cmp);
     let at = |index: usize| entry.ns.get(index).copied().unwrap_or(f64::NAN);
     Row {
         engine: entry.engine.to_owned(),
         operation: "get",
-        key_type,
+        key_type: entry.set.key_type,
         value_type: ValueType::U32,
-        tuples,
+        tuples: entry.set.tuples,
         threads: 1,
         batch: BATCH,
         ns_per_query: at(entry.ns.len() / 2),
@@ -262,7 +389,7 @@ fn row(options: &CompressOptions<'_>, mut entry: Entry<'_>, key_type: KeyType, t
         queries: options.queries,
         repetitions: options.repetitions,
         build_s: entry.build_s,
-        bytes_per_tuple: entry.bytes as f64 / tuples.max(1) as f64,
+        bytes_per_tuple: entry.bytes as f64 / entry.set.tuples.max(1) as f64,
         open_ms: None,
         huge_share: None,
         detail: None,
@@ -404,7 +531,7 @@ impl Tree {
     }
 }
 
-impl Answer for Tree {
+impl Answer for &Tree {
     fn answer(
         &mut self,
         queries: View<'_>,
@@ -445,79 +572,6 @@ impl Answer for Tree {
                 }
             }
         }
-        Ok(())
-    }
-}
-
-/// The row of 4-byte keys.
-fn words(
-    options: &CompressOptions<'_>,
-    count: u64,
-    folder: &Path,
-    report: &mut Report,
-) -> Result<(), BenchError> {
-    let label = format!("{count} x u32");
-    options.step(&format!("{label}: building"))?;
-    let tuples: Vec<(u32, u32)> = data::tuples(count);
-    let queries: Vec<u32> = data::hits(&tuples, options.queries);
-    let path = folder.join("words.pleach");
-    let start = Instant::now();
-    let summary = pleach_builder::build_slice(&tuples, &path, &BuildOptions::default())?;
-    let build_s = start.elapsed().as_secs_f64();
-    drop(tuples);
-    let index = Index::open(&path)?;
-    let view = index.typed::<u32, u32>()?;
-    let mut values = vec![0u32; queries.len()];
-    let mut present = vec![0u64; queries.len().div_ceil(64)];
-    let mut ns = Vec::new();
-    for repetition in 0..=options.repetitions {
-        options.step(&format!("{label}: repetition {repetition} of {}", options.repetitions))?;
-        values.fill(!0);
-        let start = Instant::now();
-        let parts = values.chunks_mut(BATCH).zip(present.chunks_mut(BATCH / 64));
-        for (queries, (values, present)) in queries.chunks(BATCH).zip(parts) {
-            view.get_batch(queries, values, present)?;
-        }
-        let took = start.elapsed().as_nanos() as f64 / queries.len() as f64;
-        for (at, (&query, &value)) in queries.iter().zip(&values).enumerate() {
-            let expected = data::value::<u32, u32>(query);
-            if value != expected {
-                return Err(BenchError::Wrong {
-                    engine: "pleach".to_owned(),
-                    query: at,
-                    queries: queries.len(),
-                    key: query.to_string(),
-                    found: value.to_string(),
-                    expected: expected.to_string(),
-                });
-            }
-        }
-        if repetition > 0 {
-            ns.push(took);
-        }
-    }
-    let entry = Entry {
-        engine: "pleach",
-        answer: Box::new(Nothing),
-        build_s,
-        bytes: summary.file_bytes,
-        facts: TextFacts {
-            data: "words of 4 bytes".to_owned(),
-            pages: pages(&index, &summary),
-            ..TextFacts::default()
-        },
-        ns,
-    };
-    let huge = machine::huge_mapped_bytes(&path).map(|huge| huge as f64 / summary.file_bytes as f64);
-    let row = row(options, entry, KeyType::U32, summary.tuples);
-    report.rows.push(Row { huge_share: huge, ..row });
-    Ok(())
-}
-
-struct Nothing;
-
-impl Answer for Nothing {
-    fn answer(&mut self, _: View<'_>, _: &mut [u32], _: &mut [u64]) -> Result<(), BenchError> {
         Ok(())
     }
 }

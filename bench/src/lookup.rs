@@ -149,7 +149,7 @@ struct Buffers<T> {
 }
 
 /// One engine in one way of asking.
-trait Subject<T> {
+pub(crate) trait Subject<T> {
     /// The timed part: answers all `queries`.
     fn answer(&mut self, queries: &[T], values: &mut [T], present: &mut [u64]) -> Result<(), BenchError>;
     /// The part that is not timed: whether each answer is right.
@@ -191,10 +191,11 @@ fn calls<'b, T>(
     queries.chunks(batch).zip(answers).map(|(queries, (values, present))| (queries, values, present))
 }
 
-struct Pleach<'a, T: Key + Value> {
-    view: Typed<'a, T, T>,
-    batch: usize,
-    pool: Option<&'a ThreadPool>,
+/// Batches of a view.
+pub(crate) struct Pleach<'a, T: Key + Value> {
+    pub(crate) view: Typed<'a, T, T>,
+    pub(crate) batch: usize,
+    pub(crate) pool: Option<&'a ThreadPool>,
 }
 
 impl<T: Number + Key + Value> Subject<T> for Pleach<'_, T> {

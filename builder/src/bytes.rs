@@ -204,7 +204,8 @@ fn key_text(schema: &Schema, key: &[u8]) -> String {
     crate::flow::word_text(schema.key_type, Coder::Number.word(key))
 }
 
-/// Between words of 8 and of 16 bytes, neither of which holds whole keys.
+/// Between words of 8 and of 16 bytes, neither of which holds whole keys, and between tails and the key
+/// column for what they leave out: whichever is shorter.
 fn choose(
     sorted: &Sorted<'_>,
     survey: &Survey,
@@ -213,19 +214,29 @@ fn choose(
 ) -> Result<Mask, BuildError> {
     let narrow = Coder::Mask(survey.mask(fixed, 8));
     let (mut previous, mut word, mut shared, mut count) = (Vec::new(), None, 0u64, 0u64);
+    let mut key_bytes = 0u64;
     sorted.each(&mut |key, _| {
         let this = narrow.word(key);
         shared += u64::from(word == Some(this) && previous != key);
         count += 1;
+        key_bytes += key.len() as u64;
         word = Some(this);
         previous.clear();
         previous.extend_from_slice(key);
         Ok(())
     })?;
-    Ok(match narrow {
+    let mask = match narrow {
         Coder::Mask(narrow) if shared <= count / SHARED_WORDS => narrow,
         _ => wide,
-    })
+    };
+    let column = if fixed.is_some() {
+        ColumnGeometry::fixed(count, key_bytes / count.max(1))
+    } else {
+        ColumnGeometry::varying(count, key_bytes)
+    };
+    let tails = mask.tail().and_then(|tail| ColumnGeometry::fixed(count, tail.bytes() as u64)?.bytes());
+    let tails_are_short = tails <= column.and_then(ColumnGeometry::bytes);
+    Ok(if tails_are_short { mask } else { mask.without_tail() })
 }
 
 /// Records in input order as a source of words.
@@ -346,13 +357,25 @@ impl Emit<'_> {
             0 => ColumnGeometry::varying(totals.tuples, data_bytes),
             bytes => ColumnGeometry::fixed(totals.tuples, bytes as u64),
         };
-        if self.job.options.columns || !self.coder.is_lossless() {
+        let tail = match self.coder {
+            Coder::Mask(mask) => mask.tail(),
+            Coder::Number => None,
+        };
+        if let Some(tail) = tail {
+            let shape = shape(tail.bytes(), 0).ok_or_else(too_large)?;
+            let put = move |key: &[u8], _: &[u8], out: &mut Vec<u8>| {
+                tail.push(key, crate::hint::compress, out);
+            };
+            sections.push(self.column(Tag::TAIL, true, shape, put));
+        }
+        let required = !self.coder.is_lossless() && tail.is_none();
+        if self.job.options.columns || required {
             let shape = shape(key.bytes(), totals.key_bytes).ok_or_else(too_large)?;
             let native = move |key: &[u8], _: &[u8], out: &mut Vec<u8>| match self.coder {
                 Coder::Number => push_native_key(self.job.schema.key_type, self.coder.word(key), out),
                 Coder::Mask(_) => out.extend_from_slice(key),
             };
-            sections.push(self.column(Tag::KEYS, !self.coder.is_lossless(), shape, native));
+            sections.push(self.column(Tag::KEYS, required, shape, native));
         }
         if value.is_bytes() || (self.job.options.columns && value != ValueType::None) {
             let shape = shape(value.bytes(), totals.value_bytes).ok_or_else(too_large)?;

@@ -159,7 +159,9 @@ impl<'a, W: KeyLane, B: ValueLane> LineWriter<'a, W, B> {
         while from < rows.len() {
             self.watch.check()?;
             let mut jobs = Vec::with_capacity(PIECES_IN_FLIGHT);
-            while from < rows.len() && jobs.len() < PIECES_IN_FLIGHT {
+            // The first piece goes alone: it decides how the spine's bottom level begins.
+            let at_once = if self.pieces == 0 { 1 } else { PIECES_IN_FLIGHT };
+            while from < rows.len() && jobs.len() < at_once {
                 let piece = self.current.take().or_else(|| self.free.pop()).unwrap_or_else(Piece::new);
                 let to = rows.len().min(from + (PIECE_LINES - piece.used) * n);
                 let at = self.pieces + jobs.len() as u64;
@@ -169,7 +171,7 @@ impl<'a, W: KeyLane, B: ValueLane> LineWriter<'a, W, B> {
             let this = &*self;
             jobs.par_iter_mut().with_max_len(1).try_for_each(|job| {
                 job.piece.fill(rows.slice(job.from, job.to));
-                if job.piece.is_full() {
+                if job.piece.is_full() && job.at > 0 {
                     job.part = this.part(&job.piece, job.at);
                     if this.large {
                         this.write(&job.piece, job.at)?;
@@ -185,6 +187,12 @@ impl<'a, W: KeyLane, B: ValueLane> LineWriter<'a, W, B> {
             }
         }
         Ok(())
+    }
+
+    /// The part of the first piece, which is full or the last one, too.
+    fn first_part(&mut self, piece: &Piece) -> Option<Part<W>> {
+        self.bottom.trial(&piece.lines[..piece.used]);
+        self.part(piece, 0)
     }
 
     fn part(&self, piece: &Piece, at: u64) -> Option<Part<W>> {
@@ -203,8 +211,9 @@ impl<'a, W: KeyLane, B: ValueLane> LineWriter<'a, W, B> {
             self.current = Some(piece);
             return Ok(());
         }
-        if let Some(part) = &job.part {
-            self.bottom.absorb(part, self.spills)?;
+        let part = if self.pieces > 0 { job.part } else { self.first_part(&piece) };
+        if let Some(part) = part {
+            self.bottom.absorb(&part, self.spills)?;
         }
         self.sums.extend_from_slice(&piece.sums);
         self.pieces += 1;
@@ -296,11 +305,13 @@ impl<'a, W: KeyLane, B: ValueLane> LineWriter<'a, W, B> {
             piece.used += 1;
         }
         self.free = Vec::new();
-        if let Some(piece) = &self.current {
-            if let Some(part) = self.part(piece, self.pieces) {
+        if let Some(piece) = self.current.take() {
+            let part = if self.pieces > 0 { self.part(&piece, self.pieces) } else { self.first_part(&piece) };
+            if let Some(part) = part {
                 self.bottom.absorb(&part, self.spills)?;
             }
             self.sums.extend_from_slice(&piece.sums);
+            self.current = Some(piece);
         }
         let last = self.current.as_ref().map_or(0, |piece| piece.used);
         let lines = self.pieces * PIECE_LINES as u64 + last as u64;

@@ -3,8 +3,8 @@
 //! The bottom level is built while tuple lines are being packed: whole groups of lines that share a
 //! spine line are encoded by the thread that packed them, groups across a border of pieces are
 //! stitched in order. If the cost rule refuses it in the end, the level is built once more from
-//! the tuple lines, with the next encoding. Of each group its first and last key stay in memory
-//! (about 1% of the file): they are the children of the next level.
+//! the tuple lines, with the next encoding. Of each group three keys stay in memory
+//! (about 1.5% of the file): they are the children of the next level.
 
 use crate::error::BuildError;
 use crate::external::{Spill, Spills};
@@ -12,21 +12,35 @@ use crate::pack::KeyLane;
 use crate::plan::PIECE_LINES;
 use pleach_format::layout::{LINE_BYTES, SpineGeometry};
 use pleach_format::line::{self, Line};
-use pleach_format::spine::{Border, Cost, Encoding, acceptable, candidates, encode};
+use pleach_format::spine::{Border, Cost, Encoding, TRIAL_LINES, acceptable, candidates, encode};
 use rayon::prelude::*;
 
-/// Most separators of a line: 16-bit codes over keys of four bytes.
-const SEPARATORS_MAX: usize = 32;
+/// Most separators of a line: 8-bit codes over keys of four bytes.
+const SEPARATORS_MAX: usize = 58;
 
-/// First and last key of a child.
+/// First and last key of a child, and the first one of its second child, if it is not a tuple line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Ends<W> {
     pub first: W,
+    pub second: W,
     pub last: W,
 }
 
+impl<W: Copy> Ends<W> {
+    /// Of a line above some children.
+    fn over(children: usize, child: impl Fn(usize) -> Self) -> Self {
+        let first = child(0).first;
+        Self {
+            first,
+            second: if children > 1 { child(1).first } else { first },
+            last: child(children - 1).last,
+        }
+    }
+}
+
 fn ends_of<W: KeyLane>(line: &Line, per_line: usize) -> Ends<W> {
-    Ends { first: line::key(line, 0), last: line::key(line, per_line - 1) }
+    let first = line::key(line, 0);
+    Ends { first, second: first, last: line::key(line, per_line - 1) }
 }
 
 /// Encodes one spine line over up to `fanout` children; gives its cost.
@@ -36,10 +50,12 @@ fn encode_children<W: KeyLane>(
     child: impl Fn(usize) -> Ends<W>,
     line: &mut Line,
 ) -> Cost {
-    let mut borders = [Border { last: W::default(), first: W::default() }; SEPARATORS_MAX];
+    let mut borders =
+        [Border { last: W::default(), first: W::default(), second: W::default() }; SEPARATORS_MAX];
     let count = children - 1;
     for (at, border) in borders[..count].iter_mut().enumerate() {
-        *border = Border { last: child(at).last, first: child(at + 1).first };
+        let right = child(at + 1);
+        *border = Border { last: child(at).last, first: right.first, second: right.second };
     }
     encode(encoding, &borders[..count], line)
 }
@@ -78,7 +94,7 @@ impl<W: KeyLane> Part<W> {
             let ends = |child: usize| ends_of::<W>(&group[child], per_line);
             part.cost.add(encode_children(encoding, fanout, ends, &mut line));
             part.lines.push(line);
-            part.groups.push(Ends { first: ends(0).first, last: ends(fanout - 1).last });
+            part.groups.push(Ends::over(fanout, ends));
         }
         part
     }
@@ -180,6 +196,26 @@ impl<W: KeyLane> Bottom<W> {
         self.restart(candidates(W::BYTES)[0]);
     }
 
+    /// Decides, by the first tuple lines of the file, whether 8-bit codes are tried at all. Must be given
+    /// [`PIECE_LINES`] of them, or all, so that the answer depends on the tuples alone.
+    pub(crate) fn trial(&mut self, lines: &[Line]) {
+        if let [Encoding::Delta8, next, ..] = *candidates(W::BYTES)
+            && self.encoding == Encoding::Delta8
+        {
+            let fanout = self.encoding.separators(W::BYTES) + 1;
+            let part = Part::<W>::new(
+                self.encoding,
+                &lines[..lines.len().min(TRIAL_LINES * fanout)],
+                0,
+                self.per_line,
+            );
+            let borders = part.lines.len() * (fanout - 1);
+            if !acceptable(self.uneven, borders as u64, part.cost) {
+                self.restart(next);
+            }
+        }
+    }
+
     /// Whether the level is refused whatever follows: then parts need not be made.
     pub(crate) fn is_refused(&self) -> bool {
         // Uneven words may have some: there the share decides, in the end.
@@ -213,12 +249,14 @@ impl<W: KeyLane> Bottom<W> {
     }
 
     fn close_edge(&mut self, spills: Spills<'_>) -> Result<(), BuildError> {
-        let Some((&first, &last)) = self.edge.first().zip(self.edge.last()) else { return Ok(()) };
+        if self.edge.is_empty() {
+            return Ok(());
+        }
         let mut line = [0; LINE_BYTES];
         let cost = encode_children(self.encoding, self.edge.len(), |child| self.edge[child], &mut line);
         self.cost.add(cost);
         self.lines.extend(&[line], spills)?;
-        self.groups.push(Ends { first: first.first, last: last.last });
+        self.groups.push(Ends::over(self.edge.len(), |child| self.edge[child]));
         self.edge.clear();
         Ok(())
     }
@@ -244,8 +282,9 @@ impl<W: KeyLane> Bottom<W> {
                 inexact: 0,
             });
         }
-        for (index, &encoding) in candidates(W::BYTES).iter().enumerate() {
-            if index > 0 {
+        let from = candidates(W::BYTES).iter().position(|&encoding| encoding == self.encoding);
+        for &encoding in &candidates(W::BYTES)[from.unwrap_or(0)..] {
+            if encoding != self.encoding {
                 self.restart(encoding);
                 let mut at = 0;
                 reread(&mut |lines| {
@@ -299,7 +338,7 @@ fn upper_level<W: KeyLane>(children: &[Ends<W>], uneven: bool) -> (Encoding, Vec
             let mut line = [0; LINE_BYTES];
             cost.add(encode_children(encoding, group.len(), |child| group[child], &mut line));
             lines.push(line);
-            groups.push(Ends { first: group[0].first, last: group[group.len() - 1].last });
+            groups.push(Ends::over(group.len(), |child| group[child]));
         }
         (encoding, lines, groups, cost)
     };

@@ -34,6 +34,7 @@ pub mod meta;
 pub mod section;
 pub mod spine;
 pub mod superblock;
+pub mod tail;
 pub mod types;
 pub mod version;
 pub mod view;

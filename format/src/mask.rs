@@ -4,8 +4,9 @@
 //! one kind begin alike. Only the bits in which some two keys differ are *kept*; gathered from the
 //! first byte on they are the key's *word*, and the order of the words is the order of the keys.
 //! Where all kept bits fit in a word (and the length, if it varies, too) the word *is* the key.
-//! Else the word covers the first bytes of the keys, equal words may belong to different keys, and
-//! the key column settles them.
+//! Else the word covers the first bytes of the keys, and equal words may belong to different keys. What
+//! it leaves out lies beside the lines: as a tail ([`crate::tail`]), or with all of the key in the key
+//! column.
 //!
 //! Shorter keys are read as if zero bytes followed, and their length comes last: `a` < `a\0` < `aa`.
 //!
@@ -14,6 +15,7 @@
 //! which is the place of the word whose later bits are all 0 or all 1 ([`Place::Gap`]).
 
 use crate::error::FormatError;
+use crate::tail::{TAIL_BYTES_MAX, Tail};
 use crate::types::KEY_BYTES_MAX;
 
 /// Bytes of a chunk: what is compressed in one step.
@@ -47,6 +49,12 @@ impl Chunk {
         }
     }
 
+    /// The same eight bytes in the other order.
+    pub(crate) fn turned(&self) -> Self {
+        let [mask, reference, constant] = [self.mask, self.reference, self.constant].map(u64::swap_bytes);
+        Self { mask, reference, constant, kept: self.kept, moves: moves(mask) }
+    }
+
     /// Kept bits of `bytes`, gathered at the low end. Six steps, each of which moves bits by twice
     /// as many places as the one before; the portable twin of the instruction `pext`.
     #[inline]
@@ -60,17 +68,16 @@ impl Chunk {
         bits
     }
 
-    /// Inverse of [`Chunk::compress`]; bits that are not kept are zero.
+    /// Inverse of [`Chunk::compress`]; bits that are not kept are zero, bits above the kept ones
+    /// do not count. The portable twin of the instruction `pdep`.
+    #[inline]
     #[must_use]
     pub fn expand(&self, bits: u64) -> u64 {
-        let (mut rest, mut bytes, mut mask) = (bits, 0, self.mask);
-        while mask != 0 {
-            let lowest = mask & mask.wrapping_neg();
-            bytes |= if rest & 1 == 0 { 0 } else { lowest };
-            rest >>= 1;
-            mask ^= lowest;
+        let mut bytes = bits;
+        for (step, moving) in self.moves.iter().enumerate().rev() {
+            bytes = (bytes & !moving) | (bytes << (1 << step) & moving);
         }
-        bytes
+        bytes & self.mask
     }
 }
 
@@ -120,6 +127,7 @@ pub struct Mask {
     length_mask: u16,
     length_bits: u32,
     bits: u32,
+    tail: Option<Tail>,
 }
 
 impl Mask {
@@ -153,6 +161,16 @@ impl Mask {
     pub fn is_lossless(&self) -> bool {
         self.lossless
     }
+    /// What the word leaves out, if the file holds it as tails.
+    #[must_use]
+    pub fn tail(&self) -> Option<&Tail> {
+        self.tail.as_ref()
+    }
+    /// The same words, without tails.
+    #[must_use]
+    pub fn without_tail(self) -> Self {
+        Self { tail: None, ..self }
+    }
     /// Bytes of the smallest word that holds the kept bits: 4, 8 or 16.
     #[must_use]
     pub fn word_bytes(&self) -> usize {
@@ -164,22 +182,34 @@ impl Mask {
     }
 
     fn assemble(head: &Head, reference: &[u8], mask: &[u8]) -> Self {
-        let chunks: Vec<Chunk> = mask
-            .chunks(CHUNK_BYTES)
-            .zip(reference.chunks(CHUNK_BYTES))
-            .map(|(mask, reference)| Chunk::new(load(mask, 0), load(reference, 0), leading_ones(mask.len())))
-            .collect();
+        let chunks = |reference: &[u8], mask: &[u8]| -> Vec<Chunk> {
+            let both = mask.chunks(CHUNK_BYTES).zip(reference.chunks(CHUNK_BYTES));
+            both.map(|(mask, reference)| {
+                Chunk::new(load(mask, 0), load(reference, 0), leading_ones(mask.len()))
+            })
+            .collect()
+        };
+        let (covered, key_bytes_max) = (head.covered as usize, head.key_bytes_max as usize);
+        let (reference, reference_behind) = reference.split_at(covered);
+        let (mask, mask_behind) = mask.split_at(covered);
+        let tail = (head.tail_bytes > 0).then(|| {
+            let chunks = chunks(reference_behind, mask_behind);
+            Tail::new(chunks, covered, head.length_mask, key_bytes_max, head.tail_bytes.into())
+        });
+        let chunks = chunks(reference, mask);
         let kept: u32 = chunks.iter().map(|chunk| chunk.kept).sum();
-        let length_bits = head.length_mask.count_ones();
+        let length_mask = if head.lossless { head.length_mask } else { 0 };
+        let length_bits = length_mask.count_ones();
         Self {
             chunks,
-            key_bytes_max: head.key_bytes_max as usize,
-            covered: mask.len(),
+            key_bytes_max,
+            covered,
             fixed: head.fixed,
             lossless: head.lossless,
-            length_mask: head.length_mask,
+            length_mask,
             length_bits,
             bits: kept.saturating_add(length_bits),
+            tail,
         }
     }
 
@@ -266,15 +296,30 @@ impl Mask {
     pub fn unpack(&self, word: u128, key: &mut Vec<u8>) {
         let start = key.len();
         let length = self.key_bytes_max as u16 & !self.length_mask | word as u16 & self.length_mask;
-        let mut code = word >> self.length_bits;
+        self.unpack_covered(word >> self.length_bits, key);
+        key.resize(start + usize::from(length).min(self.key_bytes_max), 0);
+    }
+
+    /// Writes the key of a word and its tail, which [`crate::tail::TAIL_GUARD_BYTES`] of any content
+    /// follow, at the end of `key`; of a file with tails only.
+    pub fn unpack_with(&self, word: u128, tail: &[u8], key: &mut Vec<u8>) {
+        let start = key.len();
+        self.unpack_covered(word, key);
+        key.resize(start + self.covered, 0);
+        if let Some(shape) = &self.tail {
+            shape.unpack(tail, start, key);
+        }
+    }
+
+    /// Adds the covered bytes, in whole chunks.
+    fn unpack_covered(&self, mut code: u128, key: &mut Vec<u8>) {
+        let start = key.len();
         key.resize(start + self.chunks.len() * CHUNK_BYTES, 0);
         for (at, chunk) in self.chunks.iter().enumerate().rev() {
-            let low = code as u64 & if chunk.kept == 64 { u64::MAX } else { (1 << chunk.kept) - 1 };
+            let bytes = chunk.expand(code as u64) | chunk.reference;
             code = code.checked_shr(chunk.kept).unwrap_or(0);
-            let bytes = chunk.expand(low) | chunk.reference;
             key[start + at * CHUNK_BYTES..][..CHUNK_BYTES].copy_from_slice(&bytes.to_be_bytes());
         }
-        key.resize(start + usize::from(length).min(self.key_bytes_max), 0);
     }
 
     /// Bytes of the section.
@@ -283,15 +328,22 @@ impl Mask {
         let mut bytes = vec![0; HEAD_BYTES];
         bytes[0..4].copy_from_slice(&(self.key_bytes_max as u32).to_le_bytes());
         bytes[4..8].copy_from_slice(&(self.covered as u32).to_le_bytes());
-        bytes[8..10].copy_from_slice(&self.length_mask.to_le_bytes());
+        let length_mask = self.tail.as_ref().map_or(self.length_mask, Tail::length_mask);
+        bytes[8..10].copy_from_slice(&length_mask.to_le_bytes());
         bytes[10] = u8::from(self.lossless);
         bytes[11] = u8::from(self.fixed);
-        let array = |of: fn(&Chunk) -> u64| {
-            let all = self.chunks.iter().flat_map(move |chunk| of(chunk).to_be_bytes());
-            all.take(self.covered)
+        bytes[12..14].copy_from_slice(&(self.tail.as_ref().map_or(0, Tail::bytes) as u16).to_le_bytes());
+        let mut array = |of: fn(&Chunk) -> u64| {
+            let start = bytes.len();
+            bytes.extend(self.chunks.iter().flat_map(|chunk| of(chunk).to_be_bytes()));
+            bytes.truncate(start + self.covered);
+            if let Some(tail) = &self.tail {
+                bytes.extend(tail.chunks().flat_map(|chunk| of(&chunk).to_be_bytes()));
+                bytes.truncate(start + self.key_bytes_max);
+            }
         };
-        bytes.extend(array(|chunk| chunk.reference));
-        bytes.extend(array(|chunk| chunk.mask));
+        array(|chunk| chunk.reference);
+        array(|chunk| chunk.mask);
         bytes
     }
 
@@ -312,20 +364,30 @@ impl Mask {
         if key_bytes_max as usize > KEY_BYTES_MAX {
             return Err(corrupt(0, "a key has at most 65,535 bytes", key_bytes_max.into()));
         }
-        if covered > key_bytes_max || arrays.len() != 2 * covered as usize {
-            return Err(corrupt(4, "the arrays must be as long as the covered bytes", covered.into()));
-        }
-        if head[10] > 1 || head[11] > 1 || head[12..] != [0; HEAD_BYTES - 12] {
-            return Err(corrupt(10, "flags must be 0 or 1, reserved bytes zero", head[10].into()));
-        }
         let head = Head {
             key_bytes_max,
+            covered,
             length_mask: u16::from_le_bytes([head[8], head[9]]),
             lossless: head[10] == 1,
             fixed: head[11] == 1,
+            tail_bytes: u16::from_le_bytes([head[12], head[13]]),
         };
-        if head.lossless && covered != key_bytes_max {
-            return Err(corrupt(4, "a lossless word must cover the whole key", covered.into()));
+        let described = if head.tail_bytes > 0 { key_bytes_max } else { covered } as usize;
+        if covered > key_bytes_max || arrays.len() != 2 * described {
+            return Err(corrupt(4, "the arrays must be as long as the bytes they describe", covered.into()));
+        }
+        if bytes[10] > 1 || bytes[11] > 1 || bytes[14..HEAD_BYTES] != [0; HEAD_BYTES - 14] {
+            return Err(corrupt(10, "flags must be 0 or 1, reserved bytes zero", bytes[10].into()));
+        }
+        if head.lossless && (covered != key_bytes_max || head.tail_bytes > 0) {
+            return Err(corrupt(
+                4,
+                "a lossless word must cover the whole key, without a tail",
+                covered.into(),
+            ));
+        }
+        if usize::from(head.tail_bytes) > TAIL_BYTES_MAX {
+            return Err(corrupt(12, "a tail has at most 1024 bytes", head.tail_bytes.into()));
         }
         if head.length_mask & head.length_mask.wrapping_add(1) != 0 {
             return Err(corrupt(
@@ -334,13 +396,18 @@ impl Mask {
                 head.length_mask.into(),
             ));
         }
-        if head.length_mask != 0 && (!head.lossless || head.fixed) {
-            return Err(corrupt(8, "the length stands only in lossless words", head.length_mask.into()));
+        let has_length = (head.lossless || head.tail_bytes > 0) && !head.fixed;
+        if head.length_mask != 0 && !has_length {
+            let rule = "the length stands only in lossless words and in tails";
+            return Err(corrupt(8, rule, head.length_mask.into()));
         }
-        let (reference, mask) = arrays.split_at(covered as usize);
+        let (reference, mask) = arrays.split_at(described);
         let this = Self::assemble(&head, reference, mask);
         if this.bits > word_bytes as u32 * 8 {
             return Err(corrupt(HEAD_BYTES, "the kept bits must fit in a word", this.bits.into()));
+        }
+        if let Some(tail) = this.tail.as_ref().filter(|tail| tail.bits() > 8 * tail.bytes()) {
+            return Err(corrupt(12, "the kept bits behind the word must fit in a tail", tail.bits() as u64));
         }
         Ok(this)
     }
@@ -348,9 +415,11 @@ impl Mask {
 
 struct Head {
     key_bytes_max: u32,
+    covered: u32,
     length_mask: u16,
     lossless: bool,
     fixed: bool,
+    tail_bytes: u16,
 }
 
 /// The first `bytes` bytes of a chunk.
@@ -360,7 +429,7 @@ fn leading_ones(bytes: usize) -> u64 {
 
 /// Eight bytes from `at`, the first one most significant; beyond the end zero.
 #[inline(always)]
-fn load(bytes: &[u8], at: usize) -> u64 {
+pub(crate) fn load(bytes: &[u8], at: usize) -> u64 {
     match bytes.get(at..).and_then(<[u8]>::first_chunk) {
         Some(&whole) => u64::from_be_bytes(whole),
         None => load_end(bytes, at),
@@ -430,7 +499,8 @@ impl Survey {
     }
 
     /// The mask for words of at most `word_bytes` bytes. `fixed` says that the type gives all keys
-    /// one length. Prefers a lossless mask; else the word covers as many leading bytes as fit whole.
+    /// one length. Prefers a lossless mask; else the word covers as many leading bytes as fit whole,
+    /// and a tail the others, unless it would be too long.
     #[must_use]
     pub fn mask(&self, fixed: Option<usize>, word_bytes: usize) -> Mask {
         let (shortest, longest) = self.lengths.unwrap_or_default();
@@ -444,14 +514,16 @@ impl Survey {
         let length_mask = if fixed.is_some() || spread == 0 { 0 } else { u16::MAX >> spread.leading_zeros() };
         let limit = word_bytes as u32 * 8;
         let bits = |mask: &[u8]| mask.iter().map(|byte| byte.count_ones()).sum::<u32>();
+        let all = bits(&mask) + length_mask.count_ones();
         let mut head = Head {
             key_bytes_max: key_bytes_max as u32,
+            covered: key_bytes_max as u32,
             length_mask,
-            lossless: bits(&mask) + length_mask.count_ones() <= limit,
+            lossless: all <= limit,
             fixed: fixed.is_some(),
+            tail_bytes: 0,
         };
         if !head.lossless {
-            head.length_mask = 0;
             let mut room = limit;
             let covered = mask.iter().position(|byte| {
                 let fits = byte.count_ones() <= room;
@@ -459,8 +531,15 @@ impl Survey {
                 !fits
             });
             let covered = covered.unwrap_or(mask.len());
-            mask.truncate(covered);
-            reference.truncate(covered);
+            head.covered = covered as u32;
+            let tail_bytes = Tail::bytes_for((all - bits(&mask[..covered])) as usize);
+            if tail_bytes <= TAIL_BYTES_MAX {
+                head.tail_bytes = tail_bytes as u16;
+            } else {
+                head.length_mask = 0;
+                mask.truncate(covered);
+                reference.truncate(covered);
+            }
         }
         Mask::assemble(&head, &reference, &mask)
     }
@@ -472,6 +551,15 @@ mod tests {
 
     fn place(mask: &Mask, query: &[u8]) -> Place {
         mask.place(query, Chunk::compress)
+    }
+
+    /// A tail with its guard bytes.
+    fn tail_of(tail: &Tail, key: &[u8]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        tail.push(key, Chunk::compress, &mut bytes);
+        assert_eq!(bytes.len(), tail.bytes());
+        bytes.resize(tail.bytes() + crate::tail::TAIL_GUARD_BYTES, 0xA5);
+        bytes
     }
 
     fn mask_of(keys: &[&[u8]], fixed: Option<usize>, word_bytes: usize) -> Mask {
@@ -502,10 +590,20 @@ mod tests {
             .collect();
         assert!(words.is_sorted(), "{words:x?}");
         for (key, &word) in keys.iter().zip(&words) {
+            let mut back = vec![7];
             if mask.is_lossless() {
-                let mut back = vec![7];
                 mask.unpack(word, &mut back);
                 assert_eq!(&back[1..], *key);
+            } else if let Some(tail) = mask.tail() {
+                mask.unpack_with(word, &tail_of(tail, key), &mut back);
+                assert_eq!(&back[1..], *key);
+            }
+        }
+        for (tail, key) in keys.iter().filter_map(|key| Some((mask.tail()?, key))) {
+            let stored = tail_of(tail, key);
+            for query in queries.iter().filter(|query| place(&mask, query) == place(&mask, key)) {
+                let found = tail.compare(&stored, query, Chunk::expand);
+                assert_eq!(found, key.cmp(query), "{key:?} {query:?}");
             }
         }
         for query in queries.iter().chain(&*keys) {

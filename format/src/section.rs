@@ -38,16 +38,19 @@ impl Tag {
     pub const SPINE: Tag = Tag(*b"SPIN");
     /// How byte keys become words.
     pub const MASK: Tag = Tag(*b"MASK");
+    /// What the words of byte keys leave out.
+    pub const TAIL: Tag = Tag(*b"TAIL");
     /// Key column.
     pub const KEYS: Tag = Tag(*b"KEYS");
     /// Value column.
     pub const VALUES: Tag = Tag(*b"VALS");
     /// Every tag of this version, in the order of the sections.
-    pub const ALL: [Tag; 9] = [
+    pub const ALL: [Tag; 10] = [
         Self::META,
         Self::LINE,
         Self::SPINE,
         Self::MASK,
+        Self::TAIL,
         Self::KEYS,
         Self::VALUES,
         Self::FAST,
@@ -69,6 +72,7 @@ impl Tag {
             b"LINE" => "LINE",
             b"SPIN" => "SPIN",
             b"MASK" => "MASK",
+            b"TAIL" => "TAIL",
             b"KEYS" => "KEYS",
             b"VALS" => "VALS",
             b"FAST" => "FAST",
@@ -105,7 +109,7 @@ pub const REQUIRED: u32 = 1;
 pub struct Geometry {
     /// Bytes of a line.
     pub line_bytes: U32,
-    /// LINE, SPIN: bytes of a key's word. KEYS, VALS: bytes of an element, 0 if they vary.
+    /// LINE, SPIN: bytes of a key's word. TAIL, KEYS, VALS: bytes of an element, 0 if they vary.
     pub key_bytes: U32,
     /// LINE: bytes of a value. KEYS, VALS: bytes of an offset, 0 if there are none.
     pub value_bytes: U32,

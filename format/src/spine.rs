@@ -30,6 +30,8 @@ pub enum Encoding {
     Delta16 = 1,
     /// 32-bit codes with base and shift in the line.
     Delta32 = 2,
+    /// 8-bit codes with base and shift in the line.
+    Delta8 = 3,
 }
 
 /// Flag of a delta line: at least one border is not parted exactly.
@@ -43,6 +45,7 @@ impl Encoding {
             0 => Some(Self::Raw),
             1 => Some(Self::Delta16),
             2 => Some(Self::Delta32),
+            3 => Some(Self::Delta8),
             _ => None,
         }
     }
@@ -54,6 +57,7 @@ impl Encoding {
             Self::Raw => "raw",
             Self::Delta16 => "delta16",
             Self::Delta32 => "delta32",
+            Self::Delta8 => "delta8",
         }
     }
 
@@ -64,11 +68,12 @@ impl Encoding {
             Self::Raw => key_bytes,
             Self::Delta16 => 2,
             Self::Delta32 => 4,
+            Self::Delta8 => 1,
         }
     }
 
-    /// Separators of a full line: 16, 8 and 4 raw, 29, 27 and 23 of 16 bits, 14, 13 and 11 of 32 bits
-    /// (for words of 4, 8 and 16 bytes).
+    /// Separators of a full line: 16, 8 and 4 raw, 58, 54 and 46 of 8 bits, 29, 27 and 23 of 16 bits, 14, 13
+    /// and 11 of 32 bits (for words of 4, 8 and 16 bytes).
     #[must_use]
     pub const fn separators(self, key_bytes: usize) -> usize {
         match self {
@@ -95,6 +100,7 @@ pub const fn code_max(encoding: Encoding) -> u64 {
         Encoding::Raw => u64::MAX,
         Encoding::Delta16 => u16::MAX as u64,
         Encoding::Delta32 => u32::MAX as u64,
+        Encoding::Delta8 => u8::MAX as u64,
     }
 }
 
@@ -120,6 +126,7 @@ pub fn query_code<W: Word>(encoding: Encoding, base: W, shift: u32, query: W) ->
 #[must_use]
 pub fn code(encoding: Encoding, line: &Line, slot: usize) -> u64 {
     match encoding {
+        Encoding::Delta8 => u64::from(line[slot]),
         Encoding::Delta16 => u64::from(u16::from_le_bytes([line[slot * 2], line[slot * 2 + 1]])),
         _ => u64::from(<u32 as Word>::read(&line[slot * 4..])),
     }
@@ -161,6 +168,8 @@ pub struct Border<W> {
     pub last: W,
     /// First key right of it.
     pub first: W,
+    /// First key of the second child of the right one; `first` if that is a tuple line.
+    pub second: W,
 }
 
 /// What encoding a line cost.
@@ -168,6 +177,8 @@ pub struct Border<W> {
 pub struct Cost {
     /// Borders of different keys that no separator parts.
     pub inexact: u64,
+    /// Of those, borders whose cell reaches the second child of the right one: many queries may fall in it.
+    pub heavy: u64,
     /// Of those, borders whose code equals that of the next border though their keys differ.
     pub runs: u64,
     /// Lines that carry the [`INEXACT`] flag (also for borders of equal keys): 0 or 1.
@@ -178,6 +189,7 @@ impl Cost {
     /// Adds the cost of another line of the same level.
     pub fn add(&mut self, other: Self) {
         self.inexact += other.inexact;
+        self.heavy += other.heavy;
         self.runs += other.runs;
         self.flagged += other.flagged;
     }
@@ -214,6 +226,7 @@ pub fn encode<W: Word>(encoding: Encoding, borders: &[Border<W>], line: &mut Lin
             cost.flagged = 1;
             if border.last != border.first {
                 cost.inexact += 1;
+                cost.heavy += u64::from(border.second == border.first || grid.cell(border.second) == code);
                 let next = borders.get(slot + 1).map(|next| next.last);
                 cost.runs +=
                     u64::from(next.is_some_and(|next| next != border.last && grid.cell(next) == code));
@@ -278,27 +291,33 @@ impl<W: Word> Grid<W> {
 
 /// Whether a level may keep an encoding: the cost rule, in one place.
 ///
-/// One border in 64 may be inexact, at any level: a query that is led to the left of such a border
-/// ends in the last tuple line before it, so stepping right costs a line or two, and only queries
-/// between the border's neighbours and the end of their cell do. Runs of equal codes are refused.
+/// A query in the cell of an inexact border is led to its left, ends in the last tuple line before it, and
+/// steps right: a line or two. So what counts is how many queries fall in such cells. At the bottom
+/// level a cell holds a good part of a tuple line: one border in 64 may be inexact. Above it, a cell that ends
+/// before the second child of the right child is *light*: it holds less than one part in some 700 of what lies
+/// under the line, and any border may be so. Runs of equal codes are refused: they lead away by a child each.
 ///
 /// Words of 16 bytes and masked ones (of byte keys) are *uneven*: full words leave four separators to a
 /// line, and kept bits use a part of their range (digits 10 of 16 values). There one border in 8 may be
-/// inexact and one in 64 begin a run, which a search leaves by doubling steps and bisection.
+/// heavy and one in 64 begin a run, which a search leaves by doubling steps and bisection.
 #[must_use]
 pub fn acceptable(uneven: bool, borders: u64, cost: Cost) -> bool {
     if uneven {
-        return cost.runs <= borders / 64 && cost.inexact <= borders / 8;
+        return cost.runs <= borders / 64 && cost.heavy <= borders / 8;
     }
-    cost.runs == 0 && cost.inexact <= borders / 64
+    cost.runs == 0 && cost.heavy <= borders / 64
 }
+
+/// Whole lines of 8-bit codes at the start of the bottom level that must be [`acceptable`] by themselves, or
+/// the level is not tried with them: they serve dense keys, and trying costs.
+pub const TRIAL_LINES: usize = 4;
 
 /// The encodings a level tries, widest fanout first; the last always succeeds. For keys of four bytes
 /// 32-bit codes save nothing.
 #[must_use]
 pub const fn candidates(key_bytes: usize) -> &'static [Encoding] {
     match key_bytes {
-        4 => &[Encoding::Delta16, Encoding::Raw],
-        _ => &[Encoding::Delta16, Encoding::Delta32, Encoding::Raw],
+        4 => &[Encoding::Delta8, Encoding::Delta16, Encoding::Raw],
+        _ => &[Encoding::Delta8, Encoding::Delta16, Encoding::Delta32, Encoding::Raw],
     }
 }

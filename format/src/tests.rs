@@ -8,7 +8,7 @@ use crate::meta::Meta;
 use crate::section::{HUGE_PAGE_BYTES, LARGE_SECTION_BYTES, LEVELS_MAX, Tag};
 use crate::spine::{self, Border, Encoding};
 
-const ALL: [Encoding; 3] = [Encoding::Delta16, Encoding::Delta32, Encoding::Raw];
+const ALL: [Encoding; 4] = [Encoding::Delta8, Encoding::Delta16, Encoding::Delta32, Encoding::Raw];
 use crate::superblock::{CRC_OFFSET, SUPERBLOCK_BYTES, Superblock, key_prefix, key_word};
 use crate::types::{KeyType, ValueType};
 use crate::{FormatError, version};
@@ -159,7 +159,7 @@ fn lines_hold_what_was_put() {
 
 /// Borders between children whose keys are given by first and last.
 fn borders<W: Word>(children: &[(W, W)]) -> Vec<Border<W>> {
-    children.windows(2).map(|pair| Border { last: pair[0].1, first: pair[1].0 }).collect()
+    children.windows(2).map(|pair| Border { last: pair[0].1, first: pair[1].0, second: pair[1].0 }).collect()
 }
 
 fn check_spine_lines<W: Word, T: Into<u128>>(make: impl Fn(&mut Random) -> T) {
@@ -221,7 +221,8 @@ fn a_spine_line_leads_to_the_right_child() {
 fn narrow_borders_get_a_phase_of_their_own() {
     // Neighbours 1 apart in a range that needs cells of 8: base = left would leave one inexact.
     let borders: Vec<Border<u64>> = [(0, 4), (100_001, 100_006), (400_000, 400_008)]
-        .map(|(last, first)| Border { last: last + (1 << 40), first: first + (1 << 40) })
+        .map(|(last, first)| (last + (1 << 40), first + (1 << 40)))
+        .map(|(last, first)| Border { last, first, second: first })
         .to_vec();
     let mut line = [0; 64];
     assert_eq!(spine::encode(Encoding::Delta16, &borders, &mut line).inexact, 0);

@@ -74,6 +74,8 @@ pub struct Header {
     pub inexact: bool,
     /// The MASK section, of files with byte keys.
     pub mask: Option<Section>,
+    /// What words leave out of byte keys, if the file holds that as tails.
+    pub tails: Option<ColumnPlace>,
     /// The key column, if there is one.
     pub keys: Option<ColumnPlace>,
     /// The value column, if there is one.
@@ -239,17 +241,22 @@ impl Header {
             let found = section.entry.elements.get();
             return Err(corrupt("SPIN", spine_at, "geometry must be that of its levels", found));
         }
-        let column = |tag: Tag, element_bytes: usize| {
+        // Of tails any size will do here: the mask says which.
+        let column = |tag: Tag, element_bytes: Option<usize>| {
             let Some((section, at)) = find(tag) else { return Ok(None) };
             let (entry, length) = (section.entry, section.entry.length.get());
             let wrong = corrupt(tag.name(), at, "geometry must be that of its elements", length);
             let shape = ColumnGeometry::from_stored(entry.geometry, entry.elements.get(), length);
-            let shape =
-                shape.filter(|shape| shape.elements == tuples && shape.element_bytes == element_bytes as u64);
+            let fits = |shape: &ColumnGeometry| {
+                let expected = element_bytes.map_or(shape.element_bytes.max(1), |bytes| bytes as u64);
+                shape.elements == tuples && shape.element_bytes == expected
+            };
+            let shape = shape.filter(fits);
             Ok(Some(ColumnPlace { offset: section.offset(), shape: shape.ok_or(wrong)? }))
         };
-        let keys = column(Tag::KEYS, key_type.bytes())?;
-        let values = column(Tag::VALUES, value_type.bytes())?;
+        let keys = column(Tag::KEYS, Some(key_type.bytes()))?;
+        let values = column(Tag::VALUES, Some(value_type.bytes()))?;
+        let tails = column(Tag::TAIL, None)?;
         if value_type.is_bytes() && values.is_none() {
             return Err(missing("there must be a VALS section for values of this type"));
         }
@@ -260,6 +267,7 @@ impl Header {
         Ok(Self {
             superblock,
             mask,
+            tails,
             keys,
             values,
             key_type,

@@ -3,6 +3,7 @@
 use crate::error::ReadError;
 use crate::index::Index;
 use pleach_format::FormatError;
+use pleach_format::column::GUARD_BYTES;
 use pleach_format::view::ColumnPlace;
 
 /// The key column or the value column of an open file. Elements are as Arrow holds them.
@@ -12,6 +13,8 @@ pub struct Column<'a> {
     place: ColumnPlace,
     offsets: &'a [u8],
     data: &'a [u8],
+    /// The data with what follows it, so that whole words can be read at its end.
+    guarded: &'a [u8],
 }
 
 impl<'a> Column<'a> {
@@ -27,7 +30,9 @@ impl<'a> Column<'a> {
             0 => &[],
             width => slice(place.offset, (shape.elements + 1) * width)?,
         };
-        Some(Self { index, place, offsets, data: slice(place.data_offset(), shape.data_bytes)? })
+        let guarded = slice(place.data_offset(), shape.data_bytes.checked_add(GUARD_BYTES)?)?;
+        let data = guarded.get(..usize::try_from(shape.data_bytes).ok()?)?;
+        Some(Self { index, place, offsets, data, guarded })
     }
 
     /// Number of elements.
@@ -93,6 +98,14 @@ impl<'a> Column<'a> {
     pub(crate) fn at(&self, rank: u64) -> &'a [u8] {
         let (start, end) = self.bounds(rank);
         self.data.get(start..end).unwrap_or_default()
+    }
+
+    /// The element of a rank and the bytes behind it, at least [`GUARD_BYTES`]; of a column of one size.
+    /// Unverified; empty past the end.
+    #[inline(always)]
+    pub(crate) fn guarded(&self, rank: u64) -> &'a [u8] {
+        let start = rank.saturating_mul(self.place.shape.element_bytes) as usize;
+        self.guarded.get(start..).unwrap_or_default()
     }
 
     /// Hints that the offsets of a rank will be read soon.

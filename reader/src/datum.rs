@@ -2,6 +2,7 @@
 
 use crate::error::ReadError;
 use crate::index::Index;
+use crate::rest::Rest;
 use pleach_format::mask::Mask;
 use pleach_format::view::{self, Bytes};
 use pleach_format::{FormatError, Key, KeyType, ValueType, Word};
@@ -104,15 +105,8 @@ impl Index {
     }
 
     fn byte_key(&self, mask: &Mask, rank: u64, word: u128) -> Result<Datum<'_>, ReadError> {
-        let column = if mask.is_lossless() { None } else { self.key_column() };
-        let key: Cow<'_, [u8]> = match column {
-            Some(column) => column.get(rank)?.unwrap_or_default().into(),
-            None => {
-                let mut key = Vec::new();
-                mask.unpack(word, &mut key);
-                key.into()
-            }
-        };
+        let mut key = Vec::new();
+        Rest::new(self, mask).key(mask, rank, word, &mut key)?;
         Ok(Datum::of_bytes(self.key_type(), key))
     }
 

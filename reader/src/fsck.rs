@@ -552,8 +552,8 @@ impl<'a, R: ReadAt> Check<'a, R> {
                 self.check_min_max::<W>(header, line, number, used);
             }
             if let Some(right) = line_at(number + 1).filter(|_| number + 1 < header.lines) {
-                let border =
-                    spine::Border { last: line::key::<W>(line, n - 1), first: line::key::<W>(right, 0) };
+                let first = line::key::<W>(right, 0);
+                let border = spine::Border { last: line::key::<W>(line, n - 1), first, second: first };
                 self.check_border(header, &mut windows, number, border)?;
             }
         }

@@ -198,8 +198,15 @@ fn read_mask(
     if mask.is_fixed() != fixed.is_some() || fixed.is_some_and(|bytes| bytes != mask.key_bytes_max()) {
         return corrupt("keys must have the length of their type");
     }
-    if !mask.is_lossless() && header.keys.is_none() {
-        return corrupt("there must be a KEYS section if words are not whole keys");
+    let tails_fit = match (mask.tail(), header.tails) {
+        (Some(tail), Some(place)) => place.shape.element_bytes == tail.bytes() as u64,
+        (tail, place) => tail.is_none() && place.is_none(),
+    };
+    if !tails_fit {
+        return corrupt("tails must have the length that the mask gives them");
+    }
+    if !mask.is_lossless() && mask.tail().is_none() && header.keys.is_none() {
+        return corrupt("there must be a TAIL or KEYS section if words are not whole keys");
     }
     Ok(mask)
 }
@@ -251,6 +258,10 @@ impl Index {
     #[must_use]
     pub fn key_column(&self) -> Option<Column<'_>> {
         Column::new(self, self.header.keys)
+    }
+    /// What words leave out of byte keys, if the file holds that as tails.
+    pub(crate) fn tails(&self) -> Option<Column<'_>> {
+        Column::new(self, self.header.tails)
     }
     /// The sorted column of values: always there if they are byte strings.
     #[must_use]

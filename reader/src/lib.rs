@@ -37,6 +37,7 @@ mod error;
 mod fsck;
 mod index;
 mod iter;
+mod rest;
 #[cfg(target_os = "linux")]
 mod sealed;
 mod search;

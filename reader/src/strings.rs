@@ -1,31 +1,29 @@
 //! A view of an open file whose keys are byte strings: every look-up there is.
 //!
 //! A query becomes a word ([`pleach_format::mask`]), and the word is looked up like any number. Where
-//! words are whole keys that is the answer. Else the key column settles it: mostly the first key with
-//! that word is the query or not; in a run of equal words the place is found by bisection on full
+//! words are whole keys that is the answer. Else what they leave out settles it: mostly the first key
+//! with that word is the query or not; in a run of equal words the place is found by bisection on full
 //! keys, so that no run is walked.
 
-use crate::column::Column;
 use crate::error::{ReadError, TypeError};
 use crate::index::Index;
 use crate::iter::Range;
-use crate::search::descent::Hit;
+use crate::rest::Rest;
+use crate::search::descent::{GROUP, Hit};
 use crate::typed::Typed;
 use pleach_format::key::{Key, Word};
 use pleach_format::mask::{Mask, Place};
 use pleach_format::{Value, ValueType};
 use rayon::prelude::*;
+use std::cmp::Ordering;
 use std::fmt;
 use std::iter::FusedIterator;
 use std::ops::{Bound, RangeBounds};
 
 /// Queries that become words at once; a multiple of 64.
-const PIECE: usize = 2048;
+const PIECE: usize = 512;
 /// Queries of one task of a parallel batch; a multiple of [`PIECE`].
 const TASK: usize = 1 << 13;
-/// How many queries ahead of a comparison the key's offsets are asked for, and its bytes.
-const OFFSETS_AHEAD: usize = 32;
-const BYTES_AHEAD: usize = 16;
 
 /// Byte strings by index: the queries of a batch.
 pub trait Queries: Sync {
@@ -112,8 +110,7 @@ pub struct Strings<'a, V: Value> {
     index: &'a Index,
     mask: &'a Mask,
     words: Words<'a, V>,
-    /// There if words are not whole keys.
-    keys: Option<Column<'a>>,
+    rest: Rest<'a>,
 }
 
 /// What the word of a query says.
@@ -136,8 +133,7 @@ impl<'a, V: Value> Strings<'a, V> {
             8 => Words::Eight(Typed::new(index)),
             _ => Words::Sixteen(Typed::new(index)),
         };
-        let keys = if mask.is_lossless() { None } else { index.key_column() };
-        Ok(Self { index, mask, words, keys })
+        Ok(Self { index, mask, words, rest: Rest::new(index, mask) })
     }
 
     /// The index behind this view.
@@ -177,10 +173,12 @@ impl<'a, V: Value> Strings<'a, V> {
         match self.look(query)? {
             Looked::Absent(rank) => Ok(absent(rank)),
             Looked::Hit(hit, word) => {
-                let Some(keys) = &self.keys else { return Ok(hit) };
-                match keys.get(hit.rank)? {
-                    Some(key) if key == query => Ok(hit),
-                    Some(key) if key > query => Ok(absent(hit.rank)),
+                if self.rest.is_nothing() {
+                    return Ok(hit);
+                }
+                match self.rest.compare(hit.rank, query)? {
+                    Some(Ordering::Equal) => Ok(hit),
+                    Some(Ordering::Greater) => Ok(absent(hit.rank)),
                     _ => self.settle(query, word, hit.rank),
                 }
             }
@@ -190,40 +188,33 @@ impl<'a, V: Value> Strings<'a, V> {
     /// The first key of at least `query` among those with its word, from `start` on, which is below.
     #[cold]
     fn settle(&self, query: &[u8], word: u128, start: u64) -> Result<Hit<V::Bits>, ReadError> {
-        let Some(keys) = &self.keys else { return Ok(Hit::default()) };
-        let (rank, found, _) = self.among(keys, query, word, start)?;
+        let (rank, found, _) = self.among(query, word, start)?;
         let value = if found { self.value_bits(rank)? } else { Default::default() };
         Ok(Hit { rank, found, value })
     }
 
     /// Rank of the first key of at least `query` behind `start` among those with its word, whether it is
     /// the query, and how many keys were compared to find out.
-    fn among(
-        &self,
-        keys: &Column<'_>,
-        query: &[u8],
-        word: u128,
-        start: u64,
-    ) -> Result<(u64, bool, u32), ReadError> {
+    fn among(&self, query: &[u8], word: u128, start: u64) -> Result<(u64, bool, u32), ReadError> {
         let end = any_words!(&self.words, words => words.upper_bound(from(word)))?;
         let mut compared = 0;
         let rank = bisect(start.saturating_add(1), end, |rank| {
             compared += 1;
-            Ok(keys.get(rank)?.is_some_and(|key| key < query))
+            Ok(self.rest.compare(rank, query)? == Some(Ordering::Less))
         })?;
         let there = rank < end;
-        Ok((rank, there && keys.get(rank)? == Some(query), compared + u32::from(there)))
+        let found = there && self.rest.compare(rank, query)? == Some(Ordering::Equal);
+        Ok((rank, found, compared + u32::from(there)))
     }
 
     /// Full keys that a look-up of `key` is compared with: 1 is the least for a key that is present. For
     /// measuring; where words are whole keys the word counts.
     pub fn comparisons(&self, key: &[u8]) -> Result<u32, ReadError> {
         let Looked::Hit(hit, word) = self.look(key)? else { return Ok(0) };
-        let Some(keys) = &self.keys else { return Ok(1) };
-        if keys.get(hit.rank)?.is_none_or(|first| first >= key) {
+        if self.rest.compare(hit.rank, key)? != Some(Ordering::Less) {
             return Ok(1);
         }
-        Ok(1 + self.among(keys, key, word, hit.rank)?.2)
+        Ok(1 + self.among(key, word, hit.rank)?.2)
     }
 
     fn value_bits(&self, rank: u64) -> Result<V::Bits, ReadError> {
@@ -251,12 +242,16 @@ impl<'a, V: Value> Strings<'a, V> {
     }
     /// Rank of the first tuple whose key is above `key`; [`Strings::len`] if there is none.
     pub fn upper_bound(&self, key: &[u8]) -> Result<u64, ReadError> {
-        match (self.look(key)?, &self.keys) {
-            (Looked::Absent(rank), _) => Ok(rank),
-            (Looked::Hit(_, word), None) => any_words!(&self.words, words => words.upper_bound(from(word))),
-            (Looked::Hit(hit, word), Some(keys)) => {
+        match self.look(key)? {
+            Looked::Absent(rank) => Ok(rank),
+            Looked::Hit(hit, word) => {
                 let end = any_words!(&self.words, words => words.upper_bound(from(word)))?;
-                bisect(hit.rank, end, |rank| Ok(keys.get(rank)?.is_some_and(|other| other <= key)))
+                if self.rest.is_nothing() {
+                    return Ok(end);
+                }
+                bisect(hit.rank, end, |rank| {
+                    Ok(self.rest.compare(rank, key)?.is_some_and(|order| order != Ordering::Greater))
+                })
             }
         }
     }
@@ -332,7 +327,7 @@ impl<'a, V: Value> Strings<'a, V> {
             Words::Eight(words) => Tuples::Eight(words.ranks(start..end)),
             Words::Sixteen(words) => Tuples::Sixteen(words.ranks(start..end)),
         };
-        StringRange { mask: self.mask, keys: self.keys, words, front: start, back: end }
+        StringRange { mask: self.mask, rest: self.rest, words, front: start, back: end }
     }
 
     /// Values and presence of many keys, on this thread; returns how many were found.
@@ -372,7 +367,7 @@ impl<'a, V: Value> Strings<'a, V> {
         values: &mut [V],
         present: &mut [u64],
     ) -> Result<usize, ReadError> {
-        if self.keys.is_none() && self.index.verified().is_none() && !self.index.is_empty() {
+        if self.rest.is_nothing() && self.index.verified().is_none() && !self.index.is_empty() {
             return any_words!(&self.words, words => self.get_words(words, keys, first, values, present));
         }
         let mut found = 0;
@@ -512,41 +507,61 @@ impl<'a, V: Value> Strings<'a, V> {
                 }
             }
         });
-        words.hits(&queries[..hits.len()], hits);
-        for (at, hit) in hits.iter_mut().enumerate() {
-            if gaps[at / 64] >> (at % 64) & 1 != 0 {
-                let rank = if above[at / 64] >> (at % 64) & 1 != 0 { self.len() } else { hit.rank };
-                *hit = Hit { rank, ..Hit::default() };
+        let count = hits.len();
+        let queries = &queries[..count];
+        let mut failed = None;
+        words.hits(queries, &mut |at, arrived| {
+            for (at, hit) in (at..).zip(arrived) {
+                hits[at] = *hit;
+                if gaps[at / 64] >> (at % 64) & 1 != 0 {
+                    let rank = if above[at / 64] >> (at % 64) & 1 != 0 { self.len() } else { hit.rank };
+                    hits[at] = Hit { rank, ..Hit::default() };
+                }
             }
+            if let Err(error) = self.confirm(at / GROUP, keys, first, queries, hits) {
+                failed.get_or_insert(error);
+            }
+        });
+        if let Some(error) = failed {
+            return Err(error);
         }
-        let Some(column) = &self.keys else { return Ok(()) };
-        let ask = |hits: &[Hit<V::Bits>], at: usize, ask: &dyn Fn(u64)| {
-            if let Some(hit) = hits.get(at).filter(|hit| hit.found) {
-                ask(hit.rank);
-            }
+        let groups = count.div_ceil(GROUP);
+        self.confirm(groups, keys, first, queries, hits)
+    }
+
+    /// Compares full keys where words are not whole keys: asks for the offsets of the group that just
+    /// arrived, then for the keys of the one before it, and compares these. A group asks in one burst so that
+    /// its page walks overlap (a hint cannot retire before its address is known), and compares at
+    /// once, while what it asked for is still near.
+    fn confirm<W: Word, Q: Queries + ?Sized>(
+        &self,
+        group: usize,
+        keys: &Q,
+        first: usize,
+        queries: &[W],
+        hits: &mut [Hit<V::Bits>],
+    ) -> Result<(), ReadError> {
+        if self.rest.is_nothing() {
+            return Ok(());
+        }
+        let of = |back: usize| {
+            let from = group.checked_sub(back).map_or(hits.len(), |group| hits.len().min(group * GROUP));
+            from..hits.len().min(from + GROUP)
         };
-        let offsets = |hits: &[Hit<V::Bits>], at| ask(hits, at, &|rank| column.prefetch_offset(rank));
-        let bytes = |hits: &[Hit<V::Bits>], at| ask(hits, at, &|rank| column.prefetch(rank));
-        let varies = column.offset_bytes().is_some();
-        if varies {
-            (0..OFFSETS_AHEAD).for_each(|at| offsets(hits, at));
+        if self.rest.has_offsets() {
+            let found = hits[of(0)].iter().filter(|hit| hit.found);
+            found.for_each(|hit| self.rest.prefetch_offset(hit.rank));
         }
-        (0..BYTES_AHEAD).for_each(|at| bytes(hits, at));
-        for at in 0..hits.len() {
-            if varies {
-                offsets(hits, at + OFFSETS_AHEAD);
-            }
-            bytes(hits, at + BYTES_AHEAD);
+        let found = hits[of(1)].iter().filter(|hit| hit.found);
+        found.for_each(|hit| self.rest.prefetch(hit.rank));
+        for at in of(1) {
             let hit = &mut hits[at];
             if hit.found {
                 let query = keys.get(first + at);
-                let key = column.at(hit.rank);
-                if key != query {
-                    *hit = if key > query {
-                        Hit { rank: hit.rank, ..Hit::default() }
-                    } else {
-                        self.settle(query, queries[at].to_u128(), hit.rank)?
-                    };
+                match self.rest.compare_unverified(hit.rank, query) {
+                    Ordering::Equal => {}
+                    Ordering::Greater => *hit = Hit { rank: hit.rank, ..Hit::default() },
+                    Ordering::Less => *hit = self.settle(query, queries[at].to_u128(), hit.rank)?,
                 }
             }
         }
@@ -613,7 +628,7 @@ enum Tuples<'a, V: Value> {
 #[derive(Clone)]
 pub struct StringRange<'a, V: Value> {
     mask: &'a Mask,
-    keys: Option<Column<'a>>,
+    rest: Rest<'a>,
     words: Tuples<'a, V>,
     front: u64,
     back: u64,
@@ -639,10 +654,7 @@ impl<V: Value> StringRange<'_, V> {
     fn tuple(&self, rank: u64, tuple: Result<(u128, V), ReadError>) -> Result<(Vec<u8>, V), ReadError> {
         let (word, value) = tuple?;
         let mut key = Vec::new();
-        match &self.keys {
-            Some(keys) => key.extend_from_slice(keys.get(rank)?.unwrap_or_default()),
-            None => self.mask.unpack(word, &mut key),
-        }
+        self.rest.key(self.mask, rank, word, &mut key)?;
         Ok((key, value))
     }
 }

@@ -5,8 +5,8 @@ use crate::cast::{key_words, value_bits};
 use crate::error::ReadError;
 use crate::index::Index;
 use crate::iter::Range;
-use crate::search::descent::Hit;
-use crate::search::engine::{Engine, Hits, Presence, Ranks, Values, engine};
+use crate::search::descent::{GROUP, Hit};
+use crate::search::engine::{Engine, Hits, Presence, PutHits, Ranks, Values, engine};
 use crate::search::plan::Plan;
 use crate::touched::Verified;
 use pleach_format::key::{Bits, Word};
@@ -53,22 +53,17 @@ impl<W: Word> KeyEngine<W> {
         any_width!(self, engine => { let hit = engine.locate(plan, query); (hit.rank, hit.found) })
     }
     /// Hits without their values.
-    fn hits<B: Bits>(&self, plan: &Plan<'_>, queries: &[W], hits: &mut [Hit<B>]) {
-        fn copy<W: Word, A: Bits, B: Bits>(
-            engine: &Engine<W, A>,
-            plan: &Plan<'_>,
-            queries: &[W],
-            hits: &mut [Hit<B>],
-        ) {
-            let mut found = [Hit::<A>::default(); 64];
-            for (queries, hits) in queries.chunks(64).zip(hits.chunks_mut(64)) {
-                engine.hits(plan, queries, W::default(), &mut Hits(&mut found));
-                for (hit, found) in hits.iter_mut().zip(&found) {
-                    *hit = Hit { rank: found.rank, found: found.found, value: B::default() };
-                }
-            }
+    fn hits<B: Bits>(&self, plan: &Plan<'_>, queries: &[W], put: &mut PutHits<'_, B>) {
+        fn bare<A, B: Bits>(hit: &Hit<A>) -> Hit<B> {
+            Hit { rank: hit.rank, found: hit.found, value: B::default() }
         }
-        any_width!(self, engine => copy(engine, plan, queries, hits));
+        any_width!(self, engine => {
+            let mut bared = [Hit::default(); GROUP];
+            engine.hits(plan, queries, W::default(), &mut Hits(&mut |first, hits| {
+                bared.iter_mut().zip(hits).for_each(|(to, hit)| *to = bare(hit));
+                put(first, &bared[..hits.len()]);
+            }));
+        });
     }
     fn presence(&self, plan: &Plan<'_>, queries: &[W], flip: W, output: &mut Presence<'_>) {
         any_width!(self, engine => engine.presence(plan, queries, flip, output));
@@ -149,13 +144,13 @@ impl<'a, K: Key, V: Value> Typed<'a, K, V> {
         Ok(hit)
     }
 
-    /// The hits of many words, unverified. All absent in an empty file.
-    pub(crate) fn hits(&self, words: &[K::Word], hits: &mut [Hit<V::Bits>]) {
-        hits.fill(Hit::default());
+    /// The hits of many words, unverified, in groups of up to [`GROUP`] and in order. None in an empty
+    /// file.
+    pub(crate) fn hits(&self, words: &[K::Word], put: &mut PutHits<'_, V::Bits>) {
         let Some(plan) = &self.plan else { return };
         match &self.values {
-            Some(engine) => engine.hits(plan, words, K::Word::default(), &mut Hits(hits)),
-            None => self.keys.hits(plan, words, hits),
+            Some(engine) => engine.hits(plan, words, K::Word::default(), &mut Hits(put)),
+            None => self.keys.hits(plan, words, put),
         }
     }
 

@@ -32,34 +32,55 @@ fn lines<W: Word, B: Bits>(tuples: &[(W, B)]) -> Vec<u8> {
     bytes
 }
 
-/// The levels above `children` (first and last key of each), bottom level first.
-fn levels<W: Word>(children: &[(W, W)]) -> Vec<(Encoding, Vec<u8>, u64)> {
+/// The levels above `children` (of each the first key, the first of its second child, and the last), bottom
+/// level first.
+fn levels<W: Word>(children: &[(W, W, W)], is_bottom: bool) -> Vec<(Encoding, Vec<u8>, u64)> {
     if children.len() <= 1 {
         return Vec::new();
     }
     for &encoding in spine::candidates(W::BYTES) {
         let fanout = encoding.separators(W::BYTES) + 1;
+        if is_bottom && encoding == Encoding::Delta8 && !passes_trial(children, fanout) {
+            continue;
+        }
         let mut bytes = Vec::new();
         let mut cost = spine::Cost::default();
         let mut parents = Vec::new();
         let mut borders_all = 0;
         for group in children.chunks(fanout) {
-            let borders: Vec<Border<W>> =
-                group.windows(2).map(|pair| Border { last: pair[0].1, first: pair[1].0 }).collect();
+            let borders: Vec<Border<W>> = group
+                .windows(2)
+                .map(|pair| Border { last: pair[0].2, first: pair[1].0, second: pair[1].1 })
+                .collect();
             let mut line = [0; 64];
             cost.add(spine::encode(encoding, &borders, &mut line));
             borders_all += borders.len() as u64;
             bytes.extend_from_slice(&line);
-            parents.push((group[0].0, group[group.len() - 1].1));
+            parents.push((group[0].0, group[group.len().min(2) - 1].0, group[group.len() - 1].2));
         }
         if spine::acceptable(W::BYTES == 16, borders_all, cost) {
             bytes.resize(bytes.len().next_multiple_of(128), 0);
             let mut all = vec![(encoding, bytes, cost.flagged)];
-            all.extend(levels(&parents));
+            all.extend(levels(&parents, false));
             return all;
         }
     }
     unreachable!("raw always fits")
+}
+
+/// Whether the first whole lines of 8-bit codes are good enough to go on with them.
+fn passes_trial<W: Word>(children: &[(W, W, W)], fanout: usize) -> bool {
+    let (mut cost, mut borders_all) = (spine::Cost::default(), 0);
+    for group in children.chunks_exact(fanout).take(spine::TRIAL_LINES) {
+        let borders = borders(group);
+        cost.add(spine::encode(Encoding::Delta8, &borders, &mut [0; 64]));
+        borders_all += borders.len() as u64;
+    }
+    spine::acceptable(W::BYTES == 16, borders_all, cost)
+}
+
+fn borders<W: Word>(children: &[(W, W, W)]) -> Vec<Border<W>> {
+    children.windows(2).map(|pair| Border { last: pair[0].2, first: pair[1].0, second: pair[1].1 }).collect()
 }
 
 /// The bytes of a file of these tuples, which are sorted by key.
@@ -68,9 +89,9 @@ pub fn build<K: Key, V: Value>(tuples: &[(K, V)], meta: &Meta, unique: bool) -> 
     let words: Vec<(K::Word, V::Bits)> =
         tuples.iter().map(|&(key, value)| (key.encode(), value.to_bits())).collect();
     let n = 64 / (K::Word::BYTES + V::Bits::BYTES);
-    let children: Vec<(K::Word, K::Word)> =
-        words.chunks(n).map(|chunk| (chunk[0].0, chunk[chunk.len() - 1].0)).collect();
-    let levels = levels(&children);
+    let children: Vec<(K::Word, K::Word, K::Word)> =
+        words.chunks(n).map(|chunk| (chunk[0].0, chunk[0].0, chunk[chunk.len() - 1].0)).collect();
+    let levels = levels(&children, true);
     let encodings: Vec<Encoding> = levels.iter().map(|level| level.0).collect();
     let spine =
         SpineGeometry::new(children.len() as u64, K::Word::BYTES, &encodings).expect("levels end in one");

@@ -1,7 +1,7 @@
 //! Files that were written once and are kept: today's builder must write the same bytes, and today's
 //! reader must read them, tuple by tuple.
 //!
-//! `tests/data/v0.2/` holds them, `tests/data/bad/` damaged ones that `fsck` must name. What builds
+//! `tests/data/v0.3/` holds them, `tests/data/bad/` damaged ones that `fsck` must name. What builds
 //! them below is never changed; a new format version gets a folder and builders of its own.
 //! `PLEACH_BLESS=1 cargo test -p pleach-tests --test golden` writes files that are missing.
 
@@ -91,7 +91,7 @@ fn build<K: Key, V: Value>(tuples: &[(K, V)], names: Names, options: &BuildOptio
 }
 
 fn path_of(name: &str) -> PathBuf {
-    data("v0.2").join(name)
+    data("v0.3").join(name)
 }
 
 /// Compares a golden file with what is built now; gives its bytes.
@@ -99,7 +99,7 @@ fn compare(name: &str, mut built: Vec<u8>) -> Vec<u8> {
     let path = path_of(name);
     assert!(built.len() <= GOLDEN_BYTES_MAX, "{name} has {} bytes", built.len());
     if blessing() && !path.exists() {
-        fs::create_dir_all(data("v0.2")).expect("a folder");
+        fs::create_dir_all(data("v0.3")).expect("a folder");
         fs::write(&path, &built).expect("written");
     }
     let golden = fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
@@ -256,6 +256,13 @@ fn full_separators() {
 }
 
 #[test]
+fn codes_of_8_bits() {
+    let tuples: Vec<(u32, u32)> = (1000..3500).map(|i| (i, i ^ 77)).collect();
+    let golden = check("delta8.pleach", &tuples, NAMELESS, &BuildOptions::default(), &tuples);
+    assert_eq!(mutate::header(&golden).spine.levels[0].encoding, Encoding::Delta8);
+}
+
+#[test]
 fn codes_of_32_bits() {
     // Runs of neighbours, and gaps between them that 16 bits of code cannot span.
     let key = |i: u64| ((spread(i / 37) & 0xFFFF_FF00) | (i % 37)) as i64 - (1 << 31);
@@ -309,12 +316,20 @@ fn byte_keys() {
     let keys: Vec<Vec<u8>> = (0..700).map(|i| phone(i).into_bytes()).collect();
     let index = check_strings("bytes15_u32.pleach", KeyType::Fixed(15), &keys);
     assert!(index.mask().is_some_and(|mask| mask.is_lossless() && mask.bits() <= 48));
-    // Longer than a word, of many lengths.
-    let keys: Vec<Vec<u8>> = (0..300u64)
-        .map(|i| format!("{}/{}", "ab".repeat((i % 9) as usize), spread(i)).into_bytes())
+    // Longer than a word, of many lengths: some much longer than most, so whole keys are kept.
+    let keys: Vec<Vec<u8>> = (0..200u64)
+        .map(|i| format!("{}/{}", "ab".repeat((i % 9) as usize * (i % 10) as usize), spread(i)).into_bytes())
         .collect();
     let index = check_strings("utf8_u32.pleach", KeyType::Utf8, &keys);
-    assert!(index.key_column().is_some());
+    assert!(index.key_column().is_some() && index.header().tails.is_none());
+    // Tails, with lengths and without.
+    let long = |i: u64| [spread(i), spread(i + 1000), spread(i + 2000)].map(|n| format!("{n:020}")).concat();
+    let keys: Vec<Vec<u8>> = (0..250).map(|i| long(i).into_bytes()).collect();
+    let index = check_strings("bytes60_u32.pleach", KeyType::Fixed(60), &keys);
+    assert!(index.key_column().is_none() && index.header().tails.is_some());
+    let keys: Vec<Vec<u8>> = (0..250).map(|i| long(i).into_bytes()[(i % 7) as usize..].to_vec()).collect();
+    let index = check_strings("utf8_tails_u32.pleach", KeyType::Utf8, &keys);
+    assert!(index.key_column().is_none() && index.header().tails.is_some());
     let keys: Vec<Vec<u8>> = (0..40).flat_map(|n| [vec![0; n], [vec![b'a'], vec![0; n]].concat()]).collect();
     check_strings("bytes_u32.pleach", KeyType::Bytes, &keys[1..]);
 }

@@ -126,7 +126,7 @@ fn types() {
 #[test]
 fn encodings() {
     let rows = table(&["encoding", "code", "separators (4-byte keys)"]);
-    let known = [Encoding::Raw, Encoding::Delta16, Encoding::Delta32];
+    let known = [Encoding::Raw, Encoding::Delta16, Encoding::Delta32, Encoding::Delta8];
     assert_eq!(rows.len(), known.len());
     for (row, encoding) in rows.iter().zip(known) {
         assert_eq!(row[0], encoding.name());

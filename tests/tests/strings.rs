@@ -153,7 +153,28 @@ fn keys_that_no_word_holds() {
     assert_eq!((index.header().geometry.key_bytes, index.key_column().is_some()), (16, false));
     let long = |i: u64| (0..128).map(|j| b'0' + (mix(i * 128 + j) % 10) as u8).collect();
     let index = check(KeyType::Fixed(128), numbered((0..5000).map(long)));
-    assert_eq!((index.header().geometry.key_bytes, index.key_column().is_some()), (8, true));
+    // 16 digits make the word, 112 the tail of 56 bytes.
+    let tail_bytes = index.mask().and_then(|mask| mask.tail()).map(|tail| tail.bytes());
+    assert_eq!((index.header().geometry.key_bytes, index.key_column().is_some()), (8, false));
+    assert_eq!(tail_bytes, Some(64));
+    // Tails of a few bits, of any number of bytes, with lengths, and with runs of equal words before them.
+    for values in [2, 3, 10, 200] {
+        for bytes in [17, 18, 33, 40, 67, 129] {
+            let key = |i: u64| -> Vec<u8> {
+                (0..bytes).map(|j| (mix((i % 400) * 131 + j) % values) as u8).collect()
+            };
+            let fixed = check(KeyType::Fixed(bytes as u16), numbered((0..600).map(key)));
+            assert!(fixed.key_column().is_none());
+            let cut = |i: u64| {
+                let mut key = key(i / 3);
+                key.truncate(bytes as usize - (i % 3) as usize);
+                key
+            };
+            check(KeyType::Bytes, numbered((0..600).map(cut)));
+            let late = |i: u64| [&vec![b'x'; 20 + (i % 2) as usize][..], &key(i)].concat();
+            check(KeyType::Bytes, numbered((0..300).map(late)));
+        }
+    }
     // Runs of equal words: the first hundred bytes are one of three.
     let alike = |i: u64| {
         let start = [b"https://www.example.com/", b"https://www.example.org/", b"ftp://files.example.net/"];

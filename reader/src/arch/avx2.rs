@@ -45,6 +45,20 @@ unsafe fn half<const HALF: usize>(line: &Line) -> __m256i {
 
 impl Simd for Avx2 {
     #[inline(always)]
+    unsafe fn below8(line: &Line, n: usize, query: u8) -> usize {
+        // SAFETY: the caller's CPU has AVX2 (contract of the trait); no memory but the line is read.
+        unsafe {
+            let wanted = _mm256_set1_epi8(query.cast_signed());
+            let at_least = |codes| {
+                let equal = _mm256_cmpeq_epi8(_mm256_max_epu8(codes, wanted), codes);
+                u64::from(_mm256_movemask_epi8(equal).cast_unsigned())
+            };
+            let not_below = at_least(half::<0>(line)) | at_least(half::<1>(line)) << 32;
+            (!not_below & ((1u64 << n) - 1)).count_ones() as usize
+        }
+    }
+
+    #[inline(always)]
     unsafe fn below16(line: &Line, n: usize, query: u16) -> usize {
         // SAFETY: the caller's CPU has AVX2 (contract of the trait); no memory but the line is read.
         unsafe {

@@ -20,6 +20,16 @@ unsafe fn load(line: &Line) -> __m512i {
 
 impl Simd for Avx512 {
     #[inline(always)]
+    unsafe fn below8(line: &Line, n: usize, query: u8) -> usize {
+        // SAFETY: the caller's CPU has AVX-512 F and BW (contract of the trait).
+        unsafe {
+            let wanted = _mm512_set1_epi8(query.cast_signed());
+            let below = _mm512_cmplt_epu8_mask(load(line), wanted);
+            (below & ((1u64 << n) - 1)).count_ones() as usize
+        }
+    }
+
+    #[inline(always)]
     unsafe fn below16(line: &Line, n: usize, query: u16) -> usize {
         // SAFETY: the caller's CPU has AVX-512 F and BW (contract of the trait).
         unsafe {

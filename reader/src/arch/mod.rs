@@ -8,6 +8,8 @@
 
 use pleach_format::line::Line;
 use pleach_format::mask::{Chunk, Mask, Place};
+use pleach_format::tail::Tail;
+use std::cmp::Ordering;
 use std::fmt;
 use std::str::FromStr;
 
@@ -110,6 +112,8 @@ impl FromStr for Isa {
 /// Every method must be called from code that is compiled for, and runs on, a CPU with the features
 /// of the implementing type.
 pub(crate) trait Simd: Copy + Send + Sync + 'static {
+    /// Of the first `n <= 63` bytes, how many are below `query`.
+    unsafe fn below8(line: &Line, n: usize, query: u8) -> usize;
     /// Of the first `n <= 31` 16-bit words, how many are below `query`.
     unsafe fn below16(line: &Line, n: usize, query: u16) -> usize;
     /// Of the first `n <= 16` 32-bit words, how many are below `query`.
@@ -144,6 +148,9 @@ pub(crate) fn place(mask: &Mask, query: &[u8]) -> Place {
     found
 }
 
+/// Long queries are asked for so many ahead: they do not share cache lines.
+const QUERIES_AHEAD: usize = 16;
+
 /// [`place`] of many queries: the instruction is looked for once.
 #[inline]
 pub(crate) fn places<'q>(
@@ -169,8 +176,51 @@ fn places_bmi2<'q>(
     query: impl Fn(usize) -> &'q [u8],
     mut put: impl FnMut(usize, Place),
 ) {
+    let long = mask.key_bytes_max() >= 64;
     for at in 0..count {
+        if long && at + QUERIES_AHEAD < count {
+            prefetch(query(at + QUERIES_AHEAD).as_ptr());
+        }
         let bytes = query(at);
         put(at, mask.place(bytes, |chunk, bytes| std::arch::x86_64::_pext_u64(bytes, chunk.mask)));
     }
+}
+
+/// [`Tail::compare`] by the instruction that scatters bits, where there is one.
+#[inline]
+pub(crate) fn compare_tail(shape: &Tail, tail: &[u8], query: &[u8]) -> Ordering {
+    #[cfg(target_arch = "x86_64")]
+    if is_x86_feature_detected!("bmi2") {
+        // SAFETY: the CPU has BMI2.
+        return unsafe { compare_tail_bmi2(shape, tail, query) };
+    }
+    shape.compare(tail, query, Chunk::expand)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "bmi2")]
+fn compare_tail_bmi2(shape: &Tail, tail: &[u8], query: &[u8]) -> Ordering {
+    use std::arch::x86_64::_pdep_u64;
+    // Mostly they are equal: then neither order nor a branch a part is needed.
+    if let Some(last) = shape.parts().last()
+        && tail.len() >= shape.bytes() + 8
+        && query.len() >= last.at + 8
+        && !shape.has_wide()
+    {
+        let mut different = 0;
+        for part in shape.parts() {
+            // SAFETY: parts ascend, so `part.at <= last.at`, and `part.byte <= shape.bytes()`: `Tail`
+            // keeps both. Eight bytes from there are inside both slices, by the conditions above.
+            let (bits, asked) = unsafe {
+                let bits = tail.as_ptr().add(part.byte).cast::<[u8; 8]>().read();
+                (u64::from_le_bytes(bits), query.as_ptr().add(part.at).cast::<[u8; 8]>().read())
+            };
+            let stored = _pdep_u64(bits >> part.shift, part.chunk.mask) | part.chunk.reference;
+            different |= stored ^ u64::from_le_bytes(asked);
+        }
+        if different == 0 {
+            return shape.length(tail).cmp(&query.len());
+        }
+    }
+    shape.compare(tail, query, |chunk, bits| _pdep_u64(bits, chunk.mask))
 }

@@ -9,6 +9,15 @@ use std::arch::aarch64::*;
 #[derive(Clone, Copy)]
 pub(crate) struct Neon;
 
+const LANES8: [u8; 64] = {
+    let mut lanes = [0; 64];
+    let mut lane = 0;
+    while lane < 64 {
+        lanes[lane] = lane as u8;
+        lane += 1;
+    }
+    lanes
+};
 const LANES16: [u16; 32] = [
     0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28,
     29, 30, 31,
@@ -17,6 +26,23 @@ const LANES32: [u32; 16] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
 const LANES64: [u64; 8] = [0, 1, 2, 3, 4, 5, 6, 7];
 
 impl Simd for Neon {
+    #[inline(always)]
+    unsafe fn below8(line: &Line, n: usize, query: u8) -> usize {
+        // SAFETY: NEON is part of the architecture; loads of 16 bytes at 0, 16, 32, 48 stay in the
+        // line's 64 bytes, loads of lane numbers in their array.
+        unsafe {
+            let wanted = vdupq_n_u8(query);
+            let limit = vdupq_n_u8(n as u8);
+            let mut count = vdupq_n_u8(0);
+            for vector in 0..4 {
+                let codes = vld1q_u8(line.as_ptr().add(16 * vector));
+                let lanes = vld1q_u8(LANES8.as_ptr().add(16 * vector));
+                count = vsubq_u8(count, vandq_u8(vcltq_u8(codes, wanted), vcltq_u8(lanes, limit)));
+            }
+            vaddvq_u8(count) as usize
+        }
+    }
+
     #[inline(always)]
     unsafe fn below16(line: &Line, n: usize, query: u16) -> usize {
         // SAFETY: NEON is part of the architecture; loads of 16 bytes at 0, 16, 32, 48 stay in the

@@ -9,6 +9,10 @@ pub(crate) struct Scalar;
 
 impl Simd for Scalar {
     #[inline(always)]
+    unsafe fn below8(line: &Line, n: usize, query: u8) -> usize {
+        line[..n].iter().map(|&code| usize::from(code < query)).sum()
+    }
+    #[inline(always)]
     unsafe fn below16(line: &Line, n: usize, query: u16) -> usize {
         let (words, _) = line.as_chunks::<2>();
         words[..n].iter().map(|&word| usize::from(u16::from_le_bytes(word) < query)).sum()

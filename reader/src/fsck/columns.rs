@@ -6,6 +6,7 @@ use pleach_format::line::{self, Line};
 use pleach_format::mask::{Chunk, Mask, Place};
 use pleach_format::section::Tag;
 use pleach_format::superblock::bytes_prefix;
+use pleach_format::tail::TAIL_GUARD_BYTES;
 use pleach_format::view::ColumnPlace;
 use pleach_format::{Header, KeyType, ValueType, Word};
 use rayon::prelude::*;
@@ -16,6 +17,16 @@ use std::ops::Range;
 const PIECE_TUPLES: u64 = 1 << 12;
 /// Bytes of their keys or values: more than any honest file has.
 const PIECE_BYTES_MAX: u64 = 1 << 30;
+
+/// Where a section is found.
+type PlaceOf = fn(&Header) -> Option<ColumnPlace>;
+
+/// Sections that hold something of each tuple.
+const COLUMNS: [(Tag, PlaceOf); 3] = [
+    (Tag::TAIL, |header| header.tails),
+    (Tag::KEYS, |header| header.keys),
+    (Tag::VALUES, |header| header.values),
+];
 
 /// Elements of a range of ranks.
 struct Elements {
@@ -42,12 +53,13 @@ impl<R: ReadAt> Check<'_, R> {
                 }
             }
         };
-        for (tag, place) in [(Tag::KEYS, header.keys), (Tag::VALUES, header.values)] {
+        for (tag, place) in COLUMNS {
+            let place = place(header);
             if let Some(place) = place {
                 self.check_edges(tag, place)?;
             }
         }
-        if mask.is_none() && header.keys.is_none() && header.values.is_none() {
+        if mask.is_none() && COLUMNS.iter().all(|(_, place)| place(header).is_none()) {
             return Ok(());
         }
         let pieces = header.tuples.div_ceil(PIECE_TUPLES);
@@ -82,8 +94,13 @@ impl<R: ReadAt> Check<'_, R> {
         if mask.is_fixed() != fixed.is_some() || fixed.is_some_and(|bytes| bytes != mask.key_bytes_max()) {
             return wrong(&header.key_type, &format!("keys of up to {} bytes", mask.key_bytes_max()));
         }
-        if !mask.is_lossless() && header.keys.is_none() {
-            return wrong(&"words that are whole keys, or a KEYS section", &"neither");
+        let of_mask = mask.tail().map_or(0, |tail| tail.bytes() as u64);
+        let of_section = header.tails.map_or(0, |place| place.shape.element_bytes);
+        if of_mask != of_section {
+            return wrong(&format!("tails of {of_section} bytes"), &of_mask);
+        }
+        if !mask.is_lossless() && mask.tail().is_none() && header.keys.is_none() {
+            return wrong(&"words that are whole keys, or a TAIL or KEYS section", &"neither");
         }
         Some(mask)
     }
@@ -158,9 +175,10 @@ impl<R: ReadAt> Check<'_, R> {
             None => Ok(Some(None)),
             Some(place) => self.elements(tag, place, &ranks).map(|elements| elements.map(Some)),
         };
+        let Some(tails) = column(Tag::TAIL, header.tails)? else { return Ok(()) };
         let Some(keys) = column(Tag::KEYS, header.keys)? else { return Ok(()) };
         let Some(values) = column(Tag::VALUES, header.values)? else { return Ok(()) };
-        let (mut unpacked, mut previous) = (Vec::new(), None::<Vec<u8>>);
+        let (mut unpacked, mut guarded, mut previous) = (Vec::new(), Vec::new(), None::<Vec<u8>>);
         for rank in ranks.clone() {
             let (number, slot) = geometry.place(rank);
             let line = &lines[(number - first) as usize];
@@ -169,12 +187,22 @@ impl<R: ReadAt> Check<'_, R> {
             let key = keys.as_ref().map(|keys| keys.get(index));
             unpacked.clear();
             if let Some(mask) = mask {
-                if key.is_none() {
-                    mask.unpack(word, &mut unpacked);
+                match &tails {
+                    Some(tails) => {
+                        guarded.clear();
+                        guarded.extend_from_slice(tails.get(index));
+                        guarded.resize(guarded.len() + TAIL_GUARD_BYTES, 0);
+                        mask.unpack_with(word, &guarded, &mut unpacked);
+                        self.check_tail(header, mask, rank, &unpacked, tails.get(index));
+                    }
+                    None if key.is_none() => mask.unpack(word, &mut unpacked),
+                    None => unpacked.extend_from_slice(key.unwrap_or_default()),
                 }
-                let key = key.unwrap_or(&unpacked);
-                self.check_byte_key(header, mask, rank, key, word, previous.as_deref());
-                previous = Some(key.to_vec());
+                if let Some(key) = key.filter(|&key| key != unpacked) {
+                    self.wrong_element(header, Tag::KEYS, rank, &hex(&unpacked), key);
+                }
+                self.check_byte_key(header, mask, rank, &unpacked, word, previous.as_deref());
+                previous = Some(unpacked.clone());
             } else if let Some(key) = key {
                 push_native_key(header.key_type, word, &mut unpacked);
                 if unpacked != key {
@@ -189,13 +217,24 @@ impl<R: ReadAt> Check<'_, R> {
     }
 
     fn wrong_element(&self, header: &Header, tag: Tag, rank: u64, expected: &str, found: &[u8]) {
-        let place = if tag == Tag::KEYS { header.keys } else { header.values };
+        let place = COLUMNS.iter().find(|column| column.0 == tag).and_then(|(_, place)| place(header));
         let (section, at) = match place {
             Some(place) => (tag.name(), place.offset),
             None => ("LINE", header.line_offset(header.geometry.place(rank).0)),
         };
         let text = format!("the element of rank {rank} must be that of its tuple");
         self.rule("column", section, at, found.len() as u64, expected, hex(found), &text);
+    }
+
+    /// A tail must be the one that its key gives, free bits and all.
+    fn check_tail(&self, header: &Header, mask: &Mask, rank: u64, key: &[u8], found: &[u8]) {
+        let mut expected = Vec::new();
+        if let Some(tail) = mask.tail() {
+            tail.push(key, Chunk::compress, &mut expected);
+        }
+        if expected != found {
+            self.wrong_element(header, Tag::TAIL, rank, &hex(&expected), found);
+        }
     }
 
     fn check_byte_key(

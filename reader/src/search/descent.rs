@@ -11,7 +11,7 @@ use crate::arch::Simd;
 use pleach_format::key::{Bits, Word};
 use pleach_format::line::{self, Line};
 use pleach_format::section::LEVELS_MAX;
-use pleach_format::spine::{Encoding, delta_header, is_inexact};
+use pleach_format::spine::{self, Encoding, delta_header, is_inexact};
 use pleach_format::view;
 use std::hint::select_unpredictable;
 
@@ -68,6 +68,10 @@ unsafe fn child<S: Simd, W: Word>(encoding: Encoding, line: &Line, query: W) -> 
     // SAFETY: the contract is passed on.
     unsafe {
         match encoding {
+            Encoding::Delta8 => {
+                let wanted = query_code(line, query, u64::from(u8::MAX)) as u8;
+                S::below8(line, const { Encoding::Delta8.separators(W::BYTES) }, wanted)
+            }
             Encoding::Delta16 => {
                 let wanted = query_code(line, query, u64::from(u16::MAX)) as u16;
                 S::below16(line, const { Encoding::Delta16.separators(W::BYTES) }, wanted)
@@ -92,7 +96,7 @@ unsafe fn leaf<S: Simd, W: Word, B: Bits>(plan: &Plan<'_>, at: usize, query: W) 
     let line = plan.tuple_lines.at(at);
     // SAFETY: the contract is passed on.
     let slot = unsafe { below::<S, W>(line, n, query) };
-    if slot == n && plan.header.inexact && at < plan.tuple_lines.last() && passed_inexact(plan, at) {
+    if slot == n && plan.header.inexact && at < plan.tuple_lines.last() && passed_inexact(plan, at, query) {
         return step_right::<W, B>(plan, at, query);
     }
     // A slot past the end is never equal: the last key is below the query. The rank tells a key of
@@ -104,18 +108,23 @@ unsafe fn leaf<S: Simd, W: Word, B: Bits>(plan: &Plan<'_>, at: usize, query: W) 
     Hit { rank: rank.min(plan.tuples), found, value: select_unpredictable(found, value, B::default()) }
 }
 
-/// Whether the way to tuple line `at` led through a line that is flagged inexact. Its lines were
-/// just read, so they are in the cache.
+/// Whether the border between tuple line `at`, which is not the last, and the next one may not part them,
+/// and the query lies in its cell. The lines on the way were just read, so they are in the cache.
 #[cold]
 #[inline(never)]
-fn passed_inexact(plan: &Plan<'_>, at: usize) -> bool {
+fn passed_inexact<W: Word>(plan: &Plan<'_>, at: usize, query: W) -> bool {
     let mut at = at;
-    (0..plan.depth()).rev().any(|stage| {
-        plan.level(stage).is_some_and(|level| {
-            at /= level.fanout;
-            is_inexact(level.encoding, level.lines.at(at))
-        })
-    })
+    for level in (0..plan.depth()).rev().filter_map(|stage| plan.level(stage)) {
+        let slot = at % level.fanout;
+        at /= level.fanout;
+        // Right of the last child the level above has the border.
+        if slot + 1 < level.fanout {
+            let line = level.lines.at(at.min(level.lines.last()));
+            return is_inexact(level.encoding, line)
+                && spine::code(level.encoding, line, slot) == query_code(line, query, u64::MAX);
+        }
+    }
+    false
 }
 
 /// The answer right of tuple line `at`, all of whose keys are below the query: a border on the way was
@@ -178,6 +187,7 @@ unsafe fn step<S: Simd, W: Word>(level: &LevelPlan<'_>, below: super::plan::Line
         };
     }
     match level.encoding {
+        Encoding::Delta8 => each!(Encoding::Delta8),
         Encoding::Delta16 => each!(Encoding::Delta16),
         Encoding::Delta32 => each!(Encoding::Delta32),
         _ => each!(Encoding::Raw),

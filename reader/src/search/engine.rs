@@ -101,15 +101,15 @@ impl<B> Output<B> for Ranks<'_> {
     }
 }
 
-/// Ranks, presence and values.
-pub(crate) struct Hits<'a, B>(pub(crate) &'a mut [Hit<B>]);
+/// All that is known of each query, handed on a group at a time as soon as it is known.
+pub(crate) struct Hits<'a, B>(pub(crate) &'a mut PutHits<'a, B>);
+/// Takes the number of a group's first query, and its hits.
+pub(crate) type PutHits<'a, B> = dyn FnMut(usize, &[Hit<B>]) + 'a;
 
 impl<B: Bits> Output<B> for Hits<'_, B> {
     #[inline(always)]
     fn put(&mut self, first: usize, hits: &[Hit<B>]) {
-        if let Some(slots) = self.0.get_mut(first..first + hits.len()) {
-            slots.copy_from_slice(hits);
-        }
+        (self.0)(first, hits);
     }
 }
 

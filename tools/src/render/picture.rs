@@ -36,6 +36,7 @@ pub fn bars(header: &Header) -> Vec<Bar> {
             Tag::LINE => ("LINE tuple lines", "tuple"),
             Tag::SPINE => ("SPIN spine", "line"),
             Tag::MASK => ("MASK kept bits", "byte"),
+            Tag::TAIL => ("TAIL rest of keys", "key"),
             Tag::KEYS => ("KEYS key column", "key"),
             Tag::VALUES => ("VALS value column", "value"),
             Tag::FAST => ("FAST classic tree", "key"),
