@@ -421,10 +421,17 @@ fn a_classic_tree_beside_the_lines() {
 fn damaged_files_are_searched_without_harm() {
     let phone = |i: u64| format!("{:02}-{:03}", mix(i) % 100, mix(i + 5) % 1000).into_bytes();
     let long = |i: u64| format!("{}{}", "prefix".repeat((i % 7) as usize), mix(i)).into_bytes();
-    let shapes: [(KeyType, Tuples); 2] =
-        [(KeyType::Fixed(6), numbered((0..400).map(phone))), (KeyType::Bytes, numbered((0..400).map(long)))];
+    let uneven = |i: u64| format!("{}{}", "ab".repeat((i % 5 * (i % 17)) as usize), mix(i)).into_bytes();
+    let shapes: [(KeyType, Tuples); 3] = [
+        (KeyType::Fixed(6), numbered((0..400).map(phone))),
+        (KeyType::Bytes, numbered((0..400).map(long))),
+        (KeyType::Bytes, numbered((0..400).map(uneven))),
+    ];
+    let mut kinds = Vec::new();
     for (key_type, tuples) in shapes {
         let whole = build_strings_bytes(key_type, &tuples, &BuildOptions::default()).expect("builds");
+        let header = Index::from_bytes(whole.clone()).expect("opens").header().clone();
+        kinds.push((header.tails.is_some(), header.keys.is_some()));
         let queries: Vec<Vec<u8>> = tuples.iter().step_by(9).map(|tuple| tuple.0.clone()).collect();
         let (mut refused, mut opened) = (0, 0);
         for round in 0..600u64 {
@@ -471,4 +478,6 @@ fn damaged_files_are_searched_without_harm() {
         }
         assert!(refused + opened == 600 && opened > 300, "{refused} refused, {opened} opened");
     }
+    // Whole keys in words, tails, the key column.
+    assert_eq!(kinds, [(false, false), (true, false), (false, true)]);
 }

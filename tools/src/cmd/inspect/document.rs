@@ -1,6 +1,6 @@
 //! The picture as JSON.
 
-use super::{Found, Verdict};
+use super::{Found, Verdict, draw};
 use crate::render::json;
 use crate::render::picture::{datum_json, key_ends};
 use crate::render::text::hex;
@@ -113,6 +113,7 @@ fn spine(header: &Header) -> Value {
                 "fanout": shape.fanout,
                 "children": shape.children.to_string(),
                 "offset": (header.spine_offset + shape.offset).to_string(),
+                "share_of_full_keys": draw::level_share(header, shape),
             })
         })
         .collect()

@@ -3,8 +3,9 @@
 use super::{Found, Verdict};
 use crate::render::picture::{self, datum_text};
 use crate::render::text::{counted, grouped, hex, printable};
-use pleach_format::Header;
+use pleach_format::layout::{LINE_BYTES, Level};
 use pleach_format::section::Tag;
+use pleach_format::{Header, KeyType};
 use std::fmt::Write;
 
 impl Found<'_> {
@@ -101,12 +102,13 @@ fn draw_levels(header: &Header, text: &mut String) {
     for (level, shape) in header.spine.levels.iter().enumerate().rev() {
         let _ = writeln!(
             text,
-            "  level {level:<3} {:<8} {:>15}, {} children each, {} in all, at {}",
+            "  level {level:<3} {:<8} {:>15}, {} children each, {} in all, at {}; {} of full keys",
             shape.encoding.name(),
             counted(shape.lines, "line"),
             shape.fanout,
             grouped(shape.children),
             grouped(header.spine_offset + shape.offset),
+            percent(level_share(header, shape)),
         );
     }
     let _ = writeln!(
@@ -120,4 +122,18 @@ fn draw_levels(header: &Header, text: &mut String) {
         let inexact = header.section(Tag::SPINE).map_or(0, |section| section.entry.geometry.inexact.get());
         let _ = writeln!(text, "  {} may land one line to the left", counted(inexact, "spine line"));
     }
+}
+
+/// Bytes of a level for each byte that its separators would take as full keys, one a child.
+pub(super) fn level_share(header: &Header, level: &Level) -> f64 {
+    let full_bytes = match header.key_type {
+        KeyType::Fixed(bytes) => bytes.into(),
+        // Of keys of many lengths, their words.
+        _ => header.geometry.key_bytes as u64,
+    };
+    (level.lines * LINE_BYTES as u64) as f64 / (level.children * full_bytes.max(1)).max(1) as f64
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1}%", share * 100.0)
 }
