@@ -13,6 +13,7 @@ use crate::flow::{Extras, Job, Reader, with_lanes};
 use crate::lines::LineWriter;
 use crate::options::Summary;
 use crate::pack::{Columns, KeyLane, Tuple, ValueLane};
+use crate::packed;
 use crate::plan::Plan;
 use crate::records::{Arena, Follows, Gather, Sorted, show};
 use crate::source::{Chunk, Column, Schema, Source, SourceError};
@@ -338,6 +339,9 @@ impl Emit<'_> {
         writer.append(Columns { keys: &keys[..], values: &values[..] })?;
         let lines = writer.finish()?;
         let mut sections = self.sections(&totals)?;
+        if job.options.packed {
+            sections.push(packed::of_lines::<W, B>(job, &lines)?);
+        }
         if job.options.classic {
             sections.push(classic::section::of_lines::<W, B>(job, &lines)?);
         }

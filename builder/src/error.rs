@@ -1,6 +1,7 @@
 //! Why a build failed. Every message is one line: what, where, what to do.
 
 use crate::source::SourceError;
+use pleach_format::KeyType;
 use std::io;
 use std::path::PathBuf;
 
@@ -65,6 +66,12 @@ pub enum BuildError {
         found: u64,
         /// The most that is possible.
         limit: u64,
+    },
+    /// A compressed column was asked for, of keys that it cannot hold.
+    #[error("a packed column holds numbers of 4 and 8 bytes, not {key_type}: leave it out of the layout")]
+    NotPackable {
+        /// Type of the keys.
+        key_type: KeyType,
     },
     /// The target is a folder.
     #[error("is a folder: {}: name a file", path.display())]

@@ -10,6 +10,7 @@ use crate::lines::{LineWriter, Lines};
 use crate::observe::{Observer, Phase, Watch};
 use crate::options::{BuildOptions, Summary, Unique};
 use crate::pack::{Columns, KeyLane, Rows, Take, Tuple, ValueLane, first_break};
+use crate::packed;
 use crate::plan::Plan;
 use crate::publish::{Output, Publication};
 use crate::records::show;
@@ -40,6 +41,10 @@ pub(crate) fn build(
     let watch = &Watch::new(observer);
     watch.check()?;
     let meta = meta(&schema)?;
+    let key_type = schema.key_type;
+    if options.packed && (key_type.is_bytes() || key_type.bytes() > 8) {
+        return Err(BuildError::NotPackable { key_type });
+    }
     // The lock comes before the first tuple is read.
     let publication = Publication::begin(storage, target)?;
     let folder = options.temp_dir.clone().unwrap_or_else(|| publication.folder().to_owned());
@@ -155,6 +160,9 @@ impl Job<'_> {
         let mut extras = extras(ends(lines.min), ends(lines.max));
         if self.options.columns {
             extras.sections.extend(columns::of_lines::<W, B>(self, &lines)?);
+        }
+        if self.options.packed {
+            extras.sections.push(packed::of_lines::<W, B>(self, &lines)?);
         }
         if self.options.classic {
             extras.sections.push(classic::section::of_lines::<W, B>(self, &lines)?);

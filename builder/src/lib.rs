@@ -27,6 +27,7 @@ mod lines;
 pub mod observe;
 pub mod options;
 mod pack;
+mod packed;
 mod plan;
 pub mod publish;
 mod records;

@@ -26,7 +26,7 @@ impl Unique {
     }
 }
 
-/// Choices of a build. Only `unique`, `columns`, `classic` and `generation` shape the bytes of the file.
+/// Choices of a build. Only `unique`, `columns`, `packed`, `classic` and `generation` shape the bytes of the file.
 #[derive(Clone, Debug)]
 pub struct BuildOptions {
     /// What to do with equal keys; `None` keeps them all.
@@ -44,6 +44,8 @@ pub struct BuildOptions {
     pub generation: u64,
     /// Keep sorted columns too, beside the tuple lines.
     pub columns: bool,
+    /// Keep a compressed column of the keys too: numbers of 4 and 8 bytes.
+    pub packed: bool,
     /// Keep the classic FAST tree too, to be measured. Its words are in memory while it is built.
     pub classic: bool,
 }
@@ -58,6 +60,7 @@ impl Default for BuildOptions {
             temp_dir: None,
             generation: 1,
             columns: false,
+            packed: false,
             classic: false,
         }
     }

@@ -31,6 +31,7 @@ pub mod layout;
 pub mod line;
 pub mod mask;
 pub mod meta;
+pub mod packed;
 pub mod section;
 pub mod spine;
 pub mod superblock;

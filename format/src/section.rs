@@ -45,7 +45,7 @@ impl Tag {
     /// Value column.
     pub const VALUES: Tag = Tag(*b"VALS");
     /// Every tag of this version, in the order of the sections.
-    pub const ALL: [Tag; 10] = [
+    pub const ALL: [Tag; 11] = [
         Self::META,
         Self::LINE,
         Self::SPINE,
@@ -53,10 +53,13 @@ impl Tag {
         Self::TAIL,
         Self::KEYS,
         Self::VALUES,
+        Self::PACK,
         Self::FAST,
         Self::SUMS,
         Self::SUM2,
     ];
+    /// Compressed key column.
+    pub const PACK: Tag = Tag(*b"PACK");
     /// Classic tree.
     pub const FAST: Tag = Tag(*b"FAST");
     /// Sums of every section before it.
@@ -75,6 +78,7 @@ impl Tag {
             b"TAIL" => "TAIL",
             b"KEYS" => "KEYS",
             b"VALS" => "VALS",
+            b"PACK" => "PACK",
             b"FAST" => "FAST",
             b"SUMS" => "SUMS",
             b"SUM2" => "SUM2",
@@ -109,11 +113,11 @@ pub const REQUIRED: u32 = 1;
 pub struct Geometry {
     /// Bytes of a line.
     pub line_bytes: U32,
-    /// LINE, SPIN: bytes of a key's word. TAIL, KEYS, VALS: bytes of an element, 0 if they vary.
+    /// LINE, SPIN, PACK: bytes of a key's word. TAIL, KEYS, VALS: bytes of an element, 0 if they vary.
     pub key_bytes: U32,
     /// LINE: bytes of a value. KEYS, VALS: bytes of an offset, 0 if there are none.
     pub value_bytes: U32,
-    /// Tuples of a full tuple line.
+    /// Tuples of a full tuple line; PACK: keys of a page.
     pub tuples_per_line: U32,
     /// Lines that share one base and shift; 1 in this version.
     pub lines_per_page: U32,

@@ -10,6 +10,7 @@ use crate::error::FormatError;
 use crate::key::Word;
 use crate::layout::{LINE_BYTES, LineGeometry, SpineGeometry, align_up};
 use crate::line::{self, Line};
+use crate::packed::PackedGeometry;
 use crate::section::{
     ARRAY_ALIGN, ENTRY_BYTES, Entry, Geometry, LEVELS_MAX, REQUIRED, SECTION_ALIGN, SECTIONS_MAX,
     TABLE_BYTES, TABLE_OFFSET, Tag, decode_table,
@@ -80,6 +81,8 @@ pub struct Header {
     pub keys: Option<ColumnPlace>,
     /// The value column, if there is one.
     pub values: Option<ColumnPlace>,
+    /// First byte and shape of the compressed key column, if there is one.
+    pub packed: Option<(u64, PackedGeometry)>,
 }
 
 /// A column and where it lies.
@@ -260,6 +263,18 @@ impl Header {
         if value_type.is_bytes() && values.is_none() {
             return Err(missing("there must be a VALS section for values of this type"));
         }
+        let packed = match find(Tag::PACK) {
+            None => None,
+            Some((section, at)) => {
+                let (entry, length) = (section.entry, section.entry.length.get());
+                let shape = PackedGeometry::from_stored(entry.geometry, entry.elements.get(), length);
+                let fits = |shape: &PackedGeometry| {
+                    shape.keys == tuples && !key_type.is_bytes() && shape.word_bytes == word_bytes as u64
+                };
+                let wrong = corrupt("PACK", at, "geometry must be that of its keys", length);
+                Some((section.offset(), shape.filter(fits).ok_or(wrong)?))
+            }
+        };
         let mask = find(Tag::MASK).map(|(section, _)| section);
         if key_type.is_bytes() != mask.is_some() {
             return Err(missing("there must be a MASK section for byte keys, and only for them"));
@@ -270,6 +285,7 @@ impl Header {
             tails,
             keys,
             values,
+            packed,
             key_type,
             value_type,
             tuples,

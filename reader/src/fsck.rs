@@ -7,6 +7,7 @@
 
 mod columns;
 mod frame;
+mod packed;
 
 use pleach_format::checksum::{FileId, SUM_BLOCK_BYTES, SUM_BYTES, binding, crc32};
 use pleach_format::key::Word;
@@ -318,6 +319,7 @@ impl<'a, R: ReadAt> Check<'a, R> {
             _ => self.check_lines::<u128>(&header)?,
         }
         self.check_columns(&header)?;
+        self.check_packed(&header)?;
         self.check_spine_lines(&header)?;
         self.check_meta(&header)?;
         let tuples = header.tuples;

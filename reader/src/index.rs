@@ -6,6 +6,7 @@ use crate::classic::Classic;
 use crate::column::Column;
 use crate::error::{OpenError, ReadError, TypeError};
 use crate::fsck;
+use crate::packed::Packed;
 use crate::strings::Strings;
 use crate::touched::{Touched, Verified};
 use crate::typed::Typed;
@@ -267,6 +268,11 @@ impl Index {
     #[must_use]
     pub fn value_column(&self) -> Option<Column<'_>> {
         Column::new(self, self.header.values)
+    }
+    /// The compressed column of keys, if the file has one of this type.
+    #[must_use]
+    pub fn packed_keys<K: Key>(&self) -> Option<Packed<'_, K>> {
+        Packed::new(self)
     }
     /// The classic tree, if the file has one of words `W`, with a copy of all words, which end its
     /// searches. O(tuples): it is there to be measured.

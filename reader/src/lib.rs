@@ -37,6 +37,7 @@ mod error;
 mod fsck;
 mod index;
 mod iter;
+mod packed;
 mod rest;
 #[cfg(target_os = "linux")]
 mod sealed;
@@ -55,6 +56,7 @@ pub use error::{OpenError, ReadError, TypeError};
 pub use fsck::{Finding, FsckOptions, Progress, Report, Verdict, fsck};
 pub use index::{ClassicTree, Index, OpenOptions, Residence, Verify};
 pub use iter::Range;
+pub use packed::Packed;
 pub use pleach_format::meta::Meta;
 pub use pleach_format::{FormatError, Header, Key, KeyType, Mask, Value, ValueType, Word};
 pub use sigbus::contain_sigbus;

@@ -282,6 +282,18 @@ fn wide_numbers() {
     check("f64_u32_columns.pleach", &floats, NAMELESS, &options, &sorted(&floats));
 }
 
+#[test]
+fn packed_keys() {
+    let tuples: Vec<(i64, ())> = (0..2600).map(|i| ((spread(i) >> 44) as i64 - 500_000, ())).collect();
+    let options = BuildOptions { packed: true, ..BuildOptions::default() };
+    let wanted = sorted(&tuples);
+    let golden = check("i64_none_packed.pleach", &tuples, NAMELESS, &options, &wanted);
+    let index = Index::from_bytes(golden).expect("opens");
+    let mut keys = Vec::new();
+    index.packed_keys::<i64>().expect("there").read(0..u64::MAX, &mut keys).expect("readable");
+    assert!(keys.iter().zip(&wanted).all(|(key, tuple)| *key == tuple.0) && keys.len() == wanted.len());
+}
+
 /// Byte keys: what is built is what is kept, and holds these keys.
 fn check_strings(name: &str, key_type: KeyType, keys: &[Vec<u8>]) -> Index {
     let tuples: Vec<(&[u8], u32)> = keys.iter().map(Vec::as_slice).zip(7..).collect();

@@ -1,10 +1,12 @@
 //! Byte keys against a sorted vector: every look-up, every instruction set, every way to build.
 
-use pleach::{Index, Isa, KeyType, OpenOptions, StringRange, Value, ValueType, Verify};
+use pleach::{Index, Isa, Key, KeyType, OpenOptions, StringRange, Value, ValueType, Verify};
 use pleach_builder::storage::MemoryStorage;
 use pleach_builder::{BuildOptions, Chunk, ChunkSource, Column, Schema, Silent, Strings, Unique};
 use pleach_builder::{build_strings_bytes, build_with_storage};
+use pleach_format::section::Tag;
 use pleach_tests::adversarial;
+use std::fmt::Debug;
 use std::ops::Bound;
 use std::path::Path;
 
@@ -354,6 +356,70 @@ fn columns_beside_the_lines() {
     for rank in 0..3000 {
         assert_eq!(keys.get(rank).unwrap(), view.key(rank).unwrap().as_deref());
     }
+}
+
+#[test]
+fn packed_keys_beside_the_lines() {
+    fn check<K: Key + Debug>(mut keys: Vec<K>) -> Vec<u8> {
+        let options = BuildOptions { packed: true, ..BuildOptions::default() };
+        let tuples: Vec<(K, u32)> = keys.iter().copied().zip(0..).collect();
+        let bytes = pleach_builder::build_bytes(&tuples, &options).expect("builds");
+        let little = BuildOptions { memory_bytes: 1, threads: 1, ..options };
+        assert!(bytes == pleach_builder::build_bytes(&tuples, &little).expect("builds"));
+        keys.sort_by_key(|key| key.encode());
+        for verify in [Verify::Header, Verify::Touched, Verify::Full] {
+            let index = OpenOptions::default().verify(verify).from_bytes(bytes.clone()).expect("opens");
+            let packed = index.packed_keys::<K>().expect("has one");
+            assert_eq!(packed.len(), keys.len() as u64);
+            for (rank, key) in keys.iter().enumerate() {
+                assert_eq!(packed.get(rank as u64).unwrap(), Some(*key));
+            }
+            assert_eq!(packed.get(keys.len() as u64).unwrap(), None);
+            let (mut all, mut some) = (Vec::new(), Vec::new());
+            packed.read(0..u64::MAX, &mut all).unwrap();
+            assert!(all == keys);
+            let middle = keys.len() / 3..keys.len() / 2;
+            packed.read(middle.start as u64..middle.end as u64, &mut some).unwrap();
+            assert!(some == keys[middle]);
+        }
+        bytes
+    }
+    for count in [0, 1, 2, 1023, 1024, 1025, 5000] {
+        check::<u64>((0..count).map(mix).collect());
+        check::<u32>((0..count as u32).map(|i| i * 3).collect());
+        check::<i64>((0..count).map(|i| mix(i).cast_signed() >> 40).collect());
+        check::<i32>(vec![-5; count as usize]);
+        check::<f64>((0..count).map(|i| i as f64 - 77.5).collect());
+    }
+    // Dense keys take 10 bits.
+    let bytes = check::<u64>((1 << 40..(1 << 40) + (1 << 16)).collect());
+    let index = Index::from_bytes(bytes.clone()).expect("opens");
+    assert!(index.packed_keys::<u32>().is_none() && index.packed_keys::<i64>().is_none());
+    let packed_bytes = index.packed_keys::<u64>().expect("has one").bytes();
+    assert!(packed_bytes < 90_000, "{packed_bytes}");
+    // Damage is found, and harms no reader that does not look for it.
+    let section = *index.header().section(Tag::PACK).expect("there");
+    for round in 0..300 {
+        let mut bytes = bytes.clone();
+        let at = section.offset() as usize + (mix(round) % section.entry.length.get()) as usize;
+        let records = section.offset() as usize + (mix(round) % 1024) as usize;
+        bytes[if round % 2 == 0 { at } else { records }] ^= 1 << (round % 8);
+        assert!(OpenOptions::default().verify(Verify::Full).from_bytes(bytes.clone()).is_err());
+        let index = Index::from_bytes(bytes.clone()).expect("opens");
+        let packed = index.packed_keys::<u64>().expect("has one");
+        packed.read(0..u64::MAX, &mut Vec::new()).unwrap();
+        let touched = OpenOptions::default().verify(Verify::Touched).from_bytes(bytes).expect("opens");
+        let packed = touched.packed_keys::<u64>().expect("has one");
+        for rank in (0..1 << 16).step_by(777) {
+            if let Ok(key) = packed.get(rank) {
+                assert_eq!(key, Some((1 << 40) + rank));
+            }
+        }
+    }
+    let refused = BuildOptions { packed: true, ..BuildOptions::default() };
+    let error = build_strings_bytes(KeyType::Utf8, &numbered([b"a".to_vec()]), &refused).expect_err("text");
+    let wanted = "a packed column holds numbers of 4 and 8 bytes, not utf8: leave it out of the layout";
+    assert_eq!(error.to_string(), wanted);
 }
 
 #[test]

@@ -158,8 +158,8 @@ pub struct BuildArgs {
     /// for text]
     #[arg(long, value_name = "T", value_parser = parse::value_type)]
     pub value_type: Option<ValueType>,
-    /// Regions of the file: lines,spine; also columns (for scans without a copy), classic (the FAST
-    /// paper's tree, to be measured)
+    /// Regions of the file: lines,spine; also columns (for scans without a copy), packed (keys
+    /// in as few bits as each 1024 of them need), classic (the FAST paper's tree, to be measured)
     #[arg(long, value_name = "L,...", default_value = "lines,spine", value_parser = parse::layout)]
     pub layout: parse::Layout,
     /// What to do with keys that stand more than once [default: keep all, in input order]

@@ -59,11 +59,12 @@ pub fn raw_types(text: &str) -> Result<(KeyType, ValueType), String> {
     Ok((key_type(key)?, value_type(value)?))
 }
 
-/// The layouts of this version: `lines,spine` and, if asked for, `columns` and `classic`, in any order.
+/// The layouts of this version: `lines,spine` and, if asked for, `columns`, `packed` and `classic`, in any
+/// order.
 pub fn layout(text: &str) -> Result<Layout, String> {
     let parts: Vec<&str> = text.split(',').collect();
-    let known = ["lines", "spine", "classic", "columns", "harmonia", "btree"];
-    let usable = "use lines,spine and if you like columns, classic";
+    let known = ["lines", "spine", "classic", "columns", "packed", "harmonia", "btree"];
+    let usable = "use lines,spine and if you like columns, packed, classic";
     if let Some(unknown) = parts.iter().find(|part| !known.contains(part)) {
         return Err(format!("'{unknown}' is no layout: {usable}"));
     }
@@ -71,7 +72,7 @@ pub fn layout(text: &str) -> Result<Layout, String> {
     if !has("lines") || !has("spine") || has("harmonia") || has("btree") {
         return Err(format!("this version does not make '{text}': {usable}"));
     }
-    Ok(Layout { columns: has("columns"), classic: has("classic") })
+    Ok(Layout { columns: has("columns"), packed: has("packed"), classic: has("classic") })
 }
 
 /// Which regions a file has besides its tuple lines and its spine.
@@ -79,6 +80,8 @@ pub fn layout(text: &str) -> Result<Layout, String> {
 pub struct Layout {
     /// Sorted columns.
     pub columns: bool,
+    /// A compressed column of the keys.
+    pub packed: bool,
     /// The classic FAST tree.
     pub classic: bool,
 }

@@ -122,6 +122,7 @@ fn build_options(args: &BuildArgs) -> BuildOptions {
         threads: args.threads,
         temp_dir: args.temp.clone(),
         columns: args.layout.columns,
+        packed: args.layout.packed,
         classic: args.layout.classic,
         ..default
     }

@@ -39,6 +39,7 @@ pub fn bars(header: &Header) -> Vec<Bar> {
             Tag::TAIL => ("TAIL rest of keys", "key"),
             Tag::KEYS => ("KEYS key column", "key"),
             Tag::VALUES => ("VALS value column", "value"),
+            Tag::PACK => ("PACK packed keys", "key"),
             Tag::FAST => ("FAST classic tree", "key"),
             Tag::SUMS => ("SUMS sums", "sum"),
             Tag::SUM2 => ("SUM2 their sums", "sum"),
