@@ -1,6 +1,6 @@
 //! Benchmarks of Pleach: every engine in one run, on the same data, with every answer checked.
 //!
-//! [`lookup`] measures point look-ups, [`compress`] those of byte keys. What it prints is a
+//! [`lookup`] measures point look-ups, [`compress`] those of byte keys, [`strategies`] ways to ask. What it prints is a
 //! [`Report`]: a table for people, a JSON
 //! document (schema `pleach-bench-1`) for scripts. Besides Pleach and its peers each report holds the
 //! machine's own [`limit`]: one random line of the same mapped file for each look-up.
@@ -17,6 +17,7 @@ pub mod lookup;
 pub mod machine;
 mod prefetch;
 pub mod report;
+pub mod strategies;
 pub mod texts;
 
 pub use compress::CompressOptions;
@@ -24,6 +25,7 @@ pub use lookup::{LookupOptions, run};
 pub use machine::Machine;
 pub use pleach_peers as peers;
 pub use report::{Report, Row};
+pub use strategies::StrategyOptions;
 
 use std::io;
 use std::path::PathBuf;

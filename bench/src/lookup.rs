@@ -157,7 +157,7 @@ pub(crate) trait Subject<T> {
 }
 
 /// Compares each answer with what follows from its key.
-fn check_answers<T: Number>(
+pub(crate) fn check_answers<T: Number>(
     engine: &str,
     queries: &[T],
     values: &[T],

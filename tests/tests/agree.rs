@@ -78,6 +78,33 @@ fn check_index<K: Key, V: Value + Debug>(index: &Index, tuples: &[(K, V)], what:
         assert_eq!(present[queries.len() / 64] >> (queries.len() % 64), 0, "{what}: bits past the end");
     }
 
+    // Batches in order, which are swept where they are dense: all tuples, some, each query again.
+    let in_order = |mut queries: Vec<K>| {
+        queries.sort_by_key(|query| query.encode());
+        queries
+    };
+    let all: Vec<K> = tuples.iter().map(|tuple| tuple.0).collect();
+    let some: Vec<K> =
+        all.iter().copied().enumerate().filter(|(i, _)| i % 64 < 9).map(|(_, key)| key).collect();
+    for queries in [queries.clone(), [all, queries.clone()].concat(), some, [&queries[..]; 3].concat()] {
+        let queries = in_order(queries);
+        let (mut ranks, mut values) = (vec![9; queries.len()], vec![V::default(); queries.len()]);
+        let mut present = vec![u64::MAX; queries.len().div_ceil(64)];
+        view.lower_bound_batch(&queries, &mut ranks).expect("readable");
+        view.get_batch(&queries, &mut values, &mut present).expect("readable");
+        let mut contains = vec![9; present.len()];
+        keys_only.contains_batch(&queries, &mut contains).expect("readable");
+        assert_eq!(contains, present, "{what}: in order");
+        for (i, &query) in queries.iter().enumerate() {
+            let low = lower(query);
+            let expected =
+                tuples.get(low).filter(|tuple| tuple.0.encode() == query.encode()).map(|tuple| tuple.1);
+            assert_eq!(ranks[i], low as u64, "{what}: in order, query {i} = {query:?}");
+            assert_eq!(present[i / 64] >> (i % 64) & 1, u64::from(expected.is_some()), "{what}: {query:?}");
+            assert_eq!(values[i], expected.unwrap_or_default(), "{what}: in order, query {i} = {query:?}");
+        }
+    }
+
     // Ranges, from both ends, and the extremes.
     let collect = |range: pleach::Range<'_, K, V>| range.collect::<Result<Vec<_>, _>>().expect("readable");
     for pair in queries.windows(2).step_by(17).take(40) {

@@ -330,6 +330,8 @@ pub enum BenchWhat {
     Lookup,
     /// Byte keys: look-ups, sizes and encodings, beside an uncompressed tree and other engines
     Compress,
+    /// Ways to ask the same queries: one by one, in batches, in order, sorted first
+    Strategies,
 }
 
 /// Arguments of `bench`.

@@ -7,6 +7,7 @@
 //! FAST section 5.2 pipelines a group level by level instead).
 
 use super::plan::{LevelPlan, Plan};
+use super::sweep;
 use crate::arch::Simd;
 use pleach_format::key::{Bits, Word};
 use pleach_format::line::{self, Line};
@@ -90,7 +91,7 @@ unsafe fn child<S: Simd, W: Word>(encoding: Encoding, line: &Line, query: W) -> 
 /// # Safety
 /// As [`Simd`].
 #[inline(always)]
-unsafe fn leaf<S: Simd, W: Word, B: Bits>(plan: &Plan<'_>, at: usize, query: W) -> Hit<B> {
+pub(crate) unsafe fn leaf<S: Simd, W: Word, B: Bits>(plan: &Plan<'_>, at: usize, query: W) -> Hit<B> {
     let n = const { line::geometry::<W, B>().tuples_per_line() };
     let at = at.min(plan.tuple_lines.last());
     let line = plan.tuple_lines.at(at);
@@ -131,7 +132,7 @@ fn passed_inexact<W: Word>(plan: &Plan<'_>, at: usize, query: W) -> bool {
 /// parted inexactly, or the query lies between two lines.
 #[cold]
 #[inline(never)]
-fn step_right<W: Word, B: Bits>(plan: &Plan<'_>, at: usize, query: W) -> Hit<B> {
+pub(super) fn step_right<W: Word, B: Bits>(plan: &Plan<'_>, at: usize, query: W) -> Hit<B> {
     let bytes = view::Bytes(plan.bytes);
     let n = const { line::geometry::<W, B>().tuples_per_line() };
     // The header proved every line to lie in the bytes.
@@ -146,20 +147,29 @@ fn step_right<W: Word, B: Bits>(plan: &Plan<'_>, at: usize, query: W) -> Hit<B> 
     Hit { rank: rank.min(plan.tuples), found, value }
 }
 
-/// One query from the root to its tuple line.
+/// The tuple line that the spine leads a query to.
 ///
 /// # Safety
 /// As [`Simd`].
 #[inline(always)]
-pub(crate) unsafe fn locate<S: Simd, W: Word, B: Bits>(plan: &Plan<'_>, query: W) -> Hit<B> {
+pub(crate) unsafe fn line_of<S: Simd, W: Word>(plan: &Plan<'_>, query: W) -> usize {
     let mut at = 0;
     for level in plan.levels() {
         let node = at.min(level.lines.last());
         // SAFETY: the contract is passed on.
         at = node * level.fanout + unsafe { child::<S, W>(level.encoding, level.lines.at(node), query) };
     }
+    at.min(plan.tuple_lines.last())
+}
+
+/// One query from the root to its tuple line.
+///
+/// # Safety
+/// As [`Simd`].
+#[inline(always)]
+pub(crate) unsafe fn locate<S: Simd, W: Word, B: Bits>(plan: &Plan<'_>, query: W) -> Hit<B> {
     // SAFETY: the contract is passed on.
-    unsafe { leaf::<S, W, B>(plan, at, query) }
+    unsafe { leaf::<S, W, B>(plan, line_of::<S, W>(plan, query), query) }
 }
 
 /// Queries that stand on the same level.
@@ -211,6 +221,11 @@ pub(crate) unsafe fn batch<S: Simd, W: Word, B: Bits, O: Output<B>>(
     flip: W,
     output: &mut O,
 ) {
+    // SAFETY: the contract is passed on.
+    if unsafe { sweep::pays::<S, W>(plan, queries, flip) } {
+        // SAFETY: the contract is passed on.
+        return unsafe { sweep::sweep::<S, W, B, O>(plan, queries, flip, output) };
+    }
     let depth = plan.depth();
     let groups = queries.len().div_ceil(GROUP);
     let mut ring = [Group { query: [W::default(); GROUP], at: [0; GROUP] }; RING];

@@ -2,6 +2,7 @@
 //!
 //! * [`plan`]: the proved arrays of a file, and access that stays inside them.
 //! * [`descent`]: one descent and one batch, written once over [`crate::arch::Simd`].
+//! * [`sweep`]: batches in ascending order.
 //! * [`engine`]: the same compiled for each instruction set, chosen when a view is made.
 //!
 //! A descent visits one line a level and then one tuple line. The separators of a line that are
@@ -13,3 +14,4 @@
 pub(crate) mod descent;
 pub(crate) mod engine;
 pub(crate) mod plan;
+mod sweep;

@@ -6,7 +6,7 @@
 use crate::cli::{BenchArgs, BenchWhat, Global};
 use crate::failure::{self, ExitStatus, Failure};
 use crate::interrupt::Guard;
-use pleach_bench::{BenchError, CompressOptions, LookupOptions, Report};
+use pleach_bench::{BenchError, CompressOptions, LookupOptions, Report, StrategyOptions};
 use std::io::{IsTerminal, Write};
 use std::time::Instant;
 
@@ -14,6 +14,7 @@ pub fn run(args: &BenchArgs, global: &Global) -> Result<ExitStatus, Failure> {
     match args.what {
         BenchWhat::Lookup => measure(args, global, "lookup", lookup),
         BenchWhat::Compress => measure(args, global, "compress", compress),
+        BenchWhat::Strategies => measure(args, global, "strategies", strategies),
     }
 }
 
@@ -60,6 +61,20 @@ fn lookup(args: &BenchArgs, (progress, cancelled): Told<'_>) -> Result<Report, B
     options.progress = progress;
     options.cancelled = Some(cancelled);
     pleach_bench::run(&options)
+}
+
+fn strategies(args: &BenchArgs, (progress, cancelled): Told<'_>) -> Result<Report, BenchError> {
+    let mut options = StrategyOptions::new(args.quick);
+    if let Some(tuples) = args.tuples {
+        options.tuples = vec![tuples];
+    }
+    if let Some(key_type) = args.key_type {
+        options.key_types = vec![key_type];
+    }
+    options.dir.clone_from(&args.dir);
+    options.progress = progress;
+    options.cancelled = Some(cancelled);
+    pleach_bench::strategies::run(&options)
 }
 
 fn compress(args: &BenchArgs, (progress, cancelled): Told<'_>) -> Result<Report, BenchError> {

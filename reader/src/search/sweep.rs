@@ -1,0 +1,88 @@
+//! Ascending queries: a merge of the batch with the tuple lines (FAST section 8, sort-based).
+//!
+//! A query that follows another one mostly ends in the same line, or in one of the next few. So the sweep stays
+//! where it is, looks at the last key of up to [`STEPS`] lines, and goes down the spine only for a query that lies
+//! further on, along lines that the one before it has left in the cache. It pays where queries are no
+//! further apart than a few lines; else the groups of [`super::descent::batch`] overlap more misses.
+
+use super::descent::{self, GROUP, Hit, Output};
+use super::plan::Plan;
+use crate::arch::Simd;
+use pleach_format::key::{Bits, Word};
+use pleach_format::line;
+
+/// Fewer queries are not looked at.
+const QUERIES_MIN: usize = 64;
+/// Lines that are looked at before the spine is asked.
+const STEPS: usize = 8;
+/// Most tuple lines a query, on average, at which a sweep pays.
+const LINES_A_QUERY: usize = 4;
+/// Lines ahead of the sweep that are asked for.
+const AHEAD: usize = 12;
+
+/// Whether `queries`, each xor-ed with `flip`, ascend and stand close enough to each other.
+///
+/// # Safety
+/// As [`Simd`].
+#[inline(always)]
+pub(crate) unsafe fn pays<S: Simd, W: Word>(plan: &Plan<'_>, queries: &[W], flip: W) -> bool {
+    let (Some(&first), Some(&last)) = (queries.first(), queries.last()) else { return false };
+    // Blocks without a branch a pair; of a batch in no order the first one says no.
+    if queries.len() < QUERIES_MIN
+        || !queries.windows(QUERIES_MIN + 1).step_by(QUERIES_MIN).all(|block| ascends(block, flip))
+        || !ascends(&queries[queries.len() - QUERIES_MIN..], flip)
+    {
+        return false;
+    }
+    // SAFETY: the contract is passed on.
+    let lines = unsafe { [first, last].map(|query| descent::line_of::<S, W>(plan, query ^ flip)) };
+    lines[1].saturating_sub(lines[0]) <= queries.len().saturating_mul(LINES_A_QUERY)
+}
+
+#[inline(always)]
+fn ascends<W: Word>(queries: &[W], flip: W) -> bool {
+    queries.windows(2).fold(true, |ascends, pair| ascends & (pair[0] ^ flip <= pair[1] ^ flip))
+}
+
+/// Answers ascending queries.
+///
+/// # Safety
+/// As [`Simd`].
+#[inline(always)]
+pub(crate) unsafe fn sweep<S: Simd, W: Word, B: Bits, O: Output<B>>(
+    plan: &Plan<'_>,
+    queries: &[W],
+    flip: W,
+    output: &mut O,
+) {
+    let n = const { line::geometry::<W, B>().tuples_per_line() };
+    let lines = plan.tuple_lines;
+    let mut at = 0;
+    for (number, group) in queries.chunks(GROUP).enumerate() {
+        let mut hits = [Hit::default(); GROUP];
+        for (hit, &query) in hits.iter_mut().zip(group) {
+            let query = query ^ flip;
+            // The first line from here on whose last key is not below the query.
+            let mut steps = 0;
+            while steps < STEPS && at < lines.last() && line::key::<W>(lines.at(at), n - 1) < query {
+                at += 1;
+                steps += 1;
+            }
+            if steps == STEPS {
+                // SAFETY: the contract is passed on.
+                let line = unsafe { descent::line_of::<S, W>(plan, query) };
+                if line < at {
+                    // Led to the left by an inexact border, of lines that are known to be below.
+                    *hit = descent::step_right::<W, B>(plan, at - 1, query);
+                    continue;
+                }
+                at = line;
+            } else if steps > 0 {
+                lines.prefetch(at + AHEAD);
+            }
+            // SAFETY: the contract is passed on.
+            *hit = unsafe { descent::leaf::<S, W, B>(plan, at, query) };
+        }
+        output.put(number * GROUP, &hits[..group.len()]);
+    }
+}
