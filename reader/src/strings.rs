@@ -22,6 +22,8 @@ use std::ops::{Bound, RangeBounds};
 
 /// Queries that become words at once; a multiple of 64.
 const PIECE: usize = 512;
+/// Queries that are settled at once.
+const TURNS: usize = 32;
 /// Queries of one task of a parallel batch; a multiple of [`PIECE`].
 const TASK: usize = 1 << 13;
 
@@ -509,7 +511,7 @@ impl<'a, V: Value> Strings<'a, V> {
         });
         let count = hits.len();
         let queries = &queries[..count];
-        let mut failed = None;
+        let mut unsettled = Unsettled { at: [0; PIECE], count: 0 };
         words.hits(queries, &mut |at, arrived| {
             for (at, hit) in (at..).zip(arrived) {
                 hits[at] = *hit;
@@ -518,31 +520,31 @@ impl<'a, V: Value> Strings<'a, V> {
                     hits[at] = Hit { rank, ..Hit::default() };
                 }
             }
-            if let Err(error) = self.confirm(at / GROUP, keys, first, queries, hits) {
-                failed.get_or_insert(error);
-            }
+            self.confirm(at / GROUP, keys, first, hits, &mut unsettled);
         });
-        if let Some(error) = failed {
-            return Err(error);
-        }
         let groups = count.div_ceil(GROUP);
-        self.confirm(groups, keys, first, queries, hits)
+        self.confirm(groups, keys, first, hits, &mut unsettled);
+        let unsettled = &unsettled.at[..unsettled.count];
+        for part in unsettled.chunks(TURNS) {
+            self.settle_all(words, keys, first, queries, part, hits)?;
+        }
+        Ok(())
     }
 
     /// Compares full keys where words are not whole keys: asks for the offsets of the group that just
     /// arrived, then for the keys of the one before it, and compares these. A group asks in one burst so that
     /// its page walks overlap (a hint cannot retire before its address is known), and compares at
     /// once, while what it asked for is still near.
-    fn confirm<W: Word, Q: Queries + ?Sized>(
+    fn confirm<Q: Queries + ?Sized>(
         &self,
         group: usize,
         keys: &Q,
         first: usize,
-        queries: &[W],
         hits: &mut [Hit<V::Bits>],
-    ) -> Result<(), ReadError> {
+        unsettled: &mut Unsettled,
+    ) {
         if self.rest.is_nothing() {
-            return Ok(());
+            return;
         }
         let of = |back: usize| {
             let from = group.checked_sub(back).map_or(hits.len(), |group| hits.len().min(group * GROUP));
@@ -561,12 +563,79 @@ impl<'a, V: Value> Strings<'a, V> {
                 match self.rest.compare_unverified(hit.rank, query) {
                     Ordering::Equal => {}
                     Ordering::Greater => *hit = Hit { rank: hit.rank, ..Hit::default() },
-                    Ordering::Less => *hit = self.settle(query, queries[at].to_u128(), hit.rank)?,
+                    Ordering::Less => {
+                        unsettled.at[unsettled.count] = at;
+                        unsettled.count += 1;
+                    }
                 }
             }
         }
+    }
+
+    /// [`Strings::settle`] of up to [`TURNS`] queries, which take turns at each step of the bisection, so that
+    /// their misses overlap.
+    fn settle_all<W: Word + Key<Word = W>, Q: Queries + ?Sized>(
+        &self,
+        words: &Typed<'a, W, V>,
+        keys: &Q,
+        first: usize,
+        queries: &[W],
+        unsettled: &[usize],
+        hits: &mut [Hit<V::Bits>],
+    ) -> Result<(), ReadError> {
+        // The ends of the runs: where the next word begins. The largest word has none.
+        let mut next = [W::default(); TURNS];
+        let mut ends = [self.len(); TURNS];
+        for (next, &at) in next.iter_mut().zip(unsettled) {
+            *next = queries[at].successor().unwrap_or(queries[at]);
+        }
+        words.hits(&next[..unsettled.len()], &mut |from, arrived| {
+            for (slot, hit) in (from..).zip(arrived) {
+                if queries[unsettled[slot]].successor().is_some() {
+                    ends[slot] = hit.rank;
+                }
+            }
+        });
+        let mut spans = [(0, 0); TURNS];
+        let spans = &mut spans[..unsettled.len()];
+        for ((span, &at), &end) in spans.iter_mut().zip(unsettled).zip(&ends) {
+            *span = (hits[at].rank.saturating_add(1).min(end), end);
+        }
+        let middle = |&(low, high): &(u64, u64)| low + (high - low) / 2;
+        while spans.iter().any(|(low, high)| low < high) {
+            let open = |span: &&(u64, u64)| span.0 < span.1;
+            if self.rest.has_offsets() {
+                spans.iter().filter(open).for_each(|span| self.rest.prefetch_offset(middle(span)));
+            }
+            spans.iter().filter(open).for_each(|span| self.rest.prefetch(middle(span)));
+            for (span, &at) in spans.iter_mut().zip(unsettled).filter(|(span, _)| span.0 < span.1) {
+                let rank = middle(span);
+                match self.rest.compare_unverified(rank, keys.get(first + at)) {
+                    Ordering::Less => span.0 = rank + 1,
+                    _ => span.1 = rank,
+                }
+            }
+        }
+        // Both ends are now the first key that is not below; its value lies in another line.
+        for (rank, _) in &*spans {
+            self.rest.prefetch_offset(*rank);
+            words.prefetch(*rank);
+        }
+        spans.iter().for_each(|(rank, _)| self.rest.prefetch(*rank));
+        for ((&mut (rank, _), &at), &end) in spans.iter_mut().zip(unsettled).zip(&ends) {
+            let query = keys.get(first + at);
+            let found = rank < end && self.rest.compare_unverified(rank, query) == Ordering::Equal;
+            let value = if found { self.value_bits(rank)? } else { Default::default() };
+            hits[at] = Hit { rank, found, value };
+        }
         Ok(())
     }
+}
+
+/// Queries of a piece whose word begins with a key below them.
+struct Unsettled {
+    at: [usize; PIECE],
+    count: usize,
 }
 
 #[inline(always)]

@@ -154,6 +154,15 @@ impl<'a, K: Key, V: Value> Typed<'a, K, V> {
         }
     }
 
+    /// Hints that the tuple of a rank will be read soon.
+    #[inline]
+    pub(crate) fn prefetch(&self, rank: u64) {
+        if let Some(plan) = &self.plan {
+            let (line, _) = plan.header.geometry.place(rank);
+            plan.tuple_lines.prefetch(line as usize);
+        }
+    }
+
     /// Value of the first tuple with this key.
     #[inline]
     pub fn get(&self, key: K) -> Result<Option<V>, ReadError> {

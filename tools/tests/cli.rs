@@ -245,7 +245,8 @@ fn what_a_later_version_does_is_told() {
         .fails(2, "this version searches unbuffered: --strategy <HOW>: use auto or unbuffered");
     place.run(&["build", "a.csv", "-o", "b", "--layout", "btree"]).fails(
         2,
-        "this version does not make 'btree': --layout <L,...>: use lines,spine and if you like columns, classic",
+        "this version does not make 'btree': --layout <L,...>: use lines,spine and if you like columns, packed, \
+         classic",
     );
     place.run(&["build", "a.csv", "-o", "b", "--key-type", "u8"]).fails(
         2,
@@ -318,7 +319,7 @@ fn byte_keys_are_searched_by_text_and_by_prefix() {
 fn a_page_of_the_spine_is_shown() {
     let place = Place::new().with_thousand();
     let run = place.run(&["inspect", "t.pleach", "--page", "0"]).ends(0);
-    assert!(run.out.starts_with("spine line 0 of ") && run.out.contains("encoding delta16"), "{}", run.out);
+    assert!(run.out.starts_with("spine line 0 of ") && run.out.contains("encoding delta8"), "{}", run.out);
     let document = place.run(&["inspect", "t.pleach", "--page", "1", "--json"]).ends(0).json();
     assert_eq!(document["schema"], "pleach.inspect-page.v1");
     place
