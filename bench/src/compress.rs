@@ -10,7 +10,7 @@ use crate::lookup::{self, Subject};
 use crate::prefetch::prefetch;
 use crate::report::{Report, Row, TextFacts};
 use crate::texts::{self, Kind};
-use crate::{BenchError, Machine, data, machine};
+use crate::{BenchError, Machine, Told, data, machine};
 use pleach::{Index, KeyType, Queries, ValueType};
 use pleach_builder::{BuildOptions, Chunk, ChunkSource, Column, Schema, Silent, Summary};
 use pleach_peers::{Engine, Keys, View};
@@ -39,10 +39,8 @@ pub struct CompressOptions<'a> {
     pub repetitions: usize,
     /// Folder for the files.
     pub dir: Option<PathBuf>,
-    /// Told what is being done.
-    pub progress: Option<&'a dyn Fn(&str)>,
-    /// Asked between the steps whether to stop.
-    pub cancelled: Option<&'a dyn Fn() -> bool>,
+    /// Who is told of the steps.
+    pub told: Told<'a>,
 }
 
 impl CompressOptions<'_> {
@@ -67,25 +65,7 @@ impl CompressOptions<'_> {
     }
 
     fn new(kinds: Vec<(Kind, u64)>) -> Self {
-        Self {
-            kinds,
-            words: false,
-            queries: 1 << 20,
-            repetitions: 5,
-            dir: None,
-            progress: None,
-            cancelled: None,
-        }
-    }
-
-    fn step(&self, text: &str) -> Result<(), BenchError> {
-        if self.cancelled.is_some_and(|cancelled| cancelled()) {
-            return Err(BenchError::Interrupted);
-        }
-        if let Some(progress) = self.progress {
-            progress(text);
-        }
-        Ok(())
+        Self { kinds, words: false, queries: 1 << 20, repetitions: 5, dir: None, told: Told::default() }
     }
 }
 
@@ -95,14 +75,13 @@ impl CompressOptions<'_> {
 /// [`BenchError`]: whatever keeps an engine from being built or searched, and a wrong answer of any.
 pub fn run(options: &CompressOptions<'_>) -> Result<Report, BenchError> {
     let mut report = Report { machine: Machine::this(), rows: Vec::new(), notes: Vec::new() };
-    let parent = options.dir.clone().unwrap_or_else(std::env::temp_dir);
     // What is compared with each other takes turns; else one set after the other saves memory.
     if options.words {
-        let inputs = options.kinds.iter().map(|&(kind, count)| Input::new(options, &parent, kind, count));
+        let inputs = options.kinds.iter().map(|&(kind, count)| Input::new(options, kind, count));
         let inputs = inputs.collect::<Result<Vec<_>, BenchError>>()?;
         let mut sets =
             inputs.iter().map(|input| texts_set(options, input)).collect::<Result<Vec<_>, BenchError>>()?;
-        let folder = folder(&parent)?;
+        let folder = crate::folder(options.dir.as_deref())?;
         if let Some(first) = inputs.first() {
             let count = first.keys.len() * first.kind.width().unwrap_or(16) / 4;
             sets.push(words_set(options, count as u64, folder.path())?);
@@ -111,7 +90,7 @@ pub fn run(options: &CompressOptions<'_>) -> Result<Report, BenchError> {
         return Ok(report);
     }
     for &(kind, count) in &options.kinds {
-        let input = Input::new(options, &parent, kind, count)?;
+        let input = Input::new(options, kind, count)?;
         measure(options, &[texts_set(options, &input)?], &mut report)?;
     }
     Ok(report)
@@ -125,15 +104,10 @@ struct Input {
 }
 
 impl Input {
-    fn new(options: &CompressOptions<'_>, parent: &Path, kind: Kind, count: u64) -> Result<Self, BenchError> {
-        options.step(&format!("{count} x {kind}: generating"))?;
-        Ok(Self { kind, keys: kind.sorted(count, 1), folder: folder(parent)? })
+    fn new(options: &CompressOptions<'_>, kind: Kind, count: u64) -> Result<Self, BenchError> {
+        options.told.step(&format!("{count} x {kind}: generating"))?;
+        Ok(Self { kind, keys: kind.sorted(count, 1), folder: crate::folder(options.dir.as_deref())? })
     }
-}
-
-fn folder(parent: &Path) -> Result<tempfile::TempDir, BenchError> {
-    let made = tempfile::Builder::new().prefix("pleach-bench-").tempdir_in(parent);
-    made.map_err(|source| BenchError::Io { operation: "create a folder in", path: parent.to_owned(), source })
 }
 
 /// Something that answers batches.
@@ -183,7 +157,7 @@ fn texts_set<'a>(options: &CompressOptions<'_>, input: &'a Input) -> Result<Set<
     let queries = texts::hits(keys, options.queries);
     let key_type = key_type(kind);
 
-    options.step(&format!("{label}: building"))?;
+    options.told.step(&format!("{label}: building"))?;
     let path = folder.join("texts.pleach");
     let start = Instant::now();
     let summary = build(key_type, keys, &values, &path)?;
@@ -210,7 +184,7 @@ fn texts_set<'a>(options: &CompressOptions<'_>, input: &'a Input) -> Result<Set<
 /// The row of 4-byte keys: the table of `bench lookup`, asked by its code.
 fn words_set(options: &CompressOptions<'_>, count: u64, folder: &Path) -> Result<Set<'static>, BenchError> {
     let label = format!("{count} x u32");
-    options.step(&format!("{label}: building"))?;
+    options.told.step(&format!("{label}: building"))?;
     let tuples: Vec<(u32, u32)> = data::tuples(count);
     let asked = Asked::Words(data::hits(&tuples, options.queries));
     let path = folder.join("words.pleach");
@@ -354,7 +328,7 @@ fn measure(options: &CompressOptions<'_>, sets: &[Set<'_>], report: &mut Report)
     let (mut values, mut present) = (vec![0u32; longest], vec![0u64; longest.div_ceil(64)]);
     let label = sets.iter().map(|set| set.label.as_str()).collect::<Vec<_>>().join(", ");
     for repetition in 0..=options.repetitions {
-        options.step(&format!("{label}: repetition {repetition} of {}", options.repetitions))?;
+        options.told.step(&format!("{label}: repetition {repetition} of {}", options.repetitions))?;
         for entry in &mut entries {
             let count = entry.set.asked.len();
             let ns = entry.turn(&mut values[..count], &mut present[..count.div_ceil(64)])?;

@@ -19,6 +19,7 @@ mod prefetch;
 pub mod report;
 pub mod strategies;
 pub mod texts;
+mod told;
 
 pub use compress::CompressOptions;
 pub use lookup::{LookupOptions, run};
@@ -26,9 +27,10 @@ pub use machine::Machine;
 pub use pleach_peers as peers;
 pub use report::{Report, Row};
 pub use strategies::StrategyOptions;
+pub use told::Told;
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Why a benchmark gave no report.
 #[derive(Debug, thiserror::Error)]
@@ -87,4 +89,11 @@ pub enum BenchError {
     /// The caller asked to stop.
     #[error("interrupted")]
     Interrupted,
+}
+
+/// A folder for the files of a run, in `dir` or the system's temporary folder; removed with what it returns.
+pub(crate) fn folder(dir: Option<&Path>) -> Result<tempfile::TempDir, BenchError> {
+    let parent = dir.map_or_else(std::env::temp_dir, Path::to_owned);
+    let made = tempfile::Builder::new().prefix("pleach-bench-").tempdir_in(&parent);
+    made.map_err(|source| BenchError::Io { operation: "create a folder in", path: parent, source })
 }

@@ -8,7 +8,7 @@
 use crate::limit::{FORMS, Form, MappedLines};
 use crate::machine::{self, Machine};
 use crate::report::{Report, Row};
-use crate::{BenchError, data};
+use crate::{BenchError, Told, data};
 use pleach::{Index, Key, KeyType, Typed, Value};
 use pleach_builder::BuildOptions;
 use pleach_peers::{Built, Engine, Number, Reader};
@@ -50,10 +50,8 @@ pub struct LookupOptions<'a> {
     pub quick: bool,
     /// Measure every engine at every size, however long it takes to build.
     pub all_peers: bool,
-    /// Told what is being done.
-    pub progress: Option<&'a dyn Fn(&str)>,
-    /// Asked between the steps whether to stop.
-    pub cancelled: Option<&'a dyn Fn() -> bool>,
+    /// Who is told of the steps.
+    pub told: Told<'a>,
 }
 
 impl Default for LookupOptions<'_> {
@@ -72,8 +70,7 @@ impl Default for LookupOptions<'_> {
             dir: None,
             quick: false,
             all_peers: false,
-            progress: None,
-            cancelled: None,
+            told: Told::default(),
         }
     }
 }
@@ -103,16 +100,6 @@ impl LookupOptions<'_> {
         }
         if self.queries == 0 || self.repetitions == 0 || self.threads.contains(&0) {
             return refuse("queries, repetitions and threads must be at least 1".to_owned());
-        }
-        Ok(())
-    }
-
-    fn step(&self, text: &str) -> Result<(), BenchError> {
-        if self.cancelled.is_some_and(|cancelled| cancelled()) {
-            return Err(BenchError::Interrupted);
-        }
-        if let Some(progress) = self.progress {
-            progress(text);
         }
         Ok(())
     }
@@ -433,7 +420,7 @@ fn build_peers<T: Number>(
             ));
             continue;
         }
-        options.step(&format!("{label}: building {name}"))?;
+        options.told.step(&format!("{label}: building {name}"))?;
         built.push((engine, engine.build(tuples, folder)?));
     }
     Ok(built)
@@ -447,14 +434,11 @@ fn data_set<T: Number + Key + Value>(
     let key_type = <T as Key>::TYPE;
     let value_type = <T as Value>::TYPE;
     let label = format!("{count} x ({key_type},{value_type})");
-    options.step(&format!("{label}: generating"))?;
+    options.told.step(&format!("{label}: generating"))?;
     let tuples: Vec<(T, T)> = data::tuples(count);
-    let parent = options.dir.clone().unwrap_or_else(std::env::temp_dir);
-    let folder = tempfile::Builder::new().prefix("pleach-bench-").tempdir_in(&parent);
-    let folder =
-        folder.map_err(|source| BenchError::Io { operation: "create a folder in", path: parent, source })?;
+    let folder = crate::folder(options.dir.as_deref())?;
 
-    options.step(&format!("{label}: building pleach"))?;
+    options.told.step(&format!("{label}: building pleach"))?;
     let path = folder.path().join("lookup.pleach");
     let start = Instant::now();
     let summary = pleach_builder::build_slice(&tuples, &path, &BuildOptions::default())?;
@@ -511,7 +495,7 @@ fn data_set<T: Number + Key + Value>(
         }
     }
 
-    options.step(&format!("{label}: warming up"))?;
+    options.told.step(&format!("{label}: warming up"))?;
     for entry in &mut entries {
         // Slow engines show themselves on a few queries; a full turn of the others touches their pages.
         let few = buffers.queries.len().min(1 << 14);
@@ -520,7 +504,7 @@ fn data_set<T: Number + Key + Value>(
         entry.measure(&mut buffers, turn)?;
     }
     for repetition in 0..options.repetitions {
-        options.step(&format!("{label}: repetition {} of {}", repetition + 1, options.repetitions))?;
+        options.told.step(&format!("{label}: repetition {} of {}", repetition + 1, options.repetitions))?;
         for entry in &mut entries {
             let turn = entry.turn(buffers.queries.len(), repetition);
             let ns = entry.measure(&mut buffers, turn)?;

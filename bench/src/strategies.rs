@@ -6,7 +6,7 @@
 
 use crate::lookup::check_answers;
 use crate::report::{Report, Row};
-use crate::{BenchError, Machine, data, machine};
+use crate::{BenchError, Machine, Told, data, machine};
 use pleach::{Index, Key, KeyType, Typed, Value};
 use pleach_builder::BuildOptions;
 use pleach_peers::Number;
@@ -27,10 +27,8 @@ pub struct StrategyOptions<'a> {
     pub repetitions: usize,
     /// Folder for the files.
     pub dir: Option<PathBuf>,
-    /// Told what is being done.
-    pub progress: Option<&'a dyn Fn(&str)>,
-    /// Asked between the steps whether to stop.
-    pub cancelled: Option<&'a dyn Fn() -> bool>,
+    /// Who is told of the steps.
+    pub told: Told<'a>,
 }
 
 impl StrategyOptions<'_> {
@@ -44,19 +42,8 @@ impl StrategyOptions<'_> {
             queries: if quick { 1 << 20 } else { 1 << 22 },
             repetitions: 5,
             dir: None,
-            progress: None,
-            cancelled: None,
+            told: Told::default(),
         }
-    }
-
-    fn step(&self, text: &str) -> Result<(), BenchError> {
-        if self.cancelled.is_some_and(|cancelled| cancelled()) {
-            return Err(BenchError::Interrupted);
-        }
-        if let Some(progress) = self.progress {
-            progress(text);
-        }
-        Ok(())
     }
 }
 
@@ -157,12 +144,9 @@ fn data_set<T: Number + Key + Value>(
     report: &mut Report,
 ) -> Result<(), BenchError> {
     let label = format!("{count} x ({0},{0})", <T as Key>::TYPE);
-    options.step(&format!("{label}: building"))?;
+    options.told.step(&format!("{label}: building"))?;
     let tuples: Vec<(T, T)> = data::tuples(count);
-    let parent = options.dir.clone().unwrap_or_else(std::env::temp_dir);
-    let folder = tempfile::Builder::new().prefix("pleach-bench-").tempdir_in(&parent);
-    let folder =
-        folder.map_err(|source| BenchError::Io { operation: "create a folder in", path: parent, source })?;
+    let folder = crate::folder(options.dir.as_deref())?;
     let path = folder.path().join("strategies.pleach");
     let start = Instant::now();
     let summary = pleach_builder::build_slice(&tuples, &path, &BuildOptions::default())?;
@@ -185,7 +169,7 @@ fn data_set<T: Number + Key + Value>(
         .filter(|(strategy, batch, _)| *strategy != Strategy::OneByOne || *batch == batches[0])
         .collect();
     for repetition in 0..=options.repetitions {
-        options.step(&format!("{label}: repetition {repetition} of {}", options.repetitions))?;
+        options.told.step(&format!("{label}: repetition {repetition} of {}", options.repetitions))?;
         for (strategy, batch, ns) in &mut times {
             let queries = if *strategy == Strategy::Ascending { &ascending } else { &queries };
             values.fill(T::narrow(0x5A5A_5A5A_5A5A_5A5A));

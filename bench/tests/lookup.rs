@@ -1,7 +1,7 @@
 //! A small run of every engine: answers are checked by the run itself, names and keys here.
 
 use pleach::KeyType;
-use pleach_bench::{BenchError, LookupOptions, run};
+use pleach_bench::{BenchError, LookupOptions, Told, run};
 
 fn small() -> LookupOptions<'static> {
     LookupOptions {
@@ -77,6 +77,6 @@ fn what_cannot_be_measured_is_refused() {
 #[test]
 fn a_run_can_be_interrupted() {
     let stop = || true;
-    let options = LookupOptions { cancelled: Some(&stop), ..small() };
+    let options = LookupOptions { told: Told { cancelled: Some(&stop), ..Told::default() }, ..small() };
     assert!(matches!(run(&options), Err(BenchError::Interrupted)));
 }

@@ -230,10 +230,9 @@ fn choose(
         Coder::Mask(narrow) if shared <= count / SHARED_WORDS => narrow,
         _ => wide,
     };
-    let column = if fixed.is_some() {
-        ColumnGeometry::fixed(count, key_bytes / count.max(1))
-    } else {
-        ColumnGeometry::varying(count, key_bytes)
+    let column = match fixed {
+        Some(bytes) => ColumnGeometry::fixed(count, bytes as u64),
+        None => ColumnGeometry::varying(count, key_bytes),
     };
     let tails = mask.tail().and_then(|tail| ColumnGeometry::fixed(count, tail.bytes() as u64)?.bytes());
     let tails_are_short = tails <= column.and_then(ColumnGeometry::bytes);

@@ -21,6 +21,7 @@
 //! it is given. `docs/FORMAT.md` is the normative description.
 #![forbid(unsafe_code)]
 
+mod bits;
 pub mod checksum;
 pub mod classic;
 pub mod column;

@@ -5,6 +5,8 @@
 //! many bits as the largest of the page needs. A record in front of all pages says where a page begins,
 //! how wide its distances are, and its base; so any key is found in two reads, without those before it.
 
+use crate::bits::{self, Writer};
+pub use crate::column::GUARD_BYTES;
 use crate::key::Word;
 use crate::layout::align_up;
 use crate::section::{ARRAY_ALIGN, Geometry};
@@ -13,8 +15,6 @@ use crate::section::{ARRAY_ALIGN, Geometry};
 pub const PAGE_KEYS: usize = 1024;
 /// Bytes of a record.
 pub const RECORD_BYTES: usize = 16;
-/// Zero bytes behind the pages, so that words can be read at their end.
-pub const GUARD_BYTES: u64 = 64;
 /// Bytes that a page takes for each bit of its width.
 pub const WIDTH_BYTES: u64 = PAGE_KEYS as u64 / 8;
 
@@ -118,18 +118,11 @@ pub fn shape_of<W: Word>(words: &[W]) -> (u64, u8) {
 pub fn pack<W: Word>(words: &[W], out: &mut Vec<u8>) {
     let (base, width) = shape_of(words);
     let end = out.len() + usize::from(width) * WIDTH_BYTES as usize;
-    let (mut held, mut bits) = (0u128, 0);
+    let mut writer = Writer::new(out);
     for word in words {
-        held |= u128::from(word.to_u128() as u64 - base) << bits;
-        bits += u32::from(width);
-        while bits >= 8 {
-            out.push(held as u8);
-            held >>= 8;
-            bits -= 8;
-        }
+        writer.put(word.to_u128() as u64 - base, width.into());
     }
-    out.push(held as u8);
-    out.resize(end, 0);
+    writer.finish(end);
 }
 
 /// Word number `slot` of a page, of which `page` holds at least the bytes up to it and eight more; any
@@ -143,12 +136,8 @@ pub fn word(record: Record, page: &[u8], slot: usize) -> u64 {
     }
     let bit = (slot % PAGE_KEYS) * width as usize;
     let from = page.get(bit / 8..).unwrap_or_default();
-    let Some(&eight) = from.first_chunk() else { return record.base };
     let shift = bit as u32 % 8;
-    let mut distance = u64::from_le_bytes(eight) >> shift;
-    if shift + width > 64 {
-        distance |= u64::from(from.get(8).copied().unwrap_or(0)) << (64 - shift);
-    }
+    let Some(distance) = bits::read(from, shift, shift + width > 64) else { return record.base };
     record.base.wrapping_add(distance & (u64::MAX >> (64 - width)))
 }
 

@@ -5,6 +5,7 @@
 //! again, eight bytes at a time, and compares it with the query: bits that were not kept are those that
 //! all keys share, so a query that differs there needs no case of its own.
 
+use crate::bits::{self, Writer};
 use crate::mask::{Chunk, load};
 use core::cmp::Ordering;
 
@@ -34,12 +35,8 @@ impl Part {
     #[inline(always)]
     fn read(&self, tail: &[u8], expand: impl Fn(&Chunk, u64) -> u64) -> u64 {
         let from = tail.get(self.byte..).unwrap_or_default();
-        let Some(&eight) = from.first_chunk() else { return self.chunk.reference };
         // Bits above the kept ones do not count.
-        let mut bits = u64::from_le_bytes(eight) >> self.shift;
-        if self.is_wide {
-            bits |= u64::from(from.get(8).copied().unwrap_or(0)) << (64 - self.shift);
-        }
+        let Some(bits) = bits::read(from, self.shift, self.is_wide) else { return self.chunk.reference };
         expand(&self.chunk, bits) | self.chunk.reference
     }
 }
@@ -118,22 +115,12 @@ impl Tail {
     /// Adds the tail of a key. O(bytes).
     pub fn push(&self, key: &[u8], compress: impl Fn(&Chunk, u64) -> u64, out: &mut Vec<u8>) {
         let end = out.len() + self.bytes;
-        let (mut held, mut bits) = (0u128, 0);
-        let mut put = |value: u64, count: u32| {
-            held |= u128::from(value) << bits;
-            bits += count;
-            while bits >= 8 {
-                out.push(held as u8);
-                held >>= 8;
-                bits -= 8;
-            }
-        };
+        let mut writer = Writer::new(out);
         for part in &self.parts {
-            put(compress(&part.chunk, load(key, part.at).swap_bytes()), part.chunk.kept);
+            writer.put(compress(&part.chunk, load(key, part.at).swap_bytes()), part.chunk.kept);
         }
-        put(key.len() as u64 & u64::from(self.length_mask), self.length_mask.count_ones());
-        put(0, 7);
-        out.resize(end, 0);
+        writer.put(key.len() as u64 & u64::from(self.length_mask), self.length_mask.count_ones());
+        writer.finish(end);
     }
 
     /// How a key compares with a query that has its word. `tail` begins with the key's tail, followed

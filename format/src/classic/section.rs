@@ -6,11 +6,8 @@
 
 use super::Geometry;
 use super::packed::Form;
-use crate::section::{Geometry as Stored, Tag};
+use crate::section::Geometry as Stored;
 use zerocopy::little_endian::U32;
-
-/// Tag of the section.
-pub const TAG: Tag = Tag::FAST;
 
 const LINE_BYTES: u32 = 64;
 

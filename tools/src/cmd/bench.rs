@@ -6,7 +6,7 @@
 use crate::cli::{BenchArgs, BenchWhat, Global};
 use crate::failure::{self, ExitStatus, Failure};
 use crate::interrupt::Guard;
-use pleach_bench::{BenchError, CompressOptions, LookupOptions, Report, StrategyOptions};
+use pleach_bench::{BenchError, CompressOptions, LookupOptions, Report, StrategyOptions, Told};
 use std::io::{IsTerminal, Write};
 use std::time::Instant;
 
@@ -17,9 +17,6 @@ pub fn run(args: &BenchArgs, global: &Global) -> Result<ExitStatus, Failure> {
         BenchWhat::Strategies => measure(args, global, "strategies", strategies),
     }
 }
-
-/// Tells the steps, asks whether to go on.
-type Told<'a> = (Option<&'a dyn Fn(&str)>, &'a dyn Fn() -> bool);
 
 fn measure(
     args: &BenchArgs,
@@ -35,7 +32,8 @@ fn measure(
         // Progress that cannot be shown is no reason to stop.
         let _ = writeln!(std::io::stderr(), "{:7.1} s  {step}", start.elapsed().as_secs_f64());
     };
-    let report = bench(args, (is_told.then_some(&tell), &interrupted)).map_err(|error| match error {
+    let told = Told { progress: is_told.then_some(&tell), cancelled: Some(&interrupted) };
+    let report = bench(args, told).map_err(|error| match error {
         BenchError::Options(text) => Failure::usage(format!("bench {name}: {text}")),
         BenchError::Interrupted => Failure::Interrupted,
         error => Failure::operational(format!("bench {name}: {error}")),
@@ -45,7 +43,7 @@ fn measure(
     Ok(ExitStatus::Success)
 }
 
-fn lookup(args: &BenchArgs, (progress, cancelled): Told<'_>) -> Result<Report, BenchError> {
+fn lookup(args: &BenchArgs, told: Told<'_>) -> Result<Report, BenchError> {
     let mut options = if args.quick { LookupOptions::quick() } else { LookupOptions::default() };
     if let Some(tuples) = args.tuples {
         options.tuples = vec![tuples];
@@ -58,12 +56,11 @@ fn lookup(args: &BenchArgs, (progress, cancelled): Told<'_>) -> Result<Report, B
     }
     options.all_peers = args.all_peers;
     options.dir.clone_from(&args.dir);
-    options.progress = progress;
-    options.cancelled = Some(cancelled);
+    options.told = told;
     pleach_bench::run(&options)
 }
 
-fn strategies(args: &BenchArgs, (progress, cancelled): Told<'_>) -> Result<Report, BenchError> {
+fn strategies(args: &BenchArgs, told: Told<'_>) -> Result<Report, BenchError> {
     let mut options = StrategyOptions::new(args.quick);
     if let Some(tuples) = args.tuples {
         options.tuples = vec![tuples];
@@ -72,17 +69,15 @@ fn strategies(args: &BenchArgs, (progress, cancelled): Told<'_>) -> Result<Repor
         options.key_types = vec![key_type];
     }
     options.dir.clone_from(&args.dir);
-    options.progress = progress;
-    options.cancelled = Some(cancelled);
+    options.told = told;
     pleach_bench::strategies::run(&options)
 }
 
-fn compress(args: &BenchArgs, (progress, cancelled): Told<'_>) -> Result<Report, BenchError> {
+fn compress(args: &BenchArgs, told: Told<'_>) -> Result<Report, BenchError> {
     let count = args.tuples.unwrap_or(if args.quick { 1 << 18 } else { 1 << 22 });
     let mut options =
         if args.one_gigabyte { CompressOptions::of_one_gigabyte() } else { CompressOptions::of_size(count) };
     options.dir.clone_from(&args.dir);
-    options.progress = progress;
-    options.cancelled = Some(cancelled);
+    options.told = told;
     pleach_bench::compress::run(&options)
 }

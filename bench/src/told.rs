@@ -1,0 +1,24 @@
+//! Who is told of the steps of a run, and may stop it between them.
+
+use crate::BenchError;
+
+/// Nobody, by default.
+#[derive(Clone, Copy, Default)]
+pub struct Told<'a> {
+    /// Told what is being done.
+    pub progress: Option<&'a dyn Fn(&str)>,
+    /// Asked between the steps whether to stop.
+    pub cancelled: Option<&'a dyn Fn() -> bool>,
+}
+
+impl Told<'_> {
+    pub(crate) fn step(&self, text: &str) -> Result<(), BenchError> {
+        if self.cancelled.is_some_and(|cancelled| cancelled()) {
+            return Err(BenchError::Interrupted);
+        }
+        if let Some(progress) = self.progress {
+            progress(text);
+        }
+        Ok(())
+    }
+}
