@@ -310,7 +310,7 @@ impl Emit<'_> {
         let plan = Plan::new(job.options.memory_bytes, size_of::<Tuple<W, B>>());
         let mut writer = {
             let masked = matches!(self.coder, Coder::Mask(_));
-            LineWriter::<W, B>::new(job.output, job.spills, job.watch, plan.spine_lines, masked)
+            LineWriter::<W, B>::new(job.output, job.spills, job.watch, &plan, (masked, job.options.grid))
         };
         let (mut keys, mut values) = (Vec::with_capacity(BATCH_TUPLES), Vec::with_capacity(BATCH_TUPLES));
         let mut totals = Totals::default();

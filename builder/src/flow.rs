@@ -6,6 +6,7 @@ use crate::columns;
 use crate::error::BuildError;
 use crate::external::{Sorter, Spills};
 use crate::finish::{self, Extra, Head};
+use crate::grid;
 use crate::lines::{LineWriter, Lines};
 use crate::observe::{Observer, Phase, Watch};
 use crate::options::{BuildOptions, Summary, Unique};
@@ -132,8 +133,13 @@ impl Job<'_> {
     ) -> Result<Summary, BuildError> {
         let plan = Plan::new(self.options.memory_bytes, size_of::<Tuple<W, B>>());
         let (output, spills) = (self.output, self.spills);
-        let writer =
-            LineWriter::<W, B>::new(output, spills, self.watch, plan.spine_lines, self.mask.is_some());
+        let writer = LineWriter::<W, B>::new(
+            output,
+            spills,
+            self.watch,
+            &plan,
+            (self.mask.is_some(), self.options.grid),
+        );
         let mut emitter = Emitter::new(self, writer);
 
         let mut reader = Reader::new(source, self.watch, plan);
@@ -188,7 +194,12 @@ impl Job<'_> {
             byte_ends: extras.byte_ends,
         };
         let tuples = lines.tuples;
-        let finished = finish::finish(self.output, self.watch, lines, &head, &extras.sections)?;
+        let mut sections = extras.sections;
+        if let (Some(low), Some(high)) = (lines.min, lines.max) {
+            // Right behind the spine.
+            sections.splice(..0, grid::of_lasts(&lines.lasts, low, high)?);
+        }
+        let finished = finish::finish(self.output, self.watch, lines, &head, &sections)?;
         let levels = finished.spine.levels.iter();
         Ok(Summary {
             rows,

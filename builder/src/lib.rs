@@ -20,12 +20,14 @@ pub mod error;
 mod external;
 mod finish;
 mod flow;
+mod grid;
 mod hint;
 #[cfg(feature = "input")]
 pub mod input;
 mod lines;
 pub mod observe;
 pub mod options;
+mod overflow;
 mod pack;
 mod packed;
 mod plan;

@@ -7,9 +7,10 @@
 
 use crate::error::BuildError;
 use crate::external::Spills;
+use crate::grid::Lasts;
 use crate::observe::Watch;
 use crate::pack::{KeyLane, Rows, Take, Tuple, ValueLane, pack, per_line, unpack};
-use crate::plan::{HELD_PIECES, PIECE_BYTES, PIECE_LINES, PIECES_IN_FLIGHT};
+use crate::plan::{HELD_PIECES, PIECE_BYTES, PIECE_LINES, PIECES_IN_FLIGHT, Plan};
 use crate::publish::Output;
 use crate::spine::{Bottom, Part, Spine};
 use pleach_format::checksum::{SUM_BLOCK_BYTES, crc32};
@@ -76,6 +77,7 @@ struct Job<W> {
     from: usize,
     to: usize,
     part: Option<Part<W>>,
+    lasts: Vec<W>,
 }
 
 /// Packs sorted tuples into lines and writes them.
@@ -94,6 +96,9 @@ pub(crate) struct LineWriter<'a, W, B> {
     carry: Vec<Tuple<W, B>>,
     sums: Vec<u32>,
     bottom: Bottom<W>,
+    /// Whether `lasts` are gathered.
+    grid: bool,
+    lasts: Lasts<W>,
     tuples: u64,
     min: Option<W>,
     max: Option<W>,
@@ -104,8 +109,8 @@ impl<'a, W: KeyLane, B: ValueLane> LineWriter<'a, W, B> {
         output: Output<'a>,
         spills: Spills<'a>,
         watch: &'a Watch<'a>,
-        spine_lines: usize,
-        masked: bool,
+        plan: &Plan,
+        (masked, grid): (bool, bool),
     ) -> Self {
         Self {
             output,
@@ -118,7 +123,9 @@ impl<'a, W: KeyLane, B: ValueLane> LineWriter<'a, W, B> {
             large: false,
             carry: Vec::new(),
             sums: Vec::new(),
-            bottom: Bottom::new(per_line::<W, B>(), spine_lines, masked),
+            bottom: Bottom::new(per_line::<W, B>(), plan.spine_lines, masked),
+            grid: grid && W::BYTES <= 8,
+            lasts: Lasts::new(plan.lasts_bytes / W::BYTES),
             tuples: 0,
             min: None,
             max: None,
@@ -165,7 +172,7 @@ impl<'a, W: KeyLane, B: ValueLane> LineWriter<'a, W, B> {
                 let piece = self.current.take().or_else(|| self.free.pop()).unwrap_or_else(Piece::new);
                 let to = rows.len().min(from + (PIECE_LINES - piece.used) * n);
                 let at = self.pieces + jobs.len() as u64;
-                jobs.push(Job { piece, at, from, to, part: None });
+                jobs.push(Job { piece, at, from, to, part: None, lasts: Vec::new() });
                 from = to;
             }
             let this = &*self;
@@ -173,6 +180,7 @@ impl<'a, W: KeyLane, B: ValueLane> LineWriter<'a, W, B> {
                 job.piece.fill(rows.slice(job.from, job.to));
                 if job.piece.is_full() && job.at > 0 {
                     job.part = this.part(&job.piece, job.at);
+                    job.lasts = this.lasts(&job.piece);
                     if this.large {
                         this.write(&job.piece, job.at)?;
                     }
@@ -200,6 +208,12 @@ impl<'a, W: KeyLane, B: ValueLane> LineWriter<'a, W, B> {
             .then(|| self.bottom.part(&piece.lines[..piece.used], at * PIECE_LINES as u64))
     }
 
+    /// The last key of each line of a piece, if a grid is wanted.
+    fn lasts(&self, piece: &Piece) -> Vec<W> {
+        let lines = if self.grid { &piece.lines[..piece.used] } else { &[] };
+        lines.iter().map(|line| line::key(line, per_line::<W, B>() - 1)).collect()
+    }
+
     fn write(&self, piece: &Piece, at: u64) -> Result<(), BuildError> {
         self.watch.check()?;
         self.output.write(piece.bytes(), LARGE_OFFSET + at * PIECE_BYTES as u64)
@@ -211,10 +225,15 @@ impl<'a, W: KeyLane, B: ValueLane> LineWriter<'a, W, B> {
             self.current = Some(piece);
             return Ok(());
         }
-        let part = if self.pieces > 0 { job.part } else { self.first_part(&piece) };
+        let (part, lasts) = if self.pieces > 0 {
+            (job.part, job.lasts)
+        } else {
+            (self.first_part(&piece), self.lasts(&piece))
+        };
         if let Some(part) = part {
             self.bottom.absorb(&part, self.spills)?;
         }
+        self.lasts.extend(&lasts, self.spills)?;
         self.sums.extend_from_slice(&piece.sums);
         self.pieces += 1;
         if self.large {
@@ -289,6 +308,7 @@ impl<'a, W: KeyLane, B: ValueLane> LineWriter<'a, W, B> {
         self.carry.clear();
         self.sums.clear();
         self.bottom.clear();
+        self.lasts.clear();
         self.tuples = 0;
         (self.min, self.max) = (None, None);
         Ok(())
@@ -311,6 +331,12 @@ impl<'a, W: KeyLane, B: ValueLane> LineWriter<'a, W, B> {
                 self.bottom.absorb(&part, self.spills)?;
             }
             self.sums.extend_from_slice(&piece.sums);
+            let mut lasts = self.lasts(&piece);
+            if let (Some(last), Some(max)) = (lasts.last_mut(), self.max) {
+                // Of the last line of the file, which may be padded.
+                *last = max;
+            }
+            self.lasts.extend(&lasts, self.spills)?;
             self.current = Some(piece);
         }
         let last = self.current.as_ref().map_or(0, |piece| piece.used);
@@ -329,6 +355,7 @@ impl<'a, W: KeyLane, B: ValueLane> LineWriter<'a, W, B> {
             rest: rest.collect(),
             sums: self.sums,
             spine,
+            lasts: self.lasts,
             min: self.min,
             max: self.max,
         })
@@ -346,6 +373,8 @@ pub(crate) struct Lines<W> {
     /// Sums of all blocks that are full of lines.
     pub sums: Vec<u32>,
     pub spine: Spine,
+    /// Empty if no grid is wanted.
+    pub lasts: Lasts<W>,
     pub min: Option<W>,
     pub max: Option<W>,
 }

@@ -26,7 +26,7 @@ impl Unique {
     }
 }
 
-/// Choices of a build. Only `unique`, `columns`, `packed`, `classic` and `generation` shape the bytes of the file.
+/// Choices of a build. Only `unique`, `grid`, `columns`, `packed`, `classic` and `generation` shape the bytes of the file.
 #[derive(Clone, Debug)]
 pub struct BuildOptions {
     /// What to do with equal keys; `None` keeps them all.
@@ -42,6 +42,8 @@ pub struct BuildOptions {
     pub temp_dir: Option<PathBuf>,
     /// Generation number of the new file; 1 for a fresh build.
     pub generation: u64,
+    /// Keep a grid too, where keys of 4 or 8 bytes are spread evenly enough: look-ups take half the time.
+    pub grid: bool,
     /// Keep sorted columns too, beside the tuple lines.
     pub columns: bool,
     /// Keep a compressed column of the keys too: numbers of 4 and 8 bytes.
@@ -59,6 +61,7 @@ impl Default for BuildOptions {
             threads: 0,
             temp_dir: None,
             generation: 1,
+            grid: true,
             columns: false,
             packed: false,
             classic: false,

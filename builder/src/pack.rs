@@ -11,10 +11,10 @@ use pleach_format::classic::Geometry;
 use pleach_format::key::{Bits, Word};
 use pleach_format::line::{self, Line};
 use rayon::prelude::*;
-use zerocopy::FromZeros;
+use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes};
 
 /// A key word that the builder can sort and find in a column.
-pub(crate) trait KeyLane: Word + FromZeros {
+pub(crate) trait KeyLane: Word + FromBytes + IntoBytes + Immutable {
     /// The words of a column of this width.
     fn of(column: &Column) -> Option<&[Self]>;
     /// The classic tree of sorted words: [`crate::classic::build`].

@@ -30,6 +30,8 @@ pub(crate) struct Plan {
     pub merge_bytes: u64,
     /// Lines of the spine's bottom level that stay in memory.
     pub spine_lines: usize,
+    /// Bytes of last keys of lines that stay in memory, for the grid.
+    pub lasts_bytes: usize,
 }
 
 impl Plan {
@@ -41,7 +43,7 @@ impl Plan {
         let pieces = ((HELD_PIECES + PIECES_IN_FLIGHT) * PIECE_BYTES) as u64;
         // Two chunks in flight, as much again inside the source, the groups of a sort, lines of a
         // run on its way to the disk, and small things.
-        let fixed = pieces + 4 * chunk_bytes + spine_bytes + (20 << 20) + (4 << 20);
+        let fixed = pieces + 4 * chunk_bytes + 2 * spine_bytes + (20 << 20) + (4 << 20);
         let sort_bytes = memory_bytes.saturating_sub(fixed).max(memory_bytes / 4);
         let sort_tuples = (sort_bytes / 2 / tuple_bytes).max(RUN_TUPLES_MIN);
         let merge_bytes = sort_bytes.saturating_sub(2 * chunk_bytes).max(sort_bytes / 2);
@@ -51,6 +53,7 @@ impl Plan {
             merge_ways: ((merge_bytes / RUN_BUFFER_BYTES) as usize).clamp(WAYS_MIN, WAYS_MAX),
             merge_bytes,
             spine_lines: (spine_bytes / 64) as usize,
+            lasts_bytes: spine_bytes as usize,
         }
     }
 }
@@ -67,7 +70,8 @@ mod tests {
                 let sorting = 2 * (plan.sort_tuples * tuple_bytes) as u64;
                 let chunks = 4 * (plan.chunk_tuples * tuple_bytes) as u64;
                 let pieces = ((HELD_PIECES + PIECES_IN_FLIGHT) * PIECE_BYTES) as u64;
-                assert!(sorting + chunks + pieces + plan.spine_lines as u64 * 64 <= memory_bytes, "{plan:?}");
+                let lists = plan.spine_lines as u64 * 64 + plan.lasts_bytes as u64;
+                assert!(sorting + chunks + pieces + lists <= memory_bytes, "{plan:?}");
             }
         }
     }

@@ -7,7 +7,8 @@
 //! (about 1.5% of the file): they are the children of the next level.
 
 use crate::error::BuildError;
-use crate::external::{Spill, Spills};
+use crate::external::Spills;
+use crate::overflow::Overflow;
 use crate::pack::KeyLane;
 use crate::plan::PIECE_LINES;
 use pleach_format::layout::{LINE_BYTES, SpineGeometry};
@@ -100,66 +101,13 @@ impl<W: KeyLane> Part<W> {
     }
 }
 
-/// Lines in memory, beyond a limit in an unnamed temporary file.
-pub(crate) struct Overflow {
-    memory: Vec<Line>,
-    limit: usize,
-    spill: Option<Spill>,
-    spilled: u64,
-}
-
-impl Overflow {
-    fn new(limit: usize) -> Self {
-        Self { memory: Vec::new(), limit: limit.max(1), spill: None, spilled: 0 }
-    }
-
-    fn extend(&mut self, lines: &[Line], spills: Spills<'_>) -> Result<(), BuildError> {
-        if self.memory.len() + lines.len() > self.limit && !self.memory.is_empty() {
-            if self.spill.is_none() {
-                self.spill = Some(spills.create()?);
-            }
-            if let Some(spill) = &self.spill {
-                spill.output().write(self.memory.as_flattened(), self.spilled * LINE_BYTES as u64)?;
-            }
-            self.spilled += self.memory.len() as u64;
-            self.memory.clear();
-        }
-        self.memory.extend_from_slice(lines);
-        Ok(())
-    }
-
-    fn clear(&mut self) {
-        self.memory.clear();
-        self.spilled = 0;
-    }
-
-    fn len(&self) -> u64 {
-        self.spilled + self.memory.len() as u64
-    }
-
-    /// Hands out all lines, in order.
-    fn read(&self, take: &mut dyn FnMut(&[Line]) -> Result<(), BuildError>) -> Result<(), BuildError> {
-        if let Some(spill) = &self.spill {
-            let mut buffer = vec![[0; LINE_BYTES]; PIECE_LINES.min(self.spilled as usize)];
-            let mut at = 0;
-            while at < self.spilled {
-                let count = (self.spilled - at).min(buffer.len() as u64) as usize;
-                spill.output().read(buffer[..count].as_flattened_mut(), at * LINE_BYTES as u64)?;
-                take(&buffer[..count])?;
-                at += count as u64;
-            }
-        }
-        take(&self.memory)
-    }
-}
-
 /// The bottom level while it grows.
 pub(crate) struct Bottom<W> {
     encoding: Encoding,
     /// See [`acceptable`].
     uneven: bool,
     per_line: usize,
-    lines: Overflow,
+    lines: Overflow<Line>,
     groups: Vec<Ends<W>>,
     edge: Vec<Ends<W>>,
     children: u64,
@@ -354,7 +302,7 @@ fn upper_level<W: KeyLane>(children: &[Ends<W>], uneven: bool) -> (Encoding, Vec
 
 /// A finished spine.
 pub(crate) struct Spine {
-    bottom: Overflow,
+    bottom: Overflow<Line>,
     /// Levels above the bottom one, lowest first.
     upper: Vec<Vec<Line>>,
     /// Encoding of each level, bottom level first.

@@ -27,6 +27,7 @@ pub mod classic;
 pub mod column;
 pub mod decode;
 mod error;
+pub mod grid;
 pub mod key;
 pub mod layout;
 pub mod line;

@@ -36,6 +36,8 @@ impl Tag {
     pub const LINE: Tag = Tag(*b"LINE");
     /// Spine.
     pub const SPINE: Tag = Tag(*b"SPIN");
+    /// Grid.
+    pub const GRID: Tag = Tag(*b"GRID");
     /// How byte keys become words.
     pub const MASK: Tag = Tag(*b"MASK");
     /// What the words of byte keys leave out.
@@ -45,10 +47,11 @@ impl Tag {
     /// Value column.
     pub const VALUES: Tag = Tag(*b"VALS");
     /// Every tag of this version, in the order of the sections.
-    pub const ALL: [Tag; 11] = [
+    pub const ALL: [Tag; 12] = [
         Self::META,
         Self::LINE,
         Self::SPINE,
+        Self::GRID,
         Self::MASK,
         Self::TAIL,
         Self::KEYS,
@@ -74,6 +77,7 @@ impl Tag {
             b"META" => "META",
             b"LINE" => "LINE",
             b"SPIN" => "SPIN",
+            b"GRID" => "GRID",
             b"MASK" => "MASK",
             b"TAIL" => "TAIL",
             b"KEYS" => "KEYS",
@@ -113,7 +117,7 @@ pub const REQUIRED: u32 = 1;
 pub struct Geometry {
     /// Bytes of a line.
     pub line_bytes: U32,
-    /// LINE, SPIN, PACK: bytes of a key's word. TAIL, KEYS, VALS: bytes of an element, 0 if they vary.
+    /// LINE, SPIN, PACK, GRID: bytes of a key's word. TAIL, KEYS, VALS: bytes of an element, 0 if they vary.
     pub key_bytes: U32,
     /// LINE: bytes of a value. KEYS, VALS: bytes of an offset, 0 if there are none.
     pub value_bytes: U32,

@@ -7,6 +7,7 @@
 use crate::checksum::{SUM_BYTES, binding, crc32, sum_blocks};
 use crate::column::ColumnGeometry;
 use crate::error::FormatError;
+use crate::grid::GridGeometry;
 use crate::key::Word;
 use crate::layout::{LINE_BYTES, LineGeometry, SpineGeometry, align_up};
 use crate::line::{self, Line};
@@ -73,6 +74,8 @@ pub struct Header {
     pub spine_offset: u64,
     /// Whether any spine line is flagged inexact.
     pub inexact: bool,
+    /// First byte and shape of the grid, if there is one.
+    pub grid: Option<(u64, GridGeometry)>,
     /// The MASK section, of files with byte keys.
     pub mask: Option<Section>,
     /// What words leave out of byte keys, if the file holds that as tails.
@@ -275,6 +278,16 @@ impl Header {
                 Some((section.offset(), shape.filter(fits).ok_or(wrong)?))
             }
         };
+        let grid = match find(Tag::GRID) {
+            None => None,
+            Some((section, at)) => {
+                let (entry, length) = (section.entry, section.entry.length.get());
+                let shape = GridGeometry::from_stored(entry.geometry, entry.elements.get(), length);
+                let fits = |shape: &GridGeometry| shape.word_bytes == word_bytes as u64;
+                let wrong = corrupt("GRID", at, "geometry must be that of its units", length);
+                Some((section.offset(), shape.filter(fits).ok_or(wrong)?))
+            }
+        };
         let mask = find(Tag::MASK).map(|(section, _)| section);
         if key_type.is_bytes() != mask.is_some() {
             return Err(missing("there must be a MASK section for byte keys, and only for them"));
@@ -286,6 +299,7 @@ impl Header {
             keys,
             values,
             packed,
+            grid,
             key_type,
             value_type,
             tuples,

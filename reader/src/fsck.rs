@@ -7,6 +7,7 @@
 
 mod columns;
 mod frame;
+mod grid;
 mod packed;
 
 use pleach_format::checksum::{FileId, SUM_BLOCK_BYTES, SUM_BYTES, binding, crc32};
@@ -319,6 +320,7 @@ impl<'a, R: ReadAt> Check<'a, R> {
             _ => self.check_lines::<u128>(&header)?,
         }
         self.check_columns(&header)?;
+        self.check_grid(&header)?;
         self.check_packed(&header)?;
         self.check_spine_lines(&header)?;
         self.check_meta(&header)?;

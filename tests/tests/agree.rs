@@ -1,6 +1,7 @@
 //! Every look-up, on every instruction set, residence and verification, against a naive oracle.
 
-use pleach::{Index, Isa, Key, OpenOptions, Residence, Value, Verify};
+use pleach::{Index, Isa, Key, KeyType, OpenOptions, Residence, Value, Verify};
+use pleach_builder::{BuildOptions, build_bytes};
 use pleach_format::Word;
 use pleach_format::meta::Meta;
 use pleach_tests::generate::{Random, Shape, mix};
@@ -142,7 +143,7 @@ fn sizes<K: Key, V: Value>() -> Vec<usize> {
     let n = 64 / (K::Word::BYTES + <V::Bits as pleach_format::Bits>::BYTES);
     let fanout = pleach_format::spine::Encoding::Delta16.separators(K::Word::BYTES) + 1;
     let mut sizes: Vec<usize> = (0..=2 * n + 1).collect();
-    for edge in [n * 4, n * 13, n * 14, n * 15, n * fanout, n * fanout * 2, n * fanout * fanout] {
+    for edge in [n * 4, n * 13, n * 14, n * 15, n * fanout, n * fanout * 2, n * 64, n * fanout * fanout] {
         sizes.extend([edge - 1, edge, edge + 1]);
     }
     sizes.dedup();
@@ -168,6 +169,19 @@ fn check_types<K: Key, V: Value + Debug>() {
             let report =
                 |bytes: &[u8]| OpenOptions::default().verify(Verify::Full).from_bytes(bytes.to_vec());
             check_index(&report(&bytes).unwrap_or_else(|error| panic!("{what}: {error}")), &tuples, &what);
+            // Again as the builder makes it: with a grid, if there are enough lines and they suit one.
+            let built = build_bytes(&tuples, &BuildOptions::default()).expect("builds");
+            let lines = size.div_ceil(64 / (K::Word::BYTES + <V::Bits as pleach_format::Bits>::BYTES));
+            let even = matches!(shape, Shape::Dense | Shape::Uniform);
+            for isa in Isa::available() {
+                let index = OpenOptions::default().isa(Some(isa)).from_bytes(built.clone()).expect("opens");
+                if even {
+                    let wanted = lines >= 64 && K::Word::BYTES <= 8;
+                    let has = index.header().grid.is_some();
+                    assert!(has == wanted || K::TYPE == KeyType::F64, "{what}: grid {has}");
+                }
+                check_index(&index, &tuples, &format!("{what} built, {isa}"));
+            }
             let small = size < 40 || size % 5 == 0;
             for isa in Isa::available() {
                 let options = OpenOptions::default().isa(Some(isa));

@@ -59,12 +59,12 @@ pub fn raw_types(text: &str) -> Result<(KeyType, ValueType), String> {
     Ok((key_type(key)?, value_type(value)?))
 }
 
-/// The layouts of this version: `lines,spine` and, if asked for, `columns`, `packed` and `classic`, in any
+/// The layouts of this version: `lines,spine` and, if asked for, `grid`, `columns`, `packed` and `classic`, in any
 /// order.
 pub fn layout(text: &str) -> Result<Layout, String> {
     let parts: Vec<&str> = text.split(',').collect();
-    let known = ["lines", "spine", "classic", "columns", "packed", "harmonia", "btree"];
-    let usable = "use lines,spine and if you like columns, packed, classic";
+    let known = ["lines", "spine", "grid", "classic", "columns", "packed", "harmonia", "btree"];
+    let usable = "use lines,spine and if you like grid, columns, packed, classic";
     if let Some(unknown) = parts.iter().find(|part| !known.contains(part)) {
         return Err(format!("'{unknown}' is no layout: {usable}"));
     }
@@ -72,12 +72,14 @@ pub fn layout(text: &str) -> Result<Layout, String> {
     if !has("lines") || !has("spine") || has("harmonia") || has("btree") {
         return Err(format!("this version does not make '{text}': {usable}"));
     }
-    Ok(Layout { columns: has("columns"), packed: has("packed"), classic: has("classic") })
+    Ok(Layout { grid: has("grid"), columns: has("columns"), packed: has("packed"), classic: has("classic") })
 }
 
 /// Which regions a file has besides its tuple lines and its spine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
+    /// A grid, if keys are spread evenly enough.
+    pub grid: bool,
     /// Sorted columns.
     pub columns: bool,
     /// A compressed column of the keys.

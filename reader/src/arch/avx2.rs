@@ -43,17 +43,37 @@ unsafe fn half<const HALF: usize>(line: &Line) -> __m256i {
     unsafe { _mm256_loadu_si256(line.as_ptr().add(32 * HALF).cast()) }
 }
 
+/// The highest bit of each 32-bit lane.
+///
+/// # Safety
+/// The CPU has AVX.
+#[inline(always)]
+unsafe fn bits32(lanes: __m256i) -> u32 {
+    // SAFETY: the caller's CPU has AVX.
+    unsafe { _mm256_movemask_ps(_mm256_castsi256_ps(lanes)).cast_unsigned() }
+}
+
+/// The highest bit of each 64-bit lane.
+///
+/// # Safety
+/// The CPU has AVX.
+#[inline(always)]
+unsafe fn bits64(lanes: __m256i) -> u32 {
+    // SAFETY: the caller's CPU has AVX.
+    unsafe { _mm256_movemask_pd(_mm256_castsi256_pd(lanes)).cast_unsigned() }
+}
+
 impl Simd for Avx2 {
     #[inline(always)]
     unsafe fn below8(line: &Line, n: usize, query: u8) -> usize {
         // SAFETY: the caller's CPU has AVX2 (contract of the trait); no memory but the line is read.
         unsafe {
             let wanted = _mm256_set1_epi8(query.cast_signed());
-            let at_least = |codes| {
-                let equal = _mm256_cmpeq_epi8(_mm256_max_epu8(codes, wanted), codes);
-                u64::from(_mm256_movemask_epi8(equal).cast_unsigned())
-            };
-            let not_below = at_least(half::<0>(line)) | at_least(half::<1>(line)) << 32;
+            let (low, high) = (half::<0>(line), half::<1>(line));
+            let low = _mm256_cmpeq_epi8(_mm256_max_epu8(low, wanted), low);
+            let high = _mm256_cmpeq_epi8(_mm256_max_epu8(high, wanted), high);
+            let not_below = u64::from(_mm256_movemask_epi8(low).cast_unsigned())
+                | u64::from(_mm256_movemask_epi8(high).cast_unsigned()) << 32;
             (!not_below & ((1u64 << n) - 1)).count_ones() as usize
         }
     }
@@ -76,13 +96,11 @@ impl Simd for Avx2 {
         // SAFETY: as above.
         unsafe {
             let wanted = _mm256_set1_epi32(query.cast_signed());
-            let at_least = |keys| {
-                let equal = _mm256_cmpeq_epi32(_mm256_max_epu32(keys, wanted), keys);
-                _mm256_movemask_ps(_mm256_castsi256_ps(equal)).cast_unsigned()
-            };
-            let mut not_below = at_least(half::<0>(line));
+            let keys = half::<0>(line);
+            let mut not_below = bits32(_mm256_cmpeq_epi32(_mm256_max_epu32(keys, wanted), keys));
             if n > 8 {
-                not_below |= at_least(half::<1>(line)) << 8;
+                let keys = half::<1>(line);
+                not_below |= bits32(_mm256_cmpeq_epi32(_mm256_max_epu32(keys, wanted), keys)) << 8;
             }
             (!not_below & ((1u32 << n) - 1)).count_ones() as usize
         }
@@ -94,15 +112,37 @@ impl Simd for Avx2 {
         unsafe {
             let sign = _mm256_set1_epi64x(i64::MIN);
             let wanted = _mm256_set1_epi64x((query ^ (1 << 63)).cast_signed());
-            let below = |keys| {
-                let below = _mm256_cmpgt_epi64(wanted, _mm256_xor_si256(keys, sign));
-                _mm256_movemask_pd(_mm256_castsi256_pd(below)).cast_unsigned()
-            };
-            let mut mask = below(half::<0>(line));
+            let mut mask = bits64(_mm256_cmpgt_epi64(wanted, _mm256_xor_si256(half::<0>(line), sign)));
             if n > 4 {
-                mask |= below(half::<1>(line)) << 4;
+                mask |= bits64(_mm256_cmpgt_epi64(wanted, _mm256_xor_si256(half::<1>(line), sign))) << 4;
             }
             (mask & ((1u32 << n) - 1)).count_ones() as usize
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn equal32(line: &Line, n: usize, query: u32) -> u32 {
+        // SAFETY: as above.
+        unsafe {
+            let wanted = _mm256_set1_epi32(query.cast_signed());
+            let mut bits = bits32(_mm256_cmpeq_epi32(half::<0>(line), wanted));
+            if n > 8 {
+                bits |= bits32(_mm256_cmpeq_epi32(half::<1>(line), wanted)) << 8;
+            }
+            bits & ((1u32 << n) - 1)
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn equal64(line: &Line, n: usize, query: u64) -> u32 {
+        // SAFETY: as above.
+        unsafe {
+            let wanted = _mm256_set1_epi64x(query.cast_signed());
+            let mut bits = bits64(_mm256_cmpeq_epi64(half::<0>(line), wanted));
+            if n > 4 {
+                bits |= bits64(_mm256_cmpeq_epi64(half::<1>(line), wanted)) << 4;
+            }
+            bits & ((1u32 << n) - 1)
         }
     }
 }

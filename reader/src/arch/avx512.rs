@@ -58,4 +58,22 @@ impl Simd for Avx512 {
             (below & ((1u32 << n) - 1)).count_ones() as usize
         }
     }
+
+    #[inline(always)]
+    unsafe fn equal32(line: &Line, n: usize, query: u32) -> u32 {
+        // SAFETY: as above.
+        unsafe {
+            let wanted = _mm512_set1_epi32(query.cast_signed());
+            u32::from(_mm512_cmpeq_epi32_mask(load(line), wanted)) & ((1u32 << n) - 1)
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn equal64(line: &Line, n: usize, query: u64) -> u32 {
+        // SAFETY: as above.
+        unsafe {
+            let wanted = _mm512_set1_epi64(query.cast_signed());
+            u32::from(_mm512_cmpeq_epi64_mask(load(line), wanted)) & ((1u32 << n) - 1)
+        }
+    }
 }

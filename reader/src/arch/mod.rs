@@ -1,7 +1,7 @@
 //! Vector instructions: one small trait over a line of 64 bytes, one implementation a level.
 //!
 //! Everything the searches need of a CPU is "how many of the first `n` words of this line are below
-//! `q`". Each method is `#[inline(always)]` and never carries `#[target_feature]` itself; the outer
+//! `q`" or "which of them are `q`". Each method is `#[inline(always)]` and never carries `#[target_feature]` itself; the outer
 //! function of a variant does, so that the whole descent is compiled once for each level. A value of
 //! an implementing type proves that the CPU has the feature: it can only be had from
 //! [`Isa::available`]'s detection.
@@ -120,6 +120,18 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     unsafe fn below32(line: &Line, n: usize, query: u32) -> usize;
     /// Of the first `n <= 8` 64-bit words, how many are below `query`.
     unsafe fn below64(line: &Line, n: usize, query: u64) -> usize;
+    /// Of the first `n <= 16` 32-bit words, a bit for each that is `query`.
+    #[inline(always)]
+    unsafe fn equal32(line: &Line, n: usize, query: u32) -> u32 {
+        let (words, _) = line.as_chunks::<4>();
+        (0..n).fold(0, |bits, slot| bits | u32::from(u32::from_le_bytes(words[slot]) == query) << slot)
+    }
+    /// Of the first `n <= 8` 64-bit words, a bit for each that is `query`.
+    #[inline(always)]
+    unsafe fn equal64(line: &Line, n: usize, query: u64) -> u32 {
+        let (words, _) = line.as_chunks::<8>();
+        (0..n).fold(0, |bits, slot| bits | u32::from(u64::from_le_bytes(words[slot]) == query) << slot)
+    }
 }
 
 /// Asks for the cache line at `pointer`. A hint: any address is allowed.

@@ -7,7 +7,7 @@
 //! FAST section 5.2 pipelines a group level by level instead).
 
 use super::plan::{LevelPlan, Plan};
-use super::sweep;
+use super::{grid, sweep};
 use crate::arch::Simd;
 use pleach_format::key::{Bits, Word};
 use pleach_format::line::{self, Line};
@@ -15,6 +15,7 @@ use pleach_format::section::LEVELS_MAX;
 use pleach_format::spine::{self, Encoding, delta_header, is_inexact};
 use pleach_format::view;
 use std::hint::select_unpredictable;
+use std::marker::PhantomData;
 
 /// Queries of a group. Divides 64, so that a group's bits lie in one word of a bitmap.
 pub(crate) const GROUP: usize = 16;
@@ -37,7 +38,7 @@ pub(crate) struct Hit<B> {
 /// # Safety
 /// As [`Simd`].
 #[inline(always)]
-unsafe fn below<S: Simd, W: Word>(line: &Line, n: usize, query: W) -> usize {
+pub(super) unsafe fn below<S: Simd, W: Word>(line: &Line, n: usize, query: W) -> usize {
     // SAFETY: the contract is passed on.
     unsafe {
         match W::BYTES {
@@ -168,6 +169,12 @@ pub(crate) unsafe fn line_of<S: Simd, W: Word>(plan: &Plan<'_>, query: W) -> usi
 /// As [`Simd`].
 #[inline(always)]
 pub(crate) unsafe fn locate<S: Simd, W: Word, B: Bits>(plan: &Plan<'_>, query: W) -> Hit<B> {
+    if let Some(grid) = &plan.grid
+        // SAFETY: the contract is passed on.
+        && let Some(hit) = unsafe { grid::locate::<S, W, B>(plan, grid, query) }
+    {
+        return hit;
+    }
     // SAFETY: the contract is passed on.
     unsafe { leaf::<S, W, B>(plan, line_of::<S, W>(plan, query), query) }
 }
@@ -206,8 +213,37 @@ unsafe fn step<S: Simd, W: Word>(level: &LevelPlan<'_>, below: super::plan::Line
 
 /// Takes the answers of a batch, a group at a time.
 pub(crate) trait Output<B> {
-    /// `hits` belong to the queries from number `first`, a multiple of [`GROUP`].
-    fn put(&mut self, first: usize, hits: &[Hit<B>]);
+    /// Whether it reads the ranks of hits.
+    const RANKS: bool;
+    /// Takes `count <= GROUP` hits, of the queries from number `first` on, which are inside one word of a
+    /// bitmap.
+    fn each(&mut self, first: usize, count: usize, hits: impl HitAt<B>);
+}
+
+/// Hits of a group. Not a closure: a method can be inlined for sure, into code compiled for an instruction set.
+pub(crate) trait HitAt<B> {
+    /// Of query `i`. Asked once for each, ascending.
+    fn hit(&mut self, i: usize) -> Hit<B>;
+    /// After all were asked: another query whose hit was not yet known, and its hit.
+    #[inline(always)]
+    fn late(&mut self) -> Option<(usize, Hit<B>)> {
+        None
+    }
+}
+
+/// Hits of a group that stands at its tuple lines.
+struct Leaves<'a, S, W> {
+    plan: &'a Plan<'a>,
+    group: &'a Group<W>,
+    simd: PhantomData<S>,
+}
+
+impl<S: Simd, W: Word, B: Bits> HitAt<B> for Leaves<'_, S, W> {
+    #[inline(always)]
+    fn hit(&mut self, i: usize) -> Hit<B> {
+        // SAFETY: made by `batch` alone, whose contract is that of `Simd`.
+        unsafe { leaf::<S, W, B>(self.plan, self.group.at[i], self.group.query[i]) }
+    }
 }
 
 /// All queries, in groups on different levels. `flip` is xor-ed to each query.
@@ -225,6 +261,10 @@ pub(crate) unsafe fn batch<S: Simd, W: Word, B: Bits, O: Output<B>>(
     if unsafe { sweep::pays::<S, W>(plan, queries, flip) } {
         // SAFETY: the contract is passed on.
         return unsafe { sweep::sweep::<S, W, B, O>(plan, queries, flip, output) };
+    }
+    if let Some(grid) = &plan.grid {
+        // SAFETY: the contract is passed on.
+        return unsafe { grid::batch::<S, W, B, O>(plan, grid, queries, flip, output) };
     }
     let depth = plan.depth();
     let groups = queries.len().div_ceil(GROUP);
@@ -249,12 +289,7 @@ pub(crate) unsafe fn batch<S: Simd, W: Word, B: Bits, O: Output<B>>(
                 // SAFETY: the contract is passed on.
                 unsafe { step::<S, W>(level, below, group) };
             } else {
-                let mut hits = [Hit::default(); GROUP];
-                for (hit, (&at, &query)) in hits.iter_mut().zip(group.at.iter().zip(&group.query)) {
-                    // SAFETY: the contract is passed on.
-                    *hit = unsafe { leaf::<S, W, B>(plan, at, query) };
-                }
-                output.put(first, &hits[..count]);
+                output.each(first, count, Leaves::<S, W> { plan, group, simd: PhantomData });
             }
         }
     }

@@ -3,7 +3,7 @@
 //! An [`Engine`] is chosen once, when a view is made, and proves that the CPU has what its
 //! functions need: it can only be had through [`engine`], which asks [`Isa::is_available`].
 
-use super::descent::{self, Hit, Output};
+use super::descent::{self, GROUP, Hit, HitAt, Output};
 use super::plan::Plan;
 use crate::arch::{Isa, scalar::Scalar};
 use pleach_format::key::{Bits, Word};
@@ -53,19 +53,31 @@ pub(crate) struct Presence<'a> {
     pub(crate) found: usize,
 }
 
-impl<B> Output<B> for Presence<'_> {
+impl Presence<'_> {
+    /// Takes `count` bits, from query `first` on.
     #[inline(always)]
-    fn put(&mut self, first: usize, hits: &[Hit<B>]) {
-        let mut bits = 0u64;
-        for (i, hit) in hits.iter().enumerate() {
-            bits |= u64::from(hit.found) << i;
-        }
-        let ones = (1u64 << hits.len()) - 1;
+    fn put(&mut self, first: usize, count: usize, bits: u64) {
+        let ones = (1u64 << count) - 1;
         let (word, shift) = (first / 64, first % 64);
         if let Some(word) = self.bitmap.get_mut(word) {
             *word = *word & !(ones << shift) | bits << shift;
         }
         self.found += bits.count_ones() as usize;
+    }
+}
+
+impl<B> Output<B> for Presence<'_> {
+    const RANKS: bool = false;
+    #[inline(always)]
+    fn each(&mut self, first: usize, count: usize, mut hits: impl HitAt<B>) {
+        let mut bits = 0;
+        for i in 0..count {
+            bits |= u64::from(hits.hit(i).found) << i;
+        }
+        while let Some((i, hit)) = hits.late() {
+            bits = bits & !(1 << i) | u64::from(hit.found) << i;
+        }
+        self.put(first, count, bits);
     }
 }
 
@@ -76,14 +88,21 @@ pub(crate) struct Values<'a, B> {
 }
 
 impl<B: Bits> Output<B> for Values<'_, B> {
+    const RANKS: bool = false;
     #[inline(always)]
-    fn put(&mut self, first: usize, hits: &[Hit<B>]) {
-        if let Some(values) = self.values.get_mut(first..first + hits.len()) {
-            for (value, hit) in values.iter_mut().zip(hits) {
-                *value = hit.value;
-            }
+    fn each(&mut self, first: usize, count: usize, mut hits: impl HitAt<B>) {
+        let Some(values) = self.values.get_mut(first..first + count) else { return };
+        let mut bits = 0;
+        for (i, value) in values.iter_mut().enumerate() {
+            let hit = hits.hit(i);
+            *value = hit.value;
+            bits |= u64::from(hit.found) << i;
         }
-        self.presence.put(first, hits);
+        while let Some((i, hit)) = hits.late() {
+            values[i] = hit.value;
+            bits = bits & !(1 << i) | u64::from(hit.found) << i;
+        }
+        self.presence.put(first, count, bits);
     }
 }
 
@@ -91,12 +110,15 @@ impl<B: Bits> Output<B> for Values<'_, B> {
 pub(crate) struct Ranks<'a>(pub(crate) &'a mut [u64]);
 
 impl<B> Output<B> for Ranks<'_> {
+    const RANKS: bool = true;
     #[inline(always)]
-    fn put(&mut self, first: usize, hits: &[Hit<B>]) {
-        if let Some(ranks) = self.0.get_mut(first..first + hits.len()) {
-            for (rank, hit) in ranks.iter_mut().zip(hits) {
-                *rank = hit.rank;
-            }
+    fn each(&mut self, first: usize, count: usize, mut hits: impl HitAt<B>) {
+        let Some(ranks) = self.0.get_mut(first..first + count) else { return };
+        for (i, rank) in ranks.iter_mut().enumerate() {
+            *rank = hits.hit(i).rank;
+        }
+        while let Some((i, hit)) = hits.late() {
+            ranks[i] = hit.rank;
         }
     }
 }
@@ -107,9 +129,17 @@ pub(crate) struct Hits<'a, B>(pub(crate) &'a mut PutHits<'a, B>);
 pub(crate) type PutHits<'a, B> = dyn FnMut(usize, &[Hit<B>]) + 'a;
 
 impl<B: Bits> Output<B> for Hits<'_, B> {
+    const RANKS: bool = true;
     #[inline(always)]
-    fn put(&mut self, first: usize, hits: &[Hit<B>]) {
-        (self.0)(first, hits);
+    fn each(&mut self, first: usize, count: usize, mut hits: impl HitAt<B>) {
+        let mut known = [Hit::default(); GROUP];
+        for (i, slot) in known[..count].iter_mut().enumerate() {
+            *slot = hits.hit(i);
+        }
+        while let Some((i, hit)) = hits.late() {
+            known[i] = hit;
+        }
+        (self.0)(first, &known[..count]);
     }
 }
 

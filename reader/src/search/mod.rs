@@ -2,6 +2,7 @@
 //!
 //! * [`plan`]: the proved arrays of a file, and access that stays inside them.
 //! * [`descent`]: one descent and one batch, written once over [`crate::arch::Simd`].
+//! * [`grid`]: files with a grid: a unit instead of the spine.
 //! * [`sweep`]: batches in ascending order.
 //! * [`engine`]: the same compiled for each instruction set, chosen when a view is made.
 //!
@@ -13,5 +14,6 @@
 
 pub(crate) mod descent;
 pub(crate) mod engine;
+mod grid;
 pub(crate) mod plan;
 mod sweep;

@@ -1,5 +1,6 @@
 //! The arrays of an open file, proved to lie in its bytes.
 
+use super::grid::GridPlan;
 use pleach_format::Header;
 use pleach_format::layout::LINE_BYTES;
 use pleach_format::line::Line;
@@ -64,6 +65,7 @@ pub(crate) struct Plan<'a> {
     levels: [Option<LevelPlan<'a>>; LEVELS_MAX],
     depth: usize,
     pub(crate) tuple_lines: Lines<'a>,
+    pub(crate) grid: Option<GridPlan<'a>>,
     pub(crate) tuples: u64,
     pub(crate) header: &'a Header,
     pub(crate) bytes: &'a [u8],
@@ -79,7 +81,9 @@ impl<'a> Plan<'a> {
             *slot = Some(LevelPlan { lines, encoding: level.encoding, fanout: level.fanout });
         }
         let depth = header.spine.levels.len();
-        Some(Self { levels, depth, tuple_lines, tuples: header.tuples, header, bytes })
+        // Numbers of lines have 32 bits in a grid.
+        let grid = GridPlan::new(header, bytes).filter(|_| u32::try_from(header.lines).is_ok());
+        Some(Self { levels, depth, tuple_lines, grid, tuples: header.tuples, header, bytes })
     }
 
     /// Levels from the root down.

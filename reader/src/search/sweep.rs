@@ -5,11 +5,12 @@
 //! further on, along lines that the one before it has left in the cache. It pays where queries are no
 //! further apart than a few lines; else the groups of [`super::descent::batch`] overlap more misses.
 
-use super::descent::{self, GROUP, Hit, Output};
+use super::descent::{self, GROUP, Hit, HitAt, Output};
 use super::plan::Plan;
 use crate::arch::Simd;
 use pleach_format::key::{Bits, Word};
 use pleach_format::line;
+use std::marker::PhantomData;
 
 /// Fewer queries are not looked at.
 const QUERIES_MIN: usize = 64;
@@ -55,34 +56,47 @@ pub(crate) unsafe fn sweep<S: Simd, W: Word, B: Bits, O: Output<B>>(
     flip: W,
     output: &mut O,
 ) {
-    let n = const { line::geometry::<W, B>().tuples_per_line() };
-    let lines = plan.tuple_lines;
-    let mut at = 0;
+    let mut swept = Swept::<S, W> { plan, group: &[], flip, at: 0, simd: PhantomData };
     for (number, group) in queries.chunks(GROUP).enumerate() {
-        let mut hits = [Hit::default(); GROUP];
-        for (hit, &query) in hits.iter_mut().zip(group) {
-            let query = query ^ flip;
-            // The first line from here on whose last key is not below the query.
-            let mut steps = 0;
-            while steps < STEPS && at < lines.last() && line::key::<W>(lines.at(at), n - 1) < query {
-                at += 1;
-                steps += 1;
-            }
-            if steps == STEPS {
-                // SAFETY: the contract is passed on.
-                let line = unsafe { descent::line_of::<S, W>(plan, query) };
-                if line < at {
-                    // Led to the left by an inexact border, of lines that are known to be below.
-                    *hit = descent::step_right::<W, B>(plan, at - 1, query);
-                    continue;
-                }
-                at = line;
-            } else if steps > 0 {
-                lines.prefetch(at + AHEAD);
-            }
-            // SAFETY: the contract is passed on.
-            *hit = unsafe { descent::leaf::<S, W, B>(plan, at, query) };
+        swept.group = group;
+        output.each(number * GROUP, group.len(), &mut swept);
+    }
+}
+
+/// Where the sweep stands.
+struct Swept<'a, S, W> {
+    plan: &'a Plan<'a>,
+    group: &'a [W],
+    flip: W,
+    /// Tuple line of the query before.
+    at: usize,
+    simd: PhantomData<S>,
+}
+
+impl<S: Simd, W: Word, B: Bits> HitAt<B> for &mut Swept<'_, S, W> {
+    #[inline(always)]
+    fn hit(&mut self, i: usize) -> Hit<B> {
+        let n = const { line::geometry::<W, B>().tuples_per_line() };
+        let (plan, lines) = (self.plan, self.plan.tuple_lines);
+        let query = self.group[i] ^ self.flip;
+        // The first line from here on whose last key is not below the query.
+        let mut steps = 0;
+        while steps < STEPS && self.at < lines.last() && line::key::<W>(lines.at(self.at), n - 1) < query {
+            self.at += 1;
+            steps += 1;
         }
-        output.put(number * GROUP, &hits[..group.len()]);
+        if steps == STEPS {
+            // SAFETY: made by `sweep` alone, whose contract is that of `Simd`.
+            let line = unsafe { descent::line_of::<S, W>(plan, query) };
+            if line < self.at {
+                // Led to the left by an inexact border, of lines that are known to be below.
+                return descent::step_right::<W, B>(plan, self.at - 1, query);
+            }
+            self.at = line;
+        } else if steps > 0 {
+            lines.prefetch(self.at + AHEAD);
+        }
+        // SAFETY: as above.
+        unsafe { descent::leaf::<S, W, B>(plan, self.at, query) }
     }
 }

@@ -121,6 +121,7 @@ fn build_options(args: &BuildArgs) -> BuildOptions {
         memory_bytes: args.memory.unwrap_or(default.memory_bytes),
         threads: args.threads,
         temp_dir: args.temp.clone(),
+        grid: args.layout.grid,
         columns: args.layout.columns,
         packed: args.layout.packed,
         classic: args.layout.classic,

@@ -1,0 +1,339 @@
+//! Look-ups by the grid: a unit of 64 bits, then the tuple line.
+//!
+//! A batch goes through three steps in groups of [`GROUP`] queries: find the cell and ask for its unit;
+//! count the marks before the cell and ask for the tuple line, and for the next one if the cell has a mark
+//! itself; search the line. Between two steps of a group come those of [`UNIT_AHEAD`] and [`LINE_AHEAD`]
+//! others, so that units, which mostly come from a cache, and lines, which do not, are under way at the
+//! same time. The cells of a group are computed together, by vector instructions where there are any.
+//!
+//! What a forged file says is clamped: a segment by the scale, a unit and a line by their number.
+
+use super::descent::{self, Hit, HitAt, Output};
+use super::plan::Plan;
+use crate::arch::{self, Simd};
+use pleach_format::Header;
+use pleach_format::grid::{self, BLOCK_UNITS, Scale, Segment};
+use pleach_format::key::{Bits, Word};
+use pleach_format::line;
+use std::hint::select_unpredictable;
+use std::marker::PhantomData;
+
+/// Queries that take a step together.
+const GROUP: usize = 8;
+/// Groups between asking for a unit and reading it.
+const UNIT_AHEAD: usize = 2;
+/// Groups between asking for a unit and reading the line.
+const LINE_AHEAD: usize = 6;
+/// Groups in flight; a power of two.
+const RING: usize = (LINE_AHEAD + 1).next_power_of_two();
+
+/// The arrays of a file's grid, proved to lie in its bytes.
+#[derive(Clone, Copy)]
+pub(crate) struct GridPlan<'a> {
+    segments: *const [u8; 8],
+    units: *const [u8; 8],
+    supers: *const [u8; 4],
+    last_segment: usize,
+    last_unit: u32,
+    segment_bits: u32,
+    low: u64,
+    high: u64,
+    bytes: PhantomData<&'a [u8]>,
+}
+
+// SAFETY: a `GridPlan` is a shared borrow of immutable bytes, like the `&[u8]` it was made from.
+unsafe impl Send for GridPlan<'_> {}
+// SAFETY: as above.
+unsafe impl Sync for GridPlan<'_> {}
+
+impl<'a> GridPlan<'a> {
+    /// `None` without a grid, and for bytes that the header does not describe.
+    pub(super) fn new(header: &Header, bytes: &'a [u8]) -> Option<Self> {
+        let (offset, shape) = header.grid?;
+        let section = bytes.get(usize::try_from(offset).ok()?..)?;
+        let section = section.get(..usize::try_from(shape.bytes()).ok()?)?;
+        let count = |number: u64| usize::try_from(number).ok();
+        let (segments, _) = section.as_chunks::<8>();
+        let (units, _) = section.get(count(shape.units_at)?..)?.as_chunks::<8>();
+        let (supers, _) = section.get(count(shape.supers_at)?..)?.as_chunks::<4>();
+        Some(Self {
+            segments: segments.get(..count(shape.segments)?)?.as_ptr(),
+            units: units.get(..count(shape.units)?)?.as_ptr(),
+            supers: supers.get(..count(shape.units.div_ceil(BLOCK_UNITS))?)?.as_ptr(),
+            last_segment: count(shape.segments)?.checked_sub(1)?,
+            last_unit: u32::try_from(shape.units).ok()?.checked_sub(1)?,
+            segment_bits: shape.segment_bits,
+            low: shape.low,
+            high: shape.high,
+            bytes: PhantomData,
+        })
+    }
+
+    #[inline(always)]
+    fn scale<W: Word>(&self) -> Option<Scale<W>> {
+        Scale::new(W::from_u64(self.low), W::from_u64(self.high))
+    }
+
+    #[inline(always)]
+    fn segment(&self, number: usize) -> Segment {
+        // SAFETY: `segments` points to `last_segment + 1` segments that live for 'a, and the index is at
+        // most `last_segment`.
+        Segment::from_bytes(unsafe { &*self.segments.add(number.min(self.last_segment)) })
+    }
+
+    /// Unit and cell of a position.
+    #[inline(always)]
+    fn place(&self, position: u32) -> (u32, u32) {
+        let (segment, inside) = grid::segment_of(position, self.segment_bits);
+        grid::place(self.segment(segment), inside)
+    }
+
+    #[inline(always)]
+    fn prefetch(&self, unit: u32) {
+        arch::prefetch(self.units.wrapping_add(unit as usize));
+    }
+
+    /// Marks before a cell, and whether it has one itself.
+    #[inline(always)]
+    fn marks_before(&self, unit: u32, cell: u32) -> (u32, bool) {
+        let unit = unit.min(self.last_unit) as usize;
+        // SAFETY: `units` points to `last_unit + 1` units that live for 'a, and the index is at most
+        // `last_unit`.
+        let bits = u64::from_le_bytes(unsafe { *self.units.add(unit) });
+        // SAFETY: `supers` points to one super for each started block of units, which live for 'a.
+        let counted = u32::from_le_bytes(unsafe { *self.supers.add(unit / BLOCK_UNITS as usize) });
+        let (marks, own) = grid::marks_before(bits, cell);
+        (counted.wrapping_add(marks), own)
+    }
+}
+
+/// Of the first `n` words of a line, a bit for each that is the query.
+///
+/// # Safety
+/// As [`Simd`].
+#[inline(always)]
+unsafe fn equal<S: Simd, W: Word>(line: &line::Line, n: usize, query: W) -> u32 {
+    // SAFETY: the contract is passed on.
+    unsafe {
+        match W::BYTES {
+            4 => S::equal32(line, n, query.to_u128() as u32),
+            _ => S::equal64(line, n, query.to_u128() as u64),
+        }
+    }
+}
+
+/// Value of a query, and whether it is there; no rank. Its line is `at` or, if `own`, perhaps the next one;
+/// else, or if it could be padding, it is *late*, which is the second answer.
+///
+/// # Safety
+/// As [`Simd`].
+#[inline(always)]
+unsafe fn find<S: Simd, W: Word, B: Bits>(plan: &Plan<'_>, at: u32, own: u32, query: W) -> (Hit<B>, bool) {
+    let n = const { line::geometry::<W, B>().tuples_per_line() };
+    let at = at as usize;
+    let (line, next) = (plan.tuple_lines.at(at), plan.tuple_lines.at(at + own as usize));
+    // SAFETY: the contract is passed on.
+    let (here, there) = unsafe { (equal::<S, W>(line, n, query), equal::<S, W>(next, n, query)) };
+    let slots = select_unpredictable(here != 0, here, there);
+    let line = select_unpredictable(here != 0, line, next);
+    let passed = (own != 0) & (slots == 0) & (line::key::<W>(next, n - 1) < query);
+    let value = line::value::<W, B>(line, (slots | 1 << (n - 1)).trailing_zeros() as usize);
+    let value = select_unpredictable(slots != 0, value, B::default());
+    (Hit { rank: 0, found: slots != 0, value }, passed | (query == W::MAX))
+}
+
+/// All that is known of a query, in other respects as [`find`].
+///
+/// # Safety
+/// As [`Simd`].
+#[inline(always)]
+unsafe fn settle<S: Simd, W: Word, B: Bits>(plan: &Plan<'_>, at: u32, own: u32, query: W) -> (Hit<B>, bool) {
+    let n = const { line::geometry::<W, B>().tuples_per_line() };
+    let at = at as usize;
+    let next = (at + own as usize).min(plan.tuple_lines.last());
+    // SAFETY: the contract is passed on.
+    let (here, there) = unsafe {
+        (
+            descent::below::<S, W>(plan.tuple_lines.at(at), n, query),
+            descent::below::<S, W>(plan.tuple_lines.at(next), n, query),
+        )
+    };
+    let passed = (there == n) & (next > at);
+    let at = select_unpredictable(here == n, next, at);
+    let slot = select_unpredictable(here == n, there, here);
+    // A slot past the end is never equal: the last key is below the query. The rank tells a key of
+    // all ones from padding.
+    let rank = at as u64 * n as u64 + slot as u64;
+    let (slot, line) = (slot.min(n - 1), plan.tuple_lines.at(at));
+    let found = line::key::<W>(line, slot) == query && rank < plan.tuples;
+    let value = select_unpredictable(found, line::value::<W, B>(line, slot), B::default());
+    (Hit { rank: rank.min(plan.tuples), found, value }, passed)
+}
+
+/// The answer to a late query.
+///
+/// # Safety
+/// As [`Simd`].
+#[inline(always)]
+unsafe fn resolve<S: Simd, W: Word, B: Bits>(plan: &Plan<'_>, at: u32, own: u32, query: W) -> Hit<B> {
+    // SAFETY: the contract is passed on.
+    match unsafe { settle::<S, W, B>(plan, at, own, query) } {
+        (hit, false) => hit,
+        (_, true) => descent::step_right::<W, B>(plan, at as usize, query),
+    }
+}
+
+/// One query.
+///
+/// # Safety
+/// As [`Simd`].
+#[inline(always)]
+pub(crate) unsafe fn locate<S: Simd, W: Word, B: Bits>(
+    plan: &Plan<'_>,
+    grid: &GridPlan<'_>,
+    query: W,
+) -> Option<Hit<B>> {
+    let (unit, cell) = grid.place(grid.scale::<W>()?.position(query));
+    let (at, own) = grid.marks_before(unit, cell);
+    let at = at.min(plan.tuple_lines.last() as u32);
+    // SAFETY: the contract is passed on.
+    Some(unsafe { resolve::<S, W, B>(plan, at, own.into(), query) })
+}
+
+/// Queries that take a step together.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+struct Group<W> {
+    query: [W; GROUP],
+    /// Unit, then tuple line.
+    at: [u32; GROUP],
+    /// Cell, then 1 if it has a mark.
+    own: [u32; GROUP],
+}
+
+/// All queries. `flip` is xor-ed to each query.
+///
+/// # Safety
+/// As [`Simd`].
+#[inline(always)]
+pub(super) unsafe fn batch<S: Simd, W: Word, B: Bits, O: Output<B>>(
+    plan: &Plan<'_>,
+    grid: &GridPlan<'_>,
+    queries: &[W],
+    flip: W,
+    output: &mut O,
+) {
+    // One segment is in hand; many have to be looked up.
+    // SAFETY: the contract is passed on.
+    unsafe {
+        if grid.last_segment == 0 && grid.segment_bits == 0 {
+            pipeline::<S, W, B, O, true>(plan, grid, queries, flip, output);
+        } else {
+            pipeline::<S, W, B, O, false>(plan, grid, queries, flip, output);
+        }
+    }
+}
+
+/// [`batch`] of a grid of `ONE` segment, or of several.
+///
+/// # Safety
+/// As [`Simd`].
+#[inline(always)]
+unsafe fn pipeline<S: Simd, W: Word, B: Bits, O: Output<B>, const ONE: bool>(
+    plan: &Plan<'_>,
+    grid: &GridPlan<'_>,
+    queries: &[W],
+    flip: W,
+    output: &mut O,
+) {
+    let Some(scale) = grid.scale::<W>() else { return };
+    let only = grid.segment(0);
+    let lines = plan.tuple_lines;
+    let last = lines.last() as u32;
+    let (whole, rest) = queries.as_chunks::<GROUP>();
+    let mut ring = [Group { query: [W::default(); GROUP], at: [0; GROUP], own: [0; GROUP] }; RING];
+    // A short last group is filled up with its last query; those answers are dropped.
+    let mut padded = [rest.last().copied().unwrap_or_default(); GROUP];
+    padded[..rest.len()].copy_from_slice(rest);
+    let groups = whole.len() + usize::from(!rest.is_empty());
+    for clock in 0..groups + LINE_AHEAD {
+        if clock < groups {
+            let group = &mut ring[clock % RING];
+            let queries = if clock < whole.len() { &whole[clock] } else { &padded };
+            for i in 0..GROUP {
+                group.query[i] = queries[i] ^ flip;
+            }
+            if ONE {
+                for i in 0..GROUP {
+                    (group.at[i], group.own[i]) = grid::place(only, scale.position(group.query[i]));
+                }
+            } else {
+                let mut position = [0; GROUP];
+                for i in 0..GROUP {
+                    position[i] = scale.position(group.query[i]);
+                }
+                for i in 0..GROUP {
+                    (group.at[i], group.own[i]) = grid.place(position[i]);
+                }
+            }
+            for i in 0..GROUP {
+                grid.prefetch(group.at[i]);
+            }
+        }
+        if clock >= UNIT_AHEAD && clock - UNIT_AHEAD < groups {
+            let group = &mut ring[(clock - UNIT_AHEAD) % RING];
+            for i in 0..GROUP {
+                let (at, own) = grid.marks_before(group.at[i], group.own[i]);
+                let at = at.min(last);
+                (group.at[i], group.own[i]) = (at, own.into());
+                lines.prefetch(at as usize);
+                lines.prefetch(at as usize + usize::from(own));
+            }
+        }
+        if clock >= LINE_AHEAD {
+            let number = clock - LINE_AHEAD;
+            let first = number * GROUP;
+            let group = &ring[number % RING];
+            let hits = Found::<S, W, B, O> { plan, group, late: 0, simd: PhantomData };
+            output.each(first, GROUP.min(queries.len() - first), hits);
+        }
+    }
+}
+
+/// Hits of a group that stands at its tuple lines, for an output.
+struct Found<'a, S, W, B, O> {
+    plan: &'a Plan<'a>,
+    group: &'a Group<W>,
+    /// A bit for each query that was late.
+    late: u32,
+    simd: PhantomData<(S, B, O)>,
+}
+
+impl<S: Simd, W: Word, B: Bits, O: Output<B>> HitAt<B> for Found<'_, S, W, B, O> {
+    #[inline(always)]
+    fn hit(&mut self, i: usize) -> Hit<B> {
+        let Group { query, at, own } = self.group;
+        // SAFETY: made by `pipeline` alone, whose contract is that of `Simd`.
+        let (hit, late) = unsafe {
+            if O::RANKS {
+                settle::<S, W, B>(self.plan, at[i], own[i], query[i])
+            } else {
+                find::<S, W, B>(self.plan, at[i], own[i], query[i])
+            }
+        };
+        self.late |= u32::from(late) << i;
+        hit
+    }
+
+    #[inline(always)]
+    fn late(&mut self) -> Option<(usize, Hit<B>)> {
+        if self.late == 0 {
+            return None;
+        }
+        let i = self.late.trailing_zeros() as usize;
+        self.late &= self.late - 1;
+        let Group { query, at, own } = self.group;
+        // SAFETY: as in `hit`.
+        Some((i, unsafe { resolve::<S, W, B>(self.plan, at[i], own[i], query[i]) }))
+    }
+}
