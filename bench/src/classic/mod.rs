@@ -57,7 +57,7 @@ impl Table {
     pub fn to_text(&self) -> String {
         let mut text = String::new();
         for cell in &self.cells {
-            text.push_str(&format!("{:<48}", cell.name));
+            text.push_str(&format!("{:<54}", cell.name));
             for (name, number) in &cell.numbers {
                 text.push_str(&format!("  {name} {number:.3}"));
             }

@@ -17,10 +17,10 @@ pub trait BenchWord: KaryWord + Number {
     fn fast(_keys: &[Self]) -> Option<Fast> {
         None
     }
-    /// Its searches, with their names.
+    /// Its search, with its name.
     #[doc(hidden)]
-    fn fast_searches<'a>(_fast: &'a Fast, _keys: &'a [Self]) -> Vec<Named<'a, Self>> {
-        Vec::new()
+    fn fast_search<'a>(_: &'a Fast, _keys: &'a [Self], _: InFlight) -> Option<Named<'a, Self>> {
+        None
     }
 }
 impl BenchWord for u64 {}
@@ -33,13 +33,10 @@ impl BenchWord for u32 {
         Some(Fast { geometry, bytes })
     }
 
-    fn fast_searches<'a>(fast: &'a Fast, keys: &'a [Self]) -> Vec<Named<'a, Self>> {
-        let search = |in_flight: InFlight| -> Named<'a, Self> {
-            let tree = Classic::new(&fast.geometry, Form::Full, &fast.bytes, keys).expect("a tree");
-            let name = format!("FAST, lines at once, S = {}", in_flight.queries());
-            (name, Box::new(tree.with(Compare::best(), in_flight)))
-        };
-        [InFlight::One, InFlight::Sixteen].map(search).into()
+    fn fast_search<'a>(fast: &'a Fast, keys: &'a [Self], in_flight: InFlight) -> Option<Named<'a, Self>> {
+        let tree = Classic::new(&fast.geometry, Form::Full, &fast.bytes, keys)?;
+        let name = format!("FAST, lines at once{}", flight(in_flight));
+        Some((name, Box::new(tree.with(Compare::best(), in_flight))))
     }
 }
 
@@ -117,30 +114,38 @@ impl<W: BenchWord> Data<W> {
         Self { keys, trees, fast }
     }
 
-    /// Every search, with its name. The first is what the others are compared with.
-    pub(super) fn searches(&self) -> Vec<Named<'_, W>> {
+    /// Every search that takes queries one by one, with its name; with `turns` also those that take several
+    /// in turns. The first is what the others are compared with.
+    pub(super) fn searches(&self, turns: bool) -> Vec<Named<'_, W>> {
         let keys = self.keys.all();
         let mut all: Vec<Named<'_, W>> = vec![
             ("binary, partition_point".to_owned(), Box::new(Standard(keys))),
             ("binary, branchless".to_owned(), Box::new(Branchless::<W, 1>(keys))),
-            ("binary, branchless, S = 8".to_owned(), Box::new(Branchless::<W, 8>(keys))),
         ];
-        for in_flight in [InFlight::One, InFlight::Eight] {
+        if turns {
+            all.push(("binary, branchless, S = 8".to_owned(), Box::new(Branchless::<W, 8>(keys))));
+        }
+        let in_flights = [(InFlight::One, InFlight::One), (InFlight::Eight, InFlight::Sixteen)];
+        for &(in_flight, of_fast) in in_flights.iter().take(1 + usize::from(turns)) {
             for (vectors, slots) in &self.trees {
                 let list = List::new(keys).with(*vectors, in_flight);
                 let tree = Tree::new(*vectors, keys.len(), slots.all()).expect("linearised").with(in_flight);
-                let name = |what: &str| {
-                    let k = vectors.lanes::<W>() + 1;
-                    let flight = in_flight.queries();
-                    let flight = if flight == 1 { String::new() } else { format!(", S = {flight}") };
-                    format!("{what}, k = {k}, {}{flight}", vectors.name())
-                };
+                let k = vectors.lanes::<W>() + 1;
+                let name = |what| format!("{what}, k = {k}, {}{}", vectors.name(), flight(in_flight));
                 all.push((name("list"), Box::new(list)));
                 all.push((name("tree"), Box::new(tree)));
             }
+            all.extend(self.fast.as_ref().and_then(|fast| W::fast_search(fast, keys, of_fast)));
         }
-        all.extend(self.fast.iter().flat_map(|fast| W::fast_searches(fast, keys)));
         all
+    }
+}
+
+/// How many queries take turns, as part of a name.
+fn flight(in_flight: InFlight) -> String {
+    match in_flight.queries() {
+        1 => String::new(),
+        queries => format!(", S = {queries}"),
     }
 }
 

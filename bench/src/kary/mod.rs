@@ -144,6 +144,38 @@ fn turns<W: BenchWord>(
     times.iter_mut().map(cell).collect()
 }
 
+/// All numbers of threads, each with the medians by search: seconds, and how many times faster than one
+/// thread. Numbers of threads take turns inside each turn of a search, so that what else happens on the
+/// machine hits all of them alike.
+fn scaling<W: BenchWord>(
+    searches: &[Named<'_, W>],
+    sets: &[Asked<W>],
+    repetitions: usize,
+    threads: usize,
+) -> Vec<(usize, Vec<(f64, f64)>)> {
+    let pool = |threads| rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
+    let pools: Vec<rayon::ThreadPool> = (1..=threads).map(pool).collect();
+    let mut ranks = vec![0; QUERIES];
+    let mut times = vec![vec![Vec::new(); searches.len()]; pools.len()];
+    for repetition in 0..=repetitions {
+        for (number, (name, search)) in searches.iter().enumerate() {
+            for (pool, times) in pools.iter().zip(&mut times) {
+                let set = &sets[(number + repetition + pool.current_num_threads()) % sets.len()];
+                let time = pool.install(|| set.threads(name, search.as_ref(), &mut ranks));
+                if repetition > 0 {
+                    times[number].push(time);
+                }
+            }
+        }
+    }
+    let medians: Vec<Vec<f64>> =
+        times.iter_mut().map(|times| times.iter_mut().map(|times| median(times)).collect()).collect();
+    let alone = medians.first().cloned().unwrap_or_default();
+    let against =
+        |medians: Vec<f64>| medians.into_iter().zip(&alone).map(|(time, one)| (time, one / time)).collect();
+    (1..).zip(medians.into_iter().map(against)).collect()
+}
+
 /// The sizes that are measured, up to `2^exponent` keys.
 fn exponents(exponent: u32) -> Vec<u32> {
     let mut sizes: Vec<u32> = [16, 20, 24].into_iter().filter(|&size| size < exponent).collect();
@@ -161,7 +193,7 @@ pub fn run<W: BenchWord>(what: What, exponent: u32, repetitions: usize) -> Table
     let sizes = if what == What::Scaling { vec![exponent] } else { exponents(exponent) };
     for &size in &sizes {
         let data = Data::<W>::new(1 << size);
-        let searches = data.searches();
+        let searches = data.searches(true);
         let sets: Vec<Asked<W>> =
             (0..searches.len().max(2) as u64).map(|set| Asked::new(data.keys.all(), set)).collect();
         let tuples = ("tuples", f64::from(size).exp2());
@@ -182,9 +214,11 @@ pub fn run<W: BenchWord>(what: What, exponent: u32, repetitions: usize) -> Table
                 }
             }
             What::Response => {
-                let found = turns(&searches, &sets, repetitions, Asked::chain);
+                // One query knows no turns. Chains are short: more of them make the median firm.
+                let alone = data.searches(false);
+                let found = turns(&alone, &sets, 5 * repetitions, Asked::chain);
                 let base = found.first().map_or(0.0, |first| first.0);
-                for ((name, _), (time, least)) in searches.iter().zip(found) {
+                for ((name, _), (time, least)) in alone.iter().zip(found) {
                     let numbers = vec![
                         ("response_ns", time * 1e9),
                         ("ns_min", least * 1e9),
@@ -214,18 +248,11 @@ pub fn run<W: BenchWord>(what: What, exponent: u32, repetitions: usize) -> Table
             }
             What::Scaling => {
                 let all = std::thread::available_parallelism().map_or(1, usize::from);
-                let mut alone = Vec::new();
-                for threads in 1..=all {
-                    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-                    let pool = pool.expect("threads");
-                    let found = pool.install(|| turns(&searches, &sets, repetitions, Asked::threads));
-                    if alone.is_empty() {
-                        alone.clone_from(&found);
-                    }
-                    for (((name, _), (time, _)), (one, _)) in searches.iter().zip(found).zip(&alone) {
+                for (threads, found) in scaling(&searches, &sets, repetitions, all) {
+                    for ((name, _), (time, speedup)) in searches.iter().zip(found) {
                         let numbers = vec![
                             ("million_per_s", QUERIES as f64 / time / 1e6),
-                            ("speedup", one / time),
+                            ("speedup", speedup),
                             ("threads", threads as f64),
                             tuples,
                         ];

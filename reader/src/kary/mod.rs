@@ -167,7 +167,7 @@ pub struct Tree<'a, W> {
 
 impl<'a, W: KaryWord> Tree<'a, W> {
     /// Slots of a tree of `keys` keys in nodes of these vectors: at most 2 (k - 1) a level more than keys.
-    /// `None` beyond 2^56 keys. O(log n).
+    /// `None` beyond 2^48 keys. O(log n).
     #[must_use]
     pub fn slots(vectors: Vectors, keys: usize) -> Option<usize> {
         Some(Shape::new(keys, vectors.lanes::<W>())?.slots())

@@ -5,11 +5,11 @@
 //! in this level or above, so child c of node g is node g k + c of the next level, and at the leaves
 //! that number is the rank of the lower bound. Nothing is stored beside the keys: no pointer, no count.
 //! Slots without a key hold the greatest word, which is below no query. Each level has the node in which
-//! a query beyond all its keys arrives, be it empty; a search never leaves a level, whatever the slots
-//! hold, since node numbers are clamped to it.
+//! a query beyond all its keys arrives, be it empty, so a search never leaves a level. In slots that no
+//! tree wrote it may: then it meets a node of another level or the end of the slots, never more.
 //!
-//! Schlegel, Gemulla, Lehner: k-ary search on modern processors, DaMoN 2009, section 3 (which moves the
-//! keys of the last level instead); Kaldewey's P-ary search slides group separators into nodes alike.
+//! Schlegel, Gemulla, Lehner: k-ary search on modern processors, DaMoN 2009; Kaldewey's P-ary search slides
+//! group separators into nodes alike.
 
 use super::vector::{Forms, Vector};
 use crate::arch::prefetch;
@@ -36,9 +36,9 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    /// For `keys` keys in nodes of `lanes >= 1`; `None` beyond 2^56 keys. O(log keys).
+    /// For `keys` keys in nodes of `lanes >= 1`; `None` beyond 2^48 keys. O(log keys).
     pub(crate) fn new(keys: usize, lanes: usize) -> Option<Self> {
-        if keys as u64 > 1 << 56 {
+        if keys as u64 > 1 << 48 {
             return None;
         }
         let k = lanes + 1;
@@ -95,8 +95,9 @@ pub(crate) unsafe fn group<V: Vector<W>, W: Forms, const S: usize>(
     for (number, level) in shape.levels.iter().enumerate() {
         let next = shape.levels.get(number + 1);
         for s in 0..S {
-            let node = gaps[s].min(level.last);
+            let node = gaps[s];
             let at = level.start + node * V::LANES;
+            // At most k^levels nodes, of 2^48 keys: no overflow.
             let Some(words) = slots.get(at..at + V::LANES) else { continue };
             // SAFETY: the contract is passed on; there are `LANES` words.
             let below = unsafe { V::below(words, queries[s]) };
@@ -104,7 +105,7 @@ pub(crate) unsafe fn group<V: Vector<W>, W: Forms, const S: usize>(
             if S > 1
                 && let Some(next) = next
             {
-                prefetch(slots.as_ptr().wrapping_add(next.start + gaps[s].min(next.last) * V::LANES));
+                prefetch(slots.as_ptr().wrapping_add(next.start + gaps[s] * V::LANES));
             }
         }
     }
