@@ -12,6 +12,7 @@
 pub mod classic;
 pub mod compress;
 pub mod data;
+pub mod kary;
 pub mod limit;
 pub mod lookup;
 pub mod machine;

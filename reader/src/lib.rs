@@ -37,6 +37,7 @@ mod error;
 mod fsck;
 mod index;
 mod iter;
+pub mod kary;
 mod packed;
 mod rest;
 #[cfg(target_os = "linux")]

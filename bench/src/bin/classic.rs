@@ -1,4 +1,4 @@
-//! Measures the classic FAST tree: `classic build|ablation|compress [--json] [EXPONENT [REPETITIONS]]`.
+//! Measures the classic FAST tree: `classic build|ablation|compress|table3 [--json] [EXPONENT [REPETITIONS]]`.
 
 use pleach_bench::classic;
 
@@ -13,8 +13,9 @@ fn main() {
         "build" => classic::build::run(exponent, exponent - 1, number(2, 9) as usize),
         "ablation" => classic::ablation::run(&[16, exponent], number(2, 7) as usize),
         "compress" => classic::compress::run(exponent.max(4), number(2, 5) as usize),
+        "table3" => classic::table3::run(&[16, number(1, 24)], number(2, 15) as usize),
         _ => {
-            eprintln!("error: arguments: {what}: build, ablation or compress is expected");
+            eprintln!("error: arguments: {what}: build, ablation, compress or table3 is expected");
             std::process::exit(2);
         }
     };

@@ -2,12 +2,13 @@
 //!
 //! [`build`] measures builds against one copy pass of the same bytes, [`ablation`] adds blocking by pages,
 //! lines and SIMD blocks and software pipelining one by one (the paper's Figure 8), [`compress`] compares
-//! compressed with full trees by width, size and entropy of the keys (Figures 11 and 12). Variants take
-//! turns inside each repetition; a cell is the median.
+//! compressed with full trees by width, size and entropy of the keys (Figures 11 and 12), [`table3`] the
+//! forms of Table III on all threads. Variants take turns inside each repetition; a cell is the median.
 
 pub mod ablation;
 pub mod build;
 pub mod compress;
+pub mod table3;
 
 use serde_json::{Map, Value, json};
 
@@ -23,7 +24,7 @@ pub struct Cell {
 /// A table of cells.
 #[derive(Clone, Debug)]
 pub struct Table {
-    /// `classic-build`, `classic-ablation`, `classic-compress`.
+    /// Engine and operation: `classic-build`, `classic-ablation`, `kary-scaling`.
     pub what: &'static str,
     /// Rows.
     pub cells: Vec<Cell>,
@@ -35,7 +36,8 @@ impl Table {
     pub fn to_json(&self) -> Value {
         let row = |cell: &Cell| {
             let mut row = Map::new();
-            row.insert("engine".to_owned(), "classic".into());
+            let engine = self.what.split_once('-').map_or(self.what, |(engine, _)| engine);
+            row.insert("engine".to_owned(), engine.into());
             row.insert("operation".to_owned(), self.what.into());
             row.insert("variant".to_owned(), cell.name.clone().into());
             for (name, number) in &cell.numbers {
@@ -55,7 +57,7 @@ impl Table {
     pub fn to_text(&self) -> String {
         let mut text = String::new();
         for cell in &self.cells {
-            text.push_str(&format!("{:<44}", cell.name));
+            text.push_str(&format!("{:<54}", cell.name));
             for (name, number) in &cell.numbers {
                 text.push_str(&format!("  {name} {number:.3}"));
             }

@@ -6,6 +6,7 @@
 //! follow from it. The number is clamped to the last line there is, and a line outside the bytes counts
 //! as having no key below the query: no tree, however forged, leads anywhere else.
 
+use super::joint::Address;
 use super::kernel::Kernel;
 use crate::arch::prefetch;
 use pleach_format::classic::{LineLevel, PageLevel, Tree, TreeWord, nodes};
@@ -22,18 +23,25 @@ pub(crate) struct Step {
     /// Number of the last line among all of this depth.
     last: u64,
     joined: bool,
+    /// The same for all queries of a group at once.
+    address: Address,
 }
 
 /// The steps of a tree, root first.
 pub(crate) fn steps(tree: &Tree) -> Vec<Step> {
-    let step = |level: &PageLevel, line: &LineLevel| Step {
-        line: *line,
-        d_k: tree.geometry().d_k,
-        start: level.start,
-        stride: level.slots[0],
-        last_page: level.last,
-        last: tree.last_gap() >> (line.levels + line.below),
-        joined: level.joined || level.last == 0,
+    let step = |level: &PageLevel, line: &LineLevel| {
+        let last = tree.last_gap() >> (line.levels + line.below);
+        let joined = level.joined || level.last == 0;
+        Step {
+            line: *line,
+            d_k: tree.geometry().d_k,
+            start: level.start,
+            stride: level.slots[0],
+            last_page: level.last,
+            last,
+            joined,
+            address: Address::new(line, level.start, level.slots[0], level.last, last, joined),
+        }
     };
     tree.pages().iter().flat_map(|level| level.lines.iter().map(move |line| step(level, line))).collect()
 }
@@ -107,15 +115,25 @@ pub(crate) unsafe fn group<K: Kernel, V: TreeWord, const S: usize>(
             // SAFETY: the contract is passed on.
             let child = unsafe { child::<K, V>(bytes, places[s], step.line.levels, step.d_k, queries[s]) };
             lines[s] = lines[s] << step.line.levels | child;
-            if let Some(next) = next {
+            if let Some(next) = next
+                && !K::JOINT
+            {
                 lines[s] = lines[s].min(next.last);
                 places[s] = next.slot(lines[s]) * V::BYTES as u64;
                 if S > 1 {
-                    prefetch(bytes.as_ptr().wrapping_add(places[s] as usize));
-                    if !next.aligned() {
-                        let end = places[s] as usize + (nodes(next.line.levels) as usize * V::BYTES - 1);
-                        prefetch(bytes.as_ptr().wrapping_add(end));
-                    }
+                    next.ask::<V>(bytes, places[s]);
+                }
+            }
+        }
+        if let Some(next) = next
+            && K::JOINT
+        {
+            // SAFETY: the contract is passed on.
+            let slots = unsafe { K::slots(&next.address, &mut lines) };
+            for s in 0..S {
+                places[s] = slots[s] * V::BYTES as u64;
+                if S > 1 {
+                    next.ask::<V>(bytes, places[s]);
                 }
             }
         }
@@ -124,6 +142,16 @@ pub(crate) unsafe fn group<K: Kernel, V: TreeWord, const S: usize>(
 }
 
 impl Step {
+    /// Asks for the line whose first byte is `at`.
+    #[inline(always)]
+    fn ask<V: TreeWord>(&self, bytes: &[u8], at: u64) {
+        prefetch(bytes.as_ptr().wrapping_add(at as usize));
+        if !self.aligned() {
+            let end = at as usize + (nodes(self.line.levels) as usize * V::BYTES - 1);
+            prefetch(bytes.as_ptr().wrapping_add(end));
+        }
+    }
+
     /// Whether lines stay inside 64 bytes, so that one request brings them.
     #[inline(always)]
     fn aligned(&self) -> bool {

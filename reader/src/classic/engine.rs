@@ -1,7 +1,7 @@
 //! The searches compiled for each kernel and number of queries in flight.
 
 use super::descent::{self, Step};
-use super::kernel::{Kernel, Paper, Scalar, Wide};
+use super::kernel::{Joint, Kernel, Paper, Scalar, Wide};
 use super::paged::{self, Distances, Level, Nibbles, Records};
 use super::{Compare, InFlight};
 use crate::arch::Isa;
@@ -102,6 +102,57 @@ variants! {
     neon Wide<crate::arch::neon::Neon, false>;
 }
 
+/// Full trees with the addresses of a group computed together.
+macro_rules! joint_variants {
+    ($($(#[$attribute:meta])* $name:ident $kernel:ty;)*) => {$(
+        $(#[$attribute])*
+        /// # Safety
+        /// The CPU has the function's features.
+        unsafe fn $name<W: TreeWord, const S: usize>(
+            steps: &[Step],
+            bytes: &[u8],
+            queries: &[W],
+            gaps: &mut [u64],
+        ) {
+            // SAFETY: compiled for the kernel's features, and the caller's CPU has them.
+            unsafe { full::<$kernel, W, S>(steps, bytes, queries, gaps) }
+        }
+    )*};
+}
+joint_variants! {
+    joint_scalar Joint<crate::arch::scalar::Scalar, false>;
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+    joint_avx2 Joint<crate::arch::avx2::Avx2, true>;
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx2,bmi1,bmi2,popcnt")]
+    joint_avx512 Joint<crate::arch::avx512::Avx512, true>;
+    #[cfg(target_arch = "aarch64")]
+    #[target_feature(enable = "neon")]
+    joint_neon Joint<crate::arch::neon::Neon, false>;
+}
+
+fn joint<W: TreeWord, const S: usize>(
+    isa: Isa,
+    steps: &[Step],
+    bytes: &[u8],
+    queries: &[W],
+    gaps: &mut [u64],
+) {
+    // SAFETY: a feature is used where it was just detected.
+    unsafe {
+        match isa {
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2 if isa.is_available() => joint_avx2::<W, S>(steps, bytes, queries, gaps),
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 if isa.is_available() => joint_avx512::<W, S>(steps, bytes, queries, gaps),
+            #[cfg(target_arch = "aarch64")]
+            Isa::Neon if isa.is_available() => joint_neon::<W, S>(steps, bytes, queries, gaps),
+            _ => joint_scalar::<W, S>(steps, bytes, queries, gaps),
+        }
+    }
+}
+
 fn with<W: TreeWord, const S: usize>(
     compare: Compare,
     way: Way<'_>,
@@ -109,6 +160,11 @@ fn with<W: TreeWord, const S: usize>(
     queries: &[W],
     gaps: &mut [u64],
 ) {
+    let compare = match (compare, way) {
+        (Compare::Joint(isa), Way::Full(steps)) => return joint::<W, S>(isa, steps, bytes, queries, gaps),
+        (Compare::Joint(isa), Way::Distances(_) | Way::Nibbles(_)) => Compare::Wide(isa),
+        _ => compare,
+    };
     // SAFETY: `Compare::is_available` was asked when the tree was opened, and is asked again here for
     // those that need a feature.
     unsafe {
@@ -122,7 +178,7 @@ fn with<W: TreeWord, const S: usize>(
             }
             #[cfg(target_arch = "aarch64")]
             Compare::Wide(Isa::Neon) if compare.is_available() => neon::<W, S>(way, bytes, queries, gaps),
-            Compare::Wide(_) => wide_scalar::<W, S>(way, bytes, queries, gaps),
+            Compare::Wide(_) | Compare::Joint(_) => wide_scalar::<W, S>(way, bytes, queries, gaps),
             Compare::Scalar => scalar::<W, S>(way, bytes, queries, gaps),
         }
     }
@@ -139,6 +195,7 @@ pub(crate) fn search<W: TreeWord>(
 ) {
     match in_flight {
         InFlight::One => with::<W, 1>(compare, way, bytes, queries, gaps),
+        InFlight::Four => with::<W, 4>(compare, way, bytes, queries, gaps),
         InFlight::Eight => with::<W, 8>(compare, way, bytes, queries, gaps),
         InFlight::Sixteen => with::<W, 16>(compare, way, bytes, queries, gaps),
         InFlight::ThirtyTwo => with::<W, 32>(compare, way, bytes, queries, gaps),

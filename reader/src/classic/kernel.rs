@@ -3,8 +3,10 @@
 //! A block lies breadth-first, but its keys below a query are those left of one gap: their number is
 //! the child, whatever the order. [`Paper`] finds it as the paper does for SSE, with a compare, a
 //! bit mask and a table of eight entries; [`Wide`] counts the bits of a whole line's compare, which is
-//! the paper's 16-lane form (one AVX-512 compare, or two of AVX2). [`Scalar`] is their reference.
+//! the paper's 16-lane form (one AVX-512 compare, or two of AVX2), and [`Joint`] adds the addresses of
+//! all queries in flight at once. [`Scalar`] is their reference.
 
+use super::joint::Address;
 use crate::arch::Simd;
 use pleach_format::classic::TreeWord;
 use pleach_format::classic::packed::Partial;
@@ -23,6 +25,15 @@ pub(crate) trait Kernel: Copy + Send + Sync + 'static {
     unsafe fn extract(record: &Partial, key: u128) -> u128 {
         record.word(key)
     }
+
+    /// Whether the addresses of a group's queries are computed together, by [`Kernel::slots`].
+    const JOINT: bool = false;
+
+    /// Clamps the numbers of lines; their slots.
+    #[inline(always)]
+    unsafe fn slots<const S: usize>(address: &Address, lines: &mut [u64; S]) -> [u64; S] {
+        address.all(lines)
+    }
 }
 
 /// Portable.
@@ -36,6 +47,10 @@ pub(crate) struct Paper;
 /// A line at once; with `PEXT` on a CPU with BMI2.
 #[derive(Clone, Copy)]
 pub(crate) struct Wide<S, const PEXT: bool>(std::marker::PhantomData<S>);
+
+/// [`Wide`] with the addresses of a group computed together; in AVX2 vectors with `AVX2`.
+#[derive(Clone, Copy)]
+pub(crate) struct Joint<S, const AVX2: bool>(std::marker::PhantomData<S>);
 
 #[inline(always)]
 fn count<V: TreeWord>(line: &Line, n: usize, query: V) -> usize {
@@ -106,5 +121,25 @@ impl<S: Simd, const PEXT: bool> Kernel for Wide<S, PEXT> {
             return u128::from(upper) << low.count_ones() | u128::from(lower);
         }
         record.word(key)
+    }
+}
+
+impl<S: Simd, const AVX2: bool> Kernel for Joint<S, AVX2> {
+    const JOINT: bool = true;
+
+    #[inline(always)]
+    unsafe fn below<V: TreeWord>(line: &Line, n: usize, query: V) -> usize {
+        // SAFETY: the contract is passed on.
+        unsafe { Wide::<S, AVX2>::below(line, n, query) }
+    }
+
+    #[inline(always)]
+    unsafe fn slots<const N: usize>(address: &Address, lines: &mut [u64; N]) -> [u64; N] {
+        #[cfg(target_arch = "x86_64")]
+        if AVX2 {
+            // SAFETY: with `AVX2` the contract includes it.
+            return unsafe { address.all_avx2(lines) };
+        }
+        address.all(lines)
     }
 }

@@ -4,6 +4,7 @@
 //! ```text
 //! kernel.rs   keys of a block below the query: scalar, the paper's SSE form, whole lines
 //! descent.rs  full trees          paged.rs   compressed trees
+//! joint.rs    addresses of all queries in flight at once
 //! engine.rs   all of it compiled for each kernel and number of queries in flight
 //! ```
 //! A descent ends in a gap between keys. In a full tree and in one of distances the gap is the rank of
@@ -13,6 +14,7 @@
 
 mod descent;
 mod engine;
+mod joint;
 mod kernel;
 mod paged;
 #[cfg(test)]
@@ -33,6 +35,9 @@ pub enum Compare {
     /// All keys of a block, up to 64 bytes, by one or two compares of this instruction set: the 16-lane
     /// form. An instruction set that this CPU lacks is replaced by portable code.
     Wide(Isa),
+    /// The same compares, and in full trees the addresses of all queries in flight computed together: the
+    /// Knights Ferry form (section 5.3), there with [`InFlight::Four`]. Compressed trees do as [`Self::Wide`].
+    Joint(Isa),
 }
 
 impl Compare {
@@ -41,7 +46,7 @@ impl Compare {
     pub fn is_available(self) -> bool {
         match self {
             Self::Scalar | Self::Paper => true,
-            Self::Wide(isa) => isa.is_available(),
+            Self::Wide(isa) | Self::Joint(isa) => isa.is_available(),
         }
     }
 
@@ -57,6 +62,8 @@ impl Compare {
 pub enum InFlight {
     /// No software pipelining.
     One,
+    /// As in the paper, on Knights Ferry.
+    Four,
     /// As in the paper, on CPUs.
     Eight,
     /// 16.
@@ -68,13 +75,14 @@ pub enum InFlight {
 
 impl InFlight {
     /// All of them, ascending.
-    pub const ALL: [Self; 4] = [Self::One, Self::Eight, Self::Sixteen, Self::ThirtyTwo];
+    pub const ALL: [Self; 5] = [Self::One, Self::Four, Self::Eight, Self::Sixteen, Self::ThirtyTwo];
 
     /// As a number.
     #[must_use]
     pub const fn queries(self) -> usize {
         match self {
             Self::One => 1,
+            Self::Four => 4,
             Self::Eight => 8,
             Self::Sixteen => 16,
             Self::ThirtyTwo => 32,

@@ -71,7 +71,7 @@ fn packed<W: TreeWord>(keys: &[W], paged: &Paged, prefix: Prefix) -> Vec<u8> {
 }
 
 fn compares() -> Vec<Compare> {
-    let wide = Isa::available().into_iter().map(Compare::Wide);
+    let wide = Isa::available().into_iter().flat_map(|isa| [Compare::Wide(isa), Compare::Joint(isa)]);
     [Compare::Scalar, Compare::Paper].into_iter().chain(wide).collect()
 }
 
@@ -310,7 +310,7 @@ fn forged_trees_end_inside() {
         let queries: Vec<u64> = (0..70).map(|i| mix(i + round)).chain([0, 1, u64::MAX]).collect();
         let mut ranks = vec![0; queries.len()];
         for compare in compares() {
-            for in_flight in [InFlight::One, InFlight::Eight] {
+            for in_flight in [InFlight::One, InFlight::Four, InFlight::Eight] {
                 for form in [Form::Full, Form::Delta] {
                     if let Some(tree) = Classic::new(&geometry, form, &bytes, &keys) {
                         tree.with(compare, in_flight).lower_bounds(&queries, &mut ranks);

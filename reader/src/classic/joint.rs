@@ -1,0 +1,189 @@
+//! Addresses of all queries in flight at once: the vectors of the paper's Knights Ferry form, which
+//! compute with one lane a query between the compares of one query's lanes.
+//!
+//! A query's next line follows from its number among all lines of its depth ([`Address`]): a clamp, a
+//! division into page and line, three products and a sum. Numbers and factors are below 2^32 in all
+//! trees of up to 2^36 keys or so, and then four queries go through one AVX2 vector; other trees, and
+//! what is left of a group, take the portable way. Answers and clamps are those of one at a time.
+//! Kim et al., TODS 36(4), 2011, section 5.3.
+
+use pleach_format::classic::{LineLevel, nodes};
+
+/// Where the lines of one depth lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Address {
+    /// Number of the last line.
+    last: u64,
+    /// Logarithm of the lines of a page, and their mask; all lines where pages are joined.
+    page_log: u32,
+    page_mask: u64,
+    last_page: u64,
+    /// Slots from page to page.
+    stride: u64,
+    /// Slot of the first line of the first page, as if that were a whole one and as if it were the last.
+    starts: [u64; 2],
+    /// Logarithm and mask of the lines of a group, slots from group to group and from line to line.
+    group_log: u32,
+    group_mask: u64,
+    pitch: u64,
+    nodes: u64,
+    /// Whether numbers and factors are below 2^32.
+    narrow: bool,
+}
+
+impl Address {
+    /// Of lines in pages of `stride` slots from slot `start` on, the last page being number `last_page`.
+    pub(crate) fn new(
+        line: &LineLevel,
+        start: u64,
+        stride: u64,
+        last_page: u64,
+        last: u64,
+        joined: bool,
+    ) -> Self {
+        let nodes_in_line = nodes(line.levels);
+        let narrow = last.max(stride).max(line.pitch).max(nodes_in_line) <= u32::MAX.into();
+        Self {
+            last,
+            page_log: if joined { 63 } else { line.above },
+            page_mask: if joined { u64::MAX >> 1 } else { nodes(line.above) },
+            last_page: if joined { 0 } else { last_page },
+            stride,
+            starts: line.start.map(|first| start + first),
+            group_log: line.group,
+            group_mask: (1 << line.group) - 1,
+            pitch: line.pitch,
+            nodes: nodes_in_line,
+            narrow,
+        }
+    }
+
+    /// Clamps a line's number; its slot.
+    #[inline(always)]
+    fn one(&self, line: &mut u64) -> u64 {
+        *line = (*line).min(self.last);
+        let page = *line >> self.page_log;
+        let inside = *line & self.page_mask;
+        self.starts[usize::from(page == self.last_page)]
+            + page * self.stride
+            + (inside >> self.group_log) * self.pitch
+            + (inside & self.group_mask) * self.nodes
+    }
+
+    /// Clamps the numbers of lines; their slots.
+    #[inline(always)]
+    pub(crate) fn all<const S: usize>(&self, lines: &mut [u64; S]) -> [u64; S] {
+        std::array::from_fn(|s| self.one(&mut lines[s]))
+    }
+
+    /// [`Self::all`], four at a time.
+    ///
+    /// # Safety
+    /// The CPU has AVX2.
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    pub(crate) unsafe fn all_avx2<const S: usize>(&self, lines: &mut [u64; S]) -> [u64; S] {
+        if !self.narrow {
+            return self.all(lines);
+        }
+        let mut slots = [0; S];
+        let (fours, rest) = lines.as_chunks_mut::<4>();
+        let (outputs, last) = slots.as_chunks_mut::<4>();
+        for (lines, output) in fours.iter_mut().zip(outputs) {
+            // SAFETY: the caller's CPU has AVX2; arrays of 32 bytes are read and written.
+            unsafe { self.four(lines, output) };
+        }
+        for (line, output) in rest.iter_mut().zip(last) {
+            *output = self.one(line);
+        }
+        slots
+    }
+
+    /// # Safety
+    /// The CPU has AVX2.
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    unsafe fn four(&self, lines: &mut [u64; 4], slots: &mut [u64; 4]) {
+        use std::arch::x86_64::*;
+        // SAFETY: the caller's CPU has AVX2; loads and stores are of the arrays' 32 bytes, unaligned.
+        unsafe {
+            let all = |number: u64| _mm256_set1_epi64x(number.cast_signed());
+            let shift = |numbers, log: u32| _mm256_srl_epi64(numbers, _mm_cvtsi32_si128(log.cast_signed()));
+            let line = _mm256_loadu_si256(lines.as_ptr().cast());
+            // Numbers of lines are below 2^63, so the signed compare is right.
+            let last = all(self.last);
+            let line = _mm256_blendv_epi8(line, last, _mm256_cmpgt_epi64(line, last));
+            _mm256_storeu_si256(lines.as_mut_ptr().cast(), line);
+            let page = shift(line, self.page_log);
+            let inside = _mm256_and_si256(line, all(self.page_mask));
+            let in_last = _mm256_cmpeq_epi64(page, all(self.last_page));
+            let start = _mm256_blendv_epi8(all(self.starts[0]), all(self.starts[1]), in_last);
+            let page = _mm256_mul_epu32(page, all(self.stride));
+            let group = _mm256_mul_epu32(shift(inside, self.group_log), all(self.pitch));
+            let line = _mm256_mul_epu32(_mm256_and_si256(inside, all(self.group_mask)), all(self.nodes));
+            let slot = _mm256_add_epi64(_mm256_add_epi64(start, page), _mm256_add_epi64(group, line));
+            _mm256_storeu_si256(slots.as_mut_ptr().cast(), slot);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pleach_format::classic::Geometry;
+
+    /// Lines of every depth of trees of all kinds, near both ends of every page and beyond the last.
+    #[test]
+    fn addresses_are_those_of_the_layout() {
+        for keys in [1u64, 15, 16, 255, 4097, 100_000, 1 << 24, (1 << 24) + 12_345, 1 << 40] {
+            for (d_k, d_l, d_p) in [(1, 1, 64), (2, 4, 19), (4, 4, 19), (4, 4, 8), (2, 3, 7), (1, 4, 10)] {
+                for padded in [false, true] {
+                    let geometry = Geometry { keys, key_bytes: 4, d_k, d_l, d_p, padded };
+                    let tree = geometry.tree().expect("sound");
+                    for level in tree.pages() {
+                        for line in &level.lines {
+                            check(&tree, level, line);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn check(
+        tree: &pleach_format::classic::Tree,
+        level: &pleach_format::classic::PageLevel,
+        line: &LineLevel,
+    ) {
+        let joined = level.joined || level.last == 0;
+        let last = tree.last_gap() >> (line.levels + line.below);
+        let address = Address::new(line, level.start, level.slots[0], level.last, last, joined);
+        let spread = (0..40).map(|i| last / 41 * i + i);
+        let numbers: Vec<u64> = spread.chain([last, last + 1, last * 2, last.saturating_sub(1)]).collect();
+        for chunk in numbers.as_chunks::<4>().0 {
+            let expected = chunk.map(|number| {
+                let number = number.min(last);
+                if joined {
+                    return (number, level.start + line.slot(1, number));
+                }
+                let page = number >> line.above;
+                let part = usize::from(page == level.last);
+                let inside = line.slot(part, number & nodes(line.above));
+                (number, level.start + page * level.slots[0] + inside)
+            });
+            let mut lines = *chunk;
+            let slots = address.all(&mut lines);
+            assert_eq!(std::array::from_fn(|s| (lines[s], slots[s])), expected, "{address:?}");
+            #[cfg(target_arch = "x86_64")]
+            if is_x86_feature_detected!("avx2") {
+                // Five, so that one is left over.
+                let mut lines = [chunk[0], chunk[1], chunk[2], chunk[3], chunk[0]];
+                // SAFETY: the CPU has AVX2.
+                let slots = unsafe { address.all_avx2(&mut lines) };
+                let found: [(u64, u64); 5] = std::array::from_fn(|s| (lines[s], slots[s]));
+                assert_eq!(found[..4], expected, "{address:?}");
+                assert_eq!(found[4], expected[0], "{address:?}");
+            }
+        }
+    }
+}

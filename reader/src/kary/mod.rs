@@ -1,0 +1,226 @@
+//! K-ary search: one query across the lanes of a vector, k - 1 separators by one compare.
+//!
+//! ```text
+//! vector.rs   words of a vector below the query: SSE, AVX2, AVX-512, NEON, portable
+//! list.rs     separators gathered from a sorted list      tree.rs   nodes of a linearised tree
+//! engine.rs   both compiled for each vector and number of queries in flight
+//! ```
+//! k is one more than a vector has lanes, so log_k(n) steps replace the log_2(n) of a binary search: the
+//! answer to one query comes sooner, at the price of k - 1 loads a step. A list gathers them from as many
+//! cache lines; a tree has them side by side. It is a baseline: a FAST tree ([`crate::classic`]) blocks
+//! the same nodes by cache lines and pages, and Pleach's own look-ups leave both behind.
+//! Kaldewey, *P-ary search* (slides); Schlegel, Gemulla, Lehner, DaMoN 2009; Kim et al., TODS 36(4), 2011,
+//! section 2.
+
+mod engine;
+mod list;
+#[cfg(test)]
+mod tests;
+mod tree;
+mod vector;
+
+use crate::Isa;
+use crate::classic::InFlight;
+use engine::{Found, Way, search};
+use list::Plan;
+use rayon::prelude::*;
+use tree::Shape;
+
+/// Keys of k-ary search: `u32` and `u64`, in the order of numbers.
+pub trait KaryWord: vector::Forms {}
+impl KaryWord for u32 {}
+impl KaryWord for u64 {}
+
+/// The vectors of a search; they set k. Answers do not depend on them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Vectors {
+    /// Portable code for 16 bytes, always present: the reference for the others.
+    Portable,
+    /// 16 bytes of x86-64 with SSE 4.2 and POPCNT: k is 5 for keys of 4 bytes, 3 for 8.
+    Sse,
+    /// 16 bytes of 64-bit Arm: k is 5, 3.
+    Neon,
+    /// 32 bytes of x86-64 with [`Isa::Avx2`]: k is 9, 5.
+    Avx2,
+    /// 64 bytes of x86-64 with [`Isa::Avx512`]: k is 17, 9.
+    Avx512,
+}
+
+impl Vectors {
+    /// All there are, in order of preference from the last to the first.
+    pub const ALL: [Self; 5] = [Self::Portable, Self::Sse, Self::Neon, Self::Avx2, Self::Avx512];
+
+    /// Whether this CPU has them. Where it does not, portable code for the same k stands in.
+    #[must_use]
+    pub fn is_available(self) -> bool {
+        match self {
+            Self::Portable => true,
+            #[cfg(target_arch = "x86_64")]
+            Self::Sse => is_x86_feature_detected!("sse4.2") && is_x86_feature_detected!("popcnt"),
+            #[cfg(not(target_arch = "x86_64"))]
+            Self::Sse => false,
+            Self::Neon => Isa::Neon.is_available(),
+            Self::Avx2 => Isa::Avx2.is_available(),
+            Self::Avx512 => Isa::Avx512.is_available(),
+        }
+    }
+
+    /// The widest of this CPU.
+    #[must_use]
+    pub fn best() -> Self {
+        Self::ALL.into_iter().rfind(|vectors| vectors.is_available()).unwrap_or(Self::Portable)
+    }
+
+    /// Keys `W` in a vector: k - 1.
+    #[must_use]
+    pub const fn lanes<W: KaryWord>(self) -> usize {
+        let bytes = match self {
+            Self::Portable | Self::Sse | Self::Neon => 16,
+            Self::Avx2 => 32,
+            Self::Avx512 => 64,
+        };
+        bytes / size_of::<W>()
+    }
+
+    /// Lower-case name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Portable => "portable",
+            Self::Sse => "sse",
+            Self::Neon => "neon",
+            Self::Avx2 => "avx2",
+            Self::Avx512 => "avx512",
+        }
+    }
+}
+
+/// Queries that a thread answers before it asks for more.
+const PIECE: usize = 1 << 10;
+
+/// K-ary search in a sorted slice. Slices that are not sorted give some rank in `0..=keys.len()`.
+#[derive(Clone, Debug)]
+pub struct List<'a, W> {
+    keys: &'a [W],
+    plan: Plan,
+    found: Found,
+    in_flight: InFlight,
+}
+
+impl<'a, W: KaryWord> List<'a, W> {
+    /// Over `keys`, ascending; equal keys are allowed. Searched with the widest vectors of this CPU and 8
+    /// queries in flight. O(log n).
+    #[must_use]
+    pub fn new(keys: &'a [W]) -> Self {
+        Self::with_reach(keys, Vectors::best(), InFlight::Eight, vector::REACH)
+    }
+
+    /// With other vectors and another number of queries in flight. O(log n).
+    #[must_use]
+    pub fn with(self, vectors: Vectors, in_flight: InFlight) -> Self {
+        Self::with_reach(self.keys, vectors, in_flight, vector::REACH)
+    }
+
+    /// `reach` is at most [`vector::REACH`].
+    fn with_reach(keys: &'a [W], vectors: Vectors, in_flight: InFlight, reach: usize) -> Self {
+        let plan = Plan::new(keys.len(), vectors.lanes::<W>(), reach.min(vector::REACH));
+        Self { keys, plan, found: Found::new(vectors), in_flight }
+    }
+
+    /// The vectors that set k.
+    #[must_use]
+    pub fn vectors(&self) -> Vectors {
+        self.found.vectors()
+    }
+
+    /// Rank of the first key that is not below `query`; the number of keys if all are. O(log_k n) steps of
+    /// k - 1 loads.
+    #[must_use]
+    pub fn lower_bound(&self, query: W) -> u64 {
+        let mut rank = [0];
+        search(self.found, InFlight::One, Way::List(&self.plan, self.keys), &[query], &mut rank);
+        rank[0]
+    }
+
+    /// The ranks of many queries, as far as `ranks` has place.
+    pub fn lower_bounds(&self, queries: &[W], ranks: &mut [u64]) {
+        search(self.found, self.in_flight, Way::List(&self.plan, self.keys), queries, ranks);
+    }
+
+    /// [`List::lower_bounds`] on the threads of the current rayon pool.
+    pub fn par_lower_bounds(&self, queries: &[W], ranks: &mut [u64]) {
+        let pieces = queries.par_chunks(PIECE).zip(ranks.par_chunks_mut(PIECE));
+        pieces.for_each(|(queries, ranks)| self.lower_bounds(queries, ranks));
+    }
+}
+
+/// K-ary search in a linearised tree: nodes of k - 1 keys, level by level, over slots of the caller's. A
+/// tree over slots that [`Tree::linearise`] did not write gives some rank in `0..=keys`.
+#[derive(Clone, Debug)]
+pub struct Tree<'a, W> {
+    slots: &'a [W],
+    shape: Shape,
+    found: Found,
+    in_flight: InFlight,
+}
+
+impl<'a, W: KaryWord> Tree<'a, W> {
+    /// Slots of a tree of `keys` keys in nodes of these vectors: at most 2 (k - 1) a level more than keys.
+    /// `None` beyond 2^48 keys. O(log n).
+    #[must_use]
+    pub fn slots(vectors: Vectors, keys: usize) -> Option<usize> {
+        Some(Shape::new(keys, vectors.lanes::<W>())?.slots())
+    }
+
+    /// Writes the tree of `keys`, ascending, into the first of `slots`, and gives it with 8 queries in
+    /// flight. Slots at a multiple of 64 bytes make that a node never lies in two cache lines. `None` if
+    /// they are fewer than [`Tree::slots`]. O(n), on the threads of the current rayon pool.
+    #[must_use]
+    pub fn linearise(vectors: Vectors, keys: &[W], slots: &'a mut [W]) -> Option<Self> {
+        let shape = Shape::new(keys.len(), vectors.lanes::<W>())?;
+        shape.fill(keys, slots.get_mut(..shape.slots())?);
+        Self::new(vectors, keys.len(), slots)
+    }
+
+    /// A tree that [`Tree::linearise`] wrote before for as many keys and as wide vectors. `None` if there
+    /// are too few slots. O(log n).
+    #[must_use]
+    pub fn new(vectors: Vectors, keys: usize, slots: &'a [W]) -> Option<Self> {
+        let shape = Shape::new(keys, vectors.lanes::<W>())?;
+        let slots = slots.get(..shape.slots())?;
+        Some(Self { slots, shape, found: Found::new(vectors), in_flight: InFlight::Eight })
+    }
+
+    /// With another number of queries in flight.
+    #[must_use]
+    pub fn with(self, in_flight: InFlight) -> Self {
+        Self { in_flight, ..self }
+    }
+
+    /// The vectors that set k.
+    #[must_use]
+    pub fn vectors(&self) -> Vectors {
+        self.found.vectors()
+    }
+
+    /// Rank of the first key that is not below `query`; the number of keys if all are. O(log_k n) steps of
+    /// one load.
+    #[must_use]
+    pub fn lower_bound(&self, query: W) -> u64 {
+        let mut rank = [0];
+        search(self.found, InFlight::One, Way::Tree(&self.shape, self.slots), &[query], &mut rank);
+        rank[0]
+    }
+
+    /// The ranks of many queries, as far as `ranks` has place.
+    pub fn lower_bounds(&self, queries: &[W], ranks: &mut [u64]) {
+        search(self.found, self.in_flight, Way::Tree(&self.shape, self.slots), queries, ranks);
+    }
+
+    /// [`Tree::lower_bounds`] on the threads of the current rayon pool.
+    pub fn par_lower_bounds(&self, queries: &[W], ranks: &mut [u64]) {
+        let pieces = queries.par_chunks(PIECE).zip(ranks.par_chunks_mut(PIECE));
+        pieces.for_each(|(queries, ranks)| self.lower_bounds(queries, ranks));
+    }
+}
