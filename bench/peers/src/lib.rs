@@ -9,11 +9,13 @@
 
 mod keys;
 mod memory;
+mod search_tree;
 #[cfg(feature = "stores")]
 mod stores;
 mod texts;
 
 pub use keys::{Keys, View};
+pub use search_tree::{SearchTree, Shape};
 pub use texts::{BuiltTexts, TextPeer, TextReader};
 
 use std::error::Error;
