@@ -39,6 +39,7 @@ mod index;
 mod iter;
 mod packed;
 mod rest;
+mod scan;
 #[cfg(target_os = "linux")]
 mod sealed;
 mod search;
