@@ -18,8 +18,9 @@ use std::ops::{Range, RangeBounds};
 
 /// Tuples of a piece: keys and values of 8 bytes take 8 KiB of the first cache.
 const PIECE: usize = 512;
-/// A line is asked for so many lines before it is read: 2 KiB, past which the hardware follows by itself.
-const LINES_AHEAD: usize = 32;
+/// A line is asked for so many lines before it is read. The hardware follows by itself inside a page of 4 KiB, and
+/// starts anew in each: 24 KiB ahead were a fifth faster than nothing, and 2 KiB half of that.
+const LINES_AHEAD: usize = 384;
 
 /// Takes one line apart. `N` is the number of its tuples; nothing is written for values of no bytes.
 #[inline(always)]
