@@ -30,15 +30,12 @@ fn whole_line<K: Key, V: Value, const N: usize>(
     keys: &mut [K; N],
     values: Option<&mut [V; N]>,
 ) {
+    // All is read before anything is written: the compiler need not fear that one changes the other.
     let from = &line[..N * K::Word::BYTES];
-    for (slot, key) in keys.iter_mut().enumerate() {
-        *key = K::decode(K::Word::read(&from[slot * K::Word::BYTES..]));
-    }
+    *keys = std::array::from_fn(|slot| K::decode(K::Word::read(&from[slot * K::Word::BYTES..])));
     if let Some(values) = values {
         let from = &line[values_at..][..N * V::Bits::BYTES];
-        for (slot, value) in values.iter_mut().enumerate() {
-            *value = V::from_bits(V::Bits::read(&from[slot * V::Bits::BYTES..]));
-        }
+        *values = std::array::from_fn(|slot| V::from_bits(V::Bits::read(&from[slot * V::Bits::BYTES..])));
     }
 }
 
@@ -151,7 +148,8 @@ impl<K: Key, V: Value> Typed<'_, K, V> {
     }
 
     /// Hands the tuples of a range of ranks to `take`, in order and in pieces: columns of up to some hundred keys
-    /// and of as many values (of no bytes: none). The range is cut at [`Typed::len`]; returns how many tuples there were.
+    /// and of as many values (of no bytes: none). The range is cut at [`Typed::len`]; returns how many tuples there
+    /// were.
     ///
     /// The fastest way to read many tuples: pieces lie in the first cache. Threads share a scan by splitting the
     /// ranks.
