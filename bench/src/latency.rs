@@ -8,12 +8,13 @@
 //! before.
 
 use crate::limit::MappedLines;
+use crate::lookup::NamedPeer;
 use crate::options::{BenchOptions, Measure, expect_equal, label};
 use crate::report::{Facts, Report, Row};
 use crate::{BenchError, data, machine};
 use pleach::{Index, Key, Typed, Value};
 use pleach_builder::BuildOptions;
-use pleach_peers::{Built, Engine, Number, Reader};
+use pleach_peers::{Engine, Number, Reader};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
@@ -34,7 +35,7 @@ pub fn run(options: &BenchOptions<'_>) -> Result<Report, BenchError> {
 
 /// One look-up at a time.
 enum Single<'a, T: Number + Key + Value> {
-    Pleach(Typed<'a, T, T>),
+    Pleach(&'a Typed<'a, T, T>),
     Peer(Box<dyn Reader<T, T> + 'a>),
 }
 
@@ -114,7 +115,7 @@ fn peers<T: Number>(
     folder: &std::path::Path,
     label: &str,
     notes: &mut Vec<String>,
-) -> Result<Vec<(Engine, Built<T, T>)>, BenchError> {
+) -> Result<Vec<NamedPeer<T>>, BenchError> {
     let mut built = Vec::new();
     for &engine in Engine::AVAILABLE {
         if matches!(engine, Engine::Redb | Engine::Fst) {
@@ -166,7 +167,8 @@ impl Measure for Latency {
             ..Row::new(engine, "get-dependent", types, summary.tuples)
         };
         let entry = |single, row| Entry { single, row, chains: Vec::new(), singles: Vec::new() };
-        let pleach = Single::Pleach(index.typed::<T, T>()?);
+        let view = index.typed::<T, T>()?;
+        let pleach = Single::Pleach(&view);
         let mut entries = vec![entry(pleach, row("pleach", build, summary.file_bytes))];
         for (engine, built) in &peers {
             let row = row(engine.name(), built.build, built.peer.bytes());

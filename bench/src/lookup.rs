@@ -413,7 +413,7 @@ fn memory_bytes(engine: Engine, tuples: u64, tuple_bytes: u64) -> u64 {
 }
 
 /// A built peer and which it is.
-type NamedPeer<T> = (Engine, Built<T, T>);
+pub(crate) type NamedPeer<T> = (Engine, Built<T, T>);
 
 /// Builds the peers that are measured at this size, and notes why others are not.
 fn build_peers<T: Number>(

@@ -152,13 +152,14 @@ impl Panel {
 
     fn draw<B: DrawingBackend>(&self, area: &DrawingArea<B, Shift>) -> Result<(), BenchError> {
         if self.is_strategies {
-            let lines = self.lines(|point| (point.response_us, 1e3 / point.ns));
-            let axes = ("response time of a call, us", "million look-ups a second");
-            return chart(area, &self.title, axes, &lines, |us| format!("{us}"));
+            let lines = self.lines(|point| (point.response_us.log10(), 1e3 / point.ns));
+            let axes = ("response time of a call", "million look-ups a second");
+            return chart(area, &self.title, axes, &lines, |log| duration(10f64.powf(log) * 1e3));
         }
         if self.has_sizes() {
-            let lines = self.lines(|point| (point.tuples, point.ns));
-            return chart(area, &self.title, ("tuples", "ns"), &lines, size);
+            let lines = self.lines(|point| (point.tuples.log2(), point.ns));
+            let power = |log: f64| if log.fract() == 0.0 { format!("2^{log}") } else { String::new() };
+            return chart(area, &self.title, ("tuples", "ns"), &lines, power);
         }
         self.bars(area)
     }
@@ -201,7 +202,7 @@ fn reach(numbers: impl Iterator<Item = f64>) -> (f64, f64) {
     (low.max(f64::MIN_POSITIVE) / 1.3, high * 1.3)
 }
 
-/// Lines, both axes logarithmic.
+/// Lines, both axes logarithmic: x is a logarithm already, so that its labels can be powers of any base.
 fn chart<B: DrawingBackend>(
     area: &DrawingArea<B, Shift>,
     title: &str,
@@ -210,13 +211,15 @@ fn chart<B: DrawingBackend>(
     x_text: impl Fn(f64) -> String,
 ) -> Result<(), BenchError> {
     let places = || lines.values().flatten();
-    let (x, y) = (reach(places().map(|place| place.0)), reach(places().map(|place| place.1)));
+    let y = reach(places().map(|place| place.1));
+    let xs = places().map(|place| place.0);
+    let x = xs.fold((f64::MAX, f64::MIN), |(low, high), x| (low.min(x - 0.3), high.max(x + 0.3)));
     let mut chart = ChartBuilder::on(area)
         .margin(12)
         .caption(title, (FONT, 16))
         .x_label_area_size(40)
         .y_label_area_size(60)
-        .build_cartesian_2d((x.0..x.1).log_scale(), (y.0..y.1).log_scale())
+        .build_cartesian_2d(x.0..x.1, (y.0..y.1).log_scale())
         .map_err(failed)?;
     chart
         .configure_mesh()

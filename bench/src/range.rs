@@ -263,7 +263,7 @@ impl<T: Number + Key + Value> Way<'_, T> {
     }
 
     /// Reads the tuples from a key on.
-    fn from_key(&self, key: T, rank: usize) -> Result<Sum, BenchError> {
+    fn after_key(&self, key: T, rank: usize) -> Result<Sum, BenchError> {
         let mut sum = Sum::default();
         match self {
             Self::Scan(_) | Self::Copy(_) | Self::Iterator(_) => {
@@ -402,7 +402,7 @@ impl Measure for Scans {
                 let mut elapsed = 0.0;
                 for (rank, right) in &starts {
                     let start = Instant::now();
-                    let sum = entry.way.from_key(keys[*rank], *rank)?;
+                    let sum = entry.way.after_key(keys[*rank], *rank)?;
                     elapsed += start.elapsed().as_nanos() as f64;
                     if !entry.is_limit() {
                         expect_equal(name, "sum of a range", RANGES, sum.sum, right.sum)?;

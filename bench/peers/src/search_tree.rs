@@ -206,7 +206,7 @@ impl SearchTree {
                 for (slot, separator) in separators.enumerate() {
                     let shift = slot % 2 * 16;
                     let cleared = line[slot / 2] & !(0xFFFF << shift);
-                    line[slot / 2] = cleared | ((separator & 0xFFFF) ^ FLIP_NARROW) << shift;
+                    line[slot / 2] = cleared | (((separator & 0xFFFF) ^ FLIP_NARROW) << shift);
                 }
             } else {
                 *line = [PAD; NODE];
@@ -293,7 +293,7 @@ impl Compare for Plain {
     #[inline(always)]
     unsafe fn below(line: &Line, key: u32) -> u32 {
         let key = (key ^ FLIP).cast_signed();
-        line.iter().rev().fold(0, |mask, slot| mask << 2 | u32::from(slot.cast_signed() < key) * 3)
+        line.iter().rev().fold(0, |mask, slot| (mask << 2) | (u32::from(slot.cast_signed() < key) * 3))
     }
 
     #[inline(always)]
@@ -301,7 +301,7 @@ impl Compare for Plain {
     unsafe fn below_narrow(line: &Line, key: u32) -> u32 {
         let key = (key ^ FLIP_NARROW) as i16;
         let bit = |half: u32| u32::from((half as i16) < key);
-        line.iter().rev().fold(0, |mask, slot| mask << 2 | bit(slot >> 16) << 1 | bit(*slot))
+        line.iter().rev().fold(0, |mask, slot| (mask << 2) | (bit(slot >> 16) << 1) | bit(*slot))
     }
 }
 
