@@ -8,7 +8,7 @@
 
 use crate::lookup::{self, Subject};
 use crate::prefetch::prefetch;
-use crate::report::{Report, Row, TextFacts};
+use crate::report::{Facts, Report, Row, TextFacts};
 use crate::texts::{self, Kind};
 use crate::{BenchError, Machine, Told, data, machine};
 use pleach::{Index, KeyType, Queries, ValueType};
@@ -368,6 +368,7 @@ fn row(options: &CompressOptions<'_>, mut entry: Entry<'_>) -> Row {
         huge_share: None,
         detail: None,
         texts: Some(entry.facts),
+        facts: Facts::default(),
     }
 }
 

@@ -67,6 +67,63 @@ pub fn hits<K: Number, V>(tuples: &[(K, V)], count: usize) -> Vec<K> {
     (1..=count as u64).filter_map(draw).map(|tuple| tuple.0).collect()
 }
 
+/// Which keys are asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Queries {
+    /// Present keys, each as likely as any other.
+    Hits,
+    /// Every other query, by chance, is for a key that is absent, drawn from the same range as the others.
+    HalfMisses,
+    /// Present keys by Zipf's law with exponent 1: the k-th most frequent key is asked for 1/k as often as the
+    /// first; which keys are frequent has nothing to do with their order.
+    Zipf,
+}
+
+impl Queries {
+    /// As it stands in reports and arguments.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Hits => "uniform",
+            Self::HalfMisses => "half-miss",
+            Self::Zipf => "zipf",
+        }
+    }
+
+    /// `count` queries to [`tuples`], in no order, and a bit for each: whether its key is present. Empty without
+    /// tuples. Absent keys are those that the next tuples would have; if there are none (2^32 keys of four
+    /// bytes), all are hits.
+    #[must_use]
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
+    pub fn draw<K: Number, V>(self, tuples: &[(K, V)], count: usize) -> (Vec<K>, Vec<u64>) {
+        let mut queries = hits(tuples, count);
+        let mut there = vec![u64::MAX; queries.len().div_ceil(64)];
+        let keys = tuples.len() as u64;
+        match self {
+            Self::Hits => {}
+            Self::HalfMisses => {
+                let absent = if K::BYTES == 4 { (1 << 32) - 1 - keys } else { u64::MAX - keys };
+                for (at, query) in queries.iter_mut().enumerate() {
+                    let drawn = mix64(at as u64 ^ 0x00C0_FFEE_0000_0000);
+                    if drawn & 1 == 1 && absent > 0 {
+                        *query = key(keys + 1 + below(mix64(drawn), absent));
+                        there[at / 64] &= !(1 << (at % 64));
+                    }
+                }
+            }
+            Self::Zipf => {
+                let log = (keys as f64 + 1.0).ln();
+                for (at, query) in queries.iter_mut().enumerate() {
+                    // The inverse of the distribution, taken as continuous.
+                    let even = (mix64(at as u64 ^ 0x0BAD_CAFE_0000_0000) >> 11) as f64 / (1u64 << 53) as f64;
+                    *query = key(((even * log).exp() as u64).clamp(1, keys));
+                }
+            }
+        }
+        (queries, there)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -80,6 +137,34 @@ mod tests {
         }
         check::<u32>();
         check::<u64>();
+    }
+
+    #[test]
+    fn half_misses_and_zipf_are_what_they_say() {
+        fn check<K: Number>() {
+            let tuples = tuples::<K, u32>(1000);
+            for kind in [Queries::Hits, Queries::HalfMisses, Queries::Zipf] {
+                let (queries, there) = kind.draw(&tuples, 10_000);
+                assert_eq!((queries.len(), there.len()), (10_000, 157));
+                let mut counts = std::collections::BTreeMap::new();
+                let mut hits = 0;
+                for (at, query) in queries.iter().enumerate() {
+                    let is_there = tuples.binary_search_by_key(query, |tuple| tuple.0).is_ok();
+                    assert_eq!(there[at / 64] >> (at % 64) & 1 == 1, is_there, "{kind:?} {at}");
+                    hits += usize::from(is_there);
+                    *counts.entry(*query).or_insert(0) += 1;
+                }
+                let most = counts.into_values().max().unwrap_or(0);
+                match kind {
+                    Queries::Hits => assert!(hits == 10_000 && most < 40, "{most}"),
+                    Queries::HalfMisses => assert!((4700..5300).contains(&hits), "{hits}"),
+                    Queries::Zipf => assert!(hits == 10_000 && (800..1300).contains(&most), "{most}"),
+                }
+            }
+        }
+        check::<u32>();
+        check::<u64>();
+        assert!(Queries::Zipf.draw::<u64, u64>(&[], 3).0.is_empty());
     }
 
     #[test]

@@ -1,30 +1,41 @@
 //! Benchmarks of Pleach: every engine in one run, on the same data, with every answer checked.
 //!
-//! [`lookup`] measures point look-ups, [`compress`] those of byte keys, [`strategies`] ways to ask. What it prints is a
-//! [`Report`]: a table for people, a JSON
-//! document (schema `pleach-bench-1`) for scripts. Besides Pleach and its peers each report holds the
-//! machine's own [`limit`]: one random line of the same mapped file for each look-up.
+//! [`lookup`] measures point look-ups, [`compress`] those of byte keys, [`strategies`] ways to ask, [`range`] scans,
+//! [`latency`] look-ups that wait for each other, [`open`] and [`build`] what comes before. What it prints is a
+//! [`Report`]: a table for people, a JSON document (schema `pleach-bench-1`) for scripts, of which [`plot`] makes
+//! pictures. Besides Pleach and its peers each report holds the machine's own [`limit`]: one random line of the
+//! same mapped file for each look-up, or what else the memory does at best.
 //!
 //! How numbers come about: engines take turns inside each repetition, so that whatever else happens
 //! on the machine hits all of them alike; a row is the median of the repetitions; answers go into
 //! buffers that are already there and are compared, each of them, outside of the timed part.
 
+pub mod build;
 pub mod classic;
 pub mod compress;
 pub mod data;
 pub mod kary;
+pub mod latency;
 pub mod limit;
 pub mod lookup;
 pub mod machine;
+pub mod open;
+mod options;
+pub mod plot;
+
 mod prefetch;
+pub mod range;
+pub mod ranks;
 pub mod report;
 pub mod strategies;
 pub mod texts;
 mod told;
 
 pub use compress::CompressOptions;
+pub use data::Queries;
 pub use lookup::{LookupOptions, run};
 pub use machine::Machine;
+pub use options::BenchOptions;
 pub use pleach_peers as peers;
 pub use report::{Report, Row};
 pub use strategies::StrategyOptions;
@@ -87,6 +98,9 @@ pub enum BenchError {
         /// The right answer.
         expected: String,
     },
+    /// A report cannot be drawn.
+    #[error("{0}")]
+    Plot(String),
     /// The caller asked to stop.
     #[error("interrupted")]
     Interrupted,

@@ -1,14 +1,16 @@
-//! Point look-ups: random present keys to their values, in Pleach, in its peers, and in the limit.
+//! Point look-ups: random keys to their values, in Pleach, in its peers, and in the limit. Keys are present, if
+//! nothing else is asked for.
 //!
 //! For each data set every table is built first, from the same sorted tuples; then repetitions are
 //! measured in which all engines take their turn. An engine that needs more than
 //! `SLOW_NS` a query answers a different share of the queries in each repetition instead of all.
 //! Before each turn the answer buffers are overwritten, after it each answer is compared.
 
+use crate::data::{self, Queries};
 use crate::limit::{FORMS, Form, MappedLines};
 use crate::machine::{self, Machine};
-use crate::report::{Report, Row};
-use crate::{BenchError, Told, data};
+use crate::report::{Facts, Report, Row, spread};
+use crate::{BenchError, Told};
 use pleach::{Index, Key, KeyType, Typed, Value};
 use pleach_builder::BuildOptions;
 use pleach_peers::{Built, Engine, Number, Reader};
@@ -18,6 +20,8 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+/// Name of the limit in reports.
+const LIMIT: &str = "limit-one-line";
 /// From this time a query an engine is asked a share of the queries only.
 const SLOW_NS: f64 = 250.0;
 /// One in how many queries a slow engine answers in a repetition.
@@ -41,6 +45,8 @@ pub struct LookupOptions<'a> {
     pub whole: bool,
     /// Queries of one repetition.
     pub queries: usize,
+    /// Which keys are asked for; each kind in turn, in the same run.
+    pub kinds: Vec<Queries>,
     /// Repetitions, of which the median is reported.
     pub repetitions: usize,
     /// Folder for the files, on a real file system; the system's temporary folder if `None`. They are
@@ -56,7 +62,7 @@ pub struct LookupOptions<'a> {
 
 impl Default for LookupOptions<'_> {
     /// 2^24 and 2^26 tuples of both types, one thread and all, 5 repetitions of 2^22 queries in calls
-    /// of 2^14.
+    /// of 2^14, all of them hits.
     fn default() -> Self {
         let all = std::thread::available_parallelism().map_or(1, usize::from);
         Self {
@@ -66,6 +72,7 @@ impl Default for LookupOptions<'_> {
             batch: 1 << 14,
             whole: true,
             queries: 1 << 22,
+            kinds: vec![Queries::Hits],
             repetitions: 5,
             dir: None,
             quick: false,
@@ -98,8 +105,8 @@ impl LookupOptions<'_> {
         if self.batch == 0 || !self.batch.is_multiple_of(64) {
             return refuse(format!("{} queries a call: use a multiple of 64", self.batch));
         }
-        if self.queries == 0 || self.repetitions == 0 || self.threads.contains(&0) {
-            return refuse("queries, repetitions and threads must be at least 1".to_owned());
+        if self.kinds.is_empty() || self.queries == 0 || self.repetitions == 0 || self.threads.contains(&0) {
+            return refuse("kinds, queries, repetitions and threads must be at least 1".to_owned());
         }
         Ok(())
     }
@@ -128,39 +135,66 @@ pub fn run(options: &LookupOptions<'_>) -> Result<Report, BenchError> {
     Ok(report)
 }
 
+/// Queries of one kind, and which of them are for present keys.
+struct Asked<T> {
+    kind: Queries,
+    queries: Vec<T>,
+    there: Vec<u64>,
+}
+
 /// Queries and where their answers go.
 struct Buffers<T> {
-    queries: Vec<T>,
+    asked: Vec<Asked<T>>,
     values: Vec<T>,
     present: Vec<u64>,
 }
 
 /// One engine in one way of asking.
-pub(crate) trait Subject<T> {
+pub(crate) trait Subject<T: Number> {
     /// The timed part: answers all `queries`.
     fn answer(&mut self, queries: &[T], values: &mut [T], present: &mut [u64]) -> Result<(), BenchError>;
-    /// The part that is not timed: whether each answer is right.
-    fn check(&self, engine: &str, queries: &[T], values: &[T], present: &[u64]) -> Result<(), BenchError>;
+    /// The part that is not timed: whether each answer is right. Bits of `there` tell which keys are present.
+    fn check(
+        &self,
+        engine: &str,
+        queries: &[T],
+        there: &[u64],
+        answers: (&[T], &[u64]),
+    ) -> Result<(), BenchError> {
+        check_presence(engine, queries, there, answers)
+    }
 }
 
-/// Compares each answer with what follows from its key.
+/// Compares each answer with what follows from its key, which is present.
 pub(crate) fn check_answers<T: Number>(
     engine: &str,
     queries: &[T],
     values: &[T],
     present: &[u64],
 ) -> Result<(), BenchError> {
+    check_presence(engine, queries, &vec![u64::MAX; present.len()], (values, present))
+}
+
+/// Compares each answer with what follows from its key and from whether that is present.
+fn check_presence<T: Number>(
+    engine: &str,
+    queries: &[T],
+    there: &[u64],
+    (values, present): (&[T], &[u64]),
+) -> Result<(), BenchError> {
+    let bit = |bits: &[u64], query: usize| bits[query / 64] >> (query % 64) & 1 == 1;
     for (query, (&key, &found)) in queries.iter().zip(values).enumerate() {
-        let expected: T = data::value(key);
-        let is_present = present[query / 64] >> (query % 64) & 1 == 1;
-        if !is_present || found != expected {
+        let (is_present, is_there) = (bit(present, query), bit(there, query));
+        let expected: T = if is_there { data::value(key) } else { T::default() };
+        if is_present != is_there || found != expected {
+            let text = |is: bool, value: T| if is { value.widen().to_string() } else { "absent".to_owned() };
             return Err(BenchError::Wrong {
                 engine: engine.to_owned(),
                 query,
                 queries: queries.len(),
                 key: key.widen().to_string(),
-                found: if is_present { found.widen().to_string() } else { "absent".to_owned() },
-                expected: expected.widen().to_string(),
+                found: text(is_present, found),
+                expected: text(is_there, expected),
             });
         }
     }
@@ -203,10 +237,6 @@ impl<T: Number + Key + Value> Subject<T> for Pleach<'_, T> {
             }),
         }
     }
-
-    fn check(&self, engine: &str, queries: &[T], values: &[T], present: &[u64]) -> Result<(), BenchError> {
-        check_answers(engine, queries, values, present)
-    }
 }
 
 struct Peers<'a, T> {
@@ -244,10 +274,6 @@ impl<T: Number> Subject<T> for Peers<'_, T> {
         });
         results.into_iter().collect()
     }
-
-    fn check(&self, engine: &str, queries: &[T], values: &[T], present: &[u64]) -> Result<(), BenchError> {
-        check_answers(engine, queries, values, present)
-    }
 }
 
 struct Limit<'a> {
@@ -268,7 +294,7 @@ fn part_of(queries: usize, threads: usize, thread: usize) -> (u64, u64) {
     (first as u64, part.min(queries - first) as u64)
 }
 
-impl<T> Subject<T> for Limit<'_> {
+impl<T: Number> Subject<T> for Limit<'_> {
     fn answer(&mut self, queries: &[T], _: &mut [T], _: &mut [u64]) -> Result<(), BenchError> {
         let (lines, form, threads, queries) = (self.lines.lines(), self.form, self.threads, queries.len());
         self.sum = match self.pool {
@@ -284,7 +310,7 @@ impl<T> Subject<T> for Limit<'_> {
         Ok(())
     }
 
-    fn check(&self, engine: &str, queries: &[T], _: &[T], _: &[u64]) -> Result<(), BenchError> {
+    fn check(&self, engine: &str, queries: &[T], _: &[u64], _: (&[T], &[u64])) -> Result<(), BenchError> {
         let plain = || Form::Plain.read(self.lines.lines(), 0, queries.len() as u64);
         let expected = *self.expected.borrow_mut().entry(queries.len()).or_insert_with(plain);
         if self.sum == expected {
@@ -302,7 +328,7 @@ impl<T> Subject<T> for Limit<'_> {
 }
 
 /// A subject, what is known about its table, and its times.
-struct Entry<'a, T> {
+struct Entry<'a, T: Number> {
     subject: Box<dyn Subject<T> + 'a>,
     engine: &'static str,
     threads: usize,
@@ -312,7 +338,8 @@ struct Entry<'a, T> {
     open: Option<Duration>,
     detail: Option<String>,
     is_slow: bool,
-    ns: Vec<f64>,
+    /// Times by kind of queries.
+    ns: Vec<Vec<f64>>,
 }
 
 impl<'a, T: Number> Entry<'a, T> {
@@ -350,30 +377,27 @@ impl<'a, T: Number> Entry<'a, T> {
         if start + share > queries { 0..share } else { start..start + share }
     }
 
-    /// One timed and checked turn; nanoseconds a query.
-    fn measure(&mut self, buffers: &mut Buffers<T>, turn: std::ops::Range<usize>) -> Result<f64, BenchError> {
-        let queries = &buffers.queries[turn.clone()];
-        let values = &mut buffers.values[turn.clone()];
-        let present = &mut buffers.present[turn.start / 64..turn.end.div_ceil(64)];
+    /// One timed and checked turn with queries of one kind; nanoseconds a query.
+    fn measure(
+        &mut self,
+        buffers: &mut Buffers<T>,
+        kind: usize,
+        turn: std::ops::Range<usize>,
+    ) -> Result<f64, BenchError> {
+        let words = turn.start / 64..turn.end.div_ceil(64);
+        let asked = &buffers.asked[kind];
+        let (queries, there) = (&asked.queries[turn.clone()], &asked.there[words.clone()]);
+        let values = &mut buffers.values[turn];
+        let present = &mut buffers.present[words];
         // No answer of an earlier turn may pass for one of this; and the pages are there.
         values.fill(T::narrow(0x5A5A_5A5A_5A5A_5A5A));
         present.fill(0);
         let start = Instant::now();
         self.subject.answer(queries, values, present)?;
         let elapsed = start.elapsed();
-        self.subject.check(self.engine, queries, values, present)?;
+        self.subject.check(self.engine, queries, there, (values, present))?;
         Ok(elapsed.as_nanos() as f64 / queries.len() as f64)
     }
-}
-
-/// Median, fastest and slowest; the mean of the middle two if the number is even.
-fn spread(ns: &[f64]) -> (f64, f64, f64) {
-    let mut sorted = ns.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let middle = sorted.len() / 2;
-    let median =
-        if sorted.len() % 2 == 1 { sorted[middle] } else { (sorted[middle - 1] + sorted[middle]) / 2.0 };
-    (median, sorted[0], sorted[sorted.len() - 1])
 }
 
 /// Roughly what an engine's table needs in memory; 0 for stores, which live in the page cache.
@@ -389,7 +413,7 @@ fn memory_bytes(engine: Engine, tuples: u64, tuple_bytes: u64) -> u64 {
 }
 
 /// A built peer and which it is.
-type NamedPeer<T> = (Engine, Built<T, T>);
+pub(crate) type NamedPeer<T> = (Engine, Built<T, T>);
 
 /// Builds the peers that are measured at this size, and notes why others are not.
 fn build_peers<T: Number>(
@@ -445,15 +469,20 @@ fn data_set<T: Number + Key + Value>(
     let build = start.elapsed();
     let peers = build_peers(options, &tuples, folder.path(), &label, &mut report.notes)?;
 
-    let queries = data::hits(&tuples, options.queries);
-    let present = vec![0; queries.len().div_ceil(64)];
-    let mut buffers = Buffers { values: queries.clone(), queries, present };
+    let asked = |&kind: &Queries| {
+        let (queries, there) = kind.draw(&tuples, options.queries);
+        Asked { kind, queries, there }
+    };
+    let asked: Vec<Asked<T>> = options.kinds.iter().map(asked).collect();
+    let count = asked[0].queries.len();
+    let mut buffers =
+        Buffers { asked, values: vec![T::default(); count], present: vec![0; count.div_ceil(64)] };
     drop(tuples);
 
     let start = Instant::now();
     let index = Index::open(&path)?;
     let view = index.typed::<T, T>()?;
-    view.get(buffers.queries[0])?;
+    view.get(buffers.asked[0].queries[0])?;
     let open = start.elapsed();
     let lines = MappedLines::open(&path, index.header())?;
     let pools = options
@@ -472,7 +501,7 @@ fn data_set<T: Number + Key + Value>(
         let table = (build, summary.file_bytes);
         let mut batches = vec![options.batch];
         // A call with all queries; its length keeps the presence words whole.
-        let whole = buffers.queries.len().next_multiple_of(64);
+        let whole = count.next_multiple_of(64);
         if options.whole && whole > options.batch {
             batches.push(whole);
         }
@@ -483,7 +512,7 @@ fn data_set<T: Number + Key + Value>(
         }
         for form in FORMS {
             let limit = Limit { lines: &lines, form, threads, pool, sum: 0, expected: &sums };
-            let limit = Entry::new(limit, "limit-one-line", threads, options.batch, table);
+            let limit = Entry::new(limit, LIMIT, threads, options.batch, table);
             entries.push(Entry { detail: Some(form.name()), ..limit });
         }
         for (engine, built) in &peers {
@@ -498,24 +527,35 @@ fn data_set<T: Number + Key + Value>(
     options.told.step(&format!("{label}: warming up"))?;
     for entry in &mut entries {
         // Slow engines show themselves on a few queries; a full turn of the others touches their pages.
-        let few = buffers.queries.len().min(1 << 14);
-        entry.is_slow = entry.measure(&mut buffers, 0..few)? * entry.threads as f64 > SLOW_NS;
-        let turn = entry.turn(buffers.queries.len(), options.repetitions);
-        entry.measure(&mut buffers, turn)?;
+        let few = count.min(1 << 14);
+        entry.is_slow = entry.measure(&mut buffers, 0, 0..few)? * entry.threads as f64 > SLOW_NS;
+        // What a limit reads has nothing to do with the queries.
+        let kinds = if entry.engine == LIMIT { 1 } else { buffers.asked.len() };
+        entry.ns = vec![Vec::new(); kinds];
+        let turn = entry.turn(count, options.repetitions);
+        entry.measure(&mut buffers, 0, turn)?;
     }
     for repetition in 0..options.repetitions {
         options.told.step(&format!("{label}: repetition {} of {}", repetition + 1, options.repetitions))?;
         for entry in &mut entries {
-            let turn = entry.turn(buffers.queries.len(), repetition);
-            let ns = entry.measure(&mut buffers, turn)?;
-            entry.ns.push(ns);
+            let turn = entry.turn(count, repetition);
+            for kind in 0..entry.ns.len() {
+                let ns = entry.measure(&mut buffers, kind, turn.clone())?;
+                entry.ns[kind].push(ns);
+            }
         }
     }
 
     let huge_share = machine::huge_mapped_bytes(&path).map(|huge| huge as f64 / summary.file_bytes as f64);
     let mut limits: Vec<Row> = Vec::new();
-    for entry in entries {
-        let (ns_per_query, ns_min, ns_max) = spread(&entry.ns);
+    // Tables of hits first, then those of the other kinds.
+    let rows = buffers.asked.iter().enumerate().flat_map(|(number, asked)| {
+        let entries = entries.iter().filter(move |entry| number < entry.ns.len());
+        entries.map(move |entry| (asked.kind, entry, &entry.ns[number]))
+    });
+    for (kind, entry, ns) in rows {
+        let (ns_per_query, ns_min, ns_max) = spread(ns);
+        let queries = (kind != Queries::Hits).then(|| kind.name().to_owned());
         let row = Row {
             engine: entry.engine.to_owned(),
             operation: "get",
@@ -523,20 +563,21 @@ fn data_set<T: Number + Key + Value>(
             value_type,
             tuples: summary.tuples,
             threads: entry.threads,
-            batch: entry.batch.min(buffers.queries.len()),
+            batch: entry.batch.min(count),
             ns_per_query,
             ns_min,
             ns_max,
-            queries: entry.turn(buffers.queries.len(), 0).len(),
+            queries: entry.turn(count, 0).len(),
             repetitions: options.repetitions,
             build_s: entry.build.as_secs_f64(),
             bytes_per_tuple: entry.bytes as f64 / summary.tuples as f64,
             open_ms: entry.open.map(|open| open.as_secs_f64() * 1e3),
             huge_share: if entry.engine == "pleach" { huge_share } else { None },
-            detail: entry.detail,
+            detail: entry.detail.clone(),
             texts: None,
+            facts: Facts { queries, ..Facts::default() },
         };
-        if row.engine != "limit-one-line" {
+        if row.engine != LIMIT {
             report.rows.push(row);
             continue;
         }

@@ -13,7 +13,8 @@ pub const SCHEMA: &str = "pleach-bench-1";
 pub struct Row {
     /// `pleach`, `hashbrown`, ..., or `limit-one-line`.
     pub engine: String,
-    /// What was asked for: `get` (key to value).
+    /// What was asked for: `get` (key to value), `get-dependent` (each key follows from the last answer), `scan`
+    /// (all tuples in order), `range` (some of them), `lower-bound` (key to rank), `open`, `build`.
     pub operation: &'static str,
     /// Key type.
     pub key_type: KeyType,
@@ -48,6 +49,21 @@ pub struct Row {
     pub detail: Option<String>,
     /// Of byte keys: what they are, and what compressing them did.
     pub texts: Option<TextFacts>,
+    /// What only some benchmarks tell.
+    pub facts: Facts,
+}
+
+/// What only some benchmarks tell of a row.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Facts {
+    /// Bytes of tuple lines, or of what stands in their place, by nanosecond: 10^9 bytes a second.
+    pub gb_per_s: Option<f64>,
+    /// Half of the single calls took at most this long.
+    pub p50_ns: Option<f64>,
+    /// 99 of 100 single calls took at most this long.
+    pub p99_ns: Option<f64>,
+    /// Which keys are asked for, if these are not hits drawn evenly: `half-miss`, `zipf-1`.
+    pub queries: Option<String>,
 }
 
 /// What is told of byte keys.
@@ -64,6 +80,44 @@ pub struct TextFacts {
 }
 
 impl Row {
+    /// A row of one thread and of one query a call, still without times.
+    pub(crate) fn new(
+        engine: &str,
+        operation: &'static str,
+        (key_type, value_type): (KeyType, ValueType),
+        tuples: u64,
+    ) -> Self {
+        Self {
+            engine: engine.to_owned(),
+            operation,
+            key_type,
+            value_type,
+            tuples,
+            threads: 1,
+            batch: 1,
+            ns_per_query: 0.0,
+            ns_min: 0.0,
+            ns_max: 0.0,
+            queries: 0,
+            repetitions: 0,
+            build_s: 0.0,
+            bytes_per_tuple: 0.0,
+            open_ms: None,
+            huge_share: None,
+            detail: None,
+            texts: None,
+            facts: Facts::default(),
+        }
+    }
+
+    /// The row with the times of its repetitions, each of so many queries.
+    pub(crate) fn timed(mut self, queries: usize, ns: &[f64]) -> Self {
+        (self.ns_per_query, self.ns_min, self.ns_max) = spread(ns);
+        self.queries = queries;
+        self.repetitions = ns.len();
+        self
+    }
+
     fn to_json(&self) -> Value {
         let mut row = json!({
             "engine": self.engine,
@@ -91,6 +145,10 @@ impl Row {
         extra("open_ms", self.open_ms.map(|ms| rounded(ms).into()));
         extra("huge_share", self.huge_share.map(|share| rounded(share).into()));
         extra("detail", self.detail.clone().map(Value::from));
+        extra("gb_per_s", self.facts.gb_per_s.map(|speed| rounded(speed).into()));
+        extra("p50_ns", self.facts.p50_ns.map(|ns| rounded(ns).into()));
+        extra("p99_ns", self.facts.p99_ns.map(|ns| rounded(ns).into()));
+        extra("query_kind", self.facts.queries.clone().map(Value::from));
         if let Some(texts) = &self.texts {
             extra("data", Some(texts.data.clone().into()));
             extra("excess_work", texts.excess_work.map(|work| rounded(work).into()));
@@ -106,7 +164,34 @@ impl Row {
         let data = |row: &Self| row.texts.as_ref().map(|texts| texts.data.clone());
         (self.key_type, self.value_type, self.tuples) == (other.key_type, other.value_type, other.tuples)
             && data(self) == data(other)
+            && self.operation == other.operation
+            && self.facts.queries == other.facts.queries
     }
+
+    /// What was asked for, in words.
+    fn question(&self) -> String {
+        match (self.operation, &self.facts.queries) {
+            ("get", None) => "random hits, every answer checked".to_owned(),
+            ("get", Some(queries)) => format!("{queries}, every answer checked"),
+            ("get-dependent", _) => "hits, each key follows from the last answer, all checked".to_owned(),
+            ("scan", _) => "all tuples in order, by tuple, sums checked".to_owned(),
+            ("range", _) => "tuples from random keys on, by tuple, sums checked".to_owned(),
+            ("lower-bound", _) => "ranks of random numbers, every answer checked".to_owned(),
+            ("open", _) => "from the closed file to the first answer, by opening, checked".to_owned(),
+            ("build", _) => "from tuples to a file on the disk, by tuple".to_owned(),
+            (other, _) => other.to_owned(),
+        }
+    }
+}
+
+/// Median, fastest and slowest; the mean of the middle two if the number is even.
+pub(crate) fn spread(ns: &[f64]) -> (f64, f64, f64) {
+    let mut sorted = ns.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let middle = sorted.len() / 2;
+    let median =
+        if sorted.len() % 2 == 1 { sorted[middle] } else { (sorted[middle - 1] + sorted[middle]) / 2.0 };
+    (median, sorted[0], sorted[sorted.len() - 1])
 }
 
 /// Six decimals are enough for nanoseconds, seconds and bytes alike.
@@ -163,11 +248,12 @@ impl Report {
             let group: Vec<&Row> = self.rows.iter().filter(|other| other.same_data(row)).collect();
             let _ = writeln!(
                 text,
-                "\n{}{} to {}, {} tuples, random hits, every answer checked",
+                "\n{}{} to {}, {} tuples, {}",
                 row.texts.as_ref().map_or(String::new(), |texts| format!("{}: ", texts.data)),
                 row.key_type,
                 row.value_type,
-                count_text(row.tuples)
+                count_text(row.tuples),
+                row.question()
             );
             text.push_str(&table(&group));
             for texts in group.iter().filter_map(|row| row.texts.as_ref()) {
@@ -199,20 +285,20 @@ fn count_text(count: u64) -> String {
     }
 }
 
+/// A column that stands in a table if some of its rows have something to say there.
+type FactColumn = (&'static str, fn(&Facts) -> Option<f64>);
+const FACT_COLUMNS: [FactColumn; 3] =
+    [("GB/s", |facts| facts.gb_per_s), ("p50 ns", |facts| facts.p50_ns), ("p99 ns", |facts| facts.p99_ns)];
+
 fn table(rows: &[&Row]) -> String {
-    let head = [
-        "engine",
-        "threads",
-        "batch",
-        "ns/query",
-        "M/s",
-        "time/pleach",
-        "min..max",
-        "B/tuple",
-        "build s",
-        "open ms",
-    ];
-    let mut lines = vec![head.map(str::to_owned)];
+    let facts: Vec<FactColumn> = FACT_COLUMNS
+        .into_iter()
+        .filter(|(_, fact)| rows.iter().any(|row| fact(&row.facts).is_some()))
+        .collect();
+    let head = ["engine", "threads", "batch", "ns/query", "M/s", "time/pleach", "min..max"];
+    let tail = ["B/tuple", "build s", "open ms"];
+    let head = head.into_iter().chain(facts.iter().map(|(name, _)| *name)).chain(tail);
+    let mut lines: Vec<Vec<String>> = vec![head.map(str::to_owned).collect()];
     for row in rows {
         // The same way of asking, or at least the same threads (the limit knows no batches).
         let pleach = |same: &dyn Fn(&Row) -> bool| {
@@ -223,41 +309,50 @@ fn table(rows: &[&Row]) -> String {
             Some(detail) => format!("{} ({detail})", row.engine),
             None => row.engine.clone(),
         };
-        lines.push([
+        let mut line = vec![
             engine,
             row.threads.to_string(),
             row.batch.to_string(),
-            format!("{:.1}", row.ns_per_query),
+            nanoseconds(row.ns_per_query),
             format!("{:.1}", 1e3 / row.ns_per_query),
             base.map_or("-".to_owned(), |base| format!("{:.2}x", row.ns_per_query / base.ns_per_query)),
-            format!("{:.1}..{:.1}", row.ns_min, row.ns_max),
-            format!("{:.2}", row.bytes_per_tuple),
-            format!("{:.3}", row.build_s),
-            row.open_ms.map_or("-".to_owned(), |ms| format!("{ms:.2}")),
-        ]);
+            format!("{}..{}", nanoseconds(row.ns_min), nanoseconds(row.ns_max)),
+        ];
+        let fact = |(_, fact): &FactColumn| fact(&row.facts).map_or("-".to_owned(), nanoseconds);
+        line.extend(facts.iter().map(fact));
+        line.push(format!("{:.2}", row.bytes_per_tuple));
+        line.push(format!("{:.3}", row.build_s));
+        line.push(row.open_ms.map_or("-".to_owned(), |ms| format!("{ms:.2}")));
+        lines.push(line);
     }
     aligned(&lines)
 }
 
+/// One decimal; two of what is below 10.
+fn nanoseconds(ns: f64) -> String {
+    if ns < 10.0 { format!("{ns:.2}") } else { format!("{ns:.1}") }
+}
+
 /// Columns of equal width, the first to the left, numbers to the right, a rule below the head.
 #[must_use]
-pub fn aligned<const COLUMNS: usize>(lines: &[[String; COLUMNS]]) -> String {
-    let mut widths = [0; COLUMNS];
+pub fn aligned<L: AsRef<[String]>>(lines: &[L]) -> String {
+    let columns = lines.first().map_or(0, |line| line.as_ref().len());
+    let mut widths = vec![0; columns];
     for line in lines {
-        for (width, cell) in widths.iter_mut().zip(line) {
+        for (width, cell) in widths.iter_mut().zip(line.as_ref()) {
             *width = cell.len().max(*width);
         }
     }
     let mut text = String::new();
     for (number, line) in lines.iter().enumerate() {
-        for (column, (cell, width)) in line.iter().zip(widths).enumerate() {
+        for (column, (cell, width)) in line.as_ref().iter().zip(&widths).enumerate() {
             let _ =
                 if column == 0 { write!(text, "{cell:<width$}") } else { write!(text, "  {cell:>width$}") };
         }
         text.truncate(text.trim_end().len());
         text.push('\n');
         if number == 0 {
-            let rule = widths.iter().sum::<usize>() + 2 * (COLUMNS - 1);
+            let rule = widths.iter().sum::<usize>() + 2 * columns.saturating_sub(1);
             text.push_str(&"-".repeat(rule));
             text.push('\n');
         }

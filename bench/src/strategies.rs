@@ -5,7 +5,7 @@
 //! back in place, is part of the time of `sort-and-sweep`.
 
 use crate::lookup::check_answers;
-use crate::report::{Report, Row};
+use crate::report::{Facts, Report, Row};
 use crate::{BenchError, Machine, Told, data, machine};
 use pleach::{Index, Key, KeyType, Typed, Value};
 use pleach_builder::BuildOptions;
@@ -209,6 +209,7 @@ fn data_set<T: Number + Key + Value>(
             huge_share,
             detail: Some(strategy.name().to_owned()),
             texts: None,
+            facts: Facts::default(),
         });
     }
     Ok(())

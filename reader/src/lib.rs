@@ -40,6 +40,7 @@ mod iter;
 pub mod kary;
 mod packed;
 mod rest;
+mod scan;
 #[cfg(target_os = "linux")]
 mod sealed;
 mod search;

@@ -117,6 +117,11 @@ impl<'a, K: Key, V: Value> Typed<'a, K, V> {
         self.index.is_empty()
     }
 
+    /// The proved arrays; `None` in an empty file.
+    pub(crate) fn plan(&self) -> Option<&Plan<'a>> {
+        self.plan.as_ref()
+    }
+
     fn locate_verified(&self, verified: &Verified<'_>, query: K::Word) -> Result<Hit<V::Bits>, ReadError> {
         let rank = view::lower_bound(verified.header, verified, query)?;
         let hit = match view::tuple::<K::Word, _>(verified.header, verified, rank)? {
@@ -216,7 +221,7 @@ impl<'a, K: Key, V: Value> Typed<'a, K, V> {
         }
     }
 
-    fn rank_range(&self, keys: &impl RangeBounds<K>) -> Result<std::ops::Range<u64>, ReadError> {
+    pub(crate) fn rank_range(&self, keys: &impl RangeBounds<K>) -> Result<std::ops::Range<u64>, ReadError> {
         let start = match keys.start_bound() {
             Bound::Included(&key) => self.lower_bound(key)?,
             Bound::Excluded(&key) => self.upper_bound(key)?,
@@ -250,43 +255,6 @@ impl<'a, K: Key, V: Value> Typed<'a, K, V> {
     #[must_use]
     pub fn ranks(&self, ranks: std::ops::Range<u64>) -> Range<'a, K, V> {
         Range::new(self.index, self.plan.as_ref().map(|plan| plan.tuple_lines), ranks)
-    }
-
-    /// Copies consecutive tuples from `rank` on into the buffers; returns how many.
-    ///
-    /// As many as the shorter buffer holds (for `V = ()` only `keys` counts), at memory speed.
-    pub fn copy_range(&self, rank: u64, keys: &mut [K], values: &mut [V]) -> Result<usize, ReadError> {
-        let capacity = if V::Bits::BYTES == 0 { keys.len() } else { keys.len().min(values.len()) };
-        let count = usize::try_from(self.len().saturating_sub(rank)).unwrap_or(usize::MAX).min(capacity);
-        let Some(plan) = self.plan.as_ref().filter(|_| count > 0) else { return Ok(0) };
-        let header = self.index.header();
-        let geometry = header.geometry;
-        let (first, mut slot) = geometry.place(rank);
-        if let Some(verified) = self.index.verified() {
-            let (last, _) = geometry.place(rank + count as u64 - 1);
-            verified.check_range(header.line_offset(first), (last - first + 1) * 64)?;
-        }
-        let n = geometry.tuples_per_line();
-        let mut line = usize::try_from(first).unwrap_or(usize::MAX);
-        let mut done = 0;
-        while done < count {
-            let bytes = plan.tuple_lines.at(line);
-            let here = (n - slot).min(count - done);
-            for (i, key) in keys[done..done + here].iter_mut().enumerate() {
-                *key = K::decode(K::Word::read(&bytes[(slot + i) * K::Word::BYTES..]));
-            }
-            if V::Bits::BYTES != 0 {
-                let at = geometry.values_at() + slot * V::Bits::BYTES;
-                for (i, value) in values[done..done + here].iter_mut().enumerate() {
-                    *value = V::from_bits(V::Bits::read(&bytes[at + i * V::Bits::BYTES..]));
-                }
-            }
-            done += here;
-            slot = 0;
-            line += 1;
-        }
-        self.index.check_mapping()?;
-        Ok(count)
     }
 
     fn check_bitmap(queries: usize, present: &mut [u64]) -> Result<&mut [u64], ReadError> {

@@ -136,6 +136,19 @@ fn check_index<K: Key, V: Value + Debug>(index: &Index, tuples: &[(K, V)], what:
     assert_eq!(copied, tuples.len() - start, "{what}");
     let pairs: Vec<(K, V)> = keys.into_iter().zip(values).take(copied).collect();
     assert_eq!(pairs, &tuples[start..], "{what}: copy_range");
+    for (start, end) in [(0, tuples.len()), (start, tuples.len() + 7), (start + 1, middle), (middle, 0)] {
+        let mut scanned = Vec::new();
+        let count = view.scan(start as u64..end as u64, |keys, values| {
+            let value = |at: usize| values.get(at).copied().unwrap_or_default();
+            scanned.extend(keys.iter().enumerate().map(|(at, &key)| (key, value(at))));
+        });
+        let end = end.clamp(start.min(tuples.len()), tuples.len());
+        assert_eq!(scanned, &tuples[start.min(end)..end], "{what}: scan of {start}..{end}");
+        assert_eq!(count, Ok(scanned.len() as u64), "{what}: scan of {start}..{end}");
+    }
+    let mut count = 0;
+    let scanned = view.scan_range(.., |keys, _| count += keys.len()).expect("readable");
+    assert_eq!((scanned, count), (tuples.len() as u64, tuples.len()), "{what}: scan_range");
 }
 
 /// Sizes around slots, lines, spine lines and levels of this pair of types.

@@ -306,6 +306,13 @@ fn right_or_error(index: &Index, tuples: &[(u64, u64)], queries: &[u64], what: &
             let found: Vec<(u64, u64)> = keys.into_iter().zip(values).take(count).collect();
             took(found == wanted, "copy_range", query);
         }
+        let mut scanned = Vec::new();
+        let ranks = rank as u64..rank as u64 + 9;
+        let count =
+            view.scan(ranks, |keys, values| scanned.extend(keys.iter().copied().zip(values.to_vec())));
+        if count.is_ok() {
+            took(scanned == wanted, "scan", query);
+        }
     }
     answers
 }
@@ -400,6 +407,9 @@ fn roam<K: Key, V: Value + Debug>(index: &Index, queries: &[K], random: &mut Ran
         let (mut keys, mut values) = ([K::default(); 37], [V::default(); 37]);
         let copied = view.copy_range(rank, &mut keys, &mut values).expect("unverified");
         assert_eq!(copied as u64, len.saturating_sub(rank).min(37));
+        let mut scanned = 0;
+        let count = view.scan(rank..rank + 600, |keys, _| scanned += keys.len() as u64).expect("unverified");
+        assert_eq!((count, scanned), (scanned, len.saturating_sub(rank).min(600)));
     }
     assert_eq!(view.min().expect("unverified").is_some(), len > 0);
     assert_eq!(view.max().expect("unverified").is_some(), len > 0);

@@ -6,6 +6,7 @@
 use crate::{help, parse};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use pleach_bench::Queries;
 use pleach_format::{KeyType, ValueType};
 use std::path::PathBuf;
 
@@ -333,6 +334,16 @@ pub enum BenchWhat {
     Compress,
     /// Ways to ask the same queries: one by one, in batches, in order, sorted first
     Strategies,
+    /// Tuples in order: full scans and ranges, beside what the memory delivers in order
+    Range,
+    /// Single look-ups, each of which waits for the last answer
+    Latency,
+    /// From the closed file to the first answer
+    Open,
+    /// From tuples to a file, beside a plain copy of its bytes
+    Build,
+    /// No measuring: a picture of REPORT, which a run with --json wrote
+    Plot,
 }
 
 /// Arguments of `bench`.
@@ -341,6 +352,12 @@ pub struct BenchArgs {
     /// What to measure
     #[arg(value_name = "WHAT")]
     pub what: BenchWhat,
+    /// With plot: the report, '-' for standard input
+    #[arg(value_name = "REPORT")]
+    pub report: Option<PathBuf>,
+    /// With plot: the SVG to write, '-' for standard output [default: '-']
+    #[arg(long, short, value_name = "PICTURE")]
+    pub output: Option<PathBuf>,
     /// Finish in a minute or two
     #[arg(long)]
     pub quick: bool,
@@ -356,6 +373,9 @@ pub struct BenchArgs {
     /// Measure the stores too at sizes for which they need minutes to build (above 2^24)
     #[arg(long)]
     pub all_peers: bool,
+    /// With lookup: which keys to ask for besides hits drawn evenly: half-miss zipf, or both, as half-miss,zipf
+    #[arg(long, value_name = "Q", value_delimiter = ',', value_parser = parse::queries)]
+    pub queries: Vec<Queries>,
     /// Threads to measure with besides one; 0 is all
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub threads: usize,

@@ -4,6 +4,7 @@
 //! disk, and every refusal says what would have been accepted.
 
 use crate::render::text::unescaped;
+use pleach_bench::Queries;
 use pleach_format::{KeyType, ValueType};
 
 /// `256M`, `256MiB`, `4GiB`, `1G`, `1000`: bytes; K, M, G and T are powers of 1024.
@@ -51,6 +52,13 @@ pub fn key_type(text: &str) -> Result<KeyType, String> {
 pub fn value_type(text: &str) -> Result<ValueType, String> {
     let known: Vec<String> = ValueType::NUMERIC.iter().map(ToString::to_string).collect();
     ValueType::from_name(text).ok_or_else(|| type_refused(text, "value", &known))
+}
+
+/// A kind of queries by its name.
+pub fn queries(text: &str) -> Result<Queries, String> {
+    let kinds = [Queries::Hits, Queries::HalfMisses, Queries::Zipf];
+    let known = || format!("'{text}' is no kind of queries: uniform, half-miss or zipf");
+    kinds.into_iter().find(|kind| kind.name() == text).ok_or_else(known)
 }
 
 /// `u64,u64`, or `u64` for keys alone.

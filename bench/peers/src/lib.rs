@@ -9,11 +9,13 @@
 
 mod keys;
 mod memory;
-#[cfg(feature = "stores")]
+mod search_tree;
+#[cfg(any(feature = "stores", feature = "rocksdb"))]
 mod stores;
 mod texts;
 
 pub use keys::{Keys, View};
+pub use search_tree::{SearchTree, Shape};
 pub use texts::{BuiltTexts, TextPeer, TextReader};
 
 use std::error::Error;
@@ -134,15 +136,25 @@ pub enum Engine {
     Redb,
     /// An `fst::Map` in a mapped file.
     Fst,
+    /// RocksDB: one ingested file of sorted keys with a Bloom filter, mapped.
+    RocksDb,
 }
 
 impl Engine {
-    /// The engines of this build: the stores only with the feature `stores`.
-    pub const AVAILABLE: &'static [Self] = if cfg!(feature = "stores") {
-        &[Self::Hashbrown, Self::BTreeMap, Self::BinarySearch, Self::Lmdb, Self::Redb, Self::Fst]
-    } else {
-        &[Self::Hashbrown, Self::BTreeMap, Self::BinarySearch]
-    };
+    /// The engines of this build: the stores only with the feature `stores`, RocksDB with `rocksdb`.
+    pub const AVAILABLE: &'static [Self] = &[
+        Self::Hashbrown,
+        Self::BTreeMap,
+        Self::BinarySearch,
+        #[cfg(feature = "stores")]
+        Self::Lmdb,
+        #[cfg(feature = "stores")]
+        Self::Redb,
+        #[cfg(feature = "stores")]
+        Self::Fst,
+        #[cfg(feature = "rocksdb")]
+        Self::RocksDb,
+    ];
 
     /// Name in reports.
     #[must_use]
@@ -154,13 +166,14 @@ impl Engine {
             Self::Lmdb => "lmdb",
             Self::Redb => "redb",
             Self::Fst => "fst",
+            Self::RocksDb => "rocksdb",
         }
     }
 
     /// Whether it keeps its table in a file, as Pleach does.
     #[must_use]
     pub const fn is_store(self) -> bool {
-        matches!(self, Self::Lmdb | Self::Redb | Self::Fst)
+        matches!(self, Self::Lmdb | Self::Redb | Self::Fst | Self::RocksDb)
     }
 
     /// Builds a table from tuples with ascending, distinct keys. Stores put their files into `folder`,
@@ -184,7 +197,9 @@ impl Engine {
             Self::Redb => stores::redb::build(tuples, folder),
             #[cfg(feature = "stores")]
             Self::Fst => stores::fst::build(tuples, folder),
-            #[cfg(not(feature = "stores"))]
+            #[cfg(feature = "rocksdb")]
+            Self::RocksDb => stores::rocks::build(tuples, folder),
+            #[cfg(not(all(feature = "stores", feature = "rocksdb")))]
             _ => Err(PeerError {
                 engine: self.name(),
                 operation: "build",

@@ -1,4 +1,4 @@
-//! `pleach bench`: measures look-ups beside other engines and beside the machine's own limit.
+//! `pleach bench`: measures look-ups beside other engines and beside the machine's own limit, and draws reports.
 //!
 //! The measuring is in the crate `pleach-bench`; this turns arguments into its options, shows on
 //! standard error what is being done, and prints the report.
@@ -6,8 +6,11 @@
 use crate::cli::{BenchArgs, BenchWhat, Global};
 use crate::failure::{self, ExitStatus, Failure};
 use crate::interrupt::Guard;
-use pleach_bench::{BenchError, CompressOptions, LookupOptions, Report, StrategyOptions, Told};
+use pleach_bench::{BenchError, BenchOptions, CompressOptions, LookupOptions, Report, StrategyOptions, Told};
+use pleach_bench::{build, latency, open, plot, range};
+use std::fs::{read_to_string, write};
 use std::io::{IsTerminal, Write};
+use std::path::Path;
 use std::time::Instant;
 
 pub fn run(args: &BenchArgs, global: &Global) -> Result<ExitStatus, Failure> {
@@ -15,7 +18,52 @@ pub fn run(args: &BenchArgs, global: &Global) -> Result<ExitStatus, Failure> {
         BenchWhat::Lookup => measure(args, global, "lookup", lookup),
         BenchWhat::Compress => measure(args, global, "compress", compress),
         BenchWhat::Strategies => measure(args, global, "strategies", strategies),
+        BenchWhat::Range => measure(args, global, "range", |args, told| range::run(&plain(args, told))),
+        BenchWhat::Latency => measure(args, global, "latency", |args, told| latency::run(&plain(args, told))),
+        BenchWhat::Open => measure(args, global, "open", |args, told| open::run(&plain(args, told))),
+        BenchWhat::Build => measure(args, global, "build", |args, told| build::run(&plain(args, told))),
+        BenchWhat::Plot => picture(args),
     }
+}
+
+/// A report becomes an SVG.
+fn picture(args: &BenchArgs) -> Result<ExitStatus, Failure> {
+    let Some(path) = &args.report else {
+        return Err(Failure::usage("bench plot: which report? pleach bench plot REPORT.json -o PICTURE.svg"));
+    };
+    let is_standard = |path: &Path| path.as_os_str() == "-";
+    let text =
+        if is_standard(path) { std::io::read_to_string(std::io::stdin()) } else { read_to_string(path) };
+    let text = text.map_err(|error| {
+        Failure::operational(format!("bench plot: cannot read {}: {error}", path.display()))
+    })?;
+    let report: serde_json::Value = serde_json::from_str(&text).map_err(|error| {
+        Failure::operational(format!("bench plot: {} is no JSON: {error}", path.display()))
+    })?;
+    let svg = plot::svg(&report).map_err(|error| Failure::operational(format!("bench plot: {error}")))?;
+    match args.output.as_deref().filter(|path| !is_standard(path)) {
+        None => failure::print(svg.as_bytes())?,
+        Some(path) => write(path, svg).map_err(|error| {
+            Failure::operational(format!("bench plot: cannot write {}: {error}", path.display()))
+        })?,
+    }
+    Ok(ExitStatus::Success)
+}
+
+/// What the smaller benchmarks are told.
+fn plain<'a>(args: &BenchArgs, told: Told<'a>) -> BenchOptions<'a> {
+    let mut options = BenchOptions::new(args.quick);
+    if let Some(tuples) = args.tuples {
+        options.tuples = vec![tuples];
+    }
+    if let Some(key_type) = args.key_type {
+        options.key_types = vec![key_type];
+    }
+    if args.threads > 0 {
+        options.threads = if args.threads == 1 { vec![1] } else { vec![1, args.threads] };
+    }
+    options.dir.clone_from(&args.dir);
+    BenchOptions { told, ..options }
 }
 
 fn measure(
@@ -24,6 +72,13 @@ fn measure(
     name: &str,
     bench: fn(&BenchArgs, Told<'_>) -> Result<Report, BenchError>,
 ) -> Result<ExitStatus, Failure> {
+    if args.report.is_some() || args.output.is_some() {
+        let text = "REPORT and --output are for bench plot: this prints its report, with --json as JSON";
+        return Err(Failure::usage(format!("bench {name}: {text}")));
+    }
+    if !args.queries.is_empty() && args.what != BenchWhat::Lookup {
+        return Err(Failure::usage(format!("bench {name}: --queries is for bench lookup")));
+    }
     let guard = Guard::new();
     let interrupted = || guard.is_interrupted();
     let is_told = !global.quiet && std::io::stderr().is_terminal();
@@ -53,6 +108,11 @@ fn lookup(args: &BenchArgs, told: Told<'_>) -> Result<Report, BenchError> {
     }
     if args.threads > 0 {
         options.threads = if args.threads == 1 { vec![1] } else { vec![1, args.threads] };
+    }
+    for &kind in &args.queries {
+        if !options.kinds.contains(&kind) {
+            options.kinds.push(kind);
+        }
     }
     options.all_peers = args.all_peers;
     options.dir.clone_from(&args.dir);

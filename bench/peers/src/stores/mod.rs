@@ -1,8 +1,13 @@
-//! Tables that live in files: LMDB, redb, fst.
+//! Tables that live in files: LMDB, redb, fst, RocksDB.
 
+#[cfg(feature = "stores")]
 pub(crate) mod fst;
+#[cfg(feature = "stores")]
 pub(crate) mod lmdb;
+#[cfg(feature = "stores")]
 pub(crate) mod redb;
+#[cfg(feature = "rocksdb")]
+pub(crate) mod rocks;
 
 use crate::PeerError;
 use std::error::Error;

@@ -91,7 +91,9 @@ impl Engine {
             Self::Redb => crate::stores::redb::build_texts(keys, values, folder),
             #[cfg(feature = "stores")]
             Self::Fst => crate::stores::fst::build_texts(keys, values, folder),
-            #[cfg(not(feature = "stores"))]
+            #[cfg(feature = "rocksdb")]
+            Self::RocksDb => crate::stores::rocks::build_texts(keys, values, folder),
+            #[cfg(not(all(feature = "stores", feature = "rocksdb")))]
             _ => Err(PeerError {
                 engine: self.name(),
                 operation: "build",
