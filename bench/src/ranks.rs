@@ -1,8 +1,8 @@
 //! Ranks of random numbers, Pleach beside the static search tree: the yardstick of batches.
 //!
 //! The tree holds bare keys of four bytes in anonymous memory, is rebuilt by each process, and answers with ranks
-//! alone; Pleach answers the same question (`lower_bound_batch`) from its mapped file, whose lines hold values
-//! too. Numbers are drawn from the whole range, so that most are no keys. Both take turns, in calls of
+//! alone; Pleach answers the same question (`lower_bound_batch`) from a mapped file of the same keys, without
+//! values. Numbers are drawn from the whole range, so that most are no keys. Both take turns, in calls of
 //! 16,384 queries on one thread, and all answers are compared with each other; of some the rank is looked for
 //! by halving as well.
 
@@ -41,7 +41,8 @@ impl Measure for RankTimes {
     ) -> Result<(), BenchError> {
         let label = label::<T>(count);
         options.told.step(&format!("{label}: building"))?;
-        let tuples: Vec<(T, T)> = data::tuples(count);
+        let tuples: Vec<(T, ())> =
+            data::tuples(count).into_iter().map(|(key, _): (T, T)| (key, ())).collect();
         let folder = crate::folder(options.dir.as_deref())?;
         let path = folder.path().join("ranks.pleach");
         let start = Instant::now();
@@ -56,7 +57,7 @@ impl Measure for RankTimes {
         let narrow: Vec<u32> = queries.iter().map(|query| query.widen() as u32).collect();
         let (mut ranks, mut tree_ranks) = (vec![0u64; QUERIES], vec![0u32; QUERIES]);
         let index = Index::open(&path)?;
-        let view = index.typed::<T, T>()?;
+        let view = index.typed::<T, ()>()?;
         let (mut pleach, mut search_tree) = (Vec::new(), Vec::new());
         for repetition in 0..=options.repetitions {
             options.told.step(&format!("{label}: repetition {repetition} of {}", options.repetitions))?;
@@ -86,7 +87,7 @@ impl Measure for RankTimes {
                 search_tree.push(tree_ns);
             }
         }
-        let types = (<T as Key>::TYPE, <T as Value>::TYPE);
+        let types = (<T as Key>::TYPE, pleach::ValueType::None);
         let huge_share =
             machine::huge_mapped_bytes(&path).map(|huge| huge as f64 / summary.file_bytes as f64);
         let per_tuple = |bytes: u64| bytes as f64 / summary.tuples as f64;

@@ -17,8 +17,9 @@ use rayon::prelude::*;
 
 /// Fewer tuple lines than this are found as fast by their spine.
 const LINES_MIN: u64 = 64;
-/// Borders for each unit: a mark in 6.9 cells. Fewer make the grid larger, more send more queries a line on.
-const BORDERS_PER_UNIT: u64 = 7;
+/// Borders for each unit, up to so many borders: a mark in 24, 12 or 6.9 cells. Fewer make the grid larger, more
+/// send more queries a line on; a small grid should fit the first or the second cache.
+const BORDERS_PER_UNIT: [(u64, u64); 3] = [(1 << 13, 2), (1 << 16, 4), (u64::MAX, 7)];
 /// Numbers of segments that are tried, as powers of two.
 const SEGMENT_BITS: [u32; 4] = [0, 8, 12, 16];
 /// With fewer lines for each, segments would be larger than the grid.
@@ -44,10 +45,12 @@ struct Cut<W> {
 impl<W: KeyLane> Cut<W> {
     /// `counts`: borders by segment. `None` if there would be too many units.
     fn new(scale: Scale<W>, segment_bits: u32, counts: &[u64]) -> Option<Self> {
+        let borders: u64 = counts.iter().sum();
+        let (_, borders_per_unit) = BORDERS_PER_UNIT.into_iter().find(|&(limit, _)| borders <= limit)?;
         let mut first = 0u64;
         let mut segments = Vec::with_capacity(counts.len());
         for (number, &count) in counts.iter().enumerate() {
-            let mut units = count.div_ceil(BORDERS_PER_UNIT);
+            let mut units = count.div_ceil(borders_per_unit);
             let mut used = units;
             if number + 1 == counts.len() {
                 // The last segment reaches beyond the last key: as dense as it would be up to its end.

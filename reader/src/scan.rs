@@ -71,13 +71,14 @@ struct Slots {
 }
 
 impl Slots {
-    /// Takes some tuples of one line apart, from `slot` on.
+    /// Takes `keys.len()` tuples of one line apart, from `slot` on.
     fn some<K: Key, V: Value>(self, line: &Line, slot: usize, keys: &mut [K], values: &mut [V]) {
+        let count = keys.len();
         for (slot, key) in (slot..).zip(keys) {
             *key = K::decode(K::Word::read(&line[slot * K::Word::BYTES..]));
         }
         if V::Bits::BYTES != 0 {
-            for (slot, value) in (slot..).zip(values) {
+            for (slot, value) in (slot..).zip(values).take(count) {
                 *value = V::from_bits(V::Bits::read(&line[self.values_at + slot * V::Bits::BYTES..]));
             }
         }

@@ -83,9 +83,104 @@ fn borders<W: Word>(children: &[(W, W, W)]) -> Vec<Border<W>> {
     children.windows(2).map(|pair| Border { last: pair[0].2, first: pair[1].0, second: pair[1].1 }).collect()
 }
 
+/// The grid above lines with these last words, the smallest word being `low`, its units and its geometry; a
+/// unit for so many borders, if `always` also where the builder makes none.
+fn grid<W: Word>(lasts: &[W], low: W, always: bool) -> Option<(Vec<u8>, u64, Geometry)> {
+    let high = *lasts.last()?;
+    let lines = lasts.len() as u64;
+    if W::BYTES > 8 || (lines < 64 && !always) {
+        return None;
+    }
+    let borders_per_unit = [(8192, 2), (65536, 4), (u64::MAX, 7)].into_iter().find(|rule| lines <= rule.0)?.1;
+    let word = |word: W| word.to_u128();
+    let bits = 128 - (word(high) - word(low)).leading_zeros();
+    let position = |of: W| {
+        let distance = word(of).clamp(word(low), word(high)) - word(low);
+        if bits < 32 { distance << (32 - bits) } else { distance >> (bits - 32) }
+    };
+    for b in [0, 8, 12, 16] {
+        if b > 0 && lines >> b < 4 {
+            break;
+        }
+        let segment = |position: u128| (position >> (32 - b)) as usize;
+        let inside = |position: u128| (position << b) % (1 << 32);
+        let mut segments = vec![(0u128, 0u128); segment(position(high)) + 1];
+        lasts.iter().for_each(|&last| segments[segment(position(last))].1 += 1);
+        let (mut first, last) = (0, segments.len() - 1);
+        for (number, (start, units)) in segments.iter_mut().enumerate() {
+            *start = first;
+            *units = units.div_ceil(borders_per_unit);
+            first += *units;
+            if number == last {
+                let end = inside(position(high));
+                *units = (*units << 32) / (end + 1);
+                first = *start + (*units * end >> 32) + 1;
+            }
+        }
+        let units = first + 1;
+        let cell = |of: W| {
+            let (start, units) = segments[segment(position(of))];
+            let scaled = inside(position(of)) * units;
+            ((start + (scaled >> 32)) * 48 + (scaled % (1 << 32) * 48 >> 32)) as usize
+        };
+        let mut marks: Vec<usize> = Vec::new();
+        for &last in lasts {
+            let after = marks.last().map_or(0, |mark| mark + 1);
+            marks.push(cell(last).max(after));
+        }
+        let is_late = |at: usize| lasts[at] != lasts[at - 1] && marks[at - 2] >= cell(lasts[at]);
+        let late = (2..lasts.len()).filter(|&at| is_late(at)).count() as u64;
+        if late > lines / 128 && !(always && b == 0) {
+            continue;
+        }
+        marks.pop();
+        let mut bytes = Vec::new();
+        for (start, units) in segments {
+            bytes.extend_from_slice(&(start as u32).to_le_bytes());
+            bytes.extend_from_slice(&(units as u32).to_le_bytes());
+        }
+        bytes.resize(bytes.len().next_multiple_of(128), 0);
+        let before = |unit: u128| marks.iter().filter(|&&mark| (mark as u128) < unit * 48).count() as u64;
+        for unit in 0..units {
+            let own = marks.iter().filter(|&&mark| mark as u128 / 48 == unit);
+            let marked = own.fold(0u64, |marked, mark| marked | 1 << (mark % 48));
+            let count = before(unit) - before(unit / 1024 * 1024);
+            bytes.extend_from_slice(&(count << 48 | marked).to_le_bytes());
+        }
+        bytes.resize(bytes.len().next_multiple_of(128), 0);
+        for block in 0..units.div_ceil(1024) {
+            bytes.extend_from_slice(&(before(block * 1024) as u32).to_le_bytes());
+        }
+        bytes.extend_from_slice(&[0; 64]);
+        let mut geometry = Geometry { key_bytes: (W::BYTES as u32).into(), ..Geometry::default() };
+        geometry.encodings[0] = b as u8;
+        geometry.encodings[8..16].copy_from_slice(&(word(low) as u64).to_le_bytes());
+        geometry.encodings[16..].copy_from_slice(&(word(high) as u64).to_le_bytes());
+        return Some((bytes, units as u64, geometry));
+    }
+    None
+}
+
+/// Which files have a grid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Grid {
+    /// None.
+    No,
+    /// Those for which the builder makes one.
+    Suited,
+    /// All with words of 4 or 8 bytes, however few and crowded.
+    Always,
+}
+
 /// The bytes of a file of these tuples, which are sorted by key.
 #[must_use]
 pub fn build<K: Key, V: Value>(tuples: &[(K, V)], meta: &Meta, unique: bool) -> Vec<u8> {
+    build_with(tuples, meta, unique, Grid::Suited)
+}
+
+/// The same, with or without a grid.
+#[must_use]
+pub fn build_with<K: Key, V: Value>(tuples: &[(K, V)], meta: &Meta, unique: bool, with: Grid) -> Vec<u8> {
     let words: Vec<(K::Word, V::Bits)> =
         tuples.iter().map(|&(key, value)| (key.encode(), value.to_bits())).collect();
     let n = 64 / (K::Word::BYTES + V::Bits::BYTES);
@@ -99,7 +194,7 @@ pub fn build<K: Key, V: Value>(tuples: &[(K, V)], meta: &Meta, unique: bool) -> 
     let spine_bytes: Vec<u8> = levels.iter().rev().flat_map(|level| level.1.clone()).collect();
     assert_eq!(spine.bytes, spine_bytes.len() as u64);
 
-    let contents = [
+    let mut contents = vec![
         (Tag::META, false, meta.encode(), meta.elements(), Geometry::default()),
         (
             Tag::LINE,
@@ -116,6 +211,11 @@ pub fn build<K: Key, V: Value>(tuples: &[(K, V)], meta: &Meta, unique: bool) -> 
             spine_geometry(K::Word::BYTES, &spine, flagged),
         ),
     ];
+    if let (true, Some(first)) = (with != Grid::No, words.first()) {
+        let lasts: Vec<K::Word> = children.iter().map(|child| child.2).collect();
+        let made = grid(&lasts, first.0, with == Grid::Always);
+        contents.extend(made.map(|(bytes, units, geometry)| (Tag::GRID, false, bytes, units, geometry)));
+    }
     let mut file = vec![0u8; 8192];
     let mut entries = Vec::new();
     for (tag, required, content, elements, geometry) in contents {

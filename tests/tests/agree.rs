@@ -1,11 +1,10 @@
 //! Every look-up, on every instruction set, residence and verification, against a naive oracle.
 
-use pleach::{Index, Isa, Key, KeyType, OpenOptions, Residence, Value, Verify};
-use pleach_builder::{BuildOptions, build_bytes};
+use pleach::{Index, Isa, Key, OpenOptions, Residence, Value, Verify};
 use pleach_format::Word;
 use pleach_format::meta::Meta;
 use pleach_tests::generate::{Random, Shape, mix};
-use pleach_tests::naive;
+use pleach_tests::naive::{self, Grid};
 use std::fmt::Debug;
 
 /// Keys worth asking for: those of the file, their neighbours, extremes, and random ones.
@@ -182,18 +181,19 @@ fn check_types<K: Key, V: Value + Debug>() {
             let report =
                 |bytes: &[u8]| OpenOptions::default().verify(Verify::Full).from_bytes(bytes.to_vec());
             check_index(&report(&bytes).unwrap_or_else(|error| panic!("{what}: {error}")), &tuples, &what);
-            // Again as the builder makes it: with a grid, if there are enough lines and they suit one.
-            let built = build_bytes(&tuples, &BuildOptions::default()).expect("builds");
-            let lines = size.div_ceil(64 / (K::Word::BYTES + <V::Bits as pleach_format::Bits>::BYTES));
-            let even = matches!(shape, Shape::Dense | Shape::Uniform);
-            for isa in Isa::available() {
-                let index = OpenOptions::default().isa(Some(isa)).from_bytes(built.clone()).expect("opens");
-                if even {
-                    let wanted = lines >= 64 && K::Word::BYTES <= 8;
-                    let has = index.header().grid.is_some();
-                    assert!(has == wanted || K::TYPE == KeyType::F64, "{what}: grid {has}");
+            // With a grid where there need not be one, and without one.
+            for grid in [Grid::Always, Grid::No] {
+                let bytes = naive::build_with(&tuples, &Meta::default(), false, grid);
+                let index = report(&bytes).unwrap_or_else(|error| panic!("{what} {grid:?}: {error}"));
+                assert_eq!(
+                    index.header().grid.is_some(),
+                    grid == Grid::Always && !tuples.is_empty() && K::Word::BYTES <= 8
+                );
+                for isa in Isa::available() {
+                    let index =
+                        OpenOptions::default().isa(Some(isa)).from_bytes(bytes.clone()).expect("opens");
+                    check_index(&index, &tuples, &format!("{what} {grid:?} {isa}"));
                 }
-                check_index(&index, &tuples, &format!("{what} built, {isa}"));
             }
             let small = size < 40 || size % 5 == 0;
             for isa in Isa::available() {

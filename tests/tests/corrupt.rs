@@ -19,7 +19,7 @@ use pleach_tests::mutate::{
     Damage, PLAIN, SEALED, content, entry_at, extent, flip, header, number, put, reseal, reseal_head, swap,
     victim,
 };
-use pleach_tests::naive;
+use pleach_tests::naive::{self, Grid};
 use rayon::prelude::*;
 use std::fmt::Debug;
 use std::fs::{self, File};
@@ -87,6 +87,33 @@ fn plain_damage_is_named() {
 #[test]
 fn damage_under_right_sums_is_named() {
     assert_all_found(SEALED, &victim().1);
+}
+
+#[test]
+fn a_wrong_grid_under_right_sums_is_named() {
+    let tuples: Vec<(u64, u64)> = (0..6000).map(|i| (mix(i), i)).collect();
+    let whole = build_bytes(&tuples, &BuildOptions::default()).expect("built");
+    assert_eq!(check_bytes(&whole).findings, []);
+    let (_, shape) = header(&whole).grid.expect("evenly spread keys have a grid");
+    let section = content(&whole, Tag::GRID);
+    let unit = |number: u64| (shape.units_at + number * 8) as usize;
+    let supers = shape.supers_at as usize;
+    for (what, at, bit, code) in [
+        ("a mark", unit(3), 5, "grid"),
+        ("a count", unit(200) + 6, 0, "grid"),
+        ("the last unit", unit(shape.units - 1) + 5, 0, "grid"),
+        ("the first super", supers, 0, "grid"),
+        ("the first unit of the segment", 0, 0, "grid"),
+        ("the units of the segment", 4, 0, "grid"),
+        ("padding behind segments", 100, 0, "padding"),
+        ("the guard", section.len() - 1, 7, "padding"),
+    ] {
+        let mut bytes = whole.clone();
+        bytes[section.start + at] ^= 1 << bit;
+        reseal(&mut bytes);
+        let report = check_bytes(&bytes);
+        assert!(report.findings.iter().any(|finding| finding.code == code), "{what}: {:?}", report.findings);
+    }
 }
 
 #[test]
@@ -430,9 +457,12 @@ fn roam<K: Key, V: Value + Debug>(index: &Index, queries: &[K], random: &mut Ran
     assert!(index.meta().is_ok());
 }
 
-/// Overwrites META, tuple lines and spine: bytes of chance, of one kind, or a few changes.
+/// Overwrites META, tuple lines, spine and grid: bytes of chance, of one kind, or a few changes.
 fn scramble(bytes: &mut [u8], random: &mut Random, round: u64) {
-    for tag in [Tag::META, Tag::LINE, Tag::SPINE] {
+    for tag in [Tag::META, Tag::LINE, Tag::SPINE, Tag::GRID] {
+        if header(bytes).section(tag).is_none() {
+            continue;
+        }
         let place = content(bytes, tag);
         if place.is_empty() {
             continue;
@@ -447,7 +477,7 @@ fn scramble(bytes: &mut [u8], random: &mut Random, round: u64) {
                     flip(bytes, (place.start as u64 * 8 + random.below(length * 8)) as usize);
                 }
             }
-            4 if tag == Tag::SPINE => bytes[place].fill_with(|| random.next() as u8),
+            4 if matches!(tag, Tag::SPINE | Tag::GRID) => bytes[place].fill_with(|| random.next() as u8),
             5 if tag == Tag::LINE => bytes[place].fill_with(|| random.next() as u8),
             _ => {}
         }
@@ -468,13 +498,18 @@ fn unverified<K: Key, V: Value + Debug>(count: usize, rounds: u64, isas: &[Isa])
         .iter()
         .map(|&word| (K::decode(K::Word::from_u64(word)), V::from_bits(V::Bits::from_u64(mix(word)))))
         .collect();
-    let mut whole = naive::build(&tuples, &Meta { key_name: "k".into(), ..Meta::default() }, false);
-    let inexact = entry_at(&whole, Tag::SPINE) + 56 + 28;
-    put(&mut whole, inexact, 8, 1);
-    reseal(&mut whole);
+    let meta = Meta { key_name: "k".into(), ..Meta::default() };
+    let wholes = [Grid::No, Grid::Always].map(|grid| {
+        let mut whole = naive::build_with(&tuples, &meta, false, grid);
+        let inexact = entry_at(&whole, Tag::SPINE) + 56 + 28;
+        put(&mut whole, inexact, 8, 1);
+        reseal(&mut whole);
+        whole
+    });
     let mut random = Random(mix(count as u64));
-    for round in 0..rounds {
-        let mut bytes = whole.clone();
+    for round in 0..2 * rounds {
+        let mut bytes = wholes[round as usize % 2].clone();
+        let round = round / 2;
         scramble(&mut bytes, &mut random, round);
         let queries: Vec<K> = (0..if cfg!(miri) { 3 } else { 150 })
             .map(|i| match i % 3 {
@@ -781,21 +816,20 @@ fn forged_places_of_sections_are_refused() {
 fn with_unknown_section(required: bool) -> (Vec<(u64, u64)>, Vec<u8>) {
     let (tuples, whole) = victim();
     let meta = entry_at(&whole, Tag::META);
+    let count = header(&whole).sections.len();
     let place = extent(&whole, Tag::META).end;
     let mut bytes = whole.clone();
     bytes.splice(place..place, std::iter::repeat_n(b'x', 4096));
     // Entries behind META move one on, and all they point at 4096 on.
     let table = TABLE_OFFSET as usize;
-    bytes.copy_within(table + ENTRY_BYTES..table + 5 * ENTRY_BYTES, table + 2 * ENTRY_BYTES);
+    bytes.copy_within(table + ENTRY_BYTES..table + count * ENTRY_BYTES, table + 2 * ENTRY_BYTES);
     let new = meta + ENTRY_BYTES;
     bytes[new..new + ENTRY_BYTES].fill(0);
     bytes[new..new + 4].copy_from_slice(b"NEWS");
     put(&mut bytes, new + 4, 4, u64::from(required));
     put(&mut bytes, new + 8, 8, place as u64);
     put(&mut bytes, new + 16, 8, 4096);
-    for entry in
-        [meta, meta + 2 * ENTRY_BYTES, meta + 3 * ENTRY_BYTES, meta + 4 * ENTRY_BYTES, meta + 5 * ENTRY_BYTES]
-    {
+    for entry in (0..=count).filter(|&entry| entry != 1).map(|entry| meta + entry * ENTRY_BYTES) {
         for at in [entry + 8, entry + 32] {
             let old = number(&bytes, at, 8);
             if old >= place as u64 {
@@ -804,7 +838,7 @@ fn with_unknown_section(required: bool) -> (Vec<(u64, u64)>, Vec<u8>) {
         }
     }
     // Its list of one sum goes behind the last one in SUMS.
-    let sums = meta + 4 * ENTRY_BYTES;
+    let sums = meta + (count - 1) * ENTRY_BYTES;
     let length = number(&bytes, sums + 16, 8);
     let list = number(&bytes, sums + 8, 8) + length.next_multiple_of(128);
     put(&mut bytes, new + 32, 8, list);
@@ -814,7 +848,7 @@ fn with_unknown_section(required: bool) -> (Vec<(u64, u64)>, Vec<u8>) {
     put(&mut bytes, sums + 24, 8, elements + 1);
     let file_bytes = bytes.len() as u64;
     put(&mut bytes, 72, 8, file_bytes);
-    put(&mut bytes, 120, 4, 6);
+    put(&mut bytes, 120, 4, count as u64 + 1);
     reseal(&mut bytes);
     (tuples, bytes)
 }

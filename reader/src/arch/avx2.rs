@@ -96,6 +96,14 @@ impl Simd for Avx2 {
         // SAFETY: as above.
         unsafe {
             let wanted = _mm256_set1_epi32(query.cast_signed());
+            if n == 16 {
+                let (low, high) = (half::<0>(line), half::<1>(line));
+                let low = _mm256_cmpeq_epi32(_mm256_max_epu32(low, wanted), low);
+                let high = _mm256_cmpeq_epi32(_mm256_max_epu32(high, wanted), high);
+                // Two bits a key, in an order that does not matter.
+                let not_below = _mm256_movemask_epi8(_mm256_packs_epi32(low, high)).cast_unsigned();
+                return 16 - not_below.count_ones() as usize / 2;
+            }
             let keys = half::<0>(line);
             let mut not_below = bits32(_mm256_cmpeq_epi32(_mm256_max_epu32(keys, wanted), keys));
             if n > 8 {

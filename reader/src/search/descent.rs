@@ -215,6 +215,8 @@ unsafe fn step<S: Simd, W: Word>(level: &LevelPlan<'_>, below: super::plan::Line
 pub(crate) trait Output<B> {
     /// Whether it reads the ranks of hits.
     const RANKS: bool;
+    /// Whether it reads anything but ranks.
+    const FOUND: bool;
     /// Takes `count <= GROUP` hits, of the queries from number `first` on, which are inside one word of a
     /// bitmap.
     fn each(&mut self, first: usize, count: usize, hits: impl HitAt<B>);
@@ -224,9 +226,10 @@ pub(crate) trait Output<B> {
 pub(crate) trait HitAt<B> {
     /// Of query `i`. Asked once for each, ascending.
     fn hit(&mut self, i: usize) -> Hit<B>;
-    /// After all were asked: another query whose hit was not yet known, and its hit.
+    /// After all `count` were asked: another query whose hit was not yet known, and its hit.
     #[inline(always)]
-    fn late(&mut self) -> Option<(usize, Hit<B>)> {
+    fn late(&mut self, count: usize) -> Option<(usize, Hit<B>)> {
+        let _ = count;
         None
     }
 }

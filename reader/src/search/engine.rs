@@ -68,13 +68,14 @@ impl Presence<'_> {
 
 impl<B> Output<B> for Presence<'_> {
     const RANKS: bool = false;
+    const FOUND: bool = true;
     #[inline(always)]
     fn each(&mut self, first: usize, count: usize, mut hits: impl HitAt<B>) {
         let mut bits = 0;
         for i in 0..count {
             bits |= u64::from(hits.hit(i).found) << i;
         }
-        while let Some((i, hit)) = hits.late() {
+        while let Some((i, hit)) = hits.late(count) {
             bits = bits & !(1 << i) | u64::from(hit.found) << i;
         }
         self.put(first, count, bits);
@@ -89,6 +90,7 @@ pub(crate) struct Values<'a, B> {
 
 impl<B: Bits> Output<B> for Values<'_, B> {
     const RANKS: bool = false;
+    const FOUND: bool = true;
     #[inline(always)]
     fn each(&mut self, first: usize, count: usize, mut hits: impl HitAt<B>) {
         let Some(values) = self.values.get_mut(first..first + count) else { return };
@@ -98,7 +100,7 @@ impl<B: Bits> Output<B> for Values<'_, B> {
             *value = hit.value;
             bits |= u64::from(hit.found) << i;
         }
-        while let Some((i, hit)) = hits.late() {
+        while let Some((i, hit)) = hits.late(count) {
             values[i] = hit.value;
             bits = bits & !(1 << i) | u64::from(hit.found) << i;
         }
@@ -111,13 +113,14 @@ pub(crate) struct Ranks<'a>(pub(crate) &'a mut [u64]);
 
 impl<B> Output<B> for Ranks<'_> {
     const RANKS: bool = true;
+    const FOUND: bool = false;
     #[inline(always)]
     fn each(&mut self, first: usize, count: usize, mut hits: impl HitAt<B>) {
         let Some(ranks) = self.0.get_mut(first..first + count) else { return };
         for (i, rank) in ranks.iter_mut().enumerate() {
             *rank = hits.hit(i).rank;
         }
-        while let Some((i, hit)) = hits.late() {
+        while let Some((i, hit)) = hits.late(count) {
             ranks[i] = hit.rank;
         }
     }
@@ -130,13 +133,14 @@ pub(crate) type PutHits<'a, B> = dyn FnMut(usize, &[Hit<B>]) + 'a;
 
 impl<B: Bits> Output<B> for Hits<'_, B> {
     const RANKS: bool = true;
+    const FOUND: bool = true;
     #[inline(always)]
     fn each(&mut self, first: usize, count: usize, mut hits: impl HitAt<B>) {
         let mut known = [Hit::default(); GROUP];
         for (i, slot) in known[..count].iter_mut().enumerate() {
             *slot = hits.hit(i);
         }
-        while let Some((i, hit)) = hits.late() {
+        while let Some((i, hit)) = hits.late(count) {
             known[i] = hit;
         }
         (self.0)(first, &known[..count]);

@@ -94,11 +94,14 @@ impl<'a> GridPlan<'a> {
     }
 
     /// Marks before a cell, and whether it has one itself.
+    ///
+    /// # Safety
+    /// `unit` is at most `last_unit`.
     #[inline(always)]
-    fn marks_before(&self, unit: u32, cell: u32) -> (u32, bool) {
-        let unit = unit.min(self.last_unit) as usize;
+    unsafe fn marks_before(&self, unit: u32, cell: u32) -> (u32, bool) {
+        let unit = unit as usize;
         // SAFETY: `units` points to `last_unit + 1` units that live for 'a, and the index is at most
-        // `last_unit`.
+        // `last_unit` by the contract.
         let bits = u64::from_le_bytes(unsafe { *self.units.add(unit) });
         // SAFETY: `supers` points to one super for each started block of units, which live for 'a.
         let counted = u32::from_le_bytes(unsafe { *self.supers.add(unit / BLOCK_UNITS as usize) });
@@ -122,65 +125,61 @@ unsafe fn equal<S: Simd, W: Word>(line: &line::Line, n: usize, query: W) -> u32 
     }
 }
 
-/// Value of a query, and whether it is there; no rank. Its line is `at` or, if `own`, perhaps the next one;
-/// else, or if it could be padding, it is *late*, which is the second answer.
+/// Value of a query, and whether it is there, no rank, by line `at` alone. The second answer says whether that
+/// line cannot tell, for the query's cell has a mark (`own`).
 ///
 /// # Safety
-/// As [`Simd`].
+/// As [`Simd`], and `at` is the number of a tuple line.
 #[inline(always)]
-unsafe fn find<S: Simd, W: Word, B: Bits>(plan: &Plan<'_>, at: u32, own: u32, query: W) -> (Hit<B>, bool) {
+unsafe fn find<S: Simd, W: Word, B: Bits>(plan: &Plan<'_>, at: u32, own: u32, query: W) -> (Hit<B>, u32) {
     let n = const { line::geometry::<W, B>().tuples_per_line() };
-    let at = at as usize;
-    let (line, next) = (plan.tuple_lines.at(at), plan.tuple_lines.at(at + own as usize));
     // SAFETY: the contract is passed on.
-    let (here, there) = unsafe { (equal::<S, W>(line, n, query), equal::<S, W>(next, n, query)) };
-    let slots = select_unpredictable(here != 0, here, there);
-    let line = select_unpredictable(here != 0, line, next);
-    let passed = (own != 0) & (slots == 0) & (line::key::<W>(next, n - 1) < query);
+    let line = unsafe { plan.tuple_lines.at_known(at as usize) };
+    // SAFETY: as above.
+    let slots = unsafe { equal::<S, W>(line, n, query) };
+    let found = slots != 0;
     let value = line::value::<W, B>(line, (slots | 1 << (n - 1)).trailing_zeros() as usize);
-    let value = select_unpredictable(slots != 0, value, B::default());
-    (Hit { rank: 0, found: slots != 0, value }, passed | (query == W::MAX))
+    (Hit { rank: 0, found, value: select_unpredictable(found, value, B::default()) }, own & u32::from(!found))
 }
 
-/// All that is known of a query, in other respects as [`find`].
+/// Rank of a query; in other respects as [`find`].
+///
+/// # Safety
+/// As [`Simd`], and `at` is the number of a tuple line.
+#[inline(always)]
+unsafe fn rank<S: Simd, W: Word, B: Bits>(plan: &Plan<'_>, at: u32, own: u32, query: W) -> (Hit<B>, u32) {
+    let n = const { line::geometry::<W, B>().tuples_per_line() };
+    // SAFETY: the contract is passed on.
+    let slot = unsafe { descent::below::<S, W>(plan.tuple_lines.at_known(at as usize), n, query) };
+    let rank = (u64::from(at) * n as u64 + slot as u64).min(plan.tuples);
+    (Hit { rank, found: false, value: B::default() }, own & u32::from(slot == n))
+}
+
+/// All that is known of a query. Its line is `at` or, if `own`, perhaps a later one.
 ///
 /// # Safety
 /// As [`Simd`].
 #[inline(always)]
-unsafe fn settle<S: Simd, W: Word, B: Bits>(plan: &Plan<'_>, at: u32, own: u32, query: W) -> (Hit<B>, bool) {
+unsafe fn settle<S: Simd, W: Word, B: Bits>(plan: &Plan<'_>, at: u32, own: u32, query: W) -> Hit<B> {
     let n = const { line::geometry::<W, B>().tuples_per_line() };
-    let at = at as usize;
-    let next = (at + own as usize).min(plan.tuple_lines.last());
+    let mut at = at as usize;
     // SAFETY: the contract is passed on.
-    let (here, there) = unsafe {
-        (
-            descent::below::<S, W>(plan.tuple_lines.at(at), n, query),
-            descent::below::<S, W>(plan.tuple_lines.at(next), n, query),
-        )
-    };
-    let passed = (there == n) & (next > at);
-    let at = select_unpredictable(here == n, next, at);
-    let slot = select_unpredictable(here == n, there, here);
+    let mut slot = unsafe { descent::below::<S, W>(plan.tuple_lines.at(at), n, query) };
+    if slot == n && own != 0 && at < plan.tuple_lines.last() {
+        at += 1;
+        // SAFETY: the contract is passed on.
+        slot = unsafe { descent::below::<S, W>(plan.tuple_lines.at(at), n, query) };
+        if slot == n {
+            return descent::step_right::<W, B>(plan, at - 1, query);
+        }
+    }
     // A slot past the end is never equal: the last key is below the query. The rank tells a key of
     // all ones from padding.
     let rank = at as u64 * n as u64 + slot as u64;
     let (slot, line) = (slot.min(n - 1), plan.tuple_lines.at(at));
     let found = line::key::<W>(line, slot) == query && rank < plan.tuples;
     let value = select_unpredictable(found, line::value::<W, B>(line, slot), B::default());
-    (Hit { rank: rank.min(plan.tuples), found, value }, passed)
-}
-
-/// The answer to a late query.
-///
-/// # Safety
-/// As [`Simd`].
-#[inline(always)]
-unsafe fn resolve<S: Simd, W: Word, B: Bits>(plan: &Plan<'_>, at: u32, own: u32, query: W) -> Hit<B> {
-    // SAFETY: the contract is passed on.
-    match unsafe { settle::<S, W, B>(plan, at, own, query) } {
-        (hit, false) => hit,
-        (_, true) => descent::step_right::<W, B>(plan, at as usize, query),
-    }
+    Hit { rank: rank.min(plan.tuples), found, value }
 }
 
 /// One query.
@@ -194,10 +193,11 @@ pub(crate) unsafe fn locate<S: Simd, W: Word, B: Bits>(
     query: W,
 ) -> Option<Hit<B>> {
     let (unit, cell) = grid.place(grid.scale::<W>()?.position(query));
-    let (at, own) = grid.marks_before(unit, cell);
+    // SAFETY: the unit is clamped.
+    let (at, own) = unsafe { grid.marks_before(unit.min(grid.last_unit), cell) };
     let at = at.min(plan.tuple_lines.last() as u32);
     // SAFETY: the contract is passed on.
-    Some(unsafe { resolve::<S, W, B>(plan, at, own.into(), query) })
+    Some(unsafe { settle::<S, W, B>(plan, at, own.into(), query) })
 }
 
 /// Queries that take a step together.
@@ -277,13 +277,17 @@ unsafe fn pipeline<S: Simd, W: Word, B: Bits, O: Output<B>, const ONE: bool>(
                 }
             }
             for i in 0..GROUP {
+                group.at[i] = group.at[i].min(grid.last_unit);
+            }
+            for i in 0..GROUP {
                 grid.prefetch(group.at[i]);
             }
         }
         if clock >= UNIT_AHEAD && clock - UNIT_AHEAD < groups {
             let group = &mut ring[(clock - UNIT_AHEAD) % RING];
             for i in 0..GROUP {
-                let (at, own) = grid.marks_before(group.at[i], group.own[i]);
+                // SAFETY: units were clamped when they were asked for.
+                let (at, own) = unsafe { grid.marks_before(group.at[i], group.own[i]) };
                 let at = at.min(last);
                 (group.at[i], group.own[i]) = (at, own.into());
                 lines.prefetch(at as usize);
@@ -294,8 +298,19 @@ unsafe fn pipeline<S: Simd, W: Word, B: Bits, O: Output<B>, const ONE: bool>(
             let number = clock - LINE_AHEAD;
             let first = number * GROUP;
             let group = &ring[number % RING];
-            let hits = Found::<S, W, B, O> { plan, group, late: 0, simd: PhantomData };
-            output.each(first, GROUP.min(queries.len() - first), hits);
+            // Keys of all ones could be padding: then no line is read in passing.
+            let mut padding = false;
+            for i in 0..GROUP {
+                padding |= group.query[i] == W::MAX;
+            }
+            let late = if padding && !O::RANKS { (1 << GROUP) - 1 } else { 0 };
+            let hits = Found::<S, W, B, O> { plan, group, late, simd: PhantomData };
+            // The length of whole groups is a constant.
+            if number < whole.len() {
+                output.each(first, GROUP, hits);
+            } else {
+                output.each(first, rest.len(), hits);
+            }
         }
     }
 }
@@ -304,7 +319,7 @@ unsafe fn pipeline<S: Simd, W: Word, B: Bits, O: Output<B>, const ONE: bool>(
 struct Found<'a, S, W, B, O> {
     plan: &'a Plan<'a>,
     group: &'a Group<W>,
-    /// A bit for each query that was late.
+    /// A bit for each query that one line does not settle.
     late: u32,
     simd: PhantomData<(S, B, O)>,
 }
@@ -312,28 +327,28 @@ struct Found<'a, S, W, B, O> {
 impl<S: Simd, W: Word, B: Bits, O: Output<B>> HitAt<B> for Found<'_, S, W, B, O> {
     #[inline(always)]
     fn hit(&mut self, i: usize) -> Hit<B> {
-        let Group { query, at, own } = self.group;
-        // SAFETY: made by `pipeline` alone, whose contract is that of `Simd`.
+        let (plan, query, at, own) = (self.plan, self.group.query[i], self.group.at[i], self.group.own[i]);
+        // SAFETY: made by `pipeline` alone, whose contract is that of `Simd`, of groups whose `at` is clamped.
         let (hit, late) = unsafe {
-            if O::RANKS {
-                settle::<S, W, B>(self.plan, at[i], own[i], query[i])
-            } else {
-                find::<S, W, B>(self.plan, at[i], own[i], query[i])
+            match (O::RANKS, O::FOUND) {
+                (true, true) => (settle::<S, W, B>(plan, at, own, query), 0),
+                (true, false) => rank::<S, W, B>(plan, at, own, query),
+                (false, _) => find::<S, W, B>(plan, at, own, query),
             }
         };
-        self.late |= u32::from(late) << i;
+        self.late |= late << i;
         hit
     }
 
     #[inline(always)]
-    fn late(&mut self) -> Option<(usize, Hit<B>)> {
-        if self.late == 0 {
+    fn late(&mut self, count: usize) -> Option<(usize, Hit<B>)> {
+        let i = self.late.trailing_zeros() as usize;
+        if i >= count {
             return None;
         }
-        let i = self.late.trailing_zeros() as usize;
         self.late &= self.late - 1;
         let Group { query, at, own } = self.group;
         // SAFETY: as in `hit`.
-        Some((i, unsafe { resolve::<S, W, B>(self.plan, at[i], own[i], query[i]) }))
+        Some((i, unsafe { settle::<S, W, B>(self.plan, at[i], own[i], query[i]) }))
     }
 }

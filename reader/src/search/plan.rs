@@ -37,6 +37,17 @@ impl<'a> Lines<'a> {
         unsafe { &*self.first.add(index.min(self.last)) }
     }
 
+    /// The line at `index`.
+    ///
+    /// # Safety
+    /// `index` is at most [`Lines::last`].
+    #[inline(always)]
+    pub(crate) unsafe fn at_known(&self, index: usize) -> &'a Line {
+        // SAFETY: `first` points to `last + 1` lines that live for 'a, and the index is at most `last` by
+        // the contract.
+        unsafe { &*self.first.add(index) }
+    }
+
     /// Index of the last line.
     #[inline(always)]
     pub(crate) fn last(&self) -> usize {
