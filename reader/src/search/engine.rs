@@ -7,6 +7,7 @@ use super::descent::{self, GROUP, Hit, HitAt, Output};
 use super::plan::Plan;
 use crate::arch::{Isa, scalar::Scalar};
 use pleach_format::key::{Bits, Word};
+use std::any::{Any, TypeId};
 
 /// Functions of one instruction set for words `W` and value bits `B`.
 #[derive(Clone, Copy)]
@@ -205,15 +206,47 @@ variant!(
     crate::arch::neon::Neon
 );
 
-/// The engine of an instruction set; the scalar one if this CPU does not have it.
-pub(crate) fn engine<W: Word, B: Bits>(isa: Isa) -> Engine<W, B> {
-    match isa {
-        #[cfg(target_arch = "x86_64")]
-        Isa::Avx512 if isa.is_available() => avx512::engine(),
-        #[cfg(target_arch = "x86_64")]
-        Isa::Avx2 if isa.is_available() => avx2::engine(),
-        #[cfg(target_arch = "aarch64")]
-        Isa::Neon if isa.is_available() => neon::engine(),
-        _ => scalar::engine(),
-    }
+/// One table of functions for each pair of types, made by code that is not generic: so it is compiled
+/// here, once, and not in each crate that searches.
+macro_rules! engines {
+    ($($name:ident: $word:ty, $bits:ty;)*) => {
+        $(
+            #[inline(never)]
+            fn $name(isa: Isa) -> Engine<$word, $bits> {
+                match isa {
+                    #[cfg(target_arch = "x86_64")]
+                    Isa::Avx512 if isa.is_available() => avx512::engine(),
+                    #[cfg(target_arch = "x86_64")]
+                    Isa::Avx2 if isa.is_available() => avx2::engine(),
+                    #[cfg(target_arch = "aarch64")]
+                    Isa::Neon if isa.is_available() => neon::engine(),
+                    _ => scalar::engine(),
+                }
+            }
+        )*
+
+        /// The engine of an instruction set; the scalar one if this CPU does not have it.
+        pub(crate) fn engine<W: Word, B: Bits>(isa: Isa) -> Engine<W, B> {
+            let (word, bits) = (TypeId::of::<W>(), TypeId::of::<B>());
+            $(
+                if (word, bits) == (TypeId::of::<$word>(), TypeId::of::<$bits>())
+                    && let Some(engine) = (&$name(isa) as &dyn Any).downcast_ref::<Engine<W, B>>()
+                {
+                    return *engine;
+                }
+            )*
+            unreachable!("`Word` and `Bits` are sealed: there are no other types");
+        }
+    };
+}
+engines! {
+    engine_u32_none: u32, ();
+    engine_u32_u32: u32, u32;
+    engine_u32_u64: u32, u64;
+    engine_u64_none: u64, ();
+    engine_u64_u32: u64, u32;
+    engine_u64_u64: u64, u64;
+    engine_u128_none: u128, ();
+    engine_u128_u32: u128, u32;
+    engine_u128_u64: u128, u64;
 }
