@@ -129,13 +129,15 @@ pub struct Request {
     pub threads: usize,
     /// Nanoseconds that a call may take.
     pub response_ns: Option<u64>,
+    /// The way, if that is chosen already.
+    pub strategy: Strategy,
 }
 
 impl Request {
     /// A batch on one thread, without a bound.
     #[must_use]
     pub fn new(batch: usize) -> Self {
-        Self { batch, sorted: None, threads: 1, response_ns: None }
+        Self { batch, sorted: None, threads: 1, response_ns: None, strategy: Strategy::Auto }
     }
 }
 
@@ -242,56 +244,35 @@ impl Shape {
         let spawn = if threads > 1.0 { SPAWN_NS * threads } else { 0.0 };
         spawn + self.estimate(costs, strategy, n / threads, sorted)
     }
-}
 
-/// Whether samples of the queries ascend. O(1).
-pub(super) fn ascend<K: Key>(keys: &[K]) -> bool {
-    let ascends = |keys: &[K]| keys.windows(2).all(|pair| pair[0].encode() <= pair[1].encode());
-    let sample = |at: usize| &keys[at..(at + SAMPLE).min(keys.len())];
-    let last = keys.len().saturating_sub(SAMPLE);
-    // Between samples, too: sorted runs one after the other are not in order.
-    let posts = [0, keys.len() / 4, keys.len() / 2, keys.len() / 4 * 3, last];
-    posts.windows(2).all(|pair| pair[0] >= keys.len() || keys[pair[0]].encode() <= keys[pair[1]].encode())
-        && posts.iter().all(|&at| ascends(sample(at)))
-}
-
-impl<K: Key, V: Value> Typed<'_, K, V> {
-    /// The strategy that `Auto` stands for.
-    pub(super) fn resolved(&self, strategy: Strategy, keys: &[K], costs: &Costs) -> Strategy {
-        match (strategy, keys.len()) {
-            (Strategy::Auto, ..=SINGLE_MAX) => Strategy::OneByOne,
-            (Strategy::Auto, ..PLANNED_MIN) => Strategy::Unbuffered,
-            (Strategy::Auto, _) if ascend(keys) => Strategy::Unbuffered,
-            (Strategy::Auto, n) => {
-                let shape = Shape::of(self);
-                let ways = [Strategy::Unbuffered, Strategy::Buffered, Strategy::Sorted];
-                let time = |way: &Strategy| shape.estimate(costs, *way, n as f64, false);
-                ways.into_iter().min_by(|a, b| time(a).total_cmp(&time(b))).unwrap_or_default()
-            }
-            (given, _) => given,
-        }
+    /// The fastest way to answer so many random queries on one thread.
+    fn best(&self, costs: &Costs, queries: usize) -> Strategy {
+        let ways = [Strategy::Unbuffered, Strategy::Buffered, Strategy::Sorted];
+        let time = |way: &Strategy| self.estimate(costs, *way, queries as f64, false);
+        ways.into_iter().min_by(|a, b| time(a).total_cmp(&time(b))).unwrap_or_default()
     }
 
-    /// How to answer a batch. O(levels log(batch)), without a look at the table.
-    #[must_use]
-    pub fn plan_batch(&self, request: &Request, costs: &Costs) -> Choice {
-        let shape = Shape::of(self);
+    fn plan(&self, request: &Request, costs: &Costs) -> Choice {
         let sorted = request.sorted.unwrap_or(false);
         let all = request.batch.max(1);
         let bound = request.response_ns.map_or(f64::INFINITY, |bound| bound as f64);
+        let ways = Strategy::ALL.into_iter().filter(|&way| match request.strategy {
+            Strategy::Auto => way != Strategy::Auto,
+            given => way == given,
+        });
         let mut best: Option<Choice> = None;
         let mut soonest = f64::INFINITY;
         // All at once, then smaller and smaller pieces.
         let pieces = (0..usize::BITS).map(|log| 1usize << log).take_while(|&piece| piece < all);
         let pieces: Vec<usize> = pieces.chain([all]).collect();
         for &batch in pieces.iter().rev() {
-            for strategy in Strategy::ALL.into_iter().filter(|&strategy| strategy != Strategy::Auto) {
+            for strategy in ways.clone() {
                 for threads in [1, request.threads.max(1)] {
                     if threads > 1 && (strategy == Strategy::OneByOne || batch < 64 * threads) {
                         continue;
                     }
                     let (n, t) = (batch as f64, threads as f64);
-                    let response = shape.parallel(costs, strategy, n, sorted, t).max(f64::MIN_POSITIVE);
+                    let response = self.parallel(costs, strategy, n, sorted, t).max(f64::MIN_POSITIVE);
                     let ns = response / n;
                     soonest = soonest.min(response);
                     if response > bound || best.as_ref().is_some_and(|best| best.estimate_ns_per_query <= ns)
@@ -321,8 +302,38 @@ impl<K: Key, V: Value> Typed<'_, K, V> {
             estimate_response_ns: soonest,
             why: "no look-up is expected to answer in time; ".to_owned(),
         });
-        choice.why.push_str(&why(&choice, &shape, all, sorted));
+        choice.why.push_str(&why(&choice, self, all, sorted));
         choice
+    }
+}
+
+/// Whether samples of the queries ascend. O(1).
+pub(super) fn ascend<K: Key>(keys: &[K]) -> bool {
+    let ascends = |keys: &[K]| keys.windows(2).all(|pair| pair[0].encode() <= pair[1].encode());
+    let sample = |at: usize| &keys[at..(at + SAMPLE).min(keys.len())];
+    let last = keys.len().saturating_sub(SAMPLE);
+    // Between samples, too: sorted runs one after the other are not in order.
+    let posts = [0, keys.len() / 4, keys.len() / 2, keys.len() / 4 * 3, last];
+    posts.windows(2).all(|pair| pair[0] >= keys.len() || keys[pair[0]].encode() <= keys[pair[1]].encode())
+        && posts.iter().all(|&at| ascends(sample(at)))
+}
+
+impl<K: Key, V: Value> Typed<'_, K, V> {
+    /// The strategy that `Auto` stands for.
+    pub(super) fn resolved(&self, strategy: Strategy, keys: &[K], costs: &Costs) -> Strategy {
+        match (strategy, keys.len()) {
+            (Strategy::Auto, ..=SINGLE_MAX) => Strategy::OneByOne,
+            (Strategy::Auto, ..PLANNED_MIN) => Strategy::Unbuffered,
+            (Strategy::Auto, _) if ascend(keys) => Strategy::Unbuffered,
+            (Strategy::Auto, n) => Shape::of(self).best(costs, n),
+            (given, _) => given,
+        }
+    }
+
+    /// How to answer a batch. O(levels log(batch)), without a look at the table.
+    #[must_use]
+    pub fn plan_batch(&self, request: &Request, costs: &Costs) -> Choice {
+        Shape::of(self).plan(request, costs)
     }
 
     /// [`Typed::plan_batch`] for queries that are there: their number is the batch, and samples of them tell
