@@ -10,7 +10,7 @@
 //! paper's Figure 13 is read from left to right.
 
 use super::{Strategy, buffered};
-use crate::Typed;
+use crate::{Index, Typed};
 use pleach_format::{Key, Value};
 
 /// What things cost on a machine, in nanoseconds. The default is that of a Zen 3 server; `Costs::tune` measures.
@@ -181,18 +181,16 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    pub(super) fn of<K: Key, V: Value>(view: &Typed<'_, K, V>) -> Self {
-        let (mut way, mut table_bytes, mut has_grid) = (Vec::new(), 64.0, false);
-        if let Some(plan) = view.plan() {
-            let header = plan.header;
-            table_bytes = header.lines as f64 * 64.0;
-            has_grid = header.grid.is_some();
-            match header.grid {
-                Some((_, shape)) => way.push(shape.bytes() as f64),
-                None => way.extend(header.spine.levels.iter().map(|level| level.lines as f64 * 64.0)),
-            }
-        }
-        let (key_bytes, value_bytes) = (size_of::<K>() as f64, size_of::<V>() as f64);
+    pub(super) fn of(index: &Index) -> Self {
+        let header = index.header();
+        let mut way: Vec<f64> = match header.grid {
+            Some((_, shape)) => vec![shape.bytes() as f64],
+            None => header.spine.levels.iter().map(|level| level.lines as f64 * 64.0).collect(),
+        };
+        way.retain(|&bytes| bytes > 0.0);
+        let (key_bytes, value_bytes) =
+            (header.geometry.key_bytes as f64, index.value_type().line_bytes() as f64);
+        let (table_bytes, has_grid) = ((header.lines as f64 * 64.0).max(64.0), header.grid.is_some());
         Self { table_bytes, way, has_grid, key_bytes, value_bytes }
     }
 
@@ -318,6 +316,14 @@ pub(super) fn ascend<K: Key>(keys: &[K]) -> bool {
         && posts.iter().all(|&at| ascends(sample(at)))
 }
 
+impl Index {
+    /// How to answer a batch. O(levels log(batch)), without a look at the table.
+    #[must_use]
+    pub fn plan_batch(&self, request: &Request, costs: &Costs) -> Choice {
+        Shape::of(self).plan(request, costs)
+    }
+}
+
 impl<K: Key, V: Value> Typed<'_, K, V> {
     /// The strategy that `Auto` stands for.
     pub(super) fn resolved(&self, strategy: Strategy, keys: &[K], costs: &Costs) -> Strategy {
@@ -325,7 +331,7 @@ impl<K: Key, V: Value> Typed<'_, K, V> {
             (Strategy::Auto, ..=SINGLE_MAX) => Strategy::OneByOne,
             (Strategy::Auto, ..PLANNED_MIN) => Strategy::Unbuffered,
             (Strategy::Auto, _) if ascend(keys) => Strategy::Unbuffered,
-            (Strategy::Auto, n) => Shape::of(self).best(costs, n),
+            (Strategy::Auto, n) => Shape::of(self.index()).best(costs, n),
             (given, _) => given,
         }
     }
@@ -333,7 +339,7 @@ impl<K: Key, V: Value> Typed<'_, K, V> {
     /// How to answer a batch. O(levels log(batch)), without a look at the table.
     #[must_use]
     pub fn plan_batch(&self, request: &Request, costs: &Costs) -> Choice {
-        Shape::of(self).plan(request, costs)
+        self.index().plan_batch(request, costs)
     }
 
     /// [`Typed::plan_batch`] for queries that are there: their number is the batch, and samples of them tell

@@ -84,7 +84,7 @@ fn measure(view: &Typed<'_, u64, u64>, budget: Duration) -> Result<Measured, Rea
         black_box(at);
         Ok(())
     })?;
-    let shape = super::planner::Shape::of(view);
+    let shape = super::planner::Shape::of(view.index());
     let (has_grid, levels) = (shape.has_grid, shape.way.len());
     Ok(Measured { bytes: shape.table_bytes, has_grid, levels, batch, single, sweep, buffered, sorted })
 }
