@@ -1,5 +1,5 @@
-//! Ways to ask the same queries: every [`Strategy`] over batches of several sizes, and batches that ascend (FAST, Kim et
-//! al., section 8; figure 13).
+//! Ways to ask the same queries: every [`Strategy`] over batches of several sizes, and batches that ascend
+//! (FAST, Kim et al., section 8; figure 13).
 //!
 //! The queries are the same keys each time, and every answer is checked. Buffering, sorting, and putting the answers
 //! back in place is part of the times. The same tuples are in a file with a grid and in one without: the paper's
