@@ -111,8 +111,8 @@ impl Default for Costs {
             grid: 3.5,
             level: 3.0,
             sweep: 4.0,
-            scatter: 5.0,
-            radix: 4.5,
+            scatter: 8.0,
+            radix: 15.0,
             near: 0.6,
         }
     }
