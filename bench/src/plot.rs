@@ -91,7 +91,7 @@ fn panels(document: &Value) -> Result<Vec<Panel>, BenchError> {
             (false, "") => engine.to_owned(),
             (false, _) => format!("{engine} ({detail})"),
         };
-        let response_us = row["response_us"].as_f64().unwrap_or(ns * batch / 1e3);
+        let response_us = row["response_ns"].as_f64().unwrap_or(ns * batch) / 1e3;
         let point = Point { engine: engine.to_owned(), name, tuples, ns, response_us };
         match panels.iter_mut().find(|(key, _)| *key == title) {
             Some((_, panel)) => panel.points.push(point),

@@ -62,6 +62,8 @@ pub struct Facts {
     pub p50_ns: Option<f64>,
     /// 99 of 100 single calls took at most this long.
     pub p99_ns: Option<f64>,
+    /// A call took so long: all its answers are there after that time.
+    pub response_ns: Option<f64>,
     /// Which keys are asked for, if these are not hits drawn evenly: `half-miss`, `zipf-1`.
     pub queries: Option<String>,
 }
@@ -148,6 +150,7 @@ impl Row {
         extra("gb_per_s", self.facts.gb_per_s.map(|speed| rounded(speed).into()));
         extra("p50_ns", self.facts.p50_ns.map(|ns| rounded(ns).into()));
         extra("p99_ns", self.facts.p99_ns.map(|ns| rounded(ns).into()));
+        extra("response_ns", self.facts.response_ns.map(|ns| rounded(ns).into()));
         extra("query_kind", self.facts.queries.clone().map(Value::from));
         if let Some(texts) = &self.texts {
             extra("data", Some(texts.data.clone().into()));
@@ -287,8 +290,12 @@ fn count_text(count: u64) -> String {
 
 /// A column that stands in a table if some of its rows have something to say there.
 type FactColumn = (&'static str, fn(&Facts) -> Option<f64>);
-const FACT_COLUMNS: [FactColumn; 3] =
-    [("GB/s", |facts| facts.gb_per_s), ("p50 ns", |facts| facts.p50_ns), ("p99 ns", |facts| facts.p99_ns)];
+const FACT_COLUMNS: [FactColumn; 4] = [
+    ("GB/s", |facts| facts.gb_per_s),
+    ("p50 ns", |facts| facts.p50_ns),
+    ("p99 ns", |facts| facts.p99_ns),
+    ("call us", |facts| facts.response_ns.map(|ns| ns / 1e3)),
+];
 
 fn table(rows: &[&Row]) -> String {
     let facts: Vec<FactColumn> = FACT_COLUMNS

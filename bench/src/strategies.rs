@@ -1,13 +1,15 @@
-//! Ways to ask the same queries: one by one, in batches of random and of ascending order, and random
-//! batches that are sorted first (FAST, Kim et al., section 8; figure 13).
+//! Ways to ask the same queries: every [`Strategy`] over batches of several sizes, and batches that ascend
+//! (FAST, Kim et al., section 8; figure 13).
 //!
-//! The queries are the same keys each time, and every answer is checked. Sorting, and putting the answers
-//! back in place, is part of the time of `sort-and-sweep`.
+//! The queries are the same keys each time, and every answer is checked. Buffering, sorting, and putting the answers
+//! back in place is part of the times. The same tuples are in a file with a grid and in one without: the paper's
+//! scheme (b) without a grid is the descent of the spine. A note tells where `auto` is more than a tenth slower than
+//! the best strategy.
 
 use crate::lookup::check_answers;
-use crate::report::{Facts, Report, Row};
+use crate::report::{Report, Row};
 use crate::{BenchError, Machine, Told, data, machine};
-use pleach::{Index, Key, KeyType, Typed, Value};
+use pleach::{Costs, Index, Key, KeyType, Scratch, Strategy, Typed, Value};
 use pleach_builder::BuildOptions;
 use pleach_peers::Number;
 use std::path::PathBuf;
@@ -19,12 +21,14 @@ pub struct StrategyOptions<'a> {
     pub tuples: Vec<u64>,
     /// Key types: `u32`, `u64`; values are of the same type.
     pub key_types: Vec<KeyType>,
-    /// Queries of one call.
+    /// Queries of one call: powers of two.
     pub batches: Vec<usize>,
     /// Queries of one repetition.
     pub queries: usize,
     /// Repetitions, of which the median is reported.
     pub repetitions: usize,
+    /// What `auto` goes by.
+    pub costs: Costs,
     /// Folder for the files.
     pub dir: Option<PathBuf>,
     /// Who is told of the steps.
@@ -32,15 +36,16 @@ pub struct StrategyOptions<'a> {
 }
 
 impl StrategyOptions<'_> {
-    /// Tables from 2^16 to 2^26, batches from 64 to all queries; `quick` measures two small tables.
+    /// Tables from 2^16 to 2^26, batches from 1 to all queries; `quick` measures two small tables.
     #[must_use]
     pub fn new(quick: bool) -> Self {
         Self {
             tuples: if quick { vec![1 << 16, 1 << 20] } else { vec![1 << 16, 1 << 20, 1 << 24, 1 << 26] },
             key_types: vec![KeyType::U32, KeyType::U64],
-            batches: vec![64, 1 << 10, 1 << 14, 1 << 22],
+            batches: vec![1, 1 << 6, 1 << 10, 1 << 14, 1 << 18, 1 << 22],
             queries: if quick { 1 << 20 } else { 1 << 22 },
             repetitions: 5,
+            costs: Costs::default(),
             dir: None,
             told: Told::default(),
         }
@@ -52,6 +57,9 @@ impl StrategyOptions<'_> {
 /// # Errors
 /// [`BenchError`]: whatever keeps a table from being built or searched, and a wrong answer.
 pub fn run(options: &StrategyOptions<'_>) -> Result<Report, BenchError> {
+    if !options.batches.iter().all(|batch| batch.is_power_of_two()) || options.repetitions == 0 {
+        return Err(BenchError::Options("batches must be powers of two, repetitions at least 1".to_owned()));
+    }
     let mut report = Report { machine: Machine::this(), rows: Vec::new(), notes: Vec::new() };
     for &tuples in &options.tuples {
         for &key_type in &options.key_types {
@@ -68,74 +76,70 @@ pub fn run(options: &StrategyOptions<'_>) -> Result<Report, BenchError> {
     Ok(report)
 }
 
-/// How a batch is asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Strategy {
-    OneByOne,
-    Batch,
-    Ascending,
-    SortAndSweep,
+/// From this on `auto` is told to be slow.
+const SLOW: f64 = 1.1;
+/// Queries of a repetition in calls of up to [`SMALL_BATCH`], which take longer by query.
+const SMALL_QUERIES: usize = 1 << 18;
+const SMALL_BATCH: usize = 64;
+
+/// A file, a way to ask, and its times.
+struct Asked {
+    file: usize,
+    strategy: Strategy,
+    /// Whether the queries ascend.
+    ascends: bool,
+    batch: usize,
+    ns: Vec<f64>,
 }
 
-impl Strategy {
-    const ALL: [Self; 4] = [Self::OneByOne, Self::Batch, Self::Ascending, Self::SortAndSweep];
+impl Asked {
+    fn detail(&self) -> String {
+        let order = if self.ascends { ", ascending" } else { "" };
+        let file = if self.file == 0 { "" } else { ", no grid" };
+        format!("{}{order}{file}", self.strategy)
+    }
 
-    fn name(self) -> &'static str {
-        match self {
-            Self::OneByOne => "one by one",
-            Self::Batch => "batches in random order",
-            Self::Ascending => "batches in ascending order",
-            Self::SortAndSweep => "random batches, sorted and swept",
+    fn answer<T: Number + Key + Value>(
+        &self,
+        view: &Typed<'_, T, T>,
+        queries: &[T],
+        (values, present): (&mut [T], &mut [u64]),
+        scratch: &mut Scratch<T, T>,
+    ) -> Result<(), BenchError> {
+        let calls = queries.chunks(self.batch).zip(values.chunks_mut(self.batch)).enumerate();
+        for (call, (queries, values)) in calls {
+            let first = call * self.batch;
+            if self.batch >= 64 {
+                let present = &mut present[first / 64..];
+                view.get_batch_by(self.strategy, queries, values, present, scratch)?;
+            } else {
+                let mut bits = [0];
+                view.get_batch_by(self.strategy, queries, values, &mut bits, scratch)?;
+                present[first / 64] |= bits[0] << (first % 64);
+            }
         }
+        Ok(())
     }
 }
 
-/// Room for a batch that is sorted.
-struct Scratch<T> {
-    order: Vec<(T, u32)>,
-    queries: Vec<T>,
-    values: Vec<T>,
-    present: Vec<u64>,
-}
-
-fn answer<T: Number + Key + Value>(
-    strategy: Strategy,
-    view: &Typed<'_, T, T>,
-    queries: &[T],
-    values: &mut [T],
-    present: &mut [u64],
-    scratch: &mut Scratch<T>,
-) -> Result<(), BenchError> {
-    match strategy {
-        Strategy::OneByOne => {
-            for (at, &query) in queries.iter().enumerate() {
-                if let Some(value) = view.get(query)? {
-                    values[at] = value;
-                    present[at / 64] |= 1 << (at % 64);
+/// Every way that is measured, for files with (0) and without (1) a grid.
+fn ways(batches: &[usize]) -> Vec<Asked> {
+    let mut ways = Vec::new();
+    for file in 0..2 {
+        for &batch in batches {
+            for strategy in Strategy::ALL {
+                // By itself a query takes as long in a long batch as in a short one.
+                if strategy != Strategy::OneByOne || batch <= SMALL_BATCH {
+                    ways.push(Asked { file, strategy, ascends: false, batch, ns: Vec::new() });
                 }
             }
-        }
-        Strategy::Batch | Strategy::Ascending => {
-            view.get_batch(queries, values, present)?;
-        }
-        Strategy::SortAndSweep => {
-            let Scratch { order, queries: sorted, values: found, present: there } = scratch;
-            order.clear();
-            order.extend(queries.iter().copied().zip(0u32..));
-            order.sort_unstable();
-            sorted.clear();
-            sorted.extend(order.iter().map(|pair| pair.0));
-            found.resize(queries.len(), T::narrow(0));
-            there.resize(queries.len().div_ceil(64), 0);
-            view.get_batch(sorted, found, there)?;
-            for (at, &(_, query)) in order.iter().enumerate() {
-                let query = query as usize;
-                values[query] = found[at];
-                present[query / 64] |= (there[at / 64] >> (at % 64) & 1) << (query % 64);
+            if batch >= SMALL_BATCH {
+                let strategy = Strategy::Unbuffered;
+                ways.push(Asked { file, strategy, ascends: true, batch, ns: Vec::new() });
             }
         }
     }
-    Ok(())
+    ways
 }
 
 fn data_set<T: Number + Key + Value>(
@@ -147,70 +151,78 @@ fn data_set<T: Number + Key + Value>(
     options.told.step(&format!("{label}: building"))?;
     let tuples: Vec<(T, T)> = data::tuples(count);
     let folder = crate::folder(options.dir.as_deref())?;
-    let path = folder.path().join("strategies.pleach");
-    let start = Instant::now();
-    let summary = pleach_builder::build_slice(&tuples, &path, &BuildOptions::default())?;
-    let build_s = start.elapsed().as_secs_f64();
+    let mut files = Vec::new();
+    for (name, grid) in [("grid.pleach", true), ("spine.pleach", false)] {
+        let path = folder.path().join(name);
+        let start = Instant::now();
+        let build = BuildOptions { grid, ..BuildOptions::default() };
+        let summary = pleach_builder::build_slice(&tuples, &path, &build)?;
+        let build_s = start.elapsed().as_secs_f64();
+        files.push((Index::open(&path)?, path, summary, build_s));
+    }
     let queries = data::hits(&tuples, options.queries);
     drop(tuples);
     let mut ascending = queries.clone();
     ascending.sort_unstable();
-    let index = Index::open(&path)?;
-    let view = index.typed::<T, T>()?;
-    let mut scratch =
-        Scratch { order: Vec::new(), queries: Vec::new(), values: Vec::new(), present: Vec::new() };
+    let mut scratch = Scratch::new(options.costs);
     let (mut values, mut present) = (queries.clone(), vec![0u64; queries.len().div_ceil(64)]);
-
-    let mut batches: Vec<usize> = options.batches.iter().map(|&batch| batch.min(queries.len())).collect();
+    let mut batches: Vec<usize> = options.batches.clone();
+    batches.retain(|&batch| batch <= queries.len());
+    batches.sort_unstable();
     batches.dedup();
-    let mut times: Vec<(Strategy, usize, Vec<f64>)> = Strategy::ALL
-        .iter()
-        .flat_map(|&strategy| batches.iter().map(move |&batch| (strategy, batch, Vec::new())))
-        .filter(|(strategy, batch, _)| *strategy != Strategy::OneByOne || *batch == batches[0])
-        .collect();
+    let mut ways = ways(&batches);
     for repetition in 0..=options.repetitions {
         options.told.step(&format!("{label}: repetition {repetition} of {}", options.repetitions))?;
-        for (strategy, batch, ns) in &mut times {
-            let queries = if *strategy == Strategy::Ascending { &ascending } else { &queries };
+        for way in &mut ways {
+            let view = files[way.file].0.typed::<T, T>()?;
+            let queries = if way.ascends { &ascending } else { &queries };
+            let part =
+                if way.batch <= SMALL_BATCH { SMALL_QUERIES.min(queries.len()) } else { queries.len() };
+            let (queries, values) = (&queries[..part], &mut values[..part]);
+            let present = &mut present[..part.div_ceil(64)];
             values.fill(T::narrow(0x5A5A_5A5A_5A5A_5A5A));
             present.fill(0);
             let start = Instant::now();
-            let parts = values.chunks_mut(*batch).zip(present.chunks_mut(batch.div_ceil(64)));
-            for (queries, (values, present)) in queries.chunks(*batch).zip(parts) {
-                answer(*strategy, &view, queries, values, present, &mut scratch)?;
-            }
+            way.answer(&view, queries, (values, present), &mut scratch)?;
             let elapsed = start.elapsed().as_nanos() as f64 / queries.len() as f64;
-            check_answers(strategy.name(), queries, &values, &present)?;
+            check_answers(way.strategy.name(), queries, values, present)?;
             // The first turn fills the caches.
             if repetition > 0 {
-                ns.push(elapsed);
+                way.ns.push(elapsed);
             }
         }
     }
-    let huge_share = machine::huge_mapped_bytes(&path).map(|huge| huge as f64 / summary.file_bytes as f64);
-    for (strategy, batch, mut ns) in times {
-        ns.sort_by(f64::total_cmp);
-        report.rows.push(Row {
-            engine: "pleach".to_owned(),
-            operation: "get",
-            key_type: <T as Key>::TYPE,
-            value_type: <T as Value>::TYPE,
-            tuples: summary.tuples,
-            threads: 1,
-            batch: if strategy == Strategy::OneByOne { 1 } else { batch },
-            ns_per_query: ns[ns.len() / 2],
-            ns_min: ns[0],
-            ns_max: ns[ns.len() - 1],
-            queries: queries.len(),
-            repetitions: options.repetitions,
-            build_s,
-            bytes_per_tuple: summary.file_bytes as f64 / summary.tuples.max(1) as f64,
-            open_ms: None,
-            huge_share,
-            detail: Some(strategy.name().to_owned()),
-            texts: None,
-            facts: Facts::default(),
-        });
+    let mut rows = Vec::new();
+    for way in &ways {
+        let (_, path, summary, build_s) = &files[way.file];
+        let part = if way.batch <= SMALL_BATCH { SMALL_QUERIES.min(queries.len()) } else { queries.len() };
+        let types = (<T as Key>::TYPE, <T as Value>::TYPE);
+        let mut row = Row::new("pleach", "get", types, summary.tuples).timed(part, &way.ns);
+        row.batch = way.batch;
+        row.build_s = *build_s;
+        row.bytes_per_tuple = summary.file_bytes as f64 / summary.tuples.max(1) as f64;
+        row.huge_share = machine::huge_mapped_bytes(path).map(|huge| huge as f64 / summary.file_bytes as f64);
+        row.detail = Some(way.detail());
+        row.facts.response_ns = Some(row.ns_per_query * way.batch as f64);
+        rows.push(row);
     }
+    for (auto, row) in ways.iter().zip(&rows).filter(|(way, _)| way.strategy == Strategy::Auto) {
+        let rivals = ways.iter().zip(&rows).filter(|(way, _)| {
+            (way.file, way.batch, way.ascends) == (auto.file, auto.batch, false)
+                && way.strategy != Strategy::Auto
+        });
+        let best = rivals.min_by(|a, b| a.1.ns_per_query.total_cmp(&b.1.ns_per_query));
+        if let Some((way, best)) = best.filter(|(_, best)| row.ns_per_query > SLOW * best.ns_per_query) {
+            report.notes.push(format!(
+                "{label}, batches of {}: {} takes {:.1} ns, {} {:.1} ns",
+                auto.batch,
+                auto.detail(),
+                row.ns_per_query,
+                way.detail(),
+                best.ns_per_query
+            ));
+        }
+    }
+    report.rows.extend(rows);
     Ok(())
 }

@@ -6,6 +6,7 @@
 use crate::{help, parse};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use pleach::Strategy;
 use pleach_bench::Queries;
 use pleach_format::{KeyType, ValueType};
 use std::path::PathBuf;
@@ -100,6 +101,9 @@ pub enum Command {
     /// Measure look-ups beside other engines and the machine's own limit
     #[command(long_about = help::BENCH, after_help = help::BENCH_EXAMPLES)]
     Bench(BenchArgs),
+    /// Measure this machine, so that batches are answered the fastest way
+    #[command(long_about = help::TUNE, after_help = help::TUNE_EXAMPLES)]
+    Tune(TuneArgs),
     /// Print a completion script for a shell
     #[command(long_about = help::COMPLETIONS, after_help = help::COMPLETIONS_EXAMPLES)]
     Completions(CompletionsArgs),
@@ -225,9 +229,12 @@ pub struct GetArgs {
     /// Memory of the device to use, as 4GiB; for cuda, so without effect in this version
     #[arg(long, value_name = "SIZE", value_parser = parse::size)]
     pub device_memory: Option<u64>,
-    /// How to search: auto or unbuffered; buffered and sorted come in a later version
+    /// How to search: auto, one-by-one, unbuffered, buffered or sorted; the answers are the same
     #[arg(long, value_name = "HOW", default_value = "auto", value_parser = parse::strategy)]
-    pub strategy: String,
+    pub strategy: Strategy,
+    /// Answer in pieces that are expected to take at most MS milliseconds each
+    #[arg(long, value_name = "MS", value_parser = parse::milliseconds)]
+    pub response: Option<u64>,
     /// Say on standard error how the search is done
     #[arg(long)]
     pub explain: bool,
@@ -382,6 +389,14 @@ pub struct BenchArgs {
     /// Folder for the files that are built [default: the system's temporary folder]
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
+}
+
+/// Arguments of `tune`.
+#[derive(Clone, Debug, Args)]
+pub struct TuneArgs {
+    /// Print what is known already, without measuring
+    #[arg(long)]
+    pub show: bool,
 }
 
 /// Arguments of `completions`.

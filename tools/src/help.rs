@@ -64,6 +64,8 @@ Examples:
   pleach get users.pleach 17 -4
   pleach get users.pleach --keys wanted.txt > found.tsv
   cut -f1 table.tsv | pleach get users.pleach --keys - --missing NULL
+  pleach get users.pleach --keys wanted.txt --response 1 --explain > found.tsv
+      in calls of about a millisecond
   pleach get users.pleach 17 --rank             position in key order
   pleach get users.pleach 17 --json             {\"key\":\"17\",\"value\":\"3\"}";
 
@@ -158,6 +160,17 @@ Examples:
   pleach bench plot latency.json -o latency.svg
   pleach bench compress --quick
   pleach bench compress --one-gigabyte          16 and 128 bytes beside 4 (12 GiB of memory)";
+
+pub const TUNE: &str = "\
+Measures for about a second what lines, computing and moving queries cost on this machine, and writes it as \
+costs.json into the cache folder ($XDG_CACHE_HOME/pleach, else ~/.cache/pleach). `get` goes by it when it chooses \
+how to answer many keys. Without it, costs of a common server are taken; answers are the same.";
+
+pub const TUNE_EXAMPLES: &str = "\
+Examples:
+  pleach tune
+  pleach tune --show
+  pleach get users.pleach --keys wanted.txt --explain > found.tsv";
 
 pub const COMPLETIONS: &str = "\
 Prints a script that makes a shell complete the commands and options of pleach.";

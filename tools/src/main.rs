@@ -74,6 +74,7 @@ fn dispatch(cli: &Cli) -> Result<ExitStatus, Failure> {
         Command::Demo(args) => cmd::demo::run(args, global),
         Command::Devices(args) => cmd::devices::run(args, global),
         Command::Bench(args) => cmd::bench::run(args, global),
+        Command::Tune(args) => cmd::tune::run(args, global),
         Command::Completions(args) => cmd::completions::run(args, global),
         Command::Man(args) => cmd::man::run(args, global),
     }

@@ -116,13 +116,17 @@ pub fn device(text: &str) -> Result<String, String> {
     }
 }
 
-/// `auto` and `unbuffered`; what a later version does is told apart from nonsense.
-pub fn strategy(text: &str) -> Result<String, String> {
-    match text {
-        "auto" | "unbuffered" => Ok(text.to_owned()),
-        "buffered" | "sorted" => Err("this version searches unbuffered: use auto or unbuffered".to_owned()),
-        _ => Err("there is no such strategy: use auto or unbuffered".to_owned()),
-    }
+/// A strategy.
+pub fn strategy(text: &str) -> Result<pleach::Strategy, String> {
+    let unknown = "there is no such strategy: use auto, one-by-one, unbuffered, buffered or sorted";
+    text.parse().map_err(|_| unknown.to_owned())
+}
+
+/// Milliseconds, as nanoseconds.
+pub fn milliseconds(text: &str) -> Result<u64, String> {
+    let number = text.parse::<f64>().ok().filter(|ms| (1e-6..=1e9).contains(ms));
+    let number = number.ok_or("this is no time: give milliseconds, as 5 or 0.25")?;
+    Ok((number * 1e6) as u64)
 }
 
 /// A key type that text can be turned into.

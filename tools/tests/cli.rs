@@ -240,9 +240,10 @@ fn what_a_later_version_does_is_told() {
     place
         .run(&["get", "f", "1", "--device", "cuda:1"])
         .fails(2, "this version searches on the CPU: --device <DEVICE>: use auto or cpu");
-    place
-        .run(&["get", "f", "1", "--strategy", "sorted"])
-        .fails(2, "this version searches unbuffered: --strategy <HOW>: use auto or unbuffered");
+    place.run(&["get", "f", "1", "--strategy", "shuffled"]).fails(
+        2,
+        "there is no such strategy: --strategy <HOW>: use auto, one-by-one, unbuffered, buffered or sorted",
+    );
     place.run(&["build", "a.csv", "-o", "b", "--layout", "btree"]).fails(
         2,
         "this version does not make 'btree': --layout <L,...>: use lines,spine and if you like columns, packed, \
@@ -338,6 +339,24 @@ fn explain_goes_to_standard_error() {
     );
     let run = place.run(&["range", "t.pleach", "0", "20", "--explain"]).ends(0).prints("0\t0\n10\t1\n");
     assert!(run.err.contains("ranks 0 to 2"), "{}", run.err);
+}
+
+#[test]
+fn strategies_give_the_same_answers() {
+    let place = Place::new().with_thousand();
+    let keys: String = (0..3000u64).map(|i| format!("{}\n", i * 7919 % 10_000)).collect();
+    place.write("wanted.txt", &keys);
+    let plain = place.run(&["get", "t.pleach", "--keys", "wanted.txt", "--missing", "-"]).ends(1).out;
+    for strategy in ["auto", "one-by-one", "unbuffered", "buffered", "sorted"] {
+        let line = ["get", "t.pleach", "--keys", "wanted.txt", "--missing", "-", "--strategy", strategy];
+        place.run(&line).ends(1).prints(&plain);
+        place.run(&[&line[..], &["--response", "0.01"]].concat()).ends(1).prints(&plain);
+    }
+    let run = place.run(&["get", "t.pleach", "30", "--explain", "--json", "--strategy", "sorted"]).ends(0);
+    let last = run.err.lines().last().and_then(|line| line.strip_prefix("explain: ")).expect("a line");
+    let told: Value = serde_json::from_str(last).expect("JSON");
+    assert_eq!(told["choice"]["strategy"], "sorted");
+    assert!(told["choice"]["estimate_ns_per_query"].as_f64().is_some_and(|ns| ns > 0.0), "{told}");
 }
 
 // ---- range -----------------------------------------------------------------------------------

@@ -3,16 +3,17 @@
 //! Keys from a file are streamed: what one read delivers is parsed, searched as a batch, and
 //! printed, so memory is bounded and a program on the other end of a pipe gets its answers. The
 //! first 100,000 keys are searched with every touched block verified, the rest without, unless
-//! `--verify` says otherwise.
+//! `--verify` says otherwise. How a batch is searched, and how large it is, the planner says.
 
 use crate::any::{Any, AnyKey, put_line};
 use crate::cli::{GetArgs, Global, Verify};
+use crate::cmd::tune;
 use crate::failure::{ExitStatus, Failure};
 use crate::keys::{KeyLines, not_a_key};
 use crate::parse::FromText;
 use crate::render::text::{Text, put_datum, put_datum_json};
 use crate::search::{self, Output};
-use pleach::{Datum, Index, Key, Typed, Value};
+use pleach::{Choice, Costs, Datum, Index, Key, Request, Strategy, Typed, Value};
 use std::ops::ControlFlow;
 
 /// Up to so many keys each block that a search touches is verified, by default.
@@ -25,16 +26,21 @@ const PARALLEL: usize = 1 << 15;
 pub fn run(args: &GetArgs, global: &Global) -> Result<ExitStatus, Failure> {
     let few = args.keys.is_some() || args.key.len() as u64 <= TOUCHED_KEYS_MAX;
     let index = search::open(&args.file, global, if few { Verify::Touched } else { Verify::Header })?;
+    // Few keys are not worth a look into the cache folder.
+    let costs =
+        if args.keys.is_some() || args.key.len() >= 64 { tune::load(global) } else { Costs::default() };
+    let choice = choose(args, &index, &costs)?;
     if args.explain {
         let keys = args.keys.as_ref().map_or(format!("{} keys", args.key.len()), |from| {
-            format!("keys from {}, in batches of up to {BATCH}", from.display())
+            format!("keys from {}, in batches of up to {}", from.display(), choice.batch)
         });
         search::explain(&[
             index.describe(),
-            format!("{keys}, device cpu, strategy unbuffered, answers in query order"),
+            format!("{keys}, device cpu, strategy {}, answers in query order", choice.strategy),
+            told(&choice, global.json),
         ]);
     }
-    let mut answers = Answers::new(args, global);
+    let mut answers = Answers::new(args, global, choice, costs);
     if Any::is_needed(&index) {
         answers.any(&index)?;
         answers.output.flush()?;
@@ -65,23 +71,59 @@ fn faster(args: &GetArgs, global: &Global, index: Index) -> Result<Index, Failur
     Ok(if same { again } else { index })
 }
 
+/// How to search, for as many keys as there are, or a full batch of a file.
+fn choose(args: &GetArgs, index: &Index, costs: &Costs) -> Result<Choice, Failure> {
+    let strategy = args.strategy;
+    if index.key_type().is_bytes() && !matches!(strategy, Strategy::Auto | Strategy::Unbuffered) {
+        let text =
+            format!("byte keys are searched unbuffered: --strategy {strategy}: use auto or unbuffered");
+        return Err(Failure::usage(text));
+    }
+    // Byte values lie beside the lines, and byte keys have one way only.
+    let strategy = if Any::is_needed(index) { Strategy::Unbuffered } else { strategy };
+    let batch = if args.keys.is_some() { BATCH } else { args.key.len().min(BATCH) };
+    let request = Request { response_ns: args.response, strategy, ..Request::new(batch) };
+    Ok(index.plan_batch(&request, costs))
+}
+
+/// The choice in one line.
+fn told(choice: &Choice, json: bool) -> String {
+    let (ns, call) = (choice.estimate_ns_per_query, choice.estimate_response_ns);
+    if json {
+        let choice = serde_json::json!({
+            "strategy": choice.strategy.name(),
+            "batch": choice.batch,
+            "estimate_ns_per_query": ns,
+            "estimate_response_ns": call,
+            "why": choice.why,
+        });
+        return serde_json::json!({ "choice": choice }).to_string();
+    }
+    let why = &choice.why;
+    format!("expected {ns:.1} ns a key, {:.3} ms a batch of {}: {why}", call / 1e6, choice.batch)
+}
+
 /// Buffers of a batch.
-struct Scratch<K, V> {
+struct Scratch<K: Key, V: Value> {
+    order: pleach::Scratch<K, V>,
     keys: Vec<K>,
     values: Vec<V>,
     ranks: Vec<u64>,
     present: Vec<u64>,
 }
 
-impl<K, V> Default for Scratch<K, V> {
-    fn default() -> Self {
-        Self { keys: Vec::new(), values: Vec::new(), ranks: Vec::new(), present: Vec::new() }
+impl<K: Key, V: Value> Scratch<K, V> {
+    fn new(costs: Costs) -> Self {
+        let order = pleach::Scratch::new(costs);
+        Self { order, keys: Vec::new(), values: Vec::new(), ranks: Vec::new(), present: Vec::new() }
     }
 }
 
 /// Searches batches and prints what they find.
 struct Answers<'a> {
     args: &'a GetArgs,
+    choice: Choice,
+    costs: Costs,
     json: bool,
     /// What a missing key prints after its tab; a JSON string under `--json`.
     missing_text: Option<Vec<u8>>,
@@ -90,13 +132,21 @@ struct Answers<'a> {
 }
 
 impl<'a> Answers<'a> {
-    fn new(args: &'a GetArgs, global: &Global) -> Self {
+    fn new(args: &'a GetArgs, global: &Global, choice: Choice, costs: Costs) -> Self {
         let missing_text = args.missing.as_ref().map(|text| match global.json {
             true => serde_json::Value::String(text.clone()).to_string().into_bytes(),
             // As it was given: `\N` stays what databases read as null.
             false => text.clone().into_bytes(),
         });
-        Self { args, json: global.json, missing_text, missing_any: false, output: Output::new() }
+        Self {
+            args,
+            choice,
+            costs,
+            json: global.json,
+            missing_text,
+            missing_any: false,
+            output: Output::new(),
+        }
     }
 
     /// Keys of a file with byte strings.
@@ -105,12 +155,13 @@ impl<'a> Answers<'a> {
         let Some(from) = &self.args.keys else {
             let keys = self.args.key.iter().map(|key| any.parse(key.as_bytes(), "argument KEY"));
             let keys: Vec<AnyKey> = keys.collect::<Result<_, _>>().map_err(Failure::usage)?;
-            return keys.chunks(BATCH).try_for_each(|keys| self.any_batch(&any, keys));
+            return keys.chunks(self.choice.batch).try_for_each(|keys| self.any_batch(&any, keys));
         };
         let mut lines = KeyLines::open(from)?;
         let mut keys = Vec::new();
         loop {
-            let bad = lines.next_batch_of(&mut keys, BATCH, |text, place| any.parse(text, place))?;
+            let bad =
+                lines.next_batch_of(&mut keys, self.choice.batch, |text, place| any.parse(text, place))?;
             if keys.is_empty() && bad.is_none() {
                 return Ok(());
             }
@@ -172,8 +223,8 @@ impl<'a> Answers<'a> {
         let keys: Vec<K> = keys
             .collect::<Result<_, _>>()
             .map_err(|key| Failure::usage(not_a_key::<K>(key.as_bytes(), "argument KEY")))?;
-        let mut scratch = Scratch::default();
-        for batch in keys.chunks(BATCH) {
+        let mut scratch = Scratch::new(self.costs);
+        for batch in keys.chunks(self.choice.batch) {
             scratch.keys.clear();
             scratch.keys.extend_from_slice(batch);
             self.batch(view, &mut scratch)?;
@@ -188,10 +239,10 @@ impl<'a> Answers<'a> {
         lines: &mut KeyLines,
         keys_max: u64,
     ) -> Result<ControlFlow<()>, Failure> {
-        let mut scratch = Scratch::default();
+        let mut scratch = Scratch::new(self.costs);
         let mut answered = 0;
         while answered < keys_max {
-            let bad = lines.next_batch(&mut scratch.keys, BATCH)?;
+            let bad = lines.next_batch(&mut scratch.keys, self.choice.batch)?;
             if scratch.keys.is_empty() && bad.is_none() {
                 return Ok(ControlFlow::Break(()));
             }
@@ -223,13 +274,13 @@ impl<'a> Answers<'a> {
         view: &Typed<'_, K, V>,
         scratch: &mut Scratch<K, V>,
     ) -> Result<(), Failure> {
-        let Scratch { keys, values, present, .. } = scratch;
+        let Scratch { order, keys, values, present, .. } = scratch;
         values.resize(keys.len(), V::default());
         present.resize(keys.len().div_ceil(64), 0);
-        if keys.len() >= PARALLEL {
+        if keys.len() >= PARALLEL && self.choice.strategy == Strategy::Unbuffered {
             view.par_get_batch(keys, values, present)
         } else {
-            view.get_batch(keys, values, present)
+            view.get_batch_by(self.choice.strategy, keys, values, present, order)
         }
         .map_err(search::reading(&self.args.file))?;
         for (i, (&key, &value)) in keys.iter().zip(values.iter()).enumerate() {
@@ -248,11 +299,12 @@ impl<'a> Answers<'a> {
         view: &Typed<'_, K, V>,
         scratch: &mut Scratch<K, V>,
     ) -> Result<(), Failure> {
-        let Scratch { keys, ranks, present, .. } = scratch;
+        let Scratch { order, keys, ranks, present, .. } = scratch;
         ranks.resize(keys.len(), 0);
         present.resize(keys.len().div_ceil(64), 0);
         view.contains_batch(keys, present).map_err(search::reading(&self.args.file))?;
-        view.lower_bound_batch(keys, ranks).map_err(search::reading(&self.args.file))?;
+        view.lower_bound_batch_by(self.choice.strategy, keys, ranks, order)
+            .map_err(search::reading(&self.args.file))?;
         for (i, (&key, &rank)) in keys.iter().zip(ranks.iter()).enumerate() {
             if present[i / 64] >> (i % 64) & 1 == 1 {
                 self.found(key, rank, b"rank");

@@ -12,3 +12,4 @@ pub mod get;
 pub mod inspect;
 pub mod man;
 pub mod range;
+pub mod tune;

@@ -1,0 +1,309 @@
+//! Ways to answer a batch, and which of them to take (FAST, Kim et al., section 8, figure 13).
+//!
+//! A batch can be asked key by key, in groups as it comes, in buffers that each belong to one part of the table, or
+//! sorted and merged with the table. The later ways move each query more often, so that lines are read in a better
+//! order; they can pay only when a batch is large beside the table, and they answer late. All give the same
+//! answers, in the order of the queries.
+//!
+//! * [`buffered`]: one counting pass puts the queries of one part of the table side by side.
+//! * [`sorted`]: a stable radix sort of words with their places.
+//! * [`planner`]: an estimate for each way, and the best one for a batch, a table and a response time.
+
+mod buffered;
+mod planner;
+mod sorted;
+#[cfg(test)]
+mod tests;
+mod tune;
+
+pub use planner::{Choice, Costs, Request};
+
+use crate::Typed;
+use crate::error::ReadError;
+use pleach_format::{Key, Value};
+use rayon::prelude::*;
+use std::fmt;
+use std::str::FromStr;
+
+/// Most queries whose order is changed at once; a longer batch is answered in pieces. A multiple of 64.
+const PIECE: usize = 1 << 26;
+
+/// How a batch is answered. The answers are the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Strategy {
+    /// What the planner expects to be fastest.
+    #[default]
+    Auto,
+    /// One descent after the other: the first answer comes soonest.
+    OneByOne,
+    /// As the queries come, in groups whose misses overlap: [`Typed::get_batch`]. Section 8 (a) in files whose
+    /// separators are whole keys, (b), unbuffered and compressed, in those with codes or a grid. Batches that ascend
+    /// are swept.
+    Unbuffered,
+    /// Queries are first put into buffers by the part of the table they belong to, then searched buffer by
+    /// buffer, while that part stays in a cache: section 8 (c).
+    Buffered,
+    /// Queries are sorted, then swept over the table: section 8 (d).
+    Sorted,
+}
+
+impl Strategy {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Auto, Self::OneByOne, Self::Unbuffered, Self::Buffered, Self::Sorted];
+
+    /// Lower-case name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::OneByOne => "one-by-one",
+            Self::Unbuffered => "unbuffered",
+            Self::Buffered => "buffered",
+            Self::Sorted => "sorted",
+        }
+    }
+}
+
+impl fmt::Display for Strategy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Strategy {
+    type Err = String;
+    fn from_str(name: &str) -> Result<Self, String> {
+        Self::ALL.into_iter().find(|strategy| strategy.name() == name).ok_or_else(|| {
+            format!("unknown strategy `{name}`: auto, one-by-one, unbuffered, buffered or sorted")
+        })
+    }
+}
+
+/// Room for batches whose order is changed, and the costs that [`Strategy::Auto`] goes by.
+///
+/// It grows to the largest batch that it has seen and is used again: calls with one scratch allocate nothing once it
+/// is large enough. About 24 bytes a query for keys of eight bytes when buffered, 64 when sorted.
+#[derive(Clone, Debug, Default)]
+pub struct Scratch<K: Key, V: Value> {
+    costs: Costs,
+    order: Order<K>,
+    values: Room<V>,
+    ranks: Room<u64>,
+}
+
+impl<K: Key, V: Value> Scratch<K, V> {
+    /// Empty, for [`Strategy::Auto`] by these costs.
+    #[must_use]
+    pub fn new(costs: Costs) -> Self {
+        Self { costs, ..Self::default() }
+    }
+    /// What [`Strategy::Auto`] goes by.
+    #[must_use]
+    pub fn costs(&self) -> &Costs {
+        &self.costs
+    }
+}
+
+/// Queries in another order.
+#[derive(Clone, Debug, Default)]
+struct Order<K: Key> {
+    keys: Vec<K>,
+    /// Where each query went.
+    slots: Vec<u32>,
+    /// Words with where they come from, and as much room again.
+    pairs: Vec<sorted::Pair<K::Word>>,
+    spare: Vec<sorted::Pair<K::Word>>,
+    counts: Vec<u32>,
+}
+
+/// Answers in another order.
+#[derive(Clone, Debug, Default)]
+struct Room<A> {
+    answers: Vec<A>,
+    present: Vec<u64>,
+}
+
+/// Grows to a length, never shrinks, and is that long.
+fn room<T: Copy + Default>(vec: &mut Vec<T>, length: usize) -> &mut [T] {
+    if vec.len() < length {
+        vec.resize(length, T::default());
+    }
+    &mut vec[..length]
+}
+
+/// What is asked for: values with presence, or ranks.
+trait Ask<K> {
+    type Answer: Copy + Default;
+    /// Whether there is a bitmap.
+    const PRESENCE: bool;
+    fn one(&self, key: K) -> Result<Option<Self::Answer>, ReadError>;
+    fn many(&self, keys: &[K], answers: &mut [Self::Answer], present: &mut [u64])
+    -> Result<usize, ReadError>;
+}
+
+struct Values<'t, 'a, K: Key, V: Value>(&'t Typed<'a, K, V>);
+
+impl<K: Key, V: Value> Ask<K> for Values<'_, '_, K, V> {
+    type Answer = V;
+    const PRESENCE: bool = true;
+    fn one(&self, key: K) -> Result<Option<V>, ReadError> {
+        self.0.get(key)
+    }
+    fn many(&self, keys: &[K], values: &mut [V], present: &mut [u64]) -> Result<usize, ReadError> {
+        self.0.get_batch(keys, values, present)
+    }
+}
+
+struct Ranks<'t, 'a, K: Key, V: Value>(&'t Typed<'a, K, V>);
+
+impl<K: Key, V: Value> Ask<K> for Ranks<'_, '_, K, V> {
+    type Answer = u64;
+    const PRESENCE: bool = false;
+    fn one(&self, key: K) -> Result<Option<u64>, ReadError> {
+        self.0.lower_bound(key).map(Some)
+    }
+    fn many(&self, keys: &[K], ranks: &mut [u64], _: &mut [u64]) -> Result<usize, ReadError> {
+        self.0.lower_bound_batch(keys, ranks).map(|()| 0)
+    }
+}
+
+/// Answers by a strategy that is not `Auto`. Buffers have the length of the queries.
+fn answer<K: Key, A: Ask<K>>(
+    ask: &A,
+    (strategy, span): (Strategy, Option<Span<K::Word>>),
+    keys: &[K],
+    (answers, present): (&mut [A::Answer], &mut [u64]),
+    order: &mut Order<K>,
+    back: &mut Room<A::Answer>,
+) -> Result<usize, ReadError> {
+    if strategy == Strategy::OneByOne {
+        let mut found = 0;
+        present.fill(0);
+        for (at, (&key, answer)) in keys.iter().zip(answers.iter_mut()).enumerate() {
+            let there = ask.one(key)?;
+            *answer = there.unwrap_or_default();
+            if A::PRESENCE && there.is_some() {
+                present[at / 64] |= 1 << (at % 64);
+                found += 1;
+            }
+        }
+        return Ok(found);
+    }
+    let Some(span) = span.filter(|_| strategy != Strategy::Unbuffered) else {
+        return ask.many(keys, answers, present);
+    };
+    let mut found = 0;
+    for (piece, keys) in keys.chunks(PIECE).enumerate() {
+        let first = piece * PIECE;
+        let answers = &mut answers[first..first + keys.len()];
+        let words = if A::PRESENCE { keys.len().div_ceil(64) } else { 0 };
+        let present = if A::PRESENCE { &mut present[first / 64..first / 64 + words] } else { &mut [] };
+        let (got, there) = (room(&mut back.answers, keys.len()), room(&mut back.present, words));
+        if strategy == Strategy::Sorted {
+            sorted::sort(keys, span, order);
+            found += ask.many(&order.keys[..keys.len()], got, there)?;
+            sorted::put_back(&order.pairs[..keys.len()], (got, there), (answers, present));
+        } else {
+            buffered::partition(keys, span, order);
+            found += ask.many(&order.keys[..keys.len()], got, there)?;
+            buffered::put_back(&order.slots[..keys.len()], (got, there), (answers, present));
+        }
+    }
+    Ok(found)
+}
+
+/// Where a file's keys lie.
+#[derive(Clone, Copy, Debug)]
+struct Span<W> {
+    low: W,
+    high: W,
+    /// Bytes of the tuple lines.
+    bytes: u64,
+}
+
+fn checked<'b, T>(name: &'static str, needed: usize, buffer: &'b mut [T]) -> Result<&'b mut [T], ReadError> {
+    let found = buffer.len();
+    buffer.get_mut(..needed).ok_or(ReadError::Buffer { name, needed, found })
+}
+
+impl<K: Key, V: Value> Typed<'_, K, V> {
+    /// Smallest and largest word; two lines. `None` in an empty file, and where it is not needed.
+    fn span(&self, strategy: Strategy) -> Result<Option<Span<K::Word>>, ReadError> {
+        if !matches!(strategy, Strategy::Buffered | Strategy::Sorted) {
+            return Ok(None);
+        }
+        let (Some((low, _)), Some((high, _))) = (self.min()?, self.max()?) else { return Ok(None) };
+        let bytes = self.plan().map_or(0, |plan| plan.header.lines * 64);
+        Ok(Some(Span { low: low.encode(), high: high.encode(), bytes }))
+    }
+
+    /// [`Typed::get_batch`] by a strategy: the same answers, in the order of the queries.
+    ///
+    /// Values of absent keys are the type's default. O(levels) lines a query; `Buffered` moves each query twice,
+    /// `Sorted` O(log(queries) / 10) times.
+    ///
+    /// # Errors
+    /// Those of [`Typed::get_batch`].
+    pub fn get_batch_by(
+        &self,
+        strategy: Strategy,
+        keys: &[K],
+        values: &mut [V],
+        present: &mut [u64],
+        scratch: &mut Scratch<K, V>,
+    ) -> Result<usize, ReadError> {
+        let strategy = self.resolved(strategy, keys, &scratch.costs);
+        let values = checked("values", keys.len(), values)?;
+        let present = checked("present", keys.len().div_ceil(64), present)?;
+        let how = (strategy, self.span(strategy)?);
+        answer(&Values(self), how, keys, (values, present), &mut scratch.order, &mut scratch.values)
+    }
+
+    /// [`Typed::lower_bound_batch`] by a strategy, in other respects as [`Typed::get_batch_by`].
+    ///
+    /// # Errors
+    /// Those of [`Typed::lower_bound_batch`].
+    pub fn lower_bound_batch_by(
+        &self,
+        strategy: Strategy,
+        keys: &[K],
+        ranks: &mut [u64],
+        scratch: &mut Scratch<K, V>,
+    ) -> Result<(), ReadError> {
+        let strategy = self.resolved(strategy, keys, &scratch.costs);
+        let ranks = checked("ranks", keys.len(), ranks)?;
+        let how = (strategy, self.span(strategy)?);
+        let answers = (ranks, &mut [][..]);
+        answer(&Ranks(self), how, keys, answers, &mut scratch.order, &mut scratch.ranks).map(|_| ())
+    }
+
+    /// [`Typed::get_batch_by`] on the threads of the current rayon pool: one part of the batch for each of
+    /// `scratches`, of which there must be at least one.
+    ///
+    /// # Errors
+    /// Those of [`Typed::get_batch`], and a lack of scratches.
+    pub fn par_get_batch_by(
+        &self,
+        strategy: Strategy,
+        keys: &[K],
+        values: &mut [V],
+        present: &mut [u64],
+        scratches: &mut [Scratch<K, V>],
+    ) -> Result<usize, ReadError> {
+        let values = checked("values", keys.len(), values)?;
+        let present = checked("present", keys.len().div_ceil(64), present)?;
+        let (needed, found) = (1, scratches.len());
+        if found == 0 {
+            return Err(ReadError::Buffer { name: "scratches", needed, found });
+        }
+        let part = keys.len().div_ceil(found).next_multiple_of(64).max(64);
+        keys.par_chunks(part)
+            .zip(values.par_chunks_mut(part))
+            .zip(present.par_chunks_mut(part / 64))
+            .zip(scratches.par_iter_mut())
+            .map(|(((keys, values), present), scratch)| {
+                self.get_batch_by(strategy, keys, values, present, scratch)
+            })
+            .try_reduce(|| 0, |a, b| Ok(a + b))
+    }
+}

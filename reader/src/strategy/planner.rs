@@ -1,0 +1,369 @@
+//! Which way to answer a batch is the fastest: estimates from a few costs of the machine.
+//!
+//! A way's time is what it computes for a query, and the lines that a query reads, each at the price of a line among
+//! as many bytes as it is drawn from. Queries that share a line, once they stand beside each other, share its
+//! price: of `n` queries to `l` lines `l (1 - exp(-n / l))` lines are read. That is all that buffering and sorting
+//! gain, against what moving each query costs.
+//!
+//! A bound on the response time is a bound on the time of a call: if the whole batch takes longer, the planner looks
+//! for the largest piece that does not, and for the best way to answer pieces of that size, which is how the
+//! paper's Figure 13 is read from left to right.
+
+use super::{Strategy, buffered};
+use crate::{Index, Typed};
+use pleach_format::{Key, Value};
+
+/// What things cost on a machine, in nanoseconds. The default is that of a Zen 3 server; `Costs::tune` measures.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Costs {
+    /// A call: setting up, and filling and emptying the pipeline.
+    pub call: f64,
+    /// A line among [`Costs::SIZES`] bytes, while others are under way.
+    pub line: [f64; Costs::SIZES.len()],
+    /// The same for a look-up that has nothing to do but wait for it.
+    pub wait: [f64; Costs::SIZES.len()],
+    /// Computing of a look-up by itself.
+    pub single: f64,
+    /// Computing of a query of a batch, by the grid.
+    pub grid: f64,
+    /// The same by the spine, for each level.
+    pub level: f64,
+    /// Computing of a query that is swept.
+    pub sweep: f64,
+    /// Moving a query into a buffer, and fetching its answer.
+    pub scatter: f64,
+    /// Moving a query in one pass of a sort; there are two or three.
+    pub radix: f64,
+    /// The share of a line's price that it costs in a better order: pages and rows of memory are open.
+    pub near: f64,
+}
+
+impl Costs {
+    /// Bytes at which the prices of lines are known; between them they go by the logarithm.
+    pub const SIZES: [u64; 5] = [1 << 15, 1 << 20, 1 << 24, 1 << 27, 1 << 30];
+
+    fn at(prices: &[f64; Self::SIZES.len()], bytes: f64) -> f64 {
+        let log = bytes.max(1.0).log2();
+        let mut price = prices[0];
+        for (sizes, prices) in Self::SIZES.windows(2).zip(prices.windows(2)) {
+            let (low, high) = (f64::from(sizes[0].ilog2()), f64::from(sizes[1].ilog2()));
+            price += ((log - low) / (high - low)).clamp(0.0, 1.0) * (prices[1] - prices[0]);
+        }
+        price
+    }
+
+    /// Price of a line among so many bytes.
+    #[must_use]
+    pub fn line_among(&self, bytes: f64) -> f64 {
+        Self::at(&self.line, bytes)
+    }
+
+    /// Every cost with its name, as `tune` writes them.
+    #[must_use]
+    pub fn named(&self) -> Vec<(String, f64)> {
+        let mut copy = *self;
+        copy.fields().into_iter().map(|(name, cost)| (name, *cost)).collect()
+    }
+
+    /// The costs of such a list, in any order.
+    ///
+    /// # Errors
+    /// What is missing, and what is not a number from 0 to 10^6.
+    pub fn from_named(list: &[(String, f64)]) -> Result<Self, String> {
+        let mut costs = Self::default();
+        for (name, cost) in costs.fields() {
+            let found = list.iter().find(|(other, _)| *other == name).map(|(_, found)| *found);
+            *cost = found.ok_or_else(|| format!("`{name}` is missing"))?;
+            if !(0.0..=1e6).contains(cost) {
+                return Err(format!("`{name}` is {cost}, not a number of nanoseconds"));
+            }
+        }
+        Ok(costs)
+    }
+
+    fn fields(&mut self) -> Vec<(String, &mut f64)> {
+        let mut fields = vec![
+            ("call".to_owned(), &mut self.call),
+            ("single".to_owned(), &mut self.single),
+            ("grid".to_owned(), &mut self.grid),
+            ("level".to_owned(), &mut self.level),
+            ("sweep".to_owned(), &mut self.sweep),
+            ("scatter".to_owned(), &mut self.scatter),
+            ("radix".to_owned(), &mut self.radix),
+            ("near".to_owned(), &mut self.near),
+        ];
+        for (name, prices) in [("line", &mut self.line), ("wait", &mut self.wait)] {
+            for (size, price) in Self::SIZES.iter().zip(prices) {
+                fields.push((format!("{name}_2_{}", size.ilog2()), price));
+            }
+        }
+        fields
+    }
+}
+
+impl Default for Costs {
+    fn default() -> Self {
+        Self {
+            call: 60.0,
+            line: [0.5, 1.5, 4.0, 12.0, 22.0],
+            wait: [2.0, 8.0, 25.0, 110.0, 150.0],
+            single: 12.0,
+            grid: 3.5,
+            level: 3.0,
+            sweep: 4.0,
+            scatter: 8.0,
+            radix: 15.0,
+            near: 0.6,
+        }
+    }
+}
+
+/// What is to be answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// Queries.
+    pub batch: usize,
+    /// Whether they ascend; `None` if that is not known: they are looked at if they are there, else taken as random.
+    pub sorted: Option<bool>,
+    /// Threads that may be used.
+    pub threads: usize,
+    /// Nanoseconds that a call may take.
+    pub response_ns: Option<u64>,
+    /// The way, if that is chosen already.
+    pub strategy: Strategy,
+}
+
+impl Request {
+    /// A batch on one thread, without a bound.
+    #[must_use]
+    pub fn new(batch: usize) -> Self {
+        Self { batch, sorted: None, threads: 1, response_ns: None, strategy: Strategy::Auto }
+    }
+}
+
+/// How to answer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Choice {
+    /// The way; never [`Strategy::Auto`].
+    pub strategy: Strategy,
+    /// Queries of a call: all, or a power of two if a response time is asked for that all would exceed.
+    pub batch: usize,
+    /// Threads to use.
+    pub threads: usize,
+    /// Expected time by query.
+    pub estimate_ns_per_query: f64,
+    /// Expected time of a call.
+    pub estimate_response_ns: f64,
+    /// Why, in words.
+    pub why: String,
+}
+
+/// Up to so many queries are asked one by one, by [`Strategy::Auto`].
+const SINGLE_MAX: usize = 3;
+/// Fewer queries are not worth a plan: moving them never pays.
+const PLANNED_MIN: usize = 1 << 14;
+/// Queries of a sample.
+const SAMPLE: usize = 64;
+/// Starting and joining a part of a batch on another thread.
+const SPAWN_NS: f64 = 6000.0;
+/// Most lines a query at which the search sweeps.
+const SWEEP_LINES: f64 = 4.0;
+
+/// What estimates need to know of a file.
+#[derive(Clone, Debug)]
+pub(super) struct Shape {
+    pub(super) table_bytes: f64,
+    /// Bytes of each thing on the way to a tuple line: a grid, or levels.
+    pub(super) way: Vec<f64>,
+    pub(super) has_grid: bool,
+    pub(super) key_bytes: f64,
+    pub(super) value_bytes: f64,
+}
+
+impl Shape {
+    pub(super) fn of(index: &Index) -> Self {
+        let header = index.header();
+        let mut way: Vec<f64> = match header.grid {
+            Some((_, shape)) => vec![shape.bytes() as f64],
+            None => header.spine.levels.iter().map(|level| level.lines as f64 * 64.0).collect(),
+        };
+        way.retain(|&bytes| bytes > 0.0);
+        let (key_bytes, value_bytes) =
+            (header.geometry.key_bytes as f64, index.value_type().line_bytes() as f64);
+        let (table_bytes, has_grid) = ((header.lines as f64 * 64.0).max(64.0), header.grid.is_some());
+        Self { table_bytes, way, has_grid, key_bytes, value_bytes }
+    }
+
+    fn compute(&self, costs: &Costs) -> f64 {
+        if self.has_grid { costs.grid } else { costs.level * (self.way.len() + 1) as f64 }
+    }
+
+    /// Nanoseconds of a call of `n` queries on one thread.
+    pub(super) fn estimate(&self, costs: &Costs, strategy: Strategy, n: f64, sorted: bool) -> f64 {
+        let compute = self.compute(costs);
+        let lines = (self.table_bytes / 64.0).max(1.0);
+        let table = costs.line_among(self.table_bytes);
+        // What is left of it where queries stand in order.
+        let in_order = |lines: f64, n: f64| lines * (1.0 - (-n / lines).exp()) / n;
+        let way = |share: f64| self.way.iter().map(|bytes| costs.line_among(bytes * share)).sum::<f64>();
+        let swept = if lines / n <= SWEEP_LINES { costs.sweep } else { compute + way(0.0) }
+            + in_order(lines, n) * costs.near * table;
+        match strategy {
+            Strategy::OneByOne => {
+                let waits = self.way.iter().map(|&bytes| Costs::at(&costs.wait, bytes)).sum::<f64>();
+                n * (costs.single + waits + Costs::at(&costs.wait, self.table_bytes))
+            }
+            Strategy::Auto | Strategy::Unbuffered if sorted => costs.call + n * swept,
+            Strategy::Auto | Strategy::Unbuffered => {
+                let fill = self.way.iter().map(|&bytes| Costs::at(&costs.wait, bytes)).sum::<f64>()
+                    + Costs::at(&costs.wait, self.table_bytes);
+                costs.call + fill + n * (compute + way(1.0) + table)
+            }
+            Strategy::Buffered => {
+                let parts = f64::from(1u32 << buffered::buffer_bits(n as usize, self.table_bytes as u64));
+                let shared = in_order(lines / parts, n / parts);
+                let near = costs.near * table;
+                let part = costs.line_among(self.table_bytes / parts).min(near);
+                let moved = costs.scatter + costs.line_among(n * (self.value_bytes + self.key_bytes));
+                2.0 * costs.call
+                    + n * (moved + compute + way(1.0 / parts) + shared * near + (1.0 - shared) * part)
+            }
+            Strategy::Sorted => {
+                let passes = (n.max(2.0).log2() / 10.0).ceil();
+                let back = costs.scatter / 2.0 + costs.line_among(n * (self.value_bytes + 0.125));
+                2.0 * costs.call
+                    + n * (passes * costs.radix * (self.key_bytes / 8.0).max(0.75) + back + swept)
+            }
+        }
+    }
+
+    /// Time of a call on so many threads.
+    fn parallel(&self, costs: &Costs, strategy: Strategy, n: f64, sorted: bool, threads: f64) -> f64 {
+        let spawn = if threads > 1.0 { SPAWN_NS * threads } else { 0.0 };
+        spawn + self.estimate(costs, strategy, n / threads, sorted)
+    }
+
+    /// The fastest way to answer so many random queries on one thread.
+    fn best(&self, costs: &Costs, queries: usize) -> Strategy {
+        let ways = [Strategy::Unbuffered, Strategy::Buffered, Strategy::Sorted];
+        let time = |way: &Strategy| self.estimate(costs, *way, queries as f64, false);
+        ways.into_iter().min_by(|a, b| time(a).total_cmp(&time(b))).unwrap_or_default()
+    }
+
+    fn plan(&self, request: &Request, costs: &Costs) -> Choice {
+        let sorted = request.sorted.unwrap_or(false);
+        let all = request.batch.max(1);
+        let bound = request.response_ns.map_or(f64::INFINITY, |bound| bound as f64);
+        let ways = Strategy::ALL.into_iter().filter(|&way| match request.strategy {
+            Strategy::Auto => way != Strategy::Auto,
+            given => way == given,
+        });
+        let mut best: Option<Choice> = None;
+        let mut soonest = f64::INFINITY;
+        // All at once, then smaller and smaller pieces.
+        let pieces = (0..usize::BITS).map(|log| 1usize << log).take_while(|&piece| piece < all);
+        let pieces: Vec<usize> = pieces.chain([all]).collect();
+        for &batch in pieces.iter().rev() {
+            for strategy in ways.clone() {
+                for threads in [1, request.threads.max(1)] {
+                    if threads > 1 && (strategy == Strategy::OneByOne || batch < 64 * threads) {
+                        continue;
+                    }
+                    let (n, t) = (batch as f64, threads as f64);
+                    let response = self.parallel(costs, strategy, n, sorted, t).max(f64::MIN_POSITIVE);
+                    let ns = response / n;
+                    soonest = soonest.min(response);
+                    if response > bound || best.as_ref().is_some_and(|best| best.estimate_ns_per_query <= ns)
+                    {
+                        continue;
+                    }
+                    best = Some(Choice {
+                        strategy,
+                        batch,
+                        threads,
+                        estimate_ns_per_query: ns,
+                        estimate_response_ns: response,
+                        why: String::new(),
+                    });
+                }
+            }
+            // Without a bound the batch is answered as it is.
+            if bound.is_infinite() {
+                break;
+            }
+        }
+        let mut choice = best.unwrap_or_else(|| Choice {
+            strategy: Strategy::OneByOne,
+            batch: 1,
+            threads: 1,
+            estimate_ns_per_query: soonest,
+            estimate_response_ns: soonest,
+            why: "no look-up is expected to answer in time; ".to_owned(),
+        });
+        choice.why.push_str(&why(&choice, self, all, sorted));
+        choice
+    }
+}
+
+/// Whether samples of the queries ascend. O(1).
+pub(super) fn ascend<K: Key>(keys: &[K]) -> bool {
+    let ascends = |keys: &[K]| keys.windows(2).all(|pair| pair[0].encode() <= pair[1].encode());
+    let sample = |at: usize| &keys[at..(at + SAMPLE).min(keys.len())];
+    let last = keys.len().saturating_sub(SAMPLE);
+    // Between samples, too: sorted runs one after the other are not in order.
+    let posts = [0, keys.len() / 4, keys.len() / 2, keys.len() / 4 * 3, last];
+    posts.windows(2).all(|pair| pair[0] >= keys.len() || keys[pair[0]].encode() <= keys[pair[1]].encode())
+        && posts.iter().all(|&at| ascends(sample(at)))
+}
+
+impl Index {
+    /// How to answer a batch. O(levels log(batch)), without a look at the table.
+    #[must_use]
+    pub fn plan_batch(&self, request: &Request, costs: &Costs) -> Choice {
+        Shape::of(self).plan(request, costs)
+    }
+}
+
+impl<K: Key, V: Value> Typed<'_, K, V> {
+    /// The strategy that `Auto` stands for.
+    pub(super) fn resolved(&self, strategy: Strategy, keys: &[K], costs: &Costs) -> Strategy {
+        match (strategy, keys.len()) {
+            (Strategy::Auto, ..=SINGLE_MAX) => Strategy::OneByOne,
+            (Strategy::Auto, ..PLANNED_MIN) => Strategy::Unbuffered,
+            (Strategy::Auto, _) if ascend(keys) => Strategy::Unbuffered,
+            (Strategy::Auto, n) => Shape::of(self.index()).best(costs, n),
+            (given, _) => given,
+        }
+    }
+
+    /// How to answer a batch. O(levels log(batch)), without a look at the table.
+    #[must_use]
+    pub fn plan_batch(&self, request: &Request, costs: &Costs) -> Choice {
+        self.index().plan_batch(request, costs)
+    }
+
+    /// [`Typed::plan_batch`] for queries that are there: their number is the batch, and samples of them tell
+    /// whether they ascend, if `request` does not.
+    #[must_use]
+    pub fn plan_queries(&self, keys: &[K], request: &Request, costs: &Costs) -> Choice {
+        let sorted = Some(request.sorted.unwrap_or_else(|| ascend(keys)));
+        self.plan_batch(&Request { batch: keys.len(), sorted, ..*request }, costs)
+    }
+}
+
+fn why(choice: &Choice, shape: &Shape, all: usize, sorted: bool) -> String {
+    let lines = shape.table_bytes / 64.0;
+    let ratio = choice.batch as f64 / lines;
+    let way = if shape.has_grid { "a grid".to_owned() } else { format!("{} levels", shape.way.len()) };
+    let reason = match choice.strategy {
+        Strategy::OneByOne => "too few queries for their misses to overlap",
+        Strategy::Unbuffered if sorted => "queries in order are swept",
+        Strategy::Auto | Strategy::Unbuffered => {
+            "moving queries would cost more than the lines that it saves"
+        }
+        Strategy::Buffered => "queries of one part of the table share its lines",
+        Strategy::Sorted => "so many queries share lines that a sort pays",
+    };
+    let pieces = if choice.batch < all { " in pieces, for the response time;" } else { "" };
+    format!("{reason};{pieces} {ratio:.2} queries a tuple line, {way}")
+}

@@ -1,0 +1,134 @@
+//! `pleach tune`: measures what the planner of batches goes by, and keeps it for later commands.
+//!
+//! A few tables are built in memory, from one that fits into a first cache to one that no cache holds, and
+//! searched for about a second. What comes out is `costs.json` in the user's cache folder, written beside and
+//! renamed. Commands that look up many keys read it; one that cannot be believed is ignored with a warning.
+
+use crate::cli::{Global, TuneArgs};
+use crate::failure::{self, ExitStatus, Failure};
+use crate::render::json;
+use pleach::{Costs, Index};
+use pleach_builder::BuildOptions;
+use serde_json::{Map, Value};
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use std::{env, fs, io};
+
+/// Tuples of the tables as powers of two, and whether they have a grid.
+const TABLES: [(u32, bool); 5] = [(11, true), (11, false), (16, true), (20, true), (22, true)];
+/// Time for measuring; building takes about as long.
+const BUDGET: Duration = Duration::from_millis(600);
+/// Schema of the file.
+const SCHEMA: &str = "pleach.costs.v1";
+
+pub fn run(args: &TuneArgs, global: &Global) -> Result<ExitStatus, Failure> {
+    let path = path().ok_or_else(|| {
+        Failure::operational(
+            "there is no cache folder: costs.json: set XDG_CACHE_HOME or HOME to a whole path",
+        )
+    })?;
+    let (costs, from) = if args.show {
+        match read(&path).map_err(|problem| damaged(&path, &problem))? {
+            Some(costs) => (costs, "tuned"),
+            None => (Costs::default(), "default"),
+        }
+    } else {
+        let costs = measure()?;
+        write(&path, &costs).map_err(|error| Failure::io("cannot write", &path, &error))?;
+        (costs, "tuned")
+    };
+    if global.json {
+        let mut document = json::document("tune");
+        document.insert("path".to_owned(), path.display().to_string().into());
+        document.insert("from".to_owned(), from.into());
+        document.insert("costs_ns".to_owned(), Value::Object(object(&costs)));
+        json::print(document)?;
+        return Ok(ExitStatus::Success);
+    }
+    let mut text = String::new();
+    for (name, cost) in costs.named() {
+        let _ =
+            writeln!(text, "{name:<12} {cost:>9.2} {}", if name == "near" { "" } else { "ns" }.trim_end());
+    }
+    let _ = writeln!(text, "{from}: {}", path.display());
+    failure::print(text.as_bytes())?;
+    Ok(ExitStatus::Success)
+}
+
+/// The costs that `tune` has written; the default ones if it has not, or, with a warning, if they are damaged.
+pub fn load(global: &Global) -> Costs {
+    let Some(path) = path() else { return Costs::default() };
+    match read(&path) {
+        Ok(costs) => costs.unwrap_or_default(),
+        Err(problem) => {
+            if !global.quiet {
+                let text = format!("warning: {}: {problem}: ignored: run pleach tune", path.display());
+                // Who does not hear a warning is not worse off.
+                let _ = writeln!(io::stderr(), "{text}");
+            }
+            Costs::default()
+        }
+    }
+}
+
+fn damaged(path: &Path, problem: &str) -> Failure {
+    Failure::operational(format!("{problem}: {}: run pleach tune", path.display()))
+}
+
+/// Where costs are kept.
+fn path() -> Option<PathBuf> {
+    let folder = |name| env::var_os(name).map(PathBuf::from).filter(|folder| folder.is_absolute());
+    let cache = folder("XDG_CACHE_HOME").or_else(|| folder("HOME").map(|home| home.join(".cache")))?;
+    Some(cache.join("pleach").join("costs.json"))
+}
+
+fn object(costs: &Costs) -> Map<String, Value> {
+    costs.named().into_iter().map(|(name, cost)| (name, cost.into())).collect()
+}
+
+/// `None` if there is no file; what is wrong with it if it cannot be used.
+fn read(path: &Path) -> Result<Option<Costs>, String> {
+    let text = match fs::read_to_string(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(failure::advise(&error)),
+        Ok(text) => text,
+    };
+    let document: Value = serde_json::from_str(&text).map_err(|_| "it is no JSON".to_owned())?;
+    if document["schema"] != SCHEMA {
+        return Err(format!("its schema is not {SCHEMA}"));
+    }
+    let costs = document["costs_ns"].as_object().ok_or("it has no costs_ns")?;
+    let list: Vec<(String, f64)> =
+        costs.iter().filter_map(|(name, cost)| Some((name.clone(), cost.as_f64()?))).collect();
+    Costs::from_named(&list).map(Some)
+}
+
+/// Writes a file beside and renames it: a reader sees the old one or the new one.
+fn write(path: &Path, costs: &Costs) -> io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(folder)?;
+    let mut document = Map::new();
+    document.insert("schema".to_owned(), SCHEMA.into());
+    document.insert("costs_ns".to_owned(), Value::Object(object(costs)));
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    writeln!(file, "{}", Value::Object(document))?;
+    file.as_file().sync_all()?;
+    file.persist(path).map(|_| ()).map_err(|error| error.error)
+}
+
+fn measure() -> Result<Costs, Failure> {
+    let mut tables = Vec::new();
+    for (log, grid) in TABLES {
+        let span = u64::MAX >> log;
+        // Evenly spread, but not in equal steps.
+        let tuple = |i: u64| (i * span + (i.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (log + 1)), i);
+        let tuples: Vec<(u64, u64)> = (0..1 << log).map(tuple).collect();
+        let options = BuildOptions { grid, ..BuildOptions::default() };
+        let bytes = pleach_builder::build_bytes(&tuples, &options)
+            .map_err(|error| Failure::operational(format!("cannot build a table to measure: {error}")))?;
+        tables.push(Index::from_bytes(bytes).map_err(|error| Failure::operational(error.to_string()))?);
+    }
+    Costs::tune(&tables, BUDGET).map_err(|error| Failure::operational(error.to_string()))
+}
