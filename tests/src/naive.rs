@@ -114,14 +114,14 @@ fn grid<W: Word>(lasts: &[W], low: W, always: bool) -> Option<(Vec<u8>, u64, Geo
             if number == last {
                 let end = inside(position(high));
                 *units = (*units << 32) / (end + 1);
-                first = *start + (*units * end >> 32) + 1;
+                first = *start + ((*units * end) >> 32) + 1;
             }
         }
         let units = first + 1;
         let cell = |of: W| {
             let (start, units) = segments[segment(position(of))];
             let scaled = inside(position(of)) * units;
-            ((start + (scaled >> 32)) * 48 + (scaled % (1 << 32) * 48 >> 32)) as usize
+            ((start + (scaled >> 32)) * 48 + ((scaled % (1 << 32) * 48) >> 32)) as usize
         };
         let mut marks: Vec<usize> = Vec::new();
         for &last in lasts {

@@ -260,27 +260,27 @@ unsafe fn pipeline<S: Simd, W: Word, B: Bits, O: Output<B>, const ONE: bool>(
         if clock < groups {
             let group = &mut ring[clock % RING];
             let queries = if clock < whole.len() { &whole[clock] } else { &padded };
-            for i in 0..GROUP {
-                group.query[i] = queries[i] ^ flip;
+            for (query, &asked) in group.query.iter_mut().zip(queries) {
+                *query = asked ^ flip;
             }
             if ONE {
                 for i in 0..GROUP {
                     (group.at[i], group.own[i]) = grid::place(only, scale.position(group.query[i]));
                 }
             } else {
-                let mut position = [0; GROUP];
-                for i in 0..GROUP {
-                    position[i] = scale.position(group.query[i]);
+                let mut positions = [0; GROUP];
+                for (position, &query) in positions.iter_mut().zip(&group.query) {
+                    *position = scale.position(query);
                 }
-                for i in 0..GROUP {
-                    (group.at[i], group.own[i]) = grid.place(position[i]);
+                for (i, &position) in positions.iter().enumerate() {
+                    (group.at[i], group.own[i]) = grid.place(position);
                 }
             }
-            for i in 0..GROUP {
-                group.at[i] = group.at[i].min(grid.last_unit);
+            for unit in &mut group.at {
+                *unit = (*unit).min(grid.last_unit);
             }
-            for i in 0..GROUP {
-                grid.prefetch(group.at[i]);
+            for &unit in &group.at {
+                grid.prefetch(unit);
             }
         }
         if clock >= UNIT_AHEAD && clock - UNIT_AHEAD < groups {
@@ -300,8 +300,8 @@ unsafe fn pipeline<S: Simd, W: Word, B: Bits, O: Output<B>, const ONE: bool>(
             let group = &ring[number % RING];
             // Keys of all ones could be padding: then no line is read in passing.
             let mut padding = false;
-            for i in 0..GROUP {
-                padding |= group.query[i] == W::MAX;
+            for &query in &group.query {
+                padding |= query == W::MAX;
             }
             let late = if padding && !O::RANKS { (1 << GROUP) - 1 } else { 0 };
             let hits = Found::<S, W, B, O> { plan, group, late, simd: PhantomData };
