@@ -26,7 +26,8 @@ impl Unique {
     }
 }
 
-/// Choices of a build. Only `unique`, `grid`, `columns`, `packed`, `classic` and `generation` shape the bytes of the file.
+/// Choices of a build. Only `unique`, `grid`, `columns`, `packed`, `classic` and `generation` shape the bytes of
+/// the file.
 #[derive(Clone, Debug)]
 pub struct BuildOptions {
     /// What to do with equal keys; `None` keeps them all.

@@ -512,15 +512,19 @@ impl<'a, V: Value> Strings<'a, V> {
         let count = hits.len();
         let queries = &queries[..count];
         let mut unsettled = Unsettled { at: [0; PIECE], count: 0 };
-        words.hits(queries, &mut |at, arrived| {
-            for (at, hit) in (at..).zip(arrived) {
+        words.hits(queries, &mut |first_arrived, arrived| {
+            for (at, hit) in (first_arrived..).zip(arrived) {
                 hits[at] = *hit;
                 if gaps[at / 64] >> (at % 64) & 1 != 0 {
                     let rank = if above[at / 64] >> (at % 64) & 1 != 0 { self.len() } else { hit.rank };
                     hits[at] = Hit { rank, ..Hit::default() };
                 }
             }
-            self.confirm(at / GROUP, keys, first, hits, &mut unsettled);
+            // A group may arrive in parts.
+            let end = first_arrived + arrived.len();
+            if end.is_multiple_of(GROUP) || end == count {
+                self.confirm(first_arrived / GROUP, keys, first, hits, &mut unsettled);
+            }
         });
         let groups = count.div_ceil(GROUP);
         self.confirm(groups, keys, first, hits, &mut unsettled);

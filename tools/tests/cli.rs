@@ -246,7 +246,7 @@ fn what_a_later_version_does_is_told() {
     );
     place.run(&["build", "a.csv", "-o", "b", "--layout", "btree"]).fails(
         2,
-        "this version does not make 'btree': --layout <L,...>: use lines,spine and if you like columns, packed, \
+        "this version does not make 'btree': --layout <L,...>: use lines,spine and if you like grid, columns, packed, \
          classic",
     );
     place.run(&["build", "a.csv", "-o", "b", "--key-type", "u8"]).fails(
@@ -918,7 +918,7 @@ fn man_writes_a_page_for_each_command() {
     let place = Place::new();
     place.run(&["man", "man1", "--quiet"]).ends(0).prints("");
     let names = Place::names_in(&place.path("man1"));
-    assert_eq!(names.len(), 12, "{names:?}");
+    assert_eq!(names.len(), 13, "{names:?}");
     for name in &names {
         let page = String::from_utf8(place.read(&format!("man1/{name}"))).expect("text");
         assert!(page.contains(".TH") && page.contains("NAME"), "{name}");

@@ -26,7 +26,8 @@ pub fn check_frame(file: &[u8]) -> Header {
         "the closing superblock is a copy"
     );
     let tags: Vec<Tag> = header.sections.iter().map(|section| section.entry.tag).collect();
-    assert_eq!(tags, [Tag::META, Tag::LINE, Tag::SPINE, Tag::SUMS, Tag::SUM2]);
+    let grid: &[Tag] = if header.grid.is_some() { &[Tag::GRID] } else { &[] };
+    assert_eq!(tags, [&[Tag::META, Tag::LINE, Tag::SPINE], grid, &[Tag::SUMS, Tag::SUM2]].concat());
     let superblock = &header.superblock;
     let unique = header.is_unique();
     let mut id = FileId::new(superblock.key_type.get(), superblock.value_type.get(), unique, header.tuples);
@@ -34,7 +35,7 @@ pub fn check_frame(file: &[u8]) -> Header {
     for section in &header.sections {
         let entry = &section.entry;
         assert_eq!(section.offset(), section_start(end, entry.length.get()).unwrap(), "{}", entry.tag);
-        assert_eq!(entry.flags.get(), u32::from(entry.tag != Tag::META));
+        assert_eq!(entry.flags.get(), u32::from(![Tag::META, Tag::GRID].contains(&entry.tag)));
         end = section.offset() + entry.length.get();
         let extent = &file[section.offset() as usize..section.end as usize];
         assert!(extent[entry.length.get() as usize..].iter().all(|&byte| byte == 0), "padding is zero");
