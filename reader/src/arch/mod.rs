@@ -2,9 +2,8 @@
 //!
 //! Everything the searches need of a CPU is "how many of the first `n` words of this line are below
 //! `q`" or "which of them are `q`". Each method is `#[inline(always)]` and never carries `#[target_feature]`
-//! itself; the outer
-//! function of a variant does, so that the whole descent is compiled once for each level. A value of
-//! an implementing type proves that the CPU has the feature: it can only be had from
+//! itself; the outer function of a variant does, so that the whole descent is compiled once for each level.
+//! A value of an implementing type proves that the CPU has the feature: it can only be had from
 //! [`Isa::available`]'s detection.
 
 use pleach_format::line::Line;
