@@ -35,6 +35,7 @@ pub fn bars(header: &Header) -> Vec<Bar> {
             Tag::META => ("META names", "record"),
             Tag::LINE => ("LINE tuple lines", "tuple"),
             Tag::SPINE => ("SPIN spine", "line"),
+            Tag::GRID => ("GRID cells of keys", "unit"),
             Tag::MASK => ("MASK kept bits", "byte"),
             Tag::TAIL => ("TAIL rest of keys", "key"),
             Tag::KEYS => ("KEYS key column", "key"),

@@ -98,7 +98,10 @@ fn draw_levels(header: &Header, text: &mut String) {
     let geometry = header.geometry;
     let levels = header.spine.levels.len() as u64;
     let lines = counted(levels, "spine line");
-    let _ = writeln!(text, "\na look-up reads {lines} and one tuple line");
+    let _ = match &header.grid {
+        None => writeln!(text, "\na look-up reads {lines} and one tuple line"),
+        Some(_) => writeln!(text, "\na look-up reads a unit of the grid, or {lines}, and one tuple line"),
+    };
     for (level, shape) in header.spine.levels.iter().enumerate().rev() {
         let _ = writeln!(
             text,
