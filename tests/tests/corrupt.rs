@@ -533,7 +533,7 @@ macro_rules! unverified_pairs {
     ($($name:ident: $key:ty, $value:ty;)*) => {
         $(#[test] fn $name() {
             if cfg!(miri) {
-                return unverified::<$key, $value>(150, 4, &[Isa::Scalar]);
+                return unverified::<$key, $value>(120, 2, &[Isa::Scalar]);
             }
             for (count, rounds) in [(0, 2), (1, 6), (5, 6), (120, 60), (5_000, 60), (60_000, 18)] {
                 within(Duration::from_secs(300), move || unverified::<$key, $value>(count, rounds, &Isa::available()));
