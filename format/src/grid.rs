@@ -149,10 +149,8 @@ pub struct GridGeometry {
     pub supers: u64,
     /// Bytes of a word: 4 or 8.
     pub word_bytes: u64,
-    /// Smallest word.
-    pub low: u64,
-    /// Largest word.
-    pub high: u64,
+    /// Where words lie, widened.
+    scale: Scale<u64>,
 }
 
 impl GridGeometry {
@@ -160,20 +158,25 @@ impl GridGeometry {
     #[must_use]
     #[allow(clippy::cast_possible_truncation)]
     pub fn new(units: u64, segment_bits: u32, word_bytes: usize, low: u64, high: u64) -> Option<Self> {
-        let last = match word_bytes {
-            4 => Scale::<u32>::new(u32::try_from(low).ok()?, u32::try_from(high).ok()?)?.last(),
-            8 => Scale::<u64>::new(low, high)?.last(),
-            _ => return None,
-        };
-        if segment_bits > SEGMENT_BITS_MAX || units == 0 || u32::try_from(units).is_err() {
+        let fits = word_bytes == 8 || word_bytes == 4 && u32::try_from(high).is_ok();
+        if !fits || segment_bits > SEGMENT_BITS_MAX || units == 0 || u32::try_from(units).is_err() {
             return None;
         }
-        let segments = segment_of(last, segment_bits).0 as u64 + 1;
+        let scale = Scale::new(low, high)?;
+        let segments = segment_of(scale.last(), segment_bits).0 as u64 + 1;
         let units_at = align_up(segments * SEGMENT_BYTES, ARRAY_ALIGN)?;
         let supers_at = align_up(units_at + units * UNIT_BYTES, ARRAY_ALIGN)?;
         let supers = units.div_ceil(BLOCK_UNITS);
         let word_bytes = word_bytes as u64;
-        Some(Self { units, segment_bits, segments, units_at, supers_at, supers, word_bytes, low, high })
+        Some(Self { units, segment_bits, segments, units_at, supers_at, supers, word_bytes, scale })
+    }
+
+    /// Where words lie: of [`GridGeometry::word_bytes`].
+    #[inline(always)]
+    #[must_use]
+    pub fn scale<W: Word>(&self) -> Scale<W> {
+        let Scale { low, high, left, right } = self.scale;
+        Scale { low: W::from_u64(low), high: W::from_u64(high), left, right }
     }
 
     /// Bytes of the section.
@@ -188,8 +191,8 @@ impl GridGeometry {
     pub fn stored(&self) -> Geometry {
         let mut encodings = [0; LEVELS_MAX];
         encodings[0] = self.segment_bits as u8;
-        encodings[8..16].copy_from_slice(&self.low.to_le_bytes());
-        encodings[16..].copy_from_slice(&self.high.to_le_bytes());
+        encodings[8..16].copy_from_slice(&self.scale.low.to_le_bytes());
+        encodings[16..].copy_from_slice(&self.scale.high.to_le_bytes());
         Geometry { key_bytes: (self.word_bytes as u32).into(), encodings, ..Geometry::default() }
     }
 
@@ -224,10 +227,9 @@ impl Marker {
         Self { free: 0, units, unit: 0, number: 0, marks: 0, supers: vec![0] }
     }
 
-    /// Marks a cell, counted from the first cell of the first unit, or the next one that is free; says which.
-    /// A mark behind the last unit is left out. `take` gets the units before it. Cells must not descend.
+    /// Marks a cell, counted from the first cell of the first unit, or the next one that is free. A mark behind the last unit is left out. `take` gets the units before it. Cells must not descend.
     #[inline]
-    pub fn mark(&mut self, cell: u64, take: &mut impl FnMut(u64)) -> u64 {
+    pub fn mark(&mut self, cell: u64, take: &mut impl FnMut(u64)) {
         let cell = cell.max(self.free);
         self.free = cell + 1;
         let number = cell / u64::from(CELLS);
@@ -236,7 +238,6 @@ impl Marker {
             self.unit |= 1 << (cell % u64::from(CELLS));
             self.marks += 1;
         }
-        cell
     }
 
     /// Hands out all units that were not, and returns the supers.

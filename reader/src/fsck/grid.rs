@@ -2,8 +2,8 @@
 
 use super::{Check, ReadAt};
 use pleach_format::grid::{
-    BLOCK_UNITS, CELLS, GUARD_BYTES, GridGeometry, SEGMENT_BYTES, SUPER_BYTES, Scale, Segment, UNIT_BYTES,
-    place, segment_of,
+    BLOCK_UNITS, CELLS, GUARD_BYTES, GridGeometry, SEGMENT_BYTES, SUPER_BYTES, Segment, UNIT_BYTES, place,
+    segment_of,
 };
 use pleach_format::layout::LINE_BYTES;
 use pleach_format::{Header, Word, line};
@@ -91,9 +91,7 @@ impl<R: ReadAt> Check<'_, R> {
     /// Whether the units of a block hold the marks that its super and the next one announce.
     fn is_block<W: Word>(&self, header: &Header, stored: &Stored, block: u64) -> io::Result<bool> {
         let shape = &stored.shape;
-        let Some(scale) = Scale::new(W::from_u64(shape.low), W::from_u64(shape.high)) else {
-            return Ok(false);
-        };
+        let scale = shape.scale::<W>();
         let units = block * BLOCK_UNITS..shape.units.min((block + 1) * BLOCK_UNITS);
         // With the unit before it: a mark in its last cell pushes others on.
         let from = units.start.saturating_sub(1);

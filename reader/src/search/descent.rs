@@ -101,10 +101,17 @@ pub(crate) unsafe fn leaf<S: Simd, W: Word, B: Bits>(plan: &Plan<'_>, at: usize,
     if slot == n && plan.header.inexact && at < plan.tuple_lines.last() && passed_inexact(plan, at, query) {
         return step_right::<W, B>(plan, at, query);
     }
+    hit_in::<W, B>(plan, at, slot, query)
+}
+
+/// The hit of a query of which `slot` keys of tuple line `at` are below it, and all lines before.
+#[inline(always)]
+pub(super) fn hit_in<W: Word, B: Bits>(plan: &Plan<'_>, at: usize, slot: usize, query: W) -> Hit<B> {
+    let n = const { line::geometry::<W, B>().tuples_per_line() };
     // A slot past the end is never equal: the last key is below the query. The rank tells a key of
     // all ones from padding.
     let rank = at as u64 * n as u64 + slot as u64;
-    let slot = slot.min(n - 1);
+    let (slot, line) = (slot.min(n - 1), plan.tuple_lines.at(at));
     let found = line::key::<W>(line, slot) == query && rank < plan.tuples;
     let value = line::value::<W, B>(line, slot);
     Hit { rank: rank.min(plan.tuples), found, value: select_unpredictable(found, value, B::default()) }
@@ -139,13 +146,8 @@ pub(super) fn step_right<W: Word, B: Bits>(plan: &Plan<'_>, at: usize, query: W)
     // The header proved every line to lie in the bytes.
     let right = view::step_right::<W, _>(plan.header, &bytes, at as u64 + 1, query);
     let at = right.map_or(plan.tuple_lines.last(), |right| right as usize);
-    let line = plan.tuple_lines.at(at);
-    let slot = line::keys_below::<W>(line, n, query);
-    let rank = at as u64 * n as u64 + slot as u64;
-    let slot = slot.min(n - 1);
-    let found = line::key::<W>(line, slot) == query && rank < plan.tuples;
-    let value = if found { line::value::<W, B>(line, slot) } else { B::default() };
-    Hit { rank: rank.min(plan.tuples), found, value }
+    let slot = line::keys_below::<W>(plan.tuple_lines.at(at), n, query);
+    hit_in(plan, at, slot, query)
 }
 
 /// The tuple line that the spine leads a query to.
@@ -169,11 +171,9 @@ pub(crate) unsafe fn line_of<S: Simd, W: Word>(plan: &Plan<'_>, query: W) -> usi
 /// As [`Simd`].
 #[inline(always)]
 pub(crate) unsafe fn locate<S: Simd, W: Word, B: Bits>(plan: &Plan<'_>, query: W) -> Hit<B> {
-    if let Some(grid) = &plan.grid
+    if let Some(grid) = &plan.grid {
         // SAFETY: the contract is passed on.
-        && let Some(hit) = unsafe { grid::locate::<S, W, B>(plan, grid, query) }
-    {
-        return hit;
+        return unsafe { grid::locate::<S, W, B>(plan, grid, query) };
     }
     // SAFETY: the contract is passed on.
     unsafe { leaf::<S, W, B>(plan, line_of::<S, W>(plan, query), query) }

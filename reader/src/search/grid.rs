@@ -6,13 +6,13 @@
 //! others, so that units, which mostly come from a cache, and lines, which do not, are under way at the
 //! same time. The cells of a group are computed together, by vector instructions where there are any.
 //!
-//! What a forged file says is clamped: a segment by the scale, a unit and a line by their number.
+//! What a forged file says is clamped: the numbers of segments, units and lines to the last one.
 
 use super::descent::{self, Hit, HitAt, Output};
 use super::plan::Plan;
 use crate::arch::{self, Simd};
 use pleach_format::Header;
-use pleach_format::grid::{self, BLOCK_UNITS, Scale, Segment};
+use pleach_format::grid::{self, BLOCK_UNITS, GridGeometry, Segment};
 use pleach_format::key::{Bits, Word};
 use pleach_format::line;
 use std::hint::select_unpredictable;
@@ -35,9 +35,7 @@ pub(crate) struct GridPlan<'a> {
     supers: *const [u8; 4],
     last_segment: usize,
     last_unit: u32,
-    segment_bits: u32,
-    low: u64,
-    high: u64,
+    shape: GridGeometry,
     bytes: PhantomData<&'a [u8]>,
 }
 
@@ -59,19 +57,12 @@ impl<'a> GridPlan<'a> {
         Some(Self {
             segments: segments.get(..count(shape.segments)?)?.as_ptr(),
             units: units.get(..count(shape.units)?)?.as_ptr(),
-            supers: supers.get(..count(shape.units.div_ceil(BLOCK_UNITS))?)?.as_ptr(),
+            supers: supers.get(..count(shape.supers)?)?.as_ptr(),
             last_segment: count(shape.segments)?.checked_sub(1)?,
             last_unit: u32::try_from(shape.units).ok()?.checked_sub(1)?,
-            segment_bits: shape.segment_bits,
-            low: shape.low,
-            high: shape.high,
+            shape,
             bytes: PhantomData,
         })
-    }
-
-    #[inline(always)]
-    fn scale<W: Word>(&self) -> Option<Scale<W>> {
-        Scale::new(W::from_u64(self.low), W::from_u64(self.high))
     }
 
     #[inline(always)]
@@ -84,7 +75,7 @@ impl<'a> GridPlan<'a> {
     /// Unit and cell of a position.
     #[inline(always)]
     fn place(&self, position: u32) -> (u32, u32) {
-        let (segment, inside) = grid::segment_of(position, self.segment_bits);
+        let (segment, inside) = grid::segment_of(position, self.shape.segment_bits);
         grid::place(self.segment(segment), inside)
     }
 
@@ -173,13 +164,7 @@ unsafe fn settle<S: Simd, W: Word, B: Bits>(plan: &Plan<'_>, at: u32, own: u32, 
             return descent::step_right::<W, B>(plan, at - 1, query);
         }
     }
-    // A slot past the end is never equal: the last key is below the query. The rank tells a key of
-    // all ones from padding.
-    let rank = at as u64 * n as u64 + slot as u64;
-    let (slot, line) = (slot.min(n - 1), plan.tuple_lines.at(at));
-    let found = line::key::<W>(line, slot) == query && rank < plan.tuples;
-    let value = select_unpredictable(found, line::value::<W, B>(line, slot), B::default());
-    Hit { rank: rank.min(plan.tuples), found, value }
+    descent::hit_in::<W, B>(plan, at, slot, query)
 }
 
 /// One query.
@@ -191,13 +176,13 @@ pub(crate) unsafe fn locate<S: Simd, W: Word, B: Bits>(
     plan: &Plan<'_>,
     grid: &GridPlan<'_>,
     query: W,
-) -> Option<Hit<B>> {
-    let (unit, cell) = grid.place(grid.scale::<W>()?.position(query));
+) -> Hit<B> {
+    let (unit, cell) = grid.place(grid.shape.scale::<W>().position(query));
     // SAFETY: the unit is clamped.
     let (at, own) = unsafe { grid.marks_before(unit.min(grid.last_unit), cell) };
     let at = at.min(plan.tuple_lines.last() as u32);
     // SAFETY: the contract is passed on.
-    Some(unsafe { settle::<S, W, B>(plan, at, own.into(), query) })
+    unsafe { settle::<S, W, B>(plan, at, own.into(), query) }
 }
 
 /// Queries that take a step together.
@@ -226,7 +211,7 @@ pub(super) unsafe fn batch<S: Simd, W: Word, B: Bits, O: Output<B>>(
     // One segment is in hand; many have to be looked up.
     // SAFETY: the contract is passed on.
     unsafe {
-        if grid.last_segment == 0 && grid.segment_bits == 0 {
+        if grid.shape.segment_bits == 0 {
             pipeline::<S, W, B, O, true>(plan, grid, queries, flip, output);
         } else {
             pipeline::<S, W, B, O, false>(plan, grid, queries, flip, output);
@@ -246,7 +231,7 @@ unsafe fn pipeline<S: Simd, W: Word, B: Bits, O: Output<B>, const ONE: bool>(
     flip: W,
     output: &mut O,
 ) {
-    let Some(scale) = grid.scale::<W>() else { return };
+    let scale = grid.shape.scale::<W>();
     let only = grid.segment(0);
     let lines = plan.tuple_lines;
     let last = lines.last() as u32;

@@ -7,8 +7,8 @@
 //! through all of them in one call and its pipeline never runs empty. Answers are fetched back from
 //! where each query went. Keys that crowd together share a buffer, which is right, and no faster than none.
 
-use super::{Order, Span, room};
-use pleach_format::key::{Key, Word};
+use super::{Order, Span, begin, room};
+use pleach_format::key::Key;
 
 /// Bytes of a table's part.
 const PART_BYTES: u64 = 1 << 18;
@@ -26,12 +26,8 @@ pub(super) fn buffer_bits(queries: usize, table_bytes: u64) -> u32 {
 /// Moves queries into buffers: `order.keys`, and for each where it went in `order.slots`.
 pub(super) fn partition<K: Key>(keys: &[K], span: Span<K::Word>, order: &mut Order<K>) {
     let bits = buffer_bits(keys.len(), span.bytes);
-    let last = (1u64 << bits) - 1;
-    let shift = (span.high - span.low).bit_length().saturating_sub(bits);
-    // The span's width is that of a word at most; without buffers nothing is shifted.
-    let shift = if bits == 0 { 0 } else { shift };
-    // Words outside of the span may go anywhere.
-    let buffer = |key: K| key.encode().cell(span.low, shift).min(last) as usize;
+    let cut = span.cut(bits);
+    let buffer = |key: K| cut.part(key.encode());
     let Order { keys: moved, slots, counts, .. } = order;
     let (moved, slots) = (room(moved, keys.len()), room(slots, keys.len()));
     let counts = room(counts, 1 << bits);
@@ -39,10 +35,7 @@ pub(super) fn partition<K: Key>(keys: &[K], span: Span<K::Word>, order: &mut Ord
     for &key in keys {
         counts[buffer(key)] += 1;
     }
-    let mut before = 0;
-    for count in counts.iter_mut() {
-        before += std::mem::replace(count, before);
-    }
+    begin(counts);
     for (&key, slot) in keys.iter().zip(slots) {
         let next = &mut counts[buffer(key)];
         moved[*next as usize] = key;

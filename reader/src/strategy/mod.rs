@@ -20,7 +20,7 @@ pub use planner::{Choice, Costs, Request};
 
 use crate::Typed;
 use crate::error::ReadError;
-use pleach_format::{Key, Value};
+use pleach_format::{Key, Value, Word};
 use rayon::prelude::*;
 use std::fmt;
 use std::str::FromStr;
@@ -219,6 +219,39 @@ struct Span<W> {
     high: W,
     /// Bytes of the tuple lines.
     bytes: u64,
+}
+
+impl<W: Word> Span<W> {
+    /// `2^bits` parts of one width.
+    fn cut(self, bits: u32) -> Cut<W> {
+        // No shift is as wide as a word.
+        let shift = if bits == 0 { 0 } else { (self.high - self.low).bit_length().saturating_sub(bits) };
+        Cut { low: self.low, shift, last: (1 << bits) - 1 }
+    }
+}
+
+/// A span that is cut into parts.
+#[derive(Clone, Copy)]
+struct Cut<W> {
+    low: W,
+    shift: u32,
+    last: u64,
+}
+
+impl<W: Word> Cut<W> {
+    /// The part of a word; the first or the last one if it lies outside of the span.
+    #[inline(always)]
+    fn part(&self, word: W) -> usize {
+        if word < self.low { 0 } else { word.cell(self.low, self.shift).min(self.last) as usize }
+    }
+}
+
+/// Turns counts into where each part begins.
+fn begin(counts: &mut [u32]) {
+    let mut before = 0;
+    for count in counts {
+        before += std::mem::replace(count, before);
+    }
 }
 
 fn checked<'b, T>(name: &'static str, needed: usize, buffer: &'b mut [T]) -> Result<&'b mut [T], ReadError> {

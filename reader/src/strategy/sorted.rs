@@ -6,7 +6,7 @@
 //! bucket of equal words is done at once. After the first pass buckets fit into a cache. Small ones are sorted by
 //! insertion.
 
-use super::{Order, Span, room};
+use super::{Order, Span, begin, room};
 use pleach_format::key::{Key, Word};
 
 /// A word and the number of its query.
@@ -22,34 +22,21 @@ fn digit_bits(pairs: usize) -> u32 {
     pairs.max(1).ilog2().saturating_sub(3).clamp(1, DIGIT_BITS)
 }
 
-/// Turns counts into where each bucket begins.
-fn begin(counts: &mut [u32]) {
-    let mut before = 0;
-    for count in counts {
-        before += std::mem::replace(count, before);
-    }
-}
-
 /// Sorts queries: `order.keys`, and `order.pairs` with where they come from.
 pub(super) fn sort<K: Key>(keys: &[K], span: Span<K::Word>, order: &mut Order<K>) {
     let Order { keys: moved, pairs, spare, counts, .. } = order;
     let (pairs, spare) = (room(pairs, keys.len()), room(spare, keys.len()));
     let bits = digit_bits(keys.len());
-    let last = (1u64 << bits) - 1;
-    let shift = (span.high - span.low).bit_length().saturating_sub(bits);
-    let digit = |word: K::Word| {
-        let cell = word.cell(span.low, shift).min(last) as usize;
-        if word < span.low { 0 } else { cell }
-    };
+    let cut = span.cut(bits);
     let counts = room(counts, 1 << bits);
     counts.fill(0);
     for &key in keys {
-        counts[digit(key.encode())] += 1;
+        counts[cut.part(key.encode())] += 1;
     }
     begin(counts);
     for (&key, number) in keys.iter().zip(0..) {
         let word = key.encode();
-        let next = &mut counts[digit(word)];
+        let next = &mut counts[cut.part(word)];
         pairs[*next as usize] = (word, number);
         *next += 1;
     }
