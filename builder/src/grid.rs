@@ -19,7 +19,7 @@ use rayon::prelude::*;
 const LINES_MIN: u64 = 64;
 /// Borders for each unit, up to so many borders: a mark in 24, 12 or 6.9 cells. Fewer make the grid larger, more
 /// send more queries a line on; a small grid should fit the first or the second cache.
-const BORDERS_PER_UNIT: [(u64, u64); 3] = [(1 << 13, 2), (1 << 16, 4), (u64::MAX, 7)];
+const BORDERS_PER_UNIT: [(u64, u64); 3] = [(1 << 13, 2), (1 << 20, 4), (u64::MAX, 7)];
 /// Numbers of segments that are tried, as powers of two.
 const SEGMENT_BITS: [u32; 4] = [0, 8, 12, 16];
 /// With fewer lines for each, segments would be larger than the grid.

@@ -212,25 +212,43 @@ unsafe fn step<S: Simd, W: Word>(level: &LevelPlan<'_>, below: super::plan::Line
 }
 
 /// Takes the answers of a batch, a group at a time.
-pub(crate) trait Output<B> {
-    /// Whether it reads the ranks of hits.
-    const RANKS: bool;
-    /// Whether it reads anything but ranks.
-    const FOUND: bool;
-    /// Takes `count <= GROUP` hits, of the queries from number `first` on, which are inside one word of a
+pub(crate) trait Output<B: Bits> {
+    /// Takes the answers of `count <= GROUP` queries, from number `first` on, which are inside one word of a
     /// bitmap.
-    fn each(&mut self, first: usize, count: usize, hits: impl HitAt<B>);
+    fn each(&mut self, first: usize, count: usize, answers: impl Answers<B>);
 }
 
-/// Hits of a group. Not a closure: a method can be inlined for sure, into code compiled for an instruction set.
-pub(crate) trait HitAt<B> {
-    /// Of query `i`. Asked once for each, ascending.
+/// Answers of a group, of the kind that an output asks for, and once. Not closures: methods can be inlined
+/// for sure, into code compiled for an instruction set.
+pub(crate) trait Answers<B: Bits> {
+    /// All that is known of query `i`. Asked in ascending order.
     fn hit(&mut self, i: usize) -> Hit<B>;
-    /// After all `count` were asked: another query whose hit was not yet known, and its hit.
+    /// Ranks of the first queries, as many as there is room for.
     #[inline(always)]
-    fn late(&mut self, count: usize) -> Option<(usize, Hit<B>)> {
-        let _ = count;
-        None
+    fn ranks(&mut self, ranks: &mut [u64]) {
+        for (i, rank) in ranks.iter_mut().enumerate() {
+            *rank = self.hit(i).rank;
+        }
+    }
+    /// A bit for each of the first `count` queries that is there.
+    #[inline(always)]
+    fn presence(&mut self, count: usize) -> u64 {
+        let mut bits = 0;
+        for i in 0..count {
+            bits |= u64::from(self.hit(i).found) << i;
+        }
+        bits
+    }
+    /// Values of the first queries, as many as there is room for, and a bit for each that is there.
+    #[inline(always)]
+    fn values(&mut self, values: &mut [B]) -> u64 {
+        let mut bits = 0;
+        for (i, value) in values.iter_mut().enumerate() {
+            let hit = self.hit(i);
+            *value = hit.value;
+            bits |= u64::from(hit.found) << i;
+        }
+        bits
     }
 }
 
@@ -241,7 +259,7 @@ struct Leaves<'a, S, W> {
     simd: PhantomData<S>,
 }
 
-impl<S: Simd, W: Word, B: Bits> HitAt<B> for Leaves<'_, S, W> {
+impl<S: Simd, W: Word, B: Bits> Answers<B> for Leaves<'_, S, W> {
     #[inline(always)]
     fn hit(&mut self, i: usize) -> Hit<B> {
         // SAFETY: made by `batch` alone, whose contract is that of `Simd`.

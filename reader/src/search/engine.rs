@@ -3,7 +3,7 @@
 //! An [`Engine`] is chosen once, when a view is made, and proves that the CPU has what its
 //! functions need: it can only be had through [`engine`], which asks [`Isa::is_available`].
 
-use super::descent::{self, GROUP, Hit, HitAt, Output};
+use super::descent::{self, Answers, GROUP, Hit, Output};
 use super::plan::Plan;
 use crate::arch::{Isa, scalar::Scalar};
 use pleach_format::key::{Bits, Word};
@@ -67,18 +67,10 @@ impl Presence<'_> {
     }
 }
 
-impl<B> Output<B> for Presence<'_> {
-    const RANKS: bool = false;
-    const FOUND: bool = true;
+impl<B: Bits> Output<B> for Presence<'_> {
     #[inline(always)]
-    fn each(&mut self, first: usize, count: usize, mut hits: impl HitAt<B>) {
-        let mut bits = 0;
-        for i in 0..count {
-            bits |= u64::from(hits.hit(i).found) << i;
-        }
-        while let Some((i, hit)) = hits.late(count) {
-            bits = bits & !(1 << i) | u64::from(hit.found) << i;
-        }
+    fn each(&mut self, first: usize, count: usize, mut answers: impl Answers<B>) {
+        let bits = answers.presence(count);
         self.put(first, count, bits);
     }
 }
@@ -90,21 +82,10 @@ pub(crate) struct Values<'a, B> {
 }
 
 impl<B: Bits> Output<B> for Values<'_, B> {
-    const RANKS: bool = false;
-    const FOUND: bool = true;
     #[inline(always)]
-    fn each(&mut self, first: usize, count: usize, mut hits: impl HitAt<B>) {
+    fn each(&mut self, first: usize, count: usize, mut answers: impl Answers<B>) {
         let Some(values) = self.values.get_mut(first..first + count) else { return };
-        let mut bits = 0;
-        for (i, value) in values.iter_mut().enumerate() {
-            let hit = hits.hit(i);
-            *value = hit.value;
-            bits |= u64::from(hit.found) << i;
-        }
-        while let Some((i, hit)) = hits.late(count) {
-            values[i] = hit.value;
-            bits = bits & !(1 << i) | u64::from(hit.found) << i;
-        }
+        let bits = answers.values(values);
         self.presence.put(first, count, bits);
     }
 }
@@ -112,17 +93,11 @@ impl<B: Bits> Output<B> for Values<'_, B> {
 /// Ranks.
 pub(crate) struct Ranks<'a>(pub(crate) &'a mut [u64]);
 
-impl<B> Output<B> for Ranks<'_> {
-    const RANKS: bool = true;
-    const FOUND: bool = false;
+impl<B: Bits> Output<B> for Ranks<'_> {
     #[inline(always)]
-    fn each(&mut self, first: usize, count: usize, mut hits: impl HitAt<B>) {
-        let Some(ranks) = self.0.get_mut(first..first + count) else { return };
-        for (i, rank) in ranks.iter_mut().enumerate() {
-            *rank = hits.hit(i).rank;
-        }
-        while let Some((i, hit)) = hits.late(count) {
-            ranks[i] = hit.rank;
+    fn each(&mut self, first: usize, count: usize, mut answers: impl Answers<B>) {
+        if let Some(ranks) = self.0.get_mut(first..first + count) {
+            answers.ranks(ranks);
         }
     }
 }
@@ -133,16 +108,11 @@ pub(crate) struct Hits<'a, B>(pub(crate) &'a mut PutHits<'a, B>);
 pub(crate) type PutHits<'a, B> = dyn FnMut(usize, &[Hit<B>]) + 'a;
 
 impl<B: Bits> Output<B> for Hits<'_, B> {
-    const RANKS: bool = true;
-    const FOUND: bool = true;
     #[inline(always)]
-    fn each(&mut self, first: usize, count: usize, mut hits: impl HitAt<B>) {
+    fn each(&mut self, first: usize, count: usize, mut answers: impl Answers<B>) {
         let mut known = [Hit::default(); GROUP];
         for (i, slot) in known[..count].iter_mut().enumerate() {
-            *slot = hits.hit(i);
-        }
-        while let Some((i, hit)) = hits.late(count) {
-            known[i] = hit;
+            *slot = answers.hit(i);
         }
         (self.0)(first, &known[..count]);
     }

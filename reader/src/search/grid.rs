@@ -4,18 +4,19 @@
 //! count the marks before the cell and ask for the tuple line, and for the next one if the cell has a mark
 //! itself; search the line. Between two steps of a group come those of [`UNIT_AHEAD`] and [`LINE_AHEAD`]
 //! others, so that units, which mostly come from a cache, and lines, which do not, are under way at the
-//! same time. The cells of a group are computed together, by vector instructions where there are any.
+//! same time. The cells of a group are computed together, by vector instructions where there are any,
+//! and so are ranks from what the lines said.
 //!
 //! What a forged file says is clamped: the numbers of segments, units and lines to the last one.
 
-use super::descent::{self, Hit, HitAt, Output};
+use super::descent::{self, Answers, Hit, Output};
 use super::plan::Plan;
 use crate::arch::{self, Simd};
 use pleach_format::Header;
 use pleach_format::grid::{self, BLOCK_UNITS, GridGeometry, Segment};
 use pleach_format::key::{Bits, Word};
 use pleach_format::line;
-use std::hint::select_unpredictable;
+use std::hint::{black_box, select_unpredictable};
 use std::marker::PhantomData;
 
 /// Queries that take a step together.
@@ -116,47 +117,25 @@ unsafe fn equal<S: Simd, W: Word>(line: &line::Line, n: usize, query: W) -> u32 
     }
 }
 
-/// Value of a query, and whether it is there, no rank, by line `at` alone. The second answer says whether that
-/// line cannot tell, for the query's cell has a mark (`own`).
-///
-/// # Safety
-/// As [`Simd`], and `at` is the number of a tuple line.
+/// Leaves a number in an array by a store of its own. Else a compiler that sees the array read as a vector
+/// below puts that vector together number by number, which costs more than the count that made each.
 #[inline(always)]
-unsafe fn find<S: Simd, W: Word, B: Bits>(plan: &Plan<'_>, at: u32, own: u32, query: W) -> (Hit<B>, u32) {
-    let n = const { line::geometry::<W, B>().tuples_per_line() };
-    // SAFETY: the contract is passed on.
-    let line = unsafe { plan.tuple_lines.at_known(at as usize) };
-    // SAFETY: as above.
-    let slots = unsafe { equal::<S, W>(line, n, query) };
-    let found = slots != 0;
-    let value = line::value::<W, B>(line, (slots | 1 << (n - 1)).trailing_zeros() as usize);
-    (Hit { rank: 0, found, value: select_unpredictable(found, value, B::default()) }, own & u32::from(!found))
+fn put(place: &mut u32, number: u32) {
+    // SAFETY: a reference is valid for writes.
+    unsafe { std::ptr::write_volatile(place, number) }
 }
 
-/// Rank of a query; in other respects as [`find`].
-///
-/// # Safety
-/// As [`Simd`], and `at` is the number of a tuple line.
-#[inline(always)]
-unsafe fn rank<S: Simd, W: Word, B: Bits>(plan: &Plan<'_>, at: u32, own: u32, query: W) -> (Hit<B>, u32) {
-    let n = const { line::geometry::<W, B>().tuples_per_line() };
-    // SAFETY: the contract is passed on.
-    let slot = unsafe { descent::below::<S, W>(plan.tuple_lines.at_known(at as usize), n, query) };
-    let rank = (u64::from(at) * n as u64 + slot as u64).min(plan.tuples);
-    (Hit { rank, found: false, value: B::default() }, own & u32::from(slot == n))
-}
-
-/// All that is known of a query. Its line is `at` or, if `own`, perhaps a later one.
+/// All that is known of a query, whose line is `at` or a later one.
 ///
 /// # Safety
 /// As [`Simd`].
 #[inline(always)]
-unsafe fn settle<S: Simd, W: Word, B: Bits>(plan: &Plan<'_>, at: u32, own: u32, query: W) -> Hit<B> {
+unsafe fn settle<S: Simd, W: Word, B: Bits>(plan: &Plan<'_>, at: u32, query: W) -> Hit<B> {
     let n = const { line::geometry::<W, B>().tuples_per_line() };
     let mut at = at as usize;
     // SAFETY: the contract is passed on.
     let mut slot = unsafe { descent::below::<S, W>(plan.tuple_lines.at(at), n, query) };
-    if slot == n && own != 0 && at < plan.tuple_lines.last() {
+    if slot == n && at < plan.tuple_lines.last() {
         at += 1;
         // SAFETY: the contract is passed on.
         slot = unsafe { descent::below::<S, W>(plan.tuple_lines.at(at), n, query) };
@@ -179,10 +158,10 @@ pub(crate) unsafe fn locate<S: Simd, W: Word, B: Bits>(
 ) -> Hit<B> {
     let (unit, cell) = grid.place(grid.shape.scale::<W>().position(query));
     // SAFETY: the unit is clamped.
-    let (at, own) = unsafe { grid.marks_before(unit.min(grid.last_unit), cell) };
+    let (at, _) = unsafe { grid.marks_before(unit.min(grid.last_unit), cell) };
     let at = at.min(plan.tuple_lines.last() as u32);
     // SAFETY: the contract is passed on.
-    unsafe { settle::<S, W, B>(plan, at, own.into(), query) }
+    unsafe { settle::<S, W, B>(plan, at, query) }
 }
 
 /// Queries that take a step together.
@@ -282,14 +261,8 @@ unsafe fn pipeline<S: Simd, W: Word, B: Bits, O: Output<B>, const ONE: bool>(
         if clock >= LINE_AHEAD {
             let number = clock - LINE_AHEAD;
             let first = number * GROUP;
-            let group = &ring[number % RING];
-            // Keys of all ones could be padding: then no line is read in passing.
-            let mut padding = false;
-            for &query in &group.query {
-                padding |= query == W::MAX;
-            }
-            let late = if padding && !O::RANKS { (1 << GROUP) - 1 } else { 0 };
-            let hits = Found::<S, W, B, O> { plan, group, late, simd: PhantomData };
+            // SAFETY: the contract is passed on, and lines were clamped when they were asked for.
+            let hits = unsafe { Found::<S, W>::new(plan, &ring[number % RING]) };
             // The length of whole groups is a constant.
             if number < whole.len() {
                 output.each(first, GROUP, hits);
@@ -300,40 +273,129 @@ unsafe fn pipeline<S: Simd, W: Word, B: Bits, O: Output<B>, const ONE: bool>(
     }
 }
 
-/// Hits of a group that stands at its tuple lines, for an output.
-struct Found<'a, S, W, B, O> {
+/// Answers of a group that stands at its tuple lines.
+///
+/// Each query is compared with the keys of one line. A few are *late*: all keys of that line are below
+/// them, so that they may stand in a later one. These are answered after the others.
+struct Found<'a, S, W> {
     plan: &'a Plan<'a>,
     group: &'a Group<W>,
-    /// A bit for each query that one line does not settle.
-    late: u32,
-    simd: PhantomData<(S, B, O)>,
+    simd: PhantomData<S>,
 }
 
-impl<S: Simd, W: Word, B: Bits, O: Output<B>> HitAt<B> for Found<'_, S, W, B, O> {
+/// Numbers that are compared as the words of a line are.
+#[repr(align(64))]
+struct Said([u32; 16]);
+
+impl Said {
+    /// A bit for each of the first `n` numbers that is `number`. They are read from memory, as a vector.
+    ///
+    /// # Safety
+    /// As [`Simd`].
+    #[inline(always)]
+    unsafe fn equal<S: Simd>(&mut self, n: usize, number: u32) -> u32 {
+        black_box(&mut self.0);
+        // SAFETY: the contract is passed on.
+        unsafe { S::equal32(zerocopy::transmute_ref!(&self.0), n, number) }
+    }
+}
+
+impl<'a, S: Simd, W: Word> Found<'a, S, W> {
+    /// # Safety
+    /// As [`Simd`], and `group.at` are numbers of tuple lines.
+    #[inline(always)]
+    unsafe fn new(plan: &'a Plan<'a>, group: &'a Group<W>) -> Self {
+        Self { plan, group, simd: PhantomData }
+    }
+
+    /// The tuple line of query `i`, and the query.
+    #[inline(always)]
+    fn line(&self, i: usize) -> (&'a line::Line, W) {
+        let (at, query) = (self.group.at[i], self.group.query[i]);
+        // SAFETY: `at` is the number of a tuple line by the contract of `new`.
+        (unsafe { self.plan.tuple_lines.at_known(at as usize) }, query)
+    }
+
+    /// Value of query `i`, and whether it is there; and a bit for it in `late`, if its line cannot tell.
+    #[inline(always)]
+    fn find<B: Bits>(&self, i: usize, late: &mut u32) -> (B, bool) {
+        let n = const { line::geometry::<W, B>().tuples_per_line() };
+        let (line, query) = self.line(i);
+        // SAFETY: by the contract of `new`.
+        let slots = unsafe { equal::<S, W>(line, n, query) };
+        let found = slots != 0;
+        let value = line::value::<W, B>(line, (slots | 1 << (n - 1)).trailing_zeros() as usize);
+        *late |= (self.group.own[i] & u32::from(!found)) << i;
+        (select_unpredictable(found, value, B::default()), found)
+    }
+
+    /// Late queries before any line was read: all, if there is a key of all ones, which could be padding.
+    #[inline(always)]
+    fn padding(&self) -> u32 {
+        let any = self.group.query.iter().fold(false, |any, &query| any | (query == W::MAX));
+        if any { (1 << GROUP) - 1 } else { 0 }
+    }
+}
+
+impl<S: Simd, W: Word, B: Bits> Answers<B> for Found<'_, S, W> {
     #[inline(always)]
     fn hit(&mut self, i: usize) -> Hit<B> {
-        let (plan, query, at, own) = (self.plan, self.group.query[i], self.group.at[i], self.group.own[i]);
-        // SAFETY: made by `pipeline` alone, whose contract is that of `Simd`, of groups whose `at` is clamped.
-        let (hit, late) = unsafe {
-            match (O::RANKS, O::FOUND) {
-                (true, true) => (settle::<S, W, B>(plan, at, own, query), 0),
-                (true, false) => rank::<S, W, B>(plan, at, own, query),
-                (false, _) => find::<S, W, B>(plan, at, own, query),
-            }
-        };
-        self.late |= late << i;
-        hit
+        // SAFETY: by the contract of `new`.
+        unsafe { settle::<S, W, B>(self.plan, self.group.at[i], self.group.query[i]) }
     }
 
     #[inline(always)]
-    fn late(&mut self, count: usize) -> Option<(usize, Hit<B>)> {
-        let i = self.late.trailing_zeros() as usize;
-        if i >= count {
-            return None;
+    fn ranks(&mut self, ranks: &mut [u64]) {
+        let n = const { line::geometry::<W, B>().tuples_per_line() };
+        let mut said = Said([0; 16]);
+        for i in 0..GROUP {
+            let (line, query) = self.line(i);
+            // SAFETY: by the contract of `new`.
+            put(&mut said.0[i], (unsafe { descent::below::<S, W>(line, n, query) } as u32).to_le());
         }
-        self.late &= self.late - 1;
-        let Group { query, at, own } = self.group;
-        // SAFETY: as in `hit`.
-        Some((i, unsafe { settle::<S, W, B>(self.plan, at[i], own[i], query[i]) }))
+        // SAFETY: by the contract of `new`.
+        let mut late = unsafe { said.equal::<S>(GROUP, n as u32) };
+        for ((rank, at), slot) in ranks.iter_mut().zip(self.group.at).zip(said.0) {
+            *rank = (u64::from(at) * n as u64 + u64::from(u32::from_le(slot))).min(self.plan.tuples);
+        }
+        while let Some(i) = next(&mut late, ranks.len()) {
+            ranks[i] = Answers::<B>::hit(self, i).rank;
+        }
     }
+
+    #[inline(always)]
+    fn presence(&mut self, count: usize) -> u64 {
+        let (mut present, mut late) = (0, self.padding());
+        for i in 0..count {
+            present |= u64::from(self.find::<B>(i, &mut late).1) << i;
+        }
+        while let Some(i) = next(&mut late, count) {
+            present = present & !(1 << i) | u64::from(Answers::<B>::hit(self, i).found) << i;
+        }
+        present
+    }
+
+    #[inline(always)]
+    fn values(&mut self, values: &mut [B]) -> u64 {
+        let (mut present, mut late) = (0, self.padding());
+        for (i, value) in values.iter_mut().enumerate() {
+            let found;
+            (*value, found) = self.find::<B>(i, &mut late);
+            present |= u64::from(found) << i;
+        }
+        while let Some(i) = next(&mut late, values.len()) {
+            let hit = Answers::<B>::hit(self, i);
+            values[i] = hit.value;
+            present = present & !(1 << i) | u64::from(hit.found) << i;
+        }
+        present
+    }
+}
+
+/// Takes the lowest of the first `count` bits.
+#[inline(always)]
+fn next(bits: &mut u32, count: usize) -> Option<usize> {
+    let i = bits.trailing_zeros() as usize;
+    *bits &= bits.wrapping_sub(1);
+    (i < count).then_some(i)
 }

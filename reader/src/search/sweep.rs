@@ -5,7 +5,7 @@
 //! further on, along lines that the one before it has left in the cache. It pays where queries are no
 //! further apart than a few lines; else the groups of [`super::descent::batch`] overlap more misses.
 
-use super::descent::{self, GROUP, Hit, HitAt, Output};
+use super::descent::{self, Answers, GROUP, Hit, Output};
 use super::plan::Plan;
 use crate::arch::Simd;
 use pleach_format::key::{Bits, Word};
@@ -73,7 +73,7 @@ struct Swept<'a, S, W> {
     simd: PhantomData<S>,
 }
 
-impl<S: Simd, W: Word, B: Bits> HitAt<B> for &mut Swept<'_, S, W> {
+impl<S: Simd, W: Word, B: Bits> Answers<B> for &mut Swept<'_, S, W> {
     #[inline(always)]
     fn hit(&mut self, i: usize) -> Hit<B> {
         let n = const { line::geometry::<W, B>().tuples_per_line() };
