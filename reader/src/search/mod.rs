@@ -16,4 +16,4 @@ pub(crate) mod descent;
 pub(crate) mod engine;
 mod grid;
 pub(crate) mod plan;
-mod sweep;
+pub(crate) mod sweep;

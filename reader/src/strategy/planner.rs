@@ -10,6 +10,7 @@
 //! paper's Figure 13 is read from left to right.
 
 use super::{Strategy, buffered};
+use crate::search::sweep;
 use crate::{Index, Typed};
 use pleach_format::{Key, Value};
 
@@ -105,13 +106,13 @@ impl Default for Costs {
     fn default() -> Self {
         Self {
             call: 60.0,
-            line: [0.5, 1.5, 4.0, 12.0, 22.0],
+            line: [0.5, 1.5, 6.0, 10.0, 15.0],
             wait: [2.0, 8.0, 25.0, 110.0, 150.0],
             single: 12.0,
-            grid: 3.5,
-            level: 3.0,
-            sweep: 4.0,
-            scatter: 8.0,
+            grid: 5.0,
+            level: 4.0,
+            sweep: 6.0,
+            scatter: 11.0,
             radix: 15.0,
             near: 0.6,
         }
@@ -165,9 +166,7 @@ const PLANNED_MIN: usize = 1 << 14;
 /// Queries of a sample.
 const SAMPLE: usize = 64;
 /// Starting and joining a part of a batch on another thread.
-const SPAWN_NS: f64 = 6000.0;
-/// Most lines a query at which the search sweeps.
-const SWEEP_LINES: f64 = 4.0;
+const SPAWN_NS: f64 = 25_000.0;
 
 /// What estimates need to know of a file.
 #[derive(Clone, Debug)]
@@ -206,8 +205,9 @@ impl Shape {
         // What is left of it where queries stand in order.
         let in_order = |lines: f64, n: f64| lines * (1.0 - (-n / lines).exp()) / n;
         let way = |share: f64| self.way.iter().map(|bytes| costs.line_among(bytes * share)).sum::<f64>();
-        let swept = if lines / n <= SWEEP_LINES { costs.sweep } else { compute + way(0.0) }
-            + in_order(lines, n) * costs.near * table;
+        let is_close = sweep::is_close(self.has_grid, n as u64, lines as u64);
+        let swept =
+            if is_close { costs.sweep } else { compute + way(0.0) } + in_order(lines, n) * costs.near * table;
         match strategy {
             Strategy::OneByOne => {
                 let waits = self.way.iter().map(|&bytes| Costs::at(&costs.wait, bytes)).sum::<f64>();
@@ -357,7 +357,7 @@ fn why(choice: &Choice, shape: &Shape, all: usize, sorted: bool) -> String {
     let way = if shape.has_grid { "a grid".to_owned() } else { format!("{} levels", shape.way.len()) };
     let reason = match choice.strategy {
         Strategy::OneByOne => "too few queries for their misses to overlap",
-        Strategy::Unbuffered if sorted => "queries in order are swept",
+        Strategy::Unbuffered if sorted => "queries in order read each line once",
         Strategy::Auto | Strategy::Unbuffered => {
             "moving queries would cost more than the lines that it saves"
         }
