@@ -227,7 +227,8 @@ impl Marker {
         Self { free: 0, units, unit: 0, number: 0, marks: 0, supers: vec![0] }
     }
 
-    /// Marks a cell, counted from the first cell of the first unit, or the next one that is free. A mark behind the last unit is left out. `take` gets the units before it. Cells must not descend.
+    /// Marks a cell, counted from the first cell of the first unit, or the next one that is free. A mark behind
+    /// the last unit is left out. `take` gets the units before it. Cells must not descend.
     #[inline]
     pub fn mark(&mut self, cell: u64, take: &mut impl FnMut(u64)) {
         let cell = cell.max(self.free);
