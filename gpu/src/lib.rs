@@ -1,12 +1,20 @@
 //! Pleach on NVIDIA GPUs.
 //!
-//! In this version the crate only finds out what is there: [`devices`] lists the GPUs that the CUDA
-//! driver offers, or says what is missing. Searching on them comes with a later version.
+//! [`devices`] lists the GPUs that the CUDA driver offers, or says what is missing. A [`GpuTable`] is a file's
+//! tuple lines on a device, with an image of its own above them ([`image`]); it answers batches as
+//! [`pleach::Typed`] does. Kernels are compiled by NVRTC for the device at hand.
 //!
 //! The driver is loaded when it is first asked for, so a program that links this crate runs on
 //! machines without CUDA, and nothing here panics there.
 
+mod compile;
+mod error;
+pub mod image;
 mod probe;
+mod table;
+
+pub use error::GpuError;
+pub use table::{Gpu, GpuTable};
 
 /// A GPU as its driver describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]

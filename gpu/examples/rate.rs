@@ -1,0 +1,56 @@
+//! Look-ups a second on a device: `rate [LOG2_OF_TUPLES]...`, keys and values of 4 and of 8 bytes.
+
+use pleach::{Index, Key, Value};
+use pleach_builder::{BuildOptions, build_slice};
+use pleach_gpu::{Gpu, GpuTable};
+
+fn mix(i: u64) -> u64 {
+    let x = (i + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    let x = (x ^ x >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    (x ^ x >> 27).wrapping_mul(0x94D0_49BB_1331_11EB) ^ x >> 31
+}
+
+fn rate<T: Key + Value + Ord>(
+    gpu: &Gpu,
+    count: u64,
+    narrow: impl Fn(u64) -> T,
+) -> Result<(), Box<dyn std::error::Error>> {
+    let mut tuples: Vec<(T, T)> = (0..count).map(|i| (narrow(mix(i)), narrow(i))).collect();
+    tuples.sort_unstable();
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("table.pleach");
+    build_slice(&tuples, &path, &BuildOptions { sorted: true, ..BuildOptions::default() })?;
+    let queries: Vec<T> = (0..1u64 << 26).map(|i| tuples[(mix(!i) % count) as usize].0).collect();
+    drop(tuples);
+    let index = Index::open(&path)?;
+    let table = GpuTable::new(&index, gpu)?;
+    let some = &queries[..1 << 20];
+    let (mut values, mut present) = (vec![T::default(); some.len()], vec![0; some.len() / 64]);
+    let (mut wanted, mut there) = (values.clone(), present.clone());
+    table.get_batch(some, &mut values, &mut present)?;
+    index.typed::<T, T>()?.get_batch(some, &mut wanted, &mut there)?;
+    let is_right = values == wanted && present == there;
+    let mut times = table.time_batch::<T, T>(&queries, 8)?;
+    times.remove(0);
+    times.sort_by(f32::total_cmp);
+    let rate = |ms: f32| queries.len() as f32 / ms / 1e6;
+    println!(
+        "{} 2^{}: {:.1} G/s (best {:.1}), answers {}",
+        <T as Key>::TYPE,
+        count.ilog2(),
+        rate(times[times.len() / 2]),
+        rate(times[0]),
+        if is_right { "right" } else { "WRONG" }
+    );
+    Ok(())
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let gpu = Gpu::open(0)?;
+    for size in std::env::args().skip(1) {
+        let count = 1 << size.parse::<u32>()?;
+        rate(&gpu, count, |x| x as u32)?;
+        rate(&gpu, count, |x| x)?;
+    }
+    Ok(())
+}
