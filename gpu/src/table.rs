@@ -3,7 +3,7 @@
 use crate::compile::{Kernel, architecture};
 use crate::image::{Image, LEVELS_MAX, TOP_MAX};
 use crate::{GpuError, Unavailable, probe};
-use cudarc::driver::sys::CUfunction_attribute as Attribute;
+use cudarc::driver::sys::{CUdevice_attribute as Device, CUfunction_attribute as Attribute};
 use cudarc::driver::{CudaContext, CudaFunction, CudaSlice, CudaStream, DevicePtr, DeviceRepr};
 use cudarc::driver::{LaunchConfig, PushKernelArg};
 use pleach::{Index, Key, ReadError, Value};
@@ -14,6 +14,8 @@ use std::sync::Arc;
 const THREADS: u32 = 1024;
 /// Bytes of shared memory in which a block stages tuple lines.
 const STAGE_BYTES: u32 = THREADS * 64;
+/// Fewest codes of the top that are worth a search: with fewer, images get too many levels.
+const TOP_MIN: u32 = 1 << 10;
 
 /// A device that is open for work.
 #[derive(Clone, Debug)]
@@ -105,7 +107,15 @@ impl<'a> GpuTable<'a> {
         let lines = index.as_bytes().get(offset..).and_then(|bytes| bytes.get(..length)).ok_or(types)?;
         let n = geometry.tuples_per_line();
         let lasts = if word_bytes == 4 { lasts::<u32>(lines, n) } else { lasts::<u64>(lines, n) };
-        let image = Image::new(&lasts, low as u64, high as u64, TOP_MAX)
+        let attribute = Device::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN;
+        let shared = gpu.context.attribute(attribute).map_err(GpuError::driver("asking for its kind"))?;
+        let top_max = (shared.unsigned_abs().saturating_sub(STAGE_BYTES) / 4).min(TOP_MAX as u32);
+        if top_max < TOP_MIN {
+            let missing =
+                format!("a device of compute capability 8.0 or later: this one shares {shared} bytes");
+            return Err(Unavailable { missing }.into());
+        }
+        let image = Image::new(&lasts, low as u64, high as u64, top_max as usize)
             .ok_or(GpuError::Types { key: header.key_type, value: header.value_type })?;
         drop(lasts);
 

@@ -26,7 +26,8 @@ typedef u32 Value;
 #define LEVELS_MAX 6
 #define FANOUT 17
 
-// The same as Arguments in search.rs.
+// The same as Arguments in table.rs. Kernels take it as a grid constant: a copy of their own, whose `nodes` are
+// chosen by level, would lie in memory and cost a load a level.
 struct Arguments {
     const uint4* lines;
     const uint4* nodes[LEVELS_MAX];
@@ -201,8 +202,8 @@ __device__ __forceinline__ const u32* load_top(const Arguments& table) {
 }
 
 // Values and presence; a bitmap of 32-bit words, whose last one may be in part beyond the queries.
-extern "C" __global__ void __launch_bounds__(THREADS)
-    spine_values(const Arguments table, const Word* queries, u64 count, Value* values, u32* present) {
+extern "C" __global__ void __launch_bounds__(THREADS, 1)
+    spine_values(const __grid_constant__ Arguments table, const Word* queries, u64 count, Value* values, u32* present) {
     const u32* top = load_top(table);
     for (u64 base = (u64)blockIdx.x * THREADS; base < count; base += (u64)gridDim.x * THREADS) {
         u64 i = base + threadIdx.x;
@@ -220,8 +221,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 }
 
 // Ranks of lower bounds.
-extern "C" __global__ void __launch_bounds__(THREADS)
-    spine_ranks(const Arguments table, const Word* queries, u64 count, u64* ranks) {
+extern "C" __global__ void __launch_bounds__(THREADS, 1)
+    spine_ranks(const __grid_constant__ Arguments table, const Word* queries, u64 count, u64* ranks) {
     const u32* top = load_top(table);
     for (u64 base = (u64)blockIdx.x * THREADS; base < count; base += (u64)gridDim.x * THREADS) {
         u64 i = base + threadIdx.x;
