@@ -161,6 +161,7 @@ pub(crate) fn place(mask: &Mask, query: &[u8]) -> Place {
 }
 
 /// Long queries are asked for so many ahead: they do not share cache lines.
+#[cfg(target_arch = "x86_64")]
 const QUERIES_AHEAD: usize = 16;
 
 /// [`place`] of many queries: the instruction is looked for once.
