@@ -1,7 +1,12 @@
 //! Kernels: CUDA C++ that NVRTC compiles for the device at hand.
 
+use crate::image::{FANOUT, LEVELS_MAX};
 use crate::{GpuError, Unavailable};
 use cudarc::nvrtc::{CompileError, CompileOptions, Ptx, compile_ptx_with_opts};
+use pleach_format::LineGeometry;
+
+/// Threads of a block.
+pub(crate) const THREADS: u32 = 1024;
 
 /// A source with what it is compiled for.
 pub(crate) struct Kernel {
@@ -14,16 +19,19 @@ pub(crate) struct Kernel {
 }
 
 impl Kernel {
-    /// The spine search for words and values of so many bytes, in lines of so many tuples.
-    pub(crate) fn spine(word_bytes: usize, value_bytes: usize, tuples: usize, values_at: usize) -> Self {
+    /// The spine search in such tuple lines.
+    pub(crate) fn spine(lines: LineGeometry) -> Self {
         Self {
             name: "spine.cu",
             source: include_str!("kernels/spine.cu"),
             defines: vec![
-                ("WORD_BYTES", word_bytes as u64),
-                ("VALUE_BYTES", value_bytes as u64),
-                ("TUPLES", tuples as u64),
-                ("VALUES_AT", values_at as u64),
+                ("WORD_BYTES", lines.key_bytes as u64),
+                ("VALUE_BYTES", lines.value_bytes as u64),
+                ("TUPLES", lines.tuples_per_line() as u64),
+                ("VALUES_AT", lines.values_at() as u64),
+                ("THREADS", THREADS.into()),
+                ("LEVELS_MAX", LEVELS_MAX as u64),
+                ("FANOUT", FANOUT as u64),
             ],
         }
     }
@@ -59,12 +67,11 @@ impl Kernel {
     }
 }
 
-/// The virtual architecture for a device of this compute capability: the newest that kernels are written for and
-/// the device runs.
-pub(crate) fn architecture((major, minor): (i32, i32)) -> &'static str {
-    match (major, minor) {
-        (9.., _) => "compute_90",
-        (8, _) => "compute_80",
+/// The newest virtual architecture that kernels are written for and a device of this major capability runs.
+pub(crate) fn architecture(major: i32) -> &'static str {
+    match major {
+        9.. => "compute_90",
+        8 => "compute_80",
         _ => "compute_75",
     }
 }
@@ -75,11 +82,9 @@ mod tests {
 
     #[test]
     fn every_kernel_compiles_where_the_compiler_is() {
-        for (word_bytes, value_bytes, tuples, values_at) in
-            [(4, 0, 16, 64), (4, 4, 8, 32), (4, 8, 5, 24), (8, 0, 8, 64), (8, 4, 5, 44), (8, 8, 4, 32)]
-        {
+        for (word_bytes, value_bytes) in [(4, 0), (4, 4), (4, 8), (8, 0), (8, 4), (8, 8)] {
             for architecture in ["compute_75", "compute_80", "compute_90"] {
-                match Kernel::spine(word_bytes, value_bytes, tuples, values_at).compile(architecture) {
+                match Kernel::spine(LineGeometry::new(word_bytes, value_bytes)).compile(architecture) {
                     Ok(ptx) => assert!(ptx.to_src().contains("spine_values")),
                     Err(GpuError::Unavailable(missing)) => return eprintln!("SKIPPED: {missing}"),
                     Err(error) => panic!("{error}"),

@@ -1,6 +1,6 @@
 //! A table on a device, and look-ups in it.
 
-use crate::compile::{Kernel, architecture};
+use crate::compile::{Kernel, THREADS, architecture};
 use crate::image::{Image, LEVELS_MAX, TOP_MAX};
 use crate::{GpuError, Unavailable, probe};
 use cudarc::driver::sys::{CUdevice_attribute as Device, CUfunction_attribute as Attribute};
@@ -10,8 +10,6 @@ use pleach::{Index, Key, ReadError, Value};
 use pleach_format::key::{Bits, Word};
 use std::sync::Arc;
 
-/// Threads of a block, as the kernels say.
-const THREADS: u32 = 1024;
 /// Bytes of shared memory in which a block stages tuple lines.
 const STAGE_BYTES: u32 = THREADS * 64;
 /// Fewest codes of the top that are worth a search: with fewer, images get too many levels.
@@ -38,6 +36,12 @@ impl Gpu {
         let context = CudaContext::new(ordinal as usize).map_err(GpuError::driver("opening the device"))?;
         let stream = context.default_stream();
         Ok(Self { context, stream })
+    }
+
+    /// An attribute that counts something.
+    fn attribute(&self, which: Device) -> Result<u32, GpuError> {
+        let count = self.context.attribute(which).map_err(GpuError::driver("asking for its kind"))?;
+        Ok(count.unsigned_abs())
     }
 }
 
@@ -93,9 +97,10 @@ impl<'a> GpuTable<'a> {
     pub fn new(index: &'a Index, gpu: &Gpu) -> Result<Self, GpuError> {
         let header = index.header();
         let geometry = header.geometry;
-        let (word_bytes, value_bytes) = (geometry.key_bytes, header.value_type.line_bytes());
+        let word_bytes = geometry.key_bytes;
         let types = GpuError::Types { key: header.key_type, value: header.value_type };
-        let fits = matches!(word_bytes, 4 | 8) && matches!(value_bytes, 0 | 4 | 8) && header.mask.is_none();
+        let fits =
+            matches!(word_bytes, 4 | 8) && matches!(geometry.value_bytes, 0 | 4 | 8) && header.mask.is_none();
         let (Ok(last_line), true) = (u32::try_from(header.lines.saturating_sub(1)), fits) else {
             return Err(types);
         };
@@ -107,9 +112,8 @@ impl<'a> GpuTable<'a> {
         let lines = index.as_bytes().get(offset..).and_then(|bytes| bytes.get(..length)).ok_or(types)?;
         let n = geometry.tuples_per_line();
         let lasts = if word_bytes == 4 { lasts::<u32>(lines, n) } else { lasts::<u64>(lines, n) };
-        let attribute = Device::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN;
-        let shared = gpu.context.attribute(attribute).map_err(GpuError::driver("asking for its kind"))?;
-        let top_max = (shared.unsigned_abs().saturating_sub(STAGE_BYTES) / 4).min(TOP_MAX as u32);
+        let shared = gpu.attribute(Device::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?;
+        let top_max = (shared.saturating_sub(STAGE_BYTES) / 4).min(TOP_MAX as u32);
         if top_max < TOP_MIN {
             let missing =
                 format!("a device of compute capability 8.0 or later: this one shares {shared} bytes");
@@ -157,9 +161,11 @@ impl<'a> GpuTable<'a> {
             top_shift: image.shape.top_shift(),
         };
 
+        // What was copied is of the file only if its mapping still is.
+        index.check_mapping()?;
+
         let capability = gpu.context.compute_capability().map_err(GpuError::driver("asking for its kind"))?;
-        let kernel = Kernel::spine(word_bytes, value_bytes, n, geometry.values_at());
-        let ptx = kernel.compile(architecture(capability))?;
+        let ptx = Kernel::spine(geometry).compile(architecture(capability.0))?;
         let module = gpu.context.load_module(ptx).map_err(GpuError::driver("loading a kernel"))?;
         let shared_bytes = STAGE_BYTES + (image.top.len() as u32 * 4).next_multiple_of(16);
         let function = |name| {
@@ -176,22 +182,56 @@ impl<'a> GpuTable<'a> {
         let per_multiprocessor = values
             .occupancy_max_active_blocks_per_multiprocessor(THREADS, shared_bytes as usize, None)
             .map_err(GpuError::driver("asking for occupancy"))?;
-        let multiprocessors = probe::devices()?
-            .into_iter()
-            .find(|device| device.ordinal as usize == gpu.context.ordinal())
-            .map_or(1, |device| device.multiprocessors);
+        let multiprocessors = gpu.attribute(Device::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?;
         let blocks = multiprocessors * per_multiprocessor.max(1);
         let gpu = gpu.clone();
         Ok(Self { index, gpu, arguments, values, ranks, shared_bytes, blocks, _memory: memory })
     }
 
-    fn launch(&self, count: usize) -> LaunchConfig {
-        let blocks = count.div_ceil(THREADS as usize).min(self.blocks as usize).max(1) as u32;
+    fn shape(&self, count: u64) -> LaunchConfig {
+        let blocks = count.div_ceil(THREADS.into()).clamp(1, self.blocks.into()) as u32;
         LaunchConfig {
             grid_dim: (blocks, 1, 1),
             block_dim: (THREADS, 1, 1),
             shared_mem_bytes: self.shared_bytes,
         }
+    }
+
+    /// Launches `spine_values`.
+    ///
+    /// # Safety
+    /// `queries` holds `count` words of the file, `values` as many values, and `present` whole words of 64 bits
+    /// for them.
+    unsafe fn launch_values(
+        &self,
+        queries: &CudaSlice<u8>,
+        count: u64,
+        values: &mut CudaSlice<u8>,
+        present: &mut CudaSlice<u8>,
+    ) -> Result<(), GpuError> {
+        let mut launch = self.gpu.stream.launch_builder(&self.values);
+        launch.arg(&self.arguments).arg(queries).arg(&count).arg(values).arg(present);
+        // SAFETY: these are the kernel's types; the buffers are long enough by the contract; the table's arrays
+        // live as long as `self`, and the kernel clamps what it takes from them.
+        unsafe { launch.launch(self.shape(count)) }.map_err(GpuError::driver("a look-up"))?;
+        Ok(())
+    }
+
+    /// Launches `spine_ranks`.
+    ///
+    /// # Safety
+    /// `queries` holds `count` words of the file, `ranks` as many numbers of 64 bits.
+    unsafe fn launch_ranks(
+        &self,
+        queries: &CudaSlice<u8>,
+        count: u64,
+        ranks: &mut CudaSlice<u8>,
+    ) -> Result<(), GpuError> {
+        let mut launch = self.gpu.stream.launch_builder(&self.ranks);
+        launch.arg(&self.arguments).arg(queries).arg(&count).arg(ranks);
+        // SAFETY: as in `launch_values`.
+        unsafe { launch.launch(self.shape(count)) }.map_err(GpuError::driver("a look-up"))?;
+        Ok(())
     }
 
     /// Encoded queries, on the device.
@@ -235,11 +275,8 @@ impl<'a> GpuTable<'a> {
         let (queries, count) = (self.queries(keys)?, keys.len() as u64);
         let mut answers = self.room(keys.len() * V::Bits::BYTES)?;
         let mut bitmap = self.room(present.len() * 8)?;
-        let mut launch = self.gpu.stream.launch_builder(&self.values);
-        launch.arg(&self.arguments).arg(&queries).arg(&count).arg(&mut answers).arg(&mut bitmap);
-        // SAFETY: the types are those of `spine_values`; the buffers hold `count` words, values and bits; the
-        // table's arrays live as long as `self`, and the kernel clamps what it takes from them.
-        unsafe { launch.launch(self.launch(keys.len())) }.map_err(GpuError::driver("a look-up"))?;
+        // SAFETY: made for these keys, whose types are the file's.
+        unsafe { self.launch_values(&queries, count, &mut answers, &mut bitmap) }?;
         for (word, bytes) in present.iter_mut().zip(self.bytes(&bitmap)?.chunks_exact(8)) {
             *word = <u64 as Word>::read(bytes);
         }
@@ -266,10 +303,8 @@ impl<'a> GpuTable<'a> {
         }
         let (queries, count) = (self.queries(keys)?, keys.len() as u64);
         let mut answers = self.room(keys.len() * 8)?;
-        let mut launch = self.gpu.stream.launch_builder(&self.ranks);
-        launch.arg(&self.arguments).arg(&queries).arg(&count).arg(&mut answers);
-        // SAFETY: as in `get_batch`, for `spine_ranks`.
-        unsafe { launch.launch(self.launch(keys.len())) }.map_err(GpuError::driver("a look-up"))?;
+        // SAFETY: made for these keys, whose type is the file's.
+        unsafe { self.launch_ranks(&queries, count, &mut answers) }?;
         for (rank, bytes) in ranks.iter_mut().zip(self.bytes(&answers)?.chunks_exact(8)) {
             *rank = <u64 as Word>::read(bytes);
         }
@@ -290,10 +325,8 @@ impl<'a> GpuTable<'a> {
         for _ in 0..repetitions {
             let flags = Some(cudarc::driver::sys::CUevent_flags::CU_EVENT_DEFAULT);
             let start = self.gpu.stream.record_event(flags).map_err(GpuError::driver("an event"))?;
-            let mut launch = self.gpu.stream.launch_builder(&self.values);
-            launch.arg(&self.arguments).arg(&queries).arg(&count).arg(&mut answers).arg(&mut bitmap);
             // SAFETY: as in `get_batch`.
-            unsafe { launch.launch(self.launch(keys.len())) }.map_err(GpuError::driver("a look-up"))?;
+            unsafe { self.launch_values(&queries, count, &mut answers, &mut bitmap) }?;
             let end = self.gpu.stream.record_event(flags).map_err(GpuError::driver("an event"))?;
             times.push(start.elapsed_ms(&end).map_err(GpuError::driver("an event"))?);
         }

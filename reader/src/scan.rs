@@ -121,9 +121,7 @@ impl Slots {
             self.some(lines.at(line + whole / n), 0, keys_tail, values_tail);
         }
     }
-}
 
-impl Slots {
     /// Hands over `count` tuples, from slot `slot` of line `line` on, line by line.
     #[inline(always)]
     fn hand_over<K: Key, V: Value>(
@@ -165,6 +163,7 @@ impl Slots {
         }
     }
 
+    /// Hands over `count` whole lines of `N` tuples.
     #[inline(always)]
     fn hand_over_whole<K: Key, V: Value, const N: usize>(
         self,

@@ -4,7 +4,8 @@
 // loaded by four threads for each of them in turn, 16 bytes each, since lanes that share a line cost one access;
 // it goes through shared memory, where the thread that asked reads it. Codes and intervals as in image.rs.
 //
-// WORD_BYTES (4, 8), VALUE_BYTES (0, 4, 8), TUPLES (a line) and VALUES_AT come from the host.
+// WORD_BYTES (4, 8), VALUE_BYTES (0, 4, 8), TUPLES (a line), VALUES_AT, THREADS (a block), LEVELS_MAX and FANOUT
+// come from compile.rs.
 
 typedef unsigned int u32;
 typedef unsigned long long u64;
@@ -21,10 +22,6 @@ typedef u64 Value;
 #else
 typedef u32 Value;
 #endif
-
-#define THREADS 1024
-#define LEVELS_MAX 6
-#define FANOUT 17
 
 // The same as Arguments in table.rs. Kernels take it as a grid constant: a copy of their own, whose `nodes` are
 // chosen by level, would lie in memory and cost a load a level.
