@@ -18,6 +18,14 @@ pub enum GpuError {
         /// What it answered.
         cause: String,
     },
+    /// The device does not work any more; what was open on it is lost.
+    #[error("GPU: {call}: the device is lost ({cause}): check `nvidia-smi`, or search on the CPU")]
+    Lost {
+        /// What was asked of it.
+        call: &'static str,
+        /// What it answered.
+        cause: String,
+    },
     /// A kernel that did not compile: a defect of ours, or of the compiler installed here.
     #[error("GPU: kernel `{kernel}` did not compile: {log}")]
     Compile {
@@ -40,19 +48,42 @@ pub enum GpuError {
     /// A buffer of the wrong length.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// The table does not fit the device.
-    #[error("GPU: the table needs {needed} bytes, and {free} are free: search on the CPU")]
-    Memory {
-        /// Bytes of the table and its image.
+    /// A buffer of the device that is too short.
+    #[error("GPU: buffer `{name}`: {needed} bytes are needed, it has {found}: pass a longer one")]
+    Buffer {
+        /// Which one.
+        name: &'static str,
+        /// Bytes that the batch needs.
         needed: u64,
-        /// Bytes that the device has left.
+        /// Bytes that it has.
+        found: u64,
+    },
+    /// More than the device has, or than it may use.
+    #[error("GPU: {needed} bytes are needed, and {free} are free there: raise the limit, or search on the CPU")]
+    Memory {
+        /// Bytes that are needed.
+        needed: u64,
+        /// Bytes that are left.
         free: u64,
     },
-}
-
-impl GpuError {
-    /// For `map_err`: names the call that was refused.
-    pub(crate) fn driver(call: &'static str) -> impl FnOnce(cudarc::driver::DriverError) -> Self {
-        move |error| Self::Driver { call, cause: format!("{error:?}") }
-    }
+    /// The driver has no memory left.
+    #[error("GPU: {call}: out of memory: free some, or search on the CPU")]
+    OutOfMemory {
+        /// What was asked of it.
+        call: &'static str,
+    },
+    /// An algorithm that does not search such a table.
+    #[error("GPU: algorithm `{algorithm}`: {cause}: use `auto`")]
+    Algorithm {
+        /// Its name.
+        algorithm: &'static str,
+        /// Why not.
+        cause: String,
+    },
+    /// Ranks of 32 bits of a table that has more tuples.
+    #[error("GPU: {tuples} tuples have ranks of more than 32 bits: ask for ranks of 8 bytes")]
+    Ranks {
+        /// Tuples of the table.
+        tuples: u64,
+    },
 }

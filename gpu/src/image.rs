@@ -7,10 +7,26 @@
 //! search has in registers. So a level costs one sector, and nothing is read twice.
 //!
 //! A code is that of the cell in which its border lies. A query whose cell is that of a border goes to the left
-//! of it, so a search ends in the right line or left of it, and looks at the next line if all keys of its own are
+//! of it, so a search ends in the right line or left of it, and looks at later lines if all keys of its own are
 //! below the query. With 16 bits for 17 children a cell is rarely shared; runs of equal keys share theirs.
 //!
-//! This builder is the reference for the one that runs on the device: both make the same bytes.
+//! # Layout
+//! - Node `i` of level 0 is above lines `17 i ..`, node `i` of level `k + 1` above nodes `17 i ..` of level `k`, the
+//!   top above the nodes of the last level (of lines, if there are no levels), as far as there are any. The border
+//!   right of child `c` of a node of level `k` is the last word of line `(c + 1) * 17^k - 1`, where `c` counts all
+//!   children of the level.
+//! - All codes are of *offsets*: words less the table's smallest, those beyond its ends as the ends
+//!   ([`Shape::offset`]).
+//! - The top has a code of 32 bits for each border between its children: the offset without its lowest
+//!   [`Shape::top_shift`] bits. A child of it, and likewise of a node, has an [`Interval`] of offsets.
+//! - A node has 16 codes of 16 bits, the least significant byte first, ascending; [`PAD`] where no border is. A code is
+//!   the offset, brought into the node's interval, less the interval's left end, without its lowest
+//!   [`Interval::shift`] bits. [`Interval::between`] is the interval of the child between two codes.
+//! - The child of a query is the number of codes that are below its own.
+//! - Where keys are composed of fields, bits between them are the same in all borders: a [`Gap`]. Words are searched as
+//!   if it were not there, for else a cell would hold all of a field's values.
+//!
+//! This builder is the reference for the one that runs on the device (`kernels/image.cu`): both make the same bytes.
 
 /// Codes of a node.
 pub const NODE: usize = 16;
@@ -18,19 +34,75 @@ pub const NODE: usize = 16;
 pub const FANOUT: usize = NODE + 1;
 /// A code that stands for no border; it is below no query's.
 pub const PAD: u16 = u16::MAX;
+/// Bytes of a node.
+pub const NODE_BYTES: usize = 2 * NODE;
 /// Most levels of nodes.
 pub const LEVELS_MAX: usize = 6;
 /// Most codes of the top: 64 KiB of shared memory. On an H200, 2^24 tuples of 16 bytes with a level less for it are
 /// found at 28.9 G/s instead of 25.7; twice as many codes cost 2^26 tuples of 8 bytes 27.5 to 26.4.
 pub const TOP_MAX: usize = 1 << 14;
+/// Fewest bits of a gap that is left out.
+pub const GAP_MIN: u32 = 8;
+
+/// Bits that are left out of words, since all borders have the same there.
+///
+/// Whatever is left out, the order of words stays: those with less in the gap come before all that share the bits
+/// above it, those with more after them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gap {
+    /// Its lowest bit.
+    pub at: u32,
+    /// Its length in bits; there are bits above it.
+    pub bits: u32,
+    /// What borders have there.
+    pub value: u128,
+}
+
+impl Gap {
+    /// The longest run of equal bits between bits that differ, the lowest of several; `None` if it is shorter than
+    /// [`GAP_MIN`]. `any` has the bits that some border has, `all` those that all have.
+    #[must_use]
+    pub fn widest(any: u128, all: u128) -> Option<Self> {
+        let differs = any & !all;
+        let mut widest = None;
+        let mut bits = GAP_MIN;
+        let mut rest = differs;
+        while rest != 0 {
+            let below = rest.trailing_zeros();
+            rest &= rest - 1;
+            let next = rest.trailing_zeros();
+            if rest != 0 && next - below > bits {
+                bits = next - below - 1;
+                widest = Some(Self { at: below + 1, bits, value: (all >> (below + 1)) & ((1 << bits) - 1) });
+                // The next one has to be longer.
+                bits += 1;
+            }
+        }
+        widest
+    }
+
+    /// A word without these bits.
+    #[inline]
+    #[must_use]
+    pub fn close(self, word: u128) -> u128 {
+        let below = (1u128 << self.at) - 1;
+        let inside = (word >> self.at) & ((1 << self.bits) - 1);
+        let low = match inside.cmp(&self.value) {
+            std::cmp::Ordering::Less => 0,
+            std::cmp::Ordering::Equal => word & below,
+            std::cmp::Ordering::Greater => below,
+        };
+        (word >> (self.at + self.bits)) << self.at | low
+    }
+}
 
 /// An interval of offsets from the smallest word, both ends included, in which the borders of a subtree lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interval {
     /// Smallest offset.
-    pub left: u64,
+    pub left: u128,
     /// Largest offset.
-    pub right: u64,
+    pub right: u128,
 }
 
 impl Interval {
@@ -38,14 +110,14 @@ impl Interval {
     #[inline]
     #[must_use]
     pub fn shift(self) -> u32 {
-        (64 - (self.right - self.left).leading_zeros()).saturating_sub(16)
+        (u128::BITS - (self.right - self.left).leading_zeros()).saturating_sub(16)
     }
 
     /// Code of an offset; those beyond the ends have the code of the end.
     #[inline]
     #[must_use]
     #[allow(clippy::cast_possible_truncation, reason = "at most 16 bits remain")]
-    pub fn code(self, offset: u64) -> u16 {
+    pub fn code(self, offset: u128) -> u16 {
         ((offset.clamp(self.left, self.right) - self.left) >> self.shift()) as u16
     }
 
@@ -54,40 +126,55 @@ impl Interval {
     #[must_use]
     pub fn between(self, before: Option<u16>, after: Option<u16>) -> Self {
         let shift = self.shift();
-        let last = (1u64 << shift) - 1;
+        let last = (1u128 << shift) - 1;
         let span = self.right - self.left;
         // A code that stands for no border may lie beyond the end.
-        let at = |offset: u64| self.left + offset.min(span);
-        let left = before.map_or(self.left, |code| at(u64::from(code) << shift));
-        let right = after.map_or(self.right, |code| at((u64::from(code) << shift) | last));
+        let at = |offset: u128| self.left + offset.min(span);
+        let left = before.map_or(self.left, |code| at(u128::from(code) << shift));
+        let right = after.map_or(self.right, |code| at((u128::from(code) << shift) | last));
         // Damaged lines may descend.
         Self { left, right: right.max(left) }
     }
 }
 
-/// Sizes of an image.
+/// Sizes of an image; they need no look at the lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     /// Tuple lines; at least one.
     pub lines: u64,
     /// Smallest word of the lines.
-    pub low: u64,
+    pub low: u128,
     /// Largest word of the lines.
-    pub high: u64,
+    pub high: u128,
     /// Levels of nodes.
     pub levels: usize,
+    /// Bits that offsets leave out.
+    pub gap: Option<Gap>,
 }
 
 impl Shape {
-    /// With as few levels as leave at most `top_max` codes in the top. `None` without lines, for more levels than
-    /// there may be, and if `high` is below `low`.
+    /// With as few levels as leave at most `top_max` codes in the top, and without a gap. `None` without lines, for
+    /// more levels than there may be, and if `high` is below `low`.
     #[must_use]
-    pub fn new(lines: u64, low: u64, high: u64, top_max: usize) -> Option<Self> {
+    pub fn new(lines: u64, low: impl Into<u128>, high: impl Into<u128>, top_max: usize) -> Option<Self> {
+        let (low, high) = (low.into(), high.into());
         let mut levels = 0;
         while children(lines, levels).saturating_sub(1) > top_max as u64 {
             levels += 1;
         }
-        (lines > 0 && low <= high && levels <= LEVELS_MAX).then_some(Self { lines, low, high, levels })
+        (lines > 0 && low <= high && levels <= LEVELS_MAX).then_some(Self {
+            lines,
+            low,
+            high,
+            levels,
+            gap: None,
+        })
+    }
+
+    /// The same with a gap; sizes do not change.
+    #[must_use]
+    pub fn with_gap(self, gap: Option<Gap>) -> Self {
+        Self { gap, ..self }
     }
 
     /// Nodes of a level; level 0 is the lowest.
@@ -102,30 +189,43 @@ impl Shape {
         children(self.lines, self.levels) - 1
     }
 
-    /// Bits that codes of the top drop.
+    /// Bytes of all nodes and of the top.
     #[must_use]
-    pub fn top_shift(&self) -> u32 {
-        (64 - (self.high - self.low).leading_zeros()).saturating_sub(32)
+    pub fn bytes(&self) -> u64 {
+        (0..self.levels).map(|level| self.nodes(level) * NODE_BYTES as u64).sum::<u64>() + self.top() * 4
+    }
+
+    /// A word as it is searched: without the gap.
+    #[inline]
+    #[must_use]
+    pub fn close(&self, word: u128) -> u128 {
+        self.gap.map_or(word, |gap| gap.close(word))
     }
 
     /// All offsets.
     #[must_use]
     pub fn all(&self) -> Interval {
-        Interval { left: 0, right: self.high - self.low }
+        Interval { left: 0, right: self.close(self.high) - self.close(self.low) }
+    }
+
+    /// Bits that codes of the top drop.
+    #[must_use]
+    pub fn top_shift(&self) -> u32 {
+        (u128::BITS - self.all().right.leading_zeros()).saturating_sub(32)
     }
 
     /// Offset of a word; words beyond the ends have that of the end.
     #[inline]
     #[must_use]
-    pub fn offset(&self, word: u64) -> u64 {
-        word.clamp(self.low, self.high) - self.low
+    pub fn offset(&self, word: impl Into<u128>) -> u128 {
+        self.close(word.into().clamp(self.low, self.high)) - self.close(self.low)
     }
 
     /// Code of an offset in the top.
     #[inline]
     #[must_use]
     #[allow(clippy::cast_possible_truncation, reason = "at most 32 bits remain")]
-    pub fn top_code(&self, offset: u64) -> u32 {
+    pub fn top_code(&self, offset: u128) -> u32 {
         (offset >> self.top_shift()) as u32
     }
 
@@ -133,9 +233,9 @@ impl Shape {
     #[must_use]
     pub fn below_top(&self, before: Option<u32>, after: Option<u32>) -> Interval {
         let (all, shift) = (self.all(), self.top_shift());
-        let last = (1u64 << shift) - 1;
-        let left = before.map_or(all.left, |code| u64::from(code) << shift);
-        let right = after.map_or(all.right, |code| (u64::from(code) << shift | last).min(all.right));
+        let last = (1u128 << shift) - 1;
+        let left = before.map_or(all.left, |code| u128::from(code) << shift);
+        let right = after.map_or(all.right, |code| (u128::from(code) << shift | last).min(all.right));
         Interval { left, right: right.max(left) }
     }
 }
@@ -157,11 +257,25 @@ pub struct Image {
 }
 
 impl Image {
-    /// Of lines with these last words (the last one's may be padding) and the table's smallest and largest word.
-    /// O(lines). `None` as for [`Shape::new`].
+    /// Of lines with these last words (the last one's may be padding) and the table's smallest and largest word,
+    /// without a gap. O(lines). `None` as for [`Shape::new`].
     #[must_use]
-    pub fn new(lasts: &[u64], low: u64, high: u64, top_max: usize) -> Option<Self> {
-        let shape = Shape::new(lasts.len() as u64, low, high, top_max)?;
+    pub fn new<W: Copy + Into<u128>>(
+        lasts: &[W],
+        low: impl Into<u128>,
+        high: impl Into<u128>,
+        top_max: usize,
+    ) -> Option<Self> {
+        Some(Self::of(Shape::new(lasts.len() as u64, low, high, top_max)?, lasts))
+    }
+
+    /// Of this shape. O(lines).
+    ///
+    /// # Panics
+    /// If the shape is of another number of lines.
+    #[must_use]
+    pub fn of<W: Copy + Into<u128>>(shape: Shape, lasts: &[W]) -> Self {
+        assert_eq!(shape.lines, lasts.len() as u64, "as many last words as lines");
         // The border right of a child of some level; none right of the last line.
         let border = |level: usize, child: usize| {
             let span = (FANOUT as u64).pow(u32::try_from(level).unwrap_or(u32::MAX));
@@ -197,12 +311,22 @@ impl Image {
             nodes.push(level_nodes);
         }
         nodes.reverse();
-        Some(Self { shape, top, nodes })
+        Self { shape, top, nodes }
+    }
+
+    /// The gap of these borders, all last words but that of the last line: what the device finds out by itself
+    /// before it makes an image.
+    #[must_use]
+    pub fn gap<W: Copy + Into<u128>>(lasts: &[W]) -> Option<Gap> {
+        let borders = &lasts[..lasts.len().saturating_sub(1)];
+        let (any, all) =
+            borders.iter().fold((0, u128::MAX), |(any, all), &word| (any | word.into(), all & word.into()));
+        Gap::widest(any, all)
     }
 
     /// The line of a query, or one left of it: what each thread of the device computes.
     #[must_use]
-    pub fn line(&self, query: u64) -> u64 {
+    pub fn line(&self, query: impl Into<u128>) -> u64 {
         let shape = &self.shape;
         let offset = shape.offset(query);
         let code = shape.top_code(offset);
@@ -225,55 +349,137 @@ impl Image {
 mod tests {
     use super::*;
 
-    fn check(lasts: &[u64], low: u64, top_max: usize) {
+    /// Searches with this gap; returns how many queries ended left of their line.
+    fn check(lasts: &[u128], low: u128, top_max: usize, gap: Option<Gap>) -> usize {
         let high = *lasts.last().unwrap();
-        let image = Image::new(lasts, low, high, top_max).unwrap();
+        let shape = Shape::new(lasts.len() as u64, low, high, top_max).unwrap().with_gap(gap);
+        let image = Image::of(shape, lasts);
         assert!(image.top.len() <= top_max && image.top.is_sorted());
+        assert_eq!(image.top.len() as u64, shape.top());
         for (level, nodes) in image.nodes.iter().enumerate() {
             assert_eq!(nodes.len() as u64, image.shape.nodes(level));
             assert!(nodes.iter().all(|codes| codes.is_sorted()));
         }
+        let bytes = image.nodes.iter().flatten().count() * NODE_BYTES + image.top.len() * 4;
+        assert_eq!(shape.bytes(), bytes as u64);
         let near = lasts.iter().flat_map(|&last| [last.saturating_sub(1), last, last.saturating_add(1)]);
-        for query in near.chain([0, low, u64::MAX]) {
+        let mut left_of_it = 0;
+        for query in near.chain([0, low, u64::MAX.into(), u128::MAX]) {
             let right = lasts[..lasts.len() - 1].partition_point(|&last| last < query) as u64;
             let line = image.line(query);
             assert!(line <= right, "{query}: line {line} is right of {right}");
             // A border that was not passed shares the query's cell: it is equal or very close.
-            let kept = lasts[line as usize];
-            let is_close = query > high || query.saturating_sub(kept) <= (high - low) >> 15;
+            let kept = shape.offset(lasts[line as usize]);
+            let is_close =
+                query > high || shape.offset(query).saturating_sub(kept) <= shape.all().right >> 15;
             assert!(line == right || is_close, "{query}: line {line}, not {right}");
+            left_of_it += usize::from(line < right);
         }
+        left_of_it
+    }
+
+    fn mix(i: u64) -> u64 {
+        i.wrapping_add(1)
+            .wrapping_mul(0x9E37_79B9_7F4A_7C15)
+            .rotate_left(29)
+            .wrapping_mul(0xBF58_476D_1CE4_E5B9)
     }
 
     #[test]
     fn a_search_ends_in_the_right_line_or_left_of_it() {
-        let mix = |i: u64| {
-            (i + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29).wrapping_mul(0xBF58_476D_1CE4_E5B9)
-        };
         for count in [1usize, 2, 16, 17, 18, 288, 289, 290, 4913, 4914, 10_000] {
             for top_max in [1, 7, 100, TOP_MAX] {
-                let spread: Vec<u64> = (0..count as u64).map(mix).collect();
-                let narrow: Vec<u64> = spread.iter().map(|word| word >> 32).collect();
-                let equal: Vec<u64> = spread.iter().map(|word| word % 3).collect();
-                let crowded: Vec<u64> = spread.iter().map(|word| word >> (word & 63)).collect();
-                let top: Vec<u64> = (0..count as u64).map(|i| u64::MAX - i).collect();
-                let dense: Vec<u64> = (0..count as u64).map(|i| (1 << 40) + i * 16).collect();
-                for mut lasts in [spread, narrow, equal, crowded, top, dense] {
+                let all = |key: &dyn Fn(u64) -> u128| -> Vec<u128> { (0..count as u64).map(key).collect() };
+                let wide = |i: u64| u128::from(mix(i)) << 64 | u128::from(mix(!i));
+                let lists = [
+                    all(&|i| mix(i).into()),
+                    all(&|i| (mix(i) >> 32).into()),
+                    all(&|i| (mix(i) % 3).into()),
+                    all(&|i| (mix(i) >> (i & 63)).into()),
+                    all(&|i| (u64::MAX - i).into()),
+                    all(&|i| ((1 << 40) + i * 16).into()),
+                    all(&wide),
+                    all(&|i| wide(i) >> (i & 127)),
+                    all(&|i| u128::MAX - u128::from(i)),
+                    all(&|i| u128::from(i / 64) << 90 | u128::from(i % 64)),
+                ];
+                for mut lasts in lists {
                     lasts.sort_unstable();
-                    check(&lasts, lasts[0], top_max);
-                    check(&lasts, 0, top_max);
+                    let found = Image::gap(&lasts);
+                    // Any gap is right, but not close.
+                    for gap in [None, found] {
+                        check(&lasts, lasts[0], top_max, gap);
+                        check(&lasts, 0, top_max, gap);
+                    }
                 }
             }
         }
     }
 
     #[test]
+    fn words_of_8_bytes_make_the_image_that_wide_ones_make() {
+        let mut lasts: Vec<u64> = (0..5000).map(mix).collect();
+        lasts.sort_unstable();
+        let wide: Vec<u128> = lasts.iter().map(|&word| word.into()).collect();
+        let image = Image::new(&lasts, lasts[0], lasts[4999], 20).unwrap();
+        assert_eq!(image, Image::new(&wide, wide[0], wide[4999], 20).unwrap());
+        // The same distances anywhere in a wider range.
+        let moved: Vec<u128> = wide.iter().map(|&word| word + (7 << 100)).collect();
+        let other = Image::new(&moved, moved[0], moved[4999], 20).unwrap();
+        assert_eq!((image.top, image.nodes), (other.top, other.nodes));
+    }
+
+    #[test]
     fn sizes_follow_from_the_lines() {
-        let shape = Shape::new(1 << 23, 0, u64::MAX, TOP_MAX).unwrap();
+        let shape = Shape::new(1 << 23, 0u64, u64::MAX, TOP_MAX).unwrap();
         assert_eq!((shape.levels, shape.nodes(0), shape.top()), (3, 493_448, 1707));
         assert_eq!(shape.top_shift(), 32);
-        assert_eq!(Shape::new(1, 5, 5, 1).unwrap().top(), 0);
-        assert!(Shape::new(0, 0, 1, 1).is_none() && Shape::new(1, 2, 1, 1).is_none());
-        assert!(Shape::new(u64::MAX, 0, 1, 1).is_none());
+        assert_eq!(Shape::new(1, 5u32, 5u32, 1).unwrap().top(), 0);
+        assert!(Shape::new(0, 0u64, 1u64, 1).is_none() && Shape::new(1, 2u64, 1u64, 1).is_none());
+        assert!(Shape::new(u64::MAX, 0u64, 1u64, 1).is_none());
+        let wide = Shape::new(9, 0u64, u128::MAX, 1).unwrap();
+        assert_eq!((wide.top_shift(), wide.all().shift(), wide.levels), (96, 112, 1));
+        // 2^32 + 2^20 tuples of 16 bytes.
+        assert_eq!(Shape::new((1 << 30) + (1 << 18), 0u64, u64::MAX, TOP_MAX).unwrap().levels, 4);
+    }
+
+    #[test]
+    fn a_gap_keeps_the_order_of_all_words() {
+        let gap = Gap { at: 3, bits: 4, value: 5 };
+        let closed: Vec<u128> = (0..1 << 11).map(|word| gap.close(word)).collect();
+        assert!(closed.is_sorted());
+        let inside: Vec<u128> = (0..1 << 11).filter(|word| word >> 3 & 15 == 5).collect();
+        assert_eq!(
+            inside.iter().map(|&word| gap.close(word)).collect::<Vec<_>>(),
+            (0..128).collect::<Vec<_>>()
+        );
+        assert_eq!(Gap { at: 1, bits: 126, value: 0 }.close(u128::MAX), 3);
+    }
+
+    #[test]
+    fn the_widest_gap_lies_between_bits_that_differ() {
+        let found = |any, all| Gap::widest(any, all).map(|gap| (gap.at, gap.bits, gap.value));
+        assert_eq!(found(0, u128::MAX), None);
+        assert_eq!(found(u128::MAX, 0), None);
+        assert_eq!(found(1 << 100, 0), None);
+        assert_eq!(found(1 << 9 | 1, 0), Some((1, 8, 0)));
+        assert_eq!(found(1 << 8 | 1, 0), None);
+        // Two of 9 bits: the lower; the bits that all have belong to it.
+        assert_eq!(found(1 << 20 | 1 << 10 | 0x3F, 0x3E), Some((1, 9, 0x1F)));
+        assert_eq!(found(1 << 21 | 1 << 10 | 1, 0), Some((11, 10, 0)));
+        assert_eq!(found(1 << 127 | 1, 0), Some((1, 126, 0)));
+    }
+
+    #[test]
+    fn fields_with_a_gap_between_them_are_told_apart() {
+        // Lines of 4 tuples; 64 tuples a shard.
+        let lasts: Vec<u128> = (0..20_000u128).map(|i| (i / 16) << 40 | (i % 16 * 4 + 3)).collect();
+        let gap = Image::gap(&lasts);
+        assert_eq!(gap, Some(Gap { at: 6, bits: 34, value: 0 }));
+        for top_max in [7, 100, TOP_MAX] {
+            assert!(check(&lasts, 0, top_max, None) > 20_000);
+            // What is left: queries one above a shard's last key.
+            assert!(check(&lasts, 0, top_max, gap) <= 1250);
+        }
     }
 }

@@ -1,20 +1,45 @@
 //! Pleach on NVIDIA GPUs.
 //!
-//! [`devices`] lists the GPUs that the CUDA driver offers, or says what is missing. A [`GpuTable`] is a file's
-//! tuple lines on a device, with an image of its own above them ([`image`]); it answers batches as
-//! [`pleach::Typed`] does. Kernels are compiled by NVRTC for the device at hand.
+//! [`devices`] lists the GPUs that the CUDA driver offers, or says what is missing. A [`Gpu`] is one that is open; a
+//! [`GpuTable`] is a file's tuple lines on it (or pinned in host memory), with what an [`Algorithm`] descends above them;
+//! it answers batches as [`pleach::Typed`] does: host to host, or between buffers of the device on a [`Stream`] of the
+//! caller's, without waiting. Kernels are compiled by NVRTC for the device at hand, or come with this program.
+//!
+//! Data flows one way: file, `resident` (tuple lines where the device reads them), `algorithm` (structure and launch),
+//! `kernel` (the table of what can be launched), `driver` (CUDA, or in tests a CPU that runs the kernels' text).
 //!
 //! The driver is loaded when it is first asked for, so a program that links this crate runs on
 //! machines without CUDA, and nothing here panics there.
 
-mod compile;
+mod algorithm;
+mod all;
+pub mod btree;
+pub mod build;
+mod driver;
 mod error;
+mod gpu;
+mod host;
 pub mod image;
+mod kernel;
+pub mod measure;
+mod memory;
 mod probe;
+mod resident;
+mod stream;
+mod strings;
 mod table;
 
+pub use all::AllTuples;
+pub use algorithm::{Algorithm, BinaryForm, BtreeForm, FastForm, PAryForm};
+#[cfg(feature = "emulate")]
+pub use driver::emulated::{LaneOrder, TextKernel};
 pub use error::GpuError;
-pub use table::{Gpu, GpuTable};
+pub use gpu::{Gpu, GpuOptions};
+pub use host::PinnedBatch;
+pub use memory::{DeviceBuffer, PinnedBuffer};
+pub use resident::Residence;
+pub use stream::{Event, Pending, Stream};
+pub use table::{Answers, GpuTable};
 
 /// A GPU as its driver describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]

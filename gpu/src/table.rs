@@ -1,93 +1,76 @@
 //! A table on a device, and look-ups in it.
 
-use crate::compile::{Kernel, THREADS, architecture};
-use crate::image::{Image, LEVELS_MAX, TOP_MAX};
-use crate::{GpuError, Unavailable, probe};
-use cudarc::driver::sys::{CUdevice_attribute as Device, CUfunction_attribute as Attribute};
-use cudarc::driver::{CudaContext, CudaFunction, CudaSlice, CudaStream, DevicePtr, DeviceRepr};
-use cudarc::driver::{LaunchConfig, PushKernelArg};
-use pleach::{Index, Key, ReadError, Value};
-use pleach_format::key::{Bits, Word};
-use std::sync::Arc;
+use crate::algorithm::binary::Binary;
+use crate::algorithm::btree::{Btree, PAryTree};
+use crate::algorithm::fast::Fast;
+use crate::algorithm::hybrid::Hybrid;
+use crate::algorithm::pary::PAry;
+use crate::algorithm::spine::Spine;
+use crate::algorithm::sweep::Sweep;
+use crate::algorithm::{Algorithm, Search};
+use crate::host::{Asked, Form, PinnedBatch, PinnedSlots, Pool, Slots, bitmap_bytes};
+use crate::kernel::table::Batch;
+use crate::memory::DeviceBuffer;
+use crate::resident::{Residence, Resident};
+use crate::stream::Pending;
+use crate::{Gpu, GpuError, Stream};
+use pleach::{Index, Key, KeyType, ReadError, Value};
+use pleach_format::key::Bits;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
-/// Bytes of shared memory in which a block stages tuple lines.
-const STAGE_BYTES: u32 = THREADS * 64;
-/// Fewest codes of the top that are worth a search: with fewer, images get too many levels.
-const TOP_MIN: u32 = 1 << 10;
-
-/// A device that is open for work.
-#[derive(Clone, Debug)]
-pub struct Gpu {
-    context: Arc<CudaContext>,
-    stream: Arc<CudaStream>,
-}
-
-impl Gpu {
-    /// Opens a device by its number.
-    ///
-    /// # Errors
-    /// [`GpuError::Unavailable`] if it is not there, [`GpuError::Driver`] if the driver refuses.
-    pub fn open(ordinal: u32) -> Result<Self, GpuError> {
-        let devices = probe::devices()?;
-        if !devices.iter().any(|device| device.ordinal == ordinal) {
-            let missing = format!("device {ordinal}: use 0 to {}", devices.len() - 1);
-            return Err(Unavailable { missing }.into());
-        }
-        let context = CudaContext::new(ordinal as usize).map_err(GpuError::driver("opening the device"))?;
-        let stream = context.default_stream();
-        Ok(Self { context, stream })
-    }
-
-    /// An attribute that counts something.
-    fn attribute(&self, which: Device) -> Result<u32, GpuError> {
-        let count = self.context.attribute(which).map_err(GpuError::driver("asking for its kind"))?;
-        Ok(count.unsigned_abs())
-    }
-}
-
-/// What kernels get to know of a table; the same as in the kernels.
-#[derive(Clone, Copy, Debug)]
-#[repr(C)]
-struct Arguments {
-    lines: u64,
-    nodes: [u64; LEVELS_MAX],
-    top: u64,
-    low: u64,
-    high: u64,
-    tuples: u64,
-    last_line: u32,
-    top_count: u32,
-    levels: u32,
-    top_shift: u32,
-}
-
-// SAFETY: plain numbers without padding, laid out as C does.
-unsafe impl DeviceRepr for Arguments {}
-
-/// A table that lies on a device with its image.
+/// A table that lies where a device reads it, with what its searches need, each made at its first use.
 #[derive(Debug)]
 pub struct GpuTable<'a> {
     index: &'a Index,
-    gpu: Gpu,
-    arguments: Arguments,
-    values: CudaFunction,
-    ranks: CudaFunction,
-    shared_bytes: u32,
-    blocks: u32,
-    // What `arguments` points to.
-    _memory: Vec<CudaSlice<u8>>,
+    stream: Stream,
+    /// `None` for a table without tuples.
+    resident: Option<Arc<Resident>>,
+    searches: Mutex<Searches>,
+    slots: Mutex<Slots>,
+    pool: Pool,
 }
 
-/// Last words of all lines, widened.
-fn lasts<W: Word>(lines: &[u8], tuples_per_line: usize) -> Vec<u64> {
-    lines
-        .chunks_exact(64)
-        .map(|line| W::read(&line[(tuples_per_line - 1) * W::BYTES..]).to_u128() as u64)
-        .collect()
+/// Structures that were made, and the image that several of them share.
+#[derive(Debug, Default)]
+struct Searches {
+    made: HashMap<Algorithm, Arc<dyn Search>>,
+    spine: Option<Arc<Spine>>,
+}
+
+impl Searches {
+    fn spine(&mut self, stream: &Stream, resident: &Resident) -> Result<Arc<Spine>, GpuError> {
+        if self.spine.is_none() {
+            self.spine = Some(Arc::new(Spine::new(stream, resident)?));
+        }
+        self.spine.clone().ok_or_else(|| Algorithm::Spine.refused("no image"))
+    }
+}
+
+impl Drop for GpuTable<'_> {
+    fn drop(&mut self) {
+        // Tuple lines may lie in the index's mapping, which can go away after this. A lost device does no work.
+        if self.resident.as_ref().is_some_and(|resident| resident.residence != Residence::Device) {
+            let _ = self.gpu().driver().synchronize_all();
+        }
+    }
+}
+
+/// Where the answers of a batch go, on the device; what is `None` is not asked for.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Answers<'b> {
+    /// A value for each query, 0 where the key is absent.
+    pub values: Option<&'b DeviceBuffer>,
+    /// A bit for each query, in whole words of 32 bits: whether its key is there.
+    pub present: Option<&'b DeviceBuffer>,
+    /// The rank of each query's lower bound.
+    pub ranks: Option<&'b DeviceBuffer>,
+    /// Bytes of a rank: 4, where the table has fewer than 2^32 tuples, or 8.
+    pub rank_bytes: u32,
 }
 
 impl<'a> GpuTable<'a> {
-    /// Copies the tuple lines of a file to a device and derives their image. O(lines).
+    /// Copies the tuple lines of a file to a device. O(lines).
     ///
     /// The lines are not verified here: open the index with [`pleach::Verify::Full`] for that. Of a damaged table
     /// answers may be wrong; nothing outside of it is read.
@@ -95,197 +78,293 @@ impl<'a> GpuTable<'a> {
     /// # Errors
     /// [`GpuError`]: types that are not searched there, too little memory, or what the driver refuses.
     pub fn new(index: &'a Index, gpu: &Gpu) -> Result<Self, GpuError> {
-        let header = index.header();
-        let geometry = header.geometry;
-        let word_bytes = geometry.key_bytes;
-        let types = GpuError::Types { key: header.key_type, value: header.value_type };
-        let fits =
-            matches!(word_bytes, 4 | 8) && matches!(geometry.value_bytes, 0 | 4 | 8) && header.mask.is_none();
-        let (Ok(last_line), true) = (u32::try_from(header.lines.saturating_sub(1)), fits) else {
-            return Err(types);
-        };
-        let (Some((low, high)), Ok(offset), Ok(length)) =
-            (header.key_range(), usize::try_from(header.lines_offset), usize::try_from(header.lines * 64))
-        else {
-            return Err(types);
-        };
-        let lines = index.as_bytes().get(offset..).and_then(|bytes| bytes.get(..length)).ok_or(types)?;
-        let n = geometry.tuples_per_line();
-        let lasts = if word_bytes == 4 { lasts::<u32>(lines, n) } else { lasts::<u64>(lines, n) };
-        let shared = gpu.attribute(Device::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?;
-        let top_max = (shared.saturating_sub(STAGE_BYTES) / 4).min(TOP_MAX as u32);
-        if top_max < TOP_MIN {
-            let missing =
-                format!("a device of compute capability 8.0 or later: this one shares {shared} bytes");
-            return Err(Unavailable { missing }.into());
-        }
-        let image = Image::new(&lasts, low as u64, high as u64, top_max as usize)
-            .ok_or(GpuError::Types { key: header.key_type, value: header.value_type })?;
-        drop(lasts);
-
-        let needed =
-            length + image.nodes.iter().map(|nodes| nodes.len() * 32).sum::<usize>() + image.top.len() * 4;
-        let (free, _) = gpu.context.mem_get_info().map_err(GpuError::driver("asking for free memory"))?;
-        if needed + (64 << 20) > free {
-            return Err(GpuError::Memory { needed: needed as u64, free: free as u64 });
-        }
-        let mut memory = Vec::new();
-        let mut upload = |bytes: &[u8]| -> Result<u64, GpuError> {
-            // An empty array has an address too.
-            let slice = if bytes.is_empty() {
-                gpu.stream.clone_htod(&[0u8; 4])
-            } else {
-                gpu.stream.clone_htod(bytes)
-            };
-            let slice = slice.map_err(GpuError::driver("copying the table"))?;
-            let address = slice.device_ptr(&gpu.stream).0;
-            memory.push(slice);
-            Ok(address)
-        };
-        let mut nodes = [0; LEVELS_MAX];
-        for (address, level) in nodes.iter_mut().zip(&image.nodes) {
-            let bytes: Vec<u8> = level.iter().flatten().flat_map(|code| code.to_le_bytes()).collect();
-            *address = upload(&bytes)?;
-        }
-        let top: Vec<u8> = image.top.iter().flat_map(|code| code.to_le_bytes()).collect();
-        let arguments = Arguments {
-            lines: upload(lines)?,
-            nodes,
-            top: upload(&top)?,
-            low: low as u64,
-            high: high as u64,
-            tuples: header.tuples,
-            last_line,
-            top_count: image.top.len() as u32,
-            levels: image.nodes.len() as u32,
-            top_shift: image.shape.top_shift(),
-        };
-
-        // What was copied is of the file only if its mapping still is.
-        index.check_mapping()?;
-
-        let capability = gpu.context.compute_capability().map_err(GpuError::driver("asking for its kind"))?;
-        let ptx = Kernel::spine(geometry).compile(architecture(capability.0))?;
-        let module = gpu.context.load_module(ptx).map_err(GpuError::driver("loading a kernel"))?;
-        let shared_bytes = STAGE_BYTES + (image.top.len() as u32 * 4).next_multiple_of(16);
-        let function = |name| {
-            let function = module.load_function(name).map_err(GpuError::driver("finding a kernel"))?;
-            function
-                .set_attribute(
-                    Attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                    shared_bytes as i32,
-                )
-                .map_err(GpuError::driver("asking for shared memory"))?;
-            Ok::<_, GpuError>(function)
-        };
-        let (values, ranks) = (function("spine_values")?, function("spine_ranks")?);
-        let per_multiprocessor = values
-            .occupancy_max_active_blocks_per_multiprocessor(THREADS, shared_bytes as usize, None)
-            .map_err(GpuError::driver("asking for occupancy"))?;
-        let multiprocessors = gpu.attribute(Device::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?;
-        let blocks = multiprocessors * per_multiprocessor.max(1);
-        let gpu = gpu.clone();
-        Ok(Self { index, gpu, arguments, values, ranks, shared_bytes, blocks, _memory: memory })
+        Self::with_residence(index, gpu, Residence::Auto)
     }
 
-    fn shape(&self, count: u64) -> LaunchConfig {
-        let blocks = count.div_ceil(THREADS.into()).clamp(1, self.blocks.into()) as u32;
-        LaunchConfig {
-            grid_dim: (blocks, 1, 1),
-            block_dim: (THREADS, 1, 1),
-            shared_mem_bytes: self.shared_bytes,
-        }
-    }
-
-    /// Launches `spine_values`.
+    /// As [`GpuTable::new`], in a place of the caller's choice.
     ///
-    /// # Safety
-    /// `queries` holds `count` words of the file, `values` as many values, and `present` whole words of 64 bits
-    /// for them.
-    unsafe fn launch_values(
-        &self,
-        queries: &CudaSlice<u8>,
-        count: u64,
-        values: &mut CudaSlice<u8>,
-        present: &mut CudaSlice<u8>,
-    ) -> Result<(), GpuError> {
-        let mut launch = self.gpu.stream.launch_builder(&self.values);
-        launch.arg(&self.arguments).arg(queries).arg(&count).arg(values).arg(present);
-        // SAFETY: these are the kernel's types; the buffers are long enough by the contract; the table's arrays
-        // live as long as `self`, and the kernel clamps what it takes from them.
-        unsafe { launch.launch(self.shape(count)) }.map_err(GpuError::driver("a look-up"))?;
-        Ok(())
+    /// # Errors
+    /// As [`GpuTable::new`].
+    pub fn with_residence(index: &'a Index, gpu: &Gpu, residence: Residence) -> Result<Self, GpuError> {
+        let stream = Stream::new(gpu)?;
+        let resident = Resident::new(index, &stream, residence)?.map(Arc::new);
+        Ok(Self {
+            index,
+            stream,
+            resident,
+            searches: Mutex::default(),
+            slots: Mutex::default(),
+            pool: Pool::default(),
+        })
     }
 
-    /// Launches `spine_ranks`.
-    ///
-    /// # Safety
-    /// `queries` holds `count` words of the file, `ranks` as many numbers of 64 bits.
-    unsafe fn launch_ranks(
-        &self,
-        queries: &CudaSlice<u8>,
-        count: u64,
-        ranks: &mut CudaSlice<u8>,
-    ) -> Result<(), GpuError> {
-        let mut launch = self.gpu.stream.launch_builder(&self.ranks);
-        launch.arg(&self.arguments).arg(queries).arg(&count).arg(ranks);
-        // SAFETY: as in `launch_values`.
-        unsafe { launch.launch(self.shape(count)) }.map_err(GpuError::driver("a look-up"))?;
-        Ok(())
+    /// The file.
+    #[must_use]
+    pub fn index(&self) -> &'a Index {
+        self.index
     }
 
-    /// Encoded queries, on the device.
-    fn queries<K: Key>(&self, keys: &[K]) -> Result<CudaSlice<u8>, GpuError> {
-        let mut bytes = vec![0; keys.len() * K::Word::BYTES];
-        for (key, bytes) in keys.iter().zip(bytes.chunks_exact_mut(K::Word::BYTES)) {
-            key.encode().write(bytes);
+    /// The device.
+    #[must_use]
+    pub fn gpu(&self) -> &Gpu {
+        self.stream.gpu()
+    }
+
+    /// The tuple lines; `None` for a table without tuples.
+    pub(crate) fn resident(&self) -> Option<&Resident> {
+        self.resident.as_deref()
+    }
+
+    /// The stream of calls that block.
+    pub(crate) fn stream(&self) -> &Stream {
+        &self.stream
+    }
+
+    /// The structure of an algorithm, made at its first use.
+    fn search(&self, resident: &Resident, algorithm: Algorithm) -> Result<Arc<dyn Search>, GpuError> {
+        let algorithm = if algorithm == Algorithm::Auto { Algorithm::Spine } else { algorithm };
+        let mut searches = self.searches.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(search) = searches.made.get(&algorithm) {
+            return Ok(Arc::clone(search));
         }
-        self.gpu.stream.clone_htod(&bytes).map_err(GpuError::driver("copying queries"))
+        let search = self.make(resident, algorithm, &mut searches)?;
+        searches.made.insert(algorithm, Arc::clone(&search));
+        Ok(search)
     }
 
-    fn room(&self, bytes: usize) -> Result<CudaSlice<u8>, GpuError> {
-        self.gpu.stream.alloc_zeros(bytes.max(8)).map_err(GpuError::driver("asking for memory"))
+    /// Makes the structure of an algorithm.
+    fn make(
+        &self,
+        resident: &Resident,
+        algorithm: Algorithm,
+        searches: &mut Searches,
+    ) -> Result<Arc<dyn Search>, GpuError> {
+        let stream = &self.stream;
+        Ok(match algorithm {
+            Algorithm::Auto | Algorithm::Spine if resident.residence == Residence::Hybrid => {
+                Arc::new(Hybrid::new(stream, resident, searches.spine(stream, resident)?)?)
+            }
+            Algorithm::Auto | Algorithm::Spine => searches.spine(stream, resident)?,
+            Algorithm::Sweep => Arc::new(Sweep::new(resident, searches.spine(stream, resident)?)?),
+            Algorithm::Binary(form) => Arc::new(Binary::new(stream, resident, form)?),
+            Algorithm::PAry { threads, form } => Arc::new(PAry::new(stream, resident, threads, form)?),
+            Algorithm::PAryTree { threads, order } => {
+                Arc::new(PAryTree::new(stream, resident, threads, order)?)
+            }
+            Algorithm::Fast { form, simultaneous } => {
+                Arc::new(Fast::new(stream, resident, form, simultaneous)?)
+            }
+            Algorithm::Btree { order, form } => Arc::new(Btree::new(stream, resident, order, form)?),
+        })
     }
 
-    fn bytes(&self, from: &CudaSlice<u8>) -> Result<Vec<u8>, GpuError> {
-        self.gpu.stream.clone_dtoh(from).map_err(GpuError::driver("copying answers"))
+    /// Makes what an algorithm needs, so that its first batch does not wait for it. Blocks.
+    ///
+    /// # Errors
+    /// [`GpuError::Memory`], [`GpuError::Algorithm`], [`GpuError::Driver`].
+    pub fn prepare(&self, algorithm: Algorithm) -> Result<(), GpuError> {
+        let Some(resident) = &self.resident else { return Ok(()) };
+        self.search(resident, algorithm).map(|_| ())
+    }
+
+    /// Bytes of the structure of an algorithm, beside the tuple lines.
+    ///
+    /// # Errors
+    /// As [`GpuTable::prepare`].
+    pub fn structure_bytes(&self, algorithm: Algorithm) -> Result<u64, GpuError> {
+        let Some(resident) = &self.resident else { return Ok(0) };
+        Ok(self.search(resident, algorithm)?.bytes())
+    }
+
+    /// Frees what an algorithm needed.
+    pub fn release(&self, algorithm: Algorithm) {
+        let mut searches = self.searches.lock().unwrap_or_else(PoisonError::into_inner);
+        searches.made.remove(&algorithm);
+        if matches!(algorithm, Algorithm::Spine | Algorithm::Auto) {
+            searches.spine = None;
+        }
+    }
+
+    /// Queues a batch on a stream: `count` keys, in `queries` as an array of the file's key type, to `answers`. All of
+    /// it lies on the device; nothing waits. Byte keys are given as their words, as [`GpuTable::words`] makes them.
+    ///
+    /// # Errors
+    /// [`GpuError::Buffer`] for a buffer that is too short, what [`GpuTable::prepare`] says, [`GpuError::Driver`].
+    pub fn search_on(
+        &self,
+        stream: &Stream,
+        algorithm: Algorithm,
+        queries: &DeviceBuffer,
+        count: u64,
+        answers: Answers<'_>,
+    ) -> Result<Pending<()>, GpuError> {
+        let header = self.index.header();
+        let word_bytes = header.geometry.key_bytes as u64;
+        let value_bytes = header.geometry.value_bytes as u64;
+        let room = |each: u64| count.checked_mul(each).unwrap_or(u64::MAX);
+        queries.holds("queries", room(word_bytes))?;
+        let rank_bytes = if answers.rank_bytes == 4 { 4 } else { 8 };
+        if rank_bytes == 4 && header.tuples > u32::MAX.into() {
+            return Err(GpuError::Ranks { tuples: header.tuples });
+        }
+        let mut kept = vec![queries.clone()];
+        let mut address = |name, buffer: Option<&DeviceBuffer>, needed| -> Result<u64, GpuError> {
+            let Some(buffer) = buffer else { return Ok(0) };
+            buffer.holds(name, needed)?;
+            kept.push(buffer.clone());
+            Ok(buffer.address())
+        };
+        let batch = Batch {
+            queries: queries.address(),
+            count,
+            values: address("values", answers.values.filter(|_| value_bytes > 0), room(value_bytes))?,
+            present: address("present", answers.present, count.div_ceil(32) * 4)?,
+            ranks: address("ranks", answers.ranks, room(rank_bytes))?,
+            kind: self.kind(),
+            rank_bytes: rank_bytes as u32,
+        };
+        if count == 0 {
+            return Pending::new(stream, kept, || Ok(()));
+        }
+        let Some(resident) = &self.resident else {
+            // Nothing is there, and every rank is 0.
+            for buffer in [answers.values, answers.present, answers.ranks].into_iter().flatten() {
+                buffer.fill(stream, 0)?;
+            }
+            return Pending::new(stream, kept, || Ok(()));
+        };
+        let search = self.search(resident, algorithm)?;
+        if let Some(present) = answers.present.filter(|_| search.wants_zeroed_present()) {
+            present.part(0, count.div_ceil(32) * 4).fill(stream, 0)?;
+        }
+        // SAFETY: the buffers hold what the batch says, and `Pending` keeps them and the structure.
+        unsafe { search.search(stream, &batch) }?;
+        let resident = Arc::clone(resident);
+        Pending::new(stream, kept, move || {
+            drop((search, resident));
+            Ok(())
+        })
+    }
+
+    /// What host batches of the file's keys have in common.
+    fn form(&self, asked: Asked) -> Form {
+        Form { word_bytes: self.index.header().geometry.key_bytes, kind: self.kind(), asked }
+    }
+
+    /// What makes words of the file's keys as they lie in memory.
+    pub(crate) fn kind(&self) -> u32 {
+        match self.index.key_type() {
+            KeyType::I32 | KeyType::I64 => 1,
+            KeyType::F64 => 2,
+            _ => 0,
+        }
+    }
+
+    /// Searches a batch of ordinary slices, as bytes.
+    pub(crate) fn search_slices(
+        &self,
+        algorithm: Algorithm,
+        asked: Asked,
+        queries: &[u8],
+        answers: &mut [u8],
+        present: &mut [u8],
+    ) -> Result<(), GpuError> {
+        let Some(resident) = &self.resident else {
+            answers.fill(0);
+            present.fill(0);
+            return Ok(());
+        };
+        let search = self.search(resident, algorithm)?;
+        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        slots.search(self.gpu(), &*search, self.form(asked), queries, answers, present)
+    }
+
+    /// Queues a batch that lies in pinned memory of the host, queries and room for the answers; gives it back with the
+    /// answers. Copies in both directions go on beside the search.
+    ///
+    /// # Errors
+    /// As [`GpuTable::search_on`].
+    pub fn get_pinned(
+        &self,
+        algorithm: Algorithm,
+        batch: PinnedBatch,
+    ) -> Result<Pending<PinnedBatch>, GpuError> {
+        let geometry = self.index.header().geometry;
+        let count = batch.count;
+        for (name, buffer, each) in
+            [("keys", &batch.keys, geometry.key_bytes), ("values", &batch.values, geometry.value_bytes)]
+        {
+            let (needed, found) = (count.saturating_mul(each) as u64, buffer.as_bytes().len() as u64);
+            if found < needed {
+                return Err(GpuError::Buffer { name, needed, found });
+            }
+        }
+        let (needed, found) = (bitmap_bytes(count) as u64, batch.present.as_bytes().len() as u64);
+        if found < needed {
+            return Err(GpuError::Buffer { name: "present", needed, found });
+        }
+        let stream = Stream::new(self.gpu())?;
+        let Some(resident) = self.resident.clone().filter(|_| count > 0) else {
+            let mut batch = batch;
+            batch.values.as_mut_bytes().fill(0);
+            batch.present.as_mut_bytes().fill(0);
+            return Pending::new(&stream, Vec::new(), move || Ok(batch));
+        };
+        let search = self.search(&resident, algorithm)?;
+        let slots =
+            PinnedSlots::take(&self.pool, self.gpu(), self.form(Asked::Values(geometry.value_bytes)))?;
+        // SAFETY: lengths were compared; all of it is kept by `Pending`, or waited for here.
+        let queued = unsafe { slots.queue(&stream, &*search, &batch) };
+        if let Err(error) = queued {
+            let _ = stream.synchronize();
+            return Err(error);
+        }
+        let pool = Arc::clone(&self.pool);
+        Pending::new(&stream, Vec::new(), move || {
+            drop((search, resident));
+            slots.put(&pool);
+            Ok(batch)
+        })
     }
 
     /// Values of keys, and whether they are there, as [`pleach::Typed::get_batch`]; returns how many are.
     ///
     /// # Errors
-    /// [`GpuError::Read`] for other types than the file's and buffers of the wrong length, [`GpuError::Driver`].
+    /// [`GpuError::Asked`] for other types than the file's, [`GpuError::Read`] for buffers of the wrong length,
+    /// [`GpuError::Driver`].
     pub fn get_batch<K: Key, V: Value>(
         &self,
         keys: &[K],
         values: &mut [V],
         present: &mut [u64],
     ) -> Result<usize, GpuError> {
+        self.get_batch_by(Algorithm::Auto, keys, values, present)
+    }
+
+    /// As [`GpuTable::get_batch`], by a certain algorithm.
+    ///
+    /// # Errors
+    /// As [`GpuTable::get_batch`], [`GpuError::Algorithm`].
+    pub fn get_batch_by<K: Key, V: Value>(
+        &self,
+        algorithm: Algorithm,
+        keys: &[K],
+        values: &mut [V],
+        present: &mut [u64],
+    ) -> Result<usize, GpuError> {
         self.index.typed::<K, V>()?;
-        for (name, needed, found) in
-            [("values", keys.len(), values.len()), ("present", keys.len().div_ceil(64), present.len())]
+        let words = keys.len().div_ceil(64);
+        for (name, needed, found) in [("values", keys.len(), values.len()), ("present", words, present.len())]
         {
-            if found != needed {
+            if needed != found {
                 return Err(ReadError::Buffer { name, needed, found }.into());
             }
         }
         if keys.is_empty() {
             return Ok(0);
         }
-        let (queries, count) = (self.queries(keys)?, keys.len() as u64);
-        let mut answers = self.room(keys.len() * V::Bits::BYTES)?;
-        let mut bitmap = self.room(present.len() * 8)?;
-        // SAFETY: made for these keys, whose types are the file's.
-        unsafe { self.launch_values(&queries, count, &mut answers, &mut bitmap) }?;
-        for (word, bytes) in present.iter_mut().zip(self.bytes(&bitmap)?.chunks_exact(8)) {
-            *word = <u64 as Word>::read(bytes);
-        }
-        if V::Bits::BYTES > 0 {
-            let answers = self.bytes(&answers)?;
-            for (value, bytes) in values.iter_mut().zip(answers.chunks_exact(V::Bits::BYTES)) {
-                *value = V::from_bits(V::Bits::read(bytes));
-            }
-        }
+        let asked = Asked::Values(V::Bits::BYTES);
+        self.search_slices(algorithm, asked, as_bytes(keys), as_mut_bytes(values), as_mut_bytes(present))?;
         Ok(present.iter().map(|word| word.count_ones() as usize).sum())
     }
 
@@ -294,6 +373,19 @@ impl<'a> GpuTable<'a> {
     /// # Errors
     /// As [`GpuTable::get_batch`].
     pub fn lower_bound_batch<K: Key, V: Value>(&self, keys: &[K], ranks: &mut [u64]) -> Result<(), GpuError> {
+        self.lower_bound_batch_by::<K, V>(Algorithm::Auto, keys, ranks)
+    }
+
+    /// As [`GpuTable::lower_bound_batch`], by a certain algorithm.
+    ///
+    /// # Errors
+    /// As [`GpuTable::get_batch_by`].
+    pub fn lower_bound_batch_by<K: Key, V: Value>(
+        &self,
+        algorithm: Algorithm,
+        keys: &[K],
+        ranks: &mut [u64],
+    ) -> Result<(), GpuError> {
         self.index.typed::<K, V>()?;
         if ranks.len() != keys.len() {
             return Err(ReadError::Buffer { name: "ranks", needed: keys.len(), found: ranks.len() }.into());
@@ -301,35 +393,19 @@ impl<'a> GpuTable<'a> {
         if keys.is_empty() {
             return Ok(());
         }
-        let (queries, count) = (self.queries(keys)?, keys.len() as u64);
-        let mut answers = self.room(keys.len() * 8)?;
-        // SAFETY: made for these keys, whose type is the file's.
-        unsafe { self.launch_ranks(&queries, count, &mut answers) }?;
-        for (rank, bytes) in ranks.iter_mut().zip(self.bytes(&answers)?.chunks_exact(8)) {
-            *rank = <u64 as Word>::read(bytes);
-        }
-        Ok(())
+        self.search_slices(algorithm, Asked::Ranks, as_bytes(keys), as_mut_bytes(ranks), &mut [])
     }
+}
 
-    /// Milliseconds that the device takes for `repetitions` of a batch that lies there already, each: the search
-    /// alone, for measuring.
-    ///
-    /// # Errors
-    /// As [`GpuTable::get_batch`].
-    pub fn time_batch<K: Key, V: Value>(&self, keys: &[K], repetitions: usize) -> Result<Vec<f32>, GpuError> {
-        self.index.typed::<K, V>()?;
-        let (queries, count) = (self.queries(keys)?, keys.len() as u64);
-        let mut answers = self.room(keys.len() * V::Bits::BYTES)?;
-        let mut bitmap = self.room(keys.len().div_ceil(64) * 8)?;
-        let mut times = Vec::with_capacity(repetitions);
-        for _ in 0..repetitions {
-            let flags = Some(cudarc::driver::sys::CUevent_flags::CU_EVENT_DEFAULT);
-            let start = self.gpu.stream.record_event(flags).map_err(GpuError::driver("an event"))?;
-            // SAFETY: as in `get_batch`.
-            unsafe { self.launch_values(&queries, count, &mut answers, &mut bitmap) }?;
-            let end = self.gpu.stream.record_event(flags).map_err(GpuError::driver("an event"))?;
-            times.push(start.elapsed_ms(&end).map_err(GpuError::driver("an event"))?);
-        }
-        Ok(times)
-    }
+/// Keys, values and ranks as they lie in memory.
+pub(crate) fn as_bytes<T: Copy>(items: &[T]) -> &[u8] {
+    // SAFETY: callers pass sealed keys, which are numbers without padding.
+    unsafe { std::slice::from_raw_parts(items.as_ptr().cast(), size_of_val(items)) }
+}
+
+/// The same, to write.
+pub(crate) fn as_mut_bytes<T: Copy>(items: &mut [T]) -> &mut [u8] {
+    // SAFETY: callers pass sealed values and ranks, which are numbers without padding (or nothing), and of which any bytes
+    // are one.
+    unsafe { std::slice::from_raw_parts_mut(items.as_mut_ptr().cast(), size_of_val(items)) }
 }

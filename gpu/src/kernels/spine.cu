@@ -2,45 +2,66 @@
 //
 // Each thread descends with a query of its own: a node is one sector, which it loads by itself. A tuple line is
 // loaded by four threads for each of them in turn, 16 bytes each, since lanes that share a line cost one access;
-// it goes through shared memory, where the thread that asked reads it. Codes and intervals as in image.rs.
+// it goes through shared memory, where the thread that asked reads it. Codes, intervals and gaps as in image.rs. Nodes
+// come from image.cu, whose codes of borders that do not exist are all ones: so no child is taken that is not there.
 //
-// WORD_BYTES (4, 8), VALUE_BYTES (0, 4, 8), TUPLES (a line), VALUES_AT, THREADS (a block), LEVELS_MAX and FANOUT
-// come from compile.rs.
+// Besides WORD_BYTES and VALUE_BYTES: TUPLES (a line) and VALUES_AT (bytes), THREADS (most of a block), LEVELS_MAX and
+// FANOUT. Dynamic shared memory: 64 bytes for each of THREADS, then the top, whole multiples of 16 bytes as in memory.
 
-typedef unsigned int u32;
-typedef unsigned long long u64;
-
-#if WORD_BYTES == 4
-typedef u32 Word;
-#define LEADING_ZEROS(x) ((u32)__clz((int)(x)))
-#else
-typedef u64 Word;
-#define LEADING_ZEROS(x) ((u32)__clzll((long long)(x)))
-#endif
-#if VALUE_BYTES == 8
-typedef u64 Value;
-#else
-typedef u32 Value;
-#endif
-
-// The same as Arguments in table.rs. Kernels take it as a grid constant: a copy of their own, whose `nodes` are
-// chosen by level, would lie in memory and cost a load a level.
+// The same as Arguments in image.cu and in algorithm/spine.rs. Kernels take it as a grid constant: a copy of their own,
+// whose `nodes` are chosen by level, would lie in memory and cost a load a level. `low` and `high` are the ends of all
+// words without the gap; words of 16 bytes have high halves.
 struct Arguments {
     const uint4* lines;
     const uint4* nodes[LEVELS_MAX];
     const u32* top;
-    u64 low;
-    u64 high;
+    u64 low[2];
+    u64 high[2];
+    u64 gap_value[2];
     u64 tuples;
     u32 last_line;
     u32 top_count;
     u32 levels;
     u32 top_shift;
+    u32 gap_at;
+    u32 gap_bits;
 };
+static_assert(sizeof(Arguments) == BYTES_OF_SPINE, "as in algorithm/spine.rs");
+
+#if WORD_BYTES == 16
+__device__ __forceinline__ Word word_of(const u64* halves) { return (Word)halves[1] << 64 | halves[0]; }
+__device__ __forceinline__ Word least(Word a, Word b) { return a < b ? a : b; }
+__device__ __forceinline__ Word most(Word a, Word b) { return a < b ? b : a; }
+__device__ __forceinline__ u32 leading_zeros(Word x) {
+    u64 upper = (u64)(x >> 64);
+    return upper != 0 ? (u32)__clzll((long long)upper) : 64 + (u32)__clzll((long long)(u64)x);
+}
+#else
+__device__ __forceinline__ Word word_of(const u64* halves) { return (Word)halves[0]; }
+__device__ __forceinline__ Word least(Word a, Word b) { return min(a, b); }
+__device__ __forceinline__ Word most(Word a, Word b) { return max(a, b); }
+#if WORD_BYTES == 4
+__device__ __forceinline__ u32 leading_zeros(Word x) { return (u32)__clz((int)x); }
+#else
+__device__ __forceinline__ u32 leading_zeros(Word x) { return (u32)__clzll((long long)x); }
+#endif
+#endif
 
 __device__ __forceinline__ u32 shift_of(Word left, Word right) {
-    u32 bits = 8 * WORD_BYTES - LEADING_ZEROS(right - left);
+    u32 bits = WORD_BITS - leading_zeros(right - left);
     return bits > 16 ? bits - 16 : 0;
+}
+
+// A word without the bits that all borders share.
+__device__ __forceinline__ Word close_gap(const Arguments& table, Word word) {
+    if (table.gap_bits == 0) {
+        return word;
+    }
+    Word below = ((Word)1 << table.gap_at) - 1, value = word_of(table.gap_value);
+    Word upper = word >> table.gap_at;
+    Word inside = upper & (((Word)1 << table.gap_bits) - 1);
+    Word lower = inside == value ? (Word)(word & below) : (inside > value ? below : (Word)0);
+    return (Word)(upper >> table.gap_bits << table.gap_at) | lower;
 }
 
 // Where 16 bytes of a thread's line lie in its block's stage: turned, so that reads do not meet in a bank.
@@ -49,8 +70,11 @@ __device__ __forceinline__ u32 staged(u32 row, u32 column) { return row * 4 + (c
 __device__ __forceinline__ Word line_key(const u32* words, u32 slot) {
 #if WORD_BYTES == 4
     return words[slot];
-#else
+#elif WORD_BYTES == 8
     return (u64)words[2 * slot + 1] << 32 | words[2 * slot];
+#else
+    u64 upper = (u64)words[4 * slot + 3] << 32 | words[4 * slot + 2];
+    return (Word)upper << 64 | ((u64)words[4 * slot + 1] << 32 | words[4 * slot]);
 #endif
 }
 
@@ -64,9 +88,57 @@ struct Hit {
     bool found;
 };
 
-__device__ Hit look_up(const Arguments& table, const u32* top, uint4* stage, Word query) {
-    Word low = (Word)table.low, high = (Word)table.high;
-    Word offset = query < low ? 0 : (query > high ? high : query) - low;
+__device__ __forceinline__ Word offset_of(const Arguments& table, Word query) {
+    Word low = word_of(table.low), high = word_of(table.high), closed = close_gap(table, query);
+    return closed < low ? (Word)0 : (Word)((closed > high ? high : closed) - low);
+}
+
+// The offsets in which a subtree's borders lie, both ends included.
+struct Interval {
+    Word left;
+    Word right;
+};
+
+// What lies below child `at` of the top.
+__device__ __forceinline__ Interval below_top(const Arguments& table, const u32* top, u32 at) {
+    Word all = word_of(table.high) - word_of(table.low), mask = ((Word)1 << table.top_shift) - 1;
+    Interval interval;
+    interval.left = at == 0 ? 0 : (Word)top[at - 1] << table.top_shift;
+    interval.right = at == table.top_count ? all : least((Word)((Word)top[at] << table.top_shift | mask), all);
+    interval.right = most(interval.left, interval.right);
+    return interval;
+}
+
+// The child of a node that an offset belongs to; the interval becomes the child's.
+__device__ __forceinline__ u32 child_of(const u32* codes, Word offset, Interval& interval) {
+    Word left = interval.left, right = interval.right;
+    u32 shift = shift_of(left, right);
+    Word span = right - left;
+    Word inside = offset < left ? 0 : least((Word)(offset - left), span);
+    u32 wanted = (u32)(inside >> shift) * 0x10001u;
+    u32 below = 0, before = 0, after = 0xFFFFFFFFu;
+#pragma unroll
+    for (int i = 0; i < 8; i++) {
+        u32 smaller = __vcmpltu2(codes[i], wanted);
+        below += __popc(smaller);
+        before = __vmaxu2(before, codes[i] & smaller);
+        after = __vminu2(after, codes[i] | smaller);
+    }
+    below /= 16;
+    before = max(before & 0xFFFFu, before >> 16);
+    after = min(after & 0xFFFFu, after >> 16);
+    Word last = ((Word)1 << shift) - 1;
+    Word end = left + least((Word)((Word)after << shift | last), span);
+    right = below == 16 ? right : end;
+    left = below == 0 ? left : left + ((Word)before << shift);
+    interval.left = left;
+    interval.right = most(left, right);
+    return below;
+}
+
+// The line of a query, or one left of it.
+__device__ __forceinline__ u32 descend(const Arguments& table, const u32* top, Word query) {
+    Word offset = offset_of(table, query);
     // The top: how many codes are below the query's.
     u32 code = (u32)(offset >> table.top_shift);
     u32 at = 0, size = table.top_count;
@@ -76,43 +148,41 @@ __device__ Hit look_up(const Arguments& table, const u32* top, uint4* stage, Wor
         at = below ? at + half + 1 : at;
         size = below ? size - half - 1 : half;
     }
-    Word all = high - low, mask = ((Word)1 << table.top_shift) - 1;
-    Word left = at == 0 ? 0 : (Word)top[at - 1] << table.top_shift;
-    Word right = at == table.top_count ? all : min((Word)((Word)top[at] << table.top_shift | mask), all);
-    right = max(left, right);
+    Interval interval = below_top(table, top, at);
     for (u32 level = table.levels; level-- > 0;) {
         const uint4* node = table.nodes[level] + (u64)at * 2;
         uint4 low_half = __ldg(node), high_half = __ldg(node + 1);
-        u32 codes[8] = {low_half.x, low_half.y, low_half.z, low_half.w, high_half.x, high_half.y, high_half.z, high_half.w};
-        u32 shift = shift_of(left, right);
-        Word span = right - left;
-        Word inside = offset < left ? 0 : min((Word)(offset - left), span);
-        u32 wanted = (u32)(inside >> shift) * 0x10001u;
-        u32 below = 0, before = 0, after = 0xFFFFFFFFu;
-#pragma unroll
-        for (int i = 0; i < 8; i++) {
-            u32 smaller = __vcmpltu2(codes[i], wanted);
-            below += __popc(smaller);
-            before = __vmaxu2(before, codes[i] & smaller);
-            after = __vminu2(after, codes[i] | smaller);
-        }
-        below /= 16;
-        before = max(before & 0xFFFFu, before >> 16);
-        after = min(after & 0xFFFFu, after >> 16);
-        Word last = ((Word)1 << shift) - 1;
-        Word end = left + min((Word)((Word)after << shift | last), span);
-        right = below == 16 ? right : end;
-        left = below == 0 ? left : left + ((Word)before << shift);
-        right = max(left, right);
-        at = at * FANOUT + below;
+        u32 codes[8] = {low_half.x,  low_half.y,  low_half.z,  low_half.w,
+                        high_half.x, high_half.y, high_half.z, high_half.w};
+        at = at * FANOUT + child_of(codes, offset, interval);
     }
-    u32 line = min(at, table.last_line);
+    return min(at, table.last_line);
+}
+
+// Right of a line whose keys all are below a query, because a border whose cell the query shares was not passed: the first
+// line whose last key is not below, which is near by. The last line has no border.
+__device__ __forceinline__ u32 step_right(const Arguments& table, u32 line, Word query) {
+    u32 begin = line + 1, end = table.last_line, step = 0;
+    while (begin < end) {
+        u32 middle = begin + min(step, (end - begin) / 2);
+        if (last_key(table, middle) < query) {
+            begin = middle + 1;
+            step = 2 * step + 1;
+        } else {
+            end = middle;
+        }
+    }
+    return begin;
+}
+
+__device__ __forceinline__ Hit look_up(const Arguments& table, const u32* top, uint4* stage, Word query) {
+    u32 line = descend(table, top, query);
     // Four threads load the lines of all four.
     u32 lane = threadIdx.x & 31, member = lane & 3, first = threadIdx.x & ~3u;
     uint4 parts[4];
 #pragma unroll
     for (u32 i = 0; i < 4; i++) {
-        u32 number = __shfl_sync(0xFFFFFFFFu, line, (int)((lane & ~3u) + i));
+        u32 number = __shfl_sync(FULL, line, (int)((lane & ~3u) + i));
         parts[i] = __ldcs(table.lines + (u64)number * 4 + member);
     }
 #pragma unroll
@@ -137,22 +207,8 @@ __device__ Hit look_up(const Arguments& table, const u32* top, uint4* stage, Wor
     }
     Hit hit;
     hit.value = 0;
-    const u32* row = (const u32*)stage;
     if (slot == TUPLES && line < table.last_line) {
-        // A border whose cell the query shares was not passed: the first line whose last key is not below.
-        u32 begin = line + 1, end = table.last_line;
-        if (last_key(table, begin) < query) {
-            begin++;
-            while (begin < end) {
-                u32 middle = begin + (end - begin) / 2;
-                if (last_key(table, middle) < query) {
-                    begin = middle + 1;
-                } else {
-                    end = middle;
-                }
-            }
-        }
-        line = min(begin, table.last_line);
+        line = step_right(table, line, query);
         const u32* other = (const u32*)(table.lines + (u64)line * 4);
         slot = 0;
         found = false;
@@ -170,6 +226,7 @@ __device__ Hit look_up(const Arguments& table, const u32* top, uint4* stage, Wor
 #endif
     } else {
 #if VALUE_BYTES > 0
+        const u32* row = (const u32*)stage;
         u32 place = VALUES_AT / 4 + min(slot, TUPLES - 1u) * (VALUE_BYTES / 4);
         hit.value = row[staged(threadIdx.x, place / 4) * 4 + place % 4];
 #if VALUE_BYTES == 8
@@ -181,51 +238,133 @@ __device__ Hit look_up(const Arguments& table, const u32* top, uint4* stage, Wor
     // A key of all ones may be padding.
     hit.found = found && rank < table.tuples;
     hit.rank = rank < table.tuples ? rank : table.tuples;
-    hit.value = hit.found ? hit.value : 0;
     __syncwarp();
     return hit;
 }
 
-// Shared memory: the stage, then the top.
-extern __shared__ uint4 shared[];
-
-__device__ __forceinline__ const u32* load_top(const Arguments& table) {
-    u32* top = (u32*)(shared + THREADS * 4);
-    for (u32 i = threadIdx.x; i < table.top_count; i += THREADS) {
-        top[i] = table.top[i];
+// The top, copied behind the stage.
+__device__ __forceinline__ const u32* load_top(const Arguments& table, uint4* stage) {
+    uint4* top = stage + THREADS * 4;
+    const uint4* from = (const uint4*)table.top;
+    for (u32 i = threadIdx.x; i < (table.top_count + 3) / 4; i += blockDim.x) {
+        top[i] = __ldg(from + i);
     }
     __syncthreads();
-    return top;
+    return (const u32*)top;
 }
 
-// Values and presence; a bitmap of 32-bit words, whose last one may be in part beyond the queries.
+// The first query of a thread; its next ones are a grid further. Short batches are spread over all blocks by warps.
+__device__ __forceinline__ u64 first_query(u64 count) {
+    u64 warps = blockDim.x / WARP, warp = threadIdx.x / WARP;
+    bool is_short = count <= (u64)gridDim.x * blockDim.x;
+    return (is_short ? warp * gridDim.x + blockIdx.x : blockIdx.x * warps + warp) * WARP + threadIdx.x % WARP;
+}
+
+// Values and presence.
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
-    spine_values(const __grid_constant__ Arguments table, const Word* queries, u64 count, Value* values, u32* present) {
-    const u32* top = load_top(table);
-    for (u64 base = (u64)blockIdx.x * THREADS; base < count; base += (u64)gridDim.x * THREADS) {
-        u64 i = base + threadIdx.x;
-        Hit hit = look_up(table, top, shared, __ldcs(queries + min(i, count - 1)));
-        u32 bits = __ballot_sync(0xFFFFFFFFu, hit.found && i < count);
-        if (i < count) {
-#if VALUE_BYTES > 0
-            __stcs(values + i, hit.value);
-#endif
-            if ((threadIdx.x & 31) == 0) {
-                present[i / 32] = bits;
-            }
+    spine_values(const __grid_constant__ Arguments table, const __grid_constant__ Batch batch) {
+    DYNAMIC_SHARED(uint4, stage);
+    const u32* top = load_top(table, stage);
+    u64 step = (u64)gridDim.x * blockDim.x;
+    for (u64 at = first_query(batch.count); (at & ~(u64)31) < batch.count; at += step) {
+        Hit hit = look_up(table, top, stage, load_query(batch, at));
+        answer_value(batch, at, hit.found, hit.value);
+    }
+}
+
+// Ranks of lower bounds, and what else is asked for.
+extern "C" __global__ void __launch_bounds__(THREADS, 1)
+    spine_ranks(const __grid_constant__ Arguments table, const __grid_constant__ Batch batch) {
+    DYNAMIC_SHARED(uint4, stage);
+    const u32* top = load_top(table, stage);
+    u64 step = (u64)gridDim.x * blockDim.x;
+    for (u64 at = first_query(batch.count); (at & ~(u64)31) < batch.count; at += step) {
+        Hit hit = look_up(table, top, stage, load_query(batch, at));
+        answer_rank(batch, at, hit.rank);
+        answer_value(batch, at, hit.found, hit.value);
+    }
+}
+
+// What follows searches lines that stay with the host, part by part; see algorithm/hybrid.rs.
+#define PIECE_LINES 64u
+
+// The same as Part in algorithm/hybrid.rs.
+struct Part {
+    u32* numbers;
+    u8* touched;
+    uint4* lines;
+    u64 first;
+    u64 count;
+};
+static_assert(sizeof(Part) == BYTES_OF_PART, "as in algorithm/hybrid.rs");
+
+// Writes down the line of each query, and marks its piece.
+extern "C" __global__ void __launch_bounds__(THREADS, 1) hybrid_lines(const __grid_constant__ Arguments table,
+                                                                      const __grid_constant__ Batch batch,
+                                                                      const __grid_constant__ Part part) {
+    DYNAMIC_SHARED(uint4, stage);
+    const u32* top = load_top(table, stage);
+    u64 step = (u64)gridDim.x * blockDim.x;
+    for (u64 at = first_query(batch.count); at < batch.count; at += step) {
+        u32 line = descend(table, top, load_query(batch, at));
+        part.numbers[at] = line;
+        u8* piece = part.touched + line / PIECE_LINES;
+        if (*piece == 0) {
+            *piece = 1;
         }
     }
 }
 
-// Ranks of lower bounds.
-extern "C" __global__ void __launch_bounds__(THREADS, 1)
-    spine_ranks(const __grid_constant__ Arguments table, const Word* queries, u64 count, u64* ranks) {
-    const u32* top = load_top(table);
-    for (u64 base = (u64)blockIdx.x * THREADS; base < count; base += (u64)gridDim.x * THREADS) {
-        u64 i = base + threadIdx.x;
-        Hit hit = look_up(table, top, shared, __ldcs(queries + min(i, count - 1)));
-        if (i < count) {
-            __stcs(ranks + i, hit.rank);
+// Copies the touched pieces of a part to the device.
+extern "C" __global__ void hybrid_fetch(const __grid_constant__ Arguments table, const __grid_constant__ Part part) {
+    u64 step = (u64)gridDim.x * blockDim.x;
+    for (u64 at = (u64)blockIdx.x * blockDim.x + threadIdx.x; at < part.count * 4; at += step) {
+        u64 line = part.first + at / 4;
+        if (part.touched[line / PIECE_LINES] != 0) {
+            part.lines[at] = __ldcs(table.lines + line * 4 + at % 4);
+        }
+    }
+}
+
+// Answers the queries whose lines are in a part. The few whose line is not the one of the descent go on where the lines lie
+// with the host: only touched pieces are here. Presence is or-ed to what is there.
+extern "C" __global__ void hybrid_answer(const __grid_constant__ Arguments table, const __grid_constant__ Batch batch,
+                                         const __grid_constant__ Part part) {
+    u64 step = (u64)gridDim.x * blockDim.x;
+    for (u64 at = (u64)blockIdx.x * blockDim.x + threadIdx.x; at < batch.count; at += step) {
+        u64 number = part.numbers[at];
+        // Also of those left of the part: the difference wraps.
+        if (number - part.first >= part.count) {
+            continue;
+        }
+        Word query = load_query(batch, at);
+        const u32* words = (const u32*)(part.lines + (number - part.first) * 4);
+        if (line_key(words, TUPLES - 1) < query && number < table.last_line) {
+            number = step_right(table, (u32)number, query);
+            words = (const u32*)(table.lines + number * 4);
+        }
+        u32 slot = 0;
+        bool found = false;
+        for (u32 i = 0; i < TUPLES; i++) {
+            Word key = line_key(words, i);
+            slot += key < query;
+            found |= key == query;
+        }
+        u64 rank = number * TUPLES + slot;
+        found = found && rank < table.tuples;
+        answer_rank(batch, at, rank < table.tuples ? rank : table.tuples);
+#if VALUE_BYTES > 0
+        if (batch.values != nullptr) {
+            u32 place = VALUES_AT / 4 + min(slot, TUPLES - 1u) * (VALUE_BYTES / 4);
+            Value value = words[place];
+#if VALUE_BYTES == 8
+            value |= (u64)words[place + 1] << 32;
+#endif
+            batch.values[at] = found ? value : (Value)0;
+        }
+#endif
+        if (found && batch.present != nullptr) {
+            atomicOr(batch.present + at / 32, 1u << (at % 32));
         }
     }
 }

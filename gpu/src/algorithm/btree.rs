@@ -1,0 +1,309 @@
+//! Search in the contiguous B+tree of the paper on search on an APU: [`crate::btree`].
+//!
+//! The tree is built on the device from the sorted columns: metadata and keys, beside the column of values. It is
+//! searched by a thread a query, in the paper's launch (blocks of 256, at most 32,768 threads, several queries each) or
+//! in one that fills the device; or by several threads a query, which compare the keys of a node together: P-ary search
+//! on a B-tree, as the slides on P-ary search propose it.
+
+use super::binary::shape;
+use super::pary::P_ARY;
+use super::{Algorithm, BtreeForm, Search};
+use crate::btree::{LEVELS_MAX, Level, Node, Shape};
+use crate::driver::LaunchShape;
+use crate::kernel::Instance;
+use crate::kernel::table::{Batch, Columns, Source, btree, btree_build, btree_pary};
+use crate::memory::DeviceBuffer;
+use crate::resident::{Resident, SortedColumns, grid};
+use crate::{GpuError, Stream};
+
+/// What the source is compiled for: 0 for the search by a thread and the builder, else threads a query.
+pub(crate) const OPTIONS: [u16; 10] = [0, 4, 8, 16, 32, 64, 128, 256, 512, 1024];
+
+/// Threads of a block.
+const THREADS: u32 = 256;
+/// Most threads of the paper's launch.
+const THREADS_MAX: u32 = 32_768;
+/// Queries that a block answers at once if each has no more threads than a warp.
+const QUERIES: u32 = 32;
+
+/// A tree; the same as in btree.cu.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct Tree {
+    pub(crate) nodes: u64,
+    pub(crate) keys: u64,
+    pub(crate) values: u64,
+    pub(crate) node_count: u64,
+    pub(crate) slots: u64,
+    pub(crate) tuples: u64,
+    pub(crate) levels: u32,
+    pub(crate) order: u32,
+}
+
+/// What the builder takes; the same as in btree.cu.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct Build {
+    pub(crate) column: u64,
+    pub(crate) nodes: u64,
+    pub(crate) keys: u64,
+    pub(crate) node_count: u64,
+    pub(crate) slots: u64,
+    pub(crate) levels: u32,
+    pub(crate) order: u32,
+    pub(crate) level: [Level; LEVELS_MAX],
+}
+
+/// A tree on a device.
+#[derive(Debug)]
+struct Built {
+    nodes: DeviceBuffer,
+    keys: DeviceBuffer,
+    columns: SortedColumns,
+    slots: u64,
+    levels: u32,
+    order: u32,
+}
+
+impl Built {
+    /// Builds the tree of a table's sorted columns; waits until it is there.
+    fn new(stream: &Stream, resident: &Resident, order: u16, algorithm: Algorithm) -> Result<Self, GpuError> {
+        let Some(tree) = Shape::new(order.into(), resident.tuples) else {
+            return Err(algorithm.refused(format!("order {order} of {} tuples", resident.tuples)));
+        };
+        let columns = resident.columns(stream)?;
+        let gpu = &resident.gpu;
+        let nodes = resident.buffer(tree.nodes() * Node::BYTES as u64)?;
+        let keys = resident.buffer(tree.slots() * u64::from(resident.word_bytes))?;
+        let mut level = [Level::default(); LEVELS_MAX];
+        level[..tree.levels().len()].copy_from_slice(tree.levels());
+        let build = Build {
+            column: columns.keys.address(),
+            nodes: nodes.address(),
+            keys: keys.address(),
+            node_count: tree.nodes(),
+            slots: tree.slots(),
+            levels: tree.levels().len() as u32,
+            order: order.into(),
+            level,
+        };
+        let instance = resident.instance(Source::Btree, 0);
+        let launch = grid(gpu, instance, "btree_build", THREADS, 0, tree.slots())?;
+        // SAFETY: the column has the tuples that the shape was made for, the other buffers its nodes and slots; all of
+        // them live until the stream was waited for.
+        unsafe { btree_build(stream, instance, launch, &build) }?;
+        stream.synchronize()?;
+        Ok(Self { nodes, keys, columns, slots: tree.slots(), levels: build.levels, order: build.order })
+    }
+
+    /// What the kernels take.
+    fn arguments(&self) -> Tree {
+        let Columns { values, tuples, .. } = self.columns.arguments();
+        Tree {
+            nodes: self.nodes.address(),
+            keys: self.keys.address(),
+            values,
+            node_count: self.nodes.bytes() / Node::BYTES as u64,
+            slots: self.slots,
+            tuples,
+            levels: self.levels,
+            order: self.order,
+        }
+    }
+
+    fn bytes(&self) -> u64 {
+        self.nodes.bytes() + self.keys.bytes()
+    }
+}
+
+/// A tree that is searched by a thread a query.
+#[derive(Debug)]
+pub(crate) struct Btree {
+    tree: Built,
+    form: BtreeForm,
+    instance: Instance,
+    multiprocessors: u32,
+    blocks_max: u32,
+}
+
+impl Btree {
+    /// Builds the tree of some order.
+    pub(crate) fn new(
+        stream: &Stream,
+        resident: &Resident,
+        order: u16,
+        form: BtreeForm,
+    ) -> Result<Self, GpuError> {
+        let tree = Built::new(stream, resident, order, Algorithm::Btree { order, form })?;
+        let gpu = &resident.gpu;
+        let instance = resident.instance(Source::Btree, 0);
+        let blocks_max = match form {
+            BtreeForm::Paper => THREADS_MAX / THREADS,
+            BtreeForm::Grid => gpu.blocks_at_once(instance, "btree", THREADS, 0)?,
+        };
+        let multiprocessors = gpu.device().multiprocessors.max(1);
+        Ok(Self { tree, form, instance, multiprocessors, blocks_max })
+    }
+
+    fn shape(&self, queries: u64) -> LaunchShape {
+        let threads = match self.form {
+            BtreeForm::Paper => THREADS,
+            // Short batches in short blocks, on all multiprocessors.
+            BtreeForm::Grid => {
+                let each = queries.div_ceil(self.multiprocessors.into()).min(THREADS.into());
+                (each as u32).next_multiple_of(32)
+            }
+        };
+        shape(self.blocks_max, threads, 0, queries)
+    }
+}
+
+impl Search for Btree {
+    unsafe fn search(&self, stream: &Stream, batch: &Batch) -> Result<(), GpuError> {
+        // SAFETY: the caller's promise; `tree` owns what its arguments point to.
+        unsafe { btree(stream, self.instance, self.shape(batch.count), &self.tree.arguments(), batch) }
+    }
+
+    fn bytes(&self) -> u64 {
+        self.tree.bytes()
+    }
+}
+
+/// A tree that is searched by several threads a query.
+#[derive(Debug)]
+pub(crate) struct PAryTree {
+    tree: Built,
+    threads_a_query: u32,
+    instance: Instance,
+    blocks_max: u32,
+}
+
+impl PAryTree {
+    /// Builds the tree of some order, for `threads` threads a query. All of them have a key to compare if a node has as
+    /// many: in order `threads + 1`.
+    pub(crate) fn new(
+        stream: &Stream,
+        resident: &Resident,
+        threads: u16,
+        order: u16,
+    ) -> Result<Self, GpuError> {
+        let algorithm = Algorithm::PAryTree { threads, order };
+        if !P_ARY.contains(&threads) {
+            return Err(
+                algorithm.refused(format!("{threads} threads a query: take a power of two from 4 to 1024"))
+            );
+        }
+        let tree = Built::new(stream, resident, order, algorithm)?;
+        let instance = resident.instance(Source::Btree, threads);
+        let mut search = Self { tree, threads_a_query: threads.into(), instance, blocks_max: 1 };
+        search.blocks_max = resident.gpu.blocks_at_once(instance, "btree_pary", search.threads(), 0)?;
+        Ok(search)
+    }
+
+    /// Whether threads of a query agree by votes of a warp.
+    fn is_in_warp(&self) -> bool {
+        self.threads_a_query <= 32
+    }
+
+    /// Threads of a block.
+    fn threads(&self) -> u32 {
+        self.threads_a_query * if self.is_in_warp() { QUERIES } else { 1 }
+    }
+}
+
+impl Search for PAryTree {
+    unsafe fn search(&self, stream: &Stream, batch: &Batch) -> Result<(), GpuError> {
+        let threads_needed = batch.count.saturating_mul(self.threads_a_query.into());
+        let shape = shape(self.blocks_max, self.threads(), 0, threads_needed);
+        // SAFETY: the caller's promise; `tree` owns what its arguments point to.
+        unsafe { btree_pary(stream, self.instance, shape, &self.tree.arguments(), batch) }
+    }
+
+    fn wants_zeroed_present(&self) -> bool {
+        !self.is_in_warp()
+    }
+
+    fn bytes(&self) -> u64 {
+        self.tree.bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Gpu;
+    use crate::btree::Tree as Scalar;
+    use crate::resident::Residence;
+    use pleach::{Index, Key, Value};
+    use pleach_builder::{BuildOptions, build_slice};
+    use pleach_format::key::Word;
+
+    const ORDERS: [u16; 7] = [4, 5, 16, 33, 64, 128, 1025];
+
+    /// Compares metadata and keys that the device makes with the scalar builder's.
+    fn check<K: Key, V: Value>(gpu: &Gpu, tuples: &[(K, V)]) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("table.pleach");
+        build_slice(tuples, &path, &BuildOptions::default()).expect("built");
+        let index = Index::open(&path).expect("opens");
+        let stream = Stream::new(gpu).expect("a stream");
+        let resident =
+            Resident::new(&index, &stream, Residence::Device).expect("fits").expect("there are tuples");
+        let words: Vec<K::Word> = tuples.iter().map(|tuple| tuple.0.encode()).collect();
+        for order in ORDERS {
+            let what = format!("{} tuples of {}, order {order}", tuples.len(), K::TYPE);
+            let algorithm = Algorithm::Btree { order, form: BtreeForm::Grid };
+            let built = Built::new(&stream, &resident, order, algorithm).expect("builds");
+            let scalar = Scalar::new(&words, order.into()).expect("an order");
+            let read = |buffer: &DeviceBuffer| {
+                let mut bytes = vec![0; buffer.bytes() as usize];
+                buffer.copy_to_host(&stream, &mut bytes).expect("copied");
+                bytes
+            };
+            let metadata: Vec<u8> = scalar.nodes.iter().flat_map(|node| node.to_bytes()).collect();
+            assert!(read(&built.nodes) == metadata, "{what}: metadata");
+            let mut keys = vec![0; scalar.keys.len() * <K::Word as Word>::BYTES];
+            for (key, bytes) in scalar.keys.iter().zip(keys.chunks_exact_mut(<K::Word as Word>::BYTES)) {
+                key.write(bytes);
+            }
+            assert!(read(&built.keys) == keys, "{what}: keys");
+            assert_eq!(built.bytes(), (metadata.len() + keys.len()) as u64, "{what}");
+        }
+        for order in [0, 3, 1026] {
+            let refused = PAryTree::new(&stream, &resident, 4, order).map(|_| ());
+            assert!(matches!(refused, Err(GpuError::Algorithm { algorithm: "p-ary-tree", .. })));
+        }
+        let refused = PAryTree::new(&stream, &resident, 12, 16).map(|_| ());
+        assert!(matches!(refused, Err(GpuError::Algorithm { algorithm: "p-ary-tree", .. })));
+    }
+
+    fn check_all(gpu: &Gpu, counts: &[u64]) {
+        for &count in counts {
+            let all = 0..count;
+            check(gpu, &all.clone().map(|i| (i as u32 * 3, i as u32)).collect::<Vec<_>>());
+            check(gpu, &all.clone().map(|i| (u64::MAX - (count - i) / 9, ())).collect::<Vec<_>>());
+            check(gpu, &all.map(|i| (u128::from(i) << 70, i)).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn trees_are_those_of_the_scalar_builder() {
+        match Gpu::open(0) {
+            Ok(gpu) => check_all(&gpu, &[1, 3, 4, 15, 16, 17, 255, 257, 4097, 100_000]),
+            Err(GpuError::Unavailable(missing)) => eprintln!("SKIPPED: {missing}"),
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    #[cfg(feature = "emulate")]
+    #[test]
+    fn trees_are_those_of_the_scalar_builder_where_a_cpu_is_the_device() {
+        for order in [crate::LaneOrder::Ascending, crate::LaneOrder::Random(5)] {
+            match Gpu::emulated(order, crate::GpuOptions::default()) {
+                Ok(gpu) => check_all(&gpu, &[1, 3, 4, 16, 17, 257, 4097]),
+                Err(GpuError::Unavailable(missing)) => eprintln!("SKIPPED: {missing}"),
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! Search of tuple lines that stay in page-locked memory of the host, below an image on the device.
+//!
+//! Either each query reads its line over the link, which is right for few queries, and for many where the link serves
+//! random reads well. Or the lines are *streamed*: the descent writes down the line of each query and marks the pieces
+//! that are touched; then lines come to the device part by part, touched pieces only and in order, and after each part
+//! the queries whose lines are in it are answered. A query whose line turns out to lie behind the part waits for the
+//! next one. The choice follows from both rates, which are measured when the table is made, and from the number of
+//! pieces that so many queries are expected to touch. All of it is queued; nothing waits for the host.
+
+use super::Search;
+use super::spine::Spine;
+use crate::kernel::table::{Batch, hybrid_answer, hybrid_fetch, hybrid_lines};
+use crate::memory::DeviceBuffer;
+use crate::resident::{Resident, grid};
+use crate::stream::Event;
+use crate::{Gpu, GpuError, Stream};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Bytes of a piece, which is fetched if any of its lines is wanted.
+pub(crate) const PIECE_BYTES: u64 = 4096;
+/// Most bytes of a part of the lines that lies on the device at a time.
+const PART_BYTES_MAX: u64 = 128 << 20;
+/// Threads of a block.
+const THREADS: u32 = 256;
+/// Lines that are read one by one to measure the rate of that.
+const SAMPLE: u64 = 1 << 16;
+
+/// What the kernels of a streamed search get to know, beside the image and the batch; the same as in spine.cu.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub(crate) struct Part {
+    /// Line of each query.
+    pub(crate) numbers: u64,
+    /// A byte a piece.
+    pub(crate) touched: u64,
+    /// Where the part lies on the device.
+    pub(crate) lines: u64,
+    /// Its first line, a multiple of a piece's.
+    pub(crate) first: u64,
+    /// Its lines.
+    pub(crate) count: u64,
+}
+
+/// A table whose lines stay with the host.
+#[derive(Debug)]
+pub(crate) struct Hybrid {
+    spine: Arc<Spine>,
+    gpu: Gpu,
+    line_count: u64,
+    /// Nanoseconds of a line that is read by itself, and of a piece that is streamed.
+    line_ns: f64,
+    piece_ns: f64,
+    room: Mutex<Room>,
+}
+
+/// Buffers of a streamed search, which one search has at a time.
+#[derive(Debug)]
+struct Room {
+    fetching: Stream,
+    parts: [DeviceBuffer; 2],
+    touched: DeviceBuffer,
+    numbers: DeviceBuffer,
+    /// When the last search will be done with them.
+    last: Option<Event>,
+}
+
+impl Hybrid {
+    /// Takes the image, and measures the link.
+    pub(crate) fn new(stream: &Stream, resident: &Resident, spine: Arc<Spine>) -> Result<Self, GpuError> {
+        let gpu = resident.gpu.clone();
+        let pieces = (resident.line_count * 64).div_ceil(PIECE_BYTES);
+        let part_bytes = (pieces * PIECE_BYTES).min(PART_BYTES_MAX).min(gpu.left_bytes()? / 8);
+        let part_bytes = (part_bytes / PIECE_BYTES).max(1) * PIECE_BYTES;
+        let room = Room {
+            fetching: Stream::new(&gpu)?,
+            parts: [DeviceBuffer::new(&gpu, part_bytes)?, DeviceBuffer::new(&gpu, part_bytes)?],
+            touched: DeviceBuffer::new(&gpu, pieces)?,
+            numbers: DeviceBuffer::new(&gpu, 0)?,
+            last: None,
+        };
+        let line_count = resident.line_count;
+        let mut this = Self { spine, gpu, line_count, line_ns: 0.0, piece_ns: 0.0, room: Mutex::new(room) };
+        this.measure(stream, resident)?;
+        Ok(this)
+    }
+
+    /// Times look-ups one by one, and a part that is streamed.
+    fn measure(&mut self, stream: &Stream, resident: &Resident) -> Result<(), GpuError> {
+        // Queries all over the range of keys: where they are dense there are lines, which is what counts.
+        let words = usize::from(resident.word_bytes);
+        let span = resident.high - resident.low;
+        let mut queries = Vec::with_capacity(SAMPLE as usize * words);
+        for at in 0..u128::from(SAMPLE) {
+            let step = at.wrapping_mul(0x9E37_79B9) % u128::from(SAMPLE);
+            let word = resident.low + span / u128::from(SAMPLE) * step;
+            queries.extend_from_slice(&word.to_le_bytes()[..words]);
+        }
+        let queries = DeviceBuffer::from_host(stream, &queries)?;
+        let present = DeviceBuffer::new(&self.gpu, SAMPLE / 8)?;
+        let batch = Batch {
+            queries: queries.address(),
+            count: SAMPLE,
+            present: present.address(),
+            rank_bytes: 8,
+            ..Batch::default()
+        };
+        // SAFETY: the batch's buffers live until the stream was waited for.
+        let line = best_ms(stream, || unsafe { self.spine.search(stream, &batch) })?;
+        let room = self.room.lock().unwrap_or_else(PoisonError::into_inner);
+        room.touched.fill(stream, 1)?;
+        let part = self.part(&room, 0);
+        // SAFETY: the part's buffers live until the stream was waited for.
+        let streamed = best_ms(stream, || unsafe { self.fetch(stream, &part) })?;
+        drop(room);
+        self.line_ns = f64::from(line) * 1e6 / SAMPLE as f64;
+        self.piece_ns = f64::from(streamed) * 1e6 / (part.count * 64).div_ceil(PIECE_BYTES) as f64;
+        Ok(())
+    }
+
+    /// A part of the lines by its number.
+    fn part(&self, room: &Room, number: u64) -> Part {
+        let buffer = &room.parts[(number % 2) as usize];
+        let first = number * (buffer.bytes() / 64);
+        Part {
+            numbers: room.numbers.address(),
+            touched: room.touched.address(),
+            lines: buffer.address(),
+            first,
+            count: (self.line_count - first).min(buffer.bytes() / 64),
+        }
+    }
+
+    /// Queues fetching the touched pieces of a part.
+    ///
+    /// # Safety
+    /// The part's buffers live until the work is done.
+    unsafe fn fetch(&self, stream: &Stream, part: &Part) -> Result<(), GpuError> {
+        let instance = self.spine.instance();
+        let shape = grid(&self.gpu, instance, "hybrid_fetch", THREADS, 0, part.count * 4)?;
+        // SAFETY: the caller's promise; the lines are the table's.
+        unsafe { hybrid_fetch(stream, instance, shape, self.spine.arguments(), part) }
+    }
+
+    /// Whether a batch should be streamed.
+    fn is_streamed(&self, queries: u64) -> bool {
+        let pieces = (self.line_count * 64).div_ceil(PIECE_BYTES) as f64;
+        let touched = pieces * -(-(queries as f64) / pieces).exp_m1();
+        // Passes over the batch for each part are cheap beside the link.
+        touched * self.piece_ns < queries as f64 * self.line_ns
+    }
+
+    /// Queues a streamed search.
+    ///
+    /// # Safety
+    /// As [`Search::search`].
+    unsafe fn stream(&self, stream: &Stream, batch: &Batch) -> Result<(), GpuError> {
+        let mut room = self.room.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(last) = room.last.take() {
+            stream.wait_for(&last)?;
+            room.fetching.wait_for(&last)?;
+        }
+        if room.numbers.bytes() < batch.count * 4 {
+            // Memory that queued work may use goes only when it is done.
+            stream.synchronize()?;
+            room.numbers = DeviceBuffer::new(&self.gpu, batch.count * 4)?;
+        }
+        // SAFETY: the caller's promise; `room` is this search's until `last` has passed.
+        let queued = unsafe { self.queue(stream, batch, &room) };
+        room.last = Some(stream.mark()?);
+        queued
+    }
+
+    /// Queues the kernels of a streamed search.
+    ///
+    /// # Safety
+    /// As [`Search::search`]; `room` is used by no other work that is under way.
+    unsafe fn queue(&self, stream: &Stream, batch: &Batch, room: &Room) -> Result<(), GpuError> {
+        let (instance, arguments) = (self.spine.instance(), self.spine.arguments());
+        room.touched.fill(stream, 0)?;
+        if batch.present != 0 {
+            // SAFETY: the bitmap of the batch.
+            unsafe {
+                self.gpu.driver().fill(
+                    stream.handle(),
+                    batch.present,
+                    0,
+                    batch.count.div_ceil(32) as usize * 4,
+                )
+            }?;
+        }
+        let shape = self.spine.shape(batch.count);
+        // SAFETY: the caller's promise; the room holds a number a query.
+        unsafe { hybrid_lines(stream, instance, shape, arguments, batch, &self.part(room, 0)) }?;
+        let answering = grid(&self.gpu, instance, "hybrid_answer", THREADS, 0, batch.count)?;
+        room.fetching.wait_for(&stream.mark()?)?;
+        let parts = self.line_count.div_ceil(room.parts[0].bytes() / 64);
+        // When the buffer of a part is free again.
+        let mut free: [Option<Event>; 2] = [None, None];
+        for number in 0..parts {
+            let part = self.part(room, number);
+            let buffer = &mut free[(number % 2) as usize];
+            if let Some(answered) = buffer.take() {
+                room.fetching.wait_for(&answered)?;
+            }
+            // SAFETY: the caller's promise; the buffer's last part is answered before it is fetched anew.
+            unsafe { self.fetch(&room.fetching, &part) }?;
+            stream.wait_for(&room.fetching.mark()?)?;
+            // SAFETY: as above; the part is there.
+            unsafe { hybrid_answer(stream, instance, answering, arguments, batch, &part) }?;
+            *buffer = Some(stream.mark()?);
+        }
+        Ok(())
+    }
+}
+
+/// The shorter of two runs, in milliseconds, after one that warms up.
+fn best_ms(stream: &Stream, mut run: impl FnMut() -> Result<(), GpuError>) -> Result<f32, GpuError> {
+    let mut best = f32::MAX;
+    for turn in 0..3 {
+        let start = stream.mark()?;
+        let queued = run();
+        let end = stream.mark()?;
+        end.wait()?;
+        queued?;
+        if turn > 0 {
+            best = best.min(start.milliseconds_to(&end)?);
+        }
+    }
+    Ok(best)
+}
+
+impl Search for Hybrid {
+    unsafe fn search(&self, stream: &Stream, batch: &Batch) -> Result<(), GpuError> {
+        if self.is_streamed(batch.count) {
+            // SAFETY: the caller's promise.
+            unsafe { self.stream(stream, batch) }
+        } else {
+            // SAFETY: as above.
+            unsafe { self.spine.search(stream, batch) }
+        }
+    }
+
+    fn bytes(&self) -> u64 {
+        let room = self.room.lock().unwrap_or_else(PoisonError::into_inner);
+        self.spine.bytes() + room.parts.iter().map(DeviceBuffer::bytes).sum::<u64>() + room.touched.bytes()
+    }
+}

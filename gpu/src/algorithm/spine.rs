@@ -1,0 +1,211 @@
+//! Search through the device image: [`crate::image`] above the tuple lines.
+//!
+//! The image is made on the device, from the lines as they lie there: a kernel finds the bits that all borders share,
+//! the host chooses the gap, then one launch makes the top and one each level of nodes. A search is one launch of blocks
+//! that have their multiprocessor to themselves, each with the top; a short batch is spread over all of them.
+
+use super::{Algorithm, Search};
+use crate::driver::LaunchShape;
+use crate::image::{Gap, LEVELS_MAX, NODE_BYTES, Shape, TOP_MAX};
+use crate::kernel::Instance;
+use crate::kernel::table::{
+    Batch, Source, THREADS, THREADS_SMALL, image_bits, image_level, image_top, spine_ranks, spine_values,
+};
+use crate::memory::DeviceBuffer;
+use crate::resident::{Resident, grid};
+use crate::{GpuError, Stream};
+
+/// Bytes of a tuple line, of which a block stages one a thread.
+const LINE_BYTES: u32 = 64;
+/// Fewest codes of the top that are worth a search: with fewer, images get too many levels.
+const TOP_MIN: u32 = 1 << 12;
+/// Threads of a block that makes an image.
+const IMAGE_THREADS: u32 = 256;
+
+/// What the kernels get to know of a table; the same as in spine.cu and image.cu.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub(crate) struct Arguments {
+    pub(crate) lines: u64,
+    pub(crate) nodes: [u64; LEVELS_MAX],
+    pub(crate) top: u64,
+    /// Smallest and largest word without the gap, low half first.
+    pub(crate) low: [u64; 2],
+    pub(crate) high: [u64; 2],
+    pub(crate) gap_value: [u64; 2],
+    pub(crate) tuples: u64,
+    pub(crate) last_line: u32,
+    pub(crate) top_count: u32,
+    pub(crate) levels: u32,
+    pub(crate) top_shift: u32,
+    pub(crate) gap_at: u32,
+    pub(crate) gap_bits: u32,
+}
+
+/// A table with its image.
+#[derive(Debug)]
+pub(crate) struct Spine {
+    arguments: Arguments,
+    instance: Instance,
+    blocks_max: u32,
+    shared_bytes: u32,
+    /// Top and nodes.
+    image: Vec<DeviceBuffer>,
+    _lines: DeviceBuffer,
+}
+
+/// Low and high half of a word.
+fn halves(word: u128) -> [u64; 2] {
+    [word as u64, (word >> 64) as u64]
+}
+
+impl Spine {
+    /// Makes the image of a table. Waits for it.
+    pub(crate) fn new(stream: &Stream, resident: &Resident) -> Result<Self, GpuError> {
+        let gpu = &resident.gpu;
+        let shared_max = gpu.limits().shared_bytes_max;
+        let Some((threads, top_max)) = [THREADS, THREADS_SMALL].into_iter().find_map(|threads| {
+            let codes = shared_max.checked_sub(u32::from(threads) * LINE_BYTES)? / 4;
+            (codes >= TOP_MIN).then_some((threads, (codes as usize).min(TOP_MAX)))
+        }) else {
+            return Err(Algorithm::Spine.refused(format!("a block shares {shared_max} bytes here")));
+        };
+        let shape = Shape::new(resident.line_count, resident.low, resident.high, top_max)
+            .ok_or_else(|| Algorithm::Spine.refused(format!("{} lines", resident.line_count)))?;
+        let (arguments, image) = make_image(stream, resident, shape)?;
+        let instance = resident.instance(Source::Spine, threads);
+        let top_bytes = (arguments.top_count * 4).next_multiple_of(16);
+        let shared_bytes = u32::from(threads) * LINE_BYTES + top_bytes;
+        let blocks_max = ["spine_values", "spine_ranks", "hybrid_lines"].into_iter().try_fold(u32::MAX, |least, entry| {
+            Ok::<_, GpuError>(least.min(gpu.blocks_at_once(instance, entry, threads.into(), shared_bytes)?))
+        })?;
+        let _lines = resident.lines.clone();
+        Ok(Self { arguments, instance, blocks_max, shared_bytes, image, _lines })
+    }
+
+    /// The instance of its kernels.
+    pub(crate) fn instance(&self) -> Instance {
+        self.instance
+    }
+
+    /// What its kernels take.
+    pub(crate) fn arguments(&self) -> &Arguments {
+        &self.arguments
+    }
+
+    /// A short batch is spread over as many blocks as run at a time; a thread loads at most 16 codes of the top.
+    pub(crate) fn shape(&self, queries: u64) -> LaunchShape {
+        let blocks = queries.div_ceil(32).clamp(1, self.blocks_max.into());
+        let threads = queries.div_ceil(blocks).max(u64::from(self.arguments.top_count / 16));
+        let threads = threads.next_multiple_of(32).min(self.instance.option.into());
+        LaunchShape { blocks: blocks as u32, threads: threads as u32, shared_bytes: self.shared_bytes }
+    }
+}
+
+/// Top and nodes of a table's lines, and what points to them. Waits for them.
+fn make_image(
+    stream: &Stream,
+    resident: &Resident,
+    shape: Shape,
+) -> Result<(Arguments, Vec<DeviceBuffer>), GpuError> {
+    let gpu = &resident.gpu;
+    let instance = resident.instance(Source::Image, 0);
+    let launch = |entry, items| grid(gpu, instance, entry, IMAGE_THREADS, 0, items);
+    let mut arguments = Arguments {
+        lines: resident.lines.address(),
+        tuples: resident.tuples,
+        last_line: (resident.line_count - 1) as u32,
+        ..Arguments::default()
+    };
+
+    let (any, all) = border_bits(stream, resident, &arguments)?;
+    let shape = shape.with_gap(Gap::widest(any, all));
+    if let Some(gap) = shape.gap {
+        (arguments.gap_at, arguments.gap_bits) = (gap.at, gap.bits);
+        arguments.gap_value = halves(gap.value);
+    }
+    (arguments.low, arguments.high) = (halves(shape.close(shape.low)), halves(shape.close(shape.high)));
+    (arguments.levels, arguments.top_shift) = (shape.levels as u32, shape.top_shift());
+
+    // Searches load the top 16 bytes at a time; what is behind its last code is not looked at.
+    let top = resident.buffer((shape.top() * 4).next_multiple_of(16))?;
+    (arguments.top, arguments.top_count) = (top.address(), shape.top() as u32);
+    let mut image = vec![top];
+    for (level, address) in arguments.nodes.iter_mut().enumerate().take(shape.levels) {
+        let nodes = resident.buffer(shape.nodes(level) * NODE_BYTES as u64)?;
+        *address = nodes.address();
+        image.push(nodes);
+    }
+    let queued = image[0].fill(stream, 0).and_then(|()| {
+        // SAFETY: the lines are the table's, top and nodes are as many as the shape says for them; all live until the
+        // stream was waited for.
+        unsafe { make_levels(stream, instance, &arguments, &shape, launch) }
+    });
+    stream.synchronize()?;
+    queued?;
+    Ok((arguments, image))
+}
+
+/// The bits that some border has, and those that all have.
+fn border_bits(
+    stream: &Stream,
+    resident: &Resident,
+    arguments: &Arguments,
+) -> Result<(u128, u128), GpuError> {
+    let gpu = &resident.gpu;
+    let instance = resident.instance(Source::Image, 0);
+    let word_bytes = usize::from(resident.word_bytes);
+    let shape = grid(gpu, instance, "image_bits", IMAGE_THREADS, 0, resident.line_count)?;
+    let bits = DeviceBuffer::new(gpu, 2 * word_bytes as u64)?;
+    let queued = bits.fill(stream, 0).and_then(|()| {
+        // SAFETY: the lines are the table's, `bits` has two words; both live until the stream was waited for.
+        unsafe { image_bits(stream, instance, shape, arguments, &bits.address()) }
+    });
+    let mut host = [0; 32];
+    bits.copy_to_host(stream, &mut host[..2 * word_bytes])?;
+    queued?;
+    let word = |from: usize| {
+        let bytes = &host[from..from + word_bytes];
+        bytes.iter().rev().fold(0u128, |word, &byte| word << 8 | u128::from(byte))
+    };
+    // The second word has the bits that some border lacks.
+    Ok((word(0), !word(word_bytes)))
+}
+
+/// Queues making the top, then the nodes, the last level first.
+///
+/// # Safety
+/// `arguments` point to lines, top and nodes of that shape, which live until the work is done.
+unsafe fn make_levels(
+    stream: &Stream,
+    instance: Instance,
+    arguments: &Arguments,
+    shape: &Shape,
+    launch: impl Fn(&'static str, u64) -> Result<LaunchShape, GpuError>,
+) -> Result<(), GpuError> {
+    // SAFETY: the caller's promise.
+    unsafe { image_top(stream, instance, launch("image_top", shape.top())?, arguments) }?;
+    for level in (0..shape.levels).rev() {
+        let blocks = launch("image_level", shape.nodes(level))?;
+        // SAFETY: the caller's promise; the levels above are made.
+        unsafe { image_level(stream, instance, blocks, arguments, &(level as u32)) }?;
+    }
+    Ok(())
+}
+
+impl Search for Spine {
+    unsafe fn search(&self, stream: &Stream, batch: &Batch) -> Result<(), GpuError> {
+        let shape = self.shape(batch.count);
+        if batch.ranks == 0 {
+            // SAFETY: the caller's promise; lines and image are owned here.
+            unsafe { spine_values(stream, self.instance, shape, &self.arguments, batch) }
+        } else {
+            // SAFETY: as above.
+            unsafe { spine_ranks(stream, self.instance, shape, &self.arguments, batch) }
+        }
+    }
+
+    fn bytes(&self) -> u64 {
+        self.image.iter().map(DeviceBuffer::bytes).sum()
+    }
+}

@@ -1,0 +1,175 @@
+//! Search of ascending queries: a merge of the batch with the tuple lines.
+//!
+//! One launch, a block a *tile* of consecutive queries. Tiles are as long as evenly spread queries that span about one
+//! chunk of lines, which is what a block has in shared memory; a short batch has shorter tiles, so that all of the
+//! device works on it. The kernel answers any batch: a tile out of order, or with few queries among many lines, it
+//! searches through the device image, which is the spine's own.
+//!
+//! Whether a batch ascends can be sampled on the device, and the search made to depend on what was found there, so
+//! that choosing does not wait for the host. Order decides speed, never answers.
+
+use super::Search;
+use super::spine::{self, Spine};
+use crate::driver::LaunchShape;
+use crate::kernel::Instance;
+use crate::kernel::table::{Batch, Source, sample_order, sweep};
+use crate::memory::DeviceBuffer;
+use crate::resident::Resident;
+use crate::{GpuError, Stream};
+use std::sync::Arc;
+
+/// Threads of a block.
+pub(crate) const THREADS: u16 = 256;
+/// Threads of the one block that samples.
+const SAMPLE_THREADS: u32 = 1024;
+/// Rows of 32 queries that are sampled.
+const SAMPLE_ROWS: u32 = 1024;
+/// Descents of a sample above which a batch does not ascend: few of them leave few tiles out of order.
+const DESCENTS_MAX: u32 = 16;
+/// Bytes that a sample writes: descents, and pairs that were looked at.
+pub(crate) const SAMPLE_BYTES: u64 = 8;
+/// Bytes of a tuple line.
+const LINE_BYTES: u32 = 64;
+/// Lines of a chunk. Five blocks of that fit a multiprocessor with 228 KiB. With columns of as many bytes for keys as for
+/// values, those of a line lie in different halves of the banks.
+const CHUNK_LINES: u32 = 574;
+/// Lines that a tile of evenly spread queries spans: few tiles span a chunk more for being uneven.
+const TILE_LINES: u64 = 512;
+/// Fewest and most rows of a warp in a tile, if the batch is not short.
+const ROWS_MIN: u64 = 4;
+const ROWS_MAX: u64 = 32;
+/// Tiles for each block that runs at a time, so that the last of them do not work alone for long.
+const TURNS: u64 = 4;
+/// Most lines for each query of a tile that is streamed. A query by itself costs as much as some two lines.
+const LINES_A_QUERY: u32 = 1;
+
+/// What the kernel gets to know; the same as Sweep in sweep.cu.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct Arguments {
+    pub(crate) image: spine::Arguments,
+    /// Address of a sample; 0 if the search does not depend on one.
+    pub(crate) order: u64,
+    pub(crate) rows: u32,
+    pub(crate) chunk_lines: u32,
+    pub(crate) stream_lines: u32,
+    pub(crate) descents_max: u32,
+}
+
+/// A table whose lines are merged with ascending queries.
+#[derive(Debug)]
+pub(crate) struct Sweep {
+    spine: Arc<Spine>,
+    instance: Instance,
+    line_count: u64,
+    blocks_max: u32,
+}
+
+/// Rows of 32 queries that a warp has in a tile.
+fn rows(queries: u64, lines: u64, blocks_max: u32) -> u32 {
+    let threads = u64::from(THREADS);
+    let even = queries.saturating_mul(TILE_LINES) / lines / threads;
+    let fair = queries / (threads * u64::from(blocks_max) * TURNS);
+    even.clamp(ROWS_MIN, ROWS_MAX).min(fair).max(1) as u32
+}
+
+impl Sweep {
+    /// Takes a table and its image.
+    pub(crate) fn new(resident: &Resident, spine: Arc<Spine>) -> Result<Self, GpuError> {
+        let instance = resident.instance(Source::Sweep, THREADS);
+        let (threads, shared_bytes) = (THREADS.into(), Self::shared_bytes());
+        let blocks_max = resident.gpu.blocks_at_once(instance, "sweep", threads, shared_bytes)?;
+        Ok(Self { spine, instance, line_count: resident.line_count, blocks_max })
+    }
+
+    /// Shared memory of a block: a chunk, or a line a thread.
+    fn shared_bytes() -> u32 {
+        CHUNK_LINES.max(THREADS.into()) * LINE_BYTES
+    }
+
+    /// Queues sampling the order of a batch: 8 bytes to `found`, for [`Sweep::search_if`].
+    ///
+    /// # Safety
+    /// The queries of the batch, and `found`, are alive until the work is done.
+    pub(crate) unsafe fn sample(
+        &self,
+        stream: &Stream,
+        batch: &Batch,
+        found: &DeviceBuffer,
+    ) -> Result<(), GpuError> {
+        found.holds("order", SAMPLE_BYTES)?;
+        let shape = LaunchShape { blocks: 1, threads: SAMPLE_THREADS, shared_bytes: 0 };
+        // SAFETY: the caller's promise; `found` has room for both numbers.
+        unsafe { sample_order(stream, self.instance, shape, batch, &SAMPLE_ROWS, &found.address()) }
+    }
+
+    /// As [`Search::search`], but nothing is done if a sample at address `order`, unless that is 0, has more than
+    /// [`DESCENTS_MAX`] descents.
+    ///
+    /// # Safety
+    /// As [`Search::search`]; the sample is alive until the work is done, too.
+    pub(crate) unsafe fn search_if(
+        &self,
+        stream: &Stream,
+        batch: &Batch,
+        order: u64,
+    ) -> Result<(), GpuError> {
+        let rows = rows(batch.count, self.line_count, self.blocks_max);
+        let tile = rows * u32::from(THREADS);
+        let arguments = Arguments {
+            image: *self.spine.arguments(),
+            order,
+            rows,
+            chunk_lines: CHUNK_LINES,
+            stream_lines: tile * LINES_A_QUERY,
+            descents_max: DESCENTS_MAX,
+        };
+        let shape = LaunchShape {
+            blocks: u32::try_from(batch.count.div_ceil(tile.into())).unwrap_or(u32::MAX),
+            threads: THREADS.into(),
+            shared_bytes: Self::shared_bytes(),
+        };
+        // SAFETY: the caller's promise; the spine owns lines and image, and shared memory holds a chunk.
+        unsafe { sweep(stream, self.instance, shape, &arguments, batch) }
+    }
+}
+
+impl Search for Sweep {
+    unsafe fn search(&self, stream: &Stream, batch: &Batch) -> Result<(), GpuError> {
+        // SAFETY: the caller's promise.
+        unsafe { self.search_if(stream, batch, 0) }
+    }
+
+    /// The image is the spine's.
+    fn bytes(&self) -> u64 {
+        0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tiles_span_a_chunk_and_short_batches_use_the_whole_device() {
+        // 2^26 queries: of 4, 8 and 16 tuples a line, a query a tuple.
+        assert_eq!(rows(1 << 26, 1 << 24, 660), 8);
+        assert_eq!(rows(1 << 26, 1 << 23, 660), 16);
+        assert_eq!(rows(1 << 26, 1 << 22, 660), 32);
+        // Many more queries than tuples, and many fewer.
+        assert_eq!(rows(1 << 26, 1, 660), 32);
+        assert_eq!(rows(1 << 22, 1 << 24, 660), 4);
+        // Short batches.
+        assert_eq!(rows(1 << 20, 1 << 24, 660), 1);
+        assert_eq!(rows(1, 1, 1), 1);
+        assert_eq!(rows(1 << 20, 1 << 10, 1), 32);
+        // No product overflows.
+        assert_eq!(rows(u64::MAX, 1 << 32, u32::MAX), 32);
+    }
+
+    #[test]
+    fn a_tile_is_whole_words_of_the_bitmap() {
+        assert_eq!(THREADS % 32, 0);
+        assert!(u64::from(CHUNK_LINES) > TILE_LINES && Sweep::shared_bytes() <= 48 << 10);
+    }
+}

@@ -1,0 +1,217 @@
+//! Classic trees built on a device from a column of sorted keys, byte for byte as the CPU's builder writes them.
+//!
+//! What is to be written follows from the number of keys alone, so it is worked out here: for each depth of lines, top
+//! first, where its lines begin and how many there are. One launch writes all of it. The paper's form shares out pages
+//! to one lane of each half-warp. Ours gives a block the keys of one chunk after another: chunks are so short that all
+//! blocks have some, and that a chunk stays in a cache between the depths that read it.
+
+use crate::driver::LaunchShape;
+use crate::kernel::Instance;
+use crate::kernel::table::{Source, classic_build, classic_paper};
+use crate::memory::DeviceBuffer;
+use crate::{Gpu, GpuError, Pending, Stream};
+use pleach_format::classic::{Geometry, Tree};
+
+/// Depths of lines that a tree has at most: so many levels have 2^48 keys.
+pub(crate) const DEPTHS_MAX: usize = 48;
+
+/// Threads of a block of ours.
+const THREADS: u32 = 256;
+/// Blocks on a multiprocessor, of the paper's form: each is a warp.
+const PAPER_BLOCKS: u32 = 8;
+/// Threads of a warp that build, of the paper's form.
+const PAPER_BUILDERS: u64 = 2;
+/// Logarithms of the keys of a chunk: so many lie in a cache, and a block has some for each thread.
+const CHUNK_LEVELS: std::ops::RangeInclusive<u32> = 8..=12;
+
+/// Lines of one depth; the same as Level in fast.cu and classic.cu, which say what the fields mean.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub(crate) struct Level {
+    start: [u64; 2],
+    page_slots: u64,
+    last_page: u64,
+    last: u64,
+    pitch: u32,
+    above: u32,
+    levels: u32,
+    below: u32,
+    group: u32,
+    paged: u32,
+}
+
+/// The depths of a tree's lines, top first, and how many there are.
+pub(crate) fn depths(tree: &Tree) -> ([Level; DEPTHS_MAX], u32) {
+    let mut depths = [Level::default(); DEPTHS_MAX];
+    let lines = tree.pages().iter().flat_map(|page| page.lines.iter().map(move |line| (page, line)));
+    let mut count = 0;
+    for (depth, (page, line)) in depths.iter_mut().zip(lines) {
+        let start = line.start.map(|slot| page.start + slot);
+        let is_paged = page.last > 0;
+        *depth = Level {
+            // A single page is the last one.
+            start: if is_paged { start } else { [start[1]; 2] },
+            page_slots: page.slots[0],
+            last_page: page.last,
+            last: tree.last_gap() >> (line.levels + line.below),
+            pitch: line.pitch as u32,
+            above: line.above,
+            levels: line.levels,
+            below: line.below,
+            group: line.group,
+            paged: is_paged.into(),
+        };
+        count += 1;
+    }
+    (depths, count)
+}
+
+/// What the builders take; the same as Build in classic.cu.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct Arguments {
+    keys: u64,
+    tuples: u64,
+    slots: u64,
+    used: u64,
+    whole: u64,
+    pages_each: u64,
+    last_chunk: u64,
+    chunk_levels: u32,
+    d_k: u32,
+    depths: u32,
+    padded: u32,
+    levels: [Level; DEPTHS_MAX],
+}
+
+/// Definitions of classic.cu.
+pub(crate) fn numbers() -> [(&'static str, u64); 2] {
+    [("BYTES_OF_CLASSIC", size_of::<Arguments>() as u64), ("DEPTHS_MAX", DEPTHS_MAX as u64)]
+}
+
+/// How a classic tree is built.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum ClassicForm {
+    /// As the paper on FAST does: two threads of a warp build, pages are shared out to them. A tree that is one page
+    /// is built by one of them.
+    Paper,
+    /// A thread a key, on the whole device.
+    #[default]
+    Grid,
+}
+
+/// A launch that builds trees of one geometry.
+#[derive(Debug)]
+pub struct ClassicBuilder {
+    form: ClassicForm,
+    instance: Instance,
+    shape: LaunchShape,
+    /// Without addresses.
+    arguments: Arguments,
+    key_bytes: u64,
+    tree_bytes: u64,
+}
+
+impl ClassicBuilder {
+    /// Works out the tree and loads the program.
+    ///
+    /// # Errors
+    /// [`GpuError::Algorithm`] for a geometry outside its limits or keys of 2 bytes; [`GpuError::Unavailable`] or
+    /// [`GpuError::Compile`] without the program.
+    pub fn new(gpu: &Gpu, geometry: &Geometry, form: ClassicForm) -> Result<Self, GpuError> {
+        let tree = geometry.tree().filter(|_| matches!(geometry.key_bytes, 4 | 8 | 16));
+        let Some(tree) = tree else {
+            let cause = format!("no tree has the geometry {geometry:?}");
+            return Err(GpuError::Algorithm { algorithm: "fast", cause });
+        };
+        let instance = Instance {
+            source: Source::Classic,
+            word_bytes: geometry.key_bytes as u8,
+            value_bytes: 0,
+            option: 0,
+        };
+        let gaps = tree.last_gap() + 1;
+        let pages: u64 = tree
+            .pages()
+            .iter()
+            .map(|page| if page.joined { page.lines[0].last[1] + 1 } else { page.last + 1 })
+            .sum();
+        let (threads, blocks_max, wanted, chunk_levels);
+        match form {
+            ClassicForm::Paper => {
+                threads = 32;
+                blocks_max = gpu.device().multiprocessors.max(1) * PAPER_BLOCKS;
+                wanted = pages.div_ceil(PAPER_BUILDERS);
+                chunk_levels = 0;
+            }
+            ClassicForm::Grid => {
+                threads = THREADS;
+                blocks_max = gpu.blocks_at_once(instance, "classic_build", threads, 0)?;
+                let fair = (gaps / u64::from(blocks_max)).max(1).ilog2();
+                chunk_levels = fair.clamp(*CHUNK_LEVELS.start(), *CHUNK_LEVELS.end());
+                wanted = gaps.div_ceil(1 << chunk_levels);
+            }
+        }
+        let blocks = wanted.clamp(1, blocks_max.into());
+        let (levels, depths) = depths(&tree);
+        let key_bytes = u64::from(geometry.key_bytes);
+        let arguments = Arguments {
+            keys: 0,
+            tuples: geometry.keys,
+            slots: 0,
+            used: tree.slots(),
+            whole: tree.bytes() / key_bytes,
+            pages_each: pages.div_ceil(blocks * PAPER_BUILDERS),
+            last_chunk: tree.last_gap() >> chunk_levels,
+            chunk_levels,
+            d_k: geometry.d_k,
+            depths,
+            padded: geometry.padded.into(),
+            levels,
+        };
+        let blocks = u32::try_from(blocks).unwrap_or(blocks_max);
+        let shape = LaunchShape { blocks, threads, shared_bytes: 0 };
+        Ok(Self { form, instance, shape, arguments, key_bytes, tree_bytes: tree.bytes() })
+    }
+
+    /// Bytes of the tree: those of the section FAST.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.tree_bytes
+    }
+
+    /// Queues building the tree of a column of encoded words in ascending order; of other words comes a tree that
+    /// answers wrongly.
+    ///
+    /// # Errors
+    /// [`GpuError::Buffer`] if the column or the tree's buffer is too short, [`GpuError::Driver`].
+    ///
+    /// # Panics
+    /// If one of them does not begin on a multiple of a key's bytes.
+    pub fn build(
+        &self,
+        stream: &Stream,
+        keys: &DeviceBuffer,
+        tree: &DeviceBuffer,
+    ) -> Result<Pending<()>, GpuError> {
+        keys.holds("keys", self.arguments.tuples.saturating_mul(self.key_bytes))?;
+        tree.holds("tree", self.tree_bytes)?;
+        for address in [keys.address(), tree.address()] {
+            assert!(address.is_multiple_of(self.key_bytes), "keys are aligned");
+        }
+        let arguments = Arguments { keys: keys.address(), slots: tree.address(), ..self.arguments };
+        // SAFETY: both buffers are long enough for the geometry that the numbers were worked out for; `Pending` keeps
+        // them, or they are waited for here.
+        unsafe {
+            match self.form {
+                ClassicForm::Paper => classic_paper(stream, self.instance, self.shape, &arguments),
+                ClassicForm::Grid => classic_build(stream, self.instance, self.shape, &arguments),
+            }
+        }?;
+        let pending = Pending::new(stream, vec![keys.clone(), tree.clone()], || Ok(()));
+        if pending.is_err() {
+            let _ = stream.synchronize();
+        }
+        pending
+    }
+}

@@ -1,0 +1,349 @@
+//! Batches whose queries come from the host and whose answers go there.
+//!
+//! A large batch is cut into chunks, which several slots take in turn: each has a stream and buffers of its own, so one
+//! chunk's queries travel to the device while another is searched and a third one's answers travel back; both directions
+//! of the link are busy. From pinned memory chunks are copied as they lie. Ordinary slices go through pinned buffers of
+//! the slot, which all cores fill and empty. A small batch is not copied at all: the kernel reads the queries from
+//! pinned memory of the host and writes the answers there, which saves two copies' latency.
+
+use crate::algorithm::Search;
+use crate::kernel::table::Batch;
+use crate::memory::{DeviceBuffer, PinnedBuffer};
+use crate::stream::Event;
+use crate::{Gpu, GpuError, Stream};
+use rayon::prelude::*;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Queries of a chunk, a multiple of 64.
+pub(crate) const CHUNK: usize = 1 << 21;
+/// Slots that take chunks in turn: one is filled, one is searched, one is emptied.
+const SLOTS: usize = 4;
+/// Most queries that are read where they lie.
+pub(crate) const SMALL_MAX: usize = 1 << 14;
+/// Bytes that a core copies at a time.
+const COPY_BYTES: usize = 1 << 20;
+
+/// What is asked of each query.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Asked {
+    /// Values of so many bytes, and presence.
+    Values(usize),
+    /// Ranks of 8 bytes.
+    Ranks,
+}
+
+impl Asked {
+    /// Bytes of an answer, without presence.
+    fn bytes(self) -> usize {
+        match self {
+            Self::Values(bytes) => bytes,
+            Self::Ranks => 8,
+        }
+    }
+}
+
+/// Everything that chunks of a batch have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Form {
+    pub(crate) word_bytes: usize,
+    pub(crate) kind: u32,
+    pub(crate) asked: Asked,
+}
+
+impl Form {
+    fn batch(self, queries: u64, count: usize, answers: u64, present: u64) -> Batch {
+        let (values, ranks) = match self.asked {
+            Asked::Values(0) => (0, 0),
+            Asked::Values(_) => (answers, 0),
+            Asked::Ranks => (0, answers),
+        };
+        let present = if self.asked == Asked::Ranks { 0 } else { present };
+        Batch { queries, count: count as u64, values, present, ranks, kind: self.kind, rank_bytes: 8 }
+    }
+}
+
+/// Bytes of a bitmap of presence, in whole words of 64 bits.
+pub(crate) fn bitmap_bytes(count: usize) -> usize {
+    count.div_ceil(64) * 8
+}
+
+/// Copies on all cores.
+pub(crate) fn copy(to: &mut [u8], from: &[u8]) {
+    if to.len() <= COPY_BYTES {
+        to.copy_from_slice(from);
+    } else {
+        to.par_chunks_mut(COPY_BYTES)
+            .zip(from.par_chunks(COPY_BYTES))
+            .for_each(|(to, from)| to.copy_from_slice(from));
+    }
+}
+
+/// A stream with device memory for a chunk.
+#[derive(Debug)]
+struct Slot {
+    stream: Stream,
+    queries: DeviceBuffer,
+    answers: DeviceBuffer,
+    present: DeviceBuffer,
+    staged: Option<Staged>,
+}
+
+/// Pinned memory of a slot, and the chunk whose answers are on their way into it.
+#[derive(Debug)]
+struct Staged {
+    queries: PinnedBuffer,
+    answers: PinnedBuffer,
+    present: PinnedBuffer,
+    under_way: Option<(usize, usize, Event)>,
+}
+
+impl Slot {
+    fn new(gpu: &Gpu, form: Form, is_staged: bool) -> Result<Self, GpuError> {
+        let sizes = [CHUNK * form.word_bytes, CHUNK * form.asked.bytes(), bitmap_bytes(CHUNK)];
+        let staged = if is_staged {
+            Some(Staged {
+                queries: PinnedBuffer::new(gpu, sizes[0])?,
+                answers: PinnedBuffer::new(gpu, sizes[1])?,
+                present: PinnedBuffer::new(gpu, sizes[2])?,
+                under_way: None,
+            })
+        } else {
+            None
+        };
+        Ok(Self {
+            stream: Stream::new(gpu)?,
+            queries: DeviceBuffer::new(gpu, sizes[0] as u64)?,
+            answers: DeviceBuffer::new(gpu, sizes[1] as u64)?,
+            present: DeviceBuffer::new(gpu, sizes[2] as u64)?,
+            staged,
+        })
+    }
+
+    /// Queues a chunk: copies from `queries`, searches, copies to `answers` and `present`.
+    ///
+    /// # Safety
+    /// The addresses are of memory of the chunk's size that lives until the stream was waited for; `search` too.
+    unsafe fn queue(
+        &self,
+        search: &dyn Search,
+        form: Form,
+        count: usize,
+        [queries, answers, present]: [*mut u8; 3],
+    ) -> Result<(), GpuError> {
+        let (driver, stream) = (self.stream.gpu().driver(), self.stream.handle());
+        let batch = form.batch(self.queries.address(), count, self.answers.address(), self.present.address());
+        // SAFETY: the slot's buffers hold a chunk, and the rest is the caller's promise.
+        unsafe {
+            driver.copy_in(stream, self.queries.address(), queries, count * form.word_bytes)?;
+            if batch.present != 0 && (search.wants_zeroed_present() || count % 64 != 0) {
+                driver.fill(stream, batch.present, 0, bitmap_bytes(count))?;
+            }
+            search.search(&self.stream, &batch)?;
+            if form.asked.bytes() > 0 {
+                let bytes = count * form.asked.bytes();
+                driver.copy_out(stream, answers, self.answers.address(), bytes)?;
+            }
+            if batch.present != 0 {
+                driver.copy_out(stream, present, self.present.address(), bitmap_bytes(count))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The slots of a table, made when they are first needed and kept for batches of the same form.
+#[derive(Debug, Default)]
+pub(crate) struct Slots {
+    form: Option<(Asked, bool)>,
+    slots: Vec<Slot>,
+    small: Option<(Stream, PinnedBuffer)>,
+}
+
+impl Slots {
+    fn of(&mut self, gpu: &Gpu, form: Form, is_staged: bool) -> Result<&mut [Slot], GpuError> {
+        let wanted = Some((form.asked, is_staged));
+        if self.form != wanted || self.slots.is_empty() {
+            self.slots.clear();
+            for _ in 0..SLOTS {
+                self.slots.push(Slot::new(gpu, form, is_staged)?);
+            }
+            self.form = wanted;
+        }
+        Ok(&mut self.slots)
+    }
+
+    /// Searches a batch of ordinary slices, given as bytes; blocks until the answers are there.
+    pub(crate) fn search(
+        &mut self,
+        gpu: &Gpu,
+        search: &dyn Search,
+        form: Form,
+        queries: &[u8],
+        answers: &mut [u8],
+        present: &mut [u8],
+    ) -> Result<(), GpuError> {
+        let count = queries.len() / form.word_bytes;
+        if count <= SMALL_MAX {
+            return self.search_small(gpu, search, form, queries, answers, present);
+        }
+        let slots = self.of(gpu, form, true)?;
+        let result = in_turn(slots, search, form, queries, answers, present);
+        if result.is_err() {
+            // Nothing may be on its way when a next batch takes the slots.
+            for slot in slots.iter_mut() {
+                let _ = slot.stream.synchronize();
+                slot.staged = None;
+            }
+            self.slots.clear();
+        }
+        result
+    }
+
+    /// Searches a batch that the device reads and writes in pinned memory.
+    fn search_small(
+        &mut self,
+        gpu: &Gpu,
+        search: &dyn Search,
+        form: Form,
+        queries: &[u8],
+        answers: &mut [u8],
+        present: &mut [u8],
+    ) -> Result<(), GpuError> {
+        let answers_at = SMALL_MAX * 16;
+        let present_at = answers_at + SMALL_MAX * 8;
+        if self.small.is_none() {
+            let bytes = present_at + bitmap_bytes(SMALL_MAX);
+            self.small = Some((Stream::new(gpu)?, PinnedBuffer::new(gpu, bytes)?));
+        }
+        let Some((stream, pinned)) = &mut self.small else { return Ok(()) };
+        let count = queries.len() / form.word_bytes;
+        let address = pinned.address();
+        let batch = form.batch(address, count, address + answers_at as u64, address + present_at as u64);
+        let bytes = pinned.as_mut_bytes();
+        bytes[..queries.len()].copy_from_slice(queries);
+        bytes[present_at..present_at + bitmap_bytes(count)].fill(0);
+        // SAFETY: the pinned memory holds a small batch of any form, and lives until it was waited for.
+        let queued = unsafe { search.search(stream, &batch) };
+        stream.synchronize()?;
+        queued?;
+        let bytes = pinned.as_bytes();
+        answers.copy_from_slice(&bytes[answers_at..answers_at + answers.len()]);
+        present.copy_from_slice(&bytes[present_at..present_at + present.len()]);
+        Ok(())
+    }
+}
+
+/// Takes chunks through staged slots in turn.
+fn in_turn(
+    slots: &mut [Slot],
+    search: &dyn Search,
+    form: Form,
+    queries: &[u8],
+    answers: &mut [u8],
+    present: &mut [u8],
+) -> Result<(), GpuError> {
+    let count = queries.len() / form.word_bytes;
+    let each = form.asked.bytes();
+    let chunks = count.div_ceil(CHUNK);
+    for turn in 0..chunks + slots.len() {
+        let at = turn % slots.len();
+        let slot = &mut slots[at];
+        let Some(staged) = &mut slot.staged else { continue };
+        if let Some((first, length, event)) = staged.under_way.take() {
+            event.wait()?;
+            copy(
+                &mut answers[first * each..(first + length) * each],
+                &staged.answers.as_bytes()[..length * each],
+            );
+            if !present.is_empty() {
+                let bytes = bitmap_bytes(length);
+                present[first / 8..first / 8 + bytes].copy_from_slice(&staged.present.as_bytes()[..bytes]);
+            }
+        }
+        if turn < chunks {
+            let first = turn * CHUNK;
+            let length = CHUNK.min(count - first);
+            let bytes = length * form.word_bytes;
+            copy(&mut staged.queries.as_mut_bytes()[..bytes], &queries[first * form.word_bytes..][..bytes]);
+            let places = [staged.queries.host(), staged.answers.host(), staged.present.host()];
+            // SAFETY: the staged buffers hold a chunk; `under_way` or an error's handler waits before they are used.
+            unsafe { slot.queue(search, form, length, places) }?;
+            let event = slot.stream.mark()?;
+            if let Some(staged) = &mut slot.staged {
+                staged.under_way = Some((first, length, event));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Queries and answers in pinned memory, for [`crate::GpuTable::get_pinned`].
+#[derive(Debug)]
+pub struct PinnedBatch {
+    /// Keys, as an array of the file's key type.
+    pub keys: PinnedBuffer,
+    /// How many.
+    pub count: usize,
+    /// For their values.
+    pub values: PinnedBuffer,
+    /// For the bitmap of presence, in whole words of 64 bits.
+    pub present: PinnedBuffer,
+}
+
+/// Slots for pinned batches that no batch uses now.
+pub(crate) type Pool = Arc<Mutex<Vec<PinnedSlots>>>;
+
+/// Slots of a pinned batch.
+#[derive(Debug)]
+pub(crate) struct PinnedSlots {
+    form: Form,
+    slots: Vec<Slot>,
+}
+
+impl PinnedSlots {
+    /// Takes slots for batches of a form out of a pool, or makes them.
+    pub(crate) fn take(pool: &Pool, gpu: &Gpu, form: Form) -> Result<Self, GpuError> {
+        let mut free = pool.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(at) = free.iter().position(|slots| slots.form == form) {
+            return Ok(free.swap_remove(at));
+        }
+        // Those of another form would only take memory.
+        free.clear();
+        let slots = (0..SLOTS).map(|_| Slot::new(gpu, form, false)).collect::<Result<_, _>>()?;
+        Ok(Self { form, slots })
+    }
+
+    /// Puts them back.
+    pub(crate) fn put(self, pool: &Pool) {
+        pool.lock().unwrap_or_else(PoisonError::into_inner).push(self);
+    }
+
+    /// Queues a batch, a chunk a slot in turn, such that work queued on `last` later waits for all of it.
+    ///
+    /// # Safety
+    /// The buffers hold the batch; they, `search` and `self` live until `last` was waited for, also after an error.
+    pub(crate) unsafe fn queue(
+        &self,
+        last: &Stream,
+        search: &dyn Search,
+        batch: &PinnedBatch,
+    ) -> Result<(), GpuError> {
+        let form = self.form;
+        let queue = |chunk: usize| {
+            let first = chunk * CHUNK;
+            let count = CHUNK.min(batch.count - first);
+            let places = [
+                batch.keys.host().wrapping_add(first * form.word_bytes),
+                batch.values.host().wrapping_add(first * form.asked.bytes()),
+                batch.present.host().wrapping_add(first / 8),
+            ];
+            // SAFETY: inside the batch's buffers, by the contract.
+            unsafe { self.slots[chunk % SLOTS].queue(search, form, count, places) }
+        };
+        let queued = (0..batch.count.div_ceil(CHUNK)).try_for_each(queue);
+        for slot in &self.slots {
+            last.wait_for(&slot.stream.mark()?)?;
+        }
+        queued
+    }
+}

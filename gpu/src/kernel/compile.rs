@@ -1,0 +1,162 @@
+//! From a kernel's text to code for a device.
+//!
+//! In this order: the disk cache, NVRTC, the embedded PTX. NVRTC makes machine code for the very device if it knows it,
+//! which every driver of the same major version loads (PTX of a newer compiler it would not), else PTX for the newest
+//! architecture that both know. What it made is cached under a hash of text, options, architecture and compiler.
+
+use super::{cache, embedded};
+use crate::driver::Program;
+use crate::{GpuError, Unavailable};
+use cudarc::nvrtc::result as nvrtc;
+use cudarc::nvrtc::sys;
+use std::ffi::CString;
+
+/// Code that the driver loads: a cubin, or PTX that ends in a zero byte.
+pub(crate) fn code(program: &Program<'_>, compute: (u32, u32)) -> Result<Vec<u8>, GpuError> {
+    let Some(compiler) = Compiler::find() else {
+        return embedded::ptx(program, compute).ok_or_else(|| {
+            Unavailable {
+                missing:
+                    "NVRTC (libnvrtc) is not installed, and this kernel is not embedded: install the CUDA \
+                          toolkit's run-time compiler"
+                        .into(),
+            }
+            .into()
+        });
+    };
+    let target = compiler.target(compute);
+    let options = options(program, &target);
+    let key = cache::key(program.text, &options, &compiler.version());
+    if let Some(code) = cache::get(&key) {
+        return Ok(code);
+    }
+    let code = compiler.compile(program, &options, target.starts_with("sm_"))?.code;
+    cache::put(&key, &code);
+    Ok(code)
+}
+
+/// Options of a program for a target such as `sm_90` or `compute_90`.
+pub(crate) fn options(program: &Program<'_>, target: &str) -> Vec<String> {
+    let mut options = vec![
+        format!("--gpu-architecture={target}"),
+        "--std=c++17".to_owned(),
+        "--device-int128".to_owned(),
+        "--generate-line-info".to_owned(),
+    ];
+    options.extend(program.defines.iter().map(|(name, number)| format!("-D{name}={number}")));
+    options
+}
+
+/// What NVRTC made.
+#[derive(Debug)]
+pub(crate) struct Compiled {
+    /// Machine code, or PTX that ends in a zero byte.
+    pub(crate) code: Vec<u8>,
+    /// What it said; with the option `--ptxas-options=-v` of machine code also registers, stack and spills.
+    pub(crate) log: String,
+}
+
+/// NVRTC, which is there.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Compiler {
+    major: i32,
+    minor: i32,
+}
+
+impl Compiler {
+    /// `None` where it is not installed.
+    pub(crate) fn find() -> Option<Self> {
+        // SAFETY: loads the library and lets go of it again; its initialisers are the compiler's own.
+        if !unsafe { sys::is_culib_present() } {
+            return None;
+        }
+        let (mut major, mut minor) = (0, 0);
+        // SAFETY: the library is there; two numbers are written.
+        unsafe { sys::nvrtcVersion(&raw mut major, &raw mut minor) }.result().ok()?;
+        Some(Self { major, minor })
+    }
+
+    /// As `12.0`.
+    pub(crate) fn version(self) -> String {
+        format!("{}.{}", self.major, self.minor)
+    }
+
+    /// Real architectures that it compiles for, as 90 for `sm_90`.
+    fn architectures(self) -> Vec<i32> {
+        let mut count = 0;
+        // SAFETY: the library is there; one number is written.
+        if unsafe { sys::nvrtcGetNumSupportedArchs(&raw mut count) }.result().is_err() {
+            return Vec::new();
+        }
+        let mut all = vec![0; usize::try_from(count).unwrap_or(0)];
+        // SAFETY: it writes as many numbers as it said.
+        match unsafe { sys::nvrtcGetSupportedArchs(all.as_mut_ptr()) }.result() {
+            Ok(()) => all,
+            Err(_) => Vec::new(),
+        }
+    }
+
+    /// What to compile for.
+    pub(crate) fn target(self, compute: (u32, u32)) -> String {
+        let wanted = (compute.0 * 10 + compute.1).cast_signed();
+        let known = self.architectures();
+        if known.contains(&wanted) {
+            return format!("sm_{wanted}");
+        }
+        let newest = known.into_iter().filter(|&arch| arch < wanted).max().unwrap_or(75);
+        format!("compute_{newest}")
+    }
+
+    /// Compiles.
+    ///
+    /// # Errors
+    /// [`GpuError::Compile`] with the log.
+    pub(crate) fn compile(
+        self,
+        program: &Program<'_>,
+        options: &[String],
+        is_machine: bool,
+    ) -> Result<Compiled, GpuError> {
+        let failed = |log: String| GpuError::Compile { kernel: program.name, log };
+        let say = |error: nvrtc::NvrtcError| failed(format!("{error:?}"));
+        let text = CString::new(program.text).map_err(|error| failed(error.to_string()))?;
+        let name = CString::new(program.name).map_err(|error| failed(error.to_string()))?;
+        let handle = nvrtc::create_program(&text, Some(&name)).map_err(say)?;
+        // SAFETY: the program was made above; text and name live until it is destroyed.
+        let compiled = unsafe { nvrtc::compile_program(handle, options) };
+        // SAFETY: as above.
+        let log: Vec<u8> = unsafe { nvrtc::get_program_log(handle) }
+            .unwrap_or_default()
+            .into_iter()
+            .map(|byte| byte.cast_unsigned())
+            .take_while(|&byte| byte != 0)
+            .collect();
+        let log = String::from_utf8_lossy(&log).into_owned();
+        let code = match compiled {
+            Err(_) => Err(failed(log.clone())),
+            // SAFETY: as above, and it is compiled.
+            Ok(()) if is_machine => unsafe { machine_code(handle) }.map_err(say),
+            // SAFETY: as above.
+            Ok(()) => unsafe { nvrtc::get_ptx(handle) }
+                .map(|ptx| ptx.into_iter().map(|byte| byte.cast_unsigned()).collect())
+                .map_err(say),
+        };
+        // SAFETY: made above, not used below.
+        let _ = unsafe { nvrtc::destroy_program(handle) };
+        Ok(Compiled { code: code?, log })
+    }
+}
+
+/// Machine code of a compiled program.
+///
+/// # Safety
+/// The program is compiled for a real architecture and not destroyed.
+unsafe fn machine_code(program: sys::nvrtcProgram) -> Result<Vec<u8>, nvrtc::NvrtcError> {
+    let mut bytes = 0;
+    // SAFETY: by the contract; one number is written.
+    unsafe { sys::nvrtcGetCUBINSize(program, &raw mut bytes) }.result()?;
+    let mut code = vec![0u8; bytes];
+    // SAFETY: by the contract; it writes as many bytes as it said.
+    unsafe { sys::nvrtcGetCUBIN(program, code.as_mut_ptr().cast()) }.result()?;
+    Ok(code)
+}

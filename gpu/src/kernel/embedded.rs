@@ -1,0 +1,152 @@
+//! PTX that is a part of this program, for machines that have a driver and no NVRTC.
+//!
+//! One archive an architecture, `gpu/ptx/compute_NN.zst`: for each instance the hash of what it is made from (text and
+//! definitions), a length and the PTX. It is made by NVRTC 12.0, whose PTX every driver since early 2023 takes, by
+//!
+//! ```text
+//! PLEACH_BLESS=1 LD_LIBRARY_PATH=<folder of libnvrtc.so.12 of CUDA 12.0> cargo test -p pleach-gpu --lib embedded
+//! ```
+//!
+//! A test refuses an archive whose hashes are not those of the sources, and, with that compiler, one whose PTX is not
+//! what it makes.
+
+use super::cache;
+use crate::driver::Program;
+use std::sync::OnceLock;
+
+/// Architectures, newest first: the number that follows `compute_`, and its archive.
+const ARCHIVES: [(u32, &[u8]); 3] = [
+    (90, include_bytes!("../../ptx/compute_90.zst")),
+    (80, include_bytes!("../../ptx/compute_80.zst")),
+    (75, include_bytes!("../../ptx/compute_75.zst")),
+];
+
+/// Hash of what a program is made from.
+fn hash(program: &Program<'_>) -> u128 {
+    let mut whole: String =
+        program.defines.iter().map(|(name, number)| format!("-D{name}={number}\0")).collect();
+    whole.push_str(program.text);
+    cache::sum(whole.as_bytes())
+}
+
+/// An archive's entries: hash, and PTX that ends in a zero byte.
+fn entries(archive: &[u8]) -> impl Iterator<Item = (u128, &[u8])> {
+    let mut rest = archive;
+    std::iter::from_fn(move || {
+        let (hash, after) = rest.split_first_chunk::<16>()?;
+        let (length, after) = after.split_first_chunk::<4>()?;
+        let (ptx, after) = after.split_at_checked(u32::from_le_bytes(*length) as usize)?;
+        rest = after;
+        Some((u128::from_le_bytes(*hash), ptx))
+    })
+}
+
+/// PTX of a program for the newest embedded architecture that a device runs; `None` if it is not embedded.
+pub(crate) fn ptx(program: &Program<'_>, compute: (u32, u32)) -> Option<Vec<u8>> {
+    static UNPACKED: [OnceLock<Vec<u8>>; 3] = [const { OnceLock::new() }; 3];
+    let wanted = hash(program);
+    for (at, (number, packed)) in ARCHIVES.into_iter().enumerate() {
+        if number <= compute.0 * 10 + compute.1 {
+            let archive = UNPACKED[at].get_or_init(|| zstd::decode_all(packed).unwrap_or_default());
+            return entries(archive).find(|entry| entry.0 == wanted).map(|entry| entry.1.to_vec());
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::GpuError;
+    use crate::kernel::Instance;
+    use crate::kernel::compile::{Compiler, options};
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    /// All instances' PTX for an architecture, in order, compiled on all cores.
+    fn compile_all(compiler: Compiler, number: u32) -> Vec<(u128, Vec<u8>)> {
+        let instances = Instance::all();
+        let next = AtomicUsize::new(0);
+        let work = || {
+            let mut made = Vec::new();
+            while let Some(&instance) = instances.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let entry = instance.with_program(|program| {
+                    // Without line numbers: they would change with every comment.
+                    let mut options = options(program, &format!("compute_{number}"));
+                    options.retain(|option| option != "--generate-line-info");
+                    Ok::<_, GpuError>((hash(program), compiler.compile(program, &options, false)?.code))
+                });
+                made.push((instance, entry.unwrap_or_else(|error| panic!("{instance:?}: {error}"))));
+            }
+            made
+        };
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let mut made: Vec<_> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..cores).map(|_| scope.spawn(work)).collect();
+            threads.into_iter().flat_map(|thread| thread.join().expect("compiles")).collect()
+        });
+        made.sort_by_key(|entry| entry.0);
+        made.into_iter().map(|entry| entry.1).collect()
+    }
+
+    #[test]
+    fn embedded_ptx_is_of_these_sources() {
+        if std::env::var_os("PLEACH_BLESS").is_some() {
+            return;
+        }
+        let wanted: Vec<u128> = Instance::all()
+            .into_iter()
+            .map(|instance| instance.with_program(|program| Ok(hash(program))).expect("no compiler is asked"))
+            .collect();
+        for (number, packed) in ARCHIVES {
+            let archive = zstd::decode_all(packed).expect("unpacks");
+            let found: Vec<u128> = entries(&archive).map(|entry| entry.0).collect();
+            assert!(found == wanted, "compute_{number} is stale: make it anew, see the head of embedded.rs");
+        }
+    }
+
+    #[test]
+    fn embedded_ptx_is_what_the_compiler_makes() {
+        let compiler = match Compiler::find() {
+            Some(compiler) if compiler.version() == "12.0" => compiler,
+            found => {
+                let found = found.map_or("none".to_owned(), Compiler::version);
+                assert!(
+                    std::env::var_os("PLEACH_REQUIRE_NVRTC_12_0").is_none(),
+                    "NVRTC 12.0 is wanted, found {found}"
+                );
+                return eprintln!("SKIPPED: NVRTC 12.0 is wanted, found {found}");
+            }
+        };
+        let is_blessing = std::env::var_os("PLEACH_BLESS").is_some();
+        for (number, packed) in ARCHIVES {
+            let made = compile_all(compiler, number);
+            if is_blessing {
+                let mut archive = Vec::new();
+                for (hash, ptx) in made {
+                    archive.extend(hash.to_le_bytes());
+                    archive.extend(u32::try_from(ptx.len()).expect("small").to_le_bytes());
+                    archive.extend(ptx);
+                }
+                let packed = zstd::encode_all(&archive[..], 19).expect("packs");
+                let path = format!("{}/ptx/compute_{number}.zst", env!("CARGO_MANIFEST_DIR"));
+                std::fs::write(path, packed).expect("written");
+                continue;
+            }
+            let archive = zstd::decode_all(packed).expect("unpacks");
+            let embedded: Vec<_> = entries(&archive).collect();
+            assert_eq!(embedded.len(), made.len());
+            for ((old_hash, old), (new_hash, new)) in embedded.into_iter().zip(&made) {
+                assert!(old_hash == *new_hash && old == new, "compute_{number}: PTX differs: make it anew");
+            }
+        }
+    }
+
+    #[test]
+    fn a_damaged_archive_has_fewer_entries() {
+        let whole = [&7u128.to_le_bytes()[..], &2u32.to_le_bytes(), b"x\0"].concat();
+        assert_eq!(entries(&whole).collect::<Vec<_>>(), [(7, &b"x\0"[..])]);
+        for cut in 0..whole.len() {
+            assert_eq!(entries(&whole[..cut]).count(), 0);
+        }
+    }
+}

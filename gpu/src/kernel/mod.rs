@@ -1,0 +1,84 @@
+//! Kernels: their sources, the instances of each, and how they are compiled and launched.
+//!
+//! A *source* is a CUDA C++ text. An *instance* is a source with the numbers it is compiled for: bytes of a word and of
+//! a value, and one more of its own (threads a query, say). Its *entries* are the functions that can be launched,
+//! each through a typed function of [`table`]; nothing is launched otherwise. Numbers that Rust and CUDA share go
+//! from here into the text as definitions, sizes of argument structs among them, which the text asserts.
+
+pub(crate) mod cache;
+pub(crate) mod compile;
+pub(crate) mod embedded;
+pub(crate) mod table;
+
+use crate::GpuError;
+use crate::driver::Program;
+use crate::image::{FANOUT, LEVELS_MAX};
+use pleach_format::LineGeometry;
+pub(crate) use table::Source;
+
+/// A source with the numbers it is compiled for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Instance {
+    /// Which source.
+    pub(crate) source: Source,
+    /// Bytes of a word: 4, 8, 16.
+    pub(crate) word_bytes: u8,
+    /// Bytes of a value: 0, 4, 8.
+    pub(crate) value_bytes: u8,
+    /// A number of the source's own, see [`Source::option_name`]; 0 if it has none.
+    pub(crate) option: u16,
+}
+
+impl Instance {
+    /// Its definitions, in order.
+    pub(crate) fn defines(self) -> Vec<(&'static str, u64)> {
+        let lines = LineGeometry::new(self.word_bytes.into(), self.value_bytes.into());
+        let mut defines = vec![
+            ("WORD_BYTES", u64::from(self.word_bytes)),
+            ("VALUE_BYTES", self.value_bytes.into()),
+            ("TUPLES", lines.tuples_per_line() as u64),
+            ("VALUES_AT", lines.values_at() as u64),
+            ("FANOUT", FANOUT as u64),
+            ("LEVELS_MAX", LEVELS_MAX as u64),
+        ];
+        if let Some(name) = self.source.option_name() {
+            defines.push((name, self.option.into()));
+        }
+        defines.extend(self.source.sizes());
+        defines
+    }
+
+    /// Its whole text: what all kernels share, then the source.
+    pub(crate) fn text(self) -> String {
+        let name = self.source.name();
+        format!("{}\n#line 1 \"{name}\"\n{}", include_str!("../kernels/common.cuh"), self.source.text())
+    }
+
+    /// Calls with its program.
+    pub(crate) fn with_program<T>(
+        self,
+        with: impl FnOnce(&Program<'_>) -> Result<T, GpuError>,
+    ) -> Result<T, GpuError> {
+        let (text, defines) = (self.text(), self.defines());
+        let source = self.source;
+        with(&Program { name: source.name(), text: &text, defines: &defines, entries: source.entries(self) })
+    }
+
+    /// All instances, of all sources: what is embedded, and what tests compile.
+    pub(crate) fn all() -> Vec<Self> {
+        let mut all = Vec::new();
+        for &source in Source::ALL {
+            for word_bytes in [4, 8, 16] {
+                for value_bytes in [0, 4, 8] {
+                    for &option in source.options() {
+                        let instance = Self { source, word_bytes, value_bytes, option };
+                        if source.has(instance) {
+                            all.push(instance);
+                        }
+                    }
+                }
+            }
+        }
+        all
+    }
+}

@@ -1,0 +1,311 @@
+//! The table of what can be launched: sources, their entries, and a typed function for each.
+//!
+//! To add a kernel: its text in `kernels/`, a variant of [`Source`], its argument structs here or beside its algorithm
+//! (`#[repr(C)]`, plain numbers, no holes) and a line in `launches!`. The macro makes `unsafe fn entry(stream, instance,
+//! shape, &arguments...)`, which is the only way to it. Sizes of argument structs become definitions `BYTES_OF_...`,
+//! which the text asserts, so that both sides agree or nothing compiles.
+
+use super::Instance;
+use crate::driver::LaunchShape;
+use crate::{GpuError, Stream};
+use std::ffi::c_void;
+
+/// Threads of a block of the spine search, where shared memory allows.
+pub(crate) const THREADS: u16 = 1024;
+/// Threads where it does not.
+pub(crate) const THREADS_SMALL: u16 = 512;
+
+/// A batch of queries and where its answers go: `Batch` of common.cuh. A pointer that is 0 means not asked for.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub(crate) struct Batch {
+    /// Address of the queries: words, or keys of a kind.
+    pub(crate) queries: u64,
+    /// How many.
+    pub(crate) count: u64,
+    /// Address for values.
+    pub(crate) values: u64,
+    /// Address for the bitmap of presence, in words of 32 bits.
+    pub(crate) present: u64,
+    /// Address for ranks.
+    pub(crate) ranks: u64,
+    /// What makes a word of a query: 0 it is one, 1 the sign bit is flipped, 2 a float.
+    pub(crate) kind: u32,
+    /// Bytes of a rank, 4 or 8.
+    pub(crate) rank_bytes: u32,
+}
+
+/// Sorted keys and values on a device: `Columns` of common.cuh.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub(crate) struct Columns {
+    /// Address of the words.
+    pub(crate) keys: u64,
+    /// Address of the values; 0 if there are none.
+    pub(crate) values: u64,
+    /// How many tuples.
+    pub(crate) tuples: u64,
+}
+
+macro_rules! sources {
+    ($($(#[$doc:meta])* $source:ident $file:literal $entries:expr;)*) => {
+        /// A kernel file.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub(crate) enum Source { $($(#[$doc])* $source,)* }
+
+        impl Source {
+            /// All of them.
+            pub(crate) const ALL: &'static [Self] = &[$(Self::$source,)*];
+
+            /// Name of the file.
+            pub(crate) fn name(self) -> &'static str {
+                match self { $(Self::$source => $file,)* }
+            }
+
+            /// Its text.
+            pub(crate) fn text(self) -> &'static str {
+                match self { $(Self::$source => include_str!(concat!("../kernels/", $file)),)* }
+            }
+
+            /// Entries of an instance.
+            pub(crate) fn entries(self, instance: Instance) -> &'static [&'static str] {
+                match self { $(Self::$source => { let entries: fn(Instance) -> &'static [&'static str] = $entries; entries(instance) })* }
+            }
+        }
+    };
+}
+
+/// Makes a typed launch function for each entry.
+macro_rules! launches {
+    ($($(#[$doc:meta])* $source:ident $entry:ident($($name:ident: $type:ty),*);)*) => {$(
+        $(#[$doc])*
+        ///
+        /// # Safety
+        /// The arguments describe arrays that are alive until the work on `stream` is done, as the kernel's text says;
+        /// `instance` was made for them.
+        #[allow(clippy::too_many_arguments, reason = "those of the kernel")]
+        pub(crate) unsafe fn $entry(
+            stream: &Stream,
+            instance: Instance,
+            shape: LaunchShape,
+            $($name: &$type),*
+        ) -> Result<(), GpuError> {
+            debug_assert_eq!(instance.source, Source::$source);
+            let mut arguments: [*mut c_void; 0 $(+ launches!(@one $name))*] =
+                [$(std::ptr::from_ref::<$type>($name).cast_mut().cast()),*];
+            // SAFETY: these are the types of the entry's parameters; the rest is the caller's promise.
+            unsafe { stream.gpu().launch(stream.handle(), instance, stringify!($entry), shape, &mut arguments) }
+        }
+    )*};
+    (@one $name:ident) => { 1 };
+}
+
+sources! {
+    /// Look-ups through the device image.
+    Spine "spine.cu" |_| &["spine_values", "spine_ranks", "hybrid_lines", "hybrid_fetch", "hybrid_answer"];
+    /// The device image, from the tuple lines.
+    Image "image.cu" |_| &["image_bits", "image_top", "image_level"];
+    /// Ascending queries merged with the tuple lines.
+    Sweep "sweep.cu" |_| &["sweep", "sample_order"];
+    /// Sorted columns, from the tuple lines.
+    Columns "columns.cu" |_| &["columns_from_lines"];
+    /// All values of each key.
+    All "all.cu" |_| &["all_count", "all_tiles", "all_sums", "all_add", "all_fill"];
+    /// Binary search of the sorted keys, and of strings of 16 characters.
+    Binary "binary.cu" |instance| match instance.word_bytes {
+        16 => &["binary", "binary_top", "binary_bytes", "binary_swap", "binary_cached", "swap_keys"],
+        _ => &["binary", "binary_top"],
+    };
+    /// P-ary search of the sorted keys.
+    PAry "pary.cu" |instance| match instance.option {
+        0..=32 => &["pary_list", "pary_ballot"],
+        _ => &["pary_list"],
+    };
+    /// The contiguous B+tree: its builder, and its search by a thread or by several threads a query.
+    Btree "btree.cu" |instance| match instance.option {
+        0 => &["btree", "btree_build"],
+        _ => &["btree_pary"],
+    };
+    /// The FAST tree.
+    Fast "fast.cu" |_| &["fast_paper", "fast_ballot"];
+    /// Builders of classic trees.
+    Classic "classic.cu" |_| &["classic_paper", "classic_build"];
+    /// Builders of tuple lines and spine.
+    Build "build.cu" |_| &["build_lines", "build_begin", "build_level"];
+    /// What a device can do at best, and batches whose answers are known.
+    Measure "measure.cu" |instance| match instance.option {
+        0 => &["make_queries", "make_ascending", "compare_answers", "sum_values"],
+        _ => &["random_words", "random_lines", "copy_words", "nothing"],
+    };
+}
+
+impl Source {
+    /// Name of the number that this source is compiled for beside word and value.
+    pub(crate) fn option_name(self) -> Option<&'static str> {
+        match self {
+            Self::Spine | Self::Sweep => Some("THREADS"),
+            Self::Image | Self::Columns | Self::All => None,
+            Self::Binary => None,
+            Self::PAry => Some("P_ARY"),
+            Self::Btree => Some("P_ARY"),
+            Self::Measure => Some("IN_FLIGHT"),
+            Self::Fast => Some("SIMULTANEOUS"),
+            Self::Classic => None,
+            Self::Build => Some("THREADS"),
+        }
+    }
+
+    /// What that number may be.
+    pub(crate) fn options(self) -> &'static [u16] {
+        match self {
+            Self::Spine => &[THREADS, THREADS_SMALL],
+            Self::Sweep => &[crate::algorithm::sweep::THREADS],
+            Self::Image | Self::Columns | Self::All => &[0],
+            Self::Binary => &[0],
+            Self::PAry => &crate::algorithm::pary::P_ARY,
+            Self::Btree => &crate::algorithm::btree::OPTIONS,
+            Self::Measure => &[0, 1, 2, 4, 8, 16],
+            Self::Fast => &crate::algorithm::fast::SIMULTANEOUS,
+            Self::Classic => &[0],
+            Self::Build => &[crate::build::lines::THREADS],
+        }
+    }
+
+    /// Whether there is such an instance.
+    pub(crate) fn has(self, instance: Instance) -> bool {
+        match self {
+            // Values are of the keys' type; reads are of 8 bytes.
+            Self::Measure if instance.option == 0 => {
+                instance.word_bytes == instance.value_bytes && instance.word_bytes <= 8
+            }
+            Self::Measure => (instance.word_bytes, instance.value_bytes) == (8, 8),
+            _ => true,
+        }
+    }
+
+    /// Sizes of argument structs that the text asserts.
+    pub(crate) fn sizes(self) -> Vec<(&'static str, u64)> {
+        let mut sizes = vec![
+            ("BYTES_OF_BATCH", size_of::<Batch>() as u64),
+            ("BYTES_OF_COLUMNS", size_of::<Columns>() as u64),
+        ];
+        match self {
+            Self::All => sizes.push(("BYTES_OF_ALL", size_of::<crate::all::All>() as u64)),
+            Self::Columns => sizes.push(("BYTES_OF_LINES", size_of::<crate::resident::Lines>() as u64)),
+            Self::Spine | Self::Image => {
+                sizes.push(("BYTES_OF_SPINE", size_of::<crate::algorithm::spine::Arguments>() as u64));
+                sizes.push(("BYTES_OF_PART", size_of::<crate::algorithm::hybrid::Part>() as u64));
+            }
+            Self::Sweep => {
+                sizes.push(("BYTES_OF_SWEEP", size_of::<crate::algorithm::sweep::Arguments>() as u64));
+            }
+            Self::Binary => {
+                sizes
+                    .push(("BYTES_OF_TOP_COLUMNS", size_of::<crate::algorithm::binary::TopColumns>() as u64));
+                sizes.push(("BYTES_OF_SWAP", size_of::<crate::algorithm::binary::Swap>() as u64));
+            }
+            Self::PAry => {}
+            Self::Fast => sizes.extend(crate::algorithm::fast::numbers()),
+            Self::Classic => sizes.extend(crate::build::classic::numbers()),
+            Self::Build => sizes.extend(crate::build::lines::numbers()),
+            Self::Btree => {
+                sizes.push(("BYTES_OF_BTREE", size_of::<crate::algorithm::btree::Tree>() as u64));
+                sizes.push(("BYTES_OF_BTREE_BUILD", size_of::<crate::algorithm::btree::Build>() as u64));
+            }
+            Self::Measure => {
+                sizes.push(("BYTES_OF_READS", size_of::<crate::measure::Reads>() as u64));
+                sizes.push(("BYTES_OF_MOVE", size_of::<crate::measure::Move>() as u64));
+                sizes.push(("BYTES_OF_DRAW", size_of::<crate::measure::Draw>() as u64));
+                sizes.push(("BYTES_OF_COMPARE", size_of::<crate::measure::Compare>() as u64));
+            }
+        }
+        sizes
+    }
+}
+
+launches! {
+    /// Values and presence through the device image.
+    Spine spine_values(table: crate::algorithm::spine::Arguments, batch: Batch);
+    /// Ranks through the device image.
+    Spine spine_ranks(table: crate::algorithm::spine::Arguments, batch: Batch);
+    /// Writes down the line of each query.
+    Spine hybrid_lines(table: crate::algorithm::spine::Arguments, batch: Batch, part: crate::algorithm::hybrid::Part);
+    /// Copies the touched pieces of a part of the lines.
+    Spine hybrid_fetch(table: crate::algorithm::spine::Arguments, part: crate::algorithm::hybrid::Part);
+    /// Answers the queries whose lines are in a part.
+    Spine hybrid_answer(table: crate::algorithm::spine::Arguments, batch: Batch, part: crate::algorithm::hybrid::Part);
+    /// Which bits all borders share.
+    Image image_bits(table: crate::algorithm::spine::Arguments, bits: u64);
+    /// Makes the top.
+    Image image_top(table: crate::algorithm::spine::Arguments);
+    /// Makes a level of nodes, after those above it.
+    Image image_level(table: crate::algorithm::spine::Arguments, level: u32);
+    /// Merges ascending queries with the lines.
+    Sweep sweep(table: crate::algorithm::sweep::Arguments, batch: Batch);
+    /// Samples whether queries ascend.
+    Sweep sample_order(batch: Batch, places: u32, found: u64);
+    /// Makes sorted columns.
+    Columns columns_from_lines(lines: crate::resident::Lines);
+    /// Counts the tuples of each query's key.
+    All all_count(all: crate::all::All, batch: Batch);
+    /// Scans tiles of counts.
+    All all_tiles(all: crate::all::All, count: u64);
+    /// Scans the tiles' sums.
+    All all_sums(all: crate::all::All, count: u64);
+    /// Adds what stands before each tile.
+    All all_add(all: crate::all::All, count: u64);
+    /// Fills in the values.
+    All all_fill(all: crate::all::All, count: u64);
+    /// Binary search.
+    Binary binary(columns: Columns, batch: Batch);
+    /// The same, its upper levels in shared memory.
+    Binary binary_top(table: crate::algorithm::binary::TopColumns, batch: Batch);
+    /// Strings, byte by byte.
+    Binary binary_bytes(columns: Columns, batch: Batch);
+    /// Strings, as words whose bytes are swapped.
+    Binary binary_swap(columns: Columns, batch: Batch);
+    /// The same, through shared memory.
+    Binary binary_cached(columns: Columns, batch: Batch);
+    /// Turns words into strings, and back.
+    Binary swap_keys(swap: crate::algorithm::binary::Swap);
+    /// P-ary search, boundaries in shared memory.
+    PAry pary_list(columns: Columns, batch: Batch);
+    /// The same by votes of a warp.
+    PAry pary_ballot(columns: Columns, batch: Batch);
+    /// Search of the B+tree, a thread a query.
+    Btree btree(tree: crate::algorithm::btree::Tree, batch: Batch);
+    /// Makes metadata and keys of the B+tree.
+    Btree btree_build(build: crate::algorithm::btree::Build);
+    /// Search of the B+tree, several threads a query.
+    Btree btree_pary(tree: crate::algorithm::btree::Tree, batch: Batch);
+    /// Random reads of 8 bytes.
+    Measure random_words(reads: crate::measure::Reads);
+    /// Random reads of lines.
+    Measure random_lines(reads: crate::measure::Reads);
+    /// A copy.
+    Measure copy_words(copy: crate::measure::Move);
+    /// Nothing.
+    Measure nothing(unused: u32);
+    /// Queries and the answers that they must get.
+    Measure make_queries(draw: crate::measure::Draw);
+    /// The same, ascending.
+    Measure make_ascending(draw: crate::measure::Draw);
+    /// Counts wrong answers.
+    Measure compare_answers(compare: crate::measure::Compare);
+    /// Adds values up.
+    Measure sum_values(compare: crate::measure::Compare);
+    /// Search of the FAST tree, by comparison bits in shared memory.
+    Fast fast_paper(tree: crate::algorithm::fast::Arguments, batch: Batch);
+    /// The same by votes of a warp.
+    Fast fast_ballot(tree: crate::algorithm::fast::Arguments, batch: Batch);
+    /// Makes a classic tree, a page a lane of each half-warp.
+    Classic classic_paper(build: crate::build::classic::Arguments);
+    /// Makes a classic tree, a slot a thread.
+    Classic classic_build(build: crate::build::classic::Arguments);
+    /// Makes tuple lines.
+    Build build_lines(task: crate::build::lines::LinesTask);
+    /// Starts a spine.
+    Build build_begin(task: crate::build::lines::LevelTask);
+    /// Tries an encoding for a level of the spine.
+    Build build_level(task: crate::build::lines::LevelTask);
+}

@@ -1,0 +1,129 @@
+// What all kernels share: words, values, a batch of queries and where its answers go.
+//
+// A program is this text and one kernel file, compiled for WORD_BYTES (4, 8, 16) and VALUE_BYTES (0, 4, 8): the
+// bytes of an encoded key, whose unsigned order is the order of keys, and of a value. Queries are words already, or
+// keys of a kind that `load_query` encodes, so that a caller's array is searched as it lies. Answers are values with
+// a bitmap of presence, or ranks of lower bounds of 4 or 8 bytes; where a pointer is null nobody asked.
+//
+// The same text is compiled as C++ for a machine without a GPU, which defines PLEACH_EMULATED.
+
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+typedef unsigned __int128 u128;
+
+#if WORD_BYTES == 4
+typedef u32 Word;
+#elif WORD_BYTES == 8
+typedef u64 Word;
+#else
+typedef u128 Word;
+#endif
+#if VALUE_BYTES == 8
+typedef u64 Value;
+#else
+typedef u32 Value;
+#endif
+
+#define WARP 32u
+#define FULL 0xFFFFFFFFu
+#define WORD_BITS (8u * WORD_BYTES)
+
+#ifndef PLEACH_EMULATED
+// Shared memory whose size the launch says.
+#define DYNAMIC_SHARED(type, name) extern __shared__ type name[]
+#endif
+
+// Kinds of queries: what makes a word of them.
+#define KIND_WORD 0u
+#define KIND_SIGNED 1u
+#define KIND_FLOAT 2u
+
+// A batch; the same as Batch in kernel/launch.rs. `present` has a bit a query, in words of 32 bits.
+struct Batch {
+    const Word* queries;
+    u64 count;
+    Value* values;
+    u32* present;
+    void* ranks;
+    u32 kind;
+    u32 rank_bytes;
+};
+
+// Encodes a query of some kind.
+__device__ __forceinline__ Word encode(Word raw, u32 kind) {
+    Word sign = (Word)1 << (WORD_BITS - 1);
+    if (kind == KIND_SIGNED) {
+        return raw ^ sign;
+    }
+    if (kind == KIND_FLOAT) {
+        // -0.0 is 0.0.
+        raw = raw == sign ? 0 : raw;
+        return (raw & sign) != 0 ? (Word)~raw : (Word)(raw | sign);
+    }
+    return raw;
+}
+
+// A query past the last one is the last one.
+__device__ __forceinline__ Word load_query(const Batch& batch, u64 at) {
+    u64 clamped = at < batch.count ? at : batch.count - 1;
+#if WORD_BYTES == 16
+    const u64* halves = (const u64*)(batch.queries + clamped);
+    return encode((Word)__ldcs(halves + 1) << 64 | __ldcs(halves), batch.kind);
+#else
+    return encode(__ldcs(batch.queries + clamped), batch.kind);
+#endif
+}
+
+// Writes a rank, if ranks are asked for.
+__device__ __forceinline__ void answer_rank(const Batch& batch, u64 at, u64 rank) {
+    if (at >= batch.count || batch.ranks == nullptr) {
+        return;
+    }
+    if (batch.rank_bytes == 4) {
+        __stcs((u32*)batch.ranks + at, (u32)rank);
+    } else {
+        __stcs((u64*)batch.ranks + at, rank);
+    }
+}
+
+// Writes value and presence of query `at` of a whole warp: lane i has the query at a multiple of 32 plus i. All 32 lanes
+// call this together, also those past the last query. An absent key's value is 0.
+__device__ __forceinline__ void answer_value(const Batch& batch, u64 at, bool found, Value value) {
+    u32 bits = __ballot_sync(FULL, found && at < batch.count);
+    if (at >= batch.count) {
+        return;
+    }
+#if VALUE_BYTES > 0
+    if (batch.values != nullptr) {
+        __stcs(batch.values + at, found ? value : (Value)0);
+    }
+#endif
+    if (batch.present != nullptr && (at & 31) == 0) {
+        batch.present[at / 32] = bits;
+    }
+}
+
+// Sorted keys and their values: what most algorithms of the papers answer from.
+struct Columns {
+    const Word* keys;
+    const Value* values;
+    u64 tuples;
+};
+
+// Answers a whole warp's queries, as `answer_value`, from the ranks of their lower bounds.
+__device__ __forceinline__ void answer_columns(const Columns& columns, const Batch& batch, u64 at, Word query, u64 rank) {
+    answer_rank(batch, at, rank);
+    if (batch.values == nullptr && batch.present == nullptr) {
+        return;
+    }
+    bool found = at < batch.count && rank < columns.tuples && columns.keys[rank] == query;
+    Value value = 0;
+#if VALUE_BYTES > 0
+    if (found && batch.values != nullptr) {
+        value = columns.values[rank];
+    }
+#endif
+    answer_value(batch, at, found, value);
+}

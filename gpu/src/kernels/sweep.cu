@@ -1,0 +1,509 @@
+// Ascending queries: a merge of the batch with the tuple lines, which are read once and in order.
+//
+// A block takes a tile of `rows` times THREADS consecutive queries. Two of its warps find the lines of the tile's
+// first and last query, 32 probes a round; the lines between go through shared memory in chunks, parted into a column
+// of keys and one of values, and each warp walks its rows of 32 queries along the keys: 32 probes at once find where a
+// row may end, then each lane bisects the few keys between. Each tile verifies as it reads that it ascends.
+//
+// A tile that does not, or whose queries are few among many lines, is searched: each lane descends the device image to
+// its own line, below the part of the top that the tile's first and last query span if its query lies between these.
+// So order decides speed, never answers.
+//
+// Besides WORD_BYTES and VALUE_BYTES: TUPLES (a line) and VALUES_AT (bytes), THREADS (a block), LEVELS_MAX and FANOUT.
+// Dynamic shared memory: 64 bytes a line of a chunk, and no less a thread.
+
+// Blocks of a multiprocessor that registers must suffice for.
+#if WORD_BYTES == 16
+#define BLOCKS 3
+#elif __CUDA_ARCH__ >= 800
+#define BLOCKS 5
+#else
+#define BLOCKS 4
+#endif
+#define LINE_PARTS 4u
+#define KEYS_BYTES (TUPLES * WORD_BYTES)
+#define VALUES_BYTES (TUPLES * VALUE_BYTES)
+// Parts of 16 bytes, where columns take whole ones.
+#define WHOLE_PARTS (KEYS_BYTES % 16 == 0 && VALUES_BYTES % 16 == 0)
+#define KEY_PARTS (KEYS_BYTES / 16)
+#define VALUE_PARTS (VALUES_BYTES / 16)
+// Keys from one probe of a row's end to the next.
+#define STRIDE 8u
+
+// The same as Arguments in spine.cu, where its parts are explained.
+struct Arguments {
+    const uint4* lines;
+    const uint4* nodes[LEVELS_MAX];
+    const u32* top;
+    u64 low[2];
+    u64 high[2];
+    u64 gap_value[2];
+    u64 tuples;
+    u32 last_line;
+    u32 top_count;
+    u32 levels;
+    u32 top_shift;
+    u32 gap_at;
+    u32 gap_bits;
+};
+
+// The same as Arguments in algorithm/sweep.rs. `rows` of 32 queries are a warp's part of a tile; lines of a chunk are
+// what shared memory holds; a tile whose ends lie `stream_lines` or more apart is not streamed. Nothing is done if
+// `order`, unless it is null, says that `sample_order` met more than `descents_max` descents.
+struct Sweep {
+    Arguments image;
+    const u32* order;
+    u32 rows;
+    u32 chunk_lines;
+    u32 stream_lines;
+    u32 descents_max;
+};
+static_assert(sizeof(Sweep) == BYTES_OF_SWEEP, "Arguments of algorithm/sweep.rs");
+
+struct Hit {
+    u64 rank;
+    Value value;
+    bool found;
+};
+
+__device__ __forceinline__ Word from_lane(Word word, u32 lane) {
+#if WORD_BYTES == 16
+    u64 high = __shfl_sync(FULL, (u64)(word >> 64), (int)lane);
+    return (Word)high << 64 | __shfl_sync(FULL, (u64)word, (int)lane);
+#else
+    return __shfl_sync(FULL, word, (int)lane);
+#endif
+}
+
+__device__ __forceinline__ Word last_word(const Arguments& image, u32 line) {
+    const Word* words = (const Word*)(image.lines + (u64)line * LINE_PARTS);
+#if WORD_BYTES == 16
+    const u64* halves = (const u64*)(words + TUPLES - 1);
+    return (Word)__ldg(halves + 1) << 64 | __ldg(halves);
+#else
+    return __ldg(words + TUPLES - 1);
+#endif
+}
+
+// The first line whose last word is not below the query, or the last line; a whole warp for one query.
+__device__ u32 border(const Arguments& image, Word query) {
+    u32 lane = threadIdx.x % WARP, begin = 0, end = image.last_line;
+    while (begin < end) {
+        u32 step = (end - begin) / (WARP + 1) + 1;
+        u64 probe = (u64)begin + (u64)(lane + 1) * step - 1;
+        bool below = probe < end && last_word(image, (u32)probe) < query;
+        u32 passed = (u32)__popc(__ballot_sync(FULL, below));
+        begin += passed * step;
+        end = (u32)min((u64)end, (u64)begin + step - 1);
+    }
+    return begin;
+}
+
+// A warp's rows of a tile, in turn, with the next query on its way.
+struct Rows {
+    u64 at;
+    u32 left;
+    Word query;
+    Word next;
+    // Lane 0: the query before the row.
+    Word before;
+};
+
+__device__ __forceinline__ Rows first_row(const Batch& batch, u64 tile_at, u32 rows) {
+    u32 lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+    u64 start = tile_at + (u64)warp * rows * WARP;
+    Rows row;
+    row.at = start + lane;
+    row.left = start >= batch.count ? 0 : (u32)min((u64)rows, (batch.count - start + WARP - 1) / WARP);
+    row.query = load_query(batch, row.at);
+    row.next = row.left > 1 ? load_query(batch, row.at + WARP) : row.query;
+    row.before = warp > 0 && lane == 0 ? load_query(batch, start - 1) : row.query;
+    return row;
+}
+
+// Whether the lane's query is not below the one before it; once for each row, by all lanes.
+__device__ __forceinline__ bool ascends(Rows& row) {
+    u32 lane = threadIdx.x % WARP;
+    Word left = from_lane(row.query, (lane + WARP - 1) % WARP);
+    bool ascending = (lane == 0 ? row.before : left) <= row.query;
+    row.before = left;
+    return ascending;
+}
+
+__device__ __forceinline__ void advance(const Batch& batch, Rows& row) {
+    row.at += WARP;
+    row.left--;
+    row.query = row.next;
+    if (row.left > 1) {
+        row.next = load_query(batch, row.at + WARP);
+    }
+}
+
+__device__ __forceinline__ void answer(const Batch& batch, u64 at, const Hit& hit) {
+    answer_rank(batch, at, hit.rank);
+    answer_value(batch, at, hit.found, hit.value);
+}
+
+// 16 bytes to shared memory, which are there after `arrived` and a barrier.
+__device__ __forceinline__ void copy_part(uint4* to, const uint4* from) {
+#if __CUDA_ARCH__ >= 800 && !defined(PLEACH_EMULATED)
+    u32 address = (u32)__cvta_generic_to_shared(to);
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(address), "l"(from) : "memory");
+#else
+    *to = __ldcs(from);
+#endif
+}
+
+__device__ __forceinline__ void arrived() {
+#if __CUDA_ARCH__ >= 800 && !defined(PLEACH_EMULATED)
+    asm volatile("cp.async.wait_all;" ::: "memory");
+#endif
+}
+
+// Parts lines into columns.
+__device__ __forceinline__ void load_chunk(const uint4* lines, u32 count, uint4* keys, uint4* values) {
+    u32 part = threadIdx.x % LINE_PARTS, first = threadIdx.x / LINE_PARTS;
+    const uint4* from = lines + part;
+#if WHOLE_PARTS
+    // Every fourth part of the lines is this thread's, and all of them go to the same column, or are zero bytes.
+    bool is_key = part < KEY_PARTS;
+    uint4* to = is_key ? keys + part : values + part - VALUES_AT / 16;
+    u32 step = is_key ? KEY_PARTS : VALUE_PARTS;
+    if (is_key || (VALUE_PARTS > 0 && part >= VALUES_AT / 16)) {
+#pragma unroll 4
+        for (u32 line = first; line < count; line += THREADS / LINE_PARTS) {
+            copy_part(to + line * step, from + (u64)line * LINE_PARTS);
+        }
+    }
+#else
+#pragma unroll 4
+    for (u32 line = first; line < count; line += THREADS / LINE_PARTS) {
+        uint4 loaded = __ldcs(from + (u64)line * LINE_PARTS);
+        u32 words[4] = {loaded.x, loaded.y, loaded.z, loaded.w};
+#pragma unroll
+        for (u32 i = 0; i < 4; i++) {
+            u32 word = 4 * part + i;
+            if (word < KEYS_BYTES / 4) {
+                ((u32*)keys)[line * (KEYS_BYTES / 4) + word] = words[i];
+            } else if (word >= VALUES_AT / 4) {
+                ((u32*)values)[line * (VALUES_BYTES / 4) + word - VALUES_AT / 4] = words[i];
+            }
+        }
+    }
+#endif
+    arrived();
+}
+
+// Answers a tile from all lines of `begin` to `end`. Whether some query of this thread is below the one before it.
+__device__ __forceinline__ bool stream(const Sweep& table, const Batch& batch, Rows& row, uint4* shared, u32 begin,
+                                       u32 end) {
+    const Word* keys = (const Word*)shared;
+    uint4* value_parts = shared + (table.chunk_lines * KEYS_BYTES + 15) / 16;
+    u32 lane = threadIdx.x % WARP;
+    bool ascending = ascends(row), pending = true;
+    Hit hit = {0, 0, false};
+    for (u32 left = end - begin + 1, line = begin; left > 0;) {
+        u32 count = min(left, table.chunk_lines);
+        load_chunk(table.image.lines + (u64)line * LINE_PARTS, count, shared, value_parts);
+        __syncthreads();
+        u64 first_rank = (u64)line * TUPLES;
+        u32 size = (u32)min((u64)count * TUPLES, table.image.tuples - first_rank), from = 0;
+        bool is_last = count == left;
+        Word last = keys[size - 1];
+        while (row.left > 0) {
+            bool is_here = pending && (is_last || row.query <= last);
+            u32 lanes = __ballot_sync(FULL, is_here);
+            if (lanes == 0) {
+                break;
+            }
+            // How far the row goes.
+            u32 highest = WARP - 1 - (u32)__clz((int)lanes);
+            Word farthest = from_lane(row.query, highest);
+            u32 probe = from + (lane + 1) * STRIDE - 1;
+            u32 passed = (u32)__popc(__ballot_sync(FULL, probe < size && keys[probe] < farthest));
+            u32 wide = passed < WARP ? min((passed + 1) * STRIDE - 1, size - from) : size - from;
+            u32 slot = from;
+            while (wide > 0) {
+                u32 half = (wide + 1) / 2;
+                slot += keys[slot + half - 1] < row.query ? half : 0;
+                wide -= half;
+            }
+            from = (u32)__shfl_sync(FULL, slot, (int)highest);
+            if (is_here) {
+                hit.rank = first_rank + slot;
+                hit.found = slot < size && keys[slot] == row.query;
+#if VALUE_BYTES > 0
+                hit.value = hit.found ? ((const Value*)value_parts)[slot] : 0;
+#endif
+                pending = false;
+            }
+            if (__any_sync(FULL, pending)) {
+                break;
+            }
+            answer(batch, row.at, hit);
+            advance(batch, row);
+            if (row.left > 0) {
+                ascending = ascends(row) && ascending;
+            }
+            pending = true;
+        }
+        left -= count;
+        line += count;
+        __syncthreads();
+    }
+    return !ascending;
+}
+
+// Numbers of the device image, as in spine.cu.
+__device__ __forceinline__ Word word_of(const u64* halves) {
+#if WORD_BYTES == 16
+    return (Word)halves[1] << 64 | halves[0];
+#else
+    return (Word)halves[0];
+#endif
+}
+
+__device__ __forceinline__ Word least(Word a, Word b) { return a < b ? a : b; }
+__device__ __forceinline__ Word most(Word a, Word b) { return a < b ? b : a; }
+
+__device__ __forceinline__ u32 shift_of(Word span) {
+#if WORD_BYTES == 4
+    u32 bits = WORD_BITS - (u32)__clz((int)span);
+#elif WORD_BYTES == 8
+    u32 bits = WORD_BITS - (u32)__clzll((long long)span);
+#else
+    u64 upper = (u64)(span >> 64), part = upper != 0 ? upper : (u64)span;
+    u32 bits = (upper != 0 ? WORD_BITS : WORD_BITS / 2) - (u32)__clzll((long long)part);
+#endif
+    return bits > 16 ? bits - 16 : 0;
+}
+
+__device__ __forceinline__ Word close_gap(const Arguments& image, Word word) {
+    if (image.gap_bits == 0) {
+        return word;
+    }
+    Word below = ((Word)1 << image.gap_at) - 1, value = word_of(image.gap_value);
+    Word upper = word >> image.gap_at;
+    Word inside = upper & (((Word)1 << image.gap_bits) - 1);
+    Word lower = inside == value ? (Word)(word & below) : (inside > value ? below : (Word)0);
+    return (Word)(upper >> image.gap_bits << image.gap_at) | lower;
+}
+
+// The query's line by the image, or one left of it, below children `first` to `last` of the top, one of which is above
+// the query's line.
+__device__ __forceinline__ u32 descend(const Arguments& image, u32 first, u32 last, Word query) {
+    const u32* top = image.top;
+    Word low = word_of(image.low), high = word_of(image.high), all = high - low;
+    Word closed = close_gap(image, query);
+    Word offset = closed < low ? (Word)0 : (Word)(least(closed, high) - low);
+    u32 code = (u32)(offset >> image.top_shift), at = first;
+    for (u32 size = last - first; size > 0;) {
+        u32 half = (size + 1) / 2;
+        at += __ldg(top + at + half - 1) < code ? half : 0;
+        size -= half;
+    }
+    Word mask = ((Word)1 << image.top_shift) - 1;
+    Word left = at == 0 ? (Word)0 : (Word)((Word)__ldg(top + at - 1) << image.top_shift);
+    Word right = at == image.top_count ? all : (Word)((Word)__ldg(top + at) << image.top_shift | mask);
+    right = most(left, least(right, all));
+    for (u32 level = image.levels; level-- > 0;) {
+        const uint4* node = image.nodes[level] + (u64)at * 2;
+        uint4 less = __ldg(node), more = __ldg(node + 1);
+        u32 codes[8] = {less.x, less.y, less.z, less.w, more.x, more.y, more.z, more.w};
+        Word span = right - left;
+        u32 shift = shift_of(span);
+        Word inside = offset < left ? (Word)0 : least((Word)(offset - left), span);
+        u32 wanted = (u32)(inside >> shift) * 0x10001u;
+        u32 below = 0, before = 0, after = FULL;
+#pragma unroll
+        for (u32 i = 0; i < 8; i++) {
+            u32 smaller = __vcmpltu2(codes[i], wanted);
+            below += (u32)__popc(smaller);
+            before = __vmaxu2(before, codes[i] & smaller);
+            after = __vminu2(after, codes[i] | smaller);
+        }
+        below /= 16;
+        before = max(before & 0xFFFFu, before >> 16);
+        after = min(after & 0xFFFFu, after >> 16);
+        Word cell = ((Word)1 << shift) - 1;
+        right = below == FANOUT - 1 ? right : (Word)(left + least((Word)((Word)after << shift | cell), span));
+        left = below == 0 ? left : (Word)(left + ((Word)before << shift));
+        right = most(left, right);
+        at = at * FANOUT + below;
+    }
+    return min(at, image.last_line);
+}
+
+// Where 16 bytes of a thread's line lie in its block's stage: turned, so that reads do not meet in a bank.
+__device__ __forceinline__ u32 staged(u32 row, u32 column) { return row * LINE_PARTS + (column ^ (row >> 1 & 3)); }
+
+// The first line of `begin` to `end` whose last word is not below the query, or `end`; it is near by.
+__device__ __forceinline__ u32 next_line(const Arguments& image, Word query, u32 begin, u32 end) {
+    for (u32 step = 0; begin < end;) {
+        u32 middle = begin + min(step, (end - begin) / 2);
+        bool below = last_word(image, middle) < query;
+        begin = below ? middle + 1 : begin;
+        end = below ? end : middle;
+        step = below ? 2 * step + 1 : step;
+    }
+    return begin;
+}
+
+// Loads a line for each lane of a warp; four lanes load those of all four, since lanes that share one cost one access.
+__device__ __forceinline__ void load_lines(const Arguments& image, uint4* stage, u32 line) {
+    u32 member = threadIdx.x % LINE_PARTS, first = threadIdx.x - member;
+    __syncwarp();
+#pragma unroll
+    for (u32 i = 0; i < LINE_PARTS; i++) {
+        u32 number = (u32)__shfl_sync(FULL, line, (int)((first + i) % WARP));
+        copy_part(stage + staged(first + i, member), image.lines + (u64)number * LINE_PARTS + member);
+    }
+    arrived();
+    __syncwarp();
+}
+
+__device__ __forceinline__ u32 staged_word(const uint4* stage, u32 word) {
+    return ((const u32*)stage)[staged(threadIdx.x, word / 4) * 4 + word % 4];
+}
+
+// How many keys of this thread's staged line are below the query, and whether one is equal.
+__device__ __forceinline__ u32 slot_of(const uint4* stage, Word query, bool& found) {
+    u32 words[16], slot = 0;
+#pragma unroll
+    for (u32 column = 0; column < (KEYS_BYTES + 15) / 16; column++) {
+        uint4 part = stage[staged(threadIdx.x, column)];
+        words[4 * column] = part.x, words[4 * column + 1] = part.y;
+        words[4 * column + 2] = part.z, words[4 * column + 3] = part.w;
+    }
+    found = false;
+#pragma unroll
+    for (u32 i = 0; i < TUPLES; i++) {
+#if WORD_BYTES == 4
+        Word key = words[i];
+#elif WORD_BYTES == 8
+        Word key = (u64)words[2 * i + 1] << 32 | words[2 * i];
+#else
+        u64 upper = (u64)words[4 * i + 3] << 32 | words[4 * i + 2];
+        Word key = (Word)upper << 64 | ((u64)words[4 * i + 1] << 32 | words[4 * i]);
+#endif
+        slot += key < query;
+        found |= key == query;
+    }
+    return slot;
+}
+
+// The first and the last query of a tile, and their lines.
+struct Ends {
+    Word queries[2];
+    u32 lines[2];
+};
+
+// Answers a tile by a search for each query, in any order.
+__device__ __forceinline__ void search(const Arguments& image, const Batch& batch, Rows row, uint4* stage,
+                                       const Ends& ends) {
+    u32 span = 1;
+    for (u32 level = 0; level < image.levels; level++) {
+        span *= FANOUT;
+    }
+    u32 first = ends.lines[0] / span, last = ends.lines[1] / span;
+    for (; row.left > 0; advance(batch, row)) {
+        Word query = row.query;
+        bool is_between = ends.queries[0] <= query && query <= ends.queries[1];
+        u32 begin = is_between ? ends.lines[0] : 0, end = is_between ? ends.lines[1] : image.last_line;
+        u32 line = descend(image, is_between ? first : 0, is_between ? last : image.top_count, query);
+        line = min(max(line, begin), end);
+        load_lines(image, stage, line);
+        Hit hit = {0, 0, false};
+        u32 slot = slot_of(stage, query, hit.found);
+        // A border whose cell the query shares was not passed. The last line has no border.
+        bool is_right = slot == TUPLES && line < end;
+        if (__any_sync(FULL, is_right)) {
+            line = is_right ? next_line(image, query, line + 1, end) : line;
+            load_lines(image, stage, line);
+            slot = slot_of(stage, query, hit.found);
+        }
+        u64 rank = (u64)line * TUPLES + slot;
+        // A key of all ones may be padding.
+        hit.found = hit.found && rank < image.tuples;
+        hit.rank = min(rank, image.tuples);
+#if VALUE_BYTES > 0
+        u32 place = VALUES_AT / 4 + min(slot, TUPLES - 1u) * (VALUE_BYTES / 4);
+        hit.value = staged_word(stage, place);
+#if VALUE_BYTES == 8
+        hit.value |= (u64)staged_word(stage, place + 1) << 32;
+#endif
+#endif
+        answer(batch, row.at, hit);
+    }
+}
+
+// A block a tile.
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
+    sweep(const __grid_constant__ Sweep table, const __grid_constant__ Batch batch) {
+    DYNAMIC_SHARED(uint4, shared);
+    __shared__ Ends ends;
+    if (table.order != nullptr && __ldg(table.order) > table.descents_max) {
+        return;
+    }
+    u64 tile_at = (u64)blockIdx.x * table.rows * THREADS;
+    u32 warp = threadIdx.x / WARP;
+    if (warp < 2) {
+        u64 tile_last = min(tile_at + (u64)table.rows * THREADS, batch.count) - 1;
+        Word query = load_query(batch, warp == 0 ? tile_at : tile_last);
+        u32 line = border(table.image, query);
+        if (threadIdx.x % WARP == 0) {
+            ends.queries[warp] = query;
+            ends.lines[warp] = line;
+        }
+    }
+    Rows row = first_row(batch, tile_at, table.rows);
+    __syncthreads();
+    u32 begin = ends.lines[0], end = ends.lines[1];
+    if (begin <= end && end - begin < table.stream_lines) {
+        bool descends = stream(table, batch, row, shared, begin, end);
+        if (__syncthreads_or(descends) == 0) {
+            return;
+        }
+    }
+    search(table.image, batch, first_row(batch, tile_at, table.rows), shared, ends);
+}
+
+// How often a query is below the one before it, in up to `places` rows that are spread over the batch, and from each to
+// the next; one block. It only helps to choose: `found` gets that number, and how many pairs were looked at.
+extern "C" __global__ void __launch_bounds__(1024)
+    sample_order(const __grid_constant__ Batch batch, u32 places, u32* found) {
+    __shared__ Word firsts[WARP], lasts[WARP];
+    __shared__ u32 counts[WARP];
+    u32 lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, warps = blockDim.x / WARP;
+    // Rows must not overlap.
+    u64 whole = max(batch.count / WARP, (u64)1);
+    u32 rows = (u32)min((u64)places, whole), a_warp = (rows + warps - 1) / warps, descents = 0;
+    u32 begin = min(warp * a_warp, rows), end = min(begin + a_warp, rows);
+    Word before = 0;
+    for (u32 i = begin; i < end; i++) {
+        u64 row = rows > 1 ? (whole - 1) * i / (rows - 1) : 0;
+        Word query = load_query(batch, row * WARP + lane);
+        Word left = from_lane(query, (lane + WARP - 1) % WARP);
+        if (i == begin && lane == 0) {
+            firsts[warp] = query;
+        }
+        descents += lane == 0 ? i > begin && query < before : query < left;
+        before = left;
+    }
+    for (u32 half = WARP / 2; half > 0; half /= 2) {
+        descents += __shfl_xor_sync(FULL, descents, (int)half);
+    }
+    if (lane == 0) {
+        lasts[warp] = before;
+        counts[warp] = descents;
+    }
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        u32 sum = counts[0];
+        for (u32 i = 1; i < warps && i * a_warp < rows; i++) {
+            sum += counts[i] + (firsts[i] < lasts[i - 1]);
+        }
+        found[0] = sum;
+        found[1] = rows * WARP - 1;
+    }
+}

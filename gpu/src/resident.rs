@@ -1,0 +1,265 @@
+//! A table's tuple lines where a device can read them, and what the algorithms derive from them.
+
+use crate::driver::LaunchShape;
+use crate::host;
+use crate::kernel::Instance;
+use crate::kernel::table::{Columns, Source, columns_from_lines};
+use crate::memory::{DeviceBuffer, PinnedBuffer};
+use crate::stream::Event;
+use crate::{Gpu, GpuError, Stream};
+use pleach::Index;
+use std::sync::{Mutex, PoisonError};
+
+/// Threads of a block that makes columns: warps of 32 lines each.
+const COLUMNS_THREADS: u32 = 256;
+
+/// Tuple lines and the columns that are made of them; the same as in columns.cu.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct Lines {
+    pub(crate) lines: u64,
+    pub(crate) keys: u64,
+    pub(crate) values: u64,
+    pub(crate) tuples: u64,
+}
+
+/// Tuple lines that a device reads, and their numbers. There is at least one tuple.
+#[derive(Debug)]
+pub(crate) struct Resident {
+    pub(crate) gpu: Gpu,
+    /// Device, pinned or hybrid.
+    pub(crate) residence: Residence,
+    pub(crate) word_bytes: u8,
+    pub(crate) value_bytes: u8,
+    pub(crate) tuples: u64,
+    /// The lines of 64 bytes, in device memory or pinned; not trusted.
+    pub(crate) lines: DeviceBuffer,
+    /// How many.
+    pub(crate) line_count: u64,
+    /// Smallest word, as the superblock has it.
+    pub(crate) low: u128,
+    /// Largest word; not below `low`.
+    pub(crate) high: u128,
+    columns: Mutex<Option<SortedColumns>>,
+}
+
+/// Dense sorted keys and values.
+#[derive(Clone, Debug)]
+pub(crate) struct SortedColumns {
+    /// Encoded words.
+    pub(crate) keys: DeviceBuffer,
+    /// Values; empty if there are none.
+    pub(crate) values: DeviceBuffer,
+    tuples: u64,
+}
+
+impl SortedColumns {
+    /// What kernels take. The buffers stay the caller's to keep.
+    pub(crate) fn arguments(&self) -> Columns {
+        Columns { keys: self.keys.address(), values: self.values.address(), tuples: self.tuples }
+    }
+}
+
+/// Where a table lies.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Residence {
+    /// On the device if it fits, else hybrid.
+    #[default]
+    Auto,
+    /// On the device.
+    Device,
+    /// In page-locked memory of the host, structures included: the device reads it over the link.
+    Pinned,
+    /// Tuple lines in page-locked memory of the host, structures on the device.
+    Hybrid,
+}
+
+impl Residence {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Auto, Self::Device, Self::Pinned, Self::Hybrid];
+
+    /// Lower-case name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Device => "device",
+            Self::Pinned => "pinned",
+            Self::Hybrid => "hybrid",
+        }
+    }
+}
+
+/// Bytes of the device that a batch and an image want beside the lines, at the least.
+const BESIDE_BYTES: u64 = 256 << 20;
+
+impl Resident {
+    /// Makes the tuple lines of a file readable for the device. `None` for a file without tuples.
+    pub(crate) fn new(
+        index: &Index,
+        stream: &Stream,
+        residence: Residence,
+    ) -> Result<Option<Self>, GpuError> {
+        let header = index.header();
+        let geometry = header.geometry;
+        let types = || GpuError::Types { key: header.key_type, value: header.value_type };
+        let is_whole = index.mask().is_none_or(|mask| mask.is_lossless());
+        if header.tuples == 0 {
+            return Ok(None);
+        }
+        let (Ok(offset), Ok(length), true) = (
+            usize::try_from(header.lines_offset),
+            usize::try_from(header.lines * 64),
+            is_whole && header.lines <= 1 << 32,
+        ) else {
+            return Err(types());
+        };
+        let bytes = index.as_bytes().get(offset..).and_then(|bytes| bytes.get(..length)).ok_or_else(types)?;
+        let (low, high) = header.key_range().unwrap_or_else(|| {
+            let n = geometry.tuples_per_line() as u64;
+            let last = header.tuples - 1;
+            let slot = (last % n) as usize * geometry.key_bytes;
+            (
+                word(bytes, geometry.key_bytes),
+                word(&bytes[(last / n) as usize * 64 + slot..], geometry.key_bytes),
+            )
+        });
+        if low > high {
+            // Only of damaged lines.
+            return Err(types());
+        }
+        let gpu = stream.gpu();
+        let residence = match residence {
+            Residence::Auto if length as u64 + BESIDE_BYTES + length as u64 / 16 > gpu.left_bytes()? => {
+                Residence::Hybrid
+            }
+            Residence::Auto => Residence::Device,
+            other => other,
+        };
+        let lines = if residence == Residence::Device { upload(stream, bytes)? } else { pin(gpu, bytes)? };
+        // What was copied is of the file only if its mapping still is.
+        index.check_mapping()?;
+        Ok(Some(Self {
+            gpu: gpu.clone(),
+            residence,
+            word_bytes: geometry.key_bytes as u8,
+            value_bytes: geometry.value_bytes as u8,
+            tuples: header.tuples,
+            lines,
+            line_count: header.lines,
+            low,
+            high,
+            columns: Mutex::default(),
+        }))
+    }
+
+    /// Memory for a structure, where the table's residence wants it.
+    pub(crate) fn buffer(&self, bytes: u64) -> Result<DeviceBuffer, GpuError> {
+        if self.residence == Residence::Pinned {
+            DeviceBuffer::pinned(&self.gpu, bytes)
+        } else {
+            DeviceBuffer::new(&self.gpu, bytes)
+        }
+    }
+
+    /// Dense sorted columns, made at the first call, which waits for them.
+    pub(crate) fn columns(&self, stream: &Stream) -> Result<SortedColumns, GpuError> {
+        let mut columns = self.columns.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(columns) = &*columns {
+            return Ok(columns.clone());
+        }
+        let bytes = |each: u8| self.tuples.saturating_mul(each.into());
+        let made = SortedColumns {
+            keys: self.buffer(bytes(self.word_bytes))?,
+            values: self.buffer(bytes(self.value_bytes))?,
+            tuples: self.tuples,
+        };
+        let lines = Lines {
+            lines: self.lines.address(),
+            keys: made.keys.address(),
+            values: made.values.address(),
+            tuples: self.tuples,
+        };
+        let instance = self.instance(Source::Columns, 0);
+        let shape = grid(&self.gpu, instance, "columns_from_lines", COLUMNS_THREADS, 0, self.line_count)?;
+        // SAFETY: the lines hold that many tuples, the columns have room for them; all live until the stream was waited
+        // for.
+        let queued = unsafe { columns_from_lines(stream, instance, shape, &lines) };
+        stream.synchronize()?;
+        queued?;
+        Ok(columns.insert(made).clone())
+    }
+
+    /// An instance of a source for this table's words and values.
+    pub(crate) fn instance(&self, source: Source, option: u16) -> Instance {
+        Instance { source, word_bytes: self.word_bytes, value_bytes: self.value_bytes, option }
+    }
+}
+
+/// A launch of enough blocks for `items`, a thread each, but no more than run at a time.
+pub(crate) fn grid(
+    gpu: &Gpu,
+    instance: Instance,
+    entry: &'static str,
+    threads: u32,
+    shared_bytes: u32,
+    items: u64,
+) -> Result<LaunchShape, GpuError> {
+    let most = gpu.blocks_at_once(instance, entry, threads, shared_bytes)?;
+    let blocks = items.div_ceil(threads.into()).clamp(1, most.into());
+    Ok(LaunchShape { blocks: u32::try_from(blocks).unwrap_or(most), threads, shared_bytes })
+}
+
+/// The word at the start of `bytes`.
+fn word(bytes: &[u8], word_bytes: usize) -> u128 {
+    let mut whole = [0; 16];
+    whole[..word_bytes].copy_from_slice(&bytes[..word_bytes]);
+    u128::from_le_bytes(whole)
+}
+
+/// Bytes that are copied at a time.
+const PIECE_BYTES: usize = 16 << 20;
+/// Pinned buffers through which pieces go in turn.
+const PIECES: usize = 3;
+
+/// Copies to new device memory: all cores fill pinned pieces, which travel meanwhile.
+fn upload(stream: &Stream, bytes: &[u8]) -> Result<DeviceBuffer, GpuError> {
+    let gpu = stream.gpu();
+    let to = DeviceBuffer::new(gpu, bytes.len() as u64)?;
+    if bytes.len() <= PIECE_BYTES {
+        to.copy_from_host(stream, bytes)?;
+        return Ok(to);
+    }
+    let mut pieces = Vec::new();
+    for _ in 0..PIECES {
+        pieces.push((PinnedBuffer::new(gpu, PIECE_BYTES)?, None::<Event>));
+    }
+    let copied = bytes.chunks(PIECE_BYTES).enumerate().try_for_each(|(at, chunk)| {
+        let (piece, under_way) = &mut pieces[at % PIECES];
+        if let Some(event) = under_way.take() {
+            event.wait()?;
+        }
+        host::copy(&mut piece.as_mut_bytes()[..chunk.len()], chunk);
+        let address = to.address() + (at * PIECE_BYTES) as u64;
+        // SAFETY: inside both buffers, which live until the stream is waited for below.
+        unsafe { gpu.driver().copy_in(stream.handle(), address, piece.host(), chunk.len()) }?;
+        *under_way = Some(stream.mark()?);
+        Ok(())
+    });
+    stream.synchronize()?;
+    copied.map(|()| to)
+}
+
+/// Makes mapped bytes readable for the device where they lie, or a page-locked copy of them.
+fn pin(gpu: &Gpu, bytes: &[u8]) -> Result<DeviceBuffer, GpuError> {
+    const PAGE_BYTES: usize = 4096;
+    if gpu.limits().registers_read_only && bytes.as_ptr().addr().is_multiple_of(PAGE_BYTES) {
+        // SAFETY: the index holds the mapping; `GpuTable` borrows it and waits for its work when it is dropped.
+        if let Ok(buffer) = unsafe { DeviceBuffer::register(gpu, bytes) } {
+            return Ok(buffer);
+        }
+    }
+    let buffer = DeviceBuffer::pinned(gpu, bytes.len() as u64)?;
+    buffer.with_pinned(|pinned| host::copy(&mut pinned[..bytes.len()], bytes));
+    Ok(buffer)
+}

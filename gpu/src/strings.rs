@@ -1,0 +1,117 @@
+//! Byte keys on a device.
+//!
+//! Tuple lines hold words, gathered from the bits in which a file's keys differ; where a word is a whole key, as for all
+//! keys of up to 16 bytes that have one length, a device can search them. The host makes the words of queries, on all
+//! cores, and knows which queries are no key of the file because they differ in a bit that all keys share. Such a query
+//! has a place among the words all the same, which decides its rank.
+
+use crate::algorithm::Algorithm;
+use crate::host::Asked;
+use crate::table::as_mut_bytes;
+use crate::{GpuError, GpuTable};
+use pleach::{Mask, Queries, ReadError, Value};
+use pleach_format::key::Bits;
+use pleach_format::mask::{Chunk, Place};
+use rayon::prelude::*;
+
+/// Queries that a core makes words of at a time, a multiple of 64.
+const PIECE: usize = 1 << 12;
+
+/// Words of queries as the lines have them, and a bit for each query that is no key whatever its word says.
+struct Words {
+    bytes: Vec<u8>,
+    gaps: Vec<u64>,
+}
+
+impl Words {
+    /// For values: the word of each query. For ranks: the word whose lower bound is the query's, and a set bit stands for
+    /// a query behind all words.
+    fn new<Q: Queries + Sync + ?Sized>(mask: &Mask, word_bytes: usize, queries: &Q, asked: Asked) -> Self {
+        let count = queries.len();
+        let (mut bytes, mut gaps) = (vec![0; count * word_bytes], vec![0u64; count.div_ceil(64)]);
+        let most = if word_bytes == 16 { u128::MAX } else { (1 << (word_bytes * 8)) - 1 };
+        let pieces =
+            bytes.par_chunks_mut(PIECE * word_bytes).zip(gaps.par_chunks_mut(PIECE / 64)).enumerate();
+        pieces.for_each(|(piece, (bytes, gaps))| {
+            for (at, bytes) in bytes.chunks_exact_mut(word_bytes).enumerate() {
+                let (word, is_gap) = match mask.place(queries.get(piece * PIECE + at), Chunk::compress) {
+                    Place::Word(word) => (word, false),
+                    Place::Gap { word, after } if asked == Asked::Ranks => match (after, word < most) {
+                        (true, true) => (word + 1, false),
+                        (true, false) => (most, true),
+                        (false, _) => (word, false),
+                    },
+                    Place::Gap { word, .. } => (word, true),
+                };
+                bytes.copy_from_slice(&word.to_le_bytes()[..word_bytes]);
+                gaps[at / 64] |= u64::from(is_gap) << (at % 64);
+            }
+        });
+        Self { bytes, gaps }
+    }
+}
+
+impl GpuTable<'_> {
+    /// The mask of a file whose words are whole keys.
+    fn mask(&self) -> Result<&Mask, GpuError> {
+        let header = self.index().header();
+        let types = GpuError::Types { key: header.key_type, value: header.value_type };
+        self.index().mask().filter(|mask| mask.is_lossless()).ok_or(types)
+    }
+
+    /// Values of byte keys, and whether they are there, as [`pleach::Strings::get_batch`]; returns how many are.
+    ///
+    /// # Errors
+    /// As [`GpuTable::get_batch_by`]; [`GpuError::Types`] where words are not whole keys.
+    pub fn get_strings_by<V: Value, Q: Queries + Sync + ?Sized>(
+        &self,
+        algorithm: Algorithm,
+        keys: &Q,
+        values: &mut [V],
+        present: &mut [u64],
+    ) -> Result<usize, GpuError> {
+        self.index().strings::<V>()?;
+        let bits = keys.len().div_ceil(64);
+        for (name, needed, found) in [("values", keys.len(), values.len()), ("present", bits, present.len())]
+        {
+            if needed != found {
+                return Err(ReadError::Buffer { name, needed, found }.into());
+            }
+        }
+        let asked = Asked::Values(V::Bits::BYTES);
+        let words = Words::new(self.mask()?, self.index().header().geometry.key_bytes, keys, asked);
+        self.search_slices(algorithm, asked, &words.bytes, as_mut_bytes(values), as_mut_bytes(present))?;
+        for (at, (present, gaps)) in present.iter_mut().zip(&words.gaps).enumerate() {
+            let mut wrong = *present & gaps;
+            *present &= !gaps;
+            while wrong != 0 {
+                values[at * 64 + wrong.trailing_zeros() as usize] = V::default();
+                wrong &= wrong - 1;
+            }
+        }
+        Ok(present.iter().map(|word| word.count_ones() as usize).sum())
+    }
+
+    /// Ranks of the lower bounds of byte keys, as [`pleach::Strings::lower_bound_batch`].
+    ///
+    /// # Errors
+    /// As [`GpuTable::get_strings_by`].
+    pub fn lower_bound_strings_by<Q: Queries + Sync + ?Sized>(
+        &self,
+        algorithm: Algorithm,
+        keys: &Q,
+        ranks: &mut [u64],
+    ) -> Result<(), GpuError> {
+        if ranks.len() != keys.len() {
+            return Err(ReadError::Buffer { name: "ranks", needed: keys.len(), found: ranks.len() }.into());
+        }
+        let words = Words::new(self.mask()?, self.index().header().geometry.key_bytes, keys, Asked::Ranks);
+        self.search_slices(algorithm, Asked::Ranks, &words.bytes, as_mut_bytes(ranks), &mut [])?;
+        for (at, rank) in ranks.iter_mut().enumerate() {
+            if words.gaps[at / 64] >> (at % 64) & 1 == 1 {
+                *rank = self.index().len();
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,349 @@
+//! The oracle suite on a CPU that runs the kernels' own text, under sanitizers and in three orders of lanes, and faults
+//! that are planted in kernels to see that they are caught.
+//!
+//! Instrumented libraries want their run-time loaded before all else, so the tests proper are ignored ones, which two
+//! ordinary ones run in children of this program with `LD_PRELOAD` set. Run by hand (`--ignored NAME`), a test
+//! has no sanitizers. Without g++ and its sanitizers they skip, and say so; with `PLEACH_REQUIRE_EMULATION=1` they fail.
+//!
+//! Each planted fault is a file of `emulate/faults`, a search or a scan that is right with `FAULT` 0 and wrong with 1.
+
+#![cfg(feature = "emulate")]
+
+mod suite;
+
+use pleach::{Index, Key, Value};
+use pleach_builder::{BuildOptions, build_slice};
+use pleach_gpu::{
+    Algorithm, Answers, DeviceBuffer, Gpu, GpuError, GpuOptions, GpuTable, LaneOrder, Stream, TextKernel,
+};
+use std::ffi::c_void;
+use std::path::PathBuf;
+use std::process::{Command, Output};
+use suite::mix;
+
+/// Which planted fault a child tries, and whether it is planted.
+const FAULT: &str = "PLEACH_PLANTED_FAULT";
+const ORDERS: [LaneOrder; 3] = [LaneOrder::Ascending, LaneOrder::Descending, LaneOrder::Random(7)];
+
+/// The sanitizer's run-time; `None` where there is none, which is said.
+fn run_time() -> Option<PathBuf> {
+    let asked = Command::new("g++").arg("-print-file-name=libasan.so").output();
+    let path = asked.ok().map(|output| PathBuf::from(String::from_utf8_lossy(&output.stdout).trim()));
+    let found = path.filter(|path| path.is_absolute() && path.exists());
+    if found.is_none() {
+        let missing = "g++ with AddressSanitizer is not installed, which runs kernels on a CPU";
+        assert!(std::env::var_os("PLEACH_REQUIRE_EMULATION").is_none_or(|value| value != "1"), "{missing}");
+        eprintln!("SKIPPED: {missing}");
+    }
+    found
+}
+
+/// Runs ignored tests of this program in a child that has the run-time.
+fn child(run_time: &PathBuf, arguments: &[&str], fault: Option<&str>) -> Output {
+    let mut command = Command::new(std::env::current_exe().expect("this program"));
+    command.arg("--ignored").args(arguments);
+    command.env("LD_PRELOAD", run_time).env("ASAN_OPTIONS", "detect_leaks=0:detect_stack_use_after_return=0");
+    command.env("UBSAN_OPTIONS", "print_stacktrace=1");
+    match fault {
+        Some(fault) => command.env(FAULT, fault),
+        None => command.env_remove(FAULT),
+    };
+    command.output().expect("starts")
+}
+
+fn text_of(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[test]
+fn the_suite_passes_under_sanitizers() {
+    let Some(run_time) = run_time() else { return };
+    let output = child(&run_time, &["--skip", "planted"], None);
+    let (said, complained) = (text_of(&output.stdout), text_of(&output.stderr));
+    assert!(output.status.success(), "{said}\n{complained}");
+    assert!(!said.contains(" 0 passed"), "{said}");
+}
+
+/// What catches a planted fault.
+#[derive(Clone, Copy, Debug)]
+enum Catcher {
+    /// A sanitizer stops the process, with these words.
+    Sanitizer(&'static str),
+    /// The launch is an error in every order, with these words.
+    Rule(&'static str),
+    /// The answers are wrong in some order.
+    Oracle,
+}
+
+/// What a fault's arguments are.
+#[derive(Clone, Copy, Debug)]
+enum Shape {
+    /// Columns and a batch.
+    Search,
+    /// An array and its sums within blocks.
+    Scan,
+}
+
+/// The planted faults.
+macro_rules! faults {
+    ($($name:literal $shape:ident $catcher:expr;)*) => {
+        const FAULTS: &[(&str, &str, Shape, Catcher)] = &[
+            $(($name, include_str!(concat!("../emulate/faults/", $name, ".cu")), Shape::$shape, $catcher)),*
+        ];
+    };
+}
+
+faults! {
+    "out_of_bounds_read" Search Catcher::Sanitizer("heap-buffer-overflow");
+    "out_of_bounds_shared" Search Catcher::Sanitizer("use-after-poison");
+    "misaligned_load" Search Catcher::Sanitizer("misaligned address");
+    "missing_barrier" Scan Catcher::Oracle;
+    "missing_warp_barrier" Scan Catcher::Oracle;
+    "uninitialised_shared" Scan Catcher::Oracle;
+    "lost_tail" Search Catcher::Oracle;
+    "wrong_mask" Search Catcher::Rule("lacks the caller");
+    "divergent_barrier" Search Catcher::Rule("a thread of the block is at another barrier");
+    "absent_lane" Scan Catcher::Rule("which takes no part");
+    "early_return" Search Catcher::Rule("__ballot_sync");
+}
+
+#[test]
+fn planted_faults_are_caught() {
+    let Some(run_time) = run_time() else { return };
+    let arguments = ["--exact", "planted_fault", "--nocapture", "--test-threads=1"];
+    for &(name, _, _, catcher) in FAULTS {
+        let output = child(&run_time, &arguments, Some(&format!("{name}=0")));
+        let said = text_of(&output.stdout);
+        let all = format!("{name}: {said}\n{}", text_of(&output.stderr));
+        assert!(output.status.success() && said.matches("OUTCOME right").count() == ORDERS.len(), "{all}");
+        let output = child(&run_time, &arguments, Some(&format!("{name}=1")));
+        let (said, complained) = (text_of(&output.stdout), text_of(&output.stderr));
+        let all = format!("{name}: {catcher:?}: {said}\n{complained}");
+        let outcomes: Vec<&str> =
+            said.lines().filter_map(|line| line.split_once("OUTCOME ")).map(|pair| pair.1).collect();
+        let is_caught = match catcher {
+            Catcher::Sanitizer(words) => {
+                !output.status.success() && complained.contains(words) && outcomes.is_empty()
+            }
+            Catcher::Rule(words) => {
+                outcomes.len() == ORDERS.len()
+                    && outcomes.iter().all(|outcome| outcome.starts_with("error") && outcome.contains(words))
+            }
+            Catcher::Oracle => outcomes.len() == ORDERS.len() && outcomes.contains(&"wrong"),
+        };
+        assert!(is_caught, "{all}");
+        let first = outcomes.first().copied().unwrap_or("the process was stopped");
+        println!("{name}: {catcher:?}: {first}");
+    }
+}
+
+/// `Columns` of common.cuh.
+#[repr(C)]
+struct Columns {
+    keys: *const u64,
+    values: *const u32,
+    tuples: u64,
+}
+
+/// `Batch` of common.cuh.
+#[repr(C)]
+struct Batch {
+    queries: *const u64,
+    count: u64,
+    values: *mut u32,
+    present: *mut u32,
+    ranks: *mut u64,
+    kind: u32,
+    rank_bytes: u32,
+}
+
+/// `Scan` of the faults that scan.
+#[repr(C)]
+struct Scan {
+    input: *const u32,
+    output: *mut u32,
+    count: u64,
+}
+
+#[test]
+#[ignore = "run by `planted_faults_are_caught`"]
+fn planted_fault() {
+    let wanted = std::env::var(FAULT).unwrap_or_else(|_| "lost_tail=1".to_owned());
+    let (name, is_planted) = wanted.split_once('=').expect("a name and a number");
+    let &(name, text, shape, _) = FAULTS.iter().find(|fault| fault.0 == name).expect("a fault");
+    let defines =
+        [("WORD_BYTES", 8), ("VALUE_BYTES", 4), ("FAULT", u64::from(is_planted == "1")), ("THREADS", 128)];
+    let kernel = TextKernel { name, text, defines: &defines, entry: "fault" };
+    for order in ORDERS {
+        let outcome = match shape {
+            Shape::Search => try_search(&kernel, order),
+            Shape::Scan => try_scan(&kernel, order),
+        };
+        match outcome {
+            Ok(true) => println!("\nOUTCOME right"),
+            Ok(false) => println!("\nOUTCOME wrong"),
+            Err(error) => println!("\nOUTCOME error {error}"),
+        }
+    }
+}
+
+/// Whether a search's answers are right.
+fn try_search(kernel: &TextKernel<'_>, order: LaneOrder) -> Result<bool, GpuError> {
+    let keys: Vec<u64> = (0..1001).map(|i| 10 + 2 * (i - i % 3 / 2)).collect();
+    let values: Vec<u32> = (0..1001).map(|i| 7 * i).collect();
+    let queries: Vec<u64> = (0..777).map(|i| mix(i) % 2100).collect();
+    let mut found = vec![99u32; queries.len()];
+    let mut present = vec![0u32; queries.len().div_ceil(32)];
+    let mut ranks = vec![99u64; queries.len()];
+    let mut columns = Columns { keys: keys.as_ptr(), values: values.as_ptr(), tuples: keys.len() as u64 };
+    let mut batch = Batch {
+        queries: queries.as_ptr(),
+        count: queries.len() as u64,
+        values: found.as_mut_ptr(),
+        present: present.as_mut_ptr(),
+        ranks: ranks.as_mut_ptr(),
+        kind: 0,
+        rank_bytes: 8,
+    };
+    let mut arguments: [*mut c_void; 2] = [(&raw mut columns).cast(), (&raw mut batch).cast()];
+    // SAFETY: these are the kernel's parameters; the arrays have the lengths they say. A planted fault leaves them in a
+    // child alone, where a sanitizer stops it.
+    unsafe { kernel.run(order, 7, 128, 128 * 8, &mut arguments) }?;
+    Ok(queries.iter().enumerate().all(|(i, query)| {
+        let rank = keys.partition_point(|key| key < query);
+        let is_there = keys.get(rank) == Some(query);
+        ranks[i] == rank as u64
+            && (present[i / 32] >> (i % 32) & 1 == 1) == is_there
+            && found[i] == if is_there { values[rank] } else { 0 }
+    }))
+}
+
+/// Whether a scan's sums are right.
+fn try_scan(kernel: &TextKernel<'_>, order: LaneOrder) -> Result<bool, GpuError> {
+    let input: Vec<u32> = (0..300).map(|i| mix(i) as u32 % 1000).collect();
+    let mut output = vec![99u32; input.len()];
+    let mut scan = Scan { input: input.as_ptr(), output: output.as_mut_ptr(), count: input.len() as u64 };
+    let mut arguments: [*mut c_void; 1] = [(&raw mut scan).cast()];
+    // SAFETY: as above.
+    unsafe { kernel.run(order, 3, 128, 128 * 4, &mut arguments) }?;
+    let sums = input.chunks(128).flat_map(|block| {
+        block.iter().scan(0u32, |sum, &number| {
+            *sum = sum.wrapping_add(number);
+            Some(*sum)
+        })
+    });
+    Ok(sums.eq(output.iter().copied()))
+}
+
+fn gpu(order: LaneOrder) -> Gpu {
+    Gpu::emulated(order, GpuOptions::default()).expect("g++ is there")
+}
+
+/// Searches from buffers of the device to such, which have no byte too many, for every combination of answers.
+fn check_exact<K: Key, V: Value, const WORD_BYTES: usize, const VALUE_BYTES: usize>(
+    gpu: &Gpu,
+    algorithm: Algorithm,
+    (key, word): (impl Fn(u64) -> K, impl Fn(K) -> [u8; WORD_BYTES]),
+    (value, value_bytes): (impl Fn(u64) -> V, impl Fn(V) -> [u8; VALUE_BYTES]),
+    [tuples, count]: [u64; 2],
+) {
+    let what = format!("{algorithm:?}: {tuples} tuples of {}, {count} queries", K::TYPE);
+    let mut keys: Vec<K> = (0..tuples).map(|i| key(mix(i / 2) >> 1)).collect();
+    keys.sort_by_key(|key| key.encode());
+    let tuples: Vec<(K, V)> = keys.iter().zip(0..).map(|(&key, i)| (key, value(mix(i)))).collect();
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("table.pleach");
+    build_slice(&tuples, &path, &BuildOptions::default()).expect("built");
+    let index = Index::open(&path).expect("opens");
+    let table = GpuTable::new(&index, gpu).expect("fits");
+    let stream = Stream::new(gpu).expect("a stream");
+    let queries: Vec<K> = (0..count).map(|i| key(mix(mix(i) % (tuples.len() as u64 + 9)) >> 1)).collect();
+    let bytes: Vec<u8> = queries.iter().flat_map(|&query| word(query)).collect();
+    let on_device = DeviceBuffer::from_host(&stream, &bytes).expect("fits");
+    for (asks_values, rank_bytes) in [(true, 0), (false, 4), (false, 8), (true, 8)] {
+        let some =
+            |is_asked: bool, bytes: u64| is_asked.then(|| DeviceBuffer::new(gpu, bytes).expect("fits"));
+        let values = some(asks_values && VALUE_BYTES > 0, count * VALUE_BYTES as u64);
+        let present = some(asks_values, count.div_ceil(32) * 4);
+        let ranks = some(rank_bytes > 0, count * u64::from(rank_bytes));
+        let answers =
+            Answers { values: values.as_ref(), present: present.as_ref(), ranks: ranks.as_ref(), rank_bytes };
+        let pending = table.search_on(&stream, algorithm, &on_device, count, answers);
+        pending.and_then(|pending| pending.wait()).unwrap_or_else(|error| panic!("{what}: {error}"));
+        let read = |buffer: &Option<DeviceBuffer>| {
+            buffer.as_ref().map(|buffer| {
+                let mut bytes = vec![0; buffer.bytes() as usize];
+                buffer.copy_to_host(&stream, &mut bytes).expect("copied");
+                bytes
+            })
+        };
+        let (values, present, ranks) = (read(&values), read(&present), read(&ranks));
+        for (i, query) in queries.iter().enumerate() {
+            let rank = keys.partition_point(|key| key.encode() < query.encode());
+            let is_there = keys.get(rank).is_some_and(|key| key.encode() == query.encode());
+            if let Some(ranks) = &ranks {
+                let each = rank_bytes as usize;
+                assert_eq!(ranks[i * each..(i + 1) * each], rank.to_le_bytes()[..each], "{what}");
+            }
+            if let Some(present) = &present {
+                assert_eq!(present[i / 8] >> (i % 8) & 1 == 1, is_there, "{what}");
+            }
+            if let Some(values) = &values {
+                let wanted = if is_there { value_bytes(tuples[rank].1) } else { [0; VALUE_BYTES] };
+                assert_eq!(values[i * VALUE_BYTES..(i + 1) * VALUE_BYTES], wanted, "{what}");
+            }
+        }
+    }
+}
+
+/// Tuples and queries at the edges of lines, warps and blocks.
+const EDGES: [[u64; 2]; 5] = [[1, 1], [8, 31], [9, 32], [129, 33], [700, 1025]];
+
+fn run_exact(order: LaneOrder) {
+    let gpu = gpu(order);
+    for algorithm in suite::algorithms(true) {
+        let narrow = |i: u64| (i >> 20) as u32;
+        for sizes in EDGES {
+            let words = (|i| i, u64::to_le_bytes);
+            check_exact(&gpu, algorithm, words, (|i| i, u64::to_le_bytes), sizes);
+        }
+        let words = (narrow, u32::to_le_bytes);
+        check_exact(&gpu, algorithm, words, (narrow, u32::to_le_bytes), [129, 99]);
+        let words = (u128::from, u128::to_le_bytes);
+        check_exact(&gpu, algorithm, words, (|_| (), |()| []), [129, 99]);
+    }
+}
+
+/// All types at small sizes.
+fn run_suite(order: LaneOrder) {
+    suite::every_table(&gpu(order), &[69], &suite::algorithms(true), 100);
+}
+
+/// The tests proper, of an order of lanes each.
+macro_rules! orders {
+    ($($answers:ident $exact:ident $order:expr;)*) => {$(
+        #[test]
+        #[ignore = "run by `the_suite_passes_under_sanitizers`"]
+        fn $answers() {
+            run_suite($order);
+        }
+
+        #[test]
+        #[ignore = "run by `the_suite_passes_under_sanitizers`"]
+        fn $exact() {
+            run_exact($order);
+        }
+    )*};
+}
+
+orders! {
+    ascending_answers ascending_in_exact_buffers LaneOrder::Ascending;
+    descending_answers descending_in_exact_buffers LaneOrder::Descending;
+    random_answers random_in_exact_buffers LaneOrder::Random(1);
+}
+
+#[test]
+#[ignore = "run by `the_suite_passes_under_sanitizers`"]
+fn what_is_asked_wrongly_is_refused() {
+    suite::refusals(&gpu(LaneOrder::Random(2)));
+}
