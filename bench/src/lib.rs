@@ -1,10 +1,11 @@
 //! Benchmarks of Pleach: every engine in one run, on the same data, with every answer checked.
 //!
 //! [`lookup`] measures point look-ups, [`compress`] those of byte keys, [`strategies`] ways to ask, [`range`] scans,
-//! [`latency`] look-ups that wait for each other, [`open`] and [`build`] what comes before. What it prints is a
-//! [`Report`]: a table for people, a JSON document (schema `pleach-bench-1`) for scripts, of which [`plot`] makes
-//! pictures. Besides Pleach and its peers each report holds the machine's own [`limit`]: one random line of the
-//! same mapped file for each look-up, or what else the memory does at best.
+//! [`latency`] look-ups that wait for each other, [`open`] and [`build`] what comes before, [`gpu`] look-ups on a GPU
+//! (with a report of its own). What it prints is a [`Report`]: a table for people, a JSON document (schema
+//! `pleach-bench-1`) for scripts, of which [`plot`] makes pictures. Besides Pleach and its peers each report holds the
+//! machine's own [`limit`]: one random line of the same mapped file for each look-up, or what else the memory does at
+//! best.
 //!
 //! How numbers come about: engines take turns inside each repetition, so that whatever else happens
 //! on the machine hits all of them alike; a row is the median of the repetitions; answers go into
@@ -14,6 +15,7 @@ pub mod build;
 pub mod classic;
 pub mod compress;
 pub mod data;
+pub mod gpu;
 pub mod kary;
 pub mod latency;
 pub mod limit;
@@ -73,6 +75,9 @@ pub enum BenchError {
     /// A search failed.
     #[error("a search failed: {0}")]
     Read(#[from] pleach::ReadError),
+    /// There is no GPU, or it failed.
+    #[error(transparent)]
+    Gpu(#[from] pleach_gpu::GpuError),
     /// Another engine failed.
     #[error(transparent)]
     Peer(#[from] pleach_peers::PeerError),

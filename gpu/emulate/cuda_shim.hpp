@@ -329,7 +329,19 @@ static inline double __longlong_as_double(long long x) {
         return ::pleach_shim::argument_bytes(&name, argument);                                          \
     }
 
+extern "C" {
 // Switches of fibers so far, which say how fast a program is.
-extern "C" __attribute__((visibility("default"))) unsigned long long pleach_switches() {
-    return pleach_shim::switches;
+__attribute__((visibility("default"))) unsigned long long pleach_switches() { return pleach_shim::switches; }
+
+// Before the first launch: takes its stacks from a pool that another program made, or, given none, makes one, which
+// stays for ever.
+__attribute__((visibility("default"))) void* pleach_share_stacks(void* pool) {
+    if (pool == nullptr) {
+        pool = __builtin_malloc(sizeof(pleach_shim::Pool));
+        pleach_shim::Pool fresh = {PTHREAD_MUTEX_INITIALIZER, nullptr};
+        __builtin_memcpy(pool, &fresh, sizeof fresh);
+    }
+    pleach_shim::pool = (pleach_shim::Pool*)pool;
+    return pool;
+}
 }

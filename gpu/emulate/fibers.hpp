@@ -33,6 +33,8 @@ long write(int file, const void* bytes, size_t size);
 #else
 #define PLEACH_UNPOISON(address, size) ((void)0)
 #endif
+// For frames of a fiber that is left for good: their red zones would stay.
+#define PLEACH_UNWATCHED __attribute__((noinline, no_sanitize("address", "undefined")))
 
 #pragma GCC visibility push(hidden)
 
@@ -76,8 +78,6 @@ const size_t PAGE_BYTES = 4096;
 // The largest that is in use.
 const size_t PAGE_BYTES = 65536;
 #endif
-// Stacks that stay between launches.
-const U32 STACKS_KEPT = 256;
 // Yields of threads while no thread arrives anywhere or leaves, after which the launch is said to spin for ever.
 const U64 SPINS_MAX = 20000000;
 const U32 ATOMICS_A_TURN = 256;
@@ -156,9 +156,22 @@ struct Call {
     void** arguments;
 };
 
+// Stacks of a launch, each above a guard page. All programs of a process may share them, as each guard costs two of the
+// some ten thousand mappings that a process may have.
+struct Stacks {
+    Stacks* next;
+    unsigned char* memory;
+    U32 mapped;
+};
+struct Pool {
+    pthread_mutex_t lock;
+    Stacks* unused;
+};
+
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static unsigned char* stacks;
-static U32 stacks_mapped;
+static Pool own_pool = {PTHREAD_MUTEX_INITIALIZER, nullptr};
+static Pool* pool = &own_pool;
+static Stacks* stacks;
 static Fiber fibers[THREADS_MAX];
 static Fiber origin;
 static Fiber* current;
@@ -214,7 +227,7 @@ pleach_switch:
 static inline void switch_context(Fiber* from, Fiber* to) { pleach_switch(&from->stack_pointer, to->stack_pointer); }
 #endif
 
-static inline void arrived_from(Fiber* from, void* fake_stack) {
+PLEACH_UNWATCHED static void arrived_from(Fiber* from, void* fake_stack) {
 #ifdef __SANITIZE_ADDRESS__
     const void* bottom;
     size_t bytes;
@@ -230,7 +243,7 @@ static inline void arrived_from(Fiber* from, void* fake_stack) {
 
 static Fiber* switched_from;
 
-__attribute__((noinline)) static void switch_to(Fiber* to) {
+PLEACH_UNWATCHED static void switch_to(Fiber* to) {
     Fiber* from = current;
     if (from == to) {
         return;
@@ -359,7 +372,7 @@ static void set_waiting(Fiber& fiber, State state) {
 }
 
 // Gives the turn away; the running thread's state says whether it gets another.
-static void take_turns() {
+PLEACH_UNWATCHED static void take_turns() {
     Fiber* next = next_ready();
     if (next != nullptr) {
         switch_to(next);
@@ -581,7 +594,7 @@ __attribute__((noinline)) static U64 meet_all(const Site* site, bool value) {
     return fiber.result;
 }
 
-static void leave() {
+PLEACH_UNWATCHED static void leave() {
     Fiber& fiber = *current;
     U32 lane = fiber.number % 32;
     Warp& warp = warps[fiber.number / 32];
@@ -603,7 +616,7 @@ static void leave() {
 }
 
 // A fiber runs one thread of each block.
-__attribute__((noinline, no_sanitize("address", "undefined"))) static void fiber_main() {
+PLEACH_UNWATCHED static void fiber_main() {
     arrived_from(switched_from, nullptr);
     current->base = (void**)__builtin_frame_address(0);
     for (;;) {
@@ -622,20 +635,54 @@ static void on_report(const char*) {
 }
 #endif
 
+const size_t STACK_STEP = STACK_BYTES + PAGE_BYTES;
+
+static bool take_stacks() {
+    pthread_mutex_lock(&pool->lock);
+    stacks = pool->unused;
+    pool->unused = stacks != nullptr ? stacks->next : nullptr;
+    pthread_mutex_unlock(&pool->lock);
+    if (stacks != nullptr) {
+        return true;
+    }
+    void* memory =
+        mmap(nullptr, THREADS_MAX * STACK_STEP, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    stacks = (Stacks*)__builtin_malloc(sizeof(Stacks));
+    if (memory == MAP_FAILED || stacks == nullptr) {
+        return false;
+    }
+    *stacks = Stacks{nullptr, (unsigned char*)memory, 0};
+    return true;
+}
+
+static void give_stacks_back() {
+    pthread_mutex_lock(&pool->lock);
+    stacks->next = pool->unused;
+    pool->unused = stacks;
+    pthread_mutex_unlock(&pool->lock);
+}
+
+__attribute__((destructor)) static void free_stacks() {
+    for (Stacks* each = own_pool.unused; each != nullptr;) {
+        Stacks* next = each->next;
+        munmap(each->memory, THREADS_MAX * STACK_STEP);
+        __builtin_free(each);
+        each = next;
+    }
+}
+
 static bool make_fiber(U32 number) {
-    size_t each = STACK_BYTES + PAGE_BYTES;
-    unsigned char* stack = stacks + number * each + PAGE_BYTES;
-    if (number >= stacks_mapped) {
+    unsigned char* stack = stacks->memory + number * STACK_STEP + PAGE_BYTES;
+    if (number >= stacks->mapped) {
         if (mprotect(stack, STACK_BYTES, PROT_READ | PROT_WRITE) != 0) {
             return false;
         }
-        stacks_mapped = number + 1;
+        stacks->mapped = number + 1;
     }
     Fiber& fiber = fibers[number];
     fiber.stack = stack;
     fiber.stack_bytes = STACK_BYTES;
     fiber.fake_stack = nullptr;
-    PLEACH_UNPOISON(stack, STACK_BYTES);
     // Stacks start at different offsets, else all of them share a few lines of the cache.
     size_t colour = number % 31 * 128;
 #ifdef PLEACH_UCONTEXT_USED
@@ -711,30 +758,28 @@ static bool check_launch(const EmulatedLaunch& launch) {
     return true;
 }
 
-static void no_stacks() {
-    append("%s: no memory for stacks", entry_name);
-    failed = true;
-}
-
-static void run_blocks(const EmulatedLaunch& launch) {
-    if (stacks == nullptr) {
-        void* mapped = mmap(nullptr, THREADS_MAX * (STACK_BYTES + PAGE_BYTES), PROT_NONE,
-                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (mapped == MAP_FAILED) {
-            no_stacks();
-            return;
-        }
-        stacks = (unsigned char*)mapped;
-    }
+static bool make_fibers(const EmulatedLaunch& launch) {
     for (U32 i = 0; i < threads; i++) {
         fibers[i].number = i;
         fibers[i].index.x = i % launch.block[0];
         fibers[i].index.y = i / launch.block[0] % launch.block[1];
         fibers[i].index.z = i / launch.block[0] / launch.block[1];
         if (!make_fiber(i)) {
-            no_stacks();
-            return;
+            return false;
         }
+    }
+    return true;
+}
+
+static void run_blocks(const EmulatedLaunch& launch) {
+    bool has_stacks = take_stacks();
+    if (!has_stacks || !make_fibers(launch)) {
+        append("%s: no memory for stacks", entry_name);
+        failed = true;
+        if (has_stacks) {
+            give_stacks_back();
+        }
+        return;
     }
     gridDim.x = launch.grid[0], gridDim.y = launch.grid[1], gridDim.z = launch.grid[2];
     blockDim.x = launch.block[0], blockDim.y = launch.block[1], blockDim.z = launch.block[2];
@@ -765,21 +810,7 @@ static void run_blocks(const EmulatedLaunch& launch) {
             PLEACH_UNPOISON(fibers[i].stack, STACK_BYTES);
         }
     }
-    if (stacks_mapped > STACKS_KEPT) {
-        size_t each = STACK_BYTES + PAGE_BYTES;
-        unsigned char* begin = stacks + STACKS_KEPT * each;
-        mmap(begin, (stacks_mapped - STACKS_KEPT) * each, PROT_NONE,
-             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
-        stacks_mapped = STACKS_KEPT;
-    }
-}
-
-__attribute__((destructor)) static void free_stacks() {
-    if (stacks != nullptr) {
-        PLEACH_UNPOISON(stacks, THREADS_MAX * (STACK_BYTES + PAGE_BYTES));
-        munmap(stacks, THREADS_MAX * (STACK_BYTES + PAGE_BYTES));
-        stacks = nullptr;
-    }
+    give_stacks_back();
 }
 
 static int launch_call(const EmulatedLaunch* launch, const char* name, const Call& made, char* message, size_t bytes) {

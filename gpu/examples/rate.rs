@@ -28,9 +28,7 @@ fn rate<T: Key + Value + Ord>(
     let some = &queries[..1 << 20];
     let (mut values, mut present) = (vec![T::default(); some.len()], vec![0; some.len() / 64]);
     let (mut wanted, mut there) = (values.clone(), present.clone());
-    table.get_batch(some, &mut values, &mut present)?;
     index.typed::<T, T>()?.get_batch(some, &mut wanted, &mut there)?;
-    let is_right = values == wanted && present == there;
     let stream = Stream::new(gpu)?;
     let bytes: Vec<u8> = queries
         .iter()
@@ -40,26 +38,30 @@ fn rate<T: Key + Value + Ord>(
     let answers = DeviceBuffer::new(gpu, keys.bytes())?;
     let bitmap = DeviceBuffer::new(gpu, queries.len() as u64 / 8)?;
     let asked = Answers { values: Some(&answers), present: Some(&bitmap), ..Answers::default() };
+    for algorithm in [Algorithm::Spine, Algorithm::Sweep] {
     let mut times = Vec::new();
     for turn in 0..8 {
         let start = stream.mark()?;
-        let pending = table.search_on(&stream, Algorithm::Spine, &keys, queries.len() as u64, asked)?;
+        let pending = table.search_on(&stream, algorithm, &keys, queries.len() as u64, asked)?;
         let end = stream.mark()?;
         pending.wait()?;
         if turn > 0 {
             times.push(start.milliseconds_to(&end)?);
         }
     }
+    table.get_batch_by(algorithm, some, &mut values, &mut present)?;
+    let is_right = values == wanted && present == there;
     times.sort_by(f32::total_cmp);
     let rate = |ms: f32| queries.len() as f32 / ms / 1e6;
     println!(
-        "{} 2^{}: {:.1} G/s (best {:.1}), answers {}",
+        "{algorithm:?} {} 2^{}: {:.1} G/s (best {:.1}), answers {}",
         <T as Key>::TYPE,
         count.ilog2(),
         rate(times[times.len() / 2]),
         rate(times[0]),
         if is_right { "right" } else { "WRONG" }
     );
+    }
     Ok(())
 }
 

@@ -39,7 +39,7 @@ pub use host::PinnedBatch;
 pub use memory::{DeviceBuffer, PinnedBuffer};
 pub use resident::Residence;
 pub use stream::{Event, Pending, Stream};
-pub use table::{Answers, GpuTable};
+pub use table::{Answers, GpuTable, Recorded};
 
 /// A GPU as its driver describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]

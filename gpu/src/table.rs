@@ -8,6 +8,7 @@ use crate::algorithm::pary::PAry;
 use crate::algorithm::spine::Spine;
 use crate::algorithm::sweep::Sweep;
 use crate::algorithm::{Algorithm, Search};
+use crate::driver::Handle;
 use crate::host::{Asked, Form, PinnedBatch, PinnedSlots, Pool, Slots, bitmap_bytes};
 use crate::kernel::table::Batch;
 use crate::memory::DeviceBuffer;
@@ -29,6 +30,67 @@ pub struct GpuTable<'a> {
     searches: Mutex<Searches>,
     slots: Mutex<Slots>,
     pool: Pool,
+}
+
+/// A structure and the lines under it, which work uses.
+type Used = (Arc<dyn Search>, Arc<Resident>);
+
+/// What work that is queued uses.
+pub(crate) struct Queued {
+    kept: Vec<DeviceBuffer>,
+    used: Option<Used>,
+}
+
+/// A batch that was recorded: the same buffers each time.
+#[derive(Clone, Debug)]
+pub struct Recorded {
+    inner: Arc<Graph>,
+}
+
+/// Recorded work, and what it uses.
+struct Graph {
+    gpu: Gpu,
+    handle: Handle,
+    queued: Queued,
+}
+
+impl std::fmt::Debug for Graph {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Graph").field("handle", &self.handle).finish_non_exhaustive()
+    }
+}
+
+impl Drop for Graph {
+    fn drop(&mut self) {
+        // SAFETY: made by `Recorded::new`; what is pending holds it until its work is done.
+        unsafe { self.gpu.driver().free_graph(self.handle) };
+    }
+}
+
+impl Recorded {
+    fn new(stream: &Stream, queue: impl FnOnce() -> Result<Queued, GpuError>) -> Result<Self, GpuError> {
+        let gpu = stream.gpu().clone();
+        // SAFETY: the stream is this call's own, and has no work.
+        unsafe { gpu.driver().begin_capture(stream.handle()) }?;
+        let queued = queue();
+        // SAFETY: as above; it is recording.
+        let handle = unsafe { gpu.driver().end_capture(stream.handle()) };
+        Ok(Self { inner: Arc::new(Graph { queued: queued?, handle: handle?, gpu }) })
+    }
+
+    /// Queues it.
+    ///
+    /// # Errors
+    /// [`GpuError::Driver`].
+    pub fn run(&self, stream: &Stream) -> Result<Pending<()>, GpuError> {
+        let graph = Arc::clone(&self.inner);
+        // SAFETY: the graph is alive; it and what it uses are kept by what is pending.
+        unsafe { graph.gpu.driver().launch_graph(graph.handle, stream.handle()) }?;
+        Pending::new(stream, graph.queued.kept.clone(), move || {
+            drop(graph);
+            Ok(())
+        })
+    }
 }
 
 /// Structures that were made, and the image that several of them share.
@@ -102,6 +164,12 @@ impl<'a> GpuTable<'a> {
     #[must_use]
     pub fn index(&self) -> &'a Index {
         self.index
+    }
+
+    /// Where the tuple lines lie.
+    #[must_use]
+    pub fn residence(&self) -> Residence {
+        self.resident.as_ref().map_or(Residence::Device, |resident| resident.residence)
     }
 
     /// The device.
@@ -198,6 +266,41 @@ impl<'a> GpuTable<'a> {
         count: u64,
         answers: Answers<'_>,
     ) -> Result<Pending<()>, GpuError> {
+        let Queued { kept, used } = self.start(stream, algorithm, queries, count, answers)?;
+        Pending::new(stream, kept, move || {
+            drop(used);
+            Ok(())
+        })
+    }
+
+    /// Records a batch of a fixed number of queries between fixed buffers, to run it again and again with less effort of
+    /// the host than queueing it each time takes. Blocks.
+    ///
+    /// # Errors
+    /// As [`GpuTable::search_on`].
+    pub fn record(
+        &self,
+        algorithm: Algorithm,
+        queries: &DeviceBuffer,
+        count: u64,
+        answers: Answers<'_>,
+    ) -> Result<Recorded, GpuError> {
+        self.prepare(algorithm)?;
+        let stream = Stream::new(self.gpu())?;
+        // Kernels are loaded by their first launch, which cannot be recorded.
+        self.search_on(&stream, algorithm, queries, count, answers)?.wait()?;
+        Recorded::new(&stream, || self.start(&stream, algorithm, queries, count, answers))
+    }
+
+    /// Checks and queues a batch.
+    fn start(
+        &self,
+        stream: &Stream,
+        algorithm: Algorithm,
+        queries: &DeviceBuffer,
+        count: u64,
+        answers: Answers<'_>,
+    ) -> Result<Queued, GpuError> {
         let header = self.index.header();
         let word_bytes = header.geometry.key_bytes as u64;
         let value_bytes = header.geometry.value_bytes as u64;
@@ -223,27 +326,32 @@ impl<'a> GpuTable<'a> {
             kind: self.kind(),
             rank_bytes: rank_bytes as u32,
         };
-        if count == 0 {
-            return Pending::new(stream, kept, || Ok(()));
-        }
+        let used = if count == 0 { None } else { self.queue(stream, algorithm, &batch, &answers)? };
+        Ok(Queued { kept, used })
+    }
+
+    /// Queues a batch of at least one query; what its work uses.
+    fn queue(
+        &self,
+        stream: &Stream,
+        algorithm: Algorithm,
+        batch: &Batch,
+        answers: &Answers<'_>,
+    ) -> Result<Option<Used>, GpuError> {
         let Some(resident) = &self.resident else {
             // Nothing is there, and every rank is 0.
             for buffer in [answers.values, answers.present, answers.ranks].into_iter().flatten() {
                 buffer.fill(stream, 0)?;
             }
-            return Pending::new(stream, kept, || Ok(()));
+            return Ok(None);
         };
         let search = self.search(resident, algorithm)?;
         if let Some(present) = answers.present.filter(|_| search.wants_zeroed_present()) {
-            present.part(0, count.div_ceil(32) * 4).fill(stream, 0)?;
+            present.part(0, batch.count.div_ceil(32) * 4).fill(stream, 0)?;
         }
-        // SAFETY: the buffers hold what the batch says, and `Pending` keeps them and the structure.
-        unsafe { search.search(stream, &batch) }?;
-        let resident = Arc::clone(resident);
-        Pending::new(stream, kept, move || {
-            drop((search, resident));
-            Ok(())
-        })
+        // SAFETY: the buffers hold what the batch says; they and the structure are kept by who gets this.
+        unsafe { search.search(stream, batch) }?;
+        Ok(Some((search, Arc::clone(resident))))
     }
 
     /// What host batches of the file's keys have in common.

@@ -9,6 +9,7 @@ use crate::parse::{FromText, byte_key};
 use crate::render::text::{put_datum, put_datum_json};
 use crate::search;
 use pleach::{Datum, Index, Key, KeyType, ReadError, Typed, Value, Word};
+use pleach_gpu::{Algorithm, GpuError, GpuTable};
 use std::path::Path;
 
 /// A key to look for.
@@ -116,6 +117,25 @@ impl<'a> Any<'a> {
         Ok(ranks.into_iter().enumerate().map(|(at, rank)| there(at).then_some(rank)).collect())
     }
 
+    /// The same, on a GPU.
+    pub fn ranks_on(&self, table: &GpuTable<'_>, keys: &[AnyKey]) -> Result<Vec<Option<u64>>, GpuError> {
+        let mut ranks = vec![0; keys.len()];
+        let mut present = vec![0; keys.len().div_ceil(64)];
+        let mut nothing = vec![(); keys.len()];
+        if self.index.key_type().is_bytes() {
+            let queries: Vec<&[u8]> =
+                keys.iter().map(|key| if let AnyKey::Bytes(key) = key { &key[..] } else { &[] }).collect();
+            table.get_strings_by(Algorithm::Auto, &queries, &mut nothing, &mut present)?;
+            table.lower_bound_strings_by(Algorithm::Auto, &queries, &mut ranks)?;
+        } else {
+            let words: Vec<u128> =
+                keys.iter().map(|key| if let AnyKey::Word(word) = key { *word } else { 0 }).collect();
+            pleach::with_typed!(self.index, |view| ranks_on(&view, table, &words, &mut ranks, &mut present))?;
+        }
+        let there = |at: usize| present[at / 64] >> (at % 64) & 1 == 1;
+        Ok(ranks.into_iter().enumerate().map(|(at, rank)| there(at).then_some(rank)).collect())
+    }
+
     /// A key as it was parsed.
     pub fn shown<'k>(&self, key: &'k AnyKey) -> Datum<'k> {
         match key {
@@ -140,6 +160,18 @@ fn ranks_of<K: Key, V: Value>(
     let keys: Vec<K> = words.iter().map(|&word| key_of(word)).collect();
     view.contains_batch(&keys, present)?;
     view.lower_bound_batch(&keys, ranks)
+}
+
+fn ranks_on<K: Key, V: Value>(
+    _: &Typed<'_, K, V>,
+    table: &GpuTable<'_>,
+    words: &[u128],
+    ranks: &mut [u64],
+    present: &mut [u64],
+) -> Result<(), GpuError> {
+    let keys: Vec<K> = words.iter().map(|&word| key_of(word)).collect();
+    table.get_batch_by(Algorithm::Auto, &keys, &mut vec![(); keys.len()], present)?;
+    table.lower_bound_batch_by::<K, ()>(Algorithm::Auto, &keys, ranks)
 }
 
 /// One answer on one line: `KEY<TAB>VALUE`, `KEY` where there is no value, or an object.

@@ -3,11 +3,13 @@
 //! What needs no file to be judged (types, sizes, layouts, devices of a later version) is judged
 //! here, so that it is a usage error before anything is opened.
 
+use crate::device::Device;
 use crate::{help, parse};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use pleach::Strategy;
 use pleach_bench::Queries;
+use pleach_bench::gpu::Group;
 use pleach_format::{KeyType, ValueType};
 use std::path::PathBuf;
 
@@ -223,10 +225,10 @@ pub struct GetArgs {
     /// Print KEY, a tab and TEXT for a missing key, instead of nothing
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub missing: Option<String>,
-    /// Where to search: auto or cpu; cuda or cuda:N come in a later version
+    /// Where to search: auto, cpu, cuda (the first GPU) or cuda:N; a GPU gets a copy of the table first
     #[arg(long, value_name = "DEVICE", default_value = "auto", value_parser = parse::device)]
-    pub device: String,
-    /// Memory of the device to use, as 4GiB; for cuda, so without effect in this version
+    pub device: Device,
+    /// Memory of the GPU to use at most, as 4GiB; a table that does not fit is read over the link
     #[arg(long, value_name = "SIZE", value_parser = parse::size)]
     pub device_memory: Option<u64>,
     /// How to search: auto, one-by-one, unbuffered, buffered or sorted; the answers are the same
@@ -349,6 +351,8 @@ pub enum BenchWhat {
     Open,
     /// From tuples to a file, beside a plain copy of its bytes
     Build,
+    /// Look-ups on a GPU: its limits, all algorithms, and what else is installed there
+    Gpu,
     /// No measuring: a picture of REPORT, which a run with --json wrote
     Plot,
 }
@@ -362,8 +366,9 @@ pub struct BenchArgs {
     /// With plot: the report, '-' for standard input
     #[arg(value_name = "REPORT")]
     pub report: Option<PathBuf>,
-    /// With plot: the SVG to write, '-' for standard output [default: '-']
-    #[arg(long, short, value_name = "PICTURE")]
+    /// With plot: the SVG to write, '-' for standard output [default: '-']; with gpu: the JSON report, written anew
+    /// after each row
+    #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Finish in a minute or two
     #[arg(long)]
@@ -383,6 +388,10 @@ pub struct BenchArgs {
     /// With lookup: which keys to ask for besides hits drawn evenly: half-miss zipf, or both, as half-miss,zipf
     #[arg(long, value_name = "Q", value_delimiter = ',', value_parser = parse::queries)]
     pub queries: Vec<Queries>,
+    /// With gpu: which rows, of limits peers random algorithms sorted small host build hybrid auto, as random,small
+    /// [default: all]
+    #[arg(long, value_name = "G", value_delimiter = ',', value_parser = parse::group)]
+    pub only: Vec<Group>,
     /// Threads to measure with besides one; 0 is all
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub threads: usize,

@@ -7,6 +7,7 @@
 mod any;
 mod cli;
 mod cmd;
+mod device;
 mod failure;
 mod help;
 mod interrupt;

@@ -3,8 +3,10 @@
 //! Keys are parsed by hand from bytes: a key file of millions of lines is read at the speed of the
 //! disk, and every refusal says what would have been accepted.
 
+use crate::device::Device;
 use crate::render::text::unescaped;
 use pleach_bench::Queries;
+use pleach_bench::gpu::Group;
 use pleach_format::{KeyType, ValueType};
 
 /// `256M`, `256MiB`, `4GiB`, `1G`, `1000`: bytes; K, M, G and T are powers of 1024.
@@ -61,6 +63,15 @@ pub fn queries(text: &str) -> Result<Queries, String> {
     kinds.into_iter().find(|kind| kind.name() == text).ok_or_else(known)
 }
 
+/// A group of rows of `bench gpu`.
+pub fn group(text: &str) -> Result<Group, String> {
+    let known = || {
+        let names: Vec<&str> = Group::ALL.iter().map(|group| group.name()).collect();
+        format!("'{text}' is no group of rows: one of {}", names.join(" "))
+    };
+    Group::ALL.into_iter().find(|group| group.name() == text).ok_or_else(known)
+}
+
 /// `u64,u64`, or `u64` for keys alone.
 pub fn raw_types(text: &str) -> Result<(KeyType, ValueType), String> {
     let (key, value) = text.split_once(',').unwrap_or((text, "none"));
@@ -105,14 +116,15 @@ pub fn delimiter(text: &str) -> Result<u8, String> {
     }
 }
 
-/// `auto` and `cpu`; what a later version does is told apart from nonsense.
-pub fn device(text: &str) -> Result<String, String> {
-    let cuda =
-        text == "cuda" || text.strip_prefix("cuda:").is_some_and(|number| number.parse::<u32>().is_ok());
-    match text {
-        "auto" | "cpu" => Ok(text.to_owned()),
-        _ if cuda => Err("this version searches on the CPU: use auto or cpu".to_owned()),
-        _ => Err("there is no such device: use auto or cpu".to_owned()),
+/// `auto`, `cpu`, `cuda` (the first GPU) or `cuda:N`.
+pub fn device(text: &str) -> Result<Device, String> {
+    let number = text.strip_prefix("cuda:").and_then(|number| number.parse().ok());
+    match (text, number) {
+        ("auto", _) => Ok(Device::Auto),
+        ("cpu", _) => Ok(Device::Cpu),
+        ("cuda", _) => Ok(Device::Cuda(0)),
+        (_, Some(number)) => Ok(Device::Cuda(number)),
+        _ => Err("there is no such device: use auto, cpu, cuda or cuda:N".to_owned()),
     }
 }
 

@@ -238,8 +238,8 @@ fn wrong_keys_are_usage_errors() {
 fn what_a_later_version_does_is_told() {
     let place = Place::new();
     place
-        .run(&["get", "f", "1", "--device", "cuda:1"])
-        .fails(2, "this version searches on the CPU: --device <DEVICE>: use auto or cpu");
+        .run(&["get", "f", "1", "--device", "tpu"])
+        .fails(2, "there is no such device: --device <DEVICE>: use auto, cpu, cuda or cuda:N");
     place.run(&["get", "f", "1", "--strategy", "shuffled"]).fails(
         2,
         "there is no such strategy: --strategy <HOW>: use auto, one-by-one, unbuffered, buffered or sorted",

@@ -2,17 +2,19 @@
 //!
 //! The image is made on the device, from the lines as they lie there: a kernel finds the bits that all borders share,
 //! the host chooses the gap, then one launch makes the top and one each level of nodes. A search is one launch of blocks
-//! that have their multiprocessor to themselves, each with the top; a short batch is spread over all of them.
+//! that have their multiprocessor to themselves, each with the top. A batch that is too short for all of them is spread
+//! by warps; one of a few queries a multiprocessor has a warp for each, which saves waits and loads more for it.
 
 use super::{Algorithm, Search};
 use crate::driver::LaunchShape;
 use crate::image::{Gap, LEVELS_MAX, NODE_BYTES, Shape, TOP_MAX};
 use crate::kernel::Instance;
 use crate::kernel::table::{
-    Batch, Source, THREADS, THREADS_SMALL, image_bits, image_level, image_top, spine_ranks, spine_values,
+    Batch, Source, THREADS, THREADS_SMALL, image_bits, image_level, image_top, spine_few, spine_ranks,
+    spine_values,
 };
 use crate::memory::DeviceBuffer;
-use crate::resident::{Resident, grid};
+use crate::resident::{Residence, Resident, grid};
 use crate::{GpuError, Stream};
 
 /// Bytes of a tuple line, of which a block stages one a thread.
@@ -21,6 +23,12 @@ const LINE_BYTES: u32 = 64;
 const TOP_MIN: u32 = 1 << 12;
 /// Threads of a block that makes an image.
 const IMAGE_THREADS: u32 = 256;
+/// Queries that a block answers at a time where each has a warp, as in spine.cu.
+const GROUP: u64 = 8;
+/// Fewest threads of such a block; more help to load the top.
+const FEW_THREADS_MIN: u32 = 256;
+/// Most threads of it.
+const FEW_THREADS_MAX: u32 = 512;
 
 /// What the kernels get to know of a table; the same as in spine.cu and image.cu.
 #[derive(Clone, Copy, Debug, Default)]
@@ -48,6 +56,8 @@ pub(crate) struct Spine {
     arguments: Arguments,
     instance: Instance,
     blocks_max: u32,
+    /// Queries of the longest batch that has a warp for each.
+    few_max: u64,
     shared_bytes: u32,
     /// Top and nodes.
     image: Vec<DeviceBuffer>,
@@ -76,11 +86,25 @@ impl Spine {
         let instance = resident.instance(Source::Spine, threads);
         let top_bytes = (arguments.top_count * 4).next_multiple_of(16);
         let shared_bytes = u32::from(threads) * LINE_BYTES + top_bytes;
-        let blocks_max = ["spine_values", "spine_ranks", "hybrid_lines"].into_iter().try_fold(u32::MAX, |least, entry| {
-            Ok::<_, GpuError>(least.min(gpu.blocks_at_once(instance, entry, threads.into(), shared_bytes)?))
-        })?;
+        let blocks_max = ["spine_values", "spine_ranks", "hybrid_lines"].into_iter().try_fold(
+            u32::MAX,
+            |least, entry| {
+                Ok::<_, GpuError>(least.min(gpu.blocks_at_once(
+                    instance,
+                    entry,
+                    threads.into(),
+                    shared_bytes,
+                )?))
+            },
+        )?;
+        let few_blocks = gpu.blocks_at_once(instance, "spine_few", FEW_THREADS_MAX, shared_bytes)?;
+        // Each loads a node's lines, which over the link pays for fewer.
+        let few_max = match resident.residence {
+            Residence::Pinned | Residence::Hybrid => 32,
+            _ => u64::from(few_blocks) * GROUP,
+        };
         let _lines = resident.lines.clone();
-        Ok(Self { arguments, instance, blocks_max, shared_bytes, image, _lines })
+        Ok(Self { arguments, instance, blocks_max, few_max, shared_bytes, image, _lines })
     }
 
     /// The instance of its kernels.
@@ -99,6 +123,14 @@ impl Spine {
         let threads = queries.div_ceil(blocks).max(u64::from(self.arguments.top_count / 16));
         let threads = threads.next_multiple_of(32).min(self.instance.option.into());
         LaunchShape { blocks: blocks as u32, threads: threads as u32, shared_bytes: self.shared_bytes }
+    }
+
+    /// The launch of a batch with a warp a query: there are blocks for all of its bitmap.
+    fn few_shape(&self, queries: u64) -> LaunchShape {
+        let blocks = queries.next_multiple_of(32) / GROUP;
+        let threads = (self.arguments.top_count / 16).clamp(FEW_THREADS_MIN, FEW_THREADS_MAX);
+        let threads = threads.next_multiple_of(32);
+        LaunchShape { blocks: blocks as u32, threads, shared_bytes: self.shared_bytes }
     }
 }
 
@@ -195,6 +227,12 @@ unsafe fn make_levels(
 
 impl Search for Spine {
     unsafe fn search(&self, stream: &Stream, batch: &Batch) -> Result<(), GpuError> {
+        if batch.count <= self.few_max {
+            // SAFETY: the caller's promise; lines and image are owned here.
+            return unsafe {
+                spine_few(stream, self.instance, self.few_shape(batch.count), &self.arguments, batch)
+            };
+        }
         let shape = self.shape(batch.count);
         if batch.ranks == 0 {
             // SAFETY: the caller's promise; lines and image are owned here.

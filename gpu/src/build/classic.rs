@@ -215,3 +215,114 @@ impl ClassicBuilder {
         pending
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pleach_builder::classic::{TreeKey, Vectors, build};
+
+    fn mix(i: u64) -> u64 {
+        let i = (i ^ 0x9E37_79B9_7F4A_7C15).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        (i ^ i >> 29).wrapping_mul(0x94D0_49BB_1331_11EB) ^ i >> 31
+    }
+
+    /// d_K, d_L, d_P: the paper's on GPUs, deeper pages of its blocks, those of CPUs, and odd ones.
+    const DEPTHS: [(u32, u32, u32); 10] = [
+        (4, 4, 4),
+        (4, 4, 8),
+        (4, 4, 64),
+        (4, 4, 7),
+        (2, 4, 19),
+        (1, 3, 18),
+        (1, 2, 17),
+        (1, 1, 1),
+        (2, 5, 11),
+        (3, 7, 9),
+    ];
+
+    fn check<W: TreeKey>(gpu: &Gpu, mut keys: Vec<W>) {
+        keys.sort_unstable();
+        let stream = Stream::new(gpu).expect("a stream");
+        let mut bytes = vec![0; keys.len() * W::BYTES];
+        for (key, bytes) in keys.iter().zip(W::slots_mut(&mut bytes)) {
+            *bytes = key.to_bytes();
+        }
+        let column = DeviceBuffer::from_host(&stream, &bytes).expect("copies");
+        for (d_k, d_l, d_p) in DEPTHS {
+            for padded in [false, true] {
+                let geometry =
+                    Geometry { keys: keys.len() as u64, key_bytes: W::BYTES as u32, d_k, d_l, d_p, padded };
+                let mut wanted = vec![0; geometry.tree().expect("sound").bytes() as usize];
+                build(&keys, &geometry, Vectors::Best, &mut wanted).expect("builds");
+                for form in [ClassicForm::Paper, ClassicForm::Grid] {
+                    let builder = ClassicBuilder::new(gpu, &geometry, form).expect("sound");
+                    assert_eq!(builder.bytes(), wanted.len() as u64);
+                    let tree = DeviceBuffer::new(gpu, builder.bytes()).expect("allocates");
+                    tree.fill(&stream, 0xAA).expect("fills");
+                    builder.build(&stream, &column, &tree).and_then(Pending::wait).expect("builds");
+                    let mut found = vec![0; wanted.len()];
+                    tree.copy_to_host(&stream, &mut found).expect("copies");
+                    assert!(found == wanted, "{form:?}, {geometry:?}");
+                }
+            }
+        }
+    }
+
+    fn check_all(gpu: &Gpu, counts: &[u64]) {
+        for &count in counts {
+            check::<u32>(gpu, (0..count).map(|i| mix(i) as u32).collect());
+            check::<u64>(gpu, (0..count).map(mix).collect());
+            check::<u128>(gpu, (0..count).map(|i| u128::from(mix(i)) << 64 | u128::from(i)).collect());
+        }
+        // Equal keys, and the largest, which free slots have too.
+        check::<u32>(gpu, vec![u32::MAX; 100]);
+        check::<u64>(gpu, (0..100).map(|i| if i < 50 { 0 } else { u64::MAX }).collect());
+    }
+
+    fn check_refusals(gpu: &Gpu) {
+        let stream = Stream::new(gpu).expect("a stream");
+        let geometry = Geometry { keys: 100, key_bytes: 8, d_k: 4, d_l: 4, d_p: 4, padded: false };
+        for geometry in [
+            Geometry { key_bytes: 2, ..geometry },
+            Geometry { d_l: 3, ..geometry },
+            Geometry { keys: u64::MAX, ..geometry },
+        ] {
+            let refused = ClassicBuilder::new(gpu, &geometry, ClassicForm::Grid);
+            assert!(matches!(refused, Err(GpuError::Algorithm { .. })), "{geometry:?}");
+        }
+        let builder = ClassicBuilder::new(gpu, &geometry, ClassicForm::Paper).expect("sound");
+        let room = |bytes: u64| DeviceBuffer::new(gpu, bytes).expect("allocates");
+        let (column, tree) = (room(800), room(builder.bytes()));
+        for (column, tree) in [(&column.part(0, 799), &tree), (&column, &tree.part(0, builder.bytes() - 1))] {
+            assert!(matches!(builder.build(&stream, column, tree), Err(GpuError::Buffer { .. })));
+        }
+    }
+
+    #[test]
+    fn trees_are_those_of_the_cpu() {
+        match Gpu::open(0) {
+            Ok(gpu) => {
+                check_all(&gpu, &[0, 1, 2, 3, 15, 16, 17, 255, 256, 257, 4095, 4096, 4097, 100_000, 300_007]);
+                check_refusals(&gpu);
+            }
+            Err(GpuError::Unavailable(missing)) => eprintln!("SKIPPED: {missing}"),
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    #[cfg(feature = "emulate")]
+    #[test]
+    fn trees_are_those_of_the_cpu_where_it_is_the_device() {
+        for order in [crate::LaneOrder::Ascending, crate::LaneOrder::Descending, crate::LaneOrder::Random(5)]
+        {
+            match Gpu::emulated(order, crate::GpuOptions { memory_bytes: Some(1 << 30) }) {
+                Ok(gpu) => {
+                    check_all(&gpu, &[0, 1, 2, 3, 15, 16, 17, 255, 257, 4096]);
+                    check_refusals(&gpu);
+                }
+                Err(GpuError::Unavailable(missing)) => eprintln!("SKIPPED: {missing}"),
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+}

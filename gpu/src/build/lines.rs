@@ -138,7 +138,8 @@ impl LineBuilder {
         while children > 1 {
             let shapes = candidates(key_bytes).iter().map(|&encoding| {
                 let lines = children.div_ceil(encoding.separators(key_bytes) as u64 + 1);
-                grid(gpu, instance, "build_level", THREADS.into(), 0, lines * WARP).map(|shape| (encoding, shape))
+                grid(gpu, instance, "build_level", THREADS.into(), 0, lines * WARP)
+                    .map(|shape| (encoding, shape))
             });
             levels.push(shapes.collect::<Result<Vec<_>, _>>()?);
             children = children.div_ceil(Encoding::Raw.separators(key_bytes) as u64 + 1);
@@ -181,8 +182,8 @@ impl LineBuilder {
             column.holds(name, self.tuples.saturating_mul(bytes as u64))?;
             assert!(column.address().is_multiple_of(bytes.max(1) as u64), "{name} are aligned");
         }
-        // SAFETY: the columns were measured, room was made for all lines of all levels; `Pending` keeps all of it, or it
-        // is waited for here.
+        // SAFETY: the columns were measured, room was made for all lines of all levels; `Pending` keeps all of it, or
+        // it is waited for here.
         let queued = unsafe { self.queue(stream, keys, values) };
         if let Err(error) = queued {
             let _ = stream.synchronize();
@@ -196,7 +197,12 @@ impl LineBuilder {
     ///
     /// # Safety
     /// The columns hold all tuples; they and `self` live until the work is done.
-    unsafe fn queue(&self, stream: &Stream, keys: &DeviceBuffer, values: &DeviceBuffer) -> Result<(), GpuError> {
+    unsafe fn queue(
+        &self,
+        stream: &Stream,
+        keys: &DeviceBuffer,
+        values: &DeviceBuffer,
+    ) -> Result<(), GpuError> {
         let instance = self.instance;
         let lines = LinesTask {
             keys: keys.address(),
@@ -245,14 +251,17 @@ impl LineBuilder {
         let geometry = encodings.and_then(|encodings| {
             SpineGeometry::new(self.geometry.lines(self.tuples), self.geometry.key_bytes, &encodings)
         });
-        let begins = progress.above.checked_mul(LINE_BYTES as u64).and_then(|above| self.level_0.checked_sub(above));
+        let begins =
+            progress.above.checked_mul(LINE_BYTES as u64).and_then(|above| self.level_0.checked_sub(above));
         match (geometry, begins) {
-            (Some(geometry), Some(begins)) if geometry.bytes <= self.spine.bytes() - begins => Ok(BuiltLines {
-                spine: self.spine.part(begins, geometry.bytes),
-                lines: self.lines,
-                geometry,
-                inexact: progress.inexact,
-            }),
+            (Some(geometry), Some(begins)) if geometry.bytes <= self.spine.bytes() - begins => {
+                Ok(BuiltLines {
+                    spine: self.spine.part(begins, geometry.bytes),
+                    lines: self.lines,
+                    geometry,
+                    inexact: progress.inexact,
+                })
+            }
             _ => Err(GpuError::Driver { call: "building a spine", cause: format!("{progress:?}") }),
         }
     }
@@ -290,8 +299,10 @@ mod tests {
         (i ^ i >> 29).wrapping_mul(0x94D0_49BB_1331_11EB) ^ i >> 31
     }
 
-    /// Keys of many kinds: each makes other levels take other encodings.
-    const KINDS: [(&str, fn(u64) -> u64); 9] = [
+    /// A name and the keys of a kind.
+    type Kind = (&'static str, fn(u64) -> u64);
+    /// Each makes other levels take other encodings.
+    const KINDS: [Kind; 9] = [
         ("spread", mix),
         ("dense", |i| i),
         ("sharded", |i| (i / 64) << 40 | i % 64),
@@ -377,7 +388,8 @@ mod tests {
     #[cfg(feature = "emulate")]
     #[test]
     fn sections_are_those_of_the_cpu_where_it_is_the_device() {
-        for order in [crate::LaneOrder::Ascending, crate::LaneOrder::Descending, crate::LaneOrder::Random(3)] {
+        for order in [crate::LaneOrder::Ascending, crate::LaneOrder::Descending, crate::LaneOrder::Random(3)]
+        {
             match Gpu::emulated(order, crate::GpuOptions { memory_bytes: Some(1 << 30) }) {
                 Ok(gpu) => {
                     check_all(&gpu, &[0, 1, 5, 113, 1800, 3137]);

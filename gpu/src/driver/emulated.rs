@@ -79,6 +79,7 @@ struct EmulatedLaunch {
 }
 
 type Run = unsafe extern "C" fn(*const EmulatedLaunch, *mut *mut c_void, *mut c_char, usize) -> c_int;
+type ShareStacks = unsafe extern "C" fn(*mut c_void) -> *mut c_void;
 type ArgumentBytes = unsafe extern "C" fn(usize) -> usize;
 
 /// The device.
@@ -115,6 +116,24 @@ struct Event {
 /// A loaded library.
 struct Module {
     library: Library,
+}
+
+impl Module {
+    /// Loads a library that [`library_of`] made.
+    fn open(path: &Path) -> Result<Self, GpuError> {
+        let failed = |error: libloading::Error| refused("loading a kernel", error.to_string());
+        // SAFETY: it was made of our headers and a kernel's text, which have no initialisers that do anything.
+        let library = unsafe { Library::new(path.as_os_str()) }.map_err(failed)?;
+        // SAFETY: the header makes this function with this type.
+        let share: Symbol<ShareStacks> = unsafe { library.get(b"pleach_share_stacks") }.map_err(failed)?;
+        // All programs of the process take their stacks from the first one's pool.
+        static POOL: Mutex<usize> = Mutex::new(0);
+        let mut pool = lock(&POOL);
+        // SAFETY: 0, or what another program gave; nothing of this one was launched by this module before.
+        *pool = unsafe { share(*pool as *mut c_void) } as usize;
+        drop(pool);
+        Ok(Self { library })
+    }
 }
 
 impl fmt::Debug for Module {
@@ -445,12 +464,10 @@ impl Driver for Emulated {
 
     fn load(&self, program: &Program<'_>) -> Result<Handle, GpuError> {
         let path = library_of(program.name, program.text, program.defines, program.entries)?;
-        // SAFETY: the library was made by `library_of`, of our headers and a kernel's text, whose initialisers do nothing.
-        let library = unsafe { Library::new(path.as_os_str()) }
-            .map_err(|error| refused("loading a kernel", error.to_string()))?;
+        let loaded = Module::open(&path)?;
         let mut state = self.state();
         let module = state.new_handle();
-        state.modules.insert(module, Arc::new(Module { library }));
+        state.modules.insert(module, Arc::new(loaded));
         Ok(module)
     }
 
@@ -689,10 +706,7 @@ impl TextKernel<'_> {
         let name = self.name;
         let text = format!("{}\n#line 1 \"{name}\"\n{}", include_str!("../kernels/common.cuh"), self.text);
         let path = library_of(name, &text, self.defines, &[self.entry])?;
-        // SAFETY: as in `load`.
-        let library = unsafe { Library::new(path.as_os_str()) }
-            .map_err(|error| refused("loading a kernel", error.to_string()))?;
-        driver.state().modules.insert(1, Arc::new(Module { library }));
+        driver.state().modules.insert(1, Arc::new(Module::open(&path)?));
         driver.state().last_handle = 1;
         let shape = LaunchShape { blocks, threads, shared_bytes };
         // SAFETY: the module was loaded above; the arguments are as the caller promised.

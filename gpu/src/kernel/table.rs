@@ -102,7 +102,7 @@ macro_rules! launches {
 
 sources! {
     /// Look-ups through the device image.
-    Spine "spine.cu" |_| &["spine_values", "spine_ranks", "hybrid_lines", "hybrid_fetch", "hybrid_answer"];
+    Spine "spine.cu" |_| &["spine_values", "spine_ranks", "spine_few", "hybrid_lines", "hybrid_fetch", "hybrid_answer"];
     /// The device image, from the tuple lines.
     Image "image.cu" |_| &["image_bits", "image_top", "image_level"];
     /// Ascending queries merged with the tuple lines.
@@ -179,6 +179,7 @@ impl Source {
                 instance.word_bytes == instance.value_bytes && instance.word_bytes <= 8
             }
             Self::Measure => (instance.word_bytes, instance.value_bytes) == (8, 8),
+            Self::Classic => instance.value_bytes == 0,
             _ => true,
         }
     }
@@ -228,6 +229,8 @@ launches! {
     Spine spine_values(table: crate::algorithm::spine::Arguments, batch: Batch);
     /// Ranks through the device image.
     Spine spine_ranks(table: crate::algorithm::spine::Arguments, batch: Batch);
+    /// Short batches through the device image: whatever is asked for.
+    Spine spine_few(table: crate::algorithm::spine::Arguments, batch: Batch);
     /// Writes down the line of each query.
     Spine hybrid_lines(table: crate::algorithm::spine::Arguments, batch: Batch, part: crate::algorithm::hybrid::Part);
     /// Copies the touched pieces of a part of the lines.

@@ -159,8 +159,8 @@ __device__ __forceinline__ u32 descend(const Arguments& table, const u32* top, W
     return min(at, table.last_line);
 }
 
-// Right of a line whose keys all are below a query, because a border whose cell the query shares was not passed: the first
-// line whose last key is not below, which is near by. The last line has no border.
+// Right of a line whose keys all are below a query, because a border whose cell the query shares was not passed: the
+// first line whose last key is not below, which is near by. The last line has no border.
 __device__ __forceinline__ u32 step_right(const Arguments& table, u32 line, Word query) {
     u32 begin = line + 1, end = table.last_line, step = 0;
     while (begin < end) {
@@ -266,8 +266,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     DYNAMIC_SHARED(uint4, stage);
     const u32* top = load_top(table, stage);
     u64 step = (u64)gridDim.x * blockDim.x;
-    for (u64 at = first_query(batch.count); (at & ~(u64)31) < batch.count; at += step) {
-        Hit hit = look_up(table, top, stage, load_query(batch, at));
+    u64 at = first_query(batch.count);
+    // The next query is on its way while this one is searched.
+    Word next = load_query(batch, at);
+    for (; (at & ~(u64)31) < batch.count; at += step) {
+        Word query = next;
+        next = load_query(batch, at + step);
+        Hit hit = look_up(table, top, stage, query);
         answer_value(batch, at, hit.found, hit.value);
     }
 }
@@ -278,10 +283,158 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     DYNAMIC_SHARED(uint4, stage);
     const u32* top = load_top(table, stage);
     u64 step = (u64)gridDim.x * blockDim.x;
-    for (u64 at = first_query(batch.count); (at & ~(u64)31) < batch.count; at += step) {
-        Hit hit = look_up(table, top, stage, load_query(batch, at));
+    u64 at = first_query(batch.count);
+    Word next = load_query(batch, at);
+    for (; (at & ~(u64)31) < batch.count; at += step) {
+        Word query = next;
+        next = load_query(batch, at + step);
+        Hit hit = look_up(table, top, stage, query);
         answer_rank(batch, at, hit.rank);
         answer_value(batch, at, hit.found, hit.value);
+    }
+}
+
+// Short batches: a warp a query, whose lanes load more than they need, so that two levels, or the last level and the
+// lines, cost one wait. A block answers GROUP queries at a time, the bits of which are a byte of the bitmap.
+#define GROUP 8u
+static_assert(THREADS >= GROUP * WARP, "each warp of a group has room in the stage");
+
+__device__ __forceinline__ Hit look_up_few(const Arguments& table, const u32* top, uint4* stage, Word query) {
+    u32 lane = threadIdx.x % WARP;
+    Word offset = offset_of(table, query);
+    u32 code = (u32)(offset >> table.top_shift);
+    u32 at = 0, size = table.top_count;
+    while (size > 0) {
+        // Each lane looks at the last code of a piece.
+        u32 piece = (size + WARP - 1) / WARP, end = (lane + 1) * piece;
+        u32 below = __popc(__ballot_sync(FULL, end <= size && top[at + min(end, size) - 1] < code)) * piece;
+        at += below;
+        size = min(size - below, piece - 1);
+    }
+    Interval interval = below_top(table, top, at);
+    u32 level = table.levels;
+    u64 span = 1;
+    for (u32 i = 1; i < level; i++) {
+        span *= FANOUT;
+    }
+    // A node and all its children; `span` is how many lines a child has.
+    for (; level >= 2; level -= 2, span /= FANOUT * FANOUT) {
+        uint4 halves[2], child_halves[2] = {};
+        const uint4* node = table.nodes[level - 1] + (u64)at * 2;
+        halves[0] = __ldg(node), halves[1] = __ldg(node + 1);
+        u64 child = (u64)at * FANOUT + lane;
+        if (lane < FANOUT && child * span <= table.last_line) {
+            const uint4* from = table.nodes[level - 2] + child * 2;
+            child_halves[0] = __ldg(from), child_halves[1] = __ldg(from + 1);
+        }
+        u32 codes[8] = {halves[0].x, halves[0].y, halves[0].z, halves[0].w,
+                        halves[1].x, halves[1].y, halves[1].z, halves[1].w};
+        u32 child_codes[8] = {child_halves[0].x, child_halves[0].y, child_halves[0].z, child_halves[0].w,
+                              child_halves[1].x, child_halves[1].y, child_halves[1].z, child_halves[1].w};
+        u32 below = child_of(codes, offset, interval);
+#pragma unroll
+        for (u32 i = 0; i < 8; i++) {
+            codes[i] = __shfl_sync(FULL, child_codes[i], (int)below);
+        }
+        at = at * FANOUT + below;
+        at = at * FANOUT + child_of(codes, offset, interval);
+    }
+    // The last node and all its lines, or a line.
+    u32 first = at * (level == 1 ? FANOUT : 1), row = 0;
+    u32 lines = min(level == 1 ? FANOUT : 1u, table.last_line - min(first, table.last_line) + 1);
+    first = min(first, table.last_line);
+    uint4 parts[3];
+#pragma unroll
+    for (u32 i = 0; i < 3; i++) {
+        u32 part = i * WARP + lane;
+        if (part < lines * 4) {
+            parts[i] = __ldcs(table.lines + (u64)first * 4 + part);
+        }
+    }
+    if (level == 1) {
+        const uint4* node = table.nodes[0] + (u64)at * 2;
+        uint4 low_half = __ldg(node), high_half = __ldg(node + 1);
+        u32 codes[8] = {low_half.x,  low_half.y,  low_half.z,  low_half.w,
+                        high_half.x, high_half.y, high_half.z, high_half.w};
+        row = min(child_of(codes, offset, interval), lines - 1);
+    }
+#pragma unroll
+    for (u32 i = 0; i < 3; i++) {
+        u32 part = i * WARP + lane;
+        if (part < lines * 4) {
+            stage[part] = parts[i];
+        }
+    }
+    __syncwarp();
+    u32 line = first + row;
+    const u32* words = (const u32*)(stage + row * 4);
+    if (line_key(words, TUPLES - 1) < query && line < table.last_line) {
+        line = step_right(table, line, query);
+        words = (const u32*)(table.lines + (u64)line * 4);
+    }
+    u32 slot = 0;
+    bool found = false;
+    for (u32 i = 0; i < TUPLES; i++) {
+        Word key = line_key(words, i);
+        slot += key < query;
+        found |= key == query;
+    }
+    Hit hit;
+    hit.value = 0;
+#if VALUE_BYTES > 0
+    u32 place = VALUES_AT / 4 + min(slot, TUPLES - 1u) * (VALUE_BYTES / 4);
+    hit.value = words[place];
+#if VALUE_BYTES == 8
+    hit.value |= (u64)words[place + 1] << 32;
+#endif
+#endif
+    u64 rank = (u64)line * TUPLES + slot;
+    hit.found = found && rank < table.tuples;
+    hit.rank = rank < table.tuples ? rank : table.tuples;
+    return hit;
+}
+
+// Whatever is asked for, of a short batch: a block has at least GROUP warps, the others only help to load the top.
+// There are groups for all of the bitmap's words of 32 bits.
+extern "C" __global__ void __launch_bounds__(512, 1)
+    spine_few(const __grid_constant__ Arguments table, const __grid_constant__ Batch batch) {
+    DYNAMIC_SHARED(uint4, stage);
+    u32 warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;
+    u64 step = (u64)gridDim.x * GROUP, groups_end = (batch.count + 31) / 32 * 32;
+    // The query travels while the top does: it is encoded when both are there.
+    Batch plain = batch;
+    plain.kind = KIND_WORD;
+    Word query = load_query(plain, (u64)blockIdx.x * GROUP + warp);
+    const u32* top = load_top(table, stage);
+    // A warp has room for its lines and, behind them, for its answer.
+    uint4* own = stage + warp * WARP * 4;
+    for (u64 first = (u64)blockIdx.x * GROUP; first < groups_end; first += step) {
+        if (warp < GROUP && first + warp < batch.count) {
+            Hit hit = look_up_few(table, top, own, encode(query, batch.kind));
+            if (lane == 0) {
+                *(Hit*)(own + FANOUT * 4) = hit;
+            }
+            query = load_query(plain, first + step + warp);
+        }
+        __syncthreads();
+        if (warp == 0) {
+            Hit hit = {0, 0, false};
+            u64 at = first + lane;
+            if (lane < GROUP && at < batch.count) {
+                hit = *(const Hit*)(stage + lane * WARP * 4 + FANOUT * 4);
+                answer_rank(batch, at, hit.rank);
+#if VALUE_BYTES > 0
+                if (batch.values != nullptr) {
+                    batch.values[at] = hit.found ? hit.value : (Value)0;
+                }
+#endif
+            }
+            u32 bits = __ballot_sync(FULL, hit.found);
+            if (lane == 0 && batch.present != nullptr) {
+                ((u8*)batch.present)[first / 8] = (u8)bits;
+            }
+        }
+        __syncthreads();
     }
 }
 
@@ -326,8 +479,8 @@ extern "C" __global__ void hybrid_fetch(const __grid_constant__ Arguments table,
     }
 }
 
-// Answers the queries whose lines are in a part. The few whose line is not the one of the descent go on where the lines lie
-// with the host: only touched pieces are here. Presence is or-ed to what is there.
+// Answers the queries whose lines are in a part. The few whose line is not the one of the descent go on where the lines
+// lie with the host: only touched pieces are here. Presence is or-ed to what is there.
 extern "C" __global__ void hybrid_answer(const __grid_constant__ Arguments table, const __grid_constant__ Batch batch,
                                          const __grid_constant__ Part part) {
     u64 step = (u64)gridDim.x * blockDim.x;

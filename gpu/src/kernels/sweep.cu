@@ -411,7 +411,7 @@ __device__ __forceinline__ void search(const Arguments& image, const Batch& batc
         bool is_between = ends.queries[0] <= query && query <= ends.queries[1];
         u32 begin = is_between ? ends.lines[0] : 0, end = is_between ? ends.lines[1] : image.last_line;
         u32 line = descend(image, is_between ? first : 0, is_between ? last : image.top_count, query);
-        line = min(max(line, begin), end);
+        line = max(line, begin);
         load_lines(image, stage, line);
         Hit hit = {0, 0, false};
         u32 slot = slot_of(stage, query, hit.found);

@@ -13,7 +13,7 @@ use pleach_gpu::{
 
 /// Numbers in no order.
 pub fn mix(i: u64) -> u64 {
-    let x = (i + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    let x = i.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     let x = (x ^ x >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     (x ^ x >> 27).wrapping_mul(0x94D0_49BB_1331_11EB) ^ x >> 31
 }
@@ -149,7 +149,7 @@ pub fn every_table(gpu: &Gpu, counts: &[u64], algorithms: &[Algorithm], queries_
                         match width {
                             0 => check(
                                 gpu,
-                                algorithms,
+                                $algorithms,
                                 keys.iter().map(|&key| ($make(key), ())).collect(),
                                 $near,
                                 &$ends,
@@ -157,7 +157,7 @@ pub fn every_table(gpu: &Gpu, counts: &[u64], algorithms: &[Algorithm], queries_
                             ),
                             4 => check(
                                 gpu,
-                                algorithms,
+                                $algorithms,
                                 keys.iter().map(|&key| ($make(key), key as u32)).collect(),
                                 $near,
                                 &$ends,
@@ -165,7 +165,7 @@ pub fn every_table(gpu: &Gpu, counts: &[u64], algorithms: &[Algorithm], queries_
                             ),
                             _ => check(
                                 gpu,
-                                algorithms,
+                                $algorithms,
                                 keys.iter().map(|&key| ($make(key), key ^ 5)).collect(),
                                 $near,
                                 &$ends,

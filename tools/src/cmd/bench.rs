@@ -6,8 +6,10 @@
 use crate::cli::{BenchArgs, BenchWhat, Global};
 use crate::failure::{self, ExitStatus, Failure};
 use crate::interrupt::Guard;
+use pleach_bench::gpu::GpuBenchOptions;
 use pleach_bench::{BenchError, BenchOptions, CompressOptions, LookupOptions, Report, StrategyOptions, Told};
 use pleach_bench::{build, latency, open, plot, range};
+use pleach_gpu::GpuError;
 use std::fs::{read_to_string, write};
 use std::io::{IsTerminal, Write};
 use std::path::Path;
@@ -22,6 +24,7 @@ pub fn run(args: &BenchArgs, global: &Global) -> Result<ExitStatus, Failure> {
         BenchWhat::Latency => measure(args, global, "latency", |args, told| latency::run(&plain(args, told))),
         BenchWhat::Open => measure(args, global, "open", |args, told| open::run(&plain(args, told))),
         BenchWhat::Build => measure(args, global, "build", |args, told| build::run(&plain(args, told))),
+        BenchWhat::Gpu => gpu(args, global),
         BenchWhat::Plot => picture(args),
     }
 }
@@ -76,8 +79,67 @@ fn measure(
         let text = "REPORT and --output are for bench plot: this prints its report, with --json as JSON";
         return Err(Failure::usage(format!("bench {name}: {text}")));
     }
+    let report = watched(args, global, name, |told| bench(args, told))?;
+    let text = if global.json { format!("{}\n", report.to_json()) } else { report.to_text() };
+    failure::print(text.as_bytes())?;
+    Ok(ExitStatus::Success)
+}
+
+/// Look-ups on a GPU: rows are printed as they come, so that a run that is cut off has said what it found. With
+/// `--json` they go to standard error, before the document.
+fn gpu(args: &BenchArgs, global: &Global) -> Result<ExitStatus, Failure> {
+    if args.report.is_some() {
+        return Err(Failure::usage(
+            "bench gpu: REPORT is for bench plot: name the JSON to write with --output",
+        ));
+    }
+    let mut options = GpuBenchOptions::new(args.quick);
+    if let Some(tuples) = args.tuples {
+        options.tuples = vec![tuples];
+        options.auto_tuples = vec![tuples];
+        options.hybrid_tuples = vec![tuples];
+    }
+    if let Some(key_type) = args.key_type {
+        options.key_types = vec![key_type];
+    }
+    if !args.only.is_empty() {
+        options.groups.clone_from(&args.only);
+    }
+    options.dir.clone_from(&args.dir);
+    options.output.clone_from(&args.output);
+    let row = |line: &str| {
+        // A closed pipe is no reason to stop: the document is still written.
+        let _ = match (global.json, global.quiet) {
+            (true, true) => Ok(()),
+            (true, false) => writeln!(std::io::stderr(), "{line}"),
+            (false, _) => writeln!(std::io::stdout(), "{line}"),
+        };
+    };
+    let report = watched(args, global, "gpu", |told| {
+        pleach_bench::gpu::run(&GpuBenchOptions { row: Some(&row), told, ..options })
+    })?;
+    let text = if global.json { format!("{}\n", report.to_json()) } else { report.end_text() };
+    failure::print(text.as_bytes())?;
+    match report.wrong() {
+        0 => Ok(ExitStatus::Success),
+        rows => {
+            Err(Failure::operational(format!("bench gpu: wrong answers in {rows} rows: see `error` there")))
+        }
+    }
+}
+
+/// Measures, while progress is shown and Ctrl-C is heard.
+fn watched<R>(
+    args: &BenchArgs,
+    global: &Global,
+    name: &str,
+    bench: impl FnOnce(Told<'_>) -> Result<R, BenchError>,
+) -> Result<R, Failure> {
     if !args.queries.is_empty() && args.what != BenchWhat::Lookup {
         return Err(Failure::usage(format!("bench {name}: --queries is for bench lookup")));
+    }
+    if !args.only.is_empty() && args.what != BenchWhat::Gpu {
+        return Err(Failure::usage(format!("bench {name}: --only is for bench gpu")));
     }
     let guard = Guard::new();
     let interrupted = || guard.is_interrupted();
@@ -88,14 +150,13 @@ fn measure(
         let _ = writeln!(std::io::stderr(), "{:7.1} s  {step}", start.elapsed().as_secs_f64());
     };
     let told = Told { progress: is_told.then_some(&tell), cancelled: Some(&interrupted) };
-    let report = bench(args, told).map_err(|error| match error {
+    bench(told).map_err(|error| match error {
         BenchError::Options(text) => Failure::usage(format!("bench {name}: {text}")),
         BenchError::Interrupted => Failure::Interrupted,
+        // "no GPU: what is missing: what brings it" says it all.
+        BenchError::Gpu(GpuError::Unavailable(missing)) => Failure::operational(missing.to_string()),
         error => Failure::operational(format!("bench {name}: {error}")),
-    })?;
-    let text = if global.json { format!("{}\n", report.to_json()) } else { report.to_text() };
-    failure::print(text.as_bytes())?;
-    Ok(ExitStatus::Success)
+    })
 }
 
 fn lookup(args: &BenchArgs, told: Told<'_>) -> Result<Report, BenchError> {

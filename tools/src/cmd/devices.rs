@@ -59,7 +59,7 @@ pub fn run(_: &DevicesArgs, global: &Global) -> Result<ExitStatus, Failure> {
             for gpu in gpus {
                 let _ = writeln!(
                     text,
-                    "cuda:{:<6} {}, {}, {} multiprocessors, compute {}.{}, CUDA {}.{}, NVRTC {}: not used",
+                    "cuda:{:<6} {}, {}, {} multiprocessors, compute {}.{}, CUDA {}.{}, NVRTC {}",
                     gpu.ordinal,
                     gpu.name,
                     human_bytes(gpu.memory_bytes),
@@ -76,7 +76,8 @@ pub fn run(_: &DevicesArgs, global: &Global) -> Result<ExitStatus, Failure> {
             let _ = writeln!(text, "GPU         none: {}", error.missing);
         }
     }
-    let _ = writeln!(text, "searches    on the CPU ({}): this version does not search on GPUs", best.name());
+    let on_gpu = if gpus.is_ok() { "; get --device cuda searches on the GPU" } else { "" };
+    let _ = writeln!(text, "searches    on the CPU ({}){on_gpu}", best.name());
     failure::print(text.as_bytes())?;
     Ok(ExitStatus::Success)
 }
@@ -93,7 +94,6 @@ fn gpu_json(gpus: &[pleach_gpu::Device]) -> Value {
                 "compute": format!("{}.{}", gpu.compute.0, gpu.compute.1),
                 "cuda": format!("{}.{}", gpu.driver.0, gpu.driver.1),
                 "nvrtc": gpu.nvrtc,
-                "used": false,
             })
         })
         .collect()

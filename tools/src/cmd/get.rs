@@ -8,12 +8,14 @@
 use crate::any::{Any, AnyKey, put_line};
 use crate::cli::{GetArgs, Global, Verify};
 use crate::cmd::tune;
+use crate::device::{Device, OnDevice};
 use crate::failure::{ExitStatus, Failure};
 use crate::keys::{KeyLines, not_a_key};
 use crate::parse::FromText;
 use crate::render::text::{Text, put_datum, put_datum_json};
 use crate::search::{self, Output};
 use pleach::{Choice, Costs, Datum, Index, Key, Request, Strategy, Typed, Value};
+use pleach_gpu::Algorithm;
 use std::ops::ControlFlow;
 
 /// Up to so many keys each block that a search touches is verified, by default.
@@ -25,22 +27,34 @@ const PARALLEL: usize = 1 << 15;
 
 pub fn run(args: &GetArgs, global: &Global) -> Result<ExitStatus, Failure> {
     let few = args.keys.is_some() || args.key.len() as u64 <= TOUCHED_KEYS_MAX;
-    let index = search::open(&args.file, global, if few { Verify::Touched } else { Verify::Header })?;
+    let verify = match args.device {
+        // The whole table is copied there, so the whole file is verified first.
+        Device::Cuda(_) => Verify::Full,
+        _ if few => Verify::Touched,
+        _ => Verify::Header,
+    };
+    let index = search::open(&args.file, global, verify)?;
     // Few keys are not worth a look into the cache folder.
     let costs =
         if args.keys.is_some() || args.key.len() >= 64 { tune::load(global) } else { Costs::default() };
     let choice = choose(args, &index, &costs)?;
+    let device = OnDevice::open(args, &index)?;
     if args.explain {
         let keys = args.keys.as_ref().map_or(format!("{} keys", args.key.len()), |from| {
             format!("keys from {}, in batches of up to {}", from.display(), choice.batch)
         });
         search::explain(&[
             index.describe(),
-            format!("{keys}, device cpu, strategy {}, answers in query order", choice.strategy),
+            if device.is_used() {
+                format!("{keys}, device {}, algorithm auto, answers in query order", device.name())
+            } else {
+                format!("{keys}, device cpu, strategy {}, answers in query order", choice.strategy)
+            },
             told(&choice, global.json),
         ]);
     }
-    let mut answers = Answers::new(args, global, choice, costs);
+    let is_on_device = device.is_used();
+    let mut answers = Answers::new(args, global, choice, costs, device);
     if Any::is_needed(&index) {
         answers.any(&index)?;
         answers.output.flush()?;
@@ -50,7 +64,8 @@ pub fn run(args: &GetArgs, global: &Global) -> Result<ExitStatus, Failure> {
         None => pleach::with_typed!(&index, |view| answers.arguments(&view, &args.key))?,
         Some(from) => {
             let mut lines = KeyLines::open(from)?;
-            let until = if global.verify.is_none() { TOUCHED_KEYS_MAX } else { u64::MAX };
+            let is_touched = global.verify.is_none() && !is_on_device;
+            let until = if is_touched { TOUCHED_KEYS_MAX } else { u64::MAX };
             let flow = pleach::with_typed!(&index, |view| answers.stream(&view, &mut lines, until))?;
             if flow.is_continue() {
                 let index = faster(args, global, index)?;
@@ -129,10 +144,17 @@ struct Answers<'a> {
     missing_text: Option<Vec<u8>>,
     missing_any: bool,
     output: Output,
+    device: OnDevice<'a>,
 }
 
 impl<'a> Answers<'a> {
-    fn new(args: &'a GetArgs, global: &Global, choice: Choice, costs: Costs) -> Self {
+    fn new(
+        args: &'a GetArgs,
+        global: &Global,
+        choice: Choice,
+        costs: Costs,
+        device: OnDevice<'a>,
+    ) -> Self {
         let missing_text = args.missing.as_ref().map(|text| match global.json {
             true => serde_json::Value::String(text.clone()).to_string().into_bytes(),
             // As it was given: `\N` stays what databases read as null.
@@ -146,6 +168,7 @@ impl<'a> Answers<'a> {
             missing_text,
             missing_any: false,
             output: Output::new(),
+            device,
         }
     }
 
@@ -174,7 +197,11 @@ impl<'a> Answers<'a> {
     }
 
     fn any_batch(&mut self, any: &Any<'_>, keys: &[AnyKey]) -> Result<(), Failure> {
-        for (key, rank) in keys.iter().zip(any.ranks(keys)?) {
+        let ranks = match self.device.ask(|table| any.ranks_on(table, keys))? {
+            Some(ranks) => ranks,
+            None => any.ranks(keys)?,
+        };
+        for (key, rank) in keys.iter().zip(ranks) {
             let Some(first) = rank else {
                 self.any_missing(&any.shown(key));
                 self.output.relieve()?;
@@ -277,12 +304,15 @@ impl<'a> Answers<'a> {
         let Scratch { order, keys, values, present, .. } = scratch;
         values.resize(keys.len(), V::default());
         present.resize(keys.len().div_ceil(64), 0);
-        if keys.len() >= PARALLEL && self.choice.strategy == Strategy::Unbuffered {
-            view.par_get_batch(keys, values, present)
-        } else {
-            view.get_batch_by(self.choice.strategy, keys, values, present, order)
+        let asked = self.device.ask(|table| table.get_batch_by(Algorithm::Auto, keys, values, present))?;
+        if asked.is_none() {
+            if keys.len() >= PARALLEL && self.choice.strategy == Strategy::Unbuffered {
+                view.par_get_batch(keys, values, present)
+            } else {
+                view.get_batch_by(self.choice.strategy, keys, values, present, order)
+            }
+            .map_err(search::reading(&self.args.file))?;
         }
-        .map_err(search::reading(&self.args.file))?;
         for (i, (&key, &value)) in keys.iter().zip(values.iter()).enumerate() {
             if present[i / 64] >> (i % 64) & 1 == 1 {
                 self.found(key, value, b"value");
@@ -302,9 +332,15 @@ impl<'a> Answers<'a> {
         let Scratch { order, keys, ranks, present, .. } = scratch;
         ranks.resize(keys.len(), 0);
         present.resize(keys.len().div_ceil(64), 0);
-        view.contains_batch(keys, present).map_err(search::reading(&self.args.file))?;
-        view.lower_bound_batch_by(self.choice.strategy, keys, ranks, order)
-            .map_err(search::reading(&self.args.file))?;
+        let asked = self.device.ask(|table| {
+            table.get_batch_by(Algorithm::Auto, keys, &mut vec![(); keys.len()], present)?;
+            table.lower_bound_batch_by::<K, V>(Algorithm::Auto, keys, ranks)
+        })?;
+        if asked.is_none() {
+            view.contains_batch(keys, present).map_err(search::reading(&self.args.file))?;
+            view.lower_bound_batch_by(self.choice.strategy, keys, ranks, order)
+                .map_err(search::reading(&self.args.file))?;
+        }
         for (i, (&key, &rank)) in keys.iter().zip(ranks.iter()).enumerate() {
             if present[i / 64] >> (i % 64) & 1 == 1 {
                 self.found(key, rank, b"rank");
@@ -322,7 +358,11 @@ impl<'a> Answers<'a> {
         scratch: &mut Scratch<K, V>,
     ) -> Result<(), Failure> {
         let failed = search::reading(&self.args.file);
-        for &key in &scratch.keys {
+        let keys = &scratch.keys;
+        if let Some(all) = self.device.ask(|table| table.get_all_by::<K, V>(Algorithm::Auto, keys))? {
+            return self.duplicates_of(keys, &all);
+        }
+        for &key in keys {
             let first = view.lower_bound(key).map_err(failed)?;
             let end = view.upper_bound(key).map_err(failed)?;
             if first >= end {
@@ -338,6 +378,31 @@ impl<'a> Answers<'a> {
                     self.found(key, value, b"value");
                     self.output.relieve()?;
                 }
+            }
+            self.output.relieve()?;
+        }
+        Ok(())
+    }
+
+    /// Prints all tuples of keys that a device found.
+    fn duplicates_of<K: Key + Text, V: Value + Text>(
+        &mut self,
+        keys: &[K],
+        all: &pleach_gpu::AllTuples<V>,
+    ) -> Result<(), Failure> {
+        for (at, &key) in keys.iter().enumerate() {
+            let (first, end) = (all.offsets[at], all.offsets[at + 1]);
+            if first == end {
+                self.missing(key);
+            }
+            for place in first..end {
+                if self.args.rank {
+                    self.found(key, all.ranks[at] + (place - first), b"rank");
+                } else {
+                    // Nothing is stored of values that are nothing.
+                    self.found(key, all.values.get(place as usize).copied().unwrap_or_default(), b"value");
+                }
+                self.output.relieve()?;
             }
             self.output.relieve()?;
         }

@@ -1,0 +1,199 @@
+//! One table on the device, and timed searches of it: fresh queries each time, every answer compared on the device.
+
+use super::tables::{Cell, Made, first};
+use super::{Bench, GpuRow, engines};
+use crate::BenchError;
+use pleach_gpu::measure::{Drawn, KnownBatch, Maker};
+use pleach_gpu::{Algorithm, Answers, DeviceBuffer, GpuError, GpuTable, Residence};
+use std::time::Instant;
+use zerocopy::IntoBytes;
+
+/// What answer buffers hold before a search: no answer of an earlier one may pass for one of this.
+const STALE: u8 = 0x5A;
+/// A row whose batch takes longer than this is measured with a shorter one.
+const BATCH_MS_MAX: f64 = 60.0;
+/// Queries by which that is found out.
+const PROBE: u64 = 1 << 18;
+/// What takes longer than this together is repeated less often.
+const ALL_MS_MAX: f64 = 2000.0;
+const REPETITIONS_MIN: usize = 3;
+
+/// Why a search has no times.
+#[derive(Debug)]
+pub(crate) enum Trouble {
+    /// It failed.
+    Gpu(GpuError),
+    /// It answered wrongly.
+    Wrong(String),
+}
+
+impl From<GpuError> for Trouble {
+    fn from(error: GpuError) -> Self {
+        Self::Gpu(error)
+    }
+}
+
+/// A search to be timed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked {
+    pub(crate) algorithm: Algorithm,
+    pub(crate) kind: Drawn,
+    /// Queries of a batch, or fewer if they are slow.
+    pub(crate) most: u64,
+    pub(crate) repetitions: usize,
+    /// Whether the caches are emptied before each search.
+    pub(crate) is_flushed: bool,
+    /// Never fewer queries.
+    pub(crate) is_whole: bool,
+}
+
+impl Asked {
+    /// As often as the options say, caches as they are.
+    pub(crate) fn new(bench: &Bench<'_>, algorithm: Algorithm, kind: Drawn, most: u64) -> Self {
+        let repetitions = bench.options.repetitions;
+        Self { algorithm, kind, most, repetitions, is_flushed: false, is_whole: false }
+    }
+}
+
+/// Times of a search.
+#[derive(Clone, Debug)]
+pub(crate) struct Times {
+    /// Queries of a batch.
+    pub(crate) count: u64,
+    /// Milliseconds of each repetition.
+    pub(crate) ms: Vec<f64>,
+    /// Answers that were compared.
+    pub(crate) compared: u64,
+}
+
+/// A table on the device, with room for a batch and for its answers.
+pub(crate) struct Case<'b, 'i> {
+    pub(crate) bench: &'b Bench<'b>,
+    pub(crate) table: GpuTable<'i>,
+    pub(crate) maker: Maker,
+    /// Keys on the device, sorted.
+    pub(crate) keys: DeviceBuffer,
+    room: KnownBatch,
+    values: DeviceBuffer,
+    present: DeviceBuffer,
+}
+
+impl<'b, 'i> Case<'b, 'i> {
+    /// Puts a table where the device reads it, with room for batches of so many queries.
+    pub(crate) fn new<T: Cell>(
+        bench: &'b Bench<'b>,
+        made: &'i Made<T>,
+        batch: u64,
+        residence: Residence,
+    ) -> Result<Self, GpuError> {
+        let table = GpuTable::with_residence(&made.index, bench.gpu, residence)?;
+        let keys = DeviceBuffer::from_host(&bench.stream, made.keys.as_slice().as_bytes())?;
+        let maker = Maker::new(&bench.stream, &keys, T::BYTES as u8)?;
+        let room = maker.room(batch)?;
+        let values = DeviceBuffer::new(bench.gpu, room.values.bytes())?;
+        // Whole words of 64 bits.
+        let present = DeviceBuffer::new(bench.gpu, batch.div_ceil(64) * 8)?;
+        Ok(Self { bench, table, maker, keys, room, values, present })
+    }
+
+    /// Draws fresh queries; the buffers of the answers hold none.
+    pub(crate) fn draw(&self, kind: Drawn, count: u64, seed: u64) -> Result<KnownBatch, GpuError> {
+        let batch = first(&self.room, count);
+        self.maker.draw(&batch, kind, seed)?;
+        self.values.fill(&self.bench.stream, STALE)?;
+        self.present.fill(&self.bench.stream, STALE)?;
+        Ok(batch)
+    }
+
+    /// Compares the answers with those of a batch.
+    pub(crate) fn compare(&self, batch: &KnownBatch) -> Result<(), Trouble> {
+        let found = self.maker.compare(batch, &self.values, &self.present)?;
+        if found.count == 0 {
+            return Ok(());
+        }
+        let (wrong, all, first) = (found.count, batch.count, found.first);
+        Err(Trouble::Wrong(format!("{wrong} of {all} answers are wrong, the first of query {first}")))
+    }
+
+    /// Compares answers that came to the host.
+    pub(crate) fn compare_host(
+        &self,
+        batch: &KnownBatch,
+        values: &[u8],
+        present: &[u8],
+    ) -> Result<(), Trouble> {
+        self.values.copy_from_host(&self.bench.stream, values)?;
+        self.present.copy_from_host(&self.bench.stream, present)?;
+        self.compare(batch)
+    }
+
+    /// Milliseconds of the device for one search of a batch.
+    fn search(&self, algorithm: Algorithm, batch: &KnownBatch, is_flushed: bool) -> Result<f64, Trouble> {
+        let (meter, table) = (&self.bench.meter, &self.table);
+        let answers =
+            Answers { values: Some(&self.values), present: Some(&self.present), ..Answers::default() };
+        if is_flushed {
+            // Twice: while that goes on, the host has time to queue the search.
+            meter.flush()?;
+            meter.flush()?;
+        }
+        let (ms, pending) =
+            meter.time(|stream| table.search_on(stream, algorithm, &batch.queries, batch.count, answers))?;
+        pending.wait()?;
+        self.compare(batch)?;
+        Ok(ms)
+    }
+
+    /// Times searches.
+    pub(crate) fn time(&self, asked: Asked) -> Result<Times, Trouble> {
+        let Asked { algorithm, kind, most, repetitions, is_flushed, is_whole } = asked;
+        self.table.prepare(algorithm)?;
+        let mut compared = 0;
+        let mut once = |count: u64, seed: u64| -> Result<f64, Trouble> {
+            let batch = self.draw(kind, count, seed)?;
+            compared += count;
+            self.search(algorithm, &batch, is_flushed)
+        };
+        let most = most.min(self.room.count);
+        let probe = PROBE.min(most);
+        // Twice: the first one loads the kernels.
+        once(probe, 0)?;
+        let ms = once(probe, 1)?;
+        let fitting = (probe as f64 * BATCH_MS_MAX / ms.max(1e-6)) as u64;
+        let is_fast = is_whole || fitting >= most;
+        let count = if is_fast { most } else { (fitting.max(probe) / 2).next_power_of_two().min(most) };
+        let ms = if count == probe { ms } else { once(count, 2)? };
+        let affordable = (ALL_MS_MAX / ms.max(1e-6)) as usize;
+        let repetitions = repetitions.min(affordable.max(REPETITIONS_MIN));
+        let ms = (0..repetitions as u64).map(|seed| once(count, 3 + seed)).collect::<Result<Vec<_>, _>>()?;
+        Ok(Times { count, ms, compared })
+    }
+
+    /// As [`Case::time`], as a row: with the time that making the structure took, or with what went wrong.
+    pub(crate) fn row(&self, group: &str, parts: &[&str], asked: Asked) -> Result<GpuRow, BenchError> {
+        let row = GpuRow::new(group, &engines::label(asked.algorithm), parts);
+        let start = Instant::now();
+        let times = self.table.prepare(asked.algorithm).map_err(Trouble::from).and_then(|()| {
+            let prepare_ms = start.elapsed().as_secs_f64() * 1e3;
+            let bytes = self.table.structure_bytes(asked.algorithm)?;
+            Ok((prepare_ms, bytes, self.time(asked)?))
+        });
+        match times {
+            Ok((prepare_ms, bytes, times)) => Ok(row
+                .times(times.count, &times.ms)
+                .with("compared", times.compared)
+                .number("prepare_ms", prepare_ms)
+                .with("structure_bytes", bytes)),
+            Err(trouble) => failed(row, trouble),
+        }
+    }
+}
+
+/// A row that says what went wrong; an error if nothing more can be measured.
+pub(crate) fn failed(row: GpuRow, trouble: Trouble) -> Result<GpuRow, BenchError> {
+    match trouble {
+        Trouble::Gpu(error @ (GpuError::Lost { .. } | GpuError::Unavailable(_))) => Err(error.into()),
+        Trouble::Gpu(error) => Ok(row.with("error", error.to_string())),
+        Trouble::Wrong(text) => Ok(row.with("error", text).with("is_wrong", true)),
+    }
+}

@@ -1,0 +1,109 @@
+//! Where `get` searches: on the CPU, or on a GPU to which the table is copied.
+//!
+//! `cuda` means a GPU or an error. `auto` takes the CPU, unless so many keys are to come that copying the table pays and
+//! a GPU is there; if that one then fails, the CPU answers, and one line says why. Answers are the same everywhere.
+
+use crate::cli::GetArgs;
+use crate::failure::Failure;
+use crate::search;
+use pleach::Index;
+use pleach_gpu::{Gpu, GpuError, GpuOptions, GpuTable};
+use std::io::Write;
+
+/// What was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Device {
+    /// Whichever is faster.
+    Auto,
+    /// The CPU.
+    Cpu,
+    /// The GPU of this number.
+    Cuda(u32),
+}
+
+/// Bytes of a key in a file of keys, about.
+const KEY_TEXT_BYTES: u64 = 10;
+/// Nanoseconds that a GPU saves a key of `get`, which parses and prints on the CPU: at most what the search takes there.
+const SAVED_NS: u64 = 20;
+/// Nanoseconds that a GPU's start takes.
+const START_NS: u64 = 1_000_000_000;
+/// Bytes of a table that are copied a nanosecond.
+const COPIED_BYTES_A_NS: u64 = 10;
+
+impl Device {
+    /// The GPU that `get` should use, if any; of `auto` only if it pays.
+    pub fn number(self, args: &GetArgs, index: &Index) -> Option<u32> {
+        match self {
+            Self::Cpu => None,
+            Self::Cuda(number) => Some(number),
+            Self::Auto => {
+                let length = args.keys.as_ref().and_then(|path| std::fs::metadata(path).ok())?.len();
+                let saved = length / KEY_TEXT_BYTES * SAVED_NS;
+                let cost = START_NS + index.file_bytes() / COPIED_BYTES_A_NS;
+                (saved > cost && pleach_gpu::devices().is_ok()).then_some(0)
+            }
+        }
+    }
+}
+
+/// A table on a GPU, as long as it answers.
+#[derive(Debug)]
+pub struct OnDevice<'a> {
+    table: Option<GpuTable<'a>>,
+    /// Whether the CPU may answer instead.
+    is_auto: bool,
+    args: &'a GetArgs,
+}
+
+impl<'a> OnDevice<'a> {
+    /// Copies a table to the device that was asked for.
+    pub fn open(args: &'a GetArgs, index: &'a Index) -> Result<Self, Failure> {
+        let mut this = Self { table: None, is_auto: args.device == Device::Auto, args };
+        if let Some(number) = args.device.number(args, index) {
+            let options = GpuOptions { memory_bytes: args.device_memory };
+            let opened = Gpu::with_options(number, options).and_then(|gpu| GpuTable::new(index, &gpu));
+            this.table = this.result(opened)?;
+        }
+        Ok(this)
+    }
+
+    /// Whether a GPU answers.
+    pub fn is_used(&self) -> bool {
+        self.table.is_some()
+    }
+
+    /// What it is, for people.
+    pub fn name(&self) -> String {
+        self.table.as_ref().map_or("cpu".to_owned(), |table| {
+            let device = table.gpu().device();
+            format!("cuda:{} ({}), table {}", device.ordinal, device.name, table.residence().name())
+        })
+    }
+
+    /// Asks the GPU; `None` if the CPU has to answer.
+    pub fn ask<T>(
+        &mut self,
+        ask: impl FnOnce(&GpuTable<'a>) -> Result<T, GpuError>,
+    ) -> Result<Option<T>, Failure> {
+        let Some(answer) = self.table.as_ref().map(ask) else { return Ok(None) };
+        let answer = self.result(answer)?;
+        if answer.is_none() {
+            self.table = None;
+        }
+        Ok(answer)
+    }
+
+    /// An error is one, but under `auto` a warning.
+    fn result<T>(&self, result: Result<T, GpuError>) -> Result<Option<T>, Failure> {
+        match result {
+            Ok(answer) => Ok(Some(answer)),
+            Err(GpuError::Read(error)) => Err(search::reading(&self.args.file)(error)),
+            Err(error) if self.is_auto => {
+                // What cannot be told there cannot be told anywhere.
+                let _ = writeln!(std::io::stderr(), "warning: {error}: the CPU answers");
+                Ok(None)
+            }
+            Err(error) => Err(Failure::operational(error.to_string())),
+        }
+    }
+}
