@@ -786,7 +786,6 @@ static void run_blocks(const EmulatedLaunch& launch) {
     order = launch.order;
     dynamic_bytes = launch.dynamic_shared_bytes;
     random_state = (launch.seed + 1) * 0x9E3779B97F4A7C15ull | 1;
-    PLEACH_UNPOISON(dynamic_shared, sizeof dynamic_shared);
 #ifdef __SANITIZE_ADDRESS__
     __asan_poison_memory_region(dynamic_shared + launch.dynamic_shared_bytes,
                                 sizeof dynamic_shared - launch.dynamic_shared_bytes);
@@ -805,6 +804,8 @@ static void run_blocks(const EmulatedLaunch& launch) {
 #ifdef __SANITIZE_ADDRESS__
     __asan_set_error_report_callback(nullptr);
 #endif
+    // What is poisoned would stay so for what is mapped here when the program is unloaded.
+    PLEACH_UNPOISON(dynamic_shared, sizeof dynamic_shared);
     if (failed) {
         for (U32 i = 0; i < threads; i++) {
             PLEACH_UNPOISON(fibers[i].stack, STACK_BYTES);

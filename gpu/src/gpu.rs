@@ -1,6 +1,6 @@
 //! An open device: what it may use, and the programs that are loaded on it.
 
-use crate::driver::{Driver, FunctionUse, Handle, LaunchShape, Limits, cuda::Cuda};
+use crate::driver::{Driver, Handle, LaunchShape, Limits, cuda::Cuda};
 use crate::kernel::Instance;
 use crate::{Device, GpuError};
 use std::collections::HashMap;
@@ -157,20 +157,6 @@ impl Gpu {
             function.shared_bytes = shared_bytes;
         }
         Ok(function.handle)
-    }
-
-    /// What an entry of an instance asks for.
-    ///
-    /// # Errors
-    /// As for launching it.
-    pub(crate) fn function_use(
-        &self,
-        instance: Instance,
-        entry: &'static str,
-    ) -> Result<FunctionUse, GpuError> {
-        let function = self.function(instance, entry, 0)?;
-        // SAFETY: the function is alive as long as `inner`.
-        unsafe { self.driver().function_use(function) }
     }
 
     /// Blocks of an entry that run on the whole device at a time; at least one.

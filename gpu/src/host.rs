@@ -135,7 +135,7 @@ impl Slot {
         // SAFETY: the slot's buffers hold a chunk, and the rest is the caller's promise.
         unsafe {
             driver.copy_in(stream, self.queries.address(), queries, count * form.word_bytes)?;
-            if batch.present != 0 && (search.wants_zeroed_present() || count % 64 != 0) {
+            if batch.present != 0 && (search.wants_zeroed_present() || !count.is_multiple_of(64)) {
                 driver.fill(stream, batch.present, 0, bitmap_bytes(count))?;
             }
             search.search(&self.stream, &batch)?;

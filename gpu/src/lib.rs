@@ -32,7 +32,7 @@ mod table;
 pub use all::AllTuples;
 pub use algorithm::{Algorithm, BinaryForm, BtreeForm, FastForm, PAryForm};
 #[cfg(feature = "emulate")]
-pub use driver::emulated::{LaneOrder, TextKernel};
+pub use driver::emulated::{LaneOrder, TextKernel, sanitizer_environment};
 pub use error::GpuError;
 pub use gpu::{Gpu, GpuOptions};
 pub use host::PinnedBatch;

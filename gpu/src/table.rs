@@ -1,5 +1,6 @@
 //! A table on a device, and look-ups in it.
 
+use crate::algorithm::auto::Auto;
 use crate::algorithm::binary::Binary;
 use crate::algorithm::btree::{Btree, PAryTree};
 use crate::algorithm::fast::Fast;
@@ -190,7 +191,6 @@ impl<'a> GpuTable<'a> {
 
     /// The structure of an algorithm, made at its first use.
     fn search(&self, resident: &Resident, algorithm: Algorithm) -> Result<Arc<dyn Search>, GpuError> {
-        let algorithm = if algorithm == Algorithm::Auto { Algorithm::Spine } else { algorithm };
         let mut searches = self.searches.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(search) = searches.made.get(&algorithm) {
             return Ok(Arc::clone(search));
@@ -211,6 +211,9 @@ impl<'a> GpuTable<'a> {
         Ok(match algorithm {
             Algorithm::Auto | Algorithm::Spine if resident.residence == Residence::Hybrid => {
                 Arc::new(Hybrid::new(stream, resident, searches.spine(stream, resident)?)?)
+            }
+            Algorithm::Auto if resident.residence == Residence::Device => {
+                Arc::new(Auto::new(resident, searches.spine(stream, resident)?)?)
             }
             Algorithm::Auto | Algorithm::Spine => searches.spine(stream, resident)?,
             Algorithm::Sweep => Arc::new(Sweep::new(resident, searches.spine(stream, resident)?)?),
@@ -249,6 +252,7 @@ impl<'a> GpuTable<'a> {
         let mut searches = self.searches.lock().unwrap_or_else(PoisonError::into_inner);
         searches.made.remove(&algorithm);
         if matches!(algorithm, Algorithm::Spine | Algorithm::Auto) {
+            searches.made.remove(&Algorithm::Auto);
             searches.spine = None;
         }
     }
@@ -304,7 +308,7 @@ impl<'a> GpuTable<'a> {
         let header = self.index.header();
         let word_bytes = header.geometry.key_bytes as u64;
         let value_bytes = header.geometry.value_bytes as u64;
-        let room = |each: u64| count.checked_mul(each).unwrap_or(u64::MAX);
+        let room = |each: u64| count.saturating_mul(each);
         queries.holds("queries", room(word_bytes))?;
         let rank_bytes = if answers.rank_bytes == 4 { 4 } else { 8 };
         if rank_bytes == 4 && header.tuples > u32::MAX.into() {

@@ -15,9 +15,9 @@ use pleach::{Index, Key, Value};
 use pleach_builder::{BuildOptions, build_slice};
 use pleach_gpu::{
     Algorithm, Answers, DeviceBuffer, Gpu, GpuError, GpuOptions, GpuTable, LaneOrder, Stream, TextKernel,
+    sanitizer_environment,
 };
 use std::ffi::c_void;
-use std::path::PathBuf;
 use std::process::{Command, Output};
 use suite::mix;
 
@@ -25,30 +25,15 @@ use suite::mix;
 const FAULT: &str = "PLEACH_PLANTED_FAULT";
 const ORDERS: [LaneOrder; 3] = [LaneOrder::Ascending, LaneOrder::Descending, LaneOrder::Random(7)];
 
-/// The sanitizer's run-time; `None` where there is none, which is said.
-fn run_time() -> Option<PathBuf> {
-    let asked = Command::new("g++").arg("-print-file-name=libasan.so").output();
-    let path = asked.ok().map(|output| PathBuf::from(String::from_utf8_lossy(&output.stdout).trim()));
-    let found = path.filter(|path| path.is_absolute() && path.exists());
-    if found.is_none() {
-        let missing = "g++ with AddressSanitizer is not installed, which runs kernels on a CPU";
-        assert!(std::env::var_os("PLEACH_REQUIRE_EMULATION").is_none_or(|value| value != "1"), "{missing}");
-        eprintln!("SKIPPED: {missing}");
-    }
-    found
-}
-
-/// Runs ignored tests of this program in a child that has the run-time.
-fn child(run_time: &PathBuf, arguments: &[&str], fault: Option<&str>) -> Output {
+/// Runs ignored tests of this program in a child under sanitizers. `None` where there are none.
+fn child(arguments: &[&str], fault: Option<&str>) -> Option<Output> {
     let mut command = Command::new(std::env::current_exe().expect("this program"));
-    command.arg("--ignored").args(arguments);
-    command.env("LD_PRELOAD", run_time).env("ASAN_OPTIONS", "detect_leaks=0:detect_stack_use_after_return=0");
-    command.env("UBSAN_OPTIONS", "print_stacktrace=1");
+    command.arg("--ignored").args(arguments).envs(sanitizer_environment()?);
     match fault {
         Some(fault) => command.env(FAULT, fault),
         None => command.env_remove(FAULT),
     };
-    command.output().expect("starts")
+    Some(command.output().expect("starts"))
 }
 
 fn text_of(bytes: &[u8]) -> String {
@@ -57,8 +42,7 @@ fn text_of(bytes: &[u8]) -> String {
 
 #[test]
 fn the_suite_passes_under_sanitizers() {
-    let Some(run_time) = run_time() else { return };
-    let output = child(&run_time, &["--skip", "planted"], None);
+    let Some(output) = child(&["--skip", "planted"], None) else { return };
     let (said, complained) = (text_of(&output.stdout), text_of(&output.stderr));
     assert!(output.status.success(), "{said}\n{complained}");
     assert!(!said.contains(" 0 passed"), "{said}");
@@ -109,14 +93,13 @@ faults! {
 
 #[test]
 fn planted_faults_are_caught() {
-    let Some(run_time) = run_time() else { return };
     let arguments = ["--exact", "planted_fault", "--nocapture", "--test-threads=1"];
     for &(name, _, _, catcher) in FAULTS {
-        let output = child(&run_time, &arguments, Some(&format!("{name}=0")));
+        let Some(output) = child(&arguments, Some(&format!("{name}=0"))) else { return };
         let said = text_of(&output.stdout);
         let all = format!("{name}: {said}\n{}", text_of(&output.stderr));
         assert!(output.status.success() && said.matches("OUTCOME right").count() == ORDERS.len(), "{all}");
-        let output = child(&run_time, &arguments, Some(&format!("{name}=1")));
+        let Some(output) = child(&arguments, Some(&format!("{name}=1"))) else { return };
         let (said, complained) = (text_of(&output.stdout), text_of(&output.stderr));
         let all = format!("{name}: {catcher:?}: {said}\n{complained}");
         let outcomes: Vec<&str> =
@@ -314,9 +297,16 @@ fn run_exact(order: LaneOrder) {
     }
 }
 
-/// All types at small sizes.
+/// All types at small sizes, more forms of the algorithms with one, and what else a table answers.
 fn run_suite(order: LaneOrder) {
-    suite::every_table(&gpu(order), &[69], &suite::algorithms(true), 100);
+    let gpu = gpu(order);
+    suite::every_table(&gpu, &[1, 5, 69, 300], &suite::algorithms(true), 300);
+    let tuples: Vec<(u64, u64)> = (0..1157).map(|i| (mix(i / 3), i)).collect();
+    let near = |key: u64| [key.saturating_sub(1), key, key.saturating_add(1)];
+    suite::check(&gpu, &suite::algorithms(false), tuples, near, &[0, u64::MAX], 600);
+    suite::residences(&gpu, 1000);
+    suite::strings(&gpu, &[1, 2, 33], &suite::algorithms(true));
+    suite::all_tuples(&gpu, 3000);
 }
 
 /// The tests proper, of an order of lanes each.

@@ -32,7 +32,7 @@ const EDGES: [(&str, &[&str]); 9] = [
     ("pleach-gpu", &["pleach-format", "pleach"]),
     ("pleach-relation", &["pleach-format", "pleach", "pleach-gpu"]),
     ("pleach-peers", &["pleach-format"]),
-    ("pleach-bench", &["pleach-format", "pleach-builder", "pleach", "pleach-peers"]),
+    ("pleach-bench", &["pleach-format", "pleach-builder", "pleach", "pleach-gpu", "pleach-peers"]),
     (
         "pleach-cli",
         &["pleach-format", "pleach-builder", "pleach", "pleach-gpu", "pleach-relation", "pleach-bench"],

@@ -11,7 +11,6 @@ pub(crate) fn all() -> Vec<Algorithm> {
     let mut all = vec![
         Algorithm::Auto,
         Algorithm::Spine,
-        Algorithm::Grid,
         Algorithm::Sweep,
         Algorithm::Binary(BinaryForm::Plain),
         Algorithm::Binary(BinaryForm::Top),
@@ -43,7 +42,6 @@ pub(crate) fn some() -> Vec<Algorithm> {
     vec![
         Algorithm::Auto,
         Algorithm::Spine,
-        Algorithm::Grid,
         Algorithm::Sweep,
         Algorithm::Binary(BinaryForm::Plain),
         Algorithm::Binary(BinaryForm::Top),
@@ -64,7 +62,6 @@ pub(crate) fn of_short_batches() -> Vec<Algorithm> {
     vec![
         Algorithm::Auto,
         Algorithm::Spine,
-        Algorithm::Grid,
         Algorithm::Binary(BinaryForm::Plain),
         Algorithm::Binary(BinaryForm::Top),
         Algorithm::PAry { threads: 32, form: PAryForm::List },
@@ -80,7 +77,7 @@ pub(crate) fn of_sorted_batches() -> Vec<Algorithm> {
 
 /// Those that go through what is ours.
 pub(crate) fn of_random_batches() -> Vec<Algorithm> {
-    vec![Algorithm::Spine, Algorithm::Grid]
+    vec![Algorithm::Spine]
 }
 
 /// Those that leave the tuple lines with the host.
@@ -92,7 +89,6 @@ pub(crate) fn of_hybrid() -> Vec<Algorithm> {
 pub(crate) fn of_auto() -> Vec<Algorithm> {
     vec![
         Algorithm::Spine,
-        Algorithm::Grid,
         Algorithm::Sweep,
         Algorithm::Binary(BinaryForm::Plain),
         Algorithm::Binary(BinaryForm::Top),

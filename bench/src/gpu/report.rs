@@ -361,8 +361,10 @@ mod tests {
             report.push(row).expect("nothing is written");
         }
         let rows = report.related();
+        // To three decimals, since rates are rounded.
         let get = |name: &str, field: &str| {
-            rows.iter().find(|row| row.name() == name).and_then(|row| row.get(field))
+            let number = rows.iter().find(|row| row.name() == name).and_then(|row| row.get(field));
+            number.map(|number| (number * 1e3).round() / 1e3)
         };
         let spine = "random/spine/u64/2^26/uniform/present";
         assert_eq!(get(spine, "of_random_reads"), Some(0.5));

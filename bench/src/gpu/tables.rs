@@ -5,7 +5,7 @@
 //! cores in seconds. Batches are drawn on the device and compared there; that what they expect is what the file holds
 //! is checked against the CPU's search on a sample of each table.
 
-use crate::data::{self, mix32, mix64};
+use crate::data::{mix32, mix64};
 use crate::{BenchError, Told};
 use pleach::{Index, Key, Value};
 use pleach_builder::{BuildOptions, build_iter};
@@ -64,7 +64,7 @@ impl Keys {
             }
             Self::Composite => {
                 let bits = if is_narrow { 8 } else { 40 };
-                numbers.map(|i| T::narrow((i / 64) << bits | i % 64)).collect()
+                numbers.map(|i| T::narrow(((i / 64) << bits) | (i % 64))).collect()
             }
         }
     }
@@ -198,6 +198,6 @@ mod tests {
         check::<u32>();
         check::<u64>();
         // The same numbers as those of the other benchmarks.
-        assert_eq!(value(7u64), data::value::<u64, u64>(7));
+        assert_eq!(value(7u64), crate::data::value::<u64, u64>(7));
     }
 }

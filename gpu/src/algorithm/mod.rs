@@ -4,6 +4,7 @@
 //! has a module with its argument structs and a type that implements [`Search`]: made once for a [`Resident`] table,
 //! it owns what it derived from the tuple lines, and queues searches.
 
+pub(crate) mod auto;
 pub(crate) mod binary;
 pub(crate) mod btree;
 pub(crate) mod fast;

@@ -48,6 +48,11 @@ pub(crate) struct Arguments {
     pub(crate) top_shift: u32,
     pub(crate) gap_at: u32,
     pub(crate) gap_bits: u32,
+    /// Address of a sample of the batch's order; 0 if the search does not depend on one.
+    pub(crate) order: u64,
+    /// Descents up to which a batch ascends.
+    pub(crate) descents_max: u32,
+    pub(crate) zero: u32,
 }
 
 /// A table with its image.
@@ -225,6 +230,31 @@ unsafe fn make_levels(
     Ok(())
 }
 
+impl Spine {
+    /// As [`Search::search`] of a batch that is not short, but nothing is done if a sample at address `order` has at most
+    /// `descents_max` descents.
+    ///
+    /// # Safety
+    /// As [`Search::search`]; the sample is alive until the work is done, too.
+    pub(crate) unsafe fn search_unless(
+        &self,
+        stream: &Stream,
+        batch: &Batch,
+        order: u64,
+        descents_max: u32,
+    ) -> Result<(), GpuError> {
+        let shape = self.shape(batch.count);
+        let arguments = Arguments { order, descents_max, ..self.arguments };
+        if batch.ranks == 0 {
+            // SAFETY: the caller's promise; lines and image are owned here.
+            unsafe { spine_values(stream, self.instance, shape, &arguments, batch) }
+        } else {
+            // SAFETY: as above.
+            unsafe { spine_ranks(stream, self.instance, shape, &arguments, batch) }
+        }
+    }
+}
+
 impl Search for Spine {
     unsafe fn search(&self, stream: &Stream, batch: &Batch) -> Result<(), GpuError> {
         if batch.count <= self.few_max {
@@ -233,14 +263,8 @@ impl Search for Spine {
                 spine_few(stream, self.instance, self.few_shape(batch.count), &self.arguments, batch)
             };
         }
-        let shape = self.shape(batch.count);
-        if batch.ranks == 0 {
-            // SAFETY: the caller's promise; lines and image are owned here.
-            unsafe { spine_values(stream, self.instance, shape, &self.arguments, batch) }
-        } else {
-            // SAFETY: as above.
-            unsafe { spine_ranks(stream, self.instance, shape, &self.arguments, batch) }
-        }
+        // SAFETY: as above.
+        unsafe { self.search_unless(stream, batch, 0, 0) }
     }
 
     fn bytes(&self) -> u64 {

@@ -296,7 +296,7 @@ mod tests {
 
     fn mix(i: u64) -> u64 {
         let i = (i ^ 0x9E37_79B9_7F4A_7C15).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        (i ^ i >> 29).wrapping_mul(0x94D0_49BB_1331_11EB) ^ i >> 31
+        (i ^ (i >> 29)).wrapping_mul(0x94D0_49BB_1331_11EB) ^ (i >> 31)
     }
 
     /// A name and the keys of a kind.
@@ -305,9 +305,9 @@ mod tests {
     const KINDS: [Kind; 9] = [
         ("spread", mix),
         ("dense", |i| i),
-        ("sharded", |i| (i / 64) << 40 | i % 64),
+        ("sharded", |i| ((i / 64) << 40) | (i % 64)),
         ("crowded", |i| mix(i) >> (i % 64)),
-        ("paired", |i| mix(i / 2) & !1 | i & 1),
+        ("paired", |i| (mix(i / 2) & !1) | (i & 1)),
         ("repeated", |i| mix(i / 37)),
         ("equal", |_| 7),
         ("largest", |i| u64::MAX - i * 3),

@@ -3,7 +3,7 @@
 //! One primary context a device, retained while anything of it is alive and made current before each call, so any
 //! thread may call. Nothing context-wide is set. Handles of the driver above are the driver's own pointers.
 
-use super::{Driver, FunctionUse, Handle, LaunchShape, Limits, Program};
+use super::{Driver, Handle, LaunchShape, Limits, Program};
 use crate::kernel::compile;
 use crate::{Device, GpuError, Unavailable, probe};
 use cudarc::driver::result::{self, DriverError};
@@ -336,22 +336,6 @@ impl Driver for Cuda {
         let function = unsafe { result::module::get_function(module as usize as sys::CUmodule, name) }
             .map_err(refused(call))?;
         Ok(function as usize as Handle)
-    }
-
-    unsafe fn function_use(&self, function: Handle) -> Result<FunctionUse, GpuError> {
-        self.enter()?;
-        let ask = |which| {
-            // SAFETY: see the head of this block.
-            unsafe { result::function::get_function_attribute(function_of(function), which) }
-                .map(i32::unsigned_abs)
-                .map_err(refused("asking for a kernel's kind"))
-        };
-        Ok(FunctionUse {
-            registers: ask(Function::CU_FUNC_ATTRIBUTE_NUM_REGS)?,
-            local_bytes: ask(Function::CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES)?,
-            shared_bytes: ask(Function::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)?,
-            threads_max: ask(Function::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?,
-        })
     }
 
     unsafe fn allow_shared(&self, function: Handle, bytes: u32) -> Result<(), GpuError> {

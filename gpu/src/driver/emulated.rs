@@ -9,7 +9,7 @@
 //!
 //! [`TextKernel`] runs a text that is no part of this crate, which is how planted faults are tried.
 
-use super::{Driver, FunctionUse, Handle, LaunchShape, Limits, Program};
+use super::{Driver, Handle, LaunchShape, Limits, Program};
 use crate::kernel::cache;
 use crate::{Device, GpuError, Unavailable};
 use libloading::os::unix::{Library, Symbol};
@@ -500,10 +500,6 @@ impl Driver for Emulated {
         Ok(function)
     }
 
-    unsafe fn function_use(&self, _function: Handle) -> Result<FunctionUse, GpuError> {
-        Ok(FunctionUse { registers: 32, local_bytes: 0, shared_bytes: 0, threads_max: 1024 })
-    }
-
     unsafe fn allow_shared(&self, function: Handle, bytes: u32) -> Result<(), GpuError> {
         let call = "asking for shared memory";
         if bytes > self.limits().shared_bytes_max {
@@ -616,6 +612,26 @@ fn is_sanitized() -> bool {
     *FOUND.get_or_init(|| unsafe { Library::this().get::<*const u8>(b"__asan_init").is_ok() })
 }
 
+/// What a process has to be started with so that kernels are watched by sanitizers. `None` where g++ has none, which is
+/// said, or where the variable `PLEACH_REQUIRE_EMULATION` is 1 stops the process.
+#[doc(hidden)]
+#[must_use]
+pub fn sanitizer_environment() -> Option<[(&'static str, String); 3]> {
+    let asked = compiler().arg("-print-file-name=libasan.so").output();
+    let path = asked.ok().map(|output| PathBuf::from(String::from_utf8_lossy(&output.stdout).trim()));
+    let Some(path) = path.filter(|path| path.is_absolute() && path.exists()) else {
+        let missing = "g++ with AddressSanitizer is not installed, which runs kernels on a CPU";
+        assert!(std::env::var_os("PLEACH_REQUIRE_EMULATION").is_none_or(|value| value != "1"), "{missing}");
+        eprintln!("SKIPPED: {missing}");
+        return None;
+    };
+    Some([
+        ("LD_PRELOAD", path.to_string_lossy().into_owned()),
+        ("ASAN_OPTIONS", "detect_leaks=0".to_owned()),
+        ("UBSAN_OPTIONS", "print_stacktrace=1".to_owned()),
+    ])
+}
+
 /// The library of a program, compiled if it is not in the cache.
 fn library_of(
     name: &'static str,
@@ -690,7 +706,7 @@ impl TextKernel<'_> {
     /// Launches it once.
     ///
     /// # Safety
-    /// `arguments` point to values of the entry's parameter types, which describe memory of emulated devices or the host.
+    /// `arguments` point to values of the entry's parameter types, which describe memory of the host.
     ///
     /// # Errors
     /// [`GpuError::Compile`], [`GpuError::Driver`] with the rule that the launch broke.
@@ -726,6 +742,16 @@ mod tests {
     const TEXT: &str = "extern \"C\" __global__ void twice(u32* at, u32 count) {\n\
                         u32 i = blockIdx.x * blockDim.x + threadIdx.x;\n\
                         if (i < count) at[i] = 2 * at[i];\n}\n";
+
+    #[test]
+    fn unit_tests_of_this_crate_pass_under_sanitizers() {
+        let Some(environment) = sanitizer_environment() else { return };
+        let program = std::env::current_exe().expect("this program");
+        let output = Command::new(program).arg("is_the_device").envs(environment).output().expect("starts");
+        let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let (said, complained) = (said(&output.stdout), said(&output.stderr));
+        assert!(output.status.success() && !said.contains(" 0 passed"), "{said}\n{complained}");
+    }
 
     #[test]
     fn recorded_work_runs_when_it_is_launched() {

@@ -16,19 +16,6 @@ use std::fmt::Debug;
 /// A number by which a driver knows something of its own.
 pub(crate) type Handle = u64;
 
-/// What a kernel's machine code asks for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct FunctionUse {
-    /// Registers of a thread.
-    pub registers: u32,
-    /// Bytes of local memory of a thread: stack and spilled registers.
-    pub local_bytes: u32,
-    /// Bytes of static shared memory of a block.
-    pub shared_bytes: u32,
-    /// Most threads of a block.
-    pub threads_max: u32,
-}
-
 /// What decides launch shapes and layouts, beside [`Device`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Limits {
@@ -61,6 +48,7 @@ pub(crate) struct Program<'a> {
     /// Numbers that it is compiled for.
     pub(crate) defines: &'a [(&'static str, u64)],
     /// Its entries.
+    #[cfg_attr(not(feature = "emulate"), expect(dead_code, reason = "g++ is told of them"))]
     pub(crate) entries: &'static [&'static str],
 }
 
@@ -116,7 +104,6 @@ pub(crate) trait Driver: Debug + Send + Sync {
     fn load(&self, program: &Program<'_>) -> Result<Handle, GpuError>;
     unsafe fn unload(&self, module: Handle);
     unsafe fn function(&self, module: Handle, entry: &'static str) -> Result<Handle, GpuError>;
-    unsafe fn function_use(&self, function: Handle) -> Result<FunctionUse, GpuError>;
     /// Lets a function have that much dynamic shared memory.
     unsafe fn allow_shared(&self, function: Handle, bytes: u32) -> Result<(), GpuError>;
     /// Blocks of a function that run on a multiprocessor at a time.

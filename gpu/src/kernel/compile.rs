@@ -53,6 +53,7 @@ pub(crate) struct Compiled {
     /// Machine code, or PTX that ends in a zero byte.
     pub(crate) code: Vec<u8>,
     /// What it said; with the option `--ptxas-options=-v` of machine code also registers, stack and spills.
+    #[cfg_attr(not(test), expect(dead_code, reason = "tests read it"))]
     pub(crate) log: String,
 }
 

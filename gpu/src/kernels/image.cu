@@ -25,6 +25,9 @@ struct Arguments {
     u32 top_shift;
     u32 gap_at;
     u32 gap_bits;
+    const u32* order;
+    u32 descents_max;
+    u32 zero;
 };
 static_assert(sizeof(Arguments) == BYTES_OF_SPINE, "as in algorithm/spine.rs");
 
@@ -162,7 +165,7 @@ extern "C" __global__ void __launch_bounds__(256) image_top(const __grid_constan
 }
 
 // The nodes of a level, when those above are made.
-extern "C" __global__ void __launch_bounds__(256) image_level(const __grid_constant__ Arguments table, u32 level) {
+extern "C" __global__ void __launch_bounds__(256, 2) image_level(const __grid_constant__ Arguments table, u32 level) {
     u64 span = span_of(level), below = span * FANOUT;
     u64 count = ((u64)table.last_line + below) / below, step = (u64)gridDim.x * blockDim.x;
     for (u64 node = (u64)blockIdx.x * blockDim.x + threadIdx.x; node < count; node += step) {

@@ -10,7 +10,8 @@
 
 // The same as Arguments in image.cu and in algorithm/spine.rs. Kernels take it as a grid constant: a copy of their own,
 // whose `nodes` are chosen by level, would lie in memory and cost a load a level. `low` and `high` are the ends of all
-// words without the gap; words of 16 bytes have high halves.
+// words without the gap; words of 16 bytes have high halves. Nothing is done if `order`, unless it is null, says that
+// `sample_order` met at most `descents_max` descents: then `sweep` answers.
 struct Arguments {
     const uint4* lines;
     const uint4* nodes[LEVELS_MAX];
@@ -25,6 +26,9 @@ struct Arguments {
     u32 top_shift;
     u32 gap_at;
     u32 gap_bits;
+    const u32* order;
+    u32 descents_max;
+    u32 zero;
 };
 static_assert(sizeof(Arguments) == BYTES_OF_SPINE, "as in algorithm/spine.rs");
 
@@ -264,6 +268,9 @@ __device__ __forceinline__ u64 first_query(u64 count) {
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
     spine_values(const __grid_constant__ Arguments table, const __grid_constant__ Batch batch) {
     DYNAMIC_SHARED(uint4, stage);
+    if (table.order != nullptr && *table.order <= table.descents_max) {
+        return;
+    }
     const u32* top = load_top(table, stage);
     u64 step = (u64)gridDim.x * blockDim.x;
     u64 at = first_query(batch.count);
@@ -281,6 +288,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
     spine_ranks(const __grid_constant__ Arguments table, const __grid_constant__ Batch batch) {
     DYNAMIC_SHARED(uint4, stage);
+    if (table.order != nullptr && *table.order <= table.descents_max) {
+        return;
+    }
     const u32* top = load_top(table, stage);
     u64 step = (u64)gridDim.x * blockDim.x;
     u64 at = first_query(batch.count);

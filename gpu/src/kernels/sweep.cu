@@ -45,6 +45,9 @@ struct Arguments {
     u32 top_shift;
     u32 gap_at;
     u32 gap_bits;
+    const u32* order;
+    u32 descents_max;
+    u32 zero;
 };
 
 // The same as Arguments in algorithm/sweep.rs. `rows` of 32 queries are a warp's part of a tile; lines of a chunk are
