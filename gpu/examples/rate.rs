@@ -39,28 +39,28 @@ fn rate<T: Key + Value + Ord>(
     let bitmap = DeviceBuffer::new(gpu, queries.len() as u64 / 8)?;
     let asked = Answers { values: Some(&answers), present: Some(&bitmap), ..Answers::default() };
     for algorithm in [Algorithm::Spine, Algorithm::Sweep] {
-    let mut times = Vec::new();
-    for turn in 0..8 {
-        let start = stream.mark()?;
-        let pending = table.search_on(&stream, algorithm, &keys, queries.len() as u64, asked)?;
-        let end = stream.mark()?;
-        pending.wait()?;
-        if turn > 0 {
-            times.push(start.milliseconds_to(&end)?);
+        let mut times = Vec::new();
+        for turn in 0..8 {
+            let start = stream.mark()?;
+            let pending = table.search_on(&stream, algorithm, &keys, queries.len() as u64, asked)?;
+            let end = stream.mark()?;
+            pending.wait()?;
+            if turn > 0 {
+                times.push(start.milliseconds_to(&end)?);
+            }
         }
-    }
-    table.get_batch_by(algorithm, some, &mut values, &mut present)?;
-    let is_right = values == wanted && present == there;
-    times.sort_by(f32::total_cmp);
-    let rate = |ms: f32| queries.len() as f32 / ms / 1e6;
-    println!(
-        "{algorithm:?} {} 2^{}: {:.1} G/s (best {:.1}), answers {}",
-        <T as Key>::TYPE,
-        count.ilog2(),
-        rate(times[times.len() / 2]),
-        rate(times[0]),
-        if is_right { "right" } else { "WRONG" }
-    );
+        table.get_batch_by(algorithm, some, &mut values, &mut present)?;
+        let is_right = values == wanted && present == there;
+        times.sort_by(f32::total_cmp);
+        let rate = |ms: f32| queries.len() as f32 / ms / 1e6;
+        println!(
+            "{algorithm:?} {} 2^{}: {:.1} G/s (best {:.1}), answers {}",
+            <T as Key>::TYPE,
+            count.ilog2(),
+            rate(times[times.len() / 2]),
+            rate(times[0]),
+            if is_right { "right" } else { "WRONG" }
+        );
     }
     Ok(())
 }

@@ -1,8 +1,8 @@
 //! All values of each key of a batch: count, scan, fill.
 //!
-//! The ranks of the lower bounds say where each key's tuples begin. The device counts them, scans the counts to offsets,
-//! tells the host the sum, which allocates, and fills in the values. Tuples of keys in no order come out in the order of
-//! the keys asked for, those of one key in the file's.
+//! The ranks of the lower bounds say where each key's tuples begin. The device counts them, scans the counts to
+//! offsets, tells the host the sum, which allocates, and fills in the values. Tuples of keys in no order come out in
+//! the order of the keys asked for, those of one key in the file's.
 
 use crate::algorithm::Algorithm;
 use crate::kernel::table::{Batch, Source, all_add, all_count, all_fill, all_sums, all_tiles};
@@ -36,8 +36,8 @@ pub(crate) struct All {
 pub struct AllTuples<V> {
     /// For each key the rank of its first tuple, or of the first one above it.
     pub ranks: Vec<u64>,
-    /// Where each key's values begin; one more than keys, so that key `i` has `offsets[i]..offsets[i + 1]`, which are the
-    /// tuples from `ranks[i]` on.
+    /// Where each key's values begin; one more than keys, so that key `i` has `offsets[i]..offsets[i + 1]`, which are
+    /// the tuples from `ranks[i]` on.
     pub offsets: Vec<u64>,
     /// The values of all keys, one after the other.
     pub values: Vec<V>,

@@ -59,7 +59,9 @@ pub enum GpuError {
         found: u64,
     },
     /// More than the device has, or than it may use.
-    #[error("GPU: {needed} bytes are needed, and {free} are free there: raise the limit, or search on the CPU")]
+    #[error(
+        "GPU: {needed} bytes are needed, and {free} are free there: raise the limit, or search on the CPU"
+    )]
     Memory {
         /// Bytes that are needed.
         needed: u64,

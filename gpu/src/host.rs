@@ -1,10 +1,10 @@
 //! Batches whose queries come from the host and whose answers go there.
 //!
 //! A large batch is cut into chunks, which several slots take in turn: each has a stream and buffers of its own, so one
-//! chunk's queries travel to the device while another is searched and a third one's answers travel back; both directions
-//! of the link are busy. From pinned memory chunks are copied as they lie. Ordinary slices go through pinned buffers of
-//! the slot, which all cores fill and empty. A small batch is not copied at all: the kernel reads the queries from
-//! pinned memory of the host and writes the answers there, which saves two copies' latency.
+//! chunk's queries travel to the device while another is searched and a third one's answers travel back; both
+//! directions of the link are busy. From pinned memory chunks are copied as they lie. Ordinary slices go through pinned
+//! buffers of the slot, which all cores fill and empty. A small batch is not copied at all: the kernel reads the
+//! queries from pinned memory of the host and writes the answers there, which saves two copies' latency.
 
 use crate::algorithm::Search;
 use crate::kernel::table::Batch;

@@ -1,9 +1,9 @@
 //! Pleach on NVIDIA GPUs.
 //!
 //! [`devices`] lists the GPUs that the CUDA driver offers, or says what is missing. A [`Gpu`] is one that is open; a
-//! [`GpuTable`] is a file's tuple lines on it (or pinned in host memory), with what an [`Algorithm`] descends above them;
-//! it answers batches as [`pleach::Typed`] does: host to host, or between buffers of the device on a [`Stream`] of the
-//! caller's, without waiting. Kernels are compiled by NVRTC for the device at hand, or come with this program.
+//! [`GpuTable`] is a file's tuple lines on it (or pinned in host memory), with what an [`Algorithm`] descends above
+//! them; it answers batches as [`pleach::Typed`] does: host to host, or between buffers of the device on a [`Stream`]
+//! of the caller's, without waiting. Kernels are compiled by NVRTC for the device at hand, or come with this program.
 //!
 //! Data flows one way: file, `resident` (tuple lines where the device reads them), `algorithm` (structure and launch),
 //! `kernel` (the table of what can be launched), `driver` (CUDA, or in tests a CPU that runs the kernels' text).
@@ -29,8 +29,8 @@ mod stream;
 mod strings;
 mod table;
 
-pub use all::AllTuples;
 pub use algorithm::{Algorithm, BinaryForm, BtreeForm, FastForm, PAryForm};
+pub use all::AllTuples;
 #[cfg(feature = "emulate")]
 pub use driver::emulated::{LaneOrder, TextKernel, sanitizer_environment};
 pub use error::GpuError;

@@ -74,8 +74,8 @@ impl DeviceBuffer {
     /// Memory of the caller's, for instance of another library: its address on the device. It is not freed here.
     ///
     /// # Safety
-    /// The memory is of this device (or reachable from it), has that many bytes, and outlives this value, its clones and
-    /// all work that is queued with it.
+    /// The memory is of this device (or reachable from it), has that many bytes, and outlives this value, its clones
+    /// and all work that is queued with it.
     #[must_use]
     pub unsafe fn from_raw(gpu: &Gpu, address: u64, bytes: u64) -> Self {
         let memory = Arc::new(Memory { gpu: gpu.clone(), address, owned: Owned::Nothing });

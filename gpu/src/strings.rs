@@ -1,9 +1,9 @@
 //! Byte keys on a device.
 //!
-//! Tuple lines hold words, gathered from the bits in which a file's keys differ; where a word is a whole key, as for all
-//! keys of up to 16 bytes that have one length, a device can search them. The host makes the words of queries, on all
-//! cores, and knows which queries are no key of the file because they differ in a bit that all keys share. Such a query
-//! has a place among the words all the same, which decides its rank.
+//! Tuple lines hold words, gathered from the bits in which a file's keys differ; where a word is a whole key, as for
+//! all keys of up to 16 bytes that have one length, a device can search them. The host makes the words of queries, on
+//! all cores, and knows which queries are no key of the file because they differ in a bit that all keys share. Such a
+//! query has a place among the words all the same, which decides its rank.
 
 use crate::algorithm::Algorithm;
 use crate::host::Asked;
@@ -24,8 +24,8 @@ struct Words {
 }
 
 impl Words {
-    /// For values: the word of each query. For ranks: the word whose lower bound is the query's, and a set bit stands for
-    /// a query behind all words.
+    /// For values: the word of each query. For ranks: the word whose lower bound is the query's, and a set bit stands
+    /// for a query behind all words.
     fn new<Q: Queries + Sync + ?Sized>(mask: &Mask, word_bytes: usize, queries: &Q, asked: Asked) -> Self {
         let count = queries.len();
         let (mut bytes, mut gaps) = (vec![0; count * word_bytes], vec![0u64; count.div_ceil(64)]);

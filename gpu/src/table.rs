@@ -277,8 +277,8 @@ impl<'a> GpuTable<'a> {
         })
     }
 
-    /// Records a batch of a fixed number of queries between fixed buffers, to run it again and again with less effort of
-    /// the host than queueing it each time takes. Blocks.
+    /// Records a batch of a fixed number of queries between fixed buffers, to run it again and again with less effort
+    /// of the host than queueing it each time takes. Blocks.
     ///
     /// # Errors
     /// As [`GpuTable::search_on`].
@@ -517,7 +517,7 @@ pub(crate) fn as_bytes<T: Copy>(items: &[T]) -> &[u8] {
 
 /// The same, to write.
 pub(crate) fn as_mut_bytes<T: Copy>(items: &mut [T]) -> &mut [u8] {
-    // SAFETY: callers pass sealed values and ranks, which are numbers without padding (or nothing), and of which any bytes
-    // are one.
+    // SAFETY: callers pass sealed values and ranks, which are numbers without padding (or nothing), and of which any
+    // bytes are one.
     unsafe { std::slice::from_raw_parts_mut(items.as_mut_ptr().cast(), size_of_val(items)) }
 }

@@ -3,7 +3,8 @@
 //!
 //! Instrumented libraries want their run-time loaded before all else, so the tests proper are ignored ones, which two
 //! ordinary ones run in children of this program with `LD_PRELOAD` set. Run by hand (`--ignored NAME`), a test
-//! has no sanitizers. Without g++ and its sanitizers they skip, and say so; with `PLEACH_REQUIRE_EMULATION=1` they fail.
+//! has no sanitizers. Without g++ and its sanitizers they skip, and say so; with `PLEACH_REQUIRE_EMULATION=1` they
+//! fail.
 //!
 //! Each planted fault is a file of `emulate/faults`, a search or a scan that is right with `FAULT` 0 and wrong with 1.
 

@@ -1,7 +1,7 @@
 //! Where `get` searches: on the CPU, or on a GPU to which the table is copied.
 //!
-//! `cuda` means a GPU or an error. `auto` takes the CPU, unless so many keys are to come that copying the table pays and
-//! a GPU is there; if that one then fails, the CPU answers, and one line says why. Answers are the same everywhere.
+//! `cuda` means a GPU or an error. `auto` takes the CPU, unless so many keys are to come that copying the table pays
+//! and a GPU is there; if that one then fails, the CPU answers, and one line says why. Answers are the same everywhere.
 
 use crate::cli::GetArgs;
 use crate::failure::Failure;
@@ -23,7 +23,8 @@ pub enum Device {
 
 /// Bytes of a key in a file of keys, about.
 const KEY_TEXT_BYTES: u64 = 10;
-/// Nanoseconds that a GPU saves a key of `get`, which parses and prints on the CPU: at most what the search takes there.
+/// Nanoseconds that a GPU saves a key of `get`, which parses and prints on the CPU: at most what the search takes
+/// there.
 const SAVED_NS: u64 = 20;
 /// Nanoseconds that a GPU's start takes.
 const START_NS: u64 = 1_000_000_000;

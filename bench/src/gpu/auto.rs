@@ -1,8 +1,8 @@
 //! What `auto` chooses, beside all that it could choose: a row for each length and order of a batch.
 //!
 //! Caches are emptied before each batch, since a table that is asked now and then finds them so. A row has the times of
-//! every algorithm and the ratio of `auto`'s rate to the best of them. Tables lie on the device, or their lines with the
-//! host.
+//! every algorithm and the ratio of `auto`'s rate to the best of them. Tables lie on the device, or their lines with
+//! the host.
 
 use super::case::{Asked, Case, Trouble, failed};
 use super::engines::{self, of_auto, of_hybrid};

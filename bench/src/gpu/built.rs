@@ -1,5 +1,5 @@
-//! Building on the GPU: tuple lines and spine, and the classic tree, from sorted columns on the device. What is built is
-//! compared once with the file's own sections, byte by byte.
+//! Building on the GPU: tuple lines and spine, and the classic tree, from sorted columns on the device. What is built
+//! is compared once with the file's own sections, byte by byte.
 
 use super::case::{Case, Trouble, failed};
 use super::tables::{Cell, Made, value};

@@ -1,7 +1,7 @@
 //! Tables whose tuple lines stay in pinned memory of the host, beside the CPU's search of the same file.
 //!
-//! Two sizes: lines within the footprint where random reads over the link are fast, and lines far beyond it. Batches are
-//! never cut, since what such a search does depends on their length.
+//! Two sizes: lines within the footprint where random reads over the link are fast, and lines far beyond it. Batches
+//! are never cut, since what such a search does depends on their length.
 
 use super::case::{Asked, Case, Trouble, failed};
 use super::tables::{Cell, Made};

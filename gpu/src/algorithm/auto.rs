@@ -2,8 +2,8 @@
 //!
 //! A batch that has fewer queries than the table has lines goes through the image: a sweep would read lines that nobody
 //! asks for. Of a longer one the device samples the order, and the sweep and the search through the image are both
-//! queued, each of which does nothing if the sample is for the other. A sample lies in one of a few slots, each of which
-//! is written anew only when the searches that read it are done.
+//! queued, each of which does nothing if the sample is for the other. A sample lies in one of a few slots, each of
+//! which is written anew only when the searches that read it are done.
 
 use super::Search;
 use super::spine::Spine;

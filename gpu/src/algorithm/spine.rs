@@ -1,9 +1,9 @@
 //! Search through the device image: [`crate::image`] above the tuple lines.
 //!
 //! The image is made on the device, from the lines as they lie there: a kernel finds the bits that all borders share,
-//! the host chooses the gap, then one launch makes the top and one each level of nodes. A search is one launch of blocks
-//! that have their multiprocessor to themselves, each with the top. A batch that is too short for all of them is spread
-//! by warps; one of a few queries a multiprocessor has a warp for each, which saves waits and loads more for it.
+//! the host chooses the gap, then one launch makes the top and one each level of nodes. A search is one launch of
+//! blocks that have their multiprocessor to themselves, each with the top. A batch that is too short for all of them is
+//! spread by warps; one of a few queries a multiprocessor has a warp for each, which saves waits and loads more for it.
 
 use super::{Algorithm, Search};
 use crate::driver::LaunchShape;
@@ -231,7 +231,8 @@ unsafe fn make_levels(
 }
 
 impl Spine {
-    /// As [`Search::search`] of a batch that is not short, but nothing is done if a sample at address `order` has at most
+    /// As [`Search::search`] of a batch that is not short, but nothing is done if a sample at address `order` has at
+    /// most
     /// `descents_max` descents.
     ///
     /// # Safety

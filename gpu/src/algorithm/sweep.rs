@@ -30,8 +30,8 @@ pub(crate) const DESCENTS_MAX: u32 = 16;
 pub(crate) const SAMPLE_BYTES: u64 = 8;
 /// Bytes of a tuple line.
 const LINE_BYTES: u32 = 64;
-/// Lines of a chunk. Five blocks of that fit a multiprocessor with 228 KiB. With columns of as many bytes for keys as for
-/// values, those of a line lie in different halves of the banks.
+/// Lines of a chunk. Five blocks of that fit a multiprocessor with 228 KiB. With columns of as many bytes for keys as
+/// for values, those of a line lie in different halves of the banks.
 const CHUNK_LINES: u32 = 574;
 /// Lines that a tile of evenly spread queries spans: few tiles span a chunk more for being uneven.
 const TILE_LINES: u64 = 512;

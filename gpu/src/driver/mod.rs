@@ -107,7 +107,12 @@ pub(crate) trait Driver: Debug + Send + Sync {
     /// Lets a function have that much dynamic shared memory.
     unsafe fn allow_shared(&self, function: Handle, bytes: u32) -> Result<(), GpuError>;
     /// Blocks of a function that run on a multiprocessor at a time.
-    unsafe fn blocks_at_once(&self, function: Handle, threads: u32, shared_bytes: u32) -> Result<u32, GpuError>;
+    unsafe fn blocks_at_once(
+        &self,
+        function: Handle,
+        threads: u32,
+        shared_bytes: u32,
+    ) -> Result<u32, GpuError>;
     /// `arguments` point to values of the kernel's parameter types.
     unsafe fn launch(
         &self,

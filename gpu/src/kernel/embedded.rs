@@ -1,8 +1,9 @@
 //! PTX that is a part of this program, for machines that have a driver and no NVRTC.
 //!
-//! What `auto` chooses from is embedded, with what that needs, and binary search; the papers' other algorithms want NVRTC.
-//! One archive an architecture, `gpu/ptx/compute_NN.zst`: for each such instance the hash of what it is made from (text and
-//! definitions), a length and the PTX. It is made by NVRTC 12.0, whose PTX every driver since early 2023 takes, by
+//! What `auto` chooses from is embedded, with what that needs, and binary search; the papers' other algorithms want
+//! NVRTC. One archive an architecture, `gpu/ptx/compute_NN.zst`: for each such instance the hash of what it is made
+//! from (text and definitions), a length and the PTX. It is made by NVRTC 12.0, whose PTX every driver since early 2023
+//! takes, by
 //!
 //! ```text
 //! PLEACH_BLESS=1 LD_LIBRARY_PATH=<folder of libnvrtc.so.12 of CUDA 12.0> cargo test -p pleach-gpu --lib embedded
@@ -59,8 +60,8 @@ pub(crate) fn ptx(program: &Program<'_>, compute: (u32, u32)) -> Option<Vec<u8>>
 mod tests {
     use super::*;
     use crate::GpuError;
-    use crate::kernel::{Instance, Source};
     use crate::kernel::compile::{Compiler, options};
+    use crate::kernel::{Instance, Source};
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     /// Instances that are embedded, in order.

@@ -116,10 +116,14 @@ mod tests {
             }
             // Searches through the image run in blocks of 1024 threads.
             for entry in ["'spine_values'", "'spine_ranks'"].into_iter().filter(|_| source == Source::Spine) {
-                let of_entry = log.lines().skip_while(|line| !line.contains("Compiling") || !line.contains(entry));
+                let of_entry =
+                    log.lines().skip_while(|line| !line.contains("Compiling") || !line.contains(entry));
                 let used = of_entry.filter_map(|line| line.split("Used ").nth(1)).next().unwrap_or_default();
                 let number = used.split(' ').next().and_then(|number| number.parse::<u32>().ok());
-                assert!(number.is_some_and(|number| number <= REGISTERS_MAX), "{instance:?}: {entry}: {used}");
+                assert!(
+                    number.is_some_and(|number| number <= REGISTERS_MAX),
+                    "{instance:?}: {entry}: {used}"
+                );
             }
         }
     }

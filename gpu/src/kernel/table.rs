@@ -1,9 +1,9 @@
 //! The table of what can be launched: sources, their entries, and a typed function for each.
 //!
 //! To add a kernel: its text in `kernels/`, a variant of [`Source`], its argument structs here or beside its algorithm
-//! (`#[repr(C)]`, plain numbers, no holes) and a line in `launches!`. The macro makes `unsafe fn entry(stream, instance,
-//! shape, &arguments...)`, which is the only way to it. Sizes of argument structs become definitions `BYTES_OF_...`,
-//! which the text asserts, so that both sides agree or nothing compiles.
+//! (`#[repr(C)]`, plain numbers, no holes) and a line in `launches!`. The macro makes `unsafe fn entry(stream,
+//! instance, shape, &arguments...)`, which is the only way to it. Sizes of argument structs become definitions
+//! `BYTES_OF_...`, which the text asserts, so that both sides agree or nothing compiles.
 
 use super::Instance;
 use crate::driver::LaunchShape;
@@ -69,7 +69,12 @@ macro_rules! sources {
 
             /// Entries of an instance.
             pub(crate) fn entries(self, instance: Instance) -> &'static [&'static str] {
-                match self { $(Self::$source => { let entries: fn(Instance) -> &'static [&'static str] = $entries; entries(instance) })* }
+                match self {
+                    $(Self::$source => {
+                        let entries: fn(Instance) -> &'static [&'static str] = $entries;
+                        entries(instance)
+                    })*
+                }
             }
         }
     };

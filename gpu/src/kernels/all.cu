@@ -2,8 +2,8 @@
 //
 // From the rank of a query's lower bound on, its tuples are those with an equal key. A thread a query counts them by
 // steps of doubling length, then bisects, in the tuple lines. The counts are scanned to offsets: each block scans a
-// tile, one block scans the tiles' sums, each block adds its own. Then a thread a value finds its query in the offsets by
-// bisection and copies, so long runs of equal keys are as fast as short ones.
+// tile, one block scans the tiles' sums, each block adds its own. Then a thread a value finds its query in the offsets
+// by bisection and copies, so long runs of equal keys are as fast as short ones.
 //
 // Besides WORD_BYTES and VALUE_BYTES: TUPLES (a line) and VALUES_AT (bytes).
 

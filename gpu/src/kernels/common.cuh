@@ -88,8 +88,8 @@ __device__ __forceinline__ void answer_rank(const Batch& batch, u64 at, u64 rank
     }
 }
 
-// Writes value and presence of query `at` of a whole warp: lane i has the query at a multiple of 32 plus i. All 32 lanes
-// call this together, also those past the last query. An absent key's value is 0.
+// Writes value and presence of query `at` of a whole warp: lane i has the query at a multiple of 32 plus i. All 32
+// lanes call this together, also those past the last query. An absent key's value is 0.
 __device__ __forceinline__ void answer_value(const Batch& batch, u64 at, bool found, Value value) {
     u32 bits = __ballot_sync(FULL, found && at < batch.count);
     if (at >= batch.count) {
@@ -113,7 +113,8 @@ struct Columns {
 };
 
 // Answers a whole warp's queries, as `answer_value`, from the ranks of their lower bounds.
-__device__ __forceinline__ void answer_columns(const Columns& columns, const Batch& batch, u64 at, Word query, u64 rank) {
+__device__ __forceinline__ void answer_columns(const Columns& columns, const Batch& batch, u64 at, Word query,
+                                               u64 rank) {
     answer_rank(batch, at, rank);
     if (batch.values == nullptr && batch.present == nullptr) {
         return;

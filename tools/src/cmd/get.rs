@@ -149,13 +149,7 @@ struct Answers<'a> {
 }
 
 impl<'a> Answers<'a> {
-    fn new(
-        args: &'a GetArgs,
-        global: &Global,
-        choice: Choice,
-        costs: Costs,
-        device: OnDevice<'a>,
-    ) -> Self {
+    fn new(args: &'a GetArgs, global: &Global, choice: Choice, costs: Costs, device: OnDevice<'a>) -> Self {
         let missing_text = args.missing.as_ref().map(|text| match global.json {
             true => serde_json::Value::String(text.clone()).to_string().into_bytes(),
             // As it was given: `\N` stays what databases read as null.
