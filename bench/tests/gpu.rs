@@ -94,7 +94,7 @@ fn everything_in_one_report() {
         }
     }
     for place in ["device", "hybrid"] {
-        numbers(&report, &format!("auto/{place}/u64/500/32/random"), &["us", "best_us", "of_best"]);
+        numbers(&report, &format!("auto/{place}/u64/500/2^5/random"), &["us", "best_us", "of_best"]);
     }
     numbers(&report, "hybrid/auto/u64/3000", &["g_per_s", "of_cpu"]);
     numbers(&report, "cpu/pleach/u64/3000", &["g_per_s"]);

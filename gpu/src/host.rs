@@ -98,8 +98,8 @@ struct Staged {
 }
 
 impl Slot {
-    fn new(gpu: &Gpu, form: Form, is_staged: bool) -> Result<Self, GpuError> {
-        let sizes = [CHUNK * form.word_bytes, CHUNK * form.asked.bytes(), bitmap_bytes(CHUNK)];
+    fn new(gpu: &Gpu, form: Form, chunk: usize, is_staged: bool) -> Result<Self, GpuError> {
+        let sizes = [chunk * form.word_bytes, chunk * form.asked.bytes(), bitmap_bytes(chunk)];
         let staged = if is_staged {
             Some(Staged {
                 queries: PinnedBuffer::new(gpu, sizes[0])?,
@@ -154,20 +154,24 @@ impl Slot {
 /// The slots of a table, made when they are first needed and kept for batches of the same form.
 #[derive(Debug, Default)]
 pub(crate) struct Slots {
-    form: Option<(Asked, bool)>,
+    form: Option<Asked>,
+    /// Queries of a chunk of theirs.
+    chunk: usize,
     slots: Vec<Slot>,
     small: Option<(Stream, PinnedBuffer)>,
 }
 
 impl Slots {
-    fn of(&mut self, gpu: &Gpu, form: Form, is_staged: bool) -> Result<&mut [Slot], GpuError> {
-        let wanted = Some((form.asked, is_staged));
-        if self.form != wanted || self.slots.is_empty() {
+    /// Slots for batches of `count` queries: as large as these need.
+    fn of(&mut self, gpu: &Gpu, form: Form, count: usize) -> Result<&mut [Slot], GpuError> {
+        let chunk = count.next_power_of_two().min(CHUNK);
+        let slots = count.div_ceil(chunk).min(SLOTS);
+        if self.form != Some(form.asked) || self.chunk < chunk || self.slots.len() < slots {
             self.slots.clear();
-            for _ in 0..SLOTS {
-                self.slots.push(Slot::new(gpu, form, is_staged)?);
+            for _ in 0..slots {
+                self.slots.push(Slot::new(gpu, form, chunk, true)?);
             }
-            self.form = wanted;
+            (self.form, self.chunk) = (Some(form.asked), chunk);
         }
         Ok(&mut self.slots)
     }
@@ -186,7 +190,7 @@ impl Slots {
         if count <= SMALL_MAX {
             return self.search_small(gpu, search, form, queries, answers, present);
         }
-        let slots = self.of(gpu, form, true)?;
+        let slots = self.of(gpu, form, count)?;
         let result = in_turn(slots, search, form, queries, answers, present);
         if result.is_err() {
             // Nothing may be on its way when a next batch takes the slots.
@@ -309,7 +313,7 @@ impl PinnedSlots {
         }
         // Those of another form would only take memory.
         free.clear();
-        let slots = (0..SLOTS).map(|_| Slot::new(gpu, form, false)).collect::<Result<_, _>>()?;
+        let slots = (0..SLOTS).map(|_| Slot::new(gpu, form, CHUNK, false)).collect::<Result<_, _>>()?;
         Ok(Self { form, slots })
     }
 
