@@ -85,8 +85,8 @@ class Targets:
             self.check(f"{count} queries, us more than an empty launch", name, "excess_us", 4, is_least=False)
             self.check(f"{count} queries, of binary's excess", name, "of_binary_excess", 0.5, is_least=False)
         for count in (1, 32, 1024):
-            name = f"host/short/u64/2^26/{count}"
-            self.check(f"{count} queries, host to host, us", name, "us", 15, is_least=False)
+            name = f"host/recorded/u64/2^26/{count}"
+            self.check(f"{count} queries, host to host, recorded, us", name, "us", 15, is_least=False)
         for engine, share in (("pinned", 0.8), ("slices", 0.4)):
             for key_type in ("u32", "u64"):
                 name = f"host/{engine}/{key_type}/2^26/2^26"

@@ -2,7 +2,7 @@
 //! a C++ compiler this test skips, and says so.
 
 use pleach::KeyType;
-use pleach_bench::gpu::{GpuBenchOptions, GpuReport, Group, run_on};
+use pleach_bench::gpu::{GpuBenchOptions, GpuReport, Group, PaperSizes, run_on};
 use pleach_bench::{BenchError, Told};
 use pleach_gpu::measure::{Drawn, Load, Maker, Meter, ReadForm, Unit, value_of};
 use pleach_gpu::{Algorithm, BinaryForm, DeviceBuffer, Gpu, GpuError, GpuOptions, LaneOrder, Stream};
@@ -24,7 +24,19 @@ fn small() -> GpuBenchOptions<'static> {
         tuples: vec![3000],
         auto_tuples: vec![500],
         hybrid_tuples: vec![3000],
-        groups: Group::ALL.into_iter().filter(|&group| group != Group::Peers).collect(),
+        groups: Group::every().filter(|&group| group != Group::Peers).collect(),
+        reuse_tuples: vec![2000],
+        papers: PaperSizes {
+            slides: 1000,
+            strings: 1000,
+            slides_batches: vec![1, 70],
+            fast: vec![500, 1000, 2000],
+            fast_batch: 100,
+            apu: 1000,
+            apu_pinned: 2000,
+            apu_batches: vec![64, 128],
+            apu_more: vec![200],
+        },
         algorithms: vec![Algorithm::Spine, Algorithm::Binary(BinaryForm::Plain)],
         batch: 2100,
         repetitions: 2,
@@ -88,6 +100,7 @@ fn everything_in_one_report() {
         for count in [1, 32, 1024] {
             numbers(&report, &name("small/spine", &format!("3000/{count}")), &["us"]);
             numbers(&report, &name("host/short", &format!("3000/{count}")), &["us"]);
+            numbers(&report, &name("host/recorded", &format!("3000/{count}")), &["us"]);
         }
         for engine in ["host/pinned", "host/slices"] {
             numbers(&report, &name(engine, "3000/2100"), &["g_per_s", "of_link"]);
@@ -101,6 +114,23 @@ fn everything_in_one_report() {
     for what in ["spine", "classic", "classic-paper"] {
         numbers(&report, &format!("build/{what}/u32/3000"), &["build_ms"]);
     }
+    numbers(&report, "slides/p-ary-32/u32/1000/70", &["us", "of_binary"]);
+    numbers(&report, "slides/p-ary-tree-32-33/u32/1000/1", &["us"]);
+    for engine in ["binary-bytes", "binary-swap", "binary-cached", "binary", "spine"] {
+        numbers(&report, &format!("slides/{engine}/strings/1000/70"), &["us"]);
+    }
+    numbers(&report, "fast/fast-paper-2/u32/1000/2^5", &["g_per_s"]);
+    numbers(&report, "fast/fast-ballot-4/u32/2000/100", &["of_cpu", "of_binary"]);
+    for place in ["device", "pinned"] {
+        let name = format!("apu/btree-16-paper/u32/1000/2^7/sorted/{place}");
+        numbers(&report, &name, &["g_per_s", "of_cpu", "of_random"]);
+    }
+    numbers(&report, "apu/btree-16-grid/u32/2000/2^7/random/pinned", &["g_per_s"]);
+    numbers(&report, "apu/cpu-sort/u32/1000/2^6", &["ms"]);
+    assert!(report.to_text().contains("apu/matched-16/u32/1000"));
+    let shares: Vec<_> =
+        report.related().into_iter().filter(|row| row.name().starts_with("reuse/share/")).collect();
+    assert_eq!(shares.len(), 2);
     let written = std::fs::read_to_string(&path).expect("the document");
     let document: serde_json::Value = serde_json::from_str(&written).expect("JSON");
     assert_eq!(document["schema"], pleach_bench::gpu::SCHEMA);

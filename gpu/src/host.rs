@@ -21,7 +21,12 @@ const SLOTS: usize = 4;
 /// Most queries that are read where they lie.
 pub(crate) const SMALL_MAX: usize = 1 << 14;
 /// Bytes that a core copies at a time.
-const COPY_BYTES: usize = 1 << 20;
+const COPY_BYTES: usize = 1 << 18;
+
+/// Queries of a chunk that is staged.
+fn staged_chunk() -> usize {
+    std::env::var("PLEACH_CHUNK").ok().and_then(|v| v.parse().ok()).map_or(1 << 19, |k: u32| 1 << k)
+}
 
 /// What is asked of each query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,13 +57,14 @@ pub(crate) struct Form {
 
 impl Form {
     fn batch(self, queries: u64, count: usize, answers: u64, present: u64) -> Batch {
-        let (values, ranks) = match self.asked {
-            Asked::Values(0) => (0, 0),
-            Asked::Values(_) => (answers, 0),
-            Asked::Ranks => (0, answers),
+        let (values, value_bytes, ranks) = match self.asked {
+            Asked::Values(0) => (0, 0, 0),
+            Asked::Values(bytes) => (answers, bytes as u16, 0),
+            Asked::Ranks => (0, 0, answers),
         };
         let present = if self.asked == Asked::Ranks { 0 } else { present };
-        Batch { queries, count: count as u64, values, present, ranks, kind: self.kind, rank_bytes: 8 }
+        let (count, kind) = (count as u64, self.kind);
+        Batch { queries, count, values, present, ranks, kind, rank_bytes: 8, value_bytes }
     }
 }
 
@@ -164,7 +170,7 @@ pub(crate) struct Slots {
 impl Slots {
     /// Slots for batches of `count` queries: as large as these need.
     fn of(&mut self, gpu: &Gpu, form: Form, count: usize) -> Result<&mut [Slot], GpuError> {
-        let chunk = count.next_power_of_two().min(CHUNK);
+        let chunk = count.next_power_of_two().min(staged_chunk());
         let slots = count.div_ceil(chunk).min(SLOTS);
         if self.form != Some(form.asked) || self.chunk < chunk || self.slots.len() < slots {
             self.slots.clear();
@@ -191,7 +197,8 @@ impl Slots {
             return self.search_small(gpu, search, form, queries, answers, present);
         }
         let slots = self.of(gpu, form, count)?;
-        let result = in_turn(slots, search, form, queries, answers, present);
+        let chunk = staged_chunk();
+        let result = in_turn(slots, chunk, search, form, queries, answers, present);
         if result.is_err() {
             // Nothing may be on its way when a next batch takes the slots.
             for slot in slots.iter_mut() {
@@ -240,6 +247,7 @@ impl Slots {
 /// Takes chunks through staged slots in turn.
 fn in_turn(
     slots: &mut [Slot],
+    chunk: usize,
     search: &dyn Search,
     form: Form,
     queries: &[u8],
@@ -248,27 +256,37 @@ fn in_turn(
 ) -> Result<(), GpuError> {
     let count = queries.len() / form.word_bytes;
     let each = form.asked.bytes();
-    let chunks = count.div_ceil(CHUNK);
+    let chunks = count.div_ceil(chunk);
     for turn in 0..chunks + slots.len() {
         let at = turn % slots.len();
         let slot = &mut slots[at];
         let Some(staged) = &mut slot.staged else { continue };
-        if let Some((first, length, event)) = staged.under_way.take() {
+        let done = staged.under_way.take();
+        if let Some((_, _, event)) = &done {
             event.wait()?;
-            copy(
-                &mut answers[first * each..(first + length) * each],
-                &staged.answers.as_bytes()[..length * each],
-            );
-            if !present.is_empty() {
-                let bytes = bitmap_bytes(length);
-                present[first / 8..first / 8 + bytes].copy_from_slice(&staged.present.as_bytes()[..bytes]);
-            }
         }
-        if turn < chunks {
-            let first = turn * CHUNK;
-            let length = CHUNK.min(count - first);
-            let bytes = length * form.word_bytes;
-            copy(&mut staged.queries.as_mut_bytes()[..bytes], &queries[first * form.word_bytes..][..bytes]);
+        let first = turn * chunk;
+        let length = if turn < chunks { chunk.min(count - first) } else { 0 };
+        let Staged { queries: to_device, answers: from_device, present: bits, .. } = staged;
+        // Both ways at a time: what the device has answered, and what it is to answer next.
+        rayon::join(
+            || {
+                let Some((first, length, _)) = done else { return };
+                let (begin, bytes) = (first * each, length * each);
+                copy(&mut answers[begin..begin + bytes], &from_device.as_bytes()[..bytes]);
+                if !present.is_empty() {
+                    let bytes = bitmap_bytes(length);
+                    present[first / 8..first / 8 + bytes].copy_from_slice(&bits.as_bytes()[..bytes]);
+                }
+            },
+            || {
+                let (begin, bytes) = (first * form.word_bytes, length * form.word_bytes);
+                if length > 0 {
+                    copy(&mut to_device.as_mut_bytes()[..bytes], &queries[begin..begin + bytes]);
+                }
+            },
+        );
+        if length > 0 {
             let places = [staged.queries.host(), staged.answers.host(), staged.present.host()];
             // SAFETY: the staged buffers hold a chunk; `under_way` or an error's handler waits before they are used.
             unsafe { slot.queue(search, form, length, places) }?;

@@ -23,7 +23,9 @@ pub mod image;
 mod kernel;
 pub mod measure;
 mod memory;
+pub mod plan;
 mod probe;
+mod recorded;
 mod resident;
 mod stream;
 mod strings;
@@ -37,9 +39,10 @@ pub use error::GpuError;
 pub use gpu::{Gpu, GpuOptions};
 pub use host::PinnedBatch;
 pub use memory::{DeviceBuffer, PinnedBuffer};
+pub use recorded::{Recorded, RecordedBatch};
 pub use resident::Residence;
 pub use stream::{Event, Pending, Stream};
-pub use table::{Answers, GpuTable, Recorded};
+pub use table::{Answers, GpuTable};
 
 /// A GPU as its driver describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]

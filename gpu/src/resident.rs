@@ -192,7 +192,8 @@ impl Resident {
 
     /// An instance of a source for this table's words and values.
     pub(crate) fn instance(&self, source: Source, option: u16) -> Instance {
-        Instance { source, word_bytes: self.word_bytes, value_bytes: self.value_bytes, option }
+        let value_bytes = if source.has_value_width() { self.value_bytes } else { 0 };
+        Instance { source, word_bytes: self.word_bytes, value_bytes, option }
     }
 }
 

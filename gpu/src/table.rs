@@ -9,7 +9,6 @@ use crate::algorithm::pary::PAry;
 use crate::algorithm::spine::Spine;
 use crate::algorithm::sweep::Sweep;
 use crate::algorithm::{Algorithm, Search};
-use crate::driver::Handle;
 use crate::host::{Asked, Form, PinnedBatch, PinnedSlots, Pool, Slots, bitmap_bytes};
 use crate::kernel::table::Batch;
 use crate::memory::DeviceBuffer;
@@ -38,60 +37,8 @@ type Used = (Arc<dyn Search>, Arc<Resident>);
 
 /// What work that is queued uses.
 pub(crate) struct Queued {
-    kept: Vec<DeviceBuffer>,
+    pub(crate) kept: Vec<DeviceBuffer>,
     used: Option<Used>,
-}
-
-/// A batch that was recorded: the same buffers each time.
-#[derive(Clone, Debug)]
-pub struct Recorded {
-    inner: Arc<Graph>,
-}
-
-/// Recorded work, and what it uses.
-struct Graph {
-    gpu: Gpu,
-    handle: Handle,
-    queued: Queued,
-}
-
-impl std::fmt::Debug for Graph {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Graph").field("handle", &self.handle).finish_non_exhaustive()
-    }
-}
-
-impl Drop for Graph {
-    fn drop(&mut self) {
-        // SAFETY: made by `Recorded::new`; what is pending holds it until its work is done.
-        unsafe { self.gpu.driver().free_graph(self.handle) };
-    }
-}
-
-impl Recorded {
-    fn new(stream: &Stream, queue: impl FnOnce() -> Result<Queued, GpuError>) -> Result<Self, GpuError> {
-        let gpu = stream.gpu().clone();
-        // SAFETY: the stream is this call's own, and has no work.
-        unsafe { gpu.driver().begin_capture(stream.handle()) }?;
-        let queued = queue();
-        // SAFETY: as above; it is recording.
-        let handle = unsafe { gpu.driver().end_capture(stream.handle()) };
-        Ok(Self { inner: Arc::new(Graph { queued: queued?, handle: handle?, gpu }) })
-    }
-
-    /// Queues it.
-    ///
-    /// # Errors
-    /// [`GpuError::Driver`].
-    pub fn run(&self, stream: &Stream) -> Result<Pending<()>, GpuError> {
-        let graph = Arc::clone(&self.inner);
-        // SAFETY: the graph is alive; it and what it uses are kept by what is pending.
-        unsafe { graph.gpu.driver().launch_graph(graph.handle, stream.handle()) }?;
-        Pending::new(stream, graph.queued.kept.clone(), move || {
-            drop(graph);
-            Ok(())
-        })
-    }
 }
 
 /// Structures that were made, and the image that several of them share.
@@ -258,7 +205,7 @@ impl<'a> GpuTable<'a> {
     }
 
     /// Queues a batch on a stream: `count` keys, in `queries` as an array of the file's key type, to `answers`. All of
-    /// it lies on the device; nothing waits. Byte keys are given as their words, as [`GpuTable::words`] makes them.
+    /// it lies on the device; nothing waits. Byte keys are given as their words, see `docs/FORMAT.md` section 4.
     ///
     /// # Errors
     /// [`GpuError::Buffer`] for a buffer that is too short, what [`GpuTable::prepare`] says, [`GpuError::Driver`].
@@ -277,27 +224,17 @@ impl<'a> GpuTable<'a> {
         })
     }
 
-    /// Records a batch of a fixed number of queries between fixed buffers, to run it again and again with less effort
-    /// of the host than queueing it each time takes. Blocks.
-    ///
-    /// # Errors
-    /// As [`GpuTable::search_on`].
-    pub fn record(
-        &self,
-        algorithm: Algorithm,
-        queries: &DeviceBuffer,
-        count: u64,
-        answers: Answers<'_>,
-    ) -> Result<Recorded, GpuError> {
-        self.prepare(algorithm)?;
-        let stream = Stream::new(self.gpu())?;
-        // Kernels are loaded by their first launch, which cannot be recorded.
-        self.search_on(&stream, algorithm, queries, count, answers)?.wait()?;
-        Recorded::new(&stream, || self.start(&stream, algorithm, queries, count, answers))
+    /// Whether a batch can be recorded.
+    pub(crate) fn check_recordable(&self, algorithm: Algorithm, count: u64) -> Result<(), GpuError> {
+        let Some(resident) = &self.resident else { return Ok(()) };
+        if self.search(resident, algorithm)?.is_recordable(count) {
+            return Ok(());
+        }
+        Err(algorithm.refused(format!("a batch of {count} queries cannot be recorded here")))
     }
 
     /// Checks and queues a batch.
-    fn start(
+    pub(crate) fn start(
         &self,
         stream: &Stream,
         algorithm: Algorithm,
@@ -328,7 +265,8 @@ impl<'a> GpuTable<'a> {
             present: address("present", answers.present, count.div_ceil(32) * 4)?,
             ranks: address("ranks", answers.ranks, room(rank_bytes))?,
             kind: self.kind(),
-            rank_bytes: rank_bytes as u32,
+            rank_bytes: rank_bytes as u16,
+            value_bytes: value_bytes as u16,
         };
         let used = if count == 0 { None } else { self.queue(stream, algorithm, &batch, &answers)? };
         Ok(Queued { kept, used })

@@ -2,7 +2,10 @@
 
 mod suite;
 
-use pleach_gpu::{Gpu, GpuError};
+use pleach::Index;
+use pleach_builder::{BuildOptions, build_iter};
+use pleach_gpu::{Algorithm, BinaryForm, Gpu, GpuError, GpuOptions, GpuTable, Residence};
+use std::path::Path;
 
 fn gpu() -> Option<Gpu> {
     match Gpu::open(0) {
@@ -45,9 +48,97 @@ fn byte_keys_are_searched() {
 }
 
 #[test]
+fn recorded_batches_answer_again_and_again() {
+    let Some(gpu) = gpu() else { return };
+    for count in [1, 1000, 300_000] {
+        suite::recorded(&gpu, count);
+    }
+}
+
+#[test]
 fn all_tuples_of_a_key_come() {
     let Some(gpu) = gpu() else { return };
     for count in [1, 3000, 100_000, 2_000_000] {
         suite::all_tuples(&gpu, count);
+    }
+}
+
+/// Ranks and presence of queries near `i`-th keys, of a table whose key `i / 2 * step` is there for each `i`.
+fn check_pairs(table: &GpuTable<'_>, tuples: u64, step: u32) {
+    let last = ((tuples - 1) / 2) as u32 * step;
+    let middle = u32::try_from((1u64 << 32 >> 1) * u64::from(step)).unwrap_or(last);
+    let beside = |key: u32| (0..2000).map(move |i| key.saturating_add(i).saturating_sub(1000));
+    let spread = (0..100_000u32).map(|i| i.wrapping_mul(0x9E37_79B1));
+    let queries: Vec<u32> =
+        beside(0).chain(beside(middle)).chain(beside(last)).chain(spread).chain([u32::MAX]).collect();
+    for algorithm in
+        [Algorithm::Auto, Algorithm::Spine, Algorithm::Sweep, Algorithm::Binary(BinaryForm::Plain)]
+    {
+        let mut ranks = vec![0; queries.len()];
+        table.lower_bound_batch_by::<u32, ()>(algorithm, &queries, &mut ranks).expect("answers");
+        let (mut values, mut present) = (vec![(); queries.len()], vec![0; queries.len().div_ceil(64)]);
+        table.get_batch_by(algorithm, &queries, &mut values, &mut present).expect("answers");
+        for (at, (&query, &rank)) in queries.iter().zip(&ranks).enumerate() {
+            let wanted = (u64::from(query.div_ceil(step)) * 2).min(tuples);
+            let is_there = query.is_multiple_of(step) && query <= last;
+            assert_eq!(rank, wanted, "{algorithm:?}: {query}");
+            assert_eq!(present[at / 64] >> (at % 64) & 1 == 1, is_there, "{algorithm:?}: {query}");
+        }
+    }
+}
+
+/// A file of so many keys of 4 bytes, two of each.
+fn pairs(folder: &Path, tuples: u64, step: u32) -> Index {
+    let path = folder.join("pairs.pleach");
+    let options = BuildOptions { sorted: true, ..BuildOptions::default() };
+    build_iter((0..tuples).map(|i| ((i / 2) as u32 * step, ())), &path, &options).expect("built");
+    Index::open(&path).expect("opens")
+}
+
+#[test]
+fn pairs_of_keys_have_ranks() {
+    let Some(gpu) = gpu() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let index = pairs(folder.path(), 100_001, 3);
+    check_pairs(&GpuTable::new(&index, &gpu).expect("fits"), 100_001, 3);
+}
+
+/// Ranks of more than 32 bits.
+#[test]
+#[ignore = "writes 18 GB and takes two minutes"]
+fn more_tuples_than_32_bits_count() {
+    let Some(gpu) = gpu() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let tuples = (1 << 32) + (1 << 20);
+    let index = pairs(folder.path(), tuples, 1);
+    check_pairs(&GpuTable::new(&index, &gpu).expect("fits"), tuples, 1);
+}
+
+/// A table that the device may not hold.
+#[test]
+#[ignore = "writes 5 GB and takes a minute"]
+fn a_capped_device_answers_from_the_host() {
+    if gpu().is_none() {
+        return;
+    }
+    let cap = 1 << 30;
+    let gpu = Gpu::with_options(0, GpuOptions { memory_bytes: Some(cap) }).expect("opened above");
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("capped.pleach");
+    let tuples = 1u64 << 28;
+    let options = BuildOptions { sorted: true, ..BuildOptions::default() };
+    build_iter((0..tuples).map(|i| (i * 3, i ^ 0x5555)), &path, &options).expect("built");
+    let index = Index::open(&path).expect("opens");
+    let table = GpuTable::new(&index, &gpu).expect("the lines stay with the host");
+    assert_eq!(table.residence(), Residence::Hybrid);
+    for count in [1, 1000, 1 << 20, 1 << 24] {
+        let queries: Vec<u64> = (0..count).map(|i| suite::mix(i) % (3 * tuples + 5)).collect();
+        let (mut values, mut present) = (vec![0u64; queries.len()], vec![0; queries.len().div_ceil(64)]);
+        table.get_batch_by(Algorithm::Auto, &queries, &mut values, &mut present).expect("answers");
+        for (at, &query) in queries.iter().enumerate() {
+            let is_there = query.is_multiple_of(3) && query < 3 * tuples;
+            assert_eq!(present[at / 64] >> (at % 64) & 1 == 1, is_there, "{query}");
+            assert_eq!(values[at], if is_there { (query / 3) ^ 0x5555 } else { 0 }, "{query}");
+        }
     }
 }

@@ -138,7 +138,8 @@ struct Batch {
     present: *mut u32,
     ranks: *mut u64,
     kind: u32,
-    rank_bytes: u32,
+    rank_bytes: u16,
+    value_bytes: u16,
 }
 
 /// `Scan` of the faults that scan.
@@ -155,8 +156,14 @@ fn planted_fault() {
     let wanted = std::env::var(FAULT).unwrap_or_else(|_| "lost_tail=1".to_owned());
     let (name, is_planted) = wanted.split_once('=').expect("a name and a number");
     let &(name, text, shape, _) = FAULTS.iter().find(|fault| fault.0 == name).expect("a fault");
-    let defines =
-        [("WORD_BYTES", 8), ("VALUE_BYTES", 4), ("FAULT", u64::from(is_planted == "1")), ("THREADS", 128)];
+    let defines = [
+        ("WORD_BYTES", 8),
+        ("VALUE_BYTES", 4),
+        ("BYTES_OF_BATCH", size_of::<Batch>() as u64),
+        ("BYTES_OF_COLUMNS", size_of::<Columns>() as u64),
+        ("FAULT", u64::from(is_planted == "1")),
+        ("THREADS", 128),
+    ];
     let kernel = TextKernel { name, text, defines: &defines, entry: "fault" };
     for order in ORDERS {
         let outcome = match shape {
@@ -188,6 +195,7 @@ fn try_search(kernel: &TextKernel<'_>, order: LaneOrder) -> Result<bool, GpuErro
         ranks: ranks.as_mut_ptr(),
         kind: 0,
         rank_bytes: 8,
+        value_bytes: 4,
     };
     let mut arguments: [*mut c_void; 2] = [(&raw mut columns).cast(), (&raw mut batch).cast()];
     // SAFETY: these are the kernel's parameters; the arrays have the lengths they say. A planted fault leaves them in a
@@ -308,6 +316,7 @@ fn run_suite(order: LaneOrder) {
     suite::residences(&gpu, 1000);
     suite::strings(&gpu, &[1, 2, 33], &suite::algorithms(true));
     suite::all_tuples(&gpu, 3000);
+    suite::recorded(&gpu, 500);
 }
 
 /// The tests proper, of an order of lanes each.

@@ -353,6 +353,10 @@ pub enum BenchWhat {
     Build,
     /// Look-ups on a GPU: its limits, all algorithms, and what else is installed there
     Gpu,
+    /// The tables and figures of the papers on a GPU: P-ary search, FAST, the B+tree on an APU
+    GpuPapers,
+    /// How often a table must be asked until copying it to a GPU has paid
+    GpuReuse,
     /// No measuring: a picture of REPORT, which a run with --json wrote
     Plot,
 }
@@ -388,8 +392,8 @@ pub struct BenchArgs {
     /// With lookup: which keys to ask for besides hits drawn evenly: half-miss zipf, or both, as half-miss,zipf
     #[arg(long, value_name = "Q", value_delimiter = ',', value_parser = parse::queries)]
     pub queries: Vec<Queries>,
-    /// With gpu: which rows, of limits peers random algorithms sorted small host build hybrid auto, as random,small
-    /// [default: all]
+    /// With gpu: which rows, of limits peers random algorithms sorted small host build hybrid auto, as random,small;
+    /// with gpu-papers: of slides fast apu [default: all]
     #[arg(long, value_name = "G", value_delimiter = ',', value_parser = parse::group)]
     pub only: Vec<Group>,
     /// Threads to measure with besides one; 0 is all

@@ -6,7 +6,8 @@
 use crate::cli::GetArgs;
 use crate::failure::Failure;
 use crate::search;
-use pleach::Index;
+use pleach::{Costs, Index};
+use pleach_gpu::plan::{GpuCosts, GpuPlan};
 use pleach_gpu::{Gpu, GpuError, GpuOptions, GpuTable};
 use std::io::Write;
 
@@ -23,25 +24,25 @@ pub enum Device {
 
 /// Bytes of a key in a file of keys, about.
 const KEY_TEXT_BYTES: u64 = 10;
-/// Nanoseconds that a GPU saves a key of `get`, which parses and prints on the CPU: at most what the search takes
-/// there.
-const SAVED_NS: u64 = 20;
-/// Nanoseconds that a GPU's start takes.
-const START_NS: u64 = 1_000_000_000;
-/// Bytes of a table that are copied a nanosecond.
-const COPIED_BYTES_A_NS: u64 = 10;
+/// Keys of a batch, of which the plan says how many pay.
+pub const BATCH: usize = 1 << 16;
+
+/// What copying the table to a GPU would cost and gain, as the planner sees it.
+pub fn plan(index: &Index, costs: &Costs) -> GpuPlan {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    GpuCosts::default().plan(index, BATCH, costs, threads)
+}
 
 impl Device {
-    /// The GPU that `get` should use, if any; of `auto` only if it pays.
-    pub fn number(self, args: &GetArgs, index: &Index) -> Option<u32> {
+    /// The GPU that `get` should use, if any; of `auto` only if so many keys are to come that the copy pays.
+    fn number(self, args: &GetArgs, index: &Index, costs: &Costs) -> Option<u32> {
         match self {
             Self::Cpu => None,
             Self::Cuda(number) => Some(number),
             Self::Auto => {
                 let length = args.keys.as_ref().and_then(|path| std::fs::metadata(path).ok())?.len();
-                let saved = length / KEY_TEXT_BYTES * SAVED_NS;
-                let cost = START_NS + index.file_bytes() / COPIED_BYTES_A_NS;
-                (saved > cost && pleach_gpu::devices().is_ok()).then_some(0)
+                let batches = (length / KEY_TEXT_BYTES) as f64 / BATCH as f64;
+                (plan(index, costs).pays(batches) && pleach_gpu::devices().is_ok()).then_some(0)
             }
         }
     }
@@ -58,9 +59,9 @@ pub struct OnDevice<'a> {
 
 impl<'a> OnDevice<'a> {
     /// Copies a table to the device that was asked for.
-    pub fn open(args: &'a GetArgs, index: &'a Index) -> Result<Self, Failure> {
+    pub fn open(args: &'a GetArgs, index: &'a Index, costs: &Costs) -> Result<Self, Failure> {
         let mut this = Self { table: None, is_auto: args.device == Device::Auto, args };
-        if let Some(number) = args.device.number(args, index) {
+        if let Some(number) = args.device.number(args, index, costs) {
             let options = GpuOptions { memory_bytes: args.device_memory };
             let opened = Gpu::with_options(number, options).and_then(|gpu| GpuTable::new(index, &gpu));
             this.table = this.result(opened)?;

@@ -66,10 +66,10 @@ pub fn queries(text: &str) -> Result<Queries, String> {
 /// A group of rows of `bench gpu`.
 pub fn group(text: &str) -> Result<Group, String> {
     let known = || {
-        let names: Vec<&str> = Group::ALL.iter().map(|group| group.name()).collect();
+        let names: Vec<&str> = Group::every().map(Group::name).collect();
         format!("'{text}' is no group of rows: one of {}", names.join(" "))
     };
-    Group::ALL.into_iter().find(|group| group.name() == text).ok_or_else(known)
+    Group::every().find(|group| group.name() == text).ok_or_else(known)
 }
 
 /// `u64,u64`, or `u64` for keys alone.

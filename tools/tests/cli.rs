@@ -337,6 +337,7 @@ fn explain_goes_to_standard_error() {
         "{}",
         run.err
     );
+    assert!(run.err.contains("copying to a GPU is "), "{}", run.err);
     let run = place.run(&["range", "t.pleach", "0", "20", "--explain"]).ends(0).prints("0\t0\n10\t1\n");
     assert!(run.err.contains("ranks 0 to 2"), "{}", run.err);
 }
@@ -935,6 +936,36 @@ fn devices_says_what_is_used() {
     let document = place.run(&["devices", "--json"]).ends(0).json();
     assert_eq!(document["schema"], "pleach.devices.v1");
     assert!(document["cpu"]["isa_used"].is_string());
+}
+
+#[test]
+fn without_a_gpu_cuda_is_refused_and_auto_answers() {
+    let place = Place::new().with_thousand();
+    let document = place.run(&["devices", "--json"]).ends(0).json();
+    let missing = document["gpus_missing"].as_str().unwrap_or_default().to_owned();
+    place.run(&["get", "t.pleach", "30", "--device", "auto"]).ends(0).prints("30\t3\n");
+    place.run(&["get", "t.pleach", "30", "--device", "cpu"]).ends(0).prints("30\t3\n");
+    place
+        .run(&["bench", "gpu", "--only", "fast"])
+        .fails_with(2, &["bench gpu: --only fast: use limits, peers"]);
+    place
+        .run(&["bench", "gpu-papers", "--only", "host"])
+        .fails_with(2, &["--only host: use slides, fast, apu"]);
+    place
+        .run(&["bench", "gpu-reuse", "r.json"])
+        .fails_with(2, &["bench gpu-reuse: REPORT is for bench plot"]);
+    if missing.is_empty() {
+        // A GPU is there, and answers the same.
+        place.run(&["get", "t.pleach", "30", "--device", "cuda"]).ends(0).prints("30\t3\n");
+        place.run(&["get", "t.pleach", "30", "--device", "cuda:99"]).fails_with(8, &["cuda:99"]);
+        return;
+    }
+    for device in ["cuda", "cuda:0", "cuda:7"] {
+        place.run(&["get", "t.pleach", "30", "--device", device]).fails_with(8, &["no GPU: ", &missing]);
+    }
+    for bench in ["gpu", "gpu-papers", "gpu-reuse"] {
+        place.run(&["bench", bench, "--quick"]).fails_with(8, &["no GPU: ", &missing]);
+    }
 }
 
 #[test]

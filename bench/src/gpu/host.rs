@@ -46,9 +46,11 @@ pub(crate) fn measure<T: Cell>(
         };
         bench.push(report, row)?;
     }
-    for count in COUNTS {
-        let row = GpuRow::new("host", "short", &[key_type, size, &count.to_string()]);
-        let row = match short::<T>(case, count) {
+    let short = COUNTS.map(|count| [("short", count, false), ("recorded", count, true)]);
+    for (engine, count, is_recorded) in short.into_iter().flatten() {
+        let row = GpuRow::new("host", engine, &[key_type, size, &count.to_string()]);
+        let times = if is_recorded { recorded::<T>(case, count) } else { short_times::<T>(case, count) };
+        let row = match times {
             Ok(us) => {
                 let (median, least, most) = spread(&us);
                 let row = row.with("batch", count).with("repetitions", us.len());
@@ -122,7 +124,7 @@ impl<T: Cell> Slices<T> {
 }
 
 /// Milliseconds of batches from slices.
-fn slices<T: Cell>(case: &Case<'_, '_>, count: u64) -> Result<Vec<f64>, Trouble> {
+pub(crate) fn slices<T: Cell>(case: &Case<'_, '_>, count: u64) -> Result<Vec<f64>, Trouble> {
     let mut slices = Slices::<T>::new(count);
     let mut all = Vec::new();
     for seed in 0..=case.bench.options.repetitions as u64 {
@@ -136,13 +138,36 @@ fn slices<T: Cell>(case: &Case<'_, '_>, count: u64) -> Result<Vec<f64>, Trouble>
 }
 
 /// Microseconds of a few queries, the device's caches empty.
-fn short<T: Cell>(case: &Case<'_, '_>, count: u64) -> Result<Vec<f64>, Trouble> {
+fn short_times<T: Cell>(case: &Case<'_, '_>, count: u64) -> Result<Vec<f64>, Trouble> {
     let count = count.min(case.bench.options.batch);
     let mut slices = Slices::<T>::new(count);
     let mut all = Vec::new();
     for seed in 0..=case.bench.options.short_repetitions as u64 {
         let drawn = case.draw(Drawn::Present, count, seed)?;
         let us = slices.once(case, &drawn, true)? * 1e3;
+        if seed > 0 {
+            all.push(us);
+        }
+    }
+    Ok(all)
+}
+
+/// Microseconds of a few queries whose work was recorded, the device's caches empty.
+fn recorded<T: Cell>(case: &Case<'_, '_>, count: u64) -> Result<Vec<f64>, Trouble> {
+    let count = count.min(case.bench.options.batch);
+    let (stream, meter) = (&case.bench.stream, &case.bench.meter);
+    let mut batch = case.table.record_batch::<T, T>(Algorithm::Auto, count as usize)?;
+    let Slices { mut keys, mut values, mut present } = Slices::<T>::new(count);
+    let mut all = Vec::new();
+    for seed in 0..=case.bench.options.short_repetitions as u64 {
+        let drawn = case.draw(Drawn::Present, count, seed)?;
+        drawn.queries.copy_to_host(stream, keys.as_mut_slice().as_mut_bytes())?;
+        meter.flush()?;
+        stream.synchronize()?;
+        let start = Instant::now();
+        batch.get(&keys, &mut values, &mut present)?;
+        let us = start.elapsed().as_secs_f64() * 1e6;
+        case.compare_host(&drawn, values.as_slice().as_bytes(), present.as_slice().as_bytes())?;
         if seed > 0 {
             all.push(us);
         }

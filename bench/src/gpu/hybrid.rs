@@ -3,14 +3,12 @@
 //! Two sizes: lines within the footprint where random reads over the link are fast, and lines far beyond it. Batches
 //! are never cut, since what such a search does depends on their length.
 
-use super::case::{Asked, Case, Trouble, failed};
+use super::case::{Asked, Case, failed};
 use super::tables::{Cell, Made};
-use super::{Bench, GpuReport, GpuRow, limits};
+use super::{Bench, GpuReport, GpuRow, cpu, limits};
 use crate::BenchError;
 use pleach_gpu::measure::Drawn;
 use pleach_gpu::{Algorithm, Residence};
-use std::time::Instant;
-use zerocopy::IntoBytes;
 
 /// All rows of a table of 8-byte keys, which is not on the device.
 pub(crate) fn measure<T: Cell>(
@@ -30,7 +28,7 @@ pub(crate) fn measure<T: Cell>(
         }
     };
     if is_hybrid {
-        let cpu = match cpu(&case, made) {
+        let cpu = match cpu::pleach(&case, made, Drawn::Present, options.batch) {
             Ok(ms) => {
                 let row = GpuRow::new("cpu", "pleach", &[key_type, size]).times(options.batch, &ms);
                 Some(row.with("threads", rayon::current_num_threads()))
@@ -65,27 +63,4 @@ pub(crate) fn measure<T: Cell>(
         super::auto::measure(&case, [key_type, size], "hybrid", report)?;
     }
     Ok(())
-}
-
-/// Milliseconds of batches by the CPU, on all cores.
-fn cpu<T: Cell>(case: &Case<'_, '_>, made: &Made<T>) -> Result<Vec<f64>, Trouble> {
-    let (options, stream) = (case.bench.options, &case.bench.stream);
-    let wrong = |error: &dyn std::fmt::Display| Trouble::Wrong(error.to_string());
-    let view = made.index.typed::<T, T>().map_err(|error| wrong(&error))?;
-    let length = usize::try_from(options.batch).unwrap_or(usize::MAX);
-    let mut keys = vec![T::default(); length];
-    let (mut values, mut present) = (vec![T::default(); length], vec![0u64; length.div_ceil(64)]);
-    let mut all = Vec::new();
-    for seed in 0..=options.repetitions.min(3) as u64 {
-        let drawn = case.draw(Drawn::Present, options.batch, seed)?;
-        drawn.queries.copy_to_host(stream, keys.as_mut_slice().as_mut_bytes())?;
-        let start = Instant::now();
-        view.par_get_batch(&keys, &mut values, &mut present).map_err(|error| wrong(&error))?;
-        let ms = start.elapsed().as_secs_f64() * 1e3;
-        case.compare_host(&drawn, values.as_slice().as_bytes(), present.as_slice().as_bytes())?;
-        if seed > 0 {
-            all.push(ms);
-        }
-    }
-    Ok(all)
 }

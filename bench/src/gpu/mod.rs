@@ -9,14 +9,18 @@
 mod auto;
 mod built;
 mod case;
+mod cpu;
 mod engines;
 mod host;
 mod hybrid;
 mod limits;
+mod papers;
 mod peers;
 mod report;
+mod reuse;
 mod tables;
 
+pub use papers::PaperSizes;
 pub use report::{GpuReport, GpuRow, SCHEMA};
 pub use tables::Keys;
 
@@ -58,10 +62,18 @@ pub enum Group {
     Hybrid,
     /// What `auto` chooses, beside the best.
     Auto,
+    /// How often a table must be asked until copying it pays.
+    Reuse,
+    /// The slides on P-ary search.
+    Slides,
+    /// The FAST paper.
+    Fast,
+    /// The paper on B+trees on an APU.
+    Apu,
 }
 
 impl Group {
-    /// All of them, in the order in which they are measured on a table.
+    /// What `bench gpu` measures, in the order in which it is measured on a table.
     pub const ALL: [Self; 10] = [
         Self::Limits,
         Self::Peers,
@@ -74,6 +86,13 @@ impl Group {
         Self::Hybrid,
         Self::Auto,
     ];
+    /// What `bench gpu-papers` measures: the papers' own tables and figures.
+    pub const PAPERS: [Self; 3] = [Self::Slides, Self::Fast, Self::Apu];
+
+    /// All of these and [`Group::Reuse`].
+    pub fn every() -> impl Iterator<Item = Self> {
+        Self::ALL.into_iter().chain(Self::PAPERS).chain([Self::Reuse])
+    }
 
     /// As it stands in reports and arguments.
     #[must_use]
@@ -89,6 +108,10 @@ impl Group {
             Self::Build => "build",
             Self::Hybrid => "hybrid",
             Self::Auto => "auto",
+            Self::Reuse => "reuse",
+            Self::Slides => "slides",
+            Self::Fast => "fast",
+            Self::Apu => "apu",
         }
     }
 }
@@ -101,6 +124,10 @@ pub struct GpuBenchOptions<'a> {
     pub auto_tuples: Vec<u64>,
     /// Tuples of the tables whose lines stay with the host, of 8-byte keys.
     pub hybrid_tuples: Vec<u64>,
+    /// Tuples of the tables of [`Group::Reuse`], of 8-byte keys.
+    pub reuse_tuples: Vec<u64>,
+    /// Sizes of the papers' tables.
+    pub papers: PaperSizes,
     /// Key types: `u32`, `u64`; values are of the same type.
     pub key_types: Vec<KeyType>,
     /// Which rows.
@@ -145,6 +172,12 @@ impl GpuBenchOptions<'_> {
                 vec![1 << 16, 1 << 20, 1 << 24, 1 << 28]
             },
             hybrid_tuples: if quick { vec![1 << 22] } else { vec![1 << 24, 1 << 28] },
+            reuse_tuples: if quick {
+                vec![1 << 16, 1 << 20]
+            } else {
+                vec![1 << 20, 1 << 22, 1 << 24, 1 << 26]
+            },
+            papers: PaperSizes::new(quick),
             key_types: vec![KeyType::U32, KeyType::U64],
             groups: Group::ALL.to_vec(),
             algorithms: Vec::new(),
@@ -168,9 +201,13 @@ impl GpuBenchOptions<'_> {
         if let Some(other) = self.key_types.iter().find(|kind| !matches!(kind, KeyType::U32 | KeyType::U64)) {
             return refuse(format!("key type {other} is not measured here: use u32 or u64"));
         }
-        let mut sizes = self.tuples.iter().chain(&self.auto_tuples).chain(&self.hybrid_tuples);
+        let tables = [&self.tuples, &self.auto_tuples, &self.hybrid_tuples, &self.reuse_tuples];
+        let mut sizes = tables.into_iter().flatten();
         if sizes.any(|&tuples| tuples == 0 || tuples > 1 << 30) {
             return refuse("use 1 to 2^30 tuples".to_owned());
+        }
+        if !self.papers.are_possible() {
+            return refuse("tables and batches of the papers have 1 to 2^30 tuples".to_owned());
         }
         if self.tuples.is_empty() || self.groups.is_empty() || self.in_flight.is_empty() {
             return refuse("sizes, groups and reads in flight must be at least 1".to_owned());
@@ -194,7 +231,12 @@ impl GpuBenchOptions<'_> {
     /// Whether any group needs tables of `tuples`.
     fn needs_tables(&self) -> bool {
         let without = [Group::Limits, Group::Hybrid, Group::Auto];
-        self.groups.iter().any(|group| !without.contains(group))
+        self.needs_limits() && self.groups.iter().any(|group| !without.contains(group))
+    }
+
+    /// Whether any group has ratios to limits.
+    fn needs_limits(&self) -> bool {
+        self.groups.iter().any(|group| Group::ALL.contains(group))
     }
 }
 
@@ -245,7 +287,9 @@ pub fn run_on(gpu: &Gpu, options: &GpuBenchOptions<'_>) -> Result<GpuReport, Ben
     let stream = Stream::new(gpu)?;
     let meter = Meter::new(&stream, options.flush_bytes)?;
     let bench = Bench { options, gpu, stream, meter };
-    limits::measure(&bench, &mut report)?;
+    if options.needs_limits() {
+        limits::measure(&bench, &mut report)?;
+    }
     let expected = match peers {
         Some(peers) => peers.run(&bench, &mut report)?,
         None => Vec::new(),
@@ -267,6 +311,10 @@ pub fn run_on(gpu: &Gpu, options: &GpuBenchOptions<'_>) -> Result<GpuReport, Ben
             }
         }
     }
+    if options.has(Group::Reuse) {
+        reuse::measure(&bench, &mut report)?;
+    }
+    papers::measure(&bench, &mut report)?;
     report.finish()?;
     Ok(report)
 }

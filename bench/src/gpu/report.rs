@@ -91,7 +91,7 @@ impl GpuRow {
             let _ = write!(line, " {}", error.as_str().unwrap_or_default());
             return line;
         }
-        let columns: [(&str, &str, usize); 19] = [
+        let columns: [(&str, &str, usize); 26] = [
             ("g_per_s", "G/s", 3),
             ("tb_per_s", "TB/s", 3),
             ("gb_per_s", "GB/s", 1),
@@ -110,6 +110,13 @@ impl GpuRow {
             ("of_binary_excess", "of binary's excess", 3),
             ("of_best", "of the best", 3),
             ("of_cpu", "x CPU", 2),
+            ("of_binary", "of binary", 2),
+            ("of_random", "of random order", 2),
+            ("copy_ms", "ms to copy", 2),
+            ("cpu_us", "us on the CPU", 1),
+            ("kernel_us", "us on the device", 1),
+            ("kernel_reuse", "batches, device to device", 1),
+            ("reuse", "batches", 1),
             ("prepare_ms", "ms to prepare", 1),
         ];
         for (field, unit, decimals) in columns {
@@ -120,6 +127,11 @@ impl GpuRow {
         for field in ["form", "best"] {
             if self.fields.contains_key(field) {
                 let _ = write!(line, "  ({})", self.text(field));
+            }
+        }
+        for (field, what) in [("kernel_reuse", "device to device"), ("reuse", "from the host")] {
+            if self.text(field) == "never" {
+                let _ = write!(line, "  never {what}");
             }
         }
         line
@@ -224,6 +236,21 @@ impl GpuReport {
             let same = thrust.filter(|thrust| thrust.get("batch") == row.get("batch"));
             ratios.push(("of_thrust", over(same.and_then(|thrust| thrust.get("g_per_s")))));
             ratios.push(("of_spine", over(rate(named(1, "spine"))).filter(|_| part(1) != "spine")));
+        }
+        if matches!(group, "slides" | "fast") && part(1) != "binary" {
+            ratios.push(("of_binary", over(rate(named(1, "binary")))));
+        }
+        if group == "fast" && part(1) != "cpu" {
+            ratios.push(("of_cpu", over(rate(named(1, "cpu")))));
+        }
+        if group == "apu" {
+            // The same tree on the CPU, whose rows have no place.
+            let order = part(1).split('-').nth(1).unwrap_or_default();
+            let rival =
+                if part(1).starts_with("btree") { format!("cpu-btree-{order}") } else { "cpu".to_owned() };
+            let rival = format!("apu/{rival}/{table}/{}/{}", part(4), part(5));
+            ratios.push(("of_cpu", over(rate(rival)).filter(|_| !part(1).starts_with("cpu"))));
+            ratios.push(("of_random", over(rate(named(5, "random"))).filter(|_| part(5) == "sorted")));
         }
         if group == "small"
             && let Some(nothing) = us("limit/empty-launch")

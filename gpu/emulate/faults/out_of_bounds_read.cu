@@ -21,5 +21,5 @@ extern "C" __global__ void fault(const __grid_constant__ Columns columns, const 
     bool found = rank < columns.tuples && columns.keys[rank] == query;
 #endif
     answer_rank(batch, at, rank);
-    answer_value(batch, at, found, found ? columns.values[rank] : 0);
+    answer_value(batch, at, found, found ? ((const Value*)columns.values)[rank] : 0);
 }

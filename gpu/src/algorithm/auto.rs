@@ -41,11 +41,16 @@ impl Auto {
             slots: Mutex::new((0, [const { None }; SLOTS])),
         })
     }
+
+    /// Whether the order of so many queries is looked at.
+    fn is_sampled(&self, count: u64) -> bool {
+        count >= QUERIES_MIN.max(self.line_count)
+    }
 }
 
 impl Search for Auto {
     unsafe fn search(&self, stream: &Stream, batch: &Batch) -> Result<(), GpuError> {
-        if batch.count < QUERIES_MIN.max(self.line_count) {
+        if !self.is_sampled(batch.count) {
             // SAFETY: the caller's promise.
             return unsafe { self.spine.search(stream, batch) };
         }
@@ -66,6 +71,10 @@ impl Search for Auto {
         };
         slots.1[slot] = Some(stream.mark()?);
         queued
+    }
+
+    fn is_recordable(&self, count: u64) -> bool {
+        !self.is_sampled(count)
     }
 
     fn bytes(&self) -> u64 {

@@ -217,6 +217,10 @@ impl Search for Binary {
         queries.searched.record(stream)
     }
 
+    fn is_recordable(&self, _count: u64) -> bool {
+        self.strings.is_none()
+    }
+
     fn bytes(&self) -> u64 {
         let Some(strings) = &self.strings else { return 0 };
         let queries = strings.queries.lock().unwrap_or_else(PoisonError::into_inner);

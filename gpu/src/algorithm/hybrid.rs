@@ -240,6 +240,10 @@ impl Search for Hybrid {
         }
     }
 
+    fn is_recordable(&self, count: u64) -> bool {
+        !self.is_streamed(count)
+    }
+
     fn bytes(&self) -> u64 {
         let room = self.room.lock().unwrap_or_else(PoisonError::into_inner);
         self.spine.bytes() + room.parts.iter().map(DeviceBuffer::bytes).sum::<u64>() + room.touched.bytes()

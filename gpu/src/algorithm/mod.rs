@@ -143,6 +143,12 @@ pub(crate) trait Search: fmt::Debug + Send + Sync {
         false
     }
 
+    /// Whether a search of so many queries may be recorded: it queues the same work each time, on one stream, and
+    /// shares no buffer with other searches.
+    fn is_recordable(&self, _count: u64) -> bool {
+        true
+    }
+
     /// Bytes of device memory of its own.
     fn bytes(&self) -> u64;
 }

@@ -737,6 +737,7 @@ impl TextKernel<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernel::table::{Batch, Columns};
 
     /// Doubles numbers; a block past the end does nothing.
     const TEXT: &str = "extern \"C\" __global__ void twice(u32* at, u32 count) {\n\
@@ -760,7 +761,9 @@ mod tests {
             return;
         };
         let text = format!("{}\n{TEXT}", include_str!("../kernels/common.cuh"));
-        let defines = [("WORD_BYTES", 4), ("VALUE_BYTES", 4)];
+        let [batch, columns] = [size_of::<Batch>(), size_of::<Columns>()].map(|bytes| bytes as u64);
+        let defines =
+            [("WORD_BYTES", 4), ("VALUE_BYTES", 4), ("BYTES_OF_BATCH", batch), ("BYTES_OF_COLUMNS", columns)];
         let program = Program { name: "twice", text: &text, defines: &defines, entries: &["twice"] };
         let numbers: Vec<u32> = (0..100).collect();
         let mut found = vec![0u32; 100];

@@ -97,6 +97,12 @@ impl Compiler {
         }
     }
 
+    /// Whether it makes machine code for a target such as `sm_90`.
+    #[cfg(test)]
+    pub(crate) fn knows(self, target: &str) -> bool {
+        self.architectures().iter().any(|arch| target == format!("sm_{arch}"))
+    }
+
     /// What to compile for.
     pub(crate) fn target(self, compute: (u32, u32)) -> String {
         let wanted = (compute.0 * 10 + compute.1).cast_signed();

@@ -8,6 +8,8 @@
 pub(crate) mod cache;
 pub(crate) mod compile;
 pub(crate) mod embedded;
+#[cfg(test)]
+mod limits;
 pub(crate) mod table;
 
 use crate::GpuError;
@@ -23,7 +25,7 @@ pub(crate) struct Instance {
     pub(crate) source: Source,
     /// Bytes of a word: 4, 8, 16.
     pub(crate) word_bytes: u8,
-    /// Bytes of a value: 0, 4, 8.
+    /// Bytes of a value: 0, 4, 8; 0 for a source that takes any.
     pub(crate) value_bytes: u8,
     /// A number of the source's own, see [`Source::option_name`]; 0 if it has none.
     pub(crate) option: u16,
@@ -51,7 +53,9 @@ impl Instance {
     /// Its whole text: what all kernels share, then the source.
     pub(crate) fn text(self) -> String {
         let name = self.source.name();
-        format!("{}\n#line 1 \"{name}\"\n{}", include_str!("../kernels/common.cuh"), self.source.text())
+        let common = include_str!("../kernels/common.cuh");
+        let (shared, text) = (self.source.shared_text(), self.source.text());
+        format!("{common}\n#line 1 \"image.cuh\"\n{shared}\n#line 1 \"{name}\"\n{text}")
     }
 
     /// Calls with its program.
@@ -81,50 +85,5 @@ impl Instance {
             }
         }
         all
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::kernel::compile::{Compiler, options};
-
-    /// Registers that a thread of a block of 1024 may have.
-    const REGISTERS_MAX: u32 = 64;
-
-    #[test]
-    fn kernels_compile_without_spills_where_the_compiler_is() {
-        let Some(compiler) = Compiler::find() else {
-            assert!(std::env::var_os("PLEACH_REQUIRE_NVRTC").is_none(), "NVRTC is not installed");
-            return eprintln!("SKIPPED: NVRTC is not installed");
-        };
-        // One instance of each source and word; values of the words' width, or none beside 16 bytes.
-        for instance in Instance::all() {
-            let Instance { source, word_bytes, value_bytes, option } = instance;
-            let first = source.options().first().copied() == Some(option);
-            if !first || value_bytes != if word_bytes == 16 { 0 } else { word_bytes } {
-                continue;
-            }
-            let log = instance.with_program(|program| {
-                let mut options = options(program, "sm_90");
-                options.push("--ptxas-options=-v".to_owned());
-                compiler.compile(program, &options, true).map(|compiled| compiled.log)
-            });
-            let log = log.unwrap_or_else(|error| panic!("{instance:?}: {error}"));
-            for line in log.lines().filter(|line| line.contains("bytes spill stores")) {
-                assert!(line.contains(" 0 bytes spill stores"), "{instance:?}: {line}");
-            }
-            // Searches through the image run in blocks of 1024 threads.
-            for entry in ["'spine_values'", "'spine_ranks'"].into_iter().filter(|_| source == Source::Spine) {
-                let of_entry =
-                    log.lines().skip_while(|line| !line.contains("Compiling") || !line.contains(entry));
-                let used = of_entry.filter_map(|line| line.split("Used ").nth(1)).next().unwrap_or_default();
-                let number = used.split(' ').next().and_then(|number| number.parse::<u32>().ok());
-                assert!(
-                    number.is_some_and(|number| number <= REGISTERS_MAX),
-                    "{instance:?}: {entry}: {used}"
-                );
-            }
-        }
     }
 }

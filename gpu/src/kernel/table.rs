@@ -32,7 +32,9 @@ pub(crate) struct Batch {
     /// What makes a word of a query: 0 it is one, 1 the sign bit is flipped, 2 a float.
     pub(crate) kind: u32,
     /// Bytes of a rank, 4 or 8.
-    pub(crate) rank_bytes: u32,
+    pub(crate) rank_bytes: u16,
+    /// Bytes of a value: 0, 4, 8.
+    pub(crate) value_bytes: u16,
 }
 
 /// Sorted keys and values on a device: `Columns` of common.cuh.
@@ -176,6 +178,19 @@ impl Source {
         }
     }
 
+    /// Whether it is compiled for each width of values; what answers from columns takes it from the batch.
+    pub(crate) fn has_value_width(self) -> bool {
+        !matches!(self, Self::Binary | Self::PAry | Self::Btree | Self::Fast | Self::Classic)
+    }
+
+    /// What other text stands before it, after common.cuh.
+    pub(super) fn shared_text(self) -> &'static str {
+        match self {
+            Self::Spine | Self::Image | Self::Sweep => include_str!("../kernels/image.cuh"),
+            _ => "",
+        }
+    }
+
     /// Whether there is such an instance.
     pub(crate) fn has(self, instance: Instance) -> bool {
         match self {
@@ -184,8 +199,7 @@ impl Source {
                 instance.word_bytes == instance.value_bytes && instance.word_bytes <= 8
             }
             Self::Measure => (instance.word_bytes, instance.value_bytes) == (8, 8),
-            Self::Classic => instance.value_bytes == 0,
-            _ => true,
+            _ => instance.value_bytes == 0 || self.has_value_width(),
         }
     }
 
@@ -203,6 +217,7 @@ impl Source {
                 sizes.push(("BYTES_OF_PART", size_of::<crate::algorithm::hybrid::Part>() as u64));
             }
             Self::Sweep => {
+                sizes.push(("BYTES_OF_SPINE", size_of::<crate::algorithm::spine::Arguments>() as u64));
                 sizes.push(("BYTES_OF_SWEEP", size_of::<crate::algorithm::sweep::Arguments>() as u64));
             }
             Self::Binary => {

@@ -14,7 +14,7 @@
 struct Btree {
     const uint4* nodes;
     const Word* keys;
-    const Value* values;
+    const void* values;
     u64 node_count;
     u64 slots;
     u64 tuples;
@@ -126,13 +126,8 @@ __device__ __forceinline__ void answer_place(const Btree& tree, const Batch& bat
     if (batch.values == nullptr && batch.present == nullptr) {
         return;
     }
-    Value value = 0;
-#if VALUE_BYTES > 0
-    if (place.found && batch.values != nullptr) {
-        value = tree.values[place.rank];
-    }
-#endif
-    answer_value(batch, at, place.found, value);
+    copy_value(tree.values, batch, at, place.found, place.rank);
+    answer_present(batch, at, place.found);
 }
 
 // Any grid of blocks of up to 256 threads, in whole warps.
@@ -292,23 +287,14 @@ extern "C" __global__ void __launch_bounds__(GROUP_THREADS)
             u64 at = base + threadIdx.x, rank = ranks[turn][threadIdx.x];
             bool found = hits[turn][threadIdx.x] != 0;
             answer_rank(batch, at, rank);
-            Value value = 0;
-#if VALUE_BYTES > 0
-            if (found && batch.values != nullptr) {
-                value = tree.values[rank];
-            }
-#endif
-            answer_value(batch, at, found, value);
+            copy_value(tree.values, batch, at, found, rank);
+            answer_present(batch, at, found);
         }
         turn ^= 1;
 #else
         if (threadIdx.x == 0) {
             answer_rank(batch, base, place.rank);
-#if VALUE_BYTES > 0
-            if (batch.values != nullptr) {
-                batch.values[base] = place.found ? tree.values[place.rank] : (Value)0;
-            }
-#endif
+            copy_value(tree.values, batch, base, place.found, place.rank);
             if (batch.present != nullptr && place.found) {
                 atomicOr(batch.present + base / 32, 1u << (base & 31));
             }

@@ -1,9 +1,10 @@
 // What all kernels share: words, values, a batch of queries and where its answers go.
 //
-// A program is this text and one kernel file, compiled for WORD_BYTES (4, 8, 16) and VALUE_BYTES (0, 4, 8): the
-// bytes of an encoded key, whose unsigned order is the order of keys, and of a value. Queries are words already, or
-// keys of a kind that `load_query` encodes, so that a caller's array is searched as it lies. Answers are values with
-// a bitmap of presence, or ranks of lower bounds of 4 or 8 bytes; where a pointer is null nobody asked.
+// A program is this text and one kernel file, compiled for WORD_BYTES (4, 8, 16), the bytes of an encoded key, whose
+// unsigned order is the order of keys, and for VALUE_BYTES (0, 4, 8), the bytes of a value; what answers from columns
+// takes that number from the batch instead. Queries are words already, or keys of a kind that `load_query` encodes, so
+// that a caller's array is searched as it lies. Answers are values with a bitmap of presence, or ranks of lower bounds
+// of 4 or 8 bytes; where a pointer is null nobody asked.
 //
 // The same text is compiled as C++ for a machine without a GPU, which defines PLEACH_EMULATED.
 
@@ -40,7 +41,7 @@ typedef u32 Value;
 #define KIND_SIGNED 1u
 #define KIND_FLOAT 2u
 
-// A batch; the same as Batch in kernel/launch.rs. `present` has a bit a query, in words of 32 bits.
+// A batch; the same as Batch in kernel/table.rs. `present` has a bit a query, in words of 32 bits.
 struct Batch {
     const Word* queries;
     u64 count;
@@ -48,8 +49,10 @@ struct Batch {
     u32* present;
     void* ranks;
     u32 kind;
-    u32 rank_bytes;
+    u16 rank_bytes;
+    u16 value_bytes;
 };
+static_assert(sizeof(Batch) == BYTES_OF_BATCH, "as in kernel/table.rs");
 
 // Encodes a query of some kind.
 __device__ __forceinline__ Word encode(Word raw, u32 kind) {
@@ -88,8 +91,23 @@ __device__ __forceinline__ void answer_rank(const Batch& batch, u64 at, u64 rank
     }
 }
 
-// Writes value and presence of query `at` of a whole warp: lane i has the query at a multiple of 32 plus i. All 32
-// lanes call this together, also those past the last query. An absent key's value is 0.
+// Writes the presence of 32 queries, of which `at` is the first.
+__device__ __forceinline__ void write_present(const Batch& batch, u64 at, u32 bits) {
+    if (batch.present != nullptr && (at & 31) == 0) {
+        batch.present[at / 32] = bits;
+    }
+}
+
+// Answers whether query `at` of a whole warp is present: lane i has the query at a multiple of 32 plus i. All 32 lanes
+// call this together, also those past the last query.
+__device__ __forceinline__ void answer_present(const Batch& batch, u64 at, bool found) {
+    u32 bits = __ballot_sync(FULL, found && at < batch.count);
+    if (at < batch.count) {
+        write_present(batch, at, bits);
+    }
+}
+
+// Answers value and presence, called as `answer_present`. An absent key's value is 0.
 __device__ __forceinline__ void answer_value(const Batch& batch, u64 at, bool found, Value value) {
     u32 bits = __ballot_sync(FULL, found && at < batch.count);
     if (at >= batch.count) {
@@ -100,19 +118,30 @@ __device__ __forceinline__ void answer_value(const Batch& batch, u64 at, bool fo
         __stcs(batch.values + at, found ? value : (Value)0);
     }
 #endif
-    if (batch.present != nullptr && (at & 31) == 0) {
-        batch.present[at / 32] = bits;
+    write_present(batch, at, bits);
+}
+
+// Sorted keys and their values, of the batch's width: what the algorithms of the papers answer from.
+struct Columns {
+    const Word* keys;
+    const void* values;
+    u64 tuples;
+};
+static_assert(sizeof(Columns) == BYTES_OF_COLUMNS, "as in kernel/table.rs");
+
+// Writes the value of a query that was found at `rank`, or 0, if values are asked for.
+__device__ __forceinline__ void copy_value(const void* values, const Batch& batch, u64 at, bool found, u64 rank) {
+    if (at >= batch.count || batch.values == nullptr) {
+        return;
+    }
+    if (batch.value_bytes == 8) {
+        __stcs((u64*)batch.values + at, found ? __ldg((const u64*)values + rank) : (u64)0);
+    } else if (batch.value_bytes == 4) {
+        __stcs((u32*)batch.values + at, found ? __ldg((const u32*)values + rank) : 0u);
     }
 }
 
-// Sorted keys and their values: what most algorithms of the papers answer from.
-struct Columns {
-    const Word* keys;
-    const Value* values;
-    u64 tuples;
-};
-
-// Answers a whole warp's queries, as `answer_value`, from the ranks of their lower bounds.
+// Answers a whole warp's queries, as `answer_present`, from the ranks of their lower bounds.
 __device__ __forceinline__ void answer_columns(const Columns& columns, const Batch& batch, u64 at, Word query,
                                                u64 rank) {
     answer_rank(batch, at, rank);
@@ -120,11 +149,6 @@ __device__ __forceinline__ void answer_columns(const Columns& columns, const Bat
         return;
     }
     bool found = at < batch.count && rank < columns.tuples && columns.keys[rank] == query;
-    Value value = 0;
-#if VALUE_BYTES > 0
-    if (found && batch.values != nullptr) {
-        value = columns.values[rank];
-    }
-#endif
-    answer_value(batch, at, found, value);
+    copy_value(columns.values, batch, at, found, rank);
+    answer_present(batch, at, found);
 }

@@ -13,7 +13,7 @@
 //
 // A warp takes 32 queries in a row, each half 16 of them, SIMULTANEOUS at a time, and answers all together.
 
-// Besides WORD_BYTES and VALUE_BYTES: SIMULTANEOUS (1, 2, 4), DEPTHS_MAX (depths of lines that a tree has at most).
+// Besides WORD_BYTES: SIMULTANEOUS (1, 2, 4), DEPTHS_MAX (depths of lines that a tree has at most).
 
 #define LANES 16u
 

@@ -10,87 +10,6 @@
 
 #define NODE (FANOUT - 1u)
 
-// The same as Arguments in spine.cu, where its parts are explained; what `nodes` and `top` point to is written here.
-struct Arguments {
-    const uint4* lines;
-    uint4* nodes[LEVELS_MAX];
-    u32* top;
-    u64 low[2];
-    u64 high[2];
-    u64 gap_value[2];
-    u64 tuples;
-    u32 last_line;
-    u32 top_count;
-    u32 levels;
-    u32 top_shift;
-    u32 gap_at;
-    u32 gap_bits;
-    const u32* order;
-    u32 descents_max;
-    u32 zero;
-};
-static_assert(sizeof(Arguments) == BYTES_OF_SPINE, "as in algorithm/spine.rs");
-
-__device__ __forceinline__ Word word_of(const u64* halves) {
-#if WORD_BYTES == 16
-    return (Word)halves[1] << 64 | halves[0];
-#else
-    return (Word)halves[0];
-#endif
-}
-
-__device__ __forceinline__ Word least(Word a, Word b) { return a < b ? a : b; }
-__device__ __forceinline__ Word most(Word a, Word b) { return a < b ? b : a; }
-
-__device__ __forceinline__ u32 leading_zeros(Word x) {
-#if WORD_BYTES == 4
-    return (u32)__clz((int)x);
-#elif WORD_BYTES == 8
-    return (u32)__clzll((long long)x);
-#else
-    u64 upper = (u64)(x >> 64);
-    return upper != 0 ? (u32)__clzll((long long)upper) : 64 + (u32)__clzll((long long)(u64)x);
-#endif
-}
-
-// A word without the bits that all borders share.
-__device__ __forceinline__ Word close_gap(const Arguments& table, Word word) {
-    if (table.gap_bits == 0) {
-        return word;
-    }
-    Word below = ((Word)1 << table.gap_at) - 1, value = word_of(table.gap_value);
-    Word upper = word >> table.gap_at;
-    Word inside = upper & (((Word)1 << table.gap_bits) - 1);
-    Word lower = inside == value ? (Word)(word & below) : (inside > value ? below : (Word)0);
-    return (Word)(upper >> table.gap_bits << table.gap_at) | lower;
-}
-
-__device__ __forceinline__ Word offset_of(const Arguments& table, Word word) {
-    Word low = word_of(table.low), high = word_of(table.high), closed = close_gap(table, word);
-    return closed < low ? (Word)0 : (Word)((closed > high ? high : closed) - low);
-}
-
-// The border right of a line, which is not the last one.
-__device__ __forceinline__ Word border(const Arguments& table, u64 line) {
-    const Word* word = (const Word*)(table.lines + line * 4) + (TUPLES - 1);
-#if WORD_BYTES == 16
-    const u64* halves = (const u64*)word;
-    return (Word)__ldg(halves + 1) << 64 | __ldg(halves);
-#else
-    return __ldg(word);
-#endif
-}
-
-struct Interval {
-    Word left;
-    Word right;
-};
-
-__device__ __forceinline__ u32 shift_of(Interval interval) {
-    u32 bits = WORD_BITS - leading_zeros(interval.right - interval.left);
-    return bits > 16 ? bits - 16 : 0;
-}
-
 // Lines below a child of a level.
 __device__ __forceinline__ u32 span_of(u32 level) {
     u32 span = 1;
@@ -103,20 +22,13 @@ __device__ __forceinline__ u32 span_of(u32 level) {
 // The interval of a node, from the codes next to its ancestors.
 __device__ __forceinline__ Interval interval_of(const Arguments& table, u32 level, u32 node) {
     u32 span = span_of(table.levels - 1 - level), child = min(node / span, table.top_count);
-    Word all = word_of(table.high) - word_of(table.low), mask = ((Word)1 << table.top_shift) - 1;
-    Interval interval;
-    interval.left = child == 0 ? (Word)0 : (Word)((Word)table.top[child - 1] << table.top_shift);
-    interval.right = all;
-    if (child < table.top_count) {
-        interval.right = least((Word)((Word)table.top[child] << table.top_shift | mask), all);
-    }
-    interval.right = most(interval.left, interval.right);
+    Interval interval = below_top(table, table.top, child);
     for (u32 above = table.levels - 1; above > level; above--) {
         span /= FANOUT;
         child = node / span;
         u32 slot = child % FANOUT;
         const u16* codes = (const u16*)(table.nodes[above] + (u64)(child / FANOUT) * 2);
-        u32 shift = shift_of(interval);
+        u32 shift = shift_of(interval.left, interval.right);
         Word width = interval.right - interval.left, last = ((Word)1 << shift) - 1;
         Interval inner = interval;
         if (slot > 0) {
@@ -136,7 +48,7 @@ extern "C" __global__ void __launch_bounds__(256) image_bits(const __grid_consta
     Word any = 0, all = (Word)~(Word)0;
     u64 step = (u64)gridDim.x * blockDim.x;
     for (u64 line = (u64)blockIdx.x * blockDim.x + threadIdx.x; line < table.last_line; line += step) {
-        Word word = border(table, line);
+        Word word = last_key(table, line);
         any |= word;
         all &= word;
     }
@@ -160,7 +72,7 @@ extern "C" __global__ void __launch_bounds__(256) image_top(const __grid_constan
     u64 span = span_of(table.levels);
     for (u32 i = blockIdx.x * blockDim.x + threadIdx.x; i < table.top_count; i += gridDim.x * blockDim.x) {
         u64 line = min(((u64)i + 1) * span, (u64)table.last_line) - 1;
-        table.top[i] = (u32)(offset_of(table, border(table, line)) >> table.top_shift);
+        ((u32*)table.top)[i] = (u32)(offset_of(table, last_key(table, line)) >> table.top_shift);
     }
 }
 
@@ -170,7 +82,7 @@ extern "C" __global__ void __launch_bounds__(256, 2) image_level(const __grid_co
     u64 count = ((u64)table.last_line + below) / below, step = (u64)gridDim.x * blockDim.x;
     for (u64 node = (u64)blockIdx.x * blockDim.x + threadIdx.x; node < count; node += step) {
         Interval interval = interval_of(table, level, (u32)node);
-        u32 shift = shift_of(interval);
+        u32 shift = shift_of(interval.left, interval.right);
 #pragma unroll 1
         for (u32 half = 0; half < 2; half++) {
             u64 first = node * below + half * (NODE / 2) * span;
@@ -178,7 +90,7 @@ extern "C" __global__ void __launch_bounds__(256, 2) image_level(const __grid_co
 #pragma unroll
             for (u32 i = 0; i < NODE / 2; i++) {
                 u64 line = first + (i + 1) * span - 1;
-                words[i] = line < table.last_line ? border(table, line) : (Word)0;
+                words[i] = line < table.last_line ? last_key(table, line) : (Word)0;
             }
             u32 codes[NODE / 2];
 #pragma unroll
@@ -190,7 +102,7 @@ extern "C" __global__ void __launch_bounds__(256, 2) image_level(const __grid_co
             uint4 packed;
             packed.x = codes[0] | codes[1] << 16, packed.y = codes[2] | codes[3] << 16;
             packed.z = codes[4] | codes[5] << 16, packed.w = codes[6] | codes[7] << 16;
-            table.nodes[level][node * 2 + half] = packed;
+            ((uint4*)table.nodes[level])[node * 2 + half] = packed;
         }
     }
 }

@@ -36,11 +36,7 @@ __device__ __forceinline__ void answer_alone(const Columns& columns, const Batch
         return;
     }
     bool found = rank < columns.tuples && columns.keys[rank] == query;
-#if VALUE_BYTES > 0
-    if (batch.values != nullptr) {
-        __stcs(batch.values + at, found ? columns.values[rank] : (Value)0);
-    }
-#endif
+    copy_value(columns.values, batch, at, found, rank);
     if (batch.present != nullptr && found) {
         atomicOr(batch.present + at / 32, 1u << (u32)(at & 31));
     }

@@ -30,26 +30,6 @@
 // Keys from one probe of a row's end to the next.
 #define STRIDE 8u
 
-// The same as Arguments in spine.cu, where its parts are explained.
-struct Arguments {
-    const uint4* lines;
-    const uint4* nodes[LEVELS_MAX];
-    const u32* top;
-    u64 low[2];
-    u64 high[2];
-    u64 gap_value[2];
-    u64 tuples;
-    u32 last_line;
-    u32 top_count;
-    u32 levels;
-    u32 top_shift;
-    u32 gap_at;
-    u32 gap_bits;
-    const u32* order;
-    u32 descents_max;
-    u32 zero;
-};
-
 // The same as Arguments in algorithm/sweep.rs. `rows` of 32 queries are a warp's part of a tile; lines of a chunk are
 // what shared memory holds; a tile whose ends lie `stream_lines` or more apart is not streamed. Nothing is done if
 // `order`, unless it is null, says that `sample_order` met more than `descents_max` descents.
@@ -63,12 +43,6 @@ struct Sweep {
 };
 static_assert(sizeof(Sweep) == BYTES_OF_SWEEP, "Arguments of algorithm/sweep.rs");
 
-struct Hit {
-    u64 rank;
-    Value value;
-    bool found;
-};
-
 __device__ __forceinline__ Word from_lane(Word word, u32 lane) {
 #if WORD_BYTES == 16
     u64 high = __shfl_sync(FULL, (u64)(word >> 64), (int)lane);
@@ -78,23 +52,13 @@ __device__ __forceinline__ Word from_lane(Word word, u32 lane) {
 #endif
 }
 
-__device__ __forceinline__ Word last_word(const Arguments& image, u32 line) {
-    const Word* words = (const Word*)(image.lines + (u64)line * LINE_PARTS);
-#if WORD_BYTES == 16
-    const u64* halves = (const u64*)(words + TUPLES - 1);
-    return (Word)__ldg(halves + 1) << 64 | __ldg(halves);
-#else
-    return __ldg(words + TUPLES - 1);
-#endif
-}
-
 // The first line whose last word is not below the query, or the last line; a whole warp for one query.
 __device__ u32 border(const Arguments& image, Word query) {
     u32 lane = threadIdx.x % WARP, begin = 0, end = image.last_line;
     while (begin < end) {
         u32 step = (end - begin) / (WARP + 1) + 1;
         u64 probe = (u64)begin + (u64)(lane + 1) * step - 1;
-        bool below = probe < end && last_word(image, (u32)probe) < query;
+        bool below = probe < end && last_key(image, (u32)probe) < query;
         u32 passed = (u32)__popc(__ballot_sync(FULL, below));
         begin += passed * step;
         end = (u32)min((u64)end, (u64)begin + step - 1);
@@ -140,11 +104,6 @@ __device__ __forceinline__ void advance(const Batch& batch, Rows& row) {
     if (row.left > 1) {
         row.next = load_query(batch, row.at + WARP);
     }
-}
-
-__device__ __forceinline__ void answer(const Batch& batch, u64 at, const Hit& hit) {
-    answer_rank(batch, at, hit.rank);
-    answer_value(batch, at, hit.found, hit.value);
 }
 
 // 16 bytes to shared memory, which are there after `arrived` and a barrier.
@@ -243,7 +202,7 @@ __device__ __forceinline__ bool stream(const Sweep& table, const Batch& batch, R
             if (__any_sync(FULL, pending)) {
                 break;
             }
-            answer(batch, row.at, hit);
+            answer_hit(batch, row.at, hit);
             advance(batch, row);
             if (row.left > 0) {
                 ascending = ascends(row) && ascending;
@@ -257,94 +216,25 @@ __device__ __forceinline__ bool stream(const Sweep& table, const Batch& batch, R
     return !ascending;
 }
 
-// Numbers of the device image, as in spine.cu.
-__device__ __forceinline__ Word word_of(const u64* halves) {
-#if WORD_BYTES == 16
-    return (Word)halves[1] << 64 | halves[0];
-#else
-    return (Word)halves[0];
-#endif
-}
-
-__device__ __forceinline__ Word least(Word a, Word b) { return a < b ? a : b; }
-__device__ __forceinline__ Word most(Word a, Word b) { return a < b ? b : a; }
-
-__device__ __forceinline__ u32 shift_of(Word span) {
-#if WORD_BYTES == 4
-    u32 bits = WORD_BITS - (u32)__clz((int)span);
-#elif WORD_BYTES == 8
-    u32 bits = WORD_BITS - (u32)__clzll((long long)span);
-#else
-    u64 upper = (u64)(span >> 64), part = upper != 0 ? upper : (u64)span;
-    u32 bits = (upper != 0 ? WORD_BITS : WORD_BITS / 2) - (u32)__clzll((long long)part);
-#endif
-    return bits > 16 ? bits - 16 : 0;
-}
-
-__device__ __forceinline__ Word close_gap(const Arguments& image, Word word) {
-    if (image.gap_bits == 0) {
-        return word;
-    }
-    Word below = ((Word)1 << image.gap_at) - 1, value = word_of(image.gap_value);
-    Word upper = word >> image.gap_at;
-    Word inside = upper & (((Word)1 << image.gap_bits) - 1);
-    Word lower = inside == value ? (Word)(word & below) : (inside > value ? below : (Word)0);
-    return (Word)(upper >> image.gap_bits << image.gap_at) | lower;
-}
-
 // The query's line by the image, or one left of it, below children `first` to `last` of the top, one of which is above
 // the query's line.
 __device__ __forceinline__ u32 descend(const Arguments& image, u32 first, u32 last, Word query) {
     const u32* top = image.top;
-    Word low = word_of(image.low), high = word_of(image.high), all = high - low;
-    Word closed = close_gap(image, query);
-    Word offset = closed < low ? (Word)0 : (Word)(least(closed, high) - low);
+    Word offset = offset_of(image, query);
     u32 code = (u32)(offset >> image.top_shift), at = first;
     for (u32 size = last - first; size > 0;) {
         u32 half = (size + 1) / 2;
         at += __ldg(top + at + half - 1) < code ? half : 0;
         size -= half;
     }
-    Word mask = ((Word)1 << image.top_shift) - 1;
-    Word left = at == 0 ? (Word)0 : (Word)((Word)__ldg(top + at - 1) << image.top_shift);
-    Word right = at == image.top_count ? all : (Word)((Word)__ldg(top + at) << image.top_shift | mask);
-    right = most(left, least(right, all));
-    for (u32 level = image.levels; level-- > 0;) {
-        const uint4* node = image.nodes[level] + (u64)at * 2;
-        uint4 less = __ldg(node), more = __ldg(node + 1);
-        u32 codes[8] = {less.x, less.y, less.z, less.w, more.x, more.y, more.z, more.w};
-        Word span = right - left;
-        u32 shift = shift_of(span);
-        Word inside = offset < left ? (Word)0 : least((Word)(offset - left), span);
-        u32 wanted = (u32)(inside >> shift) * 0x10001u;
-        u32 below = 0, before = 0, after = FULL;
-#pragma unroll
-        for (u32 i = 0; i < 8; i++) {
-            u32 smaller = __vcmpltu2(codes[i], wanted);
-            below += (u32)__popc(smaller);
-            before = __vmaxu2(before, codes[i] & smaller);
-            after = __vminu2(after, codes[i] | smaller);
-        }
-        below /= 16;
-        before = max(before & 0xFFFFu, before >> 16);
-        after = min(after & 0xFFFFu, after >> 16);
-        Word cell = ((Word)1 << shift) - 1;
-        right = below == FANOUT - 1 ? right : (Word)(left + least((Word)((Word)after << shift | cell), span));
-        left = below == 0 ? left : (Word)(left + ((Word)before << shift));
-        right = most(left, right);
-        at = at * FANOUT + below;
-    }
-    return min(at, image.last_line);
+    return line_below(image, at, offset, below_top(image, top, at));
 }
-
-// Where 16 bytes of a thread's line lie in its block's stage: turned, so that reads do not meet in a bank.
-__device__ __forceinline__ u32 staged(u32 row, u32 column) { return row * LINE_PARTS + (column ^ (row >> 1 & 3)); }
 
 // The first line of `begin` to `end` whose last word is not below the query, or `end`; it is near by.
 __device__ __forceinline__ u32 next_line(const Arguments& image, Word query, u32 begin, u32 end) {
     for (u32 step = 0; begin < end;) {
         u32 middle = begin + min(step, (end - begin) / 2);
-        bool below = last_word(image, middle) < query;
+        bool below = last_key(image, middle) < query;
         begin = below ? middle + 1 : begin;
         end = below ? end : middle;
         step = below ? 2 * step + 1 : step;
@@ -381,14 +271,7 @@ __device__ __forceinline__ u32 slot_of(const uint4* stage, Word query, bool& fou
     found = false;
 #pragma unroll
     for (u32 i = 0; i < TUPLES; i++) {
-#if WORD_BYTES == 4
-        Word key = words[i];
-#elif WORD_BYTES == 8
-        Word key = (u64)words[2 * i + 1] << 32 | words[2 * i];
-#else
-        u64 upper = (u64)words[4 * i + 3] << 32 | words[4 * i + 2];
-        Word key = (Word)upper << 64 | ((u64)words[4 * i + 1] << 32 | words[4 * i]);
-#endif
+        Word key = line_key(words, i);
         slot += key < query;
         found |= key == query;
     }
@@ -436,7 +319,7 @@ __device__ __forceinline__ void search(const Arguments& image, const Batch& batc
         hit.value |= (u64)staged_word(stage, place + 1) << 32;
 #endif
 #endif
-        answer(batch, row.at, hit);
+        answer_hit(batch, row.at, hit);
     }
 }
 

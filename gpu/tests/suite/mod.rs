@@ -337,3 +337,64 @@ pub fn all_tuples(gpu: &Gpu, count: u64) {
         }
     }
 }
+
+/// Batches that are recorded answer as those that are queued, whatever was asked before.
+pub fn recorded(gpu: &Gpu, count: u64) {
+    let tuples: Vec<(u64, u64)> = (0..count).map(|i| (i * 3, mix(i))).collect();
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("table.pleach");
+    build_slice(&tuples, &path, &BuildOptions::default()).expect("built");
+    let index = Index::open(&path).expect("opens");
+    let view = index.typed::<u64, u64>().expect("the types");
+    for residence in [Residence::Device, Residence::Hybrid] {
+        let table = GpuTable::with_residence(&index, gpu, residence).expect("fits");
+        let algorithms = [
+            Algorithm::Auto,
+            Algorithm::Spine,
+            Algorithm::Binary(BinaryForm::Plain),
+            Algorithm::PAry { threads: 8, form: PAryForm::List },
+        ];
+        for algorithm in algorithms {
+            for length in [1usize, 33, 100] {
+                let mut batch = match table.record_batch::<u64, u64>(algorithm, length) {
+                    Ok(batch) => batch,
+                    // Lines that are streamed: how many queries that takes is measured.
+                    Err(GpuError::Algorithm { .. }) if residence == Residence::Hybrid => continue,
+                    Err(error) => panic!("{algorithm:?}, {length} queries, {residence:?}: {error}"),
+                };
+                for turn in 0..3 {
+                    let keys: Vec<u64> =
+                        (0..length as u64).map(|i| mix(i + turn) % (3 * count + 2)).collect();
+                    let words = length.div_ceil(64);
+                    let (mut values, mut present) = (vec![9; length], vec![9; words]);
+                    let (mut right, mut there) = (vec![0; length], vec![0; words]);
+                    let found = batch.get(&keys, &mut values, &mut present).expect("answers");
+                    assert_eq!(found, view.get_batch(&keys, &mut right, &mut there).expect("answers"));
+                    assert!(
+                        (values, present) == (right, there),
+                        "{algorithm:?}, {length} queries, {residence:?}"
+                    );
+                }
+                let refused = batch.get(&[1], &mut [], &mut []);
+                assert!(matches!(refused, Err(GpuError::Read(_))), "{algorithm:?}");
+            }
+        }
+        if residence == Residence::Device {
+            // `auto` looks at the order of so many.
+            let refused = table.record_batch::<u64, u64>(Algorithm::Auto, 1 << 20);
+            assert!(matches!(refused, Err(GpuError::Algorithm { .. })));
+        }
+        assert!(matches!(
+            table.record_batch::<u32, u64>(Algorithm::Auto, 1),
+            Err(GpuError::Read(_) | GpuError::Asked { .. })
+        ));
+    }
+    let strings: Vec<(u128, u32)> = (0..50).map(|i| (u128::from(mix(i)) << 64, i as u32)).collect();
+    let mut strings = strings;
+    strings.sort_unstable();
+    build_slice(&strings, &path, &BuildOptions::default()).expect("built");
+    let index = Index::open(&path).expect("opens");
+    let table = GpuTable::new(&index, gpu).expect("fits");
+    let refused = table.record_batch::<u128, u32>(Algorithm::Binary(BinaryForm::Swap), 4);
+    assert!(matches!(refused, Err(GpuError::Algorithm { .. })));
+}

@@ -6,7 +6,7 @@
 use crate::cli::{BenchArgs, BenchWhat, Global};
 use crate::failure::{self, ExitStatus, Failure};
 use crate::interrupt::Guard;
-use pleach_bench::gpu::GpuBenchOptions;
+use pleach_bench::gpu::{GpuBenchOptions, Group};
 use pleach_bench::{BenchError, BenchOptions, CompressOptions, LookupOptions, Report, StrategyOptions, Told};
 use pleach_bench::{build, latency, open, plot, range};
 use pleach_gpu::GpuError;
@@ -24,7 +24,9 @@ pub fn run(args: &BenchArgs, global: &Global) -> Result<ExitStatus, Failure> {
         BenchWhat::Latency => measure(args, global, "latency", |args, told| latency::run(&plain(args, told))),
         BenchWhat::Open => measure(args, global, "open", |args, told| open::run(&plain(args, told))),
         BenchWhat::Build => measure(args, global, "build", |args, told| build::run(&plain(args, told))),
-        BenchWhat::Gpu => gpu(args, global),
+        BenchWhat::Gpu => gpu(args, global, "gpu", &Group::ALL),
+        BenchWhat::GpuPapers => gpu(args, global, "gpu-papers", &Group::PAPERS),
+        BenchWhat::GpuReuse => gpu(args, global, "gpu-reuse", &[Group::Reuse]),
         BenchWhat::Plot => picture(args),
     }
 }
@@ -87,17 +89,26 @@ fn measure(
 
 /// Look-ups on a GPU: rows are printed as they come, so that a run that is cut off has said what it found. With
 /// `--json` they go to standard error, before the document.
-fn gpu(args: &BenchArgs, global: &Global) -> Result<ExitStatus, Failure> {
+fn gpu(args: &BenchArgs, global: &Global, name: &str, groups: &[Group]) -> Result<ExitStatus, Failure> {
     if args.report.is_some() {
-        return Err(Failure::usage(
-            "bench gpu: REPORT is for bench plot: name the JSON to write with --output",
-        ));
+        return Err(Failure::usage(format!(
+            "bench {name}: REPORT is for bench plot: name the JSON to write with --output"
+        )));
     }
-    let mut options = GpuBenchOptions::new(args.quick);
+    if let Some(other) = args.only.iter().find(|group| !groups.contains(group)) {
+        let names: Vec<&str> = groups.iter().map(|group| group.name()).collect();
+        return Err(Failure::usage(format!(
+            "bench {name}: --only {}: use {}",
+            other.name(),
+            names.join(", ")
+        )));
+    }
+    let mut options = GpuBenchOptions { groups: groups.to_vec(), ..GpuBenchOptions::new(args.quick) };
     if let Some(tuples) = args.tuples {
         options.tuples = vec![tuples];
         options.auto_tuples = vec![tuples];
         options.hybrid_tuples = vec![tuples];
+        options.reuse_tuples = vec![tuples];
     }
     if let Some(key_type) = args.key_type {
         options.key_types = vec![key_type];
@@ -115,16 +126,16 @@ fn gpu(args: &BenchArgs, global: &Global) -> Result<ExitStatus, Failure> {
             (false, _) => writeln!(std::io::stdout(), "{line}"),
         };
     };
-    let report = watched(args, global, "gpu", |told| {
+    let report = watched(args, global, name, |told| {
         pleach_bench::gpu::run(&GpuBenchOptions { row: Some(&row), told, ..options })
     })?;
     let text = if global.json { format!("{}\n", report.to_json()) } else { report.end_text() };
     failure::print(text.as_bytes())?;
     match report.wrong() {
         0 => Ok(ExitStatus::Success),
-        rows => {
-            Err(Failure::operational(format!("bench gpu: wrong answers in {rows} rows: see `error` there")))
-        }
+        rows => Err(Failure::operational(format!(
+            "bench {name}: wrong answers in {rows} rows: see `error` there"
+        ))),
     }
 }
 
@@ -138,8 +149,8 @@ fn watched<R>(
     if !args.queries.is_empty() && args.what != BenchWhat::Lookup {
         return Err(Failure::usage(format!("bench {name}: --queries is for bench lookup")));
     }
-    if !args.only.is_empty() && args.what != BenchWhat::Gpu {
-        return Err(Failure::usage(format!("bench {name}: --only is for bench gpu")));
+    if !args.only.is_empty() && !matches!(args.what, BenchWhat::Gpu | BenchWhat::GpuPapers) {
+        return Err(Failure::usage(format!("bench {name}: --only is for bench gpu and gpu-papers")));
     }
     let guard = Guard::new();
     let interrupted = || guard.is_interrupted();

@@ -8,7 +8,7 @@
 use crate::any::{Any, AnyKey, put_line};
 use crate::cli::{GetArgs, Global, Verify};
 use crate::cmd::tune;
-use crate::device::{Device, OnDevice};
+use crate::device::{self, BATCH, Device, OnDevice};
 use crate::failure::{ExitStatus, Failure};
 use crate::keys::{KeyLines, not_a_key};
 use crate::parse::FromText;
@@ -20,8 +20,6 @@ use std::ops::ControlFlow;
 
 /// Up to so many keys each block that a search touches is verified, by default.
 const TOUCHED_KEYS_MAX: u64 = 100_000;
-/// Keys of a batch.
-const BATCH: usize = 1 << 16;
 /// From so many keys on a batch is searched on all threads.
 const PARALLEL: usize = 1 << 15;
 
@@ -38,7 +36,7 @@ pub fn run(args: &GetArgs, global: &Global) -> Result<ExitStatus, Failure> {
     let costs =
         if args.keys.is_some() || args.key.len() >= 64 { tune::load(global) } else { Costs::default() };
     let choice = choose(args, &index, &costs)?;
-    let device = OnDevice::open(args, &index)?;
+    let device = OnDevice::open(args, &index, &costs)?;
     if args.explain {
         let keys = args.keys.as_ref().map_or(format!("{} keys", args.key.len()), |from| {
             format!("keys from {}, in batches of up to {}", from.display(), choice.batch)
@@ -50,6 +48,7 @@ pub fn run(args: &GetArgs, global: &Global) -> Result<ExitStatus, Failure> {
             } else {
                 format!("{keys}, device cpu, strategy {}, answers in query order", choice.strategy)
             },
+            told_device(&index, &costs, global.json),
             told(&choice, global.json),
         ]);
     }
@@ -117,6 +116,28 @@ fn told(choice: &Choice, json: bool) -> String {
     }
     let why = &choice.why;
     format!("expected {ns:.1} ns a key, {:.3} ms a batch of {}: {why}", call / 1e6, choice.batch)
+}
+
+/// How many keys pay for copying the table to a GPU, in one line.
+fn told_device(index: &Index, costs: &Costs, json: bool) -> String {
+    let plan = device::plan(index, costs);
+    let factor = plan.reuse_factor();
+    if json {
+        let plan = serde_json::json!({
+            "batch": BATCH,
+            "cpu_ns": plan.cpu_ns,
+            "gpu_ns": plan.gpu_ns,
+            "copy_ns": plan.copy_ns,
+            "reuse_factor": factor,
+        });
+        return serde_json::json!({ "gpu_plan": plan }).to_string();
+    }
+    match factor {
+        Some(factor) => {
+            format!("copying to a GPU is expected to pay after {factor:.0} batches of {BATCH} keys")
+        }
+        None => format!("copying to a GPU is not expected to pay for batches of {BATCH} keys"),
+    }
 }
 
 /// Buffers of a batch.

@@ -1,0 +1,229 @@
+//! What kernels may take of a multiprocessor: registers, stack, spills, for four generations of devices.
+//!
+//! `limits.txt` records, for each entry of each source and each width of words, what the compiler makes of it, the most
+//! over widths of values and over options: `registers` or, where it has them, `registers+stack+spills` (bytes), for
+//! each of [`ARCHITECTURES`]. More than that is refused by a test, which compiles every instance; with a compiler of
+//! another version than the recorded one it only asks that all compile. Made by
+//!
+//! ```text
+//! PLEACH_BLESS=1 LD_LIBRARY_PATH=<folder of libnvrtc.so.12> cargo test --release -p pleach-gpu --lib limits
+//! ```
+
+use super::Instance;
+use super::compile::{Compiler, options};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fmt::Write as _;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// What is recorded.
+const RECORDED: &str = include_str!("limits.txt");
+/// Turing, Ampere, Hopper, Blackwell.
+const ARCHITECTURES: [&str; 4] = ["sm_75", "sm_80", "sm_90", "sm_100"];
+
+/// What a function takes of a thread.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Use {
+    registers: u32,
+    stack_bytes: u32,
+    spilled_bytes: u32,
+}
+
+impl Use {
+    fn most(self, other: Self) -> Self {
+        Self {
+            registers: self.registers.max(other.registers),
+            stack_bytes: self.stack_bytes.max(other.stack_bytes),
+            spilled_bytes: self.spilled_bytes.max(other.spilled_bytes),
+        }
+    }
+
+    fn is_within(self, limit: Self) -> bool {
+        self.most(limit) == limit
+    }
+}
+
+impl fmt::Display for Use {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.registers)?;
+        if self.stack_bytes + self.spilled_bytes > 0 {
+            write!(f, "+{}+{}", self.stack_bytes, self.spilled_bytes)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::str::FromStr for Use {
+    type Err = std::num::ParseIntError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let mut numbers = text.split('+').map(str::parse);
+        let mut next = || numbers.next().unwrap_or(Ok(0));
+        Ok(Self { registers: next()?, stack_bytes: next()?, spilled_bytes: next()? })
+    }
+}
+
+/// The number that stands before some words of a line.
+fn before(line: &str, words: &str) -> Option<u32> {
+    line.split(words).next()?.rsplit(' ').next()?.parse().ok().filter(|_| line.contains(words))
+}
+
+/// What each entry takes, as the assembler's log says.
+fn uses(log: &str) -> BTreeMap<&str, Use> {
+    let mut uses = BTreeMap::new();
+    for part in log.split("Compiling entry function '").skip(1) {
+        let Some((entry, rest)) = part.split_once('\'') else { continue };
+        let mut found = Use::default();
+        for line in rest.lines() {
+            found = found.most(Use {
+                registers: before(line, " registers").unwrap_or(0),
+                stack_bytes: before(line, " bytes stack frame").unwrap_or(0),
+                spilled_bytes: before(line, " bytes spill stores").unwrap_or(0),
+            });
+        }
+        uses.insert(entry, found);
+    }
+    uses
+}
+
+/// A name of the record: source, entry, bytes of a word.
+type Row = (&'static str, String, u8);
+
+/// What all instances take, on all architectures that the compiler knows, compiled on all cores.
+fn measure(compiler: Compiler) -> BTreeMap<Row, [Option<Use>; 4]> {
+    let instances = Instance::all();
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut made: BTreeMap<Row, [Option<Use>; 4]> = BTreeMap::new();
+        while let Some(&instance) = instances.get(next.fetch_add(1, Ordering::Relaxed)) {
+            for (place, architecture) in ARCHITECTURES.iter().enumerate() {
+                if !compiler.knows(architecture) {
+                    continue;
+                }
+                let log = instance.with_program(|program| {
+                    let mut options = options(program, architecture);
+                    options.push("--ptxas-options=-v".to_owned());
+                    compiler.compile(program, &options, true).map(|compiled| compiled.log)
+                });
+                let log = log.unwrap_or_else(|error| panic!("{instance:?} for {architecture}: {error}"));
+                let uses = uses(&log);
+                for &entry in instance.source.entries(instance) {
+                    let used =
+                        *uses.get(entry).unwrap_or_else(|| panic!("{instance:?}: no {entry} in {log}"));
+                    let row = (instance.source.name(), entry.to_owned(), instance.word_bytes);
+                    let most = &mut made.entry(row).or_default()[place];
+                    *most = Some(most.map_or(used, |most| most.most(used)));
+                }
+            }
+        }
+        made
+    };
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..cores).map(|_| scope.spawn(work)).collect();
+        let mut all: BTreeMap<Row, [Option<Use>; 4]> = BTreeMap::new();
+        for thread in threads {
+            for (row, found) in thread.join().expect("compiles") {
+                let most = all.entry(row).or_default();
+                for (most, found) in most.iter_mut().zip(found) {
+                    *most = match (*most, found) {
+                        (Some(a), Some(b)) => Some(a.most(b)),
+                        (a, b) => a.or(b),
+                    };
+                }
+            }
+        }
+        all
+    })
+}
+
+/// The record: the compiler's version, and its rows.
+fn recorded() -> (&'static str, BTreeMap<Row, [Use; 4]>) {
+    let mut lines = RECORDED.lines();
+    let version = lines.next().and_then(|line| line.strip_prefix("NVRTC ")).expect("a version");
+    let rows = lines.skip(1).map(|line| {
+        let mut words = line.split_whitespace();
+        let mut word = || words.next().expect("a word");
+        let row = (word(), word().to_owned(), word().parse().expect("a number"));
+        (row, [(); 4].map(|()| word().parse().expect("numbers")))
+    });
+    (version, rows.collect())
+}
+
+/// Writes what was measured to where `recorded` reads it.
+fn record(version: &str, found: &BTreeMap<Row, [Option<Use>; 4]>) {
+    let mut text = format!("NVRTC {version}\n");
+    let mut line = |words: [&str; 7]| {
+        let [source, entry, word, a, b, c, d] = words;
+        writeln!(text, "{source:<11} {entry:<19} {word:<4} {a:<9} {b:<9} {c:<9} {d}").expect("a string");
+    };
+    let [a, b, c, d] = ARCHITECTURES;
+    line(["source", "entry", "word", a, b, c, d]);
+    for ((source, entry, word), uses) in found {
+        let [a, b, c, d] = uses.map(|used| used.expect("the compiler knows all architectures").to_string());
+        line([source, entry, &word.to_string(), &a, &b, &c, &d]);
+    }
+    std::fs::write(concat!(env!("CARGO_MANIFEST_DIR"), "/src/kernel/limits.txt"), text).expect("written");
+}
+
+#[test]
+fn every_instance_compiles_within_its_limits() {
+    let Some(compiler) = Compiler::find() else {
+        assert!(std::env::var_os("PLEACH_REQUIRE_NVRTC").is_none(), "NVRTC is not installed");
+        return eprintln!("SKIPPED: NVRTC is not installed");
+    };
+    let found = measure(compiler);
+    if std::env::var_os("PLEACH_BLESS").is_some() {
+        return record(&compiler.version(), &found);
+    }
+    let (version, limits) = recorded();
+    assert!(
+        limits.keys().map(|row| (row.0, &row.1, row.2)).eq(found.keys().map(|row| (row.0, &row.1, row.2))),
+        "limits.txt is not of these kernels: make it anew, see the head of limits.rs"
+    );
+    if version != compiler.version() {
+        assert!(
+            std::env::var_os("PLEACH_REQUIRE_NVRTC").is_none(),
+            "limits are of NVRTC {version}, found {}",
+            compiler.version()
+        );
+        return eprintln!(
+            "SKIPPED: limits are of NVRTC {version}; all kernels compile with {}",
+            compiler.version()
+        );
+    }
+    let mut above = String::new();
+    for ((row, limits), found) in limits.iter().zip(found.values()) {
+        for ((architecture, limit), found) in ARCHITECTURES.iter().zip(limits).zip(found) {
+            let found = found.expect("the recorded compiler knows all");
+            if !found.is_within(*limit) {
+                writeln!(above, "{row:?} for {architecture}: {found}, at most {limit}").expect("a string");
+            }
+        }
+    }
+    assert!(above.is_empty(), "registers+stack+spills:\n{above}");
+}
+
+#[test]
+fn the_record_has_no_search_of_ours_that_spills() {
+    let (_, limits) = recorded();
+    for ((source, entry, word), uses) in limits.iter().filter(|(row, _)| row.0 == "spine.cu") {
+        for (used, architecture) in uses.iter().zip(ARCHITECTURES) {
+            let what = format!("{source} {entry} {word} {architecture}: {used}");
+            assert!(used.stack_bytes + used.spilled_bytes == 0, "{what}");
+        }
+    }
+}
+
+#[test]
+fn logs_are_read() {
+    let log = "ptxas info    : Compiling entry function 'a' for 'sm_90'\nptxas info    : Function properties for \
+               a\n    16 bytes stack frame, 8 bytes spill stores, 4 bytes spill loads\nptxas info    : Used 50 registers, \
+               used 1 barriers, 600 bytes cmem[0]\nptxas info    : Compiling entry function 'b' for 'sm_90'\nUsed 7 \
+               registers\n";
+    let found = uses(log);
+    assert_eq!(found["a"], Use { registers: 50, stack_bytes: 16, spilled_bytes: 8 });
+    assert_eq!(found["b"].to_string(), "7");
+    assert_eq!("50+16+8".parse(), Ok(found["a"]));
+    assert!(!found["a"].is_within(found["b"]) && found["b"].is_within(found["a"]));
+}

@@ -1,0 +1,178 @@
+//! Batches that are recorded once and run again and again: a graph of the driver's, which takes less of the host's time
+//! than queueing the same work anew.
+//!
+//! [`Recorded`] goes from buffers of the device to such. [`RecordedBatch`] is for a host that asks a few keys at a time
+//! and waits: its kernel reads the keys from pinned memory and writes the answers there, so nothing is copied and one
+//! call of the driver does all.
+
+use crate::driver::Handle;
+use crate::memory::{DeviceBuffer, PinnedBuffer};
+use crate::stream::Pending;
+use crate::table::{Queued, as_bytes, as_mut_bytes};
+use crate::{Algorithm, Answers, Gpu, GpuError, GpuTable, Stream};
+use pleach::{Key, ReadError, Value};
+use pleach_format::key::Bits;
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+/// A batch between the same buffers each time.
+#[derive(Clone, Debug)]
+pub struct Recorded<'t> {
+    inner: Arc<Graph>,
+    // The lines may lie in the mapping that the table borrows.
+    table: PhantomData<&'t ()>,
+}
+
+/// Recorded work, and what it uses.
+struct Graph {
+    gpu: Gpu,
+    handle: Handle,
+    queued: Queued,
+}
+
+impl fmt::Debug for Graph {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Graph").field("handle", &self.handle).finish_non_exhaustive()
+    }
+}
+
+impl Drop for Graph {
+    fn drop(&mut self) {
+        // SAFETY: made by `Recorded::new`; what is pending holds it until its work is done.
+        unsafe { self.gpu.driver().free_graph(self.handle) };
+    }
+}
+
+impl Graph {
+    /// Queues it.
+    ///
+    /// # Safety
+    /// It is kept, or the stream waited for, until its work is done.
+    unsafe fn launch(&self, stream: &Stream) -> Result<(), GpuError> {
+        // SAFETY: the graph is alive; the rest is the contract.
+        unsafe { self.gpu.driver().launch_graph(self.handle, stream.handle()) }
+    }
+}
+
+impl Recorded<'_> {
+    fn new(stream: &Stream, queue: impl FnOnce() -> Result<Queued, GpuError>) -> Result<Self, GpuError> {
+        let gpu = stream.gpu().clone();
+        // SAFETY: the stream is this call's own, and has no work.
+        unsafe { gpu.driver().begin_capture(stream.handle()) }?;
+        let queued = queue();
+        // SAFETY: as above; it is recording.
+        let handle = unsafe { gpu.driver().end_capture(stream.handle()) };
+        let inner = Arc::new(Graph { queued: queued?, handle: handle?, gpu });
+        Ok(Self { inner, table: PhantomData })
+    }
+
+    /// Queues it.
+    ///
+    /// # Errors
+    /// [`GpuError::Driver`].
+    pub fn run(&self, stream: &Stream) -> Result<Pending<()>, GpuError> {
+        let graph = Arc::clone(&self.inner);
+        // SAFETY: it and what it uses are kept by what is pending.
+        unsafe { graph.launch(stream) }?;
+        Pending::new(stream, graph.queued.kept.clone(), move || {
+            drop(graph);
+            Ok(())
+        })
+    }
+}
+
+impl GpuTable<'_> {
+    /// Records a batch of a fixed number of queries between fixed buffers. Blocks.
+    ///
+    /// # Errors
+    /// As [`GpuTable::search_on`]; [`GpuError::Algorithm`] for what cannot be recorded: `auto` where it would look at
+    /// the order of the queries, strings, tuple lines that are streamed from the host.
+    pub fn record(
+        &self,
+        algorithm: Algorithm,
+        queries: &DeviceBuffer,
+        count: u64,
+        answers: Answers<'_>,
+    ) -> Result<Recorded<'_>, GpuError> {
+        self.check_recordable(algorithm, count)?;
+        let stream = Stream::new(self.gpu())?;
+        // Kernels are loaded by their first launch, which cannot be recorded.
+        self.search_on(&stream, algorithm, queries, count, answers)?.wait()?;
+        Recorded::new(&stream, || self.start(&stream, algorithm, queries, count, answers))
+    }
+
+    /// Records batches of `count` keys, for a host that asks them and waits. Blocks.
+    ///
+    /// # Errors
+    /// As [`GpuTable::record`]; [`GpuError::Read`] for other types than the file's.
+    pub fn record_batch<K: Key, V: Value>(
+        &self,
+        algorithm: Algorithm,
+        count: usize,
+    ) -> Result<RecordedBatch<'_, K, V>, GpuError> {
+        self.index().typed::<K, V>()?;
+        let gpu = self.gpu();
+        let pinned = |bytes: usize| PinnedBuffer::new(gpu, bytes.max(1));
+        let mut memory = [
+            pinned(count * size_of::<K>())?,
+            pinned(count * V::Bits::BYTES)?,
+            pinned(count.div_ceil(64) * 8)?,
+        ];
+        memory.iter_mut().for_each(|part| part.as_mut_bytes().fill(0));
+        let [queries, values, present] = memory.each_ref().map(|part| {
+            // SAFETY: `RecordedBatch` owns the memory and, like this function, waits for the work that uses it.
+            unsafe { DeviceBuffer::from_raw(gpu, part.address(), part.as_bytes().len() as u64) }
+        });
+        let answers = Answers { values: Some(&values), present: Some(&present), ..Answers::default() };
+        let recorded = self.record(algorithm, &queries, count as u64, answers)?;
+        let stream = Stream::new(gpu)?;
+        Ok(RecordedBatch { recorded, stream, memory, count, types: PhantomData })
+    }
+}
+
+/// Batches of a fixed number of keys, from the host and back.
+#[derive(Debug)]
+pub struct RecordedBatch<'t, K, V> {
+    recorded: Recorded<'t>,
+    stream: Stream,
+    /// Keys, values, presence.
+    memory: [PinnedBuffer; 3],
+    count: usize,
+    types: PhantomData<(K, V)>,
+}
+
+impl<K: Key, V: Value> RecordedBatch<'_, K, V> {
+    /// Values of keys, and whether they are there, as [`pleach::Typed::get_batch`]; returns how many are. Blocks.
+    ///
+    /// # Errors
+    /// [`GpuError::Read`] for another number of keys than was recorded, or buffers of another length;
+    /// [`GpuError::Driver`].
+    pub fn get(&mut self, keys: &[K], values: &mut [V], present: &mut [u64]) -> Result<usize, GpuError> {
+        let count = self.count;
+        let lengths = [
+            ("keys", count, keys.len()),
+            ("values", count, values.len()),
+            ("present", count.div_ceil(64), present.len()),
+        ];
+        for (name, needed, found) in lengths {
+            if needed != found {
+                return Err(ReadError::Buffer { name, needed, found }.into());
+            }
+        }
+        let [queries, found, bits] = &mut self.memory;
+        let keys = as_bytes(keys);
+        queries.as_mut_bytes()[..keys.len()].copy_from_slice(keys);
+        // SAFETY: the stream is waited for below, before this returns.
+        let launched = unsafe { self.recorded.inner.launch(&self.stream) };
+        self.stream.synchronize()?;
+        launched?;
+        let values = as_mut_bytes(values);
+        let bytes = values.len();
+        values.copy_from_slice(&found.as_bytes()[..bytes]);
+        let words = as_mut_bytes(present);
+        let bytes = words.len();
+        words.copy_from_slice(&bits.as_bytes()[..bytes]);
+        Ok(present.iter().map(|word| word.count_ones() as usize).sum())
+    }
+}
