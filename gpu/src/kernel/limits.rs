@@ -217,11 +217,16 @@ fn the_record_has_no_search_of_ours_that_spills() {
 
 #[test]
 fn logs_are_read() {
-    let log = "ptxas info    : Compiling entry function 'a' for 'sm_90'\nptxas info    : Function properties for \
-               a\n    16 bytes stack frame, 8 bytes spill stores, 4 bytes spill loads\nptxas info    : Used 50 registers, \
-               used 1 barriers, 600 bytes cmem[0]\nptxas info    : Compiling entry function 'b' for 'sm_90'\nUsed 7 \
-               registers\n";
-    let found = uses(log);
+    let log = [
+        "ptxas info    : Compiling entry function 'a' for 'sm_90'",
+        "ptxas info    : Function properties for a",
+        "    16 bytes stack frame, 8 bytes spill stores, 4 bytes spill loads",
+        "ptxas info    : Used 50 registers, used 1 barriers, 600 bytes cmem[0]",
+        "ptxas info    : Compiling entry function 'b' for 'sm_90'",
+        "ptxas info    : Used 7 registers",
+    ]
+    .join("\n");
+    let found = uses(&log);
     assert_eq!(found["a"], Use { registers: 50, stack_bytes: 16, spilled_bytes: 8 });
     assert_eq!(found["b"].to_string(), "7");
     assert_eq!("50+16+8".parse(), Ok(found["a"]));
