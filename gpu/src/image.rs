@@ -1,46 +1,72 @@
 //! The device image: what a GPU descends through instead of the file's spine.
 //!
-//! It is derived from the tuple lines alone. *Borders* are the last words of all lines but the last; a *node* of
-//! 32 bytes, one sector of device memory, holds the 16 borders between its 17 children as codes of 16 bits; two or
-//! three levels of nodes stand below a *top* of 32-bit codes, which fits the shared memory of a block. A node has no
-//! header: base and shift of its codes follow from the two codes of its parent that it lies between, which the
-//! search has in registers. So a level costs one sector, and nothing is read twice.
+//! It is derived from the tuple lines alone, above *units*: whole lines, or their halves, *cells* of 32 bytes, which are
+//! one sector of device memory. *Borders* are the last words of all units but the last; a *node* of 32 bytes, one sector
+//! too, holds the borders between its children as codes; two or three levels of nodes stand below a *top* of 32-bit
+//! codes, which fits the shared memory of a block. A node has no header: base and shift of its codes follow from the two
+//! codes of its parent that it lies between, which the search has in registers. So a level costs one sector, and
+//! nothing is read twice.
 //!
 //! A code is that of the cell in which its border lies. A query whose cell is that of a border goes to the left
-//! of it, so a search ends in the right line or left of it, and looks at later lines if all keys of its own are
-//! below the query. With 16 bits for 17 children a cell is rarely shared; runs of equal keys share theirs.
+//! of it, so a search ends in the right unit or left of it, and looks at later units if all keys of its own are
+//! below the query. With 16 bits for 17 children a cell is rarely shared; runs of equal keys share theirs. Above cells
+//! of tuples the lowest nodes have 33 children by codes of 8 bits: a level less is worth that one query in some fifteen
+//! looks at the next cell, which is beside its own.
 //!
 //! # Layout
-//! - Node `i` of level 0 is above lines `17 i ..`, node `i` of level `k + 1` above nodes `17 i ..` of level `k`, the
-//!   top above the nodes of the last level (of lines, if there are no levels), as far as there are any. The border
-//!   right of child `c` of a node of level `k` is the last word of line `(c + 1) * 17^k - 1`, where `c` counts all
-//!   children of the level.
+//! - Node `i` of level 0 is above units `F i ..`, where `F` is 17 for lines and 33 for cells, node `i` of level `k + 1`
+//!   above nodes `17 i ..` of level `k`, the top above the nodes of the last level (of units, if there are no levels), as
+//!   far as there are any. The border right of child `c` of a level is the last word of unit `(c + 1) * span - 1`,
+//!   where `c` counts all children of the level, and `span` is 1 for level 0 and `F * 17^(k - 1)` for level `k`.
 //! - All codes are of *offsets*: words less the table's smallest, those beyond its ends as the ends
 //!   ([`Shape::offset`]).
 //! - The top has a code of 32 bits for each border between its children: the offset without its lowest
 //!   [`Shape::top_shift`] bits. A child of it, and likewise of a node, has an [`Interval`] of offsets.
-//! - A node has 16 codes of 16 bits, the least significant byte first, ascending; [`PAD`] where no border is. A code is
-//!   the offset, brought into the node's interval, less the interval's left end, without its lowest
-//!   [`Interval::shift`] bits. [`Interval::between`] is the interval of the child between two codes.
+//! - A node has 16 codes of 16 bits, the least significant byte first, or 32 of 8 bits in level 0 above cells, ascending;
+//!   all ones where no border is. A code is the offset, brought into the node's interval, less the interval's left end,
+//!   without its lowest [`Interval::shift`] bits. [`Interval::between`] is the interval of the child between two codes.
 //! - The child of a query is the number of codes that are below its own.
 //! - Where keys are composed of fields, bits between them are the same in all borders: a [`Gap`]. Words are searched as
 //!   if it were not there, for else a cell would hold all of a field's values.
 //!
 //! This builder is the reference for the one that runs on the device (`kernels/image.cu`): both make the same bytes.
 
-/// Codes of a node.
-pub const NODE: usize = 16;
-/// Children of a node.
-pub const FANOUT: usize = NODE + 1;
-/// A code that stands for no border; it is below no query's.
-pub const PAD: u16 = u16::MAX;
+/// Children of a node, but of the lowest ones above cells.
+pub const FANOUT: usize = 17;
 /// Bytes of a node.
-pub const NODE_BYTES: usize = 2 * NODE;
+pub const NODE_BYTES: usize = 32;
 /// Most levels of nodes.
 pub const LEVELS_MAX: usize = 6;
-/// Most codes of the top: 64 KiB of shared memory. On an H200, 2^24 tuples of 16 bytes with a level less for it are
-/// found at 28.9 G/s instead of 25.7; twice as many codes cost 2^26 tuples of 8 bytes 27.5 to 26.4.
+/// Most codes of the top above lines: 64 KiB of shared memory. On an H200, 2^24 tuples of 16 bytes with a level less
+/// for it are found at 28.9 G/s instead of 25.7; twice as many codes cost 2^26 tuples of 8 bytes 27.5 to 26.4.
 pub const TOP_MAX: usize = 1 << 14;
+
+/// What an image leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Unit {
+    /// Tuple lines of 64 bytes.
+    Line,
+    /// Halves of lines.
+    Cell,
+}
+
+impl Unit {
+    /// Bits of a code of a level.
+    #[must_use]
+    pub const fn code_bits(self, level: usize) -> u32 {
+        match (self, level) {
+            (Self::Cell, 0) => 8,
+            _ => 16,
+        }
+    }
+
+    /// Children of a node of a level.
+    #[must_use]
+    pub const fn fanout(self, level: usize) -> usize {
+        NODE_BYTES * 8 / self.code_bits(level) as usize + 1
+    }
+}
+
 /// Fewest bits of a gap that is left out.
 pub const GAP_MIN: u32 = 8;
 
@@ -106,26 +132,26 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// Bits that codes of this interval drop.
+    /// Bits that codes of so many bits drop here.
     #[inline]
     #[must_use]
-    pub fn shift(self) -> u32 {
-        (u128::BITS - (self.right - self.left).leading_zeros()).saturating_sub(16)
+    pub fn shift(self, code_bits: u32) -> u32 {
+        (u128::BITS - (self.right - self.left).leading_zeros()).saturating_sub(code_bits)
     }
 
     /// Code of an offset; those beyond the ends have the code of the end.
     #[inline]
     #[must_use]
     #[allow(clippy::cast_possible_truncation, reason = "at most 16 bits remain")]
-    pub fn code(self, offset: u128) -> u16 {
-        ((offset.clamp(self.left, self.right) - self.left) >> self.shift()) as u16
+    pub fn code(self, offset: u128, code_bits: u32) -> u16 {
+        ((offset.clamp(self.left, self.right) - self.left) >> self.shift(code_bits)) as u16
     }
 
-    /// What lies between two neighbouring borders with these codes; `None` for the interval's own ends.
+    /// What lies between two neighbouring borders with these codes of 16 bits; `None` for the interval's own ends.
     #[inline]
     #[must_use]
     pub fn between(self, before: Option<u16>, after: Option<u16>) -> Self {
-        let shift = self.shift();
+        let shift = self.shift(16);
         let last = (1u128 << shift) - 1;
         let span = self.right - self.left;
         // A code that stands for no border may lie beyond the end.
@@ -140,11 +166,13 @@ impl Interval {
 /// Sizes of an image; they need no look at the lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// Tuple lines; at least one.
-    pub lines: u64,
-    /// Smallest word of the lines.
+    /// What it leads to.
+    pub unit: Unit,
+    /// How many; at least one.
+    pub units: u64,
+    /// Smallest word.
     pub low: u128,
-    /// Largest word of the lines.
+    /// Largest word.
     pub high: u128,
     /// Levels of nodes.
     pub levels: usize,
@@ -153,22 +181,32 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// With as few levels as leave at most `top_max` codes in the top, and without a gap. `None` without lines, for
+    /// With as few levels as leave at most `top_max` codes in the top, and without a gap. `None` without units, for
     /// more levels than there may be, and if `high` is below `low`.
     #[must_use]
-    pub fn new(lines: u64, low: impl Into<u128>, high: impl Into<u128>, top_max: usize) -> Option<Self> {
-        let (low, high) = (low.into(), high.into());
-        let mut levels = 0;
-        while children(lines, levels).saturating_sub(1) > top_max as u64 {
-            levels += 1;
+    pub fn new(
+        unit: Unit,
+        units: u64,
+        low: impl Into<u128>,
+        high: impl Into<u128>,
+        top_max: usize,
+    ) -> Option<Self> {
+        let mut shape = Self { unit, units, low: low.into(), high: high.into(), levels: 0, gap: None };
+        while shape.children(shape.levels).saturating_sub(1) > top_max as u64 {
+            shape.levels += 1;
         }
-        (lines > 0 && low <= high && levels <= LEVELS_MAX).then_some(Self {
-            lines,
-            low,
-            high,
-            levels,
-            gap: None,
-        })
+        (units > 0 && shape.low <= shape.high && shape.levels <= LEVELS_MAX).then_some(shape)
+    }
+
+    /// Nodes, or units, below level `levels`.
+    fn children(&self, levels: usize) -> u64 {
+        (0..levels).fold(self.units, |count, level| count.div_ceil(self.unit.fanout(level) as u64))
+    }
+
+    /// Units below a child of a level.
+    #[must_use]
+    pub fn span(&self, level: usize) -> u64 {
+        (0..level).map(|level| self.unit.fanout(level) as u64).product()
     }
 
     /// The same with a gap; sizes do not change.
@@ -180,13 +218,13 @@ impl Shape {
     /// Nodes of a level; level 0 is the lowest.
     #[must_use]
     pub fn nodes(&self, level: usize) -> u64 {
-        children(self.lines, level + 1)
+        self.children(level + 1)
     }
 
     /// Codes of the top: one less than it has children.
     #[must_use]
     pub fn top(&self) -> u64 {
-        children(self.lines, self.levels) - 1
+        self.children(self.levels) - 1
     }
 
     /// Bytes of all nodes and of the top.
@@ -240,12 +278,7 @@ impl Shape {
     }
 }
 
-/// Units that so many lines make after `levels` steps of [`FANOUT`] to one.
-fn children(lines: u64, levels: usize) -> u64 {
-    (0..levels).fold(lines, |count, _| count.div_ceil(FANOUT as u64))
-}
-
-/// The image of a table's lines.
+/// The image of a table's units.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Image {
     /// Sizes.
@@ -253,34 +286,37 @@ pub struct Image {
     /// Codes of the top, ascending.
     pub top: Vec<u32>,
     /// Nodes, the lowest level first.
-    pub nodes: Vec<Vec<[u16; NODE]>>,
+    pub nodes: Vec<Vec<[u8; NODE_BYTES]>>,
+}
+
+/// Codes of a node, ascending.
+fn codes(node: &[u8; NODE_BYTES], code_bits: u32) -> Vec<u16> {
+    match code_bits {
+        8 => node.iter().map(|&code| code.into()).collect(),
+        _ => node.chunks_exact(2).map(|code| u16::from_le_bytes([code[0], code[1]])).collect(),
+    }
+}
+
+/// A node of these codes.
+fn node(codes: &[u16], code_bits: u32) -> [u8; NODE_BYTES] {
+    let bytes = codes.iter().flat_map(|code| code.to_le_bytes().into_iter().take(code_bits as usize / 8));
+    let mut node = [0; NODE_BYTES];
+    node.iter_mut().zip(bytes).for_each(|(to, byte)| *to = byte);
+    node
 }
 
 impl Image {
-    /// Of lines with these last words (the last one's may be padding) and the table's smallest and largest word,
-    /// without a gap. O(lines). `None` as for [`Shape::new`].
-    #[must_use]
-    pub fn new<W: Copy + Into<u128>>(
-        lasts: &[W],
-        low: impl Into<u128>,
-        high: impl Into<u128>,
-        top_max: usize,
-    ) -> Option<Self> {
-        Some(Self::of(Shape::new(lasts.len() as u64, low, high, top_max)?, lasts))
-    }
-
-    /// Of this shape. O(lines).
+    /// Of this shape and the last words of its units (the last one's may be padding). O(units).
     ///
     /// # Panics
-    /// If the shape is of another number of lines.
+    /// If the shape is of another number of units.
     #[must_use]
     pub fn of<W: Copy + Into<u128>>(shape: Shape, lasts: &[W]) -> Self {
-        assert_eq!(shape.lines, lasts.len() as u64, "as many last words as lines");
-        // The border right of a child of some level; none right of the last line.
+        assert_eq!(shape.units, lasts.len() as u64, "as many last words as units");
+        // The border right of a child of some level; none right of the last unit.
         let border = |level: usize, child: usize| {
-            let span = (FANOUT as u64).pow(u32::try_from(level).unwrap_or(u32::MAX));
-            let line = (child as u64 + 1) * span - 1;
-            (line + 1 < shape.lines).then(|| shape.offset(lasts[line as usize]))
+            let unit = (child as u64 + 1) * shape.span(level) - 1;
+            (unit + 1 < shape.units).then(|| shape.offset(lasts[unit as usize]))
         };
         let top: Vec<u32> = (0..shape.top() as usize)
             .filter_map(|at| border(shape.levels, at))
@@ -291,22 +327,24 @@ impl Image {
             .collect();
         let mut nodes = Vec::new();
         for level in (0..shape.levels).rev() {
-            let mut below = Vec::with_capacity(intervals.len() * FANOUT);
+            let (code_bits, fanout) = (shape.unit.code_bits(level), shape.unit.fanout(level));
+            let pad = u16::MAX >> (16 - code_bits);
+            let mut below = Vec::with_capacity(intervals.len() * fanout);
             let mut level_nodes = Vec::with_capacity(intervals.len());
             for (at, interval) in intervals.iter().enumerate() {
-                let mut codes = [PAD; NODE];
-                for (slot, code) in codes.iter_mut().enumerate() {
-                    if let Some(offset) = border(level, at * FANOUT + slot) {
-                        *code = interval.code(offset);
-                    }
+                let codes: Vec<u16> = (0..fanout - 1)
+                    .map(|slot| border(level, at * fanout + slot))
+                    .map(|offset| offset.map_or(pad, |offset| interval.code(offset, code_bits)))
+                    .collect();
+                level_nodes.push(node(&codes, code_bits));
+                if level > 0 {
+                    below.extend((0..fanout).map(|slot| {
+                        interval
+                            .between(slot.checked_sub(1).map(|slot| codes[slot]), codes.get(slot).copied())
+                    }));
                 }
-                for slot in 0..FANOUT {
-                    let before = slot.checked_sub(1).map(|slot| codes[slot]);
-                    below.push(interval.between(before, codes.get(slot).copied()));
-                }
-                level_nodes.push(codes);
             }
-            below.truncate(children(shape.lines, level) as usize);
+            below.truncate(shape.children(level) as usize);
             intervals = below;
             nodes.push(level_nodes);
         }
@@ -324,22 +362,25 @@ impl Image {
         Gap::widest(any, all)
     }
 
-    /// The line of a query, or one left of it: what each thread of the device computes.
+    /// The unit of a query, or one left of it: what each thread of the device computes.
     #[must_use]
-    pub fn line(&self, query: impl Into<u128>) -> u64 {
+    pub fn unit(&self, query: impl Into<u128>) -> u64 {
         let shape = &self.shape;
         let offset = shape.offset(query);
         let code = shape.top_code(offset);
         let mut at = self.top.partition_point(|&border| border < code);
         let mut interval =
             shape.below_top(at.checked_sub(1).map(|at| self.top[at]), self.top.get(at).copied());
-        for level in self.nodes.iter().rev() {
-            let codes = &level[at];
-            let code = interval.code(offset);
+        for (level, nodes) in self.nodes.iter().enumerate().rev() {
+            let code_bits = shape.unit.code_bits(level);
+            let codes = codes(&nodes[at], code_bits);
+            let code = interval.code(offset, code_bits);
             let child = codes.iter().filter(|&&border| border < code).count();
-            interval =
-                interval.between(child.checked_sub(1).map(|slot| codes[slot]), codes.get(child).copied());
-            at = at * FANOUT + child;
+            if level > 0 {
+                interval =
+                    interval.between(child.checked_sub(1).map(|slot| codes[slot]), codes.get(child).copied());
+            }
+            at = at * shape.unit.fanout(level) + child;
         }
         at as u64
     }
@@ -350,15 +391,16 @@ mod tests {
     use super::*;
 
     /// Searches with this gap; returns how many queries ended left of their line.
-    fn check(lasts: &[u128], low: u128, top_max: usize, gap: Option<Gap>) -> usize {
+    fn check(unit: Unit, lasts: &[u128], low: u128, top_max: usize, gap: Option<Gap>) -> usize {
         let high = *lasts.last().unwrap();
-        let shape = Shape::new(lasts.len() as u64, low, high, top_max).unwrap().with_gap(gap);
+        let shape = Shape::new(unit, lasts.len() as u64, low, high, top_max).unwrap().with_gap(gap);
         let image = Image::of(shape, lasts);
         assert!(image.top.len() <= top_max && image.top.is_sorted());
         assert_eq!(image.top.len() as u64, shape.top());
         for (level, nodes) in image.nodes.iter().enumerate() {
             assert_eq!(nodes.len() as u64, image.shape.nodes(level));
-            assert!(nodes.iter().all(|codes| codes.is_sorted()));
+            let code_bits = unit.code_bits(level);
+            assert!(nodes.iter().all(|node| codes(node, code_bits).is_sorted()));
         }
         let bytes = image.nodes.iter().flatten().count() * NODE_BYTES + image.top.len() * 4;
         assert_eq!(shape.bytes(), bytes as u64);
@@ -366,14 +408,15 @@ mod tests {
         let mut left_of_it = 0;
         for query in near.chain([0, low, u64::MAX.into(), u128::MAX]) {
             let right = lasts[..lasts.len() - 1].partition_point(|&last| last < query) as u64;
-            let line = image.line(query);
-            assert!(line <= right, "{query}: line {line} is right of {right}");
+            let found = image.unit(query);
+            assert!(found <= right, "{query}: unit {found} is right of {right}");
             // A border that was not passed shares the query's cell: it is equal or very close.
-            let kept = shape.offset(lasts[line as usize]);
+            let kept = shape.offset(lasts[found as usize]);
+            let least = if unit == Unit::Cell { 7 } else { 15 };
             let is_close =
-                query > high || shape.offset(query).saturating_sub(kept) <= shape.all().right >> 15;
-            assert!(line == right || is_close, "{query}: line {line}, not {right}");
-            left_of_it += usize::from(line < right);
+                query > high || shape.offset(query).saturating_sub(kept) <= shape.all().right >> least;
+            assert!(found == right || is_close, "{query}: unit {found}, not {right}");
+            left_of_it += usize::from(found < right);
         }
         left_of_it
     }
@@ -386,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn a_search_ends_in_the_right_line_or_left_of_it() {
+    fn a_search_ends_in_the_right_unit_or_left_of_it() {
         for count in [1usize, 2, 16, 17, 18, 288, 289, 290, 4913, 4914, 10_000] {
             for top_max in [1, 7, 100, TOP_MAX] {
                 let all = |key: &dyn Fn(u64) -> u128| -> Vec<u128> { (0..count as u64).map(key).collect() };
@@ -407,9 +450,9 @@ mod tests {
                     lasts.sort_unstable();
                     let found = Image::gap(&lasts);
                     // Any gap is right, but not close.
-                    for gap in [None, found] {
-                        check(&lasts, lasts[0], top_max, gap);
-                        check(&lasts, 0, top_max, gap);
+                    for (unit, gap) in [(Unit::Line, None), (Unit::Line, found), (Unit::Cell, found)] {
+                        check(unit, &lasts, lasts[0], top_max, gap);
+                        check(unit, &lasts, 0, top_max, gap);
                     }
                 }
             }
@@ -421,26 +464,35 @@ mod tests {
         let mut lasts: Vec<u64> = (0..5000).map(mix).collect();
         lasts.sort_unstable();
         let wide: Vec<u128> = lasts.iter().map(|&word| word.into()).collect();
-        let image = Image::new(&lasts, lasts[0], lasts[4999], 20).unwrap();
-        assert_eq!(image, Image::new(&wide, wide[0], wide[4999], 20).unwrap());
+        fn make<W: Copy + Into<u128>>(unit: Unit, lasts: &[W]) -> Image {
+            let shape = Shape::new(unit, lasts.len() as u64, lasts[0], lasts[4999], 20).unwrap();
+            Image::of(shape, lasts)
+        }
         // The same distances anywhere in a wider range.
         let moved: Vec<u128> = wide.iter().map(|&word| word + (7 << 100)).collect();
-        let other = Image::new(&moved, moved[0], moved[4999], 20).unwrap();
-        assert_eq!((image.top, image.nodes), (other.top, other.nodes));
+        for unit in [Unit::Line, Unit::Cell] {
+            let image = make(unit, &lasts);
+            assert_eq!(image, make(unit, &wide));
+            let other = make(unit, &moved);
+            assert_eq!((image.top, image.nodes), (other.top, other.nodes));
+        }
     }
 
     #[test]
     fn sizes_follow_from_the_lines() {
-        let shape = Shape::new(1 << 23, 0u64, u64::MAX, TOP_MAX).unwrap();
-        assert_eq!((shape.levels, shape.nodes(0), shape.top()), (3, 493_448, 1707));
+        let of_lines = |lines, top_max| Shape::new(Unit::Line, lines, 0u64, u64::MAX, top_max);
+        let shape = of_lines(1 << 23, TOP_MAX).unwrap();
+        assert_eq!((shape.levels, shape.nodes(0), shape.top(), shape.span(2)), (3, 493_448, 1707, 289));
         assert_eq!(shape.top_shift(), 32);
-        assert_eq!(Shape::new(1, 5u32, 5u32, 1).unwrap().top(), 0);
-        assert!(Shape::new(0, 0u64, 1u64, 1).is_none() && Shape::new(1, 2u64, 1u64, 1).is_none());
-        assert!(Shape::new(u64::MAX, 0u64, 1u64, 1).is_none());
-        let wide = Shape::new(9, 0u64, u128::MAX, 1).unwrap();
-        assert_eq!((wide.top_shift(), wide.all().shift(), wide.levels), (96, 112, 1));
+        let cells = Shape::new(Unit::Cell, 1 << 24, 0u64, u64::MAX, 30_000).unwrap();
+        assert_eq!((cells.levels, cells.nodes(0), cells.top(), cells.span(2)), (2, 508_401, 29_905, 561));
+        assert_eq!(Shape::new(Unit::Line, 1, 5u32, 5u32, 1).unwrap().top(), 0);
+        assert!(of_lines(0, 1).is_none() && Shape::new(Unit::Line, 1, 2u64, 1u64, 1).is_none());
+        assert!(of_lines(u64::MAX, 1).is_none());
+        let wide = Shape::new(Unit::Line, 9, 0u64, u128::MAX, 1).unwrap();
+        assert_eq!((wide.top_shift(), wide.all().shift(16), wide.levels), (96, 112, 1));
         // 2^32 + 2^20 tuples of 16 bytes.
-        assert_eq!(Shape::new((1 << 30) + (1 << 18), 0u64, u64::MAX, TOP_MAX).unwrap().levels, 4);
+        assert_eq!(of_lines((1 << 30) + (1 << 18), TOP_MAX).unwrap().levels, 4);
     }
 
     #[test]
@@ -477,9 +529,9 @@ mod tests {
         let gap = Image::gap(&lasts);
         assert_eq!(gap, Some(Gap { at: 6, bits: 34, value: 0 }));
         for top_max in [7, 100, TOP_MAX] {
-            assert!(check(&lasts, 0, top_max, None) > 20_000);
+            assert!(check(Unit::Line, &lasts, 0, top_max, None) > 20_000);
             // What is left: queries one above a shard's last key.
-            assert!(check(&lasts, 0, top_max, gap) <= 1250);
+            assert!(check(Unit::Line, &lasts, 0, top_max, gap) <= 1250);
         }
     }
 }

@@ -8,6 +8,7 @@
 //! [`FetchLimit`] is the only setting of the whole context in this crate; it is put back when it is dropped.
 
 use crate::driver::LaunchShape;
+use crate::image;
 use crate::kernel::Instance;
 use crate::kernel::table::{
     Source, compare_answers, copy_words, make_ascending, make_queries, nothing, random_lines, random_words,
@@ -208,7 +209,7 @@ pub struct Meter {
 }
 
 fn instance(option: u16) -> Instance {
-    Instance { source: Source::Measure, word_bytes: 8, value_bytes: 8, option }
+    Instance { source: Source::Measure, word_bytes: 8, value_bytes: 8, option, unit: image::Unit::Line }
 }
 
 impl Meter {
@@ -470,7 +471,13 @@ impl Maker {
         let word_bytes = if key_bytes == 4 { 4 } else { 8 };
         keys.holds("keys", word_bytes.into())?;
         let source = Source::Measure;
-        let instance = Instance { source, word_bytes, value_bytes: word_bytes, option: BATCHES };
+        let instance = Instance {
+            source,
+            word_bytes,
+            value_bytes: word_bytes,
+            option: BATCHES,
+            unit: image::Unit::Line,
+        };
         let numbers = DeviceBuffer::new(stream.gpu(), 16)?;
         let tuples = keys.bytes() / u64::from(word_bytes);
         Ok(Self { stream: stream.clone(), instance, keys: keys.clone(), tuples, numbers })

@@ -7,11 +7,11 @@
 
 use super::{Algorithm, Search};
 use crate::driver::LaunchShape;
-use crate::image::{Gap, LEVELS_MAX, NODE_BYTES, Shape, TOP_MAX};
+use crate::image::{Gap, LEVELS_MAX, NODE_BYTES, Shape, TOP_MAX, Unit};
 use crate::kernel::Instance;
 use crate::kernel::table::{
-    Batch, Source, THREADS, THREADS_SMALL, image_bits, image_level, image_top, spine_few, spine_ranks,
-    spine_values,
+    Batch, Source, THREADS, THREADS_SMALL, cells_from_lines, image_bits, image_level, image_top, spine_few,
+    spine_ranks, spine_values,
 };
 use crate::memory::DeviceBuffer;
 use crate::resident::{Residence, Resident, grid};
@@ -43,6 +43,7 @@ pub(crate) struct Arguments {
     pub(crate) gap_value: [u64; 2],
     pub(crate) tuples: u64,
     pub(crate) last_line: u32,
+    pub(crate) last_unit: u32,
     pub(crate) top_count: u32,
     pub(crate) levels: u32,
     pub(crate) top_shift: u32,
@@ -52,7 +53,6 @@ pub(crate) struct Arguments {
     pub(crate) order: u64,
     /// Descents up to which a batch ascends.
     pub(crate) descents_max: u32,
-    pub(crate) zero: u32,
 }
 
 /// A table with its image.
@@ -63,7 +63,9 @@ pub(crate) struct Spine {
     blocks_max: u32,
     /// Queries of the longest batch that has a warp for each.
     few_max: u64,
+    /// Shared memory of a block, and of one of a short batch.
     shared_bytes: u32,
+    few_shared_bytes: u32,
     /// Top and nodes.
     image: Vec<DeviceBuffer>,
     _lines: DeviceBuffer,
@@ -77,39 +79,42 @@ fn halves(word: u128) -> [u64; 2] {
 impl Spine {
     /// Makes the image of a table. Waits for it.
     pub(crate) fn new(stream: &Stream, resident: &Resident) -> Result<Self, GpuError> {
-        let gpu = &resident.gpu;
+        let (gpu, unit) = (&resident.gpu, resident.unit);
         let shared_max = gpu.limits().shared_bytes_max;
-        let Some((threads, top_max)) = [THREADS, THREADS_SMALL].into_iter().find_map(|threads| {
-            let codes = shared_max.checked_sub(u32::from(threads) * LINE_BYTES)? / 4;
-            (codes >= TOP_MIN).then_some((threads, (codes as usize).min(TOP_MAX)))
-        }) else {
+        let few_bytes = few_bytes(unit);
+        let Some((threads, stage_bytes, top_max)) =
+            [THREADS, THREADS_SMALL].into_iter().find_map(|threads| {
+                let (stage_bytes, top_max) = match unit {
+                    Unit::Line => (u32::from(threads) * LINE_BYTES, TOP_MAX),
+                    Unit::Cell => (0, usize::MAX),
+                };
+                let codes = shared_max.checked_sub(stage_bytes.max(few_bytes))? / 4;
+                (codes >= TOP_MIN).then_some((threads, stage_bytes, (codes as usize).min(top_max)))
+            })
+        else {
             return Err(Algorithm::Spine.refused(format!("a block shares {shared_max} bytes here")));
         };
-        let shape = Shape::new(resident.line_count, resident.low, resident.high, top_max)
+        let shape = Shape::new(unit, resident.units(), resident.low, resident.high, top_max)
             .ok_or_else(|| Algorithm::Spine.refused(format!("{} lines", resident.line_count)))?;
         let (arguments, image) = make_image(stream, resident, shape)?;
         let instance = resident.instance(Source::Spine, threads);
         let top_bytes = (arguments.top_count * 4).next_multiple_of(16);
-        let shared_bytes = u32::from(threads) * LINE_BYTES + top_bytes;
-        let blocks_max = ["spine_values", "spine_ranks", "hybrid_lines"].into_iter().try_fold(
-            u32::MAX,
-            |least, entry| {
-                Ok::<_, GpuError>(least.min(gpu.blocks_at_once(
-                    instance,
-                    entry,
-                    threads.into(),
-                    shared_bytes,
-                )?))
-            },
-        )?;
-        let few_blocks = gpu.blocks_at_once(instance, "spine_few", FEW_THREADS_MAX, shared_bytes)?;
+        let (shared_bytes, few_shared_bytes) = (stage_bytes + top_bytes, few_bytes + top_bytes);
+        let mut blocks_max = u32::MAX;
+        for &entry in Source::Spine.entries(instance) {
+            if matches!(entry, "spine_values" | "spine_ranks" | "hybrid_lines") {
+                blocks_max =
+                    blocks_max.min(gpu.blocks_at_once(instance, entry, threads.into(), shared_bytes)?);
+            }
+        }
+        let few_blocks = gpu.blocks_at_once(instance, "spine_few", FEW_THREADS_MAX, few_shared_bytes)?;
         // Each loads a node's lines, which over the link pays for fewer.
         let few_max = match resident.residence {
             Residence::Pinned | Residence::Hybrid => 32,
             _ => u64::from(few_blocks) * GROUP,
         };
         let _lines = resident.lines.clone();
-        Ok(Self { arguments, instance, blocks_max, few_max, shared_bytes, image, _lines })
+        Ok(Self { arguments, instance, blocks_max, few_max, shared_bytes, few_shared_bytes, image, _lines })
     }
 
     /// The instance of its kernels.
@@ -135,11 +140,35 @@ impl Spine {
         let blocks = queries.next_multiple_of(32) / GROUP;
         let threads = (self.arguments.top_count / 16).clamp(FEW_THREADS_MIN, FEW_THREADS_MAX);
         let threads = threads.next_multiple_of(32);
-        LaunchShape { blocks: blocks as u32, threads, shared_bytes: self.shared_bytes }
+        LaunchShape { blocks: blocks as u32, threads, shared_bytes: self.few_shared_bytes }
     }
 }
 
-/// Top and nodes of a table's lines, and what points to them. Waits for them.
+/// Shared memory in which a short batch's queries have their units and answers; the same as in spine.cu.
+pub(crate) const fn few_bytes(unit: Unit) -> u32 {
+    let unit_bytes = match unit {
+        Unit::Line => LINE_BYTES,
+        Unit::Cell => LINE_BYTES / 2,
+    };
+    GROUP as u32 * (unit.fanout(0) as u32 * unit_bytes + 64)
+}
+
+/// Makes cells of lines that have just come to the device. Waits for it.
+pub(crate) fn make_cells(stream: &Stream, resident: &Resident) -> Result<(), GpuError> {
+    let instance = resident.instance(Source::Image, 0);
+    let arguments = Arguments {
+        lines: resident.lines.address(),
+        last_line: (resident.line_count - 1) as u32,
+        ..Arguments::default()
+    };
+    let shape = grid(&resident.gpu, instance, "cells_from_lines", IMAGE_THREADS, 0, resident.line_count)?;
+    // SAFETY: the lines are the table's own copy, which nothing else uses yet, and live until the stream was waited for.
+    let queued = unsafe { cells_from_lines(stream, instance, shape, &arguments) };
+    stream.synchronize()?;
+    queued
+}
+
+/// Top and nodes of a table's units, and what points to them. Waits for them.
 fn make_image(
     stream: &Stream,
     resident: &Resident,
@@ -152,6 +181,7 @@ fn make_image(
         lines: resident.lines.address(),
         tuples: resident.tuples,
         last_line: (resident.line_count - 1) as u32,
+        last_unit: (resident.units() - 1) as u32,
         ..Arguments::default()
     };
 
@@ -192,7 +222,7 @@ fn border_bits(
     let gpu = &resident.gpu;
     let instance = resident.instance(Source::Image, 0);
     let word_bytes = usize::from(resident.word_bytes);
-    let shape = grid(gpu, instance, "image_bits", IMAGE_THREADS, 0, resident.line_count)?;
+    let shape = grid(gpu, instance, "image_bits", IMAGE_THREADS, 0, resident.units())?;
     let bits = DeviceBuffer::new(gpu, 2 * word_bytes as u64)?;
     let queued = bits.fill(stream, 0).and_then(|()| {
         // SAFETY: the lines are the table's, `bits` has two words; both live until the stream was waited for.
@@ -270,5 +300,89 @@ impl Search for Spine {
 
     fn bytes(&self) -> u64 {
         self.image.iter().map(DeviceBuffer::bytes).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Gpu;
+    use crate::image::Image;
+    use pleach::{Index, Key, Value};
+    use pleach_builder::{BuildOptions, build_slice};
+    use pleach_format::LineGeometry;
+    use pleach_format::key::Word;
+
+    /// Compares top and nodes that the device makes with those of the scalar builder, byte for byte.
+    fn check<K: Key, V: Value>(gpu: &Gpu, mut tuples: Vec<(K, V)>, residence: Residence, top_max: usize) {
+        tuples.sort_by_key(|tuple| tuple.0.encode());
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("table.pleach");
+        build_slice(&tuples, &path, &BuildOptions::default()).expect("built");
+        let index = Index::open(&path).expect("opens");
+        let stream = Stream::new(gpu).expect("a stream");
+        let resident = Resident::new(&index, &stream, residence).expect("fits").expect("there are tuples");
+        let shape =
+            Shape::new(resident.unit, resident.units(), resident.low, resident.high, top_max).expect("fits");
+        let what = format!("{} tuples of {}, {residence:?}, top of {top_max}", tuples.len(), K::TYPE);
+        let (arguments, image) = make_image(&stream, &resident, shape).expect("made");
+
+        let line =
+            LineGeometry::new(resident.word_bytes.into(), resident.value_bytes.into()).tuples_per_line();
+        let each = if resident.unit == Unit::Cell { line / 2 } else { line };
+        let lasts: Vec<u128> =
+            tuples.chunks(each).map(|unit| unit[unit.len() - 1].0.encode().to_u128()).collect();
+        let scalar = Image::of(shape.with_gap(Image::gap(&lasts)), &lasts);
+        let read = |buffer: &DeviceBuffer, bytes: usize| {
+            let mut found = vec![0; bytes];
+            buffer.copy_to_host(&stream, &mut found).expect("copied");
+            found
+        };
+        let top: Vec<u8> = scalar.top.iter().flat_map(|code| code.to_le_bytes()).collect();
+        assert!(read(&image[0], top.len()) == top, "{what}: top");
+        assert_eq!(
+            (arguments.levels as usize, arguments.top_count as usize),
+            (scalar.nodes.len(), scalar.top.len())
+        );
+        for (level, nodes) in scalar.nodes.iter().enumerate() {
+            let bytes = nodes.concat();
+            assert!(read(&image[level + 1], bytes.len()) == bytes, "{what}: level {level}");
+        }
+    }
+
+    fn check_all(gpu: &Gpu, counts: &[u64]) {
+        let mix = |i: u64| {
+            (i + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(23).wrapping_mul(0xBF58_476D_1CE4_E5B9)
+        };
+        for &count in counts {
+            for residence in [Residence::Device, Residence::Hybrid] {
+                let all = 0..count;
+                check(gpu, all.clone().map(|i| (mix(i), i)).collect(), residence, 5);
+                check(gpu, all.clone().map(|i| (mix(i / 9) as u32, i as u32)).collect(), residence, 100);
+                check(gpu, all.clone().map(|i| ((i / 64) << 40 | i % 64, ())).collect(), residence, 7);
+                check(gpu, all.clone().map(|i| (u128::from(mix(i)) << 33, ())).collect(), residence, 1);
+                check(gpu, all.map(|i| (mix(i) as u32, i)).collect(), residence, TOP_MAX);
+            }
+        }
+    }
+
+    #[test]
+    fn images_are_those_of_the_scalar_builder() {
+        match Gpu::open(0) {
+            Ok(gpu) => check_all(&gpu, &[1, 2, 3, 9, 65, 1000, 100_000]),
+            Err(GpuError::Unavailable(missing)) => eprintln!("SKIPPED: {missing}"),
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    #[cfg(feature = "emulate")]
+    #[test]
+    fn images_are_those_of_the_scalar_builder_where_a_cpu_is_the_device() {
+        use crate::{GpuOptions, LaneOrder};
+        match Gpu::emulated(LaneOrder::Random(3), GpuOptions::default()) {
+            Ok(gpu) => check_all(&gpu, &[1, 2, 3, 9, 65, 1000, 5000]),
+            Err(GpuError::Unavailable(missing)) => eprintln!("SKIPPED: {missing}"),
+            Err(error) => panic!("{error}"),
+        }
     }
 }

@@ -14,7 +14,7 @@ pub(crate) mod table;
 
 use crate::GpuError;
 use crate::driver::Program;
-use crate::image::{FANOUT, LEVELS_MAX};
+use crate::image::{FANOUT, LEVELS_MAX, Unit};
 use pleach_format::LineGeometry;
 pub(crate) use table::Source;
 
@@ -29,6 +29,8 @@ pub(crate) struct Instance {
     pub(crate) value_bytes: u8,
     /// A number of the source's own, see [`Source::option_name`]; 0 if it has none.
     pub(crate) option: u16,
+    /// What the image of its table leads to, which says how lines lie; [`Unit::Line`] for a source that reads no lines.
+    pub(crate) unit: Unit,
 }
 
 impl Instance {
@@ -40,13 +42,15 @@ impl Instance {
             ("VALUE_BYTES", self.value_bytes.into()),
             ("TUPLES", lines.tuples_per_line() as u64),
             ("VALUES_AT", lines.values_at() as u64),
+            ("CELLS", (self.unit == Unit::Cell).into()),
             ("FANOUT", FANOUT as u64),
+            ("LOW_FANOUT", self.unit.fanout(0) as u64),
             ("LEVELS_MAX", LEVELS_MAX as u64),
         ];
         if let Some(name) = self.source.option_name() {
             defines.push((name, self.option.into()));
         }
-        defines.extend(self.source.sizes());
+        defines.extend(self.source.sizes(self.unit));
         defines
     }
 
@@ -76,9 +80,11 @@ impl Instance {
             for word_bytes in [4, 8, 16] {
                 for value_bytes in [0, 4, 8] {
                     for &option in source.options() {
-                        let instance = Self { source, word_bytes, value_bytes, option };
-                        if source.has(instance) {
-                            all.push(instance);
+                        for unit in [Unit::Line, Unit::Cell] {
+                            let instance = Self { source, word_bytes, value_bytes, option, unit };
+                            if source.has(instance) {
+                                all.push(instance);
+                            }
                         }
                     }
                 }

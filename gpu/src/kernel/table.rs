@@ -7,6 +7,8 @@
 
 use super::Instance;
 use crate::driver::LaunchShape;
+use crate::image::Unit;
+use crate::resident::Resident;
 use crate::{GpuError, Stream};
 use std::ffi::c_void;
 
@@ -109,9 +111,15 @@ macro_rules! launches {
 
 sources! {
     /// Look-ups through the device image.
-    Spine "spine.cu" |_| &["spine_values", "spine_ranks", "spine_few", "hybrid_lines", "hybrid_fetch", "hybrid_answer"];
+    Spine "spine.cu" |instance| match instance.unit {
+        Unit::Line => &["spine_values", "spine_ranks", "spine_few", "hybrid_lines", "hybrid_fetch", "hybrid_answer"],
+        Unit::Cell => &["spine_values", "spine_ranks", "spine_few"],
+    };
     /// The device image, from the tuple lines.
-    Image "image.cu" |_| &["image_bits", "image_top", "image_level"];
+    Image "image.cu" |instance| match (instance.unit, instance.value_bytes) {
+        (Unit::Cell, 1..) => &["image_bits", "image_top", "image_level", "cells_from_lines"],
+        _ => &["image_bits", "image_top", "image_level"],
+    };
     /// Ascending queries merged with the tuple lines.
     Sweep "sweep.cu" |_| &["sweep", "sample_order"];
     /// Sorted columns, from the tuple lines.
@@ -191,20 +199,40 @@ impl Source {
         }
     }
 
+    /// Whether it reads lines that may lie in cells.
+    fn reads_lines(self) -> bool {
+        matches!(self, Self::Spine | Self::Image | Self::Sweep | Self::Columns | Self::All)
+    }
+
+    /// Whether there is an instance for cells.
+    fn has_cells(self, instance: Instance) -> bool {
+        self.reads_lines()
+            && Resident::may_have_cells(instance.word_bytes, instance.value_bytes)
+            // Where no parts are swapped, whoever does not descend sees no difference.
+            && (instance.value_bytes > 0 || matches!(self, Self::Spine | Self::Image | Self::Sweep))
+    }
+
+    /// What an instance for a table is made for.
+    pub(crate) fn unit(self, word_bytes: u8, value_bytes: u8, unit: Unit) -> Unit {
+        let wanted = Instance { source: self, word_bytes, value_bytes, option: 0, unit };
+        if self.has_cells(wanted) { unit } else { Unit::Line }
+    }
+
     /// Whether there is such an instance.
     pub(crate) fn has(self, instance: Instance) -> bool {
-        match self {
+        let has_widths = match self {
             // Values are of the keys' type; reads are of 8 bytes.
             Self::Measure if instance.option == 0 => {
                 instance.word_bytes == instance.value_bytes && instance.word_bytes <= 8
             }
             Self::Measure => (instance.word_bytes, instance.value_bytes) == (8, 8),
             _ => instance.value_bytes == 0 || self.has_value_width(),
-        }
+        };
+        has_widths && (instance.unit == Unit::Line || self.has_cells(instance))
     }
 
     /// Sizes of argument structs that the text asserts.
-    pub(crate) fn sizes(self) -> Vec<(&'static str, u64)> {
+    pub(crate) fn sizes(self, unit: Unit) -> Vec<(&'static str, u64)> {
         let mut sizes = vec![
             ("BYTES_OF_BATCH", size_of::<Batch>() as u64),
             ("BYTES_OF_COLUMNS", size_of::<Columns>() as u64),
@@ -215,6 +243,7 @@ impl Source {
             Self::Spine | Self::Image => {
                 sizes.push(("BYTES_OF_SPINE", size_of::<crate::algorithm::spine::Arguments>() as u64));
                 sizes.push(("BYTES_OF_PART", size_of::<crate::algorithm::hybrid::Part>() as u64));
+                sizes.push(("BYTES_OF_FEW", crate::algorithm::spine::few_bytes(unit).into()));
             }
             Self::Sweep => {
                 sizes.push(("BYTES_OF_SPINE", size_of::<crate::algorithm::spine::Arguments>() as u64));
@@ -259,6 +288,8 @@ launches! {
     Spine hybrid_answer(table: crate::algorithm::spine::Arguments, batch: Batch, part: crate::algorithm::hybrid::Part);
     /// Which bits all borders share.
     Image image_bits(table: crate::algorithm::spine::Arguments, bits: u64);
+    /// Makes cells of lines.
+    Image cells_from_lines(table: crate::algorithm::spine::Arguments);
     /// Makes the top.
     Image image_top(table: crate::algorithm::spine::Arguments);
     /// Makes a level of nodes, after those above it.

@@ -23,8 +23,13 @@ struct All {
 };
 static_assert(sizeof(All) == BYTES_OF_ALL, "as in all.rs");
 
+// Where a byte of a tuple's line lies, by its place in the file's line.
+__device__ __forceinline__ const u8* place_of(const All& all, u64 rank, u32 byte) {
+    return all.lines + rank / TUPLES * 64 + swap_part(byte / 16) * 16 + byte % 16;
+}
+
 __device__ __forceinline__ Word key_at(const All& all, u64 rank) {
-    return ((const Word*)(all.lines + rank / TUPLES * 64))[rank % TUPLES];
+    return *(const Word*)place_of(all, rank, (u32)(rank % TUPLES) * WORD_BYTES);
 }
 
 // Counts the tuples of each query's key. The ranks are a search's, so none is beyond the tuples.
@@ -132,7 +137,7 @@ extern "C" __global__ void all_fill(const __grid_constant__ All all, u64 count) 
         }
         u64 rank = all.ranks[begin] + (at - all.offsets[begin]);
         rank = min(rank, all.tuples - 1);
-        const u8* value = all.lines + rank / TUPLES * 64 + VALUES_AT + rank % TUPLES * VALUE_BYTES;
+        const u8* value = place_of(all, rank, VALUES_AT + (u32)(rank % TUPLES) * VALUE_BYTES);
 #if VALUE_BYTES == 8
         all.values[at] = (u64)((const u32*)value)[1] << 32 | ((const u32*)value)[0];
 #else

@@ -2,7 +2,22 @@
 // image.rs. Nodes come from image.cu, whose codes of borders that do not exist are all ones: so no child is taken that
 // is not there.
 //
-// Besides WORD_BYTES and VALUE_BYTES: TUPLES (a line), LEVELS_MAX and FANOUT.
+// The image leads to units: lines, or if CELLS is 1 their halves, which then hold the keys and values of half of the
+// tuples each (image.cu swaps the middle parts of lines for it).
+//
+// Besides WORD_BYTES and VALUE_BYTES: TUPLES (a line), VALUES_AT (bytes of a line as it lies in the file), CELLS, FANOUT
+// and LOW_FANOUT (of level 0), LEVELS_MAX.
+
+// Parts of 16 bytes of a unit, its tuples, and where its values begin, in words of 32 bits.
+#if CELLS
+#define UNIT_PARTS 2u
+#define UNIT_TUPLES (TUPLES / 2u)
+#define UNIT_VALUES_AT 4u
+#else
+#define UNIT_PARTS 4u
+#define UNIT_TUPLES (TUPLES + 0u)
+#define UNIT_VALUES_AT (VALUES_AT / 4u)
+#endif
 
 // The same as Arguments in algorithm/spine.rs. Kernels take it as a grid constant: a copy of their own, whose `nodes`
 // are chosen by level, would lie in memory and cost a load a level. `low` and `high` are the ends of all words without
@@ -16,7 +31,9 @@ struct Arguments {
     u64 high[2];
     u64 gap_value[2];
     u64 tuples;
+    // Of the last line, and of the last unit.
     u32 last_line;
+    u32 last_unit;
     u32 top_count;
     u32 levels;
     u32 top_shift;
@@ -24,7 +41,6 @@ struct Arguments {
     u32 gap_bits;
     const u32* order;
     u32 descents_max;
-    u32 zero;
 };
 static_assert(sizeof(Arguments) == BYTES_OF_SPINE, "as in algorithm/spine.rs");
 
@@ -47,9 +63,10 @@ __device__ __forceinline__ u32 leading_zeros(Word x) { return (u32)__clzll((long
 #endif
 #endif
 
-__device__ __forceinline__ u32 shift_of(Word left, Word right) {
+// Bits that codes of CODE_BITS drop in an interval.
+template <u32 CODE_BITS> __device__ __forceinline__ u32 shift_of(Word left, Word right) {
     u32 bits = WORD_BITS - leading_zeros(right - left);
-    return bits > 16 ? bits - 16 : 0;
+    return bits > CODE_BITS ? bits - CODE_BITS : 0;
 }
 
 // A word without the bits that all borders share.
@@ -88,7 +105,7 @@ __device__ __forceinline__ Interval below_top(const Arguments& table, const u32*
 // The child of a node that an offset belongs to; the interval becomes the child's.
 __device__ __forceinline__ u32 child_of(const u32* codes, Word offset, Interval& interval) {
     Word left = interval.left, right = interval.right;
-    u32 shift = shift_of(left, right);
+    u32 shift = shift_of<16>(left, right);
     Word span = right - left;
     Word inside = offset < left ? 0 : least((Word)(offset - left), span);
     u32 wanted = (u32)(inside >> shift) * 0x10001u;
@@ -112,21 +129,63 @@ __device__ __forceinline__ u32 child_of(const u32* codes, Word offset, Interval&
     return below;
 }
 
-// The line below child `at` of the top, whose interval is given.
-__device__ __forceinline__ u32 line_below(const Arguments& table, u32 at, Word offset, Interval interval) {
-    for (u32 level = table.levels; level-- > 0;) {
-        const uint4* node = table.nodes[level] + (u64)at * 2;
-        uint4 low_half = __ldg(node), high_half = __ldg(node + 1);
-        u32 codes[8] = {low_half.x,  low_half.y,  low_half.z,  low_half.w,
-                        high_half.x, high_half.y, high_half.z, high_half.w};
-        at = at * FANOUT + child_of(codes, offset, interval);
+// The child of a node of level 0.
+__device__ __forceinline__ u32 low_child_of(const u32* codes, Word offset, const Interval& interval) {
+    Word left = interval.left;
+    Word inside = offset < left ? (Word)0 : least((Word)(offset - left), (Word)(interval.right - left));
+    u32 below = 0;
+#if CELLS
+    u32 wanted = (u32)(inside >> shift_of<8>(left, interval.right)) * 0x1010101u;
+#pragma unroll
+    for (int i = 0; i < 8; i++) {
+        below += (u32)__popc(__vcmpltu4(codes[i], wanted));
     }
-    return min(at, table.last_line);
+    return below / 8;
+#else
+    u32 wanted = (u32)(inside >> shift_of<16>(left, interval.right)) * 0x10001u;
+#pragma unroll
+    for (int i = 0; i < 8; i++) {
+        below += (u32)__popc(__vcmpltu2(codes[i], wanted));
+    }
+    return below / 16;
+#endif
 }
 
-// The last key of a line: but for the last line's, the border right of it.
-__device__ __forceinline__ Word last_key(const Arguments& table, u64 line) {
-    const Word* key = (const Word*)(table.lines + line * 4) + (TUPLES - 1);
+// Codes of a node.
+struct Node {
+    u32 codes[8];
+};
+
+__device__ __forceinline__ Node load_node(const uint4* from) {
+    uint4 low = __ldg(from), high = __ldg(from + 1);
+    return {{low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w}};
+}
+
+// The unit below child `at` of the top, whose interval is given.
+__device__ __forceinline__ u32 unit_below(const Arguments& table, u32 at, Word offset, Interval interval) {
+    for (u32 level = table.levels; level-- > 1;) {
+        Node node = load_node(table.nodes[level] + (u64)at * 2);
+        at = at * FANOUT + child_of(node.codes, offset, interval);
+    }
+    if (table.levels > 0) {
+        Node node = load_node(table.nodes[0] + (u64)at * 2);
+        at = at * LOW_FANOUT + low_child_of(node.codes, offset, interval);
+    }
+    return min(at, table.last_unit);
+}
+
+// Units below a child of a level.
+__device__ __forceinline__ u64 span_of(u32 level) {
+    u64 span = level == 0 ? 1 : LOW_FANOUT;
+    for (u32 i = 1; i < level; i++) {
+        span *= FANOUT;
+    }
+    return span;
+}
+
+// The last key of a unit: but for the last one's, the border right of it.
+__device__ __forceinline__ Word last_key(const Arguments& table, u64 unit) {
+    const Word* key = (const Word*)(table.lines + unit * UNIT_PARTS) + (UNIT_TUPLES - 1);
 #if WORD_BYTES == 16
     const u64* halves = (const u64*)key;
     return (Word)__ldg(halves + 1) << 64 | __ldg(halves);

@@ -1,14 +1,13 @@
-// Look-ups through the device image: the top in shared memory, a node a level, a tuple line.
+// Look-ups through the device image: the top in shared memory, a node a level, then a cell or a tuple line.
 //
-// Each thread descends with a query of its own: a node is one sector, which it loads by itself. A tuple line is
-// loaded by four threads for each of them in turn, 16 bytes each, since lanes that share a line cost one access;
-// it goes through shared memory, where the thread that asked reads it. Codes, intervals and gaps as in image.rs. Nodes
-// come from image.cu, whose codes of borders that do not exist are all ones: so no child is taken that is not there.
+// Each thread descends with a query of its own: a node is one sector, which it loads by itself, and so is a cell. A
+// tuple line is loaded by four threads for each of them in turn, 16 bytes each, since lanes that share a line cost one
+// access; it goes through shared memory, where the thread that asked reads it.
 //
-// Besides WORD_BYTES and VALUE_BYTES: TUPLES (a line) and VALUES_AT (bytes), THREADS (most of a block), LEVELS_MAX and
-// FANOUT. Dynamic shared memory: 64 bytes for each of THREADS, then the top, whole multiples of 16 bytes as in memory.
+// Besides what image.cuh takes: THREADS (most of a block). Dynamic shared memory: STAGE_PARTS of 16 bytes, or FEW_PARTS
+// for `spine_few`, then the top, whole multiples of 16 bytes as in memory.
 
-// The line of a query, or one left of it.
+// The unit of a query, or one left of it.
 __device__ __forceinline__ u32 descend(const Arguments& table, const u32* top, Word query) {
     Word offset = offset_of(table, query);
     // The top: how many codes are below the query's.
@@ -20,13 +19,13 @@ __device__ __forceinline__ u32 descend(const Arguments& table, const u32* top, W
         at = below ? at + half + 1 : at;
         size = below ? size - half - 1 : half;
     }
-    return line_below(table, at, offset, below_top(table, top, at));
+    return unit_below(table, at, offset, below_top(table, top, at));
 }
 
-// Right of a line whose keys all are below a query, because a border whose cell the query shares was not passed: the
-// first line whose last key is not below, which is near by. The last line has no border.
-__device__ __forceinline__ u32 step_right(const Arguments& table, u32 line, Word query) {
-    u32 begin = line + 1, end = table.last_line, step = 0;
+// Right of a unit whose keys all are below a query, because a border whose cell the query shares was not passed: the
+// first unit whose last key is not below, which is near by. The last unit has no border.
+__device__ __forceinline__ u32 step_right(const Arguments& table, u32 unit, Word query) {
+    u32 begin = unit + 1, end = table.last_unit, step = 0;
     while (begin < end) {
         u32 middle = begin + min(step, (end - begin) / 2);
         if (last_key(table, middle) < query) {
@@ -38,6 +37,89 @@ __device__ __forceinline__ u32 step_right(const Arguments& table, u32 line, Word
     }
     return begin;
 }
+
+// What a query finds in a unit whose words of 32 bits are given, wherever they lie.
+__device__ __forceinline__ Hit look_into(const Arguments& table, const u32* words, u32 unit, Word query) {
+    u32 slot = 0;
+    Hit hit = {0, 0, false};
+    for (u32 i = 0; i < UNIT_TUPLES; i++) {
+        Word key = line_key(words, i);
+        slot += key < query;
+        hit.found |= key == query;
+    }
+#if VALUE_BYTES > 0
+    u32 place = UNIT_VALUES_AT + min(slot, UNIT_TUPLES - 1u) * (VALUE_BYTES / 4);
+    hit.value = words[place];
+#if VALUE_BYTES == 8
+    hit.value |= (u64)words[place + 1] << 32;
+#endif
+#endif
+    u64 rank = (u64)unit * UNIT_TUPLES + slot;
+    // A key of all ones may be padding.
+    hit.found = hit.found && rank < table.tuples;
+    hit.rank = rank < table.tuples ? rank : table.tuples;
+    return hit;
+}
+
+#if CELLS
+
+// A cell is one sector, which its thread loads by itself, and keeps in registers.
+struct Cell {
+    u32 words[8];
+};
+
+__device__ __forceinline__ Cell load_cell(const Arguments& table, u32 cell) {
+    const uint4* from = table.lines + (u64)cell * UNIT_PARTS;
+    uint4 low = __ldg(from), high = __ldg(from + 1);
+    return {{low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w}};
+}
+
+__device__ __forceinline__ u32 slot_of(const Cell& cell, Word query, bool& found) {
+    u32 slot = 0;
+    found = false;
+#pragma unroll
+    for (u32 i = 0; i < UNIT_TUPLES; i++) {
+        Word key = line_key(cell.words, i);
+        slot += key < query;
+        found |= key == query;
+    }
+    return slot;
+}
+
+__device__ __forceinline__ Hit look_up(const Arguments& table, const u32* top, uint4*, Word query) {
+    u32 number = descend(table, top, query);
+    Cell cell = load_cell(table, number);
+    Hit hit = {0, 0, false};
+    u32 slot = slot_of(cell, query, hit.found);
+    // The next one, mostly.
+    for (u32 turn = 0; slot == UNIT_TUPLES && number < table.last_unit; turn++) {
+        number = turn == 0 ? number + 1 : step_right(table, number, query);
+        cell = load_cell(table, number);
+        slot = slot_of(cell, query, hit.found);
+    }
+#if VALUE_BYTES > 0
+    u32 place = min(slot, UNIT_TUPLES - 1u);
+#pragma unroll
+    for (u32 i = 0; i < UNIT_TUPLES; i++) {
+#if VALUE_BYTES == 4
+        hit.value = place == i ? cell.words[UNIT_VALUES_AT + i] : hit.value;
+#else
+        u64 value = (u64)cell.words[UNIT_VALUES_AT + 2 * i + 1] << 32 | cell.words[UNIT_VALUES_AT + 2 * i];
+        hit.value = place == i ? value : hit.value;
+#endif
+    }
+#endif
+    u64 rank = (u64)number * UNIT_TUPLES + slot;
+    // A key of all ones may be padding.
+    hit.found = hit.found && rank < table.tuples;
+    hit.rank = rank < table.tuples ? rank : table.tuples;
+    return hit;
+}
+
+// What stands before the top in shared memory: of short batches a group's lines.
+#define STAGE_PARTS 0u
+
+#else
 
 __device__ __forceinline__ Hit look_up(const Arguments& table, const u32* top, uint4* stage, Word query) {
     u32 line = descend(table, top, query);
@@ -69,46 +151,34 @@ __device__ __forceinline__ Hit look_up(const Arguments& table, const u32* top, u
         slot += key < query;
         found |= key == query;
     }
-    Hit hit;
-    hit.value = 0;
-    if (slot == TUPLES && line < table.last_line) {
+    Hit hit = {0, 0, false};
+    if (slot == TUPLES && line < table.last_unit) {
         line = step_right(table, line, query);
-        const u32* other = (const u32*)(table.lines + (u64)line * 4);
-        slot = 0;
-        found = false;
-        for (u32 i = 0; i < TUPLES; i++) {
-            Word key = line_key(other, i);
-            slot += key < query;
-            found |= key == query;
-        }
-#if VALUE_BYTES > 0
-        u32 place = VALUES_AT / 4 + min(slot, TUPLES - 1u) * (VALUE_BYTES / 4);
-        hit.value = other[place];
-#if VALUE_BYTES == 8
-        hit.value |= (u64)other[place + 1] << 32;
-#endif
-#endif
+        hit = look_into(table, (const u32*)(table.lines + (u64)line * 4), line, query);
     } else {
 #if VALUE_BYTES > 0
         const u32* row = (const u32*)stage;
-        u32 place = VALUES_AT / 4 + min(slot, TUPLES - 1u) * (VALUE_BYTES / 4);
+        u32 place = UNIT_VALUES_AT + min(slot, TUPLES - 1u) * (VALUE_BYTES / 4);
         hit.value = row[staged(threadIdx.x, place / 4) * 4 + place % 4];
 #if VALUE_BYTES == 8
         hit.value |= (u64)row[staged(threadIdx.x, (place + 1) / 4) * 4 + (place + 1) % 4] << 32;
 #endif
 #endif
+        u64 rank = (u64)line * TUPLES + slot;
+        hit.found = found && rank < table.tuples;
+        hit.rank = rank < table.tuples ? rank : table.tuples;
     }
-    u64 rank = (u64)line * TUPLES + slot;
-    // A key of all ones may be padding.
-    hit.found = found && rank < table.tuples;
-    hit.rank = rank < table.tuples ? rank : table.tuples;
     __syncwarp();
     return hit;
 }
 
-// The top, copied behind the stage.
-__device__ __forceinline__ const u32* load_top(const Arguments& table, uint4* stage) {
-    uint4* top = stage + THREADS * 4;
+// What stands before the top in shared memory: a line for each thread.
+#define STAGE_PARTS (THREADS * 4u)
+
+#endif
+
+// The top, copied to shared memory.
+__device__ __forceinline__ const u32* load_top(const Arguments& table, uint4* top) {
     const uint4* from = (const uint4*)table.top;
     for (u32 i = threadIdx.x; i < (table.top_count + 3) / 4; i += blockDim.x) {
         top[i] = __ldg(from + i);
@@ -131,7 +201,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     if (table.order != nullptr && *table.order <= table.descents_max) {
         return;
     }
-    const u32* top = load_top(table, stage);
+    const u32* top = load_top(table, stage + STAGE_PARTS);
     u64 step = (u64)gridDim.x * blockDim.x;
     u64 at = first_query(batch.count);
     // The next query is on its way while this one is searched.
@@ -151,7 +221,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     if (table.order != nullptr && *table.order <= table.descents_max) {
         return;
     }
-    const u32* top = load_top(table, stage);
+    const u32* top = load_top(table, stage + STAGE_PARTS);
     u64 step = (u64)gridDim.x * blockDim.x;
     u64 at = first_query(batch.count);
     Word next = load_query(batch, at);
@@ -167,7 +237,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
 // Short batches: a warp a query, whose lanes load more than they need, so that two levels, or the last level and the
 // lines, cost one wait. A block answers GROUP queries at a time, the bits of which are a byte of the bitmap.
 #define GROUP 8u
-static_assert(THREADS >= GROUP * WARP, "each warp of a group has room in the stage");
+// What a warp has in shared memory, before the top: the parts of all units of a node, and its answer.
+#define OWN_PARTS (LOW_FANOUT * UNIT_PARTS + 4u)
+#define FEW_PARTS (GROUP * OWN_PARTS)
+static_assert(FEW_PARTS * 16 == BYTES_OF_FEW, "as in algorithm/spine.rs");
+static_assert(sizeof(Hit) <= 64, "an answer has four parts");
 
 __device__ __forceinline__ Hit look_up_few(const Arguments& table, const u32* top, uint4* stage, Word query) {
     u32 lane = threadIdx.x % WARP;
@@ -183,85 +257,57 @@ __device__ __forceinline__ Hit look_up_few(const Arguments& table, const u32* to
     }
     Interval interval = below_top(table, top, at);
     u32 level = table.levels;
-    u64 span = 1;
-    for (u32 i = 1; i < level; i++) {
-        span *= FANOUT;
-    }
-    // A node and all its children; `span` is how many lines a child has.
-    for (; level >= 2; level -= 2, span /= FANOUT * FANOUT) {
-        uint4 halves[2], child_halves[2] = {};
-        const uint4* node = table.nodes[level - 1] + (u64)at * 2;
-        halves[0] = __ldg(node), halves[1] = __ldg(node + 1);
-        u64 child = (u64)at * FANOUT + lane;
-        if (lane < FANOUT && child * span <= table.last_line) {
-            const uint4* from = table.nodes[level - 2] + child * 2;
-            child_halves[0] = __ldg(from), child_halves[1] = __ldg(from + 1);
+    // A node and all its children, which are nodes of level `level - 2`.
+    for (; level >= 2; level -= 2) {
+        Node node = load_node(table.nodes[level - 1] + (u64)at * 2), child = {};
+        u64 number = (u64)at * FANOUT + lane;
+        if (lane < FANOUT && number * span_of(level - 1) <= table.last_unit) {
+            child = load_node(table.nodes[level - 2] + number * 2);
         }
-        u32 codes[8] = {halves[0].x, halves[0].y, halves[0].z, halves[0].w,
-                        halves[1].x, halves[1].y, halves[1].z, halves[1].w};
-        u32 child_codes[8] = {child_halves[0].x, child_halves[0].y, child_halves[0].z, child_halves[0].w,
-                              child_halves[1].x, child_halves[1].y, child_halves[1].z, child_halves[1].w};
-        u32 below = child_of(codes, offset, interval);
+        u32 below = child_of(node.codes, offset, interval);
 #pragma unroll
         for (u32 i = 0; i < 8; i++) {
-            codes[i] = __shfl_sync(FULL, child_codes[i], (int)below);
+            node.codes[i] = __shfl_sync(FULL, child.codes[i], (int)below);
         }
         at = at * FANOUT + below;
-        at = at * FANOUT + child_of(codes, offset, interval);
+        if (level > 2) {
+            at = at * FANOUT + child_of(node.codes, offset, interval);
+        } else {
+            at = at * LOW_FANOUT + low_child_of(node.codes, offset, interval);
+        }
     }
-    // The last node and all its lines, or a line.
-    u32 first = at * (level == 1 ? FANOUT : 1), row = 0;
-    u32 lines = min(level == 1 ? FANOUT : 1u, table.last_line - min(first, table.last_line) + 1);
-    first = min(first, table.last_line);
-    uint4 parts[3];
+    // The last node and all its units, or a unit.
+    u32 units = level == 1 ? LOW_FANOUT : 1u, row = 0;
+    u32 first = min(at * units, table.last_unit);
+    units = min(units, table.last_unit - first + 1);
+    const u32 rounds = (LOW_FANOUT * UNIT_PARTS + WARP - 1) / WARP;
+    uint4 parts[rounds];
 #pragma unroll
-    for (u32 i = 0; i < 3; i++) {
+    for (u32 i = 0; i < rounds; i++) {
         u32 part = i * WARP + lane;
-        if (part < lines * 4) {
-            parts[i] = __ldcs(table.lines + (u64)first * 4 + part);
+        if (part < units * UNIT_PARTS) {
+            parts[i] = __ldcs(table.lines + (u64)first * UNIT_PARTS + part);
         }
     }
     if (level == 1) {
-        const uint4* node = table.nodes[0] + (u64)at * 2;
-        uint4 low_half = __ldg(node), high_half = __ldg(node + 1);
-        u32 codes[8] = {low_half.x,  low_half.y,  low_half.z,  low_half.w,
-                        high_half.x, high_half.y, high_half.z, high_half.w};
-        row = min(child_of(codes, offset, interval), lines - 1);
+        Node node = load_node(table.nodes[0] + (u64)at * 2);
+        row = min(low_child_of(node.codes, offset, interval), units - 1);
     }
 #pragma unroll
-    for (u32 i = 0; i < 3; i++) {
+    for (u32 i = 0; i < rounds; i++) {
         u32 part = i * WARP + lane;
-        if (part < lines * 4) {
+        if (part < units * UNIT_PARTS) {
             stage[part] = parts[i];
         }
     }
     __syncwarp();
-    u32 line = first + row;
-    const u32* words = (const u32*)(stage + row * 4);
-    if (line_key(words, TUPLES - 1) < query && line < table.last_line) {
-        line = step_right(table, line, query);
-        words = (const u32*)(table.lines + (u64)line * 4);
+    u32 unit = first + row;
+    const u32* words = (const u32*)(stage + row * UNIT_PARTS);
+    if (line_key(words, UNIT_TUPLES - 1) < query && unit < table.last_unit) {
+        unit = step_right(table, unit, query);
+        words = (const u32*)(table.lines + (u64)unit * UNIT_PARTS);
     }
-    u32 slot = 0;
-    bool found = false;
-    for (u32 i = 0; i < TUPLES; i++) {
-        Word key = line_key(words, i);
-        slot += key < query;
-        found |= key == query;
-    }
-    Hit hit;
-    hit.value = 0;
-#if VALUE_BYTES > 0
-    u32 place = VALUES_AT / 4 + min(slot, TUPLES - 1u) * (VALUE_BYTES / 4);
-    hit.value = words[place];
-#if VALUE_BYTES == 8
-    hit.value |= (u64)words[place + 1] << 32;
-#endif
-#endif
-    u64 rank = (u64)line * TUPLES + slot;
-    hit.found = found && rank < table.tuples;
-    hit.rank = rank < table.tuples ? rank : table.tuples;
-    return hit;
+    return look_into(table, words, unit, query);
 }
 
 // Whatever is asked for, of a short batch: a block has at least GROUP warps, the others only help to load the top.
@@ -275,14 +321,13 @@ extern "C" __global__ void __launch_bounds__(512, 1)
     Batch plain = batch;
     plain.kind = KIND_WORD;
     Word query = load_query(plain, (u64)blockIdx.x * GROUP + warp);
-    const u32* top = load_top(table, stage);
-    // A warp has room for its lines and, behind them, for its answer.
-    uint4* own = stage + warp * WARP * 4;
+    const u32* top = load_top(table, stage + FEW_PARTS);
+    uint4* own = stage + warp * OWN_PARTS;
     for (u64 first = (u64)blockIdx.x * GROUP; first < groups_end; first += step) {
         if (warp < GROUP && first + warp < batch.count) {
             Hit hit = look_up_few(table, top, own, encode(query, batch.kind));
             if (lane == 0) {
-                *(Hit*)(own + FANOUT * 4) = hit;
+                *(Hit*)(own + LOW_FANOUT * UNIT_PARTS) = hit;
             }
             query = load_query(plain, first + step + warp);
         }
@@ -291,7 +336,7 @@ extern "C" __global__ void __launch_bounds__(512, 1)
             Hit hit = {0, 0, false};
             u64 at = first + lane;
             if (lane < GROUP && at < batch.count) {
-                hit = *(const Hit*)(stage + lane * WARP * 4 + FANOUT * 4);
+                hit = *(const Hit*)(stage + lane * OWN_PARTS + LOW_FANOUT * UNIT_PARTS);
                 answer_rank(batch, at, hit.rank);
 #if VALUE_BYTES > 0
                 if (batch.values != nullptr) {
@@ -307,6 +352,8 @@ extern "C" __global__ void __launch_bounds__(512, 1)
         __syncthreads();
     }
 }
+
+#if !CELLS
 
 // What follows searches lines that stay with the host, part by part; see algorithm/hybrid.rs.
 #define PIECE_LINES 64u
@@ -326,7 +373,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) hybrid_lines(const __gr
                                                                       const __grid_constant__ Batch batch,
                                                                       const __grid_constant__ Part part) {
     DYNAMIC_SHARED(uint4, stage);
-    const u32* top = load_top(table, stage);
+    const u32* top = load_top(table, stage + STAGE_PARTS);
     u64 step = (u64)gridDim.x * blockDim.x;
     for (u64 at = first_query(batch.count); at < batch.count; at += step) {
         u32 line = descend(table, top, load_query(batch, at));
@@ -362,32 +409,21 @@ extern "C" __global__ void hybrid_answer(const __grid_constant__ Arguments table
         }
         Word query = load_query(batch, at);
         const u32* words = (const u32*)(part.lines + (number - part.first) * 4);
-        if (line_key(words, TUPLES - 1) < query && number < table.last_line) {
+        if (line_key(words, TUPLES - 1) < query && number < table.last_unit) {
             number = step_right(table, (u32)number, query);
             words = (const u32*)(table.lines + number * 4);
         }
-        u32 slot = 0;
-        bool found = false;
-        for (u32 i = 0; i < TUPLES; i++) {
-            Word key = line_key(words, i);
-            slot += key < query;
-            found |= key == query;
-        }
-        u64 rank = number * TUPLES + slot;
-        found = found && rank < table.tuples;
-        answer_rank(batch, at, rank < table.tuples ? rank : table.tuples);
+        Hit hit = look_into(table, words, (u32)number, query);
+        answer_rank(batch, at, hit.rank);
 #if VALUE_BYTES > 0
         if (batch.values != nullptr) {
-            u32 place = VALUES_AT / 4 + min(slot, TUPLES - 1u) * (VALUE_BYTES / 4);
-            Value value = words[place];
-#if VALUE_BYTES == 8
-            value |= (u64)words[place + 1] << 32;
-#endif
-            batch.values[at] = found ? value : (Value)0;
+            batch.values[at] = hit.found ? hit.value : (Value)0;
         }
 #endif
-        if (found && batch.present != nullptr) {
+        if (hit.found && batch.present != nullptr) {
             atomicOr(batch.present + at / 32, 1u << (at % 32));
         }
     }
 }
+
+#endif

@@ -52,13 +52,21 @@ __device__ __forceinline__ Word from_lane(Word word, u32 lane) {
 #endif
 }
 
+// Units of a line.
+#define LINE_UNITS (LINE_PARTS / UNIT_PARTS)
+
+// The border right of a line, which is not the last one.
+__device__ __forceinline__ Word border_of(const Arguments& image, u32 line) {
+    return last_key(image, (u64)line * LINE_UNITS + LINE_UNITS - 1);
+}
+
 // The first line whose last word is not below the query, or the last line; a whole warp for one query.
 __device__ u32 border(const Arguments& image, Word query) {
     u32 lane = threadIdx.x % WARP, begin = 0, end = image.last_line;
     while (begin < end) {
         u32 step = (end - begin) / (WARP + 1) + 1;
         u64 probe = (u64)begin + (u64)(lane + 1) * step - 1;
-        bool below = probe < end && last_key(image, (u32)probe) < query;
+        bool below = probe < end && border_of(image, (u32)probe) < query;
         u32 passed = (u32)__popc(__ballot_sync(FULL, below));
         begin += passed * step;
         end = (u32)min((u64)end, (u64)begin + step - 1);
@@ -124,8 +132,8 @@ __device__ __forceinline__ void arrived() {
 
 // Parts lines into columns.
 __device__ __forceinline__ void load_chunk(const uint4* lines, u32 count, uint4* keys, uint4* values) {
-    u32 part = threadIdx.x % LINE_PARTS, first = threadIdx.x / LINE_PARTS;
-    const uint4* from = lines + part;
+    u32 part = swap_part(threadIdx.x % LINE_PARTS), first = threadIdx.x / LINE_PARTS;
+    const uint4* from = lines + threadIdx.x % LINE_PARTS;
 #if WHOLE_PARTS
     // Every fourth part of the lines is this thread's, and all of them go to the same column, or are zero bytes.
     bool is_key = part < KEY_PARTS;
@@ -216,8 +224,8 @@ __device__ __forceinline__ bool stream(const Sweep& table, const Batch& batch, R
     return !ascending;
 }
 
-// The query's line by the image, or one left of it, below children `first` to `last` of the top, one of which is above
-// the query's line.
+// The query's unit by the image, or one left of it, below children `first` to `last` of the top, one of which is above
+// the query's unit.
 __device__ __forceinline__ u32 descend(const Arguments& image, u32 first, u32 last, Word query) {
     const u32* top = image.top;
     Word offset = offset_of(image, query);
@@ -227,14 +235,14 @@ __device__ __forceinline__ u32 descend(const Arguments& image, u32 first, u32 la
         at += __ldg(top + at + half - 1) < code ? half : 0;
         size -= half;
     }
-    return line_below(image, at, offset, below_top(image, top, at));
+    return unit_below(image, at, offset, below_top(image, top, at));
 }
 
 // The first line of `begin` to `end` whose last word is not below the query, or `end`; it is near by.
 __device__ __forceinline__ u32 next_line(const Arguments& image, Word query, u32 begin, u32 end) {
     for (u32 step = 0; begin < end;) {
         u32 middle = begin + min(step, (end - begin) / 2);
-        bool below = last_key(image, middle) < query;
+        bool below = border_of(image, middle) < query;
         begin = below ? middle + 1 : begin;
         end = below ? end : middle;
         step = below ? 2 * step + 1 : step;
@@ -249,7 +257,7 @@ __device__ __forceinline__ void load_lines(const Arguments& image, uint4* stage,
 #pragma unroll
     for (u32 i = 0; i < LINE_PARTS; i++) {
         u32 number = (u32)__shfl_sync(FULL, line, (int)((first + i) % WARP));
-        copy_part(stage + staged(first + i, member), image.lines + (u64)number * LINE_PARTS + member);
+        copy_part(stage + staged(first + i, swap_part(member)), image.lines + (u64)number * LINE_PARTS + member);
     }
     arrived();
     __syncwarp();
@@ -287,17 +295,15 @@ struct Ends {
 // Answers a tile by a search for each query, in any order.
 __device__ __forceinline__ void search(const Arguments& image, const Batch& batch, Rows row, uint4* stage,
                                        const Ends& ends) {
-    u32 span = 1;
-    for (u32 level = 0; level < image.levels; level++) {
-        span *= FANOUT;
-    }
-    u32 first = ends.lines[0] / span, last = ends.lines[1] / span;
+    u64 span = span_of(image.levels);
+    u32 first = (u32)((u64)ends.lines[0] * LINE_UNITS / span);
+    u32 last = (u32)(min((u64)ends.lines[1] * LINE_UNITS + LINE_UNITS - 1, (u64)image.last_unit) / span);
     for (; row.left > 0; advance(batch, row)) {
         Word query = row.query;
         bool is_between = ends.queries[0] <= query && query <= ends.queries[1];
         u32 begin = is_between ? ends.lines[0] : 0, end = is_between ? ends.lines[1] : image.last_line;
-        u32 line = descend(image, is_between ? first : 0, is_between ? last : image.top_count, query);
-        line = max(line, begin);
+        u32 unit = descend(image, is_between ? first : 0, is_between ? last : image.top_count, query);
+        u32 line = max(unit / LINE_UNITS, begin);
         load_lines(image, stage, line);
         Hit hit = {0, 0, false};
         u32 slot = slot_of(stage, query, hit.found);
