@@ -1,6 +1,7 @@
 //! An open device: what it may use, and the programs that are loaded on it.
 
 use crate::driver::{Driver, Handle, LaunchShape, Limits, cuda::Cuda};
+use crate::image::Unit;
 use crate::kernel::Instance;
 use crate::{Device, GpuError};
 use std::collections::HashMap;
@@ -13,6 +14,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub struct GpuOptions {
     /// Most bytes that may be allocated on it; `None` for what is there.
     pub memory_bytes: Option<u64>,
+    /// What the image of a table on it leads to, where lines can be halved; `None` for what takes fewer levels.
+    pub unit: Option<Unit>,
+    /// Most codes of the top of an image; `None` for what is fast.
+    pub top_max: Option<usize>,
 }
 
 /// A device that is open for work. Clones are the same device.
@@ -24,6 +29,7 @@ pub struct Gpu {
 #[derive(Debug)]
 struct Inner {
     driver: Box<dyn Driver>,
+    options: GpuOptions,
     memory_bytes: u64,
     used_bytes: AtomicU64,
     modules: Mutex<HashMap<Instance, Module>>,
@@ -81,7 +87,8 @@ impl Gpu {
 
     fn on(driver: Box<dyn Driver>, options: GpuOptions) -> Self {
         let memory_bytes = options.memory_bytes.unwrap_or(u64::MAX);
-        let inner = Inner { driver, memory_bytes, used_bytes: AtomicU64::new(0), modules: Mutex::default() };
+        let (used_bytes, modules) = (AtomicU64::new(0), Mutex::default());
+        let inner = Inner { driver, options, memory_bytes, used_bytes, modules };
         Self { inner: Arc::new(inner) }
     }
 
@@ -108,6 +115,10 @@ impl Gpu {
 
     pub(crate) fn driver(&self) -> &dyn Driver {
         &*self.inner.driver
+    }
+
+    pub(crate) fn options(&self) -> GpuOptions {
+        self.inner.options
     }
 
     pub(crate) fn limits(&self) -> Limits {

@@ -146,10 +146,10 @@ impl Resident {
         index.check_mapping()?;
         let (word_bytes, value_bytes) = (geometry.key_bytes as u8, geometry.value_bytes as u8);
         // Numbers of cells have 32 bits.
-        let has_cells = residence == Residence::Device
+        let may_have_cells = residence == Residence::Device
             && header.lines <= 1 << 31
             && Self::may_have_cells(word_bytes, value_bytes);
-        let unit = if has_cells { Unit::Cell } else { Unit::Line };
+        let unit = if may_have_cells { spine::unit(gpu, header.lines) } else { Unit::Line };
         let this = Self {
             gpu: gpu.clone(),
             residence,
@@ -163,7 +163,7 @@ impl Resident {
             high,
             columns: Mutex::default(),
         };
-        if has_cells && value_bytes > 0 {
+        if unit == Unit::Cell && value_bytes > 0 {
             spine::make_cells(stream, &this)?;
         }
         Ok(Some(this))

@@ -4,6 +4,7 @@ mod suite;
 
 use pleach::Index;
 use pleach_builder::{BuildOptions, build_iter};
+use pleach_gpu::image::Unit;
 use pleach_gpu::{Algorithm, BinaryForm, Gpu, GpuError, GpuOptions, GpuTable, Residence};
 use std::path::Path;
 
@@ -21,6 +22,14 @@ fn gpu() -> Option<Gpu> {
 #[test]
 fn answers_are_those_of_the_cpu() {
     let Some(gpu) = gpu() else { return };
+    // Images that lead to lines and to cells, of several levels.
+    for (unit, top_max) in [(Unit::Line, 3), (Unit::Cell, 3), (Unit::Cell, 1 << 13)] {
+        let options = GpuOptions { unit: Some(unit), top_max: Some(top_max), ..GpuOptions::default() };
+        let gpu = Gpu::with_options(0, options).expect("opened above");
+        let algorithms = [Algorithm::Auto, Algorithm::Spine, Algorithm::Sweep];
+        suite::every_table(&gpu, &[1, 2, 9, 69, 1157], &algorithms, 3000);
+        suite::every_table(&gpu, &[200_000], &algorithms, 60_000);
+    }
     suite::every_table(&gpu, &[1, 2, 5, 9, 68, 69], &suite::algorithms(true), 3000);
     suite::every_table(&gpu, &[1157], &suite::algorithms(false), 600);
     suite::every_table(&gpu, &[200_000], &suite::algorithms(true), 60_000);
@@ -122,7 +131,8 @@ fn a_capped_device_answers_from_the_host() {
         return;
     }
     let cap = 1 << 30;
-    let gpu = Gpu::with_options(0, GpuOptions { memory_bytes: Some(cap) }).expect("opened above");
+    let gpu = Gpu::with_options(0, GpuOptions { memory_bytes: Some(cap), ..GpuOptions::default() })
+        .expect("opened above");
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("capped.pleach");
     let tuples = 1u64 << 28;

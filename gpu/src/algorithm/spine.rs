@@ -15,10 +15,12 @@ use crate::kernel::table::{
 };
 use crate::memory::DeviceBuffer;
 use crate::resident::{Residence, Resident, grid};
-use crate::{GpuError, Stream};
+use crate::{Gpu, GpuError, Stream};
 
 /// Bytes of a tuple line, of which a block stages one a thread.
 const LINE_BYTES: u32 = 64;
+/// Most codes of a top that blocks of a short batch copy; a longer one is searched where it lies.
+pub(crate) const FEW_TOP_MAX: u32 = 1 << 13;
 /// Fewest codes of the top that are worth a search: with fewer, images get too many levels.
 const TOP_MIN: u32 = 1 << 12;
 /// Threads of a block that makes an image.
@@ -71,6 +73,49 @@ pub(crate) struct Spine {
     _lines: DeviceBuffer,
 }
 
+/// What a block has room for.
+struct Room {
+    threads: u16,
+    /// Shared memory before the top.
+    stage_bytes: u32,
+    /// Codes of the top.
+    top_max: usize,
+}
+
+impl Room {
+    /// `None` for a device whose blocks share too little.
+    fn of(gpu: &Gpu, unit: Unit) -> Option<Self> {
+        let shared_max = gpu.limits().shared_bytes_max;
+        let top_wanted = match unit {
+            Unit::Line => TOP_MAX,
+            Unit::Cell => usize::MAX,
+        };
+        let top_wanted = gpu.options().top_max.unwrap_or(top_wanted).max(1);
+        [THREADS, THREADS_SMALL].into_iter().find_map(|threads| {
+            let stage_bytes = if unit == Unit::Line { u32::from(threads) * LINE_BYTES } else { 0 };
+            let codes = shared_max.checked_sub(stage_bytes.max(few_bytes(unit)))? / 4;
+            let top_max = (codes as usize).min(top_wanted);
+            (codes >= TOP_MIN).then_some(Self { threads, stage_bytes, top_max })
+        })
+    }
+}
+
+/// What the image of a table on the device leads to, if its lines can be halved: cells if that saves a level of nodes,
+/// as the top may be longer. Else lines, of which no query has to look at the next one.
+pub(crate) fn unit(gpu: &Gpu, lines: u64) -> Unit {
+    if let Some(unit) = gpu.options().unit {
+        return unit;
+    }
+    let levels = |unit, units| {
+        let top_max = Room::of(gpu, unit)?.top_max;
+        Shape::new(unit, units, 0u64, 0u64, top_max).map(|shape| shape.levels)
+    };
+    match (levels(Unit::Line, lines), levels(Unit::Cell, 2 * lines)) {
+        (Some(of_lines), Some(of_cells)) if of_cells < of_lines => Unit::Cell,
+        _ => Unit::Line,
+    }
+}
+
 /// Low and high half of a word.
 fn halves(word: u128) -> [u64; 2] {
     [word as u64, (word >> 64) as u64]
@@ -80,18 +125,9 @@ impl Spine {
     /// Makes the image of a table. Waits for it.
     pub(crate) fn new(stream: &Stream, resident: &Resident) -> Result<Self, GpuError> {
         let (gpu, unit) = (&resident.gpu, resident.unit);
-        let shared_max = gpu.limits().shared_bytes_max;
         let few_bytes = few_bytes(unit);
-        let Some((threads, stage_bytes, top_max)) =
-            [THREADS, THREADS_SMALL].into_iter().find_map(|threads| {
-                let (stage_bytes, top_max) = match unit {
-                    Unit::Line => (u32::from(threads) * LINE_BYTES, TOP_MAX),
-                    Unit::Cell => (0, usize::MAX),
-                };
-                let codes = shared_max.checked_sub(stage_bytes.max(few_bytes))? / 4;
-                (codes >= TOP_MIN).then_some((threads, stage_bytes, (codes as usize).min(top_max)))
-            })
-        else {
+        let Some(Room { threads, stage_bytes, top_max }) = Room::of(gpu, unit) else {
+            let shared_max = gpu.limits().shared_bytes_max;
             return Err(Algorithm::Spine.refused(format!("a block shares {shared_max} bytes here")));
         };
         let shape = Shape::new(unit, resident.units(), resident.low, resident.high, top_max)
@@ -99,7 +135,9 @@ impl Spine {
         let (arguments, image) = make_image(stream, resident, shape)?;
         let instance = resident.instance(Source::Spine, threads);
         let top_bytes = (arguments.top_count * 4).next_multiple_of(16);
-        let (shared_bytes, few_shared_bytes) = (stage_bytes + top_bytes, few_bytes + top_bytes);
+        let shared_bytes = stage_bytes + top_bytes;
+        let few_top_bytes = if arguments.top_count <= FEW_TOP_MAX { top_bytes } else { 0 };
+        let few_shared_bytes = few_bytes + few_top_bytes;
         let mut blocks_max = u32::MAX;
         for &entry in Source::Spine.entries(instance) {
             if matches!(entry, "spine_values" | "spine_ranks" | "hybrid_lines") {
@@ -144,13 +182,13 @@ impl Spine {
     }
 }
 
-/// Shared memory in which a short batch's queries have their units and answers; the same as in spine.cu.
+/// Shared memory of a short batch's queries, with their units and answers; the same as in spine.cu.
 pub(crate) const fn few_bytes(unit: Unit) -> u32 {
     let unit_bytes = match unit {
         Unit::Line => LINE_BYTES,
         Unit::Cell => LINE_BYTES / 2,
     };
-    GROUP as u32 * (unit.fanout(0) as u32 * unit_bytes + 64)
+    GROUP as u32 * (unit.fanout(0) as u32 * unit_bytes + 64 + 16)
 }
 
 /// Makes cells of lines that have just come to the device. Waits for it.
@@ -306,7 +344,6 @@ impl Search for Spine {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Gpu;
     use crate::image::Image;
     use pleach::{Index, Key, Value};
     use pleach_builder::{BuildOptions, build_slice};

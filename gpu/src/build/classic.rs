@@ -317,7 +317,10 @@ mod tests {
     fn trees_are_those_of_the_cpu_where_it_is_the_device() {
         for order in [crate::LaneOrder::Ascending, crate::LaneOrder::Descending, crate::LaneOrder::Random(5)]
         {
-            match Gpu::emulated(order, crate::GpuOptions { memory_bytes: Some(1 << 30) }) {
+            match Gpu::emulated(
+                order,
+                crate::GpuOptions { memory_bytes: Some(1 << 30), ..crate::GpuOptions::default() },
+            ) {
                 Ok(gpu) => {
                     check_all(&gpu, &[0, 1, 2, 3, 15, 16, 17, 255, 257, 4096]);
                     check_refusals(&gpu);

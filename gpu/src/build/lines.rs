@@ -392,7 +392,10 @@ mod tests {
     fn sections_are_those_of_the_cpu_where_it_is_the_device() {
         for order in [crate::LaneOrder::Ascending, crate::LaneOrder::Descending, crate::LaneOrder::Random(3)]
         {
-            match Gpu::emulated(order, crate::GpuOptions { memory_bytes: Some(1 << 30) }) {
+            match Gpu::emulated(
+                order,
+                crate::GpuOptions { memory_bytes: Some(1 << 30), ..crate::GpuOptions::default() },
+            ) {
                 Ok(gpu) => {
                     check_all(&gpu, &[0, 1, 5, 113, 1800, 3137]);
                     check_refusals(&gpu);

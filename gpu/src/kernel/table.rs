@@ -244,6 +244,7 @@ impl Source {
                 sizes.push(("BYTES_OF_SPINE", size_of::<crate::algorithm::spine::Arguments>() as u64));
                 sizes.push(("BYTES_OF_PART", size_of::<crate::algorithm::hybrid::Part>() as u64));
                 sizes.push(("BYTES_OF_FEW", crate::algorithm::spine::few_bytes(unit).into()));
+                sizes.push(("FEW_TOP_MAX", crate::algorithm::spine::FEW_TOP_MAX.into()));
             }
             Self::Sweep => {
                 sizes.push(("BYTES_OF_SPINE", size_of::<crate::algorithm::spine::Arguments>() as u64));

@@ -4,20 +4,17 @@
 // tuple line is loaded by four threads for each of them in turn, 16 bytes each, since lanes that share a line cost one
 // access; it goes through shared memory, where the thread that asked reads it.
 //
-// Besides what image.cuh takes: THREADS (most of a block). Dynamic shared memory: STAGE_PARTS of 16 bytes, or FEW_PARTS
+// Besides what image.cuh takes: THREADS (most of a block), FEW_TOP_MAX (codes of a top that short batches copy). Dynamic shared memory: STAGE_PARTS of 16 bytes, or FEW_PARTS
 // for `spine_few`, then the top, whole multiples of 16 bytes as in memory.
 
-// The unit of a query, or one left of it.
+// The unit of a query, or one left of it. All threads take the same number of steps in the top.
 __device__ __forceinline__ u32 descend(const Arguments& table, const u32* top, Word query) {
     Word offset = offset_of(table, query);
-    // The top: how many codes are below the query's.
-    u32 code = (u32)(offset >> table.top_shift);
-    u32 at = 0, size = table.top_count;
-    while (size > 0) {
-        u32 half = size / 2;
-        bool below = top[at + half] < code;
-        at = below ? at + half + 1 : at;
-        size = below ? size - half - 1 : half;
+    u32 code = (u32)(offset >> table.top_shift), at = 0;
+    for (u32 size = table.top_count; size > 0;) {
+        u32 half = (size + 1) / 2;
+        at += top[at + half - 1] < code ? half : 0;
+        size -= half;
     }
     return unit_below(table, at, offset, below_top(table, top, at));
 }
@@ -70,7 +67,7 @@ struct Cell {
 
 __device__ __forceinline__ Cell load_cell(const Arguments& table, u32 cell) {
     const uint4* from = table.lines + (u64)cell * UNIT_PARTS;
-    uint4 low = __ldg(from), high = __ldg(from + 1);
+    uint4 low = __ldcs(from), high = __ldcs(from + 1);
     return {{low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w}};
 }
 
@@ -237,9 +234,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
 // Short batches: a warp a query, whose lanes load more than they need, so that two levels, or the last level and the
 // lines, cost one wait. A block answers GROUP queries at a time, the bits of which are a byte of the bitmap.
 #define GROUP 8u
-// What a warp has in shared memory, before the top: the parts of all units of a node, and its answer.
+// What a warp has in shared memory, before the top: the parts of all units of a node, and its answer. Behind that of all
+// warps are the group's queries.
 #define OWN_PARTS (LOW_FANOUT * UNIT_PARTS + 4u)
-#define FEW_PARTS (GROUP * OWN_PARTS)
+#define FEW_PARTS (GROUP * (OWN_PARTS + 1u))
 static_assert(FEW_PARTS * 16 == BYTES_OF_FEW, "as in algorithm/spine.rs");
 static_assert(sizeof(Hit) <= 64, "an answer has four parts");
 
@@ -249,11 +247,21 @@ __device__ __forceinline__ Hit look_up_few(const Arguments& table, const u32* to
     u32 code = (u32)(offset >> table.top_shift);
     u32 at = 0, size = table.top_count;
     while (size > 0) {
-        // Each lane looks at the last code of a piece.
-        u32 piece = (size + WARP - 1) / WARP, end = (lane + 1) * piece;
-        u32 below = __popc(__ballot_sync(FULL, end <= size && top[at + min(end, size) - 1] < code)) * piece;
-        at += below;
-        size = min(size - below, piece - 1);
+        // Each lane looks at the last codes of four pieces, which are on their way together.
+        u32 piece = (size + 4 * WARP - 1) / (4 * WARP), below = 0;
+        u32 codes[4];
+#pragma unroll
+        for (u32 i = 0; i < 4; i++) {
+            u32 end = (i * WARP + lane + 1) * piece;
+            codes[i] = end <= size ? top[at + end - 1] : FULL;
+        }
+#pragma unroll
+        for (u32 i = 0; i < 4; i++) {
+            u32 end = (i * WARP + lane + 1) * piece;
+            below += (u32)__popc(__ballot_sync(FULL, end <= size && codes[i] < code));
+        }
+        at += below * piece;
+        size = min(size - below * piece, piece - 1);
     }
     Interval interval = below_top(table, top, at);
     u32 level = table.levels;
@@ -315,21 +323,33 @@ __device__ __forceinline__ Hit look_up_few(const Arguments& table, const u32* to
 extern "C" __global__ void __launch_bounds__(512, 1)
     spine_few(const __grid_constant__ Arguments table, const __grid_constant__ Batch batch) {
     DYNAMIC_SHARED(uint4, stage);
+    Word* queries = (Word*)(stage + GROUP * OWN_PARTS);
     u32 warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;
     u64 step = (u64)gridDim.x * GROUP, groups_end = (batch.count + 31) / 32 * 32;
-    // The query travels while the top does: it is encoded when both are there.
+    // A group's queries travel together, which over the link is one access, and while the top does: they are encoded
+    // when both are there. A top that is long is searched where it lies.
     Batch plain = batch;
     plain.kind = KIND_WORD;
-    Word query = load_query(plain, (u64)blockIdx.x * GROUP + warp);
-    const u32* top = load_top(table, stage + FEW_PARTS);
+    Word query = 0;
+    if (threadIdx.x < GROUP) {
+        query = load_query(plain, (u64)blockIdx.x * GROUP + threadIdx.x);
+    }
+    const u32* top = table.top;
+    if (table.top_count <= FEW_TOP_MAX) {
+        top = load_top(table, stage + FEW_PARTS);
+    }
     uint4* own = stage + warp * OWN_PARTS;
     for (u64 first = (u64)blockIdx.x * GROUP; first < groups_end; first += step) {
+        if (threadIdx.x < GROUP) {
+            queries[threadIdx.x] = query;
+            query = load_query(plain, first + step + threadIdx.x);
+        }
+        __syncthreads();
         if (warp < GROUP && first + warp < batch.count) {
-            Hit hit = look_up_few(table, top, own, encode(query, batch.kind));
+            Hit hit = look_up_few(table, top, own, encode(queries[warp], batch.kind));
             if (lane == 0) {
                 *(Hit*)(own + LOW_FANOUT * UNIT_PARTS) = hit;
             }
-            query = load_query(plain, first + step + warp);
         }
         __syncthreads();
         if (warp == 0) {
