@@ -85,6 +85,12 @@ impl Gpu {
         Ok(Self::on(Box::new(crate::driver::emulated::Emulated::new(order)?), options))
     }
 
+    /// Lets an emulated device be lost after so many more copies, launches and waits.
+    #[cfg(feature = "emulate")]
+    pub fn lose_after(&self, works: u64) {
+        self.driver().lose_after(works);
+    }
+
     fn on(driver: Box<dyn Driver>, options: GpuOptions) -> Self {
         let memory_bytes = options.memory_bytes.unwrap_or(u64::MAX);
         let (used_bytes, modules) = (AtomicU64::new(0), Mutex::default());

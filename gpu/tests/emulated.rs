@@ -355,3 +355,52 @@ orders! {
 fn what_is_asked_wrongly_is_refused() {
     suite::refusals(&gpu(LaneOrder::Random(2)));
 }
+
+/// Whatever is under way when a device is lost: an error that says so, from then on, or an answer from before.
+#[test]
+#[ignore = "run by `the_suite_passes_under_sanitizers`"]
+fn a_lost_device_is_an_error() {
+    let tuples: Vec<(u64, u64)> = (0..3000).map(|i| (i * 3, mix(i))).collect();
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("table.pleach");
+    build_slice(&tuples, &path, &BuildOptions::default()).expect("built");
+    let index = Index::open(&path).expect("opens");
+    let keys: Vec<u64> = (0..20_000).map(|i| mix(i) % 9001).collect();
+    let right = |key: u64| if key.is_multiple_of(3) && key < 9000 { mix(key / 3) } else { 0 };
+    let is_lost = |error: &GpuError| matches!(error, GpuError::Lost { .. });
+    for works in 0..60 {
+        let gpu = gpu(LaneOrder::Random(works));
+        // Of the first ones the device is lost while the table comes.
+        gpu.lose_after(if works < 20 { works } else { u64::MAX });
+        let table = match GpuTable::new(&index, &gpu) {
+            Ok(table) => table,
+            Err(error) => {
+                assert!(is_lost(&error), "{works}: {error}");
+                continue;
+            }
+        };
+        let recorded = table.record_batch::<u64, u64>(Algorithm::Spine, 40);
+        gpu.lose_after(works % 20);
+        for count in [40, keys.len()] {
+            let keys = &keys[..count];
+            let (mut values, mut present) = (vec![0; count], vec![0; count.div_ceil(64)]);
+            match table.get_batch::<u64, u64>(keys, &mut values, &mut present) {
+                Ok(_) => {
+                    assert!(keys.iter().zip(&values).all(|(&key, &value)| value == right(key)), "{works}")
+                }
+                Err(error) => assert!(is_lost(&error), "{works}: {error}"),
+            }
+            if let Err(error) = table.get_all_by::<u64, u64>(Algorithm::Auto, keys) {
+                assert!(is_lost(&error), "{works}: {error}");
+            }
+        }
+        gpu.lose_after(0);
+        let (mut values, mut present) = (vec![0; 40], vec![0]);
+        let again = table.get_batch::<u64, u64>(&keys[..40], &mut values, &mut present);
+        assert!(again.is_err_and(|error| is_lost(&error)), "{works}");
+        if let Ok(mut recorded) = recorded {
+            let again = recorded.get(&keys[..40], &mut values, &mut present);
+            assert!(again.is_err_and(|error| is_lost(&error)), "{works}");
+        }
+    }
+}

@@ -109,3 +109,28 @@ impl<'a> OnDevice<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::{Cli, Command};
+    use clap::Parser;
+
+    /// What a device that is lost, or has no room, does to `get --device DEVICE`.
+    fn after(device: &str, error: GpuError) -> Result<Option<()>, Failure> {
+        let cli =
+            Cli::try_parse_from(["pleach", "get", "t.pleach", "1", "--device", device]).expect("arguments");
+        let Command::Get(args) = &cli.command else { panic!("it is get") };
+        let on = OnDevice { table: None, is_auto: args.device == Device::Auto, args };
+        on.result(Err(error))
+    }
+
+    #[test]
+    fn auto_falls_back_and_cuda_is_an_error() {
+        let lost = || GpuError::Lost { call: "waiting for its work", cause: "gone".to_owned() };
+        let full = || GpuError::Memory { needed: 2, free: 1 };
+        assert!(matches!(after("auto", lost()), Ok(None)));
+        assert!(matches!(after("auto", full()), Ok(None)));
+        assert!(after("cuda", lost()).is_err() && after("cuda:1", full()).is_err());
+    }
+}

@@ -94,7 +94,7 @@ pub enum BinaryForm {
     Bytes,
     /// 16-byte strings, words whose bytes are swapped.
     Swap,
-    /// The same with the top of the search in shared memory.
+    /// The same with the query and the probed string of each thread in shared memory.
     Cached,
 }
 

@@ -200,7 +200,8 @@ pub(crate) fn make_cells(stream: &Stream, resident: &Resident) -> Result<(), Gpu
         ..Arguments::default()
     };
     let shape = grid(&resident.gpu, instance, "cells_from_lines", IMAGE_THREADS, 0, resident.line_count)?;
-    // SAFETY: the lines are the table's own copy, which nothing else uses yet, and live until the stream was waited for.
+    // SAFETY: the lines are the table's own copy, which nothing else uses yet, and live until the stream was waited
+    // for.
     let queued = unsafe { cells_from_lines(stream, instance, shape, &arguments) };
     stream.synchronize()?;
     queued
@@ -396,7 +397,7 @@ mod tests {
                 let all = 0..count;
                 check(gpu, all.clone().map(|i| (mix(i), i)).collect(), residence, 5);
                 check(gpu, all.clone().map(|i| (mix(i / 9) as u32, i as u32)).collect(), residence, 100);
-                check(gpu, all.clone().map(|i| ((i / 64) << 40 | i % 64, ())).collect(), residence, 7);
+                check(gpu, all.clone().map(|i| (((i / 64) << 40) | (i % 64), ())).collect(), residence, 7);
                 check(gpu, all.clone().map(|i| (u128::from(mix(i)) << 33, ())).collect(), residence, 1);
                 check(gpu, all.map(|i| (mix(i) as u32, i)).collect(), residence, TOP_MAX);
             }

@@ -88,6 +88,8 @@ pub(crate) struct Emulated {
     device: Device,
     order: LaneOrder,
     launches: AtomicU64,
+    /// How much it does before it is lost.
+    left: AtomicU64,
     state: Mutex<State>,
 }
 
@@ -201,11 +203,19 @@ impl Emulated {
             driver: (12, 0),
             nvrtc: false,
         };
-        Ok(Self { device, order, launches: AtomicU64::new(0), state: Mutex::default() })
+        let (launches, left) = (AtomicU64::new(0), AtomicU64::new(u64::MAX));
+        Ok(Self { device, order, launches, left, state: Mutex::default() })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         lock(&self.state)
+    }
+
+    /// Counts what it does: an error once it is lost.
+    fn alive(&self, call: &'static str) -> Result<(), GpuError> {
+        let left = |left: u64| if left == u64::MAX { Some(left) } else { left.checked_sub(1) };
+        let counted = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, left);
+        counted.map(|_| ()).map_err(|_| GpuError::Lost { call, cause: "as was asked for".to_owned() })
     }
 
     /// Does work of a stream, or records it.
@@ -213,6 +223,7 @@ impl Emulated {
     /// # Safety
     /// What the trait asks for.
     unsafe fn queue(&self, stream: Handle, call: &'static str, work: Work) -> Result<(), GpuError> {
+        self.alive(call)?;
         {
             let mut state = self.state();
             let recording = match state.streams.get(&stream) {
@@ -310,6 +321,10 @@ impl Driver for Emulated {
         &self.device
     }
 
+    fn lose_after(&self, works: u64) {
+        self.left.store(works, Ordering::Relaxed);
+    }
+
     fn limits(&self) -> Limits {
         Limits { shared_bytes_max: 99 << 10, registers_read_only: true, is_integrated: false }
     }
@@ -379,6 +394,7 @@ impl Driver for Emulated {
 
     unsafe fn synchronize(&self, stream: Handle) -> Result<(), GpuError> {
         let call = "waiting for its work";
+        self.alive(call)?;
         match self.state().streams.get(&stream) {
             Some(None) => Ok(()),
             Some(Some(_)) => Err(refused(call, "its work is being recorded")),
@@ -434,6 +450,7 @@ impl Driver for Emulated {
 
     unsafe fn wait(&self, event: Handle) -> Result<(), GpuError> {
         let call = "waiting for its work";
+        self.alive(call)?;
         match self.state().events.get(&event) {
             Some(event) if event.recording.is_none() => Ok(()),
             Some(_) => Err(refused(call, "its work is being recorded")),

@@ -70,6 +70,9 @@ pub(crate) trait Driver: Debug + Send + Sync {
         Ok(())
     }
 
+    /// Is lost after so many more copies, launches and waits, for tests; a real device does not do as it is told.
+    fn lose_after(&self, _works: u64) {}
+
     /// Device memory; `bytes` is not 0.
     fn allocate(&self, bytes: u64) -> Result<u64, GpuError>;
     unsafe fn free(&self, address: u64);

@@ -22,11 +22,17 @@ const ARCHIVES: [(u32, &[u8]); 3] = [
     (75, include_bytes!("../../ptx/compute_75.zst")),
 ];
 
-/// Hash of what a program is made from.
+/// Hash of what a program is made from: definitions, and text without comments and empty lines.
 fn hash(program: &Program<'_>) -> u128 {
     let mut whole: String =
         program.defines.iter().map(|(name, number)| format!("-D{name}={number}\0")).collect();
-    whole.push_str(program.text);
+    for line in program.text.lines() {
+        let line = line.split("//").next().unwrap_or_default().trim();
+        if !line.is_empty() {
+            whole.push_str(line);
+            whole.push('\n');
+        }
+    }
     cache::sum(whole.as_bytes())
 }
 

@@ -2,9 +2,9 @@
 //
 // A program is this text and one kernel file, compiled for WORD_BYTES (4, 8, 16), the bytes of an encoded key, whose
 // unsigned order is the order of keys, and for VALUE_BYTES (0, 4, 8), the bytes of a value; what answers from columns
-// takes that number from the batch instead. Where CELLS is 1, tuple lines lie as image.cuh says. Queries are words already, or keys of a kind that `load_query` encodes, so
-// that a caller's array is searched as it lies. Answers are values with a bitmap of presence, or ranks of lower bounds
-// of 4 or 8 bytes; where a pointer is null nobody asked.
+// takes that number from the batch instead. Where CELLS is 1, tuple lines lie as image.cuh says. Queries are words
+// already, or keys of a kind that `load_query` encodes, so that a caller's array is searched as it lies. Answers are
+// values with a bitmap of presence, or ranks of lower bounds of 4 or 8 bytes; where a pointer is null nobody asked.
 //
 // The same text is compiled as C++ for a machine without a GPU, which defines PLEACH_EMULATED.
 

@@ -74,7 +74,8 @@ extern "C" __global__ void __launch_bounds__(256) image_top(const __grid_constan
     }
 }
 
-// Eight codes of a node, whose borders are on their way together: of CODE_BITS each, from child `first` of its level on.
+// Eight codes of a node, whose borders are on their way together: of CODE_BITS each, from child `first` of its level
+// on.
 template <u32 CODE_BITS>
 __device__ __forceinline__ void make_codes(const Arguments& table, const Interval& interval, u64 first, u64 span,
                                            u32* to) {

@@ -5,8 +5,8 @@
 // The image leads to units: lines, or if CELLS is 1 their halves, which then hold the keys and values of half of the
 // tuples each (image.cu swaps the middle parts of lines for it).
 //
-// Besides WORD_BYTES and VALUE_BYTES: TUPLES (a line), VALUES_AT (bytes of a line as it lies in the file), CELLS, FANOUT
-// and LOW_FANOUT (of level 0), LEVELS_MAX.
+// Besides WORD_BYTES and VALUE_BYTES: TUPLES (a line), VALUES_AT (bytes of a line as it lies in the file), CELLS,
+// FANOUT and LOW_FANOUT (of level 0), LEVELS_MAX.
 
 // Parts of 16 bytes of a unit, its tuples, and where its values begin, in words of 32 bits.
 #if CELLS

@@ -4,8 +4,9 @@
 // tuple line is loaded by four threads for each of them in turn, 16 bytes each, since lanes that share a line cost one
 // access; it goes through shared memory, where the thread that asked reads it.
 //
-// Besides what image.cuh takes: THREADS (most of a block), FEW_TOP_MAX (codes of a top that short batches copy). Dynamic shared memory: STAGE_PARTS of 16 bytes, or FEW_PARTS
-// for `spine_few`, then the top, whole multiples of 16 bytes as in memory.
+// Besides what image.cuh takes: THREADS (most of a block), FEW_TOP_MAX (codes of a top that short batches copy).
+// Dynamic shared memory: STAGE_PARTS of 16 bytes, or FEW_PARTS for `spine_few`, then the top, whole multiples of 16
+// bytes as in memory.
 
 // The unit of a query, or one left of it. All threads take the same number of steps in the top.
 __device__ __forceinline__ u32 descend(const Arguments& table, const u32* top, Word query) {
@@ -234,8 +235,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
 // Short batches: a warp a query, whose lanes load more than they need, so that two levels, or the last level and the
 // lines, cost one wait. A block answers GROUP queries at a time, the bits of which are a byte of the bitmap.
 #define GROUP 8u
-// What a warp has in shared memory, before the top: the parts of all units of a node, and its answer. Behind that of all
-// warps are the group's queries.
+// What a warp has in shared memory, before the top: the parts of all units of a node, and its answer. Behind that of
+// all warps are the group's queries.
 #define OWN_PARTS (LOW_FANOUT * UNIT_PARTS + 4u)
 #define FEW_PARTS (GROUP * (OWN_PARTS + 1u))
 static_assert(FEW_PARTS * 16 == BYTES_OF_FEW, "as in algorithm/spine.rs");
