@@ -16,16 +16,16 @@
 //! # Layout
 //! - Node `i` of level 0 is above units `F i ..`, where `F` is 17 for lines and 33 for cells, node `i` of level `k + 1`
 //!   above nodes `17 i ..` of level `k`, the top above the nodes of the last level (of units, if there are no levels),
-//! as   far as there are any. The border right of child `c` of a level is the last word of unit `(c + 1) * span - 1`,
+//!   as far as there are any. The border right of child `c` of a level is the last word of unit `(c + 1) * span - 1`,
 //!   where `c` counts all children of the level, and `span` is 1 for level 0 and `F * 17^(k - 1)` for level `k`.
 //! - All codes are of *offsets*: words less the table's smallest, those beyond its ends as the ends
 //!   ([`Shape::offset`]).
 //! - The top has a code of 32 bits for each border between its children: the offset without its lowest
 //!   [`Shape::top_shift`] bits. A child of it, and likewise of a node, has an [`Interval`] of offsets.
 //! - A node has 16 codes of 16 bits, the least significant byte first, or 32 of 8 bits in level 0 above cells,
-//! ascending;   all ones where no border is. A code is the offset, brought into the node's interval, less the
-//! interval's left end,   without its lowest [`Interval::shift`] bits. [`Interval::between`] is the interval of the
-//! child between two codes.
+//!   ascending; all ones where no border is. A code is the offset, brought into the node's interval, less the
+//!   interval's left end, without its lowest [`Interval::shift`] bits. [`Interval::between`] is the interval of the
+//!   child between two codes.
 //! - The child of a query is the number of codes that are below its own.
 //! - Where keys are composed of fields, bits between them are the same in all borders: a [`Gap`]. Words are searched as
 //!   if it were not there, for else a cell would hold all of a field's values.
