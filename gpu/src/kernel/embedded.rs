@@ -80,20 +80,22 @@ mod tests {
         all
     }
 
-    /// Their PTX for an architecture, in order, compiled on all cores.
-    fn compile_all(compiler: Compiler, number: u32) -> Vec<(u128, Vec<u8>)> {
-        let instances = embedded();
+    /// Place, hash and PTX for an architecture, in order, compiled on all cores: of all instances, or of every third one
+    /// from some on.
+    fn compile(compiler: Compiler, number: u32, third: Option<usize>) -> Vec<(usize, u128, Vec<u8>)> {
+        let is_wanted = |at: usize| third.is_none_or(|third| at % ARCHIVES.len() == third);
+        let instances: Vec<_> = embedded().into_iter().enumerate().filter(|pair| is_wanted(pair.0)).collect();
         let next = AtomicUsize::new(0);
         let work = || {
             let mut made = Vec::new();
-            while let Some(&instance) = instances.get(next.fetch_add(1, Ordering::Relaxed)) {
+            while let Some(&(at, instance)) = instances.get(next.fetch_add(1, Ordering::Relaxed)) {
                 let entry = instance.with_program(|program| {
                     // Without line numbers: they would change with every comment.
                     let mut options = options(program, &format!("compute_{number}"));
                     options.retain(|option| option != "--generate-line-info");
-                    Ok::<_, GpuError>((hash(program), compiler.compile(program, &options, false)?.code))
+                    Ok::<_, GpuError>((at, hash(program), compiler.compile(program, &options, false)?.code))
                 });
-                made.push((instance, entry.unwrap_or_else(|error| panic!("{instance:?}: {error}"))));
+                made.push(entry.unwrap_or_else(|error| panic!("{instance:?}: {error}")));
             }
             made
         };
@@ -102,8 +104,8 @@ mod tests {
             let threads: Vec<_> = (0..cores).map(|_| scope.spawn(work)).collect();
             threads.into_iter().flat_map(|thread| thread.join().expect("compiles")).collect()
         });
-        made.sort_by_key(|entry| entry.0);
-        made.into_iter().map(|entry| entry.1).collect()
+        made.sort_unstable();
+        made
     }
 
     #[test]
@@ -135,12 +137,13 @@ mod tests {
                 return eprintln!("SKIPPED: NVRTC 12.0 is wanted, found {found}");
             }
         };
+        // Compared are a third of each archive, another one of each.
         let is_blessing = std::env::var_os("PLEACH_BLESS").is_some();
-        for (number, packed) in ARCHIVES {
-            let made = compile_all(compiler, number);
+        for (third, (number, packed)) in ARCHIVES.into_iter().enumerate() {
+            let made = compile(compiler, number, (!is_blessing).then_some(third));
             if is_blessing {
                 let mut archive = Vec::new();
-                for (hash, ptx) in made {
+                for (_, hash, ptx) in made {
                     archive.extend(hash.to_le_bytes());
                     archive.extend(u32::try_from(ptx.len()).expect("small").to_le_bytes());
                     archive.extend(ptx);
@@ -152,9 +155,10 @@ mod tests {
             }
             let archive = zstd::decode_all(packed).expect("unpacks");
             let embedded: Vec<_> = entries(&archive).collect();
-            assert_eq!(embedded.len(), made.len());
-            for ((old_hash, old), (new_hash, new)) in embedded.into_iter().zip(&made) {
-                assert!(old_hash == *new_hash && old == new, "compute_{number}: PTX differs: make it anew");
+            assert!(made.len() >= embedded.len() / ARCHIVES.len());
+            for (at, hash, ptx) in &made {
+                let is_same = embedded.get(*at) == Some(&(*hash, &ptx[..]));
+                assert!(is_same, "compute_{number}: PTX differs: make it anew");
             }
         }
     }
