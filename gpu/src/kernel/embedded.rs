@@ -80,8 +80,8 @@ mod tests {
         all
     }
 
-    /// Place, hash and PTX for an architecture, in order, compiled on all cores: of all instances, or of every third one
-    /// from some on.
+    /// Place, hash and PTX for an architecture, in order, compiled on all cores: of all instances, or of every third
+    /// one from some on.
     fn compile(compiler: Compiler, number: u32, third: Option<usize>) -> Vec<(usize, u128, Vec<u8>)> {
         let is_wanted = |at: usize| third.is_none_or(|third| at % ARCHIVES.len() == third);
         let mut instances: Vec<_> = embedded().into_iter().enumerate().collect();
