@@ -23,11 +23,6 @@ pub(crate) const SMALL_MAX: usize = 1 << 14;
 /// Bytes that a core copies at a time.
 const COPY_BYTES: usize = 1 << 18;
 
-/// Queries of a chunk that is staged.
-fn staged_chunk() -> usize {
-    std::env::var("PLEACH_CHUNK").ok().and_then(|v| v.parse().ok()).map_or(1 << 19, |k: u32| 1 << k)
-}
-
 /// What is asked of each query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Asked {
@@ -170,7 +165,7 @@ pub(crate) struct Slots {
 impl Slots {
     /// Slots for batches of `count` queries: as large as these need.
     fn of(&mut self, gpu: &Gpu, form: Form, count: usize) -> Result<&mut [Slot], GpuError> {
-        let chunk = count.next_power_of_two().min(staged_chunk());
+        let chunk = count.next_power_of_two().min(CHUNK);
         let slots = count.div_ceil(chunk).min(SLOTS);
         if self.form != Some(form.asked) || self.chunk < chunk || self.slots.len() < slots {
             self.slots.clear();
@@ -197,8 +192,7 @@ impl Slots {
             return self.search_small(gpu, search, form, queries, answers, present);
         }
         let slots = self.of(gpu, form, count)?;
-        let chunk = staged_chunk();
-        let result = in_turn(slots, chunk, search, form, queries, answers, present);
+        let result = in_turn(slots, search, form, queries, answers, present);
         if result.is_err() {
             // Nothing may be on its way when a next batch takes the slots.
             for slot in slots.iter_mut() {
@@ -247,7 +241,6 @@ impl Slots {
 /// Takes chunks through staged slots in turn.
 fn in_turn(
     slots: &mut [Slot],
-    chunk: usize,
     search: &dyn Search,
     form: Form,
     queries: &[u8],
@@ -256,7 +249,7 @@ fn in_turn(
 ) -> Result<(), GpuError> {
     let count = queries.len() / form.word_bytes;
     let each = form.asked.bytes();
-    let chunks = count.div_ceil(chunk);
+    let chunks = count.div_ceil(CHUNK);
     for turn in 0..chunks + slots.len() {
         let at = turn % slots.len();
         let slot = &mut slots[at];
@@ -265,8 +258,8 @@ fn in_turn(
         if let Some((_, _, event)) = &done {
             event.wait()?;
         }
-        let first = turn * chunk;
-        let length = if turn < chunks { chunk.min(count - first) } else { 0 };
+        let first = turn * CHUNK;
+        let length = if turn < chunks { CHUNK.min(count - first) } else { 0 };
         let Staged { queries: to_device, answers: from_device, present: bits, .. } = staged;
         // Both ways at a time: what the device has answered, and what it is to answer next.
         rayon::join(
