@@ -1,7 +1,7 @@
 //! An open device: what it may use, and the programs that are loaded on it.
 
 use crate::driver::{Driver, Handle, LaunchShape, Limits, cuda::Cuda};
-use crate::image::Unit;
+use crate::image::Lowest;
 use crate::kernel::Instance;
 use crate::{Device, GpuError};
 use std::collections::HashMap;
@@ -14,8 +14,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub struct GpuOptions {
     /// Most bytes that may be allocated on it; `None` for what is there.
     pub memory_bytes: Option<u64>,
-    /// What the image of a table on it leads to, where lines can be halved; `None` for what takes fewer levels.
-    pub unit: Option<Unit>,
+    /// What the lowest nodes of an image in its memory are made of; `None` for what is fast.
+    pub lowest: Option<Lowest>,
     /// Most codes of the top of an image; `None` for what is fast.
     pub top_max: Option<usize>,
 }

@@ -1,62 +1,71 @@
 //! The device image: what a GPU descends through instead of the file's spine.
 //!
-//! It is derived from the tuple lines alone, above *units*: whole lines, or their halves, *cells* of 32 bytes, which
-//! are one sector of device memory. *Borders* are the last words of all units but the last; a *node* of 32 bytes, one
-//! sector too, holds the borders between its children as codes; two or three levels of nodes stand below a *top* of
-//! 32-bit codes, which fits the shared memory of a block. A node has no header: base and shift of its codes follow from
-//! the two codes of its parent that it lies between, which the search has in registers. So a level costs one sector,
-//! and nothing is read twice.
+//! It is derived from the tuple lines alone. *Borders* are the last words of all lines but the last; a *node* of 32
+//! bytes, which are one sector of device memory, holds the borders between its children as codes; two or three levels
+//! of nodes stand below a *top*, which fits the shared memory of a block. A node has no header: base and shift of its
+//! codes follow from the two codes of its parent that it lies between, which the search has in registers. So a level
+//! costs one sector, and nothing is read twice.
 //!
 //! A code is that of the cell in which its border lies. A query whose cell is that of a border goes to the left
-//! of it, so a search ends in the right unit or left of it, and looks at later units if all keys of its own are
-//! below the query. With 16 bits for 17 children a cell is rarely shared; runs of equal keys share theirs. Above cells
-//! of tuples the lowest nodes have 33 children by codes of 8 bits: a level less is worth that one query in some fifteen
-//! looks at the next cell, which is beside its own.
+//! of it, so a search ends in the right line or left of it, and looks at later lines if all keys of its own are
+//! below the query. With 16 bits for 17 children a cell is rarely shared; runs of equal keys share theirs. Lowest nodes
+//! may have 33 children by codes of 8 bits instead: a level less, or half of the memory for most nodes, is worth that
+//! one query in some fifteen looks at the next line.
 //!
 //! # Layout
-//! - Node `i` of level 0 is above units `F i ..`, where `F` is 17 for lines and 33 for cells, node `i` of level `k + 1`
-//!   above nodes `17 i ..` of level `k`, the top above the nodes of the last level (of units, if there are no levels),
-//!   as far as there are any. The border right of child `c` of a level is the last word of unit `(c + 1) * span - 1`,
-//!   where `c` counts all children of the level, and `span` is 1 for level 0 and `F * 17^(k - 1)` for level `k`.
+//! - Node `i` of level 0 is above lines `F i ..`, where `F` is 17 or 33 ([`Lowest`]), node `i` of level `k + 1` above
+//!   nodes `17 i ..` of level `k`, the top above the nodes of the last level (of lines, if there are no levels), as far
+//!   as there are any. The border right of child `c` of a level is the last word of line `(c + 1) * span - 1`, where
+//!   `c` counts all children of the level, and `span` is 1 for level 0 and `F * 17^(k - 1)` for level `k`.
 //! - All codes are of *offsets*: words less the table's smallest, those beyond its ends as the ends
 //!   ([`Shape::offset`]).
-//! - The top has a code of 32 bits for each border between its children: the offset without its lowest
+//! - The top has a code of up to 28 bits for each border between its children: the offset without its lowest
 //!   [`Shape::top_shift`] bits. A child of it, and likewise of a node, has an [`Interval`] of offsets.
-//! - A node has 16 codes of 16 bits, the least significant byte first, or 32 of 8 bits in level 0 above cells,
-//!   ascending; all ones where no border is. A code is the offset, brought into the node's interval, less the
-//!   interval's left end, without its lowest [`Interval::shift`] bits. [`Interval::between`] is the interval of the
-//!   child between two codes.
+//! - The *compact top* is what a block copies: the highest [`Shape::bucket_bits`] bits of a code are its *bucket*; for
+//!   each bucket there are four numbers of 16 bits, [`Bucket`], then follow the other bits of all codes, 16 for each. So
+//!   a search starts with the few codes of its bucket, and a top takes half of the memory.
+//! - A node has 16 codes of 16 bits, the least significant byte first, or 32 of 8 bits, ascending; all ones where no
+//!   border is. A code is the offset, brought into the node's interval, less the interval's left end, without its
+//!   lowest [`Interval::shift`] bits. [`Interval::between`] is the interval of the child between two codes.
 //! - The child of a query is the number of codes that are below its own.
 //! - Where keys are composed of fields, bits between them are the same in all borders: a [`Gap`]. Words are searched as
 //!   if it were not there, for else a cell would hold all of a field's values.
 //!
 //! This builder is the reference for the one that runs on the device (`kernels/image.cu`): both make the same bytes.
 
-/// Children of a node, but of the lowest ones above cells.
+/// Children of a node, but of lowest ones with short codes.
 pub const FANOUT: usize = 17;
 /// Bytes of a node.
 pub const NODE_BYTES: usize = 32;
 /// Most levels of nodes.
 pub const LEVELS_MAX: usize = 6;
-/// Most codes of the top above lines: 64 KiB of shared memory. On an H200, 2^24 tuples of 16 bytes with a level less
-/// for it are found at 28.9 G/s instead of 25.7; twice as many codes cost 2^26 tuples of 8 bytes 27.5 to 26.4.
-pub const TOP_MAX: usize = 1 << 14;
+/// Most codes of the top: 96 KiB with its buckets. The more of a multiprocessor's memory a block takes for it, the fewer
+/// loads are under way at a time: on an H200, twice as many halve the rate.
+pub const TOP_MAX: usize = 33_000;
+/// Most codes that a compact top can have.
+const TOP_LIMIT: usize = u16::MAX as usize;
+/// Most bits of a code of the top that are its bucket.
+const BUCKET_BITS_MAX: u32 = 12;
+/// Codes that a bucket has at the least where a top is as long as it may be, as a power of two.
+const BUCKET_CODES_LOG: u32 = 2;
+/// Bits of a code of the compact top.
+const TOP_CODE_BITS: u32 = 16;
 
-/// What an image leads to.
+/// What the lowest nodes are made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Unit {
-    /// Tuple lines of 64 bytes.
-    Line,
-    /// Halves of lines.
-    Cell,
+pub enum Lowest {
+    /// 16 codes of 16 bits, 17 children.
+    Codes16,
+    /// 32 codes of 8 bits, 33 children.
+    Codes8,
 }
 
-impl Unit {
+impl Lowest {
     /// Bits of a code of a level.
     #[must_use]
     pub const fn code_bits(self, level: usize) -> u32 {
         match (self, level) {
-            (Self::Cell, 0) => 8,
+            (Self::Codes8, 0) => 8,
             _ => 16,
         }
     }
@@ -164,50 +173,67 @@ impl Interval {
     }
 }
 
+/// Bits of a code that are its bucket, in a top of that many codes.
+const fn bucket_bits(top_max: usize) -> u32 {
+    let bits = (usize::BITS - top_max.leading_zeros()).saturating_sub(1 + BUCKET_CODES_LOG);
+    if bits < BUCKET_BITS_MAX { bits } else { BUCKET_BITS_MAX }
+}
+
+/// Bytes of the compact top of an image whose top has so many codes as it may have, but for what fills its last 16.
+#[must_use]
+pub const fn compact_bytes(top_max: usize) -> usize {
+    (size_of::<Bucket>() << bucket_bits(top_max)) + top_max * 2
+}
+
 /// Sizes of an image; they need no look at the lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// What it leads to.
-    pub unit: Unit,
-    /// How many; at least one.
-    pub units: u64,
+    /// What its lowest nodes are made of.
+    pub lowest: Lowest,
+    /// Tuple lines; at least one.
+    pub lines: u64,
     /// Smallest word.
     pub low: u128,
     /// Largest word.
     pub high: u128,
     /// Levels of nodes.
     pub levels: usize,
+    /// Bits of a top's code that are its bucket.
+    pub bucket_bits: u32,
     /// Bits that offsets leave out.
     pub gap: Option<Gap>,
 }
 
 impl Shape {
-    /// With as few levels as leave at most `top_max` codes in the top, and without a gap. `None` without units, for
+    /// With as few levels as leave at most `top_max` codes in the top, and without a gap. `None` without lines, for
     /// more levels than there may be, and if `high` is below `low`.
     #[must_use]
     pub fn new(
-        unit: Unit,
-        units: u64,
+        lowest: Lowest,
+        lines: u64,
         low: impl Into<u128>,
         high: impl Into<u128>,
         top_max: usize,
     ) -> Option<Self> {
-        let mut shape = Self { unit, units, low: low.into(), high: high.into(), levels: 0, gap: None };
-        while shape.children(shape.levels).saturating_sub(1) > top_max as u64 {
+        let mut shape =
+            Self { lowest, lines, low: low.into(), high: high.into(), levels: 0, bucket_bits: 0, gap: None };
+        while shape.children(shape.levels).saturating_sub(1) > top_max.min(TOP_LIMIT) as u64 {
             shape.levels += 1;
         }
-        (units > 0 && shape.low <= shape.high && shape.levels <= LEVELS_MAX).then_some(shape)
+        shape.bucket_bits =
+            bucket_bits(top_max).min(u64::BITS - shape.children(shape.levels).leading_zeros());
+        (lines > 0 && shape.low <= shape.high && shape.levels <= LEVELS_MAX).then_some(shape)
     }
 
-    /// Nodes, or units, below level `levels`.
+    /// Nodes, or lines, below level `levels`.
     fn children(&self, levels: usize) -> u64 {
-        (0..levels).fold(self.units, |count, level| count.div_ceil(self.unit.fanout(level) as u64))
+        (0..levels).fold(self.lines, |count, level| count.div_ceil(self.lowest.fanout(level) as u64))
     }
 
-    /// Units below a child of a level.
+    /// Lines below a child of a level.
     #[must_use]
     pub fn span(&self, level: usize) -> u64 {
-        (0..level).map(|level| self.unit.fanout(level) as u64).product()
+        (0..level).map(|level| self.lowest.fanout(level) as u64).product()
     }
 
     /// The same with a gap; sizes do not change.
@@ -228,10 +254,28 @@ impl Shape {
         self.children(self.levels) - 1
     }
 
-    /// Bytes of all nodes and of the top.
+    /// Bytes of all nodes and of the top, in both forms.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        (0..self.levels).map(|level| self.nodes(level) * NODE_BYTES as u64).sum::<u64>() + self.top() * 4
+        let nodes: u64 = (0..self.levels).map(|level| self.nodes(level) * NODE_BYTES as u64).sum();
+        nodes + self.top() * 4 + self.compact_bytes()
+    }
+
+    /// Bits of the top's largest code.
+    fn top_code_bits(&self) -> u32 {
+        (u128::BITS - self.all().right.leading_zeros()).min(self.bucket_bits + TOP_CODE_BITS)
+    }
+
+    /// Bits of a top's code that are not its bucket: at most 16.
+    #[must_use]
+    pub fn bucket_shift(&self) -> u32 {
+        self.top_code_bits().saturating_sub(self.bucket_bits)
+    }
+
+    /// Bytes of the compact top: whole multiples of 16.
+    #[must_use]
+    pub fn compact_bytes(&self) -> u64 {
+        ((size_of::<Bucket>() << self.bucket_bits) as u64 + self.top() * 2).next_multiple_of(16)
     }
 
     /// A word as it is searched: without the gap.
@@ -250,7 +294,7 @@ impl Shape {
     /// Bits that codes of the top drop.
     #[must_use]
     pub fn top_shift(&self) -> u32 {
-        (u128::BITS - self.all().right.leading_zeros()).saturating_sub(32)
+        u128::BITS - self.all().right.leading_zeros() - self.top_code_bits()
     }
 
     /// Offset of a word; words beyond the ends have that of the end.
@@ -263,7 +307,7 @@ impl Shape {
     /// Code of an offset in the top.
     #[inline]
     #[must_use]
-    #[allow(clippy::cast_possible_truncation, reason = "at most 32 bits remain")]
+    #[allow(clippy::cast_possible_truncation, reason = "at most 28 bits remain")]
     pub fn top_code(&self, offset: u128) -> u32 {
         (offset >> self.top_shift()) as u32
     }
@@ -279,13 +323,28 @@ impl Shape {
     }
 }
 
-/// The image of a table's units.
+/// Where codes of the top with the same highest bits stand, and what stands beside them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Bucket {
+    /// The first of its codes, or of those of later buckets.
+    pub begin: u16,
+    /// Behind its last code.
+    pub end: u16,
+    /// Bucket of code `begin - 1`; 0 if there is none.
+    pub before: u16,
+    /// Bucket of code `end`; 0 if there is none.
+    pub after: u16,
+}
+
+/// The image of a table's lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Image {
     /// Sizes.
     pub shape: Shape,
     /// Codes of the top, ascending.
     pub top: Vec<u32>,
+    /// Its buckets, in order.
+    pub buckets: Vec<Bucket>,
     /// Nodes, the lowest level first.
     pub nodes: Vec<Vec<[u8; NODE_BYTES]>>,
 }
@@ -306,18 +365,32 @@ fn node(codes: &[u16], code_bits: u32) -> [u8; NODE_BYTES] {
     node
 }
 
+/// Buckets of the codes of a top.
+fn buckets(shape: &Shape, top: &[u32]) -> Vec<Bucket> {
+    let shift = shape.bucket_shift();
+    let number = |at: usize| top.get(at).map_or(0, |code| (code >> shift) as u16);
+    (0..1u64 << shape.bucket_bits)
+        .map(|bucket| {
+            let first = |bucket: u64| top.partition_point(|&code| u64::from(code >> shift) < bucket);
+            let (begin, end) = (first(bucket), first(bucket + 1));
+            let before = begin.checked_sub(1).map_or(0, number);
+            Bucket { begin: begin as u16, end: end as u16, before, after: number(end) }
+        })
+        .collect()
+}
+
 impl Image {
-    /// Of this shape and the last words of its units (the last one's may be padding). O(units).
+    /// Of this shape and the last words of its lines (the last one's may be padding). O(lines).
     ///
     /// # Panics
-    /// If the shape is of another number of units.
+    /// If the shape is of another number of lines.
     #[must_use]
     pub fn of<W: Copy + Into<u128>>(shape: Shape, lasts: &[W]) -> Self {
-        assert_eq!(shape.units, lasts.len() as u64, "as many last words as units");
-        // The border right of a child of some level; none right of the last unit.
+        assert_eq!(shape.lines, lasts.len() as u64, "as many last words as lines");
+        // The border right of a child of some level; none right of the last line.
         let border = |level: usize, child: usize| {
-            let unit = (child as u64 + 1) * shape.span(level) - 1;
-            (unit + 1 < shape.units).then(|| shape.offset(lasts[unit as usize]))
+            let line = (child as u64 + 1) * shape.span(level) - 1;
+            (line + 1 < shape.lines).then(|| shape.offset(lasts[line as usize]))
         };
         let top: Vec<u32> = (0..shape.top() as usize)
             .filter_map(|at| border(shape.levels, at))
@@ -328,7 +401,7 @@ impl Image {
             .collect();
         let mut nodes = Vec::new();
         for level in (0..shape.levels).rev() {
-            let (code_bits, fanout) = (shape.unit.code_bits(level), shape.unit.fanout(level));
+            let (code_bits, fanout) = (shape.lowest.code_bits(level), shape.lowest.fanout(level));
             let pad = u16::MAX >> (16 - code_bits);
             let mut below = Vec::with_capacity(intervals.len() * fanout);
             let mut level_nodes = Vec::with_capacity(intervals.len());
@@ -350,7 +423,36 @@ impl Image {
             nodes.push(level_nodes);
         }
         nodes.reverse();
-        Self { shape, top, nodes }
+        let buckets = buckets(&shape, &top);
+        Self { shape, top, buckets, nodes }
+    }
+
+    /// The top as blocks copy it.
+    #[must_use]
+    pub fn compact(&self) -> Vec<u8> {
+        let numbers = self.buckets.iter().flat_map(|b| [b.begin, b.end, b.before, b.after]);
+        let mask = (1u32 << self.shape.bucket_shift()) - 1;
+        let codes = self.top.iter().map(|code| (code & mask) as u16);
+        let mut bytes: Vec<u8> = numbers.chain(codes).flat_map(u16::to_le_bytes).collect();
+        bytes.resize(self.shape.compact_bytes() as usize, 0);
+        bytes
+    }
+
+    /// The child of the top that a code belongs to, and what lies below it, from the compact top alone.
+    fn child_of_top(&self, code: u32) -> (usize, Interval) {
+        let shift = self.shape.bucket_shift();
+        let (number, mask) = (code >> shift, (1u32 << shift) - 1);
+        let bucket = self.buckets[number as usize];
+        let (begin, end) = (usize::from(bucket.begin), usize::from(bucket.end));
+        let low = |at: usize| self.top[at] & mask;
+        let at = (begin..end).find(|&at| low(at) >= code & mask).unwrap_or(end);
+        let before = (at > 0).then(
+            || if at > begin { number } else { bucket.before.into() } << shift | low(at.saturating_sub(1)),
+        );
+        let after = (at < self.top.len()).then(
+            || if at < end { number } else { bucket.after.into() } << shift | low(at.min(self.top.len() - 1)),
+        );
+        (at, self.shape.below_top(before, after))
     }
 
     /// The gap of these borders, all last words but that of the last line: what the device finds out by itself
@@ -363,17 +465,14 @@ impl Image {
         Gap::widest(any, all)
     }
 
-    /// The unit of a query, or one left of it: what each thread of the device computes.
+    /// The line of a query, or one left of it: what each thread of the device computes.
     #[must_use]
-    pub fn unit(&self, query: impl Into<u128>) -> u64 {
+    pub fn line(&self, query: impl Into<u128>) -> u64 {
         let shape = &self.shape;
         let offset = shape.offset(query);
-        let code = shape.top_code(offset);
-        let mut at = self.top.partition_point(|&border| border < code);
-        let mut interval =
-            shape.below_top(at.checked_sub(1).map(|at| self.top[at]), self.top.get(at).copied());
+        let (mut at, mut interval) = self.child_of_top(shape.top_code(offset));
         for (level, nodes) in self.nodes.iter().enumerate().rev() {
-            let code_bits = shape.unit.code_bits(level);
+            let code_bits = shape.lowest.code_bits(level);
             let codes = codes(&nodes[at], code_bits);
             let code = interval.code(offset, code_bits);
             let child = codes.iter().filter(|&&border| border < code).count();
@@ -381,7 +480,7 @@ impl Image {
                 interval =
                     interval.between(child.checked_sub(1).map(|slot| codes[slot]), codes.get(child).copied());
             }
-            at = at * shape.unit.fanout(level) + child;
+            at = at * shape.lowest.fanout(level) + child;
         }
         at as u64
     }
@@ -392,31 +491,38 @@ mod tests {
     use super::*;
 
     /// Searches with this gap; returns how many queries ended left of their line.
-    fn check(unit: Unit, lasts: &[u128], low: u128, top_max: usize, gap: Option<Gap>) -> usize {
+    fn check(lowest: Lowest, lasts: &[u128], low: u128, top_max: usize, gap: Option<Gap>) -> usize {
         let high = *lasts.last().unwrap();
-        let shape = Shape::new(unit, lasts.len() as u64, low, high, top_max).unwrap().with_gap(gap);
+        let shape = Shape::new(lowest, lasts.len() as u64, low, high, top_max).unwrap().with_gap(gap);
         let image = Image::of(shape, lasts);
         assert!(image.top.len() <= top_max && image.top.is_sorted());
         assert_eq!(image.top.len() as u64, shape.top());
+        assert!(image.top.iter().all(|code| code >> shape.bucket_shift() >> shape.bucket_bits == 0));
+        assert!(shape.bucket_shift() <= 16);
         for (level, nodes) in image.nodes.iter().enumerate() {
             assert_eq!(nodes.len() as u64, image.shape.nodes(level));
-            let code_bits = unit.code_bits(level);
+            let code_bits = lowest.code_bits(level);
             assert!(nodes.iter().all(|node| codes(node, code_bits).is_sorted()));
         }
-        let bytes = image.nodes.iter().flatten().count() * NODE_BYTES + image.top.len() * 4;
+        let bytes =
+            image.nodes.iter().flatten().count() * NODE_BYTES + image.top.len() * 4 + image.compact().len();
         assert_eq!(shape.bytes(), bytes as u64);
         let near = lasts.iter().flat_map(|&last| [last.saturating_sub(1), last, last.saturating_add(1)]);
         let mut left_of_it = 0;
         for query in near.chain([0, low, u64::MAX.into(), u128::MAX]) {
             let right = lasts[..lasts.len() - 1].partition_point(|&last| last < query) as u64;
-            let found = image.unit(query);
-            assert!(found <= right, "{query}: unit {found} is right of {right}");
+            let found = image.line(query);
+            let code = shape.top_code(shape.offset(query));
+            let at = image.top.partition_point(|&border| border < code);
+            let ends = (at.checked_sub(1).map(|at| image.top[at]), image.top.get(at).copied());
+            assert_eq!(image.child_of_top(code), (at, shape.below_top(ends.0, ends.1)), "{query}");
+            assert!(found <= right, "{query}: line {found} is right of {right}");
             // A border that was not passed shares the query's cell: it is equal or very close.
             let kept = shape.offset(lasts[found as usize]);
-            let least = if unit == Unit::Cell { 7 } else { 15 };
+            let least = if lowest == Lowest::Codes8 { 7 } else { 15 };
             let is_close =
                 query > high || shape.offset(query).saturating_sub(kept) <= shape.all().right >> least;
-            assert!(found == right || is_close, "{query}: unit {found}, not {right}");
+            assert!(found == right || is_close, "{query}: line {found}, not {right}");
             left_of_it += usize::from(found < right);
         }
         left_of_it
@@ -430,7 +536,7 @@ mod tests {
     }
 
     #[test]
-    fn a_search_ends_in_the_right_unit_or_left_of_it() {
+    fn a_search_ends_in_the_right_line_or_left_of_it() {
         for count in [1usize, 2, 16, 17, 18, 288, 289, 290, 4913, 4914, 10_000] {
             for top_max in [1, 7, 100, TOP_MAX] {
                 let all = |key: &dyn Fn(u64) -> u128| -> Vec<u128> { (0..count as u64).map(key).collect() };
@@ -451,9 +557,11 @@ mod tests {
                     lasts.sort_unstable();
                     let found = Image::gap(&lasts);
                     // Any gap is right, but not close.
-                    for (unit, gap) in [(Unit::Line, None), (Unit::Line, found), (Unit::Cell, found)] {
-                        check(unit, &lasts, lasts[0], top_max, gap);
-                        check(unit, &lasts, 0, top_max, gap);
+                    for (lowest, gap) in
+                        [(Lowest::Codes16, None), (Lowest::Codes16, found), (Lowest::Codes8, found)]
+                    {
+                        check(lowest, &lasts, lasts[0], top_max, gap);
+                        check(lowest, &lasts, 0, top_max, gap);
                     }
                 }
             }
@@ -465,33 +573,34 @@ mod tests {
         let mut lasts: Vec<u64> = (0..5000).map(mix).collect();
         lasts.sort_unstable();
         let wide: Vec<u128> = lasts.iter().map(|&word| word.into()).collect();
-        fn make<W: Copy + Into<u128>>(unit: Unit, lasts: &[W]) -> Image {
-            let shape = Shape::new(unit, lasts.len() as u64, lasts[0], lasts[4999], 20).unwrap();
+        fn make<W: Copy + Into<u128>>(lowest: Lowest, lasts: &[W]) -> Image {
+            let shape = Shape::new(lowest, lasts.len() as u64, lasts[0], lasts[4999], 20).unwrap();
             Image::of(shape, lasts)
         }
         // The same distances anywhere in a wider range.
         let moved: Vec<u128> = wide.iter().map(|&word| word + (7 << 100)).collect();
-        for unit in [Unit::Line, Unit::Cell] {
-            let image = make(unit, &lasts);
-            assert_eq!(image, make(unit, &wide));
-            let other = make(unit, &moved);
+        for lowest in [Lowest::Codes16, Lowest::Codes8] {
+            let image = make(lowest, &lasts);
+            assert_eq!(image, make(lowest, &wide));
+            let other = make(lowest, &moved);
             assert_eq!((image.top, image.nodes), (other.top, other.nodes));
         }
     }
 
     #[test]
     fn sizes_follow_from_the_lines() {
-        let of_lines = |lines, top_max| Shape::new(Unit::Line, lines, 0u64, u64::MAX, top_max);
+        let of_lines = |lines, top_max| Shape::new(Lowest::Codes16, lines, 0u64, u64::MAX, top_max);
         let shape = of_lines(1 << 23, TOP_MAX).unwrap();
-        assert_eq!((shape.levels, shape.nodes(0), shape.top(), shape.span(2)), (3, 493_448, 1707, 289));
-        assert_eq!(shape.top_shift(), 32);
-        let cells = Shape::new(Unit::Cell, 1 << 24, 0u64, u64::MAX, 30_000).unwrap();
-        assert_eq!((cells.levels, cells.nodes(0), cells.top(), cells.span(2)), (2, 508_401, 29_905, 561));
-        assert_eq!(Shape::new(Unit::Line, 1, 5u32, 5u32, 1).unwrap().top(), 0);
-        assert!(of_lines(0, 1).is_none() && Shape::new(Unit::Line, 1, 2u64, 1u64, 1).is_none());
+        assert_eq!((shape.levels, shape.nodes(0), shape.top(), shape.span(2)), (2, 493_448, 29_026, 289));
+        assert_eq!((shape.top_shift(), shape.bucket_bits, shape.bucket_shift()), (36, 12, 16));
+        assert_eq!(shape.compact_bytes(), 8 * 4096 + 2 * 29_026 + 12);
+        let short = Shape::new(Lowest::Codes8, 1 << 24, 0u64, u64::MAX, 30_000).unwrap();
+        assert_eq!((short.levels, short.nodes(0), short.top(), short.span(2)), (2, 508_401, 29_905, 561));
+        assert_eq!(Shape::new(Lowest::Codes16, 1, 5u32, 5u32, 1).unwrap().top(), 0);
+        assert!(of_lines(0, 1).is_none() && Shape::new(Lowest::Codes16, 1, 2u64, 1u64, 1).is_none());
         assert!(of_lines(u64::MAX, 1).is_none());
-        let wide = Shape::new(Unit::Line, 9, 0u64, u128::MAX, 1).unwrap();
-        assert_eq!((wide.top_shift(), wide.all().shift(16), wide.levels), (96, 112, 1));
+        let wide = Shape::new(Lowest::Codes16, 9, 0u64, u128::MAX, 1).unwrap();
+        assert_eq!((wide.top_shift(), wide.all().shift(16), wide.levels), (112, 112, 1));
         // 2^32 + 2^20 tuples of 16 bytes.
         assert_eq!(of_lines((1 << 30) + (1 << 18), TOP_MAX).unwrap().levels, 4);
     }
@@ -530,9 +639,9 @@ mod tests {
         let gap = Image::gap(&lasts);
         assert_eq!(gap, Some(Gap { at: 6, bits: 34, value: 0 }));
         for top_max in [7, 100, TOP_MAX] {
-            assert!(check(Unit::Line, &lasts, 0, top_max, None) > 20_000);
+            assert!(check(Lowest::Codes16, &lasts, 0, top_max, None) > 20_000);
             // What is left: queries one above a shard's last key.
-            assert!(check(Unit::Line, &lasts, 0, top_max, gap) <= 1250);
+            assert!(check(Lowest::Codes16, &lasts, 0, top_max, gap) <= 1250);
         }
     }
 }

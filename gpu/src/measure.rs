@@ -209,7 +209,13 @@ pub struct Meter {
 }
 
 fn instance(option: u16) -> Instance {
-    Instance { source: Source::Measure, word_bytes: 8, value_bytes: 8, option, unit: image::Unit::Line }
+    Instance {
+        source: Source::Measure,
+        word_bytes: 8,
+        value_bytes: 8,
+        option,
+        lowest: image::Lowest::Codes16,
+    }
 }
 
 impl Meter {
@@ -476,7 +482,7 @@ impl Maker {
             word_bytes,
             value_bytes: word_bytes,
             option: BATCHES,
-            unit: image::Unit::Line,
+            lowest: image::Lowest::Codes16,
         };
         let numbers = DeviceBuffer::new(stream.gpu(), 16)?;
         let tuples = keys.bytes() / u64::from(word_bytes);

@@ -1,16 +1,14 @@
 //! A table's tuple lines where a device can read them, and what the algorithms derive from them.
 
-use crate::algorithm::spine;
 use crate::driver::LaunchShape;
 use crate::host;
-use crate::image::Unit;
+use crate::image::Lowest;
 use crate::kernel::Instance;
 use crate::kernel::table::{Columns, Source, columns_from_lines};
 use crate::memory::{DeviceBuffer, PinnedBuffer};
 use crate::stream::Event;
 use crate::{Gpu, GpuError, Stream};
 use pleach::Index;
-use pleach_format::LineGeometry;
 use std::sync::{Mutex, PoisonError};
 
 /// Threads of a block that makes columns: warps of 32 lines each.
@@ -39,8 +37,6 @@ pub(crate) struct Resident {
     pub(crate) lines: DeviceBuffer,
     /// How many.
     pub(crate) line_count: u64,
-    /// How lines lie, and what the image leads to.
-    pub(crate) unit: Unit,
     /// Smallest word, as the superblock has it.
     pub(crate) low: u128,
     /// Largest word; not below `low`.
@@ -145,12 +141,7 @@ impl Resident {
         // What was copied is of the file only if its mapping still is.
         index.check_mapping()?;
         let (word_bytes, value_bytes) = (geometry.key_bytes as u8, geometry.value_bytes as u8);
-        // Numbers of cells have 32 bits.
-        let may_have_cells = residence == Residence::Device
-            && header.lines <= 1 << 31
-            && Self::may_have_cells(word_bytes, value_bytes);
-        let unit = if may_have_cells { spine::unit(gpu, header.lines) } else { Unit::Line };
-        let this = Self {
+        Ok(Some(Self {
             gpu: gpu.clone(),
             residence,
             word_bytes,
@@ -158,15 +149,10 @@ impl Resident {
             tuples: header.tuples,
             lines,
             line_count: header.lines,
-            unit,
             low,
             high,
             columns: Mutex::default(),
-        };
-        if unit == Unit::Cell && value_bytes > 0 {
-            spine::make_cells(stream, &this)?;
-        }
-        Ok(Some(this))
+        }))
     }
 
     /// Memory for a structure, where the table's residence wants it.
@@ -209,24 +195,7 @@ impl Resident {
     /// An instance of a source for this table's words and values.
     pub(crate) fn instance(&self, source: Source, option: u16) -> Instance {
         let value_bytes = if source.has_value_width() { self.value_bytes } else { 0 };
-        let word_bytes = self.word_bytes;
-        let unit = source.unit(word_bytes, value_bytes, self.unit);
-        Instance { source, word_bytes, value_bytes, option, unit }
-    }
-
-    /// Whether lines of such tuples have halves with the values of their keys.
-    pub(crate) fn may_have_cells(word_bytes: u8, value_bytes: u8) -> bool {
-        matches!((word_bytes, value_bytes), (4, 0 | 4) | (8, 0 | 8) | (16, 0))
-    }
-
-    /// Units of the table's lines.
-    pub(crate) fn units(&self) -> u64 {
-        let tuples =
-            LineGeometry::new(self.word_bytes.into(), self.value_bytes.into()).tuples_per_line() as u64;
-        match self.unit {
-            Unit::Line => self.line_count,
-            Unit::Cell => self.tuples.div_ceil(tuples / 2),
-        }
+        Instance { source, word_bytes: self.word_bytes, value_bytes, option, lowest: Lowest::Codes16 }
     }
 }
 

@@ -4,7 +4,7 @@ mod suite;
 
 use pleach::Index;
 use pleach_builder::{BuildOptions, build_iter};
-use pleach_gpu::image::Unit;
+use pleach_gpu::image::Lowest;
 use pleach_gpu::{Algorithm, BinaryForm, Gpu, GpuError, GpuOptions, GpuTable, Residence};
 use std::path::Path;
 
@@ -22,9 +22,9 @@ fn gpu() -> Option<Gpu> {
 #[test]
 fn answers_are_those_of_the_cpu() {
     let Some(gpu) = gpu() else { return };
-    // Images that lead to lines and to cells, of several levels.
-    for (unit, top_max) in [(Unit::Line, 3), (Unit::Cell, 3), (Unit::Cell, 1 << 13)] {
-        let options = GpuOptions { unit: Some(unit), top_max: Some(top_max), ..GpuOptions::default() };
+    // Images with long and with short codes, of several levels.
+    for (lowest, top_max) in [(Lowest::Codes16, 3), (Lowest::Codes8, 3), (Lowest::Codes8, 1 << 13)] {
+        let options = GpuOptions { lowest: Some(lowest), top_max: Some(top_max), ..GpuOptions::default() };
         let gpu = Gpu::with_options(0, options).expect("opened above");
         let algorithms = [Algorithm::Auto, Algorithm::Spine, Algorithm::Sweep];
         suite::every_table(&gpu, &[1, 2, 9, 69, 1157], &algorithms, 3000);

@@ -14,7 +14,7 @@ mod suite;
 
 use pleach::{Index, Key, Value};
 use pleach_builder::{BuildOptions, build_slice};
-use pleach_gpu::image::Unit;
+use pleach_gpu::image::Lowest;
 use pleach_gpu::{
     Algorithm, Answers, DeviceBuffer, Gpu, GpuError, GpuOptions, GpuTable, LaneOrder, Stream, TextKernel,
     sanitizer_environment,
@@ -229,13 +229,13 @@ fn try_scan(kernel: &TextKernel<'_>, order: LaneOrder) -> Result<bool, GpuError>
 }
 
 fn gpu(order: LaneOrder) -> Gpu {
-    // Images that lead to lines and to cells, with a top alone and of several levels.
-    let (unit, top_max) = match order {
+    // Images with long and with short codes, with a top alone and of several levels.
+    let (lowest, top_max) = match order {
         LaneOrder::Ascending => (None, None),
-        LaneOrder::Descending => (Some(Unit::Line), Some(3)),
-        LaneOrder::Random(_) => (Some(Unit::Cell), Some(3)),
+        LaneOrder::Descending => (Some(Lowest::Codes16), Some(3)),
+        LaneOrder::Random(_) => (Some(Lowest::Codes8), Some(3)),
     };
-    let options = GpuOptions { unit, top_max, ..GpuOptions::default() };
+    let options = GpuOptions { lowest, top_max, ..GpuOptions::default() };
     Gpu::emulated(order, options).expect("g++ is there")
 }
 

@@ -7,10 +7,10 @@
 
 use super::{Algorithm, Search};
 use crate::driver::LaunchShape;
-use crate::image::{Gap, LEVELS_MAX, NODE_BYTES, Shape, TOP_MAX, Unit};
+use crate::image::{Gap, LEVELS_MAX, Lowest, NODE_BYTES, Shape, TOP_MAX, compact_bytes};
 use crate::kernel::Instance;
 use crate::kernel::table::{
-    Batch, Source, THREADS, THREADS_SMALL, cells_from_lines, image_bits, image_level, image_top, spine_few,
+    Batch, Source, THREADS, THREADS_SMALL, image_bits, image_buckets, image_level, image_top, spine_few,
     spine_ranks, spine_values,
 };
 use crate::memory::DeviceBuffer;
@@ -19,19 +19,17 @@ use crate::{Gpu, GpuError, Stream};
 
 /// Bytes of a tuple line, of which a block stages one a thread.
 const LINE_BYTES: u32 = 64;
-/// Most codes of a top that blocks of a short batch copy; a longer one is searched where it lies.
-pub(crate) const FEW_TOP_MAX: u32 = 1 << 13;
-/// Fewest codes of the top that are worth a search: with fewer, images get too many levels.
-const TOP_MIN: u32 = 1 << 12;
+/// Most codes of the top, for blocks that share more or less; with still fewer, images get too many levels.
+const TOPS: [usize; 4] = [TOP_MAX, (1 << 14) - 1, (1 << 13) - 1, (1 << 12) - 1];
+/// Level 2 caches that lines fill at the least if they leave it first. On an H200 128 MiB of lines, which fill 2.1, are
+/// searched at 36.1 G/s if they stay as long as nodes do, else at 33.6; 512 MiB at 27.8 and 33.0.
+const STREAMED_MIN: u64 = 3;
 /// Threads of a block that makes an image.
 const IMAGE_THREADS: u32 = 256;
 /// Queries that a block answers at a time where each has a warp, as in spine.cu.
 const GROUP: u64 = 8;
-/// Fewest threads of such a block; more help to load the top.
-const FEW_THREADS_MIN: u32 = 256;
-/// Most threads of it.
-const FEW_THREADS_MAX: u32 = 512;
-
+/// Threads of such a block.
+const FEW_THREADS: u32 = GROUP as u32 * 32;
 /// What the kernels get to know of a table; the same as in spine.cu and image.cu.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
@@ -39,22 +37,30 @@ pub(crate) struct Arguments {
     pub(crate) lines: u64,
     pub(crate) nodes: [u64; LEVELS_MAX],
     pub(crate) top: u64,
+    pub(crate) compact: u64,
     /// Smallest and largest word without the gap, low half first.
     pub(crate) low: [u64; 2],
     pub(crate) high: [u64; 2],
     pub(crate) gap_value: [u64; 2],
     pub(crate) tuples: u64,
     pub(crate) last_line: u32,
-    pub(crate) last_unit: u32,
     pub(crate) top_count: u32,
     pub(crate) levels: u32,
     pub(crate) top_shift: u32,
+    /// Of 16 bytes, of the compact top.
+    pub(crate) compact_parts: u32,
+    pub(crate) bucket_bits: u32,
+    pub(crate) bucket_shift: u32,
+    /// Bits of a code of level 0.
+    pub(crate) low_bits: u32,
     pub(crate) gap_at: u32,
     pub(crate) gap_bits: u32,
     /// Address of a sample of the batch's order; 0 if the search does not depend on one.
     pub(crate) order: u64,
     /// Descents up to which a batch ascends.
     pub(crate) descents_max: u32,
+    /// Whether lines are many more than the level 2 cache has room for.
+    pub(crate) streams_lines: u32,
 }
 
 /// A table with its image.
@@ -68,51 +74,41 @@ pub(crate) struct Spine {
     /// Shared memory of a block, and of one of a short batch.
     shared_bytes: u32,
     few_shared_bytes: u32,
-    /// Top and nodes.
+    /// Top, compact top and nodes.
     image: Vec<DeviceBuffer>,
     _lines: DeviceBuffer,
 }
 
-/// What a block has room for.
-struct Room {
-    threads: u16,
-    /// Shared memory before the top.
-    stage_bytes: u32,
-    /// Codes of the top.
-    top_max: usize,
-}
-
-impl Room {
-    /// `None` for a device whose blocks share too little.
-    fn of(gpu: &Gpu, unit: Unit) -> Option<Self> {
-        let shared_max = gpu.limits().shared_bytes_max;
-        let top_wanted = match unit {
-            Unit::Line => TOP_MAX,
-            Unit::Cell => usize::MAX,
-        };
-        let top_wanted = gpu.options().top_max.unwrap_or(top_wanted).max(1);
-        [THREADS, THREADS_SMALL].into_iter().find_map(|threads| {
-            let stage_bytes = if unit == Unit::Line { u32::from(threads) * LINE_BYTES } else { 0 };
-            let codes = shared_max.checked_sub(stage_bytes.max(few_bytes(unit)))? / 4;
-            let top_max = (codes as usize).min(top_wanted);
-            (codes >= TOP_MIN).then_some(Self { threads, stage_bytes, top_max })
-        })
-    }
-}
-
-/// What the image of a table on the device leads to, if its lines can be halved: cells if that saves a level of nodes,
-/// as the top may be longer. Else lines, of which no query has to look at the next one.
-pub(crate) fn unit(gpu: &Gpu, lines: u64) -> Unit {
-    if let Some(unit) = gpu.options().unit {
-        return unit;
-    }
-    let levels = |unit, units| {
-        let top_max = Room::of(gpu, unit)?.top_max;
-        Shape::new(unit, units, 0u64, 0u64, top_max).map(|shape| shape.levels)
+/// Threads of a block, and most codes of the top beside the lines that they stage; `None` for a device whose blocks
+/// share too little.
+fn room(gpu: &Gpu) -> Option<(u16, usize)> {
+    let shared_max = gpu.limits().shared_bytes_max as usize;
+    let fits = |threads: u16, codes| {
+        usize::from(threads) * LINE_BYTES as usize + compact_bytes(codes) + 16 <= shared_max
     };
-    match (levels(Unit::Line, lines), levels(Unit::Cell, 2 * lines)) {
-        (Some(of_lines), Some(of_cells)) if of_cells < of_lines => Unit::Cell,
-        _ => Unit::Line,
+    let (threads, codes) = [THREADS, THREADS_SMALL]
+        .iter()
+        .find_map(|&threads| Some((threads, *TOPS.iter().find(|&&codes| fits(threads, codes))?)))?;
+    Some((threads, gpu.options().top_max.map_or(codes, |wanted| wanted.clamp(1, codes))))
+}
+
+/// What the lowest nodes of a table's image are made of: short codes if they save a level, or if longer ones would fill
+/// half of the level 2 cache. Where lines stay with the host no query should look at a next one in vain.
+fn lowest(gpu: &Gpu, resident: &Resident, threads: u16, top_max: usize) -> Lowest {
+    if resident.residence != Residence::Device || threads != THREADS {
+        return Lowest::Codes16;
+    }
+    if let Some(lowest) = gpu.options().lowest {
+        return lowest;
+    }
+    let shape = |lowest| Shape::new(lowest, resident.line_count, 0u64, 0u64, top_max);
+    match (shape(Lowest::Codes16), shape(Lowest::Codes8)) {
+        (Some(long), Some(short))
+            if short.levels < long.levels || long.bytes() > gpu.device().l2_bytes / 2 =>
+        {
+            Lowest::Codes8
+        }
+        _ => Lowest::Codes16,
     }
 }
 
@@ -124,20 +120,18 @@ fn halves(word: u128) -> [u64; 2] {
 impl Spine {
     /// Makes the image of a table. Waits for it.
     pub(crate) fn new(stream: &Stream, resident: &Resident) -> Result<Self, GpuError> {
-        let (gpu, unit) = (&resident.gpu, resident.unit);
-        let few_bytes = few_bytes(unit);
-        let Some(Room { threads, stage_bytes, top_max }) = Room::of(gpu, unit) else {
+        let gpu = &resident.gpu;
+        let Some((threads, top_max)) = room(gpu) else {
             let shared_max = gpu.limits().shared_bytes_max;
             return Err(Algorithm::Spine.refused(format!("a block shares {shared_max} bytes here")));
         };
-        let shape = Shape::new(unit, resident.units(), resident.low, resident.high, top_max)
+        let lowest = lowest(gpu, resident, threads, top_max);
+        let shape = Shape::new(lowest, resident.line_count, resident.low, resident.high, top_max)
             .ok_or_else(|| Algorithm::Spine.refused(format!("{} lines", resident.line_count)))?;
         let (arguments, image) = make_image(stream, resident, shape)?;
-        let instance = resident.instance(Source::Spine, threads);
-        let top_bytes = (arguments.top_count * 4).next_multiple_of(16);
-        let shared_bytes = stage_bytes + top_bytes;
-        let few_top_bytes = if arguments.top_count <= FEW_TOP_MAX { top_bytes } else { 0 };
-        let few_shared_bytes = few_bytes + few_top_bytes;
+        let instance = Instance { lowest, ..resident.instance(Source::Spine, threads) };
+        let shared_bytes = u32::from(threads) * LINE_BYTES + arguments.compact_parts * 16;
+        let few_shared_bytes = few_bytes(lowest);
         let mut blocks_max = u32::MAX;
         for &entry in Source::Spine.entries(instance) {
             if matches!(entry, "spine_values" | "spine_ranks" | "hybrid_lines") {
@@ -145,7 +139,7 @@ impl Spine {
                     blocks_max.min(gpu.blocks_at_once(instance, entry, threads.into(), shared_bytes)?);
             }
         }
-        let few_blocks = gpu.blocks_at_once(instance, "spine_few", FEW_THREADS_MAX, few_shared_bytes)?;
+        let few_blocks = gpu.blocks_at_once(instance, "spine_few", FEW_THREADS, few_shared_bytes)?;
         // Each loads a node's lines, which over the link pays for fewer.
         let few_max = match resident.residence {
             Residence::Pinned | Residence::Hybrid => 32,
@@ -165,10 +159,10 @@ impl Spine {
         &self.arguments
     }
 
-    /// A short batch is spread over as many blocks as run at a time; a thread loads at most 16 codes of the top.
+    /// A short batch is spread over as many blocks as run at a time; a thread loads at most 32 bytes of the top.
     pub(crate) fn shape(&self, queries: u64) -> LaunchShape {
         let blocks = queries.div_ceil(32).clamp(1, self.blocks_max.into());
-        let threads = queries.div_ceil(blocks).max(u64::from(self.arguments.top_count / 16));
+        let threads = queries.div_ceil(blocks).max(u64::from(self.arguments.compact_parts / 2));
         let threads = threads.next_multiple_of(32).min(self.instance.option.into());
         LaunchShape { blocks: blocks as u32, threads: threads as u32, shared_bytes: self.shared_bytes }
     }
@@ -176,38 +170,16 @@ impl Spine {
     /// The launch of a batch with a warp a query: there are blocks for all of its bitmap.
     fn few_shape(&self, queries: u64) -> LaunchShape {
         let blocks = queries.next_multiple_of(32) / GROUP;
-        let threads = (self.arguments.top_count / 16).clamp(FEW_THREADS_MIN, FEW_THREADS_MAX);
-        let threads = threads.next_multiple_of(32);
-        LaunchShape { blocks: blocks as u32, threads, shared_bytes: self.few_shared_bytes }
+        LaunchShape { blocks: blocks as u32, threads: FEW_THREADS, shared_bytes: self.few_shared_bytes }
     }
 }
 
-/// Shared memory of a short batch's queries, with their units and answers; the same as in spine.cu.
-pub(crate) const fn few_bytes(unit: Unit) -> u32 {
-    let unit_bytes = match unit {
-        Unit::Line => LINE_BYTES,
-        Unit::Cell => LINE_BYTES / 2,
-    };
-    GROUP as u32 * (unit.fanout(0) as u32 * unit_bytes + 64 + 16)
+/// Shared memory of a short batch's queries, with their lines and answers; the same as in spine.cu.
+pub(crate) const fn few_bytes(lowest: Lowest) -> u32 {
+    GROUP as u32 * (lowest.fanout(0) as u32 * LINE_BYTES + 64 + 16)
 }
 
-/// Makes cells of lines that have just come to the device. Waits for it.
-pub(crate) fn make_cells(stream: &Stream, resident: &Resident) -> Result<(), GpuError> {
-    let instance = resident.instance(Source::Image, 0);
-    let arguments = Arguments {
-        lines: resident.lines.address(),
-        last_line: (resident.line_count - 1) as u32,
-        ..Arguments::default()
-    };
-    let shape = grid(&resident.gpu, instance, "cells_from_lines", IMAGE_THREADS, 0, resident.line_count)?;
-    // SAFETY: the lines are the table's own copy, which nothing else uses yet, and live until the stream was waited
-    // for.
-    let queued = unsafe { cells_from_lines(stream, instance, shape, &arguments) };
-    stream.synchronize()?;
-    queued
-}
-
-/// Top and nodes of a table's units, and what points to them. Waits for them.
+/// Top, compact top and nodes of a table's lines, and what points to them. Waits for them.
 fn make_image(
     stream: &Stream,
     resident: &Resident,
@@ -220,7 +192,6 @@ fn make_image(
         lines: resident.lines.address(),
         tuples: resident.tuples,
         last_line: (resident.line_count - 1) as u32,
-        last_unit: (resident.units() - 1) as u32,
         ..Arguments::default()
     };
 
@@ -232,17 +203,23 @@ fn make_image(
     }
     (arguments.low, arguments.high) = (halves(shape.close(shape.low)), halves(shape.close(shape.high)));
     (arguments.levels, arguments.top_shift) = (shape.levels as u32, shape.top_shift());
+    (arguments.bucket_bits, arguments.bucket_shift) = (shape.bucket_bits, shape.bucket_shift());
+    arguments.low_bits = shape.lowest.code_bits(0);
 
-    // Searches load the top 16 bytes at a time; what is behind its last code is not looked at.
-    let top = resident.buffer((shape.top() * 4).next_multiple_of(16))?;
+    arguments.streams_lines = (resident.lines.bytes() > STREAMED_MIN * gpu.device().l2_bytes).into();
+
+    let top = resident.buffer((shape.top() * 4).max(4))?;
     (arguments.top, arguments.top_count) = (top.address(), shape.top() as u32);
-    let mut image = vec![top];
+    // Blocks load it 16 bytes at a time; what is behind its last code is not looked at.
+    let compact = resident.buffer(shape.compact_bytes())?;
+    (arguments.compact, arguments.compact_parts) = (compact.address(), (shape.compact_bytes() / 16) as u32);
+    let mut image = vec![top, compact];
     for (level, address) in arguments.nodes.iter_mut().enumerate().take(shape.levels) {
         let nodes = resident.buffer(shape.nodes(level) * NODE_BYTES as u64)?;
         *address = nodes.address();
         image.push(nodes);
     }
-    let queued = image[0].fill(stream, 0).and_then(|()| {
+    let queued = image[1].fill(stream, 0).and_then(|()| {
         // SAFETY: the lines are the table's, top and nodes are as many as the shape says for them; all live until the
         // stream was waited for.
         unsafe { make_levels(stream, instance, &arguments, &shape, launch) }
@@ -261,7 +238,7 @@ fn border_bits(
     let gpu = &resident.gpu;
     let instance = resident.instance(Source::Image, 0);
     let word_bytes = usize::from(resident.word_bytes);
-    let shape = grid(gpu, instance, "image_bits", IMAGE_THREADS, 0, resident.units())?;
+    let shape = grid(gpu, instance, "image_bits", IMAGE_THREADS, 0, resident.line_count)?;
     let bits = DeviceBuffer::new(gpu, 2 * word_bytes as u64)?;
     let queued = bits.fill(stream, 0).and_then(|()| {
         // SAFETY: the lines are the table's, `bits` has two words; both live until the stream was waited for.
@@ -278,7 +255,7 @@ fn border_bits(
     Ok((word(0), !word(word_bytes)))
 }
 
-/// Queues making the top, then the nodes, the last level first.
+/// Queues making the top, its compact form, then the nodes, the last level first.
 ///
 /// # Safety
 /// `arguments` point to lines, top and nodes of that shape, which live until the work is done.
@@ -291,6 +268,9 @@ unsafe fn make_levels(
 ) -> Result<(), GpuError> {
     // SAFETY: the caller's promise.
     unsafe { image_top(stream, instance, launch("image_top", shape.top())?, arguments) }?;
+    let items = shape.top().max(1 << shape.bucket_bits);
+    // SAFETY: the caller's promise; the top is made.
+    unsafe { image_buckets(stream, instance, launch("image_buckets", items)?, arguments) }?;
     for level in (0..shape.levels).rev() {
         let blocks = launch("image_level", shape.nodes(level))?;
         // SAFETY: the caller's promise; the levels above are made.
@@ -360,16 +340,16 @@ mod tests {
         let index = Index::open(&path).expect("opens");
         let stream = Stream::new(gpu).expect("a stream");
         let resident = Resident::new(&index, &stream, residence).expect("fits").expect("there are tuples");
+        let lowest = if top_max.is_multiple_of(2) { Lowest::Codes8 } else { Lowest::Codes16 };
         let shape =
-            Shape::new(resident.unit, resident.units(), resident.low, resident.high, top_max).expect("fits");
+            Shape::new(lowest, resident.line_count, resident.low, resident.high, top_max).expect("fits");
         let what = format!("{} tuples of {}, {residence:?}, top of {top_max}", tuples.len(), K::TYPE);
         let (arguments, image) = make_image(&stream, &resident, shape).expect("made");
 
         let line =
             LineGeometry::new(resident.word_bytes.into(), resident.value_bytes.into()).tuples_per_line();
-        let each = if resident.unit == Unit::Cell { line / 2 } else { line };
         let lasts: Vec<u128> =
-            tuples.chunks(each).map(|unit| unit[unit.len() - 1].0.encode().to_u128()).collect();
+            tuples.chunks(line).map(|line| line[line.len() - 1].0.encode().to_u128()).collect();
         let scalar = Image::of(shape.with_gap(Image::gap(&lasts)), &lasts);
         let read = |buffer: &DeviceBuffer, bytes: usize| {
             let mut found = vec![0; bytes];
@@ -378,13 +358,15 @@ mod tests {
         };
         let top: Vec<u8> = scalar.top.iter().flat_map(|code| code.to_le_bytes()).collect();
         assert!(read(&image[0], top.len()) == top, "{what}: top");
+        let compact = scalar.compact();
+        assert!(read(&image[1], compact.len()) == compact, "{what}: compact top");
         assert_eq!(
             (arguments.levels as usize, arguments.top_count as usize),
             (scalar.nodes.len(), scalar.top.len())
         );
         for (level, nodes) in scalar.nodes.iter().enumerate() {
             let bytes = nodes.concat();
-            assert!(read(&image[level + 1], bytes.len()) == bytes, "{what}: level {level}");
+            assert!(read(&image[level + 2], bytes.len()) == bytes, "{what}: level {level}");
         }
     }
 
@@ -395,7 +377,7 @@ mod tests {
         for &count in counts {
             for residence in [Residence::Device, Residence::Hybrid] {
                 let all = 0..count;
-                check(gpu, all.clone().map(|i| (mix(i), i)).collect(), residence, 5);
+                check(gpu, all.clone().map(|i| (mix(i), i)).collect(), residence, 4);
                 check(gpu, all.clone().map(|i| (mix(i / 9) as u32, i as u32)).collect(), residence, 100);
                 check(gpu, all.clone().map(|i| (((i / 64) << 40) | (i % 64), ())).collect(), residence, 7);
                 check(gpu, all.clone().map(|i| (u128::from(mix(i)) << 33, ())).collect(), residence, 1);

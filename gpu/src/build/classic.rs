@@ -6,7 +6,7 @@
 //! blocks have some, and that a chunk stays in a cache between the depths that read it.
 
 use crate::driver::LaunchShape;
-use crate::image::Unit;
+use crate::image::Lowest;
 use crate::kernel::Instance;
 use crate::kernel::table::{Source, classic_build, classic_paper};
 use crate::memory::DeviceBuffer;
@@ -130,7 +130,7 @@ impl ClassicBuilder {
             word_bytes: geometry.key_bytes as u8,
             value_bytes: 0,
             option: 0,
-            unit: Unit::Line,
+            lowest: Lowest::Codes16,
         };
         let gaps = tree.last_gap() + 1;
         let pages: u64 = tree

@@ -8,7 +8,7 @@
 //! room for all levels above it, each of which ends where the one below it begins.
 
 use crate::driver::LaunchShape;
-use crate::image::Unit;
+use crate::image::Lowest;
 use crate::kernel::Instance;
 use crate::kernel::table::{Source, build_begin, build_level, build_lines as launch_lines};
 use crate::memory::{DeviceBuffer, PinnedBuffer};
@@ -127,7 +127,7 @@ impl LineBuilder {
             word_bytes: key_bytes as u8,
             value_bytes: value_bytes as u8,
             option: THREADS,
-            unit: Unit::Line,
+            lowest: Lowest::Codes16,
         };
         let too_many = GpuError::Memory { needed: u64::MAX, free: gpu.left_bytes()? };
         let line_bytes = geometry.bytes(tuples).ok_or(too_many)?;

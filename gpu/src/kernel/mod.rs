@@ -14,7 +14,7 @@ pub(crate) mod table;
 
 use crate::GpuError;
 use crate::driver::Program;
-use crate::image::{FANOUT, LEVELS_MAX, Unit};
+use crate::image::{FANOUT, LEVELS_MAX, Lowest};
 use pleach_format::LineGeometry;
 pub(crate) use table::Source;
 
@@ -29,8 +29,8 @@ pub(crate) struct Instance {
     pub(crate) value_bytes: u8,
     /// A number of the source's own, see [`Source::option_name`]; 0 if it has none.
     pub(crate) option: u16,
-    /// What the image of its table leads to, which says how lines lie; [`Unit::Line`] for a source that reads no lines.
-    pub(crate) unit: Unit,
+    /// What lowest nodes are made of, for Spine; [`Lowest::Codes16`] for all others.
+    pub(crate) lowest: Lowest,
 }
 
 impl Instance {
@@ -42,15 +42,13 @@ impl Instance {
             ("VALUE_BYTES", self.value_bytes.into()),
             ("TUPLES", lines.tuples_per_line() as u64),
             ("VALUES_AT", lines.values_at() as u64),
-            ("CELLS", (self.unit == Unit::Cell).into()),
             ("FANOUT", FANOUT as u64),
-            ("LOW_FANOUT", self.unit.fanout(0) as u64),
             ("LEVELS_MAX", LEVELS_MAX as u64),
         ];
         if let Some(name) = self.source.option_name() {
             defines.push((name, self.option.into()));
         }
-        defines.extend(self.source.sizes(self.unit));
+        defines.extend(self.source.sizes(self.lowest));
         defines
     }
 
@@ -80,8 +78,8 @@ impl Instance {
             for word_bytes in [4, 8, 16] {
                 for value_bytes in [0, 4, 8] {
                     for &option in source.options() {
-                        for unit in [Unit::Line, Unit::Cell] {
-                            let instance = Self { source, word_bytes, value_bytes, option, unit };
+                        for lowest in [Lowest::Codes16, Lowest::Codes8] {
+                            let instance = Self { source, word_bytes, value_bytes, option, lowest };
                             if source.has(instance) {
                                 all.push(instance);
                             }

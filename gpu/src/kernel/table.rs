@@ -7,8 +7,7 @@
 
 use super::Instance;
 use crate::driver::LaunchShape;
-use crate::image::Unit;
-use crate::resident::Resident;
+use crate::image::Lowest;
 use crate::{GpuError, Stream};
 use std::ffi::c_void;
 
@@ -111,15 +110,14 @@ macro_rules! launches {
 
 sources! {
     /// Look-ups through the device image.
-    Spine "spine.cu" |instance| match instance.unit {
-        Unit::Line => &["spine_values", "spine_ranks", "spine_few", "hybrid_lines", "hybrid_fetch", "hybrid_answer"],
-        Unit::Cell => &["spine_values", "spine_ranks", "spine_few"],
+    Spine "spine.cu" |instance| match instance.lowest {
+        Lowest::Codes16 => {
+            &["spine_values", "spine_ranks", "spine_few", "hybrid_lines", "hybrid_fetch", "hybrid_answer"]
+        }
+        Lowest::Codes8 => &["spine_values", "spine_ranks", "spine_few"],
     };
     /// The device image, from the tuple lines.
-    Image "image.cu" |instance| match (instance.unit, instance.value_bytes) {
-        (Unit::Cell, 1..) => &["image_bits", "image_top", "image_level", "cells_from_lines"],
-        _ => &["image_bits", "image_top", "image_level"],
-    };
+    Image "image.cu" |_| &["image_bits", "image_top", "image_buckets", "image_level"];
     /// Ascending queries merged with the tuple lines.
     Sweep "sweep.cu" |_| &["sweep", "sample_order"];
     /// Sorted columns, from the tuple lines.
@@ -199,25 +197,6 @@ impl Source {
         }
     }
 
-    /// Whether it reads lines that may lie in cells.
-    fn reads_lines(self) -> bool {
-        matches!(self, Self::Spine | Self::Image | Self::Sweep | Self::Columns | Self::All)
-    }
-
-    /// Whether there is an instance for cells.
-    fn has_cells(self, instance: Instance) -> bool {
-        self.reads_lines()
-            && Resident::may_have_cells(instance.word_bytes, instance.value_bytes)
-            // Where no parts are swapped, whoever does not descend sees no difference.
-            && (instance.value_bytes > 0 || matches!(self, Self::Spine | Self::Image | Self::Sweep))
-    }
-
-    /// What an instance for a table is made for.
-    pub(crate) fn unit(self, word_bytes: u8, value_bytes: u8, unit: Unit) -> Unit {
-        let wanted = Instance { source: self, word_bytes, value_bytes, option: 0, unit };
-        if self.has_cells(wanted) { unit } else { Unit::Line }
-    }
-
     /// Whether there is such an instance.
     pub(crate) fn has(self, instance: Instance) -> bool {
         let has_widths = match self {
@@ -228,11 +207,13 @@ impl Source {
             Self::Measure => (instance.word_bytes, instance.value_bytes) == (8, 8),
             _ => instance.value_bytes == 0 || self.has_value_width(),
         };
-        has_widths && (instance.unit == Unit::Line || self.has_cells(instance))
+        // Others are told by their arguments. Where blocks share little there are no large tables.
+        let has_lowest = self == Self::Spine && instance.option == THREADS;
+        has_widths && (instance.lowest == Lowest::Codes16 || has_lowest)
     }
 
     /// Sizes of argument structs that the text asserts.
-    pub(crate) fn sizes(self, unit: Unit) -> Vec<(&'static str, u64)> {
+    pub(crate) fn sizes(self, lowest: Lowest) -> Vec<(&'static str, u64)> {
         let mut sizes = vec![
             ("BYTES_OF_BATCH", size_of::<Batch>() as u64),
             ("BYTES_OF_COLUMNS", size_of::<Columns>() as u64),
@@ -243,8 +224,10 @@ impl Source {
             Self::Spine | Self::Image => {
                 sizes.push(("BYTES_OF_SPINE", size_of::<crate::algorithm::spine::Arguments>() as u64));
                 sizes.push(("BYTES_OF_PART", size_of::<crate::algorithm::hybrid::Part>() as u64));
-                sizes.push(("BYTES_OF_FEW", crate::algorithm::spine::few_bytes(unit).into()));
-                sizes.push(("FEW_TOP_MAX", crate::algorithm::spine::FEW_TOP_MAX.into()));
+                sizes.push(("BYTES_OF_FEW", crate::algorithm::spine::few_bytes(lowest).into()));
+                if self == Self::Spine {
+                    sizes.push(("LOW_BITS", lowest.code_bits(0).into()));
+                }
             }
             Self::Sweep => {
                 sizes.push(("BYTES_OF_SPINE", size_of::<crate::algorithm::spine::Arguments>() as u64));
@@ -289,10 +272,10 @@ launches! {
     Spine hybrid_answer(table: crate::algorithm::spine::Arguments, batch: Batch, part: crate::algorithm::hybrid::Part);
     /// Which bits all borders share.
     Image image_bits(table: crate::algorithm::spine::Arguments, bits: u64);
-    /// Makes cells of lines.
-    Image cells_from_lines(table: crate::algorithm::spine::Arguments);
     /// Makes the top.
     Image image_top(table: crate::algorithm::spine::Arguments);
+    /// Makes the top's compact form.
+    Image image_buckets(table: crate::algorithm::spine::Arguments);
     /// Makes a level of nodes, after those above it.
     Image image_level(table: crate::algorithm::spine::Arguments, level: u32);
     /// Merges ascending queries with the lines.

@@ -25,7 +25,7 @@ static_assert(sizeof(All) == BYTES_OF_ALL, "as in all.rs");
 
 // Where a byte of a tuple's line lies, by its place in the file's line.
 __device__ __forceinline__ const u8* place_of(const All& all, u64 rank, u32 byte) {
-    return all.lines + rank / TUPLES * 64 + swap_part(byte / 16) * 16 + byte % 16;
+    return all.lines + rank / TUPLES * 64 + byte;
 }
 
 __device__ __forceinline__ Word key_at(const All& all, u64 rank) {

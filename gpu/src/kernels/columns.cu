@@ -37,7 +37,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) columns_from_lines(cons
         for (u32 i = 0; i < 4; i++) {
             u32 row = i * 8 + lane / 4, column = lane % 4;
             if (first + row < lines) {
-                stage[row * 4 + (swap_part(column) ^ (row >> 1 & 3))] = __ldcs(from.lines + (first + row) * 4 + column);
+                stage[row * 4 + (column ^ (row >> 1 & 3))] = __ldcs(from.lines + (first + row) * 4 + column);
             }
         }
         __syncwarp();

@@ -2,8 +2,7 @@
 //
 // A program is this text and one kernel file, compiled for WORD_BYTES (4, 8, 16), the bytes of an encoded key, whose
 // unsigned order is the order of keys, and for VALUE_BYTES (0, 4, 8), the bytes of a value; what answers from columns
-// takes that number from the batch instead. Where CELLS is 1, tuple lines lie as image.cuh says. Queries are words
-// already, or keys of a kind that `load_query` encodes, so that a caller's array is searched as it lies. Answers are
+// takes that number from the batch instead. Queries are words already, or keys of a kind that `load_query` encodes, so that a caller's array is searched as it lies. Answers are
 // values with a bitmap of presence, or ranks of lower bounds of 4 or 8 bytes; where a pointer is null nobody asked.
 //
 // The same text is compiled as C++ for a machine without a GPU, which defines PLEACH_EMULATED.
@@ -66,16 +65,6 @@ __device__ __forceinline__ Word encode(Word raw, u32 kind) {
         return (raw & sign) != 0 ? (Word)~raw : (Word)(raw | sign);
     }
     return raw;
-}
-
-// The part of 16 bytes of a line in the file that lies at some part of a line on the device, and the other way round.
-__device__ __forceinline__ u32 swap_part(u32 part) {
-#if CELLS && VALUE_BYTES > 0
-    // The middle ones were swapped: each half of a line has the values of its keys.
-    return part ^ ((part ^ part >> 1) & 1) * 3;
-#else
-    return part;
-#endif
 }
 
 // A query past the last one is the last one.

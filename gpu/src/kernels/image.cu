@@ -1,7 +1,7 @@
 // The device image, made from the tuple lines: the same bytes as image.rs, whose text says what they are.
 //
-// `image_bits` finds out which bits all borders share; the host chooses the gap. `image_top` makes the top, then
-// `image_level` a level of nodes a launch, the last level first, since a node's interval follows from the codes above
+// `image_bits` finds out which bits all borders share; the host chooses the gap. `image_top` makes the top,
+// `image_buckets` its compact form, then `image_level` a level of nodes a launch, the last level first, since a node's interval follows from the codes above
 // it. A thread makes a node by itself: the numbers of its ancestors follow from its own, so it walks down to its
 // interval in a few loads, which its neighbours share, and has eight borders, a sector each, in flight together.
 //
@@ -20,7 +20,7 @@ __device__ __forceinline__ u32 nodes_of(u32 steps) {
 // The interval of a node, from the codes next to its ancestors.
 __device__ __forceinline__ Interval interval_of(const Arguments& table, u32 level, u32 node) {
     u32 span = nodes_of(table.levels - 1 - level), child = min(node / span, table.top_count);
-    Interval interval = below_top(table, table.top, child);
+    Interval interval = below_top(table, child);
     for (u32 above = table.levels - 1; above > level; above--) {
         span /= FANOUT;
         child = node / span;
@@ -45,8 +45,8 @@ __device__ __forceinline__ Interval interval_of(const Arguments& table, u32 leve
 extern "C" __global__ void __launch_bounds__(256) image_bits(const __grid_constant__ Arguments table, u32* bits) {
     Word any = 0, all = (Word)~(Word)0;
     u64 step = (u64)gridDim.x * blockDim.x;
-    for (u64 unit = (u64)blockIdx.x * blockDim.x + threadIdx.x; unit < table.last_unit; unit += step) {
-        Word word = last_key(table, unit);
+    for (u64 line = (u64)blockIdx.x * blockDim.x + threadIdx.x; line < table.last_line; line += step) {
+        Word word = last_key(table, line);
         any |= word;
         all &= word;
     }
@@ -67,10 +67,40 @@ extern "C" __global__ void __launch_bounds__(256) image_bits(const __grid_consta
 
 // The top.
 extern "C" __global__ void __launch_bounds__(256) image_top(const __grid_constant__ Arguments table) {
-    u64 span = span_of(table.levels);
+    u64 span = span_of(table, table.levels);
     for (u32 i = blockIdx.x * blockDim.x + threadIdx.x; i < table.top_count; i += gridDim.x * blockDim.x) {
-        u64 unit = min(((u64)i + 1) * span, (u64)table.last_unit) - 1;
-        ((u32*)table.top)[i] = (u32)(offset_of(table, last_key(table, unit)) >> table.top_shift);
+        u64 line = min(((u64)i + 1) * span, (u64)table.last_line) - 1;
+        ((u32*)table.top)[i] = (u32)(offset_of(table, last_key(table, line)) >> table.top_shift);
+    }
+}
+
+// The first code of the top of a bucket or a later one.
+__device__ __forceinline__ u32 first_of(const Arguments& table, u64 bucket) {
+    u32 at = 0;
+    for (u32 size = table.top_count; size > 0;) {
+        u32 half = (size + 1) / 2;
+        at += table.top[at + half - 1] >> table.bucket_shift < bucket ? half : 0;
+        size -= half;
+    }
+    return at;
+}
+
+// The compact top, when the top is made.
+extern "C" __global__ void __launch_bounds__(256) image_buckets(const __grid_constant__ Arguments table) {
+    u64* buckets = (u64*)table.compact;
+    u32 count = 1u << table.bucket_bits, mask = (1u << table.bucket_shift) - 1;
+    u16* codes = (u16*)(buckets + count);
+    u32 step = gridDim.x * blockDim.x, shift = table.bucket_shift;
+    for (u32 i = blockIdx.x * blockDim.x + threadIdx.x; i < max(count, table.top_count); i += step) {
+        if (i < table.top_count) {
+            codes[i] = (u16)(table.top[i] & mask);
+        }
+        if (i < count) {
+            u32 begin = first_of(table, i), end = first_of(table, (u64)i + 1);
+            u32 before = begin == 0 ? 0 : table.top[begin - 1] >> shift;
+            u32 after = end == table.top_count ? 0 : table.top[end] >> shift;
+            buckets[i] = (u64)(before | after << 16) << 32 | (begin | end << 16);
+        }
     }
 }
 
@@ -83,14 +113,14 @@ __device__ __forceinline__ void make_codes(const Arguments& table, const Interva
     u32 packed[CODE_BITS / 4] = {};
 #pragma unroll
     for (u32 i = 0; i < 8; i++) {
-        u64 unit = (first + i + 1) * span - 1;
-        words[i] = unit < table.last_unit ? last_key(table, unit) : (Word)0;
+        u64 line = (first + i + 1) * span - 1;
+        words[i] = line < table.last_line ? last_key(table, line) : (Word)0;
     }
     u32 shift = shift_of<CODE_BITS>(interval.left, interval.right);
 #pragma unroll
     for (u32 i = 0; i < 8; i++) {
         Word offset = most(interval.left, least(offset_of(table, words[i]), interval.right));
-        bool is_there = (first + i + 1) * span - 1 < table.last_unit;
+        bool is_there = (first + i + 1) * span - 1 < table.last_line;
         u32 code = is_there ? (u32)((offset - interval.left) >> shift) : FULL >> (32 - CODE_BITS);
         packed[i * CODE_BITS / 32] |= code << i * CODE_BITS % 32;
     }
@@ -102,38 +132,21 @@ __device__ __forceinline__ void make_codes(const Arguments& table, const Interva
 
 // The nodes of a level, when those above are made.
 extern "C" __global__ void __launch_bounds__(256, 2) image_level(const __grid_constant__ Arguments table, u32 level) {
-    u64 span = span_of(level), below = span_of(level + 1), step = (u64)gridDim.x * blockDim.x;
-    u64 count = ((u64)table.last_unit + below) / below;
+    u64 span = span_of(table, level), below = span_of(table, level + 1), step = (u64)gridDim.x * blockDim.x;
+    u64 count = ((u64)table.last_line + below) / below;
     for (u64 node = (u64)blockIdx.x * blockDim.x + threadIdx.x; node < count; node += step) {
         Interval interval = interval_of(table, level, (u32)node);
         u32* to = (u32*)(table.nodes[level] + node * 2);
-#if CELLS
-        if (level == 0) {
+        if (level == 0 && LOW_BITS_OF(table) == 8) {
 #pragma unroll 1
             for (u32 part = 0; part < 4; part++) {
-                make_codes<8>(table, interval, node * LOW_FANOUT + part * 8, span, to + part * 2);
+                make_codes<8>(table, interval, node * LOW_FANOUT_OF(table) + part * 8, span, to + part * 2);
             }
             continue;
         }
-#endif
 #pragma unroll 1
         for (u32 part = 0; part < 2; part++) {
             make_codes<16>(table, interval, node * FANOUT + part * 8, span, to + part * 4);
         }
     }
 }
-
-#if CELLS && VALUE_BYTES > 0
-
-// Swaps the middle parts of lines, so that each half has the values of its keys.
-extern "C" __global__ void __launch_bounds__(256) cells_from_lines(const __grid_constant__ Arguments table) {
-    uint4* lines = (uint4*)table.lines;
-    u64 step = (u64)gridDim.x * blockDim.x;
-    for (u64 line = (u64)blockIdx.x * blockDim.x + threadIdx.x; line <= table.last_line; line += step) {
-        uint4 keys = lines[line * 4 + 1], values = lines[line * 4 + 2];
-        lines[line * 4 + 1] = values;
-        lines[line * 4 + 2] = keys;
-    }
-}
-
-#endif

@@ -2,22 +2,17 @@
 // image.rs. Nodes come from image.cu, whose codes of borders that do not exist are all ones: so no child is taken that
 // is not there.
 //
-// The image leads to units: lines, or if CELLS is 1 their halves, which then hold the keys and values of half of the
-// tuples each (image.cu swaps the middle parts of lines for it).
-//
-// Besides WORD_BYTES and VALUE_BYTES: TUPLES (a line), VALUES_AT (bytes of a line as it lies in the file), CELLS,
-// FANOUT and LOW_FANOUT (of level 0), LEVELS_MAX.
+// Besides WORD_BYTES and VALUE_BYTES: TUPLES (a line), VALUES_AT (bytes of a line), FANOUT, LEVELS_MAX; LOW_BITS, bits of
+// a code of level 0, if it is compiled for one of them.
 
-// Parts of 16 bytes of a unit, its tuples, and where its values begin, in words of 32 bits.
-#if CELLS
-#define UNIT_PARTS 2u
-#define UNIT_TUPLES (TUPLES / 2u)
-#define UNIT_VALUES_AT 4u
+#ifdef LOW_BITS
+#define LOW_BITS_OF(table) ((u32)LOW_BITS)
 #else
-#define UNIT_PARTS 4u
-#define UNIT_TUPLES (TUPLES + 0u)
-#define UNIT_VALUES_AT (VALUES_AT / 4u)
+#define LOW_BITS_OF(table) ((table).low_bits)
 #endif
+// Children of a node of level 0.
+#define LOW_FANOUT_OF(table) (256u / LOW_BITS_OF(table) + 1)
+#define LINE_PARTS 4u
 
 // The same as Arguments in algorithm/spine.rs. Kernels take it as a grid constant: a copy of their own, whose `nodes`
 // are chosen by level, would lie in memory and cost a load a level. `low` and `high` are the ends of all words without
@@ -27,20 +22,27 @@ struct Arguments {
     const uint4* lines;
     const uint4* nodes[LEVELS_MAX];
     const u32* top;
+    const uint4* compact;
     u64 low[2];
     u64 high[2];
     u64 gap_value[2];
     u64 tuples;
-    // Of the last line, and of the last unit.
     u32 last_line;
-    u32 last_unit;
     u32 top_count;
     u32 levels;
     u32 top_shift;
+    // Of 16 bytes, of the compact top.
+    u32 compact_parts;
+    u32 bucket_bits;
+    u32 bucket_shift;
+    // Bits of a code of level 0.
+    u32 low_bits;
     u32 gap_at;
     u32 gap_bits;
     const u32* order;
     u32 descents_max;
+    // Whether lines are many more than the level 2 cache has room for.
+    u32 streams_lines;
 };
 static_assert(sizeof(Arguments) == BYTES_OF_SPINE, "as in algorithm/spine.rs");
 
@@ -92,100 +94,181 @@ struct Interval {
     Word right;
 };
 
-// What lies below child `at` of the top.
-__device__ __forceinline__ Interval below_top(const Arguments& table, const u32* top, u32 at) {
+// What lies below child `at` of the top, between its codes next to it, if there are any.
+__device__ __forceinline__ Interval between(const Arguments& table, u32 at, u32 before, u32 after) {
     Word all = word_of(table.high) - word_of(table.low), mask = ((Word)1 << table.top_shift) - 1;
     Interval interval;
-    interval.left = at == 0 ? 0 : (Word)top[at - 1] << table.top_shift;
-    interval.right = at == table.top_count ? all : least((Word)((Word)top[at] << table.top_shift | mask), all);
+    interval.left = at == 0 ? 0 : (Word)before << table.top_shift;
+    interval.right = at == table.top_count ? all : least((Word)((Word)after << table.top_shift | mask), all);
     interval.right = most(interval.left, interval.right);
     return interval;
 }
 
-// The child of a node that an offset belongs to; the interval becomes the child's.
-__device__ __forceinline__ u32 child_of(const u32* codes, Word offset, Interval& interval) {
-    Word left = interval.left, right = interval.right;
-    u32 shift = shift_of<16>(left, right);
-    Word span = right - left;
-    Word inside = offset < left ? 0 : least((Word)(offset - left), span);
-    u32 wanted = (u32)(inside >> shift) * 0x10001u;
-    u32 below = 0, before = 0, after = 0xFFFFFFFFu;
+__device__ __forceinline__ Interval below_top(const Arguments& table, u32 at) {
+    return between(table, at, at == 0 ? 0 : __ldg(table.top + at - 1), at == table.top_count ? 0 : __ldg(table.top + at));
+}
+
+// The compact top, wherever it lies: buckets, then the codes.
+struct Top {
+    const u64* buckets;
+    const u16* codes;
+};
+
+__device__ __forceinline__ Top top_at(const Arguments& table, const uint4* at) {
+    const u64* buckets = (const u64*)at;
+    return {buckets, (const u16*)(buckets + (1u << table.bucket_bits))};
+}
+
+// A bucket, and where the codes of it stand.
+struct Bucket {
+    u32 number;
+    u32 begin;
+    u32 end;
+    u32 before;
+    u32 after;
+    // What a query's code has beside its bucket.
+    u32 low;
+};
+
+__device__ __forceinline__ Bucket bucket_of(const Arguments& table, const Top& top, Word offset) {
+    u32 code = (u32)(offset >> table.top_shift), number = code >> table.bucket_shift;
+    u64 found = top.buckets[number];
+    u32 ends = (u32)found, beside = (u32)(found >> 32);
+    return {number,          ends & 0xFFFFu, ends >> 16,
+            beside & 0xFFFFu, beside >> 16,  code & ((1u << table.bucket_shift) - 1)};
+}
+
+// What lies below child `at` of the top, which is in a bucket or right of it.
+__device__ __forceinline__ Interval below_bucket(const Arguments& table, const Top& top, const Bucket& bucket, u32 at) {
+    u32 shift = table.bucket_shift;
+    u32 before = at == 0 ? 0 : (at > bucket.begin ? bucket.number : bucket.before) << shift | top.codes[at - 1];
+    u32 after = at == table.top_count ? 0 : (at < bucket.end ? bucket.number : bucket.after) << shift | top.codes[at];
+    return between(table, at, before, after);
+}
+
+// An offset's code in a node of level 0, or of another one.
+__device__ __forceinline__ u32 low_code(const Arguments& table, Word offset, const Interval& interval) {
+    Word left = interval.left;
+    Word inside = offset < left ? (Word)0 : least((Word)(offset - left), (Word)(interval.right - left));
+    u32 shift = LOW_BITS_OF(table) == 8 ? shift_of<8>(left, interval.right) : shift_of<16>(left, interval.right);
+    return (u32)(inside >> shift);
+}
+
+__device__ __forceinline__ u32 high_code(Word offset, const Interval& interval) {
+    Word inside = offset < interval.left ? (Word)0 : (Word)(offset - interval.left);
+    Word span = interval.right - interval.left;
+    return (u32)(least(inside, span) >> shift_of<16>(interval.left, interval.right));
+}
+
+// How many of 16 bytes of codes of level 0 are below one.
+__device__ __forceinline__ u32 low_below(const Arguments& table, const uint4& part, u32 code) {
+    u32 codes[4] = {part.x, part.y, part.z, part.w}, below = 0;
+    if (LOW_BITS_OF(table) == 8) {
 #pragma unroll
-    for (int i = 0; i < 8; i++) {
+        for (int i = 0; i < 4; i++) {
+            below += (u32)__popc(__vcmpltu4(codes[i], code * 0x1010101u));
+        }
+        return below / 8;
+    }
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        below += (u32)__popc(__vcmpltu2(codes[i], code * 0x10001u));
+    }
+    return below / 16;
+}
+
+// Of eight codes of 16 bits: how many are below one, and the codes next to it, the upper one inverted: so that of two
+// parts of a node the larger ones count.
+struct Beside {
+    u32 below;
+    u32 ends;
+};
+
+__device__ __forceinline__ Beside high_below(const uint4& part, u32 code) {
+    u32 codes[4] = {part.x, part.y, part.z, part.w}, wanted = code * 0x10001u;
+    u32 below = 0, before = 0, after = FULL;
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
         u32 smaller = __vcmpltu2(codes[i], wanted);
-        below += __popc(smaller);
+        below += (u32)__popc(smaller);
         before = __vmaxu2(before, codes[i] & smaller);
         after = __vminu2(after, codes[i] | smaller);
     }
-    below /= 16;
     before = max(before & 0xFFFFu, before >> 16);
     after = min(after & 0xFFFFu, after >> 16);
+    return {below / 16, before | ~after << 16};
+}
+
+// The interval becomes that of its child of that number, between these codes.
+__device__ __forceinline__ void narrow(Interval& interval, u32 below, u32 ends) {
+    Word left = interval.left, right = interval.right, span = right - left;
+    u32 shift = shift_of<16>(left, right), before = ends & 0xFFFFu, after = ~ends >> 16;
     Word last = ((Word)1 << shift) - 1;
     Word end = left + least((Word)((Word)after << shift | last), span);
-    right = below == 16 ? right : end;
+    right = below == FANOUT - 1 ? right : end;
     left = below == 0 ? left : left + ((Word)before << shift);
     interval.left = left;
     interval.right = most(left, right);
+}
+
+// The child of a node that an offset belongs to, of a level above 0; the interval becomes the child's.
+__device__ __forceinline__ u32 child_of(const uint4& low, const uint4& high, Word offset, Interval& interval) {
+    u32 code = high_code(offset, interval);
+    Beside a = high_below(low, code), b = high_below(high, code);
+    u32 below = a.below + b.below;
+    narrow(interval, below, __vmaxu2(a.ends, b.ends));
     return below;
 }
 
-// The child of a node of level 0.
-__device__ __forceinline__ u32 low_child_of(const u32* codes, Word offset, const Interval& interval) {
-    Word left = interval.left;
-    Word inside = offset < left ? (Word)0 : least((Word)(offset - left), (Word)(interval.right - left));
-    u32 below = 0;
-#if CELLS
-    u32 wanted = (u32)(inside >> shift_of<8>(left, interval.right)) * 0x1010101u;
-#pragma unroll
-    for (int i = 0; i < 8; i++) {
-        below += (u32)__popc(__vcmpltu4(codes[i], wanted));
-    }
-    return below / 8;
-#else
-    u32 wanted = (u32)(inside >> shift_of<16>(left, interval.right)) * 0x10001u;
-#pragma unroll
-    for (int i = 0; i < 8; i++) {
-        below += (u32)__popc(__vcmpltu2(codes[i], wanted));
-    }
-    return below / 16;
-#endif
-}
-
-// Codes of a node.
-struct Node {
-    u32 codes[8];
+// Both halves of a node, of two neighbouring threads' ones: they load each node together, which is one access then, and
+// each looks at its half for both.
+struct Halves {
+    uint4 even;
+    uint4 odd;
 };
 
-__device__ __forceinline__ Node load_node(const uint4* from) {
-    uint4 low = __ldg(from), high = __ldg(from + 1);
-    return {{low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w}};
+__device__ __forceinline__ Halves load_halves(const uint4* nodes, u32 at) {
+    u32 is_odd = threadIdx.x & 1, other = __shfl_xor_sync(FULL, at, 1);
+    return {__ldg(nodes + (u64)(is_odd ? other : at) * 2 + is_odd), __ldg(nodes + (u64)(is_odd ? at : other) * 2 + is_odd)};
 }
 
-// The unit below child `at` of the top, whose interval is given.
-__device__ __forceinline__ u32 unit_below(const Arguments& table, u32 at, Word offset, Interval interval) {
+// The line below child `at` of the top, whose interval is given; for a whole warp, of which each thread has a query.
+__device__ __forceinline__ u32 line_below(const Arguments& table, u32 at, Word offset, Interval interval) {
+    bool is_odd = (threadIdx.x & 1) != 0;
     for (u32 level = table.levels; level-- > 1;) {
-        Node node = load_node(table.nodes[level] + (u64)at * 2);
-        at = at * FANOUT + child_of(node.codes, offset, interval);
+        u32 code = high_code(offset, interval), other = __shfl_xor_sync(FULL, code, 1);
+        Halves halves = load_halves(table.nodes[level], at);
+        Beside even = high_below(halves.even, is_odd ? other : code);
+        Beside odd = high_below(halves.odd, is_odd ? code : other);
+        u32 below = is_odd ? odd.below : even.below, ends = is_odd ? odd.ends : even.ends;
+        below += __shfl_xor_sync(FULL, is_odd ? even.below : odd.below, 1);
+        ends = __vmaxu2(ends, __shfl_xor_sync(FULL, is_odd ? even.ends : odd.ends, 1));
+        narrow(interval, below, ends);
+        at = at * FANOUT + below;
     }
     if (table.levels > 0) {
-        Node node = load_node(table.nodes[0] + (u64)at * 2);
-        at = at * LOW_FANOUT + low_child_of(node.codes, offset, interval);
+        u32 code = low_code(table, offset, interval), other = __shfl_xor_sync(FULL, code, 1);
+        Halves halves = load_halves(table.nodes[0], at);
+        u32 even = low_below(table, halves.even, is_odd ? other : code);
+        u32 odd = low_below(table, halves.odd, is_odd ? code : other);
+        u32 below = (is_odd ? odd : even) + __shfl_xor_sync(FULL, is_odd ? even : odd, 1);
+        at = at * LOW_FANOUT_OF(table) + below;
     }
-    return min(at, table.last_unit);
+    return min(at, table.last_line);
 }
 
-// Units below a child of a level.
-__device__ __forceinline__ u64 span_of(u32 level) {
-    u64 span = level == 0 ? 1 : LOW_FANOUT;
+// Lines below a child of a level.
+__device__ __forceinline__ u64 span_of(const Arguments& table, u32 level) {
+    u64 span = level == 0 ? 1 : LOW_FANOUT_OF(table);
     for (u32 i = 1; i < level; i++) {
         span *= FANOUT;
     }
     return span;
 }
 
-// The last key of a unit: but for the last one's, the border right of it.
-__device__ __forceinline__ Word last_key(const Arguments& table, u64 unit) {
-    const Word* key = (const Word*)(table.lines + unit * UNIT_PARTS) + (UNIT_TUPLES - 1);
+// The last key of a line: but for the last one's, the border right of it.
+__device__ __forceinline__ Word last_key(const Arguments& table, u64 line) {
+    const Word* key = (const Word*)(table.lines + line * LINE_PARTS) + (TUPLES - 1);
 #if WORD_BYTES == 16
     const u64* halves = (const u64*)key;
     return (Word)__ldg(halves + 1) << 64 | __ldg(halves);
@@ -209,6 +292,46 @@ __device__ __forceinline__ Word line_key(const u32* words, u32 slot) {
 #endif
 }
 
+// 16 bytes to shared memory, which are there after `arrived` and a barrier.
+__device__ __forceinline__ void copy_part(uint4* to, const uint4* from) {
+#if __CUDA_ARCH__ >= 800 && !defined(PLEACH_EMULATED)
+    u32 address = (u32)__cvta_generic_to_shared(to);
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(address), "l"(from) : "memory");
+#else
+    *to = __ldcs(from);
+#endif
+}
+
+__device__ __forceinline__ void arrived() {
+#if __CUDA_ARCH__ >= 800 && !defined(PLEACH_EMULATED)
+    asm volatile("cp.async.wait_all;" ::: "memory");
+#endif
+}
+
+// A word of 32 bits of this thread's staged line.
+__device__ __forceinline__ u32 staged_word(const uint4* stage, u32 word) {
+    return ((const u32*)stage)[staged(threadIdx.x, word / 4) * 4 + word % 4];
+}
+
+// How many keys of this thread's staged line are below the query, and whether one is equal.
+__device__ __forceinline__ u32 slot_of(const uint4* stage, Word query, bool& found) {
+    u32 words[16], slot = 0;
+#pragma unroll
+    for (u32 column = 0; column < (TUPLES * WORD_BYTES + 15) / 16; column++) {
+        uint4 part = stage[staged(threadIdx.x, column)];
+        words[4 * column] = part.x, words[4 * column + 1] = part.y;
+        words[4 * column + 2] = part.z, words[4 * column + 3] = part.w;
+    }
+    found = false;
+#pragma unroll
+    for (u32 i = 0; i < TUPLES; i++) {
+        Word key = line_key(words, i);
+        slot += key < query;
+        found |= key == query;
+    }
+    return slot;
+}
+
 // What a query found.
 struct Hit {
     u64 rank;
@@ -220,4 +343,23 @@ struct Hit {
 __device__ __forceinline__ void answer_hit(const Batch& batch, u64 at, const Hit& hit) {
     answer_rank(batch, at, hit.rank);
     answer_value(batch, at, hit.found, hit.value);
+}
+
+// Completes what was found in a slot of a line: a key of all ones may be padding.
+__device__ __forceinline__ void complete(const Arguments& table, Hit& hit, u32 line, u32 slot) {
+    u64 rank = (u64)line * TUPLES + slot;
+    hit.found = hit.found && rank < table.tuples;
+    hit.rank = min(rank, table.tuples);
+}
+
+// The same, of this thread's staged line.
+__device__ __forceinline__ void complete_staged(const Arguments& table, const uint4* stage, Hit& hit, u32 line, u32 slot) {
+#if VALUE_BYTES > 0
+    u32 place = VALUES_AT / 4 + min(slot, TUPLES - 1u) * (VALUE_BYTES / 4);
+    hit.value = staged_word(stage, place);
+#if VALUE_BYTES == 8
+    hit.value |= (u64)staged_word(stage, place + 1) << 32;
+#endif
+#endif
+    complete(table, hit, line, slot);
 }

@@ -1,29 +1,33 @@
-// Look-ups through the device image: the top in shared memory, a node a level, then a cell or a tuple line.
+// Look-ups through the device image: the top in shared memory, a node a level, then a tuple line.
 //
-// Each thread descends with a query of its own: a node is one sector, which it loads by itself, and so is a cell. A
-// tuple line is loaded by four threads for each of them in turn, 16 bytes each, since lanes that share a line cost one
-// access; it goes through shared memory, where the thread that asked reads it.
+// Each thread descends with a query of its own, but loads are shared, since what counts is how many accesses there are:
+// two threads load a node for each of them in turn, 16 bytes each, and four a line. Nodes are looked at where they
+// arrive, a half by each thread, and the halves' counts are exchanged; lines go through shared memory, where the thread
+// that asked reads its own. The few queries that have to look at the next line do so together.
 //
-// Besides what image.cuh takes: THREADS (most of a block), FEW_TOP_MAX (codes of a top that short batches copy).
-// Dynamic shared memory: STAGE_PARTS of 16 bytes, or FEW_PARTS for `spine_few`, then the top, whole multiples of 16
-// bytes as in memory.
+// Besides what image.cuh takes: LOW_BITS, THREADS (most of a block). Dynamic shared memory: STAGE_PARTS of 16 bytes, then
+// the compact top; FEW_PARTS for `spine_few`.
 
-// The unit of a query, or one left of it. All threads take the same number of steps in the top.
-__device__ __forceinline__ u32 descend(const Arguments& table, const u32* top, Word query) {
+// What stands before the top in shared memory: a line for each thread.
+#define STAGE_PARTS (THREADS * LINE_PARTS)
+
+// The line of a query, or one left of it; for a whole warp.
+__device__ __forceinline__ u32 descend(const Arguments& table, const Top& top, Word query) {
     Word offset = offset_of(table, query);
-    u32 code = (u32)(offset >> table.top_shift), at = 0;
-    for (u32 size = table.top_count; size > 0;) {
+    Bucket bucket = bucket_of(table, top, offset);
+    u32 at = bucket.begin;
+    for (u32 size = max(bucket.end, at) - at; size > 0;) {
         u32 half = (size + 1) / 2;
-        at += top[at + half - 1] < code ? half : 0;
+        at += top.codes[at + half - 1] < bucket.low ? half : 0;
         size -= half;
     }
-    return unit_below(table, at, offset, below_top(table, top, at));
+    return line_below(table, at, offset, below_bucket(table, top, bucket, at));
 }
 
-// Right of a unit whose keys all are below a query, because a border whose cell the query shares was not passed: the
-// first unit whose last key is not below, which is near by. The last unit has no border.
-__device__ __forceinline__ u32 step_right(const Arguments& table, u32 unit, Word query) {
-    u32 begin = unit + 1, end = table.last_unit, step = 0;
+// Right of a line whose keys all are below a query, because a border whose cell the query shares was not passed: the
+// first line whose last key is not below, which is near by. The last line has no border.
+__device__ __forceinline__ u32 step_right(const Arguments& table, u32 line, Word query) {
+    u32 begin = line + 1, end = table.last_line, step = 0;
     while (begin < end) {
         u32 middle = begin + min(step, (end - begin) / 2);
         if (last_key(table, middle) < query) {
@@ -36,153 +40,90 @@ __device__ __forceinline__ u32 step_right(const Arguments& table, u32 unit, Word
     return begin;
 }
 
-// What a query finds in a unit whose words of 32 bits are given, wherever they lie.
-__device__ __forceinline__ Hit look_into(const Arguments& table, const u32* words, u32 unit, Word query) {
+// What a query finds in a line whose words of 32 bits are given, wherever they lie.
+__device__ __forceinline__ Hit look_into(const Arguments& table, const u32* words, u32 line, Word query) {
     u32 slot = 0;
     Hit hit = {0, 0, false};
-    for (u32 i = 0; i < UNIT_TUPLES; i++) {
+    for (u32 i = 0; i < TUPLES; i++) {
         Word key = line_key(words, i);
         slot += key < query;
         hit.found |= key == query;
     }
 #if VALUE_BYTES > 0
-    u32 place = UNIT_VALUES_AT + min(slot, UNIT_TUPLES - 1u) * (VALUE_BYTES / 4);
+    u32 place = VALUES_AT / 4 + min(slot, TUPLES - 1u) * (VALUE_BYTES / 4);
     hit.value = words[place];
 #if VALUE_BYTES == 8
     hit.value |= (u64)words[place + 1] << 32;
 #endif
 #endif
-    u64 rank = (u64)unit * UNIT_TUPLES + slot;
-    // A key of all ones may be padding.
-    hit.found = hit.found && rank < table.tuples;
-    hit.rank = rank < table.tuples ? rank : table.tuples;
+    complete(table, hit, line, slot);
     return hit;
 }
 
-#if CELLS
-
-// A cell is one sector, which its thread loads by itself, and keeps in registers.
-struct Cell {
-    u32 words[8];
-};
-
-__device__ __forceinline__ Cell load_cell(const Arguments& table, u32 cell) {
-    const uint4* from = table.lines + (u64)cell * UNIT_PARTS;
-    uint4 low = __ldcs(from), high = __ldcs(from + 1);
-    return {{low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w}};
-}
-
-__device__ __forceinline__ u32 slot_of(const Cell& cell, Word query, bool& found) {
-    u32 slot = 0;
-    found = false;
-#pragma unroll
-    for (u32 i = 0; i < UNIT_TUPLES; i++) {
-        Word key = line_key(cell.words, i);
-        slot += key < query;
-        found |= key == query;
-    }
-    return slot;
-}
-
-__device__ __forceinline__ Hit look_up(const Arguments& table, const u32* top, uint4*, Word query) {
-    u32 number = descend(table, top, query);
-    Cell cell = load_cell(table, number);
-    Hit hit = {0, 0, false};
-    u32 slot = slot_of(cell, query, hit.found);
-    // The next one, mostly.
-    for (u32 turn = 0; slot == UNIT_TUPLES && number < table.last_unit; turn++) {
-        number = turn == 0 ? number + 1 : step_right(table, number, query);
-        cell = load_cell(table, number);
-        slot = slot_of(cell, query, hit.found);
-    }
-#if VALUE_BYTES > 0
-    u32 place = min(slot, UNIT_TUPLES - 1u);
-#pragma unroll
-    for (u32 i = 0; i < UNIT_TUPLES; i++) {
-#if VALUE_BYTES == 4
-        hit.value = place == i ? cell.words[UNIT_VALUES_AT + i] : hit.value;
-#else
-        u64 value = (u64)cell.words[UNIT_VALUES_AT + 2 * i + 1] << 32 | cell.words[UNIT_VALUES_AT + 2 * i];
-        hit.value = place == i ? value : hit.value;
-#endif
-    }
-#endif
-    u64 rank = (u64)number * UNIT_TUPLES + slot;
-    // A key of all ones may be padding.
-    hit.found = hit.found && rank < table.tuples;
-    hit.rank = rank < table.tuples ? rank : table.tuples;
-    return hit;
-}
-
-// What stands before the top in shared memory: of short batches a group's lines.
-#define STAGE_PARTS 0u
-
-#else
-
-__device__ __forceinline__ Hit look_up(const Arguments& table, const u32* top, uint4* stage, Word query) {
-    u32 line = descend(table, top, query);
-    // Four threads load the lines of all four.
-    u32 lane = threadIdx.x & 31, member = lane & 3, first = threadIdx.x & ~3u;
-    uint4 parts[4];
-#pragma unroll
-    for (u32 i = 0; i < 4; i++) {
-        u32 number = __shfl_sync(FULL, line, (int)((lane & ~3u) + i));
-        parts[i] = __ldcs(table.lines + (u64)number * 4 + member);
-    }
-#pragma unroll
-    for (u32 i = 0; i < 4; i++) {
-        stage[staged(first + i, member)] = parts[i];
-    }
-    __syncwarp();
-    u32 words[16];
-#pragma unroll
-    for (u32 column = 0; column < (TUPLES * WORD_BYTES + 15) / 16; column++) {
-        uint4 part = stage[staged(threadIdx.x, column)];
-        words[4 * column] = part.x, words[4 * column + 1] = part.y;
-        words[4 * column + 2] = part.z, words[4 * column + 3] = part.w;
-    }
-    u32 slot = 0;
-    bool found = false;
-#pragma unroll
-    for (u32 i = 0; i < TUPLES; i++) {
-        Word key = line_key(words, i);
-        slot += key < query;
-        found |= key == query;
-    }
-    Hit hit = {0, 0, false};
-    if (slot == TUPLES && line < table.last_unit) {
-        line = step_right(table, line, query);
-        hit = look_into(table, (const u32*)(table.lines + (u64)line * 4), line, query);
+// 16 bytes of a line to shared memory, which are there after `arrived` and a barrier. Lines of a large table leave the
+// level 2 cache first, since nodes are read more often.
+__device__ __forceinline__ void copy_line_part(const Arguments& table, uint4* to, const uint4* from) {
+#if __CUDA_ARCH__ >= 800 && !defined(PLEACH_EMULATED)
+    u64 policy;
+    if (table.streams_lines != 0) {
+        asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
     } else {
-#if VALUE_BYTES > 0
-        const u32* row = (const u32*)stage;
-        u32 place = UNIT_VALUES_AT + min(slot, TUPLES - 1u) * (VALUE_BYTES / 4);
-        hit.value = row[staged(threadIdx.x, place / 4) * 4 + place % 4];
-#if VALUE_BYTES == 8
-        hit.value |= (u64)row[staged(threadIdx.x, (place + 1) / 4) * 4 + (place + 1) % 4] << 32;
-#endif
-#endif
-        u64 rank = (u64)line * TUPLES + slot;
-        hit.found = found && rank < table.tuples;
-        hit.rank = rank < table.tuples ? rank : table.tuples;
+        asm("createpolicy.fractional.L2::evict_normal.b64 %0, 1.0;" : "=l"(policy));
     }
+    u32 address = (u32)__cvta_generic_to_shared(to);
+    asm volatile("cp.async.cg.shared.global.L2::cache_hint [%0], [%1], 16, %2;" ::"r"(address), "l"(from), "l"(policy)
+                 : "memory");
+#else
+    *to = __ldcs(from);
+#endif
+}
+
+// Stages the lines of those threads of a warp that want one.
+__device__ __forceinline__ void load_lines(const Arguments& table, uint4* stage, u32 line, bool is_wanted) {
+    u32 member = threadIdx.x % LINE_PARTS, first = threadIdx.x - member;
+    u32 wanted = __ballot_sync(FULL, is_wanted) >> first % WARP;
+#pragma unroll
+    for (u32 i = 0; i < LINE_PARTS; i++) {
+        u32 number = __shfl_sync(FULL, line, (int)((first + i) % WARP));
+        if ((wanted >> i & 1) != 0) {
+            copy_line_part(table, stage + staged(first + i, member), table.lines + (u64)number * LINE_PARTS + member);
+        }
+    }
+    arrived();
+    __syncwarp();
+}
+
+// Looks a query up; for a whole warp, of which each thread has one.
+__device__ __forceinline__ Hit look_up(const Arguments& table, const Top& top, uint4* stage, Word query) {
+    u32 line = descend(table, top, query);
+    Hit hit = {0, 0, false};
+    load_lines(table, stage, line, true);
+    u32 slot = slot_of(stage, query, hit.found);
+    // A border whose cell the query shares was not passed. The last line has no border.
+    bool is_left = slot == TUPLES && line < table.last_line;
+    for (u32 turn = 0; __any_sync(FULL, is_left); turn++) {
+        if (is_left) {
+            line = turn == 0 ? line + 1 : step_right(table, line, query);
+        }
+        __syncwarp();
+        load_lines(table, stage, line, is_left);
+        if (is_left) {
+            slot = slot_of(stage, query, hit.found);
+            is_left = slot == TUPLES && line < table.last_line;
+        }
+    }
+    complete_staged(table, stage, hit, line, slot);
     __syncwarp();
     return hit;
 }
 
-// What stands before the top in shared memory: a line for each thread.
-#define STAGE_PARTS (THREADS * 4u)
-
-#endif
-
-// The top, copied to shared memory.
-__device__ __forceinline__ const u32* load_top(const Arguments& table, uint4* top) {
-    const uint4* from = (const uint4*)table.top;
-    for (u32 i = threadIdx.x; i < (table.top_count + 3) / 4; i += blockDim.x) {
-        top[i] = __ldg(from + i);
+// The compact top, copied to shared memory.
+__device__ __forceinline__ Top load_top(const Arguments& table, uint4* to) {
+    for (u32 i = threadIdx.x; i < table.compact_parts; i += blockDim.x) {
+        to[i] = __ldg(table.compact + i);
     }
     __syncthreads();
-    return (const u32*)top;
+    return top_at(table, to);
 }
 
 // The first query of a thread; its next ones are a grid further. Short batches are spread over all blocks by warps.
@@ -199,7 +140,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     if (table.order != nullptr && *table.order <= table.descents_max) {
         return;
     }
-    const u32* top = load_top(table, stage + STAGE_PARTS);
+    Top top = load_top(table, stage + STAGE_PARTS);
     u64 step = (u64)gridDim.x * blockDim.x;
     u64 at = first_query(batch.count);
     // The next query is on its way while this one is searched.
@@ -219,7 +160,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     if (table.order != nullptr && *table.order <= table.descents_max) {
         return;
     }
-    const u32* top = load_top(table, stage + STAGE_PARTS);
+    Top top = load_top(table, stage + STAGE_PARTS);
     u64 step = (u64)gridDim.x * blockDim.x;
     u64 at = first_query(batch.count);
     Word next = load_query(batch, at);
@@ -235,109 +176,114 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
 // Short batches: a warp a query, whose lanes load more than they need, so that two levels, or the last level and the
 // lines, cost one wait. A block answers GROUP queries at a time, the bits of which are a byte of the bitmap.
 #define GROUP 8u
-// What a warp has in shared memory, before the top: the parts of all units of a node, and its answer. Behind that of
+// What a warp has in shared memory, the parts of all lines of a node, and its answer. Behind that of
 // all warps are the group's queries.
-#define OWN_PARTS (LOW_FANOUT * UNIT_PARTS + 4u)
+#define LOW_FANOUT (256u / LOW_BITS + 1)
+#define OWN_PARTS (LOW_FANOUT * LINE_PARTS + 4u)
 #define FEW_PARTS (GROUP * (OWN_PARTS + 1u))
 static_assert(FEW_PARTS * 16 == BYTES_OF_FEW, "as in algorithm/spine.rs");
 static_assert(sizeof(Hit) <= 64, "an answer has four parts");
 
-__device__ __forceinline__ Hit look_up_few(const Arguments& table, const u32* top, uint4* stage, Word query) {
+// A node.
+struct Node {
+    uint4 low;
+    uint4 high;
+};
+
+__device__ __forceinline__ Node load_node(const uint4* from) { return {__ldg(from), __ldg(from + 1)}; }
+
+__device__ __forceinline__ uint4 from_lane(const uint4& part, u32 lane) {
+    return {__shfl_sync(FULL, part.x, (int)lane), __shfl_sync(FULL, part.y, (int)lane),
+            __shfl_sync(FULL, part.z, (int)lane), __shfl_sync(FULL, part.w, (int)lane)};
+}
+
+__device__ __forceinline__ u32 low_child_of(const Arguments& table, const Node& node, Word offset,
+                                            const Interval& interval) {
+    u32 code = low_code(table, offset, interval);
+    return low_below(table, node.low, code) + low_below(table, node.high, code);
+}
+
+__device__ __forceinline__ Hit look_up_few(const Arguments& table, uint4* stage, Word query) {
     u32 lane = threadIdx.x % WARP;
+    Top top = top_at(table, table.compact);
     Word offset = offset_of(table, query);
-    u32 code = (u32)(offset >> table.top_shift);
-    u32 at = 0, size = table.top_count;
+    Bucket bucket = bucket_of(table, top, offset);
+    u32 at = bucket.begin, size = max(bucket.end, at) - at;
     while (size > 0) {
-        // Each lane looks at the last codes of four pieces, which are on their way together.
-        u32 piece = (size + 4 * WARP - 1) / (4 * WARP), below = 0;
-        u32 codes[4];
-#pragma unroll
-        for (u32 i = 0; i < 4; i++) {
-            u32 end = (i * WARP + lane + 1) * piece;
-            codes[i] = end <= size ? top[at + end - 1] : FULL;
-        }
-#pragma unroll
-        for (u32 i = 0; i < 4; i++) {
-            u32 end = (i * WARP + lane + 1) * piece;
-            below += (u32)__popc(__ballot_sync(FULL, end <= size && codes[i] < code));
-        }
+        // Each lane looks at the last code of a piece.
+        u32 piece = (size + WARP - 1) / WARP, end = (lane + 1) * piece;
+        bool is_below = end <= size && top.codes[at + end - 1] < bucket.low;
+        u32 below = (u32)__popc(__ballot_sync(FULL, is_below));
         at += below * piece;
         size = min(size - below * piece, piece - 1);
     }
-    Interval interval = below_top(table, top, at);
+    Interval interval = below_bucket(table, top, bucket, at);
     u32 level = table.levels;
     // A node and all its children, which are nodes of level `level - 2`.
     for (; level >= 2; level -= 2) {
         Node node = load_node(table.nodes[level - 1] + (u64)at * 2), child = {};
         u64 number = (u64)at * FANOUT + lane;
-        if (lane < FANOUT && number * span_of(level - 1) <= table.last_unit) {
+        if (lane < FANOUT && number * span_of(table, level - 1) <= table.last_line) {
             child = load_node(table.nodes[level - 2] + number * 2);
         }
-        u32 below = child_of(node.codes, offset, interval);
-#pragma unroll
-        for (u32 i = 0; i < 8; i++) {
-            node.codes[i] = __shfl_sync(FULL, child.codes[i], (int)below);
-        }
+        u32 below = child_of(node.low, node.high, offset, interval);
+        node.low = from_lane(child.low, below);
+        node.high = from_lane(child.high, below);
         at = at * FANOUT + below;
         if (level > 2) {
-            at = at * FANOUT + child_of(node.codes, offset, interval);
+            at = at * FANOUT + child_of(node.low, node.high, offset, interval);
         } else {
-            at = at * LOW_FANOUT + low_child_of(node.codes, offset, interval);
+            at = at * LOW_FANOUT + low_child_of(table, node, offset, interval);
         }
     }
-    // The last node and all its units, or a unit.
-    u32 units = level == 1 ? LOW_FANOUT : 1u, row = 0;
-    u32 first = min(at * units, table.last_unit);
-    units = min(units, table.last_unit - first + 1);
-    const u32 rounds = (LOW_FANOUT * UNIT_PARTS + WARP - 1) / WARP;
+    // The last node and all its lines, or a line.
+    u32 lines = level == 1 ? LOW_FANOUT : 1u, row = 0;
+    u32 first = min(at * lines, table.last_line);
+    lines = min(lines, table.last_line - first + 1);
+    const u32 rounds = (LOW_FANOUT * LINE_PARTS + WARP - 1) / WARP;
     uint4 parts[rounds];
 #pragma unroll
     for (u32 i = 0; i < rounds; i++) {
         u32 part = i * WARP + lane;
-        if (part < units * UNIT_PARTS) {
-            parts[i] = __ldcs(table.lines + (u64)first * UNIT_PARTS + part);
+        if (part < lines * LINE_PARTS) {
+            parts[i] = __ldcs(table.lines + (u64)first * LINE_PARTS + part);
         }
     }
     if (level == 1) {
         Node node = load_node(table.nodes[0] + (u64)at * 2);
-        row = min(low_child_of(node.codes, offset, interval), units - 1);
+        row = min(low_child_of(table, node, offset, interval), lines - 1);
     }
 #pragma unroll
     for (u32 i = 0; i < rounds; i++) {
         u32 part = i * WARP + lane;
-        if (part < units * UNIT_PARTS) {
+        if (part < lines * LINE_PARTS) {
             stage[part] = parts[i];
         }
     }
     __syncwarp();
-    u32 unit = first + row;
-    const u32* words = (const u32*)(stage + row * UNIT_PARTS);
-    if (line_key(words, UNIT_TUPLES - 1) < query && unit < table.last_unit) {
-        unit = step_right(table, unit, query);
-        words = (const u32*)(table.lines + (u64)unit * UNIT_PARTS);
+    u32 line = first + row;
+    const u32* words = (const u32*)(stage + row * LINE_PARTS);
+    if (line_key(words, TUPLES - 1) < query && line < table.last_line) {
+        line = step_right(table, line, query);
+        words = (const u32*)(table.lines + (u64)line * LINE_PARTS);
     }
-    return look_into(table, words, unit, query);
+    return look_into(table, words, line, query);
 }
 
-// Whatever is asked for, of a short batch: a block has at least GROUP warps, the others only help to load the top.
-// There are groups for all of the bitmap's words of 32 bits.
-extern "C" __global__ void __launch_bounds__(512, 1)
+// Whatever is asked for, of a short batch: a block has GROUP warps. There are groups for all of the bitmap's words of 32
+// bits.
+extern "C" __global__ void __launch_bounds__(GROUP * WARP, 1)
     spine_few(const __grid_constant__ Arguments table, const __grid_constant__ Batch batch) {
     DYNAMIC_SHARED(uint4, stage);
     Word* queries = (Word*)(stage + GROUP * OWN_PARTS);
     u32 warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;
     u64 step = (u64)gridDim.x * GROUP, groups_end = (batch.count + 31) / 32 * 32;
-    // A group's queries travel together, which over the link is one access, and while the top does: they are encoded
-    // when both are there. A top that is long is searched where it lies.
+    // A group's queries travel together, which over the link is one access.
     Batch plain = batch;
     plain.kind = KIND_WORD;
     Word query = 0;
     if (threadIdx.x < GROUP) {
         query = load_query(plain, (u64)blockIdx.x * GROUP + threadIdx.x);
-    }
-    const u32* top = table.top;
-    if (table.top_count <= FEW_TOP_MAX) {
-        top = load_top(table, stage + FEW_PARTS);
     }
     uint4* own = stage + warp * OWN_PARTS;
     for (u64 first = (u64)blockIdx.x * GROUP; first < groups_end; first += step) {
@@ -346,10 +292,10 @@ extern "C" __global__ void __launch_bounds__(512, 1)
             query = load_query(plain, first + step + threadIdx.x);
         }
         __syncthreads();
-        if (warp < GROUP && first + warp < batch.count) {
-            Hit hit = look_up_few(table, top, own, encode(queries[warp], batch.kind));
+        if (first + warp < batch.count) {
+            Hit hit = look_up_few(table, own, encode(queries[warp], batch.kind));
             if (lane == 0) {
-                *(Hit*)(own + LOW_FANOUT * UNIT_PARTS) = hit;
+                *(Hit*)(own + LOW_FANOUT * LINE_PARTS) = hit;
             }
         }
         __syncthreads();
@@ -357,7 +303,7 @@ extern "C" __global__ void __launch_bounds__(512, 1)
             Hit hit = {0, 0, false};
             u64 at = first + lane;
             if (lane < GROUP && at < batch.count) {
-                hit = *(const Hit*)(stage + lane * OWN_PARTS + LOW_FANOUT * UNIT_PARTS);
+                hit = *(const Hit*)(stage + lane * OWN_PARTS + LOW_FANOUT * LINE_PARTS);
                 answer_rank(batch, at, hit.rank);
 #if VALUE_BYTES > 0
                 if (batch.values != nullptr) {
@@ -374,7 +320,7 @@ extern "C" __global__ void __launch_bounds__(512, 1)
     }
 }
 
-#if !CELLS
+#if LOW_BITS == 16
 
 // What follows searches lines that stay with the host, part by part; see algorithm/hybrid.rs.
 #define PIECE_LINES 64u
@@ -394,10 +340,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) hybrid_lines(const __gr
                                                                       const __grid_constant__ Batch batch,
                                                                       const __grid_constant__ Part part) {
     DYNAMIC_SHARED(uint4, stage);
-    const u32* top = load_top(table, stage + STAGE_PARTS);
+    Top top = load_top(table, stage + STAGE_PARTS);
     u64 step = (u64)gridDim.x * blockDim.x;
-    for (u64 at = first_query(batch.count); at < batch.count; at += step) {
+    for (u64 at = first_query(batch.count); (at & ~(u64)31) < batch.count; at += step) {
         u32 line = descend(table, top, load_query(batch, at));
+        if (at >= batch.count) {
+            continue;
+        }
         part.numbers[at] = line;
         u8* piece = part.touched + line / PIECE_LINES;
         if (*piece == 0) {
@@ -430,7 +379,7 @@ extern "C" __global__ void hybrid_answer(const __grid_constant__ Arguments table
         }
         Word query = load_query(batch, at);
         const u32* words = (const u32*)(part.lines + (number - part.first) * 4);
-        if (line_key(words, TUPLES - 1) < query && number < table.last_unit) {
+        if (line_key(words, TUPLES - 1) < query && number < table.last_line) {
             number = step_right(table, (u32)number, query);
             words = (const u32*)(table.lines + number * 4);
         }

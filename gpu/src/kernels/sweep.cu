@@ -20,7 +20,6 @@
 #else
 #define BLOCKS 4
 #endif
-#define LINE_PARTS 4u
 #define KEYS_BYTES (TUPLES * WORD_BYTES)
 #define VALUES_BYTES (TUPLES * VALUE_BYTES)
 // Parts of 16 bytes, where columns take whole ones.
@@ -52,21 +51,13 @@ __device__ __forceinline__ Word from_lane(Word word, u32 lane) {
 #endif
 }
 
-// Units of a line.
-#define LINE_UNITS (LINE_PARTS / UNIT_PARTS)
-
-// The border right of a line, which is not the last one.
-__device__ __forceinline__ Word border_of(const Arguments& image, u32 line) {
-    return last_key(image, (u64)line * LINE_UNITS + LINE_UNITS - 1);
-}
-
 // The first line whose last word is not below the query, or the last line; a whole warp for one query.
 __device__ u32 border(const Arguments& image, Word query) {
     u32 lane = threadIdx.x % WARP, begin = 0, end = image.last_line;
     while (begin < end) {
         u32 step = (end - begin) / (WARP + 1) + 1;
         u64 probe = (u64)begin + (u64)(lane + 1) * step - 1;
-        bool below = probe < end && border_of(image, (u32)probe) < query;
+        bool below = probe < end && last_key(image, probe) < query;
         u32 passed = (u32)__popc(__ballot_sync(FULL, below));
         begin += passed * step;
         end = (u32)min((u64)end, (u64)begin + step - 1);
@@ -114,25 +105,9 @@ __device__ __forceinline__ void advance(const Batch& batch, Rows& row) {
     }
 }
 
-// 16 bytes to shared memory, which are there after `arrived` and a barrier.
-__device__ __forceinline__ void copy_part(uint4* to, const uint4* from) {
-#if __CUDA_ARCH__ >= 800 && !defined(PLEACH_EMULATED)
-    u32 address = (u32)__cvta_generic_to_shared(to);
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(address), "l"(from) : "memory");
-#else
-    *to = __ldcs(from);
-#endif
-}
-
-__device__ __forceinline__ void arrived() {
-#if __CUDA_ARCH__ >= 800 && !defined(PLEACH_EMULATED)
-    asm volatile("cp.async.wait_all;" ::: "memory");
-#endif
-}
-
 // Parts lines into columns.
 __device__ __forceinline__ void load_chunk(const uint4* lines, u32 count, uint4* keys, uint4* values) {
-    u32 part = swap_part(threadIdx.x % LINE_PARTS), first = threadIdx.x / LINE_PARTS;
+    u32 part = threadIdx.x % LINE_PARTS, first = threadIdx.x / LINE_PARTS;
     const uint4* from = lines + threadIdx.x % LINE_PARTS;
 #if WHOLE_PARTS
     // Every fourth part of the lines is this thread's, and all of them go to the same column, or are zero bytes.
@@ -224,8 +199,8 @@ __device__ __forceinline__ bool stream(const Sweep& table, const Batch& batch, R
     return !ascending;
 }
 
-// The query's unit by the image, or one left of it, below children `first` to `last` of the top, one of which is above
-// the query's unit.
+// The query's line by the image, or one left of it, below children `first` to `last` of the top, one of which is above
+// the query's line.
 __device__ __forceinline__ u32 descend(const Arguments& image, u32 first, u32 last, Word query) {
     const u32* top = image.top;
     Word offset = offset_of(image, query);
@@ -235,14 +210,14 @@ __device__ __forceinline__ u32 descend(const Arguments& image, u32 first, u32 la
         at += __ldg(top + at + half - 1) < code ? half : 0;
         size -= half;
     }
-    return unit_below(image, at, offset, below_top(image, top, at));
+    return line_below(image, at, offset, below_top(image, at));
 }
 
 // The first line of `begin` to `end` whose last word is not below the query, or `end`; it is near by.
 __device__ __forceinline__ u32 next_line(const Arguments& image, Word query, u32 begin, u32 end) {
     for (u32 step = 0; begin < end;) {
         u32 middle = begin + min(step, (end - begin) / 2);
-        bool below = border_of(image, middle) < query;
+        bool below = last_key(image, middle) < query;
         begin = below ? middle + 1 : begin;
         end = below ? end : middle;
         step = below ? 2 * step + 1 : step;
@@ -257,33 +232,10 @@ __device__ __forceinline__ void load_lines(const Arguments& image, uint4* stage,
 #pragma unroll
     for (u32 i = 0; i < LINE_PARTS; i++) {
         u32 number = (u32)__shfl_sync(FULL, line, (int)((first + i) % WARP));
-        copy_part(stage + staged(first + i, swap_part(member)), image.lines + (u64)number * LINE_PARTS + member);
+        copy_part(stage + staged(first + i, member), image.lines + (u64)number * LINE_PARTS + member);
     }
     arrived();
     __syncwarp();
-}
-
-__device__ __forceinline__ u32 staged_word(const uint4* stage, u32 word) {
-    return ((const u32*)stage)[staged(threadIdx.x, word / 4) * 4 + word % 4];
-}
-
-// How many keys of this thread's staged line are below the query, and whether one is equal.
-__device__ __forceinline__ u32 slot_of(const uint4* stage, Word query, bool& found) {
-    u32 words[16], slot = 0;
-#pragma unroll
-    for (u32 column = 0; column < (KEYS_BYTES + 15) / 16; column++) {
-        uint4 part = stage[staged(threadIdx.x, column)];
-        words[4 * column] = part.x, words[4 * column + 1] = part.y;
-        words[4 * column + 2] = part.z, words[4 * column + 3] = part.w;
-    }
-    found = false;
-#pragma unroll
-    for (u32 i = 0; i < TUPLES; i++) {
-        Word key = line_key(words, i);
-        slot += key < query;
-        found |= key == query;
-    }
-    return slot;
 }
 
 // The first and the last query of a tile, and their lines.
@@ -295,15 +247,14 @@ struct Ends {
 // Answers a tile by a search for each query, in any order.
 __device__ __forceinline__ void search(const Arguments& image, const Batch& batch, Rows row, uint4* stage,
                                        const Ends& ends) {
-    u64 span = span_of(image.levels);
-    u32 first = (u32)((u64)ends.lines[0] * LINE_UNITS / span);
-    u32 last = (u32)(min((u64)ends.lines[1] * LINE_UNITS + LINE_UNITS - 1, (u64)image.last_unit) / span);
+    u64 span = span_of(image, image.levels);
+    u32 first = (u32)(ends.lines[0] / span), last = (u32)(ends.lines[1] / span);
     for (; row.left > 0; advance(batch, row)) {
         Word query = row.query;
         bool is_between = ends.queries[0] <= query && query <= ends.queries[1];
         u32 begin = is_between ? ends.lines[0] : 0, end = is_between ? ends.lines[1] : image.last_line;
-        u32 unit = descend(image, is_between ? first : 0, is_between ? last : image.top_count, query);
-        u32 line = max(unit / LINE_UNITS, begin);
+        u32 line = descend(image, is_between ? first : 0, is_between ? last : image.top_count, query);
+        line = max(line, begin);
         load_lines(image, stage, line);
         Hit hit = {0, 0, false};
         u32 slot = slot_of(stage, query, hit.found);
@@ -314,17 +265,7 @@ __device__ __forceinline__ void search(const Arguments& image, const Batch& batc
             load_lines(image, stage, line);
             slot = slot_of(stage, query, hit.found);
         }
-        u64 rank = (u64)line * TUPLES + slot;
-        // A key of all ones may be padding.
-        hit.found = hit.found && rank < image.tuples;
-        hit.rank = min(rank, image.tuples);
-#if VALUE_BYTES > 0
-        u32 place = VALUES_AT / 4 + min(slot, TUPLES - 1u) * (VALUE_BYTES / 4);
-        hit.value = staged_word(stage, place);
-#if VALUE_BYTES == 8
-        hit.value |= (u64)staged_word(stage, place + 1) << 32;
-#endif
-#endif
+        complete_staged(image, stage, hit, line, slot);
         answer_hit(batch, row.at, hit);
     }
 }
