@@ -3,7 +3,8 @@
 //! A large batch is cut into chunks, which several slots take in turn: each has a stream and buffers of its own, so one
 //! chunk's queries travel to the device while another is searched and a third one's answers travel back; both
 //! directions of the link are busy. From pinned memory chunks are copied as they lie. Ordinary slices go through pinned
-//! buffers of the slot, which all cores fill and empty. A small batch is not copied at all: the kernel reads the
+//! buffers of the slots: each core has chunks and two slots of its own, which it fills and empties, so that cores never
+//! wait for each other. A small batch is not copied at all: the kernel reads the
 //! queries from pinned memory of the host and writes the answers there, which saves two copies' latency.
 
 use crate::algorithm::Search;
@@ -14,14 +15,17 @@ use crate::{Gpu, GpuError, Stream};
 use rayon::prelude::*;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Queries of a chunk, a multiple of 64.
+/// Queries of a chunk of a pinned batch, a multiple of 64.
 pub(crate) const CHUNK: usize = 1 << 21;
-/// Slots that take chunks in turn: one is filled, one is searched, one is emptied.
+/// Slots that take its chunks in turn: one is filled, one is searched, one is emptied.
 const SLOTS: usize = 4;
+/// Bytes of the queries of a chunk of slices. Smaller ones cost more calls, larger ones do not stay in caches.
+const STAGED_BYTES: usize = 2 << 20;
+/// Slots of a core, and most cores that take part.
+const CORE_SLOTS: usize = 2;
+const CORES_MAX: usize = 16;
 /// Most queries that are read where they lie.
 pub(crate) const SMALL_MAX: usize = 1 << 14;
-/// Bytes that a core copies at a time.
-const COPY_BYTES: usize = 1 << 18;
 
 /// What is asked of each query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,17 +72,6 @@ pub(crate) fn bitmap_bytes(count: usize) -> usize {
     count.div_ceil(64) * 8
 }
 
-/// Copies on all cores.
-pub(crate) fn copy(to: &mut [u8], from: &[u8]) {
-    if to.len() <= COPY_BYTES {
-        to.copy_from_slice(from);
-    } else {
-        to.par_chunks_mut(COPY_BYTES)
-            .zip(from.par_chunks(COPY_BYTES))
-            .for_each(|(to, from)| to.copy_from_slice(from));
-    }
-}
-
 /// A stream with device memory for a chunk.
 #[derive(Debug)]
 struct Slot {
@@ -89,13 +82,13 @@ struct Slot {
     staged: Option<Staged>,
 }
 
-/// Pinned memory of a slot, and the chunk whose answers are on their way into it.
+/// Pinned memory of a slot, and when a chunk's answers will be in it.
 #[derive(Debug)]
 struct Staged {
     queries: PinnedBuffer,
     answers: PinnedBuffer,
     present: PinnedBuffer,
-    under_way: Option<(usize, usize, Event)>,
+    under_way: Option<Event>,
 }
 
 impl Slot {
@@ -165,8 +158,10 @@ pub(crate) struct Slots {
 impl Slots {
     /// Slots for batches of `count` queries: as large as these need.
     fn of(&mut self, gpu: &Gpu, form: Form, count: usize) -> Result<&mut [Slot], GpuError> {
-        let chunk = count.next_power_of_two().min(CHUNK);
-        let slots = count.div_ceil(chunk).min(SLOTS);
+        let chunk = count.next_power_of_two().min(STAGED_BYTES / form.word_bytes);
+        let chunks = count.div_ceil(chunk);
+        let cores = rayon::current_num_threads().min(CORES_MAX);
+        let slots = chunks.min(cores * CORE_SLOTS).next_multiple_of(CORE_SLOTS);
         if self.form != Some(form.asked) || self.chunk < chunk || self.slots.len() < slots {
             self.slots.clear();
             for _ in 0..slots {
@@ -192,7 +187,8 @@ impl Slots {
             return self.search_small(gpu, search, form, queries, answers, present);
         }
         let slots = self.of(gpu, form, count)?;
-        let result = in_turn(slots, search, form, queries, answers, present);
+        let chunks = Chunk::all(form, queries, answers, present);
+        let result = on_cores(slots, search, form, chunks);
         if result.is_err() {
             // Nothing may be on its way when a next batch takes the slots.
             for slot in slots.iter_mut() {
@@ -238,56 +234,78 @@ impl Slots {
     }
 }
 
-/// Takes chunks through staged slots in turn.
+/// Queries of a chunk, and where its answers go, as bytes.
+struct Chunk<'a> {
+    queries: &'a [u8],
+    answers: &'a mut [u8],
+    present: &'a mut [u8],
+}
+
+impl<'a> Chunk<'a> {
+    /// The chunks of a batch.
+    fn all(form: Form, queries: &'a [u8], mut answers: &'a mut [u8], mut present: &'a mut [u8]) -> Vec<Self> {
+        let chunk = |queries: &'a [u8]| {
+            let count = queries.len() / form.word_bytes;
+            let bits = bitmap_bytes(count).min(present.len());
+            Self {
+                queries,
+                answers: answers.split_off_mut(..count * form.asked.bytes()).unwrap_or_default(),
+                present: present.split_off_mut(..bits).unwrap_or_default(),
+            }
+        };
+        queries.chunks(STAGED_BYTES).map(chunk).collect()
+    }
+}
+
+/// Takes chunks through staged slots, [`CORE_SLOTS`] for each of several cores, which work side by side.
+fn on_cores(
+    slots: &mut [Slot],
+    search: &dyn Search,
+    form: Form,
+    chunks: Vec<Chunk<'_>>,
+) -> Result<(), GpuError> {
+    let cores = slots.len() / CORE_SLOTS;
+    let mut shares: Vec<Vec<Chunk<'_>>> = (0..cores).map(|_| Vec::new()).collect();
+    for (at, chunk) in chunks.into_iter().enumerate() {
+        shares[at % cores].push(chunk);
+    }
+    slots
+        .par_chunks_mut(CORE_SLOTS)
+        .zip(shares)
+        .with_max_len(1)
+        .map(|(slots, share)| in_turn(slots, search, form, share))
+        .reduce(|| Ok(()), Result::and)
+}
+
+/// Takes chunks through a core's slots in turn.
 fn in_turn(
     slots: &mut [Slot],
     search: &dyn Search,
     form: Form,
-    queries: &[u8],
-    answers: &mut [u8],
-    present: &mut [u8],
+    chunks: Vec<Chunk<'_>>,
 ) -> Result<(), GpuError> {
-    let count = queries.len() / form.word_bytes;
-    let each = form.asked.bytes();
-    let chunks = count.div_ceil(CHUNK);
-    for turn in 0..chunks + slots.len() {
+    let mut before: Vec<Option<Chunk<'_>>> = slots.iter().map(|_| None).collect();
+    let ends = std::iter::repeat_with(|| None).take(slots.len());
+    for (turn, next) in chunks.into_iter().map(Some).chain(ends).enumerate() {
         let at = turn % slots.len();
         let slot = &mut slots[at];
         let Some(staged) = &mut slot.staged else { continue };
-        let done = staged.under_way.take();
-        if let Some((_, _, event)) = &done {
+        if let (Some(event), Some(chunk)) = (staged.under_way.take(), before[at].take()) {
             event.wait()?;
+            chunk.answers.copy_from_slice(&staged.answers.as_bytes()[..chunk.answers.len()]);
+            chunk.present.copy_from_slice(&staged.present.as_bytes()[..chunk.present.len()]);
         }
-        let first = turn * CHUNK;
-        let length = if turn < chunks { CHUNK.min(count - first) } else { 0 };
-        let Staged { queries: to_device, answers: from_device, present: bits, .. } = staged;
-        // Both ways at a time: what the device has answered, and what it is to answer next.
-        rayon::join(
-            || {
-                let Some((first, length, _)) = done else { return };
-                let (begin, bytes) = (first * each, length * each);
-                copy(&mut answers[begin..begin + bytes], &from_device.as_bytes()[..bytes]);
-                if !present.is_empty() {
-                    let bytes = bitmap_bytes(length);
-                    present[first / 8..first / 8 + bytes].copy_from_slice(&bits.as_bytes()[..bytes]);
-                }
-            },
-            || {
-                let (begin, bytes) = (first * form.word_bytes, length * form.word_bytes);
-                if length > 0 {
-                    copy(&mut to_device.as_mut_bytes()[..bytes], &queries[begin..begin + bytes]);
-                }
-            },
-        );
-        if length > 0 {
-            let places = [staged.queries.host(), staged.answers.host(), staged.present.host()];
-            // SAFETY: the staged buffers hold a chunk; `under_way` or an error's handler waits before they are used.
-            unsafe { slot.queue(search, form, length, places) }?;
-            let event = slot.stream.mark()?;
-            if let Some(staged) = &mut slot.staged {
-                staged.under_way = Some((first, length, event));
-            }
+        let Some(chunk) = next else { continue };
+        let count = chunk.queries.len() / form.word_bytes;
+        staged.queries.as_mut_bytes()[..chunk.queries.len()].copy_from_slice(chunk.queries);
+        let places = [staged.queries.host(), staged.answers.host(), staged.present.host()];
+        // SAFETY: the staged buffers hold a chunk; `under_way` or an error's handler waits before they are used.
+        unsafe { slot.queue(search, form, count, places) }?;
+        let event = slot.stream.mark()?;
+        if let Some(staged) = &mut slot.staged {
+            staged.under_way = Some(event);
         }
+        before[at] = Some(chunk);
     }
     Ok(())
 }

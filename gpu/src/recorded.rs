@@ -3,7 +3,7 @@
 //!
 //! [`Recorded`] goes from buffers of the device to such. [`RecordedBatch`] is for a host that asks a few keys at a time
 //! and waits: its kernel reads the keys from pinned memory and writes the answers there, so nothing is copied and one
-//! call of the driver does all. Of more keys than [`DIRECT_MAX`] the copies are recorded, too.
+//! call of the driver does all.
 
 use crate::driver::Handle;
 use crate::memory::{DeviceBuffer, PinnedBuffer};
@@ -15,9 +15,6 @@ use pleach_format::key::Bits;
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
-
-/// Most keys that the kernel reads where the host put them: of more, many multiprocessors would ask over the link.
-const DIRECT_MAX: usize = 128;
 
 /// A batch between the same buffers each time.
 #[derive(Clone, Debug)]
@@ -116,52 +113,25 @@ impl GpuTable<'_> {
     ) -> Result<RecordedBatch<'_, K, V>, GpuError> {
         self.index().typed::<K, V>()?;
         let gpu = self.gpu();
-        let (values_bytes, present_bytes) = (values_bytes::<V>(count), count.div_ceil(64) * 8);
-        let pinned = |bytes: usize| PinnedBuffer::new(gpu, bytes.max(1));
-        let mut memory = [pinned(count * size_of::<K>())?, pinned(values_bytes + present_bytes)?];
-        memory.iter_mut().for_each(|part| part.as_mut_bytes().fill(0));
-        let is_direct = count <= DIRECT_MAX;
-        let buffer = |part: &PinnedBuffer| {
-            let bytes = part.as_bytes().len() as u64;
-            if is_direct {
-                // SAFETY: `RecordedBatch` owns the memory and, like this function, waits for the work that uses it.
-                Ok(unsafe { DeviceBuffer::from_raw(gpu, part.address(), bytes) })
-            } else {
-                DeviceBuffer::new(gpu, bytes)
-            }
-        };
-        let [queries, answers] = [buffer(&memory[0])?, buffer(&memory[1])?];
-        let values = answers.part(0, values_bytes as u64);
-        let present = answers.part(values_bytes as u64, present_bytes as u64);
-        let asked = Answers { values: Some(&values), present: Some(&present), ..Answers::default() };
+        let ends = ends::<K, V>(count);
+        let mut memory = PinnedBuffer::new(gpu, ends[2].max(1))?;
+        memory.as_mut_bytes().fill(0);
+        // SAFETY: `RecordedBatch` owns the memory and, like this function, waits for the work that uses it.
+        let all = unsafe { DeviceBuffer::from_raw(gpu, memory.address(), ends[2] as u64) };
+        let part = |from: usize, to: usize| all.part(from as u64, (to - from) as u64);
+        let (queries, values, present) = (part(0, ends[0]), part(ends[0], ends[1]), part(ends[1], ends[2]));
+        let answers = Answers { values: Some(&values), present: Some(&present), ..Answers::default() };
+        let recorded = self.record(algorithm, &queries, count as u64, answers)?;
         let stream = Stream::new(gpu)?;
-        self.check_recordable(algorithm, count as u64)?;
-        // Kernels are loaded by their first launch, which cannot be recorded.
-        if !is_direct {
-            queries.fill(&stream, 0)?;
-        }
-        self.search_on(&stream, algorithm, &queries, count as u64, asked)?.wait()?;
-        let (driver, handle) = (gpu.driver(), stream.handle());
-        let recorded = Recorded::new(&stream, || {
-            if is_direct {
-                return self.start(&stream, algorithm, &queries, count as u64, asked);
-            }
-            let [to_device, from_device] = memory.each_ref().map(|part| (part.host(), part.as_bytes().len()));
-            // SAFETY: both buffers have that size; `RecordedBatch` owns the memory and waits for the work that uses it.
-            unsafe { driver.copy_in(handle, queries.address(), to_device.0, to_device.1) }?;
-            let mut queued = self.start(&stream, algorithm, &queries, count as u64, asked)?;
-            // SAFETY: as above.
-            unsafe { driver.copy_out(handle, from_device.0, answers.address(), from_device.1) }?;
-            queued.kept.extend([queries.clone(), answers.clone()]);
-            Ok(queued)
-        })?;
         Ok(RecordedBatch { recorded, stream, memory, count, types: PhantomData })
     }
 }
 
-/// Bytes before the bitmap, which is of whole words.
-const fn values_bytes<V: Value>(count: usize) -> usize {
-    (count * V::Bits::BYTES).next_multiple_of(8)
+/// Where keys, values and presence end: lines of the host's memory apart.
+fn ends<K: Key, V: Value>(count: usize) -> [usize; 3] {
+    let values_at = (count * size_of::<K>()).next_multiple_of(64);
+    let present_at = values_at + (count * V::Bits::BYTES).next_multiple_of(64);
+    [values_at, present_at, present_at + count.div_ceil(64) * 8]
 }
 
 /// Batches of a fixed number of keys, from the host and back.
@@ -169,8 +139,8 @@ const fn values_bytes<V: Value>(count: usize) -> usize {
 pub struct RecordedBatch<'t, K, V> {
     recorded: Recorded<'t>,
     stream: Stream,
-    /// Keys; values, then presence.
-    memory: [PinnedBuffer; 2],
+    /// Keys, values, presence: together, so that the device translates one address.
+    memory: PinnedBuffer,
     count: usize,
     types: PhantomData<(K, V)>,
 }
@@ -193,20 +163,20 @@ impl<K: Key, V: Value> RecordedBatch<'_, K, V> {
                 return Err(ReadError::Buffer { name, needed, found }.into());
             }
         }
-        let [queries, answers] = &mut self.memory;
         let keys = as_bytes(keys);
-        queries.as_mut_bytes()[..keys.len()].copy_from_slice(keys);
+        self.memory.as_mut_bytes()[..keys.len()].copy_from_slice(keys);
         // SAFETY: the stream is waited for below, before this returns.
         let launched = unsafe { self.recorded.inner.launch(&self.stream) };
         self.stream.synchronize()?;
         launched?;
         let values = as_mut_bytes(values);
         let bytes = values.len();
-        let (found, bits) = answers.as_bytes().split_at(values_bytes::<V>(count));
-        values.copy_from_slice(&found[..bytes]);
+        let [values_at, present_at, _] = ends::<K, V>(count);
+        let memory = self.memory.as_bytes();
+        values.copy_from_slice(&memory[values_at..values_at + bytes]);
         let words = as_mut_bytes(present);
         let bytes = words.len();
-        words.copy_from_slice(&bits[..bytes]);
+        words.copy_from_slice(&memory[present_at..present_at + bytes]);
         Ok(present.iter().map(|word| word.count_ones() as usize).sum())
     }
 }

@@ -1,7 +1,7 @@
 //! A table's tuple lines where a device can read them, and what the algorithms derive from them.
 
 use crate::driver::LaunchShape;
-use crate::host;
+
 use crate::image::Lowest;
 use crate::kernel::Instance;
 use crate::kernel::table::{Columns, Source, columns_from_lines};
@@ -9,6 +9,7 @@ use crate::memory::{DeviceBuffer, PinnedBuffer};
 use crate::stream::Event;
 use crate::{Gpu, GpuError, Stream};
 use pleach::Index;
+use rayon::prelude::*;
 use std::sync::{Mutex, PoisonError};
 
 /// Threads of a block that makes columns: warps of 32 lines each.
@@ -199,6 +200,16 @@ impl Resident {
     }
 }
 
+/// Bytes that a core copies at a time.
+const COPY_BYTES: usize = 1 << 18;
+
+/// Copies on all cores.
+fn copy(to: &mut [u8], from: &[u8]) {
+    to.par_chunks_mut(COPY_BYTES)
+        .zip(from.par_chunks(COPY_BYTES))
+        .for_each(|(to, from)| to.copy_from_slice(from));
+}
+
 /// A launch of enough blocks for `items`, a thread each, but no more than run at a time.
 pub(crate) fn grid(
     gpu: &Gpu,
@@ -242,7 +253,7 @@ fn upload(stream: &Stream, bytes: &[u8]) -> Result<DeviceBuffer, GpuError> {
         if let Some(event) = under_way.take() {
             event.wait()?;
         }
-        host::copy(&mut piece.as_mut_bytes()[..chunk.len()], chunk);
+        copy(&mut piece.as_mut_bytes()[..chunk.len()], chunk);
         let address = to.address() + (at * PIECE_BYTES) as u64;
         // SAFETY: inside both buffers, which live until the stream is waited for below.
         unsafe { gpu.driver().copy_in(stream.handle(), address, piece.host(), chunk.len()) }?;
@@ -263,6 +274,6 @@ fn pin(gpu: &Gpu, bytes: &[u8]) -> Result<DeviceBuffer, GpuError> {
         }
     }
     let buffer = DeviceBuffer::pinned(gpu, bytes.len() as u64)?;
-    buffer.with_pinned(|pinned| host::copy(&mut pinned[..bytes.len()], bytes));
+    buffer.with_pinned(|pinned| copy(&mut pinned[..bytes.len()], bytes));
     Ok(buffer)
 }

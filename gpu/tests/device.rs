@@ -72,6 +72,23 @@ fn all_tuples_of_a_key_come() {
     }
 }
 
+/// A little of everything, as compute-sanitizer makes it slow: see docs/TESTING.md.
+#[test]
+#[ignore = "for compute-sanitizer: the tests above ask the same and more"]
+fn small_tables_of_all_kinds() {
+    let Some(gpu) = gpu() else { return };
+    for (lowest, top_max) in [(Lowest::Codes16, 3), (Lowest::Codes8, 3)] {
+        let options = GpuOptions { lowest: Some(lowest), top_max: Some(top_max), ..GpuOptions::default() };
+        let gpu = Gpu::with_options(0, options).expect("opened above");
+        suite::every_table(&gpu, &[1157], &[Algorithm::Auto, Algorithm::Spine, Algorithm::Sweep], 300);
+    }
+    suite::every_table(&gpu, &[1, 69], &suite::algorithms(true), 300);
+    suite::strings(&gpu, &[33], &suite::algorithms(true));
+    suite::residences(&gpu, 1000);
+    suite::all_tuples(&gpu, 3000);
+    suite::recorded(&gpu, 1000);
+}
+
 /// Ranks and presence of queries near `i`-th keys, of a table whose key `i / 2 * step` is there for each `i`.
 fn check_pairs(table: &GpuTable<'_>, tuples: u64, step: u32) {
     let last = ((tuples - 1) / 2) as u32 * step;

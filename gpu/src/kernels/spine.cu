@@ -60,8 +60,9 @@ __device__ __forceinline__ Hit look_into(const Arguments& table, const u32* word
     return hit;
 }
 
-// 16 bytes of a line to shared memory, which are there after `arrived` and a barrier. Lines of a large table leave the
-// level 2 cache first, since nodes are read more often.
+// 16 bytes of a line to shared memory, which are there after `arrived` and a barrier. Through level 1: where many
+// queries ask for one line, level 2 would serve them one after another. Lines of a large table leave level 2 first, since
+// nodes are read more often.
 __device__ __forceinline__ void copy_line_part(const Arguments& table, uint4* to, const uint4* from) {
 #if __CUDA_ARCH__ >= 800 && !defined(PLEACH_EMULATED)
     u64 policy;
@@ -71,7 +72,7 @@ __device__ __forceinline__ void copy_line_part(const Arguments& table, uint4* to
         asm("createpolicy.fractional.L2::evict_normal.b64 %0, 1.0;" : "=l"(policy));
     }
     u32 address = (u32)__cvta_generic_to_shared(to);
-    asm volatile("cp.async.cg.shared.global.L2::cache_hint [%0], [%1], 16, %2;" ::"r"(address), "l"(from), "l"(policy)
+    asm volatile("cp.async.ca.shared.global.L2::cache_hint [%0], [%1], 16, %2;" ::"r"(address), "l"(from), "l"(policy)
                  : "memory");
 #else
     *to = __ldcs(from);
