@@ -18,6 +18,8 @@ pub struct GpuOptions {
     pub lowest: Option<Lowest>,
     /// Most codes of the top of an image; `None` for what is fast.
     pub top_max: Option<usize>,
+    /// Fewest queries of which [`crate::Algorithm::Auto`] samples the order; `None` for what is fast.
+    pub sampled_min: Option<u64>,
 }
 
 /// A device that is open for work. Clones are the same device.

@@ -21,6 +21,8 @@ pub(crate) const CHUNK: usize = 1 << 21;
 const SLOTS: usize = 4;
 /// Bytes of the queries of a chunk of slices. Smaller ones cost more calls, larger ones do not stay in caches.
 const STAGED_BYTES: usize = 2 << 20;
+/// Fewest queries of a chunk of slices, where the batch has enough: fewer are not worth the calls.
+const STAGED_MIN: usize = 1 << 17;
 /// Slots of a core, and most cores that take part.
 const CORE_SLOTS: usize = 2;
 const CORES_MAX: usize = 16;
@@ -82,13 +84,15 @@ struct Slot {
     staged: Option<Staged>,
 }
 
-/// Pinned memory of a slot, and when a chunk's answers will be in it.
+/// Pinned memory of a slot.
 #[derive(Debug)]
 struct Staged {
     queries: PinnedBuffer,
+    /// Answers of a chunk, then presence.
     answers: PinnedBuffer,
-    present: PinnedBuffer,
-    under_way: Option<Event>,
+    present_at: usize,
+    /// When a chunk's answers are there.
+    arrived: Event,
 }
 
 impl Slot {
@@ -97,18 +101,19 @@ impl Slot {
         let staged = if is_staged {
             Some(Staged {
                 queries: PinnedBuffer::new(gpu, sizes[0])?,
-                answers: PinnedBuffer::new(gpu, sizes[1])?,
-                present: PinnedBuffer::new(gpu, sizes[2])?,
-                under_way: None,
+                answers: PinnedBuffer::new(gpu, sizes[1] + sizes[2])?,
+                present_at: sizes[1],
+                arrived: Event::new(gpu, false)?,
             })
         } else {
             None
         };
+        let both = DeviceBuffer::new(gpu, (sizes[1] + sizes[2]) as u64)?;
         Ok(Self {
             stream: Stream::new(gpu)?,
             queries: DeviceBuffer::new(gpu, sizes[0] as u64)?,
-            answers: DeviceBuffer::new(gpu, sizes[1] as u64)?,
-            present: DeviceBuffer::new(gpu, sizes[2] as u64)?,
+            answers: both.part(0, sizes[1] as u64),
+            present: both.part(sizes[1] as u64, sizes[2] as u64),
             staged,
         })
     }
@@ -133,12 +138,19 @@ impl Slot {
                 driver.fill(stream, batch.present, 0, bitmap_bytes(count))?;
             }
             search.search(&self.stream, &batch)?;
-            if form.asked.bytes() > 0 {
-                let bytes = count * form.asked.bytes();
-                driver.copy_out(stream, answers, self.answers.address(), bytes)?;
+            let bytes =
+                [count * form.asked.bytes(), if batch.present == 0 { 0 } else { bitmap_bytes(count) }];
+            let at_once =
+                bytes[0] as u64 == self.answers.bytes() && answers.wrapping_add(bytes[0]) == present;
+            if at_once && bytes[1] > 0 {
+                driver.copy_out(stream, answers, self.answers.address(), bytes[0] + bytes[1])?;
+                return Ok(());
             }
-            if batch.present != 0 {
-                driver.copy_out(stream, present, self.present.address(), bitmap_bytes(count))?;
+            if bytes[0] > 0 {
+                driver.copy_out(stream, answers, self.answers.address(), bytes[0])?;
+            }
+            if bytes[1] > 0 {
+                driver.copy_out(stream, present, self.present.address(), bytes[1])?;
             }
         }
         Ok(())
@@ -156,11 +168,12 @@ pub(crate) struct Slots {
 }
 
 impl Slots {
-    /// Slots for batches of `count` queries: as large as these need.
-    fn of(&mut self, gpu: &Gpu, form: Form, count: usize) -> Result<&mut [Slot], GpuError> {
-        let chunk = count.next_power_of_two().min(STAGED_BYTES / form.word_bytes);
-        let chunks = count.div_ceil(chunk);
+    /// Slots for batches of `count` queries, and how many of them to take at a time.
+    fn of(&mut self, gpu: &Gpu, form: Form, count: usize) -> Result<(&mut [Slot], usize), GpuError> {
         let cores = rayon::current_num_threads().min(CORES_MAX);
+        let share = count.div_ceil(cores).clamp(STAGED_MIN.min(count), STAGED_BYTES / form.word_bytes);
+        let chunk = share.next_power_of_two();
+        let chunks = count.div_ceil(chunk);
         let slots = chunks.min(cores * CORE_SLOTS).next_multiple_of(CORE_SLOTS);
         if self.form != Some(form.asked) || self.chunk < chunk || self.slots.len() < slots {
             self.slots.clear();
@@ -169,7 +182,7 @@ impl Slots {
             }
             (self.form, self.chunk) = (Some(form.asked), chunk);
         }
-        Ok(&mut self.slots)
+        Ok((&mut self.slots, chunk))
     }
 
     /// Searches a batch of ordinary slices, given as bytes; blocks until the answers are there.
@@ -186,8 +199,8 @@ impl Slots {
         if count <= SMALL_MAX {
             return self.search_small(gpu, search, form, queries, answers, present);
         }
-        let slots = self.of(gpu, form, count)?;
-        let chunks = Chunk::all(form, queries, answers, present);
+        let (slots, chunk) = self.of(gpu, form, count)?;
+        let chunks = Chunk::all(form, chunk, queries, answers, present);
         let result = on_cores(slots, search, form, chunks);
         if result.is_err() {
             // Nothing may be on its way when a next batch takes the slots.
@@ -242,9 +255,15 @@ struct Chunk<'a> {
 }
 
 impl<'a> Chunk<'a> {
-    /// The chunks of a batch.
-    fn all(form: Form, queries: &'a [u8], mut answers: &'a mut [u8], mut present: &'a mut [u8]) -> Vec<Self> {
-        let chunk = |queries: &'a [u8]| {
+    /// A batch, so many queries at a time.
+    fn all(
+        form: Form,
+        chunk: usize,
+        queries: &'a [u8],
+        mut answers: &'a mut [u8],
+        mut present: &'a mut [u8],
+    ) -> Vec<Self> {
+        let make = |queries: &'a [u8]| {
             let count = queries.len() / form.word_bytes;
             let bits = bitmap_bytes(count).min(present.len());
             Self {
@@ -253,7 +272,7 @@ impl<'a> Chunk<'a> {
                 present: present.split_off_mut(..bits).unwrap_or_default(),
             }
         };
-        queries.chunks(STAGED_BYTES).map(chunk).collect()
+        queries.chunks(chunk * form.word_bytes).map(make).collect()
     }
 }
 
@@ -290,20 +309,21 @@ fn in_turn(
         let at = turn % slots.len();
         let slot = &mut slots[at];
         let Some(staged) = &mut slot.staged else { continue };
-        if let (Some(event), Some(chunk)) = (staged.under_way.take(), before[at].take()) {
-            event.wait()?;
-            chunk.answers.copy_from_slice(&staged.answers.as_bytes()[..chunk.answers.len()]);
-            chunk.present.copy_from_slice(&staged.present.as_bytes()[..chunk.present.len()]);
+        if let Some(chunk) = before[at].take() {
+            staged.arrived.wait()?;
+            let (answers, present) = staged.answers.as_bytes().split_at(staged.present_at);
+            chunk.answers.copy_from_slice(&answers[..chunk.answers.len()]);
+            chunk.present.copy_from_slice(&present[..chunk.present.len()]);
         }
         let Some(chunk) = next else { continue };
         let count = chunk.queries.len() / form.word_bytes;
         staged.queries.as_mut_bytes()[..chunk.queries.len()].copy_from_slice(chunk.queries);
-        let places = [staged.queries.host(), staged.answers.host(), staged.present.host()];
-        // SAFETY: the staged buffers hold a chunk; `under_way` or an error's handler waits before they are used.
+        let answers = staged.answers.host();
+        let places = [staged.queries.host(), answers, answers.wrapping_add(staged.present_at)];
+        // SAFETY: the staged buffers hold a chunk; `arrived` or an error's handler waits before they are used.
         unsafe { slot.queue(search, form, count, places) }?;
-        let event = slot.stream.mark()?;
-        if let Some(staged) = &mut slot.staged {
-            staged.under_way = Some(event);
+        if let Some(staged) = &slot.staged {
+            staged.arrived.record(&slot.stream)?;
         }
         before[at] = Some(chunk);
     }

@@ -22,8 +22,8 @@
 //! - The top has a code of up to 28 bits for each border between its children: the offset without its lowest
 //!   [`Shape::top_shift`] bits. A child of it, and likewise of a node, has an [`Interval`] of offsets.
 //! - The *compact top* is what a block copies: the highest [`Shape::bucket_bits`] bits of a code are its *bucket*; for
-//!   each bucket there are four numbers of 16 bits, [`Bucket`], then follow the other bits of all codes, 16 for each. So
-//!   a search starts with the few codes of its bucket, and a top takes half of the memory.
+//!   each bucket there are four numbers of 16 bits, [`Bucket`], then follow the other bits of all codes, 16 for each.
+//!   So a search starts with the few codes of its bucket, and a top takes half of the memory.
 //! - A node has 16 codes of 16 bits, the least significant byte first, or 32 of 8 bits, ascending; all ones where no
 //!   border is. A code is the offset, brought into the node's interval, less the interval's left end, without its
 //!   lowest [`Interval::shift`] bits. [`Interval::between`] is the interval of the child between two codes.
@@ -39,8 +39,8 @@ pub const FANOUT: usize = 17;
 pub const NODE_BYTES: usize = 32;
 /// Most levels of nodes.
 pub const LEVELS_MAX: usize = 6;
-/// Most codes of the top: 96 KiB with its buckets. The more of a multiprocessor's memory a block takes for it, the fewer
-/// loads are under way at a time: on an H200, twice as many halve the rate.
+/// Most codes of the top: 96 KiB with its buckets. The more of a multiprocessor's memory a block takes for it, the
+/// fewer loads are under way at a time: on an H200, twice as many halve the rate.
 pub const TOP_MAX: usize = 33_000;
 /// Most codes that a compact top can have.
 const TOP_LIMIT: usize = u16::MAX as usize;

@@ -46,6 +46,7 @@ pub(crate) struct Queued {
 struct Searches {
     made: HashMap<Algorithm, Arc<dyn Search>>,
     spine: Option<Arc<Spine>>,
+    hybrid: Option<Arc<Hybrid>>,
 }
 
 impl Searches {
@@ -54,6 +55,14 @@ impl Searches {
             self.spine = Some(Arc::new(Spine::new(stream, resident)?));
         }
         self.spine.clone().ok_or_else(|| Algorithm::Spine.refused("no image"))
+    }
+
+    fn hybrid(&mut self, stream: &Stream, resident: &Resident) -> Result<Arc<Hybrid>, GpuError> {
+        if let Some(hybrid) = &self.hybrid {
+            return Ok(Arc::clone(hybrid));
+        }
+        let spine = self.spine(stream, resident)?;
+        Ok(Arc::clone(self.hybrid.insert(Arc::new(Hybrid::new(stream, resident, spine)?))))
     }
 }
 
@@ -156,11 +165,16 @@ impl<'a> GpuTable<'a> {
     ) -> Result<Arc<dyn Search>, GpuError> {
         let stream = &self.stream;
         Ok(match algorithm {
-            Algorithm::Auto | Algorithm::Spine if resident.residence == Residence::Hybrid => {
-                Arc::new(Hybrid::new(stream, resident, searches.spine(stream, resident)?)?)
+            Algorithm::Spine if resident.residence == Residence::Hybrid => {
+                searches.hybrid(stream, resident)?
+            }
+            Algorithm::Auto if resident.residence == Residence::Hybrid => {
+                let hybrid = searches.hybrid(stream, resident)?;
+                Arc::new(Auto::new(resident, searches.spine(stream, resident)?, hybrid)?)
             }
             Algorithm::Auto if resident.residence == Residence::Device => {
-                Arc::new(Auto::new(resident, searches.spine(stream, resident)?)?)
+                let spine = searches.spine(stream, resident)?;
+                Arc::new(Auto::new(resident, Arc::clone(&spine), spine)?)
             }
             Algorithm::Auto | Algorithm::Spine => searches.spine(stream, resident)?,
             Algorithm::Sweep => Arc::new(Sweep::new(resident, searches.spine(stream, resident)?)?),
@@ -200,7 +214,7 @@ impl<'a> GpuTable<'a> {
         searches.made.remove(&algorithm);
         if matches!(algorithm, Algorithm::Spine | Algorithm::Auto) {
             searches.made.remove(&Algorithm::Auto);
-            searches.spine = None;
+            (searches.hybrid, searches.spine) = (None, None);
         }
     }
 

@@ -24,7 +24,9 @@ fn answers_are_those_of_the_cpu() {
     let Some(gpu) = gpu() else { return };
     // Images with long and with short codes, of several levels.
     for (lowest, top_max) in [(Lowest::Codes16, 3), (Lowest::Codes8, 3), (Lowest::Codes8, 1 << 13)] {
-        let options = GpuOptions { lowest: Some(lowest), top_max: Some(top_max), ..GpuOptions::default() };
+        let sampled_min = Some(40);
+        let options =
+            GpuOptions { lowest: Some(lowest), top_max: Some(top_max), sampled_min, ..GpuOptions::default() };
         let gpu = Gpu::with_options(0, options).expect("opened above");
         let algorithms = [Algorithm::Auto, Algorithm::Spine, Algorithm::Sweep];
         suite::every_table(&gpu, &[1, 2, 9, 69, 1157], &algorithms, 3000);
@@ -48,6 +50,9 @@ fn every_residence_answers_the_same() {
     for count in [1, 1000, 100_000, 3_000_000] {
         suite::residences(&gpu, count);
     }
+    let options = GpuOptions { sampled_min: Some(1000), ..GpuOptions::default() };
+    let gpu = Gpu::with_options(0, options).expect("opened above");
+    suite::residences(&gpu, 100_000);
 }
 
 #[test]

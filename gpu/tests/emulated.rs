@@ -235,7 +235,9 @@ fn gpu(order: LaneOrder) -> Gpu {
         LaneOrder::Descending => (Some(Lowest::Codes16), Some(3)),
         LaneOrder::Random(_) => (Some(Lowest::Codes8), Some(3)),
     };
-    let options = GpuOptions { lowest, top_max, ..GpuOptions::default() };
+    // Orders are looked at for some, even of few queries.
+    let sampled_min = (order != LaneOrder::Ascending).then_some(200);
+    let options = GpuOptions { lowest, top_max, sampled_min, ..GpuOptions::default() };
     Gpu::emulated(order, options).expect("g++ is there")
 }
 

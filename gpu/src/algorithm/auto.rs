@@ -1,7 +1,7 @@
 //! The choice among our own algorithms, which no batch waits for.
 //!
 //! A batch that has fewer queries than the table has lines goes through the image: a sweep would read lines that nobody
-//! asks for. Of a longer one the device samples the order, and the sweep and the search through the image are both
+//! asks for. Of a longer one the device samples the order, and the search through the image and the sweep are both
 //! queued, each of which does nothing if the sample is for the other. A sample lies in one of a few slots, each of
 //! which is written anew only when the searches that read it are done.
 
@@ -10,33 +10,63 @@ use super::spine::Spine;
 use super::sweep::{DESCENTS_MAX, SAMPLE_BYTES, Sweep};
 use crate::kernel::table::Batch;
 use crate::memory::DeviceBuffer;
-use crate::resident::Resident;
+use crate::resident::{Residence, Resident};
 use crate::stream::Event;
 use crate::{GpuError, Stream};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Samples that are in use at the same time.
 const SLOTS: usize = 64;
-/// Fewest queries that are worth a sample.
-const QUERIES_MIN: u64 = 1 << 20;
+/// Fewest queries that are worth a sample: of 2^22 that ascend the sweep gains less than the sample takes.
+const QUERIES_MIN: u64 = 1 << 23;
+
+/// Queries for each line of the host that pay for a sweep: between 16, where it takes twice as long as streaming the
+/// lines, and 256, where it takes two thirds (H200).
+const HOST_TURNS: u64 = 64;
+
+/// A search through the image of batches in any order.
+pub(crate) trait AnyOrder: Search {
+    /// As [`Search::search`] of a batch that is not short, but nothing is answered if a sample at address `order` has
+    /// at most `descents_max` descents.
+    ///
+    /// # Safety
+    /// As [`Search::search`]; the sample is alive until the work is done, too.
+    unsafe fn search_unless(
+        &self,
+        stream: &Stream,
+        batch: &Batch,
+        order: u64,
+        descents_max: u32,
+    ) -> Result<(), GpuError>;
+}
 
 /// A table that is searched through its image, or swept.
 #[derive(Debug)]
 pub(crate) struct Auto {
-    spine: Arc<Spine>,
+    any_order: Arc<dyn AnyOrder>,
     sweep: Sweep,
-    line_count: u64,
+    /// Fewest queries of which the order is sampled.
+    sampled_min: u64,
     samples: DeviceBuffer,
     slots: Mutex<(usize, [Option<Event>; SLOTS])>,
 }
 
 impl Auto {
-    /// Takes a table and its image.
-    pub(crate) fn new(resident: &Resident, spine: Arc<Spine>) -> Result<Self, GpuError> {
+    /// Takes a table, its image, and the search through that.
+    pub(crate) fn new(
+        resident: &Resident,
+        spine: Arc<Spine>,
+        any_order: Arc<dyn AnyOrder>,
+    ) -> Result<Self, GpuError> {
+        // Lines that stay with the host come faster in pieces than as a sweep reads them.
+        let lines = match resident.residence {
+            Residence::Hybrid => resident.line_count.saturating_mul(HOST_TURNS),
+            _ => resident.line_count,
+        };
         Ok(Self {
-            sweep: Sweep::new(resident, Arc::clone(&spine))?,
-            spine,
-            line_count: resident.line_count,
+            sweep: Sweep::new(resident, spine)?,
+            any_order,
+            sampled_min: resident.gpu.options().sampled_min.unwrap_or(QUERIES_MIN.max(lines)),
             samples: DeviceBuffer::new(&resident.gpu, SLOTS as u64 * SAMPLE_BYTES)?,
             slots: Mutex::new((0, [const { None }; SLOTS])),
         })
@@ -44,7 +74,7 @@ impl Auto {
 
     /// Whether the order of so many queries is looked at.
     fn is_sampled(&self, count: u64) -> bool {
-        count >= QUERIES_MIN.max(self.line_count)
+        count >= self.sampled_min
     }
 }
 
@@ -52,7 +82,7 @@ impl Search for Auto {
     unsafe fn search(&self, stream: &Stream, batch: &Batch) -> Result<(), GpuError> {
         if !self.is_sampled(batch.count) {
             // SAFETY: the caller's promise.
-            return unsafe { self.spine.search(stream, batch) };
+            return unsafe { self.any_order.search(stream, batch) };
         }
         let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
         let slot = slots.0;
@@ -66,18 +96,19 @@ impl Search for Auto {
         let queued = unsafe {
             self.sweep
                 .sample(stream, batch, &sample)
+                // This one may zero the bitmap, so it comes first.
+                .and_then(|()| self.any_order.search_unless(stream, batch, order, DESCENTS_MAX))
                 .and_then(|()| self.sweep.search_if(stream, batch, order))
-                .and_then(|()| self.spine.search_unless(stream, batch, order, DESCENTS_MAX))
         };
         slots.1[slot] = Some(stream.mark()?);
         queued
     }
 
     fn is_recordable(&self, count: u64) -> bool {
-        !self.is_sampled(count)
+        !self.is_sampled(count) && self.any_order.is_recordable(count)
     }
 
     fn bytes(&self) -> u64 {
-        self.spine.bytes() + self.samples.bytes()
+        self.any_order.bytes() + self.samples.bytes()
     }
 }

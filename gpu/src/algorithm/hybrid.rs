@@ -8,7 +8,8 @@
 //! pieces that so many queries are expected to touch. All of it is queued; nothing waits for the host.
 
 use super::Search;
-use super::spine::Spine;
+use super::auto::AnyOrder;
+use super::spine::{Arguments, Spine};
 use crate::kernel::table::{Batch, hybrid_answer, hybrid_fetch, hybrid_lines};
 use crate::memory::DeviceBuffer;
 use crate::resident::{Resident, grid};
@@ -152,8 +153,8 @@ impl Hybrid {
     /// Queues a streamed search.
     ///
     /// # Safety
-    /// As [`Search::search`].
-    unsafe fn stream(&self, stream: &Stream, batch: &Batch) -> Result<(), GpuError> {
+    /// As [`Search::search`]; what `arguments` point to is alive, too.
+    unsafe fn stream(&self, stream: &Stream, batch: &Batch, arguments: &Arguments) -> Result<(), GpuError> {
         let mut room = self.room.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(last) = room.last.take() {
             stream.wait_for(&last)?;
@@ -165,7 +166,7 @@ impl Hybrid {
             room.numbers = DeviceBuffer::new(&self.gpu, batch.count * 4)?;
         }
         // SAFETY: the caller's promise; `room` is this search's until `last` has passed.
-        let queued = unsafe { self.queue(stream, batch, &room) };
+        let queued = unsafe { self.queue(stream, batch, arguments, &room) };
         room.last = Some(stream.mark()?);
         queued
     }
@@ -173,9 +174,15 @@ impl Hybrid {
     /// Queues the kernels of a streamed search.
     ///
     /// # Safety
-    /// As [`Search::search`]; `room` is used by no other work that is under way.
-    unsafe fn queue(&self, stream: &Stream, batch: &Batch, room: &Room) -> Result<(), GpuError> {
-        let (instance, arguments) = (self.spine.instance(), self.spine.arguments());
+    /// As [`Hybrid::stream`]; `room` is used by no other work that is under way.
+    unsafe fn queue(
+        &self,
+        stream: &Stream,
+        batch: &Batch,
+        arguments: &Arguments,
+        room: &Room,
+    ) -> Result<(), GpuError> {
+        let instance = self.spine.instance();
         room.touched.fill(stream, 0)?;
         if batch.present != 0 {
             // SAFETY: the bitmap of the batch.
@@ -229,11 +236,30 @@ fn best_ms(stream: &Stream, mut run: impl FnMut() -> Result<(), GpuError>) -> Re
     Ok(best)
 }
 
+impl AnyOrder for Hybrid {
+    unsafe fn search_unless(
+        &self,
+        stream: &Stream,
+        batch: &Batch,
+        order: u64,
+        descents_max: u32,
+    ) -> Result<(), GpuError> {
+        if self.is_streamed(batch.count) {
+            let arguments = Arguments { order, descents_max, ..*self.spine.arguments() };
+            // SAFETY: the caller's promise.
+            unsafe { self.stream(stream, batch, &arguments) }
+        } else {
+            // SAFETY: as above.
+            unsafe { self.spine.search_unless(stream, batch, order, descents_max) }
+        }
+    }
+}
+
 impl Search for Hybrid {
     unsafe fn search(&self, stream: &Stream, batch: &Batch) -> Result<(), GpuError> {
         if self.is_streamed(batch.count) {
             // SAFETY: the caller's promise.
-            unsafe { self.stream(stream, batch) }
+            unsafe { self.stream(stream, batch, self.spine.arguments()) }
         } else {
             // SAFETY: as above.
             unsafe { self.spine.search(stream, batch) }

@@ -5,6 +5,7 @@
 //! blocks that have their multiprocessor to themselves, each with the top. A batch that is too short for all of them is
 //! spread by warps; one of a few queries a multiprocessor has a warp for each, which saves waits and loads more for it.
 
+use super::auto::AnyOrder;
 use super::{Algorithm, Search};
 use crate::driver::LaunchShape;
 use crate::image::{Gap, LEVELS_MAX, Lowest, NODE_BYTES, Shape, TOP_MAX, compact_bytes};
@@ -24,6 +25,9 @@ const TOPS: [usize; 4] = [TOP_MAX, (1 << 14) - 1, (1 << 13) - 1, (1 << 12) - 1];
 /// Level 2 caches that lines fill at the least if they leave it first. On an H200 128 MiB of lines, which fill 2.1, are
 /// searched at 36.1 G/s if they stay as long as nodes do, else at 33.6; 512 MiB at 27.8 and 33.0.
 const STREAMED_MIN: u64 = 3;
+/// Short codes serve if they lead at most one query in so many to the line left of its own. Of evenly spread keys they
+/// lead one in 12 to 14 there; of some that come in runs, every other one.
+const ASTRAY_PART: u64 = 8;
 /// Threads of a block that makes an image.
 const IMAGE_THREADS: u32 = 256;
 /// Queries that a block answers at a time where each has a warp, as in spine.cu.
@@ -125,10 +129,20 @@ impl Spine {
             let shared_max = gpu.limits().shared_bytes_max;
             return Err(Algorithm::Spine.refused(format!("a block shares {shared_max} bytes here")));
         };
-        let lowest = lowest(gpu, resident, threads, top_max);
-        let shape = Shape::new(lowest, resident.line_count, resident.low, resident.high, top_max)
-            .ok_or_else(|| Algorithm::Spine.refused(format!("{} lines", resident.line_count)))?;
-        let (arguments, image) = make_image(stream, resident, shape)?;
+        let make = |lowest| {
+            let shape = Shape::new(lowest, resident.line_count, resident.low, resident.high, top_max)
+                .ok_or_else(|| Algorithm::Spine.refused(format!("{} lines", resident.line_count)))?;
+            make_image(stream, resident, shape)
+        };
+        let mut lowest = lowest(gpu, resident, threads, top_max);
+        let mut made = make(lowest)?;
+        let is_uneven = made.astray > resident.line_count / ASTRAY_PART;
+        if is_uneven && lowest == Lowest::Codes8 && gpu.options().lowest.is_none() {
+            drop(made);
+            lowest = Lowest::Codes16;
+            made = make(lowest)?;
+        }
+        let Made { arguments, image, .. } = made;
         let instance = Instance { lowest, ..resident.instance(Source::Spine, threads) };
         let shared_bytes = u32::from(threads) * LINE_BYTES + arguments.compact_parts * 16;
         let few_shared_bytes = few_bytes(lowest);
@@ -179,12 +193,16 @@ pub(crate) const fn few_bytes(lowest: Lowest) -> u32 {
     GROUP as u32 * (lowest.fanout(0) as u32 * LINE_BYTES + 64 + 16)
 }
 
+/// What [`make_image`] made.
+struct Made {
+    arguments: Arguments,
+    image: Vec<DeviceBuffer>,
+    /// Lines that queries are led left of, in lowest nodes of short codes.
+    astray: u64,
+}
+
 /// Top, compact top and nodes of a table's lines, and what points to them. Waits for them.
-fn make_image(
-    stream: &Stream,
-    resident: &Resident,
-    shape: Shape,
-) -> Result<(Arguments, Vec<DeviceBuffer>), GpuError> {
+fn make_image(stream: &Stream, resident: &Resident, shape: Shape) -> Result<Made, GpuError> {
     let gpu = &resident.gpu;
     let instance = resident.instance(Source::Image, 0);
     let launch = |entry, items| grid(gpu, instance, entry, IMAGE_THREADS, 0, items);
@@ -219,14 +237,16 @@ fn make_image(
         *address = nodes.address();
         image.push(nodes);
     }
-    let queued = image[1].fill(stream, 0).and_then(|()| {
+    let sum = DeviceBuffer::new(gpu, 8)?;
+    let queued = image[1].fill(stream, 0).and_then(|()| sum.fill(stream, 0)).and_then(|()| {
         // SAFETY: the lines are the table's, top and nodes are as many as the shape says for them; all live until the
         // stream was waited for.
-        unsafe { make_levels(stream, instance, &arguments, &shape, launch) }
+        unsafe { make_levels(stream, instance, &arguments, &shape, &sum, launch) }
     });
-    stream.synchronize()?;
+    let mut counted = [0; 8];
+    sum.copy_to_host(stream, &mut counted)?;
     queued?;
-    Ok((arguments, image))
+    Ok(Made { arguments, image, astray: u64::from_le_bytes(counted) / 256 })
 }
 
 /// The bits that some border has, and those that all have.
@@ -264,6 +284,7 @@ unsafe fn make_levels(
     instance: Instance,
     arguments: &Arguments,
     shape: &Shape,
+    astray: &DeviceBuffer,
     launch: impl Fn(&'static str, u64) -> Result<LaunchShape, GpuError>,
 ) -> Result<(), GpuError> {
     // SAFETY: the caller's promise.
@@ -274,19 +295,13 @@ unsafe fn make_levels(
     for level in (0..shape.levels).rev() {
         let blocks = launch("image_level", shape.nodes(level))?;
         // SAFETY: the caller's promise; the levels above are made.
-        unsafe { image_level(stream, instance, blocks, arguments, &(level as u32)) }?;
+        unsafe { image_level(stream, instance, blocks, arguments, &(level as u32), &astray.address()) }?;
     }
     Ok(())
 }
 
-impl Spine {
-    /// As [`Search::search`] of a batch that is not short, but nothing is done if a sample at address `order` has at
-    /// most
-    /// `descents_max` descents.
-    ///
-    /// # Safety
-    /// As [`Search::search`]; the sample is alive until the work is done, too.
-    pub(crate) unsafe fn search_unless(
+impl AnyOrder for Spine {
+    unsafe fn search_unless(
         &self,
         stream: &Stream,
         batch: &Batch,
@@ -344,7 +359,7 @@ mod tests {
         let shape =
             Shape::new(lowest, resident.line_count, resident.low, resident.high, top_max).expect("fits");
         let what = format!("{} tuples of {}, {residence:?}, top of {top_max}", tuples.len(), K::TYPE);
-        let (arguments, image) = make_image(&stream, &resident, shape).expect("made");
+        let Made { arguments, image, .. } = make_image(&stream, &resident, shape).expect("made");
 
         let line =
             LineGeometry::new(resident.word_bytes.into(), resident.value_bytes.into()).tuples_per_line();
@@ -392,6 +407,32 @@ mod tests {
             Ok(gpu) => check_all(&gpu, &[1, 2, 3, 9, 65, 1000, 100_000]),
             Err(GpuError::Unavailable(missing)) => eprintln!("SKIPPED: {missing}"),
             Err(error) => panic!("{error}"),
+        }
+    }
+
+    #[cfg(feature = "emulate")]
+    #[test]
+    fn short_codes_serve_keys_that_are_spread_evenly() {
+        use crate::{GpuOptions, LaneOrder};
+        let options = GpuOptions { top_max: Some(10), ..GpuOptions::default() };
+        let gpu = match Gpu::emulated(LaneOrder::Ascending, options) {
+            Ok(gpu) => gpu,
+            Err(GpuError::Unavailable(missing)) => return eprintln!("SKIPPED: {missing}"),
+            Err(error) => panic!("{error}"),
+        };
+        // 300 lines, for which short codes save a level; in runs of 64 they lead every other query astray.
+        let even = |i: u32| i * 1_000_003;
+        let in_runs = |i: u32| ((i / 64) << 8) | (i % 64);
+        for (key, lowest) in [(even as fn(u32) -> u32, Lowest::Codes8), (in_runs, Lowest::Codes16)] {
+            let tuples: Vec<(u32, u32)> = (0..2400).map(|i| (key(i), i)).collect();
+            let folder = tempfile::tempdir().expect("a folder");
+            let path = folder.path().join("table.pleach");
+            build_slice(&tuples, &path, &BuildOptions::default()).expect("built");
+            let index = Index::open(&path).expect("opens");
+            let stream = Stream::new(&gpu).expect("a stream");
+            let resident =
+                Resident::new(&index, &stream, Residence::Device).expect("fits").expect("there are tuples");
+            assert_eq!(Spine::new(&stream, &resident).expect("made").instance().lowest, lowest);
         }
     }
 

@@ -23,9 +23,9 @@ pub(crate) const THREADS: u16 = 256;
 /// Threads of the one block that samples.
 const SAMPLE_THREADS: u32 = 1024;
 /// Rows of 32 queries that are sampled.
-const SAMPLE_ROWS: u32 = 1024;
+const SAMPLE_ROWS: u32 = 256;
 /// Descents of a sample above which a batch does not ascend: few of them leave few tiles out of order.
-pub(crate) const DESCENTS_MAX: u32 = 16;
+pub(crate) const DESCENTS_MAX: u32 = 4;
 /// Bytes that a sample writes: descents, and pairs that were looked at.
 pub(crate) const SAMPLE_BYTES: u64 = 8;
 /// Bytes of a tuple line.

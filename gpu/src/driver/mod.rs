@@ -71,6 +71,7 @@ pub(crate) trait Driver: Debug + Send + Sync {
     }
 
     /// Is lost after so many more copies, launches and waits, for tests; a real device does not do as it is told.
+    #[cfg(feature = "emulate")]
     fn lose_after(&self, _works: u64) {}
 
     /// Device memory; `bytes` is not 0.

@@ -277,7 +277,7 @@ launches! {
     /// Makes the top's compact form.
     Image image_buckets(table: crate::algorithm::spine::Arguments);
     /// Makes a level of nodes, after those above it.
-    Image image_level(table: crate::algorithm::spine::Arguments, level: u32);
+    Image image_level(table: crate::algorithm::spine::Arguments, level: u32, astray: u64);
     /// Merges ascending queries with the lines.
     Sweep sweep(table: crate::algorithm::sweep::Arguments, batch: Batch);
     /// Samples whether queries ascend.

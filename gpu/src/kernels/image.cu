@@ -104,11 +104,20 @@ extern "C" __global__ void __launch_bounds__(256) image_buckets(const __grid_con
     }
 }
 
+// How much of the line right of a border, 256 for all of it, has the border's code, so that queries there are led to the
+// line left of it.
+__device__ __forceinline__ u32 astray(Word border, Word next, Word last_of_cell, u32 shift) {
+    // 256 cells of up to 24 bits.
+    u32 dropped = shift > 24 ? shift - 24 : 0;
+    u32 part = (u32)((last_of_cell - border) >> dropped), whole = (u32)((next - border) >> dropped);
+    return whole == 0 ? 256 : min(part * 256 / whole, 256u);
+}
+
 // Eight codes of a node, whose borders are on their way together: of CODE_BITS each, from child `first` of its level
-// on.
+// on. Returns what of the lines between them is led astray.
 template <u32 CODE_BITS>
-__device__ __forceinline__ void make_codes(const Arguments& table, const Interval& interval, u64 first, u64 span,
-                                           u32* to) {
+__device__ __forceinline__ u32 make_codes(const Arguments& table, const Interval& interval, u64 first, u64 span,
+                                          u32* to) {
     Word words[8];
     u32 packed[CODE_BITS / 4] = {};
 #pragma unroll
@@ -116,31 +125,41 @@ __device__ __forceinline__ void make_codes(const Arguments& table, const Interva
         u64 line = (first + i + 1) * span - 1;
         words[i] = line < table.last_line ? last_key(table, line) : (Word)0;
     }
-    u32 shift = shift_of<CODE_BITS>(interval.left, interval.right);
+    u32 shift = shift_of<CODE_BITS>(interval.left, interval.right), sum = 0;
+    Word before = 0, cell = 0;
 #pragma unroll
     for (u32 i = 0; i < 8; i++) {
-        Word offset = most(interval.left, least(offset_of(table, words[i]), interval.right));
+        Word offset = most(interval.left, least(offset_of(table, words[i]), interval.right)) - interval.left;
         bool is_there = (first + i + 1) * span - 1 < table.last_line;
-        u32 code = is_there ? (u32)((offset - interval.left) >> shift) : FULL >> (32 - CODE_BITS);
+        u32 code = is_there ? (u32)(offset >> shift) : FULL >> (32 - CODE_BITS);
         packed[i * CODE_BITS / 32] |= code << i * CODE_BITS % 32;
+        sum += i > 0 && is_there && offset >= before ? astray(before, offset, cell, shift) : 0;
+        before = offset;
+        cell = offset | (((Word)1 << shift) - 1);
     }
 #pragma unroll
     for (u32 i = 0; i < CODE_BITS / 4; i++) {
         to[i] = packed[i];
     }
+    return sum;
 }
 
-// The nodes of a level, when those above are made.
-extern "C" __global__ void __launch_bounds__(256, 2) image_level(const __grid_constant__ Arguments table, u32 level) {
+// The nodes of a level, when those above are made. Adds up what lowest codes of 8 bits lead astray.
+extern "C" __global__ void __launch_bounds__(256, 2)
+    image_level(const __grid_constant__ Arguments table, u32 level, u64* sum) {
     u64 span = span_of(table, level), below = span_of(table, level + 1), step = (u64)gridDim.x * blockDim.x;
     u64 count = ((u64)table.last_line + below) / below;
     for (u64 node = (u64)blockIdx.x * blockDim.x + threadIdx.x; node < count; node += step) {
         Interval interval = interval_of(table, level, (u32)node);
         u32* to = (u32*)(table.nodes[level] + node * 2);
         if (level == 0 && LOW_BITS_OF(table) == 8) {
+            u32 count = 0;
 #pragma unroll 1
             for (u32 part = 0; part < 4; part++) {
-                make_codes<8>(table, interval, node * LOW_FANOUT_OF(table) + part * 8, span, to + part * 2);
+                count += make_codes<8>(table, interval, node * LOW_FANOUT_OF(table) + part * 8, span, to + part * 2);
+            }
+            if (count > 0) {
+                atomicAdd(sum, (u64)count);
             }
             continue;
         }

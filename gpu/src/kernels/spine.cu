@@ -127,6 +127,11 @@ __device__ __forceinline__ Top load_top(const Arguments& table, uint4* to) {
     return top_at(table, to);
 }
 
+// Whether a sample says that the batch ascends, so that `sweep` answers it.
+__device__ __forceinline__ bool is_swept(const Arguments& table) {
+    return table.order != nullptr && *table.order <= table.descents_max;
+}
+
 // The first query of a thread; its next ones are a grid further. Short batches are spread over all blocks by warps.
 __device__ __forceinline__ u64 first_query(u64 count) {
     u64 warps = blockDim.x / WARP, warp = threadIdx.x / WARP;
@@ -138,7 +143,7 @@ __device__ __forceinline__ u64 first_query(u64 count) {
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
     spine_values(const __grid_constant__ Arguments table, const __grid_constant__ Batch batch) {
     DYNAMIC_SHARED(uint4, stage);
-    if (table.order != nullptr && *table.order <= table.descents_max) {
+    if (is_swept(table)) {
         return;
     }
     Top top = load_top(table, stage + STAGE_PARTS);
@@ -158,7 +163,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
     spine_ranks(const __grid_constant__ Arguments table, const __grid_constant__ Batch batch) {
     DYNAMIC_SHARED(uint4, stage);
-    if (table.order != nullptr && *table.order <= table.descents_max) {
+    if (is_swept(table)) {
         return;
     }
     Top top = load_top(table, stage + STAGE_PARTS);
@@ -341,6 +346,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) hybrid_lines(const __gr
                                                                       const __grid_constant__ Batch batch,
                                                                       const __grid_constant__ Part part) {
     DYNAMIC_SHARED(uint4, stage);
+    if (is_swept(table)) {
+        return;
+    }
     Top top = load_top(table, stage + STAGE_PARTS);
     u64 step = (u64)gridDim.x * blockDim.x;
     for (u64 at = first_query(batch.count); (at & ~(u64)31) < batch.count; at += step) {
@@ -371,6 +379,9 @@ extern "C" __global__ void hybrid_fetch(const __grid_constant__ Arguments table,
 // lie with the host: only touched pieces are here. Presence is or-ed to what is there.
 extern "C" __global__ void hybrid_answer(const __grid_constant__ Arguments table, const __grid_constant__ Batch batch,
                                          const __grid_constant__ Part part) {
+    if (is_swept(table)) {
+        return;
+    }
     u64 step = (u64)gridDim.x * blockDim.x;
     for (u64 at = (u64)blockIdx.x * blockDim.x + threadIdx.x; at < batch.count; at += step) {
         u64 number = part.numbers[at];
