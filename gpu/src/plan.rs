@@ -25,7 +25,7 @@ pub struct GpuCosts {
 
 impl Default for GpuCosts {
     fn default() -> Self {
-        Self { start: 1e9, table_byte: 0.1, call: 18_000.0, batch_byte: 0.05, query: 0.06 }
+        Self { start: 1e9, table_byte: 0.05, call: 18_000.0, batch_byte: 0.024, query: 0.05 }
     }
 }
 
