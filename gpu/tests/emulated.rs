@@ -325,7 +325,7 @@ fn run_suite(order: LaneOrder) {
     let tuples: Vec<(u64, u64)> = (0..1157).map(|i| (mix(i / 3), i)).collect();
     let near = |key: u64| [key.saturating_sub(1), key, key.saturating_add(1)];
     suite::check(&gpu, &suite::algorithms(false), tuples, near, &[0, u64::MAX], 600);
-    suite::residences(&gpu, 1000);
+    suite::residences(&gpu, 400);
     suite::strings(&gpu, &[1, 2, 33], &suite::algorithms(true));
     suite::all_tuples(&gpu, 3000);
     suite::recorded(&gpu, 500);
