@@ -174,7 +174,7 @@ impl Slots {
         let share = count.div_ceil(cores).clamp(STAGED_MIN.min(count), STAGED_BYTES / form.word_bytes);
         let chunk = share.next_power_of_two();
         let chunks = count.div_ceil(chunk);
-        let slots = chunks.min(cores * CORE_SLOTS).next_multiple_of(CORE_SLOTS);
+        let slots = chunks.min(cores) * CORE_SLOTS;
         if self.form != Some(form.asked) || self.chunk < chunk || self.slots.len() < slots {
             self.slots.clear();
             for _ in 0..slots {

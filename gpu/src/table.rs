@@ -51,10 +51,10 @@ struct Searches {
 
 impl Searches {
     fn spine(&mut self, stream: &Stream, resident: &Resident) -> Result<Arc<Spine>, GpuError> {
-        if self.spine.is_none() {
-            self.spine = Some(Arc::new(Spine::new(stream, resident)?));
+        if let Some(spine) = &self.spine {
+            return Ok(Arc::clone(spine));
         }
-        self.spine.clone().ok_or_else(|| Algorithm::Spine.refused("no image"))
+        Ok(Arc::clone(self.spine.insert(Arc::new(Spine::new(stream, resident)?))))
     }
 
     fn hybrid(&mut self, stream: &Stream, resident: &Resident) -> Result<Arc<Hybrid>, GpuError> {

@@ -7,7 +7,7 @@
 
 use super::Search;
 use super::spine::Spine;
-use super::sweep::{DESCENTS_MAX, SAMPLE_BYTES, Sweep};
+use super::sweep::{SAMPLE_BYTES, Sweep};
 use crate::kernel::table::Batch;
 use crate::memory::DeviceBuffer;
 use crate::resident::{Residence, Resident};
@@ -27,17 +27,11 @@ const HOST_TURNS: u64 = 64;
 /// A search through the image of batches in any order.
 pub(crate) trait AnyOrder: Search {
     /// As [`Search::search`] of a batch that is not short, but nothing is answered if a sample at address `order` has
-    /// at most `descents_max` descents.
+    /// at most [`super::sweep::DESCENTS_MAX`] descents.
     ///
     /// # Safety
     /// As [`Search::search`]; the sample is alive until the work is done, too.
-    unsafe fn search_unless(
-        &self,
-        stream: &Stream,
-        batch: &Batch,
-        order: u64,
-        descents_max: u32,
-    ) -> Result<(), GpuError>;
+    unsafe fn search_unless(&self, stream: &Stream, batch: &Batch, order: u64) -> Result<(), GpuError>;
 }
 
 /// A table that is searched through its image, or swept.
@@ -97,7 +91,7 @@ impl Search for Auto {
             self.sweep
                 .sample(stream, batch, &sample)
                 // This one may zero the bitmap, so it comes first.
-                .and_then(|()| self.any_order.search_unless(stream, batch, order, DESCENTS_MAX))
+                .and_then(|()| self.any_order.search_unless(stream, batch, order))
                 .and_then(|()| self.sweep.search_if(stream, batch, order))
         };
         slots.1[slot] = Some(stream.mark()?);

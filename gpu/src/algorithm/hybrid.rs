@@ -237,20 +237,14 @@ fn best_ms(stream: &Stream, mut run: impl FnMut() -> Result<(), GpuError>) -> Re
 }
 
 impl AnyOrder for Hybrid {
-    unsafe fn search_unless(
-        &self,
-        stream: &Stream,
-        batch: &Batch,
-        order: u64,
-        descents_max: u32,
-    ) -> Result<(), GpuError> {
+    unsafe fn search_unless(&self, stream: &Stream, batch: &Batch, order: u64) -> Result<(), GpuError> {
         if self.is_streamed(batch.count) {
-            let arguments = Arguments { order, descents_max, ..*self.spine.arguments() };
+            let arguments = self.spine.arguments().unless(order);
             // SAFETY: the caller's promise.
             unsafe { self.stream(stream, batch, &arguments) }
         } else {
             // SAFETY: as above.
-            unsafe { self.spine.search_unless(stream, batch, order, descents_max) }
+            unsafe { self.spine.search_unless(stream, batch, order) }
         }
     }
 }

@@ -6,6 +6,7 @@
 //! spread by warps; one of a few queries a multiprocessor has a warp for each, which saves waits and loads more for it.
 
 use super::auto::AnyOrder;
+use super::sweep::DESCENTS_MAX;
 use super::{Algorithm, Search};
 use crate::driver::LaunchShape;
 use crate::image::{Gap, LEVELS_MAX, Lowest, NODE_BYTES, Shape, TOP_MAX, compact_bytes};
@@ -34,6 +35,7 @@ const IMAGE_THREADS: u32 = 256;
 const GROUP: u64 = 8;
 /// Threads of such a block.
 const FEW_THREADS: u32 = GROUP as u32 * 32;
+
 /// What the kernels get to know of a table; the same as in spine.cu and image.cu.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
@@ -65,6 +67,13 @@ pub(crate) struct Arguments {
     pub(crate) descents_max: u32,
     /// Whether lines are many more than the level 2 cache has room for.
     pub(crate) streams_lines: u32,
+}
+
+impl Arguments {
+    /// The same for a batch that is left to a sweep if the sample at address `order` says that it ascends.
+    pub(crate) fn unless(self, order: u64) -> Self {
+        Self { order, descents_max: DESCENTS_MAX, ..self }
+    }
 }
 
 /// A table with its image.
@@ -301,15 +310,9 @@ unsafe fn make_levels(
 }
 
 impl AnyOrder for Spine {
-    unsafe fn search_unless(
-        &self,
-        stream: &Stream,
-        batch: &Batch,
-        order: u64,
-        descents_max: u32,
-    ) -> Result<(), GpuError> {
+    unsafe fn search_unless(&self, stream: &Stream, batch: &Batch, order: u64) -> Result<(), GpuError> {
         let shape = self.shape(batch.count);
-        let arguments = Arguments { order, descents_max, ..self.arguments };
+        let arguments = self.arguments.unless(order);
         if batch.ranks == 0 {
             // SAFETY: the caller's promise; lines and image are owned here.
             unsafe { spine_values(stream, self.instance, shape, &arguments, batch) }
@@ -329,7 +332,7 @@ impl Search for Spine {
             };
         }
         // SAFETY: as above.
-        unsafe { self.search_unless(stream, batch, 0, 0) }
+        unsafe { self.search_unless(stream, batch, 0) }
     }
 
     fn bytes(&self) -> u64 {
