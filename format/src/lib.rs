@@ -10,6 +10,7 @@
 //!                 KEYS   key column                   column.rs
 //!                 VALS   value column
 //!                 FAST   classic tree, optional        classic/
+//!                 HARM   Harmonia's B+tree, optional   harmonia.rs
 //!                 SUMS   a CRC32 of every 8 KiB block  checksum.rs
 //!                 SUM2   the sums of SUMS
 //! last 4 KiB      copy of the superblock
@@ -28,6 +29,7 @@ pub mod column;
 pub mod decode;
 mod error;
 pub mod grid;
+pub mod harmonia;
 pub mod key;
 pub mod layout;
 pub mod line;

@@ -47,7 +47,7 @@ impl Tag {
     /// Value column.
     pub const VALUES: Tag = Tag(*b"VALS");
     /// Every tag of this version, in the order of the sections.
-    pub const ALL: [Tag; 12] = [
+    pub const ALL: [Tag; 13] = [
         Self::META,
         Self::LINE,
         Self::SPINE,
@@ -58,6 +58,7 @@ impl Tag {
         Self::VALUES,
         Self::PACK,
         Self::FAST,
+        Self::HARMONIA,
         Self::SUMS,
         Self::SUM2,
     ];
@@ -65,6 +66,8 @@ impl Tag {
     pub const PACK: Tag = Tag(*b"PACK");
     /// Classic tree.
     pub const FAST: Tag = Tag(*b"FAST");
+    /// Harmonia's B+tree.
+    pub const HARMONIA: Tag = Tag(*b"HARM");
     /// Sums of every section before it.
     pub const SUMS: Tag = Tag(*b"SUMS");
     /// Sums of SUMS.
@@ -84,6 +87,7 @@ impl Tag {
             b"VALS" => "VALS",
             b"PACK" => "PACK",
             b"FAST" => "FAST",
+            b"HARM" => "HARM",
             b"SUMS" => "SUMS",
             b"SUM2" => "SUM2",
             _ => "section",
@@ -115,19 +119,19 @@ pub const REQUIRED: u32 = 1;
 )]
 #[repr(C)]
 pub struct Geometry {
-    /// Bytes of a line.
+    /// Bytes of a line; HARM: of a node.
     pub line_bytes: U32,
     /// LINE, SPIN, PACK, GRID: bytes of a key's word. TAIL, KEYS, VALS: bytes of an element, 0 if they vary.
     pub key_bytes: U32,
     /// LINE: bytes of a value. KEYS, VALS: bytes of an offset, 0 if there are none.
     pub value_bytes: U32,
-    /// Tuples of a full tuple line; PACK: keys of a page.
+    /// Tuples of a full tuple line; PACK: keys of a page; HARM: keys of a node.
     pub tuples_per_line: U32,
     /// Lines that share one base and shift; 1 in this version.
     pub lines_per_page: U32,
-    /// Levels of the spine.
+    /// Levels of the spine, or of the tree.
     pub levels: U32,
-    /// Order of separators inside a line; 0 = ascending.
+    /// Order of separators inside a line; 0 = ascending. HARM: most children of a node.
     pub order: U32,
     /// Lines of the spine that carry the INEXACT flag.
     pub inexact: U64,

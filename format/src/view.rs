@@ -8,6 +8,7 @@ use crate::checksum::{SUM_BYTES, binding, crc32, sum_blocks};
 use crate::column::ColumnGeometry;
 use crate::error::FormatError;
 use crate::grid::GridGeometry;
+use crate::harmonia::HarmoniaGeometry;
 use crate::key::Word;
 use crate::layout::{LINE_BYTES, LineGeometry, SpineGeometry, align_up};
 use crate::line::{self, Line};
@@ -86,6 +87,8 @@ pub struct Header {
     pub values: Option<ColumnPlace>,
     /// First byte and shape of the compressed key column, if there is one.
     pub packed: Option<(u64, PackedGeometry)>,
+    /// First byte and shape of Harmonia's tree, if there is one.
+    pub harmonia: Option<(u64, HarmoniaGeometry)>,
 }
 
 /// A column and where it lies.
@@ -288,6 +291,20 @@ impl Header {
                 Some((section.offset(), shape.filter(fits).ok_or(wrong)?))
             }
         };
+        let harmonia = match find(Tag::HARMONIA) {
+            None => None,
+            Some((section, at)) => {
+                let (entry, length) = (section.entry, section.entry.length.get());
+                let shape = HarmoniaGeometry::from_stored(entry.geometry, entry.elements.get(), length);
+                let fits = |shape: &HarmoniaGeometry| {
+                    shape.tuples == tuples
+                        && shape.word_bytes as usize == word_bytes
+                        && shape.value_bytes as usize == value_type.line_bytes()
+                };
+                let wrong = corrupt("HARM", at, "geometry must be that of its tree", length);
+                Some((section.offset(), shape.filter(fits).ok_or(wrong)?))
+            }
+        };
         let mask = find(Tag::MASK).map(|(section, _)| section);
         if key_type.is_bytes() != mask.is_some() {
             return Err(missing("there must be a MASK section for byte keys, and only for them"));
@@ -299,6 +316,7 @@ impl Header {
             keys,
             values,
             packed,
+            harmonia,
             grid,
             key_type,
             value_type,

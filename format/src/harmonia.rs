@@ -1,0 +1,322 @@
+//! HARM: a B+tree as two arrays (Harmonia, Yan et al., PPoPP 2019, section 3.1).
+//!
+//! ```text
+//! keys       a node each, all of one stride, breadth-first: root, its children, ..., leaves
+//! counts     a byte each node: its keys, so that the largest word is a key like any other
+//! children   a u32 each inner node, and one more: the number of its first child (prefix sums)
+//! values     beside the leaf part of the keys: slot j of leaf i at (i * fanout + j) * value_bytes
+//! ```
+//! Child `i` (from 1) of a node is `PrefixSum[node] + i - 1` (Equation 1 of the paper), so nodes hold keys
+//! alone and the whole child region is small enough for a cache. A node's keys part its children: the
+//! child of a query is the number of keys below it, counted over the whole stride, since free slots are
+//! all ones. A key of an inner node is the last one under the child to its left.
+//!
+//! Every node of a bulk-loaded tree but the last of its level holds exactly `node_keys` keys, so leaf
+//! `i`, slot `j` is rank `i * node_keys + j`.
+
+use crate::error::FormatError;
+use crate::key::Word;
+use crate::layout::{LINE_BYTES, align_up};
+use crate::section::{ARRAY_ALIGN, Geometry, LEVELS_MAX};
+
+/// Fewest children of a full node.
+pub const FANOUT_MIN: u32 = 8;
+/// Most children of a full node.
+pub const FANOUT_MAX: u32 = 128;
+/// Bytes of an entry of the child region.
+pub const CHILD_BYTES: u64 = 4;
+/// Zero bytes at the end of the section.
+pub const GUARD_BYTES: u64 = 64;
+
+/// One level of the tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HarmoniaLevel {
+    /// Number of its first node.
+    pub first: u64,
+    /// Its nodes.
+    pub nodes: u64,
+    /// Leaves under each of its nodes but the last.
+    pub leaves: u64,
+}
+
+/// Where everything lies in the section.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HarmoniaGeometry {
+    /// Tuples.
+    pub tuples: u64,
+    /// Most children of a node; it has place for one key less.
+    pub fanout: u32,
+    /// Keys of every node but the last of its level.
+    pub node_keys: u32,
+    /// Bytes of a word: 4, 8 or 16.
+    pub word_bytes: u32,
+    /// Bytes of a value: 0, 4 or 8.
+    pub value_bytes: u32,
+    /// Levels, the root's first, the leaves' last; none in an empty tree.
+    pub levels: Vec<HarmoniaLevel>,
+    /// Nodes of all levels.
+    pub nodes: u64,
+    /// Nodes that are no leaves.
+    pub inner: u64,
+    /// Bytes of a node: `fanout` words, and zero to 63 bytes up to a whole line.
+    pub stride_bytes: u64,
+    /// First byte of the counts.
+    pub counts_at: u64,
+    /// First byte of the child region.
+    pub children_at: u64,
+    /// First byte of the values.
+    pub values_at: u64,
+    /// Bytes of the section.
+    pub bytes: u64,
+}
+
+/// Keys of a node that is filled to `percent` (50 to 100): `floor(percent / 100 * (fanout - 1))`.
+#[must_use]
+pub const fn node_keys(fanout: u32, percent: u32) -> u32 {
+    percent * (fanout - 1) / 100
+}
+
+impl HarmoniaGeometry {
+    /// Lays out a tree. `None` if `fanout` or `node_keys` is outside its limits, if the nodes are too many for
+    /// the child region, or on overflow. O(levels).
+    #[must_use]
+    pub fn new(
+        tuples: u64,
+        (fanout, node_keys): (u32, u32),
+        word_bytes: usize,
+        value_bytes: usize,
+    ) -> Option<Self> {
+        let sound = (FANOUT_MIN..=FANOUT_MAX).contains(&fanout)
+            && (1..fanout).contains(&node_keys)
+            && matches!(word_bytes, 4 | 8 | 16)
+            && matches!(value_bytes, 0 | 4 | 8);
+        if !sound {
+            return None;
+        }
+        let mut levels = Vec::new();
+        let (mut nodes, mut leaves) = (tuples.div_ceil(u64::from(node_keys)), 1u64);
+        while nodes > 0 {
+            levels.push(HarmoniaLevel { first: 0, nodes, leaves });
+            if nodes == 1 {
+                break;
+            }
+            leaves = leaves.saturating_mul(u64::from(node_keys) + 1);
+            nodes = nodes.div_ceil(u64::from(node_keys) + 1);
+        }
+        levels.reverse();
+        let mut nodes = 0u64;
+        for level in &mut levels {
+            level.first = nodes;
+            nodes = nodes.checked_add(level.nodes)?;
+        }
+        if levels.len() > LEVELS_MAX || nodes >= u64::from(u32::MAX) {
+            return None;
+        }
+        let leaf_nodes = levels.last().map_or(0, |level| level.nodes);
+        let inner = nodes - leaf_nodes;
+        let stride_bytes = align_up(u64::from(fanout) * word_bytes as u64, LINE_BYTES as u64)?;
+        let counts_at = align_up(nodes.checked_mul(stride_bytes)?, ARRAY_ALIGN)?;
+        let children_at = align_up(counts_at.checked_add(nodes)?, ARRAY_ALIGN)?;
+        let values_at = align_up(children_at.checked_add((inner + 1) * CHILD_BYTES)?, ARRAY_ALIGN)?;
+        let values = leaf_nodes.checked_mul(u64::from(fanout) * value_bytes as u64)?;
+        let bytes = align_up(values_at.checked_add(values)?, ARRAY_ALIGN)?.checked_add(GUARD_BYTES)?;
+        Some(Self {
+            tuples,
+            fanout,
+            node_keys,
+            word_bytes: word_bytes as u32,
+            value_bytes: value_bytes as u32,
+            levels,
+            nodes,
+            inner,
+            stride_bytes,
+            counts_at,
+            children_at,
+            values_at,
+            bytes,
+        })
+    }
+
+    /// Leaves.
+    #[must_use]
+    pub fn leaves(&self) -> u64 {
+        self.nodes - self.inner
+    }
+
+    /// Words of a node's stride.
+    #[must_use]
+    pub fn stride_words(&self) -> usize {
+        (self.stride_bytes / u64::from(self.word_bytes)) as usize
+    }
+
+    /// Keys of node `at` (counted from 0) of a level.
+    #[must_use]
+    pub fn keys_of(&self, level: usize, at: u64) -> u64 {
+        let full = u64::from(self.node_keys);
+        let Some(this) = self.levels.get(level) else { return 0 };
+        if at + 1 < this.nodes {
+            return full;
+        }
+        match self.levels.get(level + 1) {
+            None => self.tuples - at * full,
+            Some(below) => below.nodes - at * (full + 1) - 1,
+        }
+    }
+
+    /// Rank of the last key under node `at` of a level.
+    #[must_use]
+    pub fn last_rank(&self, level: usize, at: u64) -> u64 {
+        let leaves = self.levels.get(level).map_or(1, |level| level.leaves);
+        let end = (at + 1).saturating_mul(leaves).saturating_mul(u64::from(self.node_keys));
+        end.min(self.tuples).saturating_sub(1)
+    }
+
+    /// First child of inner node `node`, and for `inner` the number of nodes: the child region's entry.
+    #[must_use]
+    pub fn first_child(&self, node: u64) -> u64 {
+        let level = self.levels.iter().rposition(|level| level.first <= node).unwrap_or(0);
+        match (self.levels.get(level), self.levels.get(level + 1)) {
+            (Some(this), Some(below)) if node < self.inner => {
+                below.first + (node - this.first) * (u64::from(self.node_keys) + 1)
+            }
+            _ => self.nodes,
+        }
+    }
+
+    /// As it stands in the section table.
+    #[must_use]
+    pub fn stored(&self) -> Geometry {
+        Geometry {
+            line_bytes: (self.stride_bytes as u32).into(),
+            key_bytes: self.word_bytes.into(),
+            value_bytes: self.value_bytes.into(),
+            tuples_per_line: self.node_keys.into(),
+            levels: (self.levels.len() as u32).into(),
+            order: self.fanout.into(),
+            ..Geometry::default()
+        }
+    }
+
+    /// From the section table: the shape of a section of `length` bytes, if there is one.
+    #[must_use]
+    pub fn from_stored(stored: Geometry, tuples: u64, length: u64) -> Option<Self> {
+        let shape = (stored.order.get(), stored.tuples_per_line.get());
+        let bytes = |bytes: u32| usize::try_from(bytes).ok();
+        let this =
+            Self::new(tuples, shape, bytes(stored.key_bytes.get())?, bytes(stored.value_bytes.get())?)?;
+        (this.stored() == stored && this.bytes == length).then_some(this)
+    }
+
+    /// Rank of the first key that is not below `query`, the number of tuples if all are: the scalar
+    /// reference. `section` holds the section's bytes. O(levels * fanout).
+    ///
+    /// Of bytes that were not verified it may be wrong, but it is at most `tuples`, and every stored index is
+    /// kept inside the level that it leads to. An error if the bytes are too few.
+    pub fn lower_bound<W: Word>(&self, section: &[u8], query: W) -> Result<u64, FormatError> {
+        let slice = |at: u64, bytes: u64| {
+            let short = FormatError::Truncated { expected: self.bytes, found: section.len() as u64 };
+            usize::try_from(at).ok().and_then(|at| section.get(at..)?.get(..bytes as usize)).ok_or(short)
+        };
+        let below = |node: u64| -> Result<u64, FormatError> {
+            let words = slice(node * self.stride_bytes, self.stride_bytes)?;
+            Ok(words.chunks_exact(W::BYTES).filter(|word| W::read(word) < query).count() as u64)
+        };
+        let mut node = 0;
+        for next in self.levels.iter().skip(1) {
+            let entry = slice(self.children_at + node * CHILD_BYTES, CHILD_BYTES)?;
+            let first = entry.first_chunk().map_or(0, |&entry| u64::from(u32::from_le_bytes(entry)));
+            node = (first + below(node)?).clamp(next.first, next.first + next.nodes - 1);
+        }
+        if self.nodes == 0 {
+            return Ok(0);
+        }
+        let rank = (node - self.inner) * u64::from(self.node_keys) + below(node)?;
+        Ok(rank.min(self.tuples))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The section of ascending words, without values: made node by node from the definition.
+    fn section(geometry: &HarmoniaGeometry, words: &[u64]) -> Vec<u8> {
+        let mut bytes = vec![0u8; geometry.bytes as usize];
+        for (depth, level) in geometry.levels.iter().enumerate() {
+            for at in 0..level.nodes {
+                let node = level.first + at;
+                let start = (node * geometry.stride_bytes) as usize;
+                bytes[start..][..geometry.stride_bytes as usize].fill(0xFF);
+                let keys = geometry.keys_of(depth, at);
+                bytes[(geometry.counts_at + node) as usize] = keys as u8;
+                for slot in 0..keys {
+                    let rank = if depth + 1 == geometry.levels.len() {
+                        at * u64::from(geometry.node_keys) + slot
+                    } else {
+                        geometry.last_rank(depth + 1, at * u64::from(geometry.node_keys + 1) + slot)
+                    };
+                    words[rank as usize].write(&mut bytes[start + slot as usize * 8..]);
+                }
+            }
+        }
+        for node in 0..=geometry.inner {
+            let entry = geometry.first_child(node) as u32;
+            let at = (geometry.children_at + node * CHILD_BYTES) as usize;
+            bytes[at..at + 4].copy_from_slice(&entry.to_le_bytes());
+        }
+        bytes
+    }
+
+    #[test]
+    fn every_rank_is_found() {
+        for (fanout, percent) in [(8, 50), (8, 100), (9, 69), (64, 69), (128, 100), (128, 50)] {
+            let keys = node_keys(fanout, percent);
+            for tuples in [0u64, 1, 2, keys.into(), u64::from(keys) + 1, 77, 1000, 20_000] {
+                let words: Vec<u64> = (0..tuples).map(|i| i / 3 * 10 + 5).collect();
+                let geometry = HarmoniaGeometry::new(tuples, (fanout, keys), 8, 0).unwrap();
+                let bytes = section(&geometry, &words);
+                let top = words.last().map_or(0, |last| last + 3);
+                for query in (0..=top).step_by(if tuples > 1000 { 37 } else { 1 }).chain([u64::MAX]) {
+                    let wanted = words.partition_point(|&word| word < query) as u64;
+                    assert_eq!(geometry.lower_bound(&bytes, query), Ok(wanted), "{fanout} {tuples} {query}");
+                }
+                assert_eq!(
+                    HarmoniaGeometry::from_stored(geometry.stored(), tuples, geometry.bytes),
+                    Some(geometry)
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn forged_children_stay_inside() {
+        let words: Vec<u64> = (0..5000).collect();
+        let geometry = HarmoniaGeometry::new(5000, (8, 7), 8, 0).unwrap();
+        for forged in [0, 1, 700, u32::MAX] {
+            let mut bytes = section(&geometry, &words);
+            for node in 0..=geometry.inner {
+                let at = (geometry.children_at + node * CHILD_BYTES) as usize;
+                bytes[at..at + 4].copy_from_slice(&forged.to_le_bytes());
+            }
+            for query in [0, 1, 2500, 4999, u64::MAX] {
+                assert!(geometry.lower_bound(&bytes, query).unwrap() <= 5000);
+            }
+        }
+        assert!(geometry.lower_bound::<u64>(&[], 1).is_err());
+    }
+
+    #[test]
+    fn shapes_outside_the_limits_are_refused() {
+        for (shape, word, value) in
+            [((7, 3), 8, 8), ((129, 3), 8, 8), ((8, 0), 8, 8), ((8, 8), 8, 8), ((8, 7), 2, 0), ((8, 7), 8, 3)]
+        {
+            assert_eq!(HarmoniaGeometry::new(100, shape, word, value), None);
+        }
+        assert_eq!(
+            HarmoniaGeometry::new(u64::MAX, (8, 7), 4, 4),
+            None,
+            "more nodes than the child region names"
+        );
+        assert!(HarmoniaGeometry::new(1 << 32, (64, 43), 8, 8).is_some());
+    }
+}
