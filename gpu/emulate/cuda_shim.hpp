@@ -329,6 +329,10 @@ static inline double __longlong_as_double(long long x) {
         return ::pleach_shim::argument_bytes(&name, argument);                                          \
     }
 
+// Makes `emulate_constant_name`: the address of constant memory, which the host writes.
+#define PLEACH_CONSTANT(name)                                                                    \
+    extern "C" __attribute__((visibility("default"))) void* emulate_constant_##name() { return name; }
+
 extern "C" {
 // Switches of fibers so far, which say how fast a program is.
 __attribute__((visibility("default"))) unsigned long long pleach_switches() { return pleach_shim::switches; }

@@ -35,6 +35,14 @@ struct Inner {
     memory_bytes: u64,
     used_bytes: AtomicU64,
     modules: Mutex<HashMap<Instance, Module>>,
+    constants: Mutex<HashMap<Instance, Constant>>,
+}
+
+/// Who filled a program's constant memory, and the end of the last work that uses it.
+#[derive(Debug)]
+struct Constant {
+    owner: u64,
+    used: Handle,
 }
 
 /// A loaded program, and its entries as far as they were asked for.
@@ -53,6 +61,11 @@ struct Function {
 
 impl Drop for Inner {
     fn drop(&mut self) {
+        let constants = std::mem::take(self.constants.get_mut().unwrap_or_else(PoisonError::into_inner));
+        for constant in constants.into_values() {
+            // SAFETY: made by `with_constant`, and nobody else holds it.
+            unsafe { self.driver.free_event(constant.used) };
+        }
         let modules = std::mem::take(self.modules.get_mut().unwrap_or_else(PoisonError::into_inner));
         for module in modules.into_values() {
             // SAFETY: loaded by `function`; streams hold the device, so none has work left that it waits for.
@@ -95,8 +108,8 @@ impl Gpu {
 
     fn on(driver: Box<dyn Driver>, options: GpuOptions) -> Self {
         let memory_bytes = options.memory_bytes.unwrap_or(u64::MAX);
-        let (used_bytes, modules) = (AtomicU64::new(0), Mutex::default());
-        let inner = Inner { driver, options, memory_bytes, used_bytes, modules };
+        let (used_bytes, modules, constants) = (AtomicU64::new(0), Mutex::default(), Mutex::default());
+        let inner = Inner { driver, options, memory_bytes, used_bytes, modules, constants };
         Self { inner: Arc::new(inner) }
     }
 
@@ -155,13 +168,7 @@ impl Gpu {
     ) -> Result<Handle, GpuError> {
         let driver = self.driver();
         let mut modules = self.inner.modules.lock().unwrap_or_else(PoisonError::into_inner);
-        let module = match modules.entry(instance) {
-            std::collections::hash_map::Entry::Occupied(entry) => entry.into_mut(),
-            std::collections::hash_map::Entry::Vacant(place) => {
-                let handle = instance.with_program(|program| driver.load(program))?;
-                place.insert(Module { handle, functions: HashMap::new() })
-            }
-        };
+        let module = Self::module(driver, &mut modules, instance)?;
         let function = match module.functions.entry(entry) {
             std::collections::hash_map::Entry::Occupied(entry) => entry.into_mut(),
             std::collections::hash_map::Entry::Vacant(place) => {
@@ -176,6 +183,66 @@ impl Gpu {
             function.shared_bytes = shared_bytes;
         }
         Ok(function.handle)
+    }
+
+    /// A program, loaded on first use.
+    fn module<'m>(
+        driver: &dyn Driver,
+        modules: &'m mut HashMap<Instance, Module>,
+        instance: Instance,
+    ) -> Result<&'m mut Module, GpuError> {
+        Ok(match modules.entry(instance) {
+            std::collections::hash_map::Entry::Occupied(entry) => entry.into_mut(),
+            std::collections::hash_map::Entry::Vacant(place) => {
+                let handle = instance.with_program(|program| driver.load(program))?;
+                place.insert(Module { handle, functions: HashMap::new() })
+            }
+        })
+    }
+
+    /// Queues work on `stream` that reads a program's constant memory as `owner` has filled it, by a copy of `bytes` from
+    /// an address of the device if another one filled it last. Such work is done one after the other.
+    ///
+    /// # Safety
+    /// The constant memory has that many bytes; what is at `from` is alive until the work is done.
+    pub(crate) unsafe fn with_constant(
+        &self,
+        stream: &crate::Stream,
+        (instance, name): (Instance, &'static str),
+        owner: u64,
+        (from, bytes): (u64, usize),
+        work: impl FnOnce() -> Result<(), GpuError>,
+    ) -> Result<(), GpuError> {
+        let driver = self.driver();
+        let address = {
+            let mut modules = self.inner.modules.lock().unwrap_or_else(PoisonError::into_inner);
+            let module = Self::module(driver, &mut modules, instance)?;
+            // SAFETY: the module is alive.
+            unsafe { driver.constant(module.handle, name) }?
+        };
+        let mut constants = self.inner.constants.lock().unwrap_or_else(PoisonError::into_inner);
+        let constant = match constants.entry(instance) {
+            std::collections::hash_map::Entry::Occupied(entry) => entry.into_mut(),
+            std::collections::hash_map::Entry::Vacant(place) => {
+                place.insert(Constant { owner: 0, used: driver.new_event(false)? })
+            }
+        };
+        let is_filled = std::mem::replace(&mut constant.owner, 0) == owner;
+        // SAFETY: the event is alive; both arrays have that many bytes, and work that reads the constant memory is over
+        // before it is written.
+        unsafe {
+            driver.wait_on(stream.handle(), constant.used)?;
+            if !is_filled {
+                driver.copy(stream.handle(), address, from, bytes)?;
+            }
+        }
+        let done = work();
+        // SAFETY: as above.
+        unsafe { driver.record(constant.used, stream.handle()) }?;
+        if done.is_ok() {
+            constant.owner = owner;
+        }
+        done
     }
 
     /// Blocks of an entry that run on the whole device at a time; at least one.

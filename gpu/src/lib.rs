@@ -31,7 +31,9 @@ mod stream;
 mod strings;
 mod table;
 
-pub use algorithm::{Algorithm, BinaryForm, BtreeForm, FastForm, PAryForm};
+pub use algorithm::{
+    Algorithm, BinaryForm, BtreeForm, ChildRegion, FastForm, Group, HarmoniaForm, PAryForm, QuerySort, Scan,
+};
 pub use all::AllTuples;
 #[cfg(feature = "emulate")]
 pub use driver::emulated::{LaneOrder, TextKernel, sanitizer_environment};

@@ -99,7 +99,7 @@ impl GpuTable<'_> {
         let stream = Stream::new(self.gpu())?;
         // Kernels are loaded by their first launch, which cannot be recorded.
         self.search_on(&stream, algorithm, queries, count, answers)?.wait()?;
-        Recorded::new(&stream, || self.start(&stream, algorithm, queries, count, answers))
+        Recorded::new(&stream, || self.start(&stream, algorithm, queries, count, answers, None))
     }
 
     /// Records batches of `count` keys, for a host that asks them and waits. Blocks.

@@ -4,6 +4,7 @@ use crate::algorithm::auto::Auto;
 use crate::algorithm::binary::Binary;
 use crate::algorithm::btree::{Btree, PAryTree};
 use crate::algorithm::fast::Fast;
+use crate::algorithm::harmonia::{Harmonia, Regular};
 use crate::algorithm::hybrid::Hybrid;
 use crate::algorithm::pary::PAry;
 use crate::algorithm::spine::Spine;
@@ -187,6 +188,10 @@ impl<'a> GpuTable<'a> {
                 Arc::new(Fast::new(stream, resident, form, simultaneous)?)
             }
             Algorithm::Btree { order, form } => Arc::new(Btree::new(stream, resident, order, form)?),
+            Algorithm::Harmonia(form) => Arc::new(Harmonia::new(stream, resident, form)?),
+            Algorithm::RegularTree { fanout, fill, threads } => {
+                Arc::new(Regular::new(stream, resident, fanout, fill, threads)?)
+            }
         })
     }
 
@@ -231,7 +236,31 @@ impl<'a> GpuTable<'a> {
         count: u64,
         answers: Answers<'_>,
     ) -> Result<Pending<()>, GpuError> {
-        let Queued { kept, used } = self.start(stream, algorithm, queries, count, answers)?;
+        let Queued { kept, used } = self.start(stream, algorithm, queries, count, answers, None)?;
+        Pending::new(stream, kept, move || {
+            drop(used);
+            Ok(())
+        })
+    }
+
+    /// As [`GpuTable::search_on`], by an algorithm that sorts its queries first ([`crate::QuerySort`]), and with answers
+    /// in that order: answer i is that of query `numbers[i]`, a u32 for each query.
+    ///
+    /// # Errors
+    /// As [`GpuTable::search_on`]; [`GpuError::Algorithm`] for one that does not sort.
+    pub fn search_sorted_on(
+        &self,
+        stream: &Stream,
+        algorithm: Algorithm,
+        queries: &DeviceBuffer,
+        count: u64,
+        answers: Answers<'_>,
+        numbers: &DeviceBuffer,
+    ) -> Result<Pending<()>, GpuError> {
+        numbers.holds("numbers", count.saturating_mul(4))?;
+        let queued = self.start(stream, algorithm, queries, count, answers, Some(numbers))?;
+        let Queued { mut kept, used } = queued;
+        kept.push(numbers.clone());
         Pending::new(stream, kept, move || {
             drop(used);
             Ok(())
@@ -255,6 +284,7 @@ impl<'a> GpuTable<'a> {
         queries: &DeviceBuffer,
         count: u64,
         answers: Answers<'_>,
+        numbers: Option<&DeviceBuffer>,
     ) -> Result<Queued, GpuError> {
         let header = self.index.header();
         let word_bytes = header.geometry.key_bytes as u64;
@@ -282,7 +312,7 @@ impl<'a> GpuTable<'a> {
             rank_bytes: rank_bytes as u16,
             value_bytes: value_bytes as u16,
         };
-        let used = if count == 0 { None } else { self.queue(stream, algorithm, &batch, &answers)? };
+        let used = if count == 0 { None } else { self.queue(stream, algorithm, &batch, &answers, numbers)? };
         Ok(Queued { kept, used })
     }
 
@@ -293,8 +323,12 @@ impl<'a> GpuTable<'a> {
         algorithm: Algorithm,
         batch: &Batch,
         answers: &Answers<'_>,
+        numbers: Option<&DeviceBuffer>,
     ) -> Result<Option<Used>, GpuError> {
         let Some(resident) = &self.resident else {
+            if numbers.is_some() {
+                return Err(algorithm.refused("an empty table sorts no queries"));
+            }
             // Nothing is there, and every rank is 0.
             for buffer in [answers.values, answers.present, answers.ranks].into_iter().flatten() {
                 buffer.fill(stream, 0)?;
@@ -306,7 +340,12 @@ impl<'a> GpuTable<'a> {
             present.part(0, batch.count.div_ceil(32) * 4).fill(stream, 0)?;
         }
         // SAFETY: the buffers hold what the batch says; they and the structure are kept by who gets this.
-        unsafe { search.search(stream, batch) }?;
+        unsafe {
+            match numbers {
+                Some(numbers) => search.search_sorted(stream, batch, numbers.address()),
+                None => search.search(stream, batch),
+            }
+        }?;
         Ok(Some((search, Arc::clone(resident))))
     }
 

@@ -8,8 +8,11 @@ pub(crate) mod auto;
 pub(crate) mod binary;
 pub(crate) mod btree;
 pub(crate) mod fast;
+pub(crate) mod harmonia;
 pub(crate) mod hybrid;
+pub(crate) mod ntg;
 pub(crate) mod pary;
+pub(crate) mod psa;
 pub(crate) mod spine;
 pub(crate) mod sweep;
 
@@ -58,6 +61,17 @@ pub enum Algorithm {
         /// The launch.
         form: BtreeForm,
     },
+    /// Harmonia's B+tree (Yan et al.).
+    Harmonia(HarmoniaForm),
+    /// The B+tree that Harmonia is compared with: keys and references in each node, a group of lanes a query.
+    RegularTree {
+        /// Most children of a node, 8 to 128.
+        fanout: u16,
+        /// Percent of its places for keys that a node fills, 50 to 100.
+        fill: u8,
+        /// Threads of a block: a multiple of 32, 32 to 1024.
+        threads: u16,
+    },
 }
 
 impl Algorithm {
@@ -73,6 +87,8 @@ impl Algorithm {
             Self::PAryTree { .. } => "p-ary-tree",
             Self::Fast { .. } => "fast",
             Self::Btree { .. } => "btree",
+            Self::Harmonia(_) => "harmonia",
+            Self::RegularTree { .. } => "regular-tree",
         }
     }
 
@@ -130,6 +146,89 @@ pub enum BtreeForm {
     Grid,
 }
 
+/// The tree and the search of Harmonia.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct HarmoniaForm {
+    /// Most children of a node, 8 to 128.
+    pub fanout: u16,
+    /// Percent of its places for keys that a node fills, 50 to 100.
+    pub fill: u8,
+    /// How a batch is sorted before it is searched.
+    pub sort: QuerySort,
+    /// Lanes of a query.
+    pub group: Group,
+    /// How a lane goes through a node.
+    pub scan: Scan,
+    /// Where the child region lies.
+    pub children: ChildRegion,
+}
+
+impl Default for HarmoniaForm {
+    /// The paper's: fanout 64, full nodes, partial sorting, narrowed groups, child region in constant memory.
+    fn default() -> Self {
+        Self {
+            fanout: 64,
+            fill: 100,
+            sort: QuerySort::Partial,
+            group: Group::Auto,
+            scan: Scan::Keys,
+            children: ChildRegion::Constant,
+        }
+    }
+}
+
+/// How a batch is sorted before it is searched (PSA).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum QuerySort {
+    /// Not at all.
+    None,
+    /// By as many of the highest bits as Equation 2 says.
+    #[default]
+    Partial,
+    /// By all bits.
+    Full,
+    /// By so many of the highest bits in which the table's keys differ.
+    Bits(u8),
+}
+
+/// How many lanes of a warp search for a query together (NTG).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Group {
+    /// As many as the model says that is fitted to devices of now.
+    #[default]
+    Auto,
+    /// As many as Equation 4 says.
+    Paper,
+    /// One for each child, up to a warp.
+    Whole,
+    /// So many: a power of two, 1 to 32.
+    Of(u8),
+}
+
+/// How a lane goes through a node.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Scan {
+    /// Key by key, in steps of the group: the paper's.
+    #[default]
+    Keys,
+    /// 16 bytes at a step.
+    Vectors,
+    /// By halving, a lane a query, whatever the group: ours.
+    Halves,
+}
+
+/// Where the child region lies, as far as whole levels fit; the rest is read through the read-only cache.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum ChildRegion {
+    /// In constant memory.
+    #[default]
+    Constant,
+    /// In shared memory.
+    Shared,
+    /// In the read-only cache alone.
+    Ldg,
+}
+
 /// A structure that is ready to be searched.
 pub(crate) trait Search: fmt::Debug + Send + Sync {
     /// Queues the search of a batch of at least one query in a table of at least one tuple.
@@ -137,6 +236,15 @@ pub(crate) trait Search: fmt::Debug + Send + Sync {
     /// # Safety
     /// Queries and answers are arrays of the batch's lengths, alive until the work is done; the structure is, too.
     unsafe fn search(&self, stream: &Stream, batch: &Batch) -> Result<(), GpuError>;
+
+    /// Queues the search of a batch as above, but lets answers stand in the order in which queries are sorted: answer i
+    /// is that of query `numbers[i]`, an array of as many u32.
+    ///
+    /// # Safety
+    /// As [`Search::search`].
+    unsafe fn search_sorted(&self, _: &Stream, _: &Batch, _numbers: u64) -> Result<(), GpuError> {
+        Err(GpuError::Algorithm { algorithm: "this one", cause: "it does not sort its queries".to_owned() })
+    }
 
     /// Whether the bitmap of presence has to be zeroed before.
     fn wants_zeroed_present(&self) -> bool {

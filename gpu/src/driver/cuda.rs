@@ -338,6 +338,19 @@ impl Driver for Cuda {
         Ok(function as usize as Handle)
     }
 
+    unsafe fn constant(&self, module: Handle, name: &'static str) -> Result<u64, GpuError> {
+        self.enter()?;
+        let call = "finding constant memory";
+        let name = CString::new(name).map_err(|error| GpuError::Driver { call, cause: error.to_string() })?;
+        let (mut address, mut bytes) = (0, 0);
+        let module = module as usize as sys::CUmodule;
+        // SAFETY: see the head of this block; two numbers are written.
+        unsafe { sys::cuModuleGetGlobal_v2(&raw mut address, &raw mut bytes, module, name.as_ptr()) }
+            .result()
+            .map_err(refused(call))?;
+        Ok(address)
+    }
+
     unsafe fn allow_shared(&self, function: Handle, bytes: u32) -> Result<(), GpuError> {
         self.enter()?;
         let which = Function::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;

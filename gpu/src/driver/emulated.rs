@@ -81,6 +81,7 @@ struct EmulatedLaunch {
 type Run = unsafe extern "C" fn(*const EmulatedLaunch, *mut *mut c_void, *mut c_char, usize) -> c_int;
 type ShareStacks = unsafe extern "C" fn(*mut c_void) -> *mut c_void;
 type ArgumentBytes = unsafe extern "C" fn(usize) -> usize;
+type Constant = unsafe extern "C" fn() -> *mut c_void;
 
 /// The device.
 #[derive(Debug)]
@@ -515,6 +516,18 @@ impl Driver for Emulated {
         let shared_bytes_max = SHARED_BYTES_UNASKED;
         state.functions.insert(function, Function { module, run, argument_bytes, shared_bytes_max });
         Ok(function)
+    }
+
+    unsafe fn constant(&self, module: Handle, name: &'static str) -> Result<u64, GpuError> {
+        let call = "finding constant memory";
+        let state = self.state();
+        let module = state.modules.get(&module).ok_or_else(|| refused(call, "no such module"))?;
+        let missing = |error: libloading::Error| refused(call, error.to_string());
+        let name = format!("emulate_constant_{name}");
+        // SAFETY: the header makes this function with this type.
+        let address: Symbol<Constant> = unsafe { module.library.get(name.as_bytes()) }.map_err(missing)?;
+        // SAFETY: it gives the address of a static array.
+        Ok(unsafe { address() } as usize as u64)
     }
 
     unsafe fn allow_shared(&self, function: Handle, bytes: u32) -> Result<(), GpuError> {

@@ -108,6 +108,8 @@ pub(crate) trait Driver: Debug + Send + Sync {
     fn load(&self, program: &Program<'_>) -> Result<Handle, GpuError>;
     unsafe fn unload(&self, module: Handle);
     unsafe fn function(&self, module: Handle, entry: &'static str) -> Result<Handle, GpuError>;
+    /// Address of a program's constant memory of that name.
+    unsafe fn constant(&self, module: Handle, name: &'static str) -> Result<u64, GpuError>;
     /// Lets a function have that much dynamic shared memory.
     unsafe fn allow_shared(&self, function: Handle, bytes: u32) -> Result<(), GpuError>;
     /// Blocks of a function that run on a multiprocessor at a time.

@@ -48,7 +48,7 @@ impl Instance {
         if let Some(name) = self.source.option_name() {
             defines.push((name, self.option.into()));
         }
-        defines.extend(self.source.sizes(self.lowest));
+        defines.extend(self.source.sizes(self.word_bytes, self.lowest));
         defines
     }
 

@@ -139,6 +139,12 @@ sources! {
         0 => &["btree", "btree_build"],
         _ => &["btree_pary"],
     };
+    /// Harmonia's B+tree and the regular one: search and builder.
+    Harmonia "harmonia.cu" |_| {
+        &["harmonia_constant", "harmonia_shared", "harmonia_ldg", "harmonia_regular", "harmonia_build"]
+    };
+    /// Queries sorted by some of their bits.
+    Sort "sort.cu" |_| &["sort_count", "sort_pass"];
     /// The FAST tree.
     Fast "fast.cu" |_| &["fast_paper", "fast_ballot"];
     /// Builders of classic trees.
@@ -161,6 +167,7 @@ impl Source {
             Self::Binary => None,
             Self::PAry => Some("P_ARY"),
             Self::Btree => Some("P_ARY"),
+            Self::Harmonia | Self::Sort => None,
             Self::Measure => Some("IN_FLIGHT"),
             Self::Fast => Some("SIMULTANEOUS"),
             Self::Classic => None,
@@ -177,6 +184,7 @@ impl Source {
             Self::Binary => &[0],
             Self::PAry => &crate::algorithm::pary::P_ARY,
             Self::Btree => &crate::algorithm::btree::OPTIONS,
+            Self::Harmonia | Self::Sort => &[0],
             Self::Measure => &[0, 1, 2, 4, 8, 16],
             Self::Fast => &crate::algorithm::fast::SIMULTANEOUS,
             Self::Classic => &[0],
@@ -186,7 +194,8 @@ impl Source {
 
     /// Whether it is compiled for each width of values; what answers from columns takes it from the batch.
     pub(crate) fn has_value_width(self) -> bool {
-        !matches!(self, Self::Binary | Self::PAry | Self::Btree | Self::Fast | Self::Classic)
+        use Source::{Binary, Btree, Classic, Fast, Harmonia, PAry, Sort};
+        !matches!(self, Binary | PAry | Btree | Fast | Classic | Harmonia | Sort)
     }
 
     /// What other text stands before it, after common.cuh.
@@ -213,7 +222,7 @@ impl Source {
     }
 
     /// Sizes of argument structs that the text asserts.
-    pub(crate) fn sizes(self, lowest: Lowest) -> Vec<(&'static str, u64)> {
+    pub(crate) fn sizes(self, word_bytes: u8, lowest: Lowest) -> Vec<(&'static str, u64)> {
         let mut sizes = vec![
             ("BYTES_OF_BATCH", size_of::<Batch>() as u64),
             ("BYTES_OF_COLUMNS", size_of::<Columns>() as u64),
@@ -246,6 +255,8 @@ impl Source {
                 sizes.push(("BYTES_OF_BTREE", size_of::<crate::algorithm::btree::Tree>() as u64));
                 sizes.push(("BYTES_OF_BTREE_BUILD", size_of::<crate::algorithm::btree::Build>() as u64));
             }
+            Self::Harmonia => sizes.extend(crate::algorithm::harmonia::numbers()),
+            Self::Sort => sizes.extend(crate::algorithm::psa::numbers(word_bytes)),
             Self::Measure => {
                 sizes.push(("BYTES_OF_READS", size_of::<crate::measure::Reads>() as u64));
                 sizes.push(("BYTES_OF_MOVE", size_of::<crate::measure::Move>() as u64));
@@ -316,6 +327,20 @@ launches! {
     Btree btree_build(build: crate::algorithm::btree::Build);
     /// Search of the B+tree, several threads a query.
     Btree btree_pary(tree: crate::algorithm::btree::Tree, batch: Batch);
+    /// Search of Harmonia's tree, the top of the child region in constant memory.
+    Harmonia harmonia_constant(tree: crate::algorithm::harmonia::Tree, batch: Batch);
+    /// The same, in shared memory.
+    Harmonia harmonia_shared(tree: crate::algorithm::harmonia::Tree, batch: Batch);
+    /// The same, all of it through the read-only cache.
+    Harmonia harmonia_ldg(tree: crate::algorithm::harmonia::Tree, batch: Batch);
+    /// Search of the regular tree.
+    Harmonia harmonia_regular(tree: crate::algorithm::harmonia::Tree, batch: Batch);
+    /// Makes either tree.
+    Harmonia harmonia_build(build: crate::algorithm::harmonia::Build);
+    /// Counts the digits of queries.
+    Sort sort_count(pass: crate::algorithm::psa::Pass);
+    /// Sorts queries by a digit.
+    Sort sort_pass(pass: crate::algorithm::psa::Pass);
     /// Random reads of 8 bytes.
     Measure random_words(reads: crate::measure::Reads);
     /// Random reads of lines.

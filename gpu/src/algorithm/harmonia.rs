@@ -1,0 +1,504 @@
+//! Harmonia's B+tree (Yan et al., PPoPP 2019), and the regular B+tree that it is compared with.
+//!
+//! The tree is the section of `pleach_format::harmonia`, byte for byte, made on the device from the sorted columns: keys
+//! of all nodes, counts, the child region of prefix sums, values beside the leaves. Whole top levels of the child region
+//! that fit into 64 KiB are put into constant memory (or shared memory, or left to the read-only cache). A batch is
+//! sorted by its highest bits ([`super::psa`]), then searched by groups of as many lanes as [`super::ntg`] says, and
+//! answered in its own order by scattered writes, or as sorted, with the numbers of the queries beside the answers.
+//!
+//! The regular tree has the same nodes, each with its references (of 8 bytes) or values behind the keys, and is
+//! searched by a group of a lane a child, at most a warp, that compares all keys of a node.
+
+use super::binary::shape;
+use super::ntg::{Neighbours, Profile, keys_at_once, most_lanes};
+use super::psa::{CHUNK, Digits, Psa, Room};
+use super::{Algorithm, ChildRegion, Group, HarmoniaForm, QuerySort, Scan, Search};
+use crate::driver::LaunchShape;
+use crate::kernel::Instance;
+use crate::kernel::table::{
+    Batch, Columns, Source, harmonia_build, harmonia_constant, harmonia_ldg, harmonia_regular,
+    harmonia_shared,
+};
+use crate::memory::DeviceBuffer;
+use crate::resident::{Resident, grid};
+use crate::{GpuError, Stream};
+use pleach_format::harmonia::{CHILD_BYTES, HarmoniaGeometry, node_keys};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// Most levels: those of a section.
+const LEVELS: usize = 24;
+/// Threads of a block that searches.
+const THREADS: u32 = 256;
+/// The same where they share the top of the child region.
+const SHARED_THREADS: u32 = 512;
+/// Threads of a block that builds.
+const BUILDERS: u32 = 256;
+/// Entries of the child region that constant memory holds: CONSTANT_TOP in harmonia.cu.
+const TOP_MAX: u64 = (64 << 10) / CHILD_BYTES;
+/// Bytes of a reference of the regular tree.
+const REFERENCE_BYTES: u64 = 8;
+
+/// Definitions of harmonia.cu.
+pub(crate) fn numbers() -> [(&'static str, u64); 3] {
+    [
+        ("BYTES_OF_HARMONIA", size_of::<Tree>() as u64),
+        ("BYTES_OF_HARMONIA_BUILD", size_of::<Build>() as u64),
+        ("HARMONIA_LEVELS", LEVELS as u64),
+    ]
+}
+
+/// First and last node of a level; the same as HarmoniaNodes in harmonia.cu.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+struct Nodes {
+    first: u32,
+    last: u32,
+}
+
+/// A tree; the same as Harmonia in harmonia.cu.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct Tree {
+    nodes: u64,
+    children: u64,
+    values: u64,
+    numbers: u64,
+    node_bytes: u64,
+    references_at: u64,
+    tuples: u64,
+    fanout: u32,
+    node_keys: u32,
+    levels: u32,
+    top: u32,
+    group_bits: u32,
+    scan: u32,
+    level: [Nodes; LEVELS],
+}
+
+/// A level; the same as HarmoniaLevel in harmonia.cu.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+struct Level {
+    first: u64,
+    nodes: u64,
+    leaves: u64,
+}
+
+/// What the builder takes; the same as HarmoniaBuild in harmonia.cu.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct Build {
+    column: u64,
+    column_values: u64,
+    nodes: u64,
+    counts: u64,
+    children: u64,
+    values: u64,
+    node_bytes: u64,
+    references_at: u64,
+    node_count: u64,
+    tuples: u64,
+    stride: u32,
+    fanout: u32,
+    node_keys: u32,
+    levels: u32,
+    value_bytes: u32,
+    unused: u32,
+    level: [Level; LEVELS],
+}
+
+/// A tree on a device.
+#[derive(Debug)]
+struct Built {
+    geometry: HarmoniaGeometry,
+    buffer: DeviceBuffer,
+    /// Of a regular tree: where references begin in a node.
+    references_at: Option<u64>,
+}
+
+impl Built {
+    /// Builds a tree of a table's sorted columns; waits until it is there.
+    fn new(
+        stream: &Stream,
+        resident: &Resident,
+        (fanout, fill): (u16, u8),
+        is_regular: bool,
+        algorithm: Algorithm,
+    ) -> Result<Self, GpuError> {
+        let keys = node_keys(fanout.into(), fill.into());
+        let (word_bytes, value_bytes) = (usize::from(resident.word_bytes), usize::from(resident.value_bytes));
+        let geometry = HarmoniaGeometry::new(resident.tuples, (fanout.into(), keys), word_bytes, value_bytes)
+            .filter(|_| (50..=100).contains(&fill));
+        let Some(geometry) = geometry else {
+            let cause = format!("fanout {fanout}, filled to {fill}%, of {} tuples", resident.tuples);
+            return Err(algorithm.refused(cause));
+        };
+        let references_at = is_regular.then_some(geometry.stride_bytes);
+        let built = Self {
+            buffer: resident.buffer(match references_at {
+                None => geometry.bytes,
+                Some(at) => geometry.nodes * (at + Self::reference_bytes(&geometry)),
+            })?,
+            references_at,
+            geometry,
+        };
+        let columns = resident.columns(stream)?;
+        let instance = resident.instance(Source::Harmonia, 0);
+        // Gaps between the arrays are zero.
+        built.buffer.fill(stream, 0)?;
+        let build = built.build(columns.arguments());
+        let slots = built.geometry.nodes * u64::from(build.stride);
+        let launch = grid(&resident.gpu, instance, "harmonia_build", BUILDERS, 0, slots)?;
+        // SAFETY: the columns have the tuples that the geometry was made for, the buffer its nodes; all of them live
+        // until the stream was waited for.
+        let queued = unsafe { harmonia_build(stream, instance, launch, &build) };
+        stream.synchronize()?;
+        queued?;
+        Ok(built)
+    }
+
+    /// Bytes of the references of a node of the regular tree.
+    fn reference_bytes(geometry: &HarmoniaGeometry) -> u64 {
+        (u64::from(geometry.fanout) * REFERENCE_BYTES).next_multiple_of(64)
+    }
+
+    fn node_bytes(&self) -> u64 {
+        match self.references_at {
+            None => self.geometry.stride_bytes,
+            Some(at) => at + Self::reference_bytes(&self.geometry),
+        }
+    }
+
+    /// Address of an array of the section; 0 in a regular tree.
+    fn part(&self, at: u64) -> u64 {
+        if self.references_at.is_none() { self.buffer.address() + at } else { 0 }
+    }
+
+    fn build(&self, columns: Columns) -> Build {
+        let geometry = &self.geometry;
+        let mut level = [Level::default(); LEVELS];
+        for (to, from) in level.iter_mut().zip(&geometry.levels) {
+            *to = Level { first: from.first, nodes: from.nodes, leaves: from.leaves };
+        }
+        Build {
+            column: columns.keys,
+            column_values: columns.values,
+            nodes: self.buffer.address(),
+            counts: self.part(geometry.counts_at),
+            children: self.part(geometry.children_at),
+            values: self.part(geometry.values_at),
+            node_bytes: self.node_bytes(),
+            references_at: self.references_at.unwrap_or(0),
+            node_count: geometry.nodes,
+            tuples: geometry.tuples,
+            stride: geometry.stride_words() as u32,
+            fanout: geometry.fanout,
+            node_keys: geometry.node_keys,
+            levels: geometry.levels.len() as u32,
+            value_bytes: geometry.value_bytes,
+            unused: 0,
+            level,
+        }
+    }
+
+    /// What the kernels take.
+    fn tree(&self, lanes: u32, scan: Scan, top: u64) -> Tree {
+        let geometry = &self.geometry;
+        let mut level = [Nodes::default(); LEVELS];
+        for (to, from) in level.iter_mut().zip(&geometry.levels) {
+            *to = Nodes { first: from.first as u32, last: (from.first + from.nodes - 1) as u32 };
+        }
+        Tree {
+            nodes: self.buffer.address(),
+            children: self.part(geometry.children_at),
+            values: self.part(geometry.values_at),
+            numbers: 0,
+            node_bytes: self.node_bytes(),
+            references_at: self.references_at.unwrap_or(0),
+            tuples: geometry.tuples,
+            fanout: geometry.fanout,
+            node_keys: geometry.node_keys,
+            levels: geometry.levels.len() as u32,
+            top: top as u32,
+            group_bits: lanes.ilog2(),
+            scan: scan as u32,
+            level,
+        }
+    }
+
+    /// Entries of the child region of all whole levels from the root that are no more than `most`.
+    fn top(&self, most: u64) -> u64 {
+        let inner = self.geometry.levels.iter().rev().skip(1);
+        inner.map(|level| level.first + level.nodes).find(|&entries| entries <= most).unwrap_or(0)
+    }
+}
+
+/// Harmonia's tree, and how it is searched.
+#[derive(Debug)]
+pub(crate) struct Harmonia {
+    form: HarmoniaForm,
+    built: Built,
+    instance: Instance,
+    psa: Option<Psa>,
+    /// Tuples among which sorted queries stand in any order.
+    unsorted: u64,
+    room: Mutex<Option<Room>>,
+    /// Entries of the child region in constant or shared memory.
+    top: u64,
+    blocks_max: u32,
+    /// Who fills the constant memory.
+    owner: u64,
+    /// Lanes a query for batches of up to 2 to a power of queries, as far as they were asked for.
+    lanes: Mutex<[Option<u32>; 65]>,
+}
+
+impl Harmonia {
+    /// Builds the tree of a form.
+    pub(crate) fn new(stream: &Stream, resident: &Resident, form: HarmoniaForm) -> Result<Self, GpuError> {
+        static OWNERS: AtomicU64 = AtomicU64::new(1);
+        let algorithm = Algorithm::Harmonia(form);
+        if let Group::Of(lanes) = form.group
+            && !(lanes.is_power_of_two() && lanes <= 32)
+        {
+            return Err(algorithm.refused(format!("{lanes} lanes: take a power of two up to 32")));
+        }
+        let built = Built::new(stream, resident, (form.fanout, form.fill), false, algorithm)?;
+        let (gpu, instance) = (&resident.gpu, resident.instance(Source::Harmonia, 0));
+        let digits = Digits::new(form.sort, resident);
+        let unsorted = match (form.sort, digits) {
+            (QuerySort::Full, _) => 1,
+            (_, Some(digits)) => resident.tuples.checked_shr(digits.bits).unwrap_or(0).max(1),
+            (QuerySort::None, None) => resident.tuples,
+            (_, None) => 1,
+        };
+        let mut search = Self {
+            form,
+            instance,
+            psa: digits.map(|digits| Psa::new(resident, digits)),
+            unsorted,
+            room: Mutex::default(),
+            top: match form.children {
+                ChildRegion::Constant => built.top(TOP_MAX),
+                // Two blocks share a multiprocessor.
+                ChildRegion::Shared => {
+                    let most = u64::from(gpu.limits().shared_bytes_max / 2) / CHILD_BYTES;
+                    built.top(most.min(TOP_MAX))
+                }
+                ChildRegion::Ldg => 0,
+            },
+            blocks_max: 1,
+            owner: OWNERS.fetch_add(1, Ordering::Relaxed),
+            lanes: Mutex::new([None; 65]),
+            built,
+        };
+        search.blocks_max =
+            gpu.blocks_at_once(instance, search.entry(), search.threads(), search.shared_bytes())?;
+        Ok(search)
+    }
+
+    fn entry(&self) -> &'static str {
+        match self.form.children {
+            ChildRegion::Constant => "harmonia_constant",
+            ChildRegion::Shared => "harmonia_shared",
+            ChildRegion::Ldg => "harmonia_ldg",
+        }
+    }
+
+    fn threads(&self) -> u32 {
+        if self.form.children == ChildRegion::Shared { SHARED_THREADS } else { THREADS }
+    }
+
+    fn shared_bytes(&self) -> u32 {
+        if self.form.children == ChildRegion::Shared { (self.top * CHILD_BYTES) as u32 } else { 0 }
+    }
+
+    /// Lanes a query for a batch of so many.
+    pub(crate) fn lanes(&self, queries: u64) -> u32 {
+        let fanout = u32::from(self.form.fanout);
+        let (is_ours, most) = match self.form.group {
+            _ if self.form.scan == Scan::Halves => return 1,
+            Group::Of(lanes) => return lanes.into(),
+            Group::Whole => return most_lanes(fanout),
+            Group::Auto => (true, queries),
+            Group::Paper => (false, queries),
+        };
+        let power = most.max(1).ilog2() as usize;
+        let mut known = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
+        *known[power].get_or_insert_with(|| {
+            let neighbours = Neighbours { queries, unsorted: self.unsorted };
+            let profile = Profile::new(&self.built.geometry, neighbours);
+            let keys = keys_at_once(self.form.scan, self.instance.word_bytes);
+            if is_ours { profile.best(fanout, keys) } else { profile.by_equation_4(fanout, keys) }
+        })
+    }
+
+    /// Queues the search of queries as they lie; answers go to the places that `numbers` says, if it is not 0.
+    ///
+    /// # Safety
+    /// As [`Search::search`].
+    unsafe fn launch(
+        &self,
+        stream: &Stream,
+        batch: &Batch,
+        numbers: u64,
+        queries: u64,
+    ) -> Result<(), GpuError> {
+        let tree = Tree { numbers, ..self.built.tree(self.lanes(queries), self.form.scan, self.top) };
+        let shape: LaunchShape = shape(self.blocks_max, self.threads(), self.shared_bytes(), batch.count);
+        let (instance, tree) = (self.instance, &tree);
+        // SAFETY: the caller's promise; `built` owns what the tree points to, and the top fits where it is put.
+        unsafe {
+            match self.form.children {
+                ChildRegion::Constant => {
+                    let top = (tree.children, (self.top * CHILD_BYTES) as usize);
+                    let name = (instance, "harmonia_top");
+                    stream.gpu().with_constant(stream, name, self.owner, top, || {
+                        harmonia_constant(stream, instance, shape, tree, batch)
+                    })
+                }
+                ChildRegion::Shared => harmonia_shared(stream, instance, shape, tree, batch),
+                ChildRegion::Ldg => harmonia_ldg(stream, instance, shape, tree, batch),
+            }
+        }
+    }
+
+    /// Sorts a batch and searches it; answers as sorted with their numbers at an address, or in the batch's order.
+    ///
+    /// # Safety
+    /// As [`Search::search`], and there are as many numbers.
+    unsafe fn run(
+        &self,
+        psa: &Psa,
+        stream: &Stream,
+        batch: &Batch,
+        numbers_to: Option<u64>,
+    ) -> Result<(), GpuError> {
+        let mut room = self.room.lock().unwrap_or_else(PoisonError::into_inner);
+        let room = psa.room(stream, &mut room, batch.count)?;
+        let queue = || -> Result<(), GpuError> {
+            let mut first = 0;
+            while first < batch.count {
+                let count = CHUNK.min(batch.count - first);
+                let queries = batch.queries + first * u64::from(self.instance.word_bytes);
+                let chunk = Batch { queries, count, ..*batch };
+                let to = numbers_to.map_or(0, |to| to + first * 4);
+                // SAFETY: the caller's promise, of a part of the batch that is no longer than the room.
+                let sorted = unsafe { psa.sort(stream, room, &chunk, first as u32, to) }?;
+                let chunk = Batch { queries: sorted.queries, kind: 0, ..chunk };
+                let (chunk, numbers) = match numbers_to {
+                    None => (chunk, sorted.numbers),
+                    Some(_) => (answers_from(&chunk, first), 0),
+                };
+                // SAFETY: as above; numbers say places of the batch.
+                unsafe { self.launch(stream, &chunk, numbers, batch.count) }?;
+                first += count;
+            }
+            Ok(())
+        };
+        let queued = queue();
+        room.leave(stream)?;
+        queued
+    }
+}
+
+/// A batch whose answers begin at those of query `first`, a multiple of 32.
+fn answers_from(batch: &Batch, first: u64) -> Batch {
+    let part = |address: u64, bytes: u64| if address == 0 { 0 } else { address + bytes };
+    Batch {
+        values: part(batch.values, first * u64::from(batch.value_bytes)),
+        present: part(batch.present, first / 8),
+        ranks: part(batch.ranks, first * u64::from(batch.rank_bytes)),
+        ..*batch
+    }
+}
+
+/// Most queries that are numbered by 32 bits.
+fn check_count(form: HarmoniaForm, count: u64) -> Result<(), GpuError> {
+    if count > u64::from(u32::MAX) {
+        return Err(Algorithm::Harmonia(form).refused(format!("{count} queries are too many to be numbered")));
+    }
+    Ok(())
+}
+
+impl Search for Harmonia {
+    unsafe fn search(&self, stream: &Stream, batch: &Batch) -> Result<(), GpuError> {
+        // SAFETY: the caller's promise.
+        match &self.psa {
+            None => unsafe { self.launch(stream, batch, 0, batch.count) },
+            Some(psa) => {
+                check_count(self.form, batch.count)?;
+                // SAFETY: the caller's promise.
+                unsafe { self.run(psa, stream, batch, None) }
+            }
+        }
+    }
+
+    unsafe fn search_sorted(&self, stream: &Stream, batch: &Batch, numbers: u64) -> Result<(), GpuError> {
+        let Some(psa) = &self.psa else {
+            return Err(Algorithm::Harmonia(self.form).refused("this form does not sort its queries"));
+        };
+        check_count(self.form, batch.count)?;
+        // SAFETY: the caller's promise.
+        unsafe { self.run(psa, stream, batch, Some(numbers)) }
+    }
+
+    fn wants_zeroed_present(&self) -> bool {
+        self.psa.is_some()
+    }
+
+    fn is_recordable(&self, _count: u64) -> bool {
+        self.psa.is_none() && self.form.children != ChildRegion::Constant
+    }
+
+    fn bytes(&self) -> u64 {
+        let room = self.room.lock().unwrap_or_else(PoisonError::into_inner);
+        self.built.buffer.bytes() + room.as_ref().map_or(0, Room::bytes)
+    }
+}
+
+/// The regular tree.
+#[derive(Debug)]
+pub(crate) struct Regular {
+    built: Built,
+    instance: Instance,
+    threads: u32,
+    blocks_max: u32,
+}
+
+impl Regular {
+    /// Builds the tree, to be searched in blocks of so many threads.
+    pub(crate) fn new(
+        stream: &Stream,
+        resident: &Resident,
+        fanout: u16,
+        fill: u8,
+        threads: u16,
+    ) -> Result<Self, GpuError> {
+        let algorithm = Algorithm::RegularTree { fanout, fill, threads };
+        if !threads.is_multiple_of(32) || !(32..=1024).contains(&threads) {
+            return Err(algorithm.refused(format!("{threads} threads a block: take a multiple of 32")));
+        }
+        let built = Built::new(stream, resident, (fanout, fill), true, algorithm)?;
+        let instance = resident.instance(Source::Harmonia, 0);
+        let threads = u32::from(threads);
+        let blocks_max = resident.gpu.blocks_at_once(instance, "harmonia_regular", threads, 0)?;
+        Ok(Self { built, instance, threads, blocks_max })
+    }
+}
+
+impl Search for Regular {
+    unsafe fn search(&self, stream: &Stream, batch: &Batch) -> Result<(), GpuError> {
+        let tree = self.built.tree(most_lanes(self.built.geometry.fanout), Scan::Keys, 0);
+        let shape = shape(self.blocks_max, self.threads, 0, batch.count);
+        // SAFETY: the caller's promise; `built` owns what the tree points to.
+        unsafe { harmonia_regular(stream, self.instance, shape, &tree, batch) }
+    }
+
+    fn bytes(&self) -> u64 {
+        self.built.buffer.bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests;
