@@ -37,6 +37,8 @@ fn small() -> GpuBenchOptions<'static> {
             apu_batches: vec![64, 128],
             apu_more: vec![200],
         },
+        fanouts: vec![8],
+        fills: vec![69],
         algorithms: vec![Algorithm::Spine, Algorithm::Binary(BinaryForm::Plain)],
         batch: 2100,
         repetitions: 2,

@@ -65,6 +65,7 @@ pub(crate) struct Compare {
     wanted_present: u64,
     count: u64,
     differences: u64,
+    numbers: u64,
 }
 
 /// Option of the instances that make batches; of the others it is the reads in flight of a thread.
@@ -551,6 +552,31 @@ impl Maker {
         values: &DeviceBuffer,
         present: &DeviceBuffer,
     ) -> Result<Differences, GpuError> {
+        self.compare_with(batch, values, present, None)
+    }
+
+    /// As [`Maker::compare`], of answers that stand in another order: answer i is that of query `numbers[i]`, a u32.
+    ///
+    /// # Errors
+    /// As [`Maker::compare`].
+    pub fn compare_numbered(
+        &self,
+        batch: &KnownBatch,
+        values: &DeviceBuffer,
+        present: &DeviceBuffer,
+        numbers: &DeviceBuffer,
+    ) -> Result<Differences, GpuError> {
+        numbers.holds("numbers", batch.count * 4)?;
+        self.compare_with(batch, values, present, Some(numbers))
+    }
+
+    fn compare_with(
+        &self,
+        batch: &KnownBatch,
+        values: &DeviceBuffer,
+        present: &DeviceBuffer,
+        numbers: Option<&DeviceBuffer>,
+    ) -> Result<Differences, GpuError> {
         let mut start = [0; 16];
         start[8..].fill(0xFF);
         self.numbers.copy_from_host(&self.stream, &start)?;
@@ -564,6 +590,7 @@ impl Maker {
                 wanted_present: batch.present.address(),
                 count: batch.count,
                 differences: self.numbers.address(),
+                numbers: numbers.map_or(0, DeviceBuffer::address),
             };
             let shape = self.shape("compare_answers", batch.count)?;
             // SAFETY: the arrays have the batch's length, and outlive the wait in `read_numbers`.
@@ -588,6 +615,7 @@ impl Maker {
                 wanted_present: batch.present.address(),
                 count: batch.count,
                 differences: self.numbers.address(),
+                numbers: 0,
             };
             let shape = self.shape("sum_values", batch.count)?;
             // SAFETY: as in `compare`.

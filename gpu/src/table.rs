@@ -213,6 +213,16 @@ impl<'a> GpuTable<'a> {
         Ok(self.search(resident, algorithm)?.bytes())
     }
 
+    /// Lanes of a warp that search for a query of a batch of so many, by an algorithm that narrows its groups
+    /// ([`crate::Group`]); `None` of others.
+    ///
+    /// # Errors
+    /// As [`GpuTable::prepare`].
+    pub fn lanes(&self, algorithm: Algorithm, queries: u64) -> Result<Option<u32>, GpuError> {
+        let Some(resident) = &self.resident else { return Ok(None) };
+        Ok(self.search(resident, algorithm)?.lanes(queries))
+    }
+
     /// Frees what an algorithm needed.
     pub fn release(&self, algorithm: Algorithm) {
         let mut searches = self.searches.lock().unwrap_or_else(PoisonError::into_inner);
@@ -244,7 +254,8 @@ impl<'a> GpuTable<'a> {
     }
 
     /// As [`GpuTable::search_on`], by an algorithm that sorts its queries first ([`crate::QuerySort`]), and with answers
-    /// in that order: answer i is that of query `numbers[i]`, a u32 for each query.
+    /// in that order: answer i is that of query `numbers[i]`, a u32 for each query. If no answers are asked for, it only
+    /// sorts.
     ///
     /// # Errors
     /// As [`GpuTable::search_on`]; [`GpuError::Algorithm`] for one that does not sort.

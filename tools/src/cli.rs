@@ -355,6 +355,8 @@ pub enum BenchWhat {
     Gpu,
     /// The tables and figures of the papers on a GPU: P-ary search, FAST, the B+tree on an APU
     GpuPapers,
+    /// The tables and figures of the paper on Harmonia on a GPU: its tree, sorted queries, narrowed groups
+    GpuHarmonia,
     /// How often a table must be asked until copying it to a GPU has paid
     GpuReuse,
     /// No measuring: a picture of REPORT, which a run with --json wrote
@@ -393,7 +395,7 @@ pub struct BenchArgs {
     #[arg(long, value_name = "Q", value_delimiter = ',', value_parser = parse::queries)]
     pub queries: Vec<Queries>,
     /// With gpu: which rows, of limits peers random algorithms sorted small host build hybrid auto, as random,small;
-    /// with gpu-papers: of slides fast apu [default: all]
+    /// with gpu-papers: of slides fast apu; with gpu-harmonia: of limits harmonia [default: all]
     #[arg(long, value_name = "G", value_delimiter = ',', value_parser = parse::group)]
     pub only: Vec<Group>,
     /// Threads to measure with besides one; 0 is all

@@ -3,8 +3,9 @@
 use super::tables::{Cell, Made, first};
 use super::{Bench, GpuRow, engines};
 use crate::BenchError;
-use pleach_gpu::measure::{Drawn, KnownBatch, Maker};
+use pleach_gpu::measure::{Differences, Drawn, KnownBatch, Maker};
 use pleach_gpu::{Algorithm, Answers, DeviceBuffer, GpuError, GpuTable, Residence};
+use std::cell::OnceCell;
 use std::time::Instant;
 use zerocopy::IntoBytes;
 
@@ -45,13 +46,26 @@ pub(crate) struct Asked {
     pub(crate) is_flushed: bool,
     /// Never fewer queries.
     pub(crate) is_whole: bool,
+    /// In which order answers come.
+    pub(crate) order: Order,
+}
+
+/// In which order answers come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// That of the queries.
+    Asked,
+    /// That in which they were sorted, with their numbers.
+    Sorted,
+    /// None come: queries are sorted and that is all.
+    Nothing,
 }
 
 impl Asked {
     /// As often as the options say, caches as they are.
     pub(crate) fn new(bench: &Bench<'_>, algorithm: Algorithm, kind: Drawn, most: u64) -> Self {
         let repetitions = bench.options.repetitions;
-        Self { algorithm, kind, most, repetitions, is_flushed: false, is_whole: false }
+        Self { algorithm, kind, most, repetitions, is_flushed: false, is_whole: false, order: Order::Asked }
     }
 }
 
@@ -76,6 +90,8 @@ pub(crate) struct Case<'b, 'i> {
     room: KnownBatch,
     values: DeviceBuffer,
     present: DeviceBuffer,
+    /// Numbers of sorted queries, from the first batch that has some.
+    numbers: OnceCell<DeviceBuffer>,
 }
 
 impl<'b, 'i> Case<'b, 'i> {
@@ -93,7 +109,8 @@ impl<'b, 'i> Case<'b, 'i> {
         let values = DeviceBuffer::new(bench.gpu, room.values.bytes())?;
         // Whole words of 64 bits.
         let present = DeviceBuffer::new(bench.gpu, batch.div_ceil(64) * 8)?;
-        Ok(Self { bench, table, maker, keys, room, values, present })
+        let numbers = OnceCell::new();
+        Ok(Self { bench, table, maker, keys, room, values, present, numbers })
     }
 
     /// Draws fresh queries; the buffers of the answers hold none.
@@ -107,7 +124,10 @@ impl<'b, 'i> Case<'b, 'i> {
 
     /// Compares the answers with those of a batch.
     pub(crate) fn compare(&self, batch: &KnownBatch) -> Result<(), Trouble> {
-        let found = self.maker.compare(batch, &self.values, &self.present)?;
+        Self::judge(batch, self.maker.compare(batch, &self.values, &self.present)?)
+    }
+
+    fn judge(batch: &KnownBatch, found: Differences) -> Result<(), Trouble> {
         if found.count == 0 {
             return Ok(());
         }
@@ -144,15 +164,41 @@ impl<'b, 'i> Case<'b, 'i> {
         Ok(ms)
     }
 
+    /// The same by an algorithm that sorts, with answers as it sorts them, or none.
+    fn search_sorted(&self, algorithm: Algorithm, batch: &KnownBatch, order: Order) -> Result<f64, Trouble> {
+        let (meter, table) = (&self.bench.meter, &self.table);
+        if self.numbers.get().is_none() {
+            let _ = self.numbers.set(DeviceBuffer::new(self.bench.gpu, self.room.count * 4)?);
+        }
+        let numbers = self.numbers.get().unwrap_or(&self.values);
+        numbers.fill(&self.bench.stream, STALE)?;
+        let answers = match order {
+            Order::Nothing => Answers::default(),
+            _ => Answers { values: Some(&self.values), present: Some(&self.present), ..Answers::default() },
+        };
+        let (queries, count) = (&batch.queries, batch.count);
+        let (ms, pending) = meter
+            .time(|stream| table.search_sorted_on(stream, algorithm, queries, count, answers, numbers))?;
+        pending.wait()?;
+        if order == Order::Sorted {
+            let found = self.maker.compare_numbered(batch, &self.values, &self.present, numbers)?;
+            Self::judge(batch, found)?;
+        }
+        Ok(ms)
+    }
+
     /// Times searches.
     pub(crate) fn time(&self, asked: Asked) -> Result<Times, Trouble> {
-        let Asked { algorithm, kind, most, repetitions, is_flushed, is_whole } = asked;
+        let Asked { algorithm, kind, most, repetitions, is_flushed, is_whole, order } = asked;
         self.table.prepare(algorithm)?;
         let mut compared = 0;
         let mut once = |count: u64, seed: u64| -> Result<f64, Trouble> {
             let batch = self.draw(kind, count, seed)?;
             compared += count;
-            self.search(algorithm, &batch, is_flushed)
+            match order {
+                Order::Asked => self.search(algorithm, &batch, is_flushed),
+                _ => self.search_sorted(algorithm, &batch, order),
+            }
         };
         let most = most.min(self.room.count);
         let probe = PROBE.min(most);

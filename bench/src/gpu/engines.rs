@@ -4,7 +4,9 @@
 //! `btree-16-grid`. The full list has every form with the parameters of the papers; the short one has those that do
 //! best or stand for their kind, for sizes beside the main one.
 
-use pleach_gpu::{Algorithm, BinaryForm, BtreeForm, FastForm, PAryForm};
+use pleach_gpu::{
+    Algorithm, BinaryForm, BtreeForm, ChildRegion, FastForm, Group, HarmoniaForm, PAryForm, QuerySort, Scan,
+};
 
 /// Every form that searches numbers.
 pub(crate) fn all() -> Vec<Algorithm> {
@@ -120,8 +122,37 @@ pub(crate) fn label(algorithm: Algorithm) -> String {
         }
         Algorithm::Btree { order, form: BtreeForm::Paper } => format!("{name}-{order}-paper"),
         Algorithm::Btree { order, form: BtreeForm::Grid } => format!("{name}-{order}-grid"),
+        Algorithm::Harmonia(form) => harmonia_label(form),
+        Algorithm::RegularTree { fanout, fill, threads } => format!("{name}-{fanout}-{fill}-{threads}"),
         _ => name.to_owned(),
     }
+}
+
+/// Fanout, fill, sorting, group, scan and child region.
+fn harmonia_label(form: HarmoniaForm) -> String {
+    let sort = match form.sort {
+        QuerySort::None => "unsorted".to_owned(),
+        QuerySort::Partial => "partial".to_owned(),
+        QuerySort::Full => "full".to_owned(),
+        QuerySort::Bits(bits) => format!("bits{bits}"),
+    };
+    let group = match form.group {
+        Group::Auto => "auto".to_owned(),
+        Group::Paper => "equation4".to_owned(),
+        Group::Whole => "whole".to_owned(),
+        Group::Of(lanes) => format!("lanes{lanes}"),
+    };
+    let scan = match form.scan {
+        Scan::Keys => "keys",
+        Scan::Vectors => "vectors",
+        Scan::Halves => "halves",
+    };
+    let children = match form.children {
+        ChildRegion::Constant => "constant",
+        ChildRegion::Shared => "shared",
+        ChildRegion::Ldg => "ldg",
+    };
+    format!("harmonia-{}-{}-{sort}-{group}-{scan}-{children}", form.fanout, form.fill)
 }
 
 #[cfg(test)]

@@ -70,6 +70,8 @@ pub enum Group {
     Fast,
     /// The paper on B+trees on an APU.
     Apu,
+    /// The paper on Harmonia.
+    Harmonia,
 }
 
 impl Group {
@@ -89,9 +91,12 @@ impl Group {
     /// What `bench gpu-papers` measures: the papers' own tables and figures.
     pub const PAPERS: [Self; 3] = [Self::Slides, Self::Fast, Self::Apu];
 
+    /// What `bench gpu-harmonia` measures.
+    pub const HARMONIA: [Self; 2] = [Self::Limits, Self::Harmonia];
+
     /// All of these and [`Group::Reuse`].
     pub fn every() -> impl Iterator<Item = Self> {
-        Self::ALL.into_iter().chain(Self::PAPERS).chain([Self::Reuse])
+        Self::ALL.into_iter().chain(Self::PAPERS).chain([Self::Harmonia, Self::Reuse])
     }
 
     /// As it stands in reports and arguments.
@@ -112,6 +117,7 @@ impl Group {
             Self::Slides => "slides",
             Self::Fast => "fast",
             Self::Apu => "apu",
+            Self::Harmonia => "harmonia",
         }
     }
 }
@@ -128,6 +134,10 @@ pub struct GpuBenchOptions<'a> {
     pub reuse_tuples: Vec<u64>,
     /// Sizes of the papers' tables.
     pub papers: PaperSizes,
+    /// Fanouts of Harmonia's trees; the first one is looked at in every form.
+    pub fanouts: Vec<u16>,
+    /// Percent to which their nodes are filled; the last one is looked at in every form.
+    pub fills: Vec<u8>,
     /// Key types: `u32`, `u64`; values are of the same type.
     pub key_types: Vec<KeyType>,
     /// Which rows.
@@ -178,6 +188,8 @@ impl GpuBenchOptions<'_> {
                 vec![1 << 20, 1 << 22, 1 << 24, 1 << 26]
             },
             papers: PaperSizes::new(quick),
+            fanouts: vec![64, 8, 16, 32, 128],
+            fills: vec![50, 69, 100],
             key_types: vec![KeyType::U32, KeyType::U64],
             groups: Group::ALL.to_vec(),
             algorithms: Vec::new(),
@@ -196,6 +208,18 @@ impl GpuBenchOptions<'_> {
         }
     }
 
+    /// Those of the paper on Harmonia: tables of 2^23 to 2^26 tuples of 8-byte keys, 10^8 queries.
+    #[must_use]
+    pub fn of_harmonia(quick: bool) -> Self {
+        Self {
+            tuples: if quick { vec![1 << 18, 1 << 20] } else { vec![1 << 23, 1 << 24, 1 << 25, 1 << 26] },
+            key_types: vec![KeyType::U64],
+            groups: Group::HARMONIA.to_vec(),
+            batch: if quick { 1 << 22 } else { 100_000_000 },
+            ..Self::new(quick)
+        }
+    }
+
     fn check(&self) -> Result<(), BenchError> {
         let refuse = |text: String| Err(BenchError::Options(text));
         if let Some(other) = self.key_types.iter().find(|kind| !matches!(kind, KeyType::U32 | KeyType::U64)) {
@@ -208,6 +232,9 @@ impl GpuBenchOptions<'_> {
         }
         if !self.papers.are_possible() {
             return refuse("tables and batches of the papers have 1 to 2^30 tuples".to_owned());
+        }
+        if self.has(Group::Harmonia) && (self.fanouts.is_empty() || self.fills.is_empty()) {
+            return refuse("fanouts and fills must be at least 1".to_owned());
         }
         if self.tuples.is_empty() || self.groups.is_empty() || self.in_flight.is_empty() {
             return refuse("sizes, groups and reads in flight must be at least 1".to_owned());
@@ -230,7 +257,7 @@ impl GpuBenchOptions<'_> {
 
     /// Whether any group needs tables of `tuples`.
     fn needs_tables(&self) -> bool {
-        let without = [Group::Limits, Group::Hybrid, Group::Auto];
+        let without = [Group::Limits, Group::Hybrid, Group::Auto, Group::Harmonia];
         self.needs_limits() && self.groups.iter().any(|group| !without.contains(group))
     }
 

@@ -128,6 +128,16 @@ impl Peers {
 
     /// Runs all of them, each on all tables.
     pub(crate) fn run(self, bench: &Bench<'_>, report: &mut GpuReport) -> Result<Vec<Expected>, BenchError> {
+        self.run_some(bench, &MODULES, report)
+    }
+
+    /// Runs thrust, and some of the modules, each on all tables.
+    pub(crate) fn run_some(
+        self,
+        bench: &Bench<'_>,
+        modules: &[&str],
+        report: &mut GpuReport,
+    ) -> Result<Vec<Expected>, BenchError> {
         let options = bench.options;
         let cases = options
             .key_types
@@ -140,7 +150,7 @@ impl Peers {
         let thrust =
             self.thrust.and_then(|mut thrust| output(Command::new(thrust.binary()?).args(&arguments)));
         rows("thrust", thrust, bench, report, &mut expected)?;
-        for module in MODULES {
+        for module in modules {
             options.told.step(module)?;
             let found = output(Command::new("python3").args(["-c", PYTHON, module]).args(&arguments));
             rows(module, found, bench, report, &mut expected)?;

@@ -91,7 +91,7 @@ impl GpuRow {
             let _ = write!(line, " {}", error.as_str().unwrap_or_default());
             return line;
         }
-        let columns: [(&str, &str, usize); 26] = [
+        let columns: [(&str, &str, usize); 31] = [
             ("g_per_s", "G/s", 3),
             ("tb_per_s", "TB/s", 3),
             ("gb_per_s", "GB/s", 1),
@@ -104,6 +104,11 @@ impl GpuRow {
             ("of_host_lines", "of random pinned reads", 3),
             ("of_link", "of the link", 3),
             ("of_thrust", "x thrust", 2),
+            ("of_regular", "x regular tree", 2),
+            ("ms", "ms", 2),
+            ("sort_ms", "ms to sort", 2),
+            ("scatter_ms", "ms to scatter", 2),
+            ("lanes", "lanes", 0),
             ("of_spine", "of spine", 3),
             ("of_present", "of present", 3),
             ("of_uniform", "of uniform", 3),
@@ -242,6 +247,18 @@ impl GpuReport {
         }
         if group == "fast" && part(1) != "cpu" {
             ratios.push(("of_cpu", over(rate(named(1, "cpu")))));
+        }
+        if group == "harmonia" {
+            // Queries in no order, of the tree of the same fanout and fill.
+            let shape: Vec<&str> = part(1).trim_start_matches("regular-tree").split('-').skip(1).collect();
+            if let [fanout, fill, ..] = shape[..] {
+                let rival = format!("harmonia/regular-tree-{fanout}-{fill}-256/{table}/asked");
+                ratios.push(("of_regular", over(rate(rival))));
+            }
+            ratios.push(("of_thrust", over(rate(format!("peer/thrust/{table}/random")))));
+            let ms = |name: String| self.find(&name).and_then(|row| row.get("ms"));
+            let scatter = row.get("ms").zip(ms(named(4, "sorted")).filter(|_| part(4) == "asked"));
+            ratios.push(("scatter_ms", scatter.map(|(all, sorted)| all - sorted)));
         }
         if group == "apu" {
             // The same tree on the CPU, whose rows have no place.

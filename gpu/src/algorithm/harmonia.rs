@@ -314,7 +314,7 @@ impl Harmonia {
     }
 
     /// Lanes a query for a batch of so many.
-    pub(crate) fn lanes(&self, queries: u64) -> u32 {
+    fn lanes_of(&self, queries: u64) -> u32 {
         let fanout = u32::from(self.form.fanout);
         let (is_ours, most) = match self.form.group {
             _ if self.form.scan == Scan::Halves => return 1,
@@ -344,7 +344,7 @@ impl Harmonia {
         numbers: u64,
         queries: u64,
     ) -> Result<(), GpuError> {
-        let tree = Tree { numbers, ..self.built.tree(self.lanes(queries), self.form.scan, self.top) };
+        let tree = Tree { numbers, ..self.built.tree(self.lanes_of(queries), self.form.scan, self.top) };
         let shape: LaunchShape = shape(self.blocks_max, self.threads(), self.shared_bytes(), batch.count);
         let (instance, tree) = (self.instance, &tree);
         // SAFETY: the caller's promise; `built` owns what the tree points to, and the top fits where it is put.
@@ -390,8 +390,10 @@ impl Harmonia {
                     None => (chunk, sorted.numbers),
                     Some(_) => (answers_from(&chunk, first), 0),
                 };
-                // SAFETY: as above; numbers say places of the batch.
-                unsafe { self.launch(stream, &chunk, numbers, batch.count) }?;
+                if batch.values | batch.present | batch.ranks != 0 {
+                    // SAFETY: as above; numbers say places of the batch.
+                    unsafe { self.launch(stream, &chunk, numbers, batch.count) }?;
+                }
                 first += count;
             }
             Ok(())
@@ -441,6 +443,10 @@ impl Search for Harmonia {
         check_count(self.form, batch.count)?;
         // SAFETY: the caller's promise.
         unsafe { self.run(psa, stream, batch, Some(numbers)) }
+    }
+
+    fn lanes(&self, queries: u64) -> Option<u32> {
+        Some(self.lanes_of(queries))
     }
 
     fn wants_zeroed_present(&self) -> bool {

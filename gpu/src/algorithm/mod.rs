@@ -246,6 +246,11 @@ pub(crate) trait Search: fmt::Debug + Send + Sync {
         Err(GpuError::Algorithm { algorithm: "this one", cause: "it does not sort its queries".to_owned() })
     }
 
+    /// Lanes that search for a query of a batch of so many, where a model says how many.
+    fn lanes(&self, _queries: u64) -> Option<u32> {
+        None
+    }
+
     /// Whether the bitmap of presence has to be zeroed before.
     fn wants_zeroed_present(&self) -> bool {
         false

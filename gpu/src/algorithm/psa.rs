@@ -33,7 +33,7 @@ const LINE_BYTES: u64 = 128;
 
 /// Queries of a thread of a tile.
 const fn items(word_bytes: u8) -> u32 {
-    if word_bytes == 16 { 8 } else { 16 }
+    if word_bytes == 16 { 8 } else { 12 }
 }
 
 /// Definitions of sort.cu.

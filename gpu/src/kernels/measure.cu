@@ -58,6 +58,8 @@ struct Compare {
     const u32* wanted_present;
     u64 count;
     u64* differences;
+    // Which query each answer is of; null if they stand in order.
+    const u32* numbers;
 };
 static_assert(sizeof(Compare) == BYTES_OF_COMPARE, "Compare in measure.rs");
 
@@ -311,8 +313,9 @@ extern "C" __global__ void __launch_bounds__(GROUP) make_ascending(const __grid_
 
 extern "C" __global__ void __launch_bounds__(1024) compare_answers(const __grid_constant__ Compare compare) {
     for (u64 at = thread_number(); at < compare.count; at += threads_in_all()) {
-        u32 differ = compare.present[at / 32] ^ compare.wanted_present[at / 32];
-        if (compare.values[at] != compare.wanted[at] || (differ >> (at & 31) & 1) != 0) {
+        u64 of = compare.numbers == nullptr ? at : min((u64)compare.numbers[at], compare.count - 1);
+        u32 differ = compare.present[at / 32] >> (at & 31) ^ compare.wanted_present[of / 32] >> (of & 31);
+        if (compare.values[at] != compare.wanted[of] || (differ & 1) != 0) {
             atomicAdd(compare.differences, 1ull);
             atomicMin(compare.differences + 1, at);
         }

@@ -42,6 +42,21 @@ struct Sort {
 };
 static_assert(sizeof(Sort) == BYTES_OF_SORT, "as in algorithm/psa.rs");
 
+// What other blocks tell, and telling it: whole words, past the caches of a multiprocessor.
+#ifdef PLEACH_EMULATED
+__device__ __forceinline__ u32 hear(const u32* from) { return __ldcg(from); }
+__device__ __forceinline__ void tell(u32* to, u32 word) { __stcg(to, word); }
+#else
+__device__ __forceinline__ u32 hear(const u32* from) {
+    u32 word;
+    asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(word) : "l"(from) : "memory");
+    return word;
+}
+__device__ __forceinline__ void tell(u32* to, u32 word) {
+    asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" ::"l"(to), "r"(word) : "memory");
+}
+#endif
+
 __device__ __forceinline__ Word word_of(const u64 (&halves)[2]) {
 #if WORD_BYTES == 16
     return (Word)halves[1] << 64 | halves[0];
@@ -194,7 +209,7 @@ extern "C" __global__ void __launch_bounds__(SORTERS, 2) sort_pass(const __grid_
             ranked[i * DIGITS + me] = count;
             count += each;
         }
-        __stcg(told, (tile == 0 ? TOLD_ALL : TOLD_OWN) | count);
+        tell(told, (tile == 0 ? TOLD_ALL : TOLD_OWN) | count);
         counted = (u64)__ldg(sort.counts + sort.pass * DIGITS + me) << 32 | count;
     }
     u64 scanned = scan_digits(counted, sums);
@@ -215,9 +230,9 @@ extern "C" __global__ void __launch_bounds__(SORTERS, 2) sort_pass(const __grid_
         u32 before = 0;
         for (u32 at = tile; at > 0;) {
             at--;
-            u32 said = __ldcv(sort.told + (u64)at * DIGITS + me);
+            u32 said = hear(sort.told + (u64)at * DIGITS + me);
             while (said < TOLD_OWN) {
-                said = __ldcv(sort.told + (u64)at * DIGITS + me);
+                said = hear(sort.told + (u64)at * DIGITS + me);
             }
             before += said & TOLD_COUNT;
             if (said >= TOLD_ALL) {
@@ -225,7 +240,7 @@ extern "C" __global__ void __launch_bounds__(SORTERS, 2) sort_pass(const __grid_
             }
         }
         if (tile > 0) {
-            __stcg(told, TOLD_ALL | (before + count));
+            tell(told, TOLD_ALL | (before + count));
         }
         bases[me] = (u32)(scanned >> 32) + before - start;
     }

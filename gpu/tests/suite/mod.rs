@@ -7,8 +7,8 @@
 use pleach::{Index, Key, KeyType, Value};
 use pleach_builder::{BuildOptions, build_slice, build_strings};
 use pleach_gpu::{
-    Algorithm, BinaryForm, BtreeForm, FastForm, Gpu, GpuError, GpuTable, PAryForm, PinnedBatch, PinnedBuffer,
-    Residence,
+    Algorithm, BinaryForm, BtreeForm, ChildRegion, FastForm, Gpu, GpuError, GpuTable, Group, HarmoniaForm,
+    PAryForm, PinnedBatch, PinnedBuffer, QuerySort, Residence, Scan,
 };
 
 /// Numbers in no order.
@@ -44,6 +44,31 @@ pub fn algorithms(is_quick: bool) -> Vec<Algorithm> {
         for form in [BtreeForm::Paper, BtreeForm::Grid] {
             all.push(Algorithm::Btree { order, form });
         }
+    }
+    all.extend(harmonia(is_quick));
+    all
+}
+
+/// Harmonia's trees in every form, some parameters with each, and the tree that they are compared with.
+fn harmonia(is_quick: bool) -> Vec<Algorithm> {
+    let form = |(fanout, fill), sort, group, scan, children| {
+        Algorithm::Harmonia(HarmoniaForm { fanout, fill, sort, group, scan, children })
+    };
+    let mut all = vec![
+        form((8, 50), QuerySort::Partial, Group::Auto, Scan::Keys, ChildRegion::Constant),
+        form((64, 100), QuerySort::None, Group::Of(4), Scan::Vectors, ChildRegion::Shared),
+        form((9, 69), QuerySort::Bits(9), Group::Auto, Scan::Halves, ChildRegion::Ldg),
+        Algorithm::RegularTree { fanout: 8, fill: 69, threads: 64 },
+    ];
+    if !is_quick {
+        all.extend([
+            form((128, 69), QuerySort::Full, Group::Paper, Scan::Keys, ChildRegion::Constant),
+            form((16, 100), QuerySort::Partial, Group::Whole, Scan::Vectors, ChildRegion::Constant),
+            form((32, 50), QuerySort::None, Group::Of(2), Scan::Keys, ChildRegion::Shared),
+            form((8, 100), QuerySort::Full, Group::Of(8), Scan::Halves, ChildRegion::Shared),
+            form((64, 69), QuerySort::Bits(1), Group::Of(16), Scan::Keys, ChildRegion::Ldg),
+            Algorithm::RegularTree { fanout: 64, fill: 100, threads: 256 },
+        ]);
     }
     all
 }

@@ -26,6 +26,7 @@ pub fn run(args: &BenchArgs, global: &Global) -> Result<ExitStatus, Failure> {
         BenchWhat::Build => measure(args, global, "build", |args, told| build::run(&plain(args, told))),
         BenchWhat::Gpu => gpu(args, global, "gpu", &Group::ALL),
         BenchWhat::GpuPapers => gpu(args, global, "gpu-papers", &Group::PAPERS),
+        BenchWhat::GpuHarmonia => gpu(args, global, "gpu-harmonia", &Group::HARMONIA),
         BenchWhat::GpuReuse => gpu(args, global, "gpu-reuse", &[Group::Reuse]),
         BenchWhat::Plot => picture(args),
     }
@@ -103,7 +104,10 @@ fn gpu(args: &BenchArgs, global: &Global, name: &str, groups: &[Group]) -> Resul
             names.join(", ")
         )));
     }
-    let mut options = GpuBenchOptions { groups: groups.to_vec(), ..GpuBenchOptions::new(args.quick) };
+    let mut options = match args.what {
+        BenchWhat::GpuHarmonia => GpuBenchOptions::of_harmonia(args.quick),
+        _ => GpuBenchOptions { groups: groups.to_vec(), ..GpuBenchOptions::new(args.quick) },
+    };
     if let Some(tuples) = args.tuples {
         options.tuples = vec![tuples];
         options.auto_tuples = vec![tuples];
@@ -149,8 +153,10 @@ fn watched<R>(
     if !args.queries.is_empty() && args.what != BenchWhat::Lookup {
         return Err(Failure::usage(format!("bench {name}: --queries is for bench lookup")));
     }
-    if !args.only.is_empty() && !matches!(args.what, BenchWhat::Gpu | BenchWhat::GpuPapers) {
-        return Err(Failure::usage(format!("bench {name}: --only is for bench gpu and gpu-papers")));
+    let has_groups = matches!(args.what, BenchWhat::Gpu | BenchWhat::GpuPapers | BenchWhat::GpuHarmonia);
+    if !args.only.is_empty() && !has_groups {
+        let text = "--only is for bench gpu, gpu-papers and gpu-harmonia";
+        return Err(Failure::usage(format!("bench {name}: {text}")));
     }
     let guard = Guard::new();
     let interrupted = || guard.is_interrupted();

@@ -2,6 +2,7 @@
 
 mod apu;
 mod fast;
+mod harmonia;
 mod slides;
 mod strings;
 
@@ -83,6 +84,9 @@ pub(super) fn measure(bench: &Bench<'_>, report: &mut GpuReport) -> Result<(), B
     }
     if has(Group::Apu) {
         apu::measure(bench, report)?;
+    }
+    if has(Group::Harmonia) {
+        harmonia::measure(bench, report)?;
     }
     Ok(())
 }
