@@ -272,10 +272,17 @@ impl Harmonia {
             (QuerySort::None, None) => resident.tuples,
             (_, None) => 1,
         };
+        let psa = match digits {
+            Some(digits) => Some(
+                Psa::new(resident, digits)
+                    .ok_or_else(|| algorithm.refused("this device has too little shared memory to sort"))?,
+            ),
+            None => None,
+        };
         let mut search = Self {
             form,
             instance,
-            psa: digits.map(|digits| Psa::new(resident, digits)),
+            psa,
             unsorted,
             room: Mutex::default(),
             top: match form.children {

@@ -22,6 +22,8 @@ use crate::{GpuError, Stream};
 pub(crate) const CHUNK: u64 = 1 << 27;
 /// Threads of a block: SORTERS in sort.cu.
 const SORTERS: u32 = 512;
+/// Bytes of shared memory that sort.cu declares, and some more.
+const STATIC_BYTES: u32 = 3 << 10;
 /// Values of a digit.
 const DIGITS: u64 = 256;
 /// Bits of a digit at most.
@@ -140,9 +142,17 @@ fn parts(count: u64, word_bytes: u64, passes: u64, tiles: u64) -> [u64; 5] {
 }
 
 impl Psa {
-    /// What sorts batches of a table.
-    pub(crate) fn new(resident: &Resident, digits: Digits) -> Self {
-        Self { instance: resident.instance(Source::Sort, 0), digits }
+    /// What sorts batches of a table; `None` where a block has too little shared memory.
+    pub(crate) fn new(resident: &Resident, digits: Digits) -> Option<Self> {
+        let this = Self { instance: resident.instance(Source::Sort, 0), digits };
+        let most = resident.gpu.limits().shared_bytes_max;
+        (this.shared_bytes() + STATIC_BYTES <= most).then_some(this)
+    }
+
+    /// Shared memory of a block, beside what sort.cu declares: a tile's words, a count a warp and digit.
+    fn shared_bytes(&self) -> u32 {
+        let tile = SORTERS * items(self.instance.word_bytes);
+        tile * u32::from(self.instance.word_bytes) + SORTERS / 32 * DIGITS as u32 * 4
     }
 
     fn tile(&self) -> u64 {
@@ -224,9 +234,7 @@ impl Psa {
         let shape = grid(gpu, self.instance, "sort_count", SORTERS, 0, chunk.count)?;
         // SAFETY: the caller's promise; the counts were zeroed above.
         unsafe { sort_count(stream, self.instance, shape, &pass) }?;
-        let tile = SORTERS * items(self.instance.word_bytes);
-        let shared_bytes = tile * u32::from(self.instance.word_bytes) + SORTERS / 32 * DIGITS as u32 * 4;
-        let shape = LaunchShape { blocks: tiles as u32, threads: SORTERS, shared_bytes };
+        let shape = LaunchShape { blocks: tiles as u32, threads: SORTERS, shared_bytes: self.shared_bytes() };
         for number in 0..passes {
             let turn = (number % 2) as usize;
             pass.queries_to = at(turn);
