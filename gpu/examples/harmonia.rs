@@ -36,7 +36,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let tree = HarmoniaForm { sort: QuerySort::None, group: Group::Whole, ..HarmoniaForm::default() };
     let sorted = HarmoniaForm { sort: QuerySort::Partial, ..tree };
     let narrowed = HarmoniaForm { group: Group::Auto, ..sorted };
-    let regular = Algorithm::RegularTree { fanout: 64, fill: 100, threads: 256 };
+    let regular = Algorithm::RegularTree { fanout: 64, fill: 100, threads: 1024 };
     let steps = [tree, sorted, narrowed, HarmoniaForm { scan: Scan::Halves, ..narrowed }];
     for algorithm in std::iter::once(regular).chain(steps.map(Algorithm::Harmonia)) {
         table.prepare(algorithm)?;

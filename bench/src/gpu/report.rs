@@ -252,7 +252,7 @@ impl GpuReport {
             // Queries in no order, of the tree of the same fanout and fill.
             let shape: Vec<&str> = part(1).trim_start_matches("regular-tree").split('-').skip(1).collect();
             if let [fanout, fill, ..] = shape[..] {
-                let rival = format!("harmonia/regular-tree-{fanout}-{fill}-256/{table}/asked");
+                let rival = format!("harmonia/regular-tree-{fanout}-{fill}-1024/{table}/asked");
                 ratios.push(("of_regular", over(rate(rival))));
             }
             ratios.push(("of_thrust", over(rate(format!("peer/thrust/{table}/random")))));

@@ -4,8 +4,8 @@
 //!
 //! Keys and values are of 8 bytes, queries random and present. Rows end in the order of their answers: `asked`, the
 //! queries' own, or `sorted`, with the queries' numbers beside them; times have all of it, sorting and scattering. The
-//! regular tree is looked up in launches of several shapes; ratios are to blocks of 256 threads. thrust is measured in
-//! the same run. Counts follow from ranks and are made on the CPU.
+//! regular tree is searched in launches of several shapes; ratios are to the fastest, blocks of 1024 threads. thrust is
+//! measured in the same run. Counts follow from ranks and are made on the CPU.
 
 use super::{place, whole};
 use crate::BenchError;
@@ -17,7 +17,7 @@ use pleach_gpu::measure::Drawn;
 use pleach_gpu::{Algorithm, ChildRegion, Group, HarmoniaForm, QuerySort, Residence, Scan};
 
 /// Threads of a block of the regular tree's launches; the last one is that of ratios.
-const THREADS: [u16; 5] = [64, 128, 512, 1024, 256];
+const THREADS: [u16; 5] = [64, 128, 256, 512, 1024];
 /// Bits that queries are sorted by, beside those of Equation 2 and all.
 const BITS: [u8; 5] = [4, 8, 12, 16, 24];
 /// Queries of a batch of Figures 2, 3 and 10.
