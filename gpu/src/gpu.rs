@@ -200,7 +200,7 @@ impl Gpu {
         })
     }
 
-    /// Queues work on `stream` that reads a program's constant memory as `owner` has filled it, by a copy of `bytes` from
+    /// Queues work on `stream` that reads a program's constant memory as `owner` fills it, by a copy of `bytes` from
     /// an address of the device if another one filled it last. Such work is done one after the other.
     ///
     /// # Safety

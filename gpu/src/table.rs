@@ -253,9 +253,9 @@ impl<'a> GpuTable<'a> {
         })
     }
 
-    /// As [`GpuTable::search_on`], by an algorithm that sorts its queries first ([`crate::QuerySort`]), and with answers
-    /// in that order: answer i is that of query `numbers[i]`, a u32 for each query. If no answers are asked for, it only
-    /// sorts.
+    /// As [`GpuTable::search_on`], by an algorithm that sorts its queries first ([`crate::QuerySort`]), with answers in
+    /// that order: answer i is that of query `numbers[i]`, a u32 for each query. If no answers are asked for, it sorts
+    /// and that is all.
     ///
     /// # Errors
     /// As [`GpuTable::search_on`]; [`GpuError::Algorithm`] for one that does not sort.

@@ -1,7 +1,7 @@
 //! Harmonia's B+tree (Yan et al., PPoPP 2019), and the regular B+tree that it is compared with.
 //!
-//! The tree is the section of `pleach_format::harmonia`, byte for byte, made on the device from the sorted columns: keys
-//! of all nodes, counts, the child region of prefix sums, values beside the leaves. Whole top levels of the child region
+//! The tree is the section of `pleach_format::harmonia`, byte for byte, made on the device from sorted columns: keys of
+//! all nodes, counts, the child region of prefix sums, values beside the leaves. Whole top levels of the child region
 //! that fit into 64 KiB are put into constant memory (or shared memory, or left to the read-only cache). A batch is
 //! sorted by its highest bits ([`super::psa`]), then searched by groups of as many lanes as [`super::ntg`] says, and
 //! answered in its own order by scattered writes, or as sorted, with the numbers of the queries beside the answers.

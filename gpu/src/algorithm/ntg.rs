@@ -1,6 +1,6 @@
 //! Narrowed thread groups: how many lanes of a warp search for a query together (Harmonia, section 4.2).
 //!
-//! Fewer lanes compare fewer keys that need not be compared, but more queries share a warp, which takes as many steps at
+//! Fewer lanes compare fewer keys in vain, but more queries share a warp, which takes as many steps at
 //! a level as the query that takes most: S. The profile is of 1,000 queries as they stand after sorting: windows of a
 //! warp's queries, at random places, as far apart as the batch's queries are, in any order within what partial sorting
 //! leaves unsorted. As ranks say which slot of each node on its path a query meets, no key is read.

@@ -2,7 +2,7 @@
 //!
 //! Equation 2 of the paper on Harmonia: queries that fall into the same cache line of keys need no order among them, so
 //! of B bits N = B - log2(2^B / T * K) are worth sorting by, with T keys in the tree and K in a line. Here B is the
-//! number of bits of the distance between the table's smallest and largest key, and queries are sorted by their distance
+//! number of bits of the distance from the table's smallest key to its largest, and queries are sorted by distances
 //! from the smallest: high bits that all keys share are no bits to sort by. N bits are spread evenly over the fewest
 //! passes with digits of 8 bits (kernels/sort.cu).
 //!

@@ -1,5 +1,5 @@
 //! Harmonia (Yan et al., PPoPP 2019): what each of its steps gains (Figure 13), its throughput over sizes (Figure 11),
-//! what sorting by how many bits costs and gains (Figure 8), groups of every width with the models' picks (section 4.2),
+//! what sorting by how many bits costs and gains (Figure 8), groups of every width and the models' picks (section 4.2),
 //! and the counts that it starts from: transactions a warp, comparisons a level, parts of a node (Figures 2, 3, 10).
 //!
 //! Keys and values are of 8 bytes, queries random and present. Rows end in the order of their answers: `asked`, the
