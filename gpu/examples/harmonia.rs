@@ -49,6 +49,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         };
         let end = stream.mark()?;
         pending.wait()?;
+        end.wait()?;
         println!("{:.2} ms: {algorithm:?}", start.milliseconds_to(&end)?);
         table.release(algorithm);
     }

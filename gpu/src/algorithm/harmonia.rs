@@ -432,15 +432,13 @@ fn check_count(form: HarmoniaForm, count: u64) -> Result<(), GpuError> {
 
 impl Search for Harmonia {
     unsafe fn search(&self, stream: &Stream, batch: &Batch) -> Result<(), GpuError> {
+        let Some(psa) = &self.psa else {
+            // SAFETY: the caller's promise.
+            return unsafe { self.launch(stream, batch, 0, batch.count) };
+        };
+        check_count(self.form, batch.count)?;
         // SAFETY: the caller's promise.
-        match &self.psa {
-            None => unsafe { self.launch(stream, batch, 0, batch.count) },
-            Some(psa) => {
-                check_count(self.form, batch.count)?;
-                // SAFETY: the caller's promise.
-                unsafe { self.run(psa, stream, batch, None) }
-            }
-        }
+        unsafe { self.run(psa, stream, batch, None) }
     }
 
     unsafe fn search_sorted(&self, stream: &Stream, batch: &Batch, numbers: u64) -> Result<(), GpuError> {

@@ -482,7 +482,15 @@ impl Driver for Emulated {
 
     fn load(&self, program: &Program<'_>) -> Result<Handle, GpuError> {
         let path = library_of(program.name, program.text, program.defines, program.entries)?;
-        let loaded = Module::open(&path)?;
+        let loaded = if program.text.contains("PLEACH_CONSTANT(") {
+            // Constant memory is a device's own; a library that is opened twice has its memory once.
+            let failed = |error: std::io::Error| refused("loading a kernel", error.to_string());
+            let own = tempfile::Builder::new().suffix(".so").tempfile().map_err(failed)?;
+            std::fs::copy(&path, own.path()).map_err(failed)?;
+            Module::open(own.path())?
+        } else {
+            Module::open(&path)?
+        };
         let mut state = self.state();
         let module = state.new_handle();
         state.modules.insert(module, Arc::new(loaded));
