@@ -73,6 +73,16 @@ pub enum BuildError {
         /// Type of the keys.
         key_type: KeyType,
     },
+    /// A shape of Harmonia's tree outside its limits.
+    #[error(
+        "Harmonia's tree of fanout {fanout}, {fill_percent}% full: fanout is 8 to 128, nodes are 50 to 100% full"
+    )]
+    Harmonia {
+        /// Most children of a node.
+        fanout: u32,
+        /// How full nodes are.
+        fill_percent: u32,
+    },
     /// The target is a folder.
     #[error("is a folder: {}: name a file", path.display())]
     TargetIsDirectory {

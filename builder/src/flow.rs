@@ -7,9 +7,10 @@ use crate::error::BuildError;
 use crate::external::{Sorter, Spills};
 use crate::finish::{self, Extra, Head};
 use crate::grid;
+use crate::harmonia;
 use crate::lines::{LineWriter, Lines};
 use crate::observe::{Observer, Phase, Watch};
-use crate::options::{BuildOptions, Summary, Unique};
+use crate::options::{BuildOptions, Harmonia, Summary, Unique};
 use crate::pack::{Columns, KeyLane, Rows, Take, Tuple, ValueLane, first_break};
 use crate::packed;
 use crate::plan::Plan;
@@ -18,6 +19,7 @@ use crate::records::show;
 use crate::sort::Consume;
 use crate::source::{Chunk, Column, Schema, Source, SourceError};
 use crate::storage::Storage;
+use pleach_format::harmonia::{FANOUT_MAX, FANOUT_MIN};
 use pleach_format::key::{Key, Word};
 use pleach_format::meta::{Meta, TEXT_BYTES_MAX};
 use pleach_format::{KeyType, Mask, ValueType};
@@ -45,6 +47,11 @@ pub(crate) fn build(
     let key_type = schema.key_type;
     if options.packed && (key_type.is_bytes() || key_type.bytes() > 8) {
         return Err(BuildError::NotPackable { key_type });
+    }
+    if let Some(Harmonia { fanout, fill_percent }) = options.harmonia
+        && !((FANOUT_MIN..=FANOUT_MAX).contains(&fanout) && (50..=100).contains(&fill_percent))
+    {
+        return Err(BuildError::Harmonia { fanout, fill_percent });
     }
     // The lock comes before the first tuple is read.
     let publication = Publication::begin(storage, target)?;
@@ -144,7 +151,11 @@ impl Job<'_> {
 
         let mut reader = Reader::new(source, self.watch, plan);
         let mut intake = Intake { emitter: &mut emitter, sorter: None, job: self, spills, plan, rows: 0 };
-        let chunk = || Chunk { keys: Column::with_width(W::BYTES), values: Column::with_width(B::BYTES) };
+        let chunk = || Chunk {
+            keys: Column::with_width(W::BYTES),
+            values: Column::with_width(B::BYTES),
+            ops: Vec::new(),
+        };
         let (mut now, mut next) = (chunk(), chunk());
         reader.read(&mut now)?;
         while !now.is_empty() {
@@ -172,6 +183,9 @@ impl Job<'_> {
         }
         if self.options.classic {
             extras.sections.push(classic::section::of_lines::<W, B>(self, &lines)?);
+        }
+        if let Some(shape) = self.options.harmonia {
+            extras.sections.push(harmonia::section::of_lines::<W, B>(self, &lines, shape)?);
         }
         self.finish(&lines, extras, rows, sorted_input, runs)
     }

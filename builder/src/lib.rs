@@ -6,7 +6,7 @@
 //! flow.rs      sorted? stream it : sort it     spine.rs    levels above the tuple lines
 //! sort.rs      in memory                       finish.rs   table, superblock
 //! external.rs  beyond memory                   publish.rs  lock, rename, sync (storage.rs: system)
-//! classic/     FAST trees, from sorted words into a slice
+//! classic/     FAST trees, from sorted words into a slice      harmonia/   Harmonia's B+tree
 //! ```
 //!
 //! A build reads its source as if it were in order, and writes at once. At the first key out of
@@ -21,6 +21,7 @@ mod external;
 mod finish;
 mod flow;
 mod grid;
+mod harmonia;
 mod hint;
 #[cfg(feature = "input")]
 pub mod input;
@@ -40,8 +41,8 @@ pub mod storage;
 
 pub use error::BuildError;
 pub use observe::{Observer, Phase, Silent};
-pub use options::{BuildOptions, Summary, Unique};
-pub use source::{Chunk, Column, Schema, Source, SourceError, Strings};
+pub use options::{BuildOptions, Harmonia, Summary, Unique};
+pub use source::{Chunk, Column, Op, Schema, Source, SourceError, Strings};
 
 use pleach_format::{Key, KeyType, Value, Word};
 use std::path::Path;

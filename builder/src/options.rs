@@ -26,8 +26,32 @@ impl Unique {
     }
 }
 
-/// Choices of a build. Only `unique`, `grid`, `columns`, `packed`, `classic` and `generation` shape the bytes of
-/// the file.
+/// Shape of Harmonia's B+tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Harmonia {
+    /// Most children of a node: 8 to 128.
+    pub fanout: u32,
+    /// Keys of each node but the last of its level, in percent of its places: 50 to 100.
+    pub fill_percent: u32,
+}
+
+impl Default for Harmonia {
+    /// As in the paper's tables; nodes as full as those of a B+tree become by random inserts.
+    fn default() -> Self {
+        Self { fanout: 64, fill_percent: 69 }
+    }
+}
+
+impl Harmonia {
+    /// Keys of a full node.
+    #[must_use]
+    pub fn node_keys(self) -> u32 {
+        pleach_format::harmonia::node_keys(self.fanout, self.fill_percent)
+    }
+}
+
+/// Choices of a build. Only `unique`, `grid`, `columns`, `packed`, `classic`, `harmonia` and `generation`
+/// shape the bytes of the file.
 #[derive(Clone, Debug)]
 pub struct BuildOptions {
     /// What to do with equal keys; `None` keeps them all.
@@ -51,6 +75,8 @@ pub struct BuildOptions {
     pub packed: bool,
     /// Keep the classic FAST tree too, to be measured. Its words are in memory while it is built.
     pub classic: bool,
+    /// Keep Harmonia's B+tree too.
+    pub harmonia: Option<Harmonia>,
 }
 
 impl Default for BuildOptions {
@@ -66,6 +92,7 @@ impl Default for BuildOptions {
             columns: false,
             packed: false,
             classic: false,
+            harmonia: None,
         }
     }
 }

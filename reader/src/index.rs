@@ -6,6 +6,7 @@ use crate::classic::Classic;
 use crate::column::Column;
 use crate::error::{OpenError, ReadError, TypeError};
 use crate::fsck;
+use crate::harmonia::Harmonia;
 use crate::packed::Packed;
 use crate::strings::Strings;
 use crate::touched::{Touched, Verified};
@@ -273,6 +274,10 @@ impl Index {
     #[must_use]
     pub fn packed_keys<K: Key>(&self) -> Option<Packed<'_, K>> {
         Packed::new(self)
+    }
+    /// Harmonia's tree, if the file has one of these types. With [`Verify::Touched`] O(section), else O(levels).
+    pub fn harmonia<K: Key, V: Value>(&self) -> Result<Option<Harmonia<'_, K, V>>, ReadError> {
+        Harmonia::new(self)
     }
     /// The classic tree, if the file has one of words `W`, with a copy of all words, which end its
     /// searches. O(tuples): it is there to be measured.

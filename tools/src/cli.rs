@@ -167,7 +167,8 @@ pub struct BuildArgs {
     pub value_type: Option<ValueType>,
     /// Regions of the file: lines,spine; also grid (a short way to the lines, where numbers are
     /// spread evenly enough), columns (for scans without a copy), packed (keys in as few bits as each
-    /// 1024 of them need), classic (the FAST paper's tree, to be measured)
+    /// 1024 of them need), classic (the FAST paper's tree, to be measured),
+    /// harmonia[:FANOUT[:PERCENT]] (a B+tree of nodes so full, in two arrays)
     #[arg(long, value_name = "L,...", default_value = "lines,spine,grid", value_parser = parse::layout)]
     pub layout: parse::Layout,
     /// What to do with keys that stand more than once [default: keep all, in input order]

@@ -125,6 +125,7 @@ fn build_options(args: &BuildArgs) -> BuildOptions {
         columns: args.layout.columns,
         packed: args.layout.packed,
         classic: args.layout.classic,
+        harmonia: args.layout.harmonia,
         ..default
     }
 }
