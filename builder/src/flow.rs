@@ -10,7 +10,7 @@ use crate::grid;
 use crate::harmonia;
 use crate::lines::{LineWriter, Lines};
 use crate::observe::{Observer, Phase, Watch};
-use crate::options::{BuildOptions, Harmonia, Summary, Unique};
+use crate::options::{BuildOptions, Harmonia, Layout, Summary, Unique};
 use crate::pack::{Columns, KeyLane, Rows, Take, Tuple, ValueLane, first_break};
 use crate::packed;
 use crate::plan::Plan;
@@ -19,7 +19,6 @@ use crate::records::show;
 use crate::sort::Consume;
 use crate::source::{Chunk, Column, Schema, Source, SourceError};
 use crate::storage::Storage;
-use pleach_format::harmonia::{FANOUT_MAX, FANOUT_MIN};
 use pleach_format::key::{Key, Word};
 use pleach_format::meta::{Meta, TEXT_BYTES_MAX};
 use pleach_format::{KeyType, Mask, ValueType};
@@ -40,21 +39,40 @@ pub(crate) fn build(
     observer: &dyn Observer,
     storage: &dyn Storage,
 ) -> Result<Summary, BuildError> {
-    let schema = source.schema().clone();
     let watch = &Watch::new(observer);
     watch.check()?;
-    let meta = meta(&schema)?;
+    check(&source.schema().clone(), options)?;
+    // The lock comes before the first tuple is read.
+    let publication = Publication::begin(storage, target)?;
+    let summary = write(&publication, source, options, watch, storage)?;
+    publication.commit(watch)?;
+    Ok(summary)
+}
+
+/// Refuses what cannot be built, before anything is read.
+fn check(schema: &Schema, options: &BuildOptions) -> Result<(), BuildError> {
+    meta(schema, options)?;
     let key_type = schema.key_type;
     if options.packed && (key_type.is_bytes() || key_type.bytes() > 8) {
         return Err(BuildError::NotPackable { key_type });
     }
-    if let Some(Harmonia { fanout, fill_percent }) = options.harmonia
-        && !((FANOUT_MIN..=FANOUT_MAX).contains(&fanout) && (50..=100).contains(&fill_percent))
-    {
+    if let Some(Harmonia { fanout, fill_percent }) = options.harmonia.filter(|shape| !shape.is_sound()) {
         return Err(BuildError::Harmonia { fanout, fill_percent });
     }
-    // The lock comes before the first tuple is read.
-    let publication = Publication::begin(storage, target)?;
+    Ok(())
+}
+
+/// Builds into the temporary file of a publication.
+pub(crate) fn write(
+    publication: &Publication<'_>,
+    source: &mut dyn Source,
+    options: &BuildOptions,
+    watch: &Watch<'_>,
+    storage: &dyn Storage,
+) -> Result<Summary, BuildError> {
+    let schema = source.schema().clone();
+    check(&schema, options)?;
+    let meta = meta(&schema, options)?;
     let folder = options.temp_dir.clone().unwrap_or_else(|| publication.folder().to_owned());
     let spills = Spills { storage, folder: &folder };
     let job = Job {
@@ -66,13 +84,11 @@ pub(crate) fn build(
         meta: &meta,
         mask: None,
     };
-    let summary = if schema.key_type.is_bytes() || schema.value_type.is_bytes() {
+    if schema.key_type.is_bytes() || schema.value_type.is_bytes() {
         bytes::build(&job, source)
     } else {
         job.run_words(schema.key_type.bytes(), source, &Extras::none)
-    }?;
-    publication.commit(watch)?;
-    Ok(summary)
+    }
 }
 
 /// Sections behind the spine, which depend on what was built.
@@ -253,7 +269,8 @@ pub(crate) fn word_text(key_type: KeyType, word: u128) -> String {
     }
 }
 
-fn meta(schema: &Schema) -> Result<Meta, BuildError> {
+fn meta(schema: &Schema, options: &BuildOptions) -> Result<Meta, BuildError> {
+    let layout = options.layout();
     let has_value = schema.value_type != ValueType::None;
     let value = |text: &String| if has_value { text.clone() } else { String::new() };
     let meta = Meta {
@@ -261,6 +278,7 @@ fn meta(schema: &Schema) -> Result<Meta, BuildError> {
         value_name: value(&schema.value_name),
         key_logical: schema.key_logical.clone(),
         value_logical: value(&schema.value_logical),
+        layout: if layout == Layout::default() { String::new() } else { layout.to_string() },
     };
     for text in [&meta.key_name, &meta.value_name, &meta.key_logical, &meta.value_logical] {
         if text.len() > TEXT_BYTES_MAX {

@@ -33,6 +33,7 @@ mod pack;
 mod packed;
 mod plan;
 pub mod publish;
+pub mod rebuild;
 mod records;
 mod sort;
 pub mod source;
@@ -41,7 +42,7 @@ pub mod storage;
 
 pub use error::BuildError;
 pub use observe::{Observer, Phase, Silent};
-pub use options::{BuildOptions, Harmonia, Summary, Unique};
+pub use options::{BuildOptions, Harmonia, Layout, Summary, Unique};
 pub use source::{Chunk, Column, Op, Schema, Source, SourceError, Strings};
 
 use pleach_format::{Key, KeyType, Value, Word};

@@ -278,6 +278,7 @@ fn meta_comes_back() {
         value_name: "\u{fc}mlaut".into(),
         key_logical: String::new(),
         value_logical: "Timestamp(Microsecond, None)".into(),
+        layout: "lines,spine,packed".into(),
     };
     let bytes = meta.encode();
     assert_eq!(Meta::decode(&bytes), meta);

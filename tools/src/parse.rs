@@ -7,7 +7,7 @@ use crate::device::Device;
 use crate::render::text::unescaped;
 use pleach_bench::Queries;
 use pleach_bench::gpu::Group;
-use pleach_builder::Harmonia;
+use pleach_builder::Layout;
 use pleach_format::{KeyType, ValueType};
 
 /// `256M`, `256MiB`, `4GiB`, `1G`, `1000`: bytes; K, M, G and T are powers of 1024.
@@ -79,63 +79,9 @@ pub fn raw_types(text: &str) -> Result<(KeyType, ValueType), String> {
     Ok((key_type(key)?, value_type(value)?))
 }
 
-/// The layouts of this version: `lines,spine` and, if asked for, `grid`, `columns`, `packed`, `classic` and
-/// `harmonia`, in any order.
+/// A layout.
 pub fn layout(text: &str) -> Result<Layout, String> {
-    let parts: Vec<&str> = text.split(',').collect();
-    let known = ["lines", "spine", "grid", "classic", "columns", "packed", "harmonia", "btree"];
-    let usable =
-        "use lines,spine and if you like grid, columns, packed, classic, harmonia[:FANOUT[:PERCENT]]";
-    let names: Vec<&str> = parts
-        .iter()
-        .map(|part| part.split(':').next().filter(|&name| name == "harmonia").unwrap_or(part))
-        .collect();
-    if let Some(unknown) = names.iter().find(|part| !known.contains(part)) {
-        return Err(format!("'{unknown}' is no layout: {usable}"));
-    }
-    let has = |name| names.contains(&name);
-    if !has("lines") || !has("spine") || has("btree") {
-        return Err(format!("this version does not make '{text}': {usable}"));
-    }
-    let tree = parts.iter().find(|part| part.split(':').next() == Some("harmonia"));
-    Ok(Layout {
-        grid: has("grid"),
-        columns: has("columns"),
-        packed: has("packed"),
-        classic: has("classic"),
-        harmonia: tree.map(|tree| harmonia(tree)).transpose()?,
-    })
-}
-
-/// `harmonia`, `harmonia:FANOUT` or `harmonia:FANOUT:PERCENT`.
-fn harmonia(text: &str) -> Result<Harmonia, String> {
-    let mut shape = Harmonia::default();
-    let mut parts = text.split(':').skip(1);
-    for (part, to) in parts.by_ref().zip([&mut shape.fanout, &mut shape.fill_percent]) {
-        *to = part.parse().map_err(|_| format!("'{part}' in '{text}' is no number"))?;
-    }
-    let sound = (8..=128).contains(&shape.fanout) && (50..=100).contains(&shape.fill_percent);
-    if !sound || text.split(':').count() > 3 {
-        return Err(format!(
-            "'{text}': give harmonia:FANOUT:PERCENT, a fanout of 8 to 128, nodes 50 to 100 percent full"
-        ));
-    }
-    Ok(shape)
-}
-
-/// Which regions a file has besides its tuple lines and its spine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Layout {
-    /// A grid, if keys are spread evenly enough.
-    pub grid: bool,
-    /// Sorted columns.
-    pub columns: bool,
-    /// A compressed column of the keys.
-    pub packed: bool,
-    /// The classic FAST tree.
-    pub classic: bool,
-    /// Harmonia's tree.
-    pub harmonia: Option<Harmonia>,
+    text.parse()
 }
 
 /// One ASCII character, or `\t` or `tab`.

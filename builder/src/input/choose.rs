@@ -83,7 +83,11 @@ impl Names<'_> {
         }
         let first = usize::from(options.changes);
         if self.len() <= first {
-            return Err(problem(input, "", "it has one column: changes have an operation, a key and a value"));
+            return Err(problem(
+                input,
+                "",
+                "it has one column: changes have an operation, a key and a value",
+            ));
         }
         let key = options.key.as_deref().map_or(Ok(first), |wish| self.find(input, wish))?;
         if options.value_type == Some(ValueType::None) {
@@ -103,11 +107,7 @@ impl Names<'_> {
     }
 
     /// The column of operations, in a table of changes.
-    pub(super) fn choose_op(
-        self,
-        input: &str,
-        options: &InputOptions,
-    ) -> Result<Option<usize>, SourceError> {
+    pub(super) fn choose_op(self, input: &str, options: &InputOptions) -> Result<Option<usize>, SourceError> {
         if !options.changes {
             return Ok(None);
         }

@@ -229,7 +229,9 @@ impl Text {
         }
         let op = self.op_of_record(chunk)?;
         let valueless = op == Some(Op::Del)
-            && self.value.as_ref().is_some_and(|value| self.record.ends.get(value.index).is_none_or(|_| self.record.field(value.index).is_empty()));
+            && self.value.as_ref().is_some_and(|value| {
+                self.record.ends.get(value.index).is_none_or(|_| self.record.field(value.index).is_empty())
+            });
         let short = valueless && self.record.ends.len() + 1 == self.fields;
         if self.record.ends.len() != self.fields && !short {
             let found = self.record.ends.len();
