@@ -7,6 +7,7 @@
 //! sort.rs      in memory                       finish.rs   table, superblock
 //! external.rs  beyond memory                   publish.rs  lock, rename, sync (storage.rs: system)
 //! classic/     FAST trees, from sorted words into a slice
+//! harmonia/    a B+tree in memory that takes batches of changes
 //! ```
 //!
 //! A build reads its source as if it were in order, and writes at once. At the first key out of
@@ -21,6 +22,7 @@ mod external;
 mod finish;
 mod flow;
 mod grid;
+pub mod harmonia;
 mod hint;
 #[cfg(feature = "input")]
 pub mod input;
