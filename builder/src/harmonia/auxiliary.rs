@@ -7,7 +7,6 @@
 //! here. Leaves of a node are split in halves; one that falls below the least number of keys is joined
 //! with a neighbour, into one leaf if they fit, else into two of equal size.
 
-use super::arch;
 use pleach_format::{Bits, Word};
 
 /// A leaf outside of the key region.
@@ -59,7 +58,7 @@ impl<W: Word, B: Bits> Auxiliary<W, B> {
     /// The piece of a key, and how many of its keys are below it.
     pub fn find(&self, key: W) -> (usize, usize) {
         let piece = self.bounds.partition_point(|&bound| bound < key);
-        (piece, arch::below(&self.pieces[piece].keys, key))
+        (piece, self.pieces[piece].keys.partition_point(|&other| other < key))
     }
 
     /// Splits a piece of two or more keys in halves.

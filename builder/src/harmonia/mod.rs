@@ -126,8 +126,9 @@ impl<W: Word, B: Bits> Tree<W, B> {
         if self.tuples == 0 {
             return None;
         }
-        let (keys, values) = self.leaf(self.leaf_of(word) as usize);
-        let at = arch::below(keys, word);
+        let leaf = self.leaf_of(word) as usize;
+        let (keys, values) = self.leaf(leaf);
+        let at = arch::below(self.node(self.inner() + leaf), word);
         (keys.get(at) == Some(&word)).then(|| values[at])
     }
 }
