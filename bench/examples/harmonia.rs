@@ -53,7 +53,9 @@ fn rebuild(tree: &Tree, batch: &[Operation], threads: usize) -> Result<Tree, Box
         };
         let merged: Vec<Vec<(u64, u64)>> = (0..parts.len().max(1))
             .into_par_iter()
-            .map(|at| merge(parts.get(at).copied().unwrap_or_default(), &order[first(at)..first(at + 1)], batch))
+            .map(|at| {
+                merge(parts.get(at).copied().unwrap_or_default(), &order[first(at)..first(at + 1)], batch)
+            })
             .collect();
         let mut starts = vec![0];
         starts.extend(merged.iter().scan(0, |sum, part| {
@@ -148,7 +150,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
     }
 
-    println!("{:<32} {:>9} {:>9} {:>9} {:>9} {:>9} {:>12}", "ms", "query", "group", "update", "movement", "all", "operations/s");
+    println!(
+        "{:<32} {:>9} {:>9} {:>9} {:>9} {:>9} {:>12}",
+        "ms", "query", "group", "update", "movement", "all", "operations/s"
+    );
     for ((name, ..), reports) in WAYS.iter().zip(&reports) {
         let of = |time: fn(&(Report, Duration)) -> Duration| median(reports.iter().map(time).collect());
         let all = of(|(_, all)| *all);
@@ -164,6 +169,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let all = median(rebuilds);
     println!("{:<32} {:>49.1} {:>10.1} M", "rebuild by merging", all, operations as f64 / all / 1e3);
     let Report { inserted, updated, splits, merges, nodes_moved, .. } = reports[0][0].0;
-    println!("{inserted} inserted, {updated} updated, {splits} splits, {merges} merges, {nodes_moved} nodes moved");
+    println!(
+        "{inserted} inserted, {updated} updated, {splits} splits, {merges} merges, {nodes_moved} nodes moved"
+    );
     Ok(())
 }

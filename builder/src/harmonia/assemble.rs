@@ -8,6 +8,7 @@
 use super::region::Region;
 use super::{HarmoniaError, Tree};
 use pleach_format::harmonia::{FANOUT_MAX, FANOUT_MIN, HarmoniaGeometry};
+use pleach_format::layout::LINE_BYTES;
 use pleach_format::{Bits, Word};
 use rayon::prelude::*;
 
@@ -22,6 +23,8 @@ pub(super) struct Shape {
     pub least: usize,
     /// Words of a node.
     pub stride: usize,
+    /// Whole lines' words of an inner node that hold its keys and a free slot.
+    pub inner_words: usize,
 }
 
 impl Shape {
@@ -30,7 +33,8 @@ impl Shape {
         let stride = shape.ok_or(HarmoniaError::Shape { fanout, node_keys })?.stride_words();
         debug_assert!((FANOUT_MIN..=FANOUT_MAX).contains(&fanout));
         let least = ((fanout - 1) / 4).min(node_keys) as usize;
-        Ok(Self { fanout, node_keys, capacity: fanout as usize - 1, least, stride })
+        let inner_words = stride.min((node_keys as usize + 1).next_multiple_of(LINE_BYTES / W::BYTES));
+        Ok(Self { fanout, node_keys, capacity: fanout as usize - 1, least, stride, inner_words })
     }
 
     /// Where everything lies in a tree of so many leaves.
@@ -62,19 +66,21 @@ impl<W: Word, B: Bits> Tree<W, B> {
         let mut last = vec![W::default(); leaves];
         let (above, leaf_keys) = keys.split_at_mut(inner * stride);
         let (above_counts, leaf_counts) = counts.split_at_mut(inner);
-        let tuples = (leaf_keys.par_chunks_mut(stride), values.par_chunks_mut(fanout), leaf_counts, &mut last)
-            .into_par_iter()
-            .with_min_len(64)
-            .enumerate()
-            .map(|(leaf, (keys, values, count, last))| {
-                let tuples = write(leaf, keys, values);
-                keys[tuples..].fill(W::MAX);
-                *last = keys[tuples.saturating_sub(1)];
-                *count = tuples as u8;
-                tuples as u64
-            })
-            .sum();
-        for (depth, level) in geometry.levels.iter().enumerate().take(geometry.levels.len().saturating_sub(1)) {
+        let tuples =
+            (leaf_keys.par_chunks_mut(stride), values.par_chunks_mut(fanout), leaf_counts, &mut last)
+                .into_par_iter()
+                .with_min_len(64)
+                .enumerate()
+                .map(|(leaf, (keys, values, count, last))| {
+                    let tuples = write(leaf, keys, values);
+                    keys[tuples..].fill(W::MAX);
+                    *last = keys[tuples.saturating_sub(1)];
+                    *count = tuples as u8;
+                    tuples as u64
+                })
+                .sum();
+        for (depth, level) in geometry.levels.iter().enumerate().take(geometry.levels.len().saturating_sub(1))
+        {
             let nodes = level.first as usize..(level.first + level.nodes) as usize;
             let keys = above[nodes.start * stride..nodes.end * stride].par_chunks_mut(stride);
             let counts = above_counts[nodes].par_iter_mut();

@@ -84,9 +84,9 @@ pub(super) fn load<K: Key, V: Value>(
     order.par_sort_unstable_by_key(|&at| (batch[at as usize].key().encode(), at));
     let mut report = Report::default();
     let mut tuples = Vec::new();
-    for equal in order.chunk_by(|&left, &right| {
-        batch[left as usize].key().encode() == batch[right as usize].key().encode()
-    }) {
+    for equal in order
+        .chunk_by(|&left, &right| batch[left as usize].key().encode() == batch[right as usize].key().encode())
+    {
         let mut value = None;
         for &at in equal {
             let step = Step::new(&batch[at as usize], 0);

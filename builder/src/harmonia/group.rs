@@ -117,9 +117,9 @@ impl<T: Routed> Groups<T> {
         let first = self.starts[bucket];
         let span = (self.starts[bucket + 1] - first) as usize;
         let pieces = || {
-            self.portions.iter().map(|(elements, ends)| {
-                &elements[ends[bucket] as usize..ends[bucket + 1] as usize]
-            })
+            self.portions
+                .iter()
+                .map(|(elements, ends)| &elements[ends[bucket] as usize..ends[bucket + 1] as usize])
         };
         ends.clear();
         ends.resize(span + 1, 0);

@@ -154,7 +154,9 @@ impl<K: Key, V: Value> HarmoniaTree<K, V> {
         tuple: impl Fn(usize) -> (K, V) + Sync,
     ) -> Result<Self, HarmoniaError> {
         let shape = Shape::new::<K::Word>(fanout, node_keys)?;
-        if let Some(at) = (0..len).into_par_iter().with_min_len(1 << 12).find_first(|&at| !is_key(tuple(at).0)) {
+        if let Some(at) =
+            (0..len).into_par_iter().with_min_len(1 << 12).find_first(|&at| !is_key(tuple(at).0))
+        {
             return Err(HarmoniaError::NotAKey { at });
         }
         let ascends = |at: usize| tuple(at - 1).0.encode() < tuple(at).0.encode();

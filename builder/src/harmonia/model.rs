@@ -6,9 +6,7 @@
 //! model runs the protocol without the decision under the leaf's lock and must fail: it shows the race of the
 //! paper's text, where a leaf fills between the decision and the lock.
 
-use super::protocol::{
-    Atomic, Exclusive, Guard, Machine, Protocol, Seat, Seated, Store, apply, atomics,
-};
+use super::protocol::{Atomic, Exclusive, Guard, Machine, Protocol, Seat, Seated, Store, apply, atomics};
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU8, AtomicU32};
@@ -188,7 +186,11 @@ fn work<const AGAIN: bool>(tree: &Small, operations: &[Operation], literal: bool
 }
 
 /// Threads that apply operations to a tree of `keys`, in every order; `wanted` is what is left.
-fn model<const AGAIN: bool>(keys: &'static [u8], threads: &'static [&'static [Operation]], wanted: &'static [u8]) {
+fn model<const AGAIN: bool>(
+    keys: &'static [u8],
+    threads: &'static [&'static [Operation]],
+    wanted: &'static [u8],
+) {
     for literal in [false, true] {
         let mut builder = loom::model::Builder::new();
         builder.preemption_bound = Some(2);
@@ -221,8 +223,13 @@ fn without_the_second_decision_tuples_are_lost() {
 }
 
 #[test]
-fn a_split_beside_plain_operations() {
-    model::<true>(&[1, 2], &[&[Insert(3)], &[Insert(11), Insert(4)]], &[1, 2, 3, 4, 11]);
+fn a_split_beside_a_plain_operation() {
+    model::<true>(&[1, 2], &[&[Insert(3)], &[Insert(11)]], &[1, 2, 3, 11]);
+}
+
+#[test]
+fn a_split_before_or_after_another_operation_on_its_leaf() {
+    model::<true>(&[1, 2], &[&[Insert(3)], &[Insert(4)]], &[1, 2, 3, 4]);
 }
 
 #[test]

@@ -28,15 +28,15 @@ impl<W: Word, B: Bits> Tree<W, B> {
 
     #[inline(always)]
     fn child(&self, node: usize, word: W) -> usize {
-        self.children[node] as usize + arch::below(self.node(node), word)
+        let keys = &self.keys[node * self.shape.stride..][..self.shape.inner_words];
+        self.children[node] as usize + arch::below(keys, word)
     }
 
-    /// Asks for a node's lines.
+    /// Asks for an inner node's lines.
     #[inline(always)]
     fn prefetch(&self, node: usize) {
-        let words = self.shape.stride;
-        let start = self.keys.as_ptr().wrapping_add(node * words);
-        for at in (0..words).step_by(64 / W::BYTES) {
+        let start = self.keys.as_ptr().wrapping_add(node * self.shape.stride);
+        for at in (0..self.shape.inner_words).step_by(64 / W::BYTES) {
             prefetch(start.wrapping_add(at));
         }
     }
@@ -78,10 +78,7 @@ impl<K: Key, V: Value> Work for Descent<'_, K, V> {
 }
 
 /// The leaf of each operation, of a tree that has leaves. O(batch * levels * fanout), on the pool it is called in.
-pub(super) fn leaves_of<K: Key, V: Value>(
-    tree: &Tree<K::Word, V::Bits>,
-    batch: &[Change<K, V>],
-) -> Vec<u32> {
+pub(super) fn leaves_of<K: Key, V: Value>(tree: &Tree<K::Word, V::Bits>, batch: &[Change<K, V>]) -> Vec<u32> {
     let mut leaves = vec![0; batch.len()];
     leaves.par_chunks_mut(TASK).zip(batch.par_chunks(TASK)).for_each(|(leaves, batch)| {
         arch::best(Descent { tree, batch, leaves });

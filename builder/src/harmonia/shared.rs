@@ -6,12 +6,12 @@
 //! is changes only under [`Exclusive`], and nobody has that as long as somebody has a [`Seat`]. An
 //! [`Exclusive`] is the only token there is: with it goes everything.
 
+use super::Tree;
 use super::arch;
 use super::assemble::Shape;
 use super::auxiliary::{Auxiliary, Piece};
 use super::batch::{Kind, Report, Step};
 use super::protocol::{Exclusive, Guard, Native, Protocol, Seat, Seated, Store};
-use super::Tree;
 use crate::hint::prefetch;
 use pleach_format::{Bits, Word};
 use std::cell::UnsafeCell;
@@ -91,16 +91,16 @@ impl<'a, W: Word, B: Bits> Shared<'a, W, B> {
         self.auxiliaries.into_inner()
     }
 
-    /// Asks for the lines of a leaf's keys and values.
+    /// Asks for the lines of the keys and values of a leaf that is filled as it was loaded.
     #[inline(always)]
     pub fn prefetch(&self, leaf: u32) {
         let (words, fanout) = (self.shape.stride, self.shape.fanout as usize);
         let keys = self.keys.wrapping_add(leaf as usize * words);
-        for at in (0..words).step_by(64 / W::BYTES) {
+        for at in (0..self.shape.inner_words).step_by(64 / W::BYTES) {
             prefetch(keys.wrapping_add(at));
         }
         let values = self.values.wrapping_add(leaf as usize * fanout);
-        for at in (0..fanout * B::BYTES).step_by(64) {
+        for at in (0..self.shape.node_keys as usize * B::BYTES).step_by(64) {
             prefetch(values.cast::<u8>().wrapping_add(at));
         }
     }
