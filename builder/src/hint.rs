@@ -1,5 +1,4 @@
-//! Hints to the kernel and the caches: the only unsafe code of the builder. Without any of them
-//! the same bytes are written, only slower.
+//! Hints to the kernel and the caches. Without any of them the same bytes are written, only slower.
 
 use pleach_format::mask::Chunk;
 use std::fs::File;
