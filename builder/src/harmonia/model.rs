@@ -90,7 +90,7 @@ impl Small {
 
     fn to_node(&self, all: &mut Exclusive<'_, Loom>, leaf: u32) {
         if !all.is_split(leaf) {
-            let tuples = self.leaf(leaf, |leaf| std::mem::take(leaf));
+            let tuples = self.leaf(leaf, std::mem::take);
             self.node(leaf, |node| node.extend(&tuples.keys[..tuples.count]));
             all.mark_split(leaf);
         }
