@@ -6,7 +6,9 @@
 //! flow.rs      sorted? stream it : sort it     spine.rs    levels above the tuple lines
 //! sort.rs      in memory                       finish.rs   table, superblock
 //! external.rs  beyond memory                   publish.rs  lock, rename, sync (storage.rs: system)
-//! classic/     FAST trees, from sorted words into a slice      harmonia/   Harmonia's B+tree
+//! classic/     FAST trees, from sorted words into a slice
+//! harmonia/    Harmonia's B+tree: a section, and a tree in memory that takes batches of changes
+//! rebuild/     the next generation of a file, from a batch of changes
 //! ```
 //!
 //! A build reads its source as if it were in order, and writes at once. At the first key out of
@@ -21,7 +23,7 @@ mod external;
 mod finish;
 mod flow;
 mod grid;
-mod harmonia;
+pub mod harmonia;
 mod hint;
 #[cfg(feature = "input")]
 pub mod input;
