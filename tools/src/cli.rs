@@ -451,6 +451,8 @@ pub enum BenchWhat {
     Open,
     /// From tuples to a file, beside a plain copy of its bytes
     Build,
+    /// Changes: rebuilds beside a copy of the file, batches beside LMDB and redb
+    Update,
     /// Look-ups on a GPU: its limits, all algorithms, and what else is installed there
     Gpu,
     /// The tables and figures of the papers on a GPU: P-ary search, FAST, the B+tree on an APU

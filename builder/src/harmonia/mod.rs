@@ -1,4 +1,5 @@
-//! Harmonia's tree: its section of a file; in memory, and its batch update (Yan et al., PPoPP 2019, sections 3.1 and 3.2.2).
+//! Harmonia's tree: its section of a file; and in memory, with its batch update (Yan et al., PPoPP 2019,
+//! sections 3.1 and 3.2.2).
 //!
 //! ```text
 //! mod.rs        the tree: loads, look-ups, iteration     region.rs     its arrays
