@@ -2,8 +2,9 @@
 //!
 //! `cargo run --release -p pleach-bench --example harmonia --
 //! [TUPLES [OPERATIONS [INSERTS% [FILL% [FANOUT [THREADS]]]]]]`, by default 2^24, 4096 * 1024, 5, 69, 64 and 2.
-//! Keys are uniform, `(u64, u64)`; operations that are no inserts are updates of keys that are there. The ways take turns in each of five repetitions, on a tree that was loaded anew
-//! each time; medians are printed. Every tuple of each outcome is compared with that of the rebuild.
+//! Keys are uniform, `(u64, u64)`; operations that are no inserts are updates of keys that are there. The ways
+//! take turns in each of five repetitions (three beyond 2^25), on a tree that was loaded anew each time; medians are
+//! printed. Every tuple of each outcome is compared with that of the rebuild.
 
 use pleach_builder::harmonia::{BatchOptions, Change, Counting, HarmoniaTree, Order, Report};
 use rayon::prelude::*;
