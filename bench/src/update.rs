@@ -2,7 +2,8 @@
 //!
 //! Three questions, each with (u64,u64) tuples. What does a rebuild with one change in a hundred tuples cost, beside a
 //! copy of the file by calls of 2 MiB that is synced? The two take turns. Which way is fastest for how many
-//! changes: a merge, or, where values alone change, a patch? And how many operations a second are there in the
+//! changes: a merge; where values alone change, a patch; or the paper's update of a tree that is in memory already, and
+//! writing it? And how many operations a second are there in the
 //! batch of the Harmonia paper (Yan et al., PPoPP 2019, section 5.4: 4096K operations, one in twenty an insert): by
 //! the paper's update of a tree in memory, by a merge, and by LMDB and redb in one transaction? Each once durable,
 //! on the disk when the time ends, and once without waiting for the disk. Sorting a batch is a part of all times.
@@ -236,13 +237,15 @@ impl<'a> Bench<'a> {
                     (Op::Put, key, changed(key, at))
                 })
                 .collect();
-            let mut times = [const { Vec::new() }; 2];
+            let mut times = [const { Vec::new() }; 3];
             for _ in 0..repetitions {
                 for (method, times) in [Method::Merge, Method::Patch].into_iter().zip(&mut times) {
                     times.push(self.rebuild(&puts, method, true)?);
                 }
+                times[2].push(self.tree(&puts, true)?);
             }
-            let rows = [("merge", &times[0]), ("patch", &times[1])];
+            let rows =
+                [("merge", &times[0]), ("patch", &times[1]), ("a tree in memory, then a file", &times[2])];
             report.rows.extend(
                 rows.map(|(detail, times)| self.row("pleach", "rebuild-puts", detail, puts.len(), times)),
             );

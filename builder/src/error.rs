@@ -108,7 +108,11 @@ pub enum BuildError {
         limit: u64,
     },
     /// Files that are to become one hold other types.
-    #[error("types differ: {}: it holds {found}, but {} holds {expected}: compact files of one kind", path.display(), first.display())]
+    #[error(
+        "types differ: {}: it holds {found}, but {} holds {expected}: compact files of one kind",
+        path.display(),
+        first.display()
+    )]
     Types {
         /// The file.
         path: PathBuf,

@@ -284,7 +284,7 @@ fn wide_numbers() {
 
 #[test]
 fn packed_keys() {
-    let tuples: Vec<(i64, ())> = (0..1500).map(|i| ((spread(i) >> 44) as i64 - 500_000, ())).collect();
+    let tuples: Vec<(i64, ())> = (0..1100).map(|i| ((spread(i) >> 44) as i64 - 500_000, ())).collect();
     let options = BuildOptions { packed: true, ..BuildOptions::default() };
     let wanted = sorted(&tuples);
     let golden = check("i64_none_packed.pleach", &tuples, NAMELESS, &options, &wanted);
@@ -292,6 +292,19 @@ fn packed_keys() {
     let mut keys = Vec::new();
     index.packed_keys::<i64>().expect("there").read(0..u64::MAX, &mut keys).expect("readable");
     assert!(keys.iter().zip(&wanted).all(|(key, tuple)| *key == tuple.0) && keys.len() == wanted.len());
+}
+
+#[test]
+fn harmonia() {
+    let tuples: Vec<(u64, u32)> = (0..300).map(|i| (spread(i) >> 20 << 20, i as u32)).collect();
+    let harmonia = Some(Harmonia { fanout: 8, fill_percent: 69 });
+    let options = BuildOptions { harmonia, grid: false, ..BuildOptions::default() };
+    let wanted = sorted(&tuples);
+    let golden = check("u64_u32_harmonia.pleach", &tuples, NAMELESS, &options, &wanted);
+    let index = Index::from_bytes(golden).expect("opens");
+    let tree = index.harmonia::<u64, u32>().expect("readable").expect("there");
+    assert_eq!((tree.shape().fanout, tree.shape().node_keys, tree.shape().levels.len()), (8, 4, 4));
+    assert!(wanted.iter().zip(0..).all(|(tuple, rank)| tree.lower_bound(tuple.0) == Ok(rank)));
 }
 
 /// Byte keys: what is built is what is kept, and holds these keys.

@@ -1,3 +1,5 @@
+//! Harmonia's tree of built files: all fanouts and fills against a binary search, and forged bytes.
+
 use crate::{Index, Isa};
 use pleach_builder::{BuildOptions, Harmonia};
 
