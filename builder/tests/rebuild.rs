@@ -342,7 +342,10 @@ fn a_patch_that_cannot_be_is_a_merge_or_refused() {
     // A key that is not there; one before all, one behind all.
     for number in [7, 0, u64::MAX] {
         let mut puts = puts.clone();
-        puts.push((Op::Put, (u64::wrapping_mul(number, 3).wrapping_add(1).to_be_bytes().to_vec(), types.value(1))));
+        puts.push((
+            Op::Put,
+            (u64::wrapping_mul(number, 3).wrapping_add(1).to_be_bytes().to_vec(), types.value(1)),
+        ));
         attempt(&rows, &puts);
     }
     puts.push((Op::Add, puts[0].1.clone()));

@@ -8,7 +8,7 @@
 use pleach::{FsckOptions, Index, Isa, Key, KeyType, OpenOptions, Value, Verdict, Verify, fsck};
 use pleach_builder::storage::MemoryStorage;
 use pleach_builder::{
-    BuildOptions, Chunk, Column, Schema, Silent, Source, SourceError, Unique, build_strings_bytes,
+    BuildOptions, Chunk, Column, Harmonia, Schema, Silent, Source, SourceError, Unique, build_strings_bytes,
     build_with_storage,
 };
 use pleach_format::spine::Encoding;
