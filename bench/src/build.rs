@@ -30,7 +30,7 @@ pub fn run(options: &BenchOptions<'_>) -> Result<Report, BenchError> {
 }
 
 /// Copies a file and syncs the copy and its folder.
-fn copy(from: &Path, to: &Path) -> std::io::Result<u64> {
+pub(crate) fn copy(from: &Path, to: &Path) -> std::io::Result<u64> {
     let (mut from, mut target) = (File::open(from)?, File::create(to)?);
     let mut buffer = vec![0; COPY_BYTES];
     let mut copied = 0;

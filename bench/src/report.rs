@@ -182,6 +182,12 @@ impl Row {
             ("lower-bound", _) => "ranks of random numbers, every answer checked".to_owned(),
             ("open", _) => "from the closed file to the first answer, by opening, checked".to_owned(),
             ("build", _) => "from tuples to a file on the disk, by tuple".to_owned(),
+            ("rebuild", _) => "one change in a hundred tuples, to a file on the disk, by change".to_owned(),
+            ("rebuild-puts", _) => {
+                "new values for keys that are there, by change; batch is their number".to_owned()
+            }
+            ("batch-durable", _) => "one batch, on the disk when it ends, by operation".to_owned(),
+            ("batch-no-sync", _) => "one batch, without waiting for the disk, by operation".to_owned(),
             (other, _) => other.to_owned(),
         }
     }

@@ -10,6 +10,7 @@ use crate::columns;
 use crate::error::BuildError;
 use crate::finish::Extra;
 use crate::flow::{Extras, Job, Reader, with_lanes};
+use crate::harmonia;
 use crate::lines::LineWriter;
 use crate::options::Summary;
 use crate::pack::{Columns, KeyLane, Tuple, ValueLane};
@@ -343,6 +344,9 @@ impl Emit<'_> {
         }
         if job.options.classic {
             sections.push(classic::section::of_lines::<W, B>(job, &lines)?);
+        }
+        if let Some(shape) = job.options.harmonia {
+            sections.push(harmonia::section::of_lines::<W, B>(job, &lines, shape)?);
         }
         let extras = Extras { sections, byte_ends: ends.filter(|_| job.schema.key_type.is_bytes()) };
         job.finish(&lines, extras, self.rows, self.sorted_input, self.sorted.runs)

@@ -1,7 +1,7 @@
 //! Why a build failed. Every message is one line: what, where, what to do.
 
 use crate::source::SourceError;
-use pleach_format::KeyType;
+use pleach_format::{FormatError, KeyType};
 use std::io;
 use std::path::PathBuf;
 
@@ -72,6 +72,66 @@ pub enum BuildError {
     NotPackable {
         /// Type of the keys.
         key_type: KeyType,
+    },
+    /// A file that is to be rebuilt or compacted cannot be read as one of ours.
+    #[error("{}: {source}", path.display())]
+    Base {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: FormatError,
+    },
+    /// A file that is to be rebuilt or compacted is damaged.
+    #[error(
+        "damaged: {}: section {section} at byte {offset} does not match its sum: look with fsck, restore it, or \
+         take what is whole with --salvage",
+        path.display()
+    )]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// Section of the first damaged block.
+        section: String,
+        /// Its first byte.
+        offset: u64,
+    },
+    /// Changes would leave a key twice in a file of unique keys.
+    #[error("duplicate key: {key} would stand twice in a file of unique keys: put it instead of adding it")]
+    NotUnique {
+        /// The key.
+        key: String,
+    },
+    /// More changes than the memory holds.
+    #[error("too many changes for {limit} bytes of memory: give more with --memory, or apply them in parts")]
+    ManyChanges {
+        /// Bytes that the options allow.
+        limit: u64,
+    },
+    /// Files that are to become one hold other types.
+    #[error(
+        "types differ: {}: it holds {found}, but {} holds {expected}: compact files of one kind",
+        path.display(),
+        first.display()
+    )]
+    Types {
+        /// The file.
+        path: PathBuf,
+        /// What it holds.
+        found: String,
+        /// The first file.
+        first: PathBuf,
+        /// What that holds.
+        expected: String,
+    },
+    /// A shape of Harmonia's tree outside its limits.
+    #[error(
+        "Harmonia's tree of fanout {fanout}, {fill_percent}% full: fanout is 8 to 128, nodes are 50 to 100% full"
+    )]
+    Harmonia {
+        /// Most children of a node.
+        fanout: u32,
+        /// How full nodes are.
+        fill_percent: u32,
     },
     /// The target is a folder.
     #[error("is a folder: {}: name a file", path.display())]

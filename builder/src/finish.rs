@@ -20,6 +20,10 @@ use pleach_format::view::{HEAD_BYTES, line_geometry, spine_geometry};
 use pleach_format::{KeyType, ValueType};
 use rayon::prelude::*;
 
+/// Program and version, as the superblock names them: at most 32 bytes.
+pub(crate) const BUILDER: &[u8] = concat!("pleach ", env!("CARGO_PKG_VERSION")).as_bytes();
+const _: () = assert!(BUILDER.len() <= 32);
+
 /// What the file is, apart from its tuples.
 pub(crate) struct Head<'a> {
     pub key_type: KeyType,
@@ -238,9 +242,7 @@ pub(crate) fn finish<W: KeyLane>(
         block.min_key = key_prefix(min.to_u128(), W::BYTES);
         block.max_key = key_prefix(max.to_u128(), W::BYTES);
     }
-    let builder = concat!("pleach ", env!("CARGO_PKG_VERSION")).as_bytes();
-    let length = builder.len().min(block.builder.len());
-    block.builder[..length].copy_from_slice(&builder[..length]);
+    block.builder[..BUILDER.len()].copy_from_slice(BUILDER);
     let superblock = block.seal();
     tail.write(&superblock)?;
     tail.finish(&superblock, &table)?;

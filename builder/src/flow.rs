@@ -7,9 +7,10 @@ use crate::error::BuildError;
 use crate::external::{Sorter, Spills};
 use crate::finish::{self, Extra, Head};
 use crate::grid;
+use crate::harmonia;
 use crate::lines::{LineWriter, Lines};
 use crate::observe::{Observer, Phase, Watch};
-use crate::options::{BuildOptions, Summary, Unique};
+use crate::options::{BuildOptions, Harmonia, Layout, Summary, Unique};
 use crate::pack::{Columns, KeyLane, Rows, Take, Tuple, ValueLane, first_break};
 use crate::packed;
 use crate::plan::Plan;
@@ -38,16 +39,40 @@ pub(crate) fn build(
     observer: &dyn Observer,
     storage: &dyn Storage,
 ) -> Result<Summary, BuildError> {
-    let schema = source.schema().clone();
     let watch = &Watch::new(observer);
     watch.check()?;
-    let meta = meta(&schema)?;
+    check(&source.schema().clone(), options)?;
+    // The lock comes before the first tuple is read.
+    let publication = Publication::begin(storage, target)?;
+    let summary = write(&publication, source, options, watch, storage)?;
+    publication.commit(watch)?;
+    Ok(summary)
+}
+
+/// Refuses what cannot be built, before anything is read.
+fn check(schema: &Schema, options: &BuildOptions) -> Result<(), BuildError> {
+    meta(schema, options)?;
     let key_type = schema.key_type;
     if options.packed && (key_type.is_bytes() || key_type.bytes() > 8) {
         return Err(BuildError::NotPackable { key_type });
     }
-    // The lock comes before the first tuple is read.
-    let publication = Publication::begin(storage, target)?;
+    if let Some(Harmonia { fanout, fill_percent }) = options.harmonia.filter(|shape| !shape.is_sound()) {
+        return Err(BuildError::Harmonia { fanout, fill_percent });
+    }
+    Ok(())
+}
+
+/// Builds into the temporary file of a publication.
+pub(crate) fn write(
+    publication: &Publication<'_>,
+    source: &mut dyn Source,
+    options: &BuildOptions,
+    watch: &Watch<'_>,
+    storage: &dyn Storage,
+) -> Result<Summary, BuildError> {
+    let schema = source.schema().clone();
+    check(&schema, options)?;
+    let meta = meta(&schema, options)?;
     let folder = options.temp_dir.clone().unwrap_or_else(|| publication.folder().to_owned());
     let spills = Spills { storage, folder: &folder };
     let job = Job {
@@ -59,13 +84,11 @@ pub(crate) fn build(
         meta: &meta,
         mask: None,
     };
-    let summary = if schema.key_type.is_bytes() || schema.value_type.is_bytes() {
+    if schema.key_type.is_bytes() || schema.value_type.is_bytes() {
         bytes::build(&job, source)
     } else {
         job.run_words(schema.key_type.bytes(), source, &Extras::none)
-    }?;
-    publication.commit(watch)?;
-    Ok(summary)
+    }
 }
 
 /// Sections behind the spine, which depend on what was built.
@@ -144,7 +167,11 @@ impl Job<'_> {
 
         let mut reader = Reader::new(source, self.watch, plan);
         let mut intake = Intake { emitter: &mut emitter, sorter: None, job: self, spills, plan, rows: 0 };
-        let chunk = || Chunk { keys: Column::with_width(W::BYTES), values: Column::with_width(B::BYTES) };
+        let chunk = || Chunk {
+            keys: Column::with_width(W::BYTES),
+            values: Column::with_width(B::BYTES),
+            ops: Vec::new(),
+        };
         let (mut now, mut next) = (chunk(), chunk());
         reader.read(&mut now)?;
         while !now.is_empty() {
@@ -172,6 +199,9 @@ impl Job<'_> {
         }
         if self.options.classic {
             extras.sections.push(classic::section::of_lines::<W, B>(self, &lines)?);
+        }
+        if let Some(shape) = self.options.harmonia {
+            extras.sections.push(harmonia::section::of_lines::<W, B>(self, &lines, shape)?);
         }
         self.finish(&lines, extras, rows, sorted_input, runs)
     }
@@ -239,7 +269,8 @@ pub(crate) fn word_text(key_type: KeyType, word: u128) -> String {
     }
 }
 
-fn meta(schema: &Schema) -> Result<Meta, BuildError> {
+fn meta(schema: &Schema, options: &BuildOptions) -> Result<Meta, BuildError> {
+    let layout = options.layout();
     let has_value = schema.value_type != ValueType::None;
     let value = |text: &String| if has_value { text.clone() } else { String::new() };
     let meta = Meta {
@@ -247,6 +278,7 @@ fn meta(schema: &Schema) -> Result<Meta, BuildError> {
         value_name: value(&schema.value_name),
         key_logical: schema.key_logical.clone(),
         value_logical: value(&schema.value_logical),
+        layout: if layout == Layout::default() { String::new() } else { layout.to_string() },
     };
     for text in [&meta.key_name, &meta.value_name, &meta.key_logical, &meta.value_logical] {
         if text.len() > TEXT_BYTES_MAX {

@@ -7,6 +7,8 @@
 //! sort.rs      in memory                       finish.rs   table, superblock
 //! external.rs  beyond memory                   publish.rs  lock, rename, sync (storage.rs: system)
 //! classic/     FAST trees, from sorted words into a slice
+//! harmonia/    Harmonia's B+tree: a section, and a tree in memory that takes batches of changes
+//! rebuild/     the next generation of a file, from a batch of changes
 //! ```
 //!
 //! A build reads its source as if it were in order, and writes at once. At the first key out of
@@ -21,6 +23,7 @@ mod external;
 mod finish;
 mod flow;
 mod grid;
+pub mod harmonia;
 mod hint;
 #[cfg(feature = "input")]
 pub mod input;
@@ -32,6 +35,7 @@ mod pack;
 mod packed;
 mod plan;
 pub mod publish;
+pub mod rebuild;
 mod records;
 mod sort;
 pub mod source;
@@ -40,8 +44,8 @@ pub mod storage;
 
 pub use error::BuildError;
 pub use observe::{Observer, Phase, Silent};
-pub use options::{BuildOptions, Summary, Unique};
-pub use source::{Chunk, Column, Schema, Source, SourceError, Strings};
+pub use options::{BuildOptions, Harmonia, Layout, Summary, Unique};
+pub use source::{Chunk, Column, Op, Schema, Source, SourceError, Strings};
 
 use pleach_format::{Key, KeyType, Value, Word};
 use std::path::Path;

@@ -1,7 +1,10 @@
 //! What a caller may choose, and what a build reports.
 
+use pleach_format::harmonia::{FANOUT_MAX, FANOUT_MIN};
 use pleach_format::{KeyType, ValueType};
+use std::fmt;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 /// What happens to tuples with equal keys. Without a choice all of them are kept, in input order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -26,8 +29,131 @@ impl Unique {
     }
 }
 
-/// Choices of a build. Only `unique`, `grid`, `columns`, `packed`, `classic` and `generation` shape the bytes of
-/// the file.
+/// Shape of Harmonia's B+tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Harmonia {
+    /// Most children of a node: 8 to 128.
+    pub fanout: u32,
+    /// Keys of each node but the last of its level, in percent of its places: 50 to 100.
+    pub fill_percent: u32,
+}
+
+impl Default for Harmonia {
+    /// As in the paper's tables; nodes as full as those of a B+tree become by random inserts.
+    fn default() -> Self {
+        Self { fanout: 64, fill_percent: 69 }
+    }
+}
+
+impl Harmonia {
+    /// Whether it is inside its limits.
+    #[must_use]
+    pub fn is_sound(self) -> bool {
+        (FANOUT_MIN..=FANOUT_MAX).contains(&self.fanout) && (50..=100).contains(&self.fill_percent)
+    }
+
+    /// Keys of a full node.
+    #[must_use]
+    pub fn node_keys(self) -> u32 {
+        pleach_format::harmonia::node_keys(self.fanout, self.fill_percent)
+    }
+}
+
+/// Which sections a file has besides its tuple lines and its spine. As a text, which is how files keep it:
+/// `lines,spine`, and `grid`, `columns`, `packed`, `classic`, `harmonia:FANOUT:PERCENT` where they are wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// A grid, if keys are spread evenly enough.
+    pub grid: bool,
+    /// Sorted columns.
+    pub columns: bool,
+    /// A compressed column of the keys.
+    pub packed: bool,
+    /// The classic FAST tree.
+    pub classic: bool,
+    /// Harmonia's tree.
+    pub harmonia: Option<Harmonia>,
+}
+
+impl Default for Layout {
+    fn default() -> Self {
+        Self { grid: true, columns: false, packed: false, classic: false, harmonia: None }
+    }
+}
+
+impl fmt::Display for Layout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("lines,spine")?;
+        let parts = [
+            (self.grid, "grid"),
+            (self.columns, "columns"),
+            (self.packed, "packed"),
+            (self.classic, "classic"),
+        ];
+        for (_, name) in parts.into_iter().filter(|(wanted, _)| *wanted) {
+            write!(f, ",{name}")?;
+        }
+        match self.harmonia {
+            Some(Harmonia { fanout, fill_percent }) => write!(f, ",harmonia:{fanout}:{fill_percent}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The layouts of this version, for messages.
+const USABLE: &str =
+    "use lines,spine and if you like grid, columns, packed, classic, harmonia[:FANOUT[:PERCENT]]";
+
+impl FromStr for Layout {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut layout = Self { grid: false, ..Self::default() };
+        let (mut lines, mut spine) = (false, false);
+        for part in text.split(',') {
+            match part {
+                "lines" => lines = true,
+                "spine" => spine = true,
+                "grid" => layout.grid = true,
+                "columns" => layout.columns = true,
+                "packed" => layout.packed = true,
+                "classic" => layout.classic = true,
+                "btree" => return Err(format!("this version does not make '{text}': {USABLE}")),
+                _ => match part
+                    .strip_prefix("harmonia")
+                    .filter(|rest| rest.is_empty() || rest.starts_with(':'))
+                {
+                    Some(rest) => layout.harmonia = Some(harmonia(part, rest)?),
+                    None => return Err(format!("'{part}' is no layout: {USABLE}")),
+                },
+            }
+        }
+        if !(lines && spine) {
+            return Err(format!("this version does not make '{text}': {USABLE}"));
+        }
+        Ok(layout)
+    }
+}
+
+/// What follows `harmonia` in `part`.
+fn harmonia(part: &str, rest: &str) -> Result<Harmonia, String> {
+    let mut shape = Harmonia::default();
+    for (number, text) in rest.split(':').skip(1).enumerate() {
+        let value = text.parse().map_err(|_| format!("'{text}' in '{part}' is no number"))?;
+        match number {
+            0 => shape.fanout = value,
+            1 => shape.fill_percent = value,
+            _ => shape.fanout = 0,
+        }
+    }
+    if shape.is_sound() {
+        return Ok(shape);
+    }
+    Err(format!("'{part}': give harmonia:FANOUT:PERCENT, a fanout of 8 to 128, nodes 50 to 100 percent full"))
+}
+
+/// Choices of a build. Only `unique`, `grid`, `columns`, `packed`, `classic`, `harmonia` and `generation`
+/// shape the bytes of the file.
 #[derive(Clone, Debug)]
 pub struct BuildOptions {
     /// What to do with equal keys; `None` keeps them all.
@@ -51,6 +177,24 @@ pub struct BuildOptions {
     pub packed: bool,
     /// Keep the classic FAST tree too, to be measured. Its words are in memory while it is built.
     pub classic: bool,
+    /// Keep Harmonia's B+tree too.
+    pub harmonia: Option<Harmonia>,
+}
+
+impl BuildOptions {
+    /// The sections that are wanted.
+    #[must_use]
+    pub fn layout(&self) -> Layout {
+        let Self { grid, columns, packed, classic, harmonia, .. } = *self;
+        Layout { grid, columns, packed, classic, harmonia }
+    }
+
+    /// With other sections.
+    #[must_use]
+    pub fn with_layout(self, layout: Layout) -> Self {
+        let Layout { grid, columns, packed, classic, harmonia } = layout;
+        Self { grid, columns, packed, classic, harmonia, ..self }
+    }
 }
 
 impl Default for BuildOptions {
@@ -66,6 +210,7 @@ impl Default for BuildOptions {
             columns: false,
             packed: false,
             classic: false,
+            harmonia: None,
         }
     }
 }

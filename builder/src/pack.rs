@@ -17,6 +17,10 @@ use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes};
 pub(crate) trait KeyLane: Word + FromBytes + IntoBytes + Immutable {
     /// The words of a column of this width.
     fn of(column: &Column) -> Option<&[Self]>;
+    /// Takes the memory of a column, if it is of this width.
+    fn take(column: &mut Column) -> Vec<Self>;
+    /// A column of these words.
+    fn give(words: Vec<Self>) -> Column;
     /// The classic tree of sorted words: [`crate::classic::build`].
     fn classic(words: &[Self], geometry: &Geometry, out: &mut [u8]) -> Result<(), ClassicError>;
 }
@@ -25,17 +29,30 @@ pub(crate) trait KeyLane: Word + FromBytes + IntoBytes + Immutable {
 pub(crate) trait ValueLane: Bits + FromZeros {
     /// The `len` values of a column of this width.
     fn of(column: &Column, len: usize) -> Option<&[Self]>;
+    /// Takes the memory of a column, if it is of this width.
+    fn take(column: &mut Column) -> Vec<Self>;
+    /// A column of these values.
+    fn give(values: Vec<Self>) -> Column;
 }
 
 macro_rules! lanes {
     ($($lane:ident for $($word:ident $variant:ident),*;)*) => {$($(
         lanes!(@ $lane $word $variant);
     )*)*};
+    (@ memory $variant:ident) => {
+        fn take(column: &mut Column) -> Vec<Self> {
+            match column { Column::$variant(words) => std::mem::take(words), _ => Vec::new() }
+        }
+        fn give(words: Vec<Self>) -> Column {
+            Column::$variant(words)
+        }
+    };
     (@ KeyLane $word:ident $variant:ident) => {
         impl KeyLane for $word {
             fn of(column: &Column) -> Option<&[Self]> {
                 match column { Column::$variant(words) => Some(words), _ => None }
             }
+            lanes!(@ memory $variant);
             fn classic(words: &[Self], geometry: &Geometry, out: &mut [u8]) -> Result<(), ClassicError> {
                 classic::build(words, geometry, classic::Vectors::Best, out)
             }
@@ -46,6 +63,7 @@ macro_rules! lanes {
             fn of(column: &Column, len: usize) -> Option<&[Self]> {
                 match column { Column::$variant(words) if words.len() == len => Some(words), _ => None }
             }
+            lanes!(@ memory $variant);
         }
     };
 }
@@ -58,6 +76,12 @@ impl ValueLane for () {
     fn of(column: &Column, len: usize) -> Option<&[Self]> {
         static NOTHING: [(); usize::MAX] = [(); usize::MAX];
         matches!(column, Column::None).then(|| &NOTHING[..len])
+    }
+    fn take(_column: &mut Column) -> Vec<Self> {
+        Vec::new()
+    }
+    fn give(_values: Vec<Self>) -> Column {
+        Column::None
     }
 }
 

@@ -153,16 +153,32 @@ impl<'a> Publication<'a> {
         &self.folder
     }
 
+    /// The target, its links followed.
+    pub(crate) fn target(&self) -> &Path {
+        &self.target
+    }
+
+    /// Syncs the file, so that [`Publication::commit`] has little left to wait for, or to fail at.
+    pub(crate) fn sync(&self, watch: &Watch<'_>) -> Result<(), BuildError> {
+        watch.check()?;
+        watch.progress(Phase::Sync, 0, None);
+        self.output().sync()
+    }
+
     /// Syncs the file, gives it its name and syncs the folder. A sync that failed is never tried
     /// again: the kernel may have dropped the bytes and would say that all is well.
     pub(crate) fn commit(self, watch: &Watch<'_>) -> Result<(), BuildError> {
-        watch.check()?;
-        watch.progress(Phase::Sync, 0, None);
-        self.output().sync()?;
-        watch.check()?;
-        let Self { storage, temp, _lock, folder, target } = self;
-        temp.persist(&target).map_err(|error| BuildError::io("renaming to the target", target, error))?;
+        self.sync(watch)?;
+        let (storage, folder) = (self.storage, self.folder.clone());
+        self.commit_unsynced(watch)?;
         storage.sync_dir(&folder).map_err(|error| BuildError::io("syncing the folder", folder, error))
+    }
+
+    /// Gives the file its name and waits for no disk: a power cut may leave neither file whole.
+    pub(crate) fn commit_unsynced(self, watch: &Watch<'_>) -> Result<(), BuildError> {
+        watch.check()?;
+        let Self { temp, _lock, target, .. } = self;
+        temp.persist(&target).map_err(|error| BuildError::io("renaming to the target", target, error))
     }
 }
 

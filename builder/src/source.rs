@@ -111,6 +111,17 @@ impl Column {
         self.len() == 0
     }
 
+    /// Adds zero, or an empty string.
+    pub fn push_default(&mut self) {
+        match self {
+            Self::None => {}
+            Self::U32(words) => words.push(0),
+            Self::U64(words) => words.push(0),
+            Self::U128(words) => words.push(0),
+            Self::Bytes(strings) => strings.push(&[]),
+        }
+    }
+
     /// Removes all elements and keeps the memory.
     pub fn clear(&mut self) {
         match self {
@@ -123,6 +134,38 @@ impl Column {
     }
 }
 
+/// What a row of a table of changes does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Op {
+    /// One tuple takes the place of all tuples of the key.
+    Put,
+    /// One more tuple, behind those of the key.
+    Add,
+    /// All tuples of the key go.
+    Del,
+}
+
+impl Op {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Put, Self::Add, Self::Del];
+
+    /// As it stands in a table of changes.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Put => "put",
+            Self::Add => "add",
+            Self::Del => "del",
+        }
+    }
+
+    /// The operation of this name.
+    #[must_use]
+    pub fn from_name(name: &[u8]) -> Option<Self> {
+        Self::ALL.into_iter().find(|op| op.name().as_bytes() == name)
+    }
+}
+
 /// Consecutive tuples of a source: keys and values of equal number (values may be `None`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Chunk {
@@ -130,13 +173,15 @@ pub struct Chunk {
     pub keys: Column,
     /// Value bits, or byte strings.
     pub values: Column,
+    /// What each tuple does, in a table of changes; else empty. The value of a [`Op::Del`] means nothing.
+    pub ops: Vec<Op>,
 }
 
 impl Chunk {
     /// An empty chunk for these types.
     #[must_use]
     pub fn new(key: KeyType, value: ValueType) -> Self {
-        Self { keys: Column::for_key(key), values: Column::for_value(value) }
+        Self { keys: Column::for_key(key), values: Column::for_value(value), ops: Vec::new() }
     }
 
     /// Number of tuples.
@@ -155,6 +200,7 @@ impl Chunk {
     pub fn clear(&mut self) {
         self.keys.clear();
         self.values.clear();
+        self.ops.clear();
     }
 }
 

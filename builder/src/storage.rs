@@ -80,6 +80,12 @@ pub trait Storage: Sync {
     -> io::Result<Box<dyn StorageTemp>>;
     /// Creates a file without a name.
     fn create_spill(&self, folder: &Path) -> io::Result<Box<dyn StorageFile>>;
+    /// Opens a file to read it; its length comes with it.
+    fn open(&self, path: &Path) -> io::Result<(Box<dyn StorageFile>, u64)>;
+    /// Gives a file a second name. What had that name before is gone.
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()>;
+    /// Removes a name; fine if nothing has it.
+    fn remove(&self, path: &Path) -> io::Result<()>;
     /// Removes a file nobody has locked; `false` if somebody has.
     fn remove_unlocked(&self, path: &Path) -> io::Result<bool>;
     /// Waits until the entries of a folder are on the disk.
@@ -251,6 +257,27 @@ impl Storage for RealStorage {
         }
     }
 
+    fn open(&self, path: &Path) -> io::Result<(Box<dyn StorageFile>, u64)> {
+        let file = File::open(path)?;
+        let metadata = file.metadata()?;
+        if metadata.is_dir() {
+            return Err(io::ErrorKind::IsADirectory.into());
+        }
+        Ok((Box::new(RealFile { file, writeback: false }), metadata.len()))
+    }
+
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.remove(to)?;
+        fs::hard_link(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        match fs::remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+
     fn sync_dir(&self, folder: &Path) -> io::Result<()> {
         File::open(folder)?.sync_all()
     }
@@ -263,6 +290,11 @@ pub struct MemoryStorage {
 }
 
 impl MemoryStorage {
+    /// Puts a file there.
+    pub fn put(&self, path: &Path, bytes: Vec<u8>) {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner).insert(path.to_owned(), bytes);
+    }
+
     /// Removes a file and gives its bytes.
     #[must_use]
     pub fn take(&self, path: &Path) -> Option<Vec<u8>> {
@@ -360,6 +392,22 @@ impl Storage for MemoryStorage {
     }
     fn create_spill(&self, _folder: &Path) -> io::Result<Box<dyn StorageFile>> {
         Ok(Box::new(MemoryFile::default()))
+    }
+    fn open(&self, path: &Path) -> io::Result<(Box<dyn StorageFile>, u64)> {
+        let files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        let bytes = files.get(path).ok_or(io::ErrorKind::NotFound)?.clone();
+        let length = bytes.len() as u64;
+        Ok((Box::new(MemoryFile(Mutex::new(bytes))), length))
+    }
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        let bytes = files.get(from).ok_or(io::ErrorKind::NotFound)?.clone();
+        files.insert(to.to_owned(), bytes);
+        Ok(())
+    }
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        let _ = self.take(path);
+        Ok(())
     }
     fn remove_unlocked(&self, path: &Path) -> io::Result<bool> {
         let _ = self.take(path);

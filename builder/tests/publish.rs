@@ -126,6 +126,19 @@ impl Storage for Failing {
         let file = RealStorage.create_spill(folder)?;
         Ok(Box::new(FailingFile { at: self.at, count: Arc::clone(&self.count), file }))
     }
+    fn open(&self, path: &Path) -> io::Result<(Box<dyn StorageFile>, u64)> {
+        step(&self.count, self.at)?;
+        let (file, bytes) = RealStorage.open(path)?;
+        Ok((Box::new(FailingFile { at: self.at, count: Arc::clone(&self.count), file }), bytes))
+    }
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        step(&self.count, self.at)?;
+        RealStorage.link(from, to)
+    }
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        step(&self.count, self.at)?;
+        RealStorage.remove(path)
+    }
     fn remove_unlocked(&self, path: &Path) -> io::Result<bool> {
         step(&self.count, self.at)?;
         RealStorage.remove_unlocked(path)

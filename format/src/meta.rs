@@ -15,14 +15,23 @@ pub struct Meta {
     pub key_logical: String,
     /// Logical type of the value column.
     pub value_logical: String,
+    /// The layout that was asked for, as on the command line, so that a rebuild makes the same sections; empty for
+    /// `lines,spine,grid`. A section may be missing all the same, where it would not help.
+    pub layout: String,
 }
 
 /// Longest text of a record.
 pub const TEXT_BYTES_MAX: usize = 1 << 16;
 
 impl Meta {
-    fn records(&self) -> [(u16, &str); 4] {
-        [(1, &self.key_name), (2, &self.value_name), (3, &self.key_logical), (4, &self.value_logical)]
+    fn records(&self) -> [(u16, &str); 5] {
+        [
+            (1, &self.key_name),
+            (2, &self.value_name),
+            (3, &self.key_logical),
+            (4, &self.value_logical),
+            (5, &self.layout),
+        ]
     }
 
     /// The bytes of the section. Empty texts are not written.
@@ -60,6 +69,7 @@ impl Meta {
                 2 => meta.value_name = text,
                 3 => meta.key_logical = text,
                 4 => meta.value_logical = text,
+                5 => meta.layout = text,
                 _ => {}
             }
             rest = tail.get(length.next_multiple_of(8)..).unwrap_or_default();

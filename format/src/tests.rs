@@ -278,10 +278,11 @@ fn meta_comes_back() {
         value_name: "\u{fc}mlaut".into(),
         key_logical: String::new(),
         value_logical: "Timestamp(Microsecond, None)".into(),
+        layout: "lines,spine,packed".into(),
     };
     let bytes = meta.encode();
     assert_eq!(Meta::decode(&bytes), meta);
-    assert_eq!(meta.elements(), 3);
+    assert_eq!(meta.elements(), 4);
     assert!(bytes.len().is_multiple_of(8));
     for cut in 0..bytes.len() {
         let _ = Meta::decode(&bytes[..cut]);

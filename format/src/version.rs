@@ -5,13 +5,13 @@ pub const MAGIC: [u8; 16] = *b"\x89PLEACH\r\n\x1a\n\0\0\0\0\0";
 /// Major format version written and read.
 pub const VERSION_MAJOR: u16 = 0;
 /// Minor format version written and read. Until 1.0 a reader opens only its own 0.n.
-pub const VERSION_MINOR: u16 = 4;
+pub const VERSION_MINOR: u16 = 5;
 /// Development mark of all 0.n files: `DEVL`.
 pub const DEVELOPMENT: u32 = u32::from_le_bytes(*b"DEVL");
 
-/// Features a reader must know. None is defined in 0.4.
+/// Features a reader must know. None is defined in 0.5.
 pub const READER_FEATURES: u64 = 0;
-/// Features a writer (rebuild, salvage) must know. None is defined in 0.4.
+/// Features a writer (rebuild, salvage) must know. None is defined in 0.5.
 pub const WRITER_FEATURES: u64 = 0;
 
 /// Whether this library reads files of the given version.

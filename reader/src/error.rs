@@ -36,6 +36,15 @@ pub enum OpenError {
     },
     /// The instruction set that was asked for is not there.
     Isa(crate::Isa),
+    /// The next generation of a file holds other types than the one that is open, which stays.
+    Types {
+        /// Which file.
+        path: PathBuf,
+        /// What the open generation holds.
+        holds: (KeyType, ValueType),
+        /// What the next one holds.
+        found: (KeyType, ValueType),
+    },
 }
 
 fn at(path: &std::path::Path) -> String {
@@ -50,6 +59,15 @@ impl fmt::Display for OpenError {
             Self::Damaged { path, first, findings } => {
                 write!(f, "damaged: {}: {first} ({findings} findings): restore or rebuild it", at(path))
             }
+            Self::Types { path, holds, found } => write!(
+                f,
+                "types differ: {}: it now holds {} to {}, the open generation {} to {}: open it anew",
+                at(path),
+                found.0,
+                found.1,
+                holds.0,
+                holds.1
+            ),
             Self::Isa(isa) => write!(f, "this CPU has no {isa}: choose one of `pleach devices`"),
         }
     }
@@ -60,7 +78,7 @@ impl error::Error for OpenError {
         match self {
             Self::Io { source, .. } => Some(source),
             Self::Format { source, .. } => Some(source),
-            Self::Damaged { .. } | Self::Isa(_) => None,
+            Self::Damaged { .. } | Self::Isa(_) | Self::Types { .. } => None,
         }
     }
 }

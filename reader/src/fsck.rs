@@ -8,6 +8,7 @@
 mod columns;
 mod frame;
 mod grid;
+mod harmonia;
 mod packed;
 
 use pleach_format::checksum::{FileId, SUM_BLOCK_BYTES, SUM_BYTES, binding, crc32};
@@ -52,7 +53,7 @@ pub enum Verdict {
 pub struct Finding {
     /// Which rule: `superblock`, `superblock-copy`, `length`, `table`, `header`, `sums`, `block`,
     /// `order`, `duplicate`, `line-padding`, `padding`, `separator`, `spine-line`, `min-max`,
-    /// `file-id`, `meta`, `mask`, `column`.
+    /// `file-id`, `meta`, `mask`, `column`, `grid`, `packed`, `harmonia`.
     pub code: &'static str,
     /// Section or structure.
     pub section: String,
@@ -322,6 +323,7 @@ impl<'a, R: ReadAt> Check<'a, R> {
         self.check_columns(&header)?;
         self.check_grid(&header)?;
         self.check_packed(&header)?;
+        self.check_harmonia(&header)?;
         self.check_spine_lines(&header)?;
         self.check_meta(&header)?;
         let tuples = header.tuples;

@@ -6,6 +6,8 @@ use crate::classic::Classic;
 use crate::column::Column;
 use crate::error::{OpenError, ReadError, TypeError};
 use crate::fsck;
+use crate::harmonia::Harmonia;
+use crate::live::Identity;
 use crate::packed::Packed;
 use crate::strings::Strings;
 use crate::touched::{Touched, Verified};
@@ -127,7 +129,9 @@ impl OpenOptions {
             Residence::Mapped => Storage::map(&file, metadata.len()),
             Residence::Resident => Storage::resident(&file, metadata.len()),
         };
-        self.finish(path.to_owned(), header, storage.map_err(failed("map"))?)
+        let mut index = self.finish(path.to_owned(), header, storage.map_err(failed("map"))?)?;
+        index.identity = Some(Identity::of(&metadata));
+        Ok(index)
     }
 
     /// Opens a file that is in memory. Moves the bytes once if they do not begin on a cache line.
@@ -169,7 +173,7 @@ impl OpenOptions {
             let source = io::Error::other("the file was truncated while it was opened");
             return Err(OpenError::Io { operation: "read", path, source });
         }
-        Ok(Index { header, storage, touched, isa, verify: self.verify, mask })
+        Ok(Index { header, storage, touched, isa, mask, options: self, path, identity: None })
     }
 }
 
@@ -221,8 +225,11 @@ pub struct Index {
     storage: Storage,
     touched: Option<Touched>,
     isa: Isa,
-    verify: Verify,
     mask: Option<Mask>,
+    options: OpenOptions,
+    path: PathBuf,
+    /// Of the file that was opened; `None` for bytes in memory.
+    identity: Option<Identity>,
 }
 
 impl Index {
@@ -238,6 +245,46 @@ impl Index {
     /// Opens a file that is in memory.
     pub fn from_bytes(bytes: Vec<u8>) -> Result<Self, OpenError> {
         OpenOptions::default().from_bytes(bytes)
+    }
+
+    /// Where the file was opened; empty for bytes in memory.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Switches to the next generation, if the file's name leads to one now, and says whether it did. O(1); one
+    /// system call if there is none. Views borrow the index, so that none outlives its generation; threads
+    /// that share one use [`crate::Live`].
+    ///
+    /// # Errors
+    /// What opening it says, or that it holds other types: then nothing has changed.
+    pub fn refresh(&mut self) -> Result<bool, OpenError> {
+        let Some(next) = self.next_generation()? else { return Ok(false) };
+        let is_new = !next.is_same_generation(self);
+        *self = next;
+        Ok(is_new)
+    }
+
+    /// The file under our name, if it is another one.
+    pub(crate) fn next_generation(&self) -> Result<Option<Self>, OpenError> {
+        let Some(identity) = self.identity else { return Ok(None) };
+        let failed = |source| OpenError::Io { operation: "look at", path: self.path.clone(), source };
+        let metadata = std::fs::metadata(&self.path).map_err(failed)?;
+        if Identity::of(&metadata) == identity {
+            return Ok(None);
+        }
+        let next = self.options.open(&self.path)?;
+        let (holds, found) = [self, &next].map(|index| (index.key_type(), index.value_type())).into();
+        if holds != found {
+            return Err(OpenError::Types { path: self.path.clone(), holds, found });
+        }
+        Ok(Some(next))
+    }
+
+    /// Whether the other is the same content under the same number.
+    pub(crate) fn is_same_generation(&self, other: &Self) -> bool {
+        (self.generation(), self.file_id()) == (other.generation(), other.file_id())
     }
 
     /// A view with compile-time types. `V = ()` is allowed whatever the values are: keys only.
@@ -273,6 +320,10 @@ impl Index {
     #[must_use]
     pub fn packed_keys<K: Key>(&self) -> Option<Packed<'_, K>> {
         Packed::new(self)
+    }
+    /// Harmonia's tree, if the file has one of these types. With [`Verify::Touched`] O(section), else O(levels).
+    pub fn harmonia<K: Key, V: Value>(&self) -> Result<Option<Harmonia<'_, K, V>>, ReadError> {
+        Harmonia::new(self)
     }
     /// The classic tree, if the file has one of words `W`, with a copy of all words, which end its
     /// searches. O(tuples): it is there to be measured.
@@ -371,7 +422,7 @@ impl Index {
     #[must_use]
     pub fn describe(&self) -> String {
         use std::fmt::Write;
-        let mut text = format!("{}, verify {}, {}: ", self.storage.name(), self.verify, self.isa);
+        let mut text = format!("{}, verify {}, {}: ", self.storage.name(), self.options.verify, self.isa);
         for level in self.header.spine.levels.iter().rev() {
             let _ = write!(text, "{} x{} > ", level.encoding.name(), level.lines);
         }

@@ -1,6 +1,7 @@
 //! Every look-up, on every instruction set, residence and verification, against a naive oracle.
 
 use pleach::{Index, Isa, Key, OpenOptions, Residence, Value, Verify};
+use pleach_builder::{BuildOptions, Harmonia, build_bytes};
 use pleach_format::Word;
 use pleach_format::meta::Meta;
 use pleach_tests::generate::{Random, Shape, mix};
@@ -150,6 +151,36 @@ fn check_index<K: Key, V: Value + Debug>(index: &Index, tuples: &[(K, V)], what:
     assert_eq!((scanned, count), (tuples.len() as u64, tuples.len()), "{what}: scan_range");
 }
 
+/// Harmonia's tree of a shape that follows from `seed`: every fanout and fill comes up among the sizes.
+fn check_harmonia<K: Key, V: Value + Debug>(tuples: &[(K, V)], seed: u64, what: &str) {
+    let mut random = Random(seed);
+    let fanout = 8 + (random.next() % 121) as u32;
+    let fill_percent = 50 + (random.next() % 51) as u32;
+    let options =
+        BuildOptions { harmonia: Some(Harmonia { fanout, fill_percent }), ..BuildOptions::default() };
+    let what = format!("{what} fanout {fanout}, {fill_percent}%");
+    let bytes = build_bytes(tuples, &options).unwrap_or_else(|error| panic!("{what}: {error}"));
+    let index = OpenOptions::default().verify(Verify::Full).from_bytes(bytes);
+    let index = index.unwrap_or_else(|error| panic!("{what}: {error}"));
+    let tree = index.harmonia::<K, V>().expect("readable").expect("a tree of these types");
+    let queries = queries(tuples, seed);
+    let lower = |query: K| tuples.partition_point(|&(key, _)| key.encode() < query.encode());
+    for isa in Isa::available() {
+        let tree = tree.clone().with(isa);
+        let mut ranks = vec![u64::MAX; queries.len()];
+        tree.lower_bounds(&queries, &mut ranks).expect("readable");
+        for (&query, &rank) in queries.iter().zip(&ranks) {
+            assert_eq!(rank, lower(query) as u64, "{what} {isa}: {query:?}");
+        }
+        for &query in queries.iter().step_by(7) {
+            let tuple = tuples.get(lower(query)).filter(|tuple| tuple.0.encode() == query.encode());
+            let bits = |value: V| value.to_bits();
+            let found = tree.get(query).expect("readable").map(bits);
+            assert_eq!(found, tuple.map(|tuple| bits(tuple.1)), "{what} {isa}: {query:?}");
+        }
+    }
+}
+
 /// Sizes around slots, lines, spine lines and levels of this pair of types.
 fn sizes<K: Key, V: Value>() -> Vec<usize> {
     let n = 64 / (K::Word::BYTES + <V::Bits as pleach_format::Bits>::BYTES);
@@ -181,6 +212,7 @@ fn check_types<K: Key, V: Value + Debug>() {
             let report =
                 |bytes: &[u8]| OpenOptions::default().verify(Verify::Full).from_bytes(bytes.to_vec());
             check_index(&report(&bytes).unwrap_or_else(|error| panic!("{what}: {error}")), &tuples, &what);
+            check_harmonia(&tuples, mix(size as u64) ^ mix(shape as u64 + 99), &what);
             // With a grid where there need not be one, and without one.
             for grid in [Grid::Always, Grid::No] {
                 let bytes = naive::build_with(&tuples, &Meta::default(), false, grid);

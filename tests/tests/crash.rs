@@ -168,6 +168,19 @@ impl Storage for Fault {
         let file = RealStorage.create_spill(folder)?;
         Ok(Box::new(Faulty { fault: self.clone(), file }))
     }
+    fn open(&self, path: &Path) -> io::Result<(Box<dyn StorageFile>, u64)> {
+        self.step()?;
+        let (file, bytes) = RealStorage.open(path)?;
+        Ok((Box::new(Faulty { fault: self.clone(), file }), bytes))
+    }
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.step()?;
+        RealStorage.link(from, to)
+    }
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        self.step()?;
+        RealStorage.remove(path)
+    }
     fn remove_unlocked(&self, path: &Path) -> io::Result<bool> {
         self.step()?;
         RealStorage.remove_unlocked(path)

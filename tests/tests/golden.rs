@@ -1,14 +1,14 @@
 //! Files that were written once and are kept: today's builder must write the same bytes, and today's
 //! reader must read them, tuple by tuple.
 //!
-//! `tests/data/v0.4/` holds them, `tests/data/bad/` damaged ones that `fsck` must name. What builds
+//! `tests/data/v0.5/` holds them, `tests/data/bad/` damaged ones that `fsck` must name. What builds
 //! them below is never changed; a new format version gets a folder and builders of its own.
 //! `PLEACH_BLESS=1 cargo test -p pleach-tests --test golden` writes files that are missing.
 
 use pleach::{FsckOptions, Index, Isa, Key, KeyType, OpenOptions, Value, Verdict, Verify, fsck};
 use pleach_builder::storage::MemoryStorage;
 use pleach_builder::{
-    BuildOptions, Chunk, Column, Schema, Silent, Source, SourceError, Unique, build_strings_bytes,
+    BuildOptions, Chunk, Column, Harmonia, Schema, Silent, Source, SourceError, Unique, build_strings_bytes,
     build_with_storage,
 };
 use pleach_format::spine::Encoding;
@@ -91,7 +91,7 @@ fn build<K: Key, V: Value>(tuples: &[(K, V)], names: Names, options: &BuildOptio
 }
 
 fn path_of(name: &str) -> PathBuf {
-    data("v0.4").join(name)
+    data("v0.5").join(name)
 }
 
 /// Compares a golden file with what is built now; gives its bytes.
@@ -99,7 +99,7 @@ fn compare(name: &str, mut built: Vec<u8>) -> Vec<u8> {
     let path = path_of(name);
     assert!(built.len() <= GOLDEN_BYTES_MAX, "{name} has {} bytes", built.len());
     if blessing() && !path.exists() {
-        fs::create_dir_all(data("v0.4")).expect("a folder");
+        fs::create_dir_all(data("v0.5")).expect("a folder");
         fs::write(&path, &built).expect("written");
     }
     let golden = fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
@@ -284,7 +284,7 @@ fn wide_numbers() {
 
 #[test]
 fn packed_keys() {
-    let tuples: Vec<(i64, ())> = (0..1500).map(|i| ((spread(i) >> 44) as i64 - 500_000, ())).collect();
+    let tuples: Vec<(i64, ())> = (0..1100).map(|i| ((spread(i) >> 44) as i64 - 500_000, ())).collect();
     let options = BuildOptions { packed: true, ..BuildOptions::default() };
     let wanted = sorted(&tuples);
     let golden = check("i64_none_packed.pleach", &tuples, NAMELESS, &options, &wanted);
@@ -292,6 +292,19 @@ fn packed_keys() {
     let mut keys = Vec::new();
     index.packed_keys::<i64>().expect("there").read(0..u64::MAX, &mut keys).expect("readable");
     assert!(keys.iter().zip(&wanted).all(|(key, tuple)| *key == tuple.0) && keys.len() == wanted.len());
+}
+
+#[test]
+fn harmonia() {
+    let tuples: Vec<(u64, u32)> = (0..300).map(|i| (spread(i) >> 20 << 20, i as u32)).collect();
+    let harmonia = Some(Harmonia { fanout: 8, fill_percent: 69 });
+    let options = BuildOptions { harmonia, grid: false, ..BuildOptions::default() };
+    let wanted = sorted(&tuples);
+    let golden = check("u64_u32_harmonia.pleach", &tuples, NAMELESS, &options, &wanted);
+    let index = Index::from_bytes(golden).expect("opens");
+    let tree = index.harmonia::<u64, u32>().expect("readable").expect("there");
+    assert_eq!((tree.shape().fanout, tree.shape().node_keys, tree.shape().levels.len()), (8, 4, 4));
+    assert!(wanted.iter().zip(0..).all(|(tuple, rank)| tree.lower_bound(tuple.0) == Ok(rank)));
 }
 
 /// Byte keys: what is built is what is kept, and holds these keys.

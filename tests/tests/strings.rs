@@ -287,7 +287,8 @@ fn byte_values_stand_in_a_column() {
     let value = |i: u64| vec![b'v'; (mix(i) % 90) as usize];
     let keys: Vec<u64> = (0..5000).map(|i| mix(i) % 4000).collect();
     let schema = Schema::plain(KeyType::U64, ValueType::Bytes, None);
-    let chunk = Chunk { keys: Column::U64(keys.clone()), values: column((0..5000).map(value)) };
+    let chunk =
+        Chunk { keys: Column::U64(keys.clone()), values: column((0..5000).map(value)), ops: Vec::new() };
     let mut built = Vec::new();
     for memory_bytes in [1 << 30, 1] {
         let options = BuildOptions { memory_bytes, ..BuildOptions::default() };
@@ -306,7 +307,8 @@ fn byte_values_stand_in_a_column() {
     let key = |i: u64| format!("key-{}", mix(i) % 300).into_bytes();
     let schema = Schema::plain(KeyType::Utf8, ValueType::Fixed(3), None);
     let value = |i: u64| (i as u32).to_be_bytes()[1..].to_vec();
-    let chunk = Chunk { keys: column((0..2000).map(key)), values: column((0..2000).map(value)) };
+    let chunk =
+        Chunk { keys: column((0..2000).map(key)), values: column((0..2000).map(value)), ops: Vec::new() };
     for unique in [None, Some(Unique::First), Some(Unique::Last)] {
         for memory_bytes in [1 << 30, 1] {
             let options = BuildOptions { unique, memory_bytes, ..BuildOptions::default() };
@@ -430,7 +432,9 @@ fn bad_strings_are_refused() {
             ValueType::None => Column::None,
             _ => column(vec![b"value".to_vec(); keys.len()]),
         };
-        build(&schema, Chunk { keys: column(keys), values }, options).expect_err("refused").to_string()
+        build(&schema, Chunk { keys: column(keys), values, ops: Vec::new() }, options)
+            .expect_err("refused")
+            .to_string()
     };
     let options = BuildOptions::default();
     let long = vec![b"a".to_vec(), vec![b'b'; 65_536]];

@@ -10,6 +10,7 @@ use clap_complete::Shell;
 use pleach::Strategy;
 use pleach_bench::Queries;
 use pleach_bench::gpu::Group;
+use pleach_builder::Layout;
 use pleach_format::{KeyType, ValueType};
 use std::path::PathBuf;
 
@@ -94,6 +95,12 @@ pub enum Command {
     /// Write a file's tuples as CSV, TSV, Parquet or Arrow
     #[command(long_about = help::EXPORT, after_help = help::EXPORT_EXAMPLES)]
     Export(ExportArgs),
+    /// Make the next generation of a file from a batch of changes
+    #[command(long_about = help::REBUILD, after_help = help::REBUILD_EXAMPLES)]
+    Rebuild(RebuildArgs),
+    /// Merge several files into one
+    #[command(long_about = help::COMPACT, after_help = help::COMPACT_EXAMPLES)]
+    Compact(CompactArgs),
     /// Build, search, check and explain on real-looking data, in seconds
     #[command(long_about = help::DEMO, after_help = help::DEMO_EXAMPLES)]
     Demo(DemoArgs),
@@ -142,6 +149,98 @@ pub enum Unique {
     Last,
 }
 
+impl From<Unique> for pleach_builder::Unique {
+    fn from(unique: Unique) -> Self {
+        match unique {
+            Unique::Error => Self::Error,
+            Unique::First => Self::First,
+            Unique::Last => Self::Last,
+        }
+    }
+}
+
+/// How a new generation is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Method {
+    /// Patch where that is possible, else merge
+    Auto,
+    /// Read the old file, write the new one
+    Merge,
+    /// Copy the file and rewrite the blocks whose values change; only for puts of keys that are there once
+    Patch,
+}
+
+/// Arguments of `rebuild`.
+#[derive(Clone, Debug, Args)]
+pub struct RebuildArgs {
+    /// File to replace by its next generation
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// Table of changes: operation (put, add, del), key, value; '-' is standard input (needs --format)
+    #[arg(long, value_name = "CHANGES", required = true)]
+    pub apply: PathBuf,
+    /// Old generations to keep, as FILE.g1, FILE.g2 and so on; older ones are removed [default: keep none,
+    /// remove none]
+    #[arg(long, value_name = "N")]
+    pub keep: Option<usize>,
+    /// How it is done
+    #[arg(long, value_name = "HOW", default_value = "auto")]
+    pub method: Method,
+    /// Leave out what is damaged in FILE, instead of refusing it
+    #[arg(long)]
+    pub salvage: bool,
+    /// Column of the operation: its name, or its number from 0 [default: the first]
+    #[arg(long, value_name = "COL")]
+    pub op: Option<String>,
+    /// Key column [default: the second]
+    #[arg(long, value_name = "COL")]
+    pub key: Option<String>,
+    /// Value column [default: the third]
+    #[arg(long, value_name = "COL")]
+    pub value: Option<String>,
+    /// Memory for the changes, as 256M, 256MiB, 4GiB [default: half]
+    #[arg(long, value_name = "SIZE", value_parser = parse::size)]
+    pub memory: Option<u64>,
+    /// Threads to use; 0 is all
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub threads: usize,
+    /// Folder for lists that outgrow memory [default: the folder of FILE]
+    #[arg(long, value_name = "DIR")]
+    pub temp: Option<PathBuf>,
+    /// Format of CHANGES [default: by its extension]
+    #[arg(long, value_name = "F")]
+    pub format: Option<Format>,
+    /// Delimiter of text: one character, or \t [default: ',' for CSV, tab for TSV]
+    #[arg(long, value_name = "C", value_parser = parse::delimiter, allow_hyphen_values = true)]
+    pub delimiter: Option<u8>,
+    /// The first line of text is data; columns go by number, from 0
+    #[arg(long)]
+    pub no_header: bool,
+}
+
+/// Arguments of `compact`.
+#[derive(Clone, Debug, Args)]
+pub struct CompactArgs {
+    /// Files to merge, all of the same types; of equal keys those of an earlier file come first
+    #[arg(value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
+    /// File to make; replaced in one step when it exists
+    #[arg(long, short, value_name = "FILE")]
+    pub output: PathBuf,
+    /// Regions of the new file, as for build [default: those of the first FILE]
+    #[arg(long, value_name = "L,...", value_parser = parse::layout)]
+    pub layout: Option<Layout>,
+    /// What to do with keys that stand more than once [default: keep all]
+    #[arg(long, value_name = "WHICH")]
+    pub unique: Option<Unique>,
+    /// Leave out what is damaged, instead of refusing its file
+    #[arg(long)]
+    pub salvage: bool,
+    /// Threads to use; 0 is all
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub threads: usize,
+}
+
 /// Arguments of `build`.
 #[derive(Clone, Debug, Args)]
 pub struct BuildArgs {
@@ -167,9 +266,10 @@ pub struct BuildArgs {
     pub value_type: Option<ValueType>,
     /// Regions of the file: lines,spine; also grid (a short way to the lines, where numbers are
     /// spread evenly enough), columns (for scans without a copy), packed (keys in as few bits as each
-    /// 1024 of them need), classic (the FAST paper's tree, to be measured)
+    /// 1024 of them need), classic (the FAST paper's tree, to be measured),
+    /// harmonia[:FANOUT[:PERCENT]] (a B+tree of nodes so full, in two arrays)
     #[arg(long, value_name = "L,...", default_value = "lines,spine,grid", value_parser = parse::layout)]
-    pub layout: parse::Layout,
+    pub layout: Layout,
     /// What to do with keys that stand more than once [default: keep all, in input order]
     #[arg(long, value_name = "WHICH")]
     pub unique: Option<Unique>,
@@ -351,6 +451,8 @@ pub enum BenchWhat {
     Open,
     /// From tuples to a file, beside a plain copy of its bytes
     Build,
+    /// Changes: rebuilds beside a copy of the file, batches beside LMDB and redb
+    Update,
     /// Look-ups on a GPU: its limits, all algorithms, and what else is installed there
     Gpu,
     /// The tables and figures of the papers on a GPU: P-ary search, FAST, the B+tree on an APU

@@ -121,6 +121,28 @@ Examples:
   pleach export users.pleach -o users.parquet
   pleach export users.pleach -o - | head";
 
+pub const REBUILD: &str = "\
+Reads FILE and a table of changes and puts the next generation in its place, in one step. Changes apply in \
+the order of the table: put leaves one tuple of its key, add appends one more, del removes all of them (and \
+counts where there are none). Programs that have the old generation open go on reading it. FILE is verified \
+as it is read: a damaged one is refused, and stays.";
+
+pub const REBUILD_EXAMPLES: &str = "\
+Examples:
+  printf 'op,key,value\\nput,17,4\\ndel,18,\\n' > changes.csv
+  pleach rebuild users.pleach --apply changes.csv
+  pleach rebuild users.pleach --apply changes.parquet --keep 2        users.pleach.g1 is the one before
+  generate | pleach rebuild users.pleach --apply - --format csv";
+
+pub const COMPACT: &str = "\
+Merges files of the same types into one, in one pass over each. Of equal keys the tuples of an earlier file \
+come first; --unique chooses among them. Every block that is read is verified.";
+
+pub const COMPACT_EXAMPLES: &str = "\
+Examples:
+  pleach compact monday.pleach tuesday.pleach -o both.pleach
+  pleach compact old.pleach new.pleach -o all.pleach --unique last    what is new wins";
+
 pub const DEMO: &str = "\
 Generates orders with skewed, clustered and random ids, builds files from them, looks keys up, checks \
 every answer against a naive oracle, and prints what happened and how fast, beside a hash map, a \

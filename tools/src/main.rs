@@ -72,6 +72,8 @@ fn dispatch(cli: &Cli) -> Result<ExitStatus, Failure> {
         Command::Inspect(args) => cmd::inspect::run(args, global),
         Command::Fsck(args) => cmd::fsck::run(args, global),
         Command::Export(args) => cmd::export::run(args, global),
+        Command::Rebuild(args) => cmd::rebuild::run(args, global),
+        Command::Compact(args) => cmd::compact::run(args, global),
         Command::Demo(args) => cmd::demo::run(args, global),
         Command::Devices(args) => cmd::devices::run(args, global),
         Command::Bench(args) => cmd::bench::run(args, global),

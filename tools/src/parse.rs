@@ -7,6 +7,7 @@ use crate::device::Device;
 use crate::render::text::unescaped;
 use pleach_bench::Queries;
 use pleach_bench::gpu::Group;
+use pleach_builder::Layout;
 use pleach_format::{KeyType, ValueType};
 
 /// `256M`, `256MiB`, `4GiB`, `1G`, `1000`: bytes; K, M, G and T are powers of 1024.
@@ -78,33 +79,9 @@ pub fn raw_types(text: &str) -> Result<(KeyType, ValueType), String> {
     Ok((key_type(key)?, value_type(value)?))
 }
 
-/// The layouts of this version: `lines,spine` and, if asked for, `grid`, `columns`, `packed` and `classic`, in any
-/// order.
+/// A layout.
 pub fn layout(text: &str) -> Result<Layout, String> {
-    let parts: Vec<&str> = text.split(',').collect();
-    let known = ["lines", "spine", "grid", "classic", "columns", "packed", "harmonia", "btree"];
-    let usable = "use lines,spine and if you like grid, columns, packed, classic";
-    if let Some(unknown) = parts.iter().find(|part| !known.contains(part)) {
-        return Err(format!("'{unknown}' is no layout: {usable}"));
-    }
-    let has = |name| parts.contains(&name);
-    if !has("lines") || !has("spine") || has("harmonia") || has("btree") {
-        return Err(format!("this version does not make '{text}': {usable}"));
-    }
-    Ok(Layout { grid: has("grid"), columns: has("columns"), packed: has("packed"), classic: has("classic") })
-}
-
-/// Which regions a file has besides its tuple lines and its spine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Layout {
-    /// A grid, if keys are spread evenly enough.
-    pub grid: bool,
-    /// Sorted columns.
-    pub columns: bool,
-    /// A compressed column of the keys.
-    pub packed: bool,
-    /// The classic FAST tree.
-    pub classic: bool,
+    text.parse()
 }
 
 /// One ASCII character, or `\t` or `tab`.

@@ -247,7 +247,7 @@ fn what_a_later_version_does_is_told() {
     place.run(&["build", "a.csv", "-o", "b", "--layout", "btree"]).fails(
         2,
         "this version does not make 'btree': --layout <L,...>: use lines,spine and if you like grid, columns, packed, \
-         classic",
+         classic, harmonia[:FANOUT[:PERCENT]]",
     );
     place.run(&["build", "a.csv", "-o", "b", "--key-type", "u8"]).fails(
         2,
@@ -884,6 +884,8 @@ fn help_and_version() {
         "inspect",
         "fsck",
         "export",
+        "rebuild",
+        "compact",
         "demo",
         "devices",
         "bench",
@@ -894,7 +896,7 @@ fn help_and_version() {
         assert!(run.out.contains("Examples:") && run.err.is_empty(), "{command}: {}", run.out);
         assert!(place.run(&["--help"]).out.contains(command));
     }
-    place.run(&["rebuild", "f"]).fails_with(2, &["unrecognized subcommand 'rebuild'", "pleach --help"]);
+    place.run(&["join", "f"]).fails_with(2, &["unrecognized subcommand 'join'", "pleach --help"]);
     place.run(&["get", "f", "1", "--nope"]).fails_with(2, &["'--nope'", "pleach get --help"]);
     place.run(&["get", "f"]).fails_with(2, &["<KEY>", "pleach get --help"]);
     place

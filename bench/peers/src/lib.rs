@@ -13,10 +13,14 @@ mod search_tree;
 #[cfg(any(feature = "stores", feature = "rocksdb"))]
 mod stores;
 mod texts;
+#[cfg(feature = "stores")]
+mod updates;
 
 pub use keys::{Keys, View};
 pub use search_tree::{SearchTree, Shape};
 pub use texts::{BuiltTexts, TextPeer, TextReader};
+#[cfg(feature = "stores")]
+pub use updates::{Applied, Updates};
 
 use std::error::Error;
 use std::fmt;

@@ -10,9 +10,9 @@ use super::logical::natural;
 use super::strings::{self, CHUNK_BYTES, held_bytes};
 use super::{
     Body, Chosen, InputOptions, Names, caused, choose_key, choose_value, fill, misfit, missing, prepare,
-    problem,
+    problem, unknown_op,
 };
-use crate::source::{Chunk, Column, Schema, Source, SourceError};
+use crate::source::{Chunk, Column, Op, Schema, Source, SourceError};
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_buffer::Buffer;
@@ -37,6 +37,8 @@ pub(super) type Batches = Box<dyn Iterator<Item = Result<RecordBatch, ArrowError
 pub(super) struct Columns {
     key: (usize, Chosen<KeyType>),
     value: Option<(usize, Chosen<ValueType>)>,
+    /// Of a table of changes.
+    op: Option<usize>,
     key_label: String,
     value_label: String,
     key_name: String,
@@ -74,6 +76,7 @@ impl Columns {
             key_name: names.kept(key, "key"),
             value_name: value.map_or_else(String::new, |index| names.kept(index, "value")),
             key: (key, chosen_key),
+            op: names.choose_op(input, options)?,
             value: value.zip(chosen_value),
         })
     }
@@ -92,7 +95,10 @@ impl Columns {
     /// The columns to read, ascending.
     pub(super) fn projection(&self) -> Vec<usize> {
         let mut columns: Vec<usize> =
-            [Some(self.key.0), self.value.as_ref().map(|(index, _)| *index)].into_iter().flatten().collect();
+            [Some(self.key.0), self.value.as_ref().map(|(index, _)| *index), self.op]
+                .into_iter()
+                .flatten()
+                .collect();
         columns.sort_unstable();
         columns.dedup();
         columns
@@ -124,9 +130,11 @@ pub(super) struct BatchSource {
     /// Columns of a batch that are the key and the value.
     key_at: usize,
     value_at: Option<usize>,
+    op_at: Option<usize>,
     /// The batch that is being read: key, value, and the next row.
     key: Option<ArrayRef>,
     value: Option<ArrayRef>,
+    ops: Vec<Op>,
     next: usize,
     rows: u64,
     extent: Extent,
@@ -160,6 +168,8 @@ impl BatchSource {
             schema: columns.schema(rows),
             key_at: at(columns.key.0),
             value_at: columns.value.as_ref().map(|(index, _)| at(*index)),
+            op_at: columns.op.map(at),
+            ops: Vec::new(),
             columns,
             key: None,
             value: None,
@@ -192,9 +202,13 @@ impl BatchSource {
             if batch.num_rows() == 0 {
                 continue;
             }
-            self.key = Some(self.column(&batch, self.key_at, &self.columns.key_label)?);
+            self.key = Some(self.column(&batch, self.key_at, &self.columns.key_label, &[])?);
+            self.ops = match self.op_at {
+                Some(at) => self.ops_of(&batch, at)?,
+                None => Vec::new(),
+            };
             self.value = match self.value_at {
-                Some(at) => Some(self.column(&batch, at, &self.columns.value_label)?),
+                Some(at) => Some(self.column(&batch, at, &self.columns.value_label, &self.ops)?),
                 None => None,
             };
             self.next = 0;
@@ -202,16 +216,51 @@ impl BatchSource {
         }
     }
 
-    /// A column of a batch without nulls, decoded if it is a dictionary of numbers. That of strings
-    /// may be a thousand times as long when it is decoded.
-    fn column(&self, batch: &RecordBatch, at: usize, label: &str) -> Result<ArrayRef, SourceError> {
+    /// The operations of a batch.
+    fn ops_of(&self, batch: &RecordBatch, at: usize) -> Result<Vec<Op>, SourceError> {
+        let array = self.column(batch, at, "column of operations", &[])?;
+        let strings = Strings::of(&array, 0, array.len()).ok_or_else(|| {
+            let text = format!("it holds {}, not the texts put, add and del", array.data_type());
+            problem(&self.input, "column of operations", text)
+        })?;
+        (0..array.len())
+            .map(|index| {
+                let text = strings.get(index);
+                Op::from_name(text).ok_or_else(|| unknown_op(&self.input, self.rows + 1 + index as u64, text))
+            })
+            .collect()
+    }
+
+    /// A column of a batch without nulls (but where `ops` deletes, whose values mean nothing), decoded if it is
+    /// a dictionary of numbers. That of strings may be a thousand times as long when it is decoded.
+    fn column(
+        &self,
+        batch: &RecordBatch,
+        at: usize,
+        label: &str,
+        ops: &[Op],
+    ) -> Result<ArrayRef, SourceError> {
         let Some(array) = batch.columns().get(at) else {
             return Err(problem(&self.input, label, "it is missing in some batches: the file is damaged"));
         };
         // Of a dictionary, keys and values may both be null.
+        let mut array = Arc::clone(array);
         if let Some(nulls) = array.logical_nulls().filter(|nulls| nulls.null_count() > 0) {
-            let index = (0..nulls.len()).find(|&index| nulls.is_null(index)).unwrap_or(0);
-            return Err(missing(&self.input, self.rows + 1 + index as u64, label));
+            let deletes = |index: usize| ops.get(index) == Some(&Op::Del);
+            let bad = (0..nulls.len()).find(|&index| nulls.is_null(index) && !deletes(index));
+            if let Some(index) = bad {
+                return Err(missing(&self.input, self.rows + 1 + index as u64, label));
+            }
+            // A row that is not null stands in for those that are.
+            let stand_in = (0..nulls.len()).find(|&index| !nulls.is_null(index));
+            let rows: arrow_array::UInt64Array = match stand_in {
+                Some(stand_in) => (0..nulls.len())
+                    .map(|index| Some(if nulls.is_null(index) { stand_in } else { index } as u64))
+                    .collect(),
+                None => return Ok(self.stand_in(array.len())),
+            };
+            array = arrow_select::take::take(&array, &rows, None)
+                .map_err(|error| caused(&self.input, label, "cannot be read", error))?;
         }
         match array.data_type() {
             DataType::Dictionary(_, values) if !is_strings(values) => {
@@ -219,7 +268,20 @@ impl BatchSource {
                 arrow_select::take::take(dictionary.values(), dictionary.keys(), None)
                     .map_err(|error| caused(&self.input, label, "cannot be read", error))
             }
-            _ => Ok(array.clone()),
+            _ => Ok(array),
+        }
+    }
+
+    /// Values for rows of which none has one: they mean nothing, but have the type of the column.
+    fn stand_in(&self, rows: usize) -> ArrayRef {
+        match self.columns.value.as_ref().map(|(_, chosen)| chosen.target.kind) {
+            Some(Kind::Fixed(bytes)) => {
+                let zeros = vec![0u8; usize::from(bytes)];
+                Arc::new(arrow_array::BinaryArray::from_iter_values((0..rows).map(|_| &zeros)))
+            }
+            Some(Kind::Bytes) => Arc::new(arrow_array::BinaryArray::from_iter_values((0..rows).map(|_| b""))),
+            Some(Kind::Utf8) => Arc::new(arrow_array::StringArray::from_iter_values((0..rows).map(|_| ""))),
+            _ => Arc::new(arrow_array::UInt32Array::from(vec![0; rows])),
         }
     }
 
@@ -271,6 +333,9 @@ impl Source for BatchSource {
             self.append(key, count, &self.columns.key_label, self.columns.key.1.target, &mut chunk.keys)?;
             if let (Some(value), Some((_, chosen))) = (&self.value, &self.columns.value) {
                 self.append(value, count, &self.columns.value_label, chosen.target, &mut chunk.values)?;
+            }
+            if self.op_at.is_some() {
+                chunk.ops.extend_from_slice(&self.ops[self.next..self.next + count]);
             }
             self.next += count;
             self.rows += count as u64;

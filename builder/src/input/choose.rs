@@ -81,12 +81,21 @@ impl Names<'_> {
         if self.len() == 0 {
             return Err(problem(input, "", "it has no columns"));
         }
-        let key = options.key.as_deref().map_or(Ok(0), |wish| self.find(input, wish))?;
+        let first = usize::from(options.changes);
+        if self.len() <= first {
+            return Err(problem(
+                input,
+                "",
+                "it has one column: changes have an operation, a key and a value",
+            ));
+        }
+        let key = options.key.as_deref().map_or(Ok(first), |wish| self.find(input, wish))?;
         if options.value_type == Some(ValueType::None) {
             return Ok((key, None));
         }
         let value = match options.value.as_deref() {
             Some(wish) => Some(self.find(input, wish)?),
+            None if options.changes => (self.len() > 2).then_some(2),
             None if self.len() == 1 => None,
             None => Some(usize::from(key != 1)),
         };
@@ -95,6 +104,14 @@ impl Names<'_> {
             return Err(problem(input, "", text));
         }
         Ok((key, value))
+    }
+
+    /// The column of operations, in a table of changes.
+    pub(super) fn choose_op(self, input: &str, options: &InputOptions) -> Result<Option<usize>, SourceError> {
+        if !options.changes {
+            return Ok(None);
+        }
+        options.op.as_deref().map_or(Ok(0), |wish| self.find(input, wish)).map(Some)
     }
 }
 

@@ -16,8 +16,8 @@
 
 use super::convert::{self, Kind, Target};
 use super::strings::{self, CHUNK_BYTES, held_bytes};
-use super::{Body, InputOptions, Names, caused, fill, prepare, problem};
-use crate::source::{Chunk, Column, Schema, Source, SourceError, Strings};
+use super::{Body, InputOptions, Names, caused, fill, prepare, problem, unknown_op};
+use crate::source::{Chunk, Column, Op, Schema, Source, SourceError, Strings};
 use memchr::{memchr, memchr2, memchr3, memrchr};
 use pleach_format::{KeyType, ValueType};
 use std::io::Read;
@@ -147,6 +147,8 @@ struct Text {
     fields: usize,
     key: Wanted,
     value: Option<Wanted>,
+    /// Column of the operation, in a table of changes.
+    op: Option<usize>,
     buffer: Vec<u8>,
     start: usize,
     end: usize,
@@ -225,7 +227,13 @@ impl Text {
         if length == 0 {
             return Ok(false);
         }
-        if self.record.ends.len() != self.fields {
+        let op = self.op_of_record(chunk)?;
+        let valueless = op == Some(Op::Del)
+            && self.value.as_ref().is_some_and(|value| {
+                self.record.ends.get(value.index).is_none_or(|_| self.record.field(value.index).is_empty())
+            });
+        let short = valueless && self.record.ends.len() + 1 == self.fields;
+        if self.record.ends.len() != self.fields && !short {
             let found = self.record.ends.len();
             let fields = if found == 1 { "field" } else { "fields" };
             let text = format!("it has {found} {fields}, but the first line has {}", self.fields);
@@ -234,13 +242,24 @@ impl Text {
         }
         let mut plain = std::mem::take(&mut self.plain);
         self.take(&self.key, &mut plain, &mut chunk.keys)?;
-        if let Some(value) = &self.value {
-            self.take(value, &mut plain, &mut chunk.values)?;
+        match &self.value {
+            Some(_) if valueless => chunk.values.push_default(),
+            Some(value) => self.take(value, &mut plain, &mut chunk.values)?,
+            None => {}
         }
         self.plain = plain;
         self.start += length;
         self.rows += 1;
         Ok(true)
+    }
+
+    /// The operation of `self.record`, which is added to the chunk; `None` if this is no table of changes.
+    fn op_of_record(&self, chunk: &mut Chunk) -> Result<Option<Op>, SourceError> {
+        let Some(index) = self.op.filter(|&index| index < self.record.ends.len()) else { return Ok(None) };
+        let field = self.record.field(index);
+        let op = Op::from_name(field).ok_or_else(|| unknown_op(&self.input, self.rows + 1, field))?;
+        chunk.ops.push(op);
+        Ok(Some(op))
     }
 
     /// Adds the wanted field of `self.record`.
@@ -319,7 +338,7 @@ impl Source for Text {
             if self.start == self.end && !self.ended {
                 self.refill()?;
             }
-            if self.fast_rows(chunk, tuples_max) && !self.slow_row(chunk)? {
+            if (self.op.is_some() || self.fast_rows(chunk, tuples_max)) && !self.slow_row(chunk)? {
                 break;
             }
         }
@@ -612,6 +631,7 @@ pub(super) fn open(
         fields: 0,
         key: Wanted { index: 0, target: key_target, label: String::new() },
         value: None,
+        op: None,
         buffer: Vec::new(),
         start: 0,
         end: 0,
@@ -645,6 +665,7 @@ pub(super) fn open(
         Names::Named(&names)
     };
     let (key, value) = columns.choose(input, options)?;
+    text.op = columns.choose_op(input, options)?;
     text.key = Wanted { index: key, target: key_target, label: columns.label(key) };
     text.schema.key_name = columns.kept(key, "key");
     if let Some(index) = value {

@@ -108,6 +108,12 @@ pub struct InputOptions {
     pub delimiter: Option<u8>,
     /// The first line of text is data, and columns have numbers only.
     pub no_header: bool,
+    /// It is a table of changes: what is done ([`crate::Op`]), then key and value, each of which a `del` may
+    /// leave without a value. So the first column is the operation, and keys and values are by default the
+    /// second and the third. CSV, TSV, Parquet and Arrow have such tables.
+    pub changes: bool,
+    /// Column of the operation, in a table of changes; the first one if `None`.
+    pub op: Option<String>,
 }
 
 /// The value column that is the row number.
@@ -235,6 +241,10 @@ fn open_body(
         Format::Csv | Format::Tsv => csv::open(input, body, format == Format::Tsv, options),
         Format::Parquet => guard::guarded(input, || parquet::open(input, body, options)),
         Format::Arrow => guard::guarded(input, || arrow_ipc::open(input, body, options)),
+        Format::Npy | Format::Raw if options.changes => {
+            let text = "it has no column for put, add and del: give changes as CSV, TSV, Parquet or Arrow";
+            Err(problem(input, "", text))
+        }
         Format::Npy => npy::open(input, body, options),
         Format::Raw => raw::open(input, body, options),
     }
@@ -506,6 +516,13 @@ fn nan_key(input: &str, row: u64, label: &str) -> SourceError {
 /// The error for a key or value that is missing.
 fn missing(input: &str, row: u64, label: &str) -> SourceError {
     problem(input, place(row, label), "it is null: every key and value must be there")
+}
+
+/// The error for an operation that there is not.
+fn unknown_op(input: &str, row: u64, op: &[u8]) -> SourceError {
+    let shown = String::from_utf8_lossy(&op[..op.len().min(40)]).escape_debug().to_string();
+    let text = format!("'{shown}' is no operation: the first column says put, add or del");
+    problem(input, format!("row {row}"), text)
 }
 
 /// Empties `chunk` and gives it the columns of `schema`.

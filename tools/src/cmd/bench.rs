@@ -8,7 +8,7 @@ use crate::failure::{self, ExitStatus, Failure};
 use crate::interrupt::Guard;
 use pleach_bench::gpu::{GpuBenchOptions, Group};
 use pleach_bench::{BenchError, BenchOptions, CompressOptions, LookupOptions, Report, StrategyOptions, Told};
-use pleach_bench::{build, latency, open, plot, range};
+use pleach_bench::{build, latency, open, plot, range, update};
 use pleach_gpu::GpuError;
 use std::fs::{read_to_string, write};
 use std::io::{IsTerminal, Write};
@@ -24,6 +24,7 @@ pub fn run(args: &BenchArgs, global: &Global) -> Result<ExitStatus, Failure> {
         BenchWhat::Latency => measure(args, global, "latency", |args, told| latency::run(&plain(args, told))),
         BenchWhat::Open => measure(args, global, "open", |args, told| open::run(&plain(args, told))),
         BenchWhat::Build => measure(args, global, "build", |args, told| build::run(&plain(args, told))),
+        BenchWhat::Update => measure(args, global, "update", |args, told| update::run(&plain(args, told))),
         BenchWhat::Gpu => gpu(args, global, "gpu", &Group::ALL),
         BenchWhat::GpuPapers => gpu(args, global, "gpu-papers", &Group::PAPERS),
         BenchWhat::GpuHarmonia => gpu(args, global, "gpu-harmonia", &Group::HARMONIA),

@@ -3,7 +3,7 @@
 //! The arguments that can never be right are refused before anything is opened. The builder watches
 //! [`Progress`], so Ctrl-C ends it with nothing left behind, also while it waits for a silent pipe.
 
-use crate::cli::{BuildArgs, Format, Global, Unique};
+use crate::cli::{BuildArgs, Format, Global};
 use crate::failure::{ExitStatus, Failure};
 use crate::progress::Progress;
 use crate::render::json;
@@ -79,7 +79,7 @@ fn check(args: &BuildArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-fn input_format(format: Format) -> input::Format {
+pub(super) fn input_format(format: Format) -> input::Format {
     match format {
         Format::Csv => input::Format::Csv,
         Format::Tsv => input::Format::Tsv,
@@ -100,6 +100,7 @@ fn open(args: &BuildArgs) -> Result<Box<dyn Source>, SourceError> {
         raw: args.raw,
         delimiter: args.delimiter,
         no_header: args.no_header,
+        ..InputOptions::default()
     };
     match args.inputs.as_slice() {
         [only] if only.as_os_str() == "-" => {
@@ -112,21 +113,14 @@ fn open(args: &BuildArgs) -> Result<Box<dyn Source>, SourceError> {
 fn build_options(args: &BuildArgs) -> BuildOptions {
     let default = BuildOptions::default();
     BuildOptions {
-        unique: args.unique.map(|unique| match unique {
-            Unique::Error => pleach_builder::Unique::Error,
-            Unique::First => pleach_builder::Unique::First,
-            Unique::Last => pleach_builder::Unique::Last,
-        }),
+        unique: args.unique.map(Into::into),
         sorted: args.sorted,
         memory_bytes: args.memory.unwrap_or(default.memory_bytes),
         threads: args.threads,
         temp_dir: args.temp.clone(),
-        grid: args.layout.grid,
-        columns: args.layout.columns,
-        packed: args.layout.packed,
-        classic: args.layout.classic,
         ..default
     }
+    .with_layout(args.layout)
 }
 
 /// The input was refused: bad data, or a file that cannot be read.
@@ -138,7 +132,7 @@ fn source_failure(error: &SourceError) -> Failure {
     }
 }
 
-fn build_failure(error: &BuildError) -> Failure {
+pub(super) fn build_failure(error: &BuildError) -> Failure {
     match error {
         BuildError::Source(error) => source_failure(error),
         BuildError::Interrupted => Failure::Interrupted,

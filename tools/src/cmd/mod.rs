@@ -3,6 +3,7 @@
 
 pub mod bench;
 pub mod build;
+pub mod compact;
 pub mod completions;
 pub mod demo;
 pub mod devices;
@@ -12,4 +13,5 @@ pub mod get;
 pub mod inspect;
 pub mod man;
 pub mod range;
+pub mod rebuild;
 pub mod tune;

@@ -42,6 +42,7 @@ pub fn bars(header: &Header) -> Vec<Bar> {
             Tag::VALUES => ("VALS value column", "value"),
             Tag::PACK => ("PACK packed keys", "key"),
             Tag::FAST => ("FAST classic tree", "key"),
+            Tag::HARMONIA => ("HARM Harmonia's tree", "tuple"),
             Tag::SUMS => ("SUMS sums", "sum"),
             Tag::SUM2 => ("SUM2 their sums", "sum"),
             _ => ("", "element"),

@@ -177,3 +177,39 @@ pub(crate) fn build_texts(
     let (store, build, open) = store(bytes, size, keys.iter().nth(keys.len() / 2), folder)?;
     Ok(BuiltTexts { peer: Box::new(store), build, open: Some(open) })
 }
+
+/// Puts all tuples in one transaction.
+pub(crate) fn update(
+    puts: &[(u64, u64)],
+    durable: bool,
+    folder: &Path,
+    tuples: usize,
+    start: &Instant,
+    probes: &[u64],
+) -> Result<crate::updates::Applied, PeerError> {
+    let map_bytes = ((tuples + puts.len()) * 26 * 4 + (256 << 20)).next_multiple_of(2 << 20);
+    let flags = if durable { EnvFlags::WRITE_MAP } else { EnvFlags::WRITE_MAP | EnvFlags::NO_SYNC };
+    let run = || -> Result<crate::updates::Applied, heed::Error> {
+        let env = open(&folder.join("lmdb"), map_bytes, flags)?;
+        let table: Table = env
+            .create_databases_and_commit(env.write_txn()?, |opener, transaction| {
+                opener.create_database(transaction, None).map(CommitOrAbort::<_, ()>::Commit)
+            })?
+            .unwrap_commit();
+        let mut transaction = env.write_txn()?;
+        for (key, value) in puts {
+            table.put(&mut transaction, &key.to_big_endian(), &value.to_big_endian())?;
+        }
+        transaction.commit()?;
+        let took = start.elapsed().as_secs_f64();
+        let transaction = env.read_txn()?;
+        let found = probes
+            .iter()
+            .map(|key| Ok(table.get(&transaction, &key.to_big_endian())?.map(u64::from_big_endian)))
+            .collect::<Result<_, heed::Error>>()?;
+        drop(transaction);
+        env.prepare_for_closing().wait();
+        Ok((took, found))
+    };
+    run().map_err(failed(ENGINE, "update"))
+}

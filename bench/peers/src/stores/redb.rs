@@ -167,3 +167,38 @@ pub(crate) fn build_texts(
     let any = || build_as::<&'static [u8]>(keys, values, folder);
     by_width!(keys.width(), build_fixed(keys, values, folder), any())
 }
+
+/// Puts all tuples in one transaction.
+pub(crate) fn update(
+    puts: &[(u64, u64)],
+    durable: bool,
+    folder: &Path,
+    start: &Instant,
+    probes: &[u64],
+) -> Result<crate::updates::Applied, PeerError> {
+    let path = folder.join("table.redb");
+    let bytes = disk_bytes(&path).map_err(failed(ENGINE, "stat"))?;
+    let cache_bytes = usize::try_from(bytes * 2).unwrap_or(usize::MAX).max(1 << 30);
+    let run = || -> Result<crate::updates::Applied, redb::Error> {
+        let database = Builder::new().set_cache_size(cache_bytes).open(&path)?;
+        let mut transaction = database.begin_write()?;
+        if !durable {
+            transaction.set_durability(redb::Durability::None)?;
+        }
+        {
+            let mut table = transaction.open_table(Redb::<u64, u64>::TABLE)?;
+            for (key, value) in puts {
+                table.insert(key, value)?;
+            }
+        }
+        transaction.commit()?;
+        let took = start.elapsed().as_secs_f64();
+        let table = database.begin_read()?.open_table(Redb::<u64, u64>::TABLE)?;
+        let mut found = Vec::with_capacity(probes.len());
+        for key in probes {
+            found.push(table.get(key)?.map(|value| value.value()));
+        }
+        Ok((took, found))
+    };
+    run().map_err(failed(ENGINE, "update"))
+}

@@ -1,0 +1,104 @@
+//! The tree's arrays from its leaves: the leaves in parallel, then the levels above from their last keys.
+//!
+//! Loads and movements both end here. The levels are those of [`HarmoniaGeometry`] for as many full leaves:
+//! each inner node but the last of its level has `node_keys + 1` children, so prefix sums are arithmetic, and a
+//! separator is the last key of the last leaf to its left. All levels above the leaves are one
+//! part in `node_keys + 1` of the tree: making them anew costs less than finding out which could stay.
+
+use super::region::Region;
+use super::{HarmoniaError, Tree};
+use pleach_format::harmonia::{FANOUT_MAX, FANOUT_MIN, HarmoniaGeometry};
+use pleach_format::layout::LINE_BYTES;
+use pleach_format::{Bits, Word};
+use rayon::prelude::*;
+
+/// Sizes that stay.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shape {
+    pub fanout: u32,
+    pub node_keys: u32,
+    /// Most keys of a node.
+    pub capacity: usize,
+    /// Fewest keys of a leaf, but the last.
+    pub least: usize,
+    /// Words of a node.
+    pub stride: usize,
+    /// Whole lines' words of an inner node that hold its keys and a free slot.
+    pub inner_words: usize,
+}
+
+impl Shape {
+    pub fn new<W: Word>(fanout: u32, node_keys: u32) -> Result<Self, HarmoniaError> {
+        let shape = HarmoniaGeometry::new(0, (fanout, node_keys), W::BYTES, 0);
+        let stride = shape.ok_or(HarmoniaError::Shape { fanout, node_keys })?.stride_words();
+        debug_assert!((FANOUT_MIN..=FANOUT_MAX).contains(&fanout));
+        let least = ((fanout - 1) / 4).min(node_keys) as usize;
+        let inner_words = stride.min((node_keys as usize + 1).next_multiple_of(LINE_BYTES / W::BYTES));
+        Ok(Self { fanout, node_keys, capacity: fanout as usize - 1, least, stride, inner_words })
+    }
+
+    /// Where everything lies in a tree of so many leaves.
+    pub fn geometry<W: Word, B: Bits>(&self, leaves: u64) -> Result<HarmoniaGeometry, HarmoniaError> {
+        // Numbers of leaves have a bit to spare.
+        let tuples = leaves.checked_mul(self.node_keys.into()).filter(|_| leaves < 1 << 31);
+        tuples
+            .and_then(|tuples| {
+                HarmoniaGeometry::new(tuples, (self.fanout, self.node_keys), W::BYTES, B::BYTES)
+            })
+            .ok_or(HarmoniaError::TooLarge)
+    }
+}
+
+impl<W: Word, B: Bits> Tree<W, B> {
+    /// A tree of so many leaves, none of them empty. `write` puts the tuples of a leaf at the start of the two
+    /// slices and says how many there are. O(tuples), on the pool it is called in.
+    pub fn assemble(
+        shape: Shape,
+        leaves: usize,
+        write: impl Fn(usize, &mut [W], &mut [B]) -> usize + Sync,
+    ) -> Result<Self, HarmoniaError> {
+        let geometry = shape.geometry::<W, B>(leaves as u64)?;
+        let (inner, nodes) = (geometry.inner as usize, geometry.nodes as usize);
+        let (stride, fanout) = (shape.stride, shape.fanout as usize);
+        let mut keys = Region::new(nodes * stride);
+        let mut values = Region::new(leaves * fanout);
+        let mut counts = vec![0u8; nodes];
+        let mut last = vec![W::default(); leaves];
+        let (above, leaf_keys) = keys.split_at_mut(inner * stride);
+        let (above_counts, leaf_counts) = counts.split_at_mut(inner);
+        let tuples =
+            (leaf_keys.par_chunks_mut(stride), values.par_chunks_mut(fanout), leaf_counts, &mut last)
+                .into_par_iter()
+                .with_min_len(64)
+                .enumerate()
+                .map(|(leaf, (keys, values, count, last))| {
+                    let tuples = write(leaf, keys, values);
+                    keys[tuples..].fill(W::MAX);
+                    *last = keys[tuples.saturating_sub(1)];
+                    *count = tuples as u8;
+                    tuples as u64
+                })
+                .sum();
+        for (depth, level) in geometry.levels.iter().enumerate().take(geometry.levels.len().saturating_sub(1))
+        {
+            let nodes = level.first as usize..(level.first + level.nodes) as usize;
+            let keys = above[nodes.start * stride..nodes.end * stride].par_chunks_mut(stride);
+            let counts = above_counts[nodes].par_iter_mut();
+            let below = geometry.levels[depth + 1].leaves;
+            keys.zip(counts).with_min_len(64).enumerate().for_each(|(at, (keys, count))| {
+                let separators = geometry.keys_of(depth, at as u64);
+                keys.fill(W::MAX);
+                *count = separators as u8;
+                let first = at as u64 * u64::from(shape.node_keys + 1);
+                for (key, child) in keys.iter_mut().zip(first..first + separators) {
+                    *key = last[((child + 1) * below) as usize - 1];
+                }
+            });
+        }
+        let children = match nodes {
+            0 => vec![0],
+            _ => (0..=inner).into_par_iter().map(|node| geometry.first_child(node as u64) as u32).collect(),
+        };
+        Ok(Self { shape, tuples, geometry, keys, counts, children, values })
+    }
+}

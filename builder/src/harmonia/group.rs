@@ -1,0 +1,147 @@
+//! Operations in the order of their leaves, those of one leaf in the order of the batch.
+//!
+//! Leaves are cut into buckets with about as many operations each, but none of too many leaves. Portions of the
+//! batch, small enough for a core's cache, are each put in the order of buckets by counting; a bucket is then a
+//! short piece of every portion, in the order of the batch, and is put in the order of leaves the
+//! same way. The paper sorts queries by a part of their bits before the search (4.1); here what is known
+//! of them is better, the leaf itself.
+
+use rayon::prelude::*;
+use std::ops::Range;
+
+/// Something that goes to a leaf.
+pub(super) trait Routed: Copy + Default + Send + Sync {
+    /// The leaf.
+    fn leaf(&self) -> u32;
+}
+
+/// Elements of a portion.
+const PORTION: usize = 1 << 15;
+/// Elements of a bucket, about.
+const BUCKET: usize = 1 << 12;
+/// Most ranges of leaves that are counted to cut buckets.
+const BINS: u32 = 1 << 16;
+
+/// Elements in the order of buckets, portion by portion.
+pub(super) struct Groups<T> {
+    /// First leaf of each bucket, and the number of leaves.
+    starts: Vec<u32>,
+    /// Elements of each portion, and where its buckets begin.
+    portions: Vec<(Vec<T>, Vec<u32>)>,
+}
+
+/// Puts elements `0..leaves_of.len()` in groups; `make` is asked once for each.
+pub(super) fn group<T: Routed>(
+    leaves_of: &[u32],
+    leaves: u32,
+    make: impl Fn(usize) -> T + Sync,
+) -> Groups<T> {
+    let shift = (u32::BITS - leaves.leading_zeros()).saturating_sub(BINS.trailing_zeros());
+    let (starts, buckets_of) = cut(&histogram(leaves_of, leaves, shift), leaves, shift);
+    let buckets = starts.len() - 1;
+    let portion = |(at, leaves_of): (usize, &[u32])| {
+        let mut ends = vec![0u32; buckets + 1];
+        for &leaf in leaves_of {
+            ends[buckets_of[(leaf >> shift) as usize] as usize + 1] += 1;
+        }
+        for bucket in 1..=buckets {
+            ends[bucket] += ends[bucket - 1];
+        }
+        let mut places = ends.clone();
+        let mut elements = vec![T::default(); leaves_of.len()];
+        for (index, &leaf) in leaves_of.iter().enumerate() {
+            let place = &mut places[buckets_of[(leaf >> shift) as usize] as usize];
+            elements[*place as usize] = make(at * PORTION + index);
+            *place += 1;
+        }
+        (elements, ends)
+    };
+    let portions = leaves_of.par_chunks(PORTION).enumerate().map(portion).collect();
+    Groups { starts, portions }
+}
+
+/// Elements in each `2^shift` leaves.
+fn histogram(leaves_of: &[u32], leaves: u32, shift: u32) -> Vec<u32> {
+    let bins = (leaves >> shift) as usize + 1;
+    let part = leaves_of.len().div_ceil(rayon::current_num_threads()).max(PORTION);
+    let count = |leaves_of: &[u32]| {
+        let mut counts = vec![0u32; bins];
+        for &leaf in leaves_of {
+            counts[(leaf >> shift) as usize] += 1;
+        }
+        counts
+    };
+    let sum = |mut left: Vec<u32>, right: Vec<u32>| {
+        left.iter_mut().zip(right).for_each(|(left, right)| *left += right);
+        left
+    };
+    leaves_of.par_chunks(part).map(count).reduce_with(sum).unwrap_or_else(|| vec![0; bins])
+}
+
+/// First leaf of each bucket and the number of leaves; the bucket of each bin.
+fn cut(bins: &[u32], leaves: u32, shift: u32) -> (Vec<u32>, Vec<u32>) {
+    let span_max = (leaves / 1024).max(1 << 13);
+    let (mut starts, mut buckets_of) = (vec![0], Vec::with_capacity(bins.len()));
+    let mut elements = 0;
+    for (bin, &count) in bins.iter().enumerate() {
+        let first = (bin as u64) << shift;
+        let start = u64::from(starts[starts.len() - 1]);
+        let is_full = elements > 0 && elements + count as usize > BUCKET;
+        if first > start && (is_full || first - start >= u64::from(span_max)) && first < u64::from(leaves) {
+            starts.push(first as u32);
+            elements = 0;
+        }
+        elements += count as usize;
+        buckets_of.push(starts.len() as u32 - 1);
+    }
+    starts.push(leaves);
+    (starts, buckets_of)
+}
+
+/// Memory of a thread that puts buckets in order.
+#[derive(Default)]
+pub(super) struct Scratch<T> {
+    ends: Vec<u32>,
+    elements: Vec<T>,
+}
+
+impl<T: Routed> Groups<T> {
+    /// The buckets.
+    pub fn buckets(&self) -> Range<usize> {
+        0..self.starts.len() - 1
+    }
+
+    /// The elements of a bucket, by leaf and by place in the batch.
+    pub fn bucket<'s>(&self, bucket: usize, scratch: &'s mut Scratch<T>) -> &'s [T] {
+        let Scratch { ends, elements } = scratch;
+        let first = self.starts[bucket];
+        let span = (self.starts[bucket + 1] - first) as usize;
+        let pieces = || {
+            self.portions
+                .iter()
+                .map(|(elements, ends)| &elements[ends[bucket] as usize..ends[bucket + 1] as usize])
+        };
+        ends.clear();
+        ends.resize(span + 1, 0);
+        for piece in pieces() {
+            for element in piece {
+                ends[(element.leaf() - first) as usize + 1] += 1;
+            }
+        }
+        for at in 1..=span {
+            ends[at] += ends[at - 1];
+        }
+        let len = ends[span] as usize;
+        if elements.len() < len {
+            elements.resize(len, T::default());
+        }
+        for piece in pieces() {
+            for element in piece {
+                let place = &mut ends[(element.leaf() - first) as usize];
+                elements[*place as usize] = *element;
+                *place += 1;
+            }
+        }
+        &elements[..len]
+    }
+}

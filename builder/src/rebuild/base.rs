@@ -1,0 +1,184 @@
+//! A published file as the builder reads it back: section by section, every block verified.
+//!
+//! Bytes are read, never mapped, so that a file that is cut short is an error and no signal. Each read
+//! covers whole sum blocks and compares them. A block that does not match is an error that names it, or,
+//! where a caller wants to save what is left, a block of which nothing is handed out.
+
+use crate::error::BuildError;
+use crate::storage::{Storage, StorageFile};
+use pleach_format::checksum::{SUM_BLOCK_BYTES, SUM_BYTES, binding, crc32};
+use pleach_format::line;
+use pleach_format::mask::Mask;
+use pleach_format::meta::Meta;
+use pleach_format::section::Tag;
+use pleach_format::view::{HEAD_BYTES, Section};
+use pleach_format::{FormatError, Header};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+const BLOCK: u64 = SUM_BLOCK_BYTES as u64;
+
+/// An open base.
+pub(crate) struct Base {
+    file: Box<dyn StorageFile>,
+    path: PathBuf,
+    pub header: Header,
+    /// Blocks that do not match are left out instead of refused.
+    salvage: bool,
+    /// Tuples that were left out.
+    lost: AtomicU64,
+}
+
+impl Base {
+    /// Opens a file and checks its head, as every reader does.
+    pub(crate) fn open(storage: &dyn Storage, path: &Path, salvage: bool) -> Result<Self, BuildError> {
+        let (file, bytes) = storage.open(path).map_err(|error| BuildError::io("opening", path, error))?;
+        let mut head = vec![0; bytes.min(HEAD_BYTES as u64) as usize];
+        file.read_exact_at(&mut head, 0).map_err(|error| BuildError::io("reading", path, error))?;
+        let header = Header::parse(&head, bytes)
+            .map_err(|source| BuildError::Base { path: path.to_owned(), source })?;
+        Ok(Self { file, path: path.to_owned(), header, salvage, lost: AtomicU64::new(0) })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn generation(&self) -> u64 {
+        self.header.superblock.generation.get()
+    }
+
+    /// Tuples that were left out so far.
+    pub(crate) fn lost(&self) -> u64 {
+        self.lost.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn lose(&self, tuples: u64) {
+        self.lost.fetch_add(tuples, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_salvage(&self) -> bool {
+        self.salvage
+    }
+
+    /// Reads bytes as they are.
+    pub(crate) fn read(&self, bytes: &mut [u8], offset: u64) -> Result<(), BuildError> {
+        self.file.read_exact_at(bytes, offset).map_err(|error| BuildError::io("reading", &self.path, error))
+    }
+
+    pub(crate) fn damaged(&self, tag: Tag, offset: u64) -> BuildError {
+        BuildError::Damaged { path: self.path.clone(), section: tag.to_string(), offset }
+    }
+
+    pub(crate) fn corrupt(&self, source: FormatError) -> BuildError {
+        BuildError::Base { path: self.path.clone(), source }
+    }
+
+    /// A section and its sums, which are verified against their own sum. `None` if there is none.
+    pub(crate) fn section(&self, tag: Tag) -> Result<Option<Blocks<'_>>, BuildError> {
+        let Some(section) = self.header.section(tag) else { return Ok(None) };
+        let mut list = vec![0; section.entry.sums_bytes() as usize];
+        self.read(&mut list, section.entry.sums_offset.get())?;
+        if crc32(&list) != section.entry.sums_crc.get() {
+            return Err(self.damaged(Tag::SUMS, section.entry.sums_offset.get()));
+        }
+        let sums = list.as_chunks::<SUM_BYTES>().0.iter().map(|&sum| u32::from_le_bytes(sum)).collect();
+        Ok(Some(Blocks { base: self, section: *section, sums }))
+    }
+
+    /// Column names and logical types.
+    pub(crate) fn meta(&self) -> Result<Meta, BuildError> {
+        let Some(blocks) = self.section(Tag::META)? else { return Ok(Meta::default()) };
+        let window = blocks.window(0, blocks.section.entry.length.get())?;
+        let bytes = window.get(0, blocks.section.entry.length.get());
+        Ok(bytes.map(Meta::decode).unwrap_or_default())
+    }
+
+    /// How byte keys become words. A file with byte keys is of no use without it.
+    pub(crate) fn mask(&self) -> Result<Option<Mask>, BuildError> {
+        let Some(blocks) = self.section(Tag::MASK)? else { return Ok(None) };
+        let (offset, length) = (blocks.section.offset(), blocks.section.entry.length.get());
+        let window = blocks.window(0, length)?;
+        let bytes = window.get(0, length).ok_or_else(|| self.damaged(Tag::MASK, offset))?;
+        let mask = Mask::parse(bytes, self.header.geometry.key_bytes, offset);
+        mask.map(Some).map_err(|source| self.corrupt(source))
+    }
+}
+
+/// A section as verified blocks.
+pub(crate) struct Blocks<'a> {
+    base: &'a Base,
+    pub section: Section,
+    /// Stored sum of each block.
+    pub sums: Vec<u32>,
+}
+
+impl Blocks<'_> {
+    /// Bytes of a block: the last one may be shorter.
+    fn block_bytes(&self, block: u64) -> u64 {
+        BLOCK.min(self.section.extent() - block * BLOCK)
+    }
+
+    /// Whether the bytes of a block match its sum.
+    pub(crate) fn matches(&self, block: u64, bytes: &[u8]) -> bool {
+        let id = &self.base.header.superblock.file_id;
+        let stored = self.sums.get(block as usize).copied();
+        stored == Some(crc32(bytes) ^ binding(id, self.section.entry.tag, block))
+    }
+
+    /// Sum of a block as it would be in any file.
+    pub(crate) fn unbound(&self, block: u64) -> u32 {
+        self.sums[block as usize]
+            ^ binding(&self.base.header.superblock.file_id, self.section.entry.tag, block)
+    }
+
+    /// Fills `bytes`, which begin with block `first` and end with a block's end, and gives the blocks that do
+    /// not match: none, unless the base is to be salvaged.
+    pub(crate) fn read(&self, first: u64, bytes: &mut [u8]) -> Result<Vec<u64>, BuildError> {
+        self.base.read(bytes, self.section.offset() + first * BLOCK)?;
+        let mut bad = Vec::new();
+        for (block, bytes) in (first..).zip(bytes.chunks(SUM_BLOCK_BYTES)) {
+            if !self.matches(block, bytes) {
+                if !self.base.salvage {
+                    let offset = self.section.offset() + block * BLOCK;
+                    return Err(self.base.damaged(self.section.entry.tag, offset));
+                }
+                bad.push(block);
+            }
+        }
+        Ok(bad)
+    }
+
+    /// The blocks that hold `length` bytes from byte `at` of the section on.
+    pub(crate) fn window(&self, at: u64, length: u64) -> Result<Window, BuildError> {
+        let first = at / BLOCK;
+        let end = (at + length).div_ceil(BLOCK).min(self.sums.len() as u64).max(first);
+        let bytes = (first..end).map(|block| self.block_bytes(block)).sum::<u64>();
+        let mut window = Window { start: first * BLOCK, bytes: vec![0; bytes as usize], bad: Vec::new() };
+        window.bad = self.read(first, &mut window.bytes)?;
+        Ok(window)
+    }
+}
+
+/// Some verified blocks of a section.
+pub(crate) struct Window {
+    start: u64,
+    bytes: Vec<u8>,
+    bad: Vec<u64>,
+}
+
+impl Window {
+    /// Bytes of the section, if they are here and whole.
+    pub(crate) fn get(&self, at: u64, length: u64) -> Option<&[u8]> {
+        let from = usize::try_from(at.checked_sub(self.start)?).ok()?;
+        let bytes = self.bytes.get(from..)?.get(..usize::try_from(length).ok()?)?;
+        let blocks = at / BLOCK..=(at + length.max(1) - 1) / BLOCK;
+        (!self.bad.iter().any(|block| blocks.contains(block))).then_some(bytes)
+    }
+}
+
+/// Word of a line's slot as bytes, most significant first: the bytes of a numeric key's encoding.
+pub(crate) fn word_bytes<W: pleach_format::Word>(line: &line::Line, slot: usize, out: &mut Vec<u8>) {
+    let word: W = line::key(line, slot);
+    out.extend_from_slice(&word.to_u128().to_be_bytes()[16 - W::BYTES..]);
+}

@@ -1,0 +1,336 @@
+//! A batch of changes: read, put in order of keys, and settled to one effect for each key.
+//!
+//! Changes of one key apply in the order of the batch: `put` leaves one tuple, `add` one more, `del` none. So
+//! the batch is sorted by key, stably, and the changes of a key become an *effect*: whether the tuples of the
+//! base go, and which values come. What a merge has to know besides is counted by the effect itself, once it
+//! is known whether the base has the key.
+
+use crate::error::BuildError;
+use crate::observe::{Phase, Watch};
+use crate::source::{Chunk, Column, Op, Source};
+use rayon::prelude::*;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Rows that are asked for at once.
+const CHUNK_ROWS: usize = 1 << 16;
+/// Sorting works beside the changes with half as much again.
+const SORT_PERCENT: u64 = 150;
+
+/// What a key's changes come to.
+#[derive(Debug)]
+pub(crate) struct Effect<K> {
+    pub key: K,
+    /// Tuples of the base go.
+    pub clears: bool,
+    /// Deletes find nothing if the base has no such key: 1 if the first change deletes.
+    absent_if_missing: u32,
+    /// Its values in [`Effects::values`].
+    pub first: usize,
+    pub count: usize,
+    /// Tuples of the base with this key, as a merge counts them.
+    found: AtomicU32,
+}
+
+impl<K> Effect<K> {
+    /// Counts tuples of the base.
+    pub(crate) fn find(&self, tuples: usize) {
+        if tuples > 0 {
+            // More than 2^32 equal keys are as many as 2^32 - 1 for all that is asked.
+            let more = u32::try_from(tuples).unwrap_or(u32::MAX);
+            let _ = self
+                .found
+                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |found| Some(found.saturating_add(more)));
+        }
+    }
+
+    pub(crate) fn found(&self) -> u32 {
+        self.found.load(Ordering::Relaxed)
+    }
+}
+
+/// How many changes of each kind there were, and what became of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Applied {
+    /// Rows that put.
+    pub puts: u64,
+    /// Rows that add.
+    pub adds: u64,
+    /// Rows that delete.
+    pub dels: u64,
+    /// Rows whose tuple a later row of the batch replaced or deleted.
+    pub superseded: u64,
+    /// Deletes of keys that were not there.
+    pub absent: u64,
+    /// Tuples of the base that are gone or replaced.
+    pub removed: u64,
+    /// Tuples of the batch that are in the new file.
+    pub written: u64,
+}
+
+impl Applied {
+    /// Rows of the batch.
+    #[must_use]
+    pub fn rows(&self) -> u64 {
+        self.puts + self.adds + self.dels
+    }
+}
+
+/// All effects, in order of their keys.
+#[derive(Debug)]
+pub(crate) struct Effects<K, V> {
+    pub list: Vec<Effect<K>>,
+    pub values: Vec<V>,
+    applied: Applied,
+}
+
+impl<K, V> Default for Effects<K, V> {
+    fn default() -> Self {
+        Self { list: Vec::new(), values: Vec::new(), applied: Applied::default() }
+    }
+}
+
+impl<K: Ord, V> Effects<K, V> {
+    /// Settles changes, which are sorted by key, and those of a key in the order of the batch.
+    pub(crate) fn settle(changes: impl Iterator<Item = (K, Op, V)>) -> Self {
+        let mut this = Self::default();
+        for (key, op, value) in changes {
+            let applied = &mut this.applied;
+            match op {
+                Op::Put => applied.puts += 1,
+                Op::Add => applied.adds += 1,
+                Op::Del => applied.dels += 1,
+            }
+            if this.list.last().is_none_or(|last| last.key != key) {
+                let absent_if_missing = u32::from(op == Op::Del);
+                let first = this.values.len();
+                let found = AtomicU32::new(0);
+                this.list.push(Effect { key, clears: false, absent_if_missing, first, count: 0, found });
+            } else if op == Op::Del && this.list.last().is_some_and(|last| last.clears && last.count == 0) {
+                // Deleted once more.
+                applied.absent += 1;
+            }
+            let Some(effect) = this.list.last_mut() else { continue };
+            if op != Op::Add {
+                applied.superseded += effect.count as u64;
+                this.values.truncate(effect.first);
+                effect.count = 0;
+                effect.clears = true;
+            }
+            if op != Op::Del {
+                this.values.push(value);
+                effect.count += 1;
+            }
+        }
+        this.applied.written = this.values.len() as u64;
+        this
+    }
+
+    /// What became of the changes, once all of them have met the base.
+    pub(crate) fn applied(&self) -> Applied {
+        let mut applied = self.applied;
+        for effect in &self.list {
+            if effect.found() == 0 {
+                applied.absent += u64::from(effect.absent_if_missing);
+            } else if effect.clears {
+                applied.removed += u64::from(effect.found());
+            }
+        }
+        applied
+    }
+
+    /// Whether each change replaces one tuple by another, if the base has each key once.
+    pub(crate) fn only_puts(&self) -> bool {
+        self.list.iter().all(|effect| effect.clears && effect.count == 1)
+    }
+
+    /// The key that would stand twice, if any does.
+    pub(crate) fn duplicate(&self) -> Option<&K> {
+        let kept = |effect: &Effect<K>| if effect.clears { 0 } else { effect.found() as usize };
+        self.list
+            .iter()
+            .find(|effect| effect.count > 0 && kept(effect) + effect.count > 1)
+            .map(|effect| &effect.key)
+    }
+}
+
+fn read(
+    source: &mut dyn Source,
+    watch: &Watch<'_>,
+    memory_bytes: u64,
+    row_bytes: impl Fn(&Chunk) -> usize,
+    mut take: impl FnMut(&Chunk) -> Result<(), BuildError>,
+) -> Result<(), BuildError> {
+    let mut chunk = Chunk::new(source.schema().key_type, source.schema().value_type);
+    let mut bytes = 0u64;
+    loop {
+        watch.check()?;
+        source.next_chunk(&mut chunk, CHUNK_ROWS)?;
+        if chunk.is_empty() {
+            return Ok(());
+        }
+        bytes += row_bytes(&chunk) as u64;
+        if bytes * SORT_PERCENT / 100 > memory_bytes {
+            return Err(BuildError::ManyChanges { limit: memory_bytes });
+        }
+        take(&chunk)?;
+        let (done, total) = source.progress();
+        watch.progress(Phase::Read, done, total);
+    }
+}
+
+fn mismatch() -> BuildError {
+    BuildError::Source(crate::SourceError {
+        input: "changes".into(),
+        place: String::new(),
+        problem: "their columns are not of the announced types, or not of equal length".into(),
+        cause: None,
+    })
+}
+
+/// Reads and settles changes of words and value bits.
+pub(crate) fn of_words<W: crate::pack::KeyLane, B: crate::pack::ValueLane>(
+    source: &mut dyn Source,
+    watch: &Watch<'_>,
+    memory_bytes: u64,
+) -> Result<Effects<W, B>, BuildError> {
+    let mut changes: Vec<(W, Op, B)> = Vec::new();
+    let row = size_of::<(W, Op, B)>();
+    read(
+        source,
+        watch,
+        memory_bytes,
+        |chunk| chunk.len() * row,
+        |chunk| {
+            let keys = W::of(&chunk.keys).ok_or_else(mismatch)?;
+            let values = B::of(&chunk.values, keys.len()).ok_or_else(mismatch)?;
+            if chunk.ops.len() != keys.len() {
+                return Err(mismatch());
+            }
+            changes.extend(
+                keys.iter().zip(&chunk.ops).zip(values).map(|((&key, &op), &value)| (key, op, value)),
+            );
+            Ok(())
+        },
+    )?;
+    watch.progress(Phase::Sort, 0, Some(changes.len() as u64));
+    changes.par_sort_by_key(|change| change.0);
+    watch.check()?;
+    Ok(Effects::settle(changes.into_iter()))
+}
+
+/// Reads and settles changes whose keys or values are byte strings. Keys are their bytes, those of numbers
+/// their encoding, most significant byte first; values are their bytes.
+pub(crate) fn of_bytes(
+    source: &mut dyn Source,
+    watch: &Watch<'_>,
+    memory_bytes: u64,
+) -> Result<Effects<Vec<u8>, Vec<u8>>, BuildError> {
+    let mut changes: Vec<(Vec<u8>, Op, Vec<u8>)> = Vec::new();
+    let held = |column: &Column| match column {
+        Column::Bytes(strings) => strings.data_bytes(),
+        _ => 16 * column.len(),
+    };
+    let row = size_of::<(Vec<u8>, Op, Vec<u8>)>() + 32;
+    let row_bytes = |chunk: &Chunk| held(&chunk.keys) + held(&chunk.values) + chunk.len() * row;
+    read(source, watch, memory_bytes, row_bytes, |chunk| {
+        let has_values = !matches!(chunk.values, Column::None);
+        if chunk.ops.len() != chunk.len() || (has_values && chunk.values.len() != chunk.len()) {
+            return Err(mismatch());
+        }
+        for (at, &op) in chunk.ops.iter().enumerate() {
+            let (mut key, mut value) = (Vec::new(), Vec::new());
+            push_key(&chunk.keys, at, &mut key);
+            push_value(&chunk.values, at, &mut value);
+            changes.push((key, op, value));
+        }
+        Ok(())
+    })?;
+    watch.progress(Phase::Sort, 0, Some(changes.len() as u64));
+    changes.par_sort_by(|one, other| one.0.cmp(&other.0));
+    watch.check()?;
+    Ok(Effects::settle(changes.into_iter()))
+}
+
+/// Bytes of a key in their order.
+pub(crate) fn push_key(column: &Column, at: usize, out: &mut Vec<u8>) {
+    match column {
+        Column::None => {}
+        Column::U32(words) => out.extend_from_slice(&words[at].to_be_bytes()),
+        Column::U64(words) => out.extend_from_slice(&words[at].to_be_bytes()),
+        Column::U128(words) => out.extend_from_slice(&words[at].to_be_bytes()),
+        Column::Bytes(strings) => out.extend_from_slice(strings.get(at)),
+    }
+}
+
+/// Bytes of a value as they stand in a file.
+pub(crate) fn push_value(column: &Column, at: usize, out: &mut Vec<u8>) {
+    match column {
+        Column::None => {}
+        Column::U32(words) => out.extend_from_slice(&words[at].to_le_bytes()),
+        Column::U64(words) => out.extend_from_slice(&words[at].to_le_bytes()),
+        Column::U128(words) => out.extend_from_slice(&words[at].to_le_bytes()),
+        Column::Bytes(strings) => out.extend_from_slice(strings.get(at)),
+    }
+}
+
+/// Adds what [`push_key`] made to a column of keys.
+pub(crate) fn take_key(bytes: &[u8], out: &mut Column) {
+    let word = || bytes.iter().fold(0u128, |word, &byte| word << 8 | u128::from(byte));
+    match out {
+        Column::None => {}
+        Column::U32(words) => words.push(word() as u32),
+        Column::U64(words) => words.push(word() as u64),
+        Column::U128(words) => words.push(word()),
+        Column::Bytes(strings) => strings.push(bytes),
+    }
+}
+
+/// Adds what [`push_value`] made to a column of values.
+pub(crate) fn take_value(bytes: &[u8], out: &mut Column) {
+    let word = || bytes.iter().rev().fold(0u128, |word, &byte| word << 8 | u128::from(byte));
+    match out {
+        Column::None => {}
+        Column::U32(words) => words.push(word() as u32),
+        Column::U64(words) => words.push(word() as u64),
+        Column::U128(words) => words.push(word()),
+        Column::Bytes(strings) => strings.push(bytes),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_of_a_key_apply_in_order() {
+        use Op::{Add, Del, Put};
+        let changes = [
+            (1, Put, 10),
+            (1, Add, 11),
+            (1, Put, 12),
+            (2, Add, 20),
+            (2, Del, 0),
+            (2, Del, 0),
+            (2, Add, 21),
+            (3, Del, 0),
+            (3, Del, 0),
+            (4, Add, 40),
+            (4, Add, 41),
+        ];
+        let effects = Effects::settle(changes.into_iter());
+        let shape: Vec<_> = effects
+            .list
+            .iter()
+            .map(|effect| (effect.key, effect.clears, &effects.values[effect.first..][..effect.count]))
+            .collect();
+        assert_eq!(shape, [(1, true, &[12][..]), (2, true, &[21]), (3, true, &[]), (4, false, &[40, 41])]);
+        let missing = effects.applied();
+        assert_eq!((missing.puts, missing.adds, missing.dels), (2, 5, 4));
+        assert_eq!((missing.superseded, missing.absent, missing.written), (3, 3, 4));
+        effects.list.iter().for_each(|effect| effect.find(2));
+        let there = effects.applied();
+        assert_eq!((there.absent, there.removed), (2, 6));
+        assert_eq!(effects.duplicate(), Some(&4));
+        assert!(!effects.only_puts());
+    }
+}

@@ -1,0 +1,208 @@
+//! Several files become one: a merge of sorted streams.
+//!
+//! Each file is a stream of chunks. The stream with the smallest key is drained as long as its keys are not
+//! above those of all others, so that files whose keys do not interleave are copied in long runs. Of equal keys
+//! those of an earlier file come first.
+
+use super::base::Base;
+use super::{build_options, in_pool, schema_of, source_of, types_text, unwrapped};
+use crate::error::BuildError;
+use crate::flow;
+use crate::observe::{Observer, Watch};
+use crate::options::{BuildOptions, Summary};
+use crate::publish::Publication;
+use crate::source::{Chunk, Column, Schema, Source, SourceError};
+use crate::storage::{RealStorage, Storage};
+use std::path::{Path, PathBuf};
+
+/// Choices of a compaction.
+#[derive(Clone, Debug, Default)]
+pub struct CompactOptions {
+    /// How the new file is built; `None` takes over what the first file has.
+    pub build: Option<BuildOptions>,
+    /// Leave out damaged blocks instead of refusing their file.
+    pub salvage: bool,
+    /// Threads to use; 0 = the current rayon pool.
+    pub threads: usize,
+}
+
+/// Merges `files`, all of the same types, into the file `target`. Gives what was built, and the tuples that were
+/// lost with damaged blocks. One pass over each file; every block that is read is verified.
+pub fn compact(
+    files: &[PathBuf],
+    target: &Path,
+    options: &CompactOptions,
+    observer: &dyn Observer,
+) -> Result<(Summary, u64), BuildError> {
+    in_pool(options.threads, || run(files, target, options, observer, &RealStorage).map_err(unwrapped))
+}
+
+fn run(
+    files: &[PathBuf],
+    target: &Path,
+    options: &CompactOptions,
+    observer: &dyn Observer,
+    storage: &dyn Storage,
+) -> Result<(Summary, u64), BuildError> {
+    let watch = &Watch::new(observer);
+    watch.check()?;
+    let publication = Publication::begin(storage, target)?;
+    let bases =
+        files.iter().map(|path| Base::open(storage, path, options.salvage)).collect::<Result<Vec<_>, _>>()?;
+    let schemas = bases.iter().map(schema_of).collect::<Result<Vec<_>, _>>()?;
+    let (Some(first), Some(schema)) = (bases.first(), schemas.first()) else {
+        let problem = "there are none: name at least one file".into();
+        let error = SourceError { input: "files".into(), place: String::new(), problem, cause: None };
+        return Err(error.into());
+    };
+    for (base, other) in bases.iter().zip(&schemas) {
+        if (other.key_type, other.value_type) != (schema.key_type, schema.value_type) {
+            return Err(BuildError::Types {
+                path: base.path().to_owned(),
+                found: types_text(other),
+                first: first.path().to_owned(),
+                expected: types_text(schema),
+            });
+        }
+    }
+    let streams = bases
+        .iter()
+        .map(|base| Ok(Stream::new(source_of(base, schema)?)))
+        .collect::<Result<Vec<_>, BuildError>>()?;
+    let tuples = bases.iter().map(|base| base.header.tuples).sum();
+    let mut source = Merge { schema: schema.clone(), streams, tuples, done: 0 };
+    let mut build = match &options.build {
+        Some(build) => build.clone(),
+        None => BuildOptions { unique: None, ..build_options(first)? },
+    };
+    build.sorted = true;
+    build.generation = 1;
+    let summary = flow::write(&publication, &mut source, &build, watch, storage)?;
+    publication.commit(watch)?;
+    Ok((summary, bases.iter().map(Base::lost).sum()))
+}
+
+/// Tuples that are read ahead of a stream.
+const CHUNK_TUPLES: usize = 1 << 15;
+
+/// One file, on its way.
+struct Stream<'a> {
+    source: Box<dyn Source + 'a>,
+    chunk: Chunk,
+    at: usize,
+    ended: bool,
+}
+
+impl<'a> Stream<'a> {
+    fn new(source: Box<dyn Source + 'a>) -> Self {
+        Self { source, chunk: Chunk::default(), at: 0, ended: false }
+    }
+
+    /// Whether there is another tuple, which is then in the chunk.
+    fn is_there(&mut self) -> Result<bool, SourceError> {
+        if self.at == self.chunk.len() && !self.ended {
+            self.source.next_chunk(&mut self.chunk, CHUNK_TUPLES)?;
+            self.at = 0;
+            self.ended = self.chunk.is_empty();
+        }
+        Ok(!self.ended)
+    }
+
+    /// The first tuple from here on whose key is above `key`, or (without `equal`) not below it.
+    fn end_of_run(&self, key: &[u8], equal: bool) -> usize {
+        let below = |at: usize| {
+            let here = key_at(&self.chunk.keys, at);
+            here.as_slice() < key || (equal && here == key)
+        };
+        let (mut low, mut high, mut step) = (self.at, self.at, 1);
+        while high < self.chunk.len() && below(high) {
+            low = high + 1;
+            high = high.saturating_add(step).min(self.chunk.len());
+            step *= 2;
+        }
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if below(middle) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+}
+
+fn key_at(column: &Column, at: usize) -> Vec<u8> {
+    let mut key = Vec::new();
+    super::changes::push_key(column, at, &mut key);
+    key
+}
+
+/// Copies a run of tuples.
+fn append(from: &Chunk, run: std::ops::Range<usize>, to: &mut Chunk) {
+    let column = |from: &Column, to: &mut Column| match (from, to) {
+        (Column::U32(from), Column::U32(to)) => to.extend_from_slice(&from[run.clone()]),
+        (Column::U64(from), Column::U64(to)) => to.extend_from_slice(&from[run.clone()]),
+        (Column::U128(from), Column::U128(to)) => to.extend_from_slice(&from[run.clone()]),
+        (Column::Bytes(from), Column::Bytes(to)) => run.clone().for_each(|at| to.push(from.get(at))),
+        _ => {}
+    };
+    column(&from.keys, &mut to.keys);
+    column(&from.values, &mut to.values);
+}
+
+struct Merge<'a> {
+    schema: Schema,
+    streams: Vec<Stream<'a>>,
+    tuples: u64,
+    done: u64,
+}
+
+impl Merge<'_> {
+    /// The stream whose turn it is, and the end of what may be taken from it at once.
+    fn turn(&mut self) -> Result<Option<(usize, usize)>, SourceError> {
+        let mut heads = Vec::with_capacity(self.streams.len());
+        for (number, stream) in self.streams.iter_mut().enumerate() {
+            if stream.is_there()? {
+                heads.push((key_at(&stream.chunk.keys, stream.at), number));
+            }
+        }
+        heads.sort_unstable();
+        let Some((_, number)) = heads.first() else { return Ok(None) };
+        let stream = &self.streams[*number];
+        let end = match heads.get(1) {
+            None => stream.chunk.len(),
+            Some((key, other)) => stream.end_of_run(key, number < other),
+        };
+        Ok(Some((*number, end)))
+    }
+}
+
+impl Source for Merge<'_> {
+    fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    fn next_chunk(&mut self, chunk: &mut Chunk, tuples_max: usize) -> Result<(), SourceError> {
+        const BYTES_MAX: usize = 4 << 20;
+        *chunk = Chunk::new(self.schema.key_type, self.schema.value_type);
+        let held = |column: &Column| match column {
+            Column::Bytes(strings) => strings.data_bytes(),
+            _ => 0,
+        };
+        while chunk.len() < tuples_max && held(&chunk.keys) + held(&chunk.values) < BYTES_MAX {
+            let Some((number, end)) = self.turn()? else { break };
+            let stream = &mut self.streams[number];
+            // At least one, whatever the bytes say: an unsorted file is refused by the build.
+            let end = end.clamp(stream.at + 1, stream.at + (tuples_max - chunk.len()));
+            append(&stream.chunk, stream.at..end.min(stream.chunk.len()), chunk);
+            self.done += (end - stream.at) as u64;
+            stream.at = end;
+        }
+        Ok(())
+    }
+
+    fn progress(&self) -> (u64, Option<u64>) {
+        (self.done, Some(self.tuples))
+    }
+}

@@ -1,0 +1,388 @@
+//! The next generation where no tuple comes or goes: a copy, and new bytes where values change.
+//!
+//! First the lines are read, and each changed key is looked for: it must be there once. A block in which one is
+//! found is verified before its new sum is made, as is each block of other sections that hold values. Then the
+//! file is copied in calls of 2 MiB, with the changed values put in on the way.
+//!
+//! Sums are bound to the file's id, which is new. The binding is a xor, so the sum of a block that was not
+//! touched goes from the old file to the new one without the block being looked at: if its bytes were damaged,
+//! they do not match the new sum either, and no damage is hidden.
+
+use super::base::{Base, Blocks};
+use super::changes::Effects;
+use crate::error::BuildError;
+use crate::finish::BUILDER;
+use crate::observe::{Phase, Watch};
+use crate::options::Summary;
+use crate::pack::{KeyLane, ValueLane, per_line};
+use crate::plan::PIECE_BYTES;
+use crate::publish::Output;
+use crate::source::SourceError;
+use pleach_format::checksum::{FileId, SUM_BLOCK_BYTES, SUM_BYTES, binding, crc32};
+use pleach_format::layout::LINE_BYTES;
+use pleach_format::line::{self, Line};
+use pleach_format::section::{Entry, TABLE_BYTES, TABLE_OFFSET, Tag, encode_table};
+use pleach_format::superblock::SUPERBLOCK_BYTES;
+use rayon::prelude::*;
+use std::collections::BTreeMap;
+
+/// Lines that are looked at by one task.
+const WINDOW_LINES: u64 = 1 << 13;
+/// Windows that are read before the next ones.
+const WINDOWS: u64 = 16;
+/// Pieces that are copied at the same time.
+const PIECES: u64 = 4;
+const BLOCK: u64 = SUM_BLOCK_BYTES as u64;
+const BLOCK_LINES: u64 = (SUM_BLOCK_BYTES / LINE_BYTES) as u64;
+
+/// The error where only a patch was wanted, and none can be made.
+pub(crate) fn refused(why: &str) -> BuildError {
+    let problem = format!("cannot be patched: {why}: leave out --method, or choose merge");
+    SourceError { input: "changes".into(), place: String::new(), problem, cause: None }.into()
+}
+
+/// A value that changes.
+#[derive(Clone, Copy)]
+struct Edit<B> {
+    /// First byte in the file.
+    offset: u64,
+    value: B,
+}
+
+/// What the lines of a window have to change.
+struct Found<B> {
+    /// Ranks, ascending, and their new values.
+    edits: Vec<(u64, B)>,
+    /// Unbound sums of the blocks that change.
+    sums: Vec<(u64, u32)>,
+}
+
+/// Writes the next generation into `output`; `None` if some key is not there exactly once.
+pub(crate) fn patch<W: KeyLane, B: ValueLane>(
+    base: &Base,
+    effects: &Effects<W, B>,
+    output: Output<'_>,
+    watch: &Watch<'_>,
+) -> Result<Option<Summary>, BuildError> {
+    let header = &base.header;
+    let Some(lines) = base.section(Tag::LINE)? else { return Ok(None) };
+    let Some((edited, line_sums)) = find(base, &lines, effects, watch)? else { return Ok(None) };
+    let mut new_sums: BTreeMap<[u8; 4], Vec<(u64, u32)>> = BTreeMap::new();
+    new_sums.insert(Tag::LINE.0, line_sums);
+    let geometry = header.geometry;
+    let in_line = |rank: u64| {
+        let (line, slot) = geometry.place(rank);
+        header.line_offset(line) + (geometry.values_at() + slot * B::BYTES) as u64
+    };
+    let mut edits: Vec<Edit<B>> =
+        edited.iter().map(|&(rank, value)| Edit { offset: in_line(rank), value }).collect();
+    if let (Some(place), Some(blocks)) = (header.values, base.section(Tag::VALUES)?) {
+        let at = |rank: u64| place.shape.data_at + rank * B::BYTES as u64;
+        new_sums.insert(Tag::VALUES.0, elsewhere(base, &blocks, &edited, at, &mut edits)?);
+    }
+    if let (Some((_, shape)), Some(blocks)) = (&header.harmonia, base.section(Tag::HARMONIA)?) {
+        let at = |rank: u64| {
+            let (leaf, slot) = (rank / u64::from(shape.node_keys), rank % u64::from(shape.node_keys));
+            shape.values_at + (leaf * u64::from(shape.fanout) + slot) * B::BYTES as u64
+        };
+        new_sums.insert(Tag::HARMONIA.0, elsewhere(base, &blocks, &edited, at, &mut edits)?);
+    }
+    edits.sort_unstable_by_key(|edit| edit.offset);
+    let (overlays, file_id) = head_and_sums(base, &new_sums)?;
+    copy(base, &edits, &overlays, output, watch)?;
+    let levels = header.spine.levels.iter();
+    Ok(Some(Summary {
+        rows: header.tuples,
+        tuples: header.tuples,
+        file_bytes: header.file_bytes,
+        file_id,
+        generation: base.generation() + 1,
+        key_type: header.key_type,
+        value_type: header.value_type,
+        unique: header.is_unique(),
+        sorted_input: true,
+        runs: 0,
+        spine: levels.map(|level| (level.encoding.name().to_owned(), level.lines)).collect(),
+    }))
+}
+
+/// Ranks and their new values, ascending; blocks and their new unbound sums.
+type Edits<B> = (Vec<(u64, B)>, Vec<(u64, u32)>);
+
+/// Finds every key.
+fn find<W: KeyLane, B: ValueLane>(
+    base: &Base,
+    blocks: &Blocks<'_>,
+    effects: &Effects<W, B>,
+    watch: &Watch<'_>,
+) -> Result<Option<Edits<B>>, BuildError> {
+    let header = &base.header;
+    let (mut edits, mut sums) = (Vec::with_capacity(effects.list.len()), Vec::new());
+    let mut before = None;
+    let mut first = 0;
+    while first < header.lines {
+        watch.check()?;
+        watch.progress(Phase::Read, first, Some(header.lines));
+        let end = (first + WINDOWS * WINDOW_LINES).min(header.lines);
+        let starts: Vec<u64> = (first..end).step_by(WINDOW_LINES as usize).collect();
+        let windows = starts
+            .par_iter()
+            .with_max_len(1)
+            .map(|&first| window::<W, B>(base, blocks, effects, first))
+            .collect::<Result<Vec<_>, BuildError>>()?;
+        for window in windows {
+            let Some((found, (low, high))) = window else { return Ok(None) };
+            // A key at the border of two windows may stand on both sides: the merge will see.
+            let doubtful = |key: W| effects.list.binary_search_by_key(&key, |effect| effect.key).is_ok();
+            if before == Some(low) && doubtful(low) {
+                return Ok(None);
+            }
+            before = Some(high);
+            edits.extend(found.edits);
+            sums.extend(found.sums);
+        }
+        // The first key that is not there ends it, not the last.
+        let passed = before.map_or(0, |before| effects.list.partition_point(|effect| effect.key <= before));
+        if edits.len() < passed {
+            return Ok(None);
+        }
+        first = end;
+    }
+    Ok((edits.len() == effects.list.len()).then_some((edits, sums)))
+}
+
+/// What a window changes, and its first and last key. `None` if some key stands twice.
+#[allow(clippy::type_complexity, reason = "two things of one window")]
+fn window<W: KeyLane, B: ValueLane>(
+    base: &Base,
+    blocks: &Blocks<'_>,
+    effects: &Effects<W, B>,
+    first: u64,
+) -> Result<Option<(Found<B>, (W, W))>, BuildError> {
+    let n = const { per_line::<W, B>() };
+    let header = &base.header;
+    let end = (first + WINDOW_LINES).min(header.lines);
+    let extent = blocks.section.extent() - first * LINE_BYTES as u64;
+    let bytes = ((end - first) * LINE_BYTES as u64).next_multiple_of(BLOCK).min(extent);
+    let mut lines: Vec<Line> = vec![[0; LINE_BYTES]; bytes as usize / LINE_BYTES];
+    base.read(lines.as_flattened_mut(), header.line_offset(first))?;
+    let tuples = (end - first - 1) as usize * n + header.geometry.tuples_in_line(end - 1, header.tuples);
+    let key = |at: usize| -> W { line::key(&lines[at / n], at % n) };
+    let ends = (key(0), key(tuples - 1));
+    let list = &effects.list;
+    let from = list.partition_point(|effect| effect.key < ends.0);
+    let to = from + list[from..].partition_point(|effect| effect.key <= ends.1);
+    let mut edits = Vec::with_capacity(to - from);
+    let mut touched: Vec<u64> = Vec::new();
+    let mut at = 0;
+    for effect in &list[from..to] {
+        let (mut low, mut high, mut step) = (at, at, 1);
+        while high < tuples && key(high) < effect.key {
+            low = high + 1;
+            high = high.saturating_add(step).min(tuples);
+            step *= 2;
+        }
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if key(middle) < effect.key {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        at = low;
+        if at >= tuples || key(at) != effect.key {
+            continue;
+        }
+        if at + 1 < tuples && key(at + 1) == effect.key {
+            return Ok(None);
+        }
+        let block = (at / n) as u64 / BLOCK_LINES;
+        if touched.last() != Some(&block) {
+            touched.push(block);
+        }
+        edits.push((first * n as u64 + at as u64, effects.values[effect.first]));
+    }
+    let block_of = |lines: &mut [Line], block: u64| -> std::ops::Range<usize> {
+        let start = (block * BLOCK_LINES) as usize;
+        start..(start + BLOCK_LINES as usize).min(lines.len())
+    };
+    for &block in &touched {
+        let range = block_of(&mut lines, block);
+        let number = first / BLOCK_LINES + block;
+        if !blocks.matches(number, lines[range].as_flattened()) {
+            return Err(base.damaged(Tag::LINE, blocks.section.offset() + number * BLOCK));
+        }
+    }
+    let values_at = header.geometry.values_at();
+    for &(rank, value) in &edits {
+        let at = (rank - first * n as u64) as usize;
+        value.write(&mut lines[at / n][values_at + at % n * B::BYTES..]);
+    }
+    let sums = touched
+        .iter()
+        .map(|&block| {
+            let range = block_of(&mut lines, block);
+            (first / BLOCK_LINES + block, crc32(lines[range].as_flattened()))
+        })
+        .collect();
+    Ok(Some((Found { edits, sums }, ends)))
+}
+
+/// New sums of a section that holds values beside the lines, `at` of a rank; its edits are added.
+fn elsewhere<B: ValueLane>(
+    base: &Base,
+    blocks: &Blocks<'_>,
+    edited: &[(u64, B)],
+    at: impl Fn(u64) -> u64 + Sync,
+    edits: &mut Vec<Edit<B>>,
+) -> Result<Vec<(u64, u32)>, BuildError> {
+    let offset = blocks.section.offset();
+    edits.extend(edited.iter().map(|&(rank, value)| Edit { offset: offset + at(rank), value }));
+    let groups: Vec<&[(u64, B)]> =
+        edited.chunk_by(|&(one, _), &(other, _)| at(one) / BLOCK == at(other) / BLOCK).collect();
+    groups
+        .par_iter()
+        .with_min_len(16)
+        .map(|group| {
+            let block = at(group[0].0) / BLOCK;
+            let extent = blocks.section.extent() - block * BLOCK;
+            let mut bytes = vec![0; BLOCK.min(extent) as usize];
+            base.read(&mut bytes, offset + block * BLOCK)?;
+            if !blocks.matches(block, &bytes) {
+                return Err(base.damaged(blocks.section.entry.tag, offset + block * BLOCK));
+            }
+            for &(rank, value) in *group {
+                value.write(&mut bytes[(at(rank) - block * BLOCK) as usize..]);
+            }
+            Ok((block, crc32(&bytes)))
+        })
+        .collect()
+}
+
+/// Bytes that take the place of those of the base, by their offsets.
+type Overlays = Vec<(u64, Vec<u8>)>;
+
+/// New lists of sums, table and superblocks; and the new id.
+fn head_and_sums(
+    base: &Base,
+    new_sums: &BTreeMap<[u8; 4], Vec<(u64, u32)>>,
+) -> Result<(Overlays, [u8; 16]), BuildError> {
+    let header = &base.header;
+    let block = &header.superblock;
+    let unique = block.unique.get() == 1;
+    let mut id = FileId::new(header.key_type.code(), header.value_type.code(), unique, header.tuples);
+    let mut entries: Vec<Entry> = header.sections.iter().map(|section| section.entry).collect();
+    let mut unbound: Vec<Vec<u32>> = Vec::new();
+    for entry in &entries {
+        if matches!(entry.tag, Tag::SUMS | Tag::SUM2) {
+            unbound.push(Vec::new());
+            continue;
+        }
+        let mut sums: Vec<u32> = match base.section(entry.tag)? {
+            Some(blocks) => (0..blocks.sums.len() as u64).map(|block| blocks.unbound(block)).collect(),
+            None => Vec::new(),
+        };
+        for &(block, sum) in new_sums.get(&entry.tag.0).into_iter().flatten() {
+            sums[block as usize] = sum;
+        }
+        entry.identify(&mut id, sums.iter().copied());
+        unbound.push(sums);
+    }
+    let file_id = id.finish();
+    let bound = |tag: Tag, sums: &[u32]| -> Vec<u8> {
+        (0u64..)
+            .zip(sums)
+            .flat_map(|(block, sum)| (sum ^ binding(&file_id, tag, block)).to_le_bytes())
+            .collect()
+    };
+    let section = |tag: Tag| header.section(tag).ok_or_else(|| base.damaged(tag, TABLE_OFFSET));
+    let (sums, sum2) = (*section(Tag::SUMS)?, *section(Tag::SUM2)?);
+    // What stands between the lists stays; it is verified, too.
+    let mut lists = vec![0; sums.extent() as usize];
+    if let Some(blocks) = base.section(Tag::SUMS)? {
+        blocks.read(0, &mut lists)?;
+    }
+    for (entry, unbound) in entries.iter_mut().zip(&unbound) {
+        if matches!(entry.tag, Tag::SUMS | Tag::SUM2) {
+            continue;
+        }
+        let list = bound(entry.tag, unbound);
+        let at = (entry.sums_offset.get() - sums.offset()) as usize;
+        lists[at..at + list.len()].copy_from_slice(&list);
+        entry.sums_crc = crc32(&list).into();
+    }
+    let of_lists: Vec<u32> = lists.chunks(SUM_BLOCK_BYTES).map(crc32).collect();
+    let list = bound(Tag::SUMS, &of_lists);
+    debug_assert_eq!(list.len(), of_lists.len() * SUM_BYTES);
+    let mut extent = vec![0; sum2.extent() as usize];
+    let at = (sums.entry.sums_offset.get() - sum2.offset()) as usize;
+    extent[at..at + list.len()].copy_from_slice(&list);
+    for entry in &mut entries {
+        if entry.tag == Tag::SUMS {
+            entry.sums_crc = crc32(&list).into();
+        } else if entry.tag == Tag::SUM2 {
+            entry.sums_crc = crc32(&extent).into();
+        }
+    }
+    let table = encode_table(&entries);
+    let mut next = *block;
+    next.file_id = file_id;
+    next.generation = (base.generation() + 1).into();
+    next.table_crc = crc32(&table).into();
+    next.builder = [0; 32];
+    next.builder[..BUILDER.len()].copy_from_slice(BUILDER);
+    let superblock = next.seal().to_vec();
+    let closing_at = header.file_bytes - SUPERBLOCK_BYTES as u64;
+    debug_assert_eq!(table.len(), TABLE_BYTES);
+    let overlays = vec![
+        (0, superblock.clone()),
+        (TABLE_OFFSET, table.to_vec()),
+        (sums.offset(), lists),
+        (sum2.offset(), extent),
+        (closing_at, superblock),
+    ];
+    Ok((overlays, file_id))
+}
+
+/// Copies the base in pieces, with what changes put in; the first piece last.
+fn copy<B: ValueLane>(
+    base: &Base,
+    edits: &[Edit<B>],
+    overlays: &Overlays,
+    output: Output<'_>,
+    watch: &Watch<'_>,
+) -> Result<(), BuildError> {
+    let bytes = base.header.file_bytes;
+    let piece = |number: u64, buffer: &mut Vec<u8>| -> Result<(), BuildError> {
+        watch.check()?;
+        let start = number * PIECE_BYTES as u64;
+        let end = (start + PIECE_BYTES as u64).min(bytes);
+        buffer.resize((end - start) as usize, 0);
+        base.read(buffer, start)?;
+        let from = edits.partition_point(|edit| edit.offset < start);
+        for edit in edits[from..].iter().take_while(|edit| edit.offset < end) {
+            edit.value.write(&mut buffer[(edit.offset - start) as usize..]);
+        }
+        for (offset, overlay) in overlays {
+            let (low, high) = ((*offset).max(start), (offset + overlay.len() as u64).min(end));
+            if low < high {
+                let part = &overlay[(low - offset) as usize..(high - offset) as usize];
+                buffer[(low - start) as usize..(high - start) as usize].copy_from_slice(part);
+            }
+        }
+        output.write(buffer, start)
+    };
+    let pieces = bytes.div_ceil(PIECE_BYTES as u64);
+    let mut buffers: Vec<Vec<u8>> = vec![Vec::new(); PIECES as usize];
+    for first in (1..pieces).step_by(PIECES as usize) {
+        watch.progress(Phase::Write, first * PIECE_BYTES as u64, Some(bytes));
+        let count = (pieces - first).min(PIECES) as usize;
+        buffers[..count]
+            .par_iter_mut()
+            .enumerate()
+            .with_max_len(1)
+            .try_for_each(|(at, buffer)| piece(first + at as u64, buffer))?;
+    }
+    piece(0, &mut buffers[0])
+}

@@ -1,0 +1,272 @@
+//! Base tuples whose keys or values are byte strings, merged with effects: tuple by tuple, in order.
+//!
+//! A key is made from its word, from word and tail, or stands in the column of keys; a value stands in its line
+//! or in the column of values. What a rank needs is looked up in verified windows; in a base that is to be
+//! salvaged a tuple is left out if any of it is lost.
+
+use super::base::{Base, Blocks, Window, word_bytes};
+use super::changes::{Effects, take_key, take_value};
+use crate::error::BuildError;
+use crate::source::{Chunk, Column, Schema, Source, SourceError};
+use pleach_format::mask::Mask;
+use pleach_format::section::Tag;
+use pleach_format::tail::TAIL_GUARD_BYTES;
+use pleach_format::view::ColumnPlace;
+use std::ops::Range;
+
+/// Tuples of a window.
+const WINDOW_TUPLES: u64 = 1 << 12;
+/// Bytes of keys and values of a chunk.
+const CHUNK_BYTES: usize = 4 << 20;
+
+/// A column of the base, and those of its bytes that the ranks of a window need.
+struct Elements<'a> {
+    blocks: Blocks<'a>,
+    place: ColumnPlace,
+    offsets: Option<Window>,
+    data: Option<Window>,
+}
+
+impl<'a> Elements<'a> {
+    fn new(base: &'a Base, tag: Tag, place: Option<ColumnPlace>) -> Result<Option<Self>, BuildError> {
+        let Some((place, blocks)) = place.zip(base.section(tag)?) else { return Ok(None) };
+        Ok(Some(Self { blocks, place, offsets: None, data: None }))
+    }
+
+    /// Bytes of the data that a rank has.
+    fn range(&self, rank: u64) -> Option<Range<u64>> {
+        let shape = self.place.shape;
+        if let Some((start, end)) = self.place.fixed_element(rank) {
+            return Some(start..end);
+        }
+        let width = shape.offset_bytes;
+        let pair = self.offsets.as_ref()?.get(rank * width, 2 * width)?;
+        let offset =
+            |bytes: &[u8]| bytes.iter().rev().fold(0u64, |offset, &byte| offset << 8 | u64::from(byte));
+        let (start, end) = (offset(&pair[..width as usize]), offset(&pair[width as usize..]));
+        (start <= end && end <= shape.data_bytes).then_some(start..end)
+    }
+
+    fn load(&mut self, ranks: &Range<u64>) -> Result<(), BuildError> {
+        let shape = self.place.shape;
+        self.data = None;
+        if shape.element_bytes == 0 {
+            let width = shape.offset_bytes;
+            let bytes = (ranks.end - ranks.start + 1) * width;
+            self.offsets = Some(self.blocks.window(ranks.start * width, bytes)?);
+        }
+        // The first and the last rank whose places are known.
+        let known = |mut ranks: Box<dyn Iterator<Item = u64>>| ranks.find_map(|rank| self.range(rank));
+        let first = known(Box::new(ranks.clone()));
+        let last = known(Box::new(ranks.clone().rev()));
+        if let (Some(first), Some(last)) = (first, last)
+            && first.start <= last.end
+        {
+            let at = shape.data_at + first.start;
+            self.data = Some(self.blocks.window(at, last.end - first.start)?);
+        }
+        Ok(())
+    }
+
+    fn get(&self, rank: u64) -> Option<&[u8]> {
+        let range = self.range(rank)?;
+        if range.is_empty() {
+            return Some(&[]);
+        }
+        self.data.as_ref()?.get(self.place.shape.data_at + range.start, range.end - range.start)
+    }
+}
+
+/// Merges a base with effects; without effects it hands out the base.
+pub(crate) struct ByteMerge<'a> {
+    base: &'a Base,
+    schema: Schema,
+    effects: Effects<Vec<u8>, Vec<u8>>,
+    mask: Option<Mask>,
+    lines: Blocks<'a>,
+    line_window: Option<Window>,
+    tails: Option<Elements<'a>>,
+    keys: Option<Elements<'a>>,
+    values: Option<Elements<'a>>,
+    window: Range<u64>,
+    /// The next rank of the base, and its key and value, if they were made.
+    rank: u64,
+    key: Vec<u8>,
+    value: Vec<u8>,
+    held: bool,
+    /// The next effect that has values to leave.
+    at: usize,
+}
+
+impl<'a> ByteMerge<'a> {
+    pub(crate) fn new(
+        base: &'a Base,
+        schema: Schema,
+        effects: Effects<Vec<u8>, Vec<u8>>,
+    ) -> Result<Self, BuildError> {
+        let header = &base.header;
+        let mask = base.mask()?;
+        let lines = base.section(Tag::LINE)?;
+        let is_word = mask.as_ref().is_none_or(Mask::is_lossless);
+        let tails = Elements::new(base, Tag::TAIL, header.tails)?;
+        // The column is read only where nothing shorter has the keys.
+        let wanted = header.keys.filter(|_| !is_word && tails.is_none());
+        let keys = Elements::new(base, Tag::KEYS, wanted)?;
+        if !is_word && tails.is_none() && keys.is_none() {
+            return Err(base.damaged(Tag::KEYS, 0));
+        }
+        let values = header.values.filter(|_| header.value_type.is_bytes());
+        Ok(Self {
+            lines: lines.ok_or_else(|| base.damaged(Tag::LINE, header.lines_offset))?,
+            tails,
+            keys,
+            values: Elements::new(base, Tag::VALUES, values)?,
+            base,
+            schema,
+            effects,
+            mask,
+            line_window: None,
+            window: 0..0,
+            rank: 0,
+            key: Vec::new(),
+            value: Vec::new(),
+            held: false,
+            at: 0,
+        })
+    }
+
+    pub(crate) fn effects(&self) -> &Effects<Vec<u8>, Vec<u8>> {
+        &self.effects
+    }
+
+    fn load(&mut self) -> Result<(), BuildError> {
+        let header = &self.base.header;
+        self.window = self.rank..(self.rank + WINDOW_TUPLES).min(header.tuples);
+        let (first, last) =
+            (header.geometry.place(self.window.start).0, header.geometry.place(self.window.end - 1).0);
+        self.line_window = Some(self.lines.window(first * 64, (last - first + 1) * 64)?);
+        for elements in [&mut self.tails, &mut self.keys, &mut self.values].into_iter().flatten() {
+            elements.load(&self.window)?;
+        }
+        Ok(())
+    }
+
+    /// Makes key and value of a rank; `None` if some of it is lost.
+    fn tuple(&mut self, rank: u64) -> Option<()> {
+        let geometry = self.base.header.geometry;
+        let (number, slot) = geometry.place(rank);
+        let line = self.line_window.as_ref()?.get(number * 64, 64)?.first_chunk::<64>()?;
+        self.key.clear();
+        self.value.clear();
+        match (&self.mask, &self.tails, &self.keys) {
+            (Some(mask), tails, None) => {
+                let mut word = Vec::with_capacity(16);
+                push_word(geometry.key_bytes, line, slot, &mut word);
+                let word = word.iter().fold(0u128, |word, &byte| word << 8 | u128::from(byte));
+                match tails {
+                    Some(tails) => {
+                        let mut tail = tails.get(rank)?.to_vec();
+                        tail.resize(tail.len() + TAIL_GUARD_BYTES, 0);
+                        mask.unpack_with(word, &tail, &mut self.key);
+                    }
+                    None => mask.unpack(word, &mut self.key),
+                }
+            }
+            (_, _, Some(keys)) => self.key.extend_from_slice(keys.get(rank)?),
+            (None, ..) => push_word(geometry.key_bytes, line, slot, &mut self.key),
+        }
+        match &self.values {
+            Some(values) => self.value.extend_from_slice(values.get(rank)?),
+            None => {
+                let at = geometry.values_at() + slot * geometry.value_bytes;
+                self.value.extend_from_slice(&line[at..at + geometry.value_bytes]);
+            }
+        }
+        Some(())
+    }
+
+    /// Makes the next tuple of the base; false at its end.
+    fn advance(&mut self) -> Result<bool, BuildError> {
+        while !self.held && self.rank < self.base.header.tuples {
+            if self.rank >= self.window.end {
+                self.load()?;
+            }
+            let rank = self.rank;
+            self.rank += 1;
+            if self.tuple(rank).is_some() {
+                self.held = true;
+            } else if self.base.is_salvage() {
+                self.base.lose(1);
+            } else {
+                // Sums are good, so the builder of this file erred, or somebody forged it.
+                return Err(self.base.damaged(Tag::VALUES, 0));
+            }
+        }
+        Ok(self.held)
+    }
+
+    fn leave(&mut self, chunk: &mut Chunk) {
+        let effect = &self.effects.list[self.at];
+        for value in &self.effects.values[effect.first..][..effect.count] {
+            take_key(&effect.key, &mut chunk.keys);
+            take_value(value, &mut chunk.values);
+        }
+        self.at += 1;
+    }
+
+    fn fill(&mut self, chunk: &mut Chunk, tuples_max: usize) -> Result<(), BuildError> {
+        *chunk = Chunk::new(self.schema.key_type, self.schema.value_type);
+        let full = |chunk: &Chunk| {
+            let held = |column: &Column| match column {
+                Column::Bytes(strings) => strings.data_bytes(),
+                _ => 0,
+            };
+            chunk.len() >= tuples_max || held(&chunk.keys) + held(&chunk.values) >= CHUNK_BYTES
+        };
+        while !full(chunk) {
+            let there = self.advance()?;
+            let effect = self.effects.list.get(self.at);
+            match effect {
+                // Values come behind the tuples of their key.
+                Some(effect) if !there || effect.key < self.key => self.leave(chunk),
+                _ if !there => break,
+                Some(effect) if effect.key == self.key => {
+                    effect.find(1);
+                    if !effect.clears {
+                        take_key(&self.key, &mut chunk.keys);
+                        take_value(&self.value, &mut chunk.values);
+                    }
+                    self.held = false;
+                }
+                _ => {
+                    take_key(&self.key, &mut chunk.keys);
+                    take_value(&self.value, &mut chunk.values);
+                    self.held = false;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn push_word(bytes: usize, line: &[u8; 64], slot: usize, out: &mut Vec<u8>) {
+    match bytes {
+        4 => word_bytes::<u32>(line, slot, out),
+        8 => word_bytes::<u64>(line, slot, out),
+        _ => word_bytes::<u128>(line, slot, out),
+    }
+}
+
+impl Source for ByteMerge<'_> {
+    fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    fn next_chunk(&mut self, chunk: &mut Chunk, tuples_max: usize) -> Result<(), SourceError> {
+        self.fill(chunk, tuples_max).map_err(super::source_error)
+    }
+
+    fn progress(&self) -> (u64, Option<u64>) {
+        (self.rank, Some(self.base.header.tuples))
+    }
+}

@@ -1,0 +1,300 @@
+//! Base tuples of words and value bits, merged with effects, on all threads.
+//!
+//! The base is read in windows of whole sum blocks. Where two neighbouring windows meet is known from the
+//! last key of the first, so every window can be merged by itself: it drops its tuples of keys that are
+//! cleared, and puts in what belongs between the last key of the window before and its own last key. Values
+//! that come behind the tuples of its own last key are left to the next window, which may have more of them.
+//! First each window says how many tuples it makes, then all are written to their places at once.
+
+use super::base::{Base, Blocks};
+use super::changes::Effects;
+use crate::error::BuildError;
+use crate::pack::{KeyLane, ValueLane, per_line};
+use crate::source::{Chunk, Schema, Source, SourceError};
+use pleach_format::checksum::SUM_BLOCK_BYTES;
+use pleach_format::layout::LINE_BYTES;
+use pleach_format::line::{self, Line};
+use pleach_format::section::Tag;
+use rayon::prelude::*;
+use std::mem;
+use std::ops::Range;
+
+/// Lines of a window: half a mebibyte, so that what was just read is still in the cache when it is verified.
+const WINDOW_LINES: u64 = 1 << 13;
+const BLOCK_LINES: u64 = (SUM_BLOCK_BYTES / LINE_BYTES) as u64;
+
+/// Some consecutive lines of the base.
+#[derive(Default)]
+struct Window {
+    lines: Vec<Line>,
+    tuples: usize,
+}
+
+impl Window {
+    fn key<W: KeyLane, B: ValueLane>(&self, at: usize) -> W {
+        let n = const { per_line::<W, B>() };
+        line::key(&self.lines[at / n], at % n)
+    }
+
+    /// The first tuple from `from` on whose key is not below (with `behind`: is above) `key`: doubling steps,
+    /// then bisection, since mostly it is near.
+    fn find<W: KeyLane, B: ValueLane>(&self, from: usize, key: W, behind: bool) -> usize {
+        let passed = |at: usize| {
+            let here = self.key::<W, B>(at);
+            here < key || (behind && here == key)
+        };
+        let (mut low, mut high, mut step) = (from, from, 1);
+        while high < self.tuples && passed(high) {
+            low = high + 1;
+            high = high.saturating_add(step).min(self.tuples);
+            step *= 2;
+        }
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if passed(middle) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+}
+
+/// A run of base tuples, and the effect whose values come behind it.
+struct Segment {
+    run: Range<usize>,
+    effect: Option<usize>,
+}
+
+/// What becomes of a window.
+#[derive(Default)]
+struct Merged {
+    segments: Vec<Segment>,
+    tuples: usize,
+}
+
+/// Merges a base with effects; without effects it hands out the base.
+pub(crate) struct WordMerge<'a, W, B> {
+    base: &'a Base,
+    blocks: Blocks<'a>,
+    schema: Schema,
+    effects: Effects<W, B>,
+    /// Lines that were read.
+    next: u64,
+    /// The last key of the base that was handed out.
+    last: Option<W>,
+    started: bool,
+    windows: Vec<Window>,
+}
+
+impl<'a, W: KeyLane, B: ValueLane> WordMerge<'a, W, B> {
+    pub(crate) fn new(base: &'a Base, schema: Schema, effects: Effects<W, B>) -> Result<Self, BuildError> {
+        let lines = base.section(Tag::LINE)?;
+        let blocks = lines.ok_or_else(|| base.damaged(Tag::LINE, base.header.lines_offset))?;
+        Ok(Self { base, blocks, schema, effects, next: 0, last: None, started: false, windows: Vec::new() })
+    }
+
+    pub(crate) fn effects(&self) -> &Effects<W, B> {
+        &self.effects
+    }
+
+    /// Reads the lines from `first` on, and leaves out blocks that are lost.
+    fn read(&self, first: u64, window: &mut Window) -> Result<(), BuildError> {
+        let n = const { per_line::<W, B>() };
+        let (header, geometry) = (&self.base.header, self.base.header.geometry);
+        let end = (first + WINDOW_LINES).min(header.lines);
+        // A block's sum goes over the padding behind the last line, too.
+        let bytes = (end - first) as usize * LINE_BYTES;
+        let extent = self.blocks.section.extent() - first * LINE_BYTES as u64;
+        let whole = (bytes.next_multiple_of(SUM_BLOCK_BYTES) as u64).min(extent) as usize;
+        window.lines.resize(whole / LINE_BYTES, [0; LINE_BYTES]);
+        let bad = self.blocks.read(first / BLOCK_LINES, window.lines.as_flattened_mut())?;
+        window.lines.truncate((end - first) as usize);
+        window.tuples = (end - first - 1) as usize * n + geometry.tuples_in_line(end - 1, header.tuples);
+        for &block in bad.iter().rev() {
+            let from = block * BLOCK_LINES - first;
+            let to = (from + BLOCK_LINES).min(window.lines.len() as u64);
+            let is_last = to == window.lines.len() as u64;
+            let kept = if is_last { from as usize * n } else { window.tuples - (to - from) as usize * n };
+            self.base.lose((window.tuples - kept) as u64);
+            window.tuples = kept;
+            window.lines.drain(from as usize..to as usize);
+        }
+        Ok(())
+    }
+
+    /// What becomes of a window between the last key before it and its own.
+    fn merge(&self, window: &Window, before: Option<W>, is_last: bool) -> Merged {
+        let list = &self.effects.list;
+        let end = window.tuples.checked_sub(1).map(|at| window.key::<W, B>(at));
+        // Effects of the last key before may still have tuples to drop, and values to leave.
+        let start = before.map_or(0, |before| list.partition_point(|effect| effect.key < before));
+        let mut merged = Merged::default();
+        let (mut from, mut at) = (0, 0);
+        for (number, effect) in list.iter().enumerate().skip(start) {
+            if !is_last && end.is_none_or(|end| effect.key > end) {
+                break;
+            }
+            let low = window.find::<W, B>(at, effect.key, false);
+            let high = window.find::<W, B>(low, effect.key, true);
+            effect.find(high - low);
+            let leaves = effect.count > 0 && (is_last || end.is_some_and(|end| effect.key < end));
+            at = high;
+            if !leaves && !(effect.clears && high > low) {
+                continue;
+            }
+            let run = from..if effect.clears { low } else { high };
+            merged.tuples += run.len() + if leaves { effect.count } else { 0 };
+            merged.segments.push(Segment { run, effect: leaves.then_some(number) });
+            from = high;
+        }
+        let run = from..window.tuples;
+        merged.tuples += run.len();
+        merged.segments.push(Segment { run, effect: None });
+        merged
+    }
+
+    /// Writes what becomes of a window.
+    fn write(&self, window: &Window, merged: &Merged, keys: &mut [W], values: &mut [B]) {
+        let mut to = 0;
+        for segment in &merged.segments {
+            let count = segment.run.len();
+            unpack(
+                &window.lines,
+                segment.run.clone(),
+                &mut keys[to..to + count],
+                &mut values[to..to + count],
+            );
+            to += count;
+            if let Some(effect) = segment.effect.map(|number| &self.effects.list[number]) {
+                keys[to..to + effect.count].fill(effect.key);
+                let come = &self.effects.values[effect.first..][..effect.count];
+                values[to..to + effect.count].copy_from_slice(come);
+                to += effect.count;
+            }
+        }
+    }
+
+    fn fill(&mut self, chunk: &mut Chunk, tuples_max: usize) -> Result<(), BuildError> {
+        let n = const { per_line::<W, B>() };
+        let lines = self.base.header.lines;
+        let mut keys = W::take(&mut chunk.keys);
+        let mut values = B::take(&mut chunk.values);
+        keys.clear();
+        values.clear();
+        let at_once = (tuples_max as u64 / n as u64).div_ceil(WINDOW_LINES).max(1);
+        // A base that lost or cleared everything here is not at its end.
+        while keys.is_empty() && (self.next < lines || !self.started) {
+            self.started = true;
+            let count = (lines - self.next).div_ceil(WINDOW_LINES).min(at_once);
+            let mut windows = mem::take(&mut self.windows);
+            // Without lines there is one empty window, which leaves all values.
+            windows.resize_with(count.max(1) as usize, Window::default);
+            let first = self.next;
+            let this = &*self;
+            if count > 0 {
+                windows
+                    .par_iter_mut()
+                    .enumerate()
+                    .with_max_len(1)
+                    .try_for_each(|(at, window)| this.read(first + at as u64 * WINDOW_LINES, window))?;
+            } else {
+                windows[0].tuples = 0;
+            }
+            self.next = (first + count * WINDOW_LINES).min(lines);
+            let ended = self.next == lines;
+            let mut before = self.last;
+            let befores: Vec<Option<W>> = windows
+                .iter()
+                .map(|window| {
+                    let this = before;
+                    before = window.tuples.checked_sub(1).map(|at| window.key::<W, B>(at)).or(before);
+                    this
+                })
+                .collect();
+            self.last = before;
+            let this = &*self;
+            let last = windows.len() - 1;
+            let merged: Vec<Merged> = windows
+                .par_iter()
+                .zip(&befores)
+                .enumerate()
+                .with_max_len(1)
+                .map(|(at, (window, &before))| this.merge(window, before, ended && at == last))
+                .collect();
+            let tuples = merged.iter().map(|merged| merged.tuples).sum();
+            keys.resize(tuples, W::default());
+            values.resize(tuples, B::default());
+            let mut jobs = Vec::with_capacity(windows.len());
+            let (mut keys_left, mut values_left) = (&mut keys[..], &mut values[..]);
+            for (window, merged) in windows.iter().zip(&merged) {
+                let (keys, rest) = keys_left.split_at_mut(merged.tuples);
+                keys_left = rest;
+                let (values, rest) = values_left.split_at_mut(merged.tuples);
+                values_left = rest;
+                jobs.push((window, merged, keys, values));
+            }
+            jobs.into_par_iter()
+                .with_max_len(1)
+                .for_each(|(window, merged, keys, values)| this.write(window, merged, keys, values));
+            self.windows = windows;
+        }
+        chunk.ops.clear();
+        chunk.keys = W::give(keys);
+        chunk.values = B::give(values);
+        Ok(())
+    }
+}
+
+/// Unpacks the tuples `run` of some lines into columns.
+fn unpack<W: KeyLane, B: ValueLane>(lines: &[Line], run: Range<usize>, keys: &mut [W], values: &mut [B]) {
+    let n = const { per_line::<W, B>() };
+    let (mut at, mut to) = (run.start, 0);
+    let slots = |at: usize, to: usize, count: usize, keys: &mut [W], values: &mut [B]| {
+        let line = &lines[at / n];
+        for slot in 0..count {
+            keys[to + slot] = line::key(line, at % n + slot);
+            values[to + slot] = line::value::<W, B>(line, at % n + slot);
+        }
+    };
+    let head = (n - at % n).min(run.end - at);
+    if !at.is_multiple_of(n) {
+        slots(at, to, head, keys, values);
+        at += head;
+        to += head;
+    }
+    let whole = (run.end - at) / n;
+    let (full_keys, full_values) = (&mut keys[to..to + whole * n], &mut values[to..to + whole * n]);
+    for ((line, keys), values) in lines[at / n..][..whole]
+        .iter()
+        .zip(full_keys.chunks_exact_mut(n))
+        .zip(full_values.chunks_exact_mut(n))
+    {
+        for slot in 0..n {
+            keys[slot] = line::key(line, slot);
+            values[slot] = line::value::<W, B>(line, slot);
+        }
+    }
+    at += whole * n;
+    to += whole * n;
+    if at < run.end {
+        slots(at, to, run.end - at, keys, values);
+    }
+}
+
+impl<W: KeyLane, B: ValueLane> Source for WordMerge<'_, W, B> {
+    fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    fn next_chunk(&mut self, chunk: &mut Chunk, tuples_max: usize) -> Result<(), SourceError> {
+        self.fill(chunk, tuples_max).map_err(super::source_error)
+    }
+
+    fn progress(&self) -> (u64, Option<u64>) {
+        let n = per_line::<W, B>() as u64;
+        let tuples = self.base.header.tuples;
+        ((self.next * n).min(tuples), Some(tuples))
+    }
+}

@@ -1,0 +1,163 @@
+//! The descent of Harmonia's tree, for S queries at once, compiled for each instruction set.
+//!
+//! All queries of a group stand on the same level: while the keys of one node are counted, the nodes of the
+//! others, asked for one step before, are on their way. A node's keys are counted line by line, as far as a
+//! bulk-loaded node has any. Whatever the child region holds, a child is kept inside the level below.
+
+use crate::arch::{Isa, Simd, prefetch};
+use pleach_format::Word;
+use pleach_format::harmonia::{CHILD_BYTES, HarmoniaGeometry};
+use pleach_format::layout::LINE_BYTES;
+use pleach_format::line::Line;
+
+/// Queries of a group.
+const GROUP: usize = 16;
+
+/// The tree as a descent sees it.
+#[derive(Clone, Debug)]
+pub(super) struct Tree<'a> {
+    keys: &'a [Line],
+    children: &'a [[u8; CHILD_BYTES as usize]],
+    /// First node of each level, root first, and its last one.
+    levels: Vec<(u64, u64)>,
+    /// Lines of a node, and those of them that hold keys.
+    stride: usize,
+    used: usize,
+    inner: u64,
+    node_keys: u64,
+    tuples: u64,
+}
+
+impl<'a> Tree<'a> {
+    /// `None` if the section is shorter than its geometry says.
+    pub(super) fn new(shape: &HarmoniaGeometry, section: &'a [u8]) -> Option<Self> {
+        let at = |at: u64, bytes: u64| section.get(usize::try_from(at).ok()?..)?.get(..bytes as usize);
+        let (keys, _) = at(0, shape.nodes * shape.stride_bytes)?.as_chunks();
+        let (children, _) = at(shape.children_at, (shape.inner + 1) * CHILD_BYTES)?.as_chunks();
+        let used = (shape.node_keys as usize * shape.word_bytes as usize).div_ceil(LINE_BYTES);
+        Some(Self {
+            keys,
+            children,
+            levels: shape.levels.iter().map(|level| (level.first, level.first + level.nodes - 1)).collect(),
+            stride: shape.stride_bytes as usize / LINE_BYTES,
+            used,
+            inner: shape.inner,
+            node_keys: shape.node_keys.into(),
+            tuples: shape.tuples,
+        })
+    }
+
+    #[inline(always)]
+    fn ask(&self, node: u64) {
+        let start = self.keys.as_ptr().wrapping_add(node as usize * self.stride);
+        for line in 0..self.used {
+            prefetch(start.wrapping_add(line));
+        }
+    }
+
+    /// Keys of a node that are below the query.
+    ///
+    /// # Safety
+    /// As [`Simd`].
+    #[inline(always)]
+    unsafe fn below<S: Simd, W: Word>(&self, node: u64, query: W) -> u64 {
+        let start = node as usize * self.stride;
+        let Some(lines) = self.keys.get(start..start + self.used) else { return 0 };
+        let mut below = 0;
+        for line in lines {
+            // SAFETY: the contract is passed on.
+            below += unsafe {
+                match W::BYTES {
+                    4 => S::below32(line, 16, query.to_u128() as u32),
+                    8 => S::below64(line, 8, query.to_u128() as u64),
+                    _ => line.as_chunks::<16>().0.iter().filter(|word| W::read(&word[..]) < query).count(),
+                }
+            };
+        }
+        below as u64
+    }
+
+    /// # Safety
+    /// As [`Simd`].
+    #[inline(always)]
+    unsafe fn group<S: Simd, W: Word, const N: usize>(&self, queries: &[W; N]) -> [u64; N] {
+        let mut nodes = [0u64; N];
+        for &(first, last) in self.levels.iter().skip(1) {
+            for (node, &query) in nodes.iter_mut().zip(queries) {
+                let entry = self.children.get(*node as usize).map_or(0, |&entry| u32::from_le_bytes(entry));
+                // SAFETY: the contract is passed on.
+                let below = unsafe { self.below::<S, W>(*node, query) };
+                *node = (u64::from(entry) + below).clamp(first, last);
+                if N > 1 {
+                    self.ask(*node);
+                }
+            }
+        }
+        let mut ranks = [0; N];
+        if self.levels.is_empty() {
+            return ranks;
+        }
+        for ((rank, &node), &query) in ranks.iter_mut().zip(&nodes).zip(queries) {
+            // SAFETY: the contract is passed on.
+            let below = unsafe { self.below::<S, W>(node, query) };
+            *rank = ((node - self.inner) * self.node_keys + below).min(self.tuples);
+        }
+        ranks
+    }
+
+    /// # Safety
+    /// As [`Simd`].
+    #[inline(always)]
+    unsafe fn all<S: Simd, W: Word>(&self, queries: &[W], ranks: &mut [u64]) {
+        let (groups, rest) = queries.as_chunks::<GROUP>();
+        let (outputs, last) = ranks.as_chunks_mut::<GROUP>();
+        for (group, output) in groups.iter().zip(outputs) {
+            // SAFETY: the contract is passed on.
+            *output = unsafe { self.group::<S, W, GROUP>(group) };
+        }
+        for (&query, output) in rest.iter().zip(last) {
+            // SAFETY: the contract is passed on.
+            [*output] = unsafe { self.group::<S, W, 1>(&[query]) };
+        }
+    }
+
+    /// Ranks of lower bounds. An instruction set that this CPU lacks is replaced by portable code.
+    pub(super) fn search<W: Word>(&self, isa: Isa, queries: &[W], ranks: &mut [u64]) {
+        // SAFETY: a feature is used where it was just detected; portable code needs none.
+        unsafe {
+            match isa {
+                #[cfg(target_arch = "x86_64")]
+                Isa::Avx2 if isa.is_available() => avx2(self, queries, ranks),
+                #[cfg(target_arch = "x86_64")]
+                Isa::Avx512 if isa.is_available() => avx512(self, queries, ranks),
+                #[cfg(target_arch = "aarch64")]
+                Isa::Neon if isa.is_available() => neon(self, queries, ranks),
+                _ => self.all::<crate::arch::scalar::Scalar, W>(queries, ranks),
+            }
+        }
+    }
+}
+
+macro_rules! variants {
+    ($(#[$attribute:meta] #[$feature:meta] $name:ident $simd:ty;)*) => {$(
+        #[$attribute]
+        #[$feature]
+        /// # Safety
+        /// The CPU has the function's features.
+        unsafe fn $name<W: Word>(tree: &Tree<'_>, queries: &[W], ranks: &mut [u64]) {
+            // SAFETY: compiled for the type's features, and the caller's CPU has them.
+            unsafe { tree.all::<$simd, W>(queries, ranks) }
+        }
+    )*};
+}
+variants! {
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+    avx2 crate::arch::avx2::Avx2;
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx2,bmi1,bmi2,popcnt")]
+    avx512 crate::arch::avx512::Avx512;
+    #[cfg(target_arch = "aarch64")]
+    #[target_feature(enable = "neon")]
+    neon crate::arch::neon::Neon;
+}

@@ -1,0 +1,122 @@
+//! Search in Harmonia's B+tree, where a file has one (Yan et al., PPoPP 2019, sections 3.1 and 3.2.1).
+//!
+//! Nodes hold keys alone, and a small array of prefix sums leads from a node to its children, so that a level
+//! costs the lines of one node and an entry that is mostly in a cache. Leaves stand side by side: a range is a
+//! scan of them. Ranks are those of the tuple lines.
+
+mod engine;
+#[cfg(test)]
+mod tests;
+
+use crate::Isa;
+use crate::error::ReadError;
+use crate::index::Index;
+use engine::Tree;
+use pleach_format::harmonia::HarmoniaGeometry;
+use pleach_format::key::Bits;
+use pleach_format::{Key, Value, Word};
+use std::marker::PhantomData;
+
+/// Keys that are encoded at once.
+const PIECE: usize = 1024;
+
+/// The tree of an open file, with compile-time types. A file has one if it was built with
+/// `--layout lines,spine,harmonia`.
+///
+/// With [`Verify::Touched`](crate::Verify::Touched) all of the section is verified when the view is made. On
+/// bytes that were not verified an answer may be wrong, but it is at most the number of tuples.
+#[derive(Clone, Debug)]
+pub struct Harmonia<'a, K, V> {
+    index: &'a Index,
+    shape: &'a HarmoniaGeometry,
+    section: &'a [u8],
+    tree: Tree<'a>,
+    isa: Isa,
+    types: PhantomData<(K, V)>,
+}
+
+impl<'a, K: Key, V: Value> Harmonia<'a, K, V> {
+    /// `Ok(None)` if the file has no tree of these types.
+    pub(crate) fn new(index: &'a Index) -> Result<Option<Self>, ReadError> {
+        let fits = index.typed::<K, V>().is_ok();
+        let Some((offset, shape)) = index.header().harmonia.as_ref().filter(|_| fits) else {
+            return Ok(None);
+        };
+        if let Some(verified) = index.verified() {
+            verified.check_range(*offset, shape.bytes)?;
+        }
+        let found = index.bytes().len() as u64;
+        let section = usize::try_from(*offset).ok().and_then(|at| index.bytes().get(at..));
+        let section = section.and_then(|bytes| bytes.get(..usize::try_from(shape.bytes).ok()?));
+        let parts = section.and_then(|section| Some((section, Tree::new(shape, section)?)));
+        let expected = offset.saturating_add(shape.bytes);
+        let short = ReadError::from(pleach_format::FormatError::Truncated { expected, found });
+        let (section, tree) = parts.ok_or(short)?;
+        Ok(Some(Self { index, shape, section, tree, isa: index.isa(), types: PhantomData }))
+    }
+
+    /// The tree's shape.
+    #[must_use]
+    pub fn shape(&self) -> &HarmoniaGeometry {
+        self.shape
+    }
+
+    /// With another instruction set. Answers do not depend on it.
+    #[must_use]
+    pub fn with(self, isa: Isa) -> Self {
+        Self { isa, ..self }
+    }
+
+    /// Rank of the first tuple whose key is at least `key`; the number of tuples if there is none.
+    /// O(levels) nodes.
+    pub fn lower_bound(&self, key: K) -> Result<u64, ReadError> {
+        let mut rank = [0];
+        self.tree.search(self.isa, &[key.encode()], &mut rank);
+        self.index.check_mapping()?;
+        Ok(rank[0])
+    }
+
+    /// The ranks of many keys, as far as `ranks` has place. Queries wait for memory together.
+    pub fn lower_bounds(&self, keys: &[K], ranks: &mut [u64]) -> Result<(), ReadError> {
+        let mut words = [K::Word::default(); PIECE];
+        for (keys, ranks) in keys.chunks(PIECE).zip(ranks.chunks_mut(PIECE)) {
+            let count = keys.len().min(ranks.len());
+            words.iter_mut().zip(&keys[..count]).for_each(|(word, key)| *word = key.encode());
+            self.tree.search(self.isa, &words[..count], &mut ranks[..count]);
+        }
+        self.index.check_mapping()
+    }
+
+    /// Value of the first tuple with this key.
+    pub fn get(&self, key: K) -> Result<Option<V>, ReadError> {
+        let rank = self.lower_bound(key)?;
+        Ok(self.tuple(rank).filter(|(found, _)| found.encode() == key.encode()).map(|(_, value)| value))
+    }
+
+    /// Tuple of a rank, from its leaf; `None` past the end. O(1).
+    #[must_use]
+    pub fn tuple(&self, rank: u64) -> Option<(K, V)> {
+        if rank >= self.shape.tuples {
+            return None;
+        }
+        let (leaf, slot) = (rank / u64::from(self.shape.node_keys), rank % u64::from(self.shape.node_keys));
+        let word_bytes = <K::Word as Word>::BYTES as u64;
+        let key = (self.shape.inner + leaf) * self.shape.stride_bytes + slot * word_bytes;
+        let key = self.section.get(usize::try_from(key).ok()?..)?.get(..word_bytes as usize)?;
+        let width = V::Bits::BYTES;
+        let value = if width == 0 {
+            V::Bits::default()
+        } else {
+            let place = leaf * u64::from(self.shape.fanout) + slot;
+            let at = self.shape.values_at + place * width as u64;
+            V::Bits::read(self.section.get(usize::try_from(at).ok()?..)?.get(..width)?)
+        };
+        Some((K::decode(K::Word::read(key)), V::from_bits(value)))
+    }
+
+    /// The tuples with keys in `low..high`, in order: a scan of the leaves (section 3.2.1).
+    pub fn range(&self, low: K, high: K) -> Result<impl Iterator<Item = (K, V)> + '_, ReadError> {
+        let (from, to) = (self.lower_bound(low)?, self.lower_bound(high)?);
+        Ok((from..to).filter_map(|rank| self.tuple(rank)))
+    }
+}

@@ -1,0 +1,391 @@
+//! Generations: readers that go on reading, rebuilds that are killed, faults at every system operation.
+
+use pleach::{FsckOptions, Index, Live, OpenError, Verdict, fsck};
+use pleach_builder::rebuild::{Method, RebuildOptions, Rebuilt, rebuild, rebuild_with_storage};
+use pleach_builder::source::{Schema, Source};
+use pleach_builder::storage::{Kind, Locked, RealStorage, Storage, StorageFile, StorageTemp};
+use pleach_builder::{
+    BuildError, BuildOptions, Chunk, ChunkSource, Column, Op, Silent, build_slice, build_strings,
+    publish::strays,
+};
+use pleach_format::{KeyType, ValueType};
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Barrier};
+use std::time::{Duration, Instant};
+
+/// Tuples of the tables: several pieces of work for each thread.
+const TUPLES: u64 = 60_000;
+
+/// In memory if possible: hundreds of files are synced.
+fn scratch() -> tempfile::TempDir {
+    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("a temporary folder")
+}
+
+fn changes(changes: impl Iterator<Item = (Op, u64, u64)>) -> Box<dyn Source> {
+    let mut chunk = Chunk::new(KeyType::U64, ValueType::U64);
+    let (mut keys, mut values) = (Vec::new(), Vec::new());
+    for (op, key, value) in changes {
+        chunk.ops.push(op);
+        keys.push(key);
+        values.push(value);
+    }
+    chunk.keys = Column::U64(keys);
+    chunk.values = Column::U64(values);
+    Box::new(ChunkSource::new(Schema::plain(KeyType::U64, ValueType::U64, None), vec![chunk]))
+}
+
+fn apply(target: &Path, batch: Box<dyn Source>, options: &RebuildOptions) -> Result<Rebuilt, BuildError> {
+    rebuild(target, Box::new(move |_: &Schema| Ok(batch)), options, &Silent)
+}
+
+/// All keys 0, 2, 4, ... have the generation's number as value; key 1 is there in odd generations alone.
+fn generation(target: &Path, number: u64, method: Method) -> Rebuilt {
+    let puts = (0..TUPLES).map(move |i| (Op::Put, 2 * i, number));
+    let op = if number % 2 == 1 { Op::Put } else { Op::Del };
+    let extra = (method == Method::Merge).then_some((op, 1, number));
+    let options = RebuildOptions { method: Method::Auto, ..RebuildOptions::default() };
+    apply(target, changes(puts.chain(extra)), &options).expect("a rebuild")
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).expect("a folder");
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.expect("an entry").file_name().into_string().expect("a name")).collect();
+    names.sort();
+    names
+}
+
+fn is_clean(path: &Path) -> bool {
+    fsck(path, &FsckOptions::default()).is_ok_and(|report| report.verdict == Verdict::Clean)
+}
+
+/// CPU time of this thread.
+fn thread_time() -> Duration {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the call writes to a struct of ours.
+    assert_eq!(unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) }, 0);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+#[test]
+fn readers_go_on_reading() {
+    let folder = scratch();
+    let target = folder.path().join("t.pleach");
+    let tuples: Vec<(u64, u64)> = (0..TUPLES).map(|i| (2 * i, 1)).collect();
+    build_slice(&tuples, &target, &BuildOptions::default()).expect("a build");
+    let live = Live::open(&target).expect("opens");
+    let (done, lookups, slowest) = (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        for thread in 0..2u64 {
+            let (live, done, lookups, slowest) = (&live, &done, &lookups, &slowest);
+            scope.spawn(move || {
+                let mut random = 0x1234_5678 + thread;
+                let mut last = 0;
+                while !done.load(Ordering::Relaxed) {
+                    let index = live.get();
+                    let number = index.generation();
+                    assert!(number >= last, "generations only go on");
+                    last = number;
+                    let view = index.typed::<u64, u64>().expect("its types");
+                    for _ in 0..200 {
+                        random = u64::wrapping_mul(random ^ (random >> 7), 0x9E37_79B9_7F4A_7C15);
+                        let key = random % (2 * TUPLES);
+                        let start = thread_time();
+                        let value = view.get(key).expect("a look-up");
+                        let took = thread_time() - start;
+                        slowest.fetch_max(took.as_nanos() as u64, Ordering::Relaxed);
+                        let odd = (key == 1 && number % 2 == 1 && number % 3 == 0).then_some(number);
+                        let wanted = if key % 2 == 0 { Some(number) } else { odd };
+                        assert!(value == wanted || key == 1, "generation {number}, key {key}: {value:?}");
+                        lookups.fetch_add(1, Ordering::Relaxed);
+                    }
+                }
+            });
+        }
+        for number in 2..=101 {
+            let method = if number % 3 == 0 { Method::Merge } else { Method::Patch };
+            assert_eq!(generation(&target, number, method).summary.generation, number);
+            assert!(live.refresh().expect("the next generation"));
+            assert!(!live.refresh().expect("no other"));
+            assert_eq!(live.get().generation(), number);
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+    assert!(is_clean(&target));
+    let (lookups, slowest) = (lookups.into_inner(), slowest.into_inner());
+    println!("{lookups} look-ups during 100 rebuilds, the slowest {slowest} ns of CPU time");
+    assert!(lookups > 10_000);
+    // Optimised code alone is held to it: a debug build verifies nothing about speed.
+    assert!(cfg!(debug_assertions) || slowest < 1_000_000, "{slowest} ns");
+}
+
+#[test]
+fn a_file_of_another_type_is_refused_and_the_old_one_stays() {
+    let folder = scratch();
+    let target = folder.path().join("t.pleach");
+    build_slice(&[(1u64, 10u64)], &target, &BuildOptions::default()).expect("a build");
+    let live = Live::open(&target).expect("opens");
+    let mut index = Index::open(&target).expect("opens");
+    assert!(!index.refresh().expect("no other"));
+    build_strings(KeyType::Utf8, &[("a", 1u64)], &target, &BuildOptions::default()).expect("a build");
+    assert!(matches!(live.refresh(), Err(OpenError::Types { .. })));
+    let text = index.refresh().expect_err("another type").to_string();
+    assert!(text.contains("utf8 to u64") && text.contains("u64 to u64"), "{text}");
+    for index in [&*live.get(), &index] {
+        assert_eq!(index.typed::<u64, u64>().unwrap().get(1).unwrap(), Some(10));
+    }
+    std::fs::write(&target, b"no such file").expect("written");
+    assert!(index.refresh().is_err() && live.refresh().is_err());
+    std::fs::remove_file(&target).expect("removed");
+    assert!(index.refresh().is_err());
+    build_slice(&[(1u64, 11u64)], &target, &BuildOptions::default()).expect("a build");
+    assert!(index.refresh().expect("a new file"));
+    assert_eq!(index.typed::<u64, u64>().unwrap().get(1).unwrap(), Some(11));
+    let mut bytes = Index::from_bytes(std::fs::read(&target).unwrap()).unwrap();
+    assert!(!bytes.refresh().expect("nothing to follow"));
+}
+
+/// Names the file for a child process.
+const CHILD_TARGET: &str = "PLEACH_TEST_REBUILD_TARGET";
+
+/// Not a test of its own: what the child of [`killed_rebuilds`] does, until it is killed.
+#[test]
+fn child() {
+    let Ok(target) = std::env::var(CHILD_TARGET) else { return };
+    let target = PathBuf::from(target);
+    loop {
+        let next = Index::open(&target).expect("opens").generation() + 1;
+        generation(&target, next, if next % 2 == 0 { Method::Merge } else { Method::Patch });
+    }
+}
+
+#[test]
+fn killed_rebuilds_leave_a_whole_generation() {
+    let kills = std::env::var("PLEACH_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(200);
+    let folder = scratch();
+    let target = folder.path().join("t.pleach");
+    let tuples: Vec<(u64, u64)> = (0..TUPLES).map(|i| (2 * i, 1)).collect();
+    build_slice(&tuples, &target, &BuildOptions::default()).expect("a build");
+    let (mut random, mut left, mut moved) = (0x5DEE_CE66u64, 0, 0);
+    let mut before = 1;
+    for kill in 0..kills {
+        let mut child = Command::new(std::env::current_exe().expect("this test"))
+            .args(["--exact", "child", "--nocapture"])
+            .env(CHILD_TARGET, &target)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("a process");
+        random = random.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ (random >> 29);
+        std::thread::sleep(Duration::from_micros(2_000 + random % 90_000));
+        child.kill().expect("killed");
+        child.wait().expect("gone");
+        assert!(is_clean(&target), "kill {kill}");
+        let index = Index::open(&target).expect("opens");
+        let number = index.generation();
+        assert!(number >= before);
+        moved += u64::from(number > before);
+        before = number;
+        let view = index.typed::<u64, u64>().unwrap();
+        for i in (0..TUPLES).step_by(997) {
+            assert_eq!(view.get(2 * i).unwrap(), Some(number), "kill {kill}");
+        }
+        left += strays(&target).expect("listed").len();
+        if kill % 20 == 0 {
+            // The next run sweeps what was left.
+            generation(&target, number + 1, Method::Merge);
+            before = number + 1;
+            assert_eq!(names(folder.path()), ["t.pleach"]);
+        }
+    }
+    generation(&target, before + 1, Method::Merge);
+    assert_eq!(names(folder.path()), ["t.pleach"]);
+    println!("{kills} kills: {moved} met a new generation, {left} strays");
+    assert!(left > 0 && moved > 0, "kills came while a rebuild was under way");
+}
+
+#[test]
+fn two_rebuilds_at_once() {
+    let folder = scratch();
+    let target = folder.path().join("t.pleach");
+    build_slice(&[(1u64, 1u64)], &target, &BuildOptions::default()).expect("a build");
+    let (inside, outside) = (Arc::new(Barrier::new(2)), Arc::new(Barrier::new(2)));
+    std::thread::scope(|scope| {
+        let (target, wait) = (&target, (Arc::clone(&inside), Arc::clone(&outside)));
+        let first = scope.spawn(move || {
+            let open = move |_: &Schema| {
+                wait.0.wait();
+                wait.1.wait();
+                Ok(changes([(Op::Put, 1, 2)].into_iter()))
+            };
+            rebuild(target, Box::new(open), &RebuildOptions::default(), &Silent)
+        });
+        inside.wait();
+        let error = apply(target, changes([].into_iter()), &RebuildOptions::default()).expect_err("busy");
+        assert!(matches!(error, BuildError::Busy { .. }), "{error}");
+        outside.wait();
+        assert_eq!(first.join().expect("no panic").expect("a rebuild").summary.generation, 2);
+    });
+}
+
+/// The file system with an operation that fails.
+#[derive(Clone)]
+struct Fault {
+    at: u64,
+    forever: bool,
+    count: Arc<AtomicU64>,
+}
+
+impl Fault {
+    fn step(&self) -> io::Result<()> {
+        let now = self.count.fetch_add(1, Ordering::Relaxed);
+        if now == self.at || (self.forever && now > self.at) {
+            return Err(io::Error::from_raw_os_error(libc::ENOSPC));
+        }
+        Ok(())
+    }
+}
+
+struct Faulty<F: ?Sized> {
+    fault: Fault,
+    file: Box<F>,
+}
+
+macro_rules! faulty {
+    ($kind:ty, $self:ident => $inner:expr) => {
+        impl StorageFile for Faulty<$kind> {
+            fn write_all_at(&$self, bytes: &[u8], offset: u64) -> io::Result<()> {
+                $self.fault.step()?;
+                $inner.write_all_at(bytes, offset)
+            }
+            fn read_exact_at(&$self, bytes: &mut [u8], offset: u64) -> io::Result<()> {
+                $self.fault.step()?;
+                $inner.read_exact_at(bytes, offset)
+            }
+            fn set_len(&$self, bytes: u64) -> io::Result<()> {
+                $self.fault.step()?;
+                $inner.set_len(bytes)
+            }
+            fn set_mode(&$self, mode: u32) -> io::Result<()> {
+                $self.fault.step()?;
+                $inner.set_mode(mode)
+            }
+            fn sync(&$self) -> io::Result<()> {
+                $self.fault.step()?;
+                $inner.sync()
+            }
+        }
+    };
+}
+faulty!(dyn StorageFile, self => self.file);
+faulty!(dyn StorageTemp, self => self.file.file());
+
+impl StorageTemp for Faulty<dyn StorageTemp> {
+    fn file(&self) -> &dyn StorageFile {
+        self
+    }
+    fn path(&self) -> &Path {
+        self.file.path()
+    }
+    fn persist(self: Box<Self>, target: &Path) -> io::Result<()> {
+        self.fault.step()?;
+        self.file.persist(target)
+    }
+}
+
+impl Storage for Fault {
+    fn kind(&self, path: &Path) -> io::Result<Kind> {
+        self.step()?;
+        RealStorage.kind(path)
+    }
+    fn list(&self, folder: &Path) -> io::Result<Vec<OsString>> {
+        self.step()?;
+        RealStorage.list(folder)
+    }
+    fn lock(&self, path: &Path, holder: &str) -> io::Result<Locked> {
+        self.step()?;
+        RealStorage.lock(path, holder)
+    }
+    fn create_temp(
+        &self,
+        folder: &Path,
+        prefix: &OsString,
+        suffix: &str,
+    ) -> io::Result<Box<dyn StorageTemp>> {
+        self.step()?;
+        let file = RealStorage.create_temp(folder, prefix, suffix)?;
+        Ok(Box::new(Faulty { fault: self.clone(), file }))
+    }
+    fn create_spill(&self, folder: &Path) -> io::Result<Box<dyn StorageFile>> {
+        self.step()?;
+        let file = RealStorage.create_spill(folder)?;
+        Ok(Box::new(Faulty { fault: self.clone(), file }))
+    }
+    fn open(&self, path: &Path) -> io::Result<(Box<dyn StorageFile>, u64)> {
+        self.step()?;
+        let (file, bytes) = RealStorage.open(path)?;
+        Ok((Box::new(Faulty { fault: self.clone(), file }), bytes))
+    }
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.step()?;
+        RealStorage.link(from, to)
+    }
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        self.step()?;
+        RealStorage.remove(path)
+    }
+    fn remove_unlocked(&self, path: &Path) -> io::Result<bool> {
+        self.step()?;
+        RealStorage.remove_unlocked(path)
+    }
+    fn sync_dir(&self, folder: &Path) -> io::Result<()> {
+        self.step()?;
+        RealStorage.sync_dir(folder)
+    }
+}
+
+#[test]
+fn every_operation_of_a_rebuild_fails() {
+    let start = Instant::now();
+    for (extra, forever) in [(false, false), (true, false), (true, true)] {
+        let folder = scratch();
+        let target = folder.path().join("t.pleach");
+        let tuples: Vec<(u64, u64)> = (0..2000).map(|i| (2 * i, 1)).collect();
+        build_slice(&tuples, &target, &BuildOptions::default()).expect("a build");
+        let old = std::fs::read(&target).expect("there");
+        for at in 0.. {
+            std::fs::write(&target, &old).expect("written");
+            let batch = changes([(Op::Put, 8, 5)].into_iter().chain(extra.then_some((Op::Add, 9, 9))));
+            let fault = Fault { at, forever, count: Arc::default() };
+            let options = RebuildOptions { keep: Some(1), threads: 2, ..RebuildOptions::default() };
+            let open = Box::new(move |_: &Schema| Ok(batch));
+            let result = rebuild_with_storage(&target, open, &options, &Silent, &fault);
+            let what = format!("operation {at}, forever {forever}: {result:?}");
+            let kept = target.with_extension("pleach.g1");
+            assert!(is_clean(&target), "{what}");
+            assert!(!kept.exists() || std::fs::read(&kept).expect("there") == old, "{what}");
+            let _ = std::fs::remove_file(&kept);
+            assert_eq!(names(folder.path()), ["t.pleach"], "{what}");
+            let now = std::fs::read(&target).expect("there");
+            match result {
+                Ok(done) => {
+                    assert_eq!((done.summary.generation, done.kept), (2, Some(1)), "{what}");
+                    assert!(at > 12, "{what}");
+                    break;
+                }
+                Err(BuildError::Io { operation, source, .. }) => {
+                    assert_eq!(source.raw_os_error(), Some(libc::ENOSPC), "{what}");
+                    let published =
+                        ["syncing the folder", "listing generations of", "removing an old generation"];
+                    assert!(now == old || published.contains(&operation), "{what}");
+                }
+                Err(_) => panic!("{what}"),
+            }
+        }
+    }
+    println!("{:?}", start.elapsed());
+}

@@ -1,0 +1,56 @@
+//! `pleach compact`: several files become one.
+
+use super::build::build_failure;
+use crate::cli::{CompactArgs, Global};
+use crate::failure::{ExitStatus, Failure};
+use crate::progress::Progress;
+use crate::render::json;
+use crate::render::text::{counted, grouped, hex};
+use pleach_builder::BuildOptions;
+use pleach_builder::rebuild::{CompactOptions, compact};
+use std::io::{self, Write};
+use std::time::Instant;
+
+pub fn run(args: &CompactArgs, global: &Global) -> Result<ExitStatus, Failure> {
+    let started = Instant::now();
+    let progress = Progress::new(global);
+    let build = (args.layout.is_some() || args.unique.is_some()).then(|| {
+        let options = BuildOptions { unique: args.unique.map(Into::into), ..BuildOptions::default() };
+        options.with_layout(args.layout.unwrap_or_default())
+    });
+    let options = CompactOptions { build, salvage: args.salvage, threads: args.threads };
+    let (summary, lost) = compact(&args.files, &args.output, &options, &progress).map_err(|error| {
+        let failure = build_failure(&error);
+        if progress.is_interrupted() { Failure::Interrupted } else { failure }
+    })?;
+    drop(progress);
+    let seconds = started.elapsed().as_secs_f64();
+    if global.json {
+        let mut document = json::document("compact");
+        document.insert("file".to_owned(), args.output.display().to_string().into());
+        document.insert("files".to_owned(), args.files.len().into());
+        document.insert("rows".to_owned(), json::int(summary.rows));
+        document.insert("tuples".to_owned(), json::int(summary.tuples));
+        document.insert("file_bytes".to_owned(), json::int(summary.file_bytes));
+        document.insert("file_id".to_owned(), hex(&summary.file_id).into());
+        document.insert("lost_tuples".to_owned(), json::int(lost));
+        document.insert("seconds".to_owned(), seconds.into());
+        json::print(document)?;
+    } else if !global.quiet {
+        let lost = if lost > 0 {
+            format!(", {} lost with damaged blocks", counted(lost, "tuple"))
+        } else {
+            String::new()
+        };
+        // The file is there; a summary that nobody reads changes nothing.
+        let _ = writeln!(
+            io::stderr(),
+            "compacted {} to {}: {}, {} bytes{lost}, {seconds:.1} s",
+            counted(args.files.len() as u64, "file"),
+            args.output.display(),
+            counted(summary.tuples, "tuple"),
+            grouped(summary.file_bytes),
+        );
+    }
+    Ok(ExitStatus::Success)
+}

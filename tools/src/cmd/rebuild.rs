@@ -1,0 +1,149 @@
+//! `pleach rebuild`: the next generation of a file, from a batch of changes.
+
+use super::build::{build_failure, input_format};
+use crate::cli::{Global, Method, RebuildArgs};
+use crate::failure::{ExitStatus, Failure};
+use crate::progress::Progress;
+use crate::render::json;
+use crate::render::text::{counted, grouped, hex};
+use crate::stdin::Stdin;
+use pleach_builder::input::{self, InputOptions};
+use pleach_builder::rebuild::{self, RebuildOptions, Rebuilt};
+use pleach_builder::source::{Schema, Source, SourceError};
+use serde_json::{Value, json};
+use std::io::{self, Write};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+pub fn run(args: &RebuildArgs, global: &Global) -> Result<ExitStatus, Failure> {
+    check(args)?;
+    let started = Instant::now();
+    let progress = Progress::new(global);
+    let default = RebuildOptions::default();
+    let options = RebuildOptions {
+        method: match args.method {
+            Method::Auto => rebuild::Method::Auto,
+            Method::Merge => rebuild::Method::Merge,
+            Method::Patch => rebuild::Method::Patch,
+        },
+        keep: args.keep,
+        salvage: args.salvage,
+        memory_bytes: args.memory.unwrap_or(default.memory_bytes),
+        threads: args.threads,
+        temp_dir: args.temp.clone(),
+        ..default
+    };
+    let open = Box::new(|schema: &Schema| open(args, schema));
+    let done = rebuild::rebuild(&args.file, open, &options, &progress).map_err(|error| {
+        let failure = build_failure(&error);
+        if progress.is_interrupted() { Failure::Interrupted } else { failure }
+    })?;
+    drop(progress);
+    let took = started.elapsed();
+    if global.json {
+        json::print(document(&args.file, &done, took))?;
+    } else if !global.quiet {
+        // The file is there; a summary that nobody reads changes nothing.
+        let _ = writeln!(io::stderr(), "{}", text(&args.file, &done, took));
+    }
+    Ok(ExitStatus::Success)
+}
+
+/// Refuses what no file and no data could make right.
+fn check(args: &RebuildArgs) -> Result<(), Failure> {
+    let standard_input = args.apply.as_os_str() == "-";
+    let of_path = if standard_input { None } else { input::Format::of_path(&args.apply) };
+    match args.format.map(input_format).or(of_path) {
+        None if standard_input => {
+            Err(Failure::usage("format not known: standard input: give it with --format"))
+        }
+        None => {
+            let path = args.apply.display();
+            let known = "csv tsv parquet arrow";
+            Err(Failure::usage(format!(
+                "format not known by its extension: {path}: give --format, one of {known}"
+            )))
+        }
+        Some(input::Format::Npy | input::Format::Raw) => Err(Failure::usage(
+            "changes need a column of operations: pleach rebuild: give them as csv, tsv, parquet or arrow",
+        )),
+        Some(_) => Ok(()),
+    }
+}
+
+fn open(args: &RebuildArgs, schema: &Schema) -> Result<Box<dyn Source>, SourceError> {
+    let options = InputOptions {
+        format: args.format.map(input_format),
+        key: args.key.clone(),
+        value: args.value.clone(),
+        key_type: Some(schema.key_type),
+        value_type: Some(schema.value_type),
+        delimiter: args.delimiter,
+        no_header: args.no_header,
+        changes: true,
+        op: args.op.clone(),
+        ..InputOptions::default()
+    };
+    if args.apply.as_os_str() == "-" {
+        return input::open_stream("standard input", Box::new(Stdin::new()), &options);
+    }
+    input::open(std::slice::from_ref(&args.apply), &options)
+}
+
+fn text(path: &Path, done: &Rebuilt, took: Duration) -> String {
+    let (summary, applied) = (&done.summary, &done.applied);
+    let mut notes = Vec::new();
+    if applied.absent > 0 {
+        notes.push(format!("{} found nothing", counted(applied.absent, "delete")));
+    }
+    if applied.superseded > 0 {
+        notes.push(format!("{} superseded within the batch", counted(applied.superseded, "change")));
+    }
+    if done.lost > 0 {
+        notes.push(format!("{} lost with damaged blocks", counted(done.lost, "tuple")));
+    }
+    if let Some(kept) = done.kept {
+        notes.push(format!("{} kept", counted(kept as u64, "old generation")));
+    }
+    let notes: String = notes.iter().map(|note| format!(", {note}")).collect();
+    format!(
+        "rebuilt {}: generation {}, {} (was {}), {} bytes, by {}: {} put, {} added, {} deleted{notes}, {:.1} s",
+        path.display(),
+        summary.generation,
+        counted(summary.tuples, "tuple"),
+        grouped(done.base_tuples),
+        grouped(summary.file_bytes),
+        done.method.name(),
+        grouped(applied.puts),
+        grouped(applied.adds),
+        grouped(applied.dels),
+        took.as_secs_f64(),
+    )
+}
+
+fn document(path: &Path, done: &Rebuilt, took: Duration) -> serde_json::Map<String, Value> {
+    let (summary, applied) = (&done.summary, &done.applied);
+    let mut document = json::document("rebuild");
+    document.insert("file".to_owned(), path.display().to_string().into());
+    document.insert("generation".to_owned(), json::int(summary.generation));
+    document.insert("method".to_owned(), done.method.name().into());
+    document.insert("base_tuples".to_owned(), json::int(done.base_tuples));
+    document.insert("tuples".to_owned(), json::int(summary.tuples));
+    document.insert("file_bytes".to_owned(), json::int(summary.file_bytes));
+    document.insert("file_id".to_owned(), hex(&summary.file_id).into());
+    let changes = json!({
+        "rows": json::int(applied.rows()),
+        "puts": json::int(applied.puts),
+        "adds": json::int(applied.adds),
+        "dels": json::int(applied.dels),
+        "superseded": json::int(applied.superseded),
+        "absent": json::int(applied.absent),
+        "removed": json::int(applied.removed),
+        "written": json::int(applied.written),
+    });
+    document.insert("changes".to_owned(), changes);
+    document.insert("lost_tuples".to_owned(), json::int(done.lost));
+    document.insert("kept_generations".to_owned(), done.kept.into());
+    document.insert("seconds".to_owned(), took.as_secs_f64().into());
+    document
+}
