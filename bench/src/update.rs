@@ -49,7 +49,7 @@ pub fn run(options: &BenchOptions<'_>) -> Result<Report, BenchError> {
             .notes
             .push("this is a debug build: build with --release for times that mean something".to_owned());
     }
-    if options.tuples.iter().any(|&tuples| tuples < 100 || tuples > 1 << 31) || options.repetitions == 0 {
+    if options.tuples.iter().any(|tuples| !(100..=1 << 31).contains(tuples)) || options.repetitions == 0 {
         return Err(BenchError::Options("use 100 to 2^31 tuples, and at least one repetition".to_owned()));
     }
     for &count in &options.tuples {
@@ -258,7 +258,7 @@ impl<'a> Bench<'a> {
         let batch: Vec<Row3> = (0..operations)
             .map(|at| {
                 let drawn = mix64(at ^ 0xBA7C);
-                let is_insert = drawn % INSERTS == 0;
+                let is_insert = drawn.is_multiple_of(INSERTS);
                 let key = key(if is_insert { self.count + 1 + at } else { mix64(drawn) % self.count + 1 });
                 (Op::Put, key, changed(key, at))
             })

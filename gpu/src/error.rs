@@ -1,7 +1,7 @@
 //! What can go wrong on a GPU.
 
 use crate::Unavailable;
-use pleach::{KeyType, ReadError, TypeError, ValueType};
+use pleach::{KeyType, OpenError, ReadError, TypeError, ValueType};
 
 /// Why a GPU did not answer.
 #[derive(Debug, thiserror::Error)]
@@ -82,6 +82,9 @@ pub enum GpuError {
         /// Why not.
         cause: String,
     },
+    /// The next generation of a file could not be opened; the old one stays.
+    #[error(transparent)]
+    Open(#[from] OpenError),
     /// Ranks of 32 bits of a table that has more tuples.
     #[error("GPU: {tuples} tuples have ranks of more than 32 bits: ask for ranks of 8 bytes")]
     Ranks {

@@ -17,6 +17,7 @@ pub mod btree;
 pub mod build;
 mod driver;
 mod error;
+mod follow;
 mod gpu;
 mod host;
 pub mod image;
@@ -38,6 +39,7 @@ pub use all::AllTuples;
 #[cfg(feature = "emulate")]
 pub use driver::emulated::{LaneOrder, TextKernel, sanitizer_environment};
 pub use error::GpuError;
+pub use follow::LiveTable;
 pub use gpu::{Gpu, GpuOptions};
 pub use host::PinnedBatch;
 pub use memory::{DeviceBuffer, PinnedBuffer};

@@ -19,18 +19,39 @@ use crate::{Gpu, GpuError, Stream};
 use pleach::{Index, Key, KeyType, ReadError, Value};
 use pleach_format::key::Bits;
 use std::collections::HashMap;
+use std::ops::Deref;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// A table that lies where a device reads it, with what its searches need, each made at its first use.
 #[derive(Debug)]
 pub struct GpuTable<'a> {
-    index: &'a Index,
     stream: Stream,
     /// `None` for a table without tuples.
     resident: Option<Arc<Resident>>,
     searches: Mutex<Searches>,
     slots: Mutex<Slots>,
     pool: Pool,
+    /// Dropped last: tuple lines may lie in its mapping.
+    index: Held<'a>,
+}
+
+/// The file of a table.
+#[derive(Debug)]
+enum Held<'a> {
+    Borrowed(&'a Index),
+    /// With those who follow its generations.
+    Shared(Arc<Index>),
+}
+
+impl Deref for Held<'_> {
+    type Target = Index;
+
+    fn deref(&self) -> &Index {
+        match self {
+            Self::Borrowed(index) => index,
+            Self::Shared(index) => index,
+        }
+    }
 }
 
 /// A structure and the lines under it, which work uses.
@@ -89,6 +110,16 @@ pub struct Answers<'b> {
     pub rank_bytes: u32,
 }
 
+impl GpuTable<'static> {
+    /// As [`GpuTable::with_residence`], of a file that is shared: see [`crate::LiveTable`].
+    ///
+    /// # Errors
+    /// As [`GpuTable::new`].
+    pub fn of_shared(index: Arc<Index>, gpu: &Gpu, residence: Residence) -> Result<Self, GpuError> {
+        Self::of(Held::Shared(index), gpu, residence)
+    }
+}
+
 impl<'a> GpuTable<'a> {
     /// Copies the tuple lines of a file to a device. O(lines).
     ///
@@ -106,8 +137,12 @@ impl<'a> GpuTable<'a> {
     /// # Errors
     /// As [`GpuTable::new`].
     pub fn with_residence(index: &'a Index, gpu: &Gpu, residence: Residence) -> Result<Self, GpuError> {
+        Self::of(Held::Borrowed(index), gpu, residence)
+    }
+
+    fn of(index: Held<'a>, gpu: &Gpu, residence: Residence) -> Result<Self, GpuError> {
         let stream = Stream::new(gpu)?;
-        let resident = Resident::new(index, &stream, residence)?.map(Arc::new);
+        let resident = Resident::new(&index, &stream, residence)?.map(Arc::new);
         Ok(Self {
             index,
             stream,
@@ -120,8 +155,8 @@ impl<'a> GpuTable<'a> {
 
     /// The file.
     #[must_use]
-    pub fn index(&self) -> &'a Index {
-        self.index
+    pub fn index(&self) -> &Index {
+        &self.index
     }
 
     /// Where the tuple lines lie.

@@ -41,6 +41,7 @@ fn answers_are_those_of_the_cpu() {
 fn what_is_asked_wrongly_is_refused() {
     let Some(gpu) = gpu() else { return };
     suite::refusals(&gpu);
+    suite::generations(&gpu);
     assert!(matches!(Gpu::open(999), Err(GpuError::Unavailable(_))));
 }
 

@@ -364,6 +364,12 @@ fn what_is_asked_wrongly_is_refused() {
     suite::refusals(&gpu(LaneOrder::Random(2)));
 }
 
+#[test]
+#[ignore = "run by `the_suite_passes_under_sanitizers`"]
+fn generations_are_followed() {
+    suite::generations(&gpu(LaneOrder::Random(3)));
+}
+
 /// Whatever is under way when a device is lost: an error that says so, from then on, or an answer from before.
 #[test]
 #[ignore = "run by `the_suite_passes_under_sanitizers`"]

@@ -10,7 +10,7 @@ use crate::flow::Job;
 use crate::lines::Lines;
 use crate::options::Harmonia;
 use crate::overflow::Overflow;
-use crate::pack::{KeyLane, Tuple, ValueLane};
+use crate::pack::{KeyLane, Take, Tuple, ValueLane};
 use crate::plan::Plan;
 use pleach_format::harmonia::{GUARD_BYTES, HarmoniaGeometry};
 use pleach_format::section::Tag;
@@ -57,7 +57,7 @@ fn each_leaf<W: KeyLane, B: ValueLane>(
     job: &Job<'_>,
     lines: &Lines<W>,
     node_keys: usize,
-    take: &mut dyn FnMut(&[Tuple<W, B>]) -> Result<(), BuildError>,
+    take: &mut Take<'_, W, B>,
 ) -> Result<(), BuildError> {
     let mut carry: Vec<Tuple<W, B>> = Vec::new();
     lines.each_batch::<B>(job.output, job.watch, &mut |tuples| {

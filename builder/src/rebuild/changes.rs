@@ -7,14 +7,14 @@
 
 use crate::error::BuildError;
 use crate::observe::{Phase, Watch};
+use crate::pack::{KeyLane, Tuple, ValueLane};
+use crate::sort::{Consume, Groups, sort};
 use crate::source::{Chunk, Column, Op, Source};
 use rayon::prelude::*;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Rows that are asked for at once.
 const CHUNK_ROWS: usize = 1 << 16;
-/// Sorting works beside the changes with half as much again.
-const SORT_PERCENT: u64 = 150;
 
 /// What a key's changes come to.
 #[derive(Debug)]
@@ -90,39 +90,34 @@ impl<K, V> Default for Effects<K, V> {
 }
 
 impl<K: Ord, V> Effects<K, V> {
-    /// Settles changes, which are sorted by key, and those of a key in the order of the batch.
-    pub(crate) fn settle(changes: impl Iterator<Item = (K, Op, V)>) -> Self {
-        let mut this = Self::default();
-        for (key, op, value) in changes {
-            let applied = &mut this.applied;
-            match op {
-                Op::Put => applied.puts += 1,
-                Op::Add => applied.adds += 1,
-                Op::Del => applied.dels += 1,
-            }
-            if this.list.last().is_none_or(|last| last.key != key) {
-                let absent_if_missing = u32::from(op == Op::Del);
-                let first = this.values.len();
-                let found = AtomicU32::new(0);
-                this.list.push(Effect { key, clears: false, absent_if_missing, first, count: 0, found });
-            } else if op == Op::Del && this.list.last().is_some_and(|last| last.clears && last.count == 0) {
-                // Deleted once more.
-                applied.absent += 1;
-            }
-            let Some(effect) = this.list.last_mut() else { continue };
-            if op != Op::Add {
-                applied.superseded += effect.count as u64;
-                this.values.truncate(effect.first);
-                effect.count = 0;
-                effect.clears = true;
-            }
-            if op != Op::Del {
-                this.values.push(value);
-                effect.count += 1;
-            }
+    /// Settles the next change: they come sorted by key, and those of a key in the order of the batch.
+    pub(crate) fn push(&mut self, key: K, op: Op, value: V) {
+        let applied = &mut self.applied;
+        match op {
+            Op::Put => applied.puts += 1,
+            Op::Add => applied.adds += 1,
+            Op::Del => applied.dels += 1,
         }
-        this.applied.written = this.values.len() as u64;
-        this
+        if self.list.last().is_none_or(|last| last.key != key) {
+            let absent_if_missing = u32::from(op == Op::Del);
+            let (first, found) = (self.values.len(), AtomicU32::new(0));
+            self.list.push(Effect { key, clears: false, absent_if_missing, first, count: 0, found });
+        } else if op == Op::Del && self.list.last().is_some_and(|last| last.clears && last.count == 0) {
+            // Deleted once more.
+            applied.absent += 1;
+        }
+        let Some(effect) = self.list.last_mut() else { return };
+        if op != Op::Add {
+            applied.superseded += effect.count as u64;
+            self.values.truncate(effect.first);
+            effect.count = 0;
+            effect.clears = true;
+        }
+        if op != Op::Del {
+            self.values.push(value);
+            effect.count += 1;
+        }
+        applied.written = self.values.len() as u64;
     }
 
     /// What became of the changes, once all of them have met the base.
@@ -169,7 +164,7 @@ fn read(
             return Ok(());
         }
         bytes += row_bytes(&chunk) as u64;
-        if bytes * SORT_PERCENT / 100 > memory_bytes {
+        if bytes > memory_bytes {
             return Err(BuildError::ManyChanges { limit: memory_bytes });
         }
         take(&chunk)?;
@@ -187,35 +182,61 @@ fn mismatch() -> BuildError {
     })
 }
 
+/// Settles words as they come out of a sort, with the numbers of their changes.
+struct Settling<'a, W, B> {
+    ops: &'a [Op],
+    values: &'a [B],
+    effects: Effects<W, B>,
+}
+
+impl<W: KeyLane, B: ValueLane> Consume<W, u32> for Settling<'_, W, B> {
+    fn take(&mut self, tuples: &[Tuple<W, u32>]) -> Result<(), BuildError> {
+        // Values lie anywhere: all threads fetch them.
+        let fetch = |tuple: &Tuple<W, u32>| {
+            let at = tuple.value as usize;
+            (tuple.key, self.ops[at], self.values[at])
+        };
+        let changes: Vec<(W, Op, B)> = tuples.par_iter().with_min_len(1 << 12).map(fetch).collect();
+        changes.into_iter().for_each(|(key, op, value)| self.effects.push(key, op, value));
+        Ok(())
+    }
+}
+
 /// Reads and settles changes of words and value bits.
-pub(crate) fn of_words<W: crate::pack::KeyLane, B: crate::pack::ValueLane>(
+pub(crate) fn of_words<W: KeyLane, B: ValueLane>(
     source: &mut dyn Source,
     watch: &Watch<'_>,
     memory_bytes: u64,
 ) -> Result<Effects<W, B>, BuildError> {
-    let mut changes: Vec<(W, Op, B)> = Vec::new();
-    let row = size_of::<(W, Op, B)>();
+    let (mut keys, mut ops, mut values) = (Vec::<Tuple<W, u32>>::new(), Vec::<Op>::new(), Vec::<B>::new());
+    // The keys are sorted with a scratch of the same size; then come the effects.
+    let row = 2 * size_of::<Tuple<W, u32>>() + 1 + 2 * size_of::<B>() + size_of::<Effect<W>>();
     read(
         source,
         watch,
         memory_bytes,
         |chunk| chunk.len() * row,
         |chunk| {
-            let keys = W::of(&chunk.keys).ok_or_else(mismatch)?;
-            let values = B::of(&chunk.values, keys.len()).ok_or_else(mismatch)?;
-            if chunk.ops.len() != keys.len() {
+            let words = W::of(&chunk.keys).ok_or_else(mismatch)?;
+            let bits = B::of(&chunk.values, words.len()).ok_or_else(mismatch)?;
+            if chunk.ops.len() != words.len() {
                 return Err(mismatch());
             }
-            changes.extend(
-                keys.iter().zip(&chunk.ops).zip(values).map(|((&key, &op), &value)| (key, op, value)),
-            );
+            u32::try_from(keys.len() + words.len())
+                .map_err(|_| BuildError::ManyChanges { limit: memory_bytes })?;
+            let numbers = keys.len() as u32..;
+            keys.extend(words.iter().zip(numbers).map(|(&key, value)| Tuple { key, value }));
+            ops.extend_from_slice(&chunk.ops);
+            values.extend_from_slice(bits);
             Ok(())
         },
     )?;
-    watch.progress(Phase::Sort, 0, Some(changes.len() as u64));
-    changes.par_sort_by_key(|change| change.0);
-    watch.check()?;
-    Ok(Effects::settle(changes.into_iter()))
+    watch.progress(Phase::Sort, 0, Some(keys.len() as u64));
+    let mut scratch = vec![Tuple::default(); keys.len()];
+    let mut groups = Groups::new(keys.len(), false);
+    let mut settling = Settling { ops: &ops, values: &values, effects: Effects::default() };
+    sort(&mut keys, &mut scratch, &mut groups, watch, &mut settling)?;
+    Ok(settling.effects)
 }
 
 /// Reads and settles changes whose keys or values are byte strings. Keys are their bytes, those of numbers
@@ -230,7 +251,8 @@ pub(crate) fn of_bytes(
         Column::Bytes(strings) => strings.data_bytes(),
         _ => 16 * column.len(),
     };
-    let row = size_of::<(Vec<u8>, Op, Vec<u8>)>() + 32;
+    // Sorting works beside the changes with half as much again; then come the effects.
+    let row = 2 * size_of::<(Vec<u8>, Op, Vec<u8>)>() + size_of::<Effect<Vec<u8>>>() + 32;
     let row_bytes = |chunk: &Chunk| held(&chunk.keys) + held(&chunk.values) + chunk.len() * row;
     read(source, watch, memory_bytes, row_bytes, |chunk| {
         let has_values = !matches!(chunk.values, Column::None);
@@ -248,7 +270,9 @@ pub(crate) fn of_bytes(
     watch.progress(Phase::Sort, 0, Some(changes.len() as u64));
     changes.par_sort_by(|one, other| one.0.cmp(&other.0));
     watch.check()?;
-    Ok(Effects::settle(changes.into_iter()))
+    let mut effects = Effects::default();
+    changes.into_iter().for_each(|(key, op, value)| effects.push(key, op, value));
+    Ok(effects)
 }
 
 /// Bytes of a key in their order.
@@ -317,7 +341,8 @@ mod tests {
             (4, Add, 40),
             (4, Add, 41),
         ];
-        let effects = Effects::settle(changes.into_iter());
+        let mut effects = Effects::default();
+        changes.into_iter().for_each(|(key, op, value)| effects.push(key, op, value));
         let shape: Vec<_> = effects
             .list
             .iter()

@@ -43,10 +43,13 @@ use words::WordMerge;
 /// Memory that the course of a build is given: it sorts nothing.
 const BUILD_BYTES: u64 = 192 << 20;
 
+/// A patch of more than one tuple in so many takes longer than a merge (`pleach bench update`).
+const PATCHED_PART: u64 = 2;
+
 /// How the next generation is made. The result is the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Method {
-    /// [`Method::Patch`] where it is possible, else [`Method::Merge`].
+    /// [`Method::Patch`] where it is possible and fewer than half of the values change, else [`Method::Merge`].
     #[default]
     Auto,
     /// A merge of base and changes.
@@ -292,11 +295,12 @@ impl Rebuild<'_> {
     fn run_words<W: KeyLane, B: ValueLane>(&self, changes: &mut dyn Source) -> Result<Made, BuildError> {
         let effects: Effects<W, B> = changes::of_words(changes, self.watch, self.options.memory_bytes)?;
         let method = self.options.method;
+        let few = effects.list.len() as u64 <= self.base.header.tuples / PATCHED_PART;
         let may_patch = !self.options.salvage && B::BYTES > 0 && effects.only_puts();
         if method == Method::Patch && !may_patch {
             return Err(patch::refused("not every change puts a key, or the base is to be salvaged"));
         }
-        if may_patch && method != Method::Merge {
+        if may_patch && (method == Method::Patch || (method == Method::Auto && few)) {
             match patch::patch(self.base, &effects, self.publication.output(), self.watch)? {
                 Some(summary) => {
                     effects.list.iter().for_each(|effect| effect.find(1));

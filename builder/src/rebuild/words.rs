@@ -141,7 +141,7 @@ impl<'a, W: KeyLane, B: ValueLane> WordMerge<'a, W, B> {
             effect.find(high - low);
             let leaves = effect.count > 0 && (is_last || end.is_some_and(|end| effect.key < end));
             at = high;
-            if !leaves && !(effect.clears && high > low) {
+            if !(leaves || effect.clears && high > low) {
                 continue;
             }
             let run = from..if effect.clears { low } else { high };

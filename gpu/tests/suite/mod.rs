@@ -8,7 +8,7 @@ use pleach::{Index, Key, KeyType, Value};
 use pleach_builder::{BuildOptions, build_slice, build_strings};
 use pleach_gpu::{
     Algorithm, BinaryForm, BtreeForm, ChildRegion, FastForm, Gpu, GpuError, GpuTable, Group, HarmoniaForm,
-    PAryForm, PinnedBatch, PinnedBuffer, QuerySort, Residence, Scan,
+    LiveTable, PAryForm, PinnedBatch, PinnedBuffer, QuerySort, Residence, Scan,
 };
 
 /// Numbers in no order.
@@ -425,4 +425,34 @@ pub fn recorded(gpu: &Gpu, count: u64) {
     let table = GpuTable::new(&index, gpu).expect("fits");
     let refused = table.record_batch::<u128, u32>(Algorithm::Binary(BinaryForm::Swap), 4);
     assert!(matches!(refused, Err(GpuError::Algorithm { .. })));
+}
+
+/// A table follows the generations of its file: the new one beside the old one, which goes on answering.
+pub fn generations(gpu: &Gpu) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("table.pleach");
+    let build = |value: u64| {
+        let tuples: Vec<(u64, u64)> = (0..3000 + value).map(|i| (i * 3, value)).collect();
+        build_slice(&tuples, &path, &BuildOptions { generation: value, ..BuildOptions::default() })
+            .expect("built");
+    };
+    build(1);
+    let live = std::sync::Arc::new(pleach::Live::open(&path).expect("opens"));
+    let table = LiveTable::new(std::sync::Arc::clone(&live), gpu, Residence::Auto).expect("a table");
+    let ask = |table: &GpuTable<'_>| {
+        let (mut values, mut present) = ([0u64; 2], [0u64]);
+        table.get_batch(&[0u64, 3 * 3001], &mut values, &mut present).expect("answers");
+        (values[0], present[0])
+    };
+    let old = table.get();
+    assert!(!table.refresh().expect("no other"));
+    for value in 2..4 {
+        build(value);
+        assert!(table.refresh().expect("the next generation"));
+        assert!(!table.refresh().expect("no other"));
+        assert_eq!((ask(&old), ask(&table.get())), ((1, 1), (value, 3)));
+    }
+    build_slice(&[(1u32, 1u32)], &path, &BuildOptions::default()).expect("built");
+    assert!(matches!(table.refresh(), Err(GpuError::Open(_))));
+    assert_eq!((ask(&table.get()), live.get().generation()), ((3, 3), 3));
 }
