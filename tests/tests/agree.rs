@@ -212,7 +212,10 @@ fn check_types<K: Key, V: Value + Debug>() {
             let report =
                 |bytes: &[u8]| OpenOptions::default().verify(Verify::Full).from_bytes(bytes.to_vec());
             check_index(&report(&bytes).unwrap_or_else(|error| panic!("{what}: {error}")), &tuples, &what);
-            check_harmonia(&tuples, mix(size as u64) ^ mix(shape as u64 + 99), &what);
+            // Some of the sizes with each shape: the suite is long.
+            if (size + shape as usize).is_multiple_of(3) {
+                check_harmonia(&tuples, mix(size as u64) ^ mix(shape as u64 + 99), &what);
+            }
             // With a grid where there need not be one, and without one.
             for grid in [Grid::Always, Grid::No] {
                 let bytes = naive::build_with(&tuples, &Meta::default(), false, grid);

@@ -85,7 +85,7 @@ fn changes_apply_in_their_order() {
     let document = place.json(&["rebuild", "t.pleach", "--apply", "c.csv", "--keep", "1", "--json"]);
     assert_eq!(
         (document["schema"].as_str(), document["generation"].as_str()),
-        (Some("pleach-rebuild-1"), Some("2"))
+        (Some("pleach.rebuild.v1"), Some("2"))
     );
     assert_eq!((document["base_tuples"].as_str(), document["tuples"].as_str()), (Some("100"), Some("101")));
     let of = |name: &str| document["changes"][name].as_str().expect("a number").to_owned();
