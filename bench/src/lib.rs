@@ -3,9 +3,9 @@
 //! [`lookup`] measures point look-ups, [`compress`] those of byte keys, [`strategies`] ways to ask, [`range`] scans,
 //! [`latency`] look-ups that wait for each other, [`open`] and [`build`] what comes before, [`update`] what comes
 //! after, [`gpu`] look-ups on a GPU (with a report of its own). What it prints is a [`Report`]: a table for people, a
-//! JSON document (schema `pleach-bench-1`) for scripts, of which [`plot`] makes pictures. Besides Pleach and its peers
-//! each report holds the machine's own [`limit`]: one random line of the same mapped file for each look-up, or what else
-//! the memory does at best.
+//! JSON document (schema `pleach-bench-1`) for scripts, of which [`plot`] makes pictures. Besides Pleach and its
+//! peers each report holds the machine's own [`limit`]: one random line of the same mapped file for each look-up, or
+//! what else the memory does at best.
 //!
 //! How numbers come about: engines take turns inside each repetition, so that whatever else happens
 //! on the machine hits all of them alike; a row is the median of the repetitions; answers go into
