@@ -119,7 +119,12 @@ fn ends(mask: &Mask, min: u128, max: u128) -> (Vec<u8>, Vec<u8>) {
 }
 
 /// The element of a column as bytes, numbers most significant byte first (keys) or last (values).
-fn element<'a>(column: &'a Column, at: usize, big_endian: bool, buffer: &'a mut [u8; 16]) -> &'a [u8] {
+pub(crate) fn element<'a>(
+    column: &'a Column,
+    at: usize,
+    big_endian: bool,
+    buffer: &'a mut [u8; 16],
+) -> &'a [u8] {
     macro_rules! number {
         ($words:expr) => {{
             let bytes = if big_endian { $words[at].to_be_bytes() } else { $words[at].to_le_bytes() };

@@ -73,8 +73,15 @@ pub fn build_with_storage(
     observer: &dyn Observer,
     storage: &dyn Storage,
 ) -> Result<Summary, BuildError> {
-    let work = || flow::build(source, target, options, observer, storage);
-    match options.threads {
+    in_pool(options.threads, || flow::build(source, target, options, observer, storage))
+}
+
+/// Runs in a pool of so many threads; 0 is the current one.
+fn in_pool<T: Send>(
+    threads: usize,
+    work: impl FnOnce() -> Result<T, BuildError> + Send,
+) -> Result<T, BuildError> {
+    match threads {
         // Into the pool once, instead of at each step.
         0 => rayon::join(work, || ()).0,
         threads => rayon::ThreadPoolBuilder::new()

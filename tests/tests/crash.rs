@@ -4,14 +4,13 @@
 
 use pleach::{FsckOptions, Verdict, fsck};
 use pleach_builder::publish::strays;
-use pleach_builder::storage::{Kind, Locked, RealStorage, Storage, StorageFile, StorageTemp};
 use pleach_builder::{
     BuildError, BuildOptions, Chunk, Column, Schema, Silent, Source, SourceError, Summary, build, build_iter,
     build_slice, build_with_storage,
 };
 use pleach_format::{KeyType, ValueType};
+use pleach_tests::fault::Fault;
 use pleach_tests::generate::mix;
-use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -68,126 +67,6 @@ impl Source for Mixed {
     }
     fn progress(&self) -> (u64, Option<u64>) {
         (self.next, Some(self.count))
-    }
-}
-
-/// What an operation is made to answer.
-#[derive(Clone)]
-struct Fault {
-    /// Number of the operation that fails; counted from 0.
-    at: u64,
-    /// Whether all later ones fail too, as on a disk that is full or gone.
-    forever: bool,
-    errno: i32,
-    count: Arc<AtomicU64>,
-}
-
-impl Fault {
-    fn step(&self) -> io::Result<()> {
-        let now = self.count.fetch_add(1, Ordering::Relaxed);
-        if now == self.at || (self.forever && now > self.at) {
-            return Err(io::Error::from_raw_os_error(self.errno));
-        }
-        Ok(())
-    }
-}
-
-/// A file of which an operation fails.
-struct Faulty<F: ?Sized> {
-    fault: Fault,
-    file: Box<F>,
-}
-
-macro_rules! faulty {
-    ($kind:ty, $self:ident => $inner:expr) => {
-        impl StorageFile for Faulty<$kind> {
-            fn write_all_at(&$self, bytes: &[u8], offset: u64) -> io::Result<()> {
-                $self.fault.step()?;
-                $inner.write_all_at(bytes, offset)
-            }
-            fn read_exact_at(&$self, bytes: &mut [u8], offset: u64) -> io::Result<()> {
-                $self.fault.step()?;
-                $inner.read_exact_at(bytes, offset)
-            }
-            fn set_len(&$self, bytes: u64) -> io::Result<()> {
-                $self.fault.step()?;
-                $inner.set_len(bytes)
-            }
-            fn set_mode(&$self, mode: u32) -> io::Result<()> {
-                $self.fault.step()?;
-                $inner.set_mode(mode)
-            }
-            fn sync(&$self) -> io::Result<()> {
-                $self.fault.step()?;
-                $inner.sync()
-            }
-        }
-    };
-}
-faulty!(dyn StorageFile, self => self.file);
-faulty!(dyn StorageTemp, self => self.file.file());
-
-impl StorageTemp for Faulty<dyn StorageTemp> {
-    fn file(&self) -> &dyn StorageFile {
-        self
-    }
-    fn path(&self) -> &Path {
-        self.file.path()
-    }
-    fn persist(self: Box<Self>, target: &Path) -> io::Result<()> {
-        self.fault.step()?;
-        self.file.persist(target)
-    }
-}
-
-impl Storage for Fault {
-    fn kind(&self, path: &Path) -> io::Result<Kind> {
-        self.step()?;
-        RealStorage.kind(path)
-    }
-    fn list(&self, folder: &Path) -> io::Result<Vec<OsString>> {
-        self.step()?;
-        RealStorage.list(folder)
-    }
-    fn lock(&self, path: &Path, holder: &str) -> io::Result<Locked> {
-        self.step()?;
-        RealStorage.lock(path, holder)
-    }
-    fn create_temp(
-        &self,
-        folder: &Path,
-        prefix: &OsString,
-        suffix: &str,
-    ) -> io::Result<Box<dyn StorageTemp>> {
-        self.step()?;
-        let file = RealStorage.create_temp(folder, prefix, suffix)?;
-        Ok(Box::new(Faulty { fault: self.clone(), file }))
-    }
-    fn create_spill(&self, folder: &Path) -> io::Result<Box<dyn StorageFile>> {
-        self.step()?;
-        let file = RealStorage.create_spill(folder)?;
-        Ok(Box::new(Faulty { fault: self.clone(), file }))
-    }
-    fn open(&self, path: &Path) -> io::Result<(Box<dyn StorageFile>, u64)> {
-        self.step()?;
-        let (file, bytes) = RealStorage.open(path)?;
-        Ok((Box::new(Faulty { fault: self.clone(), file }), bytes))
-    }
-    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.step()?;
-        RealStorage.link(from, to)
-    }
-    fn remove(&self, path: &Path) -> io::Result<()> {
-        self.step()?;
-        RealStorage.remove(path)
-    }
-    fn remove_unlocked(&self, path: &Path) -> io::Result<bool> {
-        self.step()?;
-        RealStorage.remove_unlocked(path)
-    }
-    fn sync_dir(&self, folder: &Path) -> io::Result<()> {
-        self.step()?;
-        RealStorage.sync_dir(folder)
     }
 }
 

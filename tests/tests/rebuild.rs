@@ -3,14 +3,12 @@
 use pleach::{FsckOptions, Index, Live, OpenError, Verdict, fsck};
 use pleach_builder::rebuild::{Method, RebuildOptions, Rebuilt, rebuild, rebuild_with_storage};
 use pleach_builder::source::{Schema, Source};
-use pleach_builder::storage::{Kind, Locked, RealStorage, Storage, StorageFile, StorageTemp};
 use pleach_builder::{
     BuildError, BuildOptions, Chunk, ChunkSource, Column, Op, Silent, build_slice, build_strings,
     publish::strays,
 };
 use pleach_format::{KeyType, ValueType};
-use std::ffi::OsString;
-use std::io;
+use pleach_tests::fault::Fault;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -236,122 +234,6 @@ fn two_rebuilds_at_once() {
     });
 }
 
-/// The file system with an operation that fails.
-#[derive(Clone)]
-struct Fault {
-    at: u64,
-    forever: bool,
-    count: Arc<AtomicU64>,
-}
-
-impl Fault {
-    fn step(&self) -> io::Result<()> {
-        let now = self.count.fetch_add(1, Ordering::Relaxed);
-        if now == self.at || (self.forever && now > self.at) {
-            return Err(io::Error::from_raw_os_error(libc::ENOSPC));
-        }
-        Ok(())
-    }
-}
-
-struct Faulty<F: ?Sized> {
-    fault: Fault,
-    file: Box<F>,
-}
-
-macro_rules! faulty {
-    ($kind:ty, $self:ident => $inner:expr) => {
-        impl StorageFile for Faulty<$kind> {
-            fn write_all_at(&$self, bytes: &[u8], offset: u64) -> io::Result<()> {
-                $self.fault.step()?;
-                $inner.write_all_at(bytes, offset)
-            }
-            fn read_exact_at(&$self, bytes: &mut [u8], offset: u64) -> io::Result<()> {
-                $self.fault.step()?;
-                $inner.read_exact_at(bytes, offset)
-            }
-            fn set_len(&$self, bytes: u64) -> io::Result<()> {
-                $self.fault.step()?;
-                $inner.set_len(bytes)
-            }
-            fn set_mode(&$self, mode: u32) -> io::Result<()> {
-                $self.fault.step()?;
-                $inner.set_mode(mode)
-            }
-            fn sync(&$self) -> io::Result<()> {
-                $self.fault.step()?;
-                $inner.sync()
-            }
-        }
-    };
-}
-faulty!(dyn StorageFile, self => self.file);
-faulty!(dyn StorageTemp, self => self.file.file());
-
-impl StorageTemp for Faulty<dyn StorageTemp> {
-    fn file(&self) -> &dyn StorageFile {
-        self
-    }
-    fn path(&self) -> &Path {
-        self.file.path()
-    }
-    fn persist(self: Box<Self>, target: &Path) -> io::Result<()> {
-        self.fault.step()?;
-        self.file.persist(target)
-    }
-}
-
-impl Storage for Fault {
-    fn kind(&self, path: &Path) -> io::Result<Kind> {
-        self.step()?;
-        RealStorage.kind(path)
-    }
-    fn list(&self, folder: &Path) -> io::Result<Vec<OsString>> {
-        self.step()?;
-        RealStorage.list(folder)
-    }
-    fn lock(&self, path: &Path, holder: &str) -> io::Result<Locked> {
-        self.step()?;
-        RealStorage.lock(path, holder)
-    }
-    fn create_temp(
-        &self,
-        folder: &Path,
-        prefix: &OsString,
-        suffix: &str,
-    ) -> io::Result<Box<dyn StorageTemp>> {
-        self.step()?;
-        let file = RealStorage.create_temp(folder, prefix, suffix)?;
-        Ok(Box::new(Faulty { fault: self.clone(), file }))
-    }
-    fn create_spill(&self, folder: &Path) -> io::Result<Box<dyn StorageFile>> {
-        self.step()?;
-        let file = RealStorage.create_spill(folder)?;
-        Ok(Box::new(Faulty { fault: self.clone(), file }))
-    }
-    fn open(&self, path: &Path) -> io::Result<(Box<dyn StorageFile>, u64)> {
-        self.step()?;
-        let (file, bytes) = RealStorage.open(path)?;
-        Ok((Box::new(Faulty { fault: self.clone(), file }), bytes))
-    }
-    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.step()?;
-        RealStorage.link(from, to)
-    }
-    fn remove(&self, path: &Path) -> io::Result<()> {
-        self.step()?;
-        RealStorage.remove(path)
-    }
-    fn remove_unlocked(&self, path: &Path) -> io::Result<bool> {
-        self.step()?;
-        RealStorage.remove_unlocked(path)
-    }
-    fn sync_dir(&self, folder: &Path) -> io::Result<()> {
-        self.step()?;
-        RealStorage.sync_dir(folder)
-    }
-}
-
 #[test]
 fn every_operation_of_a_rebuild_fails() {
     let start = Instant::now();
@@ -364,7 +246,7 @@ fn every_operation_of_a_rebuild_fails() {
         for at in 0.. {
             std::fs::write(&target, &old).expect("written");
             let batch = changes([(Op::Put, 8, 5)].into_iter().chain(extra.then_some((Op::Add, 9, 9))));
-            let fault = Fault { at, forever, count: Arc::default() };
+            let fault = Fault { at, forever, errno: libc::ENOSPC, count: Arc::default() };
             let options = RebuildOptions { keep: Some(1), threads: 2, ..RebuildOptions::default() };
             let open = Box::new(move |_: &Schema| Ok(batch));
             let result = rebuild_with_storage(&target, open, &options, &Silent, &fault);

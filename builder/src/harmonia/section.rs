@@ -12,7 +12,7 @@ use crate::options::Harmonia;
 use crate::overflow::Overflow;
 use crate::pack::{KeyLane, Take, Tuple, ValueLane};
 use crate::plan::Plan;
-use pleach_format::harmonia::{GUARD_BYTES, HarmoniaGeometry};
+use pleach_format::harmonia::HarmoniaGeometry;
 use pleach_format::section::Tag;
 
 /// Bytes that are handed on at once.
@@ -194,9 +194,7 @@ pub(crate) fn of_lines<'a, W: KeyLane, B: ValueLane>(
                     out.flush(BUFFER_BYTES)
                 })?;
             }
-            out.zeros_to(shape.bytes)?;
-            debug_assert!(shape.bytes >= GUARD_BYTES);
-            Ok(())
+            out.zeros_to(shape.bytes)
         }),
     })
 }

@@ -5,6 +5,7 @@
 //! base go, and which values come. What a merge has to know besides is counted by the effect itself, once it
 //! is known whether the base has the key.
 
+use crate::bytes::element;
 use crate::error::BuildError;
 use crate::observe::{Phase, Watch};
 use crate::pack::{KeyLane, Tuple, ValueLane};
@@ -260,9 +261,8 @@ pub(crate) fn of_bytes(
             return Err(mismatch());
         }
         for (at, &op) in chunk.ops.iter().enumerate() {
-            let (mut key, mut value) = (Vec::new(), Vec::new());
-            push_key(&chunk.keys, at, &mut key);
-            push_value(&chunk.values, at, &mut value);
+            let key = element(&chunk.keys, at, true, &mut [0; 16]).to_vec();
+            let value = element(&chunk.values, at, false, &mut [0; 16]).to_vec();
             changes.push((key, op, value));
         }
         Ok(())
@@ -275,43 +275,10 @@ pub(crate) fn of_bytes(
     Ok(effects)
 }
 
-/// Bytes of a key in their order.
-pub(crate) fn push_key(column: &Column, at: usize, out: &mut Vec<u8>) {
-    match column {
-        Column::None => {}
-        Column::U32(words) => out.extend_from_slice(&words[at].to_be_bytes()),
-        Column::U64(words) => out.extend_from_slice(&words[at].to_be_bytes()),
-        Column::U128(words) => out.extend_from_slice(&words[at].to_be_bytes()),
-        Column::Bytes(strings) => out.extend_from_slice(strings.get(at)),
-    }
-}
-
-/// Bytes of a value as they stand in a file.
-pub(crate) fn push_value(column: &Column, at: usize, out: &mut Vec<u8>) {
-    match column {
-        Column::None => {}
-        Column::U32(words) => out.extend_from_slice(&words[at].to_le_bytes()),
-        Column::U64(words) => out.extend_from_slice(&words[at].to_le_bytes()),
-        Column::U128(words) => out.extend_from_slice(&words[at].to_le_bytes()),
-        Column::Bytes(strings) => out.extend_from_slice(strings.get(at)),
-    }
-}
-
-/// Adds what [`push_key`] made to a column of keys.
-pub(crate) fn take_key(bytes: &[u8], out: &mut Column) {
-    let word = || bytes.iter().fold(0u128, |word, &byte| word << 8 | u128::from(byte));
-    match out {
-        Column::None => {}
-        Column::U32(words) => words.push(word() as u32),
-        Column::U64(words) => words.push(word() as u64),
-        Column::U128(words) => words.push(word()),
-        Column::Bytes(strings) => strings.push(bytes),
-    }
-}
-
-/// Adds what [`push_value`] made to a column of values.
-pub(crate) fn take_value(bytes: &[u8], out: &mut Column) {
-    let word = || bytes.iter().rev().fold(0u128, |word, &byte| word << 8 | u128::from(byte));
+/// Adds to a column what [`element`] made of one: numbers most significant byte first (keys) or last (values).
+pub(crate) fn push_element(bytes: &[u8], big_endian: bool, out: &mut Column) {
+    let shift = |word: u128, byte: &u8| word << 8 | u128::from(*byte);
+    let word = || if big_endian { bytes.iter().fold(0, shift) } else { bytes.iter().rev().fold(0, shift) };
     match out {
         Column::None => {}
         Column::U32(words) => words.push(word() as u32),

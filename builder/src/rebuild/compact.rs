@@ -5,9 +5,11 @@
 //! those of an earlier file come first.
 
 use super::base::Base;
-use super::{build_options, in_pool, schema_of, source_of, types_text, unwrapped};
+use super::{build_options, schema_of, source_of, types_text, unwrapped};
+use crate::bytes::element;
 use crate::error::BuildError;
 use crate::flow;
+use crate::in_pool;
 use crate::observe::{Observer, Watch};
 use crate::options::{BuildOptions, Summary};
 use crate::publish::Publication;
@@ -111,8 +113,9 @@ impl<'a> Stream<'a> {
     /// The first tuple from here on whose key is above `key`, or (without `equal`) not below it.
     fn end_of_run(&self, key: &[u8], equal: bool) -> usize {
         let below = |at: usize| {
-            let here = key_at(&self.chunk.keys, at);
-            here.as_slice() < key || (equal && here == key)
+            let mut buffer = [0; 16];
+            let here = element(&self.chunk.keys, at, true, &mut buffer);
+            here < key || (equal && here == key)
         };
         let (mut low, mut high, mut step) = (self.at, self.at, 1);
         while high < self.chunk.len() && below(high) {
@@ -130,12 +133,6 @@ impl<'a> Stream<'a> {
         }
         low
     }
-}
-
-fn key_at(column: &Column, at: usize) -> Vec<u8> {
-    let mut key = Vec::new();
-    super::changes::push_key(column, at, &mut key);
-    key
 }
 
 /// Copies a run of tuples.
@@ -164,7 +161,8 @@ impl Merge<'_> {
         let mut heads = Vec::with_capacity(self.streams.len());
         for (number, stream) in self.streams.iter_mut().enumerate() {
             if stream.is_there()? {
-                heads.push((key_at(&stream.chunk.keys, stream.at), number));
+                let key = element(&stream.chunk.keys, stream.at, true, &mut [0; 16]).to_vec();
+                heads.push((key, number));
             }
         }
         heads.sort_unstable();

@@ -26,6 +26,7 @@ pub use generations::kept_path;
 
 use crate::error::BuildError;
 use crate::flow::{self, with_lanes, word_text};
+use crate::in_pool;
 use crate::observe::{Observer, Watch};
 use crate::options::{BuildOptions, Summary, Unique, physical_memory_bytes};
 use crate::pack::{KeyLane, ValueLane};
@@ -153,22 +154,6 @@ pub fn rebuild_with_storage(
 ) -> Result<Rebuilt, BuildError> {
     let work = || run(target, open, options, observer, storage).map_err(unwrapped);
     in_pool(options.threads, work)
-}
-
-/// Runs in a pool of so many threads.
-fn in_pool<T: Send>(
-    threads: usize,
-    work: impl FnOnce() -> Result<T, BuildError> + Send,
-) -> Result<T, BuildError> {
-    match threads {
-        0 => rayon::join(work, || ()).0,
-        threads => rayon::ThreadPoolBuilder::new()
-            .num_threads(threads)
-            .thread_name(|index| format!("pleach-build-{index}"))
-            .build()
-            .map_err(|error| BuildError::Threads { threads, problem: error.to_string() })?
-            .install(work),
-    }
 }
 
 /// An error on its way through a [`Source`].

@@ -5,7 +5,7 @@
 //! salvaged a tuple is left out if any of it is lost.
 
 use super::base::{Base, Blocks, Window, word_bytes};
-use super::changes::{Effects, take_key, take_value};
+use super::changes::{Effects, push_element};
 use crate::error::BuildError;
 use crate::source::{Chunk, Column, Schema, Source, SourceError};
 use pleach_format::mask::Mask;
@@ -208,8 +208,8 @@ impl<'a> ByteMerge<'a> {
     fn leave(&mut self, chunk: &mut Chunk) {
         let effect = &self.effects.list[self.at];
         for value in &self.effects.values[effect.first..][..effect.count] {
-            take_key(&effect.key, &mut chunk.keys);
-            take_value(value, &mut chunk.values);
+            push_element(&effect.key, true, &mut chunk.keys);
+            push_element(value, false, &mut chunk.values);
         }
         self.at += 1;
     }
@@ -233,14 +233,14 @@ impl<'a> ByteMerge<'a> {
                 Some(effect) if effect.key == self.key => {
                     effect.find(1);
                     if !effect.clears {
-                        take_key(&self.key, &mut chunk.keys);
-                        take_value(&self.value, &mut chunk.values);
+                        push_element(&self.key, true, &mut chunk.keys);
+                        push_element(&self.value, false, &mut chunk.values);
                     }
                     self.held = false;
                 }
                 _ => {
-                    take_key(&self.key, &mut chunk.keys);
-                    take_value(&self.value, &mut chunk.values);
+                    push_element(&self.key, true, &mut chunk.keys);
+                    push_element(&self.value, false, &mut chunk.values);
                     self.held = false;
                 }
             }
