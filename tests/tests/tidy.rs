@@ -30,7 +30,7 @@ const EDGES: [(&str, &[&str]); 9] = [
     ("pleach-builder", &["pleach-format"]),
     ("pleach", &["pleach-format"]),
     ("pleach-gpu", &["pleach-format", "pleach"]),
-    ("pleach-relation", &["pleach-format", "pleach", "pleach-gpu"]),
+    ("pleach-relation", &["pleach-format", "pleach-builder", "pleach", "pleach-gpu"]),
     ("pleach-peers", &["pleach-format"]),
     ("pleach-bench", &["pleach-format", "pleach-builder", "pleach", "pleach-gpu", "pleach-peers"]),
     (

@@ -1,0 +1,113 @@
+//! What the operators answer.
+//!
+//! A relation is a list of tuples (key, value) in the order of their keys; tuples with equal keys stand in the order in
+//! which they were given. *Left* is the first input, *right* the second. The place of a tuple in its relation is its
+//! rank. All answers are in the order of their keys again, and these rules say which tuples they have and in which
+//! order tuples with equal keys stand. They compare keys alone; values go along.
+//!
+//! With m tuples of a key on the left and n on the right:
+//!
+//! | operation | [`SetRule::Set`] | [`SetRule::Multiset`] |
+//! |---|---|---|
+//! | union | one: the first of left, or of right where left has none | max(m, n): all m of left, then the last n - m of right |
+//! | intersection | one if m and n > 0: the first of left | min(m, n): the first of left |
+//! | difference | one if m > 0 and n = 0: the first of left | max(m - n, 0): the last of left |
+//!
+//! The multiset rules are those of the standard libraries of C++. All m + n tuples (SQL's UNION ALL) are what
+//! `compact` writes.
+//!
+//! | join | tuples of a key |
+//! |---|---|
+//! | inner | m * n, by left rank, then by right rank |
+//! | left | those, or the m of left with nothing on the right where n = 0 |
+//! | right | those, or the n of right with nothing on the left where m = 0 |
+//! | full | those, or the m or n of the side that has the key |
+//! | semi | the m of left if n > 0 |
+//! | anti | the m of left if n = 0 |
+//!
+//! A reduction has one tuple for each key. Sums of unsigned integers are u64, of signed ones i64, of floats f64; a sum
+//! that does not fit is an error that names the key. Counts are u64. Of floats, min and max are those of the total
+//! order (-NaN < -inf < ... < inf < NaN). Sums of floats are taken in blocks of a fixed number of tuples, so that they
+//! do not depend on the number of threads.
+//!
+//! PRODUCT has |left| * |right| tuples, by left rank, then by right rank; its key is the left key.
+
+use std::fmt;
+
+macro_rules! named {
+    ($($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $text:literal,)* })*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum $name { $($(#[$variant_doc])* $variant,)* }
+
+        impl $name {
+            /// All of them.
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
+
+            /// Name on the command line.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$variant => $text,)* }
+            }
+
+            /// The one of this name.
+            #[must_use]
+            pub fn from_name(name: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|one| one.name() == name)
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.name())
+            }
+        }
+    )*};
+}
+
+named! {
+    /// An operation of the set family.
+    SetOperation {
+        /// Keys of either side.
+        Union = "union",
+        /// Keys of both sides.
+        Intersection = "intersect",
+        /// Keys of the left side alone.
+        Difference = "difference",
+    }
+    /// How many tuples of a key an operation of the set family answers.
+    SetRule {
+        /// At most one.
+        Set = "set",
+        /// As many as the multiplicities say.
+        Multiset = "multiset",
+    }
+    /// Which tuples a join answers.
+    How {
+        /// Pairs of equal keys.
+        Inner = "inner",
+        /// Those and the left tuples without a partner.
+        Left = "left",
+        /// Those and the right tuples without a partner.
+        Right = "right",
+        /// Those and all tuples without a partner.
+        Full = "full",
+        /// Left tuples that have a partner, each once.
+        Semi = "semi",
+        /// Left tuples without a partner.
+        Anti = "anti",
+    }
+    /// What becomes of the values of a key.
+    Reduction {
+        /// Their sum.
+        Sum = "sum",
+        /// The least.
+        Min = "min",
+        /// The greatest.
+        Max = "max",
+        /// How many there are.
+        Count = "count",
+        /// The first.
+        First = "first",
+    }
+}
