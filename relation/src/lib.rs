@@ -6,6 +6,11 @@
 mod error;
 pub mod memory;
 pub mod rules;
+pub mod stream;
 
 pub use error::RelationError;
 pub use rules::{How, Reduction, SetOperation, SetRule};
+pub use stream::{
+    Answer, Bitmap, Chunk, Field, Predicate, Projection, Relation, Schema, StreamOptions, join, product,
+    project, reduce, select, set,
+};

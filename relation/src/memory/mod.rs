@@ -16,12 +16,12 @@
 //! join whose answer turns out to be larger counts and begins again. Memory that is not written is not touched.
 
 mod cut;
-mod join;
+pub(crate) mod join;
 mod many;
 mod ordered;
-mod rows;
+pub(crate) mod rows;
 mod set;
-mod sweep;
+pub(crate) mod sweep;
 pub(crate) mod walk;
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A thread's buffer of what a walk emits.
-pub(super) trait Buffer<K>: Emit<K> {
+pub(crate) trait Buffer<K>: Emit<K> {
     /// Makes room for so many tuples.
     fn reserve(&mut self, room: usize);
     /// Copies `count` emitted tuples from `from` on to place `to` of the output.
@@ -118,6 +118,24 @@ pub(super) fn sweep_checked<W: Walk, K: Word, B: Buffer<K>>(
     (!failed.into_inner()).then_some(count)
 }
 
+/// What a walk on this thread alone emits, in pieces: where each begins in the buffer, and how long it is.
+pub(crate) fn sweep_here<W: Walk, K: Word, B: Buffer<K>>(
+    a: &[K],
+    b: &[K],
+    buffer: &mut B,
+) -> Vec<(usize, usize)> {
+    let tuples = (a.len() + b.len()).div_ceil(LANES).max(1);
+    let parts = Cuts::new(a, b, W::PARTING, tuples, false).parts_from(0, LANES);
+    let counts = walk_parts::<W, K>(a, b, &parts, buffer);
+    let mut from = 0;
+    let piece = |(part, count): (&Part, usize)| {
+        let start = from;
+        from += part.room::<W>();
+        (start, count)
+    };
+    parts.iter().zip(counts).map(piece).collect()
+}
+
 /// Walks through parts in the way that is fastest for them.
 fn walk_parts<W: Walk, K: Word>(
     a: &[K],
@@ -148,7 +166,7 @@ fn walk_parts<W: Walk, K: Word>(
 }
 
 /// Whether no key stands twice among these, or before them. O(keys), and brings them into the cache.
-pub(super) fn is_distinct<K: Word>(keys: &[K], (from, to): (usize, usize)) -> bool {
+pub(crate) fn is_distinct<K: Word>(keys: &[K], (from, to): (usize, usize)) -> bool {
     let keys = &keys[from.saturating_sub(1)..to];
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("avx2") {
