@@ -25,7 +25,7 @@ pub(crate) mod sweep;
 pub(crate) mod walk;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use join::{Joined, join, join_count, join_into, join_ranks};
 pub use many::{intersect_all, union_all};

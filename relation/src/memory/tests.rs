@@ -20,7 +20,7 @@ impl Random {
 }
 
 /// Pairs of key columns, each pair of another kind.
-fn pairs(m: usize, n: usize) -> Vec<(Vec<u64>, Vec<u64>)> {
+pub(crate) fn pairs(m: usize, n: usize) -> Vec<(Vec<u64>, Vec<u64>)> {
     let mut random = Random((m * 1000 + n) as u64);
     let mut made: Vec<(Vec<u64>, Vec<u64>)> = Vec::new();
     let mut add = |draw: &mut dyn FnMut() -> u64| {
@@ -79,10 +79,10 @@ fn groups(keys: &[u64]) -> BTreeMap<u64, Vec<u64>> {
     groups
 }
 
-type Answers = Vec<(u64, Option<u64>, Option<u64>)>;
+pub(crate) type Answers = Vec<(u64, Option<u64>, Option<u64>)>;
 
 /// Key and ranks of the tuples of a set operation: the side that the tuple is taken from, by `rules.rs`.
-fn set_oracle(operation: SetOperation, rule: SetRule, left: &[u64], right: &[u64]) -> Answers {
+pub(crate) fn set_oracle(operation: SetOperation, rule: SetRule, left: &[u64], right: &[u64]) -> Answers {
     let (lefts, rights) = (groups(left), groups(right));
     let keys: std::collections::BTreeSet<u64> = left.iter().chain(right).copied().collect();
     let mut answers = Vec::new();
@@ -106,7 +106,7 @@ fn set_oracle(operation: SetOperation, rule: SetRule, left: &[u64], right: &[u64
     answers
 }
 
-fn join_oracle(how: How, left: &[u64], right: &[u64]) -> Answers {
+pub(crate) fn join_oracle(how: How, left: &[u64], right: &[u64]) -> Answers {
     let mut answers = Answers::new();
     let (lefts, rights) = (groups(left), groups(right));
     for (i, key) in left.iter().enumerate() {
@@ -132,7 +132,7 @@ fn values(tuples: usize, from: u64) -> Vec<u64> {
     (0..tuples as u64).map(|rank| from + rank).collect()
 }
 
-const RIGHT: u64 = 1 << 20;
+pub(crate) const RIGHT: u64 = 1 << 20;
 
 #[test]
 fn set_operations_answer_what_the_rules_say() {
