@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! walk.rs     steps through both sides without a branch, four parts in turn
+//! vector.rs   the same by blocks, for keys alone
 //! cut.rs      where both sides are parted
 //! ordered.rs  tasks in parallel, results one behind the other, in one pass
 //! sweep.rs    the three together
@@ -22,6 +23,7 @@ mod ordered;
 pub(crate) mod rows;
 mod set;
 pub(crate) mod sweep;
+mod vector;
 pub(crate) mod walk;
 
 #[cfg(test)]

@@ -258,6 +258,43 @@ fn other_words_and_values() {
 }
 
 #[test]
+fn keys_alone_go_by_blocks() {
+    fn of<K: Word>() {
+        for (m, n) in [(8, 8), (16, 16), (17, 33), (100, 90), (700, 900), (1000, 40), (2000, 2000)] {
+            for (kind, (mut a, mut b)) in pairs(m, n).into_iter().enumerate() {
+                // Blocks are for keys that stand once: some runs are left in others.
+                if kind % 2 == 0 {
+                    a.dedup();
+                    b.dedup();
+                }
+                let narrow = |keys: &[u64]| {
+                    let mut keys: Vec<K> = keys.iter().map(|&key| K::from_u64(key)).collect();
+                    keys.sort_unstable();
+                    keys
+                };
+                let (a, b) = (narrow(&a), narrow(&b));
+                let wide = |keys: &[K]| -> Vec<u64> { keys.iter().map(|key| key.to_u128() as u64).collect() };
+                let left = Columns::new("left", &a, no_values(a.len())).unwrap();
+                for operation in [SetOperation::Intersection, SetOperation::Difference] {
+                    for &rule in SetRule::ALL {
+                        let wanted = set_oracle(operation, rule, &wide(&a), &wide(&b));
+                        let wanted: Vec<u64> = wanted.into_iter().map(|answer| answer.0).collect();
+                        for part_tuples in [5, 40, 64, 500] {
+                            let options = Options { part_tuples, ..Options::default() };
+                            let (found, _) = set_of_left(operation, rule, left, &b, &options);
+                            let at = format!("{operation} {rule}, kind {kind}, {m} and {n}, {part_tuples}");
+                            assert_eq!(wide(&found), wanted, "{at}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+    of::<u64>();
+    of::<u32>();
+}
+
+#[test]
 fn keys_out_of_order_are_refused_and_do_no_harm() {
     let keys = [3u64, 4, 4, 2, 9];
     let refused = Columns::new("orders", &keys, &keys).unwrap_err().to_string();
@@ -278,6 +315,11 @@ fn keys_out_of_order_are_refused_and_do_no_harm() {
                         let (keys, _) = set_operation(operation, rule, left, right, &options);
                         assert!(keys.len() <= a.len() + b.len() + 2 * (a.len() + b.len()));
                     }
+                }
+                let alone = Columns::sorted("left", &a, no_values(a.len())).unwrap();
+                for operation in [SetOperation::Intersection, SetOperation::Difference] {
+                    let (keys, _) = set_of_left(operation, SetRule::Multiset, alone, b, &options);
+                    assert!(keys.len() <= 3 * a.len());
                 }
                 for &how in How::ALL {
                     let joined = join(how, left, right, &options).unwrap();

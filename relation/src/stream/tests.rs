@@ -131,7 +131,7 @@ fn stream_options() -> [StreamOptions; 3] {
 
 #[test]
 fn operators_of_two_files_answer_what_the_rules_say() {
-    for (m, n) in [(0, 3), (3, 0), (40, 41), (130, 64), (1, 90)] {
+    for (m, n) in [(0, 3), (3, 0), (70, 64), (1, 90)] {
         for (kind, (a, b)) in pairs(m, n).into_iter().enumerate() {
             let (a, b) = (narrowed(&a), narrowed(&b));
             // Each kind of keys by two of the types.
