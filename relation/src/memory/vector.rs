@@ -1,9 +1,10 @@
 //! Intersection and difference of keys alone, a block of each side at a time (AVX-512).
 //!
-//! Where no key stands twice on a side, all keys of a block of one side are compared with all of a block of the other:
-//! each right key is broadcast and compared with the left block, which gives the left keys that have a partner. Then the
-//! block whose last key is smaller is done, or both are. Of an intersection what matched is compressed and written at
-//! once; of a difference the matches of a left block are gathered until it is done. Nothing branches on a key.
+//! Where no key stands twice on a side, all keys of a block of one side are compared with all of a block of the
+//! other: each right key is broadcast and compared with the left block, which gives the left keys that have a
+//! partner. Then the block whose last key is smaller is done, or both are. Of an intersection what matched is
+//! compressed and written at once; of a difference the matches of a left block are gathered until it is done.
+//! Nothing branches on a key.
 
 use super::walk::Part;
 use pleach_format::Word;

@@ -83,7 +83,8 @@ const fn blocks_of(name: &str) -> Option<Blocks> {
 }
 
 macro_rules! walks {
-    ($($(#[$doc:meta])* $name:ident ($unique:ident) $parting:ident $both:literal $left:literal $right:literal
+    ($($(#[$doc:meta])* $name:ident ($unique:ident) $parting:ident
+        $both:literal $left:literal $right:literal
         |$below:ident, $above:ident, $a:ident, $b:ident, $state:ident| $body:expr;)*) => {$(
         $(#[$doc])*
         #[derive(Clone, Copy)]
@@ -126,7 +127,9 @@ walks! {
         paired(below, above, !(below | above))
     };
     /// Of each key max(m - n, 0): pairs are left out, and the last of left remain.
-    DifferenceMultiset (DifferenceMultiset) Balanced false true false |below, above, a, b, state| paired(below, above, below);
+    DifferenceMultiset (DifferenceMultiset) Balanced false true false |below, above, a, b, state| {
+        paired(below, above, below)
+    };
     /// Of each key one: left ones come first, and what equals the last key is passed.
     UnionSet (UnionMultiset) Balanced true true true |below, above, a, b, state| {
         let key = if above { b } else { a };

@@ -364,11 +364,9 @@ fn damage_is_an_error_and_no_file() {
     for (file, at) in [&whole, &texts].into_iter().flat_map(|file| (0..6).map(move |at| (file, at))) {
         let header = file.header();
         // A byte of a tuple in the first, a middle and the last block, and of the columns of texts.
-        let (offset, length) = if at < 3 || header.keys.is_none() {
-            (header.lines_offset, header.lines * 64)
-        } else {
-            let keys = header.keys.unwrap();
-            (keys.data_offset(), keys.shape.data_bytes)
+        let (offset, length) = match header.keys.filter(|_| at >= 3) {
+            Some(keys) => (keys.data_offset(), keys.shape.data_bytes),
+            None => (header.lines_offset, header.lines * 64),
         };
         let mut bytes = file.as_bytes().to_vec();
         bytes[(offset + [0, length / 2, length - 1][at % 3]) as usize] ^= 0x10;
