@@ -256,7 +256,7 @@ struct Join {
 
 // A block a partition. Shared memory: blocks of both inputs, a stage of a block's tuples, and for HASH a table of 16
 // bits an entry, at least two for each tuple of a block and a power of two of them.
-extern "C" __global__ void __launch_bounds__(512) paper_merge(const __grid_constant__ Merge merge) {
+extern "C" __global__ void __launch_bounds__(512, 2) paper_merge(const __grid_constant__ Merge merge) {
     DYNAMIC_SHARED(u64, shared);
     Blocks blocks = blocks_at((u8*)shared, merge);
     u8* staged = behind(blocks, merge);

@@ -13,7 +13,7 @@ struct Nothing {
 };
 
 // A block a partition. Shared memory: blocks of both inputs.
-extern "C" __global__ void __launch_bounds__(512) paper_stream(const __grid_constant__ Merge merge) {
+extern "C" __global__ void __launch_bounds__(512, 2) paper_stream(const __grid_constant__ Merge merge) {
     DYNAMIC_SHARED(u64, shared);
     Nothing step = {0, 0};
     stream_partition(merge, blocks_at((u8*)shared, merge), step);
@@ -97,7 +97,7 @@ struct Union {
 
 // A block a partition. Shared memory: blocks of both inputs, a stage of a block's tuples, and a number of 16 bits for
 // each tuple of both blocks and one more.
-extern "C" __global__ void __launch_bounds__(512) paper_union(const __grid_constant__ Merge merge) {
+extern "C" __global__ void __launch_bounds__(512, 2) paper_union(const __grid_constant__ Merge merge) {
     DYNAMIC_SHARED(u64, shared);
     Blocks blocks = blocks_at((u8*)shared, merge);
     u8* staged = behind(blocks, merge);
