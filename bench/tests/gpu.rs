@@ -5,6 +5,7 @@ use pleach::KeyType;
 use pleach_bench::gpu::{GpuBenchOptions, GpuReport, Group, PaperSizes, RelationSizes, run_on};
 use pleach_bench::{BenchError, Told};
 use pleach_gpu::measure::{Drawn, Load, Maker, Meter, ReadForm, Unit, value_of};
+use pleach_gpu::relation_paper::CtaJoin;
 use pleach_gpu::{Algorithm, BinaryForm, DeviceBuffer, Gpu, GpuError, GpuOptions, LaneOrder, Stream};
 use std::cell::RefCell;
 
@@ -37,7 +38,12 @@ fn small() -> GpuBenchOptions<'static> {
             apu_batches: vec![64, 128],
             apu_more: vec![200],
         },
-        relation: RelationSizes { swept: vec![600], operators: vec![900], partitions: 4 },
+        relation: RelationSizes {
+            swept: vec![600],
+            operators: vec![900],
+            partitions: 4,
+            joins: vec![CtaJoin::Network],
+        },
         fanouts: vec![8],
         fills: vec![69],
         algorithms: vec![Algorithm::Spine, Algorithm::Binary(BinaryForm::Plain)],
@@ -131,7 +137,7 @@ fn everything_in_one_report() {
     numbers(&report, "apu/btree-16-grid/u32/2000/2^7/random/pinned", &["g_per_s"]);
     numbers(&report, "apu/cpu-sort/u32/1000/2^6", &["ms"]);
     assert!(report.to_text().contains("apu/matched-16/u32/1000"));
-    numbers(&report, "relation-table-3/hash/2048/alone", &["cycles_per_output", "join_cycles", "outputs"]);
+    numbers(&report, "relation-table-3/network/2048/alone", &["cycles_per_output", "join_cycles", "outputs"]);
     numbers(&report, "relation-partition/double-sided/pareto-2/600", &["us", "most", "mean"]);
     numbers(&report, "relation-stream/blocks/uniform/600", &["tb_per_s", "blocks"]);
     for form in ["dense", "pages"] {

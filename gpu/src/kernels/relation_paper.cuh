@@ -11,6 +11,14 @@
 // Values have 0, 4 or 8 bytes, told by the launch.
 
 #define NO_PAGE 0xFFFFFFFFu
+
+// What is called from many places: part of each on a device, as all else; a call where g++ compiles, which is faster.
+#ifdef PLEACH_EMULATED
+#define MANY_CALLS __noinline__
+#else
+#define MANY_CALLS __forceinline__
+#endif
+
 #define OPERATION_JOIN 0u
 #define OPERATION_INTERSECTION 1u
 #define OPERATION_DIFFERENCE 2u
@@ -101,7 +109,7 @@ __device__ __forceinline__ u64 slot_of(const View& view, u64 rank) {
 __device__ __forceinline__ Word key_of(const View& view, u64 rank) { return view.keys[slot_of(view, rank)]; }
 
 // First rank from `begin` on, before `end`, whose key is not below a key; not at most, of an upper bound.
-__device__ __forceinline__ u64 bound(const View& view, u64 begin, u64 end, Word key, bool is_upper) {
+__device__ MANY_CALLS u64 bound(const View& view, u64 begin, u64 end, Word key, bool is_upper) {
     while (begin < end) {
         u64 middle = begin + (end - begin) / 2;
         Word found = key_of(view, middle);
@@ -184,7 +192,7 @@ __device__ __forceinline__ Written start_writing(const Sink& sink, u32 block) {
     return {block, NO_PAGE, sink.page_tuples, false, 0, 0};
 }
 
-__device__ __forceinline__ void put(const Sink& sink, const Stage& stage, u64 to, u32 from, u32 count) {
+__device__ MANY_CALLS void put(const Sink& sink, const Stage& stage, u64 to, u32 from, u32 count) {
     for (u32 i = threadIdx.x; i < count; i += blockDim.x) {
         sink.keys[to + i] = stage.keys[from + i];
         store_value(sink.left, to + i, sink.left_bytes, load_value(stage.left, from + i, sink.left_bytes));
@@ -210,7 +218,7 @@ __device__ __forceinline__ u32 take_page(const Sink& sink, const Written& at) {
 }
 
 // Writes what is staged. All threads call it, after a barrier; it ends with one.
-__device__ __forceinline__ void flush(const Sink& sink, Stage& stage, Written& at) {
+__device__ MANY_CALLS void flush(const Sink& sink, Stage& stage, Written& at) {
     if (sink.links == nullptr) {
         u64 to = sink.places[at.block] + at.written;
         at.is_lost = at.is_lost || to + stage.staged > sink.places[at.block + 1];

@@ -39,7 +39,7 @@ struct Merge {
 static_assert(sizeof(Merge) == BYTES_OF_PAPER_MERGE, "as in relation_paper/merge.rs");
 
 // Leaves out tuples that no key of the other side can match, as far as an operation does not need them.
-__device__ __forceinline__ Range narrow(const View& left, const View& right, Range range, u32 operation) {
+__device__ MANY_CALLS Range narrow(const View& left, const View& right, Range range, u32 operation) {
     bool has_left = range.left < range.left_end, has_right = range.right < range.right_end;
     if (operation <= OPERATION_INTERSECTION && has_left && has_right) {
         Word first = key_of(right, range.right), last = key_of(right, range.right_end - 1);
@@ -64,7 +64,7 @@ __device__ __forceinline__ Range narrow(const View& left, const View& right, Ran
 }
 
 // The cut before part `part` of `parts`: a pivot of one side, or of the other if that has none, looked up in both.
-__device__ __forceinline__ void cut(const View& left, const View& right, const Range& range, u32 side, u32 part,
+__device__ MANY_CALLS void cut(const View& left, const View& right, const Range& range, u32 side, u32 part,
                                     u32 parts, u64* left_cut, u64* right_cut) {
     u64 lefts = range.left_end - range.left, rights = range.right_end - range.right;
     *left_cut = range.left;
@@ -84,7 +84,7 @@ __device__ __forceinline__ u64 tuples_of(const Range& range) {
 }
 
 // Cuts a range into parts in shared memory; all threads call it.
-__device__ __forceinline__ void subdivide(const Merge& merge, Range range, u32 side, u32 parts, Range* to) {
+__device__ MANY_CALLS void subdivide(const Merge& merge, Range range, u32 side, u32 parts, Range* to) {
     for (u32 part = threadIdx.x; part < parts; part += blockDim.x) {
         u64 left, right;
         cut(merge.left, merge.right, range, side, part, parts, &left, &right);
@@ -136,7 +136,7 @@ __device__ __forceinline__ u8* behind(const Blocks& blocks, const Merge& merge) 
     return blocks.right_values + merge.block_tuples * merge.right.value_bytes;
 }
 
-__device__ __forceinline__ void load_block(const View& view, u64 page, u64 from, u32 count, Word* keys, u8* values) {
+__device__ MANY_CALLS void load_block(const View& view, u64 page, u64 from, u32 count, Word* keys, u8* values) {
     for (u32 i = threadIdx.x; i < count; i += blockDim.x) {
         u64 slot = slot_from(view, page, from + i);
         keys[i] = view.keys[slot];

@@ -40,7 +40,7 @@ const PARTITIONS: u32 = 14_336;
 /// Bytes of a block of Figures 15 and 16.
 const BLOCK_BYTES: u32 = 1024;
 /// Tuples of a page.
-const PAGE_TUPLES: u32 = 4096;
+const PAGE_TUPLES: u32 = 1024;
 /// Bars of a histogram.
 const BARS: usize = 16;
 /// Smallest key of the Pareto distributions.
@@ -57,6 +57,8 @@ pub struct RelationSizes {
     pub operators: Vec<u64>,
     /// Partitions of all of them.
     pub partitions: u32,
+    /// CTA-joins that are measured.
+    pub joins: Vec<CtaJoin>,
 }
 
 impl RelationSizes {
@@ -71,6 +73,7 @@ impl RelationSizes {
             },
             operators: if quick { vec![1 << 20] } else { vec![1 << 24, 1 << 26] },
             partitions: PARTITIONS,
+            joins: CtaJoin::ALL.to_vec(),
         }
     }
 
@@ -174,7 +177,8 @@ fn table_3_blocks(tuples: u64) -> (Vec<u32>, Vec<u32>) {
 
 /// Table 3: a CTA alone, and as many as the device runs.
 fn table_3(bench: &Bench<'_>, report: &mut GpuReport) -> Result<(), BenchError> {
-    for (join, tuples) in TABLE_3 {
+    let joins = &bench.options.relation.joins;
+    for (join, tuples) in TABLE_3.into_iter().filter(|row| joins.contains(&row.0)) {
         bench.options.told.step(&format!("Table 3: {}, {tuples} tuples", join.name()))?;
         let (left, right) = table_3_blocks(tuples);
         let wanted: Vec<u32> =
@@ -424,8 +428,8 @@ fn operators(
         let wanted = inputs.wanted(operation);
         // UNION has a way of its own; of the others of the SET family one CTA-join will do.
         let joins = match operation {
-            Operation::Join => &CtaJoin::ALL[..],
-            _ => &[CtaJoin::Network][..],
+            Operation::Join => &bench.options.relation.joins[..],
+            _ => bench.options.relation.joins.last().map_or(&[][..], std::slice::from_ref),
         };
         for &join in joins {
             for (form, form_name) in [(Form::Dense, "dense"), (Form::Pages(PAGE_TUPLES), "pages")] {
@@ -451,7 +455,8 @@ fn operators(
                     .with("outputs", wanted.len())
                     .with("is_retried", merged.is_retried)
                     .with("discarded_by_blocks", merged.counted.discarded_by_blocks)
-                    .with("blocks", merged.counted.blocks);
+                    .with("blocks", merged.counted.blocks)
+                    .with("pages", merged.relation.pages().map(|list| list.pages));
                 let bytes = inputs.left.bytes() + inputs.right.bytes() + merged.relation.bytes();
                 let row = stage_row(row, &runs, (2 * tuples, bytes), copy);
                 let is_right = inputs.are_right(bench, operation, &merged.relation, &wanted)?;
