@@ -108,7 +108,7 @@ pub(super) enum Outcome {
 impl Columns {
     fn new(job: &mut Job<'_>, key_bytes: u8, widths: [u8; 2], tuples: u64) -> Result<Self, GpuError> {
         let width = u64::from(key_bytes) + u64::from(widths[0]) + u64::from(widths[1]);
-        let needed = tuples.checked_mul(width).unwrap_or(u64::MAX);
+        let needed = tuples.saturating_mul(width);
         let free = job.stream.gpu().left_bytes()?;
         if needed > free {
             return Err(GpuError::Memory { needed, free });
