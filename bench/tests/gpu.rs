@@ -2,9 +2,10 @@
 //! a C++ compiler this test skips, and says so.
 
 use pleach::KeyType;
-use pleach_bench::gpu::{GpuBenchOptions, GpuReport, Group, PaperSizes, run_on};
+use pleach_bench::gpu::{GpuBenchOptions, GpuReport, Group, PaperSizes, RelationSizes, run_on};
 use pleach_bench::{BenchError, Told};
 use pleach_gpu::measure::{Drawn, Load, Maker, Meter, ReadForm, Unit, value_of};
+use pleach_gpu::relation_paper::CtaJoin;
 use pleach_gpu::{Algorithm, BinaryForm, DeviceBuffer, Gpu, GpuError, GpuOptions, LaneOrder, Stream};
 use std::cell::RefCell;
 
@@ -36,6 +37,12 @@ fn small() -> GpuBenchOptions<'static> {
             apu_pinned: 2000,
             apu_batches: vec![64, 128],
             apu_more: vec![200],
+        },
+        relation: RelationSizes {
+            swept: vec![600],
+            operators: vec![900],
+            partitions: 4,
+            joins: vec![CtaJoin::Network],
         },
         fanouts: vec![8],
         fills: vec![69],
@@ -130,6 +137,16 @@ fn everything_in_one_report() {
     numbers(&report, "apu/btree-16-grid/u32/2000/2^7/random/pinned", &["g_per_s"]);
     numbers(&report, "apu/cpu-sort/u32/1000/2^6", &["ms"]);
     assert!(report.to_text().contains("apu/matched-16/u32/1000"));
+    numbers(&report, "relation-table-3/network/2048/alone", &["cycles_per_output", "join_cycles", "outputs"]);
+    numbers(&report, "relation-partition/double-sided/pareto-2/600", &["us", "most", "mean"]);
+    numbers(&report, "relation-stream/blocks/uniform/600", &["tb_per_s", "blocks"]);
+    for form in ["dense", "pages"] {
+        let fields = ["ms", "of_copy", "main_ms", "partition_share"];
+        numbers(&report, &format!("relation-join/network/u32/900/random/{form}"), &fields);
+        numbers(&report, &format!("relation-select/compact/u32/900/50%/{form}"), &["compact_ms"]);
+    }
+    numbers(&report, "relation-union/binary-search/u32/900/aligned/dense", &["gather_ms"]);
+    numbers(&report, "relation-pages/to-dense/u32/900", &["copy_ms"]);
     let shares: Vec<_> =
         report.related().into_iter().filter(|row| row.name().starts_with("reuse/share/")).collect();
     assert_eq!(shares.len(), 2);

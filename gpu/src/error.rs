@@ -91,4 +91,10 @@ pub enum GpuError {
         /// Tuples of the table.
         tuples: u64,
     },
+    /// Relations or options that the operators of `relation_paper` do not take.
+    #[error("GPU: the paper's operators: {cause}")]
+    PaperOperator {
+        /// Why not.
+        cause: String,
+    },
 }

@@ -78,6 +78,14 @@ fn all_tuples_of_a_key_come() {
     }
 }
 
+#[test]
+fn operators_of_the_paper_answer() {
+    let Some(gpu) = gpu() else { return };
+    suite::relation_paper::all(&gpu, false);
+    suite::relation_paper::all(&gpu, true);
+    suite::relation_paper::many(&gpu, 1 << 20);
+}
+
 /// A little of everything, as compute-sanitizer makes it slow: see docs/TESTING.md.
 #[test]
 #[ignore = "for compute-sanitizer: the tests above ask the same and more"]
@@ -93,6 +101,7 @@ fn small_tables_of_all_kinds() {
     suite::residences(&gpu, 1000);
     suite::all_tuples(&gpu, 3000);
     suite::recorded(&gpu, 1000);
+    suite::relation_paper::all(&gpu, false);
 }
 
 /// Ranks and presence of queries near `i`-th keys, of a table whose key `i / 2 * step` is there for each `i`.

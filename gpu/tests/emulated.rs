@@ -335,9 +335,14 @@ fn run_suite(order: LaneOrder) {
     suite::recorded(&gpu, 500);
 }
 
+/// The operators of the paper on relational algebra; keys of 8 bytes in one order.
+fn run_relations(order: LaneOrder) {
+    suite::relation_paper::all(&gpu(order), order == LaneOrder::Descending);
+}
+
 /// The tests proper, of an order of lanes each.
 macro_rules! orders {
-    ($($answers:ident $exact:ident $order:expr;)*) => {$(
+    ($($answers:ident $exact:ident $relations:ident $order:expr;)*) => {$(
         #[test]
         #[ignore = "run by `the_suite_passes_under_sanitizers`"]
         fn $answers() {
@@ -349,13 +354,19 @@ macro_rules! orders {
         fn $exact() {
             run_exact($order);
         }
+
+        #[test]
+        #[ignore = "run by `the_suite_passes_under_sanitizers`"]
+        fn $relations() {
+            run_relations($order);
+        }
     )*};
 }
 
 orders! {
-    ascending_answers ascending_in_exact_buffers LaneOrder::Ascending;
-    descending_answers descending_in_exact_buffers LaneOrder::Descending;
-    random_answers random_in_exact_buffers LaneOrder::Random(1);
+    ascending_answers ascending_in_exact_buffers ascending_relations_of_the_paper LaneOrder::Ascending;
+    descending_answers descending_in_exact_buffers descending_relations_of_the_paper LaneOrder::Descending;
+    random_answers random_in_exact_buffers random_relations_of_the_paper LaneOrder::Random(1);
 }
 
 #[test]

@@ -459,6 +459,8 @@ pub enum BenchWhat {
     GpuPapers,
     /// The tables and figures of the paper on Harmonia on a GPU: its tree, sorted queries, narrowed groups
     GpuHarmonia,
+    /// The tables and figures of the paper on relational algebra on a GPU: its stages, its five joins in a block
+    GpuRelationPaper,
     /// How often a table must be asked until copying it to a GPU has paid
     GpuReuse,
     /// No measuring: a picture of REPORT, which a run with --json wrote

@@ -94,7 +94,7 @@ fn empty_launch(bench: &Bench<'_>) -> Result<GpuRow, BenchError> {
 }
 
 /// A copy on the device: the best of the driver's and of ours.
-fn copy(bench: &Bench<'_>) -> Result<GpuRow, BenchError> {
+pub(crate) fn copy(bench: &Bench<'_>) -> Result<GpuRow, BenchError> {
     let (options, meter) = (bench.options, &bench.meter);
     let bytes = options.copy_bytes;
     let (from, to) = (DeviceBuffer::new(bench.gpu, bytes)?, DeviceBuffer::new(bench.gpu, bytes)?);

@@ -20,7 +20,7 @@ mod report;
 mod reuse;
 mod tables;
 
-pub use papers::PaperSizes;
+pub use papers::{PaperSizes, RelationSizes};
 pub use report::{GpuReport, GpuRow, SCHEMA};
 pub use tables::Keys;
 
@@ -72,6 +72,8 @@ pub enum Group {
     Apu,
     /// The paper on Harmonia.
     Harmonia,
+    /// The paper on relational algebra.
+    Relation,
 }
 
 impl Group {
@@ -94,9 +96,12 @@ impl Group {
     /// What `bench gpu-harmonia` measures.
     pub const HARMONIA: [Self; 2] = [Self::Limits, Self::Harmonia];
 
+    /// What `bench gpu-relation-paper` measures.
+    pub const RELATION: [Self; 1] = [Self::Relation];
+
     /// All of these and [`Group::Reuse`].
     pub fn every() -> impl Iterator<Item = Self> {
-        Self::ALL.into_iter().chain(Self::PAPERS).chain([Self::Harmonia, Self::Reuse])
+        Self::ALL.into_iter().chain(Self::PAPERS).chain([Self::Harmonia, Self::Relation, Self::Reuse])
     }
 
     /// As it stands in reports and arguments.
@@ -118,6 +123,7 @@ impl Group {
             Self::Fast => "fast",
             Self::Apu => "apu",
             Self::Harmonia => "harmonia",
+            Self::Relation => "relation",
         }
     }
 }
@@ -134,6 +140,8 @@ pub struct GpuBenchOptions<'a> {
     pub reuse_tuples: Vec<u64>,
     /// Sizes of the papers' tables.
     pub papers: PaperSizes,
+    /// Sizes of the relations of [`Group::Relation`].
+    pub relation: RelationSizes,
     /// Fanouts of Harmonia's trees; the first one is looked at in every form.
     pub fanouts: Vec<u16>,
     /// Percent to which their nodes are filled; the last one is looked at in every form.
@@ -188,6 +196,7 @@ impl GpuBenchOptions<'_> {
                 vec![1 << 20, 1 << 22, 1 << 24, 1 << 26]
             },
             papers: PaperSizes::new(quick),
+            relation: RelationSizes::new(quick),
             fanouts: vec![64, 8, 16, 32, 128],
             fills: vec![50, 69, 100],
             key_types: vec![KeyType::U32, KeyType::U64],
@@ -233,6 +242,9 @@ impl GpuBenchOptions<'_> {
         if !self.papers.are_possible() {
             return refuse("tables and batches of the papers have 1 to 2^30 tuples".to_owned());
         }
+        if !papers::are_possible(&self.relation) {
+            return refuse("relations have 2 to 2^30 tuples and 1 to 2^24 partitions".to_owned());
+        }
         if self.has(Group::Harmonia) && (self.fanouts.is_empty() || self.fills.is_empty()) {
             return refuse("fanouts and fills must be at least 1".to_owned());
         }
@@ -257,7 +269,7 @@ impl GpuBenchOptions<'_> {
 
     /// Whether any group needs tables of `tuples`.
     fn needs_tables(&self) -> bool {
-        let without = [Group::Limits, Group::Hybrid, Group::Auto, Group::Harmonia];
+        let without = [Group::Limits, Group::Hybrid, Group::Auto, Group::Harmonia, Group::Relation];
         self.needs_limits() && self.groups.iter().any(|group| !without.contains(group))
     }
 

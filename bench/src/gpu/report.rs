@@ -91,11 +91,12 @@ impl GpuRow {
             let _ = write!(line, " {}", error.as_str().unwrap_or_default());
             return line;
         }
-        let columns: [(&str, &str, usize); 31] = [
+        let columns: [(&str, &str, usize); 32] = [
             ("g_per_s", "G/s", 3),
             ("tb_per_s", "TB/s", 3),
             ("gb_per_s", "GB/s", 1),
             ("us", "us", 2),
+            ("cycles_per_output", "cycles a result", 1),
             ("excess_us", "us more than nothing", 2),
             ("build_ms", "ms", 3),
             ("of_random_reads", "of random reads", 3),

@@ -156,6 +156,26 @@ sources! {
         0 => &["make_queries", "make_ascending", "compare_answers", "sum_values"],
         _ => &["random_words", "random_lines", "copy_words", "nothing"],
     };
+    /// Stages of the paper on relational algebra.
+    Paper "relation_paper.cu" |_| {
+        &[
+            "paper_partition",
+            "paper_bounds",
+            "paper_scan",
+            "paper_gather",
+            "paper_select",
+            "paper_project",
+            "paper_product",
+        ]
+    };
+    /// Its lists of pages.
+    PaperPages "relation_paper_pages.cu" |_| {
+        &["paper_chains", "paper_directory", "paper_link", "paper_to_dense", "paper_to_pages", "paper_in_order"]
+    };
+    /// Its block streaming, and UNION.
+    PaperStream "relation_paper_stream.cu" |_| &["paper_stream", "paper_union"];
+    /// Its CTA-joins, and the operators made of them.
+    PaperJoin "relation_paper_join.cu" |_| &["paper_merge", "paper_cta_join"];
 }
 
 impl Source {
@@ -172,6 +192,8 @@ impl Source {
             Self::Fast => Some("SIMULTANEOUS"),
             Self::Classic => None,
             Self::Build => Some("THREADS"),
+            Self::Paper | Self::PaperPages | Self::PaperStream => None,
+            Self::PaperJoin => Some("CTA_JOIN"),
         }
     }
 
@@ -189,19 +211,31 @@ impl Source {
             Self::Fast => &crate::algorithm::fast::SIMULTANEOUS,
             Self::Classic => &[0],
             Self::Build => &[crate::build::lines::THREADS],
+            Self::Paper | Self::PaperPages | Self::PaperStream => &[0],
+            Self::PaperJoin => &[0, 1, 2, 3, 4],
         }
     }
 
     /// Whether it is compiled for each width of values; what answers from columns takes it from the batch.
     pub(crate) fn has_value_width(self) -> bool {
         use Source::{Binary, Btree, Classic, Fast, Harmonia, PAry, Sort};
-        !matches!(self, Binary | PAry | Btree | Fast | Classic | Harmonia | Sort)
+        !matches!(self, Binary | PAry | Btree | Fast | Classic | Harmonia | Sort) && !self.is_of_relations()
+    }
+
+    /// Whether it takes columns of relations, of words up to 8 bytes.
+    fn is_of_relations(self) -> bool {
+        matches!(self, Self::Paper | Self::PaperPages | Self::PaperStream | Self::PaperJoin)
     }
 
     /// What other text stands before it, after common.cuh.
     pub(super) fn shared_text(self) -> &'static str {
         match self {
             Self::Spine | Self::Image | Self::Sweep => include_str!("../kernels/image.cuh"),
+            Self::PaperPages => include_str!("../kernels/relation_paper.cuh"),
+            Self::Paper | Self::PaperStream | Self::PaperJoin => concat!(
+                include_str!("../kernels/relation_paper.cuh"),
+                include_str!("../kernels/relation_paper_stream.cuh")
+            ),
             _ => "",
         }
     }
@@ -214,6 +248,7 @@ impl Source {
                 instance.word_bytes == instance.value_bytes && instance.word_bytes <= 8
             }
             Self::Measure => (instance.word_bytes, instance.value_bytes) == (8, 8),
+            _ if self.is_of_relations() && instance.word_bytes > 8 => false,
             _ => instance.value_bytes == 0 || self.has_value_width(),
         };
         // Others are told by their arguments. Where blocks share little there are no large tables.
@@ -262,6 +297,9 @@ impl Source {
                 sizes.push(("BYTES_OF_MOVE", size_of::<crate::measure::Move>() as u64));
                 sizes.push(("BYTES_OF_DRAW", size_of::<crate::measure::Draw>() as u64));
                 sizes.push(("BYTES_OF_COMPARE", size_of::<crate::measure::Compare>() as u64));
+            }
+            Self::Paper | Self::PaperPages | Self::PaperStream | Self::PaperJoin => {
+                sizes.extend(crate::relation_paper::numbers());
             }
         }
         sizes
@@ -371,4 +409,38 @@ launches! {
     Build build_begin(task: crate::build::lines::LevelTask);
     /// Tries an encoding for a level of the spine.
     Build build_level(task: crate::build::lines::LevelTask);
+    /// Cuts both inputs at pivots.
+    Paper paper_partition(cuts: crate::relation_paper::partition::Cuts);
+    /// Leaves out what cannot match in each partition, and says how many results to expect.
+    Paper paper_bounds(bounds: crate::relation_paper::partition::Bounds);
+    /// Sums of the counts before each, and of all.
+    Paper paper_scan(counts: u64, places: u64, count: u32);
+    /// Closes the gaps between the results of blocks.
+    Paper paper_gather(gather: crate::relation_paper::sink::Gather);
+    /// Compacts what a predicate takes.
+    Paper paper_select(select: crate::relation_paper::unary::Select);
+    /// Shifts and drops fields.
+    Paper paper_project(project: crate::relation_paper::unary::Project);
+    /// Combines all tuples with all.
+    Paper paper_product(product: crate::relation_paper::unary::Product);
+    /// Counts the pages of each block.
+    PaperPages paper_chains(counts: u64, pages: u64, chains: u32, page_tuples: u32);
+    /// Notes the pages of each block in the directory.
+    PaperPages paper_directory(chains: crate::relation_paper::pages::Chains);
+    /// Links all pages in order.
+    PaperPages paper_link(chains: crate::relation_paper::pages::Chains, pages: u64);
+    /// Copies a column from pages.
+    PaperPages paper_to_dense(task: crate::relation_paper::pages::Convert);
+    /// Copies a column to pages.
+    PaperPages paper_to_pages(task: crate::relation_paper::pages::Convert);
+    /// A directory of pages that lie in order.
+    PaperPages paper_in_order(chains: crate::relation_paper::pages::Chains, pages: u64, tuples: u64);
+    /// Streams the blocks of both inputs, and checks their ranges.
+    PaperStream paper_stream(merge: crate::relation_paper::merge::Merge);
+    /// UNION of each partition.
+    PaperStream paper_union(merge: crate::relation_paper::merge::Merge);
+    /// JOIN, INTERSECTION or DIFFERENCE of each partition.
+    PaperJoin paper_merge(merge: crate::relation_paper::merge::Merge);
+    /// A CTA-join alone, timed.
+    PaperJoin paper_cta_join(task: crate::relation_paper::cta::Task);
 }

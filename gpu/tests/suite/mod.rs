@@ -4,6 +4,8 @@
 
 #![allow(dead_code, reason = "each test program uses its part")]
 
+pub mod relation_paper;
+
 use pleach::{Index, Key, KeyType, Value};
 use pleach_builder::{BuildOptions, build_slice, build_strings};
 use pleach_gpu::{

@@ -28,6 +28,7 @@ pub fn run(args: &BenchArgs, global: &Global) -> Result<ExitStatus, Failure> {
         BenchWhat::Gpu => gpu(args, global, "gpu", &Group::ALL),
         BenchWhat::GpuPapers => gpu(args, global, "gpu-papers", &Group::PAPERS),
         BenchWhat::GpuHarmonia => gpu(args, global, "gpu-harmonia", &Group::HARMONIA),
+        BenchWhat::GpuRelationPaper => gpu(args, global, "gpu-relation-paper", &Group::RELATION),
         BenchWhat::GpuReuse => gpu(args, global, "gpu-reuse", &[Group::Reuse]),
         BenchWhat::Plot => picture(args),
     }
@@ -114,6 +115,8 @@ fn gpu(args: &BenchArgs, global: &Global, name: &str, groups: &[Group]) -> Resul
         options.auto_tuples = vec![tuples];
         options.hybrid_tuples = vec![tuples];
         options.reuse_tuples = vec![tuples];
+        options.relation.swept = vec![tuples];
+        options.relation.operators = vec![tuples];
     }
     if let Some(key_type) = args.key_type {
         options.key_types = vec![key_type];

@@ -3,8 +3,11 @@
 mod apu;
 mod fast;
 mod harmonia;
+mod relation;
 mod slides;
 mod strings;
+
+pub use relation::RelationSizes;
 
 use super::case::{Asked, Case, failed};
 use super::tables::{Cell, Keys, Made, make, size_name};
@@ -88,7 +91,15 @@ pub(super) fn measure(bench: &Bench<'_>, report: &mut GpuReport) -> Result<(), B
     if has(Group::Harmonia) {
         harmonia::measure(bench, report)?;
     }
+    if has(Group::Relation) {
+        relation::measure(bench, report)?;
+    }
     Ok(())
+}
+
+/// Whether relations of these sizes can be measured.
+pub(super) fn are_possible(sizes: &RelationSizes) -> bool {
+    sizes.are_possible()
 }
 
 /// A table of uniform keys of 4 bytes.

@@ -1,0 +1,300 @@
+//! JOIN and the SET family whole (Figures 6 and 7): partition, expected sizes, the main kernel, a scan of the counts, a
+//! gather; or, to pages, the linking instead of the gather.
+//!
+//! A temporary has room for what each partition is expected to give: of a JOIN the longer of both sides, which is right
+//! where the keys of one are unique. Where duplicates on both sides give more, the main kernel counts on without
+//! writing and raises a flag, and is run again with room for exact counts, so that nothing is cut off. Then places
+//! have no gaps, and nothing is gathered.
+
+use super::partition::{Parts, cut};
+use super::relation::{Relation, View};
+use super::sink::{Form, Outcome, Sink, Target, stage_bytes};
+use super::{CtaJoin, Job, Stages, instance, refused};
+use crate::driver::LaunchShape;
+use crate::kernel::Instance;
+use crate::kernel::table::{Source, paper_merge, paper_stream, paper_union};
+use crate::memory::DeviceBuffer;
+use crate::{GpuError, Stream};
+
+/// Partitions of the paper's Figures 10 to 14.
+const PARTITIONS: u32 = 14_336;
+/// Most threads of a block.
+const THREADS_MAX: u32 = 512;
+/// Bytes of shared memory that the kernels declare, and some more.
+const STATIC_BYTES: u32 = 4 << 10;
+/// Most tuples of a block, whose numbers have 16 bits.
+const BLOCK_TUPLES_MAX: u32 = 1 << 15;
+
+/// What is done with two relations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Operation {
+    /// Pairs of tuples with equal keys: key, left value, right value.
+    Join,
+    /// The first left tuple of each key of both.
+    Intersection,
+    /// The first tuple of each key that the right relation lacks.
+    Difference,
+    /// The first tuple of each key of either, the left one where both have it.
+    Union,
+}
+
+impl Operation {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Join, Self::Intersection, Self::Difference, Self::Union];
+
+    /// As it stands in reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Join => "join",
+            Self::Intersection => "intersect",
+            Self::Difference => "difference",
+            Self::Union => "union",
+        }
+    }
+}
+
+/// How the paper's stages are shaped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PaperOptions {
+    /// How blocks are joined; UNION has a way of its own.
+    pub cta_join: CtaJoin,
+    /// Threads of a CTA: a power of two from 32 to 512.
+    pub threads: u32,
+    /// Bytes of keys of a block; at most a thread's tuples for each thread.
+    pub block_bytes: u32,
+    /// CTAs, each with a partition.
+    pub partitions: u32,
+    /// Tuples of both sides above which a CTA cuts its partition.
+    pub section_tuples: u32,
+    /// What the results become.
+    pub form: Form,
+}
+
+impl PaperOptions {
+    /// 256 threads with as many tuples as the CTA-join blocks in registers: blocks of 1 to 4 KB of 4-byte keys.
+    #[must_use]
+    pub const fn new(cta_join: CtaJoin) -> Self {
+        Self {
+            cta_join,
+            threads: 256,
+            block_bytes: 1024 * cta_join.blocking(),
+            partitions: PARTITIONS,
+            section_tuples: 16 << 10,
+            form: Form::Dense,
+        }
+    }
+}
+
+/// What the main kernel counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counted {
+    /// Tuples that cuts inside CTAs left out.
+    pub discarded_by_cuts: u64,
+    /// Tuples of blocks that a check of ranges discarded.
+    pub discarded_by_blocks: u64,
+    /// Blocks that were loaded, of both sides, some tuples more than once.
+    pub blocks: u64,
+}
+
+/// What an operator answered.
+#[derive(Clone, Debug)]
+pub struct Merged {
+    /// The results; of a JOIN with a column for the values of each side that has some.
+    pub relation: Relation,
+    /// Whether duplicates were more than there was room for, so that the main kernel was run again.
+    pub is_retried: bool,
+    /// What the main kernel counted, when it was run last.
+    pub counted: Counted,
+    /// Times: `partition`, `expected`, `main`, `scan`, `gather` or `link`.
+    pub stages: Stages,
+}
+
+/// The same as in relation_paper_stream.cuh.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct Merge {
+    left: View,
+    right: View,
+    sink: Sink,
+    ranges: u64,
+    stats: u64,
+    operation: u32,
+    block_tuples: u32,
+    section_tuples: u32,
+    unused: u32,
+}
+
+/// Bytes of blocks of both inputs, as `blocks_at` lays them out.
+fn blocks_bytes(tuples: u32, key_bytes: u8, widths: [u8; 2]) -> u32 {
+    tuples * (2 * u32::from(key_bytes) + u32::from(widths[0]) + u32::from(widths[1]))
+}
+
+/// Entries of the hash table of a block: at least two for each tuple.
+pub(super) const fn table_entries(tuples: u32) -> u32 {
+    if tuples <= 1 { 2 } else { (2 * tuples).next_power_of_two() }
+}
+
+impl PaperOptions {
+    /// Tuples of a block of keys of a width, if the CTA can take them.
+    fn block_tuples(&self, key_bytes: u8, is_joined: bool) -> Result<u32, GpuError> {
+        let tuples = self.block_bytes / u32::from(key_bytes);
+        let most = if is_joined { self.threads * self.cta_join.blocking() } else { BLOCK_TUPLES_MAX };
+        if !self.threads.is_power_of_two() || !(32..=THREADS_MAX).contains(&self.threads) {
+            return Err(refused(format!("{} threads: ask for 32, 64, ... {THREADS_MAX}", self.threads)));
+        }
+        // Values behind the keys are aligned to 8 bytes.
+        if tuples == 0 || !tuples.is_multiple_of(2) || tuples > most {
+            let (bytes, key) = (self.block_bytes, u32::from(key_bytes));
+            return Err(refused(format!(
+                "blocks of {bytes} bytes: ask for a multiple of {} up to {}",
+                2 * key,
+                most * key
+            )));
+        }
+        if self.section_tuples == 0 {
+            return Err(refused("sections of no tuple: ask for one or more"));
+        }
+        Ok(tuples)
+    }
+}
+
+/// The kernel of an operation, with what it takes but for the sink.
+struct Launch {
+    instance: Instance,
+    shape: LaunchShape,
+    merge: Merge,
+}
+
+impl Launch {
+    fn new(
+        job: &mut Job<'_>,
+        (left, right): (&Relation, &Relation),
+        operation: Option<Operation>,
+        (parts, stats): (&Parts, &DeviceBuffer),
+        widths: [u8; 2],
+        options: &PaperOptions,
+    ) -> Result<Self, GpuError> {
+        let key_bytes = left.key_bytes();
+        let is_joined = operation.is_some_and(|operation| operation != Operation::Union);
+        let tuples = options.block_tuples(key_bytes, is_joined)?;
+        let values = [left.value_bytes(), right.value_bytes()];
+        let stage = stage_bytes(tuples, key_bytes, widths);
+        let (instance, more) = match operation {
+            None => (instance(Source::PaperStream, key_bytes), 0),
+            Some(Operation::Union) => (instance(Source::PaperStream, key_bytes), stage + 4 * (tuples + 1)),
+            Some(_) if options.cta_join == CtaJoin::Hash => {
+                (options.cta_join.instance(key_bytes), stage + 2 * table_entries(tuples))
+            }
+            Some(_) => (options.cta_join.instance(key_bytes), stage),
+        };
+        let shared_bytes = blocks_bytes(tuples, key_bytes, values) + more;
+        let most = job.stream.gpu().limits().shared_bytes_max;
+        if shared_bytes.saturating_add(STATIC_BYTES) > most {
+            let bytes = options.block_bytes;
+            return Err(refused(format!(
+                "blocks of {bytes} bytes of keys want {shared_bytes} bytes of shared memory, of {most}: ask for less"
+            )));
+        }
+        let shape = LaunchShape { blocks: options.partitions, threads: options.threads, shared_bytes };
+        let merge = Merge {
+            left: left.view(),
+            right: right.view(),
+            sink: Sink::default(),
+            ranges: parts.ranges.address(),
+            stats: stats.address(),
+            operation: operation.unwrap_or(Operation::Join) as u32,
+            block_tuples: tuples,
+            section_tuples: options.section_tuples,
+            unused: 0,
+        };
+        Ok(Self { instance, shape, merge })
+    }
+}
+
+fn counted(job: &Job<'_>, stats: &DeviceBuffer) -> Result<Counted, GpuError> {
+    Ok(Counted {
+        discarded_by_cuts: job.number(stats, 0)?,
+        discarded_by_blocks: job.number(stats, 1)?,
+        blocks: job.number(stats, 2)?,
+    })
+}
+
+/// Answers an operation by the paper's stages. Reads and writes each tuple a few times; blocks.
+///
+/// # Errors
+/// [`GpuError::PaperOperator`] for keys of two widths, for a UNION of values of two widths, or for options that no CTA
+/// can have; [`GpuError::Memory`] if the results do not fit; [`GpuError::Driver`].
+pub fn merge(
+    stream: &Stream,
+    operation: Operation,
+    (left, right): (&Relation, &Relation),
+    options: &PaperOptions,
+) -> Result<Merged, GpuError> {
+    let key_bytes = left.key_bytes();
+    let widths = match operation {
+        Operation::Join => [left.value_bytes(), right.value_bytes()],
+        _ => [left.value_bytes(), 0],
+    };
+    if operation == Operation::Union && left.value_bytes() != right.value_bytes() {
+        return Err(refused(format!(
+            "a union of values of {} and of {} bytes",
+            left.value_bytes(),
+            right.value_bytes()
+        )));
+    }
+    let mut job = Job::new(stream);
+    let parts = cut(&mut job, (left, right), options.partitions, operation)?;
+    let stats = job.zeroed(24)?;
+    let mut launch =
+        Launch::new(&mut job, (left, right), Some(operation), (&parts, &stats), widths, options)?;
+    let (mut expected, mut places, mut is_retried) = (parts.expected, parts.places.clone(), false);
+    loop {
+        let tuples = (options.partitions, expected);
+        let target = Target::new(&mut job, options.form, (key_bytes, widths), tuples, places)?;
+        launch.merge.sink = target.sink();
+        // SAFETY: ranges lie inside the relations, which the caller keeps; the target has what its sink says, and the
+        // job keeps it.
+        job.stage("main", || unsafe {
+            match operation {
+                Operation::Union => paper_union(stream, launch.instance, launch.shape, &launch.merge),
+                _ => paper_merge(stream, launch.instance, launch.shape, &launch.merge),
+            }
+        })?;
+        match target.end(&mut job, is_retried)? {
+            Outcome::Done(relation) => {
+                let counted = counted(&job, &stats)?;
+                return Ok(Merged { relation, is_retried, counted, stages: job.end()? });
+            }
+            Outcome::Overflow(..) if is_retried => {
+                return Err(refused("results do not fit where they were counted: a defect"));
+            }
+            Outcome::Overflow(tuples, offsets) => {
+                // What was too small makes room.
+                job.free_but(&[&parts.ranges, &stats, &offsets])?;
+                stats.fill(stream, 0)?;
+                (expected, places, is_retried) = (tuples, offsets, true);
+            }
+        }
+    }
+}
+
+/// Streams the blocks of both relations as a JOIN does, checks their ranges, and joins nothing. Times: `partition`,
+/// `expected`, `stream`. Blocks.
+///
+/// # Errors
+/// As [`merge`].
+pub fn stream_blocks(
+    stream: &Stream,
+    (left, right): (&Relation, &Relation),
+    options: &PaperOptions,
+) -> Result<(Counted, Stages), GpuError> {
+    let mut job = Job::new(stream);
+    let parts = cut(&mut job, (left, right), options.partitions, Operation::Join)?;
+    let stats = job.zeroed(24)?;
+    let launch = Launch::new(&mut job, (left, right), None, (&parts, &stats), [0, 0], options)?;
+    // SAFETY: ranges lie inside the relations, which the caller keeps; the job keeps the rest.
+    job.stage("stream", || unsafe { paper_stream(stream, launch.instance, launch.shape, &launch.merge) })?;
+    let counted = counted(&job, &stats)?;
+    Ok((counted, job.end()?))
+}

@@ -1,0 +1,204 @@
+//! Lists of pages (sections 4.3 and 6.1): the pool that CTAs take pages from, the final linking, and conversions.
+
+use super::relation::{Column, PageList, Relation};
+use super::sink::{scan, whole};
+use super::{Job, Stages, instance, refused};
+use crate::driver::LaunchShape;
+use crate::kernel::table::{
+    Source, paper_chains, paper_directory, paper_in_order, paper_link, paper_to_dense, paper_to_pages,
+};
+use crate::memory::DeviceBuffer;
+use crate::resident::grid;
+use crate::{GpuError, Stream};
+
+/// Threads of a block.
+const THREADS: u32 = 256;
+
+/// The same as in relation_paper_pages.cu.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct Chains {
+    counts: u64,
+    tuples_before: u64,
+    pages_before: u64,
+    first: u64,
+    links: u64,
+    directory: u64,
+    starts: u64,
+    chains: u32,
+    page_tuples: u32,
+}
+
+/// The same as in relation_paper_pages.cu.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct Convert {
+    dense: u64,
+    paged: u64,
+    starts: u64,
+    directory: u64,
+    pages: u64,
+    page_tuples: u32,
+    bytes: u32,
+}
+
+/// Unused pages, and the chain of those that each CTA took.
+pub(super) struct Pool {
+    pub(super) links: DeviceBuffer,
+    pub(super) first: DeviceBuffer,
+    pub(super) taken: DeviceBuffer,
+    pub(super) pages: u32,
+    pub(super) page_tuples: u32,
+}
+
+impl Pool {
+    pub(super) fn new(
+        job: &mut Job<'_>,
+        pages: u32,
+        page_tuples: u32,
+        blocks: u32,
+    ) -> Result<Self, GpuError> {
+        let links = job.buffer(u64::from(pages) * 4)?;
+        let first = job.buffer(u64::from(blocks) * 4)?;
+        Ok(Self { links, first, taken: job.zeroed(8)?, pages, page_tuples })
+    }
+
+    /// Links the chains of `chains` CTAs, of `counts` tuples each, `before` each, to one list.
+    pub(super) fn link(
+        self,
+        job: &mut Job<'_>,
+        key_bytes: u8,
+        (counts, before): (&DeviceBuffer, &DeviceBuffer),
+        chains: u32,
+    ) -> Result<PageList, GpuError> {
+        let (stream, instance) = (job.stream, instance(Source::PaperPages, key_bytes));
+        let lengths = job.buffer(u64::from(chains) * 8)?;
+        let pages_before = job.buffer(u64::from(chains) * 8 + 8)?;
+        let shape = |entry, items| grid(stream.gpu(), instance, entry, THREADS, 0, items);
+        let counted = shape("paper_chains", chains.into())?;
+        // SAFETY: a count, a length and a place for each chain, and a place more; the job keeps them.
+        job.stage("link", || unsafe {
+            let (counts, lengths_at) = (counts.address(), lengths.address());
+            paper_chains(stream, instance, counted, &counts, &lengths_at, &chains, &self.page_tuples)?;
+            scan(stream, key_bytes, &lengths, &pages_before, chains)
+        })?;
+        let pages = job.number(&pages_before, chains.into())?;
+        let (directory, starts) = (job.buffer(pages * 4)?, job.buffer(pages * 8 + 8)?);
+        let arguments = Chains {
+            counts: counts.address(),
+            tuples_before: before.address(),
+            pages_before: pages_before.address(),
+            first: self.first.address(),
+            links: self.links.address(),
+            directory: directory.address(),
+            starts: starts.address(),
+            chains,
+            page_tuples: self.page_tuples,
+        };
+        let (noted, linked) = (shape("paper_directory", chains.into())?, shape("paper_link", pages)?);
+        // SAFETY: chains have as many pages as their counts want; the directory has room for all of them.
+        job.stage("link", || unsafe {
+            paper_directory(stream, instance, noted, &arguments)?;
+            paper_link(stream, instance, linked, &arguments, &pages)
+        })?;
+        Ok(PageList { directory, starts, links: self.links, pages, page_tuples: self.page_tuples })
+    }
+}
+
+/// Copies each column; `to_pages` says which way.
+fn convert(
+    job: &mut Job<'_>,
+    dense: &Relation,
+    paged: (&Relation, &PageList),
+    is_to_pages: bool,
+) -> Result<(), GpuError> {
+    let (paged, list) = paged;
+    let (stream, instance) = (job.stream, instance(Source::PaperPages, dense.key_bytes()));
+    let key = |relation: &Relation| Column { buffer: relation.keys().clone(), bytes: relation.key_bytes() };
+    let pairs = std::iter::once((key(dense), key(paged)));
+    let pairs: Vec<_> =
+        pairs.chain(dense.columns().iter().cloned().zip(paged.columns().iter().cloned())).collect();
+    let blocks = u32::try_from(list.pages.clamp(1, 1 << 30)).unwrap_or(1 << 30);
+    let shape = LaunchShape { blocks, threads: THREADS, shared_bytes: 0 };
+    job.stage("copy", || {
+        for (dense, paged) in &pairs {
+            let task = Convert {
+                dense: dense.buffer.address(),
+                paged: paged.buffer.address(),
+                starts: list.starts.address(),
+                directory: list.directory.address(),
+                pages: list.pages,
+                page_tuples: list.page_tuples,
+                bytes: dense.bytes.into(),
+            };
+            // SAFETY: the columns have as many tuples as the list says; the caller and the job keep them.
+            unsafe {
+                match is_to_pages {
+                    true => paper_to_pages(stream, instance, shape, &task)?,
+                    false => paper_to_dense(stream, instance, shape, &task)?,
+                }
+            }
+        }
+        Ok(())
+    })
+}
+
+fn widths(relation: &Relation) -> [u8; 2] {
+    let width = |number: usize| relation.columns().get(number).map_or(0, |column| column.bytes);
+    [width(0), width(1)]
+}
+
+/// Copies a list of pages to dense columns; a dense relation is itself. O(tuples); blocks.
+///
+/// # Errors
+/// [`GpuError::Memory`], [`GpuError::Driver`].
+pub fn to_dense(stream: &Stream, relation: &Relation) -> Result<(Relation, Stages), GpuError> {
+    let Some(list) = relation.pages() else { return Ok((relation.clone(), Stages::default())) };
+    let mut job = Job::new(stream);
+    let (_, dense) = whole(&mut job, relation.key_bytes(), widths(relation), relation.tuples())?;
+    convert(&mut job, &dense, (relation, list), false)?;
+    Ok((dense, job.end()?))
+}
+
+/// Copies dense columns to a list of pages of so many tuples; a list of pages is itself. O(tuples); blocks.
+///
+/// # Errors
+/// [`GpuError::PaperOperator`] for pages without a tuple or more pages than 32 bits count; as [`to_dense`].
+pub fn to_pages(
+    stream: &Stream,
+    relation: &Relation,
+    page_tuples: u32,
+) -> Result<(Relation, Stages), GpuError> {
+    if relation.pages().is_some() {
+        return Ok((relation.clone(), Stages::default()));
+    }
+    let tuples = relation.tuples();
+    let pages = tuples.checked_div(page_tuples.into()).map(|_| tuples.div_ceil(page_tuples.into()));
+    let Some(pages) = pages.filter(|&pages| pages < u32::MAX.into()) else {
+        return Err(refused(format!("{tuples} tuples have no list of pages of {page_tuples} tuples")));
+    };
+    let mut job = Job::new(stream);
+    let (directory, links) = (job.buffer(pages * 4)?, job.buffer(pages * 4)?);
+    let starts = job.buffer(pages * 8 + 8)?;
+    let key_bytes = relation.key_bytes();
+    let (_, pool) = whole(&mut job, key_bytes, widths(relation), pages * u64::from(page_tuples))?;
+    let instance = instance(Source::PaperPages, key_bytes);
+    let shape = grid(stream.gpu(), instance, "paper_in_order", THREADS, 0, pages + 1)?;
+    let arguments = Chains {
+        counts: 0,
+        tuples_before: 0,
+        pages_before: 0,
+        first: 0,
+        links: links.address(),
+        directory: directory.address(),
+        starts: starts.address(),
+        chains: 0,
+        page_tuples,
+    };
+    // SAFETY: a link and an entry for each page, a start more; the job keeps them.
+    job.stage("link", || unsafe { paper_in_order(stream, instance, shape, &arguments, &pages, &tuples) })?;
+    let list = PageList { directory, starts, links, pages, page_tuples };
+    convert(&mut job, relation, (&pool, &list), true)?;
+    let paged = Relation::of(pool.keys().clone(), key_bytes, pool.columns().to_vec(), tuples, Some(list))?;
+    Ok((paged, job.end()?))
+}

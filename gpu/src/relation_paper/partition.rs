@@ -1,0 +1,202 @@
+//! Stage 1 of the paper: both inputs cut into partitions by a recursive double-sided binary search (section 4.1).
+//!
+//! Pivots of the left input, evenly spread, are looked up in both; then the parts are cut again by pivots of the right
+//! one, so that there are exactly as many as asked for, some of them empty where keys repeat. A cut stands before all
+//! tuples of its pivot's key. Then tuples at the ends of a partition that no key of the other side can match are left
+//! out, as far as the operation does not need them.
+
+use super::merge::Operation;
+use super::relation::{Relation, View};
+use super::sink::scan;
+use super::{Job, Stages, instance, refused};
+use crate::kernel::table::{Source, paper_bounds, paper_partition};
+use crate::memory::DeviceBuffer;
+use crate::resident::grid;
+use crate::{GpuError, Stream};
+
+/// Threads of a block.
+const THREADS: u32 = 256;
+/// Most partitions.
+const PARTITIONS_MAX: u32 = 1 << 24;
+
+/// The same as Partition in relation_paper.cu.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct Cuts {
+    left: View,
+    right: View,
+    left_cuts: u64,
+    right_cuts: u64,
+    partitions: u32,
+    from: u32,
+    to: u32,
+    side: u32,
+}
+
+/// The same as in relation_paper.cu.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct Bounds {
+    left: View,
+    right: View,
+    left_cuts: u64,
+    right_cuts: u64,
+    ranges: u64,
+    expected: u64,
+    partitions: u32,
+    operation: u32,
+}
+
+/// Ranks of both inputs, ends excluded; the same as in relation_paper_stream.cuh.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Range {
+    /// First left rank.
+    pub left: u64,
+    /// Behind the last one.
+    pub left_end: u64,
+    /// First right rank.
+    pub right: u64,
+    /// Behind the last one.
+    pub right_end: u64,
+}
+
+impl Range {
+    /// Tuples of both sides.
+    #[must_use]
+    pub const fn tuples(&self) -> u64 {
+        self.left_end - self.left + (self.right_end - self.right)
+    }
+}
+
+/// Partitions as they were cut, and what is left of them.
+#[derive(Clone, Debug)]
+pub struct Partitions {
+    /// What is left of each partition when tuples without a partner at its ends are left out.
+    pub ranges: Vec<Range>,
+    /// Tuples that were left out.
+    pub discarded: u64,
+    /// Times: `partition` of the search, `expected` of the bounds and the scan of expected sizes.
+    pub stages: Stages,
+}
+
+/// Partitions on the device.
+pub(super) struct Parts {
+    pub(super) ranges: DeviceBuffer,
+    /// Where results of each are expected, and how many in all.
+    pub(super) places: DeviceBuffer,
+    pub(super) expected: u64,
+}
+
+/// Into how many parts each round cuts: the two factors of a number that are nearest to each other.
+fn rounds(partitions: u32) -> [u32; 2] {
+    let root = partitions.isqrt();
+    let first = (1..=root).rev().find(|&factor| partitions.is_multiple_of(factor)).unwrap_or(1);
+    [first, partitions / first]
+}
+
+/// Queues the search, the bounds and the scan of what is expected.
+pub(super) fn cut(
+    job: &mut Job<'_>,
+    (left, right): (&Relation, &Relation),
+    partitions: u32,
+    operation: Operation,
+) -> Result<Parts, GpuError> {
+    if !(1..=PARTITIONS_MAX).contains(&partitions) {
+        return Err(refused(format!("{partitions} partitions: ask for 1 to {PARTITIONS_MAX}")));
+    }
+    left.check()?;
+    right.check()?;
+    if left.key_bytes() != right.key_bytes() {
+        return Err(refused(format!("keys of {} and of {} bytes", left.key_bytes(), right.key_bytes())));
+    }
+    let (stream, gpu, key_bytes) = (job.stream, left.gpu(), left.key_bytes());
+    let numbers = u64::from(partitions) * 8;
+    let (left_cuts, right_cuts) = (job.buffer(numbers + 8)?, job.buffer(numbers + 8)?);
+    let instance = instance(Source::Paper, key_bytes);
+    let mut cuts = Cuts {
+        left: left.view(),
+        right: right.view(),
+        left_cuts: left_cuts.address(),
+        right_cuts: right_cuts.address(),
+        partitions,
+        from: partitions,
+        to: partitions,
+        side: 1,
+    };
+    job.stage("partition", || {
+        for parts in rounds(partitions) {
+            cuts.to = cuts.from / parts;
+            cuts.side ^= 1;
+            let items = u64::from(partitions / cuts.to) + 1;
+            let shape = grid(gpu, instance, "paper_partition", THREADS, 0, items)?;
+            // SAFETY: a cut more than partitions; the job keeps them, the caller the relations.
+            unsafe { paper_partition(stream, instance, shape, &cuts) }?;
+            cuts.from = cuts.to;
+        }
+        Ok(())
+    })?;
+    let ranges = job.buffer(u64::from(partitions) * size_of::<Range>() as u64)?;
+    let (sizes, places) = (job.buffer(numbers)?, job.buffer(numbers + 8)?);
+    let bounds = Bounds {
+        left: cuts.left,
+        right: cuts.right,
+        left_cuts: cuts.left_cuts,
+        right_cuts: cuts.right_cuts,
+        ranges: ranges.address(),
+        expected: sizes.address(),
+        partitions,
+        operation: operation as u32,
+    };
+    let shape = grid(gpu, instance, "paper_bounds", THREADS, 0, partitions.into())?;
+    // SAFETY: a range, a size and a place for each partition, and a place more; kept as above.
+    job.stage("expected", || unsafe {
+        paper_bounds(stream, instance, shape, &bounds)?;
+        scan(stream, key_bytes, &sizes, &places, partitions)
+    })?;
+    let expected = job.number(&places, partitions.into())?;
+    Ok(Parts { ranges, places, expected })
+}
+
+/// Partitions of two relations for an operation: sizes, tuples that are left out, times. O(partitions * log(tuples));
+/// blocks.
+///
+/// # Errors
+/// [`GpuError::PaperOperator`] for keys of two widths, no partition or above 2^24, or above 2^31 tuples;
+/// [`GpuError::Memory`], [`GpuError::Driver`].
+pub fn partition(
+    stream: &Stream,
+    (left, right): (&Relation, &Relation),
+    partitions: u32,
+    operation: Operation,
+) -> Result<Partitions, GpuError> {
+    let mut job = Job::new(stream);
+    let parts = cut(&mut job, (left, right), partitions, operation)?;
+    let mut bytes = vec![0; partitions as usize * size_of::<Range>()];
+    parts.ranges.copy_to_host(stream, &mut bytes)?;
+    let stages = job.end()?;
+    let words: Vec<u64> = bytes
+        .chunks_exact(8)
+        .map(|word| word.iter().rev().fold(0, |all, &byte| all << 8 | u64::from(byte)))
+        .collect();
+    let range = |word: &[u64]| Range { left: word[0], left_end: word[1], right: word[2], right_end: word[3] };
+    let ranges: Vec<Range> = words.chunks_exact(4).map(range).collect();
+    let left_over: u64 = ranges.iter().map(Range::tuples).sum();
+    Ok(Partitions { ranges, discarded: left.tuples() + right.tuples() - left_over, stages })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::rounds;
+
+    #[test]
+    fn rounds_cut_evenly() {
+        assert_eq!(rounds(14_336), [112, 128]);
+        assert_eq!(rounds(1), [1, 1]);
+        assert_eq!(rounds(7), [1, 7]);
+        for partitions in 1..300 {
+            let [first, second] = rounds(partitions);
+            assert_eq!(first * second, partitions);
+        }
+    }
+}

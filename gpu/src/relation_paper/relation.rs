@@ -1,0 +1,189 @@
+//! A relation on a device: sorted columns, dense or as a list of pages.
+
+use super::refused;
+use crate::memory::DeviceBuffer;
+use crate::{Gpu, GpuError, Stream};
+
+/// Most tuples of a relation, so that no product of two of them overflows.
+pub(super) const TUPLES_MAX: u64 = 1 << 31;
+
+/// A column of values.
+#[derive(Clone, Debug)]
+pub struct Column {
+    /// The values, or the pool of pages' pieces of them.
+    pub buffer: DeviceBuffer,
+    /// Bytes of a value: 4, 8.
+    pub bytes: u8,
+}
+
+/// The order of a list of pages. Slots are those of a pool, each with a piece of every column.
+#[derive(Clone, Debug)]
+pub struct PageList {
+    /// Slot of each page in order, u32.
+    pub directory: DeviceBuffer,
+    /// Rank of the first tuple of each page in order, u64, and last the number of tuples.
+    pub starts: DeviceBuffer,
+    /// Slot of the page after that of each slot, u32; all ones behind the last one.
+    pub links: DeviceBuffer,
+    /// Slot of the first page.
+    pub pages: u64,
+    /// Tuples of a page; pages may have fewer where one CTA's end.
+    pub page_tuples: u32,
+}
+
+/// Tuples sorted by their keys. Clones are the same memory.
+#[derive(Clone, Debug)]
+pub struct Relation {
+    key_bytes: u8,
+    tuples: u64,
+    keys: DeviceBuffer,
+    columns: Vec<Column>,
+    pages: Option<PageList>,
+}
+
+/// A relation as kernels read it; the same as in relation_paper.cuh.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct View {
+    keys: u64,
+    values: u64,
+    starts: u64,
+    directory: u64,
+    tuples: u64,
+    pages: u64,
+    page_tuples: u32,
+    value_bytes: u32,
+}
+
+impl Relation {
+    /// Takes dense columns: `tuples` sorted keys of 4 or 8 bytes, encoded as words, and at most two columns of values
+    /// beside them. Operators read the first one; two are what a join answers.
+    ///
+    /// # Errors
+    /// [`GpuError::Buffer`] for a column that is shorter, [`GpuError::PaperOperator`] for other widths or above 2^31
+    /// tuples.
+    pub fn dense(
+        keys: DeviceBuffer,
+        key_bytes: u8,
+        columns: Vec<Column>,
+        tuples: u64,
+    ) -> Result<Self, GpuError> {
+        let made = Self::of(keys, key_bytes, columns, tuples, None)?;
+        made.keys.holds("keys", tuples * u64::from(key_bytes))?;
+        for column in &made.columns {
+            column.buffer.holds("values", tuples * u64::from(column.bytes))?;
+        }
+        Ok(made)
+    }
+
+    /// Copies columns from the host, as [`Relation::dense`]; blocks.
+    ///
+    /// # Errors
+    /// As [`Relation::dense`], [`GpuError::Memory`].
+    pub fn from_host(
+        stream: &Stream,
+        (keys, key_bytes): (&[u8], u8),
+        values: &[(&[u8], u8)],
+    ) -> Result<Self, GpuError> {
+        let tuples = keys.len() as u64 / u64::from(key_bytes.max(1));
+        let keys = DeviceBuffer::from_host(stream, keys)?;
+        let copy = |&(values, bytes): &(&[u8], u8)| {
+            Ok(Column { buffer: DeviceBuffer::from_host(stream, values)?, bytes })
+        };
+        let columns = values.iter().map(copy).collect::<Result<_, GpuError>>()?;
+        Self::dense(keys, key_bytes, columns, tuples)
+    }
+
+    /// As it is known to lie there.
+    pub(super) fn of(
+        keys: DeviceBuffer,
+        key_bytes: u8,
+        columns: Vec<Column>,
+        tuples: u64,
+        pages: Option<PageList>,
+    ) -> Result<Self, GpuError> {
+        let has_widths = |bytes: u8| bytes == 4 || bytes == 8;
+        if !has_widths(key_bytes)
+            || columns.len() > 2
+            || columns.iter().any(|column| !has_widths(column.bytes))
+        {
+            return Err(refused("keys and at most two columns of values have 4 or 8 bytes each"));
+        }
+        Ok(Self { key_bytes, tuples, keys, columns, pages })
+    }
+
+    /// Bytes of a key.
+    #[must_use]
+    pub fn key_bytes(&self) -> u8 {
+        self.key_bytes
+    }
+
+    /// How many tuples it has.
+    #[must_use]
+    pub fn tuples(&self) -> u64 {
+        self.tuples
+    }
+
+    /// Keys, or the pool of pages' pieces of them.
+    #[must_use]
+    pub fn keys(&self) -> &DeviceBuffer {
+        &self.keys
+    }
+
+    /// Columns of values.
+    #[must_use]
+    pub fn columns(&self) -> &[Column] {
+        &self.columns
+    }
+
+    /// The list of pages; `None` if it is dense.
+    #[must_use]
+    pub fn pages(&self) -> Option<&PageList> {
+        self.pages.as_ref()
+    }
+
+    /// Its keys with one of its columns alone, or with none.
+    #[must_use]
+    pub fn with_column(&self, number: Option<usize>) -> Self {
+        let columns = number.and_then(|number| self.columns.get(number)).cloned().into_iter().collect();
+        Self { columns, ..self.clone() }
+    }
+
+    /// Bytes of all tuples, each column once.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        let values: u64 = self.columns.iter().map(|column| u64::from(column.bytes)).sum();
+        self.tuples * (u64::from(self.key_bytes) + values)
+    }
+
+    pub(super) fn gpu(&self) -> &Gpu {
+        self.keys.gpu()
+    }
+
+    /// Bytes of a value of the first column; 0 without.
+    pub(super) fn value_bytes(&self) -> u8 {
+        self.columns.first().map_or(0, |column| column.bytes)
+    }
+
+    pub(super) fn view(&self) -> View {
+        let pages = self.pages.as_ref();
+        View {
+            keys: self.keys.address(),
+            values: self.columns.first().map_or(0, |column| column.buffer.address()),
+            starts: pages.map_or(0, |pages| pages.starts.address()),
+            directory: pages.map_or(0, |pages| pages.directory.address()),
+            tuples: self.tuples,
+            pages: pages.map_or(0, |pages| pages.pages),
+            page_tuples: pages.map_or(0, |pages| pages.page_tuples),
+            value_bytes: self.value_bytes().into(),
+        }
+    }
+
+    /// Whether operators take it.
+    pub(super) fn check(&self) -> Result<(), GpuError> {
+        if self.tuples > TUPLES_MAX {
+            return Err(refused(format!("{} tuples: a relation has at most {TUPLES_MAX}", self.tuples)));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,238 @@
+//! Where operators write: a temporary with a place for each CTA, closed up by a gather, or pages of each CTA's own.
+
+use super::relation::{Column, PageList, Relation};
+use super::{Job, instance, pages, refused};
+use crate::driver::LaunchShape;
+use crate::kernel::table::{Source, paper_gather, paper_scan};
+use crate::memory::DeviceBuffer;
+use crate::{GpuError, Stream};
+
+/// Threads of a block of what copies.
+const COPIERS: u32 = 256;
+/// Threads of the block that scans.
+const SCANNERS: u32 = 1024;
+
+/// What an operator's results become.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Dense columns.
+    Dense,
+    /// A list of pages of so many tuples.
+    Pages(u32),
+}
+
+/// The same as in relation_paper.cuh.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub(crate) struct Sink {
+    pub(super) keys: u64,
+    pub(super) left: u64,
+    pub(super) right: u64,
+    pub(super) places: u64,
+    pub(super) counts: u64,
+    links: u64,
+    first: u64,
+    taken: u64,
+    overflow: u64,
+    pages: u32,
+    page_tuples: u32,
+    pub(super) left_bytes: u32,
+    pub(super) right_bytes: u32,
+}
+
+/// The same as in relation_paper.cu.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct Gather {
+    keys: u64,
+    left: u64,
+    right: u64,
+    from: u64,
+    to: u64,
+    keys_to: u64,
+    left_to: u64,
+    right_to: u64,
+    left_bytes: u32,
+    right_bytes: u32,
+}
+
+/// Bytes of a stage of so many tuples in shared memory, as `stage_at` lays it out.
+pub(super) fn stage_bytes(capacity: u32, key_bytes: u8, widths: [u8; 2]) -> u32 {
+    capacity * (u32::from(key_bytes) + u32::from(widths[0]) + u32::from(widths[1]))
+}
+
+/// Sums before each of `count` numbers, and of all behind them.
+///
+/// # Safety
+/// The buffers have `count` numbers of 64 bits, and one more; they live until the work is done.
+pub(super) unsafe fn scan(
+    stream: &Stream,
+    key_bytes: u8,
+    counts: &DeviceBuffer,
+    places: &DeviceBuffer,
+    count: u32,
+) -> Result<(), GpuError> {
+    let shape = LaunchShape { blocks: 1, threads: SCANNERS, shared_bytes: 0 };
+    let instance = instance(Source::Paper, key_bytes);
+    // SAFETY: the caller's promise.
+    unsafe { paper_scan(stream, instance, shape, &counts.address(), &places.address(), &count) }
+}
+
+/// Columns of results, on the device, for so many tuples: keys, then values of each width that is not 0.
+struct Columns {
+    keys: DeviceBuffer,
+    values: [Option<DeviceBuffer>; 2],
+}
+
+/// Memory that CTAs write to.
+pub(super) struct Target {
+    columns: Columns,
+    key_bytes: u8,
+    widths: [u8; 2],
+    blocks: u32,
+    counts: DeviceBuffer,
+    places: Option<DeviceBuffer>,
+    offsets: DeviceBuffer,
+    overflow: DeviceBuffer,
+    pool: Option<pages::Pool>,
+}
+
+/// What became of a target.
+pub(super) enum Outcome {
+    /// All results.
+    Done(Relation),
+    /// They did not fit; so many are there, and where those of each CTA begin.
+    Overflow(u64, DeviceBuffer),
+}
+
+impl Columns {
+    fn new(job: &mut Job<'_>, key_bytes: u8, widths: [u8; 2], tuples: u64) -> Result<Self, GpuError> {
+        let width = u64::from(key_bytes) + u64::from(widths[0]) + u64::from(widths[1]);
+        let needed = tuples.saturating_mul(width);
+        let free = job.stream.gpu().left_bytes()?;
+        if needed > free {
+            return Err(GpuError::Memory { needed, free });
+        }
+        let mut value = |bytes: u8| (bytes > 0).then(|| job.buffer(tuples * u64::from(bytes))).transpose();
+        let values = [value(widths[0])?, value(widths[1])?];
+        Ok(Self { keys: job.buffer(tuples * u64::from(key_bytes))?, values })
+    }
+
+    fn addresses(&self) -> [u64; 3] {
+        let address = |value: &Option<DeviceBuffer>| value.as_ref().map_or(0, DeviceBuffer::address);
+        [self.keys.address(), address(&self.values[0]), address(&self.values[1])]
+    }
+
+    fn relation(
+        self,
+        key_bytes: u8,
+        widths: [u8; 2],
+        tuples: u64,
+        pages: Option<PageList>,
+    ) -> Result<Relation, GpuError> {
+        let columns = self.values.into_iter().zip(widths);
+        let columns = columns.filter_map(|(buffer, bytes)| Some(Column { buffer: buffer?, bytes })).collect();
+        Relation::of(self.keys, key_bytes, columns, tuples, pages)
+    }
+}
+
+/// Columns that an operator fills by itself: addresses of keys, left and right values, and the relation they make.
+pub(super) fn whole(
+    job: &mut Job<'_>,
+    key_bytes: u8,
+    widths: [u8; 2],
+    tuples: u64,
+) -> Result<([u64; 3], Relation), GpuError> {
+    let columns = Columns::new(job, key_bytes, widths, tuples)?;
+    Ok((columns.addresses(), columns.relation(key_bytes, widths, tuples, None)?))
+}
+
+impl Target {
+    /// Room for what `blocks` CTAs write: from `places` on in a temporary, of `expected` tuples in all, or in pages.
+    pub(super) fn new(
+        job: &mut Job<'_>,
+        form: Form,
+        (key_bytes, widths): (u8, [u8; 2]),
+        (blocks, expected): (u32, u64),
+        places: DeviceBuffer,
+    ) -> Result<Self, GpuError> {
+        let counts = job.buffer(u64::from(blocks) * 8)?;
+        let offsets = job.buffer(u64::from(blocks) * 8 + 8)?;
+        let overflow = job.zeroed(8)?;
+        let (pool, tuples, places) = match form {
+            Form::Dense => (None, expected, Some(places)),
+            Form::Pages(0) => return Err(refused("a page has at least one tuple")),
+            Form::Pages(page_tuples) => {
+                let pages = expected / u64::from(page_tuples) + u64::from(blocks);
+                let pages = u32::try_from(pages)
+                    .ok()
+                    .filter(|&pages| pages < u32::MAX)
+                    .ok_or_else(|| refused(format!("{pages} pages: take larger ones")))?;
+                let pool = pages::Pool::new(job, pages, page_tuples, blocks)?;
+                (Some(pool), u64::from(pages) * u64::from(page_tuples), None)
+            }
+        };
+        let columns = Columns::new(job, key_bytes, widths, tuples)?;
+        Ok(Self { columns, key_bytes, widths, blocks, counts, places, offsets, overflow, pool })
+    }
+
+    /// As kernels write to it.
+    pub(super) fn sink(&self) -> Sink {
+        let [keys, left, right] = self.columns.addresses();
+        let pool = self.pool.as_ref();
+        Sink {
+            keys,
+            left,
+            right,
+            places: self.places.as_ref().map_or(0, DeviceBuffer::address),
+            counts: self.counts.address(),
+            links: pool.map_or(0, |pool| pool.links.address()),
+            first: pool.map_or(0, |pool| pool.first.address()),
+            taken: pool.map_or(0, |pool| pool.taken.address()),
+            overflow: self.overflow.address(),
+            pages: pool.map_or(0, |pool| pool.pages),
+            page_tuples: pool.map_or(0, |pool| pool.page_tuples),
+            left_bytes: self.widths[0].into(),
+            right_bytes: self.widths[1].into(),
+        }
+    }
+
+    /// The last stages: a scan of the counts, then a gather unless all places are full, or the linking of pages.
+    pub(super) fn end(self, job: &mut Job<'_>, is_exact: bool) -> Result<Outcome, GpuError> {
+        let (blocks, stream) = (self.blocks, job.stream);
+        // SAFETY: a count for each block, and one place more; the job keeps both.
+        job.stage("scan", || unsafe { scan(stream, self.key_bytes, &self.counts, &self.offsets, blocks) })?;
+        let tuples = job.number(&self.offsets, blocks.into())?;
+        if job.number(&self.overflow, 0)? != 0 {
+            return Ok(Outcome::Overflow(tuples, self.offsets));
+        }
+        let (key_bytes, widths) = (self.key_bytes, self.widths);
+        if let Some(pool) = self.pool {
+            let list = pool.link(job, key_bytes, (&self.counts, &self.offsets), blocks)?;
+            return Ok(Outcome::Done(self.columns.relation(key_bytes, widths, tuples, Some(list))?));
+        }
+        if is_exact {
+            return Ok(Outcome::Done(self.columns.relation(key_bytes, widths, tuples, None)?));
+        }
+        let to = Columns::new(job, key_bytes, widths, tuples)?;
+        let ([keys, left, right], [keys_to, left_to, right_to]) = (self.columns.addresses(), to.addresses());
+        let gather = Gather {
+            keys,
+            left,
+            right,
+            from: self.places.as_ref().map_or(0, DeviceBuffer::address),
+            to: self.offsets.address(),
+            keys_to,
+            left_to,
+            right_to,
+            left_bytes: widths[0].into(),
+            right_bytes: widths[1].into(),
+        };
+        let shape = LaunchShape { blocks, threads: COPIERS, shared_bytes: 0 };
+        // SAFETY: each block wrote as many tuples from its place on as its count says; the job keeps all of it.
+        job.stage("gather", || unsafe {
+            paper_gather(stream, instance(Source::Paper, key_bytes), shape, &gather)
+        })?;
+        Ok(Outcome::Done(to.relation(key_bytes, widths, tuples, None)?))
+    }
+}
