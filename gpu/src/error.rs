@@ -91,6 +91,12 @@ pub enum GpuError {
         /// Tuples of the table.
         tuples: u64,
     },
+    /// Relations that an operator does not take.
+    #[error("GPU: {cause}")]
+    Relation {
+        /// What is wrong, and what to do.
+        cause: String,
+    },
     /// Relations or options that the operators of `relation_paper` do not take.
     #[error("GPU: the paper's operators: {cause}")]
     PaperOperator {

@@ -86,6 +86,13 @@ fn operators_of_the_paper_answer() {
     suite::relation_paper::many(&gpu, 1 << 20);
 }
 
+#[test]
+fn operators_in_one_pass_answer() {
+    let Some(gpu) = gpu() else { return };
+    suite::relation::all(&gpu, 6000);
+    suite::relation::many(&gpu, 1 << 20);
+}
+
 /// A little of everything, as compute-sanitizer makes it slow: see docs/TESTING.md.
 #[test]
 #[ignore = "for compute-sanitizer: the tests above ask the same and more"]
@@ -102,6 +109,7 @@ fn small_tables_of_all_kinds() {
     suite::all_tuples(&gpu, 3000);
     suite::recorded(&gpu, 1000);
     suite::relation_paper::all(&gpu, false);
+    suite::relation::all(&gpu, 6000);
 }
 
 /// Ranks and presence of queries near `i`-th keys, of a table whose key `i / 2 * step` is there for each `i`.

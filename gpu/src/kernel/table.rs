@@ -139,6 +139,10 @@ sources! {
         0 => &["btree", "btree_build"],
         _ => &["btree_pary"],
     };
+    /// Joins and set operations.
+    Merge "merge.cu" |_| &["merge_cuts", "merge_one", "merge_pairs"];
+    /// Rows of ranks that become pairs.
+    Expand "expand.cu" |_| &["expand_count", "expand_fill", "expand_swap_sides", "find_repeats"];
     /// Harmonia's B+tree and the regular one: search and builder.
     Harmonia "harmonia.cu" |_| {
         &["harmonia_constant", "harmonia_shared", "harmonia_ldg", "harmonia_regular", "harmonia_build"]
@@ -194,6 +198,7 @@ impl Source {
             Self::Build => Some("THREADS"),
             Self::Paper | Self::PaperPages | Self::PaperStream => None,
             Self::PaperJoin => Some("CTA_JOIN"),
+            Self::Merge | Self::Expand => None,
         }
     }
 
@@ -213,13 +218,15 @@ impl Source {
             Self::Build => &[crate::build::lines::THREADS],
             Self::Paper | Self::PaperPages | Self::PaperStream => &[0],
             Self::PaperJoin => &[0, 1, 2, 3, 4],
+            Self::Merge | Self::Expand => &[0],
         }
     }
 
     /// Whether it is compiled for each width of values; what answers from columns takes it from the batch.
     pub(crate) fn has_value_width(self) -> bool {
-        use Source::{Binary, Btree, Classic, Fast, Harmonia, PAry, Sort};
-        !matches!(self, Binary | PAry | Btree | Fast | Classic | Harmonia | Sort) && !self.is_of_relations()
+        use Source::{Binary, Btree, Classic, Expand, Fast, Harmonia, Merge, PAry, Sort};
+        !matches!(self, Binary | PAry | Btree | Fast | Classic | Harmonia | Sort | Merge | Expand)
+            && !self.is_of_relations()
     }
 
     /// Whether it takes columns of relations, of words up to 8 bytes.
@@ -292,6 +299,8 @@ impl Source {
             }
             Self::Harmonia => sizes.extend(crate::algorithm::harmonia::numbers()),
             Self::Sort => sizes.extend(crate::algorithm::psa::numbers(word_bytes)),
+            Self::Merge => sizes.extend(crate::relation::merge::numbers(word_bytes)),
+            Self::Expand => sizes.extend(crate::relation::expand::numbers()),
             Self::Measure => {
                 sizes.push(("BYTES_OF_READS", size_of::<crate::measure::Reads>() as u64));
                 sizes.push(("BYTES_OF_MOVE", size_of::<crate::measure::Move>() as u64));
@@ -379,6 +388,20 @@ launches! {
     Sort sort_count(pass: crate::algorithm::psa::Pass);
     /// Sorts queries by a digit.
     Sort sort_pass(pass: crate::algorithm::psa::Pass);
+    /// Cuts the merge of two relations into tiles.
+    Merge merge_cuts(merge: crate::relation::merge::Arguments);
+    /// Merges them: what was taken comes out.
+    Merge merge_one(merge: crate::relation::merge::Arguments);
+    /// The same: both sides come out.
+    Merge merge_pairs(merge: crate::relation::merge::Arguments);
+    /// Counts the pairs of each row.
+    Expand expand_count(expand: crate::relation::expand::Expand);
+    /// Writes all pairs.
+    Expand expand_fill(expand: crate::relation::expand::Expand);
+    /// Changes the sides of results.
+    Expand expand_swap_sides(sides: u64, count: u64);
+    /// Looks for equal keys.
+    Expand find_repeats(keys: u64, count: u64, found: u64);
     /// Random reads of 8 bytes.
     Measure random_words(reads: crate::measure::Reads);
     /// Random reads of lines.

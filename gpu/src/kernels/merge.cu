@@ -1,0 +1,654 @@
+// Joins and set operations of two sorted relations in one pass.
+//
+// The merge of both, left before right where keys are equal, is cut into tiles of as many tuples each (merge path), so
+// that no skew makes one longer. `merge_cuts` finds the cuts; a block of `merge_one` or `merge_pairs` takes a tile: its
+// keys go to shared memory, each thread merges its part, and notes in bits which tuples are left ones and which have a
+// partner; these bits say which tuples come out. A left tuple's partner is the right one that is next when it is
+// taken; a right tuple's is the left one that was taken last. So one key more on each side of the tile is all that is
+// needed to decide, also where a run of equal keys is longer than many tiles. The block tells its count, places of
+// what comes out are compacted in shared memory, and where they go is added up from what the tiles before told
+// (decoupled look-back); then keys, values or ranks are written in order.
+//
+// What limits it is the wait for the slowest tile before: memory of a tile some hundred blocks later is asked for early
+// (AHEAD), and the look-back reads 128 tiles at a time.
+//
+// Where a relation may have equal keys and that matters, the general loop asks more: with rule SET only first tuples of
+// keys count; with MULTISET a tuple's number among its equals is compared with how many the other side has.
+//
+// Besides WORD_BYTES: ITEMS, tuples of a thread; MERGE_BLOCKS, blocks that a multiprocessor should hold; AHEAD.
+
+#define MERGERS 256u
+#define MERGER_WARPS (MERGERS / WARP)
+#define MERGE_TILE (MERGERS * ITEMS)
+#define CUTTERS 128u
+// Words of a vector of 16 bytes.
+#define VECTOR (16u / WORD_BYTES)
+#define BUFFER_VECTORS ((MERGE_TILE + 16u) / VECTOR)
+
+// What a tile told: nothing yet, its own count, or that of all tiles up to it.
+#define TOLD_OWN (1ull << 62)
+#define TOLD_ALL (2ull << 62)
+#define TOLD_COUNT (TOLD_OWN - 1)
+#define LOOKS 4
+
+#define RULE_ALL 0u
+#define RULE_SET 1u
+#define RULE_MULTISET 2u
+
+// What comes out for a side: nothing, its values of 4 or 8 bytes, its ranks of 4 or 8 bytes.
+#define OUT_NONE 0u
+#define OUT_VALUE4 4u
+#define OUT_VALUE8 8u
+#define OUT_RANK4 104u
+#define OUT_RANK8 108u
+
+// A place in shared memory that is none.
+#define NOWHERE 0xFFFFu
+
+// The same as Merge in relation/merge.rs. `emit` has a bit for each kind of tuple: 1 left alone, 2 left with partner,
+// 4 right alone, 8 right with partner.
+struct Merge {
+    const Word* keys[2];
+    const void* values[2];
+    u64 counts[2];
+    Word* keys_to;
+    void* values_to[2];
+    u8* sides_to;
+    u64* cuts;
+    u64* told;
+    u64* found;
+    u64 capacity;
+    u32 tiles;
+    u32 emit;
+    u32 rule;
+    u32 general;
+    u32 kinds[2];
+};
+static_assert(sizeof(Merge) == BYTES_OF_MERGE, "as in relation/merge.rs");
+
+#ifdef PLEACH_EMULATED
+#define BULK_COPIES 0
+__device__ __forceinline__ u64 hear(const u64* from) { return __ldcg(from); }
+__device__ __forceinline__ void tell(u64* to, u64 word) { __stcg(to, word); }
+#else
+#define BULK_COPIES (__CUDA_ARCH__ >= 900)
+__device__ __forceinline__ u64 hear(const u64* from) {
+    u64 word;
+    asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(word) : "l"(from) : "memory");
+    return word;
+}
+__device__ __forceinline__ void tell(u64* to, u64 word) {
+    asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(to), "l"(word) : "memory");
+}
+#endif
+
+#if BULK_COPIES
+__device__ __forceinline__ u32 shared_address(const void* at) { return (u32)__cvta_generic_to_shared(at); }
+
+// A gate opens when all bytes that are expected have come.
+__device__ __forceinline__ void gate_make(u64* gate, u32 bytes) {
+    asm volatile("mbarrier.init.shared.b64 [%0], 1;" ::"r"(shared_address(gate)) : "memory");
+    asm volatile("fence.proxy.async;" ::: "memory");
+    asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(shared_address(gate)), "r"(bytes)
+                 : "memory");
+}
+__device__ __forceinline__ void gate_wait(u64* gate) {
+    asm volatile(
+        "{\n.reg .pred open;\nagain:\nmbarrier.try_wait.parity.shared.b64 open, [%0], 0;\n@open bra done;\n"
+        "bra again;\ndone:\n}" ::"r"(shared_address(gate))
+        : "memory");
+}
+__device__ __forceinline__ void copy_bulk(void* to, const void* from, u32 bytes, u64* gate) {
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
+                     shared_address(to)),
+                 "l"(from), "r"(bytes), "r"(shared_address(gate))
+                 : "memory");
+}
+#endif
+
+// Asks for `count` elements of `bytes` bytes from `at` on, whole vectors that lie inside.
+__device__ __forceinline__ void ask_for(const void* base, u64 at, u32 count, u32 bytes) {
+#if BULK_COPIES
+    u32 whole = count * bytes & ~15u;
+    if (whole > 0) {
+        u64 from = ((u64)base + at * bytes) & ~15ull;
+        asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(from), "r"(whole) : "memory");
+    }
+#endif
+}
+
+__device__ __forceinline__ Word load_key(const Word* from) {
+#if WORD_BYTES == 16
+    const u64* halves = (const u64*)from;
+    return (Word)__ldg(halves + 1) << 64 | __ldg(halves);
+#else
+    return __ldg(from);
+#endif
+}
+
+// Whether the merge takes left tuple `left` before it has taken `diagonal` tuples.
+__device__ __forceinline__ bool left_first(const Merge& merge, u64 left, u64 diagonal) {
+    return load_key(merge.keys[0] + left) <= load_key(merge.keys[1] + (diagonal - 1 - left));
+}
+
+// cuts[t]: how many of the first t tiles' tuples are left ones. A block makes CUTTERS cuts: two warps find where its
+// range begins and ends, 32 places a step; then each thread guesses between these, goes on by growing steps until its
+// cut is passed, and halves. Blocks of CUTTERS threads, a thread a tile and one more.
+extern "C" __global__ void __launch_bounds__(CUTTERS) merge_cuts(const __grid_constant__ Merge merge) {
+    __shared__ u64 ends[2];
+    u64 lefts = merge.counts[0], rights = merge.counts[1], both = lefts + rights;
+    u32 lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+    u64 first = (u64)blockIdx.x * CUTTERS * MERGE_TILE;
+    u64 last = min(first + (u64)CUTTERS * MERGE_TILE, both);
+    if (warp < 2) {
+        u64 diagonal = warp == 0 ? first : last;
+        u64 low = diagonal > rights ? diagonal - rights : 0, high = min(diagonal, lefts);
+        while (low < high) {
+            u64 span = high - low;
+            u64 place = low + span * (lane + 1) / 33;
+            u32 passed = __popc(__ballot_sync(FULL, left_first(merge, place, diagonal)));
+            high = passed == 32 ? high : low + span * (passed + 1) / 33;
+            low = passed == 0 ? low : low + span * passed / 33 + 1;
+        }
+        if (lane == 0) {
+            ends[warp] = low;
+        }
+    }
+    __syncthreads();
+    u32 tile = blockIdx.x * CUTTERS + threadIdx.x;
+    if (tile > merge.tiles) {
+        return;
+    }
+    u64 diagonal = min((u64)tile * MERGE_TILE, both);
+    u64 low = max(ends[0], diagonal > rights ? diagonal - rights : 0), high = min(ends[1], min(diagonal, lefts));
+    u64 guess = ends[0] + (diagonal - first) * (ends[1] - ends[0]) / (last - first + 1);
+    guess = max(guess, low);
+    u64 step = 64;
+    if (guess < high) {
+        if (left_first(merge, guess, diagonal)) {
+            low = guess + 1;
+            while (low + step < high && left_first(merge, low + step, diagonal)) {
+                low += step + 1;
+                step *= 4;
+            }
+            high = min(high, low + step);
+        } else {
+            high = guess;
+            while (low + step < high && !left_first(merge, high - step, diagonal)) {
+                high -= step;
+                step *= 4;
+            }
+            low = low + step < high ? high - step : low;
+        }
+    }
+    while (low < high) {
+        u64 middle = (low + high) / 2;
+        if (left_first(merge, middle, diagonal)) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    merge.cuts[tile] = low;
+}
+
+// What comes out of all tiles before this one; a whole warp. Lanes look at the tiles before, nearest first.
+__device__ __forceinline__ u64 look_back(const u64* told, u32 tile) {
+    u32 lane = threadIdx.x % WARP;
+    u64 before = 0;
+    long long at = (long long)tile - 1 - lane;
+    while (true) {
+        u64 words[LOOKS];
+#pragma unroll
+        for (u32 look = 0; look < LOOKS; look++) {
+            long long from = at - (long long)(WARP * look);
+            words[look] = from >= 0 ? hear(told + from) : TOLD_ALL;
+        }
+#pragma unroll
+        for (u32 look = 0; look < LOOKS; look++) {
+            while (__any_sync(FULL, words[look] >> 62 == 0)) {
+                words[look] = at >= 0 ? hear(told + at) : TOLD_ALL;
+            }
+            u32 all = __ballot_sync(FULL, words[look] >> 62 == 2);
+            u32 nearest = all != 0 ? __ffs((int)all) - 1 : WARP;
+            u32 own = lane < nearest ? (u32)words[look] : 0;
+#pragma unroll
+            for (u32 step = WARP / 2; step > 0; step /= 2) {
+                own += __shfl_xor_sync(FULL, own, step);
+            }
+            before += own;
+            if (all != 0) {
+                return before + __shfl_sync(FULL, words[look] & TOLD_COUNT, nearest);
+            }
+            at -= WARP;
+        }
+    }
+}
+
+// A tile: its tuples of both relations, and where they lie in shared memory. Before the first key and behind the last
+// one of each side lies one more, where the relation has it.
+struct Tile {
+    u64 left_from, right_from;
+    u32 lefts, rights;
+    u32 left_at, right_at;
+    bool more_left, more_right;
+};
+
+__device__ __forceinline__ void ask_for_tile(const Merge& merge, u32 tile, bool keys) {
+    u64 diagonal = (u64)tile * MERGE_TILE, both = merge.counts[0] + merge.counts[1];
+    u64 left = __ldg(merge.cuts + tile), left_to = __ldg(merge.cuts + tile + 1);
+    u32 lefts = (u32)(left_to - left), rights = (u32)(min(diagonal + MERGE_TILE, both) - diagonal) - lefts;
+    if (keys) {
+        ask_for(merge.keys[0], left, lefts, WORD_BYTES);
+        ask_for(merge.keys[1], diagonal - left, rights, WORD_BYTES);
+    }
+    if (merge.kinds[0] == OUT_VALUE4 || merge.kinds[0] == OUT_VALUE8) {
+        ask_for(merge.values[0], left, lefts, merge.kinds[0]);
+    }
+    if (merge.kinds[1] == OUT_VALUE4 || merge.kinds[1] == OUT_VALUE8) {
+        ask_for(merge.values[1], diagonal - left, rights, merge.kinds[1]);
+    }
+}
+
+// Loads the keys of a tile; all threads.
+__device__ __forceinline__ Tile load_tile(const Merge& merge, u32 number, uint4* shared, u64* gate) {
+    u64 lefts = merge.counts[0], rights = merge.counts[1], both = lefts + rights;
+    u64 diagonal = (u64)number * MERGE_TILE, end = min(diagonal + MERGE_TILE, both);
+    Tile tile;
+    tile.left_from = __ldg(merge.cuts + number);
+    u64 left_to = __ldg(merge.cuts + number + 1), right_to = end - left_to;
+    tile.right_from = diagonal - tile.left_from;
+    tile.lefts = (u32)(left_to - tile.left_from);
+    tile.rights = (u32)(right_to - tile.right_from);
+    tile.more_left = left_to < lefts;
+    tile.more_right = right_to < rights;
+    // Whole vectors.
+    u64 left_vector = (tile.left_from > 0 ? tile.left_from - 1 : 0) / VECTOR;
+    u64 right_vector = (tile.right_from > 0 ? tile.right_from - 1 : 0) / VECTOR;
+    u32 left_vectors = (u32)(min(left_to / VECTOR + 1, (lefts + VECTOR - 1) / VECTOR) - left_vector);
+    u32 right_vectors = (u32)(min(right_to / VECTOR + 1, (rights + VECTOR - 1) / VECTOR) - right_vector);
+    tile.left_at = (u32)(tile.left_from - left_vector * VECTOR);
+    tile.right_at = (u32)(tile.right_from - right_vector * VECTOR) + left_vectors * VECTOR;
+#if BULK_COPIES
+    const uint4* left = (const uint4*)merge.keys[0] + left_vector;
+    const uint4* right = (const uint4*)merge.keys[1] + right_vector;
+    if (threadIdx.x == 0) {
+        gate_make(gate, (left_vectors + right_vectors) * 16);
+        if (left_vectors > 0) {
+            copy_bulk(shared, left, left_vectors * 16, gate);
+        }
+        if (right_vectors > 0) {
+            copy_bulk(shared + left_vectors, right, right_vectors * 16, gate);
+        }
+        if (number < AHEAD) {
+            ask_for_tile(merge, number, false);
+        }
+        if (number + AHEAD < merge.tiles) {
+            ask_for_tile(merge, number + AHEAD, true);
+        }
+    }
+    __syncthreads();
+    gate_wait(gate);
+#else
+    // Word by word, so that nothing behind the last key is read.
+    Word* words = (Word*)shared;
+    u64 left_first = left_vector * VECTOR, right_first = right_vector * VECTOR;
+    u32 left_words = (u32)(min(left_to + 1, lefts) - left_first);
+    u32 right_words = (u32)(min(right_to + 1, rights) - right_first);
+    for (u32 at = threadIdx.x; at < left_words + right_words; at += MERGERS) {
+        bool is_left = at < left_words;
+        u32 place = is_left ? at : at - left_words;
+        words[is_left ? place : left_vectors * VECTOR + place] =
+            load_key(is_left ? merge.keys[0] + left_first + place : merge.keys[1] + right_first + place);
+    }
+    __syncthreads();
+#endif
+    return tile;
+}
+
+// How many of the first `diagonal` tuples of a tile's merge are left ones.
+__device__ __forceinline__ u32 cut_tile(const Word* keys, const Tile& tile, u32 diagonal) {
+    u32 low = diagonal > tile.rights ? diagonal - tile.rights : 0, high = min(diagonal, tile.lefts);
+    const Word* left = keys + tile.left_at - 1;
+    const Word* right = keys + tile.right_at + diagonal;
+    for (u32 step = 1u << (31 - __clz((int)(min(tile.lefts, tile.rights) | 1u))); step > 0; step /= 2) {
+        u32 next = low + step;
+        next = next <= high ? next : low;
+        low = next > low && left[next] <= *(right - next) ? next : low;
+    }
+    return low;
+}
+
+// A thread's tuples in their order, a bit each: which are left ones, which have a partner, which count at all.
+struct Bits {
+    u32 left, matched, counts;
+};
+
+// Takes the tuples of a thread in order: `left_at` and `right_at` say where the next keys of both sides lie, `equal` has
+// the bits of those at which both were equal.
+template <u32 ITEM>
+struct Take {
+    static __device__ __forceinline__ void all(const Word* keys, Word& left_key, Word& right_key, u32& left_at,
+                                               u32& right_at, u32& left, u32& equal) {
+#if !defined(PLEACH_EMULATED) && WORD_BYTES <= 8
+#if WORD_BYTES == 4
+#define KEY_REGISTER "r"
+#define KEY_TYPE "u32"
+#else
+#define KEY_REGISTER "l"
+#define KEY_TYPE "u64"
+#endif
+        // As it stands below, in nine instructions: predicates, no branches, no copies of registers.
+        asm volatile(
+            "{\n.reg .pred before, same;\n"
+            "setp.le." KEY_TYPE " before, %0, %1;\nsetp.eq." KEY_TYPE " same, %0, %1;\n"
+            "@same or.b32 %5, %5, %6;\n@before or.b32 %4, %4, %6;\n"
+            "@before add.u32 %2, %2, %7;\n@!before add.u32 %3, %3, %7;\n"
+            "@before ld.shared." KEY_TYPE " %0, [%2];\n@!before ld.shared." KEY_TYPE " %1, [%3];\n}"
+            : "+" KEY_REGISTER(left_key), "+" KEY_REGISTER(right_key), "+r"(left_at), "+r"(right_at), "+r"(left),
+              "+r"(equal)
+            : "n"(1u << ITEM), "n"(WORD_BYTES)
+            : "memory");
+#else
+        if (left_key == right_key) {
+            equal |= 1u << ITEM;
+        }
+        if (left_key <= right_key) {
+            left |= 1u << ITEM;
+            left_key = keys[++left_at];
+        } else {
+            right_key = keys[++right_at];
+        }
+#endif
+        Take<ITEM + 1>::all(keys, left_key, right_key, left_at, right_at, left, equal);
+    }
+};
+template <>
+struct Take<ITEMS> {
+    static __device__ __forceinline__ void all(const Word*, Word&, Word&, u32&, u32&, u32&, u32&) {}
+};
+#if !defined(PLEACH_EMULATED) && WORD_BYTES <= 8
+#define PLACE_OF(at) ((u32)__cvta_generic_to_shared(keys + (at)))
+#else
+#define PLACE_OF(at) (at)
+#endif
+
+// Inside both relations, where the keys of the right side are unique, or nobody asks for more than one right tuple.
+__device__ __forceinline__ Bits merge_fast(const Word* keys, const Tile& tile, u32 diagonal, u32 low) {
+    u32 first_left = tile.left_at + low, first_right = tile.right_at + diagonal - low;
+    u32 left_at = PLACE_OF(first_left), right_at = PLACE_OF(first_right);
+    Word left_key = keys[first_left], right_key = keys[first_right];
+    u32 left = 0, equal = 0, before = keys[(int)first_left - 1] == right_key ? 1 : 0;
+    Take<0>::all(keys, left_key, right_key, left_at, right_at, left, equal);
+    u32 pairs = equal & left;
+    return Bits{left, pairs | (~left & (pairs << 1 | before)), FULL};
+}
+
+// How many keys equal to that of `at` stand there and after it, or, backwards, before it.
+__device__ __noinline__ u64 run_from(const Word* keys, u64 at, u64 end, Word key) {
+    u64 low = at, jump = 1;
+    while (low + jump <= end && load_key(keys + low + jump - 1) == key) {
+        low += jump;
+        jump *= 2;
+    }
+    while (jump > 0) {
+        if (low + jump <= end && load_key(keys + low + jump - 1) == key) {
+            low += jump;
+        }
+        jump /= 2;
+    }
+    return low - at;
+}
+__device__ __noinline__ u64 run_before(const Word* keys, u64 at, Word key) {
+    u64 high = at, jump = 1;
+    while (high >= jump && load_key(keys + high - jump) == key) {
+        high -= jump;
+        jump *= 2;
+    }
+    while (jump > 0) {
+        if (high >= jump && load_key(keys + high - jump) == key) {
+            high -= jump;
+        }
+        jump /= 2;
+    }
+    return at - high;
+}
+
+// Ends of relations, keys that stand more than once, and all rules.
+__device__ __noinline__ Bits merge_general(const Merge& merge, const Word* keys, const Tile& tile, u32 diagonal,
+                                           u32 low, u32 items) {
+    u32 left_at = tile.left_at + low, right_at = tile.right_at + diagonal - low;
+    u32 left_end = tile.left_at + tile.lefts + tile.more_left;
+    u32 right_end = tile.right_at + tile.rights + tile.more_right;
+    bool has_left = low > 0 || tile.left_from > 0, has_right = diagonal > low || tile.right_from > 0;
+    // Of the key that was asked for last: how many tuples each side has, and the number of the next one of its side.
+    Word asked = 0;
+    bool is_asked = false;
+    u64 lefts = 0, rights = 0, number = 0;
+    Bits bits = {0, 0, 0};
+#pragma unroll 1
+    for (u32 item = 0; item < items; item++) {
+        bool in_left = left_at < left_end, in_right = right_at < right_end;
+        bool is_left = in_left && (!in_right || keys[left_at] <= keys[right_at]);
+        u32 at = is_left ? left_at : right_at;
+        Word key = keys[at];
+        bool is_first = is_left ? !has_left || keys[(int)left_at - 1] != key
+                                : !has_right || keys[(int)right_at - 1] != key;
+        bool is_matched = is_left ? in_right && keys[right_at] == key : has_left && keys[(int)left_at - 1] == key;
+        bool is_counted = true;
+        if (merge.rule == RULE_SET) {
+            is_counted = is_first;
+        } else if (merge.rule == RULE_MULTISET) {
+            u64 left_rank = tile.left_from + (left_at - tile.left_at);
+            u64 right_rank = tile.right_from + (right_at - tile.right_at);
+            if (!is_asked || asked != key) {
+                u64 left_before = run_before(merge.keys[0], left_rank, key);
+                u64 right_before = run_before(merge.keys[1], right_rank, key);
+                lefts = left_before + run_from(merge.keys[0], left_rank, merge.counts[0], key);
+                rights = right_before + run_from(merge.keys[1], right_rank, merge.counts[1], key);
+                number = is_left ? left_before : right_before;
+                asked = key;
+                is_asked = true;
+            } else if (is_left == ((bits.left >> (item - 1) & 1) != 0)) {
+                number++;
+            } else {
+                number = 0;
+            }
+            // Equals pair by their numbers; the first ones of both sides do.
+            is_matched = number < (is_left ? rights : lefts);
+        }
+        bits.left |= (is_left ? 1u : 0u) << item;
+        bits.matched |= (is_matched ? 1u : 0u) << item;
+        bits.counts |= (is_counted ? 1u : 0u) << item;
+        if (is_left) {
+            left_at++;
+            has_left = true;
+        } else {
+            right_at++;
+            has_right = true;
+        }
+    }
+    return bits;
+}
+
+// Writes what comes out for one side: `list` has places in shared memory, `from` and `shift` make ranks of them.
+template <class Out>
+__device__ __forceinline__ void put_values(Out* to, const Out* values, const u16* list, u32 count) {
+#pragma unroll 4
+    for (u32 at = threadIdx.x; at < count; at += MERGERS) {
+        u32 place = list[at];
+        Out value = 0;
+        if (place != NOWHERE) {
+            value = __ldcs(values + place);
+        }
+        __stcs(to + at, value);
+    }
+}
+template <class Out>
+__device__ __forceinline__ void put_ranks(Out* to, u64 first, const u16* list, u32 count) {
+    for (u32 at = threadIdx.x; at < count; at += MERGERS) {
+        u32 place = list[at];
+        __stcs(to + at, place == NOWHERE ? (Out)~0ull : (Out)(first + place));
+    }
+}
+// `first` is the rank of place 0.
+__device__ __forceinline__ void put_side(const Merge& merge, u32 side, u64 base, u64 first, const u16* list,
+                                         u32 count) {
+    const void* values = merge.values[side];
+    void* to = merge.values_to[side];
+    switch (merge.kinds[side]) {
+        case OUT_VALUE4: put_values((u32*)to + base, (const u32*)values + (long long)first, list, count); break;
+        case OUT_VALUE8: put_values((u64*)to + base, (const u64*)values + (long long)first, list, count); break;
+        case OUT_RANK4: put_ranks((u32*)to + base, first, list, count); break;
+        case OUT_RANK8: put_ranks((u64*)to + base, first, list, count); break;
+        default: break;
+    }
+}
+
+// A block a tile. With PAIRS both sides of each result come out, else the tuple that is taken, its value in the first
+// column.
+template <bool PAIRS>
+__device__ __forceinline__ void merge_tile(const Merge& merge) {
+    DYNAMIC_SHARED(uint4, shared);
+    __shared__ u32 counts[MERGER_WARPS];
+    __shared__ u64 gate;
+    __shared__ u64 base_shared;
+    const Word* keys = (const Word*)shared;
+    u16* list = (u16*)(shared + BUFFER_VECTORS);
+    u32 lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, number = blockIdx.x;
+    Tile tile = load_tile(merge, number, shared, &gate);
+    u32 here = tile.lefts + tile.rights;
+    u32 diagonal = min(threadIdx.x * ITEMS, here);
+    u32 low = cut_tile(keys, tile, diagonal);
+    Bits bits;
+    if (merge.general == 0 && tile.left_from > 0 && tile.right_from > 0 && tile.more_left && tile.more_right) {
+        bits = merge_fast(keys, tile, diagonal, low);
+    } else {
+        bits = merge_general(merge, keys, tile, diagonal, low, min(ITEMS, here - diagonal));
+    }
+    // A mask of all bits, or none, for each kind of tuple.
+    u32 emit = merge.emit;
+    u32 left_alone = 0 - (emit & 1), left_matched = 0 - (emit >> 1 & 1);
+    u32 right_alone = 0 - (emit >> 2 & 1), right_matched = 0 - (emit >> 3 & 1);
+    u32 out = (bits.left & ((bits.matched & left_matched) | (~bits.matched & left_alone))) |
+              (~bits.left & ((bits.matched & right_matched) | (~bits.matched & right_alone)));
+    out &= bits.counts & ((1u << ITEMS) - 1);
+    u32 count = __popc(out), sum = count;
+#pragma unroll
+    for (u32 step = 1; step < WARP; step *= 2) {
+        u32 other = __shfl_up_sync(FULL, sum, step);
+        sum += lane >= step ? other : 0;
+    }
+    if (lane == WARP - 1) {
+        counts[warp] = sum;
+    }
+    __syncthreads();
+    u32 total = 0, before = 0;
+#pragma unroll
+    for (u32 i = 0; i < MERGER_WARPS; i++) {
+        before += i < warp ? counts[i] : 0;
+        total += counts[i];
+    }
+    if (threadIdx.x == 0) {
+        tell(merge.told + number, (number == 0 ? TOLD_ALL : TOLD_OWN) | total);
+    }
+    {
+        u16* to = list + (before + sum - count);
+        u32 left = tile.left_at + low;
+        // A right tuple's place is this, and its number here, less the next left one's place.
+        u32 across = diagonal + tile.left_at + tile.right_at;
+#pragma unroll
+        for (u32 item = 0; item < ITEMS; item++) {
+            if ((out & 1u << item) != 0) {
+                bool is_left = (bits.left & 1u << item) != 0;
+                u32 right = across + item - left;
+                if (PAIRS) {
+                    bool is_matched = (bits.matched & 1u << item) != 0;
+                    to[0] = (u16)(is_left ? left : NOWHERE);
+                    to[MERGE_TILE] = (u16)(is_matched || !is_left ? right : NOWHERE);
+                } else {
+                    *to = (u16)(is_left ? left : right);
+                }
+                to++;
+            }
+            left += bits.left >> item & 1;
+        }
+    }
+    if (warp == 0) {
+        u64 base = 0;
+        if (number > 0) {
+            base = look_back(merge.told, number);
+            if (lane == 0) {
+                tell(merge.told + number, TOLD_ALL | (base + total));
+            }
+        }
+        if (lane == 0) {
+            base_shared = base;
+            if (number + 1 == merge.tiles) {
+                *merge.found = base + total;
+            }
+        }
+    }
+    __syncthreads();
+    u64 base = base_shared;
+    // The host sees that there was too little room.
+    if (base + total > merge.capacity) {
+        return;
+    }
+    u64 left_first = tile.left_from - tile.left_at, right_first = tile.right_from - tile.right_at;
+    if (PAIRS) {
+        const u16* others = list + MERGE_TILE;
+        if (merge.keys_to != nullptr) {
+#pragma unroll 4
+            for (u32 at = threadIdx.x; at < total; at += MERGERS) {
+                u32 place = list[at];
+                merge.keys_to[base + at] = keys[place != NOWHERE ? place : others[at]];
+            }
+        }
+        put_side(merge, 0, base, left_first, list, total);
+        put_side(merge, 1, base, right_first, others, total);
+        if (merge.sides_to != nullptr) {
+            for (u32 at = threadIdx.x; at < total; at += MERGERS) {
+                merge.sides_to[base + at] = (u8)((list[at] != NOWHERE ? 1 : 0) | (others[at] != NOWHERE ? 2 : 0));
+            }
+        }
+    } else {
+        if (merge.keys_to != nullptr) {
+#pragma unroll 4
+            for (u32 at = threadIdx.x; at < total; at += MERGERS) {
+                merge.keys_to[base + at] = keys[list[at]];
+            }
+        }
+        // Values of either side, by the place.
+        u32 border = tile.left_at + tile.lefts;
+        const char* left = (const char*)merge.values[0];
+        const char* right = (const char*)merge.values[1];
+        if (merge.kinds[0] == OUT_VALUE4) {
+            u32* to = (u32*)merge.values_to[0] + base;
+#pragma unroll 4
+            for (u32 at = threadIdx.x; at < total; at += MERGERS) {
+                u32 place = list[at];
+                bool is_left = place < border;
+                u64 rank = (is_left ? left_first : right_first) + place;
+                __stcs(to + at, __ldcs((const u32*)(is_left ? left : right) + rank));
+            }
+        } else if (merge.kinds[0] == OUT_VALUE8) {
+            u64* to = (u64*)merge.values_to[0] + base;
+#pragma unroll 4
+            for (u32 at = threadIdx.x; at < total; at += MERGERS) {
+                u32 place = list[at];
+                bool is_left = place < border;
+                u64 rank = (is_left ? left_first : right_first) + place;
+                __stcs(to + at, __ldcs((const u64*)(is_left ? left : right) + rank));
+            }
+        }
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(MERGERS, MERGE_BLOCKS) merge_one(const __grid_constant__ Merge merge) {
+    merge_tile<false>(merge);
+}
+
+extern "C" __global__ void __launch_bounds__(MERGERS, MERGE_BLOCKS) merge_pairs(const __grid_constant__ Merge merge) {
+    merge_tile<true>(merge);
+}

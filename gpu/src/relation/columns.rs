@@ -1,0 +1,167 @@
+//! Sorted columns on a device: what the operators take.
+
+use crate::kernel::Instance;
+use crate::kernel::table::{Source, find_repeats};
+use crate::memory::DeviceBuffer;
+use crate::relation_paper::Relation;
+use crate::resident::grid;
+use crate::{Gpu, GpuError, Stream};
+
+/// Bytes that a vector load takes: where a column begins is a multiple of it.
+const VECTOR_BYTES: u64 = 16;
+/// Threads of a block that looks for equal keys.
+const THREADS: u32 = 256;
+
+/// A column of values.
+#[derive(Clone, Debug)]
+pub struct Values {
+    /// The values, one after the other.
+    pub buffer: DeviceBuffer,
+    /// Bytes of a value: 4, 8.
+    pub bytes: u8,
+}
+
+/// Tuples sorted by their keys, which are encoded words. Clones are the same memory.
+#[derive(Clone, Debug)]
+pub struct Sorted {
+    pub(super) keys: DeviceBuffer,
+    pub(super) key_bytes: u8,
+    pub(super) tuples: u64,
+    pub(super) values: Option<Values>,
+    is_unique: Option<bool>,
+}
+
+impl Sorted {
+    /// Takes `tuples` ascending keys of 4, 8 or 16 bytes and, if there are values, as many of them. Keys that do not
+    /// ascend give wrong answers, nothing worse.
+    ///
+    /// A column of the caller's memory begins at a multiple of 16 bytes and may be read up to one behind its end.
+    ///
+    /// # Errors
+    /// [`GpuError::Buffer`] for a column that is shorter, [`GpuError::Relation`] for other widths or places.
+    pub fn new(
+        keys: DeviceBuffer,
+        key_bytes: u8,
+        values: Option<Values>,
+        tuples: u64,
+    ) -> Result<Self, GpuError> {
+        if !matches!(key_bytes, 4 | 8 | 16)
+            || values.as_ref().is_some_and(|values| !matches!(values.bytes, 4 | 8))
+        {
+            return Err(refused("keys have 4, 8 or 16 bytes, values 4 or 8"));
+        }
+        keys.holds("keys", tuples.saturating_mul(key_bytes.into()))?;
+        if let Some(values) = &values {
+            values.buffer.holds("values", tuples.saturating_mul(values.bytes.into()))?;
+        }
+        let columns = [Some(&keys), values.as_ref().map(|values| &values.buffer)];
+        if columns.into_iter().flatten().any(|column| !column.address().is_multiple_of(VECTOR_BYTES)) {
+            return Err(refused("a column begins at a multiple of 16 bytes"));
+        }
+        Ok(Self { keys, key_bytes, tuples, values, is_unique: None })
+    }
+
+    /// Copies columns from the host; blocks.
+    ///
+    /// # Errors
+    /// As [`Sorted::new`], [`GpuError::Memory`].
+    pub fn from_host(
+        stream: &Stream,
+        (keys, key_bytes): (&[u8], u8),
+        values: Option<(&[u8], u8)>,
+    ) -> Result<Self, GpuError> {
+        let tuples = keys.len() as u64 / u64::from(key_bytes.max(1));
+        let keys = DeviceBuffer::from_host(stream, keys)?;
+        let values = values
+            .map(|(values, bytes)| Ok(Values { buffer: DeviceBuffer::from_host(stream, values)?, bytes }))
+            .transpose()
+            .map_err(|error: GpuError| error)?;
+        Self::new(keys, key_bytes, values, tuples)
+    }
+
+    /// Says that no key stands twice, or that some do, as the header of an index file does. What is not said is found
+    /// out by reading the keys once more. A wrong promise gives wrong answers, nothing worse.
+    #[must_use]
+    pub fn promised_unique(self, is_unique: bool) -> Self {
+        Self { is_unique: Some(is_unique), ..self }
+    }
+
+    /// How many tuples it has.
+    #[must_use]
+    pub fn tuples(&self) -> u64 {
+        self.tuples
+    }
+
+    /// Bytes of a key.
+    #[must_use]
+    pub fn key_bytes(&self) -> u8 {
+        self.key_bytes
+    }
+
+    /// The keys.
+    #[must_use]
+    pub fn keys(&self) -> &DeviceBuffer {
+        &self.keys
+    }
+
+    /// The values, if there are any.
+    #[must_use]
+    pub fn values(&self) -> Option<&Values> {
+        self.values.as_ref()
+    }
+
+    /// Whether no key stands twice. O(tuples) the first time, unless it was promised; blocks.
+    ///
+    /// # Errors
+    /// [`GpuError::Driver`].
+    pub fn is_unique(&self, stream: &Stream) -> Result<bool, GpuError> {
+        if let Some(is_unique) = self.is_unique {
+            return Ok(is_unique);
+        }
+        let found = DeviceBuffer::new(self.gpu(), 4)?;
+        found.fill(stream, 0)?;
+        let instance = self.instance(Source::Expand);
+        let shape = grid(self.gpu(), instance, "find_repeats", THREADS, 0, self.tuples)?;
+        // SAFETY: the column holds its tuples, `found` a word; both live until the stream was waited for.
+        let launched = unsafe {
+            find_repeats(stream, instance, shape, &self.keys.address(), &self.tuples, &found.address())
+        };
+        stream.synchronize()?;
+        launched?;
+        let mut word = [0; 4];
+        found.copy_to_host(stream, &mut word)?;
+        Ok(word == [0; 4])
+    }
+
+    pub(super) fn gpu(&self) -> &Gpu {
+        self.keys.gpu()
+    }
+
+    pub(super) fn instance(&self, source: Source) -> Instance {
+        let (word_bytes, lowest) = (self.key_bytes, crate::image::Lowest::Codes16);
+        Instance { source, word_bytes, value_bytes: 0, option: 0, lowest }
+    }
+
+    /// Address of the values; 0 without.
+    pub(super) fn values_address(&self) -> u64 {
+        self.values.as_ref().map_or(0, |values| values.buffer.address())
+    }
+}
+
+/// A dense relation of the paper's operators.
+impl TryFrom<&Relation> for Sorted {
+    type Error = GpuError;
+
+    fn try_from(relation: &Relation) -> Result<Self, GpuError> {
+        if relation.pages().is_some() {
+            return Err(refused("a list of pages: make it dense first"));
+        }
+        let values = relation.columns().first();
+        let values = values.map(|column| Values { buffer: column.buffer.clone(), bytes: column.bytes });
+        Self::new(relation.keys().clone(), relation.key_bytes(), values, relation.tuples())
+    }
+}
+
+pub(super) fn refused(cause: impl Into<String>) -> GpuError {
+    GpuError::Relation { cause: cause.into() }
+}

@@ -1,0 +1,121 @@
+//! Joins where keys stand more than once on both sides: rows of ranks are counted, then expanded to pairs.
+//!
+//! The exact number of pairs is known before anything is allocated for them.
+
+use super::columns::{Sorted, Values, refused};
+use super::merge::{Form, Joined, Outputs};
+use crate::all::All;
+use crate::kernel::table::{
+    Source, all_add, all_sums, all_tiles, expand_count, expand_fill, expand_swap_sides,
+};
+use crate::memory::DeviceBuffer;
+use crate::resident::grid;
+use crate::{GpuError, Stream};
+
+/// Threads of a block; as all.cu has them.
+const THREADS: u32 = 256;
+/// Counts of a tile that a block scans; the same as in all.cu.
+const TILE: u64 = 2048;
+
+/// What the kernels take; the same as Expand in expand.cu.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub(crate) struct Expand {
+    keys: [u64; 2],
+    values: [u64; 2],
+    rights: u64,
+    rows: [u64; 2],
+    count: u64,
+    offsets: u64,
+    total: u64,
+    keys_to: u64,
+    values_to: [u64; 2],
+    sides_to: u64,
+    kinds: [u32; 2],
+}
+
+/// Definitions of expand.cu.
+pub(crate) fn numbers() -> [(&'static str, u64); 1] {
+    [("BYTES_OF_EXPAND", size_of::<Expand>() as u64)]
+}
+
+/// Makes pairs of rows; blocks.
+pub(super) fn expand(
+    stream: &Stream,
+    has_sides: bool,
+    (left, right): (&Sorted, &Sorted),
+    rows: Joined,
+    form: Form,
+) -> Result<Joined, GpuError> {
+    let gpu = left.gpu();
+    let count = rows.tuples;
+    let offsets = DeviceBuffer::new(gpu, (count + 1) * 8)?;
+    let sums = DeviceBuffer::new(gpu, count.div_ceil(TILE).max(1) * 8)?;
+    let address = |column: &Option<Values>| column.as_ref().map_or(0, |values| values.buffer.address());
+    let mut arguments = Expand {
+        keys: [left.keys.address(), right.keys.address()],
+        values: [left.values_address(), right.values_address()],
+        rights: right.tuples,
+        rows: [address(&rows.columns[0]), address(&rows.columns[1])],
+        count,
+        offsets: offsets.address(),
+        ..Expand::default()
+    };
+    let scanned = All { offsets: offsets.address(), sums: sums.address(), ..All::default() };
+    let (instance, scan) = (left.instance(Source::Expand), left.instance(Source::All));
+    let start = stream.mark()?;
+    let scan_shape = |entry, items| grid(gpu, scan, entry, THREADS, 0, items);
+    let shape = grid(gpu, instance, "expand_count", THREADS, 0, count)?;
+    let [tiles, one, add] = [
+        scan_shape("all_tiles", count.div_ceil(TILE) * u64::from(THREADS))?,
+        scan_shape("all_sums", 1)?,
+        scan_shape("all_add", count)?,
+    ];
+    // SAFETY: rows hold ranks of the sides, or all ones; an offset a row and one more, a sum a tile. All live until the
+    // stream was waited for.
+    let counted = unsafe {
+        expand_count(stream, instance, shape, &arguments)
+            .and_then(|()| all_tiles(stream, scan, tiles, &scanned, &count))
+            .and_then(|()| all_sums(stream, scan, one, &scanned, &count))
+            .and_then(|()| all_add(stream, scan, add, &scanned, &count))
+    };
+    let middle = stream.mark()?;
+    stream.synchronize()?;
+    counted?;
+    let mut sum = [0; 8];
+    offsets.part(count * 8, 8).copy_to_host(stream, &mut sum)?;
+    let total = u64::from_le_bytes(sum);
+    if total > 1 << 62 {
+        return Err(refused(format!("a join of {total} pairs: no memory holds them")));
+    }
+    let outputs = Outputs::new((left, right), form, total, true, has_sides)?;
+    (arguments.keys_to, arguments.values_to, arguments.sides_to) = outputs.addresses();
+    (arguments.kinds, arguments.total) = (outputs.kinds, total);
+    let again = stream.mark()?;
+    if total > 0 {
+        let shape = grid(gpu, instance, "expand_fill", THREADS, 0, total)?;
+        // SAFETY: as above, and the outputs have room for the sum.
+        let filled = unsafe { expand_fill(stream, instance, shape, &arguments) };
+        stream.synchronize()?;
+        filled?;
+    }
+    let end = stream.mark()?;
+    stream.synchronize()?;
+    let milliseconds = f64::from(start.milliseconds_to(&middle)?)
+        + f64::from(again.milliseconds_to(&end)?)
+        + rows.milliseconds;
+    Ok(outputs.joined(left.key_bytes, total, milliseconds))
+}
+
+/// Changes the sides that results say they come from; blocks.
+pub(super) fn swap_sides(stream: &Stream, left: &Sorted, sides: &DeviceBuffer) -> Result<(), GpuError> {
+    let (instance, count) = (left.instance(Source::Expand), sides.bytes());
+    if count == 0 {
+        return Ok(());
+    }
+    let shape = grid(left.gpu(), instance, "expand_swap_sides", THREADS, 0, count)?;
+    // SAFETY: a byte each; it lives until the stream was waited for.
+    let launched = unsafe { expand_swap_sides(stream, instance, shape, &sides.address(), &count) };
+    stream.synchronize()?;
+    launched
+}

@@ -1,0 +1,362 @@
+//! Joins and set operations: one pass over both relations, into a buffer whose bound is known before.
+//!
+//! Results of a set operation are at most the tuples of both sides; those of a join whose right keys are unique at most
+//! one for each left tuple, and one for each right tuple that comes out alone. Where the right keys are not unique and
+//! the left ones are, sides change places. Where neither are, rows of ranks are made, counted and expanded
+//! ([`super::expand`]).
+
+use super::columns::{Sorted, Values, refused};
+use super::expand::expand;
+use crate::driver::LaunchShape;
+use crate::kernel::table::{Source, merge_cuts, merge_one, merge_pairs};
+use crate::memory::DeviceBuffer;
+use crate::stream::Event;
+use crate::{GpuError, Stream};
+
+/// Threads of a block; the same as MERGERS in merge.cu.
+const THREADS: u32 = 256;
+/// Threads of a block that cuts; the same as CUTTERS there.
+const CUTTERS: u32 = 128;
+/// Most tuples of both sides: a rank and a count have 62 bits, a grid 2^31 blocks.
+const TUPLES_MAX: u64 = 1 << 42;
+
+/// Which tuples of a key a set operation answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Rule {
+    /// At most one: the first.
+    Set,
+    /// As many as the multiplicities say.
+    Multiset,
+}
+
+/// What is done with two relations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Operation {
+    /// Keys of either side.
+    Union(Rule),
+    /// Keys of both sides.
+    Intersection(Rule),
+    /// Keys of the left side alone.
+    Difference(Rule),
+    /// All tuples of both, left before right.
+    Concatenation,
+    /// Left tuples whose key the right side has.
+    Semi,
+    /// Left tuples whose key it lacks.
+    Anti,
+    /// Pairs of equal keys.
+    Inner,
+    /// Those, and left tuples without a partner.
+    Left,
+    /// Those, and right tuples without a partner.
+    Right,
+    /// Those, and all tuples without a partner.
+    Full,
+}
+
+/// Kinds of tuples, a bit each, as in merge.cu.
+const LEFT_ALONE: u32 = 1;
+const LEFT_MATCHED: u32 = 2;
+const RIGHT_ALONE: u32 = 4;
+const RIGHT_MATCHED: u32 = 8;
+
+impl Operation {
+    /// Which kinds of tuples come out.
+    fn emit(self) -> u32 {
+        match self {
+            Self::Union(_) | Self::Full => LEFT_ALONE | LEFT_MATCHED | RIGHT_ALONE,
+            Self::Intersection(_) | Self::Semi | Self::Inner => LEFT_MATCHED,
+            Self::Difference(_) | Self::Anti => LEFT_ALONE,
+            Self::Concatenation => LEFT_ALONE | LEFT_MATCHED | RIGHT_ALONE | RIGHT_MATCHED,
+            Self::Left => LEFT_ALONE | LEFT_MATCHED,
+            Self::Right => LEFT_MATCHED | RIGHT_ALONE,
+        }
+    }
+
+    fn rule(self) -> Option<Rule> {
+        match self {
+            Self::Union(rule) | Self::Intersection(rule) | Self::Difference(rule) => Some(rule),
+            _ => None,
+        }
+    }
+
+    /// Whether both sides' tuples come out together.
+    fn is_pairs(self) -> bool {
+        matches!(self, Self::Inner | Self::Left | Self::Right | Self::Full)
+    }
+
+    /// The same with the sides changed.
+    fn swapped(self) -> Self {
+        match self {
+            Self::Left => Self::Right,
+            Self::Right => Self::Left,
+            other => other,
+        }
+    }
+
+    /// Most results of so many tuples, where the right keys are unique, or the left tuples alone come out.
+    fn most(self, left: u64, right: u64, are_unique: bool) -> u64 {
+        let emit = self.emit();
+        let lefts = match emit & (LEFT_ALONE | LEFT_MATCHED) {
+            LEFT_MATCHED if are_unique => left.min(right),
+            _ => left,
+        };
+        lefts + if emit & (RIGHT_ALONE | RIGHT_MATCHED) == 0 { 0 } else { right }
+    }
+}
+
+/// What comes out for each result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Form {
+    /// Keys and values.
+    Values,
+    /// Ranks of 8 bytes of the left and of the right tuple, all ones where there is none.
+    Ranks,
+}
+
+/// What an operation answered, in the order of the keys.
+#[derive(Clone, Debug)]
+pub struct Joined {
+    /// How many results.
+    pub tuples: u64,
+    /// Their keys; none in the form of ranks.
+    pub keys: Option<DeviceBuffer>,
+    /// Values or ranks of both sides. A set operation and half a join have those of the tuple that was taken in the
+    /// first column. A value that is missing is 0.
+    pub columns: [Option<Values>; 2],
+    /// For each result of an outer join: 1 left alone, 2 right alone, 3 both; a byte each.
+    pub sides: Option<DeviceBuffer>,
+    /// Milliseconds on the device, without looking for equal keys.
+    pub milliseconds: f64,
+}
+
+/// What the kernels take; the same as Merge in merge.cu.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub(crate) struct Arguments {
+    keys: [u64; 2],
+    values: [u64; 2],
+    counts: [u64; 2],
+    keys_to: u64,
+    values_to: [u64; 2],
+    sides_to: u64,
+    cuts: u64,
+    told: u64,
+    found: u64,
+    capacity: u64,
+    tiles: u32,
+    emit: u32,
+    rule: u32,
+    general: u32,
+    kinds: [u32; 2],
+}
+
+/// Tuples that a thread merges.
+const fn items(word_bytes: u8) -> u32 {
+    match word_bytes {
+        4 => 23,
+        8 => 17,
+        _ => 9,
+    }
+}
+
+/// Definitions of merge.cu.
+pub(crate) fn numbers(word_bytes: u8) -> [(&'static str, u64); 4] {
+    // Blocks of a multiprocessor, and how many blocks ahead memory is asked for.
+    let (blocks, ahead) = if word_bytes == 4 { (6, 130) } else { (5, 130) };
+    [
+        ("BYTES_OF_MERGE", size_of::<Arguments>() as u64),
+        ("ITEMS", items(word_bytes).into()),
+        ("MERGE_BLOCKS", blocks),
+        ("AHEAD", ahead),
+    ]
+}
+
+/// What comes out for a side, as in merge.cu and expand.cu.
+pub(super) const RANK8: u32 = 108;
+
+/// Where results go, and what is written there for each side.
+#[derive(Debug)]
+pub(super) struct Outputs {
+    pub(super) keys: Option<DeviceBuffer>,
+    pub(super) columns: [Option<Values>; 2],
+    pub(super) sides: Option<DeviceBuffer>,
+    pub(super) kinds: [u32; 2],
+}
+
+impl Outputs {
+    /// Room for `most` results; `two` says whether both sides have a column.
+    pub(super) fn new(
+        (left, right): (&Sorted, &Sorted),
+        form: Form,
+        most: u64,
+        two: bool,
+        has_sides: bool,
+    ) -> Result<Self, GpuError> {
+        let gpu = left.gpu();
+        let bytes_of = |side: &Sorted| side.values.as_ref().map_or(0, |values| u32::from(values.bytes));
+        let kinds = match form {
+            Form::Ranks => [RANK8, RANK8],
+            Form::Values => [bytes_of(left), if two { bytes_of(right) } else { 0 }],
+        };
+        let column = |kind: u32| {
+            let bytes = if kind == RANK8 { 8 } else { kind as u8 };
+            let made = (bytes > 0).then(|| DeviceBuffer::new(gpu, most.saturating_mul(bytes.into())));
+            Ok(made.transpose()?.map(|buffer| Values { buffer, bytes }))
+        };
+        let keys = match form {
+            Form::Ranks => None,
+            Form::Values => Some(DeviceBuffer::new(gpu, most.saturating_mul(left.key_bytes.into()))?),
+        };
+        let sides = (has_sides && form == Form::Values).then(|| DeviceBuffer::new(gpu, most)).transpose()?;
+        let columns: [Result<_, GpuError>; 2] = kinds.map(column);
+        let [first, second] = columns;
+        Ok(Self { keys, columns: [first?, second?], sides, kinds })
+    }
+
+    pub(super) fn addresses(&self) -> (u64, [u64; 2], u64) {
+        let of = |buffer: &Option<DeviceBuffer>| buffer.as_ref().map_or(0, DeviceBuffer::address);
+        let column = |column: &Option<Values>| column.as_ref().map_or(0, |values| values.buffer.address());
+        (of(&self.keys), [column(&self.columns[0]), column(&self.columns[1])], of(&self.sides))
+    }
+
+    /// The first `tuples` results.
+    pub(super) fn joined(self, key_bytes: u8, tuples: u64, milliseconds: f64) -> Joined {
+        let cut = |column: Values| {
+            let buffer = column.buffer.part(0, tuples * u64::from(column.bytes));
+            Values { buffer, bytes: column.bytes }
+        };
+        Joined {
+            tuples,
+            keys: self.keys.map(|keys| keys.part(0, tuples * u64::from(key_bytes))),
+            columns: self.columns.map(|column| column.map(cut)),
+            sides: self.sides.map(|sides| sides.part(0, tuples)),
+            milliseconds,
+        }
+    }
+}
+
+/// Answers an operation. O(tuples of both sides + results); blocks.
+///
+/// # Errors
+/// [`GpuError::Relation`] for keys of two widths, or for values of two widths where tuples of both sides come out in
+/// one column; [`GpuError::Memory`] if the results do not fit; [`GpuError::Driver`].
+pub fn merge(
+    stream: &Stream,
+    operation: Operation,
+    (left, right): (&Sorted, &Sorted),
+    form: Form,
+) -> Result<Joined, GpuError> {
+    if left.key_bytes != right.key_bytes {
+        let (left, right) = (left.key_bytes, right.key_bytes);
+        return Err(refused(format!("keys of {left} bytes with keys of {right}: both sides have one type")));
+    }
+    let is_pairs = operation.is_pairs();
+    let width = |side: &Sorted| side.values.as_ref().map_or(0, |values| values.bytes);
+    let from_both = operation.emit() & (RIGHT_ALONE | RIGHT_MATCHED) != 0;
+    if !is_pairs && from_both && width(left) != width(right) {
+        let (left, right) = (width(left), width(right));
+        return Err(refused(format!("values of {left} bytes with values of {right} in one column")));
+    }
+    if left.tuples.saturating_add(right.tuples) > TUPLES_MAX {
+        return Err(refused(format!("{} tuples with {}: at most 2^42 in all", left.tuples, right.tuples)));
+    }
+    // What does not matter is not looked for.
+    let right_matters = is_pairs || operation.rule().is_some();
+    let right_unique = !right_matters || right.is_unique(stream)?;
+    let left_matters = operation.rule().is_some() || (is_pairs && !right_unique);
+    let left_unique = !left_matters || left.is_unique(stream)?;
+    if is_pairs && !right_unique {
+        if left_unique {
+            // One left tuple of each key: in the order of right ranks is in the order of both.
+            let mut joined = one_pass(stream, operation.swapped(), (right, left), form, (true, false))?;
+            joined.columns.swap(0, 1);
+            if let Some(sides) = &joined.sides {
+                super::expand::swap_sides(stream, left, sides)?;
+            }
+            return Ok(joined);
+        }
+        let rows = one_pass(stream, operation, (left, right), Form::Ranks, (true, true))?;
+        return expand(stream, operation != Operation::Inner, (left, right), rows, form);
+    }
+    let is_general = operation.rule().is_some() && !(left_unique && right_unique);
+    one_pass(stream, operation, (left, right), form, (left_unique && right_unique, is_general))
+}
+
+/// One pass; `are_unique` bounds the results, `is_general` asks for the loop that bears equal keys on both sides.
+fn one_pass(
+    stream: &Stream,
+    operation: Operation,
+    (left, right): (&Sorted, &Sorted),
+    form: Form,
+    (are_unique, is_general): (bool, bool),
+) -> Result<Joined, GpuError> {
+    let (gpu, key_bytes) = (left.gpu(), left.key_bytes);
+    let is_pairs = operation.is_pairs() || form == Form::Ranks;
+    let most = operation.most(left.tuples, right.tuples, are_unique && !is_general);
+    let has_sides = matches!(operation, Operation::Left | Operation::Right | Operation::Full);
+    let outputs = Outputs::new((left, right), form, most, operation.is_pairs(), has_sides)?;
+    let (keys_to, values_to, sides_to) = outputs.addresses();
+    let tile = u64::from(THREADS * items(key_bytes));
+    let both = left.tuples + right.tuples;
+    let tiles = both.div_ceil(tile);
+    // Cuts, what tiles tell, and the sum.
+    let control = DeviceBuffer::new(gpu, (tiles + 1) * 8 + tiles * 8 + 8)?;
+    control.fill(stream, 0)?;
+    let instance = left.instance(Source::Merge);
+    let arguments = Arguments {
+        keys: [left.keys.address(), right.keys.address()],
+        values: [left.values_address(), right.values_address()],
+        counts: [left.tuples, right.tuples],
+        keys_to,
+        values_to,
+        sides_to,
+        cuts: control.address(),
+        told: control.address() + (tiles + 1) * 8,
+        found: control.address() + (2 * tiles + 1) * 8,
+        capacity: most,
+        tiles: u32::try_from(tiles).map_err(|_| refused("more tiles than a grid has blocks"))?,
+        emit: operation.emit(),
+        rule: match operation.rule() {
+            None => 0,
+            Some(Rule::Set) => 1,
+            Some(Rule::Multiset) => 2,
+        },
+        general: is_general.into(),
+        kinds: outputs.kinds,
+    };
+    let places = u64::from(if is_pairs { 4_u32 } else { 2 });
+    let vector = u64::from(16 / key_bytes);
+    let shared = (tile + 16).div_ceil(vector) * 16 + tile * places;
+    let shape = LaunchShape { blocks: arguments.tiles, threads: THREADS, shared_bytes: shared as u32 };
+    let cutters =
+        LaunchShape { blocks: (arguments.tiles + 1).div_ceil(CUTTERS), threads: CUTTERS, shared_bytes: 0 };
+    let start = stream.mark()?;
+    if tiles > 0 {
+        // SAFETY: columns hold their tuples, outputs what the operation can give at most, control a cut a tile and one
+        // more, a word a tile, and the sum; all live until the stream was waited for, which every way out does.
+        let launched = unsafe {
+            merge_cuts(stream, instance, cutters, &arguments).and_then(|()| {
+                if is_pairs {
+                    merge_pairs(stream, instance, shape, &arguments)
+                } else {
+                    merge_one(stream, instance, shape, &arguments)
+                }
+            })
+        };
+        stream.synchronize()?;
+        launched?;
+    }
+    let end: Event = stream.mark()?;
+    stream.synchronize()?;
+    let milliseconds = f64::from(start.milliseconds_to(&end)?);
+    let mut sum = [0; 8];
+    control.part((2 * tiles + 1) * 8, 8).copy_to_host(stream, &mut sum)?;
+    let tuples = u64::from_le_bytes(sum);
+    if tuples > most {
+        return Err(refused(format!(
+            "{tuples} results where {most} are the most: keys are not sorted, or not unique as was promised"
+        )));
+    }
+    Ok(outputs.joined(key_bytes, tuples, milliseconds))
+}
