@@ -4,6 +4,7 @@
 //! here, so that it is a usage error before anything is opened.
 
 use crate::device::Device;
+use crate::parse::ValueTypes;
 use crate::{help, parse};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
@@ -195,7 +196,7 @@ pub struct RebuildArgs {
     /// Key column [default: the second]
     #[arg(long, value_name = "COL")]
     pub key: Option<String>,
-    /// Value column [default: the third]
+    /// Value column, or the fields of a record with commas between [default: by their names, else the third on]
     #[arg(long, value_name = "COL")]
     pub value: Option<String>,
     /// Memory for the changes, as 256M, 256MiB, 4GiB [default: half]
@@ -253,17 +254,18 @@ pub struct BuildArgs {
     /// Key column: its name, or its number from 0 with --no-header [default: the first column]
     #[arg(long, value_name = "COL")]
     pub key: Option<String>,
-    /// Value column, or @row for the row number from 0 [default: the second column, else none]
-    #[arg(long, value_name = "COL|@row", allow_hyphen_values = true)]
+    /// Value column, or several with commas between: the fields of a record; or @row for the row number from 0
+    /// [default: the second column, else none]
+    #[arg(long, value_name = "COL,...|@row", allow_hyphen_values = true)]
     pub value: Option<String>,
     /// Key type: u32 u64 u128 i32 i64 f64 bytes16 (any N) bytes utf8 [default: the column's; u64 for
     /// text]
     #[arg(long, value_name = "T", value_parser = parse::key_type)]
     pub key_type: Option<KeyType>,
     /// Value type: none u32 u64 i32 i64 f32 f64 bytes16 (any N) bytes utf8 [default: the column's; u64
-    /// for text]
-    #[arg(long, value_name = "T", value_parser = parse::value_type)]
-    pub value_type: Option<ValueType>,
+    /// for text]; of a record one type for all fields or T,... for each, also u8 u16 i8 i16
+    #[arg(long, value_name = "T,...", value_parser = parse::value_types)]
+    pub value_type: Option<ValueTypes>,
     /// Regions of the file: lines,spine; also grid (a short way to the lines, where numbers are
     /// spread evenly enough), columns (for scans without a copy), packed (keys in as few bits as each
     /// 1024 of them need), classic (the FAST paper's tree, to be measured),

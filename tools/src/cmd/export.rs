@@ -12,7 +12,7 @@ use crate::progress::Progress;
 use crate::render::json;
 use crate::render::text::{counted, grouped};
 use crate::search;
-use pleach::{Datum, Index, Key, Meta, Typed, Value};
+use pleach::{Datum, FieldKind, FieldValue, Index, Key, Meta, Record, Typed, Value};
 use pleach_builder::Strings;
 use std::io::{self, Write};
 use std::time::Instant;
@@ -30,8 +30,9 @@ pub fn run(args: &ExportArgs, global: &Global) -> Result<ExitStatus, Failure> {
     let progress = Progress::new(global);
     let mut target =
         if to_stdout { Target::standard_output() } else { Target::create(&args.output, &[&args.file])? };
-    if Any::is_needed(&index) {
-        let written = write_any(&index, args, &meta, format, &mut target, &progress);
+    let record = search::record(&index, &args.file)?;
+    if Any::is_needed(&index, record.as_ref()) {
+        let written = write_any(&index, record.as_ref(), args, &meta, format, &mut target, &progress);
         written.map_err(|stop| stop.failure(&target, args))?;
     } else {
         pleach::with_typed!(&index, |view| write(&view, args, &meta, format, &mut target, &progress))?;
@@ -98,6 +99,10 @@ fn write<K: Key + Cell, V: Value + Cell>(
 
 /// A column of a batch, of any type.
 enum Gathered {
+    U8(Vec<u8>),
+    U16(Vec<u16>),
+    I8(Vec<i8>),
+    I16(Vec<i16>),
     U32(Vec<u32>),
     U64(Vec<u64>),
     U128(Vec<u128>),
@@ -126,6 +131,41 @@ impl Gathered {
         })
     }
 
+    /// Room for the columns of values: the fields of a record, or what has the type of `first`.
+    fn values(record: Option<&Record>, first: &Datum<'_>) -> Vec<Self> {
+        match record {
+            Some(record) => record.fields().iter().map(|field| Self::of(field.kind)).collect(),
+            None => Self::like(first).into_iter().collect(),
+        }
+    }
+
+    /// Room for fields of this kind.
+    fn of(kind: FieldKind) -> Self {
+        match kind {
+            FieldKind::U8 => Self::U8(Vec::new()),
+            FieldKind::U16 => Self::U16(Vec::new()),
+            FieldKind::U32 => Self::U32(Vec::new()),
+            FieldKind::U64 => Self::U64(Vec::new()),
+            FieldKind::I8 => Self::I8(Vec::new()),
+            FieldKind::I16 => Self::I16(Vec::new()),
+            FieldKind::I32 => Self::I32(Vec::new()),
+            FieldKind::I64 => Self::I64(Vec::new()),
+            FieldKind::F32 => Self::F32(Vec::new()),
+            FieldKind::F64 => Self::F64(Vec::new()),
+            FieldKind::Bytes(_) => Self::Bytes(Strings::default()),
+        }
+    }
+
+    fn push_field(&mut self, value: FieldValue<'_>) {
+        match (self, value) {
+            (Self::U8(column), FieldValue::U8(number)) => column.push(number),
+            (Self::U16(column), FieldValue::U16(number)) => column.push(number),
+            (Self::I8(column), FieldValue::I8(number)) => column.push(number),
+            (Self::I16(column), FieldValue::I16(number)) => column.push(number),
+            (column, value) => column.push(&Datum::of_field(value)),
+        }
+    }
+
     fn push(&mut self, datum: &Datum<'_>) {
         match (self, datum) {
             (Self::U32(column), Datum::U32(number)) => column.push(*number),
@@ -143,6 +183,10 @@ impl Gathered {
 
     fn numbers(&self) -> Numbers<'_> {
         match self {
+            Self::U8(column) => Numbers::U8(column),
+            Self::U16(column) => Numbers::U16(column),
+            Self::I8(column) => Numbers::I8(column),
+            Self::I16(column) => Numbers::I16(column),
             Self::U32(column) => Numbers::U32(column),
             Self::U64(column) => Numbers::U64(column),
             Self::U128(column) => Numbers::U128(column),
@@ -158,37 +202,47 @@ impl Gathered {
 
 fn write_any(
     index: &Index,
+    record: Option<&Record>,
     args: &ExportArgs,
     meta: &Meta,
     format: Format,
     target: &mut Target,
     progress: &Progress,
 ) -> Result<(), Stop> {
-    let fields: Vec<Field> = [
-        Field::of_key(index.key_type(), &meta.key_name, &meta.key_logical),
-        Field::of_type(index.value_type(), &meta.value_name, "value", &meta.value_logical),
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
+    let key = Field::of_key(index.key_type(), &meta.key_name, &meta.key_logical);
+    let values = match record {
+        Some(record) => record.fields().iter().map(Field::of_field).collect(),
+        None => {
+            let value = Field::of_type(index.value_type(), &meta.value_name, "value", &meta.value_logical);
+            value.into_iter().collect::<Vec<_>>()
+        }
+    };
+    let fields: Vec<Field> = key.into_iter().chain(values).collect();
     let mut table: Box<dyn TableWriter + '_> = writer(format, &fields, target)?;
-    let any = Any::new(index, &args.file);
+    let any = Any::new(index, &args.file, record);
     let mut rank = 0;
     while rank < index.len() {
         if progress.is_interrupted() {
             return Err(Stop::Failure(Failure::Interrupted));
         }
         let end = index.len().min(rank + (BATCH / 8) as u64);
-        let mut columns: Option<(Option<Gathered>, Option<Gathered>)> = None;
+        let mut columns: Option<(Option<Gathered>, Vec<Gathered>)> = None;
         for rank in rank..end {
             let (key, value) = any.tuple(rank).map_err(Stop::Failure)?;
             let (keys, values) =
-                columns.get_or_insert_with(|| (Gathered::like(&key), Gathered::like(&value)));
+                columns.get_or_insert_with(|| (Gathered::like(&key), Gathered::values(record, &value)));
             keys.iter_mut().for_each(|column| column.push(&key));
-            values.iter_mut().for_each(|column| column.push(&value));
+            match record {
+                Some(record) => {
+                    let packed = value.packed();
+                    let fields = values.iter_mut().zip(record.values(&packed));
+                    fields.for_each(|(column, field)| column.push_field(field));
+                }
+                None => values.iter_mut().for_each(|column| column.push(&value)),
+            }
         }
         if let Some((keys, values)) = &columns {
-            let columns: Vec<_> = [keys, values].into_iter().flatten().map(Gathered::numbers).collect();
+            let columns: Vec<_> = keys.iter().chain(values).map(Gathered::numbers).collect();
             table.write_batch(&columns)?;
         }
         rank = end;
