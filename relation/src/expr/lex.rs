@@ -38,8 +38,8 @@ impl Token {
 
 /// Signs, longer ones before those that they begin with.
 const SIGNS: [&str; 25] = [
-    "<=", ">=", "==", "!=", "<>", "<<", ">>", "<", ">", "=", "&", "|", "^", "+", "-", "*", "/", "%", "(", ")", "[",
-    "]", ",", ":", ".",
+    "<=", ">=", "==", "!=", "<>", "<<", ">>", "<", ">", "=", "&", "|", "^", "+", "-", "*", "/", "%", "(",
+    ")", "[", "]", ",", ":", ".",
 ];
 
 /// Signs of other languages, and what is written here.
@@ -82,13 +82,23 @@ fn sign(text: &str, at: usize, letter: char) -> Result<(Token, usize), ExprError
     if let Some((foreign, ours)) = FOREIGN.into_iter().find(|(foreign, _)| rest.starts_with(foreign))
         && known != Some("!=")
     {
-        return Err(ExprError::new(text, at..at + foreign.len(), format!("'{foreign}' is no operator"), ours));
+        return Err(ExprError::new(
+            text,
+            at..at + foreign.len(),
+            format!("'{foreign}' is no operator"),
+            ours,
+        ));
     }
     match known {
         Some(sign) => Ok((Token::Sign(sign), sign.len())),
         None => {
             let what = format!("'{}' means nothing here", letter.escape_debug());
-            Err(ExprError::new(text, at..at + letter.len_utf8(), what, "a name, a number, a text or an operator"))
+            Err(ExprError::new(
+                text,
+                at..at + letter.len_utf8(),
+                what,
+                "a name, a number, a text or an operator",
+            ))
         }
     }
 }
@@ -106,7 +116,12 @@ fn quoted(text: &str, at: usize, quote: char) -> Result<(String, usize), ExprErr
         }
         plain.push(letter);
     }
-    Err(ExprError::new(text, at..text.len(), "a quote is opened and not closed", format!("{quote} at its end")))
+    Err(ExprError::new(
+        text,
+        at..text.len(),
+        "a quote is opened and not closed",
+        format!("{quote} at its end"),
+    ))
 }
 
 /// The number at `at`, and its length.
@@ -132,7 +147,12 @@ fn number(text: &str, at: usize) -> Result<(Token, usize), ExprError> {
     let place = at..at + end;
     let digits: String = rest[prefix..end].chars().filter(|&letter| letter != '_').collect();
     let refused = |what: String| {
-        ExprError::new(text, place.clone(), what, "a whole number as 1000, 1_000 or 0xff, or a number as 0.5 or 1e9")
+        ExprError::new(
+            text,
+            place.clone(),
+            what,
+            "a whole number as 1000, 1_000 or 0xff, or a number as 0.5 or 1e9",
+        )
     };
     if radix == 10 && digits.contains(['.', 'e', 'E']) {
         let number = digits.parse::<f64>().ok().filter(|number| number.is_finite());

@@ -230,13 +230,21 @@ impl<'a> Parser<'a> {
         let place = start..self.end();
         if below >= DEPTH_MAX {
             let what = format!("it nests deeper than {DEPTH_MAX} levels");
-            return Err(ExprError::new(self.text, place, what, "fewer operators in a row, or brackets in brackets"));
+            return Err(ExprError::new(
+                self.text,
+                place,
+                what,
+                "fewer operators in a row, or brackets in brackets",
+            ));
         }
         Ok(Node { what, place, depth: below + 1 })
     }
 
     /// Counts a level of recursion while `parse` runs.
-    fn nested(&mut self, parse: impl FnOnce(&mut Self) -> Result<Node, ExprError>) -> Result<Node, ExprError> {
+    fn nested(
+        &mut self,
+        parse: impl FnOnce(&mut Self) -> Result<Node, ExprError>,
+    ) -> Result<Node, ExprError> {
         if self.depth >= DEPTH_MAX {
             let what = format!("it nests deeper than {DEPTH_MAX} levels");
             return Err(self.refused(what, "fewer brackets in brackets"));
@@ -428,6 +436,17 @@ impl<'a> Parser<'a> {
         };
         self.advance();
         self.node(what, start, 0)
+    }
+
+    /// The name before a `=`, if these come next.
+    pub(super) fn rename(&mut self) -> Option<String> {
+        let name = match (self.peek(), self.second()) {
+            (Token::Name(name) | Token::Quoted(name), Token::Sign("=")) => name.clone(),
+            _ => return None,
+        };
+        self.advance();
+        self.advance();
+        Some(name)
     }
 
     /// A name, or `value.` and one.
