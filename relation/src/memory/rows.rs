@@ -1,0 +1,237 @@
+//! Operators of one input, and the product: select, project, reduce, product.
+//!
+//! None of them compares keys of two sides; a task is a block of ranks. Blocks of a reduction are of a fixed number of
+//! tuples, so that sums of floats do not depend on the threads: each block sums its runs, and a run that goes on in the
+//! next block is put together in the order of the blocks.
+
+use super::ordered::in_order;
+use super::sweep::{Held, into_two};
+use super::{Columns, Options};
+use crate::error::RelationError;
+use pleach_format::Word;
+use rayon::prelude::*;
+
+/// Tuples of a block of a reduction. Part of what a sum of floats is: see `rules.rs`.
+pub(crate) const BLOCK_TUPLES: usize = 4096;
+
+/// Ranks of the tuples that a predicate keeps, in order. The predicate must not use the thread pool. O(tuples).
+#[must_use]
+pub fn select_ranks<K: Word, V: Copy + Send + Sync>(
+    columns: Columns<'_, K, V>,
+    predicate: impl Fn(K, V) -> bool + Sync,
+    options: &Options,
+) -> Vec<u64> {
+    let part = options.part_tuples.max(1);
+    let counts: Vec<u64> = columns
+        .keys
+        .par_chunks(part)
+        .zip_eq(columns.values.par_chunks(part))
+        .map(|(keys, values)| keys.iter().zip(values).map(|(&k, &v)| u64::from(predicate(k, v))).sum())
+        .collect();
+    let mut ranks = Vec::with_capacity(counts.iter().sum::<u64>() as usize);
+    // Counted first: exactly as much memory is taken.
+    let pieces: Vec<Vec<u64>> = (0..counts.len())
+        .into_par_iter()
+        .map(|number| {
+            let from = number * part;
+            let to = (from + part).min(columns.len());
+            let mut ranks = Vec::with_capacity(counts[number] as usize);
+            ranks.extend(
+                (from..to).filter(|&at| predicate(columns.keys[at], columns.values[at])).map(|at| at as u64),
+            );
+            ranks
+        })
+        .collect();
+    pieces.iter().for_each(|piece| ranks.extend_from_slice(piece));
+    ranks
+}
+
+/// The tuples that a predicate keeps, in order, in one pass. The predicate must not use the thread pool. O(tuples).
+#[must_use]
+pub fn select<K: Word, V: Copy + Send + Sync>(
+    columns: Columns<'_, K, V>,
+    predicate: impl Fn(K, V) -> bool + Sync,
+    options: &Options,
+) -> (Vec<K>, Vec<V>) {
+    let (mut keys, mut values) = (Vec::new(), Vec::new());
+    let part = options.part_tuples.max(1);
+    into_two(&mut keys, &mut values, columns.len(), |keys, values| {
+        in_order(
+            columns.len().div_ceil(part),
+            || (Held::new(keys), Held::new(values), 0),
+            |task, (keys, values, count)| {
+                let (from, to) = (task * part, ((task + 1) * part).min(columns.len()));
+                keys.reserve(to - from);
+                values.reserve(to - from);
+                *count = 0;
+                for (&key, &value) in columns.keys[from..to].iter().zip(&columns.values[from..to]) {
+                    // SAFETY: at most one a tuple of the task is kept, and so many there is room for.
+                    unsafe {
+                        keys.put(*count, key);
+                        values.put(*count, value);
+                    }
+                    *count += usize::from(predicate(key, value));
+                }
+                *count
+            },
+            |to, (keys, values, count)| {
+                // SAFETY: so many were put; `in_order` gives each task places of its own.
+                unsafe {
+                    keys.place(0, *count, to);
+                    values.place(0, *count, to);
+                }
+            },
+        )
+    });
+    (keys, values)
+}
+
+/// Other keys and values for each tuple. Unless the order of the keys `is_kept`, the tuples are sorted by their new
+/// keys, those of equal ones in the order that they had. O(tuples), or O(tuples log(tuples)).
+///
+/// # Errors
+/// [`RelationError::Unsorted`] if the order was to be kept and is not.
+pub fn project<K, V, L, W>(
+    columns: Columns<'_, K, V>,
+    map: impl Fn(K, V) -> (L, W) + Sync + Send,
+    is_kept: bool,
+) -> Result<(Vec<L>, Vec<W>), RelationError>
+where
+    K: Word,
+    V: Copy + Send + Sync,
+    L: Word,
+    W: Copy + Send + Sync,
+{
+    let mapped = columns.keys.par_iter().zip_eq(columns.values).with_min_len(1 << 12);
+    if is_kept {
+        let (keys, values): (Vec<L>, Vec<W>) = mapped.map(|(&key, &value)| map(key, value)).unzip();
+        Columns::new("the projection", &keys, &values)?;
+        return Ok((keys, values));
+    }
+    let mut tuples: Vec<(L, W)> = mapped.map(|(&key, &value)| map(key, value)).collect();
+    tuples.par_sort_by_key(|tuple| tuple.0);
+    Ok(tuples.into_par_iter().unzip())
+}
+
+/// All pairs of tuples, by left rank, then by right rank: the left key, and what `combine` makes of the values. The
+/// function must not use the thread pool. O(|A| |B|).
+///
+/// # Errors
+/// [`RelationError::TooLarge`], before memory is taken.
+pub fn product<K, A, B, C>(
+    left: Columns<'_, K, A>,
+    right: &[B],
+    combine: impl Fn(A, B) -> C + Sync,
+    options: &Options,
+) -> Result<(Vec<K>, Vec<C>), RelationError>
+where
+    K: Word,
+    A: Copy + Send + Sync,
+    B: Copy + Send + Sync,
+    C: Copy + Send + Sync,
+{
+    let tuples = left.len() as u128 * right.len() as u128;
+    let tuple_bytes = (size_of::<K>() + size_of::<C>()) as u128;
+    let limit = (u128::from(options.memory_bytes) / tuple_bytes).min(i64::MAX as u128);
+    if tuples > limit {
+        return Err(RelationError::TooLarge { what: "the product", tuples, limit });
+    }
+    let tuples = tuples as usize;
+    let part = options.part_tuples.max(1);
+    let (mut keys, mut values) = (Vec::new(), Vec::new());
+    into_two(&mut keys, &mut values, tuples, |keys, values| {
+        in_order(
+            tuples.div_ceil(part),
+            || (Held::new(keys), Held::new(values), 0),
+            |task, (keys, values, count)| {
+                let (from, to) = (task * part, ((task + 1) * part).min(tuples));
+                *count = to - from;
+                keys.reserve(*count);
+                values.reserve(*count);
+                let (mut i, mut j) = (from / right.len(), from % right.len());
+                for at in 0..*count {
+                    // SAFETY: there is room for so many.
+                    unsafe {
+                        keys.put(at, left.keys[i]);
+                        values.put(at, combine(left.values[i], right[j]));
+                    }
+                    j += 1;
+                    if j == right.len() {
+                        (i, j) = (i + 1, 0);
+                    }
+                }
+                *count
+            },
+            |to, (keys, values, count)| {
+                // SAFETY: so many were put; `in_order` gives each task places of its own.
+                unsafe {
+                    keys.place(0, *count, to);
+                    values.place(0, *count, to);
+                }
+            },
+        )
+    });
+    Ok((keys, values))
+}
+
+/// What becomes of the values of a key: any associative function.
+pub trait Reduce<V>: Sync {
+    /// What is made of them.
+    type Output: Copy + Send + Sync;
+    /// Of one value.
+    fn of(&self, value: V) -> Self::Output;
+    /// Of two neighbouring parts of a key's values; `None` if it cannot be held.
+    fn both(&self, first: Self::Output, second: Self::Output) -> Option<Self::Output>;
+}
+
+/// One tuple for each key: what `operation` makes of its values, in their order. O(tuples).
+///
+/// # Errors
+/// [`RelationError::Overflow`] with the first key whose result cannot be held.
+pub fn reduce<K: Word, V: Copy + Send + Sync, R: Reduce<V>>(
+    columns: Columns<'_, K, V>,
+    operation: &R,
+) -> Result<(Vec<K>, Vec<R::Output>), RelationError> {
+    let overflow = |key: K| RelationError::Overflow { key: key.to_u128().to_string() };
+    let blocks: Vec<Result<(Vec<K>, Vec<R::Output>), K>> = columns
+        .keys
+        .par_chunks(BLOCK_TUPLES)
+        .zip_eq(columns.values.par_chunks(BLOCK_TUPLES))
+        .map(|(keys, values)| reduce_block(keys, values, operation))
+        .collect();
+    let (mut keys, mut results): (Vec<K>, Vec<R::Output>) = (Vec::new(), Vec::new());
+    for block in blocks {
+        let (block_keys, block_results) = block.map_err(overflow)?;
+        let mut from = 0;
+        if let (Some(last), Some(&key)) = (results.last_mut(), keys.last())
+            && block_keys.first() == Some(&key)
+        {
+            *last = operation.both(*last, block_results[0]).ok_or_else(|| overflow(key))?;
+            from = 1;
+        }
+        keys.extend_from_slice(&block_keys[from..]);
+        results.extend_from_slice(&block_results[from..]);
+    }
+    Ok((keys, results))
+}
+
+/// [`reduce`] of one block, which is an error with the key that cannot be held.
+pub(crate) fn reduce_block<K: Word, V: Copy, R: Reduce<V>>(
+    keys: &[K],
+    values: &[V],
+    operation: &R,
+) -> Result<(Vec<K>, Vec<R::Output>), K> {
+    let (mut found, mut results): (Vec<K>, Vec<R::Output>) = (Vec::new(), Vec::new());
+    for (&key, &value) in keys.iter().zip(values) {
+        match results.last_mut() {
+            Some(last) if found.last() == Some(&key) => {
+                *last = operation.both(*last, operation.of(value)).ok_or(key)?;
+            }
+            _ => {
+                found.push(key);
+                results.push(operation.of(value));
+            }
+        }
+    }
+    Ok((found, results))
+}

@@ -1,0 +1,381 @@
+//! Steps through two sorted columns: one kernel for every operator.
+//!
+//! A walk looks at the next key of each side and decides by two compares alone what it emits and which sides move on:
+//! no branch depends on a key, so that nothing is predicted wrongly. What is left is a chain of dependent
+//! instructions, a load and some arithmetic a step. Therefore a thread takes [`LANES`] independent parts of the inputs
+//! (see [`super::cut`]) and makes one step of each in turn; the chains overlap, and a step costs what its instructions
+//! cost. Where one side of a part is used up, the rest of the other is stepped through alone.
+//!
+//! Which tuples a walk emits follows `rules.rs`; each is said in the comment of its type.
+
+use super::cut::gallop;
+use pleach_format::Word;
+
+/// Parts that a thread steps through in turn.
+pub(crate) const LANES: usize = 4;
+
+/// What a walk remembers between steps.
+#[derive(Clone, Copy)]
+pub(crate) struct State<K> {
+    /// The key that was taken last (of either side for a union, else of the left one); never that of the first step
+    /// of a relation.
+    last: K,
+    /// Whether the next right tuple has a left partner already.
+    matched: bool,
+}
+
+/// What a step does.
+#[derive(Clone, Copy)]
+pub(crate) struct Step {
+    /// A tuple is emitted.
+    pub emit: bool,
+    /// It has a left part.
+    pub left: bool,
+    /// It has a right part.
+    pub right: bool,
+    /// The left side moves on.
+    pub next_left: bool,
+    /// The right side moves on.
+    pub next_right: bool,
+}
+
+/// How the inputs of a walk may be parted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Parting {
+    /// Equal keys in pairs: see [`super::cut::balanced`].
+    Balanced,
+    /// Left tuples before equal right ones; a part looks at the right tuple behind it, too.
+    Merge,
+}
+
+/// What is emitted for which keys.
+pub(crate) trait Walk: Copy + Send + Sync + 'static {
+    const PARTING: Parting;
+    /// Whether the key that was taken last is of either side; else it is of the left one.
+    const LAST_OF_BOTH: bool;
+    /// A faster walk that does the same where no key stands twice on a side.
+    type Unique: Walk;
+    /// Whether that is another one.
+    const HAS_UNIQUE: bool;
+    /// Left tuples may be emitted when there are no more right ones.
+    const LEFT_ALONE: bool;
+    /// Right tuples may be emitted when there are no more left ones.
+    const RIGHT_ALONE: bool;
+    /// One step at keys `a` and `b`, of which it is known whether `a < b` and whether `a > b`.
+    fn step<K: Word>(below: bool, above: bool, a: K, b: K, state: &mut State<K>) -> Step;
+}
+
+/// Whether two names differ.
+const fn const_differs(one: &str, other: &str) -> bool {
+    one.len() != other.len()
+}
+
+macro_rules! walks {
+    ($($(#[$doc:meta])* $name:ident ($unique:ident) $parting:ident $both:literal $left:literal $right:literal
+        |$below:ident, $above:ident, $a:ident, $b:ident, $state:ident| $body:expr;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy)]
+        pub(crate) struct $name;
+
+        impl Walk for $name {
+            const PARTING: Parting = Parting::$parting;
+            const LAST_OF_BOTH: bool = $both;
+            type Unique = $unique;
+            const HAS_UNIQUE: bool = const_differs(stringify!($name), stringify!($unique));
+            const LEFT_ALONE: bool = $left;
+            const RIGHT_ALONE: bool = $right;
+            #[inline(always)]
+            #[allow(unused_variables, reason = "not every walk looks at everything")]
+            fn step<K: Word>($below: bool, $above: bool, $a: K, $b: K, $state: &mut State<K>) -> Step {
+                $body
+            }
+        }
+    )*};
+}
+
+/// Both move on at equal keys.
+#[inline(always)]
+fn paired(below: bool, above: bool, emit: bool) -> Step {
+    Step { emit, left: !above, right: !below, next_left: !above, next_right: !below }
+}
+
+/// The right side stays at equal keys, so that it meets the next left tuple too.
+#[inline(always)]
+fn lasting(below: bool, above: bool, emit: bool) -> Step {
+    Step { emit, left: !above, right: !below, next_left: !above, next_right: above }
+}
+
+walks! {
+    /// Of each key max(m, n).
+    UnionMultiset (UnionMultiset) Balanced false true true |below, above, a, b, state| paired(below, above, true);
+    /// Of each key min(m, n).
+    IntersectionMultiset (IntersectionMultiset) Balanced false false false |below, above, a, b, state| {
+        paired(below, above, !(below | above))
+    };
+    /// Of each key max(m - n, 0): pairs are left out, and the last of left remain.
+    DifferenceMultiset (DifferenceMultiset) Balanced false true false |below, above, a, b, state| paired(below, above, below);
+    /// Of each key one: left ones come first, and what equals the last key is passed.
+    UnionSet (UnionMultiset) Balanced true true true |below, above, a, b, state| {
+        let key = if above { b } else { a };
+        let emit = key != state.last;
+        state.last = key;
+        paired(below, above, emit)
+    };
+    /// Of each key of both sides the first of left.
+    IntersectionSet (IntersectionMultiset) Balanced false false false |below, above, a, b, state| {
+        let emit = !(below | above) & (a != state.last);
+        state.last = if above { state.last } else { a };
+        lasting(below, above, emit)
+    };
+    /// Of each key of left alone the first.
+    DifferenceSet (DifferenceMultiset) Balanced false true false |below, above, a, b, state| {
+        let emit = below & (a != state.last);
+        state.last = if above { state.last } else { a };
+        lasting(below, above, emit)
+    };
+    /// Left tuples with a partner, each with the first of them.
+    Semi (Semi) Merge false false false |below, above, a, b, state| lasting(below, above, !(below | above));
+    /// Left tuples without one.
+    Anti (Anti) Merge false true false |below, above, a, b, state| lasting(below, above, below);
+    /// All left tuples, each with its first partner.
+    LeftOuter (LeftOuter) Merge false true false |below, above, a, b, state| {
+        Step { right: !(below | above), ..lasting(below, above, !above) }
+    };
+    /// Left tuples with their first partner, and right tuples without one.
+    RightOuter (RightOuter) Merge false false true |below, above, a, b, state| {
+        let emit = !(below | above) | (above & !state.matched);
+        state.matched = (state.matched | !(below | above)) & !above;
+        lasting(below, above, emit)
+    };
+    /// All left tuples, each with its first partner, and right tuples without one.
+    FullOuter (FullOuter) Merge false true true |below, above, a, b, state| {
+        let emit = !above | !state.matched;
+        state.matched = (state.matched | !(below | above)) & !above;
+        lasting(below, above, emit)
+    };
+}
+
+/// Part of both inputs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Part {
+    pub left: (usize, usize),
+    pub right: (usize, usize),
+}
+
+impl Part {
+    /// Tuples of both sides.
+    pub(crate) fn tuples(&self) -> (usize, usize) {
+        (self.left.1 - self.left.0, self.right.1 - self.right.0)
+    }
+
+    /// Tuples that a walk may write here: each that it emits moves a side on, the left one unless right tuples are
+    /// emitted alone, and the right one may be one behind its part; and one that is written without being emitted.
+    pub(crate) fn room<W: Walk>(&self) -> usize {
+        let (left, right) = self.tuples();
+        left + if W::RIGHT_ALONE { right } else { 0 } + 2
+    }
+}
+
+/// Where emitted tuples go.
+pub(crate) trait Emit<K> {
+    /// Writes a tuple of key `key` at `at`: left tuple `i` if `left`, right tuple `j` if `right`. The next call
+    /// overwrites it, unless its step emits.
+    ///
+    /// # Safety
+    /// `at` is below the room that was made; `i` is a left rank if `left`, or if the walk has no right tuples alone;
+    /// `j` is a right rank if `right`.
+    unsafe fn put(&mut self, at: usize, i: usize, j: usize, key: K, left: bool, right: bool);
+}
+
+#[derive(Clone, Copy)]
+struct Lane<K> {
+    i: usize,
+    i_end: usize,
+    j: usize,
+    j_end: usize,
+    at: usize,
+    state: State<K>,
+}
+
+impl<K: Word> Lane<K> {
+    fn new<W: Walk>(a: &[K], b: &[K], part: Part, at: usize) -> Self {
+        let (i, j) = (part.left.0, part.right.0);
+        let other = |key: K| key ^ K::MAX;
+        let before = |keys: &[K], at: usize| at.checked_sub(1).and_then(|at| keys.get(at)).copied();
+        let last = if W::LAST_OF_BOTH {
+            let first = [a.first(), b.first()].into_iter().flatten().min();
+            before(a, i).max(before(b, j)).or_else(|| first.copied().map(other))
+        } else {
+            before(a, i).or_else(|| a.first().copied().map(other))
+        };
+        let matched = before(a, i).is_some_and(|key| b.get(j) == Some(&key));
+        // A part's left keys are at most the first right key behind it.
+        let behind = usize::from(W::PARTING == Parting::Merge);
+        let j_end = (part.right.1 + behind).min(b.len());
+        let state = State { last: last.unwrap_or_default(), matched };
+        Self { i, i_end: part.left.1, j, j_end, at, state }
+    }
+
+    /// Steps for which both sides have keys for certain.
+    #[inline(always)]
+    fn safe(&self) -> usize {
+        (self.i_end - self.i).min(self.j_end.saturating_sub(self.j))
+    }
+
+    /// # Safety
+    /// `i < a.len()`, `j < b.len()`, and there is room at `at`.
+    #[inline(always)]
+    unsafe fn step<W: Walk>(&mut self, a: &[K], b: &[K], emit: &mut impl Emit<K>) {
+        // SAFETY: the caller's contract.
+        let (x, y) = unsafe { (*a.get_unchecked(self.i), *b.get_unchecked(self.j)) };
+        let (below, above) = (x < y, x > y);
+        let step = W::step(below, above, x, y, &mut self.state);
+        let key = if above { y } else { x };
+        // SAFETY: both are ranks, and there is room: the caller's contract.
+        unsafe { emit.put(self.at, self.i, self.j, key, step.left, step.right) };
+        self.at += usize::from(step.emit);
+        self.i += usize::from(step.next_left);
+        self.j += usize::from(step.next_right);
+    }
+}
+
+/// Walks through up to [`LANES`] parts in turn. What part `l` emits stands behind the room of the parts before it;
+/// `counts[l]` says how much that is. O(steps).
+///
+/// # Panics
+/// If a part is not inside the inputs, or if there are more than [`LANES`].
+///
+/// # Safety
+/// `emit` has the room of all parts together.
+pub(crate) unsafe fn walk<W: Walk, K: Word>(
+    a: &[K],
+    b: &[K],
+    parts: &[Part],
+    emit: &mut impl Emit<K>,
+) -> [usize; LANES] {
+    let mut starts = [0; LANES];
+    let mut room = 0;
+    for (part, start) in parts.iter().zip(&mut starts) {
+        assert!(part.left.0 <= part.left.1 && part.left.1 <= a.len(), "a part is inside the left input");
+        assert!(part.right.0 <= part.right.1 && part.right.1 <= b.len(), "a part is inside the right input");
+        *start = room;
+        room += part.room::<W>();
+    }
+    let mut lanes: Vec<Lane<K>> =
+        parts.iter().zip(starts).map(|(&part, at)| Lane::new::<W>(a, b, part, at)).collect();
+    if let Ok(array) = <&mut [Lane<K>; LANES]>::try_from(lanes.as_mut_slice()) {
+        let mut together = *array;
+        loop {
+            let safe = together.iter().map(Lane::safe).min().unwrap_or(0);
+            if safe == 0 {
+                break;
+            }
+            for _ in 0..safe {
+                for lane in &mut together {
+                    // SAFETY: a step moves each side on by at most one, and each lane has `safe` keys on both. A
+                    // step that emits moves a side on, so that a lane, which ends at `i_end` and `j_end`,
+                    // writes inside its room, whatever the keys are.
+                    unsafe { lane.step::<W>(a, b, emit) };
+                }
+            }
+        }
+        *array = together;
+    }
+    let mut counts = [0; LANES];
+    for (((lane, part), start), count) in lanes.iter_mut().zip(parts).zip(starts).zip(&mut counts) {
+        // SAFETY: as above.
+        unsafe { finish::<W, K>(lane, a, b, *part, emit) };
+        *count = lane.at - start;
+    }
+    counts
+}
+
+/// One side is so many times as long as the other where its keys are passed by doubling steps.
+pub(crate) const GALLOP_RATIO: usize = 32;
+
+/// [`walk`] through one part of which one side is much longer: what the other has no key for is passed by doubling
+/// steps. O(shorter * log(longer / shorter)), and what is emitted.
+///
+/// # Panics
+/// If the part is not inside the inputs.
+///
+/// # Safety
+/// As [`walk`].
+pub(crate) unsafe fn leap<W: Walk, K: Word>(
+    a: &[K],
+    b: &[K],
+    part: Part,
+    at: usize,
+    emit: &mut impl Emit<K>,
+) -> usize {
+    assert!(part.left.0 <= part.left.1 && part.left.1 <= a.len(), "a part is inside the left input");
+    assert!(part.right.0 <= part.right.1 && part.right.1 <= b.len(), "a part is inside the right input");
+    let mut lane = Lane::new::<W>(a, b, part, at);
+    while lane.safe() > 0 {
+        let (x, y) = (a[lane.i], b[lane.j]);
+        let (below, above) = (x < y, x > y);
+        let (to_i, to_j) = match (below, above) {
+            (true, _) => (gallop(&a[..lane.i_end], lane.i, |key| *key < y), lane.j),
+            (_, true) => (lane.i, gallop(&b[..lane.j_end], lane.j, |key| *key < x)),
+            _ => (lane.i + 1, lane.j + 1),
+        };
+        // Of keys that are not emitted the last one alone matters.
+        if below && !W::LEFT_ALONE {
+            lane.i = to_i - 1;
+        }
+        if above && !W::RIGHT_ALONE {
+            lane.j = to_j - 1;
+        }
+        let steps = if below { to_i - lane.i } else { to_j - lane.j };
+        for _ in 0..steps {
+            // Only keys out of order can use up a side before.
+            if lane.safe() == 0 {
+                break;
+            }
+            // SAFETY: both sides have keys; for the room see `walk`.
+            unsafe { lane.step::<W>(a, b, emit) };
+        }
+    }
+    // SAFETY: as above.
+    unsafe { finish::<W, K>(&mut lane, a, b, part, emit) };
+    lane.at - at
+}
+
+/// The rest of a lane.
+///
+/// # Safety
+/// As [`walk`].
+unsafe fn finish<W: Walk, K: Word>(
+    lane: &mut Lane<K>,
+    a: &[K],
+    b: &[K],
+    part: Part,
+    emit: &mut impl Emit<K>,
+) {
+    loop {
+        let safe = lane.safe();
+        if safe == 0 {
+            break;
+        }
+        for _ in 0..safe {
+            // SAFETY: both sides have `safe` keys; for the room see `walk`.
+            unsafe { lane.step::<W>(a, b, emit) };
+        }
+    }
+    if W::LEFT_ALONE {
+        for (i, &key) in a.iter().enumerate().take(lane.i_end).skip(lane.i) {
+            let step = W::step(true, false, key, key, &mut lane.state);
+            // SAFETY: `i` is a left rank; there is room for a tuple of each left rank of the part.
+            unsafe { emit.put(lane.at, i, 0, key, true, false) };
+            lane.at += usize::from(step.emit);
+        }
+    }
+    if W::RIGHT_ALONE {
+        for (j, &key) in b.iter().enumerate().take(part.right.1).skip(lane.j) {
+            let step = W::step(false, true, key, key, &mut lane.state);
+            // SAFETY: `j` is a right rank; there is room for a tuple of each right rank of the part.
+            unsafe { emit.put(lane.at, 0, j, key, false, true) };
+            lane.at += usize::from(step.emit);
+        }
+    }
+}

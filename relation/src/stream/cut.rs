@@ -1,0 +1,226 @@
+//! Pieces of work over two inputs, one after the other.
+//!
+//! Both inputs are cut by merge path at about equally many tuples, and each cut is moved to where a new key begins, on
+//! both sides: what lies between two cuts is then done alone, by every operator alike. A key with so many tuples that
+//! no cut lies inside a piece's reach becomes a piece of its own, of which the answer is known from the two numbers of
+//! tuples: some of its left tuples, some of its right ones, or all pairs. These are cut again, by what they answer.
+
+use super::input::{AnyKey, Relation};
+use crate::error::RelationError;
+use crate::rules::{How, SetOperation, SetRule};
+use std::collections::VecDeque;
+use std::ops::Range;
+
+/// An operator of two inputs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Operator {
+    Set(SetOperation, SetRule),
+    Join(How),
+    /// All pairs, whatever the keys.
+    Product,
+}
+
+/// Something to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Piece {
+    /// Tuples of both sides of which no key is parted.
+    Sweep(Range<u64>, Range<u64>),
+    /// Left tuples are the answer.
+    Left(Range<u64>),
+    /// Right tuples are the answer.
+    Right(Range<u64>),
+    /// All pairs are.
+    Pairs(Range<u64>, Range<u64>),
+    /// Tuples that are not in the answer are read all the same: they may be damaged.
+    Pass(Range<u64>, Range<u64>),
+}
+
+/// The pieces, made as they are asked for.
+pub(super) struct Pieces<'a> {
+    left: Relation<'a>,
+    right: Relation<'a>,
+    operator: Operator,
+    /// Tuples of a piece.
+    tuples: u64,
+    at: (u64, u64),
+    /// What remains of a key with many tuples.
+    rest: VecDeque<Piece>,
+}
+
+impl<'a> Pieces<'a> {
+    pub(super) fn new(left: Relation<'a>, right: Relation<'a>, operator: Operator, tuples: u64) -> Self {
+        let mut this =
+            Self { left, right, operator, tuples: tuples.max(1), at: (0, 0), rest: VecDeque::new() };
+        if operator == Operator::Product {
+            this.at = (left.len(), right.len());
+            this.rest.push_back(Piece::Pairs(0..left.len(), 0..right.len()));
+            if left.is_empty() || right.is_empty() {
+                this.rest = VecDeque::from([Piece::Pass(0..left.len(), 0..right.len())]);
+            }
+        }
+        this
+    }
+
+    /// Tuples of both sides that have been handed out.
+    pub(super) fn done(&self) -> u64 {
+        self.at.0 + self.at.1
+    }
+
+    pub(super) fn next(&mut self) -> Result<Option<Piece>, RelationError> {
+        loop {
+            if let Some(piece) = self.rest.pop_front() {
+                return Ok(Some(self.limit(piece)));
+            }
+            let end = (self.left.len(), self.right.len());
+            if self.at == end {
+                return Ok(None);
+            }
+            let (from, to) = (self.at, self.cut()?);
+            if let Some(to) = to {
+                self.at = to;
+                return Ok(Some(Piece::Sweep(from.0..to.0, from.1..to.1)));
+            }
+            self.key_alone()?;
+        }
+    }
+
+    /// The first `tuples` answers of a piece; the others remain.
+    fn limit(&mut self, piece: Piece) -> Piece {
+        let tuples = self.tuples;
+        let split = |range: &Range<u64>, at: u64| {
+            let middle = range.start + at.min(range.end - range.start);
+            (range.start..middle, middle..range.end)
+        };
+        let (now, later) = match &piece {
+            Piece::Left(range) => {
+                let (now, later) = split(range, tuples);
+                (Piece::Left(now), Piece::Left(later))
+            }
+            Piece::Right(range) => {
+                let (now, later) = split(range, tuples);
+                (Piece::Right(now), Piece::Right(later))
+            }
+            Piece::Pass(left, right) => {
+                let ((a, c), (b, d)) = (split(left, tuples), split(right, tuples));
+                (Piece::Pass(a, b), Piece::Pass(c, d))
+            }
+            Piece::Pairs(left, right) => {
+                let n = right.end - right.start;
+                if n > tuples && left.end - left.start == 1 {
+                    let (now, later) = split(right, tuples);
+                    (Piece::Pairs(left.clone(), now), Piece::Pairs(left.clone(), later))
+                } else {
+                    let (now, later) = split(left, (tuples / n.max(1)).max(1));
+                    let later = Piece::Pairs(later, right.clone());
+                    if n > tuples {
+                        self.rest.push_front(later);
+                        return self.limit(Piece::Pairs(now, right.clone()));
+                    }
+                    (Piece::Pairs(now, right.clone()), later)
+                }
+            }
+            Piece::Sweep(..) => return piece,
+        };
+        if !later.is_empty() {
+            self.rest.push_front(later);
+        }
+        now
+    }
+
+    /// Where the next piece ends; `None` if the key that begins here has more tuples than a piece.
+    fn cut(&self) -> Result<Option<(u64, u64)>, RelationError> {
+        let (a, b, from) = (&self.left, &self.right, self.at);
+        let end = (a.len(), b.len());
+        let diagonal = from.0.saturating_add(from.1).saturating_add(self.tuples);
+        if diagonal >= end.0.saturating_add(end.1) {
+            return Ok(Some(end));
+        }
+        // As `memory::cut::merge`: left tuples before equal right ones.
+        let mut low = from.0.max(diagonal.saturating_sub(end.1));
+        let mut high = end.0.min(diagonal - from.1).max(low);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if a.key(middle)? <= b.key(diagonal - middle - 1)? {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        let (i, j) = (low, diagonal - low);
+        // The first key behind the cut begins the next piece, unless it does not begin there.
+        let mut next: Option<AnyKey> = None;
+        for (input, at) in [(a, i), (b, j)] {
+            if at < input.len() {
+                let key = input.key(at)?;
+                next = Some(next.map_or(key.clone(), |other| other.min(key)));
+            }
+        }
+        let Some(key) = next else { return Ok(Some(end)) };
+        let to = (a.bound(from.0..i, |k| *k < key)?, b.bound(from.1..j, |k| *k < key)?);
+        Ok((to != from).then_some(to))
+    }
+
+    /// Hands out what the key that begins here answers.
+    fn key_alone(&mut self) -> Result<(), RelationError> {
+        let (a, b, from) = (&self.left, &self.right, self.at);
+        let mut key: Option<AnyKey> = None;
+        for (input, at) in [(a, from.0), (b, from.1)] {
+            if at < input.len() {
+                let next = input.key(at)?;
+                key = Some(key.map_or(next.clone(), |other| other.min(next)));
+            }
+        }
+        let Some(key) = key else { return Ok(()) };
+        let to = (a.bound(from.0..a.len(), |k| *k <= key)?, b.bound(from.1..b.len(), |k| *k <= key)?);
+        // Keys out of order, of a file that is damaged: what is passed is verified.
+        let to = if to == from { (a.len(), b.len()) } else { to };
+        let (left, right) = (from.0..to.0, from.1..to.1);
+        let (m, n) = (to.0 - from.0, to.1 - from.1);
+        let first = |range: &Range<u64>, tuples: u64| range.start..range.start + tuples;
+        let last = |range: &Range<u64>, tuples: u64| range.end - tuples..range.end;
+        let answer = match self.operator {
+            Operator::Product => None,
+            Operator::Set(operation, rule) => match (operation, rule) {
+                (SetOperation::Union, SetRule::Set) if m > 0 => Some(Piece::Left(first(&left, 1))),
+                (SetOperation::Union, SetRule::Set) => Some(Piece::Right(first(&right, n.min(1)))),
+                (SetOperation::Union, SetRule::Multiset) => {
+                    self.rest.push_back(Piece::Left(left.clone()));
+                    Some(Piece::Right(last(&right, n.saturating_sub(m))))
+                }
+                (SetOperation::Intersection, SetRule::Set) => {
+                    Some(Piece::Left(first(&left, m.min(n).min(1))))
+                }
+                (SetOperation::Intersection, SetRule::Multiset) => Some(Piece::Left(first(&left, m.min(n)))),
+                (SetOperation::Difference, SetRule::Set) if n > 0 => None,
+                (SetOperation::Difference, SetRule::Set) => Some(Piece::Left(first(&left, m.min(1)))),
+                (SetOperation::Difference, SetRule::Multiset) => {
+                    Some(Piece::Left(last(&left, m.saturating_sub(n))))
+                }
+            },
+            Operator::Join(how) => match how {
+                How::Semi if n > 0 => Some(Piece::Left(left.clone())),
+                How::Anti if n == 0 => Some(Piece::Left(left.clone())),
+                How::Semi | How::Anti => None,
+                _ if m > 0 && n > 0 => Some(Piece::Pairs(left.clone(), right.clone())),
+                How::Left | How::Full if m > 0 => Some(Piece::Left(left.clone())),
+                How::Right | How::Full if n > 0 => Some(Piece::Right(right.clone())),
+                _ => None,
+            },
+        };
+        self.rest.extend(answer);
+        self.rest.retain(|piece| !piece.is_empty());
+        self.rest.push_back(Piece::Pass(left, right));
+        self.at = to;
+        Ok(())
+    }
+}
+
+impl Piece {
+    fn is_empty(&self) -> bool {
+        match self {
+            Self::Left(range) | Self::Right(range) => range.is_empty(),
+            Self::Pairs(left, right) => left.is_empty() || right.is_empty(),
+            Self::Sweep(left, right) | Self::Pass(left, right) => left.is_empty() && right.is_empty(),
+        }
+    }
+}

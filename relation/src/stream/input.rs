@@ -1,0 +1,358 @@
+//! Inputs: index files and columns in memory, read by ranges of ranks into dense columns.
+//!
+//! A file is read through its mapping. Each sum block is verified before anything is taken from it, so that a damaged
+//! file gives an error which names it, and never an answer. Keys that are looked at to cut the work ([`Input::key`])
+//! are not verified then: whatever they say, cuts cover all ranks, and all that is cut is verified when it is read.
+
+use crate::error::RelationError;
+use pleach::{Index, KeyType, ReadError, ValueType};
+use pleach_builder::{Column, Strings};
+use pleach_format::checksum::{SUM_BLOCK_BYTES, SUM_BYTES, crc32};
+use pleach_format::section::Tag;
+use pleach_format::view::ColumnPlace;
+use pleach_format::{FormatError, Word, line};
+use std::ops::Range;
+
+/// A key as it is compared.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum AnyKey {
+    Word(u128),
+    Bytes(Vec<u8>),
+}
+
+/// A sorted relation: an index file, or columns.
+#[derive(Clone, Copy)]
+pub struct Relation<'a>(pub(super) Kind<'a>);
+
+#[derive(Clone, Copy)]
+pub(super) enum Kind<'a> {
+    File(&'a Index),
+    Columns { name: &'a str, types: (KeyType, ValueType), keys: &'a Column, values: &'a Column },
+}
+
+/// What an input is called, in errors and as a part of an answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Names {
+    pub key: String,
+    pub value: String,
+    pub key_logical: String,
+    pub value_logical: String,
+}
+
+impl<'a> Relation<'a> {
+    /// An open index file.
+    #[must_use]
+    pub fn from_index(index: &'a Index) -> Self {
+        Self(Kind::File(index))
+    }
+
+    /// Columns in memory: keys in order, encoded (see [`pleach_format::key`]) or byte strings; values as bits or byte
+    /// strings, `None` if there are none. O(keys).
+    ///
+    /// # Errors
+    /// [`RelationError::Unsorted`] and [`RelationError::Lengths`], which name the relation `name`.
+    pub fn from_columns(
+        name: &'a str,
+        types: (KeyType, ValueType),
+        keys: &'a Column,
+        values: &'a Column,
+    ) -> Result<Self, RelationError> {
+        let lengths = (keys.len() as u64, values.len() as u64);
+        let wrong = matches!(values, Column::None) != (types.1 == ValueType::None);
+        if wrong || (types.1 != ValueType::None && lengths.0 != lengths.1) {
+            return Err(RelationError::Lengths {
+                input: name.to_owned(),
+                keys: lengths.0,
+                values: lengths.1,
+            });
+        }
+        fn fall<K: PartialOrd>(keys: impl Iterator<Item = K> + Clone) -> Option<usize> {
+            keys.clone().zip(keys.skip(1)).position(|(key, next)| key > next)
+        }
+        let fall = match keys {
+            Column::None => None,
+            Column::U32(words) => fall(words.iter()),
+            Column::U64(words) => fall(words.iter()),
+            Column::U128(words) => fall(words.iter()),
+            Column::Bytes(strings) => fall((0..strings.len()).map(|at| strings.get(at))),
+        };
+        match fall {
+            Some(at) => Err(RelationError::Unsorted { input: name.to_owned(), rank: at as u64 + 1 }),
+            None => Ok(Self(Kind::Columns { name, types, keys, values })),
+        }
+    }
+
+    /// Number of tuples.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        match self.0 {
+            Kind::File(index) => index.len(),
+            Kind::Columns { keys, .. } => keys.len() as u64,
+        }
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Key type.
+    #[must_use]
+    pub fn key_type(&self) -> KeyType {
+        match self.0 {
+            Kind::File(index) => index.key_type(),
+            Kind::Columns { types, .. } => types.0,
+        }
+    }
+
+    /// Value type.
+    #[must_use]
+    pub fn value_type(&self) -> ValueType {
+        match self.0 {
+            Kind::File(index) => index.value_type(),
+            Kind::Columns { types, .. } => types.1,
+        }
+    }
+
+    /// What messages call it: the path of a file.
+    #[must_use]
+    pub fn name(&self) -> String {
+        match self.0 {
+            Kind::File(index) if index.path().as_os_str().is_empty() => "bytes in memory".to_owned(),
+            Kind::File(index) => index.path().display().to_string(),
+            Kind::Columns { name, .. } => name.to_owned(),
+        }
+    }
+
+    fn damaged(index: &Index, section: &'static str, source: ReadError) -> RelationError {
+        RelationError::Damaged { path: index.path().to_owned(), section, source }
+    }
+
+    /// Verifies what all reads rest on: the lists of sums, the names, how byte keys become words. O(file / 2048).
+    pub(super) fn prepare(&self) -> Result<Names, RelationError> {
+        let Kind::File(index) = self.0 else { return Ok(Names::default()) };
+        for tag in [Tag::META, Tag::LINE, Tag::MASK, Tag::TAIL, Tag::KEYS, Tag::VALUES] {
+            let Some(section) = index.header().section(tag) else { continue };
+            let (offset, length) = (section.entry.sums_offset.get(), section.entry.sums_bytes());
+            let (expected, found) = (section.entry.sums_crc.get(), crc32(bytes(index, offset, length)?));
+            if expected != found {
+                let source = FormatError::Checksum { what: "SUMS", offset, expected, found };
+                return Err(Self::damaged(index, "SUMS", source.into()));
+            }
+            if tag == Tag::META || tag == Tag::MASK {
+                verify(index, tag, section.offset(), section.entry.length.get())?;
+            }
+        }
+        let meta = index.meta().map_err(|source| Self::damaged(index, "META", source))?;
+        let (key, value) = (meta.key_name, meta.value_name);
+        Ok(Names { key, value, key_logical: meta.key_logical, value_logical: meta.value_logical })
+    }
+
+    /// The key of a rank, not verified.
+    pub(super) fn key(&self, rank: u64) -> Result<AnyKey, RelationError> {
+        match self.0 {
+            Kind::File(index) if self.key_type().is_bytes() => {
+                let keys = index.strings::<()>().map_err(|_| mismatch(index))?;
+                let key = keys.key(rank).map_err(|source| Self::damaged(index, "LINE", source))?;
+                Ok(AnyKey::Bytes(key.unwrap_or_default()))
+            }
+            Kind::File(index) => {
+                let (at, slot) = index.header().geometry.place(rank);
+                let bytes = bytes(index, index.header().line_offset(at), 64)?;
+                let bytes = bytes.first_chunk().ok_or_else(|| mismatch(index))?;
+                Ok(AnyKey::Word(match index.header().geometry.key_bytes {
+                    4 => u128::from(line::key::<u32>(bytes, slot)),
+                    8 => u128::from(line::key::<u64>(bytes, slot)),
+                    _ => line::key::<u128>(bytes, slot),
+                }))
+            }
+            Kind::Columns { keys, .. } => Ok(match keys {
+                Column::None => AnyKey::Word(0),
+                Column::U32(words) => AnyKey::Word(words[rank as usize].into()),
+                Column::U64(words) => AnyKey::Word(words[rank as usize].into()),
+                Column::U128(words) => AnyKey::Word(words[rank as usize]),
+                Column::Bytes(strings) => AnyKey::Bytes(strings.get(rank as usize).to_vec()),
+            }),
+        }
+    }
+
+    /// First rank of `within` whose key is not `below`. O(log) keys.
+    pub(super) fn bound(
+        &self,
+        within: Range<u64>,
+        below: impl Fn(&AnyKey) -> bool,
+    ) -> Result<u64, RelationError> {
+        let (mut low, mut high) = (within.start, within.end);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if below(&self.key(middle)?) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        Ok(low)
+    }
+
+    /// Keys, and values if these are wanted, of consecutive ranks that are there. Verified.
+    pub(super) fn read(
+        &self,
+        ranks: Range<u64>,
+        wants_values: bool,
+    ) -> Result<(Column, Column), RelationError> {
+        let index = match self.0 {
+            Kind::File(index) => index,
+            Kind::Columns { keys, values, .. } => {
+                let ranks = ranks.start as usize..ranks.end as usize;
+                let values = if wants_values { slice(values, ranks.clone()) } else { Column::None };
+                return Ok((slice(keys, ranks), values));
+            }
+        };
+        if ranks.is_empty() {
+            let values = if wants_values { Column::for_value(self.value_type()) } else { Column::None };
+            return Ok((Column::for_key(self.key_type()), values));
+        }
+        let header = index.header();
+        let (first, last) = (header.geometry.place(ranks.start).0, header.geometry.place(ranks.end - 1).0);
+        let (offset, length) = (header.line_offset(first), (last - first + 1) * 64);
+        verify(index, Tag::LINE, offset, length)?;
+        let lines = bytes(index, offset, length)?;
+        let keys = if self.key_type().is_bytes() {
+            verify_column(index, Tag::TAIL, header.tails, ranks.clone())?;
+            verify_column(index, Tag::KEYS, header.keys, ranks.clone())?;
+            byte_keys(index, ranks.clone())?
+        } else {
+            let geometry = header.geometry;
+            let tuples = (ranks.clone(), geometry.tuples_per_line(), 0);
+            match geometry.key_bytes {
+                4 => Column::U32(words(lines, tuples)),
+                8 => Column::U64(words(lines, tuples)),
+                _ => Column::U128(words(lines, tuples)),
+            }
+        };
+        let values = match self.value_type() {
+            _ if !wants_values => Column::None,
+            ValueType::None => Column::None,
+            kind if kind.is_bytes() => {
+                verify_column(index, Tag::VALUES, header.values, ranks.clone())?;
+                let column = index.value_column().ok_or_else(|| mismatch(index))?;
+                let mut values = Strings::default();
+                for rank in ranks {
+                    let value = column.get(rank).map_err(|source| Self::damaged(index, "VALS", source))?;
+                    values.push(value.unwrap_or_default());
+                }
+                Column::Bytes(values)
+            }
+            kind => {
+                let tuples = (ranks, header.geometry.tuples_per_line(), header.geometry.values_at());
+                match kind.bytes() {
+                    4 => Column::U32(words(lines, tuples)),
+                    _ => Column::U64(words(lines, tuples)),
+                }
+            }
+        };
+        index.check_mapping().map_err(|source| Self::damaged(index, "LINE", source))?;
+        Ok((keys, values))
+    }
+}
+
+/// The header says one thing and a section another.
+fn mismatch(index: &Index) -> RelationError {
+    let found = index.file_bytes();
+    Relation::damaged(index, "LINE", FormatError::Truncated { expected: found, found }.into())
+}
+
+fn bytes(index: &Index, offset: u64, length: u64) -> Result<&[u8], RelationError> {
+    let all = index.as_bytes();
+    let range = usize::try_from(offset).ok().zip(usize::try_from(length).ok());
+    range.and_then(|(offset, length)| all.get(offset..)?.get(..length)).ok_or_else(|| {
+        let (expected, found) = (offset.saturating_add(length), all.len() as u64);
+        Relation::damaged(index, "LINE", FormatError::Truncated { expected, found }.into())
+    })
+}
+
+/// Verifies each sum block of a section that `length` bytes from byte `offset` of the file touch.
+fn verify(index: &Index, tag: Tag, offset: u64, length: u64) -> Result<(), RelationError> {
+    const BLOCK: u64 = SUM_BLOCK_BYTES as u64;
+    let Some(section) = index.header().section(tag) else { return Ok(()) };
+    if length == 0 {
+        return Ok(());
+    }
+    let list = bytes(index, section.entry.sums_offset.get(), section.entry.sums_bytes())?;
+    let (sums, _) = list.as_chunks::<SUM_BYTES>();
+    let from = offset.saturating_sub(section.offset()) / BLOCK;
+    let to = (offset + length - 1).saturating_sub(section.offset()) / BLOCK;
+    for block in from..=to {
+        let start = section.offset() + block * BLOCK;
+        let block_bytes = BLOCK.min(section.end.saturating_sub(start));
+        let found = index.header().bound_sum(tag, block, bytes(index, start, block_bytes)?);
+        let expected = sums.get(block as usize).map_or(!found, |&sum| u32::from_le_bytes(sum));
+        if expected != found {
+            let source = FormatError::Checksum { what: tag.name(), offset: start, expected, found };
+            return Err(Relation::damaged(index, tag.name(), source.into()));
+        }
+    }
+    Ok(())
+}
+
+/// Verifies the elements of a column.
+fn verify_column(
+    index: &Index,
+    tag: Tag,
+    place: Option<ColumnPlace>,
+    ranks: Range<u64>,
+) -> Result<(), RelationError> {
+    let Some(place) = place else { return Ok(()) };
+    let data = place.data_offset();
+    if place.shape.offset_bytes == 0 {
+        let width = place.shape.element_bytes;
+        return verify(index, tag, data + ranks.start * width, (ranks.end - ranks.start) * width);
+    }
+    let width = place.shape.offset_bytes;
+    verify(index, tag, place.offset + ranks.start * width, (ranks.end - ranks.start + 1) * width)?;
+    let offset = |rank: u64| -> Result<u64, RelationError> {
+        let bytes = bytes(index, place.offset + rank * width, width)?;
+        Ok(if width == 4 { u32::read(bytes).into() } else { <u64 as Word>::read(bytes) })
+    };
+    let (from, to) = (offset(ranks.start)?, offset(ranks.end)?);
+    verify(index, tag, data.saturating_add(from), to.saturating_sub(from))
+}
+
+/// Words of tuples from their lines, whose first one holds the first rank: `at` is where they begin in a line.
+fn words<B: Word>(lines: &[u8], (ranks, n, at): (Range<u64>, usize, usize)) -> Vec<B> {
+    let tuples = (ranks.end - ranks.start) as usize;
+    let mut words = Vec::with_capacity(tuples);
+    let mut slot = (ranks.start % n as u64) as usize;
+    for line in lines.as_chunks::<64>().0 {
+        let end = n.min(slot + (tuples - words.len()));
+        words.extend((slot..end).map(|slot| B::read(&line[at + slot * B::BYTES..])));
+        slot = 0;
+    }
+    words
+}
+
+fn byte_keys(index: &Index, ranks: Range<u64>) -> Result<Column, RelationError> {
+    let failed = |source| Relation::damaged(index, "KEYS", source);
+    let view = index.strings::<()>().map_err(|_| mismatch(index))?;
+    let mut keys = Strings::default();
+    for tuple in view.ranks(ranks) {
+        keys.push(&tuple.map_err(failed)?.0);
+    }
+    Ok(Column::Bytes(keys))
+}
+
+/// A range of a column, copied.
+pub(super) fn slice(column: &Column, range: Range<usize>) -> Column {
+    match column {
+        Column::None => Column::None,
+        Column::U32(words) => Column::U32(words[range].to_vec()),
+        Column::U64(words) => Column::U64(words[range].to_vec()),
+        Column::U128(words) => Column::U128(words[range].to_vec()),
+        Column::Bytes(strings) => {
+            let mut copy = Strings::default();
+            range.for_each(|at| copy.push(strings.get(at)));
+            Column::Bytes(copy)
+        }
+    }
+}

@@ -1,0 +1,480 @@
+//! Operators over index files, in chunks.
+//!
+//! ```text
+//! input.rs    ranges of a file as dense columns, every block verified
+//! cut.rs      two inputs become pieces that are done alone
+//! matched.rs  a piece: which tuples answer, and their columns
+//! rows.rs     operators of one input
+//! target.rs   an answer becomes an index file
+//! ```
+//! An [`Answer`] is evaluated when it is asked for its chunks. It reads some pieces of its inputs, a few for each
+//! thread of the current pool, works on them in parallel, and hands out what they answer in order. So its memory is
+//! bounded by the pieces in flight, whatever the inputs and the answer are.
+
+mod cut;
+mod input;
+mod matched;
+mod rows;
+mod target;
+
+#[cfg(test)]
+mod tests;
+
+pub use input::Relation;
+pub use rows::{Bitmap, Predicate, Projection, project, reduce, select};
+
+use crate::error::RelationError;
+use crate::memory;
+use crate::rules::{How, SetOperation, SetRule};
+use cut::{Operator, Piece, Pieces};
+use matched::{Matched, NONE, expanded, matched, take, take_either};
+use pleach::{KeyType, ValueType};
+use pleach_builder::{Column, Observer, Phase, Silent};
+use rayon::prelude::*;
+use std::collections::VecDeque;
+
+/// Tuples of an answer, of consecutive ranks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Chunk {
+    /// Encoded keys, or byte strings.
+    pub keys: Column,
+    /// Value bits, or byte strings: of a join, the left ones.
+    pub values: Column,
+    /// Right values of a join.
+    pub right: Column,
+    /// Of each tuple of an outer join 1 if it has a left part, 2 if it has a right one, 3 for both; else empty. Where
+    /// a part is missing its value is zero, or an empty string.
+    pub sides: Vec<u8>,
+}
+
+impl Chunk {
+    /// Number of tuples.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// A column of an answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Field {
+    /// Its name; empty if it has none.
+    pub name: String,
+    /// Its type.
+    pub value_type: ValueType,
+    /// Its logical type in Arrow's notation, empty if plain.
+    pub logical: String,
+}
+
+/// What an answer holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Schema {
+    /// Key type.
+    pub key_type: KeyType,
+    /// Name of the key column; empty if it has none.
+    pub key_name: String,
+    /// Logical type of the keys in Arrow's notation, empty if plain.
+    pub key_logical: String,
+    /// Values; of a join, the left ones.
+    pub values: Field,
+    /// Right values of a join.
+    pub right: Option<Field>,
+    /// Whether chunks say which sides a tuple has.
+    pub has_sides: bool,
+    /// Whether keys come in order.
+    pub is_sorted: bool,
+}
+
+/// Tuples of both sides of a piece.
+const PIECE_TUPLES: usize = 1 << 17;
+
+/// How a stream is cut. Affects speed and memory alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StreamOptions {
+    /// Tuples of a piece, of both sides together: 1 to 2^30.
+    pub piece_tuples: usize,
+}
+
+impl Default for StreamOptions {
+    fn default() -> Self {
+        Self { piece_tuples: PIECE_TUPLES }
+    }
+}
+
+/// Something that makes chunks in order.
+trait Producer: Send {
+    /// The next chunks, none at the end. Of a count no columns are asked for.
+    fn next(&mut self, counts: bool) -> Result<Option<Vec<Produced>>, RelationError>;
+    /// Tuples of inputs that are read.
+    fn done(&self) -> u64;
+}
+
+/// What a piece answers.
+enum Produced {
+    Chunk(Chunk),
+    Count(u64),
+    /// More answers than a chunk should have: both sides, and how to expand them.
+    Large(Box<Large>),
+}
+
+struct Large {
+    left: (Column, Column),
+    right: (Column, Column),
+    how: How,
+    runs: Vec<memory::join::Run>,
+    at: u64,
+    total: u64,
+}
+
+/// The answer of an operator, evaluated when it is asked for.
+pub struct Answer<'a> {
+    schema: Schema,
+    producer: Box<dyn Producer + 'a>,
+    plan: String,
+    total: u64,
+    piece_tuples: u64,
+    /// Ready chunks, in order.
+    ready: VecDeque<Produced>,
+    observer: &'a dyn Observer,
+}
+
+impl<'a> Answer<'a> {
+    /// What it holds.
+    #[must_use]
+    pub fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    /// How it is going to be evaluated, in a line.
+    #[must_use]
+    pub fn plan(&self) -> &str {
+        &self.plan
+    }
+
+    /// Who is told how far the inputs are read, and may stop it.
+    #[must_use]
+    pub fn watched(mut self, observer: &'a dyn Observer) -> Self {
+        self.observer = observer;
+        self
+    }
+
+    fn fill(&mut self, counts: bool) -> Result<bool, RelationError> {
+        while self.ready.is_empty() {
+            if self.observer.cancelled() {
+                return Err(RelationError::Interrupted);
+            }
+            let Some(produced) = self.producer.next(counts)? else { return Ok(false) };
+            self.ready.extend(produced);
+            self.observer.progress(Phase::Read, self.producer.done(), Some(self.total));
+        }
+        Ok(true)
+    }
+
+    /// The next chunk, which is not empty; `None` at the end, when all inputs have been verified.
+    ///
+    /// # Errors
+    /// [`RelationError::Damaged`], [`RelationError::Overflow`], [`RelationError::Interrupted`]: then chunks that
+    /// were handed out before mean nothing.
+    pub fn next_chunk(&mut self) -> Result<Option<Chunk>, RelationError> {
+        while self.fill(false)? {
+            let chunk = match self.ready.pop_front() {
+                Some(Produced::Chunk(chunk)) => chunk,
+                Some(Produced::Large(large)) => {
+                    self.expand(*large);
+                    continue;
+                }
+                _ => continue,
+            };
+            if !chunk.is_empty() {
+                return Ok(Some(chunk));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Expands as many chunks of a large piece as there are threads; what remains goes back.
+    fn expand(&mut self, mut large: Large) {
+        let threads = rayon::current_num_threads() as u64;
+        let tuples = self.piece_tuples;
+        let end = large.total.min(large.at.saturating_add(threads.saturating_mul(tuples)));
+        let has_sides = self.schema.has_sides;
+        let chunks: Vec<Chunk> = (0..(end - large.at).div_ceil(tuples))
+            .into_par_iter()
+            .map(|number| {
+                let from = large.at + number * tuples;
+                let rows = expanded(large.how, &large.runs, from, (from + tuples).min(end));
+                assemble(&large.left, &large.right, &rows.0, &rows.1, has_sides)
+            })
+            .collect();
+        large.at = end;
+        if large.at < large.total {
+            self.ready.push_front(Produced::Large(Box::new(large)));
+        }
+        chunks.into_iter().rev().for_each(|chunk| self.ready.push_front(Produced::Chunk(chunk)));
+    }
+
+    /// How many tuples the answer has. Reads and verifies the inputs; no column of the answer is made.
+    ///
+    /// # Errors
+    /// Those of [`Answer::next_chunk`], and [`RelationError::TooLarge`] above 2^63.
+    pub fn count(mut self) -> Result<u64, RelationError> {
+        let mut total = 0u128;
+        while self.fill(true)? {
+            total += match self.ready.pop_front() {
+                Some(Produced::Count(count)) => u128::from(count),
+                Some(Produced::Chunk(chunk)) => chunk.len() as u128,
+                Some(Produced::Large(large)) => u128::from(large.total),
+                None => 0,
+            };
+        }
+        let limit = 1 << 63;
+        match u64::try_from(total) {
+            Ok(count) if total <= limit => Ok(count),
+            _ => Err(RelationError::TooLarge { what: "the answer", tuples: total, limit }),
+        }
+    }
+
+    /// Hands the chunks to `sink`, in order.
+    ///
+    /// # Errors
+    /// Those of [`Answer::next_chunk`], and the sink's.
+    pub fn for_each_chunk(
+        mut self,
+        mut sink: impl FnMut(Chunk) -> Result<(), RelationError>,
+    ) -> Result<(), RelationError> {
+        while let Some(chunk) = self.next_chunk()? {
+            sink(chunk)?;
+        }
+        Ok(())
+    }
+
+    /// The whole answer in memory, as one chunk.
+    ///
+    /// # Errors
+    /// Those of [`Answer::next_chunk`].
+    pub fn collect(mut self) -> Result<Chunk, RelationError> {
+        let right =
+            self.schema.right.as_ref().map_or(Column::None, |field| Column::for_value(field.value_type));
+        let mut all = Chunk {
+            keys: Column::for_key(self.schema.key_type),
+            values: Column::for_value(self.schema.values.value_type),
+            right,
+            sides: Vec::new(),
+        };
+        while let Some(chunk) = self.next_chunk()? {
+            append(&mut all.keys, &chunk.keys);
+            append(&mut all.values, &chunk.values);
+            append(&mut all.right, &chunk.right);
+            all.sides.extend_from_slice(&chunk.sides);
+        }
+        Ok(all)
+    }
+}
+
+/// Adds a column of the same type.
+fn append(column: &mut Column, more: &Column) {
+    match (column, more) {
+        (Column::U32(words), Column::U32(more)) => words.extend_from_slice(more),
+        (Column::U64(words), Column::U64(more)) => words.extend_from_slice(more),
+        (Column::U128(words), Column::U128(more)) => words.extend_from_slice(more),
+        (Column::Bytes(strings), Column::Bytes(more)) => more.iter().for_each(|string| strings.push(string)),
+        _ => {}
+    }
+}
+
+/// Columns of the tuples at some positions of both sides.
+fn assemble(
+    left: &(Column, Column),
+    right: &(Column, Column),
+    i: &[u32],
+    j: &[u32],
+    has_sides: bool,
+) -> Chunk {
+    let sides = |(&i, &j): (&u32, &u32)| u8::from(i != NONE) | u8::from(j != NONE) << 1;
+    Chunk {
+        keys: take_either(&left.0, &right.0, (i, j)),
+        values: take(&left.1, i),
+        right: take(&right.1, j),
+        sides: if has_sides { i.iter().zip(j).map(sides).collect() } else { Vec::new() },
+    }
+}
+
+/// An operator of two inputs at work.
+struct Two<'a> {
+    left: Relation<'a>,
+    right: Relation<'a>,
+    operator: Operator,
+    has_sides: bool,
+    piece_tuples: u64,
+    pieces: Pieces<'a>,
+}
+
+impl Producer for Two<'_> {
+    fn next(&mut self, counts: bool) -> Result<Option<Vec<Produced>>, RelationError> {
+        let mut pieces = Vec::new();
+        while pieces.len() < rayon::current_num_threads() * 2
+            && let Some(piece) = self.pieces.next()?
+        {
+            pieces.push(piece);
+        }
+        if pieces.is_empty() {
+            return Ok(None);
+        }
+        let this = &*self;
+        let produced: Vec<Result<Produced, RelationError>> =
+            pieces.par_iter().map(|piece| this.produce(piece, counts)).collect();
+        produced.into_iter().collect::<Result<_, _>>().map(Some)
+    }
+
+    fn done(&self) -> u64 {
+        self.pieces.done()
+    }
+}
+
+impl Two<'_> {
+    fn produce(&self, piece: &Piece, counts: bool) -> Result<Produced, RelationError> {
+        let is_union = matches!(self.operator, Operator::Set(SetOperation::Union, _));
+        // Right values go along in unions and joins alone, and only joins have a column for them.
+        let wants_right = match self.operator {
+            Operator::Set(..) => is_union,
+            Operator::Join(how) => !matches!(how, How::Semi | How::Anti),
+            Operator::Product => true,
+        };
+        let (a, b) = match piece {
+            Piece::Sweep(a, b) | Piece::Pairs(a, b) | Piece::Pass(a, b) => (a.clone(), b.clone()),
+            Piece::Left(a) => (a.clone(), 0..0),
+            Piece::Right(b) => (0..0, b.clone()),
+        };
+        let (m, n) = ((a.end - a.start) as u32, (b.end - b.start) as u32);
+        let left = self.left.read(a, !counts)?;
+        let right = self.right.read(b, !counts && wants_right)?;
+        let (i, j): (Vec<u32>, Vec<u32>) = match piece {
+            Piece::Pass(..) => return Ok(Produced::Count(0)),
+            Piece::Left(_) => ((0..m).collect(), vec![NONE; m as usize]),
+            Piece::Right(_) => (vec![NONE; n as usize], (0..n).collect()),
+            Piece::Pairs(..) if counts => return Ok(Produced::Count(u64::from(m) * u64::from(n))),
+            Piece::Pairs(..) => (0..m).flat_map(|i| (0..n).map(move |j| (i, j))).unzip(),
+            Piece::Sweep(..) => match matched(&left.0, &right.0, self.operator) {
+                Matched::Rows(i, j) => (i, j),
+                Matched::Runs(_, _, total) if counts => return Ok(Produced::Count(total)),
+                Matched::Runs(how, runs, total) if total > 4 * self.piece_tuples => {
+                    let large = Large { left, right, how, runs, at: 0, total };
+                    return Ok(Produced::Large(Box::new(large)));
+                }
+                Matched::Runs(how, runs, total) => expanded(how, &runs, 0, total),
+            },
+        };
+        if counts {
+            return Ok(Produced::Count(i.len() as u64));
+        }
+        if is_union {
+            let keys = take_either(&left.0, &right.0, (&i, &j));
+            let values = take_either(&left.1, &right.1, (&i, &j));
+            return Ok(Produced::Chunk(Chunk { keys, values, ..Chunk::default() }));
+        }
+        Ok(Produced::Chunk(assemble(&left, &right, &i, &j, self.has_sides)))
+    }
+}
+
+fn two<'a>(
+    left: Relation<'a>,
+    right: Relation<'a>,
+    operator: Operator,
+    options: StreamOptions,
+) -> Result<Answer<'a>, RelationError> {
+    if left.key_type() != right.key_type() && operator != Operator::Product {
+        return Err(RelationError::KeyTypes {
+            left: left.name(),
+            left_type: left.key_type().to_string(),
+            right: right.name(),
+            right_type: right.key_type().to_string(),
+        });
+    }
+    let is_union = matches!(operator, Operator::Set(SetOperation::Union, _));
+    if is_union && left.value_type() != right.value_type() {
+        return Err(RelationError::ValueTypes {
+            left: left.name(),
+            left_type: left.value_type().to_string(),
+            right: right.name(),
+            right_type: right.value_type().to_string(),
+        });
+    }
+    let pairs = u128::from(left.len()) * u128::from(right.len());
+    if operator == Operator::Product && pairs > 1 << 63 {
+        return Err(RelationError::TooLarge { what: "the product", tuples: pairs, limit: 1 << 63 });
+    }
+    let (names, right_names) = (left.prepare()?, right.prepare()?);
+    let (is_wide, has_sides) = match operator {
+        Operator::Set(..) => (false, false),
+        Operator::Join(how) => {
+            (!matches!(how, How::Semi | How::Anti), matches!(how, How::Left | How::Right | How::Full))
+        }
+        Operator::Product => (true, false),
+    };
+    let field = |relation: &Relation<'_>, name: String, logical: String| Field {
+        name,
+        value_type: relation.value_type(),
+        logical,
+    };
+    let schema = Schema {
+        key_type: left.key_type(),
+        key_name: names.key,
+        key_logical: names.key_logical,
+        values: field(&left, names.value, names.value_logical),
+        right: is_wide.then(|| field(&right, right_names.value, right_names.value_logical)),
+        has_sides,
+        is_sorted: true,
+    };
+    let piece_tuples = options.piece_tuples.clamp(1, 1 << 30) as u64;
+    let plan = memory::Plan::new(left.len(), right.len());
+    let plan = format!("{plan}; in pieces of {piece_tuples} tuples");
+    let pieces = Pieces::new(left, right, operator, piece_tuples);
+    let producer = Box::new(Two { left, right, operator, has_sides, piece_tuples, pieces });
+    let total = left.len() + right.len();
+    Ok(Answer { schema, producer, plan, total, piece_tuples, ready: VecDeque::new(), observer: &Silent })
+}
+
+/// Union, intersection or difference.
+///
+/// # Errors
+/// [`RelationError::KeyTypes`], [`RelationError::ValueTypes`] of a union, [`RelationError::Damaged`].
+pub fn set<'a>(
+    operation: SetOperation,
+    rule: SetRule,
+    left: Relation<'a>,
+    right: Relation<'a>,
+    options: StreamOptions,
+) -> Result<Answer<'a>, RelationError> {
+    two(left, right, Operator::Set(operation, rule), options)
+}
+
+/// A join.
+///
+/// # Errors
+/// [`RelationError::KeyTypes`], [`RelationError::Damaged`].
+pub fn join<'a>(
+    how: How,
+    left: Relation<'a>,
+    right: Relation<'a>,
+    options: StreamOptions,
+) -> Result<Answer<'a>, RelationError> {
+    two(left, right, Operator::Join(how), options)
+}
+
+/// All pairs of tuples: the left key, both values.
+///
+/// # Errors
+/// [`RelationError::TooLarge`], [`RelationError::Damaged`].
+pub fn product<'a>(
+    left: Relation<'a>,
+    right: Relation<'a>,
+    options: StreamOptions,
+) -> Result<Answer<'a>, RelationError> {
+    two(left, right, Operator::Product, options)
+}

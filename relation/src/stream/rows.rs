@@ -1,0 +1,413 @@
+//! Operators of one input: select, project, reduce.
+//!
+//! Chunks are ranges of ranks. Those of a reduction begin at multiples of a block, so that sums of floats are taken in
+//! the same blocks as in memory; a key that goes on in the next chunk is put together in order.
+
+use super::input::{AnyKey, Relation, slice};
+use super::matched::take;
+use super::{Answer, Chunk, Field, Produced, Producer, Schema, StreamOptions};
+use crate::error::RelationError;
+use crate::memory::rows::BLOCK_TUPLES;
+use crate::rules::Reduction;
+use pleach::{KeyType, ValueType};
+use pleach_builder::{Column, Silent};
+use rayon::prelude::*;
+use std::collections::VecDeque;
+use std::ops::Range;
+
+/// A bit for each tuple of a chunk.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Bitmap {
+    words: Vec<u64>,
+    bits: usize,
+}
+
+impl Bitmap {
+    /// So many bits, none set.
+    #[must_use]
+    pub fn new(bits: usize) -> Self {
+        Self { words: vec![0; bits.div_ceil(64)], bits }
+    }
+
+    /// Number of bits.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.bits
+    }
+
+    /// Whether there are no bits.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.bits == 0
+    }
+
+    /// Sets or clears a bit. Panics if there is none.
+    #[inline]
+    pub fn set(&mut self, at: usize, value: bool) {
+        let word = &mut self.words[at / 64];
+        *word = *word & !(1 << (at % 64)) | u64::from(value) << (at % 64);
+    }
+
+    /// The words: bit `i % 64` of word `i / 64` is of tuple `i`; bits behind the last tuple mean nothing.
+    #[must_use]
+    pub fn words_mut(&mut self) -> &mut [u64] {
+        &mut self.words
+    }
+
+    fn positions(&self) -> Vec<u32> {
+        let is_set = |at: &usize| self.words[at / 64] >> (at % 64) & 1 == 1;
+        (0..self.bits).filter(is_set).map(|at| at as u32).collect()
+    }
+}
+
+/// Which tuples a selection keeps. Called from several threads.
+pub trait Predicate: Sync {
+    /// Sets the bit of each tuple of the chunk that is kept; none is set before.
+    ///
+    /// # Errors
+    /// Whatever cannot be evaluated: it ends the operator.
+    fn evaluate(&self, chunk: &Chunk, keep: &mut Bitmap) -> Result<(), RelationError>;
+}
+
+/// What becomes of tuples. Called from several threads.
+pub trait Projection: Sync {
+    /// What the input becomes.
+    ///
+    /// # Errors
+    /// Whatever does not fit together. [`Schema::is_sorted`] says whether the order is kept.
+    fn schema(&self, input: &Schema) -> Result<Schema, RelationError>;
+    /// Keys and values of the same number.
+    ///
+    /// # Errors
+    /// Whatever cannot be evaluated: it ends the operator.
+    fn map(&self, chunk: &Chunk) -> Result<Chunk, RelationError>;
+}
+
+type Work<'a> = dyn Fn(Chunk, u64) -> Result<Chunk, RelationError> + Send + Sync + 'a;
+
+/// An operator of one input at work.
+struct One<'a> {
+    input: Relation<'a>,
+    at: u64,
+    tuples: u64,
+    /// Makes something of a chunk and the rank of its first tuple.
+    work: Box<Work<'a>>,
+    /// Of a reduction: how a key that goes on in the next chunk is put together.
+    fold: Option<Fold>,
+    carried: Option<Chunk>,
+}
+
+impl One<'_> {
+    fn range(&mut self) -> Option<Range<u64>> {
+        let from = self.at;
+        self.at = self.input.len().min(from.saturating_add(self.tuples));
+        (from < self.at).then_some(from..self.at)
+    }
+}
+
+impl Producer for One<'_> {
+    fn next(&mut self, _: bool) -> Result<Option<Vec<Produced>>, RelationError> {
+        let threads = rayon::current_num_threads() * 2;
+        let ranges: Vec<Range<u64>> = std::iter::from_fn(|| self.range()).take(threads).collect();
+        let this = &*self;
+        let chunks: Vec<Result<Chunk, RelationError>> = ranges
+            .par_iter()
+            .map(|range| {
+                let (keys, values) = this.input.read(range.clone(), true)?;
+                (this.work)(Chunk { keys, values, ..Chunk::default() }, range.start)
+            })
+            .collect();
+        if chunks.is_empty() {
+            return Ok(self.carried.take().map(|chunk| vec![Produced::Chunk(chunk)]));
+        }
+        let mut produced = Vec::with_capacity(chunks.len());
+        for chunk in chunks {
+            let mut chunk = chunk?;
+            if let Some(fold) = self.fold {
+                if let Some(carried) = self.carried.take() {
+                    match fold.carry(&carried, &mut chunk)? {
+                        true => {}
+                        false => produced.push(Produced::Chunk(carried)),
+                    }
+                }
+                let last = chunk.len().saturating_sub(1);
+                self.carried = Some(part(&chunk, last..chunk.len()));
+                chunk = part(&chunk, 0..last);
+            }
+            produced.push(Produced::Chunk(chunk));
+        }
+        Ok(Some(produced))
+    }
+
+    fn done(&self) -> u64 {
+        self.at
+    }
+}
+
+fn part(chunk: &Chunk, range: Range<usize>) -> Chunk {
+    Chunk { keys: slice(&chunk.keys, range.clone()), values: slice(&chunk.values, range), ..Chunk::default() }
+}
+
+fn one<'a>(
+    input: Relation<'a>,
+    schema: Schema,
+    plan: &str,
+    options: StreamOptions,
+    work: Box<Work<'a>>,
+    fold: Option<Fold>,
+) -> Answer<'a> {
+    let blocks = options.piece_tuples.clamp(1, 1 << 30).div_ceil(BLOCK_TUPLES) * BLOCK_TUPLES;
+    let tuples = if fold.is_some() { blocks } else { options.piece_tuples.clamp(1, 1 << 30) } as u64;
+    Answer {
+        schema,
+        producer: Box::new(One { input, at: 0, tuples, work, fold, carried: None }),
+        plan: format!("{plan}: {} tuples in pieces of {tuples}", input.len()),
+        total: input.len(),
+        piece_tuples: tuples,
+        ready: VecDeque::new(),
+        observer: &Silent,
+    }
+}
+
+/// Schema of the tuples of an input.
+fn schema(input: &Relation<'_>) -> Result<Schema, RelationError> {
+    let names = input.prepare()?;
+    let values = Field { name: names.value, value_type: input.value_type(), logical: names.value_logical };
+    Ok(Schema {
+        key_type: input.key_type(),
+        key_name: names.key,
+        key_logical: names.key_logical,
+        values,
+        right: None,
+        has_sides: false,
+        is_sorted: true,
+    })
+}
+
+/// The tuples that a predicate keeps.
+///
+/// # Errors
+/// [`RelationError::Damaged`].
+pub fn select<'a>(
+    input: Relation<'a>,
+    predicate: &'a (dyn Predicate + 'a),
+    options: StreamOptions,
+) -> Result<Answer<'a>, RelationError> {
+    let work = move |chunk: Chunk, _: u64| {
+        let mut keep = Bitmap::new(chunk.len());
+        predicate.evaluate(&chunk, &mut keep)?;
+        let rows = keep.positions();
+        Ok(Chunk { keys: take(&chunk.keys, &rows), values: take(&chunk.values, &rows), ..Chunk::default() })
+    };
+    Ok(one(input, schema(&input)?, "select", options, Box::new(work), None))
+}
+
+/// Other keys and values. If they are not in order any more, [`Schema::is_sorted`] says so, and whoever writes an index
+/// file sorts them.
+///
+/// # Errors
+/// [`RelationError::Damaged`], and the projection's.
+pub fn project<'a>(
+    input: Relation<'a>,
+    projection: &'a (dyn Projection + 'a),
+    options: StreamOptions,
+) -> Result<Answer<'a>, RelationError> {
+    let schema = projection.schema(&schema(&input)?)?;
+    let work = move |chunk: Chunk, _: u64| projection.map(&chunk);
+    Ok(one(input, schema, "project", options, Box::new(work), None))
+}
+
+/// A reduction of values of a type.
+#[derive(Clone, Copy)]
+struct Fold {
+    operation: Reduction,
+    key_type: KeyType,
+    value_type: ValueType,
+}
+
+impl Fold {
+    /// The type of the results; `None` if there is no such reduction.
+    fn output(self) -> Option<ValueType> {
+        use ValueType as T;
+        Some(match (self.operation, self.value_type) {
+            (Reduction::Count, _) => T::U64,
+            (Reduction::First, kind) => kind,
+            (Reduction::Sum, T::U32 | T::U64) => T::U64,
+            (Reduction::Sum, T::I32 | T::I64) => T::I64,
+            (Reduction::Sum, T::F32 | T::F64) => T::F64,
+            (Reduction::Min | Reduction::Max, kind) if !kind.is_bytes() && kind != T::None => kind,
+            _ => return None,
+        })
+    }
+
+    /// Bits of the result of one value.
+    fn of(self, bits: u64) -> u64 {
+        match (self.operation, self.value_type) {
+            (Reduction::Count, _) => 1,
+            (Reduction::Sum, ValueType::I32) => i64::from((bits as u32).cast_signed()).cast_unsigned(),
+            (Reduction::Sum, ValueType::F32) => f64::from(f32::from_bits(bits as u32)).to_bits(),
+            _ => bits,
+        }
+    }
+
+    /// Bits of the result of two neighbours; `None` if it cannot be held.
+    fn both(self, first: u64, second: u64) -> Option<u64> {
+        use ValueType as T;
+        let is_less = || match self.value_type {
+            T::I32 => (second as u32).cast_signed() < (first as u32).cast_signed(),
+            T::I64 => second.cast_signed() < first.cast_signed(),
+            T::F32 => {
+                let [first, second] = [first, second].map(|bits| f32::from_bits(bits as u32));
+                second.total_cmp(&first).is_lt()
+            }
+            T::F64 => f64::from_bits(second).total_cmp(&f64::from_bits(first)).is_lt(),
+            _ => second < first,
+        };
+        match (self.operation, self.value_type) {
+            (Reduction::First, _) => Some(first),
+            (Reduction::Count, _) | (Reduction::Sum, T::U32 | T::U64) => first.checked_add(second),
+            (Reduction::Sum, T::F32 | T::F64) => {
+                Some((f64::from_bits(first) + f64::from_bits(second)).to_bits())
+            }
+            (Reduction::Sum, _) => {
+                first.cast_signed().checked_add(second.cast_signed()).map(i64::cast_unsigned)
+            }
+            (Reduction::Min, _) => Some(if is_less() { second } else { first }),
+            (Reduction::Max, _) => Some(if is_less() || first == second { first } else { second }),
+        }
+    }
+
+    fn overflow(self, key: &AnyKey) -> RelationError {
+        let key = match key {
+            AnyKey::Word(word) => pleach::Datum::of_word(self.key_type, *word),
+            AnyKey::Bytes(bytes) => pleach::Datum::of_bytes(self.key_type, bytes.clone()),
+        };
+        RelationError::Overflow { key: format!("{key:?}") }
+    }
+
+    /// Puts the last key of one chunk together with the first of the next, if these are one key: true then.
+    fn carry(self, carried: &Chunk, chunk: &mut Chunk) -> Result<bool, RelationError> {
+        if chunk.is_empty() || key_at(&carried.keys, 0) != key_at(&chunk.keys, 0) {
+            return Ok(false);
+        }
+        if self.operation == Reduction::First {
+            let rest = part(chunk, 1..chunk.len());
+            let mut first = carried.values.clone();
+            super::append(&mut first, &rest.values);
+            chunk.values = first;
+            return Ok(true);
+        }
+        let both = self.both(bits_at(&carried.values, 0), bits_at(&chunk.values, 0));
+        let both = both.ok_or_else(|| self.overflow(&key_at(&chunk.keys, 0)))?;
+        match &mut chunk.values {
+            Column::U32(words) => words[0] = both as u32,
+            Column::U64(words) => words[0] = both,
+            _ => {}
+        }
+        Ok(true)
+    }
+
+    /// One tuple for each key of a chunk that begins with a block.
+    fn chunk(self, chunk: &Chunk) -> Result<Chunk, RelationError> {
+        let mut rows: Vec<u32> = Vec::new();
+        let mut results: Vec<u64> = Vec::new();
+        let is_first = self.operation == Reduction::First;
+        for from in (0..chunk.len()).step_by(BLOCK_TUPLES) {
+            let to = (from + BLOCK_TUPLES).min(chunk.len());
+            // What the block makes of its first key, if that goes on from the block before.
+            let mut open: Option<u64> = None;
+            let goes_on = from > 0 && key_at(&chunk.keys, from - 1) == key_at(&chunk.keys, from);
+            for at in from..to {
+                let is_new = at == 0 || !is_equal(&chunk.keys, at - 1, at);
+                let bits = if is_first { 0 } else { self.of(bits_at(&chunk.values, at)) };
+                if is_new {
+                    if let Some(block) = open.take() {
+                        self.close(chunk, from, &mut results, block)?;
+                    }
+                    rows.push(at as u32);
+                    results.push(bits);
+                } else if goes_on && rows.last().is_some_and(|&row| (row as usize) < from) {
+                    open = Some(match open {
+                        None => bits,
+                        Some(block) => {
+                            self.both(block, bits).ok_or_else(|| self.overflow(&key_at(&chunk.keys, at)))?
+                        }
+                    });
+                } else if let Some(last) = results.last_mut() {
+                    *last = self.both(*last, bits).ok_or_else(|| self.overflow(&key_at(&chunk.keys, at)))?;
+                }
+            }
+            if let Some(block) = open {
+                self.close(chunk, from, &mut results, block)?;
+            }
+        }
+        let values = match self.output() {
+            _ if is_first => take(&chunk.values, &rows),
+            Some(kind) if kind.bytes() == 4 => Column::U32(results.iter().map(|&bits| bits as u32).collect()),
+            _ => Column::U64(results),
+        };
+        Ok(Chunk { keys: take(&chunk.keys, &rows), values, ..Chunk::default() })
+    }
+
+    fn close(self, chunk: &Chunk, from: usize, results: &mut [u64], block: u64) -> Result<(), RelationError> {
+        if let Some(last) = results.last_mut() {
+            *last = self.both(*last, block).ok_or_else(|| self.overflow(&key_at(&chunk.keys, from)))?;
+        }
+        Ok(())
+    }
+}
+
+fn key_at(keys: &Column, at: usize) -> AnyKey {
+    match keys {
+        Column::Bytes(strings) => AnyKey::Bytes(strings.get(at).to_vec()),
+        Column::U32(words) => AnyKey::Word(words[at].into()),
+        Column::U64(words) => AnyKey::Word(words[at].into()),
+        Column::U128(words) => AnyKey::Word(words[at]),
+        Column::None => AnyKey::Word(0),
+    }
+}
+
+fn is_equal(keys: &Column, one: usize, other: usize) -> bool {
+    match keys {
+        Column::Bytes(strings) => strings.get(one) == strings.get(other),
+        Column::U32(words) => words[one] == words[other],
+        Column::U64(words) => words[one] == words[other],
+        Column::U128(words) => words[one] == words[other],
+        Column::None => true,
+    }
+}
+
+fn bits_at(values: &Column, at: usize) -> u64 {
+    match values {
+        Column::U32(words) => words[at].into(),
+        Column::U64(words) => words[at],
+        _ => 0,
+    }
+}
+
+/// One tuple for each key.
+///
+/// # Errors
+/// [`RelationError::NoReduction`] of values that do not have it, [`RelationError::Damaged`]; sums that do not fit end
+/// the answer with [`RelationError::Overflow`].
+pub fn reduce<'a>(
+    input: Relation<'a>,
+    operation: Reduction,
+    options: StreamOptions,
+) -> Result<Answer<'a>, RelationError> {
+    let fold = Fold { operation, key_type: input.key_type(), value_type: input.value_type() };
+    let Some(output) = fold.output() else {
+        return Err(RelationError::NoReduction {
+            operation: operation.name(),
+            value_type: input.value_type().to_string(),
+            input: input.name(),
+        });
+    };
+    let mut schema = schema(&input)?;
+    if operation == Reduction::Count || output != schema.values.value_type {
+        schema.values.logical = String::new();
+    }
+    schema.values.value_type = output;
+    let work = move |chunk: Chunk, _: u64| fold.chunk(&chunk);
+    Ok(one(input, schema, operation.name(), options, Box::new(work), Some(fold)))
+}
