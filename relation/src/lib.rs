@@ -13,5 +13,5 @@ pub use error::RelationError;
 pub use rules::{How, Reduction, SetOperation, SetRule};
 pub use stream::{
     Answer, Bitmap, Chunk, Field, Predicate, Projection, Relation, Schema, StreamOptions, join, product,
-    project, reduce, select, set,
+    project, reduce, select, select_where, set,
 };

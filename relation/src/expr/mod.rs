@@ -15,6 +15,7 @@
 //! or `or` is decided for all tuples is not looked at again. A comparison with a constant is one subtraction and one
 //! comparison of the words as they stand in the file.
 
+mod apply;
 mod check;
 mod column;
 mod evaluate;

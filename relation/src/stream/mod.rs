@@ -21,7 +21,7 @@ mod target;
 mod tests;
 
 pub use input::Relation;
-pub use rows::{Bitmap, Predicate, Projection, project, reduce, select};
+pub use rows::{Bitmap, Predicate, Projection, project, reduce, select, select_where};
 
 use crate::error::RelationError;
 use crate::memory;
@@ -30,6 +30,7 @@ use cut::{Operator, Piece, Pieces};
 use matched::{Matched, NONE, expanded, matched, take, take_either};
 use pleach::{KeyType, ValueType};
 use pleach_builder::{Column, Observer, Phase, Silent};
+use pleach_format::Record;
 use rayon::prelude::*;
 use std::collections::VecDeque;
 
@@ -45,6 +46,8 @@ pub struct Chunk {
     /// Of each tuple of an outer join 1 if it has a left part, 2 if it has a right one, 3 for both; else empty. Where
     /// a part is missing its value is zero, or an empty string.
     pub sides: Vec<u8>,
+    /// Of tuples of an input, as predicates and projections see them: rank of the first. Of an answer 0.
+    pub first_rank: u64,
 }
 
 impl Chunk {
@@ -266,6 +269,7 @@ impl<'a> Answer<'a> {
             values: Column::for_value(self.schema.values.value_type),
             right,
             sides: Vec::new(),
+            first_rank: 0,
         };
         while let Some(chunk) = self.next_chunk()? {
             append(&mut all.keys, &chunk.keys);
@@ -302,6 +306,7 @@ fn assemble(
         values: take(&left.1, i),
         right: take(&right.1, j),
         sides: if has_sides { i.iter().zip(j).map(sides).collect() } else { Vec::new() },
+        first_rank: 0,
     }
 }
 
@@ -405,11 +410,28 @@ fn two<'a>(
             right_type: right.value_type().to_string(),
         });
     }
+    let (names, right_names) = (left.prepare()?, right.prepare()?);
+    let records = (
+        Record::of(left.value_type(), &names.value_logical),
+        Record::of(right.value_type(), &right_names.value_logical),
+    );
+    if let (true, (left_record, right_record)) = (is_union, records)
+        && left_record != right_record
+    {
+        let shown = |record: Option<Record>, relation: &Relation<'_>| {
+            record.map_or(relation.value_type().to_string(), |record| record.to_string())
+        };
+        return Err(RelationError::ValueTypes {
+            left: left.name(),
+            left_type: shown(left_record, &left),
+            right: right.name(),
+            right_type: shown(right_record, &right),
+        });
+    }
     let pairs = u128::from(left.len()) * u128::from(right.len());
     if operator == Operator::Product && pairs > 1 << 63 {
         return Err(RelationError::TooLarge { what: "the product", tuples: pairs, limit: 1 << 63 });
     }
-    let (names, right_names) = (left.prepare()?, right.prepare()?);
     let (is_wide, has_sides) = match operator {
         Operator::Set(..) => (false, false),
         Operator::Join(how) => {

@@ -7,13 +7,12 @@
 use crate::any::Any;
 use crate::cli::{self, ExportArgs, Global, Verify};
 use crate::failure::{ExitStatus, Failure};
-use crate::output::{Cell, Field, Format, Numbers, OutputError, TableWriter, Target, writer};
+use crate::output::{Cell, Field, Format, Gathered, OutputError, TableWriter, Target, writer};
 use crate::progress::Progress;
 use crate::render::json;
 use crate::render::text::{counted, grouped};
 use crate::search;
-use pleach::{Datum, FieldKind, FieldValue, Index, Key, Meta, Record, Typed, Value};
-use pleach_builder::Strings;
+use pleach::{Index, Key, Meta, Record, Typed, Value};
 use std::io::{self, Write};
 use std::time::Instant;
 
@@ -95,109 +94,6 @@ fn write<K: Key + Cell, V: Value + Cell>(
 ) -> Result<(), Failure> {
     let written = write_rows(view, args, meta, format, &mut *target, progress);
     written.map_err(|stop| stop.failure(target, args))
-}
-
-/// A column of a batch, of any type.
-enum Gathered {
-    U8(Vec<u8>),
-    U16(Vec<u16>),
-    I8(Vec<i8>),
-    I16(Vec<i16>),
-    U32(Vec<u32>),
-    U64(Vec<u64>),
-    U128(Vec<u128>),
-    I32(Vec<i32>),
-    I64(Vec<i64>),
-    F32(Vec<f32>),
-    F64(Vec<f64>),
-    Bytes(Strings),
-    Utf8(Strings),
-}
-
-impl Gathered {
-    /// Room for what has the type of `first`; `None` for values of type `none`.
-    fn like(first: &Datum<'_>) -> Option<Self> {
-        Some(match first {
-            Datum::None => return None,
-            Datum::U32(_) => Self::U32(Vec::new()),
-            Datum::U64(_) => Self::U64(Vec::new()),
-            Datum::U128(_) => Self::U128(Vec::new()),
-            Datum::I32(_) => Self::I32(Vec::new()),
-            Datum::I64(_) => Self::I64(Vec::new()),
-            Datum::F32(_) => Self::F32(Vec::new()),
-            Datum::F64(_) => Self::F64(Vec::new()),
-            Datum::Bytes(_) => Self::Bytes(Strings::default()),
-            Datum::Utf8(_) => Self::Utf8(Strings::default()),
-        })
-    }
-
-    /// Room for the columns of values: the fields of a record, or what has the type of `first`.
-    fn values(record: Option<&Record>, first: &Datum<'_>) -> Vec<Self> {
-        match record {
-            Some(record) => record.fields().iter().map(|field| Self::of(field.kind)).collect(),
-            None => Self::like(first).into_iter().collect(),
-        }
-    }
-
-    /// Room for fields of this kind.
-    fn of(kind: FieldKind) -> Self {
-        match kind {
-            FieldKind::U8 => Self::U8(Vec::new()),
-            FieldKind::U16 => Self::U16(Vec::new()),
-            FieldKind::U32 => Self::U32(Vec::new()),
-            FieldKind::U64 => Self::U64(Vec::new()),
-            FieldKind::I8 => Self::I8(Vec::new()),
-            FieldKind::I16 => Self::I16(Vec::new()),
-            FieldKind::I32 => Self::I32(Vec::new()),
-            FieldKind::I64 => Self::I64(Vec::new()),
-            FieldKind::F32 => Self::F32(Vec::new()),
-            FieldKind::F64 => Self::F64(Vec::new()),
-            FieldKind::Bytes(_) => Self::Bytes(Strings::default()),
-        }
-    }
-
-    fn push_field(&mut self, value: FieldValue<'_>) {
-        match (self, value) {
-            (Self::U8(column), FieldValue::U8(number)) => column.push(number),
-            (Self::U16(column), FieldValue::U16(number)) => column.push(number),
-            (Self::I8(column), FieldValue::I8(number)) => column.push(number),
-            (Self::I16(column), FieldValue::I16(number)) => column.push(number),
-            (column, value) => column.push(&Datum::of_field(value)),
-        }
-    }
-
-    fn push(&mut self, datum: &Datum<'_>) {
-        match (self, datum) {
-            (Self::U32(column), Datum::U32(number)) => column.push(*number),
-            (Self::U64(column), Datum::U64(number)) => column.push(*number),
-            (Self::U128(column), Datum::U128(number)) => column.push(*number),
-            (Self::I32(column), Datum::I32(number)) => column.push(*number),
-            (Self::I64(column), Datum::I64(number)) => column.push(*number),
-            (Self::F32(column), Datum::F32(number)) => column.push(*number),
-            (Self::F64(column), Datum::F64(number)) => column.push(*number),
-            (Self::Bytes(column), Datum::Bytes(bytes)) => column.push(bytes),
-            (Self::Utf8(column), Datum::Utf8(text)) => column.push(text),
-            _ => unreachable!("all data of a column are of one type"),
-        }
-    }
-
-    fn numbers(&self) -> Numbers<'_> {
-        match self {
-            Self::U8(column) => Numbers::U8(column),
-            Self::U16(column) => Numbers::U16(column),
-            Self::I8(column) => Numbers::I8(column),
-            Self::I16(column) => Numbers::I16(column),
-            Self::U32(column) => Numbers::U32(column),
-            Self::U64(column) => Numbers::U64(column),
-            Self::U128(column) => Numbers::U128(column),
-            Self::I32(column) => Numbers::I32(column),
-            Self::I64(column) => Numbers::I64(column),
-            Self::F32(column) => Numbers::F32(column),
-            Self::F64(column) => Numbers::F64(column),
-            Self::Bytes(column) => Numbers::Bytes(column),
-            Self::Utf8(column) => Numbers::Utf8(column),
-        }
-    }
 }
 
 fn write_any(

@@ -6,9 +6,11 @@
 
 mod arrow;
 mod csv;
+mod gathered;
 mod parquet;
 mod target;
 
+pub use gathered::Gathered;
 pub use target::Target;
 
 use arrow_schema::{DataType, TimeUnit};
