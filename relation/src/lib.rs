@@ -12,6 +12,6 @@ pub mod stream;
 pub use error::RelationError;
 pub use rules::{How, Reduction, SetOperation, SetRule};
 pub use stream::{
-    Answer, Bitmap, Chunk, Field, Predicate, Projection, Relation, Schema, StreamOptions, join, product,
-    project, reduce, select, select_where, set,
+    Answer, Bitmap, Chunk, Field, Kept, Predicate, Projection, Relation, Schema, StreamOptions, join,
+    product, project, reduce, select, select_where, set,
 };

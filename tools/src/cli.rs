@@ -3,6 +3,8 @@
 //! What needs no file to be judged (types, sizes, layouts, devices of a later version) is judged
 //! here, so that it is a usage error before anything is opened.
 
+pub mod relation;
+
 use crate::device::Device;
 use crate::parse::ValueTypes;
 use crate::{help, parse};
@@ -102,6 +104,30 @@ pub enum Command {
     /// Merge several files into one
     #[command(long_about = help::COMPACT, after_help = help::COMPACT_EXAMPLES)]
     Compact(CompactArgs),
+    /// Keep the tuples that a condition holds for
+    #[command(long_about = help::SELECT, after_help = help::SELECT_EXAMPLES)]
+    Select(relation::SelectArgs),
+    /// Make other keys and values of columns, fields and bits
+    #[command(long_about = help::PROJECT, after_help = help::PROJECT_EXAMPLES)]
+    Project(relation::ProjectArgs),
+    /// Make one tuple of the values of each key
+    #[command(long_about = help::REDUCE, after_help = help::REDUCE_EXAMPLES)]
+    Reduce(relation::ReduceArgs),
+    /// Keys of any of several files
+    #[command(long_about = help::UNION, after_help = help::UNION_EXAMPLES)]
+    Union(relation::ManyArgs),
+    /// Keys of all of several files
+    #[command(long_about = help::INTERSECT, after_help = help::INTERSECT_EXAMPLES)]
+    Intersect(relation::ManyArgs),
+    /// Keys of one file that are not in another
+    #[command(long_about = help::DIFFERENCE, after_help = help::DIFFERENCE_EXAMPLES)]
+    Difference(relation::DifferenceArgs),
+    /// Pair the values of two files by their keys
+    #[command(long_about = help::JOIN, after_help = help::JOIN_EXAMPLES)]
+    Join(relation::JoinArgs),
+    /// Pair every tuple of one file with every tuple of another
+    #[command(long_about = help::PRODUCT, after_help = help::PRODUCT_EXAMPLES)]
+    Product(relation::ProductArgs),
     /// Build, search, check and explain on real-looking data, in seconds
     #[command(long_about = help::DEMO, after_help = help::DEMO_EXAMPLES)]
     Demo(DemoArgs),

@@ -144,10 +144,39 @@ pub struct Answer<'a> {
     piece_tuples: u64,
     /// Ready chunks, in order.
     ready: VecDeque<Produced>,
+    /// Which values of a join or a product are kept.
+    kept: Kept,
     observer: &'a dyn Observer,
 }
 
+/// Which values of a join or a product are kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Kept {
+    /// Those of both sides.
+    #[default]
+    Both,
+    /// Left ones, as the only values.
+    Left,
+    /// Right ones, as the only values.
+    Right,
+}
+
 impl<'a> Answer<'a> {
+    /// The same tuples with the values of one side alone. Of an answer that has one value this changes nothing.
+    #[must_use]
+    pub fn keep(mut self, kept: Kept) -> Self {
+        if kept != Kept::Both
+            && let Some(right) = self.schema.right.take()
+        {
+            self.kept = kept;
+            self.schema.has_sides = false;
+            if kept == Kept::Right {
+                self.schema.values = right;
+            }
+        }
+        self
+    }
+
     /// What it holds.
     #[must_use]
     pub fn schema(&self) -> &Schema {
@@ -186,7 +215,7 @@ impl<'a> Answer<'a> {
     /// were handed out before mean nothing.
     pub fn next_chunk(&mut self) -> Result<Option<Chunk>, RelationError> {
         while self.fill(false)? {
-            let chunk = match self.ready.pop_front() {
+            let mut chunk = match self.ready.pop_front() {
                 Some(Produced::Chunk(chunk)) => chunk,
                 Some(Produced::Large(large)) => {
                     self.expand(*large);
@@ -194,6 +223,13 @@ impl<'a> Answer<'a> {
                 }
                 _ => continue,
             };
+            if self.kept != Kept::Both {
+                let right = std::mem::take(&mut chunk.right);
+                chunk.sides.clear();
+                if self.kept == Kept::Right {
+                    chunk.values = right;
+                }
+            }
             if !chunk.is_empty() {
                 return Ok(Some(chunk));
             }
@@ -459,7 +495,16 @@ fn two<'a>(
     let pieces = Pieces::new(left, right, operator, piece_tuples);
     let producer = Box::new(Two { left, right, operator, has_sides, piece_tuples, pieces });
     let total = left.len() + right.len();
-    Ok(Answer { schema, producer, plan, total, piece_tuples, ready: VecDeque::new(), observer: &Silent })
+    Ok(Answer {
+        schema,
+        producer,
+        plan,
+        total,
+        piece_tuples,
+        ready: VecDeque::new(),
+        kept: Kept::Both,
+        observer: &Silent,
+    })
 }
 
 /// Union, intersection or difference.

@@ -177,6 +177,7 @@ fn one<'a>(
         total,
         piece_tuples: tuples,
         ready: VecDeque::new(),
+        kept: super::Kept::Both,
         observer: &Silent,
     }
 }
