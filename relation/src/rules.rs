@@ -9,7 +9,7 @@
 //!
 //! | operation | [`SetRule::Set`] | [`SetRule::Multiset`] |
 //! |---|---|---|
-//! | union | one: the first of left, or of right where left has none | max(m, n): all m of left, then the last n - m of right |
+//! | union | one: the first of left, else of right | max(m, n): all m of left, then the last n - m of right |
 //! | intersection | one if m and n > 0: the first of left | min(m, n): the first of left |
 //! | difference | one if m > 0 and n = 0: the first of left | max(m - n, 0): the last of left |
 //!

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! walk.rs     steps through both sides without a branch, four parts in turn
+//! vector.rs   the same by blocks, for keys alone
 //! cut.rs      where both sides are parted
 //! ordered.rs  tasks in parallel, results one behind the other, in one pass
 //! sweep.rs    the three together
@@ -22,10 +23,11 @@ mod ordered;
 pub(crate) mod rows;
 mod set;
 pub(crate) mod sweep;
+mod vector;
 pub(crate) mod walk;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use join::{Joined, join, join_count, join_into, join_ranks};
 pub use many::{intersect_all, union_all};

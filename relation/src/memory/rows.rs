@@ -184,6 +184,9 @@ pub trait Reduce<V>: Sync {
     fn both(&self, first: Self::Output, second: Self::Output) -> Option<Self::Output>;
 }
 
+/// Keys and what became of their values, or the key whose values cannot be held.
+type Reduced<K, T> = Result<(Vec<K>, Vec<T>), K>;
+
 /// One tuple for each key: what `operation` makes of its values, in their order. O(tuples).
 ///
 /// # Errors
@@ -193,7 +196,7 @@ pub fn reduce<K: Word, V: Copy + Send + Sync, R: Reduce<V>>(
     operation: &R,
 ) -> Result<(Vec<K>, Vec<R::Output>), RelationError> {
     let overflow = |key: K| RelationError::Overflow { key: key.to_u128().to_string() };
-    let blocks: Vec<Result<(Vec<K>, Vec<R::Output>), K>> = columns
+    let blocks: Vec<Reduced<K, R::Output>> = columns
         .keys
         .par_chunks(BLOCK_TUPLES)
         .zip_eq(columns.values.par_chunks(BLOCK_TUPLES))
@@ -216,11 +219,11 @@ pub fn reduce<K: Word, V: Copy + Send + Sync, R: Reduce<V>>(
 }
 
 /// [`reduce`] of one block, which is an error with the key that cannot be held.
-pub(crate) fn reduce_block<K: Word, V: Copy, R: Reduce<V>>(
+fn reduce_block<K: Word, V: Copy, R: Reduce<V>>(
     keys: &[K],
     values: &[V],
     operation: &R,
-) -> Result<(Vec<K>, Vec<R::Output>), K> {
+) -> Reduced<K, R::Output> {
     let (mut found, mut results): (Vec<K>, Vec<R::Output>) = (Vec::new(), Vec::new());
     for (&key, &value) in keys.iter().zip(values) {
         match results.last_mut() {

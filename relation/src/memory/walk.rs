@@ -9,6 +9,7 @@
 //! Which tuples a walk emits follows `rules.rs`; each is said in the comment of its type.
 
 use super::cut::gallop;
+use super::vector::{Blocks, SLACK};
 use pleach_format::Word;
 
 /// Parts that a thread steps through in turn.
@@ -61,6 +62,8 @@ pub(crate) trait Walk: Copy + Send + Sync + 'static {
     const LEFT_ALONE: bool;
     /// Right tuples may be emitted when there are no more left ones.
     const RIGHT_ALONE: bool;
+    /// What this is for keys that stand once on a side, if vectors can do it.
+    const BLOCKS: Option<Blocks>;
     /// One step at keys `a` and `b`, of which it is known whether `a < b` and whether `a > b`.
     fn step<K: Word>(below: bool, above: bool, a: K, b: K, state: &mut State<K>) -> Step;
 }
@@ -70,8 +73,18 @@ const fn const_differs(one: &str, other: &str) -> bool {
     one.len() != other.len()
 }
 
+/// What a walk of this name writes of a left block.
+const fn blocks_of(name: &str) -> Option<Blocks> {
+    match name.as_bytes() {
+        b"IntersectionMultiset" => Some(Blocks::Both),
+        b"DifferenceMultiset" => Some(Blocks::LeftAlone),
+        _ => None,
+    }
+}
+
 macro_rules! walks {
-    ($($(#[$doc:meta])* $name:ident ($unique:ident) $parting:ident $both:literal $left:literal $right:literal
+    ($($(#[$doc:meta])* $name:ident ($unique:ident) $parting:ident
+        $both:literal $left:literal $right:literal
         |$below:ident, $above:ident, $a:ident, $b:ident, $state:ident| $body:expr;)*) => {$(
         $(#[$doc])*
         #[derive(Clone, Copy)]
@@ -82,6 +95,7 @@ macro_rules! walks {
             const LAST_OF_BOTH: bool = $both;
             type Unique = $unique;
             const HAS_UNIQUE: bool = const_differs(stringify!($name), stringify!($unique));
+            const BLOCKS: Option<Blocks> = blocks_of(stringify!($unique));
             const LEFT_ALONE: bool = $left;
             const RIGHT_ALONE: bool = $right;
             #[inline(always)]
@@ -113,7 +127,9 @@ walks! {
         paired(below, above, !(below | above))
     };
     /// Of each key max(m - n, 0): pairs are left out, and the last of left remain.
-    DifferenceMultiset (DifferenceMultiset) Balanced false true false |below, above, a, b, state| paired(below, above, below);
+    DifferenceMultiset (DifferenceMultiset) Balanced false true false |below, above, a, b, state| {
+        paired(below, above, below)
+    };
     /// Of each key one: left ones come first, and what equals the last key is passed.
     UnionSet (UnionMultiset) Balanced true true true |below, above, a, b, state| {
         let key = if above { b } else { a };
@@ -169,10 +185,11 @@ impl Part {
     }
 
     /// Tuples that a walk may write here: each that it emits moves a side on, the left one unless right tuples are
-    /// emitted alone, and the right one may be one behind its part; and one that is written without being emitted.
+    /// emitted alone, and the right one may be one behind its part; one more is written without being emitted, of
+    /// whole vectors [`SLACK`].
     pub(crate) fn room<W: Walk>(&self) -> usize {
         let (left, right) = self.tuples();
-        left + if W::RIGHT_ALONE { right } else { 0 } + 2
+        left + if W::RIGHT_ALONE { right } else { 0 } + 2 + SLACK
     }
 }
 

@@ -491,7 +491,7 @@ fn two<'a>(
     };
     let piece_tuples = options.piece_tuples.clamp(1, 1 << 30) as u64;
     let plan = memory::Plan::new(left.len(), right.len());
-    let plan = format!("{plan}; in pieces of {piece_tuples} tuples");
+    let plan = format!("both are read in pieces of {piece_tuples} tuples; {plan}");
     let pieces = Pieces::new(left, right, operator, piece_tuples);
     let producer = Box::new(Two { left, right, operator, has_sides, piece_tuples, pieces });
     let total = left.len() + right.len();

@@ -1,7 +1,7 @@
 //! An answer becomes an index file.
 //!
-//! Nothing is sorted unless the answer is out of order, and the file appears when the whole answer has been made and all
-//! inputs have been verified, or not at all.
+//! Nothing is sorted unless the answer is out of order, and the file appears when the whole answer has been made and
+//! all inputs have been verified, or not at all.
 
 use super::{Answer, Chunk, Field, Schema};
 use crate::error::RelationError;

@@ -1,1 +1,398 @@
+//! Every operator over files against the oracles of the slices, over all key types, with pieces so small that they
+//! have borders everywhere; and files with a damaged byte.
 
+use super::input::AnyKey;
+use super::*;
+use crate::memory::tests::{Answers, RIGHT, join_oracle, pairs, set_oracle};
+use crate::rules::Reduction;
+use pleach::{Index, Key, Word};
+use pleach_builder::{BuildOptions, build_bytes, build_strings_bytes};
+use std::collections::BTreeMap;
+
+/// A way from small numbers to keys of a type, in the same order, and to files of them.
+struct Make {
+    name: &'static str,
+    key: fn(u64) -> AnyKey,
+    file: fn(&[u64], u64) -> Index,
+}
+
+fn index<K: Key>(keys: &[u64], from: u64, key: impl Fn(u64) -> K, options: &BuildOptions) -> Index {
+    let tuples: Vec<(K, u64)> =
+        keys.iter().enumerate().map(|(rank, &code)| (key(code), from + rank as u64)).collect();
+    Index::from_bytes(build_bytes(&tuples, options).unwrap()).unwrap()
+}
+
+fn strings(kind: KeyType, keys: &[u64], from: u64, key: impl Fn(u64) -> Vec<u8>, columns: bool) -> Index {
+    let tuples: Vec<(Vec<u8>, u64)> =
+        keys.iter().enumerate().map(|(rank, &code)| (key(code), from + rank as u64)).collect();
+    let options = BuildOptions { columns, ..BuildOptions::default() };
+    Index::from_bytes(build_strings_bytes(kind, &tuples, &options).unwrap()).unwrap()
+}
+
+fn plain() -> BuildOptions {
+    BuildOptions::default()
+}
+
+/// Of no common length, with common beginnings.
+fn text(code: u64) -> Vec<u8> {
+    format!("{:020}{}", code, "x".repeat((code % 7) as usize * 9)).into_bytes()
+}
+
+fn signed(code: u64) -> i64 {
+    code.wrapping_sub(1 << 63).cast_signed()
+}
+
+fn float(code: u64) -> f64 {
+    (code % (1 << 40)) as f64 - 20.5
+}
+
+const MAKES: [Make; 8] = [
+    Make {
+        name: "u32",
+        key: |code| AnyKey::Word((code % (1 << 32)).into()),
+        file: |keys, from| index(keys, from, |code| code as u32, &plain()),
+    },
+    Make {
+        name: "u64",
+        key: |code| AnyKey::Word(code.into()),
+        file: |keys, from| index(keys, from, |code| code, &plain()),
+    },
+    Make {
+        name: "u128",
+        key: |code| AnyKey::Word(u128::from(code) << 50),
+        file: |keys, from| {
+            index(keys, from, |code| u128::from(code) << 50, &BuildOptions { columns: true, ..plain() })
+        },
+    },
+    Make {
+        name: "i64",
+        key: |code| AnyKey::Word(signed(code).encode().to_u128()),
+        file: |keys, from| index(keys, from, signed, &plain()),
+    },
+    Make {
+        name: "f64",
+        key: |code| AnyKey::Word(float(code).encode().to_u128()),
+        file: |keys, from| index(keys, from, float, &plain()),
+    },
+    Make {
+        name: "bytes9",
+        key: |code| AnyKey::Bytes([&[7], code.to_be_bytes().as_slice()].concat()),
+        file: |keys, from| {
+            let key = |code: u64| [&[7], code.to_be_bytes().as_slice()].concat();
+            strings(KeyType::Fixed(9), keys, from, key, false)
+        },
+    },
+    Make {
+        name: "bytes",
+        key: |code| AnyKey::Bytes(text(code)),
+        file: |keys, from| strings(KeyType::Bytes, keys, from, text, false),
+    },
+    Make {
+        name: "utf8",
+        key: |code| AnyKey::Bytes(text(code)),
+        file: |keys, from| strings(KeyType::Utf8, keys, from, text, true),
+    },
+];
+
+/// Columns that all types can hold: their order is that of the numbers modulo 2^32.
+fn narrowed(keys: &[u64]) -> Vec<u64> {
+    let mut keys: Vec<u64> = keys.iter().map(|key| key % (1 << 32)).collect();
+    keys.sort_unstable();
+    keys
+}
+
+fn any_key(keys: &Column, at: usize) -> AnyKey {
+    match keys {
+        Column::U32(words) => AnyKey::Word(words[at].into()),
+        Column::U64(words) => AnyKey::Word(words[at].into()),
+        Column::U128(words) => AnyKey::Word(words[at]),
+        Column::Bytes(strings) => AnyKey::Bytes(strings.get(at).to_vec()),
+        Column::None => unreachable!("keys are there"),
+    }
+}
+
+fn words(column: &Column) -> Vec<u64> {
+    match column {
+        Column::U64(words) => words.clone(),
+        _ => Vec::new(),
+    }
+}
+
+fn check_keys(chunk: &Chunk, wanted: &Answers, make: &Make, at: &str) {
+    assert_eq!(chunk.len(), wanted.len(), "tuples of {at}");
+    for (row, answer) in wanted.iter().enumerate() {
+        assert_eq!(any_key(&chunk.keys, row), (make.key)(answer.0), "key {row} of {at}");
+    }
+}
+
+fn stream_options() -> [StreamOptions; 3] {
+    [3, 64, 4096].map(|piece_tuples| StreamOptions { piece_tuples })
+}
+
+#[test]
+fn operators_of_two_files_answer_what_the_rules_say() {
+    for (m, n) in [(0, 3), (3, 0), (70, 64), (1, 90)] {
+        for (kind, (a, b)) in pairs(m, n).into_iter().enumerate() {
+            let (a, b) = (narrowed(&a), narrowed(&b));
+            // Each kind of keys by two of the types.
+            for make in MAKES.iter().skip(kind % 4).step_by(4) {
+                let (left_file, right_file) = ((make.file)(&a, 1), (make.file)(&b, RIGHT));
+                let (left, right) = (Relation::from_index(&left_file), Relation::from_index(&right_file));
+                for options in stream_options() {
+                    let at = format!("kind {kind} of {}, {m} and {n}, {options:?}", make.name);
+                    for &operation in SetOperation::ALL {
+                        for &rule in SetRule::ALL {
+                            let wanted = set_oracle(operation, rule, &a, &b);
+                            let at = format!("{operation} {rule}, {at}");
+                            let run = || set(operation, rule, left, right, options).unwrap();
+                            let found = run().collect().unwrap();
+                            check_keys(&found, &wanted, make, &at);
+                            let value = |answer: &(u64, Option<u64>, Option<u64>)| {
+                                answer.1.map_or_else(|| RIGHT + answer.2.unwrap_or(0), |i| 1 + i)
+                            };
+                            let values: Vec<u64> = wanted.iter().map(value).collect();
+                            assert_eq!(words(&found.values), values, "values of {at}");
+                            assert_eq!(run().count().unwrap(), wanted.len() as u64, "count of {at}");
+                        }
+                    }
+                    for &how in How::ALL {
+                        let wanted = join_oracle(how, &a, &b);
+                        check_join(join(how, left, right, options).unwrap(), &wanted, make, how, &at);
+                        let count = join(how, left, right, options).unwrap().count().unwrap();
+                        assert_eq!(count, wanted.len() as u64, "count of {how} join, {at}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn check_join(answer: Answer<'_>, wanted: &Answers, make: &Make, how: How, at: &str) {
+    let at = format!("{how} join, {at}");
+    let found = answer.collect().unwrap();
+    check_keys(&found, wanted, make, &at);
+    let lefts: Vec<u64> = wanted.iter().map(|answer| answer.1.map_or(0, |i| 1 + i)).collect();
+    assert_eq!(words(&found.values), lefts, "left values of {at}");
+    if !matches!(how, How::Semi | How::Anti) {
+        let rights: Vec<u64> = wanted.iter().map(|answer| answer.2.map_or(0, |j| RIGHT + j)).collect();
+        assert_eq!(words(&found.right), rights, "right values of {at}");
+    }
+    if matches!(how, How::Left | How::Right | How::Full) {
+        let side = |answer: &(u64, Option<u64>, Option<u64>)| {
+            u8::from(answer.1.is_some()) | u8::from(answer.2.is_some()) << 1
+        };
+        assert_eq!(found.sides, wanted.iter().map(side).collect::<Vec<u8>>(), "sides of {at}");
+    }
+}
+
+#[test]
+fn products_and_many_answers_of_a_piece() {
+    let (a, b): (Vec<u64>, Vec<u64>) = ((0..37).collect(), (0..29).map(|at| at / 9).collect());
+    let (left, right) = (index(&a, 0, |key| key, &plain()), index(&b, RIGHT, |key| key, &plain()));
+    let (left, right) = (Relation::from_index(&left), Relation::from_index(&right));
+    for piece_tuples in [1, 10, 29, 30, 100, 5000] {
+        let options = StreamOptions { piece_tuples };
+        let found = product(left, right, options).unwrap().collect().unwrap();
+        let (lefts, rights): (Vec<u64>, Vec<u64>) = (0..37 * 29).map(|at| (at / 29, RIGHT + at % 29)).unzip();
+        assert_eq!((words(&found.values), words(&found.right)), (lefts, rights));
+        assert_eq!(product(left, right, options).unwrap().count().unwrap(), 37 * 29);
+    }
+    // Pieces that hold whole keys, of which there are many more pairs than tuples.
+    let (a, b): (Vec<u64>, Vec<u64>) =
+        ((0..600).map(|at| at / 60).collect(), (0..500).map(|at| at / 50).collect());
+    let (left, right) = (index(&a, 1, |key| key, &plain()), index(&b, RIGHT, |key| key, &plain()));
+    let (left, right) = (Relation::from_index(&left), Relation::from_index(&right));
+    let options = StreamOptions { piece_tuples: 1000 };
+    let wanted = join_oracle(How::Full, &a, &b);
+    check_join(join(How::Full, left, right, options).unwrap(), &wanted, &MAKES[1], How::Full, "many pairs");
+}
+
+struct Odd;
+
+impl Predicate for Odd {
+    fn evaluate(&self, chunk: &Chunk, keep: &mut Bitmap) -> Result<(), RelationError> {
+        words(&chunk.values).iter().enumerate().for_each(|(at, value)| keep.set(at, value & 1 == 1));
+        Ok(())
+    }
+}
+
+/// Keys turned round.
+struct Turn;
+
+impl Projection for Turn {
+    fn schema(&self, input: &Schema) -> Result<Schema, RelationError> {
+        Ok(Schema { is_sorted: false, ..input.clone() })
+    }
+    fn map(&self, chunk: &Chunk) -> Result<Chunk, RelationError> {
+        let keys = Column::U64(words(&chunk.keys).iter().map(|key| !key).collect());
+        Ok(Chunk { keys, ..chunk.clone() })
+    }
+}
+
+#[test]
+fn operators_of_one_file() {
+    let folder = tempfile::tempdir().unwrap();
+    for (kind, (a, _)) in pairs(300, 1).into_iter().chain(pairs(9000, 1).into_iter().step_by(5)).enumerate() {
+        let file = index(&a, 5, |key| key, &plain());
+        let input = Relation::from_index(&file);
+        let values: Vec<u64> = (5..5 + a.len() as u64).collect();
+        for options in stream_options() {
+            let odd = select(input, &Odd, options).unwrap().collect().unwrap();
+            let kept: Vec<u64> = values.iter().copied().filter(|value| value & 1 == 1).collect();
+            assert_eq!(words(&odd.values), kept, "kind {kind}");
+            let mut groups: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
+            a.iter().zip(&values).for_each(|(&key, &value)| groups.entry(key).or_default().push(value));
+            for &operation in Reduction::ALL {
+                let found = reduce(input, operation, options).unwrap().collect().unwrap();
+                let one = |values: &Vec<u64>| match operation {
+                    Reduction::Sum => values.iter().sum(),
+                    Reduction::Min | Reduction::First => values[0],
+                    Reduction::Max => values[values.len() - 1],
+                    Reduction::Count => values.len() as u64,
+                };
+                let at = format!("{operation} of kind {kind}, {options:?}");
+                assert_eq!(words(&found.keys), groups.keys().copied().collect::<Vec<u64>>(), "{at}");
+                assert_eq!(words(&found.values), groups.values().map(one).collect::<Vec<u64>>(), "{at}");
+            }
+        }
+        if kind == 1 {
+            let path = folder.path().join("turned.pleach");
+            let answer = project(input, &Turn, StreamOptions { piece_tuples: 50 }).unwrap();
+            answer.to_index(&path, &BuildOptions::default(), &Silent).unwrap();
+            let turned = Index::open(&path).unwrap();
+            let view = turned.typed::<u64, u64>().unwrap();
+            let mut wanted: Vec<(u64, u64)> =
+                a.iter().zip(&values).map(|(&key, &value)| (!key, value)).collect();
+            wanted.sort_by_key(|tuple| tuple.0);
+            assert_eq!(view.ranks(0..300).map(Result::unwrap).collect::<Vec<_>>(), wanted);
+        }
+    }
+}
+
+#[test]
+fn reductions_of_signed_numbers_and_floats() {
+    let tuples = [(1u32, -5i64), (1, 3), (2, i64::MIN), (2, -1)];
+    let file = Index::from_bytes(build_bytes(&tuples, &plain()).unwrap()).unwrap();
+    let options = StreamOptions::default();
+    let of = |operation| reduce(Relation::from_index(&file), operation, options).unwrap().collect();
+    assert_eq!(words(&of(Reduction::Min).unwrap().values), [-5, i64::MIN].map(i64::cast_unsigned));
+    assert_eq!(words(&of(Reduction::Max).unwrap().values), [3, -1].map(i64::cast_unsigned));
+    let refused = of(Reduction::Sum).unwrap_err().to_string();
+    assert!(refused.starts_with("sum overflows: key U32(2)"), "{refused}");
+    let tuples = [(1u32, 0.5f32), (1, f32::NAN), (2, -0.0), (2, 0.0), (2, -3.0)];
+    let file = Index::from_bytes(build_bytes(&tuples, &plain()).unwrap()).unwrap();
+    let of = |operation| reduce(Relation::from_index(&file), operation, options).unwrap().collect().unwrap();
+    assert_eq!(of(Reduction::Max).values, Column::U32(vec![f32::NAN.to_bits(), 0.0f32.to_bits()]));
+    assert_eq!(of(Reduction::Min).values, Column::U32(vec![0.5f32.to_bits(), (-3.0f32).to_bits()]));
+    assert_eq!(of(Reduction::Sum).values, Column::U64(vec![f64::NAN.to_bits(), (-3.0f64).to_bits()]));
+}
+
+#[test]
+fn joins_become_files_of_records() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("joined.pleach");
+    let (a, b): (Vec<u64>, Vec<u64>) = ((0..200).collect(), (100..300).map(|at| at / 2 * 2).collect());
+    let (left, right) = (index(&a, 1, |key| key, &plain()), index(&b, RIGHT, |key| key, &plain()));
+    let (left, right) = (Relation::from_index(&left), Relation::from_index(&right));
+    for how in [How::Inner, How::Full] {
+        let answer = join(how, left, right, StreamOptions { piece_tuples: 64 }).unwrap();
+        answer.to_index(&path, &BuildOptions::default(), &Silent).unwrap();
+        let file = Index::open(&path).unwrap();
+        let wanted = join_oracle(how, &a, &b);
+        assert_eq!(file.len(), wanted.len() as u64);
+        let column = file.value_column().unwrap();
+        for (rank, (key, i, j)) in wanted.into_iter().enumerate() {
+            let mut record = i.map_or(0, |i| 1 + i).to_le_bytes().to_vec();
+            record.extend(j.map_or(0, |j| RIGHT + j).to_le_bytes());
+            if how == How::Full {
+                record.push(u8::from(i.is_some()) | u8::from(j.is_some()) << 1);
+            }
+            assert_eq!(column.get(rank as u64).unwrap(), Some(record.as_slice()), "{how} {rank}");
+            assert_eq!(file.tuple(rank as u64).unwrap().unwrap().0, pleach::Datum::U64(key));
+        }
+    }
+}
+
+#[test]
+fn what_does_not_fit_is_refused() {
+    let words = index(&[1, 2], 0, |key| key, &plain());
+    let narrow = index(&[1, 2], 0, |key| key as u32, &plain());
+    let (left, right) = (Relation::from_index(&words), Relation::from_index(&narrow));
+    let options = StreamOptions::default();
+    let refused = join(How::Inner, left, right, options).map(|_| ()).unwrap_err().to_string();
+    assert!(refused.starts_with("key types differ: bytes in memory holds u64 keys"), "{refused}");
+    let other = Index::from_bytes(build_bytes(&[(1u64, 2u32)], &plain()).unwrap()).unwrap();
+    let other = Relation::from_index(&other);
+    let union = set(SetOperation::Union, SetRule::Set, left, other, options);
+    let refused = union.map(|_| ()).unwrap_err().to_string();
+    assert!(refused.starts_with("value types differ"), "{refused}");
+    let keys = Column::U64(vec![1, 0]);
+    let types = (KeyType::U64, ValueType::None);
+    let refused = Relation::from_columns("mine", types, &keys, &Column::None).map(|_| ()).unwrap_err();
+    assert!(refused.to_string().starts_with("not sorted: mine: the key of rank 1"), "{refused}");
+    let keys = Column::U64(vec![1, 2]);
+    let mine = Relation::from_columns("mine", types, &keys, &Column::None).unwrap();
+    let refused = reduce(mine, Reduction::Sum, options).map(|_| ()).unwrap_err().to_string();
+    assert_eq!(refused, "no sum of none values: mine: use count or first");
+    assert_eq!(join(How::Inner, left, mine, options).unwrap().count().unwrap(), 2);
+}
+
+struct Stop;
+
+impl Observer for Stop {
+    fn cancelled(&self) -> bool {
+        true
+    }
+}
+
+#[test]
+fn whoever_watches_can_stop_it() {
+    let file = index(&[1, 2], 0, |key| key, &plain());
+    let input = Relation::from_index(&file);
+    let answer = join(How::Inner, input, input, StreamOptions::default()).unwrap().watched(&Stop);
+    assert!(matches!(answer.count(), Err(RelationError::Interrupted)));
+}
+
+#[test]
+fn damage_is_an_error_and_no_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, target) = (folder.path().join("left.pleach"), folder.path().join("joined.pleach"));
+    let keys: Vec<u64> = (0..3000).map(|at| if at < 2000 { at } else { 2000 }).collect();
+    let whole = (MAKES[1].file)(&keys, 0);
+    let texts = (MAKES[7].file)(&keys, 0);
+    let options = StreamOptions { piece_tuples: 300 };
+    for (file, at) in [&whole, &texts].into_iter().flat_map(|file| (0..6).map(move |at| (file, at))) {
+        let header = file.header();
+        // A byte of a tuple in the first, a middle and the last block, and of the columns of texts.
+        let (offset, length) = match header.keys.filter(|_| at >= 3) {
+            Some(keys) => (keys.data_offset(), keys.shape.data_bytes),
+            None => (header.lines_offset, header.lines * 64),
+        };
+        let mut bytes = file.as_bytes().to_vec();
+        bytes[(offset + [0, length / 2, length - 1][at % 3]) as usize] ^= 0x10;
+        std::fs::write(&path, bytes).unwrap();
+        let damaged = Index::open(&path).unwrap();
+        let (bad, good) = (Relation::from_index(&damaged), Relation::from_index(file));
+        let message = |result: Result<u64, RelationError>| match result {
+            Err(error @ RelationError::Damaged { .. }) => error.to_string(),
+            other => panic!("damage {at} gives {other:?}"),
+        };
+        for (left, right) in [(bad, good), (good, bad)] {
+            for &how in How::ALL {
+                let text = message(join(how, left, right, options).unwrap().count());
+                assert!(text.contains("left.pleach") && text.contains("section"), "{text}");
+            }
+            for &rule in SetRule::ALL {
+                for &operation in SetOperation::ALL {
+                    message(set(operation, rule, left, right, options).unwrap().count());
+                }
+            }
+            let answer = join(How::Semi, left, right, options).unwrap();
+            message(
+                answer.to_index(&target, &BuildOptions::default(), &Silent).map(|summary| summary.tuples),
+            );
+            assert!(!target.exists());
+        }
+        message(reduce(bad, Reduction::Count, options).unwrap().count());
+    }
+}
