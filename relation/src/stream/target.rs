@@ -43,8 +43,8 @@ impl Answer<'_> {
     }
 }
 
-/// The record that the values of a join or a product make: `left`, `right` and, of an outer join, `sides`. Where a value
-/// is a record itself, its fields stand there, as `left_a`. `None` if there is one plain value, or none.
+/// The record that the values of a join or a product make: `left`, `right` and, of an outer join, `sides`. Where a
+/// value is a record itself, its fields stand there, as `left_a`. `None` if there is one plain value, or none.
 ///
 /// # Errors
 /// [`RelationError::NoIndex`] if a field had no fixed width, or there were too many.

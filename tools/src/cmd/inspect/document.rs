@@ -59,7 +59,11 @@ impl Found<'_> {
                 "max": ends.as_ref().map_or(Value::Null, |ends| datum_json(&ends.1)),
             }),
         );
-        let mut value = json!({ "type": header.value_type.to_string(), "name": meta.value_name, "logical": meta.value_logical });
+        let mut value = json!({
+            "type": header.value_type.to_string(),
+            "name": meta.value_name,
+            "logical": meta.value_logical,
+        });
         if let Some(record) = Record::of(header.value_type, &meta.value_logical) {
             value["record"] = (0..record.len())
                 .map(|index| {
