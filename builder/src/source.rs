@@ -3,7 +3,7 @@
 //! A source hands out *encoded* keys and value bits (see [`pleach_format::key`]), so that everything
 //! behind it works on machine words whatever the types are; or byte strings.
 
-use pleach_format::{KeyType, ValueType};
+use pleach_format::{KeyType, Record, ValueType};
 use std::fmt;
 
 /// Byte strings, one after the other.
@@ -19,6 +19,12 @@ impl Strings {
     pub fn push(&mut self, string: &[u8]) {
         self.data.extend_from_slice(string);
         self.ends.push(self.data.len());
+    }
+    /// Adds strings of `bytes` bytes each, which stand one after the other in `data`.
+    pub fn extend_fixed(&mut self, data: &[u8], bytes: usize) {
+        let start = self.data.len();
+        self.data.extend_from_slice(data);
+        self.ends.extend((1..=data.len() / bytes.max(1)).map(|count| start + count * bytes));
     }
     /// Number of strings.
     #[must_use]
@@ -230,6 +236,12 @@ impl Schema {
         let (key_name, value_name) = (String::new(), String::new());
         let (key_logical, value_logical) = (String::new(), String::new());
         Self { key_type, value_type, key_name, value_name, key_logical, value_logical, rows }
+    }
+
+    /// The record that values are, if they are one. O(fields).
+    #[must_use]
+    pub fn record(&self) -> Option<Record> {
+        Record::of(self.value_type, &self.value_logical)
     }
 }
 

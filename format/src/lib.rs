@@ -36,6 +36,7 @@ pub mod line;
 pub mod mask;
 pub mod meta;
 pub mod packed;
+pub mod record;
 pub mod section;
 pub mod spine;
 pub mod superblock;
@@ -48,6 +49,7 @@ pub use error::FormatError;
 pub use key::{Bits, Key, Value, Word};
 pub use layout::{LineGeometry, SpineGeometry};
 pub use mask::Mask;
+pub use record::Record;
 pub use types::{KeyType, ValueType};
 pub use view::Header;
 

@@ -4,6 +4,7 @@ use crate::error::ReadError;
 use crate::index::Index;
 use crate::rest::Rest;
 use pleach_format::mask::Mask;
+use pleach_format::record::FieldValue;
 use pleach_format::view::{self, Bytes};
 use pleach_format::{FormatError, Key, KeyType, ValueType, Word};
 use std::borrow::Cow;
@@ -64,6 +65,35 @@ impl<'a> Datum<'a> {
             ValueType::F32 => Self::F32(f32::from_bits(bits as u32)),
             ValueType::F64 => Self::F64(f64::from_bits(bits)),
             _ => Self::None,
+        }
+    }
+
+    /// A field of a record; narrow integers widen.
+    #[must_use]
+    pub fn of_field(value: FieldValue<'a>) -> Self {
+        match value {
+            FieldValue::U8(number) => Self::U32(number.into()),
+            FieldValue::U16(number) => Self::U32(number.into()),
+            FieldValue::U32(number) => Self::U32(number),
+            FieldValue::U64(number) => Self::U64(number),
+            FieldValue::I8(number) => Self::I32(number.into()),
+            FieldValue::I16(number) => Self::I32(number.into()),
+            FieldValue::I32(number) => Self::I32(number),
+            FieldValue::I64(number) => Self::I64(number),
+            FieldValue::F32(number) => Self::F32(number),
+            FieldValue::F64(number) => Self::F64(number),
+            FieldValue::Bytes(bytes) => Self::Bytes(bytes.into()),
+        }
+    }
+
+    /// The bytes of a record that is stored as this value; nothing of a value that holds none.
+    #[must_use]
+    pub fn packed(&self) -> Cow<'_, [u8]> {
+        match self {
+            Self::U32(word) => word.to_le_bytes().to_vec().into(),
+            Self::U64(word) => word.to_le_bytes().to_vec().into(),
+            Self::Bytes(bytes) => Cow::Borrowed(bytes),
+            _ => Cow::Borrowed(&[]),
         }
     }
 }

@@ -11,11 +11,12 @@ mod grid;
 mod harmonia;
 mod packed;
 
+use pleach_format::Record;
 use pleach_format::checksum::{FileId, SUM_BLOCK_BYTES, SUM_BYTES, binding, crc32};
 use pleach_format::key::Word;
 use pleach_format::layout::{LINE_BYTES, Level};
 use pleach_format::line::{self, Line};
-use pleach_format::meta::TEXT_BYTES_MAX;
+use pleach_format::meta::{Meta, TEXT_BYTES_MAX};
 use pleach_format::section::{TABLE_OFFSET, Tag};
 use pleach_format::spine::{self, Encoding};
 use pleach_format::superblock::{SUPERBLOCK_BYTES, Superblock, key_word};
@@ -802,6 +803,12 @@ impl<'a, R: ReadAt> Check<'a, R> {
                 records,
                 "the table must count the records",
             );
+        }
+        let logical = Meta::decode(&bytes).value_logical;
+        if Record::is_meant(&logical) && Record::of(header.value_type, &logical).is_none() {
+            let wanted = format!("the fields of a {} value", header.value_type);
+            let shown: String = logical.chars().take(80).collect();
+            self.rule("meta", "META", section.offset(), 8, wanted, shown, "a record must fit its values");
         }
         Ok(())
     }

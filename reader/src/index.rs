@@ -12,6 +12,7 @@ use crate::packed::Packed;
 use crate::strings::Strings;
 use crate::touched::{Touched, Verified};
 use crate::typed::Typed;
+use pleach_format::Record;
 use pleach_format::classic::packed::Form;
 use pleach_format::classic::{Geometry, TreeWord, section};
 use pleach_format::line;
@@ -372,6 +373,13 @@ impl Index {
             .ok_or(FormatError::Truncated { expected: offset.saturating_add(length), found })?;
         self.check_mapping()?;
         Ok(Meta::decode(meta))
+    }
+    /// The fields of a value, if values are records. Reads META; O(fields).
+    ///
+    /// # Errors
+    /// As [`Index::meta`]. A broken record is none.
+    pub fn record(&self) -> Result<Option<Record>, ReadError> {
+        Ok(Record::of(self.value_type(), &self.meta()?.value_logical))
     }
     /// Number of tuples.
     #[must_use]

@@ -65,6 +65,7 @@ pub use iter::Range;
 pub use live::Live;
 pub use packed::Packed;
 pub use pleach_format::meta::Meta;
+pub use pleach_format::record::{Field, FieldKind, FieldValue, Record};
 pub use pleach_format::{FormatError, Header, Key, KeyType, Mask, Value, ValueType, Word};
 pub use sigbus::contain_sigbus;
 pub use strategy::{Choice, Costs, Request, Scratch, Strategy};

@@ -90,6 +90,9 @@ pub enum RelationError {
         /// What is wrong, and where.
         source: ReadError,
     },
+    /// An expression that has no answer for a tuple.
+    #[error(transparent)]
+    Expression(#[from] crate::expr::EvalError),
     /// Values of an answer do not fit into tuples of an index file.
     #[error("an index file cannot hold {what}: write Parquet, Arrow or CSV instead")]
     NoIndex {

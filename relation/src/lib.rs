@@ -4,6 +4,7 @@
 //! Multi-Bulk-Synchronous Processors" (2012), Table 1. What each of them answers is written in [`rules`].
 
 mod error;
+pub mod expr;
 pub mod memory;
 pub mod rules;
 pub mod stream;
@@ -11,6 +12,6 @@ pub mod stream;
 pub use error::RelationError;
 pub use rules::{How, Reduction, SetOperation, SetRule};
 pub use stream::{
-    Answer, Bitmap, Chunk, Field, Predicate, Projection, Relation, Schema, StreamOptions, join, product,
-    project, reduce, select, set,
+    Answer, Bitmap, Chunk, Field, Kept, Predicate, Projection, Relation, Schema, StreamOptions, join,
+    product, project, reduce, select, select_where, set,
 };

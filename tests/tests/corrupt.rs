@@ -457,6 +457,29 @@ fn roam<K: Key, V: Value + Debug>(index: &Index, queries: &[K], random: &mut Ran
     assert!(index.meta().is_ok());
 }
 
+#[test]
+fn a_broken_record_is_no_record() {
+    let folder = scratch();
+    let path = folder.path().join("t.pleach");
+    let tuples: Vec<(u64, u64)> = (0..100).map(|key| (key, key << 32 | 7)).collect();
+    for (logical, is_record, is_clean) in [
+        ("record<a: u32, b: u32>", true, true),
+        ("record<a: u32, b: u16>", false, false),
+        ("record<a: u32,b: u32>", false, false),
+        ("record<", false, false),
+        ("Timestamp(Second, None)", false, true),
+    ] {
+        let meta = Meta { value_logical: logical.into(), ..Meta::default() };
+        fs::write(&path, naive::build_with(&tuples, &meta, false, Grid::No)).expect("written");
+        let report = check(&path);
+        let codes: Vec<_> = report.findings.iter().map(|finding| finding.code).collect();
+        assert_eq!(codes, if is_clean { vec![] } else { vec!["meta"] }, "{logical}");
+        let index = Index::open(&path).expect("opens");
+        assert_eq!(index.record().expect("reads").is_some(), is_record, "{logical}");
+        assert_eq!(index.typed::<u64, u64>().expect("types").get(3), Ok(Some(3 << 32 | 7)));
+    }
+}
+
 /// Overwrites META, tuple lines, spine and grid: bytes of chance, of one kind, or a few changes.
 fn scramble(bytes: &mut [u8], random: &mut Random, round: u64) {
     for tag in [Tag::META, Tag::LINE, Tag::SPINE, Tag::GRID] {

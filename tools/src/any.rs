@@ -1,4 +1,4 @@
-//! Searching files with byte strings, as keys or as values: types that are known at run time only.
+//! Searching files with byte strings, as keys or as values, or with records: types that are known at run time only.
 //!
 //! Everything goes by rank: keys are searched as batches, and what stands at a rank is read from the
 //! file when it is printed.
@@ -8,7 +8,7 @@ use crate::keys::not_a_key;
 use crate::parse::{FromText, byte_key};
 use crate::render::text::{put_datum, put_datum_json};
 use crate::search;
-use pleach::{Datum, Index, Key, KeyType, ReadError, Typed, Value, Word};
+use pleach::{Datum, Index, Key, KeyType, ReadError, Record, Typed, Value, Word};
 use pleach_gpu::{Algorithm, GpuError, GpuTable};
 use std::path::Path;
 
@@ -26,6 +26,7 @@ pub enum AnyKey {
 pub struct Any<'a> {
     index: &'a Index,
     path: &'a Path,
+    record: Option<&'a Record>,
 }
 
 fn word_of<K: Key + FromText, V: Value>(
@@ -42,12 +43,20 @@ fn key_of<K: Key>(word: u128) -> K {
 
 impl<'a> Any<'a> {
     /// Whether a file is for these searches.
-    pub fn is_needed(index: &Index) -> bool {
-        index.key_type().is_bytes() || index.value_type().is_bytes()
+    pub fn is_needed(index: &Index, record: Option<&Record>) -> bool {
+        index.key_type().is_bytes() || index.value_type().is_bytes() || record.is_some()
     }
 
-    pub fn new(index: &'a Index, path: &'a Path) -> Self {
-        Self { index, path }
+    pub fn new(index: &'a Index, path: &'a Path, record: Option<&'a Record>) -> Self {
+        Self { index, path, record }
+    }
+
+    /// One tuple on one line; see [`put_line`].
+    pub fn put(&self, key: &Datum<'_>, value: &Datum<'_>, json: bool, out: &mut Vec<u8>) {
+        match self.record {
+            Some(record) => put_record(key, value, record, json, out),
+            None => put_line(key, value, "value", json, out),
+        }
     }
 
     /// The key that text stands for, or why it stands for none.
@@ -191,6 +200,33 @@ pub fn put_line(key: &Datum<'_>, value: &Datum<'_>, name: &str, json: bool, out:
         if *value != Datum::None {
             out.push(b'\t');
             put_datum(value, out);
+        }
+    }
+    out.push(b'\n');
+}
+
+/// A tuple whose value is a record: the key and the fields with tabs between, or an object in an object.
+fn put_record(key: &Datum<'_>, value: &Datum<'_>, record: &Record, json: bool, out: &mut Vec<u8>) {
+    let packed = value.packed();
+    let fields = record.fields().iter().zip(record.values(&packed).map(Datum::of_field));
+    if json {
+        out.extend_from_slice(b"{\"key\":");
+        put_datum_json(key, out);
+        out.extend_from_slice(b",\"value\":{");
+        for (index, (field, value)) in fields.enumerate() {
+            if index > 0 {
+                out.push(b',');
+            }
+            put_datum_json(&Datum::Utf8(field.name.as_bytes().into()), out);
+            out.push(b':');
+            put_datum_json(&value, out);
+        }
+        out.extend_from_slice(b"}}");
+    } else {
+        put_datum(key, out);
+        for (_, value) in fields {
+            out.push(b'\t');
+            put_datum(&value, out);
         }
     }
     out.push(b'\n');

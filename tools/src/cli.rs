@@ -3,7 +3,10 @@
 //! What needs no file to be judged (types, sizes, layouts, devices of a later version) is judged
 //! here, so that it is a usage error before anything is opened.
 
+pub mod relation;
+
 use crate::device::Device;
+use crate::parse::ValueTypes;
 use crate::{help, parse};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
@@ -101,6 +104,30 @@ pub enum Command {
     /// Merge several files into one
     #[command(long_about = help::COMPACT, after_help = help::COMPACT_EXAMPLES)]
     Compact(CompactArgs),
+    /// Keep the tuples that a condition holds for
+    #[command(long_about = help::SELECT, after_help = help::SELECT_EXAMPLES)]
+    Select(relation::SelectArgs),
+    /// Make other keys and values of columns, fields and bits
+    #[command(long_about = help::PROJECT, after_help = help::PROJECT_EXAMPLES)]
+    Project(relation::ProjectArgs),
+    /// Make one tuple of the values of each key
+    #[command(long_about = help::REDUCE, after_help = help::REDUCE_EXAMPLES)]
+    Reduce(relation::ReduceArgs),
+    /// Keys of any of several files
+    #[command(long_about = help::UNION, after_help = help::UNION_EXAMPLES)]
+    Union(relation::ManyArgs),
+    /// Keys of all of several files
+    #[command(long_about = help::INTERSECT, after_help = help::INTERSECT_EXAMPLES)]
+    Intersect(relation::ManyArgs),
+    /// Keys of one file that are not in another
+    #[command(long_about = help::DIFFERENCE, after_help = help::DIFFERENCE_EXAMPLES)]
+    Difference(relation::DifferenceArgs),
+    /// Pair the values of two files by their keys
+    #[command(long_about = help::JOIN, after_help = help::JOIN_EXAMPLES)]
+    Join(relation::JoinArgs),
+    /// Pair every tuple of one file with every tuple of another
+    #[command(long_about = help::PRODUCT, after_help = help::PRODUCT_EXAMPLES)]
+    Product(relation::ProductArgs),
     /// Build, search, check and explain on real-looking data, in seconds
     #[command(long_about = help::DEMO, after_help = help::DEMO_EXAMPLES)]
     Demo(DemoArgs),
@@ -195,7 +222,7 @@ pub struct RebuildArgs {
     /// Key column [default: the second]
     #[arg(long, value_name = "COL")]
     pub key: Option<String>,
-    /// Value column [default: the third]
+    /// Value column, or the fields of a record with commas between [default: by their names, else the third on]
     #[arg(long, value_name = "COL")]
     pub value: Option<String>,
     /// Memory for the changes, as 256M, 256MiB, 4GiB [default: half]
@@ -253,17 +280,18 @@ pub struct BuildArgs {
     /// Key column: its name, or its number from 0 with --no-header [default: the first column]
     #[arg(long, value_name = "COL")]
     pub key: Option<String>,
-    /// Value column, or @row for the row number from 0 [default: the second column, else none]
-    #[arg(long, value_name = "COL|@row", allow_hyphen_values = true)]
+    /// Value column, or several with commas between: the fields of a record; or @row for the row number from 0
+    /// [default: the second column, else none]
+    #[arg(long, value_name = "COL,...|@row", allow_hyphen_values = true)]
     pub value: Option<String>,
     /// Key type: u32 u64 u128 i32 i64 f64 bytes16 (any N) bytes utf8 [default: the column's; u64 for
     /// text]
     #[arg(long, value_name = "T", value_parser = parse::key_type)]
     pub key_type: Option<KeyType>,
     /// Value type: none u32 u64 i32 i64 f32 f64 bytes16 (any N) bytes utf8 [default: the column's; u64
-    /// for text]
-    #[arg(long, value_name = "T", value_parser = parse::value_type)]
-    pub value_type: Option<ValueType>,
+    /// for text]; of a record one type for all fields or T,... for each, also u8 u16 i8 i16
+    #[arg(long, value_name = "T,...", value_parser = parse::value_types)]
+    pub value_type: Option<ValueTypes>,
     /// Regions of the file: lines,spine; also grid (a short way to the lines, where numbers are
     /// spread evenly enough), columns (for scans without a copy), packed (keys in as few bits as each
     /// 1024 of them need), classic (the FAST paper's tree, to be measured),

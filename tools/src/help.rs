@@ -210,3 +210,113 @@ pub const MAN_EXAMPLES: &str = "\
 Examples:
   pleach man ~/.local/share/man/man1
   man pleach-build";
+
+pub const SELECT: &str = "\
+Keeps the tuples that a condition holds for. Operands are key, value, rank (the position in key \
+order, from 0) and the \
+fields of a record, by their names, `in backquotes` where these are no plain words; the names of the key and value \
+columns stand for key and value too.
+
+Numbers are 17, 1_000_000, 0xff, -5, 0.5 or 1e9, texts 'so' or \"so\" (of bytes '\\x00ff'). \
+Comparisons: == != < <= > \
+>=, between X and Y, in (A, B, C), and of texts like 'abc%' and starts with 'abc'. Whole numbers \
+also have | ^ & << >> + \
+- * / % and brackets. Conditions are joined by and, or, not; and binds tighter than or. Nothing \
+wraps: a number that does \
+not fit and a division by zero are errors that name the tuple, unless and or or have decided before.
+
+A condition on keys or ranks reads only the part of the file that it can hold for.";
+
+pub const SELECT_EXAMPLES: &str = "\
+Examples:
+  pleach select orders.pleach --where 'key between 100 and 200'
+  pleach select orders.pleach --where 'key < 1000 and value in (7, 9)' -o some.pleach
+  pleach select orders.pleach --where 'key & 0xff == 3 or rank < 10' --explain
+  pleach select joined.pleach --where 'left > 5 and not right == 0' -o some.parquet
+  pleach select words.pleach --where \"key like 'inter%'\" --json";
+
+pub const PROJECT: &str = "\
+Makes other keys and values. The first column of the list is the new key, the others are the new \
+value: none, a plain \
+value, or a record of several. A column is key, value, rank or a field; NAME=COLUMN renames it.
+
+COLUMN[OFF:LEN] takes LEN bits of a whole number from bit OFF on, the lowest bit being 0; \
+A[0:16]+B[0:16] puts bits side \
+by side into one number, the first ones highest. Bits become the narrowest of u8, u16, u32 and u64, \
+as a key or the only \
+value u32 or u64.
+
+What comes out is in the order of its new keys. That costs nothing where the key stays, becomes its \
+highest bits (of an \
+unsigned key) or the rank; else it is sorted, on disk where --memory is too little.";
+
+pub const PROJECT_EXAMPLES: &str = "\
+Examples:
+  pleach project orders.pleach --columns value,key -o by-customer.pleach       swaps them
+  pleach project orders.pleach --columns 'key[32:32],value' -o high.pleach     keys without their low half
+  pleach project joined.pleach --columns 'key,right' -o right.pleach           drops a field
+  pleach project joined.pleach --columns 'key,both=left[0:16]+right[0:16]'     packs two into one";
+
+pub const REDUCE: &str = "\
+Makes one tuple of the values of each key. Sums of unsigned integers are u64, of signed ones i64, \
+of floats f64; a sum \
+that does not fit is an error that names the key. Of floats, min and max are those of the total order.";
+
+pub const REDUCE_EXAMPLES: &str = "\
+Examples:
+  pleach reduce lines.pleach --op sum -o totals.pleach
+  pleach reduce lines.pleach --op count                  how often each key stands";
+
+pub const UNION: &str = "\
+Writes each key that stands in any of the files once, with its first value in the first file that has it. With \
+--multiset a key stands as often as in the file that has most of it. All tuples of all files are \
+what compact writes.";
+
+pub const UNION_EXAMPLES: &str = "\
+Examples:
+  pleach union monday.pleach tuesday.pleach -o both.pleach
+  pleach union a.pleach b.pleach c.pleach -o all.parquet";
+
+pub const INTERSECT: &str = "\
+Writes each key that stands in all of the files once, with its first value in the first file. With --multiset a key \
+stands as often as in the file that has least of it.";
+
+pub const INTERSECT_EXAMPLES: &str = "\
+Examples:
+  pleach intersect customers.pleach active.pleach -o active-customers.pleach
+  pleach intersect a.pleach b.pleach --json | head";
+
+pub const DIFFERENCE: &str = "\
+Writes each key of LEFT that does not stand in RIGHT once, with its first value. With --multiset a key that stands m \
+times in LEFT and n times in RIGHT stands m - n times, with its last values.";
+
+pub const DIFFERENCE_EXAMPLES: &str = "\
+Examples:
+  pleach difference customers.pleach inactive.pleach -o active.pleach";
+
+pub const JOIN: &str = "\
+Pairs the values of two files by their keys. A key that stands m times on the left and n times on \
+the right gives m * n \
+tuples, by left rank, then by right rank. In an index file the value is a record of the fields left \
+and right, in a table \
+the columns are key, left and right; of a side whose values are records, left_NAME for each field.
+
+Left, right and full joins also have a field sides: 1 if the tuple has a left part, 2 if it has a \
+right one, 3 for both; \
+a part that is missing is zeros, on standard output empty or null. Semi and anti joins write tuples \
+of LEFT as they are.";
+
+pub const JOIN_EXAMPLES: &str = "\
+Examples:
+  pleach join orders.pleach customers.pleach -o joined.pleach
+  pleach join orders.pleach customers.pleach --how left -o joined.parquet
+  pleach join orders.pleach customers.pleach --how anti      orders without a customer";
+
+pub const PRODUCT: &str = "\
+Pairs every tuple of LEFT with every tuple of RIGHT, by left rank, then by right rank, under the left key. A product \
+that is too large is refused before anything is written.";
+
+pub const PRODUCT_EXAMPLES: &str = "\
+Examples:
+  pleach product sizes.pleach colours.pleach -o variants.pleach
+  pleach product sizes.pleach colours.pleach --combine right";

@@ -8,6 +8,7 @@ use crate::render::text::unescaped;
 use pleach_bench::Queries;
 use pleach_bench::gpu::Group;
 use pleach_builder::Layout;
+use pleach_format::record::FieldKind;
 use pleach_format::{KeyType, ValueType};
 
 /// `256M`, `256MiB`, `4GiB`, `1G`, `1000`: bytes; K, M, G and T are powers of 1024.
@@ -55,6 +56,32 @@ pub fn key_type(text: &str) -> Result<KeyType, String> {
 pub fn value_type(text: &str) -> Result<ValueType, String> {
     let known: Vec<String> = ValueType::NUMERIC.iter().map(ToString::to_string).collect();
     ValueType::from_name(text).ok_or_else(|| type_refused(text, "value", &known))
+}
+
+/// The types that values are given: one of a value, or those of the fields of a record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ValueTypes {
+    /// Of a value.
+    One(ValueType),
+    /// Of the fields of a record, one for all or one for each.
+    Fields(Vec<FieldKind>),
+}
+
+/// A value type by its name, or types of fields with commas between.
+pub fn value_types(text: &str) -> Result<ValueTypes, String> {
+    if let Some(one) = ValueType::from_name(text) {
+        return Ok(ValueTypes::One(one));
+    }
+    let kinds: Option<Vec<FieldKind>> = text.split(',').map(FieldKind::from_name).collect();
+    match kinds {
+        Some(kinds) => Ok(ValueTypes::Fields(kinds)),
+        None if !text.contains(',') => value_type(text).map(ValueTypes::One),
+        None => {
+            let known: Vec<String> = FieldKind::NUMERIC.iter().map(ToString::to_string).collect();
+            let known = known.join(" ");
+            Err(format!("'{text}' are no types of the fields of a record: use {known} bytes16 (any N)"))
+        }
+    }
 }
 
 /// A kind of queries by its name.

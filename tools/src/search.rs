@@ -2,7 +2,7 @@
 
 use crate::cli::{Global, Verify};
 use crate::failure::{Failure, advise};
-use pleach::{Index, OpenError, ReadError};
+use pleach::{Index, OpenError, ReadError, Record};
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -13,6 +13,11 @@ pub fn open(path: &Path, global: &Global, default: Verify) -> Result<Index, Fail
         .verify(global.verify.unwrap_or(default).into())
         .open(path)
         .map_err(|error| opening(&error))
+}
+
+/// The fields of the values of a file, if they are records.
+pub fn record(index: &Index, path: &Path) -> Result<Option<Record>, Failure> {
+    index.record().map_err(reading(path))
 }
 
 /// A file that could not be opened: 8 in every command but `fsck` and `inspect`.

@@ -886,6 +886,14 @@ fn help_and_version() {
         "export",
         "rebuild",
         "compact",
+        "select",
+        "project",
+        "reduce",
+        "union",
+        "intersect",
+        "difference",
+        "join",
+        "product",
         "demo",
         "devices",
         "bench",
@@ -896,7 +904,7 @@ fn help_and_version() {
         assert!(run.out.contains("Examples:") && run.err.is_empty(), "{command}: {}", run.out);
         assert!(place.run(&["--help"]).out.contains(command));
     }
-    place.run(&["join", "f"]).fails_with(2, &["unrecognized subcommand 'join'", "pleach --help"]);
+    place.run(&["merge", "f"]).fails_with(2, &["unrecognized subcommand 'merge'", "pleach --help"]);
     place.run(&["get", "f", "1", "--nope"]).fails_with(2, &["'--nope'", "pleach get --help"]);
     place.run(&["get", "f"]).fails_with(2, &["<KEY>", "pleach get --help"]);
     place
@@ -921,7 +929,7 @@ fn man_writes_a_page_for_each_command() {
     let place = Place::new();
     place.run(&["man", "man1", "--quiet"]).ends(0).prints("");
     let names = Place::names_in(&place.path("man1"));
-    assert_eq!(names.len(), 15, "{names:?}");
+    assert_eq!(names.len(), 23, "{names:?}");
     for name in &names {
         let page = String::from_utf8(place.read(&format!("man1/{name}"))).expect("text");
         assert!(page.contains(".TH") && page.contains("NAME"), "{name}");

@@ -5,6 +5,7 @@
 //! allocates by them.
 
 use super::convert::{self, Kind, Slice, Target};
+use super::fields::Fields;
 use super::guard::guarded;
 use super::logical::natural;
 use super::strings::{self, CHUNK_BYTES, held_bytes};
@@ -37,6 +38,8 @@ pub(super) type Batches = Box<dyn Iterator<Item = Result<RecordBatch, ArrowError
 pub(super) struct Columns {
     key: (usize, Chosen<KeyType>),
     value: Option<(usize, Chosen<ValueType>)>,
+    /// Of a record.
+    fields: Option<Fields>,
     /// Of a table of changes.
     op: Option<usize>,
     key_label: String,
@@ -53,7 +56,7 @@ impl Columns {
     ) -> Result<Self, SourceError> {
         let names: Vec<String> = schema.fields().iter().map(|field| field.name().clone()).collect();
         let names = Names::Named(&names);
-        let (key, value) = names.choose(input, options)?;
+        let (key, value, fields) = names.choose(input, options)?;
         let held = |index: usize| schema.field(index).data_type();
         let chosen_key = choose_key(
             input,
@@ -70,7 +73,15 @@ impl Columns {
                 choose_value(input, &label, &held.to_string(), natural, options.value_type)
             })
             .transpose()?;
+        let fields = fields
+            .map(|columns| {
+                Fields::choose(input, names, &columns, options, |index| {
+                    Some((held(index).to_string(), natural(held(index))))
+                })
+            })
+            .transpose()?;
         Ok(Self {
+            fields,
             key_label: names.label(key),
             value_label: value.map_or_else(String::new, |index| names.label(index)),
             key_name: names.kept(key, "key"),
@@ -99,6 +110,8 @@ impl Columns {
                 .into_iter()
                 .flatten()
                 .collect();
+        columns
+            .extend(self.fields.iter().flat_map(|fields| fields.columns.iter().map(|column| column.index)));
         columns.sort_unstable();
         columns.dedup();
         columns
@@ -109,7 +122,7 @@ impl Columns {
             Some((_, chosen)) => (chosen.kind, chosen.logical.clone()),
             None => (ValueType::None, String::new()),
         };
-        Schema {
+        let mut schema = Schema {
             key_type: self.key.1.kind,
             value_type,
             key_name: self.key_name.clone(),
@@ -117,7 +130,11 @@ impl Columns {
             key_logical: self.key.1.logical.clone(),
             value_logical,
             rows,
+        };
+        if let Some(fields) = &self.fields {
+            fields.describe(&mut schema);
         }
+        schema
     }
 }
 
@@ -131,9 +148,13 @@ pub(super) struct BatchSource {
     key_at: usize,
     value_at: Option<usize>,
     op_at: Option<usize>,
+    /// Of a record: the columns, and where they are in a batch.
+    fields: Option<Fields>,
+    fields_at: Vec<usize>,
     /// The batch that is being read: key, value, and the next row.
     key: Option<ArrayRef>,
     value: Option<ArrayRef>,
+    field_arrays: Vec<ArrayRef>,
     ops: Vec<Op>,
     next: usize,
     rows: u64,
@@ -153,7 +174,7 @@ impl BatchSource {
     pub(super) fn new(
         input: &str,
         batches: Batches,
-        columns: Columns,
+        mut columns: Columns,
         projected: bool,
         rows: Option<u64>,
         extent: Extent,
@@ -162,10 +183,15 @@ impl BatchSource {
         let at = |index: usize| {
             if projected { projection.iter().position(|&column| column == index).unwrap_or(0) } else { index }
         };
+        let fields_at =
+            columns.fields.iter().flat_map(|fields| fields.columns.iter().map(|column| at(column.index)));
         Self {
+            fields_at: fields_at.collect(),
+            field_arrays: Vec::new(),
             input: input.to_owned(),
             batches,
             schema: columns.schema(rows),
+            fields: columns.fields.take(),
             key_at: at(columns.key.0),
             value_at: columns.value.as_ref().map(|(index, _)| at(*index)),
             op_at: columns.op.map(at),
@@ -191,6 +217,7 @@ impl BatchSource {
                 None => {
                     self.key = None;
                     self.value = None;
+                    self.field_arrays.clear();
                     return Ok(false);
                 }
                 Some(Ok(batch)) => batch,
@@ -211,6 +238,14 @@ impl BatchSource {
                 Some(at) => Some(self.column(&batch, at, &self.columns.value_label, &self.ops)?),
                 None => None,
             };
+            if let Some(fields) = &self.fields {
+                let columns = fields.columns.iter().zip(&self.fields_at);
+                self.field_arrays = columns
+                    .map(|(column, &at)| {
+                        self.column_of(&batch, at, &column.label, column.target.kind, &self.ops)
+                    })
+                    .collect::<Result<_, _>>()?;
+            }
             self.next = 0;
             return Ok(true);
         }
@@ -240,6 +275,18 @@ impl BatchSource {
         label: &str,
         ops: &[Op],
     ) -> Result<ArrayRef, SourceError> {
+        let value = self.columns.value.as_ref();
+        self.column_of(batch, at, label, value.map_or(Kind::U32, |(_, chosen)| chosen.target.kind), ops)
+    }
+
+    fn column_of(
+        &self,
+        batch: &RecordBatch,
+        at: usize,
+        label: &str,
+        kind: Kind,
+        ops: &[Op],
+    ) -> Result<ArrayRef, SourceError> {
         let Some(array) = batch.columns().get(at) else {
             return Err(problem(&self.input, label, "it is missing in some batches: the file is damaged"));
         };
@@ -257,7 +304,7 @@ impl BatchSource {
                 Some(stand_in) => (0..nulls.len())
                     .map(|index| Some(if nulls.is_null(index) { stand_in } else { index } as u64))
                     .collect(),
-                None => return Ok(self.stand_in(array.len())),
+                None => return Ok(stand_in_of(kind, array.len())),
             };
             array = arrow_select::take::take(&array, &rows, None)
                 .map_err(|error| caused(&self.input, label, "cannot be read", error))?;
@@ -269,19 +316,6 @@ impl BatchSource {
                     .map_err(|error| caused(&self.input, label, "cannot be read", error))
             }
             _ => Ok(array),
-        }
-    }
-
-    /// Values for rows of which none has one: they mean nothing, but have the type of the column.
-    fn stand_in(&self, rows: usize) -> ArrayRef {
-        match self.columns.value.as_ref().map(|(_, chosen)| chosen.target.kind) {
-            Some(Kind::Fixed(bytes)) => {
-                let zeros = vec![0u8; usize::from(bytes)];
-                Arc::new(arrow_array::BinaryArray::from_iter_values((0..rows).map(|_| &zeros)))
-            }
-            Some(Kind::Bytes) => Arc::new(arrow_array::BinaryArray::from_iter_values((0..rows).map(|_| b""))),
-            Some(Kind::Utf8) => Arc::new(arrow_array::StringArray::from_iter_values((0..rows).map(|_| ""))),
-            _ => Arc::new(arrow_array::UInt32Array::from(vec![0; rows])),
         }
     }
 
@@ -319,6 +353,8 @@ impl Source for BatchSource {
 
     fn next_chunk(&mut self, chunk: &mut Chunk, tuples_max: usize) -> Result<(), SourceError> {
         prepare(chunk, &self.schema);
+        let tuples_max = self.fields.as_ref().map_or(tuples_max, |fields| fields.tuples_max(tuples_max));
+        let first_row = self.rows + 1;
         while chunk.len() < tuples_max && held_bytes(chunk) < CHUNK_BYTES {
             if self.key.as_ref().is_none_or(|key| self.next == key.len()) && !self.advance()? {
                 break;
@@ -334,11 +370,21 @@ impl Source for BatchSource {
             if let (Some(value), Some((_, chosen))) = (&self.value, &self.columns.value) {
                 self.append(value, count, &self.columns.value_label, chosen.target, &mut chunk.values)?;
             }
+            if let Some(mut fields) = self.fields.take() {
+                for (index, column) in fields.columns.iter().enumerate() {
+                    let (array, out) = (&self.field_arrays[index], &mut fields.held[index]);
+                    self.append(array, count, &column.label, column.target, out)?;
+                }
+                self.fields = Some(fields);
+            }
             if self.op_at.is_some() {
                 chunk.ops.extend_from_slice(&self.ops[self.next..self.next + count]);
             }
             self.next += count;
             self.rows += count as u64;
+        }
+        if let Some(fields) = &mut self.fields {
+            fields.pack(&self.input, first_row, &mut chunk.values)?;
         }
         Ok(())
     }
@@ -356,6 +402,19 @@ impl Source for BatchSource {
             }
             Extent::Read(bytes) => (bytes.load(Ordering::Relaxed), None),
         }
+    }
+}
+
+/// Values for rows of which none has one: they mean nothing, but have the type of the column.
+fn stand_in_of(kind: Kind, rows: usize) -> ArrayRef {
+    match kind {
+        Kind::Fixed(bytes) => {
+            let zeros = vec![0u8; usize::from(bytes)];
+            Arc::new(arrow_array::BinaryArray::from_iter_values((0..rows).map(|_| &zeros)))
+        }
+        Kind::Bytes => Arc::new(arrow_array::BinaryArray::from_iter_values((0..rows).map(|_| b""))),
+        Kind::Utf8 => Arc::new(arrow_array::StringArray::from_iter_values((0..rows).map(|_| ""))),
+        _ => Arc::new(arrow_array::UInt32Array::from(vec![0; rows])),
     }
 }
 

@@ -4,8 +4,12 @@ use super::convert::{Kind, Target};
 use super::logical::Natural;
 use super::{InputOptions, problem};
 use crate::source::SourceError;
+use pleach_format::record::FieldKind;
 use pleach_format::{KeyType, ValueType};
 use std::fmt::Display;
+
+/// Columns that become the fields of a record, in its order.
+pub(super) type FieldIndices = Vec<usize>;
 
 /// The columns of an input.
 #[derive(Clone, Copy)]
@@ -37,6 +41,14 @@ impl Names<'_> {
         match self {
             Self::Named(names) => names[index].clone(),
             Self::Numbered(_) => role.to_owned(),
+        }
+    }
+
+    /// The name of a field of a record.
+    pub(super) fn field(self, index: usize) -> String {
+        match self {
+            Self::Named(names) => names[index].clone(),
+            Self::Numbered(_) => format!("c{index}"),
         }
     }
 
@@ -72,12 +84,56 @@ impl Names<'_> {
         }
     }
 
-    /// The key column, and the value column if there are values.
+    /// The columns of values, if they are several: those of a list that is the name of no column.
+    fn choose_fields(self, input: &str, options: &InputOptions) -> Result<Option<FieldIndices>, SourceError> {
+        if options.value_type == Some(ValueType::None) {
+            return Ok(None);
+        }
+        if let Some(record) = &options.record
+            && options.value.is_none()
+        {
+            let named = |name: &String| match self {
+                Self::Named(names) => names.contains(name),
+                Self::Numbered(_) => false,
+            };
+            let mut names = record.fields().iter().map(|field| &field.name);
+            let first = 1 + usize::from(options.changes);
+            return if names.clone().all(named) {
+                names.map(|name| self.find(input, name)).collect::<Result<_, _>>().map(Some)
+            } else if self.len() >= first + record.len() {
+                Ok(Some((first..first + record.len()).collect()))
+            } else {
+                // Which one is missing says the message.
+                names.try_for_each(|name| self.find(input, name).map(drop))?;
+                Ok(None)
+            };
+        }
+        let Some(list) = options.value.as_deref() else { return Ok(None) };
+        let whole = matches!(self, Self::Named(names) if names.iter().any(|name| name == list));
+        if options.record.is_none() && (whole || !list.contains(',')) {
+            return Ok(None);
+        }
+        list.split(',').map(|name| self.find(input, name.trim())).collect::<Result<_, _>>().map(Some)
+    }
+
+    /// The key column, and the value column or the columns of a record, if there are values.
     pub(super) fn choose(
         self,
         input: &str,
         options: &InputOptions,
-    ) -> Result<(usize, Option<usize>), SourceError> {
+    ) -> Result<(usize, Option<usize>, Option<FieldIndices>), SourceError> {
+        let fields = self.choose_fields(input, options)?;
+        let alone = InputOptions { value: None, ..options.clone() };
+        let (key, value) = self.choose_one(input, if fields.is_some() { &alone } else { options })?;
+        if fields.is_none() && !options.field_types.is_empty() {
+            let text = "types of fields are for several columns of values: name them with --value a,b";
+            return Err(problem(input, "", text));
+        }
+        Ok((key, value.filter(|_| fields.is_none()), fields))
+    }
+
+    /// The key column, and the value column if there are values.
+    fn choose_one(self, input: &str, options: &InputOptions) -> Result<(usize, Option<usize>), SourceError> {
         if self.len() == 0 {
             return Err(problem(input, "", "it has no columns"));
         }
@@ -165,6 +221,33 @@ pub(super) fn choose_value(
     Ok(Chosen { kind, target, logical })
 }
 
+/// The types that are asked for as those of `count` fields.
+pub(super) fn kinds_of_fields(
+    input: &str,
+    options: &InputOptions,
+    count: usize,
+) -> Result<Vec<Option<FieldKind>>, SourceError> {
+    if let Some(record) = &options.record {
+        return Ok(record.fields().iter().map(|field| Some(field.kind)).collect());
+    }
+    match (options.field_types.as_slice(), options.value_type) {
+        ([], None) => Ok(vec![None; count]),
+        ([], Some(value_type)) => match FieldKind::from_name(&value_type.to_string()) {
+            Some(kind) => Ok(vec![Some(kind); count]),
+            None => {
+                let text = format!("{value_type} has no fixed width, which the fields of a record have");
+                Err(problem(input, "", format!("{text}: choose a type like bytes16 with --value-type")))
+            }
+        },
+        (&[kind], _) => Ok(vec![Some(kind); count]),
+        (kinds, _) if kinds.len() == count => Ok(kinds.iter().copied().map(Some).collect()),
+        (kinds, _) => {
+            let text = format!("there are {count} columns of values, but {} types", kinds.len());
+            Err(problem(input, "", format!("{text}: give one for each, or one for all")))
+        }
+    }
+}
+
 /// What columns may hold.
 const HELD: &str = "integers (8 to 64 bits), floats (32 or 64 bits), dates, times, timestamps, durations, decimals, \
                     texts or binary strings";
@@ -205,7 +288,7 @@ fn possible(natural: &Natural, key: bool) -> String {
 
 /// The target if the column can become it, and the logical type that is kept: a type of one's choice
 /// makes plain numbers of a logical type.
-fn agreed(
+pub(super) fn agreed(
     input: &str,
     label: &str,
     held: &str,

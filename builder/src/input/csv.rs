@@ -15,6 +15,7 @@
 //! the rules.
 
 use super::convert::{self, Kind, Target};
+use super::fields::Fields;
 use super::strings::{self, CHUNK_BYTES, held_bytes};
 use super::{Body, InputOptions, Names, caused, fill, prepare, problem, unknown_op};
 use crate::source::{Chunk, Column, Op, Schema, Source, SourceError, Strings};
@@ -147,6 +148,8 @@ struct Text {
     fields: usize,
     key: Wanted,
     value: Option<Wanted>,
+    /// Columns of a record.
+    record: Option<Fields>,
     /// Column of the operation, in a table of changes.
     op: Option<usize>,
     buffer: Vec<u8>,
@@ -154,7 +157,7 @@ struct Text {
     end: usize,
     ended: bool,
     rows: u64,
-    record: Record,
+    row: Record,
     /// A string without its escapes.
     plain: Vec<u8>,
 }
@@ -193,7 +196,7 @@ impl Text {
         Ok(())
     }
 
-    /// Reads the next record that is not a blank line into `self.record`; its length, 0 at the end.
+    /// Reads the next record that is not a blank line into `self.row`; its length, 0 at the end.
     /// It stays in the buffer.
     fn read_record(&mut self) -> Result<usize, SourceError> {
         loop {
@@ -204,8 +207,8 @@ impl Text {
                 self.refill()?;
                 continue;
             }
-            match self.dialect.record(&self.buffer[self.start..self.end], &mut self.record) {
-                Ok(length) if self.record.is_blank() => self.start += length,
+            match self.dialect.record(&self.buffer[self.start..self.end], &mut self.row) {
+                Ok(length) if self.row.is_blank() => self.start += length,
                 Ok(length) => return Ok(length),
                 Err(Unread::Incomplete) if !self.ended => self.refill()?,
                 Err(Unread::Incomplete) => {
@@ -228,13 +231,17 @@ impl Text {
             return Ok(false);
         }
         let op = self.op_of_record(chunk)?;
+        let lacks = |index: usize| self.row.ends.get(index).is_none_or(|_| self.row.field(index).is_empty());
+        let values = self.record.as_ref().map_or(1, |record| record.columns.len());
         let valueless = op == Some(Op::Del)
-            && self.value.as_ref().is_some_and(|value| {
-                self.record.ends.get(value.index).is_none_or(|_| self.record.field(value.index).is_empty())
-            });
-        let short = valueless && self.record.ends.len() + 1 == self.fields;
-        if self.record.ends.len() != self.fields && !short {
-            let found = self.record.ends.len();
+            && match (&self.value, &self.record) {
+                (Some(value), _) => lacks(value.index),
+                (None, Some(record)) => record.columns.iter().all(|column| lacks(column.index)),
+                (None, None) => false,
+            };
+        let short = valueless && self.row.ends.len() + values == self.fields;
+        if self.row.ends.len() != self.fields && !short {
+            let found = self.row.ends.len();
             let fields = if found == 1 { "field" } else { "fields" };
             let text = format!("it has {found} {fields}, but the first line has {}", self.fields);
             let place = format!("row {}", self.rows + 1);
@@ -247,29 +254,49 @@ impl Text {
             Some(value) => self.take(value, &mut plain, &mut chunk.values)?,
             None => {}
         }
+        if let Some(mut record) = self.record.take() {
+            for (column, held) in record.columns.iter().zip(&mut record.held) {
+                if valueless {
+                    held.push_default();
+                } else {
+                    self.take_field(column.index, column.target, &column.label, &mut plain, held)?;
+                }
+            }
+            self.record = Some(record);
+        }
         self.plain = plain;
         self.start += length;
         self.rows += 1;
         Ok(true)
     }
 
-    /// The operation of `self.record`, which is added to the chunk; `None` if this is no table of changes.
+    /// The operation of `self.row`, which is added to the chunk; `None` if this is no table of changes.
     fn op_of_record(&self, chunk: &mut Chunk) -> Result<Option<Op>, SourceError> {
-        let Some(index) = self.op.filter(|&index| index < self.record.ends.len()) else { return Ok(None) };
-        let field = self.record.field(index);
+        let Some(index) = self.op.filter(|&index| index < self.row.ends.len()) else { return Ok(None) };
+        let field = self.row.field(index);
         let op = Op::from_name(field).ok_or_else(|| unknown_op(&self.input, self.rows + 1, field))?;
         chunk.ops.push(op);
         Ok(Some(op))
     }
 
-    /// Adds the wanted field of `self.record`.
+    /// Adds the wanted field of `self.row`.
     fn take(&self, wanted: &Wanted, plain: &mut Vec<u8>, out: &mut Column) -> Result<(), SourceError> {
-        let field = self.record.field(wanted.index);
+        self.take_field(wanted.index, wanted.target, &wanted.label, plain, out)
+    }
+
+    fn take_field(
+        &self,
+        index: usize,
+        target: Target,
+        label: &str,
+        plain: &mut Vec<u8>,
+        out: &mut Column,
+    ) -> Result<(), SourceError> {
+        let field = self.row.field(index);
         let row = self.rows + 1;
         let Column::Bytes(strings) = out else {
-            let word = convert::parse(field, wanted.target).map_err(|what| {
-                strings::unparsed(&self.input, row, &wanted.label, field, wanted.target, what)
-            })?;
+            let word = convert::parse(field, target)
+                .map_err(|what| strings::unparsed(&self.input, row, label, field, target, what))?;
             #[allow(clippy::cast_possible_truncation)]
             match out {
                 Column::U32(words) => words.push(word as u32),
@@ -285,14 +312,13 @@ impl Text {
             unescape(field, plain);
             string = plain;
         }
-        let decoded = strings::hexadecimal(string, wanted.target);
+        let decoded = strings::hexadecimal(string, target);
         if let Some(decoded) = &decoded {
             string = decoded;
         }
-        strings::check(string, false, wanted.target)
-            .map_err(|what| strings::misfit(&self.input, row, &wanted.label, string, wanted.target, what))?;
+        strings::check(string, false, target)
+            .map_err(|what| strings::misfit(&self.input, row, label, string, target, what))?;
         strings.push(string);
-
         Ok(())
     }
 
@@ -334,13 +360,19 @@ impl Source for Text {
 
     fn next_chunk(&mut self, chunk: &mut Chunk, tuples_max: usize) -> Result<(), SourceError> {
         prepare(chunk, &self.schema);
+        let tuples_max = self.record.as_ref().map_or(tuples_max, |record| record.tuples_max(tuples_max));
+        let first_row = self.rows + 1;
+        let slow = self.op.is_some() || self.record.is_some();
         while chunk.len() < tuples_max && held_bytes(chunk) < CHUNK_BYTES {
             if self.start == self.end && !self.ended {
                 self.refill()?;
             }
-            if (self.op.is_some() || self.fast_rows(chunk, tuples_max)) && !self.slow_row(chunk)? {
+            if (slow || self.fast_rows(chunk, tuples_max)) && !self.slow_row(chunk)? {
                 break;
             }
+        }
+        if let Some(record) = &mut self.record {
+            record.pack(&self.input, first_row, &mut chunk.values)?;
         }
         Ok(())
     }
@@ -631,13 +663,14 @@ pub(super) fn open(
         fields: 0,
         key: Wanted { index: 0, target: key_target, label: String::new() },
         value: None,
+        record: None,
         op: None,
         buffer: Vec::new(),
         start: 0,
         end: 0,
         ended: false,
         rows: 0,
-        record: Record::default(),
+        row: Record::default(),
         plain: Vec::new(),
     };
     text.refill()?;
@@ -653,18 +686,18 @@ pub(super) fn open(
         let wanted = if options.no_header { "rows are" } else { "a header line is" };
         return Err(problem(input, "", format!("it is empty, but {wanted} expected")));
     }
-    text.fields = text.record.ends.len();
+    text.fields = text.row.ends.len();
     let names;
     let columns = if options.no_header {
         Names::Numbered(text.fields)
     } else {
         text.start += length;
         names = (0..text.fields)
-            .map(|index| header_name(input, text.record.field(index), tabs))
+            .map(|index| header_name(input, text.row.field(index), tabs))
             .collect::<Result<Vec<String>, SourceError>>()?;
         Names::Named(&names)
     };
-    let (key, value) = columns.choose(input, options)?;
+    let (key, value, fields) = columns.choose(input, options)?;
     text.op = columns.choose_op(input, options)?;
     text.key = Wanted { index: key, target: key_target, label: columns.label(key) };
     text.schema.key_name = columns.kept(key, "key");
@@ -675,6 +708,11 @@ pub(super) fn open(
         text.value = Some(Wanted { index, target, label: columns.label(index) });
         text.schema.value_type = value_type;
         text.schema.value_name = columns.kept(index, "value");
+    }
+    if let Some(fields) = fields {
+        let fields = Fields::choose(input, columns, &fields, options, |_| None)?;
+        fields.describe(&mut text.schema);
+        text.record = Some(fields);
     }
     Ok(Box::new(text))
 }

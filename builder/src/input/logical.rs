@@ -6,6 +6,7 @@
 
 use super::convert::Kind;
 use arrow_schema::{DataType, TimeUnit};
+use pleach_format::record::FieldKind;
 
 /// What a column of a typed input holds and what it becomes unless a type is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,6 +18,8 @@ pub(super) struct Natural {
     /// Digits after the decimal point of a decimal: one with any becomes `i64` or nothing, and none
     /// becomes a float.
     pub(super) scale: Option<i8>,
+    /// What it is as a field of a record, if that is narrower than `kind`.
+    pub(super) narrow: Option<FieldKind>,
 }
 
 /// What a column of this Arrow type becomes, if it can be a column of a Pleach file at all.
@@ -51,7 +54,14 @@ pub(super) fn natural(data_type: &DataType) -> Option<Natural> {
         }
         _ => None,
     };
-    Some(Natural { kind, logical: logical_text(data_type).unwrap_or_default(), scale })
+    let narrow = match data_type {
+        DataType::UInt8 => Some(FieldKind::U8),
+        DataType::UInt16 => Some(FieldKind::U16),
+        DataType::Int8 => Some(FieldKind::I8),
+        DataType::Int16 => Some(FieldKind::I16),
+        _ => None,
+    };
+    Some(Natural { kind, logical: logical_text(data_type).unwrap_or_default(), scale, narrow })
 }
 
 /// Strings of `bytes` bytes each: `bytesN`, unless that is none or more than a type can say.

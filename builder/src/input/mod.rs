@@ -15,6 +15,7 @@ mod arrow_ipc;
 mod choose;
 mod convert;
 mod csv;
+mod fields;
 mod guard;
 mod logical;
 mod npy;
@@ -28,6 +29,7 @@ use crate::source::{Chunk, Column, Schema, Source, SourceError};
 use choose::{Chosen, Names, choose_key, choose_value};
 use convert::{Slice, Target};
 use pleach_format::meta::TEXT_BYTES_MAX;
+use pleach_format::record::{FieldKind, Record};
 use pleach_format::{KeyType, ValueType};
 use std::error::Error;
 use std::fs::File;
@@ -96,12 +98,18 @@ pub struct InputOptions {
     /// column if `None`.
     pub key: Option<String>,
     /// Value column, or `@row` for the row number. If `None` the second column (the first, where the
-    /// second is the key), or no values if there is one column only.
+    /// second is the key), or no values if there is one column only. Several columns with commas between, if the
+    /// whole is the name of none, make a record.
     pub value: Option<String>,
     /// Key type; that of the column if `None`, and `u64` for CSV and TSV.
     pub key_type: Option<KeyType>,
     /// Value type; that of the column if `None`, and `u64` for CSV and TSV. `none` drops the values.
     pub value_type: Option<ValueType>,
+    /// Types of the fields of a record: one for all, or one for each; if there are none, those of the columns, and
+    /// `u64` for CSV and TSV.
+    pub field_types: Vec<FieldKind>,
+    /// Values are this record, whose fields stand in the columns of their names, or else in those behind the key.
+    pub record: Option<Record>,
     /// Types of raw tuples, all of fixed length. If given, every input is raw.
     pub raw: Option<(KeyType, ValueType)>,
     /// Delimiter of text; comma for CSV and tab for TSV if `None`.

@@ -8,11 +8,13 @@
 //! NumPy pads them with. Texts (`U16`) become `utf8`, always without padding.
 
 use super::convert::Kind;
+use super::fields::Fields;
 use super::logical::{Natural, fixed, logical_text};
 use super::raw::{Item, Lane, RECORD_BYTES_MAX, Records, record_schema};
 use super::{Body, InputOptions, Names, caused, choose_key, choose_value, fill, problem};
 use crate::source::{Source, SourceError};
 use arrow_schema::{DataType, TimeUnit};
+use pleach_format::record::FieldKind;
 use std::io::Read;
 
 /// Longest header. NumPy itself trusts 10,000 bytes; wide structured arrays have more.
@@ -30,7 +32,7 @@ pub(super) fn open(input: &str, body: Body, options: &InputOptions) -> Result<Bo
         Some(names) => Names::Named(names),
         None => Names::Numbered(table.columns.len()),
     };
-    let (key, value) = names.choose(input, options)?;
+    let (key, value, fields) = names.choose(input, options)?;
     let column = |index: usize| &table.columns[index];
     let natural = |index: usize| column(index).item.as_ref().map(|item| item.natural.clone());
     let key_chosen = choose_key(input, &names.label(key), &column(key).held, natural(key), options.key_type)?;
@@ -61,6 +63,17 @@ pub(super) fn open(input: &str, body: Body, options: &InputOptions) -> Result<Bo
             "it holds nothing that is read: choose another column with --key",
         ));
     };
+    let fields = fields
+        .map(|columns| {
+            let fields = Fields::choose(input, names, &columns, options, |index| {
+                Some((column(index).held.clone(), natural(index)))
+            })?;
+            // A column that has a type has an item.
+            let lanes =
+                fields.columns.iter().filter_map(|column| lane(column.index, column.target)).collect();
+            Ok((fields, lanes))
+        })
+        .transpose()?;
     let stride = table.stride;
     if let Some(bytes) = file_bytes {
         let there = bytes.saturating_sub(header_bytes);
@@ -75,8 +88,11 @@ pub(super) fn open(input: &str, body: Body, options: &InputOptions) -> Result<Bo
             return Err(problem(input, "", text));
         }
     }
-    let schema = record_schema(names, (key, key_chosen), value.zip(value_chosen), Some(table.rows));
-    Ok(Box::new(Records::new(input, reader, schema, stride, (key_lane, value_lane), header_bytes)))
+    let mut schema = record_schema(names, (key, key_chosen), value.zip(value_chosen), Some(table.rows));
+    if let Some((fields, _)) = &fields {
+        fields.describe(&mut schema);
+    }
+    Ok(Box::new(Records::new(input, reader, schema, stride, (key_lane, value_lane), fields, header_bytes)))
 }
 
 /// The text of the header, and the bytes up to the data.
@@ -459,7 +475,14 @@ fn element(descr: &str) -> Result<(usize, Option<NpyItem>), String> {
         _ => return Ok((bytes, None)),
     };
     let logical = logical.as_ref().and_then(logical_text).unwrap_or_default();
-    let natural = Natural { kind, logical, scale: None };
+    let narrow = match item {
+        Item::U8 => Some(FieldKind::U8),
+        Item::U16 => Some(FieldKind::U16),
+        Item::I8 => Some(FieldKind::I8),
+        Item::I16 => Some(FieldKind::I16),
+        _ => None,
+    };
+    let natural = Natural { kind, logical, scale: None, narrow };
     Ok((bytes, Some(NpyItem { item, swapped: order == '>', padded, natural })))
 }
 

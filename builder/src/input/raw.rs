@@ -6,6 +6,7 @@
 //! needs a conversion or a byte swap takes a slower way, and so do strings.
 
 use super::convert::{self, Kind, Slice, Target};
+use super::fields::Fields;
 use super::logical::Natural;
 use super::strings::{self, CHUNK_BYTES, held_bytes};
 use super::{
@@ -94,6 +95,8 @@ pub(super) struct Records {
     stride: usize,
     key: Lane,
     value: Option<Lane>,
+    /// The columns of a record, and their places.
+    fields: Option<(Fields, Vec<Lane>)>,
     buffer: Vec<u8>,
     start: usize,
     end: usize,
@@ -111,6 +114,7 @@ impl Records {
         schema: Schema,
         stride: usize,
         lanes: (Lane, Option<Lane>),
+        fields: Option<(Fields, Vec<Lane>)>,
         bytes_before: u64,
     ) -> Self {
         let (key, value) = lanes;
@@ -121,6 +125,7 @@ impl Records {
             stride,
             key,
             value,
+            fields,
             buffer: Vec::new(),
             start: 0,
             end: 0,
@@ -177,6 +182,14 @@ impl Records {
             }
         }
         Ok(())
+    }
+
+    /// Makes records of the columns that were read for this chunk.
+    fn pack(&mut self, chunk: &mut Chunk) -> Result<(), SourceError> {
+        match &mut self.fields {
+            Some((fields, _)) => fields.pack(&self.input, self.rows + 1, &mut chunk.values),
+            None => Ok(()),
+        }
     }
 
     fn append_lane(&self, lane: &Lane, records: &[u8], out: &mut Column) -> Result<(), SourceError> {
@@ -315,10 +328,12 @@ impl Source for Records {
 
     fn next_chunk(&mut self, chunk: &mut Chunk, tuples_max: usize) -> Result<(), SourceError> {
         prepare(chunk, &self.schema);
+        let tuples_max = self.fields.as_ref().map_or(tuples_max, |(fields, _)| fields.tuples_max(tuples_max));
         while chunk.len() < tuples_max && held_bytes(chunk) < CHUNK_BYTES {
             let whole = (self.end - self.start) / self.stride;
             if whole == 0 {
                 if self.ended {
+                    self.pack(chunk)?;
                     self.rows += chunk.len() as u64;
                     self.check_end()?;
                     return Ok(());
@@ -327,9 +342,18 @@ impl Source for Records {
                 continue;
             }
             let bytes = whole.min(tuples_max - chunk.len()) * self.stride;
-            self.append(&self.buffer[self.start..self.start + bytes], chunk)?;
+            let mut fields = self.fields.take();
+            let records = &self.buffer[self.start..self.start + bytes];
+            self.append(records, chunk)?;
+            if let Some((fields, lanes)) = &mut fields {
+                for (lane, held) in lanes.iter().zip(&mut fields.held) {
+                    self.append_lane(lane, records, held)?;
+                }
+            }
+            self.fields = fields;
             self.start += bytes;
         }
+        self.pack(chunk)?;
         self.rows += chunk.len() as u64;
         Ok(())
     }
@@ -404,7 +428,7 @@ pub(super) fn open(input: &str, body: Body, options: &InputOptions) -> Result<Bo
     let names = Names::Numbered(columns.len());
     let natural = |index: usize| {
         let (_, (kind, _)): (usize, (Kind, Item)) = columns[index];
-        Some(Natural { kind, logical: String::new(), scale: None })
+        Some(Natural { kind, logical: String::new(), scale: None, narrow: None })
     };
     let held = |index: usize| if index == 0 { key_type.to_string() } else { value_type.to_string() };
     let lane = |index: usize, target: Target| {
@@ -419,7 +443,12 @@ pub(super) fn open(input: &str, body: Body, options: &InputOptions) -> Result<Bo
             label: names.label(index),
         }
     };
-    let (key, value) = names.choose(input, options)?;
+    let (key, value, fields) = names.choose(input, options)?;
+    if fields.is_some() {
+        let text =
+            "raw tuples have one value: give --raw a type like bytes12, or convert it to another format";
+        return Err(problem(input, "", text));
+    }
     let key_chosen = choose_key(input, &names.label(key), &held(key), natural(key), options.key_type)?;
     let value_chosen = value
         .map(|index| {
@@ -436,7 +465,7 @@ pub(super) fn open(input: &str, body: Body, options: &InputOptions) -> Result<Bo
     }
     let schema =
         record_schema(names, (key, key_chosen), value.zip(value_chosen), bytes.map(|b| b / stride as u64));
-    Ok(Box::new(Records::new(input, reader, schema, stride, lanes, 0)))
+    Ok(Box::new(Records::new(input, reader, schema, stride, lanes, None, 0)))
 }
 
 /// The schema of the chosen columns.

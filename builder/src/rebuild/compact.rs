@@ -58,7 +58,8 @@ fn run(
         return Err(error.into());
     };
     for (base, other) in bases.iter().zip(&schemas) {
-        if (other.key_type, other.value_type) != (schema.key_type, schema.value_type) {
+        let types = |schema: &Schema| (schema.key_type, schema.value_type, schema.record());
+        if types(other) != types(schema) {
             return Err(BuildError::Types {
                 path: base.path().to_owned(),
                 found: types_text(other),

@@ -238,6 +238,14 @@ fn run(
             SourceError { input: "changes".into(), place: String::new(), problem, cause: None }.into()
         );
     }
+    if let (Some(given), Some(record)) = (given.record(), schema.record())
+        && given != record
+    {
+        let problem = format!("they are of {given}, but the file holds {record}: give changes of its fields");
+        return Err(
+            SourceError { input: "changes".into(), place: String::new(), problem, cause: None }.into()
+        );
+    }
     let job = Rebuild { base: &base, schema: &schema, options, publication: &publication, watch, storage };
     let made = if schema.key_type.is_bytes() || schema.value_type.is_bytes() {
         job.run_bytes(&mut *changes)?
@@ -354,6 +362,9 @@ fn source_of<'a>(base: &'a Base, schema: &Schema) -> Result<Box<dyn Source + 'a>
 fn types_text(schema: &Schema) -> String {
     match schema.value_type {
         ValueType::None => schema.key_type.to_string(),
+        value_type if let Some(record) = schema.record() => {
+            format!("{} to {record} ({value_type})", schema.key_type)
+        }
         value_type => format!("{} to {value_type}", schema.key_type),
     }
 }

@@ -5,12 +5,13 @@
 //! are not verified then: whatever they say, cuts cover all ranks, and all that is cut is verified when it is read.
 
 use crate::error::RelationError;
+use crate::expr;
 use pleach::{Index, KeyType, ReadError, ValueType};
 use pleach_builder::{Column, Strings};
 use pleach_format::checksum::{SUM_BLOCK_BYTES, SUM_BYTES, crc32};
 use pleach_format::section::Tag;
 use pleach_format::view::ColumnPlace;
-use pleach_format::{FormatError, Word, line};
+use pleach_format::{FormatError, Record, Word, line};
 use std::ops::Range;
 
 /// A key as it is compared.
@@ -175,6 +176,45 @@ impl<'a> Relation<'a> {
                 Column::Bytes(strings) => AnyKey::Bytes(strings.get(rank as usize).to_vec()),
             }),
         }
+    }
+
+    /// What expressions can be about.
+    ///
+    /// # Errors
+    /// [`RelationError::Damaged`] names.
+    pub fn expr_schema(&self) -> Result<expr::Schema, RelationError> {
+        let names = self.prepare()?;
+        Ok(expr::Schema {
+            key_type: self.key_type(),
+            value_type: self.value_type(),
+            record: Record::of(self.value_type(), &names.value_logical),
+            key_name: names.key,
+            value_name: names.value,
+            logical: (names.key_logical, names.value_logical),
+        })
+    }
+
+    /// First rank whose key is at least `point`, or with `is_upper` above it; every key that is looked at is verified.
+    /// O(log) blocks.
+    pub(super) fn verified_bound(&self, point: &expr::Point, is_upper: bool) -> Result<u64, RelationError> {
+        let (mut low, mut high) = (0, self.len());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let (keys, _) = self.read(middle..middle + 1, false)?;
+            let key = match keys {
+                Column::None => return Ok(0),
+                Column::U32(words) => expr::Point::Word(words[0].into()),
+                Column::U64(words) => expr::Point::Word(words[0].into()),
+                Column::U128(words) => expr::Point::Word(words[0]),
+                Column::Bytes(strings) => expr::Point::Bytes(strings.get(0).to_vec()),
+            };
+            if key < *point || (is_upper && key == *point) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        Ok(low)
     }
 
     /// First rank of `within` whose key is not `below`. O(log) keys.

@@ -21,7 +21,7 @@ mod target;
 mod tests;
 
 pub use input::Relation;
-pub use rows::{Bitmap, Predicate, Projection, project, reduce, select};
+pub use rows::{Bitmap, Predicate, Projection, project, reduce, select, select_where};
 
 use crate::error::RelationError;
 use crate::memory;
@@ -30,6 +30,7 @@ use cut::{Operator, Piece, Pieces};
 use matched::{Matched, NONE, expanded, matched, take, take_either};
 use pleach::{KeyType, ValueType};
 use pleach_builder::{Column, Observer, Phase, Silent};
+use pleach_format::Record;
 use rayon::prelude::*;
 use std::collections::VecDeque;
 
@@ -45,6 +46,8 @@ pub struct Chunk {
     /// Of each tuple of an outer join 1 if it has a left part, 2 if it has a right one, 3 for both; else empty. Where
     /// a part is missing its value is zero, or an empty string.
     pub sides: Vec<u8>,
+    /// Of tuples of an input, as predicates and projections see them: rank of the first. Of an answer 0.
+    pub first_rank: u64,
 }
 
 impl Chunk {
@@ -141,10 +144,39 @@ pub struct Answer<'a> {
     piece_tuples: u64,
     /// Ready chunks, in order.
     ready: VecDeque<Produced>,
+    /// Which values of a join or a product are kept.
+    kept: Kept,
     observer: &'a dyn Observer,
 }
 
+/// Which values of a join or a product are kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Kept {
+    /// Those of both sides.
+    #[default]
+    Both,
+    /// Left ones, as the only values.
+    Left,
+    /// Right ones, as the only values.
+    Right,
+}
+
 impl<'a> Answer<'a> {
+    /// The same tuples with the values of one side alone. Of an answer that has one value this changes nothing.
+    #[must_use]
+    pub fn keep(mut self, kept: Kept) -> Self {
+        if kept != Kept::Both
+            && let Some(right) = self.schema.right.take()
+        {
+            self.kept = kept;
+            self.schema.has_sides = false;
+            if kept == Kept::Right {
+                self.schema.values = right;
+            }
+        }
+        self
+    }
+
     /// What it holds.
     #[must_use]
     pub fn schema(&self) -> &Schema {
@@ -183,7 +215,7 @@ impl<'a> Answer<'a> {
     /// were handed out before mean nothing.
     pub fn next_chunk(&mut self) -> Result<Option<Chunk>, RelationError> {
         while self.fill(false)? {
-            let chunk = match self.ready.pop_front() {
+            let mut chunk = match self.ready.pop_front() {
                 Some(Produced::Chunk(chunk)) => chunk,
                 Some(Produced::Large(large)) => {
                     self.expand(*large);
@@ -191,6 +223,13 @@ impl<'a> Answer<'a> {
                 }
                 _ => continue,
             };
+            if self.kept != Kept::Both {
+                let right = std::mem::take(&mut chunk.right);
+                chunk.sides.clear();
+                if self.kept == Kept::Right {
+                    chunk.values = right;
+                }
+            }
             if !chunk.is_empty() {
                 return Ok(Some(chunk));
             }
@@ -266,6 +305,7 @@ impl<'a> Answer<'a> {
             values: Column::for_value(self.schema.values.value_type),
             right,
             sides: Vec::new(),
+            first_rank: 0,
         };
         while let Some(chunk) = self.next_chunk()? {
             append(&mut all.keys, &chunk.keys);
@@ -302,6 +342,7 @@ fn assemble(
         values: take(&left.1, i),
         right: take(&right.1, j),
         sides: if has_sides { i.iter().zip(j).map(sides).collect() } else { Vec::new() },
+        first_rank: 0,
     }
 }
 
@@ -405,11 +446,28 @@ fn two<'a>(
             right_type: right.value_type().to_string(),
         });
     }
+    let (names, right_names) = (left.prepare()?, right.prepare()?);
+    let records = (
+        Record::of(left.value_type(), &names.value_logical),
+        Record::of(right.value_type(), &right_names.value_logical),
+    );
+    if let (true, (left_record, right_record)) = (is_union, records)
+        && left_record != right_record
+    {
+        let shown = |record: Option<Record>, relation: &Relation<'_>| {
+            record.map_or(relation.value_type().to_string(), |record| record.to_string())
+        };
+        return Err(RelationError::ValueTypes {
+            left: left.name(),
+            left_type: shown(left_record, &left),
+            right: right.name(),
+            right_type: shown(right_record, &right),
+        });
+    }
     let pairs = u128::from(left.len()) * u128::from(right.len());
     if operator == Operator::Product && pairs > 1 << 63 {
         return Err(RelationError::TooLarge { what: "the product", tuples: pairs, limit: 1 << 63 });
     }
-    let (names, right_names) = (left.prepare()?, right.prepare()?);
     let (is_wide, has_sides) = match operator {
         Operator::Set(..) => (false, false),
         Operator::Join(how) => {
@@ -437,7 +495,16 @@ fn two<'a>(
     let pieces = Pieces::new(left, right, operator, piece_tuples);
     let producer = Box::new(Two { left, right, operator, has_sides, piece_tuples, pieces });
     let total = left.len() + right.len();
-    Ok(Answer { schema, producer, plan, total, piece_tuples, ready: VecDeque::new(), observer: &Silent })
+    Ok(Answer {
+        schema,
+        producer,
+        plan,
+        total,
+        piece_tuples,
+        ready: VecDeque::new(),
+        kept: Kept::Both,
+        observer: &Silent,
+    })
 }
 
 /// Union, intersection or difference.

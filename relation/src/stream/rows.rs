@@ -7,10 +7,12 @@ use super::input::{AnyKey, Relation, slice};
 use super::matched::take;
 use super::{Answer, Chunk, Field, Produced, Producer, Schema, StreamOptions};
 use crate::error::RelationError;
+use crate::expr;
 use crate::memory::rows::BLOCK_TUPLES;
 use crate::rules::Reduction;
 use pleach::{KeyType, ValueType};
 use pleach_builder::{Column, Silent};
+use pleach_format::Record;
 use rayon::prelude::*;
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -88,7 +90,9 @@ type Work<'a> = dyn Fn(Chunk, u64) -> Result<Chunk, RelationError> + Send + Sync
 /// An operator of one input at work.
 struct One<'a> {
     input: Relation<'a>,
-    at: u64,
+    /// Ranks that are still to be read, ascending.
+    ranges: VecDeque<Range<u64>>,
+    done: u64,
     tuples: u64,
     /// Makes something of a chunk and the rank of its first tuple.
     work: Box<Work<'a>>,
@@ -99,9 +103,15 @@ struct One<'a> {
 
 impl One<'_> {
     fn range(&mut self) -> Option<Range<u64>> {
-        let from = self.at;
-        self.at = self.input.len().min(from.saturating_add(self.tuples));
-        (from < self.at).then_some(from..self.at)
+        let front = self.ranges.front_mut()?;
+        let from = front.start;
+        front.start = front.end.min(from.saturating_add(self.tuples));
+        let range = from..front.start;
+        if front.is_empty() {
+            self.ranges.pop_front();
+        }
+        self.done += range.end - range.start;
+        Some(range)
     }
 }
 
@@ -114,7 +124,7 @@ impl Producer for One<'_> {
             .par_iter()
             .map(|range| {
                 let (keys, values) = this.input.read(range.clone(), true)?;
-                (this.work)(Chunk { keys, values, ..Chunk::default() }, range.start)
+                (this.work)(Chunk { keys, values, first_rank: range.start, ..Chunk::default() }, range.start)
             })
             .collect();
         if chunks.is_empty() {
@@ -140,7 +150,7 @@ impl Producer for One<'_> {
     }
 
     fn done(&self) -> u64 {
-        self.at
+        self.done
     }
 }
 
@@ -149,22 +159,25 @@ fn part(chunk: &Chunk, range: Range<usize>) -> Chunk {
 }
 
 fn one<'a>(
-    input: Relation<'a>,
+    (input, ranges): (Relation<'a>, Vec<Range<u64>>),
     schema: Schema,
     plan: &str,
     options: StreamOptions,
     work: Box<Work<'a>>,
     fold: Option<Fold>,
 ) -> Answer<'a> {
+    let ranges: VecDeque<Range<u64>> = ranges.into_iter().filter(|range| !range.is_empty()).collect();
+    let total = ranges.iter().map(|range| range.end - range.start).sum();
     let blocks = options.piece_tuples.clamp(1, 1 << 30).div_ceil(BLOCK_TUPLES) * BLOCK_TUPLES;
     let tuples = if fold.is_some() { blocks } else { options.piece_tuples.clamp(1, 1 << 30) } as u64;
     Answer {
         schema,
-        producer: Box::new(One { input, at: 0, tuples, work, fold, carried: None }),
-        plan: format!("{plan}: {} tuples in pieces of {tuples}", input.len()),
-        total: input.len(),
+        producer: Box::new(One { input, ranges, done: 0, tuples, work, fold, carried: None }),
+        plan: format!("{plan}: {total} tuples in pieces of {tuples}"),
+        total,
         piece_tuples: tuples,
         ready: VecDeque::new(),
+        kept: super::Kept::Both,
         observer: &Silent,
     }
 }
@@ -199,7 +212,41 @@ pub fn select<'a>(
         let rows = keep.positions();
         Ok(Chunk { keys: take(&chunk.keys, &rows), values: take(&chunk.values, &rows), ..Chunk::default() })
     };
-    Ok(one(input, schema(&input)?, "select", options, Box::new(work), None))
+    Ok(one((input, whole(&input)), schema(&input)?, "select", options, Box::new(work), None))
+}
+
+/// All ranks of an input.
+#[allow(clippy::single_range_in_vec_init)]
+fn whole(input: &Relation<'_>) -> Vec<Range<u64>> {
+    vec![0..input.len()]
+}
+
+/// The tuples that a condition holds for: reads only ranks that it can hold for, and looks at none of them where these
+/// are the answer.
+///
+/// # Errors
+/// [`RelationError::Damaged`], and from the answer [`RelationError::Expression`].
+pub fn select_where<'a>(
+    input: Relation<'a>,
+    condition: &'a expr::Predicate,
+    options: StreamOptions,
+) -> Result<Answer<'a>, RelationError> {
+    let schema = schema(&input)?;
+    let ranges = condition.ranks(
+        input.len(),
+        |point| input.verified_bound(point, false),
+        |point| input.verified_bound(point, true),
+    )?;
+    let work = move |chunk: Chunk, _: u64| {
+        if condition.is_exact() {
+            return Ok(Chunk { first_rank: 0, ..chunk });
+        }
+        let mut keep = Bitmap::new(chunk.len());
+        condition.evaluate_into(&chunk, &mut keep)?;
+        let rows = keep.positions();
+        Ok(Chunk { keys: take(&chunk.keys, &rows), values: take(&chunk.values, &rows), ..Chunk::default() })
+    };
+    Ok(one((input, ranges), schema, "select", options, Box::new(work), None))
 }
 
 /// Other keys and values. If they are not in order any more, [`Schema::is_sorted`] says so, and whoever writes an index
@@ -214,7 +261,7 @@ pub fn project<'a>(
 ) -> Result<Answer<'a>, RelationError> {
     let schema = projection.schema(&schema(&input)?)?;
     let work = move |chunk: Chunk, _: u64| projection.map(&chunk);
-    Ok(one(input, schema, "project", options, Box::new(work), None))
+    Ok(one((input, whole(&input)), schema, "project", options, Box::new(work), None))
 }
 
 /// A reduction of values of a type.
@@ -396,18 +443,20 @@ pub fn reduce<'a>(
     options: StreamOptions,
 ) -> Result<Answer<'a>, RelationError> {
     let fold = Fold { operation, key_type: input.key_type(), value_type: input.value_type() };
-    let Some(output) = fold.output() else {
+    let mut schema = schema(&input)?;
+    let record = Record::of(input.value_type(), &schema.values.logical);
+    let is_any = matches!(operation, Reduction::Count | Reduction::First);
+    let Some(output) = fold.output().filter(|_| is_any || record.is_none()) else {
         return Err(RelationError::NoReduction {
             operation: operation.name(),
-            value_type: input.value_type().to_string(),
+            value_type: record.map_or(input.value_type().to_string(), |record| record.to_string()),
             input: input.name(),
         });
     };
-    let mut schema = schema(&input)?;
     if operation == Reduction::Count || output != schema.values.value_type {
         schema.values.logical = String::new();
     }
     schema.values.value_type = output;
     let work = move |chunk: Chunk, _: u64| fold.chunk(&chunk);
-    Ok(one(input, schema, operation.name(), options, Box::new(work), Some(fold)))
+    Ok(one((input, whole(&input)), schema, operation.name(), options, Box::new(work), Some(fold)))
 }

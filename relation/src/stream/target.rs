@@ -3,11 +3,12 @@
 //! Nothing is sorted unless the answer is out of order, and the file appears when the whole answer has been made and
 //! all inputs have been verified, or not at all.
 
-use super::{Answer, Chunk, Schema};
+use super::{Answer, Chunk, Field, Schema};
 use crate::error::RelationError;
 use pleach::ValueType;
 use pleach_builder::source::{Schema as FileSchema, Source, SourceError};
 use pleach_builder::{BuildError, BuildOptions, Column, Observer, Strings, Summary};
+use pleach_format::record::{self, FieldKind, Record};
 use std::path::Path;
 
 impl Answer<'_> {
@@ -23,12 +24,12 @@ impl Answer<'_> {
         options: &BuildOptions,
         observer: &dyn Observer,
     ) -> Result<Summary, RelationError> {
-        let (value_type, value_logical) = record_type(&self.schema)?;
+        let (value_type, value_name, value_logical) = value_type(&self.schema)?;
         let file_schema = FileSchema {
             key_type: self.schema.key_type,
             value_type,
             key_name: self.schema.key_name.clone(),
-            value_name: self.schema.values.name.clone(),
+            value_name,
             key_logical: self.schema.key_logical.clone(),
             value_logical,
             rows: None,
@@ -42,51 +43,73 @@ impl Answer<'_> {
     }
 }
 
-/// Types of the fields of a record; of a byte each for `sides`.
-fn fields(schema: &Schema) -> Vec<(&str, ValueType)> {
-    let left = (schema.values.name.as_str(), schema.values.value_type);
-    let right = schema.right.as_ref().map(|field| (field.name.as_str(), field.value_type));
-    let there = |field: &(&str, ValueType)| field.1 != ValueType::None;
-    let mut fields: Vec<_> = [Some(left), right].into_iter().flatten().filter(there).collect();
-    if schema.has_sides {
-        fields.push(("sides", ValueType::Fixed(1)));
+/// The record that the values of a join or a product make: `left`, `right` and, of an outer join, `sides`. Where a
+/// value is a record itself, its fields stand there, as `left_a`. `None` if there is one plain value, or none.
+///
+/// # Errors
+/// [`RelationError::NoIndex`] if a field had no fixed width, or there were too many.
+pub(super) fn record(schema: &Schema) -> Result<Option<Record>, RelationError> {
+    let Some(right) = &schema.right else {
+        return Ok(Record::of(schema.values.value_type, &schema.values.logical));
+    };
+    let mut fields = Vec::new();
+    for (side, field) in [("left", &schema.values), ("right", right)] {
+        if let Some(record) = Record::of(field.value_type, &field.logical) {
+            fields.extend(
+                record
+                    .fields()
+                    .iter()
+                    .map(|inner| record::Field { name: format!("{side}_{}", inner.name), ..inner.clone() }),
+            );
+        } else if field.value_type != ValueType::None {
+            let kind = FieldKind::from_name(&field.value_type.to_string()).ok_or_else(|| {
+                let what = format!(
+                    "{} values ({side}) as a field of a record: their length varies",
+                    field.value_type
+                );
+                RelationError::NoIndex { what }
+            })?;
+            fields.push(record::Field { name: side.to_owned(), kind, logical: field.logical.clone() });
+        }
     }
-    fields
+    if schema.has_sides {
+        fields.push(record::Field::new("sides", FieldKind::U8));
+    }
+    match fields.as_slice() {
+        [] => Ok(None),
+        // One value is a plain value.
+        [_] if !schema.has_sides && single(schema).is_some() => Ok(None),
+        _ => {
+            Record::new(fields).map(Some).map_err(|error| RelationError::NoIndex { what: error.to_string() })
+        }
+    }
 }
 
-/// Type of the values of the file, and its logical type.
-fn record_type(schema: &Schema) -> Result<(ValueType, String), RelationError> {
+/// The side of a join or a product that has values, if it is one and they are plain.
+fn single(schema: &Schema) -> Option<&Field> {
+    let right = schema.right.as_ref()?;
+    let plain = |field: &Field| Record::of(field.value_type, &field.logical).is_none();
+    match (schema.values.value_type, right.value_type) {
+        (ValueType::None, _) if plain(right) => Some(right),
+        (_, ValueType::None) if plain(&schema.values) => Some(&schema.values),
+        _ => None,
+    }
+}
+
+/// Type of the values of the file, its name and its logical type.
+fn value_type(schema: &Schema) -> Result<(ValueType, String, String), RelationError> {
     if schema.right.is_none() {
-        return Ok((schema.values.value_type, schema.values.logical.clone()));
+        let values = &schema.values;
+        return Ok((values.value_type, values.name.clone(), values.logical.clone()));
     }
-    let fields = fields(schema);
-    if let Some((name, kind)) =
-        fields.iter().find(|(_, kind)| matches!(kind, ValueType::Bytes | ValueType::Utf8))
-    {
-        let what = format!("{kind} values {name:?} as a field of a join's record: their length varies");
-        return Err(RelationError::NoIndex { what });
-    }
-    let bytes: usize = fields.iter().map(|field| field.1.bytes()).sum();
-    let value_type = match bytes {
-        0 => ValueType::None,
-        4 => ValueType::U32,
-        8 => ValueType::U64,
-        _ => match u16::try_from(bytes) {
-            Ok(bytes) => ValueType::Fixed(bytes),
-            Err(_) => {
-                return Err(RelationError::NoIndex {
-                    what: format!("records of {bytes} bytes: at most 65535"),
-                });
-            }
-        },
-    };
-    Ok((value_type, String::new()))
+    Ok(match (record(schema)?, single(schema)) {
+        (Some(record), _) => (record.storage(), String::new(), record.to_string()),
+        (None, Some(field)) => (field.value_type, field.name.clone(), field.logical.clone()),
+        (None, None) => (ValueType::None, String::new(), String::new()),
+    })
 }
 
 /// The values of a chunk as records: fields one after the other, numbers little-endian.
-///
-/// THE PLACE FOR RECORD TYPES: names and types of the fields ([`fields`]) belong into the logical type of the values,
-/// which [`record_type`] leaves empty.
 fn pack_record(schema: &Schema, value_type: ValueType, chunk: &Chunk) -> Column {
     if schema.right.is_none() {
         return chunk.values.clone();

@@ -5,12 +5,13 @@
 
 use crate::cli::{BuildArgs, Format, Global};
 use crate::failure::{ExitStatus, Failure};
+use crate::parse::ValueTypes;
 use crate::progress::Progress;
 use crate::render::json;
 use crate::render::text::{counted, grouped, hex};
 use crate::stdin::Stdin;
 use pleach_builder::input::{self, InputOptions};
-use pleach_builder::source::{Source, SourceError};
+use pleach_builder::source::{Schema, Source, SourceError};
 use pleach_builder::{BuildError, BuildOptions, Summary};
 use serde_json::{Value, json};
 use std::io::{self, Write};
@@ -31,12 +32,15 @@ pub fn run(args: &BuildArgs, global: &Global) -> Result<ExitStatus, Failure> {
     let took = started.elapsed();
     if global.json {
         let mut document = document(&args.output, &summary, took);
+        if let Some(record) = schema.record() {
+            document.insert("record".to_owned(), record.to_string().into());
+        }
         document.insert("key_name".to_owned(), schema.key_name.into());
         document.insert("value_name".to_owned(), schema.value_name.into());
         json::print(document)?;
     } else if !global.quiet {
         // The file is there; a summary that nobody reads changes nothing.
-        let _ = writeln!(io::stderr(), "{}", text(&args.output, &summary, took));
+        let _ = writeln!(io::stderr(), "{}", text(&args.output, &summary, &schema, took));
     }
     Ok(ExitStatus::Success)
 }
@@ -48,6 +52,13 @@ fn check(args: &BuildArgs) -> Result<(), Failure> {
     }
     if args.raw.is_some() && args.format.is_some_and(|format| format != Format::Raw) {
         return Err(Failure::usage("--raw with another --format: pleach build: give one of the two"));
+    }
+    if matches!(args.value_type, Some(ValueTypes::Fields(_)))
+        && !args.value.as_ref().is_some_and(|list| list.contains(','))
+    {
+        let text =
+            "types of fields without fields: --value-type: name the columns of a record with --value a,b";
+        return Err(Failure::usage(text));
     }
     for path in &args.inputs {
         let standard_input = path.as_os_str() == "-";
@@ -91,12 +102,18 @@ pub(super) fn input_format(format: Format) -> input::Format {
 }
 
 fn open(args: &BuildArgs) -> Result<Box<dyn Source>, SourceError> {
+    let (value_type, field_types) = match &args.value_type {
+        None => (None, Vec::new()),
+        Some(ValueTypes::One(one)) => (Some(*one), Vec::new()),
+        Some(ValueTypes::Fields(kinds)) => (None, kinds.clone()),
+    };
     let options = InputOptions {
         format: args.format.map(input_format),
         key: args.key.clone(),
         value: args.value.clone(),
         key_type: args.key_type,
-        value_type: args.value_type,
+        value_type,
+        field_types,
         raw: args.raw,
         delimiter: args.delimiter,
         no_header: args.no_header,
@@ -159,7 +176,7 @@ fn bytes_per_tuple(summary: &Summary) -> f64 {
     summary.file_bytes as f64 / summary.tuples.max(1) as f64
 }
 
-fn text(path: &Path, summary: &Summary, took: Duration) -> String {
+fn text(path: &Path, summary: &Summary, schema: &Schema, took: Duration) -> String {
     let order = match (summary.sorted_input, summary.runs) {
         (true, _) => "input was in order".to_owned(),
         (false, 0) => "sorted in memory".to_owned(),
@@ -168,12 +185,13 @@ fn text(path: &Path, summary: &Summary, took: Duration) -> String {
     let dropped = summary.rows - summary.tuples.min(summary.rows);
     let dropped =
         if dropped > 0 { format!(" of {}", counted(dropped + summary.tuples, "row")) } else { String::new() };
+    let values = schema.record().map_or(summary.value_type.to_string(), |record| record.to_string());
     format!(
         "built {}: {}{dropped}, {} to {}, {} bytes ({:.2} a tuple), {order}, {:.1} s",
         path.display(),
         counted(summary.tuples, "tuple"),
         summary.key_type,
-        summary.value_type,
+        values,
         grouped(summary.file_bytes),
         bytes_per_tuple(summary),
         took.as_secs_f64(),

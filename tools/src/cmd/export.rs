@@ -7,13 +7,12 @@
 use crate::any::Any;
 use crate::cli::{self, ExportArgs, Global, Verify};
 use crate::failure::{ExitStatus, Failure};
-use crate::output::{Cell, Field, Format, Numbers, OutputError, TableWriter, Target, writer};
+use crate::output::{Cell, Field, Format, Gathered, OutputError, TableWriter, Target, writer};
 use crate::progress::Progress;
 use crate::render::json;
 use crate::render::text::{counted, grouped};
 use crate::search;
-use pleach::{Datum, Index, Key, Meta, Typed, Value};
-use pleach_builder::Strings;
+use pleach::{Index, Key, Meta, Record, Typed, Value};
 use std::io::{self, Write};
 use std::time::Instant;
 
@@ -30,8 +29,9 @@ pub fn run(args: &ExportArgs, global: &Global) -> Result<ExitStatus, Failure> {
     let progress = Progress::new(global);
     let mut target =
         if to_stdout { Target::standard_output() } else { Target::create(&args.output, &[&args.file])? };
-    if Any::is_needed(&index) {
-        let written = write_any(&index, args, &meta, format, &mut target, &progress);
+    let record = search::record(&index, &args.file)?;
+    if Any::is_needed(&index, record.as_ref()) {
+        let written = write_any(&index, record.as_ref(), args, &meta, format, &mut target, &progress);
         written.map_err(|stop| stop.failure(&target, args))?;
     } else {
         pleach::with_typed!(&index, |view| write(&view, args, &meta, format, &mut target, &progress))?;
@@ -96,99 +96,49 @@ fn write<K: Key + Cell, V: Value + Cell>(
     written.map_err(|stop| stop.failure(target, args))
 }
 
-/// A column of a batch, of any type.
-enum Gathered {
-    U32(Vec<u32>),
-    U64(Vec<u64>),
-    U128(Vec<u128>),
-    I32(Vec<i32>),
-    I64(Vec<i64>),
-    F32(Vec<f32>),
-    F64(Vec<f64>),
-    Bytes(Strings),
-    Utf8(Strings),
-}
-
-impl Gathered {
-    /// Room for what has the type of `first`; `None` for values of type `none`.
-    fn like(first: &Datum<'_>) -> Option<Self> {
-        Some(match first {
-            Datum::None => return None,
-            Datum::U32(_) => Self::U32(Vec::new()),
-            Datum::U64(_) => Self::U64(Vec::new()),
-            Datum::U128(_) => Self::U128(Vec::new()),
-            Datum::I32(_) => Self::I32(Vec::new()),
-            Datum::I64(_) => Self::I64(Vec::new()),
-            Datum::F32(_) => Self::F32(Vec::new()),
-            Datum::F64(_) => Self::F64(Vec::new()),
-            Datum::Bytes(_) => Self::Bytes(Strings::default()),
-            Datum::Utf8(_) => Self::Utf8(Strings::default()),
-        })
-    }
-
-    fn push(&mut self, datum: &Datum<'_>) {
-        match (self, datum) {
-            (Self::U32(column), Datum::U32(number)) => column.push(*number),
-            (Self::U64(column), Datum::U64(number)) => column.push(*number),
-            (Self::U128(column), Datum::U128(number)) => column.push(*number),
-            (Self::I32(column), Datum::I32(number)) => column.push(*number),
-            (Self::I64(column), Datum::I64(number)) => column.push(*number),
-            (Self::F32(column), Datum::F32(number)) => column.push(*number),
-            (Self::F64(column), Datum::F64(number)) => column.push(*number),
-            (Self::Bytes(column), Datum::Bytes(bytes)) => column.push(bytes),
-            (Self::Utf8(column), Datum::Utf8(text)) => column.push(text),
-            _ => unreachable!("all data of a column are of one type"),
-        }
-    }
-
-    fn numbers(&self) -> Numbers<'_> {
-        match self {
-            Self::U32(column) => Numbers::U32(column),
-            Self::U64(column) => Numbers::U64(column),
-            Self::U128(column) => Numbers::U128(column),
-            Self::I32(column) => Numbers::I32(column),
-            Self::I64(column) => Numbers::I64(column),
-            Self::F32(column) => Numbers::F32(column),
-            Self::F64(column) => Numbers::F64(column),
-            Self::Bytes(column) => Numbers::Bytes(column),
-            Self::Utf8(column) => Numbers::Utf8(column),
-        }
-    }
-}
-
 fn write_any(
     index: &Index,
+    record: Option<&Record>,
     args: &ExportArgs,
     meta: &Meta,
     format: Format,
     target: &mut Target,
     progress: &Progress,
 ) -> Result<(), Stop> {
-    let fields: Vec<Field> = [
-        Field::of_key(index.key_type(), &meta.key_name, &meta.key_logical),
-        Field::of_type(index.value_type(), &meta.value_name, "value", &meta.value_logical),
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
+    let key = Field::of_key(index.key_type(), &meta.key_name, &meta.key_logical);
+    let values = match record {
+        Some(record) => record.fields().iter().map(Field::of_field).collect(),
+        None => {
+            let value = Field::of_type(index.value_type(), &meta.value_name, "value", &meta.value_logical);
+            value.into_iter().collect::<Vec<_>>()
+        }
+    };
+    let fields: Vec<Field> = key.into_iter().chain(values).collect();
     let mut table: Box<dyn TableWriter + '_> = writer(format, &fields, target)?;
-    let any = Any::new(index, &args.file);
+    let any = Any::new(index, &args.file, record);
     let mut rank = 0;
     while rank < index.len() {
         if progress.is_interrupted() {
             return Err(Stop::Failure(Failure::Interrupted));
         }
         let end = index.len().min(rank + (BATCH / 8) as u64);
-        let mut columns: Option<(Option<Gathered>, Option<Gathered>)> = None;
+        let mut columns: Option<(Option<Gathered>, Vec<Gathered>)> = None;
         for rank in rank..end {
             let (key, value) = any.tuple(rank).map_err(Stop::Failure)?;
             let (keys, values) =
-                columns.get_or_insert_with(|| (Gathered::like(&key), Gathered::like(&value)));
+                columns.get_or_insert_with(|| (Gathered::like(&key), Gathered::values(record, &value)));
             keys.iter_mut().for_each(|column| column.push(&key));
-            values.iter_mut().for_each(|column| column.push(&value));
+            match record {
+                Some(record) => {
+                    let packed = value.packed();
+                    let fields = values.iter_mut().zip(record.values(&packed));
+                    fields.for_each(|(column, field)| column.push_field(field));
+                }
+                None => values.iter_mut().for_each(|column| column.push(&value)),
+            }
         }
         if let Some((keys, values)) = &columns {
-            let columns: Vec<_> = [keys, values].into_iter().flatten().map(Gathered::numbers).collect();
+            let columns: Vec<_> = keys.iter().chain(values).map(Gathered::numbers).collect();
             table.write_batch(&columns)?;
         }
         rank = end;

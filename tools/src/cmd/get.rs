@@ -35,7 +35,9 @@ pub fn run(args: &GetArgs, global: &Global) -> Result<ExitStatus, Failure> {
     // Few keys are not worth a look into the cache folder.
     let costs =
         if args.keys.is_some() || args.key.len() >= 64 { tune::load(global) } else { Costs::default() };
-    let choice = choose(args, &index, &costs)?;
+    let record = search::record(&index, &args.file)?;
+    let is_any = Any::is_needed(&index, record.as_ref());
+    let choice = choose(args, &index, is_any, &costs)?;
     let device = OnDevice::open(args, &index, &costs)?;
     if args.explain {
         let keys = args.keys.as_ref().map_or(format!("{} keys", args.key.len()), |from| {
@@ -54,8 +56,8 @@ pub fn run(args: &GetArgs, global: &Global) -> Result<ExitStatus, Failure> {
     }
     let is_on_device = device.is_used();
     let mut answers = Answers::new(args, global, choice, costs, device);
-    if Any::is_needed(&index) {
-        answers.any(&index)?;
+    if is_any {
+        answers.any(&Any::new(&index, &args.file, record.as_ref()))?;
         answers.output.flush()?;
         return Ok(if answers.missing_any { ExitStatus::Missing } else { ExitStatus::Success });
     }
@@ -87,7 +89,7 @@ fn faster(args: &GetArgs, global: &Global, index: &Index) -> Result<Option<Index
 }
 
 /// How to search, for as many keys as there are, or a full batch of a file.
-fn choose(args: &GetArgs, index: &Index, costs: &Costs) -> Result<Choice, Failure> {
+fn choose(args: &GetArgs, index: &Index, is_any: bool, costs: &Costs) -> Result<Choice, Failure> {
     let strategy = args.strategy;
     if index.key_type().is_bytes() && !matches!(strategy, Strategy::Auto | Strategy::Unbuffered) {
         let text =
@@ -95,7 +97,7 @@ fn choose(args: &GetArgs, index: &Index, costs: &Costs) -> Result<Choice, Failur
         return Err(Failure::usage(text));
     }
     // Byte values lie beside the lines, and byte keys have one way only.
-    let strategy = if Any::is_needed(index) { Strategy::Unbuffered } else { strategy };
+    let strategy = if is_any { Strategy::Unbuffered } else { strategy };
     let batch = if args.keys.is_some() { BATCH } else { args.key.len().min(BATCH) };
     let request = Request { response_ns: args.response, strategy, ..Request::new(batch) };
     Ok(index.plan_batch(&request, costs))
@@ -188,13 +190,12 @@ impl<'a> Answers<'a> {
         }
     }
 
-    /// Keys of a file with byte strings.
-    fn any(&mut self, index: &Index) -> Result<(), Failure> {
-        let any = Any::new(index, &self.args.file);
+    /// Keys of a file with byte strings or records.
+    fn any(&mut self, any: &Any<'_>) -> Result<(), Failure> {
         let Some(from) = &self.args.keys else {
             let keys = self.args.key.iter().map(|key| any.parse(key.as_bytes(), "argument KEY"));
             let keys: Vec<AnyKey> = keys.collect::<Result<_, _>>().map_err(Failure::usage)?;
-            return keys.chunks(self.choice.batch).try_for_each(|keys| self.any_batch(&any, keys));
+            return keys.chunks(self.choice.batch).try_for_each(|keys| self.any_batch(any, keys));
         };
         let mut lines = KeyLines::open(from)?;
         let mut keys = Vec::new();
@@ -204,7 +205,7 @@ impl<'a> Answers<'a> {
             if keys.is_empty() && bad.is_none() {
                 return Ok(());
             }
-            self.any_batch(&any, &keys)?;
+            self.any_batch(any, &keys)?;
             self.output.flush()?;
             if let Some(failure) = bad {
                 return Err(failure);
@@ -230,7 +231,7 @@ impl<'a> Answers<'a> {
                     put_line(&any.shown(key), &Datum::U64(rank), "rank", json, out);
                 } else {
                     let (key, value) = any.tuple(rank)?;
-                    put_line(&key, &value, "value", json, out);
+                    any.put(&key, &value, json, out);
                 }
                 self.output.relieve()?;
             }

@@ -14,4 +14,5 @@ pub mod inspect;
 pub mod man;
 pub mod range;
 pub mod rebuild;
+pub mod relation;
 pub mod tune;

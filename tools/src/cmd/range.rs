@@ -3,7 +3,7 @@
 //! Both ends are turned into ranks by one descent each; what lies between is copied out in bulk and
 //! formatted, forwards or backwards.
 
-use crate::any::{Any, prefix_of, put_line};
+use crate::any::{Any, prefix_of};
 use crate::cli::{Global, RangeArgs, Verify};
 use crate::cmd::get::put_tuple;
 use crate::failure::{ExitStatus, Failure};
@@ -21,12 +21,14 @@ const OPEN: &str = "..";
 
 pub fn run(args: &RangeArgs, global: &Global) -> Result<ExitStatus, Failure> {
     let index = search::open(&args.file, global, Verify::Touched)?;
-    let any = Any::is_needed(&index).then(|| Any::new(&index, &args.file));
+    let record = search::record(&index, &args.file)?;
+    let any = Any::new(&index, &args.file, record.as_ref());
+    let any = Any::is_needed(&index, record.as_ref()).then_some(any);
     let ranks = match (&any, &args.prefix) {
         (Some(any), None) => any_ranks(any, args, index.len())?,
         (any, Some(prefix)) => {
             let prefix = prefix_of(index.key_type(), prefix)?;
-            let any = any.unwrap_or(Any::new(&index, &args.file));
+            let any = any.unwrap_or(Any::new(&index, &args.file, None));
             limited(any.prefix(&prefix)?, args)
         }
         (None, None) => pleach::with_typed!(&index, |view| ranks_of(&view, args))?,
@@ -92,7 +94,7 @@ fn print_any(
     let mut output = Output::new();
     while let Some(rank) = if args.reverse { ranks.next_back() } else { ranks.next() } {
         let (key, value) = any.tuple(rank)?;
-        put_line(&key, &value, "value", global.json, &mut output.buffer);
+        any.put(&key, &value, global.json, &mut output.buffer);
         output.relieve()?;
     }
     output.flush()

@@ -77,7 +77,9 @@ fn open(args: &RebuildArgs, schema: &Schema) -> Result<Box<dyn Source>, SourceEr
         key: args.key.clone(),
         value: args.value.clone(),
         key_type: Some(schema.key_type),
+        // The fields of a record say their own types.
         value_type: Some(schema.value_type),
+        record: schema.record(),
         delimiter: args.delimiter,
         no_header: args.no_header,
         changes: true,

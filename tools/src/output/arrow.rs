@@ -65,6 +65,10 @@ fn array(data_type: &DataType, numbers: Numbers<'_>) -> Result<ArrayRef, OutputE
             check_digits(numbers, *precision, *scale)?;
             Buffer::from_vec(numbers.iter().map(|&number| i128::from(number)).collect())
         }
+        (_, Numbers::U8(numbers)) => Buffer::from_slice_ref(numbers),
+        (_, Numbers::U16(numbers)) => Buffer::from_slice_ref(numbers),
+        (_, Numbers::I8(numbers)) => Buffer::from_slice_ref(numbers),
+        (_, Numbers::I16(numbers)) => Buffer::from_slice_ref(numbers),
         (_, Numbers::U32(numbers)) => Buffer::from_slice_ref(numbers),
         (_, Numbers::U64(numbers)) => Buffer::from_slice_ref(numbers),
         (_, Numbers::I32(numbers)) => Buffer::from_slice_ref(numbers),

@@ -69,6 +69,10 @@ impl<W: Write> TableWriter for Writer<W> {
                     self.buffer.push(self.delimiter);
                 }
                 match column {
+                    Numbers::U8(numbers) => u32::from(numbers[row]).put(&mut self.buffer),
+                    Numbers::U16(numbers) => u32::from(numbers[row]).put(&mut self.buffer),
+                    Numbers::I8(numbers) => i32::from(numbers[row]).put(&mut self.buffer),
+                    Numbers::I16(numbers) => i32::from(numbers[row]).put(&mut self.buffer),
                     Numbers::U32(numbers) => numbers[row].put(&mut self.buffer),
                     Numbers::U64(numbers) => numbers[row].put(&mut self.buffer),
                     Numbers::I32(numbers) => numbers[row].put(&mut self.buffer),

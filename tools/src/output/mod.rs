@@ -6,13 +6,15 @@
 
 mod arrow;
 mod csv;
+mod gathered;
 mod parquet;
 mod target;
 
+pub use gathered::Gathered;
 pub use target::Target;
 
 use arrow_schema::{DataType, TimeUnit};
-use pleach::{Key, KeyType, Meta, Value, ValueType};
+use pleach::{FieldKind, Key, KeyType, Meta, Value, ValueType};
 use pleach_builder::Strings;
 use std::fmt;
 use std::io::{self, Write};
@@ -54,6 +56,10 @@ impl Format {
 /// A part of a column.
 #[derive(Clone, Copy, Debug)]
 pub enum Numbers<'a> {
+    U8(&'a [u8]),
+    U16(&'a [u16]),
+    I8(&'a [i8]),
+    I16(&'a [i16]),
     U32(&'a [u32]),
     U64(&'a [u64]),
     I32(&'a [i32]),
@@ -71,6 +77,10 @@ impl Numbers<'_> {
     /// How many there are.
     pub fn len(self) -> usize {
         match self {
+            Self::U8(numbers) => numbers.len(),
+            Self::U16(numbers) => numbers.len(),
+            Self::I8(numbers) => numbers.len(),
+            Self::I16(numbers) => numbers.len(),
             Self::U32(numbers) => numbers.len(),
             Self::U64(numbers) => numbers.len(),
             Self::I32(numbers) => numbers.len(),
@@ -177,6 +187,26 @@ impl Field {
             _ => ValueType::Utf8,
         };
         Self::of_type(same, name, "key", logical)
+    }
+
+    /// A column of the fields of records.
+    pub fn of_field(field: &pleach::Field) -> Self {
+        let plain = match field.kind {
+            FieldKind::U8 => DataType::UInt8,
+            FieldKind::U16 => DataType::UInt16,
+            FieldKind::U32 => DataType::UInt32,
+            FieldKind::U64 => DataType::UInt64,
+            FieldKind::I8 => DataType::Int8,
+            FieldKind::I16 => DataType::Int16,
+            FieldKind::I32 => DataType::Int32,
+            FieldKind::I64 => DataType::Int64,
+            FieldKind::F32 => DataType::Float32,
+            FieldKind::F64 => DataType::Float64,
+            FieldKind::Bytes(bytes) => DataType::FixedSizeBinary(bytes.into()),
+        };
+        let logical = pleach_builder::input::logical_type(&field.logical);
+        let data_type = logical.filter(|logical| fits(&plain, logical)).unwrap_or(plain);
+        Self { name: field.name.clone(), data_type }
     }
 
     /// The columns of a Pleach file.

@@ -4,7 +4,7 @@ use super::{Found, Verdict, draw};
 use crate::render::json;
 use crate::render::picture::{datum_json, key_ends};
 use crate::render::text::hex;
-use pleach_format::Header;
+use pleach_format::{Header, Record};
 use serde_json::{Map, Value, json};
 
 impl Found<'_> {
@@ -59,10 +59,25 @@ impl Found<'_> {
                 "max": ends.as_ref().map_or(Value::Null, |ends| datum_json(&ends.1)),
             }),
         );
-        document.insert(
-            "value".to_owned(),
-            json!({ "type": header.value_type.to_string(), "name": meta.value_name, "logical": meta.value_logical }),
-        );
+        let mut value = json!({
+            "type": header.value_type.to_string(),
+            "name": meta.value_name,
+            "logical": meta.value_logical,
+        });
+        if let Some(record) = Record::of(header.value_type, &meta.value_logical) {
+            value["record"] = (0..record.len())
+                .map(|index| {
+                    let field = &record.fields()[index];
+                    json!({
+                        "name": field.name,
+                        "type": field.kind.to_string(),
+                        "logical": field.logical,
+                        "offset": record.offset(index),
+                    })
+                })
+                .collect();
+        }
+        document.insert("value".to_owned(), value);
         document.insert("sections".to_owned(), sections(header));
         document.insert("spine".to_owned(), spine(header));
         document.insert(

@@ -5,7 +5,7 @@ use crate::render::picture::{self, datum_text};
 use crate::render::text::{counted, grouped, hex, printable};
 use pleach_format::layout::{LINE_BYTES, Level};
 use pleach_format::section::Tag;
-use pleach_format::{Header, KeyType};
+use pleach_format::{Header, KeyType, Record};
 use std::fmt::Write;
 
 impl Found<'_> {
@@ -54,7 +54,22 @@ impl Found<'_> {
         let id = hex(&superblock.file_id);
         let _ = writeln!(text, "  format    {}.{} (development)", version.0, version.1);
         let _ = writeln!(text, "  keys      {key}{}{range}", named(&meta.key_name, &meta.key_logical));
-        let _ = writeln!(text, "  values    {value}{}", named(&meta.value_name, &meta.value_logical));
+        let logical =
+            if Record::of(value, &meta.value_logical).is_some() { "record" } else { &meta.value_logical };
+        let _ = writeln!(text, "  values    {value}{}", named(&meta.value_name, logical));
+        match Record::of(value, &meta.value_logical) {
+            Some(record) => {
+                for (index, field) in record.fields().iter().enumerate() {
+                    let shown = printable(&field.to_string());
+                    let _ = writeln!(text, "    field   {shown}, from byte {}", record.offset(index));
+                }
+            }
+            None if Record::is_meant(&meta.value_logical) => {
+                let _ =
+                    writeln!(text, "    <-- that is no record of {value} values: they are shown as they are");
+            }
+            None => {}
+        }
         let _ = writeln!(text, "  tuples    {}, {unique}{per_tuple}", grouped(header.tuples));
         let _ = writeln!(text, "  file id   {id}, generation {}", superblock.generation);
         let _ = writeln!(text, "  builder   {builder}");

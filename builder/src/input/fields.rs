@@ -1,0 +1,223 @@
+//! Several value columns as one record.
+//!
+//! Each column is read like a value of its own, narrow integers as the 32-bit ones that they become elsewhere; a
+//! chunk at a time the columns are then packed, field by field, into records ([`pleach_format::record`]).
+
+use super::choose::{Names, agreed, kinds_of_fields};
+use super::convert::{Kind, Target};
+use super::logical::Natural;
+use super::strings::CHUNK_BYTES;
+use super::{InputOptions, place, problem};
+use crate::source::{Column, Schema, SourceError};
+use pleach_format::record::{Field, FieldKind, Record};
+
+/// Column of an input that becomes a field.
+#[derive(Clone, Debug)]
+pub(super) struct FieldColumn {
+    pub(super) index: usize,
+    pub(super) target: Target,
+    pub(super) label: String,
+}
+
+/// The columns of a record, and what was read of them and is not packed.
+#[derive(Clone, Debug)]
+pub(super) struct Fields {
+    record: Record,
+    pub(super) columns: Vec<FieldColumn>,
+    pub(super) held: Vec<Column>,
+    packed: Vec<u8>,
+}
+
+/// What a field is read as.
+fn kind_of(field: FieldKind) -> Kind {
+    match field {
+        FieldKind::U8 | FieldKind::U16 | FieldKind::U32 => Kind::U32,
+        FieldKind::I8 | FieldKind::I16 | FieldKind::I32 => Kind::I32,
+        FieldKind::U64 => Kind::U64,
+        FieldKind::I64 => Kind::I64,
+        FieldKind::F32 => Kind::F32,
+        FieldKind::F64 => Kind::F64,
+        FieldKind::Bytes(bytes) => Kind::Fixed(bytes),
+    }
+}
+
+/// The field that a column makes unless another type is asked for.
+fn field_of(natural: &Natural) -> Option<FieldKind> {
+    natural.narrow.or(match natural.kind {
+        Kind::U32 => Some(FieldKind::U32),
+        Kind::U64 => Some(FieldKind::U64),
+        Kind::U128 => Some(FieldKind::Bytes(16)),
+        Kind::I32 => Some(FieldKind::I32),
+        Kind::I64 => Some(FieldKind::I64),
+        Kind::F32 => Some(FieldKind::F32),
+        Kind::F64 => Some(FieldKind::F64),
+        Kind::Fixed(bytes) => Some(FieldKind::Bytes(bytes)),
+        Kind::Bytes | Kind::Utf8 => None,
+    })
+}
+
+impl Fields {
+    /// The record of `columns`, of which `column` says what they hold, in words and as a type; `None` for the type:
+    /// text, which becomes whatever is asked for.
+    pub(super) fn choose(
+        input: &str,
+        names: Names<'_>,
+        columns: &[usize],
+        options: &InputOptions,
+        column: impl Fn(usize) -> Option<(String, Option<Natural>)>,
+    ) -> Result<Self, SourceError> {
+        let wishes = kinds_of_fields(input, options, columns.len())?;
+        let mut fields = Vec::new();
+        let mut chosen = Vec::new();
+        for (&index, wish) in columns.iter().zip(wishes) {
+            let label = names.label(index);
+            let (kind, target, logical) = match column(index) {
+                None => {
+                    let kind = wish.unwrap_or(FieldKind::U64);
+                    (kind, Target { kind: kind_of(kind), key: false }, String::new())
+                }
+                Some((held, natural)) => typed(input, &label, &held, natural, wish)?,
+            };
+            fields.push(Field { name: names.field(index), kind, logical });
+            chosen.push(FieldColumn { index, target, label });
+        }
+        let record = match &options.record {
+            Some(record) if record.len() == columns.len() => record.clone(),
+            Some(record) => {
+                let text = format!("it has {} columns of values, but the record {record}", columns.len());
+                return Err(problem(input, "", format!("{text}: give one for each field")));
+            }
+            None => Record::new(fields).map_err(|error| problem(input, "", error.to_string()))?,
+        };
+        let held = chosen.iter().map(|column| empty(column.target)).collect();
+        Ok(Self { record, columns: chosen, held, packed: Vec::new() })
+    }
+
+    /// Puts the record into the schema of an input.
+    pub(super) fn describe(&self, schema: &mut Schema) {
+        schema.value_type = self.record.storage();
+        schema.value_name.clear();
+        schema.value_logical = self.record.to_string();
+    }
+
+    /// As many tuples of a chunk as are packed at once.
+    pub(super) fn tuples_max(&self, tuples_max: usize) -> usize {
+        tuples_max.min((CHUNK_BYTES / self.record.bytes()).max(1))
+    }
+
+    /// Moves what was read into `out`; `row` is that of the first.
+    pub(super) fn pack(&mut self, input: &str, row: u64, out: &mut Column) -> Result<(), SourceError> {
+        let rows = self.held.first().map_or(0, Column::len);
+        let stride = self.record.bytes();
+        self.packed.clear();
+        self.packed.resize(rows * stride, 0);
+        for (index, held) in self.held.iter_mut().enumerate() {
+            let kind = self.record.fields()[index].kind;
+            let places = self.packed.chunks_exact_mut(stride);
+            let (at, end) = (self.record.offset(index), self.record.offset(index) + kind.bytes());
+            let places = places.map(|record| &mut record[at..end]);
+            put(kind, held, places).map_err(|(at, number)| {
+                let column = &self.columns[index];
+                let text = format!("{number} does not fit {}: choose another type", bounds(kind));
+                let text = format!("{text} with --value-type");
+                problem(input, place(row + at as u64, &column.label), text)
+            })?;
+            held.clear();
+        }
+        match out {
+            Column::U32(words) => {
+                words.extend(self.packed.as_chunks().0.iter().map(|&word| u32::from_le_bytes(word)));
+            }
+            Column::U64(words) => {
+                words.extend(self.packed.as_chunks().0.iter().map(|&word| u64::from_le_bytes(word)));
+            }
+            Column::Bytes(strings) => strings.extend_fixed(&self.packed, stride),
+            // No record is as wide as a word of sixteen bytes and stored as one.
+            Column::None | Column::U128(_) => {}
+        }
+        Ok(())
+    }
+}
+
+/// What a column that holds `natural` becomes.
+fn typed(
+    input: &str,
+    label: &str,
+    held: &str,
+    natural: Option<Natural>,
+    wish: Option<FieldKind>,
+) -> Result<(FieldKind, Target, String), SourceError> {
+    let natural = natural.ok_or_else(|| {
+        let text = format!("wrong type: it holds {held}, which is no field of a record");
+        problem(input, label, format!("{text}: choose another column with --value"))
+    })?;
+    let kind = wish.or_else(|| field_of(&natural)).ok_or_else(|| {
+        let text = format!("{held} has no fixed width, which the fields of a record have");
+        problem(
+            input,
+            label,
+            format!("{text}: give it a type like bytes16 with --value-type, or leave it out"),
+        )
+    })?;
+    let target = Target { kind: kind_of(kind), key: false };
+    let (target, logical) = agreed(input, label, held, &natural, Some(target), (&kind, false))?;
+    let is_narrow = kind.bytes() < 4 && !matches!(kind, FieldKind::Bytes(_));
+    Ok((kind, target, if is_narrow { String::new() } else { logical }))
+}
+
+fn empty(target: Target) -> Column {
+    match target.kind {
+        Kind::U32 | Kind::I32 | Kind::F32 => Column::U32(Vec::new()),
+        kind if kind.is_bytes() => Column::Bytes(crate::source::Strings::default()),
+        _ => Column::U64(Vec::new()),
+    }
+}
+
+/// Writes a column into its places. On the first number that does not fit: its index, and what it is.
+fn put<'a>(
+    kind: FieldKind,
+    held: &Column,
+    places: impl Iterator<Item = &'a mut [u8]>,
+) -> Result<(), (usize, String)> {
+    macro_rules! narrow {
+        ($words:expr, $t:ty, $of:expr) => {
+            for (at, (place, &word)) in places.zip($words).enumerate() {
+                let number = $of(word);
+                let fit = <$t>::try_from(number).map_err(|_| (at, number.to_string()))?;
+                place.copy_from_slice(&fit.to_le_bytes());
+            }
+        };
+    }
+    match (kind, held) {
+        (FieldKind::U8, Column::U32(words)) => narrow!(words, u8, |word: u32| word),
+        (FieldKind::U16, Column::U32(words)) => narrow!(words, u16, |word: u32| word),
+        (FieldKind::I8, Column::U32(words)) => narrow!(words, i8, u32::cast_signed),
+        (FieldKind::I16, Column::U32(words)) => narrow!(words, i16, u32::cast_signed),
+        (_, Column::U32(words)) => {
+            places.zip(words).for_each(|(place, word)| place.copy_from_slice(&word.to_le_bytes()));
+        }
+        (_, Column::U64(words)) => {
+            places.zip(words).for_each(|(place, word)| place.copy_from_slice(&word.to_le_bytes()));
+        }
+        (_, Column::Bytes(strings)) => {
+            // Strings of N bytes were checked; a del may stand there without one.
+            places.zip(strings.iter()).filter(|(place, string)| place.len() == string.len()).for_each(
+                |(place, string)| {
+                    place.copy_from_slice(string);
+                },
+            );
+        }
+        (_, Column::None | Column::U128(_)) => {}
+    }
+    Ok(())
+}
+
+fn bounds(kind: FieldKind) -> String {
+    match kind {
+        FieldKind::U8 => format!("u8 (0 to {})", u8::MAX),
+        FieldKind::U16 => format!("u16 (0 to {})", u16::MAX),
+        FieldKind::I8 => format!("i8 ({} to {})", i8::MIN, i8::MAX),
+        FieldKind::I16 => format!("i16 ({} to {})", i16::MIN, i16::MAX),
+        other => other.to_string(),
+    }
+}

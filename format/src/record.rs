@@ -1,0 +1,507 @@
+//! Records: values of several named fields, each of a fixed width.
+//!
+//! The fields of a record stand one after the other without padding, little-endian, the first one at the lowest
+//! address. Four or eight bytes in all are stored as values of type u32 or u64, any other number N as `bytesN`:
+//! so tuple lines, columns and searches know nothing of records. Which fields there are says the logical type of
+//! the value in META, `record<left: u32, right: f64, "a b": bytes3>`, and a reader that does not look at it sees
+//! plain values. A text that is not exactly as [`Record`] writes it, or that does not fit the type of the values,
+//! makes no record.
+
+use crate::types::ValueType;
+use core::fmt;
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+/// Most fields of a record.
+pub const FIELDS_MAX: usize = 1024;
+/// Most bytes of a record: those of `bytesN`.
+pub const RECORD_BYTES_MAX: usize = u16::MAX as usize;
+
+/// How the text of a record begins.
+const START: &str = "record<";
+
+macro_rules! kinds {
+    ($($variant:ident = $t:ty, $text:literal;)*) => {
+        /// Type of a field.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum FieldKind {
+            $(#[doc = concat!("`", $text, "`.")] $variant,)*
+            /// So many bytes, from 1 on: `bytes3` and so on.
+            Bytes(u16),
+        }
+
+        impl FieldKind {
+            /// The kinds of numbers.
+            pub const NUMERIC: &'static [Self] = &[$(Self::$variant),*];
+
+            /// Bytes of a field.
+            #[must_use]
+            pub const fn bytes(self) -> usize {
+                match self {
+                    $(Self::$variant => size_of::<$t>(),)*
+                    Self::Bytes(bytes) => bytes as usize,
+                }
+            }
+
+            /// The kind of this name.
+            #[must_use]
+            pub fn from_name(name: &str) -> Option<Self> {
+                match name {
+                    $($text => Some(Self::$variant),)*
+                    _ => {
+                        let digits = name.strip_prefix("bytes")?;
+                        let plain = !digits.starts_with(['0', '+']);
+                        digits.parse().ok().filter(|_| plain).map(Self::Bytes)
+                    }
+                }
+            }
+        }
+
+        impl fmt::Display for FieldKind {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                match self {
+                    $(Self::$variant => f.write_str($text),)*
+                    Self::Bytes(bytes) => write!(f, "bytes{bytes}"),
+                }
+            }
+        }
+
+        /// What a field holds.
+        #[derive(Clone, Copy, Debug, PartialEq)]
+        pub enum FieldValue<'a> {
+            $(#[doc = concat!("Of `", $text, "`.")] $variant($t),)*
+            /// Of `bytesN`.
+            Bytes(&'a [u8]),
+        }
+
+        impl FieldValue<'_> {
+            /// Its kind; `None` for byte strings that no field can hold.
+            #[must_use]
+            pub fn kind(&self) -> Option<FieldKind> {
+                match self {
+                    $(Self::$variant(_) => Some(FieldKind::$variant),)*
+                    Self::Bytes(bytes) => {
+                        u16::try_from(bytes.len()).ok().filter(|&bytes| bytes > 0).map(FieldKind::Bytes)
+                    }
+                }
+            }
+
+            fn put(&self, out: &mut Vec<u8>) {
+                match self {
+                    $(Self::$variant(number) => out.extend_from_slice(&number.to_le_bytes()),)*
+                    Self::Bytes(bytes) => out.extend_from_slice(bytes),
+                }
+            }
+        }
+
+        impl FieldKind {
+            /// What the bytes of a field hold; `None` if they are not as many as it has.
+            #[must_use]
+            pub fn read(self, bytes: &[u8]) -> Option<FieldValue<'_>> {
+                Some(match self {
+                    $(Self::$variant => FieldValue::$variant(<$t>::from_le_bytes(bytes.try_into().ok()?)),)*
+                    Self::Bytes(_) if bytes.len() == self.bytes() => FieldValue::Bytes(bytes),
+                    Self::Bytes(_) => return None,
+                })
+            }
+        }
+    };
+}
+
+kinds! {
+    U8 = u8, "u8";
+    U16 = u16, "u16";
+    U32 = u32, "u32";
+    U64 = u64, "u64";
+    I8 = i8, "i8";
+    I16 = i16, "i16";
+    I32 = i32, "i32";
+    I64 = i64, "i64";
+    F32 = f32, "f32";
+    F64 = f64, "f64";
+}
+
+/// A field of a record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Field {
+    /// Its name; no two of a record are equal.
+    pub name: String,
+    /// What it holds.
+    pub kind: FieldKind,
+    /// Logical type in Arrow's notation, empty if plain.
+    pub logical: String,
+}
+
+impl Field {
+    /// A field without a logical type.
+    #[must_use]
+    pub fn new(name: impl Into<String>, kind: FieldKind) -> Self {
+        Self { name: name.into(), kind, logical: String::new() }
+    }
+}
+
+impl fmt::Display for Field {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut letters = self.name.chars();
+        let starts = letters.next().is_some_and(|first| first.is_ascii_alphabetic() || first == '_');
+        if starts && letters.all(|letter| letter.is_ascii_alphanumeric() || letter == '_') {
+            f.write_str(&self.name)?;
+        } else {
+            quoted(&self.name, f)?;
+        }
+        write!(f, ": {}", self.kind)?;
+        if !self.logical.is_empty() {
+            f.write_char(' ')?;
+            quoted(&self.logical, f)?;
+        }
+        Ok(())
+    }
+}
+
+/// Text between quotes, quotes and backslashes in it behind a backslash.
+fn quoted(text: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    f.write_char('"')?;
+    for letter in text.chars() {
+        if matches!(letter, '"' | '\\') {
+            f.write_char('\\')?;
+        }
+        f.write_char(letter)?;
+    }
+    f.write_char('"')
+}
+
+/// Why fields make no record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RecordError {
+    /// There are none, or more than [`FIELDS_MAX`].
+    Fields(usize),
+    /// Two have this name.
+    Twice(String),
+    /// They have more than [`RECORD_BYTES_MAX`] bytes.
+    Bytes(usize),
+    /// A `bytesN` without bytes.
+    Empty(String),
+}
+
+impl fmt::Display for RecordError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Fields(0) => f.write_str("a record has no fields: name one at least"),
+            Self::Fields(count) => {
+                write!(f, "a record has {count} fields, but {FIELDS_MAX} at most: leave some out")
+            }
+            Self::Twice(name) => write!(f, "two fields of a record are called {name:?}: rename one"),
+            Self::Bytes(bytes) => {
+                write!(f, "a record has {bytes} bytes, but {RECORD_BYTES_MAX} at most: leave fields out")
+            }
+            Self::Empty(name) => write!(f, "field {name:?} of a record has no bytes: leave it out"),
+        }
+    }
+}
+
+impl std::error::Error for RecordError {}
+
+/// The fields of a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    fields: Vec<Field>,
+    /// Where each field begins, and where the last one ends.
+    offsets: Vec<usize>,
+}
+
+impl Record {
+    /// A record of these fields. O(fields).
+    ///
+    /// # Errors
+    /// No fields or too many, too many bytes, two of one name.
+    pub fn new(fields: Vec<Field>) -> Result<Self, RecordError> {
+        if fields.is_empty() || fields.len() > FIELDS_MAX {
+            return Err(RecordError::Fields(fields.len()));
+        }
+        let mut names = BTreeSet::new();
+        let mut offsets = Vec::with_capacity(fields.len() + 1);
+        let mut end = 0;
+        for field in &fields {
+            if !names.insert(&field.name) {
+                return Err(RecordError::Twice(field.name.clone()));
+            }
+            if field.kind.bytes() == 0 {
+                return Err(RecordError::Empty(field.name.clone()));
+            }
+            offsets.push(end);
+            // 1024 fields of 65,535 bytes fit.
+            end += field.kind.bytes();
+        }
+        if end > RECORD_BYTES_MAX {
+            return Err(RecordError::Bytes(end));
+        }
+        offsets.push(end);
+        Ok(Self { fields, offsets })
+    }
+
+    /// Whether a logical type is meant to be a record, also if it is a broken one.
+    #[must_use]
+    pub fn is_meant(logical: &str) -> bool {
+        logical.starts_with(START)
+    }
+
+    /// The record of a text, if it is written as this version writes it. O(length).
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut rest = text.strip_prefix(START)?;
+        let mut fields = Vec::new();
+        loop {
+            let (name, after) = name(rest)?;
+            let after = after.strip_prefix(": ")?;
+            let end = after.find([',', '>', ' '])?;
+            let kind = FieldKind::from_name(&after[..end])?;
+            rest = &after[end..];
+            let mut logical = String::new();
+            if let Some(after) = rest.strip_prefix(' ') {
+                (logical, rest) = unquoted(after)?;
+            }
+            fields.push(Field { name, kind, logical });
+            if fields.len() > FIELDS_MAX {
+                return None;
+            }
+            match rest.strip_prefix(", ") {
+                Some(more) => rest = more,
+                None if rest == ">" => break,
+                None => return None,
+            }
+        }
+        // One text for one record.
+        Self::new(fields).ok().filter(|record| record.to_string() == text)
+    }
+
+    /// The record of values of type `value_type` with this logical type in META; `None` if they are plain values,
+    /// or if the two do not fit together.
+    #[must_use]
+    pub fn of(value_type: ValueType, logical: &str) -> Option<Self> {
+        Self::parse(logical).filter(|record| record.storage() == value_type)
+    }
+
+    /// The fields, in order.
+    #[must_use]
+    pub fn fields(&self) -> &[Field] {
+        &self.fields
+    }
+
+    /// Number of fields; at least 1.
+    #[must_use]
+    #[allow(clippy::len_without_is_empty)]
+    pub fn len(&self) -> usize {
+        self.fields.len()
+    }
+
+    /// Bytes of a record, 1 to [`RECORD_BYTES_MAX`].
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.offsets[self.fields.len()]
+    }
+
+    /// First byte of a field in the record.
+    #[must_use]
+    pub fn offset(&self, index: usize) -> usize {
+        self.offsets[index]
+    }
+
+    /// The field of this name: its place in [`Record::fields`]. O(fields).
+    #[must_use]
+    pub fn find(&self, name: &str) -> Option<usize> {
+        self.fields.iter().position(|field| field.name == name)
+    }
+
+    /// The type of the values that hold it.
+    #[must_use]
+    pub fn storage(&self) -> ValueType {
+        match self.bytes() {
+            4 => ValueType::U32,
+            8 => ValueType::U64,
+            // At most RECORD_BYTES_MAX.
+            bytes => ValueType::Fixed(bytes as u16),
+        }
+    }
+
+    /// What a field of a packed record holds; `None` if there is no such field, or the record is too short.
+    #[must_use]
+    #[inline]
+    pub fn get<'a>(&self, index: usize, packed: &'a [u8]) -> Option<FieldValue<'a>> {
+        let field = self.fields.get(index)?;
+        field.kind.read(packed.get(self.offsets[index]..self.offsets[index + 1])?)
+    }
+
+    /// What the fields of a packed record hold, as far as it goes.
+    pub fn values<'a>(&self, packed: &'a [u8]) -> impl Iterator<Item = FieldValue<'a>> {
+        (0..self.fields.len()).map_while(move |index| self.get(index, packed))
+    }
+
+    /// Appends a packed record to `out`: false, with `out` as it was, if the values are not those of the fields.
+    pub fn pack(&self, values: &[FieldValue<'_>], out: &mut Vec<u8>) -> bool {
+        let fits = values.len() == self.len()
+            && values.iter().zip(&self.fields).all(|(value, field)| value.kind() == Some(field.kind));
+        if fits {
+            values.iter().for_each(|value| value.put(out));
+        }
+        fits
+    }
+
+    /// Bits of the value of a record of 4 or 8 bytes; `None` for other lengths.
+    #[must_use]
+    pub fn bits_of(packed: &[u8]) -> Option<u64> {
+        match packed.len() {
+            4 => packed.try_into().ok().map(|bytes| u32::from_le_bytes(bytes).into()),
+            8 => packed.try_into().ok().map(u64::from_le_bytes),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Record {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(START)?;
+        for (index, field) in self.fields.iter().enumerate() {
+            f.write_str(if index > 0 { ", " } else { "" })?;
+            fmt::Display::fmt(field, f)?;
+        }
+        f.write_char('>')
+    }
+}
+
+/// The name at the start of `text`, and what follows it.
+fn name(text: &str) -> Option<(String, &str)> {
+    if text.starts_with('"') {
+        return unquoted(text);
+    }
+    let end = text.find(':')?;
+    Some((text[..end].to_owned(), &text[end..]))
+}
+
+/// The quoted text at the start of `text`, and what follows it.
+fn unquoted(text: &str) -> Option<(String, &str)> {
+    let mut letters = text.strip_prefix('"')?.char_indices();
+    let mut plain = String::new();
+    while let Some((at, letter)) = letters.next() {
+        match letter {
+            '"' => return Some((plain, &text[at + 2..])),
+            '\\' => plain.push(letters.next()?.1),
+            _ => plain.push(letter),
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(fields: &[(&str, FieldKind)]) -> Record {
+        let fields = fields.iter().map(|&(name, kind)| Field::new(name, kind)).collect();
+        Record::new(fields).expect("is a record")
+    }
+
+    #[test]
+    fn texts_come_back() {
+        use FieldKind::*;
+        let mut all: Vec<(String, FieldKind)> =
+            FieldKind::NUMERIC.iter().map(|&kind| (kind.to_string(), kind)).collect();
+        all.push(("tag".to_owned(), Bytes(3)));
+        for name in ["", " ", "a b", "1a", "a\"b\\", "é", "x: u8, y", ">", "record<"] {
+            all.push((name.to_owned(), Bytes(65)));
+        }
+        let fields: Vec<Field> = all.into_iter().map(|(name, kind)| Field::new(name, kind)).collect();
+        let mut fields = Record::new(fields).expect("is a record").fields().to_vec();
+        fields[6].logical = "Date32".to_owned();
+        fields[7].logical = "Timestamp(Second, Some(\"a\\\"b\"))".to_owned();
+        let record = Record::new(fields).expect("is a record");
+        let text = record.to_string();
+        assert_eq!(Record::parse(&text).as_ref(), Some(&record), "{text}");
+        // No other text is one: not a part of it, nor one with anything more.
+        for (end, _) in text.char_indices() {
+            assert_eq!(Record::parse(&text[..end]), None);
+        }
+        assert_eq!(Record::parse(&format!("{text} ")), None);
+        let plain = super::tests::record(&[("left", U32), ("right", F64), ("tag", Bytes(3))]);
+        assert_eq!(plain.to_string(), "record<left: u32, right: f64, tag: bytes3>");
+    }
+
+    #[test]
+    fn broken_texts_are_no_records() {
+        for text in [
+            "",
+            "Date32",
+            "record<>",
+            "record<a>",
+            "record<a: u32",
+            "record<a: u32>>",
+            "record<a:u32>",
+            "record<a: u32,b: u32>",
+            "record<a: u32, a: u8>",
+            "record<a: u32, >",
+            "record<a: bool>",
+            "record<a: bytes>",
+            "record<a: bytes0>",
+            "record<a: bytes03>",
+            "record<a: bytes65536>",
+            "record<a: bytes65535, b: u8>",
+            "record<\"a\": u8>",
+            "record<a b: u8>",
+            "record<\"a b\\c\": u8>",
+            "record<a: u8 \"\">",
+            "record<a: u8 >",
+            "record<\"a: u8>",
+        ] {
+            assert_eq!(Record::parse(text), None, "{text}");
+        }
+        let many = |count: usize| {
+            Record::new((0..count).map(|number| Field::new(format!("f{number}"), FieldKind::U8)).collect())
+        };
+        assert!(many(FIELDS_MAX).is_ok());
+        assert_eq!(many(FIELDS_MAX + 1), Err(RecordError::Fields(FIELDS_MAX + 1)));
+        assert_eq!(many(0), Err(RecordError::Fields(0)));
+        let most = many(FIELDS_MAX).map(|record| record.to_string()).unwrap_or_default();
+        assert!(Record::parse(&most).is_some());
+        assert_eq!(Record::parse(&most.replace("f1023: u8>", "f1023: u8, g: u8>")), None);
+    }
+
+    #[test]
+    fn fields_are_packed_and_found() {
+        use FieldKind::*;
+        let record = record(&[("a", U8), ("b", I16), ("c", F64), ("d", Bytes(2))]);
+        assert_eq!((record.bytes(), record.storage()), (13, ValueType::Fixed(13)));
+        assert_eq!((record.offset(2), record.find("d"), record.find("e")), (3, Some(3), None));
+        let values =
+            [FieldValue::U8(200), FieldValue::I16(-2), FieldValue::F64(0.5), FieldValue::Bytes(b"xy")];
+        let mut packed = Vec::new();
+        assert!(record.pack(&values, &mut packed));
+        assert_eq!(packed[..3], [200, 0xFE, 0xFF]);
+        assert_eq!(record.values(&packed).collect::<Vec<_>>(), values);
+        assert_eq!(record.values(&packed[..12]).count(), 3);
+        assert_eq!(record.get(4, &packed), None);
+        let short = [FieldValue::Bytes(b"x")];
+        for wrong in [&values[..3], &[values[1], values[0], values[2], values[3]], &short] {
+            assert!(!record.pack(wrong, &mut packed));
+        }
+        assert_eq!(packed.len(), 13);
+    }
+
+    #[test]
+    fn short_records_are_words() {
+        use FieldKind::*;
+        for (record, storage) in [
+            (record(&[("a", U16), ("b", U16)]), ValueType::U32),
+            (record(&[("a", F64)]), ValueType::U64),
+            (record(&[("a", U32), ("b", I32)]), ValueType::U64),
+            (record(&[("a", U8)]), ValueType::Fixed(1)),
+            (record(&[("a", U32), ("b", U8)]), ValueType::Fixed(5)),
+        ] {
+            assert_eq!(record.storage(), storage);
+            let text = record.to_string();
+            assert!(Record::of(storage, &text).is_some());
+            assert_eq!(Record::of(ValueType::F32, &text), None);
+        }
+        assert_eq!(Record::bits_of(&[1, 0, 0, 2]), Some(0x0200_0001));
+        assert_eq!(Record::bits_of(&[1, 0, 0, 0, 0, 0, 0, 2]), Some(0x0200_0000_0000_0001));
+        assert_eq!(Record::bits_of(&[1]), None);
+    }
+}

@@ -1,0 +1,68 @@
+//! Expressions as the predicates and projections of streams.
+
+use super::{Predicate, Projection, Schema, Tuples};
+use crate::error::RelationError;
+use crate::stream::{self, Bitmap, Chunk, Field};
+use pleach_builder::Column;
+use pleach_format::Record;
+
+impl From<&stream::Schema> for Schema {
+    fn from(schema: &stream::Schema) -> Self {
+        let values = &schema.values;
+        Self {
+            key_type: schema.key_type,
+            value_type: values.value_type,
+            record: Record::of(values.value_type, &values.logical),
+            key_name: schema.key_name.clone(),
+            value_name: values.name.clone(),
+            logical: (schema.key_logical.clone(), values.logical.clone()),
+        }
+    }
+}
+
+fn tuples(chunk: &Chunk) -> Tuples<'_> {
+    Tuples { first_rank: chunk.first_rank, keys: (&chunk.keys).into(), values: (&chunk.values).into() }
+}
+
+impl Predicate {
+    /// [`Predicate::evaluate`] of a chunk of a stream.
+    ///
+    /// # Errors
+    /// [`RelationError::Expression`].
+    pub fn evaluate_into(&self, chunk: &Chunk, keep: &mut Bitmap) -> Result<(), RelationError> {
+        let mut bits = Vec::new();
+        self.evaluate(&tuples(chunk), &mut bits)?;
+        keep.words_mut().copy_from_slice(&bits);
+        Ok(())
+    }
+}
+
+impl stream::Predicate for Predicate {
+    fn evaluate(&self, chunk: &Chunk, keep: &mut Bitmap) -> Result<(), RelationError> {
+        self.evaluate_into(chunk, keep)
+    }
+}
+
+impl stream::Projection for Projection {
+    /// The input is that of the schema that it was parsed for.
+    fn schema(&self, _: &stream::Schema) -> Result<stream::Schema, RelationError> {
+        let out = Projection::schema(self);
+        let (key_logical, logical) = out.logical;
+        Ok(stream::Schema {
+            key_type: out.key_type,
+            key_name: out.key_name,
+            key_logical,
+            values: Field { name: out.value_name, value_type: out.value_type, logical },
+            right: None,
+            has_sides: false,
+            is_sorted: self.keeps_order(),
+        })
+    }
+
+    fn map(&self, chunk: &Chunk) -> Result<Chunk, RelationError> {
+        let out = Projection::schema(self);
+        let (mut keys, mut values) = (Column::for_key(out.key_type), Column::for_value(out.value_type));
+        self.apply(&tuples(chunk), &mut keys, &mut values)?;
+        Ok(Chunk { keys, values, ..Chunk::default() })
+    }
+}

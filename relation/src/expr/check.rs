@@ -1,0 +1,833 @@
+//! Types of an expression: names become operands, constants are folded, and every whole number gets the least and the
+//! greatest value that it can have, from which follows what it is computed in.
+
+use super::column::{Kind, Leaf, Side};
+use super::parse::{Arithmetic, Comparison, Node, What, parse};
+use super::{ExprError, Schema};
+use pleach_format::record::FieldKind;
+use pleach_format::{KeyType, ValueType};
+use std::fmt;
+use std::ops::Range;
+
+/// What whole numbers are computed in. Wider ones are checked while they are computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Width {
+    I64,
+    U64,
+    I128,
+    /// Where a u128 is in it, which never becomes negative.
+    U128,
+}
+
+/// A whole number of each tuple.
+#[derive(Clone, Debug)]
+pub(super) struct Int {
+    pub(super) what: IntWhat,
+    /// Least and greatest result; of [`Width::U128`] they mean nothing.
+    pub(super) low: i128,
+    pub(super) high: i128,
+    /// What its operands and its result fit into.
+    pub(super) width: Width,
+    /// Column of the expression, for messages.
+    pub(super) column: usize,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum IntWhat {
+    /// Below zero it is that of an `i128`.
+    Constant(u128),
+    Leaf(Leaf),
+    Arithmetic(Arithmetic, Box<Int>, Box<Int>),
+}
+
+/// A condition.
+#[derive(Clone, Debug)]
+pub(super) enum Test {
+    Constant(bool),
+    Not(Box<Test>),
+    All(Vec<Test>),
+    Any(Vec<Test>),
+    /// Numbers from `low` to `high`; those of widths below 128 bits and of `I128` as `i128`.
+    Within(Int, u128, u128),
+    /// Numbers of a list, ascending as `u128`, none twice.
+    In(Int, Vec<u128>),
+    Compare(Comparison, Int, Int, Width),
+    Float(Comparison, Leaf, f64),
+    FloatPair(Comparison, Leaf, Leaf),
+    Text(Comparison, Leaf, Vec<u8>),
+    TextPair(Comparison, Leaf, Leaf),
+    Prefix(Leaf, Vec<u8>),
+    /// Byte strings of a list, ascending, none twice.
+    TextIn(Leaf, Vec<Vec<u8>>),
+}
+
+/// A node with its type.
+enum Typed {
+    Int(Int),
+    Float(f64),
+    FloatLeaf(Leaf),
+    Text(String),
+    TextLeaf(Leaf),
+    Test(Test),
+}
+
+impl Typed {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Int(_) => "a whole number",
+            Self::Float(_) | Self::FloatLeaf(_) => "a float",
+            Self::Text(_) | Self::TextLeaf(_) => "a text",
+            Self::Test(_) => "true or false",
+        }
+    }
+}
+
+/// The condition of a text.
+pub(super) fn condition(text: &str, schema: &Schema) -> Result<Test, ExprError> {
+    if text.trim().is_empty() {
+        return Err(ExprError::new(text, 0..text.len(), "there is no condition", "one as key < 100"));
+    }
+    Checker { text, schema }.test(&parse(text)?)
+}
+
+pub(super) struct Checker<'a> {
+    pub(super) text: &'a str,
+    pub(super) schema: &'a Schema,
+}
+
+impl Checker<'_> {
+    fn refused(&self, node: &Node, what: impl Into<String>, allowed: impl Into<String>) -> ExprError {
+        ExprError::new(self.text, node.place.clone(), what, allowed)
+    }
+
+    fn column(&self, place: &Range<usize>) -> usize {
+        self.text.get(..place.start).map_or(0, |before| before.chars().count()) + 1
+    }
+
+    fn test(&self, node: &Node) -> Result<Test, ExprError> {
+        match self.typed(node)? {
+            Typed::Test(test) => Ok(test),
+            other => {
+                let what = format!("{} stands where a condition must", other.name());
+                Err(self.refused(node, what, "a comparison, as key < 100"))
+            }
+        }
+    }
+
+    fn typed(&self, node: &Node) -> Result<Typed, ExprError> {
+        Ok(match &node.what {
+            What::Integer(number) => Typed::Int(self.constant(node, *number)),
+            What::Float(number) => Typed::Float(*number),
+            What::Text(text) => Typed::Text(text.clone()),
+            What::Truth(truth) => Typed::Test(Test::Constant(*truth)),
+            What::Name(name, is_field) => {
+                let leaf = self.leaf(&node.place, name, *is_field)?;
+                match leaf.kind {
+                    Kind::F32 | Kind::F64 => Typed::FloatLeaf(leaf),
+                    Kind::Bytes(..) => Typed::TextLeaf(leaf),
+                    kind => {
+                        let (low, high) = kind.bounds().unwrap_or((0, 0));
+                        let width = if kind == Kind::U128 { Width::U128 } else { width_of(low, high) };
+                        let column = self.column(&node.place);
+                        Typed::Int(Int { what: IntWhat::Leaf(leaf), low, high, width, column })
+                    }
+                }
+            }
+            What::Negative(of) => match self.typed(of)? {
+                Typed::Float(number) => Typed::Float(-number),
+                Typed::Int(int) => {
+                    if let IntWhat::Constant(number) = int.what
+                        && int.width == Width::U128
+                    {
+                        let what = format!("-{number} is smaller than any number");
+                        return Err(self.refused(node, what, "a number of at most 127 bits"));
+                    }
+                    let zero = self.constant(node, 0);
+                    Typed::Int(self.arithmetic(node, Arithmetic::Subtract, zero, int)?)
+                }
+                other => {
+                    let what = format!("{} has no negative", other.name());
+                    return Err(self.refused(node, what, "a number"));
+                }
+            },
+            What::Arithmetic(operation, left, right) => {
+                let (left, right) = (self.int(left, *operation)?, self.int(right, *operation)?);
+                Typed::Int(self.arithmetic(node, *operation, left, right)?)
+            }
+            What::Compare(comparison, left, right) => {
+                let (typed_left, typed_right) = (self.typed(left)?, self.typed(right)?);
+                Typed::Test(self.compare(node, *comparison, typed_left, typed_right)?)
+            }
+            What::Between(of, low, high) => {
+                let above = self.compare(node, Comparison::AtLeast, self.typed(of)?, self.typed(low)?)?;
+                let below = self.compare(node, Comparison::AtMost, self.typed(of)?, self.typed(high)?)?;
+                Typed::Test(all(vec![above, below]))
+            }
+            What::In(of, list) => Typed::Test(self.member(node, of, list)?),
+            What::Prefix(of, prefix) => match self.typed(of)? {
+                Typed::TextLeaf(leaf) => {
+                    let prefix = self.bytes_of(node, &leaf, prefix)?;
+                    Typed::Test(Test::Prefix(leaf, prefix))
+                }
+                other => {
+                    let what = format!("{} begins with no text", other.name());
+                    return Err(self.refused(of, what, "a key, value or field of texts or bytes"));
+                }
+            },
+            What::Not(of) => Typed::Test(match self.test(of)? {
+                Test::Constant(truth) => Test::Constant(!truth),
+                Test::Not(of) => *of,
+                of => Test::Not(Box::new(of)),
+            }),
+            What::All(of) => Typed::Test(all(self.tests(of)?)),
+            What::Any(of) => {
+                let mut tests = self.tests(of)?;
+                // What follows a truth is not looked at; what is false says nothing.
+                if let Some(end) = tests.iter().position(|test| matches!(test, Test::Constant(true))) {
+                    tests.truncate(end + 1);
+                }
+                tests.retain(|test| !matches!(test, Test::Constant(false)));
+                Typed::Test(one_or(tests, Test::Any, false))
+            }
+        })
+    }
+
+    fn tests(&self, nodes: &[Node]) -> Result<Vec<Test>, ExprError> {
+        nodes.iter().map(|node| self.test(node)).collect()
+    }
+
+    fn constant(&self, node: &Node, number: u128) -> Int {
+        let column = self.column(&node.place);
+        match i128::try_from(number) {
+            Ok(value) => {
+                let width = width_of(value, value);
+                Int { what: IntWhat::Constant(number), low: value, high: value, width, column }
+            }
+            Err(_) => {
+                let what = IntWhat::Constant(number);
+                Int { what, low: 0, high: i128::MAX, width: Width::U128, column }
+            }
+        }
+    }
+
+    fn int(&self, node: &Node, operation: Arithmetic) -> Result<Int, ExprError> {
+        match self.typed(node)? {
+            Typed::Int(int) => Ok(int),
+            other => {
+                let what = format!("{} stands beside '{}'", other.name(), operation.sign());
+                Err(self.refused(
+                    node,
+                    what,
+                    "a whole number: a key, value or field of integers, rank, or 17",
+                ))
+            }
+        }
+    }
+
+    /// The operand of a name.
+    pub(super) fn leaf(&self, place: &Range<usize>, name: &str, is_field: bool) -> Result<Leaf, ExprError> {
+        let schema = self.schema;
+        let key = || Leaf {
+            side: Side::Key,
+            kind: kind_of_key(schema.key_type),
+            at: None,
+            in_bytes: false,
+            name: "key".into(),
+        };
+        let plain = || {
+            kind_of_value(schema.value_type).filter(|_| schema.record.is_none()).map(|kind| Leaf {
+                side: Side::Value,
+                kind,
+                at: None,
+                in_bytes: false,
+                name: "value".into(),
+            })
+        };
+        let refused = |what: String, allowed: &str| {
+            Err(ExprError::new(self.text, place.clone(), what, allowed.to_owned()))
+        };
+        if !is_field {
+            match name {
+                "key" => return Ok(key()),
+                "rank" => {
+                    let name = "rank".to_owned();
+                    return Ok(Leaf { side: Side::Rank, kind: Kind::U64, at: None, in_bytes: false, name });
+                }
+                "value" => {
+                    return match (plain(), &schema.record) {
+                        (Some(leaf), _) => Ok(leaf),
+                        (None, Some(_)) => {
+                            refused("a value has several fields here".to_owned(), &self.known())
+                        }
+                        (None, None) => refused("there are no values".to_owned(), &self.known()),
+                    };
+                }
+                _ => {}
+            }
+        }
+        if let Some(record) = &schema.record
+            && let Some(index) = record.find(name)
+        {
+            let kind = kind_of_field(record.fields()[index].kind);
+            return Ok(Leaf {
+                side: Side::Value,
+                kind,
+                at: Some(record.offset(index)),
+                in_bytes: record.storage().is_bytes(),
+                name: name.to_owned(),
+            });
+        }
+        if name == schema.key_name && !name.is_empty() {
+            return Ok(key());
+        }
+        if let Some(leaf) = plain().filter(|_| name == schema.value_name && !name.is_empty()) {
+            return Ok(leaf);
+        }
+        refused(format!("there is no '{name}'"), &self.known())
+    }
+
+    /// The names that there are.
+    fn known(&self) -> String {
+        let mut names = vec!["key".to_owned(), "rank".to_owned()];
+        match &self.schema.record {
+            Some(record) => {
+                let plain = |name: &str| {
+                    name.chars().all(|letter| letter.is_alphanumeric() || letter == '_')
+                        && name.chars().next().is_some_and(|first| !first.is_numeric())
+                };
+                // A record of a thousand fields must not fill the screen.
+                names.extend(record.fields().iter().take(20).map(|field| match plain(&field.name) {
+                    true => field.name.clone(),
+                    false => format!("`{}`", field.name),
+                }));
+            }
+            None if self.schema.value_type != ValueType::None => names.insert(1, "value".to_owned()),
+            None => {}
+        }
+        format!("one of {}", names.join(", "))
+    }
+
+    fn arithmetic(
+        &self,
+        node: &Node,
+        operation: Arithmetic,
+        left: Int,
+        right: Int,
+    ) -> Result<Int, ExprError> {
+        let column = self.column(&node.place);
+        let is_wide = left.width == Width::U128 || right.width == Width::U128;
+        if is_wide && (left.low < 0 || right.low < 0) {
+            let what = "a number that may be negative meets one of 128 bits";
+            return Err(self.refused(node, what, "a u128 with numbers that are never negative"));
+        }
+        let zero = matches!(right.what, IntWhat::Constant(0));
+        if zero && matches!(operation, Arithmetic::Divide | Arithmetic::Remainder) {
+            return Err(self.refused(node, "it divides by zero", "a divisor that is not 0"));
+        }
+        let shift = matches!(operation, Arithmetic::Left | Arithmetic::Right);
+        if shift && matches!(right.what, IntWhat::Constant(_)) && !(0..128).contains(&right.high) {
+            return Err(self.refused(node, "it shifts by no number of bits", "a shift of 0 to 127 bits"));
+        }
+        let (low, high) = bounds(operation, &left, &right);
+        let width = match is_wide {
+            true => Width::U128,
+            false => width_of(low.min(left.low).min(right.low), high.max(left.high).max(right.high)),
+        };
+        let constants = [&left, &right].into_iter().all(|side| matches!(side.what, IntWhat::Constant(_)));
+        let what = IntWhat::Arithmetic(operation, Box::new(left), Box::new(right));
+        let int = Int { what, low, high, width, column };
+        if !constants {
+            return Ok(int);
+        }
+        let folded = super::evaluate::folded(&int)
+            .map_err(|what| self.refused(node, what, "numbers whose result has at most 127 bits"))?;
+        Ok(match (width, i128::try_from(folded)) {
+            (Width::U128, Err(_)) => self.constant(node, folded),
+            (Width::U128, Ok(value)) => self.signed(node, value),
+            // What is below zero was kept as the bits of an i128.
+            _ => self.signed(node, folded.cast_signed()),
+        })
+    }
+
+    fn signed(&self, node: &Node, value: i128) -> Int {
+        let column = self.column(&node.place);
+        let (what, width) = (IntWhat::Constant(value.cast_unsigned()), width_of(value, value));
+        Int { what, low: value, high: value, width, column }
+    }
+
+    fn compare(
+        &self,
+        node: &Node,
+        comparison: Comparison,
+        left: Typed,
+        right: Typed,
+    ) -> Result<Test, ExprError> {
+        let names = (left.name(), right.name());
+        let mixed = || {
+            let what = format!("{} is compared with {}", names.0, names.1);
+            self.refused(node, what, "two whole numbers, two floats or two texts")
+        };
+        Ok(match (left, right) {
+            (Typed::Int(left), Typed::Int(right)) => self.compare_ints(node, comparison, left, right)?,
+            (Typed::FloatLeaf(leaf), constant) => match constant {
+                Typed::FloatLeaf(other) => Test::FloatPair(comparison, leaf, other),
+                constant => {
+                    let number = self.float(node, &leaf, &constant).ok_or_else(mixed)??;
+                    Test::Float(comparison, leaf, number)
+                }
+            },
+            (constant, Typed::FloatLeaf(leaf)) => {
+                let number = self.float(node, &leaf, &constant).ok_or_else(mixed)??;
+                Test::Float(comparison.mirrored(), leaf, number)
+            }
+            (Typed::TextLeaf(left), Typed::TextLeaf(right)) => Test::TextPair(comparison, left, right),
+            (Typed::TextLeaf(leaf), Typed::Text(text)) => {
+                let bytes = self.bytes_of(node, &leaf, &text)?;
+                Test::Text(comparison, leaf, bytes)
+            }
+            (Typed::Text(text), Typed::TextLeaf(leaf)) => {
+                let bytes = self.bytes_of(node, &leaf, &text)?;
+                Test::Text(comparison.mirrored(), leaf, bytes)
+            }
+            (Typed::Float(_), Typed::Float(_)) | (Typed::Text(_), Typed::Text(_)) => {
+                return Err(self.refused(node, "two constants are compared", "a key, value, field or rank"));
+            }
+            _ => return Err(mixed()),
+        })
+    }
+
+    /// The float of a constant that is compared with `leaf`, or why there is none.
+    fn float(&self, node: &Node, leaf: &Leaf, constant: &Typed) -> Option<Result<f64, ExprError>> {
+        let number = match constant {
+            Typed::Float(number) => *number,
+            #[allow(clippy::cast_precision_loss)]
+            Typed::Int(Int { what: IntWhat::Constant(_), low, width, .. }) if *width != Width::U128 => {
+                let number = *low as f64;
+                // Up to 2^53 every whole number is a float; beyond, some are.
+                if number as i128 != *low {
+                    let what = format!("{low} is no float");
+                    return Some(Err(self.refused(node, what, "a float that is meant")));
+                }
+                number
+            }
+            _ => return None,
+        };
+        // 0.1 beside an f32 is the f32 that is nearest to it.
+        #[allow(clippy::cast_possible_truncation)]
+        let number = if leaf.kind == Kind::F32 { f64::from(number as f32) } else { number };
+        Some(Ok(number))
+    }
+
+    /// The bytes of a text that is compared with `leaf`: hexadecimal digits behind `\x`, where these are not texts.
+    fn bytes_of(&self, node: &Node, leaf: &Leaf, text: &str) -> Result<Vec<u8>, ExprError> {
+        let Kind::Bytes(_, false) = leaf.kind else { return Ok(text.as_bytes().to_vec()) };
+        let Some(digits) = text.strip_prefix("\\x") else { return Ok(text.as_bytes().to_vec()) };
+        let digit = |byte: u8| char::from(byte).to_digit(16);
+        let (pairs, rest) = digits.as_bytes().as_chunks::<2>();
+        #[allow(clippy::cast_possible_truncation)]
+        let bytes: Option<Vec<u8>> =
+            pairs.iter().map(|&[high, low]| Some((digit(high)? << 4 | digit(low)?) as u8)).collect();
+        bytes.filter(|_| rest.is_empty()).ok_or_else(|| {
+            self.refused(
+                node,
+                format!("{text:?} are no bytes"),
+                "\\x and two hexadecimal digits for each byte",
+            )
+        })
+    }
+
+    fn compare_ints(
+        &self,
+        node: &Node,
+        comparison: Comparison,
+        left: Int,
+        right: Int,
+    ) -> Result<Test, ExprError> {
+        match (&left.what, &right.what) {
+            (IntWhat::Constant(_), IntWhat::Constant(_)) => {
+                return Err(self.refused(node, "two constants are compared", "a key, value, field or rank"));
+            }
+            (IntWhat::Constant(_), _) => return self.compare_ints(node, comparison.mirrored(), right, left),
+            (_, IntWhat::Constant(number)) => return Ok(against(comparison, left, *number, &right)),
+            _ => {}
+        }
+        let is_wide = left.width == Width::U128 || right.width == Width::U128;
+        if is_wide && (left.low < 0 || right.low < 0) {
+            let what = "a number that may be negative is compared with one of 128 bits";
+            return Err(self.refused(node, what, "a u128 beside numbers that are never negative"));
+        }
+        let width = match is_wide {
+            true => Width::U128,
+            false => width_of(left.low.min(right.low), left.high.max(right.high)),
+        };
+        Ok(Test::Compare(comparison, left, right, width))
+    }
+
+    fn member(&self, node: &Node, of: &Node, list: &[Node]) -> Result<Test, ExprError> {
+        let mut others = Vec::new();
+        let typed = self.typed(of)?;
+        let first = match &typed {
+            Typed::Int(int) => {
+                let mut numbers = Vec::new();
+                for item in list {
+                    match self.typed(item)? {
+                        Typed::Int(Int { what: IntWhat::Constant(number), low, width, .. }) => {
+                            let is_negative = width != Width::U128 && low < 0;
+                            let fits = match int.width {
+                                Width::U128 => !is_negative,
+                                _ => width != Width::U128 && (int.low..=int.high).contains(&low),
+                            };
+                            numbers.extend(fits.then_some(number));
+                        }
+                        typed_item => {
+                            let left = Typed::Int(int.clone());
+                            others.push(self.compare(item, Comparison::Equal, left, typed_item)?);
+                        }
+                    }
+                }
+                numbers.sort_unstable();
+                numbers.dedup();
+                Test::In(int.clone(), numbers)
+            }
+            Typed::TextLeaf(leaf) => {
+                let mut texts = Vec::new();
+                for item in list {
+                    match self.typed(item)? {
+                        Typed::Text(text) => texts.push(self.bytes_of(item, leaf, &text)?),
+                        typed_item => {
+                            let left = Typed::TextLeaf(leaf.clone());
+                            others.push(self.compare(item, Comparison::Equal, left, typed_item)?);
+                        }
+                    }
+                }
+                texts.sort_unstable();
+                texts.dedup();
+                Test::TextIn(leaf.clone(), texts)
+            }
+            Typed::FloatLeaf(leaf) => {
+                for item in list {
+                    let left = Typed::FloatLeaf(leaf.clone());
+                    others.push(self.compare(item, Comparison::Equal, left, self.typed(item)?)?);
+                }
+                return Ok(one_or(others, Test::Any, false));
+            }
+            other => {
+                let what = format!("{} is looked for in a list", other.name());
+                return Err(self.refused(
+                    node,
+                    what,
+                    "a key, value or field, or a whole number made of such",
+                ));
+            }
+        };
+        if others.is_empty() {
+            return Ok(first);
+        }
+        others.insert(0, first);
+        Ok(Test::Any(others))
+    }
+}
+
+/// The narrowest width of these numbers.
+fn width_of(low: i128, high: i128) -> Width {
+    if low >= i64::MIN.into() && high <= i64::MAX.into() {
+        Width::I64
+    } else if low >= 0 && high <= u64::MAX.into() {
+        Width::U64
+    } else {
+        Width::I128
+    }
+}
+
+fn shifted(number: i128, count: i128) -> i128 {
+    let limit = if number < 0 { i128::MIN } else { i128::MAX };
+    let shifted = u32::try_from(count).ok().and_then(|count| number.checked_shl(count));
+    match (number, shifted) {
+        (0, _) => 0,
+        (_, Some(shifted)) if shifted >> count == number => shifted,
+        _ => limit,
+    }
+}
+
+/// Least and greatest result of an operation that is not an error. Where they are those of `i128`, what is beyond
+/// them is found while it is computed.
+fn bounds(operation: Arithmetic, left: &Int, right: &Int) -> (i128, i128) {
+    let (a, b, c, d) = (left.low, left.high, right.low, right.high);
+    let of_four = |of: fn(i128, i128) -> i128, c: i128, d: i128| {
+        let all = [of(a, c), of(a, d), of(b, c), of(b, d)];
+        all.into_iter().fold((i128::MAX, i128::MIN), |(low, high), one| (low.min(one), high.max(one)))
+    };
+    let counts = (c.clamp(0, 127), d.clamp(0, 127));
+    let both_64 = a.min(c) >= i64::MIN.into() && b.max(d) <= i64::MAX.into();
+    let any = if both_64 { (i64::MIN.into(), i64::MAX.into()) } else { (i128::MIN, i128::MAX) };
+    let ones = |high: i128| i128::MAX.checked_shr(high.leading_zeros().saturating_sub(1)).unwrap_or(0);
+    match operation {
+        Arithmetic::Add => (a.saturating_add(c), b.saturating_add(d)),
+        Arithmetic::Subtract => (a.saturating_sub(d), b.saturating_sub(c)),
+        Arithmetic::Multiply => of_four(i128::saturating_mul, c, d),
+        Arithmetic::Divide if c > 0 || d < 0 => of_four(i128::saturating_div, c, d),
+        Arithmetic::Divide if a >= 0 && c >= 0 => (0, b),
+        Arithmetic::Divide => {
+            let most = a.saturating_neg().max(a).max(b).max(b.saturating_neg());
+            (most.saturating_neg().saturating_sub(1), most)
+        }
+        Arithmetic::Remainder => {
+            let most = c.saturating_neg().max(c).max(d).max(d.saturating_neg()).saturating_sub(1).max(0);
+            (
+                if a < 0 { most.saturating_neg().saturating_sub(1) } else { 0 },
+                if b > 0 { most.min(b) } else { 0 },
+            )
+        }
+        Arithmetic::And if a >= 0 && c >= 0 => (0, b.min(d)),
+        Arithmetic::And if a >= 0 => (0, b),
+        Arithmetic::And if c >= 0 => (0, d),
+        Arithmetic::Or | Arithmetic::Xor if a >= 0 && c >= 0 => (0, ones(b.max(d))),
+        Arithmetic::And | Arithmetic::Or | Arithmetic::Xor => any,
+        Arithmetic::Left => of_four(shifted, counts.0, counts.1),
+        Arithmetic::Right => of_four(|number, count| number >> count, counts.0, counts.1),
+    }
+}
+
+/// The comparison of a number with a constant, as a band of numbers.
+fn against(comparison: Comparison, int: Int, number: u128, constant: &Int) -> Test {
+    let is_leaf = matches!(int.what, IntWhat::Leaf(_));
+    let domain = match int.width {
+        Width::U128 => (0, u128::MAX),
+        _ => (int.low.cast_unsigned(), int.high.cast_unsigned()),
+    };
+    // Where the constant stands among the numbers that there can be: below, inside or above all of them.
+    let is_negative = constant.width != Width::U128 && constant.low < 0;
+    let place = match int.width {
+        Width::U128 if is_negative => -1,
+        Width::U128 => 0,
+        _ if constant.width == Width::U128 || constant.low > int.high => 1,
+        _ if constant.low < int.low => -1,
+        _ => 0,
+    };
+    let (next, before) = (number.wrapping_add(1), number.wrapping_sub(1));
+    let band = match (comparison, place) {
+        (Comparison::Equal | Comparison::Unequal, 0) => Some((number, number)),
+        (Comparison::Equal | Comparison::Unequal, _) => None,
+        (Comparison::Below | Comparison::AtMost, -1) | (Comparison::Above | Comparison::AtLeast, 1) => None,
+        (Comparison::Below | Comparison::AtMost, 1) | (Comparison::Above | Comparison::AtLeast, -1) => {
+            Some(domain)
+        }
+        (Comparison::Below, _) => (number != domain.0).then_some((domain.0, before)),
+        (Comparison::AtMost, _) => Some((domain.0, number)),
+        (Comparison::Above, _) => (number != domain.1).then_some((next, domain.1)),
+        (Comparison::AtLeast, _) => Some((number, domain.1)),
+    };
+    let is_negated = comparison == Comparison::Unequal;
+    match band {
+        // What cannot go wrong need not be computed.
+        None if is_leaf => Test::Constant(is_negated),
+        Some(band) if is_leaf && band == domain => Test::Constant(!is_negated),
+        None => {
+            // No number at all; still it is computed, for what may be wrong in it.
+            let never = Test::In(int, Vec::new());
+            if is_negated { Test::Not(Box::new(never)) } else { never }
+        }
+        Some((low, high)) => {
+            let within = Test::Within(int, low, high);
+            if is_negated { Test::Not(Box::new(within)) } else { within }
+        }
+    }
+}
+
+/// All of them, without those that are true; bands of one operand become one.
+fn all(mut tests: Vec<Test>) -> Test {
+    // What follows something false is not looked at.
+    if let Some(end) = tests.iter().position(|test| matches!(test, Test::Constant(false))) {
+        tests.truncate(end + 1);
+    }
+    let mut kept: Vec<Test> = Vec::new();
+    for test in tests {
+        match (kept.last_mut(), test) {
+            (_, Test::Constant(true)) => {}
+            (Some(Test::Within(before, low, high)), Test::Within(int, from, to))
+                if let (IntWhat::Leaf(one), IntWhat::Leaf(other)) = (&before.what, &int.what)
+                    && one == other =>
+            {
+                let is_signed = int.width != Width::U128;
+                let above = |a: u128, b: u128| {
+                    if is_signed { a.cast_signed() > b.cast_signed() } else { a > b }
+                };
+                *low = if above(from, *low) { from } else { *low };
+                *high = if above(*high, to) { to } else { *high };
+                if above(*low, *high) {
+                    kept.pop();
+                    kept.push(Test::Constant(false));
+                }
+            }
+            (_, test) => kept.push(test),
+        }
+    }
+    one_or(kept, Test::All, true)
+}
+
+/// `make` of several tests, the only one, or `none`.
+fn one_or(mut tests: Vec<Test>, make: fn(Vec<Test>) -> Test, none: bool) -> Test {
+    match (tests.len(), tests.pop()) {
+        (1, Some(only)) => only,
+        (_, Some(last)) => {
+            tests.push(last);
+            make(tests)
+        }
+        (_, None) => Test::Constant(none),
+    }
+}
+
+pub(super) fn kind_of_key(key_type: KeyType) -> Kind {
+    match key_type {
+        KeyType::U32 => Kind::U32,
+        KeyType::U64 => Kind::U64,
+        KeyType::U128 => Kind::U128,
+        KeyType::I32 => Kind::I32,
+        KeyType::I64 => Kind::I64,
+        KeyType::F64 => Kind::F64,
+        KeyType::Fixed(width) => Kind::Bytes(width.into(), false),
+        KeyType::Utf8 => Kind::Bytes(0, true),
+        _ => Kind::Bytes(0, false),
+    }
+}
+
+pub(super) fn kind_of_value(value_type: ValueType) -> Option<Kind> {
+    Some(match value_type {
+        ValueType::U32 => Kind::U32,
+        ValueType::U64 => Kind::U64,
+        ValueType::I32 => Kind::I32,
+        ValueType::I64 => Kind::I64,
+        ValueType::F32 => Kind::F32,
+        ValueType::F64 => Kind::F64,
+        ValueType::Fixed(width) => Kind::Bytes(width.into(), false),
+        ValueType::Bytes => Kind::Bytes(0, false),
+        ValueType::Utf8 => Kind::Bytes(0, true),
+        _ => return None,
+    })
+}
+
+pub(super) fn kind_of_field(kind: FieldKind) -> Kind {
+    match kind {
+        FieldKind::U8 => Kind::U8,
+        FieldKind::U16 => Kind::U16,
+        FieldKind::U32 => Kind::U32,
+        FieldKind::U64 => Kind::U64,
+        FieldKind::I8 => Kind::I8,
+        FieldKind::I16 => Kind::I16,
+        FieldKind::I32 => Kind::I32,
+        FieldKind::I64 => Kind::I64,
+        FieldKind::F32 => Kind::F32,
+        FieldKind::F64 => Kind::F64,
+        FieldKind::Bytes(width) => Kind::Bytes(width.into(), false),
+    }
+}
+
+impl Int {
+    fn leaves(&self, found: &mut dyn FnMut(&Leaf)) {
+        match &self.what {
+            IntWhat::Constant(_) => {}
+            IntWhat::Leaf(leaf) => found(leaf),
+            IntWhat::Arithmetic(_, left, right) => {
+                left.leaves(found);
+                right.leaves(found);
+            }
+        }
+    }
+
+    /// A number of this width as text.
+    pub(super) fn shown(&self, number: u128) -> String {
+        if self.width == Width::U128 { number.to_string() } else { number.cast_signed().to_string() }
+    }
+}
+
+impl Test {
+    fn leaves(&self, found: &mut dyn FnMut(&Leaf)) {
+        match self {
+            Self::Constant(_) => {}
+            Self::Not(of) => of.leaves(found),
+            Self::All(of) | Self::Any(of) => of.iter().for_each(|test| test.leaves(found)),
+            Self::Within(int, ..) | Self::In(int, _) => int.leaves(found),
+            Self::Compare(_, left, right, _) => {
+                left.leaves(found);
+                right.leaves(found);
+            }
+            Self::Float(_, leaf, _)
+            | Self::Text(_, leaf, _)
+            | Self::Prefix(leaf, _)
+            | Self::TextIn(leaf, _) => found(leaf),
+            Self::FloatPair(_, left, right) | Self::TextPair(_, left, right) => {
+                found(left);
+                found(right);
+            }
+        }
+    }
+
+    /// Whether it looks at this side of tuples.
+    pub(super) fn uses(&self, side: Side) -> bool {
+        let mut uses = false;
+        self.leaves(&mut |leaf| uses |= leaf.side == side);
+        uses
+    }
+}
+
+impl fmt::Display for Int {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.what {
+            IntWhat::Constant(number) => f.write_str(&self.shown(*number)),
+            IntWhat::Leaf(leaf) => f.write_str(&leaf.name),
+            IntWhat::Arithmetic(operation, left, right) => write!(f, "({left} {} {right})", operation.sign()),
+        }
+    }
+}
+
+/// Bytes as text, or in hexadecimal digits.
+pub(super) fn shown_bytes(bytes: &[u8]) -> String {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => format!("{text:?}"),
+        Err(_) => format!("\\x{}", bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>()),
+    }
+}
+
+impl fmt::Display for Test {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let chain = |f: &mut fmt::Formatter<'_>, tests: &[Test], word: &str| {
+            f.write_str("(")?;
+            for (index, test) in tests.iter().enumerate() {
+                f.write_str(if index > 0 { word } else { "" })?;
+                test.fmt(f)?;
+            }
+            f.write_str(")")
+        };
+        match self {
+            Self::Constant(truth) => truth.fmt(f),
+            Self::Not(of) => write!(f, "not {of}"),
+            Self::All(tests) => chain(f, tests, " and "),
+            Self::Any(tests) => chain(f, tests, " or "),
+            Self::Within(int, low, high) if low == high => write!(f, "{int} == {}", int.shown(*low)),
+            Self::Within(int, low, high) => {
+                write!(f, "{int} between {} and {}", int.shown(*low), int.shown(*high))
+            }
+            Self::In(int, list) if list.len() <= 8 => {
+                let shown: Vec<String> = list.iter().map(|&number| int.shown(number)).collect();
+                write!(f, "{int} in ({})", shown.join(", "))
+            }
+            Self::In(int, list) => write!(f, "{int} in ({} numbers)", list.len()),
+            Self::Compare(comparison, left, right, _) => write!(f, "{left} {} {right}", comparison.sign()),
+            Self::Float(comparison, leaf, number) => {
+                write!(f, "{} {} {number:?}", leaf.name, comparison.sign())
+            }
+            Self::FloatPair(comparison, left, right) | Self::TextPair(comparison, left, right) => {
+                write!(f, "{} {} {}", left.name, comparison.sign(), right.name)
+            }
+            Self::Text(comparison, leaf, text) => {
+                write!(f, "{} {} {}", leaf.name, comparison.sign(), shown_bytes(text))
+            }
+            Self::Prefix(leaf, prefix) => write!(f, "{} starts with {}", leaf.name, shown_bytes(prefix)),
+            Self::TextIn(leaf, list) if list.len() <= 8 => {
+                let shown: Vec<String> = list.iter().map(|text| shown_bytes(text)).collect();
+                write!(f, "{} in ({})", leaf.name, shown.join(", "))
+            }
+            Self::TextIn(leaf, list) => write!(f, "{} in ({} texts)", leaf.name, list.len()),
+        }
+    }
+}

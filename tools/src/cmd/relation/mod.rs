@@ -1,0 +1,195 @@
+//! `pleach select`, `project`, `reduce`, `union`, `intersect`, `difference`, `join` and `product`.
+//!
+//! Each makes an [`Answer`] of its inputs, which [`out`] writes. Expressions are checked before anything is read, and
+//! every block of an input that is read is verified on the way, whatever `--verify` says of the rest.
+
+mod out;
+
+use crate::cli::relation::{
+    Combine, DifferenceArgs, How, JoinArgs, ManyArgs, Out, ProductArgs, ProjectArgs, ReduceArgs, Reduction,
+    SelectArgs,
+};
+use crate::cli::{Global, Verify};
+use crate::device::Device;
+use crate::failure::{ExitStatus, Failure};
+use crate::search;
+use out::{Job, temporary};
+use pleach::Index;
+use pleach_relation::expr::{ExprError, Predicate, Projection};
+use pleach_relation::{
+    self as relation, Answer, Kept, Relation, RelationError, SetOperation, SetRule, StreamOptions,
+};
+use std::io::{IsTerminal, Write, stderr};
+use std::path::{Path, PathBuf};
+
+/// An operator's error as the command's end.
+fn failed(error: RelationError) -> Failure {
+    match error {
+        RelationError::Build(error) => super::build::build_failure(&error),
+        RelationError::Interrupted => Failure::Interrupted,
+        error => Failure::operational(error.to_string()),
+    }
+}
+
+/// A text that is no expression: on a terminal also shown with its place marked.
+fn wrong(error: &ExprError) -> Failure {
+    if stderr().is_terminal() {
+        let marked: String = error.caret().lines().map(|line| format!("  {line}\n")).collect();
+        let _ = write!(stderr(), "{marked}");
+    }
+    Failure::usage(error.to_string())
+}
+
+/// Runs a command with as many threads as it may have.
+fn with_threads<T: Send>(out: &Out, run: impl FnOnce() -> Result<T, Failure> + Send) -> Result<T, Failure> {
+    if let Device::Cuda(number) = out.device {
+        let text = format!("no device for relational operators: cuda:{number}: use --device cpu");
+        return Err(Failure::operational(text));
+    }
+    if out.threads == 0 {
+        return run();
+    }
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(out.threads).build();
+    let pool = pool.map_err(|error| {
+        Failure::operational(format!("cannot start threads: {error}: give fewer with --threads"))
+    })?;
+    pool.install(run)
+}
+
+fn open(path: &Path, global: &Global) -> Result<Index, Failure> {
+    search::open(path, global, Verify::Header)
+}
+
+pub fn select(args: &SelectArgs, global: &Global) -> Result<ExitStatus, Failure> {
+    with_threads(&args.out, || {
+        let index = open(&args.file, global)?;
+        let input = Relation::from_index(&index);
+        let schema = input.expr_schema().map_err(failed)?;
+        let condition = Predicate::parse(&args.condition, &schema).map_err(|error| wrong(&error))?;
+        let job = Job::new("select", &args.out, global, &[&args.file])?;
+        job.explain(&condition.explain());
+        let answer = relation::select_where(input, &condition, StreamOptions::default()).map_err(failed)?;
+        job.finish(answer)
+    })
+}
+
+pub fn project(args: &ProjectArgs, global: &Global) -> Result<ExitStatus, Failure> {
+    with_threads(&args.out, || {
+        let index = open(&args.file, global)?;
+        let input = Relation::from_index(&index);
+        let schema = input.expr_schema().map_err(failed)?;
+        let columns = Projection::parse(&args.columns, &schema).map_err(|error| wrong(&error))?;
+        let job = Job::new("project", &args.out, global, &[&args.file])?;
+        job.explain(&columns.explain());
+        let answer = relation::project(input, &columns, StreamOptions::default()).map_err(failed)?;
+        job.finish(answer)
+    })
+}
+
+pub fn reduce(args: &ReduceArgs, global: &Global) -> Result<ExitStatus, Failure> {
+    with_threads(&args.out, || {
+        let index = open(&args.file, global)?;
+        let operation = match args.op {
+            Reduction::Sum => relation::Reduction::Sum,
+            Reduction::Min => relation::Reduction::Min,
+            Reduction::Max => relation::Reduction::Max,
+            Reduction::Count => relation::Reduction::Count,
+            Reduction::First => relation::Reduction::First,
+        };
+        let job = Job::new("reduce", &args.out, global, &[&args.file])?;
+        let input = Relation::from_index(&index);
+        job.finish(relation::reduce(input, operation, StreamOptions::default()).map_err(failed)?)
+    })
+}
+
+pub fn union(args: &ManyArgs, global: &Global) -> Result<ExitStatus, Failure> {
+    many("union", SetOperation::Union, args, global)
+}
+
+pub fn intersect(args: &ManyArgs, global: &Global) -> Result<ExitStatus, Failure> {
+    many("intersect", SetOperation::Intersection, args, global)
+}
+
+fn rule(multiset: bool) -> SetRule {
+    if multiset { SetRule::Multiset } else { SetRule::Set }
+}
+
+/// Two at a time, from the left: what is between goes through files that have no place.
+fn many(
+    name: &'static str,
+    operation: SetOperation,
+    args: &ManyArgs,
+    global: &Global,
+) -> Result<ExitStatus, Failure> {
+    with_threads(&args.out, || {
+        let files: Vec<&Path> = args.files.iter().map(PathBuf::as_path).collect();
+        let job = Job::new(name, &args.out, global, &files)?;
+        let indices = files.iter().map(|file| open(file, global)).collect::<Result<Vec<_>, _>>()?;
+        let inputs: Vec<Relation<'_>> = indices.iter().map(Relation::from_index).collect();
+        // What cannot go together is said before anything is written.
+        for right in inputs.iter().skip(1) {
+            set(operation, args.multiset, inputs[0], *right)?;
+        }
+        let (Some((&first, rest)), Some(&last)) = (inputs.split_first(), inputs.last()) else {
+            return Err(Failure::usage("one file only: name two or more"));
+        };
+        let mut between: Option<(tempfile::TempPath, Index)> = None;
+        for &right in &rest[..rest.len() - 1] {
+            let left = between.as_ref().map_or(first, |(_, index)| Relation::from_index(index));
+            let made = temporary(set(operation, args.multiset, left, right)?, &job)?;
+            between = Some(made);
+        }
+        let left = between.as_ref().map_or(first, |(_, index)| Relation::from_index(index));
+        job.finish(set(operation, args.multiset, left, last)?)
+    })
+}
+
+fn set<'a>(
+    operation: SetOperation,
+    multiset: bool,
+    left: Relation<'a>,
+    right: Relation<'a>,
+) -> Result<Answer<'a>, Failure> {
+    relation::set(operation, rule(multiset), left, right, StreamOptions::default()).map_err(failed)
+}
+
+pub fn difference(args: &DifferenceArgs, global: &Global) -> Result<ExitStatus, Failure> {
+    with_threads(&args.out, || {
+        let (left, right) = (open(&args.left, global)?, open(&args.right, global)?);
+        let job = Job::new("difference", &args.out, global, &[&args.left, &args.right])?;
+        let (left, right) = (Relation::from_index(&left), Relation::from_index(&right));
+        job.finish(set(SetOperation::Difference, args.multiset, left, right)?)
+    })
+}
+
+pub fn join(args: &JoinArgs, global: &Global) -> Result<ExitStatus, Failure> {
+    with_threads(&args.out, || {
+        let (left, right) = (open(&args.left, global)?, open(&args.right, global)?);
+        let how = match args.how {
+            How::Inner => relation::How::Inner,
+            How::Left => relation::How::Left,
+            How::Right => relation::How::Right,
+            How::Full => relation::How::Full,
+            How::Semi => relation::How::Semi,
+            How::Anti => relation::How::Anti,
+        };
+        let job = Job::new("join", &args.out, global, &[&args.left, &args.right])?;
+        let (left, right) = (Relation::from_index(&left), Relation::from_index(&right));
+        job.finish(relation::join(how, left, right, StreamOptions::default()).map_err(failed)?)
+    })
+}
+
+pub fn product(args: &ProductArgs, global: &Global) -> Result<ExitStatus, Failure> {
+    with_threads(&args.out, || {
+        let (left, right) = (open(&args.left, global)?, open(&args.right, global)?);
+        let kept = match args.combine {
+            Combine::Pair => Kept::Both,
+            Combine::Left => Kept::Left,
+            Combine::Right => Kept::Right,
+        };
+        let job = Job::new("product", &args.out, global, &[&args.left, &args.right])?;
+        let (left, right) = (Relation::from_index(&left), Relation::from_index(&right));
+        let answer = relation::product(left, right, StreamOptions::default()).map_err(failed)?;
+        job.finish(answer.keep(kept))
+    })
+}

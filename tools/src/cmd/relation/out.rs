@@ -1,0 +1,364 @@
+//! An answer as an index file, as a table, or as lines on standard output.
+//!
+//! Files appear whole or not at all, and only when all of the inputs that was read has been verified. An answer that
+//! does not come in the order of its keys is sorted by way of an index file; one that becomes such a file anyway needs
+//! no other.
+
+use super::failed;
+use crate::cli::Global;
+use crate::cli::relation::{Out, OutFormat};
+use crate::failure::{ExitStatus, Failure};
+use crate::output::{self, Field, Gathered, OutputError, TableWriter, Target, writer};
+use crate::progress::Progress;
+use crate::render::json;
+use crate::render::text::{counted, grouped, put_datum, put_datum_json};
+use crate::search::{self, Output};
+use arrow_schema::DataType;
+use pleach::{Datum, Index, Record};
+use pleach_builder::BuildOptions;
+use pleach_relation::expr::Predicate;
+use pleach_relation::{Answer, Chunk, Relation, Schema, StreamOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// A relational command at work.
+pub struct Job<'a> {
+    name: &'static str,
+    out: &'a Out,
+    global: &'a Global,
+    inputs: Vec<&'a Path>,
+    /// Format of the file, if there is one.
+    format: Option<OutFormat>,
+    progress: Progress,
+    started: Instant,
+}
+
+impl<'a> Job<'a> {
+    /// Checks where the answer goes.
+    pub fn new(
+        name: &'static str,
+        out: &'a Out,
+        global: &'a Global,
+        inputs: &[&'a Path],
+    ) -> Result<Self, Failure> {
+        let format = match (&out.output, out.format) {
+            (None, _) => None,
+            (Some(_), Some(format)) => Some(format),
+            (Some(path), None) => Some(of_path(path).ok_or_else(|| {
+                let known = "pleach csv tsv parquet arrow";
+                let path = path.display();
+                Failure::usage(format!(
+                    "format not known by its extension: {path}: give --format, one of {known}"
+                ))
+            })?),
+        };
+        if let Some(path) = &out.output {
+            if path.as_os_str() == "-" {
+                return Err(Failure::usage(format!(
+                    "lines go to standard output without -o: pleach {name}: leave -o out, or name a file"
+                )));
+            }
+            let place = |path: &Path| std::fs::metadata(path).ok().map(|found| (found.dev(), found.ino()));
+            let is_input = inputs.iter().any(|input| place(input).is_some() && place(input) == place(path));
+            if is_input {
+                let text = format!("output is the input: {}: name another file", path.display());
+                return Err(Failure::operational(text));
+            }
+        }
+        let progress = Progress::new(global);
+        Ok(Self { name, out, global, inputs: inputs.to_vec(), format, progress, started: Instant::now() })
+    }
+
+    /// Says how it is done, if that is asked for.
+    pub fn explain(&self, lines: &[String]) {
+        if self.out.explain {
+            search::explain(lines);
+        }
+    }
+
+    fn build_options(&self) -> BuildOptions {
+        let default = BuildOptions::default();
+        BuildOptions {
+            memory_bytes: self.out.memory.unwrap_or(default.memory_bytes),
+            threads: self.out.threads,
+            temp_dir: self.out.temp.clone(),
+            ..default
+        }
+    }
+
+    /// Folder for files that nobody sees.
+    fn folder(&self) -> PathBuf {
+        let beside = self.out.output.as_ref().and_then(|path| path.parent()).map(Path::to_owned);
+        let beside =
+            beside.map(|folder| if folder.as_os_str().is_empty() { PathBuf::from(".") } else { folder });
+        self.out.temp.clone().or(beside).unwrap_or_else(std::env::temp_dir)
+    }
+
+    /// Writes the answer where it belongs.
+    pub fn finish(&self, answer: Answer<'_>) -> Result<ExitStatus, Failure> {
+        self.explain(&[answer.plan().to_owned()]);
+        let interrupted =
+            |failure| if self.progress.is_interrupted() { Failure::Interrupted } else { failure };
+        self.written(answer.watched(&self.progress)).map_err(interrupted)
+    }
+
+    fn written(&self, answer: Answer<'_>) -> Result<ExitStatus, Failure> {
+        if let (Some(OutFormat::Pleach), Some(path)) = (self.format, &self.out.output) {
+            let made = answer.to_index(path, &self.build_options(), &self.progress).map_err(failed)?;
+            return self.told(path, made.tuples, made.file_bytes);
+        }
+        if answer.schema().is_sorted {
+            return self.table_or_lines(answer);
+        }
+        let (_file, index) = temporary(answer, self)?;
+        let input = Relation::from_index(&index);
+        let schema = input.expr_schema().map_err(failed)?;
+        let all =
+            Predicate::parse("true", &schema).map_err(|error| Failure::operational(error.to_string()))?;
+        let sorted = pleach_relation::select_where(input, &all, StreamOptions::default()).map_err(failed)?;
+        self.table_or_lines(sorted.watched(&self.progress))
+    }
+
+    fn table_or_lines(&self, answer: Answer<'_>) -> Result<ExitStatus, Failure> {
+        let columns = Columns::of(answer.schema());
+        let (Some(format), Some(path)) = (self.format.and_then(table_format), &self.out.output) else {
+            return lines(answer, &columns, self.global.json);
+        };
+        let mut target = Target::create(path, &self.inputs)?;
+        let tuples = self.table(answer, &columns, format, &mut target).map_err(|stop| match stop {
+            Stop::Failure(failure) => failure,
+            Stop::Output(OutputError::Io(error)) => target.failure(&error),
+            Stop::Output(OutputError::Unfit(text)) => search::placed(&text, path),
+        })?;
+        let bytes = target.bytes();
+        target.commit()?;
+        self.told(path, tuples, bytes)
+    }
+
+    fn table(
+        &self,
+        mut answer: Answer<'_>,
+        columns: &Columns,
+        format: output::Format,
+        target: &mut Target,
+    ) -> Result<u64, Stop> {
+        let mut table: Box<dyn TableWriter + '_> = writer(format, &columns.fields(), target)?;
+        let mut tuples = 0;
+        while let Some(chunk) = answer.next_chunk().map_err(|error| Stop::Failure(failed(error)))? {
+            tuples += chunk.len() as u64;
+            let gathered = columns.gathered(&chunk);
+            let numbers: Vec<_> = gathered.iter().map(Gathered::numbers).collect();
+            table.write_batch(&numbers)?;
+        }
+        table.finish()?;
+        Ok(tuples)
+    }
+
+    fn told(&self, path: &Path, tuples: u64, bytes: u64) -> Result<ExitStatus, Failure> {
+        let seconds = self.started.elapsed().as_secs_f64();
+        if self.global.json {
+            let mut document = json::document(self.name);
+            document.insert("output".to_owned(), path.display().to_string().into());
+            document.insert("tuples".to_owned(), json::int(tuples));
+            document.insert("output_bytes".to_owned(), json::int(bytes));
+            document.insert("seconds".to_owned(), seconds.into());
+            json::print(document)?;
+        } else if !self.global.quiet {
+            let (name, path) = (self.name, path.display());
+            // The file is there; a summary that nobody reads changes nothing.
+            let _ = writeln!(
+                io::stderr(),
+                "{name} made {path}: {}, {} bytes, {seconds:.1} s",
+                counted(tuples, "tuple"),
+                grouped(bytes),
+            );
+        }
+        Ok(ExitStatus::Success)
+    }
+}
+
+/// Why writing stopped.
+enum Stop {
+    Failure(Failure),
+    Output(OutputError),
+}
+
+impl From<OutputError> for Stop {
+    fn from(error: OutputError) -> Self {
+        Self::Output(error)
+    }
+}
+
+fn of_path(path: &Path) -> Option<OutFormat> {
+    if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("pleach")) {
+        return Some(OutFormat::Pleach);
+    }
+    Some(match output::Format::of_path(path)? {
+        output::Format::Csv => OutFormat::Csv,
+        output::Format::Tsv => OutFormat::Tsv,
+        output::Format::Parquet => OutFormat::Parquet,
+        output::Format::Arrow => OutFormat::Arrow,
+    })
+}
+
+fn table_format(format: OutFormat) -> Option<output::Format> {
+    match format {
+        OutFormat::Pleach => None,
+        OutFormat::Csv => Some(output::Format::Csv),
+        OutFormat::Tsv => Some(output::Format::Tsv),
+        OutFormat::Parquet => Some(output::Format::Parquet),
+        OutFormat::Arrow => Some(output::Format::Arrow),
+    }
+}
+
+/// An answer as an index file that goes when it is dropped.
+pub fn temporary(answer: Answer<'_>, job: &Job<'_>) -> Result<(tempfile::TempPath, Index), Failure> {
+    let folder = job.folder();
+    let place = tempfile::Builder::new().prefix(".pleach-between-").suffix(".pleach").tempfile_in(&folder);
+    let place =
+        place.map_err(|error| Failure::io("cannot create a file in", &folder, &error))?.into_temp_path();
+    answer.to_index(&place, &job.build_options(), &job.progress).map_err(failed)?;
+    let index =
+        search::open(&place, &Global { verify: None, ..job.global.clone() }, crate::cli::Verify::Header)?;
+    Ok((place, index))
+}
+
+/// A value of an answer: what it is called, and its fields if it is a record.
+struct Value {
+    name: &'static str,
+    field: pleach_relation::Field,
+    record: Option<Record>,
+    /// Bit of `sides` that says whether it is there.
+    side: u8,
+}
+
+/// What stands in the columns of an answer.
+struct Columns {
+    schema: Schema,
+    values: Vec<Value>,
+}
+
+impl Columns {
+    fn of(schema: &Schema) -> Self {
+        let value = |name, field: &pleach_relation::Field, side| Value {
+            name,
+            field: field.clone(),
+            record: Record::of(field.value_type, &field.logical),
+            side,
+        };
+        let values = match &schema.right {
+            None => vec![value("value", &schema.values, 1)],
+            Some(right) => vec![value("left", &schema.values, 1), value("right", right, 2)],
+        };
+        Self { schema: schema.clone(), values }
+    }
+
+    /// Columns of a table: of a join `key,left,right`, of an outer one also `sides`; of others by their own names.
+    fn fields(&self) -> Vec<Field> {
+        let schema = &self.schema;
+        let is_pair = schema.right.is_some();
+        let key_name = if is_pair { "" } else { &schema.key_name };
+        let mut fields: Vec<Field> =
+            Field::of_key(schema.key_type, key_name, &schema.key_logical).into_iter().collect();
+        for value in &self.values {
+            match &value.record {
+                Some(record) => fields.extend(record.fields().iter().map(|field| {
+                    let mut field = Field::of_field(field);
+                    if is_pair {
+                        field.name = format!("{}_{}", value.name, field.name);
+                    }
+                    field
+                })),
+                None => {
+                    let name = if is_pair { "" } else { &value.field.name };
+                    let (value_type, logical) = (value.field.value_type, &value.field.logical);
+                    fields.extend(Field::of_type(value_type, name, value.name, logical));
+                }
+            }
+        }
+        if schema.has_sides {
+            fields.push(Field { name: "sides".to_owned(), data_type: DataType::UInt8 });
+        }
+        fields
+    }
+
+    /// The columns of a value.
+    fn columns_of(value: &Value, chunk: &Chunk) -> Vec<Gathered> {
+        let column = if value.side == 2 { &chunk.right } else { &chunk.values };
+        match &value.record {
+            Some(record) => Gathered::of_records(record, column),
+            None => Gathered::of_values(value.field.value_type, column).into_iter().collect(),
+        }
+    }
+
+    fn gathered(&self, chunk: &Chunk) -> Vec<Gathered> {
+        let mut columns = vec![Gathered::of_keys(self.schema.key_type, &chunk.keys)];
+        columns.extend(self.values.iter().flat_map(|value| Self::columns_of(value, chunk)));
+        if self.schema.has_sides {
+            columns.push(Gathered::U8(chunk.sides.clone()));
+        }
+        columns
+    }
+}
+
+/// Lines on standard output: key and values with tabs between, or an object each. What an outer join lacks is empty,
+/// or null.
+fn lines(mut answer: Answer<'_>, columns: &Columns, json: bool) -> Result<ExitStatus, Failure> {
+    let mut output = Output::new();
+    while let Some(chunk) = answer.next_chunk().map_err(failed)? {
+        let keys = Gathered::of_keys(columns.schema.key_type, &chunk.keys);
+        let values: Vec<Vec<Gathered>> =
+            columns.values.iter().map(|value| Columns::columns_of(value, &chunk)).collect();
+        for row in 0..chunk.len() {
+            let sides = chunk.sides.get(row).copied().unwrap_or(3);
+            let out = &mut output.buffer;
+            if json {
+                out.extend_from_slice(b"{\"key\":");
+                put_datum_json(&keys.datum(row), out);
+            } else {
+                put_datum(&keys.datum(row), out);
+            }
+            for (value, gathered) in
+                columns.values.iter().zip(&values).filter(|(_, gathered)| !gathered.is_empty())
+            {
+                let is_there = sides & value.side != 0;
+                match json {
+                    true => put_value_json(value, gathered, row, is_there, out),
+                    false => {
+                        for column in gathered {
+                            out.push(b'\t');
+                            if is_there {
+                                put_datum(&column.datum(row), out);
+                            }
+                        }
+                    }
+                }
+            }
+            out.extend_from_slice(if json { b"}\n" } else { b"\n" });
+            output.relieve()?;
+        }
+    }
+    output.flush()?;
+    Ok(ExitStatus::Success)
+}
+
+fn put_value_json(value: &Value, gathered: &[Gathered], row: usize, is_there: bool, out: &mut Vec<u8>) {
+    out.extend_from_slice(b",\"");
+    out.extend_from_slice(value.name.as_bytes());
+    out.extend_from_slice(b"\":");
+    match (&value.record, is_there) {
+        (_, false) => out.extend_from_slice(b"null"),
+        (None, _) => gathered.iter().for_each(|column| put_datum_json(&column.datum(row), out)),
+        (Some(record), _) => {
+            for (index, (field, column)) in record.fields().iter().zip(gathered).enumerate() {
+                out.push(if index > 0 { b',' } else { b'{' });
+                put_datum_json(&Datum::Utf8(field.name.as_bytes().into()), out);
+                out.push(b':');
+                put_datum_json(&column.datum(row), out);
+            }
+            out.push(b'}');
+        }
+    }
+}

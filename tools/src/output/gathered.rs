@@ -1,0 +1,191 @@
+//! Columns of any type that are gathered for a table.
+
+use super::Numbers;
+use pleach::{Datum, FieldKind, FieldValue, Key, KeyType, Record, ValueType};
+use pleach_builder::{Column, Strings};
+
+/// A column of a batch, of any type.
+pub enum Gathered {
+    U8(Vec<u8>),
+    U16(Vec<u16>),
+    I8(Vec<i8>),
+    I16(Vec<i16>),
+    U32(Vec<u32>),
+    U64(Vec<u64>),
+    U128(Vec<u128>),
+    I32(Vec<i32>),
+    I64(Vec<i64>),
+    F32(Vec<f32>),
+    F64(Vec<f64>),
+    Bytes(Strings),
+    Utf8(Strings),
+}
+
+impl Gathered {
+    /// Room for what has the type of `first`; `None` for values of type `none`.
+    pub fn like(first: &Datum<'_>) -> Option<Self> {
+        Some(match first {
+            Datum::None => return None,
+            Datum::U32(_) => Self::U32(Vec::new()),
+            Datum::U64(_) => Self::U64(Vec::new()),
+            Datum::U128(_) => Self::U128(Vec::new()),
+            Datum::I32(_) => Self::I32(Vec::new()),
+            Datum::I64(_) => Self::I64(Vec::new()),
+            Datum::F32(_) => Self::F32(Vec::new()),
+            Datum::F64(_) => Self::F64(Vec::new()),
+            Datum::Bytes(_) => Self::Bytes(Strings::default()),
+            Datum::Utf8(_) => Self::Utf8(Strings::default()),
+        })
+    }
+
+    /// Room for the columns of values: the fields of a record, or what has the type of `first`.
+    pub fn values(record: Option<&Record>, first: &Datum<'_>) -> Vec<Self> {
+        match record {
+            Some(record) => record.fields().iter().map(|field| Self::of(field.kind)).collect(),
+            None => Self::like(first).into_iter().collect(),
+        }
+    }
+
+    /// Room for fields of this kind.
+    pub fn of(kind: FieldKind) -> Self {
+        match kind {
+            FieldKind::U8 => Self::U8(Vec::new()),
+            FieldKind::U16 => Self::U16(Vec::new()),
+            FieldKind::U32 => Self::U32(Vec::new()),
+            FieldKind::U64 => Self::U64(Vec::new()),
+            FieldKind::I8 => Self::I8(Vec::new()),
+            FieldKind::I16 => Self::I16(Vec::new()),
+            FieldKind::I32 => Self::I32(Vec::new()),
+            FieldKind::I64 => Self::I64(Vec::new()),
+            FieldKind::F32 => Self::F32(Vec::new()),
+            FieldKind::F64 => Self::F64(Vec::new()),
+            FieldKind::Bytes(_) => Self::Bytes(Strings::default()),
+        }
+    }
+
+    pub fn push_field(&mut self, value: FieldValue<'_>) {
+        match (self, value) {
+            (Self::U8(column), FieldValue::U8(number)) => column.push(number),
+            (Self::U16(column), FieldValue::U16(number)) => column.push(number),
+            (Self::I8(column), FieldValue::I8(number)) => column.push(number),
+            (Self::I16(column), FieldValue::I16(number)) => column.push(number),
+            (column, value) => column.push(&Datum::of_field(value)),
+        }
+    }
+
+    pub fn push(&mut self, datum: &Datum<'_>) {
+        match (self, datum) {
+            (Self::U32(column), Datum::U32(number)) => column.push(*number),
+            (Self::U64(column), Datum::U64(number)) => column.push(*number),
+            (Self::U128(column), Datum::U128(number)) => column.push(*number),
+            (Self::I32(column), Datum::I32(number)) => column.push(*number),
+            (Self::I64(column), Datum::I64(number)) => column.push(*number),
+            (Self::F32(column), Datum::F32(number)) => column.push(*number),
+            (Self::F64(column), Datum::F64(number)) => column.push(*number),
+            (Self::Bytes(column), Datum::Bytes(bytes)) => column.push(bytes),
+            (Self::Utf8(column), Datum::Utf8(text)) => column.push(text),
+            _ => unreachable!("all data of a column are of one type"),
+        }
+    }
+
+    pub fn numbers(&self) -> Numbers<'_> {
+        match self {
+            Self::U8(column) => Numbers::U8(column),
+            Self::U16(column) => Numbers::U16(column),
+            Self::I8(column) => Numbers::I8(column),
+            Self::I16(column) => Numbers::I16(column),
+            Self::U32(column) => Numbers::U32(column),
+            Self::U64(column) => Numbers::U64(column),
+            Self::U128(column) => Numbers::U128(column),
+            Self::I32(column) => Numbers::I32(column),
+            Self::I64(column) => Numbers::I64(column),
+            Self::F32(column) => Numbers::F32(column),
+            Self::F64(column) => Numbers::F64(column),
+            Self::Bytes(column) => Numbers::Bytes(column),
+            Self::Utf8(column) => Numbers::Utf8(column),
+        }
+    }
+}
+
+impl Gathered {
+    /// Encoded keys as they are.
+    pub fn of_keys(key_type: KeyType, keys: &Column) -> Self {
+        match (keys, key_type) {
+            (Column::U32(words), KeyType::I32) => {
+                Self::I32(words.iter().map(|&word| i32::decode(word)).collect())
+            }
+            (Column::U64(words), KeyType::I64) => {
+                Self::I64(words.iter().map(|&word| i64::decode(word)).collect())
+            }
+            (Column::U64(words), KeyType::F64) => {
+                Self::F64(words.iter().map(|&word| f64::decode(word)).collect())
+            }
+            (Column::U32(words), _) => Self::U32(words.clone()),
+            (Column::U64(words), _) => Self::U64(words.clone()),
+            (Column::U128(words), _) => Self::U128(words.clone()),
+            (Column::Bytes(strings), KeyType::Utf8) => Self::Utf8(strings.clone()),
+            (Column::Bytes(strings), _) => Self::Bytes(strings.clone()),
+            (Column::None, _) => Self::U32(Vec::new()),
+        }
+    }
+
+    /// Bits of values as they are; `None` of type `none`.
+    pub fn of_values(value_type: ValueType, values: &Column) -> Option<Self> {
+        Some(match (values, value_type) {
+            (Column::None | Column::U128(_), _) => return None,
+            (Column::U32(bits), ValueType::I32) => {
+                Self::I32(bits.iter().map(|bits| bits.cast_signed()).collect())
+            }
+            (Column::U32(bits), ValueType::F32) => {
+                Self::F32(bits.iter().map(|&bits| f32::from_bits(bits)).collect())
+            }
+            (Column::U64(bits), ValueType::I64) => {
+                Self::I64(bits.iter().map(|bits| bits.cast_signed()).collect())
+            }
+            (Column::U64(bits), ValueType::F64) => {
+                Self::F64(bits.iter().map(|&bits| f64::from_bits(bits)).collect())
+            }
+            (Column::U32(bits), _) => Self::U32(bits.clone()),
+            (Column::U64(bits), _) => Self::U64(bits.clone()),
+            (Column::Bytes(strings), ValueType::Utf8) => Self::Utf8(strings.clone()),
+            (Column::Bytes(strings), _) => Self::Bytes(strings.clone()),
+        })
+    }
+
+    /// The fields of records, a column each.
+    pub fn of_records(record: &Record, values: &Column) -> Vec<Self> {
+        let mut columns: Vec<Self> = record.fields().iter().map(|field| Self::of(field.kind)).collect();
+        let mut put = |packed: &[u8]| {
+            columns
+                .iter_mut()
+                .zip(record.values(packed))
+                .for_each(|(column, field)| column.push_field(field));
+        };
+        match values {
+            Column::U32(words) => words.iter().for_each(|word| put(&word.to_le_bytes())),
+            Column::U64(words) => words.iter().for_each(|word| put(&word.to_le_bytes())),
+            Column::Bytes(strings) => strings.iter().for_each(put),
+            Column::None | Column::U128(_) => {}
+        }
+        columns
+    }
+
+    /// The element of a row. Panics if there is none.
+    pub fn datum(&self, row: usize) -> Datum<'_> {
+        match self {
+            Self::U8(column) => Datum::U32(column[row].into()),
+            Self::U16(column) => Datum::U32(column[row].into()),
+            Self::I8(column) => Datum::I32(column[row].into()),
+            Self::I16(column) => Datum::I32(column[row].into()),
+            Self::U32(column) => Datum::U32(column[row]),
+            Self::U64(column) => Datum::U64(column[row]),
+            Self::U128(column) => Datum::U128(column[row]),
+            Self::I32(column) => Datum::I32(column[row]),
+            Self::I64(column) => Datum::I64(column[row]),
+            Self::F32(column) => Datum::F32(column[row]),
+            Self::F64(column) => Datum::F64(column[row]),
+            Self::Bytes(column) => Datum::Bytes(column.get(row).into()),
+            Self::Utf8(column) => Datum::Utf8(column.get(row).into()),
+        }
+    }
+}
