@@ -133,6 +133,11 @@ impl Sorted {
         Ok(word == [0; 4])
     }
 
+    /// Whether it was promised that no key stands twice.
+    pub(super) fn is_promised_unique(&self) -> bool {
+        self.is_unique == Some(true)
+    }
+
     pub(super) fn gpu(&self) -> &Gpu {
         self.keys.gpu()
     }

@@ -262,24 +262,28 @@ pub fn merge(
         return Err(refused(format!("{} tuples with {}: at most 2^42 in all", left.tuples, right.tuples)));
     }
     // What does not matter is not looked for.
-    let right_matters = is_pairs || operation.rule().is_some();
-    let right_unique = !right_matters || right.is_unique(stream)?;
-    let left_matters = operation.rule().is_some() || (is_pairs && !right_unique);
-    let left_unique = !left_matters || left.is_unique(stream)?;
+    let has_rule = operation.rule().is_some();
+    let right_unique =
+        if is_pairs || has_rule { right.is_unique(stream)? } else { right.is_promised_unique() };
+    let left_unique = if has_rule || (is_pairs && !right_unique) {
+        left.is_unique(stream)?
+    } else {
+        left.is_promised_unique()
+    };
     if is_pairs && !right_unique {
         if left_unique {
             // One left tuple of each key: in the order of right ranks is in the order of both.
-            let mut joined = one_pass(stream, operation.swapped(), (right, left), form, (true, false))?;
+            let mut joined = one_pass(stream, operation.swapped(), (right, left), form, (false, false))?;
             joined.columns.swap(0, 1);
             if let Some(sides) = &joined.sides {
                 super::expand::swap_sides(stream, left, sides)?;
             }
             return Ok(joined);
         }
-        let rows = one_pass(stream, operation, (left, right), Form::Ranks, (true, true))?;
+        let rows = one_pass(stream, operation, (left, right), Form::Ranks, (false, true))?;
         return expand(stream, operation != Operation::Inner, (left, right), rows, form);
     }
-    let is_general = operation.rule().is_some() && !(left_unique && right_unique);
+    let is_general = has_rule && !(left_unique && right_unique);
     one_pass(stream, operation, (left, right), form, (left_unique && right_unique, is_general))
 }
 
@@ -293,7 +297,7 @@ fn one_pass(
 ) -> Result<Joined, GpuError> {
     let (gpu, key_bytes) = (left.gpu(), left.key_bytes);
     let is_pairs = operation.is_pairs() || form == Form::Ranks;
-    let most = operation.most(left.tuples, right.tuples, are_unique && !is_general);
+    let most = operation.most(left.tuples, right.tuples, are_unique);
     let has_sides = matches!(operation, Operation::Left | Operation::Right | Operation::Full);
     let outputs = Outputs::new((left, right), form, most, operation.is_pairs(), has_sides)?;
     let (keys_to, values_to, sides_to) = outputs.addresses();
