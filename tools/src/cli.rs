@@ -489,6 +489,8 @@ pub enum BenchWhat {
     GpuHarmonia,
     /// The tables and figures of the paper on relational algebra on a GPU: its stages, its five joins in a block
     GpuRelationPaper,
+    /// Joins and set operations on a GPU in one pass, beside a copy
+    GpuRelation,
     /// How often a table must be asked until copying it to a GPU has paid
     GpuReuse,
     /// No measuring: a picture of REPORT, which a run with --json wrote

@@ -973,7 +973,7 @@ fn without_a_gpu_cuda_is_refused_and_auto_answers() {
     for device in ["cuda", "cuda:0", "cuda:7"] {
         place.run(&["get", "t.pleach", "30", "--device", device]).fails_with(8, &["no GPU: ", &missing]);
     }
-    for bench in ["gpu", "gpu-papers", "gpu-harmonia", "gpu-relation-paper", "gpu-reuse"] {
+    for bench in ["gpu", "gpu-papers", "gpu-harmonia", "gpu-relation-paper", "gpu-relation", "gpu-reuse"] {
         place.run(&["bench", bench, "--quick"]).fails_with(8, &["no GPU: ", &missing]);
     }
 }

@@ -16,6 +16,7 @@ mod hybrid;
 mod limits;
 mod papers;
 mod peers;
+mod relation;
 mod report;
 mod reuse;
 mod tables;
@@ -74,6 +75,8 @@ pub enum Group {
     Harmonia,
     /// The paper on relational algebra.
     Relation,
+    /// Joins and set operations in one pass.
+    OnePass,
 }
 
 impl Group {
@@ -99,9 +102,17 @@ impl Group {
     /// What `bench gpu-relation-paper` measures.
     pub const RELATION: [Self; 1] = [Self::Relation];
 
+    /// What `bench gpu-relation` measures.
+    pub const ONE_PASS: [Self; 1] = [Self::OnePass];
+
     /// All of these and [`Group::Reuse`].
     pub fn every() -> impl Iterator<Item = Self> {
-        Self::ALL.into_iter().chain(Self::PAPERS).chain([Self::Harmonia, Self::Relation, Self::Reuse])
+        Self::ALL.into_iter().chain(Self::PAPERS).chain([
+            Self::Harmonia,
+            Self::Relation,
+            Self::OnePass,
+            Self::Reuse,
+        ])
     }
 
     /// As it stands in reports and arguments.
@@ -124,6 +135,7 @@ impl Group {
             Self::Apu => "apu",
             Self::Harmonia => "harmonia",
             Self::Relation => "relation",
+            Self::OnePass => "one-pass",
         }
     }
 }
@@ -229,6 +241,17 @@ impl GpuBenchOptions<'_> {
         }
     }
 
+    /// Those of joins and set operations in one pass: 2^24, 2^26 and 2^27 tuples a side, a copy of 2 GiB.
+    #[must_use]
+    pub fn of_relations(quick: bool) -> Self {
+        Self {
+            tuples: if quick { vec![1 << 18, 1 << 20] } else { vec![1 << 24, 1 << 26, 1 << 27] },
+            groups: Group::ONE_PASS.to_vec(),
+            copy_bytes: if quick { 1 << 28 } else { 2 << 30 },
+            ..Self::new(quick)
+        }
+    }
+
     fn check(&self) -> Result<(), BenchError> {
         let refuse = |text: String| Err(BenchError::Options(text));
         if let Some(other) = self.key_types.iter().find(|kind| !matches!(kind, KeyType::U32 | KeyType::U64)) {
@@ -269,7 +292,8 @@ impl GpuBenchOptions<'_> {
 
     /// Whether any group needs tables of `tuples`.
     fn needs_tables(&self) -> bool {
-        let without = [Group::Limits, Group::Hybrid, Group::Auto, Group::Harmonia, Group::Relation];
+        let without =
+            [Group::Limits, Group::Hybrid, Group::Auto, Group::Harmonia, Group::Relation, Group::OnePass];
         self.needs_limits() && self.groups.iter().any(|group| !without.contains(group))
     }
 
@@ -354,6 +378,9 @@ pub fn run_on(gpu: &Gpu, options: &GpuBenchOptions<'_>) -> Result<GpuReport, Ben
         reuse::measure(&bench, &mut report)?;
     }
     papers::measure(&bench, &mut report)?;
+    if options.has(Group::OnePass) {
+        relation::measure(&bench, &mut report)?;
+    }
     report.finish()?;
     Ok(report)
 }

@@ -86,9 +86,11 @@ __device__ __forceinline__ void tell(u64* to, u64 word) {
 __device__ __forceinline__ u32 shared_address(const void* at) { return (u32)__cvta_generic_to_shared(at); }
 
 // A gate opens when all bytes that are expected have come.
-__device__ __forceinline__ void gate_make(u64* gate, u32 bytes) {
+__device__ __forceinline__ void gate_make(u64* gate) {
     asm volatile("mbarrier.init.shared.b64 [%0], 1;" ::"r"(shared_address(gate)) : "memory");
     asm volatile("fence.proxy.async;" ::: "memory");
+}
+__device__ __forceinline__ void gate_expect(u64* gate, u32 bytes) {
     asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(shared_address(gate)), "r"(bytes)
                  : "memory");
 }
@@ -256,7 +258,14 @@ __device__ __forceinline__ Tile load_tile(const Merge& merge, u32 number, uint4*
     u64 diagonal = (u64)number * MERGE_TILE, end = min(diagonal + MERGE_TILE, both);
     Tile tile;
     tile.left_from = __ldg(merge.cuts + number);
-    u64 left_to = __ldg(merge.cuts + number + 1), right_to = end - left_to;
+    u64 left_to = __ldg(merge.cuts + number + 1);
+#if BULK_COPIES
+    // While these come.
+    if (threadIdx.x == 0) {
+        gate_make(gate);
+    }
+#endif
+    u64 right_to = end - left_to;
     tile.right_from = diagonal - tile.left_from;
     tile.lefts = (u32)(left_to - tile.left_from);
     tile.rights = (u32)(right_to - tile.right_from);
@@ -273,7 +282,7 @@ __device__ __forceinline__ Tile load_tile(const Merge& merge, u32 number, uint4*
     const uint4* left = (const uint4*)merge.keys[0] + left_vector;
     const uint4* right = (const uint4*)merge.keys[1] + right_vector;
     if (threadIdx.x == 0) {
-        gate_make(gate, (left_vectors + right_vectors) * 16);
+        gate_expect(gate, (left_vectors + right_vectors) * 16);
         if (left_vectors > 0) {
             copy_bulk(shared, left, left_vectors * 16, gate);
         }

@@ -29,6 +29,7 @@ pub fn run(args: &BenchArgs, global: &Global) -> Result<ExitStatus, Failure> {
         BenchWhat::GpuPapers => gpu(args, global, "gpu-papers", &Group::PAPERS),
         BenchWhat::GpuHarmonia => gpu(args, global, "gpu-harmonia", &Group::HARMONIA),
         BenchWhat::GpuRelationPaper => gpu(args, global, "gpu-relation-paper", &Group::RELATION),
+        BenchWhat::GpuRelation => gpu(args, global, "gpu-relation", &Group::ONE_PASS),
         BenchWhat::GpuReuse => gpu(args, global, "gpu-reuse", &[Group::Reuse]),
         BenchWhat::Plot => picture(args),
     }
@@ -108,6 +109,7 @@ fn gpu(args: &BenchArgs, global: &Global, name: &str, groups: &[Group]) -> Resul
     }
     let mut options = match args.what {
         BenchWhat::GpuHarmonia => GpuBenchOptions::of_harmonia(args.quick),
+        BenchWhat::GpuRelation => GpuBenchOptions::of_relations(args.quick),
         _ => GpuBenchOptions { groups: groups.to_vec(), ..GpuBenchOptions::new(args.quick) },
     };
     if let Some(tuples) = args.tuples {
