@@ -514,6 +514,79 @@ __device__ __forceinline__ void put_side(const Merge& merge, u32 side, u64 base,
     }
 }
 
+// Results of a thread that are under way at a time.
+#define TOGETHER 4u
+
+// Writes keys and the values of both sides, as many loads under way as may be: what most joins answer.
+template <class Left, class Right>
+__device__ __forceinline__ void put_pairs(const Merge& merge, const Word* keys, const u16* list, u64 base,
+                                          u64 left_first, u64 right_first, u32 count) {
+    const u16* others = list + MERGE_TILE;
+    const Left* left = (const Left*)merge.values[0] + (long long)left_first;
+    const Right* right = (const Right*)merge.values[1] + (long long)right_first;
+    Word* keys_to = merge.keys_to + base;
+    Left* left_to = (Left*)merge.values_to[0] + base;
+    Right* right_to = (Right*)merge.values_to[1] + base;
+    for (u32 first = threadIdx.x; first < count; first += TOGETHER * MERGERS) {
+        Left lefts[TOGETHER];
+        Right rights[TOGETHER];
+#pragma unroll
+        for (u32 i = 0; i < TOGETHER; i++) {
+            u32 at = first + i * MERGERS;
+            u32 place = at < count ? list[at] : NOWHERE, other = at < count ? others[at] : NOWHERE;
+            lefts[i] = 0;
+            rights[i] = 0;
+            if (place != NOWHERE) {
+                lefts[i] = __ldcs(left + place);
+            }
+            if (other != NOWHERE) {
+                rights[i] = __ldcs(right + other);
+            }
+        }
+#pragma unroll
+        for (u32 i = 0; i < TOGETHER; i++) {
+            u32 at = first + i * MERGERS;
+            if (at < count) {
+                u32 place = list[at];
+                keys_to[at] = keys[place != NOWHERE ? place : others[at]];
+                __stcs(left_to + at, lefts[i]);
+                __stcs(right_to + at, rights[i]);
+            }
+        }
+    }
+}
+
+// Writes keys and the values of the tuples that were taken.
+template <class Out>
+__device__ __forceinline__ void put_taken(const Merge& merge, const Word* keys, const u16* list, u64 base,
+                                          const Tile& tile, u32 count) {
+    // What is added to a place of either side to find its value.
+    const Out* left = (const Out*)merge.values[0] + (long long)(tile.left_from - tile.left_at);
+    const Out* right = (const Out*)merge.values[1] + (long long)(tile.right_from - tile.right_at);
+    u32 border = tile.left_at + tile.lefts;
+    Word* keys_to = merge.keys_to + base;
+    Out* to = (Out*)merge.values_to[0] + base;
+    for (u32 first = threadIdx.x; first < count; first += TOGETHER * MERGERS) {
+        Out values[TOGETHER];
+#pragma unroll
+        for (u32 i = 0; i < TOGETHER; i++) {
+            u32 at = first + i * MERGERS;
+            if (at < count) {
+                u32 place = list[at];
+                values[i] = __ldcs((place < border ? left : right) + place);
+            }
+        }
+#pragma unroll
+        for (u32 i = 0; i < TOGETHER; i++) {
+            u32 at = first + i * MERGERS;
+            if (at < count) {
+                keys_to[at] = keys[list[at]];
+                __stcs(to + at, values[i]);
+            }
+        }
+    }
+}
+
 // A block a tile. With PAIRS both sides of each result come out, else the tuple that is taken, its value in the first
 // column.
 template <bool PAIRS>
@@ -605,51 +678,36 @@ __device__ __forceinline__ void merge_tile(const Merge& merge) {
         return;
     }
     u64 left_first = tile.left_from - tile.left_at, right_first = tile.right_from - tile.right_at;
+    u32 left_kind = merge.kinds[0], right_kind = merge.kinds[1];
     if (PAIRS) {
         const u16* others = list + MERGE_TILE;
-        if (merge.keys_to != nullptr) {
-#pragma unroll 4
-            for (u32 at = threadIdx.x; at < total; at += MERGERS) {
-                u32 place = list[at];
-                merge.keys_to[base + at] = keys[place != NOWHERE ? place : others[at]];
+        if (left_kind == OUT_VALUE4 && right_kind == OUT_VALUE4) {
+            put_pairs<u32, u32>(merge, keys, list, base, left_first, right_first, total);
+        } else if (left_kind == OUT_VALUE8 && right_kind == OUT_VALUE8) {
+            put_pairs<u64, u64>(merge, keys, list, base, left_first, right_first, total);
+        } else {
+            if (merge.keys_to != nullptr) {
+                for (u32 at = threadIdx.x; at < total; at += MERGERS) {
+                    u32 place = list[at];
+                    merge.keys_to[base + at] = keys[place != NOWHERE ? place : others[at]];
+                }
             }
+            put_side(merge, 0, base, left_first, list, total);
+            put_side(merge, 1, base, right_first, others, total);
         }
-        put_side(merge, 0, base, left_first, list, total);
-        put_side(merge, 1, base, right_first, others, total);
         if (merge.sides_to != nullptr) {
             for (u32 at = threadIdx.x; at < total; at += MERGERS) {
                 merge.sides_to[base + at] = (u8)((list[at] != NOWHERE ? 1 : 0) | (others[at] != NOWHERE ? 2 : 0));
             }
         }
+    } else if (left_kind == OUT_VALUE4) {
+        put_taken<u32>(merge, keys, list, base, tile, total);
+    } else if (left_kind == OUT_VALUE8) {
+        put_taken<u64>(merge, keys, list, base, tile, total);
     } else {
-        if (merge.keys_to != nullptr) {
 #pragma unroll 4
-            for (u32 at = threadIdx.x; at < total; at += MERGERS) {
-                merge.keys_to[base + at] = keys[list[at]];
-            }
-        }
-        // Values of either side, by the place.
-        u32 border = tile.left_at + tile.lefts;
-        const char* left = (const char*)merge.values[0];
-        const char* right = (const char*)merge.values[1];
-        if (merge.kinds[0] == OUT_VALUE4) {
-            u32* to = (u32*)merge.values_to[0] + base;
-#pragma unroll 4
-            for (u32 at = threadIdx.x; at < total; at += MERGERS) {
-                u32 place = list[at];
-                bool is_left = place < border;
-                u64 rank = (is_left ? left_first : right_first) + place;
-                __stcs(to + at, __ldcs((const u32*)(is_left ? left : right) + rank));
-            }
-        } else if (merge.kinds[0] == OUT_VALUE8) {
-            u64* to = (u64*)merge.values_to[0] + base;
-#pragma unroll 4
-            for (u32 at = threadIdx.x; at < total; at += MERGERS) {
-                u32 place = list[at];
-                bool is_left = place < border;
-                u64 rank = (is_left ? left_first : right_first) + place;
-                __stcs(to + at, __ldcs((const u64*)(is_left ? left : right) + rank));
-            }
+        for (u32 at = threadIdx.x; at < total; at += MERGERS) {
+            merge.keys_to[base + at] = keys[list[at]];
         }
     }
 }

@@ -10,7 +10,6 @@ use super::expand::expand;
 use crate::driver::LaunchShape;
 use crate::kernel::table::{Source, merge_cuts, merge_one, merge_pairs};
 use crate::memory::DeviceBuffer;
-use crate::stream::Event;
 use crate::{GpuError, Stream};
 
 /// Threads of a block; the same as MERGERS in merge.cu.
@@ -336,6 +335,7 @@ fn one_pass(
     let cutters =
         LaunchShape { blocks: (arguments.tiles + 1).div_ceil(CUTTERS), threads: CUTTERS, shared_bytes: 0 };
     let start = stream.mark()?;
+    let mut milliseconds = 0.0;
     if tiles > 0 {
         // SAFETY: columns hold their tuples, outputs what the operation can give at most, control a cut a tile and one
         // more, a word a tile, and the sum; all live until the stream was waited for, which every way out does.
@@ -348,12 +348,11 @@ fn one_pass(
                 }
             })
         };
+        let end = stream.mark();
         stream.synchronize()?;
         launched?;
+        milliseconds = f64::from(start.milliseconds_to(&end?)?);
     }
-    let end: Event = stream.mark()?;
-    stream.synchronize()?;
-    let milliseconds = f64::from(start.milliseconds_to(&end)?);
     let mut sum = [0; 8];
     control.part((2 * tiles + 1) * 8, 8).copy_to_host(stream, &mut sum)?;
     let tuples = u64::from_le_bytes(sum);
