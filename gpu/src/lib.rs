@@ -27,6 +27,7 @@ mod memory;
 pub mod plan;
 mod probe;
 mod recorded;
+pub mod relation;
 pub mod relation_paper;
 mod resident;
 mod stream;
