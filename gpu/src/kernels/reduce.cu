@@ -1,17 +1,18 @@
 // Segmented reduction in one pass: one tuple for each run of equal keys.
 //
 // A block takes a tile, a thread eight tuples that stand together. A tuple whose key differs from the next one is a
-// *tail*; a run's result is written where its tail is. A thread adds up what stands behind its last tail, a warp scans
-// these sums as far as no tail lies between, and with them each thread makes the results of its tails, which go to
-// shared memory and from there, with the keys of the tails, out in whole lines.
+// *tail*; a run's result is written where its tail is. A thread adds up between its tails, and puts what it has at each
+// into shared memory; what is behind the last one is scanned over the warp and over the warps, as far as no tail lies
+// between, and added to the first result of the thread where the run ends. Then each warp writes its results, and the
+// keys of their tails, together.
 //
 // Where a tile's results begin is found by looking back at the counts of tails (onepass.cuh). What the run that is
 // open at a tile's begin has so far is looked back for by another warp, in words of the tiles' own: a tile with a tail
 // knows what it leaves open without asking anyone; one without passes on, and is added up by those behind it. Each
 // half of that number stands in a word with its two bits, so that a word that is there is right.
 //
-// Sums of floats are taken within a thread from left to right, then over the threads of a warp by doubling distance,
-// then over warps and tiles from left to right: the same in each launch, as places alone decide.
+// Sums of floats are taken within a thread from left to right, then over the threads of a warp and over the warps by
+// doubling distance, then over tiles from left to right: the same in each launch, as places alone decide.
 //
 // VALUE_BYTES is that of the column of values; with 0 tuples are counted.
 
@@ -19,6 +20,8 @@
 #define REDUCER_WARPS (REDUCERS / WARP)
 #define ITEMS 8u
 #define TILE (REDUCERS * ITEMS)
+// Blocks that a multiprocessor has registers for.
+#define REDUCER_BLOCKS (WORD_BYTES + VALUE_BYTES > 12 ? 6 : 8)
 // Results of 128 bytes are 8 apart from the next ones, so that runs of one tuple have no bank of their own.
 #define PLACE_OF(at) ((at) + ((at) >> 4))
 
@@ -53,7 +56,7 @@ static_assert(sizeof(Reduce) == BYTES_OF_REDUCE, "as in relation/reduce.rs");
 // Sums modulo 2^64. Signed words of 4 bytes are extended; of words of 8 bytes it may be the low or the high half.
 struct Sum {
     enum : u64 { NEUTRAL = 0 };
-    enum : u32 { IS_ORDERED = 0 };
+    enum : u32 { IS_ORDERED = 0, IS_CHECKED = 0 };
     __device__ __forceinline__ u64 of(const Reduce& reduce, Value value) const {
 #if VALUE_BYTES == 8
         return reduce.kind == KIND_LOW_HALF ? (u64)(u32)value : (u64)((long long)value >> reduce.shift);
@@ -73,7 +76,7 @@ struct Sum {
 // Sums of words of 8 bytes: remembers the rank where one did not fit, of signed ones also where a part did not.
 struct CheckedSum {
     enum : u64 { NEUTRAL = 0 };
-    enum : u32 { IS_ORDERED = 0 };
+    enum : u32 { IS_ORDERED = 0, IS_CHECKED = 1 };
     u32 rank;
     u32 wrong;
     bool is_signed;
@@ -97,7 +100,7 @@ struct CheckedSum {
 #if VALUE_BYTES > 0
 struct FloatSum {
     enum : u64 { NEUTRAL = 1ull << 63 };
-    enum : u32 { IS_ORDERED = 1 };
+    enum : u32 { IS_ORDERED = 1, IS_CHECKED = 0 };
     __device__ __forceinline__ u64 of(const Reduce&, Value value) const {
 #if VALUE_BYTES == 8
         return value;
@@ -116,7 +119,7 @@ struct FloatSum {
 // The least of words that are made so that their unsigned order is that of the values, or its reverse.
 struct Least {
     enum : u64 { NEUTRAL = ~0ull };
-    enum : u32 { IS_ORDERED = 0 };
+    enum : u32 { IS_ORDERED = 0, IS_CHECKED = 0 };
     __device__ __forceinline__ u64 of(const Reduce& reduce, Value value) const {
         const u32 top = 8 * VALUE_BYTES - 1;
         if (reduce.kind == KIND_ORDERED_FLOAT) {
@@ -206,14 +209,16 @@ template <class Op> __device__ __forceinline__ u64 carry_back(const u64* carried
 
 // Reduces a tile: the whole of a kernel.
 template <class Op> __device__ __forceinline__ void reduce_tile(const Reduce& reduce, Op op) {
+    // Those of a warp begin at its first tuple's place.
     __shared__ u64 results[PLACE_OF(TILE)];
     __shared__ u16 places[TILE];
     __shared__ u32 counts[REDUCER_WARPS];
     __shared__ u64 sums[REDUCER_WARPS];
     __shared__ u64 start;
     __shared__ u64 carry_in;
+    __shared__ bool has_carry;
     const u32 tile = blockIdx.x, begin = tile * TILE, tiled = min(reduce.tuples - begin, TILE);
-    const u32 me = threadIdx.x, lane = me % WARP, warp = me / WARP, from = me * ITEMS;
+    const u32 me = threadIdx.x, lane = me % WARP, warp = me / WARP, from = me * ITEMS, warp_from = warp * WARP * ITEMS;
     const Word* keys_from = reduce.keys + begin;
     if (me == 0 && reduce.is_aligned != 0) {
         u64 next = (u64)tile + reduce.ahead;
@@ -225,14 +230,13 @@ template <class Op> __device__ __forceinline__ void reduce_tile(const Reduce& re
         }
     }
 
-    // A bit a tail. Those past the last tuple are as the last one, and count for nothing.
-    const bool is_vectored = tiled == TILE && reduce.is_aligned != 0;
+    // A bit a tail. What stands past the last tuple is as that one, and behind its tail, so that nobody sees it.
     const u32 mine = from < tiled ? min(tiled - from, ITEMS) : 0;
     u32 tails = 0;
     Value values[ITEMS] = {};
     {
         Word keys[ITEMS];
-        if (is_vectored) {
+        if (tiled == TILE && reduce.is_aligned != 0) {
             load_vector(keys_from + from, keys);
 #if VALUE_BYTES > 0
             load_vector(reduce.values + begin + from, values);
@@ -251,31 +255,46 @@ template <class Op> __device__ __forceinline__ void reduce_tile(const Reduce& re
         for (u32 i = 0; i < ITEMS; i++) {
             tails |= (u32)(keys[i] != (i + 1 < ITEMS ? keys[(i + 1) % ITEMS] : next)) << i;
         }
-        tails &= (1u << mine) - 1;
-        if (begin + tiled == reduce.tuples && mine > 0 && from + mine == tiled) {
-            tails |= 1u << (mine - 1);
+        if (begin + tiled == reduce.tuples) {
+            tails &= (1u << mine) - 1;
+            tails |= mine > 0 && from + mine == tiled ? 1u << (mine - 1) : 0;
         }
     }
     // Whether the run at the tile's begin began before.
     const bool is_last_warp = warp == REDUCER_WARPS - 1;
-    bool is_continued = tile > 0 && __ldg(keys_from) == __ldg(keys_from - 1);
+    const bool is_continued = is_last_warp && tile > 0 && __ldg(keys_from) == __ldg(keys_from - 1);
 
-    // Behind the last tail: of the thread, then of all threads of the warp up to it.
+    // Results of the thread's tails, of what stands in the thread alone; and what stands behind the last one.
+    const u32 own = (u32)__popc(tails);
+    u32 scanned = own;
+#pragma unroll
+    for (u32 step = 1; step < WARP; step *= 2) {
+        u32 other = __shfl_up_sync(FULL, scanned, step);
+        scanned += lane >= step ? other : 0;
+    }
+    const u32 first = warp_from + scanned - own;
+    u32 place = first;
     u64 sum = Op::NEUTRAL;
 #pragma unroll
     for (u32 i = 0; i < ITEMS; i++) {
         op.at(begin + from + i);
-        sum = i < mine ? op(sum, op.of(reduce, values[i])) : sum;
-        sum = (tails >> i & 1) != 0 ? (u64)Op::NEUTRAL : sum;
+        if (Op::IS_CHECKED == 0 || i < mine) {
+            sum = op(sum, op.of(reduce, values[i]));
+        }
+        if ((tails >> i & 1) != 0) {
+            results[PLACE_OF(place)] = sum;
+            places[place] = (u16)(from + i);
+            place++;
+            sum = Op::NEUTRAL;
+        }
     }
-    u32 enders = __ballot_sync(FULL, tails != 0), scanned = (u32)__popc(tails);
-    u32 up_to = enders & (FULL >> (31 - lane)), opener = up_to == 0 ? 0 : 31 - (u32)__clz((int)up_to);
+    // Behind the last tail of all threads of the warp up to this one.
+    u32 enders = __ballot_sync(FULL, tails != 0), up_to = enders & (FULL >> (31 - lane));
+    u32 opener = up_to == 0 ? 0 : 31 - (u32)__clz((int)up_to);
     op.at(begin + from);
 #pragma unroll
     for (u32 step = 1; step < WARP; step *= 2) {
-        u32 other_count = __shfl_up_sync(FULL, scanned, step);
         u64 other = __shfl_up_sync(FULL, sum, step);
-        scanned += lane >= step ? other_count : 0;
         sum = lane >= opener + step ? op(other, sum) : sum;
     }
     u64 before = __shfl_up_sync(FULL, sum, 1);
@@ -286,79 +305,79 @@ template <class Op> __device__ __forceinline__ void reduce_tile(const Reduce& re
     }
     __syncthreads();
 
-    // What stands before the warp.
-    u32 place = scanned - (u32)__popc(tails), total = 0;
-    u64 carry = Op::NEUTRAL;
+    // The same over the warps, which each group of as many lanes does.
+    const u32 group_lane = lane % REDUCER_WARPS;
+    u32 count = counts[group_lane];
+    u64 open = sums[group_lane];
+    op.at(begin + group_lane * (WARP * ITEMS));
 #pragma unroll
-    for (u32 i = 0; i < REDUCER_WARPS; i++) {
-        u32 count = counts[i];
-        total += count;
-        if (i < warp) {
-            place += count;
-            op.at(begin + i * (WARP * ITEMS));
-            carry = count > 0 ? sums[i] : op(carry, sums[i]);
+    for (u32 step = 1; step < REDUCER_WARPS; step *= 2) {
+        u32 other_count = __shfl_up_sync(FULL, count, step, REDUCER_WARPS);
+        u64 other = __shfl_up_sync(FULL, open, step, REDUCER_WARPS);
+        if (group_lane >= step) {
+            open = count == 0 ? op(other, open) : open;
+            count += other_count;
         }
     }
+    const u32 total = __shfl_sync(FULL, count, REDUCER_WARPS - 1, REDUCER_WARPS);
+    const u32 own_end = __shfl_sync(FULL, count, (int)warp, REDUCER_WARPS);
+    const u64 left_open = __shfl_sync(FULL, open, REDUCER_WARPS - 1, REDUCER_WARPS);
+    u64 carry = __shfl_sync(FULL, open, (int)(max(warp, 1u) - 1), REDUCER_WARPS);
+    carry = warp == 0 ? (u64)Op::NEUTRAL : carry;
     if (me == 0) {
         tell(reduce.told + tile, (tile == 0 ? SAID_ALL : SAID_OWN) | total);
     }
-    op.at(begin + from - from % (WARP * ITEMS));
-    u64 left_open = 0;
-    if (is_last_warp) {
-        left_open = counts[warp] > 0 ? sums[warp] : op(carry, sums[warp]);
-        if (lane == 0) {
-            tell_carry(reduce.carried, tile, total > 0 || !is_continued ? SAID_ALL : SAID_OWN, left_open);
-        }
+    if (is_last_warp && lane == 0) {
+        has_carry = is_continued;
+        tell_carry(reduce.carried, tile, total > 0 || !is_continued ? SAID_ALL : SAID_OWN, left_open);
     }
 
-    // The results, but for what the tiles before know of the first one.
-    if ((enders & ((1u << lane) - 1)) == 0) {
-        before = op(carry, before);
-    }
-#pragma unroll
-    for (u32 i = 0; i < ITEMS; i++) {
-        op.at(begin + from + i);
-        before = i < mine ? op(before, op.of(reduce, values[i])) : before;
-        if ((tails >> i & 1) != 0) {
-            results[PLACE_OF(place)] = before;
-            places[place] = (u16)(from + i);
-            place++;
-            before = Op::NEUTRAL;
+    // The first result of the thread has what stands before the thread, but for what the tiles before know.
+    if (own > 0) {
+        op.at(begin + from);
+        if ((enders & ((1u << lane) - 1)) == 0) {
+            before = op(carry, before);
         }
+        results[PLACE_OF(first)] = op(before, results[PLACE_OF(first)]);
     }
     if (warp == 0) {
-        u64 first = look_back(reduce.told, tile);
+        u64 to = look_back(reduce.told, tile);
         if (lane == 0) {
-            start = first;
+            start = to;
             if (tile > 0) {
-                tell(reduce.told + tile, SAID_ALL | (first + total));
+                tell(reduce.told + tile, SAID_ALL | (to + total));
             }
             if (tile + 1 == gridDim.x) {
-                reduce.told[tile + 1] = first + total;
+                reduce.told[tile + 1] = to + total;
             }
         }
     }
     if (is_last_warp && is_continued) {
         op.at(begin);
-        u64 open = carry_back(reduce.carried, tile, op);
+        u64 known = carry_back(reduce.carried, tile, op);
         if (lane == 0) {
-            carry_in = open;
+            carry_in = known;
             if (total == 0) {
-                tell_carry(reduce.carried, tile, SAID_ALL, op(open, left_open));
+                tell_carry(reduce.carried, tile, SAID_ALL, op(known, left_open));
             }
         }
     }
     __syncthreads();
 
-    const u64 to = start;
-    // Wraps below the first one; results begin at whole lines.
-    const u32 skipped = (u32)to & (WARP - 1);
-    for (u32 at = me - skipped; at + skipped < total + skipped; at += REDUCERS) {
-        if (at < total) {
-            u64 result = results[PLACE_OF(at)];
-            op.at(begin);
-            result = at == 0 && is_continued ? op(carry_in, result) : result;
-            __stcs(reduce.keys_to + to + at, __ldg(keys_from + places[at]));
+    // A warp's own results, many of them at whole lines.
+    const u32 results_count = counts[warp], ahead = own_end - results_count;
+    const u64 to = start + ahead;
+    // Wraps below the first one.
+    const u32 skipped = results_count < 4 * WARP ? 0 : (u32)to & (WARP - 1);
+    for (u32 base = 0; base < results_count + skipped; base += WARP) {
+        u32 at = base + lane - skipped;
+        if (at < results_count) {
+            u64 result = results[PLACE_OF(warp_from + at)];
+            if (ahead + at == 0 && has_carry) {
+                op.at(begin);
+                result = op(carry_in, result);
+            }
+            __stcs(reduce.keys_to + to + at, __ldg(keys_from + places[warp_from + at]));
             result = op.back(reduce, result);
             if (reduce.to_bytes == 4) {
                 __stcs((u32*)reduce.values_to + to + at, (u32)result);
@@ -371,12 +390,12 @@ template <class Op> __device__ __forceinline__ void reduce_tile(const Reduce& re
 }
 
 // A block a tile, of REDUCERS threads.
-extern "C" __global__ void __launch_bounds__(REDUCERS, 5) reduce_sum(const __grid_constant__ Reduce reduce) {
+extern "C" __global__ void __launch_bounds__(REDUCERS, REDUCER_BLOCKS) reduce_sum(const __grid_constant__ Reduce reduce) {
     reduce_tile(reduce, Sum());
 }
 
 #if VALUE_BYTES == 8
-extern "C" __global__ void __launch_bounds__(REDUCERS) reduce_checked(const __grid_constant__ Reduce reduce) {
+extern "C" __global__ void __launch_bounds__(REDUCERS, 6) reduce_checked(const __grid_constant__ Reduce reduce) {
     reduce_tile(reduce, CheckedSum{0, NOBODY, reduce.kind == KIND_EXTENDED});
 }
 
@@ -394,11 +413,11 @@ extern "C" __global__ void __launch_bounds__(REDUCERS) reduce_join(u64* high, co
 #endif
 
 #if VALUE_BYTES > 0
-extern "C" __global__ void __launch_bounds__(REDUCERS) reduce_float(const __grid_constant__ Reduce reduce) {
+extern "C" __global__ void __launch_bounds__(REDUCERS, 6) reduce_float(const __grid_constant__ Reduce reduce) {
     reduce_tile(reduce, FloatSum());
 }
 
-extern "C" __global__ void __launch_bounds__(REDUCERS, 5) reduce_least(const __grid_constant__ Reduce reduce) {
+extern "C" __global__ void __launch_bounds__(REDUCERS, REDUCER_BLOCKS) reduce_least(const __grid_constant__ Reduce reduce) {
     reduce_tile(reduce, Least());
 }
 #endif
