@@ -344,6 +344,9 @@ fn run_relations(order: LaneOrder) {
 fn run_operators(order: LaneOrder) {
     let turn = ORDERS.iter().position(|one| one == &order).unwrap_or(2);
     suite::relation::all(&gpu(order), turn);
+    for tiles in [1, 31, 33, 300] {
+        suite::relation::look_backs(order, tiles);
+    }
     suite::relation::memory(|options| Gpu::emulated(order, options).expect("g++ is there"));
 }
 

@@ -588,6 +588,104 @@ pub fn memory(open: impl Fn(GpuOptions) -> Gpu) {
     assert_eq!(gpu.used_bytes(), used);
 }
 
+/// What a tile says next: `News` of look_back.cu.
+#[cfg(feature = "emulate")]
+#[repr(C)]
+struct News {
+    /// 1: its own numbers, 2: those of all tiles up to it.
+    said: u64,
+    count: u64,
+    sum: u64,
+    float_sum: u64,
+    tile: u64,
+}
+
+/// `Looks` of look_back.cu.
+#[cfg(feature = "emulate")]
+#[repr(C)]
+struct Looks {
+    news: *const News,
+    told: *mut u64,
+    carried: *mut u64,
+    floats: *mut u64,
+    found: *mut u64,
+    news_count: u64,
+    tiles: u64,
+}
+
+/// Looking back while tiles tell in any order, first of themselves, then of all up to them; some stay at the former.
+#[cfg(feature = "emulate")]
+pub fn look_backs(order: pleach_gpu::LaneOrder, tiles: u64) {
+    let texts = [
+        include_str!("../../src/kernels/onepass.cuh"),
+        include_str!("../../src/kernels/reduce.cu"),
+        include_str!("look_back.cu"),
+    ];
+    let defines = [
+        ("WORD_BYTES", 8),
+        ("VALUE_BYTES", 8),
+        ("BYTES_OF_BATCH", 48),
+        ("BYTES_OF_COLUMNS", 24),
+        ("BYTES_OF_REDUCE", 88),
+    ];
+    let kernel = pleach_gpu::TextKernel {
+        name: "look_back.cu",
+        text: &texts.concat(),
+        defines: &defines,
+        entry: "look_backs",
+    };
+    for rarely in [1, 3, 50, 1000] {
+        let own = |tile: u64| (mix(tile) >> 30, mix(tile + 7), 1.0 / (3.0 + tile as f64));
+        let mut wanted = vec![(0, 0u64, 0.0f64)];
+        for tile in 0..tiles {
+            let (last, own) = (wanted[tile as usize], own(tile));
+            let float = if tile == 0 { own.2 } else { last.2 + own.2 };
+            wanted.push((last.0 + own.0, last.1.wrapping_add(own.1), float));
+        }
+        let says = |tile: u64, said: u64| {
+            let numbers = if said == 1 { own(tile) } else { wanted[tile as usize + 1] };
+            News { said, count: numbers.0, sum: numbers.1, float_sum: numbers.2.to_bits(), tile }
+        };
+        // When each is said, in no order; what a tile says of all comes after what it says of its own.
+        let mut news: Vec<(u64, News)> = Vec::new();
+        for tile in 0..tiles {
+            let at = mix(tile + 99) % 10_000;
+            if tile > 0 {
+                news.push((at, says(tile, 1)));
+            }
+            if tile == 0 || mix(tile + 5).is_multiple_of(rarely) {
+                news.push((at + 1 + mix(tile) % 5000, says(tile, 2)));
+            }
+        }
+        news.sort_by_key(|pair| pair.0);
+        let news: Vec<News> = news.into_iter().map(|pair| pair.1).collect();
+        let zeros = |words: u64| vec![0u64; words as usize];
+        let (mut told, mut carried, mut floats) = (zeros(tiles), zeros(2 * tiles), zeros(2 * tiles));
+        let mut found = zeros(3 * tiles + 3);
+        let mut looks = Looks {
+            news: news.as_ptr(),
+            told: told.as_mut_ptr(),
+            carried: carried.as_mut_ptr(),
+            floats: floats.as_mut_ptr(),
+            found: found.as_mut_ptr(),
+            news_count: news.len() as u64,
+            tiles,
+        };
+        let mut arguments: [*mut std::ffi::c_void; 1] = [(&raw mut looks).cast()];
+        // SAFETY: this is the kernel's parameter; the arrays have the lengths it says.
+        unsafe { kernel.run(order, 1, 64, 0, &mut arguments) }.expect("runs");
+        for tile in 1..=tiles as usize {
+            let (count, sum, float) = wanted[tile];
+            let found = &found[3 * tile..3 * tile + 3];
+            assert_eq!(
+                found,
+                [count, sum, float.to_bits()],
+                "tile {tile} of {tiles}, one of {rarely} knows all"
+            );
+        }
+    }
+}
+
 /// Everything at small sizes; which widths, by `turn`.
 pub fn all(gpu: &Gpu, turn: usize) {
     let stream = &Stream::new(gpu).expect("a stream");
@@ -621,5 +719,40 @@ pub fn all(gpu: &Gpu, turn: usize) {
             products(stream, [4, 8]);
             floats(stream);
         }
+    }
+}
+
+/// Many tuples, so that tiles wait for each other: for devices.
+pub fn many(gpu: &Gpu, count: usize) {
+    let stream = &Stream::new(gpu).expect("a stream");
+    for length in [1, 10, 1000, 100_000, count] {
+        let tuples: Vec<Tuple> =
+            (0..count).map(|i| ((i / length) as u64 * 3, mix(i as u64) & most(4))).collect();
+        let from = relation(stream, &tuples, [4, 4], 0);
+        let test = Test::bits(1, 1);
+        let taken = select(stream, &from, &Condition::Values(test)).expect("fits");
+        let odd: Vec<Tuple> = tuples.iter().copied().filter(|tuple| tuple.1 & 1 == 1).collect();
+        assert_same(&read(stream, &taken.relation), &odd, "odd values");
+        for (reduction, numbers) in [
+            (Reduction::Sum, Numbers::Unsigned),
+            (Reduction::Sum, Numbers::Signed),
+            (Reduction::Max, Numbers::Signed),
+            (Reduction::Count, Numbers::Unsigned),
+        ] {
+            let found = reduce(stream, &from, reduction, numbers).expect("fits");
+            let wanted: Vec<Tuple> = tuples
+                .chunk_by(|a, b| a.0 == b.0)
+                .map(|run| (run[0].0, reduced(run, reduction, numbers, 4)))
+                .collect();
+            assert_same(&read(stream, &found.relation), &wanted, &format!("{reduction:?}: runs of {length}"));
+        }
+        // Floats below 2, which no sum holds exactly: the same each time.
+        let tuples: Vec<Tuple> = tuples.iter().map(|tuple| (tuple.0, tuple.1 & 0xBFFF_FFFF)).collect();
+        let from = relation(stream, &tuples, [4, 4], 0);
+        let [first, second] = [0, 1].map(|_| {
+            let found = reduce(stream, &from, Reduction::Sum, Numbers::Float).expect("fits");
+            read(stream, &found.relation)
+        });
+        assert!(first == second, "runs of {length}");
     }
 }
