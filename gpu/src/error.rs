@@ -91,11 +91,30 @@ pub enum GpuError {
         /// Tuples of the table.
         tuples: u64,
     },
-    /// Relations that an operator does not take.
-    #[error("GPU: {cause}")]
-    Relation {
-        /// What is wrong, and what to do.
+    /// Relations or options that an operator does not take.
+    #[error("GPU: {operator}: {cause}")]
+    Operator {
+        /// Which one.
+        operator: &'static str,
+        /// Why not, and what it takes.
         cause: String,
+    },
+    /// A condition that has no answer for a tuple: a number that does not fit, or a division by zero.
+    #[error(
+        "GPU: select: arithmetic of the condition has no result in the tuple of rank {rank}: exclude it, or select on the \
+         CPU"
+    )]
+    Arithmetic {
+        /// Its rank.
+        rank: u64,
+    },
+    /// A sum that does not fit into 64 bits.
+    #[error(
+        "GPU: reduce: the sum of the values of key {key:#x} does not fit into 64 bits: sum narrower ones"
+    )]
+    Sum {
+        /// Word of the key.
+        key: u64,
     },
     /// Relations or options that the operators of `relation_paper` do not take.
     #[error("GPU: the paper's operators: {cause}")]

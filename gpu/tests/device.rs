@@ -87,10 +87,20 @@ fn operators_of_the_paper_answer() {
 }
 
 #[test]
-fn operators_in_one_pass_answer() {
+fn joins_and_set_operations_answer() {
     let Some(gpu) = gpu() else { return };
-    suite::relation::all(&gpu, 6000);
-    suite::relation::many(&gpu, 1 << 20);
+    suite::merge::all(&gpu, 6000);
+    suite::merge::many(&gpu, 1 << 18);
+}
+
+#[test]
+fn operators_of_one_pass_answer() {
+    let Some(gpu) = gpu() else { return };
+    for turn in 0..3 {
+        suite::relation::all(&gpu, turn);
+    }
+    suite::relation::many(&gpu, 10_000_000);
+    suite::relation::memory(|options| Gpu::with_options(0, options).expect("opened above"));
 }
 
 /// A little of everything, as compute-sanitizer makes it slow: see docs/TESTING.md.
@@ -109,7 +119,8 @@ fn small_tables_of_all_kinds() {
     suite::all_tuples(&gpu, 3000);
     suite::recorded(&gpu, 1000);
     suite::relation_paper::all(&gpu, false);
-    suite::relation::all(&gpu, 6000);
+    suite::merge::all(&gpu, 6000);
+    suite::relation::all(&gpu, 0);
 }
 
 /// Ranks and presence of queries near `i`-th keys, of a table whose key `i / 2 * step` is there for each `i`.

@@ -339,14 +339,24 @@ fn run_suite(order: LaneOrder) {
 /// one order.
 fn run_relations(order: LaneOrder) {
     if matches!(order, LaneOrder::Random(_)) {
-        suite::relation::all(&gpu(order), 4000);
+        suite::merge::all(&gpu(order), 4000);
     }
     suite::relation_paper::all(&gpu(order), order == LaneOrder::Descending);
 }
 
+/// Our own operators in one pass, other widths in each order.
+fn run_operators(order: LaneOrder) {
+    let turn = ORDERS.iter().position(|one| one == &order).unwrap_or(2);
+    suite::relation::all(&gpu(order), turn);
+    for tiles in [1, 31, 33, 300] {
+        suite::relation::look_backs(order, tiles);
+    }
+    suite::relation::memory(|options| Gpu::emulated(order, options).expect("g++ is there"));
+}
+
 /// The tests proper, of an order of lanes each.
 macro_rules! orders {
-    ($($answers:ident $exact:ident $relations:ident $order:expr;)*) => {$(
+    ($($answers:ident $exact:ident $relations:ident $operators:ident $order:expr;)*) => {$(
         #[test]
         #[ignore = "run by `the_suite_passes_under_sanitizers`"]
         fn $answers() {
@@ -364,13 +374,19 @@ macro_rules! orders {
         fn $relations() {
             run_relations($order);
         }
+
+        #[test]
+        #[ignore = "run by `the_suite_passes_under_sanitizers`"]
+        fn $operators() {
+            run_operators($order);
+        }
     )*};
 }
 
 orders! {
-    ascending_answers ascending_in_exact_buffers ascending_relations_of_the_paper LaneOrder::Ascending;
-    descending_answers descending_in_exact_buffers descending_relations_of_the_paper LaneOrder::Descending;
-    random_answers random_in_exact_buffers random_relations_of_the_paper LaneOrder::Random(1);
+    ascending_answers ascending_in_exact_buffers ascending_relations_of_the_paper ascending_operators LaneOrder::Ascending;
+    descending_answers descending_in_exact_buffers descending_relations_of_the_paper descending_operators LaneOrder::Descending;
+    random_answers random_in_exact_buffers random_relations_of_the_paper random_operators LaneOrder::Random(1);
 }
 
 #[test]

@@ -180,6 +180,22 @@ sources! {
     PaperStream "relation_paper_stream.cu" |_| &["paper_stream", "paper_union"];
     /// Its CTA-joins, and the operators made of them.
     PaperJoin "relation_paper_join.cu" |_| &["paper_merge", "paper_cta_join"];
+    /// SELECT in one pass.
+    Sift "sift.cu" |instance| match instance.value_bytes {
+        0 => &["sift_keys", "sift_firsts", "sift_program"],
+        _ => &["sift_keys", "sift_firsts", "sift_program", "sift_values"],
+    };
+    /// Segmented reduction in one pass.
+    Reduce "reduce.cu" |instance| match instance.value_bytes {
+        0 => &["reduce_sum"],
+        4 => &["reduce_sum", "reduce_float", "reduce_least"],
+        _ => &["reduce_sum", "reduce_float", "reduce_least", "reduce_checked", "reduce_join"],
+    };
+    /// PROJECT and PRODUCT.
+    Project "project.cu" |instance| match (instance.word_bytes, instance.value_bytes) {
+        (4, 0 | 4) => &["project_two", "project_four", "product"],
+        _ => &["project_two", "product"],
+    };
 }
 
 impl Source {
@@ -199,6 +215,7 @@ impl Source {
             Self::Paper | Self::PaperPages | Self::PaperStream => None,
             Self::PaperJoin => Some("CTA_JOIN"),
             Self::Merge | Self::Expand => None,
+            Self::Sift | Self::Reduce | Self::Project => None,
         }
     }
 
@@ -219,6 +236,7 @@ impl Source {
             Self::Paper | Self::PaperPages | Self::PaperStream => &[0],
             Self::PaperJoin => &[0, 1, 2, 3, 4],
             Self::Merge | Self::Expand => &[0],
+            Self::Sift | Self::Reduce | Self::Project => &[0],
         }
     }
 
@@ -226,11 +244,16 @@ impl Source {
     pub(crate) fn has_value_width(self) -> bool {
         use Source::{Binary, Btree, Classic, Expand, Fast, Harmonia, Merge, PAry, Sort};
         !matches!(self, Binary | PAry | Btree | Fast | Classic | Harmonia | Sort | Merge | Expand)
-            && !self.is_of_relations()
+            && !self.is_of_paper()
     }
 
     /// Whether it takes columns of relations, of words up to 8 bytes.
     fn is_of_relations(self) -> bool {
+        self.is_of_paper() || matches!(self, Self::Sift | Self::Reduce | Self::Project)
+    }
+
+    /// Whether it is the paper's way with them, which takes values of any width.
+    fn is_of_paper(self) -> bool {
         matches!(self, Self::Paper | Self::PaperPages | Self::PaperStream | Self::PaperJoin)
     }
 
@@ -243,6 +266,7 @@ impl Source {
                 include_str!("../kernels/relation_paper.cuh"),
                 include_str!("../kernels/relation_paper_stream.cuh")
             ),
+            Self::Merge | Self::Sift | Self::Reduce | Self::Project => include_str!("../kernels/onepass.cuh"),
             _ => "",
         }
     }
@@ -310,6 +334,7 @@ impl Source {
             Self::Paper | Self::PaperPages | Self::PaperStream | Self::PaperJoin => {
                 sizes.extend(crate::relation_paper::numbers());
             }
+            Self::Sift | Self::Reduce | Self::Project => sizes.extend(crate::relation::numbers()),
         }
         sizes
     }
@@ -466,4 +491,28 @@ launches! {
     PaperJoin paper_merge(merge: crate::relation_paper::merge::Merge);
     /// A CTA-join alone, timed.
     PaperJoin paper_cta_join(task: crate::relation_paper::cta::Task);
+    /// Takes the tuples whose keys pass a test.
+    Sift sift_keys(sift: crate::relation::select::Sift);
+    /// Takes the first tuple of each key.
+    Sift sift_firsts(sift: crate::relation::select::Sift);
+    /// Takes the tuples that a program takes.
+    Sift sift_program(sift: crate::relation::select::Sift);
+    /// Takes the tuples whose values pass a test.
+    Sift sift_values(sift: crate::relation::select::Sift);
+    /// Sums of the values of each key, modulo 2^64, or their counts.
+    Reduce reduce_sum(reduce: crate::relation::reduce::Reduce);
+    /// Sums of floats.
+    Reduce reduce_float(reduce: crate::relation::reduce::Reduce);
+    /// Least or greatest values.
+    Reduce reduce_least(reduce: crate::relation::reduce::Reduce);
+    /// Sums that notice if one does not fit.
+    Reduce reduce_checked(reduce: crate::relation::reduce::Reduce);
+    /// Puts sums of both halves together.
+    Reduce reduce_join(high: u64, low: u64, count: u32, failed: u64);
+    /// Makes columns of bit fields, two tuples of a thread at a time.
+    Project project_two(project: crate::relation::project::Project);
+    /// The same, four at a time.
+    Project project_four(project: crate::relation::project::Project);
+    /// Makes all pairs of tuples.
+    Project product(product: crate::relation::project::Product);
 }

@@ -25,12 +25,6 @@
 #define VECTOR (16u / WORD_BYTES)
 #define BUFFER_VECTORS ((MERGE_TILE + 16u) / VECTOR)
 
-// What a tile told: nothing yet, its own count, or that of all tiles up to it.
-#define TOLD_OWN (1ull << 62)
-#define TOLD_ALL (2ull << 62)
-#define TOLD_COUNT (TOLD_OWN - 1)
-#define LOOKS 4
-
 #define RULE_ALL 0u
 #define RULE_SET 1u
 #define RULE_MULTISET 2u
@@ -68,18 +62,8 @@ static_assert(sizeof(Merge) == BYTES_OF_MERGE, "as in relation/merge.rs");
 
 #ifdef PLEACH_EMULATED
 #define BULK_COPIES 0
-__device__ __forceinline__ u64 hear(const u64* from) { return __ldcg(from); }
-__device__ __forceinline__ void tell(u64* to, u64 word) { __stcg(to, word); }
 #else
 #define BULK_COPIES (__CUDA_ARCH__ >= 900)
-__device__ __forceinline__ u64 hear(const u64* from) {
-    u64 word;
-    asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(word) : "l"(from) : "memory");
-    return word;
-}
-__device__ __forceinline__ void tell(u64* to, u64 word) {
-    asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(to), "l"(word) : "memory");
-}
 #endif
 
 #if BULK_COPIES
@@ -110,13 +94,10 @@ __device__ __forceinline__ void copy_bulk(void* to, const void* from, u32 bytes,
 
 // Asks for `count` elements of `bytes` bytes from `at` on, whole vectors that lie inside.
 __device__ __forceinline__ void ask_for(const void* base, u64 at, u32 count, u32 bytes) {
-#if BULK_COPIES
     u32 whole = count * bytes & ~15u;
     if (whole > 0) {
-        u64 from = ((u64)base + at * bytes) & ~15ull;
-        asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(from), "r"(whole) : "memory");
+        fetch_ahead((const void*)(((u64)base + at * bytes) & ~15ull), whole);
     }
-#endif
 }
 
 __device__ __forceinline__ Word load_key(const Word* from) {
@@ -192,39 +173,6 @@ extern "C" __global__ void __launch_bounds__(CUTTERS) merge_cuts(const __grid_co
         }
     }
     merge.cuts[tile] = low;
-}
-
-// What comes out of all tiles before this one; a whole warp. Lanes look at the tiles before, nearest first.
-__device__ __forceinline__ u64 look_back(const u64* told, u32 tile) {
-    u32 lane = threadIdx.x % WARP;
-    u64 before = 0;
-    long long at = (long long)tile - 1 - lane;
-    while (true) {
-        u64 words[LOOKS];
-#pragma unroll
-        for (u32 look = 0; look < LOOKS; look++) {
-            long long from = at - (long long)(WARP * look);
-            words[look] = from >= 0 ? hear(told + from) : TOLD_ALL;
-        }
-#pragma unroll
-        for (u32 look = 0; look < LOOKS; look++) {
-            while (__any_sync(FULL, words[look] >> 62 == 0)) {
-                words[look] = at >= 0 ? hear(told + at) : TOLD_ALL;
-            }
-            u32 all = __ballot_sync(FULL, words[look] >> 62 == 2);
-            u32 nearest = all != 0 ? __ffs((int)all) - 1 : WARP;
-            u32 own = lane < nearest ? (u32)words[look] : 0;
-#pragma unroll
-            for (u32 step = WARP / 2; step > 0; step /= 2) {
-                own += __shfl_xor_sync(FULL, own, step);
-            }
-            before += own;
-            if (all != 0) {
-                return before + __shfl_sync(FULL, words[look] & TOLD_COUNT, nearest);
-            }
-            at -= WARP;
-        }
-    }
 }
 
 // A tile: its tuples of both relations, and where they lie in shared memory. Before the first key and behind the last
@@ -632,7 +580,7 @@ __device__ __forceinline__ void merge_tile(const Merge& merge) {
         total += counts[i];
     }
     if (threadIdx.x == 0) {
-        tell(merge.told + number, (number == 0 ? TOLD_ALL : TOLD_OWN) | total);
+        tell(merge.told + number, (number == 0 ? SAID_ALL : SAID_OWN) | total);
     }
     {
         u16* to = list + (before + sum - count);
@@ -661,7 +609,7 @@ __device__ __forceinline__ void merge_tile(const Merge& merge) {
         if (number > 0) {
             base = look_back(merge.told, number);
             if (lane == 0) {
-                tell(merge.told + number, TOLD_ALL | (base + total));
+                tell(merge.told + number, SAID_ALL | (base + total));
             }
         }
         if (lane == 0) {

@@ -38,7 +38,7 @@ impl Sorted {
     /// A column of the caller's memory begins at a multiple of 16 bytes and may be read up to one behind its end.
     ///
     /// # Errors
-    /// [`GpuError::Buffer`] for a column that is shorter, [`GpuError::Relation`] for other widths or places.
+    /// [`GpuError::Buffer`] for a column that is shorter, [`GpuError::Operator`] for other widths or places.
     pub fn new(
         keys: DeviceBuffer,
         key_bytes: u8,
@@ -168,5 +168,5 @@ impl TryFrom<&Relation> for Sorted {
 }
 
 pub(super) fn refused(cause: impl Into<String>) -> GpuError {
-    GpuError::Relation { cause: cause.into() }
+    GpuError::Operator { operator: "join", cause: cause.into() }
 }

@@ -238,7 +238,7 @@ impl Outputs {
 /// Answers an operation. O(tuples of both sides + results); blocks.
 ///
 /// # Errors
-/// [`GpuError::Relation`] for keys of two widths, or for values of two widths where tuples of both sides come out in
+/// [`GpuError::Operator`] for keys of two widths, or for values of two widths where tuples of both sides come out in
 /// one column; [`GpuError::Memory`] if the results do not fit; [`GpuError::Driver`].
 pub fn merge(
     stream: &Stream,

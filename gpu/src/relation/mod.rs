@@ -1,11 +1,120 @@
-//! Relational operators over sorted columns on a device, in one pass each.
+//! Relational operators of one pass over sorted columns on a device.
 //!
-//! What each operator answers is written in the crate `pleach-relation`; the paper's own path, stage by stage, is
-//! [`crate::relation_paper`], against which these are measured.
+//! [`merge`] has joins and set operations. [`select`] and [`reduce`] read each tuple once and write each result once: tiles tell each other how many results
+//! they have (kernels/onepass.cuh), so that nobody counts first or gathers after. [`project`] and [`product`] know their
+//! places. Answers follow the rules of `pleach-relation`. Relations are dense; those of pages are first made so
+//! ([`crate::relation_paper::to_dense`]). Results are bounded by what is read, but a product's, whose size is checked
+//! before anything is allocated.
 
 pub(crate) mod columns;
+pub mod condition;
 pub(crate) mod expand;
 pub(crate) mod merge;
+pub(crate) mod project;
+pub(crate) mod reduce;
+pub(crate) mod select;
 
+pub use crate::relation_paper::{Column, Relation, Stages};
 pub use columns::{Sorted, Values};
+pub use condition::{Condition, Test};
 pub use merge::{Form, Joined, Operation, Rule, merge};
+pub use project::{Combine, Part, Projected, Projection, Side, product, project};
+pub use reduce::{Numbers, Reduction, reduce};
+pub use select::select;
+
+use crate::kernel::{Instance, Source};
+use crate::memory::DeviceBuffer;
+use crate::relation_paper::Job;
+use crate::{Gpu, GpuError};
+
+/// Results of an operator, and the milliseconds that it took on the device.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// The results, dense.
+    pub relation: Relation,
+    /// Times.
+    pub stages: Stages,
+}
+
+fn instance(source: Source, word_bytes: u8, value_bytes: u8) -> Instance {
+    Instance { source, word_bytes, value_bytes, option: 0, lowest: crate::image::Lowest::Codes16 }
+}
+
+/// Tiles ahead of which a block brings columns to the level 2 cache: what starts within a memory's latency.
+fn tiles_ahead(gpu: &Gpu) -> u32 {
+    gpu.device().multiprocessors.saturating_mul(3) / 2
+}
+
+/// Addresses of an operator's input.
+#[derive(Clone, Copy, Debug)]
+struct Input {
+    keys: u64,
+    values: u64,
+    tuples: u32,
+    /// Whether vectors of 16 bytes may be loaded.
+    is_aligned: bool,
+}
+
+impl Input {
+    fn new(operator: &'static str, from: &Relation) -> Result<Self, GpuError> {
+        let refused = |cause: String| GpuError::Operator { operator, cause };
+        if from.pages().is_some() {
+            return Err(refused("it takes dense columns: make such of a list of pages first".into()));
+        }
+        let most = crate::relation_paper::relation::TUPLES_MAX;
+        let tuples = u32::try_from(from.tuples()).ok().filter(|&tuples| u64::from(tuples) <= most);
+        let tuples = tuples.ok_or_else(|| {
+            refused(format!("{} tuples: it takes {most} at most, so pass parts", from.tuples()))
+        })?;
+        let keys = from.keys().address();
+        let values = from.columns().first().map_or(0, |column| column.buffer.address());
+        Ok(Self { keys, values, tuples, is_aligned: keys.is_multiple_of(16) && values.is_multiple_of(16) })
+    }
+}
+
+/// Columns for results, as many as there may be.
+#[derive(Debug)]
+struct Output {
+    keys: DeviceBuffer,
+    values: Option<DeviceBuffer>,
+    key_bytes: u8,
+    value_bytes: u8,
+}
+
+impl Output {
+    /// # Errors
+    /// [`GpuError::Memory`] with all that is needed, before anything is allocated.
+    fn new(job: &mut Job<'_>, gpu: &Gpu, widths: [u8; 2], tuples: u64) -> Result<Self, GpuError> {
+        let [key_bytes, value_bytes] = widths;
+        let needed = tuples.saturating_mul(u64::from(key_bytes) + u64::from(value_bytes));
+        let free = gpu.left_bytes()?;
+        if needed > free {
+            return Err(GpuError::Memory { needed, free });
+        }
+        let keys = job.buffer(tuples * u64::from(key_bytes))?;
+        let values = (value_bytes > 0).then(|| job.buffer(tuples * u64::from(value_bytes))).transpose()?;
+        Ok(Self { keys, values, key_bytes, value_bytes })
+    }
+
+    fn values(&self) -> u64 {
+        self.values.as_ref().map_or(0, DeviceBuffer::address)
+    }
+
+    /// The first `tuples` of them.
+    fn relation(self, tuples: u64) -> Result<Relation, GpuError> {
+        let part = |buffer: &DeviceBuffer, bytes: u8| buffer.part(0, tuples * u64::from(bytes));
+        let column = |values| Column { buffer: part(values, self.value_bytes), bytes: self.value_bytes };
+        let columns = self.values.as_ref().map(column).into_iter().collect();
+        Relation::of(part(&self.keys, self.key_bytes), self.key_bytes, columns, tuples, None)
+    }
+}
+
+/// Definitions of the kernels' texts.
+pub(crate) fn numbers() -> [(&'static str, u64); 4] {
+    [
+        ("BYTES_OF_SIFT", size_of::<select::Sift>() as u64),
+        ("BYTES_OF_REDUCE", size_of::<reduce::Reduce>() as u64),
+        ("BYTES_OF_PROJECT", size_of::<project::Project>() as u64),
+        ("BYTES_OF_PRODUCT", size_of::<project::Product>() as u64),
+    ]
+}

@@ -108,7 +108,7 @@ fn instance(source: Source, word_bytes: u8) -> Instance {
 /// An operator under way: the memory that queued work uses, and the marks around its stages.
 ///
 /// Buffers that it made live until the stream was waited for, which dropping it does.
-struct Job<'s> {
+pub(crate) struct Job<'s> {
     stream: &'s Stream,
     kept: Vec<DeviceBuffer>,
     marks: Vec<(&'static str, Event, Event)>,
@@ -122,19 +122,19 @@ impl Drop for Job<'_> {
 }
 
 impl<'s> Job<'s> {
-    fn new(stream: &'s Stream) -> Self {
+    pub(crate) fn new(stream: &'s Stream) -> Self {
         Self { stream, kept: Vec::new(), marks: Vec::new() }
     }
 
     /// New memory of any content.
-    fn buffer(&mut self, bytes: u64) -> Result<DeviceBuffer, GpuError> {
+    pub(crate) fn buffer(&mut self, bytes: u64) -> Result<DeviceBuffer, GpuError> {
         let buffer = DeviceBuffer::new(self.stream.gpu(), bytes)?;
         self.kept.push(buffer.clone());
         Ok(buffer)
     }
 
     /// New memory of zeros.
-    fn zeroed(&mut self, bytes: u64) -> Result<DeviceBuffer, GpuError> {
+    pub(crate) fn zeroed(&mut self, bytes: u64) -> Result<DeviceBuffer, GpuError> {
         let buffer = self.buffer(bytes)?;
         buffer.fill(self.stream, 0)?;
         Ok(buffer)
@@ -148,7 +148,7 @@ impl<'s> Job<'s> {
     }
 
     /// Queues work between two marks.
-    fn stage<T>(
+    pub(crate) fn stage<T>(
         &mut self,
         name: &'static str,
         work: impl FnOnce() -> Result<T, GpuError>,
@@ -160,14 +160,14 @@ impl<'s> Job<'s> {
     }
 
     /// A number of 64 bits; blocks.
-    fn number(&self, buffer: &DeviceBuffer, at: u64) -> Result<u64, GpuError> {
+    pub(crate) fn number(&self, buffer: &DeviceBuffer, at: u64) -> Result<u64, GpuError> {
         let mut bytes = [0; 8];
         buffer.part(at * 8, 8).copy_to_host(self.stream, &mut bytes)?;
         Ok(u64::from_le_bytes(bytes))
     }
 
     /// Times of all stages; blocks.
-    fn end(self) -> Result<Stages, GpuError> {
+    pub(crate) fn end(self) -> Result<Stages, GpuError> {
         self.stream.synchronize()?;
         let time = |(name, start, end): &(&'static str, Event, Event)| {
             Ok((*name, f64::from(start.milliseconds_to(end)?)))

@@ -5,7 +5,7 @@ use crate::memory::DeviceBuffer;
 use crate::{Gpu, GpuError, Stream};
 
 /// Most tuples of a relation, so that no product of two of them overflows.
-pub(super) const TUPLES_MAX: u64 = 1 << 31;
+pub(crate) const TUPLES_MAX: u64 = 1 << 31;
 
 /// A column of values.
 #[derive(Clone, Debug)]
@@ -95,7 +95,7 @@ impl Relation {
     }
 
     /// As it is known to lie there.
-    pub(super) fn of(
+    pub(crate) fn of(
         keys: DeviceBuffer,
         key_bytes: u8,
         columns: Vec<Column>,
@@ -161,7 +161,7 @@ impl Relation {
     }
 
     /// Bytes of a value of the first column; 0 without.
-    pub(super) fn value_bytes(&self) -> u8 {
+    pub(crate) fn value_bytes(&self) -> u8 {
         self.columns.first().map_or(0, |column| column.bytes)
     }
 
@@ -180,7 +180,7 @@ impl Relation {
     }
 
     /// Whether operators take it.
-    pub(super) fn check(&self) -> Result<(), GpuError> {
+    pub(crate) fn check(&self) -> Result<(), GpuError> {
         if self.tuples > TUPLES_MAX {
             return Err(refused(format!("{} tuples: a relation has at most {TUPLES_MAX}", self.tuples)));
         }

@@ -1,0 +1,423 @@
+// Segmented reduction in one pass: one tuple for each run of equal keys.
+//
+// A block takes a tile, a thread eight tuples that stand together. A tuple whose key differs from the next one is a
+// *tail*; a run's result is written where its tail is. A thread adds up between its tails, and puts what it has at each
+// into shared memory; what is behind the last one is scanned over the warp and over the warps, as far as no tail lies
+// between, and added to the first result of the thread where the run ends. Then each warp writes its results, and the
+// keys of their tails, together.
+//
+// Where a tile's results begin is found by looking back at the counts of tails (onepass.cuh). What the run that is
+// open at a tile's begin has so far is looked back for by another warp, in words of the tiles' own: a tile with a tail
+// knows what it leaves open without asking anyone; one without passes on, and is added up by those behind it. Each
+// half of that number stands in a word with its two bits, so that a word that is there is right.
+//
+// Sums of floats are taken within a thread from left to right, then over the threads of a warp and over the warps by
+// doubling distance, then over tiles from left to right: the same in each launch, as places alone decide.
+//
+// VALUE_BYTES is that of the column of values; with 0 tuples are counted.
+
+#define REDUCERS 256u
+#define REDUCER_WARPS (REDUCERS / WARP)
+#define ITEMS 8u
+#define TILE (REDUCERS * ITEMS)
+// Blocks that a multiprocessor has registers for.
+#define REDUCER_BLOCKS (WORD_BYTES + VALUE_BYTES > 12 ? 6 : 8)
+// Results of 128 bytes are 8 apart from the next ones, so that runs of one tuple have no bank of their own.
+#define PLACE_OF(at) ((at) + ((at) >> 4))
+
+// The same as Reduce in relation/reduce.rs. `told` as in sift.cu; `carried` has two words a tile, zeroed.
+struct Reduce {
+    const Word* keys;
+    const Value* values;
+    Word* keys_to;
+    void* values_to;
+    u64* told;
+    u64* carried;
+    u64* failed;
+    // What is done to a value before, and to a result after: see `encoded`.
+    u64 flip;
+    u32 tuples;
+    u32 ahead;
+    u32 is_aligned;
+    u32 kind;
+    u32 shift;
+    u32 to_bytes;
+};
+static_assert(sizeof(Reduce) == BYTES_OF_REDUCE, "as in relation/reduce.rs");
+
+// Kinds of values.
+#define KIND_FULL 0u
+#define KIND_EXTENDED 1u
+#define KIND_LOW_HALF 2u
+#define KIND_ORDERED_FLOAT 3u
+
+#define NOBODY 0xFFFFFFFFu
+
+// Sums modulo 2^64. Signed words of 4 bytes are extended; of words of 8 bytes it may be the low or the high half.
+struct Sum {
+    enum : u64 { NEUTRAL = 0 };
+    enum : u32 { IS_ORDERED = 0, IS_CHECKED = 0 };
+    __device__ __forceinline__ u64 of(const Reduce& reduce, Value value) const {
+#if VALUE_BYTES == 8
+        return reduce.kind == KIND_LOW_HALF ? (u64)(u32)value : (u64)((long long)value >> reduce.shift);
+#elif VALUE_BYTES == 4
+        return reduce.kind == KIND_EXTENDED ? (u64)(long long)(int)value : (u64)value;
+#else
+        return 1;
+#endif
+    }
+    __device__ __forceinline__ u64 back(const Reduce&, u64 sum) const { return sum; }
+    __device__ __forceinline__ u64 operator()(u64 left, u64 right) { return left + right; }
+    __device__ __forceinline__ void at(u32) {}
+    __device__ __forceinline__ void end(const Reduce&) {}
+};
+
+#if VALUE_BYTES == 8
+// Sums of words of 8 bytes: remembers the rank where one did not fit, of signed ones also where a part did not.
+struct CheckedSum {
+    enum : u64 { NEUTRAL = 0 };
+    enum : u32 { IS_ORDERED = 0, IS_CHECKED = 1 };
+    u32 rank;
+    u32 wrong;
+    bool is_signed;
+    __device__ __forceinline__ u64 of(const Reduce&, Value value) const { return value; }
+    __device__ __forceinline__ u64 back(const Reduce&, u64 sum) const { return sum; }
+    __device__ __forceinline__ u64 operator()(u64 left, u64 right) {
+        u64 sum = left + right;
+        bool is_wrong = is_signed ? (((left ^ sum) & (right ^ sum)) >> 63) != 0 : sum < left;
+        wrong = is_wrong ? min(wrong, rank) : wrong;
+        return sum;
+    }
+    __device__ __forceinline__ void at(u32 place) { rank = place; }
+    __device__ __forceinline__ void end(const Reduce& reduce) {
+        if (wrong != NOBODY) {
+            atomicMin(reduce.failed, (u64)wrong);
+        }
+    }
+};
+#endif
+
+#if VALUE_BYTES > 0
+struct FloatSum {
+    enum : u64 { NEUTRAL = 1ull << 63 };
+    enum : u32 { IS_ORDERED = 1, IS_CHECKED = 0 };
+    __device__ __forceinline__ u64 of(const Reduce&, Value value) const {
+#if VALUE_BYTES == 8
+        return value;
+#else
+        return (u64)__double_as_longlong((double)__uint_as_float(value));
+#endif
+    }
+    __device__ __forceinline__ u64 back(const Reduce&, u64 sum) const { return sum; }
+    __device__ __forceinline__ u64 operator()(u64 left, u64 right) {
+        return (u64)__double_as_longlong(__longlong_as_double((long long)left) + __longlong_as_double((long long)right));
+    }
+    __device__ __forceinline__ void at(u32) {}
+    __device__ __forceinline__ void end(const Reduce&) {}
+};
+
+// The least of words that are made so that their unsigned order is that of the values, or its reverse.
+struct Least {
+    enum : u64 { NEUTRAL = ~0ull };
+    enum : u32 { IS_ORDERED = 0, IS_CHECKED = 0 };
+    __device__ __forceinline__ u64 of(const Reduce& reduce, Value value) const {
+        const u32 top = 8 * VALUE_BYTES - 1;
+        if (reduce.kind == KIND_ORDERED_FLOAT) {
+            value ^= (value >> top) != 0 ? (Value)~(Value)0 : (Value)1 << top;
+        }
+        return (u64)(Value)(value ^ (Value)reduce.flip);
+    }
+    __device__ __forceinline__ u64 back(const Reduce& reduce, u64 least) const {
+        const u32 top = 8 * VALUE_BYTES - 1;
+        Value value = (Value)least ^ (Value)reduce.flip;
+        if (reduce.kind == KIND_ORDERED_FLOAT) {
+            value ^= (value >> top) != 0 ? (Value)1 << top : (Value)~(Value)0;
+        }
+        return value;
+    }
+    __device__ __forceinline__ u64 operator()(u64 left, u64 right) { return left < right ? left : right; }
+    __device__ __forceinline__ void at(u32) {}
+    __device__ __forceinline__ void end(const Reduce&) {}
+};
+#endif
+
+// What a tile leaves open: two words, each with a half.
+__device__ __forceinline__ void tell_carry(u64* carried, u32 tile, u64 said, u64 carry) {
+    tell(carried + 2 * (u64)tile, said | (u32)carry);
+    tell(carried + 2 * (u64)tile + 1, said | carry >> 32);
+}
+
+// Hears both words; what they say, or nothing yet if they say different things.
+__device__ __forceinline__ u64 hear_carry(const u64* carried, u32 tile, u64& carry) {
+    const u64* from = carried + 2 * (u64)tile;
+#ifdef PLEACH_EMULATED
+    u64 low = hear(from), high = hear(from + 1);
+#else
+    u64 low, high;
+    asm volatile("ld.relaxed.gpu.global.v2.u64 {%0, %1}, [%2];" : "=l"(low), "=l"(high) : "l"(from) : "memory");
+#endif
+    carry = high << 32 | (u32)low;
+    u64 said = low & ~SAID_NUMBER;
+    return said == (high & ~SAID_NUMBER) ? said : 0;
+}
+
+// What the tiles before this one leave open. A whole warp calls it; tile 0 does not.
+template <class Op> __device__ __forceinline__ u64 carry_back(const u64* carried, u32 tile, Op& op) {
+    u32 lane = threadIdx.x % WARP, end = tile, lanes;
+    u64 sum = Op::NEUTRAL;
+    for (bool is_whole = false; !is_whole; end -= min(end, WARP)) {
+        u64 carry = 0, said = lane < end ? hear_carry(carried, end - 1 - lane, carry) : SAID_ALL;
+        while (!settle(said, lanes, is_whole)) {
+            if (said == 0) {
+                said = hear_carry(carried, end - 1 - lane, carry);
+            }
+        }
+        carry = (lanes >> lane & 1) != 0 ? carry : (u64)Op::NEUTRAL;
+        if constexpr (Op::IS_ORDERED == 0) {
+            sum = op(carry, sum);
+        } else if (is_whole) {
+            // From the tile that knows all on.
+            end -= (u32)__popc(lanes) - 1;
+            break;
+        }
+    }
+    if constexpr (Op::IS_ORDERED == 0) {
+#pragma unroll
+        for (u32 step = WARP / 2; step > 0; step /= 2) {
+            sum = op(sum, (u64)__shfl_xor_sync(FULL, sum, step));
+        }
+    } else {
+        // Tile end - 1 knows all; some behind it may by now.
+        for (u32 at = end - 1; at < tile; at += WARP) {
+            u64 carry = 0, said = 0;
+            bool is_there = at + lane < tile;
+            while (__any_sync(FULL, is_there && said == 0)) {
+                if (is_there && said == 0) {
+                    said = hear_carry(carried, at + lane, carry);
+                }
+            }
+            u32 all = __ballot_sync(FULL, said >= SAID_ALL);
+            u32 from = all == 0 ? 0 : 31 - (u32)__clz((int)all);
+            for (u32 i = from; i < min(tile - at, WARP); i++) {
+                u64 other = __shfl_sync(FULL, carry, (int)i);
+                sum = i == from && all != 0 ? other : op(sum, other);
+            }
+        }
+    }
+    return sum;
+}
+
+// Reduces a tile: the whole of a kernel.
+template <class Op> __device__ __forceinline__ void reduce_tile(const Reduce& reduce, Op op) {
+    // Those of a warp begin at its first tuple's place.
+    __shared__ u64 results[PLACE_OF(TILE)];
+    __shared__ u16 places[TILE];
+    __shared__ u32 counts[REDUCER_WARPS];
+    __shared__ u64 sums[REDUCER_WARPS];
+    __shared__ u64 start;
+    __shared__ u64 carry_in;
+    __shared__ bool has_carry;
+    const u32 tile = blockIdx.x, begin = tile * TILE, tiled = min(reduce.tuples - begin, TILE);
+    const u32 me = threadIdx.x, lane = me % WARP, warp = me / WARP, from = me * ITEMS, warp_from = warp * WARP * ITEMS;
+    const Word* keys_from = reduce.keys + begin;
+    if (me == 0 && reduce.is_aligned != 0) {
+        u64 next = (u64)tile + reduce.ahead;
+        if ((next + 1) * TILE <= reduce.tuples) {
+            fetch_ahead(reduce.keys + next * TILE, TILE * WORD_BYTES);
+#if VALUE_BYTES > 0
+            fetch_ahead(reduce.values + next * TILE, TILE * VALUE_BYTES);
+#endif
+        }
+    }
+
+    // A bit a tail. What stands past the last tuple is as that one, and behind its tail, so that nobody sees it.
+    const u32 mine = from < tiled ? min(tiled - from, ITEMS) : 0;
+    u32 tails = 0;
+    Value values[ITEMS] = {};
+    {
+        Word keys[ITEMS];
+        if (tiled == TILE && reduce.is_aligned != 0) {
+            load_vector(keys_from + from, keys);
+#if VALUE_BYTES > 0
+            load_vector(reduce.values + begin + from, values);
+#endif
+        } else {
+            load_some(keys_from, from, tiled, keys);
+#if VALUE_BYTES > 0
+            load_some(reduce.values + begin, from, tiled, values);
+#endif
+        }
+        Word next = __shfl_down_sync(FULL, keys[0], 1);
+        if (lane == WARP - 1 && begin + from + ITEMS < reduce.tuples) {
+            next = __ldg(keys_from + from + ITEMS);
+        }
+#pragma unroll
+        for (u32 i = 0; i < ITEMS; i++) {
+            tails |= (u32)(keys[i] != (i + 1 < ITEMS ? keys[(i + 1) % ITEMS] : next)) << i;
+        }
+        if (begin + tiled == reduce.tuples) {
+            tails &= (1u << mine) - 1;
+            tails |= mine > 0 && from + mine == tiled ? 1u << (mine - 1) : 0;
+        }
+    }
+    // Whether the run at the tile's begin began before.
+    const bool is_last_warp = warp == REDUCER_WARPS - 1;
+    const bool is_continued = is_last_warp && tile > 0 && __ldg(keys_from) == __ldg(keys_from - 1);
+
+    // Results of the thread's tails, of what stands in the thread alone; and what stands behind the last one.
+    const u32 own = (u32)__popc(tails);
+    u32 scanned = own;
+#pragma unroll
+    for (u32 step = 1; step < WARP; step *= 2) {
+        u32 other = __shfl_up_sync(FULL, scanned, step);
+        scanned += lane >= step ? other : 0;
+    }
+    const u32 first = warp_from + scanned - own;
+    u32 place = first;
+    u64 sum = Op::NEUTRAL;
+#pragma unroll
+    for (u32 i = 0; i < ITEMS; i++) {
+        op.at(begin + from + i);
+        if (Op::IS_CHECKED == 0 || i < mine) {
+            sum = op(sum, op.of(reduce, values[i]));
+        }
+        if ((tails >> i & 1) != 0) {
+            results[PLACE_OF(place)] = sum;
+            places[place] = (u16)(from + i);
+            place++;
+            sum = Op::NEUTRAL;
+        }
+    }
+    // Behind the last tail of all threads of the warp up to this one.
+    u32 enders = __ballot_sync(FULL, tails != 0), up_to = enders & (FULL >> (31 - lane));
+    u32 opener = up_to == 0 ? 0 : 31 - (u32)__clz((int)up_to);
+    op.at(begin + from);
+#pragma unroll
+    for (u32 step = 1; step < WARP; step *= 2) {
+        u64 other = __shfl_up_sync(FULL, sum, step);
+        sum = lane >= opener + step ? op(other, sum) : sum;
+    }
+    u64 before = __shfl_up_sync(FULL, sum, 1);
+    before = lane == 0 ? (u64)Op::NEUTRAL : before;
+    if (lane == WARP - 1) {
+        counts[warp] = scanned;
+        sums[warp] = sum;
+    }
+    __syncthreads();
+
+    // The same over the warps, which each group of as many lanes does.
+    const u32 group_lane = lane % REDUCER_WARPS;
+    u32 count = counts[group_lane];
+    u64 open = sums[group_lane];
+    op.at(begin + group_lane * (WARP * ITEMS));
+#pragma unroll
+    for (u32 step = 1; step < REDUCER_WARPS; step *= 2) {
+        u32 other_count = __shfl_up_sync(FULL, count, step, REDUCER_WARPS);
+        u64 other = __shfl_up_sync(FULL, open, step, REDUCER_WARPS);
+        if (group_lane >= step) {
+            open = count == 0 ? op(other, open) : open;
+            count += other_count;
+        }
+    }
+    const u32 total = __shfl_sync(FULL, count, REDUCER_WARPS - 1, REDUCER_WARPS);
+    const u32 own_end = __shfl_sync(FULL, count, (int)warp, REDUCER_WARPS);
+    const u64 left_open = __shfl_sync(FULL, open, REDUCER_WARPS - 1, REDUCER_WARPS);
+    u64 carry = __shfl_sync(FULL, open, (int)(max(warp, 1u) - 1), REDUCER_WARPS);
+    carry = warp == 0 ? (u64)Op::NEUTRAL : carry;
+    if (me == 0) {
+        tell(reduce.told + tile, (tile == 0 ? SAID_ALL : SAID_OWN) | total);
+    }
+    if (is_last_warp && lane == 0) {
+        has_carry = is_continued;
+        tell_carry(reduce.carried, tile, total > 0 || !is_continued ? SAID_ALL : SAID_OWN, left_open);
+    }
+
+    // The first result of the thread has what stands before the thread, but for what the tiles before know.
+    if (own > 0) {
+        op.at(begin + from);
+        if ((enders & ((1u << lane) - 1)) == 0) {
+            before = op(carry, before);
+        }
+        results[PLACE_OF(first)] = op(before, results[PLACE_OF(first)]);
+    }
+    if (warp == 0) {
+        u64 to = look_back(reduce.told, tile);
+        if (lane == 0) {
+            start = to;
+            if (tile > 0) {
+                tell(reduce.told + tile, SAID_ALL | (to + total));
+            }
+            if (tile + 1 == gridDim.x) {
+                reduce.told[tile + 1] = to + total;
+            }
+        }
+    }
+    if (is_last_warp && is_continued) {
+        op.at(begin);
+        u64 known = carry_back(reduce.carried, tile, op);
+        if (lane == 0) {
+            carry_in = known;
+            if (total == 0) {
+                tell_carry(reduce.carried, tile, SAID_ALL, op(known, left_open));
+            }
+        }
+    }
+    __syncthreads();
+
+    // A warp's own results, many of them at whole lines.
+    const u32 results_count = counts[warp], ahead = own_end - results_count;
+    const u64 to = start + ahead;
+    // Wraps below the first one.
+    const u32 skipped = results_count < 4 * WARP ? 0 : (u32)to & (WARP - 1);
+    for (u32 base = 0; base < results_count + skipped; base += WARP) {
+        u32 at = base + lane - skipped;
+        if (at < results_count) {
+            u64 result = results[PLACE_OF(warp_from + at)];
+            if (ahead + at == 0 && has_carry) {
+                op.at(begin);
+                result = op(carry_in, result);
+            }
+            __stcs(reduce.keys_to + to + at, __ldg(keys_from + places[warp_from + at]));
+            result = op.back(reduce, result);
+            if (reduce.to_bytes == 4) {
+                __stcs((u32*)reduce.values_to + to + at, (u32)result);
+            } else {
+                __stcs((u64*)reduce.values_to + to + at, result);
+            }
+        }
+    }
+    op.end(reduce);
+}
+
+// A block a tile, of REDUCERS threads.
+extern "C" __global__ void __launch_bounds__(REDUCERS, REDUCER_BLOCKS) reduce_sum(const __grid_constant__ Reduce reduce) {
+    reduce_tile(reduce, Sum());
+}
+
+#if VALUE_BYTES == 8
+extern "C" __global__ void __launch_bounds__(REDUCERS, 6) reduce_checked(const __grid_constant__ Reduce reduce) {
+    reduce_tile(reduce, CheckedSum{0, NOBODY, reduce.kind == KIND_EXTENDED});
+}
+
+// Puts sums of high halves and of low halves together, in the place of the former; notes the first that does not fit.
+extern "C" __global__ void __launch_bounds__(REDUCERS) reduce_join(u64* high, const u64* low, u32 count, u64* failed) {
+    u32 at = blockIdx.x * REDUCERS + threadIdx.x;
+    if (at < count) {
+        long long whole = (long long)high[at] + (long long)(low[at] >> 32);
+        if (whole != (long long)(int)whole) {
+            atomicMin(failed, (u64)at);
+        }
+        high[at] = (u64)whole << 32 | (u32)low[at];
+    }
+}
+#endif
+
+#if VALUE_BYTES > 0
+extern "C" __global__ void __launch_bounds__(REDUCERS, 6) reduce_float(const __grid_constant__ Reduce reduce) {
+    reduce_tile(reduce, FloatSum());
+}
+
+extern "C" __global__ void __launch_bounds__(REDUCERS, REDUCER_BLOCKS) reduce_least(const __grid_constant__ Reduce reduce) {
+    reduce_tile(reduce, Least());
+}
+#endif

@@ -1,0 +1,344 @@
+//! PROJECT and PRODUCT: kernels/project.cu.
+//!
+//! A column that stays as it is, is copied by the driver. Sizes are known before anything is allocated.
+
+use super::{Answer, Input, Output, Relation, instance};
+use crate::driver::LaunchShape;
+use crate::kernel::Source;
+use crate::kernel::table::{product as product_kernel, project_four, project_two};
+use crate::relation_paper::{Job, Stages};
+use crate::{GpuError, Stream};
+
+/// Threads of a block: PROJECTORS in project.cu.
+const THREADS: u32 = 256;
+/// Tuples of a block of `project`.
+const TILE: u32 = THREADS * 8;
+/// Results of a block of `product`: PRODUCT_TILE in project.cu.
+const PRODUCT_TILE: u64 = THREADS as u64 * 32;
+/// Most parts of a column: FIELDS_MAX in project.cu.
+const PARTS_MAX: usize = 8;
+/// USES_KEYS and USES_VALUES in project.cu.
+const USES: [u32; 2] = [1, 2];
+
+/// Where a part comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Side {
+    Key,
+    Value,
+    Rank,
+}
+
+/// A bit field of a column: of a source shifted right, the bits of a mask, shifted left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// Where it comes from.
+    pub side: Side,
+    /// Low bits of it that are dropped.
+    pub right: u32,
+    /// Bits that stay of what is left.
+    pub mask: u64,
+    /// Where they go.
+    pub left: u32,
+}
+
+/// Columns that are made of a relation: each has the bits of all its parts, as far as they fit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Projection {
+    /// Of the key; none makes it 0.
+    pub key: Vec<Part>,
+    /// Bytes of the key: 4 or 8.
+    pub key_bytes: u8,
+    /// Of the value.
+    pub value: Vec<Part>,
+    /// Bytes of the value: 0, 4 or 8.
+    pub value_bytes: u8,
+}
+
+/// What a projection made.
+#[derive(Clone, Debug)]
+pub struct Projected {
+    /// Its columns, in the order of the tuples that they are made of.
+    pub relation: Relation,
+    /// Whether keys are known to ascend; if not, the relation has to be sorted before another operator takes it.
+    pub is_sorted: bool,
+    /// Times.
+    pub stages: Stages,
+}
+
+/// The same as Part in project.cu.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub(crate) struct RawPart {
+    mask: u64,
+    source: u32,
+    right: u16,
+    left: u16,
+}
+
+/// The same as in project.cu.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct Project {
+    keys: u64,
+    values: u64,
+    to: [u64; 2],
+    to_bytes: [u32; 2],
+    parts: [u32; 2],
+    tuples: u32,
+    uses: u32,
+    is_aligned: u32,
+    unused: u32,
+    part: [[RawPart; PARTS_MAX]; 2],
+}
+
+/// The same as in project.cu.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct Product {
+    left_keys: u64,
+    left_values: u64,
+    rights_from: u64,
+    keys_to: u64,
+    values_to: u64,
+    results: u64,
+    magic: u64,
+    rights: u32,
+    combine: u32,
+    is_aligned: u32,
+    unused: u32,
+}
+
+/// All ones of so many bytes.
+fn most(bytes: u8) -> u64 {
+    u64::MAX.checked_shr(64 - 8 * u32::from(bytes)).unwrap_or(0)
+}
+
+impl Part {
+    /// All of a source.
+    #[must_use]
+    pub const fn whole(side: Side) -> Self {
+        Self { side, right: 0, mask: u64::MAX, left: 0 }
+    }
+
+    /// Whether it keeps all bits from `right` on of words up to `highest`, in a column of `bytes`.
+    fn keeps(self, highest: u64, bytes: u8) -> bool {
+        let kept = highest >> self.right;
+        let shifted = kept << self.left;
+        self.mask & kept == kept && shifted >> self.left == kept && shifted <= most(bytes)
+    }
+}
+
+impl Projection {
+    /// Whether keys ascend whatever the tuples are: the old key or its high bits, the rank, or the same for all.
+    #[must_use]
+    pub fn keeps_order(&self, from: &Relation) -> bool {
+        let bits = |number: u64| u64::MAX.checked_shr(number.leading_zeros()).unwrap_or(0);
+        match self.key[..] {
+            [] => true,
+            [part] => match part.side {
+                Side::Key => part.keeps(most(from.key_bytes()), self.key_bytes),
+                Side::Rank => part.keeps(bits(from.tuples().saturating_sub(1)), self.key_bytes),
+                Side::Value => false,
+            },
+            _ => false,
+        }
+    }
+
+    /// Whether a column is one of the input's: which one.
+    fn same(parts: &[Part], bytes: u8, from: &Relation) -> Option<u64> {
+        let [part] = parts else { return None };
+        let (width, buffer) = match part.side {
+            Side::Key => (from.key_bytes(), from.keys()),
+            Side::Value => (from.value_bytes(), &from.columns().first()?.buffer),
+            Side::Rank => return None,
+        };
+        let is_same = part.right == 0 && part.left == 0 && part.keeps(most(width), bytes);
+        (is_same && width == bytes).then(|| buffer.address())
+    }
+
+    fn check(&self, from: &Relation) -> Result<(), GpuError> {
+        let refused = |cause: String| Err(GpuError::Operator { operator: "project", cause });
+        if ![4, 8].contains(&self.key_bytes) || ![0, 4, 8].contains(&self.value_bytes) {
+            return refused("a key has 4 or 8 bytes, a value 0, 4 or 8".into());
+        }
+        for (parts, bytes) in [(&self.key, self.key_bytes), (&self.value, self.value_bytes)] {
+            if parts.len() > PARTS_MAX || (bytes == 0 && !parts.is_empty()) {
+                let count = parts.len();
+                return refused(format!("{count} parts of a column of {bytes} bytes: {PARTS_MAX} at most"));
+            }
+            if parts.iter().any(|part| part.right >= 64 || part.left >= 64) {
+                return refused("a part is shifted by 64 or more: by 63 at most".into());
+            }
+            if from.value_bytes() == 0 && parts.iter().any(|part| part.side == Side::Value) {
+                return refused("a part of values that the relation does not have: ask for keys".into());
+            }
+        }
+        Ok(())
+    }
+}
+
+fn raw(parts: &[Part]) -> [RawPart; PARTS_MAX] {
+    let mut all = [RawPart::default(); PARTS_MAX];
+    for (raw, part) in all.iter_mut().zip(parts) {
+        let (right, left) = (part.right as u16, part.left as u16);
+        *raw = RawPart { mask: part.mask, source: part.side as u32, right, left };
+    }
+    all
+}
+
+/// Makes the columns of a projection, tuple by tuple, and says whether its keys still ascend. Reads what it uses and
+/// writes the results once. Blocks. Time: `project`.
+///
+/// # Errors
+/// [`GpuError::Operator`] for pages, more than 2^31 tuples, columns of other widths, values where there are none, more
+/// than eight parts or shifts above 63; [`GpuError::Memory`]; [`GpuError::Driver`].
+pub fn project(stream: &Stream, from: &Relation, projection: &Projection) -> Result<Projected, GpuError> {
+    projection.check(from)?;
+    let input = Input::new("project", from)?;
+    let (gpu, key_bytes, value_bytes) = (stream.gpu(), from.key_bytes(), from.value_bytes());
+    let to_bytes = [projection.key_bytes, projection.value_bytes];
+    let mut job = Job::new(stream);
+    let output = Output::new(&mut job, gpu, to_bytes, input.tuples.into())?;
+    let is_sorted = projection.keeps_order(from);
+    if input.tuples == 0 {
+        return Ok(Projected { relation: output.relation(0)?, is_sorted, stages: Stages::default() });
+    }
+    let to = [output.keys.address(), output.values()];
+    let parts = [&projection.key, &projection.value];
+    // Columns that are copied are none of the kernel's.
+    let copied = [0, 1].map(|side| Projection::same(parts[side], to_bytes[side], from));
+    let made_bytes = [0, 1].map(|side| if copied[side].is_some() { 0 } else { to_bytes[side] });
+    let uses = |side: Side| {
+        [0, 1].iter().any(|&at| made_bytes[at] > 0 && parts[at].iter().any(|part| part.side == side))
+    };
+    let project = Project {
+        keys: input.keys,
+        values: input.values,
+        to,
+        to_bytes: made_bytes.map(u32::from),
+        parts: parts.map(|parts| parts.len() as u32),
+        tuples: input.tuples,
+        uses: u32::from(uses(Side::Key)) * USES[0] + u32::from(uses(Side::Value)) * USES[1],
+        is_aligned: input.is_aligned.into(),
+        unused: 0,
+        part: parts.map(|parts| raw(parts)),
+    };
+    let is_narrow = key_bytes == 4 && value_bytes <= 4 && made_bytes.iter().all(|&bytes| bytes <= 4);
+    let instance = instance(Source::Project, key_bytes, value_bytes);
+    let shape = LaunchShape { blocks: input.tuples.div_ceil(TILE), threads: THREADS, shared_bytes: 0 };
+    job.stage("project", || {
+        for side in [0, 1] {
+            let bytes = input.tuples as usize * usize::from(to_bytes[side]);
+            if let Some(address) = copied[side] {
+                // SAFETY: both columns have that many bytes; the job keeps one, the caller the other.
+                unsafe { gpu.driver().copy(stream.handle(), to[side], address, bytes) }?;
+            }
+        }
+        if made_bytes == [0, 0] {
+            return Ok(());
+        }
+        // SAFETY: all columns have as many tuples; the job keeps those made here, the caller the others.
+        unsafe {
+            if is_narrow {
+                project_four(stream, instance, shape, &project)
+            } else {
+                project_two(stream, instance, shape, &project)
+            }
+        }
+    })?;
+    Ok(Projected { relation: output.relation(input.tuples.into())?, is_sorted, stages: job.end()? })
+}
+
+/// What a PRODUCT makes of the values of two tuples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Combine {
+    /// The left value.
+    Left,
+    /// The right value.
+    Right,
+    /// The key of the right tuple.
+    RightKey,
+    /// Their sum, modulo 2 to the bits of a value.
+    Sum,
+    /// Their bits exclusively or'ed.
+    Xor,
+    /// The lesser as unsigned words.
+    Min,
+    /// The greater as unsigned words.
+    Max,
+}
+
+impl Combine {
+    /// All of them.
+    pub const ALL: [Self; 7] =
+        [Self::Left, Self::Right, Self::RightKey, Self::Sum, Self::Xor, Self::Min, Self::Max];
+
+    /// COMBINE_... in project.cu.
+    const fn code(self) -> u32 {
+        match self {
+            Self::Left => 0,
+            Self::Right | Self::RightKey => 1,
+            Self::Sum => 2,
+            Self::Xor => 3,
+            Self::Min => 4,
+            Self::Max => 5,
+        }
+    }
+}
+
+/// All pairs of tuples, by left rank, then by right rank, with the left keys. Where the value that is wanted is absent
+/// there is none. Writes each result once. Blocks. Time: `product`.
+///
+/// # Errors
+/// [`GpuError::Operator`] for pages, for values of two widths that are to be combined, or for 2^43 results or more;
+/// [`GpuError::Memory`] with the size if the product does not fit; [`GpuError::Driver`].
+pub fn product(
+    stream: &Stream,
+    (left, right): (&Relation, &Relation),
+    combine: Combine,
+) -> Result<Answer, GpuError> {
+    let refused = |cause: String| GpuError::Operator { operator: "product", cause };
+    let inputs = [Input::new("product", left)?, Input::new("product", right)?];
+    let gpu = stream.gpu();
+    let value_bytes = match combine {
+        Combine::Left => left.value_bytes(),
+        Combine::Right => right.value_bytes(),
+        Combine::RightKey => right.key_bytes(),
+        _ if left.value_bytes() != right.value_bytes() || left.value_bytes() == 0 => {
+            let (left, right) = (left.value_bytes(), right.value_bytes());
+            return Err(refused(format!("values of {left} and of {right} bytes: make them alike first")));
+        }
+        _ => left.value_bytes(),
+    };
+    let [lefts, rights] = inputs.map(|input| u64::from(input.tuples));
+    // Both have at most 2^31 tuples.
+    let results = lefts * rights;
+    let mut job = Job::new(stream);
+    let output = Output::new(&mut job, gpu, [left.key_bytes(), value_bytes], results)?;
+    if results == 0 {
+        return Ok(Answer { relation: output.relation(0)?, stages: Stages::default() });
+    }
+    let blocks = u32::try_from(results.div_ceil(PRODUCT_TILE)).ok().filter(|&blocks| blocks < 1 << 31);
+    let blocks = blocks.ok_or_else(|| refused(format!("{results} results: multiply parts")))?;
+    let rights_from = if combine == Combine::RightKey { inputs[1].keys } else { inputs[1].values };
+    let task = Product {
+        left_keys: inputs[0].keys,
+        left_values: inputs[0].values,
+        rights_from,
+        keys_to: output.keys.address(),
+        values_to: output.values(),
+        results,
+        // Of one right tuple it would be 2^64.
+        magic: if rights == 1 { 0 } else { u64::MAX / rights + 1 },
+        rights: inputs[1].tuples,
+        combine: combine.code(),
+        is_aligned: rights_from.is_multiple_of(16).into(),
+        unused: 0,
+    };
+    let instance = instance(Source::Project, left.key_bytes(), value_bytes);
+    let shape = LaunchShape { blocks, threads: THREADS, shared_bytes: 0 };
+    // SAFETY: room for all pairs; the job keeps it, the caller the relations.
+    job.stage("product", || unsafe { product_kernel(stream, instance, shape, &task) })?;
+    Ok(Answer { relation: output.relation(results)?, stages: job.end()? })
+}

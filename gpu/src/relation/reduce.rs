@@ -1,0 +1,257 @@
+//! Segmented reduction in one pass: kernels/reduce.cu.
+//!
+//! Sums of signed numbers of 8 bytes are tried in 64 bits first. If a part does not fit, high and low halves are summed
+//! apart, which cannot fail, and put together, so that only a sum that does not fit is an error.
+
+use super::{Answer, Condition, Input, Output, Relation, instance, select, tiles_ahead};
+use crate::driver::LaunchShape;
+use crate::kernel::Source;
+use crate::kernel::table::{reduce_checked, reduce_float, reduce_join, reduce_least, reduce_sum};
+use crate::memory::DeviceBuffer;
+use crate::relation_paper::{Job, Stages};
+use crate::{GpuError, Stream};
+
+/// Threads of a block: REDUCERS in reduce.cu.
+const THREADS: u32 = 256;
+/// Tuples of a tile: TILE in reduce.cu.
+const TILE: u32 = THREADS * 8;
+/// What is at `failed` while nothing failed.
+const NOBODY: u64 = u64::MAX;
+
+/// What becomes of the values of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Reduction {
+    /// Their sum: of whole numbers in 64 bits, of floats as f64.
+    Sum,
+    /// The least.
+    Min,
+    /// The greatest.
+    Max,
+    /// How many there are, u64.
+    Count,
+    /// The first.
+    First,
+}
+
+/// What values are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Numbers {
+    /// u32 or u64.
+    Unsigned,
+    /// i32 or i64.
+    Signed,
+    /// f32 or f64.
+    Float,
+}
+
+/// KIND_... in reduce.cu.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Full,
+    Extended,
+    LowHalf,
+    OrderedFloat,
+}
+
+/// The same as in reduce.cu.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct Reduce {
+    keys: u64,
+    values: u64,
+    keys_to: u64,
+    values_to: u64,
+    told: u64,
+    carried: u64,
+    failed: u64,
+    flip: u64,
+    tuples: u32,
+    ahead: u32,
+    is_aligned: u32,
+    kind: u32,
+    shift: u32,
+    to_bytes: u32,
+}
+
+/// Which entry a reduction is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Entry {
+    Sum,
+    Float,
+    Least,
+    Checked,
+}
+
+/// What a launch differs by.
+#[derive(Clone, Copy, Debug)]
+struct Way {
+    entry: Entry,
+    kind: Kind,
+    flip: u64,
+    shift: u32,
+}
+
+/// An operator under way, but for what a launch differs by.
+struct Reducer<'j, 's> {
+    job: &'j mut Job<'s>,
+    stream: &'s Stream,
+    reduce: Reduce,
+    key_bytes: u8,
+    value_bytes: u8,
+    told: DeviceBuffer,
+    carried: DeviceBuffer,
+    failed: DeviceBuffer,
+}
+
+impl Reducer<'_, '_> {
+    fn run(&mut self, way: Way) -> Result<(), GpuError> {
+        let Self { job, stream, reduce, told, carried, failed, .. } = self;
+        let reduce = Reduce { kind: way.kind as u32, flip: way.flip, shift: way.shift, ..*reduce };
+        let instance = instance(Source::Reduce, self.key_bytes, self.value_bytes);
+        let shape = LaunchShape { blocks: reduce.tuples.div_ceil(TILE), threads: THREADS, shared_bytes: 0 };
+        job.stage("reduce", || {
+            told.fill(stream, 0)?;
+            carried.fill(stream, 0)?;
+            failed.fill(stream, 0xFF)?;
+            // SAFETY: there is room for a result of every tuple, and for what each tile tells; the job keeps what was
+            // made, the caller the relation.
+            unsafe {
+                match way.entry {
+                    Entry::Sum => reduce_sum(stream, instance, shape, &reduce),
+                    Entry::Float => reduce_float(stream, instance, shape, &reduce),
+                    Entry::Least => reduce_least(stream, instance, shape, &reduce),
+                    Entry::Checked => reduce_checked(stream, instance, shape, &reduce),
+                }
+            }
+        })
+    }
+
+    fn tuples(&self) -> Result<u64, GpuError> {
+        self.job.number(&self.told, self.reduce.tuples.div_ceil(TILE).into())
+    }
+
+    /// Sums of halves, put together, after [`Entry::Checked`] failed. Exact.
+    fn halves(&mut self) -> Result<(), GpuError> {
+        let half = |kind, shift| Way { entry: Entry::Sum, kind, flip: 0, shift };
+        let high = self.reduce.values_to;
+        let low = self.job.buffer(u64::from(self.reduce.tuples) * 8)?;
+        self.reduce.values_to = low.address();
+        self.run(half(Kind::LowHalf, 0))?;
+        self.reduce.values_to = high;
+        self.run(half(Kind::Full, 32))?;
+        let tuples = self.tuples()? as u32;
+        let instance = instance(Source::Reduce, self.key_bytes, self.value_bytes);
+        let shape = LaunchShape { blocks: tuples.div_ceil(THREADS), threads: THREADS, shared_bytes: 0 };
+        let (stream, low_at, failed_at) = (self.stream, low.address(), self.failed.address());
+        // SAFETY: as many sums of either half; the job keeps them.
+        self.job.stage("join", || unsafe {
+            reduce_join(stream, instance, shape, &high, &low_at, &tuples, &failed_at)
+        })
+    }
+}
+
+/// The key at a place of a column.
+fn key_at(
+    job: &Job<'_>,
+    stream: &Stream,
+    (keys, key_bytes): (&DeviceBuffer, u8),
+    at: u64,
+) -> Result<u64, GpuError> {
+    if key_bytes == 8 {
+        return job.number(keys, at);
+    }
+    let mut bytes = [0; 4];
+    keys.part(at * 4, 4).copy_to_host(stream, &mut bytes)?;
+    Ok(u32::from_le_bytes(bytes).into())
+}
+
+/// One tuple for each key. Reads and writes once; room is made for as many results as tuples. Blocks. Times: `reduce`,
+/// more than once and then `join` for signed sums of which a part does not fit; or `select` for [`Reduction::First`].
+///
+/// Sums of floats are added in an order that the places of the tuples alone decide. Least and greatest floats are those
+/// of the total order.
+///
+/// # Errors
+/// [`GpuError::Sum`]; [`GpuError::Operator`] for pages, more than 2^31 tuples, or values where there are none;
+/// [`GpuError::Memory`]; [`GpuError::Driver`].
+pub fn reduce(
+    stream: &Stream,
+    from: &Relation,
+    reduction: Reduction,
+    numbers: Numbers,
+) -> Result<Answer, GpuError> {
+    let (key_bytes, input_bytes) = (from.key_bytes(), from.value_bytes());
+    if input_bytes == 0 && reduction != Reduction::Count {
+        let cause = "a relation without values: only its tuples can be counted".into();
+        return Err(GpuError::Operator { operator: "reduce", cause });
+    }
+    if reduction == Reduction::First {
+        return select(stream, from, &Condition::Firsts);
+    }
+    let input = Input::new("reduce", from)?;
+    let gpu = stream.gpu();
+    let value_bytes = if reduction == Reduction::Count { 0 } else { input_bytes };
+    let to_bytes = match reduction {
+        Reduction::Sum | Reduction::Count => 8,
+        Reduction::Min | Reduction::Max | Reduction::First => value_bytes,
+    };
+    let mut job = Job::new(stream);
+    let output = Output::new(&mut job, gpu, [key_bytes, to_bytes], input.tuples.into())?;
+    if input.tuples == 0 {
+        return Ok(Answer { relation: output.relation(0)?, stages: Stages::default() });
+    }
+    let tiles = u64::from(input.tuples.div_ceil(TILE));
+    let (told, carried, failed) = (job.buffer(tiles * 8 + 8)?, job.buffer(tiles * 16)?, job.buffer(8)?);
+    let sign = 1 << (8 * u32::from(value_bytes.max(1)) - 1);
+    let way = |entry, kind, flip| Way { entry, kind, flip, shift: 0 };
+    let chosen = match (reduction, numbers) {
+        (Reduction::Count, _) => way(Entry::Sum, Kind::Full, 0),
+        (Reduction::Sum, Numbers::Float) => way(Entry::Float, Kind::Full, 0),
+        (Reduction::Sum, numbers) => {
+            let kind = if numbers == Numbers::Signed { Kind::Extended } else { Kind::Full };
+            way(if value_bytes == 8 { Entry::Checked } else { Entry::Sum }, kind, 0)
+        }
+        (least, numbers) => {
+            let (kind, flip) = match numbers {
+                Numbers::Unsigned => (Kind::Full, 0),
+                Numbers::Signed => (Kind::Full, sign),
+                Numbers::Float => (Kind::OrderedFloat, 0),
+            };
+            way(Entry::Least, kind, if least == Reduction::Max { !flip } else { flip })
+        }
+    };
+    let reduce = Reduce {
+        keys: input.keys,
+        values: input.values,
+        keys_to: output.keys.address(),
+        values_to: output.values(),
+        told: told.address(),
+        carried: carried.address(),
+        failed: failed.address(),
+        flip: 0,
+        tuples: input.tuples,
+        ahead: tiles_ahead(gpu),
+        is_aligned: input.is_aligned.into(),
+        kind: 0,
+        shift: 0,
+        to_bytes: to_bytes.into(),
+    };
+    let mut reducer =
+        Reducer { job: &mut job, stream, reduce, key_bytes, value_bytes, told, carried, failed };
+    reducer.run(chosen)?;
+    if chosen.entry == Entry::Checked {
+        let rank = reducer.job.number(&reducer.failed, 0)?;
+        if rank != NOBODY && chosen.kind == Kind::Full {
+            return Err(GpuError::Sum { key: key_at(&job, stream, (from.keys(), key_bytes), rank)? });
+        }
+        if rank != NOBODY {
+            reducer.halves()?;
+            let place = reducer.job.number(&reducer.failed, 0)?;
+            if place != NOBODY {
+                return Err(GpuError::Sum { key: key_at(&job, stream, (&output.keys, key_bytes), place)? });
+            }
+        }
+    }
+    let tuples = reducer.tuples()?;
+    Ok(Answer { relation: output.relation(tuples)?, stages: job.end()? })
+}

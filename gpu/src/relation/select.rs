@@ -1,0 +1,145 @@
+//! SELECT in one pass: kernels/sift.cu.
+
+use super::condition::{Condition, STEPS_MAX, Step, Test};
+use super::{Answer, Input, Output, Relation, instance, tiles_ahead};
+use crate::driver::LaunchShape;
+use crate::kernel::Source;
+use crate::kernel::table::{sift_firsts, sift_keys, sift_program, sift_values};
+use crate::relation_paper::{Job, Stages};
+use crate::{GpuError, Stream};
+
+/// Threads of a block: SIFTERS in sift.cu.
+const THREADS: u32 = 256;
+/// Bytes of the keys of a thread of a tile: VECTORS vectors of 16 bytes in sift.cu.
+const THREAD_BYTES: u32 = 64;
+/// Bytes of a vector of keys.
+const VECTOR_BYTES: u32 = 16;
+/// Bytes of shared memory that sift.cu declares, and some more.
+const STATIC_BYTES: u32 = 9 << 10;
+/// USES_KEYS and USES_VALUES in sift.cu.
+const USES: [u32; 2] = [1, 2];
+/// What is at `failed` while nothing failed.
+const NOBODY: u64 = u64::MAX;
+
+/// The same as in sift.cu.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct Sift {
+    keys: u64,
+    values: u64,
+    keys_to: u64,
+    values_to: u64,
+    told: u64,
+    failed: u64,
+    words: u64,
+    low: u64,
+    span: u64,
+    mask: u64,
+    bits: u64,
+    tuples: u32,
+    ahead: u32,
+    is_aligned: u32,
+    uses: u32,
+    steps: u32,
+    unused: u32,
+    program: [Step; STEPS_MAX],
+}
+
+/// Tuples that a condition takes, in their order. Reads each key once, each value that is taken or asked for once, and
+/// writes what is taken; room is made for all tuples. Blocks. Time: `select`.
+///
+/// # Errors
+/// [`GpuError::Operator`] for pages, more than 2^31 tuples, values where there are none, or a program whose stack no
+/// block has room for; [`GpuError::Arithmetic`]; [`GpuError::Memory`]; [`GpuError::Driver`].
+pub fn select(stream: &Stream, from: &Relation, condition: &Condition) -> Result<Answer, GpuError> {
+    let refused = |cause: String| GpuError::Operator { operator: "select", cause };
+    let input = Input::new("select", from)?;
+    let (gpu, key_bytes, value_bytes) = (stream.gpu(), from.key_bytes(), from.value_bytes());
+    let uses_values = match condition {
+        Condition::Values(_) => true,
+        Condition::Program(program) => program.uses_values,
+        Condition::Keys(_) | Condition::Firsts => false,
+    };
+    if uses_values && value_bytes == 0 {
+        return Err(refused("a condition on values of a relation that has none: ask for its keys".into()));
+    }
+    let vector = VECTOR_BYTES / u32::from(key_bytes);
+    let shared_bytes = match condition {
+        Condition::Program(program) => (program.depth - 1).saturating_mul(vector * THREADS * 8),
+        _ => 0,
+    };
+    let most = gpu.limits().shared_bytes_max.saturating_sub(STATIC_BYTES);
+    if shared_bytes > most {
+        return Err(refused(format!(
+            "a program with a stack that wants {shared_bytes} bytes of shared memory, of {most}: nest it less"
+        )));
+    }
+    let mut job = Job::new(stream);
+    let output = Output::new(&mut job, gpu, [key_bytes, value_bytes], input.tuples.into())?;
+    if input.tuples == 0 {
+        return Ok(Answer { relation: output.relation(0)?, stages: Stages::default() });
+    }
+    let tiles = input.tuples.div_ceil(THREADS * THREAD_BYTES / u32::from(key_bytes));
+    let told = job.buffer(u64::from(tiles) * 8 + 8)?;
+    let failed = job.buffer(8)?;
+    let (mut steps, mut program, mut words, mut uses) = (0, [Step::default(); STEPS_MAX], None, 0);
+    let everything = Test::range(0, u64::MAX);
+    let test = match condition {
+        Condition::Keys(test) => test.of_width(key_bytes),
+        Condition::Values(test) => test.of_width(value_bytes),
+        Condition::Firsts => everything.of_width(key_bytes),
+        Condition::Program(given) => {
+            steps = given.steps.len() as u32;
+            program[..given.steps.len()].copy_from_slice(&given.steps);
+            uses = u32::from(given.uses_keys) * USES[0] + u32::from(given.uses_values) * USES[1];
+            let list: Vec<u8> = given.words.iter().flat_map(|word| word.to_le_bytes()).collect();
+            let buffer = job.buffer(list.len() as u64)?;
+            buffer.copy_from_host(stream, &list)?;
+            words = Some(buffer);
+            everything.of_width(key_bytes)
+        }
+    };
+    let [low, span, mask, bits] = test;
+    let sift = Sift {
+        keys: input.keys,
+        values: input.values,
+        keys_to: output.keys.address(),
+        values_to: output.values(),
+        told: told.address(),
+        failed: failed.address(),
+        words: words.map_or(0, |words| words.address()),
+        low,
+        span,
+        mask,
+        bits,
+        tuples: input.tuples,
+        ahead: tiles_ahead(gpu),
+        is_aligned: input.is_aligned.into(),
+        uses,
+        steps,
+        unused: 0,
+        program,
+    };
+    let instance = instance(Source::Sift, key_bytes, value_bytes);
+    let shape = LaunchShape { blocks: tiles, threads: THREADS, shared_bytes };
+    job.stage("select", || {
+        told.fill(stream, 0)?;
+        failed.fill(stream, 0xFF)?;
+        // SAFETY: the input has as many tuples, so there is room for all results, and a word for each tile and one more;
+        // the job keeps what was made, the caller the relation.
+        unsafe {
+            match condition {
+                Condition::Keys(_) => sift_keys(stream, instance, shape, &sift),
+                Condition::Values(_) => sift_values(stream, instance, shape, &sift),
+                Condition::Firsts => sift_firsts(stream, instance, shape, &sift),
+                Condition::Program(_) => sift_program(stream, instance, shape, &sift),
+            }
+        }
+    })?;
+    let rank = job.number(&failed, 0)?;
+    if rank != NOBODY {
+        return Err(GpuError::Arithmetic { rank });
+    }
+    let tuples = job.number(&told, tiles.into())?;
+    Ok(Answer { relation: output.relation(tuples)?, stages: job.end()? })
+}
