@@ -4,8 +4,9 @@
 // takes vectors of two or four tuples, so many that no column has more than 16 bytes of one, loads some of them
 // before it uses the first, and takes a field for all tuples of a vector at a time.
 //
-// `pick` takes values in the order of numbers, after a sort. `product` makes all pairs of tuples: result t is of left tuple t / rights and right tuple t % rights. A thread
+// `product` makes all pairs of tuples: result t is of left tuple t / rights and right tuple t % rights. A thread
 // writes vectors of 16 bytes, of keys first and then of values, and divides once for each by a multiplication.
+// `pick` takes values in the order of numbers, after a sort.
 //
 // VALUE_BYTES is that of the column of values of `project`, and of the results' values of `product`.
 

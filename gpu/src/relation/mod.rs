@@ -2,7 +2,8 @@
 //!
 //! [`select`] and [`reduce`] read each tuple once and write each result once: tiles tell each other how many results
 //! they have (kernels/onepass.cuh), so that nobody counts first or gathers after. [`project`] and [`product`] know
-//! their places; a projection that changes the order is sorted by [`sort`] where the caller wants it. Answers follow the rules of `pleach-relation`. Relations are dense; those of pages are first made so
+//! their places; a projection that changes the order is sorted by [`sort`] where the caller wants it. Answers follow
+//! the rules of `pleach-relation`. Relations are dense; those of pages are first made so
 //! ([`crate::relation_paper::to_dense`]). Results are bounded by what is read, but a product's, whose size is checked
 //! before anything is allocated.
 

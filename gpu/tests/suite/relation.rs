@@ -715,14 +715,10 @@ pub fn all(gpu: &Gpu, turn: usize) {
         }
         _ => {
             selects(stream, [4, 8]);
-            selects(stream, [8, 0]);
             reductions(stream, [4, 8], Numbers::Signed);
             reductions(stream, [8, 4], Numbers::Float);
-            reductions(stream, [4, 0], Numbers::Unsigned);
-            projections(stream, [4, 0]);
             projections(stream, [8, 4]);
-            products(stream, [8, 0]);
-            products(stream, [4, 8]);
+            products(stream, [8, 8]);
             floats(stream);
         }
     }
