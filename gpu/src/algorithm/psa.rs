@@ -249,6 +249,80 @@ impl Psa {
     }
 }
 
+/// Words and numbers that are sorted whole, outside of a batch: where they are, and two places in turn.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Columns {
+    /// Addresses of words and of their numbers, which may be 0 for their ranks.
+    pub(crate) from: [u64; 2],
+    /// Addresses to sort to, by turns.
+    pub(crate) to: [[u64; 2]; 2],
+    /// How many, below 2^30.
+    pub(crate) count: u32,
+}
+
+/// Bytes that sorting so many words by all their bits wants for counts and for what tiles tell.
+pub(crate) fn control_bytes(count: u32, word_bytes: u8) -> u64 {
+    let tiles = u64::from(count.div_ceil(SORTERS * items(word_bytes)));
+    (PASSES_MAX * DIGITS + PASSES_MAX + u64::from(word_bytes) * tiles * DIGITS) * 4
+}
+
+/// Queues sorting words by all their bits, with their numbers, stable; which of the places they are in then. `None`
+/// where a block has too little shared memory.
+///
+/// # Safety
+/// The columns have as many words and numbers as they say, `control` the bytes of [`control_bytes`]; all of it is alive
+/// until the work is done.
+pub(crate) unsafe fn sort_columns(
+    stream: &Stream,
+    instance: Instance,
+    columns: &Columns,
+    control: &DeviceBuffer,
+) -> Result<Option<usize>, GpuError> {
+    let (gpu, word_bytes) = (stream.gpu(), instance.word_bytes);
+    let tile = SORTERS * items(word_bytes);
+    let shared_bytes = tile * u32::from(word_bytes) + SORTERS / 32 * DIGITS as u32 * 4;
+    if shared_bytes + STATIC_BYTES > gpu.limits().shared_bytes_max {
+        return Ok(None);
+    }
+    control.fill(stream, 0)?;
+    let tiles = columns.count.div_ceil(tile);
+    let turn = control.address() + PASSES_MAX * DIGITS * 4;
+    let mut pass = Pass {
+        queries: columns.from[0],
+        numbers: columns.from[1],
+        queries_to: 0,
+        numbers_to: 0,
+        counts: control.address(),
+        told: turn + PASSES_MAX * 4,
+        turn,
+        low: [0; 2],
+        span: [u64::MAX; 2],
+        count: columns.count,
+        first: 0,
+        kind: 0,
+        shift: 0,
+        width: DIGIT_BITS,
+        bits: u32::from(word_bytes) * 8,
+        passes: word_bytes.into(),
+        pass: 0,
+    };
+    let shape = grid(gpu, instance, "sort_count", SORTERS, 0, columns.count.into())?;
+    // SAFETY: the caller's promise; the counts were zeroed above.
+    unsafe { sort_count(stream, instance, shape, &pass) }?;
+    let shape = LaunchShape { blocks: tiles, threads: SORTERS, shared_bytes };
+    let mut place = 0;
+    for number in 0..u32::from(word_bytes) {
+        place = number as usize % 2;
+        [pass.queries_to, pass.numbers_to] = columns.to[place];
+        pass.pass = number;
+        // SAFETY: as above.
+        unsafe { sort_pass(stream, instance, shape, &pass) }?;
+        [pass.queries, pass.numbers] = columns.to[place];
+        pass.told += u64::from(tiles) * DIGITS * 4;
+    }
+    Ok(Some(place))
+}
+
 impl Room {
     /// Marks that work on `stream` uses it until here.
     pub(crate) fn leave(&self, stream: &Stream) -> Result<(), GpuError> {

@@ -193,8 +193,8 @@ sources! {
     };
     /// PROJECT and PRODUCT.
     Project "project.cu" |instance| match (instance.word_bytes, instance.value_bytes) {
-        (4, 0 | 4) => &["project_two", "project_four", "product"],
-        _ => &["project_two", "product"],
+        (4, 0 | 4) => &["project_two", "project_four", "product", "pick"],
+        _ => &["project_two", "product", "pick"],
     };
 }
 
@@ -515,4 +515,6 @@ launches! {
     Project project_four(project: crate::relation::project::Project);
     /// Makes all pairs of tuples.
     Project product(product: crate::relation::project::Product);
+    /// Puts values into the order of their numbers.
+    Project pick(pick: crate::relation::sort::Pick);
 }

@@ -6,6 +6,7 @@
 //
 // `product` makes all pairs of tuples: result t is of left tuple t / rights and right tuple t % rights. A thread
 // writes vectors of 16 bytes, of keys first and then of values, and divides once for each by a multiplication.
+// `pick` takes values in the order of numbers, after a sort.
 //
 // VALUE_BYTES is that of the column of values of `project`, and of the results' values of `product`.
 
@@ -134,6 +135,23 @@ extern "C" __global__ void __launch_bounds__(PROJECTORS) project_two(const __gri
     project_tile<2, 4>(project);
 }
 
+// The same as Pick in relation/sort.rs.
+struct Pick {
+    const Value* values;
+    const u32* numbers;
+    Value* to;
+    u64 count;
+};
+static_assert(sizeof(Pick) == BYTES_OF_PICK, "as in relation/sort.rs");
+
+// Any grid.
+extern "C" __global__ void __launch_bounds__(PROJECTORS) pick(const __grid_constant__ Pick pick) {
+    u64 step = (u64)gridDim.x * PROJECTORS;
+    for (u64 at = (u64)blockIdx.x * PROJECTORS + threadIdx.x; at < pick.count; at += step) {
+        __stcs(pick.to + at, __ldg(pick.values + __ldcs(pick.numbers + at)));
+    }
+}
+
 // The same as Product in relation/project.rs. `magic` is 2^64 / rights, rounded up; of one right tuple it is 0.
 struct Product {
     const Word* left_keys;
@@ -160,7 +178,7 @@ static_assert(sizeof(Product) == BYTES_OF_PRODUCT, "as in relation/project.rs");
 // Results of a block.
 #define PRODUCT_TILE (PROJECTORS * 32u)
 
-// Vectors of a column of a tile: `vector(i, j, to)` makes the results from left tuple i and right tuple j on, `one` one.
+// Vectors of a column of a tile: `vector(i, j, to)` makes results from left tuple i and right tuple j on, `one` one.
 template <class T, class MakeVector, class MakeOne>
 __device__ __forceinline__ void expand(const Product& product, T* to, const MakeVector& vector, const MakeOne& one) {
     const u32 COUNT = 16 / sizeof(T);

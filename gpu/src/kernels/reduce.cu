@@ -110,7 +110,8 @@ struct FloatSum {
     }
     __device__ __forceinline__ u64 back(const Reduce&, u64 sum) const { return sum; }
     __device__ __forceinline__ u64 operator()(u64 left, u64 right) {
-        return (u64)__double_as_longlong(__longlong_as_double((long long)left) + __longlong_as_double((long long)right));
+        double sum = __longlong_as_double((long long)left) + __longlong_as_double((long long)right);
+        return (u64)__double_as_longlong(sum);
     }
     __device__ __forceinline__ void at(u32) {}
     __device__ __forceinline__ void end(const Reduce&) {}
@@ -390,7 +391,8 @@ template <class Op> __device__ __forceinline__ void reduce_tile(const Reduce& re
 }
 
 // A block a tile, of REDUCERS threads.
-extern "C" __global__ void __launch_bounds__(REDUCERS, REDUCER_BLOCKS) reduce_sum(const __grid_constant__ Reduce reduce) {
+extern "C" __global__ void __launch_bounds__(REDUCERS, REDUCER_BLOCKS)
+reduce_sum(const __grid_constant__ Reduce reduce) {
     reduce_tile(reduce, Sum());
 }
 
@@ -417,7 +419,8 @@ extern "C" __global__ void __launch_bounds__(REDUCERS, 6) reduce_float(const __g
     reduce_tile(reduce, FloatSum());
 }
 
-extern "C" __global__ void __launch_bounds__(REDUCERS, REDUCER_BLOCKS) reduce_least(const __grid_constant__ Reduce reduce) {
+extern "C" __global__ void __launch_bounds__(REDUCERS, REDUCER_BLOCKS)
+reduce_least(const __grid_constant__ Reduce reduce) {
     reduce_tile(reduce, Least());
 }
 #endif

@@ -7,9 +7,9 @@
 // tuples that the ranks name: from the first cache level, as they were just read, or from the second, where a block of
 // some tiles before had them fetched. So only ranks are moved within the block, and writes are whole lines.
 //
-// A condition is a range and some bits of key or value, a key that differs from the one before, or a program for a stack
-// of 64-bit words, which all threads run alike: each step for all items of a vector, its topmost word in registers, the
-// others in shared memory.
+// A condition is a range and some bits of key or value, a key that differs from the one before, or a program for a
+// stack of 64-bit words, which all threads run alike: each step for all items of a vector, its topmost word in
+// registers, the others in shared memory.
 //
 // VALUE_BYTES is that of the column of values.
 

@@ -1,8 +1,10 @@
 //! Relational operators of one pass over sorted columns on a device.
 //!
-//! [`merge`] has joins and set operations. [`select`] and [`reduce`] read each tuple once and write each result once: tiles tell each other how many results
-//! they have (kernels/onepass.cuh), so that nobody counts first or gathers after. [`project`] and [`product`] know their
-//! places. Answers follow the rules of `pleach-relation`. Relations are dense; those of pages are first made so
+//! [`merge`] has joins and set operations. [`select`] and [`reduce`] read each tuple once and write each result once:
+//! tiles tell each other how many results
+//! they have (kernels/onepass.cuh), so that nobody counts first or gathers after. [`project`] and [`product`] know
+//! their places; a projection that changes the order is sorted by [`sort`] where the caller wants it. Answers follow
+//! the rules of `pleach-relation`. Relations are dense; those of pages are first made so
 //! ([`crate::relation_paper::to_dense`]). Results are bounded by what is read, but a product's, whose size is checked
 //! before anything is allocated.
 
@@ -13,6 +15,7 @@ pub(crate) mod merge;
 pub(crate) mod project;
 pub(crate) mod reduce;
 pub(crate) mod select;
+pub(crate) mod sort;
 
 pub use crate::relation_paper::{Column, Relation, Stages};
 pub use columns::{Sorted, Values};
@@ -21,6 +24,7 @@ pub use merge::{Form, Joined, Operation, Rule, merge};
 pub use project::{Combine, Part, Projected, Projection, Side, product, project};
 pub use reduce::{Numbers, Reduction, reduce};
 pub use select::select;
+pub use sort::sort;
 
 use crate::kernel::{Instance, Source};
 use crate::memory::DeviceBuffer;
@@ -110,11 +114,12 @@ impl Output {
 }
 
 /// Definitions of the kernels' texts.
-pub(crate) fn numbers() -> [(&'static str, u64); 4] {
+pub(crate) fn numbers() -> [(&'static str, u64); 5] {
     [
         ("BYTES_OF_SIFT", size_of::<select::Sift>() as u64),
         ("BYTES_OF_REDUCE", size_of::<reduce::Reduce>() as u64),
         ("BYTES_OF_PROJECT", size_of::<project::Project>() as u64),
         ("BYTES_OF_PRODUCT", size_of::<project::Product>() as u64),
+        ("BYTES_OF_PICK", size_of::<sort::Pick>() as u64),
     ]
 }

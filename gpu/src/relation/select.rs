@@ -125,8 +125,8 @@ pub fn select(stream: &Stream, from: &Relation, condition: &Condition) -> Result
     job.stage("select", || {
         told.fill(stream, 0)?;
         failed.fill(stream, 0xFF)?;
-        // SAFETY: the input has as many tuples, so there is room for all results, and a word for each tile and one more;
-        // the job keeps what was made, the caller the relation.
+        // SAFETY: the input has as many tuples, so there is room for all results, and a word for each tile and one
+        // more; the job keeps what was made, the caller the relation.
         unsafe {
             match condition {
                 Condition::Keys(_) => sift_keys(stream, instance, shape, &sift),
