@@ -101,8 +101,8 @@ pub enum GpuError {
     },
     /// A condition that has no answer for a tuple: a number that does not fit, or a division by zero.
     #[error(
-        "GPU: select: arithmetic of the condition has no result in the tuple of rank {rank}: exclude it, or select on the \
-         CPU"
+        "GPU: select: arithmetic of the condition has no result in the tuple of rank {rank}: exclude it, or \
+         select on the CPU"
     )]
     Arithmetic {
         /// Its rank.
