@@ -384,9 +384,9 @@ macro_rules! orders {
 }
 
 orders! {
-    ascending_answers ascending_in_exact_buffers ascending_papers_relations ascending_operators LaneOrder::Ascending;
-    descending_answers descending_in_exact_buffers descending_papers_relations descending_operators LaneOrder::Descending;
-    random_answers random_in_exact_buffers random_papers_relations random_operators LaneOrder::Random(1);
+    ascending_answers ascending_in_exact_buffers ascending_relations ascending_operators LaneOrder::Ascending;
+    descending_answers descending_in_exact_buffers descending_relations descending_operators LaneOrder::Descending;
+    random_answers random_in_exact_buffers random_relations random_operators LaneOrder::Random(1);
 }
 
 #[test]
