@@ -7,7 +7,6 @@
 
 #define OUT_VALUE4 4u
 #define OUT_VALUE8 8u
-#define OUT_RANK4 104u
 #define OUT_RANK8 108u
 #define NO_RANK (~0ull)
 
@@ -68,7 +67,6 @@ __device__ __forceinline__ void put_out(const Expand& expand, u32 side, u64 at, 
         case OUT_VALUE8:
             ((u64*)expand.values_to[side])[at] = is_none ? 0 : ((const u64*)expand.values[side])[rank];
             break;
-        case OUT_RANK4: ((u32*)expand.values_to[side])[at] = (u32)rank; break;
         case OUT_RANK8: ((u64*)expand.values_to[side])[at] = rank; break;
         default: break;
     }

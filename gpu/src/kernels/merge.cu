@@ -33,7 +33,6 @@
 #define OUT_NONE 0u
 #define OUT_VALUE4 4u
 #define OUT_VALUE8 8u
-#define OUT_RANK4 104u
 #define OUT_RANK8 108u
 
 // A place in shared memory that is none.
@@ -281,8 +280,8 @@ struct Bits {
     u32 left, matched, counts;
 };
 
-// Takes the tuples of a thread in order: `left_at` and `right_at` say where the next keys of both sides lie, `equal` has
-// the bits of those at which both were equal.
+// Takes the tuples of a thread in order: `left_at` and `right_at` say where the next keys of both sides lie, `equal`
+// has the bits of those at which both were equal.
 template <u32 ITEM>
 struct Take {
     static __device__ __forceinline__ void all(const Word* keys, Word& left_key, Word& right_key, u32& left_at,
@@ -428,24 +427,33 @@ __device__ __noinline__ Bits merge_general(const Merge& merge, const Word* keys,
     return bits;
 }
 
-// Writes what comes out for one side: `list` has places in shared memory, `from` and `shift` make ranks of them.
+// Where the value of place 0 would lie, `first` its rank: a number, not a pointer, since no column need reach it.
 template <class Out>
-__device__ __forceinline__ void put_values(Out* to, const Out* values, const u16* list, u32 count) {
+__device__ __forceinline__ u64 start_of(const void* values, u64 first) {
+    return (u64)values + first * sizeof(Out);
+}
+template <class Out>
+__device__ __forceinline__ Out value_at(u64 start, u32 place) {
+    return __ldcs((const Out*)(start + (u64)place * sizeof(Out)));
+}
+
+// Writes what comes out for one side: `list` has places in shared memory, `first` makes ranks of them.
+template <class Out>
+__device__ __forceinline__ void put_values(Out* to, u64 start, const u16* list, u32 count) {
 #pragma unroll 4
     for (u32 at = threadIdx.x; at < count; at += MERGERS) {
         u32 place = list[at];
         Out value = 0;
         if (place != NOWHERE) {
-            value = __ldcs(values + place);
+            value = value_at<Out>(start, place);
         }
         __stcs(to + at, value);
     }
 }
-template <class Out>
-__device__ __forceinline__ void put_ranks(Out* to, u64 first, const u16* list, u32 count) {
+__device__ __forceinline__ void put_ranks(u64* to, u64 first, const u16* list, u32 count) {
     for (u32 at = threadIdx.x; at < count; at += MERGERS) {
         u32 place = list[at];
-        __stcs(to + at, place == NOWHERE ? (Out)~0ull : (Out)(first + place));
+        __stcs(to + at, place == NOWHERE ? ~0ull : first + place);
     }
 }
 // `first` is the rank of place 0.
@@ -454,9 +462,8 @@ __device__ __forceinline__ void put_side(const Merge& merge, u32 side, u64 base,
     const void* values = merge.values[side];
     void* to = merge.values_to[side];
     switch (merge.kinds[side]) {
-        case OUT_VALUE4: put_values((u32*)to + base, (const u32*)values + (long long)first, list, count); break;
-        case OUT_VALUE8: put_values((u64*)to + base, (const u64*)values + (long long)first, list, count); break;
-        case OUT_RANK4: put_ranks((u32*)to + base, first, list, count); break;
+        case OUT_VALUE4: put_values((u32*)to + base, start_of<u32>(values, first), list, count); break;
+        case OUT_VALUE8: put_values((u64*)to + base, start_of<u64>(values, first), list, count); break;
         case OUT_RANK8: put_ranks((u64*)to + base, first, list, count); break;
         default: break;
     }
@@ -470,8 +477,7 @@ template <class Left, class Right>
 __device__ __forceinline__ void put_pairs(const Merge& merge, const Word* keys, const u16* list, u64 base,
                                           u64 left_first, u64 right_first, u32 count) {
     const u16* others = list + MERGE_TILE;
-    const Left* left = (const Left*)merge.values[0] + (long long)left_first;
-    const Right* right = (const Right*)merge.values[1] + (long long)right_first;
+    u64 left = start_of<Left>(merge.values[0], left_first), right = start_of<Right>(merge.values[1], right_first);
     Word* keys_to = merge.keys_to + base;
     Left* left_to = (Left*)merge.values_to[0] + base;
     Right* right_to = (Right*)merge.values_to[1] + base;
@@ -485,10 +491,10 @@ __device__ __forceinline__ void put_pairs(const Merge& merge, const Word* keys, 
             lefts[i] = 0;
             rights[i] = 0;
             if (place != NOWHERE) {
-                lefts[i] = __ldcs(left + place);
+                lefts[i] = value_at<Left>(left, place);
             }
             if (other != NOWHERE) {
-                rights[i] = __ldcs(right + other);
+                rights[i] = value_at<Right>(right, other);
             }
         }
 #pragma unroll
@@ -508,9 +514,8 @@ __device__ __forceinline__ void put_pairs(const Merge& merge, const Word* keys, 
 template <class Out>
 __device__ __forceinline__ void put_taken(const Merge& merge, const Word* keys, const u16* list, u64 base,
                                           const Tile& tile, u32 count) {
-    // What is added to a place of either side to find its value.
-    const Out* left = (const Out*)merge.values[0] + (long long)(tile.left_from - tile.left_at);
-    const Out* right = (const Out*)merge.values[1] + (long long)(tile.right_from - tile.right_at);
+    u64 left = start_of<Out>(merge.values[0], tile.left_from - tile.left_at);
+    u64 right = start_of<Out>(merge.values[1], tile.right_from - tile.right_at);
     u32 border = tile.left_at + tile.lefts;
     Word* keys_to = merge.keys_to + base;
     Out* to = (Out*)merge.values_to[0] + base;
@@ -521,7 +526,7 @@ __device__ __forceinline__ void put_taken(const Merge& merge, const Word* keys, 
             u32 at = first + i * MERGERS;
             if (at < count) {
                 u32 place = list[at];
-                values[i] = __ldcs((place < border ? left : right) + place);
+                values[i] = value_at<Out>(place < border ? left : right, place);
             }
         }
 #pragma unroll
