@@ -93,6 +93,17 @@ pub enum RelationError {
     /// An expression that has no answer for a tuple.
     #[error(transparent)]
     Expression(#[from] crate::expr::EvalError),
+    /// What a device cannot do.
+    #[error("no device for {what}: {device}: use --device cpu")]
+    NoDevice {
+        /// What it is.
+        what: String,
+        /// The device.
+        device: String,
+    },
+    /// A device failed.
+    #[error("{0}")]
+    Device(String),
     /// Values of an answer do not fit into tuples of an index file.
     #[error("an index file cannot hold {what}: write Parquet, Arrow or CSV instead")]
     NoIndex {

@@ -5,12 +5,17 @@
 
 mod error;
 pub mod expr;
+#[cfg(feature = "gpu")]
+mod gpu;
 pub mod memory;
 pub mod rules;
 pub mod stream;
 
 pub use error::RelationError;
+#[cfg(feature = "gpu")]
+pub use gpu::OnGpu;
 pub use rules::{How, Reduction, SetOperation, SetRule};
+pub use stream::device::Device;
 pub use stream::{
     Answer, Bitmap, Chunk, Field, Kept, Predicate, Projection, Relation, Schema, StreamOptions, join,
     product, project, reduce, select, select_where, set,

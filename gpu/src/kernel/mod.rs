@@ -90,4 +90,19 @@ impl Instance {
         }
         all
     }
+
+    /// All of a list; or, where `PLEACH_SAMPLE` is set, one for each source and width of words, so that every kernel is
+    /// compiled: another one whenever `text` is another.
+    #[cfg(test)]
+    pub(crate) fn wanted(all: Vec<Self>, text: &[u8]) -> Vec<Self> {
+        if std::env::var_os("PLEACH_SAMPLE").is_none() || std::env::var_os("PLEACH_BLESS").is_some() {
+            return all;
+        }
+        let mut groups = std::collections::BTreeMap::<_, Vec<Self>>::new();
+        for instance in all {
+            groups.entry((instance.source, instance.word_bytes)).or_default().push(instance);
+        }
+        let seed = text.iter().fold(0usize, |seed, &byte| seed.wrapping_mul(31).wrapping_add(byte.into()));
+        groups.into_values().map(|group| group[seed % group.len()]).collect()
+    }
 }

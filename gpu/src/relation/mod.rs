@@ -21,7 +21,7 @@ pub use crate::relation_paper::{Column, Relation, Stages};
 pub use columns::{Sorted, Values};
 pub use condition::{Condition, Test};
 pub use merge::{Form, Joined, Operation, Rule, merge};
-pub use project::{Combine, Part, Projected, Projection, Side, product, project};
+pub use project::{Combine, PARTS_MAX, Part, Projected, Projection, Side, product, project};
 pub use reduce::{Numbers, Reduction, reduce};
 pub use select::select;
 pub use sort::sort;

@@ -16,7 +16,7 @@ const TILE: u32 = THREADS * 8;
 /// Results of a block of `product`: PRODUCT_TILE in project.cu.
 const PRODUCT_TILE: u64 = THREADS as u64 * 32;
 /// Most parts of a column: FIELDS_MAX in project.cu.
-const PARTS_MAX: usize = 8;
+pub const PARTS_MAX: usize = 8;
 /// USES_KEYS and USES_VALUES in project.cu.
 const USES: [u32; 2] = [1, 2];
 

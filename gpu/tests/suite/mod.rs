@@ -110,9 +110,9 @@ pub fn check<K: Key, V: Value>(
     if count > 1 {
         nearly.swap(count / 2, count / 2 - 1);
     }
-    let some = |count: usize| &queries[..count.min(queries.len())];
-    let batches = [&queries[..], &ascending[..], &nearly[..], some(1), some(33), some(1025)];
-    for queries in batches {
+    // Few of them, where that is fewer.
+    let some = [1, 33, 1025].into_iter().filter(|&few| few < count).map(|few| &queries[..few]);
+    for queries in [&queries[..], &ascending[..], &nearly[..]].into_iter().chain(some) {
         let (take, words) = (queries.len(), queries.len().div_ceil(64));
         let (mut wanted, mut there) = (vec![V::default(); take], vec![0; words]);
         let wanted_count = view.get_batch(queries, &mut wanted, &mut there).expect("answers");

@@ -77,6 +77,8 @@ impl Probe {
 pub(crate) trait Records<W>: Copy + Send + Sync {
     /// Bytes of a record.
     const BYTES: usize;
+    /// Whether pages have words of so many bytes: no other search is compiled.
+    fn has_width(bytes: usize) -> bool;
 }
 
 /// Distances.
@@ -88,9 +90,17 @@ pub(crate) struct Nibbles;
 
 impl<W> Records<W> for Distances {
     const BYTES: usize = DELTA_BYTES;
+    #[inline(always)]
+    fn has_width(bytes: usize) -> bool {
+        bytes <= size_of::<W>().min(8)
+    }
 }
 impl<W> Records<W> for Nibbles {
     const BYTES: usize = PARTIAL_BYTES;
+    #[inline(always)]
+    fn has_width(bytes: usize) -> bool {
+        bytes >= 4
+    }
 }
 
 /// # Safety
@@ -203,20 +213,20 @@ pub(crate) unsafe fn group<K: Kernel, R: Records<W>, W: TreeWord, const S: usize
                     for s in 0..S {
                         let (probe, local) = ([probes[s]], &mut [locals[s]]);
                         match probe[0].log {
-                            0 => {}
-                            1 => lines::<K, u16, 1>(level, bytes, &probe, &[parts[s]], local),
-                            2 => lines::<K, u32, 1>(level, bytes, &probe, &[parts[s]], local),
-                            3 => lines::<K, u64, 1>(level, bytes, &probe, &[parts[s]], local),
-                            _ => lines::<K, u128, 1>(level, bytes, &probe, &[parts[s]], local),
+                            1 if R::has_width(2) => lines::<K, u16, 1>(level, bytes, &probe, &[parts[s]], local),
+                            2 if R::has_width(4) => lines::<K, u32, 1>(level, bytes, &probe, &[parts[s]], local),
+                            3 if R::has_width(8) => lines::<K, u64, 1>(level, bytes, &probe, &[parts[s]], local),
+                            4 if R::has_width(16) => lines::<K, u128, 1>(level, bytes, &probe, &[parts[s]], local),
+                            _ => {}
                         }
                         locals[s] = local[0];
                     }
                 }
-                0 => {}
-                1 => lines::<K, u16, S>(level, bytes, &probes, &parts, &mut locals),
-                2 => lines::<K, u32, S>(level, bytes, &probes, &parts, &mut locals),
-                3 => lines::<K, u64, S>(level, bytes, &probes, &parts, &mut locals),
-                _ => lines::<K, u128, S>(level, bytes, &probes, &parts, &mut locals),
+                1 if R::has_width(2) => lines::<K, u16, S>(level, bytes, &probes, &parts, &mut locals),
+                2 if R::has_width(4) => lines::<K, u32, S>(level, bytes, &probes, &parts, &mut locals),
+                3 if R::has_width(8) => lines::<K, u64, S>(level, bytes, &probes, &parts, &mut locals),
+                4 if R::has_width(16) => lines::<K, u128, S>(level, bytes, &probes, &parts, &mut locals),
+                _ => {}
             }
         }
         for s in 0..S {

@@ -41,6 +41,10 @@ impl stream::Predicate for Predicate {
     fn evaluate(&self, chunk: &Chunk, keep: &mut Bitmap) -> Result<(), RelationError> {
         self.evaluate_into(chunk, keep)
     }
+
+    fn condition(&self) -> Option<&Predicate> {
+        Some(self)
+    }
 }
 
 impl stream::Projection for Projection {
@@ -64,5 +68,9 @@ impl stream::Projection for Projection {
         let (mut keys, mut values) = (Column::for_key(out.key_type), Column::for_value(out.value_type));
         self.apply(&tuples(chunk), &mut keys, &mut values)?;
         Ok(Chunk { keys, values, ..Chunk::default() })
+    }
+
+    fn columns(&self) -> Option<&Projection> {
+        Some(self)
     }
 }

@@ -4,7 +4,8 @@
 //! lex.rs       words, numbers, texts and signs           parse.rs     the tree
 //! check.rs     types, constants, how wide numbers get    evaluate.rs  a chunk of tuples to a bitmap
 //! ranges.rs    which keys a condition can hold for       program.rs   the same as a stack program, for devices
-//! project.rs   lists of columns                          column.rs    columns as slices
+//! project.rs   lists of columns                          parts.rs     the same as bit fields, for devices
+//! column.rs    columns as slices
 //! ```
 //! Whole numbers are computed as if they had any number of bits: for each operation the least and the greatest result
 //! are known from the types before anything is read, and it is computed in 64 bits, without a check, where they fit.
@@ -21,6 +22,7 @@ mod column;
 mod evaluate;
 mod lex;
 mod parse;
+mod parts;
 mod program;
 mod project;
 mod ranges;
@@ -28,6 +30,7 @@ mod ranges;
 mod tests;
 
 pub use column::{ColumnRef, Side, StringsRef, Tuples};
+pub use parts::{BitField, BitFields};
 pub use program::{Load, Op, Program};
 pub use project::Projection;
 pub use ranges::{Cut, KeyRange, Point};

@@ -17,6 +17,7 @@ use super::check::Checker;
 use super::column::{ColumnRef, Kind, Leaf, Side, Tuples};
 use super::lex::Token;
 use super::parse::{Node, Parser, What};
+use super::parts::{BitFields, parts};
 use super::{EvalError, ExprError, Schema};
 use pleach_builder::Column;
 use pleach_format::record::{Field, FieldKind};
@@ -26,14 +27,14 @@ use std::ops::Range;
 
 /// Bits of a number.
 #[derive(Clone, Debug)]
-struct Part {
-    leaf: Leaf,
-    offset: u32,
-    length: u32,
+pub(super) struct Part {
+    pub(super) leaf: Leaf,
+    pub(super) offset: u32,
+    pub(super) length: u32,
 }
 
 #[derive(Clone, Debug)]
-enum Source {
+pub(super) enum Source {
     /// An operand as it is.
     Whole(Leaf),
     /// Bits side by side, so many together.
@@ -41,9 +42,9 @@ enum Source {
 }
 
 #[derive(Clone, Debug)]
-struct Item {
+pub(super) struct Item {
     name: String,
-    what: Source,
+    pub(super) what: Source,
     logical: String,
     place: Range<usize>,
 }
@@ -51,14 +52,14 @@ struct Item {
 /// A list of columns, ready to be applied.
 #[derive(Clone, Debug)]
 pub struct Projection {
-    key: Item,
-    key_type: KeyType,
-    values: Values,
+    pub(super) key: Item,
+    pub(super) key_type: KeyType,
+    pub(super) values: Values,
     keeps_order: bool,
 }
 
 #[derive(Clone, Debug)]
-enum Values {
+pub(super) enum Values {
     None,
     /// All of the old value, with its type, fields and logical type.
     Same(ValueType, Option<Record>, Item),
@@ -141,6 +142,12 @@ impl Projection {
                 Values::One(_, item) => uses(item),
                 Values::Record(_, items) => items.iter().any(uses),
             }
+    }
+
+    /// The same as bit fields of words; `None` where it takes more than that.
+    #[must_use]
+    pub fn parts(&self) -> Option<BitFields> {
+        parts(self)
     }
 
     /// How it is done, line by line.

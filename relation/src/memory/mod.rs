@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! walk.rs     steps through both sides without a branch, four parts in turn
-//! vector.rs   the same by blocks, for keys alone
+//! vector.rs   the same by blocks, for keys alone         blocks.rs   what blocks leave
 //! cut.rs      where both sides are parted
 //! ordered.rs  tasks in parallel, results one behind the other, in one pass
 //! sweep.rs    the three together
@@ -16,6 +16,7 @@
 //! large enough for every answer, |A| + |B| tuples for set operations, |A| for a join whose right keys are unique; a
 //! join whose answer turns out to be larger counts and begins again. Memory that is not written is not touched.
 
+mod blocks;
 mod cut;
 pub(crate) mod join;
 mod many;

@@ -94,6 +94,9 @@ impl<K: Copy, V: Copy> Buffer<K> for Tuples<'_, '_, K, V> {
         self.keys.reserve(room);
         self.values.reserve(room);
     }
+    fn keys_alone(&mut self) -> Option<*mut K> {
+        (size_of::<V>() == 0).then(|| self.keys.start())
+    }
     unsafe fn place(&self, from: usize, count: usize, to: u64) {
         // SAFETY: the caller's contract is theirs.
         unsafe {

@@ -1,9 +1,10 @@
 //! A walk over whole columns on all threads: parts, buffers, and where what they emit goes.
 
 use super::Options;
-use super::cut::{Cuts, gallop};
+use super::blocks::walk_blocks;
+use super::cut::Cuts;
 use super::ordered::{Target, in_order};
-use super::vector::{self, Blocks};
+use super::vector;
 use super::walk::{Emit, GALLOP_RATIO, LANES, Part, Walk, leap, walk};
 use pleach_format::Word;
 use std::fmt;
@@ -163,48 +164,19 @@ fn walk_parts<W: Walk, K: Word>(
         return counts;
     }
     let by_blocks = W::BLOCKS.filter(|_| vector::is_available::<K>()).zip(buffer.keys_alone());
-    let is_unique = (W::HAS_UNIQUE || by_blocks.is_some())
-        && parts.iter().all(|part| is_distinct(a, part.left) && is_distinct(b, part.right));
-    if is_unique && let Some((what, keys)) = by_blocks {
-        let (mut counts, mut from) = ([0; LANES], 0);
-        for (part, count) in parts.iter().zip(&mut counts) {
-            *count = walk_blocks::<W::Unique, K>((a, b), *part, what, (keys, from), buffer);
-            from += part.room::<W>();
+    if let Some((what, keys)) = by_blocks {
+        // SAFETY: they are available, and the room of all parts was just made.
+        let counts = unsafe { walk_blocks::<W, K>((a, b), parts, what, keys, buffer) };
+        if let Some(counts) = counts {
+            return counts;
         }
-        return counts;
     }
+    let is_distinct = |part: &Part| is_distinct(a, part.left) && is_distinct(b, part.right);
+    let is_unique = W::HAS_UNIQUE && by_blocks.is_none() && parts.iter().all(is_distinct);
     // SAFETY: the room of all parts was just made; the other walk has the same, as it emits the same sides.
     unsafe {
         if is_unique { walk::<W::Unique, K>(a, b, parts, buffer) } else { walk::<W, K>(a, b, parts, buffer) }
     }
-}
-
-/// Walks through a part in blocks, and through what they leave.
-fn walk_blocks<W: Walk, K: Word>(
-    (a, b): (&[K], &[K]),
-    part: Part,
-    what: Blocks,
-    (keys, from): (*mut K, usize),
-    buffer: &mut impl Buffer<K>,
-) -> usize {
-    assert!(part.left.1 <= a.len() && part.right.1 <= b.len(), "a part is inside the inputs");
-    // SAFETY: blocks are available; the part is inside the columns; the buffer has the part's room from there on.
-    let ended = unsafe { vector::blocks(a, b, part, what, keys.add(from)) };
-    let (mut rest, mut at) = (ended.rest, from + ended.count);
-    // The left block that was begun.
-    let mut matched = ended.matched;
-    while matched != 0 {
-        let (i, j) = (rest.left.0, rest.right.0);
-        let j = gallop(&b[..rest.right.1], j, |key| *key < a[i]);
-        let is_alone = matched & 1 == 0 && b[..rest.right.1].get(j) != Some(&a[i]);
-        // SAFETY: one place for each left key of the part.
-        unsafe { keys.add(at).write(a[i]) };
-        at += usize::from(is_alone);
-        rest = Part { left: (i + 1, rest.left.1), right: (j, rest.right.1) };
-        matched >>= 1;
-    }
-    // SAFETY: the same: the rest of the left keys goes behind those that were passed.
-    at - from + unsafe { leap::<W, K>(a, b, rest, at, buffer) }
 }
 
 /// Whether no key stands twice among these, or before them. O(keys), and brings them into the cache.

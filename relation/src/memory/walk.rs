@@ -78,6 +78,7 @@ const fn blocks_of(name: &str) -> Option<Blocks> {
     match name.as_bytes() {
         b"IntersectionMultiset" => Some(Blocks::Both),
         b"DifferenceMultiset" => Some(Blocks::LeftAlone),
+        b"UnionMultiset" => Some(Blocks::Either),
         _ => None,
     }
 }

@@ -5,6 +5,7 @@
 //! no cut lies inside a piece's reach becomes a piece of its own, of which the answer is known from the two numbers of
 //! tuples: some of its left tuples, some of its right ones, or all pairs. These are cut again, by what they answer.
 
+use super::device::Task;
 use super::input::{AnyKey, Relation};
 use crate::error::RelationError;
 use crate::rules::{How, SetOperation, SetRule};
@@ -18,6 +19,17 @@ pub(super) enum Operator {
     Join(How),
     /// All pairs, whatever the keys.
     Product,
+}
+
+impl Operator {
+    /// As devices are told of it.
+    pub(super) fn task(self) -> Task<'static> {
+        match self {
+            Self::Set(operation, rule) => Task::Set(operation, rule),
+            Self::Join(how) => Task::Join(how),
+            Self::Product => Task::Product,
+        }
+    }
 }
 
 /// Something to do.

@@ -116,6 +116,10 @@ impl<'a> Relation<'a> {
         }
     }
 
+    pub(super) fn types(&self) -> (KeyType, ValueType) {
+        (self.key_type(), self.value_type())
+    }
+
     /// What messages call it: the path of a file.
     #[must_use]
     pub fn name(&self) -> String {

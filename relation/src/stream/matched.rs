@@ -129,7 +129,7 @@ pub(super) fn expanded(how: How, runs: &[Run], from: u64, to: u64) -> (Vec<u32>,
 }
 
 /// Elements at some positions; zero or an empty string where there is none.
-pub(super) fn take(column: &Column, rows: &[u32]) -> Column {
+pub(crate) fn take(column: &Column, rows: &[u32]) -> Column {
     fn words<W: Copy + Default>(words: &[W], rows: &[u32]) -> Vec<W> {
         rows.iter().map(|&row| words.get(row as usize).copied().unwrap_or_default()).collect()
     }

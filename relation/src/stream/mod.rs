@@ -5,6 +5,7 @@
 //! cut.rs      two inputs become pieces that are done alone
 //! matched.rs  a piece: which tuples answer, and their columns
 //! rows.rs     operators of one input
+//! device.rs   pieces that another device answers
 //! target.rs   an answer becomes an index file
 //! ```
 //! An [`Answer`] is evaluated when it is asked for its chunks. It reads some pieces of its inputs, a few for each
@@ -12,6 +13,7 @@
 //! bounded by the pieces in flight, whatever the inputs and the answer are.
 
 mod cut;
+pub mod device;
 mod input;
 mod matched;
 mod rows;
@@ -27,7 +29,12 @@ use crate::error::RelationError;
 use crate::memory;
 use crate::rules::{How, SetOperation, SetRule};
 use cut::{Operator, Piece, Pieces};
-use matched::{Matched, NONE, expanded, matched, take, take_either};
+use device::{Answered, Device};
+#[cfg(feature = "gpu")]
+pub(crate) use matched::take;
+#[cfg(not(feature = "gpu"))]
+use matched::take;
+use matched::{Matched, NONE, expanded, matched, take_either};
 use pleach::{KeyType, ValueType};
 use pleach_builder::{Column, Observer, Phase, Silent};
 use pleach_format::Record;
@@ -97,17 +104,31 @@ pub struct Schema {
 /// Tuples of both sides of a piece.
 const PIECE_TUPLES: usize = 1 << 17;
 
-/// How a stream is cut. Affects speed and memory alone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StreamOptions {
+/// How a stream is cut, and where its pieces are answered. Affects speed and memory alone.
+#[derive(Clone, Copy, Debug)]
+pub struct StreamOptions<'a> {
     /// Tuples of a piece, of both sides together: 1 to 2^30.
     pub piece_tuples: usize,
+    /// Where pieces are answered, of as many tuples as it wants; `None` is the CPU.
+    pub device: Option<&'a dyn Device>,
 }
 
-impl Default for StreamOptions {
+impl Default for StreamOptions<'_> {
     fn default() -> Self {
-        Self { piece_tuples: PIECE_TUPLES }
+        Self { piece_tuples: PIECE_TUPLES, device: None }
     }
+}
+
+impl StreamOptions<'_> {
+    /// Tuples of a piece of an operator that is answered there.
+    fn tuples(&self, device: Option<&dyn Device>) -> usize {
+        device.map_or(self.piece_tuples, Device::piece_tuples).clamp(1, 1 << 30)
+    }
+}
+
+/// The end of a plan: where its pieces are answered.
+fn told(device: Option<&dyn Device>) -> String {
+    device.map_or_else(String::new, |device| format!("; answered by {}", device.name()))
 }
 
 /// Something that makes chunks in order.
@@ -354,6 +375,7 @@ struct Two<'a> {
     has_sides: bool,
     piece_tuples: u64,
     pieces: Pieces<'a>,
+    device: Option<&'a dyn Device>,
 }
 
 impl Producer for Two<'_> {
@@ -395,13 +417,29 @@ impl Two<'_> {
         let (m, n) = ((a.end - a.start) as u32, (b.end - b.start) as u32);
         let left = self.left.read(a, !counts)?;
         let right = self.right.read(b, !counts && wants_right)?;
-        let (i, j): (Vec<u32>, Vec<u32>) = match piece {
-            Piece::Pass(..) => return Ok(Produced::Count(0)),
-            Piece::Left(_) => ((0..m).collect(), vec![NONE; m as usize]),
-            Piece::Right(_) => (vec![NONE; n as usize], (0..n).collect()),
-            Piece::Pairs(..) if counts => return Ok(Produced::Count(u64::from(m) * u64::from(n))),
-            Piece::Pairs(..) => (0..m).flat_map(|i| (0..n).map(move |j| (i, j))).unzip(),
-            Piece::Sweep(..) => match matched(&left.0, &right.0, self.operator) {
+        let answered = match (piece, self.operator, self.device) {
+            (Piece::Sweep(..), _, Some(device)) | (Piece::Pairs(..), Operator::Product, Some(device))
+                if !counts =>
+            {
+                device.two(self.operator.task(), &left, &right)?
+            }
+            _ => None,
+        };
+        let rows = match answered {
+            Some(Answered::Chunk(chunk)) => return Ok(Produced::Chunk(chunk)),
+            Some(Answered::Rows(i, j)) => Some((i, j)),
+            None => None,
+        };
+        let (i, j): (Vec<u32>, Vec<u32>) = match (rows, piece) {
+            (Some(rows), _) => rows,
+            (None, Piece::Pass(..)) => return Ok(Produced::Count(0)),
+            (None, Piece::Left(_)) => ((0..m).collect(), vec![NONE; m as usize]),
+            (None, Piece::Right(_)) => (vec![NONE; n as usize], (0..n).collect()),
+            (None, Piece::Pairs(..)) if counts => {
+                return Ok(Produced::Count(u64::from(m) * u64::from(n)));
+            }
+            (None, Piece::Pairs(..)) => (0..m).flat_map(|i| (0..n).map(move |j| (i, j))).unzip(),
+            (None, Piece::Sweep(..)) => match matched(&left.0, &right.0, self.operator) {
                 Matched::Rows(i, j) => (i, j),
                 Matched::Runs(_, _, total) if counts => return Ok(Produced::Count(total)),
                 Matched::Runs(how, runs, total) if total > 4 * self.piece_tuples => {
@@ -427,7 +465,7 @@ fn two<'a>(
     left: Relation<'a>,
     right: Relation<'a>,
     operator: Operator,
-    options: StreamOptions,
+    options: StreamOptions<'a>,
 ) -> Result<Answer<'a>, RelationError> {
     if left.key_type() != right.key_type() && operator != Operator::Product {
         return Err(RelationError::KeyTypes {
@@ -489,11 +527,15 @@ fn two<'a>(
         has_sides,
         is_sorted: true,
     };
-    let piece_tuples = options.piece_tuples.clamp(1, 1 << 30) as u64;
-    let plan = memory::Plan::new(left.len(), right.len());
-    let plan = format!("both are read in pieces of {piece_tuples} tuples; {plan}");
+    let device = device::checked(options.device, operator.task(), left.types(), Some(right.types()))?;
+    let piece_tuples = options.tuples(device) as u64;
+    let plan = match device {
+        Some(_) => told(device),
+        None => format!("; {}", memory::Plan::new(left.len(), right.len())),
+    };
+    let plan = format!("both are read in pieces of {piece_tuples} tuples{plan}");
     let pieces = Pieces::new(left, right, operator, piece_tuples);
-    let producer = Box::new(Two { left, right, operator, has_sides, piece_tuples, pieces });
+    let producer = Box::new(Two { left, right, operator, has_sides, piece_tuples, pieces, device });
     let total = left.len() + right.len();
     Ok(Answer {
         schema,
@@ -516,7 +558,7 @@ pub fn set<'a>(
     rule: SetRule,
     left: Relation<'a>,
     right: Relation<'a>,
-    options: StreamOptions,
+    options: StreamOptions<'a>,
 ) -> Result<Answer<'a>, RelationError> {
     two(left, right, Operator::Set(operation, rule), options)
 }
@@ -529,7 +571,7 @@ pub fn join<'a>(
     how: How,
     left: Relation<'a>,
     right: Relation<'a>,
-    options: StreamOptions,
+    options: StreamOptions<'a>,
 ) -> Result<Answer<'a>, RelationError> {
     two(left, right, Operator::Join(how), options)
 }
@@ -541,7 +583,7 @@ pub fn join<'a>(
 pub fn product<'a>(
     left: Relation<'a>,
     right: Relation<'a>,
-    options: StreamOptions,
+    options: StreamOptions<'a>,
 ) -> Result<Answer<'a>, RelationError> {
     two(left, right, Operator::Product, options)
 }

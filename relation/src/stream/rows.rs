@@ -3,9 +3,10 @@
 //! Chunks are ranges of ranks. Those of a reduction begin at multiples of a block, so that sums of floats are taken in
 //! the same blocks as in memory; a key that goes on in the next chunk is put together in order.
 
+use super::device::{Device, Task, checked};
 use super::input::{AnyKey, Relation, slice};
 use super::matched::take;
-use super::{Answer, Chunk, Field, Produced, Producer, Schema, StreamOptions};
+use super::{Answer, Chunk, Field, Produced, Producer, Schema, StreamOptions, told};
 use crate::error::RelationError;
 use crate::expr;
 use crate::memory::rows::BLOCK_TUPLES;
@@ -69,6 +70,11 @@ pub trait Predicate: Sync {
     /// # Errors
     /// Whatever cannot be evaluated: it ends the operator.
     fn evaluate(&self, chunk: &Chunk, keep: &mut Bitmap) -> Result<(), RelationError>;
+
+    /// The condition that it is, if it is one: others are evaluated by the CPU alone.
+    fn condition(&self) -> Option<&expr::Predicate> {
+        None
+    }
 }
 
 /// What becomes of tuples. Called from several threads.
@@ -83,6 +89,11 @@ pub trait Projection: Sync {
     /// # Errors
     /// Whatever cannot be evaluated: it ends the operator.
     fn map(&self, chunk: &Chunk) -> Result<Chunk, RelationError>;
+
+    /// The list of columns that it is, if it is one: others are made by the CPU alone.
+    fn columns(&self) -> Option<&expr::Projection> {
+        None
+    }
 }
 
 type Work<'a> = dyn Fn(Chunk, u64) -> Result<Chunk, RelationError> + Send + Sync + 'a;
@@ -162,18 +173,20 @@ fn one<'a>(
     (input, ranges): (Relation<'a>, Vec<Range<u64>>),
     schema: Schema,
     plan: &str,
-    options: StreamOptions,
+    (options, device): (StreamOptions<'a>, Option<&'a dyn Device>),
     work: Box<Work<'a>>,
     fold: Option<Fold>,
 ) -> Answer<'a> {
     let ranges: VecDeque<Range<u64>> = ranges.into_iter().filter(|range| !range.is_empty()).collect();
     let total = ranges.iter().map(|range| range.end - range.start).sum();
-    let blocks = options.piece_tuples.clamp(1, 1 << 30).div_ceil(BLOCK_TUPLES) * BLOCK_TUPLES;
-    let tuples = if fold.is_some() { blocks } else { options.piece_tuples.clamp(1, 1 << 30) } as u64;
+    let tuples = options.tuples(device);
+    // What the CPU folds begins with a block.
+    let is_folded = fold.is_some() && device.is_none();
+    let tuples = if is_folded { tuples.div_ceil(BLOCK_TUPLES) * BLOCK_TUPLES } else { tuples } as u64;
     Answer {
         schema,
         producer: Box::new(One { input, ranges, done: 0, tuples, work, fold, carried: None }),
-        plan: format!("{plan}: {total} tuples in pieces of {tuples}"),
+        plan: format!("{plan}: {total} tuples in pieces of {tuples}{}", told(device)),
         total,
         piece_tuples: tuples,
         ready: VecDeque::new(),
@@ -200,19 +213,31 @@ fn schema(input: &Relation<'_>) -> Result<Schema, RelationError> {
 /// The tuples that a predicate keeps.
 ///
 /// # Errors
-/// [`RelationError::Damaged`].
+/// [`RelationError::Damaged`], [`RelationError::NoDevice`].
 pub fn select<'a>(
     input: Relation<'a>,
     predicate: &'a (dyn Predicate + 'a),
-    options: StreamOptions,
+    options: StreamOptions<'a>,
 ) -> Result<Answer<'a>, RelationError> {
+    if let Some(condition) = predicate.condition() {
+        return select_where(input, condition, options);
+    }
+    only_here(options, "a predicate of the program's own")?;
     let work = move |chunk: Chunk, _: u64| {
         let mut keep = Bitmap::new(chunk.len());
         predicate.evaluate(&chunk, &mut keep)?;
         let rows = keep.positions();
         Ok(Chunk { keys: take(&chunk.keys, &rows), values: take(&chunk.values, &rows), ..Chunk::default() })
     };
-    Ok(one((input, whole(&input)), schema(&input)?, "select", options, Box::new(work), None))
+    Ok(one((input, whole(&input)), schema(&input)?, "select", (options, None), Box::new(work), None))
+}
+
+/// What no device can do.
+fn only_here(options: StreamOptions<'_>, what: &str) -> Result<(), RelationError> {
+    match options.device {
+        None => Ok(()),
+        Some(device) => Err(RelationError::NoDevice { what: what.to_owned(), device: device.name() }),
+    }
 }
 
 /// All ranks of an input.
@@ -225,13 +250,15 @@ fn whole(input: &Relation<'_>) -> Vec<Range<u64>> {
 /// are the answer.
 ///
 /// # Errors
-/// [`RelationError::Damaged`], and from the answer [`RelationError::Expression`].
+/// [`RelationError::Damaged`], [`RelationError::NoDevice`], and from the answer [`RelationError::Expression`].
 pub fn select_where<'a>(
     input: Relation<'a>,
     condition: &'a expr::Predicate,
-    options: StreamOptions,
+    options: StreamOptions<'a>,
 ) -> Result<Answer<'a>, RelationError> {
     let schema = schema(&input)?;
+    let (types, task) = (input.types(), Task::Select(condition));
+    let device = checked(options.device, task, types, None)?;
     let ranges = condition.ranks(
         input.len(),
         |point| input.verified_bound(point, false),
@@ -241,27 +268,45 @@ pub fn select_where<'a>(
         if condition.is_exact() {
             return Ok(Chunk { first_rank: 0, ..chunk });
         }
+        if let Some(device) = device
+            && let Some(answer) = device.one(task, types, &chunk)?
+        {
+            return Ok(answer);
+        }
         let mut keep = Bitmap::new(chunk.len());
         condition.evaluate_into(&chunk, &mut keep)?;
         let rows = keep.positions();
         Ok(Chunk { keys: take(&chunk.keys, &rows), values: take(&chunk.values, &rows), ..Chunk::default() })
     };
-    Ok(one((input, ranges), schema, "select", options, Box::new(work), None))
+    Ok(one((input, ranges), schema, "select", (options, device), Box::new(work), None))
 }
 
 /// Other keys and values. If they are not in order any more, [`Schema::is_sorted`] says so, and whoever writes an index
 /// file sorts them.
 ///
 /// # Errors
-/// [`RelationError::Damaged`], and the projection's.
+/// [`RelationError::Damaged`], [`RelationError::NoDevice`], and the projection's.
 pub fn project<'a>(
     input: Relation<'a>,
     projection: &'a (dyn Projection + 'a),
-    options: StreamOptions,
+    options: StreamOptions<'a>,
 ) -> Result<Answer<'a>, RelationError> {
     let schema = projection.schema(&schema(&input)?)?;
-    let work = move |chunk: Chunk, _: u64| projection.map(&chunk);
-    Ok(one((input, whole(&input)), schema, "project", options, Box::new(work), None))
+    let types = input.types();
+    let device = match projection.columns() {
+        Some(columns) => checked(options.device, Task::Project(columns), types, None)?.zip(Some(columns)),
+        None => only_here(options, "a projection of the program's own").map(|()| None)?,
+    };
+    let work = move |chunk: Chunk, _: u64| {
+        if let Some((device, columns)) = device
+            && let Some(answer) = device.one(Task::Project(columns), types, &chunk)?
+        {
+            return Ok(answer);
+        }
+        projection.map(&chunk)
+    };
+    let device = device.map(|device| device.0);
+    Ok(one((input, whole(&input)), schema, "project", (options, device), Box::new(work), None))
 }
 
 /// A reduction of values of a type.
@@ -435,12 +480,12 @@ fn bits_at(values: &Column, at: usize) -> u64 {
 /// One tuple for each key.
 ///
 /// # Errors
-/// [`RelationError::NoReduction`] of values that do not have it, [`RelationError::Damaged`]; sums that do not fit end
-/// the answer with [`RelationError::Overflow`].
+/// [`RelationError::NoReduction`] of values that do not have it, [`RelationError::Damaged`],
+/// [`RelationError::NoDevice`]; sums that do not fit end the answer with [`RelationError::Overflow`].
 pub fn reduce<'a>(
     input: Relation<'a>,
     operation: Reduction,
-    options: StreamOptions,
+    options: StreamOptions<'a>,
 ) -> Result<Answer<'a>, RelationError> {
     let fold = Fold { operation, key_type: input.key_type(), value_type: input.value_type() };
     let mut schema = schema(&input)?;
@@ -457,6 +502,16 @@ pub fn reduce<'a>(
         schema.values.logical = String::new();
     }
     schema.values.value_type = output;
-    let work = move |chunk: Chunk, _: u64| fold.chunk(&chunk);
+    let (types, task) = (input.types(), Task::Reduce(operation));
+    let device = checked(options.device, task, types, None)?;
+    let work = move |chunk: Chunk, _: u64| {
+        if let Some(device) = device
+            && let Some(answer) = device.one(task, types, &chunk)?
+        {
+            return Ok(answer);
+        }
+        fold.chunk(&chunk)
+    };
+    let options = (options, device);
     Ok(one((input, whole(&input)), schema, operation.name(), options, Box::new(work), Some(fold)))
 }

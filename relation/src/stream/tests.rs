@@ -125,8 +125,8 @@ fn check_keys(chunk: &Chunk, wanted: &Answers, make: &Make, at: &str) {
     }
 }
 
-fn stream_options() -> [StreamOptions; 3] {
-    [3, 64, 4096].map(|piece_tuples| StreamOptions { piece_tuples })
+fn stream_options() -> [StreamOptions<'static>; 3] {
+    [3, 64, 4096].map(|piece_tuples| StreamOptions { piece_tuples, ..StreamOptions::default() })
 }
 
 #[test]
@@ -191,7 +191,7 @@ fn products_and_many_answers_of_a_piece() {
     let (left, right) = (index(&a, 0, |key| key, &plain()), index(&b, RIGHT, |key| key, &plain()));
     let (left, right) = (Relation::from_index(&left), Relation::from_index(&right));
     for piece_tuples in [1, 10, 29, 30, 100, 5000] {
-        let options = StreamOptions { piece_tuples };
+        let options = StreamOptions { piece_tuples, ..StreamOptions::default() };
         let found = product(left, right, options).unwrap().collect().unwrap();
         let (lefts, rights): (Vec<u64>, Vec<u64>) = (0..37 * 29).map(|at| (at / 29, RIGHT + at % 29)).unzip();
         assert_eq!((words(&found.values), words(&found.right)), (lefts, rights));
@@ -202,7 +202,7 @@ fn products_and_many_answers_of_a_piece() {
         ((0..600).map(|at| at / 60).collect(), (0..500).map(|at| at / 50).collect());
     let (left, right) = (index(&a, 1, |key| key, &plain()), index(&b, RIGHT, |key| key, &plain()));
     let (left, right) = (Relation::from_index(&left), Relation::from_index(&right));
-    let options = StreamOptions { piece_tuples: 1000 };
+    let options = StreamOptions { piece_tuples: 1000, ..StreamOptions::default() };
     let wanted = join_oracle(How::Full, &a, &b);
     check_join(join(How::Full, left, right, options).unwrap(), &wanted, &MAKES[1], How::Full, "many pairs");
 }
@@ -257,7 +257,7 @@ fn operators_of_one_file() {
         }
         if kind == 1 {
             let path = folder.path().join("turned.pleach");
-            let answer = project(input, &Turn, StreamOptions { piece_tuples: 50 }).unwrap();
+            let answer = project(input, &Turn, StreamOptions { piece_tuples: 50, ..StreamOptions::default() }).unwrap();
             answer.to_index(&path, &BuildOptions::default(), &Silent).unwrap();
             let turned = Index::open(&path).unwrap();
             let view = turned.typed::<u64, u64>().unwrap();
@@ -295,7 +295,7 @@ fn joins_become_files_of_records() {
     let (left, right) = (index(&a, 1, |key| key, &plain()), index(&b, RIGHT, |key| key, &plain()));
     let (left, right) = (Relation::from_index(&left), Relation::from_index(&right));
     for how in [How::Inner, How::Full] {
-        let answer = join(how, left, right, StreamOptions { piece_tuples: 64 }).unwrap();
+        let answer = join(how, left, right, StreamOptions { piece_tuples: 64, ..StreamOptions::default() }).unwrap();
         answer.to_index(&path, &BuildOptions::default(), &Silent).unwrap();
         let file = Index::open(&path).unwrap();
         let wanted = join_oracle(how, &a, &b);
@@ -360,7 +360,7 @@ fn damage_is_an_error_and_no_file() {
     let keys: Vec<u64> = (0..3000).map(|at| if at < 2000 { at } else { 2000 }).collect();
     let whole = (MAKES[1].file)(&keys, 0);
     let texts = (MAKES[7].file)(&keys, 0);
-    let options = StreamOptions { piece_tuples: 300 };
+    let options = StreamOptions { piece_tuples: 300, ..StreamOptions::default() };
     for (file, at) in [&whole, &texts].into_iter().flat_map(|file| (0..6).map(move |at| (file, at))) {
         let header = file.header();
         // A byte of a tuple in the first, a middle and the last block, and of the columns of texts.

@@ -30,9 +30,12 @@ pub struct Out {
     /// Format of OUT: pleach csv tsv parquet arrow [default: by its extension]
     #[arg(long, value_name = "F", hide_possible_values = true, requires = "output")]
     pub format: Option<OutFormat>,
-    /// Where to compute: auto, cpu, cuda (the first GPU) or cuda:N
+    /// Where to compute: cpu, cuda (the first GPU) or cuda:N; auto is cpu, since the CPU reads and writes the files
     #[arg(long, value_name = "DEVICE", default_value = "auto", value_parser = parse::device)]
     pub device: Device,
+    /// Memory of the GPU to use, as 4GiB [default: what is free]
+    #[arg(long, value_name = "SIZE", value_parser = parse::size)]
+    pub device_memory: Option<u64>,
     /// Memory for sorting, where that is needed, as 256M, 256MiB, 4GiB [default: half]
     #[arg(long, value_name = "SIZE", value_parser = parse::size)]
     pub memory: Option<u64>,

@@ -15,9 +15,10 @@ use crate::failure::{ExitStatus, Failure};
 use crate::search;
 use out::{Job, temporary};
 use pleach::Index;
+use pleach_gpu::{Gpu, GpuOptions};
 use pleach_relation::expr::{ExprError, Predicate, Projection};
 use pleach_relation::{
-    self as relation, Answer, Kept, Relation, RelationError, SetOperation, SetRule, StreamOptions,
+    self as relation, Answer, Kept, OnGpu, Relation, RelationError, SetOperation, SetRule, StreamOptions,
 };
 use std::io::{IsTerminal, Write, stderr};
 use std::path::{Path, PathBuf};
@@ -40,12 +41,24 @@ fn wrong(error: &ExprError) -> Failure {
     Failure::usage(error.to_string())
 }
 
-/// Runs a command with as many threads as it may have.
-fn with_threads<T: Send>(out: &Out, run: impl FnOnce() -> Result<T, Failure> + Send) -> Result<T, Failure> {
-    if let Device::Cuda(number) = out.device {
-        let text = format!("no device for relational operators: cuda:{number}: use --device cpu");
-        return Err(Failure::operational(text));
-    }
+/// The GPU that was asked for. Files are read, verified and written by the CPU, which takes longer than any operator, so
+/// `auto` is the CPU.
+fn gpu(out: &Out) -> Result<Option<OnGpu>, Failure> {
+    let Device::Cuda(number) = out.device else { return Ok(None) };
+    let options = GpuOptions { memory_bytes: out.device_memory, ..GpuOptions::default() };
+    let opened = Gpu::with_options(number, options).and_then(OnGpu::new);
+    opened.map(Some).map_err(|error| Failure::operational(error.to_string()))
+}
+
+/// Runs a command with the device and as many threads as it may have.
+fn with_threads<T: Send>(
+    out: &Out,
+    run: impl FnOnce(StreamOptions<'_>) -> Result<T, Failure> + Send,
+) -> Result<T, Failure> {
+    let gpu = gpu(out)?;
+    let options =
+        StreamOptions { device: gpu.as_ref().map(|gpu| gpu as &dyn relation::Device), ..StreamOptions::default() };
+    let run = || run(options);
     if out.threads == 0 {
         return run();
     }
@@ -61,33 +74,33 @@ fn open(path: &Path, global: &Global) -> Result<Index, Failure> {
 }
 
 pub fn select(args: &SelectArgs, global: &Global) -> Result<ExitStatus, Failure> {
-    with_threads(&args.out, || {
+    with_threads(&args.out, |options| {
         let index = open(&args.file, global)?;
         let input = Relation::from_index(&index);
         let schema = input.expr_schema().map_err(failed)?;
         let condition = Predicate::parse(&args.condition, &schema).map_err(|error| wrong(&error))?;
         let job = Job::new("select", &args.out, global, &[&args.file])?;
         job.explain(&condition.explain());
-        let answer = relation::select_where(input, &condition, StreamOptions::default()).map_err(failed)?;
+        let answer = relation::select_where(input, &condition, options).map_err(failed)?;
         job.finish(answer)
     })
 }
 
 pub fn project(args: &ProjectArgs, global: &Global) -> Result<ExitStatus, Failure> {
-    with_threads(&args.out, || {
+    with_threads(&args.out, |options| {
         let index = open(&args.file, global)?;
         let input = Relation::from_index(&index);
         let schema = input.expr_schema().map_err(failed)?;
         let columns = Projection::parse(&args.columns, &schema).map_err(|error| wrong(&error))?;
         let job = Job::new("project", &args.out, global, &[&args.file])?;
         job.explain(&columns.explain());
-        let answer = relation::project(input, &columns, StreamOptions::default()).map_err(failed)?;
+        let answer = relation::project(input, &columns, options).map_err(failed)?;
         job.finish(answer)
     })
 }
 
 pub fn reduce(args: &ReduceArgs, global: &Global) -> Result<ExitStatus, Failure> {
-    with_threads(&args.out, || {
+    with_threads(&args.out, |options| {
         let index = open(&args.file, global)?;
         let operation = match args.op {
             Reduction::Sum => relation::Reduction::Sum,
@@ -98,7 +111,7 @@ pub fn reduce(args: &ReduceArgs, global: &Global) -> Result<ExitStatus, Failure>
         };
         let job = Job::new("reduce", &args.out, global, &[&args.file])?;
         let input = Relation::from_index(&index);
-        job.finish(relation::reduce(input, operation, StreamOptions::default()).map_err(failed)?)
+        job.finish(relation::reduce(input, operation, options).map_err(failed)?)
     })
 }
 
@@ -121,14 +134,14 @@ fn many(
     args: &ManyArgs,
     global: &Global,
 ) -> Result<ExitStatus, Failure> {
-    with_threads(&args.out, || {
+    with_threads(&args.out, |options| {
         let files: Vec<&Path> = args.files.iter().map(PathBuf::as_path).collect();
         let job = Job::new(name, &args.out, global, &files)?;
         let indices = files.iter().map(|file| open(file, global)).collect::<Result<Vec<_>, _>>()?;
         let inputs: Vec<Relation<'_>> = indices.iter().map(Relation::from_index).collect();
         // What cannot go together is said before anything is written.
         for right in inputs.iter().skip(1) {
-            set(operation, args.multiset, inputs[0], *right)?;
+            set(operation, args.multiset, inputs[0], *right, options)?;
         }
         let (Some((&first, rest)), Some(&last)) = (inputs.split_first(), inputs.last()) else {
             return Err(Failure::usage("one file only: name two or more"));
@@ -136,11 +149,11 @@ fn many(
         let mut between: Option<(tempfile::TempPath, Index)> = None;
         for &right in &rest[..rest.len() - 1] {
             let left = between.as_ref().map_or(first, |(_, index)| Relation::from_index(index));
-            let made = temporary(set(operation, args.multiset, left, right)?, &job)?;
+            let made = temporary(set(operation, args.multiset, left, right, options)?, &job)?;
             between = Some(made);
         }
         let left = between.as_ref().map_or(first, |(_, index)| Relation::from_index(index));
-        job.finish(set(operation, args.multiset, left, last)?)
+        job.finish(set(operation, args.multiset, left, last, options)?)
     })
 }
 
@@ -150,20 +163,20 @@ fn set<'a>(
     left: Relation<'a>,
     right: Relation<'a>,
 ) -> Result<Answer<'a>, Failure> {
-    relation::set(operation, rule(multiset), left, right, StreamOptions::default()).map_err(failed)
+    relation::set(operation, rule(multiset), left, right, options).map_err(failed)
 }
 
 pub fn difference(args: &DifferenceArgs, global: &Global) -> Result<ExitStatus, Failure> {
-    with_threads(&args.out, || {
+    with_threads(&args.out, |options| {
         let (left, right) = (open(&args.left, global)?, open(&args.right, global)?);
         let job = Job::new("difference", &args.out, global, &[&args.left, &args.right])?;
         let (left, right) = (Relation::from_index(&left), Relation::from_index(&right));
-        job.finish(set(SetOperation::Difference, args.multiset, left, right)?)
+        job.finish(set(SetOperation::Difference, args.multiset, left, right, options)?)
     })
 }
 
 pub fn join(args: &JoinArgs, global: &Global) -> Result<ExitStatus, Failure> {
-    with_threads(&args.out, || {
+    with_threads(&args.out, |options| {
         let (left, right) = (open(&args.left, global)?, open(&args.right, global)?);
         let how = match args.how {
             How::Inner => relation::How::Inner,
@@ -175,12 +188,12 @@ pub fn join(args: &JoinArgs, global: &Global) -> Result<ExitStatus, Failure> {
         };
         let job = Job::new("join", &args.out, global, &[&args.left, &args.right])?;
         let (left, right) = (Relation::from_index(&left), Relation::from_index(&right));
-        job.finish(relation::join(how, left, right, StreamOptions::default()).map_err(failed)?)
+        job.finish(relation::join(how, left, right, options).map_err(failed)?)
     })
 }
 
 pub fn product(args: &ProductArgs, global: &Global) -> Result<ExitStatus, Failure> {
-    with_threads(&args.out, || {
+    with_threads(&args.out, |options| {
         let (left, right) = (open(&args.left, global)?, open(&args.right, global)?);
         let kept = match args.combine {
             Combine::Pair => Kept::Both,
@@ -189,7 +202,7 @@ pub fn product(args: &ProductArgs, global: &Global) -> Result<ExitStatus, Failur
         };
         let job = Job::new("product", &args.out, global, &[&args.left, &args.right])?;
         let (left, right) = (Relation::from_index(&left), Relation::from_index(&right));
-        let answer = relation::product(left, right, StreamOptions::default()).map_err(failed)?;
+        let answer = relation::product(left, right, options).map_err(failed)?;
         job.finish(answer.keep(kept))
     })
 }
