@@ -13,7 +13,7 @@ use pleach_format::layout::LINE_BYTES;
 use pleach_format::{Bits, Word};
 
 /// Nodes that one task writes.
-const TASK: usize = 64;
+const TASK: usize = 128;
 
 /// Sizes that stay.
 #[derive(Clone, Copy, Debug)]

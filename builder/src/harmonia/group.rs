@@ -20,6 +20,8 @@ const PORTION: usize = 1 << 15;
 const BUCKET: usize = 1 << 12;
 /// Most ranges of leaves that are counted to cut buckets.
 const BINS: u32 = 1 << 16;
+/// Bins whose counts one task sums.
+const SUM_BINS: usize = 1 << 12;
 
 /// Elements in the order of buckets, portion by portion.
 pub(super) struct Groups<T> {
@@ -76,12 +78,14 @@ fn histogram(leaves_of: &[u32], leaves: u32, shift: u32) -> Vec<u32> {
         }
         counts
     };
-    let sum = |mut left: Vec<u32>, right: Vec<u32>| {
-        left.iter_mut().zip(right).for_each(|(left, right)| *left += right);
-        left
-    };
-    let counts = parallel::map(leaves_of.len().div_ceil(len), count);
-    counts.into_iter().reduce(sum).unwrap_or_else(|| vec![0; bins])
+    let parts = parallel::map(leaves_of.len().div_ceil(len), count);
+    let mut counts = vec![0u32; bins];
+    parallel::jobs(counts.chunks_mut(SUM_BINS).enumerate(), |(task, counts)| {
+        for part in &parts {
+            counts.iter_mut().zip(&part[task * SUM_BINS..]).for_each(|(count, part)| *count += part);
+        }
+    });
+    counts
 }
 
 /// First leaf of each bucket and the number of leaves; the bucket of each bin.
