@@ -15,6 +15,7 @@ use crate::lines::LineWriter;
 use crate::options::Summary;
 use crate::pack::{Columns, KeyLane, Tuple, ValueLane};
 use crate::packed;
+use crate::parallel;
 use crate::plan::Plan;
 use crate::records::{Arena, Follows, Gather, Sorted, show};
 use crate::source::{Chunk, Column, Schema, Source, SourceError};
@@ -65,7 +66,8 @@ pub(crate) fn build(job: &Job<'_>, source: &mut dyn Source) -> Result<Summary, B
     let (mut now, mut next) = (chunk(schema), chunk(schema));
     reader.read(&mut now)?;
     while !now.is_empty() {
-        let (read, taken) = rayon::join(|| reader.read(&mut next), || take(job, &mut gather, &now));
+        let (read, taken) =
+            parallel::both(&mut || reader.read(&mut next), &mut || take(job, &mut gather, &now));
         // What comes first in the input is reported first.
         taken?;
         read?;
@@ -260,16 +262,15 @@ impl Source for Words<'_> {
     }
 
     fn next_chunk(&mut self, chunk: &mut Chunk, tuples_max: usize) -> Result<(), SourceError> {
-        use rayon::prelude::*;
         chunk.clear();
         let range = self.read..self.arena.len().min(self.read + tuples_max);
         self.read = range.end;
-        let words = range.clone().into_par_iter().with_min_len(1 << 12);
-        let words = words.map(|index| self.coder.word(self.arena.get(index).0));
+        const TASK: usize = 1 << 12;
+        let word = |at: usize| self.coder.word(self.arena.get(range.start + at).0);
         match self.word_bytes {
-            4 => chunk.keys = Column::U32(words.map(|word| word as u32).collect()),
-            8 => chunk.keys = Column::U64(words.map(|word| word as u64).collect()),
-            _ => chunk.keys = Column::U128(words.collect()),
+            4 => chunk.keys = Column::U32(parallel::collect(range.len(), TASK, |at| word(at) as u32)),
+            8 => chunk.keys = Column::U64(parallel::collect(range.len(), TASK, |at| word(at) as u64)),
+            _ => chunk.keys = Column::U128(parallel::collect(range.len(), TASK, word)),
         }
         let values = range.map(|index| self.arena.get(index).1);
         match &mut chunk.values {

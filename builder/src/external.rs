@@ -8,13 +8,13 @@
 use crate::error::BuildError;
 use crate::observe::{Phase, Watch};
 use crate::pack::{KeyLane, Rows, Tuple, ValueLane, pack, per_line, unpack};
+use crate::parallel;
 use crate::plan::{PIECE_BYTES, PIECE_LINES, Plan};
 use crate::publish::Output;
 use crate::sort::{self, Consume, Groups};
 use crate::storage::{Storage, StorageFile};
 use pleach_format::layout::LINE_BYTES;
 use pleach_format::line::{self, Line};
-use rayon::prelude::*;
 use std::path::{Path, PathBuf};
 
 /// Where runs are spilled.
@@ -89,14 +89,11 @@ impl<'a, W: KeyLane, B: ValueLane> RunWriter<'a, W, B> {
             let lines = rows.len() / n;
             self.lines.resize(lines, [0; LINE_BYTES]);
             let (spill, end) = (self.spill, *self.end);
-            self.lines
-                .par_chunks_mut(PIECE_LINES)
-                .zip(rows.par_chunks(PIECE_LINES * n))
-                .enumerate()
-                .try_for_each(|(piece, (lines, rows))| {
-                    pack(rows.slice(0, lines.len() * n), lines);
-                    spill.output().write(lines.as_flattened(), end + (piece * PIECE_BYTES) as u64)
-                })?;
+            let pieces = self.lines.chunks_mut(PIECE_LINES).zip(rows.chunks(PIECE_LINES * n));
+            parallel::try_jobs(pieces.enumerate(), |(piece, (lines, rows))| {
+                pack(rows.slice(0, lines.len() * n), lines);
+                spill.output().write(lines.as_flattened(), end + (piece * PIECE_BYTES) as u64)
+            })?;
             *self.end += (lines * LINE_BYTES) as u64;
         }
         Ok(())
@@ -196,7 +193,7 @@ impl<'a, W: KeyLane, B: ValueLane> Sorter<'a, W, B> {
             let to = rows.len().min(from + self.buffer.len() - self.used);
             let part = rows.slice(from, to);
             let free = &mut self.buffer[self.used..][..part.len()];
-            free.par_chunks_mut(PART).enumerate().with_min_len(2).for_each(|(index, slots)| {
+            parallel::jobs(free.chunks_mut(PART).enumerate(), |(index, slots)| {
                 let part = part.slice(index * PART, index * PART + slots.len());
                 for (at, slot) in slots.iter_mut().enumerate() {
                     *slot = part.tuple(at);
@@ -390,7 +387,8 @@ fn merge<W: KeyLane, B: ValueLane>(
     merger.fill(&mut ready, batch)?;
     while !ready.is_empty() {
         watch.check()?;
-        let (filled, taken) = rayon::join(|| merger.fill(&mut next, batch), || consumer.take(&ready));
+        let (filled, taken) =
+            parallel::both(&mut || merger.fill(&mut next, batch), &mut || consumer.take(&ready));
         taken?;
         filled?;
         done += ready.len() as u64;

@@ -7,6 +7,7 @@ use crate::error::BuildError;
 use crate::lines::{LARGE_OFFSET, Lines};
 use crate::observe::{Phase, Watch};
 use crate::pack::KeyLane;
+use crate::parallel;
 use crate::plan::PIECE_BYTES;
 use crate::publish::Output;
 use pleach_format::checksum::{FileId, SUM_BLOCK_BYTES, SUM_BYTES, binding, crc32, sum_blocks};
@@ -18,7 +19,6 @@ use pleach_format::section::{
 use pleach_format::superblock::{SUPERBLOCK_BYTES, Superblock, bytes_prefix, key_prefix};
 use pleach_format::view::{HEAD_BYTES, line_geometry, spine_geometry};
 use pleach_format::{KeyType, ValueType};
-use rayon::prelude::*;
 
 /// Program and version, as the superblock names them: at most 32 bytes.
 pub(crate) const BUILDER: &[u8] = concat!("pleach ", env!("CARGO_PKG_VERSION")).as_bytes();
@@ -182,15 +182,7 @@ pub(crate) fn finish<W: KeyLane>(
     }
     let file_id = id.finish();
 
-    let bound = |tag: Tag, sums: &[u32]| -> Vec<u8> {
-        let mut bytes = vec![0; sums.len() * SUM_BYTES];
-        bytes.par_chunks_mut(SUM_BYTES).zip(sums).enumerate().with_min_len(1 << 12).for_each(
-            |(block, (slot, sum))| {
-                slot.copy_from_slice(&(sum ^ binding(&file_id, tag, block as u64)).to_le_bytes());
-            },
-        );
-        bytes
-    };
+    let bound = |tag: Tag, sums: &[u32]| bound(&file_id, tag, sums);
     let mut list_at = sums_at;
     let mut sums = Sums::default();
     for (entry, unbound) in entries.iter_mut().zip(&unbound) {
@@ -249,6 +241,12 @@ pub(crate) fn finish<W: KeyLane>(
     Ok(Finished { file_bytes, file_id, spine })
 }
 
+/// A list of sums, bound to the file.
+fn bound(file_id: &[u8; 16], tag: Tag, sums: &[u32]) -> Vec<u8> {
+    let bind = |block: usize| (sums[block] ^ binding(file_id, tag, block as u64)).to_le_bytes();
+    parallel::collect::<[u8; SUM_BYTES]>(sums.len(), 1 << 12, bind).into_flattened()
+}
+
 /// Sums of consecutive blocks.
 #[derive(Default)]
 struct Sums {
@@ -270,7 +268,8 @@ impl Sums {
             self.partial.clear();
         }
         let full = bytes.len() / SUM_BLOCK_BYTES * SUM_BLOCK_BYTES;
-        self.done.par_extend(bytes[..full].par_chunks(SUM_BLOCK_BYTES).with_min_len(16).map(crc32));
+        let sum = |block: usize| crc32(&bytes[block * SUM_BLOCK_BYTES..][..SUM_BLOCK_BYTES]);
+        self.done.extend(parallel::collect(full / SUM_BLOCK_BYTES, 16, sum));
         self.partial.extend_from_slice(&bytes[full..]);
     }
 

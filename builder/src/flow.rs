@@ -13,6 +13,7 @@ use crate::observe::{Observer, Phase, Watch};
 use crate::options::{BuildOptions, Harmonia, Layout, Summary, Unique};
 use crate::pack::{Columns, KeyLane, Rows, Take, Tuple, ValueLane, first_break};
 use crate::packed;
+use crate::parallel;
 use crate::plan::Plan;
 use crate::publish::{Output, Publication};
 use crate::records::show;
@@ -175,7 +176,7 @@ impl Job<'_> {
         let (mut now, mut next) = (chunk(), chunk());
         reader.read(&mut now)?;
         while !now.is_empty() {
-            let (read, taken) = rayon::join(|| reader.read(&mut next), || intake.take(&now));
+            let (read, taken) = parallel::both(&mut || reader.read(&mut next), &mut || intake.take(&now));
             // What comes first in the input is reported first.
             taken?;
             read?;

@@ -9,11 +9,11 @@ use crate::error::BuildError;
 use crate::finish::Extra;
 use crate::overflow::Overflow;
 use crate::pack::KeyLane;
+use crate::parallel;
 use pleach_format::grid::{
     CELLS, GUARD_BYTES, GridGeometry, Marker, SEGMENT_BYTES, Scale, Segment, UNIT_BYTES, place, segment_of,
 };
 use pleach_format::section::Tag;
-use rayon::prelude::*;
 
 /// Fewer tuple lines than this are found as fast by their spine.
 const LINES_MIN: u64 = 64;
@@ -96,16 +96,14 @@ fn count<W: KeyLane>(lasts: &Lasts<W>, scale: &Scale<W>, segment_bits: u32) -> R
         return Ok(counts);
     }
     lasts.read(&mut |lasts| {
-        let parts: Vec<Vec<u64>> = lasts
-            .par_chunks(lasts.len().div_ceil(16).max(TASK_LINES))
-            .map(|lasts| {
-                let mut counts = vec![0; segments];
-                for &last in lasts {
-                    counts[segment_of(scale.position(last), segment_bits).0] += 1;
-                }
-                counts
-            })
-            .collect();
+        let len = lasts.len().div_ceil(16).max(TASK_LINES);
+        let parts = parallel::map(lasts.len().div_ceil(len), |part| {
+            let mut counts = vec![0u64; segments];
+            for &last in &lasts[part * len..lasts.len().min((part + 1) * len)] {
+                counts[segment_of(scale.position(last), segment_bits).0] += 1;
+            }
+            counts
+        });
         for part in parts {
             counts.iter_mut().zip(part).for_each(|(count, part)| *count += part);
         }
@@ -133,7 +131,11 @@ pub(crate) fn of_lasts<W: KeyLane>(
         let Some(cut) = Cut::new(scale, segment_bits, &count(lasts, &scale, segment_bits)?) else { continue };
         let mut late = 0;
         lasts.read(&mut |lasts| {
-            late += lasts.par_chunks(TASK_LINES).map(|lasts| cut.late(lasts)).sum::<u64>();
+            let late_of = |part: usize| {
+                let from = part * TASK_LINES;
+                cut.late(&lasts[from..lasts.len().min(from + TASK_LINES)])
+            };
+            late += parallel::map(lasts.len().div_ceil(TASK_LINES), late_of).iter().sum::<u64>();
             Ok(())
         })?;
         if late <= lines / LATE_SHARE {

@@ -6,6 +6,7 @@
 //! flow.rs      sorted? stream it : sort it     spine.rs    levels above the tuple lines
 //! sort.rs      in memory                       finish.rs   table, superblock
 //! external.rs  beyond memory                   publish.rs  lock, rename, sync (storage.rs: system)
+//! parallel.rs  work on all threads, in numbered tasks
 //! classic/     FAST trees, from sorted words into a slice
 //! harmonia/    Harmonia's B+tree: a section, and a tree in memory that takes batches of changes
 //! rebuild/     the next generation of a file, from a batch of changes
@@ -33,6 +34,7 @@ pub mod options;
 mod overflow;
 mod pack;
 mod packed;
+mod parallel;
 mod plan;
 pub mod publish;
 pub mod rebuild;

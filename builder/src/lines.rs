@@ -10,13 +10,13 @@ use crate::external::Spills;
 use crate::grid::Lasts;
 use crate::observe::Watch;
 use crate::pack::{KeyLane, Rows, Take, Tuple, ValueLane, pack, per_line, unpack};
+use crate::parallel;
 use crate::plan::{HELD_PIECES, PIECE_BYTES, PIECE_LINES, PIECES_IN_FLIGHT, Plan};
 use crate::publish::Output;
 use crate::spine::{Bottom, Part, Spine};
 use pleach_format::checksum::{SUM_BLOCK_BYTES, crc32};
 use pleach_format::layout::LINE_BYTES;
 use pleach_format::line::{self, Line};
-use rayon::prelude::*;
 
 /// Tuple lines under one sum.
 const BLOCK_LINES: usize = SUM_BLOCK_BYTES / LINE_BYTES;
@@ -176,7 +176,7 @@ impl<'a, W: KeyLane, B: ValueLane> LineWriter<'a, W, B> {
                 from = to;
             }
             let this = &*self;
-            jobs.par_iter_mut().with_max_len(1).try_for_each(|job| {
+            parallel::try_jobs(&mut jobs, |job| {
                 job.piece.fill(rows.slice(job.from, job.to));
                 if job.piece.is_full() && job.at > 0 {
                     job.part = this.part(&job.piece, job.at);
@@ -185,7 +185,7 @@ impl<'a, W: KeyLane, B: ValueLane> LineWriter<'a, W, B> {
                         this.write(&job.piece, job.at)?;
                     }
                 }
-                Ok::<(), BuildError>(())
+                Ok(())
             })?;
             for job in jobs {
                 self.take_back(job)?;
@@ -250,10 +250,7 @@ impl<'a, W: KeyLane, B: ValueLane> LineWriter<'a, W, B> {
         self.large = true;
         let held = std::mem::take(&mut self.held);
         let this = &*self;
-        held.par_iter()
-            .enumerate()
-            .with_max_len(1)
-            .try_for_each(|(at, piece)| this.write(piece, at as u64))?;
+        parallel::try_each(held.len(), &|at| this.write(&held[at], at as u64))?;
         for mut piece in held {
             if self.free.len() < PIECES_IN_FLIGHT {
                 piece.clear();

@@ -6,11 +6,11 @@
 
 use crate::classic::{self, ClassicError};
 use crate::error::BuildError;
+use crate::parallel;
 use crate::source::Column;
 use pleach_format::classic::Geometry;
 use pleach_format::key::{Bits, Word};
 use pleach_format::line::{self, Line};
-use rayon::prelude::*;
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes};
 
 /// A key word that the builder can sort and find in a column.
@@ -222,7 +222,7 @@ pub(crate) fn first_break<W: KeyLane, B: ValueLane, R: Rows<W, B>>(
     if previous.is_some_and(|previous| breaks(previous, rows.key(0))) {
         return Some(0);
     }
-    (0..rows.len().div_ceil(CHECK_TUPLES)).into_par_iter().with_min_len(4).find_map_first(|block| {
+    parallel::first(rows.len().div_ceil(CHECK_TUPLES), &|block| {
         let from = block * CHECK_TUPLES;
         let part = rows.slice(from, (from + CHECK_TUPLES + 1).min(rows.len()));
         let pairs = part.len() - 1;

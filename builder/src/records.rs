@@ -10,6 +10,7 @@ use crate::error::BuildError;
 use crate::external::{Spill, Spills};
 use crate::observe::{Phase, Watch};
 use crate::options::Unique;
+use crate::parallel;
 use pleach_format::mask::Survey;
 use rayon::prelude::*;
 use std::cmp::Reverse;
@@ -68,14 +69,12 @@ impl Arena {
 
     /// The records in sorted order. `skip` leading bytes are the same in all keys. O(n log n).
     fn order(&self, skip: usize) -> Vec<u32> {
-        let mut order: Vec<(u64, u32)> = (0..self.records.len() as u32)
-            .into_par_iter()
-            .map(|index| (prefix(self.key(index), skip), index))
-            .collect();
+        let prefixed = |at: usize| (prefix(self.key(at as u32), skip), at as u32);
+        let mut order = parallel::collect(self.records.len(), 1 << 13, prefixed);
         order.par_sort_unstable_by(|a, b| {
             a.0.cmp(&b.0).then_with(|| self.key(a.1).cmp(self.key(b.1))).then(a.1.cmp(&b.1))
         });
-        order.into_par_iter().map(|(_, index)| index).collect()
+        parallel::collect(order.len(), 1 << 16, |at| order[at].1)
     }
 }
 

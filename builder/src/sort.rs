@@ -13,7 +13,7 @@ use crate::error::BuildError;
 use crate::hint;
 use crate::observe::Watch;
 use crate::pack::{KeyLane, Tuple, ValueLane};
-use rayon::prelude::*;
+use crate::parallel;
 use std::mem;
 
 /// Bytes of a bucket of the first pass: two of them fit in a second-level cache.
@@ -91,22 +91,20 @@ pub(crate) fn sort<W: KeyLane, B: ValueLane>(
     let mut walk = Walk { data: scratch, free: tuples, ends: &ends, at: 0, bucket: 0 };
     let mut ready_len = 0;
     loop {
-        let next = walk.next(group);
+        let mut next = walk.next(group);
         let ready = &groups.ready[..ready_len];
         let sorted = &mut groups.next;
-        let (next, taken): (Result<_, BuildError>, _) = rayon::join(
-            || match next {
-                Next::Group { data, sizes } => {
-                    sort_buckets(data, &mut sorted[..data.len()], &sizes, watch)?;
-                    Ok(Next::Group { data, sizes })
-                }
-                next => Ok(next),
+        let (done, taken) = parallel::both(
+            &mut || match &mut next {
+                Next::Group { data, sizes } => sort_buckets(data, &mut sorted[..data.len()], sizes, watch),
+                _ => Ok(()),
             },
-            || if ready.is_empty() { Ok(()) } else { consumer.take(ready) },
+            &mut || if ready.is_empty() { Ok(()) } else { consumer.take(ready) },
         );
         taken?;
+        done?;
         ready_len = 0;
-        match next? {
+        match next {
             Next::Group { data, .. } => {
                 ready_len = data.len();
                 groups.release(data);
@@ -186,10 +184,10 @@ fn sort_buckets<W: KeyLane, B: ValueLane>(
         jobs.push((from, to));
         (data, sorted) = (data_rest, sorted_rest);
     }
-    jobs.into_par_iter().with_max_len(2).try_for_each(|(from, to)| {
+    parallel::try_jobs(jobs, |(from, to)| {
         watch.check()?;
         sort_into(from, to);
-        Ok::<(), BuildError>(())
+        Ok(())
     })
 }
 
@@ -221,20 +219,16 @@ impl<W: KeyLane> Span<W> {
 
     fn of_parallel<B: ValueLane>(tuples: &[Tuple<W, B>]) -> Self {
         const PART: usize = 1 << 16;
-        let parts = tuples.len().div_ceil(PART);
-        (0..parts)
-            .into_par_iter()
-            .with_min_len(4)
-            .map(|part| {
-                // One tuple more, so that the order across the border is seen too.
-                let from = part * PART;
-                Self::of(&tuples[from..(from + PART + 1).min(tuples.len())])
-            })
-            .reduce(Self::empty, |left, right| Self {
-                min: left.min.min(right.min),
-                max: left.max.max(right.max),
-                sorted: left.sorted && right.sorted,
-            })
+        let spans = parallel::map(tuples.len().div_ceil(PART), |part| {
+            // One tuple more, so that the order across the border is seen too.
+            let from = part * PART;
+            Self::of(&tuples[from..(from + PART + 1).min(tuples.len())])
+        });
+        spans.into_iter().fold(Self::empty(), |left, right| Self {
+            min: left.min.min(right.min),
+            max: left.max.max(right.max),
+            sorted: left.sorted && right.sorted,
+        })
     }
 
     /// Cells for the top `bits` bits in which keys of this span can differ.
@@ -268,19 +262,16 @@ fn partition<W: KeyLane, B: ValueLane>(
 ) -> Result<Vec<usize>, BuildError> {
     let parts = rayon::current_num_threads() * PARTS_PER_THREAD;
     let part = from.len().div_ceil(parts).max(1);
-    let counts: Vec<Vec<usize>> = from
-        .par_chunks(part)
-        .map(|tuples| {
-            let mut counts = vec![0; radix.cells];
-            for block in tuples.chunks(1 << 20) {
-                watch.check()?;
-                for tuple in block {
-                    counts[radix.cell(tuple.key)] += 1;
-                }
+    let counts = parallel::try_map(from.len().div_ceil(part), |number| {
+        let mut counts = vec![0; radix.cells];
+        for block in from[number * part..from.len().min((number + 1) * part)].chunks(1 << 20) {
+            watch.check()?;
+            for tuple in block {
+                counts[radix.cell(tuple.key)] += 1;
             }
-            Ok(counts)
-        })
-        .collect::<Result<_, BuildError>>()?;
+        }
+        Ok(counts)
+    })?;
 
     // Bucket by bucket, part by part: so equal keys keep the order of the input.
     let mut slots: Vec<Vec<&mut [Tuple<W, B>]>> =
@@ -296,7 +287,7 @@ fn partition<W: KeyLane, B: ValueLane>(
         }
         ends.push(end);
     }
-    from.par_chunks(part).zip(slots).try_for_each(|(tuples, slots)| {
+    parallel::try_jobs(from.chunks(part).zip(slots), |(tuples, slots)| {
         let scattered = scatter(tuples, slots, radix, watch);
         // Also after an error: nobody may meet a store that is still on its way.
         hint::stream_fence();

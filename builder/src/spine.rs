@@ -10,11 +10,11 @@ use crate::error::BuildError;
 use crate::external::Spills;
 use crate::overflow::Overflow;
 use crate::pack::KeyLane;
+use crate::parallel;
 use crate::plan::PIECE_LINES;
 use pleach_format::layout::{LINE_BYTES, SpineGeometry};
 use pleach_format::line::{self, Line};
 use pleach_format::spine::{Border, Cost, Encoding, TRIAL_LINES, acceptable, candidates, encode};
-use rayon::prelude::*;
 
 /// Most separators of a line: 8-bit codes over keys of four bytes.
 const SEPARATORS_MAX: usize = 58;
@@ -238,11 +238,11 @@ impl<W: KeyLane> Bottom<W> {
                 reread(&mut |lines| {
                     // A few groups a task, so that one piece keeps all threads busy.
                     const TASK_LINES: usize = PIECE_LINES / 8;
-                    let parts: Vec<Part<W>> = lines
-                        .par_chunks(TASK_LINES)
-                        .enumerate()
-                        .map(|(task, lines)| self.part(lines, at + (task * TASK_LINES) as u64))
-                        .collect();
+                    let part = |task: usize| {
+                        let from = task * TASK_LINES;
+                        self.part(&lines[from..lines.len().min(from + TASK_LINES)], at + from as u64)
+                    };
+                    let parts = parallel::map(lines.len().div_ceil(TASK_LINES), part);
                     at += lines.len() as u64;
                     parts.iter().try_for_each(|part| self.absorb(part, spills))
                 })?;

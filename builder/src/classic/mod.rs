@@ -19,9 +19,9 @@ pub(crate) mod section;
 #[cfg(test)]
 mod tests;
 
+use crate::parallel;
 use permute::{Lane, Shape, permute};
 use pleach_format::classic::{Geometry, SLACK_BYTES, Tree, TreeWord, nodes};
-use rayon::prelude::*;
 
 pub use packed::{Packed, build_delta, build_partial};
 
@@ -125,7 +125,7 @@ pub fn build<W: TreeKey>(
         let per_task = (TASK_SLOTS / whole).max(1);
         // Where lines are not a few registers long a small page is best filled slot by slot.
         let direct = shape.is_direct();
-        pages.par_chunks_mut(whole * per_task).enumerate().for_each(|(task, pages)| {
+        parallel::jobs(pages.chunks_mut(whole * per_task).enumerate(), |(task, pages)| {
             for (page, out) in pages.chunks_mut(whole).enumerate() {
                 let page = task * per_task + page;
                 let words = words.get(page << level.levels..).unwrap_or_default();
@@ -152,7 +152,7 @@ const TASK_SLOTS: usize = 1 << 16;
 /// Every `2^below`-th key: those of the tree without its lowest `below` levels.
 fn sample<W: TreeWord>(keys: &[W], below: u32) -> Vec<W> {
     let stride = 1usize << below;
-    keys.par_chunks_exact(stride).with_min_len(1024).map(|keys| keys[stride - 1]).collect()
+    parallel::collect(keys.len() / stride, 1024, |at| keys[(at + 1) * stride - 1])
 }
 
 fn check<W: TreeWord>(keys: &[W], geometry: &Geometry) -> Result<(), ClassicError> {

@@ -11,11 +11,11 @@
 use super::narrow::{Distance, Kept, Narrow, differ};
 use super::permute::{Lane, SMALL, Shape, permute};
 use super::{ClassicError, TreeKey, Vectors, check, sample};
+use crate::parallel::{self, Scratches};
 use pleach_format::classic::packed::{
     DELTA_BYTES, Delta, Form, PARTIAL_BYTES, Paged, Partial, Prefix, align,
 };
 use pleach_format::classic::{Geometry, PageLevel, TreeWord, nodes};
-use rayon::prelude::*;
 
 /// Bytes that one task writes.
 const TASK_BYTES: usize = 1 << 17;
@@ -118,8 +118,8 @@ impl<W: TreeWord> Job<'_, W> {
         let keys = &self.keys[..self.keys.len().min(1 << self.levels)];
         words.resize(keys.len(), V::MAX);
         if self.parallel {
-            let chunks = words.par_chunks_mut(1 << 14).zip(keys.par_chunks(1 << 14));
-            chunks.for_each(|(words, keys)| narrow.narrow(keys, self.avx2, words));
+            let chunks = words.chunks_mut(1 << 14).zip(keys.chunks(1 << 14));
+            parallel::jobs(chunks, |(words, keys)| narrow.narrow(keys, self.avx2, words));
         } else {
             narrow.narrow(keys, self.avx2, words);
         }
@@ -163,7 +163,7 @@ impl<W: DeltaKey> Packed<W> {
             let words = upper.get(number).map_or(keys, Vec::as_slice);
             let above = number.checked_sub(1).map_or(&[][..], |above| upper[above].as_slice());
             let last = words.last().map_or(0, |key| key.wide());
-            widths.par_extend((0..level.last as usize + 1).into_par_iter().with_min_len(4096).map(|page| {
+            widths.extend(parallel::collect(level.last as usize + 1, 4096, |page| {
                 // The separators around a page are not of it, but near, and were read already.
                 let low = page.checked_sub(1).map_or(0, |before| above[before].wide());
                 let high = above.get(page).map_or(last, |key| key.wide());
@@ -352,7 +352,8 @@ pub fn build_delta<W: DeltaKey>(
             let mut scratch = Scratch::default();
             tasks.into_iter().for_each(|task| run(&mut scratch, task));
         } else {
-            tasks.into_par_iter().for_each_init(Scratch::default, run);
+            let scratches = Scratches::default();
+            parallel::jobs(tasks, |task| scratches.with(|scratch| run(scratch, task)));
         }
     }
     Ok(())
@@ -421,15 +422,15 @@ pub fn build_partial(
         // What is behind the last page, before the next level, belongs to it.
         let (whole, tail) = pages.split_at_mut(last);
         let (last_record, all_records) = own_records.split_last_mut().ok_or(ClassicError::Geometry)?;
-        whole
-            .par_chunks_mut(stride * per_task)
-            .zip(all_records.par_chunks_mut(per_task))
-            .enumerate()
-            .for_each_init(Scratch::default, |scratch, (task, (out, records))| {
+        let scratches = Scratches::default();
+        let tasks = whole.chunks_mut(stride * per_task).zip(all_records.chunks_mut(per_task));
+        parallel::jobs(tasks.enumerate(), |(task, (out, records))| {
+            scratches.with(|scratch| {
                 for (inside, (out, record)) in out.chunks_mut(stride).zip(records).enumerate() {
                     write(scratch, (task * per_task + inside) as u64, record, out);
                 }
             });
+        });
         write(&mut Scratch::default(), level.last, last_record, tail);
     }
     Ok(())

@@ -5,8 +5,8 @@
 //! exists are filled by a kernel, the few others slot by slot with all ones for what does not exist.
 
 use super::{avx2, line_order, tree_of};
+use crate::parallel;
 use pleach_format::classic::{PageLevel, Tree, TreeWord, nodes};
-use rayon::prelude::*;
 
 /// Lines of one depth of a page.
 pub(crate) struct Lines {
@@ -180,7 +180,7 @@ pub(crate) fn permute<W: Lane>(
             continue;
         }
         let groups = (TASK_SLOTS / lines.pitch).max(1);
-        out.par_chunks_mut(groups * lines.pitch).enumerate().for_each(|(task, out)| {
+        parallel::jobs(out.chunks_mut(groups * lines.pitch).enumerate(), |(task, out)| {
             let first = (task * groups) << lines.group;
             fill_lines(lines, words, first, (total - first).min(groups << lines.group), avx2, out);
         });

@@ -7,10 +7,13 @@
 
 use super::region::Region;
 use super::{HarmoniaError, Tree};
+use crate::parallel;
 use pleach_format::harmonia::{FANOUT_MAX, FANOUT_MIN, HarmoniaGeometry};
 use pleach_format::layout::LINE_BYTES;
 use pleach_format::{Bits, Word};
-use rayon::prelude::*;
+
+/// Nodes that one task writes.
+const TASK: usize = 128;
 
 /// Sizes that stay.
 #[derive(Clone, Copy, Debug)]
@@ -66,38 +69,40 @@ impl<W: Word, B: Bits> Tree<W, B> {
         let mut last = vec![W::default(); leaves];
         let (above, leaf_keys) = keys.split_at_mut(inner * stride);
         let (above_counts, leaf_counts) = counts.split_at_mut(inner);
-        let tuples =
-            (leaf_keys.par_chunks_mut(stride), values.par_chunks_mut(fanout), leaf_counts, &mut last)
-                .into_par_iter()
-                .with_min_len(64)
-                .enumerate()
-                .map(|(leaf, (keys, values, count, last))| {
-                    let tuples = write(leaf, keys, values);
-                    keys[tuples..].fill(W::MAX);
-                    *last = keys[tuples.saturating_sub(1)];
-                    *count = tuples as u8;
-                    tuples as u64
-                })
-                .sum();
+        let nodes_of = leaf_keys.chunks_mut(TASK * stride).zip(values.chunks_mut(TASK * fanout));
+        let ends_of = leaf_counts.chunks_mut(TASK).zip(last.chunks_mut(TASK));
+        parallel::jobs(nodes_of.zip(ends_of).enumerate(), |(task, ((keys, values), (counts, last)))| {
+            let nodes = keys.chunks_mut(stride).zip(values.chunks_mut(fanout));
+            let ends = counts.iter_mut().zip(last);
+            for (leaf, ((keys, values), (count, last))) in (task * TASK..).zip(nodes.zip(ends)) {
+                let tuples = write(leaf, keys, values);
+                keys[tuples..].fill(W::MAX);
+                *last = keys[tuples.saturating_sub(1)];
+                *count = tuples as u8;
+            }
+        });
+        let tuples = leaf_counts.iter().map(|&count| u64::from(count)).sum();
         for (depth, level) in geometry.levels.iter().enumerate().take(geometry.levels.len().saturating_sub(1))
         {
             let nodes = level.first as usize..(level.first + level.nodes) as usize;
-            let keys = above[nodes.start * stride..nodes.end * stride].par_chunks_mut(stride);
-            let counts = above_counts[nodes].par_iter_mut();
+            let keys = above[nodes.start * stride..nodes.end * stride].chunks_mut(TASK * stride);
+            let counts = above_counts[nodes].chunks_mut(TASK);
             let below = geometry.levels[depth + 1].leaves;
-            keys.zip(counts).with_min_len(64).enumerate().for_each(|(at, (keys, count))| {
-                let separators = geometry.keys_of(depth, at as u64);
-                keys.fill(W::MAX);
-                *count = separators as u8;
-                let first = at as u64 * u64::from(shape.node_keys + 1);
-                for (key, child) in keys.iter_mut().zip(first..first + separators) {
-                    *key = last[((child + 1) * below) as usize - 1];
+            parallel::jobs(keys.zip(counts).enumerate(), |(task, (keys, counts))| {
+                for (at, (keys, count)) in (task * TASK..).zip(keys.chunks_mut(stride).zip(counts)) {
+                    let separators = geometry.keys_of(depth, at as u64);
+                    keys.fill(W::MAX);
+                    *count = separators as u8;
+                    let first = at as u64 * u64::from(shape.node_keys + 1);
+                    for (key, child) in keys.iter_mut().zip(first..first + separators) {
+                        *key = last[((child + 1) * below) as usize - 1];
+                    }
                 }
             });
         }
         let children = match nodes {
             0 => vec![0],
-            _ => (0..=inner).into_par_iter().map(|node| geometry.first_child(node as u64) as u32).collect(),
+            _ => parallel::collect(inner + 1, 1 << 12, |node| geometry.first_child(node as u64) as u32),
         };
         Ok(Self { shape, tuples, geometry, keys, counts, children, values })
     }

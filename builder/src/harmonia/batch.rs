@@ -2,8 +2,8 @@
 
 use super::group::Routed;
 use super::{HarmoniaError, Tree, fold, is_key, query, update};
+use crate::parallel;
 use pleach_format::{Bits, Key, Value, Word};
-use rayon::prelude::*;
 use std::ops::AddAssign;
 use std::time::{Duration, Instant};
 
@@ -156,8 +156,7 @@ pub(super) fn apply<K: Key, V: Value>(
     batch: &[Change<K, V>],
     options: &BatchOptions,
 ) -> Result<Report, HarmoniaError> {
-    let is_bad = |at: &usize| !is_key(batch[*at].key());
-    if let Some(at) = (0..batch.len()).into_par_iter().with_min_len(1 << 13).find_first(is_bad) {
+    if let Some(at) = parallel::find_first(batch.len(), 1 << 13, |at| !is_key(batch[at].key())) {
         return Err(HarmoniaError::NotAKey { at });
     }
     // Each operation makes one leaf more at most.

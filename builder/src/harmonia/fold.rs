@@ -11,6 +11,7 @@ use super::assemble::Shape;
 use super::batch::{Kind, Step};
 use super::group::{Routed, Scratch, group};
 use super::{Change, HarmoniaError, Report, Tree};
+use crate::parallel::{self, Scratches};
 use pleach_format::{Bits, Key, Value, Word};
 use rayon::prelude::*;
 use std::time::Instant;
@@ -46,7 +47,7 @@ pub(super) fn kinds<K: Key, V: Value>(
     let kind = |at: usize| Step::new(&batch[at], 0).kind;
     let keyed = |at: usize| Keyed { key: batch[at].key().encode(), leaf: leaves_of[at], at: at as u32 };
     let groups = group(leaves_of, leaves, keyed);
-    let fold = |(scratch, run): &mut (Scratch<_>, Vec<Keyed<K::Word>>), bucket| {
+    let fold = |(scratch, run): &mut (Scratch<_>, Vec<Keyed<K::Word>>), bucket: usize| {
         let mut changed = Vec::new();
         for operations in groups.bucket(bucket, scratch).chunk_by(|left, right| left.leaf == right.leaf) {
             if operations.len() < 2 {
@@ -64,8 +65,9 @@ pub(super) fn kinds<K: Key, V: Value>(
         }
         changed
     };
-    let changed: Vec<Vec<_>> = groups.buckets().into_par_iter().map_init(Default::default, fold).collect();
-    let mut kinds: Vec<Kind> = (0..batch.len()).into_par_iter().map(kind).collect();
+    let scratches = Scratches::default();
+    let changed = parallel::map(groups.buckets(), |bucket| scratches.with(|scratch| fold(scratch, bucket)));
+    let mut kinds = parallel::collect(batch.len(), 1 << 14, kind);
     let mut superseded = 0;
     for &(at, kind) in changed.iter().flatten() {
         kinds[at as usize] = kind;
@@ -80,15 +82,12 @@ pub(super) fn load<K: Key, V: Value>(
     batch: &[Change<K, V>],
 ) -> Result<Report, HarmoniaError> {
     let start = Instant::now();
-    let mut order: Vec<u32> = (0..batch.len() as u32).collect();
-    order.par_sort_unstable_by_key(|&at| (batch[at as usize].key().encode(), at));
+    let order = order((0u32..).zip(batch).map(|(at, change)| (change.key().encode(), at)).collect());
     let mut report = Report::default();
     let mut tuples = Vec::new();
-    for equal in order
-        .chunk_by(|&left, &right| batch[left as usize].key().encode() == batch[right as usize].key().encode())
-    {
+    for equal in order.chunk_by(|left, right| left.0 == right.0) {
         let mut value = None;
-        for &at in equal {
+        for &(_, at) in equal {
             let step = Step::new(&batch[at as usize], 0);
             let (counter, after) = match (step.kind, value) {
                 (Kind::Delete, None) => (&mut report.absent_deletes, None),
@@ -100,7 +99,7 @@ pub(super) fn load<K: Key, V: Value>(
             *counter += 1;
             value = after;
         }
-        tuples.extend(value.map(|value| (batch[equal[0] as usize].key().encode(), value)));
+        tuples.extend(value.map(|value| (equal[0].0, value)));
     }
     report.group = start.elapsed();
     let start = Instant::now();
@@ -108,6 +107,12 @@ pub(super) fn load<K: Key, V: Value>(
     report.nodes_moved = tree.geometry.nodes;
     report.movement = start.elapsed();
     Ok(report)
+}
+
+/// Sorts keys and places. They stand side by side, so that sorting is compiled for words alone.
+fn order<W: Word>(mut keys: Vec<(W, u32)>) -> Vec<(W, u32)> {
+    keys.par_sort_unstable();
+    keys
 }
 
 fn of_tuples<W: Word, B: Bits>(shape: Shape, tuples: &[(W, B)]) -> Result<Tree<W, B>, HarmoniaError> {

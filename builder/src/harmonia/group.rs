@@ -6,8 +6,7 @@
 //! same way. The paper sorts queries by a part of their bits before the search (4.1); here what is known
 //! of them is better, the leaf itself.
 
-use rayon::prelude::*;
-use std::ops::Range;
+use crate::parallel;
 
 /// Something that goes to a leaf.
 pub(super) trait Routed: Copy + Default + Send + Sync {
@@ -21,6 +20,8 @@ const PORTION: usize = 1 << 15;
 const BUCKET: usize = 1 << 12;
 /// Most ranges of leaves that are counted to cut buckets.
 const BINS: u32 = 1 << 16;
+/// Bins whose counts one task sums.
+const SUM_BINS: usize = 1 << 12;
 
 /// Elements in the order of buckets, portion by portion.
 pub(super) struct Groups<T> {
@@ -39,7 +40,8 @@ pub(super) fn group<T: Routed>(
     let shift = (u32::BITS - leaves.leading_zeros()).saturating_sub(BINS.trailing_zeros());
     let (starts, buckets_of) = cut(&histogram(leaves_of, leaves, shift), leaves, shift);
     let buckets = starts.len() - 1;
-    let portion = |(at, leaves_of): (usize, &[u32])| {
+    let portion = |at: usize| {
+        let leaves_of = part(leaves_of, PORTION, at);
         let mut ends = vec![0u32; buckets + 1];
         for &leaf in leaves_of {
             ends[buckets_of[(leaf >> shift) as usize] as usize + 1] += 1;
@@ -56,26 +58,34 @@ pub(super) fn group<T: Routed>(
         }
         (elements, ends)
     };
-    let portions = leaves_of.par_chunks(PORTION).enumerate().map(portion).collect();
+    let portions = parallel::map(leaves_of.len().div_ceil(PORTION), portion);
     Groups { starts, portions }
+}
+
+/// Part `at` of parts of `len`.
+fn part(leaves_of: &[u32], len: usize, at: usize) -> &[u32] {
+    &leaves_of[at * len..leaves_of.len().min((at + 1) * len)]
 }
 
 /// Elements in each `2^shift` leaves.
 fn histogram(leaves_of: &[u32], leaves: u32, shift: u32) -> Vec<u32> {
     let bins = (leaves >> shift) as usize + 1;
-    let part = leaves_of.len().div_ceil(rayon::current_num_threads()).max(PORTION);
-    let count = |leaves_of: &[u32]| {
+    let len = leaves_of.len().div_ceil(rayon::current_num_threads()).max(PORTION);
+    let count = |at| {
         let mut counts = vec![0u32; bins];
-        for &leaf in leaves_of {
+        for &leaf in part(leaves_of, len, at) {
             counts[(leaf >> shift) as usize] += 1;
         }
         counts
     };
-    let sum = |mut left: Vec<u32>, right: Vec<u32>| {
-        left.iter_mut().zip(right).for_each(|(left, right)| *left += right);
-        left
-    };
-    leaves_of.par_chunks(part).map(count).reduce_with(sum).unwrap_or_else(|| vec![0; bins])
+    let parts = parallel::map(leaves_of.len().div_ceil(len), count);
+    let mut counts = vec![0u32; bins];
+    parallel::jobs(counts.chunks_mut(SUM_BINS).enumerate(), |(task, counts)| {
+        for part in &parts {
+            counts.iter_mut().zip(&part[task * SUM_BINS..]).for_each(|(count, part)| *count += part);
+        }
+    });
+    counts
 }
 
 /// First leaf of each bucket and the number of leaves; the bucket of each bin.
@@ -106,9 +116,9 @@ pub(super) struct Scratch<T> {
 }
 
 impl<T: Routed> Groups<T> {
-    /// The buckets.
-    pub fn buckets(&self) -> Range<usize> {
-        0..self.starts.len() - 1
+    /// Number of buckets.
+    pub fn buckets(&self) -> usize {
+        self.starts.len() - 1
     }
 
     /// The elements of a bucket, by leaf and by place in the batch.

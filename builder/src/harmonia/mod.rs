@@ -36,10 +36,10 @@ mod update;
 
 pub use batch::{BatchOptions, Change, Counting, Order, Report};
 
+use crate::parallel;
 use assemble::Shape;
 use pleach_format::harmonia::{HarmoniaGeometry, HarmoniaLevel, node_keys};
 use pleach_format::{Bits, Key, Value, Word};
-use rayon::prelude::*;
 use region::Region;
 use std::marker::PhantomData;
 
@@ -156,13 +156,11 @@ impl<K: Key, V: Value> HarmoniaTree<K, V> {
         tuple: impl Fn(usize) -> (K, V) + Sync,
     ) -> Result<Self, HarmoniaError> {
         let shape = Shape::new::<K::Word>(fanout, node_keys)?;
-        if let Some(at) =
-            (0..len).into_par_iter().with_min_len(1 << 12).find_first(|&at| !is_key(tuple(at).0))
-        {
+        if let Some(at) = parallel::find_first(len, 1 << 13, |at| !is_key(tuple(at).0)) {
             return Err(HarmoniaError::NotAKey { at });
         }
-        let ascends = |at: usize| tuple(at - 1).0.encode() < tuple(at).0.encode();
-        if let Some(at) = (1..len).into_par_iter().with_min_len(1 << 12).find_first(|&at| !ascends(at)) {
+        let falls = |at: usize| at > 0 && tuple(at - 1).0.encode() >= tuple(at).0.encode();
+        if let Some(at) = parallel::find_first(len, 1 << 13, falls) {
             return Err(HarmoniaError::Order { at });
         }
         let full = node_keys as usize;
@@ -300,12 +298,13 @@ impl<K: Key, V: Value> HarmoniaTree<K, V> {
     ) -> Result<Report, HarmoniaError> {
         match options.threads {
             0 => batch::apply(&mut self.tree, batch, options),
-            threads => rayon::ThreadPoolBuilder::new()
-                .num_threads(threads)
-                .thread_name(|index| format!("pleach-batch-{index}"))
-                .build()
-                .map_err(|_| HarmoniaError::Threads { threads })?
-                .install(|| batch::apply(&mut self.tree, batch, options)),
+            threads => {
+                let mut applied = Ok(Report::default());
+                let mut apply = || applied = batch::apply(&mut self.tree, batch, options);
+                let installed = parallel::install(threads, "pleach-batch", &mut apply);
+                installed.map_err(|_| HarmoniaError::Threads { threads })?;
+                applied
+            }
         }
     }
 }

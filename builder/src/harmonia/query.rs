@@ -8,8 +8,8 @@
 use super::arch::{self, Work};
 use super::{Change, Tree};
 use crate::hint::prefetch;
+use crate::parallel;
 use pleach_format::{Bits, Key, Value, Word};
-use rayon::prelude::*;
 
 /// Operations that descend together.
 const GROUP: usize = 16;
@@ -80,7 +80,7 @@ impl<K: Key, V: Value> Work for Descent<'_, K, V> {
 /// The leaf of each operation, of a tree that has leaves. O(batch * levels * fanout), on the pool it is called in.
 pub(super) fn leaves_of<K: Key, V: Value>(tree: &Tree<K::Word, V::Bits>, batch: &[Change<K, V>]) -> Vec<u32> {
     let mut leaves = vec![0; batch.len()];
-    leaves.par_chunks_mut(TASK).zip(batch.par_chunks(TASK)).for_each(|(leaves, batch)| {
+    parallel::jobs(leaves.chunks_mut(TASK).zip(batch.chunks(TASK)), |(leaves, batch)| {
         arch::best(Descent { tree, batch, leaves });
     });
     leaves

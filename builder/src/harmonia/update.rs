@@ -11,8 +11,8 @@ use super::group::{Scratch, group};
 use super::protocol;
 use super::shared::Shared;
 use super::{Change, HarmoniaError, Report, Tree, fold, movement};
+use crate::parallel::{self, Scratches};
 use pleach_format::{Bits, Key, Value, Word};
-use rayon::prelude::*;
 use std::time::Instant;
 
 /// Operations of a task in the order of the batch.
@@ -69,9 +69,10 @@ impl<W: Word, B: Bits> Work for Task<'_, '_, W, B> {
     }
 }
 
-fn sum(mut left: Report, right: Report) -> Report {
-    left += right;
-    left
+fn sum(reports: Vec<Report>) -> Report {
+    let mut sum = Report::default();
+    reports.into_iter().for_each(|report| sum += report);
+    sum
 }
 
 /// Applies a batch to a tree that has leaves, and moves what has to be moved.
@@ -91,24 +92,27 @@ pub(super) fn update<K: Key, V: Value>(
         Order::Leaf => {
             let groups = group(leaves_of, leaves, step);
             let grouped = start.elapsed();
-            let task = |scratch: &mut Scratch<_>, bucket| {
+            let task = |scratch: &mut Scratch<_>, bucket: usize| {
                 arch::best(Task { store, steps: groups.bucket(bucket, scratch), literal })
             };
-            let tasks = groups.buckets().into_par_iter().map_init(Scratch::default, task);
-            (tasks.reduce(Report::default, sum), grouped)
+            let scratches = Scratches::default();
+            let run = |bucket| scratches.with(|scratch| task(scratch, bucket));
+            (sum(parallel::map(groups.buckets(), run)), grouped)
         }
         Order::Batch => {
             let (kinds, superseded) = fold::kinds(batch, leaves_of, leaves);
             let folded = start.elapsed();
-            let task = |steps: &mut Vec<_>, kinds: (usize, &[Kind])| {
-                let (piece, kinds) = kinds;
+            let task = |steps: &mut Vec<_>, piece: usize| {
+                let kinds = &kinds[piece * PIECE..kinds.len().min((piece + 1) * PIECE)];
                 steps.clear();
                 let kept = kinds.iter().enumerate().filter(|(_, kind)| **kind != Kind::Void);
                 steps.extend(kept.map(|(at, &kind)| Step { kind, ..step(piece * PIECE + at) }));
                 arch::best(Task { store, steps, literal })
             };
-            let tasks = kinds.par_chunks(PIECE).enumerate().map_init(Vec::new, task);
-            (Report { superseded, ..tasks.reduce(Report::default, sum) }, folded)
+            let scratches = Scratches::default();
+            let run = |piece| scratches.with(|steps| task(steps, piece));
+            let reports = parallel::map(kinds.len().div_ceil(PIECE), run);
+            (Report { superseded, ..sum(reports) }, folded)
         }
     };
     let auxiliaries = shared.finish();

@@ -9,6 +9,7 @@ use crate::bytes::element;
 use crate::error::BuildError;
 use crate::observe::{Phase, Watch};
 use crate::pack::{KeyLane, Tuple, ValueLane};
+use crate::parallel;
 use crate::sort::{Consume, Groups, sort};
 use crate::source::{Chunk, Column, Op, Source};
 use rayon::prelude::*;
@@ -197,8 +198,11 @@ impl<W: KeyLane, B: ValueLane> Consume<W, u32> for Settling<'_, W, B> {
             let at = tuple.value as usize;
             (tuple.key, self.ops[at], self.values[at])
         };
-        let changes: Vec<(W, Op, B)> = tuples.par_iter().with_min_len(1 << 12).map(fetch).collect();
-        changes.into_iter().for_each(|(key, op, value)| self.effects.push(key, op, value));
+        const TASK: usize = 1 << 13;
+        let part = |task: usize| &tuples[task * TASK..tuples.len().min((task + 1) * TASK)];
+        let fetch = |task| part(task).iter().map(fetch).collect::<Vec<(W, Op, B)>>();
+        let changes = parallel::map(tuples.len().div_ceil(TASK), fetch);
+        changes.into_iter().flatten().for_each(|(key, op, value)| self.effects.push(key, op, value));
         Ok(())
     }
 }

@@ -15,6 +15,7 @@ use crate::finish::BUILDER;
 use crate::observe::{Phase, Watch};
 use crate::options::Summary;
 use crate::pack::{KeyLane, ValueLane, per_line};
+use crate::parallel;
 use crate::plan::PIECE_BYTES;
 use crate::publish::Output;
 use crate::source::SourceError;
@@ -23,7 +24,6 @@ use pleach_format::layout::LINE_BYTES;
 use pleach_format::line::{self, Line};
 use pleach_format::section::{Entry, TABLE_BYTES, TABLE_OFFSET, Tag, encode_table};
 use pleach_format::superblock::SUPERBLOCK_BYTES;
-use rayon::prelude::*;
 use std::collections::BTreeMap;
 
 /// Lines that are looked at by one task.
@@ -125,11 +125,8 @@ fn find<W: KeyLane, B: ValueLane>(
         watch.progress(Phase::Read, first, Some(header.lines));
         let end = (first + WINDOWS * WINDOW_LINES).min(header.lines);
         let starts: Vec<u64> = (first..end).step_by(WINDOW_LINES as usize).collect();
-        let windows = starts
-            .par_iter()
-            .with_max_len(1)
-            .map(|&first| window::<W, B>(base, blocks, effects, first))
-            .collect::<Result<Vec<_>, BuildError>>()?;
+        let look = |at: usize| window::<W, B>(base, blocks, effects, starts[at]);
+        let windows = parallel::try_map(starts.len(), look)?;
         for window in windows {
             let Some((found, (low, high))) = window else { return Ok(None) };
             // A key at the border of two windows may stand on both sides: the merge will see.
@@ -241,23 +238,25 @@ fn elsewhere<B: ValueLane>(
     edits.extend(edited.iter().map(|&(rank, value)| Edit { offset: offset + at(rank), value }));
     let groups: Vec<&[(u64, B)]> =
         edited.chunk_by(|&(one, _), &(other, _)| at(one) / BLOCK == at(other) / BLOCK).collect();
-    groups
-        .par_iter()
-        .with_min_len(16)
-        .map(|group| {
-            let block = at(group[0].0) / BLOCK;
-            let extent = blocks.section.extent() - block * BLOCK;
-            let mut bytes = vec![0; BLOCK.min(extent) as usize];
-            base.read(&mut bytes, offset + block * BLOCK)?;
-            if !blocks.matches(block, &bytes) {
-                return Err(base.damaged(blocks.section.entry.tag, offset + block * BLOCK));
-            }
-            for &(rank, value) in *group {
-                value.write(&mut bytes[(at(rank) - block * BLOCK) as usize..]);
-            }
-            Ok((block, crc32(&bytes)))
-        })
-        .collect()
+    let sum = |group: &[(u64, B)]| -> Result<(u64, u32), BuildError> {
+        let block = at(group[0].0) / BLOCK;
+        let extent = blocks.section.extent() - block * BLOCK;
+        let mut bytes = vec![0; BLOCK.min(extent) as usize];
+        base.read(&mut bytes, offset + block * BLOCK)?;
+        if !blocks.matches(block, &bytes) {
+            return Err(base.damaged(blocks.section.entry.tag, offset + block * BLOCK));
+        }
+        for &(rank, value) in group {
+            value.write(&mut bytes[(at(rank) - block * BLOCK) as usize..]);
+        }
+        Ok((block, crc32(&bytes)))
+    };
+    // Some blocks a task: each is one read and one sum.
+    let tasks: Vec<&[&[(u64, B)]]> = groups.chunks(16).collect();
+    let sums = parallel::try_map(tasks.len(), |task| {
+        tasks[task].iter().map(|group| sum(group)).collect::<Result<Vec<_>, _>>()
+    })?;
+    Ok(sums.concat())
 }
 
 /// Bytes that take the place of those of the base, by their offsets.
@@ -378,11 +377,7 @@ fn copy<B: ValueLane>(
     for first in (1..pieces).step_by(PIECES as usize) {
         watch.progress(Phase::Write, first * PIECE_BYTES as u64, Some(bytes));
         let count = (pieces - first).min(PIECES) as usize;
-        buffers[..count]
-            .par_iter_mut()
-            .enumerate()
-            .with_max_len(1)
-            .try_for_each(|(at, buffer)| piece(first + at as u64, buffer))?;
+        parallel::try_jobs((first..).zip(&mut buffers[..count]), |(at, buffer)| piece(at, buffer))?;
     }
     piece(0, &mut buffers[0])
 }

@@ -10,12 +10,12 @@ use super::base::{Base, Blocks};
 use super::changes::Effects;
 use crate::error::BuildError;
 use crate::pack::{KeyLane, ValueLane, per_line};
+use crate::parallel;
 use crate::source::{Chunk, Schema, Source, SourceError};
 use pleach_format::checksum::SUM_BLOCK_BYTES;
 use pleach_format::layout::LINE_BYTES;
 use pleach_format::line::{self, Line};
 use pleach_format::section::Tag;
-use rayon::prelude::*;
 use std::mem;
 use std::ops::Range;
 
@@ -194,11 +194,9 @@ impl<'a, W: KeyLane, B: ValueLane> WordMerge<'a, W, B> {
             let first = self.next;
             let this = &*self;
             if count > 0 {
-                windows
-                    .par_iter_mut()
-                    .enumerate()
-                    .with_max_len(1)
-                    .try_for_each(|(at, window)| this.read(first + at as u64 * WINDOW_LINES, window))?;
+                parallel::try_jobs(windows.iter_mut().enumerate(), |(at, window)| {
+                    this.read(first + at as u64 * WINDOW_LINES, window)
+                })?;
             } else {
                 windows[0].tuples = 0;
             }
@@ -216,13 +214,8 @@ impl<'a, W: KeyLane, B: ValueLane> WordMerge<'a, W, B> {
             self.last = before;
             let this = &*self;
             let last = windows.len() - 1;
-            let merged: Vec<Merged> = windows
-                .par_iter()
-                .zip(&befores)
-                .enumerate()
-                .with_max_len(1)
-                .map(|(at, (window, &before))| this.merge(window, before, ended && at == last))
-                .collect();
+            let merge = |at: usize| this.merge(&windows[at], befores[at], ended && at == last);
+            let merged = parallel::map(windows.len(), merge);
             let tuples = merged.iter().map(|merged| merged.tuples).sum();
             keys.resize(tuples, W::default());
             values.resize(tuples, B::default());
@@ -235,9 +228,7 @@ impl<'a, W: KeyLane, B: ValueLane> WordMerge<'a, W, B> {
                 values_left = rest;
                 jobs.push((window, merged, keys, values));
             }
-            jobs.into_par_iter()
-                .with_max_len(1)
-                .for_each(|(window, merged, keys, values)| this.write(window, merged, keys, values));
+            parallel::jobs(jobs, |(window, merged, keys, values)| this.write(window, merged, keys, values));
             self.windows = windows;
         }
         chunk.ops.clear();
