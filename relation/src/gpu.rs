@@ -108,7 +108,12 @@ fn positions(column: Column) -> Vec<u32> {
     ranks.into_iter().map(|rank| u32::try_from(rank).unwrap_or(NONE)).collect()
 }
 
-fn merge(stream: &Stream, task: Task<'_>, left: &(Column, Column), right: &(Column, Column)) -> Result<Answered> {
+fn merge(
+    stream: &Stream,
+    task: Task<'_>,
+    left: &(Column, Column),
+    right: &(Column, Column),
+) -> Result<Answered> {
     let Some(operation) = operation(task) else { return Err(no_words()) };
     // Byte strings stay here: then the device says which of them.
     let in_place = [left, right].iter().all(|side| !matches!(side.1, Column::Bytes(_)));
@@ -224,7 +229,8 @@ fn reduce(stream: &Stream, operation: Reduction, value_type: ValueType, chunk: &
     };
     let values = words(&chunk.values).filter(|_| operation != Reduction::Count);
     let from = relation(stream, &chunk.keys, values)?;
-    let (keys, values) = columns(stream, &operators::reduce(stream, &from, of, numbers(value_type))?.relation)?;
+    let (keys, values) =
+        columns(stream, &operators::reduce(stream, &from, of, numbers(value_type))?.relation)?;
     Ok(Chunk { keys, values, ..Chunk::default() })
 }
 
@@ -314,7 +320,9 @@ impl Device for OnGpu {
         match task {
             Task::Select(condition) if !condition.is_exact() => {
                 let program = condition.program().ok_or_else(|| format!("the condition {condition}"))?;
-                translated(&program, 0).map(drop).map_err(|error| format!("the condition {condition}: {error}"))
+                translated(&program, 0)
+                    .map(drop)
+                    .map_err(|error| format!("the condition {condition}: {error}"))
             }
             // The blocks in which the CPU adds them are not those of a device, and the sums not the same.
             Task::Reduce(Reduction::Sum) if numbers(left.1) == Numbers::Float => {
@@ -322,7 +330,8 @@ impl Device for OnGpu {
             }
             Task::Project(projection) => {
                 let is_short = |parts: &Vec<BitField>| parts.len() <= operators::PARTS_MAX;
-                let fields = projection.parts().filter(|fields| is_short(&fields.key) && is_short(&fields.value));
+                let fields =
+                    projection.parts().filter(|fields| is_short(&fields.key) && is_short(&fields.value));
                 fields.map(drop).ok_or_else(|| format!("the columns {projection}"))
             }
             _ => Ok(()),

@@ -6,8 +6,8 @@ use pleach_builder::{BuildOptions, Column, Strings, build_bytes};
 use pleach_gpu::{Gpu, GpuOptions, LaneOrder};
 use pleach_relation::expr::{Predicate, Projection};
 use pleach_relation::{
-    Answer, Device, How, OnGpu, Reduction, Relation, RelationError, SetOperation, SetRule, StreamOptions, join,
-    product, project, reduce, select_where, set,
+    Answer, Device, How, OnGpu, Reduction, Relation, RelationError, SetOperation, SetRule, StreamOptions,
+    join, product, project, reduce, select_where, set,
 };
 
 fn mix(seed: u64) -> u64 {
@@ -91,14 +91,18 @@ fn a_device_answers_as_the_cpu_does() {
     for operation in Reduction::ALL {
         same(operation.name(), &device, |options| reduce(signed, *operation, options));
     }
-    for condition in ["value & 3 = 1", "key in (5, 90, 91, 1200) or value % 7 < 3", "rank % 5 = 2 and value > 99"] {
+    for condition in
+        ["value & 3 = 1", "key in (5, 90, 91, 1200) or value % 7 < 3", "rank % 5 = 2 and value > 99"]
+    {
         for input in [input, signed] {
             let parsed = Predicate::parse(condition, &input.expr_schema().unwrap()).unwrap();
             let tuples = same(condition, &device, |options| select_where(input, &parsed, options));
             assert!(tuples > 0 && tuples < 2500, "{condition}: {tuples}");
         }
     }
-    for columns in ["key,value", "value,key", "key[3:61],value[0:32]", "key,low=value[0:16],high=value[40:8]", "key"] {
+    for columns in
+        ["key,value", "value,key", "key[3:61],value[0:32]", "key,low=value[0:16],high=value[40:16]", "key"]
+    {
         let parsed = Projection::parse(columns, &input.expr_schema().unwrap()).unwrap();
         same(columns, &device, |options| project(input, &parsed, options));
     }

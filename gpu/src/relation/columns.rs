@@ -3,7 +3,7 @@
 use crate::kernel::Instance;
 use crate::kernel::table::{Source, find_repeats};
 use crate::memory::DeviceBuffer;
-use crate::relation_paper::Relation;
+use crate::relation_paper::{Column, Relation};
 use crate::resident::grid;
 use crate::{Gpu, GpuError, Stream};
 
@@ -12,22 +12,13 @@ const VECTOR_BYTES: u64 = 16;
 /// Threads of a block that looks for equal keys.
 const THREADS: u32 = 256;
 
-/// A column of values.
-#[derive(Clone, Debug)]
-pub struct Values {
-    /// The values, one after the other.
-    pub buffer: DeviceBuffer,
-    /// Bytes of a value: 4, 8.
-    pub bytes: u8,
-}
-
 /// Tuples sorted by their keys, which are encoded words. Clones are the same memory.
 #[derive(Clone, Debug)]
 pub struct Sorted {
     pub(super) keys: DeviceBuffer,
     pub(super) key_bytes: u8,
     pub(super) tuples: u64,
-    pub(super) values: Option<Values>,
+    pub(super) values: Option<Column>,
     is_unique: Option<bool>,
 }
 
@@ -42,7 +33,7 @@ impl Sorted {
     pub fn new(
         keys: DeviceBuffer,
         key_bytes: u8,
-        values: Option<Values>,
+        values: Option<Column>,
         tuples: u64,
     ) -> Result<Self, GpuError> {
         if !matches!(key_bytes, 4 | 8 | 16)
@@ -73,9 +64,10 @@ impl Sorted {
         let tuples = keys.len() as u64 / u64::from(key_bytes.max(1));
         let keys = DeviceBuffer::from_host(stream, keys)?;
         let values = values
-            .map(|(values, bytes)| Ok(Values { buffer: DeviceBuffer::from_host(stream, values)?, bytes }))
-            .transpose()
-            .map_err(|error: GpuError| error)?;
+            .map(|(values, bytes)| {
+                Ok::<_, GpuError>(Column { buffer: DeviceBuffer::from_host(stream, values)?, bytes })
+            })
+            .transpose()?;
         Self::new(keys, key_bytes, values, tuples)
     }
 
@@ -106,7 +98,7 @@ impl Sorted {
 
     /// The values, if there are any.
     #[must_use]
-    pub fn values(&self) -> Option<&Values> {
+    pub fn values(&self) -> Option<&Column> {
         self.values.as_ref()
     }
 
@@ -161,8 +153,7 @@ impl TryFrom<&Relation> for Sorted {
         if relation.pages().is_some() {
             return Err(refused("a list of pages: make it dense first"));
         }
-        let values = relation.columns().first();
-        let values = values.map(|column| Values { buffer: column.buffer.clone(), bytes: column.bytes });
+        let values = relation.columns().first().cloned();
         Self::new(relation.keys().clone(), relation.key_bytes(), values, relation.tuples())
     }
 }

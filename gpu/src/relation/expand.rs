@@ -2,7 +2,8 @@
 //!
 //! The exact number of pairs is known before anything is allocated for them.
 
-use super::columns::{Sorted, Values, refused};
+use super::Column;
+use super::columns::{Sorted, refused};
 use super::merge::{Form, Joined, Outputs};
 use crate::all::All;
 use crate::kernel::table::{
@@ -51,7 +52,7 @@ pub(super) fn expand(
     let count = rows.tuples;
     let offsets = DeviceBuffer::new(gpu, (count + 1) * 8)?;
     let sums = DeviceBuffer::new(gpu, count.div_ceil(TILE).max(1) * 8)?;
-    let address = |column: &Option<Values>| column.as_ref().map_or(0, |values| values.buffer.address());
+    let address = |column: &Option<Column>| column.as_ref().map_or(0, |values| values.buffer.address());
     let mut arguments = Expand {
         keys: [left.keys.address(), right.keys.address()],
         values: [left.values_address(), right.values_address()],

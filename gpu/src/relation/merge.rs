@@ -5,7 +5,8 @@
 //! the left ones are, sides change places. Where neither are, rows of ranks are made, counted and expanded
 //! ([`super::expand`]).
 
-use super::columns::{Sorted, Values, refused};
+use super::Column;
+use super::columns::{Sorted, refused};
 use super::expand::expand;
 use crate::driver::LaunchShape;
 use crate::kernel::table::{Source, merge_cuts, merge_one, merge_pairs};
@@ -122,7 +123,7 @@ pub struct Joined {
     pub keys: Option<DeviceBuffer>,
     /// Values or ranks of both sides. A set operation and half a join have those of the tuple that was taken in the
     /// first column. A value that is missing is 0.
-    pub columns: [Option<Values>; 2],
+    pub columns: [Option<Column>; 2],
     /// For each result of an outer join: 1 left alone, 2 right alone, 3 both; a byte each.
     pub sides: Option<DeviceBuffer>,
     /// Milliseconds on the device, without looking for equal keys.
@@ -178,7 +179,7 @@ pub(super) const RANK8: u32 = 108;
 #[derive(Debug)]
 pub(super) struct Outputs {
     pub(super) keys: Option<DeviceBuffer>,
-    pub(super) columns: [Option<Values>; 2],
+    pub(super) columns: [Option<Column>; 2],
     pub(super) sides: Option<DeviceBuffer>,
     pub(super) kinds: [u32; 2],
 }
@@ -201,7 +202,7 @@ impl Outputs {
         let column = |kind: u32| {
             let bytes = if kind == RANK8 { 8 } else { kind as u8 };
             let made = (bytes > 0).then(|| DeviceBuffer::new(gpu, most.saturating_mul(bytes.into())));
-            Ok(made.transpose()?.map(|buffer| Values { buffer, bytes }))
+            Ok(made.transpose()?.map(|buffer| Column { buffer, bytes }))
         };
         let keys = match form {
             Form::Ranks => None,
@@ -215,15 +216,15 @@ impl Outputs {
 
     pub(super) fn addresses(&self) -> (u64, [u64; 2], u64) {
         let of = |buffer: &Option<DeviceBuffer>| buffer.as_ref().map_or(0, DeviceBuffer::address);
-        let column = |column: &Option<Values>| column.as_ref().map_or(0, |values| values.buffer.address());
+        let column = |column: &Option<Column>| column.as_ref().map_or(0, |values| values.buffer.address());
         (of(&self.keys), [column(&self.columns[0]), column(&self.columns[1])], of(&self.sides))
     }
 
     /// The first `tuples` results.
     pub(super) fn joined(self, key_bytes: u8, tuples: u64, milliseconds: f64) -> Joined {
-        let cut = |column: Values| {
+        let cut = |column: Column| {
             let buffer = column.buffer.part(0, tuples * u64::from(column.bytes));
-            Values { buffer, bytes: column.bytes }
+            Column { buffer, bytes: column.bytes }
         };
         Joined {
             tuples,

@@ -18,7 +18,7 @@ pub(crate) mod select;
 pub(crate) mod sort;
 
 pub use crate::relation_paper::{Column, Relation, Stages};
-pub use columns::{Sorted, Values};
+pub use columns::Sorted;
 pub use condition::{Condition, Test};
 pub use merge::{Form, Joined, Operation, Rule, merge};
 pub use project::{Combine, PARTS_MAX, Part, Projected, Projection, Side, product, project};

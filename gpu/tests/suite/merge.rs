@@ -2,7 +2,7 @@
 //! stand more than once on either side and on both, ends of keys, empty sides.
 
 use super::mix;
-use pleach_gpu::relation::{Form, Joined, Operation, Rule, Sorted, Values, merge};
+use pleach_gpu::relation::{Column, Form, Joined, Operation, Rule, Sorted, merge};
 use pleach_gpu::{DeviceBuffer, Gpu, GpuError, Stream};
 
 /// A result: key, ranks of the left and of the right tuple.
@@ -146,7 +146,7 @@ fn check_column(
     wanted: impl Iterator<Item = u128>,
     what: &str,
 ) {
-    let Some(Values { buffer, bytes }) = &joined.columns[column] else { return };
+    let Some(Column { buffer, bytes }) = &joined.columns[column] else { return };
     let found = words_of(stream, buffer, *bytes, joined.tuples);
     let wanted: Vec<u128> = wanted.collect();
     let first = found.iter().zip(&wanted).position(|(found, wanted)| found != wanted);

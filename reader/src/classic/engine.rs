@@ -74,7 +74,9 @@ unsafe fn any<K: Kernel, W: TreeWord, const S: usize>(
             Way::Distances(levels) if W::BYTES <= 8 => {
                 packed::<K, Distances, W, S>(levels, bytes, queries, gaps);
             }
-            Way::Nibbles(levels) if W::BYTES == 16 => packed::<K, Nibbles, W, S>(levels, bytes, queries, gaps),
+            Way::Nibbles(levels) if W::BYTES == 16 => {
+                packed::<K, Nibbles, W, S>(levels, bytes, queries, gaps)
+            }
             Way::Distances(_) | Way::Nibbles(_) => gaps.fill(0),
         }
     }

@@ -213,10 +213,18 @@ pub(crate) unsafe fn group<K: Kernel, R: Records<W>, W: TreeWord, const S: usize
                     for s in 0..S {
                         let (probe, local) = ([probes[s]], &mut [locals[s]]);
                         match probe[0].log {
-                            1 if R::has_width(2) => lines::<K, u16, 1>(level, bytes, &probe, &[parts[s]], local),
-                            2 if R::has_width(4) => lines::<K, u32, 1>(level, bytes, &probe, &[parts[s]], local),
-                            3 if R::has_width(8) => lines::<K, u64, 1>(level, bytes, &probe, &[parts[s]], local),
-                            4 if R::has_width(16) => lines::<K, u128, 1>(level, bytes, &probe, &[parts[s]], local),
+                            1 if R::has_width(2) => {
+                                lines::<K, u16, 1>(level, bytes, &probe, &[parts[s]], local)
+                            }
+                            2 if R::has_width(4) => {
+                                lines::<K, u32, 1>(level, bytes, &probe, &[parts[s]], local)
+                            }
+                            3 if R::has_width(8) => {
+                                lines::<K, u64, 1>(level, bytes, &probe, &[parts[s]], local)
+                            }
+                            4 if R::has_width(16) => {
+                                lines::<K, u128, 1>(level, bytes, &probe, &[parts[s]], local)
+                            }
                             _ => {}
                         }
                         locals[s] = local[0];

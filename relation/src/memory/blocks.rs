@@ -29,7 +29,8 @@ pub(super) unsafe fn walk_blocks<W: Walk, K: Word>(
             assert!(part.left.1 <= a.len() && part.right.1 <= b.len(), "a part is inside the inputs");
             (together[at], starts[at], lasts[at]) = (part, from, before(a, b, part));
             from += part.room::<W>();
-            let is_again = |keys: &[K], (from, to): (usize, usize)| !is_distinct(keys, (from, to.min(from + 1)));
+            let is_again =
+                |keys: &[K], (from, to): (usize, usize)| !is_distinct(keys, (from, to.min(from + 1)));
             if !may_repeat && (is_again(a, part.left) || is_again(b, part.right)) {
                 return None;
             }

@@ -128,24 +128,57 @@ impl<T: Copy> Target<T> {
 /// Both ranges are valid for `bytes` bytes and do not overlap.
 #[cfg(target_arch = "x86_64")]
 unsafe fn stream(from: *const u8, to: *mut u8, bytes: usize) {
-    use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_stream_si128};
-    const LINE: usize = 64;
     let head = to.align_offset(LINE).min(bytes);
     let lines = (bytes - head) / LINE;
     let tail = bytes - head - lines * LINE;
-    // SAFETY: the three parts together are the ranges; in the middle `to` is aligned to 64 bytes, of which each
-    // store takes 16 at a multiple of 16; SSE2 is part of x86-64.
+    // SAFETY: the three parts together are the ranges; in the middle `to` is aligned to a line; SSE2 is part of x86-64,
+    // and AVX-512 is used where it was detected.
     unsafe {
         to.copy_from_nonoverlapping(from, head);
         let (from, to) = (from.add(head), to.add(head));
-        for at in (0..lines * LINE).step_by(LINE) {
+        if is_x86_feature_detected!("avx512f") {
+            lines_avx512(from, to, lines);
+        } else {
+            lines_sse2(from, to, lines);
+        }
+        to.add(lines * LINE).copy_from_nonoverlapping(from.add(lines * LINE), tail);
+    }
+}
+
+/// Bytes of a line of the cache.
+#[cfg(target_arch = "x86_64")]
+const LINE: usize = 64;
+
+/// Copies lines, four stores each.
+///
+/// # Safety
+/// As [`stream`], of `lines` lines; `to` is aligned to one.
+#[cfg(target_arch = "x86_64")]
+unsafe fn lines_sse2(from: *const u8, to: *mut u8, lines: usize) {
+    use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_stream_si128};
+    for at in (0..lines * LINE).step_by(LINE) {
+        // SAFETY: the contract; each store takes 16 bytes at a multiple of 16.
+        unsafe {
             let load = |part| _mm_loadu_si128(from.add(at + part).cast::<__m128i>());
             let line = [load(0), load(16), load(32), load(48)];
             for (part, word) in line.into_iter().enumerate() {
                 _mm_stream_si128(to.add(at + part * 16).cast(), word);
             }
         }
-        to.add(lines * LINE).copy_from_nonoverlapping(from.add(lines * LINE), tail);
+    }
+}
+
+/// Copies lines, a store each.
+///
+/// # Safety
+/// As [`lines_sse2`], and the CPU has AVX-512.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f")]
+unsafe fn lines_avx512(from: *const u8, to: *mut u8, lines: usize) {
+    use std::arch::x86_64::{_mm512_loadu_si512, _mm512_stream_si512};
+    for at in (0..lines * LINE).step_by(LINE) {
+        // SAFETY: the contract.
+        unsafe { _mm512_stream_si512(to.add(at).cast(), _mm512_loadu_si512(from.add(at).cast())) };
     }
 }
 

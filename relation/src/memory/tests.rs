@@ -275,13 +275,17 @@ fn keys_alone_go_by_blocks() {
                 let (a, b) = (narrow(&a), narrow(&b));
                 let wide = |keys: &[K]| -> Vec<u64> { keys.iter().map(|key| key.to_u128() as u64).collect() };
                 let left = Columns::new("left", &a, no_values(a.len())).unwrap();
-                for operation in [SetOperation::Intersection, SetOperation::Difference] {
+                let right = Columns::new("right", &b, no_values(b.len())).unwrap();
+                for &operation in SetOperation::ALL {
                     for &rule in SetRule::ALL {
                         let wanted = set_oracle(operation, rule, &wide(&a), &wide(&b));
                         let wanted: Vec<u64> = wanted.into_iter().map(|answer| answer.0).collect();
                         for part_tuples in [5, 40, 64, 500] {
                             let options = Options { part_tuples, ..Options::default() };
-                            let (found, _) = set_of_left(operation, rule, left, &b, &options);
+                            let (found, _) = match operation {
+                                SetOperation::Union => set_operation(operation, rule, left, right, &options),
+                                _ => set_of_left(operation, rule, left, &b, &options),
+                            };
                             let at = format!("{operation} {rule}, kind {kind}, {m} and {n}, {part_tuples}");
                             assert_eq!(wide(&found), wanted, "{at}");
                         }

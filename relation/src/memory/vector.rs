@@ -32,6 +32,8 @@ pub(crate) enum Blocks {
 pub(crate) const SLACK: usize = 16;
 /// Parts that are gone through in turn.
 pub(crate) const TOGETHER: usize = 2;
+/// How far ahead keys are asked for: what a CPU does by itself ends with each page of 4 KiB.
+const AHEAD_BYTES: usize = 1024;
 
 /// Whether there is a kernel for these keys on this CPU.
 pub(crate) fn is_available<K: Word>() -> bool {
@@ -67,12 +69,12 @@ pub(crate) struct Ended<K> {
     pub repeats: bool,
 }
 
-/// Goes through whole blocks of parts, and writes to `outs`. Of a union `lasts` are the keys before the parts, which are
-/// not written again.
+/// Goes through whole blocks of parts, and writes to `outs`. Of a union `lasts` are the keys before the parts, which
+/// are not written again.
 ///
 /// # Safety
-/// [`is_available`]; the parts lie inside the columns; each of `outs` has room for the left keys of its part, of a union
-/// for the right ones too, and [`SLACK`] more.
+/// [`is_available`]; the parts lie inside the columns; each of `outs` has room for the left keys of its part, of a
+/// union for the right ones too, and [`SLACK`] more.
 #[cfg(target_arch = "x86_64")]
 pub(crate) unsafe fn blocks<K: Word>(
     (a, b): (&[K], &[K]),
@@ -80,19 +82,18 @@ pub(crate) unsafe fn blocks<K: Word>(
     what: Blocks,
     (outs, lasts): ([*mut K; TOGETHER], [K; TOGETHER]),
 ) -> [Ended<K>; TOGETHER] {
-    // A key behind each block is looked at.
-    let ends = (a.len().saturating_sub(1), b.len().saturating_sub(1));
+    let counts = (a.len(), b.len());
     macro_rules! run {
         ($k:ty, $sift:ident, $merge:ident) => {{
-            let (a, b) = (a.as_ptr().cast::<$k>(), b.as_ptr().cast::<$k>());
+            let columns = (a.as_ptr().cast::<$k>(), b.as_ptr().cast::<$k>());
             let outs = outs.map(|out| out.cast::<$k>());
             let lasts = lasts.map(|last| last.to_u128() as $k);
             // SAFETY: `K` is this type, which the comparison settled; the rest is the caller's contract.
             let ended = unsafe {
                 match what {
-                    Blocks::Both => $sift::<false>(a, b, ends, parts, outs),
-                    Blocks::LeftAlone => $sift::<true>(a, b, ends, parts, outs),
-                    Blocks::Either => $merge(a, b, ends, parts, (outs, lasts)),
+                    Blocks::Both => $sift::<false>(columns, counts, parts, outs),
+                    Blocks::LeftAlone => $sift::<true>(columns, counts, parts, outs),
+                    Blocks::Either => $merge(columns, counts, parts, (outs, lasts)),
                 }
             };
             ended.map(|ended| Ended {
@@ -130,118 +131,145 @@ impl<K: Word> Ended<K> {
     }
 }
 
-/// Where whole blocks of a part end.
-fn stops(part: Part, ends: (usize, usize)) -> (usize, usize) {
-    (part.left.1.min(ends.0), part.right.1.min(ends.1))
+/// A part under way, by addresses: few enough for two parts to stay in registers.
+#[derive(Clone, Copy)]
+struct Lane<K> {
+    left: *const K,
+    right: *const K,
+    /// The last places where a block, and a key behind it, still lie inside the part and the column.
+    ends: (*const K, *const K),
+    out: *mut K,
+}
+
+impl<K: Copy> Lane<K> {
+    /// Of blocks of `n` keys, of columns of so many keys.
+    fn new((a, b): (*const K, *const K), counts: (usize, usize), part: Part, out: *mut K, n: usize) -> Self {
+        let end = |column: *const K, count: usize, (from, to): (usize, usize)| {
+            let stop = to.min(count.saturating_sub(1));
+            // Before the first place there is no block.
+            stop.checked_sub(n)
+                .filter(|&last| last >= from)
+                .map_or(column.wrapping_add(from).wrapping_sub(1), |last| column.wrapping_add(last))
+        };
+        let (left, right) = (a.wrapping_add(part.left.0), b.wrapping_add(part.right.0));
+        Self { left, right, ends: (end(a, counts.0, part.left), end(b, counts.1, part.right)), out }
+    }
+
+    /// Whether there is a block on both sides.
+    #[inline(always)]
+    fn has_blocks(&self) -> bool {
+        (self.left <= self.ends.0) & (self.right <= self.ends.1)
+    }
+
+    /// What remains of a part.
+    fn rest(&self, (a, b): (*const K, *const K), part: Part) -> Part {
+        let at = |place: *const K, column: *const K| (place.addr() - column.addr()) / size_of::<K>();
+        Part { left: (at(self.left, a), part.left.1), right: (at(self.right, b), part.right.1) }
+    }
+
+    fn count(&self, out: *mut K) -> usize {
+        (self.out.addr() - out.addr()) / size_of::<K>()
+    }
+}
+
+/// Steps of both lanes in turn, then of each alone.
+macro_rules! in_turn {
+    ($lanes:ident, |$at:ident| $step:expr) => {{
+        while $lanes[0].has_blocks() & $lanes[1].has_blocks() {
+            {
+                let $at = 0;
+                $step
+            }
+            {
+                let $at = 1;
+                $step
+            }
+        }
+        for $at in 0..TOGETHER {
+            while $lanes[$at].has_blocks() {
+                $step
+            }
+        }
+    }};
 }
 
 /// The kernels for a width: keys and signed keys, lanes of a vector, the type of masks, and intrinsics.
 macro_rules! kernels {
     ($sift:ident, $sift_step:ident, $merge:ident, $merge_step:ident, $key:ty, $signed:ty, $n:literal, $mask:ty,
-     $stages:literal, $equal:ident, $unequal:ident, $set1:ident, $compress:ident, $min:ident, $max:ident,
-     $permute:ident, $blend:ident, $align:ident) => {
-        /// A part of an intersection or a difference (`ALONE`) under way.
+     $stages:literal, $equal:ident, $unequal:ident, $set1:ident, $compress:ident, $permute:ident,
+     $order:ident, $stage:ident, $align:ident, $ordered:ident) => {
+        /// A block of an intersection or a difference (`ALONE`).
         #[cfg(target_arch = "x86_64")]
         #[inline]
         #[target_feature(enable = "avx512f,popcnt")]
         unsafe fn $sift_step<const ALONE: bool>(
-            (a, b): (*const $key, *const $key),
-            (i, j): (&mut usize, &mut usize),
-            (out, count): (*mut $key, &mut usize),
-            (matched, repeats): (&mut $mask, &mut $mask),
+            lane: &mut Lane<$key>,
+            matched: &mut $mask,
+            repeats: &mut $mask,
         ) {
             use std::arch::x86_64::*;
+            let Lane { left: a, right: b, .. } = *lane;
             // SAFETY: both blocks, and a key behind each, lie inside the columns. A left key counts once at most,
             // whatever the keys are, and what is written ends at most a block behind those that count.
             unsafe {
-                let left = _mm512_loadu_si512(a.add(*i).cast());
-                let right = _mm512_loadu_si512(b.add(*j).cast());
-                *repeats |= $equal(left, _mm512_loadu_si512(a.add(*i + 1).cast()))
-                    | $equal(right, _mm512_loadu_si512(b.add(*j + 1).cast()));
+                _mm_prefetch::<_MM_HINT_T0>(a.wrapping_byte_add(AHEAD_BYTES).cast());
+                _mm_prefetch::<_MM_HINT_T0>(b.wrapping_byte_add(AHEAD_BYTES).cast());
+                let left = _mm512_loadu_si512(a.cast());
+                let right = _mm512_loadu_si512(b.cast());
+                *repeats |= $equal(left, _mm512_loadu_si512(a.add(1).cast()))
+                    | $equal(right, _mm512_loadu_si512(b.add(1).cast()));
                 let mut found: [$mask; 4] = [0; 4];
                 for at in 0..$n {
-                    found[at % 4] |= $equal(left, $set1(*b.add(*j + at) as $signed));
+                    found[at % 4] |= $equal(left, $set1(*b.add(at) as $signed));
                 }
                 let found = found[0] | found[1] | found[2] | found[3];
-                let (left_last, right_last) = (*a.add(*i + $n - 1), *b.add(*j + $n - 1));
-                let (left_done, right_done) = (left_last <= right_last, right_last <= left_last);
+                let (left_last, right_last) = (*a.add($n - 1), *b.add($n - 1));
+                let (left_done, right_done) = $ordered(left_last, right_last);
                 let done: $mask = if left_done { <$mask>::MAX } else { 0 };
                 let first = found & !*matched;
                 *matched |= found;
                 let write = if ALONE { !*matched & done } else { first };
                 *matched &= !done;
-                _mm512_storeu_si512(out.add(*count).cast(), $compress(write, left));
-                *count += write.count_ones() as usize;
-                *i += usize::from(left_done) * $n;
-                *j += usize::from(right_done) * $n;
+                _mm512_storeu_si512(lane.out.cast(), $compress(write, left));
+                lane.out = lane.out.add(write.count_ones() as usize);
+                lane.left = a.add(usize::from(left_done) * $n);
+                lane.right = b.add(usize::from(right_done) * $n);
             }
         }
 
         #[cfg(target_arch = "x86_64")]
         #[target_feature(enable = "avx512f,popcnt")]
         unsafe fn $sift<const ALONE: bool>(
-            a: *const $key,
-            b: *const $key,
-            ends: (usize, usize),
+            columns: (*const $key, *const $key),
+            counts: (usize, usize),
             parts: [Part; TOGETHER],
             outs: [*mut $key; TOGETHER],
         ) -> [Ended<$key>; TOGETHER] {
-            let (mut i, mut j) = (parts.map(|part| part.left.0), parts.map(|part| part.right.0));
-            let stops = parts.map(|part| stops(part, ends));
-            let (mut counts, mut matched, mut repeats) = ([0; 2], [0; 2], [0; 2]);
-            macro_rules! step {
-                ($at:literal) => {
-                    // SAFETY: the loop looked that both blocks end before the stops.
-                    unsafe {
-                        $sift_step::<ALONE>(
-                            (a, b),
-                            (&mut i[$at], &mut j[$at]),
-                            (outs[$at], &mut counts[$at]),
-                            (&mut matched[$at], &mut repeats[$at]),
-                        )
-                    }
-                };
-            }
-            macro_rules! has_blocks {
-                ($at:literal) => {
-                    (i[$at] + $n <= stops[$at].0) & (j[$at] + $n <= stops[$at].1)
-                };
-            }
-            while has_blocks!(0) & has_blocks!(1) {
-                step!(0);
-                step!(1);
-            }
-            while has_blocks!(0) {
-                step!(0);
-            }
-            while has_blocks!(1) {
-                step!(1);
-            }
+            let mut lanes: [Lane<$key>; TOGETHER] =
+                std::array::from_fn(|at| Lane::new(columns, counts, parts[at], outs[at], $n));
+            let (mut matched, mut repeats): ([$mask; 2], $mask) = ([0; 2], 0);
+            // SAFETY: each lane has blocks on both sides.
+            in_turn!(lanes, |at| unsafe {
+                $sift_step::<ALONE>(&mut lanes[at], &mut matched[at], &mut repeats);
+            });
             std::array::from_fn(|at| Ended {
-                count: counts[at],
+                count: lanes[at].count(outs[at]),
                 // What is left of an intersection has been written as far as it matched.
                 matched: if ALONE { matched[at].into() } else { 0 },
-                repeats: repeats[at] != 0,
-                ..Ended::new(
-                    Part { left: (i[at], parts[at].left.1), right: (j[at], parts[at].right.1) },
-                    0,
-                )
+                repeats: repeats != 0,
+                ..Ended::new(lanes[at].rest(columns, parts[at]), 0)
             })
         }
 
-        /// A part of a union under way: merges the next block with what is carried.
+        /// A block of a union: merges the next one with what is carried.
         #[cfg(target_arch = "x86_64")]
         #[inline]
         #[target_feature(enable = "avx512f,popcnt")]
         unsafe fn $merge_step(
-            (a, b): (*const $key, *const $key),
-            (i, j): (&mut usize, &mut usize),
-            (out, count): (*mut $key, &mut usize),
-            (carried, before, repeats): (
-                &mut std::arch::x86_64::__m512i,
-                &mut std::arch::x86_64::__m512i,
-                &mut $mask,
-            ),
+            lane: &mut Lane<$key>,
+            carried: &mut std::arch::x86_64::__m512i,
+            before: &mut std::arch::x86_64::__m512i,
+            repeats: &mut $mask,
         ) {
             use std::arch::x86_64::*;
             // Lane `at` of stage `s` is exchanged with lane `at ^ (n >> s)`; stage 0 turns a vector round.
@@ -274,28 +302,27 @@ macro_rules! kernels {
                 }
                 masks
             };
+            let Lane { left: a, right: b, .. } = *lane;
             // SAFETY: both blocks, and a key behind each, lie inside the columns; a block is written for each that is
             // read, so that what is written ends inside the room, whatever the keys are.
             unsafe {
-                let from_left = *a.add(*i) <= *b.add(*j);
-                let next = if from_left { a.add(*i) } else { b.add(*j) };
-                *i += usize::from(from_left) * $n;
-                *j += usize::from(!from_left) * $n;
+                let from_left = *a <= *b;
+                let next = if from_left { a } else { b };
+                lane.left = a.add(usize::from(from_left) * $n);
+                lane.right = b.add(usize::from(!from_left) * $n);
+                _mm_prefetch::<_MM_HINT_T0>(next.wrapping_byte_add(AHEAD_BYTES).cast());
                 let block = _mm512_loadu_si512(next.cast());
                 *repeats |= $equal(block, _mm512_loadu_si512(next.add(1).cast()));
                 let lanes = |stage: usize| _mm512_loadu_si512(LANES[stage].as_ptr().cast());
                 let turned = $permute(lanes(0), block);
-                let mut low = $min(*carried, turned);
-                let mut high = $max(*carried, turned);
+                let (mut low, mut high) = $order(*carried, turned);
                 for stage in 1..=$stages {
-                    let other = $permute(lanes(stage), low);
-                    low = $blend(UPPER[stage], $min(low, other), $max(low, other));
-                    let other = $permute(lanes(stage), high);
-                    high = $blend(UPPER[stage], $min(high, other), $max(high, other));
+                    low = $stage(low, $permute(lanes(stage), low), UPPER[stage]);
+                    high = $stage(high, $permute(lanes(stage), high), UPPER[stage]);
                 }
                 let keep = $unequal(low, $align(low, *before));
-                _mm512_storeu_si512(out.add(*count).cast(), $compress(keep, low));
-                *count += keep.count_ones() as usize;
+                _mm512_storeu_si512(lane.out.cast(), $compress(keep, low));
+                lane.out = lane.out.add(keep.count_ones() as usize);
                 *before = low;
                 *carried = high;
             }
@@ -304,80 +331,73 @@ macro_rules! kernels {
         #[cfg(target_arch = "x86_64")]
         #[target_feature(enable = "avx512f,popcnt")]
         unsafe fn $merge(
-            a: *const $key,
-            b: *const $key,
-            ends: (usize, usize),
+            columns: (*const $key, *const $key),
+            counts: (usize, usize),
             parts: [Part; TOGETHER],
             (outs, lasts): ([*mut $key; TOGETHER], [$key; TOGETHER]),
         ) -> [Ended<$key>; TOGETHER] {
             use std::arch::x86_64::*;
-            let (mut i, mut j) = (parts.map(|part| part.left.0), parts.map(|part| part.right.0));
-            let stops = parts.map(|part| stops(part, ends));
-            let (mut counts, mut repeats) = ([0; 2], [0; 2]);
+            let mut lanes: [Lane<$key>; TOGETHER] =
+                std::array::from_fn(|at| Lane::new(columns, counts, parts[at], outs[at], $n));
+            let mut repeats: $mask = 0;
             let mut before = lasts.map(|last| $set1(last as $signed));
-            let mut carried = [_mm512_setzero_si512(); 2];
-            let mut began = [false; 2];
-            macro_rules! has_blocks {
-                ($at:literal) => {
-                    (i[$at] + $n <= stops[$at].0) & (j[$at] + $n <= stops[$at].1)
-                };
-            }
-            macro_rules! begin {
-                ($at:literal) => {
-                    // The first block is carried.
-                    if has_blocks!($at) {
-                        // SAFETY: it lies inside the column, and a key behind it.
-                        unsafe {
-                            carried[$at] = _mm512_loadu_si512(a.add(i[$at]).cast());
-                            repeats[$at] =
-                                $equal(carried[$at], _mm512_loadu_si512(a.add(i[$at] + 1).cast()));
-                        }
-                        i[$at] += $n;
-                        began[$at] = true;
-                    }
-                };
-            }
-            macro_rules! step {
-                ($at:literal) => {
-                    // SAFETY: the loop looked that both blocks end before the stops.
+            let mut carried = [_mm512_setzero_si512(); TOGETHER];
+            let mut carries = [0; TOGETHER];
+            for at in 0..TOGETHER {
+                // The first block is carried.
+                if lanes[at].has_blocks() {
+                    // SAFETY: it lies inside the column, and a key behind it.
                     unsafe {
-                        $merge_step(
-                            (a, b),
-                            (&mut i[$at], &mut j[$at]),
-                            (outs[$at], &mut counts[$at]),
-                            (&mut carried[$at], &mut before[$at], &mut repeats[$at]),
-                        )
+                        carried[at] = _mm512_loadu_si512(lanes[at].left.cast());
+                        repeats |= $equal(carried[at], _mm512_loadu_si512(lanes[at].left.add(1).cast()));
+                        lanes[at].left = lanes[at].left.add($n);
                     }
-                };
+                    carries[at] = $n;
+                }
             }
-            begin!(0);
-            begin!(1);
-            while has_blocks!(0) & has_blocks!(1) {
-                step!(0);
-                step!(1);
-            }
-            while has_blocks!(0) {
-                step!(0);
-            }
-            while has_blocks!(1) {
-                step!(1);
-            }
+            // SAFETY: each lane has blocks on both sides.
+            in_turn!(lanes, |at| unsafe {
+                $merge_step(&mut lanes[at], &mut carried[at], &mut before[at], &mut repeats);
+            });
             std::array::from_fn(|at| {
-                let rest = Part { left: (i[at], parts[at].left.1), right: (j[at], parts[at].right.1) };
-                let mut ended = Ended { count: counts[at], repeats: repeats[at] != 0, ..Ended::new(rest, 0) };
-                let mut lanes = [0; $n];
+                let mut ended = Ended {
+                    count: lanes[at].count(outs[at]),
+                    carries: carries[at],
+                    repeats: repeats != 0,
+                    ..Ended::new(lanes[at].rest(columns, parts[at]), 0)
+                };
+                let mut last = [0; $n];
                 // SAFETY: both arrays have the room of a vector.
                 unsafe {
-                    _mm512_storeu_si512(lanes.as_mut_ptr().cast(), before[at]);
+                    _mm512_storeu_si512(last.as_mut_ptr().cast(), before[at]);
                     _mm512_storeu_si512(ended.carried.as_mut_ptr().cast(), carried[at]);
                 }
-                ended.last = lanes[$n - 1];
-                ended.carries = if began[at] { $n } else { 0 };
+                ended.last = last[$n - 1];
                 ended
             })
         }
     };
 }
+
+/// Whether `a <= b`, and whether `b <= a`: as it stands, since compilers make vectors of two compares, and wait three
+/// times as long for the answer, on which the next block depends.
+macro_rules! ordered {
+    ($name:ident, $key:ty, $form:literal) => {
+        #[cfg(target_arch = "x86_64")]
+        #[inline(always)]
+        fn $name(a: $key, b: $key) -> (bool, bool) {
+            let (not_above, not_below): (u8, u8);
+            // SAFETY: compares two registers; both results are 0 or 1.
+            unsafe {
+                std::arch::asm!($form, "setbe {1}", "setae {2}", in(reg) a, out(reg_byte) not_above,
+                    out(reg_byte) not_below, in(reg) b, options(pure, nomem, nostack));
+            }
+            (not_above != 0, not_below != 0)
+        }
+    };
+}
+ordered!(ordered64, u64, "cmp {0}, {3}");
+ordered!(ordered32, u32, "cmp {0:e}, {3:e}");
 
 /// The last key of `before`, then all of `low` but the last.
 #[cfg(target_arch = "x86_64")]
@@ -399,13 +419,67 @@ fn align32(
     std::arch::x86_64::_mm512_alignr_epi32::<15>(low, before)
 }
 
+/// The lesser and the greater of each two lanes. A minimum of words of 8 bytes takes two instructions of one port, so
+/// they are compared and blended.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn order64(
+    a: std::arch::x86_64::__m512i,
+    b: std::arch::x86_64::__m512i,
+) -> (std::arch::x86_64::__m512i, std::arch::x86_64::__m512i) {
+    use std::arch::x86_64::{_mm512_cmplt_epu64_mask, _mm512_mask_blend_epi64};
+    let is_less = _mm512_cmplt_epu64_mask(a, b);
+    (_mm512_mask_blend_epi64(is_less, b, a), _mm512_mask_blend_epi64(is_less, a, b))
+}
+
+/// The lesser of each two lanes, where `upper` has bits the greater.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn stage64(
+    a: std::arch::x86_64::__m512i,
+    b: std::arch::x86_64::__m512i,
+    upper: u8,
+) -> std::arch::x86_64::__m512i {
+    use std::arch::x86_64::{_kxor_mask16, _mm512_cmplt_epu64_mask, _mm512_mask_blend_epi64};
+    let is_less = _mm512_cmplt_epu64_mask(a, b);
+    let takes_a = _kxor_mask16(is_less.into(), upper.into()) as u8;
+    _mm512_mask_blend_epi64(takes_a, b, a)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn order32(
+    a: std::arch::x86_64::__m512i,
+    b: std::arch::x86_64::__m512i,
+) -> (std::arch::x86_64::__m512i, std::arch::x86_64::__m512i) {
+    use std::arch::x86_64::{_mm512_max_epu32, _mm512_min_epu32};
+    (_mm512_min_epu32(a, b), _mm512_max_epu32(a, b))
+}
+
+#[cfg(target_arch = "x86_64")]
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn stage32(
+    a: std::arch::x86_64::__m512i,
+    b: std::arch::x86_64::__m512i,
+    upper: u16,
+) -> std::arch::x86_64::__m512i {
+    use std::arch::x86_64::{_mm512_mask_max_epu32, _mm512_min_epu32};
+    _mm512_mask_max_epu32(_mm512_min_epu32(a, b), upper, a, b)
+}
+
+#[rustfmt::skip]
 kernels!(
     sift64, sift_step64, merge64, merge_step64, u64, i64, 8, u8, 3,
     _mm512_cmpeq_epi64_mask, _mm512_cmpneq_epi64_mask, _mm512_set1_epi64, _mm512_maskz_compress_epi64,
-    _mm512_min_epu64, _mm512_max_epu64, _mm512_permutexvar_epi64, _mm512_mask_blend_epi64, align64
+    _mm512_permutexvar_epi64, order64, stage64, align64, ordered64
 );
+#[rustfmt::skip]
 kernels!(
     sift32, sift_step32, merge32, merge_step32, u32, i32, 16, u16, 4,
     _mm512_cmpeq_epi32_mask, _mm512_cmpneq_epi32_mask, _mm512_set1_epi32, _mm512_maskz_compress_epi32,
-    _mm512_min_epu32, _mm512_max_epu32, _mm512_permutexvar_epi32, _mm512_mask_blend_epi32, align32
+    _mm512_permutexvar_epi32, order32, stage32, align32, ordered32
 );

@@ -257,7 +257,9 @@ fn operators_of_one_file() {
         }
         if kind == 1 {
             let path = folder.path().join("turned.pleach");
-            let answer = project(input, &Turn, StreamOptions { piece_tuples: 50, ..StreamOptions::default() }).unwrap();
+            let answer =
+                project(input, &Turn, StreamOptions { piece_tuples: 50, ..StreamOptions::default() })
+                    .unwrap();
             answer.to_index(&path, &BuildOptions::default(), &Silent).unwrap();
             let turned = Index::open(&path).unwrap();
             let view = turned.typed::<u64, u64>().unwrap();
@@ -295,7 +297,8 @@ fn joins_become_files_of_records() {
     let (left, right) = (index(&a, 1, |key| key, &plain()), index(&b, RIGHT, |key| key, &plain()));
     let (left, right) = (Relation::from_index(&left), Relation::from_index(&right));
     for how in [How::Inner, How::Full] {
-        let answer = join(how, left, right, StreamOptions { piece_tuples: 64, ..StreamOptions::default() }).unwrap();
+        let answer =
+            join(how, left, right, StreamOptions { piece_tuples: 64, ..StreamOptions::default() }).unwrap();
         answer.to_index(&path, &BuildOptions::default(), &Silent).unwrap();
         let file = Index::open(&path).unwrap();
         let wanted = join_oracle(how, &a, &b);

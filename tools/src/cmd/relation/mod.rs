@@ -56,8 +56,10 @@ fn with_threads<T: Send>(
     run: impl FnOnce(StreamOptions<'_>) -> Result<T, Failure> + Send,
 ) -> Result<T, Failure> {
     let gpu = gpu(out)?;
-    let options =
-        StreamOptions { device: gpu.as_ref().map(|gpu| gpu as &dyn relation::Device), ..StreamOptions::default() };
+    let options = StreamOptions {
+        device: gpu.as_ref().map(|gpu| gpu as &dyn relation::Device),
+        ..StreamOptions::default()
+    };
     let run = || run(options);
     if out.threads == 0 {
         return run();
@@ -162,6 +164,7 @@ fn set<'a>(
     multiset: bool,
     left: Relation<'a>,
     right: Relation<'a>,
+    options: StreamOptions<'a>,
 ) -> Result<Answer<'a>, Failure> {
     relation::set(operation, rule(multiset), left, right, options).map_err(failed)
 }
