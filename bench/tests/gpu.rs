@@ -71,6 +71,9 @@ fn numbers(report: &GpuReport, name: &str, fields: &[&str]) {
 
 #[test]
 fn everything_in_one_report() {
+    if std::env::var_os("PLEACH_TESTS").is_none_or(|form| form != "long") {
+        return eprintln!("SKIPPED: a part of the long form of the tests (PLEACH_TESTS=long)");
+    }
     let Some(gpu) = gpu() else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("report.json");
@@ -137,6 +140,15 @@ fn everything_in_one_report() {
     numbers(&report, "apu/btree-16-grid/u32/2000/2^7/random/pinned", &["g_per_s"]);
     numbers(&report, "apu/cpu-sort/u32/1000/2^6", &["ms"]);
     assert!(report.to_text().contains("apu/matched-16/u32/1000"));
+    for name in [
+        "join/u32/3000/random",
+        "select/u64/3000/50%-by-program",
+        "project/u32/3000/pack",
+        "reduce/u32/3000/runs-10",
+    ] {
+        numbers(&report, &format!("one-pass/{name}"), &["ms", "of_copy"]);
+    }
+    numbers(&report, "one-pass/product/u64/6016/right", &["of_fill"]);
     numbers(&report, "relation-table-3/network/2048/alone", &["cycles_per_output", "join_cycles", "outputs"]);
     numbers(&report, "relation-partition/double-sided/pareto-2/600", &["us", "most", "mean"]);
     numbers(&report, "relation-stream/blocks/uniform/600", &["tb_per_s", "blocks"]);

@@ -644,7 +644,7 @@ mod tests {
         for top_max in [7, 100, TOP_MAX] {
             // Of 900 to 950 lines that are looked at.
             assert!(check(Lowest::Codes16, &lasts, 0, top_max, None) > 800);
-            // What is left: queries one above a shard's last key, of every sixteenth line, at most of every eighth that is looked at.
+            // What is left: queries one above a shard's last key, of every eighth line that is looked at, or fewer.
             assert!(check(Lowest::Codes16, &lasts, 0, top_max, gap) <= 130);
         }
     }

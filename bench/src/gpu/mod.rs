@@ -20,6 +20,7 @@ mod relation;
 mod report;
 mod reuse;
 mod tables;
+mod unary;
 
 pub use papers::{PaperSizes, RelationSizes};
 pub use report::{GpuReport, GpuRow, SCHEMA};
@@ -380,6 +381,7 @@ pub fn run_on(gpu: &Gpu, options: &GpuBenchOptions<'_>) -> Result<GpuReport, Ben
     papers::measure(&bench, &mut report)?;
     if options.has(Group::OnePass) {
         relation::measure(&bench, &mut report)?;
+        unary::measure(&bench, &mut report)?;
     }
     report.finish()?;
     Ok(report)

@@ -105,7 +105,12 @@ impl Inputs {
     }
 }
 
-fn words(bench: &Bench<'_>, buffer: &DeviceBuffer, width: u8, count: u64) -> Result<Vec<u64>, GpuError> {
+pub(super) fn words(
+    bench: &Bench<'_>,
+    buffer: &DeviceBuffer,
+    width: u8,
+    count: u64,
+) -> Result<Vec<u64>, GpuError> {
     if width == 4 {
         let mut words = vec![0u32; count as usize];
         buffer.copy_to_host(&bench.stream, words.as_mut_bytes())?;
@@ -147,13 +152,18 @@ fn are_right(
     Ok(is_right)
 }
 
-/// All rows.
-pub(super) fn measure(bench: &Bench<'_>, report: &mut GpuReport) -> Result<(), BenchError> {
+/// What a copy reaches, in TB/s, measured if it was not.
+pub(super) fn copy_rate(bench: &Bench<'_>, report: &mut GpuReport) -> Result<f64, BenchError> {
     if report.find("limit/copy").is_none() {
         bench.options.told.step("limits: copy")?;
         bench.push(report, limits::copy(bench)?)?;
     }
-    let copy = report.find("limit/copy").and_then(|row| row.get("tb_per_s")).unwrap_or(f64::NAN);
+    Ok(report.find("limit/copy").and_then(|row| row.get("tb_per_s")).unwrap_or(f64::NAN))
+}
+
+/// All rows.
+pub(super) fn measure(bench: &Bench<'_>, report: &mut GpuReport) -> Result<(), BenchError> {
+    let copy = copy_rate(bench, report)?;
     for &tuples in &bench.options.tuples {
         for &key_type in &bench.options.key_types {
             for is_aligned in [false, true] {

@@ -8,7 +8,8 @@
 //! ```text
 //! PLEACH_BLESS=1 LD_LIBRARY_PATH=<folder of libnvrtc.so.12> cargo test --release -p pleach-gpu --lib limits
 //! ```
-//! With `PLEACH_SAMPLE=1` one instance for each source and width is compiled ([`Instance::wanted`]), and held to its row.
+//! With `PLEACH_SAMPLE=1` one instance for each source and width is compiled ([`Instance::wanted`]), and held to its
+//! row.
 
 use super::Instance;
 use super::compile::{Compiler, options};

@@ -206,8 +206,15 @@ pub fn project(stream: &Stream, from: &Relation, projection: &Projection) -> Res
     }
     let to = [output.keys.address(), output.values()];
     let parts = [&projection.key, &projection.value];
-    // Columns that are copied are none of the kernel's.
-    let copied = [0, 1].map(|side| Projection::same(parts[side], to_bytes[side], from));
+    // Columns that are copied are none of the kernel's; but one that the kernel reads anyway it writes too.
+    let mut copied = [0, 1].map(|side| Projection::same(parts[side], to_bytes[side], from));
+    for side in [0, 1] {
+        let other = parts[1 - side];
+        let is_made = copied[1 - side].is_none() && to_bytes[1 - side] > 0;
+        if is_made && other.iter().any(|part| parts[side].first().is_some_and(|one| one.side == part.side)) {
+            copied[side] = None;
+        }
+    }
     let made_bytes = [0, 1].map(|side| if copied[side].is_some() { 0 } else { to_bytes[side] });
     let uses = |side: Side| {
         [0, 1].iter().any(|&at| made_bytes[at] > 0 && parts[at].iter().any(|part| part.side == side))

@@ -82,14 +82,25 @@ unsafe fn any<K: Kernel, W: TreeWord, const S: usize>(
     }
 }
 
+/// Each in a module of its own, since what is generic is compiled module by module, and these are large.
 macro_rules! variants {
-    ($($(#[$attribute:meta])* $name:ident $kernel:ty;)*) => {$(
-        $(#[$attribute])*
-        /// # Safety
-        /// The CPU has the function's features.
-        unsafe fn $name<W: TreeWord, const S: usize>(way: Way<'_>, bytes: &[u8], queries: &[W], gaps: &mut [u64]) {
-            // SAFETY: compiled for the kernel's features, and the caller's CPU has them.
-            unsafe { any::<$kernel, W, S>(way, bytes, queries, gaps) }
+    ($($(#[cfg($cfg:meta)])? $(#[target_feature($features:meta)])? $name:ident $kernel:ty;)*) => {$(
+        $(#[cfg($cfg)])?
+        mod $name {
+            use super::*;
+
+            $(#[target_feature($features)])?
+            /// # Safety
+            /// The CPU has the function's features.
+            pub(super) unsafe fn search<W: TreeWord, const S: usize>(
+                way: Way<'_>,
+                bytes: &[u8],
+                queries: &[W],
+                gaps: &mut [u64],
+            ) {
+                // SAFETY: compiled for the kernel's features, and the caller's CPU has them.
+                unsafe { any::<$kernel, W, S>(way, bytes, queries, gaps) }
+            }
         }
     )*};
 }
@@ -110,18 +121,23 @@ variants! {
 
 /// Full trees with the addresses of a group computed together.
 macro_rules! joint_variants {
-    ($($(#[$attribute:meta])* $name:ident $kernel:ty;)*) => {$(
-        $(#[$attribute])*
-        /// # Safety
-        /// The CPU has the function's features.
-        unsafe fn $name<W: TreeWord, const S: usize>(
-            steps: &[Step],
-            bytes: &[u8],
-            queries: &[W],
-            gaps: &mut [u64],
-        ) {
-            // SAFETY: compiled for the kernel's features, and the caller's CPU has them.
-            unsafe { full::<$kernel, W, S>(steps, bytes, queries, gaps) }
+    ($($(#[cfg($cfg:meta)])? $(#[target_feature($features:meta)])? $name:ident $kernel:ty;)*) => {$(
+        $(#[cfg($cfg)])?
+        mod $name {
+            use super::*;
+
+            $(#[target_feature($features)])?
+            /// # Safety
+            /// The CPU has the function's features.
+            pub(super) unsafe fn search<W: TreeWord, const S: usize>(
+                steps: &[Step],
+                bytes: &[u8],
+                queries: &[W],
+                gaps: &mut [u64],
+            ) {
+                // SAFETY: compiled for the kernel's features, and the caller's CPU has them.
+                unsafe { full::<$kernel, W, S>(steps, bytes, queries, gaps) }
+            }
         }
     )*};
 }
@@ -149,12 +165,12 @@ fn joint<W: TreeWord, const S: usize>(
     unsafe {
         match isa {
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx2 if isa.is_available() => joint_avx2::<W, S>(steps, bytes, queries, gaps),
+            Isa::Avx2 if isa.is_available() => joint_avx2::search::<W, S>(steps, bytes, queries, gaps),
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx512 if isa.is_available() => joint_avx512::<W, S>(steps, bytes, queries, gaps),
+            Isa::Avx512 if isa.is_available() => joint_avx512::search::<W, S>(steps, bytes, queries, gaps),
             #[cfg(target_arch = "aarch64")]
-            Isa::Neon if isa.is_available() => joint_neon::<W, S>(steps, bytes, queries, gaps),
-            _ => joint_scalar::<W, S>(steps, bytes, queries, gaps),
+            Isa::Neon if isa.is_available() => joint_neon::search::<W, S>(steps, bytes, queries, gaps),
+            _ => joint_scalar::search::<W, S>(steps, bytes, queries, gaps),
         }
     }
 }
@@ -175,17 +191,21 @@ fn with<W: TreeWord, const S: usize>(
     // those that need a feature.
     unsafe {
         match compare {
-            Compare::Paper => paper::<W, S>(way, bytes, queries, gaps),
+            Compare::Paper => paper::search::<W, S>(way, bytes, queries, gaps),
             #[cfg(target_arch = "x86_64")]
-            Compare::Wide(Isa::Avx2) if compare.is_available() => avx2::<W, S>(way, bytes, queries, gaps),
+            Compare::Wide(Isa::Avx2) if compare.is_available() => {
+                avx2::search::<W, S>(way, bytes, queries, gaps)
+            }
             #[cfg(target_arch = "x86_64")]
             Compare::Wide(Isa::Avx512) if compare.is_available() => {
-                avx512::<W, S>(way, bytes, queries, gaps);
+                avx512::search::<W, S>(way, bytes, queries, gaps);
             }
             #[cfg(target_arch = "aarch64")]
-            Compare::Wide(Isa::Neon) if compare.is_available() => neon::<W, S>(way, bytes, queries, gaps),
-            Compare::Wide(_) | Compare::Joint(_) => wide_scalar::<W, S>(way, bytes, queries, gaps),
-            Compare::Scalar => scalar::<W, S>(way, bytes, queries, gaps),
+            Compare::Wide(Isa::Neon) if compare.is_available() => {
+                neon::search::<W, S>(way, bytes, queries, gaps)
+            }
+            Compare::Wide(_) | Compare::Joint(_) => wide_scalar::search::<W, S>(way, bytes, queries, gaps),
+            Compare::Scalar => scalar::search::<W, S>(way, bytes, queries, gaps),
         }
     }
 }

@@ -94,8 +94,8 @@ pub(super) fn sweep_checked<W: Walk, K: Word, B: Buffer<K>>(
     let failed = AtomicBool::new(false);
     let count = in_order(
         cuts.parts().div_ceil(LANES),
-        || (buffer(), Vec::with_capacity(LANES)),
-        |task, (buffer, pieces)| {
+        || (buffer(), Vec::with_capacity(LANES), 0),
+        |task, (buffer, pieces, passed)| {
             pieces.clear();
             if failed.load(Ordering::Relaxed) {
                 return 0;
@@ -105,7 +105,7 @@ pub(super) fn sweep_checked<W: Walk, K: Word, B: Buffer<K>>(
                 failed.store(true, Ordering::Relaxed);
                 return 0;
             }
-            let counts = walk_parts::<W, K>(a, b, &parts, buffer);
+            let counts = walk_parts::<W, K>(a, b, &parts, buffer, passed);
             let mut from = 0;
             for (part, count) in parts.iter().zip(counts) {
                 pieces.push((from, count));
@@ -113,7 +113,7 @@ pub(super) fn sweep_checked<W: Walk, K: Word, B: Buffer<K>>(
             }
             counts.iter().sum()
         },
-        |mut to, (buffer, pieces)| {
+        |mut to, (buffer, pieces, _)| {
             for &(from, count) in &*pieces {
                 // SAFETY: the walk emitted these; `in_order` gives each task places of its own.
                 unsafe { buffer.place(from, count, to) };
@@ -132,7 +132,7 @@ pub(crate) fn sweep_here<W: Walk, K: Word, B: Buffer<K>>(
 ) -> Vec<(usize, usize)> {
     let tuples = (a.len() + b.len()).div_ceil(LANES).max(1);
     let parts = Cuts::new(a, b, W::PARTING, tuples, false).parts_from(0, LANES);
-    let counts = walk_parts::<W, K>(a, b, &parts, buffer);
+    let counts = walk_parts::<W, K>(a, b, &parts, buffer, &mut 0);
     let mut from = 0;
     let piece = |(part, count): (&Part, usize)| {
         let start = from;
@@ -142,12 +142,16 @@ pub(crate) fn sweep_here<W: Walk, K: Word, B: Buffer<K>>(
     parts.iter().zip(counts).map(piece).collect()
 }
 
-/// Walks through parts in the way that is fastest for them.
+/// Tasks that do not try blocks after one in which keys repeat.
+const PASSED: u32 = 15;
+
+/// Walks through parts in the way that is fastest for them. `passed` says for how many tasks blocks are not tried.
 fn walk_parts<W: Walk, K: Word>(
     a: &[K],
     b: &[K],
     parts: &[Part],
     buffer: &mut impl Buffer<K>,
+    passed: &mut u32,
 ) -> [usize; LANES] {
     buffer.reserve(parts.iter().map(Part::room::<W>).sum());
     let is_uneven = |part: &Part| {
@@ -164,12 +168,15 @@ fn walk_parts<W: Walk, K: Word>(
         return counts;
     }
     let by_blocks = W::BLOCKS.filter(|_| vector::is_available::<K>()).zip(buffer.keys_alone());
-    if let Some((what, keys)) = by_blocks {
+    if *passed > 0 {
+        *passed -= 1;
+    } else if let Some((what, keys)) = by_blocks {
         // SAFETY: they are available, and the room of all parts was just made.
         let counts = unsafe { walk_blocks::<W, K>((a, b), parts, what, keys, buffer) };
         if let Some(counts) = counts {
             return counts;
         }
+        *passed = PASSED;
     }
     let is_distinct = |part: &Part| is_distinct(a, part.left) && is_distinct(b, part.right);
     let is_unique = W::HAS_UNIQUE && by_blocks.is_none() && parts.iter().all(is_distinct);

@@ -41,8 +41,8 @@ fn wrong(error: &ExprError) -> Failure {
     Failure::usage(error.to_string())
 }
 
-/// The GPU that was asked for. Files are read, verified and written by the CPU, which takes longer than any operator, so
-/// `auto` is the CPU.
+/// The GPU that was asked for. Files are read, verified and written by the CPU, which takes longer than any operator,
+/// so `auto` is the CPU.
 fn gpu(out: &Out) -> Result<Option<OnGpu>, Failure> {
     let Device::Cuda(number) = out.device else { return Ok(None) };
     let options = GpuOptions { memory_bytes: out.device_memory, ..GpuOptions::default() };
