@@ -15,7 +15,7 @@ use crate::failure::{ExitStatus, Failure};
 use crate::search;
 use out::{Job, temporary};
 use pleach::Index;
-use pleach_gpu::{Gpu, GpuOptions};
+use pleach_gpu::{Gpu, GpuError, GpuOptions};
 use pleach_relation::expr::{ExprError, Predicate, Projection};
 use pleach_relation::{
     self as relation, Answer, Kept, OnGpu, Relation, RelationError, SetOperation, SetRule, StreamOptions,
@@ -47,7 +47,10 @@ fn gpu(out: &Out) -> Result<Option<OnGpu>, Failure> {
     let Device::Cuda(number) = out.device else { return Ok(None) };
     let options = GpuOptions { memory_bytes: out.device_memory, ..GpuOptions::default() };
     let opened = Gpu::with_options(number, options).and_then(OnGpu::new);
-    opened.map(Some).map_err(|error| Failure::operational(error.to_string()))
+    let failed = |error: GpuError| {
+        format!("no device for relational operators: cuda:{number}: {error}: use --device cpu")
+    };
+    opened.map(Some).map_err(|error| Failure::operational(failed(error)))
 }
 
 /// Runs a command with the device and as many threads as it may have.
