@@ -500,10 +500,12 @@ pub(crate) mod tests {
     fn sorts_large_whatever_the_keys() {
         let n = 2_300_000;
         check_all(n, mix);
-        check_all(n, |i| mix(i) % 1000);
-        check_all(n, |_| 42);
-        check_all(n, |i| i);
         check_all(n, |i| n - i);
+        if std::env::var_os("PLEACH_TESTS").is_some_and(|form| form == "long") {
+            check_all(n, |i| mix(i) % 1000);
+            check_all(n, |_| 42);
+            check_all(n, |i| i);
+        }
         // One outlier, so that the first pass parts nothing else.
         check_all(n, |i| if i == 77 { u64::MAX } else { mix(i) % 100_000 });
         // Clusters inside clusters: every pass finds skew again.
