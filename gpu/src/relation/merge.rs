@@ -149,26 +149,34 @@ pub(crate) struct Arguments {
     rule: u32,
     general: u32,
     kinds: [u32; 2],
+    places: u32,
+    unused: u32,
 }
 
 /// Tuples that a thread merges.
 const fn items(word_bytes: u8) -> u32 {
     match word_bytes {
-        4 => 23,
+        4 => 27,
         8 => 17,
         _ => 9,
     }
 }
 
+/// Tuples of a tile.
+const fn tile_tuples(word_bytes: u8) -> u32 {
+    THREADS * items(word_bytes)
+}
+
 /// Definitions of merge.cu.
-pub(crate) fn numbers(word_bytes: u8) -> [(&'static str, u64); 4] {
-    // Blocks of a multiprocessor, and how many blocks ahead memory is asked for.
-    let (blocks, ahead) = if word_bytes == 4 { (6, 130) } else { (5, 130) };
+pub(crate) fn numbers(word_bytes: u8) -> [(&'static str, u64); 5] {
+    // Blocks of a multiprocessor.
+    let (blocks, pair_blocks) = if word_bytes == 4 { (5, 5) } else { (5, 4) };
     [
         ("BYTES_OF_MERGE", size_of::<Arguments>() as u64),
         ("ITEMS", items(word_bytes).into()),
         ("MERGE_BLOCKS", blocks),
-        ("AHEAD", ahead),
+        ("PAIR_BLOCKS", pair_blocks),
+        ("AHEAD", 130),
     ]
 }
 
@@ -301,13 +309,17 @@ fn one_pass(
     let has_sides = matches!(operation, Operation::Left | Operation::Right | Operation::Full);
     let outputs = Outputs::new((left, right), form, most, operation.is_pairs(), has_sides)?;
     let (keys_to, values_to, sides_to) = outputs.addresses();
-    let tile = u64::from(THREADS * items(key_bytes));
+    let tile = u64::from(tile_tuples(key_bytes));
     let both = left.tuples + right.tuples;
     let tiles = both.div_ceil(tile);
     // Cuts, what tiles tell, and the sum.
     let control = DeviceBuffer::new(gpu, (tiles + 1) * 8 + tiles * 8 + 8)?;
     control.fill(stream, 0)?;
     let instance = left.instance(Source::Merge);
+    // A pair of unique keys takes two tuples of a tile, but for one whose right tuple is the next tile's first.
+    let is_half = are_unique && operation.emit() == LEFT_MATCHED;
+    let places =
+        if is_half { (tile_tuples(key_bytes) / 2 + 1).next_multiple_of(8) } else { tile_tuples(key_bytes) };
     let arguments = Arguments {
         keys: [left.keys.address(), right.keys.address()],
         values: [left.values_address(), right.values_address()],
@@ -328,10 +340,13 @@ fn one_pass(
         },
         general: is_general.into(),
         kinds: outputs.kinds,
+        places,
+        unused: 0,
     };
-    let places = u64::from(if is_pairs { 4_u32 } else { 2 });
     let vector = u64::from(16 / key_bytes);
-    let shared = (tile + 16).div_ceil(vector) * 16 + tile * places;
+    // A vector before the keys, these, and places of two bytes of what comes out.
+    let shared =
+        16 + (tile + 16).div_ceil(vector) * 16 + 2 * (tile + if is_pairs { u64::from(places) } else { 0 });
     let shape = LaunchShape { blocks: arguments.tiles, threads: THREADS, shared_bytes: shared as u32 };
     let cutters =
         LaunchShape { blocks: (arguments.tiles + 1).div_ceil(CUTTERS), threads: CUTTERS, shared_bytes: 0 };
