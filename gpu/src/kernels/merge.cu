@@ -11,7 +11,7 @@
 //
 // What limits it is the wait for the slowest tile before, and how many tiles shared memory and registers of a
 // multiprocessor hold meanwhile: keys of a tile some hundred blocks later are asked for early (AHEAD), the look-back
-// reads 128 tiles at a time, while it does the other warps load the first values, and one thread alone finds where a
+// reads 64 tiles at a time; while it does, the other warps load the first values, and one thread alone finds where a
 // tile lies.
 //
 // Where a relation may have equal keys and that matters, the general loop asks more: with rule SET only first tuples of

@@ -86,7 +86,7 @@ template <u32 COUNT> __device__ __forceinline__ void store_vector(u64* to, const
 }
 
 // Windows of a warp's width that are heard together.
-#define WINDOWS 4u
+#define WINDOWS 2u
 
 // Which lanes of a window count: those from the nearest tile to the first that told of all, and whether there is one.
 // False if one of them has told nothing yet.

@@ -1,11 +1,14 @@
 // PROJECT and PRODUCT: columns that are computed from columns, in place, so that memory is all they cost.
 //
 // `project` makes a key and a value of each tuple, each of up to eight bit fields of key, value and rank. A thread
-// takes vectors of two or four tuples, so many that no column has more than 16 bytes of one, loads some of them
-// before it uses the first, and takes a field for all tuples of a vector at a time.
+// takes one vector of two or four tuples, so many that no column has more than 16 bytes of it, and a field for all
+// tuples of the vector at a time.
 //
 // `product` makes all pairs of tuples: result t is of left tuple t / rights and right tuple t % rights. A thread
-// writes vectors of 16 bytes, of keys first and then of values, and divides once for each by a multiplication.
+// writes a vector of 16 bytes or two, of keys first and then of values, and divides by multiplications.
+//
+// Memory is fastest where what is under way lies together: so blocks are small, and a thread has one vector.
+//
 // `pick` takes values in the order of numbers, after a sort.
 //
 // VALUE_BYTES is that of the column of values of `project`, and of the results' values of `product`.
@@ -62,77 +65,69 @@ __device__ __forceinline__ void make(const Project& project, u32 side, const Wor
     }
 }
 
-// Vectors of COUNT tuples, PIECES of a thread.
-template <u32 COUNT, u32 PIECES> __device__ __forceinline__ void project_tile(const Project& project) {
-    const u32 begin = blockIdx.x * (PROJECTORS * COUNT * PIECES);
-    const u32 tiled = min(project.tuples - begin, PROJECTORS * COUNT * PIECES);
-    const bool is_whole = tiled == PROJECTORS * COUNT * PIECES && project.is_aligned != 0;
-    Word keys[PIECES][COUNT] = {};
-    Value values[PIECES][COUNT] = {};
-#pragma unroll
-    for (u32 i = 0; i < PIECES; i++) {
-        u32 at = (i * PROJECTORS + threadIdx.x) * COUNT;
-        if ((project.uses & USES_KEYS) != 0) {
-            if (is_whole) {
-                load_vector(project.keys + begin + at, keys[i]);
-            } else {
-                load_some(project.keys + begin, at, tiled, keys[i]);
-            }
+// A vector of COUNT tuples a thread.
+template <u32 COUNT> __device__ __forceinline__ void project_tile(const Project& project) {
+    const u32 begin = blockIdx.x * (PROJECTORS * COUNT), at = threadIdx.x * COUNT;
+    const u32 tiled = min(project.tuples - begin, PROJECTORS * COUNT);
+    const bool is_whole = tiled == PROJECTORS * COUNT && project.is_aligned != 0;
+    Word keys[COUNT] = {};
+    Value values[COUNT] = {};
+    if ((project.uses & USES_KEYS) != 0) {
+        if (is_whole) {
+            load_vector(project.keys + begin + at, keys);
+        } else {
+            load_some(project.keys + begin, at, tiled, keys);
         }
-#if VALUE_BYTES > 0
-        if ((project.uses & USES_VALUES) != 0) {
-            if (is_whole) {
-                load_vector(project.values + begin + at, values[i]);
-            } else {
-                load_some(project.values + begin, at, tiled, values[i]);
-            }
-        }
-#endif
     }
+#if VALUE_BYTES > 0
+    if ((project.uses & USES_VALUES) != 0) {
+        if (is_whole) {
+            load_vector(project.values + begin + at, values);
+        } else {
+            load_some(project.values + begin, at, tiled, values);
+        }
+    }
+#endif
 #pragma unroll
-    for (u32 i = 0; i < PIECES; i++) {
-        u32 at = (i * PROJECTORS + threadIdx.x) * COUNT;
+    for (u32 side = 0; side < 2; side++) {
+        if (project.to_bytes[side] == 0) {
+            continue;
+        }
+        u64 made[COUNT];
+        make(project, side, keys, values, begin + at, made);
+        u32* narrow_to = (u32*)project.to[side] + begin + at;
+        u64* wide_to = (u64*)project.to[side] + begin + at;
+        if (is_whole && project.to_bytes[side] == 4) {
+            u32 narrow[COUNT];
 #pragma unroll
-        for (u32 side = 0; side < 2; side++) {
-            if (project.to_bytes[side] == 0) {
-                continue;
+            for (u32 j = 0; j < COUNT; j++) {
+                narrow[j] = (u32)made[j];
             }
-            u64 made[COUNT];
-            make(project, side, keys[i], values[i], begin + at, made);
-            u32* narrow_to = (u32*)project.to[side] + begin + at;
-            u64* wide_to = (u64*)project.to[side] + begin + at;
-            if (is_whole && project.to_bytes[side] == 4) {
-                u32 narrow[COUNT];
+            store_vector(narrow_to, narrow);
+        } else if (is_whole) {
+            store_vector(wide_to, made);
+        } else {
 #pragma unroll
-                for (u32 j = 0; j < COUNT; j++) {
-                    narrow[j] = (u32)made[j];
-                }
-                store_vector(narrow_to, narrow);
-            } else if (is_whole) {
-                store_vector(wide_to, made);
-            } else {
-#pragma unroll
-                for (u32 j = 0; j < COUNT; j++) {
-                    if (at + j < tiled && project.to_bytes[side] == 4) {
-                        __stcs(narrow_to + j, (u32)made[j]);
-                    } else if (at + j < tiled) {
-                        __stcs(wide_to + j, made[j]);
-                    }
+            for (u32 j = 0; j < COUNT; j++) {
+                if (at + j < tiled && project.to_bytes[side] == 4) {
+                    __stcs(narrow_to + j, (u32)made[j]);
+                } else if (at + j < tiled) {
+                    __stcs(wide_to + j, made[j]);
                 }
             }
         }
     }
 }
 
-// Blocks of PROJECTORS threads, of eight tuples each. Four at a time where all columns have 4 bytes.
+// Blocks of PROJECTORS threads, of two tuples each, or of four where all columns have 4 bytes.
 #if WORD_BYTES == 4 && VALUE_BYTES <= 4
 extern "C" __global__ void __launch_bounds__(PROJECTORS) project_four(const __grid_constant__ Project project) {
-    project_tile<4, 2>(project);
+    project_tile<4>(project);
 }
 #endif
 
 extern "C" __global__ void __launch_bounds__(PROJECTORS) project_two(const __grid_constant__ Project project) {
-    project_tile<2, 4>(project);
+    project_tile<2>(project);
 }
 
 // The same as Pick in relation/sort.rs.
@@ -176,7 +171,7 @@ static_assert(sizeof(Product) == BYTES_OF_PRODUCT, "as in relation/project.rs");
 #define COMBINE_MAX 5u
 
 // Results of a block.
-#define PRODUCT_TILE (PROJECTORS * 32u)
+#define PRODUCT_TILE (PROJECTORS * 4u)
 
 // Vectors of a column of a tile: `vector(i, j, to)` makes results from left tuple i and right tuple j on, `one` one.
 template <class T, class MakeVector, class MakeOne>
@@ -184,7 +179,9 @@ __device__ __forceinline__ void expand(const Product& product, T* to, const Make
     const u32 COUNT = 16 / sizeof(T);
     const u64 begin = (u64)blockIdx.x * PRODUCT_TILE;
     const u32 tiled = (u32)min(product.results - begin, (u64)PRODUCT_TILE);
-    const u64 left = begin / product.rights;
+    // The quotient, or one more.
+    u64 left = product.magic == 0 ? begin : __umul64hi(begin, product.magic);
+    left -= left * product.rights > begin;
     const u32 right = (u32)(begin - left * product.rights);
     to += begin;
     auto place = [&](u32 at, u64& i, u32& j) {

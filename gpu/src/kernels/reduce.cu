@@ -16,12 +16,12 @@
 //
 // VALUE_BYTES is that of the column of values; with 0 tuples are counted.
 
-#define REDUCERS 256u
+#define REDUCERS 512u
 #define REDUCER_WARPS (REDUCERS / WARP)
 #define ITEMS 8u
 #define TILE (REDUCERS * ITEMS)
 // Blocks that a multiprocessor has registers for.
-#define REDUCER_BLOCKS (WORD_BYTES + VALUE_BYTES > 12 ? 6 : 8)
+#define REDUCER_BLOCKS (WORD_BYTES + VALUE_BYTES > 12 ? 3 : 4)
 // Results of 128 bytes are 8 apart from the next ones, so that runs of one tuple have no bank of their own.
 #define PLACE_OF(at) ((at) + ((at) >> 4))
 
@@ -397,7 +397,7 @@ reduce_sum(const __grid_constant__ Reduce reduce) {
 }
 
 #if VALUE_BYTES == 8
-extern "C" __global__ void __launch_bounds__(REDUCERS, 6) reduce_checked(const __grid_constant__ Reduce reduce) {
+extern "C" __global__ void __launch_bounds__(REDUCERS, 3) reduce_checked(const __grid_constant__ Reduce reduce) {
     reduce_tile(reduce, CheckedSum{0, NOBODY, reduce.kind == KIND_EXTENDED});
 }
 
@@ -415,7 +415,7 @@ extern "C" __global__ void __launch_bounds__(REDUCERS) reduce_join(u64* high, co
 #endif
 
 #if VALUE_BYTES > 0
-extern "C" __global__ void __launch_bounds__(REDUCERS, 6) reduce_float(const __grid_constant__ Reduce reduce) {
+extern "C" __global__ void __launch_bounds__(REDUCERS, 3) reduce_float(const __grid_constant__ Reduce reduce) {
     reduce_tile(reduce, FloatSum());
 }
 

@@ -11,6 +11,9 @@
 // stack of 64-bit words, which all threads run alike: each step for all items of a vector, its topmost word in
 // registers, the others in shared memory.
 //
+// Few blocks of a multiprocessor are better than many: all wait for the slowest tile before them, and what is under way
+// at a time makes it slow.
+//
 // VALUE_BYTES is that of the column of values.
 
 #define SIFTERS 256u
@@ -420,17 +423,16 @@ template <class Condition> __device__ __forceinline__ void sift_tile(const Sift&
 }
 
 // A block a tile, of SIFTERS threads.
-extern "C" __global__ void __launch_bounds__(SIFTERS, 8) sift_keys(const __grid_constant__ Sift sift) {
+extern "C" __global__ void __launch_bounds__(SIFTERS, 5) sift_keys(const __grid_constant__ Sift sift) {
     sift_tile(sift, OfKeys());
 }
 
-extern "C" __global__ void __launch_bounds__(SIFTERS, 8) sift_firsts(const __grid_constant__ Sift sift) {
+extern "C" __global__ void __launch_bounds__(SIFTERS, 5) sift_firsts(const __grid_constant__ Sift sift) {
     sift_tile(sift, OfFirsts());
 }
 
 #if VALUE_BYTES > 0
-extern "C" __global__ void __launch_bounds__(SIFTERS, VALUE_BYTES > WORD_BYTES ? 5 : 8)
-sift_values(const __grid_constant__ Sift sift) {
+extern "C" __global__ void __launch_bounds__(SIFTERS, 5) sift_values(const __grid_constant__ Sift sift) {
     sift_tile(sift, OfValues());
 }
 #endif

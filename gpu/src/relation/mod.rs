@@ -46,7 +46,7 @@ fn instance(source: Source, word_bytes: u8, value_bytes: u8) -> Instance {
 
 /// Tiles ahead of which a block brings columns to the level 2 cache: what starts within a memory's latency.
 fn tiles_ahead(gpu: &Gpu) -> u32 {
-    gpu.device().multiprocessors.saturating_mul(3) / 2
+    gpu.device().multiprocessors.saturating_mul(3) / 5
 }
 
 /// Addresses of an operator's input.

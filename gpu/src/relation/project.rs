@@ -11,10 +11,10 @@ use crate::{GpuError, Stream};
 
 /// Threads of a block: PROJECTORS in project.cu.
 const THREADS: u32 = 256;
-/// Tuples of a block of `project`.
-const TILE: u32 = THREADS * 8;
+/// Tuples of a block of `project_two`, and of `project_four`.
+const TILES: [u32; 2] = [THREADS * 2, THREADS * 4];
 /// Results of a block of `product`: PRODUCT_TILE in project.cu.
-const PRODUCT_TILE: u64 = THREADS as u64 * 32;
+const PRODUCT_TILE: u64 = THREADS as u64 * 4;
 /// Most parts of a column: FIELDS_MAX in project.cu.
 pub const PARTS_MAX: usize = 8;
 /// USES_KEYS and USES_VALUES in project.cu.
@@ -233,7 +233,7 @@ pub fn project(stream: &Stream, from: &Relation, projection: &Projection) -> Res
     };
     let is_narrow = key_bytes == 4 && value_bytes <= 4 && made_bytes.iter().all(|&bytes| bytes <= 4);
     let instance = instance(Source::Project, key_bytes, value_bytes);
-    let shape = LaunchShape { blocks: input.tuples.div_ceil(TILE), threads: THREADS, shared_bytes: 0 };
+    let shape = LaunchShape { blocks: input.tuples.div_ceil(TILES[usize::from(is_narrow)]), threads: THREADS, shared_bytes: 0 };
     job.stage("project", || {
         for side in [0, 1] {
             let bytes = input.tuples as usize * usize::from(to_bytes[side]);

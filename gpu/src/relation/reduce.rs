@@ -12,7 +12,7 @@ use crate::relation_paper::{Job, Stages};
 use crate::{GpuError, Stream};
 
 /// Threads of a block: REDUCERS in reduce.cu.
-const THREADS: u32 = 256;
+const THREADS: u32 = 512;
 /// Tuples of a tile: TILE in reduce.cu.
 const TILE: u32 = THREADS * 8;
 /// What is at `failed` while nothing failed.
