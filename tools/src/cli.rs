@@ -425,6 +425,9 @@ pub struct FsckArgs {
     /// File to check
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
+    /// Also write all tuples that are whole to the file OUT, and say which keys are lost; FILE stays as it is
+    #[arg(long, value_name = "OUT")]
+    pub salvage: Option<PathBuf>,
     /// Threads to use; 0 is all
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub threads: usize,

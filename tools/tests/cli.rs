@@ -699,6 +699,49 @@ fn a_flipped_bit_in_a_tuple_is_never_answered() {
     place.run(&["get", "bad", "0"]).fails_with(8, &["damaged"]);
 }
 
+#[test]
+fn what_is_whole_is_salvaged() {
+    let place = Place::new();
+    let rows: String = (0..3000).map(|row| format!("{},{row}\n", row * 10)).collect();
+    place.write("t.csv", format!("k,v\n{rows}"));
+    place.run(&["build", "t.csv", "-o", "t.pleach"]).ends(0);
+    let document = place.run(&["inspect", "t.pleach", "--json"]).ends(0).json();
+    let lines: usize =
+        document["tuple_lines"]["offset"].as_str().and_then(|at| at.parse().ok()).expect("an offset");
+    // Blocks of 8 KiB, 4 tuples a line.
+    damaged(&place, "bad", |bytes| {
+        bytes[lines + 8192 + 3] ^= 4;
+        bytes[lines + 3 * 8192 + 3] ^= 4;
+    });
+    let before = fs::read(place.path("bad")).expect("a file");
+    let run = place.run(&["fsck", "bad", "--salvage", "saved"]).ends(4);
+    for line in [
+        "lost: 512 tuples from rank 512: keys from 5110 to 10240\n",
+        "lost: 512 tuples from rank 1,536: keys from 15350 to 20480\n",
+        "salvaged: saved: 1,976 tuples, 1,024 lost\n",
+    ] {
+        assert!(run.out.contains(line), "{}", run.out);
+    }
+    assert!(fs::read(place.path("bad")).expect("a file") == before, "the input changed");
+    place.run(&["fsck", "saved"]).ends(0);
+    place.run(&["get", "saved", "5110", "10240"]).ends(0).prints("5110\t511\n10240\t1024\n");
+    place.run(&["get", "saved", "5120"]).ends(1);
+    let document = place.run(&["fsck", "bad", "--salvage", "saved", "--json"]).ends(4).json();
+    assert_eq!(document["salvage"]["lost_tuples"], "1024");
+    assert_eq!(document["salvage"]["lost"][1]["rank"], "1536");
+    assert_eq!(document["salvage"]["lost"][1]["after"], "15350");
+    // Nothing was lost of a whole one.
+    let run = place.run(&["fsck", "t.pleach", "--salvage", "copy"]).ends(0);
+    assert!(run.out.contains("salvaged: copy: 3,000 tuples, none lost\n"), "{}", run.out);
+    // The file itself is never written, by whatever name.
+    place.run(&["fsck", "bad", "--salvage", "bad"]).fails_with(2, &["the same", "bad"]);
+    place.run(&["fsck", "bad", "--salvage", "./bad"]).fails_with(2, &["the same", "bad"]);
+    assert!(fs::read(place.path("bad")).expect("a file") == before, "the input changed");
+    place.write("foreign", "no file of ours, but long enough to be one".repeat(999));
+    place.run(&["fsck", "foreign", "--salvage", "none"]).fails_with(8, &["foreign"]);
+    assert!(!place.path("none").exists());
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn a_file_that_is_cut_while_it_is_read_is_8() {

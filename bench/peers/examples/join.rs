@@ -60,7 +60,10 @@ fn table(keys: &[u64], values: &[u64], is_sorted: bool) -> Fallible<MemTable> {
         [Arc::new(UInt64Array::from(keys.to_vec())), Arc::new(UInt64Array::from(values.to_vec()))];
     let batch = |from: usize| {
         let tuples = BATCH_TUPLES.min(keys.len() - from);
-        RecordBatch::try_new(schema.clone(), columns.iter().map(|column| column.slice(from, tuples)).collect())
+        RecordBatch::try_new(
+            schema.clone(),
+            columns.iter().map(|column| column.slice(from, tuples)).collect(),
+        )
     };
     let batches: Vec<RecordBatch> =
         (0..keys.len()).step_by(BATCH_TUPLES).map(batch).collect::<Result<_, _>>()?;
@@ -97,7 +100,8 @@ fn ask(runtime: &Runtime, context: &SessionContext, query: &str) -> Fallible<Vec
 fn tuples_of(batches: &[RecordBatch]) -> Fallible<Tuples> {
     let mut tuples = Vec::new();
     for batch in batches {
-        let column = |at: usize| batch.column(at).as_any().downcast_ref::<UInt64Array>().ok_or("not a column of u64");
+        let column =
+            |at: usize| batch.column(at).as_any().downcast_ref::<UInt64Array>().ok_or("not a column of u64");
         let (keys, values, others) = (column(0)?.values(), column(1)?.values(), column(2)?.values());
         tuples.extend((0..keys.len()).map(|at| (keys[at], values[at], others[at])));
     }
@@ -122,10 +126,7 @@ fn main() -> Fallible<()> {
         [engine("DataFusion, hash", true, tables)?, engine("DataFusion, merge", false, tables)?];
     let runtime = Builder::new_multi_thread().worker_threads(THREADS).build()?;
     let threads = rayon::ThreadPoolBuilder::new().num_threads(THREADS).build()?;
-    let columns = (
-        Columns::new("a", &left, &left_values)?,
-        Columns::new("b", &right, &right_values)?,
-    );
+    let columns = (Columns::new("a", &left, &left_values)?, Columns::new("b", &right, &right_values)?);
     let mut ours = Vec::new();
     let mut joined = Joined::default();
     let mut expected = Tuples::new();
@@ -142,7 +143,10 @@ fn main() -> Fallible<()> {
         let values = joined.left.iter().zip(&joined.right);
         let answer: Tuples = joined.keys.iter().zip(values).map(|(&key, (&a, &b))| (key, a, b)).collect();
         if round == 0 {
-            assert!(answer.iter().all(|&(key, a, b)| a == value(key, 0) && b == value(key, 1)), "a wrong value");
+            assert!(
+                answer.iter().all(|&(key, a, b)| a == value(key, 0) && b == value(key, 1)),
+                "a wrong value"
+            );
             expected = answer;
         } else {
             assert!(answer == expected, "answers differ from round to round");

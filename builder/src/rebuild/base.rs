@@ -11,10 +11,12 @@ use pleach_format::line;
 use pleach_format::mask::Mask;
 use pleach_format::meta::Meta;
 use pleach_format::section::Tag;
-use pleach_format::view::{HEAD_BYTES, Section};
+use pleach_format::superblock::SUPERBLOCK_BYTES;
+use pleach_format::view::{FILE_BYTES_MIN, HEAD_BYTES, Section};
 use pleach_format::{FormatError, Header};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 const BLOCK: u64 = SUM_BLOCK_BYTES as u64;
 
@@ -25,19 +27,28 @@ pub(crate) struct Base {
     pub header: Header,
     /// Blocks that do not match are left out instead of refused.
     salvage: bool,
-    /// Tuples that were left out.
-    lost: AtomicU64,
+    /// Ranks that were left out, in no order.
+    lost: Mutex<Vec<Range<u64>>>,
 }
 
 impl Base {
-    /// Opens a file and checks its head, as every reader does.
+    /// Opens a file and checks its head, as every reader does. Where what is left is to be saved, the closing
+    /// superblock may stand for the first.
     pub(crate) fn open(storage: &dyn Storage, path: &Path, salvage: bool) -> Result<Self, BuildError> {
         let (file, bytes) = storage.open(path).map_err(|error| BuildError::io("opening", path, error))?;
+        let read = |buffer: &mut [u8], offset| {
+            file.read_exact_at(buffer, offset).map_err(|error| BuildError::io("reading", path, error))
+        };
         let mut head = vec![0; bytes.min(HEAD_BYTES as u64) as usize];
-        file.read_exact_at(&mut head, 0).map_err(|error| BuildError::io("reading", path, error))?;
-        let header = Header::parse(&head, bytes)
-            .map_err(|source| BuildError::Base { path: path.to_owned(), source })?;
-        Ok(Self { file, path: path.to_owned(), header, salvage, lost: AtomicU64::new(0) })
+        read(&mut head, 0)?;
+        let mut header = Header::parse(&head, bytes);
+        if header.is_err() && salvage && bytes >= FILE_BYTES_MIN {
+            let (first, _) = head.split_at_mut(SUPERBLOCK_BYTES);
+            read(first, bytes - SUPERBLOCK_BYTES as u64)?;
+            header = Header::parse(&head, bytes).or(header);
+        }
+        let header = header.map_err(|source| BuildError::Base { path: path.to_owned(), source })?;
+        Ok(Self { file, path: path.to_owned(), header, salvage, lost: Mutex::default() })
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -48,13 +59,26 @@ impl Base {
         self.header.superblock.generation.get()
     }
 
-    /// Tuples that were left out so far.
-    pub(crate) fn lost(&self) -> u64 {
-        self.lost.load(Ordering::Relaxed)
+    /// Ranks that were left out so far, in order, none beside the next.
+    pub(crate) fn lost(&self) -> Vec<Range<u64>> {
+        let mut lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        lost.sort_unstable_by_key(|ranks| ranks.start);
+        let mut whole: Vec<Range<u64>> = Vec::new();
+        for ranks in lost {
+            match whole.last_mut() {
+                Some(last) if last.end >= ranks.start => last.end = last.end.max(ranks.end),
+                _ => whole.push(ranks),
+            }
+        }
+        whole
     }
 
-    pub(crate) fn lose(&self, tuples: u64) {
-        self.lost.fetch_add(tuples, Ordering::Relaxed);
+    pub(crate) fn lose(&self, ranks: Range<u64>) {
+        let mut lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner);
+        match lost.last_mut() {
+            Some(last) if last.end == ranks.start => last.end = ranks.end,
+            _ => lost.push(ranks),
+        }
     }
 
     pub(crate) fn is_salvage(&self) -> bool {
@@ -74,12 +98,13 @@ impl Base {
         BuildError::Base { path: self.path.clone(), source }
     }
 
-    /// A section and its sums, which are verified against their own sum. `None` if there is none.
+    /// A section and its sums, which are verified against their own sum. `None` if there is none. Where what is
+    /// left is to be saved, a damaged list still has the sums of most blocks, and no other block matches by chance.
     pub(crate) fn section(&self, tag: Tag) -> Result<Option<Blocks<'_>>, BuildError> {
         let Some(section) = self.header.section(tag) else { return Ok(None) };
         let mut list = vec![0; section.entry.sums_bytes() as usize];
         self.read(&mut list, section.entry.sums_offset.get())?;
-        if crc32(&list) != section.entry.sums_crc.get() {
+        if crc32(&list) != section.entry.sums_crc.get() && !self.salvage {
             return Err(self.damaged(Tag::SUMS, section.entry.sums_offset.get()));
         }
         let sums = list.as_chunks::<SUM_BYTES>().0.iter().map(|&sum| u32::from_le_bytes(sum)).collect();

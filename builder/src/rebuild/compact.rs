@@ -5,7 +5,7 @@
 //! those of an earlier file come first.
 
 use super::base::Base;
-use super::{build_options, schema_of, source_of, types_text, unwrapped};
+use super::{build_options, count, schema_of, source_of, types_text, unwrapped};
 use crate::bytes::element;
 use crate::error::BuildError;
 use crate::flow;
@@ -15,6 +15,7 @@ use crate::options::{BuildOptions, Summary};
 use crate::publish::Publication;
 use crate::source::{Chunk, Column, Schema, Source, SourceError};
 use crate::storage::{RealStorage, Storage};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// Choices of a compaction.
@@ -28,14 +29,31 @@ pub struct CompactOptions {
     pub threads: usize,
 }
 
-/// Merges `files`, all of the same types, into the file `target`. Gives what was built, and the tuples that were
-/// lost with damaged blocks. One pass over each file; every block that is read is verified.
+/// What a compaction did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Compacted {
+    /// The new file.
+    pub summary: Summary,
+    /// For each file the ranks of its tuples that were lost with damaged blocks, in order.
+    pub lost: Vec<Vec<Range<u64>>>,
+}
+
+impl Compacted {
+    /// How many tuples were lost.
+    #[must_use]
+    pub fn lost_tuples(&self) -> u64 {
+        self.lost.iter().map(|ranges| count(ranges)).sum()
+    }
+}
+
+/// Merges `files`, all of the same types, into the file `target`. One pass over each file; every block that is read
+/// is verified.
 pub fn compact(
     files: &[PathBuf],
     target: &Path,
     options: &CompactOptions,
     observer: &dyn Observer,
-) -> Result<(Summary, u64), BuildError> {
+) -> Result<Compacted, BuildError> {
     in_pool(options.threads, || run(files, target, options, observer, &RealStorage).map_err(unwrapped))
 }
 
@@ -45,7 +63,7 @@ fn run(
     options: &CompactOptions,
     observer: &dyn Observer,
     storage: &dyn Storage,
-) -> Result<(Summary, u64), BuildError> {
+) -> Result<Compacted, BuildError> {
     let watch = &Watch::new(observer);
     watch.check()?;
     let publication = Publication::begin(storage, target)?;
@@ -82,7 +100,7 @@ fn run(
     build.generation = 1;
     let summary = flow::write(&publication, &mut source, &build, watch, storage)?;
     publication.commit(watch)?;
-    Ok((summary, bases.iter().map(Base::lost).sum()))
+    Ok(Compacted { summary, lost: bases.iter().map(Base::lost).collect() })
 }
 
 /// Tuples that are read ahead of a stream.

@@ -21,7 +21,7 @@ mod strings;
 mod words;
 
 pub use changes::Applied;
-pub use compact::{CompactOptions, compact};
+pub use compact::{CompactOptions, Compacted, compact};
 pub use generations::kept_path;
 
 use crate::error::BuildError;
@@ -37,6 +37,7 @@ use crate::storage::{RealStorage, Storage};
 use base::Base;
 use changes::Effects;
 use pleach_format::ValueType;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use strings::ByteMerge;
 use words::WordMerge;
@@ -265,7 +266,12 @@ fn run(
     }
     let kept = options.keep.map(|keep| generations::prune(storage, &target, keep)).transpose()?;
     let Made { summary, method, applied } = made;
-    Ok(Rebuilt { summary, method, applied, base_tuples: base.header.tuples, lost: base.lost(), kept })
+    Ok(Rebuilt { summary, method, applied, base_tuples: base.header.tuples, lost: count(&base.lost()), kept })
+}
+
+/// How many ranks there are in some ranges.
+fn count(ranges: &[Range<u64>]) -> u64 {
+    ranges.iter().map(|ranks| ranks.end - ranks.start).sum()
 }
 
 /// A rebuild under way.

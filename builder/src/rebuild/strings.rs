@@ -105,10 +105,14 @@ impl<'a> ByteMerge<'a> {
         effects: Effects<Vec<u8>, Vec<u8>>,
     ) -> Result<Self, BuildError> {
         let header = &base.header;
-        let mask = base.mask()?;
+        // Without it the column of keys has all that is needed.
+        let (mask, is_mask_lost) = match base.mask() {
+            Err(_) if base.is_salvage() && header.keys.is_some() => (None, true),
+            mask => (mask?, false),
+        };
         let lines = base.section(Tag::LINE)?;
-        let is_word = mask.as_ref().is_none_or(Mask::is_lossless);
-        let tails = Elements::new(base, Tag::TAIL, header.tails)?;
+        let is_word = !is_mask_lost && mask.as_ref().is_none_or(Mask::is_lossless);
+        let tails = if is_mask_lost { None } else { Elements::new(base, Tag::TAIL, header.tails)? };
         // The column is read only where nothing shorter has the keys.
         let wanted = header.keys.filter(|_| !is_word && tails.is_none());
         let keys = Elements::new(base, Tag::KEYS, wanted)?;
@@ -196,7 +200,7 @@ impl<'a> ByteMerge<'a> {
             if self.tuple(rank).is_some() {
                 self.held = true;
             } else if self.base.is_salvage() {
-                self.base.lose(1);
+                self.base.lose(rank..rank + 1);
             } else {
                 // Sums are good, so the builder of this file erred, or somebody forged it.
                 return Err(self.base.damaged(Tag::VALUES, 0));

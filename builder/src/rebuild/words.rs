@@ -117,7 +117,8 @@ impl<'a, W: KeyLane, B: ValueLane> WordMerge<'a, W, B> {
             let to = (from + BLOCK_LINES).min(window.lines.len() as u64);
             let is_last = to == window.lines.len() as u64;
             let kept = if is_last { from as usize * n } else { window.tuples - (to - from) as usize * n };
-            self.base.lose((window.tuples - kept) as u64);
+            let from_rank = (first + from) * n as u64;
+            self.base.lose(from_rank..from_rank + (window.tuples - kept) as u64);
             window.tuples = kept;
             window.lines.drain(from as usize..to as usize);
         }

@@ -1,5 +1,7 @@
-//! `pleach fsck`: every byte of a file, checked. Reads, never writes, never maps.
+//! `pleach fsck`: every byte of a file, checked. Reads it, never writes it, never maps it. What is whole of a damaged
+//! file can be saved to another one.
 
+use super::salvage;
 use crate::cli::{FsckArgs, Global};
 use crate::failure::{self, ExitStatus, Failure};
 use crate::progress::Progress;
@@ -14,6 +16,14 @@ use std::path::{Path, PathBuf};
 
 pub fn run(args: &FsckArgs, global: &Global) -> Result<ExitStatus, Failure> {
     let path = &args.file;
+    if let Some(out) = &args.salvage
+        && salvage::is_same(path, out)
+    {
+        return Err(Failure::usage(format!(
+            "FILE and OUT are the same: {}: fsck never writes FILE: name another OUT",
+            out.display()
+        )));
+    }
     let progress = Progress::new(global);
     let watch = |done: u64, total: u64| {
         progress.show("checking", done, Some(total));
@@ -27,10 +37,23 @@ pub fn run(args: &FsckArgs, global: &Global) -> Result<ExitStatus, Failure> {
     }
     // A folder that cannot be listed hides no damage.
     let strays = pleach_builder::publish::strays(path).unwrap_or_default();
+    let is_ours = matches!(report.verdict, Verdict::Clean | Verdict::Damaged);
+    let wanted = args.salvage.as_ref().filter(|_| is_ours);
+    let saved = wanted.map(|out| salvage::save(args, out, global));
     if global.json {
-        json::print(document(path, &report, &strays))?;
+        let mut document = document(path, &report, &strays);
+        if let Some(Ok(saved)) = &saved {
+            document.insert("salvage".to_owned(), saved.document());
+        }
+        json::print(document)?;
     } else {
         print(path, &report, &strays, global.quiet)?;
+        if let Some(Ok(saved)) = &saved {
+            failure::print(saved.text().as_bytes())?;
+        }
+    }
+    if let Some(Err(failure)) = saved {
+        return Err(failure);
     }
     match report.verdict {
         Verdict::Clean => Ok(ExitStatus::Success),

@@ -15,4 +15,5 @@ pub mod man;
 pub mod range;
 pub mod rebuild;
 pub mod relation;
+mod salvage;
 pub mod tune;

@@ -1,0 +1,186 @@
+//! What is saved of damaged files: every tuple whose blocks are whole, once and in order, and what is said of the rest.
+
+use pleach::{FsckOptions, Index, KeyType, ValueType, Verdict, fsck};
+use pleach_builder::rebuild::{CompactOptions, Compacted, compact};
+use pleach_builder::{
+    BuildError, BuildOptions, Chunk, ChunkSource, Column, Schema, Silent, Strings, build, build_slice,
+};
+use pleach_format::checksum::SUM_BLOCK_BYTES;
+use pleach_format::section::{TABLE_OFFSET, Tag};
+use pleach_tests::generate::{Random, mix};
+use pleach_tests::mutate::{extent, flip, header};
+use std::fs;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+/// Tuples of a block of lines: 4 a line, 128 lines.
+const OF_BLOCK: usize = 512;
+
+struct Place {
+    folder: tempfile::TempDir,
+    bytes: Vec<u8>,
+}
+
+impl Place {
+    fn new(make: impl FnOnce(&Path)) -> Self {
+        let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("a folder");
+        let path = folder.path().join("sound");
+        make(&path);
+        let bytes = fs::read(&path).expect("a file");
+        Self { folder, bytes }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Saves what is left of `bytes`, which must stay as they are.
+    fn save(&self, bytes: &[u8]) -> Result<Compacted, BuildError> {
+        let (bad, out) = (self.path("bad"), self.path("out"));
+        fs::write(&bad, bytes).expect("written");
+        let options = CompactOptions { build: None, salvage: true, threads: 2 };
+        let done = compact(std::slice::from_ref(&bad), &out, &options, &Silent);
+        assert!(fs::read(&bad).expect("read") == bytes, "the input changed");
+        if done.is_ok() {
+            let report = fsck(&out, &FsckOptions::default()).expect("read");
+            assert_eq!(report.verdict, Verdict::Clean);
+        }
+        done
+    }
+
+    /// All tuples of what was saved, as text.
+    fn tuples(&self) -> Vec<String> {
+        tuples_of(&Index::open(self.path("out")).expect("opens"))
+    }
+}
+
+fn tuples_of(index: &Index) -> Vec<String> {
+    (0..index.len()).map(|rank| format!("{:?}", index.tuple(rank).expect("whole").expect("a rank"))).collect()
+}
+
+fn without(mut tuples: Vec<String>, lost: &[Range<u64>]) -> Vec<String> {
+    for ranks in lost.iter().rev() {
+        tuples.drain(ranks.start as usize..ranks.end as usize);
+    }
+    tuples
+}
+
+fn numbers(tuples: u64) -> Place {
+    let tuples: Vec<(u64, u64)> = (0..tuples).map(|i| (i * 3, mix(i))).collect();
+    Place::new(|path| {
+        build_slice(&tuples, path, &BuildOptions::default()).expect("a build");
+    })
+}
+
+#[test]
+fn every_tuple_of_whole_blocks_comes_once() {
+    // The last block is not full.
+    let place = numbers(19 * OF_BLOCK as u64 + 77);
+    let all = tuples_of(&Index::open(place.path("sound")).expect("opens"));
+    let lines = extent(&place.bytes, Tag::LINE);
+    let blocks = lines.len().div_ceil(SUM_BLOCK_BYTES);
+    assert_eq!(blocks, 20);
+    let mut random = Random(1);
+    for count in 0..=blocks {
+        let mut order: Vec<usize> = (0..blocks).collect();
+        order.sort_by_key(|_| random.next());
+        let mut bad: Vec<usize> = order[..count].to_vec();
+        bad.sort_unstable();
+        let mut bytes = place.bytes.clone();
+        for &block in &bad {
+            let at = lines.start + block * SUM_BLOCK_BYTES;
+            let within = (lines.end - at).min(SUM_BLOCK_BYTES);
+            flip(&mut bytes, at * 8 + random.below(within as u64 * 8) as usize);
+        }
+        let done = place.save(&bytes).expect("what is left");
+        let mut wanted: Vec<Range<u64>> = Vec::new();
+        for &block in &bad {
+            let ranks = block * OF_BLOCK..((block + 1) * OF_BLOCK).min(all.len());
+            let ranks = ranks.start as u64..ranks.end as u64;
+            match wanted.last_mut() {
+                Some(last) if last.end == ranks.start => last.end = ranks.end,
+                _ => wanted.push(ranks),
+            }
+        }
+        assert_eq!(done.lost, [wanted.clone()], "{count} blocks");
+        assert!(place.tuples() == without(all.clone(), &wanted), "{count} blocks");
+    }
+}
+
+#[test]
+fn damage_elsewhere_loses_no_tuple() {
+    let place = numbers(5000);
+    let all = tuples_of(&Index::open(place.path("sound")).expect("opens"));
+    let parsed = header(&place.bytes);
+    let others = parsed.sections.iter().filter(|section| section.entry.tag != Tag::LINE);
+    let mut places: Vec<(String, Range<usize>)> =
+        others.map(|section| (section.entry.tag.to_string(), section.offset() as usize..section.end as usize)).collect();
+    places.push(("superblock".to_owned(), 0..4096));
+    places.push(("closing superblock".to_owned(), place.bytes.len() - 4096..place.bytes.len()));
+    for (name, range) in places {
+        for damage in 0..3 {
+            let mut bytes = place.bytes.clone();
+            match damage {
+                0 => flip(&mut bytes, range.start * 8 + 3),
+                1 => flip(&mut bytes, range.end * 8 - 1),
+                _ => bytes[range.clone()].iter_mut().for_each(|byte| *byte ^= 0x5A),
+            }
+            // All sums at once are too much.
+            let is_lost = damage == 2 && name == Tag::SUMS.to_string();
+            match place.save(&bytes) {
+                Ok(done) if !is_lost => {
+                    assert_eq!(done.lost_tuples(), 0, "{name}, {damage}");
+                    assert!(place.tuples() == all, "{name}, {damage}");
+                }
+                Ok(done) => assert_eq!(done.lost_tuples(), 5000, "{name}, {damage}"),
+                Err(error) => panic!("{name}, {damage}: {error}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn without_a_table_nothing_is_made() {
+    let place = numbers(5000);
+    let mut bytes = place.bytes.clone();
+    flip(&mut bytes, TABLE_OFFSET as usize * 8 + 77);
+    place.save(&bytes).expect_err("nobody knows where anything is");
+    assert!(!place.path("out").exists());
+}
+
+/// Keys that are long, and values of all lengths.
+fn texts(tuples: usize) -> Place {
+    Place::new(|path| {
+        let (mut keys, mut values) = (Strings::new(), Strings::new());
+        for i in 0..tuples as u64 {
+            keys.push(format!("a key with a long beginning {:08} and an end", i * 7).as_bytes());
+            values.push("value ".repeat(mix(i) as usize % 9).as_bytes());
+        }
+        let mut chunk = Chunk::new(KeyType::Utf8, ValueType::Utf8);
+        chunk.keys = Column::Bytes(keys);
+        chunk.values = Column::Bytes(values);
+        let schema = Schema::plain(KeyType::Utf8, ValueType::Utf8, Some(tuples as u64));
+        let mut source = ChunkSource::new(schema, vec![chunk]);
+        build(&mut source, path, &BuildOptions::default(), &Silent).expect("a build");
+    })
+}
+
+#[test]
+fn strings_are_saved_or_told() {
+    let place = texts(6000);
+    let all = tuples_of(&Index::open(place.path("sound")).expect("opens"));
+    let parsed = header(&place.bytes);
+    let mut random = Random(2);
+    for round in 0..24 {
+        let mut bytes = place.bytes.clone();
+        for _ in 0..=round / 6 {
+            let section = &parsed.sections[random.below(parsed.sections.len() as u64) as usize];
+            let (from, to) = (section.offset() as usize, section.end as usize);
+            flip(&mut bytes, from * 8 + random.below((to - from) as u64 * 8) as usize);
+        }
+        // Where the mask is lost, and no column has the keys, there is no file.
+        let Ok(done) = place.save(&bytes) else { continue };
+        assert!(place.tuples() == without(all.clone(), &done.lost[0]), "round {round}");
+        assert!(done.lost_tuples() < 6000, "round {round}");
+    }
+}
