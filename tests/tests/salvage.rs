@@ -112,9 +112,13 @@ fn damage_elsewhere_loses_no_tuple() {
     let place = numbers(5000);
     let all = tuples_of(&Index::open(place.path("sound")).expect("opens"));
     let parsed = header(&place.bytes);
-    let others = parsed.sections.iter().filter(|section| section.entry.tag != Tag::LINE);
-    let mut places: Vec<(String, Range<usize>)> =
-        others.map(|section| (section.entry.tag.to_string(), section.offset() as usize..section.end as usize)).collect();
+    let others = parsed
+        .sections
+        .iter()
+        .filter(|section| section.entry.tag != Tag::LINE && section.end > section.offset());
+    let mut places: Vec<(String, Range<usize>)> = others
+        .map(|section| (section.entry.tag.to_string(), section.offset() as usize..section.end as usize))
+        .collect();
     places.push(("superblock".to_owned(), 0..4096));
     places.push(("closing superblock".to_owned(), place.bytes.len() - 4096..place.bytes.len()));
     for (name, range) in places {
@@ -125,16 +129,15 @@ fn damage_elsewhere_loses_no_tuple() {
                 1 => flip(&mut bytes, range.end * 8 - 1),
                 _ => bytes[range.clone()].iter_mut().for_each(|byte| *byte ^= 0x5A),
             }
-            // All sums at once are too much.
-            let is_lost = damage == 2 && name == Tag::SUMS.to_string();
-            match place.save(&bytes) {
-                Ok(done) if !is_lost => {
-                    assert_eq!(done.lost_tuples(), 0, "{name}, {damage}");
-                    assert!(place.tuples() == all, "{name}, {damage}");
-                }
-                Ok(done) => assert_eq!(done.lost_tuples(), 5000, "{name}, {damage}"),
-                Err(error) => panic!("{name}, {damage}: {error}"),
-            }
+            let done = place.save(&bytes).unwrap_or_else(|error| panic!("{name}, {damage}: {error}"));
+            // Without its sum nobody knows whether a block is whole.
+            let most = match damage {
+                _ if name != Tag::SUMS.to_string() => 0,
+                2 => all.len(),
+                _ => OF_BLOCK,
+            };
+            assert!(done.lost_tuples() <= most as u64, "{name}, {damage}");
+            assert!(place.tuples() == without(all.clone(), &done.lost[0]), "{name}, {damage}");
         }
     }
 }
@@ -151,7 +154,7 @@ fn without_a_table_nothing_is_made() {
 /// Keys that are long, and values of all lengths.
 fn texts(tuples: usize) -> Place {
     Place::new(|path| {
-        let (mut keys, mut values) = (Strings::new(), Strings::new());
+        let (mut keys, mut values) = (Strings::default(), Strings::default());
         for i in 0..tuples as u64 {
             keys.push(format!("a key with a long beginning {:08} and an end", i * 7).as_bytes());
             values.push("value ".repeat(mix(i) as usize % 9).as_bytes());
@@ -170,11 +173,12 @@ fn strings_are_saved_or_told() {
     let place = texts(6000);
     let all = tuples_of(&Index::open(place.path("sound")).expect("opens"));
     let parsed = header(&place.bytes);
+    let sections: Vec<_> = parsed.sections.iter().filter(|section| section.end > section.offset()).collect();
     let mut random = Random(2);
     for round in 0..24 {
         let mut bytes = place.bytes.clone();
         for _ in 0..=round / 6 {
-            let section = &parsed.sections[random.below(parsed.sections.len() as u64) as usize];
+            let section = sections[random.below(sections.len() as u64) as usize];
             let (from, to) = (section.offset() as usize, section.end as usize);
             flip(&mut bytes, from * 8 + random.below((to - from) as u64 * 8) as usize);
         }

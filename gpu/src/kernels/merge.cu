@@ -250,6 +250,18 @@ __device__ __forceinline__ Load find_tile(const Merge& merge, u32 number) {
     return load;
 }
 
+// Of `vectors` vectors of a relation from `first` on those that have all their words.
+__device__ __forceinline__ u32 whole_vectors(u64 tuples, u64 first, u32 vectors) {
+    return (u32)min((u64)vectors, tuples / VECTOR - first);
+}
+
+// The words of the last vector of a relation.
+__device__ __forceinline__ void copy_last(const Word* keys, u64 tuples, u64 vector, uint4* to) {
+    for (u64 at = vector * VECTOR; at < tuples; at++) {
+        ((Word*)to)[at - vector * VECTOR] = load_key(keys + at);
+    }
+}
+
 // Loads the keys of a tile; all threads.
 __device__ __forceinline__ void load_tile(const Merge& merge, u32 number, uint4* shared, u64* gate, Tile* told) {
 #if BULK_COPIES
@@ -257,13 +269,22 @@ __device__ __forceinline__ void load_tile(const Merge& merge, u32 number, uint4*
         gate_make(gate);
         Load load = find_tile(merge, number);
         *told = load.tile;
-        gate_expect(gate, (load.left_vectors + load.right_vectors) * 16);
-        if (load.left_vectors > 0) {
-            copy_bulk(shared, (const uint4*)merge.keys[0] + load.left_vector, load.left_vectors * 16, gate);
+        // Vectors that lie inside; the words behind the last one by hand.
+        u32 lefts = whole_vectors(merge.counts[0], load.left_vector, load.left_vectors);
+        u32 rights = whole_vectors(merge.counts[1], load.right_vector, load.right_vectors);
+        gate_expect(gate, (lefts + rights) * 16);
+        if (lefts > 0) {
+            copy_bulk(shared, (const uint4*)merge.keys[0] + load.left_vector, lefts * 16, gate);
         }
-        if (load.right_vectors > 0) {
-            copy_bulk(shared + load.left_vectors, (const uint4*)merge.keys[1] + load.right_vector,
-                      load.right_vectors * 16, gate);
+        if (rights > 0) {
+            copy_bulk(shared + load.left_vectors, (const uint4*)merge.keys[1] + load.right_vector, rights * 16, gate);
+        }
+        if (lefts < load.left_vectors) {
+            copy_last(merge.keys[0], merge.counts[0], load.left_vector + lefts, shared + lefts);
+        }
+        if (rights < load.right_vectors) {
+            copy_last(merge.keys[1], merge.counts[1], load.right_vector + rights,
+                      shared + load.left_vectors + rights);
         }
         ask_for_values(merge, load.tile);
         if (number + AHEAD < merge.tiles) {

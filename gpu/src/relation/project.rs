@@ -233,7 +233,11 @@ pub fn project(stream: &Stream, from: &Relation, projection: &Projection) -> Res
     };
     let is_narrow = key_bytes == 4 && value_bytes <= 4 && made_bytes.iter().all(|&bytes| bytes <= 4);
     let instance = instance(Source::Project, key_bytes, value_bytes);
-    let shape = LaunchShape { blocks: input.tuples.div_ceil(TILES[usize::from(is_narrow)]), threads: THREADS, shared_bytes: 0 };
+    let shape = LaunchShape {
+        blocks: input.tuples.div_ceil(TILES[usize::from(is_narrow)]),
+        threads: THREADS,
+        shared_bytes: 0,
+    };
     job.stage("project", || {
         for side in [0, 1] {
             let bytes = input.tuples as usize * usize::from(to_bytes[side]);
