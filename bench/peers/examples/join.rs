@@ -132,7 +132,7 @@ fn main() -> Fallible<()> {
     let mut expected = Tuples::new();
     for round in 0..=rounds {
         // The first round is not counted.
-        let mut note = |seconds: &mut Vec<f64>, start: Instant| {
+        let note = |seconds: &mut Vec<f64>, start: Instant| {
             if round > 0 {
                 seconds.push(start.elapsed().as_secs_f64());
             }
