@@ -1,6 +1,7 @@
 //! A progress bar on standard error, for work of more than two seconds that a person watches.
 
 use crate::cli::Global;
+use crate::failure::Failure;
 use crate::interrupt::Guard;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use pleach_builder::{Observer, Phase};
@@ -33,6 +34,11 @@ impl Progress {
     /// Whether Ctrl-C or SIGTERM came.
     pub fn is_interrupted(&self) -> bool {
         self.guard.is_interrupted()
+    }
+
+    /// What work that failed is told as: that somebody stopped it, if so.
+    pub fn failed(&self, failure: Failure) -> Failure {
+        if self.is_interrupted() { Failure::Interrupted } else { failure }
     }
 
     /// `done` of `total` of the work called `label` is done.

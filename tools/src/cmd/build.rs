@@ -22,11 +22,10 @@ pub fn run(args: &BuildArgs, global: &Global) -> Result<ExitStatus, Failure> {
     check(args)?;
     let started = Instant::now();
     let progress = Progress::new(global);
-    let stopped = |failure| if progress.is_interrupted() { Failure::Interrupted } else { failure };
-    let mut source = open(args).map_err(|error| stopped(source_failure(&error)))?;
+    let mut source = open(args).map_err(|error| progress.failed(source_failure(&error)))?;
     let options = build_options(args);
     let summary = pleach_builder::build(&mut *source, &args.output, &options, &progress)
-        .map_err(|error| stopped(build_failure(&error)))?;
+        .map_err(|error| progress.failed(build_failure(&error)))?;
     let schema = source.schema().clone();
     drop(progress);
     let took = started.elapsed();

@@ -19,10 +19,8 @@ pub fn run(args: &CompactArgs, global: &Global) -> Result<ExitStatus, Failure> {
         options.with_layout(args.layout.unwrap_or_default())
     });
     let options = CompactOptions { build, salvage: args.salvage, threads: args.threads };
-    let done = compact(&args.files, &args.output, &options, &progress).map_err(|error| {
-        let failure = build_failure(&error);
-        if progress.is_interrupted() { Failure::Interrupted } else { failure }
-    })?;
+    let done = compact(&args.files, &args.output, &options, &progress)
+        .map_err(|error| progress.failed(build_failure(&error)))?;
     drop(progress);
     let (summary, lost) = (&done.summary, done.lost_tuples());
     let seconds = started.elapsed().as_secs_f64();

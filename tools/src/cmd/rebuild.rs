@@ -34,10 +34,8 @@ pub fn run(args: &RebuildArgs, global: &Global) -> Result<ExitStatus, Failure> {
         ..default
     };
     let open = Box::new(|schema: &Schema| open(args, schema));
-    let done = rebuild::rebuild(&args.file, open, &options, &progress).map_err(|error| {
-        let failure = build_failure(&error);
-        if progress.is_interrupted() { Failure::Interrupted } else { failure }
-    })?;
+    let done = rebuild::rebuild(&args.file, open, &options, &progress)
+        .map_err(|error| progress.failed(build_failure(&error)))?;
     drop(progress);
     let took = started.elapsed();
     if global.json {

@@ -40,10 +40,8 @@ pub fn is_same(file: &Path, out: &Path) -> bool {
 pub fn save(args: &FsckArgs, out: &Path, global: &Global) -> Result<Saved, Failure> {
     let progress = Progress::new(global);
     let options = CompactOptions { build: None, salvage: true, threads: args.threads };
-    let done = compact(std::slice::from_ref(&args.file), out, &options, &progress).map_err(|error| {
-        let failure = build_failure(&error);
-        if progress.is_interrupted() { Failure::Interrupted } else { failure }
-    })?;
+    let done = compact(std::slice::from_ref(&args.file), out, &options, &progress)
+        .map_err(|error| progress.failed(build_failure(&error)))?;
     drop(progress);
     let index = search::open(out, global, Verify::Header)?;
     let key = |rank: Option<u64>| -> Result<Option<[String; 2]>, Failure> {

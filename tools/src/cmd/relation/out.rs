@@ -99,9 +99,7 @@ impl<'a> Job<'a> {
     /// Writes the answer where it belongs.
     pub fn finish(&self, answer: Answer<'_>) -> Result<ExitStatus, Failure> {
         self.explain(&[answer.plan().to_owned()]);
-        let interrupted =
-            |failure| if self.progress.is_interrupted() { Failure::Interrupted } else { failure };
-        self.written(answer.watched(&self.progress)).map_err(interrupted)
+        self.written(answer.watched(&self.progress)).map_err(|failure| self.progress.failed(failure))
     }
 
     fn written(&self, answer: Answer<'_>) -> Result<ExitStatus, Failure> {
