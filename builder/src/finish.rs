@@ -17,7 +17,7 @@ use pleach_format::section::{
     ARRAY_ALIGN, Entry, Geometry, SECTION_ALIGN, TABLE_BYTES, TABLE_OFFSET, Tag, encode_table,
 };
 use pleach_format::superblock::{SUPERBLOCK_BYTES, Superblock, bytes_prefix, key_prefix};
-use pleach_format::view::{HEAD_BYTES, line_geometry, spine_geometry};
+use pleach_format::view::{CLOSING_BYTES, HEAD_BYTES, line_geometry, spine_geometry};
 use pleach_format::{KeyType, ValueType};
 
 /// Program and version, as the superblock names them: at most 32 bytes.
@@ -93,7 +93,7 @@ fn places(lengths: &[u64]) -> Option<Places> {
     let sum2_at = section_start(sums_end, sum2_bytes(near))?;
     let closing_at = align_up(sum2_at.checked_add(sum2_bytes(sum2_at))?, SECTION_ALIGN)?;
     starts.push(sums_at);
-    let file_bytes = closing_at.checked_add(SUPERBLOCK_BYTES as u64)?;
+    let file_bytes = closing_at.checked_add(CLOSING_BYTES as u64)?;
     i64::try_from(file_bytes).ok().map(|_| Places { starts, sum2_at, closing_at })
 }
 
@@ -115,7 +115,7 @@ pub(crate) fn finish<W: KeyLane>(
     let mut lengths = vec![meta.len() as u64, line_bytes, spine.bytes];
     lengths.extend(extras.iter().map(|extra| extra.length));
     let Places { starts, sum2_at, closing_at } = places(&lengths).ok_or_else(too_large)?;
-    let file_bytes = closing_at + SUPERBLOCK_BYTES as u64;
+    let file_bytes = closing_at + CLOSING_BYTES as u64;
     let sums_at = starts[lengths.len()];
 
     let spine_elements = spine.levels.iter().map(|level| level.lines).sum();
@@ -236,6 +236,7 @@ pub(crate) fn finish<W: KeyLane>(
     }
     block.builder[..BUILDER.len()].copy_from_slice(BUILDER);
     let superblock = block.seal();
+    tail.write(&table)?;
     tail.write(&superblock)?;
     tail.finish(&superblock, &table)?;
     Ok(Finished { file_bytes, file_id, spine })

@@ -29,6 +29,7 @@ mod hint;
 #[cfg(feature = "input")]
 pub mod input;
 mod lines;
+mod lock;
 pub mod observe;
 pub mod options;
 mod overflow;

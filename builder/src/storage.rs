@@ -4,6 +4,7 @@
 //! and fail the n-th operation. Dropping a temporary file or a lock that was not given up removes
 //! it; these removals cannot be reported, so they are no operations.
 
+use crate::lock::{self, LockName, Taken};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -158,10 +159,56 @@ impl Drop for RealLock {
     }
 }
 
-/// Attempts at a lock file that others keep removing between our open and our lock.
-const LOCK_ATTEMPTS: usize = 100;
 /// How long the holder of a lock may take to write its name into it.
 const HOLDER_PATIENCE: Duration = Duration::from_millis(200);
+
+/// A lock file under its name.
+struct LockFile<'a> {
+    path: &'a Path,
+    asked: Instant,
+}
+
+impl LockName for LockFile<'_> {
+    type File = File;
+
+    fn open(&self) -> io::Result<File> {
+        OpenOptions::new().read(true).write(true).create(true).truncate(false).open(self.path)
+    }
+    fn try_lock(&self, file: &File) -> io::Result<bool> {
+        match file.try_lock() {
+            Ok(()) => Ok(true),
+            Err(TryLockError::WouldBlock) => Ok(false),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+    fn leads_to(&self, file: &File) -> io::Result<bool> {
+        let ours = file.metadata()?;
+        match fs::symlink_metadata(self.path) {
+            Ok(named) => Ok((ours.dev(), ours.ino()) == (named.dev(), named.ino())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+    fn holder(&self, file: &File) -> io::Result<String> {
+        let mut text = String::new();
+        file.take(4096).read_to_string(&mut text)?;
+        Ok(text.trim().to_owned())
+    }
+    fn set_holder(&self, mut file: &File, holder: &str) -> io::Result<()> {
+        file.set_len(0)?;
+        file.write_all(holder.as_bytes())
+    }
+    fn remove(&self) {
+        let _ = fs::remove_file(self.path);
+    }
+    fn wait(&self) -> bool {
+        let is_patient = self.asked.elapsed() < HOLDER_PATIENCE;
+        if is_patient {
+            std::thread::sleep(HOLDER_PATIENCE / 100);
+        }
+        is_patient
+    }
+}
 
 impl Storage for RealStorage {
     fn kind(&self, path: &Path) -> io::Result<Kind> {
@@ -180,44 +227,10 @@ impl Storage for RealStorage {
     }
 
     fn lock(&self, path: &Path, holder: &str) -> io::Result<Locked> {
-        let asked = Instant::now();
-        let mut attempts = 0;
-        while attempts < LOCK_ATTEMPTS {
-            let mut file =
-                OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
-            match file.try_lock() {
-                Ok(()) => {}
-                Err(TryLockError::WouldBlock) => {
-                    let mut text = String::new();
-                    file.take(4096).read_to_string(&mut text)?;
-                    let text = text.trim();
-                    // Whoever took the lock a moment ago has yet to write its name.
-                    if text.is_empty() && asked.elapsed() < HOLDER_PATIENCE {
-                        std::thread::sleep(HOLDER_PATIENCE / 100);
-                        continue;
-                    }
-                    return Ok(Locked::Busy(text.to_owned()));
-                }
-                Err(TryLockError::Error(error)) => return Err(error),
-            }
-            attempts += 1;
-            // Its last holder may have removed the name between our open and our lock: then we hold
-            // a file that nobody else will ever look at.
-            let ours = file.metadata()?;
-            let named = match fs::symlink_metadata(path) {
-                Ok(metadata) => metadata,
-                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-                Err(error) => return Err(error),
-            };
-            if (ours.dev(), ours.ino()) != (named.dev(), named.ino()) {
-                continue;
-            }
-            let lock = RealLock { path: path.to_owned(), _file: file.try_clone()? };
-            file.set_len(0)?;
-            file.write_all(holder.as_bytes())?;
-            return Ok(Locked::Held(Box::new(lock)));
+        match lock::take(&LockFile { path, asked: Instant::now() }, holder)? {
+            Taken::Held(file) => Ok(Locked::Held(Box::new(RealLock { path: path.to_owned(), _file: file }))),
+            Taken::Busy(holder) => Ok(Locked::Busy(holder)),
         }
-        Err(io::Error::other("the lock file keeps disappearing: try again"))
     }
 
     fn create_temp(

@@ -24,14 +24,16 @@ use crate::types::{KeyType, ValueType};
 /// Bytes that hold the superblock and the section table.
 pub const HEAD_BYTES: usize = SUPERBLOCK_BYTES + TABLE_BYTES;
 /// Bytes of the smallest file.
-pub const FILE_BYTES_MIN: u64 = (HEAD_BYTES + SUPERBLOCK_BYTES) as u64;
+pub const FILE_BYTES_MIN: u64 = (HEAD_BYTES + CLOSING_BYTES) as u64;
+/// Bytes behind the last section: copies of the section table and, as the very last, of the superblock.
+pub const CLOSING_BYTES: usize = TABLE_BYTES + SUPERBLOCK_BYTES;
 
 /// A section and where its padding ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Section {
     /// Its entry.
     pub entry: Entry,
-    /// First byte after its padding: the next section's offset, or the closing superblock.
+    /// First byte after its padding: the next section's offset, or the closing section table.
     pub end: u64,
 }
 
@@ -119,6 +121,27 @@ fn corrupt(what: &'static str, offset: u64, rule: &'static str, found: u64) -> F
     FormatError::Corrupt { what, offset, rule, found }
 }
 
+/// The head of a damaged file, of which a copy stands in for what is damaged: the superblock, the section table, or
+/// both. `closing` holds the last [`CLOSING_BYTES`] of the file. `None` where no choice gives a header.
+#[must_use]
+pub fn through_copies(head: &[u8], closing: &[u8], file_bytes: u64) -> Option<(Vec<u8>, Header)> {
+    if head.len() < HEAD_BYTES || closing.len() != CLOSING_BYTES {
+        return None;
+    }
+    let (table, superblock) = closing.split_at(TABLE_BYTES);
+    [(true, false), (false, true), (true, true)].into_iter().find_map(|(first, second)| {
+        let mut repaired = head[..HEAD_BYTES].to_vec();
+        if first {
+            repaired[..SUPERBLOCK_BYTES].copy_from_slice(superblock);
+        }
+        if second {
+            repaired[SUPERBLOCK_BYTES..].copy_from_slice(table);
+        }
+        let header = Header::parse(&repaired, file_bytes).ok()?;
+        Some((repaired, header))
+    })
+}
+
 impl Header {
     /// Checks the superblock and the section table of a file of `file_bytes` bytes.
     ///
@@ -137,7 +160,7 @@ impl Header {
             return Err(corrupt(
                 what,
                 72,
-                "file length must be whole 4 KiB pages, three at least",
+                "file length must be whole 4 KiB pages, four at least",
                 file_bytes,
             ));
         }
@@ -416,7 +439,7 @@ pub fn spine_geometry(key_bytes: usize, spine: &SpineGeometry, inexact: u64) -> 
 
 /// Checks places, order and sums of all entries; what it returns covers `HEAD_BYTES..` without a gap.
 fn check_table(entries: &[Entry], file_bytes: u64) -> Result<Vec<Section>, FormatError> {
-    let closing = file_bytes - SUPERBLOCK_BYTES as u64;
+    let closing = file_bytes - CLOSING_BYTES as u64;
     let mut sections: Vec<Section> = Vec::with_capacity(entries.len());
     for (index, entry) in entries.iter().enumerate() {
         let at = TABLE_OFFSET + (index * ENTRY_BYTES) as u64;

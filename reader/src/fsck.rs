@@ -17,11 +17,11 @@ use pleach_format::key::Word;
 use pleach_format::layout::{LINE_BYTES, Level};
 use pleach_format::line::{self, Line};
 use pleach_format::meta::{Meta, TEXT_BYTES_MAX};
-use pleach_format::section::{TABLE_OFFSET, Tag};
+use pleach_format::section::{TABLE_BYTES, TABLE_OFFSET, Tag};
 use pleach_format::spine::{self, Encoding};
-use pleach_format::superblock::{SUPERBLOCK_BYTES, Superblock, key_word};
+use pleach_format::superblock::{SUPERBLOCK_BYTES, key_word};
 use pleach_format::version::MAGIC;
-use pleach_format::view::{FILE_BYTES_MIN, HEAD_BYTES, Section};
+use pleach_format::view::{CLOSING_BYTES, FILE_BYTES_MIN, HEAD_BYTES, Section, through_copies};
 use pleach_format::{FormatError, Header};
 use rayon::prelude::*;
 use std::fmt;
@@ -269,51 +269,53 @@ impl<'a, R: ReadAt> Check<'a, R> {
         }
     }
 
+    /// A copy at the end of the file equals what stands at its beginning.
+    fn check_copy(&self, code: &'static str, first: &[u8], copy: &[u8], offset: u64) {
+        let Some(at) = first.iter().zip(copy).position(|(a, b)| a != b) else { return };
+        let what = if code == "table-copy" { "section table" } else { "superblock" };
+        put(
+            &self.sums,
+            Finding {
+                code,
+                section: format!("closing {what}"),
+                offset: offset + at as u64,
+                length: copy.len() as u64,
+                expected: format!("{:02x}", first[at]),
+                found: format!("{:02x}", copy[at]),
+                text: format!("the closing {what} must equal the first"),
+            },
+        );
+    }
+
     fn run(self) -> io::Result<Report> {
         let mut head = self.read(0, self.bytes.min(HEAD_BYTES as u64))?;
-        let closing_at = self.bytes.saturating_sub(SUPERBLOCK_BYTES as u64);
+        let closing_at = self.bytes.saturating_sub(CLOSING_BYTES as u64);
         let closing = self.read(closing_at, self.bytes - closing_at)?;
-        let ours_at_end = closing.starts_with(&MAGIC) && self.bytes >= FILE_BYTES_MIN;
+        let superblock = &closing[closing.len().saturating_sub(SUPERBLOCK_BYTES)..];
+        let ours_at_end = superblock.starts_with(&MAGIC) && self.bytes >= FILE_BYTES_MIN;
 
         let header = match Header::parse(&head, self.bytes) {
             Ok(header) => header,
             Err(FormatError::Foreign) if !ours_at_end => return Ok(self.report(Verdict::Foreign, None)),
             Err(error) => {
-                let whole = self.bytes >= FILE_BYTES_MIN && head.starts_with(&closing);
+                let whole = self.bytes >= FILE_BYTES_MIN && head.starts_with(superblock);
                 let finding = header_finding(&error);
                 put(&self.sums, finding);
                 if !error.is_damage() && whole {
                     return Ok(self.report(Verdict::Newer, None));
                 }
-                // The closing copy may still lead to the rest, so that all damage is named.
-                let Ok(copy) = Superblock::decode(&closing, closing_at) else {
+                // The copies may still lead to the rest, so that all damage is named.
+                let Some((repaired, header)) = through_copies(&head, &closing, self.bytes) else {
                     return Ok(self.report(Verdict::Damaged, None));
                 };
-                if copy.file_bytes.get() != self.bytes || head.len() < HEAD_BYTES {
-                    return Ok(self.report(Verdict::Damaged, None));
-                }
-                head[..SUPERBLOCK_BYTES].copy_from_slice(&closing);
-                match Header::parse(&head, self.bytes) {
-                    Ok(header) => header,
-                    Err(_) => return Ok(self.report(Verdict::Damaged, None)),
-                }
+                head = repaired;
+                header
             }
         };
-        if head[..SUPERBLOCK_BYTES] != closing[..] {
-            let at = head.iter().zip(&closing).position(|(a, b)| a != b).unwrap_or(0);
-            put(
-                &self.sums,
-                Finding {
-                    code: "superblock-copy",
-                    section: "closing superblock".into(),
-                    offset: closing_at + at as u64,
-                    length: SUPERBLOCK_BYTES as u64,
-                    expected: format!("{:02x}", head[at]),
-                    found: format!("{:02x}", closing[at]),
-                    text: "the closing superblock must equal the first".into(),
-                },
-            );
-        }
+        let (first, second) = head.split_at(SUPERBLOCK_BYTES);
+        let table = &closing[..TABLE_BYTES];
+        self.check_copy("superblock-copy", first, superblock, closing_at + TABLE_BYTES as u64);
+        self.check_copy("table-copy", second, table, closing_at);
         self.check_frame(&header, &head)?;
         self.check_sums(&header)?;
         match header.geometry.key_bytes {

@@ -4,12 +4,20 @@
 //! name's inode says that there is another, for the price of one system call. A view is always of one whole
 //! generation: the new one is opened beside the old one, which is left only when that has succeeded.
 
+mod current;
+
 use crate::error::OpenError;
 use crate::index::{Index, OpenOptions};
+use current::Current;
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::Arc;
+
+/// What `current` is built on; a model checker has others.
+mod sync {
+    pub use std::sync::{Arc, Mutex, PoisonError, RwLock};
+}
 
 /// Which file stands under a name: device, inode, length and time of the last write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,11 +55,7 @@ impl Identity {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
-pub struct Live {
-    current: RwLock<Arc<Index>>,
-    /// Old generations that somebody still reads: the last one to let go should not pay for unmapping.
-    retired: Mutex<Vec<Arc<Index>>>,
-}
+pub struct Live(Current<Index>);
 
 impl Live {
     /// Opens a file with the default options.
@@ -61,13 +65,13 @@ impl Live {
 
     /// Opens a file; its next generations are opened with the same options.
     pub fn with_options(path: impl AsRef<Path>, options: OpenOptions) -> Result<Self, OpenError> {
-        Ok(Self { current: RwLock::new(Arc::new(options.open(path)?)), retired: Mutex::default() })
+        Ok(Self(Current::new(options.open(path)?)))
     }
 
     /// The generation that is current now. Keep it for as long as answers shall agree with each other. O(1).
     #[must_use]
     pub fn get(&self) -> Arc<Index> {
-        Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
+        self.0.get()
     }
 
     /// Whether there is a new generation, which then is the current one. O(1); one system call if there is none.
@@ -75,14 +79,7 @@ impl Live {
     /// # Errors
     /// What opening it says, or that it holds other types: the old generation stays.
     pub fn refresh(&self) -> Result<bool, OpenError> {
-        // One thread at a time; it also lets go of what nobody reads any more.
-        let mut retired = self.retired.lock().unwrap_or_else(PoisonError::into_inner);
-        retired.retain(|old| Arc::strong_count(old) > 1);
-        let now = self.get();
-        let Some(next) = now.next_generation()? else { return Ok(false) };
-        let is_new = !next.is_same_generation(&now);
-        retired.push(now);
-        *self.current.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(next);
-        Ok(is_new)
+        let is_new = |old: &Index, next: &Index| !next.is_same_generation(old);
+        self.0.refresh(Index::next_generation, is_new)
     }
 }

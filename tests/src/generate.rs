@@ -26,6 +26,20 @@ impl Random {
     }
 }
 
+/// Numbers off an input of a fuzzer, from its front; zeros when it has ended.
+pub struct Taker<'a>(pub &'a [u8]);
+
+impl Taker<'_> {
+    /// The next number, of so many bytes (8 at most), little-endian.
+    pub fn take(&mut self, bytes: usize) -> u64 {
+        let mut word = [0; 8];
+        let (now, rest) = self.0.split_at(bytes.min(self.0.len()));
+        word[..now.len()].copy_from_slice(now);
+        self.0 = rest;
+        u64::from_le_bytes(word)
+    }
+}
+
 /// How keys are spread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {

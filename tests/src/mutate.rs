@@ -10,10 +10,10 @@ use crate::naive;
 use pleach_format::Header;
 use pleach_format::checksum::{FileId, SUM_BLOCK_BYTES, binding, crc32};
 use pleach_format::meta::Meta;
-use pleach_format::section::{ENTRY_BYTES, Entry, TABLE_OFFSET, Tag};
+use pleach_format::section::{ENTRY_BYTES, Entry, TABLE_BYTES, TABLE_OFFSET, Tag};
 use pleach_format::spine::Encoding;
 use pleach_format::superblock::{CRC_OFFSET, SUPERBLOCK_BYTES, Superblock};
-use pleach_format::view::HEAD_BYTES;
+use pleach_format::view::{CLOSING_BYTES, HEAD_BYTES};
 use std::ops::Range;
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -81,15 +81,16 @@ pub fn number(bytes: &[u8], at: usize, width: usize) -> u64 {
     u64::from_le_bytes(word)
 }
 
-/// Makes the sums of the section table and of the superblock right, and the closing copy equal.
-/// Accepts any file of three pages or more, whatever its table says.
+/// Makes the sums of the section table and of the superblock right, and the closing copies equal.
+/// Accepts any file of four pages or more, whatever its table says.
 pub fn reseal_head(bytes: &mut [u8]) {
     let table = crc32(&bytes[TABLE_OFFSET as usize..HEAD_BYTES]);
     put(bytes, TABLE_CRC_AT, 4, table.into());
     let crc = crc32(&bytes[..CRC_OFFSET]);
     put(bytes, CRC_OFFSET, 4, crc.into());
-    let closing = bytes.len() - SUPERBLOCK_BYTES;
-    bytes.copy_within(..SUPERBLOCK_BYTES, closing);
+    let closing = bytes.len() - CLOSING_BYTES;
+    bytes.copy_within(TABLE_OFFSET as usize..HEAD_BYTES, closing);
+    bytes.copy_within(..SUPERBLOCK_BYTES, closing + TABLE_BYTES);
 }
 
 /// Makes every sum of a file right, and its file id: what is wrong now is wrong in itself.
@@ -142,7 +143,7 @@ fn placed(bytes: &[u8]) -> Vec<(Entry, Range<usize>)> {
         .take(count)
         .map(|entry| Entry::read_from_bytes(entry).expect("128 bytes"))
         .collect();
-    let closing = bytes.len() - SUPERBLOCK_BYTES;
+    let closing = bytes.len() - CLOSING_BYTES;
     let ends: Vec<usize> =
         entries.iter().skip(1).map(|entry| entry.offset.get() as usize).chain([closing]).collect();
     entries.into_iter().zip(ends).map(|(entry, end)| (entry, entry.offset.get() as usize..end)).collect()
@@ -200,6 +201,15 @@ pub const PLAIN: &[Damage] = &[
         section: "closing superblock",
         make: |b| {
             let at = b.len() - 4096 + 300;
+            flip_at(b, at);
+        },
+    },
+    Damage {
+        name: "flip-closing-table",
+        code: "table-copy",
+        section: "closing section table",
+        make: |b| {
+            let at = b.len() - 8192 + 300;
             flip_at(b, at);
         },
     },

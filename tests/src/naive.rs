@@ -280,7 +280,7 @@ pub fn build_with<K: Key, V: Value>(tuples: &[(K, V)], meta: &Meta, unique: bool
     let mut block = Superblock::new(K::TYPE, V::TYPE);
     block.file_id = id;
     block.generation = 1.into();
-    block.file_bytes = (file.len() as u64 + 4096).into();
+    block.file_bytes = (file.len() as u64 + 8192).into();
     block.tuples = (tuples.len() as u64).into();
     block.unique = u32::from(unique).into();
     block.table_offset = 4096.into();
@@ -298,6 +298,7 @@ pub fn build_with<K: Key, V: Value>(tuples: &[(K, V)], meta: &Meta, unique: bool
     let block = block.seal();
     file[..4096].copy_from_slice(&block);
     file[4096..8192].copy_from_slice(&table);
+    file.extend_from_slice(&table);
     file.extend_from_slice(&block);
     file
 }

@@ -15,12 +15,14 @@ use pleach_format::version::VERSION_MINOR;
 use pleach_format::view::HEAD_BYTES;
 use pleach_format::{Bits, Word};
 use pleach_tests::generate::{Random, Shape, mix};
-use pleach_tests::is_long;
 use pleach_tests::mutate::{
     Damage, PLAIN, SEALED, content, entry_at, extent, flip, header, number, put, reseal, reseal_head, swap,
     victim,
 };
 use pleach_tests::naive::{self, Grid};
+use pleach_tests::roam::roam;
+use pleach_tests::whole::wholes;
+use pleach_tests::{figure, is_long};
 use rayon::prelude::*;
 use std::fmt::Debug;
 use std::fs::{self, File};
@@ -28,7 +30,7 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::mpsc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Files here are in memory, where there is such a folder.
 const MEMORY: &str = "/dev/shm";
@@ -83,11 +85,13 @@ fn assert_all_found(table: &[Damage], whole: &[u8]) {
 #[test]
 fn plain_damage_is_named() {
     assert_all_found(PLAIN, &victim().1);
+    figure(2, &format!("{} kinds of plain damage", PLAIN.len()));
 }
 
 #[test]
 fn damage_under_right_sums_is_named() {
     assert_all_found(SEALED, &victim().1);
+    figure(2, &format!("{} kinds under right sums, all named", SEALED.len()));
 }
 
 #[test]
@@ -211,38 +215,67 @@ fn what_other_encodings_and_types_can_break_is_named() {
     assert_found(&bytes, ("duplicate across lines", "duplicate", "LINE"));
 }
 
-/// Flips bits of some bytes of a file in place and expects `fsck` to find each: all of them in the long form, else one
-/// of each byte.
-fn assert_flips_found(whole: &[u8], bytes: Range<usize>, folder: &Path) {
+/// Flips bits of some bytes of a file in place and expects `fsck` to find each: all of them, or one of each byte.
+fn assert_flips_found(whole: &[u8], bytes: Range<usize>, all: bool, folder: &Path) -> u64 {
     let path = folder.join(format!("{}.pleach", bytes.start));
     fs::write(&path, whole).expect("written");
     let file = File::options().write(true).open(&path).expect("opened");
+    let mut flips = 0;
     for bit in bytes.start * 8..bytes.end * 8 {
         let at = bit / 8;
-        if !is_long() && bit % 8 != mix(at as u64) as usize % 8 {
+        if !all && bit % 8 != mix(at as u64) as usize % 8 {
             continue;
         }
         file.write_all_at(&[whole[at] ^ 1 << (bit % 8)], at as u64).expect("written");
         let report = check(&path);
         assert_eq!(report.verdict, Verdict::Damaged, "bit {} of byte {at}", bit % 8);
-        assert!(!report.findings.is_empty());
+        assert_placed(&report, whole, at);
         file.write_all_at(&whole[at..=at], at as u64).expect("written");
+        flips += 1;
     }
     assert_eq!(check(&path).verdict, Verdict::Clean);
+    flips
+}
+
+/// The place that is named is that of the byte, or that of the sum that was hit.
+fn assert_placed(report: &Report, whole: &[u8], at: usize) {
+    let near = |offset: u64, length: u64| offset <= at as u64 && (at as u64) < offset + length.max(8192);
+    let sums = extent(whole, Tag::SUMS).start..whole.len();
+    let placed = report.findings.iter().any(|finding| near(finding.offset, finding.length));
+    assert!(placed || sums.contains(&at) || at < HEAD_BYTES, "byte {at}: {:?}", report.findings);
+}
+
+/// Each task flips in a file of its own. How many were flipped.
+fn flip_all(whole: &[u8], all: bool) -> u64 {
+    let folder = scratch();
+    let step = whole.len().div_ceil(64);
+    let flip = |task: usize| {
+        let bytes = (task * step).min(whole.len())..((task + 1) * step).min(whole.len());
+        assert_flips_found(whole, bytes, all, folder.path())
+    };
+    (0..64usize).into_par_iter().map(flip).sum()
 }
 
 #[test]
 fn every_flipped_bit_of_a_small_file_is_found() {
-    let tuples: Vec<(u64, u64)> = (0..130).map(|i| (mix(i / 2) >> 1, i)).collect();
-    let options = BuildOptions::default();
-    let whole = build_bytes(&tuples, &options).expect("built");
-    assert!((20 << 10..=40 << 10).contains(&whole.len()), "{}", whole.len());
-    let folder = scratch();
-    // Each task flips in a file of its own.
-    let step = whole.len().div_ceil(64);
-    (0..64usize).into_par_iter().for_each(|task| {
-        assert_flips_found(&whole, task * step..((task + 1) * step).min(whole.len()), folder.path());
-    });
+    let count = if is_long() { 14_000 } else { 130 };
+    let tuples: Vec<(u64, u64)> = (0..count).map(|i| (mix(i / 2) >> 1, i)).collect();
+    let whole = build_bytes(&tuples, &BuildOptions::default()).expect("built");
+    let size = if is_long() { 240 << 10..=280 << 10 } else { 20 << 10..=40 << 10 };
+    assert!(size.contains(&whole.len()), "{}", whole.len());
+    let flips = flip_all(&whole, is_long());
+    let kibibytes = whole.len() >> 10;
+    figure(
+        1,
+        &format!("{flips} flips, every bit of a file of {kibibytes} KiB, all found and the block named"),
+    );
+    // All types and sections, where every byte is met.
+    let others = if is_long() { wholes() } else { &wholes()[..1] };
+    let bytes: u64 = others.iter().map(|whole| flip_all(whole, false)).sum();
+    figure(
+        3,
+        &format!("{} bytes of {} files, none outside a sum", bytes + whole.len() as u64, others.len() + 1),
+    );
 }
 
 /// Tuples with duplicates, and the file of them: 4 MiB, or 1 MiB where code is not optimised.
@@ -264,23 +297,26 @@ fn random_flips_and_truncations_of_a_larger_file_are_found() {
         fs::write(&path, &whole).expect("written");
         let file = File::options().write(true).open(&path).expect("opened");
         let mut random = Random(mix(task + 100));
-        for _ in 0..if is_long() { 625 } else { 100 } {
+        for _ in 0..if is_long() { 6250 } else { 100 } {
             let bit = random.below(whole.len() as u64 * 8) as usize;
             let at = bit / 8;
             file.write_all_at(&[whole[at] ^ 1 << (bit % 8)], at as u64).expect("written");
             let report = check(&path);
             assert_eq!(report.verdict, Verdict::Damaged, "bit {} of byte {at}", bit % 8);
-            let near =
-                |offset: u64, length: u64| offset <= at as u64 && (at as u64) < offset + length.max(8192);
-            // The place that is named is that of the bit, or that of the sum that was hit.
-            let sums = extent(&whole, Tag::SUMS).start..whole.len();
-            let placed = report.findings.iter().any(|finding| near(finding.offset, finding.length));
-            assert!(placed || sums.contains(&at) || at < HEAD_BYTES, "byte {at}: {:?}", report.findings);
+            assert_placed(&report, &whole, at);
             file.write_all_at(&whole[at..=at], at as u64).expect("written");
         }
         assert_eq!(check(&path).verdict, Verdict::Clean);
         // Shorter and shorter, so that one copy serves all.
         let mut lengths: Vec<u64> = (0..64).map(|_| random.below(whole.len() as u64)).collect();
+        lengths
+            .extend((0..whole.len() as u64 / 4096).filter(|page| page % 16 == task).map(|page| page * 4096));
+        let borders = header(&whole)
+            .sections
+            .iter()
+            .flat_map(|section| [section.offset(), section.end])
+            .collect::<Vec<_>>();
+        lengths.extend(borders.iter().flat_map(|border| [border - 1, *border, border + 1]));
         lengths.sort_unstable();
         for length in lengths.into_iter().rev() {
             file.set_len(length).expect("cut");
@@ -289,6 +325,104 @@ fn random_flips_and_truncations_of_a_larger_file_are_found() {
             assert!(matches!(opened, Err(OpenError::Format { .. })), "{length} bytes: {opened:?}");
         }
     });
+    if is_long() {
+        figure(1, &format!("100000 flips drawn in a file of {} KiB, all found", whole.len() >> 10));
+    }
+}
+
+#[test]
+fn every_length_is_refused() {
+    let whole = &wholes()[1];
+    let folder = scratch();
+    let path = folder.path().join("t.pleach");
+    fs::write(&path, [&whole[..], &[0; 4096]].concat()).expect("written");
+    let file = File::options().write(true).open(&path).expect("opened");
+    // Shorter and shorter.
+    let mut lengths = 0;
+    for length in (0..=whole.len() as u64 + 4096).rev() {
+        if length == whole.len() as u64 || (!is_long() && length % 61 != 0) {
+            continue;
+        }
+        file.set_len(length).expect("cut");
+        let opened = Index::open(&path);
+        assert!(matches!(opened, Err(OpenError::Format { .. })), "{length} bytes: {opened:?}");
+        let verdict = check(&path).verdict;
+        assert_eq!(verdict, Verdict::Damaged, "{length} bytes");
+        lengths += 1;
+    }
+    figure(4, &format!("{lengths} lengths of a file of {} bytes and 4096 more, all refused", whole.len()));
+}
+
+#[test]
+fn bursts_and_pairs_of_bits_are_found() {
+    let (_, whole) = victim();
+    let mut random = Random(77);
+    let bursts = if is_long() { 20_000 } else { 200 };
+    let folder = scratch();
+    let path = folder.path().join("t.pleach");
+    fs::write(&path, &whole).expect("written");
+    let file = File::options().write(true).open(&path).expect("opened");
+    for _ in 0..bursts {
+        let at = random.below(whole.len() as u64 - 8) as usize;
+        let burst = (random.next() as u32 | 1).rotate_left(random.below(32) as u32);
+        let shift = random.below(8);
+        let changed = number(&whole, at, 8) ^ u64::from(burst) << shift;
+        file.write_all_at(&changed.to_le_bytes(), at as u64).expect("written");
+        assert_eq!(check(&path).verdict, Verdict::Damaged, "burst {burst:x} at byte {at}");
+        file.write_all_at(&whole[at..at + 8], at as u64).expect("written");
+    }
+    // Two bits of the superblock: of all pairs in its fields every one in the long form.
+    let bits = 304 * 8;
+    let step = if is_long() { 1 } else { 1009 };
+    let pairs: u64 = (0..bits)
+        .into_par_iter()
+        .map(|first| {
+            let mut head = whole[..HEAD_BYTES].to_vec();
+            let mut pairs = 0;
+            flip(&mut head, first);
+            for second in (first + 1..bits).filter(|second| (first + second) % step == 0) {
+                flip(&mut head, second);
+                let parsed = Header::parse(&head, whole.len() as u64);
+                assert!(parsed.is_err(), "bits {first} and {second}");
+                flip(&mut head, second);
+                pairs += 1;
+            }
+            pairs
+        })
+        .sum();
+    figure(
+        2,
+        &format!("{bursts} bursts of up to 32 bits and {pairs} pairs of bits of the superblock, all found"),
+    );
+}
+
+#[test]
+fn blocks_of_other_generations_and_torn_ones_are_found() {
+    let (tuples, whole) = victim();
+    let changed: Vec<(u64, u64)> = tuples.iter().map(|&(key, value)| (key, value ^ 1)).collect();
+    let meta = Meta { key_name: "id".into(), value_name: "number".into(), ..Meta::default() };
+    let before = naive::build(&changed, &meta, true);
+    assert_eq!(before.len(), whole.len());
+    let mut tried = 0;
+    for section in &header(&whole).sections {
+        let (start, end) = (section.offset() as usize, section.end as usize);
+        for block in (start..end).step_by(8192) {
+            let block_end = (block + 8192).min(end);
+            // The whole block, or its first sectors, as the generation before has them, or zeros.
+            for torn in (block + 512..=block_end).step_by(512) {
+                for other in [&before[block..torn], &vec![0; torn - block]] {
+                    let mut bytes = whole.clone();
+                    bytes[block..torn].copy_from_slice(other);
+                    if bytes != whole {
+                        assert_eq!(check_bytes(&bytes).verdict, Verdict::Damaged, "{block} to {torn}");
+                        tried += 1;
+                    }
+                }
+            }
+        }
+    }
+    assert!(tried > 100, "{tried}");
+    figure(2, &format!("{tried} blocks torn at 512 bytes or taken from another generation, all found"));
 }
 
 /// Answers of an open file are those of the oracle, or errors. Gives the number of answers.
@@ -415,50 +549,6 @@ fn within(limit: Duration, check: impl FnOnce() + Send + 'static) {
             }
         }
     }
-}
-
-/// Every look-up on bytes that may hold anything: it ends, and stays below the number of tuples.
-fn roam<K: Key, V: Value + Debug>(index: &Index, queries: &[K], random: &mut Random) {
-    let view = index.typed::<K, V>().expect("types of the file");
-    let keys_only = index.typed::<K, ()>().expect("keys of the file");
-    let len = index.len();
-    for &query in queries {
-        let lower = view.lower_bound(query).expect("unverified");
-        let upper = view.upper_bound(query).expect("unverified");
-        assert!(lower <= len && upper <= len);
-        assert!(view.rank(query).expect("unverified").is_none_or(|rank| rank < len));
-        assert_eq!(view.get(query).expect("unverified").is_some(), view.contains(query).expect("unverified"));
-        assert!(view.count(query..).expect("unverified") <= len);
-        let other = K::decode(K::Word::from_u64(random.next()));
-        assert!(view.range(query..other).expect("unverified").take(40).count() <= 40);
-        assert!(view.range(query..=other).expect("unverified").rev().take(40).all(|tuple| tuple.is_ok()));
-        assert!(keys_only.get_all(query).expect("unverified").take(40).count() <= 40);
-        let rank = random.below(len + 2);
-        assert_eq!(view.select(rank).expect("unverified").is_some(), rank < len);
-        let (mut keys, mut values) = ([K::default(); 37], [V::default(); 37]);
-        let copied = view.copy_range(rank, &mut keys, &mut values).expect("unverified");
-        assert_eq!(copied as u64, len.saturating_sub(rank).min(37));
-        let mut scanned = 0;
-        let count = view.scan(rank..rank + 600, |keys, _| scanned += keys.len() as u64).expect("unverified");
-        assert_eq!((count, scanned), (scanned, len.saturating_sub(rank).min(600)));
-    }
-    assert_eq!(view.min().expect("unverified").is_some(), len > 0);
-    assert_eq!(view.max().expect("unverified").is_some(), len > 0);
-    let mut ranks = vec![u64::MAX; queries.len()];
-    view.lower_bound_batch(queries, &mut ranks).expect("unverified");
-    assert!(ranks.iter().all(|&rank| rank <= len));
-    let mut values = vec![V::default(); queries.len()];
-    let mut present = vec![u64::MAX; queries.len().div_ceil(64)];
-    let found = view.get_batch(queries, &mut values, &mut present).expect("unverified");
-    let ones: u32 = present.iter().map(|word| word.count_ones()).sum();
-    assert_eq!(found, ones as usize);
-    assert!(view.contains_batch(queries, &mut present).expect("unverified") <= queries.len());
-    if !cfg!(miri) {
-        view.par_lower_bound_batch(queries, &mut ranks).expect("unverified");
-        assert!(ranks.iter().all(|&rank| rank <= len));
-        assert!(view.par_get_batch(queries, &mut values, &mut present).expect("unverified") <= queries.len());
-    }
-    assert!(index.meta().is_ok());
 }
 
 #[test]
@@ -595,248 +685,6 @@ fn unverified_mapping_of_random_bytes() {
             roam::<u64, u64>(&index, &queries, &mut random);
         }
     }
-}
-
-/// What must happen to a file whose header says something else in a field.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Fate {
-    /// `Header::parse` refuses it.
-    Refused,
-    /// It opens; `fsck` finds the damage.
-    Found,
-    /// The field may hold anything.
-    Free,
-}
-
-/// Fields of the superblock: name, byte, width.
-const SUPERBLOCK_FIELDS: &[(&str, usize, usize, Fate)] = &[
-    ("magic", 0, 8, Fate::Refused),
-    ("magic, second half", 8, 8, Fate::Refused),
-    ("version_major", 16, 2, Fate::Refused),
-    ("version_minor", 18, 2, Fate::Refused),
-    ("development", 20, 4, Fate::Found),
-    ("reader_features", 24, 8, Fate::Refused),
-    ("writer_features", 32, 8, Fate::Free),
-    ("ignorable_features", 40, 8, Fate::Free),
-    ("file_id", 48, 8, Fate::Found),
-    ("file_id, second half", 56, 8, Fate::Found),
-    ("generation", 64, 8, Fate::Free),
-    ("file_bytes", 72, 8, Fate::Refused),
-    ("tuples", 80, 8, Fate::Refused),
-    ("key_type", 88, 2, Fate::Refused),
-    ("value_type", 90, 2, Fate::Refused),
-    ("key_bytes", 92, 4, Fate::Refused),
-    ("value_bytes", 96, 4, Fate::Refused),
-    ("table_offset", 104, 8, Fate::Refused),
-    ("table_bytes", 112, 8, Fate::Refused),
-    ("sections", 120, 4, Fate::Refused),
-    ("min_key_len", 128, 4, Fate::Found),
-    ("max_key_len", 132, 4, Fate::Found),
-    ("min_key", 136, 8, Fate::Found),
-    ("min_key, rest", 192, 8, Fate::Found),
-    ("max_key", 200, 8, Fate::Found),
-    ("reserved", 296, 8, Fate::Found),
-    ("reserved, last", 4084, 8, Fate::Found),
-];
-
-/// Numbers that a forger would try.
-const NUMBERS: [u64; 14] = [
-    0,
-    1,
-    2,
-    255,
-    4095,
-    4096,
-    8192,
-    1 << 31,
-    u32::MAX as u64,
-    1 << 32,
-    1 << 63,
-    u64::MAX - 4095,
-    u64::MAX - 1,
-    u64::MAX,
-];
-
-/// Puts a number into a field, with right sums, and sees what happens.
-fn forge(whole: &[u8], what: &str, at: usize, width: usize, value: u64, fate: Fate) {
-    let mut bytes = whole.to_vec();
-    put(&mut bytes, at, width, value);
-    if bytes == whole {
-        return;
-    }
-    reseal_head(&mut bytes);
-    let start = Instant::now();
-    let parsed = Header::parse(&bytes[..HEAD_BYTES], bytes.len() as u64);
-    assert!(start.elapsed() < Duration::from_secs(1), "{what} = {value}: slow");
-    let opened = Index::from_bytes(bytes.clone());
-    assert_eq!(opened.is_ok(), parsed.is_ok(), "{what} = {value}");
-    let report = check_bytes(&bytes);
-    match fate {
-        Fate::Refused => {
-            let error = parsed.expect_err(&format!("{what} = {value} was accepted"));
-            assert!(!error.to_string().contains('\n'), "{error}");
-            assert_ne!(report.verdict, Verdict::Clean, "{what} = {value}");
-        }
-        Fate::Found => {
-            assert_eq!(report.verdict, Verdict::Damaged, "{what} = {value}");
-            // What opens is searched without harm.
-            if let Ok(index) = opened {
-                roam::<u64, u64>(&index, &[0, 1, u64::MAX, mix(3)], &mut Random(1));
-            }
-        }
-        Fate::Free => assert_eq!(report.findings, [], "{what} = {value}"),
-    }
-}
-
-#[test]
-fn forged_superblocks_are_refused() {
-    let (_, whole) = victim();
-    let mut failed = Vec::new();
-    for &(name, at, width, fate) in SUPERBLOCK_FIELDS {
-        let attempt = || NUMBERS.iter().for_each(|&value| forge(&whole, name, at, width, value, fate));
-        if std::panic::catch_unwind(attempt).is_err() {
-            failed.push(name);
-        }
-    }
-    assert!(failed.is_empty(), "{failed:?}");
-    for (value, fate) in [(0, Fate::Found), (2, Fate::Refused), (u64::MAX, Fate::Refused)] {
-        forge(&whole, "unique", 100, 4, value, fate);
-    }
-    // Types of the same sizes: nothing but the file id can tell.
-    for (at, value) in [(88, 4), (90, 4), (90, 6)] {
-        let mut bytes = whole.clone();
-        put(&mut bytes, at, 2, value);
-        reseal_head(&mut bytes);
-        assert_found(&bytes, ("type of the same size", "file-id", "superblock"));
-    }
-}
-
-#[test]
-fn forged_section_tables_are_refused() {
-    let (_, whole) = victim();
-    let mut failed = Vec::new();
-    for tag in [Tag::META, Tag::LINE, Tag::SPINE, Tag::SUMS, Tag::SUM2] {
-        let entry = entry_at(&whole, tag);
-        let spine = tag == Tag::SPINE;
-        let known = tag == Tag::LINE || spine;
-        let refused_if = |condition| if condition { Fate::Refused } else { Fate::Found };
-        let mut fields = vec![
-            ("offset", 8, 8, Fate::Refused),
-            ("sums_offset", 32, 8, Fate::Refused),
-            ("sums", 40, 8, Fate::Refused),
-            ("sums_crc", 48, 4, Fate::Found),
-            ("reserved", 52, 4, Fate::Refused),
-            ("elements", 24, 8, refused_if(known)),
-            ("geometry reserved", 56 + 60, 4, Fate::Refused),
-            ("reserved2", 120, 8, Fate::Refused),
-        ];
-        let mut geometry = vec![
-            ("line_bytes", 0, 4),
-            ("key_bytes", 4, 4),
-            ("value_bytes", 8, 4),
-            ("tuples_per_line", 12, 4),
-            ("lines_per_page", 16, 4),
-            ("levels", 20, 4),
-            ("order", 24, 4),
-            ("encodings, last", 52, 8),
-        ];
-        if !spine {
-            geometry.push(("encodings", 36, 8));
-        }
-        fields
-            .extend(geometry.into_iter().map(|(name, at, width)| (name, 56 + at, width, refused_if(known))));
-        fields.push(("inexact", 56 + 28, 8, refused_if(tag == Tag::LINE)));
-        if known {
-            fields.push(("length", 16, 8, Fate::Refused));
-        }
-        for (name, at, width, fate) in fields {
-            let what = format!("{tag} {name}");
-            let attempt =
-                || NUMBERS.iter().for_each(|&value| forge(&whole, &what, entry + at, width, value, fate));
-            if std::panic::catch_unwind(attempt).is_err() {
-                failed.push(what);
-            }
-        }
-        for value in [4097, 1 << 20, 1 << 32, 1 << 63, u64::MAX - 127, u64::MAX] {
-            forge(&whole, &format!("{tag} length"), entry + 16, 8, value, Fate::Refused);
-        }
-        for value in [2, 3, 0x8000_0001, u64::MAX] {
-            forge(&whole, &format!("{tag} flags"), entry + 4, 4, value, Fate::Refused);
-        }
-    }
-    assert!(failed.is_empty(), "{failed:?}");
-    let encodings = entry_at(&whole, Tag::SPINE) + 56 + 36;
-    for code in 1..=255 {
-        // Both levels are of 16-bit codes: another encoding has another length.
-        forge(&whole, "encoding", encodings, 1, if code == 1 { 0 } else { code }, Fate::Refused);
-    }
-    // A root of nine full separators would fill one line too: nothing but the file id can tell.
-    forge(&whole, "encoding of the root", encodings + 1, 1, 0, Fate::Found);
-    for levels in [0, 1, 3, 24, 25, 255, 1 << 31] {
-        forge(&whole, "levels", entry_at(&whole, Tag::SPINE) + 56 + 20, 4, levels, Fate::Refused);
-    }
-}
-
-/// Refused for its table, whatever the sums say.
-fn assert_refused(mut bytes: Vec<u8>, what: &str) -> FormatError {
-    reseal_head(&mut bytes);
-    let error = Header::parse(&bytes[..HEAD_BYTES], bytes.len() as u64).err();
-    let error = error.unwrap_or_else(|| panic!("{what}: accepted"));
-    assert!(Index::from_bytes(bytes.clone()).is_err(), "{what}");
-    assert_ne!(check_bytes(&bytes).verdict, Verdict::Clean, "{what}");
-    error
-}
-
-#[test]
-fn forged_places_of_sections_are_refused() {
-    let (_, whole) = victim();
-    let at = |tag| entry_at(&whole, tag);
-    let (meta, line, spine, sums) = (at(Tag::META), at(Tag::LINE), at(Tag::SPINE), at(Tag::SUMS));
-    let offset = |entry: usize| number(&whole, entry + 8, 8);
-    let with = |changes: &[(usize, u64)]| {
-        let mut bytes = whole.clone();
-        for &(at, value) in changes {
-            put(&mut bytes, at, 8, value);
-        }
-        bytes
-    };
-    let end = whole.len() as u64;
-    for (what, changes) in [
-        ("two sections at one place", vec![(spine + 8, offset(line))]),
-        ("overlap", vec![(spine + 8, offset(line) + 4096)]),
-        ("out of order", vec![(line + 8, offset(spine)), (spine + 8, offset(line))]),
-        ("unaligned", vec![(spine + 8, offset(spine) + 64)]),
-        ("over the closing superblock", vec![(at(Tag::SUM2) + 8, end - 4096)]),
-        ("past the end", vec![(at(Tag::SUM2) + 8, end)]),
-        ("far past the end", vec![(at(Tag::SUM2) + 8, 1 << 62)]),
-        ("wrapping", vec![(line + 8, u64::MAX - 4095), (line + 16, 8192)]),
-        ("in the section table", vec![(meta + 8, 4096)]),
-        ("at the start", vec![(meta + 8, 0)]),
-        ("a hole at 8192", vec![(meta + 8, 12288)]),
-        ("sums in the tuple lines", vec![(line + 32, offset(line))]),
-        ("sums of the spine in SUM2", vec![(spine + 32, offset(at(Tag::SUM2)))]),
-        ("sums of SUMS in SUMS", vec![(sums + 32, offset(sums))]),
-        ("sums unaligned", vec![(line + 32, number(&whole, line + 32, 8) + 2)]),
-        ("sums past their section", vec![(line + 32, number(&whole, at(Tag::SUM2) + 8, 8) - 8)]),
-        ("sums wrapping", vec![(line + 32, u64::MAX - 3)]),
-    ] {
-        let error = assert_refused(with(&changes), what);
-        assert!(matches!(error, FormatError::Corrupt { .. }), "{what}: {error:?}");
-    }
-    // The same section twice, and none of a kind.
-    for (from, to) in [(line, spine), (spine, line), (line, sums), (meta, line)] {
-        let mut bytes = whole.clone();
-        bytes.copy_within(from..from + 4, to);
-        assert_refused(bytes, "a section twice");
-    }
-    for count in 0..5u64 {
-        let mut bytes = whole.clone();
-        put(&mut bytes, 120, 4, count);
-        assert_refused(bytes, "fewer sections");
-    }
-    let mut bytes = whole.clone();
-    bytes[spine..spine + 4].copy_from_slice(b"NEWS");
-    assert!(matches!(assert_refused(bytes, "unknown required section"), FormatError::Feature { .. }));
 }
 
 /// The victim with one more section of 4 KiB between META and LINE.

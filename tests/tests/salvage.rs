@@ -7,6 +7,7 @@ use pleach_builder::{
 };
 use pleach_format::checksum::SUM_BLOCK_BYTES;
 use pleach_format::section::{TABLE_OFFSET, Tag};
+use pleach_tests::figure;
 use pleach_tests::generate::{Random, mix};
 use pleach_tests::mutate::{extent, flip, header};
 use std::fs;
@@ -105,6 +106,7 @@ fn every_tuple_of_whole_blocks_comes_once() {
         assert_eq!(done.lost, [wanted.clone()], "{count} blocks");
         assert!(place.tuples() == without(all.clone(), &wanted), "{count} blocks");
     }
+    figure(23, &format!("0 to {blocks} of {blocks} blocks of tuples damaged: all others saved once, lost ranks exact"));
 }
 
 #[test]
@@ -119,8 +121,16 @@ fn damage_elsewhere_loses_no_tuple() {
     let mut places: Vec<(String, Range<usize>)> = others
         .map(|section| (section.entry.tag.to_string(), section.offset() as usize..section.end as usize))
         .collect();
-    places.push(("superblock".to_owned(), 0..4096));
-    places.push(("closing superblock".to_owned(), place.bytes.len() - 4096..place.bytes.len()));
+    let end = place.bytes.len();
+    for (name, range) in [
+        ("superblock", 0..4096),
+        ("section table", 4096..8192),
+        ("superblock and section table", 0..8192),
+        ("closing section table", end - 8192..end - 4096),
+        ("closing superblock", end - 4096..end),
+    ] {
+        places.push((name.to_owned(), range));
+    }
     for (name, range) in places {
         for damage in 0..3 {
             let mut bytes = place.bytes.clone();
@@ -140,13 +150,16 @@ fn damage_elsewhere_loses_no_tuple() {
             assert!(place.tuples() == without(all.clone(), &done.lost[0]), "{name}, {damage}");
         }
     }
+    figure(23, "every other section, superblock and section table damaged in three ways: no tuple lost but under lost sums");
 }
 
 #[test]
-fn without_a_table_nothing_is_made() {
+fn without_both_tables_nothing_is_made() {
     let place = numbers(5000);
     let mut bytes = place.bytes.clone();
     flip(&mut bytes, TABLE_OFFSET as usize * 8 + 77);
+    let copy = bytes.len() - 8192;
+    flip(&mut bytes, copy * 8 + 77);
     place.save(&bytes).expect_err("nobody knows where anything is");
     assert!(!place.path("out").exists());
 }

@@ -25,7 +25,7 @@ fn text<'a>(value: &'a Value, key: &str) -> &'a str {
 }
 
 /// Which of our packages a package may use, outside its tests.
-const EDGES: [(&str, &[&str]); 9] = [
+const EDGES: [(&str, &[&str]); 10] = [
     ("pleach-format", &[]),
     ("pleach-builder", &["pleach-format"]),
     ("pleach", &["pleach-format"]),
@@ -38,6 +38,7 @@ const EDGES: [(&str, &[&str]); 9] = [
         &["pleach-format", "pleach-builder", "pleach", "pleach-gpu", "pleach-relation", "pleach-bench"],
     ),
     ("pleach-tests", &["pleach-format", "pleach-builder", "pleach"]),
+    ("pleach-trust", &["pleach-format", "pleach-builder", "pleach", "pleach-tests"]),
 ];
 
 /// Other engines, which only `bench/peers` may use.

@@ -11,8 +11,7 @@ use pleach_format::line;
 use pleach_format::mask::Mask;
 use pleach_format::meta::Meta;
 use pleach_format::section::Tag;
-use pleach_format::superblock::SUPERBLOCK_BYTES;
-use pleach_format::view::{FILE_BYTES_MIN, HEAD_BYTES, Section};
+use pleach_format::view::{CLOSING_BYTES, FILE_BYTES_MIN, HEAD_BYTES, Section, through_copies};
 use pleach_format::{FormatError, Header};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -32,8 +31,8 @@ pub(crate) struct Base {
 }
 
 impl Base {
-    /// Opens a file and checks its head, as every reader does. Where what is left is to be saved, the closing
-    /// superblock may stand for the first.
+    /// Opens a file and checks its head, as every reader does. Where what is left is to be saved, the copies
+    /// at the end may stand for superblock and section table.
     pub(crate) fn open(storage: &dyn Storage, path: &Path, salvage: bool) -> Result<Self, BuildError> {
         let (file, bytes) = storage.open(path).map_err(|error| BuildError::io("opening", path, error))?;
         let read = |buffer: &mut [u8], offset| {
@@ -43,9 +42,11 @@ impl Base {
         read(&mut head, 0)?;
         let mut header = Header::parse(&head, bytes);
         if header.is_err() && salvage && bytes >= FILE_BYTES_MIN {
-            let (first, _) = head.split_at_mut(SUPERBLOCK_BYTES);
-            read(first, bytes - SUPERBLOCK_BYTES as u64)?;
-            header = Header::parse(&head, bytes).or(header);
+            let mut closing = [0; CLOSING_BYTES];
+            read(&mut closing, bytes - CLOSING_BYTES as u64)?;
+            if let Some((_, copy)) = through_copies(&head, &closing, bytes) {
+                header = Ok(copy);
+            }
         }
         let header = header.map_err(|source| BuildError::Base { path: path.to_owned(), source })?;
         Ok(Self { file, path: path.to_owned(), header, salvage, lost: Mutex::default() })

@@ -23,7 +23,7 @@ use pleach_format::checksum::{FileId, SUM_BLOCK_BYTES, SUM_BYTES, binding, crc32
 use pleach_format::layout::LINE_BYTES;
 use pleach_format::line::{self, Line};
 use pleach_format::section::{Entry, TABLE_BYTES, TABLE_OFFSET, Tag, encode_table};
-use pleach_format::superblock::SUPERBLOCK_BYTES;
+use pleach_format::view::CLOSING_BYTES;
 use std::collections::BTreeMap;
 
 /// Lines that are looked at by one task.
@@ -332,14 +332,14 @@ fn head_and_sums(
     next.builder = [0; 32];
     next.builder[..BUILDER.len()].copy_from_slice(BUILDER);
     let superblock = next.seal().to_vec();
-    let closing_at = header.file_bytes - SUPERBLOCK_BYTES as u64;
+    let closing_at = header.file_bytes - CLOSING_BYTES as u64;
     debug_assert_eq!(table.len(), TABLE_BYTES);
     let overlays = vec![
         (0, superblock.clone()),
         (TABLE_OFFSET, table.to_vec()),
         (sums.offset(), lists),
         (sum2.offset(), extent),
-        (closing_at, superblock),
+        (closing_at, [&table[..], &superblock].concat()),
     ];
     Ok((overlays, file_id))
 }

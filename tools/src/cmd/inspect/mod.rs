@@ -17,9 +17,9 @@ use crate::search;
 use pleach_format::decode::{self, Field};
 use pleach_format::meta::Meta;
 use pleach_format::section::{TABLE_BYTES, TABLE_OFFSET, Tag};
-use pleach_format::superblock::{SUPERBLOCK_BYTES, Superblock};
+use pleach_format::superblock::SUPERBLOCK_BYTES;
 use pleach_format::version::MAGIC;
-use pleach_format::view::HEAD_BYTES;
+use pleach_format::view::{CLOSING_BYTES, HEAD_BYTES, through_copies};
 use pleach_format::{FormatError, Header};
 use std::fs::File;
 use std::io::{self, ErrorKind};
@@ -82,13 +82,20 @@ impl<'a> Found<'a> {
         }
         let file_bytes = metadata.len();
         let head = read_at_most(&file, 0, HEAD_BYTES).map_err(failed)?;
-        let closing_at = file_bytes.saturating_sub(SUPERBLOCK_BYTES as u64);
-        let closing = read_at_most(&file, closing_at, SUPERBLOCK_BYTES).map_err(failed)?;
+        let closing_at = file_bytes.saturating_sub(CLOSING_BYTES as u64);
+        let copies = read_at_most(&file, closing_at, CLOSING_BYTES).map_err(failed)?;
         let (header, problem) = match Header::parse(&head, file_bytes) {
             Ok(header) => (Some(header), None),
-            Err(problem) => (through_copy(&head, &closing, file_bytes), Some(problem)),
+            Err(problem) => {
+                let header = through_copies(&head, &copies, file_bytes).map(|(_, header)| header);
+                (header, Some(problem))
+            }
         };
-        let closing_differs = problem.is_none() && !head.starts_with(&closing);
+        let (table, closing) = copies.split_at(copies.len().saturating_sub(SUPERBLOCK_BYTES));
+        let differs =
+            !head.starts_with(closing) || !head[SUPERBLOCK_BYTES.min(head.len())..].starts_with(table);
+        let closing_differs = problem.is_none() && differs;
+        let closing = closing.to_vec();
         let inode = metadata.ino();
         Ok(Self { path, file, inode, file_bytes, head, closing, header, problem, closing_differs })
     }
@@ -191,17 +198,6 @@ impl<'a> Found<'a> {
         }
         self.status()
     }
-}
-
-/// The header that the closing superblock of a damaged file leads to.
-fn through_copy(head: &[u8], closing: &[u8], file_bytes: u64) -> Option<Header> {
-    if head.len() < HEAD_BYTES || closing.len() < SUPERBLOCK_BYTES {
-        return None;
-    }
-    Superblock::decode(closing, file_bytes - SUPERBLOCK_BYTES as u64).ok()?;
-    let mut repaired = head.to_vec();
-    repaired[..SUPERBLOCK_BYTES].copy_from_slice(closing);
-    Header::parse(&repaired, file_bytes).ok()
 }
 
 /// Reads `length` bytes, or what is there of them.

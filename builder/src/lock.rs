@@ -1,0 +1,76 @@
+//! How one builder at a time gets a name: a lock file that its holder removes.
+//!
+//! The file is locked as the kernel locks files, so that a killed holder holds nothing; its name is removed by its
+//! holder while it is locked. Who opened the file before it was removed and locks it afterwards holds a file that
+//! nobody else will ever look at: so the name is looked at again after locking, and if it leads elsewhere all begins
+//! anew. Who holds the lock writes its name into the file, for those who find it.
+//!
+//! `tests/tests/schedules.rs` runs this text under a model checker.
+
+use std::io;
+
+/// What the protocol needs of a file system: one name, and the files that stand under it one after the other.
+pub(crate) trait LockName {
+    /// An open file; closing it gives its lock back.
+    type File;
+
+    /// Opens the file under the name, or makes one.
+    fn open(&self) -> io::Result<Self::File>;
+    /// Locks a file, if nobody else has.
+    fn try_lock(&self, file: &Self::File) -> io::Result<bool>;
+    /// Whether the name leads to this file now.
+    fn leads_to(&self, file: &Self::File) -> io::Result<bool>;
+    /// Who has written its name into the file; empty if nobody has.
+    fn holder(&self, file: &Self::File) -> io::Result<String>;
+    /// Writes a name into the file.
+    fn set_holder(&self, file: &Self::File, holder: &str) -> io::Result<()>;
+    /// Removes the name, whatever it leads to.
+    fn remove(&self);
+    /// Waits a moment for a holder to write its name; false when that has been long enough.
+    fn wait(&self) -> bool;
+}
+
+/// What came of it.
+pub(crate) enum Taken<F> {
+    /// Ours, until the file is closed, before which the name is to be removed.
+    Held(F),
+    /// Held by the one of this name.
+    Busy(String),
+}
+
+/// Attempts at a lock file that others keep removing between our open and our lock.
+const ATTEMPTS: usize = 100;
+
+/// Takes the lock, if nobody has it.
+pub(crate) fn take<N: LockName>(name: &N, holder: &str) -> io::Result<Taken<N::File>> {
+    let mut attempts = 0;
+    while attempts < ATTEMPTS {
+        let file = name.open()?;
+        let is_locked = name.try_lock(&file).inspect_err(|_| {
+            // What we have made should not stay; but only who holds the lock may remove the name.
+            if matches!((name.try_lock(&file), name.leads_to(&file)), (Ok(true), Ok(true))) {
+                name.remove();
+            }
+        })?;
+        if !is_locked {
+            let other = name.holder(&file)?;
+            // Whoever took the lock a moment ago has yet to write its name.
+            if other.is_empty() && name.wait() {
+                continue;
+            }
+            return Ok(Taken::Busy(other));
+        }
+        attempts += 1;
+        let is_ours = name.leads_to(&file).inspect_err(|_| {
+            if matches!(name.leads_to(&file), Ok(true)) {
+                name.remove();
+            }
+        })?;
+        if !is_ours {
+            continue;
+        }
+        name.set_holder(&file, holder).inspect_err(|_| name.remove())?;
+        return Ok(Taken::Held(file));
+    }
+    Err(io::Error::other("the lock file keeps disappearing: try again"))
+}

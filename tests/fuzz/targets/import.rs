@@ -1,0 +1,82 @@
+//! Any bytes as an input table, under any options: an error, or a file that is whole and has as many tuples.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use pleach::{Index, Verify};
+use pleach_builder::input::{Format, InputOptions, open_stream};
+use pleach_builder::storage::MemoryStorage;
+use pleach_builder::{BuildOptions, Chunk, Silent, build_with_storage};
+use pleach_format::record::FieldKind;
+use pleach_format::{KeyType, ValueType};
+use std::io::Cursor;
+use std::path::Path;
+
+fn options(choices: &[u8; 6]) -> InputOptions {
+    let key_types = [
+        None,
+        Some(KeyType::U64),
+        Some(KeyType::U32),
+        Some(KeyType::I64),
+        Some(KeyType::U128),
+        Some(KeyType::F64),
+        Some(KeyType::Utf8),
+        Some(KeyType::Bytes),
+        Some(KeyType::Fixed(5)),
+    ];
+    let value_types = [
+        None,
+        Some(ValueType::None),
+        Some(ValueType::U64),
+        Some(ValueType::I32),
+        Some(ValueType::F64),
+        Some(ValueType::Utf8),
+        Some(ValueType::Fixed(3)),
+    ];
+    let columns =
+        [None, Some("0"), Some("1"), Some("2"), Some("id"), Some("@row"), Some("id,a,b"), Some("1,2")];
+    let format = [Format::Csv, Format::Tsv, Format::Parquet, Format::Arrow, Format::Npy, Format::Raw]
+        [choices[0] as usize % 6];
+    let raw = (
+        KeyType::NUMERIC[choices[1] as usize % KeyType::NUMERIC.len()],
+        ValueType::NUMERIC[choices[2] as usize % ValueType::NUMERIC.len()],
+    );
+    InputOptions {
+        format: Some(format),
+        key: columns[choices[1] as usize % 5].map(str::to_owned),
+        value: columns[choices[2] as usize % columns.len()].map(str::to_owned),
+        key_type: key_types[choices[3] as usize % key_types.len()],
+        value_type: value_types[choices[4] as usize % value_types.len()],
+        field_types: if choices[5] & 1 != 0 { vec![FieldKind::U32] } else { Vec::new() },
+        record: None,
+        raw: (format == Format::Raw).then_some(raw),
+        delimiter: (choices[5] & 2 != 0).then_some(b';'),
+        no_header: choices[5] & 4 != 0,
+        changes: choices[5] & 0x18 == 0x18,
+        op: None,
+    }
+}
+
+fuzz_target!(
+    init: {
+        // Panics of the formats' libraries are caught by the product; what is not caught ends the run all the same.
+        std::panic::set_hook(Box::new(|_| {}));
+    },
+    |data: &[u8]| {
+        let Some((choices, bytes)) = data.split_first_chunk::<6>() else { return };
+        let options = options(choices);
+        let Ok(mut source) = open_stream("input", Box::new(Cursor::new(bytes.to_vec())), &options) else { return };
+        if options.changes {
+            let mut chunk = Chunk::new(source.schema().key_type, source.schema().value_type);
+            while source.next_chunk(&mut chunk, 1000).is_ok() && !chunk.is_empty() {}
+            return;
+        }
+        let storage = MemoryStorage::default();
+        let build = BuildOptions { threads: 1, memory_bytes: 1 << 30, columns: choices[5] & 32 != 0, ..BuildOptions::default() };
+        let target = Path::new("t.pleach");
+        let Ok(summary) = build_with_storage(&mut *source, target, &build, &Silent, &storage) else { return };
+        let file = storage.take(target).expect("built");
+        let index = Index::options().verify(Verify::Full).from_bytes(file).expect("whole");
+        assert_eq!(index.len(), summary.tuples);
+        assert!(index.meta().is_ok());
+    }
+);

@@ -1,0 +1,127 @@
+//! Any bytes as a file: opened, checked and searched.
+//!
+//! An input is a choice among small whole files and a list of changes to it, after which the sums may be put right:
+//! without that, nearly every change would end at a checksum, and what stands behind would never be met. The first
+//! choice of all is a whole file as it comes.
+//!
+//! What must hold: nothing panics, loops, reads outside (address sanitizer) or takes much memory; what opens can be
+//! searched; and what `fsck` finds whole gives back its tuples in order, each found under its key.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use pleach::{Header, Index, Isa, Key, KeyType, Verify};
+use pleach_format::superblock::SUPERBLOCK_BYTES;
+use pleach_format::view::HEAD_BYTES;
+use pleach_tests::generate::{Random, Taker, mix};
+use pleach_tests::mutate::{reseal, reseal_head};
+use pleach_tests::roam::roam_all;
+use pleach_tests::whole::wholes;
+
+/// The changes that an input asks for.
+fn change(bytes: &mut Vec<u8>, taker: &mut Taker<'_>) {
+    while !taker.0.is_empty() && bytes.len() > SUPERBLOCK_BYTES {
+        let kind = taker.take(1);
+        let length = bytes.len();
+        // Most changes are of the superblock and the section table, where the structure stands.
+        let at = match kind >> 6 {
+            0 => taker.take(1) as usize,
+            1 => SUPERBLOCK_BYTES + taker.take(2) as usize % SUPERBLOCK_BYTES,
+            _ => taker.take(3) as usize % length,
+        };
+        let width = 1 << (kind >> 4 & 3);
+        let at = at.min(length - width);
+        match kind & 15 {
+            0..=5 => {
+                let number = taker.take(width);
+                bytes[at..at + width].copy_from_slice(&number.to_le_bytes()[..width]);
+            }
+            // The worst numbers there are.
+            6 => bytes[at..at + width].fill(0xFF),
+            7 => bytes[at..at + width].fill(0),
+            8 => bytes[at] ^= 1 << (taker.take(1) & 7),
+            9 => bytes[at + width - 1] ^= 0x80,
+            10 => bytes[at] = bytes[at].wrapping_add(taker.take(1) as u8),
+            11 => {
+                let end = (at + taker.take(2) as usize).min(length);
+                let byte = taker.take(1) as u8;
+                bytes[at..end].fill(byte);
+            }
+            12 | 13 => {
+                let to = taker.take(3) as usize % length;
+                let count = (taker.take(2) as usize).min(length - at).min(length - to);
+                bytes.copy_within(at..at + count, to);
+            }
+            14 => bytes.truncate(at),
+            _ => bytes.resize(length + (taker.take(2) as usize), taker.take(1) as u8),
+        }
+    }
+}
+
+/// A file that `fsck` finds whole answers rightly.
+fn is_right<K: Key>(index: &Index) {
+    let view = index.typed::<K, ()>().expect("types of the file");
+    let keys: Vec<K> = view.range(..).expect("whole").map(|tuple| tuple.expect("whole").0).collect();
+    assert_eq!(keys.len() as u64, view.len());
+    assert!(keys.windows(2).all(|pair| pair[0].encode() <= pair[1].encode()), "out of order");
+    for key in keys.iter().step_by(17) {
+        let lower = keys.partition_point(|other| other.encode() < key.encode());
+        assert_eq!(view.lower_bound(*key), Ok(lower as u64), "a key is not found where it stands");
+        assert_eq!(view.contains(*key), Ok(true));
+    }
+}
+
+fn check(bytes: Vec<u8>, seed: u64) {
+    let mut random = Random(seed);
+    let parsed = Header::parse(&bytes[..bytes.len().min(HEAD_BYTES)], bytes.len() as u64);
+    let isas = Isa::available();
+    let isa = isas[random.below(isas.len() as u64) as usize];
+    let options = Index::options().isa(Some(isa));
+    let opened = options.from_bytes(bytes.clone());
+    assert!(opened.is_err() || parsed.is_ok());
+    if let Ok(index) = opened {
+        roam_all(&index, &mut random);
+    }
+    if let Ok(index) = options.verify(Verify::Touched).from_bytes(bytes.clone())
+        && let Ok(view) = index.typed::<u64, ()>()
+    {
+        let _ = (view.min(), view.max(), view.select(index.len() / 2), view.get(random.next()));
+    }
+    let Ok(index) = options.verify(Verify::Full).from_bytes(bytes) else { return };
+    match index.key_type() {
+        KeyType::U64 => is_right::<u64>(&index),
+        KeyType::U32 => is_right::<u32>(&index),
+        KeyType::U128 => is_right::<u128>(&index),
+        KeyType::I64 => is_right::<i64>(&index),
+        KeyType::I32 => is_right::<i32>(&index),
+        KeyType::F64 => is_right::<f64>(&index),
+        KeyType::Fixed(_) | KeyType::Bytes | KeyType::Utf8 => {
+            let view = index.strings::<()>().expect("strings");
+            let keys: Vec<Vec<u8>> = view.ranks(0..view.len()).map(|tuple| tuple.expect("whole").0).collect();
+            assert!(keys.len() as u64 == view.len() && keys.is_sorted());
+            for key in keys.iter().step_by(17) {
+                assert_eq!(view.lower_bound(key), Ok(keys.partition_point(|other| other < key) as u64));
+            }
+        }
+    }
+}
+
+fuzz_target!(|data: &[u8]| {
+    let mut taker = Taker(data);
+    let wholes = wholes();
+    let choice = taker.take(1) as usize;
+    let seed = mix(choice as u64 + data.len() as u64);
+    if choice == 0xFF {
+        return check(taker.0.to_vec(), seed);
+    }
+    let mut bytes = wholes[choice % wholes.len()].clone();
+    let sums = taker.take(1);
+    change(&mut bytes, &mut taker);
+    if bytes.len() >= 4 * SUPERBLOCK_BYTES && sums & 3 != 0 {
+        reseal_head(&mut bytes);
+        // Sums of sections can be made only where the table still says where they are.
+        if sums & 2 != 0 && Header::parse(&bytes[..HEAD_BYTES], bytes.len() as u64).is_ok() {
+            reseal(&mut bytes);
+        }
+    }
+    check(bytes, seed);
+});

@@ -1,0 +1,285 @@
+//! Tuples of chance, built and searched by every operation, against a sorted vector: for each instruction set, with
+//! and without verification, whole and damaged. A damaged file answers rightly or refuses, where it verifies.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use pleach::{Index, Isa, Key, Typed, Value, Verify};
+use pleach_builder::{BuildOptions, Harmonia, Layout, Unique, build_bytes, build_strings_bytes};
+use pleach_format::{Bits, KeyType, Word};
+use pleach_tests::generate::{Random, Shape, Taker, mix};
+use std::fmt::Debug;
+use std::sync::Once;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Answers that were compared.
+static ANSWERS: AtomicU64 = AtomicU64::new(0);
+
+extern "C" fn tell() {
+    eprintln!("answers compared: {}", ANSWERS.load(Relaxed));
+}
+
+/// Words of a shape, and words that stand in the input.
+fn words(taker: &mut Taker<'_>, bits: u32) -> Vec<u64> {
+    let max = u64::MAX >> (64 - bits);
+    let shape = Shape::ALL[taker.take(1) as usize % Shape::ALL.len()];
+    let count = taker.take(2) as usize % 1500;
+    let mut words = shape.words(count, bits, taker.take(1));
+    let listed = taker.take(1) as usize % 64;
+    for _ in 0..listed {
+        let width = 1 + taker.take(1) as usize % 8;
+        words.push(taker.take(width) & max);
+    }
+    // In the order of a mixer: what is built is not sorted.
+    words.sort_by_key(|&word| mix(word));
+    words
+}
+
+fn options(taker: &mut Taker<'_>) -> BuildOptions {
+    let bits = taker.take(2);
+    let layout = Layout {
+        grid: bits & 1 != 0,
+        columns: bits & 2 != 0,
+        packed: bits & 4 != 0,
+        classic: bits & 8 != 0,
+        harmonia: (bits & 16 != 0)
+            .then(|| Harmonia { fanout: 8 << (bits >> 5 & 3), fill_percent: 50 + (bits >> 7) as u32 % 51 }),
+    };
+    let memory_bytes = if bits & 0x4000 != 0 { 1 } else { 1 << 30 };
+    let unique = [None, Some(Unique::First), Some(Unique::Last)][(bits >> 8) as usize % 3];
+    BuildOptions { threads: 1, memory_bytes, unique, ..BuildOptions::default() }.with_layout(layout)
+}
+
+/// An answer is right, or an error where that is allowed.
+#[track_caller]
+fn took<T: PartialEq + Debug, E: Debug>(found: Result<T, E>, wanted: T, may_refuse: bool) {
+    match found {
+        Ok(found) => assert_eq!(found, wanted),
+        Err(error) => assert!(may_refuse, "{error:?}"),
+    }
+    ANSWERS.fetch_add(1, Relaxed);
+}
+
+fn compare<K: Key, V: Value + Debug>(
+    view: &Typed<'_, K, V>,
+    tuples: &[(K, V)],
+    taker: &mut Taker<'_>,
+    may_refuse: bool,
+) where
+    V::Bits: Debug,
+{
+    let bits = |tuple: &(K, V)| (tuple.0.encode(), tuple.1.to_bits());
+    let mut random = Random(taker.take(2));
+    let max = K::Word::MAX.to_u64();
+    let queries: Vec<K> = (0..60)
+        .map(|number| {
+            let some = tuples.get(random.below(tuples.len() as u64 + 1) as usize);
+            let near = some.map_or(0, |tuple| tuple.0.encode().to_u64());
+            let word = match number % 6 {
+                0..=2 => near,
+                3 => near.wrapping_add(1) & max,
+                4 => near.wrapping_sub(1) & max,
+                _ => random.next() & max,
+            };
+            K::decode(K::Word::from_u64(word))
+        })
+        .collect();
+    let lower = |key: K| tuples.partition_point(|tuple| tuple.0.encode() < key.encode());
+    let upper = |key: K| tuples.partition_point(|tuple| tuple.0.encode() <= key.encode());
+    let first = |key: K| tuples.get(lower(key)).filter(|tuple| tuple.0.encode() == key.encode());
+    for (number, &key) in queries.iter().enumerate() {
+        let (low, high) = (lower(key), upper(key));
+        took(view.lower_bound(key), low as u64, may_refuse);
+        took(view.upper_bound(key), high as u64, may_refuse);
+        took(view.contains(key), low < high, may_refuse);
+        took(view.rank(key), (low < high).then_some(low as u64), may_refuse);
+        took(
+            view.get(key).map(|value| value.map(Value::to_bits)),
+            first(key).map(|tuple| tuple.1.to_bits()),
+            may_refuse,
+        );
+        took(
+            view.select(low as u64).map(|tuple| tuple.map(|tuple| bits(&tuple))),
+            tuples.get(low).map(bits),
+            may_refuse,
+        );
+        if number % 8 == 0 {
+            let other = queries[(number + 1) % queries.len()];
+            let wanted = if lower(other) > low { &tuples[low..lower(other)] } else { &[] };
+            took(view.count(key..other), wanted.len() as u64, may_refuse);
+            let found =
+                view.range(key..other).and_then(|range| range.take(50).collect::<Result<Vec<_>, _>>());
+            let wanted: Vec<_> = wanted.iter().take(50).map(bits).collect();
+            took(found.map(|found| found.iter().map(bits).collect()), wanted, may_refuse);
+            let found =
+                view.get_all(key).and_then(|range| range.rev().take(50).collect::<Result<Vec<_>, _>>());
+            let wanted: Vec<_> = tuples[low..high].iter().rev().take(50).map(bits).collect();
+            took(found.map(|found| found.iter().map(bits).collect()), wanted, may_refuse);
+        }
+    }
+    let mut ranks = vec![u64::MAX; queries.len()];
+    let found = view.lower_bound_batch(&queries, &mut ranks).map(|()| ranks);
+    took(found, queries.iter().map(|&key| lower(key) as u64).collect(), may_refuse);
+    let (mut values, mut present) = (vec![V::default(); queries.len()], vec![0; queries.len().div_ceil(64)]);
+    let found = view.get_batch(&queries, &mut values, &mut present);
+    took(found, queries.iter().filter(|&&key| first(key).is_some()).count(), may_refuse);
+    if found.is_ok() {
+        for (number, &key) in queries.iter().enumerate() {
+            let is_present = present[number / 64] >> (number % 64) & 1 == 1;
+            let found = is_present.then(|| values[number].to_bits());
+            took(Ok::<_, ()>(found), first(key).map(|tuple| tuple.1.to_bits()), false);
+        }
+    }
+    let mut all = Vec::new();
+    let scanned = view.scan(0..view.len(), |keys, values| {
+        all.extend(keys.iter().zip(values.to_vec()).map(|(key, value)| bits(&(*key, value))));
+    });
+    took(scanned.map(|_| all), tuples.iter().map(bits).collect(), may_refuse);
+    took(view.max().map(|tuple| tuple.map(|tuple| bits(&tuple))), tuples.last().map(bits), may_refuse);
+    let index = view.index();
+    if let Some(packed) = index.packed_keys::<K>() {
+        let rank = random.below(tuples.len() as u64 + 1);
+        let wanted = tuples.get(rank as usize).map(|tuple| tuple.0.encode());
+        took(packed.get(rank).map(|key| key.map(|key| key.encode())), wanted, may_refuse);
+    }
+    if let Ok(Some(tree)) = index.harmonia::<K, V>() {
+        let mut ranks = vec![0; queries.len()];
+        let found = tree.lower_bounds(&queries, &mut ranks).map(|()| ranks);
+        took(found, queries.iter().map(|&key| lower(key) as u64).collect(), may_refuse);
+    }
+}
+
+fn numbers<K: Key, V: Value + Debug>(taker: &mut Taker<'_>)
+where
+    V::Bits: Debug,
+{
+    let options = options(taker);
+    let bits = 8 * (K::Word::BYTES as u32).min(8);
+    let mut tuples: Vec<(K, V)> = words(taker, bits)
+        .into_iter()
+        .enumerate()
+        .map(|(row, word)| {
+            (K::decode(K::Word::from_u64(word)), V::from_bits(V::Bits::from_u64(mix(row as u64))))
+        })
+        .collect();
+    let bytes = build_bytes(&tuples, &options).expect("builds");
+    tuples.sort_by_key(|tuple| tuple.0.encode());
+    match options.unique {
+        Some(Unique::Last) => {
+            tuples.reverse();
+            tuples.dedup_by_key(|tuple| tuple.0.encode());
+            tuples.reverse();
+        }
+        Some(_) => tuples.dedup_by_key(|tuple| tuple.0.encode()),
+        None => {}
+    }
+    let isas = Isa::available();
+    let isa = isas[taker.take(1) as usize % isas.len()];
+    let verify = Verify::ALL[taker.take(1) as usize % Verify::ALL.len()];
+    let index = Index::options().isa(Some(isa)).verify(verify).from_bytes(bytes.clone()).expect("opens");
+    let view = index.typed::<K, V>().expect("types");
+    assert_eq!(view.len(), tuples.len() as u64);
+    compare(&view, &tuples, taker, false);
+    // Damaged anywhere: never a wrong answer where what is touched is verified.
+    let mut damaged = bytes;
+    for _ in 0..=taker.take(1) % 3 {
+        let at = taker.take(3) as usize % damaged.len();
+        damaged[at] ^= (taker.take(1) as u8).max(1);
+    }
+    if let Ok(index) = Index::options().isa(Some(isa)).verify(Verify::Touched).from_bytes(damaged) {
+        let view = index.typed::<K, V>().expect("types");
+        compare(&view, &tuples, taker, true);
+    }
+}
+
+fn strings(key_type: KeyType, taker: &mut Taker<'_>) {
+    let options = options(taker);
+    let count = taker.take(1) as usize * 2;
+    let mut random = Random(taker.take(1));
+    let (letters, longest) = (1 + taker.take(1) % 255, 1 + taker.take(1) % 70);
+    let mut tuples: Vec<(Vec<u8>, u32)> = (0..count as u32)
+        .map(|row| {
+            let length = match key_type {
+                KeyType::Fixed(bytes) => u64::from(bytes),
+                _ => random.below(longest),
+            };
+            let first = if key_type == KeyType::Utf8 { b'a' } else { 0 };
+            let letters = if key_type == KeyType::Utf8 { letters % 25 + 1 } else { letters };
+            ((0..length).map(|_| first + random.below(letters) as u8).collect(), row)
+        })
+        .collect();
+    let bytes = build_strings_bytes(key_type, &tuples, &options).expect("builds");
+    tuples.sort_by(|a, b| a.0.cmp(&b.0));
+    match options.unique {
+        Some(Unique::Last) => {
+            tuples.reverse();
+            tuples.dedup_by(|a, b| a.0 == b.0);
+            tuples.reverse();
+        }
+        Some(_) => tuples.dedup_by(|a, b| a.0 == b.0),
+        None => {}
+    }
+    let isas = Isa::available();
+    let isa = isas[taker.take(1) as usize % isas.len()];
+    let mut damaged = bytes.clone();
+    let at = taker.take(3) as usize % damaged.len();
+    damaged[at] ^= (taker.take(1) as u8).max(1);
+    for (bytes, verify, may_refuse) in [(bytes, Verify::None, false), (damaged, Verify::Touched, true)] {
+        let Ok(index) = Index::options().isa(Some(isa)).verify(verify).from_bytes(bytes) else {
+            assert!(may_refuse);
+            continue;
+        };
+        let view = index.strings::<u32>().expect("types");
+        let mut queries: Vec<Vec<u8>> =
+            tuples.iter().step_by(tuples.len() / 20 + 1).map(|tuple| tuple.0.clone()).collect();
+        let near = queries.clone();
+        if !matches!(key_type, KeyType::Fixed(_)) {
+            queries.extend(near.iter().map(|key| [&key[..], b"a"].concat()));
+            queries.extend(near.iter().map(|key| key[..key.len() / 2].to_vec()));
+        }
+        let lower = |key: &[u8]| tuples.partition_point(|tuple| &tuple.0[..] < key);
+        let first = |key: &[u8]| tuples.get(lower(key)).filter(|tuple| tuple.0 == key).map(|tuple| tuple.1);
+        for key in &queries {
+            took(view.lower_bound(key), lower(key) as u64, may_refuse);
+            took(view.upper_bound(key), tuples.partition_point(|tuple| tuple.0 <= *key) as u64, may_refuse);
+            took(view.get(key), first(key), may_refuse);
+            let rank = lower(key) as u64;
+            took(view.select(rank), tuples.get(lower(key)).cloned(), may_refuse);
+            let prefix = &key[..key.len() / 2];
+            let wanted = tuples.iter().filter(|tuple| tuple.0.starts_with(prefix)).count() as u64;
+            took(view.prefix_ranks(prefix).map(|ranks| ranks.end - ranks.start), wanted, may_refuse);
+        }
+        let mut ranks = vec![0; queries.len()];
+        let found = view.lower_bound_batch(&queries, &mut ranks).map(|()| ranks);
+        took(found, queries.iter().map(|key| lower(key) as u64).collect(), may_refuse);
+        let (mut values, mut present) = (vec![0; queries.len()], vec![0; queries.len().div_ceil(64)]);
+        if view.get_batch(&queries, &mut values, &mut present).is_ok() {
+            for (number, key) in queries.iter().enumerate() {
+                let found = (present[number / 64] >> (number % 64) & 1 == 1).then(|| values[number]);
+                took(Ok::<_, ()>(found), first(key), false);
+            }
+        }
+    }
+}
+
+fuzz_target!(|data: &[u8]| {
+    static ONCE: Once = Once::new();
+    // SAFETY: `tell` is a function of the program's whole life and prints a number.
+    ONCE.call_once(|| unsafe {
+        libc::atexit(tell);
+    });
+    let mut taker = Taker(data);
+    match taker.take(1) % 12 {
+        0 => numbers::<u64, u64>(&mut taker),
+        1 => numbers::<u32, u32>(&mut taker),
+        2 => numbers::<u32, ()>(&mut taker),
+        3 => numbers::<u64, ()>(&mut taker),
+        4 => numbers::<u64, u32>(&mut taker),
+        5 => numbers::<i64, f64>(&mut taker),
+        6 => numbers::<i32, i64>(&mut taker),
+        7 => numbers::<u128, u64>(&mut taker),
+        8 => numbers::<u32, u64>(&mut taker),
+        9 => strings(KeyType::Fixed(1 + (taker.take(1) % 20) as u16), &mut taker),
+        10 => strings(KeyType::Bytes, &mut taker),
+        _ => strings(KeyType::Utf8, &mut taker),
+    }
+});

@@ -1,0 +1,154 @@
+//! Where targets are tried: the command that is tested, folders, inputs, and how long is long enough.
+
+use anyhow::{Context, Result, bail, ensure};
+use pleach_tests::generate::mix;
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Output, Stdio};
+
+/// What every target is given.
+pub struct Lab {
+    /// Whether the short form is asked for, which a machine of two cores ends within minutes.
+    pub short: bool,
+    /// Folder of the sources.
+    pub root: PathBuf,
+    /// The command `pleach`.
+    pub pleach: PathBuf,
+    /// A folder on a disk, where a target needs one.
+    pub folder: Option<PathBuf>,
+}
+
+impl Lab {
+    /// A number of tries: of the short form, or of the whole.
+    pub fn tries(&self, short: u64, whole: u64) -> u64 {
+        if self.short { short } else { whole }
+    }
+
+    /// A new folder in memory, if there is one.
+    pub fn memory(&self) -> Result<tempfile::TempDir> {
+        tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).context("a folder")
+    }
+
+    /// A new folder on a disk.
+    pub fn disk(&self) -> Result<tempfile::TempDir> {
+        match &self.folder {
+            Some(folder) => tempfile::tempdir_in(folder),
+            None => tempfile::tempdir(),
+        }
+        .context("a folder")
+    }
+
+    /// `pleach` in a folder.
+    pub fn pleach(&self, folder: &Path, args: &[&str]) -> Command {
+        command(&self.pleach, folder, args)
+    }
+
+    /// `pleach` in a folder, through another program that sets the scene.
+    pub fn through<S: AsRef<OsStr>>(
+        &self,
+        program: &str,
+        scene: &[S],
+        folder: &Path,
+        args: &[&str],
+    ) -> Command {
+        let mut command = Command::new(program);
+        command.args(scene).arg(&self.pleach).args(args).current_dir(folder);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        command
+    }
+
+    /// `cargo` in the folder of the sources, with what it prints on either stream.
+    pub fn cargo(&self, args: &[&str], environment: &[(&str, &str)]) -> Result<String> {
+        let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        cargo.args(args).envs(environment.iter().copied()).current_dir(&self.root);
+        let output = cargo.stdin(Stdio::null()).output().context("cargo")?;
+        let text = both(&output);
+        ensure!(output.status.success(), "cargo {}: {}\n{}", args.join(" "), output.status, tail(&text, 40));
+        Ok(text)
+    }
+}
+
+/// A command with its output kept.
+pub fn command(program: impl AsRef<OsStr>, folder: &Path, args: &[&str]) -> Command {
+    let mut command = Command::new(program);
+    command.args(args).current_dir(folder);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    command
+}
+
+/// Runs a program that must succeed; what it printed.
+pub fn succeed(program: &str, args: &[&str]) -> Result<String> {
+    let output = Command::new(program).args(args).stdin(Stdio::null()).output();
+    let output = output.with_context(|| format!("{program} cannot be run"))?;
+    let text = both(&output);
+    ensure!(output.status.success(), "{program} {}: {}: {}", args.join(" "), output.status, text.trim());
+    Ok(text)
+}
+
+/// Whether a program is installed.
+pub fn has(program: &str) -> bool {
+    let found = |folder: PathBuf| folder.join(program).is_file();
+    let paths = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&paths).chain(["/usr/sbin".into(), "/sbin".into()]).any(found)
+}
+
+/// What a command printed on both streams.
+pub fn both(output: &Output) -> String {
+    [String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr)].concat()
+}
+
+/// The last lines of a text.
+pub fn tail(text: &str, lines: usize) -> String {
+    let all: Vec<&str> = text.lines().collect();
+    all[all.len().saturating_sub(lines)..].join("\n")
+}
+
+/// Whether a process was killed: itself, or the shell's way of saying so.
+pub fn was_killed(status: ExitStatus) -> bool {
+    status.signal() == Some(libc::SIGKILL) || status.code() == Some(128 + libc::SIGKILL)
+}
+
+/// Raw tuples of two `u64`: keys in no order, values counted from some number.
+pub fn raw(tuples: u64, value: u64) -> Vec<u8> {
+    (0..tuples).flat_map(|i| [mix(i).to_le_bytes(), (i + value).to_le_bytes()]).flatten().collect()
+}
+
+/// Names in a folder, sorted.
+pub fn names(folder: &Path) -> Result<Vec<String>> {
+    let entries = fs::read_dir(folder)?.collect::<Result<Vec<_>, _>>()?;
+    let mut names: Vec<String> =
+        entries.into_iter().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    Ok(names)
+}
+
+/// A number with commas.
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// The middle of some numbers.
+pub fn median(mut numbers: Vec<f64>) -> f64 {
+    numbers.sort_by(f64::total_cmp);
+    numbers.get(numbers.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+/// The one line of an error, under its exit code.
+pub fn refused(output: &Output, code: i32) -> Result<String> {
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    ensure!(output.status.code() == Some(code), "{}, not {code}: {text}", output.status);
+    if !text.starts_with("error: ") || text.trim_end().lines().count() != 1 {
+        bail!("not one line of an error: {text}");
+    }
+    Ok(text)
+}

@@ -1,0 +1,323 @@
+//! Targets 13 to 15: files that are cut or overwritten under readers, readers across publishes, builders at once.
+//!
+//! Readers are processes of their own: this program, started again with the hidden command `reader` or `cut`.
+
+use crate::disks::within;
+use crate::lab::{self, Lab, grouped, names, succeed};
+use anyhow::{Context, Result, bail, ensure};
+use pleach::{Index, Live, ReadError, Residence};
+use pleach_builder::{BuildOptions, build_iter};
+use pleach_tests::generate::{Random, mix};
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+/// This program again.
+fn myself(args: &[&str]) -> Result<Command> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    Ok(command)
+}
+
+/// Keys of the file that is cut, and their values.
+const CUT_TUPLES: u64 = 60_000;
+
+/// The child of [`cuts`]: eight threads search while the file is cut or overwritten.
+pub fn cut_child(path: &str, how: &str, resident: bool) -> Result<()> {
+    pleach::contain_sigbus();
+    let residence = if resident { Residence::Resident } else { Residence::Mapped };
+    let index = Index::options().residence(residence).open(path)?;
+    let view = index.typed::<u64, u64>()?;
+    let (stop, lost, answers, wrong) =
+        (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
+    std::thread::scope(|scope| -> Result<()> {
+        for thread in 0..8u64 {
+            let (stop, lost, answers, wrong) = (&stop, &lost, &answers, &wrong);
+            scope.spawn(move || {
+                let mut random = Random(thread << 32);
+                let (mut ranks, mut keys) = ([0; 64], [0; 64]);
+                while !stop.load(Ordering::Relaxed) {
+                    let number = random.below(CUT_TUPLES);
+                    keys.fill_with(|| mix(random.below(CUT_TUPLES)));
+                    let found = match number % 3 {
+                        0 => view.get(mix(number)).map(|value| value == Some(number)),
+                        1 => view.lower_bound_batch(&keys, &mut ranks).map(|()| true),
+                        _ => view.range(mix(number)..).and_then(|range| {
+                            range
+                                .take(30)
+                                .try_fold(true, |_, tuple| tuple.map(|(key, value)| key == mix(value)))
+                        }),
+                    };
+                    match found {
+                        Ok(is_right) => {
+                            answers.fetch_add(1, Ordering::Relaxed);
+                            wrong.fetch_add(u64::from(!is_right), Ordering::Relaxed);
+                        }
+                        Err(ReadError::MappingLost) => {
+                            lost.fetch_add(1, Ordering::Relaxed);
+                        }
+                        Err(error) => panic!("{error}"),
+                    }
+                }
+            });
+        }
+        within(Duration::from_secs(60), "searching", || Ok(answers.load(Ordering::Relaxed) > 100))?;
+        let file = File::options().write(true).open(path)?;
+        match how.parse::<u64>() {
+            Ok(bytes) => file.set_len(bytes)?,
+            Err(_) => file.write_all_at(&vec![0xA5; file.metadata()?.len() as usize], 0)?,
+        }
+        let before = answers.load(Ordering::Relaxed);
+        let is_met = || lost.load(Ordering::Relaxed) > 8 || answers.load(Ordering::Relaxed) > before + 20_000;
+        let met = within(Duration::from_secs(60), "meeting the cut", || Ok(is_met()));
+        stop.store(true, Ordering::Relaxed);
+        met
+    })?;
+    let (lost, wrong) = (lost.into_inner(), wrong.into_inner());
+    match (resident, how) {
+        // A copy in memory is not concerned.
+        (true, _) => ensure!(lost == 0 && wrong == 0, "{lost} lost, {wrong} wrong"),
+        // Unverified answers of an overwritten file may be wrong; that they come is all.
+        (false, "overwrite") => ensure!(lost == 0, "{lost} lost"),
+        (false, _) => {
+            ensure!(lost > 0, "the cut was not met");
+            ensure!(index.check_mapping() == Err(ReadError::MappingLost), "not lost for good");
+        }
+    }
+    println!("as expected");
+    Ok(())
+}
+
+/// Target 13.
+pub fn cuts(lab: &Lab) -> Result<String> {
+    let folder = lab.memory()?;
+    let path = folder.path().join("t.pleach");
+    build_iter((0..CUT_TUPLES).map(|i| (mix(i), i)), &path, &BuildOptions::default())?;
+    let whole = fs::read(&path)?;
+    let text = path.to_str().context("a plain path")?;
+    let half = (whole.len() / 2).to_string();
+    let runs = lab.tries(3, 100);
+    let mut tried = 0;
+    for how in ["0", "4096", &half, "overwrite"] {
+        for residence in ["mapped", "resident"] {
+            for run in 0..runs {
+                fs::write(&path, &whole)?;
+                let output = myself(&["cut", text, how, residence])?.output()?;
+                let text = lab::both(&output);
+                let is_right = output.status.success() && text.contains("as expected");
+                ensure!(is_right, "{how}, {residence}, run {run}: {}: {text}", output.status);
+                tried += 1;
+            }
+        }
+    }
+    // The command reads without a mapping: a file that shrinks under it is an error, or damage.
+    let mut checked = 0;
+    for command in ["fsck", "inspect"] {
+        for run in 0..runs {
+            fs::write(&path, &whole)?;
+            let child = lab.pleach(folder.path(), &[command, "t.pleach", "--quiet"]).spawn()?;
+            std::thread::sleep(Duration::from_micros(mix(run) % 20_000));
+            File::options()
+                .write(true)
+                .open(&path)?
+                .set_len([0, 4096, whole.len() as u64 / 2][run as usize % 3])?;
+            let output = child.wait_with_output()?;
+            let is_told = matches!(output.status.code(), Some(0 | 4 | 8));
+            ensure!(is_told, "{command}, run {run}: {}: {}", output.status, lab::both(&output));
+            checked += 1;
+        }
+    }
+    Ok(format!(
+        "{tried} runs of eight searching threads, the file cut to 0, 4096 and half its bytes or overwritten: an error \
+         where it was mapped, right answers from a copy in memory, no signal; {checked} runs of `fsck` and `inspect` on \
+         shrinking files: exit code 0, 4 or 8"
+    ))
+}
+
+/// Tuples of each generation of the file that is published again and again.
+const GENERATION_TUPLES: u64 = 3000;
+
+/// Value of a key in a generation.
+fn value_of(key: u64, generation: u64) -> u64 {
+    mix(key ^ generation << 40)
+}
+
+fn publish(path: &Path, generation: u64) -> Result<()> {
+    let options = BuildOptions { generation, threads: 1, ..BuildOptions::default() };
+    let tuples = (0..GENERATION_TUPLES).map(|i| (i * 3, value_of(i * 3, generation)));
+    build_iter(tuples, path, &options)?;
+    Ok(())
+}
+
+/// The child of [`publishes`]: reads until the last generation is there.
+pub fn reader_child(path: &str, last: u64) -> Result<()> {
+    let live = Live::open(path)?;
+    let mut random = Random(u64::from(std::process::id()));
+    let (mut answers, mut seen, mut before) = (0u64, 0u64, 0);
+    loop {
+        let index = live.get();
+        let generation = index.generation();
+        ensure!(generation >= before, "generation {generation} after {before}");
+        seen += u64::from(generation != before);
+        before = generation;
+        let view = index.typed::<u64, u64>()?;
+        let keys: Vec<u64> = (0..40).map(|_| random.below(GENERATION_TUPLES * 3)).collect();
+        let (mut values, mut present) = ([0; 40], [0; 1]);
+        view.get_batch(&keys, &mut values, &mut present)?;
+        for (at, &key) in keys.iter().enumerate() {
+            let wanted = (key % 3 == 0).then(|| value_of(key, generation));
+            let found = (present[0] >> at & 1 == 1).then(|| values[at]);
+            ensure!(
+                found == wanted && view.get(key)? == wanted,
+                "a mixture: {key} in generation {generation}"
+            );
+            answers += 2;
+        }
+        drop(index);
+        if generation == last {
+            // Nothing that is gone may be held still.
+            live.refresh()?;
+            let maps = fs::read_to_string("/proc/self/maps")?;
+            let held = maps.lines().filter(|line| line.contains(".pleach (deleted)")).count();
+            ensure!(held == 0, "{held} old generations are still mapped");
+            println!("{answers} {seen}");
+            return Ok(());
+        }
+        live.refresh()?;
+    }
+}
+
+/// Target 14.
+pub fn publishes(lab: &Lab) -> Result<String> {
+    let publishes = lab.tries(60, 1000);
+    let folder = lab.memory()?;
+    let path = folder.path().join("t.pleach");
+    publish(&path, 1)?;
+    let last = (publishes + 1).to_string();
+    let text = path.to_str().context("a plain path")?;
+    let readers: Vec<Child> =
+        (0..8).map(|_| Ok(myself(&["reader", text, &last])?.spawn()?)).collect::<Result<_>>()?;
+    for generation in 2..=publishes + 1 {
+        publish(&path, generation)?;
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    let (mut answers, mut seen) = (0, 0);
+    for reader in readers {
+        let output = reader.wait_with_output()?;
+        ensure!(output.status.success(), "a reader: {}: {}", output.status, lab::both(&output));
+        let text = String::from_utf8(output.stdout)?;
+        let mut numbers = text.split_whitespace().map(str::parse::<u64>);
+        answers += numbers.next().context("answers")??;
+        seen += numbers.next().context("generations")??;
+    }
+    ensure!(seen > 8 * 3, "readers saw {seen} generations");
+    Ok(format!(
+        "8 reading processes across {} publishes: {} answers, each that of the generation it names, {} changes of \
+         generation seen; no old file is held in the end",
+        grouped(publishes),
+        grouped(answers),
+        grouped(seen),
+    ))
+}
+
+/// Target 15.
+pub fn builders(lab: &Lab) -> Result<String> {
+    let rounds = lab.tries(5, 100);
+    let folder = lab.memory()?;
+    let mut files = Vec::new();
+    for builder in 0..4u64 {
+        let name = format!("{builder}.raw");
+        fs::write(folder.path().join(&name), lab::raw(20_000 + builder, builder * 1000))?;
+        let args = ["build", "-o", "t.pleach", "--raw", "u64,u64", "--quiet", &name];
+        let output = lab.pleach(folder.path(), &args).output()?;
+        ensure!(output.status.success(), "{}", lab::both(&output));
+        files.push(fs::read(folder.path().join("t.pleach"))?);
+    }
+    let clean = names(folder.path())?;
+    let (mut won, mut busy) = (0, 0);
+    for round in 0..rounds {
+        let mut children = Vec::new();
+        for builder in 0..4 {
+            let name = format!("{builder}.raw");
+            let args = ["build", "-o", "t.pleach", "--raw", "u64,u64", "--quiet", &name];
+            children.push(lab.pleach(folder.path(), &args).spawn()?);
+        }
+        let ids: Vec<u32> = children.iter().map(Child::id).collect();
+        let mut winners = 0;
+        for child in children {
+            let output = child.wait_with_output()?;
+            if output.status.success() {
+                winners += 1;
+                continue;
+            }
+            let text = lab::refused(&output, 8)?;
+            let is_named = ids.iter().any(|id| text.contains(&format!("process {id} ")));
+            ensure!(text.contains("busy") && is_named, "round {round}: {text}");
+            busy += 1;
+        }
+        ensure!(winners > 0, "round {round}: nobody built");
+        won += winners;
+        let now = fs::read(folder.path().join("t.pleach"))?;
+        ensure!(files.contains(&now), "round {round}: the file of none of them");
+        ensure!(names(folder.path())? == clean, "round {round}: {:?}", names(folder.path())?);
+    }
+    ensure!(busy > 0, "no two builders met");
+    Ok(format!(
+        "{rounds} rounds of four builders of one target: {won} built, one at a time, {busy} were told which process \
+         holds it; the file was always that of one of them, and no litter"
+    ))
+}
+
+/// Target 16, in part: what one process maps and reads to open a file and to answer one look-up.
+pub fn open_child(path: &str) -> Result<()> {
+    let index = Index::open(path)?;
+    // Marks in the trace: calls that nothing else makes.
+    let _ = fs::metadata("/pleach-opened");
+    let resident = mapped_pages(path)?;
+    let found = index.typed::<u64, u64>()?.get(0)?;
+    let _ = fs::metadata("/pleach-answered");
+    println!("{resident} {}", u64::from(found.is_some()));
+    Ok(())
+}
+
+/// Pages of the mapping of a file that this process has touched, in the kernel's words.
+fn mapped_pages(path: &str) -> Result<u64> {
+    let maps = fs::read_to_string("/proc/self/smaps")?;
+    let mut lines = maps.lines().skip_while(|line| !line.ends_with(path));
+    let line = lines.find(|line| line.starts_with("Rss:"));
+    let Some(line) = line else { bail!("{path} is not mapped") };
+    let kilobytes: u64 = line.split_whitespace().nth(1).context("a number")?.parse()?;
+    Ok(kilobytes / 4)
+}
+
+/// What opening costs: pages of the file that came into memory, by the kernel's count for the file, and system calls.
+pub struct Opening {
+    pub touched_pages: u64,
+    pub cached_pages: u64,
+    pub calls: u64,
+    pub bytes: u64,
+}
+
+/// Opens a file from cold in a process of its own, under `strace`.
+pub fn opening(path: &Path) -> Result<Opening> {
+    let log = tempfile::NamedTempFile::new()?;
+    let text = path.to_str().context("a plain path")?;
+    succeed("sync", &[])?;
+    fs::write("/proc/sys/vm/drop_caches", "3").context("root alone may drop the caches: run it as root")?;
+    let this = std::env::current_exe()?;
+    let log_path = log.path().to_str().context("a plain path")?;
+    let output =
+        Command::new("strace").args(["-f", "-o", log_path]).arg(this).args(["open", text]).output()?;
+    ensure!(output.status.success(), "{}", lab::both(&output));
+    let answer = String::from_utf8(output.stdout)?;
+    let touched_pages = answer.split_whitespace().next().context("a number")?.parse()?;
+    let trace = fs::read_to_string(log.path())?;
+    let begin = trace.lines().position(|line| line.contains(text) && line.contains("open"));
+    let end = trace.lines().position(|line| line.contains("/pleach-opened")).context("the mark")?;
+    let calls = (end - begin.context("the file is opened")?) as u64;
+    let cached_pages = succeed("fincore", &["--noheadings", "--output", "PAGES", text])?.trim().parse()?;
+    Ok(Opening { touched_pages, cached_pages, calls, bytes: fs::metadata(path)?.len() })
+}

@@ -1,0 +1,244 @@
+//! Targets 7 and 10: SIGKILL, and every error that fits, at every system call of a build and of rebuilds.
+//!
+//! `strace` stops the process at its k-th call of a kind and kills it there, or answers in the kernel's place; k goes
+//! up until a run ends without having been met. The file must be the old one or the new one, byte for byte, the error
+//! one line under exit code 8, and the folder clean: at once, or after the next build where the process was killed.
+
+use crate::lab::{self, Lab, grouped, names};
+use anyhow::{Context, Result, ensure};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+/// A command that replaces `t.pleach`, and both files.
+struct Job {
+    name: &'static str,
+    args: Vec<&'static str>,
+    old: Vec<u8>,
+    new: Vec<u8>,
+}
+
+/// A folder with inputs, and what is done in it.
+struct Place {
+    folder: tempfile::TempDir,
+    inputs: Vec<String>,
+    jobs: Vec<Job>,
+}
+
+const BUILD: &[&str] = &["build", "-o", "t.pleach", "--raw", "u64,u64", "--quiet", "--threads", "2"];
+
+impl Place {
+    fn new(lab: &Lab) -> Result<Self> {
+        let folder = lab.memory()?;
+        let path = |name: &str| folder.path().join(name);
+        fs::write(path("old.raw"), lab::raw(600, 7))?;
+        fs::write(path("new.raw"), lab::raw(3000, 0))?;
+        fs::write(path("many.raw"), lab::raw(30_000, 0))?;
+        let key = |i: u64| pleach_tests::generate::mix(i);
+        let puts: String = (0..40).map(|i| format!("put,{},{}\n", key(i), i + 1000)).collect();
+        fs::write(path("patch.csv"), format!("op,key,value\n{puts}"))?;
+        let merge: String =
+            (580..640).map(|i| format!("put,{},1\ndel,{},\n", key(i), key(i - 500))).collect();
+        fs::write(path("merge.csv"), format!("op,key,value\n{merge}"))?;
+        let mut place = Self { inputs: names(folder.path())?, folder, jobs: Vec::new() };
+        let with = |more: &[&'static str]| [BUILD, more].concat();
+        let rebuild =
+            |more: &[&'static str]| [&["rebuild", "t.pleach", "--quiet", "--threads", "2"], more].concat();
+        let jobs = [
+            ("build", with(&["new.raw"])),
+            ("build that spills", with(&["--memory", "1", "many.raw"])),
+            ("rebuild by merging", rebuild(&["--method", "merge", "--apply", "merge.csv"])),
+            ("rebuild by patching", rebuild(&["--method", "patch", "--apply", "patch.csv"])),
+        ];
+        for (name, args) in jobs {
+            place.run(lab, &with(&["old.raw"]))?;
+            let old = fs::read(place.target())?;
+            place.run(lab, &args)?;
+            let new = fs::read(place.target())?;
+            ensure!(old != new, "{name} changes nothing");
+            place.jobs.push(Job { name, args, old, new });
+        }
+        Ok(place)
+    }
+
+    fn target(&self) -> PathBuf {
+        self.folder.path().join("t.pleach")
+    }
+
+    fn run(&self, lab: &Lab, args: &[&str]) -> Result<()> {
+        let output = lab.pleach(self.folder.path(), args).output()?;
+        ensure!(output.status.success(), "{args:?}: {}", lab::both(&output));
+        Ok(())
+    }
+
+    /// What is in the folder beside inputs and target.
+    fn litter(&self) -> Result<Vec<String>> {
+        let mut names = names(self.folder.path())?;
+        names.retain(|name| !self.inputs.contains(name) && name != "t.pleach");
+        Ok(names)
+    }
+
+    /// Calls of each kind that a job makes: at most so many in one thread.
+    fn calls(&self, lab: &Lab, job: &Job) -> Result<BTreeMap<String, u64>> {
+        fs::write(self.target(), &job.old)?;
+        let log = lab.memory()?;
+        let log = log.path().join("log");
+        let scene = ["-f", "-qq", "-o", path(&log)?, "-e", "trace=%file,%desc,%memory", "-e", "signal=none"];
+        let output =
+            lab.through("strace", &scene, self.folder.path(), &job.args).output().context("strace")?;
+        ensure!(output.status.success(), "{}: {}", job.name, lab::both(&output));
+        let mut counts: BTreeMap<(String, String), u64> = BTreeMap::new();
+        for line in fs::read_to_string(log)?.lines() {
+            let Some((thread, call)) = line.split_once(' ') else { continue };
+            let name: String =
+                call.trim().chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
+            if !name.is_empty() && !call.contains("resumed>") {
+                *counts.entry((thread.to_owned(), name)).or_default() += 1;
+            }
+        }
+        let mut most = BTreeMap::new();
+        for ((_, name), count) in counts {
+            let entry: &mut u64 = most.entry(name).or_default();
+            *entry = count.max(*entry);
+        }
+        Ok(most)
+    }
+
+    /// Runs a job with something happening at the k-th call of a kind.
+    fn meet(&self, lab: &Lab, job: &Job, call: &str, what: &str, k: u64) -> Result<Output> {
+        fs::write(self.target(), &job.old)?;
+        let inject = format!("inject={call}:{what}:when={k}");
+        let trace = format!("trace={call}");
+        let scene = ["-f", "-qq", "-o", "/dev/null", "-e", &trace, "-e", &inject, "-e", "signal=none"];
+        lab.through("strace", &scene, self.folder.path(), &job.args).output().context("strace")
+    }
+
+    /// Whether the target is the new file; it must be one of the two.
+    fn is_new(&self, job: &Job, what: &str) -> Result<bool> {
+        let now = fs::read(self.target())?;
+        ensure!(now == job.old || now == job.new, "{what}: neither the old file nor the new one");
+        Ok(now == job.new)
+    }
+}
+
+fn path(path: &Path) -> Result<&str> {
+    path.to_str().context("a plain path")
+}
+
+/// Which call is met, in the short form: the first ones, and then some.
+fn is_tried(lab: &Lab, k: u64, number: u64) -> bool {
+    !lab.short || (k + number) % 7 == 0
+}
+
+/// Target 7.
+pub fn kills(lab: &Lab) -> Result<String> {
+    ensure!(lab::has("strace"), "strace is missing: install it");
+    let place = Place::new(lab)?;
+    let (mut killed, mut new, mut littered, mut calls) = (0, 0, 0, 0);
+    for job in &place.jobs {
+        for (number, (call, count)) in (0..).zip(place.calls(lab, job)?) {
+            calls += count;
+            for k in (1..=count).filter(|&k| is_tried(lab, k, number)) {
+                let what = format!("{}, killed at {call} {k}", job.name);
+                let output = place.meet(lab, job, &call, "signal=SIGKILL", k)?;
+                let is_new = place.is_new(job, &what)?;
+                if !lab::was_killed(output.status) {
+                    // Threads share the work anew each time: this call did not come.
+                    ensure!(output.status.success() && is_new, "{what}: {}", lab::both(&output));
+                    continue;
+                }
+                killed += 1;
+                new += u64::from(is_new);
+                littered += u64::from(!place.litter()?.is_empty());
+            }
+        }
+        // The next build sweeps what all these have left.
+        place.run(lab, &job.args)?;
+        ensure!(place.litter()?.is_empty(), "{}: {:?} is left", job.name, place.litter()?);
+    }
+    ensure!(killed > 0 && new > 0 && littered > 0, "{killed} killed, {new} new, {littered} littered");
+    Ok(format!(
+        "{} kills at {} system calls of two builds and two rebuilds: {} times the old file, {new} times the new one, \
+         never anything else; the next build swept what {littered} had left",
+        grouped(killed),
+        grouped(calls),
+        grouped(killed - new),
+    ))
+}
+
+/// Errors that a call may answer.
+fn errors(call: &str) -> &'static [&'static str] {
+    match call {
+        "open" | "openat" | "creat" => &["EIO", "ENOSPC", "EMFILE", "EINTR"],
+        "read" | "pread64" | "readv" | "preadv" => &["EIO", "EINTR"],
+        "write" | "pwrite64" | "writev" | "pwritev" => &["EIO", "ENOSPC", "EDQUOT", "EINTR"],
+        "ftruncate" | "fallocate" => &["EIO", "ENOSPC", "EDQUOT", "EINTR"],
+        "copy_file_range" | "sendfile" => &["EIO", "ENOSPC", "EINTR"],
+        "fsync" | "fdatasync" => &["EIO", "ENOSPC", "EDQUOT", "EINTR"],
+        "rename" | "renameat" | "renameat2" | "link" | "linkat" => &["EIO", "ENOSPC", "EDQUOT"],
+        "flock" => &["EIO", "EINTR"],
+        "mmap" | "mremap" => &["ENOMEM"],
+        "unlink" | "unlinkat" | "statx" | "newfstatat" | "getdents64" | "lseek" | "sync_file_range"
+        | "fchmod" | "readlink" => &["EIO"],
+        _ => &[],
+    }
+}
+
+/// Target 10.
+pub fn errnos(lab: &Lab) -> Result<String> {
+    ensure!(lab::has("strace"), "strace is missing: install it");
+    let place = Place::new(lab)?;
+    let (mut runs, mut refused, mut borne, mut memory, mut loader) = (0, 0, 0, 0, 0);
+    for job in &place.jobs {
+        for (number, (call, count)) in (0..).zip(place.calls(lab, job)?) {
+            for error in errors(&call) {
+                for k in (1..=count).filter(|&k| is_tried(lab, k, number)) {
+                    let what = format!("{}, {error} at {call} {k}", job.name);
+                    let output = place.meet(lab, job, &call, &format!("error={error}"), k)?;
+                    runs += 1;
+                    let is_new = place.is_new(job, &what)?;
+                    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+                    match output.status.code() {
+                        Some(0) => {
+                            ensure!(is_new, "{what}: success without the new file");
+                            borne += 1;
+                        }
+                        Some(8) => {
+                            lab::refused(&output, 8).with_context(|| what.clone())?;
+                            // The name was given before the folder's sync failed.
+                            ensure!(!is_new || text.contains("syncing the folder"), "{what}: {text}");
+                            refused += 1;
+                        }
+                        // The system's loader, before the program begins.
+                        Some(127) => loader += 1,
+                        // The allocator got no memory: Rust ends the process.
+                        _ if *error == "ENOMEM"
+                            && (text.contains("memory allocation") || text.contains("failed to")) =>
+                        {
+                            memory += 1;
+                        }
+                        _ => anyhow::bail!("{what}: {}: {text}", output.status),
+                    }
+                    // Cleaning up is what failed where a name could not be removed.
+                    let may_litter =
+                        call.starts_with("unlink") || !matches!(output.status.code(), Some(0 | 8));
+                    let litter = place.litter()?;
+                    ensure!(litter.is_empty() || may_litter, "{what}: {litter:?} is left");
+                    for name in litter {
+                        fs::remove_file(place.folder.path().join(name))?;
+                    }
+                }
+            }
+        }
+    }
+    ensure!(refused > 0 && borne > 0, "{refused} refused, {borne} borne");
+    Ok(format!(
+        "{} errors at system calls of two builds and two rebuilds: {} ended with one line and exit code 8, the old \
+         file and no litter; {} did no harm (interrupted calls, hints); {loader} met the system's loader and {memory} \
+         the allocator, which ends the process: the old file stayed",
+        grouped(runs),
+        grouped(refused),
+        grouped(borne),
+    ))
+}
