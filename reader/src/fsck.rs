@@ -9,21 +9,21 @@ mod columns;
 mod frame;
 mod grid;
 mod harmonia;
+mod lines;
 mod packed;
+mod pieces;
 
 use pleach_format::Record;
 use pleach_format::checksum::{FileId, SUM_BLOCK_BYTES, SUM_BYTES, binding, crc32};
-use pleach_format::key::Word;
 use pleach_format::layout::{LINE_BYTES, Level};
-use pleach_format::line::{self, Line};
+use pleach_format::line::Line;
 use pleach_format::meta::{Meta, TEXT_BYTES_MAX};
 use pleach_format::section::{TABLE_BYTES, TABLE_OFFSET, Tag};
 use pleach_format::spine::{self, Encoding};
-use pleach_format::superblock::{SUPERBLOCK_BYTES, key_word};
+use pleach_format::superblock::SUPERBLOCK_BYTES;
 use pleach_format::version::MAGIC;
 use pleach_format::view::{CLOSING_BYTES, FILE_BYTES_MIN, HEAD_BYTES, Section, through_copies};
 use pleach_format::{FormatError, Header};
-use rayon::prelude::*;
 use std::fmt;
 use std::fs::File;
 use std::io;
@@ -31,8 +31,6 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Bytes of a piece: whole sum blocks and lines.
-const PIECE_BYTES: u64 = 4 << 20;
 /// Findings that are kept; more are counted as damage all the same.
 const FINDINGS_MAX: usize = 1000;
 
@@ -112,11 +110,16 @@ pub struct FsckOptions<'a> {
 /// Where bytes are read from.
 trait ReadAt: Sync {
     fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()>;
+    /// Says that these bytes will be read soon.
+    fn will_need(&self, _offset: u64, _bytes: u64) {}
 }
 
 impl ReadAt for File {
     fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
         std::os::unix::fs::FileExt::read_exact_at(self, buffer, offset)
+    }
+    fn will_need(&self, offset: u64, bytes: u64) {
+        crate::bytes::will_need(self, offset, bytes);
     }
 }
 
@@ -401,15 +404,10 @@ impl<'a, R: ReadAt> Check<'a, R> {
             .filter(|section| section.entry.tag != Tag::SUM2 && section.entry.tag != Tag::LINE)
             .collect();
         for section in rest {
-            pieces(section.extent()).try_for_each(|(at, length)| {
-                if self.is_cancelled() {
-                    return Ok(());
-                }
-                let bytes = self.read(section.offset() + at, length)?;
-                self.check_blocks(header, section, at, &bytes)?;
-                self.check_padding(section, at, &bytes);
-                self.advance(length);
-                io::Result::Ok(())
+            self.pieces(section.offset(), section.extent(), (0, 0), |at, piece| {
+                self.check_blocks(header, section, at, piece.bytes)?;
+                self.check_padding(section, at, piece.bytes);
+                Ok(())
             })?;
         }
         self.check_file_id(header)
@@ -489,212 +487,6 @@ impl<'a, R: ReadAt> Check<'a, R> {
         Ok(())
     }
 
-    /// Sums, order, padding and separators, in one pass over the tuple lines.
-    fn check_lines<W: Word>(&self, header: &Header) -> io::Result<()> {
-        let Some(section) = header.section(Tag::LINE) else { return Ok(()) };
-        pieces(section.extent()).try_for_each(|(at, length)| {
-            if self.is_cancelled() {
-                return Ok(());
-            }
-            // One line more on each side shows the borders of the piece.
-            let content = section.entry.length.get();
-            let before = if at > 0 { LINE_BYTES as u64 } else { 0 };
-            let after = if at + length < content { LINE_BYTES as u64 } else { 0 };
-            let bytes = self.read(section.offset() + at - before, before + length + after)?;
-            let piece = &bytes[before as usize..(before + length) as usize];
-            self.check_blocks(header, section, at, piece)?;
-            self.check_padding(section, at, piece);
-            self.check_tuples::<W>(header, at, &bytes, before as usize)?;
-            self.advance(length);
-            io::Result::Ok(())
-        })
-    }
-
-    /// `bytes` begins `before` bytes before byte `at` of the tuple lines.
-    fn check_tuples<W: Word>(&self, header: &Header, at: u64, bytes: &[u8], before: usize) -> io::Result<()> {
-        let geometry = header.geometry;
-        let n = geometry.tuples_per_line();
-        let (lines, _) = bytes.as_chunks::<LINE_BYTES>();
-        let base = (at - before as u64) / LINE_BYTES as u64;
-        let first = at / LINE_BYTES as u64;
-        let end = (at + (PIECE_BYTES)).min(header.lines * LINE_BYTES as u64) / LINE_BYTES as u64;
-        let line_at = |number: u64| lines.get(usize::try_from(number - base).unwrap_or(usize::MAX));
-        let mut windows = Windows::new(header);
-        for number in first..end.min(header.lines) {
-            let Some(line) = line_at(number) else { break };
-            let used = geometry.tuples_in_line(number, header.tuples);
-            let offset = header.line_offset(number);
-            let left = number.checked_sub(1).filter(|&left| left >= base).and_then(line_at);
-            let mut previous = left.map(|left| line::key::<W>(left, n - 1));
-            for slot in 0..used {
-                let key = line::key::<W>(line, slot);
-                if let Some(previous) = previous {
-                    let place = offset + (slot * W::BYTES) as u64;
-                    if key < previous {
-                        let (low, key) = (previous.to_u128(), key.to_u128());
-                        self.rule(
-                            "order",
-                            "LINE",
-                            place,
-                            W::BYTES as u64,
-                            format!("at least {low}"),
-                            key,
-                            "keys must ascend",
-                        );
-                    } else if key == previous && header.is_unique() {
-                        let key = key.to_u128();
-                        self.rule(
-                            "duplicate",
-                            "LINE",
-                            place,
-                            W::BYTES as u64,
-                            "another key",
-                            key,
-                            "keys must be unique",
-                        );
-                    }
-                }
-                previous = Some(key);
-            }
-            self.check_line_padding::<W>(header, line, offset, used);
-            if number == 0 || number + 1 == header.lines {
-                self.check_min_max::<W>(header, line, number, used);
-            }
-            if let Some(right) = line_at(number + 1).filter(|_| number + 1 < header.lines) {
-                let first = line::key::<W>(right, 0);
-                let border = spine::Border { last: line::key::<W>(line, n - 1), first, second: first };
-                self.check_border(header, &mut windows, number, border)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn check_line_padding<W: Word>(&self, header: &Header, line: &Line, offset: u64, used: usize) {
-        let geometry = header.geometry;
-        let n = geometry.tuples_per_line();
-        let keys_end = n * W::BYTES;
-        let keys = line[used * W::BYTES..keys_end].iter().all(|&byte| byte == 0xFF);
-        let gap = line[keys_end..geometry.values_at()].iter().all(|&byte| byte == 0);
-        let values = line[geometry.values_at() + used * geometry.value_bytes..].iter().all(|&byte| byte == 0);
-        if !(keys && gap && values) {
-            let text = "free keys must be all ones, free values and gaps zero";
-            self.rule("line-padding", "LINE", offset, LINE_BYTES as u64, "padding", "other bytes", text);
-        }
-    }
-
-    fn check_min_max<W: Word>(&self, header: &Header, line: &Line, number: u64, used: usize) {
-        if header.key_type.is_bytes() {
-            return;
-        }
-        let block = &header.superblock;
-        let ends = [
-            (number == 0, 0, &block.min_key, block.min_key_len.get(), 128),
-            (
-                number + 1 == header.lines,
-                used.saturating_sub(1),
-                &block.max_key,
-                block.max_key_len.get(),
-                192,
-            ),
-        ];
-        for (here, slot, prefix, length, offset) in ends {
-            let key = line::key::<W>(line, slot).to_u128();
-            let rest = prefix[W::BYTES..].iter().all(|&byte| byte == 0);
-            if here && (key_word(prefix, W::BYTES) != key || length as usize != W::BYTES || !rest) {
-                let found = key_word(prefix, W::BYTES);
-                self.rule(
-                    "min-max",
-                    "superblock",
-                    offset,
-                    64,
-                    key,
-                    found,
-                    "the superblock must name the outermost keys",
-                );
-            }
-        }
-    }
-
-    /// Finds the separator of the border behind tuple line `number`, and checks it.
-    fn check_border<W: Word>(
-        &self,
-        header: &Header,
-        windows: &mut Windows,
-        number: u64,
-        border: spine::Border<W>,
-    ) -> io::Result<()> {
-        let mut child = number;
-        for (depth, level) in header.spine.levels.iter().enumerate() {
-            let fanout = level.fanout as u64;
-            let (at, slot) = (child / fanout, (child % fanout) as usize);
-            if slot + 1 == level.fanout {
-                child = at;
-                continue;
-            }
-            let line = windows.line(self, header, depth, level, at)?;
-            let offset = header.spine_offset + level.offset + at * LINE_BYTES as u64;
-            self.check_separator(level.encoding, &line, slot, offset, border);
-            return Ok(());
-        }
-        Ok(())
-    }
-
-    fn check_separator<W: Word>(
-        &self,
-        encoding: Encoding,
-        line: &Line,
-        slot: usize,
-        offset: u64,
-        border: spine::Border<W>,
-    ) {
-        let (last, first) = (border.last, border.first);
-        let place = offset + (slot * encoding.code_bytes(W::BYTES)) as u64;
-        let bytes = encoding.code_bytes(W::BYTES) as u64;
-        if encoding == Encoding::Raw {
-            let code = spine::separator::<W>(line, slot);
-            if code < last || (code >= first && code != last) {
-                let expected = format!("{} up to below {}", last.to_u128(), first.to_u128());
-                let code = code.to_u128();
-                self.rule(
-                    "separator",
-                    "SPIN",
-                    place,
-                    bytes,
-                    expected,
-                    code,
-                    "a separator must part its neighbours",
-                );
-            }
-            return;
-        }
-        let (base, shift, flags) = spine::delta_header::<W>(line);
-        let code = spine::code(encoding, line, slot);
-        let within = shift < W::BYTES as u32 * 8;
-        let cell = |key: W| (key >= base).then(|| if within { key.cell(base, shift) } else { 0 });
-        if cell(last) != Some(code) || code >= spine::code_max(encoding) {
-            let expected = cell(last).map_or("a base at most the key".to_owned(), |cell| cell.to_string());
-            self.rule(
-                "separator",
-                "SPIN",
-                place,
-                bytes,
-                expected,
-                code,
-                "a code must be the cell of the last key",
-            );
-        } else if shift > 0 && cell(first) == Some(code) && flags & spine::INEXACT == 0 {
-            self.rule(
-                "separator",
-                "SPIN",
-                place,
-                bytes,
-                "a cell border",
-                code,
-                "an inexact border must be flagged",
-            );
-        }
-    }
-
     /// Padding, shifts and flags of every spine line, and the count of flagged ones.
     fn check_spine_lines(&self, header: &Header) -> io::Result<()> {
         let key_bytes = header.geometry.key_bytes;
@@ -702,9 +494,8 @@ impl<'a, R: ReadAt> Check<'a, R> {
         for level in &header.spine.levels {
             let start = header.spine_offset + level.offset;
             let bytes = level.lines * LINE_BYTES as u64;
-            pieces(bytes.next_multiple_of(128)).try_for_each(|(at, length)| {
-                let bytes = self.read(start + at, length)?;
-                let (lines, _) = bytes.as_chunks::<LINE_BYTES>();
+            self.pieces(start, bytes.next_multiple_of(128), (0, 0), |at, piece| {
+                let (lines, _) = piece.bytes.as_chunks::<LINE_BYTES>();
                 for (number, line) in (at / LINE_BYTES as u64..).zip(lines) {
                     let offset = start + number * LINE_BYTES as u64;
                     if number >= level.lines {
@@ -734,7 +525,7 @@ impl<'a, R: ReadAt> Check<'a, R> {
                         );
                     }
                 }
-                io::Result::Ok(())
+                Ok(())
             })?;
         }
         let flagged = flagged.into_inner();
@@ -834,49 +625,4 @@ fn spine_line_rule(level: &Level, key_bytes: usize, number: u64, line: &Line) ->
         return Some("a shift below the bits of a key");
     }
     (line[spine::FLAGS_AT] & !spine::INEXACT != 0).then_some("known flags")
-}
-
-/// The lines of each level that a piece needs, read once a piece and a few thousand at a time.
-struct Windows {
-    levels: Vec<(u64, Vec<u8>)>,
-}
-
-/// Spine lines read at a time.
-const WINDOW_LINES: u64 = 4096;
-
-impl Windows {
-    fn new(header: &Header) -> Self {
-        Self { levels: header.spine.levels.iter().map(|_| (0, Vec::new())).collect() }
-    }
-
-    fn line<R: ReadAt>(
-        &mut self,
-        check: &Check<'_, R>,
-        header: &Header,
-        depth: usize,
-        level: &Level,
-        at: u64,
-    ) -> io::Result<Line> {
-        let (first, bytes) = &mut self.levels[depth];
-        let held = (bytes.len() / LINE_BYTES) as u64;
-        if at < *first || at >= *first + held {
-            let count = WINDOW_LINES.min(level.lines - at);
-            let offset = header.spine_offset + level.offset + at * LINE_BYTES as u64;
-            *bytes = check.read(offset, count * LINE_BYTES as u64)?;
-            *first = at;
-        }
-        let start = (at - *first) as usize * LINE_BYTES;
-        let mut line = [0; LINE_BYTES];
-        line.copy_from_slice(&bytes[start..start + LINE_BYTES]);
-        Ok(line)
-    }
-}
-
-/// Offsets and lengths of the pieces of an extent.
-fn pieces(extent: u64) -> impl ParallelIterator<Item = (u64, u64)> {
-    let count = extent.div_ceil(PIECE_BYTES);
-    (0..count).into_par_iter().map(move |piece| {
-        let at = piece * PIECE_BYTES;
-        (at, PIECE_BYTES.min(extent - at))
-    })
 }

@@ -106,7 +106,12 @@ fn every_tuple_of_whole_blocks_comes_once() {
         assert_eq!(done.lost, [wanted.clone()], "{count} blocks");
         assert!(place.tuples() == without(all.clone(), &wanted), "{count} blocks");
     }
-    figure(23, &format!("0 to {blocks} of {blocks} blocks of tuples damaged: all others saved once, lost ranks exact"));
+    figure(
+        23,
+        &format!(
+            "0 to {blocks} of {blocks} blocks of tuples damaged: all others saved once, lost ranks exact"
+        ),
+    );
 }
 
 #[test]
@@ -150,7 +155,10 @@ fn damage_elsewhere_loses_no_tuple() {
             assert!(place.tuples() == without(all.clone(), &done.lost[0]), "{name}, {damage}");
         }
     }
-    figure(23, "every other section, superblock and section table damaged in three ways: no tuple lost but under lost sums");
+    figure(
+        23,
+        "every other section, superblock and section table damaged in three ways: no tuple lost but under lost sums",
+    );
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! What no search rests on, but every writer must keep to: marks, flags, places, counts, zero bytes.
 
-use super::{Check, PIECE_BYTES, ReadAt};
+use super::pieces::PIECE_BYTES;
+use super::{Check, ReadAt};
 use pleach_format::Header;
 use pleach_format::layout::{LINE_BYTES, section_start};
 use pleach_format::section::{ARRAY_ALIGN, ENTRY_BYTES, Geometry, REQUIRED, TABLE_OFFSET, Tag};
