@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 /// Bytes of the superblock that name the program: they change with every release.
 const BUILDER: std::ops::Range<usize> = 264..296;
 /// Most bytes of a golden file: they are kept in the repository for ever.
-const GOLDEN_BYTES_MAX: usize = 48 << 10;
+const GOLDEN_BYTES_MAX: usize = 52 << 10;
 
 fn data(folder: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("data").join(folder)
