@@ -71,7 +71,8 @@ fuzz_target!(
             return;
         }
         let storage = MemoryStorage::default();
-        let build = BuildOptions { threads: 1, memory_bytes: 1 << 30, columns: choices[5] & 32 != 0, ..BuildOptions::default() };
+        let columns = choices[5] & 32 != 0;
+        let build = BuildOptions { threads: 1, memory_bytes: 1 << 30, columns, ..BuildOptions::default() };
         let target = Path::new("t.pleach");
         let Ok(summary) = build_with_storage(&mut *source, target, &build, &Silent, &storage) else { return };
         let file = storage.take(target).expect("built");

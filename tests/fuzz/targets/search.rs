@@ -69,11 +69,11 @@ fn compare<K: Key, V: Value + Debug>(
 {
     let bits = |tuple: &(K, V)| (tuple.0.encode(), tuple.1.to_bits());
     let mut random = Random(taker.take(2));
-    let max = K::Word::MAX.to_u64();
+    let max = K::Word::MAX.to_u128() as u64;
     let queries: Vec<K> = (0..60)
         .map(|number| {
             let some = tuples.get(random.below(tuples.len() as u64 + 1) as usize);
-            let near = some.map_or(0, |tuple| tuple.0.encode().to_u64());
+            let near = some.map_or(0, |tuple| tuple.0.encode().to_u128() as u64);
             let word = match number % 6 {
                 0..=2 => near,
                 3 => near.wrapping_add(1) & max,
@@ -268,18 +268,14 @@ fuzz_target!(|data: &[u8]| {
         libc::atexit(tell);
     });
     let mut taker = Taker(data);
-    match taker.take(1) % 12 {
+    match taker.take(1) % 8 {
         0 => numbers::<u64, u64>(&mut taker),
         1 => numbers::<u32, u32>(&mut taker),
-        2 => numbers::<u32, ()>(&mut taker),
-        3 => numbers::<u64, ()>(&mut taker),
-        4 => numbers::<u64, u32>(&mut taker),
-        5 => numbers::<i64, f64>(&mut taker),
-        6 => numbers::<i32, i64>(&mut taker),
-        7 => numbers::<u128, u64>(&mut taker),
-        8 => numbers::<u32, u64>(&mut taker),
-        9 => strings(KeyType::Fixed(1 + (taker.take(1) % 20) as u16), &mut taker),
-        10 => strings(KeyType::Bytes, &mut taker),
+        2 => numbers::<u64, ()>(&mut taker),
+        3 => numbers::<i64, f64>(&mut taker),
+        4 => numbers::<u128, u32>(&mut taker),
+        5 => strings(KeyType::Fixed(1 + (taker.take(1) % 20) as u16), &mut taker),
+        6 => strings(KeyType::Bytes, &mut taker),
         _ => strings(KeyType::Utf8, &mut taker),
     }
 });

@@ -141,8 +141,8 @@ pub fn full(lab: &Lab) -> Result<String> {
     let limit = ["-c", r#"trap "" XFSZ; ulimit -f 1024; exec "$0" "$@""#];
     tried += does_not_fit(lab, limited.path(), &large, &[&["sh"], &limit[..]].concat())?;
     Ok(format!(
-        "{tried} builds on a full tmpfs, a full ext4 image, a read-only one and under RLIMIT_FSIZE: each one line, exit \
-         code 8, the old file whole, no litter, no signal; what fits is built"
+        "{tried} builds on a full tmpfs, a full ext4 image, a read-only one and under RLIMIT_FSIZE: each one line, \
+         exit code 8, the old file whole, no litter, no signal; what fits is built"
     ))
 }
 
@@ -240,8 +240,8 @@ pub fn parts(lab: &Lab) -> Result<String> {
         }
     }
     Ok(format!(
-        "{runs} builds, rebuilds, exports and checks, {} decisions: an eighth of all reads and writes were interrupted and \
-         half of the others did a part of the work: the same bytes as without",
+        "{runs} builds, rebuilds, exports and checks, {} decisions: an eighth of all reads and writes were interrupted \
+         and half of the others did a part of the work: the same bytes as without",
         grouped(parts),
     ))
 }

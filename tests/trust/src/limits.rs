@@ -140,7 +140,7 @@ pub fn memory(lab: &Lab) -> Result<String> {
     }
     Ok(format!(
         "{} MiB of input under `--memory {}MiB`: at most {} of memory of its own",
-        tuples * 16 >> 20,
+        (tuples * 16) >> 20,
         limit >> 20,
         figures.join(" and ")
     ))
@@ -222,8 +222,9 @@ pub fn fsck(lab: &Lab) -> Result<String> {
     }
     ensure!(reads > 0, "no read is seen");
     Ok(format!(
-        "{} MiB from cold: {:.2} GB/s, dd {:.2} GB/s, ratio {:.2} (medians of {}); warm {:.2} GB/s on all cores; longest \
-         pause in its progress {} ms; Ctrl-C ends it after {} ms with exit code 130; it reads by `pread` and maps nothing",
+        "{} MiB from cold: {:.2} GB/s, dd {:.2} GB/s, ratio {:.2} (medians of {}); warm {:.2} GB/s on all cores; \
+         longest pause in its progress {} ms; Ctrl-C ends it after {} ms with exit code 130; it reads by `pread` and \
+         maps nothing",
         bytes >> 20,
         ours / 1e9,
         dd / 1e9,

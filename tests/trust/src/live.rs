@@ -132,8 +132,8 @@ pub fn cuts(lab: &Lab) -> Result<String> {
     }
     Ok(format!(
         "{tried} runs of eight searching threads, the file cut to 0, 4096 and half its bytes or overwritten: an error \
-         where it was mapped, right answers from a copy in memory, no signal; {checked} runs of `fsck` and `inspect` on \
-         shrinking files: exit code 0, 4 or 8"
+         where it was mapped, right answers from a copy in memory, no signal; {checked} runs of `fsck` and `inspect` \
+         on shrinking files: exit code 0, 4 or 8"
     ))
 }
 

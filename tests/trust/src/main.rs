@@ -46,6 +46,9 @@ struct Cli {
     /// Folder on the disk that is measured and filled [default: the system's for temporary files]
     #[arg(long)]
     folder: Option<PathBuf>,
+    /// The command `pleach`, if it is built already
+    #[arg(long)]
+    pleach: Option<PathBuf>,
     #[command(subcommand)]
     child: Option<Role>,
 }
@@ -113,7 +116,10 @@ fn measure(cli: &Cli) -> Result<bool> {
         return Ok(true);
     }
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).context("the sources")?.to_owned();
-    let pleach = command(&root, cli.short)?;
+    let pleach = match &cli.pleach {
+        Some(path) => path.canonicalize().with_context(|| path.display().to_string())?,
+        None => command(&root, cli.short)?,
+    };
     let lab = Lab { short: cli.short, root, pleach, folder: cli.folder.clone() };
     let mut all = true;
     for target in wanted {

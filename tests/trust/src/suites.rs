@@ -77,7 +77,7 @@ tests! {
 /// Flags that make a program which libFuzzer can lead.
 const FUZZER: &str = "--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
-    -Cllvm-args=-sanitizer-coverage-trace-compares -Zsanitizer=address -Ccodegen-units=1";
+    -Cllvm-args=-sanitizer-coverage-trace-compares -Zsanitizer=address";
 
 /// Builds the fuzz targets; the folder they are in.
 fn fuzzers(lab: &Lab) -> Result<std::path::PathBuf> {
@@ -107,19 +107,25 @@ fn fuzzers(lab: &Lab) -> Result<std::path::PathBuf> {
 /// Runs a fuzz target for so long.
 fn fuzz(lab: &Lab, names: &[&str], seconds: u64) -> Result<String> {
     let programs = fuzzers(lab)?;
-    let mut told = Vec::new();
+    let mut running = Vec::new();
     for name in names {
         let corpus = lab.root.join("target/fuzz/corpus").join(name);
         std::fs::create_dir_all(&corpus)?;
         let seeds = lab.root.join("tests/fuzz/corpus").join(name);
-        let start = Instant::now();
         let mut command = Command::new(programs.join(name));
         command.arg(&corpus).arg(&seeds).arg(format!("-max_total_time={seconds}"));
         command.args(["-timeout=10", "-rss_limit_mb=2048", "-print_final_stats=1", "-max_len=8192"]);
         command.arg(format!("-artifact_prefix={}/", programs.display())).current_dir(&lab.root);
-        let output = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).output()?;
-        let text = lab::both(&output);
-        ensure!(output.status.success(), "{name}: {}\n{}", output.status, lab::tail(&text, 40));
+        // What it says goes to a file: a pipe that nobody reads would stop it.
+        let log = tempfile::NamedTempFile::new()?;
+        let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log.reopen()?).spawn()?;
+        running.push((name, child, log, Instant::now()));
+    }
+    let mut told = Vec::new();
+    for (name, mut child, log, start) in running {
+        let status = child.wait()?;
+        let text = String::from_utf8_lossy(&std::fs::read(log.path())?).into_owned();
+        ensure!(status.success(), "{name}: {status}\n{}", lab::tail(&text, 40));
         let number = |mark: &str| -> Option<u64> {
             text.lines().find_map(|line| line.split_once(mark)?.1.trim().parse().ok())
         };
