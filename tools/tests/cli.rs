@@ -835,7 +835,7 @@ fn inspect_shows_the_file() {
         .iter()
         .map(|section| section["extent"].as_str().and_then(|bytes| bytes.parse::<u64>().ok()).expect("bytes"))
         .sum();
-    assert_eq!(covered + 3 * 4096, fs::metadata(place.path("t.pleach")).expect("a file").len());
+    assert_eq!(covered + 4 * 4096, fs::metadata(place.path("t.pleach")).expect("a file").len());
 
     let run = place.run(&["inspect", "t.pleach", "--line", "2"]).ends(0);
     assert!(run.out.contains("tuple line 2 of 250") && run.out.contains(": good"), "{}", run.out);

@@ -86,7 +86,7 @@ impl Mount {
     fn new(args: &[&str]) -> Result<Self> {
         let folder = tempfile::tempdir()?;
         let at = folder.path().to_str().context("a plain path")?.to_owned();
-        succeed("mount", &[args, &[&at]].concat())?;
+        lab::allowed(succeed("mount", &[args, &[&at]].concat()))?;
         Ok(Self(folder))
     }
     fn path(&self) -> &Path {
@@ -102,7 +102,7 @@ impl Drop for Mount {
 
 /// Target 11.
 pub fn full(lab: &Lab) -> Result<String> {
-    ensure!(succeed("id", &["-u"])?.trim() == "0", "root alone may mount disks: run it as root");
+    lab::need(&["mount", "mkfs.ext4"], true)?;
     let folder = lab.memory()?;
     let (small, large) = (folder.path().join("small.raw"), folder.path().join("large.raw"));
     fs::write(&small, lab::raw(2000, 1))?;

@@ -3,6 +3,7 @@
 use anyhow::{Context, Result, bail, ensure};
 use pleach_tests::generate::mix;
 use std::ffi::OsStr;
+use std::fmt;
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -68,6 +69,35 @@ impl Lab {
         ensure!(output.status.success(), "cargo {}: {}\n{}", args.join(" "), output.status, tail(&text, 40));
         Ok(text)
     }
+}
+
+/// What a target needs is not here: a program, the rights of root, a kind of file system. The short form says so and
+/// goes on; the whole form fails.
+#[derive(Debug)]
+pub struct NotHere(pub String);
+
+impl fmt::Display for NotHere {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cannot be measured here: {}", self.0)
+    }
+}
+
+impl std::error::Error for NotHere {}
+
+/// Programs, and root where a target mounts disks or drops caches.
+pub fn need(programs: &[&str], root: bool) -> Result<()> {
+    if let Some(missing) = programs.iter().find(|program| !has(program)) {
+        return Err(NotHere(format!("{missing} is missing: install it")).into());
+    }
+    if root && succeed("id", &["-u"])?.trim() != "0" {
+        return Err(NotHere("it takes the rights of root".into()).into());
+    }
+    Ok(())
+}
+
+/// Something that the system may not allow here.
+pub fn allowed<T>(done: Result<T>) -> Result<T> {
+    done.map_err(|error| NotHere(format!("{error:#}")).into())
 }
 
 /// A command with its output kept.

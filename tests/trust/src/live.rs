@@ -4,6 +4,7 @@
 
 use crate::disks::within;
 use crate::lab::{self, Lab, grouped, names, succeed};
+use crate::limits::drop_caches;
 use anyhow::{Context, Result, bail, ensure};
 use pleach::{Index, Live, ReadError, Residence};
 use pleach_builder::{BuildOptions, build_iter};
@@ -305,8 +306,7 @@ pub struct Opening {
 pub fn opening(path: &Path) -> Result<Opening> {
     let log = tempfile::NamedTempFile::new()?;
     let text = path.to_str().context("a plain path")?;
-    succeed("sync", &[])?;
-    fs::write("/proc/sys/vm/drop_caches", "3").context("root alone may drop the caches: run it as root")?;
+    drop_caches()?;
     let this = std::env::current_exe()?;
     let log_path = log.path().to_str().context("a plain path")?;
     let output =

@@ -87,7 +87,11 @@ impl Place {
         let scene = ["-f", "-qq", "-o", path(&log)?, "-e", "trace=%file,%desc,%memory", "-e", "signal=none"];
         let output =
             lab.through("strace", &scene, self.folder.path(), &job.args).output().context("strace")?;
-        ensure!(output.status.success(), "{}: {}", job.name, lab::both(&output));
+        let text = lab::both(&output);
+        if !output.status.success() && text.to_lowercase().contains("ptrace") {
+            return Err(lab::NotHere(format!("strace: {}", text.trim())).into());
+        }
+        ensure!(output.status.success(), "{}: {text}", job.name);
         let mut counts: BTreeMap<(String, String), u64> = BTreeMap::new();
         for line in fs::read_to_string(log)?.lines() {
             let Some((thread, call)) = line.split_once(' ') else { continue };
@@ -133,7 +137,7 @@ fn is_tried(lab: &Lab, k: u64, number: u64) -> bool {
 
 /// Target 7.
 pub fn kills(lab: &Lab) -> Result<String> {
-    ensure!(lab::has("strace"), "strace is missing: install it");
+    lab::need(&["strace"], false)?;
     let place = Place::new(lab)?;
     let (mut killed, mut new, mut littered, mut calls) = (0, 0, 0, 0);
     for job in &place.jobs {
@@ -187,7 +191,7 @@ fn errors(call: &str) -> &'static [&'static str] {
 
 /// Target 10.
 pub fn errnos(lab: &Lab) -> Result<String> {
-    ensure!(lab::has("strace"), "strace is missing: install it");
+    lab::need(&["strace"], false)?;
     let place = Place::new(lab)?;
     let (mut runs, mut refused, mut borne, mut memory, mut loader) = (0, 0, 0, 0, 0);
     for job in &place.jobs {

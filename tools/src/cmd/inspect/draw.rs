@@ -31,7 +31,7 @@ impl Found<'_> {
         }
         let Some(header) = &self.header else { return };
         if self.problem.is_some() {
-            let _ = writeln!(text, "\nas the closing superblock says");
+            let _ = writeln!(text, "\nas the copies at the end say");
         }
         self.draw_header(header, text);
     }

@@ -44,10 +44,10 @@ struct Found<'a> {
     file_bytes: u64,
     head: Vec<u8>,
     closing: Vec<u8>,
-    /// The header; of a damaged file the one that its closing superblock leads to, if it is whole.
+    /// The header; of a damaged file the one that its copies lead to, if one is whole.
     header: Option<Header>,
     problem: Option<FormatError>,
-    /// The closing superblock is not a copy of the first.
+    /// A copy at the end differs from the head.
     closing_differs: bool,
 }
 
@@ -123,7 +123,7 @@ impl<'a> Found<'a> {
             }
             (Some(problem), _) => Some(problem.to_string()),
             (None, Verdict::Damaged) => Some(
-                "the closing superblock is no copy of the first: run `pleach fsck`, restore or rebuild it"
+                "the copies at the end differ from the head: run `pleach fsck`, restore or rebuild it"
                     .to_owned(),
             ),
             (None, _) => None,
