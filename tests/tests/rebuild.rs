@@ -172,8 +172,12 @@ fn killed_rebuilds_leave_a_whole_generation() {
     let target = folder.path().join("t.pleach");
     let tuples: Vec<(u64, u64)> = (0..TUPLES).map(|i| (2 * i, 1)).collect();
     build_slice(&tuples, &target, &BuildOptions::default()).expect("a build");
+    // Moments of the first two rebuilds of a child, however long they take here.
+    let start = Instant::now();
+    generation(&target, 2, Method::Merge);
+    let moments = 20_000 + 2 * start.elapsed().as_micros() as u64;
     let (mut random, mut left, mut moved) = (0x5DEE_CE66u64, 0, 0);
-    let mut before = 1;
+    let mut before = 2;
     for kill in 0..kills {
         let mut child = Command::new(std::env::current_exe().expect("this test"))
             .args(["--exact", "child", "--nocapture"])
@@ -183,7 +187,7 @@ fn killed_rebuilds_leave_a_whole_generation() {
             .spawn()
             .expect("a process");
         random = random.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ (random >> 29);
-        std::thread::sleep(Duration::from_micros(2_000 + random % 90_000));
+        std::thread::sleep(Duration::from_micros(2_000 + random % moments));
         child.kill().expect("killed");
         child.wait().expect("gone");
         assert!(is_clean(&target), "kill {kill}");
