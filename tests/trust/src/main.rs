@@ -64,9 +64,9 @@ enum Role {
     /// Reads across publishes.
     #[command(hide = true)]
     Reader { path: String, last: u64 },
-    /// Opens and asks once.
+    /// Opens, and asks once.
     #[command(hide = true)]
-    Open { path: String },
+    Open { path: String, how: String },
 }
 
 fn main() -> ExitCode {
@@ -76,7 +76,7 @@ fn main() -> ExitCode {
             live::cut_child(path, how, residence == "resident").map(|()| true)
         }
         Some(Role::Reader { path, last }) => live::reader_child(path, *last).map(|()| true),
-        Some(Role::Open { path }) => live::open_child(path).map(|()| true),
+        Some(Role::Open { path, how }) => live::open_child(path, how == "ask").map(|()| true),
         None => measure(&cli),
     };
     match done {
