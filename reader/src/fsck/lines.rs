@@ -39,10 +39,15 @@ impl<R: ReadAt> Check<'_, R> {
         let mut windows = Windows::new(header);
         let mut separators = Separators::new(header, first);
         let plain = plain_line::<W>(n);
+        let mut carried = None;
         for number in first..end.min(header.lines) {
             let Some(line) = line_at(number) else { break };
-            let left = number.checked_sub(1).filter(|&left| left >= base).and_then(line_at);
-            let left = left.map(|left| line::key::<W>(left, n - 1));
+            let left = carried.or_else(|| {
+                let left = number.checked_sub(1).filter(|&left| left >= base).and_then(line_at);
+                left.map(|left| line::key::<W>(left, n - 1))
+            });
+            let last = line::key::<W>(line, n - 1);
+            carried = Some(last);
             let is_last = number + 1 == header.lines;
             let is_plain = left.is_some_and(|left| {
                 !is_last
@@ -59,7 +64,7 @@ impl<R: ReadAt> Check<'_, R> {
             }
             if let Some(right) = line_at(number + 1).filter(|_| !is_last) {
                 let first = line::key::<W>(right, 0);
-                let border = spine::Border { last: line::key::<W>(line, n - 1), first, second: first };
+                let border = spine::Border { last, first, second: first };
                 if !separators.is_good(self, &mut windows, header, number, &border)? {
                     self.check_border(header, &mut windows, number, border)?;
                 }
@@ -297,17 +302,28 @@ impl<W: Word> Separators<W> {
     }
 }
 
-/// The lines of each level that a piece needs, read once a piece and a few thousand at a time.
+/// The lines of each level that a piece needs, read once a piece.
 struct Windows {
-    levels: Vec<(u64, Vec<u8>)>,
+    levels: Vec<Window>,
 }
 
-/// Spine lines read at a time.
-const WINDOW_LINES: u64 = 4096;
+/// Some lines of a level.
+struct Window {
+    /// The first of them.
+    first: u64,
+    bytes: Vec<u8>,
+    /// How many a piece asks for.
+    wanted: u64,
+}
 
 impl Windows {
     fn new(header: &Header) -> Self {
-        Self { levels: header.spine.levels.iter().map(|_| (0, Vec::new())).collect() }
+        let mut lines = PIECE_BYTES / LINE_BYTES as u64;
+        let window = |level: &Level| {
+            lines = lines / level.fanout.max(1) as u64 + 2;
+            Window { first: 0, bytes: Vec::new(), wanted: lines }
+        };
+        Self { levels: header.spine.levels.iter().map(window).collect() }
     }
 
     fn line<R: ReadAt>(
@@ -318,10 +334,10 @@ impl Windows {
         level: &Level,
         at: u64,
     ) -> io::Result<Line> {
-        let (first, bytes) = &mut self.levels[depth];
+        let Window { first, bytes, wanted } = &mut self.levels[depth];
         let held = (bytes.len() / LINE_BYTES) as u64;
         if at < *first || at >= *first + held {
-            let count = WINDOW_LINES.min(level.lines - at);
+            let count = (*wanted).min(level.lines - at);
             let offset = header.spine_offset + level.offset + at * LINE_BYTES as u64;
             *bytes = check.read(offset, count * LINE_BYTES as u64)?;
             *first = at;

@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// Bytes of a piece: whole sum blocks and lines.
-pub(super) const PIECE_BYTES: u64 = 1 << 20;
+/// Small enough that what was copied is still near when it is looked at.
+pub(super) const PIECE_BYTES: u64 = 256 << 10;
 /// Bytes that are asked for ahead of what is read.
 const AHEAD_BYTES: u64 = 16 << 20;
 
