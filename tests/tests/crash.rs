@@ -264,6 +264,11 @@ fn a_full_disk_leaves_the_old_file() {
 
 /// Runs as a user who may not write here.
 fn no_permission(folder: &Path) {
+    if let Err(error) = fs::read_dir(folder) {
+        println!("{IMPOSSIBLE}");
+        eprintln!("this user cannot reach {}: {error}", folder.display());
+        return;
+    }
     if File::create(folder.join("probe")).is_ok() {
         println!("{IMPOSSIBLE}");
         eprintln!("this user may write everywhere");
