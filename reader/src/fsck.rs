@@ -321,13 +321,13 @@ impl<'a, R: ReadAt> Check<'a, R> {
         self.check_copy("table-copy", second, table, closing_at);
         self.check_frame(&header, &head)?;
         self.check_sums(&header)?;
+        let grid = self.check_grid(&header)?;
         match header.geometry.key_bytes {
-            4 => self.check_lines::<u32>(&header)?,
-            8 => self.check_lines::<u64>(&header)?,
-            _ => self.check_lines::<u128>(&header)?,
+            4 => self.check_lines::<u32>(&header, grid)?,
+            8 => self.check_lines::<u64>(&header, grid)?,
+            _ => self.check_lines::<u128>(&header, grid)?,
         }
         self.check_columns(&header)?;
-        self.check_grid(&header)?;
         self.check_packed(&header)?;
         self.check_harmonia(&header)?;
         self.check_spine_lines(&header)?;

@@ -22,6 +22,7 @@ use shuttle::sync::{Arc, Mutex};
 use shuttle::thread;
 use std::collections::BTreeMap;
 use std::io;
+use std::sync::PoisonError;
 
 /// Schedules of each model.
 fn schedules() -> usize {
@@ -139,7 +140,8 @@ struct Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        let mut folder = self.folder.lock().expect("no panic");
+        // Dropped by a panic, too, after which the other threads still go on.
+        let mut folder = self.folder.lock().unwrap_or_else(PoisonError::into_inner);
         if folder.locked.get(&self.file) == Some(&self.builder) {
             folder.locked.remove(&self.file);
         }
@@ -148,7 +150,7 @@ impl Drop for Handle {
 
 impl Name {
     fn folder(&self) -> shuttle::sync::MutexGuard<'_, Folder> {
-        self.folder.lock().expect("no panic")
+        self.folder.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

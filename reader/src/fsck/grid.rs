@@ -1,20 +1,20 @@
-//! Checks of the grid: block by block, every mark against the tuple line it stands for.
+//! Checks of the grid: its counts on their own, every mark with the tuple line it stands for.
+//!
+//! A border's mark stands in the cell of its key or, where that is taken, in the next free one. So all of them are
+//! right if the first one is, and each follows from the one before: lines are looked at where they are read anyway.
 
 use super::{Check, ReadAt};
 use pleach_format::grid::{
     BLOCK_UNITS, CELLS, GUARD_BYTES, GridGeometry, SEGMENT_BYTES, SUPER_BYTES, Segment, UNIT_BYTES, place,
     segment_of,
 };
-use pleach_format::layout::LINE_BYTES;
+use pleach_format::line::Line;
 use pleach_format::{Header, Word, line};
 use rayon::prelude::*;
 use std::io;
 
-/// Lines that are read at once.
-const READ_LINES: u64 = 1 << 12;
-
-/// What the section holds besides its units.
-struct Stored {
+/// A grid whose counts are right: what it holds besides its units.
+pub(super) struct Grid {
     offset: u64,
     shape: GridGeometry,
     segments: Vec<Segment>,
@@ -22,12 +22,25 @@ struct Stored {
     supers: Vec<u64>,
 }
 
+/// The marks of a grid, from one on.
+struct Marks<'a, 'c, R> {
+    check: &'a Check<'c, R>,
+    grid: &'a Grid,
+    /// Units in hand, and the number of the first one.
+    units: Vec<u8>,
+    first: u64,
+    /// Number of the next unit, and what is left of the one before it.
+    next: u64,
+    marks: u64,
+}
+
+/// Bits of a unit that are marks.
+const MARKS: u64 = (1 << CELLS) - 1;
+
 impl<R: ReadAt> Check<'_, R> {
-    pub(super) fn check_grid(&self, header: &Header) -> io::Result<()> {
-        let Some((offset, shape)) = header.grid else { return Ok(()) };
-        let wrong = |at: u64, length: u64, expected: String, found: String, rule: &str| {
-            self.rule("grid", "GRID", at, length, expected, found, rule);
-        };
+    /// Everything but whether marks stand where they should. `None` if there is no grid, or marks cannot be counted.
+    pub(super) fn check_grid(&self, header: &Header) -> io::Result<Option<Grid>> {
+        let Some((offset, shape)) = header.grid else { return Ok(None) };
         let borders = header.lines.saturating_sub(1);
         let mut head = self.read(offset, shape.units_at)?;
         let zeros = head.split_off((shape.segments * SEGMENT_BYTES) as usize);
@@ -40,96 +53,140 @@ impl<R: ReadAt> Check<'_, R> {
         }
         let (segments, _) = head.as_chunks::<{ SEGMENT_BYTES as usize }>();
         let (supers, _) = supers.as_chunks::<{ SUPER_BYTES as usize }>();
-        let mut stored = Stored {
-            offset,
-            shape,
-            segments: segments.iter().map(Segment::from_bytes).collect(),
-            supers: supers.iter().map(|&marks| u32::from_le_bytes(marks).into()).collect(),
-        };
+        let segments: Vec<Segment> = segments.iter().map(Segment::from_bytes).collect();
+        let mut supers: Vec<u64> = supers.iter().map(|&marks| u32::from_le_bytes(marks).into()).collect();
         // The last segment may reach beyond the last key.
-        let ordered =
-            stored.segments.is_sorted_by(|one, next| one.first.checked_add(one.units) == Some(next.first));
-        let last = stored.segments.last().map_or(0, |segment| u64::from(segment.first));
-        if !ordered
-            || stored.segments.first().is_some_and(|segment| segment.first != 0)
-            || last >= shape.units
-        {
-            let found = format!("{:?}", stored.segments.last());
-            wrong(
-                offset,
-                shape.units_at,
-                "segments in order".to_owned(),
-                found,
-                "segments must follow each other",
-            );
-            return Ok(());
+        let ordered = segments.is_sorted_by(|one, next| one.first.checked_add(one.units) == Some(next.first));
+        let last = segments.last().map_or(0, |segment| u64::from(segment.first));
+        if !ordered || segments.first().is_some_and(|segment| segment.first != 0) || last >= shape.units {
+            let found = format!("{:?}", segments.last());
+            let text = "segments must follow each other";
+            self.rule("grid", "GRID", offset, shape.units_at, "segments in order", found, text);
+            return Ok(None);
         }
-        stored.supers.push(borders);
-        if stored.supers[0] != 0 || !stored.supers.is_sorted() {
+        supers.push(borders);
+        if supers[0] != 0 || !supers.is_sorted() {
             let (at, length) = (offset + shape.supers_at, shape.supers * SUPER_BYTES);
-            wrong(at, length, "ascending numbers".to_owned(), "others".to_owned(), "supers must count marks");
-            return Ok(());
+            self.rule("grid", "GRID", at, length, "ascending numbers", "others", "supers must count marks");
+            return Ok(None);
         }
-        (0..shape.supers).into_par_iter().try_for_each(|block| {
-            if self.is_cancelled() {
-                return Ok(());
-            }
-            let good = match shape.word_bytes {
-                4 => self.is_block::<u32>(header, &stored, block)?,
-                _ => self.is_block::<u64>(header, &stored, block)?,
-            };
-            if !good {
-                let at = offset + shape.units_at + block * BLOCK_UNITS * UNIT_BYTES;
-                let expected = format!("marks from line {} on", stored.supers[block as usize]);
-                let (length, found) = (BLOCK_UNITS * UNIT_BYTES, "others".to_owned());
-                wrong(at, length, expected, found, "each border of lines must have its mark");
-            }
-            Ok(())
-        })
+        let grid = Grid { offset, shape, segments, supers };
+        let counted = (0..shape.supers).into_par_iter().map(|block| self.is_counted(&grid, block));
+        let counted =
+            counted.try_fold(|| true, |all, one| Ok(all & one?)).try_reduce(|| true, |a, b| Ok(a & b));
+        counted.map(|counted: bool| counted.then_some(grid))
     }
 
-    /// Whether the units of a block hold the marks that its super and the next one announce.
-    fn is_block<W: Word>(&self, header: &Header, stored: &Stored, block: u64) -> io::Result<bool> {
-        let shape = &stored.shape;
-        let scale = shape.scale::<W>();
-        let units = block * BLOCK_UNITS..shape.units.min((block + 1) * BLOCK_UNITS);
-        // With the unit before it: a mark in its last cell pushes others on.
-        let from = units.start.saturating_sub(1);
-        let bytes =
-            self.read(stored.offset + shape.units_at + from * UNIT_BYTES, (units.end - from) * UNIT_BYTES)?;
-        let (found, _) = bytes.as_chunks::<8>();
-        let (before, found) = found.split_at((units.start - from) as usize);
-        let is_full = |unit: &[u8; 8]| u64::from_le_bytes(*unit) >> (CELLS - 1) & 1 == 1;
-        let cells = units.start * u64::from(CELLS)..units.end * u64::from(CELLS);
-        let mut free = if before.iter().any(is_full) { cells.start } else { 0 };
-        let mut expected = vec![0u64; found.len()];
-        let lines = stored.supers[block as usize]..stored.supers[block as usize + 1];
-        let n = header.geometry.tuples_per_line();
-        let mut at = lines.start;
-        while at < lines.end {
-            let count = READ_LINES.min(lines.end - at);
-            let bytes = self.read(header.line_offset(at), count * LINE_BYTES as u64)?;
-            for line in bytes.as_chunks::<LINE_BYTES>().0 {
-                let (segment, inside) =
-                    segment_of(scale.position(line::key(line, n - 1)), shape.segment_bits);
-                let (unit, cell) = place(stored.segments[segment.min(stored.segments.len() - 1)], inside);
-                let cell = (u64::from(unit) * u64::from(CELLS) + u64::from(cell)).max(free);
-                free = cell + 1;
-                if cells.contains(&cell) {
-                    let (unit, cell) = ((cell - cells.start) / u64::from(CELLS), cell % u64::from(CELLS));
-                    expected[unit as usize] |= 1 << cell;
-                } else if cell < cells.start || units.end < shape.units {
-                    return Ok(false);
-                }
-            }
-            at += count;
-        }
+    /// Whether the units of a block count its marks as they should.
+    fn is_counted(&self, grid: &Grid, block: u64) -> io::Result<bool> {
+        let first = block * BLOCK_UNITS;
+        let units = self.units(grid, first)?;
         let mut marks = 0;
-        for unit in &mut expected {
-            let own = u64::from(unit.count_ones());
-            *unit |= marks << CELLS;
-            marks += own;
+        let mut good = true;
+        for unit in units.as_chunks().0 {
+            let unit = u64::from_le_bytes(*unit);
+            good &= unit >> CELLS == marks;
+            marks += u64::from((unit & MARKS).count_ones());
         }
-        Ok(expected.iter().zip(found).all(|(unit, found)| unit.to_le_bytes() == *found))
+        let expected = grid.supers[block as usize + 1] - grid.supers[block as usize];
+        // Marks behind the last unit are left out.
+        let is_last = block + 1 == grid.shape.supers;
+        good &= marks == expected || is_last && marks < expected;
+        if !good {
+            self.marks_rule(grid, first, "units must count the marks before them");
+        }
+        Ok(good)
+    }
+
+    fn marks_rule(&self, grid: &Grid, unit: u64, text: &str) {
+        let block = unit.min(grid.shape.units - 1) / BLOCK_UNITS;
+        let at = grid.offset + grid.shape.units_at + block * BLOCK_UNITS * UNIT_BYTES;
+        let expected = format!("marks from line {} on", grid.supers[block as usize]);
+        self.rule("grid", "GRID", at, BLOCK_UNITS * UNIT_BYTES, expected, "others", text);
+    }
+
+    /// Some units from this one on: up to the end of its block.
+    fn units(&self, grid: &Grid, first: u64) -> io::Result<Vec<u8>> {
+        let end = grid.shape.units.min((first / BLOCK_UNITS + 1) * BLOCK_UNITS);
+        self.read(grid.offset + grid.shape.units_at + first * UNIT_BYTES, (end - first) * UNIT_BYTES)
+    }
+
+    /// Whether the borders behind these tuple lines, from line `number` on, have the marks that they should.
+    pub(super) fn check_marks<W: Word>(
+        &self,
+        header: &Header,
+        grid: &Grid,
+        number: u64,
+        lines: &[Line],
+    ) -> io::Result<()> {
+        let borders = header.lines.saturating_sub(1);
+        let lines = &lines[..lines.len().min(borders.saturating_sub(number) as usize)];
+        if lines.is_empty() {
+            return Ok(());
+        }
+        let (n, scale) = (header.geometry.tuples_per_line(), grid.shape.scale::<W>());
+        let cells = grid.shape.units * u64::from(CELLS);
+        let mut marks = Marks::from(self, grid, number.saturating_sub(1))?;
+        let mut free = match number {
+            0 => 0,
+            _ => marks.next()?.map_or(cells, |cell| cell + 1),
+        };
+        for line in lines {
+            let (segment, inside) =
+                segment_of(scale.position(line::key(line, n - 1)), grid.shape.segment_bits);
+            let (unit, cell) = place(grid.segments[segment.min(grid.segments.len() - 1)], inside);
+            let cell = (u64::from(unit) * u64::from(CELLS) + u64::from(cell)).max(free);
+            free = cell + 1;
+            let expected = (cell < cells).then_some(cell);
+            if marks.next()? != expected {
+                self.marks_rule(grid, cell / u64::from(CELLS), "each border of lines must have its mark");
+                return Ok(());
+            }
+        }
+        if number + lines.len() as u64 == borders && marks.next()?.is_some() {
+            self.marks_rule(grid, grid.shape.units, "each mark must have its border of lines");
+        }
+        Ok(())
+    }
+}
+
+impl<'a, 'c, R: ReadAt> Marks<'a, 'c, R> {
+    /// From the mark of this number on.
+    fn from(check: &'a Check<'c, R>, grid: &'a Grid, number: u64) -> io::Result<Self> {
+        let block =
+            grid.supers.partition_point(|&before| before <= number).clamp(1, grid.supers.len() - 1) - 1;
+        let first = block as u64 * BLOCK_UNITS;
+        let units = check.units(grid, first)?;
+        let mut this = Self { check, grid, units, first, next: first, marks: 0 };
+        let wanted = number - grid.supers[block];
+        let (all, _) = this.units.as_chunks::<{ UNIT_BYTES as usize }>();
+        // The last unit with no more marks before it.
+        let unit = all.partition_point(|unit| u64::from_le_bytes(*unit) >> CELLS <= wanted).max(1) - 1;
+        let Some(found) = all.get(unit).map(|unit| u64::from_le_bytes(*unit)) else { return Ok(this) };
+        this.next = first + unit as u64 + 1;
+        this.marks = found & MARKS;
+        for _ in 0..wanted.saturating_sub(found >> CELLS).min(u64::from(CELLS)) {
+            this.marks &= this.marks.wrapping_sub(1);
+        }
+        Ok(this)
+    }
+
+    /// The cell of the next mark, if there is one more.
+    fn next(&mut self) -> io::Result<Option<u64>> {
+        while self.marks == 0 {
+            if self.next >= self.grid.shape.units {
+                return Ok(None);
+            }
+            let mut at = (self.next - self.first) as usize * UNIT_BYTES as usize;
+            if at >= self.units.len() {
+                (self.units, self.first, at) = (self.check.units(self.grid, self.next)?, self.next, 0);
+            }
+            let unit = self.units[at..].first_chunk().map_or(0, |unit| u64::from_le_bytes(*unit));
+            self.marks = unit & MARKS;
+            self.next += 1;
+        }
+        let cell = (self.next - 1) * u64::from(CELLS) + u64::from(self.marks.trailing_zeros());
+        self.marks &= self.marks - 1;
+        Ok(Some(cell))
     }
 }

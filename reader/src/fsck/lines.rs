@@ -1,8 +1,9 @@
 //! Checks of tuple lines and of the separators that part them: order, padding, borders.
 //!
-//! Nearly every line and border is as it should be, and is looked at without a branch for each key; what is not is
-//! looked at again, slowly, and told.
+//! The children of a spine line are looked at together, without a branch for each key: nearly all are as they should
+//! be. Where they are not, each is looked at again, and what is wrong is told.
 
+use super::grid::Grid;
 use super::pieces::PIECE_BYTES;
 use super::{Check, ReadAt};
 use pleach_format::Header;
@@ -13,64 +14,74 @@ use pleach_format::section::Tag;
 use pleach_format::spine::{self, Encoding};
 use pleach_format::superblock::key_word;
 use std::io;
+use std::ops::Range;
 
 impl<R: ReadAt> Check<'_, R> {
-    /// Sums, order, padding and separators, in one pass over the tuple lines.
-    pub(super) fn check_lines<W: Word>(&self, header: &Header) -> io::Result<()> {
+    /// Sums, order, padding, separators and marks of the grid, in one pass over the tuple lines.
+    pub(super) fn check_lines<W: Word>(&self, header: &Header, grid: Option<Grid>) -> io::Result<()> {
         let Some(section) = header.section(Tag::LINE) else { return Ok(()) };
         // One line more on each side shows the borders of the piece.
         let side = LINE_BYTES as u64;
         self.pieces(section.offset(), section.extent(), (side, side), |at, piece| {
             self.check_blocks(header, section, at, piece.bytes)?;
             self.check_padding(section, at, piece.bytes);
-            self.check_tuples::<W>(header, at, piece.with_sides, piece.before)
+            self.check_tuples::<W>(header, at, piece.with_sides, piece.before)?;
+            match &grid {
+                Some(grid) => {
+                    self.check_marks::<W>(header, grid, at / LINE_BYTES as u64, piece.bytes.as_chunks().0)
+                }
+                None => Ok(()),
+            }
         })
     }
 
-    /// `bytes` begins `before` bytes before byte `at` of the tuple lines.
+    /// `bytes` begins `before` bytes before byte `at` of the tuple lines. Goes from spine line to spine line.
     fn check_tuples<W: Word>(&self, header: &Header, at: u64, bytes: &[u8], before: usize) -> io::Result<()> {
-        let geometry = header.geometry;
-        let n = geometry.tuples_per_line();
-        let (lines, _) = bytes.as_chunks::<LINE_BYTES>();
-        let base = (at - before as u64) / LINE_BYTES as u64;
         let first = at / LINE_BYTES as u64;
-        let end = (at + (PIECE_BYTES)).min(header.lines * LINE_BYTES as u64) / LINE_BYTES as u64;
-        let line_at = |number: u64| lines.get(usize::try_from(number - base).unwrap_or(usize::MAX));
+        let held = Held { first: first - (before / LINE_BYTES) as u64, lines: bytes.as_chunks().0 };
+        let end = header.lines.min(first + PIECE_BYTES / LINE_BYTES as u64);
+        let lowest = header.spine.levels.first();
+        let fanout = lowest.map_or(u64::MAX, |level| level.fanout as u64);
+        let ascend = ascend::<W>(header.geometry.tuples_per_line());
         let mut windows = Windows::new(header);
-        let mut separators = Separators::new(header, first);
-        let plain = plain_line::<W>(n);
-        let mut carried = None;
-        for number in first..end.min(header.lines) {
-            let Some(line) = line_at(number) else { break };
-            let left = carried.or_else(|| {
-                let left = number.checked_sub(1).filter(|&left| left >= base).and_then(line_at);
-                left.map(|left| line::key::<W>(left, n - 1))
-            });
-            let last = line::key::<W>(line, n - 1);
-            carried = Some(last);
-            let is_last = number + 1 == header.lines;
-            let is_plain = left.is_some_and(|left| {
-                !is_last
-                    && plain(line, left, header.is_unique())
-                    && line[n * W::BYTES..geometry.values_at()].iter().all(|&byte| byte == 0)
-            });
+        let mut number = first;
+        while number < end {
+            let slot = number % fanout;
+            let next = end.min((number - slot).saturating_add(fanout));
+            let is_plain = match (held.with_neighbours(number..next), lowest) {
+                (Some(run), Some(level)) if next < header.lines => {
+                    let line = windows.line(self, header, 0, level, number / fanout)?;
+                    let slots = slot as usize..(slot + next - number).min(fanout - 1) as usize;
+                    ascend(run, header) && are_parted::<W>(&run[1..], header, level.encoding, &line, slots)
+                }
+                _ => false,
+            };
             if !is_plain {
-                let used = geometry.tuples_in_line(number, header.tuples);
-                self.check_keys::<W>(header, line, left, number, used);
-                self.check_line_padding::<W>(header, line, header.line_offset(number), used);
-                if number == 0 || is_last {
-                    self.check_min_max::<W>(header, line, number, used);
+                for number in number..next {
+                    self.check_line::<W>(header, &held, number);
+                    self.check_border::<W>(header, &mut windows, &held, number)?;
                 }
+            } else if slot + next - number == fanout {
+                // The border behind the last child of a spine line is parted further up.
+                self.check_border::<W>(header, &mut windows, &held, next - 1)?;
             }
-            if let Some(right) = line_at(number + 1).filter(|_| !is_last) {
-                let first = line::key::<W>(right, 0);
-                let border = spine::Border { last, first, second: first };
-                if !separators.is_good(self, &mut windows, header, number, &border)? {
-                    self.check_border(header, &mut windows, number, border)?;
-                }
-            }
+            number = next;
         }
         Ok(())
+    }
+
+    /// Order, padding and ends of a line.
+    fn check_line<W: Word>(&self, header: &Header, held: &Held<'_>, number: u64) {
+        let Some(line) = held.line(number) else { return };
+        let n = header.geometry.tuples_per_line();
+        let left = number.checked_sub(1).and_then(|left| held.line(left));
+        let left = left.map(|left| line::key::<W>(left, n - 1));
+        let used = header.geometry.tuples_in_line(number, header.tuples);
+        self.check_keys::<W>(header, line, left, number, used);
+        self.check_line_padding::<W>(header, line, header.line_offset(number), used);
+        if number == 0 || number + 1 == header.lines {
+            self.check_min_max::<W>(header, line, number, used);
+        }
     }
 
     /// Order of the keys of a line, after the last one of the line before it.
@@ -142,9 +153,15 @@ impl<R: ReadAt> Check<'_, R> {
         &self,
         header: &Header,
         windows: &mut Windows,
+        held: &Held<'_>,
         number: u64,
-        border: spine::Border<W>,
     ) -> io::Result<()> {
+        let (Some(left), Some(right)) = (held.line(number), held.line(number + 1)) else { return Ok(()) };
+        if number + 1 == header.lines {
+            return Ok(());
+        }
+        let last = line::key::<W>(left, header.geometry.tuples_per_line() - 1);
+        let first = line::key::<W>(right, 0);
         let mut child = number;
         for (depth, level) in header.spine.levels.iter().enumerate() {
             let fanout = level.fanout as u64;
@@ -155,7 +172,7 @@ impl<R: ReadAt> Check<'_, R> {
             }
             let line = windows.line(self, header, depth, level, at)?;
             let offset = header.spine_offset + level.offset + at * LINE_BYTES as u64;
-            self.check_separator(level.encoding, &line, slot, offset, border);
+            self.check_separator(level.encoding, &line, slot, offset, last, first);
             return Ok(());
         }
         Ok(())
@@ -167,9 +184,9 @@ impl<R: ReadAt> Check<'_, R> {
         line: &Line,
         slot: usize,
         offset: u64,
-        border: spine::Border<W>,
+        last: W,
+        first: W,
     ) {
-        let (last, first) = (border.last, border.first);
         let place = offset + (slot * encoding.code_bytes(W::BYTES)) as u64;
         let bytes = encoding.code_bytes(W::BYTES) as u64;
         if encoding == Encoding::Raw {
@@ -218,21 +235,46 @@ impl<R: ReadAt> Check<'_, R> {
     }
 }
 
-/// Whether a full line's keys ascend from a key before it on; strictly, where keys are unique.
-type PlainLine<W> = fn(&Line, W, bool) -> bool;
+/// Tuple lines in memory.
+struct Held<'a> {
+    /// Number of the first.
+    first: u64,
+    lines: &'a [Line],
+}
+
+impl Held<'_> {
+    fn line(&self, number: u64) -> Option<&Line> {
+        self.lines.get(usize::try_from(number.checked_sub(self.first)?).ok()?)
+    }
+
+    /// These lines, the one before them and the one behind.
+    fn with_neighbours(&self, numbers: Range<u64>) -> Option<&[Line]> {
+        let start = numbers.start.checked_sub(self.first + 1)? as usize;
+        self.lines.get(start..start + (numbers.end - numbers.start) as usize + 2)
+    }
+}
+
+/// Whether all lines but the outer two hold keys that ascend, from the last key of the line before on, strictly where
+/// keys are unique; and zeros between keys and values. These lines are full.
+type Ascend = fn(&[Line], &Header) -> bool;
 
 /// The one for lines of `n` tuples.
-fn plain_line<W: Word>(n: usize) -> PlainLine<W> {
-    fn of<W: Word, const N: usize>(line: &Line, left: W, is_unique: bool) -> bool {
-        let keys: [W; N] = std::array::from_fn(|slot| line::key::<W>(line, slot));
-        let mut before = left;
-        let (mut below, mut equal) = (false, false);
-        for key in keys {
-            below |= key < before;
-            equal |= key == before;
-            before = key;
+fn ascend<W: Word>(n: usize) -> Ascend {
+    fn of<W: Word, const N: usize>(lines: &[Line], header: &Header) -> bool {
+        let [first, inner @ .., _] = lines else { return false };
+        let gap = N * W::BYTES..header.geometry.values_at();
+        let mut before = line::key::<W>(first, N - 1);
+        let (mut below, mut equal, mut filled) = (false, false, 0);
+        for line in inner {
+            for slot in 0..N {
+                let key = line::key::<W>(line, slot);
+                below |= key < before;
+                equal |= key == before;
+                before = key;
+            }
+            filled |= line[gap.clone()].iter().fold(0, |all, &byte| all | byte);
         }
-        !(below || is_unique && equal)
+        !(below || header.is_unique() && equal || filled != 0)
     }
     match n {
         2 => of::<W, 2>,
@@ -241,65 +283,38 @@ fn plain_line<W: Word>(n: usize) -> PlainLine<W> {
         5 => of::<W, 5>,
         8 => of::<W, 8>,
         16 => of::<W, 16>,
-        // No other number of tuples fits; lines are looked at slowly.
-        _ => |_, _, _| false,
+        // No other number of tuples fits; lines are looked at one by one.
+        _ => |_, _| false,
     }
 }
 
-/// A spine line of the lowest level, taken apart: most borders are parted there.
-struct Separators<W> {
-    fanout: u64,
-    /// Spine line, and slot in it, of the next border.
-    at: u64,
-    slot: u64,
-    line: Option<(Line, W, u32, u8)>,
-}
-
-impl<W: Word> Separators<W> {
-    fn new(header: &Header, number: u64) -> Self {
-        let fanout = header.spine.levels.first().map_or(1, |level| level.fanout as u64);
-        Self { fanout, at: number / fanout, slot: number % fanout, line: None }
+/// Whether the separators in these slots of a spine line part the lines, the first two, the next two and so on.
+fn are_parted<W: Word>(
+    lines: &[Line],
+    header: &Header,
+    encoding: Encoding,
+    spine_line: &Line,
+    slots: Range<usize>,
+) -> bool {
+    let n = header.geometry.tuples_per_line();
+    let borders = lines.windows(2).map(|pair| (line::key::<W>(&pair[0], n - 1), line::key::<W>(&pair[1], 0)));
+    let borders = slots.zip(borders);
+    if encoding == Encoding::Raw {
+        return borders.fold(true, |good, (slot, (last, first))| {
+            let code = spine::separator::<W>(spine_line, slot);
+            good & (code >= last) & ((code < first) | (code == last))
+        });
     }
-
-    /// Whether the separator behind tuple line `number` stands in the lowest level and is right. Asked for one line
-    /// after the other.
-    fn is_good<R: ReadAt>(
-        &mut self,
-        check: &Check<'_, R>,
-        windows: &mut Windows,
-        header: &Header,
-        number: u64,
-        border: &spine::Border<W>,
-    ) -> io::Result<bool> {
-        let (at, slot) = (self.at, self.slot);
-        debug_assert_eq!(number, at * self.fanout + slot);
-        if slot + 1 == self.fanout {
-            (self.at, self.slot, self.line) = (at + 1, 0, None);
-            return Ok(false);
-        }
-        self.slot += 1;
-        let Some(level) = header.spine.levels.first() else { return Ok(false) };
-        let (line, base, shift, flags) = match &mut self.line {
-            Some(line) => line,
-            none => {
-                let line = windows.line(check, header, 0, level, at)?;
-                let (base, shift, flags) = match level.encoding {
-                    Encoding::Raw => (W::default(), 0, 0),
-                    _ => spine::delta_header::<W>(&line),
-                };
-                none.insert((line, base, shift, flags))
-            }
-        };
-        let (slot, last, first) = (slot as usize, border.last, border.first);
-        if level.encoding == Encoding::Raw {
-            let code = spine::separator::<W>(line, slot);
-            return Ok(code >= last && (code < first || code == last));
-        }
-        let code = spine::code(level.encoding, line, slot);
-        let is_cell = last >= *base && *shift < W::BYTES as u32 * 8 && last.cell(*base, *shift) == code;
-        let is_exact = *shift == 0 || first < *base || first.cell(*base, *shift) != code;
-        Ok(is_cell && code < spine::code_max(level.encoding) && (is_exact || *flags & spine::INEXACT != 0))
+    let (base, shift, flags) = spine::delta_header::<W>(spine_line);
+    if shift >= W::BYTES as u32 * 8 {
+        return false;
     }
+    let (max, is_exact) = (spine::code_max(encoding), shift > 0 && flags & spine::INEXACT == 0);
+    borders.fold(true, |good, (slot, (last, first))| {
+        let code = spine::code(encoding, spine_line, slot);
+        let is_cell = (last >= base) & (last.cell(base, shift) == code) & (code < max);
+        good & is_cell & !(is_exact & (first.cell(base, shift) == code))
+    })
 }
 
 /// The lines of each level that a piece needs, read once a piece.

@@ -62,7 +62,22 @@ impl Lab {
 
     /// `cargo` in the folder of the sources, with what it prints on either stream.
     pub fn cargo(&self, args: &[&str], environment: &[(&str, &str)]) -> Result<String> {
-        let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        self.run_cargo(
+            Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())),
+            args,
+            environment,
+        )
+    }
+
+    /// The same of the nightly toolchain, which has Miri and all sanitizers.
+    pub fn nightly(&self, args: &[&str], environment: &[(&str, &str)]) -> Result<String> {
+        allowed(succeed("rustup", &["run", "nightly", "cargo", "miri", "--version"]))?;
+        let mut cargo = Command::new("rustup");
+        cargo.args(["run", "nightly", "cargo"]).env_remove("CARGO");
+        self.run_cargo(cargo, args, environment)
+    }
+
+    fn run_cargo(&self, mut cargo: Command, args: &[&str], environment: &[(&str, &str)]) -> Result<String> {
         cargo.args(args).envs(environment.iter().copied()).current_dir(&self.root);
         let output = cargo.stdin(Stdio::null()).output().context("cargo")?;
         let text = both(&output);

@@ -3,6 +3,7 @@
 //! Each target is a function that fails, or says in one sentence what it has measured. Figures are kept with their date
 //! in `docs/trust.json`, from which the table of docs/TRUST.md is made.
 
+mod arguments;
 mod disks;
 mod lab;
 mod limits;

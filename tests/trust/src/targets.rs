@@ -102,8 +102,7 @@ pub const TARGETS: &[Target] = &[
     Target {
         number: 10,
         name: "failing calls",
-        method: "`strace` answers EIO, ENOSPC, EDQUOT, EINTR, EMFILE, ENOMEM at the k-th call of each kind, for all k \
-            `strace` answers EIO, ENOSPC, EDQUOT, EINTR, EMFILE, ENOMEM at the k-th call of each kind, for all k",
+        method: "`strace` answers EIO, ENOSPC, EDQUOT, EINTR, EMFILE, ENOMEM at the k-th call of each kind, for all k",
         limits: "memory that the allocator does not get ends the process, without a word of ours",
         measure: trace::errnos,
         in_short: true,
@@ -175,16 +174,17 @@ pub const TARGETS: &[Target] = &[
     Target {
         number: 19,
         name: "fuzzing: input and arguments",
-        method: "`tests/fuzz/targets/import.rs` and `text.rs`: tables, expressions, records",
-        limits: "",
+        method: "`tests/fuzz/targets/import.rs` and `text.rs`: tables, expressions, records; command lines of chance, run",
+        limits: "`bench`, `tune` and `demo` are left out of the command lines",
         measure: suites::fuzz_import,
-        in_short: false,
+        in_short: true,
     },
     Target {
         number: 20,
         name: "sanitizers and Miri",
         method: "the suites under the address and the thread sanitizer; Miri over the scalar searches",
-        limits: "Miri cannot map files; the thread sanitizer does not see inside the standard library",
+        limits: "Miri maps no files and takes the scalar paths; tests that start programs of their own, compile kernels \
+            or count allocations are left out",
         measure: suites::sanitizers,
         in_short: false,
     },
