@@ -1,9 +1,9 @@
 //! Target 19, the part that no fuzzer reaches: command lines of chance, run as a user would run them.
 //!
 //! Commands and their options come from the completions that the command prints for shells, so that none is forgotten;
-//! what stands between them are names of whole, damaged and missing files, numbers at every edge, expressions, texts and
-//! bytes of chance. Whatever it is: an exit code of the contract, nothing but one line on standard error where it is
-//! refused, never a panic, a signal, a wait without end, or litter.
+//! what stands between them are names of whole, damaged and missing files, numbers at every edge, expressions, texts
+//! and bytes of chance. Whatever it is: an exit code of the contract, nothing but one line on standard error where it
+//! is refused, never a panic, a signal, a wait without end, or litter.
 
 use crate::disks::within;
 use crate::lab::{Lab, command, grouped, names, tail};
@@ -161,9 +161,9 @@ fn scene(lab: &Lab, folder: &Path) -> Result<()> {
     fs::write(folder.join("s.csv"), format!("name,row\n{texts}"))?;
     fs::write(folder.join("keys.txt"), "3\n5\n15\nx\n")?;
     fs::write(folder.join("empty"), "")?;
-    for (from, to) in [("a", "a"), ("b", "b"), ("s", "s"), ("a", "r")] {
+    for (from, to, key) in [("a", "a", "u64"), ("b", "b", "u64"), ("s", "s", "utf8"), ("a", "r", "i32")] {
         let (from, to) = (format!("{from}.csv"), format!("{to}.pleach"));
-        let output = lab.pleach(folder, &["build", &from, "-o", &to]).output()?;
+        let output = lab.pleach(folder, &["build", &from, "-o", &to, "--key-type", key]).output()?;
         ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
     let mut bytes = fs::read(folder.join("a.pleach"))?;

@@ -174,7 +174,8 @@ pub const TARGETS: &[Target] = &[
     Target {
         number: 19,
         name: "fuzzing: input and arguments",
-        method: "`tests/fuzz/targets/import.rs` and `text.rs`: tables, expressions, records; command lines of chance, run",
+        method: "`tests/fuzz/targets/import.rs` and `text.rs`: tables, expressions, records; command lines of chance, \
+            run",
         limits: "`bench`, `tune` and `demo` are left out of the command lines",
         measure: suites::fuzz_import,
         in_short: true,
@@ -183,8 +184,7 @@ pub const TARGETS: &[Target] = &[
         number: 20,
         name: "sanitizers and Miri",
         method: "the suites under the address and the thread sanitizer; Miri over the scalar searches",
-        limits: "Miri maps no files and takes the scalar paths; tests that start programs of their own, compile kernels \
-            or count allocations are left out",
+        limits: "Miri maps no files and takes the scalar paths",
         measure: suites::sanitizers,
         in_short: false,
     },
