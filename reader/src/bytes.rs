@@ -11,19 +11,19 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 #[repr(C, align(64))]
 struct AlignedLine([u8; 64]);
 
-/// Says that these bytes of a file will be read soon: the kernel begins to read them, and nobody waits.
-#[cfg(target_os = "linux")]
-pub(crate) fn will_need(file: &File, offset: u64, bytes: u64) {
-    use std::os::fd::AsRawFd;
-    let (Ok(offset), Ok(bytes)) = (i64::try_from(offset), i64::try_from(bytes)) else { return };
-    // SAFETY: the descriptor is open as long as `file` is borrowed; the call takes no pointers, and what it answers is
-    // only whether the hint was taken.
-    let _ = unsafe { libc::posix_fadvise(file.as_raw_fd(), offset, bytes, libc::POSIX_FADV_WILLNEED) };
+/// Reads until the buffer is full or the file ends; returns how much was read.
+pub(crate) fn read_at_most(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+    let mut done = 0;
+    while done < buffer.len() {
+        match std::os::unix::fs::FileExt::read_at(file, &mut buffer[done..], offset + done as u64) {
+            Ok(0) => break,
+            Ok(read) => done += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(done)
 }
-
-/// Says nothing where there is no such call.
-#[cfg(not(target_os = "linux"))]
-pub(crate) fn will_need(_file: &File, _offset: u64, _bytes: u64) {}
 
 /// The bytes of a file.
 pub(crate) enum Storage {

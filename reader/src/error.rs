@@ -1,7 +1,7 @@
 //! What can go wrong when a file is opened or read.
 
-use crate::fsck::Finding;
 use pleach_format::{FormatError, KeyType, ValueType};
+use pleach_fsck::Finding;
 use std::path::PathBuf;
 use std::{error, fmt, io};
 

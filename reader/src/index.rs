@@ -1,11 +1,10 @@
 //! An open file, and how it is opened.
 
 use crate::arch::Isa;
-use crate::bytes::Storage;
+use crate::bytes::{Storage, read_at_most};
 use crate::classic::Classic;
 use crate::column::Column;
 use crate::error::{OpenError, ReadError, TypeError};
-use crate::fsck;
 use crate::harmonia::Harmonia;
 use crate::live::Identity;
 use crate::packed::Packed;
@@ -123,7 +122,7 @@ impl OpenOptions {
             return Err(failed("open")(io::Error::from(io::ErrorKind::IsADirectory)));
         }
         let mut head = [0; HEAD_BYTES];
-        let there = fsck::read_at_most(&file, &mut head, 0).map_err(failed("read"))?;
+        let there = read_at_most(&file, &mut head, 0).map_err(failed("read"))?;
         let refused = |source| OpenError::Format { path: path.to_owned(), source };
         let header = Header::parse(&head[..there], metadata.len()).map_err(refused)?;
         let storage = match self.residence {
@@ -156,7 +155,7 @@ impl OpenOptions {
                 touched = Some(source.map_err(|source| OpenError::Format { path: path.clone(), source })?);
             }
             Verify::Full => {
-                let mut findings = fsck::check_bytes(storage.bytes());
+                let mut findings = pleach_fsck::check_bytes(storage.bytes());
                 if !findings.is_empty() {
                     let (count, first) = (findings.len(), Box::new(findings.swap_remove(0)));
                     return Err(OpenError::Damaged { path, first, findings: count });

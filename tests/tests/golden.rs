@@ -359,7 +359,7 @@ fn byte_keys() {
     check_strings("bytes_u32.pleach", KeyType::Bytes, &keys[1..]);
 }
 
-/// Damaged files that are kept. Each is made by the damage of its name; see `tests/src/mutate.rs`.
+/// Damaged files that are kept. Each is made by the damage of its name; see `tests/kit/src/mutate.rs`.
 const BAD: &[&str] = &[
     "flip-magic",
     "flip-table",

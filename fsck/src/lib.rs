@@ -5,6 +5,7 @@
 //! which is checked against it. What the structure says is reported only where all sums are good,
 //! since damaged bytes break rules by the dozen.
 
+mod advice;
 mod columns;
 mod frame;
 mod grid;
@@ -119,7 +120,7 @@ impl ReadAt for File {
         std::os::unix::fs::FileExt::read_exact_at(self, buffer, offset)
     }
     fn will_need(&self, offset: u64, bytes: u64) {
-        crate::bytes::will_need(self, offset, bytes);
+        advice::will_need(self, offset, bytes);
     }
 }
 
@@ -129,20 +130,6 @@ impl ReadAt for &[u8] {
         buffer.copy_from_slice(range.ok_or(io::ErrorKind::UnexpectedEof)?);
         Ok(())
     }
-}
-
-/// Reads until the buffer is full or the file ends; returns how much was read.
-pub(crate) fn read_at_most(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-    let mut done = 0;
-    while done < buffer.len() {
-        match std::os::unix::fs::FileExt::read_at(file, &mut buffer[done..], offset + done as u64) {
-            Ok(0) => break,
-            Ok(read) => done += read,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(done)
 }
 
 /// Checks a whole file. Reads all of it once; memory is a few MiB a thread. Never writes.
@@ -167,7 +154,8 @@ pub fn fsck(path: &Path, options: &FsckOptions<'_>) -> io::Result<Report> {
 }
 
 /// All findings for a file in memory.
-pub(crate) fn check_bytes(bytes: &[u8]) -> Vec<Finding> {
+#[must_use]
+pub fn check_bytes(bytes: &[u8]) -> Vec<Finding> {
     match Check::new(&bytes, bytes.len() as u64, None).run() {
         Ok(report) => report.findings,
         Err(error) => vec![Finding {
