@@ -10,6 +10,7 @@ use pleach_format::record::FieldKind;
 use pleach_format::{KeyType, ValueType};
 use std::io::Cursor;
 use std::path::Path;
+use std::sync::Mutex;
 
 fn options(choices: &[u8; 6]) -> InputOptions {
     let key_types = [
@@ -56,28 +57,41 @@ fn options(choices: &[u8; 6]) -> InputOptions {
     }
 }
 
+/// Builds a file of it, if that can be done.
+fn import(choices: &[u8; 6], bytes: &[u8]) {
+    let options = options(choices);
+    let Ok(mut source) = open_stream("input", Box::new(Cursor::new(bytes.to_vec())), &options) else {
+        return;
+    };
+    if options.changes {
+        let mut chunk = Chunk::new(source.schema().key_type, source.schema().value_type);
+        while source.next_chunk(&mut chunk, 1000).is_ok() && !chunk.is_empty() {}
+        return;
+    }
+    let storage = MemoryStorage::default();
+    let columns = choices[5] & 32 != 0;
+    let build = BuildOptions { threads: 1, memory_bytes: 1 << 30, columns, ..BuildOptions::default() };
+    let target = Path::new("/t.pleach");
+    let Ok(summary) = build_with_storage(&mut *source, target, &build, &Silent, &storage) else { return };
+    let file = storage.take(target).expect("built");
+    let index = Index::options().verify(Verify::Full).from_bytes(file).expect("whole");
+    assert_eq!(index.len(), summary.tuples);
+    assert!(index.meta().is_ok());
+}
+
+/// What the last panic said.
+static SAID: Mutex<String> = Mutex::new(String::new());
+
 fuzz_target!(
     init: {
-        // Panics of the formats' libraries are caught by the product; what is not caught ends the run all the same.
-        std::panic::set_hook(Box::new(|_| {}));
+        // Panics of the formats' libraries are caught by the product, and are no finding.
+        std::panic::set_hook(Box::new(|panic| *SAID.lock().expect("no panic in it") = panic.to_string()));
     },
     |data: &[u8]| {
         let Some((choices, bytes)) = data.split_first_chunk::<6>() else { return };
-        let options = options(choices);
-        let Ok(mut source) = open_stream("input", Box::new(Cursor::new(bytes.to_vec())), &options) else { return };
-        if options.changes {
-            let mut chunk = Chunk::new(source.schema().key_type, source.schema().value_type);
-            while source.next_chunk(&mut chunk, 1000).is_ok() && !chunk.is_empty() {}
-            return;
+        if std::panic::catch_unwind(|| import(choices, bytes)).is_err() {
+            eprintln!("{}", SAID.lock().expect("no panic in it"));
+            std::process::abort();
         }
-        let storage = MemoryStorage::default();
-        let columns = choices[5] & 32 != 0;
-        let build = BuildOptions { threads: 1, memory_bytes: 1 << 30, columns, ..BuildOptions::default() };
-        let target = Path::new("t.pleach");
-        let Ok(summary) = build_with_storage(&mut *source, target, &build, &Silent, &storage) else { return };
-        let file = storage.take(target).expect("built");
-        let index = Index::options().verify(Verify::Full).from_bytes(file).expect("whole");
-        assert_eq!(index.len(), summary.tuples);
-        assert!(index.meta().is_ok());
     }
 );

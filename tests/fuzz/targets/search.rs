@@ -34,8 +34,14 @@ fn words(taker: &mut Taker<'_>, bits: u32) -> Vec<u64> {
     words
 }
 
-fn options(taker: &mut Taker<'_>) -> BuildOptions {
-    let bits = taker.take(2);
+/// Without the sections that keys of this type cannot have.
+fn options(taker: &mut Taker<'_>, key_type: KeyType) -> BuildOptions {
+    let without = match key_type {
+        KeyType::U128 => 0b01100,
+        key_type if key_type.is_bytes() => 0b11100,
+        _ => 0,
+    };
+    let bits = taker.take(2) & !without;
     let layout = Layout {
         grid: bits & 1 != 0,
         columns: bits & 2 != 0,
@@ -121,8 +127,9 @@ fn compare<K: Key, V: Value + Debug>(
     took(found, queries.iter().map(|&key| lower(key) as u64).collect(), may_refuse);
     let (mut values, mut present) = (vec![V::default(); queries.len()], vec![0; queries.len().div_ceil(64)]);
     let found = view.get_batch(&queries, &mut values, &mut present);
+    let is_answered = found.is_ok();
     took(found, queries.iter().filter(|&&key| first(key).is_some()).count(), may_refuse);
-    if found.is_ok() {
+    if is_answered {
         for (number, &key) in queries.iter().enumerate() {
             let is_present = present[number / 64] >> (number % 64) & 1 == 1;
             let found = is_present.then(|| values[number].to_bits());
@@ -131,7 +138,9 @@ fn compare<K: Key, V: Value + Debug>(
     }
     let mut all = Vec::new();
     let scanned = view.scan(0..view.len(), |keys, values| {
-        all.extend(keys.iter().zip(values.to_vec()).map(|(key, value)| bits(&(*key, value))));
+        // Of no bytes: none.
+        let value = |slot: usize| values.get(slot).copied().unwrap_or_default();
+        all.extend(keys.iter().enumerate().map(|(slot, &key)| bits(&(key, value(slot)))));
     });
     took(scanned.map(|_| all), tuples.iter().map(bits).collect(), may_refuse);
     took(view.max().map(|tuple| tuple.map(|tuple| bits(&tuple))), tuples.last().map(bits), may_refuse);
@@ -152,7 +161,7 @@ fn numbers<K: Key, V: Value + Debug>(taker: &mut Taker<'_>)
 where
     V::Bits: Debug,
 {
-    let options = options(taker);
+    let options = options(taker, K::TYPE);
     let bits = 8 * (K::Word::BYTES as u32).min(8);
     let mut tuples: Vec<(K, V)> = words(taker, bits)
         .into_iter()
@@ -192,7 +201,7 @@ where
 }
 
 fn strings(key_type: KeyType, taker: &mut Taker<'_>) {
-    let options = options(taker);
+    let options = options(taker, key_type);
     let count = taker.take(1) as usize * 2;
     let mut random = Random(taker.take(1));
     let (letters, longest) = (1 + taker.take(1) % 255, 1 + taker.take(1) % 70);

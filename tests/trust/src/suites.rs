@@ -127,6 +127,8 @@ fn fuzz(lab: &Lab, names: &[&str], seconds: u64) -> Result<String> {
         let mut command = Command::new(programs.join(name));
         command.arg(&corpus).arg(&seeds).arg(format!("-max_total_time={seconds}"));
         command.args(["-timeout=10", "-rss_limit_mb=2048", "-print_final_stats=1", "-max_len=8192"]);
+        // Two fuzzers on two cores: threads that wait for each other would only cost time.
+        command.env("RAYON_NUM_THREADS", "1");
         command.arg(format!("-artifact_prefix={}/", programs.display())).current_dir(&lab.root);
         // What it says goes to a file: a pipe that nobody reads would stop it.
         let log = tempfile::NamedTempFile::new()?;
