@@ -91,7 +91,7 @@ fn files_of_others_and_of_later_versions_are_told_apart() {
     };
     let whole = victim().1;
     assert_eq!(verdict(&whole), Verdict::Clean);
-    assert_eq!(verdict(b""), Verdict::Foreign);
+    assert_eq!(verdict(b"plain text"), Verdict::Foreign);
     assert_eq!(verdict(&[b'x'; 100_000]), Verdict::Foreign);
     // The beginning or the end alone says whose it is.
     let mut bytes = whole.clone();
@@ -120,8 +120,11 @@ fn what_follows_from_the_tuples_cannot_be_changed() {
     let mut tried = 0;
     for (name, whole) in golden() {
         let there = header(&whole);
-        for tag in [Tag::GRID, Tag::PACKED, Tag::HARMONIA, Tag::KEYS, Tag::VALUES, Tag::TAIL, Tag::MASK] {
-            if there.section(tag).is_none() {
+        for tag in [Tag::GRID, Tag::PACK, Tag::HARMONIA, Tag::KEYS, Tag::VALUES] {
+            // Byte strings stand in their columns alone: others would be the keys of another file.
+            let is_free = tag == Tag::KEYS && there.key_type.is_bytes()
+                || tag == Tag::VALUES && there.value_type.is_bytes();
+            if there.section(tag).is_none() || is_free {
                 continue;
             }
             for (turn, at) in extent(&whole, tag).enumerate().filter(|(turn, _)| turn % step == 0) {
@@ -242,10 +245,8 @@ fn damage_at_the_borders_of_pieces_is_placed() {
         let findings = check_bytes(&bytes);
         // A base may be another where all cells stay the same.
         let is_base = (54..62).contains(&((at - spine.start) % 64));
-        assert!(
-            is_base || names(&findings, "separator", "SPIN") || names(&findings, "spine-line", "SPIN"),
-            "{at}"
-        );
+        let found = findings.iter().any(|finding| finding.section == "SPIN");
+        assert!(is_base || found, "byte {} of the spine: {findings:?}", at - spine.start);
     }
 }
 
