@@ -132,6 +132,7 @@ fn fuzz(lab: &Lab, names: &[&str], seconds: u64) -> Result<String> {
             "-rss_limit_mb=2048",
             "-print_final_stats=1",
             "-max_len=8192",
+            // Threads of pools that are on their way out are none.
             "-detect_leaks=0",
         ]);
         // Two fuzzers on two cores: threads that wait for each other would only cost time.

@@ -79,8 +79,8 @@ impl Place {
         Ok(names)
     }
 
-    /// Calls of each kind that a job makes: at most so many in one thread; and how many the system's loader makes before
-    /// the program begins.
+    /// Calls of each kind that a job makes: at most so many in one thread; and how many the system's loader makes
+    /// before the program begins.
     fn calls(&self, lab: &Lab, job: &Job) -> Result<BTreeMap<String, (u64, u64)>> {
         fs::write(self.target(), &job.old)?;
         let log = lab.memory()?;
