@@ -270,7 +270,7 @@ impl<'a, R: ReadAt> Check<'a, R> {
                 code,
                 section: format!("closing {what}"),
                 offset: offset + at as u64,
-                length: copy.len() as u64,
+                length: (copy.len() - at) as u64,
                 expected: format!("{:02x}", first[at]),
                 found: format!("{:02x}", copy[at]),
                 text: format!("the closing {what} must equal the first"),
@@ -364,7 +364,7 @@ impl<'a, R: ReadAt> Check<'a, R> {
 
     /// Sums of every section but LINE, whose blocks are checked with its lines; then the file id.
     fn check_sums(&self, header: &Header) -> io::Result<()> {
-        for (index, section) in header.sections.iter().enumerate() {
+        for section in &header.sections {
             let tag = section.entry.tag;
             let list_offset =
                 if tag == Tag::SUM2 { section.offset() } else { section.entry.sums_offset.get() };
@@ -377,11 +377,11 @@ impl<'a, R: ReadAt> Check<'a, R> {
                     Finding {
                         code: "sums",
                         section: tag.to_string(),
-                        offset: TABLE_OFFSET + (index * 128) as u64 + 48,
+                        offset: list_offset,
                         length: list_bytes,
                         expected: format!("sum {expected:08x}"),
                         found: format!("sum {found:08x}"),
-                        text: format!("the list of sums at byte {list_offset} must match its own sum"),
+                        text: "a list of sums must match the sum in the table".to_owned(),
                     },
                 );
             }

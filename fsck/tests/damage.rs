@@ -10,7 +10,7 @@ use pleach_kit::mutate::{PLAIN, SEALED, content, extent, flip, header, put, rese
 use pleach_kit::{figure, is_long, naive};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Mutex;
 
 /// Files of a folder of `tests/data`.
 fn files(folder: &str) -> Vec<PathBuf> {
@@ -78,6 +78,38 @@ fn named_damage_has_its_name() {
             assert!(end <= 2 * whole.len() as u64 + 8192, "{}: {finding}", damage.name);
         }
     }
+}
+
+/// Of a byte that is hit somewhere, the place is told.
+#[test]
+fn damage_is_placed() {
+    let whole = victim().1;
+    let step = if is_long() { 1 } else { 13 };
+    for at in (0..whole.len()).step_by(step) {
+        let mut bytes = whole.clone();
+        flip(&mut bytes, at * 8 + (mix(at as u64) % 8) as usize);
+        let findings = check_bytes(&bytes);
+        let at = at as u64;
+        let placed = |finding: &&Finding| (finding.offset..finding.offset + finding.length).contains(&at);
+        let Some(finding) = findings.iter().find(placed) else { panic!("byte {at}: {findings:?}") };
+        assert!(finding.length <= 8192, "byte {at}: {finding}");
+        assert!(findings.is_sorted_by_key(|finding| finding.offset), "{findings:?}");
+    }
+}
+
+#[test]
+fn a_thousand_findings_are_kept() {
+    let whole = victim().1;
+    let mut bytes = whole.clone();
+    let lines = content(&whole, Tag::LINE);
+    for (number, line) in bytes[lines].chunks_exact_mut(64).enumerate() {
+        for slot in 0..4 {
+            let key = u64::MAX - (number * 4 + slot) as u64;
+            line[slot * 8..][..8].copy_from_slice(&key.to_le_bytes());
+        }
+    }
+    reseal(&mut bytes);
+    assert_eq!(check_bytes(&bytes).len(), 1000);
 }
 
 #[test]
@@ -258,16 +290,18 @@ fn progress_is_told_and_can_stop_the_check() {
     let whole = naive::build(&sorted, &pleach_format::meta::Meta::default(), true);
     let path = std::env::temp_dir().join(format!("pleach-fsck-progress-{}", std::process::id()));
     fs::write(&path, &whole).expect("written");
-    let (calls, last) = (AtomicU64::new(0), AtomicU64::new(0));
-    let told = |done: u64, all: u64| {
-        assert!(done <= all && all == whole.len() as u64);
-        calls.fetch_add(1, Ordering::Relaxed);
-        last.fetch_max(done, Ordering::Relaxed);
+    let all_bytes = whole.len() as u64;
+    let told = Mutex::new(Vec::new());
+    let tell = |done: u64, all: u64| {
+        assert!(done <= all && all == all_bytes);
+        told.lock().expect("no panic").push(done);
         true
     };
-    let report = fsck(&path, &FsckOptions { threads: 2, progress: Some(&told) }).expect("readable");
+    let report = fsck(&path, &FsckOptions { threads: 1, progress: Some(&tell) }).expect("readable");
     assert_eq!((report.verdict, report.cancelled), (Verdict::Clean, false));
-    assert!(calls.load(Ordering::Relaxed) > 3 && last.load(Ordering::Relaxed) > whole.len() as u64 / 2);
+    let told = told.into_inner().expect("no panic");
+    assert!(told.len() > 3 && told.is_sorted(), "{told:?}");
+    assert!(told[0] < all_bytes / 2 && told[told.len() - 1] > all_bytes / 10 * 9, "{told:?}");
     let stop = |_: u64, _: u64| false;
     let report = fsck(&path, &FsckOptions { threads: 1, progress: Some(&stop) }).expect("readable");
     assert!(report.cancelled && report.blocks < 10, "{} blocks", report.blocks);
