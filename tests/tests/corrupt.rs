@@ -302,7 +302,7 @@ fn random_flips_and_truncations_of_a_larger_file_are_found() {
             file.write_all_at(&[whole[at] ^ 1 << (bit % 8)], at as u64).expect("written");
             let report = check(&path);
             assert_eq!(report.verdict, Verdict::Damaged, "bit {} of byte {at}", bit % 8);
-            assert_placed(&report, &whole, at);
+            assert_placed(&report, at);
             file.write_all_at(&whole[at..=at], at as u64).expect("written");
         }
         assert_eq!(check(&path).verdict, Verdict::Clean);
