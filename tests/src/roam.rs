@@ -91,7 +91,8 @@ pub fn roam_all(index: &Index, random: &mut Random) {
             _ => index.strings::<()>().iter().for_each(|v| roam_strings(v, &strings, random)),
         }
     } else {
-        // The pairs that whole files have; of others, which a forger makes, the keys. All types take a minute to compile.
+        // The pairs that whole files have; of others, which a forger makes, the keys. All types together take a minute
+        // to compile.
         match (index.key_type(), index.value_type()) {
             (KeyType::U64, ValueType::U64) => roam_numbers::<u64, u64>(index, random),
             (KeyType::U32, ValueType::U32) => roam_numbers::<u32, u32>(index, random),
