@@ -5,6 +5,12 @@ use pleach_format::{FormatError, KeyType};
 use std::io;
 use std::path::PathBuf;
 
+/// The operation after which the new file is in place, whatever comes of it.
+pub(crate) const SYNCING_FOLDER: &str = "syncing the folder";
+
+/// What its error says.
+const IN_PLACE: &str = ": the new file is in place, but a power cut may bring the old one back";
+
 /// Why a build failed. Whatever was at the target before is still there, unless `Io` says that
 /// syncing the folder failed: then the new file is in place, and complete.
 #[derive(Debug, thiserror::Error)]
@@ -48,7 +54,11 @@ pub enum BuildError {
         holder: String,
     },
     /// A system call failed.
-    #[error("{operation} failed: {}: {source}", path.display())]
+    #[error(
+        "{operation} failed: {}: {source}{}",
+        path.display(),
+        if *operation == SYNCING_FOLDER { IN_PLACE } else { "" }
+    )]
     Io {
         /// What was being done.
         operation: &'static str,

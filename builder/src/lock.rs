@@ -38,12 +38,14 @@ pub(crate) enum Taken<F> {
     Busy(String),
 }
 
+/// How often a lock that somebody has is looked at anew: who only looks for strays has it for a moment.
+const LOOKS: usize = 3;
 /// Attempts at a lock file that others keep removing between our open and our lock.
 const ATTEMPTS: usize = 100;
 
 /// Takes the lock, if nobody has it.
 pub(crate) fn take<N: LockName>(name: &N, holder: &str) -> io::Result<Taken<N::File>> {
-    let mut attempts = 0;
+    let (mut attempts, mut looks) = (0, 0);
     while attempts < ATTEMPTS {
         let file = name.open()?;
         let is_locked = name.try_lock(&file).inspect_err(|_| {
@@ -54,8 +56,10 @@ pub(crate) fn take<N: LockName>(name: &N, holder: &str) -> io::Result<Taken<N::F
         })?;
         if !is_locked {
             let other = name.holder(&file)?;
-            // Whoever took the lock a moment ago has yet to write its name.
-            if other.is_empty() && name.wait() {
+            looks += 1;
+            // Whoever took the lock a moment ago has yet to write its name; one that stands there may be that of a
+            // dead holder, whose file somebody is looking at.
+            if (other.is_empty() || looks < LOOKS) && name.wait() {
                 continue;
             }
             return Ok(Taken::Busy(other));

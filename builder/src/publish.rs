@@ -5,7 +5,7 @@
 //! `Publication` removes the temporary file and the lock. A killed build leaves both behind,
 //! unlocked: the next build of the same target sweeps them.
 
-use crate::error::BuildError;
+use crate::error::{BuildError, SYNCING_FOLDER};
 use crate::observe::{Phase, Watch};
 use crate::storage::{Kind, Locked, RealStorage, Storage, StorageFile, StorageLock, StorageTemp};
 use std::ffi::{OsStr, OsString};
@@ -131,8 +131,10 @@ impl<'a> Publication<'a> {
                 .remove_unlocked(&path)
                 .map_err(|error| BuildError::io("removing a left-over file", path, error))?;
         }
+        // Nobody who may not read the old file opens the new one before it has the old one's mode.
+        let first = mode.map_or(0o666, |_| 0o600);
         let temp = storage
-            .create_temp(&place.folder, &place.beside("."), TEMP_SUFFIX)
+            .create_temp(&place.folder, &place.beside("."), TEMP_SUFFIX, first)
             .map_err(|error| BuildError::io("creating a temporary file", &place.folder, error))?;
         if let Some(mode) = mode {
             temp.file()
@@ -169,16 +171,31 @@ impl<'a> Publication<'a> {
     /// again: the kernel may have dropped the bytes and would say that all is well.
     pub(crate) fn commit(self, watch: &Watch<'_>) -> Result<(), BuildError> {
         self.sync(watch)?;
-        let (storage, folder) = (self.storage, self.folder.clone());
-        self.commit_unsynced(watch)?;
-        storage.sync_dir(&folder).map_err(|error| BuildError::io("syncing the folder", folder, error))
+        self.rename(watch)?.sync()
     }
 
-    /// Gives the file its name and waits for no disk: a power cut may leave neither file whole.
-    pub(crate) fn commit_unsynced(self, watch: &Watch<'_>) -> Result<(), BuildError> {
+    /// Gives the file its name and waits for no disk: without [`Publication::sync`] before it and [`Published::sync`]
+    /// after it, a power cut may leave neither file whole.
+    pub(crate) fn rename(self, watch: &Watch<'_>) -> Result<Published<'a>, BuildError> {
         watch.check()?;
-        let Self { temp, _lock, target, .. } = self;
-        temp.persist(&target).map_err(|error| BuildError::io("renaming to the target", target, error))
+        let Self { storage, temp, _lock, folder, target } = self;
+        temp.persist(&target).map_err(|error| BuildError::io("renaming to the target", target, error))?;
+        Ok(Published { storage, folder, _lock })
+    }
+}
+
+/// A file that has its name; nobody else builds it until this is dropped.
+pub(crate) struct Published<'a> {
+    storage: &'a dyn Storage,
+    folder: PathBuf,
+    _lock: Box<dyn StorageLock>,
+}
+
+impl Published<'_> {
+    /// Syncs the folder, so that the name outlives a power cut.
+    pub(crate) fn sync(&self) -> Result<(), BuildError> {
+        let done = self.storage.sync_dir(&self.folder);
+        done.map_err(|error| BuildError::io(SYNCING_FOLDER, &self.folder, error))
     }
 }
 

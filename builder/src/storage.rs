@@ -76,9 +76,14 @@ pub trait Storage: Sync {
     /// Creates or takes over a lock file and writes `holder` into it. Does not wait for the holder of
     /// a lock to give it back, only (a moment) for it to say who it is.
     fn lock(&self, path: &Path, holder: &str) -> io::Result<Locked>;
-    /// Creates and locks a file `PREFIX` + six letters or digits + `SUFFIX`, mode 0666 & ~umask.
-    fn create_temp(&self, folder: &Path, prefix: &OsString, suffix: &str)
-    -> io::Result<Box<dyn StorageTemp>>;
+    /// Creates and locks a file `PREFIX` + six letters or digits + `SUFFIX`, of these permissions less the umask.
+    fn create_temp(
+        &self,
+        folder: &Path,
+        prefix: &OsString,
+        suffix: &str,
+        mode: u32,
+    ) -> io::Result<Box<dyn StorageTemp>>;
     /// Creates a file without a name.
     fn create_spill(&self, folder: &Path) -> io::Result<Box<dyn StorageFile>>;
     /// Opens a file to read it; its length comes with it.
@@ -210,6 +215,37 @@ impl LockName for LockFile<'_> {
     }
 }
 
+/// Attempts at a temporary file that others take for a stray between our making and our locking it.
+const TEMP_ATTEMPTS: usize = 100;
+
+/// Creates and locks a temporary file, for [`RealStorage`] and for other outputs that are swept like its own.
+///
+/// Who looks for strays locks them for a moment: that is waited for. Who sweeps at that moment may remove the file
+/// before it is locked: then there is another one.
+///
+/// # Errors
+/// Those of the system.
+pub fn locked_temp(
+    folder: &Path,
+    prefix: &OsString,
+    suffix: &str,
+    mode: u32,
+) -> io::Result<tempfile::NamedTempFile> {
+    for _ in 0..TEMP_ATTEMPTS {
+        let temp = tempfile::Builder::new()
+            .prefix(prefix)
+            .suffix(suffix)
+            .rand_bytes(6)
+            .permissions(fs::Permissions::from_mode(mode))
+            .tempfile_in(folder)?;
+        temp.as_file().lock()?;
+        if (LockFile { path: temp.path(), asked: Instant::now() }).leads_to(temp.as_file())? {
+            return Ok(temp);
+        }
+    }
+    Err(io::Error::other("temporary files keep disappearing: try again"))
+}
+
 impl Storage for RealStorage {
     fn kind(&self, path: &Path) -> io::Result<Kind> {
         match fs::symlink_metadata(path) {
@@ -238,15 +274,9 @@ impl Storage for RealStorage {
         folder: &Path,
         prefix: &OsString,
         suffix: &str,
+        mode: u32,
     ) -> io::Result<Box<dyn StorageTemp>> {
-        let (file, path) = tempfile::Builder::new()
-            .prefix(prefix)
-            .suffix(suffix)
-            .rand_bytes(6)
-            .permissions(fs::Permissions::from_mode(0o666))
-            .tempfile_in(folder)?
-            .into_parts();
-        file.try_lock()?;
+        let (file, path) = locked_temp(folder, prefix, suffix, mode)?.into_parts();
         Ok(Box::new(RealTemp { file: RealFile { file, writeback: true }, path }))
     }
 
@@ -396,6 +426,7 @@ impl Storage for MemoryStorage {
         folder: &Path,
         prefix: &OsString,
         suffix: &str,
+        _mode: u32,
     ) -> io::Result<Box<dyn StorageTemp>> {
         let mut name = prefix.clone();
         name.push("memory");

@@ -116,9 +116,10 @@ impl Storage for Failing {
         folder: &Path,
         prefix: &OsString,
         suffix: &str,
+        mode: u32,
     ) -> io::Result<Box<dyn StorageTemp>> {
         step(&self.count, self.at)?;
-        let file = RealStorage.create_temp(folder, prefix, suffix)?;
+        let file = RealStorage.create_temp(folder, prefix, suffix, mode)?;
         Ok(Box::new(FailingFile { at: self.at, count: Arc::clone(&self.count), file }))
     }
     fn create_spill(&self, folder: &Path) -> io::Result<Box<dyn StorageFile>> {

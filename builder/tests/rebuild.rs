@@ -441,22 +441,40 @@ fn kept_generations() {
     let target = folder.path().join("a.pleach");
     pleach_builder::build_slice(&[(1u64, 0u64)], &target, &BuildOptions::default()).expect("a build");
     let types = Types { key: KeyType::U64, value: ValueType::U64 };
-    for generation in 2..=6u64 {
+    let rebuild = |generation: u64, keep: usize| {
         let source = types.changes(&[(Op::Put, (1u64.to_be_bytes().to_vec(), types.value(generation)))]);
         let open = Box::new(move |_: &Schema| Ok(Box::new(source) as Box<dyn pleach_builder::Source>));
-        let options = RebuildOptions { keep: Some(2), ..RebuildOptions::default() };
-        let done = pleach_builder::rebuild::rebuild(&target, open, &options, &Silent).expect("a rebuild");
+        let options = RebuildOptions { keep: Some(keep), ..RebuildOptions::default() };
+        pleach_builder::rebuild::rebuild(&target, open, &options, &Silent).expect("a rebuild")
+    };
+    let names = || {
+        let entries = std::fs::read_dir(folder.path()).unwrap();
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    };
+    for generation in 2..=6u64 {
+        let done = rebuild(generation, 2);
         assert_eq!(
             (done.summary.generation, done.kept),
             (generation, Some((generation as usize - 1).min(2)))
         );
     }
-    let mut names: Vec<String> = std::fs::read_dir(folder.path())
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .collect();
-    names.sort();
-    assert_eq!(names, ["a.pleach", "a.pleach.g4", "a.pleach.g5"]);
+    assert_eq!(names(), ["a.pleach", "a.pleach.g4", "a.pleach.g5"]);
     let kept = std::fs::read(kept_path(&target, 4)).unwrap();
     assert_eq!(header(&kept).superblock.generation.get(), 4);
+
+    // Built anew, numbers begin anew: what was just kept stays, older files go first.
+    pleach_builder::build_slice(&[(1u64, 0u64)], &target, &BuildOptions::default()).expect("a build");
+    assert_eq!(rebuild(2, 2).kept, Some(2));
+    assert_eq!(names(), ["a.pleach", "a.pleach.g1", "a.pleach.g5"]);
+    assert_eq!(rebuild(3, 1).kept, Some(1));
+    assert_eq!(names(), ["a.pleach", "a.pleach.g2"]);
+    // What cannot be removed is no failure: the new generation is in place.
+    std::fs::create_dir(folder.path().join("a.pleach.g1")).unwrap();
+    let done = rebuild(4, 1);
+    assert_eq!((done.summary.generation, done.kept), (4, Some(2)));
+    assert!(done.left.is_some_and(|why| why.contains("a.pleach.g1")));
+    assert_eq!(names(), ["a.pleach", "a.pleach.g1", "a.pleach.g3"]);
 }

@@ -96,3 +96,79 @@ pub fn push_native_key(key_type: KeyType, word: u128, out: &mut Vec<u8>) {
         _ => out.extend_from_slice(&word.to_be_bytes()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NARROW: u64 = i32::MAX as u64;
+
+    #[test]
+    fn shapes_come_back_from_the_table_and_no_others_do() {
+        let shapes = [
+            (ColumnGeometry::fixed(0, 4), 64, 0),
+            (ColumnGeometry::fixed(10, 16), 160 + 64, 0),
+            (ColumnGeometry::varying(31, 100), 128 + 100 + 64, 128),
+            (ColumnGeometry::varying(32, 0), 256 + 64, 256),
+            (ColumnGeometry::varying(0, NARROW), 128 + NARROW + 64, 128),
+            (ColumnGeometry::varying(15, NARROW + 1), 128 + NARROW + 1 + 64, 128),
+            (ColumnGeometry::varying(16, NARROW + 1), 256 + NARROW + 1 + 64, 256),
+        ];
+        for (shape, bytes, data_at) in shapes {
+            let shape = shape.expect("small");
+            assert_eq!((shape.bytes(), shape.data_at), (Some(bytes), data_at), "{shape:?}");
+            assert_eq!(ColumnGeometry::from_stored(shape.stored(), shape.elements, bytes), Some(shape));
+            assert_eq!(shape.offset_bytes == 8, shape.data_bytes > NARROW, "{shape:?}");
+            // Of another length only a varying column can be, as long as its offsets hold it.
+            for length in [bytes - 1, bytes + 1, 0, u64::MAX] {
+                let other = ColumnGeometry::from_stored(shape.stored(), shape.elements, length);
+                let holds = shape.element_bytes == 0
+                    && length >= data_at + GUARD_BYTES
+                    && (shape.offset_bytes == 8 || length - data_at - GUARD_BYTES <= NARROW);
+                assert_eq!(other.is_some(), holds, "{shape:?} {length}");
+                assert!(other.is_none_or(|other| other.bytes() == Some(length)), "{shape:?} {length}");
+            }
+        }
+    }
+
+    #[test]
+    fn forged_shapes_are_refused() {
+        let stored = |key: u32, value: u32| Geometry {
+            key_bytes: key.into(),
+            value_bytes: value.into(),
+            ..Geometry::default()
+        };
+        for (key, value) in [(0, 0), (0, 2), (0, 16), (4, 4), (1, 8)] {
+            assert_eq!(ColumnGeometry::from_stored(stored(key, value), 10, 1000), None, "{key} {value}");
+        }
+        let good = stored(4, 0);
+        assert!(ColumnGeometry::from_stored(good, 10, 104).is_some());
+        let forged = Geometry { levels: 1.into(), ..good };
+        assert_eq!(
+            ColumnGeometry::from_stored(forged, 10, 104),
+            None,
+            "a field that columns have no use for"
+        );
+        assert_eq!(ColumnGeometry::from_stored(good, u64::MAX / 4 + 11, 104), None);
+        assert_eq!(ColumnGeometry::fixed(u64::MAX / 4 + 1, 4), None);
+        assert_eq!(ColumnGeometry::fixed(u64::MAX / 4, 4).and_then(ColumnGeometry::bytes), None);
+        assert_eq!(ColumnGeometry::varying(u64::MAX, 0), None);
+        assert_eq!(ColumnGeometry::varying(u64::MAX / 4, 0), None);
+    }
+
+    #[test]
+    fn keys_lie_as_arrow_has_them() {
+        let native = |key_type, word| {
+            let mut out = vec![7];
+            push_native_key(key_type, word, &mut out);
+            assert_eq!(out.remove(0), 7, "what was there stays");
+            out
+        };
+        assert_eq!(native(KeyType::U32, 0x0102_0304), [4, 3, 2, 1]);
+        assert_eq!(native(KeyType::U64, 0x0102_0304), [4, 3, 2, 1, 0, 0, 0, 0]);
+        assert_eq!(native(KeyType::I32, u128::from((-2i32).encode())), (-2i32).to_le_bytes());
+        assert_eq!(native(KeyType::I64, u128::from((-2i64).encode())), (-2i64).to_le_bytes());
+        assert_eq!(native(KeyType::F64, u128::from((-1.5f64).encode())), (-1.5f64).to_le_bytes());
+        assert_eq!(native(KeyType::U128, 1 << 120 | 9), (1u128 << 120 | 9).to_be_bytes());
+    }
+}

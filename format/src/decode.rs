@@ -135,3 +135,100 @@ pub fn table(bytes: &[u8], stored_crc: Option<u32>) -> (Vec<Field>, Vec<Entry>) 
     }
     (fields, entries)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::section::{Geometry, Tag};
+    use zerocopy::IntoBytes;
+
+    fn sample() -> Superblock {
+        let mut block = Superblock::new(KeyType::U64, ValueType::F32);
+        block.min_key_len = 3.into();
+        block.max_key_len = 1000.into();
+        block.min_key[..4].copy_from_slice(&[1, 2, 0xAB, 4]);
+        block.builder[..6].copy_from_slice(b"pleach");
+        block
+    }
+
+    fn remarks(bytes: &[u8]) -> Vec<(String, String)> {
+        let fields = superblock(bytes, 0).into_iter();
+        fields.filter_map(|field| Some((field.name, field.remark?))).collect()
+    }
+
+    #[test]
+    fn fields_tile_the_superblock() {
+        let bytes = sample().seal();
+        let fields = superblock(&bytes, 1 << 20);
+        let mut at = 1 << 20;
+        for field in &fields {
+            assert_eq!((field.offset, &field.remark), (at, &None), "{field:?}");
+            at += field.length;
+        }
+        assert_eq!(at, (1 << 20) + SUPERBLOCK_BYTES as u64);
+        let value = |name| fields.iter().find(|field| field.name == name).expect("a field").value.as_str();
+        assert_eq!([value("key_type"), value("value_type"), value("builder")], ["u64", "f32", "pleach"]);
+        assert_eq!([value("min_key"), value("development"), value("reserved")], ["0102ab", "DEVL", "zero"]);
+        assert_eq!(value("max_key").len(), 128, "no more than is there");
+        for length in 0..bytes.len() {
+            let there = superblock(&bytes[..length], 1 << 20);
+            let same = there
+                .iter()
+                .zip(&fields)
+                .all(|(one, other)| one.offset == other.offset && one.name == other.name);
+            assert!(same && there.len() <= fields.len(), "{length}");
+            let end = fields.get(there.len()).map_or(u64::MAX, |next| next.offset + next.length - (1 << 20));
+            assert!(end > length as u64, "{length}: the next field is there, too");
+        }
+    }
+
+    #[test]
+    fn what_looks_wrong_gets_a_remark() {
+        let damaged = |change: fn(&mut Superblock)| {
+            let mut block = sample();
+            change(&mut block);
+            let found = remarks(&block.seal());
+            assert_eq!(found.len(), 1, "{found:?}");
+            found[0].0.clone()
+        };
+        assert_eq!(damaged(|block| block.magic[1] = b'p'), "magic");
+        assert_eq!(damaged(|block| block.version_major = 9.into()), "version_major");
+        assert_eq!(damaged(|block| block.development = 0.into()), "development");
+        assert_eq!(damaged(|block| block.key_type = 99.into()), "key_type");
+        assert_eq!(damaged(|block| block.value_type = 99.into()), "value_type");
+        let mut bytes = sample().seal();
+        bytes[4000] = 1;
+        assert_eq!(remarks(&bytes)[0].0, "crc");
+        let reserved = superblock(&bytes, 0).into_iter().find(|field| field.name == "reserved");
+        assert_eq!(reserved.expect("a field").value, "not zero");
+    }
+
+    #[test]
+    fn entries_have_their_places() {
+        let entry = |tag, offset| Entry::new(tag, true, offset, 100, 7, Geometry::default());
+        let mut bytes = vec![0; TABLE_BYTES];
+        for (index, entry) in [entry(Tag::META, 12_288), entry(Tag::LINE, 16_384)].iter().enumerate() {
+            bytes[index * ENTRY_BYTES..][..ENTRY_BYTES].copy_from_slice(entry.as_bytes());
+        }
+        let sum = crc32(&bytes);
+        let (fields, entries) = table(&bytes, Some(sum));
+        assert_eq!(entries.iter().map(|entry| entry.tag).collect::<Vec<_>>(), [Tag::META, Tag::LINE]);
+        let places: Vec<_> = fields.iter().map(|field| (field.offset, field.length, &*field.name)).collect();
+        let (whole, one) = (TABLE_BYTES as u64, ENTRY_BYTES as u64);
+        assert_eq!(
+            places,
+            [
+                (TABLE_OFFSET, whole, "section table"),
+                (TABLE_OFFSET, one, "entry META"),
+                (TABLE_OFFSET + one, one, "entry LINE")
+            ]
+        );
+        assert!(fields.iter().all(|field| field.remark.is_none()));
+        assert_eq!(fields[0].value, "2 entries");
+        assert!(fields[2].value.starts_with("offset 16384 length 100 elements 7"));
+        assert_eq!(table(&bytes, None).0[0].remark, None, "nothing to hold it against");
+        assert!(table(&bytes, Some(sum ^ 1)).0[0].remark.is_some());
+        let short = &bytes[..TABLE_BYTES - ENTRY_BYTES];
+        assert!(table(short, Some(crc32(short))).0[0].remark.is_some());
+    }
+}

@@ -179,6 +179,12 @@ impl GridGeometry {
         Scale { low: W::from_u64(low), high: W::from_u64(high), left, right }
     }
 
+    /// Position of the highest word.
+    #[must_use]
+    pub fn last_position(&self) -> u32 {
+        self.scale.last()
+    }
+
     /// Bytes of the section.
     #[must_use]
     pub fn bytes(&self) -> u64 {

@@ -182,13 +182,12 @@ impl Mask {
     }
 
     fn assemble(head: &Head, reference: &[u8], mask: &[u8]) -> Self {
-        let chunks = |reference: &[u8], mask: &[u8]| -> Vec<Chunk> {
+        fn chunks(reference: &[u8], mask: &[u8]) -> impl Iterator<Item = Chunk> {
             let both = mask.chunks(CHUNK_BYTES).zip(reference.chunks(CHUNK_BYTES));
             both.map(|(mask, reference)| {
                 Chunk::new(load(mask, 0), load(reference, 0), leading_ones(mask.len()))
             })
-            .collect()
-        };
+        }
         let (covered, key_bytes_max) = (head.covered as usize, head.key_bytes_max as usize);
         let (reference, reference_behind) = reference.split_at(covered);
         let (mask, mask_behind) = mask.split_at(covered);
@@ -196,7 +195,7 @@ impl Mask {
             let chunks = chunks(reference_behind, mask_behind);
             Tail::new(chunks, covered, head.length_mask, key_bytes_max, head.tail_bytes.into())
         });
-        let chunks = chunks(reference, mask);
+        let chunks: Vec<Chunk> = chunks(reference, mask).collect();
         let kept: u32 = chunks.iter().map(|chunk| chunk.kept).sum();
         let length_mask = if head.lossless { head.length_mask } else { 0 };
         let length_bits = length_mask.count_ones();

@@ -56,14 +56,14 @@ pub struct Tail {
 impl Tail {
     /// `chunks` are those behind the word's `covered` bytes. `bytes` is what a tail takes in the file.
     pub(crate) fn new(
-        chunks: Vec<Chunk>,
+        chunks: impl Iterator<Item = Chunk>,
         covered: usize,
         length_mask: u16,
         key_bytes_max: usize,
         bytes: usize,
     ) -> Self {
         let mut bit = 0;
-        let parts = chunks.into_iter().enumerate().map(|(number, chunk)| {
+        let parts = chunks.enumerate().map(|(number, chunk)| {
             let (chunk, shift) = (chunk.turned(), bit as u32 % 8);
             let is_wide = shift + chunk.kept > 64;
             let part = Part { chunk, at: covered + number * 8, byte: bit / 8, shift, is_wide };

@@ -1,17 +1,18 @@
 //! Layout arithmetic against a slow recursive construction, and encodings against their rules.
 
-use crate::checksum::{SUM_BLOCK_BYTES, binding, crc32, sum_blocks, sum_into};
+use crate::checksum::{FileId, SUM_BLOCK_BYTES, binding, crc32, sum_blocks, sum_into};
 use crate::key::{Bits, Key, Word};
 use crate::layout::{LineGeometry, SpineGeometry, align_up, section_start};
 use crate::line::{self, Line};
 use crate::meta::Meta;
 use crate::section::{HUGE_PAGE_BYTES, LARGE_SECTION_BYTES, LEVELS_MAX, Tag};
 use crate::spine::{self, Border, Encoding};
-
-const ALL: [Encoding; 4] = [Encoding::Delta8, Encoding::Delta16, Encoding::Delta32, Encoding::Raw];
 use crate::superblock::{CRC_OFFSET, SUPERBLOCK_BYTES, Superblock, key_prefix, key_word};
 use crate::types::{KeyType, ValueType};
 use crate::{FormatError, version};
+use siphasher::sip128::SipHasher24;
+
+const ALL: [Encoding; 4] = [Encoding::Delta8, Encoding::Delta16, Encoding::Delta32, Encoding::Raw];
 
 /// A small deterministic generator (an xorshift with a multiplicative output).
 struct Random(u64);
@@ -242,6 +243,18 @@ fn sums_are_bound_to_their_place() {
     let bound = [binding(&id, Tag::LINE, 0), binding(&id, Tag::LINE, 1), binding(&id, Tag::SPINE, 0)];
     assert!(bound[0] != bound[1] && bound[0] != bound[2] && bound[0] != binding(&[2; 16], Tag::LINE, 0));
     assert_eq!(crc32(b"123456789"), 0xCBF4_3926, "the CRC of IEEE 802.3");
+}
+
+#[test]
+fn a_file_id_is_one_hash_of_types_count_and_sections() {
+    let sums: Vec<u32> = (0..3000).map(|sum: u32| sum.wrapping_mul(0x9E37_79B9)).collect();
+    let mut id = FileId::new(3, 5, true, 7 << 40);
+    id.section(b"first", sums.iter().copied());
+    id.section(b"second", []);
+    let mut bytes = b"pleach file id 0\x03\0\x05\0\x01\0\0\0\0\0\0\0\0\x07\0\0first".to_vec();
+    bytes.extend(sums.iter().flat_map(|sum| sum.to_le_bytes()));
+    bytes.extend(b"second");
+    assert_eq!(id.finish(), SipHasher24::new().hash(&bytes).as_bytes());
 }
 
 #[test]

@@ -15,8 +15,10 @@ use std::ops::Range;
 
 /// Tuples that are compared at once.
 const PIECE_TUPLES: u64 = 1 << 12;
-/// Bytes of their keys or values: more than any honest file has.
-const PIECE_BYTES_MAX: u64 = 1 << 30;
+/// Bytes of them, if there is more than one.
+const PIECE_BYTES: u64 = 1 << 22;
+/// Bytes of a key at most: FORMAT.md, section 3.
+const KEY_BYTES_MAX: u64 = u16::MAX as u64;
 
 /// Where a section is found.
 type PlaceOf = fn(&Header) -> Option<ColumnPlace>;
@@ -68,12 +70,85 @@ impl<R: ReadAt> Check<'_, R> {
                 return Ok(());
             }
             let ranks = piece * PIECE_TUPLES..((piece + 1) * PIECE_TUPLES).min(header.tuples);
-            match header.geometry.key_bytes {
-                4 => self.check_piece::<u32>(header, mask.as_ref(), &ranks),
-                8 => self.check_piece::<u64>(header, mask.as_ref(), &ranks),
-                _ => self.check_piece::<u128>(header, mask.as_ref(), &ranks),
+            if let Some(place) = header.values.filter(|_| header.value_type.is_bytes()) {
+                self.check_texts(header, place, &ranks)?;
             }
+            self.parted(header, ranks, &|ranks| match header.geometry.key_bytes {
+                4 => self.check_piece::<u32>(header, mask.as_ref(), ranks),
+                8 => self.check_piece::<u64>(header, mask.as_ref(), ranks),
+                _ => self.check_piece::<u128>(header, mask.as_ref(), ranks),
+            })
         })
+    }
+
+    /// Halves ranks until their keys and tails are few bytes.
+    fn parted(
+        &self,
+        header: &Header,
+        ranks: Range<u64>,
+        check: &impl Fn(&Range<u64>) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let mut bytes = 0u64;
+        for place in [header.tails, header.keys].into_iter().flatten() {
+            bytes = bytes.saturating_add(match place.shape.offset_bytes {
+                0 => (ranks.end - ranks.start) * place.shape.element_bytes,
+                _ => self.offset_of(place, ranks.end)?.saturating_sub(self.offset_of(place, ranks.start)?),
+            });
+        }
+        let middle = ranks.start + (ranks.end - ranks.start) / 2;
+        if bytes <= PIECE_BYTES || middle == ranks.start {
+            return check(&ranks);
+        }
+        self.parted(header, ranks.start..middle, check)?;
+        self.parted(header, middle..ranks.end, check)
+    }
+
+    /// Values of any length: that their offsets ascend, and that texts are some. Read in pieces, however long they are.
+    fn check_texts(&self, header: &Header, place: ColumnPlace, ranks: &Range<u64>) -> io::Result<()> {
+        if place.shape.offset_bytes == 0 {
+            return Ok(());
+        }
+        let Some(offsets) = self.offsets(Tag::VALUES, place, ranks)? else { return Ok(()) };
+        let mut from = 0;
+        while header.value_type == ValueType::Utf8 && from + 1 < offsets.len() {
+            let fits = |to: &usize| offsets[*to] - offsets[from] <= PIECE_BYTES;
+            let to = (from + 1..offsets.len()).take_while(fits).last();
+            if let Some(to) = to {
+                let data = self.read(place.data_offset() + offsets[from], offsets[to] - offsets[from])?;
+                for index in from..to {
+                    let value = &data[(offsets[index] - offsets[from]) as usize..];
+                    let value = &value[..(offsets[index + 1] - offsets[index]) as usize];
+                    if std::str::from_utf8(value).is_err() {
+                        self.wrong_element(
+                            header,
+                            Tag::VALUES,
+                            ranks.start + index as u64,
+                            "valid UTF-8",
+                            value,
+                        );
+                    }
+                }
+            } else if !self.is_text(place.data_offset() + offsets[from], offsets[from + 1] - offsets[from])? {
+                self.wrong_element(header, Tag::VALUES, ranks.start + from as u64, "valid UTF-8", &[]);
+            }
+            from = to.unwrap_or(from + 1);
+        }
+        Ok(())
+    }
+
+    /// Whether these bytes of the file are UTF-8.
+    fn is_text(&self, at: u64, length: u64) -> io::Result<bool> {
+        let mut held = Vec::new();
+        for start in (0..length).step_by(PIECE_BYTES as usize) {
+            held.extend(self.read(at + start, (length - start).min(PIECE_BYTES))?);
+            match std::str::from_utf8(&held) {
+                Ok(_) => held.clear(),
+                // A letter that goes on in the next piece.
+                Err(error) if error.error_len().is_none() => drop(held.drain(..error.valid_up_to())),
+                Err(_) => return Ok(false),
+            }
+        }
+        Ok(held.is_empty())
     }
 
     fn check_mask(&self, header: &Header, offset: u64, bytes: &[u8]) -> Option<Mask> {
@@ -94,10 +169,13 @@ impl<R: ReadAt> Check<'_, R> {
         if mask.is_fixed() != fixed.is_some() || fixed.is_some_and(|bytes| bytes != mask.key_bytes_max()) {
             return wrong(&header.key_type, &format!("keys of up to {} bytes", mask.key_bytes_max()));
         }
-        let of_mask = mask.tail().map_or(0, |tail| tail.bytes() as u64);
-        let of_section = header.tails.map_or(0, |place| place.shape.element_bytes);
+        // Without tails there is no section for them.
+        let of_mask = mask.tail().map(|tail| tail.bytes() as u64);
+        let of_section = header.tails.map(|place| place.shape.element_bytes);
         if of_mask != of_section {
-            return wrong(&format!("tails of {of_section} bytes"), &of_mask);
+            let tails =
+                |bytes: Option<u64>| bytes.map_or("none".into(), |bytes| format!("tails of {bytes} bytes"));
+            return wrong(&tails(of_section), &tails(of_mask));
         }
         if !mask.is_lossless() && mask.tail().is_none() && header.keys.is_none() {
             return wrong(&"words that are whole keys, or a TAIL or KEYS section", &"neither");
@@ -134,25 +212,32 @@ impl<R: ReadAt> Check<'_, R> {
         Ok(number(&bytes))
     }
 
+    /// The offsets of some ranks and of the end of the last one, unless they make no sense.
+    fn offsets(&self, tag: Tag, place: ColumnPlace, ranks: &Range<u64>) -> io::Result<Option<Vec<u64>>> {
+        let (width, count) = (place.shape.offset_bytes, ranks.end - ranks.start);
+        let bytes = self.read(place.offset + ranks.start * width, (count + 1) * width)?;
+        let offsets: Vec<u64> = bytes.chunks_exact(width as usize).map(number).collect();
+        let is_key = tag == Tag::KEYS;
+        let too_long =
+            is_key && offsets.windows(2).any(|pair| pair[1].saturating_sub(pair[0]) > KEY_BYTES_MAX);
+        if !offsets.is_sorted() || offsets[count as usize] > place.shape.data_bytes || too_long {
+            let (at, length) = (place.offset + ranks.start * width, count * width);
+            let text = if too_long { "a key has 65,535 bytes at most" } else { "offsets must ascend" };
+            self.rule("column", tag.name(), at, length, "ascending offsets", "others", text);
+            return Ok(None);
+        }
+        Ok(Some(offsets))
+    }
+
     /// The elements of some ranks, unless their offsets make no sense.
     fn elements(&self, tag: Tag, place: ColumnPlace, ranks: &Range<u64>) -> io::Result<Option<Elements>> {
-        let shape = place.shape;
         let count = ranks.end - ranks.start;
-        let (start, ends): (u64, Vec<u64>) = if shape.offset_bytes == 0 {
-            let bytes = shape.element_bytes;
+        let (start, ends): (u64, Vec<u64>) = if place.shape.offset_bytes == 0 {
+            let bytes = place.shape.element_bytes;
             (ranks.start * bytes, (1..=count).map(|i| i * bytes).collect())
         } else {
-            let width = shape.offset_bytes;
-            let bytes = self.read(place.offset + ranks.start * width, (count + 1) * width)?;
-            let offsets: Vec<u64> = bytes.chunks_exact(width as usize).map(number).collect();
-            let (first, last) = (offsets[0], offsets[count as usize]);
-            if !offsets.is_sorted() || last > shape.data_bytes || last - first > PIECE_BYTES_MAX {
-                let (at, length) = (place.offset + ranks.start * width, count * width);
-                let text = "offsets must ascend";
-                self.rule("column", tag.name(), at, length, "ascending offsets", "others", text);
-                return Ok(None);
-            }
-            (first, offsets[1..].iter().map(|end| end - first).collect())
+            let Some(offsets) = self.offsets(tag, place, ranks)? else { return Ok(None) };
+            (offsets[0], offsets[1..].iter().map(|end| end - offsets[0]).collect())
         };
         let length = ends.last().copied().unwrap_or(0);
         let data = self.read(place.data_offset() + start, length)?;
@@ -177,7 +262,9 @@ impl<R: ReadAt> Check<'_, R> {
         };
         let Some(tails) = column(Tag::TAIL, header.tails)? else { return Ok(()) };
         let Some(keys) = column(Tag::KEYS, header.keys)? else { return Ok(()) };
-        let Some(values) = column(Tag::VALUES, header.values)? else { return Ok(()) };
+        // Those of bytes are looked at by themselves.
+        let values = header.values.filter(|_| !header.value_type.is_bytes());
+        let Some(values) = column(Tag::VALUES, values)? else { return Ok(()) };
         let (mut unpacked, mut guarded, mut previous) = (Vec::new(), Vec::new(), None::<Vec<u8>>);
         for rank in ranks.clone() {
             let (number, slot) = geometry.place(rank);
@@ -273,11 +360,8 @@ impl<R: ReadAt> Check<'_, R> {
     fn check_value(&self, header: &Header, rank: u64, value: &[u8], line: &Line, slot: usize) {
         let geometry = header.geometry;
         let held = &line[geometry.values_at() + slot * geometry.value_bytes..][..geometry.value_bytes];
-        if !header.value_type.is_bytes() && value != held {
+        if value != held {
             self.wrong_element(header, Tag::VALUES, rank, &hex(held), value);
-        }
-        if header.value_type == ValueType::Utf8 && std::str::from_utf8(value).is_err() {
-            self.wrong_element(header, Tag::VALUES, rank, "valid UTF-8", value);
         }
     }
 }

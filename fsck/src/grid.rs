@@ -64,6 +64,17 @@ impl<R: ReadAt> Check<'_, R> {
             self.rule("grid", "GRID", offset, shape.units_at, "segments in order", found, text);
             return Ok(None);
         }
+        // No key stands behind the last unit: a search would take its cell for empty.
+        let (_, inside) = segment_of(shape.last_position(), shape.segment_bits);
+        let reach = segments
+            .last()
+            .map_or(0, |it| u64::from(it.first) + ((u64::from(inside) * u64::from(it.units)) >> 32));
+        if reach >= shape.units {
+            let wanted = format!("a unit below {}", shape.units);
+            let text = "the highest key must stand in a unit";
+            self.rule("grid", "GRID", offset, shape.units_at, wanted, reach, text);
+            return Ok(None);
+        }
         supers.push(borders);
         if supers[0] != 0 || !supers.is_sorted() {
             let (at, length) = (offset + shape.supers_at, shape.supers * SUPER_BYTES);

@@ -6,6 +6,7 @@
 //! since damaged bytes break rules by the dozen.
 
 mod advice;
+mod classic;
 mod columns;
 mod frame;
 mod grid;
@@ -15,7 +16,7 @@ mod packed;
 mod pieces;
 
 use pleach_format::Record;
-use pleach_format::checksum::{FileId, SUM_BLOCK_BYTES, SUM_BYTES, binding, crc32};
+use pleach_format::checksum::{FileId, SUM_BLOCK_BYTES, SUM_BYTES, binding};
 use pleach_format::layout::{LINE_BYTES, Level};
 use pleach_format::line::Line;
 use pleach_format::meta::{Meta, TEXT_BYTES_MAX};
@@ -31,6 +32,11 @@ use std::io;
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// Bytes of META that readers go by, more than our own files have.
+const META_BYTES_MAX: u64 = 1 << 20;
+/// Bytes of a record of META at most.
+const RECORD_BYTES_MAX: usize = 8 + TEXT_BYTES_MAX;
 
 /// Findings that are kept; more are counted as damage all the same.
 const FINDINGS_MAX: usize = 1000;
@@ -52,8 +58,9 @@ pub enum Verdict {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// Which rule: `superblock`, `superblock-copy`, `length`, `table`, `header`, `sums`, `block`,
-    /// `order`, `duplicate`, `line-padding`, `padding`, `separator`, `spine-line`, `min-max`,
-    /// `file-id`, `meta`, `mask`, `column`, `grid`, `packed`, `harmonia`.
+    /// `order`, `duplicate`, `key`, `line-padding`, `padding`, `separator`, `spine-line`, `min-max`,
+    /// `file-id`, `meta`, `mask`, `column`, `grid`, `packed`, `harmonia`,
+    /// `classic`.
     pub code: &'static str,
     /// Section or structure.
     pub section: String,
@@ -242,6 +249,14 @@ impl<'a, R: ReadAt> Check<'a, R> {
         Ok(buffer)
     }
 
+    /// Hands out bytes of the file in parts, whole numbers of 4 bytes each but the last.
+    fn read_parts(&self, offset: u64, length: u64, mut take: impl FnMut(&[u8])) -> io::Result<()> {
+        for at in (0..length).step_by(pieces::PIECE_BYTES as usize) {
+            take(&self.read(offset + at, (length - at).min(pieces::PIECE_BYTES))?);
+        }
+        Ok(())
+    }
+
     fn report(self, verdict: Verdict, tuples: Option<u64>) -> Report {
         let mut findings = taken(&self.sums);
         let rules = taken(&self.rules);
@@ -318,6 +333,7 @@ impl<'a, R: ReadAt> Check<'a, R> {
         self.check_columns(&header)?;
         self.check_packed(&header)?;
         self.check_harmonia(&header)?;
+        self.check_classic(&header)?;
         self.check_spine_lines(&header)?;
         self.check_meta(&header)?;
         let tuples = header.tuples;
@@ -369,8 +385,9 @@ impl<'a, R: ReadAt> Check<'a, R> {
             let list_offset =
                 if tag == Tag::SUM2 { section.offset() } else { section.entry.sums_offset.get() };
             let list_bytes = if tag == Tag::SUM2 { section.extent() } else { section.entry.sums_bytes() };
-            let list = self.read(list_offset, list_bytes)?;
-            let (expected, found) = (section.entry.sums_crc.get(), crc32(&list));
+            let mut sum = crc32fast::Hasher::new();
+            self.read_parts(list_offset, list_bytes, |list| sum.update(list))?;
+            let (expected, found) = (section.entry.sums_crc.get(), sum.finalize());
             if expected != found {
                 put(
                     &self.sums,
@@ -452,12 +469,14 @@ impl<'a, R: ReadAt> Check<'a, R> {
             if tag == Tag::SUMS || tag == Tag::SUM2 {
                 continue;
             }
-            let list = self.read(section.entry.sums_offset.get(), section.entry.sums_bytes())?;
-            let (sums, _) = list.as_chunks::<SUM_BYTES>();
-            let unbound = (0u64..)
-                .zip(sums)
-                .map(|(number, &sum)| u32::from_le_bytes(sum) ^ binding(&stored, tag, number));
-            section.entry.identify(&mut id, unbound);
+            let mut number = 0;
+            section.entry.identify(&mut id, []);
+            self.read_parts(section.entry.sums_offset.get(), section.entry.sums_bytes(), |list| {
+                let (sums, _) = list.as_chunks::<SUM_BYTES>();
+                let bound = (number..).zip(sums);
+                id.section(&[], bound.map(|(at, &sum)| u32::from_le_bytes(sum) ^ binding(&stored, tag, at)));
+                number += sums.len() as u64;
+            })?;
         }
         let found = id.finish();
         if found != stored {
@@ -532,64 +551,56 @@ impl<'a, R: ReadAt> Check<'a, R> {
         Ok(())
     }
 
+    /// Records one after the other, of which no more is held than a few.
     fn check_meta(&self, header: &Header) -> io::Result<()> {
         let Some(section) = header.section(Tag::META) else { return Ok(()) };
-        let bytes = self.read(section.offset(), section.entry.length.get())?;
-        let mut at = 0;
-        let mut records = 0;
-        while at < bytes.len() {
-            let head = bytes.get(at..at + 8);
-            let length = head.map(|head| u32::from_le_bytes([head[4], head[5], head[6], head[7]]) as usize);
-            let text = length.and_then(|length| bytes.get(at + 8..)?.get(..length));
-            let Some(text) =
-                text.filter(|text| text.len() <= TEXT_BYTES_MAX && std::str::from_utf8(text).is_ok())
-            else {
-                let offset = section.offset() + at as u64;
-                self.rule(
-                    "meta",
-                    "META",
-                    offset,
-                    8,
-                    "tag, length, UTF-8",
-                    "other bytes",
-                    "records must be whole",
-                );
-                return Ok(());
-            };
-            let end = at + 8 + text.len().next_multiple_of(8);
-            let padding = bytes.get(at + 8 + text.len()..end).unwrap_or_default();
-            if bytes[at + 2..at + 4].iter().chain(padding).any(|&byte| byte != 0) || end > bytes.len() {
-                let offset = section.offset() + at as u64;
-                self.rule(
-                    "meta",
-                    "META",
-                    offset,
-                    8,
-                    "zero",
-                    "other bytes",
-                    "records must be padded with zeros",
-                );
+        let (start, length) = (section.offset(), section.entry.length.get());
+        let broken = |at: u64, expected: &str, text: &str| {
+            self.rule("meta", "META", start + at, 8, expected, "other bytes", text);
+        };
+        let (mut at, mut records, mut held) = (0, 0, Vec::new());
+        // What readers go by.
+        let meta = Meta::decode(&self.read(start, length.min(META_BYTES_MAX))?);
+        while at < length {
+            if held.len() < RECORD_BYTES_MAX {
+                let from = at + held.len() as u64;
+                held.extend(self.read(start + from, (length - from).min(2 * RECORD_BYTES_MAX as u64))?);
             }
-            at = end;
-            records += 1;
+            let mut used = 0;
+            // As long as a whole record is sure to be held, or all that is left.
+            while used < held.len()
+                && (used + RECORD_BYTES_MAX <= held.len() || at + held.len() as u64 == length)
+            {
+                let record = &held[used..];
+                let bytes = record.get(4..8).and_then(|bytes| bytes.try_into().ok()).map(u32::from_le_bytes);
+                let text = bytes.and_then(|bytes| record.get(8..)?.get(..bytes as usize));
+                let here = at + used as u64;
+                let Some(text) = text.filter(|it| it.len() <= TEXT_BYTES_MAX && str::from_utf8(it).is_ok())
+                else {
+                    broken(here, "tag, length, UTF-8", "records must be whole");
+                    return Ok(());
+                };
+                let end = 8 + text.len().next_multiple_of(8);
+                let padding = record.get(8 + text.len()..end);
+                if padding.is_none_or(|it| it.iter().chain(&record[2..4]).any(|&byte| byte != 0)) {
+                    broken(here, "zero", "records must be padded with zeros");
+                }
+                used = (used + end).min(held.len());
+                records += 1;
+            }
+            at += used as u64;
+            held.drain(..used);
         }
-        if records != section.entry.elements.get() {
-            let stored = section.entry.elements.get();
-            self.rule(
-                "meta",
-                "META",
-                section.offset(),
-                8,
-                stored,
-                records,
-                "the table must count the records",
-            );
+        let stored = section.entry.elements.get();
+        if records != stored {
+            self.rule("meta", "META", start, 8, stored, records, "the table must count the records");
         }
-        let logical = Meta::decode(&bytes).value_logical;
+        let logical = meta.value_logical;
         if Record::is_meant(&logical) && Record::of(header.value_type, &logical).is_none() {
             let wanted = format!("the fields of a {} value", header.value_type);
-            let shown: String = logical.chars().take(80).collect();
-            self.rule("meta", "META", section.offset(), 8, wanted, shown, "a record must fit its values");
+            // Text of the file: not as it is.
+            let shown: String = logical.chars().take(80).flat_map(char::escape_debug).collect();
+            self.rule("meta", "META", start, 8, wanted, shown, "a record must fit its values");
         }
         Ok(())
     }

@@ -6,13 +6,13 @@
 use super::grid::Grid;
 use super::pieces::PIECE_BYTES;
 use super::{Check, ReadAt};
-use pleach_format::Header;
-use pleach_format::key::Word;
+use pleach_format::key::{Key, Word};
 use pleach_format::layout::{LINE_BYTES, Level};
 use pleach_format::line::{self, Line};
 use pleach_format::section::Tag;
 use pleach_format::spine::{self, Encoding};
 use pleach_format::superblock::key_word;
+use pleach_format::{Header, KeyType};
 use std::io;
 use std::ops::Range;
 
@@ -96,9 +96,25 @@ impl<R: ReadAt> Check<'_, R> {
             if key < before {
                 let expected = format!("at least {}", before.to_u128());
                 self.rule("order", "LINE", place, bytes, expected, found, "keys must ascend");
-            } else if key == before && header.is_unique() {
+            } else if key == before && are_strict(header) {
                 self.rule("duplicate", "LINE", place, bytes, "another key", found, "keys must be unique");
             }
+        }
+        let words = (0..used).map(|slot| line::key::<W>(line, slot).to_u128());
+        if header.key_type == KeyType::F64
+            && let Some((slot, word)) = (0u64..).zip(words).find(|&(_, word)| !is_float_key(word))
+        {
+            let place = header.line_offset(number) + slot * W::BYTES as u64;
+            let found = format!("the word {word:016x}");
+            self.rule(
+                "key",
+                "LINE",
+                place,
+                8,
+                "a number, zero without a sign",
+                found,
+                "keys must be numbers",
+            );
         }
     }
 
@@ -121,13 +137,13 @@ impl<R: ReadAt> Check<'_, R> {
         }
         let block = &header.superblock;
         let ends = [
-            (number == 0, 0, &block.min_key, block.min_key_len.get(), 128),
+            (number == 0, 0, &block.min_key, block.min_key_len.get(), 136),
             (
                 number + 1 == header.lines,
                 used.saturating_sub(1),
                 &block.max_key,
                 block.max_key_len.get(),
-                192,
+                200,
             ),
         ];
         for (here, slot, prefix, length, offset) in ends {
@@ -254,8 +270,21 @@ impl Held<'_> {
     }
 }
 
+/// Whether equal words are duplicates. Byte keys are compared whole, with their columns: their words may be equal.
+fn are_strict(header: &Header) -> bool {
+    header.is_unique() && !header.key_type.is_bytes()
+}
+
+/// The word that -0.0 would have: 0.0 stands for both.
+const MINUS_ZERO: u64 = (1 << 63) - 1;
+
+/// Whether a key of type `f64` may have this word.
+fn is_float_key(word: u128) -> bool {
+    word != u128::from(MINUS_ZERO) && u64::try_from(word).is_ok_and(|word| !f64::decode(word).is_nan())
+}
+
 /// Whether all lines but the outer two hold keys that ascend, from the last key of the line before on, strictly where
-/// keys are unique; and zeros between keys and values. These lines are full.
+/// keys are unique; no -0.0; and zeros between keys and values. These lines are full.
 type Ascend = fn(&[Line], &Header) -> bool;
 
 /// The one for lines of `n` tuples.
@@ -264,17 +293,19 @@ fn ascend<W: Word>(n: usize) -> Ascend {
         let [first, inner @ .., _] = lines else { return false };
         let gap = N * W::BYTES..header.geometry.values_at();
         let mut before = line::key::<W>(first, N - 1);
-        let (mut below, mut equal, mut filled) = (false, false, 0);
+        let (mut below, mut equal, mut signed, mut filled) = (false, false, false, 0);
+        let minus_zero = W::from_u64(MINUS_ZERO);
         for line in inner {
             for slot in 0..N {
                 let key = line::key::<W>(line, slot);
                 below |= key < before;
                 equal |= key == before;
+                signed |= key == minus_zero;
                 before = key;
             }
             filled |= line[gap.clone()].iter().fold(0, |all, &byte| all | byte);
         }
-        !(below || header.is_unique() && equal || filled != 0)
+        !(below || are_strict(header) && equal || header.key_type == KeyType::F64 && signed || filled != 0)
     }
     match n {
         2 => of::<W, 2>,

@@ -6,7 +6,7 @@
 use pleach_format::section::Tag;
 use pleach_fsck::{Finding, FsckOptions, Report, Verdict, check_bytes, fsck};
 use pleach_kit::generate::{Random, mix};
-use pleach_kit::mutate::{PLAIN, SEALED, content, extent, flip, header, put, reseal, victim};
+use pleach_kit::mutate::{PLAIN, SEALED, content, entry_at, extent, flip, header, put, reseal, victim};
 use pleach_kit::{figure, is_long, naive};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -93,6 +93,8 @@ fn damage_is_placed() {
         let placed = |finding: &&Finding| (finding.offset..finding.offset + finding.length).contains(&at);
         let Some(finding) = findings.iter().find(placed) else { panic!("byte {at}: {findings:?}") };
         assert!(finding.length <= 8192, "byte {at}: {finding}");
+        let end = findings.iter().map(|finding| finding.offset + finding.length).max();
+        assert!(end <= Some(whole.len() as u64), "byte {at}: {findings:?}");
         assert!(findings.is_sorted_by_key(|finding| finding.offset), "{findings:?}");
     }
 }
@@ -279,6 +281,92 @@ fn damage_at_the_borders_of_pieces_is_placed() {
         let is_base = (54..62).contains(&((at - spine.start) % 64));
         let found = findings.iter().any(|finding| finding.section == "SPIN");
         assert!(is_base || found, "byte {} of the spine: {findings:?}", at - spine.start);
+    }
+}
+
+/// Keys of floats are numbers, and zero has one word.
+#[test]
+fn words_that_no_float_has_are_found() {
+    let keys: Vec<f64> = (-300..300).map(|i| f64::from(i) / 4.0).collect();
+    let tuples: Vec<(f64, u32)> = keys.into_iter().zip(0..).collect();
+    let whole = naive::build(&tuples, &pleach_format::meta::Meta::default(), true);
+    assert_eq!(check_bytes(&whole), []);
+    let n = header(&whole).geometry.tuples_per_line();
+    let place = |rank: usize| content(&whole, Tag::LINE).start + rank / n * 64 + rank % n * 8;
+    let nan = f64::NAN.to_bits();
+    for (rank, word) in
+        [(300, (1u64 << 63) - 1), (599, nan ^ 1 << 63), (0, !(nan | 1 << 63)), (300, nan ^ 1 << 63)]
+    {
+        let mut bytes = whole.clone();
+        put(&mut bytes, place(rank), 8, word);
+        reseal(&mut bytes);
+        let findings = check_bytes(&bytes);
+        let at = place(rank) as u64;
+        assert!(findings.iter().any(|it| it.code == "key" && it.offset == at), "{word:x}: {findings:?}");
+    }
+    // Of other types the same words are keys like others.
+    let tuples = [(7u64, 0u32), ((1 << 63) - 1, 1), (u64::MAX - 1, 2)];
+    assert_eq!(check_bytes(&naive::build(&tuples, &pleach_format::meta::Meta::default(), true)), []);
+}
+
+/// A grid that ends below the highest key: a search would miss what is there.
+#[test]
+fn a_grid_that_its_keys_leave_is_found() {
+    let whole = victim().1;
+    let (units, grid) = (header(&whole).grid.expect("a grid").1.units, content(&whole, Tag::GRID).start);
+    let segments = header(&whole).grid.expect("a grid").1.segments as usize;
+    let last = grid + (segments - 1) * 8 + 4;
+    for wrong in [units * 1000, units * 2, u64::from(u32::MAX)] {
+        let mut bytes = whole.clone();
+        put(&mut bytes, last, 4, wrong);
+        reseal(&mut bytes);
+        let findings = check_bytes(&bytes);
+        assert!(findings.iter().any(|it| it.text.contains("highest key")), "{wrong}: {findings:?}");
+    }
+}
+
+/// Texts of a file do not reach the terminal as they are.
+#[test]
+fn findings_hold_no_control_characters() {
+    let meta = pleach_format::meta::Meta {
+        value_logical: "record<\u{1b}]0;x\u{7}\u{1b}[2J\n".into(),
+        ..Default::default()
+    };
+    let findings = check_bytes(&naive::build(&[(1u64, 2u64)], &meta, true));
+    assert!(names(&findings, "meta", "META"));
+    assert!(findings.iter().all(|it| !it.to_string().contains(char::is_control)), "{findings:?}");
+}
+
+/// META whose records are not all held at once, and what may be wrong with the last one.
+#[test]
+fn long_records_are_looked_at_one_by_one() {
+    let text = || "x".repeat((1 << 16) - 3);
+    let meta = pleach_format::meta::Meta {
+        key_name: text(),
+        value_name: text(),
+        key_logical: text(),
+        value_logical: text(),
+        layout: text(),
+    };
+    let whole = naive::build(&[(1u64, 2u64)], &meta, true);
+    assert_eq!(check_bytes(&whole), []);
+    let records = content(&whole, Tag::META);
+    let last = records.end - (8 + (1 << 16));
+    // Its reserved bytes, its length, a letter, and the padding behind it.
+    for at in [last + 2, last + 6, last + 1000, records.end - 2] {
+        let mut bytes = whole.clone();
+        bytes[at] = 0xFF;
+        reseal(&mut bytes);
+        let findings = check_bytes(&bytes);
+        let placed = |it: &Finding| it.code == "meta" && it.offset == last as u64;
+        assert!(findings.iter().any(placed), "byte {at}: {findings:?}");
+    }
+    let entry = entry_at(&whole, Tag::META);
+    for wrong in [4, 6] {
+        let mut bytes = whole.clone();
+        put(&mut bytes, entry + 24, 8, wrong);
+        reseal(&mut bytes);
+        assert!(names(&check_bytes(&bytes), "meta", "META"), "{wrong} records");
     }
 }
 

@@ -327,8 +327,19 @@ impl Index {
     }
     /// The classic tree, if the file has one of words `W`, with a copy of all words, which end its
     /// searches. O(tuples): it is there to be measured.
-    #[must_use]
-    pub fn classic<W: TreeWord + Word>(&self) -> Option<ClassicTree<'_, W>> {
+    ///
+    /// # Errors
+    /// With [`Verify::Touched`], a block of the tree or of the tuples that does not match its sum.
+    pub fn classic<W: TreeWord + Word>(&self) -> Result<Option<ClassicTree<'_, W>>, ReadError> {
+        if let (Some(verified), Some(section)) = (self.verified(), self.header.section(Tag::FAST)) {
+            verified.check_range(section.offset(), section.entry.length.get())?;
+            let lines = self.header.line_offset(self.header.lines) - self.header.lines_offset;
+            verified.check_range(self.header.lines_offset, lines)?;
+        }
+        Ok(self.classic_tree())
+    }
+
+    fn classic_tree<W: TreeWord + Word>(&self) -> Option<ClassicTree<'_, W>> {
         let entry = self.header.section(Tag::FAST)?.entry;
         let (geometry, form) = section::load(&entry.geometry, entry.elements.get())?;
         if self.header.geometry.key_bytes != <W as Word>::BYTES || geometry.keys != self.len() {

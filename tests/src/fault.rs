@@ -96,9 +96,10 @@ impl Storage for Fault {
         folder: &Path,
         prefix: &OsString,
         suffix: &str,
+        mode: u32,
     ) -> io::Result<Box<dyn StorageTemp>> {
         self.step()?;
-        let file = RealStorage.create_temp(folder, prefix, suffix)?;
+        let file = RealStorage.create_temp(folder, prefix, suffix, mode)?;
         Ok(Box::new(Faulty { fault: self.clone(), file }))
     }
     fn create_spill(&self, folder: &Path) -> io::Result<Box<dyn StorageFile>> {

@@ -3,7 +3,8 @@
 //! What a forger writes into a field is not kept from the parser by any sum: `mutate` makes all of them right. Opening
 //! must not believe a number: it takes no more memory than the file has bytes (1 MiB at most here), and no time.
 
-use pleach::{FormatError, FsckOptions, Header, Index, Report, Verdict, Verify, fsck};
+use pleach::{FormatError, FsckOptions, Header, Index, KeyType, Report, Verdict, Verify, fsck};
+use pleach_builder::{BuildOptions, build_strings_bytes};
 use pleach_format::section::{ENTRY_BYTES, Tag};
 use pleach_format::view::HEAD_BYTES;
 use pleach_tests::generate::{Random, mix};
@@ -351,6 +352,30 @@ fn open_forged(bytes: &[u8], path: &Path, what: &str, random: &mut Random) -> (u
     let full = Index::options().verify(Verify::Full).open(path);
     assert_eq!(full.is_ok(), report.verdict == Verdict::Clean, "{what}: {:?}", report.findings);
     (most, least)
+}
+
+/// The mask of the longest keys is what takes most to open: all of their bytes in the word, and none.
+#[test]
+fn the_longest_keys_are_opened_in_a_mebibyte() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("t.pleach");
+    let key = |first: u8, last: u8| {
+        let mut key = vec![b'k'; usize::from(u16::MAX)];
+        (key[0], key[65_534]) = (first, last);
+        key
+    };
+    for keys in
+        [vec![key(1, 1), key(1, 2)], vec![key(1, 1), key(2, 1)], (0..200).map(|i| key(i, !i)).collect()]
+    {
+        let tuples: Vec<(Vec<u8>, u32)> = keys.into_iter().zip(0..).collect();
+        let bytes = build_strings_bytes(KeyType::Fixed(u16::MAX), &tuples, &BuildOptions::default());
+        let bytes = bytes.expect("builds");
+        let (most, _) = open_forged(&bytes, &path, "keys of 65,535 bytes", &mut Random(3));
+        assert!(most < 1 << 20, "{most}");
+        // Neither word nor tail covers anything but the last byte.
+        let mask = entry_at(&bytes, Tag::MASK);
+        assert!(number(&bytes, mask + 16, 8) > 2 * 65_535);
+    }
 }
 
 /// Every word of the header's fields, of each section's entry and of the first bytes of each section, at the worst

@@ -209,3 +209,35 @@ fn strings_are_saved_or_told() {
         assert!(done.lost_tuples() < 6000, "round {round}");
     }
 }
+
+/// Without the mask no byte key can be read: what is certain of it is repaired.
+#[test]
+fn a_mask_that_can_be_repaired_is() {
+    let place = texts(3000);
+    let all = tuples_of(&Index::open(place.path("sound")).expect("opens"));
+    let parsed = header(&place.bytes);
+    assert!(parsed.keys.is_none(), "nothing else has the keys");
+    let mask = parsed.section(Tag::MASK).expect("byte keys");
+    let start = mask.offset() as usize;
+    let (end, sum) = (start + mask.entry.length.get() as usize, mask.entry.sums_offset.get() as usize);
+    let spoil = |places: &[(usize, u8)]| {
+        let mut bytes = place.bytes.clone();
+        places.iter().for_each(|&(at, bits)| bytes[at] ^= bits);
+        bytes
+    };
+    let repaired: [&[(usize, u8)]; 6] = [
+        &[(start + 3, 4)],
+        &[(end - 1, 0x80)],
+        &[(end, 1)],
+        &[(mask.end as usize - 1, 0xFF), (end + 9, 0x55)],
+        &[(sum, 0xFF)],
+        &[(end + 100, 3), (start, 1)],
+    ];
+    for places in repaired {
+        let done = place.save(&spoil(places)).unwrap_or_else(|error| panic!("{places:?}: {error}"));
+        assert!(place.tuples() == all && done.lost_tuples() == 0, "{places:?}");
+    }
+    for places in [&[(start + 3, 3)][..], &[(start + 3, 4), (sum, 1)]] {
+        place.save(&spoil(places)).expect_err("nobody knows what was there");
+    }
+}

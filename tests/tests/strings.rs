@@ -1,12 +1,15 @@
 //! Byte keys against a sorted vector: every look-up, every instruction set, every way to build.
 
-use pleach::{Index, Isa, Key, KeyType, OpenOptions, StringRange, Value, ValueType, Verify};
+use pleach::{
+    FsckOptions, Index, Isa, Key, KeyType, OpenOptions, StringRange, Value, ValueType, Verify, fsck,
+};
 use pleach_builder::storage::MemoryStorage;
 use pleach_builder::{BuildOptions, Chunk, ChunkSource, Column, Schema, Silent, Strings, Unique};
 use pleach_builder::{build_strings_bytes, build_with_storage};
 use pleach_format::section::Tag;
 use pleach_tests::adversarial;
 use pleach_tests::is_long;
+use pleach_tests::mutate::{content, entry_at, reseal};
 use rayon::prelude::*;
 use std::fmt::Debug;
 use std::ops::Bound;
@@ -277,6 +280,55 @@ fn a_run_of_equal_words_is_not_walked() {
     }
 }
 
+/// A file of these bytes is clean.
+#[track_caller]
+fn assert_clean(bytes: &[u8]) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("t");
+    std::fs::write(&path, bytes).expect("written");
+    assert_eq!(fsck(&path, &FsckOptions::default()).expect("readable").findings, []);
+}
+
+#[test]
+fn unique_keys_of_equal_words_are_clean() {
+    let run = |i: u32| [&[b'm'; 130][..], &i.to_be_bytes()].concat();
+    let mut keys: Vec<Vec<u8>> = (0..3000).map(run).collect();
+    keys.push(vec![0; 134]);
+    keys.push(vec![0xFF; 134]);
+    let options = BuildOptions { unique: Some(Unique::Error), ..BuildOptions::default() };
+    let bytes = build_strings_bytes(KeyType::Fixed(134), &numbered(keys), &options).expect("builds");
+    let mask = Index::from_bytes(bytes.clone()).expect("opens");
+    assert!(mask.is_unique());
+    assert_clean(&bytes);
+}
+
+#[test]
+fn long_values_are_clean_and_broken_texts_are_found() {
+    // Letters of two bytes, so that pieces of an even number of bytes part one.
+    let text = |letters: usize| format!("x{}", "\u{fc}".repeat(letters)).into_bytes();
+    let lengths = [3 << 20, 0, 5, 2 << 20, 1 << 20, 7, 5 << 20];
+    let mut chunk = Chunk::new(KeyType::U64, ValueType::Utf8);
+    chunk.keys = Column::U64((0..lengths.len() as u64).collect());
+    chunk.values = column(lengths.into_iter().map(text));
+    let schema = Schema::plain(KeyType::U64, ValueType::Utf8, None);
+    let whole = build(&schema, chunk, &BuildOptions::default()).expect("builds");
+    assert_clean(&whole);
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("t");
+    let values = content(&whole, Tag::VALUES);
+    for at in [values.end - 65, values.end - 9_000_000, values.start + 4_000_000] {
+        let mut bytes = whole.clone();
+        bytes[at] = 0xFF;
+        reseal(&mut bytes);
+        std::fs::write(&path, &bytes).expect("written");
+        let findings = fsck(&path, &FsckOptions::default()).expect("readable").findings;
+        assert!(
+            findings.iter().any(|it| it.section == "VALS" && it.expected == "valid UTF-8"),
+            "{findings:?}"
+        );
+    }
+}
+
 fn column(strings: impl IntoIterator<Item = Vec<u8>>) -> Column {
     let mut column = Strings::default();
     strings.into_iter().for_each(|string| column.push(&string));
@@ -483,7 +535,7 @@ fn a_classic_tree_beside_the_lines() {
         let bytes = pleach_builder::build_bytes(&tuples, &options).expect("builds");
         let index = OpenOptions::default().verify(Verify::Full).from_bytes(bytes).expect("opens");
         let view = index.typed::<u64, u32>().expect("types");
-        let tree = index.classic::<u64>().expect("has a tree");
+        let tree = index.classic::<u64>().expect("readable").expect("has a tree");
         let tree = tree.search().expect("whole");
         let queries: Vec<u64> =
             tuples.iter().flat_map(|tuple| [tuple.0, tuple.0 + 1]).chain([0, u64::MAX]).collect();
@@ -491,12 +543,64 @@ fn a_classic_tree_beside_the_lines() {
         tree.lower_bounds(&queries, &mut ranks);
         view.lower_bound_batch(&queries, &mut wanted).expect("readable");
         assert_eq!(ranks, wanted, "{count}");
-        assert!(index.classic::<u32>().is_none());
+        assert!(index.classic::<u32>().expect("readable").is_none());
     }
     let words: Tuples = numbered((0..3000).map(|i| format!("{:020}", mix(i)).into_bytes()));
     let bytes = build_strings_bytes(KeyType::Utf8, &words, &options).expect("builds");
     let index = OpenOptions::default().verify(Verify::Full).from_bytes(bytes).expect("opens");
-    assert!(index.classic::<u128>().is_some_and(|tree| tree.search().is_some()));
+    assert!(index.classic::<u128>().expect("readable").is_some_and(|tree| tree.search().is_some()));
+}
+
+/// Every byte of a classic tree follows from the tuples.
+#[test]
+fn damaged_classic_trees_are_found() {
+    let options = BuildOptions { classic: true, ..BuildOptions::default() };
+    let small: Vec<(u32, u32)> = (0..40_000).map(|i| (mix(i) as u32, i as u32)).collect();
+    let strings = numbered((0..700).map(|i| format!("{:020}", mix(i)).into_bytes()));
+    let files = [
+        pleach_builder::build_bytes(&small, &options).expect("builds"),
+        build_strings_bytes(KeyType::Utf8, &strings, &options).expect("builds"),
+    ];
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("t");
+    for whole in files {
+        assert_clean(&whole);
+        let tree = content(&whole, Tag::FAST);
+        let tries = if is_long() { 3000 } else { 60 };
+        for turn in 0..tries {
+            // The last bytes, which are padding, and others.
+            let at = if turn < 10 {
+                tree.end - 1 - turn * 13
+            } else {
+                tree.start + mix(turn as u64) as usize % tree.len()
+            };
+            let mut bytes = whole.clone();
+            bytes[at] ^= 1 << (turn % 8);
+            let index =
+                OpenOptions::default().verify(Verify::Touched).from_bytes(bytes.clone()).expect("opens");
+            assert!(index.classic::<u32>().is_err(), "byte {at}: its sum");
+            reseal(&mut bytes);
+            std::fs::write(&path, &bytes).expect("written");
+            let findings = fsck(&path, &FsckOptions::default()).expect("readable").findings;
+            assert!(
+                findings.iter().any(|it| it.section == "FAST" && it.offset <= at as u64),
+                "byte {at}: {findings:?}"
+            );
+        }
+        // Another geometry under right sums.
+        let entry = entry_at(&whole, Tag::FAST);
+        for (at, wrong) in [(93, 1), (94, 3), (95, 9), (96, 0), (92, 9), (76, 3), (24, 5)] {
+            let mut bytes = whole.clone();
+            if bytes[entry + at] == wrong {
+                continue;
+            }
+            bytes[entry + at] = wrong;
+            reseal(&mut bytes);
+            std::fs::write(&path, &bytes).expect("written");
+            let findings = fsck(&path, &FsckOptions::default()).expect("readable").findings;
+            assert!(findings.iter().any(|it| it.section == "FAST"), "field {at}: {findings:?}");
+        }
+    }
 }
 
 /// Whatever the bytes are: no search panics, loops or leaves them. Answers may be wrong.

@@ -125,7 +125,11 @@ impl Base {
         let Some(blocks) = self.section(Tag::MASK)? else { return Ok(None) };
         let (offset, length) = (blocks.section.offset(), blocks.section.entry.length.get());
         let window = blocks.window(0, length)?;
-        let bytes = window.get(0, length).ok_or_else(|| self.damaged(Tag::MASK, offset))?;
+        let repaired = match window.get(0, length) {
+            None => Some(blocks.repaired()?.ok_or_else(|| self.damaged(Tag::MASK, offset))?),
+            Some(_) => None,
+        };
+        let bytes = repaired.as_deref().or_else(|| window.get(0, length)).unwrap_or_default();
         let mask = Mask::parse(bytes, self.header.geometry.key_bytes, offset);
         mask.map(Some).map_err(|source| self.corrupt(source))
     }
@@ -140,6 +144,40 @@ pub(crate) struct Blocks<'a> {
 }
 
 impl Blocks<'_> {
+    /// The content of a section whose blocks do not match their sums, where that can be undone for sure: the sums are
+    /// what is damaged, or the padding, or one bit of a block. For small sections without which nothing can be read.
+    pub(crate) fn repaired(&self) -> Result<Option<Vec<u8>>, BuildError> {
+        let (id, entry) = (&self.base.header.superblock.file_id, &self.section.entry);
+        let length = entry.length.get() as usize;
+        let mut bytes = vec![0; self.section.extent() as usize];
+        self.base.read(&mut bytes, self.section.offset())?;
+        let made = |bytes: &[u8]| -> Vec<u8> {
+            let sums = (0u64..).zip(bytes.chunks(SUM_BLOCK_BYTES));
+            sums.flat_map(|(block, bytes)| (crc32(bytes) ^ binding(id, entry.tag, block)).to_le_bytes())
+                .collect()
+        };
+        // The table's sum of the sums decides, whatever the list says now.
+        let is_whole = |bytes: &[u8]| crc32(&made(bytes)) == entry.sums_crc.get();
+        if !is_whole(&bytes) {
+            bytes[length..].fill(0);
+            for (block, part) in (0u64..).zip(bytes.chunks_mut(SUM_BLOCK_BYTES)) {
+                if self.matches(block, part) {
+                    continue;
+                }
+                for bit in 0..part.len() * 8 {
+                    part[bit / 8] ^= 1 << (bit % 8);
+                    if self.matches(block, part) {
+                        break;
+                    }
+                    part[bit / 8] ^= 1 << (bit % 8);
+                }
+            }
+        }
+        let is_whole = is_whole(&bytes);
+        bytes.truncate(length);
+        Ok(is_whole.then_some(bytes))
+    }
+
     /// Bytes of a block: the last one may be shorter.
     fn block_bytes(&self, block: u64) -> u64 {
         BLOCK.min(self.section.extent() - block * BLOCK)

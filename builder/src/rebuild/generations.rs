@@ -45,16 +45,29 @@ pub(crate) fn keep(storage: &dyn Storage, target: &Path, generation: u64) -> Res
     storage.link(target, &to).map_err(|error| BuildError::io("keeping the old generation", to, error))
 }
 
-/// Removes all but the `keep` newest kept generations; how many are left.
-pub(crate) fn prune(storage: &dyn Storage, target: &Path, keep: usize) -> Result<usize, BuildError> {
-    let all =
-        list(storage, target).map_err(|error| BuildError::io("listing generations of", target, error))?;
+/// Removes all but the `keep` newest kept generations, of which `newest` is the last one: higher numbers are of a
+/// file that stood under the name before this one was built anew. How many are left, and why if too many are.
+pub(crate) fn prune(
+    storage: &dyn Storage,
+    target: &Path,
+    keep: usize,
+    newest: u64,
+) -> (usize, Option<String>) {
+    let mut all = match list(storage, target) {
+        Ok(all) => all,
+        Err(error) => return (0, Some(BuildError::io("listing generations of", target, error).to_string())),
+    };
+    all.sort_by_key(|&generation| (generation <= newest, generation));
     let surplus = all.len().saturating_sub(keep);
+    let (mut left, mut why) = (all.len(), None);
     for &generation in &all[..surplus] {
         let path = kept_path(target, generation);
-        storage.remove(&path).map_err(|error| BuildError::io("removing an old generation", path, error))?;
+        match storage.remove(&path) {
+            Ok(()) => left -= 1,
+            Err(error) => why = Some(BuildError::io("removing an old generation", path, error).to_string()),
+        }
     }
-    Ok(all.len() - surplus)
+    (left, why)
 }
 
 #[cfg(test)]

@@ -125,6 +125,8 @@ pub struct Rebuilt {
     pub lost: u64,
     /// Old generations that are kept now; `None` if none were asked for.
     pub kept: Option<usize>,
+    /// Why old generations are left that should have been removed: no failure, the new one is in place.
+    pub left: Option<String>,
 }
 
 /// A table of changes, opened when the types of the base are known.
@@ -254,19 +256,30 @@ fn run(
         let (word_bytes, value_bytes) = (schema.key_type.bytes(), schema.value_type.line_bytes());
         with_lanes!(word_bytes, value_bytes => job.run_words(&mut *changes))?
     };
-    if options.keep.is_some_and(|keep| keep > 0) {
+    let keeps = options.keep.is_some_and(|keep| keep > 0);
+    if keeps || options.sync {
         publication.sync(watch)?;
-        generations::keep(storage, publication.target(), base.generation())?;
     }
-    let target = publication.target().to_owned();
+    let (target, generation) = (publication.target().to_owned(), base.generation());
+    if keeps {
+        generations::keep(storage, &target, generation)?;
+    }
+    let published = publication.rename(watch).inspect_err(|_| {
+        // What was kept is the file itself: nothing has changed.
+        if keeps {
+            let _ = storage.remove(&generations::kept_path(&target, generation));
+        }
+    })?;
     if options.sync {
-        publication.commit(watch)?;
-    } else {
-        publication.commit_unsynced(watch)?;
+        published.sync()?;
     }
-    let kept = options.keep.map(|keep| generations::prune(storage, &target, keep)).transpose()?;
+    // Under the lock: what another rebuild keeps is not ours to count.
+    let pruned = options.keep.map(|keep| generations::prune(storage, &target, keep, generation));
+    drop(published);
+    let (kept, left) = pruned.map_or((None, None), |(kept, left)| (Some(kept), left));
     let Made { summary, method, applied } = made;
-    Ok(Rebuilt { summary, method, applied, base_tuples: base.header.tuples, lost: count(&base.lost()), kept })
+    let (base_tuples, lost) = (base.header.tuples, count(&base.lost()));
+    Ok(Rebuilt { summary, method, applied, base_tuples, lost, kept, left })
 }
 
 /// How many ranks there are in some ranges.

@@ -38,9 +38,14 @@ fn slow_tree(geometry: &Geometry) -> Vec<u64> {
     out
 }
 
+/// Whether the long form of the tests is asked for.
+fn is_long() -> bool {
+    std::env::var_os("PLEACH_TESTS").is_some_and(|form| form == "long")
+}
+
 fn sizes() -> Vec<u64> {
     let mut sizes: Vec<u64> = (0..=70).collect();
-    for power in 7..13u32 {
+    for power in 7..if is_long() { 13u32 } else { 10 } {
         let edge = 1 << power;
         sizes.extend([edge - 2, edge - 1, edge, edge + 1, edge + 2, edge + edge / 3, edge + edge / 2]);
     }
@@ -71,7 +76,12 @@ fn packed_is_the_recursive_construction() {
             }
             let placed = (0..nodes(geometry.levels())).filter(|&index| tree.slot_of(index).is_some()).count();
             assert_eq!(placed, expected.len(), "{geometry:?}");
-            assert!((0..keys.min(tree.last_gap())).all(|index| tree.slot_of(index).is_some()));
+            let gaps = if keys < 2 { 0 } else { keys.next_power_of_two() - 1 };
+            assert_eq!(tree.last_gap(), keys.min(gaps), "{geometry:?}");
+            assert!((0..tree.last_gap()).all(|index| tree.slot_of(index).is_some()));
+            assert_eq!(tree.bytes(), (expected.len() as u64 * 4).div_ceil(64) * 64 + 64, "{geometry:?}");
+            let levels: u32 = tree.pages().iter().map(|page| page.levels).sum();
+            assert_eq!(levels, geometry.levels(), "{geometry:?}");
         }
     }
 }
@@ -80,7 +90,11 @@ fn packed_is_the_recursive_construction() {
 fn padded_holds_the_same_keys_and_straddles_no_line() {
     for keys in sizes() {
         for (d_k, d_l, d_p) in depths() {
-            for key_bytes in [4, 8, 16] {
+            // The short form takes turns.
+            for key_bytes in [4, 8, 16]
+                .into_iter()
+                .filter(|bytes| is_long() || (keys + u64::from(d_l)) % 3 == u64::from(*bytes / 8))
+            {
                 let packed = Geometry { keys, key_bytes, d_k, d_l, d_p, padded: false };
                 let padded = Geometry { padded: true, ..packed };
                 let expected = slow_tree(&packed);
@@ -122,6 +136,15 @@ fn figure_1() {
     let tree = Geometry { d_k: 1, d_l: 1, d_p: 64, ..*tree.geometry() }.tree().expect("sound");
     let order: Vec<u64> = (0..31).filter_map(|slot| tree.index_of(slot)).collect();
     assert_eq!(order[..7], [15, 7, 23, 3, 11, 19, 27]);
+}
+
+#[test]
+fn the_papers_depths() {
+    for (key_bytes, depths) in [(4, (2, 4, 19)), (8, (1, 3, 18)), (16, (1, 2, 17)), (0, (4, 6, 21))] {
+        let geometry = Geometry::paper(1000, key_bytes);
+        assert_eq!((geometry.d_k, geometry.d_l, geometry.d_p), depths, "{key_bytes}");
+        assert_eq!((geometry.keys, geometry.key_bytes, geometry.padded), (1000, key_bytes, false));
+    }
 }
 
 #[test]
@@ -263,7 +286,8 @@ fn probes_keep_the_order() {
         for bits in [4, 8, 16, 32] {
             for prefix in [Prefix::Noncontiguous, Prefix::Contiguous] {
                 let record = Partial::new(keys[0], differ, bits, prefix);
-                for query in 0..=0xFFFFu128 {
+                let near = keys.iter().flat_map(|key| key.saturating_sub(2)..=(key + 2).min(0xFFFF));
+                for query in (0..=0xFFFFu128).step_by(if is_long() { 1 } else { 41 }).chain(near) {
                     let probe = record.probe(query, bits);
                     for &key in keys {
                         let word = record.word(key);

@@ -191,6 +191,12 @@ sources! {
         4 => &["reduce_sum", "reduce_float", "reduce_least"],
         _ => &["reduce_sum", "reduce_float", "reduce_least", "reduce_checked", "reduce_join"],
     };
+    /// The same where runs are not short.
+    ReduceFew "reduce_few.cu" |instance| match instance.value_bytes {
+        0 => &["few_sum"],
+        4 => &["few_sum", "few_float", "few_least"],
+        _ => &["few_sum", "few_float", "few_least", "few_checked"],
+    };
     /// PROJECT and PRODUCT.
     Project "project.cu" |instance| match (instance.word_bytes, instance.value_bytes) {
         (4, 0 | 4) => &["project_two", "project_four", "product", "pick"],
@@ -215,7 +221,7 @@ impl Source {
             Self::Paper | Self::PaperPages | Self::PaperStream => None,
             Self::PaperJoin => Some("CTA_JOIN"),
             Self::Merge | Self::Expand => None,
-            Self::Sift | Self::Reduce | Self::Project => None,
+            Self::Sift | Self::Reduce | Self::ReduceFew | Self::Project => None,
         }
     }
 
@@ -236,7 +242,7 @@ impl Source {
             Self::Paper | Self::PaperPages | Self::PaperStream => &[0],
             Self::PaperJoin => &[0, 1, 2, 3, 4],
             Self::Merge | Self::Expand => &[0],
-            Self::Sift | Self::Reduce | Self::Project => &[0],
+            Self::Sift | Self::Reduce | Self::ReduceFew | Self::Project => &[0],
         }
     }
 
@@ -249,7 +255,7 @@ impl Source {
 
     /// Whether it takes columns of relations, of words up to 8 bytes.
     fn is_of_relations(self) -> bool {
-        self.is_of_paper() || matches!(self, Self::Sift | Self::Reduce | Self::Project)
+        self.is_of_paper() || matches!(self, Self::Sift | Self::Reduce | Self::ReduceFew | Self::Project)
     }
 
     /// Whether it is the paper's way with them, which takes values of any width.
@@ -266,7 +272,10 @@ impl Source {
                 include_str!("../kernels/relation_paper.cuh"),
                 include_str!("../kernels/relation_paper_stream.cuh")
             ),
-            Self::Merge | Self::Sift | Self::Reduce | Self::Project => include_str!("../kernels/onepass.cuh"),
+            Self::Reduce | Self::ReduceFew => {
+                concat!(include_str!("../kernels/onepass.cuh"), include_str!("../kernels/reduce.cuh"))
+            }
+            Self::Merge | Self::Sift | Self::Project => include_str!("../kernels/onepass.cuh"),
             _ => "",
         }
     }
@@ -334,7 +343,9 @@ impl Source {
             Self::Paper | Self::PaperPages | Self::PaperStream | Self::PaperJoin => {
                 sizes.extend(crate::relation_paper::numbers());
             }
-            Self::Sift | Self::Reduce | Self::Project => sizes.extend(crate::relation::numbers()),
+            Self::Sift | Self::Reduce | Self::ReduceFew | Self::Project => {
+                sizes.extend(crate::relation::numbers())
+            }
         }
         sizes
     }
@@ -507,6 +518,14 @@ launches! {
     Reduce reduce_least(reduce: crate::relation::reduce::Reduce);
     /// Sums that notice if one does not fit.
     Reduce reduce_checked(reduce: crate::relation::reduce::Reduce);
+    /// As `reduce_sum`, where runs are not short.
+    ReduceFew few_sum(reduce: crate::relation::reduce::Reduce);
+    /// As `reduce_float`, where runs are not short.
+    ReduceFew few_float(reduce: crate::relation::reduce::Reduce);
+    /// As `reduce_least`, where runs are not short.
+    ReduceFew few_least(reduce: crate::relation::reduce::Reduce);
+    /// As `reduce_checked`, where runs are not short.
+    ReduceFew few_checked(reduce: crate::relation::reduce::Reduce);
     /// Puts sums of both halves together.
     Reduce reduce_join(high: u64, low: u64, count: u32, failed: u64);
     /// Makes columns of bit fields, two tuples of a thread at a time.

@@ -91,7 +91,8 @@ __device__ __forceinline__ u32 hash(Word key, u32 entries) {
 }
 
 // Threads write their right tuples' numbers into the table without atomics and read back who won; losers come again in
-// the next round. Of a run of equal keys the first one goes in (each duplicate would take a round of its own), and the
+// the next round. That race is the algorithm (racecheck reports it); writes are volatile, so that one of them wins
+// whole. Of a run of equal keys the first one goes in (each duplicate would take a round of its own), and the
 // others are counted behind it.
 __device__ __forceinline__ void match(const Word*, u32, const Word* right, u32 rights, u16* table, u32 entries,
                                       const Word (&own)[BLOCKING], u32 owned, Matches& found) {
@@ -113,7 +114,7 @@ __device__ __forceinline__ void match(const Word*, u32, const Word* right, u32 r
         for (u32 i = 0; i < BLOCKING; i++) {
             u32 at = threadIdx.x * BLOCKING + i;
             if ((waiting >> i & 1) != 0) {
-                table[hash(right[at], entries)] = (u16)at;
+                ((volatile u16*)table)[hash(right[at], entries)] = (u16)at;
             }
         }
         __syncthreads();

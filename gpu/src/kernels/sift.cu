@@ -1,18 +1,21 @@
 // SELECT in one pass: the tuples of a column pair that a condition takes, in their order.
 //
-// A block takes a tile. Its threads load keys (and values if the condition asks) by vectors of 16 bytes and keep a bit
-// a tuple; a prefix sum of the bits, four vectors of a thread in one word, gives each tuple that is taken its place
-// within the tile. The tile's count is told before anything else is done. Then the ranks of the tuples, 16 bits each,
-// go to their places in shared memory, a warp looks back for where the tile's results begin, and threads copy the
-// tuples that the ranks name: from the first cache level, as they were just read, or from the second, where a block of
-// some tiles before had them fetched. So only ranks are moved within the block, and writes are whole lines.
+// A block takes a tile. Its threads load tuples by vectors of 16 bytes and keep a bit a tuple; a prefix sum of the bits,
+// four vectors of a thread in one word, gives each tuple that is taken its place within the tile. The tile's count is
+// told before anything else is done, tuples go to their places in shared memory, a warp looks back for where the tile's
+// results begin, and threads write whole lines.
 //
-// A condition is a range and some bits of key or value, a key that differs from the one before, or a program for a
-// stack of 64-bit words, which all threads run alike: each step for all items of a vector, its topmost word in
-// registers, the others in shared memory.
+// A condition is a range and some bits of key or value, or a key that differs from the one before. Blocks stay: each
+// takes the next tile by a ticket and asks for its tuples, and puts off looking back for one tile until the next one's
+// count is told. By then the tiles before have told theirs. Tickets are handed out in order, and whoever has the lowest
+// tile of which nothing is told waits for nobody, so they cannot lock each other.
 //
-// Few blocks of a multiprocessor are better than many: all wait for the slowest tile before them, and what is under way
-// at a time makes it slow.
+// A condition may also be a program for a stack of 64-bit words, which all threads run alike: each step for all items
+// of a vector, its topmost word in registers, the others in the shared memory that would hold tuples. There a block has
+// one tile; places are those of ranks, and threads copy the tuples that the ranks name: from the first cache level, as
+// they were just read, or from the second, where a block of some tiles before had them fetched. Few such blocks of a
+// multiprocessor are better than many: all wait for the slowest tile before them, and what is under way at a time makes
+// it slow.
 //
 // VALUE_BYTES is that of the column of values.
 
@@ -32,7 +35,8 @@ struct Step {
     u32 load;
 };
 
-// The same as Sift in relation/select.rs. `told` has a word a tile, zeroed, and one more for the count of all.
+// The same as Sift in relation/select.rs. `told` has a word a tile, one for the count of all, and one for tickets,
+// zeroed. `sides`: how many tiles there is shared memory for, one or two; with one nothing is put off.
 struct Sift {
     const Word* keys;
     const Value* values;
@@ -50,7 +54,7 @@ struct Sift {
     u32 is_aligned;
     u32 uses;
     u32 steps;
-    u32 unused;
+    u32 sides;
     Step program[OPS_MAX];
 };
 static_assert(sizeof(Sift) == BYTES_OF_SIFT, "as in relation/select.rs");
@@ -64,7 +68,6 @@ template <class T> __device__ __forceinline__ bool is_within(const Sift& sift, T
 
 // Conditions: bits of the items of a vector, of which `at` is the rank of the first.
 struct OfKeys {
-    enum : u32 { USES = USES_KEYS };
     __device__ __forceinline__ u32 operator()(const Sift& sift, const Word (&keys)[VECTOR], const Value (&)[VECTOR],
                                               u32) const {
         u32 bits = 0;
@@ -77,7 +80,6 @@ struct OfKeys {
 };
 
 struct OfValues {
-    enum : u32 { USES = USES_VALUES };
     __device__ __forceinline__ u32 operator()(const Sift& sift, const Word (&)[VECTOR], const Value (&values)[VECTOR],
                                               u32) const {
         u32 bits = 0;
@@ -91,7 +93,6 @@ struct OfValues {
 
 // The first tuple of each key.
 struct OfFirsts {
-    enum : u32 { USES = USES_KEYS };
     __device__ __forceinline__ u32 operator()(const Sift& sift, const Word (&keys)[VECTOR], const Value (&)[VECTOR],
                                               u32 at) const {
         u32 before = min(at, sift.tuples) - 1;
@@ -200,7 +201,6 @@ __device__ __forceinline__ bool is_among(const u64* words, u32 length, u64 word)
 
 // A program; `stack` has VECTOR words a thread for each word on the stack but the topmost.
 struct OfProgram {
-    enum : u32 { USES = 0 };
     u64* stack;
 
     __device__ __forceinline__ u64& below(u32 depth, u32 item) const {
@@ -269,15 +269,170 @@ __device__ __forceinline__ u32 bytes_of(u32 word) {
     return (word & 0xFF) + (word >> 8 & 0xFF) + (word >> 16 & 0xFF) + (word >> 24);
 }
 
-// Sifts a tile: the whole of a kernel.
-template <class Condition> __device__ __forceinline__ void sift_tile(const Sift& sift, const Condition& condition) {
+// Of a vector's items those that are there and taken.
+__device__ __forceinline__ u32 taken_of(u32 taken, u32 at, u32 tiled) {
+    u32 there = at < tiled ? tiled - at : 0;
+    return taken & (there < VECTOR ? (1u << there) - 1 : (1u << VECTOR) - 1);
+}
+
+// Places within the warp, four vectors at a time: what the lanes before have of each, and all.
+__device__ __forceinline__ u32 scan_packed(u32 packed, u32& sums) {
+    const u32 lane = threadIdx.x % WARP;
+    u32 scanned = packed;
+#pragma unroll
+    for (u32 step = 1; step < WARP; step *= 2) {
+        u32 other = __shfl_up_sync(FULL, scanned, step);
+        scanned += lane >= step ? other : 0;
+    }
+    sums = __shfl_sync(FULL, scanned, WARP - 1);
+    return scanned - packed;
+}
+
+// Sifts tiles, as many as it gets: the whole of a kernel.
+template <class Condition> __device__ __forceinline__ void sift_tiles(const Sift& sift, const Condition& condition) {
+    // Keys of each side, then values of each.
+    DYNAMIC_SHARED(u64, staged);
+    __shared__ u32 counts[SIFTER_WARPS];
+    __shared__ u64 start;
+    __shared__ u32 ticket;
+    const u32 tiles = (sift.tuples - 1) / TILE + 1;
+    u64* const tickets = sift.told + tiles + 1;
+    const u32 me = threadIdx.x, lane = me % WARP, warp = me / WARP, sides = sift.sides;
+    const u32 first = warp * (WARP * VECTOR * VECTORS) + lane * VECTOR;
+    Word* const staged_keys = (Word*)staged;
+#if VALUE_BYTES > 0
+    Value* const staged_values = (Value*)(staged_keys + sides * TILE);
+#endif
+    if (me == 0) {
+        ticket = (u32)atomicAdd(tickets, 1ull);
+    }
+    __syncthreads();
+    u32 tile = ticket, begin = 0, tiled = 0;
+    __syncthreads();
+    Word keys[VECTORS][VECTOR];
+    Value values[VECTORS][VECTOR];
+    auto open_tile = [&]() {
+        begin = tile * TILE, tiled = min(sift.tuples - begin, TILE);
+        const bool is_vectored = tiled == TILE && sift.is_aligned != 0;
+#pragma unroll
+        for (u32 i = 0; i < VECTORS; i++) {
+            u32 at = first + i * (WARP * VECTOR);
+            if (is_vectored) {
+                load_vector(sift.keys + begin + at, keys[i]);
+#if VALUE_BYTES > 0
+                load_vector(sift.values + begin + at, values[i]);
+#endif
+            } else {
+                load_some(sift.keys + begin, at, tiled, keys[i]);
+#if VALUE_BYTES > 0
+                load_some(sift.values + begin, at, tiled, values[i]);
+#endif
+            }
+        }
+    };
+    if (tile < tiles) {
+        open_tile();
+    }
+
+    // What is put off: a tile, its count, and the side where its tuples are.
+    bool is_put_off = false;
+    u32 put_off = 0, put_off_total = 0, put_off_side = 0;
+    for (u32 side = 0; tile < tiles || is_put_off; side = sides - 1 - side) {
+        const bool is_there = tile < tiles;
+        const u32 now = tile;
+        u32 bits = 0, packed = 0, sums = 0, scanned = 0;
+        if (is_there) {
+            if (me == 0) {
+                ticket = (u32)atomicAdd(tickets, 1ull);
+            }
+#pragma unroll
+            for (u32 i = 0; i < VECTORS; i++) {
+                u32 at = first + i * (WARP * VECTOR);
+                u32 taken = taken_of(condition(sift, keys[i], values[i], begin + at), at, tiled);
+                bits |= taken << i * VECTOR;
+                packed |= (u32)__popc(taken) << i * 8;
+            }
+            scanned = scan_packed(packed, sums);
+            if (lane == 0) {
+                counts[warp] = bytes_of(sums);
+            }
+        }
+        __syncthreads();
+        u32 total = 0;
+        if (is_there) {
+            u32 place = side * TILE;
+#pragma unroll
+            for (u32 i = 0; i < SIFTER_WARPS; i++) {
+                place += i < warp ? counts[i] : 0;
+                total += counts[i];
+            }
+            if (me == 0) {
+                tell(sift.told + now, (now == 0 ? SAID_ALL : SAID_OWN) | total);
+            }
+#pragma unroll
+            for (u32 i = 0; i < VECTORS; i++) {
+                u32 at = place + (scanned >> i * 8 & 0xFF);
+                place += sums >> i * 8 & 0xFF;
+#pragma unroll
+                for (u32 j = 0; j < VECTOR; j++) {
+                    if ((bits >> (i * VECTOR + j) & 1) != 0) {
+                        staged_keys[at] = keys[i][j];
+#if VALUE_BYTES > 0
+                        staged_values[at] = values[i][j];
+#endif
+                        at++;
+                    }
+                }
+            }
+            tile = ticket;
+            if (tile < tiles) {
+                open_tile();
+            }
+        }
+        if (sides == 1) {
+            is_put_off = true, put_off = now, put_off_total = total;
+        }
+        if (is_put_off && warp == 0) {
+            u64 before = look_back(sift.told, put_off);
+            if (lane == 0) {
+                start = before;
+                if (put_off > 0) {
+                    tell(sift.told + put_off, SAID_ALL | (before + put_off_total));
+                }
+                if (put_off + 1 == tiles) {
+                    sift.told[tiles] = before + put_off_total;
+                }
+            }
+        }
+        __syncthreads();
+        if (is_put_off) {
+            // Results from a whole line on; those before it by the threads before.
+            const u64 to = start;
+            const u32 from = put_off_side * TILE, skipped = (u32)to & (WARP - 1);
+            for (u32 base = 0; base < put_off_total + skipped; base += SIFTERS) {
+                // Wraps below the first one.
+                u32 at = base + me - skipped;
+                if (at < put_off_total) {
+                    __stcs(sift.keys_to + to + at, staged_keys[from + at]);
+#if VALUE_BYTES > 0
+                    __stcs(sift.values_to + to + at, staged_values[from + at]);
+#endif
+                }
+            }
+        }
+        is_put_off = is_there && sides == 2;
+        put_off = now, put_off_total = total, put_off_side = side;
+    }
+}
+
+// Sifts a tile by a program: the whole of a kernel.
+__device__ __forceinline__ void sift_tile(const Sift& sift, const OfProgram& condition) {
     __shared__ u16 places[TILE];
     __shared__ u32 counts[SIFTER_WARPS];
     __shared__ u64 start;
     const u32 tile = blockIdx.x, begin = tile * TILE, tiled = min(sift.tuples - begin, TILE);
     const u32 me = threadIdx.x, lane = me % WARP, warp = me / WARP;
     const bool is_vectored = tiled == TILE && sift.is_aligned != 0;
-    const u32 uses = Condition::USES == 0 ? sift.uses : Condition::USES;
     if (me == 0 && sift.is_aligned != 0) {
         u64 next = (u64)tile + sift.ahead;
         if ((next + 1) * TILE <= sift.tuples) {
@@ -292,9 +447,12 @@ template <class Condition> __device__ __forceinline__ void sift_tile(const Sift&
     const Word* keys_from = sift.keys + begin;
     const u32 first = warp * (WARP * VECTOR * VECTORS) + lane * VECTOR;
     u32 bits = 0, packed = 0;
-    auto load = [&](u32 i, Word(&keys)[VECTOR], Value(&values)[VECTOR]) {
+#pragma unroll 1
+    for (u32 i = 0; i < VECTORS; i++) {
+        Word keys[VECTOR] = {};
+        Value values[VECTOR] = {};
         u32 at = first + i * (WARP * VECTOR);
-        if ((uses & USES_KEYS) != 0) {
+        if ((sift.uses & USES_KEYS) != 0) {
             if (is_vectored) {
                 load_vector(keys_from + at, keys);
             } else {
@@ -302,7 +460,7 @@ template <class Condition> __device__ __forceinline__ void sift_tile(const Sift&
             }
         }
 #if VALUE_BYTES > 0
-        if ((uses & USES_VALUES) != 0) {
+        if ((sift.uses & USES_VALUES) != 0) {
             if (is_vectored) {
                 load_vector(sift.values + begin + at, values);
             } else {
@@ -310,45 +468,12 @@ template <class Condition> __device__ __forceinline__ void sift_tile(const Sift&
             }
         }
 #endif
-    };
-    auto test = [&](u32 i, const Word(&keys)[VECTOR], const Value(&values)[VECTOR]) {
-        u32 at = first + i * (WARP * VECTOR);
-        u32 taken = condition(sift, keys, values, begin + at), there = at < tiled ? tiled - at : 0;
-        taken &= there < VECTOR ? (1u << there) - 1 : (1u << VECTOR) - 1;
+        u32 taken = taken_of(condition(sift, keys, values, begin + at), at, tiled);
         bits |= taken << i * VECTOR;
         packed |= (u32)__popc(taken) << i * 8;
-    };
-    if constexpr (Condition::USES != 0) {
-        // All loads before the first test.
-        Word keys[VECTORS][VECTOR] = {};
-        Value values[VECTORS][VECTOR] = {};
-#pragma unroll
-        for (u32 i = 0; i < VECTORS; i++) {
-            load(i, keys[i], values[i]);
-        }
-#pragma unroll
-        for (u32 i = 0; i < VECTORS; i++) {
-            test(i, keys[i], values[i]);
-        }
-    } else {
-#pragma unroll 1
-        for (u32 i = 0; i < VECTORS; i++) {
-            Word keys[VECTOR] = {};
-            Value values[VECTOR] = {};
-            load(i, keys, values);
-            test(i, keys, values);
-        }
     }
 
-    // Places within the warp, four vectors at a time.
-    u32 scanned = packed;
-#pragma unroll
-    for (u32 step = 1; step < WARP; step *= 2) {
-        u32 other = __shfl_up_sync(FULL, scanned, step);
-        scanned += lane >= step ? other : 0;
-    }
-    u32 sums = __shfl_sync(FULL, scanned, WARP - 1);
-    scanned -= packed;
+    u32 sums, scanned = scan_packed(packed, sums);
     if (lane == 0) {
         counts[warp] = bytes_of(sums);
     }
@@ -422,22 +547,22 @@ template <class Condition> __device__ __forceinline__ void sift_tile(const Sift&
     }
 }
 
-// A block a tile, of SIFTERS threads.
-extern "C" __global__ void __launch_bounds__(SIFTERS, 5) sift_keys(const __grid_constant__ Sift sift) {
-    sift_tile(sift, OfKeys());
+// Blocks that stay, of SIFTERS threads. Shared memory: tuples of a tile, once or twice.
+extern "C" __global__ void __launch_bounds__(SIFTERS, 3) sift_keys(const __grid_constant__ Sift sift) {
+    sift_tiles(sift, OfKeys());
 }
 
-extern "C" __global__ void __launch_bounds__(SIFTERS, 5) sift_firsts(const __grid_constant__ Sift sift) {
-    sift_tile(sift, OfFirsts());
+extern "C" __global__ void __launch_bounds__(SIFTERS, 3) sift_firsts(const __grid_constant__ Sift sift) {
+    sift_tiles(sift, OfFirsts());
 }
 
 #if VALUE_BYTES > 0
-extern "C" __global__ void __launch_bounds__(SIFTERS, 5) sift_values(const __grid_constant__ Sift sift) {
-    sift_tile(sift, OfValues());
+extern "C" __global__ void __launch_bounds__(SIFTERS, 3) sift_values(const __grid_constant__ Sift sift) {
+    sift_tiles(sift, OfValues());
 }
 #endif
 
-// Shared memory: a stack.
+// A block a tile, of SIFTERS threads. Shared memory: a stack.
 extern "C" __global__ void __launch_bounds__(SIFTERS, 4) sift_program(const __grid_constant__ Sift sift) {
     DYNAMIC_SHARED(u64, stack);
     sift_tile(sift, OfProgram{stack});

@@ -1,4 +1,4 @@
-//! Segmented reduction in one pass: kernels/reduce.cu.
+//! Segmented reduction in one pass: kernels/reduce_few.cu, and kernels/reduce.cu if runs turn out to be short.
 //!
 //! Sums of signed numbers of 8 bytes are tried in 64 bits first. If a part does not fit, high and low halves are summed
 //! apart, which cannot fail, and put together, so that only a sum that does not fit is an error.
@@ -6,7 +6,10 @@
 use super::{Answer, Condition, Input, Output, Relation, instance, select, tiles_ahead};
 use crate::driver::LaunchShape;
 use crate::kernel::Source;
-use crate::kernel::table::{reduce_checked, reduce_float, reduce_join, reduce_least, reduce_sum};
+use crate::kernel::table::{
+    few_checked, few_float, few_least, few_sum, reduce_checked, reduce_float, reduce_join, reduce_least,
+    reduce_sum,
+};
 use crate::memory::DeviceBuffer;
 use crate::relation_paper::{Job, Stages};
 use crate::{GpuError, Stream};
@@ -15,6 +18,9 @@ use crate::{GpuError, Stream};
 const THREADS: u32 = 512;
 /// Tuples of a tile: TILE in reduce.cu.
 const TILE: u32 = THREADS * 8;
+/// Threads of a block and tuples of a tile: REDUCERS and TILE in reduce_few.cu.
+const FEW_THREADS: u32 = 256;
+const FEW_TILE: u32 = FEW_THREADS * 8 * 4;
 /// What is at `failed` while nothing failed.
 const NOBODY: u64 = u64::MAX;
 
@@ -91,6 +97,15 @@ struct Way {
     shift: u32,
 }
 
+/// Blocks of a multiprocessor: REDUCER_BLOCKS in reduce_few.cu.
+fn few_blocks(key_bytes: u8, value_bytes: u8) -> u32 {
+    match key_bytes + value_bytes {
+        0..=8 => 4,
+        9..=12 => 3,
+        _ => 2,
+    }
+}
+
 /// An operator under way, but for what a launch differs by.
 struct Reducer<'j, 's> {
     job: &'j mut Job<'s>,
@@ -101,33 +116,62 @@ struct Reducer<'j, 's> {
     told: DeviceBuffer,
     carried: DeviceBuffer,
     failed: DeviceBuffer,
+    /// Whether runs have turned out to be short.
+    is_crowded: bool,
+    /// Results of the last run.
+    results: u64,
 }
 
 impl Reducer<'_, '_> {
     fn run(&mut self, way: Way) -> Result<(), GpuError> {
+        if !self.is_crowded {
+            self.launch(way, true)?;
+            let tiles = u64::from(self.reduce.tuples.div_ceil(FEW_TILE));
+            // Behind the count stand tickets, then whether a warp had more results than there is room for.
+            self.is_crowded = self.job.number(&self.told, tiles + 2)? != 0;
+            if !self.is_crowded {
+                self.results = self.job.number(&self.told, tiles)?;
+                return Ok(());
+            }
+        }
+        self.launch(way, false)?;
+        self.results = self.job.number(&self.told, self.reduce.tuples.div_ceil(TILE).into())?;
+        Ok(())
+    }
+
+    fn launch(&mut self, way: Way, is_few: bool) -> Result<(), GpuError> {
         let Self { job, stream, reduce, told, carried, failed, .. } = self;
         let reduce = Reduce { kind: way.kind as u32, flip: way.flip, shift: way.shift, ..*reduce };
-        let instance = instance(Source::Reduce, self.key_bytes, self.value_bytes);
-        let shape = LaunchShape { blocks: reduce.tuples.div_ceil(TILE), threads: THREADS, shared_bytes: 0 };
+        let source = if is_few { Source::ReduceFew } else { Source::Reduce };
+        let instance = instance(source, self.key_bytes, self.value_bytes);
+        let tiles = reduce.tuples.div_ceil(if is_few { FEW_TILE } else { TILE });
+        let shape = if is_few {
+            let most = stream.gpu().device().multiprocessors * few_blocks(self.key_bytes, self.value_bytes);
+            LaunchShape { blocks: tiles.min(most), threads: FEW_THREADS, shared_bytes: 0 }
+        } else {
+            LaunchShape { blocks: tiles, threads: THREADS, shared_bytes: 0 }
+        };
         job.stage("reduce", || {
-            told.fill(stream, 0)?;
-            carried.fill(stream, 0)?;
-            failed.fill(stream, 0xFF)?;
+            told.part(0, words_told(tiles) * 8).fill(stream, 0)?;
+            carried.part(0, u64::from(tiles) * 16).fill(stream, 0)?;
+            if way.entry == Entry::Checked {
+                failed.fill(stream, 0xFF)?;
+            }
             // SAFETY: there is room for a result of every tuple, and for what each tile tells; the job keeps what was
             // made, the caller the relation.
             unsafe {
-                match way.entry {
-                    Entry::Sum => reduce_sum(stream, instance, shape, &reduce),
-                    Entry::Float => reduce_float(stream, instance, shape, &reduce),
-                    Entry::Least => reduce_least(stream, instance, shape, &reduce),
-                    Entry::Checked => reduce_checked(stream, instance, shape, &reduce),
+                match (way.entry, is_few) {
+                    (Entry::Sum, true) => few_sum(stream, instance, shape, &reduce),
+                    (Entry::Float, true) => few_float(stream, instance, shape, &reduce),
+                    (Entry::Least, true) => few_least(stream, instance, shape, &reduce),
+                    (Entry::Checked, true) => few_checked(stream, instance, shape, &reduce),
+                    (Entry::Sum, false) => reduce_sum(stream, instance, shape, &reduce),
+                    (Entry::Float, false) => reduce_float(stream, instance, shape, &reduce),
+                    (Entry::Least, false) => reduce_least(stream, instance, shape, &reduce),
+                    (Entry::Checked, false) => reduce_checked(stream, instance, shape, &reduce),
                 }
             }
         })
-    }
-
-    fn tuples(&self) -> Result<u64, GpuError> {
-        self.job.number(&self.told, self.reduce.tuples.div_ceil(TILE).into())
     }
 
     /// Sums of halves, put together, after [`Entry::Checked`] failed. Exact.
@@ -139,15 +183,21 @@ impl Reducer<'_, '_> {
         self.run(half(Kind::LowHalf, 0))?;
         self.reduce.values_to = high;
         self.run(half(Kind::Full, 32))?;
-        let tuples = self.tuples()? as u32;
+        let tuples = self.results as u32;
         let instance = instance(Source::Reduce, self.key_bytes, self.value_bytes);
         let shape = LaunchShape { blocks: tuples.div_ceil(THREADS), threads: THREADS, shared_bytes: 0 };
         let (stream, low_at, failed_at) = (self.stream, low.address(), self.failed.address());
-        // SAFETY: as many sums of either half; the job keeps them.
-        self.job.stage("join", || unsafe {
-            reduce_join(stream, instance, shape, &high, &low_at, &tuples, &failed_at)
+        self.job.stage("join", || {
+            self.failed.fill(stream, 0xFF)?;
+            // SAFETY: as many sums of either half; the job keeps them.
+            unsafe { reduce_join(stream, instance, shape, &high, &low_at, &tuples, &failed_at) }
         })
     }
+}
+
+/// Words that tiles tell of their counts in, with those behind them.
+fn words_told(tiles: u32) -> u64 {
+    u64::from(tiles) + 3
 }
 
 /// The key at a place of a column.
@@ -166,10 +216,11 @@ fn key_at(
 }
 
 /// One tuple for each key. Reads and writes once; room is made for as many results as tuples. Blocks. Times: `reduce`,
-/// more than once and then `join` for signed sums of which a part does not fit; or `select` for [`Reduction::First`].
+/// twice where runs turn out to be short, again and then `join` for signed sums of which a part does not fit; or
+/// `select` for [`Reduction::First`].
 ///
-/// Sums of floats are added in an order that the places of the tuples alone decide. Least and greatest floats are those
-/// of the total order.
+/// Sums of floats are added in an order that keys and places of the tuples alone decide. Least and greatest floats are
+/// those of the total order.
 ///
 /// # Errors
 /// [`GpuError::Sum`]; [`GpuError::Operator`] for pages, more than 2^31 tuples, or values where there are none;
@@ -200,8 +251,9 @@ pub fn reduce(
     if input.tuples == 0 {
         return Ok(Answer { relation: output.relation(0)?, stages: Stages::default() });
     }
-    let tiles = u64::from(input.tuples.div_ceil(TILE));
-    let (told, carried, failed) = (job.buffer(tiles * 8 + 8)?, job.buffer(tiles * 16)?, job.buffer(8)?);
+    let tiles = input.tuples.div_ceil(TILE);
+    let (told, carried) = (job.buffer(words_told(tiles) * 8)?, job.buffer(u64::from(tiles) * 16)?);
+    let failed = job.buffer(8)?;
     let sign = 1 << (8 * u32::from(value_bytes.max(1)) - 1);
     let way = |entry, kind, flip| Way { entry, kind, flip, shift: 0 };
     let chosen = match (reduction, numbers) {
@@ -236,8 +288,18 @@ pub fn reduce(
         shift: 0,
         to_bytes: to_bytes.into(),
     };
-    let mut reducer =
-        Reducer { job: &mut job, stream, reduce, key_bytes, value_bytes, told, carried, failed };
+    let mut reducer = Reducer {
+        job: &mut job,
+        stream,
+        reduce,
+        key_bytes,
+        value_bytes,
+        told,
+        carried,
+        failed,
+        is_crowded: false,
+        results: 0,
+    };
     reducer.run(chosen)?;
     if chosen.entry == Entry::Checked {
         let rank = reducer.job.number(&reducer.failed, 0)?;
@@ -252,6 +314,6 @@ pub fn reduce(
             }
         }
     }
-    let tuples = reducer.tuples()?;
+    let tuples = reducer.results;
     Ok(Answer { relation: output.relation(tuples)?, stages: job.end()? })
 }

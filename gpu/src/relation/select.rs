@@ -14,6 +14,8 @@ const THREADS: u32 = 256;
 const THREAD_BYTES: u32 = 64;
 /// Bytes of a vector of keys.
 const VECTOR_BYTES: u32 = 16;
+/// Blocks of a multiprocessor that stay: what sift.cu has registers for.
+const BLOCKS: u32 = 3;
 /// Bytes of shared memory that sift.cu declares, and some more.
 const STATIC_BYTES: u32 = 9 << 10;
 /// USES_KEYS and USES_VALUES in sift.cu.
@@ -41,7 +43,7 @@ pub(crate) struct Sift {
     is_aligned: u32,
     uses: u32,
     steps: u32,
-    unused: u32,
+    sides: u32,
     program: [Step; STEPS_MAX],
 }
 
@@ -64,11 +66,15 @@ pub fn select(stream: &Stream, from: &Relation, condition: &Condition) -> Result
         return Err(refused("a condition on values of a relation that has none: ask for its keys".into()));
     }
     let vector = VECTOR_BYTES / u32::from(key_bytes);
+    let most = gpu.limits().shared_bytes_max.saturating_sub(STATIC_BYTES);
+    let tile = THREADS * THREAD_BYTES / u32::from(key_bytes);
+    let side_bytes = tile * u32::from(key_bytes + value_bytes);
+    // One side fits all devices that there are.
+    let sides = if 2 * side_bytes <= most { 2 } else { 1 };
     let shared_bytes = match condition {
         Condition::Program(program) => (program.depth - 1).saturating_mul(vector * THREADS * 8),
-        _ => 0,
+        _ => sides * side_bytes,
     };
-    let most = gpu.limits().shared_bytes_max.saturating_sub(STATIC_BYTES);
     if shared_bytes > most {
         return Err(refused(format!(
             "a program with a stack that wants {shared_bytes} bytes of shared memory, of {most}: nest it less"
@@ -79,8 +85,8 @@ pub fn select(stream: &Stream, from: &Relation, condition: &Condition) -> Result
     if input.tuples == 0 {
         return Ok(Answer { relation: output.relation(0)?, stages: Stages::default() });
     }
-    let tiles = input.tuples.div_ceil(THREADS * THREAD_BYTES / u32::from(key_bytes));
-    let told = job.buffer(u64::from(tiles) * 8 + 8)?;
+    let tiles = input.tuples.div_ceil(tile);
+    let told = job.buffer(u64::from(tiles) * 8 + 16)?;
     let failed = job.buffer(8)?;
     let (mut steps, mut program, mut words, mut uses) = (0, [Step::default(); STEPS_MAX], None, 0);
     let everything = Test::range(0, u64::MAX);
@@ -117,15 +123,19 @@ pub fn select(stream: &Stream, from: &Relation, condition: &Condition) -> Result
         is_aligned: input.is_aligned.into(),
         uses,
         steps,
-        unused: 0,
+        sides,
         program,
     };
     let instance = instance(Source::Sift, key_bytes, value_bytes);
-    let shape = LaunchShape { blocks: tiles, threads: THREADS, shared_bytes };
+    let is_program = matches!(condition, Condition::Program(_));
+    let blocks = if is_program { tiles } else { tiles.min(gpu.device().multiprocessors * BLOCKS) };
+    let shape = LaunchShape { blocks, threads: THREADS, shared_bytes };
     job.stage("select", || {
         told.fill(stream, 0)?;
-        failed.fill(stream, 0xFF)?;
-        // SAFETY: the input has as many tuples, so there is room for all results, and a word for each tile and one
+        if is_program {
+            failed.fill(stream, 0xFF)?;
+        }
+        // SAFETY: the input has as many tuples, so there is room for all results, and a word for each tile and two
         // more; the job keeps what was made, the caller the relation.
         unsafe {
             match condition {
@@ -136,9 +146,11 @@ pub fn select(stream: &Stream, from: &Relation, condition: &Condition) -> Result
             }
         }
     })?;
-    let rank = job.number(&failed, 0)?;
-    if rank != NOBODY {
-        return Err(GpuError::Arithmetic { rank });
+    if is_program {
+        let rank = job.number(&failed, 0)?;
+        if rank != NOBODY {
+            return Err(GpuError::Arithmetic { rank });
+        }
     }
     let tuples = job.number(&told, tiles.into())?;
     Ok(Answer { relation: output.relation(tuples)?, stages: job.end()? })

@@ -1,4 +1,4 @@
-// Looks back from every tile while tiles tell: after onepass.cuh and reduce.cu, on an emulated device alone, whose
+// Looks back from every tile while tiles tell: after onepass.cuh and reduce.cuh, on an emulated device alone, whose
 // blocks run one after the other and so never wait for each other.
 
 // What a tile says next.

@@ -310,6 +310,14 @@ fn runs() -> Vec<Vec<usize>> {
         random(1, 19, 6000),
         random(2, 1999, 9000),
         vec![8; 600],
+        // Edges of a warp's part, of a tile, and of several, where runs are not short.
+        vec![1023, 1025, 1024, 5120, 8192],
+        vec![8191, 1, 8193, 8000],
+        vec![20_000],
+        // As many results as a warp has room for, and more: in all warps, and in a late one alone.
+        random(3, 13, 9000),
+        vec![6; 1500],
+        [vec![40; 400], vec![1; 300], vec![40; 10]].concat(),
     ]
 }
 
@@ -624,7 +632,7 @@ struct Looks {
 pub fn look_backs(order: pleach_gpu::LaneOrder, tiles: u64) {
     let texts = [
         include_str!("../../src/kernels/onepass.cuh"),
-        include_str!("../../src/kernels/reduce.cu"),
+        include_str!("../../src/kernels/reduce.cuh"),
         include_str!("look_back.cu"),
     ];
     let defines = [

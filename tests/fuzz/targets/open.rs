@@ -11,7 +11,8 @@
 use libfuzzer_sys::fuzz_target;
 use pleach::{Header, Index, Isa, Key, KeyType, Verify};
 use pleach_format::superblock::SUPERBLOCK_BYTES;
-use pleach_format::view::HEAD_BYTES;
+use pleach_format::view::{self, Bytes, CLOSING_BYTES, HEAD_BYTES};
+use pleach_format::{FormatError, decode};
 use pleach_tests::generate::{Random, Taker, mix};
 use pleach_tests::mutate::{reseal, reseal_head};
 use pleach_tests::roam::roam_all;
@@ -70,9 +71,64 @@ fn is_right<K: Key>(index: &Index) {
     }
 }
 
+/// The searches of `format` itself, on whatever stands there: ranks of the file, or an error.
+fn ranks_of_format<K: Key>(header: &Header, bytes: &[u8], random: &mut Random) {
+    let lines = Bytes(bytes);
+    let word = <K::Word as pleach_format::Word>::from_u64;
+    for query in [word(0), word(random.next() & 0xFFFF), word(u64::MAX)] {
+        for rank in [view::lower_bound(header, &lines, query), view::upper_bound(header, &lines, query)] {
+            assert!(rank.is_err() || rank.is_ok_and(|rank| rank <= header.tuples));
+        }
+        let rank = random.below(header.tuples.saturating_add(1).max(1));
+        let _: Result<_, FormatError> = view::tuple::<K::Word, _>(header, &lines, rank);
+        if let Some((at, tree)) = &header.harmonia {
+            let section = &bytes[*at as usize..(at + tree.bytes) as usize];
+            let found = tree.lower_bound(section, query).expect("it lies in the file");
+            assert!(found <= header.tuples);
+        }
+    }
+}
+
+/// What tools show of a file, whatever stands there.
+fn shown(bytes: &[u8], parsed: &Result<Header, FormatError>, random: &mut Random) {
+    let fields = decode::superblock(bytes, 0);
+    assert!(
+        fields.iter().all(|field| field.offset + field.length <= bytes.len().min(SUPERBLOCK_BYTES) as u64)
+    );
+    let table = bytes.get(SUPERBLOCK_BYTES..bytes.len().min(HEAD_BYTES)).unwrap_or_default();
+    let (fields, entries) = decode::table(table, Some(random.next() as u32));
+    assert!(entries.len() <= table.len() && fields.iter().all(|field| !field.name.is_empty()));
+    if let Some(at) = bytes.len().checked_sub(CLOSING_BYTES)
+        && let Some((head, header)) = view::through_copies(bytes, &bytes[at..], bytes.len() as u64)
+    {
+        assert_eq!(Header::parse(&head, bytes.len() as u64).map(|header| header.tuples), Ok(header.tuples));
+    }
+    match parsed {
+        Err(error) => assert!(
+            !error.to_string().is_empty()
+                && (error.is_damage() || bytes.len() < 64 || {
+                    !matches!(error, FormatError::Checksum { .. })
+                })
+        ),
+        Ok(header) => {
+            let _ = (header.key_range(), header.key_ends(), header.is_unique(), header.inexact_lines());
+            match header.key_type {
+                KeyType::U64 => ranks_of_format::<u64>(header, bytes, random),
+                KeyType::U32 => ranks_of_format::<u32>(header, bytes, random),
+                KeyType::U128 => ranks_of_format::<u128>(header, bytes, random),
+                KeyType::I64 => ranks_of_format::<i64>(header, bytes, random),
+                KeyType::I32 => ranks_of_format::<i32>(header, bytes, random),
+                KeyType::F64 => ranks_of_format::<f64>(header, bytes, random),
+                _ => {}
+            }
+        }
+    }
+}
+
 fn check(bytes: Vec<u8>, seed: u64) {
     let mut random = Random(seed);
     let parsed = Header::parse(&bytes[..bytes.len().min(HEAD_BYTES)], bytes.len() as u64);
+    shown(&bytes, &parsed, &mut random);
     let isas = Isa::available();
     let isa = isas[random.below(isas.len() as u64) as usize];
     let options = Index::options().isa(Some(isa));

@@ -3,8 +3,12 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use pleach::classic::{Classic, Compare, InFlight};
 use pleach::{Index, Isa, Key, Typed, Value, Verify};
+use pleach_builder::classic::{self, Packed, TreeKey, Vectors};
 use pleach_builder::{BuildOptions, Harmonia, Layout, Unique, build_bytes, build_strings_bytes};
+use pleach_format::classic::packed::{Form, Prefix};
+use pleach_format::classic::{Geometry, TreeWord, section};
 use pleach_format::{Bits, KeyType, Word};
 use pleach_tests::generate::{Random, Shape, Taker, mix};
 use std::fmt::Debug;
@@ -270,6 +274,76 @@ fn strings(key_type: KeyType, taker: &mut Taker<'_>) {
     }
 }
 
+/// A classic tree of any depths answers as the list does, and says of each slot which key is there.
+fn descend<W: TreeKey + TreeWord + Debug>(keys: &[W], geometry: &Geometry, form: Form, bytes: &[u8]) {
+    assert_eq!(section::load(&section::store(geometry, form), geometry.keys), Some((*geometry, form)));
+    let Some(tree) = Classic::new(geometry, form, bytes, keys) else { return };
+    let queries: Vec<W> = keys
+        .iter()
+        .step_by(keys.len() / 40 + 1)
+        .flat_map(|key| [-1i128, 0, 1].map(|near| W::narrow(key.widen().wrapping_add_signed(near))))
+        .chain([W::narrow(0), W::MAX])
+        .collect();
+    let wanted: Vec<u64> =
+        queries.iter().map(|query| keys.partition_point(|key| key < query) as u64).collect();
+    let mut ranks = vec![0; queries.len()];
+    let wide = Isa::available().into_iter().flat_map(|isa| [Compare::Wide(isa), Compare::Joint(isa)]);
+    for compare in [Compare::Scalar, Compare::Paper].into_iter().chain(wide) {
+        for in_flight in [InFlight::One, InFlight::default()] {
+            tree.clone().with(compare, in_flight).lower_bounds(&queries, &mut ranks);
+            took(Ok::<_, ()>(&ranks), &wanted, false);
+        }
+    }
+    if form == Form::Full {
+        let plan = geometry.tree().expect("it was built");
+        for slot in 0..plan.slots() {
+            if let Some(index) = plan.index_of(slot) {
+                assert_eq!(plan.slot_of(index), Some(slot));
+            }
+        }
+    }
+}
+
+fn trees<W: TreeKey + TreeWord + Debug>(taker: &mut Taker<'_>) -> (Vec<W>, Geometry) {
+    let mut keys: Vec<W> = words(taker, 64).into_iter().map(|word| W::narrow(word.into())).collect();
+    if W::BYTES == 16 {
+        // Keys that differ far up, far down, or in between.
+        let shift = taker.take(1) % 65;
+        keys.iter_mut().for_each(|key| *key = W::narrow(key.widen() << shift));
+    }
+    keys.sort_unstable();
+    let bits = taker.take(2) as u32;
+    let d_k = 1 + bits % 4;
+    let d_l = d_k * (1 + (bits >> 2) % 3);
+    let d_p = d_l * (1 + (bits >> 4) % 4);
+    let (count, padded) = (keys.len() as u64, bits >> 7 & 1 == 1);
+    (keys, Geometry { keys: count, key_bytes: W::BYTES as u32, d_k, d_l, d_p, padded })
+}
+
+fn full<W: TreeKey + TreeWord + Debug>(taker: &mut Taker<'_>) {
+    let (keys, geometry) = trees::<W>(taker);
+    let Some(tree) = geometry.tree() else { return };
+    let mut bytes = vec![0xA5; tree.bytes() as usize];
+    classic::build(&keys, &geometry, Vectors::Best, &mut bytes).expect("builds");
+    descend(&keys, &geometry, Form::Full, &bytes);
+}
+
+fn packed_trees(taker: &mut Taker<'_>) {
+    if taker.take(1) & 1 == 0 {
+        let (keys, geometry) = trees::<u64>(taker);
+        let Ok(plan) = Packed::delta(&keys, &geometry) else { return };
+        let mut bytes = vec![0xA5; plan.bytes() as usize];
+        classic::build_delta(&plan, &keys, Vectors::Best, &mut bytes).expect("builds");
+        descend(&keys, &geometry, plan.paged().form(), &bytes);
+    } else {
+        let (keys, geometry) = trees::<u128>(taker);
+        let Ok(plan) = Packed::partial(&keys, &geometry, Prefix::default()) else { return };
+        let mut bytes = vec![0xA5; plan.bytes() as usize];
+        classic::build_partial(&plan, &keys, Vectors::Best, &mut bytes).expect("builds");
+        descend(&keys, &geometry, plan.paged().form(), &bytes);
+    }
+}
+
 fuzz_target!(|data: &[u8]| {
     static ONCE: Once = Once::new();
     // SAFETY: `tell` is a function of the program's whole life and prints a number.
@@ -277,7 +351,7 @@ fuzz_target!(|data: &[u8]| {
         libc::atexit(tell);
     });
     let mut taker = Taker(data);
-    match taker.take(1) % 8 {
+    match taker.take(1) % 10 {
         0 => numbers::<u64, u64>(&mut taker),
         1 => numbers::<u32, u32>(&mut taker),
         2 => numbers::<u64, ()>(&mut taker),
@@ -285,6 +359,12 @@ fuzz_target!(|data: &[u8]| {
         4 => numbers::<u128, u32>(&mut taker),
         5 => strings(KeyType::Fixed(1 + (taker.take(1) % 20) as u16), &mut taker),
         6 => strings(KeyType::Bytes, &mut taker),
-        _ => strings(KeyType::Utf8, &mut taker),
+        7 => strings(KeyType::Utf8, &mut taker),
+        8 => match taker.take(1) % 3 {
+            0 => full::<u32>(&mut taker),
+            1 => full::<u64>(&mut taker),
+            _ => full::<u128>(&mut taker),
+        },
+        _ => packed_trees(&mut taker),
     }
 });

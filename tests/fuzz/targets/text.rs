@@ -20,6 +20,23 @@ fuzz_target!(|data: &[u8]| {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     if let Some(record) = Record::parse(text) {
         assert_eq!(Record::parse(&record.to_string()).as_ref(), Some(&record), "{record}");
+        // Its bytes are values, and the values its bytes.
+        let packed: Vec<u8> = (0..record.bytes()).map(|at| at as u8 ^ choice).collect();
+        let values: Vec<_> = record.values(&packed).collect();
+        let mut again = Vec::new();
+        assert!(record.pack(&values, &mut again) && again == packed);
+        assert!(!record.pack(&values[1..], &mut again) && again == packed);
+        assert_eq!(Record::bits_of(&packed).is_some(), matches!(packed.len(), 4 | 8));
+        for (number, field) in record.fields().iter().enumerate() {
+            assert_eq!(record.find(&field.name), Some(number));
+            assert!(record.offset(number) < record.bytes());
+        }
+    }
+    if let Some(key_type) = KeyType::from_name(text) {
+        assert_eq!(KeyType::from_name(&key_type.to_string()), Some(key_type));
+    }
+    if let Some(value_type) = ValueType::from_name(text) {
+        assert_eq!(ValueType::from_name(&value_type.to_string()), Some(value_type));
     }
     if let Ok(layout) = text.parse::<Layout>() {
         assert_eq!(layout.to_string().parse::<Layout>(), Ok(layout));

@@ -5,9 +5,11 @@
 
 mod arguments;
 mod disks;
+mod fuzzing;
 mod lab;
 mod limits;
 mod live;
+mod mutants;
 mod power;
 mod recorder;
 mod suites;

@@ -105,6 +105,7 @@ fn text(path: &Path, done: &Rebuilt, took: Duration) -> String {
     if let Some(kept) = done.kept {
         notes.push(format!("{} kept", counted(kept as u64, "old generation")));
     }
+    notes.extend(done.left.as_ref().map(|why| format!("some are left: {why}")));
     let notes: String = notes.iter().map(|note| format!(", {note}")).collect();
     format!(
         "rebuilt {}: generation {}, {} (was {}), {} bytes, by {}: {} put, {} added, {} deleted{notes}, {:.1} s",

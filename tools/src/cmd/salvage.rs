@@ -8,7 +8,8 @@ use crate::cli::{FsckArgs, Global, Verify};
 use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::render::json;
-use crate::render::text::{counted, grouped, put_datum, put_datum_json};
+use crate::render::picture::datum_text;
+use crate::render::text::{counted, grouped, put_datum_json};
 use crate::search;
 use pleach_builder::rebuild::{CompactOptions, compact};
 use serde_json::{Value, json};
@@ -48,10 +49,9 @@ pub fn save(args: &FsckArgs, out: &Path, global: &Global) -> Result<Saved, Failu
         let Some(rank) = rank else { return Ok(None) };
         let tuple = index.tuple(rank).map_err(search::reading(out))?;
         Ok(tuple.map(|(key, _)| {
-            let (mut text, mut json) = (Vec::new(), Vec::new());
-            put_datum(&key, &mut text);
+            let mut json = Vec::new();
             put_datum_json(&key, &mut json);
-            [text, json].map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+            [datum_text(&key), String::from_utf8_lossy(&json).into_owned()]
         }))
     };
     let mut lost = Vec::new();

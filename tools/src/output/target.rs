@@ -6,6 +6,7 @@
 //! locked; one that a killed process has left behind is not, and goes with the next export.
 
 use crate::failure::Failure;
+use pleach_builder::storage::locked_temp;
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Write};
@@ -77,14 +78,9 @@ impl Target {
         let mut prefix = OsString::from(".");
         prefix.push(name);
         prefix.push(".");
-        let temp = tempfile::Builder::new()
-            .prefix(&prefix)
-            .suffix(TEMP_SUFFIX)
-            .rand_bytes(6)
-            .permissions(Permissions::from_mode(0o666))
-            .tempfile_in(&folder)
-            .map_err(|error| failed(&error))?;
-        temp.as_file().try_lock().map_err(|error| failed(&error.into()))?;
+        // Nobody who may not read the old file opens the new one before it has the old one's mode.
+        let mode = old.as_ref().map_or(0o666, |_| 0o600);
+        let temp = locked_temp(&folder, &prefix, TEMP_SUFFIX, mode).map_err(|error| failed(&error))?;
         if let Some(old) = old {
             let mode = Permissions::from_mode(old.mode() & 0o7777);
             temp.as_file().set_permissions(mode).map_err(|error| failed(&error))?;

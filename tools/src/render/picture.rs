@@ -1,6 +1,6 @@
 //! The sections of a file as proportionate bars, and single keys and values of any type as text.
 
-use crate::render::text::{counted, put_datum, put_datum_json};
+use crate::render::text::{counted, printable, put_datum, put_datum_json};
 use pleach::Datum;
 use pleach_format::Header;
 use pleach_format::section::{TABLE_BYTES, TABLE_OFFSET, Tag};
@@ -69,11 +69,11 @@ pub fn bar(share: f64) -> String {
     "#".repeat(((share * BAR).round() as usize).clamp(1, BAR as usize))
 }
 
-/// A key or value as text.
+/// A key or value as text for people, without control characters.
 pub fn datum_text(datum: &Datum<'_>) -> String {
     let mut out = Vec::new();
     put_datum(datum, &mut out);
-    String::from_utf8_lossy(&out).into_owned()
+    printable(&String::from_utf8_lossy(&out))
 }
 
 /// A key or value as JSON.

@@ -40,9 +40,8 @@ impl Found<'_> {
         let superblock = &header.superblock;
         let meta = self.meta(header);
         let (key, value) = (header.key_type, header.value_type);
-        let range = picture::key_ends(header).map_or(String::new(), |(min, max)| {
-            format!(", {} to {}", printable(&datum_text(&min)), printable(&datum_text(&max)))
-        });
+        let range = picture::key_ends(header)
+            .map_or(String::new(), |(min, max)| format!(", {} to {}", datum_text(&min), datum_text(&max)));
         let unique = if header.is_unique() { "no key twice" } else { "keys may repeat" };
         let per_tuple = match header.tuples {
             0 => String::new(),

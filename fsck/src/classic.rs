@@ -1,0 +1,109 @@
+//! Checks of the classic tree: slot by slot against the tuple lines.
+//!
+//! A slot holds the key of its in-order index, or all ones. Slots are looked at in windows: those of low lines name
+//! ranks that lie together, whose tuple lines are read at once; those of high lines lie apart and are read one by one.
+
+use super::{Check, ReadAt};
+use pleach_format::classic::packed::Form;
+use pleach_format::classic::section::load;
+use pleach_format::classic::{SLACK_BYTES, Tree};
+use pleach_format::line::{self, Line};
+use pleach_format::section::Tag;
+use pleach_format::{Header, Word};
+use rayon::prelude::*;
+use std::collections::BTreeMap;
+use std::io;
+
+const LINE_BYTES: u64 = pleach_format::layout::LINE_BYTES as u64;
+
+/// Slots that are looked at at once.
+const WINDOW_SLOTS: u64 = 1 << 13;
+/// Tuple lines that are read for a window, one by one if they would be more.
+const WINDOW_LINES: u64 = 1 << 14;
+
+impl<R: ReadAt> Check<'_, R> {
+    pub(super) fn check_classic(&self, header: &Header) -> io::Result<()> {
+        let Some(section) = header.section(Tag::FAST) else { return Ok(()) };
+        let (offset, length) = (section.offset(), section.entry.length.get());
+        let wrong = |expected: &str, found: String, text: &str| {
+            self.rule("classic", "FAST", offset, length, expected, found, text);
+            Ok(())
+        };
+        let shown = format!("{:?}", section.entry.geometry);
+        let Some((geometry, form)) = load(&section.entry.geometry, section.entry.elements.get()) else {
+            return wrong("a tree", shown, "geometry must be that of a tree");
+        };
+        if geometry.keys != header.tuples || geometry.key_bytes as usize != header.geometry.key_bytes {
+            let expected = format!("{} words of {} bytes", header.tuples, header.geometry.key_bytes);
+            return wrong(&expected, shown, "a tree must hold the words of the tuples");
+        }
+        // Compressed trees: only searched, never written to files by our builder.
+        let Some(tree) = geometry.tree().filter(|_| form == Form::Full) else { return Ok(()) };
+        if length != tree.bytes() {
+            return wrong(&tree.bytes().to_string(), length.to_string(), "length must be that of the slots");
+        }
+        let slots_end = tree.slots() * u64::from(geometry.key_bytes);
+        debug_assert!(tree.bytes() - slots_end < LINE_BYTES + SLACK_BYTES);
+        if self.read(offset + slots_end, length - slots_end)?.iter().any(|&byte| byte != 0) {
+            let text = "padding must be zero";
+            self.rule("padding", "FAST", offset + slots_end, length - slots_end, 0, "other bytes", text);
+        }
+        (0..tree.slots().div_ceil(WINDOW_SLOTS)).into_par_iter().try_for_each(|window| {
+            if self.is_cancelled() {
+                return Ok(());
+            }
+            let first = window * WINDOW_SLOTS;
+            let slots = first..(first + WINDOW_SLOTS).min(tree.slots());
+            match geometry.key_bytes {
+                4 => self.check_slots::<u32>(header, offset, &tree, slots),
+                8 => self.check_slots::<u64>(header, offset, &tree, slots),
+                _ => self.check_slots::<u128>(header, offset, &tree, slots),
+            }
+        })
+    }
+
+    fn check_slots<W: Word>(
+        &self,
+        header: &Header,
+        offset: u64,
+        tree: &Tree,
+        slots: std::ops::Range<u64>,
+    ) -> io::Result<()> {
+        let width = W::BYTES as u64;
+        let found = self.read(offset + slots.start * width, (slots.end - slots.start) * width)?;
+        let ranks: Vec<Option<u64>> =
+            slots.clone().map(|slot| tree.index_of(slot).filter(|&rank| rank < header.tuples)).collect();
+        let numbers = || ranks.iter().flatten().map(|&rank| header.geometry.place(rank).0);
+        let mut lines: BTreeMap<u64, Line> = BTreeMap::new();
+        let (low, high) = (numbers().min().unwrap_or(0), numbers().max().unwrap_or(0));
+        let together = high - low < WINDOW_LINES;
+        let run = if together && header.lines > 0 {
+            self.read(header.line_offset(low), (high - low + 1) * LINE_BYTES)?
+        } else {
+            for number in numbers() {
+                if let std::collections::btree_map::Entry::Vacant(place) = lines.entry(number) {
+                    let bytes = self.read(header.line_offset(number), LINE_BYTES)?;
+                    place.insert(*bytes.first_chunk().unwrap_or(&[0; 64]));
+                }
+            }
+            Vec::new()
+        };
+        let (run, _) = run.as_chunks::<64>();
+        for ((slot, rank), found) in slots.zip(&ranks).zip(found.chunks_exact(W::BYTES)) {
+            let expected = rank.and_then(|rank| {
+                let (number, slot) = header.geometry.place(rank);
+                let line = if together { run.get((number - low) as usize) } else { lines.get(&number) };
+                line.map(|line| line::key::<W>(line, slot))
+            });
+            let (expected, found) = (expected.unwrap_or(W::MAX), W::read(found));
+            if expected != found {
+                let rank = rank.map_or("free".to_owned(), |rank| format!("the key of rank {rank}"));
+                let expected = format!("{rank}: {:x}", expected.to_u128());
+                let found = format!("{:x}", found.to_u128());
+                let text = "a slot must hold its key";
+                self.rule("classic", "FAST", offset + slot * width, width, expected, found, text);
+            }
+        }
+        Ok(())
+    }
+}
