@@ -203,7 +203,8 @@ pub const TARGETS: &[Target] = &[
         method: "kernels on a CPU under sanitizers, planted faults, refusals; `compute-sanitizer` on a device \
             (TESTING.md)",
         limits: "what needs a device is run by hand, last on an H200 on 2026-11-23: ten tests, and memcheck, \
-            synccheck and initcheck without a finding; racecheck names the paper's hash join alone, whose algorithm it is",
+            synccheck and initcheck without a finding; racecheck names the paper's hash join alone, whose algorithm \
+            it is",
         measure: suites::gpu,
         in_short: false,
     },
