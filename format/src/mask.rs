@@ -21,7 +21,7 @@ use crate::types::KEY_BYTES_MAX;
 /// Bytes of a chunk: what is compressed in one step.
 const CHUNK_BYTES: usize = 8;
 /// Bytes of the section before its two arrays.
-const HEAD_BYTES: usize = 32;
+pub const HEAD_BYTES: usize = 32;
 
 /// Eight bytes of all keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@
 //! ranks that lie together, whose tuple lines are read at once; those of high lines lie apart and are read one by one.
 
 use super::{Check, ReadAt};
-use pleach_format::classic::packed::Form;
+use pleach_format::classic::packed::Paged;
 use pleach_format::classic::section::load;
 use pleach_format::classic::{SLACK_BYTES, Tree};
 use pleach_format::line::{self, Line};
@@ -17,7 +17,7 @@ use std::io;
 const LINE_BYTES: u64 = pleach_format::layout::LINE_BYTES as u64;
 
 /// Slots that are looked at at once.
-const WINDOW_SLOTS: u64 = 1 << 13;
+pub(super) const WINDOW_SLOTS: u64 = 1 << 13;
 /// Tuple lines that are read for a window, one by one if they would be more.
 const WINDOW_LINES: u64 = 1 << 14;
 
@@ -37,8 +37,14 @@ impl<R: ReadAt> Check<'_, R> {
             let expected = format!("{} words of {} bytes", header.tuples, header.geometry.key_bytes);
             return wrong(&expected, shown, "a tree must hold the words of the tuples");
         }
-        // Compressed trees: only searched, never written to files by our builder.
-        let Some(tree) = geometry.tree().filter(|_| form == Form::Full) else { return Ok(()) };
+        if let Some(paged) = Paged::new(geometry, form) {
+            return match geometry.key_bytes {
+                4 => self.check_paged::<u32>(header, (offset, length), &paged),
+                8 => self.check_paged::<u64>(header, (offset, length), &paged),
+                _ => self.check_paged::<u128>(header, (offset, length), &paged),
+            };
+        }
+        let Some(tree) = geometry.tree() else { return Ok(()) };
         if length != tree.bytes() {
             return wrong(&tree.bytes().to_string(), length.to_string(), "length must be that of the slots");
         }
@@ -73,6 +79,26 @@ impl<R: ReadAt> Check<'_, R> {
         let found = self.read(offset + slots.start * width, (slots.end - slots.start) * width)?;
         let ranks: Vec<Option<u64>> =
             slots.clone().map(|slot| tree.index_of(slot).filter(|&rank| rank < header.tuples)).collect();
+        let keys = self.words_at::<W>(header, &ranks)?;
+        for (((slot, rank), key), found) in slots.zip(&ranks).zip(keys).zip(found.chunks_exact(W::BYTES)) {
+            let (expected, found) = (key.unwrap_or(W::MAX), W::read(found));
+            if expected != found {
+                let rank = rank.map_or("free".to_owned(), |rank| format!("the key of rank {rank}"));
+                let expected = format!("{rank}: {:x}", expected.to_u128());
+                let found = format!("{:x}", found.to_u128());
+                let text = "a slot must hold its key";
+                self.rule("classic", "FAST", offset + slot * width, width, expected, found, text);
+            }
+        }
+        Ok(())
+    }
+
+    /// Words of the tuple lines: read in one piece if they lie together, else line by line.
+    pub(super) fn words_at<W: Word>(
+        &self,
+        header: &Header,
+        ranks: &[Option<u64>],
+    ) -> io::Result<Vec<Option<W>>> {
         let numbers = || ranks.iter().flatten().map(|&rank| header.geometry.place(rank).0);
         let mut lines: BTreeMap<u64, Line> = BTreeMap::new();
         let (low, high) = (numbers().min().unwrap_or(0), numbers().max().unwrap_or(0));
@@ -89,21 +115,11 @@ impl<R: ReadAt> Check<'_, R> {
             Vec::new()
         };
         let (run, _) = run.as_chunks::<64>();
-        for ((slot, rank), found) in slots.zip(&ranks).zip(found.chunks_exact(W::BYTES)) {
-            let expected = rank.and_then(|rank| {
-                let (number, slot) = header.geometry.place(rank);
-                let line = if together { run.get((number - low) as usize) } else { lines.get(&number) };
-                line.map(|line| line::key::<W>(line, slot))
-            });
-            let (expected, found) = (expected.unwrap_or(W::MAX), W::read(found));
-            if expected != found {
-                let rank = rank.map_or("free".to_owned(), |rank| format!("the key of rank {rank}"));
-                let expected = format!("{rank}: {:x}", expected.to_u128());
-                let found = format!("{:x}", found.to_u128());
-                let text = "a slot must hold its key";
-                self.rule("classic", "FAST", offset + slot * width, width, expected, found, text);
-            }
-        }
-        Ok(())
+        let word = |rank: u64| {
+            let (number, slot) = header.geometry.place(rank);
+            let line = if together { run.get((number - low) as usize) } else { lines.get(&number) };
+            line.map(|line| line::key::<W>(line, slot))
+        };
+        Ok(ranks.iter().map(|rank| rank.and_then(word)).collect())
     }
 }

@@ -3,8 +3,8 @@
 use super::{Check, ReadAt};
 use pleach_format::column::{GUARD_BYTES, push_native_key};
 use pleach_format::line::{self, Line};
-use pleach_format::mask::{Chunk, Mask, Place};
-use pleach_format::section::Tag;
+use pleach_format::mask::{self, Chunk, Mask, Place};
+use pleach_format::section::{REQUIRED, Tag};
 use pleach_format::superblock::bytes_prefix;
 use pleach_format::tail::TAIL_GUARD_BYTES;
 use pleach_format::view::ColumnPlace;
@@ -177,8 +177,22 @@ impl<R: ReadAt> Check<'_, R> {
                 |bytes: Option<u64>| bytes.map_or("none".into(), |bytes| format!("tails of {bytes} bytes"));
             return wrong(&tails(of_section), &tails(of_mask));
         }
-        if !mask.is_lossless() && mask.tail().is_none() && header.keys.is_none() {
+        let needs_keys = !mask.is_lossless() && mask.tail().is_none();
+        if needs_keys && header.keys.is_none() {
             return wrong(&"words that are whole keys, or a TAIL or KEYS section", &"neither");
+        }
+        let flags = header.section(Tag::KEYS).map(|section| section.entry.flags.get());
+        if let Some(found) = flags.filter(|&found| found != u32::from(needs_keys) * REQUIRED) {
+            let text = "KEYS is required where answers rest on it, and only there";
+            self.rule("header", "KEYS", offset, length, u32::from(needs_keys) * REQUIRED, found, text);
+        }
+        let elements = header.mask.map_or(0, |section| section.entry.elements.get());
+        if elements != mask.covered() as u64 {
+            return wrong(&format!("{} covered bytes", mask.covered()), &format!("{elements} in the table"));
+        }
+        let (references, masks) = bytes[mask::HEAD_BYTES..].split_at((bytes.len() - mask::HEAD_BYTES) / 2);
+        if references.iter().zip(masks).any(|(reference, mask)| reference & mask != 0) {
+            return wrong(&"zeros for kept bits of the reference", &"other bits");
         }
         Some(mask)
     }

@@ -3,6 +3,7 @@
 use super::pieces::PIECE_BYTES;
 use super::{Check, ReadAt};
 use pleach_format::Header;
+use pleach_format::checksum::SUM_BYTES;
 use pleach_format::layout::{LINE_BYTES, section_start};
 use pleach_format::section::{ARRAY_ALIGN, ENTRY_BYTES, Geometry, REQUIRED, TABLE_OFFSET, Tag};
 use pleach_format::version::DEVELOPMENT;
@@ -48,16 +49,14 @@ impl<R: ReadAt> Check<'_, R> {
             let text = "the table must be zero behind its entries";
             self.rule("header", "section table", offset, length, "zero", "other bytes", text);
         }
-        if header.section(Tag::META).is_none() {
-            self.rule(
-                "header",
-                "section table",
-                TABLE_OFFSET,
-                4096,
-                "META",
-                "none",
-                "there must be a META section",
-            );
+        let first = header.sections.first().map_or(Tag::SUM2, |section| section.entry.tag);
+        if first != Tag::META {
+            let text = "META must be the first section";
+            self.rule("header", "section table", TABLE_OFFSET, 4, Tag::META, first, text);
+        }
+        if header.tails.is_some() && header.mask.is_none() {
+            let text = "tails are of byte keys";
+            self.rule("header", "section table", TABLE_OFFSET, 4096, "no TAIL", "TAIL", text);
         }
 
         let mut end = HEAD_BYTES as u64;
@@ -76,14 +75,18 @@ impl<R: ReadAt> Check<'_, R> {
             }
             end = section.offset() + length;
             let required = match entry.tag {
-                Tag::META => Some(0),
-                Tag::LINE | Tag::SPINE | Tag::SUMS | Tag::SUM2 => Some(REQUIRED),
-                _ => None,
+                Tag::META | Tag::GRID | Tag::PACK | Tag::FAST | Tag::HARMONIA => Some(0),
+                Tag::VALUES if !header.value_type.is_bytes() => Some(0),
+                // The mask says, which is looked at with the columns.
+                Tag::KEYS if header.mask.is_some() => None,
+                Tag::KEYS => Some(0),
+                tag => Tag::ALL.contains(&tag).then_some(REQUIRED),
             };
             if let Some(wanted) = required.filter(|&wanted| wanted != entry.flags.get()) {
-                self.rule("header", &tag, at + 4, 4, wanted, entry.flags.get(), "META alone may be skipped");
+                let text = "sections that answers rest on are required, others are not";
+                self.rule("header", &tag, at + 4, 4, wanted, entry.flags.get(), text);
             }
-            let plain = matches!(entry.tag, Tag::META | Tag::SUMS | Tag::SUM2);
+            let plain = matches!(entry.tag, Tag::META | Tag::MASK | Tag::SUMS | Tag::SUM2);
             if plain && entry.geometry != Geometry::default() {
                 self.rule("header", &tag, at + 56, 64, "zero", "other bytes", "this section has no geometry");
             }
@@ -121,8 +124,20 @@ impl<R: ReadAt> Check<'_, R> {
             }
             self.check_zeros(&tag, zeros)?;
         }
-        // Between the lists of sums; what lies behind the last one is padding of the section.
+        // Between the lists of sums; the last one ends where its section does.
         lists.sort_unstable();
+        for section in header.sections.iter().filter(|it| matches!(it.entry.tag, Tag::SUMS | Tag::SUM2)) {
+            let wanted = match section.entry.tag {
+                Tag::SUMS => lists.last().map_or(0, |list| list.1 - section.offset()),
+                _ => section.entry.elements.get().saturating_mul(SUM_BYTES as u64),
+            };
+            let length = section.entry.length.get();
+            if length != wanted {
+                let tag = section.entry.tag.to_string();
+                let text = "a section of sums must end with its last sum";
+                self.rule("header", &tag, section.offset(), length, wanted, length, text);
+            }
+        }
         for pair in lists.windows(2).filter(|pair| pair[0].1 <= pair[1].0) {
             self.check_zeros("SUMS", (pair[0].1, pair[1].0))?;
         }

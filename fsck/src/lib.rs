@@ -13,6 +13,7 @@ mod grid;
 mod harmonia;
 mod lines;
 mod packed;
+mod paged;
 mod pieces;
 
 use pleach_format::Record;

@@ -194,7 +194,7 @@ pub fn build_with<K: Key, V: Value>(tuples: &[(K, V)], meta: &Meta, unique: bool
     let spine_bytes: Vec<u8> = levels.iter().rev().flat_map(|level| level.1.clone()).collect();
     assert_eq!(spine.bytes, spine_bytes.len() as u64);
 
-    let mut contents = vec![
+    let mut contents: Vec<Content> = vec![
         (Tag::META, false, meta.encode(), meta.elements(), Geometry::default()),
         (
             Tag::LINE,
@@ -216,6 +216,27 @@ pub fn build_with<K: Key, V: Value>(tuples: &[(K, V)], meta: &Meta, unique: bool
         let made = grid(&lasts, first.0, with == Grid::Always);
         contents.extend(made.map(|(bytes, units, geometry)| (Tag::GRID, false, bytes, units, geometry)));
     }
+    let mut block = Superblock::new(K::TYPE, V::TYPE);
+    block.generation = 1.into();
+    block.tuples = (tuples.len() as u64).into();
+    block.unique = u32::from(unique).into();
+    if let (Some(first), Some(last)) = (words.first(), words.last()) {
+        block.min_key = key_prefix(first.0.to_u128(), K::Word::BYTES);
+        block.max_key = key_prefix(last.0.to_u128(), K::Word::BYTES);
+        block.min_key_len = (K::Word::BYTES as u32).into();
+        block.max_key_len = (K::Word::BYTES as u32).into();
+    }
+    let version = format!("pleach {}", env!("CARGO_PKG_VERSION"));
+    block.builder[..version.len()].copy_from_slice(version.as_bytes());
+    assemble(block, contents)
+}
+
+/// A section without its place: tag, whether it is required, content, elements, geometry.
+pub type Content = (Tag, bool, Vec<u8>, u64, Geometry);
+
+/// A small file of these sections; what follows from them is set in the superblock.
+#[must_use]
+pub fn assemble(mut block: Superblock, contents: Vec<Content>) -> Vec<u8> {
     let mut file = vec![0u8; 8192];
     let mut entries = Vec::new();
     for (tag, required, content, elements, geometry) in contents {
@@ -227,7 +248,12 @@ pub fn build_with<K: Key, V: Value>(tuples: &[(K, V)], meta: &Meta, unique: bool
     file.resize(file.len().next_multiple_of(4096), 0);
 
     // Sums of what stands so far.
-    let mut id = FileId::new(K::TYPE.code(), V::TYPE.code(), unique, tuples.len() as u64);
+    let mut id = FileId::new(
+        block.key_type.get(),
+        block.value_type.get(),
+        block.unique.get() == 1,
+        block.tuples.get(),
+    );
     let ends: Vec<usize> =
         entries.iter().skip(1).map(|entry| entry.offset.get() as usize).chain([file.len()]).collect();
     let mut unbound = Vec::new();
@@ -277,24 +303,12 @@ pub fn build_with<K: Key, V: Value>(tuples: &[(K, V)], meta: &Meta, unique: bool
     entries.push(sum2);
 
     let table = encode_table(&entries);
-    let mut block = Superblock::new(K::TYPE, V::TYPE);
     block.file_id = id;
-    block.generation = 1.into();
     block.file_bytes = (file.len() as u64 + 8192).into();
-    block.tuples = (tuples.len() as u64).into();
-    block.unique = u32::from(unique).into();
     block.table_offset = 4096.into();
     block.table_bytes = 4096.into();
     block.sections = (entries.len() as u32).into();
     block.table_crc = crc32(&table).into();
-    if let (Some(first), Some(last)) = (words.first(), words.last()) {
-        block.min_key = key_prefix(first.0.to_u128(), K::Word::BYTES);
-        block.max_key = key_prefix(last.0.to_u128(), K::Word::BYTES);
-        block.min_key_len = (K::Word::BYTES as u32).into();
-        block.max_key_len = (K::Word::BYTES as u32).into();
-    }
-    let version = format!("pleach {}", env!("CARGO_PKG_VERSION"));
-    block.builder[..version.len()].copy_from_slice(version.as_bytes());
     let block = block.seal();
     file[..4096].copy_from_slice(&block);
     file[4096..8192].copy_from_slice(&table);

@@ -1,0 +1,221 @@
+//! Checks of compressed classic trees: page by page, record first, then word by word against the tuple lines.
+//!
+//! A page's place follows from the widths of the pages before it, so records are read in order; the words of a page are
+//! those of its keys under its record, and all ones where there is no key.
+
+use super::classic::WINDOW_SLOTS;
+use super::{Check, ReadAt};
+use pleach_format::classic::packed::{DELTA_BYTES, Delta, Form, PARTIAL_BYTES, Paged, Partial, align};
+use pleach_format::{Header, Word};
+use rayon::prelude::*;
+use std::io;
+
+/// Pages whose records are read at once.
+const PAGES: u64 = 1 << 12;
+
+/// What a page's record says.
+#[derive(Clone, Copy)]
+enum PageRecord {
+    Delta(Delta),
+    Partial(Partial),
+}
+
+/// One page: where it is in the tree and in the section.
+#[derive(Clone, Copy)]
+struct Page {
+    level: usize,
+    number: u64,
+    record: PageRecord,
+    width: u32,
+    place: u64,
+}
+
+impl Page {
+    /// The word of a key, widened; `None` if the record has none for it.
+    fn word(&self, key: u128) -> Option<u128> {
+        match self.record {
+            PageRecord::Delta(delta) => {
+                let word = key.checked_sub(delta.base.into())?;
+                (word >> (8 * self.width) == 0).then_some(word)
+            }
+            PageRecord::Partial(partial) => {
+                let agreed = partial.agreed(8 * self.width);
+                ((key ^ partial.reference) & agreed == 0).then(|| partial.word(key))
+            }
+        }
+    }
+}
+
+impl<R: ReadAt> Check<'_, R> {
+    /// Checks a compressed tree in a section of this place and length.
+    pub(super) fn check_paged<W: Word>(
+        &self,
+        header: &Header,
+        (offset, length): (u64, u64),
+        paged: &Paged,
+    ) -> io::Result<()> {
+        let record_bytes = paged.record_bytes() as u64;
+        let records_end = paged.pages() * record_bytes;
+        if length < Paged::bytes(paged.pages_at()) {
+            let expected = format!("at least {}", Paged::bytes(paged.pages_at()));
+            let text = "there must be a record of each page";
+            self.rule("classic", "FAST", offset, length, expected, length, text);
+            return Ok(());
+        }
+        self.check_gap(offset, records_end, paged.pages_at())?;
+        let mut end = paged.pages_at();
+        for (level, pages) in paged.levels().iter().enumerate() {
+            let (first, count) = (paged.records()[level], pages.last + 1);
+            for from in (0..count).step_by(PAGES as usize) {
+                if self.is_cancelled() {
+                    return Ok(());
+                }
+                let numbers = from..(from + PAGES).min(count);
+                let bytes = (numbers.end - numbers.start) * record_bytes;
+                let records = self.read(offset + (first + from) * record_bytes, bytes)?;
+                let mut found = Vec::with_capacity(records.len() / record_bytes as usize);
+                for (number, record) in numbers.zip(records.chunks_exact(record_bytes as usize)) {
+                    let at = offset + (first + number) * record_bytes;
+                    let Some(page) = self.placed::<W>(paged, level, number, record, at, end) else {
+                        // Places of all pages behind it rest on this one.
+                        return Ok(());
+                    };
+                    let page_bytes = paged.page_bytes(page.width, level, usize::from(number == pages.last));
+                    let page_end = page.place + page_bytes.unwrap_or(0);
+                    if Paged::bytes(page_end) > length {
+                        let text = "pages must end inside the section";
+                        self.rule(
+                            "classic",
+                            "FAST",
+                            at,
+                            record_bytes,
+                            format!("at most {length}"),
+                            page_end,
+                            text,
+                        );
+                        return Ok(());
+                    }
+                    self.check_gap(offset, end, page.place)?;
+                    end = page_end;
+                    found.push(page);
+                }
+                found
+                    .into_par_iter()
+                    .try_for_each(|page| self.check_page::<W>(header, offset, paged, &page))?;
+            }
+        }
+        if length != Paged::bytes(end) {
+            let text = "length must be that of the pages";
+            self.rule("classic", "FAST", offset, length, Paged::bytes(end), length, text);
+            return Ok(());
+        }
+        self.check_gap(offset, end, length)
+    }
+
+    /// Zero bytes of the section from one place up to another.
+    fn check_gap(&self, offset: u64, from: u64, to: u64) -> io::Result<()> {
+        if self.read(offset + from, to - from)?.iter().any(|&byte| byte != 0) {
+            let text = "padding must be zero";
+            self.rule("padding", "FAST", offset + from, to - from, 0, "other bytes", text);
+        }
+        Ok(())
+    }
+
+    /// A page by its record at byte `at` of the file, if it can be one and stands where it must: the page before it
+    /// ends at `end`.
+    fn placed<W: Word>(
+        &self,
+        paged: &Paged,
+        level: usize,
+        number: u64,
+        bytes: &[u8],
+        at: u64,
+        end: u64,
+    ) -> Option<Page> {
+        let part = usize::from(number == paged.levels()[level].last);
+        let wrong = |expected: String, found: String| {
+            self.rule(
+                "classic",
+                "FAST",
+                at,
+                bytes.len() as u64,
+                expected,
+                found,
+                "a page must have its record",
+            );
+            None
+        };
+        if let Form::Partial { first } = paged.form() {
+            let record = Partial::decode(bytes.first_chunk::<PARTIAL_BYTES>()?);
+            let width = if level == 0 { first } else { 4 };
+            let place = paged.partial_places().0.get(level)? + number * paged.partial_stride(width, level);
+            let nibbles = (0..32).all(|nibble| matches!(record.mask >> (4 * nibble) & 15, 0 | 15));
+            if !nibbles || record.mask.count_ones() > 8 * width {
+                return wrong(format!("at most {} whole nibbles", 2 * width), format!("{:x}", record.mask));
+            }
+            return Some(Page { level, number, record: PageRecord::Partial(record), width, place });
+        }
+        let record = Delta::decode(*bytes.first_chunk::<DELTA_BYTES>()?);
+        let Some(page_bytes) = paged.page_bytes(record.width, level, part) else {
+            return wrong(format!("words of 2 to {} bytes", W::BYTES), record.width.to_string());
+        };
+        let place = end.next_multiple_of(align(page_bytes));
+        if record.place != place {
+            return wrong(format!("place {place}"), record.place.to_string());
+        }
+        Some(Page { level, number, record: PageRecord::Delta(record), width: record.width, place })
+    }
+
+    /// Words of a page, and what its record says of its smallest key.
+    fn check_page<W: Word>(
+        &self,
+        header: &Header,
+        offset: u64,
+        paged: &Paged,
+        page: &Page,
+    ) -> io::Result<()> {
+        let Some((tree, level)) =
+            paged.tree(page.width).and_then(|tree| Some((tree, tree.pages().get(page.level)?)))
+        else {
+            return Ok(());
+        };
+        let (first, part) = level.page(page.number);
+        let width = u64::from(page.width);
+        let lowest = (page.number << (level.levels + level.below)) + (1 << level.below) - 1;
+        let lowest = self.words_at::<W>(header, &[Some(lowest).filter(|&rank| rank < header.tuples)])?[0];
+        let (expected, found) = match page.record {
+            PageRecord::Delta(delta) => (lowest.map_or(delta.base.into(), Word::to_u128), delta.base.into()),
+            PageRecord::Partial(partial) => (lowest.map_or(u128::MAX, Word::to_u128), partial.reference),
+        };
+        if expected != found {
+            let text = "a record must name the smallest key of its page";
+            let at = offset + page.place;
+            self.rule("classic", "FAST", at, width, format!("{expected:x}"), format!("{found:x}"), text);
+        }
+        for from in (0..level.slots[part]).step_by(WINDOW_SLOTS as usize) {
+            let slots = from..(from + WINDOW_SLOTS).min(level.slots[part]);
+            let bytes =
+                self.read(offset + page.place + slots.start * width, (slots.end - slots.start) * width)?;
+            let ranks: Vec<Option<u64>> = slots
+                .clone()
+                .map(|slot| tree.index_of(first + slot).filter(|&rank| rank < header.tuples))
+                .collect();
+            let keys = self.words_at::<W>(header, &ranks)?;
+            let free = u128::MAX >> (128 - 8 * page.width);
+            for ((slot, key), bytes) in slots.zip(keys).zip(bytes.chunks_exact(width as usize)) {
+                let mut word = [0; 16];
+                word[..bytes.len()].copy_from_slice(bytes);
+                let found = u128::from_le_bytes(word);
+                let expected = key.map_or(Some(free), |key| page.word(key.to_u128()));
+                if expected != Some(found) {
+                    let at = offset + page.place + slot * width;
+                    let expected =
+                        expected.map_or("a key of the page".to_owned(), |word| format!("{word:x}"));
+                    let text = "a slot must hold the word of its key";
+                    self.rule("classic", "FAST", at, width, expected, format!("{found:x}"), text);
+                }
+            }
+        }
+        Ok(())
+    }
+}
