@@ -9,7 +9,7 @@ use pleach_builder::{build_strings_bytes, build_with_storage};
 use pleach_format::section::Tag;
 use pleach_tests::adversarial;
 use pleach_tests::is_long;
-use pleach_tests::mutate::{content, entry_at, reseal};
+use pleach_tests::mutate::{content, reseal};
 use rayon::prelude::*;
 use std::fmt::Debug;
 use std::ops::Bound;
