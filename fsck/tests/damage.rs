@@ -194,7 +194,8 @@ fn entries_of_the_table_cannot_be_changed() {
             let at = entry_at(&whole, tag);
             let bytes = (0..128).filter(|byte| !(32..52).contains(byte));
             let bytes = bytes.filter(|byte| tag != Tag::GRID || !(100..116).contains(byte));
-            for bit in bytes.flat_map(|byte| 8 * byte..8 * byte + 8) {
+            let step = if is_long() { 1 } else { 5 };
+            for bit in bytes.flat_map(|byte| 8 * byte..8 * byte + 8).step_by(step) {
                 let mut bytes = whole.clone();
                 flip(&mut bytes, 8 * at + bit);
                 reseal_head(&mut bytes);
@@ -206,7 +207,7 @@ fn entries_of_the_table_cannot_be_changed() {
             }
         }
     }
-    assert!(tried > 10_000);
+    assert!(tried > 5_000);
 }
 
 /// Codes of separators, keys and padding: what may be changed is known.

@@ -52,7 +52,7 @@ tests! {
     /// Target 2.
     other_damage: 2, [damage("found"), damage("named")];
     /// Target 3.
-    every_byte: 3, [damage("every_flipped_bit")];
+    every_byte: 3, [damage("every_flipped_bit"), ["-p", "pleach-fsck", "--test", "damage"]];
     /// Target 4.
     truncation: 4, [damage("length")];
     /// Target 5.
