@@ -43,7 +43,8 @@ pub const TARGETS: &[Target] = &[
     Target {
         number: 3,
         name: "every byte is covered",
-        method: "a flipped bit in every byte, padding and gaps too; what follows from the tuples, and the section table, also under right sums",
+        method: "a flipped bit in every byte, padding and gaps too; what follows from the tuples, and the section table, \
+            also under right sums",
         limits: "",
         measure: suites::every_byte,
         in_short: false,
