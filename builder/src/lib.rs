@@ -88,7 +88,7 @@ fn in_pool<T: Send>(
         // Into the pool once, instead of at each step.
         0 => rayon::join(work, || ()).0,
         threads => rayon::ThreadPoolBuilder::new()
-            .num_threads(threads)
+            .num_threads(threads.min(options::THREADS_MAX))
             .thread_name(|index| format!("pleach-build-{index}"))
             .build()
             .map_err(|error| BuildError::Threads { threads, problem: error.to_string() })?

@@ -6,6 +6,9 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+/// Threads at most, however many are asked for: tens of thousands would take minutes to find that there is no work.
+pub const THREADS_MAX: usize = 1024;
+
 /// What happens to tuples with equal keys. Without a choice all of them are kept, in input order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Unique {
@@ -163,7 +166,7 @@ pub struct BuildOptions {
     /// Bytes of memory to stay below. Less than about 128 MiB cannot be kept: 32 MiB of lines are
     /// held back before their place in the file is chosen, and chunks and pieces are in flight.
     pub memory_bytes: u64,
-    /// Threads to use; 0 = the current rayon pool.
+    /// Threads to use, at most [`THREADS_MAX`]; 0 = the current rayon pool.
     pub threads: usize,
     /// Where sorted runs are spilled; by default the folder of the target.
     pub temp_dir: Option<PathBuf>,

@@ -39,6 +39,9 @@ const META_BYTES_MAX: u64 = 1 << 20;
 /// Bytes of a record of META at most.
 const RECORD_BYTES_MAX: usize = 8 + TEXT_BYTES_MAX;
 
+/// Threads at most, however many are asked for.
+const THREADS_MAX: usize = 1024;
+
 /// Findings that are kept; more are counted as damage all the same.
 const FINDINGS_MAX: usize = 1000;
 
@@ -154,8 +157,8 @@ pub fn fsck(path: &Path, options: &FsckOptions<'_>) -> io::Result<Report> {
     match options.threads {
         0 => check(),
         threads => {
-            let pool =
-                rayon::ThreadPoolBuilder::new().num_threads(threads).build().map_err(io::Error::other)?;
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.min(THREADS_MAX)).build();
+            let pool = pool.map_err(io::Error::other)?;
             pool.install(check)
         }
     }

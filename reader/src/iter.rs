@@ -69,6 +69,8 @@ impl<'a, K: Key, V: Value> Range<'a, K, V> {
         let line = lines.at(place.line);
         let key = K::decode(K::Word::read(&line[place.slot * K::Word::BYTES..]));
         let value = V::Bits::read(&line[self.values_at + place.slot * V::Bits::BYTES..]);
+        // Behind the read: what a lost mapping gave is no tuple.
+        self.index.check_mapping().inspect_err(|_| self.remaining = 0)?;
         Ok((key, V::from_bits(value)))
     }
 
@@ -78,7 +80,7 @@ impl<'a, K: Key, V: Value> Range<'a, K, V> {
             verified.check(verified.header.line_offset(line as u64))?;
         }
         self.entered = line;
-        self.index.check_mapping()
+        Ok(())
     }
 }
 

@@ -39,6 +39,8 @@ impl Watch {
     /// Whether a fault was contained in this map.
     #[inline]
     pub(crate) fn is_lost(&self) -> bool {
+        // What was read stays before this: a fault sets the flag in the middle of a read.
+        std::sync::atomic::compiler_fence(Ordering::SeqCst);
         self.0.is_some_and(|slot| REGISTRY[slot].lost.load(Ordering::Relaxed))
     }
 }

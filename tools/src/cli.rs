@@ -229,7 +229,7 @@ pub struct RebuildArgs {
     #[arg(long, value_name = "SIZE", value_parser = parse::size)]
     pub memory: Option<u64>,
     /// Threads to use; 0 is all
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = parse::threads)]
     pub threads: usize,
     /// Folder for lists that outgrow memory [default: the folder of FILE]
     #[arg(long, value_name = "DIR")]
@@ -264,7 +264,7 @@ pub struct CompactArgs {
     #[arg(long)]
     pub salvage: bool,
     /// Threads to use; 0 is all
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = parse::threads)]
     pub threads: usize,
 }
 
@@ -308,7 +308,7 @@ pub struct BuildArgs {
     #[arg(long, value_name = "SIZE", value_parser = parse::size)]
     pub memory: Option<u64>,
     /// Threads to use; 0 is all
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = parse::threads)]
     pub threads: usize,
     /// Folder for sorting on disk [default: the folder of FILE]
     #[arg(long, value_name = "DIR")]
@@ -429,7 +429,7 @@ pub struct FsckArgs {
     #[arg(long, value_name = "OUT")]
     pub salvage: Option<PathBuf>,
     /// Threads to use; 0 is all
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = parse::threads)]
     pub threads: usize,
 }
 
@@ -536,7 +536,7 @@ pub struct BenchArgs {
     #[arg(long, value_name = "G", value_delimiter = ',', value_parser = parse::group)]
     pub only: Vec<Group>,
     /// Threads to measure with besides one; 0 is all
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = parse::threads)]
     pub threads: usize,
     /// Folder for the files that are built [default: the system's temporary folder]
     #[arg(long, value_name = "DIR")]

@@ -28,6 +28,13 @@ pub fn size(text: &str) -> Result<u64, String> {
     number.checked_mul(1 << shift).filter(|&bytes| bytes > 0).ok_or_else(refused)
 }
 
+/// Threads: more than [`pleach_builder::options::THREADS_MAX`] only wait for each other.
+pub fn threads(text: &str) -> Result<usize, String> {
+    let most = pleach_builder::options::THREADS_MAX;
+    let threads = text.parse().ok().filter(|&threads| threads <= most);
+    threads.ok_or_else(|| format!("'{text}' is no number of threads: give 0 (all) to {most}"))
+}
+
 /// `1000000`, `1_000_000` or `2^20`: a number of tuples.
 pub fn count(text: &str) -> Result<u64, String> {
     let refused = || format!("'{text}' is no count: write it as 1000000 or 2^20");

@@ -866,6 +866,13 @@ fn fsck_reports() {
     assert!(run.out.starts_with("clean: t.pleach: ") && run.out.lines().count() == 1, "{}", run.out);
     let before = place.read("t.pleach");
     place.run(&["fsck", "t.pleach", "--threads", "1"]).ends(0);
+    // So many that starting them would not end.
+    for command in ["fsck", "compact", "build"] {
+        let run = place.run(&[command, "t.pleach", "-o", "o", "--threads", "404097118812781966"]).ends(2);
+        assert!(run.err.contains("give 0 (all) to 1024") || command == "fsck", "{}", run.err);
+    }
+    let run = place.run(&["fsck", "t.pleach", "--threads", "1025"]).ends(2);
+    assert!(run.err.contains("give 0 (all) to 1024"), "{}", run.err);
     assert!(before == place.read("t.pleach"));
 }
 

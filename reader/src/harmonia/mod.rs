@@ -90,12 +90,20 @@ impl<'a, K: Key, V: Value> Harmonia<'a, K, V> {
     /// Value of the first tuple with this key.
     pub fn get(&self, key: K) -> Result<Option<V>, ReadError> {
         let rank = self.lower_bound(key)?;
-        Ok(self.tuple(rank).filter(|(found, _)| found.encode() == key.encode()).map(|(_, value)| value))
+        Ok(self.tuple(rank)?.filter(|(found, _)| found.encode() == key.encode()).map(|(_, value)| value))
     }
 
     /// Tuple of a rank, from its leaf; `None` past the end. O(1).
-    #[must_use]
-    pub fn tuple(&self, rank: u64) -> Option<(K, V)> {
+    ///
+    /// # Errors
+    /// The mapping was lost.
+    pub fn tuple(&self, rank: u64) -> Result<Option<(K, V)>, ReadError> {
+        let tuple = self.leaf_tuple(rank);
+        self.index.check_mapping()?;
+        Ok(tuple)
+    }
+
+    fn leaf_tuple(&self, rank: u64) -> Option<(K, V)> {
         if rank >= self.shape.tuples {
             return None;
         }
@@ -115,8 +123,12 @@ impl<'a, K: Key, V: Value> Harmonia<'a, K, V> {
     }
 
     /// The tuples with keys in `low..high`, in order: a scan of the leaves (section 3.2.1).
-    pub fn range(&self, low: K, high: K) -> Result<impl Iterator<Item = (K, V)> + '_, ReadError> {
+    pub fn range(
+        &self,
+        low: K,
+        high: K,
+    ) -> Result<impl Iterator<Item = Result<(K, V), ReadError>> + '_, ReadError> {
         let (from, to) = (self.lower_bound(low)?, self.lower_bound(high)?);
-        Ok((from..to).filter_map(|rank| self.tuple(rank)))
+        Ok((from..to).filter_map(|rank| self.tuple(rank).transpose()))
     }
 }

@@ -38,7 +38,7 @@ fn all_fanouts_and_fills_agree_with_a_binary_search() {
                     let rank = keys.iter().position(|&key| key == query).map(|rank| rank as u32);
                     assert_eq!(tree.get(query).unwrap(), rank);
                 }
-                let scanned: Vec<u64> = tree.range(4, 90).unwrap().map(|(key, _)| key).collect();
+                let scanned: Vec<u64> = tree.range(4, 90).unwrap().map(|tuple| tuple.unwrap().0).collect();
                 let within: Vec<u64> = keys.iter().copied().filter(|key| (4..90).contains(key)).collect();
                 assert_eq!(scanned, within);
             }

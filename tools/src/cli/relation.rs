@@ -40,7 +40,7 @@ pub struct Out {
     #[arg(long, value_name = "SIZE", value_parser = parse::size)]
     pub memory: Option<u64>,
     /// Threads to use; 0 is all
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = parse::threads)]
     pub threads: usize,
     /// Folder for what does not fit into memory [default: the folder of OUT, or that of temporary files]
     #[arg(long, value_name = "DIR")]
