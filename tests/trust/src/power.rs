@@ -10,7 +10,7 @@ use crate::lab::{self, Lab, grouped, succeed};
 use crate::recorder::{Recorder, Recording};
 use anyhow::{Context, Result, ensure};
 use pleach::{FsckOptions, Index, fsck};
-use pleach_tests::generate::Random;
+use pleach_tests::generate::{Random, mix};
 use std::fs;
 use std::path::Path;
 
@@ -64,9 +64,22 @@ impl Drop for Mounted {
     }
 }
 
-/// Generation `number` has these tuples: `fsck` says whether the file is whole, and this which one it is.
+/// How a generation is made; the first one where no file is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Build,
+    Spill,
+    Merge,
+    Patch,
+}
+
+fn way(number: u64) -> Way {
+    [Way::Build, Way::Spill, Way::Merge, Way::Patch][(number.max(1) - 1) as usize % 4]
+}
+
+/// Generation `number` has these tuples, whose values say which one it is. Patching keeps the keys.
 fn tuples(number: u64) -> u64 {
-    500 + 37 * number
+    500 + 37 * (number - u64::from(way(number) == Way::Patch))
 }
 
 /// Builds on a disk that remembers. When each had returned, in events.
@@ -77,10 +90,21 @@ fn run(lab: &Lab, system: &System, builds: u64, folder_sync: bool) -> Result<(Re
     let mounted = lab::allowed(Mounted::new(device, system.options))?;
     let inputs = lab.memory()?;
     let build = |number: u64| -> Result<()> {
-        let input = inputs.path().join("in.raw");
+        let (input, changes) = (inputs.path().join("in.raw"), inputs.path().join("changes.csv"));
         fs::write(&input, lab::raw(tuples(number), number))?;
-        let input = input.to_str().context("a plain path")?;
-        let args = ["build", "-o", "t.pleach", "--raw", "u64,u64", "--quiet", "--threads", "1", input];
+        let puts = (0..tuples(number)).map(|i| format!("put,{},{}\n", mix(i), i + number));
+        fs::write(&changes, format!("op,key,value\n{}", puts.collect::<String>()))?;
+        let [input, changes] = [&input, &changes].map(|path| path.to_string_lossy().into_owned());
+        let build = ["build", "-o", "t.pleach", "--raw", "u64,u64", "--quiet", "--threads", "1", &input];
+        let rebuild = ["rebuild", "t.pleach", "--quiet", "--threads", "1", "--apply", &changes, "--method"];
+        let args = match way(number) {
+            // The lie below is told to plain builds.
+            _ if !folder_sync => build.to_vec(),
+            Way::Build => build.to_vec(),
+            Way::Spill => [&build[..], &["--memory", "1"]].concat(),
+            Way::Merge => [&rebuild[..], &["merge"]].concat(),
+            Way::Patch => [&rebuild[..], &["patch"]].concat(),
+        };
         // Syncs of files go to the disk, that of the folder (the second one) is only said to.
         let lie = ["-f", "-qq", "-o", "/dev/null", "-e", "inject=fsync:retval=0:when=2"];
         let output = match folder_sync {
@@ -90,7 +114,6 @@ fn run(lab: &Lab, system: &System, builds: u64, folder_sync: bool) -> Result<(Re
         ensure!(output.status.success(), "{}", lab::both(&output));
         Ok(())
     };
-    build(0)?;
     succeed("sync", &["-f", &mounted.folder.path().to_string_lossy()])?;
     let mut recording = recorder.record();
     let mut returned = Vec::new();
@@ -103,17 +126,24 @@ fn run(lab: &Lab, system: &System, builds: u64, folder_sync: bool) -> Result<(Re
     Ok((recording, returned))
 }
 
-/// What stands on a disk after a cut: the number of the build.
+/// What stands on a disk after a cut: the number of the build, 0 where there is no file.
 fn found(image: &Path, system: &System, builds: u64) -> Result<u64> {
     let mounted = Mounted::new(attach(image)?, system.options).context("the file system does not recover")?;
     let target = mounted.folder.path().join("t.pleach");
-    let report = fsck(&target, &FsckOptions::default()).context("the file is gone")?;
+    if !target.try_exists()? {
+        return Ok(0);
+    }
+    let report = fsck(&target, &FsckOptions::default()).context("the file cannot be read")?;
     ensure!(report.findings.is_empty(), "damaged: {:?}", report.findings);
     let index = Index::open(&target)?;
-    let number = (0..=builds).find(|&number| tuples(number) == index.len()).context("no build's file")?;
     let view = index.typed::<u64, u64>()?;
-    let value = view.get(pleach_tests::generate::mix(3))?;
-    ensure!(value == Some(3 + number), "a mixture: {value:?} in generation {number}");
+    let number =
+        view.get(mix(0))?.filter(|number| (1..=builds).contains(number)).context("no build's file")?;
+    ensure!(index.len() == tuples(number), "{} tuples in generation {number}", index.len());
+    for i in 0..tuples(number) {
+        let value = view.get(mix(i))?;
+        ensure!(value == Some(i + number), "a mixture: {value:?} in generation {number}");
+    }
     Ok(number)
 }
 
@@ -164,7 +194,8 @@ pub fn cuts(lab: &Lab) -> Result<String> {
     let lost = cut(lab, &SYSTEMS[0], lab.tries(10, 60), false)?;
     ensure!(lost > 0, "without the folder's sync nothing is lost: this rig would not notice");
     Ok(format!(
-        "{} cuts, {cuts} on each of {}: never torn or missing, and never older than the last build that had returned; \
+        "{} cuts of a first build and of builds, spilling builds and rebuilds by merging and by patching, {cuts} on each \
+         of {}: never torn or missing, and never older than the last one that had returned; \
          without the folder's sync {lost} of {} cuts on ext4 lost a build, as they must",
         grouped(cuts * names.len() as u64),
         names.join(", "),

@@ -6,16 +6,17 @@
 
 use crate::lab::{self, Lab, grouped, names};
 use anyhow::{Context, Result, ensure};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
-/// A command that replaces `t.pleach`, and both files.
+/// A command that makes `t.pleach` or replaces it, and both files.
 struct Job {
     name: &'static str,
     args: Vec<&'static str>,
-    old: Vec<u8>,
+    old: Option<Vec<u8>>,
     new: Vec<u8>,
 }
 
@@ -46,17 +47,19 @@ impl Place {
         let rebuild =
             |more: &[&'static str]| [&["rebuild", "t.pleach", "--quiet", "--threads", "2"], more].concat();
         let jobs = [
+            ("first build", with(&["new.raw"])),
             ("build", with(&["new.raw"])),
             ("build that spills", with(&["--memory", "1", "many.raw"])),
             ("rebuild by merging", rebuild(&["--method", "merge", "--apply", "merge.csv"])),
             ("rebuild by patching", rebuild(&["--method", "patch", "--apply", "patch.csv"])),
         ];
         for (name, args) in jobs {
-            place.run(lab, &with(&["old.raw"]))?;
-            let old = fs::read(place.target())?;
+            place.sweep(lab)?;
+            let old = (name != "first build").then(|| fs::read(place.target())).transpose()?;
+            place.put(old.as_deref())?;
             place.run(lab, &args)?;
             let new = fs::read(place.target())?;
-            ensure!(old != new, "{name} changes nothing");
+            ensure!(old.as_ref() != Some(&new), "{name} changes nothing");
             place.jobs.push(Job { name, args, old, new });
         }
         Ok(place)
@@ -64,6 +67,19 @@ impl Place {
 
     fn target(&self) -> PathBuf {
         self.folder.path().join("t.pleach")
+    }
+
+    /// What stands there before a job.
+    fn put(&self, old: Option<&[u8]>) -> Result<()> {
+        let _ = fs::remove_file(self.target());
+        Ok(old.map_or(Ok(()), |old| fs::write(self.target(), old))?)
+    }
+
+    /// The next build, which sweeps what a killed one has left.
+    fn sweep(&self, lab: &Lab) -> Result<()> {
+        self.run(lab, &[BUILD, &["old.raw"]].concat())?;
+        ensure!(self.litter()?.is_empty(), "{:?} is left by the next build", self.litter()?);
+        Ok(())
     }
 
     fn run(&self, lab: &Lab, args: &[&str]) -> Result<()> {
@@ -82,7 +98,7 @@ impl Place {
     /// Calls of each kind that a job makes: at most so many in one thread; and how many the system's loader makes
     /// before the program begins.
     fn calls(&self, lab: &Lab, job: &Job) -> Result<BTreeMap<String, (u64, u64)>> {
-        fs::write(self.target(), &job.old)?;
+        self.put(job.old.as_deref())?;
         let log = lab.memory()?;
         let log = log.path().join("log");
         let scene = ["-f", "-qq", "-o", path(&log)?, "-e", "trace=%file,%desc,%memory", "-e", "signal=none"];
@@ -119,7 +135,7 @@ impl Place {
 
     /// Runs a job with something happening at the k-th call of a kind.
     fn meet(&self, lab: &Lab, job: &Job, call: &str, what: &str, k: u64) -> Result<Output> {
-        fs::write(self.target(), &job.old)?;
+        self.put(job.old.as_deref())?;
         let inject = format!("inject={call}:{what}:when={k}");
         let trace = format!("trace={call}");
         let scene = ["-f", "-qq", "-o", "/dev/null", "-e", &trace, "-e", &inject, "-e", "signal=none"];
@@ -128,9 +144,13 @@ impl Place {
 
     /// Whether the target is the new file; it must be one of the two.
     fn is_new(&self, job: &Job, what: &str) -> Result<bool> {
-        let now = fs::read(self.target())?;
-        ensure!(now == job.old || now == job.new, "{what}: neither the old file nor the new one");
-        Ok(now == job.new)
+        let now = match fs::read(self.target()) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+            now => Some(now?),
+        };
+        let is_new = now.as_ref() == Some(&job.new);
+        ensure!(is_new || now == job.old, "{what}: neither the old file nor the new one");
+        Ok(is_new)
     }
 }
 
@@ -162,17 +182,18 @@ pub fn kills(lab: &Lab) -> Result<String> {
                 }
                 killed += 1;
                 new += u64::from(is_new);
-                littered += u64::from(!place.litter()?.is_empty());
+                if !place.litter()?.is_empty() {
+                    littered += 1;
+                    place.sweep(lab).with_context(|| what.clone())?;
+                }
             }
         }
-        // The next build sweeps what all these have left.
-        place.run(lab, &job.args)?;
-        ensure!(place.litter()?.is_empty(), "{}: {:?} is left", job.name, place.litter()?);
     }
     ensure!(killed > 0 && new > 0 && littered > 0, "{killed} killed, {new} new, {littered} littered");
     Ok(format!(
-        "{} kills at {} system calls of two builds and two rebuilds: {} times the old file, {new} times the new one, \
-         never anything else; the next build swept what {littered} had left",
+        "{} kills at {} system calls of three builds, a first one among them, and two rebuilds (calls on files, \
+         descriptors and memory, of the busiest thread of each kind): {} times the old file or none where none was, \
+         {new} times the new one, never anything else; the next build swept what {littered} had left",
         grouped(killed),
         grouped(calls),
         grouped(killed - new),
@@ -197,63 +218,115 @@ fn errors(call: &str) -> &'static [&'static str] {
     }
 }
 
+/// How commands ended that met an error.
+#[derive(Default)]
+struct Ends {
+    runs: u64,
+    /// Exit code 8, one line, the old file.
+    refused: u64,
+    /// The same with the new file in place: the sync of the folder failed.
+    unsynced: u64,
+    /// Exit code 8 without a line: writing the line is what failed.
+    silent: u64,
+    /// A temporary file is left: removing it is what failed.
+    littered: u64,
+    borne: u64,
+    /// The system's loader, before the program begins; the allocator, which ends the process.
+    loader: u64,
+    memory: u64,
+}
+
+impl Ends {
+    /// Takes one in, or says what is wrong with it.
+    fn add(
+        &mut self,
+        output: &Output,
+        (call, error): (&str, &str),
+        is_new: bool,
+        is_loader: bool,
+    ) -> Result<()> {
+        self.runs += 1;
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        ensure!(!text.contains("panicked"), "a panic: {text}");
+        match output.status.code() {
+            Some(0) => {
+                ensure!(is_new, "success without the new file");
+                self.borne += 1;
+            }
+            Some(8) => {
+                // Calls are counted in each thread: the line itself may be what was not written.
+                let is_silent = call == "write" && text.is_empty();
+                if !is_silent {
+                    lab::refused(output, 8)?;
+                }
+                // The name was given before the folder's sync failed.
+                ensure!(!is_new || text.contains("syncing the folder"), "the new file all the same: {text}");
+                *match (is_new, is_silent) {
+                    (true, _) => &mut self.unsynced,
+                    (_, true) => &mut self.silent,
+                    _ => &mut self.refused,
+                } += 1;
+            }
+            // It may say so, or crash.
+            _ if is_loader => {
+                ensure!(!is_new, "the new file before the program begins");
+                self.loader += 1;
+            }
+            // The allocator got no memory, or a thread no stack: Rust ends the process.
+            code => {
+                let is_ended =
+                    output.status.signal() == Some(libc::SIGABRT) || code == Some(128 + libc::SIGABRT);
+                let is_memory = error == "ENOMEM" && is_ended && !is_new;
+                ensure!(is_memory, "{}: {text}", output.status);
+                self.memory += 1;
+            }
+        }
+        Ok(())
+    }
+}
+
 /// Target 10.
 pub fn errnos(lab: &Lab) -> Result<String> {
     lab::need(&["strace"], false)?;
     let place = Place::new(lab)?;
-    let (mut runs, mut refused, mut borne, mut memory, mut loader) = (0, 0, 0, 0, 0);
+    let mut ends = Ends::default();
+    let mut untried = BTreeSet::new();
     for job in &place.jobs {
         for (number, (call, (count, of_loader))) in (0..).zip(place.calls(lab, job)?) {
+            if errors(&call).is_empty() {
+                untried.insert(call.clone());
+            }
             for error in errors(&call) {
                 for k in (1..=count).filter(|&k| is_tried(lab, k, number)) {
-                    let what = format!("{}, {error} at {call} {k}", job.name);
+                    let what = || format!("{}, {error} at {call} {k}", job.name);
                     let output = place.meet(lab, job, &call, &format!("error={error}"), k)?;
-                    runs += 1;
-                    let is_new = place.is_new(job, &what)?;
-                    let text = String::from_utf8_lossy(&output.stderr).into_owned();
-                    match output.status.code() {
-                        Some(0) => {
-                            ensure!(is_new, "{what}: success without the new file");
-                            borne += 1;
-                        }
-                        Some(8) => {
-                            // Calls are counted in each thread: the line itself may be what was not written.
-                            if !(call == "write" && text.is_empty()) {
-                                lab::refused(&output, 8).with_context(|| what.clone())?;
-                            }
-                            // The name was given before the folder's sync failed.
-                            ensure!(!is_new || text.contains("syncing the folder"), "{what}: {text}");
-                            refused += 1;
-                        }
-                        // The system's loader, before the program begins: it may say so, or crash.
-                        _ if k <= of_loader => loader += 1,
-                        // The allocator got no memory: Rust ends the process.
-                        _ if *error == "ENOMEM"
-                            && (text.contains("memory allocation") || text.contains("failed to")) =>
-                        {
-                            memory += 1;
-                        }
-                        _ => anyhow::bail!("{what}: {}: {text}", output.status),
-                    }
+                    let is_new = place.is_new(job, &what())?;
+                    ends.add(&output, (&call, error), is_new, k <= of_loader).with_context(what)?;
                     // Cleaning up is what failed where a name could not be removed.
                     let may_litter =
                         call.starts_with("unlink") || !matches!(output.status.code(), Some(0 | 8));
                     let litter = place.litter()?;
-                    ensure!(litter.is_empty() || may_litter, "{what}: {litter:?} is left");
-                    for name in litter {
-                        fs::remove_file(place.folder.path().join(name))?;
+                    ensure!(litter.is_empty() || may_litter, "{}: {litter:?} is left", what());
+                    if !litter.is_empty() {
+                        ends.littered += 1;
+                        place.sweep(lab).with_context(what)?;
                     }
                 }
             }
         }
     }
+    let Ends { runs, refused, unsynced, silent, littered, borne, loader, memory } = ends;
     ensure!(refused > 0 && borne > 0, "{refused} refused, {borne} borne");
+    let untried: Vec<String> = untried.into_iter().collect();
     Ok(format!(
-        "{} errors at system calls of two builds and two rebuilds: {} ended with one line and exit code 8, the old \
-         file and no litter; {} did no harm (interrupted calls, hints); {loader} met the system's loader and {memory} \
-         the allocator, which ends the process: the old file stayed",
+        "{} errors at system calls of three builds and two rebuilds: {} ended with exit code 8, one line and the old \
+         file, {silent} more could not write that line, {unsynced} said that the new file is in place and its folder \
+         not synced; {} did no harm (interrupted calls, hints); {loader} met the system's loader and {memory} the \
+         allocator, which ends the process: the old file stayed; litter only in {littered} runs, whose removal of it failed or \
+         which ended so, swept by the next build; no errors for {}",
         grouped(runs),
         grouped(refused),
         grouped(borne),
+        untried.join(", "),
     ))
 }
