@@ -1,8 +1,11 @@
 //! Small whole files of all types of keys, with all sections there are: what is changed by forgers and fuzzers.
 
 use crate::generate::mix;
-use pleach_builder::{BuildOptions, Harmonia, Layout, build_bytes, build_strings_bytes};
-use pleach_format::KeyType;
+use pleach_builder::storage::MemoryStorage;
+use pleach_builder::{BuildOptions, Chunk, ChunkSource, Column, Harmonia, Layout, Schema, Silent, Strings};
+use pleach_builder::{build_bytes, build_strings_bytes, build_with_storage};
+use pleach_format::{KeyType, ValueType};
+use std::path::Path;
 use std::sync::OnceLock;
 
 /// Some tens of KiB each; made once.
@@ -33,6 +36,25 @@ fn make() -> Vec<Vec<u8>> {
     let uneven: Vec<(Vec<u8>, ())> = (0..90)
         .map(|i| (text(format!("{}{}", "ab".repeat((i % 5 * (i % 17)) as usize), mix(i))), ()))
         .collect();
+    let floats: Vec<(f64, u32)> = (0..120u32).map(|i| (f64::from(i * 7) - 300.5, i)).collect();
+    let of =
+        |key_type: KeyType, value_type: ValueType, keys: Column, values: Column, options: &BuildOptions| {
+            let mut chunk = Chunk::new(key_type, value_type);
+            (chunk.keys, chunk.values) = (keys, values);
+            let mut source = ChunkSource::new(Schema::plain(key_type, value_type, None), [chunk]);
+            let (storage, target) = (MemoryStorage::default(), Path::new("/t.pleach"));
+            build_with_storage(&mut source, target, options, &Silent, &storage).expect("builds");
+            storage.take(target).expect("built")
+        };
+    let column = |texts: &mut dyn Iterator<Item = Vec<u8>>| {
+        let mut column = Strings::default();
+        texts.for_each(|text| column.push(&text));
+        Column::Bytes(column)
+    };
+    let names = |count: u64| column(&mut (0..count).map(|i| text(format!("name {}", mix(i)))));
+    let texts = |count: u64| column(&mut (0..count).map(|i| vec![b'v'; (mix(i) % 40) as usize]));
+    let twelve = |count: u64| column(&mut (0..count).map(|i| text(format!("{:012}", i * i))));
+    let signed = Column::U32((0..90).map(|i: u32| mix(i.into()) as u32).collect());
     vec![
         build_bytes(&numbers, &plain).expect("builds"),
         build_bytes(&numbers, &all).expect("builds"),
@@ -43,5 +65,9 @@ fn make() -> Vec<Vec<u8>> {
         build_strings_bytes(KeyType::Fixed(6), &short, &columns).expect("builds"),
         build_strings_bytes(KeyType::Bytes, &long, &columns).expect("builds"),
         build_strings_bytes(KeyType::Utf8, &uneven, &plain).expect("builds"),
+        build_bytes(&floats, &all).expect("builds"),
+        of(KeyType::U64, ValueType::Utf8, Column::U64((0..150).map(mix).collect()), texts(150), &all),
+        of(KeyType::Bytes, ValueType::Bytes, names(90), texts(90), &columns),
+        of(KeyType::I32, ValueType::Fixed(12), signed, twelve(90), &plain),
     ]
 }

@@ -253,8 +253,11 @@ fn run(lab: &Lab, folder: &Path, line: &[OsString]) -> Result<i32> {
     ensure!([0, 1, 2, 4, 8].contains(&code), "exit code {code}: {}", tail(&said, 5));
     ensure!(!said.contains("panicked"), "a panic: {}", tail(&said, 5));
     let errors = said.lines().filter(|line| line.starts_with("error: ")).count();
+    // One line, but what the arguments' parser says, and what is only said beside.
+    let lines = said.lines().filter(|line| !line.starts_with("warning: ") && !line.is_empty()).count();
     let is_told = match code {
-        2 | 8 => errors == 1 || said.contains("Usage: pleach"),
+        2 => errors == 1 && said.starts_with("error: ") || said.contains("Usage: pleach"),
+        8 => errors == 1 && lines == 1,
         4 => errors <= 1,
         _ => errors == 0,
     };
@@ -304,6 +307,8 @@ pub fn by_chance(lab: &Lab, count: u64) -> Result<String> {
         worker()?;
         other.join().map_err(|_| anyhow::anyhow!("a panic of our own"))?
     })?;
+    let is_fair = accepted.load(Ordering::Relaxed) * 100 > count;
+    ensure!(is_fair, "{} of {count} command lines accepted", accepted.load(Ordering::Relaxed));
     Ok(format!(
         "{} command lines of chance, {} of them accepted: each an exit code of the contract, one line where refused",
         grouped(count),

@@ -255,8 +255,8 @@ pub fn parts(lab: &Lab) -> Result<String> {
     let [calls, interrupted, parts] = counts;
     ensure!(interrupted > 0 && parts > 0, "{interrupted} interrupted, {parts} parts");
     Ok(format!(
-        "{runs} builds, rebuilds, exports and checks, {} reads and writes: {} were interrupted and {} did a part of the \
-         work, others in each run: the same bytes as without",
+        "{runs} builds, rebuilds, exports and checks, {} reads and writes: {} were interrupted and {} did a part of \
+         the work, others in each run: the same bytes as without",
         grouped(calls),
         grouped(interrupted),
         grouped(parts),

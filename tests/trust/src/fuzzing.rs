@@ -4,6 +4,7 @@ use crate::arguments;
 use crate::lab::{self, Lab, grouped};
 use crate::suites::TRIPLE;
 use anyhow::{Context, Result, ensure};
+use pleach_format::checksum::crc32;
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -42,9 +43,11 @@ fn fuzzers(lab: &Lab, folder: &str, flags: &str) -> Result<PathBuf> {
     Ok(folder.join(TRIPLE).join("release"))
 }
 
-/// What one fuzz target has done. Kept beside the corpus, so that hours can be had in parts.
+/// What one fuzz target has done. Kept beside the corpus, so that hours can be had in parts: of one program.
 #[derive(Default)]
 struct Work {
+    /// Sum of the program that did it.
+    program: u32,
     runs: u64,
     answers: u64,
     /// Of processors.
@@ -56,20 +59,24 @@ impl Work {
         lab.root.join("target/fuzz").join(format!("{name}.done"))
     }
 
-    fn load(lab: &Lab, name: &str) -> Self {
+    /// What this program did before, if it is the same.
+    fn load(lab: &Lab, name: &str, programs: &Path) -> Result<Self> {
+        let program = crc32(&std::fs::read(programs.join(name))?);
         let text = std::fs::read_to_string(Self::path(lab, name)).unwrap_or_default();
         let mut words = text.split_whitespace();
-        let mut next = || words.next()?.parse::<f64>().ok();
+        let is_same = words.next().and_then(|word| word.parse().ok()) == Some(program);
+        let mut next = || words.next()?.parse::<f64>().ok().filter(|_| is_same);
         let (runs, answers, seconds) = (next(), next(), next());
-        Self {
+        Ok(Self {
+            program,
             runs: runs.unwrap_or_default() as u64,
             answers: answers.unwrap_or_default() as u64,
             seconds: seconds.unwrap_or_default(),
-        }
+        })
     }
 
     fn save(&self, lab: &Lab, name: &str) -> Result<()> {
-        let text = format!("{} {} {:.1}\n", self.runs, self.answers, self.seconds);
+        let text = format!("{} {} {} {:.1}\n", self.program, self.runs, self.answers, self.seconds);
         Ok(std::fs::write(Self::path(lab, name), text)?)
     }
 }
@@ -97,7 +104,10 @@ fn run_for(lab: &Lab, programs: &Path, name: &str, seconds: u64, work: &mut Work
     ]);
     // Two fuzzers on two cores: threads that wait for each other would only cost time.
     command.env("RAYON_NUM_THREADS", "1");
-    command.arg(format!("-artifact_prefix={}/", programs.display())).current_dir(&lab.root);
+    command.arg(format!("-artifact_prefix={}/{name}-", programs.display())).current_dir(&lab.root);
+    if !BUILDS.contains(&name) {
+        command.arg("-malloc_limit_mb=64");
+    }
     // What it says goes to a file: a pipe that nobody reads would stop it.
     let log = tempfile::NamedTempFile::new()?;
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log.reopen()?).spawn()?;
@@ -120,6 +130,27 @@ fn run_for(lab: &Lab, programs: &Path, name: &str, seconds: u64, work: &mut Work
     Ok(())
 }
 
+/// Inputs that made a program fail once must do so no longer: they are no part of the corpus.
+fn replay(programs: &Path, name: &str) -> Result<()> {
+    let prefix = format!("{name}-");
+    let is_artifact = |path: &PathBuf| {
+        let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        ["crash-", "timeout-", "oom-", "leak-"]
+            .iter()
+            .any(|kind| file.starts_with(&format!("{prefix}{kind}")))
+    };
+    for path in files_of(programs).filter(is_artifact) {
+        let output = Command::new(programs.join(name)).arg(&path).stdin(Stdio::null()).output()?;
+        let text = lab::tail(&lab::both(&output), 40);
+        ensure!(output.status.success(), "{name} fails as before on {}: {text}", path.display());
+        std::fs::remove_file(path)?;
+    }
+    Ok(())
+}
+
+/// Fuzz targets that build from what they are given: their libraries' memory is not bounded.
+const BUILDS: [&str; 2] = ["import", "search"];
+
 /// Seconds of the clock after which what was done is written down.
 const SLICE_SECONDS: u64 = 300;
 
@@ -129,10 +160,11 @@ fn fuzz(lab: &Lab, names: &[&str], seconds: u64) -> Result<String> {
     let programs = fuzzers(lab, "target/fuzz", FUZZER)?;
     let one = |name: &str| -> Result<String> {
         let mut work = Work::default();
+        replay(&programs, name)?;
         if lab.short {
             run_for(lab, &programs, name, seconds, &mut work)?;
         } else {
-            work = Work::load(lab, name);
+            work = Work::load(lab, name, &programs)?;
         }
         while !lab.short && work.seconds < seconds as f64 {
             let left = (seconds as f64 - work.seconds).ceil() as u64 + 1;

@@ -144,7 +144,8 @@ pub fn memory(lab: &Lab) -> Result<String> {
         };
         ensure!(status.success(), "{status}");
         let most = most << 10;
-        ensure!(most <= limit + limit / 10, "{layout}: {} MiB under a limit of {}", most >> 20, limit >> 20);
+        let is_within = (limit / 10..=limit).contains(&most);
+        ensure!(is_within, "{layout}: {} MiB under a limit of {}", most >> 20, limit >> 20);
         figures.push(format!("{} MiB ({layout})", most >> 20));
     }
     Ok(format!(
@@ -165,7 +166,7 @@ pub fn fsck(lab: &Lab) -> Result<String> {
     lab::need(&["dd", "script", "strace"], true)?;
     let folder = lab.disk()?;
     let path = folder.path().join("t.pleach");
-    sorted(&path, if lab.short { 1 << 22 } else { 1 << 27 })?;
+    sorted(&path, if lab.short { 1 << 22 } else { 1 << 28 })?;
     let bytes = fs::metadata(&path)?.len();
     let text = path.to_str().context("a plain path")?;
     let (mut ours, mut dd, mut warm) = (Vec::new(), Vec::new(), Vec::new());
@@ -190,7 +191,7 @@ pub fn fsck(lab: &Lab) -> Result<String> {
     let slow = ["-c", r#"exec script -qec "$0 fsck t.pleach --threads 1" /dev/null"#];
     let mut child = lab.through("sh", &slow, folder.path(), &[]).stdout(Stdio::piped()).spawn()?;
     let start = Instant::now();
-    let mut shown = Vec::new();
+    let (mut shown, mut text_shown) = (Vec::new(), Vec::new());
     let mut output = BufReader::new(child.stdout.take().context("a pipe")?);
     let mut piece = [0; 4096];
     loop {
@@ -199,10 +200,16 @@ pub fn fsck(lab: &Lab) -> Result<String> {
             break;
         }
         shown.push(start.elapsed());
+        text_shown.extend_from_slice(&piece[..count]);
     }
     ensure!(child.wait()?.success());
-    let pauses = shown.windows(2).map(|pair| pair[1] - pair[0]);
+    // Two seconds pass before anything is shown.
+    let (first, last) = (shown.first().copied().unwrap_or_default(), start.elapsed());
+    let pauses = shown.windows(2).map(|pair| pair[1] - pair[0]).chain(shown.last().map(|&it| last - it));
     let longest = pauses.max().unwrap_or_default();
+    let text_shown = String::from_utf8_lossy(&text_shown).into_owned();
+    let is_shown = shown.len() > 5 && text_shown.contains('%') && first < Duration::from_millis(2600);
+    ensure!(lab.short || is_shown, "{} times something is shown, first after {first:?}", shown.len());
     ensure!(lab.short || longest < Duration::from_millis(600), "a pause of {longest:?} in what is shown");
     drop_caches()?;
     let child = lab.pleach(folder.path(), &["fsck", "t.pleach", "--threads", "1"]).spawn()?;
@@ -214,13 +221,15 @@ pub fn fsck(lab: &Lab) -> Result<String> {
     let is_stopped = matches!(output.status.code(), Some(130)) || lab.short;
     ensure!(is_stopped && stopped < Duration::from_secs(1), "{} after {stopped:?}", output.status);
     let json = lab.pleach(folder.path(), &["fsck", "t.pleach", "--json"]).stdout(Stdio::piped()).output()?;
+    ensure!(json.status.success(), "{}", lab::both(&json));
     let report: serde_json::Value = serde_json::from_slice(&json.stdout).context("JSON")?;
     ensure!(report.get("findings").is_some(), "{report}");
     // No byte of it is mapped.
     let log = tempfile::NamedTempFile::new()?;
     let log_path = log.path().to_str().context("a path")?;
     let scene = ["-f", "-y", "-o", log_path, "-e", "trace=mmap,pread64"];
-    lab.through("strace", &scene, folder.path(), &["fsck", "t.pleach", "--quiet"]).output()?;
+    let output = lab.through("strace", &scene, folder.path(), &["fsck", "t.pleach", "--quiet"]).output()?;
+    ensure!(output.status.success(), "{}", lab::both(&output));
     let mut reads = 0;
     for line in BufReader::new(log.reopen()?).lines() {
         let line = line?;

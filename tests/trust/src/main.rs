@@ -156,6 +156,9 @@ fn measure(cli: &Cli) -> Result<bool> {
         }
         if cli.write && holds && !cli.short {
             table::keep(&lab.root, target.number, &text, seconds)?;
+        } else if cli.write && !holds && !cli.short {
+            // An old figure is not what the code of today reaches.
+            table::forget(&lab.root, target.number)?;
         }
     }
     if cli.write {

@@ -194,9 +194,9 @@ pub fn cuts(lab: &Lab) -> Result<String> {
     let lost = cut(lab, &SYSTEMS[0], lab.tries(10, 60), false)?;
     ensure!(lost > 0, "without the folder's sync nothing is lost: this rig would not notice");
     Ok(format!(
-        "{} cuts of a first build and of builds, spilling builds and rebuilds by merging and by patching, {cuts} on each \
-         of {}: never torn or missing, and never older than the last one that had returned; \
-         without the folder's sync {lost} of {} cuts on ext4 lost a build, as they must",
+        "{} cuts of a first build and of builds, spilling builds and rebuilds by merging and by patching, {cuts} on \
+         each of {}: never torn or missing, and never older than the last one that had returned; without the \
+         folder's sync {lost} of {} cuts on ext4 lost a build, as they must",
         grouped(cuts * names.len() as u64),
         names.join(", "),
         lab.tries(10, 60),

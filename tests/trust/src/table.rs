@@ -24,6 +24,17 @@ pub fn keep(root: &Path, number: u32, figure: &str, seconds: u64) -> Result<()> 
     let mut figures = kept(root)?;
     let date = crate::lab::succeed("date", &["-u", "+%Y-%m-%d"])?.trim().to_owned();
     figures.insert(number.to_string(), json!({ "figure": figure, "date": date, "seconds": seconds }));
+    put(root, figures)
+}
+
+/// Takes a figure out: its target falls short.
+pub fn forget(root: &Path, number: u32) -> Result<()> {
+    let mut figures = kept(root)?;
+    figures.remove(&number.to_string());
+    put(root, figures)
+}
+
+fn put(root: &Path, figures: Map<String, Value>) -> Result<()> {
     let mut sorted: Vec<(u32, Value)> =
         figures.into_iter().map(|(number, row)| Ok((number.parse()?, row))).collect::<Result<_>>()?;
     sorted.sort_by_key(|row| row.0);

@@ -43,8 +43,8 @@ pub const TARGETS: &[Target] = &[
     Target {
         number: 3,
         name: "every byte is covered",
-        method: "a flipped bit in every byte, padding and gaps too; what follows from the tuples, and the section table, \
-            also under right sums",
+        method: "a flipped bit in every byte, padding and gaps too; what follows from the tuples, and the section \
+            table, also under right sums",
         limits: "",
         measure: suites::every_byte,
         in_short: false,
@@ -69,8 +69,8 @@ pub const TARGETS: &[Target] = &[
     Target {
         number: 6,
         name: "unverified search of random bytes",
-        method: "sections filled with bytes of chance under a right header, every instruction set; the same under the \
-            address sanitizer (20) and by fuzzing (17)",
+        method: "sections filled with bytes of chance under a right header, every instruction set of the machine; \
+            the same under the address sanitizer (20) and by fuzzing (17)",
         limits: "",
         measure: suites::unverified,
         in_short: false,
@@ -127,8 +127,10 @@ pub const TARGETS: &[Target] = &[
     Target {
         number: 13,
         name: "files cut or overwritten under readers",
-        method: "eight threads search while the file is cut to 0, 4096, half, or overwritten",
-        limits: "where `contain_sigbus` was called; without it the system ends the process",
+        method: "eight threads search while the file is cut to 0, 4096, half, or overwritten; the command on files \
+            that shrink",
+        limits: "where `contain_sigbus` was called, as the command does; without it the system ends the process. Cut \
+            inside a page, a file shows zeros up to the page's end, which only sums tell from what was there",
         measure: live::cuts,
         in_short: true,
     },
@@ -168,7 +170,7 @@ pub const TARGETS: &[Target] = &[
         number: 18,
         name: "fuzzing: answers",
         method: "`tests/fuzz/targets/search.rs`: tuples of chance against a sorted vector, whole and damaged",
-        limits: "",
+        limits: "values are numbers; byte strings as values are looked at by 17 and by tests",
         measure: fuzzing::fuzz_search,
         in_short: false,
     },
@@ -184,17 +186,18 @@ pub const TARGETS: &[Target] = &[
     Target {
         number: 20,
         name: "sanitizers and Miri",
-        method: "the suites under the address and the thread sanitizer; Miri over the scalar searches",
-        limits: "Miri maps no files and takes the scalar paths",
+        method: "the suites of `format`, `builder`, `fsck`, reader, `relation` and `tests` under the address and the \
+            thread sanitizer; Miri over the scalar searches",
+        limits: "Miri maps no files and takes the scalar paths; the command's own tests run without sanitizers",
         measure: suites::sanitizers,
         in_short: false,
     },
     Target {
         number: 21,
         name: "CPU paths and GPU agree",
-        method: "every search against a plain one: types, shapes, sizes at every edge, instruction sets; on a GPU the \
-            same suite",
-        limits: "",
+        method: "every search against a plain one: types, shapes, sizes at every edge, instruction sets",
+        limits: "instruction sets of one machine; NEON is only cross-compiled; on a GPU the same \
+            comparisons are tests of their own (22)",
         measure: suites::agree,
         in_short: false,
     },
@@ -261,7 +264,7 @@ pub const TARGETS: &[Target] = &[
         number: 29,
         name: "do the tests test?",
         method: "cargo-mutants on `format`, on what verifies and on what publishes",
-        limits: "texts for people are left out",
+        limits: "texts for people are left out; a mutant is tried again when its file changes, not when tests do",
         measure: mutants::mutants,
         in_short: false,
     },

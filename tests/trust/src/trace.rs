@@ -322,8 +322,8 @@ pub fn errnos(lab: &Lab) -> Result<String> {
         "{} errors at system calls of three builds and two rebuilds: {} ended with exit code 8, one line and the old \
          file, {silent} more could not write that line, {unsynced} said that the new file is in place and its folder \
          not synced; {} did no harm (interrupted calls, hints); {loader} met the system's loader and {memory} the \
-         allocator, which ends the process: the old file stayed; litter only in {littered} runs, whose removal of it failed or \
-         which ended so, swept by the next build; no errors for {}",
+         allocator, which ends the process: the old file stayed; litter only in {littered} runs, whose removal of it \
+         failed or which ended so, swept by the next build; no errors for {}",
         grouped(runs),
         grouped(refused),
         grouped(borne),
