@@ -329,14 +329,17 @@ impl Index {
     /// searches. O(tuples): it is there to be measured.
     ///
     /// # Errors
-    /// With [`Verify::Touched`], a block of the tree or of the tuples that does not match its sum.
+    /// With [`Verify::Touched`], a block of the tree or of the tuples that does not match its sum; or the
+    /// mapping was lost.
     pub fn classic<W: TreeWord + Word>(&self) -> Result<Option<ClassicTree<'_, W>>, ReadError> {
         if let (Some(verified), Some(section)) = (self.verified(), self.header.section(Tag::FAST)) {
             verified.check_range(section.offset(), section.entry.length.get())?;
             let lines = self.header.line_offset(self.header.lines) - self.header.lines_offset;
             verified.check_range(self.header.lines_offset, lines)?;
         }
-        Ok(self.classic_tree())
+        let tree = self.classic_tree();
+        self.check_mapping()?;
+        Ok(tree)
     }
 
     fn classic_tree<W: TreeWord + Word>(&self) -> Option<ClassicTree<'_, W>> {
@@ -381,8 +384,9 @@ impl Index {
             .ok()
             .and_then(|offset| bytes.get(offset..)?.get(..usize::try_from(length).ok()?))
             .ok_or(FormatError::Truncated { expected: offset.saturating_add(length), found })?;
+        let meta = Meta::decode(meta);
         self.check_mapping()?;
-        Ok(Meta::decode(meta))
+        Ok(meta)
     }
     /// The fields of a value, if values are records. Reads META; O(fields).
     ///
