@@ -50,10 +50,7 @@ impl<R: ReadAt> Check<'_, R> {
         }
         let slots_end = tree.slots() * u64::from(geometry.key_bytes);
         debug_assert!(tree.bytes() - slots_end < LINE_BYTES + SLACK_BYTES);
-        if self.read(offset + slots_end, length - slots_end)?.iter().any(|&byte| byte != 0) {
-            let text = "padding must be zero";
-            self.rule("padding", "FAST", offset + slots_end, length - slots_end, 0, "other bytes", text);
-        }
+        self.check_zeros("FAST", (offset + slots_end, offset + length))?;
         (0..tree.slots().div_ceil(WINDOW_SLOTS)).into_par_iter().try_for_each(|window| {
             if self.is_cancelled() {
                 return Ok(());

@@ -213,9 +213,7 @@ impl<R: ReadAt> Check<'_, R> {
             }
         }
         for (at, length) in zeros {
-            if self.read(at, length)?.iter().any(|&byte| byte != 0) {
-                self.rule("padding", tag.name(), at, length, 0, "other bytes", "padding must be zero");
-            }
+            self.check_zeros(tag.name(), (at, at + length))?;
         }
         Ok(())
     }

@@ -145,7 +145,7 @@ impl<R: ReadAt> Check<'_, R> {
     }
 
     /// Bytes from one place up to another must be zero.
-    fn check_zeros(&self, tag: &str, (from, to): (u64, u64)) -> io::Result<()> {
+    pub(super) fn check_zeros(&self, tag: &str, (from, to): (u64, u64)) -> io::Result<()> {
         for at in (from..to).step_by(PIECE_BYTES as usize) {
             let bytes = self.read(at, (to - at).min(PIECE_BYTES))?;
             if let Some(bad) = bytes.iter().position(|&byte| byte != 0) {

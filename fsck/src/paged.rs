@@ -62,7 +62,7 @@ impl<R: ReadAt> Check<'_, R> {
             self.rule("classic", "FAST", offset, length, expected, length, text);
             return Ok(());
         }
-        self.check_gap(offset, records_end, paged.pages_at())?;
+        self.check_zeros("FAST", (offset + records_end, offset + paged.pages_at()))?;
         let mut end = paged.pages_at();
         for (level, pages) in paged.levels().iter().enumerate() {
             let (first, count) = (paged.records()[level], pages.last + 1);
@@ -95,7 +95,7 @@ impl<R: ReadAt> Check<'_, R> {
                         );
                         return Ok(());
                     }
-                    self.check_gap(offset, end, page.place)?;
+                    self.check_zeros("FAST", (offset + end, offset + page.place))?;
                     end = page_end;
                     found.push(page);
                 }
@@ -109,16 +109,7 @@ impl<R: ReadAt> Check<'_, R> {
             self.rule("classic", "FAST", offset, length, Paged::bytes(end), length, text);
             return Ok(());
         }
-        self.check_gap(offset, end, length)
-    }
-
-    /// Zero bytes of the section from one place up to another.
-    fn check_gap(&self, offset: u64, from: u64, to: u64) -> io::Result<()> {
-        if self.read(offset + from, to - from)?.iter().any(|&byte| byte != 0) {
-            let text = "padding must be zero";
-            self.rule("padding", "FAST", offset + from, to - from, 0, "other bytes", text);
-        }
-        Ok(())
+        self.check_zeros("FAST", (offset + end, offset + length))
     }
 
     /// A page by its record at byte `at` of the file, if it can be one and stands where it must: the page before it

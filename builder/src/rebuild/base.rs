@@ -147,14 +147,13 @@ impl Blocks<'_> {
     /// The content of a section whose blocks do not match their sums, where that can be undone for sure: the sums are
     /// what is damaged, or the padding, or one bit of a block. For small sections without which nothing can be read.
     pub(crate) fn repaired(&self) -> Result<Option<Vec<u8>>, BuildError> {
-        let (id, entry) = (&self.base.header.superblock.file_id, &self.section.entry);
+        let (header, entry) = (&self.base.header, &self.section.entry);
         let length = entry.length.get() as usize;
         let mut bytes = vec![0; self.section.extent() as usize];
         self.base.read(&mut bytes, self.section.offset())?;
         let made = |bytes: &[u8]| -> Vec<u8> {
             let sums = (0u64..).zip(bytes.chunks(SUM_BLOCK_BYTES));
-            sums.flat_map(|(block, bytes)| (crc32(bytes) ^ binding(id, entry.tag, block)).to_le_bytes())
-                .collect()
+            sums.flat_map(|(block, bytes)| header.bound_sum(entry.tag, block, bytes).to_le_bytes()).collect()
         };
         // The table's sum of the sums decides, whatever the list says now.
         let is_whole = |bytes: &[u8]| crc32(&made(bytes)) == entry.sums_crc.get();
@@ -185,9 +184,8 @@ impl Blocks<'_> {
 
     /// Whether the bytes of a block match its sum.
     pub(crate) fn matches(&self, block: u64, bytes: &[u8]) -> bool {
-        let id = &self.base.header.superblock.file_id;
         let stored = self.sums.get(block as usize).copied();
-        stored == Some(crc32(bytes) ^ binding(id, self.section.entry.tag, block))
+        stored == Some(self.base.header.bound_sum(self.section.entry.tag, block, bytes))
     }
 
     /// Sum of a block as it would be in any file.
