@@ -47,6 +47,12 @@ impl Strings {
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> {
         (0..self.len()).map(|index| self.get(index))
     }
+    /// Bytes of consecutive strings together. Panics if one of them is not there.
+    #[must_use]
+    pub fn range_bytes(&self, range: std::ops::Range<usize>) -> usize {
+        let end = |count: usize| if count == 0 { 0 } else { self.ends[count - 1] };
+        end(range.end) - end(range.start)
+    }
     /// Bytes of all strings together.
     #[must_use]
     pub fn data_bytes(&self) -> usize {

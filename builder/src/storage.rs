@@ -289,7 +289,13 @@ impl Storage for RealStorage {
             io::ErrorKind::NotFound => Ok(true),
             _ => Err(error),
         };
-        let file = match File::open(path) {
+        // Who opened a pipe of such a name would wait for its other end.
+        let opened = match self.kind(path)? {
+            Kind::File { .. } => File::open(path),
+            Kind::Missing => return Ok(true),
+            _ => return Ok(false),
+        };
+        let file = match opened {
             Ok(file) => file,
             Err(error) => return gone(error),
         };

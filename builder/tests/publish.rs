@@ -297,6 +297,26 @@ fn strays_are_listed_and_swept() {
     for other in others {
         fs::write(folder.path().join(other), b"").unwrap();
     }
+    // What a killed process has built under such a name, to read it itself.
+    let inner = [
+        ".t.Qw3xyz.pleach-tmp",
+        "..t.Qw3xyz.pleach-tmp.Zz9abc.pleach-tmp",
+        "..t.Qw3xyz.pleach-tmp.pleach-lock",
+    ];
+    let inner = inner.map(|name| folder.path().join(name));
+    inner.iter().for_each(|path| fs::write(path, b"half a file").unwrap());
+    let mut wanted = inner.to_vec();
+    wanted.sort();
+    assert_eq!(strays(&target).unwrap(), wanted);
+    build_slice(&[(1u32, ())], &target, &BuildOptions::default()).unwrap();
+    assert!(inner.iter().all(|path| !path.exists()));
+    fs::remove_file(&target).unwrap();
+    // A pipe is nobody's file: who opened it would wait.
+    let pipe = folder.path().join(".t.Fifo00.pleach-tmp");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    assert_eq!(strays(&target).unwrap(), Vec::<PathBuf>::new());
+    build_slice(&[(1u32, ())], &target, &BuildOptions::default()).unwrap();
+    fs::remove_file(&pipe).unwrap();
     fs::write(&temp, b"half a file").unwrap();
     fs::write(&lock, b"process 1 on elsewhere, killed long ago, with a long text").unwrap();
     assert_eq!(strays(&target).unwrap(), [temp.clone(), lock.clone()]);

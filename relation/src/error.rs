@@ -64,6 +64,20 @@ pub enum RelationError {
         /// Values.
         values: u64,
     },
+    /// A column of a relation is not of its type.
+    #[error(
+        "columns differ: {input} has {what} of type {expected}, given are {fault}: give a column of that type"
+    )]
+    ColumnType {
+        /// Which input.
+        input: String,
+        /// `keys` or `values`.
+        what: &'static str,
+        /// Their type.
+        expected: String,
+        /// What was given instead.
+        fault: String,
+    },
     /// A sum that its type cannot hold.
     #[error("sum overflows: key {key}: choose another --op, or select fewer tuples")]
     Overflow {

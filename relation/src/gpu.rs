@@ -5,7 +5,7 @@ use crate::expr::{self, BitField, Load, Program};
 use crate::rules::{How, Reduction, SetOperation, SetRule};
 use crate::stream::device::{Answered, Device, Task, Types};
 use crate::stream::{Chunk, take};
-use pleach::{Datum, KeyType, ValueType};
+use pleach::ValueType;
 use pleach_builder::Column;
 use pleach_gpu::relation::condition::{Op, Operand, Program as GpuProgram};
 use pleach_gpu::relation::{self as operators, Combine, Condition, Form, Numbers, Part, Rule, Side, Sorted};
@@ -275,22 +275,17 @@ impl OnGpu {
         Self { piece_tuples: self.piece_tuples.min(tuples).max(1), ..self }
     }
 
-    /// Runs a piece alone. A device that had no room has none for this piece.
+    /// Runs a piece alone. A device that had no room has none for this piece. A sum that does not fit may be a part of
+    /// one that does: who has more bits tells.
     fn run<T>(
         &self,
-        types: Option<Types>,
         run: impl FnOnce(&Stream) -> Result<T>,
     ) -> std::result::Result<Option<T>, RelationError> {
         // A panic of another thread leaves no work behind.
         let stream = self.stream.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         match run(&stream) {
             Ok(answer) => Ok(Some(answer)),
-            Err(GpuError::Memory { .. } | GpuError::OutOfMemory { .. }) => Ok(None),
-            Err(GpuError::Sum { key }) => {
-                let key_type = types.map_or(KeyType::U64, |types| types.0);
-                let key = format!("{:?}", Datum::of_word(key_type, key.into()));
-                Err(RelationError::Overflow { key })
-            }
+            Err(GpuError::Memory { .. } | GpuError::OutOfMemory { .. } | GpuError::Sum { .. }) => Ok(None),
             Err(error) => Err(RelationError::Device(error.to_string())),
         }
     }
@@ -344,7 +339,7 @@ impl Device for OnGpu {
         types: Types,
         chunk: &Chunk,
     ) -> std::result::Result<Option<Chunk>, RelationError> {
-        self.run(Some(types), |stream| match task {
+        self.run(|stream| match task {
             Task::Select(condition) => select(stream, condition, chunk),
             Task::Reduce(operation) => reduce(stream, operation, types.1, chunk),
             Task::Project(projection) => project(stream, projection, chunk),
@@ -358,7 +353,7 @@ impl Device for OnGpu {
         left: &(Column, Column),
         right: &(Column, Column),
     ) -> std::result::Result<Option<Answered>, RelationError> {
-        self.run(None, |stream| match task {
+        self.run(|stream| match task {
             Task::Product => product(stream, left, right),
             _ => merge(stream, task, left, right),
         })

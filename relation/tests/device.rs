@@ -6,8 +6,8 @@ use pleach_builder::{BuildOptions, Column, Strings, build_bytes};
 use pleach_gpu::{Gpu, GpuOptions, LaneOrder};
 use pleach_relation::expr::{Predicate, Projection};
 use pleach_relation::{
-    Answer, Device, How, OnGpu, Reduction, Relation, RelationError, SetOperation, SetRule, StreamOptions,
-    join, product, project, reduce, select_where, set,
+    Answer, Device, How, Kept, OnGpu, Reduction, Relation, RelationError, SetOperation, SetRule,
+    StreamOptions, join, product, project, reduce, select_where, set,
 };
 
 fn mix(seed: u64) -> u64 {
@@ -80,6 +80,15 @@ fn a_device_answers_as_the_cpu_does() {
     same("product", &device, |options| {
         product(Relation::from_index(&few), Relation::from_index(&some), options)
     });
+    for kept in [Kept::Left, Kept::Right] {
+        let sides = (Relation::from_index(&few), Relation::from_index(&some));
+        same("one side of a product", &device, |options| {
+            product(sides.0, sides.1, options).map(|answer| answer.keep(kept))
+        });
+        same("one side of a join", &device, |options| {
+            join(How::Full, sides.0, sides.1, options).map(|answer| answer.keep(kept))
+        });
+    }
     for operation in Reduction::ALL {
         if let Reduction::Sum = operation {
             continue;
@@ -108,6 +117,30 @@ fn a_device_answers_as_the_cpu_does() {
     }
 }
 
+/// Parts of sums, which pieces of a device make, need not fit where the whole does.
+#[test]
+fn only_sums_that_do_not_fit_are_refused() {
+    let Some(device) = device(600, GpuOptions::default()) else { return };
+    let of = |last: i64| {
+        let value = move |i: i64| match i {
+            3000 => last,
+            i if i < 1500 => i64::MAX - 1,
+            _ => -(i64::MAX - 1),
+        };
+        let tuples: Vec<(u32, i64)> = (0..3001).map(|i| (7, value(i))).collect();
+        Index::from_bytes(build_bytes(&tuples, &BuildOptions::default()).unwrap()).unwrap()
+    };
+    for last in [0, 5, i64::MAX, i64::MIN] {
+        let file = of(last);
+        same("sum", &device, |options| reduce(Relation::from_index(&file), Reduction::Sum, options));
+    }
+    let tuples = [(7u32, i64::MAX), (7, 1), (9, 5)];
+    let file = Index::from_bytes(build_bytes(&tuples, &BuildOptions::default()).unwrap()).unwrap();
+    let there = StreamOptions { device: Some(&device), ..StreamOptions::default() };
+    let refused = reduce(Relation::from_index(&file), Reduction::Sum, there).unwrap().collect().unwrap_err();
+    assert!(refused.to_string().starts_with("sum overflows: key U32(7)"), "{refused}");
+}
+
 /// Values that no device holds stay here: it says which tuples answer.
 #[test]
 fn strings_stay_where_they_are() {
@@ -129,6 +162,23 @@ fn strings_stay_where_they_are() {
         Relation::from_columns("right", types, &b.0, &b.1).unwrap(),
     );
     two(&device, left, right, "strings");
+    let fixed = |seed: u64| {
+        let (keys, _) = columns(700, seed);
+        let mut strings = Strings::default();
+        (0..keys.len()).for_each(|i| strings.push(&(mix(seed + i as u64) as u128).to_be_bytes()));
+        (keys, Column::Bytes(strings))
+    };
+    let (a, b, types) = (fixed(4), fixed(9), (KeyType::U64, ValueType::Fixed(16)));
+    let sides = (
+        Relation::from_columns("left", types, &a.0, &a.1).unwrap(),
+        Relation::from_columns("right", types, &b.0, &b.1).unwrap(),
+    );
+    two(&device, sides.0, sides.1, "strings of one length");
+    for kept in [Kept::Left, Kept::Right] {
+        same("one side", &device, |options| {
+            join(How::Full, sides.0, sides.1, options).map(|answer| answer.keep(kept))
+        });
+    }
     let condition = Predicate::parse("key & 5 = 4", &left.expr_schema().unwrap()).unwrap();
     same("select", &device, |options| select_where(left, &condition, options));
     same("count", &device, |options| reduce(left, Reduction::Count, options));

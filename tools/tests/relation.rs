@@ -338,6 +338,83 @@ fn products() {
     }
 }
 
+/// Values whose missing part is not a word: five bytes of a record, eight of one, and four of a byte string.
+#[test]
+fn outer_joins_of_records_and_byte_strings() {
+    let place = Place::new();
+    place.write("a.csv", "id,n,tag\n1,5,abcd\n2,7,cdef\n");
+    place.write("b.csv", "id,n,tag\n2,9,efgh\n3,11,ghij\n");
+    for (columns, types, is_record) in
+        [("n,tag", "u8,bytes4", true), ("n,tag", "u32,bytes4", true), ("tag", "bytes4", false)]
+    {
+        for side in ["a", "b"] {
+            let (from, to) = (format!("{side}.csv"), format!("{side}.pleach"));
+            place.run(&["build", &from, "-o", &to, "--value", columns, "--value-type", types, "--quiet"]);
+        }
+        let full = ["join", "a.pleach", "b.pleach", "--how", "full"];
+        // With the number of a record, or without it.
+        let with = |with: &'static str| if is_record { with } else { "" };
+        let (none, zero, head) = (with("\t"), with("0,"), with("left_n,left_tag,right_n,right_tag"));
+        let shown = format!(
+            "1{}\t61626364{none}\t\n2{}\t63646566{}\t65666768\n3{none}\t{}\t6768696a\n",
+            with("\t5"),
+            with("\t7"),
+            with("\t9"),
+            with("\t11")
+        );
+        assert_eq!(place.run(&full), shown, "{types}");
+        let rows = [
+            ("1", "5,", "\\x61626364", zero, "\\x00000000"),
+            ("2", "7,", "\\x63646566", "9,", "\\x65666768"),
+        ];
+        let mut table = format!("key,{},sides\n", if is_record { head } else { "left,right" });
+        for (at, (key, n, left, m, right)) in rows.into_iter().enumerate() {
+            let (n, m) = (if is_record { n } else { "" }, if is_record { m } else { "" });
+            table += &format!("{key},{n}{left},{m}{right},{}\n", 1 + 2 * at);
+        }
+        table += &format!("3,{zero}\\x00000000,{}\\x6768696a,2\n", with("11,"));
+        place.run(&[&full[..], &["-o", "o.csv", "--quiet"]].concat());
+        assert_eq!(place.read("o.csv"), table, "{types}");
+        let nothing: Vec<Value> = place
+            .run(&[&full[..], &["--json"]].concat())
+            .lines()
+            .map(|line| serde_json::from_str(line).expect("JSON"))
+            .collect();
+        assert_eq!((&nothing[0]["right"], &nothing[2]["left"]), (&json!(null), &json!(null)), "{types}");
+        // Other formats hold the same table.
+        for format in ["parquet", "arrow", "pleach"] {
+            place.run(&[&full[..], &["-o", &format!("o.{format}"), "--quiet"]].concat());
+        }
+        assert_eq!(place.run(&["export", "o.pleach", "-o", "-"]).replacen("id", "key", 1), table, "{types}");
+        for format in ["parquet", "arrow"] {
+            let file = fs::File::open(place.path(&format!("o.{format}"))).expect("opens");
+            let batches: Vec<arrow_array::RecordBatch> = if format == "arrow" {
+                let reader = arrow_ipc::reader::FileReader::try_new(file, None).expect("reads");
+                reader.map(|batch| batch.expect("a batch")).collect()
+            } else {
+                let builder = parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder::try_new(file);
+                let reader = builder.expect("reads").build().expect("reads");
+                reader.map(|batch| batch.expect("a batch")).collect()
+            };
+            assert_eq!(batches.iter().map(|batch| batch.num_rows()).sum::<usize>(), 3, "{format}");
+            let tag =
+                batches[0].column_by_name(if is_record { "left_tag" } else { "left" }).expect("a column");
+            let tag: &arrow_array::FixedSizeBinaryArray = tag.as_any().downcast_ref().expect("bytes");
+            assert_eq!((tag.value(0), tag.value(2)), (b"abcd".as_slice(), [0; 4].as_slice()), "{format}");
+        }
+    }
+    place.write("t.csv", "t\na\n\"\"\nb\n");
+    place.run(&["build", "t.csv", "-o", "t.pleach", "--key-type", "utf8", "--quiet"]);
+    let all = ["select", "t.pleach", "--where", "rank >= 0"];
+    place.refused(
+        &[&all[..], &["-o", "o2.tsv"]].concat(),
+        8,
+        &["an empty text alone in a line of TSV", "o2.tsv"],
+    );
+    place.run(&[&all[..], &["-o", "o2.csv", "--quiet"]].concat());
+    assert_eq!(place.read("o2.csv"), "t\n\"\"\na\nb\n");
+}
+
 #[test]
 fn what_is_refused_leaves_nothing() {
     let place = Place::new();

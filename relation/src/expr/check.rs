@@ -329,6 +329,8 @@ impl Checker<'_> {
             return Err(self.refused(node, "it shifts by no number of bits", "a shift of 0 to 127 bits"));
         }
         let (low, high) = bounds(operation, &left, &right);
+        // What falls below zero in 128 bits is an error where it is computed, and no result.
+        let (low, high) = if is_wide { (low.max(0), high.max(0)) } else { (low, high) };
         let width = match is_wide {
             true => Width::U128,
             false => width_of(low.min(left.low).min(right.low), high.max(left.high).max(right.high)),
@@ -412,10 +414,16 @@ impl Checker<'_> {
             }
             _ => return None,
         };
-        // 0.1 beside an f32 is the f32 that is nearest to it.
+        if leaf.kind != Kind::F32 {
+            return Some(Ok(number));
+        }
         #[allow(clippy::cast_possible_truncation)]
-        let number = if leaf.kind == Kind::F32 { f64::from(number as f32) } else { number };
-        Some(Ok(number))
+        let narrow = f64::from(number as f32);
+        // 0.1 beside an f32 is the f32 that is nearest to it; a whole number is meant as it stands.
+        if matches!(constant, Typed::Int(_)) && narrow != number {
+            return Some(Err(self.refused(node, format!("{number} is no f32"), "a float that is meant")));
+        }
+        Some(Ok(narrow))
     }
 
     /// The bytes of a text that is compared with `leaf`: hexadecimal digits behind `\x`, where these are not texts.

@@ -2,6 +2,7 @@
 
 use super::parse::{Arithmetic, Comparison, Node, What, parse};
 use super::*;
+use crate::{Bitmap, Chunk};
 use pleach_builder::{Column, Strings};
 use pleach_format::record::{Field, FieldKind, FieldValue};
 use pleach_format::{Key, Value, Word};
@@ -821,4 +822,53 @@ fn columns_become_others() {
     let error = Projection::parse("key,value,rank", &text).expect_err("varies");
     assert!(error.to_string().contains("value has no fixed width"), "{error}");
     assert_eq!(u64::read(&7_u64.to_le_bytes()), 7);
+}
+
+#[test]
+fn numbers_of_128_bits_fall_as_far_as_zero() {
+    let keys = Column::U128(vec![6, 7, 9, 10, 1 << 100]);
+    let schema = Schema {
+        key_type: KeyType::U128,
+        value_type: ValueType::None,
+        record: None,
+        key_name: String::new(),
+        value_name: String::new(),
+        logical: Default::default(),
+    };
+    for (text, wanted) in [
+        ("key - 5 > rank", [true, true, true, true, true]),
+        ("key - 5 == rank + 1", [true, true, false, false, false]),
+        ("key - 1 - 1 > 5", [false, false, true, true, true]),
+        ("(key - 6) * 2 < 3", [true, true, false, false, false]),
+    ] {
+        let condition = Predicate::parse(text, &schema).expect(text);
+        let chunk = Chunk { keys: keys.clone(), ..Chunk::default() };
+        let mut keep = Bitmap::new(5);
+        condition.evaluate_into(&chunk, &mut keep).expect(text);
+        let found: Vec<bool> = (0..5).map(|at| keep.words_mut()[0] >> at & 1 == 1).collect();
+        assert_eq!(found, wanted, "{text}");
+    }
+    let condition = Predicate::parse("key - 7 >= rank", &schema).expect("a condition");
+    let error =
+        condition.evaluate_into(&Chunk { keys, ..Chunk::default() }, &mut Bitmap::new(5)).unwrap_err();
+    assert!(error.to_string().contains("rank 0"), "{error}");
+}
+
+#[test]
+fn whole_numbers_that_no_f32_is_are_refused() {
+    let schema = Schema {
+        key_type: KeyType::U32,
+        value_type: ValueType::F32,
+        record: None,
+        key_name: String::new(),
+        value_name: String::new(),
+        logical: Default::default(),
+    };
+    for text in ["value == 16777216", "value > 0.1", "value < 16777217.0", "value in (3, 0.5)"] {
+        assert!(Predicate::parse(text, &schema).is_ok(), "{text}");
+    }
+    for text in ["value == 16777217", "16777217 > value", "value in (1, 33554433)"] {
+        let error = Predicate::parse(text, &schema).expect_err(text);
+        assert!(error.what.contains("is no f32"), "{text}: {error}");
+    }
 }

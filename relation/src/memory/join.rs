@@ -191,7 +191,7 @@ struct Counted {
 }
 
 fn counted<K: Word>(a: &[K], b: &[K], how: How, options: &Options) -> Result<Counted, u128> {
-    let tuples = options.part_tuples.max(1) * 4;
+    let tuples = options.part_tuples.max(1).saturating_mul(4);
     let (total, end) = (a.len() + b.len(), (a.len(), b.len()));
     let border = |number: usize| {
         let (i, j) = merge(a, b, number.saturating_mul(tuples).min(total), (0, 0), end);
@@ -207,7 +207,8 @@ fn counted<K: Word>(a: &[K], b: &[K], how: How, options: &Options) -> Result<Cou
         .into_par_iter()
         .map(|number| {
             let from = border(number);
-            let to = if (number + 1) * tuples >= total { end } else { border(number + 1) };
+            let is_last = (number + 1).saturating_mul(tuples) >= total;
+            let to = if is_last { end } else { border(number + 1) };
             let to = (to.0.max(from.0), to.1.max(from.1));
             let part = Part { left: (from.0, to.0), right: (from.1, to.1) };
             let mut count = 0;
@@ -396,8 +397,18 @@ where
 {
     let (a, b) = (left.keys, right.keys);
     let has_sides = matches!(how, How::Left | How::Right | How::Full);
+    let tuple_bytes = size_of::<K>() + size_of::<A>() + size_of::<B>() + usize::from(has_sides);
+    let bound = match how {
+        How::Right | How::Full => a.len().saturating_add(b.len()),
+        _ => a.len(),
+    };
+    // As many answers as unique right keys can have need no count, if there is memory for them.
+    let bound = match fits(bound as u128, tuple_bytes, options) {
+        Ok(bound) => bound,
+        Err(_) => fits(join_count(how, a, b, options)?.into(), tuple_bytes, options)?,
+    };
     if matches!(how, How::Semi | How::Anti) {
-        let count = into_two(&mut joined.keys, &mut joined.left, a.len(), |keys, values| {
+        let count = into_two(&mut joined.keys, &mut joined.left, bound, |keys, values| {
             let buffer =
                 || LeftTuples { left: left.values, keys: Held::new(keys), values: Held::new(values) };
             match how {
@@ -410,10 +421,6 @@ where
         joined.sides.clear();
         return Ok(());
     }
-    let bound = match how {
-        How::Right | How::Full => a.len().saturating_add(b.len()),
-        _ => a.len(),
-    };
     let check = check(how, b);
     let swept = into_joined(joined, bound, has_sides, |targets| {
         let buffer = || both(&left, &right, has_sides, targets);
@@ -422,7 +429,6 @@ where
     if swept.is_some() {
         return Ok(());
     }
-    let tuple_bytes = size_of::<K>() + size_of::<A>() + size_of::<B>() + usize::from(has_sides);
     let counted = match counted(a, b, how, options) {
         Ok(counted) => counted,
         Err(tuples) => return fits(tuples, tuple_bytes, options).map(|_| ()),

@@ -344,6 +344,31 @@ fn a_join_too_large_is_refused_with_its_size() {
     let refused = product(columns, &keys, |a, b| a + b, &options).unwrap_err().to_string();
     assert!(refused.contains("the product has 1000000 tuples"), "{refused}");
     assert_eq!(join_count(How::Inner, &keys, &keys, &options).unwrap(), 1_000_000);
+    // Unique right keys, which take another way, have the same limit: of what is answered, not of what could be.
+    let keys: Vec<u64> = (0..1000).collect();
+    let others: Vec<u64> = (900..1900).collect();
+    let (left, right) =
+        (Columns::new("left", &keys, &keys).unwrap(), Columns::new("right", &others, &others).unwrap());
+    for (how, tuples, tuple_bytes) in [
+        (How::Inner, 100, 24),
+        (How::Left, 1000, 25),
+        (How::Full, 1900, 25),
+        (How::Semi, 100, 24),
+        (How::Anti, 900, 24),
+    ] {
+        let options = |memory_bytes| Options { memory_bytes, ..Options::default() };
+        let enough = tuples * tuple_bytes;
+        assert_eq!(join(how, left, right, &options(enough)).unwrap().keys.len() as u64, tuples, "{how}");
+        let refused = join(how, left, right, &options(enough - 1)).unwrap_err().to_string();
+        assert!(
+            refused.contains(&format!("the join has {tuples} tuples, at most {} fit", tuples - 1)),
+            "{refused}"
+        );
+    }
+    let options = Options { part_tuples: usize::MAX, ..Options::default() };
+    let doubled: Vec<u64> = (0..1000).map(|at| at / 2).collect();
+    let columns = Columns::new("doubled", &doubled, &doubled).unwrap();
+    assert_eq!(join(How::Inner, columns, columns, &options).unwrap().keys.len(), 2000);
 }
 
 struct Sum;

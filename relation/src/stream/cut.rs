@@ -4,7 +4,9 @@
 //! both sides: what lies between two cuts is then done alone, by every operator alike. A key with so many tuples that
 //! no cut lies inside a piece's reach becomes a piece of its own, of which the answer is known from the two numbers of
 //! tuples: some of its left tuples, some of its right ones, or all pairs. These are cut again, by what they answer.
+//! Where strings are long, pieces have fewer tuples.
 
+use super::StreamOptions;
 use super::device::Task;
 use super::input::{AnyKey, Relation};
 use crate::error::RelationError;
@@ -54,15 +56,22 @@ pub(super) struct Pieces<'a> {
     operator: Operator,
     /// Tuples of a piece.
     tuples: u64,
+    /// Bytes of the strings of a side of it.
+    bytes: u64,
     at: (u64, u64),
     /// What remains of a key with many tuples.
     rest: VecDeque<Piece>,
 }
 
 impl<'a> Pieces<'a> {
-    pub(super) fn new(left: Relation<'a>, right: Relation<'a>, operator: Operator, tuples: u64) -> Self {
-        let mut this =
-            Self { left, right, operator, tuples: tuples.max(1), at: (0, 0), rest: VecDeque::new() };
+    pub(super) fn new(
+        (left, right): (Relation<'a>, Relation<'a>),
+        operator: Operator,
+        options: &StreamOptions<'_>,
+        tuples: u64,
+    ) -> Self {
+        let (tuples, bytes) = (tuples.max(1), options.piece_bytes as u64);
+        let mut this = Self { left, right, operator, tuples, bytes, at: (0, 0), rest: VecDeque::new() };
         if operator == Operator::Product {
             this.at = (left.len(), right.len());
             this.rest.push_back(Piece::Pairs(0..left.len(), 0..right.len()));
@@ -78,72 +87,125 @@ impl<'a> Pieces<'a> {
         self.at.0 + self.at.1
     }
 
-    pub(super) fn next(&mut self) -> Result<Option<Piece>, RelationError> {
+    /// The next piece. If only their number is asked for, answers that are known from numbers are not cut: what is read
+    /// for them is passed.
+    pub(super) fn next(&mut self, counts: bool) -> Result<Option<Piece>, RelationError> {
         loop {
-            if let Some(piece) = self.rest.pop_front() {
-                return Ok(Some(self.limit(piece)));
+            match self.rest.pop_front() {
+                Some(Piece::Pairs(left, right)) if counts && self.operator == Operator::Product => {
+                    self.rest.push_front(Piece::Pass(left.clone(), right.clone()));
+                    return Ok(Some(Piece::Pairs(left, right)));
+                }
+                Some(piece) if counts && !matches!(piece, Piece::Pass(..)) => return Ok(Some(piece)),
+                Some(piece) => return self.limit(piece).map(Some),
+                None => {}
             }
             let end = (self.left.len(), self.right.len());
             if self.at == end {
                 return Ok(None);
             }
-            let (from, to) = (self.at, self.cut()?);
-            if let Some(to) = to {
-                self.at = to;
-                return Ok(Some(Piece::Sweep(from.0..to.0, from.1..to.1)));
+            let from = self.at;
+            match self.cut()? {
+                Some(to) => {
+                    self.at = to;
+                    return Ok(Some(Piece::Sweep(from.0..to.0, from.1..to.1)));
+                }
+                None => self.key_alone()?,
             }
-            self.key_alone()?;
         }
     }
 
-    /// The first `tuples` answers of a piece; the others remain.
-    fn limit(&mut self, piece: Piece) -> Piece {
-        let tuples = self.tuples;
-        let split = |range: &Range<u64>, at: u64| {
-            let middle = range.start + at.min(range.end - range.start);
-            (range.start..middle, middle..range.end)
+    /// No more answers than these has a join: of keys that are pieces of their own as many as there are. Reads few
+    /// keys, and verifies none.
+    pub(super) fn answers_max(mut self) -> Result<u128, RelationError> {
+        let end = (self.left.len(), self.right.len());
+        // Those without a partner.
+        let mut answers = u128::from(end.0) + u128::from(end.1);
+        while self.at != end {
+            let from = self.at;
+            match self.cut_tuples(self.tuples)? {
+                Some(to) => {
+                    self.at = to;
+                    answers += u128::from(to.0 - from.0) * u128::from(to.1 - from.1);
+                }
+                None => self.key_alone()?,
+            }
+            for piece in self.rest.drain(..) {
+                if let Piece::Pairs(left, right) = piece {
+                    answers += u128::from(left.end - left.start) * u128::from(right.end - right.start);
+                }
+            }
+        }
+        Ok(answers)
+    }
+
+    /// The first answers of a piece, no more than tuples and bytes of a piece; the others remain.
+    fn limit(&mut self, piece: Piece) -> Result<Piece, RelationError> {
+        let first = |input: &Relation<'_>, range: &Range<u64>, tuples: u64| {
+            let end = range.end.min(range.start.saturating_add(tuples));
+            input.within(range.start..end, self.bytes)
         };
+        let split = |range: &Range<u64>, middle: u64| (range.start..middle, middle..range.end);
         let (now, later) = match &piece {
             Piece::Left(range) => {
-                let (now, later) = split(range, tuples);
+                let (now, later) = split(range, first(&self.left, range, self.tuples)?);
                 (Piece::Left(now), Piece::Left(later))
             }
             Piece::Right(range) => {
-                let (now, later) = split(range, tuples);
+                let (now, later) = split(range, first(&self.right, range, self.tuples)?);
                 (Piece::Right(now), Piece::Right(later))
             }
             Piece::Pass(left, right) => {
-                let ((a, c), (b, d)) = (split(left, tuples), split(right, tuples));
+                let (a, c) = split(left, first(&self.left, left, self.tuples)?);
+                let (b, d) = split(right, first(&self.right, right, self.tuples)?);
                 (Piece::Pass(a, b), Piece::Pass(c, d))
             }
             Piece::Pairs(left, right) => {
-                let n = right.end - right.start;
-                if n > tuples && left.end - left.start == 1 {
-                    let (now, later) = split(right, tuples);
+                let middle = first(&self.right, right, self.tuples)?;
+                let is_whole = middle == right.end;
+                if !is_whole && left.end - left.start == 1 {
+                    let (now, later) = split(right, middle);
                     (Piece::Pairs(left.clone(), now), Piece::Pairs(left.clone(), later))
                 } else {
-                    let (now, later) = split(left, (tuples / n.max(1)).max(1));
+                    let n = (right.end - right.start).max(1);
+                    let tuples = if is_whole { (self.tuples / n).max(1) } else { 1 };
+                    let (now, later) = split(left, first(&self.left, left, tuples)?);
                     let later = Piece::Pairs(later, right.clone());
-                    if n > tuples {
+                    if !is_whole {
                         self.rest.push_front(later);
                         return self.limit(Piece::Pairs(now, right.clone()));
                     }
                     (Piece::Pairs(now, right.clone()), later)
                 }
             }
-            Piece::Sweep(..) => return piece,
+            Piece::Sweep(..) => return Ok(piece),
         };
         if !later.is_empty() {
             self.rest.push_front(later);
         }
-        now
+        Ok(now)
     }
 
-    /// Where the next piece ends; `None` if the key that begins here has more tuples than a piece.
+    /// Where the next piece ends; `None` if the key that begins here has more tuples, or bytes, than a piece.
     fn cut(&self) -> Result<Option<(u64, u64)>, RelationError> {
+        let (from, mut tuples) = (self.at, self.tuples);
+        loop {
+            let Some(to) = self.cut_tuples(tuples)? else { return Ok(None) };
+            let fits = self.left.within(from.0..to.0, self.bytes)? == to.0
+                && self.right.within(from.1..to.1, self.bytes)? == to.1;
+            let is_least = (to.0 - from.0) + (to.1 - from.1) <= 1;
+            if fits || is_least {
+                return Ok(Some(to));
+            }
+            tuples = tuples.min((to.0 - from.0) + (to.1 - from.1)).div_ceil(2);
+        }
+    }
+
+    /// Where a piece of so many tuples ends; `None` if the key that begins here has more.
+    fn cut_tuples(&self, tuples: u64) -> Result<Option<(u64, u64)>, RelationError> {
         let (a, b, from) = (&self.left, &self.right, self.at);
         let end = (a.len(), b.len());
-        let diagonal = from.0.saturating_add(from.1).saturating_add(self.tuples);
+        let diagonal = from.0.saturating_add(from.1).saturating_add(tuples);
         if diagonal >= end.0.saturating_add(end.1) {
             return Ok(Some(end));
         }

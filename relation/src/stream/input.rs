@@ -51,7 +51,8 @@ impl<'a> Relation<'a> {
     /// strings, `None` if there are none. O(keys).
     ///
     /// # Errors
-    /// [`RelationError::Unsorted`] and [`RelationError::Lengths`], which name the relation `name`.
+    /// [`RelationError::Unsorted`], [`RelationError::Lengths`] and [`RelationError::ColumnType`], which name the
+    /// relation `name`.
     pub fn from_columns(
         name: &'a str,
         types: (KeyType, ValueType),
@@ -66,6 +67,15 @@ impl<'a> Relation<'a> {
                 keys: lengths.0,
                 values: lengths.1,
             });
+        }
+        let of_type = [
+            fault(keys, &Column::for_key(types.0), types.0.bytes(), types.0 == KeyType::Utf8)
+                .map(|fault| ("keys", types.0.to_string(), fault)),
+            fault(values, &Column::for_value(types.1), types.1.bytes(), types.1 == ValueType::Utf8)
+                .map(|fault| ("values", types.1.to_string(), fault)),
+        ];
+        if let Some((what, expected, fault)) = of_type.into_iter().flatten().next() {
+            return Err(RelationError::ColumnType { input: name.to_owned(), what, expected, fault });
         }
         fn fall<K: PartialOrd>(keys: impl Iterator<Item = K> + Clone) -> Option<usize> {
             keys.clone().zip(keys.skip(1)).position(|(key, next)| key > next)
@@ -180,6 +190,55 @@ impl<'a> Relation<'a> {
                 Column::Bytes(strings) => AnyKey::Bytes(strings.get(rank as usize).to_vec()),
             }),
         }
+    }
+
+    /// Bytes of the byte strings among the tuples of consecutive ranks, at most. Not verified: a damaged file may say
+    /// anything, which is found when the tuples are read.
+    fn strings_bytes(&self, ranks: Range<u64>) -> Result<u64, RelationError> {
+        let index = match self.0 {
+            Kind::File(index) => index,
+            Kind::Columns { keys, values, .. } => {
+                let of = |column: &Column| match column {
+                    Column::Bytes(strings) => strings.range_bytes(ranks.start as usize..ranks.end as usize),
+                    _ => 0,
+                };
+                return Ok((of(keys) + of(values)) as u64);
+            }
+        };
+        let header = index.header();
+        let mut total = 0u64;
+        for (place, mask) in [(header.keys, header.mask.as_ref()), (header.values, None)] {
+            let of_one = match (place, mask) {
+                (Some(place), _) if place.shape.offset_bytes == 0 => place.shape.element_bytes,
+                (Some(place), _) => {
+                    let ends = [ranks.start, ranks.end].map(|rank| offset(index, place, rank));
+                    let [from, to] = ends;
+                    total = total.saturating_add(to?.saturating_sub(from?));
+                    continue;
+                }
+                // Keys that are made of words are no longer than the longest one, which stands first in MASK.
+                (None, Some(mask)) => u32::read(bytes(index, mask.offset(), 4)?).into(),
+                (None, None) => 0,
+            };
+            total = total.saturating_add((ranks.end - ranks.start).saturating_mul(of_one));
+        }
+        Ok(total)
+    }
+
+    /// The end of as many of the first ranks as have no more bytes of strings than `limit_bytes`, but of one if there
+    /// are any. O(log ranks).
+    pub(super) fn within(&self, ranks: Range<u64>, limit_bytes: u64) -> Result<u64, RelationError> {
+        let is_plain = !self.key_type().is_bytes() && !self.value_type().is_bytes();
+        if is_plain || ranks.is_empty() || self.strings_bytes(ranks.clone())? <= limit_bytes {
+            return Ok(ranks.end);
+        }
+        let (mut fits, mut exceeds) = (ranks.start + 1, ranks.end);
+        while fits + 1 < exceeds {
+            let middle = fits + (exceeds - fits) / 2;
+            let is_within = self.strings_bytes(ranks.start..middle)? <= limit_bytes;
+            if is_within { fits = middle } else { exceeds = middle }
+        }
+        Ok(fits)
     }
 
     /// What expressions can be about.
@@ -355,12 +414,37 @@ fn verify_column(
     }
     let width = place.shape.offset_bytes;
     verify(index, tag, place.offset + ranks.start * width, (ranks.end - ranks.start + 1) * width)?;
-    let offset = |rank: u64| -> Result<u64, RelationError> {
-        let bytes = bytes(index, place.offset + rank * width, width)?;
-        Ok(if width == 4 { u32::read(bytes).into() } else { <u64 as Word>::read(bytes) })
-    };
-    let (from, to) = (offset(ranks.start)?, offset(ranks.end)?);
+    let (from, to) = (offset(index, place, ranks.start)?, offset(index, place, ranks.end)?);
     verify(index, tag, data.saturating_add(from), to.saturating_sub(from))
+}
+
+/// Offset of an element of a varying column, in its data.
+fn offset(index: &Index, place: ColumnPlace, rank: u64) -> Result<u64, RelationError> {
+    let width = place.shape.offset_bytes;
+    let bytes = bytes(index, place.offset + rank * width, width)?;
+    Ok(if width == 4 { u32::read(bytes).into() } else { <u64 as Word>::read(bytes) })
+}
+
+/// Why a column has not the type of `like`: strings of `bytes` bytes, if that is not 0, or texts.
+fn fault(column: &Column, like: &Column, bytes: usize, is_text: bool) -> Option<String> {
+    let kind = |column: &Column| match column {
+        Column::None => "no column",
+        Column::U32(_) => "words of 4 bytes",
+        Column::U64(_) => "words of 8 bytes",
+        Column::U128(_) => "words of 16 bytes",
+        Column::Bytes(_) => "byte strings",
+    };
+    if kind(column) != kind(like) {
+        return Some(kind(column).to_owned());
+    }
+    let Column::Bytes(strings) = column else { return None };
+    strings.iter().enumerate().find_map(|(rank, string)| {
+        if bytes > 0 && string.len() != bytes {
+            return Some(format!("{} bytes at rank {rank}", string.len()));
+        }
+        (is_text && std::str::from_utf8(string).is_err())
+            .then(|| format!("bytes that are no text at rank {rank}"))
+    })
 }
 
 /// Words of tuples from their lines, whose first one holds the first rank: `at` is where they begin in a line.

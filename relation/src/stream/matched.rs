@@ -128,8 +128,13 @@ pub(super) fn expanded(how: How, runs: &[Run], from: u64, to: u64) -> (Vec<u32>,
     (left, right)
 }
 
-/// Elements at some positions; zero or an empty string where there is none.
+/// Elements at some positions, which are there.
 pub(crate) fn take(column: &Column, rows: &[u32]) -> Column {
+    take_or_zeros(column, rows, 0)
+}
+
+/// Elements at some positions; zero, or a string of `absent_bytes` zero bytes, where there is none.
+pub(super) fn take_or_zeros(column: &Column, rows: &[u32], absent_bytes: usize) -> Column {
     fn words<W: Copy + Default>(words: &[W], rows: &[u32]) -> Vec<W> {
         rows.iter().map(|&row| words.get(row as usize).copied().unwrap_or_default()).collect()
     }
@@ -139,9 +144,10 @@ pub(crate) fn take(column: &Column, rows: &[u32]) -> Column {
         Column::U64(column) => Column::U64(words(column, rows)),
         Column::U128(column) => Column::U128(words(column, rows)),
         Column::Bytes(strings) => {
+            let absent = vec![0; absent_bytes];
             let mut taken = Strings::default();
             rows.iter()
-                .for_each(|&row| taken.push(if row == NONE { &[] } else { strings.get(row as usize) }));
+                .for_each(|&row| taken.push(if row == NONE { &absent } else { strings.get(row as usize) }));
             Column::Bytes(taken)
         }
     }

@@ -3,7 +3,8 @@
 //! ```text
 //! input.rs    ranges of a file as dense columns, every block verified
 //! cut.rs      two inputs become pieces that are done alone
-//! matched.rs  a piece: which tuples answer, and their columns
+//! matched.rs  a piece: which tuples answer
+//! pairs.rs    these become chunks
 //! rows.rs     operators of one input
 //! device.rs   pieces that another device answers
 //! target.rs   an answer becomes an index file
@@ -16,6 +17,7 @@ mod cut;
 pub mod device;
 mod input;
 mod matched;
+mod pairs;
 mod rows;
 mod target;
 
@@ -32,14 +34,15 @@ use cut::{Operator, Piece, Pieces};
 use device::{Answered, Device};
 #[cfg(feature = "gpu")]
 pub(crate) use matched::take;
-#[cfg(not(feature = "gpu"))]
-use matched::take;
-use matched::{Matched, NONE, expanded, matched, take_either};
+use matched::{Matched, NONE, expanded, matched};
+use pairs::{Both, Positions, Runs, Shape};
 use pleach::{KeyType, ValueType};
 use pleach_builder::{Column, Observer, Phase, Silent};
 use pleach_format::Record;
 use rayon::prelude::*;
 use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
 
 /// Tuples of an answer, of consecutive ranks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -51,7 +54,7 @@ pub struct Chunk {
     /// Right values of a join.
     pub right: Column,
     /// Of each tuple of an outer join 1 if it has a left part, 2 if it has a right one, 3 for both; else empty. Where
-    /// a part is missing its value is zero, or an empty string.
+    /// a part is missing its value is zero, or an empty string, or one of zero bytes if all have one length.
     pub sides: Vec<u8>,
     /// Of tuples of an input, as predicates and projections see them: rank of the first. Of an answer 0.
     pub first_rank: u64,
@@ -103,19 +106,25 @@ pub struct Schema {
 
 /// Tuples of both sides of a piece.
 const PIECE_TUPLES: usize = 1 << 17;
+/// Bytes of the strings of a side of a piece, and of those of a chunk: as many as so many tuples have, usually.
+const PIECE_BYTES: usize = 16 << 20;
+/// The most tuples of an answer.
+const TUPLES_MAX: u128 = 1 << 63;
 
 /// How a stream is cut, and where its pieces are answered. Affects speed and memory alone.
 #[derive(Clone, Copy, Debug)]
 pub struct StreamOptions<'a> {
     /// Tuples of a piece, of both sides together: 1 to 2^30.
     pub piece_tuples: usize,
+    /// Bytes of the strings of a side of a piece, and of those of a chunk, unless one tuple has more.
+    pub piece_bytes: usize,
     /// Where pieces are answered, of as many tuples as it wants; `None` is the CPU.
     pub device: Option<&'a dyn Device>,
 }
 
 impl Default for StreamOptions<'_> {
     fn default() -> Self {
-        Self { piece_tuples: PIECE_TUPLES, device: None }
+        Self { piece_tuples: PIECE_TUPLES, piece_bytes: PIECE_BYTES, device: None }
     }
 }
 
@@ -131,10 +140,18 @@ fn told(device: Option<&dyn Device>) -> String {
     device.map_or_else(String::new, |device| format!("; answered by {}", device.name()))
 }
 
+/// What of an answer is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wanted {
+    /// How many tuples it has: no column is made.
+    Count,
+    Tuples(Kept),
+}
+
 /// Something that makes chunks in order.
 trait Producer: Send {
-    /// The next chunks, none at the end. Of a count no columns are asked for.
-    fn next(&mut self, counts: bool) -> Result<Option<Vec<Produced>>, RelationError>;
+    /// The next ones, `None` at the end.
+    fn next(&mut self, wanted: Wanted) -> Result<Option<Vec<Produced>>, RelationError>;
     /// Tuples of inputs that are read.
     fn done(&self) -> u64;
 }
@@ -142,18 +159,11 @@ trait Producer: Send {
 /// What a piece answers.
 enum Produced {
     Chunk(Chunk),
-    Count(u64),
-    /// More answers than a chunk should have: both sides, and how to expand them.
-    Large(Box<Large>),
-}
-
-struct Large {
-    left: (Column, Column),
-    right: (Column, Column),
-    how: How,
-    runs: Vec<memory::join::Run>,
-    at: u64,
-    total: u64,
+    Count(u128),
+    /// More bytes than a chunk should have.
+    Positions(Positions),
+    /// More tuples than a chunk should have.
+    Runs(Box<Runs>),
 }
 
 /// The answer of an operator, evaluated when it is asked for.
@@ -217,12 +227,12 @@ impl<'a> Answer<'a> {
         self
     }
 
-    fn fill(&mut self, counts: bool) -> Result<bool, RelationError> {
+    fn fill(&mut self, wanted: Wanted) -> Result<bool, RelationError> {
         while self.ready.is_empty() {
             if self.observer.cancelled() {
                 return Err(RelationError::Interrupted);
             }
-            let Some(produced) = self.producer.next(counts)? else { return Ok(false) };
+            let Some(produced) = self.producer.next(wanted)? else { return Ok(false) };
             self.ready.extend(produced);
             self.observer.progress(Phase::Read, self.producer.done(), Some(self.total));
         }
@@ -235,14 +245,21 @@ impl<'a> Answer<'a> {
     /// [`RelationError::Damaged`], [`RelationError::Overflow`], [`RelationError::Interrupted`]: then chunks that
     /// were handed out before mean nothing.
     pub fn next_chunk(&mut self) -> Result<Option<Chunk>, RelationError> {
-        while self.fill(false)? {
+        while self.fill(Wanted::Tuples(self.kept))? {
             let mut chunk = match self.ready.pop_front() {
                 Some(Produced::Chunk(chunk)) => chunk,
-                Some(Produced::Large(large)) => {
-                    self.expand(*large);
+                Some(Produced::Positions(mut positions)) => {
+                    let chunk = positions.next_chunk();
+                    if positions.len() > 0 {
+                        self.ready.push_front(Produced::Positions(positions));
+                    }
+                    chunk
+                }
+                Some(Produced::Runs(runs)) => {
+                    self.expand(*runs);
                     continue;
                 }
-                _ => continue,
+                Some(Produced::Count(_)) | None => continue,
             };
             if self.kept != Kept::Both {
                 let right = std::mem::take(&mut chunk.right);
@@ -258,25 +275,14 @@ impl<'a> Answer<'a> {
         Ok(None)
     }
 
-    /// Expands as many chunks of a large piece as there are threads; what remains goes back.
-    fn expand(&mut self, mut large: Large) {
-        let threads = rayon::current_num_threads() as u64;
-        let tuples = self.piece_tuples;
-        let end = large.total.min(large.at.saturating_add(threads.saturating_mul(tuples)));
-        let has_sides = self.schema.has_sides;
-        let chunks: Vec<Chunk> = (0..(end - large.at).div_ceil(tuples))
-            .into_par_iter()
-            .map(|number| {
-                let from = large.at + number * tuples;
-                let rows = expanded(large.how, &large.runs, from, (from + tuples).min(end));
-                assemble(&large.left, &large.right, &rows.0, &rows.1, has_sides)
-            })
-            .collect();
-        large.at = end;
-        if large.at < large.total {
-            self.ready.push_front(Produced::Large(Box::new(large)));
+    /// Makes chunks of the next answers of some runs; what remains goes back.
+    fn expand(&mut self, mut runs: Runs) {
+        let parts = runs.expand(self.piece_tuples);
+        if runs.at < runs.total {
+            self.ready.push_front(Produced::Runs(Box::new(runs)));
         }
-        chunks.into_iter().rev().for_each(|chunk| self.ready.push_front(Produced::Chunk(chunk)));
+        let produced: Vec<Produced> = parts.into_par_iter().map(chunk_or_positions).collect();
+        produced.into_iter().rev().for_each(|produced| self.ready.push_front(produced));
     }
 
     /// How many tuples the answer has. Reads and verifies the inputs; no column of the answer is made.
@@ -284,20 +290,25 @@ impl<'a> Answer<'a> {
     /// # Errors
     /// Those of [`Answer::next_chunk`], and [`RelationError::TooLarge`] above 2^63.
     pub fn count(mut self) -> Result<u64, RelationError> {
+        let tuples = self.counted()?;
+        match u64::try_from(tuples) {
+            Ok(count) if tuples <= TUPLES_MAX => Ok(count),
+            _ => Err(RelationError::TooLarge { what: "the answer", tuples, limit: TUPLES_MAX }),
+        }
+    }
+
+    fn counted(&mut self) -> Result<u128, RelationError> {
         let mut total = 0u128;
-        while self.fill(true)? {
+        while self.fill(Wanted::Count)? {
             total += match self.ready.pop_front() {
-                Some(Produced::Count(count)) => u128::from(count),
+                Some(Produced::Count(count)) => count,
                 Some(Produced::Chunk(chunk)) => chunk.len() as u128,
-                Some(Produced::Large(large)) => u128::from(large.total),
+                Some(Produced::Positions(positions)) => positions.len() as u128,
+                Some(Produced::Runs(runs)) => runs.total.into(),
                 None => 0,
             };
         }
-        let limit = 1 << 63;
-        match u64::try_from(total) {
-            Ok(count) if total <= limit => Ok(count),
-            _ => Err(RelationError::TooLarge { what: "the answer", tuples: total, limit }),
-        }
+        Ok(total)
     }
 
     /// Hands the chunks to `sink`, in order.
@@ -349,21 +360,11 @@ fn append(column: &mut Column, more: &Column) {
     }
 }
 
-/// Columns of the tuples at some positions of both sides.
-fn assemble(
-    left: &(Column, Column),
-    right: &(Column, Column),
-    i: &[u32],
-    j: &[u32],
-    has_sides: bool,
-) -> Chunk {
-    let sides = |(&i, &j): (&u32, &u32)| u8::from(i != NONE) | u8::from(j != NONE) << 1;
-    Chunk {
-        keys: take_either(&left.0, &right.0, (i, j)),
-        values: take(&left.1, i),
-        right: take(&right.1, j),
-        sides: if has_sides { i.iter().zip(j).map(sides).collect() } else { Vec::new() },
-        first_rank: 0,
+/// A chunk, if there are few bytes.
+fn chunk_or_positions(mut positions: Positions) -> Produced {
+    match positions.is_chunk() {
+        true => Produced::Chunk(positions.next_chunk()),
+        false => Produced::Positions(positions),
     }
 }
 
@@ -372,17 +373,17 @@ struct Two<'a> {
     left: Relation<'a>,
     right: Relation<'a>,
     operator: Operator,
-    has_sides: bool,
+    shape: Shape,
     piece_tuples: u64,
     pieces: Pieces<'a>,
     device: Option<&'a dyn Device>,
 }
 
 impl Producer for Two<'_> {
-    fn next(&mut self, counts: bool) -> Result<Option<Vec<Produced>>, RelationError> {
+    fn next(&mut self, wanted: Wanted) -> Result<Option<Vec<Produced>>, RelationError> {
         let mut pieces = Vec::new();
         while pieces.len() < rayon::current_num_threads() * 2
-            && let Some(piece) = self.pieces.next()?
+            && let Some(piece) = self.pieces.next(wanted == Wanted::Count)?
         {
             pieces.push(piece);
         }
@@ -391,7 +392,7 @@ impl Producer for Two<'_> {
         }
         let this = &*self;
         let produced: Vec<Result<Produced, RelationError>> =
-            pieces.par_iter().map(|piece| this.produce(piece, counts)).collect();
+            pieces.par_iter().map(|piece| this.produce(piece, wanted)).collect();
         produced.into_iter().collect::<Result<_, _>>().map(Some)
     }
 
@@ -401,22 +402,24 @@ impl Producer for Two<'_> {
 }
 
 impl Two<'_> {
-    fn produce(&self, piece: &Piece, counts: bool) -> Result<Produced, RelationError> {
-        let is_union = matches!(self.operator, Operator::Set(SetOperation::Union, _));
-        // Right values go along in unions and joins alone, and only joins have a column for them.
-        let wants_right = match self.operator {
-            Operator::Set(..) => is_union,
-            Operator::Join(how) => !matches!(how, How::Semi | How::Anti),
-            Operator::Product => true,
-        };
+    fn produce(&self, piece: &Piece, wanted: Wanted) -> Result<Produced, RelationError> {
+        let counts = wanted == Wanted::Count;
+        let length = |range: &Range<u64>| u128::from(range.end - range.start);
+        match piece {
+            // These keys are read to be passed, too.
+            Piece::Left(range) | Piece::Right(range) if counts => return Ok(Produced::Count(length(range))),
+            Piece::Pairs(a, b) if counts => return Ok(Produced::Count(length(a) * length(b))),
+            _ => {}
+        }
         let (a, b) = match piece {
             Piece::Sweep(a, b) | Piece::Pairs(a, b) | Piece::Pass(a, b) => (a.clone(), b.clone()),
             Piece::Left(a) => (a.clone(), 0..0),
             Piece::Right(b) => (0..0, b.clone()),
         };
         let (m, n) = ((a.end - a.start) as u32, (b.end - b.start) as u32);
-        let left = self.left.read(a, !counts)?;
-        let right = self.right.read(b, !counts && wants_right)?;
+        let (wants_left, wants_right) = self.wants_values(wanted);
+        let left = self.left.read(a, wants_left)?;
+        let right = self.right.read(b, wants_right)?;
         let answered = match (piece, self.operator, self.device) {
             (Piece::Sweep(..), _, Some(device)) | (Piece::Pairs(..), Operator::Product, Some(device))
                 if !counts =>
@@ -430,38 +433,83 @@ impl Two<'_> {
             Some(Answered::Rows(i, j)) => Some((i, j)),
             None => None,
         };
+        let both = |left, right| Arc::new(Both { left, right, shape: self.shape });
         let (i, j): (Vec<u32>, Vec<u32>) = match (rows, piece) {
             (Some(rows), _) => rows,
             (None, Piece::Pass(..)) => return Ok(Produced::Count(0)),
             (None, Piece::Left(_)) => ((0..m).collect(), vec![NONE; m as usize]),
             (None, Piece::Right(_)) => (vec![NONE; n as usize], (0..n).collect()),
-            (None, Piece::Pairs(..)) if counts => {
-                return Ok(Produced::Count(u64::from(m) * u64::from(n)));
-            }
             (None, Piece::Pairs(..)) => (0..m).flat_map(|i| (0..n).map(move |j| (i, j))).unzip(),
             (None, Piece::Sweep(..)) => match matched(&left.0, &right.0, self.operator) {
                 Matched::Rows(i, j) => (i, j),
-                Matched::Runs(_, _, total) if counts => return Ok(Produced::Count(total)),
+                Matched::Runs(_, _, total) if counts => return Ok(Produced::Count(total.into())),
                 Matched::Runs(how, runs, total) if total > 4 * self.piece_tuples => {
-                    let large = Large { left, right, how, runs, at: 0, total };
-                    return Ok(Produced::Large(Box::new(large)));
+                    let runs = Runs { both: both(left, right), how, runs, at: 0, total };
+                    return Ok(Produced::Runs(Box::new(runs)));
                 }
                 Matched::Runs(how, runs, total) => expanded(how, &runs, 0, total),
             },
         };
         if counts {
-            return Ok(Produced::Count(i.len() as u64));
+            return Ok(Produced::Count(i.len() as u128));
         }
-        if is_union {
-            let keys = take_either(&left.0, &right.0, (&i, &j));
-            let values = take_either(&left.1, &right.1, (&i, &j));
-            return Ok(Produced::Chunk(Chunk { keys, values, ..Chunk::default() }));
+        Ok(chunk_or_positions(Positions::new(both(left, right), i, j)))
+    }
+
+    /// Whose values go along: right ones in unions, joins and products alone, and none that nobody keeps.
+    fn wants_values(&self, wanted: Wanted) -> (bool, bool) {
+        let has_right = match self.operator {
+            Operator::Set(..) => self.shape.is_either,
+            Operator::Join(how) => !matches!(how, How::Semi | How::Anti),
+            Operator::Product => true,
+        };
+        match wanted {
+            Wanted::Count => (false, false),
+            Wanted::Tuples(Kept::Both) => (true, has_right),
+            Wanted::Tuples(Kept::Left) => (true, self.shape.is_either),
+            Wanted::Tuples(Kept::Right) => (self.shape.is_either, has_right),
         }
-        Ok(Produced::Chunk(assemble(&left, &right, &i, &j, self.has_sides)))
+    }
+}
+
+/// Refuses an operator that may answer more than `limit` tuples and does: then it is counted, which takes long.
+fn check_size(
+    left: Relation<'_>,
+    right: Relation<'_>,
+    operator: Operator,
+    limit: u128,
+) -> Result<(), RelationError> {
+    let too_large = |what, tuples| Err(RelationError::TooLarge { what, tuples, limit });
+    let pairs = u128::from(left.len()) * u128::from(right.len());
+    match operator {
+        _ if pairs <= limit => Ok(()),
+        Operator::Product => too_large("the product", pairs),
+        Operator::Join(How::Inner | How::Left | How::Right | How::Full) => {
+            let options = StreamOptions::default();
+            if Pieces::new((left, right), operator, &options, PIECE_TUPLES as u64).answers_max()? <= limit {
+                return Ok(());
+            }
+            match start(left, right, operator, options)?.counted()? {
+                tuples if tuples <= limit => Ok(()),
+                tuples => too_large("the join", tuples),
+            }
+        }
+        _ => Ok(()),
     }
 }
 
 fn two<'a>(
+    left: Relation<'a>,
+    right: Relation<'a>,
+    operator: Operator,
+    options: StreamOptions<'a>,
+) -> Result<Answer<'a>, RelationError> {
+    let answer = start(left, right, operator, options)?;
+    check_size(left, right, operator, TUPLES_MAX)?;
+    Ok(answer)
+}
+
+fn start<'a>(
     left: Relation<'a>,
     right: Relation<'a>,
     operator: Operator,
@@ -502,10 +550,6 @@ fn two<'a>(
             right_type: shown(right_record, &right),
         });
     }
-    let pairs = u128::from(left.len()) * u128::from(right.len());
-    if operator == Operator::Product && pairs > 1 << 63 {
-        return Err(RelationError::TooLarge { what: "the product", tuples: pairs, limit: 1 << 63 });
-    }
     let (is_wide, has_sides) = match operator {
         Operator::Set(..) => (false, false),
         Operator::Join(how) => {
@@ -534,8 +578,10 @@ fn two<'a>(
         None => format!("; {}", memory::Plan::new(left.len(), right.len())),
     };
     let plan = format!("both are read in pieces of {piece_tuples} tuples{plan}");
-    let pieces = Pieces::new(left, right, operator, piece_tuples);
-    let producer = Box::new(Two { left, right, operator, has_sides, piece_tuples, pieces, device });
+    let pieces = Pieces::new((left, right), operator, &options, piece_tuples);
+    let value_types = (left.value_type(), right.value_type());
+    let shape = Shape { is_either: is_union, has_sides, value_types, chunk_bytes: options.piece_bytes };
+    let producer = Box::new(Two { left, right, operator, shape, piece_tuples, pieces, device });
     let total = left.len() + right.len();
     Ok(Answer {
         schema,

@@ -1,12 +1,13 @@
 //! Operators of one input: select, project, reduce.
 //!
-//! Chunks are ranges of ranks. Those of a reduction begin at multiples of a block, so that sums of floats are taken in
-//! the same blocks as in memory; a key that goes on in the next chunk is put together in order.
+//! Chunks are ranges of ranks. Those of a sum of floats begin at multiples of a block, and a key that goes on from the
+//! chunk before has a part for each of its blocks: so the sum is that of the blocks in order, wherever chunks end. Sums
+//! of integers are held in 128 bits until their key ends: only a sum that does not fit is refused, no part of one.
 
 use super::device::{Device, Task, checked};
 use super::input::{AnyKey, Relation, slice};
 use super::matched::take;
-use super::{Answer, Chunk, Field, Produced, Producer, Schema, StreamOptions, told};
+use super::{Answer, Chunk, Field, Produced, Producer, Schema, StreamOptions, Wanted, append, told};
 use crate::error::RelationError;
 use crate::expr;
 use crate::memory::rows::BLOCK_TUPLES;
@@ -96,7 +97,8 @@ pub trait Projection: Sync {
     }
 }
 
-type Work<'a> = dyn Fn(Chunk, u64) -> Result<Chunk, RelationError> + Send + Sync + 'a;
+/// Makes something of the tuples of a chunk.
+type Work<'a> = dyn Fn(Chunk) -> Result<Chunk, RelationError> + Send + Sync + 'a;
 
 /// An operator of one input at work.
 struct One<'a> {
@@ -105,7 +107,8 @@ struct One<'a> {
     ranges: VecDeque<Range<u64>>,
     done: u64,
     tuples: u64,
-    /// Makes something of a chunk and the rank of its first tuple.
+    /// Bytes of strings of a chunk.
+    bytes: u64,
     work: Box<Work<'a>>,
     /// Of a reduction: how a key that goes on in the next chunk is put together.
     fold: Option<Fold>,
@@ -113,49 +116,54 @@ struct One<'a> {
 }
 
 impl One<'_> {
-    fn range(&mut self) -> Option<Range<u64>> {
-        let front = self.ranges.front_mut()?;
+    fn range(&mut self) -> Result<Option<Range<u64>>, RelationError> {
+        let Some(front) = self.ranges.front_mut() else { return Ok(None) };
         let from = front.start;
-        front.start = front.end.min(from.saturating_add(self.tuples));
-        let range = from..front.start;
+        let most = front.end.min(from.saturating_add(self.tuples));
+        let mut to = self.input.within(from..most, self.bytes)?;
+        if to < most && self.fold.is_some_and(Fold::has_blocks) {
+            let blocks = ((to - from) / BLOCK_TUPLES as u64).max(1);
+            to = most.min(from + blocks * BLOCK_TUPLES as u64);
+        }
+        front.start = to;
         if front.is_empty() {
             self.ranges.pop_front();
         }
-        self.done += range.end - range.start;
-        Some(range)
+        self.done += to - from;
+        Ok(Some(from..to))
     }
 }
 
 impl Producer for One<'_> {
-    fn next(&mut self, _: bool) -> Result<Option<Vec<Produced>>, RelationError> {
-        let threads = rayon::current_num_threads() * 2;
-        let ranges: Vec<Range<u64>> = std::iter::from_fn(|| self.range()).take(threads).collect();
+    fn next(&mut self, _: Wanted) -> Result<Option<Vec<Produced>>, RelationError> {
+        let mut ranges = Vec::new();
+        while ranges.len() < rayon::current_num_threads() * 2
+            && let Some(range) = self.range()?
+        {
+            ranges.push(range);
+        }
         let this = &*self;
         let chunks: Vec<Result<Chunk, RelationError>> = ranges
             .par_iter()
             .map(|range| {
                 let (keys, values) = this.input.read(range.clone(), true)?;
-                (this.work)(Chunk { keys, values, first_rank: range.start, ..Chunk::default() }, range.start)
+                (this.work)(Chunk { keys, values, first_rank: range.start, ..Chunk::default() })
             })
             .collect();
+        let Some(fold) = self.fold else {
+            let produced: Vec<Produced> =
+                chunks.into_iter().map(|chunk| chunk.map(Produced::Chunk)).collect::<Result<_, _>>()?;
+            return Ok((!produced.is_empty()).then_some(produced));
+        };
         if chunks.is_empty() {
-            return Ok(self.carried.take().map(|chunk| vec![Produced::Chunk(chunk)]));
+            let last = self.carried.take().map(|chunk| fold.finished(chunk)).transpose()?;
+            return Ok(last.map(|chunk| vec![Produced::Chunk(chunk)]));
         }
         let mut produced = Vec::with_capacity(chunks.len());
         for chunk in chunks {
-            let mut chunk = chunk?;
-            if let Some(fold) = self.fold {
-                if let Some(carried) = self.carried.take() {
-                    match fold.carry(&carried, &mut chunk)? {
-                        true => {}
-                        false => produced.push(Produced::Chunk(carried)),
-                    }
-                }
-                let last = chunk.len().saturating_sub(1);
-                self.carried = Some(part(&chunk, last..chunk.len()));
-                chunk = part(&chunk, 0..last);
-            }
-            produced.push(Produced::Chunk(chunk));
+            let (whole, carried) = fold.carry(self.carried.take(), chunk?);
+            self.carried = carried;
+            produced.push(Produced::Chunk(fold.finished(whole)?));
         }
         Ok(Some(produced))
     }
@@ -179,13 +187,12 @@ fn one<'a>(
 ) -> Answer<'a> {
     let ranges: VecDeque<Range<u64>> = ranges.into_iter().filter(|range| !range.is_empty()).collect();
     let total = ranges.iter().map(|range| range.end - range.start).sum();
-    let tuples = options.tuples(device);
-    // What the CPU folds begins with a block.
-    let is_folded = fold.is_some() && device.is_none();
+    let (tuples, bytes) = (options.tuples(device), options.piece_bytes as u64);
+    let is_folded = fold.is_some_and(Fold::has_blocks) && device.is_none();
     let tuples = if is_folded { tuples.div_ceil(BLOCK_TUPLES) * BLOCK_TUPLES } else { tuples } as u64;
     Answer {
         schema,
-        producer: Box::new(One { input, ranges, done: 0, tuples, work, fold, carried: None }),
+        producer: Box::new(One { input, ranges, done: 0, tuples, bytes, work, fold, carried: None }),
         plan: format!("{plan}: {total} tuples in pieces of {tuples}{}", told(device)),
         total,
         piece_tuples: tuples,
@@ -223,7 +230,7 @@ pub fn select<'a>(
         return select_where(input, condition, options);
     }
     only_here(options, "a predicate of the program's own")?;
-    let work = move |chunk: Chunk, _: u64| {
+    let work = move |chunk: Chunk| {
         let mut keep = Bitmap::new(chunk.len());
         predicate.evaluate(&chunk, &mut keep)?;
         let rows = keep.positions();
@@ -264,7 +271,7 @@ pub fn select_where<'a>(
         |point| input.verified_bound(point, false),
         |point| input.verified_bound(point, true),
     )?;
-    let work = move |chunk: Chunk, _: u64| {
+    let work = move |chunk: Chunk| {
         if condition.is_exact() {
             return Ok(Chunk { first_rank: 0, ..chunk });
         }
@@ -297,7 +304,7 @@ pub fn project<'a>(
         Some(columns) => checked(options.device, Task::Project(columns), types, None)?.zip(Some(columns)),
         None => only_here(options, "a projection of the program's own").map(|()| None)?,
     };
-    let work = move |chunk: Chunk, _: u64| {
+    let work = move |chunk: Chunk| {
         if let Some((device, columns)) = device
             && let Some(answer) = device.one(Task::Project(columns), types, &chunk)?
         {
@@ -332,120 +339,154 @@ impl Fold {
         })
     }
 
-    /// Bits of the result of one value.
-    fn of(self, bits: u64) -> u64 {
+    /// Whether results depend on where blocks begin.
+    fn has_blocks(self) -> bool {
+        self.operation == Reduction::Sum && self.output() == Some(ValueType::F64)
+    }
+
+    /// The result of one value, in 128 bits: sums of integers as integers of so many, others as they are.
+    fn of(self, bits: u64) -> u128 {
         match (self.operation, self.value_type) {
             (Reduction::Count, _) => 1,
-            (Reduction::Sum, ValueType::I32) => i64::from((bits as u32).cast_signed()).cast_unsigned(),
-            (Reduction::Sum, ValueType::F32) => f64::from(f32::from_bits(bits as u32)).to_bits(),
-            _ => bits,
+            (Reduction::Sum, ValueType::I32) => i128::from((bits as u32).cast_signed()).cast_unsigned(),
+            (Reduction::Sum, ValueType::I64) => i128::from(bits.cast_signed()).cast_unsigned(),
+            (Reduction::Sum, ValueType::F32) => f64::from(f32::from_bits(bits as u32)).to_bits().into(),
+            _ => bits.into(),
         }
     }
 
-    /// Bits of the result of two neighbours; `None` if it cannot be held.
-    fn both(self, first: u64, second: u64) -> Option<u64> {
+    /// The result of two neighbours: there are fewer than 2^64 values of 64 bits, of which no sum exceeds 128.
+    fn both(self, first: u128, second: u128) -> u128 {
         use ValueType as T;
+        let [bits, next] = [first, second].map(|bits| bits as u64);
         let is_less = || match self.value_type {
-            T::I32 => (second as u32).cast_signed() < (first as u32).cast_signed(),
-            T::I64 => second.cast_signed() < first.cast_signed(),
-            T::F32 => {
-                let [first, second] = [first, second].map(|bits| f32::from_bits(bits as u32));
-                second.total_cmp(&first).is_lt()
-            }
-            T::F64 => f64::from_bits(second).total_cmp(&f64::from_bits(first)).is_lt(),
-            _ => second < first,
+            T::I32 => (next as u32).cast_signed() < (bits as u32).cast_signed(),
+            T::I64 => next.cast_signed() < bits.cast_signed(),
+            T::F32 => f32::from_bits(next as u32).total_cmp(&f32::from_bits(bits as u32)).is_lt(),
+            T::F64 => f64::from_bits(next).total_cmp(&f64::from_bits(bits)).is_lt(),
+            _ => next < bits,
         };
         match (self.operation, self.value_type) {
-            (Reduction::First, _) => Some(first),
-            (Reduction::Count, _) | (Reduction::Sum, T::U32 | T::U64) => first.checked_add(second),
+            (Reduction::First, _) => first,
             (Reduction::Sum, T::F32 | T::F64) => {
-                Some((f64::from_bits(first) + f64::from_bits(second)).to_bits())
+                (f64::from_bits(bits) + f64::from_bits(next)).to_bits().into()
             }
-            (Reduction::Sum, _) => {
-                first.cast_signed().checked_add(second.cast_signed()).map(i64::cast_unsigned)
+            (Reduction::Count | Reduction::Sum, _) => first.wrapping_add(second),
+            (Reduction::Min, _) => {
+                if is_less() {
+                    second
+                } else {
+                    first
+                }
             }
-            (Reduction::Min, _) => Some(if is_less() { second } else { first }),
-            (Reduction::Max, _) => Some(if is_less() || first == second { first } else { second }),
+            (Reduction::Max, _) => {
+                if is_less() || first == second {
+                    first
+                } else {
+                    second
+                }
+            }
         }
     }
 
-    fn overflow(self, key: &AnyKey) -> RelationError {
-        let key = match key {
-            AnyKey::Word(word) => pleach::Datum::of_word(self.key_type, *word),
-            AnyKey::Bytes(bytes) => pleach::Datum::of_bytes(self.key_type, bytes.clone()),
-        };
-        RelationError::Overflow { key: format!("{key:?}") }
-    }
-
-    /// Puts the last key of one chunk together with the first of the next, if these are one key: true then.
-    fn carry(self, carried: &Chunk, chunk: &mut Chunk) -> Result<bool, RelationError> {
-        if chunk.is_empty() || key_at(&carried.keys, 0) != key_at(&chunk.keys, 0) {
-            return Ok(false);
-        }
-        if self.operation == Reduction::First {
-            let rest = part(chunk, 1..chunk.len());
-            let mut first = carried.values.clone();
-            super::append(&mut first, &rest.values);
-            chunk.values = first;
-            return Ok(true);
-        }
-        let both = self.both(bits_at(&carried.values, 0), bits_at(&chunk.values, 0));
-        let both = both.ok_or_else(|| self.overflow(&key_at(&chunk.keys, 0)))?;
-        match &mut chunk.values {
-            Column::U32(words) => words[0] = both as u32,
-            Column::U64(words) => words[0] = both,
-            _ => {}
-        }
-        Ok(true)
-    }
-
-    /// One tuple for each key of a chunk that begins with a block.
-    fn chunk(self, chunk: &Chunk) -> Result<Chunk, RelationError> {
+    /// One tuple for each key of a chunk that begins with a block, its result in 128 bits; of the first key one for
+    /// each of its blocks.
+    fn chunk(self, chunk: &Chunk) -> Chunk {
         let mut rows: Vec<u32> = Vec::new();
-        let mut results: Vec<u64> = Vec::new();
+        let mut results: Vec<u128> = Vec::new();
         let is_first = self.operation == Reduction::First;
         for from in (0..chunk.len()).step_by(BLOCK_TUPLES) {
             let to = (from + BLOCK_TUPLES).min(chunk.len());
+            let goes_on = from > 0 && is_equal(&chunk.keys, from - 1, from);
             // What the block makes of its first key, if that goes on from the block before.
-            let mut open: Option<u64> = None;
-            let goes_on = from > 0 && key_at(&chunk.keys, from - 1) == key_at(&chunk.keys, from);
+            let mut open: Option<u128> = None;
             for at in from..to {
-                let is_new = at == 0 || !is_equal(&chunk.keys, at - 1, at);
                 let bits = if is_first { 0 } else { self.of(bits_at(&chunk.values, at)) };
-                if is_new {
-                    if let Some(block) = open.take() {
-                        self.close(chunk, from, &mut results, block)?;
-                    }
+                let is_new = at == 0 || !is_equal(&chunk.keys, at - 1, at);
+                if is_new || (at == from && is_equal(&chunk.keys, 0, at)) {
+                    self.close(&mut open, &mut results);
                     rows.push(at as u32);
                     results.push(bits);
                 } else if goes_on && rows.last().is_some_and(|&row| (row as usize) < from) {
-                    open = Some(match open {
-                        None => bits,
-                        Some(block) => {
-                            self.both(block, bits).ok_or_else(|| self.overflow(&key_at(&chunk.keys, at)))?
-                        }
-                    });
+                    open = Some(open.map_or(bits, |block| self.both(block, bits)));
                 } else if let Some(last) = results.last_mut() {
-                    *last = self.both(*last, bits).ok_or_else(|| self.overflow(&key_at(&chunk.keys, at)))?;
+                    *last = self.both(*last, bits);
                 }
             }
-            if let Some(block) = open {
-                self.close(chunk, from, &mut results, block)?;
-            }
+            self.close(&mut open, &mut results);
         }
-        let values = match self.output() {
-            _ if is_first => take(&chunk.values, &rows),
-            Some(kind) if kind.bytes() == 4 => Column::U32(results.iter().map(|&bits| bits as u32).collect()),
-            _ => Column::U64(results),
-        };
-        Ok(Chunk { keys: take(&chunk.keys, &rows), values, ..Chunk::default() })
+        let values = if is_first { take(&chunk.values, &rows) } else { Column::U128(results) };
+        Chunk { keys: take(&chunk.keys, &rows), values, ..Chunk::default() }
     }
 
-    fn close(self, chunk: &Chunk, from: usize, results: &mut [u64], block: u64) -> Result<(), RelationError> {
-        if let Some(last) = results.last_mut() {
-            *last = self.both(*last, block).ok_or_else(|| self.overflow(&key_at(&chunk.keys, from)))?;
+    fn close(self, open: &mut Option<u128>, results: &mut [u128]) {
+        if let (Some(block), Some(last)) = (open.take(), results.last_mut()) {
+            *last = self.both(*last, block);
         }
-        Ok(())
+    }
+
+    /// What a device has made of a chunk, as [`Fold::chunk`] says it.
+    fn widened(self, chunk: Chunk) -> Chunk {
+        let is_signed = self.operation == Reduction::Sum && self.output() == Some(ValueType::I64);
+        let values = match chunk.values {
+            values if self.operation == Reduction::First => values,
+            Column::U32(words) => Column::U128(words.into_iter().map(u128::from).collect()),
+            Column::U64(words) if is_signed => {
+                let signed = |bits: u64| i128::from(bits.cast_signed()).cast_unsigned();
+                Column::U128(words.into_iter().map(signed).collect())
+            }
+            Column::U64(words) => Column::U128(words.into_iter().map(u128::from).collect()),
+            values => values,
+        };
+        Chunk { values, ..chunk }
+    }
+
+    /// Puts the key that goes on from the chunk before together, and keeps the last one back.
+    fn carry(self, carried: Option<Chunk>, chunk: Chunk) -> (Chunk, Option<Chunk>) {
+        if chunk.is_empty() {
+            return (chunk, carried);
+        }
+        let parts = (1..chunk.len()).take_while(|&at| is_equal(&chunk.keys, 0, at)).count() + 1;
+        let mut done = part(&chunk, 0..0);
+        let (mut head, mut from) = (part(&chunk, 0..1), 1);
+        match carried {
+            Some(carried) if key_at(&carried.keys, 0) == key_at(&chunk.keys, 0) => {
+                (head, from) = (carried, 0)
+            }
+            Some(carried) => done = carried,
+            None => {}
+        }
+        if let (Column::U128(head), Column::U128(results)) = (&mut head.values, &chunk.values) {
+            head[0] = results[from..parts].iter().fold(head[0], |head, &block| self.both(head, block));
+        }
+        for more in [head, part(&chunk, parts..chunk.len())] {
+            append(&mut done.keys, &more.keys);
+            append(&mut done.values, &more.values);
+        }
+        let last = done.len() - 1;
+        (part(&done, 0..last), Some(part(&done, last..last + 1)))
+    }
+
+    /// Results as they are answered.
+    fn finished(self, chunk: Chunk) -> Result<Chunk, RelationError> {
+        let Column::U128(results) = &chunk.values else { return Ok(chunk) };
+        let output = self.output();
+        let fits = |result: u128| match (self.operation, output) {
+            (Reduction::Sum, Some(ValueType::I64)) => i64::try_from(result.cast_signed()).is_ok(),
+            _ => u64::try_from(result).is_ok(),
+        };
+        if let Some(at) = results.iter().position(|&result| !fits(result)) {
+            let key = match key_at(&chunk.keys, at) {
+                AnyKey::Word(word) => pleach::Datum::of_word(self.key_type, word),
+                AnyKey::Bytes(bytes) => pleach::Datum::of_bytes(self.key_type, bytes),
+            };
+            return Err(RelationError::Overflow { key: format!("{key:?}") });
+        }
+        let values = match output.map(ValueType::bytes) {
+            Some(4) => Column::U32(results.iter().map(|&bits| bits as u32).collect()),
+            _ => Column::U64(results.iter().map(|&bits| bits as u64).collect()),
+        };
+        Ok(Chunk { values, ..chunk })
     }
 }
 
@@ -504,13 +545,13 @@ pub fn reduce<'a>(
     schema.values.value_type = output;
     let (types, task) = (input.types(), Task::Reduce(operation));
     let device = checked(options.device, task, types, None)?;
-    let work = move |chunk: Chunk, _: u64| {
+    let work = move |chunk: Chunk| {
         if let Some(device) = device
             && let Some(answer) = device.one(task, types, &chunk)?
         {
-            return Ok(answer);
+            return Ok(fold.widened(answer));
         }
-        fold.chunk(&chunk)
+        Ok(fold.chunk(&chunk))
     };
     let options = (options, device);
     Ok(one((input, whole(&input)), schema, operation.name(), options, Box::new(work), Some(fold)))

@@ -52,6 +52,10 @@ pub(super) fn record(schema: &Schema) -> Result<Option<Record>, RelationError> {
     let Some(right) = &schema.right else {
         return Ok(Record::of(schema.values.value_type, &schema.values.logical));
     };
+    if !schema.has_sides && single(schema).is_some() {
+        // One value is a plain value, of any type.
+        return Ok(None);
+    }
     let mut fields = Vec::new();
     for (side, field) in [("left", &schema.values), ("right", right)] {
         if let Some(record) = Record::of(field.value_type, &field.logical) {
@@ -75,14 +79,10 @@ pub(super) fn record(schema: &Schema) -> Result<Option<Record>, RelationError> {
     if schema.has_sides {
         fields.push(record::Field::new("sides", FieldKind::U8));
     }
-    match fields.as_slice() {
-        [] => Ok(None),
-        // One value is a plain value.
-        [_] if !schema.has_sides && single(schema).is_some() => Ok(None),
-        _ => {
-            Record::new(fields).map(Some).map_err(|error| RelationError::NoIndex { what: error.to_string() })
-        }
+    if fields.is_empty() {
+        return Ok(None);
     }
+    Record::new(fields).map(Some).map_err(|error| RelationError::NoIndex { what: error.to_string() })
 }
 
 /// The side of a join or a product that has values, if it is one and they are plain.
@@ -118,20 +118,13 @@ fn pack_record(schema: &Schema, value_type: ValueType, chunk: &Chunk) -> Column 
     let mut packed = Column::for_value(value_type);
     for at in 0..chunk.len() {
         record.clear();
-        for (column, field) in [(&chunk.values, Some(&schema.values)), (&chunk.right, schema.right.as_ref())]
-        {
-            let bytes = field.map_or(0, |field| field.value_type.bytes());
+        for column in [&chunk.values, &chunk.right] {
             match column {
                 Column::None => {}
                 Column::U32(words) => record.extend_from_slice(&words[at].to_le_bytes()),
                 Column::U64(words) => record.extend_from_slice(&words[at].to_le_bytes()),
                 Column::U128(words) => record.extend_from_slice(&words[at].to_le_bytes()),
-                Column::Bytes(strings) => {
-                    let start = record.len();
-                    record.extend_from_slice(strings.get(at));
-                    // A part that is missing is zeros.
-                    record.resize(start + bytes, 0);
-                }
+                Column::Bytes(strings) => record.extend_from_slice(strings.get(at)),
             }
         }
         record.extend(chunk.sides.get(at));

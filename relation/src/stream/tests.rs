@@ -6,7 +6,7 @@ use super::*;
 use crate::memory::tests::{Answers, RIGHT, join_oracle, pairs, set_oracle};
 use crate::rules::Reduction;
 use pleach::{Index, Key, Word};
-use pleach_builder::{BuildOptions, build_bytes, build_strings_bytes};
+use pleach_builder::{BuildOptions, Strings, build_bytes, build_strings_bytes};
 use std::collections::BTreeMap;
 
 /// A way from small numbers to keys of a type, in the same order, and to files of them.
@@ -398,4 +398,289 @@ fn damage_is_an_error_and_no_file() {
         }
         message(reduce(bad, Reduction::Count, options).unwrap().count());
     }
+}
+
+fn strings_of<'a>(strings: impl IntoIterator<Item = &'a [u8]>) -> Column {
+    let mut column = Strings::default();
+    strings.into_iter().for_each(|string| column.push(string));
+    Column::Bytes(column)
+}
+
+fn bytes_of(column: &Column) -> Vec<Vec<u8>> {
+    match column {
+        Column::Bytes(strings) => strings.iter().map(<[u8]>::to_vec).collect(),
+        _ => unreachable!("byte strings"),
+    }
+}
+
+#[test]
+fn a_missing_part_is_as_wide_as_its_type() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("joined.pleach");
+    let (a, b) = ([1u64, 2, 2, 9], [2u64, 3, 9, 9, 10]);
+    let (left_keys, right_keys) = (Column::U64(a.to_vec()), Column::U64(b.to_vec()));
+    for (value_type, bytes) in [
+        (ValueType::Fixed(16), 16),
+        (ValueType::Fixed(9), 9),
+        (ValueType::Fixed(1), 1),
+        (ValueType::Bytes, 0),
+        (ValueType::Utf8, 0),
+    ] {
+        let value = |of: u8, rank: usize| vec![of + rank as u8; if bytes > 0 { bytes } else { rank }];
+        let column = |of: u8, count: usize| {
+            let values: Vec<Vec<u8>> = (0..count).map(|rank| value(of, rank)).collect();
+            strings_of(values.iter().map(Vec::as_slice))
+        };
+        let (lefts, rights) = (column(b'a', a.len()), column(b'n', b.len()));
+        let types = (KeyType::U64, value_type);
+        let left = Relation::from_columns("left", types, &left_keys, &lefts).unwrap();
+        let right = Relation::from_columns("right", types, &right_keys, &rights).unwrap();
+        for &how in &[How::Inner, How::Left, How::Right, How::Full] {
+            let wanted = join_oracle(how, &a, &b);
+            for options in stream_options() {
+                let at = format!("{how} join of {value_type}, {options:?}");
+                let found = join(how, left, right, options).unwrap().collect().unwrap();
+                let of = |rank: Option<u64>, from: u8| {
+                    rank.map_or(vec![0; bytes], |rank| value(from, rank as usize))
+                };
+                let wanted_lefts: Vec<Vec<u8>> = wanted.iter().map(|answer| of(answer.1, b'a')).collect();
+                let wanted_rights: Vec<Vec<u8>> = wanted.iter().map(|answer| of(answer.2, b'n')).collect();
+                assert_eq!(bytes_of(&found.values), wanted_lefts, "{at}");
+                assert_eq!(bytes_of(&found.right), wanted_rights, "{at}");
+                // One side alone, of which the other is not even read.
+                let kept = |kept| join(how, left, right, options).unwrap().keep(kept).collect().unwrap();
+                let (one, other) = (kept(Kept::Left), kept(Kept::Right));
+                assert_eq!((&one.keys, bytes_of(&one.values)), (&found.keys, wanted_lefts), "left of {at}");
+                assert_eq!(
+                    (&other.keys, bytes_of(&other.values)),
+                    (&found.keys, wanted_rights),
+                    "right of {at}"
+                );
+                assert_eq!((one.right, other.right), (Column::None, Column::None), "{at}");
+                assert!(one.sides.is_empty() && other.sides.is_empty(), "{at}");
+            }
+            let made = join(how, left, right, StreamOptions::default()).unwrap().to_index(
+                &path,
+                &BuildOptions::default(),
+                &Silent,
+            );
+            assert_eq!(
+                made.map(|made| made.tuples).ok(),
+                (bytes > 0).then_some(wanted.len() as u64),
+                "{how}"
+            );
+        }
+    }
+}
+
+#[test]
+fn keys_alone_meet_values_of_any_type() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("joined.pleach");
+    let keys = Column::U64(vec![1, 2, 4]);
+    let alone =
+        Relation::from_columns("alone", (KeyType::U64, ValueType::None), &keys, &Column::None).unwrap();
+    let texts = strings_of([b"one".as_slice(), b"", b"four"]);
+    let all = Relation::from_columns("all", (KeyType::U64, ValueType::Utf8), &keys, &texts).unwrap();
+    for (left, right) in [(alone, all), (all, alone)] {
+        let answer = join(How::Inner, left, right, StreamOptions::default()).unwrap();
+        answer.to_index(&path, &BuildOptions::default(), &Silent).unwrap();
+        let file = Index::open(&path).unwrap();
+        let found: Vec<_> = (0..3).map(|rank| file.tuple(rank).unwrap().unwrap().1).collect();
+        let wanted = [b"one".as_slice(), b"", b"four"].map(|text| pleach::Datum::Utf8(text.into()));
+        assert_eq!(found, wanted);
+    }
+    // With `sides` they would be fields of a record, which have one length.
+    let refused = join(How::Full, alone, all, StreamOptions::default())
+        .unwrap()
+        .to_index(&path, &BuildOptions::default(), &Silent)
+        .unwrap_err()
+        .to_string();
+    assert!(refused.starts_with("an index file cannot hold utf8 values"), "{refused}");
+}
+
+#[test]
+fn long_strings_make_short_chunks() {
+    const PIECE_BYTES: usize = 4000;
+    let long: Vec<Vec<u8>> =
+        (0..300usize).map(|at| vec![b'x'; [0, 3, 700, 5000][at * 7 % 4] + at % 5]).collect();
+    let tuples: Vec<(u64, &[u8])> = (0..).map(|at| at / 7 * 2).zip(long.iter().map(Vec::as_slice)).collect();
+    let mut keys: Vec<u64> = tuples.iter().map(|tuple| tuple.0).collect();
+    keys.extend([1000; 900]);
+    let values: Vec<&[u8]> =
+        tuples.iter().map(|tuple| tuple.1).chain((0..900).map(|_| b"short".as_slice())).collect();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("long.pleach");
+    let (keys_column, values_column) = (Column::U64(keys.clone()), strings_of(values.iter().copied()));
+    let types = (KeyType::U64, ValueType::Bytes);
+    let here = Relation::from_columns("here", types, &keys_column, &values_column).unwrap();
+    let whole = SetOperation::Union;
+    let all = set(whole, SetRule::Multiset, here, here, StreamOptions::default()).unwrap();
+    all.to_index(&path, &BuildOptions::default(), &Silent).unwrap();
+    let file = Index::open(&path).unwrap();
+    // Byte keys, long ones, without a column of them.
+    let texts: Vec<(Vec<u8>, u64)> = (0..200u64)
+        .map(|at| ([vec![b'k'; 900], format!("{:04}", at / 3).into_bytes()].concat(), at))
+        .collect();
+    let texts = build_strings_bytes(KeyType::Bytes, &texts, &plain()).unwrap();
+    let texts = Index::from_bytes(texts).unwrap();
+    let few = index(&[0, 2, 1000, 1000, 1000], RIGHT, |key| key, &plain());
+    let (few, texts) = (Relation::from_index(&few), Relation::from_index(&texts));
+    let condition = |input: Relation<'_>| {
+        crate::expr::Predicate::parse("rank >= 0 and rank != 17", &input.expr_schema().unwrap()).unwrap()
+    };
+    for input in [here, Relation::from_index(&file), texts] {
+        let condition = condition(input);
+        let other = if input.key_type() == KeyType::U64 { few } else { input };
+        type Run<'a> = Box<dyn Fn(StreamOptions<'a>) -> Answer<'a> + 'a>;
+        let runs: Vec<(&str, Run<'_>)> = vec![
+            ("select", Box::new(|options| select_where(input, &condition, options).unwrap())),
+            ("first", Box::new(|options| reduce(input, Reduction::First, options).unwrap())),
+            ("count", Box::new(|options| reduce(input, Reduction::Count, options).unwrap())),
+            ("product", Box::new(|options| product(other, input, options).unwrap())),
+            ("left of product", Box::new(|options| product(input, other, options).unwrap().keep(Kept::Left))),
+            ("inner", Box::new(|options| join(How::Inner, input, other, options).unwrap())),
+            ("full", Box::new(|options| join(How::Full, other, input, options).unwrap())),
+            ("semi", Box::new(|options| join(How::Semi, input, other, options).unwrap())),
+            ("union", Box::new(|options| set(whole, SetRule::Multiset, input, input, options).unwrap())),
+        ];
+        for (name, run) in &runs {
+            let wanted = run(StreamOptions::default()).collect().unwrap();
+            assert!(wanted.len() > 20, "{name}");
+            for piece_tuples in [5, 4096] {
+                let options =
+                    StreamOptions { piece_tuples, piece_bytes: PIECE_BYTES, ..StreamOptions::default() };
+                let mut found = Chunk {
+                    keys: slice_of(&wanted.keys),
+                    values: slice_of(&wanted.values),
+                    right: slice_of(&wanted.right),
+                    ..Chunk::default()
+                };
+                run(options)
+                    .for_each_chunk(|chunk| {
+                        let bytes = |column: &Column| match column {
+                            Column::Bytes(strings) => strings.data_bytes(),
+                            _ => 0,
+                        };
+                        let bytes = bytes(&chunk.keys) + bytes(&chunk.values) + bytes(&chunk.right);
+                        // Of a reduction a key more, which was held back.
+                        let limit = PIECE_BYTES + if *name == "first" || *name == "count" { 6000 } else { 0 };
+                        assert!(bytes <= limit || chunk.len() == 1, "{name}: {bytes} bytes, {}", chunk.len());
+                        append(&mut found.keys, &chunk.keys);
+                        append(&mut found.values, &chunk.values);
+                        append(&mut found.right, &chunk.right);
+                        found.sides.extend_from_slice(&chunk.sides);
+                        Ok(())
+                    })
+                    .unwrap();
+                assert!(found == wanted, "{name} in pieces of {piece_tuples}");
+                assert_eq!(run(options).count().unwrap(), wanted.len() as u64, "count of {name}");
+            }
+        }
+    }
+}
+
+/// None of it.
+fn slice_of(column: &Column) -> Column {
+    super::input::slice(column, 0..0)
+}
+
+#[test]
+fn answers_of_any_size_are_counted() {
+    let keys = Column::U32(vec![7; 1 << 20]);
+    let types = (KeyType::U32, ValueType::None);
+    let many = Relation::from_columns("many", types, &keys, &Column::None).unwrap();
+    let options = StreamOptions::default();
+    assert_eq!(product(many, many, options).unwrap().count().unwrap(), 1 << 40);
+    assert_eq!(join(How::Full, many, many, options).unwrap().count().unwrap(), 1 << 40);
+    // What would exceed a limit is refused with its size; what only might is not.
+    let refused =
+        |operator, limit| check_size(many, many, operator, limit).map_err(|error| error.to_string());
+    assert_eq!(refused(Operator::Join(How::Inner), 1 << 40), Ok(()));
+    let text = refused(Operator::Join(How::Inner), (1 << 40) - 1).unwrap_err();
+    assert!(
+        text.starts_with("too large: the join has 1099511627776 tuples, at most 1099511627775 fit"),
+        "{text}"
+    );
+    let text = refused(Operator::Product, (1 << 40) - 1).unwrap_err();
+    assert!(text.starts_with("too large: the product has 1099511627776 tuples"), "{text}");
+    assert_eq!(refused(Operator::Join(How::Semi), 1), Ok(()));
+    for (m, n) in [(70, 64), (1, 90), (300, 5)] {
+        for (a, b) in pairs(m, n) {
+            let (left, right) = (index(&a, 1, |key| key, &plain()), index(&b, 1, |key| key, &plain()));
+            let (left, right) = (Relation::from_index(&left), Relation::from_index(&right));
+            for piece_tuples in [3, 64] {
+                let pieces = Pieces::new((left, right), Operator::Join(How::Full), &options, piece_tuples);
+                let most = pieces.answers_max().unwrap();
+                assert!(most >= join_oracle(How::Full, &a, &b).len() as u128);
+                assert!(most <= (m * n + m + n) as u128);
+            }
+        }
+    }
+}
+
+#[test]
+fn sums_are_those_of_whole_keys() {
+    // Parts of these sums do not fit, wherever they are cut.
+    let block = crate::memory::rows::BLOCK_TUPLES as u64;
+    let (many, half) = (3 * block, 3 * block / 2);
+    let value = |at: u64| if at % many < half { i64::MAX - 5 } else { -(i64::MAX - 4) };
+    let tuples: Vec<(u32, i64)> = (0..2 * many).map(|at| ((at / many) as u32, value(at))).collect();
+    let wide = Index::from_bytes(build_bytes(&tuples, &plain()).unwrap()).unwrap();
+    let wanted = vec![-(half as i64), -(half as i64)].into_iter().map(i64::cast_unsigned).collect();
+    // Floats, whose sums depend on the order: that of blocks.
+    let floats: Vec<(u32, f64)> = (0..40_000u32)
+        .map(|at| (if at < 100 { at } else { 100 + at / 15_000 }, 1e16 / f64::from(at % 997 + 1) - 3.7e12))
+        .collect();
+    let file = Index::from_bytes(build_bytes(&floats, &plain()).unwrap()).unwrap();
+    let (keys, values): (Vec<u32>, Vec<f64>) = floats.into_iter().unzip();
+    struct Sum;
+    impl memory::Reduce<f64> for Sum {
+        type Output = f64;
+        fn of(&self, value: f64) -> f64 {
+            value
+        }
+        fn both(&self, first: f64, second: f64) -> Option<f64> {
+            Some(first + second)
+        }
+    }
+    let columns = memory::Columns::new("floats", &keys, &values).unwrap();
+    let of_floats = memory::reduce(columns, &Sum).unwrap();
+    let of_floats = Column::U64(of_floats.1.into_iter().map(f64::to_bits).collect());
+    for piece_tuples in [1, 100, 4096, 5000, 9000, 1 << 20] {
+        let options = StreamOptions { piece_tuples, ..StreamOptions::default() };
+        let found = reduce(Relation::from_index(&wide), Reduction::Sum, options).unwrap().collect().unwrap();
+        assert_eq!(found.values, Column::U64(Vec::clone(&wanted)), "{piece_tuples}");
+        let found = reduce(Relation::from_index(&file), Reduction::Sum, options).unwrap().collect().unwrap();
+        assert_eq!(found.values, of_floats, "{piece_tuples}");
+    }
+    for (values, fits) in [([u64::MAX - 1, 1], true), ([u64::MAX, 1], false)] {
+        let tuples = values.map(|value| (1u32, value));
+        let file = Index::from_bytes(build_bytes(&tuples, &plain()).unwrap()).unwrap();
+        let sum =
+            reduce(Relation::from_index(&file), Reduction::Sum, StreamOptions::default()).unwrap().collect();
+        assert_eq!(sum.is_ok(), fits);
+    }
+}
+
+#[test]
+fn columns_of_other_types_are_refused() {
+    let refused = |types, keys: &Column, values: &Column| {
+        Relation::from_columns("mine", types, keys, values).map(|_| ()).unwrap_err().to_string()
+    };
+    let narrow = Column::U32(vec![1, 2]);
+    let text = refused((KeyType::U64, ValueType::None), &narrow, &Column::None);
+    assert!(
+        text.starts_with("columns differ: mine has keys of type u64, given are words of 4 bytes"),
+        "{text}"
+    );
+    let text = refused((KeyType::U32, ValueType::F64), &narrow, &narrow);
+    assert!(text.contains("values of type f64, given are words of 4 bytes"), "{text}");
+    let strings = strings_of([b"ab".as_slice(), b"a\xff"]);
+    let text = refused((KeyType::U32, ValueType::Fixed(3)), &narrow, &strings);
+    assert!(text.contains("values of type bytes3, given are 2 bytes at rank 0"), "{text}");
+    let text = refused((KeyType::U32, ValueType::Utf8), &narrow, &strings);
+    assert!(text.contains("values of type utf8, given are bytes that are no text at rank 1"), "{text}");
+    assert!(Relation::from_columns("mine", (KeyType::U32, ValueType::Fixed(2)), &narrow, &strings).is_ok());
+    assert!(Relation::from_columns("mine", (KeyType::I32, ValueType::F32), &narrow, &narrow).is_ok());
 }

@@ -12,12 +12,14 @@ use crate::progress::Progress;
 use crate::render::json;
 use crate::render::text::{counted, grouped};
 use crate::search;
-use pleach::{Index, Key, Meta, Record, Typed, Value};
+use pleach::{Datum, Index, Key, Meta, Record, Typed, Value};
 use std::io::{self, Write};
 use std::time::Instant;
 
 /// Tuples of a batch.
 const BATCH: usize = 1 << 16;
+/// Bytes of the strings of a batch, but for its last tuple.
+const BATCH_BYTES: usize = 16 << 20;
 
 pub fn run(args: &ExportArgs, global: &Global) -> Result<ExitStatus, Failure> {
     let started = Instant::now();
@@ -121,10 +123,13 @@ fn write_any(
         if progress.is_interrupted() {
             return Err(Stop::Failure(Failure::Interrupted));
         }
-        let end = index.len().min(rank + (BATCH / 8) as u64);
+        let most = index.len().min(rank + (BATCH / 8) as u64);
         let mut columns: Option<(Option<Gathered>, Vec<Gathered>)> = None;
-        for rank in rank..end {
-            let (key, value) = any.tuple(rank).map_err(Stop::Failure)?;
+        let (mut end, mut bytes) = (rank, 0);
+        while end < most && bytes < BATCH_BYTES {
+            let (key, value) = any.tuple(end).map_err(Stop::Failure)?;
+            end += 1;
+            bytes += string_bytes(&key) + string_bytes(&value);
             let (keys, values) =
                 columns.get_or_insert_with(|| (Gathered::like(&key), Gathered::values(record, &value)));
             keys.iter_mut().for_each(|column| column.push(&key));
@@ -145,6 +150,14 @@ fn write_any(
         progress.show("exporting", rank, Some(index.len()));
     }
     Ok(table.finish()?)
+}
+
+/// Bytes of a datum, if it is a string.
+fn string_bytes(datum: &Datum<'_>) -> usize {
+    match datum {
+        Datum::Bytes(bytes) | Datum::Utf8(bytes) => bytes.len(),
+        _ => 0,
+    }
 }
 
 /// Why writing stopped.

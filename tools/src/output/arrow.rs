@@ -10,6 +10,9 @@ use arrow_schema::{DataType, Field as ArrowField, Schema, SchemaRef};
 use std::io::{self, Write};
 use std::sync::Arc;
 
+/// Bytes of the strings of an array: its offsets have 32 bits.
+const STRINGS_BYTES_MAX: usize = i32::MAX as usize;
+
 /// The Arrow schema of a table. No column has nulls.
 pub fn schema(fields: &[Field]) -> SchemaRef {
     let fields: Vec<ArrowField> =
@@ -37,6 +40,12 @@ fn array(data_type: &DataType, numbers: Numbers<'_>) -> Result<ArrayRef, OutputE
         }
         (DataType::FixedSizeBinary(_), Numbers::Bytes(strings)) => {
             return Ok(Arc::new(FixedSizeBinaryArray::try_from_iter(strings.iter()).map_err(unfit)?));
+        }
+        (_, Numbers::Bytes(strings) | Numbers::Utf8(strings)) if strings.data_bytes() > STRINGS_BYTES_MAX => {
+            let bytes = strings.data_bytes();
+            return Err(OutputError::Unfit(format!(
+                "strings of {bytes} bytes in a batch, of which Arrow has at most {STRINGS_BYTES_MAX}: choose csv"
+            )));
         }
         (_, Numbers::Bytes(strings)) => {
             return Ok(Arc::new(BinaryArray::from_iter_values(strings.iter())));

@@ -1,7 +1,7 @@
 //! CSV and TSV: a header line, then plain numbers. Integers of a logical type stay integers, so that
 //! `build` reads them back; floats are written in the shortest form that reads back as the same.
 
-use super::{Field, Numbers, OutputError, TableWriter};
+use super::{Field, Numbers, OutputError, TableWriter, rows};
 use crate::render::text::{Text, put_escaped, put_hex};
 use std::io::Write;
 
@@ -62,8 +62,7 @@ fn put_text(text: &[u8], delimiter: u8, alone: bool, out: &mut Vec<u8>) {
 
 impl<W: Write> TableWriter for Writer<W> {
     fn write_batch(&mut self, columns: &[Numbers<'_>]) -> Result<(), OutputError> {
-        let rows = columns.iter().map(|column| column.len()).min().unwrap_or(0);
-        for row in 0..rows {
+        for row in 0..rows(columns)? {
             for (index, column) in columns.iter().enumerate() {
                 if index > 0 {
                     self.buffer.push(self.delimiter);
@@ -85,7 +84,12 @@ impl<W: Write> TableWriter for Writer<W> {
                         put_hex(strings.get(row), &mut self.buffer);
                     }
                     Numbers::Utf8(strings) if self.delimiter == b'\t' => {
-                        put_escaped(strings.get(row), &mut self.buffer);
+                        let text = strings.get(row);
+                        if text.is_empty() && columns.len() == 1 {
+                            let what = "an empty text alone in a line of TSV, where blank lines are skipped";
+                            return Err(OutputError::Unfit(format!("{what}: choose csv")));
+                        }
+                        put_escaped(text, &mut self.buffer);
                     }
                     Numbers::Utf8(strings) => {
                         let text = strings.get(row);
@@ -139,6 +143,26 @@ mod tests {
             "a\\tb\tc\n0\tNaN\n18446744073709551615\t-inf\n"
         );
         assert_eq!(written(&[""], b',', &[]), "\"\"\n");
+    }
+
+    #[test]
+    fn what_would_be_lost_is_refused() {
+        let mut texts = pleach_builder::Strings::default();
+        ["a", "", "b"].iter().for_each(|text| texts.push(text.as_bytes()));
+        let texts = Numbers::Utf8(&texts);
+        let fields = [Field { name: "t".to_owned(), data_type: DataType::Utf8 }];
+        assert_eq!(written(&["t"], b',', &[texts]), "t\na\n\"\"\nb\n");
+        assert_eq!(written(&["t", "u"], b'\t', &[texts, texts]), "t\tu\na\ta\n\t\nb\tb\n");
+        let refused = Writer::new(&fields, b'\t', Vec::new()).write_batch(&[texts]).unwrap_err().to_string();
+        assert!(refused.contains("an empty text alone in a line of TSV"), "{refused}");
+        // Columns of two lengths are no table.
+        let columns = [Numbers::U32(&[1, 2, 3]), Numbers::U32(&[1, 2])];
+        let refused = Writer::new(&fields, b',', Vec::new()).write_batch(&columns).unwrap_err().to_string();
+        assert!(refused.contains("3 and 2 rows"), "{refused}");
+    }
+
+    #[test]
+    fn byte_order_marks_are_quoted() {
         assert_eq!(written(&["\u{feff}k"], b',', &[]), "\"\u{feff}k\"\n");
     }
 }

@@ -11,7 +11,7 @@ mod parquet;
 mod target;
 
 pub use gathered::Gathered;
-pub use target::Target;
+pub use target::{Target, between};
 
 use arrow_schema::{DataType, TimeUnit};
 use pleach::{FieldKind, Key, KeyType, Meta, Value, ValueType};
@@ -261,6 +261,20 @@ impl std::error::Error for OutputError {}
 impl From<io::Error> for OutputError {
     fn from(error: io::Error) -> Self {
         Self::Io(error)
+    }
+}
+
+/// How many rows columns have: all as many.
+fn rows(columns: &[Numbers<'_>]) -> Result<usize, OutputError> {
+    let rows = columns.first().map_or(0, |column| column.len());
+    match columns.iter().find(|column| column.len() != rows) {
+        None => Ok(rows),
+        Some(other) => {
+            let other = other.len();
+            Err(OutputError::Unfit(format!(
+                "columns of {rows} and {other} rows are no table: run pleach fsck"
+            )))
+        }
     }
 }
 

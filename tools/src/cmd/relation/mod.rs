@@ -151,13 +151,13 @@ fn many(
         let (Some((&first, rest)), Some(&last)) = (inputs.split_first(), inputs.last()) else {
             return Err(Failure::usage("one file only: name two or more"));
         };
-        let mut between: Option<(tempfile::TempPath, Index)> = None;
+        let mut between: Option<Index> = None;
         for &right in &rest[..rest.len() - 1] {
-            let left = between.as_ref().map_or(first, |(_, index)| Relation::from_index(index));
+            let left = between.as_ref().map_or(first, Relation::from_index);
             let made = temporary(set(operation, args.multiset, left, right, options)?, &job)?;
             between = Some(made);
         }
-        let left = between.as_ref().map_or(first, |(_, index)| Relation::from_index(index));
+        let left = between.as_ref().map_or(first, Relation::from_index);
         job.finish(set(operation, args.multiset, left, last, options)?)
     })
 }

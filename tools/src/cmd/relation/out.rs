@@ -88,12 +88,14 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// Folder for files that nobody sees.
-    fn folder(&self) -> PathBuf {
-        let beside = self.out.output.as_ref().and_then(|path| path.parent()).map(Path::to_owned);
-        let beside =
-            beside.map(|folder| if folder.as_os_str().is_empty() { PathBuf::from(".") } else { folder });
-        self.out.temp.clone().or(beside).unwrap_or_else(std::env::temp_dir)
+    /// Whose file it is that nobody sees: the output's, or nobody's.
+    fn owner(&self) -> PathBuf {
+        let name = self.out.output.as_ref().and_then(|path| path.file_name()).unwrap_or("pleach".as_ref());
+        match (&self.out.temp, &self.out.output) {
+            (Some(folder), _) => folder.join(name),
+            (None, Some(path)) => path.clone(),
+            (None, None) => std::env::temp_dir().join(name),
+        }
     }
 
     /// Writes the answer where it belongs.
@@ -110,7 +112,7 @@ impl<'a> Job<'a> {
         if answer.schema().is_sorted {
             return self.table_or_lines(answer);
         }
-        let (_file, index) = temporary(answer, self)?;
+        let index = temporary(answer, self)?;
         let input = Relation::from_index(&index);
         let schema = input.expr_schema().map_err(failed)?;
         let all =
@@ -211,16 +213,13 @@ fn table_format(format: OutFormat) -> Option<output::Format> {
     }
 }
 
-/// An answer as an index file that goes when it is dropped.
-pub fn temporary(answer: Answer<'_>, job: &Job<'_>) -> Result<(tempfile::TempPath, Index), Failure> {
-    let folder = job.folder();
-    let place = tempfile::Builder::new().prefix(".pleach-between-").suffix(".pleach").tempfile_in(&folder);
-    let place =
-        place.map_err(|error| Failure::io("cannot create a file in", &folder, &error))?.into_temp_path();
-    answer.to_index(&place, &job.build_options(), &job.progress).map_err(failed)?;
-    let index =
-        search::open(&place, &Global { verify: None, ..job.global.clone() }, crate::cli::Verify::Header)?;
-    Ok((place, index))
+/// An answer as an index file that has no name any more, and goes when it is closed.
+pub fn temporary(answer: Answer<'_>, job: &Job<'_>) -> Result<Index, Failure> {
+    let owner = job.owner();
+    let place = output::between(&owner);
+    let place = place.map_err(|error| Failure::io("cannot create a file beside", &owner, &error))?;
+    answer.to_index(place.path(), &job.build_options(), &job.progress).map_err(failed)?;
+    search::open(place.path(), &Global { verify: None, ..job.global.clone() }, crate::cli::Verify::Header)
 }
 
 /// A value of an answer: what it is called, and its fields if it is a record.

@@ -1,0 +1,137 @@
+//! Answers of two inputs that are positions in them, and the chunks that these become.
+//!
+//! Positions are small, what stands at them need not be: a long string that meets a hundred thousand tuples is copied
+//! as often. So chunks are made of as many positions as have bytes enough for one; the others wait.
+
+use super::Chunk;
+use super::matched::{NONE, expanded, take_either, take_or_zeros};
+use crate::memory::join::Run;
+use crate::rules::How;
+use pleach::ValueType;
+use pleach_builder::Column;
+use rayon::prelude::*;
+use std::sync::Arc;
+
+/// How tuples of an answer are made of those of both inputs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shape {
+    /// A tuple is that of one side, not a pair.
+    pub is_either: bool,
+    pub has_sides: bool,
+    /// Types of the values of both inputs.
+    pub value_types: (ValueType, ValueType),
+    /// Bytes of strings of a chunk.
+    pub chunk_bytes: usize,
+}
+
+/// Keys and values of a piece of both inputs.
+pub(super) struct Both {
+    pub left: (Column, Column),
+    pub right: (Column, Column),
+    pub shape: Shape,
+}
+
+/// Tuples of an answer: a position in each side, or [`NONE`].
+pub(super) struct Positions {
+    both: Arc<Both>,
+    left: Vec<u32>,
+    right: Vec<u32>,
+    /// How many are chunks already.
+    at: usize,
+}
+
+/// More answers than are expanded at once: runs of equal keys.
+pub(super) struct Runs {
+    pub both: Arc<Both>,
+    pub how: How,
+    pub runs: Vec<Run>,
+    /// How many are positions already.
+    pub at: u64,
+    pub total: u64,
+}
+
+impl Both {
+    /// Bytes of the strings of a tuple.
+    fn tuple_bytes(&self, i: u32, j: u32) -> usize {
+        let of = |column: &Column, row: u32| match column {
+            Column::Bytes(strings) if row != NONE => strings.get(row as usize).len(),
+            _ => 0,
+        };
+        let keys = if i == NONE { of(&self.right.0, j) } else { of(&self.left.0, i) };
+        let (left, right) = (of(&self.left.1, i), of(&self.right.1, j));
+        keys + left.saturating_add(right)
+    }
+
+    /// How many of the first tuples make a chunk: one at least, if there are any.
+    fn fitting(&self, i: &[u32], j: &[u32]) -> usize {
+        let columns = [&self.left.0, &self.left.1, &self.right.0, &self.right.1];
+        if !columns.into_iter().any(|column| matches!(column, Column::Bytes(_))) {
+            return i.len();
+        }
+        let mut bytes = 0usize;
+        let fits = |(&i, &j): (&u32, &u32)| {
+            bytes = bytes.saturating_add(self.tuple_bytes(i, j));
+            bytes <= self.shape.chunk_bytes
+        };
+        i.iter().zip(j).map(fits).take_while(|&fits| fits).count().max(1).min(i.len())
+    }
+
+    fn chunk(&self, i: &[u32], j: &[u32]) -> Chunk {
+        let keys = take_either(&self.left.0, &self.right.0, (i, j));
+        if self.shape.is_either {
+            let values = take_either(&self.left.1, &self.right.1, (i, j));
+            return Chunk { keys, values, ..Chunk::default() };
+        }
+        let sides = |(&i, &j): (&u32, &u32)| u8::from(i != NONE) | u8::from(j != NONE) << 1;
+        let (left, right) = self.shape.value_types;
+        Chunk {
+            keys,
+            values: take_or_zeros(&self.left.1, i, left.bytes()),
+            right: take_or_zeros(&self.right.1, j, right.bytes()),
+            sides: if self.shape.has_sides { i.iter().zip(j).map(sides).collect() } else { Vec::new() },
+            first_rank: 0,
+        }
+    }
+}
+
+impl Positions {
+    pub(super) fn new(both: Arc<Both>, left: Vec<u32>, right: Vec<u32>) -> Self {
+        Self { both, left, right, at: 0 }
+    }
+
+    /// How many tuples are still to come.
+    pub(super) fn len(&self) -> usize {
+        self.left.len() - self.at
+    }
+
+    /// Whether those that are still to come are one chunk.
+    pub(super) fn is_chunk(&self) -> bool {
+        self.both.fitting(&self.left[self.at..], &self.right[self.at..]) == self.len()
+    }
+
+    /// The next chunk, empty at the end.
+    pub(super) fn next_chunk(&mut self) -> Chunk {
+        let (i, j) = (&self.left[self.at..], &self.right[self.at..]);
+        let count = self.both.fitting(i, j);
+        let chunk = self.both.chunk(&i[..count], &j[..count]);
+        self.at += count;
+        chunk
+    }
+}
+
+impl Runs {
+    /// The next positions, so many in each part, and a part for each thread.
+    pub(super) fn expand(&mut self, tuples: u64) -> Vec<Positions> {
+        let threads = rayon::current_num_threads() as u64;
+        let end = self.total.min(self.at.saturating_add(threads.saturating_mul(tuples)));
+        let this = &*self;
+        let parts = (0..(end - this.at).div_ceil(tuples)).into_par_iter().map(|number| {
+            let from = this.at + number * tuples;
+            let (left, right) = expanded(this.how, &this.runs, from, (from + tuples).min(end));
+            Positions::new(Arc::clone(&this.both), left, right)
+        });
+        let parts = parts.collect();
+        self.at = end;
+        parts
+    }
+}
