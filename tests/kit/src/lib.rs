@@ -5,6 +5,8 @@ pub mod generate;
 pub mod mutate;
 pub mod naive;
 
+use std::path::{Path, PathBuf};
+
 /// Whether the long form of the tests is asked for (`PLEACH_TESTS=long`): loops that are exhaustive, or as long as
 /// docs/TESTING.md says. Without it they take samples, so that the suite ends within minutes.
 #[must_use]
@@ -15,4 +17,20 @@ pub fn is_long() -> bool {
 /// Says what was counted for a target of docs/TRUST.md: `cargo trust` gathers these lines.
 pub fn figure(target: u32, text: &str) {
     println!("figure {target}: {text}");
+}
+
+/// Files of a folder of `tests/data`, in the order of their names.
+pub fn files(folder: &str) -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../data").join(folder);
+    let entries = std::fs::read_dir(folder).expect("a folder");
+    let mut files: Vec<PathBuf> = entries.map(|entry| entry.expect("an entry").path()).collect();
+    files.sort();
+    assert!(files.len() > 10);
+    files
+}
+
+/// The golden files of this version, with their names.
+pub fn golden() -> Vec<(String, Vec<u8>)> {
+    let read = |path: PathBuf| (path.display().to_string(), std::fs::read(&path).expect("readable"));
+    files(&format!("v0.{}", pleach_format::version::VERSION_MINOR)).into_iter().map(read).collect()
 }

@@ -17,6 +17,83 @@ const MUTANTS: &[(&[&str], &[&str])] = &[
     (&["-p", "pleach", "--test-package", "pleach-tests"], &["--test", "corrupt", "--", "verified"]),
 ];
 
+/// What was tried to the end, in `tests/mutants.txt`: of each file its sum, how many of its mutants were killed, and
+/// those that survive. Of a file that is another one by now nothing is known.
+struct Record<'a> {
+    lab: &'a Lab,
+    files: BTreeMap<String, Tried>,
+}
+
+#[derive(Default)]
+struct Tried {
+    sum: String,
+    killed: usize,
+    /// Kinds.
+    survivors: Vec<String>,
+}
+
+impl Tried {
+    /// How many survivors have no reason.
+    fn unexplained(&self, explained: &BTreeMap<String, usize>) -> usize {
+        let mut left = explained.clone();
+        let mut is_open = |kind: &&String| match left.get_mut(*kind).filter(|left| **left > 0) {
+            Some(left) => {
+                *left -= 1;
+                false
+            }
+            None => true,
+        };
+        self.survivors.iter().filter(|kind| is_open(kind)).count()
+    }
+}
+
+impl<'a> Record<'a> {
+    const PATH: &'static str = "tests/mutants.txt";
+
+    fn open(lab: &'a Lab) -> Self {
+        let text = std::fs::read_to_string(lab.root.join(Self::PATH)).unwrap_or_default();
+        let mut files: BTreeMap<String, Tried> = BTreeMap::new();
+        let mut last = String::new();
+        for line in text.lines().filter(|line| !line.starts_with('#')) {
+            if let Some(kind) = line.strip_prefix("  ") {
+                files.entry(last.clone()).or_default().survivors.push(kind.to_owned());
+                continue;
+            }
+            let mut words = line.split(' ');
+            let (Some(sum), Some(file), Some(killed)) = (words.next(), words.next(), words.next()) else {
+                continue;
+            };
+            last = file.to_owned();
+            let killed = killed.parse().unwrap_or_default();
+            files.insert(last.clone(), Tried { sum: sum.to_owned(), killed, survivors: Vec::new() });
+        }
+        files.retain(|file, tried| tried.sum == sum(lab, file));
+        Self { lab, files }
+    }
+
+    /// Keeps files each of whose survivors is explained.
+    fn save(&self, explained: &BTreeMap<String, usize>) -> Result<()> {
+        let mut text = "# Files whose mutants were all tried (cargo trust 29): sum, name, how many were killed; below it, \
+                        those that survive.\n# A file that has another sum is tried again.\n"
+            .to_owned();
+        for (file, tried) in self.files.iter().filter(|(_, tried)| tried.unexplained(explained) == 0) {
+            text += &format!("{} {file} {}\n", tried.sum, tried.killed);
+            tried.survivors.iter().for_each(|kind| text += &format!("  {kind}\n"));
+        }
+        Ok(std::fs::write(self.lab.root.join(Self::PATH), text)?)
+    }
+}
+
+/// Of a file.
+fn sum(lab: &Lab, file: &str) -> String {
+    format!("{:08x}", crc32(&std::fs::read(lab.root.join(file)).unwrap_or_default()))
+}
+
+/// The file that a mutant changes.
+fn file_of(name: &str) -> &str {
+    name.split(':').next().unwrap_or_default()
+}
+
 /// Where the outcomes of mutants are kept: one line each, the sum of the file that is changed and the outcome before
 /// the mutant's name. Of a file that is another one by now nothing is known.
 struct Ledger<'a> {
@@ -40,9 +117,7 @@ impl<'a> Ledger<'a> {
 
     /// Of the file that a mutant changes.
     fn sum(&self, name: &str) -> String {
-        let file = name.split(':').next().unwrap_or_default();
-        let bytes = std::fs::read(self.lab.root.join(file)).unwrap_or_default();
-        format!("{:08x}", crc32(&bytes))
+        sum(self.lab, file_of(name))
     }
 
     /// What a run before this one has left: cargo-mutants goes on from there, unless a source is another one by now.
@@ -60,7 +135,7 @@ impl<'a> Ledger<'a> {
 
     /// Notes which sources are changed from now on.
     fn begin(&self, out: &Path, list: &str) -> Result<()> {
-        let files: BTreeSet<&str> = list.lines().filter_map(|name| name.split(':').next()).collect();
+        let files: BTreeSet<&str> = list.lines().map(file_of).collect();
         let lines: Vec<_> = files.into_iter().map(|file| format!("{} {file}\n", self.sum(file))).collect();
         Ok(std::fs::write(out.join("sources.txt"), lines.concat())?)
     }
@@ -101,11 +176,12 @@ fn explained(lab: &Lab) -> Result<BTreeMap<String, usize>> {
     Ok(text.lines().filter_map(kind).collect())
 }
 
-/// Target 29. Hours: what was done before is not done again, except mutants that survived.
+/// Target 29. Hours: what was done before is not done again, except mutants that survived without a reason.
 pub fn mutants(lab: &Lab) -> Result<String> {
     lab::succeed("cargo", &["mutants", "--version"])?;
     let config = ["--config", "tests/mutants.toml", "--no-shuffle"];
-    let (mut killed, mut survivors) = (0, Vec::new());
+    let (mut record, explained) = (Record::open(lab), explained(lab)?);
+    let mut there = BTreeSet::new();
     for (number, (choice, tests)) in MUTANTS.iter().enumerate() {
         // Both looks at `format` share a folder.
         let out = lab.root.join("target/mutants").join(choice[1]);
@@ -116,10 +192,15 @@ pub fn mutants(lab: &Lab) -> Result<String> {
         let list = Command::new("cargo").args(list).current_dir(&lab.root).output()?;
         ensure!(list.status.success(), "{}", lab::both(&list));
         let list = String::from_utf8(list.stdout)?;
-        let is_open =
-            |ledger: &Ledger<'_>, name: &str| ledger.outcomes.get(name).is_none_or(|it| it == "missed");
-        if list.lines().any(|name| is_open(&ledger, name)) {
+        there.extend(list.lines().map(|name| file_of(name).to_owned()));
+        let names: Vec<&str> =
+            list.lines().filter(|name| !record.files.contains_key(file_of(name))).collect();
+        let is_open = |name: &&str| ledger.outcomes.get(*name).is_none_or(|it| it == "missed");
+        if names.iter().any(is_open) {
             ledger.begin(&out, &list)?;
+            let files: BTreeSet<String> =
+                names.iter().map(|name| file_of(name).replace('.', "\\.")).collect();
+            let files: Vec<String> = files.into_iter().collect();
             let mut cargo = Command::new("cargo");
             cargo.arg("mutants").args(config).args([
                 "--iterate",
@@ -128,38 +209,52 @@ pub fn mutants(lab: &Lab) -> Result<String> {
                 "--minimum-test-timeout",
                 "20",
             ]);
-            cargo.env("CARGO_PROFILE_DEV_DEBUG", "0");
+            cargo.arg("--re").arg(format!("^({}):", files.join("|")));
+            // What a mutant changes is compiled again within a second that way, and that is most of the time.
+            cargo.env("CARGO_PROFILE_DEV_DEBUG", "0").env("CARGO_INCREMENTAL", "1");
+            cargo.env("CARGO_PROFILE_DEV_OPT_LEVEL", "0");
+            // The first test that fails is enough.
+            cargo.env("RUSTC_BOOTSTRAP", "1");
             cargo.arg("--output").arg(&out).args(*choice).arg("--").args(*tests);
+            if !tests.contains(&"--") {
+                cargo.arg("--");
+            }
+            cargo.args(["-Zunstable-options", "--fail-fast"]);
             let output = cargo.current_dir(&lab.root).stdin(Stdio::null()).output()?;
             ledger.gather(&out)?;
             // Whether mutants were missed or took too long is counted here; else tests failed without any change.
             let is_tried = matches!(output.status.code(), Some(0 | 2 | 3));
             ensure!(is_tried, "{}: {}", output.status, lab::tail(&lab::both(&output), 30));
-            let undone = list.lines().filter(|name| !ledger.outcomes.contains_key(*name)).count();
+            let undone = names.iter().filter(|name| !ledger.outcomes.contains_key(**name)).count();
             ensure!(undone == 0, "{undone} mutants are not tried: {}", lab::tail(&lab::both(&output), 30));
         }
         if MUTANTS.get(number + 1).is_some_and(|next| next.0[1] == choice[1]) {
             continue;
         }
-        for name in list.lines() {
+        for name in names {
+            let file = file_of(name);
+            let tried = record.files.entry(file.to_owned()).or_default();
+            tried.sum = sum(lab, file);
             match ledger.outcomes[name].as_str() {
-                "caught" | "timeout" => killed += 1,
-                "missed" => survivors.push(name.to_owned()),
+                "caught" | "timeout" => tried.killed += 1,
+                "missed" => {
+                    tried.survivors.push(kind(name));
+                    eprintln!("survives: {name}");
+                }
                 _ => {}
             }
         }
+        record.save(&explained)?;
     }
-    let (mut explained, missed) = (explained(lab)?, survivors.len());
-    let mut is_explained = |name: &String| {
-        let left = explained.get_mut(&kind(name)).filter(|left| **left > 0);
-        left.map(|left| *left -= 1).is_some()
-    };
-    let unexplained: Vec<_> = survivors.into_iter().filter(|name| !is_explained(name)).collect();
-    unexplained.iter().for_each(|name| eprintln!("survives: {name}"));
+    record.files.retain(|file, _| there.contains(file));
+    record.save(&explained)?;
+    let killed: usize = record.files.values().map(|tried| tried.killed).sum();
+    let missed: usize = record.files.values().map(|tried| tried.survivors.len()).sum();
+    let unexplained: usize = record.files.values().map(|tried| tried.unexplained(&explained)).sum();
     let all = killed + missed;
     let share = killed as f64 / all as f64;
     ensure!(share >= 0.9, "{killed} of {all} killed: {:.1}%", share * 100.0);
-    ensure!(unexplained.is_empty(), "{} of {missed} survivors are not in docs/MUTANTS.md", unexplained.len());
+    ensure!(unexplained == 0, "{unexplained} of {missed} survivors are not in docs/MUTANTS.md");
     Ok(format!(
         "{} mutants, {:.1}% killed; {missed} survive, each explained (MUTANTS.md)",
         grouped(all as u64),

@@ -54,7 +54,7 @@ tests! {
     /// Target 2.
     other_damage: 2, [damage("found"), damage("named")];
     /// Target 3.
-    every_byte: 3, [damage("every_flipped_bit"), ["-p", "pleach-fsck", "--test", "damage"]];
+    every_byte: 3, [damage("every_flipped_bit"), ["-p", "pleach-fsck", "--test", "sections"]];
     /// Target 4.
     truncation: 4, [damage("length"), damage("truncations")];
     /// Target 5.

@@ -1,0 +1,195 @@
+//! What follows from the tuples cannot be changed in any byte, even under right sums; of a byte that is hit somewhere,
+//! the place is told.
+//!
+//! Files are the golden ones, and some of the kit's: nothing here builds or searches.
+
+use pleach_format::Header;
+use pleach_format::section::Tag;
+use pleach_format::view::HEAD_BYTES;
+use pleach_fsck::{Finding, check_bytes};
+use pleach_kit::generate::{Random, mix};
+use pleach_kit::mutate::{content, entry_at, extent, flip, header, put, reseal, reseal_head, victim};
+use pleach_kit::{figure, golden, is_long, naive};
+
+/// Of a byte that is hit somewhere, the place is told.
+#[test]
+fn damage_is_placed() {
+    let whole = victim().1;
+    let step = if is_long() { 1 } else { 13 };
+    for at in (0..whole.len()).step_by(step) {
+        let mut bytes = whole.clone();
+        flip(&mut bytes, at * 8 + (mix(at as u64) % 8) as usize);
+        let findings = check_bytes(&bytes);
+        let at = at as u64;
+        let placed = |finding: &&Finding| (finding.offset..finding.offset + finding.length).contains(&at);
+        let Some(finding) = findings.iter().find(placed) else { panic!("byte {at}: {findings:?}") };
+        assert!(finding.length <= 8192, "byte {at}: {finding}");
+        let end = findings.iter().map(|finding| finding.offset + finding.length).max();
+        assert!(end <= Some(whole.len() as u64), "byte {at}: {findings:?}");
+        assert!(findings.is_sorted_by_key(|finding| finding.offset), "{findings:?}");
+    }
+}
+
+/// Every byte of a section that follows from the tuples, changed under right sums.
+#[test]
+fn what_follows_from_the_tuples_cannot_be_changed() {
+    let step = if is_long() { 1 } else { 7 };
+    let mut tried = 0;
+    for (name, whole) in golden() {
+        let there = header(&whole);
+        for tag in [Tag::GRID, Tag::PACK, Tag::HARMONIA, Tag::KEYS, Tag::VALUES] {
+            // Byte strings stand in their columns alone: others would be the keys of another file.
+            let is_free = tag == Tag::KEYS && there.key_type.is_bytes()
+                || tag == Tag::VALUES && there.value_type.is_bytes();
+            if there.section(tag).is_none() || is_free {
+                continue;
+            }
+            for (turn, at) in extent(&whole, tag).enumerate().filter(|(turn, _)| turn % step == 0) {
+                let mut bytes = whole.clone();
+                flip(&mut bytes, at * 8 + (mix(turn as u64) % 8) as usize);
+                reseal(&mut bytes);
+                let findings = check_bytes(&bytes);
+                assert!(!findings.is_empty(), "{name}: byte {at} of {tag}");
+                tried += 1;
+            }
+        }
+    }
+    figure(
+        3,
+        &format!(
+            "{tried} bytes of sections that follow from the tuples, changed under right sums: all found"
+        ),
+    );
+}
+
+/// Every bit of the section table's entries but the sums, which are made right: no other entry is a valid one, where
+/// it is not that of an unknown section which may be skipped. (The span of a grid is free: its marks are looked at.)
+#[test]
+fn entries_of_the_table_cannot_be_changed() {
+    let mut tried = 0;
+    for (name, whole) in golden() {
+        for section in &header(&whole).sections {
+            let tag = section.entry.tag;
+            let at = entry_at(&whole, tag);
+            let bytes = (0..128).filter(|byte| !(32..52).contains(byte));
+            let bytes = bytes.filter(|byte| tag != Tag::GRID || !(100..116).contains(byte));
+            let step = if is_long() { 1 } else { 5 };
+            for bit in bytes.flat_map(|byte| 8 * byte..8 * byte + 8).step_by(step) {
+                let mut bytes = whole.clone();
+                flip(&mut bytes, 8 * at + bit);
+                reseal_head(&mut bytes);
+                tried += 1;
+                let Ok(there) = Header::parse(&bytes[..HEAD_BYTES], bytes.len() as u64) else { continue };
+                reseal(&mut bytes);
+                let may_skip = there.section(tag).is_none() && section.entry.flags.get() == 0;
+                assert!(may_skip || !check_bytes(&bytes).is_empty(), "{name}: {tag} bit {bit}");
+            }
+        }
+    }
+    assert!(tried > 5_000);
+}
+
+/// Codes of separators, keys and padding: what may be changed is known.
+#[test]
+fn lines_and_separators_cannot_be_changed_but_for_values() {
+    let step = if is_long() { 1 } else { 7 };
+    for (name, whole) in golden() {
+        let there = header(&whole);
+        let geometry = there.geometry;
+        let lines = extent(&whole, Tag::LINE);
+        for at in lines.clone().step_by(step) {
+            let (line, slot) = ((at - lines.start) / 64, (at - lines.start) % 64);
+            let used = geometry.tuples_in_line(line as u64, there.tuples);
+            let is_value =
+                slot >= geometry.values_at() && slot < geometry.values_at() + used * geometry.value_bytes;
+            if is_value {
+                continue;
+            }
+            let mut bytes = whole.clone();
+            // The highest bit of a byte of a key: no neighbour of it can be meant.
+            bytes[at] ^= 0x80;
+            reseal(&mut bytes);
+            let is_low =
+                slot < used * geometry.key_bytes && slot % geometry.key_bytes < geometry.key_bytes - 1;
+            // Low bytes of keys may be others, in order all the same.
+            assert!(is_low || !check_bytes(&bytes).is_empty(), "{name}: byte {at}");
+        }
+    }
+}
+
+/// Tuples over several pieces, and what breaks at their borders.
+#[test]
+fn damage_at_the_borders_of_pieces_is_placed() {
+    // 4096 lines a piece, four tuples a line.
+    let tuples: Vec<(u64, u64)> = (0..4096 * 4 * 2 + 700).map(|i| (i * 1000 + mix(i) % 900, i)).collect();
+    let whole = naive::build(&tuples, &pleach_format::meta::Meta::default(), true);
+    assert_eq!(check_bytes(&whole), []);
+    let there = header(&whole);
+    assert!(there.grid.is_some() && there.lines > 2 * 4096);
+    let lines = content(&whole, Tag::LINE).start;
+    let key = |line: u64, slot: u64| lines + (line * 64 + slot * 8) as usize;
+    for line in [0, 1, 4094, 4095, 4096, 4097, 8191, 8192, there.lines - 2] {
+        let tuple = |slot: u64| tuples[(line * 4 + slot) as usize].0;
+        // A key that its left neighbour exceeds.
+        for slot in 0..4 {
+            if line + slot == 0 {
+                continue;
+            }
+            let before = if slot == 0 { tuples[line as usize * 4 - 1].0 } else { tuple(slot - 1) };
+            for (wrong, code) in [(before - 1, "order"), (before, "duplicate")] {
+                let mut bytes = whole.clone();
+                put(&mut bytes, key(line, slot), 8, wrong);
+                reseal(&mut bytes);
+                let findings = check_bytes(&bytes);
+                let placed = findings.iter().any(|finding| {
+                    finding.code == code
+                        && finding.section == "LINE"
+                        && finding.offset == key(line, slot) as u64
+                        && finding.length == 8
+                        && finding.found == wrong.to_string()
+                });
+                assert!(placed, "line {line}, slot {slot}, {code}: {findings:?}");
+                let others = findings.iter().filter(|finding| ["order", "duplicate"].contains(&finding.code));
+                assert_eq!(others.count(), 1, "line {line}, slot {slot}: {findings:?}");
+            }
+        }
+        // The mark of its border, moved by a cell.
+        if line + 1 < there.lines {
+            let mut bytes = whole.clone();
+            let last = tuple(3);
+            // A last key far enough on that its cell is another: the next line's first key stays above it.
+            let next = tuples[line as usize * 4 + 4].0;
+            put(&mut bytes, key(line, 3), 8, next - 1);
+            reseal(&mut bytes);
+            if next - 1 > last + 500 {
+                assert!(
+                    !check_bytes(&bytes).is_empty(),
+                    "line {line}: its separator and its mark stand elsewhere"
+                );
+            }
+        }
+    }
+    // Each unit of the grid, each kind of its bits.
+    let units = content(&whole, Tag::GRID);
+    let mut random = Random(7);
+    for _ in 0..if is_long() { 5000 } else { 150 } {
+        let mut bytes = whole.clone();
+        flip(&mut bytes, units.start * 8 + random.below(units.len() as u64 * 8) as usize);
+        reseal(&mut bytes);
+        let findings = check_bytes(&bytes);
+        assert!(findings.iter().any(|finding| finding.section == "GRID"), "{findings:?}");
+    }
+    // Every separator between two lines, one more or less than it is.
+    let spine = content(&whole, Tag::SPINE);
+    for _ in 0..if is_long() { 5000 } else { 150 } {
+        let mut bytes = whole.clone();
+        let at = spine.start + random.below(spine.len() as u64) as usize;
+        bytes[at] = bytes[at].wrapping_add(if random.below(2) == 0 { 1 } else { 0xFF });
+        reseal(&mut bytes);
+        let findings = check_bytes(&bytes);
+        // A base may be another where all cells stay the same.
+        let is_base = (54..62).contains(&((at - spine.start) % 64));
+        let found = findings.iter().any(|finding| finding.section == "SPIN");
+        assert!(is_base || found, "byte {} of the spine: {findings:?}", at - spine.start);
+    }
+}
