@@ -55,25 +55,16 @@ impl Place {
         name
     }
 
-    /// Whether `name` is that of a temporary file of this target, or of a file that is built under such a name.
+    /// Whether `name` is that of a temporary file of this target.
     fn is_temp(&self, name: &OsStr) -> bool {
-        let name = name.as_bytes();
-        let inner = name.strip_prefix(b".").and_then(|name| {
-            name.strip_suffix(LOCK_SUFFIX.as_bytes()).or_else(|| without_random(name)?.strip_suffix(b"."))
-        });
-        self.is_own_temp(name) || inner.is_some_and(|name| self.is_own_temp(name))
+        let prefix = self.beside(".");
+        name.as_bytes()
+            .strip_prefix(prefix.as_bytes())
+            .and_then(|rest| rest.strip_suffix(TEMP_SUFFIX.as_bytes()))
+            .is_some_and(|random| {
+                random.len() == RANDOM_BYTES && random.iter().all(u8::is_ascii_alphanumeric)
+            })
     }
-
-    fn is_own_temp(&self, name: &[u8]) -> bool {
-        without_random(name).is_some_and(|name| name == self.beside(".").as_bytes())
-    }
-}
-
-/// A name without the random characters and the suffix of a temporary file, if it ends like that of one.
-fn without_random(name: &[u8]) -> Option<&[u8]> {
-    let rest = name.strip_suffix(TEMP_SUFFIX.as_bytes())?;
-    let (rest, random) = rest.split_at_checked(rest.len().checked_sub(RANDOM_BYTES)?)?;
-    random.iter().all(u8::is_ascii_alphanumeric).then_some(rest)
 }
 
 /// Temporary files and lock files of `target` that a killed build has left behind, and that nobody

@@ -1,6 +1,6 @@
 //! The seam between a build and the system: every system operation of a build goes through it.
 //!
-//! [`RealStorage`] is the file system. [`MemoryStorage`] keeps files in memory. Tests wrap either
+//! [`RealStorage`] is the file system, [`UnnamedStorage`] a file that has no name. [`MemoryStorage`] keeps files in memory. Tests wrap either
 //! and fail the n-th operation. Dropping a temporary file or a lock that was not given up removes
 //! it; these removals cannot be reported, so they are no operations.
 
@@ -332,6 +332,113 @@ impl Storage for RealStorage {
     }
 }
 
+/// One file without a name, for what its builder alone reads: nothing is left of it, however that ends, and nothing of
+/// it is synced.
+#[derive(Debug)]
+pub struct UnnamedStorage {
+    target: PathBuf,
+    built: Arc<Mutex<Option<File>>>,
+}
+
+impl UnnamedStorage {
+    /// On the disk of this folder.
+    #[must_use]
+    pub fn new(folder: &Path) -> Self {
+        Self { target: folder.join("unnamed.pleach"), built: Arc::default() }
+    }
+
+    /// What to build, to be known in errors.
+    #[must_use]
+    pub fn target(&self) -> &Path {
+        &self.target
+    }
+
+    /// The file, once it is built.
+    #[must_use]
+    pub fn into_file(self) -> Option<File> {
+        self.built.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+struct UnnamedFile(RealFile);
+
+impl StorageFile for UnnamedFile {
+    fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.0.write_all_at(bytes, offset)
+    }
+    fn read_exact_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<()> {
+        self.0.read_exact_at(bytes, offset)
+    }
+    fn set_len(&self, bytes: u64) -> io::Result<()> {
+        self.0.set_len(bytes)
+    }
+    fn set_mode(&self, _mode: u32) -> io::Result<()> {
+        Ok(())
+    }
+    fn sync(&self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+struct UnnamedTemp {
+    file: UnnamedFile,
+    path: PathBuf,
+    built: Arc<Mutex<Option<File>>>,
+}
+
+impl StorageTemp for UnnamedTemp {
+    fn file(&self) -> &dyn StorageFile {
+        &self.file
+    }
+    fn path(&self) -> &Path {
+        &self.path
+    }
+    fn persist(self: Box<Self>, _target: &Path) -> io::Result<()> {
+        *self.built.lock().unwrap_or_else(PoisonError::into_inner) = Some(self.file.0.file);
+        Ok(())
+    }
+}
+
+impl Storage for UnnamedStorage {
+    fn kind(&self, _path: &Path) -> io::Result<Kind> {
+        Ok(Kind::Missing)
+    }
+    fn list(&self, _folder: &Path) -> io::Result<Vec<OsString>> {
+        Ok(Vec::new())
+    }
+    fn lock(&self, _path: &Path, _holder: &str) -> io::Result<Locked> {
+        Ok(Locked::Held(Box::new(NoLock)))
+    }
+    fn create_temp(
+        &self,
+        folder: &Path,
+        _prefix: &OsString,
+        _suffix: &str,
+        _mode: u32,
+    ) -> io::Result<Box<dyn StorageTemp>> {
+        let file = UnnamedFile(RealFile { file: tempfile::tempfile_in(folder)?, writeback: false });
+        Ok(Box::new(UnnamedTemp { file, path: self.target.clone(), built: Arc::clone(&self.built) }))
+    }
+    fn create_spill(&self, folder: &Path) -> io::Result<Box<dyn StorageFile>> {
+        RealStorage.create_spill(folder)
+    }
+    fn open(&self, _path: &Path) -> io::Result<(Box<dyn StorageFile>, u64)> {
+        Err(io::ErrorKind::NotFound.into())
+    }
+    fn link(&self, _from: &Path, _to: &Path) -> io::Result<()> {
+        Err(io::ErrorKind::NotFound.into())
+    }
+    fn remove(&self, _path: &Path) -> io::Result<()> {
+        Ok(())
+    }
+    fn remove_unlocked(&self, _path: &Path) -> io::Result<bool> {
+        Ok(true)
+    }
+    fn sync_dir(&self, _folder: &Path) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 /// Files in memory. Locks are always granted.
 #[derive(Debug, Default)]
 pub struct MemoryStorage {
@@ -413,8 +520,9 @@ impl StorageTemp for MemoryTemp {
     }
 }
 
-struct MemoryLock;
-impl StorageLock for MemoryLock {}
+/// Of what nobody else can build.
+struct NoLock;
+impl StorageLock for NoLock {}
 
 impl Storage for MemoryStorage {
     fn kind(&self, path: &Path) -> io::Result<Kind> {
@@ -425,7 +533,7 @@ impl Storage for MemoryStorage {
         Ok(Vec::new())
     }
     fn lock(&self, _path: &Path, _holder: &str) -> io::Result<Locked> {
-        Ok(Locked::Held(Box::new(MemoryLock)))
+        Ok(Locked::Held(Box::new(NoLock)))
     }
     fn create_temp(
         &self,

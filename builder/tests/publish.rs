@@ -4,7 +4,7 @@ mod common;
 
 use common::{Chunks, check_file, mix, numbered, sorted};
 use pleach_builder::publish::strays;
-use pleach_builder::storage::{Kind, Locked, RealStorage, Storage, StorageFile, StorageTemp};
+use pleach_builder::storage::{Kind, Locked, RealStorage, Storage, StorageFile, StorageTemp, UnnamedStorage};
 use pleach_builder::{
     BuildError, BuildOptions, Chunk, Observer, Phase, Schema, Silent, Source, SourceError, build, build_iter,
     build_slice, build_with_storage,
@@ -288,6 +288,33 @@ fn second_builder_is_told_who_is_first() {
 }
 
 #[test]
+fn a_file_without_a_name_is_the_same_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let tuples: Vec<(u64, u64)> = numbered(5000, |row| mix(row) % 4000);
+    let target = folder.path().join("t");
+    build(&mut Chunks::new(&tuples, 1000), &target, &BuildOptions::default(), &Silent).unwrap();
+    let wanted = fs::read(&target).unwrap();
+    // In memory, and by spilling.
+    for memory_bytes in [1 << 30, 1] {
+        let options = BuildOptions { memory_bytes, ..BuildOptions::default() };
+        let storage = UnnamedStorage::new(folder.path());
+        let mut source = Chunks::new(&tuples, 1000);
+        build_with_storage(&mut source, storage.target(), &options, &Silent, &storage).unwrap();
+        assert_eq!(names(folder.path()), ["t"]);
+        let mut found = vec![0; wanted.len()];
+        let file = storage.into_file().unwrap();
+        assert_eq!(file.metadata().unwrap().len(), wanted.len() as u64);
+        std::os::unix::fs::FileExt::read_exact_at(&file, &mut found, 0).unwrap();
+        assert!(found == wanted);
+    }
+    let storage = UnnamedStorage::new(&folder.path().join("none"));
+    let mut source = Chunks::new(&tuples, 1000);
+    let refused =
+        build_with_storage(&mut source, storage.target(), &BuildOptions::default(), &Silent, &storage);
+    assert!(refused.is_err() && storage.into_file().is_none());
+}
+
+#[test]
 fn strays_are_listed_and_swept() {
     let folder = tempfile::tempdir().unwrap();
     let target = folder.path().join("t");
@@ -297,20 +324,6 @@ fn strays_are_listed_and_swept() {
     for other in others {
         fs::write(folder.path().join(other), b"").unwrap();
     }
-    // What a killed process has built under such a name, to read it itself.
-    let inner = [
-        ".t.Qw3xyz.pleach-tmp",
-        "..t.Qw3xyz.pleach-tmp.Zz9abc.pleach-tmp",
-        "..t.Qw3xyz.pleach-tmp.pleach-lock",
-    ];
-    let inner = inner.map(|name| folder.path().join(name));
-    inner.iter().for_each(|path| fs::write(path, b"half a file").unwrap());
-    let mut wanted = inner.to_vec();
-    wanted.sort();
-    assert_eq!(strays(&target).unwrap(), wanted);
-    build_slice(&[(1u32, ())], &target, &BuildOptions::default()).unwrap();
-    assert!(inner.iter().all(|path| !path.exists()));
-    fs::remove_file(&target).unwrap();
     // A pipe is nobody's file: who opened it would wait.
     let pipe = folder.path().join(".t.Fifo00.pleach-tmp");
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());

@@ -168,13 +168,14 @@ fn findings_hold_no_control_characters() {
 /// META whose records are not all held at once, and what may be wrong with the last one.
 #[test]
 fn long_records_are_looked_at_one_by_one() {
-    let text = || "x".repeat((1 << 16) - 3);
+    // Some of which end inside what is read at once.
+    let text = |shorter: usize| "x".repeat((1 << 16) - 3 - shorter);
     let meta = pleach_format::meta::Meta {
-        key_name: text(),
-        value_name: text(),
-        key_logical: text(),
-        value_logical: text(),
-        layout: text(),
+        key_name: text(15_000),
+        value_name: text(0),
+        key_logical: text(30_001),
+        value_logical: text(7),
+        layout: text(0),
     };
     let whole = naive::build(&[(1u64, 2u64)], &meta, true);
     assert_eq!(check_bytes(&whole), []);
@@ -217,7 +218,7 @@ fn progress_is_told_and_can_stop_the_check() {
     assert_eq!((report.verdict, report.cancelled), (Verdict::Clean, false));
     let told = told.into_inner().expect("no panic");
     assert!(told.len() > 3 && told.is_sorted(), "{told:?}");
-    assert!(told[0] < all_bytes / 2 && told[told.len() - 1] > all_bytes / 10 * 9, "{told:?}");
+    assert!(told[0] > 0 && told[0] < all_bytes / 2 && told[told.len() - 1] > all_bytes / 10 * 9, "{told:?}");
     let stop = |_: u64, _: u64| false;
     let report = fsck(&path, &FsckOptions { threads: 1, progress: Some(&stop) }).expect("readable");
     assert!(report.cancelled && report.blocks < 10, "{} blocks", report.blocks);

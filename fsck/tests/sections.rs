@@ -193,3 +193,45 @@ fn damage_at_the_borders_of_pieces_is_placed() {
         assert!(is_base || found, "byte {} of the spine: {findings:?}", at - spine.start);
     }
 }
+
+/// Damage behind the first piece of a section has its place to the byte.
+#[test]
+fn places_are_exact_in_every_piece() {
+    // Wide keys, few to a line: without a grid, which takes long to make.
+    let mut tuples: Vec<(u128, u64)> =
+        (0..215_003).map(|i| (u128::from(mix(i)) << 64 | u128::from(mix(i + 1)), i)).collect();
+    tuples.sort_unstable();
+    let whole = naive::build(&tuples, &pleach_format::meta::Meta::default(), true);
+    let there = header(&whole);
+    let is_at = |findings: &[Finding], (code, section, offset, length): (&str, &str, usize, u64)| {
+        let place = (code, offset as u64, length);
+        let is_it = |it: &Finding| (it.code, it.offset, it.length) == place && it.section == section;
+        findings.iter().any(is_it)
+    };
+    for tag in [Tag::LINE, Tag::SPINE] {
+        let (all, used, name) = (extent(&whole, tag), content(&whole, tag), tag.to_string());
+        assert!(all.len() >= 33 * 8192, "{name}: {} bytes", all.len());
+        let at = all.start + (all.len() / 8192 - 1) * 8192;
+        let mut bytes = whole.clone();
+        bytes[at + 77] ^= 4;
+        let findings = check_bytes(&bytes);
+        assert!(is_at(&findings, ("block", &name, at, 8192)), "{name}: {findings:?}");
+        assert_eq!(findings.len(), 1, "{name}: {findings:?}");
+        if used.end < all.end {
+            let at = (used.end + all.end) / 2;
+            let mut bytes = whole.clone();
+            bytes[at] = 9;
+            reseal(&mut bytes);
+            let findings = check_bytes(&bytes);
+            assert!(is_at(&findings, ("padding", &name, at, 1)), "{name}: {findings:?}");
+        }
+    }
+    let widest = there.spine.levels.iter().max_by_key(|level| level.lines).expect("levels");
+    let at = (there.spine_offset + widest.offset + (widest.lines - 2) * 64) as usize;
+    assert!(widest.lines > 4098);
+    let mut bytes = whole.clone();
+    bytes[at + pleach_format::spine::FLAGS_AT] |= 0x40;
+    reseal(&mut bytes);
+    let findings = check_bytes(&bytes);
+    assert!(is_at(&findings, ("spine-line", "SPIN", at, 64)), "{findings:?}");
+}

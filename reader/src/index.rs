@@ -115,19 +115,26 @@ impl OpenOptions {
     /// Opens a file. O(1): reads 8 KiB and maps the rest, unless it is asked to verify or copy it.
     pub fn open(self, path: impl AsRef<Path>) -> Result<Index, OpenError> {
         let path = path.as_ref();
+        let opened = File::open(path);
+        let failed = |source| OpenError::Io { operation: "open", path: path.to_owned(), source };
+        self.open_file(&opened.map_err(failed)?, path)
+    }
+
+    /// Opens a file that is open already, and that messages call `path`; it may be closed afterwards. O(1), as
+    /// [`OpenOptions::open`].
+    pub fn open_file(self, file: &File, path: &Path) -> Result<Index, OpenError> {
         let failed = |operation| move |source| OpenError::Io { operation, path: path.to_owned(), source };
-        let file = File::open(path).map_err(failed("open"))?;
         let metadata = file.metadata().map_err(failed("read"))?;
         if metadata.is_dir() {
             return Err(failed("open")(io::Error::from(io::ErrorKind::IsADirectory)));
         }
         let mut head = [0; HEAD_BYTES];
-        let there = read_at_most(&file, &mut head, 0).map_err(failed("read"))?;
+        let there = read_at_most(file, &mut head, 0).map_err(failed("read"))?;
         let refused = |source| OpenError::Format { path: path.to_owned(), source };
         let header = Header::parse(&head[..there], metadata.len()).map_err(refused)?;
         let storage = match self.residence {
-            Residence::Mapped => Storage::map(&file, metadata.len()),
-            Residence::Resident => Storage::resident(&file, metadata.len()),
+            Residence::Mapped => Storage::map(file, metadata.len()),
+            Residence::Resident => Storage::resident(file, metadata.len()),
         };
         let mut index = self.finish(path.to_owned(), header, storage.map_err(failed("map"))?)?;
         index.identity = Some(Identity::of(&metadata));

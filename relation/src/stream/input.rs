@@ -385,7 +385,7 @@ fn verify(index: &Index, tag: Tag, offset: u64, length: u64) -> Result<(), Relat
     let list = bytes(index, section.entry.sums_offset.get(), section.entry.sums_bytes())?;
     let (sums, _) = list.as_chunks::<SUM_BYTES>();
     let from = offset.saturating_sub(section.offset()) / BLOCK;
-    let to = (offset + length - 1).saturating_sub(section.offset()) / BLOCK;
+    let to = offset.saturating_add(length - 1).saturating_sub(section.offset()) / BLOCK;
     for block in from..=to {
         let start = section.offset() + block * BLOCK;
         let block_bytes = BLOCK.min(section.end.saturating_sub(start));
@@ -414,7 +414,17 @@ fn verify_column(
     }
     let width = place.shape.offset_bytes;
     verify(index, tag, place.offset + ranks.start * width, (ranks.end - ranks.start + 1) * width)?;
-    let (from, to) = (offset(index, place, ranks.start)?, offset(index, place, ranks.end)?);
+    let from = offset(index, place, ranks.start)?;
+    let mut to = from;
+    for rank in ranks.start + 1..=ranks.end {
+        let next = offset(index, place, rank)?;
+        if next < to || next > place.shape.data_bytes {
+            let (rule, offset) = ("offsets must ascend inside the column", place.offset + rank * width);
+            let source = FormatError::Corrupt { what: "column", offset, rule, found: next };
+            return Err(Relation::damaged(index, tag.name(), source.into()));
+        }
+        to = next;
+    }
     verify(index, tag, data.saturating_add(from), to.saturating_sub(from))
 }
 

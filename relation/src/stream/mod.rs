@@ -116,7 +116,8 @@ const TUPLES_MAX: u128 = 1 << 63;
 pub struct StreamOptions<'a> {
     /// Tuples of a piece, of both sides together: 1 to 2^30.
     pub piece_tuples: usize,
-    /// Bytes of the strings of a side of a piece, and of those of a chunk, unless one tuple has more.
+    /// Bytes of the strings of a side of a piece, and of those of a chunk, unless one tuple has more, or one block of
+    /// a sum of floats.
     pub piece_bytes: usize,
     /// Where pieces are answered, of as many tuples as it wants; `None` is the CPU.
     pub device: Option<&'a dyn Device>,
@@ -239,7 +240,7 @@ impl<'a> Answer<'a> {
         Ok(true)
     }
 
-    /// The next chunk, which is not empty; `None` at the end, when all inputs have been verified.
+    /// The next chunk, which is not empty; `None` at the end, when all has been verified that the answer rests on.
     ///
     /// # Errors
     /// [`RelationError::Damaged`], [`RelationError::Overflow`], [`RelationError::Interrupted`]: then chunks that
@@ -285,7 +286,8 @@ impl<'a> Answer<'a> {
         produced.into_iter().rev().for_each(|produced| self.ready.push_front(produced));
     }
 
-    /// How many tuples the answer has. Reads and verifies the inputs; no column of the answer is made.
+    /// How many tuples the answer has, less those that were handed out. Reads and verifies the keys; no column of the
+    /// answer is made.
     ///
     /// # Errors
     /// Those of [`Answer::next_chunk`], and [`RelationError::TooLarge`] above 2^63.
@@ -304,7 +306,7 @@ impl<'a> Answer<'a> {
                 Some(Produced::Count(count)) => count,
                 Some(Produced::Chunk(chunk)) => chunk.len() as u128,
                 Some(Produced::Positions(positions)) => positions.len() as u128,
-                Some(Produced::Runs(runs)) => runs.total.into(),
+                Some(Produced::Runs(runs)) => u128::from(runs.total - runs.at),
                 None => 0,
             };
         }
@@ -612,7 +614,8 @@ pub fn set<'a>(
 /// A join.
 ///
 /// # Errors
-/// [`RelationError::KeyTypes`], [`RelationError::Damaged`].
+/// [`RelationError::KeyTypes`], [`RelationError::Damaged`], [`RelationError::TooLarge`] above 2^63 tuples: where there
+/// may be so many they are counted first.
 pub fn join<'a>(
     how: How,
     left: Relation<'a>,

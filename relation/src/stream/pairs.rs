@@ -51,15 +51,19 @@ pub(super) struct Runs {
 }
 
 impl Both {
-    /// Bytes of the strings of a tuple.
+    /// Bytes of the strings of a tuple, and of the zeros for those that are not there.
     fn tuple_bytes(&self, i: u32, j: u32) -> usize {
-        let of = |column: &Column, row: u32| match column {
-            Column::Bytes(strings) if row != NONE => strings.get(row as usize).len(),
+        let of = |column: &Column, row: u32, absent_bytes: usize| match column {
+            Column::Bytes(_) if row == NONE => absent_bytes,
+            Column::Bytes(strings) => strings.get(row as usize).len(),
             _ => 0,
         };
-        let keys = if i == NONE { of(&self.right.0, j) } else { of(&self.left.0, i) };
-        let (left, right) = (of(&self.left.1, i), of(&self.right.1, j));
-        keys + left.saturating_add(right)
+        let keys = if i == NONE { of(&self.right.0, j, 0) } else { of(&self.left.0, i, 0) };
+        let (left, right) = match self.shape.is_either {
+            true => (0, 0),
+            false => (self.shape.value_types.0.bytes(), self.shape.value_types.1.bytes()),
+        };
+        keys + of(&self.left.1, i, left).saturating_add(of(&self.right.1, j, right))
     }
 
     /// How many of the first tuples make a chunk: one at least, if there are any.

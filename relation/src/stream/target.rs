@@ -7,8 +7,10 @@ use super::{Answer, Chunk, Field, Schema};
 use crate::error::RelationError;
 use pleach::ValueType;
 use pleach_builder::source::{Schema as FileSchema, Source, SourceError};
+use pleach_builder::storage::{RealStorage, Storage, UnnamedStorage};
 use pleach_builder::{BuildError, BuildOptions, Column, Observer, Strings, Summary};
 use pleach_format::record::{self, FieldKind, Record};
+use std::fs::File;
 use std::path::Path;
 
 impl Answer<'_> {
@@ -24,6 +26,32 @@ impl Answer<'_> {
         options: &BuildOptions,
         observer: &dyn Observer,
     ) -> Result<Summary, RelationError> {
+        self.built(path, options, observer, &RealStorage)
+    }
+
+    /// Writes the answer into an index file that has no name, on the disk of `folder`: nothing is left of it when it
+    /// is closed. See [`Index`](pleach::Index)'s `OpenOptions::open_file`.
+    ///
+    /// # Errors
+    /// Those of [`Answer::to_index`].
+    pub fn to_unnamed_index(
+        self,
+        folder: &Path,
+        options: &BuildOptions,
+        observer: &dyn Observer,
+    ) -> Result<File, RelationError> {
+        let storage = UnnamedStorage::new(folder);
+        self.built(storage.target(), options, observer, &storage)?;
+        storage.into_file().ok_or_else(|| RelationError::Sink("no file was built".to_owned()))
+    }
+
+    fn built(
+        self,
+        path: &Path,
+        options: &BuildOptions,
+        observer: &dyn Observer,
+        storage: &dyn Storage,
+    ) -> Result<Summary, RelationError> {
         let (value_type, value_name, value_logical) = value_type(&self.schema)?;
         let file_schema = FileSchema {
             key_type: self.schema.key_type,
@@ -36,7 +64,7 @@ impl Answer<'_> {
         };
         let options = BuildOptions { sorted: self.schema.is_sorted, ..options.clone() };
         let mut source = Records { answer: self, file_schema, failed: None };
-        match pleach_builder::build(&mut source, path, &options, observer) {
+        match pleach_builder::build_with_storage(&mut source, path, &options, observer, storage) {
             Err(BuildError::Source(error)) => Err(source.failed.unwrap_or(BuildError::Source(error).into())),
             other => Ok(other?),
         }

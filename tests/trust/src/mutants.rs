@@ -7,12 +7,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// What is changed by mutants, and what looks at it. The second look at `format` is at those alone that the first one
-/// missed.
+/// What is changed by mutants, and what looks at it. A second look is at those alone that the first one missed.
 const MUTANTS: &[(&[&str], &[&str])] = &[
-    (&["-p", "pleach-fsck"], &["--lib", "--tests"]),
+    (&["-p", "pleach-fsck"], &["--test", "damage"]),
+    (&["-p", "pleach-fsck"], &["--test", "sections"]),
     (&["-p", "pleach-format"], &["--lib", "--tests"]),
-    (&["-p", "pleach-format", "--test-package", "pleach-fsck"], &["--lib", "--tests"]),
+    (&["-p", "pleach-format", "--test-package", "pleach-fsck"], &["--test", "damage", "--test", "sections"]),
     (&["-p", "pleach-builder"], &["--test", "publish"]),
     (&["-p", "pleach", "--test-package", "pleach-tests"], &["--test", "corrupt", "--", "verified"]),
 ];
@@ -28,22 +28,22 @@ struct Record<'a> {
 struct Tried {
     sum: String,
     killed: usize,
-    /// Kinds.
-    survivors: Vec<String>,
+    /// Names of mutants.
+    survivors: BTreeSet<String>,
 }
 
 impl Tried {
-    /// How many survivors have no reason.
-    fn unexplained(&self, explained: &BTreeMap<String, usize>) -> usize {
+    /// Survivors without a reason.
+    fn unexplained(&self, explained: &BTreeMap<String, usize>) -> Vec<&str> {
         let mut left = explained.clone();
-        let mut is_open = |kind: &&String| match left.get_mut(*kind).filter(|left| **left > 0) {
+        let mut is_open = |name: &&str| match left.get_mut(&kind(name)).filter(|left| **left > 0) {
             Some(left) => {
                 *left -= 1;
                 false
             }
             None => true,
         };
-        self.survivors.iter().filter(|kind| is_open(kind)).count()
+        self.survivors.iter().map(String::as_str).filter(|name| is_open(name)).collect()
     }
 }
 
@@ -55,8 +55,8 @@ impl<'a> Record<'a> {
         let mut files: BTreeMap<String, Tried> = BTreeMap::new();
         let mut last = String::new();
         for line in text.lines().filter(|line| !line.starts_with('#')) {
-            if let Some(kind) = line.strip_prefix("  ") {
-                files.entry(last.clone()).or_default().survivors.push(kind.to_owned());
+            if let Some(name) = line.strip_prefix("  ") {
+                files.entry(last.clone()).or_default().survivors.insert(name.to_owned());
                 continue;
             }
             let mut words = line.split(' ');
@@ -65,20 +65,40 @@ impl<'a> Record<'a> {
             };
             last = file.to_owned();
             let killed = killed.parse().unwrap_or_default();
-            files.insert(last.clone(), Tried { sum: sum.to_owned(), killed, survivors: Vec::new() });
+            files.insert(last.clone(), Tried { sum: sum.to_owned(), killed, survivors: BTreeSet::new() });
         }
         files.retain(|file, tried| tried.sum == sum(lab, file));
         Self { lab, files }
     }
 
-    /// Keeps files each of whose survivors is explained.
-    fn save(&self, explained: &BTreeMap<String, usize>) -> Result<()> {
+    /// Takes over what is known of files whose mutants have all been tried, and of survivors that were tried again.
+    fn note(&mut self, ledger: &Ledger<'_>, list: &str) -> Result<()> {
+        let mut files: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        list.lines().for_each(|name| files.entry(file_of(name)).or_default().push(name));
+        for (file, names) in files {
+            let outcome = |name: &str| ledger.outcomes.get(name).map(String::as_str);
+            let is_killed = |name: &str| matches!(outcome(name), Some("caught" | "timeout"));
+            if let Some(tried) = self.files.get_mut(file) {
+                let before = tried.survivors.len();
+                tried.survivors.retain(|name| !is_killed(name));
+                tried.killed += before - tried.survivors.len();
+            } else if names.iter().all(|name| outcome(name).is_some()) {
+                let killed = names.iter().filter(|name| is_killed(name)).count();
+                let missed = names.iter().filter(|name| outcome(name) == Some("missed"));
+                let survivors = missed.map(|&name| name.to_owned()).collect();
+                self.files.insert(file.to_owned(), Tried { sum: sum(self.lab, file), killed, survivors });
+            }
+        }
+        self.save()
+    }
+
+    fn save(&self) -> Result<()> {
         let mut text = "# Files whose mutants were all tried (cargo trust 29): sum, name, how many were killed; below it, \
                         those that survive.\n# A file that has another sum is tried again.\n"
             .to_owned();
-        for (file, tried) in self.files.iter().filter(|(_, tried)| tried.unexplained(explained) == 0) {
+        for (file, tried) in &self.files {
             text += &format!("{} {file} {}\n", tried.sum, tried.killed);
-            tried.survivors.iter().for_each(|kind| text += &format!("  {kind}\n"));
+            tried.survivors.iter().for_each(|name| text += &format!("  {name}\n"));
         }
         Ok(std::fs::write(self.lab.root.join(Self::PATH), text)?)
     }
@@ -87,6 +107,12 @@ impl<'a> Record<'a> {
 /// Of a file.
 fn sum(lab: &Lab, file: &str) -> String {
     format!("{:08x}", crc32(&std::fs::read(lab.root.join(file)).unwrap_or_default()))
+}
+
+/// As an expression that is about this text alone.
+fn escaped(text: &str) -> String {
+    let is_special = |letter: char| r"\.+*?()|[]{}^$#&-~".contains(letter);
+    text.chars().flat_map(|letter| is_special(letter).then_some('\\').into_iter().chain([letter])).collect()
 }
 
 /// The file that a mutant changes.
@@ -182,8 +208,8 @@ pub fn mutants(lab: &Lab) -> Result<String> {
     let config = ["--config", "tests/mutants.toml", "--no-shuffle"];
     let (mut record, explained) = (Record::open(lab), explained(lab)?);
     let mut there = BTreeSet::new();
-    for (number, (choice, tests)) in MUTANTS.iter().enumerate() {
-        // Both looks at `format` share a folder.
+    for (choice, tests) in MUTANTS {
+        // Both looks at a package share a folder.
         let out = lab.root.join("target/mutants").join(choice[1]);
         std::fs::create_dir_all(&out)?;
         let mut ledger = Ledger::open(lab, out.join("outcomes.txt"));
@@ -192,15 +218,21 @@ pub fn mutants(lab: &Lab) -> Result<String> {
         let list = Command::new("cargo").args(list).current_dir(&lab.root).output()?;
         ensure!(list.status.success(), "{}", lab::both(&list));
         let list = String::from_utf8(list.stdout)?;
+        record.note(&ledger, &list)?;
         there.extend(list.lines().map(|name| file_of(name).to_owned()));
-        let names: Vec<&str> =
-            list.lines().filter(|name| !record.files.contains_key(file_of(name))).collect();
-        let is_open = |name: &&str| ledger.outcomes.get(*name).is_none_or(|it| it == "missed");
+        // Those of files that are not on record, and survivors without a reason.
+        let again: BTreeSet<&str> =
+            record.files.values().flat_map(|tried| tried.unexplained(&explained)).collect();
+        let is_new = |name: &&str| !record.files.contains_key(file_of(name));
+        let names: Vec<String> =
+            list.lines().filter(|name| is_new(name) || again.contains(name)).map(str::to_owned).collect();
+        let is_open = |name: &String| ledger.outcomes.get(name).is_none_or(|it| it == "missed");
         if names.iter().any(is_open) {
             ledger.begin(&out, &list)?;
-            let files: BTreeSet<String> =
-                names.iter().map(|name| file_of(name).replace('.', "\\.")).collect();
-            let files: Vec<String> = files.into_iter().collect();
+            let new = list.lines().filter(is_new).map(|name| format!("{}:.*", escaped(file_of(name))));
+            let again = again.iter().map(|name| escaped(name));
+            let choices: BTreeSet<String> = new.chain(again).collect();
+            let choices: Vec<String> = choices.into_iter().collect();
             let mut cargo = Command::new("cargo");
             cargo.arg("mutants").args(config).args([
                 "--iterate",
@@ -209,7 +241,7 @@ pub fn mutants(lab: &Lab) -> Result<String> {
                 "--minimum-test-timeout",
                 "20",
             ]);
-            cargo.arg("--re").arg(format!("^({}):", files.join("|")));
+            cargo.arg("--re").arg(format!("^({})$", choices.join("|")));
             // What a mutant changes is compiled again within a second that way, and that is most of the time.
             cargo.env("CARGO_PROFILE_DEV_DEBUG", "0").env("CARGO_INCREMENTAL", "1");
             cargo.env("CARGO_PROFILE_DEV_OPT_LEVEL", "0");
@@ -222,35 +254,22 @@ pub fn mutants(lab: &Lab) -> Result<String> {
             cargo.args(["-Zunstable-options", "--fail-fast"]);
             let output = cargo.current_dir(&lab.root).stdin(Stdio::null()).output()?;
             ledger.gather(&out)?;
+            record.note(&ledger, &list)?;
             // Whether mutants were missed or took too long is counted here; else tests failed without any change.
             let is_tried = matches!(output.status.code(), Some(0 | 2 | 3));
             ensure!(is_tried, "{}: {}", output.status, lab::tail(&lab::both(&output), 30));
-            let undone = names.iter().filter(|name| !ledger.outcomes.contains_key(**name)).count();
+            let undone = names.iter().filter(|name| !ledger.outcomes.contains_key(*name)).count();
             ensure!(undone == 0, "{undone} mutants are not tried: {}", lab::tail(&lab::both(&output), 30));
         }
-        if MUTANTS.get(number + 1).is_some_and(|next| next.0[1] == choice[1]) {
-            continue;
-        }
-        for name in names {
-            let file = file_of(name);
-            let tried = record.files.entry(file.to_owned()).or_default();
-            tried.sum = sum(lab, file);
-            match ledger.outcomes[name].as_str() {
-                "caught" | "timeout" => tried.killed += 1,
-                "missed" => {
-                    tried.survivors.push(kind(name));
-                    eprintln!("survives: {name}");
-                }
-                _ => {}
-            }
-        }
-        record.save(&explained)?;
     }
     record.files.retain(|file, _| there.contains(file));
-    record.save(&explained)?;
+    record.save()?;
     let killed: usize = record.files.values().map(|tried| tried.killed).sum();
     let missed: usize = record.files.values().map(|tried| tried.survivors.len()).sum();
-    let unexplained: usize = record.files.values().map(|tried| tried.unexplained(&explained)).sum();
+    let unexplained: Vec<&str> =
+        record.files.values().flat_map(|tried| tried.unexplained(&explained)).collect();
+    unexplained.iter().for_each(|name| eprintln!("survives: {name}"));
+    let unexplained = unexplained.len();
     let all = killed + missed;
     let share = killed as f64 / all as f64;
     ensure!(share >= 0.9, "{killed} of {all} killed: {:.1}%", share * 100.0);

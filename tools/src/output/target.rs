@@ -116,17 +116,6 @@ impl Target {
     }
 }
 
-/// A file beside `target` that nobody sees, to be built and to be opened: goes when it is dropped, or else with the
-/// next output to `target`.
-pub fn between(target: &Path) -> io::Result<NamedTempFile> {
-    sweep(target);
-    let mut prefix = OsString::from(".");
-    prefix.push(target.file_name().unwrap_or_default());
-    prefix.push(".");
-    let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty());
-    locked_temp(folder.unwrap_or(Path::new(".")), &prefix, TEMP_SUFFIX, 0o600)
-}
-
 impl Write for Target {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = match &mut self.kind {
@@ -150,8 +139,7 @@ impl Write for Target {
 /// Removes what killed processes have left beside `target`. What cannot be removed harms nobody.
 fn sweep(target: &Path) {
     for stray in pleach_builder::publish::strays(target).unwrap_or_default() {
-        // A lock file is for who builds, unless it is that of a temporary file.
-        let is_temp = stray.to_str().is_some_and(|name| name.contains(TEMP_SUFFIX));
+        let is_temp = stray.to_str().is_some_and(|name| name.ends_with(TEMP_SUFFIX));
         if let Some(file) = is_temp.then(|| File::open(&stray).ok()).flatten()
             && file.try_lock().is_ok()
         {
@@ -213,29 +201,5 @@ mod tests {
         let missing = folder.path().join("none").join("t.csv");
         assert!(Target::create(&missing, &[]).is_err());
         Target::create(Path::new("/dev/null"), &[]).expect("opens").commit().expect("commits");
-    }
-
-    #[test]
-    fn what_lies_between_is_swept_with_its_target() {
-        let folder = tempfile::tempdir().expect("makes a folder");
-        let path = folder.path().join("t.csv");
-        let place = between(&path).expect("creates");
-        pleach_builder::build_slice(&[(1u32, ())], place.path(), &pleach_builder::BuildOptions::default())
-            .expect("builds");
-        assert_eq!(names(folder.path()).len(), 1);
-        drop(place);
-        assert_eq!(names(folder.path()), Vec::<String>::new());
-        // Killed: the file, what it was to become, and the lock.
-        let strays = [
-            ".t.csv.AbCdEf.pleach-tmp",
-            "..t.csv.AbCdEf.pleach-tmp.Xy0000.pleach-tmp",
-            "..t.csv.AbCdEf.pleach-tmp.pleach-lock",
-        ];
-        strays.iter().for_each(|name| fs::write(folder.path().join(name), "stray").expect("writes"));
-        Target::create(&path, &[]).expect("creates").commit().expect("commits");
-        assert_eq!(names(folder.path()), ["t.csv"]);
-        strays.iter().for_each(|name| fs::write(folder.path().join(name), "stray").expect("writes"));
-        drop(between(&path).expect("creates"));
-        assert_eq!(names(folder.path()), ["t.csv"]);
     }
 }

@@ -88,14 +88,12 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// Whose file it is that nobody sees: the output's, or nobody's.
-    fn owner(&self) -> PathBuf {
-        let name = self.out.output.as_ref().and_then(|path| path.file_name()).unwrap_or("pleach".as_ref());
-        match (&self.out.temp, &self.out.output) {
-            (Some(folder), _) => folder.join(name),
-            (None, Some(path)) => path.clone(),
-            (None, None) => std::env::temp_dir().join(name),
-        }
+    /// Folder for files that nobody sees.
+    fn folder(&self) -> PathBuf {
+        let beside = self.out.output.as_ref().and_then(|path| path.parent()).map(Path::to_owned);
+        let beside =
+            beside.map(|folder| if folder.as_os_str().is_empty() { PathBuf::from(".") } else { folder });
+        self.out.temp.clone().or(beside).unwrap_or_else(std::env::temp_dir)
     }
 
     /// Writes the answer where it belongs.
@@ -213,13 +211,13 @@ fn table_format(format: OutFormat) -> Option<output::Format> {
     }
 }
 
-/// An answer as an index file that has no name any more, and goes when it is closed.
+/// An answer as an index file without a name.
 pub fn temporary(answer: Answer<'_>, job: &Job<'_>) -> Result<Index, Failure> {
-    let owner = job.owner();
-    let place = output::between(&owner);
-    let place = place.map_err(|error| Failure::io("cannot create a file beside", &owner, &error))?;
-    answer.to_index(place.path(), &job.build_options(), &job.progress).map_err(failed)?;
-    search::open(place.path(), &Global { verify: None, ..job.global.clone() }, crate::cli::Verify::Header)
+    let folder = job.folder();
+    let file = answer.to_unnamed_index(&folder, &job.build_options(), &job.progress).map_err(failed)?;
+    pleach::contain_sigbus();
+    let opened = Index::options().verify(pleach::Verify::Header).open_file(&file, &folder);
+    opened.map_err(|error| search::opening(&error))
 }
 
 /// A value of an answer: what it is called, and its fields if it is a record.
