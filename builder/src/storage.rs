@@ -1,6 +1,7 @@
 //! The seam between a build and the system: every system operation of a build goes through it.
 //!
-//! [`RealStorage`] is the file system, [`UnnamedStorage`] a file that has no name. [`MemoryStorage`] keeps files in memory. Tests wrap either
+//! [`RealStorage`] is the file system, [`UnnamedStorage`] a file that has no name. [`MemoryStorage`] keeps files in
+//! memory. Tests wrap either
 //! and fail the n-th operation. Dropping a temporary file or a lock that was not given up removes
 //! it; these removals cannot be reported, so they are no operations.
 

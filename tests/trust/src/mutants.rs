@@ -93,9 +93,10 @@ impl<'a> Record<'a> {
     }
 
     fn save(&self) -> Result<()> {
-        let mut text = "# Files whose mutants were all tried (cargo trust 29): sum, name, how many were killed; below it, \
-                        those that survive.\n# A file that has another sum is tried again.\n"
-            .to_owned();
+        let mut text =
+            "# Files whose mutants were all tried (cargo trust 29): sum, name, how many were killed;\n\
+                        # below it, those that survive. A file that has another sum is tried again.\n"
+                .to_owned();
         for (file, tried) in &self.files {
             text += &format!("{} {file} {}\n", tried.sum, tried.killed);
             tried.survivors.iter().for_each(|name| text += &format!("  {name}\n"));
