@@ -37,7 +37,7 @@ fn what_follows_from_the_tuples_cannot_be_changed() {
     let mut tried = 0;
     for (name, whole) in golden() {
         let there = header(&whole);
-        for tag in [Tag::GRID, Tag::PACK, Tag::HARMONIA, Tag::KEYS, Tag::VALUES] {
+        for tag in [Tag::GRID, Tag::PACK, Tag::HARMONIA, Tag::FAST, Tag::KEYS, Tag::VALUES] {
             // Byte strings stand in their columns alone: others would be the keys of another file.
             let is_free = tag == Tag::KEYS && there.key_type.is_bytes()
                 || tag == Tag::VALUES && there.value_type.is_bytes();
@@ -70,6 +70,10 @@ fn entries_of_the_table_cannot_be_changed() {
     for (name, whole) in golden() {
         for section in &header(&whole).sections {
             let tag = section.entry.tag;
+            // Depths of a small classic tree may be others that lay it out alike: `tests/tests/trees.rs`.
+            if tag == Tag::FAST {
+                continue;
+            }
             let at = entry_at(&whole, tag);
             let bytes = (0..128).filter(|byte| !(32..52).contains(byte));
             let bytes = bytes.filter(|byte| tag != Tag::GRID || !(100..116).contains(byte));

@@ -4,6 +4,7 @@ pub mod adversarial;
 pub mod fault;
 pub mod model;
 pub mod roam;
+pub mod trees;
 pub mod whole;
 
 pub use pleach_kit::{figure, generate, is_long, mutate, naive};

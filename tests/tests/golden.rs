@@ -11,9 +11,11 @@ use pleach_builder::{
     BuildOptions, Chunk, Column, Harmonia, Schema, Silent, Source, SourceError, Unique, build_strings_bytes,
     build_with_storage,
 };
+use pleach_format::classic::TreeWord;
 use pleach_format::spine::Encoding;
 use pleach_format::{Bits, Word};
 use pleach_tests::mutate::{self, Damage, PLAIN, SEALED, reseal_head};
+use pleach_tests::trees::{delta, partial, with_compressed_tree};
 use std::fmt::Debug;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -305,6 +307,31 @@ fn harmonia() {
     let tree = index.harmonia::<u64, u32>().expect("readable").expect("there");
     assert_eq!((tree.shape().fanout, tree.shape().node_keys, tree.shape().levels.len()), (8, 4, 4));
     assert!(wanted.iter().zip(0..).all(|(tuple, rank)| tree.lower_bound(tuple.0) == Ok(rank)));
+}
+
+/// The FAST paper's tree, full as it is built, and compressed, which is read and checked all the same.
+#[test]
+fn classic_trees() {
+    fn searched<W: TreeWord + Word>(bytes: Vec<u8>, keys: &[W]) {
+        let index = OpenOptions::default().verify(Verify::Full).from_bytes(bytes).expect("opens");
+        let tree = index.classic::<W>().expect("readable").expect("has a tree");
+        let mut ranks = vec![0; keys.len()];
+        tree.search().expect("whole").lower_bounds(keys, &mut ranks);
+        assert!(ranks.into_iter().eq(0..keys.len() as u64));
+    }
+    let tuples: Vec<(u64, u32)> = (0..700).map(|i| (spread(i) >> 9, i as u32)).collect();
+    let options = BuildOptions { classic: true, grid: false, ..BuildOptions::default() };
+    let wanted = sorted(&tuples);
+    let golden = check("u64_u32_classic.pleach", &tuples, NAMELESS, &options, &wanted);
+    let keys: Vec<u64> = wanted.iter().map(|tuple| tuple.0).collect();
+    let compressed =
+        compare("u64_u32_classic_delta.pleach", with_compressed_tree::<u64>(&golden, delta::<u64>));
+    searched(golden, &keys);
+    searched(compressed, &keys);
+    let texts: Vec<(String, u32)> = (0..300).map(|i| (format!("{:020}", spread(i)), i as u32)).collect();
+    let built = build_strings_bytes(KeyType::Utf8, &texts, &options).expect("builds");
+    let compressed = with_compressed_tree::<u128>(&built, partial);
+    compare("utf8_u32_classic_partial.pleach", compressed);
 }
 
 /// Byte keys: what is built is what is kept, and holds these keys.

@@ -1,18 +1,15 @@
 //! Classic trees in files, full and compressed: searched where they stand, checked slot by slot.
 
 use pleach::{KeyType, OpenOptions, Verify};
-use pleach_builder::classic::packed::DeltaKey;
-use pleach_builder::classic::{Packed, Vectors, build_delta, build_partial};
 use pleach_builder::{BuildOptions, build_strings_bytes};
 use pleach_format::Word;
-use pleach_format::classic::packed::{Form, Prefix};
-use pleach_format::classic::section::{load, store};
-use pleach_format::classic::{Geometry, TreeWord};
+use pleach_format::classic::TreeWord;
 use pleach_format::section::Tag;
 use pleach_fsck::check_bytes;
 use pleach_tests::generate::mix;
 use pleach_tests::is_long;
 use pleach_tests::mutate::{content, entry_at, header, reseal};
+use pleach_tests::trees::{delta, partial, with_compressed_tree};
 use std::collections::BTreeMap;
 
 type Tuples = Vec<(Vec<u8>, u32)>;
@@ -97,49 +94,9 @@ fn damaged_classic_trees_are_found() {
     }
 }
 
-/// A file whose classic tree is compressed: our builder writes none, but readers and `fsck` know them.
-fn with_compressed_tree<W: TreeWord + Word>(
-    whole: &[u8],
-    make: impl Fn(&[W], &Geometry) -> (Form, Vec<u8>),
-) -> Vec<u8> {
-    let there = header(whole);
-    let keys: Vec<W> = (0..there.tuples)
-        .map(|rank| {
-            let (line, slot) = there.geometry.place(rank);
-            let at = there.line_offset(line) as usize + slot * <W as Word>::BYTES;
-            <W as Word>::read(&whole[at..])
-        })
-        .collect();
-    let sections = there.sections.iter().filter(|it| !matches!(it.entry.tag, Tag::SUMS | Tag::SUM2));
-    let contents = sections.map(|section| {
-        let entry = &section.entry;
-        let bytes = &whole[content(whole, entry.tag)];
-        let (mut bytes, mut geometry) = (bytes.to_vec(), entry.geometry);
-        if entry.tag == Tag::FAST {
-            let (full, _) = load(&geometry, there.tuples).expect("a tree");
-            let (form, made) = make(&keys, &full);
-            (bytes, geometry) = (made, store(&full, form));
-        }
-        (entry.tag, entry.flags.get() == 1, bytes, entry.elements.get(), geometry)
-    });
-    pleach_tests::naive::assemble(there.superblock, contents.collect())
-}
-
 /// Compressed trees are searched as they stand in files, and every byte of them is checked.
 #[test]
 fn damaged_compressed_trees_are_found() {
-    fn delta<W: DeltaKey>(keys: &[W], geometry: &Geometry) -> (Form, Vec<u8>) {
-        let packed = Packed::delta(keys, geometry).expect("a plan");
-        let mut bytes = vec![0; packed.bytes() as usize];
-        build_delta(&packed, keys, Vectors::Best, &mut bytes).expect("builds");
-        (packed.paged().form(), bytes)
-    }
-    fn partial(keys: &[u128], geometry: &Geometry) -> (Form, Vec<u8>) {
-        let packed = Packed::partial(keys, geometry, Prefix::Noncontiguous).expect("a plan");
-        let mut bytes = vec![0; packed.bytes() as usize];
-        build_partial(&packed, keys, Vectors::Best, &mut bytes).expect("builds");
-        (packed.paged().form(), bytes)
-    }
     fn searched<W: TreeWord + Word>(bytes: &[u8]) {
         let index = OpenOptions::default().verify(Verify::Full).from_bytes(bytes.to_vec()).expect("opens");
         let tree = index.classic::<W>().expect("readable").expect("has a tree");
