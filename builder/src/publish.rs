@@ -7,7 +7,7 @@
 
 use crate::error::{BuildError, SYNCING_FOLDER};
 use crate::observe::{Phase, Watch};
-use crate::storage::{Kind, Locked, RealStorage, Storage, StorageFile, StorageLock, StorageTemp};
+use crate::storage::{Kind, Locked, RealStorage, Storage, StorageFile, StorageLock, StorageTemp, open_stray};
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -78,13 +78,9 @@ pub fn strays(target: &Path) -> io::Result<Vec<PathBuf>> {
             continue;
         }
         let path = place.folder.join(name);
-        // Opening a pipe that somebody gave such a name would wait for its other end.
-        if !matches!(RealStorage.kind(&path)?, Kind::File { .. }) {
-            continue;
-        }
-        match std::fs::File::open(&path) {
+        match open_stray(&path) {
             // Only a look: the lock is given back when the file is closed.
-            Ok(file) if file.try_lock_shared().is_ok() => found.push(path),
+            Ok(Some(file)) if file.try_lock_shared().is_ok() => found.push(path),
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }

@@ -1,9 +1,8 @@
 //! The seam between a build and the system: every system operation of a build goes through it.
 //!
-//! [`RealStorage`] is the file system, [`UnnamedStorage`] a file that has no name. [`MemoryStorage`] keeps files in
-//! memory. Tests wrap either
-//! and fail the n-th operation. Dropping a temporary file or a lock that was not given up removes
-//! it; these removals cannot be reported, so they are no operations.
+//! [`RealStorage`] is the file system, [`UnnamedStorage`] a file that has no name, [`MemoryStorage`] keeps files in
+//! memory. Tests wrap them and fail the n-th operation. Dropping a temporary file or a lock that was not given up
+//! removes it; these removals cannot be reported, so they are no operations.
 
 use crate::lock::{self, LockName, Taken};
 use std::collections::BTreeMap;
@@ -108,13 +107,14 @@ const WRITEBACK_BYTES: usize = 1 << 20;
 
 struct RealFile {
     file: File,
-    writeback: bool,
+    /// Whether it is to survive a power cut; what nobody will find again waits for no disk.
+    is_kept: bool,
 }
 
 impl StorageFile for RealFile {
     fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
         self.file.write_all_at(bytes, offset)?;
-        if self.writeback && bytes.len() >= WRITEBACK_BYTES {
+        if self.is_kept && bytes.len() >= WRITEBACK_BYTES {
             crate::hint::start_writeback(&self.file, offset, bytes.len() as u64)?;
         }
         Ok(())
@@ -129,7 +129,7 @@ impl StorageFile for RealFile {
         self.file.set_permissions(fs::Permissions::from_mode(mode))
     }
     fn sync(&self) -> io::Result<()> {
-        self.file.sync_all()
+        if self.is_kept { self.file.sync_all() } else { Ok(()) }
     }
 }
 
@@ -247,6 +247,12 @@ pub fn locked_temp(
     Err(io::Error::other("temporary files keep disappearing: try again"))
 }
 
+/// Opens what may be left over; `None` if it is no regular file: who opened a pipe of such a name would wait for its
+/// other end.
+pub(crate) fn open_stray(path: &Path) -> io::Result<Option<File>> {
+    if fs::symlink_metadata(path)?.is_file() { File::open(path).map(Some) } else { Ok(None) }
+}
+
 impl Storage for RealStorage {
     fn kind(&self, path: &Path) -> io::Result<Kind> {
         match fs::symlink_metadata(path) {
@@ -278,32 +284,26 @@ impl Storage for RealStorage {
         mode: u32,
     ) -> io::Result<Box<dyn StorageTemp>> {
         let (file, path) = locked_temp(folder, prefix, suffix, mode)?.into_parts();
-        Ok(Box::new(RealTemp { file: RealFile { file, writeback: true }, path }))
+        Ok(Box::new(RealTemp { file: RealFile { file, is_kept: true }, path }))
     }
 
     fn create_spill(&self, folder: &Path) -> io::Result<Box<dyn StorageFile>> {
-        Ok(Box::new(RealFile { file: tempfile::tempfile_in(folder)?, writeback: false }))
+        Ok(Box::new(RealFile { file: tempfile::tempfile_in(folder)?, is_kept: false }))
     }
 
     fn remove_unlocked(&self, path: &Path) -> io::Result<bool> {
-        let gone = |error: io::Error| match error.kind() {
-            io::ErrorKind::NotFound => Ok(true),
-            _ => Err(error),
+        let removed = match open_stray(path) {
+            Ok(Some(file)) => match file.try_lock() {
+                Ok(()) => fs::remove_file(path).map(|()| true),
+                Err(TryLockError::WouldBlock) => Ok(false),
+                Err(TryLockError::Error(error)) => Err(error),
+            },
+            Ok(None) => Ok(false),
+            Err(error) => Err(error),
         };
-        // Who opened a pipe of such a name would wait for its other end.
-        let opened = match self.kind(path)? {
-            Kind::File { .. } => File::open(path),
-            Kind::Missing => return Ok(true),
-            _ => return Ok(false),
-        };
-        let file = match opened {
-            Ok(file) => file,
-            Err(error) => return gone(error),
-        };
-        match file.try_lock() {
-            Ok(()) => fs::remove_file(path).map(|()| true).or_else(gone),
-            Err(TryLockError::WouldBlock) => Ok(false),
-            Err(TryLockError::Error(error)) => Err(error),
+        match removed {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
+            removed => removed,
         }
     }
 
@@ -313,7 +313,7 @@ impl Storage for RealStorage {
         if metadata.is_dir() {
             return Err(io::ErrorKind::IsADirectory.into());
         }
-        Ok((Box::new(RealFile { file, writeback: false }), metadata.len()))
+        Ok((Box::new(RealFile { file, is_kept: false }), metadata.len()))
     }
 
     fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -361,28 +361,8 @@ impl UnnamedStorage {
     }
 }
 
-struct UnnamedFile(RealFile);
-
-impl StorageFile for UnnamedFile {
-    fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
-        self.0.write_all_at(bytes, offset)
-    }
-    fn read_exact_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<()> {
-        self.0.read_exact_at(bytes, offset)
-    }
-    fn set_len(&self, bytes: u64) -> io::Result<()> {
-        self.0.set_len(bytes)
-    }
-    fn set_mode(&self, _mode: u32) -> io::Result<()> {
-        Ok(())
-    }
-    fn sync(&self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
 struct UnnamedTemp {
-    file: UnnamedFile,
+    file: RealFile,
     path: PathBuf,
     built: Arc<Mutex<Option<File>>>,
 }
@@ -395,7 +375,7 @@ impl StorageTemp for UnnamedTemp {
         &self.path
     }
     fn persist(self: Box<Self>, _target: &Path) -> io::Result<()> {
-        *self.built.lock().unwrap_or_else(PoisonError::into_inner) = Some(self.file.0.file);
+        *self.built.lock().unwrap_or_else(PoisonError::into_inner) = Some(self.file.file);
         Ok(())
     }
 }
@@ -417,7 +397,7 @@ impl Storage for UnnamedStorage {
         _suffix: &str,
         _mode: u32,
     ) -> io::Result<Box<dyn StorageTemp>> {
-        let file = UnnamedFile(RealFile { file: tempfile::tempfile_in(folder)?, writeback: false });
+        let file = RealFile { file: tempfile::tempfile_in(folder)?, is_kept: false };
         Ok(Box::new(UnnamedTemp { file, path: self.target.clone(), built: Arc::clone(&self.built) }))
     }
     fn create_spill(&self, folder: &Path) -> io::Result<Box<dyn StorageFile>> {

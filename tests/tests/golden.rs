@@ -5,11 +5,11 @@
 //! them below is never changed; a new format version gets a folder and builders of its own.
 //! `PLEACH_BLESS=1 cargo test -p pleach-tests --test golden` writes files that are missing.
 
-use pleach::{FsckOptions, Index, Isa, Key, KeyType, OpenOptions, Value, Verdict, Verify, fsck};
+use pleach::{FsckOptions, Index, Isa, Key, KeyType, OpenOptions, Value, ValueType, Verdict, Verify, fsck};
 use pleach_builder::storage::MemoryStorage;
 use pleach_builder::{
-    BuildOptions, Chunk, Column, Harmonia, Schema, Silent, Source, SourceError, Unique, build_strings_bytes,
-    build_with_storage,
+    BuildOptions, Chunk, ChunkSource, Column, Harmonia, Schema, Silent, Source, SourceError, Unique,
+    build_strings_bytes, build_with_storage,
 };
 use pleach_format::classic::TreeWord;
 use pleach_format::spine::Encoding;
@@ -384,6 +384,42 @@ fn byte_keys() {
     assert!(index.key_column().is_none() && index.header().tails.is_some());
     let keys: Vec<Vec<u8>> = (0..40).flat_map(|n| [vec![0; n], [vec![b'a'], vec![0; n]].concat()]).collect();
     check_strings("bytes_u32.pleach", KeyType::Bytes, &keys[1..]);
+}
+
+/// Texts of any length: empty ones, letters of one to four bytes, one that is longer than a block.
+#[test]
+fn texts_as_values() {
+    let letters = ["a", "ß", "€", "𝄞"];
+    let text = |i: u64| match i {
+        300 => letters.concat().repeat(500),
+        _ => {
+            (0..spread(i) % 7).map(|at| letters[(spread(i) >> (8 + 2 * at)) as usize % 4]).collect::<String>()
+        }
+    };
+    let tuples: Vec<(u64, String)> = (0..500).map(|i| (spread(i), text(i))).collect();
+    let schema = Schema::plain(KeyType::U64, ValueType::Utf8, Some(tuples.len() as u64));
+    let mut chunk = Chunk::new(KeyType::U64, ValueType::Utf8);
+    for (key, text) in &tuples {
+        let (Column::U64(keys), Column::Bytes(texts)) = (&mut chunk.keys, &mut chunk.values) else {
+            unreachable!("columns of these types")
+        };
+        keys.push(*key);
+        texts.push(text.as_bytes());
+    }
+    let storage = MemoryStorage::default();
+    let target = Path::new("/golden.pleach");
+    let mut source = ChunkSource::new(schema, [chunk]);
+    build_with_storage(&mut source, target, &BuildOptions::default(), &Silent, &storage).expect("built");
+    let golden = compare("u64_utf8.pleach", storage.take(target).expect("there"));
+    let index = OpenOptions::default().verify(Verify::Full).from_bytes(golden).expect("opens");
+    let mut wanted = tuples;
+    wanted.sort();
+    let keys = index.typed::<u64, ()>().expect("type of the file");
+    let texts = index.value_column().expect("texts");
+    for (rank, (key, text)) in wanted.iter().enumerate() {
+        assert_eq!(keys.rank(*key), Ok(Some(rank as u64)), "{key:x}");
+        assert_eq!(texts.get(rank as u64), Ok(Some(text.as_bytes())), "{key:x}");
+    }
 }
 
 /// Damaged files that are kept. Each is made by the damage of its name; see `tests/kit/src/mutate.rs`.

@@ -208,19 +208,17 @@ impl<'a> Relation<'a> {
         let header = index.header();
         let mut total = 0u64;
         for (place, mask) in [(header.keys, header.mask.as_ref()), (header.values, None)] {
-            let of_one = match (place, mask) {
-                (Some(place), _) if place.shape.offset_bytes == 0 => place.shape.element_bytes,
+            let each = |bytes: u64| (ranks.end - ranks.start).saturating_mul(bytes);
+            let of_column = match (place, mask) {
+                (Some(place), _) if place.shape.offset_bytes == 0 => each(place.shape.element_bytes),
                 (Some(place), _) => {
-                    let ends = [ranks.start, ranks.end].map(|rank| offset(index, place, rank));
-                    let [from, to] = ends;
-                    total = total.saturating_add(to?.saturating_sub(from?));
-                    continue;
+                    offset(index, place, ranks.end)?.saturating_sub(offset(index, place, ranks.start)?)
                 }
                 // Keys that are made of words are no longer than the longest one, which stands first in MASK.
-                (None, Some(mask)) => u32::read(bytes(index, mask.offset(), 4)?).into(),
+                (None, Some(mask)) => each(u32::read(bytes(index, mask.offset(), 4)?).into()),
                 (None, None) => 0,
             };
-            total = total.saturating_add((ranks.end - ranks.start).saturating_mul(of_one));
+            total = total.saturating_add(of_column);
         }
         Ok(total)
     }

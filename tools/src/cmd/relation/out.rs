@@ -216,7 +216,7 @@ pub fn temporary(answer: Answer<'_>, job: &Job<'_>) -> Result<Index, Failure> {
     let folder = job.folder();
     let file = answer.to_unnamed_index(&folder, &job.build_options(), &job.progress).map_err(failed)?;
     pleach::contain_sigbus();
-    let opened = Index::options().verify(pleach::Verify::Header).open_file(&file, &folder);
+    let opened = Index::options().open_file(&file, &folder);
     opened.map_err(|error| search::opening(&error))
 }
 
