@@ -317,12 +317,18 @@ impl<R: ReadAt> Check<'_, R> {
 
     fn wrong_element(&self, header: &Header, tag: Tag, rank: u64, expected: &str, found: &[u8]) {
         let place = COLUMNS.iter().find(|column| column.0 == tag).and_then(|(_, place)| place(header));
-        let (section, at) = match place {
-            Some(place) => (tag.name(), place.offset),
-            None => ("LINE", header.line_offset(header.geometry.place(rank).0)),
+        let (section, at, length) = match place {
+            Some(place) => {
+                let (start, end) = place.fixed_element(rank).unwrap_or_else(|| {
+                    let [start, end] = [rank, rank + 1].map(|rank| self.offset_of(place, rank).unwrap_or(0));
+                    (start, end.max(start))
+                });
+                (tag.name(), place.data_offset() + start, end - start)
+            }
+            None => ("LINE", header.line_offset(header.geometry.place(rank).0), 64),
         };
         let text = format!("the element of rank {rank} must be that of its tuple");
-        self.rule("column", section, at, found.len() as u64, expected, hex(found), &text);
+        self.rule("column", section, at, length, expected, hex(found), &text);
     }
 
     /// A tail must be the one that its key gives, free bits and all.

@@ -15,6 +15,8 @@ mod lines;
 mod packed;
 mod paged;
 mod pieces;
+#[cfg(test)]
+mod tests;
 
 use pleach_format::Record;
 use pleach_format::checksum::{FileId, SUM_BLOCK_BYTES, SUM_BYTES, binding};

@@ -7,26 +7,34 @@ use pleach_format::{Header, Word};
 use rayon::prelude::*;
 use std::io;
 
+/// What a page and its record must be.
+struct Page {
+    base: u64,
+    width: u8,
+    bytes: Vec<u8>,
+}
+
 impl<R: ReadAt> Check<'_, R> {
     pub(super) fn check_packed(&self, header: &Header) -> io::Result<()> {
         let Some((offset, shape)) = header.packed else { return Ok(()) };
         let wrong = |at: u64, length: u64, expected: String, found: String, rule: &str| {
             self.rule("packed", "PACK", at, length, expected, found, rule);
         };
-        let mut records = self.read(offset, shape.data_at)?;
-        let padding = records.split_off((shape.pages as usize) * RECORD_BYTES);
-        let guard = self.read(offset + shape.data_at + shape.data_bytes, GUARD_BYTES)?;
-        if padding.iter().chain(&guard).any(|&byte| byte != 0) {
-            self.rule("padding", "PACK", offset, shape.data_at, 0, "other bytes", "padding must be zero");
-        }
+        let records_end = shape.pages * RECORD_BYTES as u64;
+        let records = self.read(offset, records_end)?;
+        self.check_zeros("PACK", (offset + records_end, offset + shape.data_at))?;
+        let guard = offset + shape.data_at + shape.data_bytes;
+        self.check_zeros("PACK", (guard, guard + GUARD_BYTES))?;
         let (records, _) = records.as_chunks::<RECORD_BYTES>();
         let records: Vec<Record> = records.iter().map(Record::from_bytes).collect();
         let mut place = 0u64;
         for (number, record) in records.iter().enumerate() {
-            let at = offset + (number * RECORD_BYTES) as u64;
             if record.place != place || record.width > 64 {
+                // The width of the one before it may be wrong as well.
+                let first = number.saturating_sub(1);
+                let (at, length) = (first * RECORD_BYTES, (number + 1 - first) * RECORD_BYTES);
                 let (expected, found) = (format!("place {place}"), format!("{record:?}"));
-                wrong(at, RECORD_BYTES as u64, expected, found, "pages must follow each other");
+                wrong(offset + at as u64, length as u64, expected, found, "pages must follow each other");
                 return Ok(());
             }
             place += record.page_bytes();
@@ -41,26 +49,24 @@ impl<R: ReadAt> Check<'_, R> {
                 return Ok(());
             }
             let found = self.read(offset + shape.data_at + record.place, record.page_bytes())?;
-            let good = match header.geometry.key_bytes {
-                4 => self.is_page::<u32>(header, number as u64, *record, &found)?,
-                _ => self.is_page::<u64>(header, number as u64, *record, &found)?,
+            let page = match header.geometry.key_bytes {
+                4 => self.page::<u32>(header, number as u64)?,
+                _ => self.page::<u64>(header, number as u64)?,
             };
-            if !good {
+            let expected = format!("keys {} and on", number * PAGE_KEYS);
+            if page.as_ref().is_some_and(|page| (page.base, page.width) != (record.base, record.width)) {
+                let (at, length) = (offset + (number * RECORD_BYTES) as u64, RECORD_BYTES as u64);
+                wrong(at, length, expected, format!("{record:?}"), "a record must be that of its keys");
+            } else if page.is_none_or(|page| page.bytes != found) {
                 let (at, length) = (offset + shape.data_at + record.place, record.page_bytes());
-                let expected = format!("keys {} and on", number * PAGE_KEYS);
                 wrong(at, length, expected, "others".to_owned(), "a page must hold the keys of its tuples");
             }
             Ok(())
         })
     }
 
-    fn is_page<W: Word>(
-        &self,
-        header: &Header,
-        number: u64,
-        record: Record,
-        found: &[u8],
-    ) -> io::Result<bool> {
+    /// The page that the tuple lines ask for; `None` if their keys do not ascend.
+    fn page<W: Word>(&self, header: &Header, number: u64) -> io::Result<Option<Page>> {
         let first = number * PAGE_KEYS as u64;
         let ranks = first..(first + PAGE_KEYS as u64).min(header.tuples);
         let geometry = header.geometry;
@@ -73,12 +79,12 @@ impl<R: ReadAt> Check<'_, R> {
                 line::key::<W>(&lines[(number - from) as usize], slot)
             })
             .collect();
-        let (base, width) = shape_of(&words);
-        if !words.is_sorted() || (base, width) != (record.base, record.width) {
-            return Ok(false);
+        if !words.is_sorted() {
+            return Ok(None);
         }
-        let mut page = Vec::new();
-        pack(&words, &mut page);
-        Ok(page == found)
+        let (base, width) = shape_of(&words);
+        let mut bytes = Vec::new();
+        pack(&words, &mut bytes);
+        Ok(Some(Page { base, width, bytes }))
     }
 }

@@ -180,8 +180,17 @@ impl<R: ReadAt> Check<'_, R> {
         };
         if expected != found {
             let text = "a record must name the smallest key of its page";
-            let at = offset + page.place;
-            self.rule("classic", "FAST", at, width, format!("{expected:x}"), format!("{found:x}"), text);
+            let record_bytes = paged.record_bytes() as u64;
+            let at = offset + (paged.records()[page.level] + page.number) * record_bytes;
+            self.rule(
+                "classic",
+                "FAST",
+                at,
+                record_bytes,
+                format!("{expected:x}"),
+                format!("{found:x}"),
+                text,
+            );
         }
         for from in (0..level.slots[part]).step_by(WINDOW_SLOTS as usize) {
             let slots = from..(from + WINDOW_SLOTS).min(level.slots[part]);

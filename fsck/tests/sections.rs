@@ -10,9 +10,15 @@ use pleach_format::section::{Entry, Tag};
 use pleach_format::view::{HEAD_BYTES, Section};
 use pleach_fsck::{Finding, check_bytes};
 use pleach_kit::generate::{Random, mix};
-use pleach_kit::mutate::{content, entry_at, extent, flip, header, put, reseal, reseal_head, victim};
+use pleach_kit::mutate::{content, entry_at, extent, flip, header, number, put, reseal, reseal_head, victim};
 use pleach_kit::{figure, golden, is_long, naive};
 use std::collections::BTreeSet;
+
+/// Whether a finding names this byte, by a rule that is about less than the file.
+fn is_at(finding: &Finding, at: usize) -> bool {
+    let at = at as u64;
+    finding.code != "length" && (finding.offset..finding.offset + finding.length).contains(&at)
+}
 
 /// Of a byte that is hit somewhere, the place is told.
 #[test]
@@ -52,7 +58,12 @@ fn what_follows_from_the_tuples_cannot_be_changed() {
                 flip(&mut bytes, at * 8 + (mix(turn as u64) % 8) as usize);
                 reseal(&mut bytes);
                 let findings = check_bytes(&bytes);
-                assert!(!findings.is_empty(), "{name}: byte {at} of {tag}");
+                // Where segments are others, so are the places of marks.
+                let is_segment = there
+                    .grid
+                    .is_some_and(|(grid, shape)| tag == Tag::GRID && (at as u64) < grid + shape.units_at);
+                let is_it = |it: &Finding| is_at(it, at) || is_segment && it.section == "GRID";
+                assert!(findings.iter().any(is_it), "{name}: byte {at} of {tag}: {findings:?}");
                 tried += 1;
             }
         }
@@ -207,6 +218,23 @@ fn damage_at_the_borders_of_pieces_is_placed() {
         let findings = check_bytes(&bytes);
         assert!(findings.iter().any(|finding| finding.section == "GRID"), "{findings:?}");
     }
+    // Marks that stand in the next cell: they are as many as before.
+    let (grid, shape) = there.grid.expect("a grid");
+    let unit_at = |unit: u64| (grid + shape.units_at + unit * 8) as usize;
+    for unit in (0..shape.units).step_by(if is_long() { 1 } else { 37 }) {
+        let marks = number(&whole, unit_at(unit), 8);
+        let movable = marks & !(marks >> 1) & ((1 << 47) - 1);
+        if movable == 0 {
+            continue;
+        }
+        let mark = movable & movable.wrapping_neg();
+        let mut bytes = whole.clone();
+        put(&mut bytes, unit_at(unit), 8, marks ^ (mark | mark << 1));
+        reseal(&mut bytes);
+        let findings = check_bytes(&bytes);
+        let is_it = |it: &Finding| it.section == "GRID" && it.length <= 8192 && is_at(it, unit_at(unit));
+        assert!(findings.iter().any(is_it), "unit {unit}: {findings:?}");
+    }
     // Every separator between two lines, one more or less than it is.
     let spine = content(&whole, Tag::SPINE);
     for _ in 0..if is_long() { 5000 } else { 150 } {
@@ -262,4 +290,100 @@ fn places_are_exact_in_every_piece() {
     reseal(&mut bytes);
     let findings = check_bytes(&bytes);
     assert!(is_at(&findings, ("spine-line", "SPIN", at, 64)), "{findings:?}");
+}
+
+/// Texts that are values: letters that are none, and offsets that lead nowhere.
+#[test]
+fn texts_cannot_be_other_bytes() {
+    let mut tried = 0;
+    for (name, whole) in golden() {
+        let there = header(&whole);
+        let Some(place) = there.values.filter(|_| there.value_type.is_bytes()) else { continue };
+        let data = place.data_offset() as usize..(place.data_offset() + place.shape.data_bytes) as usize;
+        let step = if is_long() { 1 } else { 11 };
+        for at in data.step_by(step) {
+            let mut bytes = whole.clone();
+            bytes[at] ^= 0x80;
+            reseal(&mut bytes);
+            let findings = check_bytes(&bytes);
+            let is_it = |it: &Finding| it.section == "VALS" && is_at(it, at);
+            assert!(findings.iter().any(is_it), "{name}: byte {at}: {findings:?}");
+            tried += 1;
+        }
+        let width = place.shape.offset_bytes as usize;
+        for rank in (0..=there.tuples as usize).step_by(step) {
+            let at = place.offset as usize + rank * width;
+            for wrong in [place.shape.data_bytes + 1, u64::from(u32::MAX >> 1)] {
+                let mut bytes = whole.clone();
+                put(&mut bytes, at, width, wrong);
+                reseal(&mut bytes);
+                let findings = check_bytes(&bytes);
+                let is_it = |it: &Finding| it.section == "VALS" && is_at(it, at);
+                assert!(findings.iter().any(is_it), "{name}: offset {rank}: {findings:?}");
+                tried += 1;
+            }
+        }
+    }
+    assert!(tried > 200);
+}
+
+/// Byte keys: their words, what stands beside these, and the outermost ones must be those of one another.
+#[test]
+fn byte_keys_cannot_be_other_bytes() {
+    let (mut columns, mut tails) = (0, 0);
+    for (name, whole) in golden() {
+        let there = header(&whole);
+        if !there.key_type.is_bytes() {
+            continue;
+        }
+        // The outermost keys of the superblock, and their lengths.
+        for at in [128 + 8, 128 + 9, 128 + 72, 128 + 73] {
+            let mut bytes = whole.clone();
+            bytes[at] ^= 1;
+            reseal(&mut bytes);
+            let findings = check_bytes(&bytes);
+            assert!(findings.iter().any(|it| it.code == "min-max" && is_at(it, at)), "{name}: {findings:?}");
+        }
+        let step = if is_long() { 1 } else { 5 };
+        let geometry = there.geometry;
+        if let Some(place) = there.keys {
+            // Every key's word is looked at with the key.
+            for rank in (0..there.tuples).step_by(step) {
+                let (line, slot) = geometry.place(rank);
+                let at = there.line_offset(line) as usize + slot * geometry.key_bytes;
+                let mut bytes = whole.clone();
+                bytes[at] ^= 1;
+                reseal(&mut bytes);
+                let findings = check_bytes(&bytes);
+                let of_key = format!("rank {rank} ");
+                let is_it = |it: &Finding| it.section == "KEYS" && it.text.contains(&of_key);
+                assert!(findings.iter().any(is_it), "{name}: rank {rank}: {findings:?}");
+                columns += 1;
+            }
+            let data = place.data_offset() as usize..(place.data_offset() + place.shape.data_bytes) as usize;
+            for at in data.step_by(7 * step) {
+                let mut bytes = whole.clone();
+                bytes[at] ^= 0x80;
+                reseal(&mut bytes);
+                let findings = check_bytes(&bytes);
+                let is_it = |it: &Finding| it.section == "KEYS" && is_at(it, at);
+                assert!(findings.iter().any(is_it), "{name}: byte {at}: {findings:?}");
+            }
+        }
+        if let Some(place) = there.tails {
+            // Free bits stand at the end of each tail.
+            let bytes_each = place.shape.element_bytes;
+            for rank in (0..there.tuples).step_by(step) {
+                let at = (place.data_offset() + (rank + 1) * bytes_each) as usize - 1;
+                let mut bytes = whole.clone();
+                bytes[at] ^= 0x80;
+                reseal(&mut bytes);
+                let findings = check_bytes(&bytes);
+                let is_it = |it: &Finding| it.section == "TAIL" && is_at(it, at);
+                assert!(findings.iter().any(is_it), "{name}: tail {rank}: {findings:?}");
+                tails += 1;
+            }
+        }
+    }
+    assert!(columns > 20 && tails > 50, "{columns} {tails}");
 }

@@ -309,6 +309,22 @@ fn harmonia() {
     assert!(wanted.iter().zip(0..).all(|(tuple, rank)| tree.lower_bound(tuple.0) == Ok(rank)));
 }
 
+/// All trees and the packed column, for words of four bytes.
+#[test]
+fn trees_of_words_of_4_bytes() {
+    let tuples: Vec<(u32, u64)> = (0..260).map(|i| ((spread(i) >> 33) as u32, i)).collect();
+    let options = BuildOptions {
+        classic: true,
+        packed: true,
+        harmonia: Some(Harmonia { fanout: 16, fill_percent: 100 }),
+        grid: false,
+        ..BuildOptions::default()
+    };
+    let wanted = sorted(&tuples);
+    let golden = check("u32_u64_trees.pleach", &tuples, NAMELESS, &options, &wanted);
+    compare("u32_u64_trees_delta.pleach", with_compressed_tree::<u32>(&golden, delta::<u32>));
+}
+
 /// The FAST paper's tree, full as it is built, and compressed, which is read and checked all the same.
 #[test]
 fn classic_trees() {
