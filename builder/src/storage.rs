@@ -107,7 +107,7 @@ const WRITEBACK_BYTES: usize = 1 << 20;
 
 struct RealFile {
     file: File,
-    /// Whether it is to survive a power cut; what nobody will find again waits for no disk.
+    /// Whether what is written survives a power cut: what has no name that anybody could find waits for no disk.
     is_kept: bool,
 }
 

@@ -319,11 +319,9 @@ impl<R: ReadAt> Check<'_, R> {
         let place = COLUMNS.iter().find(|column| column.0 == tag).and_then(|(_, place)| place(header));
         let (section, at, length) = match place {
             Some(place) => {
-                let (start, end) = place.fixed_element(rank).unwrap_or_else(|| {
-                    let [start, end] = [rank, rank + 1].map(|rank| self.offset_of(place, rank).unwrap_or(0));
-                    (start, end.max(start))
-                });
-                (tag.name(), place.data_offset() + start, end - start)
+                let of = |rank| self.offset_of(place, rank).unwrap_or(0);
+                let (start, end) = place.fixed_element(rank).unwrap_or_else(|| (of(rank), of(rank + 1)));
+                (tag.name(), place.data_offset().saturating_add(start), end.saturating_sub(start))
             }
             None => ("LINE", header.line_offset(header.geometry.place(rank).0), 64),
         };

@@ -53,13 +53,18 @@ impl<R: ReadAt> Check<'_, R> {
                 4 => self.page::<u32>(header, number as u64)?,
                 _ => self.page::<u64>(header, number as u64)?,
             };
-            let expected = format!("keys {} and on", number * PAGE_KEYS);
-            if page.as_ref().is_some_and(|page| (page.base, page.width) != (record.base, record.width)) {
-                let (at, length) = (offset + (number * RECORD_BYTES) as u64, RECORD_BYTES as u64);
-                wrong(at, length, expected, format!("{record:?}"), "a record must be that of its keys");
-            } else if page.is_none_or(|page| page.bytes != found) {
-                let (at, length) = (offset + shape.data_at + record.place, record.page_bytes());
-                wrong(at, length, expected, "others".to_owned(), "a page must hold the keys of its tuples");
+            let keys = || format!("keys {} and on", number * PAGE_KEYS);
+            let is_record = |page: &Page| (page.base, page.width) == (record.base, record.width);
+            match page {
+                Some(page) if is_record(&page) && page.bytes == found => {}
+                Some(page) if !is_record(&page) => {
+                    let (at, length) = (offset + (number * RECORD_BYTES) as u64, RECORD_BYTES as u64);
+                    wrong(at, length, keys(), format!("{record:?}"), "a record must be that of its keys");
+                }
+                _ => {
+                    let (at, length) = (offset + shape.data_at + record.place, record.page_bytes());
+                    wrong(at, length, keys(), "others".to_owned(), "a page must hold the keys of its tuples");
+                }
             }
             Ok(())
         })

@@ -26,6 +26,8 @@ struct Page {
     level: usize,
     number: u64,
     record: PageRecord,
+    /// First byte of the record in the file.
+    record_at: u64,
     width: u32,
     place: u64,
 }
@@ -144,7 +146,14 @@ impl<R: ReadAt> Check<'_, R> {
             if !nibbles || record.mask.count_ones() > 8 * width {
                 return wrong(format!("at most {} whole nibbles", 2 * width), format!("{:x}", record.mask));
             }
-            return Some(Page { level, number, record: PageRecord::Partial(record), width, place });
+            return Some(Page {
+                level,
+                number,
+                record: PageRecord::Partial(record),
+                record_at: at,
+                width,
+                place,
+            });
         }
         let record = Delta::decode(*bytes.first_chunk::<DELTA_BYTES>()?);
         let Some(page_bytes) = paged.page_bytes(record.width, level, part) else {
@@ -154,7 +163,14 @@ impl<R: ReadAt> Check<'_, R> {
         if record.place != place {
             return wrong(format!("place {place}"), record.place.to_string());
         }
-        Some(Page { level, number, record: PageRecord::Delta(record), width: record.width, place })
+        Some(Page {
+            level,
+            number,
+            record: PageRecord::Delta(record),
+            record_at: at,
+            width: record.width,
+            place,
+        })
     }
 
     /// Words of a page, and what its record says of its smallest key.
@@ -180,17 +196,9 @@ impl<R: ReadAt> Check<'_, R> {
         };
         if expected != found {
             let text = "a record must name the smallest key of its page";
+            let (expected, found) = (format!("{expected:x}"), format!("{found:x}"));
             let record_bytes = paged.record_bytes() as u64;
-            let at = offset + (paged.records()[page.level] + page.number) * record_bytes;
-            self.rule(
-                "classic",
-                "FAST",
-                at,
-                record_bytes,
-                format!("{expected:x}"),
-                format!("{found:x}"),
-                text,
-            );
+            self.rule("classic", "FAST", page.record_at, record_bytes, expected, found, text);
         }
         for from in (0..level.slots[part]).step_by(WINDOW_SLOTS as usize) {
             let slots = from..(from + WINDOW_SLOTS).min(level.slots[part]);

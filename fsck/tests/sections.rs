@@ -14,10 +14,18 @@ use pleach_kit::mutate::{content, entry_at, extent, flip, header, number, put, r
 use pleach_kit::{figure, golden, is_long, naive};
 use std::collections::BTreeSet;
 
-/// Whether a finding names this byte, by a rule that is about less than the file.
-fn is_at(finding: &Finding, at: usize) -> bool {
+/// Whether a finding covers this byte, by a rule that is about less than the file.
+fn covers(finding: &Finding, at: usize) -> bool {
     let at = at as u64;
     finding.code != "length" && (finding.offset..finding.offset + finding.length).contains(&at)
+}
+
+/// What is found in a file that was changed, all its sums made right.
+fn changed(whole: &[u8], change: impl FnOnce(&mut Vec<u8>)) -> Vec<Finding> {
+    let mut bytes = whole.to_vec();
+    change(&mut bytes);
+    reseal(&mut bytes);
+    check_bytes(&bytes)
 }
 
 /// Of a byte that is hit somewhere, the place is told.
@@ -29,9 +37,8 @@ fn damage_is_placed() {
         let mut bytes = whole.clone();
         flip(&mut bytes, at * 8 + (mix(at as u64) % 8) as usize);
         let findings = check_bytes(&bytes);
-        let at = at as u64;
-        let placed = |finding: &&Finding| (finding.offset..finding.offset + finding.length).contains(&at);
-        let Some(finding) = findings.iter().find(placed) else { panic!("byte {at}: {findings:?}") };
+        let placed = findings.iter().find(|finding| covers(finding, at));
+        let Some(finding) = placed else { panic!("byte {at}: {findings:?}") };
         assert!(finding.length <= 8192, "byte {at}: {finding}");
         let end = findings.iter().map(|finding| finding.offset + finding.length).max();
         assert!(end <= Some(whole.len() as u64), "byte {at}: {findings:?}");
@@ -54,15 +61,12 @@ fn what_follows_from_the_tuples_cannot_be_changed() {
                 continue;
             }
             for (turn, at) in extent(&whole, tag).enumerate().filter(|(turn, _)| turn % step == 0) {
-                let mut bytes = whole.clone();
-                flip(&mut bytes, at * 8 + (mix(turn as u64) % 8) as usize);
-                reseal(&mut bytes);
-                let findings = check_bytes(&bytes);
+                let findings = changed(&whole, |bytes| flip(bytes, at * 8 + (mix(turn as u64) % 8) as usize));
                 // Where segments are others, so are the places of marks.
                 let is_segment = there
                     .grid
                     .is_some_and(|(grid, shape)| tag == Tag::GRID && (at as u64) < grid + shape.units_at);
-                let is_it = |it: &Finding| is_at(it, at) || is_segment && it.section == "GRID";
+                let is_it = |it: &Finding| covers(it, at) || is_segment && it.section == "GRID";
                 assert!(findings.iter().any(is_it), "{name}: byte {at} of {tag}: {findings:?}");
                 tried += 1;
             }
@@ -176,10 +180,7 @@ fn damage_at_the_borders_of_pieces_is_placed() {
             }
             let before = if slot == 0 { tuples[line as usize * 4 - 1].0 } else { tuple(slot - 1) };
             for (wrong, code) in [(before - 1, "order"), (before, "duplicate")] {
-                let mut bytes = whole.clone();
-                put(&mut bytes, key(line, slot), 8, wrong);
-                reseal(&mut bytes);
-                let findings = check_bytes(&bytes);
+                let findings = changed(&whole, |bytes| put(bytes, key(line, slot), 8, wrong));
                 let placed = findings.iter().any(|finding| {
                     finding.code == code
                         && finding.section == "LINE"
@@ -212,10 +213,9 @@ fn damage_at_the_borders_of_pieces_is_placed() {
     let units = content(&whole, Tag::GRID);
     let mut random = Random(7);
     for _ in 0..if is_long() { 5000 } else { 150 } {
-        let mut bytes = whole.clone();
-        flip(&mut bytes, units.start * 8 + random.below(units.len() as u64 * 8) as usize);
-        reseal(&mut bytes);
-        let findings = check_bytes(&bytes);
+        let findings = changed(&whole, |bytes| {
+            flip(bytes, units.start * 8 + random.below(units.len() as u64 * 8) as usize)
+        });
         assert!(findings.iter().any(|finding| finding.section == "GRID"), "{findings:?}");
     }
     // Marks that stand in the next cell: they are as many as before.
@@ -228,11 +228,8 @@ fn damage_at_the_borders_of_pieces_is_placed() {
             continue;
         }
         let mark = movable & movable.wrapping_neg();
-        let mut bytes = whole.clone();
-        put(&mut bytes, unit_at(unit), 8, marks ^ (mark | mark << 1));
-        reseal(&mut bytes);
-        let findings = check_bytes(&bytes);
-        let is_it = |it: &Finding| it.section == "GRID" && it.length <= 8192 && is_at(it, unit_at(unit));
+        let findings = changed(&whole, |bytes| put(bytes, unit_at(unit), 8, marks ^ (mark | mark << 1)));
+        let is_it = |it: &Finding| it.section == "GRID" && it.length <= 8192 && covers(it, unit_at(unit));
         assert!(findings.iter().any(is_it), "unit {unit}: {findings:?}");
     }
     // Every separator between two lines, one more or less than it is.
@@ -275,20 +272,14 @@ fn places_are_exact_in_every_piece() {
         assert_eq!(findings.len(), 1, "{name}: {findings:?}");
         if used.end < all.end {
             let at = (used.end + all.end) / 2;
-            let mut bytes = whole.clone();
-            bytes[at] = 9;
-            reseal(&mut bytes);
-            let findings = check_bytes(&bytes);
+            let findings = changed(&whole, |bytes| bytes[at] = 9);
             assert!(is_at(&findings, ("padding", &name, at, 1)), "{name}: {findings:?}");
         }
     }
     let widest = there.spine.levels.iter().max_by_key(|level| level.lines).expect("levels");
     let at = (there.spine_offset + widest.offset + (widest.lines - 2) * 64) as usize;
     assert!(widest.lines > 4098);
-    let mut bytes = whole.clone();
-    bytes[at + pleach_format::spine::FLAGS_AT] |= 0x40;
-    reseal(&mut bytes);
-    let findings = check_bytes(&bytes);
+    let findings = changed(&whole, |bytes| bytes[at + pleach_format::spine::FLAGS_AT] |= 0x40);
     assert!(is_at(&findings, ("spine-line", "SPIN", at, 64)), "{findings:?}");
 }
 
@@ -302,11 +293,8 @@ fn texts_cannot_be_other_bytes() {
         let data = place.data_offset() as usize..(place.data_offset() + place.shape.data_bytes) as usize;
         let step = if is_long() { 1 } else { 11 };
         for at in data.step_by(step) {
-            let mut bytes = whole.clone();
-            bytes[at] ^= 0x80;
-            reseal(&mut bytes);
-            let findings = check_bytes(&bytes);
-            let is_it = |it: &Finding| it.section == "VALS" && is_at(it, at);
+            let findings = changed(&whole, |bytes| bytes[at] ^= 0x80);
+            let is_it = |it: &Finding| it.section == "VALS" && covers(it, at);
             assert!(findings.iter().any(is_it), "{name}: byte {at}: {findings:?}");
             tried += 1;
         }
@@ -314,11 +302,8 @@ fn texts_cannot_be_other_bytes() {
         for rank in (0..=there.tuples as usize).step_by(step) {
             let at = place.offset as usize + rank * width;
             for wrong in [place.shape.data_bytes + 1, u64::from(u32::MAX >> 1)] {
-                let mut bytes = whole.clone();
-                put(&mut bytes, at, width, wrong);
-                reseal(&mut bytes);
-                let findings = check_bytes(&bytes);
-                let is_it = |it: &Finding| it.section == "VALS" && is_at(it, at);
+                let findings = changed(&whole, |bytes| put(bytes, at, width, wrong));
+                let is_it = |it: &Finding| it.section == "VALS" && covers(it, at);
                 assert!(findings.iter().any(is_it), "{name}: offset {rank}: {findings:?}");
                 tried += 1;
             }
@@ -336,13 +321,14 @@ fn byte_keys_cannot_be_other_bytes() {
         if !there.key_type.is_bytes() {
             continue;
         }
-        // The outermost keys of the superblock, and their lengths.
-        for at in [128 + 8, 128 + 9, 128 + 72, 128 + 73] {
-            let mut bytes = whole.clone();
-            bytes[at] ^= 1;
-            reseal(&mut bytes);
-            let findings = check_bytes(&bytes);
-            assert!(findings.iter().any(|it| it.code == "min-max" && is_at(it, at)), "{name}: {findings:?}");
+        // The outermost keys of the superblock, and (named with these) their lengths.
+        for at in [128, 132] {
+            let findings = changed(&whole, |bytes| bytes[at] ^= 1);
+            assert!(findings.iter().any(|it| it.code == "min-max"), "{name}: {findings:?}");
+        }
+        for at in [136, 137, 200, 201] {
+            let findings = changed(&whole, |bytes| bytes[at] ^= 1);
+            assert!(findings.iter().any(|it| it.code == "min-max" && covers(it, at)), "{name}: {findings:?}");
         }
         let step = if is_long() { 1 } else { 5 };
         let geometry = there.geometry;
@@ -351,10 +337,7 @@ fn byte_keys_cannot_be_other_bytes() {
             for rank in (0..there.tuples).step_by(step) {
                 let (line, slot) = geometry.place(rank);
                 let at = there.line_offset(line) as usize + slot * geometry.key_bytes;
-                let mut bytes = whole.clone();
-                bytes[at] ^= 1;
-                reseal(&mut bytes);
-                let findings = check_bytes(&bytes);
+                let findings = changed(&whole, |bytes| bytes[at] ^= 1);
                 let of_key = format!("rank {rank} ");
                 let is_it = |it: &Finding| it.section == "KEYS" && it.text.contains(&of_key);
                 assert!(findings.iter().any(is_it), "{name}: rank {rank}: {findings:?}");
@@ -362,11 +345,8 @@ fn byte_keys_cannot_be_other_bytes() {
             }
             let data = place.data_offset() as usize..(place.data_offset() + place.shape.data_bytes) as usize;
             for at in data.step_by(7 * step) {
-                let mut bytes = whole.clone();
-                bytes[at] ^= 0x80;
-                reseal(&mut bytes);
-                let findings = check_bytes(&bytes);
-                let is_it = |it: &Finding| it.section == "KEYS" && is_at(it, at);
+                let findings = changed(&whole, |bytes| bytes[at] ^= 0x80);
+                let is_it = |it: &Finding| it.section == "KEYS" && covers(it, at);
                 assert!(findings.iter().any(is_it), "{name}: byte {at}: {findings:?}");
             }
         }
@@ -375,11 +355,8 @@ fn byte_keys_cannot_be_other_bytes() {
             let bytes_each = place.shape.element_bytes;
             for rank in (0..there.tuples).step_by(step) {
                 let at = (place.data_offset() + (rank + 1) * bytes_each) as usize - 1;
-                let mut bytes = whole.clone();
-                bytes[at] ^= 0x80;
-                reseal(&mut bytes);
-                let findings = check_bytes(&bytes);
-                let is_it = |it: &Finding| it.section == "TAIL" && is_at(it, at);
+                let findings = changed(&whole, |bytes| bytes[at] ^= 0x80);
+                let is_it = |it: &Finding| it.section == "TAIL" && covers(it, at);
                 assert!(findings.iter().any(is_it), "{name}: tail {rank}: {findings:?}");
                 tails += 1;
             }

@@ -402,7 +402,7 @@ fn byte_keys() {
     check_strings("bytes_u32.pleach", KeyType::Bytes, &keys[1..]);
 }
 
-/// Texts of any length: empty ones, letters of one to four bytes, one that is longer than a block.
+/// Texts of any length: empty ones, letters of one to four bytes, one of 5,000 bytes.
 #[test]
 fn texts_as_values() {
     let letters = ["a", "ß", "€", "𝄞"];
