@@ -3,6 +3,7 @@
 //! A slot holds the key of its in-order index, or all ones. Slots are looked at in windows: those of low lines name
 //! ranks that lie together, whose tuple lines are read at once; those of high lines lie apart and are read one by one.
 
+use super::pieces::sized;
 use super::{Check, ReadAt};
 use pleach_format::classic::packed::Paged;
 use pleach_format::classic::section::load;
@@ -17,9 +18,9 @@ use std::io;
 const LINE_BYTES: u64 = pleach_format::layout::LINE_BYTES as u64;
 
 /// Slots that are looked at at once.
-pub(super) const WINDOW_SLOTS: u64 = 1 << 13;
+pub(super) const WINDOW_SLOTS: u64 = sized(1 << 13, 64);
 /// Tuple lines that are read for a window, one by one if they would be more.
-const WINDOW_LINES: u64 = 1 << 14;
+const WINDOW_LINES: u64 = sized(1 << 14, 8);
 
 impl<R: ReadAt> Check<'_, R> {
     pub(super) fn check_classic(&self, header: &Header) -> io::Result<()> {

@@ -1,5 +1,6 @@
 //! Checks of the mask and of the sorted columns: against the tuple lines, key by key.
 
+use super::pieces::sized;
 use super::{Check, ReadAt};
 use pleach_format::column::{GUARD_BYTES, push_native_key};
 use pleach_format::line::{self, Line};
@@ -14,9 +15,9 @@ use std::io;
 use std::ops::Range;
 
 /// Tuples that are compared at once.
-const PIECE_TUPLES: u64 = 1 << 12;
+const PIECE_TUPLES: u64 = sized(1 << 12, 16);
 /// Bytes of them, if there is more than one.
-const PIECE_BYTES: u64 = 1 << 22;
+const PIECE_BYTES: u64 = sized(1 << 22, 64);
 /// Bytes of a key at most: FORMAT.md, section 3.
 const KEY_BYTES_MAX: u64 = u16::MAX as u64;
 
@@ -137,7 +138,7 @@ impl<R: ReadAt> Check<'_, R> {
     }
 
     /// Whether these bytes of the file are UTF-8.
-    fn is_text(&self, at: u64, length: u64) -> io::Result<bool> {
+    pub(super) fn is_text(&self, at: u64, length: u64) -> io::Result<bool> {
         let mut held = Vec::new();
         for start in (0..length).step_by(PIECE_BYTES as usize) {
             held.extend(self.read(at + start, (length - start).min(PIECE_BYTES))?);

@@ -3,6 +3,7 @@
 //! Leaves are compared with the tuples of their ranks. A key of an inner node is the last word under a child:
 //! it is read from that child's last leaf, which has been compared.
 
+use super::pieces::sized;
 use super::{Check, ReadAt};
 use pleach_format::harmonia::{CHILD_BYTES, HarmoniaGeometry};
 use pleach_format::line::{self, Line};
@@ -11,7 +12,7 @@ use rayon::prelude::*;
 use std::io;
 
 /// Nodes that are compared at once.
-const PIECE_NODES: u64 = 256;
+const PIECE_NODES: u64 = sized(256, 3);
 
 impl<R: ReadAt> Check<'_, R> {
     pub(super) fn check_harmonia(&self, header: &Header) -> io::Result<()> {

@@ -194,7 +194,7 @@ impl<R: ReadAt> Check<'_, R> {
         Ok(())
     }
 
-    fn check_separator<W: Word>(
+    pub(super) fn check_separator<W: Word>(
         &self,
         encoding: Encoding,
         line: &Line,
@@ -252,19 +252,19 @@ impl<R: ReadAt> Check<'_, R> {
 }
 
 /// Tuple lines in memory.
-struct Held<'a> {
+pub(super) struct Held<'a> {
     /// Number of the first.
-    first: u64,
-    lines: &'a [Line],
+    pub(super) first: u64,
+    pub(super) lines: &'a [Line],
 }
 
 impl Held<'_> {
-    fn line(&self, number: u64) -> Option<&Line> {
+    pub(super) fn line(&self, number: u64) -> Option<&Line> {
         self.lines.get(usize::try_from(number.checked_sub(self.first)?).ok()?)
     }
 
     /// These lines, the one before them and the one behind.
-    fn with_neighbours(&self, numbers: Range<u64>) -> Option<&[Line]> {
+    pub(super) fn with_neighbours(&self, numbers: Range<u64>) -> Option<&[Line]> {
         let start = numbers.start.checked_sub(self.first + 1)? as usize;
         self.lines.get(start..start + (numbers.end - numbers.start) as usize + 2)
     }
@@ -285,10 +285,10 @@ fn is_float_key(word: u128) -> bool {
 
 /// Whether all lines but the outer two hold keys that ascend, from the last key of the line before on, strictly where
 /// keys are unique; no -0.0; and zeros between keys and values. These lines are full.
-type Ascend = fn(&[Line], &Header) -> bool;
+pub(super) type Ascend = fn(&[Line], &Header) -> bool;
 
 /// The one for lines of `n` tuples.
-fn ascend<W: Word>(n: usize) -> Ascend {
+pub(super) fn ascend<W: Word>(n: usize) -> Ascend {
     fn of<W: Word, const N: usize>(lines: &[Line], header: &Header) -> bool {
         let [first, inner @ .., _] = lines else { return false };
         let gap = N * W::BYTES..header.geometry.values_at();
@@ -320,7 +320,7 @@ fn ascend<W: Word>(n: usize) -> Ascend {
 }
 
 /// Whether the separators in these slots of a spine line part the lines, the first two, the next two and so on.
-fn are_parted<W: Word>(
+pub(super) fn are_parted<W: Word>(
     lines: &[Line],
     header: &Header,
     encoding: Encoding,
@@ -349,7 +349,7 @@ fn are_parted<W: Word>(
 }
 
 /// The lines of each level that a piece needs, read once a piece.
-struct Windows {
+pub(super) struct Windows {
     levels: Vec<Window>,
 }
 
@@ -363,7 +363,7 @@ struct Window {
 }
 
 impl Windows {
-    fn new(header: &Header) -> Self {
+    pub(super) fn new(header: &Header) -> Self {
         let mut lines = PIECE_BYTES / LINE_BYTES as u64;
         let window = |level: &Level| {
             lines = lines / level.fanout.max(1) as u64 + 2;
@@ -372,7 +372,7 @@ impl Windows {
         Self { levels: header.spine.levels.iter().map(window).collect() }
     }
 
-    fn line<R: ReadAt>(
+    pub(super) fn line<R: ReadAt>(
         &mut self,
         check: &Check<'_, R>,
         header: &Header,

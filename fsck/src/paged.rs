@@ -4,6 +4,7 @@
 //! those of its keys under its record, and all ones where there is no key.
 
 use super::classic::WINDOW_SLOTS;
+use super::pieces::sized;
 use super::{Check, ReadAt};
 use pleach_format::classic::packed::{DELTA_BYTES, Delta, Form, PARTIAL_BYTES, Paged, Partial, align};
 use pleach_format::{Header, Word};
@@ -11,7 +12,7 @@ use rayon::prelude::*;
 use std::io;
 
 /// Pages whose records are read at once.
-const PAGES: u64 = 1 << 12;
+const PAGES: u64 = sized(1 << 12, 2);
 
 /// What a page's record says.
 #[derive(Clone, Copy)]

@@ -10,9 +10,14 @@ use std::sync::{Mutex, PoisonError};
 
 /// Bytes of a piece: whole sum blocks and lines.
 /// Small enough that what was copied is still near when it is looked at.
-pub(super) const PIECE_BYTES: u64 = 256 << 10;
+pub(super) const PIECE_BYTES: u64 = sized(256 << 10, 8 << 10);
 /// Bytes that are asked for ahead of what is read.
-const AHEAD_BYTES: u64 = 16 << 20;
+const AHEAD_BYTES: u64 = sized(16 << 20, 24 << 10);
+
+/// How much is looked at at once; less in the tests of this crate, so that small files are several pieces.
+pub(super) const fn sized(size: u64, of_tests: u64) -> u64 {
+    if cfg!(test) { of_tests } else { size }
+}
 
 /// What was read.
 pub(super) struct Piece<'b> {

@@ -253,6 +253,12 @@ pub fn mutants(lab: &Lab) -> Result<String> {
             cargo.env("CARGO_PROFILE_DEV_OPT_LEVEL", optimised);
             // The first test that fails is enough.
             cargo.env("RUSTC_BOOTSTRAP", "1");
+            if let [_, _, "--test-package", package] = choice {
+                // cargo-mutants would look for these tests in the package that it changes.
+                let tests = [&["test", "--locked", "-p", package], *tests].concat();
+                lab::succeed("cargo", &tests)?;
+                cargo.args(["--baseline", "skip", "--timeout", "90"]);
+            }
             cargo.arg("--output").arg(&out).args(*choice).arg("--").args(*tests);
             if !tests.contains(&"--") {
                 cargo.arg("--");

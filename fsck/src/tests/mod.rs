@@ -1,0 +1,147 @@
+//! What only shows inside the crate: readings that fail or are too many, files in many small pieces, and the fast ways
+//! against the slow ones.
+
+mod lines;
+mod pieces;
+
+use super::{Check, Finding, ReadAt, check_bytes};
+use pleach_format::section::Tag;
+use pleach_format::{Header, ValueType};
+use pleach_kit::generate::mix;
+use pleach_kit::mutate::{extent, flip, header, reseal, victim};
+use pleach_kit::{golden, is_long};
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Bytes whose n-th reading fails.
+struct Failing {
+    bytes: Vec<u8>,
+    left: AtomicU64,
+}
+
+impl ReadAt for Failing {
+    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        if self.left.fetch_sub(1, Ordering::Relaxed) == 1 {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        self.bytes.as_slice().read_exact_at(buffer, offset)
+    }
+}
+
+/// A check that could not read everything is no check.
+#[test]
+fn every_failed_reading_is_an_error() {
+    let bytes = victim().1;
+    let mut failed = 0;
+    for n in 1.. {
+        let source = Failing { bytes: bytes.clone(), left: AtomicU64::new(n) };
+        match Check::new(&source, bytes.len() as u64, None).run() {
+            Err(error) => assert_eq!(error.kind(), io::ErrorKind::TimedOut, "reading {n}"),
+            Ok(report) => {
+                assert_eq!(report.findings, []);
+                break;
+            }
+        }
+        failed = n;
+    }
+    assert!(failed > 20, "{failed} readings");
+}
+
+/// What rules have been broken so far.
+fn broken<R>(check: &Check<'_, R>) -> Vec<Finding> {
+    std::mem::take(&mut *check.rules.lock().expect("no thread has panicked"))
+}
+
+/// Where an element of a column lies: first byte and length in the file.
+fn element(whole: &[u8], there: &Header, tag: Tag, rank: u64) -> Option<(u64, u64)> {
+    let place = match tag {
+        Tag::TAIL => there.tails,
+        Tag::KEYS => there.keys,
+        _ => there.values,
+    }?;
+    let offset = |rank: u64| {
+        let width = place.shape.offset_bytes as usize;
+        pleach_kit::mutate::number(whole, place.offset as usize + rank as usize * width, width)
+    };
+    let (start, end) = match place.shape.offset_bytes {
+        0 => (rank * place.shape.element_bytes, (rank + 1) * place.shape.element_bytes),
+        _ => (offset(rank), offset(rank + 1)),
+    };
+    Some((place.data_offset() + start, end - start))
+}
+
+/// Files in many pieces: whole ones are clean, and changes are found where they are, with what was there before.
+#[test]
+fn small_pieces_find_what_large_ones_do() {
+    let step = if is_long() { 1 } else { 17 };
+    let (mut trees, mut elements) = (0, 0);
+    for (name, whole) in golden() {
+        assert_eq!(check_bytes(&whole), [], "{name}");
+        let there = header(&whole);
+        for tag in [Tag::PACK, Tag::HARMONIA, Tag::FAST] {
+            if there.section(tag).is_none() {
+                continue;
+            }
+            for (turn, at) in extent(&whole, tag).enumerate().step_by(step) {
+                let mut bytes = whole.clone();
+                flip(&mut bytes, at * 8 + (mix(turn as u64) % 8) as usize);
+                reseal(&mut bytes);
+                let findings = check_bytes(&bytes);
+                let is_it = |it: &Finding| (it.offset..it.offset + it.length).contains(&(at as u64));
+                assert!(findings.iter().any(is_it), "{name}: byte {at} of {tag}: {findings:?}");
+                trees += 1;
+            }
+        }
+        for tag in [Tag::TAIL, Tag::KEYS, Tag::VALUES] {
+            // Each bit of a key counts, or a letter of a text is none.
+            let is_text = tag == Tag::VALUES && there.value_type == ValueType::Utf8;
+            for rank in (0..there.tuples).step_by(if is_long() { 1 } else { 3 }) {
+                let Some((at, length)) = element(&whole, &there, tag, rank) else { break };
+                if length == 0 || tag == Tag::VALUES && there.value_type == ValueType::Bytes {
+                    continue;
+                }
+                let mut bytes = whole.clone();
+                bytes[(at + length - 1) as usize] ^= 0x80;
+                reseal(&mut bytes);
+                let findings = check_bytes(&bytes);
+                let is_it = |it: &&Finding| (it.code, it.offset, it.length) == ("column", at, length);
+                let Some(it) = findings.iter().find(is_it) else {
+                    panic!("{name}: rank {rank} of {tag}: {findings:?}");
+                };
+                assert!(it.text.contains(&format!("rank {rank} ")), "{name}: {it}");
+                let hex = |bytes: &[u8]| {
+                    let element = &bytes[at as usize..(at + length) as usize];
+                    element.iter().take(64).map(|byte| format!("{byte:02x}")).collect::<String>()
+                };
+                if !is_text && tag != Tag::TAIL && !(tag == Tag::KEYS && there.key_type.is_bytes()) {
+                    assert_eq!((&it.expected, &it.found), (&hex(&whole), &hex(&bytes)), "{name}: {it}");
+                }
+                elements += 1;
+            }
+        }
+    }
+    assert!(trees > 1000 && elements > 500, "{trees} {elements}");
+}
+
+/// Texts of any length, with letters across the borders of pieces.
+#[test]
+fn texts_are_read_in_pieces() {
+    for length in 0..200 {
+        for (letter, width) in [("a", 1), ("ä", 2), ("€", 3), ("𝄞", 4)] {
+            for before in 0..4 {
+                let text = "x".repeat(7 + before) + &letter.repeat(length) + "end";
+                let bytes = text.as_bytes();
+                let check = Check::new(&bytes, bytes.len() as u64, None);
+                let is_text = |from: usize, to: usize| {
+                    check.is_text(from as u64, (to - from) as u64).expect("readable")
+                };
+                assert!(is_text(7, bytes.len()), "{text}");
+                if width > 1 && length > 0 {
+                    let last = bytes.len() - 3;
+                    assert!(!is_text(7, last - 1), "cut: {text}");
+                    assert!(!is_text(before + 8, bytes.len()), "cut: {text}");
+                }
+            }
+        }
+    }
+}
