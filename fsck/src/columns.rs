@@ -341,7 +341,7 @@ impl<R: ReadAt> Check<'_, R> {
         }
     }
 
-    fn check_byte_key(
+    pub(super) fn check_byte_key(
         &self,
         header: &Header,
         mask: &Mask,

@@ -3,6 +3,7 @@
 //! Files are the golden ones, and some of the kit's: nothing here builds or searches.
 
 use pleach_format::section::Tag;
+use pleach_format::view::HEAD_BYTES;
 use pleach_fsck::{Finding, FsckOptions, Report, Verdict, check_bytes, fsck};
 use pleach_kit::generate::mix;
 use pleach_kit::mutate::{PLAIN, SEALED, content, entry_at, flip, header, put, reseal, victim};
@@ -58,9 +59,40 @@ fn named_damage_has_its_name() {
         assert!(names(&findings, damage.code, damage.section), "{}: {findings:?}", damage.name);
         for finding in &findings {
             assert!(!finding.to_string().contains('\n'), "{}: {finding}", damage.name);
+            assert!(is_field(&whole, finding), "{}: {finding:?}", damage.name);
             let end = finding.offset.checked_add(finding.length).expect("a range");
             assert!(end <= 2 * whole.len() as u64 + 8192, "{}: {finding}", damage.name);
         }
+    }
+}
+
+/// Whether what is said of the section table is said of a field of it, or of what follows its entries.
+fn is_field(whole: &[u8], finding: &Finding) -> bool {
+    let Some(section) =
+        header(whole).sections.iter().position(|it| it.entry.tag.to_string() == finding.section)
+    else {
+        let is_rest = finding.offset + finding.length == HEAD_BYTES as u64;
+        return finding.section != "section table" || finding.length <= 8 || is_rest;
+    };
+    if finding.code != "header" {
+        return true;
+    }
+    let section = &header(whole).sections[section];
+    let within = finding.offset.wrapping_sub(entry_at(whole, section.entry.tag) as u64);
+    [(0, 8), (4, 4), (8, 8), (24, 8), (32, 8), (56, 64)].contains(&(within, finding.length))
+        || finding.offset == section.offset()
+}
+
+/// An empty file names no keys: neither their bytes nor their lengths.
+#[test]
+fn an_empty_file_has_no_outermost_keys() {
+    let whole = naive::build::<u64, u64>(&[], &pleach_format::meta::Meta::default(), true);
+    assert_eq!(check_bytes(&whole), []);
+    for at in [128, 132, 136, 199, 200, 263] {
+        let mut bytes = whole.clone();
+        bytes[at] = 1;
+        reseal(&mut bytes);
+        assert!(names(&check_bytes(&bytes), "min-max", "superblock"), "byte {at}");
     }
 }
 

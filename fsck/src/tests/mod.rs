@@ -5,8 +5,9 @@ mod lines;
 mod pieces;
 
 use super::{Check, Finding, ReadAt, check_bytes};
+use pleach_format::mask::Mask;
 use pleach_format::section::Tag;
-use pleach_format::{Header, ValueType};
+use pleach_format::{Header, ValueType, Word, line};
 use pleach_kit::generate::mix;
 use pleach_kit::mutate::{extent, flip, header, reseal, victim};
 use pleach_kit::{golden, is_long};
@@ -144,4 +145,48 @@ fn texts_are_read_in_pieces() {
             }
         }
     }
+}
+
+/// Byte keys in order: equal ones only where they may be.
+#[test]
+fn byte_keys_are_compared_whole() {
+    let mut files = 0;
+    for (_, whole) in golden() {
+        let mut there = header(&whole);
+        let Some(section) = &there.mask else { continue };
+        let mask = &whole[section.offset() as usize..][..section.entry.length.get() as usize];
+        let mask = Mask::parse(mask, there.geometry.key_bytes, section.offset()).expect("a mask");
+        let source = whole.as_slice();
+        let check = Check::new(&source, whole.len() as u64, None);
+        let (line, slot) = there.geometry.place(1);
+        let line = whole[there.line_offset(line) as usize..].first_chunk().expect("a line");
+        let word = match there.geometry.key_bytes {
+            4 => line::key::<u32>(line, slot).to_u128(),
+            8 => line::key::<u64>(line, slot).to_u128(),
+            _ => line::key::<u128>(line, slot).to_u128(),
+        };
+        let key = match (element(&whole, &there, Tag::KEYS, 1), there.tails) {
+            (Some((at, length)), _) => whole[at as usize..][..length as usize].to_vec(),
+            (None, None) => {
+                let mut key = Vec::new();
+                mask.unpack(word, &mut key);
+                key
+            }
+            (None, Some(_)) => continue,
+        };
+        let (mut below, mut above) = (key.clone(), key.clone());
+        assert!(below.pop().is_some());
+        above.push(b'!');
+        for unique in [false, true] {
+            there.superblock.unique = u32::from(unique).into();
+            let is_told = |previous: &[u8]| {
+                check.check_byte_key(&there, &mask, 1, &key, word, Some(previous));
+                broken(&check).iter().any(|it| it.expected == "a key in order")
+            };
+            let told = (is_told(&below), is_told(&key), is_told(&above));
+            assert_eq!(told, (false, unique, true));
+        }
+        files += 1;
+    }
+    assert!(files >= 2, "{files}");
 }
