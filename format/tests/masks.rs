@@ -1,0 +1,212 @@
+//! Masks against a naive reading of what they promise: where a query stands among keys of any lengths.
+
+use pleach_format::Mask;
+use pleach_format::mask::{Chunk, Place, Survey};
+use pleach_format::tail::{TAIL_GUARD_BYTES, Tail};
+use pleach_kit::generate::Random;
+use std::collections::BTreeSet;
+
+fn place(mask: &Mask, query: &[u8]) -> Place {
+    mask.place(query, Chunk::compress)
+}
+
+/// Keys of a few letters, of which some end in zeros: only their lengths tell these apart.
+fn keys(random: &mut Random, lengths: &[usize]) -> Vec<Vec<u8>> {
+    let letters: &[u8] = [&[0, 1][..], &[0, b'a', b'b'], &[0x80, 0, 7, 0xFF]][random.below(3) as usize];
+    let common = random.below(6) as usize;
+    let mut all = BTreeSet::new();
+    for _ in 0..1 + random.below(12) {
+        let length = lengths[random.below(lengths.len() as u64) as usize];
+        let zeros = random.below(4) as usize;
+        let letter = |at: usize, random: &mut Random| match at {
+            at if at < common => b'k',
+            at if at + zeros >= length => 0,
+            _ => letters[random.below(letters.len() as u64) as usize],
+        };
+        all.insert((0..length).map(|at| letter(at, random)).collect::<Vec<u8>>());
+    }
+    all.into_iter().collect()
+}
+
+/// Keys, and what is near them: shorter, longer, with another byte.
+fn queries(random: &mut Random, keys: &[Vec<u8>]) -> Vec<Vec<u8>> {
+    let mut queries = vec![Vec::new(), vec![0xFF; 40], vec![0; 40]];
+    for key in keys {
+        queries.push(key.clone());
+        for length in key.len().saturating_sub(5)..key.len() + 20 {
+            let mut other = key.clone();
+            other.resize(length, 0);
+            queries.push(other);
+        }
+        for _ in 0..8 {
+            let mut other = key.clone();
+            let Some(byte) = other.get_mut(random.below(key.len().max(1) as u64) as usize) else { continue };
+            *byte ^= 1 << random.below(8);
+            other.resize(key.len() + random.below(3) as usize, 0);
+            queries.push(other);
+        }
+    }
+    queries
+}
+
+#[test]
+fn queries_stand_where_they_should() {
+    let mut random = Random(11);
+    let (mut gaps, mut tails, mut lossless) = (0, 0, 0);
+    for turn in 0..600 {
+        let lengths: &[usize] =
+            [&[8][..], &[8, 9], &[3, 4, 5, 6], &[9, 10], &[12, 14, 15], &[16, 17, 20], &[1, 30], &[24]]
+                [turn % 8];
+        let keys = keys(&mut random, lengths);
+        let longest = keys.iter().map(Vec::len).max().expect("a key");
+        let is_fixed = lengths.len() == 1 && turn % 16 < 8;
+        let mut survey = Survey::default();
+        keys.iter().for_each(|key| survey.add(key));
+        // In any order, and in parts.
+        let (mut backwards, mut second) = (Survey::default(), Survey::default());
+        keys.iter().rev().skip(1).for_each(|key| backwards.add(key));
+        second.add(&keys[keys.len() - 1]);
+        backwards.merge(&second);
+        let padded = |key: &[u8], at: usize| key.get(at).copied().unwrap_or(0);
+        let agree = |at: &usize| keys.iter().all(|key| padded(key, *at) == padded(&keys[0], *at));
+        assert_eq!(survey.common_bytes(), (0..longest).take_while(agree).count());
+        for word_bytes in [4, 8, 16] {
+            let mask = survey.mask(is_fixed.then_some(longest), word_bytes);
+            let other = backwards.mask(is_fixed.then_some(longest), word_bytes);
+            assert_eq!(mask.to_bytes(), other.to_bytes());
+            let again = Mask::parse(&mask.to_bytes(), word_bytes, 0).expect("a mask");
+            assert_eq!(again, mask);
+            assert_eq!((mask.key_bytes_max(), mask.is_fixed()), (longest, is_fixed));
+            assert_eq!(mask.chunks().len(), mask.covered().div_ceil(8));
+            assert!(mask.bits() <= 8 * word_bytes as u32 && mask.word_bytes() <= word_bytes);
+            assert!(
+                [4, 8, 16].iter().find(|&&bytes| mask.bits() <= 8 * bytes)
+                    == Some(&(mask.word_bytes() as u32))
+            );
+            // Bits in which keys differ, byte by byte, and those of their lengths.
+            let differing = |at: usize| {
+                keys.iter().fold(0, |all, key| all | (padded(key, at) ^ padded(&keys[0], at))).count_ones()
+            };
+            let spread = keys.iter().fold(0, |all, key| all | (key.len() ^ longest));
+            let of_length = if is_fixed { 0 } else { usize::BITS - spread.leading_zeros() };
+            let kept = (0..mask.covered()).map(differing).sum::<u32>();
+            let all = (0..longest).map(differing).sum::<u32>() + of_length;
+            assert_eq!(mask.is_lossless(), all <= 8 * word_bytes as u32);
+            if mask.is_lossless() {
+                assert_eq!((mask.covered(), mask.bits()), (longest, all));
+                assert_eq!(mask.tail(), None);
+            } else {
+                assert_eq!(mask.bits(), kept);
+                let is_full = kept + differing(mask.covered()) > 8 * word_bytes as u32;
+                assert!(is_full || mask.covered() == longest);
+                let tail = mask.tail().expect("short keys have tails");
+                assert_eq!(tail.bits() as u32, all - kept);
+                assert_eq!(tail.bytes(), Tail::bytes_for(tail.bits()));
+                assert_eq!(tail.parts().len(), (longest - mask.covered()).div_ceil(8));
+                assert_eq!(tail.has_wide(), tail.parts().iter().any(|part| part.is_wide));
+                assert_eq!(mask.clone().without_tail().tail(), None);
+                tails += 1;
+            }
+            lossless += usize::from(mask.is_lossless());
+            let word = |key: &[u8]| match place(&mask, key) {
+                Place::Word(word) => word,
+                Place::Gap { .. } => panic!("{key:?} is a key"),
+            };
+            for key in &keys {
+                let mut unpacked = b"before".to_vec();
+                if mask.is_lossless() {
+                    mask.unpack(word(key), &mut unpacked);
+                } else if let Some(tail) = mask.tail() {
+                    let mut bytes = Vec::new();
+                    tail.push(key, Chunk::compress, &mut bytes);
+                    bytes.extend([0xA5; TAIL_GUARD_BYTES]);
+                    mask.unpack_with(word(key), &bytes, &mut unpacked);
+                }
+                assert_eq!(&unpacked[6..], key);
+            }
+            for query in queries(&mut random, &keys) {
+                let below = keys.iter().filter(|key| **key < query).count();
+                match place(&mask, &query) {
+                    Place::Gap { word: at, after } => {
+                        let is_below = |key: &&Vec<u8>| word(key) < at || after && word(key) == at;
+                        assert_eq!(keys.iter().filter(is_below).count(), below, "{query:?} in {keys:?}");
+                        assert!(!keys.contains(&query));
+                        gaps += 1;
+                    }
+                    Place::Word(at) if mask.is_lossless() => {
+                        assert_eq!(
+                            keys.iter().filter(|key| word(key) < at).count(),
+                            below,
+                            "{query:?} in {keys:?}"
+                        );
+                        assert!(keys.iter().all(|key| word(key) != at || *key == query));
+                    }
+                    Place::Word(at) => {
+                        assert!(
+                            keys.iter().all(|key| word(key) >= at || *key < query),
+                            "{query:?} in {keys:?}"
+                        );
+                        assert!(
+                            keys.iter().all(|key| word(key) <= at || *key > query),
+                            "{query:?} in {keys:?}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+    assert!(gaps > 10_000 && tails > 100 && lossless > 500, "{gaps} {tails} {lossless}");
+}
+
+#[test]
+fn tails_are_rounded_where_it_costs_little() {
+    let bytes =
+        [(0, 0), (1, 1), (8, 1), (9, 2), (17, 3), (24, 3), (25, 4), (33, 5), (48, 6), (49, 8), (64, 8)];
+    let more =
+        [(96, 12), (97, 16), (128, 16), (200, 25), (201, 32), (408, 51), (409, 64), (512, 64), (824, 103)];
+    for (bits, bytes) in bytes.into_iter().chain(more) {
+        assert_eq!(Tail::bytes_for(bits), bytes, "{bits} bits");
+    }
+}
+
+/// Fields of a mask at their worst values, one after the other.
+#[test]
+fn forged_masks_are_refused() {
+    let mut survey = Survey::default();
+    [&b"one key"[..], b"another", b"something else"].iter().for_each(|key| survey.add(key));
+    let whole = survey.mask(None, 4).to_bytes();
+    assert!(survey.mask(None, 4).tail().is_some());
+    assert!(Mask::parse(&whole, 4, 0).is_ok());
+    let put = |at: usize, bytes: &[u8]| {
+        let mut forged = whole.clone();
+        forged[at..at + bytes.len()].copy_from_slice(bytes);
+        Mask::parse(&forged, 4, 0).is_ok()
+    };
+    // Longest key, covered bytes, kept bits of the length, flags, bytes of a tail, and what is reserved.
+    assert!(!put(0, &65_536u32.to_le_bytes()) && !put(0, &15u32.to_le_bytes()));
+    assert!(!put(4, &15u32.to_le_bytes()) && !put(8, &[2]) && !put(8, &[5]));
+    assert!(!put(10, &[1]) && !put(10, &[2]) && !put(11, &[1]) && !put(11, &[2]));
+    assert!(!put(12, &1025u16.to_le_bytes()) && !put(12, &[1, 0]));
+    assert!((14..32).all(|at| !put(at, &[1])));
+    let tail = u16::from_le_bytes([whole[12], whole[13]]);
+    assert!(put(12, &(tail + 1).to_le_bytes()) && put(12, &1024u16.to_le_bytes()));
+    assert!(Mask::parse(&whole, 2, 0).is_err());
+    // The longest key that there may be, in as many bytes of arrays.
+    for (bytes, is_one) in [(65_535u32, true), (65_536, false)] {
+        let mut forged = vec![0; 32 + 2 * bytes as usize];
+        forged[..4].copy_from_slice(&bytes.to_le_bytes());
+        forged[4..8].copy_from_slice(&bytes.to_le_bytes());
+        forged[10] = 1;
+        assert_eq!(Mask::parse(&forged, 8, 0).is_ok(), is_one, "{bytes}");
+    }
+    // Words that are just full, and one bit more.
+    for (kept, is_one) in [(64, true), (65, false)] {
+        let mut forged = vec![0; 32 + 2 * 9];
+        forged[0] = 9;
+        forged[4] = 9;
+        forged[10] = 1;
+        forged[11] = 1;
+        (0..kept).for_each(|bit| forged[32 + 9 + bit / 8] |= 0x80 >> (bit % 8));
+        assert_eq!(Mask::parse(&forged, 8, 0).is_ok(), is_one, "{kept}");
+    }
+}
