@@ -210,3 +210,19 @@ fn forged_masks_are_refused() {
         assert_eq!(Mask::parse(&forged, 8, 0).is_ok(), is_one, "{kept}");
     }
 }
+
+/// Keys whose tails would be too long are not whole in their words, and no length stands there.
+#[test]
+fn long_keys_have_no_tails() {
+    let (zeros, ones) = (vec![0; 2000], vec![0xFF; 1999]);
+    let mut survey = Survey::default();
+    [&zeros, &ones].iter().for_each(|key| survey.add(key));
+    let mask = survey.mask(None, 8);
+    assert_eq!((mask.is_lossless(), mask.tail(), mask.covered(), mask.bits()), (false, None, 8, 64));
+    let whole = mask.to_bytes();
+    assert_eq!(Mask::parse(&whole, 8, 0), Ok(mask.clone()));
+    let mut forged = whole.clone();
+    forged[8] = 1;
+    assert!(Mask::parse(&forged, 8, 0).is_err());
+    assert_eq!((place(&mask, &zeros), place(&mask, &ones)), (Place::Word(0), Place::Word(u64::MAX.into())));
+}
