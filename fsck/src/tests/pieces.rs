@@ -2,8 +2,11 @@
 
 use super::super::pieces::{PIECE_BYTES, Piece};
 use super::super::{Check, ReadAt};
+use pleach_kit::golden;
+use pleach_kit::mutate::header;
 use std::io;
 use std::ops::Range;
+use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -93,4 +96,49 @@ fn threads_stop_after_an_error() {
         assert_eq!(outcome.is_err(), !is_cancelled);
         assert!(tried.into_inner() < pieces / 2);
     }
+}
+
+/// Bytes that remember what was read of them.
+struct Watched {
+    bytes: Vec<u8>,
+    read: Mutex<Vec<Range<u64>>>,
+}
+
+impl ReadAt for Watched {
+    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        self.read.lock().expect("no panic").push(offset..offset + buffer.len() as u64);
+        self.bytes.as_slice().read_exact_at(buffer, offset)
+    }
+}
+
+/// What is read of each section of the golden files, and how often: what a check costs. Stands in `readings.txt`, which
+/// `PLEACH_BLESS=1` writes anew.
+#[test]
+fn readings_are_those_on_record() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/tests/readings.txt");
+    let mut table = String::from("file, section, its bytes: readings, bytes read\n");
+    for (name, bytes) in golden() {
+        let there = header(&bytes);
+        let length = bytes.len() as u64;
+        let source = Watched { bytes, read: Mutex::default() };
+        let report = Check::new(&source, length, None).run().expect("readable");
+        assert_eq!(report.findings, [], "{name}");
+        let read = source.read.into_inner().expect("no panic");
+        let name = Path::new(&name).file_stem().expect("a name").display().to_string();
+        for section in &there.sections {
+            let extent = section.offset()..section.end;
+            let of_it: Vec<_> = read.iter().filter(|it| extent.contains(&it.start)).collect();
+            assert!(of_it.iter().all(|it| it.end <= extent.end), "{name}: beyond {}", section.entry.tag);
+            let bytes: u64 = of_it.iter().map(|it| it.end - it.start).sum();
+            let (tag, count) = (section.entry.tag, of_it.len());
+            table += &format!("{name} {tag} {}: {count}, {bytes}\n", extent.end - extent.start);
+        }
+    }
+    if std::env::var_os("PLEACH_BLESS").is_some() {
+        std::fs::write(&path, &table).expect("writable");
+    }
+    let expected = std::fs::read_to_string(&path).expect("readable");
+    let differ = table.lines().zip(expected.lines()).find(|(found, expected)| found != expected);
+    assert_eq!(differ, None, "found, expected");
+    assert!(table == expected);
 }
