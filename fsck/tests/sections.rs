@@ -92,8 +92,8 @@ fn entries_of_the_table_cannot_be_changed() {
             let bytes = (0..128).filter(|byte| !(32..52).contains(byte));
             let bytes = bytes.filter(|byte| tag != Tag::GRID || !(100..116).contains(byte));
             let step = if is_long() { 1 } else { 5 };
-            // Flags are few.
             let bits = bytes.flat_map(|byte| 8 * byte..8 * byte + 8);
+            // Flags are few.
             for bit in bits.filter(|bit| bit % step == 0 || (32..64).contains(bit)) {
                 let mut bytes = whole.clone();
                 flip(&mut bytes, 8 * at + bit);

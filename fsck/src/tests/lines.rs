@@ -1,8 +1,8 @@
 //! The fast way of looking at lines against its meaning, and the lines that it takes for that.
 
 use super::super::lines::{Held, Windows, are_parted, ascend};
-use super::super::{Check, ReadAt};
-use super::broken;
+use super::super::{Check, Finding};
+use super::{Watched, broken};
 use pleach_format::layout::LineGeometry;
 use pleach_format::line::Line;
 use pleach_format::meta::Meta;
@@ -11,8 +11,6 @@ use pleach_format::{Header, KeyType, Word};
 use pleach_kit::generate::{Random, mix};
 use pleach_kit::mutate::{header, victim};
 use pleach_kit::naive;
-use std::io;
-use std::sync::Mutex;
 
 /// A header of lines of this shape, keys unique or not.
 fn of_shape(shape: (usize, usize), unique: bool) -> Header {
@@ -89,7 +87,7 @@ fn ascending_lines_are_told_from_others() {
     ascending::<u128>(4);
     ascending::<u128>(8);
     // A number of tuples that no line has.
-    assert!(!super::super::lines::ascend::<u64>(7)(&[[0; 64]; 3], &of_shape((8, 0), false)));
+    assert!(!ascend::<u64>(7)(&[[0; 64]; 3], &of_shape((8, 0), false)));
 }
 
 /// Zero has no sign; other types may have its word.
@@ -124,7 +122,6 @@ fn parting<W: Word>() {
             let (shift, inexact) =
                 ([0, 1, 3, bits - 1, bits, bits + 9][random.below(6) as usize], random.below(2));
             let base = 1000u64;
-            // Two lines a border, at most.
             let count = slots.min(1 + random.below(3) as usize);
             let first_slot = random.below((slots - count + 1) as u64) as usize;
             let mut key = base - 3 + random.below(12);
@@ -150,7 +147,7 @@ fn parting<W: Word>() {
                 line[spine::FLAGS_AT] = inexact as u8;
             }
             let max = if encoding == Encoding::Raw { u64::MAX } else { spine::code_max(encoding) };
-            let (mut all, mut wrong) = (true, Vec::new());
+            let mut all = true;
             for (index, &(last, first)) in borders[..count].iter().enumerate() {
                 let cell =
                     |key: u64| if shift < bits { (key.wrapping_sub(base)) >> shift.min(63) } else { 0 };
@@ -178,15 +175,14 @@ fn parting<W: Word>() {
                     is_good,
                     "{encoding:?} {shift} {inexact} {borders:?}: {code} {found:?}"
                 );
-                let place = |it: &super::Finding| (it.offset, it.length) == (640 + at as u64, width as u64);
+                let place = |it: &Finding| (it.offset, it.length) == (640 + at as u64, width as u64);
                 assert!(found.iter().all(place), "{found:?}");
                 all &= is_good;
-                wrong.extend((!is_good).then_some(index));
             }
             let fast = are_parted::<W>(&lines, &there, encoding, &line, first_slot..first_slot + count);
             // A shift of all bits is never written: such lines are looked at one by one.
             let may_be = encoding == Encoding::Raw || shift < bits;
-            assert_eq!(fast, all && may_be, "{encoding:?} {shift} {inexact} {borders:?} {wrong:?}");
+            assert_eq!(fast, all && may_be, "{encoding:?} {shift} {inexact} {borders:?}");
             if all { good += 1 } else { bad += 1 }
         }
     }
@@ -217,28 +213,14 @@ fn neighbours_are_those_in_memory() {
     assert_eq!((held.line(9), held.line(16)), (None, None));
 }
 
-/// Bytes that keep a list of what was read.
-struct Watched {
-    bytes: Vec<u8>,
-    read: Mutex<Vec<(u64, u64)>>,
-}
-
-impl ReadAt for Watched {
-    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
-        self.read.lock().expect("no panic").push((offset, buffer.len() as u64));
-        self.bytes.as_slice().read_exact_at(buffer, offset)
-    }
-}
-
 /// Lines of the spine are read a window at a time, and not past their level.
 #[test]
 fn spine_lines_come_in_windows() {
     let tuples: Vec<(u64, u64)> = (0..20_000).map(|i| (i * 1000 + mix(i) % 900, i)).collect();
     let bytes = naive::build_with(&tuples, &Meta::default(), true, naive::Grid::No);
     let there = header(&bytes);
-    let source = Watched { bytes, read: Mutex::default() };
+    let source = Watched::new(bytes);
     let check = Check::new(&source, source.bytes.len() as u64, None);
-    let take = || std::mem::take(&mut *source.read.lock().expect("no panic"));
     let mut windows = Windows::new(&there);
     // As many as a piece of 128 lines needs, and two more for its ends.
     let mut wanted = 128;
@@ -252,16 +234,13 @@ fn spine_lines_come_in_windows() {
             let line = windows.line(&check, &there, depth, level, at).expect("readable");
             let place = (start + at * 64) as usize;
             assert_eq!(line, source.bytes[place..place + 64], "line {at}");
-            let read = take();
+            let read = source.take();
             if held.contains(&at) {
                 assert_eq!(read, [], "line {at} of level {depth}");
             } else {
                 held = at..(at + wanted).min(level.lines);
-                assert_eq!(
-                    read,
-                    [(place as u64, (held.end - held.start) * 64)],
-                    "line {at} of level {depth}"
-                );
+                let window = start + 64 * held.start..start + 64 * held.end;
+                assert_eq!(read, std::slice::from_ref(&window), "line {at} of level {depth}");
             }
         }
     }
@@ -269,7 +248,7 @@ fn spine_lines_come_in_windows() {
     // In a check of the whole file, each is read a few times.
     let check = Check::new(&source, source.bytes.len() as u64, None);
     assert_eq!(check.run().expect("readable").findings, []);
-    let read: u64 = take().iter().map(|&(_, bytes)| bytes).sum();
+    let read: u64 = source.take().iter().map(|it| it.end - it.start).sum();
     let whole = source.bytes.len() as u64;
     assert!(read < whole * 5 / 4, "{read} bytes of {whole}");
 }

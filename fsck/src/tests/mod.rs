@@ -12,6 +12,8 @@ use pleach_kit::generate::mix;
 use pleach_kit::mutate::{extent, flip, header, reseal, victim};
 use pleach_kit::{golden, is_long};
 use std::io;
+use std::ops::Range;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes whose n-th reading fails.
@@ -25,6 +27,29 @@ impl ReadAt for Failing {
         if self.left.fetch_sub(1, Ordering::Relaxed) == 1 {
             return Err(io::ErrorKind::TimedOut.into());
         }
+        self.bytes.as_slice().read_exact_at(buffer, offset)
+    }
+}
+
+/// Bytes that keep a list of what was read.
+struct Watched {
+    bytes: Vec<u8>,
+    read: Mutex<Vec<Range<u64>>>,
+}
+
+impl Watched {
+    fn new(bytes: Vec<u8>) -> Self {
+        Self { bytes, read: Mutex::default() }
+    }
+    /// What was read since it was asked last.
+    fn take(&self) -> Vec<Range<u64>> {
+        std::mem::take(&mut *self.read.lock().expect("no panic"))
+    }
+}
+
+impl ReadAt for Watched {
+    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        self.read.lock().expect("no panic").push(offset..offset + buffer.len() as u64);
         self.bytes.as_slice().read_exact_at(buffer, offset)
     }
 }

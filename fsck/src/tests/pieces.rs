@@ -2,6 +2,7 @@
 
 use super::super::pieces::{PIECE_BYTES, Piece};
 use super::super::{Check, ReadAt};
+use super::Watched;
 use pleach_kit::golden;
 use pleach_kit::mutate::header;
 use std::io;
@@ -98,19 +99,6 @@ fn threads_stop_after_an_error() {
     }
 }
 
-/// Bytes that remember what was read of them.
-struct Watched {
-    bytes: Vec<u8>,
-    read: Mutex<Vec<Range<u64>>>,
-}
-
-impl ReadAt for Watched {
-    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
-        self.read.lock().expect("no panic").push(offset..offset + buffer.len() as u64);
-        self.bytes.as_slice().read_exact_at(buffer, offset)
-    }
-}
-
 /// What is read of each section of the golden files, and how often: what a check costs. Stands in `readings.txt`, which
 /// `PLEACH_BLESS=1` writes anew.
 #[test]
@@ -120,10 +108,10 @@ fn readings_are_those_on_record() {
     for (name, bytes) in golden() {
         let there = header(&bytes);
         let length = bytes.len() as u64;
-        let source = Watched { bytes, read: Mutex::default() };
+        let source = Watched::new(bytes);
         let report = Check::new(&source, length, None).run().expect("readable");
         assert_eq!(report.findings, [], "{name}");
-        let read = source.read.into_inner().expect("no panic");
+        let read = source.take();
         let name = Path::new(&name).file_stem().expect("a name").display().to_string();
         for section in &there.sections {
             let extent = section.offset()..section.end;
