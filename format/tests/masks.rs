@@ -1,13 +1,88 @@
-//! Masks against a naive reading of what they promise: where a query stands among keys of any lengths.
+//! Masks: which bits they keep, against a naive count of them; and where a query stands among keys of any lengths,
+//! against all keys.
 
 use pleach_format::Mask;
-use pleach_format::mask::{Chunk, Place, Survey};
+use pleach_format::mask::{Chunk, HEAD_BYTES, Place, Survey};
 use pleach_format::tail::{TAIL_GUARD_BYTES, Tail};
 use pleach_kit::generate::Random;
 use std::collections::BTreeSet;
 
 fn place(mask: &Mask, query: &[u8]) -> Place {
     mask.place(query, Chunk::compress)
+}
+
+/// A tail with its guard bytes.
+fn tail_of(tail: &Tail, key: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    tail.push(key, Chunk::compress, &mut bytes);
+    assert_eq!(bytes.len(), tail.bytes());
+    bytes.resize(tail.bytes() + TAIL_GUARD_BYTES, 0xA5);
+    bytes
+}
+
+fn mask_of(keys: &[&[u8]], fixed: Option<usize>, word_bytes: usize) -> Mask {
+    let mut survey = Survey::default();
+    keys.iter().for_each(|key| survey.add(key));
+    let mask = survey.mask(fixed, word_bytes);
+    // In another order, and merged from two halves, it is the same.
+    let (left, right) = keys.split_at(keys.len() / 2);
+    let (mut a, mut b) = (Survey::default(), Survey::default());
+    left.iter().rev().for_each(|key| a.add(key));
+    right.iter().for_each(|key| b.add(key));
+    a.merge(&b);
+    assert_eq!(a.mask(fixed, word_bytes).to_bytes(), mask.to_bytes());
+    assert_eq!(Mask::parse(&mask.to_bytes(), mask.word_bytes(), 0).unwrap(), mask);
+    mask
+}
+
+/// Words keep the order, queries find their place; `queries` are checked against all keys.
+fn check(keys: &mut [&[u8]], queries: &[&[u8]], fixed: Option<usize>, word_bytes: usize) -> Mask {
+    keys.sort_unstable();
+    let mask = mask_of(keys, fixed, word_bytes);
+    let words: Vec<u128> = keys
+        .iter()
+        .map(|key| match place(&mask, key) {
+            Place::Word(word) => word,
+            gap @ Place::Gap { .. } => panic!("{key:?}: {gap:?}"),
+        })
+        .collect();
+    assert!(words.is_sorted(), "{words:x?}");
+    for (key, &word) in keys.iter().zip(&words) {
+        let mut back = vec![7];
+        if mask.is_lossless() {
+            mask.unpack(word, &mut back);
+            assert_eq!(&back[1..], *key);
+        } else if let Some(tail) = mask.tail() {
+            mask.unpack_with(word, &tail_of(tail, key), &mut back);
+            assert_eq!(&back[1..], *key);
+        }
+    }
+    for (tail, key) in keys.iter().filter_map(|key| Some((mask.tail()?, key))) {
+        let stored = tail_of(tail, key);
+        for query in queries.iter().filter(|query| place(&mask, query) == place(&mask, key)) {
+            let found = tail.compare(&stored, query, Chunk::expand);
+            assert_eq!(found, key.cmp(query), "{key:?} {query:?}");
+        }
+    }
+    for query in queries.iter().chain(&*keys) {
+        let below = keys.iter().filter(|key| *key < query).count();
+        let through = keys.iter().filter(|key| *key <= query).count();
+        match place(&mask, query) {
+            Place::Word(word) => {
+                let low = words.iter().filter(|&&other| other < word).count();
+                let high = words.iter().filter(|&&other| other <= word).count();
+                assert!(low <= below && through <= high, "{query:?}");
+                if mask.is_lossless() {
+                    assert_eq!((low, high), (below, through), "{query:?}");
+                }
+            }
+            Place::Gap { word, after } => {
+                let rank = words.iter().filter(|&&other| other < word || after && other == word).count();
+                assert_eq!((below, through), (rank, rank), "{query:?}, {word:x} {after}");
+            }
+        }
+    }
+    mask
 }
 
 /// Keys of a few letters, of which some end in zeros: only their lengths tell these apart.
@@ -59,42 +134,35 @@ fn queries_stand_where_they_should() {
                 [turn % 8];
         let keys = keys(&mut random, lengths);
         let longest = keys.iter().map(Vec::len).max().expect("a key");
-        let is_fixed = lengths.len() == 1 && turn % 16 < 8;
+        let fixed = (lengths.len() == 1 && turn % 16 < 8).then_some(longest);
+        let padded = |key: &[u8], at: usize| key.get(at).copied().unwrap_or(0);
+        let queries = queries(&mut random, &keys);
+        let queries: Vec<&[u8]> = queries.iter().map(Vec::as_slice).collect();
         let mut survey = Survey::default();
         keys.iter().for_each(|key| survey.add(key));
-        // In any order, and in parts.
-        let (mut backwards, mut second) = (Survey::default(), Survey::default());
-        keys.iter().rev().skip(1).for_each(|key| backwards.add(key));
-        second.add(&keys[keys.len() - 1]);
-        backwards.merge(&second);
-        let padded = |key: &[u8], at: usize| key.get(at).copied().unwrap_or(0);
         let agree = |at: &usize| keys.iter().all(|key| padded(key, *at) == padded(&keys[0], *at));
         assert_eq!(survey.common_bytes(), (0..longest).take_while(agree).count());
         for word_bytes in [4, 8, 16] {
-            let mask = survey.mask(is_fixed.then_some(longest), word_bytes);
-            let other = backwards.mask(is_fixed.then_some(longest), word_bytes);
-            assert_eq!(mask.to_bytes(), other.to_bytes());
-            let again = Mask::parse(&mask.to_bytes(), word_bytes, 0).expect("a mask");
-            assert_eq!(again, mask);
-            assert_eq!((mask.key_bytes_max(), mask.is_fixed()), (longest, is_fixed));
+            let mask =
+                check(&mut keys.iter().map(Vec::as_slice).collect::<Vec<_>>(), &queries, fixed, word_bytes);
+            assert_eq!((mask.key_bytes_max(), mask.is_fixed()), (longest, fixed.is_some()));
             assert_eq!(mask.chunks().len(), mask.covered().div_ceil(8));
-            assert!(mask.bits() <= 8 * word_bytes as u32 && mask.word_bytes() <= word_bytes);
-            assert!(
-                [4, 8, 16].iter().find(|&&bytes| mask.bits() <= 8 * bytes)
-                    == Some(&(mask.word_bytes() as u32))
-            );
+            let narrowest = [4, 8, 16].into_iter().find(|&bytes| mask.bits() as usize <= 8 * bytes);
+            assert_eq!(narrowest, Some(mask.word_bytes()));
+            assert!(mask.word_bytes() <= word_bytes);
             // Bits in which keys differ, byte by byte, and those of their lengths.
             let differing = |at: usize| {
                 keys.iter().fold(0, |all, key| all | (padded(key, at) ^ padded(&keys[0], at))).count_ones()
             };
             let spread = keys.iter().fold(0, |all, key| all | (key.len() ^ longest));
-            let of_length = if is_fixed { 0 } else { usize::BITS - spread.leading_zeros() };
+            let of_length = if fixed.is_some() { 0 } else { usize::BITS - spread.leading_zeros() };
             let kept = (0..mask.covered()).map(differing).sum::<u32>();
             let all = (0..longest).map(differing).sum::<u32>() + of_length;
             assert_eq!(mask.is_lossless(), all <= 8 * word_bytes as u32);
             if mask.is_lossless() {
                 assert_eq!((mask.covered(), mask.bits()), (longest, all));
                 assert_eq!(mask.tail(), None);
+                lossless += 1;
             } else {
                 assert_eq!(mask.bits(), kept);
                 let is_full = kept + differing(mask.covered()) > 8 * word_bytes as u32;
@@ -107,55 +175,54 @@ fn queries_stand_where_they_should() {
                 assert_eq!(mask.clone().without_tail().tail(), None);
                 tails += 1;
             }
-            lossless += usize::from(mask.is_lossless());
-            let word = |key: &[u8]| match place(&mask, key) {
-                Place::Word(word) => word,
-                Place::Gap { .. } => panic!("{key:?} is a key"),
-            };
-            for key in &keys {
-                let mut unpacked = b"before".to_vec();
-                if mask.is_lossless() {
-                    mask.unpack(word(key), &mut unpacked);
-                } else if let Some(tail) = mask.tail() {
-                    let mut bytes = Vec::new();
-                    tail.push(key, Chunk::compress, &mut bytes);
-                    bytes.extend([0xA5; TAIL_GUARD_BYTES]);
-                    mask.unpack_with(word(key), &bytes, &mut unpacked);
-                }
-                assert_eq!(&unpacked[6..], key);
-            }
-            for query in queries(&mut random, &keys) {
-                let below = keys.iter().filter(|key| **key < query).count();
-                match place(&mask, &query) {
-                    Place::Gap { word: at, after } => {
-                        let is_below = |key: &&Vec<u8>| word(key) < at || after && word(key) == at;
-                        assert_eq!(keys.iter().filter(is_below).count(), below, "{query:?} in {keys:?}");
-                        assert!(!keys.contains(&query));
-                        gaps += 1;
-                    }
-                    Place::Word(at) if mask.is_lossless() => {
-                        assert_eq!(
-                            keys.iter().filter(|key| word(key) < at).count(),
-                            below,
-                            "{query:?} in {keys:?}"
-                        );
-                        assert!(keys.iter().all(|key| word(key) != at || *key == query));
-                    }
-                    Place::Word(at) => {
-                        assert!(
-                            keys.iter().all(|key| word(key) >= at || *key < query),
-                            "{query:?} in {keys:?}"
-                        );
-                        assert!(
-                            keys.iter().all(|key| word(key) <= at || *key > query),
-                            "{query:?} in {keys:?}"
-                        );
-                    }
-                }
-            }
+            let is_gap = |query: &&&[u8]| matches!(place(&mask, query), Place::Gap { .. });
+            gaps += queries.iter().filter(is_gap).count();
         }
     }
     assert!(gaps > 10_000 && tails > 100 && lossless > 500, "{gaps} {tails} {lossless}");
+}
+
+#[test]
+fn digits_take_four_bits() {
+    let mut keys: [&[u8]; 4] =
+        [b"10-000-123-4567", b"34-999-999-9999", b"25-989-741-2988", b"11-111-111-1111"];
+    let queries: [&[u8]; 9] = [
+        b"",
+        b"0",
+        b"25-989-741-2988 ",
+        b"25-989-741-298",
+        b"25-98A-741-2988",
+        b"25-98\x01-741-2988",
+        b"25+989-741-2988",
+        b"zz",
+        b"10.000-123-4567",
+    ];
+    let mask = check(&mut keys, &queries, Some(15), 16);
+    assert!(mask.is_lossless() && mask.bits() <= 48 && mask.word_bytes() == 8);
+    check(&mut keys, &queries, None, 16);
+}
+
+#[test]
+fn lengths_settle_ties() {
+    let mut keys: [&[u8]; 9] = [b"", b"\0", b"\0\0", b"a", b"a\0", b"a\0\0", b"aa", b"aa\0", b"b"];
+    let queries: [&[u8]; 8] =
+        [b"\0\0\0", b"a\0\0\0", b"a\0b", b"aaa", b"\xFF\xFF\xFF\xFF", b"aa\0\0", b"A", b"a\x01"];
+    for word_bytes in [4, 8, 16] {
+        assert!(check(&mut keys, &queries, None, word_bytes).is_lossless());
+    }
+    // Cut short, equal words stand for several keys.
+    let mut long: Vec<Vec<u8>> = Vec::new();
+    for i in 0..200u32 {
+        long.push([&i.to_le_bytes()[..], &i.wrapping_mul(0x9E37_79B9).to_be_bytes()].concat());
+        long.push(vec![i as u8; i as usize % 13]);
+    }
+    let mut keys: Vec<&[u8]> = long.iter().map(Vec::as_slice).collect();
+    for word_bytes in [4, 8] {
+        assert!(!check(&mut keys, &queries, None, word_bytes).is_lossless());
+    }
+    check(&mut [], &queries, None, 16);
+    check(&mut [b"abc"], &queries, None, 16);
+    check(&mut [b"abc", b"abc"], &queries, Some(3), 16);
 }
 
 #[test]
@@ -191,6 +258,7 @@ fn forged_masks_are_refused() {
     let tail = u16::from_le_bytes([whole[12], whole[13]]);
     assert!(put(12, &(tail + 1).to_le_bytes()) && put(12, &1024u16.to_le_bytes()));
     assert!(Mask::parse(&whole, 2, 0).is_err());
+    assert!(Mask::parse(&whole[..HEAD_BYTES - 1], 4, 0).is_err());
     // The longest key that there may be, in as many bytes of arrays.
     for (bytes, is_one) in [(65_535u32, true), (65_536, false)] {
         let mut forged = vec![0; 32 + 2 * bytes as usize];
