@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 /// optimises would. A second look is at those alone that the first one missed.
 const MUTANTS: &[(&[&str], &[&str], &str)] = &[
     (&["-p", "pleach-fsck"], &["--test", "damage"], "0"),
-    (&["-p", "pleach-fsck"], &["--lib"], "1"),
+    (&["-p", "pleach-fsck"], &["--lib"], "0"),
     (&["-p", "pleach-fsck"], &["--test", "sections"], "1"),
     (&["-p", "pleach-format"], &["--lib", "--tests"], "0"),
     (
