@@ -5,7 +5,7 @@ use super::{Check, ReadAt};
 use pleach_format::column::{GUARD_BYTES, push_native_key};
 use pleach_format::line::{self, Line};
 use pleach_format::mask::{self, Chunk, Mask, Place};
-use pleach_format::section::{REQUIRED, Tag};
+use pleach_format::section::{ENTRY_BYTES, REQUIRED, TABLE_OFFSET, Tag};
 use pleach_format::superblock::bytes_prefix;
 use pleach_format::tail::TAIL_GUARD_BYTES;
 use pleach_format::view::ColumnPlace;
@@ -182,10 +182,12 @@ impl<R: ReadAt> Check<'_, R> {
         if needs_keys && header.keys.is_none() {
             return wrong(&"words that are whole keys, or a TAIL or KEYS section", &"neither");
         }
-        let flags = header.section(Tag::KEYS).map(|section| section.entry.flags.get());
-        if let Some(found) = flags.filter(|&found| found != u32::from(needs_keys) * REQUIRED) {
+        let wanted = if needs_keys { REQUIRED } else { 0 };
+        let keys = (TABLE_OFFSET..).step_by(ENTRY_BYTES).zip(&header.sections);
+        let keys = keys.map(|(at, section)| (at, section.entry)).find(|(_, entry)| entry.tag == Tag::KEYS);
+        if let Some((at, entry)) = keys.filter(|(_, entry)| entry.flags.get() != wanted) {
             let text = "KEYS is required where answers rest on it, and only there";
-            self.rule("header", "KEYS", offset, length, u32::from(needs_keys) * REQUIRED, found, text);
+            self.rule("header", "KEYS", at + 4, 4, wanted, entry.flags.get(), text);
         }
         let elements = header.mask.map_or(0, |section| section.entry.elements.get());
         if elements != mask.covered() as u64 {

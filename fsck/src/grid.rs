@@ -110,7 +110,7 @@ impl<R: ReadAt> Check<'_, R> {
     }
 
     fn marks_rule(&self, grid: &Grid, unit: u64, text: &str) {
-        let block = unit.min(grid.shape.units - 1) / BLOCK_UNITS;
+        let block = unit / BLOCK_UNITS;
         let at = grid.offset + grid.shape.units_at + block * BLOCK_UNITS * UNIT_BYTES;
         let expected = format!("marks from line {} on", grid.supers[block as usize]);
         self.rule("grid", "GRID", at, BLOCK_UNITS * UNIT_BYTES, expected, "others", text);
@@ -122,7 +122,8 @@ impl<R: ReadAt> Check<'_, R> {
         self.read(grid.offset + grid.shape.units_at + first * UNIT_BYTES, (end - first) * UNIT_BYTES)
     }
 
-    /// Whether the borders behind these tuple lines, from line `number` on, have the marks that they should.
+    /// Whether the borders behind these tuple lines, from line `number` on, have the marks that they should. There are
+    /// no more marks than borders: they have been counted.
     pub(super) fn check_marks<W: Word>(
         &self,
         header: &Header,
@@ -154,18 +155,14 @@ impl<R: ReadAt> Check<'_, R> {
                 return Ok(());
             }
         }
-        if number + lines.len() as u64 == borders && marks.next()?.is_some() {
-            self.marks_rule(grid, grid.shape.units, "each mark must have its border of lines");
-        }
         Ok(())
     }
 }
 
 impl<'a, 'c, R: ReadAt> Marks<'a, 'c, R> {
-    /// From the mark of this number on.
+    /// From the mark of this number on, which is that of a border.
     fn from(check: &'a Check<'c, R>, grid: &'a Grid, number: u64) -> io::Result<Self> {
-        let block =
-            grid.supers.partition_point(|&before| before <= number).clamp(1, grid.supers.len() - 1) - 1;
+        let block = grid.supers.partition_point(|&before| before <= number).saturating_sub(1);
         let first = block as u64 * BLOCK_UNITS;
         let units = check.units(grid, first)?;
         let mut this = Self { check, grid, units, first, next: first, marks: 0 };

@@ -1,13 +1,13 @@
 //! Files whose classic tree is compressed: our builder writes none, but readers and `fsck` know them.
 
-use crate::mutate::{content, header};
+use crate::mutate::{contents, header};
 use crate::naive;
 use pleach_builder::classic::packed::DeltaKey;
 use pleach_builder::classic::{Packed, Vectors, build_delta, build_partial};
 use pleach_format::Word;
 use pleach_format::classic::packed::{Form, Prefix};
 use pleach_format::classic::section::{load, store};
-use pleach_format::classic::{Geometry, TreeWord};
+use pleach_format::classic::{Geometry, PAGE_LEVELS_MAX, TreeWord};
 use pleach_format::section::Tag;
 
 /// Pages of delta-compressed keys.
@@ -31,6 +31,15 @@ pub fn with_compressed_tree<W: TreeWord + Word>(
     whole: &[u8],
     make: impl Fn(&[W], &Geometry) -> (Form, Vec<u8>),
 ) -> Vec<u8> {
+    with_compressed_pages(whole, PAGE_LEVELS_MAX, make)
+}
+
+/// The same, in pages of so many levels at most.
+pub fn with_compressed_pages<W: TreeWord + Word>(
+    whole: &[u8],
+    page_levels: u32,
+    make: impl Fn(&[W], &Geometry) -> (Form, Vec<u8>),
+) -> Vec<u8> {
     let there = header(whole);
     let keys: Vec<W> = (0..there.tuples)
         .map(|rank| {
@@ -39,17 +48,12 @@ pub fn with_compressed_tree<W: TreeWord + Word>(
             <W as Word>::read(&whole[at..])
         })
         .collect();
-    let sections = there.sections.iter().filter(|it| !matches!(it.entry.tag, Tag::SUMS | Tag::SUM2));
-    let contents = sections.map(|section| {
-        let entry = &section.entry;
-        let bytes = &whole[content(whole, entry.tag)];
-        let (mut bytes, mut geometry) = (bytes.to_vec(), entry.geometry);
-        if entry.tag == Tag::FAST {
-            let (full, _) = load(&geometry, there.tuples).expect("a tree");
-            let (form, made) = make(&keys, &full);
-            (bytes, geometry) = (made, store(&full, form));
-        }
-        (entry.tag, entry.flags.get() == 1, bytes, entry.elements.get(), geometry)
-    });
-    naive::assemble(there.superblock, contents.collect())
+    let mut contents = contents(whole);
+    for (_, _, bytes, _, geometry) in contents.iter_mut().filter(|content| content.0 == Tag::FAST) {
+        let (full, _) = load(geometry, there.tuples).expect("a tree");
+        let full = Geometry { d_p: full.d_p.min(page_levels), ..full };
+        let (form, made) = make(&keys, &full);
+        (*bytes, *geometry) = (made, store(&full, form));
+    }
+    naive::assemble(there.superblock, contents)
 }

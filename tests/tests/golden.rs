@@ -15,7 +15,7 @@ use pleach_format::classic::TreeWord;
 use pleach_format::spine::Encoding;
 use pleach_format::{Bits, Word};
 use pleach_tests::mutate::{self, Damage, PLAIN, SEALED, reseal_head};
-use pleach_tests::trees::{delta, partial, with_compressed_tree};
+use pleach_tests::trees::{delta, partial, with_compressed_pages, with_compressed_tree};
 use std::fmt::Debug;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -342,12 +342,21 @@ fn classic_trees() {
     let keys: Vec<u64> = wanted.iter().map(|tuple| tuple.0).collect();
     let compressed =
         compare("u64_u32_classic_delta.pleach", with_compressed_tree::<u64>(&golden, delta::<u64>));
+    let pages = with_compressed_pages::<u64>(&golden, 5, delta::<u64>);
+    searched(compare("u64_u32_classic_delta_pages.pleach", pages), &keys);
     searched(golden, &keys);
     searched(compressed, &keys);
     let texts: Vec<(String, u32)> = (0..300).map(|i| (format!("{:020}", spread(i)), i as u32)).collect();
     let built = build_strings_bytes(KeyType::Utf8, &texts, &options).expect("builds");
     let compressed = with_compressed_tree::<u128>(&built, partial);
     compare("utf8_u32_classic_partial.pleach", compressed);
+    let tuples: Vec<(u128, u32)> =
+        (0..170).map(|i| (u128::from(spread(i)) << 64 | u128::from(spread(!i)), i as u32)).collect();
+    let wanted = sorted(&tuples);
+    let built = build(&tuples, NAMELESS, &options);
+    let pages = with_compressed_pages::<u128>(&built, 4, partial);
+    let keys: Vec<u128> = wanted.iter().map(|tuple| tuple.0).collect();
+    searched(compare("u128_u32_classic_partial_pages.pleach", pages), &keys);
 }
 
 /// Byte keys: what is built is what is kept, and holds these keys.

@@ -59,7 +59,10 @@ fn ascending<W: Word>(value_bytes: usize) {
             let mut is_padded = true;
             let line = random.below(lines.len() as u64) as usize;
             if !gap.is_empty() && random.below(4) == 0 {
-                lines[line][gap.start + random.below(gap.len() as u64) as usize] = 1;
+                match random.below(2) {
+                    0 => lines[line][gap.start + random.below(gap.len() as u64) as usize] = 1,
+                    _ => lines[line][gap.clone()].fill(1),
+                }
                 is_padded = line == 0 || line + 1 == lines.len();
             }
             // From the last key of the first line up to the last key but those of the last line.
@@ -194,6 +197,26 @@ fn parted_lines_are_told_from_others() {
     parting::<u32>();
     parting::<u64>();
     parting::<u128>();
+}
+
+/// The code of all ones is that of free slots, and of no cell.
+#[test]
+fn the_last_code_is_no_cell() {
+    let there = of_shape((8, 4), false);
+    for encoding in [Encoding::Delta8, Encoding::Delta16, Encoding::Delta32] {
+        let (base, max) = (1000, spine::code_max(encoding));
+        for code in [max - 1, max] {
+            let last = base + code;
+            let keys =
+                [last - 2, last - 1, last, last, last, last + 1, last + 2, last + 3, last + 4, last + 5];
+            let mut line: Line = [0; 64];
+            base.write(&mut line[spine::base_at(8)..]);
+            let width = encoding.code_bytes(8);
+            line[..width].copy_from_slice(&code.to_le_bytes()[..width]);
+            let is_parted = are_parted::<u64>(&filled(&keys, &there), &there, encoding, &line, 0..1);
+            assert_eq!(is_parted, code < max, "{encoding:?}");
+        }
+    }
 }
 
 #[test]

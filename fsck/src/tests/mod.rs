@@ -2,6 +2,7 @@
 //! against the slow ones.
 
 mod lines;
+mod named;
 mod pieces;
 
 use super::{Check, Finding, ReadAt, check_bytes};

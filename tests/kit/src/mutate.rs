@@ -10,10 +10,10 @@ use crate::naive;
 use pleach_format::Header;
 use pleach_format::checksum::{FileId, SUM_BLOCK_BYTES, binding, crc32};
 use pleach_format::meta::Meta;
-use pleach_format::section::{ENTRY_BYTES, Entry, TABLE_BYTES, TABLE_OFFSET, Tag};
+use pleach_format::section::{ENTRY_BYTES, Entry, REQUIRED, TABLE_BYTES, TABLE_OFFSET, Tag};
 use pleach_format::spine::Encoding;
 use pleach_format::superblock::{CRC_OFFSET, SUPERBLOCK_BYTES, Superblock};
-use pleach_format::view::{CLOSING_BYTES, HEAD_BYTES};
+use pleach_format::view::{CLOSING_BYTES, HEAD_BYTES, Section};
 use std::ops::Range;
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -43,6 +43,18 @@ pub fn content(bytes: &[u8], tag: Tag) -> Range<usize> {
     let section = header.section(tag).expect("a section of this tag");
     let start = section.offset() as usize;
     start..start + section.entry.length.get() as usize
+}
+
+/// The sections of a whole file but its sums: what [`naive::assemble`] makes a file of.
+#[must_use]
+pub fn contents(bytes: &[u8]) -> Vec<naive::Content> {
+    let there = header(bytes);
+    let sections = there.sections.iter().filter(|it| !matches!(it.entry.tag, Tag::SUMS | Tag::SUM2));
+    let content = |section: &Section| {
+        let Entry { tag, flags, elements, geometry, .. } = section.entry;
+        (tag, flags.get() == REQUIRED, bytes[content(bytes, tag)].to_vec(), elements.get(), geometry)
+    };
+    sections.map(content).collect()
 }
 
 /// The bytes of a section and of the padding behind it.
