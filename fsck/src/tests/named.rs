@@ -288,3 +288,20 @@ fn fields_of_grids_are_named() {
     let marks = crowded[units].chunks(8).map(|unit| (number(unit, 0, 6)).count_ones()).sum::<u32>();
     assert!(u64::from(marks) < borders - 10, "{marks} marks of {borders}");
 }
+
+/// The last line is not full, and a line of padding stands behind it: nothing that lines before it are taken for.
+#[test]
+fn the_last_line_is_looked_at() {
+    let tuples: Vec<(u64, u64)> = (0..4 * 30 + 2).map(|i| (i / 24 << 57 | i % 24 / 2, i)).collect();
+    let whole = naive::build(&tuples, &pleach_format::meta::Meta::default(), false);
+    let there = header(&whole);
+    assert_eq!((there.spine.levels[0].encoding, there.lines), (Encoding::Raw, 31));
+    assert_eq!(check_bytes(&whole), []);
+    let line = there.line_offset(30) as usize;
+    for at in [16, 31, 48, 63] {
+        let findings = changed(&whole, |bytes| bytes[line + at] ^= 1);
+        assert!(names(&findings, "line-padding", line, 64), "byte {at}: {findings:?}");
+    }
+    let findings = changed(&whole, |bytes| bytes[200] ^= 1);
+    assert!(names(&findings, "min-max", 200, 64), "{findings:?}");
+}
