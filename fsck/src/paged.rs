@@ -192,7 +192,7 @@ impl<R: ReadAt> Check<'_, R> {
         let lowest = (page.number << (level.levels + level.below)) + (1 << level.below) - 1;
         let lowest = self.words_at::<W>(header, &[Some(lowest).filter(|&rank| rank < header.tuples)])?[0];
         let (expected, found) = match page.record {
-            PageRecord::Delta(delta) => (lowest.map_or(delta.base.into(), Word::to_u128), delta.base.into()),
+            PageRecord::Delta(delta) => (lowest.map_or(0, Word::to_u128), delta.base.into()),
             PageRecord::Partial(partial) => (lowest.map_or(u128::MAX, Word::to_u128), partial.reference),
         };
         if expected != found {

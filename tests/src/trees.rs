@@ -7,7 +7,7 @@ use pleach_builder::classic::{Packed, Vectors, build_delta, build_partial};
 use pleach_format::Word;
 use pleach_format::classic::packed::{Form, Prefix};
 use pleach_format::classic::section::{load, store};
-use pleach_format::classic::{Geometry, PAGE_LEVELS_MAX, TreeWord};
+use pleach_format::classic::{Geometry, TreeWord};
 use pleach_format::section::Tag;
 
 /// Pages of delta-compressed keys.
@@ -31,13 +31,13 @@ pub fn with_compressed_tree<W: TreeWord + Word>(
     whole: &[u8],
     make: impl Fn(&[W], &Geometry) -> (Form, Vec<u8>),
 ) -> Vec<u8> {
-    with_compressed_pages(whole, PAGE_LEVELS_MAX, make)
+    with_compressed_pages(whole, |full| full, make)
 }
 
-/// The same, in pages of so many levels at most.
+/// The same, of another shape.
 pub fn with_compressed_pages<W: TreeWord + Word>(
     whole: &[u8],
-    page_levels: u32,
+    shape: impl Fn(Geometry) -> Geometry,
     make: impl Fn(&[W], &Geometry) -> (Form, Vec<u8>),
 ) -> Vec<u8> {
     let there = header(whole);
@@ -51,7 +51,7 @@ pub fn with_compressed_pages<W: TreeWord + Word>(
     let mut contents = contents(whole);
     for (_, _, bytes, _, geometry) in contents.iter_mut().filter(|content| content.0 == Tag::FAST) {
         let (full, _) = load(geometry, there.tuples).expect("a tree");
-        let full = Geometry { d_p: full.d_p.min(page_levels), ..full };
+        let full = shape(full);
         let (form, made) = make(&keys, &full);
         (*bytes, *geometry) = (made, store(&full, form));
     }

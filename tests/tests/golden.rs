@@ -11,7 +11,10 @@ use pleach_builder::{
     BuildOptions, Chunk, ChunkSource, Column, Harmonia, Schema, Silent, Source, SourceError, Unique,
     build_strings_bytes, build_with_storage,
 };
-use pleach_format::classic::TreeWord;
+use pleach_format::classic::packed::Form;
+use pleach_format::classic::section::load;
+use pleach_format::classic::{Geometry, TreeWord};
+use pleach_format::section::Tag;
 use pleach_format::spine::Encoding;
 use pleach_format::{Bits, Word};
 use pleach_tests::mutate::{self, Damage, PLAIN, SEALED, reseal_head};
@@ -342,21 +345,32 @@ fn classic_trees() {
     let keys: Vec<u64> = wanted.iter().map(|tuple| tuple.0).collect();
     let compressed =
         compare("u64_u32_classic_delta.pleach", with_compressed_tree::<u64>(&golden, delta::<u64>));
-    let pages = with_compressed_pages::<u64>(&golden, 5, delta::<u64>);
-    searched(compare("u64_u32_classic_delta_pages.pleach", pages), &keys);
     searched(golden, &keys);
     searched(compressed, &keys);
     let texts: Vec<(String, u32)> = (0..300).map(|i| (format!("{:020}", spread(i)), i as u32)).collect();
     let built = build_strings_bytes(KeyType::Utf8, &texts, &options).expect("builds");
     let compressed = with_compressed_tree::<u128>(&built, partial);
     compare("utf8_u32_classic_partial.pleach", compressed);
-    let tuples: Vec<(u128, u32)> =
-        (0..170).map(|i| (u128::from(spread(i)) << 64 | u128::from(spread(!i)), i as u32)).collect();
-    let wanted = sorted(&tuples);
+    // Two levels of pages, the last one of free slots alone.
+    let tuples: Vec<(u64, u32)> = (0..704).map(|i| (spread(i) >> 9, i as u32)).collect();
     let built = build(&tuples, NAMELESS, &options);
-    let pages = with_compressed_pages::<u128>(&built, 4, partial);
-    let keys: Vec<u128> = wanted.iter().map(|tuple| tuple.0).collect();
-    searched(compare("u128_u32_classic_partial_pages.pleach", pages), &keys);
+    let pages = with_compressed_pages::<u64>(&built, |full| Geometry { d_p: 5, ..full }, delta::<u64>);
+    let keys: Vec<u64> = sorted(&tuples).iter().map(|tuple| tuple.0).collect();
+    searched(compare("u64_u32_classic_delta_pages.pleach", pages), &keys);
+    // Three levels, of which the first one needs words of 16 bytes.
+    let wide = |i: u64| match i {
+        0..40 => u128::from(spread(i)) << 63,
+        _ => u128::MAX << 96 | u128::from(spread(i)),
+    };
+    let tuples: Vec<(u128, ())> = (0..100).map(|i| (wide(i), ())).collect();
+    let built = build(&tuples, NAMELESS, &options);
+    let pages = with_compressed_pages::<u128>(&built, |full| Geometry { d_l: 1, d_p: 3, ..full }, partial);
+    let keys: Vec<u128> = sorted(&tuples).iter().map(|tuple| tuple.0).collect();
+    let golden = compare("u128_none_classic_partial_pages.pleach", pages);
+    let tree = mutate::header(&golden).section(Tag::FAST).map(|tree| tree.entry.geometry);
+    let form = tree.and_then(|tree| load(&tree, 100)).map(|(_, form)| form);
+    assert_eq!(form, Some(Form::Partial { first: 16 }));
+    searched(golden, &keys);
 }
 
 /// Byte keys: what is built is what is kept, and holds these keys.

@@ -1,12 +1,14 @@
 //! What findings name: the field, the element, the record, the slot that is wrong, and no more.
 
 use super::super::{Finding, check_bytes};
+use pleach_format::classic::packed::{PARTIAL_BYTES, Paged, Partial};
+use pleach_format::classic::section::load;
 use pleach_format::column::GUARD_BYTES;
 use pleach_format::packed::{PAGE_KEYS, PackedGeometry, RECORD_BYTES, Record, pack, shape_of};
 use pleach_format::section::Tag;
 use pleach_format::spine::Encoding;
 use pleach_format::view::HEAD_BYTES;
-use pleach_format::{Header, KeyType, ValueType, mask};
+use pleach_format::{Header, KeyType, ValueType, line, mask};
 use pleach_kit::generate::{Random, mix};
 use pleach_kit::mutate::{content, contents, entry_at, flip, header, number, put, reseal, reseal_head};
 use pleach_kit::{golden, naive};
@@ -292,7 +294,7 @@ fn fields_of_grids_are_named() {
 /// The last line is not full, and a line of padding stands behind it: nothing that lines before it are taken for.
 #[test]
 fn the_last_line_is_looked_at() {
-    let tuples: Vec<(u64, u64)> = (0..4 * 30 + 2).map(|i| (i / 24 << 57 | i % 24 / 2, i)).collect();
+    let tuples: Vec<(u64, u64)> = (0..4 * 30 + 2).map(|i| (((i / 24) << 57) | (i % 24 / 2), i)).collect();
     let whole = naive::build(&tuples, &pleach_format::meta::Meta::default(), false);
     let there = header(&whole);
     assert_eq!((there.spine.levels[0].encoding, there.lines), (Encoding::Raw, 31));
@@ -304,4 +306,44 @@ fn the_last_line_is_looked_at() {
     }
     let findings = changed(&whole, |bytes| bytes[200] ^= 1);
     assert!(names(&findings, "min-max", 200, 64), "{findings:?}");
+}
+
+/// Compressed trees: a section that is too short, and a page of partial keys whose record keeps too few bits of them,
+/// while its words agree with it.
+#[test]
+fn pages_of_trees_hold_what_parts_their_keys() {
+    for name in ["u64_u32_classic_delta_pages", "u128_none_classic_partial_pages"] {
+        let whole = file(name);
+        let start = content(&whole, Tag::FAST).start;
+        let short = replaced(&whole, Tag::FAST, |bytes| bytes.truncate(64));
+        let findings = check_bytes(&short);
+        assert!(names(&findings, "classic", start, 64), "{name}: {findings:?}");
+    }
+    let whole = file("u128_none_classic_partial_pages");
+    let there = header(&whole);
+    let section = there.section(Tag::FAST).expect("a tree");
+    let (geometry, form) = load(&section.entry.geometry, there.tuples).expect("a tree");
+    let paged = Paged::new(geometry, form).expect("pages");
+    // The first page of the second level.
+    let (level, at) = (1, section.offset() as usize);
+    let record_at = at + paged.records()[level] as usize * PARTIAL_BYTES;
+    let mut record = Partial::decode(whole[record_at..].first_chunk().expect("a record"));
+    assert_eq!(record.mask.count_ones(), 32);
+    record.mask &= !(15 << record.mask.trailing_zeros());
+    let page = at + paged.partial_places().0[level] as usize;
+    let tree = paged.tree(4).expect("words of 4 bytes");
+    let (first, part) = tree.pages()[level].page(0);
+    let findings = changed(&whole, |bytes| {
+        bytes[record_at..record_at + PARTIAL_BYTES].copy_from_slice(&record.encode());
+        for slot in 0..tree.pages()[level].slots[part] {
+            let Some(rank) = tree.index_of(first + slot).filter(|&rank| rank < there.tuples) else {
+                continue;
+            };
+            let (line, place) = there.geometry.place(rank);
+            let line = whole[there.line_offset(line) as usize..].first_chunk().expect("a line");
+            let word = record.word(line::key::<u128>(line, place)) as u32;
+            put(bytes, page + slot as usize * 4, 4, word.into());
+        }
+    });
+    assert!(!findings.is_empty());
 }
