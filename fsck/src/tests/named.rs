@@ -5,7 +5,7 @@ use pleach_format::classic::packed::{PARTIAL_BYTES, Paged, Partial};
 use pleach_format::classic::section::load;
 use pleach_format::column::GUARD_BYTES;
 use pleach_format::packed::{PAGE_KEYS, PackedGeometry, RECORD_BYTES, Record, pack, shape_of};
-use pleach_format::section::Tag;
+use pleach_format::section::{ENTRY_BYTES, TABLE_OFFSET, Tag};
 use pleach_format::spine::Encoding;
 use pleach_format::view::HEAD_BYTES;
 use pleach_format::{Header, KeyType, ValueType, line, mask};
@@ -76,6 +76,13 @@ fn fields_of_the_table_are_named() {
         }
     }
     assert!(named[0] > 100 && named[3] > 20, "{named:?}");
+    // What is behind the entries.
+    let whole = file("u64_u32");
+    let used = TABLE_OFFSET as usize + header(&whole).sections.len() * ENTRY_BYTES;
+    for at in [used, HEAD_BYTES - 1] {
+        let findings = changed(&whole, |bytes| bytes[at] = 1);
+        assert!(names(&findings, "header", used, HEAD_BYTES - used), "{findings:?}");
+    }
 }
 
 #[test]
