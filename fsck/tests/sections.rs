@@ -120,12 +120,13 @@ fn is_same_tree(one: &Entry, other: Option<&Section>, tree: &[u8]) -> bool {
         if form == Form::Full {
             return Some((form, Vec::new(), vec![slots(&geometry.tree()?)]));
         }
-        // Of delta, words of some widths may occur on no page.
+        // Of delta, words of some widths may occur on no page, or on one without keys, whose base is 0.
+        let has_keys = |record: &&[u8]| record[..8] != [0; 8];
         let paged = Paged::new(geometry, form)?;
         let records = tree.chunks(DELTA_BYTES).take(paged.pages() as usize);
         let widths = match form {
             Form::Partial { first } => BTreeSet::from([4, first]),
-            _ => records.map(|record| u32::from(record[8])).collect(),
+            _ => records.filter(has_keys).map(|record| u32::from(record[8])).collect(),
         };
         let slots = widths.into_iter().map(|width| paged.tree(width).map(slots));
         Some((form, paged.records().to_vec(), slots.collect::<Option<_>>()?))

@@ -351,10 +351,16 @@ fn classic_trees() {
     let built = build_strings_bytes(KeyType::Utf8, &texts, &options).expect("builds");
     let compressed = with_compressed_tree::<u128>(&built, partial);
     compare("utf8_u32_classic_partial.pleach", compressed);
-    // Two levels of pages, the last one of free slots alone.
-    let tuples: Vec<(u64, u32)> = (0..704).map(|i| (spread(i) >> 9, i as u32)).collect();
+    // Two levels of pages, of words of all widths and not padded, the last one of free slots alone.
+    let near = |i: u64| match i {
+        0..200 => i * 3,
+        200..450 => 1 << 40 | spread(i) >> 34,
+        _ => 1 << 63 | spread(i) >> 9,
+    };
+    let tuples: Vec<(u64, u32)> = (0..704).map(|i| (near(i), i as u32)).collect();
     let built = build(&tuples, NAMELESS, &options);
-    let pages = with_compressed_pages::<u64>(&built, |full| Geometry { d_p: 5, ..full }, delta::<u64>);
+    let pages =
+        with_compressed_pages::<u64>(&built, |full| Geometry { d_p: 5, padded: false, ..full }, delta::<u64>);
     let keys: Vec<u64> = sorted(&tuples).iter().map(|tuple| tuple.0).collect();
     searched(compare("u64_u32_classic_delta_pages.pleach", pages), &keys);
     // Three levels, of which the first one needs words of 16 bytes.
