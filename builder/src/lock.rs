@@ -78,3 +78,67 @@ pub(crate) fn take<N: LockName>(name: &N, holder: &str) -> io::Result<Taken<N::F
     }
     Err(io::Error::other("the lock file keeps disappearing: try again"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    /// A name that others have, or that leads nowhere; it counts how often it is opened and waited for.
+    struct Contested {
+        is_locked: bool,
+        holder: &'static str,
+        waits: usize,
+        opened: Cell<usize>,
+        waited: Cell<usize>,
+    }
+
+    impl LockName for Contested {
+        type File = ();
+        fn open(&self) -> io::Result<()> {
+            self.opened.set(self.opened.get() + 1);
+            assert!(self.opened.get() <= 1000, "for ever");
+            Ok(())
+        }
+        fn try_lock(&self, (): &()) -> io::Result<bool> {
+            Ok(!self.is_locked)
+        }
+        fn leads_to(&self, (): &()) -> io::Result<bool> {
+            Ok(false)
+        }
+        fn holder(&self, (): &()) -> io::Result<String> {
+            Ok(self.holder.to_owned())
+        }
+        fn set_holder(&self, (): &(), _: &str) -> io::Result<()> {
+            unreachable!("nobody gets it")
+        }
+        fn remove(&self) {
+            unreachable!("it is not ours")
+        }
+        fn wait(&self) -> bool {
+            self.waited.set(self.waited.get() + 1);
+            self.waited.get() <= self.waits
+        }
+    }
+
+    /// What comes of it, and how often it was opened and waited for.
+    fn taken(is_locked: bool, holder: &'static str, waits: usize) -> (Option<String>, usize, usize) {
+        let name = Contested { is_locked, holder, waits, opened: Cell::default(), waited: Cell::default() };
+        let busy = match take(&name, "us") {
+            Ok(Taken::Busy(other)) => Some(other),
+            Ok(Taken::Held(())) => unreachable!("nobody gets it"),
+            Err(_) => None,
+        };
+        (busy, name.opened.get(), name.waited.get())
+    }
+
+    #[test]
+    fn contested_locks_are_looked_at_a_few_times() {
+        let them = || Some("them".to_owned());
+        assert_eq!(taken(true, "them", 100), (them(), LOOKS, LOOKS - 1));
+        assert_eq!(taken(true, "them", 0), (them(), 1, 1));
+        // Who has not written its name yet is waited for.
+        assert_eq!(taken(true, "", 50), (Some(String::new()), 51, 51));
+        assert_eq!(taken(false, "", 100), (None, ATTEMPTS, 0));
+    }
+}

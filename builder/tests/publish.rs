@@ -9,6 +9,7 @@ use pleach_builder::{
     BuildError, BuildOptions, Chunk, Observer, Phase, Schema, Silent, Source, SourceError, build, build_iter,
     build_slice, build_with_storage,
 };
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
@@ -25,6 +26,9 @@ fn names(folder: &Path) -> Vec<String> {
     names.sort();
     names
 }
+
+/// How often the length of a file was set, in all.
+static LENGTHS_SET: AtomicU64 = AtomicU64::new(0);
 
 /// Fails its n-th operation.
 struct Failing {
@@ -57,6 +61,7 @@ macro_rules! failing_file {
                 self.inner().read_exact_at(bytes, offset)
             }
             fn set_len(&self, bytes: u64) -> io::Result<()> {
+                LENGTHS_SET.fetch_add(1, Ordering::Relaxed);
                 step(&self.count, self.at)?;
                 self.inner().set_len(bytes)
             }
@@ -151,8 +156,8 @@ impl Storage for Failing {
 }
 
 /// Fails every operation of a build in turn; of a large one every third after the first ones, unless the long form of
-/// the tests is asked for. Gives the number of operations.
-fn fail_everywhere(tuples: &[(u64, u64)], memory_bytes: u64) -> u64 {
+/// the tests is asked for. Gives the number of operations, and what they are called where they fail.
+fn fail_everywhere(tuples: &[(u64, u64)], memory_bytes: u64) -> (u64, BTreeSet<&'static str>) {
     let is_long = std::env::var_os("PLEACH_TESTS").is_some_and(|form| form == "long");
     let every = if is_long || tuples.len() < 1 << 20 { 1 } else { 3 };
     let folder = tempfile::tempdir().unwrap();
@@ -161,6 +166,7 @@ fn fail_everywhere(tuples: &[(u64, u64)], memory_bytes: u64) -> u64 {
     let wanted = sorted(tuples.to_vec());
     let options = BuildOptions { memory_bytes, threads: 2, ..BuildOptions::default() };
     let stray = folder.path().join(".table.pleach.abc123.pleach-tmp");
+    let mut operations = BTreeSet::new();
     for at in (0..6).chain((6..).step_by(every)) {
         fs::write(&target, old).unwrap();
         fs::write(&stray, b"of a build that was killed").unwrap();
@@ -173,11 +179,12 @@ fn fail_everywhere(tuples: &[(u64, u64)], memory_bytes: u64) -> u64 {
             Ok(_) => {
                 assert_eq!(names(folder.path()), ["table.pleach"]);
                 check_file(&file, &wanted);
-                return count.load(Ordering::Relaxed);
+                return (count.load(Ordering::Relaxed), operations);
             }
             Err(error) => {
                 let BuildError::Io { operation, source, .. } = &error else { panic!("{error}") };
                 assert_eq!(source.to_string(), "injected");
+                operations.insert(*operation);
                 assert!(!error.to_string().contains('\n'));
                 let _ = fs::remove_file(&stray);
                 assert_eq!(names(folder.path()), ["table.pleach"], "after {operation}, operation {at}");
@@ -194,15 +201,21 @@ fn fail_everywhere(tuples: &[(u64, u64)], memory_bytes: u64) -> u64 {
 
 #[test]
 fn every_operation_may_fail() {
-    let small = fail_everywhere(&numbered(500, |row| row), 1 << 30);
+    let (small, operations) = fail_everywhere(&numbered(500, |row| row), 1 << 30);
     assert!(small > 8, "{small}");
-    let spilled = fail_everywhere(&numbered(20_000, mix), 1);
+    for operation in ["syncing", "syncing the folder"] {
+        assert!(operations.contains(operation), "{operation} is none of {operations:?}");
+    }
+    let (spilled, _) = fail_everywhere(&numbered(20_000, mix), 1);
     assert!(spilled > 50, "{spilled}");
-    let large = fail_everywhere(&numbered(2_300_000, |row| row), 1 << 30);
+    let (large, _) = fail_everywhere(&numbered(2_300_000, |row| row), 1 << 30);
     assert!(large > 20, "{large}");
     // Much is written before disorder shows.
-    let turned = fail_everywhere(&numbered(2_300_000, |row| (row + 1) % 2_300_000), 1 << 30);
+    let before = LENGTHS_SET.load(Ordering::Relaxed);
+    let (turned, _) = fail_everywhere(&numbered(2_300_000, |row| (row + 1) % 2_300_000), 1 << 30);
     assert!(turned > large, "{turned}");
+    // And is cut off.
+    assert!(LENGTHS_SET.load(Ordering::Relaxed) > before);
 }
 
 /// Stops at the n-th question.
@@ -328,6 +341,7 @@ fn strays_are_listed_and_swept() {
     let pipe = folder.path().join(".t.Fifo00.pleach-tmp");
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     assert_eq!(strays(&target).unwrap(), Vec::<PathBuf>::new());
+    assert_eq!(strays(Path::new("in the folder we are in")).unwrap(), Vec::<PathBuf>::new());
     build_slice(&[(1u32, ())], &target, &BuildOptions::default()).unwrap();
     fs::remove_file(&pipe).unwrap();
     fs::write(&temp, b"half a file").unwrap();

@@ -276,6 +276,12 @@ fn forged_masks_are_refused() {
         forged[11] = 1;
         (0..kept).for_each(|bit| forged[32 + 9 + bit / 8] |= 0x80 >> (bit % 8));
         assert_eq!(Mask::parse(&forged, 8, 0).is_ok(), is_one, "{kept}");
+        // Such a word leaves no byte of a key out, and no bit to a tail.
+        for (at, wrong) in [(0, 10), (12, 1)] {
+            let mut forged = forged.clone();
+            forged[at] = wrong;
+            assert!(Mask::parse(&forged, 8, 0).is_err(), "{kept} {at}");
+        }
     }
 }
 

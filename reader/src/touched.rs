@@ -105,3 +105,81 @@ impl Lines for Verified<'_> {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pleach_kit::generate::mix;
+    use pleach_kit::naive;
+
+    /// A file of several sections, one of them of more blocks than a word of the bitmap has bits.
+    fn whole() -> (Header, Vec<u8>) {
+        let tuples: Vec<(u64, u64)> = (0..35_000).map(|i| (i * 1000 + mix(i) % 1000, i)).collect();
+        let meta = pleach_format::meta::Meta { key_name: "k".into(), ..Default::default() };
+        let bytes = naive::build_with(&tuples, &meta, true, naive::Grid::No);
+        let header = Header::parse(&bytes[..pleach_format::view::HEAD_BYTES], bytes.len() as u64);
+        (header.expect("a header"), bytes)
+    }
+
+    /// Each block is looked at with its own sum, and with no other one; once.
+    #[test]
+    fn blocks_are_verified_one_by_one() {
+        let (header, bytes) = whole();
+        let line = header.section(Tag::LINE).expect("lines");
+        assert!(line.entry.sums.get() > 64);
+        let touched = || Touched::new(&header, &bytes).expect("SUM2 is whole");
+        let block_bytes = SUM_BLOCK_BYTES as u64;
+        for section in header.sections.iter().filter(|it| it.entry.tag != Tag::SUM2) {
+            for start in (section.offset()..section.end).step_by(SUM_BLOCK_BYTES) {
+                let end = (start + block_bytes).min(section.end);
+                for at in [start, end - 1] {
+                    let mut damaged = bytes.clone();
+                    damaged[at as usize] ^= 1;
+                    let touched = touched();
+                    let good = Verified { header: &header, bytes: &bytes, touched: &touched };
+                    let bad = Verified { header: &header, bytes: &damaged, touched: &touched };
+                    let is_it = |outcome: Result<(), FormatError>| {
+                        let (tag, offset) = (section.entry.tag.name(), start);
+                        matches!(outcome, Err(FormatError::Checksum { what, offset: of, .. })
+                            if what == tag && of == offset)
+                    };
+                    assert!(is_it(bad.check(start)) && is_it(bad.check(end - 1)), "byte {at}");
+                    // A range is bad if it has a byte of the block.
+                    let reach = (3 * block_bytes).min(start - section.offset());
+                    assert!(is_it(bad.check_range(start, end - start)));
+                    assert!(is_it(bad.check_range(start - reach, reach + 1)));
+                    assert_eq!(bad.check_range(end, 0), Ok(()));
+                    if section.entry.tag == Tag::LINE {
+                        assert_eq!(bad.check_range(start - reach, reach), Ok(()), "up to byte {start}");
+                        let behind = 10.min(section.end - end);
+                        assert_eq!(bad.check_range(end, behind), Ok(()), "from byte {end} on");
+                    }
+                    // What has been good once is not read again.
+                    assert_eq!(good.check(start), Ok(()));
+                    assert_eq!(bad.check(end - 1), Ok(()));
+                }
+            }
+        }
+        for beyond in [0, 4096, bytes.len() as u64 - 1] {
+            assert_eq!(
+                Verified { header: &header, bytes: &bytes, touched: &touched() }.check(beyond),
+                Ok(())
+            );
+        }
+    }
+
+    /// A sum that is wrong is no sum.
+    #[test]
+    fn sums_are_verified_first() {
+        let (header, bytes) = whole();
+        let touched = Touched::new(&header, &bytes).expect("SUM2 is whole");
+        let line = header.section(Tag::LINE).expect("lines");
+        let mut damaged = bytes.clone();
+        damaged[line.entry.sums_offset.get() as usize] ^= 1;
+        let bad = Verified { header: &header, bytes: &damaged, touched: &touched };
+        assert!(matches!(bad.check(line.offset()), Err(FormatError::Checksum { what: "SUMS", .. })));
+        let sum2 = header.section(Tag::SUM2).expect("SUM2").offset() as usize;
+        damaged[sum2] ^= 1;
+        assert!(Touched::new(&header, &damaged).is_err());
+    }
+}
