@@ -148,6 +148,10 @@ mod tests {
                     let reach = (3 * block_bytes).min(start - section.offset());
                     assert!(is_it(bad.check_range(start, end - start)));
                     assert!(is_it(bad.check_range(start - reach, reach + 1)));
+                    if section.entry.tag == Tag::LINE && reach > 0 && end < section.end {
+                        assert!(is_it(bad.check_range(start - 10, 20)));
+                        assert!(is_it(bad.check_range(start - reach, reach + block_bytes + 10)));
+                    }
                     assert_eq!(bad.check_range(end, 0), Ok(()));
                     if section.entry.tag == Tag::LINE {
                         assert_eq!(bad.check_range(start - reach, reach), Ok(()), "up to byte {start}");
