@@ -10,7 +10,9 @@ use pleach_format::section::{Entry, Tag};
 use pleach_format::view::{HEAD_BYTES, Section};
 use pleach_fsck::{Finding, check_bytes};
 use pleach_kit::generate::{Random, mix};
-use pleach_kit::mutate::{content, entry_at, extent, flip, header, number, put, reseal, reseal_head, victim};
+use pleach_kit::mutate::{
+    content, entry_at, extent, flip, header, number, put, reseal, reseal_head, resealed, victim,
+};
 use pleach_kit::{figure, golden, is_long, naive};
 use std::collections::BTreeSet;
 
@@ -22,10 +24,7 @@ fn covers(finding: &Finding, at: usize) -> bool {
 
 /// What is found in a file that was changed, all its sums made right.
 fn changed(whole: &[u8], change: impl FnOnce(&mut Vec<u8>)) -> Vec<Finding> {
-    let mut bytes = whole.to_vec();
-    change(&mut bytes);
-    reseal(&mut bytes);
-    check_bytes(&bytes)
+    check_bytes(&resealed(whole, change))
 }
 
 /// Of a byte that is hit somewhere, the place is told.

@@ -10,15 +10,14 @@ use pleach_format::spine::Encoding;
 use pleach_format::view::HEAD_BYTES;
 use pleach_format::{Header, KeyType, ValueType, line, mask};
 use pleach_kit::generate::{Random, mix};
-use pleach_kit::mutate::{content, contents, entry_at, flip, header, number, put, reseal, reseal_head};
+use pleach_kit::mutate::{
+    content, contents, entry_at, flip, header, number, put, reseal, reseal_head, resealed,
+};
 use pleach_kit::{golden, naive};
 
 /// What is found after a change, all sums made right.
 fn changed(whole: &[u8], change: impl FnOnce(&mut Vec<u8>)) -> Vec<Finding> {
-    let mut bytes = whole.to_vec();
-    change(&mut bytes);
-    reseal(&mut bytes);
-    check_bytes(&bytes)
+    check_bytes(&resealed(whole, change))
 }
 
 /// Whether a rule names this place.

@@ -100,7 +100,7 @@ fn threads_stop_after_an_error() {
 }
 
 /// What is read of each section of the golden files, and how often: what a check costs. Stands in `readings.txt`, which
-/// `PLEACH_BLESS=1` writes anew.
+/// `PLEACH_BLESS=1 cargo test -p pleach-fsck --lib` writes anew.
 #[test]
 fn readings_are_those_on_record() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/tests/readings.txt");
@@ -122,7 +122,7 @@ fn readings_are_those_on_record() {
             table += &format!("{name} {tag} {}: {count}, {bytes}\n", extent.end - extent.start);
         }
     }
-    if std::env::var_os("PLEACH_BLESS").is_some() {
+    if std::env::var_os("PLEACH_BLESS").is_some_and(|value| value == "1") {
         std::fs::write(&path, &table).expect("writable");
     }
     let expected = std::fs::read_to_string(&path).expect("readable");

@@ -124,6 +124,15 @@ pub fn reseal(bytes: &mut [u8]) {
     reseal_as(bytes, id.finish());
 }
 
+/// A changed copy of a file, its sums made right by [`reseal`].
+#[must_use]
+pub fn resealed(whole: &[u8], change: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+    let mut bytes = whole.to_vec();
+    change(&mut bytes);
+    reseal(&mut bytes);
+    bytes
+}
+
 /// [`reseal`] with a file id of the caller's choice.
 pub fn reseal_as(bytes: &mut [u8], file_id: [u8; 16]) {
     bytes[FILE_ID_AT..FILE_ID_AT + 16].copy_from_slice(&file_id);
