@@ -395,6 +395,16 @@ fn what_is_asked_wrongly_is_refused() {
     suite::refusals(&gpu(LaneOrder::Random(2)));
 }
 
+/// Lines of chance: whatever stands in them, kernels stay within the table.
+#[test]
+#[ignore = "run by `the_suite_passes_under_sanitizers`"]
+fn damaged_tables_are_not_left() {
+    for (order, counts) in ORDERS.into_iter().zip([&[1, 1157], &[9, 300], &[69, 700]]) {
+        let asked = suite::damaged::all(&gpu(order), counts, true);
+        assert!(asked > 10_000);
+    }
+}
+
 #[test]
 #[ignore = "run by `the_suite_passes_under_sanitizers`"]
 fn generations_are_followed() {

@@ -9,8 +9,11 @@ use pleach_format::Word;
 use std::fmt::Debug;
 use std::ops::Bound;
 
-/// Every look-up on a file of numbers. Panics where one fails or leaves the tuples.
-pub fn roam<K: Key, V: Value + Debug>(index: &Index, queries: &[K], random: &mut Random) {
+/// Look-ups of [`roam`] for a query alone: every `view.` and `keys_only.` in its loop.
+const SINGLE: u64 = 12;
+
+/// Every look-up on a file of numbers; how many there were. Panics where one fails or leaves the tuples.
+pub fn roam<K: Key, V: Value + Debug>(index: &Index, queries: &[K], random: &mut Random) -> u64 {
     let view = index.typed::<K, V>().expect("types of the file");
     let keys_only = index.typed::<K, ()>().expect("keys of the file");
     let len = index.len();
@@ -51,6 +54,7 @@ pub fn roam<K: Key, V: Value + Debug>(index: &Index, queries: &[K], random: &mut
         assert!(view.par_get_batch(queries, &mut values, &mut present).expect("unverified") <= queries.len());
     }
     assert!(index.meta().is_ok());
+    queries.len() as u64 * (SINGLE + if cfg!(miri) { 3 } else { 5 })
 }
 
 /// Every look-up on a file of byte strings. Reading keys may fail: their lengths stand in the file.

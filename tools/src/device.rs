@@ -4,12 +4,11 @@
 //! and a GPU is there; if that one then fails, the CPU answers, and one line says why. Answers are the same everywhere.
 
 use crate::cli::GetArgs;
-use crate::failure::Failure;
+use crate::failure::{self, Failure};
 use crate::search;
 use pleach::{Costs, Index};
 use pleach_gpu::plan::{GpuCosts, GpuPlan};
 use pleach_gpu::{Gpu, GpuError, GpuOptions, GpuTable};
-use std::io::Write;
 
 /// What was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,8 +100,7 @@ impl<'a> OnDevice<'a> {
             Ok(answer) => Ok(Some(answer)),
             Err(GpuError::Read(error)) => Err(search::reading(&self.args.file)(error)),
             Err(error) if self.is_auto => {
-                // What cannot be told there cannot be told anywhere.
-                let _ = writeln!(std::io::stderr(), "warning: {error}: the CPU answers");
+                failure::say(&format!("warning: {error}: the CPU answers"));
                 Ok(None)
             }
             Err(error) => Err(Failure::operational(error.to_string())),

@@ -1,7 +1,7 @@
 //! What `get` and `range` share: opening a file, and its errors as failures.
 
 use crate::cli::{Global, Verify};
-use crate::failure::{Failure, advise};
+use crate::failure::{self, Failure, advise};
 use pleach::{Index, OpenError, ReadError, Record};
 use std::io::{self, Write};
 use std::path::Path;
@@ -46,10 +46,8 @@ pub fn placed(text: &str, path: &Path) -> Failure {
 
 /// Says on standard error how a search is done.
 pub fn explain(lines: &[String]) {
-    let mut out = io::stderr().lock();
     for line in lines {
-        // What cannot be told there cannot be told anywhere.
-        let _ = writeln!(out, "explain: {line}");
+        failure::say(&format!("explain: {line}"));
     }
 }
 

@@ -1075,6 +1075,32 @@ fn errors_stay_on_one_line_whatever_names_hold() {
     place.run(&["get", "a\nb\u{1b}[31m", "1"]).fails_with(8, &["a\\nb\\u{1b}[31m"]);
 }
 
+#[test]
+fn no_name_steers_a_terminal() {
+    let place = Place::new().with_thousand();
+    let name = |end: &str| format!("a\u{1b}[31m\u{202e}b{end}");
+    let (file, other, csv) = (name(".pleach"), name("2.pleach"), name(".csv"));
+    place.write("c.csv", "op,id,value\nput,5,5\n");
+    let lines: [&[&str]; 10] = [
+        &["build", "t.csv", "-o", &file],
+        &["rebuild", &file, "--apply", "c.csv"],
+        &["compact", &file, &file, "-o", &other],
+        &["export", &file, "-o", &csv],
+        &["select", &file, "--where", "key == 5", "-o", &other],
+        &["fsck", &file],
+        &["fsck", &file, "--salvage", &other],
+        &["inspect", &file],
+        &["inspect", &file, "--mapping"],
+        &["man", &name("")],
+    ];
+    for line in lines {
+        let run = place.run(line).ends(0);
+        let said = run.out + &run.err;
+        assert!(said.contains("a\\u{1b}[31m\\u{202e}b"), "{line:?}: {said}");
+        assert!(!said.contains(['\u{1b}', '\u{202e}']), "{line:?}: {said}");
+    }
+}
+
 impl Place {
     fn names_in(folder: &Path) -> Vec<String> {
         let entries = fs::read_dir(folder).expect("a folder");

@@ -4,6 +4,7 @@
 
 #![allow(dead_code, reason = "each test program uses its part")]
 
+pub mod damaged;
 pub mod merge;
 pub mod relation;
 pub mod relation_paper;

@@ -5,7 +5,7 @@
 //! the superblock and the section table only, and never looks at what the table says, which may be
 //! anything.
 
-use crate::generate::mix;
+use crate::generate::{Random, mix};
 use crate::naive;
 use pleach_format::Header;
 use pleach_format::checksum::{FileId, SUM_BLOCK_BYTES, binding, crc32};
@@ -91,6 +91,49 @@ pub fn number(bytes: &[u8], at: usize, width: usize) -> u64 {
     let mut word = [0; 8];
     word[..width].copy_from_slice(&bytes[at..at + width]);
     u64::from_le_bytes(word)
+}
+
+/// Kinds of damage that [`scramble`] knows.
+pub const SCRAMBLES: u64 = 7;
+
+/// Overwrites META, tuple lines, spine and grid, and leaves the sums as they were: bytes of chance, of one kind, a few
+/// changes, or lines in descending order; `kind` says which, modulo [`SCRAMBLES`].
+pub fn scramble(bytes: &mut [u8], random: &mut Random, kind: u64) {
+    for tag in [Tag::META, Tag::LINE, Tag::SPINE, Tag::GRID] {
+        if header(bytes).section(tag).is_none() {
+            continue;
+        }
+        let place = content(bytes, tag);
+        if place.is_empty() {
+            continue;
+        }
+        let length = place.len() as u64;
+        match kind % SCRAMBLES {
+            0 => bytes[place].fill_with(|| random.next() as u8),
+            1 => bytes[place].fill(0xFF),
+            2 => bytes[place].fill(0),
+            3 => {
+                for _ in 0..=length / 512 {
+                    flip(bytes, (place.start as u64 * 8 + random.below(length * 8)) as usize);
+                }
+            }
+            4 if matches!(tag, Tag::SPINE | Tag::GRID) => bytes[place].fill_with(|| random.next() as u8),
+            5 if tag == Tag::LINE => bytes[place].fill_with(|| random.next() as u8),
+            6 if tag == Tag::LINE => {
+                let lines = bytes[place.clone()].chunks_exact(64).rev().flatten().copied();
+                let descending: Vec<u8> = lines.collect();
+                bytes[place.start..place.start + descending.len()].copy_from_slice(&descending);
+            }
+            _ => {}
+        }
+        // Every spine line claims to be inexact, so that searches step right over what they find.
+        if tag == Tag::SPINE && random.below(2) == 0 {
+            let place = content(bytes, tag);
+            for line in bytes[place].chunks_exact_mut(64) {
+                line[63] |= 1;
+            }
+        }
+    }
 }
 
 /// Makes the sums of the section table and of the superblock right, and the closing copies equal.

@@ -4,7 +4,7 @@
 //! [`Progress`], so Ctrl-C ends it with nothing left behind, also while it waits for a silent pipe.
 
 use crate::cli::{BuildArgs, Format, Global};
-use crate::failure::{ExitStatus, Failure};
+use crate::failure::{self, ExitStatus, Failure};
 use crate::parse::ValueTypes;
 use crate::progress::Progress;
 use crate::render::json;
@@ -14,7 +14,7 @@ use pleach_builder::input::{self, InputOptions};
 use pleach_builder::source::{Schema, Source, SourceError};
 use pleach_builder::{BuildError, BuildOptions, Summary};
 use serde_json::{Value, json};
-use std::io::{self, Write};
+use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -38,8 +38,7 @@ pub fn run(args: &BuildArgs, global: &Global) -> Result<ExitStatus, Failure> {
         document.insert("value_name".to_owned(), schema.value_name.into());
         json::print(document)?;
     } else if !global.quiet {
-        // The file is there; a summary that nobody reads changes nothing.
-        let _ = writeln!(io::stderr(), "{}", text(&args.output, &summary, &schema, took));
+        failure::say(&text(&args.output, &summary, &schema, took));
     }
     Ok(ExitStatus::Success)
 }

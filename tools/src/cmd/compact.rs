@@ -2,13 +2,12 @@
 
 use super::build::build_failure;
 use crate::cli::{CompactArgs, Global};
-use crate::failure::{ExitStatus, Failure};
+use crate::failure::{self, ExitStatus, Failure};
 use crate::progress::Progress;
 use crate::render::json;
 use crate::render::text::{counted, grouped, hex};
 use pleach_builder::BuildOptions;
 use pleach_builder::rebuild::{CompactOptions, compact};
-use std::io::{self, Write};
 use std::time::Instant;
 
 pub fn run(args: &CompactArgs, global: &Global) -> Result<ExitStatus, Failure> {
@@ -41,15 +40,13 @@ pub fn run(args: &CompactArgs, global: &Global) -> Result<ExitStatus, Failure> {
         } else {
             String::new()
         };
-        // The file is there; a summary that nobody reads changes nothing.
-        let _ = writeln!(
-            io::stderr(),
+        failure::say(&format!(
             "compacted {} to {}: {}, {} bytes{lost}, {seconds:.1} s",
             counted(args.files.len() as u64, "file"),
             args.output.display(),
             counted(summary.tuples, "tuple"),
             grouped(summary.file_bytes),
-        );
+        ));
     }
     Ok(ExitStatus::Success)
 }

@@ -6,14 +6,13 @@
 
 use crate::any::Any;
 use crate::cli::{self, ExportArgs, Global, Verify};
-use crate::failure::{ExitStatus, Failure};
+use crate::failure::{self, ExitStatus, Failure};
 use crate::output::{Cell, Field, Format, Gathered, OutputError, TableWriter, Target, writer};
 use crate::progress::Progress;
 use crate::render::json;
 use crate::render::text::{counted, grouped};
 use crate::search;
 use pleach::{Datum, Index, Key, Meta, Record, Typed, Value};
-use std::io::{self, Write};
 use std::time::Instant;
 
 /// Tuples of a batch.
@@ -54,14 +53,12 @@ pub fn run(args: &ExportArgs, global: &Global) -> Result<ExitStatus, Failure> {
         document.insert("seconds".to_owned(), took.into());
         json::print(document)?;
     } else if !global.quiet {
-        // The table is there; a summary that nobody reads changes nothing.
-        let _ = writeln!(
-            io::stderr(),
+        failure::say(&format!(
             "exported {}: {}, {} bytes, {took:.1} s",
             args.output.display(),
             counted(index.len(), "tuple"),
             grouped(bytes),
-        );
+        ));
     }
     Ok(ExitStatus::Success)
 }

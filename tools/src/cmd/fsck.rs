@@ -6,12 +6,11 @@ use crate::cli::{FsckArgs, Global};
 use crate::failure::{self, ExitStatus, Failure};
 use crate::progress::Progress;
 use crate::render::json;
-use crate::render::text::{counted, human_bytes};
+use crate::render::text::{counted, human_bytes, shown};
 use crate::search::placed;
 use pleach::{Finding, FormatError, FsckOptions, Report, Verdict};
 use serde_json::{Value, json};
 use std::fmt::Write;
-use std::io;
 use std::path::{Path, PathBuf};
 
 pub fn run(args: &FsckArgs, global: &Global) -> Result<ExitStatus, Failure> {
@@ -84,29 +83,22 @@ fn print(path: &Path, report: &Report, strays: &[PathBuf], quiet: bool) -> Resul
     let checked = format!("{} in {}{tuples}", human_bytes(report.bytes), counted(report.blocks, "block"));
     match report.verdict {
         Verdict::Clean if !quiet => {
-            let _ = writeln!(text, "clean: {}: {checked} checked", path.display());
+            let _ = writeln!(text, "clean: {}: {checked} checked", shown(path));
         }
         Verdict::Damaged if !quiet => {
             let found = counted(report.findings.len() as u64, "finding");
-            let _ = writeln!(
-                text,
-                "damaged: {}: {found}, {checked} checked: restore or rebuild it",
-                path.display()
-            );
+            let _ =
+                writeln!(text, "damaged: {}: {found}, {checked} checked: restore or rebuild it", shown(path));
         }
         _ => {}
     }
     failure::print(text.as_bytes())?;
     if !quiet {
-        use io::Write;
-        let mut out = io::stderr().lock();
         for stray in strays {
-            // A remark that nobody can read is no failure.
-            let _ = writeln!(
-                out,
-                "remark: left over by an interrupted build: {}: the next build removes it",
-                stray.display()
-            );
+            let stray = stray.display();
+            failure::say(&format!(
+                "remark: left over by an interrupted build: {stray}: the next build removes it"
+            ));
         }
     }
     Ok(())

@@ -3,6 +3,7 @@
 use crate::cli::{Cli, Global, ManArgs};
 use crate::failure::{self, ExitStatus, Failure};
 use crate::render::json;
+use crate::render::text::printable;
 use clap::{Command, CommandFactory};
 use clap_mangen::Man;
 use std::fs;
@@ -22,7 +23,7 @@ pub fn run(args: &ManArgs, global: &Global) -> Result<ExitStatus, Failure> {
         document.insert("pages".to_owned(), pages.into());
         json::print(document)?;
     } else if !global.quiet {
-        failure::print((pages.join("\n") + "\n").as_bytes())?;
+        failure::print((pages.iter().map(|page| printable(page) + "\n").collect::<String>()).as_bytes())?;
     }
     Ok(ExitStatus::Success)
 }

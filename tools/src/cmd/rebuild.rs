@@ -2,7 +2,7 @@
 
 use super::build::{build_failure, input_format};
 use crate::cli::{Global, Method, RebuildArgs};
-use crate::failure::{ExitStatus, Failure};
+use crate::failure::{self, ExitStatus, Failure};
 use crate::progress::Progress;
 use crate::render::json;
 use crate::render::text::{counted, grouped, hex};
@@ -11,7 +11,6 @@ use pleach_builder::input::{self, InputOptions};
 use pleach_builder::rebuild::{self, RebuildOptions, Rebuilt};
 use pleach_builder::source::{Schema, Source, SourceError};
 use serde_json::{Value, json};
-use std::io::{self, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -41,8 +40,7 @@ pub fn run(args: &RebuildArgs, global: &Global) -> Result<ExitStatus, Failure> {
     if global.json {
         json::print(document(&args.file, &done, took))?;
     } else if !global.quiet {
-        // The file is there; a summary that nobody reads changes nothing.
-        let _ = writeln!(io::stderr(), "{}", text(&args.file, &done, took));
+        failure::say(&text(&args.file, &done, took));
     }
     Ok(ExitStatus::Success)
 }

@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::render::json;
 use crate::render::picture::datum_text;
-use crate::render::text::{counted, grouped, put_datum_json};
+use crate::render::text::{counted, grouped, put_datum_json, shown};
 use crate::search;
 use pleach_builder::rebuild::{CompactOptions, compact};
 use serde_json::{Value, json};
@@ -86,8 +86,8 @@ impl Saved {
         }
         let saved = counted(self.tuples, "tuple");
         let _ = match self.lost_tuples {
-            0 => writeln!(text, "salvaged: {}: {saved}, none lost", self.out.display()),
-            lost => writeln!(text, "salvaged: {}: {saved}, {} lost", self.out.display(), grouped(lost)),
+            0 => writeln!(text, "salvaged: {}: {saved}, none lost", shown(&self.out)),
+            lost => writeln!(text, "salvaged: {}: {saved}, {} lost", shown(&self.out), grouped(lost)),
         };
         text
     }

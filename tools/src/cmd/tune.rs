@@ -7,6 +7,7 @@
 use crate::cli::{Global, TuneArgs};
 use crate::failure::{self, ExitStatus, Failure};
 use crate::render::json;
+use crate::render::text::shown;
 use pleach::{Costs, Index};
 use pleach_builder::BuildOptions;
 use serde_json::{Map, Value};
@@ -52,7 +53,7 @@ pub fn run(args: &TuneArgs, global: &Global) -> Result<ExitStatus, Failure> {
         let _ =
             writeln!(text, "{name:<12} {cost:>9.2} {}", if name == "near" { "" } else { "ns" }.trim_end());
     }
-    let _ = writeln!(text, "{from}: {}", path.display());
+    let _ = writeln!(text, "{from}: {}", shown(&path));
     failure::print(text.as_bytes())?;
     Ok(ExitStatus::Success)
 }
@@ -64,9 +65,8 @@ pub fn load(global: &Global) -> Costs {
         Ok(costs) => costs.unwrap_or_default(),
         Err(problem) => {
             if !global.quiet {
-                let text = format!("warning: {}: {problem}: ignored: run pleach tune", path.display());
-                // Who does not hear a warning is not worse off.
-                let _ = writeln!(io::stderr(), "{text}");
+                let path = path.display();
+                failure::say(&format!("warning: {path}: {problem}: ignored: run pleach tune"));
             }
             Costs::default()
         }

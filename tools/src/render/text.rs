@@ -5,6 +5,7 @@
 
 use pleach::Datum;
 use std::fmt::Write as _;
+use std::path::Path;
 
 /// Something `get` and `range` print.
 pub trait Text: Copy {
@@ -225,17 +226,29 @@ pub fn put_datum_json(datum: &Datum<'_>, out: &mut Vec<u8>) {
     }
 }
 
-/// Text with its control characters as escapes, so that no name breaks a line or the terminal.
+/// Whether a terminal obeys a character instead of showing it: controls, and marks that turn the direction of letters,
+/// with which a name can look like another one.
+fn is_obeyed(letter: char) -> bool {
+    letter.is_control()
+        || matches!(letter, '\u{61C}' | '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
+}
+
+/// Text as it may be shown: what a terminal would obey stands as escapes.
 pub fn printable(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for letter in text.chars() {
-        if letter.is_control() {
+        if is_obeyed(letter) {
             shown.extend(letter.escape_default());
         } else {
             shown.push(letter);
         }
     }
     shown
+}
+
+/// A path as a person reads it: see [`printable`].
+pub fn shown(path: &Path) -> String {
+    printable(&path.to_string_lossy())
 }
 
 /// A count with separators, as `12,345,678`.

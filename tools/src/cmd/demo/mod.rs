@@ -11,6 +11,7 @@ use crate::cli::{DemoArgs, Global};
 use crate::failure::{self, ExitStatus, Failure};
 use crate::interrupt::Guard;
 use crate::render::json;
+use crate::render::text::shown;
 use crate::search;
 use orders::{Business, Order, Random, SHOP_DAY_IDS};
 use pleach::{FsckOptions, Index, ReadError, Typed, Verdict};
@@ -497,7 +498,7 @@ fn next_steps(kept: Option<&Path>) -> String {
         let file = folder.join("shop.pleach");
         format!(
             "The files are kept:\n  pleach inspect {0}\n  pleach range {0} .. .. --limit 5\n\n",
-            file.display()
+            shown(&file)
         )
     });
     format!(

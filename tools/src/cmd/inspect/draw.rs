@@ -2,7 +2,7 @@
 
 use super::{Found, Verdict};
 use crate::render::picture::{self, datum_text};
-use crate::render::text::{counted, grouped, hex, printable};
+use crate::render::text::{counted, grouped, hex, printable, shown};
 use pleach_format::layout::{LINE_BYTES, Level};
 use pleach_format::section::Tag;
 use pleach_format::{Header, KeyType, Record};
@@ -13,7 +13,7 @@ impl Found<'_> {
     pub(super) fn draw(&self, text: &mut String) {
         let verdict = self.verdict();
         let _ =
-            writeln!(text, "{}: {}, {} bytes", self.path.display(), verdict.name(), grouped(self.file_bytes));
+            writeln!(text, "{}: {}, {} bytes", shown(self.path), verdict.name(), grouped(self.file_bytes));
         if let Some(problem) = self.problem_text() {
             let _ = writeln!(text, "  problem   {problem}");
         }

@@ -4,7 +4,7 @@ use super::Found;
 use crate::cli::{Global, Verify};
 use crate::failure::{self, ExitStatus, Failure};
 use crate::render::json;
-use crate::render::text::grouped;
+use crate::render::text::{grouped, shown};
 use crate::search;
 use std::path::Path;
 
@@ -34,7 +34,7 @@ impl Found<'_> {
             let text = format!(
                 "{}: {} bytes mapped\n  Rss            {:>12} kB\n  FilePmdMapped  {:>12} kB, \
                  {:.1}% of the file in huge pages\n",
-                self.path.display(),
+                shown(self.path),
                 grouped(index.file_bytes()),
                 mapping.resident_kib,
                 mapping.huge_kib,

@@ -7,7 +7,7 @@
 use super::failed;
 use crate::cli::Global;
 use crate::cli::relation::{Out, OutFormat};
-use crate::failure::{ExitStatus, Failure};
+use crate::failure::{self, ExitStatus, Failure};
 use crate::output::{self, Field, Gathered, OutputError, TableWriter, Target, writer};
 use crate::progress::Progress;
 use crate::render::json;
@@ -18,7 +18,6 @@ use pleach::{Datum, Index, Record};
 use pleach_builder::BuildOptions;
 use pleach_relation::expr::Predicate;
 use pleach_relation::{Answer, Chunk, Relation, Schema, StreamOptions};
-use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -165,13 +164,11 @@ impl<'a> Job<'a> {
             json::print(document)?;
         } else if !self.global.quiet {
             let (name, path) = (self.name, path.display());
-            // The file is there; a summary that nobody reads changes nothing.
-            let _ = writeln!(
-                io::stderr(),
+            failure::say(&format!(
                 "{name} made {path}: {}, {} bytes, {seconds:.1} s",
                 counted(tuples, "tuple"),
                 grouped(bytes),
-            );
+            ));
         }
         Ok(ExitStatus::Success)
     }
