@@ -253,10 +253,11 @@ fn run(lab: &Lab, folder: &Path, line: &[OsString]) -> Result<i32> {
     ensure!([0, 1, 2, 4, 8].contains(&code), "exit code {code}: {}", tail(&said, 5));
     ensure!(!said.contains("panicked"), "a panic: {}", tail(&said, 5));
     let errors = said.lines().filter(|line| line.starts_with("error: ")).count();
-    // One line, but what the arguments' parser says, and what is only said beside.
-    let lines = said.lines().filter(|line| !line.starts_with("warning: ") && !line.is_empty()).count();
+    // One line, but for help, and for what is said beside.
+    let is_beside = |line: &&str| ["warning: ", "explain: "].iter().any(|mark| line.starts_with(mark));
+    let lines = said.lines().filter(|line| !is_beside(line) && !line.is_empty()).count();
     let is_told = match code {
-        2 => errors == 1 && said.starts_with("error: ") || said.contains("Usage: pleach"),
+        2 => errors == 1 && lines == 1 || said.contains("Usage: pleach"),
         8 => errors == 1 && lines == 1,
         4 => errors <= 1,
         _ => errors == 0,
