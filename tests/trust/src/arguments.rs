@@ -297,9 +297,13 @@ pub fn by_chance(lab: &Lab, count: u64) -> Result<String> {
                 format!("command line {number}: pleach {}", words.join(" "))
             })?;
             accepted.fetch_add(u64::from(code == 0), Ordering::Relaxed);
-            for name in names(folder.path())?.iter().filter(|name| !whole.contains(name)) {
-                let path = folder.path().join(name);
-                if path.is_dir() { fs::remove_dir_all(path)? } else { fs::remove_file(path)? }
+            // A name that was made need not be text.
+            for entry in fs::read_dir(folder.path())? {
+                let entry = entry?;
+                if !entry.file_name().to_str().is_some_and(|name| whole.iter().any(|one| one == name)) {
+                    let path = entry.path();
+                    if path.is_dir() { fs::remove_dir_all(path)? } else { fs::remove_file(path)? }
+                }
             }
         }
     };
