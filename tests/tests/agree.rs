@@ -5,8 +5,8 @@ use pleach_builder::{BuildOptions, Harmonia, build_bytes};
 use pleach_format::Word;
 use pleach_format::meta::Meta;
 use pleach_tests::generate::{Random, Shape, mix};
-use pleach_tests::is_long;
 use pleach_tests::naive::{self, Grid};
+use pleach_tests::{figure, is_long};
 use std::fmt::Debug;
 
 /// Keys worth asking for: those of the file, their neighbours, extremes, and random ones.
@@ -36,7 +36,8 @@ fn keys<K: Key>(words: &[u64]) -> Vec<K> {
     words.iter().map(key).filter(|key| key.partial_cmp(key).is_some()).collect()
 }
 
-fn check_index<K: Key, V: Value + Debug>(index: &Index, tuples: &[(K, V)], what: &str) {
+/// Compares every look-up of an index with its tuples; how many answers of points that were.
+fn check_index<K: Key, V: Value + Debug>(index: &Index, tuples: &[(K, V)], what: &str) -> u64 {
     let view = index.typed::<K, V>().expect("types of the file");
     let keys_only = index.typed::<K, ()>().expect("keys of the file");
     assert_eq!(view.len(), tuples.len() as u64, "{what}");
@@ -75,6 +76,8 @@ fn check_index<K: Key, V: Value + Debug>(index: &Index, tuples: &[(K, V)], what:
         assert_eq!(par_values[i], values[i], "{}", context());
         expected_found += usize::from(expected.is_some());
     }
+    // Those of the loop, one by one and in batches.
+    let mut compared = queries.len() as u64 * 11;
     assert_eq!(found, expected_found, "{what}");
     if !queries.len().is_multiple_of(64) {
         assert_eq!(present[queries.len() / 64] >> (queries.len() % 64), 0, "{what}: bits past the end");
@@ -105,6 +108,7 @@ fn check_index<K: Key, V: Value + Debug>(index: &Index, tuples: &[(K, V)], what:
             assert_eq!(present[i / 64] >> (i % 64) & 1, u64::from(expected.is_some()), "{what}: {query:?}");
             assert_eq!(values[i], expected.unwrap_or_default(), "{what}: in order, query {i} = {query:?}");
         }
+        compared += queries.len() as u64 * 3;
     }
 
     // Ranges, from both ends, and the extremes.
@@ -150,6 +154,7 @@ fn check_index<K: Key, V: Value + Debug>(index: &Index, tuples: &[(K, V)], what:
     let mut count = 0;
     let scanned = view.scan_range(.., |keys, _| count += keys.len()).expect("readable");
     assert_eq!((scanned, count), (tuples.len() as u64, tuples.len()), "{what}: scan_range");
+    compared
 }
 
 /// Harmonia's tree of a shape that follows from `seed`: every fanout and fill comes up among the sizes.
@@ -195,6 +200,7 @@ fn sizes<K: Key, V: Value>() -> Vec<usize> {
 }
 
 fn check_types<K: Key, V: Value + Debug>() {
+    let mut compared = 0;
     for shape in Shape::ALL {
         for size in sizes::<K, V>() {
             // Every second size with a shape, the others with the next one.
@@ -216,7 +222,11 @@ fn check_types<K: Key, V: Value + Debug>() {
             let bytes = naive::build(&tuples, &Meta::default(), false);
             let report =
                 |bytes: &[u8]| OpenOptions::default().verify(Verify::Full).from_bytes(bytes.to_vec());
-            check_index(&report(&bytes).unwrap_or_else(|error| panic!("{what}: {error}")), &tuples, &what);
+            compared += check_index(
+                &report(&bytes).unwrap_or_else(|error| panic!("{what}: {error}")),
+                &tuples,
+                &what,
+            );
             // Some of the sizes with each shape: the suite is long.
             if (size / 2 + shape as usize).is_multiple_of(3) {
                 check_harmonia(&tuples, mix(size as u64) ^ mix(shape as u64 + 99), &what);
@@ -234,13 +244,13 @@ fn check_types<K: Key, V: Value + Debug>() {
                 let all = Isa::available();
                 let isa = all[(turn / 2 + grid as usize) % all.len()];
                 let index = OpenOptions::default().isa(Some(isa)).from_bytes(bytes.clone()).expect("opens");
-                check_index(&index, &tuples, &format!("{what} {grid:?} {isa}"));
+                compared += check_index(&index, &tuples, &format!("{what} {grid:?} {isa}"));
             }
             let small = size < 40 || size % 5 == 0;
             for isa in Isa::available() {
                 let options = OpenOptions::default().isa(Some(isa));
                 let index = options.from_bytes(bytes.clone()).expect("opens");
-                check_index(&index, &tuples, &format!("{what} {isa}"));
+                compared += check_index(&index, &tuples, &format!("{what} {isa}"));
             }
             if small {
                 let folder = tempfile::tempdir().expect("a temp folder");
@@ -251,11 +261,12 @@ fn check_types<K: Key, V: Value + Debug>() {
                     let verify = Verify::ALL[(turn + residence as usize) % Verify::ALL.len()];
                     let options = OpenOptions::default().residence(residence).verify(verify);
                     let index = options.open(&path).expect("opens");
-                    check_index(&index, &tuples, &format!("{what} {residence:?} {verify}"));
+                    compared += check_index(&index, &tuples, &format!("{what} {residence:?} {verify}"));
                 }
             }
         }
     }
+    figure(21, &format!("{compared} answers compared"));
 }
 
 macro_rules! pairs {

@@ -56,8 +56,10 @@ fn parse_arguments() -> Result<Cli, Failure> {
 /// `pleach get` if the arguments begin like that, else `pleach`.
 fn command_name() -> String {
     let command = Cli::command();
-    std::env::args()
+    // Arguments need not be text.
+    std::env::args_os()
         .skip(1)
+        .map(|word| word.to_string_lossy().into_owned())
         .find(|word| !word.starts_with('-'))
         .filter(|word| command.find_subcommand(word).is_some())
         .map_or("pleach".to_owned(), |word| format!("pleach {word}"))

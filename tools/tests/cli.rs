@@ -3,8 +3,10 @@
 //! Each test runs the binary in a folder of its own.
 
 use serde_json::Value;
+use std::ffi::OsString;
 use std::fs;
 use std::io::Write;
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use tempfile::TempDir;
@@ -1073,6 +1075,21 @@ fn a_full_disk_is_8() {
 fn errors_stay_on_one_line_whatever_names_hold() {
     let place = Place::new();
     place.run(&["get", "a\nb\u{1b}[31m", "1"]).fails_with(8, &["a\\nb\\u{1b}[31m"]);
+}
+
+#[test]
+fn arguments_need_not_be_text() {
+    let place = Place::new().with_thousand();
+    let word = OsString::from_vec(b"\xC2\x1bx.pleach".to_vec());
+    for before in [&[][..], &["get", "t.pleach"], &["-q"], &["build", "t.csv", "--key-type"]] {
+        let mut command = place.command(before);
+        let run = finished(command.arg(&word).output().expect("a run"));
+        run.fails_with(2, &[": see `pleach"]);
+    }
+    let mut command = place.command(&["build", "t.csv", "-o"]);
+    let run = finished(command.arg(&word).output().expect("a run")).ends(0);
+    assert!(run.err.starts_with("built \u{FFFD}\\u{1b}x.pleach: "), "{}", run.err);
+    assert!(place.0.path().join(word).is_file());
 }
 
 #[test]

@@ -31,8 +31,25 @@ fn figures(lab: &Lab, number: u32, tests: &[&[&str]]) -> Result<String> {
             found.push(format!("{passed} tests pass"));
         }
     }
-    found.dedup();
-    Ok(found.join("; "))
+    Ok(summed(&found).join("; "))
+}
+
+/// Figures of which several tests have counted the same, as `3 look-ups` and `4 look-ups`, as one: the sum.
+fn summed(figures: &[String]) -> Vec<String> {
+    let mut all: Vec<(Option<u64>, &str)> = Vec::new();
+    for figure in figures {
+        let parts = figure.split_once(' ').and_then(|(number, text)| Some((number.parse().ok()?, text)));
+        let (number, text) = parts.map_or((None, figure.as_str()), |(number, text)| (Some(number), text));
+        match all.iter_mut().find(|there| there.1 == text) {
+            Some((Some(sum), _)) => *sum += number.unwrap_or_default(),
+            Some(_) => {}
+            None => all.push((number, text)),
+        }
+    }
+    let told = |(number, text): (Option<u64>, &str)| {
+        number.map_or(text.to_owned(), |number| format!("{} {text}", grouped(number)))
+    };
+    all.into_iter().map(told).collect()
 }
 
 macro_rules! tests {
@@ -136,4 +153,15 @@ pub fn gpu(lab: &Lab) -> Result<String> {
 /// Target 30.
 pub fn sets(_: &Lab) -> Result<String> {
     bail!("there are no sets of files yet")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_is_summed() {
+        let figures = ["3 flips", "none lost", "1200 bits", "none lost", "4 flips"].map(str::to_owned);
+        assert_eq!(summed(&figures), ["7 flips", "none lost", "1,200 bits"]);
+    }
 }
