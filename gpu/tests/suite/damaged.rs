@@ -89,6 +89,7 @@ fn numbers<K: Key, V: Value>(
     algorithms: &[Algorithm],
     mut tuples: Vec<(K, V)>,
     ends: &[K],
+    queries_max: usize,
     turn: &mut usize,
 ) -> u64 {
     tuples.sort_by_key(|tuple| tuple.0.encode());
@@ -97,8 +98,11 @@ fn numbers<K: Key, V: Value>(
     build_slice(&tuples, &path, &BuildOptions::default()).expect("built");
     let whole = std::fs::read(&path).expect("readable");
     let mut random = Random(mix(tuples.len() as u64));
-    let mut queries: Vec<K> = tuples.iter().map(|tuple| tuple.0).chain(ends.iter().copied()).collect();
-    (0..queries.len()).for_each(|i| queries.swap(i, (mix(i as u64) % tuples.len() as u64) as usize));
+    let every = tuples.len().div_ceil(queries_max);
+    let some = tuples.iter().step_by(every).map(|tuple| tuple.0);
+    let mut queries: Vec<K> = some.chain(ends.iter().copied()).collect();
+    let count = queries.len();
+    (0..count).for_each(|i| queries.swap(i, (mix(i as u64) % count as u64) as usize));
     let mut asked = 0;
     for kind in 0..KINDS {
         *turn += 1;
@@ -154,8 +158,8 @@ fn strings(gpu: &Gpu, algorithms: &[Algorithm], count: u64) -> u64 {
     asked
 }
 
-/// All types and residences, every algorithm with some of the damage; how many look-ups that were.
-pub fn all(gpu: &Gpu, counts: &[u64], is_quick: bool) -> u64 {
+/// All types and residences, every algorithm with every damage, batches of so many queries; how many look-ups that were.
+pub fn all(gpu: &Gpu, counts: &[u64], is_quick: bool, queries_max: usize) -> u64 {
     let plain = algorithms(is_quick);
     let with_strings = [&plain[..], &of_strings()].concat();
     let mut turn = 0;
@@ -165,14 +169,14 @@ pub fn all(gpu: &Gpu, counts: &[u64], is_quick: bool) -> u64 {
         let of = |i: usize| mix(i as u64);
         let ends = [0, u64::MAX];
         let narrow = words.iter().enumerate().map(|(i, &word)| ((word >> 32) as u32, of(i) as u32)).collect();
-        asked += numbers::<u32, u32>(gpu, &plain, narrow, &[0, u32::MAX], &mut turn);
+        asked += numbers::<u32, u32>(gpu, &plain, narrow, &[0, u32::MAX], queries_max, &mut turn);
         let wide = words.iter().enumerate().map(|(i, &word)| (word, of(i))).collect();
-        asked += numbers::<u64, u64>(gpu, &plain, wide, &ends, &mut turn);
+        asked += numbers::<u64, u64>(gpu, &plain, wide, &ends, queries_max, &mut turn);
         let keys = words.iter().map(|&word| (word, ())).collect();
-        asked += numbers::<u64, ()>(gpu, &plain, keys, &ends, &mut turn);
+        asked += numbers::<u64, ()>(gpu, &plain, keys, &ends, queries_max, &mut turn);
         let widest = |(i, &word): (usize, &u64)| (u128::from(word) << 40, of(i) as u32);
         let widest = words.iter().enumerate().map(widest).collect();
-        asked += numbers::<u128, u32>(gpu, &with_strings, widest, &[0, u128::MAX], &mut turn);
+        asked += numbers::<u128, u32>(gpu, &with_strings, widest, &[0, u128::MAX], queries_max, &mut turn);
         asked += strings(gpu, &plain, count);
     }
     asked

@@ -129,7 +129,11 @@ pub fn sanitizers(lab: &Lab) -> Result<String> {
             ["test", "--locked", "--release", "--no-fail-fast", "--target", TRIPLE, "--target-dir", &folder];
         let packages: Vec<&str> = SANITIZED.iter().flat_map(|package| ["-p", package]).collect();
         let args = [&build[..], &["-Zbuild-std"], &packages, &["--lib", "--tests"]].concat();
-        let text = lab.nightly(&args, &[("RUSTFLAGS", &flags), ("PLEACH_SANITIZED", name)])?;
+        // What a cut file does to a reader is for tests to see, not for the sanitizer.
+        let options = "handle_sigbus=0";
+        let environment =
+            [("RUSTFLAGS", flags.as_str()), ("ASAN_OPTIONS", options), ("TSAN_OPTIONS", options)];
+        let text = lab.nightly(&args, &environment)?;
         let passed = passed(&text);
         ensure!(passed > 100, "{passed} tests under the {name} sanitizer");
         told.push(format!("{} tests under the {name} sanitizer", grouped(passed)));

@@ -48,7 +48,7 @@ fn put(root: &Path, figures: Map<String, Value>) -> Result<()> {
 fn table(root: &Path) -> Result<String> {
     let figures = kept(root)?;
     let mut text = String::from(
-        "| | target | method | figure | date | limits of the method |\n|---|---|---|---|---|---|\n",
+        "| command | target | method | figure | date | limits of the method |\n|---|---|---|---|---|---|\n",
     );
     for target in TARGETS {
         let row = figures.get(&target.number.to_string());
@@ -58,7 +58,7 @@ fn table(root: &Path) -> Result<String> {
         let method = target.method;
         writeln!(
             text,
-            "| {} | {} | {method} | {} | {date} | {} |",
+            "| `cargo trust {}` | {} | {method} | {} | {date} | {} |",
             target.number,
             target.name,
             part("figure"),

@@ -70,7 +70,7 @@ pub const TARGETS: &[Target] = &[
         number: 6,
         name: "unverified search of random bytes",
         method: "sections filled with bytes of chance under a right header, every instruction set of the machine; \
-            the same under the address sanitizer (20) and by fuzzing (17)",
+            the same under the address sanitizer (20), on a GPU (22) and by fuzzing (17)",
         limits: "",
         measure: suites::unverified,
         in_short: false,
@@ -204,11 +204,12 @@ pub const TARGETS: &[Target] = &[
     Target {
         number: 22,
         name: "GPU faults",
-        method: "kernels on a CPU under sanitizers, planted faults, refusals; `compute-sanitizer` on a device \
-            (TESTING.md)",
-        limits: "what needs a device is run by hand, last on an H200 on 2026-11-23: ten tests, and memcheck, \
-            synccheck and initcheck without a finding; racecheck names the paper's hash join alone, whose algorithm \
-            it is",
+        method: "kernels on a CPU under sanitizers, lines of chance, planted faults, refusals; `compute-sanitizer` on a \
+            device (TESTING.md)",
+        limits: "what needs a device is run by hand, last on an H100 on 2026-11-24: eleven tests, lines of chance under \
+            every algorithm among them, and memcheck, synccheck and initcheck without a finding; racecheck, last on an \
+            H200 on 2026-11-23, names the paper's hash join alone, whose algorithm it is (and, where damaged keys \
+            descend, lanes that both find a child)",
         measure: suites::gpu,
         in_short: false,
     },
