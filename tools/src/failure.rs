@@ -142,8 +142,8 @@ pub fn print(bytes: &[u8]) -> Result<(), Failure> {
     out.write_all(bytes).and_then(|()| out.flush()).map_err(|error| Failure::stdout(&error))
 }
 
-/// A line on standard error beside what was asked for: a summary, a warning, a remark. What cannot be told there cannot be
-/// told anywhere, and changes nothing of what was done.
+/// A line on standard error beside what was asked for: a summary, a warning, a remark. What cannot be told there
+/// cannot be told anywhere, and changes nothing of what was done.
 pub fn say(line: &str) {
     let _ = writeln!(io::stderr(), "{}", printable(line));
 }

@@ -145,6 +145,12 @@ fn what_is_refused_leaves_the_old_generation() {
     place.refused(&apply("type.csv"), 8, &["type.csv", "row 1", "minus"]);
     place.write("null.csv", "op,key,value\nput,1,\n");
     place.refused(&apply("null.csv"), 8, &["null.csv", "row 1"]);
+    // A value may be left out where it is the last field; here it is not.
+    place.write("last.csv", "op,value,key\ndel,,5\ndel,5\n");
+    let line = ["rebuild", "t.pleach", "--apply", "last.csv", "--key", "key", "--value", "value"];
+    place.refused(&line, 8, &["last.csv: row 2", "it has 2 fields, but the first line has 3"]);
+    let line = ["rebuild", "t.pleach", "--apply", "last.csv", "--key", "2", "--value", "2"];
+    place.refused(&line, 8, &["last.csv: row 2", "it has 2 fields, but the first line has 3"]);
     place.write("one.csv", "op\nput\n");
     place.refused(&apply("one.csv"), 8, &["one column", "an operation, a key and a value"]);
     place.refused(&apply("gone.csv"), 8, &["gone.csv", "No such file"]);

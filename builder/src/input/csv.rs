@@ -231,17 +231,21 @@ impl Text {
             return Ok(false);
         }
         let op = self.op_of_record(chunk)?;
-        let lacks = |index: usize| self.row.ends.get(index).is_none_or(|_| self.row.field(index).is_empty());
+        let found = self.row.ends.len();
+        let lacks = |index: usize| index >= found || self.row.field(index).is_empty();
+        let all_values = |holds: &dyn Fn(usize) -> bool| match (&self.value, &self.record) {
+            (Some(value), _) => holds(value.index),
+            (None, Some(record)) => record.columns.iter().all(|column| holds(column.index)),
+            (None, None) => false,
+        };
+        let valueless = op == Some(Op::Del) && all_values(&lacks);
+        // What is left out stands last, and is values alone.
         let values = self.record.as_ref().map_or(1, |record| record.columns.len());
-        let valueless = op == Some(Op::Del)
-            && match (&self.value, &self.record) {
-                (Some(value), _) => lacks(value.index),
-                (None, Some(record)) => record.columns.iter().all(|column| lacks(column.index)),
-                (None, None) => false,
-            };
-        let short = valueless && self.row.ends.len() + values == self.fields;
-        if self.row.ends.len() != self.fields && !short {
-            let found = self.row.ends.len();
+        let short = valueless
+            && found + values == self.fields
+            && self.key.index < found
+            && all_values(&|index| index >= found);
+        if found != self.fields && !short {
             let fields = if found == 1 { "field" } else { "fields" };
             let text = format!("it has {found} {fields}, but the first line has {}", self.fields);
             let place = format!("row {}", self.rows + 1);

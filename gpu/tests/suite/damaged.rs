@@ -1,6 +1,6 @@
 //! Tables whose lines hold anything, under a header that is right and whose sums nobody looked at: answers stay within
-//! the table, and nothing outside of it is read, which `compute-sanitizer` sees on a device and the address sanitizer on
-//! a CPU that stands for one.
+//! the table, and nothing outside of it is read, which `compute-sanitizer` sees on a device and the address sanitizer
+//! on a CPU that stands for one.
 
 use super::{algorithms, mix, of_strings};
 use pleach::{Index, Key, KeyType, Value, ValueType};
@@ -158,7 +158,8 @@ fn strings(gpu: &Gpu, algorithms: &[Algorithm], count: u64) -> u64 {
     asked
 }
 
-/// All types and residences, every algorithm with every damage, batches of so many queries; how many look-ups that were.
+/// All types and residences, every algorithm with every damage, batches of so many queries; how many look-ups that
+/// were.
 pub fn all(gpu: &Gpu, counts: &[u64], is_quick: bool, queries_max: usize) -> u64 {
     let plain = algorithms(is_quick);
     let with_strings = [&plain[..], &of_strings()].concat();

@@ -204,12 +204,12 @@ pub const TARGETS: &[Target] = &[
     Target {
         number: 22,
         name: "GPU faults",
-        method: "kernels on a CPU under sanitizers, lines of chance, planted faults, refusals; `compute-sanitizer` on a \
-            device (TESTING.md)",
-        limits: "what needs a device is run by hand, last on an H100 on 2026-11-24: eleven tests, lines of chance under \
-            every algorithm among them, and memcheck, synccheck and initcheck without a finding; racecheck, last on an \
-            H200 on 2026-11-23, names the paper's hash join alone, whose algorithm it is (and, where damaged keys \
-            descend, lanes that both find a child)",
+        method: "kernels on a CPU under sanitizers, lines of chance, planted faults, refusals; `compute-sanitizer` \
+            on a device (TESTING.md)",
+        limits: "what needs a device is run by hand, last on an H100 on 2026-11-24: eleven tests, lines of chance \
+            under every algorithm among them, and memcheck, synccheck and initcheck without a finding; racecheck, \
+            last on an H200 on 2026-11-23, names the paper's hash join alone, whose algorithm it is (and, where \
+            damaged keys descend, lanes that both find a child)",
         measure: suites::gpu,
         in_short: false,
     },
