@@ -170,7 +170,8 @@ mod tests {
         assert_eq!([value("key_type"), value("value_type"), value("builder")], ["u64", "f32", "pleach"]);
         assert_eq!([value("min_key"), value("development"), value("reserved")], ["0102ab", "DEVL", "zero"]);
         assert_eq!(value("max_key").len(), 128, "no more than is there");
-        for length in 0..bytes.len() {
+        // Miri is slow.
+        for length in (0..bytes.len()).step_by(if cfg!(miri) { 509 } else { 1 }) {
             let there = superblock(&bytes[..length], 1 << 20);
             let same = there
                 .iter()
