@@ -126,7 +126,7 @@ impl<T: Copy> Target<T> {
 ///
 /// # Safety
 /// Both ranges are valid for `bytes` bytes and do not overlap.
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", not(miri)))]
 unsafe fn stream(from: *const u8, to: *mut u8, bytes: usize) {
     let head = to.align_offset(LINE).min(bytes);
     let lines = (bytes - head) / LINE;
@@ -146,14 +146,14 @@ unsafe fn stream(from: *const u8, to: *mut u8, bytes: usize) {
 }
 
 /// Bytes of a line of the cache.
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", not(miri)))]
 const LINE: usize = 64;
 
 /// Copies lines, four stores each.
 ///
 /// # Safety
 /// As [`stream`], of `lines` lines; `to` is aligned to one.
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", not(miri)))]
 unsafe fn lines_sse2(from: *const u8, to: *mut u8, lines: usize) {
     use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_stream_si128};
     for at in (0..lines * LINE).step_by(LINE) {
@@ -172,7 +172,7 @@ unsafe fn lines_sse2(from: *const u8, to: *mut u8, lines: usize) {
 ///
 /// # Safety
 /// As [`lines_sse2`], and the CPU has AVX-512.
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", not(miri)))]
 #[target_feature(enable = "avx512f")]
 unsafe fn lines_avx512(from: *const u8, to: *mut u8, lines: usize) {
     use std::arch::x86_64::{_mm512_loadu_si512, _mm512_stream_si512};
@@ -182,7 +182,7 @@ unsafe fn lines_avx512(from: *const u8, to: *mut u8, lines: usize) {
     }
 }
 
-#[cfg(not(target_arch = "x86_64"))]
+#[cfg(any(not(target_arch = "x86_64"), miri))]
 unsafe fn stream(from: *const u8, to: *mut u8, bytes: usize) {
     // SAFETY: the caller's contract.
     unsafe { to.copy_from_nonoverlapping(from, bytes) }
@@ -190,7 +190,7 @@ unsafe fn stream(from: *const u8, to: *mut u8, bytes: usize) {
 
 /// What went around the cache is visible to whoever waits for this thread.
 fn fence() {
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
     // SAFETY: SSE is part of x86-64; a fence touches no memory.
     unsafe {
         std::arch::x86_64::_mm_sfence();
