@@ -98,6 +98,8 @@ fn run_for(lab: &Lab, programs: &Path, name: &str, seconds: u64, work: &mut Work
         "-timeout=10",
         "-rss_limit_mb=2048",
         "-print_final_stats=1",
+        // Names of functions take long to find.
+        "-print_funcs=0",
         "-max_len=8192",
         // Threads of pools that are on their way out are none.
         "-detect_leaks=0",
