@@ -6,12 +6,14 @@ use super::{algorithms, mix, of_strings};
 use pleach::{Index, Key, KeyType, Value, ValueType};
 use pleach_builder::{BuildOptions, build_slice, build_strings};
 use pleach_format::Word;
+use pleach_format::superblock::Superblock;
 use pleach_gpu::{Algorithm, Gpu, GpuError, GpuTable, Residence};
 use pleach_kit::generate::Random;
 use pleach_kit::mutate::{SCRAMBLES, reseal_head, scramble};
+use std::mem::offset_of;
 
 /// Bytes of the superblock where the smallest and the largest key begin.
-const KEYS_AT: [usize; 2] = [136, 200];
+const KEYS_AT: [usize; 2] = [offset_of!(Superblock, min_key), offset_of!(Superblock, max_key)];
 
 /// An answer, or a refusal of such a table: no defect of a kernel, and no lost device.
 fn answered<T>(found: Result<T, GpuError>, what: &str) -> Option<T> {

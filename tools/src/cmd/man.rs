@@ -23,7 +23,8 @@ pub fn run(args: &ManArgs, global: &Global) -> Result<ExitStatus, Failure> {
         document.insert("pages".to_owned(), pages.into());
         json::print(document)?;
     } else if !global.quiet {
-        failure::print((pages.iter().map(|page| printable(page) + "\n").collect::<String>()).as_bytes())?;
+        let lines: String = pages.iter().map(|page| printable(page) + "\n").collect();
+        failure::print(lines.as_bytes())?;
     }
     Ok(ExitStatus::Success)
 }
