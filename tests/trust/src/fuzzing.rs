@@ -101,9 +101,10 @@ fn run_for(lab: &Lab, programs: &Path, name: &str, seconds: u64, work: &mut Work
         // Names of functions take long to find.
         "-print_funcs=0",
         "-max_len=8192",
-        // Threads of pools that are on their way out are none.
         "-detect_leaks=0",
     ]);
+    // Nor when it ends: threads of pools that are on their way out are no leak.
+    command.env("ASAN_OPTIONS", "detect_leaks=0");
     // Two fuzzers on two cores: threads that wait for each other would only cost time.
     command.env("RAYON_NUM_THREADS", "1");
     command.arg(format!("-artifact_prefix={}/{name}-", programs.display())).current_dir(&lab.root);
