@@ -252,6 +252,10 @@ impl Schema {
 }
 
 /// A stream of tuples in input order.
+///
+/// It is asked on a thread of the pool that builds. A source that waits for others keeps that thread: if they need the
+/// same pool, and it has no thread left, neither goes on. Such a build takes a pool of its own:
+/// [`BuildOptions::threads`](crate::BuildOptions::threads).
 pub trait Source: Send {
     /// Types, names and (if known) the number of tuples; constant over the life of the source.
     fn schema(&self) -> &Schema;
