@@ -103,9 +103,9 @@ pub fn agree(lab: &Lab) -> Result<String> {
 /// What is instrumented is built for.
 pub const TRIPLE: &str = "x86_64-unknown-linux-gnu";
 
-/// What Miri can run: nothing that maps files, nor layouts of whole trees, which take it hours. `format` has no unsafe
-/// code; raw pointers are in searches, here of words of both widths, and in the operators in memory. With the flags that
-/// each needs.
+/// What Miri can run, with the flags that it needs: nothing that maps files, nor layouts of whole trees, which take it
+/// hours. `format` has no unsafe code; raw pointers are in searches, here of words of both widths, and in the
+/// operators in memory.
 const MIRI: &[(&[&str], &str)] = &[
     (&["-p", "pleach-relation", "--lib", "--", "memory::tests"], ON_RAYON),
     (&["-p", "pleach-tests", "--test", "corrupt", "--", "unverified_u32_u32", "unverified_u64_u64"], ""),
@@ -116,7 +116,7 @@ const MIRI: &[(&[&str], &str)] = &[
 const ON_RAYON: &str =
     "-Zmiri-tree-borrows -Zmiri-ignore-leaks -Zmiri-permissive-provenance -Zmiri-disable-isolation";
 
-/// Models run their threads on stacks of their own, which the thread sanitizer takes for damage.
+/// Models run their threads on stacks of their own, which sanitizers take for damage, and leave them where they fail.
 const ON_OWN_STACKS: [&str; 4] =
     ["harmonia::model", "generations_are_handed_over", "one_builder_at_a_time", "the_model_finds"];
 
@@ -149,11 +149,8 @@ pub fn sanitizers(lab: &Lab) -> Result<String> {
         let build =
             ["test", "--locked", "--release", "--no-fail-fast", "--target", TRIPLE, "--target-dir", &folder];
         let packages: Vec<&str> = SANITIZED.iter().flat_map(|package| ["-p", package]).collect();
-        let mut args = [&build[..], &["-Zbuild-std"], &packages, &["--lib", "--tests"]].concat();
-        if name == "thread" {
-            args.push("--");
-            args.extend(ON_OWN_STACKS.iter().flat_map(|test| ["--skip", test]));
-        }
+        let mut args = [&build[..], &["-Zbuild-std"], &packages, &["--lib", "--tests", "--"]].concat();
+        args.extend(ON_OWN_STACKS.iter().flat_map(|test| ["--skip", test]));
         // What a cut file does to a reader is for tests to see, not for the sanitizer.
         let environment = [
             ("RUSTFLAGS", flags.as_str()),
