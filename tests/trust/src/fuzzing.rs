@@ -88,11 +88,21 @@ fn processor_seconds(process: u32) -> Option<f64> {
     Some(fields.map(|field| field.parse::<f64>()).sum::<Result<f64, _>>().ok()? / 100.0)
 }
 
+/// A fuzz target, to be run.
+fn program(programs: &Path, name: &str) -> Command {
+    let mut command = Command::new(programs.join(name));
+    // Two fuzzers on two cores: threads that wait for each other would only cost time.
+    command.env("RAYON_NUM_THREADS", "1");
+    // Threads of pools that are on their way out when it ends are no leak.
+    command.env("ASAN_OPTIONS", "detect_leaks=0").stdin(Stdio::null());
+    command
+}
+
 /// Runs a fuzz target once, for so many seconds of the clock.
 fn run_for(lab: &Lab, programs: &Path, name: &str, seconds: u64, work: &mut Work) -> Result<()> {
     let [corpus, seeds] = corpora(lab, name);
     std::fs::create_dir_all(&corpus)?;
-    let mut command = Command::new(programs.join(name));
+    let mut command = program(programs, name);
     command.arg(&corpus).arg(&seeds).arg(format!("-max_total_time={seconds}"));
     command.args([
         "-timeout=10",
@@ -101,19 +111,16 @@ fn run_for(lab: &Lab, programs: &Path, name: &str, seconds: u64, work: &mut Work
         // Names of functions take long to find.
         "-print_funcs=0",
         "-max_len=8192",
+        // Inputs that leave memory behind for a while, as pools do, would be run twice.
         "-detect_leaks=0",
     ]);
-    // Nor when it ends: threads of pools that are on their way out are no leak.
-    command.env("ASAN_OPTIONS", "detect_leaks=0");
-    // Two fuzzers on two cores: threads that wait for each other would only cost time.
-    command.env("RAYON_NUM_THREADS", "1");
     command.arg(format!("-artifact_prefix={}/{name}-", programs.display())).current_dir(&lab.root);
     if !BUILDS.contains(&name) {
         command.arg("-malloc_limit_mb=64");
     }
     // What it says goes to a file: a pipe that nobody reads would stop it.
     let log = tempfile::NamedTempFile::new()?;
-    let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log.reopen()?).spawn()?;
+    let mut child = command.stdout(Stdio::null()).stderr(log.reopen()?).spawn()?;
     let mut taken = 0.0;
     let status = loop {
         taken = processor_seconds(child.id()).unwrap_or(taken);
@@ -143,7 +150,7 @@ fn replay(programs: &Path, name: &str) -> Result<()> {
             .any(|kind| file.starts_with(&format!("{prefix}{kind}")))
     };
     for path in files_of(programs).filter(is_artifact) {
-        let output = Command::new(programs.join(name)).arg(&path).stdin(Stdio::null()).output()?;
+        let output = program(programs, name).arg(&path).output()?;
         let text = lab::tail(&lab::both(&output), 40);
         ensure!(output.status.success(), "{name} fails as before on {}: {text}", path.display());
         std::fs::remove_file(path)?;
@@ -232,23 +239,24 @@ fn coverage(lab: &Lab) -> Result<String> {
             let copied = std::fs::copy(&path, copy.path().join(number.to_string()));
             copied.map(drop).or_else(|e| if e.kind() == ErrorKind::NotFound { Ok(()) } else { Err(e) })?;
         }
-        let program = programs.join(name);
         let whole = programs.join(format!("{name}.profdata"));
         let mut parts = vec!["merge".to_owned(), "-sparse".into(), "-o".into(), whole.display().to_string()];
         let inputs: Vec<_> = files_of(copy.path()).collect();
         for (number, inputs) in inputs.chunks(1000).enumerate() {
             let part = programs.join(format!("{name}-{number}.profraw"));
-            let mut command = Command::new(&program);
-            command.args(inputs).env("LLVM_PROFILE_FILE", &part).env("RAYON_NUM_THREADS", "1");
-            let output = command.current_dir(&lab.root).stdin(Stdio::null()).output()?;
+            let mut command = program(&programs, name);
+            command.args(inputs).env("LLVM_PROFILE_FILE", &part);
+            let output = command.current_dir(&lab.root).output()?;
             ensure!(output.status.success(), "{name}: {}", lab::tail(&lab::both(&output), 20));
             parts.push(part.display().to_string());
         }
         let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
         lab::succeed(&merge.display().to_string(), &parts)?;
         let profile = format!("-instr-profile={}", whole.display());
-        let output =
-            Command::new(&report).args(["export", "-format=lcov", &profile]).arg(&program).output()?;
+        let output = Command::new(&report)
+            .args(["export", "-format=lcov", &profile])
+            .arg(programs.join(name))
+            .output()?;
         ensure!(output.status.success(), "{}", lab::both(&output));
         add_lines(&mut lines, &String::from_utf8_lossy(&output.stdout)).context("a report of llvm-cov")?;
     }
