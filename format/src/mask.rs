@@ -22,6 +22,8 @@ use crate::types::KEY_BYTES_MAX;
 const CHUNK_BYTES: usize = 8;
 /// Bytes of the section before its two arrays.
 pub const HEAD_BYTES: usize = 32;
+/// Longest section: that of the longest keys.
+pub const MASK_BYTES_MAX: u64 = (HEAD_BYTES + 2 * KEY_BYTES_MAX) as u64;
 
 /// Eight bytes of all keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

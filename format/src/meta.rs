@@ -22,6 +22,8 @@ pub struct Meta {
 
 /// Longest text of a record.
 pub const TEXT_BYTES_MAX: usize = 1 << 16;
+/// Longest section: with room for three times the records that there are, and nothing to hold back for.
+pub const META_BYTES_MAX: u64 = 1 << 20;
 
 impl Meta {
     fn records(&self) -> [(u16, &str); 5] {

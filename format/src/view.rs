@@ -12,10 +12,12 @@ use crate::harmonia::HarmoniaGeometry;
 use crate::key::Word;
 use crate::layout::{LINE_BYTES, LineGeometry, SpineGeometry, align_up};
 use crate::line::{self, Line};
+use crate::mask::MASK_BYTES_MAX;
+use crate::meta::META_BYTES_MAX;
 use crate::packed::PackedGeometry;
 use crate::section::{
-    ARRAY_ALIGN, ENTRY_BYTES, Entry, Geometry, LEVELS_MAX, REQUIRED, SECTION_ALIGN, SECTIONS_MAX,
-    TABLE_BYTES, TABLE_OFFSET, Tag, decode_table,
+    ARRAY_ALIGN, ENTRY_BYTES, Entry, Geometry, HUGE_PAGE_BYTES, LEVELS_MAX, REQUIRED, SECTION_ALIGN,
+    SECTIONS_MAX, TABLE_BYTES, TABLE_OFFSET, Tag, decode_table,
 };
 use crate::spine::{self, Encoding};
 use crate::superblock::{KEY_PREFIX_BYTES, SUPERBLOCK_BYTES, Superblock, key_word};
@@ -459,6 +461,20 @@ fn check_table(entries: &[Entry], file_bytes: u64) -> Result<Vec<Section>, Forma
         if padded.is_none_or(|padded| padded > end - offset) {
             return Err(corrupt(what, at + 16, "a section must end before the next one", entry.length.get()));
         }
+        if end - offset - entry.length.get() >= HUGE_PAGE_BYTES {
+            let rule = "less than 2 MiB must lie between a section's end and the next one";
+            return Err(corrupt(what, at + 16, rule, entry.length.get()));
+        }
+        // These are read as a whole, before anything is known of them.
+        let most = match entry.tag {
+            Tag::META => META_BYTES_MAX,
+            Tag::MASK => MASK_BYTES_MAX,
+            _ => u64::MAX,
+        };
+        if entry.length.get() > most {
+            let rule = "META has at most 1 MiB, MASK what describes keys of 65,535 bytes";
+            return Err(corrupt(what, at + 16, rule, entry.length.get()));
+        }
         if entry.flags.get() & !REQUIRED != 0 {
             return Err(corrupt(what, at + 4, "unknown flags", entry.flags.get().into()));
         }
@@ -485,6 +501,10 @@ fn check_table(entries: &[Entry], file_bytes: u64) -> Result<Vec<Section>, Forma
         if section.entry.tag == Tag::SUM2 {
             if (list, count) != (0, 0) {
                 return Err(corrupt(what, at, "SUM2 has no list of sums", count));
+            }
+            if section.entry.length.get() != sums.entry.sums_bytes() {
+                let found = section.entry.length.get();
+                return Err(corrupt(what, at - 16, "SUM2 must hold the sums of SUMS and no more", found));
             }
             continue;
         }

@@ -3,11 +3,10 @@
 use super::pieces::PIECE_BYTES;
 use super::{Check, ReadAt};
 use pleach_format::Header;
-use pleach_format::checksum::SUM_BYTES;
-use pleach_format::layout::{LINE_BYTES, section_start};
+use pleach_format::layout::{LINE_BYTES, align_up, section_start};
 use pleach_format::section::{ARRAY_ALIGN, ENTRY_BYTES, Geometry, REQUIRED, TABLE_OFFSET, Tag};
 use pleach_format::version::DEVELOPMENT;
-use pleach_format::view::HEAD_BYTES;
+use pleach_format::view::{HEAD_BYTES, Section};
 use std::io;
 
 impl<R: ReadAt> Check<'_, R> {
@@ -60,7 +59,8 @@ impl<R: ReadAt> Check<'_, R> {
         }
 
         let mut end = HEAD_BYTES as u64;
-        let mut lists: Vec<(u64, u64)> = Vec::new();
+        // Where the last list of sums ended.
+        let mut listed = header.section(Tag::SUMS).map_or(0, Section::offset);
         let all_sums =
             header.sections.iter().filter(|section| !matches!(section.entry.tag, Tag::SUMS | Tag::SUM2));
         let all_sums: u64 = all_sums.map(|section| section.entry.sums.get()).sum();
@@ -112,34 +112,25 @@ impl<R: ReadAt> Check<'_, R> {
                 Tag::SUM2 => (end, section.end),
                 _ => (end, end),
             };
-            lists.extend((entry.tag == Tag::SUMS).then_some((section.offset(), section.offset())));
             if !matches!(entry.tag, Tag::SUMS | Tag::SUM2) {
-                let first = entry.sums_offset.get();
-                lists.push((first, first + entry.sums_bytes()));
-                // SUMS itself starts on a page.
-                if !first.is_multiple_of(ARRAY_ALIGN) {
-                    let wanted = format!("a multiple of {ARRAY_ALIGN}");
-                    self.rule("header", &tag, at + 32, 8, wanted, first, "lists of sums must be aligned");
+                let (first, wanted) = (entry.sums_offset.get(), align_up(listed, ARRAY_ALIGN));
+                if Some(first) != wanted {
+                    let wanted = wanted.map_or("a place".to_owned(), |wanted| wanted.to_string());
+                    let text = "lists of sums must follow each other, each aligned";
+                    self.rule("header", &tag, at + 32, 8, wanted, first, text);
+                } else {
+                    self.check_zeros("SUMS", (listed, first))?;
                 }
+                listed = first + entry.sums_bytes();
             }
             self.check_zeros(&tag, zeros)?;
         }
-        // Between the lists of sums; the last one ends where its section does.
-        lists.sort_unstable();
-        for section in header.sections.iter().filter(|it| matches!(it.entry.tag, Tag::SUMS | Tag::SUM2)) {
-            let wanted = match section.entry.tag {
-                Tag::SUMS => lists.last().map_or(0, |list| list.1 - section.offset()),
-                _ => section.entry.elements.get().saturating_mul(SUM_BYTES as u64),
-            };
-            let length = section.entry.length.get();
+        if let Some(sums) = header.section(Tag::SUMS) {
+            let (wanted, length) = (listed - sums.offset(), sums.entry.length.get());
             if length != wanted {
-                let tag = section.entry.tag.to_string();
                 let text = "a section of sums must end with its last sum";
-                self.rule("header", &tag, section.offset(), length, wanted, length, text);
+                self.rule("header", "SUMS", sums.offset(), length, wanted, length, text);
             }
-        }
-        for pair in lists.windows(2).filter(|pair| pair[0].1 <= pair[1].0) {
-            self.check_zeros("SUMS", (pair[0].1, pair[1].0))?;
         }
         Ok(())
     }

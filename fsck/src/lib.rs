@@ -36,11 +36,6 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Bytes of META that readers go by, more than our own files have.
-const META_BYTES_MAX: u64 = 1 << 20;
-/// Bytes of a record of META at most.
-const RECORD_BYTES_MAX: usize = 8 + TEXT_BYTES_MAX;
-
 /// Threads at most, however many are asked for.
 const THREADS_MAX: usize = 1024;
 
@@ -145,7 +140,8 @@ impl ReadAt for &[u8] {
     }
 }
 
-/// Checks a whole file. Reads all of it once; memory is a few MiB a thread. Never writes.
+/// Checks a whole file. Reads all of it once; memory is a few MiB a thread and, where there are
+/// compressed pages or a Harmonia tree, their records and child numbers. Never writes.
 ///
 /// An error means that the file could not be read; damage is in the [`Report`].
 pub fn fsck(path: &Path, options: &FsckOptions<'_>) -> io::Result<Report> {
@@ -557,46 +553,33 @@ impl<'a, R: ReadAt> Check<'a, R> {
         Ok(())
     }
 
-    /// Records one after the other, of which no more is held than a few.
+    /// Records one after the other.
     fn check_meta(&self, header: &Header) -> io::Result<()> {
         let Some(section) = header.section(Tag::META) else { return Ok(()) };
         let (start, length) = (section.offset(), section.entry.length.get());
         let broken = |at: u64, expected: &str, text: &str| {
             self.rule("meta", "META", start + at, 8, expected, "other bytes", text);
         };
-        let (mut at, mut records, mut held) = (0, 0, Vec::new());
-        // What readers go by.
-        let meta = Meta::decode(&self.read(start, length.min(META_BYTES_MAX))?);
-        while at < length {
-            if held.len() < RECORD_BYTES_MAX {
-                let from = at + held.len() as u64;
-                held.extend(self.read(start + from, (length - from).min(2 * RECORD_BYTES_MAX as u64))?);
+        let bytes = self.read(start, length)?;
+        let (mut at, mut records) = (0, 0);
+        while at < bytes.len() {
+            let record = &bytes[at..];
+            let text_bytes = record.get(4..8).and_then(|bytes| bytes.try_into().ok()).map(u32::from_le_bytes);
+            let text = text_bytes.and_then(|bytes| record.get(8..)?.get(..bytes as usize));
+            let Some(text) = text.filter(|it| it.len() <= TEXT_BYTES_MAX && str::from_utf8(it).is_ok())
+            else {
+                broken(at as u64, "tag, length, UTF-8", "records must be whole");
+                return Ok(());
+            };
+            let end = 8 + text.len().next_multiple_of(8);
+            let padding = record.get(8 + text.len()..end);
+            if padding.is_none_or(|it| it.iter().chain(&record[2..4]).any(|&byte| byte != 0)) {
+                broken(at as u64, "zero", "records must be padded with zeros");
             }
-            let mut used = 0;
-            // As long as a whole record is sure to be held, or all that is left.
-            while used < held.len()
-                && (used + RECORD_BYTES_MAX <= held.len() || at + held.len() as u64 == length)
-            {
-                let record = &held[used..];
-                let bytes = record.get(4..8).and_then(|bytes| bytes.try_into().ok()).map(u32::from_le_bytes);
-                let text = bytes.and_then(|bytes| record.get(8..)?.get(..bytes as usize));
-                let here = at + used as u64;
-                let Some(text) = text.filter(|it| it.len() <= TEXT_BYTES_MAX && str::from_utf8(it).is_ok())
-                else {
-                    broken(here, "tag, length, UTF-8", "records must be whole");
-                    return Ok(());
-                };
-                let end = 8 + text.len().next_multiple_of(8);
-                let padding = record.get(8 + text.len()..end);
-                if padding.is_none_or(|it| it.iter().chain(&record[2..4]).any(|&byte| byte != 0)) {
-                    broken(here, "zero", "records must be padded with zeros");
-                }
-                used = (used + end).min(held.len());
-                records += 1;
-            }
-            at += used as u64;
-            held.drain(..used);
+            at += end.min(record.len());
+            records += 1;
         }
+        let meta = Meta::decode(&bytes);
         let stored = section.entry.elements.get();
         if records != stored {
             self.rule("meta", "META", start, 8, stored, records, "the table must count the records");

@@ -10,6 +10,7 @@ use pleach_format::section::Tag;
 use pleach_format::view::{Lines, Section};
 use pleach_format::{FormatError, Header};
 use std::sync::atomic::{AtomicU64, Ordering};
+use zerocopy::FromZeros;
 
 /// Which blocks of each section are known to be good.
 pub(crate) struct Touched {
@@ -24,7 +25,8 @@ pub(crate) struct Verified<'a> {
 }
 
 impl Touched {
-    /// Checks SUM2 and prepares the rest. O(file / 16 MiB).
+    /// Checks SUM2 and prepares the rest. O(file / 16 MiB), and a bit of memory for 8 KiB, which the system gives where
+    /// it is used.
     pub(crate) fn new(header: &Header, bytes: &[u8]) -> Result<Self, FormatError> {
         if let Some(sum2) = header.section(Tag::SUM2) {
             let (expected, found) =
@@ -33,10 +35,17 @@ impl Touched {
                 return Err(FormatError::Checksum { what: "SUM2", offset: sum2.offset(), expected, found });
             }
         }
-        let words = |section: &Section| section.entry.sums.get().div_ceil(64);
-        let good =
-            header.sections.iter().map(|section| (0..words(section)).map(|_| AtomicU64::new(0)).collect());
-        Ok(Self { good: good.collect() })
+        let good = |section: &Section| {
+            let words = section.entry.sums.get().div_ceil(64);
+            let made = usize::try_from(words).ok().and_then(|words| AtomicU64::new_vec_zeroed(words).ok());
+            made.ok_or(FormatError::Corrupt {
+                what: section.entry.tag.name(),
+                offset: section.offset(),
+                rule: "a bit for each sum must fit in memory",
+                found: section.entry.sums.get(),
+            })
+        };
+        Ok(Self { good: header.sections.iter().map(good).collect::<Result<_, _>>()? })
     }
 }
 

@@ -705,13 +705,18 @@ fn with_unknown_section(required: bool) -> (Vec<(u64, u64)>, Vec<u8>) {
             }
         }
     }
-    // Its list of one sum goes behind the last one in SUMS.
+    // Its list of one sum goes between that of META, of one sum as well, and the others, all of which are made anew.
     let sums = meta + (count - 1) * ENTRY_BYTES;
-    let length = number(&bytes, sums + 16, 8);
-    let list = number(&bytes, sums + 8, 8) + length.next_multiple_of(128);
+    let list = number(&bytes, meta + 32, 8) + 128;
     put(&mut bytes, new + 32, 8, list);
     put(&mut bytes, new + 40, 8, 1);
-    put(&mut bytes, sums + 16, 8, length.next_multiple_of(128) + 4);
+    for entry in (2..count - 1).map(|entry| meta + entry * ENTRY_BYTES) {
+        let old = number(&bytes, entry + 32, 8);
+        put(&mut bytes, entry + 32, 8, old + 128);
+    }
+    let (start, length) = (number(&bytes, sums + 8, 8), number(&bytes, sums + 16, 8));
+    put(&mut bytes, sums + 16, 8, length + 128);
+    bytes[start as usize..][..length as usize].fill(0);
     let elements = number(&bytes, sums + 24, 8);
     put(&mut bytes, sums + 24, 8, elements + 1);
     let file_bytes = bytes.len() as u64;

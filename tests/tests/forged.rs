@@ -4,11 +4,13 @@
 //! must not believe a number: it takes no more memory than the file has bytes (1 MiB at most here), and no time.
 
 use pleach::{FormatError, FsckOptions, Header, Index, KeyType, Report, Verdict, Verify, fsck};
-use pleach_builder::{BuildOptions, build_strings_bytes};
+use pleach_builder::rebuild::{CompactOptions, compact};
+use pleach_builder::{BuildOptions, Silent, build_strings_bytes};
 use pleach_format::section::{ENTRY_BYTES, Tag};
 use pleach_format::view::HEAD_BYTES;
 use pleach_tests::generate::{Random, mix};
-use pleach_tests::mutate::{entry_at, header, number, put, reseal, reseal_head, victim};
+use pleach_tests::mutate::{contents, entry_at, header, number, put, reseal, reseal_head, victim};
+use pleach_tests::naive::assemble;
 use pleach_tests::roam::{roam, roam_all};
 use pleach_tests::whole::wholes;
 use pleach_tests::{figure, is_long};
@@ -330,6 +332,51 @@ fn forged_places_of_sections_are_refused() {
     assert!(matches!(assert_refused(bytes, "unknown required section"), FormatError::Feature { .. }));
 }
 
+/// What a reader takes as a whole, or reads before it knows anything, has a size that no forger chooses.
+#[test]
+fn forged_lengths_of_small_sections_are_refused() {
+    let rule = |error: FormatError| match error {
+        FormatError::Corrupt { rule, .. } => rule,
+        other => panic!("{other:?}"),
+    };
+    let texts: Vec<(Vec<u8>, u64)> = (0..3000).map(|i| (format!("{:020}", i * 7).into_bytes(), i)).collect();
+    let whole = build_strings_bytes(KeyType::Utf8, &texts, &BuildOptions::default()).expect("builds");
+    // Content that is longer than it may be, all else as it must be then.
+    for (tag, most) in [(Tag::META, 1usize << 20), (Tag::MASK, 131_102)] {
+        for (length, is_refused) in [(most, false), (most + 1, true), (5 << 20, true)] {
+            let mut all = contents(&whole);
+            let place = all.iter().position(|content| content.0 == tag).expect("a section of this tag");
+            all[place].2.resize(length, 0);
+            let bytes = assemble(header(&whole).superblock, all);
+            match Header::parse(&bytes[..HEAD_BYTES], bytes.len() as u64) {
+                Ok(_) => assert!(!is_refused, "{tag}: {length}"),
+                Err(error) => {
+                    assert!(is_refused && rule(error).starts_with("META has at most"), "{tag}: {length}")
+                }
+            }
+        }
+    }
+    // Nothing, of which a sum is asked for all the same: it would be read when the file is opened.
+    for tag in [Tag::META, Tag::MASK, Tag::LINE, Tag::SUMS, Tag::SUM2] {
+        let section = *header(&whole).section(tag).expect("a section of this tag");
+        let hole = 2usize << 20;
+        let mut bytes = whole.clone();
+        bytes.splice(section.end as usize..section.end as usize, vec![0; hole]);
+        let length = bytes.len() as u64;
+        put(&mut bytes, 72, 8, length);
+        for later in header(&whole).sections.iter().skip_while(|it| it.entry.tag != tag).skip(1) {
+            put(&mut bytes, entry_at(&whole, later.entry.tag) + 8, 8, later.offset() + hole as u64);
+        }
+        let error = assert_refused(bytes, "a hole");
+        assert!(rule(error).starts_with("less than 2 MiB"), "{tag}");
+    }
+    let mut bytes = whole.clone();
+    let at = entry_at(&whole, Tag::SUM2) + 16;
+    let length = number(&whole, at, 8);
+    put(&mut bytes, at, 8, length + 4);
+    assert!(rule(assert_refused(bytes, "a longer SUM2")).starts_with("SUM2 must hold"));
+}
+
 /// What a file costs: bytes of memory to open it, and to search and to check it; the least time of some openings.
 #[derive(Clone, Copy, Default)]
 struct Costs {
@@ -378,6 +425,17 @@ fn open_forged(bytes: &[u8], path: &Path, what: &str, random: &mut Random) -> Co
         assert_eq!(full.is_ok(), report.verdict == Verdict::Clean, "{what}: {:?}", report.findings);
     });
     assert!(peak <= 2 * bytes.len() + (12 << 20), "{what}: {peak} bytes of memory");
+    // What can be saved of it is a file, and no larger one.
+    if random.below(8) == 0 {
+        let saved = path.with_extension("saved");
+        let options = CompactOptions { build: None, salvage: true, threads: 1 };
+        if compact(&[path.to_owned()], &saved, &options, &Silent).is_ok() {
+            assert_eq!(check_file(&saved).verdict, Verdict::Clean, "{what}");
+            let most = 4 * bytes.len() as u64 + (1 << 20);
+            assert!(fs::metadata(&saved).expect("a file").len() <= most, "{what}");
+            fs::remove_file(&saved).expect("removed");
+        }
+    }
     Costs { open: most, all: peak, time: least }
 }
 

@@ -10,7 +10,7 @@ use pleach_format::checksum::SUM_BLOCK_BYTES;
 use pleach_format::section::{TABLE_OFFSET, Tag};
 use pleach_tests::figure;
 use pleach_tests::generate::{Random, mix};
-use pleach_tests::mutate::{extent, flip, header};
+use pleach_tests::mutate::{extent, flip, header, put, reseal};
 use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -250,6 +250,28 @@ fn strings_are_saved_or_told() {
     }
     assert!(saved > 16, "{saved}");
     figure(23, &format!("strings with flipped bits anywhere: {saved} of 24 files saved"));
+}
+
+/// Offsets that go back could make an element of the same bytes over and over, a file of megabytes terabytes.
+#[test]
+fn no_bytes_of_a_column_are_saved_twice() {
+    let place = texts(6000, true);
+    let header = header(&place.bytes);
+    let values = header.values.expect("a column of values");
+    assert_eq!(values.shape.element_bytes, 0);
+    let (width, data) = (values.shape.offset_bytes as usize, values.shape.data_bytes);
+    let mut bytes = place.bytes.clone();
+    for rank in 0..=6000 {
+        let offset = if rank % 2 == 0 { 0 } else { data };
+        put(&mut bytes, values.offset as usize + rank * width, width, offset);
+    }
+    reseal(&mut bytes);
+    let done = place.save(&bytes).expect("what is left");
+    assert!(done.lost_tuples() >= 5999, "{}", done.lost_tuples());
+    assert!(fs::metadata(place.path("out")).expect("a file").len() < bytes.len() as u64);
+    let options = CompactOptions { build: None, salvage: false, threads: 2 };
+    let done = compact(&[place.path("bad")], &place.path("out"), &options, &Silent);
+    assert!(matches!(done, Err(BuildError::Damaged { .. })));
 }
 
 /// Without the mask no byte key can be read: what is certain of it is repaired.

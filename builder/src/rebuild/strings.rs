@@ -23,53 +23,64 @@ const CHUNK_BYTES: usize = 4 << 20;
 struct Elements<'a> {
     blocks: Blocks<'a>,
     place: ColumnPlace,
-    offsets: Option<Window>,
     data: Option<Window>,
+    /// The first rank of the window, and where in the data each of its elements lies, if that is known.
+    first: u64,
+    places: Vec<Option<Range<u64>>>,
+    /// Where the last known element before the window ends.
+    end: u64,
 }
 
 impl<'a> Elements<'a> {
     fn new(base: &'a Base, tag: Tag, place: Option<ColumnPlace>) -> Result<Option<Self>, BuildError> {
         let Some((place, blocks)) = place.zip(base.section(tag)?) else { return Ok(None) };
-        Ok(Some(Self { blocks, place, offsets: None, data: None }))
+        Ok(Some(Self { blocks, place, data: None, first: 0, places: Vec::new(), end: 0 }))
     }
 
-    /// Bytes of the data that a rank has.
-    fn range(&self, rank: u64) -> Option<Range<u64>> {
-        let shape = self.place.shape;
-        if let Some((start, end)) = self.place.fixed_element(rank) {
-            return Some(start..end);
+    /// Where elements of these ranks lie. One that begins before the end of another one before it has no place: forged
+    /// offsets could make much of few bytes, over and over.
+    fn find(&mut self, ranks: &Range<u64>) -> Result<(), BuildError> {
+        self.places.clear();
+        if self.place.shape.element_bytes > 0 {
+            let fixed = |rank| self.place.fixed_element(rank).map(|(start, end)| start..end);
+            self.places.extend(ranks.clone().map(fixed));
+            return Ok(());
         }
-        let width = shape.offset_bytes;
-        let pair = self.offsets.as_ref()?.get(rank * width, 2 * width)?;
-        let offset =
-            |bytes: &[u8]| bytes.iter().rev().fold(0u64, |offset, &byte| offset << 8 | u64::from(byte));
-        let (start, end) = (offset(&pair[..width as usize]), offset(&pair[width as usize..]));
-        (start <= end && end <= shape.data_bytes).then_some(start..end)
-    }
-
-    fn load(&mut self, ranks: &Range<u64>) -> Result<(), BuildError> {
-        let shape = self.place.shape;
-        self.data = None;
-        if shape.element_bytes == 0 {
-            let width = shape.offset_bytes;
-            let bytes = (ranks.end - ranks.start + 1) * width;
-            self.offsets = Some(self.blocks.window(ranks.start * width, bytes)?);
-        }
-        // The first and the last rank whose places are known.
-        let known = |mut ranks: Box<dyn Iterator<Item = u64>>| ranks.find_map(|rank| self.range(rank));
-        let first = known(Box::new(ranks.clone()));
-        let last = known(Box::new(ranks.clone().rev()));
-        if let (Some(first), Some(last)) = (first, last)
-            && first.start <= last.end
-        {
-            let at = shape.data_at + first.start;
-            self.data = Some(self.blocks.window(at, last.end - first.start)?);
+        let width = self.place.shape.offset_bytes;
+        let offsets = self.blocks.window(ranks.start * width, (ranks.end - ranks.start + 1) * width)?;
+        for rank in ranks.clone() {
+            let place = offsets.get(rank * width, 2 * width).and_then(|pair| {
+                let offset = |bytes: &[u8]| {
+                    bytes.iter().rev().fold(0u64, |offset, &byte| offset << 8 | u64::from(byte))
+                };
+                let (start, end) = (offset(&pair[..width as usize]), offset(&pair[width as usize..]));
+                (self.end <= start && start <= end && end <= self.place.shape.data_bytes)
+                    .then_some(start..end)
+            });
+            self.end = place.as_ref().map_or(self.end, |place| place.end);
+            self.places.push(place);
         }
         Ok(())
     }
 
+    fn load(&mut self, ranks: &Range<u64>) -> Result<(), BuildError> {
+        self.first = ranks.start;
+        self.find(ranks)?;
+        let mut known = self.places.iter().flatten();
+        let first = known.next();
+        let last = known.next_back().or(first);
+        self.data = match (first, last) {
+            (Some(first), Some(last)) => {
+                let at = self.place.shape.data_at + first.start;
+                Some(self.blocks.window(at, last.end - first.start)?)
+            }
+            _ => None,
+        };
+        Ok(())
+    }
+
     fn get(&self, rank: u64) -> Option<&[u8]> {
-        let range = self.range(rank)?;
+        let range = self.places.get((rank - self.first) as usize)?.clone()?;
         if range.is_empty() {
             return Some(&[]);
         }

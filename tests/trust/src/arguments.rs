@@ -156,7 +156,8 @@ fn scene(lab: &Lab, folder: &Path) -> Result<()> {
             .collect()
     };
     fs::write(folder.join("a.csv"), table(500, 3))?;
-    fs::write(folder.join("b.csv"), table(300, 5))?;
+    // Names that would steer a terminal, were they shown as they are.
+    fs::write(folder.join("b.csv"), table(300, 5).replacen("id,row", "i\u{9b}2Jd,r\u{202e}ow", 1))?;
     let texts: String = (0..200).map(|i| format!("name{},{i}\n", i * 7 % 1000)).collect();
     fs::write(folder.join("s.csv"), format!("name,row\n{texts}"))?;
     fs::write(folder.join("keys.txt"), "3\n5\n15\nx\n")?;
@@ -238,10 +239,22 @@ fn arguments(random: &mut Random, commands: &BTreeMap<String, Vec<String>>) -> V
     line
 }
 
+/// Whether a terminal obeys a character: controls, and marks that turn the direction of letters.
+fn is_obeyed(letter: char) -> bool {
+    letter.is_control() && letter != '\n' && letter != '\r'
+        || matches!(letter, '\u{61C}' | '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
+}
+
 /// Runs one, and looks at how it ends. Its exit code.
 fn run(lab: &Lab, folder: &Path, line: &[OsString]) -> Result<i32> {
     let mut child = command(&lab.pleach, folder, &[]);
-    let mut child = child.args(line).stderr(fs::File::create(folder.join("stderr"))?).spawn()?;
+    child.args(line).stderr(fs::File::create(folder.join("stderr"))?);
+    // Look-ups and exports write keys and values as they are, those two nothing that is in a file.
+    let shows = line.first().is_some_and(|name| name == "inspect" || name == "fsck");
+    if shows {
+        child.stdout(fs::File::create(folder.join("stdout"))?);
+    }
+    let mut child = child.spawn()?;
     let mut status = None;
     within(Duration::from_secs(60), "a command", || {
         status = child.try_wait()?;
@@ -263,11 +276,14 @@ fn run(lab: &Lab, folder: &Path, line: &[OsString]) -> Result<i32> {
         _ => errors == 0,
     };
     ensure!(is_told, "exit code {code}, {errors} errors: {}", tail(&said, 5));
-    ensure!(
-        !said.chars().any(|c| c.is_control() && c != '\n' && c != '\r' || c == '\u{202e}'),
-        "a terminal is steered: {said:?}"
-    );
+    ensure!(!said.chars().any(is_obeyed), "a terminal is steered: {said:?}");
     fs::remove_file(folder.join("stderr"))?;
+    if shows {
+        let shown = fs::read(folder.join("stdout"))?;
+        let shown = str::from_utf8(&shown).context("what is shown is text")?;
+        ensure!(!shown.chars().any(is_obeyed), "a terminal is steered: {shown:?}");
+        fs::remove_file(folder.join("stdout"))?;
+    }
     let litter = |name: &String| name.starts_with('.') || name.contains(".tmp") || name.ends_with(".lock");
     let litter: Vec<String> = names(folder)?.into_iter().filter(litter).collect();
     ensure!(litter.is_empty(), "litter: {litter:?}");

@@ -1,7 +1,9 @@
 //! JSON documents: each begins with its `schema`, and 64-bit integers are strings.
 
 use crate::failure::{self, Failure};
+use crate::render::text::is_obeyed;
 use serde_json::{Map, Value};
+use std::fmt::Write;
 
 /// A document of a command, as `{"schema":"pleach.fsck.v1"}`; the caller adds the rest.
 pub fn document(command: &str) -> Map<String, Value> {
@@ -15,9 +17,36 @@ pub fn int(number: u64) -> Value {
     Value::String(number.to_string())
 }
 
-/// Prints a document on one line.
+/// Prints a document on one line. Letters that a terminal would obey stand as escapes, which are the same JSON.
 pub fn print(document: Map<String, Value>) -> Result<(), Failure> {
-    let mut text = Value::Object(document).to_string();
+    let mut text = escaped(&Value::Object(document).to_string());
     text.push('\n');
     failure::print(text.as_bytes())
+}
+
+/// JSON without letters that a terminal would obey: they stand in its strings alone, none beyond U+FFFF.
+fn escaped(json: &str) -> String {
+    let mut text = String::with_capacity(json.len());
+    for letter in json.chars() {
+        if is_obeyed(letter) {
+            let _ = write!(text, "\\u{:04x}", u32::from(letter));
+        } else {
+            text.push(letter);
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_letter_steers_a_terminal() {
+        let text = "a\u{9b}2J\u{7f}\u{85}\u{202e}\u{2066}\u{200f}\u{61c}\n\u{1b}\"\\é\u{1F333}";
+        let json = escaped(&Value::String(text.to_owned()).to_string());
+        assert!(json.chars().all(|letter| !is_obeyed(letter)), "{json}");
+        assert_eq!(serde_json::from_str::<Value>(&json).expect("JSON"), Value::String(text.to_owned()));
+        assert!(json.contains("é\u{1F333}"), "{json}");
+    }
 }

@@ -5,6 +5,7 @@ use pleach::Datum;
 use pleach_format::Header;
 use pleach_format::section::{TABLE_BYTES, TABLE_OFFSET, Tag};
 use pleach_format::superblock::SUPERBLOCK_BYTES;
+use pleach_format::view::CLOSING_BYTES;
 
 /// Characters of a bar that is the whole file.
 const BAR: f64 = 24.0;
@@ -56,10 +57,10 @@ pub fn bars(header: &Header) -> Vec<Bar> {
         bars.push(Bar { offset: section.offset(), bytes: section.extent(), name, note });
     }
     bars.push(Bar {
-        offset: header.file_bytes - block,
-        bytes: block,
-        name: "closing copy".into(),
-        note: "of the superblock".into(),
+        offset: header.file_bytes - CLOSING_BYTES as u64,
+        bytes: CLOSING_BYTES as u64,
+        name: "closing copies".into(),
+        note: "of section table and superblock".into(),
     });
     bars
 }

@@ -228,7 +228,7 @@ pub fn put_datum_json(datum: &Datum<'_>, out: &mut Vec<u8>) {
 
 /// Whether a terminal obeys a character instead of showing it: controls, and marks that turn the direction of letters,
 /// with which a name can look like another one.
-fn is_obeyed(letter: char) -> bool {
+pub fn is_obeyed(letter: char) -> bool {
     letter.is_control()
         || matches!(letter, '\u{61C}' | '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
 }
