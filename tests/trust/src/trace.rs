@@ -23,6 +23,8 @@ struct Job {
 /// A folder with inputs, and what is done in it.
 struct Place {
     folder: tempfile::TempDir,
+    /// Where `strace` writes, outside of what is looked at.
+    log: tempfile::NamedTempFile,
     inputs: Vec<String>,
     jobs: Vec<Job>,
 }
@@ -42,7 +44,8 @@ impl Place {
         let merge: String =
             (580..640).map(|i| format!("put,{},1\ndel,{},\n", key(i), key(i - 500))).collect();
         fs::write(path("merge.csv"), format!("op,key,value\n{merge}"))?;
-        let mut place = Self { inputs: names(folder.path())?, folder, jobs: Vec::new() };
+        let (inputs, log) = (names(folder.path())?, tempfile::NamedTempFile::new()?);
+        let mut place = Self { inputs, folder, log, jobs: Vec::new() };
         let with = |more: &[&'static str]| [BUILD, more].concat();
         let rebuild =
             |more: &[&'static str]| [&["rebuild", "t.pleach", "--quiet", "--threads", "2"], more].concat();
@@ -99,9 +102,8 @@ impl Place {
     /// before the program begins.
     fn calls(&self, lab: &Lab, job: &Job) -> Result<BTreeMap<String, (u64, u64)>> {
         self.put(job.old.as_deref())?;
-        let log = lab.memory()?;
-        let log = log.path().join("log");
-        let scene = ["-f", "-qq", "-o", path(&log)?, "-e", "trace=%file,%desc,%memory", "-e", "signal=none"];
+        let log = path(self.log.path())?;
+        let scene = ["-f", "-qq", "-o", log, "-e", "trace=%file,%desc,%memory", "-e", "signal=none"];
         let output =
             lab.through("strace", &scene, self.folder.path(), &job.args).output().context("strace")?;
         let text = lab::both(&output);
@@ -133,13 +135,23 @@ impl Place {
         Ok(most)
     }
 
-    /// Runs a job with something happening at the k-th call of a kind.
+    /// Runs a job with something happening at the k-th call of a kind. Descriptors are logged with their files.
     fn meet(&self, lab: &Lab, job: &Job, call: &str, what: &str, k: u64) -> Result<Output> {
         self.put(job.old.as_deref())?;
         let inject = format!("inject={call}:{what}:when={k}");
-        let trace = format!("trace={call}");
-        let scene = ["-f", "-qq", "-o", "/dev/null", "-e", &trace, "-e", &inject, "-e", "signal=none"];
+        let (log, trace) = (path(self.log.path())?, format!("trace={call}"));
+        let scene = ["-f", "-qq", "-y", "-o", log, "-e", &trace, "-e", &inject, "-e", "signal=none"];
         lab.through("strace", &scene, self.folder.path(), &job.args).output().context("strace")
+    }
+
+    /// What was answered in the kernel's place, as it was logged last.
+    fn answered(&self) -> Result<Answered> {
+        let log = String::from_utf8_lossy(&fs::read(self.log.path())?).into_owned();
+        let calls = injected(&log);
+        let folder = self.folder.path().canonicalize()?;
+        let folder = path(&folder)?;
+        let of_build = calls.iter().find(|call| must_be_told(call, folder)).cloned();
+        Ok(Answered { is_met: !calls.is_empty(), of_build })
     }
 
     /// Whether the target is the new file; it must be one of the two.
@@ -156,6 +168,46 @@ impl Place {
 
 fn path(path: &Path) -> Result<&str> {
     path.to_str().context("a plain path")
+}
+
+/// Calls that `strace` has answered, by its log. What it prints of a call that others come between is put together.
+fn injected(log: &str) -> Vec<String> {
+    let mut begun: BTreeMap<&str, &str> = BTreeMap::new();
+    let mut calls = Vec::new();
+    for line in log.lines() {
+        let Some((thread, call)) = line.split_once(' ') else { continue };
+        let call = call.trim();
+        if let Some(first) = call.strip_suffix("<unfinished ...>") {
+            begun.insert(thread, first);
+        } else if call.ends_with("(INJECTED)") {
+            let first = begun.get(thread).filter(|_| call.starts_with("<... ")).copied();
+            calls.push(format!("{}{call}", first.unwrap_or_default()));
+        }
+    }
+    calls
+}
+
+/// Calls without which what was built is not on the disk under its name.
+const OF_BUILD: [&str; 10] = [
+    "write",
+    "pwrite64",
+    "writev",
+    "pwritev",
+    "ftruncate",
+    "fsync",
+    "fdatasync",
+    "rename",
+    "renameat",
+    "renameat2",
+];
+
+/// Whether a call that failed must end a build: one of these, of a file in this folder or of the folder itself. What is
+/// written for people, and what may be asked again, may fail.
+fn must_be_told(call: &str, folder: &str) -> bool {
+    let name = call.split('(').next().unwrap_or_default();
+    // The first descriptor: what is written may name the folder, too. All that is renamed is the build's.
+    let is_here = call.split_once('<').is_some_and(|(_, path)| path.starts_with(folder));
+    OF_BUILD.contains(&name) && (is_here || name.starts_with("rename")) && !call.contains(" EINTR ")
 }
 
 /// Which call is met, in the short form: the first ones, and then some.
@@ -218,10 +270,20 @@ fn errors(call: &str) -> &'static [&'static str] {
     }
 }
 
+/// What `strace` has answered in the kernel's place.
+struct Answered {
+    /// Anything.
+    is_met: bool,
+    /// A call that must not fail unnoticed.
+    of_build: Option<String>,
+}
+
 /// How commands ended that met an error.
 #[derive(Default)]
 struct Ends {
     runs: u64,
+    /// Where a call failed that must not do so unnoticed.
+    of_build: u64,
     /// Exit code 8, one line, the old file.
     refused: u64,
     /// The same with the new file in place: the sync of the folder failed.
@@ -242,10 +304,17 @@ impl Ends {
         &mut self,
         output: &Output,
         (call, error): (&str, &str),
+        answered: &Answered,
         is_new: bool,
         is_loader: bool,
     ) -> Result<()> {
+        if !answered.is_met {
+            // Threads share the work anew each time: this call did not come.
+            ensure!(output.status.success() && is_new, "nothing was answered: {}", lab::both(output));
+            return Ok(());
+        }
         self.runs += 1;
+        self.of_build += u64::from(answered.of_build.is_some());
         let text = String::from_utf8_lossy(&output.stderr).into_owned();
         // A thread that gets no stack for signals panics inside the standard library, before it is ours.
         let mut panics = text.lines().filter(|line| line.contains("panicked at")).peekable();
@@ -255,6 +324,8 @@ impl Ends {
         match output.status.code() {
             Some(0) => {
                 ensure!(is_new, "success without the new file");
+                // It stands there, but who says that it will after a power cut?
+                ensure!(answered.of_build.is_none(), "success all the same: {:?}", answered.of_build);
                 self.borne += 1;
             }
             Some(8) => {
@@ -301,12 +372,16 @@ pub fn errnos(lab: &Lab) -> Result<String> {
             if errors(&call).is_empty() {
                 untried.insert(call.clone());
             }
+            // Few, and what all else stands on: the short form has them all.
+            let is_last_step = call.ends_with("sync") || call.starts_with("rename");
             for error in errors(&call) {
-                for k in (1..=count).filter(|&k| is_tried(lab, k, number)) {
+                for k in (1..=count).filter(|&k| is_last_step || is_tried(lab, k, number)) {
                     let what = || format!("{}, {error} at {call} {k}", job.name);
                     let output = place.meet(lab, job, &call, &format!("error={error}"), k)?;
                     let is_new = place.is_new(job, &what())?;
-                    ends.add(&output, (&call, error), is_new, k <= of_loader).with_context(what)?;
+                    let answered = place.answered()?;
+                    ends.add(&output, (&call, error), &answered, is_new, k <= of_loader)
+                        .with_context(what)?;
                     // Cleaning up is what failed where a name could not be removed.
                     let may_litter =
                         call.starts_with("unlink") || !matches!(output.status.code(), Some(0 | 8));
@@ -320,18 +395,42 @@ pub fn errnos(lab: &Lab) -> Result<String> {
             }
         }
     }
-    let Ends { runs, refused, unsynced, silent, littered, borne, loader, memory } = ends;
-    ensure!(refused > 0 && borne > 0, "{refused} refused, {borne} borne");
+    let Ends { runs, of_build, refused, unsynced, silent, littered, borne, loader, memory } = ends;
+    ensure!(
+        refused > 0 && borne > 0 && of_build > 0,
+        "{refused} refused, {borne} borne, {of_build} of builds"
+    );
     let untried: Vec<String> = untried.into_iter().collect();
     Ok(format!(
         "{} errors at system calls of three builds and two rebuilds: {} ended with exit code 8, one line and the old \
          file, {silent} more could not write that line, {unsynced} said that the new file is in place and its folder \
-         not synced; {} did no harm (interrupted calls, hints); {loader} met the system's loader and {memory} the \
-         allocator or the start of a thread, which ends the process: the old file stayed; litter only \
-         in {littered} runs, whose removal of it failed or which ended so, swept by the next build; no errors for {}",
+         not synced; {} did no harm (interrupted calls, hints), which none of the {} did that failed writes, cuts, \
+         syncs and renamings of what is built; {loader} met the system's loader and {memory} the allocator or the \
+         start of a thread, which ends the process: the old file stayed; litter only in {littered} runs, whose removal \
+         of it failed or which ended so, swept by the next build; no errors for {}",
         grouped(runs),
         grouped(refused),
         grouped(borne),
+        grouped(of_build),
         untried.join(", "),
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failed_calls_of_a_build_must_be_told() {
+        let log = "\
+            12 fsync(5</f/.t.tmp> <unfinished ...>\n\
+            13 pwrite64(5</f/.t.tmp>, \"a\", 1, 0) = 1\n\
+            12 <... fsync resumed>) = -1 EIO (Input/output error) (INJECTED)\n\
+            12 write(2<pipe:[1]>, \"error: </f/t\"..., 80) = -1 EIO (Input/output error) (INJECTED)\n\
+            13 fsync(3</f>) = -1 EINTR (Interrupted system call) (INJECTED)\n\
+            13 renameat(AT_FDCWD</g>, \"a\", AT_FDCWD</g>, \"b\") = -1 EIO (Input/output error) (INJECTED)\n\
+            13 fallocate(5</f/.t.tmp>, 0, 0, 9) = -1 EIO (Input/output error) (INJECTED)\n";
+        let told: Vec<bool> = injected(log).iter().map(|call| must_be_told(call, "/f")).collect();
+        assert_eq!(told, [true, false, false, true, false]);
+    }
 }
