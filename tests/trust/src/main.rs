@@ -119,6 +119,12 @@ fn measure(cli: &Cli) -> Result<bool> {
         wanted.for_each(|target| println!("{:>2}  {}", target.number, target.name));
         return Ok(true);
     }
+    if cli.write && !cli.short {
+        let shortened = wanted.clone().find(|target| fuzzing::is_shortened(target.number));
+        if let Some(target) = shortened {
+            bail!("target {}: PLEACH_FUZZ_SECONDS makes it too short to be written", target.number);
+        }
+    }
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).context("the sources")?.to_owned();
     let pleach = match &cli.pleach {
         Some(path) => path.canonicalize().with_context(|| path.display().to_string())?,
