@@ -112,6 +112,9 @@ pub fn roam_all(index: &Index, random: &mut Random) {
             (KeyType::F64, _) => roam_numbers::<f64, ()>(index, random),
             #[cfg(feature = "all-types")]
             (KeyType::U128, _) => roam_numbers::<u128, ()>(index, random),
+            #[cfg(feature = "all-types")]
+            (key, _) => panic!("keys of {key} are not looked at"),
+            #[cfg(not(feature = "all-types"))]
             _ => {}
         }
         roam_sections(index, random);

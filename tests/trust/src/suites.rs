@@ -166,7 +166,13 @@ pub fn sanitizers(lab: &Lab) -> Result<String> {
         let build =
             ["test", "--locked", "--release", "--no-fail-fast", "--target", TRIPLE, "--target-dir", &folder];
         let packages: Vec<&str> = SANITIZED.iter().flat_map(|package| ["-p", package]).collect();
-        let mut args = [&build[..], &["-Zbuild-std"], &packages, &["--lib", "--tests", "--"]].concat();
+        let mut args = [
+            &build[..],
+            &["-Zbuild-std", "--features", "pleach-tests/all-types"],
+            &packages,
+            &["--lib", "--tests", "--"],
+        ]
+        .concat();
         args.extend(skipped.iter().flat_map(|test| ["--skip", test]));
         // What a cut file does to a reader is for tests to see, not for the sanitizer.
         let environment = [
