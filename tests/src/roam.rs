@@ -4,10 +4,14 @@
 //! many as there may be, and no panic, loop or read outside the file (which sanitizers and Miri see).
 
 use crate::generate::Random;
-use pleach::{Index, Key, KeyType, Strings, Value, ValueType};
+use pleach::{FsckOptions, Index, Key, KeyType, Strings, Value, ValueType, Verdict, fsck};
+use pleach_builder::Silent;
+use pleach_builder::rebuild::{CompactOptions, compact};
 use pleach_format::Word;
 use std::fmt::Debug;
+use std::fs;
 use std::ops::Bound;
+use std::path::Path;
 
 /// Look-ups of [`roam`] for a query alone: every `view.` and `keys_only.` in its loop.
 const SINGLE: u64 = 12;
@@ -197,4 +201,17 @@ fn queries(index: &Index, random: &mut Random) -> Vec<Vec<u8>> {
         queries.iter_mut().for_each(|query| query.resize(bytes.into(), b'0'));
     }
     queries
+}
+
+/// Saves what is left of any file. Panics where that is no whole file, or much larger.
+pub fn save(path: &Path) {
+    let saved = path.with_extension("saved");
+    let options = CompactOptions { build: None, salvage: true, threads: 0 };
+    if compact(&[path.to_owned()], &saved, &options, &Silent).is_ok() {
+        let report = fsck(&saved, &FsckOptions::default()).expect("readable");
+        assert_eq!(report.verdict, Verdict::Clean, "{:?}", report.findings);
+        let bytes = |path: &Path| fs::metadata(path).expect("a file").len();
+        assert!(bytes(&saved) <= 4 * bytes(path) + (1 << 20), "{} of {} bytes", bytes(&saved), bytes(path));
+        fs::remove_file(&saved).expect("removed");
+    }
 }

@@ -4,14 +4,13 @@
 //! must not believe a number: it takes no more memory than the file has bytes (1 MiB at most here), and no time.
 
 use pleach::{FormatError, FsckOptions, Header, Index, KeyType, Report, Verdict, Verify, fsck};
-use pleach_builder::rebuild::{CompactOptions, compact};
-use pleach_builder::{BuildOptions, Silent, build_strings_bytes};
+use pleach_builder::{BuildOptions, build_strings_bytes};
 use pleach_format::section::{ENTRY_BYTES, Tag};
 use pleach_format::view::HEAD_BYTES;
 use pleach_tests::generate::{Random, mix};
 use pleach_tests::mutate::{contents, entry_at, header, number, put, reseal, reseal_head, victim};
 use pleach_tests::naive::assemble;
-use pleach_tests::roam::{roam, roam_all};
+use pleach_tests::roam::{roam, roam_all, save};
 use pleach_tests::whole::wholes;
 use pleach_tests::{figure, is_long};
 use rayon::prelude::*;
@@ -425,16 +424,8 @@ fn open_forged(bytes: &[u8], path: &Path, what: &str, random: &mut Random) -> Co
         assert_eq!(full.is_ok(), report.verdict == Verdict::Clean, "{what}: {:?}", report.findings);
     });
     assert!(peak <= 2 * bytes.len() + (12 << 20), "{what}: {peak} bytes of memory");
-    // What can be saved of it is a file, and no larger one.
     if random.below(8) == 0 {
-        let saved = path.with_extension("saved");
-        let options = CompactOptions { build: None, salvage: true, threads: 1 };
-        if compact(&[path.to_owned()], &saved, &options, &Silent).is_ok() {
-            assert_eq!(check_file(&saved).verdict, Verdict::Clean, "{what}");
-            let most = 4 * bytes.len() as u64 + (1 << 20);
-            assert!(fs::metadata(&saved).expect("a file").len() <= most, "{what}");
-            fs::remove_file(&saved).expect("removed");
-        }
+        save(path);
     }
     Costs { open: most, all: peak, time: least }
 }

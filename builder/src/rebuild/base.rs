@@ -162,7 +162,7 @@ impl Blocks<'_> {
             bytes[length..].fill(0);
             // What is behind the content is zero by now, and right or past help.
             for (block, part) in (0u64..).zip(bytes.chunks_mut(SUM_BLOCK_BYTES)) {
-                if !self.matches(block, part) && !self.is_mended(block, part) {
+                if !self.matches(block, part) && !self.mend_bit(block, part) {
                     break;
                 }
             }
@@ -172,8 +172,8 @@ impl Blocks<'_> {
         Ok(is_whole.then_some(bytes))
     }
 
-    /// Undoes a change of one bit of a block.
-    fn is_mended(&self, block: u64, bytes: &mut [u8]) -> bool {
+    /// Undoes a change of one bit of a block; false if it is none.
+    fn mend_bit(&self, block: u64, bytes: &mut [u8]) -> bool {
         let content = self.section.entry.length.get().saturating_sub(block * BLOCK);
         (0..(bytes.len() as u64).min(content) * 8).any(|bit| {
             let (at, mask) = ((bit / 8) as usize, 1 << (bit % 8));

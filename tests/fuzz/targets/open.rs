@@ -11,14 +11,12 @@
 
 use libfuzzer_sys::fuzz_target;
 use pleach::{Header, Index, Isa, Key, KeyType, Verify};
-use pleach_builder::Silent;
-use pleach_builder::rebuild::{CompactOptions, compact};
 use pleach_format::superblock::SUPERBLOCK_BYTES;
 use pleach_format::view::{self, Bytes, CLOSING_BYTES, HEAD_BYTES};
 use pleach_format::{FormatError, decode};
 use pleach_tests::generate::{Random, Taker, mix};
 use pleach_tests::mutate::{reseal, reseal_head};
-use pleach_tests::roam::roam_all;
+use pleach_tests::roam::{roam_all, save};
 use pleach_tests::whole::wholes;
 
 /// The changes that an input asks for.
@@ -128,19 +126,6 @@ fn shown(bytes: &[u8], parsed: &Result<Header, FormatError>, random: &mut Random
     }
 }
 
-/// What can be saved of any bytes is a file, and none that is much larger.
-fn saved(bytes: &[u8]) {
-    let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("a folder");
-    let (from, to) = (folder.path().join("from"), folder.path().join("to"));
-    std::fs::write(&from, bytes).expect("written");
-    let options = CompactOptions { build: None, salvage: true, threads: 0 };
-    if compact(&[from], &to, &options, &Silent).is_ok() {
-        let found = std::fs::read(&to).expect("a file");
-        assert!(Index::options().verify(Verify::Full).from_bytes(found.clone()).is_ok());
-        assert!(found.len() <= 4 * bytes.len() + (1 << 20));
-    }
-}
-
 fn check(bytes: Vec<u8>, seed: u64) {
     let mut random = Random(seed);
     let parsed = Header::parse(&bytes[..bytes.len().min(HEAD_BYTES)], bytes.len() as u64);
@@ -159,7 +144,10 @@ fn check(bytes: Vec<u8>, seed: u64) {
         let _ = (view.min(), view.max(), view.select(index.len() / 2), view.get(random.next()));
     }
     if random.below(16) == 0 {
-        saved(&bytes);
+        let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("a folder");
+        let path = folder.path().join("bad");
+        std::fs::write(&path, &bytes).expect("written");
+        save(&path);
     }
     let Ok(index) = options.verify(Verify::Full).from_bytes(bytes) else { return };
     match index.key_type() {
