@@ -18,7 +18,7 @@ use crate::plan::Plan;
 use crate::publish::{Output, Publication};
 use crate::records::show;
 use crate::sort::Consume;
-use crate::source::{Chunk, Column, Schema, Source, SourceError};
+use crate::source::{self, Chunk, Column, Schema, Source, SourceError};
 use crate::storage::Storage;
 use pleach_format::key::{Key, Word};
 use pleach_format::meta::{Meta, TEXT_BYTES_MAX};
@@ -294,20 +294,22 @@ fn meta(schema: &Schema, options: &BuildOptions) -> Result<Meta, BuildError> {
 pub(crate) struct Reader<'a> {
     source: &'a mut dyn Source,
     watch: &'a Watch<'a>,
+    /// To ask for at once.
     tuples: usize,
     plan: Plan,
+    rows: u64,
 }
 
 impl<'a> Reader<'a> {
     pub(crate) fn new(source: &'a mut dyn Source, watch: &'a Watch<'a>, plan: Plan) -> Self {
-        Self { source, watch, tuples: CHUNK_TUPLES_FIRST.min(plan.chunk_tuples), plan }
+        Self { source, watch, tuples: CHUNK_TUPLES_FIRST.min(plan.chunk_tuples), plan, rows: 0 }
     }
 
     /// Fills `chunk` with the next tuples; leaves it empty at the end.
     pub(crate) fn read(&mut self, chunk: &mut Chunk) -> Result<(), BuildError> {
         self.watch.check()?;
         let start = Instant::now();
-        self.source.next_chunk(chunk, self.tuples)?;
+        source::next_chunk(self.source, chunk, self.tuples, &mut self.rows)?;
         if start.elapsed() < CHUNK_TIME {
             self.tuples = (self.tuples * 2).min(self.plan.chunk_tuples);
         }

@@ -267,6 +267,27 @@ pub trait Source: Send {
     fn progress(&self) -> (u64, Option<u64>);
 }
 
+/// Asks a source for the tuples that follow its first `rows`, and refuses words that no key has: iterators and forged
+/// files may come with them.
+pub(crate) fn next_chunk(
+    source: &mut dyn Source,
+    chunk: &mut Chunk,
+    tuples_max: usize,
+    rows: &mut u64,
+) -> Result<(), SourceError> {
+    source.next_chunk(chunk, tuples_max)?;
+    let key_type = source.schema().key_type;
+    if let (KeyType::F64, Column::U64(words)) = (key_type, &chunk.keys)
+        && let Some(at) = words.iter().position(|&word| !key_type.has_word(word.into()))
+    {
+        let problem = "NaN, or -0.0 that is not encoded as 0.0, cannot be a key: leave such rows out".into();
+        let (input, place) = ("input".into(), format!("row {}", *rows + at as u64));
+        return Err(SourceError { input, place, problem, cause: None });
+    }
+    *rows += chunk.len() as u64;
+    Ok(())
+}
+
 /// Why input was refused.
 #[derive(Debug)]
 pub struct SourceError {

@@ -436,6 +436,33 @@ fn unique_files_stay_unique_and_types_are_checked() {
 }
 
 #[test]
+fn words_of_no_float_are_refused() {
+    let types = Types { key: KeyType::F64, value: ValueType::U32 };
+    let row = |word: u64| (word.to_be_bytes().to_vec(), types.value(1));
+    let rows: Vec<Row> = [f64::NEG_INFINITY, -0.0, 1e-320, f64::MAX].map(|key| row(key.encode())).to_vec();
+    let storage = MemoryStorage::default();
+    let sound = build(types, &rows, &BuildOptions::default());
+    // -0.0 without its being 0.0, and NaN of both signs.
+    for (word, number) in
+        [((1 << 63) - 1, -0.0), (f64::NAN.encode(), f64::NAN), ((-f64::NAN).encode(), f64::NAN)]
+    {
+        assert_eq!(f64::decode(word).to_bits() << 1, number.to_bits() << 1);
+        let mut with = rows.clone();
+        with.insert(2, row(word));
+        let (target, options) = (Path::new("/new.pleach"), BuildOptions::default());
+        let error = build_with_storage(&mut types.source(&with), target, &options, &Silent, &storage);
+        let error = error.expect_err("no key").to_string();
+        assert!(error.starts_with("input: row 2: NaN, or -0.0"), "{error}");
+        for op in [Op::Put, Op::Add, Op::Del] {
+            storage.put(Path::new(TARGET), sound.clone());
+            let error = rebuild(types, &storage, &[(op, row(word))], &RebuildOptions::default());
+            assert!(error.expect_err("no key").to_string().starts_with("input: row 0: NaN"));
+            assert!(storage.take(Path::new(TARGET)).expect("as it was") == sound);
+        }
+    }
+}
+
+#[test]
 fn kept_generations() {
     let folder = tempfile::tempdir().expect("a folder");
     let target = folder.path().join("a.pleach");

@@ -110,6 +110,19 @@ types! {
     }
 }
 
+/// The word that -0.0 would have: 0.0 stands for both.
+pub const MINUS_ZERO_WORD: u64 = (1 << 63) - 1;
+
+impl KeyType {
+    /// Whether a key of this type can have this word: of floats not those of NaN and of -0.0.
+    #[must_use]
+    pub fn has_word(self, word: u128) -> bool {
+        let is_float =
+            |word: u64| word != MINUS_ZERO_WORD && !<f64 as crate::key::Key>::decode(word).is_nan();
+        self != Self::F64 || u64::try_from(word).is_ok_and(is_float)
+    }
+}
+
 impl ValueType {
     /// Bytes of a value in a tuple line: byte strings stand in a section of their own.
     #[must_use]

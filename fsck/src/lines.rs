@@ -6,12 +6,13 @@
 use super::grid::Grid;
 use super::pieces::PIECE_BYTES;
 use super::{Check, ReadAt};
-use pleach_format::key::{Key, Word};
+use pleach_format::key::Word;
 use pleach_format::layout::{LINE_BYTES, Level};
 use pleach_format::line::{self, Line};
 use pleach_format::section::Tag;
 use pleach_format::spine::{self, Encoding};
 use pleach_format::superblock::key_word;
+use pleach_format::types::MINUS_ZERO_WORD;
 use pleach_format::{Header, KeyType};
 use std::io;
 use std::ops::Range;
@@ -101,9 +102,7 @@ impl<R: ReadAt> Check<'_, R> {
             }
         }
         let words = (0..used).map(|slot| line::key::<W>(line, slot).to_u128());
-        if header.key_type == KeyType::F64
-            && let Some((slot, word)) = (0u64..).zip(words).find(|&(_, word)| !is_float_key(word))
-        {
+        if let Some((slot, word)) = (0u64..).zip(words).find(|&(_, word)| !header.key_type.has_word(word)) {
             let place = header.line_offset(number) + slot * W::BYTES as u64;
             let found = format!("the word {word:016x}");
             self.rule(
@@ -275,14 +274,6 @@ fn are_strict(header: &Header) -> bool {
     header.is_unique() && !header.key_type.is_bytes()
 }
 
-/// The word that -0.0 would have: 0.0 stands for both.
-const MINUS_ZERO: u64 = (1 << 63) - 1;
-
-/// Whether a key of type `f64` may have this word.
-fn is_float_key(word: u128) -> bool {
-    word != u128::from(MINUS_ZERO) && u64::try_from(word).is_ok_and(|word| !f64::decode(word).is_nan())
-}
-
 /// Whether all lines but the outer two hold keys that ascend, from the last key of the line before on, strictly where
 /// keys are unique; no -0.0; and zeros between keys and values. These lines are full.
 pub(super) type Ascend = fn(&[Line], &Header) -> bool;
@@ -294,7 +285,7 @@ pub(super) fn ascend<W: Word>(n: usize) -> Ascend {
         let gap = N * W::BYTES..header.geometry.values_at();
         let mut before = line::key::<W>(first, N - 1);
         let (mut below, mut equal, mut signed, mut filled) = (false, false, false, 0);
-        let minus_zero = W::from_u64(MINUS_ZERO);
+        let minus_zero = W::from_u64(MINUS_ZERO_WORD);
         for line in inner {
             for slot in 0..N {
                 let key = line::key::<W>(line, slot);

@@ -8,9 +8,11 @@ use pleach_builder::{
 };
 use pleach_format::checksum::SUM_BLOCK_BYTES;
 use pleach_format::section::{TABLE_OFFSET, Tag};
+use pleach_format::superblock::Superblock;
 use pleach_tests::figure;
 use pleach_tests::generate::{Random, mix};
-use pleach_tests::mutate::{extent, flip, header, put, reseal};
+use pleach_tests::mutate::{extent, flip, header, put, reseal, resealed};
+use pleach_tests::whole::wholes;
 use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -272,6 +274,28 @@ fn no_bytes_of_a_column_are_saved_twice() {
     let options = CompactOptions { build: None, salvage: false, threads: 2 };
     let done = compact(&[place.path("bad")], &place.path("out"), &options, &Silent);
     assert!(matches!(done, Err(BuildError::Damaged { .. })));
+}
+
+/// Words of one type are those of another one, but for floats: what is saved has none that no float has.
+#[test]
+fn words_of_another_type_are_saved_whole_or_refused() {
+    let key_type = std::mem::offset_of!(Superblock, key_type);
+    let (mut saved, mut refused) = (0, 0);
+    for whole in wholes() {
+        let word_bytes = header(whole).geometry.key_bytes;
+        for other in KeyType::NUMERIC.iter().filter(|other| other.bytes() == word_bytes) {
+            let place = Place::new(|path| fs::write(path, whole).expect("written"));
+            let forged = resealed(whole, |bytes| put(bytes, key_type, 2, other.code().into()));
+            match place.save(&forged) {
+                Ok(_) => saved += 1,
+                Err(error) => {
+                    assert!(*other == KeyType::F64 || header(whole).key_type.is_bytes(), "{other}: {error}");
+                    refused += 1;
+                }
+            }
+        }
+    }
+    assert!(saved >= 10 && refused >= 3, "{saved} {refused}");
 }
 
 /// Without the mask no byte key can be read: what is certain of it is repaired.

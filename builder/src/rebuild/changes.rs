@@ -11,7 +11,7 @@ use crate::observe::{Phase, Watch};
 use crate::pack::{KeyLane, Tuple, ValueLane};
 use crate::parallel;
 use crate::sort::{Consume, Groups, sort};
-use crate::source::{Chunk, Column, Op, Source};
+use crate::source::{Chunk, Column, Op, Source, next_chunk};
 use rayon::prelude::*;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -158,10 +158,10 @@ fn read(
     mut take: impl FnMut(&Chunk) -> Result<(), BuildError>,
 ) -> Result<(), BuildError> {
     let mut chunk = Chunk::new(source.schema().key_type, source.schema().value_type);
-    let mut bytes = 0u64;
+    let (mut bytes, mut rows) = (0u64, 0);
     loop {
         watch.check()?;
-        source.next_chunk(&mut chunk, CHUNK_ROWS)?;
+        next_chunk(source, &mut chunk, CHUNK_ROWS, &mut rows)?;
         if chunk.is_empty() {
             return Ok(());
         }
