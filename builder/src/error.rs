@@ -117,6 +117,12 @@ pub enum BuildError {
         /// Bytes that the options allow.
         limit: u64,
     },
+    /// A file whose generation has no next one.
+    #[error("{}: generation {} is the last one there can be: compact the file, which starts anew", path.display(), u64::MAX)]
+    LastGeneration {
+        /// The file.
+        path: PathBuf,
+    },
     /// Files that are to become one hold other types.
     #[error(
         "types differ: {}: it holds {found}, but {} holds {expected}: compact files of one kind",

@@ -1,6 +1,8 @@
 //! Rebuilds against an oracle: the new generation is, byte for byte, the file that its tuples would give.
 
-use pleach_builder::rebuild::{Applied, Method, RebuildOptions, Rebuilt, kept_path, rebuild_with_storage};
+use pleach_builder::rebuild::{
+    Applied, CompactOptions, Method, RebuildOptions, Rebuilt, compact, kept_path, rebuild_with_storage,
+};
 use pleach_builder::storage::{MemoryStorage, Storage};
 use pleach_builder::{
     BuildError, BuildOptions, Chunk, ChunkSource, Column, Harmonia, Op, Schema, Silent, Unique,
@@ -460,6 +462,26 @@ fn words_of_no_float_are_refused() {
             assert!(storage.take(Path::new(TARGET)).expect("as it was") == sound);
         }
     }
+}
+
+#[test]
+fn the_last_generation_has_no_next_one() {
+    let types = Types { key: KeyType::U64, value: ValueType::U64 };
+    let (rows, _) = unique(types, 100, 1);
+    let last = build(types, &rows, &BuildOptions { generation: u64::MAX, ..BuildOptions::default() });
+    let storage = MemoryStorage::default();
+    storage.put(Path::new(TARGET), last.clone());
+    for method in [Method::Merge, Method::Patch] {
+        let options = RebuildOptions { method, ..RebuildOptions::default() };
+        let error = rebuild(types, &storage, &[(Op::Put, rows[7].clone())], &options).unwrap_err();
+        assert!(matches!(error, BuildError::LastGeneration { .. }), "{error}");
+    }
+    assert!(storage.take(Path::new(TARGET)).expect("as it was") == last);
+    let folder = tempfile::tempdir().expect("a folder");
+    let (from, to) = (folder.path().join("from"), folder.path().join("to"));
+    std::fs::write(&from, last).expect("written");
+    let done = compact(&[from], &to, &CompactOptions::default(), &Silent).expect("begins anew");
+    assert_eq!((done.summary.generation, done.summary.tuples), (1, 100));
 }
 
 #[test]

@@ -198,14 +198,14 @@ fn schema_of(base: &Base) -> Result<Schema, BuildError> {
     })
 }
 
-/// The options that a base was built with. A layout that this version does not know is taken for the usual one.
+/// The options that a base was built with, as a first generation. A layout that this version does not know is taken for
+/// the usual one.
 fn build_options(base: &Base) -> Result<BuildOptions, BuildError> {
     let header = &base.header;
     Ok(BuildOptions {
         unique: header.is_unique().then_some(Unique::Error),
         sorted: true,
         memory_bytes: BUILD_BYTES,
-        generation: base.generation() + 1,
         ..BuildOptions::default()
     }
     .with_layout(base.meta()?.layout.parse().unwrap_or_default()))
@@ -301,6 +301,7 @@ impl Rebuild<'_> {
     fn merge(&self, source: &mut dyn Source) -> Result<Summary, BuildError> {
         let mut options = build_options(self.base)?;
         options.temp_dir.clone_from(&self.options.temp_dir);
+        options.generation = self.base.next_generation()?;
         flow::write(self.publication, source, &options, self.watch, self.storage)
     }
 

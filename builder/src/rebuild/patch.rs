@@ -96,7 +96,7 @@ pub(crate) fn patch<W: KeyLane, B: ValueLane>(
         tuples: header.tuples,
         file_bytes: header.file_bytes,
         file_id,
-        generation: base.generation() + 1,
+        generation: base.next_generation()?,
         key_type: header.key_type,
         value_type: header.value_type,
         unique: header.is_unique(),
@@ -327,7 +327,7 @@ fn head_and_sums(
     let table = encode_table(&entries);
     let mut next = *block;
     next.file_id = file_id;
-    next.generation = (base.generation() + 1).into();
+    next.generation = base.next_generation()?.into();
     next.table_crc = crc32(&table).into();
     next.builder = [0; 32];
     next.builder[..BUILDER.len()].copy_from_slice(BUILDER);
