@@ -118,7 +118,11 @@ pub enum BuildError {
         limit: u64,
     },
     /// A file whose generation has no next one.
-    #[error("{}: generation {} is the last one there can be: compact the file, which starts anew", path.display(), u64::MAX)]
+    #[error(
+        "{}: generation {} is the last one there can be: compact the file, which starts anew",
+        path.display(),
+        u64::MAX
+    )]
     LastGeneration {
         /// The file.
         path: PathBuf,
