@@ -228,15 +228,21 @@ fn add_lines(lines: &mut BTreeMap<String, BTreeMap<u32, u64>>, lcov: &str) -> Op
     Some(())
 }
 
+/// What merges profiles, and what reports them.
+fn coverage_tools() -> Result<[PathBuf; 2]> {
+    let sysroot = lab::succeed("rustc", &["--print", "sysroot"])?;
+    let folder = Path::new(sysroot.trim()).join("lib/rustlib").join(TRIPLE).join("bin");
+    let tools = ["llvm-profdata", "llvm-cov"].map(|name| folder.join(name));
+    if tools.iter().any(|tool| !tool.is_file()) {
+        return Err(lab::NotHere("llvm-tools are missing: rustup component add llvm-tools".into()).into());
+    }
+    Ok(tools)
+}
+
 /// How many lines of `format` all that the fuzzers have kept runs through. Each program is looked at by itself, and a
 /// line counts that one of them has run: profiles of programs that hold different instances of a function do not add.
 fn coverage(lab: &Lab) -> Result<String> {
-    let sysroot = lab::succeed("rustc", &["--print", "sysroot"])?;
-    let tools = Path::new(sysroot.trim()).join("lib/rustlib").join(TRIPLE).join("bin");
-    let (merge, report) = (tools.join("llvm-profdata"), tools.join("llvm-cov"));
-    if !merge.is_file() || !report.is_file() {
-        return Err(lab::NotHere("llvm-tools are missing: rustup component add llvm-tools".into()).into());
-    }
+    let [merge, report] = coverage_tools()?;
     let programs = fuzzers(lab, "target/coverage", "--cfg fuzzing -Cinstrument-coverage")?;
     let mut lines = BTreeMap::new();
     for name in FUZZERS {
@@ -310,6 +316,10 @@ pub fn is_shortened(number: u32) -> bool {
 
 /// Target 17.
 pub fn fuzz_open(lab: &Lab) -> Result<String> {
+    if !lab.short {
+        // Rather than after the hour.
+        coverage_tools()?;
+    }
     let told = fuzz(lab, &["open"], fuzz_seconds(lab))?;
     if lab.short {
         return Ok(told);
