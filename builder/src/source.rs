@@ -260,7 +260,8 @@ pub trait Source: Send {
     /// Types, names and (if known) the number of tuples; constant over the life of the source.
     fn schema(&self) -> &Schema;
 
-    /// Clears `chunk` and fills it with up to about `tuples_max` tuples. An empty chunk is the end.
+    /// Clears `chunk` and fills it with up to about `tuples_max` tuples. An empty chunk is the end. Of keys that are
+    /// floats, words of NaN and of -0.0 (0.0 stands for both) are refused by whoever asks.
     fn next_chunk(&mut self, chunk: &mut Chunk, tuples_max: usize) -> Result<(), SourceError>;
 
     /// How far reading has come, in whatever unit `total` has (bytes or rows), for a progress bar.
@@ -277,6 +278,7 @@ pub(crate) fn next_chunk(
 ) -> Result<(), SourceError> {
     source.next_chunk(chunk, tuples_max)?;
     let key_type = source.schema().key_type;
+    // All other types have every word.
     if let (KeyType::F64, Column::U64(words)) = (key_type, &chunk.keys)
         && let Some(at) = words.iter().position(|&word| !key_type.has_word(word.into()))
     {
