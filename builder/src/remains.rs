@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, TryLockError};
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, TryLockError};
 use std::time::{Duration, Instant};
 
 /// How long [`abandon`] waits for a name that is being made or a file that is being published.
@@ -98,6 +98,20 @@ pub fn abandon() -> Abandoned {
     REGISTRY.abandon()
 }
 
+/// While it lives, [`abandon`] waits (a moment): for steps that are only right together.
+#[must_use = "it holds as long as it lives"]
+pub struct Hold(#[expect(dead_code, reason = "held, not read")] RwLockReadGuard<'static, ()>);
+
+/// Makes [`abandon`] wait for the steps that follow.
+pub fn hold() -> Hold {
+    Hold(REGISTRY.gate())
+}
+
+/// The file that was published last.
+pub fn published() -> Option<PathBuf> {
+    REGISTRY.state().published.clone()
+}
+
 fn ending() -> io::Error {
     io::Error::other("the process is ending")
 }
@@ -106,6 +120,10 @@ impl Registry {
     const fn new() -> Self {
         let state = State { names: BTreeMap::new(), next: 0, is_abandoned: false, published: None };
         Self { gate: RwLock::new(()), state: Mutex::new(state) }
+    }
+
+    fn gate(&self) -> RwLockReadGuard<'_, ()> {
+        self.gate.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -117,7 +135,7 @@ impl Registry {
         make: impl FnOnce() -> io::Result<T>,
         name: impl FnOnce(&T) -> Option<PathBuf>,
     ) -> io::Result<(T, Option<Token>)> {
-        let _gate = self.gate.read().unwrap_or_else(PoisonError::into_inner);
+        let _gate = self.gate();
         if self.state().is_abandoned {
             return Err(ending());
         }
@@ -139,7 +157,7 @@ impl Registry {
     }
 
     fn publish<T>(&self, target: &Path, rename: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
-        let _gate = self.gate.read().unwrap_or_else(PoisonError::into_inner);
+        let _gate = self.gate();
         if self.state().is_abandoned {
             return Err(ending());
         }
