@@ -100,7 +100,7 @@ pub fn run(options: &CompressOptions<'_>) -> Result<Report, BenchError> {
 struct Input {
     kind: Kind,
     keys: Keys,
-    folder: tempfile::TempDir,
+    folder: crate::Folder,
 }
 
 impl Input {

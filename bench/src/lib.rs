@@ -44,6 +44,7 @@ pub use report::{Report, Row};
 pub use strategies::StrategyOptions;
 pub use told::Told;
 
+use pleach_builder::remains::{self, Token};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -112,9 +113,26 @@ pub enum BenchError {
     Interrupted,
 }
 
+/// A folder that goes when it is dropped, and if the process ends early.
+pub(crate) struct Folder {
+    // Dropped in this order: who ends the process knows the folder until it is gone.
+    folder: tempfile::TempDir,
+    _token: Token,
+}
+
+impl Folder {
+    /// Its path.
+    pub(crate) fn path(&self) -> &Path {
+        self.folder.path()
+    }
+}
+
 /// A folder for the files of a run, in `dir` or the system's temporary folder; removed with what it returns.
-pub(crate) fn folder(dir: Option<&Path>) -> Result<tempfile::TempDir, BenchError> {
+pub(crate) fn folder(dir: Option<&Path>) -> Result<Folder, BenchError> {
     let parent = dir.map_or_else(std::env::temp_dir, Path::to_owned);
     let made = tempfile::Builder::new().prefix("pleach-bench-").tempdir_in(&parent);
-    made.map_err(|source| BenchError::Io { operation: "create a folder in", path: parent, source })
+    let folder =
+        made.map_err(|source| BenchError::Io { operation: "create a folder in", path: parent, source })?;
+    let token = remains::register_folder(folder.path());
+    Ok(Folder { folder, _token: token })
 }

@@ -66,7 +66,7 @@ struct Bench<'a> {
     options: &'a BenchOptions<'a>,
     count: u64,
     tuples: Vec<Tuple>,
-    folder: tempfile::TempDir,
+    folder: crate::Folder,
     file_bytes: u64,
 }
 

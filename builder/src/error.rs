@@ -182,6 +182,19 @@ pub enum BuildError {
 }
 
 impl BuildError {
+    /// Whether a file that was read is damaged.
+    #[must_use]
+    pub fn is_damage(&self) -> bool {
+        match self {
+            Self::Damaged { .. } => true,
+            Self::Base { source, .. } => source.is_damage(),
+            Self::Source(SourceError { cause: Some(cause), .. }) => {
+                cause.downcast_ref::<Self>().is_some_and(Self::is_damage)
+            }
+            _ => false,
+        }
+    }
+
     /// Wraps an error of the system.
     pub(crate) fn io(operation: &'static str, path: impl Into<PathBuf>, source: io::Error) -> Self {
         Self::Io { operation, path: path.into(), source }

@@ -73,6 +73,18 @@ impl fmt::Display for OpenError {
     }
 }
 
+impl OpenError {
+    /// Whether the file is damaged, as opposed to unreadable, foreign or newer.
+    #[must_use]
+    pub fn is_damage(&self) -> bool {
+        match self {
+            Self::Format { source, .. } => source.is_damage(),
+            Self::Damaged { .. } => true,
+            Self::Io { .. } | Self::Isa(_) | Self::Types { .. } => false,
+        }
+    }
+}
+
 impl error::Error for OpenError {
     fn source(&self) -> Option<&(dyn error::Error + 'static)> {
         match self {
@@ -107,11 +119,23 @@ impl fmt::Display for ReadError {
         match self {
             Self::Format(error) => error.fmt(f),
             Self::MappingLost => {
-                f.write_str("the file was truncated or became unreadable while it was mapped: open it again")
+                f.write_str("damaged: it was truncated or became unreadable while it was mapped: run `pleach fsck`, restore it")
             }
             Self::Buffer { name, needed, found } => {
                 write!(f, "buffer `{name}` has {found} elements: {needed} are needed")
             }
+        }
+    }
+}
+
+impl ReadError {
+    /// Whether the file is damaged, as opposed to a wrong call.
+    #[must_use]
+    pub fn is_damage(&self) -> bool {
+        match self {
+            Self::Format(error) => error.is_damage(),
+            Self::MappingLost => true,
+            Self::Buffer { .. } => false,
         }
     }
 }

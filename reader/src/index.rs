@@ -24,6 +24,7 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// How much of a file is verified, and when.
 ///
@@ -180,7 +181,8 @@ impl OpenOptions {
             let source = io::Error::other("the file was truncated while it was opened");
             return Err(OpenError::Io { operation: "read", path, source });
         }
-        Ok(Index { header, storage, touched, isa, mask, options: self, path, identity: None })
+        let is_trusted = AtomicBool::new(false);
+        Ok(Index { header, storage, touched, is_trusted, isa, mask, options: self, path, identity: None })
     }
 }
 
@@ -231,6 +233,8 @@ pub struct Index {
     header: Header,
     storage: Storage,
     touched: Option<Touched>,
+    /// What is touched from now on is believed without its sum.
+    is_trusted: AtomicBool,
     isa: Isa,
     mask: Option<Mask>,
     options: OpenOptions,
@@ -475,8 +479,15 @@ impl Index {
         self.storage.bytes()
     }
 
+    /// Ends [`Verify::Touched`]: from now on blocks are believed as with [`Verify::Header`], in views that are there,
+    /// too. For long batches, whose first part has shown that the file is whole. Bytes and answers stay those of the file
+    /// that was opened, whatever its name leads to by now.
+    pub fn trust(&self) {
+        self.is_trusted.store(true, Ordering::Relaxed);
+    }
+
     pub(crate) fn verified(&self) -> Option<Verified<'_>> {
-        let touched = self.touched.as_ref()?;
+        let touched = self.touched.as_ref().filter(|_| !self.is_trusted.load(Ordering::Relaxed))?;
         Some(Verified { header: &self.header, bytes: self.bytes(), touched })
     }
 

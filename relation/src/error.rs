@@ -134,3 +134,15 @@ pub enum RelationError {
     #[error("interrupted: nothing was written: start it again")]
     Interrupted,
 }
+
+impl RelationError {
+    /// Whether a file that was read is damaged.
+    #[must_use]
+    pub fn is_damage(&self) -> bool {
+        match self {
+            Self::Damaged { .. } => true,
+            Self::Build(error) => error.is_damage(),
+            _ => false,
+        }
+    }
+}

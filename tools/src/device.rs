@@ -103,7 +103,7 @@ impl<'a> OnDevice<'a> {
                 failure::say(&format!("warning: {error}: the CPU answers"));
                 Ok(None)
             }
-            Err(error) => Err(Failure::operational(error.to_string())),
+            Err(error) => Err(search::device(error)),
         }
     }
 }

@@ -1,15 +1,18 @@
 //! How a command ends: the exit codes of the contract, and the one line on standard error.
 //!
-//! `error: what: where: what to do`. Arguments that can never be right are [`Failure::Usage`] (2);
-//! what depends on the world (files, data, devices) is [`Failure::Operational`] (8).
+//! `error: what: where: what to do`, or with `--json` one object of the same. Arguments that can never be right are 2,
+//! damage is 4, what else depends on the world (files, data, devices) is 8. A [`Code`] says more; scripts rely on it.
 
 use crate::interrupt;
+use crate::render::json;
 use crate::render::text::printable;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use serde_json::Value;
 use std::error::Error as _;
 use std::fmt::Display;
 use std::io::{self, Write};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// How a command ended that did what it was asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +36,136 @@ impl ExitStatus {
     }
 }
 
+/// What kind of failure it is. The names are part of the contract: later versions add some, and change none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Code {
+    /// Arguments that can never be right.
+    Usage,
+    /// A Pleach file is damaged.
+    Damaged,
+    /// A file of a newer version.
+    Newer,
+    /// A file of an older version.
+    Older,
+    /// A file that is none of ours.
+    Foreign,
+    /// There is no such file or folder.
+    NotFound,
+    /// The system forbids it.
+    Permission,
+    /// A folder, a pipe or a device where a file is needed, or the other way round.
+    NotAFile,
+    /// The output is an input, or something else that must not be replaced.
+    WouldOverwrite,
+    /// The data is not as it must be.
+    Input,
+    /// Two inputs, or an input and a file, are of different types.
+    TypesDiffer,
+    /// More than a file or a file system can hold.
+    TooLarge,
+    /// Another process has it.
+    Busy,
+    /// The disk is full, or a quota is used up.
+    NoSpace,
+    /// Memory is used up.
+    OutOfMemory,
+    /// A limit of the system is reached: open files, threads.
+    Limit,
+    /// A GPU that is not there, or fails.
+    Device,
+    /// Another error of the system.
+    Io,
+    /// Ctrl-C, SIGTERM.
+    Interrupted,
+    /// Anything else.
+    Failed,
+}
+
+impl Code {
+    /// All of them.
+    #[cfg(test)]
+    pub const ALL: [Self; 20] = [
+        Self::Usage,
+        Self::Damaged,
+        Self::Newer,
+        Self::Older,
+        Self::Foreign,
+        Self::NotFound,
+        Self::Permission,
+        Self::NotAFile,
+        Self::WouldOverwrite,
+        Self::Input,
+        Self::TypesDiffer,
+        Self::TooLarge,
+        Self::Busy,
+        Self::NoSpace,
+        Self::OutOfMemory,
+        Self::Limit,
+        Self::Device,
+        Self::Io,
+        Self::Interrupted,
+        Self::Failed,
+    ];
+
+    /// As `--json` prints it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Usage => "usage",
+            Self::Damaged => "damaged",
+            Self::Newer => "newer",
+            Self::Older => "older",
+            Self::Foreign => "foreign",
+            Self::NotFound => "not-found",
+            Self::Permission => "permission",
+            Self::NotAFile => "not-a-file",
+            Self::WouldOverwrite => "would-overwrite",
+            Self::Input => "input",
+            Self::TypesDiffer => "types-differ",
+            Self::TooLarge => "too-large",
+            Self::Busy => "busy",
+            Self::NoSpace => "no-space",
+            Self::OutOfMemory => "out-of-memory",
+            Self::Limit => "limit",
+            Self::Device => "device",
+            Self::Io => "io",
+            Self::Interrupted => "interrupted",
+            Self::Failed => "failed",
+        }
+    }
+
+    /// The exit code.
+    pub fn exit(self) -> u8 {
+        match self {
+            Self::Usage => 2,
+            Self::Damaged => 4,
+            Self::Interrupted => 130,
+            _ => 8,
+        }
+    }
+
+    /// Of an error of the system.
+    pub fn of_io(error: &io::Error) -> Self {
+        known(error).code
+    }
+
+    /// Of a text that begins with words that say it.
+    fn of_text(text: &str) -> Self {
+        const SAID: [(&str, Code); 10] = [
+            ("output is ", Code::WouldOverwrite),
+            ("would overwrite", Code::WouldOverwrite),
+            ("damaged", Code::Damaged),
+            ("is a folder", Code::NotAFile),
+            ("is no file name", Code::NotAFile),
+            ("types differ", Code::TypesDiffer),
+            ("key types differ", Code::TypesDiffer),
+            ("value types differ", Code::TypesDiffer),
+            ("out of memory", Code::OutOfMemory),
+            ("cannot start", Code::Limit),
+        ];
+        SAID.iter().find(|(words, _)| text.starts_with(words)).map_or(Self::Failed, |&(_, code)| code)
+    }
+}
+
 /// Why a command did not do what it was asked.
 #[derive(Debug)]
 pub enum Failure {
@@ -42,37 +175,63 @@ pub enum Failure {
     ClosedPipe,
     /// `pleach` without a command: its help on standard error, 2.
     Help(String),
-    /// Arguments that can never be right: 2.
-    Usage(String),
-    /// Damage met by `fsck` or `inspect` that left nothing to print: 4.
-    Damage(String),
-    /// Everything else that went wrong: 8.
-    Operational(String),
+    /// What went wrong: `what: where: what to do`.
+    Fault {
+        /// Which kind it is.
+        code: Code,
+        /// The line.
+        text: String,
+        /// Where, if that is known for certain.
+        place: Option<String>,
+    },
     /// Ctrl-C or SIGTERM: 130.
     Interrupted,
 }
 
+/// What an interrupted command says that changed nothing.
+pub const INTERRUPTED: &str = "interrupted: nothing was changed: start it again";
+
+/// Whether errors are objects.
+static JSON: AtomicBool = AtomicBool::new(false);
+
+/// From now on errors are objects, or lines.
+pub fn set_json(json: bool) {
+    JSON.store(json, Ordering::Relaxed);
+}
+
 impl Failure {
+    /// A failure of a known kind. `text` is `what: where: what to do`.
+    pub fn new(code: Code, text: impl Into<String>) -> Self {
+        Self::Fault { code, text: text.into(), place: None }
+    }
+
+    /// The same at a known place, which `text` names.
+    pub fn at(code: Code, text: impl Into<String>, place: impl Display) -> Self {
+        Self::Fault { code, text: text.into(), place: Some(place.to_string()) }
+    }
+
     /// Arguments that can never be right. `text` is `what: where: what to do`.
     pub fn usage(text: impl Into<String>) -> Self {
-        Self::Usage(text.into())
+        Self::new(Code::Usage, text)
     }
 
     /// Something in the world is not as needed. `text` is `what: where: what to do`.
     pub fn operational(text: impl Into<String>) -> Self {
-        Self::Operational(text.into())
+        let text = text.into();
+        Self::new(Code::of_text(&text), text)
     }
 
     /// A system error on a file: `operation` as in "cannot open".
     pub fn io(operation: &str, path: &Path, error: &io::Error) -> Self {
-        Self::Operational(format!("{operation}: {}: {}", path.display(), advise(error)))
+        let text = format!("{operation}: {}: {}", path.display(), advise(error));
+        Self::at(Code::of_io(error), text, path.display())
     }
 
     /// A system error while writing data to standard output; a closed pipe is success.
     pub fn stdout(error: &io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::BrokenPipe => Self::ClosedPipe,
-            _ => Self::Operational(format!("cannot write: standard output: {}", advise(error))),
+            _ => Self::io("cannot write", Path::new("standard output"), error),
         }
     }
 
@@ -83,33 +242,54 @@ impl Failure {
             Some(ContextValue::Strings(texts)) => Some(texts.join(", ")),
             _ => None,
         };
+        let see = format!("see `{command} --help`");
+        let suggested = [
+            ContextKind::SuggestedSubcommand,
+            ContextKind::SuggestedArg,
+            ContextKind::SuggestedValue,
+            ContextKind::SuggestedCommand,
+        ];
+        let meant = suggested.into_iter().find_map(|kind| match error.get(kind) {
+            Some(ContextValue::String(meant)) => Some(meant.clone()),
+            // The most similar one is the last.
+            Some(ContextValue::Strings(meant)) => meant.last().cloned(),
+            _ => None,
+        });
+        let meant = meant.map(|meant| format!("did you mean '{meant}'?"));
         let argument = context(ContextKind::InvalidArg);
         let value = context(ContextKind::InvalidValue);
-        Self::Usage(match (error.kind(), argument, value) {
+        let (what, place, advice) = match (error.kind(), argument, value) {
             // Our own parsers say `what: what to do`; the argument is where.
-            (ErrorKind::ValueValidation, Some(argument), _) => {
+            (ErrorKind::ValueValidation, Some(argument), value) => {
                 let text = error.source().map_or_else(|| first_lines(error), ToString::to_string);
-                match text.rsplit_once(": ") {
-                    Some((what, advice)) => format!("{what}: {argument}: {advice}"),
-                    None => format!("{text}: {argument}: see `{command} --help`"),
+                match (text.rsplit_once(": "), value) {
+                    (Some((what, advice)), _) => (what.to_owned(), argument, advice.to_owned()),
+                    // A parser of the language's.
+                    (None, Some(value)) => (format!("'{value}' does not fit ({text})"), argument, see),
+                    (None, None) => (text, argument, see),
                 }
             }
             (ErrorKind::InvalidValue, Some(argument), Some(value)) if !value.is_empty() => {
                 let known = context(ContextKind::ValidValue).unwrap_or_default();
-                format!("unknown value '{value}': {argument}: use one of {known}")
+                let meant = meant.map_or(String::new(), |meant| format!("{meant} "));
+                (format!("unknown value '{value}'"), argument, format!("{meant}use one of {known}"))
             }
-            _ => format!("{}: {command}: see `{command} --help`", first_lines(error)),
-        })
+            (ErrorKind::MissingRequiredArgument, Some(missing), _) => {
+                (format!("missing {missing}"), command.to_owned(), see)
+            }
+            (ErrorKind::MissingSubcommand, ..) => ("no command".to_owned(), command.to_owned(), see),
+            _ => (first_lines(error), command.to_owned(), meant.unwrap_or(see)),
+        };
+        Self::at(Code::Usage, format!("{what}: {place}: {advice}"), place)
     }
 
     /// The exit code.
     pub fn code(&self) -> u8 {
         match self {
             Self::Done | Self::ClosedPipe => 0,
-            Self::Help(_) | Self::Usage(_) => 2,
-            Self::Damage(_) => 4,
-            Self::Operational(_) => 8,
-            Self::Interrupted => 130,
+            Self::Help(_) => Code::Usage.exit(),
+            Self::Fault { code, .. } => code.exit(),
+            Self::Interrupted => Code::Interrupted.exit(),
         }
     }
 
@@ -117,12 +297,38 @@ impl Failure {
     pub fn line(&self) -> Option<String> {
         match self {
             Self::Done | Self::ClosedPipe => None,
-            Self::Help(text) => Some(text.trim_end().to_owned()),
-            Self::Usage(text) | Self::Damage(text) | Self::Operational(text) => {
-                Some(format!("error: {}", printable(text.trim())))
+            Self::Help(_) if JSON.load(Ordering::Relaxed) => {
+                Some(self.told("no command: pleach: see `pleach --help`"))
             }
-            Self::Interrupted => Some(interrupt::MESSAGE.to_owned()),
+            Self::Help(text) => Some(text.trim_end().to_owned()),
+            Self::Fault { text, .. } => Some(self.told(text)),
+            Self::Interrupted => Some(self.told(&interrupt::own_message())),
         }
+    }
+
+    /// The line, or the object, that says `text` of this failure.
+    pub fn told(&self, text: &str) -> String {
+        let text = text.trim();
+        if !JSON.load(Ordering::Relaxed) {
+            return format!("error: {}", printable(text));
+        }
+        let (code, place) = match self {
+            Self::Fault { code, place, .. } => (*code, place.clone()),
+            Self::Interrupted => (Code::Interrupted, None),
+            _ => (Code::Usage, None),
+        };
+        let parts: Vec<&str> = text.split(": ").collect();
+        let middle = parts.get(1..parts.len().saturating_sub(1)).filter(|middle| !middle.is_empty());
+        let place = place.or_else(|| middle.map(|middle| middle.join(": ")));
+        let advice = parts.last().filter(|_| parts.len() > 1);
+        let mut document = json::document("error");
+        document.insert("code".to_owned(), code.name().into());
+        document.insert("exit".to_owned(), code.exit().into());
+        document.insert("what".to_owned(), parts[0].into());
+        document.insert("where".to_owned(), place.map_or(Value::Null, Value::String));
+        document.insert("advice".to_owned(), advice.map_or(Value::Null, |&advice| advice.into()));
+        document.insert("message".to_owned(), text.into());
+        json::line(document)
     }
 }
 
@@ -148,17 +354,89 @@ pub fn say(line: &str) {
     let _ = writeln!(io::stderr(), "{}", printable(line));
 }
 
-/// The system's message, with advice where there is any.
+/// What is known of an error of the system.
+struct Known {
+    code: Code,
+    /// In place of the system's words, where those are a program's.
+    words: Option<&'static str>,
+    advice: &'static str,
+}
+
+/// What each error of the system is, and what to do about it.
+fn known(error: &io::Error) -> Known {
+    use io::ErrorKind as Kind;
+    let known = |code, advice| Known { code, words: None, advice };
+    let said = |code, words, advice| Known { code, words: Some(words), advice };
+    // Errors that have no kind, or share one.
+    match error.raw_os_error() {
+        Some(libc::EMFILE) => {
+            return known(Code::Limit, "raise the limit with `ulimit -n`, or name fewer files");
+        }
+        Some(libc::ENFILE) => return known(Code::Limit, "the whole system has too many open: close some"),
+        Some(libc::EPERM) => {
+            return known(
+                Code::Permission,
+                "the file's owner or its file system must allow it: use another folder",
+            );
+        }
+        Some(libc::EIO) => {
+            return known(Code::Io, "the disk or its driver failed: look into the system's log");
+        }
+        Some(libc::ELOOP) => return known(Code::NotFound, "links lead in a circle: name the file itself"),
+        Some(libc::ENOLCK) => return known(Code::Io, "the file system has no locks: use another folder"),
+        Some(libc::ENXIO | libc::ENODEV) => {
+            return known(Code::NotAFile, "nothing is behind that name: check it");
+        }
+        Some(libc::EAGAIN) => return known(Code::Limit, "a limit of the system is reached: try again later"),
+        _ => {}
+    }
+    match error.kind() {
+        Kind::NotFound => known(Code::NotFound, "check the name"),
+        Kind::PermissionDenied => known(Code::Permission, "check who may read and write it"),
+        Kind::StorageFull | Kind::QuotaExceeded => {
+            known(Code::NoSpace, "free some space, or write elsewhere")
+        }
+        Kind::ReadOnlyFilesystem => known(Code::Permission, "write elsewhere"),
+        Kind::IsADirectory => known(Code::NotAFile, "name a file"),
+        Kind::NotADirectory => known(Code::NotFound, "a part of the name is no folder: check the name"),
+        Kind::DirectoryNotEmpty => known(Code::Io, "others write there: use another folder"),
+        Kind::AlreadyExists => known(Code::WouldOverwrite, "choose another name"),
+        Kind::InvalidFilename => known(Code::NotFound, "choose a shorter name"),
+        Kind::FileTooLarge => known(Code::TooLarge, "raise `ulimit -f`, or write to another file system"),
+        Kind::OutOfMemory => known(Code::OutOfMemory, "free some memory, or give less with --memory"),
+        Kind::StaleNetworkFileHandle => known(Code::Io, "the server has replaced it: start it again"),
+        Kind::NotSeekable => said(Code::NotAFile, "it is a pipe", "name a regular file"),
+        Kind::InvalidInput => said(Code::NotAFile, "it cannot be read like a file", "name a regular file"),
+        Kind::InvalidData => known(Code::Input, "check what is in it"),
+        Kind::UnexpectedEof => {
+            said(Code::Io, "it ends too early", "somebody cut it: let nobody write to it, and start again")
+        }
+        Kind::ResourceBusy | Kind::ExecutableFileBusy | Kind::WouldBlock => {
+            known(Code::Busy, "another process has it: wait for it")
+        }
+        Kind::Deadlock => known(Code::Busy, "start it again"),
+        Kind::CrossesDevices => known(Code::Io, "use one folder for all of it"),
+        Kind::TooManyLinks => known(Code::Io, "remove some of its names"),
+        Kind::TimedOut => known(Code::Io, "the file system does not answer: try again later"),
+        Kind::Interrupted => known(Code::Io, "start it again"),
+        Kind::WriteZero => {
+            said(Code::NoSpace, "nothing more is taken", "free some space, or write elsewhere")
+        }
+        Kind::BrokenPipe => known(Code::Io, "whoever reads it has gone: start both again"),
+        Kind::Unsupported => known(Code::Io, "this file system cannot do it: use another folder"),
+        _ => known(Code::Io, "look into the system's log, or use another folder"),
+    }
+}
+
+/// The system's message, and what to do.
 pub fn advise(error: &io::Error) -> String {
-    let advice = match error.kind() {
-        io::ErrorKind::NotFound => "check the name",
-        io::ErrorKind::PermissionDenied => "check who may read and write it",
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "free some space, or write elsewhere",
-        io::ErrorKind::ReadOnlyFilesystem => "write elsewhere",
-        io::ErrorKind::IsADirectory => "name a file",
-        _ => return text_of(error),
-    };
-    format!("{}: {advice}", text_of(error))
+    let known = known(error);
+    let words = known.words.map_or_else(|| text_of(error), str::to_owned);
+    // A text of ours that says what to do already.
+    if error.raw_os_error().is_none() && known.words.is_none() && words.contains(": ") {
+        return words;
+    }
+    format!("{words}: {}", known.advice)
 }
 
 /// The system's words without Rust's "(os error 2)".
@@ -167,5 +445,60 @@ fn text_of(error: &impl Display) -> String {
     match text.find(" (os error ") {
         Some(end) => text[..end].to_owned(),
         None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn every_error_of_the_system_has_advice() {
+        for number in 1..134 {
+            let error = io::Error::from_raw_os_error(number);
+            let text = advise(&error);
+            let (what, advice) = text.split_once(": ").unwrap_or_else(|| panic!("{number}: {text}"));
+            assert!(!what.is_empty() && advice.len() > 4 && !text.contains("os error"), "{number}: {text}");
+            assert_eq!(Code::of_io(&error).exit(), 8, "{number}: {text}");
+        }
+        for (number, code, words) in [
+            (libc::ENOENT, Code::NotFound, "check the name"),
+            (libc::EACCES, Code::Permission, "who may read"),
+            (libc::EPERM, Code::Permission, "file system must allow"),
+            (libc::ENOSPC, Code::NoSpace, "free some space"),
+            (libc::EDQUOT, Code::NoSpace, "free some space"),
+            (libc::EROFS, Code::Permission, "write elsewhere"),
+            (libc::EMFILE, Code::Limit, "ulimit -n"),
+            (libc::ENFILE, Code::Limit, "close some"),
+            (libc::ENOMEM, Code::OutOfMemory, "--memory"),
+            (libc::EFBIG, Code::TooLarge, "ulimit -f"),
+            (libc::EIO, Code::Io, "disk"),
+            (libc::ESTALE, Code::Io, "start it again"),
+            (libc::ENAMETOOLONG, Code::NotFound, "shorter"),
+            (libc::ELOOP, Code::NotFound, "links"),
+            (libc::ENOTDIR, Code::NotFound, "no folder"),
+            (libc::EISDIR, Code::NotAFile, "name a file"),
+            (libc::ETXTBSY, Code::Busy, "another process"),
+            (libc::EBUSY, Code::Busy, "another process"),
+            (libc::ENOLCK, Code::Io, "locks"),
+            (libc::EOPNOTSUPP, Code::Io, "another folder"),
+            (libc::EXDEV, Code::Io, "one folder"),
+            (libc::ESPIPE, Code::NotAFile, "regular file"),
+        ] {
+            let error = io::Error::from_raw_os_error(number);
+            assert_eq!(Code::of_io(&error), code, "{error}");
+            assert!(advise(&error).contains(words), "{}", advise(&error));
+        }
+        let ours = io::Error::other("the lock file keeps disappearing: try again");
+        assert_eq!(advise(&ours), "the lock file keeps disappearing: try again");
+    }
+
+    #[test]
+    fn codes_have_names_of_their_own() {
+        let names: HashSet<&str> = Code::ALL.into_iter().map(Code::name).collect();
+        assert_eq!(names.len(), Code::ALL.len());
+        let kebab = |name: &str| name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-');
+        assert!(names.into_iter().all(kebab));
     }
 }

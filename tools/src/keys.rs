@@ -1,6 +1,6 @@
 //! Keys from a file or standard input, one a line, in batches.
 
-use crate::failure::Failure;
+use crate::failure::{Code, Failure};
 use crate::parse::FromText;
 use crate::search::input_failure;
 use std::fs::File;
@@ -71,7 +71,7 @@ impl KeyLines {
                         // The place is put together only when it is needed.
                         let place = format!("{}: line {}", self.name, self.line);
                         let problem = parse(text, &place).err().unwrap_or_default();
-                        return Ok(Some(Failure::operational(problem)));
+                        return Ok(Some(Failure::new(Code::Input, problem)));
                     }
                 }
                 self.unread.start += length;
@@ -92,9 +92,8 @@ impl KeyLines {
         let end = self.unread.end;
         if end == self.buffer.len() {
             let place = format!("{}: line {}", self.name, self.line + 1);
-            return Ok(Some(Failure::operational(format!(
-                "the line has no end: {place}: give one key a line"
-            ))));
+            let text = format!("the line has no end: {place}: give one key a line");
+            return Ok(Some(Failure::new(Code::Input, text)));
         }
         let read = loop {
             match self.input.read(&mut self.buffer[end..]) {

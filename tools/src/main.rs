@@ -17,7 +17,6 @@ mod parse;
 mod progress;
 mod render;
 mod search;
-mod stdin;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches};
@@ -28,7 +27,16 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     interrupt::install();
-    let code = match parse_arguments().and_then(|cli| dispatch(&cli)) {
+    failure::set_json(wants_json());
+    let done = parse_arguments().and_then(|cli| {
+        failure::set_json(cli.global.json);
+        dispatch(&cli)
+    });
+    if !interrupt::claim() {
+        // An interruption has the last word, and removes what is in the way of it.
+        interrupt::wait_for_end();
+    }
+    let code = match done {
         Ok(status) => status.code(),
         Err(failure) => {
             if let Some(line) = failure.line() {
@@ -39,6 +47,11 @@ fn main() -> ExitCode {
         }
     };
     ExitCode::from(code)
+}
+
+/// Whether `--json` is among the arguments, also if others are wrong.
+fn wants_json() -> bool {
+    std::env::args_os().skip(1).take_while(|word| word != "--").any(|word| word == "--json")
 }
 
 /// Parses the arguments. Help and version are printed here, and are success.

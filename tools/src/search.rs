@@ -1,8 +1,11 @@
 //! What `get` and `range` share: opening a file, and its errors as failures.
 
 use crate::cli::{Global, Verify};
-use crate::failure::{self, Failure, advise};
-use pleach::{Index, OpenError, ReadError, Record};
+use crate::cmd::inspect;
+use crate::failure::{self, Code, Failure};
+use pleach::{FormatError, Index, OpenError, ReadError, Record};
+use pleach_gpu::GpuError;
+use std::error::Error;
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -20,28 +23,73 @@ pub fn record(index: &Index, path: &Path) -> Result<Option<Record>, Failure> {
     index.record().map_err(reading(path))
 }
 
-/// A file that could not be opened: 8 in every command but `fsck` and `inspect`.
+/// A file that could not be opened.
 pub fn opening(error: &OpenError) -> Failure {
     match error {
         OpenError::Io { operation, path, source } => {
             Failure::io(&format!("cannot {operation}"), path, source)
         }
-        OpenError::Format { path, source } => placed(&source.to_string(), path),
+        OpenError::Format { path, source } => refused(path, source),
+        OpenError::Damaged { path, .. } => Failure::at(Code::Damaged, error.to_string(), path.display()),
+        OpenError::Types { .. } => Failure::new(Code::TypesDiffer, error.to_string()),
         _ => Failure::operational(error.to_string()),
     }
 }
 
+/// A file whose bytes were not accepted: damaged, foreign, newer or older. A head that is not ours tells little alone:
+/// the end of the file says whether something was written over it.
+pub fn refused(path: &Path, error: &FormatError) -> Failure {
+    if !error.is_damage()
+        && let Some(text) = inspect::damage_of(path)
+    {
+        return placed(Code::Damaged, &text, path);
+    }
+    let code = match error {
+        FormatError::Foreign => Code::Foreign,
+        FormatError::Version { found, reads } if found < reads => Code::Older,
+        FormatError::Version { .. } | FormatError::Feature { .. } => Code::Newer,
+        _ => Code::Damaged,
+    };
+    placed(code, &error.to_string(), path)
+}
+
 /// A look-up that could not be answered.
 pub fn reading(path: &Path) -> impl Fn(ReadError) -> Failure + Copy {
-    move |error| placed(&error.to_string(), path)
+    move |error| {
+        let code = if error.is_damage() { Code::Damaged } else { Code::Failed };
+        placed(code, &error.to_string(), path)
+    }
+}
+
+/// A GPU that did not answer.
+pub fn device(error: GpuError) -> Failure {
+    match error {
+        GpuError::Open(error) => opening(&error),
+        error => Failure::new(Code::Device, error.to_string()),
+    }
 }
 
 /// `what: what to do` gets its place: `what: where: what to do`.
-pub fn placed(text: &str, path: &Path) -> Failure {
-    Failure::operational(match text.rsplit_once(": ") {
-        Some((what, advice)) => format!("{what}: {}: {advice}", path.display()),
-        None => format!("{text}: {}", path.display()),
-    })
+pub fn placed(code: Code, text: &str, path: &Path) -> Failure {
+    let place = path.display();
+    let text = match text.rsplit_once(": ") {
+        Some((what, advice)) => format!("{what}: {place}: {advice}"),
+        None => format!("{text}: {place}"),
+    };
+    Failure::at(code, text, place)
+}
+
+/// The error of the system behind another one, if there is one.
+pub fn system_error<'a>(mut error: Option<&'a (dyn Error + 'static)>) -> Option<&'a io::Error> {
+    while let Some(found) = error {
+        if let Some(system) = found.downcast_ref::<io::Error>()
+            && system.raw_os_error().is_some()
+        {
+            return Some(system);
+        }
+        error = found.source();
+    }
+    None
 }
 
 /// Says on standard error how a search is done.
@@ -84,5 +132,5 @@ impl Output {
 
 /// A system error on an input that is not the index.
 pub fn input_failure(name: &str, error: &io::Error) -> Failure {
-    Failure::operational(format!("cannot read: {name}: {}", advise(error)))
+    Failure::io("cannot read", Path::new(name), error)
 }

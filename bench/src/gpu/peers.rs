@@ -14,7 +14,6 @@ use serde_json::Value;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use tempfile::TempDir;
 
 const THRUST: &str = include_str!("../../peers/gpu/thrust.cu");
 const PYTHON: &str = include_str!("../../peers/gpu/peers.py");
@@ -41,7 +40,7 @@ struct Thrust {
     binary: PathBuf,
     compiling: Option<(Child, PathBuf)>,
     // Where there is no cache folder.
-    _folder: Option<TempDir>,
+    _folder: Option<crate::Folder>,
 }
 
 /// Where compiled peers are kept.
@@ -68,7 +67,7 @@ impl Thrust {
         let (folder, kept) = match cache_folder() {
             Some(folder) => (folder, None),
             None => {
-                let folder = tempfile::tempdir().map_err(said)?;
+                let folder = crate::folder(None).map_err(|error| error.to_string())?;
                 (folder.path().to_owned(), Some(folder))
             }
         };

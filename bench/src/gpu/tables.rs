@@ -14,7 +14,6 @@ use pleach_gpu::{DeviceBuffer, Stream};
 use pleach_peers::Number;
 use rayon::prelude::*;
 use std::path::Path;
-use tempfile::TempDir;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 /// A key, and a value, of the measured tables.
@@ -99,7 +98,7 @@ pub(crate) struct Made<T> {
     pub(crate) keys: Vec<T>,
     pub(crate) index: Index,
     // Removed with this.
-    _folder: TempDir,
+    _folder: crate::Folder,
 }
 
 /// Builds a table: in `dir`, else in shared memory, else among the temporary files.
@@ -116,7 +115,7 @@ pub(crate) fn make<T: Cell>(kind: Keys, count: u64, dir: Option<&Path>) -> Resul
     Ok(Made { keys, index, _folder: folder })
 }
 
-fn build<T: Cell>(keys: &[T], folder: TempDir) -> Result<(TempDir, Index), BenchError> {
+fn build<T: Cell>(keys: &[T], folder: crate::Folder) -> Result<(crate::Folder, Index), BenchError> {
     let path = folder.path().join("gpu.pleach");
     let options = BuildOptions { sorted: true, ..BuildOptions::default() };
     build_iter(keys.iter().map(|&key| (key, value(key))), &path, &options)?;

@@ -32,6 +32,7 @@ use crate::options::{BuildOptions, Summary, Unique, physical_memory_bytes};
 use crate::pack::{KeyLane, ValueLane};
 use crate::publish::Publication;
 use crate::records::show;
+use crate::remains;
 use crate::source::{Schema, Source, SourceError};
 use crate::storage::{RealStorage, Storage};
 use base::Base;
@@ -261,6 +262,8 @@ fn run(
         publication.sync(watch)?;
     }
     let (target, generation) = (publication.target().to_owned(), base.generation());
+    // An end of the process between the two would leave a name that keeps what is still there.
+    let together = keeps.then(remains::hold);
     if keeps {
         generations::keep(storage, &target, generation)?;
     }
@@ -270,6 +273,7 @@ fn run(
             let _ = storage.remove(&generations::kept_path(&target, generation));
         }
     })?;
+    drop(together);
     if options.sync {
         published.sync()?;
     }

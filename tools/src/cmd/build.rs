@@ -4,12 +4,13 @@
 //! [`Progress`], so Ctrl-C ends it with nothing left behind, also while it waits for a silent pipe.
 
 use crate::cli::{BuildArgs, Format, Global};
-use crate::failure::{self, ExitStatus, Failure};
+use crate::failure::{self, Code, ExitStatus, Failure};
 use crate::parse::ValueTypes;
 use crate::progress::Progress;
 use crate::render::json;
 use crate::render::text::{counted, grouped, hex};
-use crate::stdin::Stdin;
+use crate::search;
+use pleach::ReadError;
 use pleach_builder::input::{self, InputOptions};
 use pleach_builder::source::{Schema, Source, SourceError};
 use pleach_builder::{BuildError, BuildOptions, Summary};
@@ -119,7 +120,7 @@ fn open(args: &BuildArgs) -> Result<Box<dyn Source>, SourceError> {
     };
     match args.inputs.as_slice() {
         [only] if only.as_os_str() == "-" => {
-            input::open_stream("standard input", Box::new(Stdin::new()), &options)
+            input::open_stream("standard input", Box::new(io::stdin()), &options)
         }
         inputs => input::open(inputs, &options),
     }
@@ -140,33 +141,57 @@ fn build_options(args: &BuildArgs) -> BuildOptions {
 
 /// The input was refused: bad data, or a file that cannot be read.
 fn source_failure(error: &SourceError) -> Failure {
-    let system = error.cause.as_ref().and_then(|cause| cause.downcast_ref::<io::Error>());
-    match system {
+    match search::system_error(error.cause.as_deref().map(|cause| cause as _)) {
         Some(system) if error.place.is_empty() => Failure::io("cannot read", Path::new(&error.input), system),
-        _ => Failure::operational(format!("bad input: {error}")),
+        Some(system) => {
+            let text = format!("cannot read: {}: {}: {}", error.input, error.place, failure::advise(system));
+            Failure::at(Code::of_io(system), text, &error.input)
+        }
+        None => Failure::at(Code::Input, format!("bad input: {error}"), &error.input),
     }
 }
 
-pub(super) fn build_failure(error: &BuildError) -> Failure {
-    match error {
-        BuildError::Source(error) => source_failure(error),
-        BuildError::Interrupted => Failure::Interrupted,
+pub(in crate::cmd) fn build_failure(error: &BuildError) -> Failure {
+    let code = match error {
+        BuildError::Source(error) => return source_failure(error),
+        BuildError::Interrupted => return Failure::Interrupted,
         // Rows are counted from 1 for people, as in messages about the data.
-        BuildError::Unsorted { row, previous, key } => Failure::operational(format!(
-            "input is not sorted: row {}: key {key} comes after key {previous}: build without --sorted, or sort it",
-            row + 1
-        )),
+        BuildError::Unsorted { row, previous, key } => {
+            let text = format!(
+                "input is not sorted: row {}: key {key} comes after key {previous}: build without --sorted, or sort it",
+                row + 1
+            );
+            return Failure::new(Code::Input, text);
+        }
         BuildError::Duplicate { key, row } => {
             let place = row.map_or(String::new(), |row| format!(" again in row {}", row + 1));
-            Failure::operational(format!(
-                "duplicate key: {key}{place}: remove it, or choose --unique first or --unique last"
-            ))
+            let text =
+                format!("duplicate key: {key}{place}: remove it, or choose --unique first or --unique last");
+            return Failure::new(Code::Input, text);
+        }
+        // A file of ours that was whole when it was opened.
+        BuildError::Io { operation, path, source }
+            if *operation == "reading" && source.kind() == io::ErrorKind::UnexpectedEof =>
+        {
+            return search::reading(path)(ReadError::MappingLost);
         }
         BuildError::Io { operation, path, source } => {
-            Failure::io(&format!("{operation} failed"), path, source)
+            return Failure::io(&format!("{operation} failed"), path, source);
         }
-        _ => Failure::operational(error.to_string()),
-    }
+        BuildError::Base { path, source } => return search::refused(path, source),
+        BuildError::Damaged { path, .. } => {
+            return Failure::at(Code::Damaged, error.to_string(), path.display());
+        }
+        BuildError::Types { .. } => Code::TypesDiffer,
+        BuildError::Busy { .. } => Code::Busy,
+        BuildError::TooLarge { .. } | BuildError::LastGeneration { .. } => Code::TooLarge,
+        BuildError::ManyChanges { .. } | BuildError::OutOfMemory { .. } => Code::OutOfMemory,
+        BuildError::NotPackable { .. } | BuildError::NotUnique { .. } => Code::Input,
+        BuildError::TargetIsDirectory { .. } | BuildError::TargetNotRegular { .. } => Code::NotAFile,
+        BuildError::Threads { .. } => Code::Limit,
+        _ => return Failure::operational(error.to_string()),
+    };
+    Failure::new(code, error.to_string())
 }
 
 /// Bytes of the file for each tuple.

@@ -3,7 +3,7 @@
 
 use super::salvage;
 use crate::cli::{FsckArgs, Global};
-use crate::failure::{self, ExitStatus, Failure};
+use crate::failure::{self, Code, ExitStatus, Failure};
 use crate::progress::Progress;
 use crate::render::json;
 use crate::render::text::{counted, human_bytes, shown};
@@ -64,7 +64,8 @@ pub fn run(args: &FsckArgs, global: &Global) -> Result<ExitStatus, Failure> {
 /// Foreign or newer: what the first finding says, as an error.
 fn refused(path: &Path, report: &Report) -> Failure {
     let foreign = FormatError::Foreign.to_string();
-    placed(report.findings.first().map_or(&foreign, |finding| &finding.text), path)
+    let code = if report.verdict == Verdict::Foreign { Code::Foreign } else { Code::Newer };
+    placed(code, report.findings.first().map_or(&foreign, |finding| &finding.text), path)
 }
 
 /// One line a finding: code, section, offset, expected, found, and what it means.

@@ -6,7 +6,6 @@ use crate::failure::{self, ExitStatus, Failure};
 use crate::progress::Progress;
 use crate::render::json;
 use crate::render::text::{counted, grouped, hex};
-use crate::stdin::Stdin;
 use pleach_builder::input::{self, InputOptions};
 use pleach_builder::rebuild::{self, RebuildOptions, Rebuilt};
 use pleach_builder::source::{Schema, Source, SourceError};
@@ -83,7 +82,7 @@ fn open(args: &RebuildArgs, schema: &Schema) -> Result<Box<dyn Source>, SourceEr
         ..InputOptions::default()
     };
     if args.apply.as_os_str() == "-" {
-        return input::open_stream("standard input", Box::new(Stdin::new()), &options);
+        return input::open_stream("standard input", Box::new(std::io::stdin()), &options);
     }
     input::open(std::slice::from_ref(&args.apply), &options)
 }

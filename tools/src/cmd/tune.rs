@@ -10,6 +10,7 @@ use crate::render::json;
 use crate::render::text::shown;
 use pleach::{Costs, Index};
 use pleach_builder::BuildOptions;
+use pleach_builder::storage::locked_temp;
 use serde_json::{Map, Value};
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -112,10 +113,10 @@ fn write(path: &Path, costs: &Costs) -> io::Result<()> {
     let mut document = Map::new();
     document.insert("schema".to_owned(), SCHEMA.into());
     document.insert("costs_ns".to_owned(), Value::Object(object(costs)));
-    let mut file = tempfile::NamedTempFile::new_in(folder)?;
-    writeln!(file, "{}", Value::Object(document))?;
+    let mut file = locked_temp(folder, &".costs.".into(), ".pleach-tmp", 0o600)?;
+    writeln!(file.as_file_mut(), "{}", Value::Object(document))?;
     file.as_file().sync_all()?;
-    file.persist(path).map(|_| ()).map_err(|error| error.error)
+    file.persist(path)
 }
 
 fn measure() -> Result<Costs, Failure> {

@@ -19,9 +19,14 @@ pub fn int(number: u64) -> Value {
 
 /// Prints a document on one line. Letters that a terminal would obey stand as escapes, which are the same JSON.
 pub fn print(document: Map<String, Value>) -> Result<(), Failure> {
-    let mut text = escaped(&Value::Object(document).to_string());
+    let mut text = line(document);
     text.push('\n');
     failure::print(text.as_bytes())
+}
+
+/// A document on one line.
+pub fn line(document: Map<String, Value>) -> String {
+    escaped(&Value::Object(document).to_string())
 }
 
 /// JSON without letters that a terminal would obey: they stand in its strings alone, none beyond U+FFFF.

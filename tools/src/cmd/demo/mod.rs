@@ -8,7 +8,8 @@
 mod orders;
 
 use crate::cli::{DemoArgs, Global};
-use crate::failure::{self, ExitStatus, Failure};
+use crate::cmd::build::build_failure;
+use crate::failure::{self, Code, ExitStatus, Failure};
 use crate::interrupt::Guard;
 use crate::render::json;
 use crate::render::text::shown;
@@ -17,7 +18,7 @@ use orders::{Business, Order, Random, SHOP_DAY_IDS};
 use pleach::{FsckOptions, Index, ReadError, Typed, Verdict};
 use pleach_bench::peers::{Engine, PeerError};
 use pleach_bench::report::aligned;
-use pleach_builder::BuildOptions;
+use pleach_builder::{BuildOptions, remains};
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
 use std::fs;
@@ -46,6 +47,7 @@ pub fn run(args: &DemoArgs, global: &Global) -> Result<ExitStatus, Failure> {
     }
     let start = Instant::now();
     let guard = Guard::new();
+    let _token;
     let temporary;
     let folder: &Path = match &args.keep {
         Some(folder) => {
@@ -54,11 +56,12 @@ pub fn run(args: &DemoArgs, global: &Global) -> Result<ExitStatus, Failure> {
         }
         None => {
             let parent = std::env::temp_dir();
-            temporary = tempfile::Builder::new().prefix("pleach-demo-").tempdir_in(&parent);
-            temporary
-                .as_ref()
-                .map_err(|error| Failure::io("cannot create a folder in", &parent, error))?
-                .path()
+            let made = tempfile::Builder::new().prefix("pleach-demo-").tempdir_in(&parent);
+            let made = made.map_err(|error| Failure::io("cannot create a folder in", &parent, &error))?;
+            // Forgotten last: who ends the process knows the folder until it is gone.
+            _token = remains::register_folder(made.path());
+            temporary = made;
+            temporary.path()
         }
     };
     let told = Told { is_json: global.json };
@@ -187,7 +190,7 @@ impl Scene {
         let file = folder.join(format!("{}.pleach", business.name()));
         let start = Instant::now();
         let summary = pleach_builder::build_slice(&orders, &file, &BuildOptions::default())
-            .map_err(|error| Failure::operational(error.to_string()))?;
+            .map_err(|error| build_failure(&error))?;
         let build = start.elapsed();
         told.line(&format!(
             "  built    {} in {}: {} orders that came unsorted, {:.2} bytes each ({} of them order and customer)",
@@ -214,7 +217,9 @@ impl Scene {
         pleach::contain_sigbus();
         let start = Instant::now();
         let index = Index::open(&file).map_err(|error| search::opening(&error))?;
-        let view = index.typed::<u64, u32>().map_err(|error| search::placed(&error.to_string(), &file))?;
+        let view = index
+            .typed::<u64, u32>()
+            .map_err(|error| search::placed(Code::TypesDiffer, &error.to_string(), &file))?;
         let failed = search::reading(&file);
         view.get(questions[0]).map_err(failed)?;
         let open = start.elapsed();

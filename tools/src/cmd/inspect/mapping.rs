@@ -1,11 +1,12 @@
 //! `--mapping`: what pages the file gets when it is mapped.
 
 use super::Found;
-use crate::cli::{Global, Verify};
+use crate::cli::Global;
 use crate::failure::{self, ExitStatus, Failure};
 use crate::render::json;
 use crate::render::text::{grouped, shown};
 use crate::search;
+use pleach::{Index, Verify};
 use std::path::Path;
 
 impl Found<'_> {
@@ -13,11 +14,9 @@ impl Found<'_> {
     pub(super) fn show_mapping(&self, global: &Global) -> Result<ExitStatus, Failure> {
         self.whole()?;
         // Verifying a mapped file in full reads every byte of it through its mapping.
-        let all = Global { verify: Some(Verify::Full), ..global.clone() };
-        let index = search::open(self.path, &all, Verify::Full).map_err(|failure| match failure {
-            Failure::Operational(text) if text.starts_with("damaged") => Failure::Damage(text),
-            other => other,
-        })?;
+        pleach::contain_sigbus();
+        let opened = Index::options().verify(Verify::Full).open_file(&self.file, self.path);
+        let index = opened.map_err(|error| search::opening(&error))?;
         let smaps = std::fs::read_to_string("/proc/self/smaps")
             .map_err(|error| Failure::io("cannot read", Path::new("/proc/self/smaps"), &error))?;
         let mapping = Mapping::of(&smaps, self.inode);

@@ -11,7 +11,7 @@ mod mapping;
 mod page;
 
 use crate::cli::{Global, InspectArgs};
-use crate::failure::{self, ExitStatus, Failure};
+use crate::failure::{self, Code, ExitStatus, Failure};
 use crate::render::json;
 use crate::search;
 use pleach_format::decode::{self, Field};
@@ -34,6 +34,12 @@ pub fn run(args: &InspectArgs, global: &Global) -> Result<ExitStatus, Failure> {
         (None, None, true) => found.show_mapping(global),
         (None, None, false) => found.show(global),
     }
+}
+
+/// What is wrong with a file whose head is not ours, if it is ours by its end.
+pub fn damage_of(path: &Path) -> Option<String> {
+    let found = Found::read(path).ok()?;
+    found.problem_text().filter(|_| found.verdict() == Verdict::Damaged)
 }
 
 /// What stands in a file, as far as it can be read.
@@ -136,7 +142,8 @@ impl<'a> Found<'a> {
             Verdict::Whole => Ok(ExitStatus::Success),
             Verdict::Damaged => Ok(ExitStatus::Damage),
             Verdict::Foreign | Verdict::Newer => {
-                Err(search::placed(&self.problem_text().unwrap_or_default(), self.path))
+                let foreign = FormatError::Foreign;
+                Err(search::refused(self.path, self.problem.as_ref().unwrap_or(&foreign)))
             }
         }
     }
@@ -146,9 +153,12 @@ impl<'a> Found<'a> {
         if let (Verdict::Whole, Some(header)) = (self.verdict(), &self.header) {
             return Ok(header);
         }
-        match search::placed(&self.problem_text().unwrap_or_default(), self.path) {
-            Failure::Operational(text) if self.verdict() == Verdict::Damaged => Err(Failure::Damage(text)),
-            other => Err(other),
+        match (self.verdict(), &self.problem) {
+            (Verdict::Foreign | Verdict::Newer, Some(problem)) => Err(search::refused(self.path, problem)),
+            _ => {
+                let text = self.problem_text().unwrap_or_default();
+                Err(search::placed(Code::Damaged, &text, self.path))
+            }
         }
     }
 

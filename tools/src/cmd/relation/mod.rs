@@ -11,7 +11,7 @@ use crate::cli::relation::{
 };
 use crate::cli::{Global, Verify};
 use crate::device::Device;
-use crate::failure::{ExitStatus, Failure};
+use crate::failure::{Code, ExitStatus, Failure};
 use crate::search;
 use out::{Job, temporary};
 use pleach::Index;
@@ -28,7 +28,20 @@ fn failed(error: RelationError) -> Failure {
     match error {
         RelationError::Build(error) => super::build::build_failure(&error),
         RelationError::Interrupted => Failure::Interrupted,
-        error => Failure::operational(error.to_string()),
+        RelationError::Damaged { path, section, source } => {
+            let text = format!("damaged: {}: section {section}: {source}", path.display());
+            Failure::at(Code::Damaged, text, path.display())
+        }
+        error => {
+            let code = match &error {
+                RelationError::KeyTypes { .. } | RelationError::ValueTypes { .. } => Code::TypesDiffer,
+                RelationError::TooLarge { .. } | RelationError::Overflow { .. } => Code::TooLarge,
+                RelationError::NoDevice { .. } | RelationError::Device(_) => Code::Device,
+                RelationError::Sink(_) => Code::Failed,
+                _ => Code::Input,
+            };
+            Failure::new(code, error.to_string())
+        }
     }
 }
 
@@ -50,7 +63,7 @@ fn gpu(out: &Out) -> Result<Option<OnGpu>, Failure> {
     let failed = |error: GpuError| {
         format!("no device for relational operators: cuda:{number}: {error}: use --device cpu")
     };
-    opened.map(Some).map_err(|error| Failure::operational(failed(error)))
+    opened.map(Some).map_err(|error| Failure::new(Code::Device, failed(error)))
 }
 
 /// Runs a command with the device and as many threads as it may have.
