@@ -1694,7 +1694,7 @@ fn chunks_of_long_strings_are_short() {
 fn inputs_are_concatenated_with_row_numbers() {
     let folder = tempfile::tempdir().expect("makes a folder");
     let first = save(folder.path(), "a.csv", b"id,x\n5,1\n6,2\n");
-    let second = save(folder.path(), "b.csv", b"other,y\n");
+    let second = save(folder.path(), "b.csv", b"y,x,id\n");
     let third = save(folder.path(), "c.tsv", b"id\tx\n7\t3\n");
     let inputs = [first.clone(), second, third];
     let mut source = open(&inputs, &plain()).expect("opens");
