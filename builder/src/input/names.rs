@@ -295,12 +295,15 @@ impl Names<'_> {
         }
     }
 
-    /// Whether a column was asked for by a name that is here.
+    /// Whether a column was asked for by a name that is here; of changes, that of the operation. A number may be meant
+    /// as one.
     pub(super) fn is_asked(self, options: &InputOptions) -> bool {
-        let wishes = [&options.key, &options.value, &options.op].into_iter().flatten();
+        let wishes = if options.changes { [&options.op, &None] } else { [&options.key, &options.value] };
         wishes
+            .into_iter()
+            .flatten()
             .flat_map(|wish| wish.split(',').map(str::trim).chain([wish.as_str()]))
-            .any(|name| self.has(name))
+            .any(|name| name.parse::<usize>().is_err() && self.has(name))
     }
 }
 
