@@ -147,3 +147,37 @@ fn sources_keep_the_rules() {
     }
     assert!(broken.is_empty(), "\n{}", broken.join("\n"));
 }
+
+/// Text of any kind is unpacked, and its marks and line ends are taken, in one place. So every command has the same
+/// rules.
+#[test]
+fn text_has_one_reader() {
+    const READER: &str = "builder/src/input/text.rs";
+    // Where tables and lists of keys begin.
+    const DOORS: [&str; 2] = ["builder/src/input/csv.rs", "tools/src/keys.rs"];
+    let root = root();
+    let (mut files, mut doors, mut broken) = (Vec::new(), BTreeSet::new(), Vec::new());
+    sources(&root, &mut files);
+    for path in files {
+        let relative = path.strip_prefix(&root).expect("inside").to_string_lossy().into_owned();
+        let is_ours = ["builder/src/", "tools/src/", "relation/src/", "bench/src/", "reader/src/"]
+            .iter()
+            .any(|folder| relative.starts_with(folder));
+        if !is_ours || relative == READER {
+            continue;
+        }
+        let source = fs::read_to_string(&path).expect("UTF-8");
+        let code = source.split("#[cfg(test)]").next().unwrap_or_default();
+        if code.contains("text::open(") {
+            doors.insert(relative.clone());
+        }
+        for sign in ["flate2", "zstd::", "GzDecoder", "UTF-16", "TextReader {", ".lines()"] {
+            let reads = sign != ".lines()" || code.contains("BufRead");
+            if reads && code.contains(sign) {
+                broken.push(format!("{relative}: {sign}: read text through {READER}"));
+            }
+        }
+    }
+    assert!(broken.is_empty(), "\n{}", broken.join("\n"));
+    assert_eq!(doors, DOORS.map(str::to_owned).into());
+}

@@ -129,8 +129,3 @@ impl Output {
         written.map_err(|error| Failure::stdout(&error))
     }
 }
-
-/// A system error on an input that is not the index.
-pub fn input_failure(name: &str, error: &io::Error) -> Failure {
-    Failure::io("cannot read", Path::new(name), error)
-}

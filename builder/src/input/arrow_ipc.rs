@@ -10,8 +10,8 @@ use super::guard::guarded;
 use super::logical::natural;
 use super::strings::{self, CHUNK_BYTES, held_bytes};
 use super::{
-    Body, Chosen, InputOptions, Names, caused, choose_key, choose_value, fill, misfit, missing, prepare,
-    problem, unknown_op,
+    Asked, Body, Chosen, Names, caused, choose_key, choose_value, fill, misfit, missing, prepare, problem,
+    unknown_op,
 };
 use crate::source::{Chunk, Column, Op, Schema, Source, SourceError};
 use arrow_array::cast::AsArray;
@@ -49,11 +49,7 @@ pub(super) struct Columns {
 }
 
 impl Columns {
-    pub(super) fn choose(
-        input: &str,
-        schema: &ArrowSchema,
-        options: &InputOptions,
-    ) -> Result<Self, SourceError> {
+    pub(super) fn choose(input: &str, schema: &ArrowSchema, options: &Asked) -> Result<Self, SourceError> {
         let names: Vec<String> = schema.fields().iter().map(|field| field.name().clone()).collect();
         let names = Names::Named(&names);
         let (key, value, fields) = names.choose(input, options)?;
@@ -534,7 +530,7 @@ fn slice(data: &ArrayData, start: usize, count: usize) -> Option<Slice<'_>> {
 }
 
 /// Opens an IPC file or stream: they are told apart by their first bytes.
-pub(super) fn open(input: &str, body: Body, options: &InputOptions) -> Result<Box<dyn Source>, SourceError> {
+pub(super) fn open(input: &str, body: Body, options: &Asked) -> Result<Box<dyn Source>, SourceError> {
     let unreadable = |error: io::Error| super::unreadable(input, error);
     match body {
         Body::File(mut file, bytes) => {
@@ -554,7 +550,7 @@ fn open_file(
     input: &str,
     mut file: File,
     bytes: u64,
-    options: &InputOptions,
+    options: &Asked,
 ) -> Result<Box<dyn Source>, SourceError> {
     let damaged = |what: &str| problem(input, "", format!("{what}: it is truncated or damaged"));
     let rows = count_rows(&mut file, bytes)
@@ -697,7 +693,7 @@ impl Iterator for StreamBatches {
 fn open_stream(
     input: &str,
     reader: Box<dyn Read + Send>,
-    options: &InputOptions,
+    options: &Asked,
 ) -> Result<Box<dyn Source>, SourceError> {
     let bytes_read = Arc::new(AtomicU64::new(0));
     let extent = Extent::Read(Arc::clone(&bytes_read));

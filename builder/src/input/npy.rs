@@ -11,7 +11,7 @@ use super::convert::Kind;
 use super::fields::Fields;
 use super::logical::{Natural, fixed, logical_text};
 use super::raw::{Item, Lane, RECORD_BYTES_MAX, Records, record_schema};
-use super::{Body, InputOptions, Names, caused, choose_key, choose_value, fill, problem};
+use super::{Asked, Body, Names, caused, choose_key, choose_value, fill, problem};
 use crate::source::{Source, SourceError};
 use arrow_schema::{DataType, TimeUnit};
 use pleach_format::record::FieldKind;
@@ -21,7 +21,7 @@ use std::io::Read;
 const HEADER_BYTES_MAX: usize = 16 << 20;
 
 /// Opens an array.
-pub(super) fn open(input: &str, body: Body, options: &InputOptions) -> Result<Box<dyn Source>, SourceError> {
+pub(super) fn open(input: &str, body: Body, options: &Asked) -> Result<Box<dyn Source>, SourceError> {
     let (mut reader, file_bytes) = body.into_stream();
     let (text, header_bytes) = read_header(input, &mut *reader)?;
     let header = Header::parse(&text).map_err(|what| {

@@ -4,7 +4,7 @@
 //! long strings costs its own length and not that of all rows. Where rows are long, batches are short.
 
 use super::arrow_ipc::{BatchSource, Columns, Extent};
-use super::{Body, InputOptions, caused, problem};
+use super::{Asked, Body, caused, problem};
 use crate::source::{Source, SourceError};
 use arrow_schema::{DataType, Schema};
 use parquet::arrow::ProjectionMask;
@@ -20,7 +20,7 @@ const BATCH_ROWS: usize = 64 << 10;
 const BATCH_BYTES: u64 = 16 << 20;
 
 /// Opens a Parquet file. It is read from its end, so a stream is kept in a temporary file first.
-pub(super) fn open(input: &str, body: Body, options: &InputOptions) -> Result<Box<dyn Source>, SourceError> {
+pub(super) fn open(input: &str, body: Body, options: &Asked) -> Result<Box<dyn Source>, SourceError> {
     let (file, bytes) = body.into_file(input)?;
     let metadata = ArrowReaderMetadata::load(&file, ArrowReaderOptions::new())
         .map_err(|error| caused(input, "", "it is no Parquet file that can be read", error))?;

@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use pleach::{Index, Verify};
-use pleach_builder::input::{Format, InputOptions, open_stream};
+use pleach_builder::input::{Format, Header, InputOptions, open_stream};
 use pleach_builder::storage::MemoryStorage;
 use pleach_builder::{BuildOptions, Chunk, Silent, build_with_storage};
 use pleach_format::record::FieldKind;
@@ -52,8 +52,11 @@ fn options(choices: &[u8; 6]) -> InputOptions {
         raw: (format == Format::Raw).then_some(raw),
         delimiter: (choices[5] & 2 != 0).then_some(b';'),
         no_header: choices[5] & 4 != 0,
+        header: [Header::Checked, Header::Each, Header::First][choices[5] as usize / 64 % 3],
         changes: choices[5] & 0x18 == 0x18,
         op: None,
+        key_name: (choices[5] & 64 != 0).then(|| "id".to_owned()),
+        value_name: None,
     }
 }
 
