@@ -43,6 +43,7 @@ mod records;
 mod sort;
 pub mod source;
 mod spine;
+mod standing;
 pub mod storage;
 
 pub use error::BuildError;
