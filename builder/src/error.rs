@@ -117,9 +117,67 @@ pub enum BuildError {
         /// Bytes that the options allow.
         limit: u64,
     },
+    /// The target is a file that is read.
+    #[error("output is the input: {}: name another file", path.display())]
+    OutputIsInput {
+        /// The target.
+        path: PathBuf,
+    },
+    /// The target is a kept generation of an index.
+    #[error("output is a kept generation: {}: name another file, or see rollback", path.display())]
+    OutputIsKept {
+        /// The target.
+        path: PathBuf,
+    },
+    /// An index would replace a file that is not ours.
+    #[error("not a Pleach file: {}: name another file, or replace it with --force", path.display())]
+    TargetForeign {
+        /// The target.
+        path: PathBuf,
+    },
+    /// A table would replace an index.
+    #[error("is a Pleach file, and no table: {}: name another file, or replace it with --force", path.display())]
+    TargetIsIndex {
+        /// The target.
+        path: PathBuf,
+    },
+    /// Somebody replaced the file that was being rebuilt.
+    #[error("replaced by somebody else: {}: it is not what was read any more: start again", path.display())]
+    Overtaken {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A lock file that nobody but its owner can look at.
+    #[error(
+        "lock of another user: {}: it belongs to user {owner}, who alone can tell whether it is in use: ask them to \
+         finish or to remove it",
+        path.display()
+    )]
+    LockClosed {
+        /// The lock file.
+        path: PathBuf,
+        /// Number of its owner.
+        owner: u32,
+    },
+    /// Something else stands where an old generation is to be kept.
+    #[error("name taken: {}: {what} stands where the old generation is to be kept: move it away", path.display())]
+    GenerationTaken {
+        /// The name.
+        path: PathBuf,
+        /// What has it.
+        what: String,
+    },
+    /// No such generation is kept.
+    #[error("no such generation: {}: {what}: see pleach generations", path.display())]
+    NoGeneration {
+        /// The index, or the name that the generation would have.
+        path: PathBuf,
+        /// What is there.
+        what: String,
+    },
     /// A file whose generation has no next one.
     #[error(
-        "{}: generation {} is the last one there can be: compact the file, which starts anew",
+        "{}: generation {} is the last one there can be: compact the file under another name, which starts anew",
         path.display(),
         u64::MAX
     )]

@@ -9,7 +9,7 @@ use crate::observe::{Phase, Watch};
 use crate::pack::KeyLane;
 use crate::parallel;
 use crate::plan::PIECE_BYTES;
-use crate::publish::Output;
+use crate::publish::{Descent, Output};
 use pleach_format::checksum::{FileId, SUM_BLOCK_BYTES, SUM_BYTES, binding, crc32, sum_blocks};
 use pleach_format::layout::{LineGeometry, SpineGeometry, align_up, section_start};
 use pleach_format::meta::Meta;
@@ -29,7 +29,7 @@ pub(crate) struct Head<'a> {
     pub key_type: KeyType,
     pub value_type: ValueType,
     pub unique: bool,
-    pub generation: u64,
+    pub descent: Descent,
     pub meta: &'a Meta,
     /// Smallest and largest key, of files with byte keys.
     pub byte_ends: Option<(Vec<u8>, Vec<u8>)>,
@@ -215,7 +215,8 @@ pub(crate) fn finish<W: KeyLane>(
     let table = encode_table(&entries);
     let mut block = Superblock::new(head.key_type, head.value_type);
     block.file_id = file_id;
-    block.generation = head.generation.into();
+    block.generation = head.descent.generation.into();
+    block.lineage = head.descent.lineage;
     block.file_bytes = file_bytes.into();
     block.tuples = lines.tuples.into();
     block.unique = u32::from(head.unique).into();

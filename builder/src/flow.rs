@@ -15,7 +15,8 @@ use crate::pack::{Columns, KeyLane, Rows, Take, Tuple, ValueLane, first_break};
 use crate::packed;
 use crate::parallel;
 use crate::plan::Plan;
-use crate::publish::{Output, Publication};
+use crate::publish::{Descent, Output, Publication, Rules};
+use crate::rebuild::generations::{self, Keep, Kept};
 use crate::records::show;
 use crate::sort::Consume;
 use crate::source::{self, Chunk, Column, Schema, Source, SourceError};
@@ -44,10 +45,12 @@ pub(crate) fn build(
     watch.check()?;
     check(&source.schema().clone(), options)?;
     // The lock comes before the first tuple is read.
-    let publication = Publication::begin(storage, target)?;
+    let rules = Rules::index(options.inputs.clone(), options.force);
+    let publication = Publication::begin(storage, target, rules)?;
+    generations::may_keep(&publication, Keep::of(options.keep))?;
     let summary = write(&publication, source, options, watch, storage)?;
-    publication.commit(watch)?;
-    Ok(summary)
+    let Kept { kept, left } = generations::publish(publication, Keep::of(options.keep), true, watch)?;
+    Ok(Summary { kept, left, ..summary })
 }
 
 /// Refuses what cannot be built, before anything is read.
@@ -82,6 +85,10 @@ pub(crate) fn write(
         schema: &schema,
         spills,
         output: publication.output(),
+        descent: Descent {
+            generation: publication.descent().generation.max(options.generation),
+            ..publication.descent()
+        },
         meta: &meta,
         mask: None,
     };
@@ -134,6 +141,7 @@ pub(crate) struct Job<'a> {
     pub schema: &'a Schema,
     pub spills: Spills<'a>,
     pub output: Output<'a>,
+    pub descent: Descent,
     pub meta: &'a Meta,
     /// How the words in hand become byte keys again.
     pub mask: Option<&'a Mask>,
@@ -220,7 +228,7 @@ impl Job<'_> {
             key_type: self.schema.key_type,
             value_type: self.schema.value_type,
             unique: self.options.unique.is_some(),
-            generation: self.options.generation,
+            descent: self.descent,
             meta: self.meta,
             byte_ends: extras.byte_ends,
         };
@@ -237,13 +245,15 @@ impl Job<'_> {
             tuples,
             file_bytes: finished.file_bytes,
             file_id: finished.file_id,
-            generation: head.generation,
+            generation: head.descent.generation,
             key_type: head.key_type,
             value_type: head.value_type,
             unique: head.unique,
             sorted_input,
             runs,
             spine: levels.map(|level| (level.encoding.name().to_owned(), level.lines)).collect(),
+            kept: None,
+            left: None,
         })
     }
 

@@ -45,6 +45,7 @@ pub mod remains;
 mod sort;
 pub mod source;
 mod spine;
+mod standing;
 pub mod storage;
 
 pub use error::BuildError;

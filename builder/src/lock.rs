@@ -16,8 +16,8 @@ pub(crate) trait LockName {
 
     /// Opens the file under the name, or makes one.
     fn open(&self) -> io::Result<Self::File>;
-    /// Locks a file, if nobody else has.
-    fn try_lock(&self, file: &Self::File) -> io::Result<bool>;
+    /// Locks a file, if nobody else has; `None` if nobody can lock a file here.
+    fn try_lock(&self, file: &Self::File) -> io::Result<Option<bool>>;
     /// Whether the name leads to this file now.
     fn leads_to(&self, file: &Self::File) -> io::Result<bool>;
     /// Who has written its name into the file; empty if nobody has.
@@ -36,6 +36,8 @@ pub(crate) enum Taken<F> {
     Held(F),
     /// Held by the one of this name.
     Busy(String),
+    /// By nobody: no file can be locked here.
+    Unknown,
 }
 
 /// How often a lock that somebody has is looked at anew: who only looks for strays has it for a moment.
@@ -50,10 +52,17 @@ pub(crate) fn take<N: LockName>(name: &N, holder: &str) -> io::Result<Taken<N::F
         let file = name.open()?;
         let is_locked = name.try_lock(&file).inspect_err(|_| {
             // What we have made should not stay; but only who holds the lock may remove the name.
-            if matches!((name.try_lock(&file), name.leads_to(&file)), (Ok(true), Ok(true))) {
+            if matches!((name.try_lock(&file), name.leads_to(&file)), (Ok(Some(true)), Ok(true))) {
                 name.remove();
             }
         })?;
+        let Some(is_locked) = is_locked else {
+            // One who can lock, from another machine perhaps, has written its name.
+            if matches!((name.holder(&file), name.leads_to(&file)), (Ok(other), Ok(true)) if other.is_empty()) {
+                name.remove();
+            }
+            return Ok(Taken::Unknown);
+        };
         if !is_locked {
             let other = name.holder(&file)?;
             looks += 1;
@@ -100,8 +109,8 @@ mod tests {
             assert!(self.opened.get() <= 1000, "for ever");
             Ok(())
         }
-        fn try_lock(&self, (): &()) -> io::Result<bool> {
-            Ok(!self.is_locked)
+        fn try_lock(&self, (): &()) -> io::Result<Option<bool>> {
+            Ok(Some(!self.is_locked))
         }
         fn leads_to(&self, (): &()) -> io::Result<bool> {
             Ok(false)
@@ -126,7 +135,7 @@ mod tests {
         let name = Contested { is_locked, holder, waits, opened: Cell::default(), waited: Cell::default() };
         let busy = match take(&name, "us") {
             Ok(Taken::Busy(other)) => Some(other),
-            Ok(Taken::Held(())) => unreachable!("nobody gets it"),
+            Ok(Taken::Held(()) | Taken::Unknown) => unreachable!("nobody gets it"),
             Err(_) => None,
         };
         (busy, name.opened.get(), name.waited.get())

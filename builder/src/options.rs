@@ -170,8 +170,17 @@ pub struct BuildOptions {
     pub threads: usize,
     /// Where sorted runs are spilled; by default the folder of the target.
     pub temp_dir: Option<PathBuf>,
-    /// Generation number of the new file; 1 for a fresh build.
+    /// Least generation number of the new file. One that takes the place of an index is its next generation, whatever
+    /// it holds.
     pub generation: u64,
+    /// Old generations to keep, as [`kept_path`](crate::rebuild::kept_path) names them; `None` keeps none and removes
+    /// none.
+    pub keep: Option<usize>,
+    /// Files that are read for it: no file of them is replaced.
+    pub inputs: Vec<PathBuf>,
+    /// Replace a file that is not ours, too. Without it a build takes the place of nothing, of an empty file, or of a
+    /// Pleach file.
+    pub force: bool,
     /// Keep a grid too, where keys of 4 or 8 bytes are spread evenly enough: look-ups take half the time.
     pub grid: bool,
     /// Keep sorted columns too, beside the tuple lines.
@@ -209,6 +218,9 @@ impl Default for BuildOptions {
             threads: 0,
             temp_dir: None,
             generation: 1,
+            keep: None,
+            inputs: Vec::new(),
+            force: false,
             grid: true,
             columns: false,
             packed: false,
@@ -256,4 +268,8 @@ pub struct Summary {
     pub runs: u64,
     /// Encoding and lines of each level of the spine, bottom level first.
     pub spine: Vec<(String, u64)>,
+    /// Old generations that are kept now; `None` if none were asked for.
+    pub kept: Option<usize>,
+    /// Why old generations are left that should have been removed: no failure, the new one is in place.
+    pub left: Option<String>,
 }

@@ -1,4 +1,9 @@
-//! How a file gets its name: complete and on the disk, or not at all.
+//! How a file gets its name: complete and on the disk, or not at all; and what it may take the place of.
+//!
+//! Everything that a user may see under a name is published here, index files and tables alike. No file takes the place
+//! of one that it is made from, or of a kept generation, by whatever name; an index takes that of nothing, of an empty
+//! file or of a Pleach file, a table that of anything but a Pleach file, unless [`Rules::force`] says otherwise. That is
+//! looked at before any work is done, and again right before the rename.
 //!
 //! Lock file beside the target, temporary file in the same folder, write, sync, rename, sync of the
 //! folder (without the last one a power cut brings the old file back). Whatever happens, dropping a
@@ -6,10 +11,16 @@
 //! unlocked: the next build of the same target sweeps them.
 
 use crate::error::{BuildError, SYNCING_FOLDER};
-use crate::observe::{Phase, Watch};
-use crate::storage::{Kind, Locked, RealStorage, Storage, StorageFile, StorageLock, StorageTemp, open_stray};
+use crate::observe::{Phase, Silent, Watch};
+use crate::rebuild::generations;
+use crate::standing::Standing;
+use crate::storage::{
+    Access, Identity, Kind, Locked, RealStorage, Storage, StorageFile, StorageLock, StorageTemp, lacks_owners,
+    open_stray,
+};
+use pleach_format::superblock::Superblock;
 use std::ffi::{OsStr, OsString};
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -21,6 +32,221 @@ const LOCK_SUFFIX: &str = ".pleach-lock";
 const RANDOM_BYTES: usize = 6;
 /// Most links that are followed to the target.
 const LINKS_MAX: usize = 40;
+
+/// What is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What {
+    /// An index file, or what is left of one.
+    Index,
+    /// The next generation of the index that stands there, which is read for it.
+    Next,
+    /// A second copy of a generation, under a name that nothing has.
+    Copy,
+    /// Anything else: a table, a report, a page.
+    Table,
+}
+
+/// What a new file may take the place of.
+#[derive(Clone, Debug)]
+pub struct Rules {
+    /// What it is.
+    pub what: What,
+    /// Files that are read for it, under any of their names. One that is not there is none.
+    pub inputs: Vec<PathBuf>,
+    /// Whether an index may replace a file that is not ours, and a table one that is.
+    pub force: bool,
+}
+
+impl Rules {
+    /// Of an index file.
+    #[must_use]
+    pub fn index(inputs: Vec<PathBuf>, force: bool) -> Self {
+        Self { what: What::Index, inputs, force }
+    }
+
+    /// Of a table.
+    #[must_use]
+    pub fn table(inputs: Vec<PathBuf>, force: bool) -> Self {
+        Self { what: What::Table, inputs, force }
+    }
+
+    fn of(what: What, inputs: Vec<PathBuf>) -> Self {
+        Self { what, inputs, force: false }
+    }
+
+    /// Of the next generation.
+    pub(crate) fn next(inputs: Vec<PathBuf>) -> Self {
+        Self::of(What::Next, inputs)
+    }
+
+    /// Whether a file `target` may be written: what a command asks before it reads anything. Publishing asks again.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn check(&self, target: &Path) -> Result<(), BuildError> {
+        match self.judged(&RealStorage, target) {
+            Err(BuildError::TargetNotRegular { .. }) if self.what == What::Table => Ok(()),
+            judged => judged.map(|_| ()),
+        }
+    }
+
+    /// Where the target lies and what stands there, if it may be replaced.
+    fn judged(&self, storage: &dyn Storage, target: &Path) -> Result<(Place, Standing), BuildError> {
+        let looking = |error| BuildError::io("looking for the target", target, error);
+        let there = storage.identity(target).map_err(looking)?;
+        if let Some(there) = there {
+            for input in &self.inputs {
+                let found = match storage.identity(input) {
+                    // Who may not look for it may not read it either, which is said of it when it is opened.
+                    Err(error) if error.kind() == io::ErrorKind::PermissionDenied => None,
+                    found => found.map_err(|error| BuildError::io("looking for the input", input, error))?,
+                };
+                if found == Some(there) {
+                    return Err(BuildError::OutputIsInput { path: target.to_owned() });
+                }
+            }
+        }
+        if there.is_some_and(|there| there.is_device) {
+            return Err(BuildError::TargetNotRegular { path: target.to_owned() });
+        }
+        let place = Place::resolve(storage, target)
+            .map_err(looking)?
+            .ok_or_else(|| BuildError::TargetIsDirectory { path: target.to_owned() })?;
+        let links = match place.kind {
+            Kind::Directory => return Err(BuildError::TargetIsDirectory { path: target.to_owned() }),
+            Kind::Symlink(_) | Kind::Other => {
+                return Err(BuildError::TargetNotRegular { path: target.to_owned() });
+            }
+            Kind::Missing => return Ok((place, Standing::Empty)),
+            Kind::File { links, .. } => links,
+        };
+        let standing = match Standing::of(storage, &place.path()) {
+            // Whatever it is: that is what force means.
+            Err(_) if self.force => Standing::Foreign,
+            standing => standing.map_err(|error| BuildError::io("looking into the target", target, error))?,
+        };
+        self.check_kept(storage, target, &place, &standing, there.filter(|_| links > 1))?;
+        match (self.what, &standing) {
+            (What::Index, Standing::Foreign) if !self.force => {
+                Err(BuildError::TargetForeign { path: target.to_owned() })
+            }
+            (What::Table, standing) if standing.is_ours() && !self.force => {
+                Err(BuildError::TargetIsIndex { path: target.to_owned() })
+            }
+            (What::Copy, _) => Err(BuildError::io("creating", target, io::ErrorKind::AlreadyExists.into())),
+            _ => Ok((place, standing)),
+        }
+    }
+
+    /// Refuses a kept generation: of the index that its name tells, or, under another name, of one that is read.
+    fn check_kept(
+        &self,
+        storage: &dyn Storage,
+        target: &Path,
+        place: &Place,
+        standing: &Standing,
+        linked: Option<Identity>,
+    ) -> Result<(), BuildError> {
+        let refused = || Err(BuildError::OutputIsKept { path: target.to_owned() });
+        let looking = |error| BuildError::io("looking for generations", target, error);
+        if self.what != What::Copy
+            && standing.is_ours()
+            && let Some((name, _)) = generations::parts(&place.name)
+        {
+            let index = place.folder.join(name);
+            let is_file = matches!(storage.kind(&index).map_err(looking)?, Kind::File { .. });
+            // An index that cannot be looked into may be one.
+            if is_file && Standing::of(storage, &index).map_or(true, |index| index.is_ours()) {
+                return refused();
+            }
+        }
+        let Some(linked) = linked else { return Ok(()) };
+        for input in &self.inputs {
+            let Some(input) = Place::resolve(storage, input).ok().flatten() else { continue };
+            let entries = listed(storage, &input.folder).map_err(looking)?;
+            for entry in entries {
+                if generations::of_name(&input.name, &entry).is_some()
+                    && storage.identity(&input.folder.join(entry)).map_err(looking)? == Some(linked)
+                {
+                    return refused();
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Which generation of which index a new file is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Descent {
+    pub generation: u64,
+    /// File id of the first generation; zero in a first one.
+    pub lineage: [u8; 16],
+}
+
+impl Descent {
+    /// Of a file that continues no other.
+    pub(crate) const FIRST: Self = Self { generation: 1, lineage: [0; 16] };
+
+    /// Of the file after all generations of this one: numbers only go up, also where an old one was put back by hand.
+    fn after(
+        storage: &dyn Storage,
+        target: &Path,
+        names: &[OsString],
+        block: &Superblock,
+    ) -> Result<Self, BuildError> {
+        let mut newest = block.generation.get();
+        let name = target.file_name().unwrap_or_default();
+        for generation in names.iter().filter_map(|entry| generations::of_name(name, entry)) {
+            if generation > newest
+                && generations::Held::of(storage, target, generation, block.first_id())?.is_generation()
+            {
+                newest = generation;
+            }
+        }
+        let generation = newest.checked_add(1);
+        let generation = generation.ok_or_else(|| BuildError::LastGeneration { path: target.to_owned() })?;
+        Ok(Self { generation, lineage: block.first_id() })
+    }
+}
+
+/// Names of the entries of a folder; none where they may not be read.
+fn listed(storage: &dyn Storage, folder: &Path) -> io::Result<Vec<OsString>> {
+    match storage.list(folder) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(Vec::new()),
+        listed => listed,
+    }
+}
+
+/// Gives a new file the owner, the group and the permissions of the old one, as far as the system lets us: where the
+/// group cannot be kept, neither those of the new one nor those of the old one may do more than both could before.
+fn keep_access(file: &dyn StorageFile, old: Access) -> io::Result<()> {
+    if file.owner()? != (old.user, old.group) {
+        let may = |done: io::Result<()>| match done {
+            Err(error) if lacks_owners(&error) => Ok(false),
+            done => done.map(|()| true),
+        };
+        // Who may not give a file away may still give it to a group of its own.
+        if !may(file.set_owner(Some(old.user), old.group))? {
+            may(file.set_owner(None, old.group))?;
+        }
+    }
+    let (user, group) = file.owner()?;
+    let mut mode = old.mode;
+    if user != old.user {
+        mode &= !0o4000;
+    }
+    if group != old.group {
+        let both = (mode >> 3) & mode & 0o7;
+        mode = (mode & 0o5700) | both << 3 | both;
+    }
+    match file.set_mode(mode) {
+        // Where files have no permissions of their own, or it is the file's owner who sets them: it stays as narrow as
+        // it was made.
+        Err(error) if lacks_owners(&error) => Ok(()),
+        set => set,
+    }
+}
 
 /// Where a target really lies.
 struct Place {
@@ -45,6 +271,10 @@ impl Place {
             }
         }
         Err(io::Error::other("too many symbolic links"))
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.join(&self.name)
     }
 
     /// `.NAME` and what follows.
@@ -89,41 +319,48 @@ pub fn strays(target: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
+/// Where a target really lies: what its links lead to.
+pub(crate) fn resolved(storage: &dyn Storage, target: &Path) -> Result<PathBuf, BuildError> {
+    let place = Place::resolve(storage, target);
+    let place = place.map_err(|error| BuildError::io("looking for the target", target, error))?;
+    place.map(|place| place.path()).ok_or_else(|| BuildError::TargetIsDirectory { path: target.to_owned() })
+}
+
 /// A file on its way to its name.
 pub(crate) struct Publication<'a> {
     storage: &'a dyn Storage,
     // Dropped in this order: the temporary file first, the lock last.
     temp: Box<dyn StorageTemp>,
-    _lock: Box<dyn StorageLock>,
+    _lock: Option<Box<dyn StorageLock>>,
     folder: PathBuf,
     target: PathBuf,
+    rules: Rules,
+    standing: Standing,
+    replaced: Option<Identity>,
+    descent: Descent,
 }
 
 impl<'a> Publication<'a> {
-    /// Takes the lock, sweeps strays and creates the temporary file.
-    pub(crate) fn begin(storage: &'a dyn Storage, target: &Path) -> Result<Self, BuildError> {
-        let place = Place::resolve(storage, target)
-            .map_err(|error| BuildError::io("looking for the target", target, error))?
-            .ok_or_else(|| BuildError::TargetIsDirectory { path: target.to_owned() })?;
-        let mode = match place.kind {
-            Kind::Directory => return Err(BuildError::TargetIsDirectory { path: target.to_owned() }),
-            Kind::Missing => None,
-            Kind::File { mode } => Some(mode),
-            Kind::Symlink(_) | Kind::Other => {
-                return Err(BuildError::TargetNotRegular { path: target.to_owned() });
-            }
-        };
-        let lock_path = place.folder.join(place.beside(LOCK_SUFFIX));
-        let lock = match storage.lock(&lock_path, &holder()) {
-            Ok(Locked::Held(lock)) => lock,
-            Ok(Locked::Busy(holder)) => {
-                let holder = if holder.is_empty() { "another process".to_owned() } else { holder };
-                return Err(BuildError::Busy { path: target.to_owned(), holder });
-            }
-            Err(error) => return Err(BuildError::io("creating the lock file", lock_path, error)),
-        };
-        let names = storage
-            .list(&place.folder)
+    /// Looks whether the target may be replaced, takes the lock, sweeps strays and creates the temporary file.
+    pub(crate) fn begin(storage: &'a dyn Storage, target: &Path, rules: Rules) -> Result<Self, BuildError> {
+        Self::begin_like(storage, target, rules, None)
+    }
+
+    /// The same, where a file that is not there yet is to be open to those to whom another one is.
+    pub(crate) fn begin_like(
+        storage: &'a dyn Storage,
+        target: &Path,
+        rules: Rules,
+        like: Option<Access>,
+    ) -> Result<Self, BuildError> {
+        let (place, _) = rules.judged(storage, target)?;
+        let lock = Self::lock(storage, target, &place)?;
+        // Under the lock nobody else publishes: what stands there now is what is replaced.
+        let (place, standing) = rules.judged(storage, target)?;
+        let replaced = storage
+            .identity(target)
+            .map_err(|error| BuildError::io("looking for the target", target, error))?;
+        let names = listed(storage, &place.folder)
             .map_err(|error| BuildError::io("listing the folder", &place.folder, error))?;
         for name in names.iter().filter(|name| place.is_temp(name)) {
             let path = place.folder.join(name);
@@ -131,18 +368,65 @@ impl<'a> Publication<'a> {
                 .remove_unlocked(&path)
                 .map_err(|error| BuildError::io("removing a left-over file", path, error))?;
         }
+        let continues = matches!(rules.what, What::Index | What::Next);
+        let descent = match standing.superblock().filter(|_| continues) {
+            Some(block) => Descent::after(storage, &place.path(), &names, block)?,
+            None => Descent::FIRST,
+        };
+        let old = match place.kind {
+            Kind::File { access, .. } => Some(access),
+            _ => like,
+        };
         // Nobody who may not read the old file opens the new one before it has the old one's mode.
-        let first = mode.map_or(0o666, |_| 0o600);
+        let first = old.map_or(0o666, |_| 0o600);
         let temp = storage
             .create_temp(&place.folder, &place.beside("."), TEMP_SUFFIX, first)
             .map_err(|error| BuildError::io("creating a temporary file", &place.folder, error))?;
-        if let Some(mode) = mode {
-            temp.file()
-                .set_mode(mode)
-                .map_err(|error| BuildError::io("setting the mode", temp.path(), error))?;
+        if let Some(old) = old {
+            keep_access(temp.file(), old)
+                .map_err(|error| BuildError::io("setting owner and mode", temp.path(), error))?;
         }
-        let target = place.folder.join(&place.name);
-        Ok(Self { storage, temp, _lock: lock, folder: place.folder, target })
+        let target = place.path();
+        Ok(Self { storage, temp, _lock: lock, folder: place.folder, target, rules, standing, replaced, descent })
+    }
+
+    /// The lock of a name; `None` where files cannot be locked.
+    fn lock(
+        storage: &dyn Storage,
+        target: &Path,
+        place: &Place,
+    ) -> Result<Option<Box<dyn StorageLock>>, BuildError> {
+        let path = place.folder.join(place.beside(LOCK_SUFFIX));
+        match storage.lock(&path, &holder()) {
+            Ok(Locked::Held(lock)) => Ok(Some(lock)),
+            // Whoever builds the same at the same time writes a file of its own: one of the two stays, whole.
+            Ok(Locked::Unknown) => Ok(None),
+            Ok(Locked::Busy(holder)) => {
+                let holder = if holder.is_empty() { "another process".to_owned() } else { holder };
+                Err(BuildError::Busy { path: target.to_owned(), holder })
+            }
+            Ok(Locked::Closed { owner }) => Err(BuildError::LockClosed { path, owner }),
+            Err(error) => Err(BuildError::io("creating the lock file", path, error)),
+        }
+    }
+
+    /// What the file replaces, if that is an index.
+    pub(crate) fn replaced(&self) -> Option<&Superblock> {
+        self.standing.superblock()
+    }
+
+    /// Which generation of which index the file is.
+    pub(crate) fn descent(&self) -> Descent {
+        self.descent
+    }
+
+    /// Makes it one of a lineage that what stands under the name does not tell.
+    pub(crate) fn set_descent(&mut self, descent: Descent) {
+        self.descent = descent;
+    }
+
+    pub(crate) fn storage(&self) -> &'a dyn Storage {
+        self.storage
     }
 
     /// The temporary file.
@@ -174,21 +458,124 @@ impl<'a> Publication<'a> {
         self.rename(watch)?.sync()
     }
 
+    /// Looks a last time whether the target may be replaced: much may have been done under its name since.
+    fn check_again(&self) -> Result<(), BuildError> {
+        self.rules.judged(self.storage, &self.target)?;
+        // Without locks, or by one who does not ask for them.
+        if self.rules.what == What::Next
+            && self
+                .storage
+                .identity(&self.target)
+                .map_err(|error| BuildError::io("looking for the target", &self.target, error))?
+                != self.replaced
+        {
+            return Err(BuildError::Overtaken { path: self.target.clone() });
+        }
+        Ok(())
+    }
+
     /// Gives the file its name and waits for no disk: without [`Publication::sync`] before it and [`Published::sync`]
     /// after it, a power cut may leave neither file whole.
     pub(crate) fn rename(self, watch: &Watch<'_>) -> Result<Published<'a>, BuildError> {
         watch.check()?;
-        let Self { storage, temp, _lock, folder, target } = self;
+        self.check_again()?;
+        let Self { storage, temp, _lock, folder, target, .. } = self;
         temp.persist(&target).map_err(|error| BuildError::io("renaming to the target", target, error))?;
         Ok(Published { storage, folder, _lock })
     }
+}
+
+/// A file of any kind that is written front to back, and appears whole under its name or not at all; or a device or a
+/// pipe, which has what is written.
+pub struct Draft {
+    kind: DraftKind,
+    bytes: u64,
+}
+
+enum DraftKind {
+    File(Publication<'static>),
+    Device(std::fs::File),
+}
+
+impl Draft {
+    /// Takes the lock and makes a temporary file beside `target`, or opens the device.
+    ///
+    /// # Errors
+    /// What [`Rules`] refuse; those of the system.
+    pub fn create(target: &Path, rules: Rules) -> Result<Self, BuildError> {
+        static STORAGE: RealStorage = RealStorage;
+        let kind = match Publication::begin(&STORAGE, target, rules) {
+            Ok(publication) => DraftKind::File(publication),
+            // Other than an index, a table can go into a pipe.
+            Err(BuildError::TargetNotRegular { .. }) => {
+                let device = std::fs::OpenOptions::new().write(true).open(target);
+                DraftKind::Device(device.map_err(|error| BuildError::io("opening", target, error))?)
+            }
+            Err(error) => return Err(error),
+        };
+        Ok(Self { kind, bytes: 0 })
+    }
+
+    /// Bytes written so far.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Whether it is a device or a pipe.
+    #[must_use]
+    pub fn is_device(&self) -> bool {
+        matches!(self.kind, DraftKind::Device(_))
+    }
+
+    /// Puts everything on the disk and gives the file its name.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn commit(self) -> Result<(), BuildError> {
+        match self.kind {
+            DraftKind::File(publication) => publication.commit(&Watch::new(&Silent)),
+            DraftKind::Device(_) => Ok(()),
+        }
+    }
+}
+
+impl Write for Draft {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = match &mut self.kind {
+            DraftKind::File(publication) => {
+                publication.temp.file().write_all_at(bytes, self.bytes)?;
+                bytes.len()
+            }
+            DraftKind::Device(device) => device.write(bytes)?,
+        };
+        self.bytes += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match &mut self.kind {
+            DraftKind::File(_) => Ok(()),
+            DraftKind::Device(device) => device.flush(),
+        }
+    }
+}
+
+/// Publishes `bytes` as the file `target`.
+///
+/// # Errors
+/// Those of [`Draft`].
+pub fn replace(target: &Path, bytes: &[u8], rules: Rules) -> Result<(), BuildError> {
+    let mut draft = Draft::create(target, rules)?;
+    draft.write_all(bytes).map_err(|error| BuildError::io("writing", target, error))?;
+    draft.commit()
 }
 
 /// A file that has its name; nobody else builds it until this is dropped.
 pub(crate) struct Published<'a> {
     storage: &'a dyn Storage,
     folder: PathBuf,
-    _lock: Box<dyn StorageLock>,
+    _lock: Option<Box<dyn StorageLock>>,
 }
 
 impl Published<'_> {

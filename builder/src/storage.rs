@@ -9,8 +9,9 @@ use crate::remains::{self, Token};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions, TryLockError};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -20,10 +21,12 @@ use std::time::{Duration, Instant};
 pub enum Kind {
     /// Nothing.
     Missing,
-    /// A regular file with these permission bits.
+    /// A regular file.
     File {
-        /// Permission bits.
-        mode: u32,
+        /// Who may do what with it.
+        access: Access,
+        /// How many names lead to it.
+        links: u64,
     },
     /// A folder.
     Directory,
@@ -31,6 +34,69 @@ pub enum Kind {
     Symlink(PathBuf),
     /// A device, a pipe, a socket.
     Other,
+}
+
+/// Who may do what with a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Access {
+    /// Permission bits.
+    pub mode: u32,
+    /// The user that owns it.
+    pub user: u32,
+    /// Its group.
+    pub group: u32,
+}
+
+/// What tells a file from all others, whatever its names are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// Number of the device it lies on.
+    pub device: u64,
+    /// Its number there.
+    pub inode: u64,
+    /// Whether it is a device, a pipe or a socket: neither a regular file nor a folder.
+    pub is_device: bool,
+}
+
+/// What a file system says that does not know a call, or whose mount or server does not.
+fn is_unknown_call(error: &io::Error) -> bool {
+    let errno = error.raw_os_error();
+    errno.is_some_and(|errno| [libc::ENOSYS, libc::EOPNOTSUPP, libc::ENOTSUP].contains(&errno))
+}
+
+/// Whether an error says that files cannot be locked here, and not that somebody has locked this one. NFS does not
+/// lock for writing what is open for reading alone.
+pub(crate) fn lacks_locks(error: &io::Error) -> bool {
+    is_unknown_call(error)
+        || matches!(error.raw_os_error(), Some(libc::ENOLCK | libc::EBADF | libc::EINVAL | libc::EPERM))
+}
+
+/// Whether an error says that a file cannot have a second name here.
+pub(crate) fn lacks_links(error: &io::Error) -> bool {
+    is_unknown_call(error)
+        || matches!(
+            error.raw_os_error(),
+            Some(libc::EPERM | libc::EMLINK | libc::EXDEV | libc::EACCES | libc::EINVAL)
+        )
+}
+
+/// Whether an error says that owner or permissions are not ours to set, or not to be set here.
+pub(crate) fn lacks_owners(error: &io::Error) -> bool {
+    is_unknown_call(error) || matches!(error.raw_os_error(), Some(libc::EPERM | libc::EINVAL | libc::EACCES))
+}
+
+/// Whether an error says that a folder cannot be synced here: there is nothing to wait for, or no way to.
+fn lacks_folder_sync(error: &io::Error) -> bool {
+    is_unknown_call(error)
+        || matches!(
+            error.raw_os_error(),
+            Some(libc::EINVAL | libc::EBADF | libc::EACCES | libc::EPERM | libc::EISDIR)
+        )
+}
+
+/// Whether an error says that a file is not ours to open, to lock or to remove.
+fn is_not_ours(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EACCES | libc::EPERM | libc::EROFS))
 }
 
 /// An open file.
@@ -43,6 +109,10 @@ pub trait StorageFile: Send + Sync {
     fn set_len(&self, bytes: u64) -> io::Result<()>;
     /// Sets the permission bits.
     fn set_mode(&self, mode: u32) -> io::Result<()>;
+    /// User and group that own the file.
+    fn owner(&self) -> io::Result<(u32, u32)>;
+    /// Gives the file to a user, or leaves it to the one who has it, and to a group.
+    fn set_owner(&self, user: Option<u32>, group: u32) -> io::Result<()>;
     /// Waits until the file is on the disk.
     fn sync(&self) -> io::Result<()>;
 }
@@ -66,12 +136,21 @@ pub enum Locked {
     Held(Box<dyn StorageLock>),
     /// Held by the one who wrote this text.
     Busy(String),
+    /// Nobody can lock a file here: nothing is held, and nothing was left.
+    Unknown,
+    /// The lock file belongs to this user, and nobody else may open it to see whether it is held.
+    Closed {
+        /// Number of the user.
+        owner: u32,
+    },
 }
 
 /// A file system, as far as a build needs one.
 pub trait Storage: Sync {
     /// What stands under a name; links are not followed.
     fn kind(&self, path: &Path) -> io::Result<Kind>;
+    /// What a name leads to, through links; `None` if it leads nowhere.
+    fn identity(&self, path: &Path) -> io::Result<Option<Identity>>;
     /// Names of the entries of a folder.
     fn list(&self, folder: &Path) -> io::Result<Vec<OsString>>;
     /// Creates or takes over a lock file and writes `holder` into it. Does not wait for the holder of
@@ -89,13 +168,13 @@ pub trait Storage: Sync {
     fn create_spill(&self, folder: &Path) -> io::Result<Box<dyn StorageFile>>;
     /// Opens a file to read it; its length comes with it.
     fn open(&self, path: &Path) -> io::Result<(Box<dyn StorageFile>, u64)>;
-    /// Gives a file a second name. What had that name before is gone.
+    /// Gives a file a second name, which nothing has yet.
     fn link(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Removes a name; fine if nothing has it.
     fn remove(&self, path: &Path) -> io::Result<()>;
-    /// Removes a file nobody has locked; `false` if somebody has.
+    /// Removes a file nobody has locked; `false` if somebody has, or if that cannot be told or done: then it stays.
     fn remove_unlocked(&self, path: &Path) -> io::Result<bool>;
-    /// Waits until the entries of a folder are on the disk.
+    /// Waits until the entries of a folder are on the disk, where that can be waited for.
     fn sync_dir(&self, folder: &Path) -> io::Result<()>;
 }
 
@@ -128,6 +207,12 @@ impl StorageFile for RealFile {
     }
     fn set_mode(&self, mode: u32) -> io::Result<()> {
         self.file.set_permissions(fs::Permissions::from_mode(mode))
+    }
+    fn owner(&self) -> io::Result<(u32, u32)> {
+        self.file.metadata().map(|found| (found.uid(), found.gid()))
+    }
+    fn set_owner(&self, user: Option<u32>, group: u32) -> io::Result<()> {
+        fchown(&self.file, user, Some(group))
     }
     fn sync(&self) -> io::Result<()> {
         if self.is_kept { self.file.sync_all() } else { Ok(()) }
@@ -172,6 +257,9 @@ impl Drop for RealLock {
 /// How long the holder of a lock may take to write its name into it.
 const HOLDER_PATIENCE: Duration = Duration::from_millis(200);
 
+/// Attempts to make or to open a lock file that others keep removing and making.
+const OPEN_ATTEMPTS: usize = 100;
+
 /// A lock file under its name.
 struct LockFile<'a> {
     path: &'a Path,
@@ -182,12 +270,25 @@ impl LockName for LockFile<'_> {
     type File = File;
 
     fn open(&self) -> io::Result<File> {
-        OpenOptions::new().read(true).write(true).create(true).truncate(false).open(self.path)
+        for _ in 0..OPEN_ATTEMPTS {
+            // Made here, or opened without being made: where everybody may write, the kernel lets nobody open another
+            // user's file as if to make it.
+            match OpenOptions::new().read(true).write(true).create_new(true).open(self.path) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                made => return made,
+            }
+            match open_to_lock(self.path) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                opened => return opened,
+            }
+        }
+        Err(io::Error::other("the lock file keeps disappearing: try again"))
     }
-    fn try_lock(&self, file: &File) -> io::Result<bool> {
+    fn try_lock(&self, file: &File) -> io::Result<Option<bool>> {
         match file.try_lock() {
-            Ok(()) => Ok(true),
-            Err(TryLockError::WouldBlock) => Ok(false),
+            Ok(()) => Ok(Some(true)),
+            Err(TryLockError::WouldBlock) => Ok(Some(false)),
+            Err(TryLockError::Error(error)) if lacks_locks(&error) => Ok(None),
             Err(TryLockError::Error(error)) => Err(error),
         }
     }
@@ -205,8 +306,11 @@ impl LockName for LockFile<'_> {
         Ok(text.trim().to_owned())
     }
     fn set_holder(&self, mut file: &File, holder: &str) -> io::Result<()> {
-        file.set_len(0)?;
-        file.write_all(holder.as_bytes())
+        match file.set_len(0).and_then(|()| file.write_all(holder.as_bytes())) {
+            // Another user's, open for reading alone: the lock holds all the same.
+            Err(error) if matches!(error.raw_os_error(), Some(libc::EBADF | libc::EINVAL)) => Ok(()),
+            written => written,
+        }
     }
     fn remove(&self) {
         let _ = fs::remove_file(self.path);
@@ -275,7 +379,11 @@ pub fn locked_temp(folder: &Path, prefix: &OsString, suffix: &str, mode: u32) ->
                 .tempfile_in(folder)
         };
         let (temp, token) = remains::make(make, |temp| Some(temp.path().to_owned()))?;
-        temp.as_file().lock()?;
+        match temp.as_file().lock() {
+            // Then nobody sweeps, either.
+            Err(error) if lacks_locks(&error) => {}
+            locked => locked?,
+        }
         if (LockFile { path: temp.path(), asked: Instant::now() }).leads_to(temp.as_file())? {
             return Ok(LockedTemp { temp, token });
         }
@@ -283,20 +391,55 @@ pub fn locked_temp(folder: &Path, prefix: &OsString, suffix: &str, mode: u32) ->
     Err(io::Error::other("temporary files keep disappearing: try again"))
 }
 
-/// Opens what may be left over; `None` if it is no regular file: who opened a pipe of such a name would wait for its
-/// other end.
+/// Opens a file to lock it: for writing, which network file systems want, else for reading.
+fn open_to_lock(path: &Path) -> io::Result<File> {
+    match OpenOptions::new().read(true).write(true).open(path) {
+        Err(error) if is_not_ours(&error) => File::open(path),
+        opened => opened,
+    }
+}
+
+/// Opens what may be left over; `None` if it is no regular file, since who opened a pipe of such a name would wait for
+/// its other end, or if it is not ours to open.
 pub(crate) fn open_stray(path: &Path) -> io::Result<Option<File>> {
-    if fs::symlink_metadata(path)?.is_file() { File::open(path).map(Some) } else { Ok(None) }
+    if !fs::symlink_metadata(path)?.is_file() {
+        return Ok(None);
+    }
+    match open_to_lock(path) {
+        Err(error) if is_not_ours(&error) => Ok(None),
+        opened => opened.map(Some),
+    }
 }
 
 impl Storage for RealStorage {
     fn kind(&self, path: &Path) -> io::Result<Kind> {
         match fs::symlink_metadata(path) {
             Ok(metadata) if metadata.is_dir() => Ok(Kind::Directory),
-            Ok(metadata) if metadata.is_file() => Ok(Kind::File { mode: metadata.mode() & 0o7777 }),
+            Ok(metadata) if metadata.is_file() => {
+                let mode = metadata.mode() & 0o7777;
+                let access = Access { mode, user: metadata.uid(), group: metadata.gid() };
+                Ok(Kind::File { access, links: metadata.nlink() })
+            }
             Ok(metadata) if metadata.is_symlink() => fs::read_link(path).map(Kind::Symlink),
             Ok(_) => Ok(Kind::Other),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Kind::Missing),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn identity(&self, path: &Path) -> io::Result<Option<Identity>> {
+        match fs::metadata(path) {
+            Ok(found) => {
+                let is_device = !(found.is_file() || found.is_dir());
+                Ok(Some(Identity { device: found.dev(), inode: found.ino(), is_device }))
+            }
+            // A name that leads nowhere, or in circles.
+            Err(error)
+                if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+                    || error.raw_os_error() == Some(libc::ELOOP) =>
+            {
+                Ok(None)
+            }
             Err(error) => Err(error),
         }
     }
@@ -308,13 +451,18 @@ impl Storage for RealStorage {
     fn lock(&self, path: &Path, holder: &str) -> io::Result<Locked> {
         let take = || lock::take(&LockFile { path, asked: Instant::now() }, holder);
         let name = |taken: &Taken<File>| matches!(taken, Taken::Held(_)).then(|| path.to_owned());
-        let (taken, token) = remains::make(take, name)?;
-        Ok(match taken {
-            Taken::Held(file) => {
-                Locked::Held(Box::new(RealLock { path: path.to_owned(), _file: file, _token: token }))
+        match remains::make(take, name) {
+            Ok((Taken::Held(file), token)) => {
+                Ok(Locked::Held(Box::new(RealLock { path: path.to_owned(), _file: file, _token: token })))
             }
-            Taken::Busy(holder) => Locked::Busy(holder),
-        })
+            Ok((Taken::Busy(holder), _)) => Ok(Locked::Busy(holder)),
+            Ok((Taken::Unknown, _)) => Ok(Locked::Unknown),
+            Err(error) if is_not_ours(&error) => match fs::symlink_metadata(path) {
+                Ok(found) => Ok(Locked::Closed { owner: found.uid() }),
+                Err(_) => Err(error),
+            },
+            Err(error) => Err(error),
+        }
     }
 
     fn create_temp(
@@ -336,8 +484,13 @@ impl Storage for RealStorage {
     fn remove_unlocked(&self, path: &Path) -> io::Result<bool> {
         let removed = match open_stray(path) {
             Ok(Some(file)) => match file.try_lock() {
-                Ok(()) => fs::remove_file(path).map(|()| true),
+                // In a sticky folder others' files stay.
+                Ok(()) => match fs::remove_file(path) {
+                    Err(error) if is_not_ours(&error) => Ok(false),
+                    removed => removed.map(|()| true),
+                },
                 Err(TryLockError::WouldBlock) => Ok(false),
+                Err(TryLockError::Error(error)) if lacks_locks(&error) => Ok(false),
                 Err(TryLockError::Error(error)) => Err(error),
             },
             Ok(None) => Ok(false),
@@ -359,7 +512,6 @@ impl Storage for RealStorage {
     }
 
     fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.remove(to)?;
         fs::hard_link(from, to)
     }
 
@@ -371,7 +523,10 @@ impl Storage for RealStorage {
     }
 
     fn sync_dir(&self, folder: &Path) -> io::Result<()> {
-        File::open(folder)?.sync_all()
+        match File::open(folder).and_then(|folder| folder.sync_all()) {
+            Err(error) if lacks_folder_sync(&error) => Ok(()),
+            synced => synced,
+        }
     }
 }
 
@@ -425,6 +580,9 @@ impl StorageTemp for UnnamedTemp {
 impl Storage for UnnamedStorage {
     fn kind(&self, _path: &Path) -> io::Result<Kind> {
         Ok(Kind::Missing)
+    }
+    fn identity(&self, _path: &Path) -> io::Result<Option<Identity>> {
+        Ok(None)
     }
     fn list(&self, _folder: &Path) -> io::Result<Vec<OsString>> {
         Ok(Vec::new())
@@ -518,6 +676,12 @@ impl StorageFile for MemoryFile {
     fn set_mode(&self, _mode: u32) -> io::Result<()> {
         Ok(())
     }
+    fn owner(&self) -> io::Result<(u32, u32)> {
+        Ok((0, 0))
+    }
+    fn set_owner(&self, _user: Option<u32>, _group: u32) -> io::Result<()> {
+        Ok(())
+    }
     fn sync(&self) -> io::Result<()> {
         Ok(())
     }
@@ -550,7 +714,15 @@ impl StorageLock for NoLock {}
 impl Storage for MemoryStorage {
     fn kind(&self, path: &Path) -> io::Result<Kind> {
         let there = self.files.lock().unwrap_or_else(PoisonError::into_inner).contains_key(path);
-        Ok(if there { Kind::File { mode: 0o666 } } else { Kind::Missing })
+        let access = Access { mode: 0o666, user: 0, group: 0 };
+        Ok(if there { Kind::File { access, links: 1 } } else { Kind::Missing })
+    }
+    fn identity(&self, path: &Path) -> io::Result<Option<Identity>> {
+        let files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut hasher = DefaultHasher::new();
+        path.hash(&mut hasher);
+        let identity = Identity { device: 0, inode: hasher.finish(), is_device: false };
+        Ok(files.contains_key(path).then_some(identity))
     }
     fn list(&self, _folder: &Path) -> io::Result<Vec<OsString>> {
         Ok(Vec::new())
@@ -582,6 +754,9 @@ impl Storage for MemoryStorage {
     }
     fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
         let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        if files.contains_key(to) {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
         let bytes = files.get(from).ok_or(io::ErrorKind::NotFound)?.clone();
         files.insert(to.to_owned(), bytes);
         Ok(())

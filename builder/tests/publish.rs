@@ -4,7 +4,7 @@ mod common;
 
 use common::{Chunks, check_file, mix, numbered, sorted};
 use pleach_builder::publish::strays;
-use pleach_builder::storage::{Kind, Locked, RealStorage, Storage, StorageFile, StorageTemp, UnnamedStorage};
+use pleach_builder::storage::{Identity, Kind, Locked, RealStorage, Storage, StorageFile, StorageTemp, UnnamedStorage};
 use pleach_builder::{
     BuildError, BuildOptions, Chunk, Observer, Phase, Schema, Silent, Source, SourceError, build, build_iter,
     build_slice, build_with_storage,
@@ -69,6 +69,14 @@ macro_rules! failing_file {
                 step(&self.count, self.at)?;
                 self.inner().set_mode(mode)
             }
+            fn owner(&self) -> io::Result<(u32, u32)> {
+                step(&self.count, self.at)?;
+                self.inner().owner()
+            }
+            fn set_owner(&self, user: Option<u32>, group: u32) -> io::Result<()> {
+                step(&self.count, self.at)?;
+                self.inner().set_owner(user, group)
+            }
             fn sync(&self) -> io::Result<()> {
                 step(&self.count, self.at)?;
                 self.inner().sync()
@@ -107,6 +115,10 @@ impl Storage for Failing {
     fn kind(&self, path: &Path) -> io::Result<Kind> {
         step(&self.count, self.at)?;
         RealStorage.kind(path)
+    }
+    fn identity(&self, path: &Path) -> io::Result<Option<Identity>> {
+        step(&self.count, self.at)?;
+        RealStorage.identity(path)
     }
     fn list(&self, folder: &Path) -> io::Result<Vec<OsString>> {
         step(&self.count, self.at)?;

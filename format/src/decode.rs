@@ -92,6 +92,8 @@ pub fn superblock(bytes: &[u8], offset: u64) -> Vec<Field> {
     put("max_key", 64, hex(&block.max_key[..length(block.max_key_len.get())]), None);
     let builder = String::from_utf8_lossy(&block.builder).trim_end_matches('\0').to_owned();
     put("builder", 32, builder, None);
+    let lineage = if block.lineage == [0; 16] { "none".into() } else { hex(&block.lineage) };
+    put("lineage", 16, lineage, None);
     let zero = block.reserved.iter().all(|&byte| byte == 0);
     put("reserved", block.reserved.len() as u64, if zero { "zero" } else { "not zero" }.into(), None);
     let found = crc32(&padded[..CRC_OFFSET]);

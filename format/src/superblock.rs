@@ -66,8 +66,10 @@ pub struct Superblock {
     pub max_key: [u8; KEY_PREFIX_BYTES],
     /// Version of the program that wrote it, ASCII, zero-padded.
     pub builder: [u8; 32],
+    /// File id of the first generation of the index; zero in a file that is a first one itself.
+    pub lineage: [u8; 16],
     /// Zero.
-    pub reserved: [u8; 3796],
+    pub reserved: [u8; 3780],
     /// CRC32 of every byte before it.
     pub crc: U32,
 }
@@ -90,6 +92,12 @@ impl Superblock {
         block.key_bytes = U32::new(key.bytes() as u32);
         block.value_bytes = U32::new(value.bytes() as u32);
         block
+    }
+
+    /// File id of the first generation of the index that this file is one of: its own, if it is the first.
+    #[must_use]
+    pub fn first_id(&self) -> [u8; 16] {
+        if self.lineage == [0; 16] { self.file_id } else { self.lineage }
     }
 
     fn new_zeroed() -> Self {

@@ -22,12 +22,16 @@ impl<R: ReadAt> Check<'_, R> {
             self.rule(
                 "header",
                 "superblock",
-                296,
-                3796,
+                312,
+                3780,
                 "zero",
                 "other bytes",
                 "reserved bytes must be zero",
             );
+        }
+        if block.generation.get() <= 1 && block.lineage != [0; 16] {
+            let text = "a first generation comes from no other";
+            self.rule("header", "superblock", 296, 16, "zero", "a lineage", text);
         }
         let named = block.min_key.iter().chain(&block.max_key).any(|&byte| byte != 0);
         let lengths = (block.min_key_len.get(), block.max_key_len.get());

@@ -1,6 +1,6 @@
 //! A file system with an operation that fails: the n-th one, or all from the n-th on.
 
-use pleach_builder::storage::{Kind, Locked, RealStorage, Storage, StorageFile, StorageTemp};
+use pleach_builder::storage::{Identity, Kind, Locked, RealStorage, Storage, StorageFile, StorageTemp};
 use std::ffi::OsString;
 use std::io;
 use std::path::Path;
@@ -55,6 +55,14 @@ macro_rules! faulty {
                 $self.fault.step()?;
                 $inner.set_mode(mode)
             }
+            fn owner(&$self) -> io::Result<(u32, u32)> {
+                $self.fault.step()?;
+                $inner.owner()
+            }
+            fn set_owner(&$self, user: Option<u32>, group: u32) -> io::Result<()> {
+                $self.fault.step()?;
+                $inner.set_owner(user, group)
+            }
             fn sync(&$self) -> io::Result<()> {
                 $self.fault.step()?;
                 $inner.sync()
@@ -82,6 +90,10 @@ impl Storage for Fault {
     fn kind(&self, path: &Path) -> io::Result<Kind> {
         self.step()?;
         RealStorage.kind(path)
+    }
+    fn identity(&self, path: &Path) -> io::Result<Option<Identity>> {
+        self.step()?;
+        RealStorage.identity(path)
     }
     fn list(&self, folder: &Path) -> io::Result<Vec<OsString>> {
         self.step()?;

@@ -125,7 +125,8 @@ const SUPERBLOCK_FIELDS: &[(&str, usize, usize, Fate)] = &[
     ("min_key", 136, 8, Fate::Found),
     ("min_key, rest", 192, 8, Fate::Found),
     ("max_key", 200, 8, Fate::Found),
-    ("reserved", 296, 8, Fate::Found),
+    ("lineage of a first generation", 296, 8, Fate::Found),
+    ("reserved", 312, 8, Fate::Found),
     ("reserved, last", 4084, 8, Fate::Found),
 ];
 

@@ -169,9 +169,9 @@ impl LockName for Name {
         };
         Ok(Handle { file, builder: self.builder, folder: Arc::clone(&self.folder) })
     }
-    fn try_lock(&self, file: &Handle) -> io::Result<bool> {
+    fn try_lock(&self, file: &Handle) -> io::Result<Option<bool>> {
         let mut folder = self.folder();
-        Ok(*folder.locked.entry(file.file).or_insert(self.builder) == self.builder)
+        Ok(Some(*folder.locked.entry(file.file).or_insert(self.builder) == self.builder))
     }
     fn leads_to(&self, file: &Handle) -> io::Result<bool> {
         Ok(self.folder().name == Some(file.file))
@@ -221,6 +221,7 @@ fn builders_take_turns(remove_late: bool) {
                                 }
                             }
                         }
+                        Taken::Unknown => unreachable!("files can be locked here"),
                         Taken::Busy(other) => {
                             assert!(other.is_empty() || other.starts_with("builder "), "{other}")
                         }

@@ -56,16 +56,6 @@ impl Base {
         &self.path
     }
 
-    pub(crate) fn generation(&self) -> u64 {
-        self.header.superblock.generation.get()
-    }
-
-    /// Of what this base is rebuilt to.
-    pub(crate) fn next_generation(&self) -> Result<u64, BuildError> {
-        let next = self.generation().checked_add(1);
-        next.ok_or_else(|| BuildError::LastGeneration { path: self.path.clone() })
-    }
-
     /// Ranks that were left out so far, in order, none beside the next.
     pub(crate) fn lost(&self) -> Vec<Range<u64>> {
         let mut lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner).clone();

@@ -5,6 +5,7 @@
 //! those of an earlier file come first.
 
 use super::base::Base;
+use super::generations::{self, Keep, Kept};
 use super::{build_options, count, schema_of, source_of, types_text, unwrapped};
 use crate::bytes::element;
 use crate::error::BuildError;
@@ -12,7 +13,7 @@ use crate::flow;
 use crate::in_pool;
 use crate::observe::{Observer, Watch};
 use crate::options::{BuildOptions, Summary};
-use crate::publish::Publication;
+use crate::publish::{Publication, Rules};
 use crate::source::{Chunk, Column, Schema, Source, SourceError};
 use crate::storage::{RealStorage, Storage};
 use std::ops::Range;
@@ -27,6 +28,11 @@ pub struct CompactOptions {
     pub salvage: bool,
     /// Threads to use; 0 = the current rayon pool.
     pub threads: usize,
+    /// Old generations of the target to keep, as [`kept_path`](super::kept_path) names them; `None` keeps none and
+    /// removes none.
+    pub keep: Option<usize>,
+    /// Replace a file that is not ours, too. None of the files that are merged is ever replaced.
+    pub force: bool,
 }
 
 /// What a compaction did.
@@ -66,7 +72,8 @@ fn run(
 ) -> Result<Compacted, BuildError> {
     let watch = &Watch::new(observer);
     watch.check()?;
-    let publication = Publication::begin(storage, target)?;
+    let publication = Publication::begin(storage, target, Rules::index(files.to_vec(), options.force))?;
+    generations::may_keep(&publication, Keep::of(options.keep))?;
     let bases =
         files.iter().map(|path| Base::open(storage, path, options.salvage)).collect::<Result<Vec<_>, _>>()?;
     let schemas = bases.iter().map(schema_of).collect::<Result<Vec<_>, _>>()?;
@@ -99,7 +106,8 @@ fn run(
     build.sorted = true;
     build.generation = 1;
     let summary = flow::write(&publication, &mut source, &build, watch, storage)?;
-    publication.commit(watch)?;
+    let Kept { kept, left } = generations::publish(publication, Keep::of(options.keep), true, watch)?;
+    let summary = Summary { kept, left, ..summary };
     Ok(Compacted { summary, lost: bases.iter().map(Base::lost).collect() })
 }
 

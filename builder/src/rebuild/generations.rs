@@ -1,14 +1,25 @@
 //! Old generations under names of their own: `FILE.g7` is generation 7 of `FILE`.
 //!
 //! A generation is kept by a second name for the same bytes, which it gets before its successor is renamed over
-//! the first: so at any moment both names lead to whole files. Which are kept is decided afterwards.
+//! the first: so at any moment both names lead to whole files. Where a file cannot have two names it is copied, and the
+//! copy published like any file. Which are kept is decided afterwards.
+//!
+//! A name alone makes no generation: a regular file under it does whose superblock says that it is this generation of
+//! this index. Whatever else stands there is somebody else's, and is neither replaced nor removed.
 
 use crate::error::BuildError;
-use crate::storage::Storage;
+use crate::observe::Watch;
+use crate::plan::PIECE_BYTES;
+use crate::publish::{Publication, Rules, What};
+use crate::remains;
+use crate::standing::Standing;
+use crate::storage::{Kind, RealStorage, Storage, lacks_links};
+use pleach_format::superblock::Superblock;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 /// Name under which a generation of `target` is kept.
 #[must_use]
@@ -18,49 +29,241 @@ pub fn kept_path(target: &Path, generation: u64) -> PathBuf {
     name.into()
 }
 
-/// The generation that `name` keeps of the file `target_name`, if it does.
-fn generation_of(target_name: &OsStr, name: &OsStr) -> Option<u64> {
-    let rest = name.as_bytes().strip_prefix(target_name.as_bytes())?.strip_prefix(b".g")?;
-    let digits = std::str::from_utf8(rest).ok()?;
+/// The file whose generation a name keeps, and its number, if it is such a name.
+pub(crate) fn parts(name: &OsStr) -> Option<(&OsStr, u64)> {
+    let bytes = name.as_bytes();
+    let at = bytes.iter().rposition(|&byte| byte == b'.')?;
+    let digits = std::str::from_utf8(bytes[at..].strip_prefix(b".g")?).ok()?;
     let plain = digits.bytes().all(|byte| byte.is_ascii_digit()) && !digits.starts_with('0');
-    digits.parse().ok().filter(|_| plain)
+    let generation = digits.parse().ok().filter(|_| plain)?;
+    (at > 0).then(|| (OsStr::from_bytes(&bytes[..at]), generation))
 }
 
-/// Generations of `target` that are kept, oldest first. O(entries of the folder).
-pub(crate) fn list(storage: &dyn Storage, target: &Path) -> io::Result<Vec<u64>> {
+/// The generation that `name` keeps of the file `target_name`, if it is such a name.
+pub(crate) fn of_name(target_name: &OsStr, name: &OsStr) -> Option<u64> {
+    parts(name).filter(|(of, _)| *of == target_name).map(|(_, generation)| generation)
+}
+
+/// Numbers in the names that generations of `target` would have, in order, whatever stands there. O(entries of the
+/// folder).
+fn numbers(storage: &dyn Storage, target: &Path) -> io::Result<Vec<u64>> {
     let Some(name) = target.file_name() else { return Ok(Vec::new()) };
     let folder = match target.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     };
     let entries = storage.list(folder)?;
-    let mut found: Vec<u64> = entries.iter().filter_map(|entry| generation_of(name, entry)).collect();
+    let mut found: Vec<u64> = entries.iter().filter_map(|entry| of_name(name, entry)).collect();
     found.sort_unstable();
     Ok(found)
 }
 
-/// Gives the generation that stands under the target's name a name of its own.
-pub(crate) fn keep(storage: &dyn Storage, target: &Path, generation: u64) -> Result<(), BuildError> {
-    let to = kept_path(target, generation);
-    storage.link(target, &to).map_err(|error| BuildError::io("keeping the old generation", to, error))
+/// What stands under the name of a generation.
+pub(crate) enum Held {
+    Nothing,
+    /// What the name says.
+    Generation(Box<Superblock>),
+    /// Something else, with its superblock if it has one.
+    Other(String, Option<Box<Superblock>>),
 }
 
-/// Removes all but the `keep` newest kept generations, of which `newest` is the last one: higher numbers are of a
-/// file that stood under the name before this one was built anew. How many are left, and why if too many are.
-pub(crate) fn prune(
+impl Held {
+    /// What stands where `generation` of `target` would, of the index whose first generation has the id `first`.
+    pub(crate) fn of(
+        storage: &dyn Storage,
+        target: &Path,
+        generation: u64,
+        first: [u8; 16],
+    ) -> Result<Self, BuildError> {
+        let path = kept_path(target, generation);
+        let looking = |error| BuildError::io("looking for a generation", &path, error);
+        let other = |what: &str| Ok(Self::Other(what.to_owned(), None));
+        match storage.kind(&path).map_err(looking)? {
+            Kind::Missing => return Ok(Self::Nothing),
+            Kind::Directory => return other("a folder"),
+            Kind::Symlink(_) => return other("a symbolic link"),
+            Kind::Other => return other("a device or a pipe"),
+            Kind::File { .. } => {}
+        }
+        let block = match Standing::of(storage, &path) {
+            Ok(Standing::Index(block)) => block,
+            Ok(Standing::Empty) => return other("an empty file"),
+            Ok(Standing::Marked) => return other("a Pleach file, damaged or of another version,"),
+            Ok(Standing::Foreign) => return other("no Pleach file, but another one,"),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::Nothing),
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                return other("a file that may not be read");
+            }
+            Err(error) => return Err(looking(error)),
+        };
+        Ok(if block.first_id() != first {
+            Self::Other("a file of another index".to_owned(), Some(block))
+        } else if block.generation.get() != generation {
+            Self::Other(format!("generation {} of this index", block.generation), Some(block))
+        } else {
+            Self::Generation(block)
+        })
+    }
+
+    pub(crate) fn is_generation(&self) -> bool {
+        matches!(self, Self::Generation(_))
+    }
+}
+
+/// How many old generations are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Keep {
+    /// None is kept that is not kept yet, and none removed.
+    AsTheyAre,
+    /// One more, and none removed.
+    OneMore,
+    /// So many.
+    Most(usize),
+}
+
+impl Keep {
+    /// As options say it.
+    pub(crate) fn of(keep: Option<usize>) -> Self {
+        keep.map_or(Self::AsTheyAre, Self::Most)
+    }
+
+    fn keeps(self) -> bool {
+        !matches!(self, Self::AsTheyAre | Self::Most(0))
+    }
+}
+
+/// Refuses to keep what a publication replaces where something else has the name for it. Before any work.
+pub(crate) fn may_keep(publication: &Publication<'_>, keep: Keep) -> Result<(), BuildError> {
+    let Some(block) = publication.replaced().filter(|_| keep.keeps()) else {
+        return Ok(());
+    };
+    let (target, generation) = (publication.target(), block.generation.get());
+    let taken = |what| Err(BuildError::GenerationTaken { path: kept_path(target, generation), what });
+    match Held::of(publication.storage(), target, generation, block.first_id())? {
+        // Kept already, by one that was killed before it published the next one.
+        Held::Generation(held) if held.file_id == block.file_id => Ok(()),
+        Held::Nothing => Ok(()),
+        Held::Generation(_) => taken("another file of this number".to_owned()),
+        Held::Other(what, _) => taken(what),
+    }
+}
+
+/// Gives the generation that stands under the target's name a name of its own; says whether it had none.
+fn keep(storage: &dyn Storage, target: &Path, block: &Superblock) -> Result<bool, BuildError> {
+    let to = kept_path(target, block.generation.get());
+    match storage.link(target, &to) {
+        Ok(()) => Ok(true),
+        // It has been looked at: it is the same.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+        Err(error) if lacks_links(&error) => copy(storage, target, &to).map(|()| true),
+        Err(error) => Err(BuildError::io("keeping the old generation", to, error)),
+    }
+}
+
+/// Copies a file to a name that nothing has. Its sums go with it: what is damaged stays visibly so.
+fn copy(storage: &dyn Storage, from: &Path, to: &Path) -> Result<(), BuildError> {
+    let failed = |error| BuildError::io("copying the old generation", to, error);
+    let access = match storage.kind(from).map_err(failed)? {
+        Kind::File { access, .. } => Some(access),
+        _ => None,
+    };
+    let rules = Rules { what: What::Copy, inputs: Vec::new(), force: false };
+    let publication = Publication::begin_like(storage, to, rules, access)?;
+    let (file, bytes) = storage.open(from).map_err(failed)?;
+    let (mut buffer, mut check) = (Vec::new(), Vec::new());
+    let mut at = 0;
+    while at < bytes {
+        let length = (PIECE_BYTES as u64).min(bytes - at) as usize;
+        buffer.resize(length, 0);
+        check.resize(length, 0);
+        file.read_exact_at(&mut buffer, at).map_err(failed)?;
+        publication.output().write(&buffer, at)?;
+        publication.output().read(&mut check, at)?;
+        if buffer != check {
+            return Err(failed(io::Error::other("what was written is not what is read back")));
+        }
+        at += length as u64;
+    }
+    publication.commit(&Watch::new(&crate::observe::Silent))
+}
+
+/// What is kept after a publication.
+#[derive(Debug, Default)]
+pub(crate) struct Kept {
+    pub kept: Option<usize>,
+    pub left: Option<String>,
+}
+
+/// Publishes a file: what it replaces gets a name of its own first, if any is to be kept, and what is too old goes
+/// afterwards.
+pub(crate) fn publish(
+    publication: Publication<'_>,
+    keep: Keep,
+    sync: bool,
+    watch: &Watch<'_>,
+) -> Result<Kept, BuildError> {
+    let keeps = keep.keeps();
+    if keeps || sync {
+        publication.sync(watch)?;
+    }
+    let storage = publication.storage();
+    let (target, descent) = (publication.target().to_owned(), publication.descent());
+    let old = publication.replaced().copied();
+    let is_new = match &old {
+        Some(old) if keeps => self::keep(storage, &target, old)?,
+        _ => false,
+    };
+    // An end of the process between the two would leave a name that keeps what is still there.
+    let together = keeps.then(remains::hold);
+    let published = publication.rename(watch).inspect_err(|_| {
+        // What was kept is the file itself: nothing has changed.
+        if let Some(old) = old.filter(|_| is_new) {
+            let _ = storage.remove(&kept_path(&target, old.generation.get()));
+        }
+    })?;
+    drop(together);
+    if sync {
+        published.sync()?;
+    }
+    // Under the lock: what another build keeps is not ours to count.
+    let most = match keep {
+        Keep::AsTheyAre => return Ok(Kept::default()),
+        Keep::OneMore => usize::MAX,
+        Keep::Most(most) => most,
+    };
+    // The first of its lineage has none before it.
+    let (kept, left) = match descent.lineage == [0; 16] {
+        true => (0, None),
+        false => prune(storage, &target, most, descent.lineage, descent.generation),
+    };
+    drop(published);
+    Ok(Kept { kept: Some(kept), left })
+}
+
+/// Removes all but the `keep` newest kept generations before `next`. How many are left, and why if too many are.
+fn prune(
     storage: &dyn Storage,
     target: &Path,
     keep: usize,
-    newest: u64,
+    first: [u8; 16],
+    next: u64,
 ) -> (usize, Option<String>) {
-    let mut all = match list(storage, target) {
+    let mut why = None;
+    let all = match numbers(storage, target) {
         Ok(all) => all,
         Err(error) => return (0, Some(BuildError::io("listing generations of", target, error).to_string())),
     };
-    all.sort_by_key(|&generation| (generation <= newest, generation));
-    let surplus = all.len().saturating_sub(keep);
-    let (mut left, mut why) = (all.len(), None);
-    for &generation in &all[..surplus] {
+    let mut ours = Vec::new();
+    for generation in all.into_iter().filter(|&generation| generation < next) {
+        match Held::of(storage, target, generation, first) {
+            Ok(held) if held.is_generation() => ours.push(generation),
+            Ok(_) => {}
+            Err(error) => why = Some(error.to_string()),
+        }
+    }
+    let surplus = ours.len().saturating_sub(keep);
+    let mut left = ours.len();
+    for &generation in &ours[..surplus] {
         let path = kept_path(target, generation);
         match storage.remove(&path) {
             Ok(()) => left -= 1,
@@ -68,6 +271,140 @@ pub(crate) fn prune(
         }
     }
     (left, why)
+}
+
+/// What an entry of [`generations`] is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum State {
+    /// What stands under the index's own name.
+    Current,
+    /// An older generation of it.
+    Kept,
+    /// Something else, which has the name of a generation: what it is.
+    Foreign(String),
+}
+
+/// A generation of an index, or what has the name of one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Generation {
+    /// Its number: of what is no generation, that of its name.
+    pub number: u64,
+    /// Its file.
+    pub path: PathBuf,
+    /// What it is.
+    pub state: State,
+    /// Identity of its content, if it is a Pleach file.
+    pub file_id: Option<[u8; 16]>,
+    /// Its tuples, if it is a Pleach file.
+    pub tuples: Option<u64>,
+    /// Its bytes, if it is a regular file.
+    pub bytes: Option<u64>,
+    /// When it was written last, if the system tells.
+    pub modified: Option<SystemTime>,
+}
+
+/// The lineage that the file `target` and the generations that are kept of it are of: what the file says, or, where it
+/// is gone or cannot be read, what `wanted` says, or the newest one that is kept.
+pub(crate) fn lineage(
+    storage: &dyn Storage,
+    target: &Path,
+    standing: Option<&Superblock>,
+    wanted: Option<u64>,
+) -> Result<Option<[u8; 16]>, BuildError> {
+    if let Some(block) = standing {
+        return Ok(Some(block.first_id()));
+    }
+    let mut all = match wanted {
+        Some(wanted) => vec![wanted],
+        None => numbers(storage, target)
+            .map_err(|error| BuildError::io("listing generations of", target, error))?,
+    };
+    while let Some(generation) = all.pop() {
+        if let Held::Other(_, Some(block)) = Held::of(storage, target, generation, [0; 16])?
+            && block.generation.get() == generation
+        {
+            return Ok(Some(block.first_id()));
+        }
+    }
+    Ok(None)
+}
+
+/// The newest generation that is kept of a lineage.
+pub(crate) fn newest(
+    storage: &dyn Storage,
+    target: &Path,
+    first: [u8; 16],
+) -> Result<Option<u64>, BuildError> {
+    let all = numbers(storage, target);
+    let all = all.map_err(|error| BuildError::io("listing generations of", target, error))?;
+    for generation in all.into_iter().rev() {
+        if Held::of(storage, target, generation, first)?.is_generation() {
+            return Ok(Some(generation));
+        }
+    }
+    Ok(None)
+}
+
+/// The generations of the index `target`: those that are kept, oldest first, then the current one; and among them what
+/// has the name of a generation and is none. Nothing is opened but superblocks. O(entries of the folder).
+///
+/// # Errors
+/// Those of the system; [`BuildError::NoGeneration`] if there is no such index, and nothing is kept of it.
+pub fn generations(target: &Path) -> Result<Vec<Generation>, BuildError> {
+    let storage = &RealStorage;
+    let target = &crate::publish::resolved(storage, target)?;
+    let looking = |error| BuildError::io("looking for generations", target, error);
+    let entry = |number, path: PathBuf, state, block: Option<&Superblock>| {
+        let metadata = std::fs::symlink_metadata(&path).ok();
+        let bytes = metadata.as_ref().filter(|found| found.is_file()).map(std::fs::Metadata::len);
+        Generation {
+            number,
+            state,
+            file_id: block.map(|block| block.file_id),
+            tuples: block.map(|block| block.tuples.get()),
+            bytes,
+            modified: metadata.and_then(|found| found.modified().ok()),
+            path,
+        }
+    };
+    let standing = match storage.kind(target).map_err(looking)? {
+        Kind::Missing => None,
+        Kind::File { .. } => Some(Standing::of(storage, target).map_err(looking)?),
+        _ => return Err(BuildError::TargetNotRegular { path: target.clone() }),
+    };
+    if let Some(Standing::Foreign) = standing {
+        let source = pleach_format::FormatError::Foreign;
+        return Err(BuildError::Base { path: target.clone(), source });
+    }
+    let block = standing.as_ref().and_then(Standing::superblock);
+    let first = lineage(storage, target, block, None)?;
+    let mut found = Vec::new();
+    for number in numbers(storage, target).map_err(looking)? {
+        let path = kept_path(target, number);
+        match Held::of(storage, target, number, first.unwrap_or_default())? {
+            Held::Nothing => {}
+            Held::Generation(block) => found.push(entry(number, path, State::Kept, Some(&block))),
+            Held::Other(what, block) => {
+                let what = what.trim_end_matches(',').to_owned();
+                found.push(entry(number, path, State::Foreign(what), block.as_deref()));
+            }
+        }
+    }
+    match (block, standing.is_some()) {
+        (Some(block), _) => {
+            found.push(entry(block.generation.get(), target.clone(), State::Current, Some(block)));
+        }
+        (None, true) => {
+            let what = "damaged, empty or of another version".to_owned();
+            found.push(entry(0, target.clone(), State::Foreign(what), None));
+        }
+        (None, false) if found.is_empty() => {
+            let what = "there is no such file, and nothing is kept of it".to_owned();
+            return Err(BuildError::NoGeneration { path: target.clone(), what });
+        }
+        (None, false) => {}
+    }
+    Ok(found)
 }
 
 #[cfg(test)]
@@ -81,8 +418,10 @@ mod tests {
         for (other, generation) in
             [("a.pleach.g7", Some(7)), ("a.pleach.g07", None), ("a.pleach.g", None), ("b.pleach.g7", None)]
         {
-            assert_eq!(generation_of(name, OsStr::new(other)), generation, "{other}");
+            assert_eq!(of_name(name, OsStr::new(other)), generation, "{other}");
         }
-        assert_eq!(generation_of(name, OsStr::new("a.pleach.g+7")), None);
+        assert_eq!(of_name(name, OsStr::new("a.pleach.g+7")), None);
+        assert_eq!(parts(OsStr::new(".g7")), None);
+        assert_eq!(parts(OsStr::new("a.g3.g12")), Some((OsStr::new("a.g3"), 12)));
     }
 }

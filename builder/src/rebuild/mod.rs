@@ -6,7 +6,9 @@
 //! words.rs        merge of words, on all threads       strings.rs   of byte strings
 //! patch.rs        no tuple comes or goes: copy, and rewrite the blocks that change
 //! compact.rs      several files become one
-//! generations.rs  names of the generations that are kept
+//! copying.rs      a copy whose blocks are verified
+//! generations.rs  names of the generations that are kept, and what stands there
+//! rollback.rs     a kept generation becomes the current one again
 //! ```
 //! The base is read once, front to back, and never held in memory; every block that is read is verified. All
 //! sections are made anew by the course of any build, so the new file is the one that building its tuples would
@@ -15,14 +17,17 @@
 mod base;
 mod changes;
 mod compact;
-mod generations;
+mod copying;
+pub(crate) mod generations;
 mod patch;
+mod rollback;
 mod strings;
 mod words;
 
 pub use changes::Applied;
 pub use compact::{CompactOptions, Compacted, compact};
-pub use generations::kept_path;
+pub use generations::{Generation, State, generations, kept_path};
+pub use rollback::{RollbackOptions, RolledBack, rollback, rollback_with_storage};
 
 use crate::error::BuildError;
 use crate::flow::{self, with_lanes, word_text};
@@ -30,13 +35,13 @@ use crate::in_pool;
 use crate::observe::{Observer, Watch};
 use crate::options::{BuildOptions, Summary, Unique, physical_memory_bytes};
 use crate::pack::{KeyLane, ValueLane};
-use crate::publish::Publication;
+use crate::publish::{Publication, Rules};
 use crate::records::show;
-use crate::remains;
 use crate::source::{Schema, Source, SourceError};
 use crate::storage::{RealStorage, Storage};
 use base::Base;
 use changes::Effects;
+use generations::{Keep, Kept};
 use pleach_format::ValueType;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -95,6 +100,8 @@ pub struct RebuildOptions {
     /// Whether the new file is synced to the disk before it gets its name. Without it a power cut may leave
     /// neither generation whole: for measurements.
     pub sync: bool,
+    /// Files that are read for it: none of them is replaced.
+    pub inputs: Vec<PathBuf>,
 }
 
 impl Default for RebuildOptions {
@@ -107,6 +114,7 @@ impl Default for RebuildOptions {
             threads: 0,
             temp_dir: None,
             sync: true,
+            inputs: Vec::new(),
         }
     }
 }
@@ -228,7 +236,8 @@ fn run(
 ) -> Result<Rebuilt, BuildError> {
     let watch = &Watch::new(observer);
     watch.check()?;
-    let publication = Publication::begin(storage, target)?;
+    let publication = Publication::begin(storage, target, Rules::next(options.inputs.clone()))?;
+    generations::may_keep(&publication, Keep::of(options.keep))?;
     let base = Base::open(storage, publication.target(), options.salvage)?;
     let schema = schema_of(&base)?;
     let mut changes = open(&schema)?;
@@ -257,30 +266,7 @@ fn run(
         let (word_bytes, value_bytes) = (schema.key_type.bytes(), schema.value_type.line_bytes());
         with_lanes!(word_bytes, value_bytes => job.run_words(&mut *changes))?
     };
-    let keeps = options.keep.is_some_and(|keep| keep > 0);
-    if keeps || options.sync {
-        publication.sync(watch)?;
-    }
-    let (target, generation) = (publication.target().to_owned(), base.generation());
-    // An end of the process between the two would leave a name that keeps what is still there.
-    let together = keeps.then(remains::hold);
-    if keeps {
-        generations::keep(storage, &target, generation)?;
-    }
-    let published = publication.rename(watch).inspect_err(|_| {
-        // What was kept is the file itself: nothing has changed.
-        if keeps {
-            let _ = storage.remove(&generations::kept_path(&target, generation));
-        }
-    })?;
-    drop(together);
-    if options.sync {
-        published.sync()?;
-    }
-    // Under the lock: what another rebuild keeps is not ours to count.
-    let pruned = options.keep.map(|keep| generations::prune(storage, &target, keep, generation));
-    drop(published);
-    let (kept, left) = pruned.map_or((None, None), |(kept, left)| (Some(kept), left));
+    let Kept { kept, left } = generations::publish(publication, Keep::of(options.keep), options.sync, watch)?;
     let Made { summary, method, applied } = made;
     let (base_tuples, lost) = (base.header.tuples, count(&base.lost()));
     Ok(Rebuilt { summary, method, applied, base_tuples, lost, kept, left })
@@ -305,7 +291,6 @@ impl Rebuild<'_> {
     fn merge(&self, source: &mut dyn Source) -> Result<Summary, BuildError> {
         let mut options = build_options(self.base)?;
         options.temp_dir.clone_from(&self.options.temp_dir);
-        options.generation = self.base.next_generation()?;
         flow::write(self.publication, source, &options, self.watch, self.storage)
     }
 
@@ -318,7 +303,13 @@ impl Rebuild<'_> {
             return Err(patch::refused("not every change puts a key, or the base is to be salvaged"));
         }
         if may_patch && (method == Method::Patch || (method == Method::Auto && few)) {
-            match patch::patch(self.base, &effects, self.publication.output(), self.watch)? {
+            let (output, descent) = (self.publication.output(), self.publication.descent());
+            let patched = match patch::patch(self.base, &effects, descent, output, self.watch) {
+                // A merge reads less, and makes the rest anew: it decides whether what is damaged is needed.
+                Err(BuildError::Damaged { .. }) if method == Method::Auto => None,
+                patched => patched?,
+            };
+            match patched {
                 Some(summary) => {
                     effects.list.iter().for_each(|effect| effect.find(1));
                     return Ok(Made { summary, method: Method::Patch, applied: effects.applied() });

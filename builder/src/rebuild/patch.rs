@@ -2,22 +2,21 @@
 //!
 //! First the lines are read, and each changed key is looked for: it must be there once. A block in which one is
 //! found is verified before its new sum is made, as is each block of other sections that hold values. Then the
-//! file is copied in calls of 2 MiB, with the changed values put in on the way.
+//! file is copied in calls of 2 MiB, with the changed values put in on the way; every block is verified before that.
 //!
-//! Sums are bound to the file's id, which is new. The binding is a xor, so the sum of a block that was not
-//! touched goes from the old file to the new one without the block being looked at: if its bytes were damaged,
-//! they do not match the new sum either, and no damage is hidden.
+//! Sums are bound to the file's id, which is new. The binding is a xor, so the sum of a block that is not
+//! touched goes from the old file to the new one as it is.
 
 use super::base::{Base, Blocks};
 use super::changes::Effects;
+use super::copying::{Overlays, copied};
 use crate::error::BuildError;
 use crate::finish::BUILDER;
 use crate::observe::{Phase, Watch};
 use crate::options::Summary;
 use crate::pack::{KeyLane, ValueLane, per_line};
 use crate::parallel;
-use crate::plan::PIECE_BYTES;
-use crate::publish::Output;
+use crate::publish::{Descent, Output};
 use crate::source::SourceError;
 use pleach_format::checksum::{FileId, SUM_BLOCK_BYTES, SUM_BYTES, binding, crc32};
 use pleach_format::layout::LINE_BYTES;
@@ -30,8 +29,6 @@ use std::collections::BTreeMap;
 const WINDOW_LINES: u64 = 1 << 13;
 /// Windows that are read before the next ones.
 const WINDOWS: u64 = 16;
-/// Pieces that are copied at the same time.
-const PIECES: u64 = 4;
 const BLOCK: u64 = SUM_BLOCK_BYTES as u64;
 const BLOCK_LINES: u64 = (SUM_BLOCK_BYTES / LINE_BYTES) as u64;
 
@@ -61,6 +58,7 @@ struct Found<B> {
 pub(crate) fn patch<W: KeyLane, B: ValueLane>(
     base: &Base,
     effects: &Effects<W, B>,
+    descent: Descent,
     output: Output<'_>,
     watch: &Watch<'_>,
 ) -> Result<Option<Summary>, BuildError> {
@@ -88,21 +86,29 @@ pub(crate) fn patch<W: KeyLane, B: ValueLane>(
         new_sums.insert(Tag::HARMONIA.0, elsewhere(base, &blocks, &edited, at, &mut edits)?);
     }
     edits.sort_unstable_by_key(|edit| edit.offset);
-    let (overlays, file_id) = head_and_sums(base, &new_sums)?;
-    copy(base, &edits, &overlays, output, watch)?;
+    let (overlays, file_id) = head_and_sums(base, &new_sums, descent)?;
+    copied(base, &overlays, &[Tag::SUMS, Tag::SUM2], output, watch, |start, buffer| {
+        let end = start + buffer.len() as u64;
+        let from = edits.partition_point(|edit| edit.offset < start);
+        for edit in edits[from..].iter().take_while(|edit| edit.offset < end) {
+            edit.value.write(&mut buffer[(edit.offset - start) as usize..]);
+        }
+    })?;
     let levels = header.spine.levels.iter();
     Ok(Some(Summary {
         rows: header.tuples,
         tuples: header.tuples,
         file_bytes: header.file_bytes,
         file_id,
-        generation: base.next_generation()?,
+        generation: descent.generation,
         key_type: header.key_type,
         value_type: header.value_type,
         unique: header.is_unique(),
         sorted_input: true,
         runs: 0,
         spine: levels.map(|level| (level.encoding.name().to_owned(), level.lines)).collect(),
+        kept: None,
+        left: None,
     }))
 }
 
@@ -259,13 +265,11 @@ fn elsewhere<B: ValueLane>(
     Ok(sums.concat())
 }
 
-/// Bytes that take the place of those of the base, by their offsets.
-type Overlays = Vec<(u64, Vec<u8>)>;
-
 /// New lists of sums, table and superblocks; and the new id.
 fn head_and_sums(
     base: &Base,
     new_sums: &BTreeMap<[u8; 4], Vec<(u64, u32)>>,
+    descent: Descent,
 ) -> Result<(Overlays, [u8; 16]), BuildError> {
     let header = &base.header;
     let block = &header.superblock;
@@ -327,7 +331,8 @@ fn head_and_sums(
     let table = encode_table(&entries);
     let mut next = *block;
     next.file_id = file_id;
-    next.generation = base.next_generation()?.into();
+    next.generation = descent.generation.into();
+    next.lineage = descent.lineage;
     next.table_crc = crc32(&table).into();
     next.builder = [0; 32];
     next.builder[..BUILDER.len()].copy_from_slice(BUILDER);
@@ -342,42 +347,4 @@ fn head_and_sums(
         (closing_at, [&table[..], &superblock].concat()),
     ];
     Ok((overlays, file_id))
-}
-
-/// Copies the base in pieces, with what changes put in; the first piece last.
-fn copy<B: ValueLane>(
-    base: &Base,
-    edits: &[Edit<B>],
-    overlays: &Overlays,
-    output: Output<'_>,
-    watch: &Watch<'_>,
-) -> Result<(), BuildError> {
-    let bytes = base.header.file_bytes;
-    let piece = |number: u64, buffer: &mut Vec<u8>| -> Result<(), BuildError> {
-        watch.check()?;
-        let start = number * PIECE_BYTES as u64;
-        let end = (start + PIECE_BYTES as u64).min(bytes);
-        buffer.resize((end - start) as usize, 0);
-        base.read(buffer, start)?;
-        let from = edits.partition_point(|edit| edit.offset < start);
-        for edit in edits[from..].iter().take_while(|edit| edit.offset < end) {
-            edit.value.write(&mut buffer[(edit.offset - start) as usize..]);
-        }
-        for (offset, overlay) in overlays {
-            let (low, high) = ((*offset).max(start), (offset + overlay.len() as u64).min(end));
-            if low < high {
-                let part = &overlay[(low - offset) as usize..(high - offset) as usize];
-                buffer[(low - start) as usize..(high - start) as usize].copy_from_slice(part);
-            }
-        }
-        output.write(buffer, start)
-    };
-    let pieces = bytes.div_ceil(PIECE_BYTES as u64);
-    let mut buffers: Vec<Vec<u8>> = vec![Vec::new(); PIECES as usize];
-    for first in (1..pieces).step_by(PIECES as usize) {
-        watch.progress(Phase::Write, first * PIECE_BYTES as u64, Some(bytes));
-        let count = (pieces - first).min(PIECES) as usize;
-        parallel::try_jobs((first..).zip(&mut buffers[..count]), |(at, buffer)| piece(at, buffer))?;
-    }
-    piece(0, &mut buffers[0])
 }
