@@ -122,7 +122,7 @@ impl Rules {
         };
         let standing = match Standing::of(storage, &place.path()) {
             // Whatever it is: that is what force means.
-            Err(_) if self.force => Standing::Foreign,
+            Err(error) if self.force && error.kind() == io::ErrorKind::PermissionDenied => Standing::Foreign,
             standing => standing.map_err(|error| BuildError::io("looking into the target", target, error))?,
         };
         self.check_kept(storage, target, &place, &standing, there.filter(|_| links > 1))?;
