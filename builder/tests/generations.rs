@@ -1,7 +1,8 @@
 //! Generations know who they are: what is no generation of an index is neither replaced nor removed, whatever its name.
 
 use pleach_builder::rebuild::{
-    CompactOptions, RebuildOptions, RollbackOptions, State, compact, generations, kept_path, rebuild, rollback,
+    CompactOptions, RebuildOptions, RollbackOptions, State, compact, generations, kept_path, rebuild,
+    rollback,
 };
 use pleach_builder::{BuildError, BuildOptions, Chunk, ChunkSource, Column, Op, Schema, Silent, build_slice};
 use pleach_format::superblock::Superblock;
@@ -163,7 +164,10 @@ fn what_is_no_generation_is_left_alone() {
             let before = snapshot(place.0.path());
             let error = make(&place, 1, Some(1)).expect_err("refused");
             assert!(matches!(&error, BuildError::GenerationTaken { .. }), "{how}, {what}: {error}");
-            assert!(error.to_string().contains("a.pleach.g1") && !error.to_string().contains('\n'), "{error}");
+            assert!(
+                error.to_string().contains("a.pleach.g1") && !error.to_string().contains('\n'),
+                "{error}"
+            );
             let mut after = snapshot(place.0.path());
             after.retain(|(path, ..)| !path.ends_with("other"));
             assert_eq!(before, after, "{how}, {what}");

@@ -4,7 +4,9 @@ mod common;
 
 use common::{Chunks, check_file, mix, numbered, sorted};
 use pleach_builder::publish::strays;
-use pleach_builder::storage::{Identity, Kind, Locked, RealStorage, Storage, StorageFile, StorageTemp, UnnamedStorage};
+use pleach_builder::storage::{
+    Identity, Kind, Locked, RealStorage, Storage, StorageFile, StorageTemp, UnnamedStorage,
+};
 use pleach_builder::{
     BuildError, BuildOptions, Chunk, Observer, Phase, Schema, Silent, Source, SourceError, build, build_iter,
     build_slice, build_with_storage,

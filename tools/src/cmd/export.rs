@@ -33,8 +33,7 @@ pub fn run(args: &ExportArgs, global: &Global) -> Result<ExitStatus, Failure> {
     let index = search::open(&args.file, global, Verify::Touched)?;
     let meta = index.meta().map_err(search::reading(&args.file))?;
     let progress = Progress::new(global);
-    let mut target =
-        if to_stdout { Target::standard_output() } else { Target::create(&args.output, rules)? };
+    let mut target = if to_stdout { Target::standard_output() } else { Target::create(&args.output, rules)? };
     let record = search::record(&index, &args.file)?;
     if Any::is_needed(&index, record.as_ref()) {
         let written = write_any(&index, record.as_ref(), args, &meta, format, &mut target, &progress);

@@ -52,7 +52,8 @@ fn object(generation: &Generation) -> Value {
 /// A line each, under the names of the columns.
 fn table(file: &Path, found: &[Generation]) -> String {
     let number = |number: Option<u64>| number.map_or("-".to_owned(), grouped);
-    let mut rows = vec![["generation", "", "tuples", "bytes", "modified", "file id", "file"].map(str::to_owned)];
+    let mut rows =
+        vec![["generation", "", "tuples", "bytes", "modified", "file id", "file"].map(str::to_owned)];
     for generation in found {
         let state = match &generation.state {
             State::Current => "current".to_owned(),
