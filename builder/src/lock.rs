@@ -58,7 +58,8 @@ pub(crate) fn take<N: LockName>(name: &N, holder: &str) -> io::Result<Taken<N::F
         })?;
         let Some(is_locked) = is_locked else {
             // One who can lock, from another machine perhaps, has written its name.
-            if matches!((name.holder(&file), name.leads_to(&file)), (Ok(other), Ok(true)) if other.is_empty()) {
+            if matches!((name.holder(&file), name.leads_to(&file)), (Ok(other), Ok(true)) if other.is_empty())
+            {
                 name.remove();
             }
             return Ok(Taken::Unknown);

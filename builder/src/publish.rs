@@ -15,8 +15,8 @@ use crate::observe::{Phase, Silent, Watch};
 use crate::rebuild::generations;
 use crate::standing::Standing;
 use crate::storage::{
-    Access, Identity, Kind, Locked, RealStorage, Storage, StorageFile, StorageLock, StorageTemp, lacks_owners,
-    open_stray,
+    Access, Identity, Kind, Locked, RealStorage, Storage, StorageFile, StorageLock, StorageTemp,
+    lacks_owners, open_stray,
 };
 use pleach_format::superblock::Superblock;
 use std::ffi::{OsStr, OsString};
@@ -122,7 +122,7 @@ impl Rules {
         };
         let standing = match Standing::of(storage, &place.path()) {
             // Whatever it is: that is what force means.
-            Err(_) if self.force => Standing::Foreign,
+            Err(error) if self.force && error.kind() == io::ErrorKind::PermissionDenied => Standing::Foreign,
             standing => standing.map_err(|error| BuildError::io("looking into the target", target, error))?,
         };
         self.check_kept(storage, target, &place, &standing, there.filter(|_| links > 1))?;
@@ -387,7 +387,17 @@ impl<'a> Publication<'a> {
                 .map_err(|error| BuildError::io("setting owner and mode", temp.path(), error))?;
         }
         let target = place.path();
-        Ok(Self { storage, temp, _lock: lock, folder: place.folder, target, rules, standing, replaced, descent })
+        Ok(Self {
+            storage,
+            temp,
+            _lock: lock,
+            folder: place.folder,
+            target,
+            rules,
+            standing,
+            replaced,
+            descent,
+        })
     }
 
     /// The lock of a name; `None` where files cannot be locked.

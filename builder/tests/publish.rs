@@ -4,7 +4,9 @@ mod common;
 
 use common::{Chunks, check_file, mix, numbered, sorted};
 use pleach_builder::publish::strays;
-use pleach_builder::storage::{Identity, Kind, Locked, RealStorage, Storage, StorageFile, StorageTemp, UnnamedStorage};
+use pleach_builder::storage::{
+    Identity, Kind, Locked, RealStorage, Storage, StorageFile, StorageTemp, UnnamedStorage,
+};
 use pleach_builder::{
     BuildError, BuildOptions, Chunk, Observer, Phase, Schema, Silent, Source, SourceError, build, build_iter,
     build_slice, build_with_storage,
@@ -174,13 +176,13 @@ fn fail_everywhere(tuples: &[(u64, u64)], memory_bytes: u64) -> (u64, BTreeSet<&
     let every = if is_long || tuples.len() < 1 << 20 { 1 } else { 3 };
     let folder = tempfile::tempdir().unwrap();
     let target = folder.path().join("table.pleach");
-    let old = b"what was there before";
+    let old = pleach_builder::build_bytes(&[(1u64, 2u64)], &BuildOptions::default()).unwrap();
     let wanted = sorted(tuples.to_vec());
     let options = BuildOptions { memory_bytes, threads: 2, ..BuildOptions::default() };
     let stray = folder.path().join(".table.pleach.abc123.pleach-tmp");
     let mut operations = BTreeSet::new();
     for at in (0..6).chain((6..).step_by(every)) {
-        fs::write(&target, old).unwrap();
+        fs::write(&target, &old).unwrap();
         fs::write(&stray, b"of a build that was killed").unwrap();
         let count = Arc::new(AtomicU64::new(0));
         let storage = Failing { at, count: Arc::clone(&count) };
@@ -251,7 +253,7 @@ fn stopping_leaves_nothing() {
     {
         for ordered in [true, false] {
             let tuples = numbered::<u64, u64>(count, |row| if ordered { row } else { mix(row) });
-            let options = BuildOptions { memory_bytes, threads: 2, ..BuildOptions::default() };
+            let options = BuildOptions { memory_bytes, threads: 2, force: true, ..BuildOptions::default() };
             let mut at = 0;
             loop {
                 let stop = Stop { at, asked: AtomicU64::new(0) };

@@ -8,6 +8,7 @@ use pleach_builder::{
     BuildError, BuildOptions, Chunk, ChunkSource, Column, Harmonia, Op, Schema, Silent, Unique,
     build_with_storage,
 };
+use pleach_format::section::Tag;
 use pleach_format::{Header, Key, KeyType, Value, ValueType, Word};
 use std::path::Path;
 
@@ -119,6 +120,18 @@ fn build(types: Types, rows: &[Row], options: &BuildOptions) -> Vec<u8> {
     storage.take(Path::new(TARGET)).expect("a file")
 }
 
+/// The file that is built of `rows` where `base` stands: its next generation.
+fn build_over(types: Types, base: &[u8], rows: &[Row], options: &BuildOptions) -> Vec<u8> {
+    let storage = MemoryStorage::default();
+    storage.put(Path::new(TARGET), base.to_vec());
+    build_with_storage(&mut types.source(rows), Path::new(TARGET), options, &Silent, &storage)
+        .expect("a build");
+    let bytes = storage.take(Path::new(TARGET)).expect("a file");
+    let (block, old) = (header(&bytes).superblock, header(base).superblock);
+    assert_eq!((block.generation.get(), block.lineage), (old.generation.get() + 1, old.first_id()));
+    bytes
+}
+
 fn rebuild(
     types: Types,
     storage: &MemoryStorage,
@@ -166,7 +179,8 @@ fn oracle(rows: &[Row], changes: &[(Op, Row)]) -> (Vec<Row>, Applied) {
 
 fn check(types: Types, base: &[Row], changes: &[(Op, Row)], options: &BuildOptions) {
     let storage = MemoryStorage::default();
-    storage.put(Path::new(TARGET), build(types, base, options));
+    let before = build(types, base, options);
+    storage.put(Path::new(TARGET), before.clone());
     let done = rebuild(types, &storage, changes, &RebuildOptions::default()).expect("a rebuild");
     let mut sorted = base.to_vec();
     sorted.sort_by(|one, other| one.0.cmp(&other.0));
@@ -174,7 +188,7 @@ fn check(types: Types, base: &[Row], changes: &[(Op, Row)], options: &BuildOptio
     assert_eq!(done.applied, applied, "{} {}", types.key, types.value);
     assert_eq!((done.base_tuples, done.summary.tuples), (base.len() as u64, rows.len() as u64));
     let found = storage.take(Path::new(TARGET)).expect("the next generation");
-    let wanted = build(types, &rows, &BuildOptions { generation: 2, ..options.clone() });
+    let wanted = build_over(types, &before, &rows, options);
     let at = found.iter().zip(&wanted).position(|(one, other)| one != other);
     let sections = |bytes: &[u8]| {
         let list = header(bytes).sections;
@@ -321,7 +335,7 @@ fn patches_are_what_merges_are() {
             }
             assert!(made.iter().all(|bytes| *bytes == made[0]), "{key} {value} {count} {step}");
             let (after, _) = oracle(&rows, &puts);
-            assert!(made[0] == build(types, &after, &BuildOptions { generation: 2, ..options }));
+            assert!(made[0] == build_over(types, &bytes, &after, &options));
         }
     }
 }
@@ -332,7 +346,8 @@ fn a_patch_that_cannot_be_is_a_merge_or_refused() {
     let (mut rows, mut puts) = unique(types, 50_000, 10);
     let attempt = |rows: &[Row], puts: &[(Op, Row)]| {
         let storage = MemoryStorage::default();
-        storage.put(Path::new(TARGET), build(types, rows, &BuildOptions::default()));
+        let before = build(types, rows, &BuildOptions::default());
+        storage.put(Path::new(TARGET), before.clone());
         let patch = RebuildOptions { method: Method::Patch, ..RebuildOptions::default() };
         assert!(
             rebuild(types, &storage, puts, &patch).unwrap_err().to_string().contains("cannot be patched")
@@ -340,7 +355,7 @@ fn a_patch_that_cannot_be_is_a_merge_or_refused() {
         let done = rebuild(types, &storage, puts, &RebuildOptions::default()).expect("a rebuild");
         assert_eq!(done.method, Method::Merge);
         let (after, _) = oracle(rows, puts);
-        let wanted = build(types, &after, &BuildOptions { generation: 2, ..BuildOptions::default() });
+        let wanted = build_over(types, &before, &after, &BuildOptions::default());
         assert!(storage.take(Path::new(TARGET)).unwrap() == wanted);
     };
     // A key that is not there; one before all, one behind all.
@@ -365,7 +380,7 @@ fn header(bytes: &[u8]) -> Header {
 }
 
 #[test]
-fn damage_is_refused_salvaged_or_carried_on_unhidden() {
+fn damage_is_refused_or_salvaged_and_never_carried_on() {
     let types = Types { key: KeyType::U64, value: ValueType::U64 };
     let (rows, _) = unique(types, 100_000, 1);
     let sound = build(types, &rows, &BuildOptions::default());
@@ -392,22 +407,51 @@ fn damage_is_refused_salvaged_or_carried_on_unhidden() {
     let mut left = rows.clone();
     left.drain(lost);
     let (after, _) = oracle(&left, &far);
-    let wanted = build(types, &after, &BuildOptions { generation: 2, ..BuildOptions::default() });
+    let wanted = build_over(types, &sound, &after, &BuildOptions::default());
     assert!(storage.take(Path::new(TARGET)).unwrap() == wanted);
-    // A patch elsewhere leaves the damage as visible as it was.
-    storage.put(Path::new(TARGET), bytes);
-    let done = rebuild(types, &storage, &far[..1], &RebuildOptions::default()).expect("a patch");
-    assert_eq!(done.method, Method::Patch);
-    let patched = storage.take(Path::new(TARGET)).unwrap();
-    let head = header(&patched);
-    let line = head.section(pleach_format::section::Tag::LINE).unwrap();
-    let sums = line.entry.sums_offset.get() as usize;
-    for block in 0..line.entry.sums.get() {
-        let start = lines + block as usize * 8192;
-        let end = (start + 8192).min(line.end as usize);
-        let stored = &patched[sums + block as usize * 4..][..4];
-        let found = head.bound_sum(line.entry.tag, block, &patched[start..end]);
-        assert_eq!(found.to_le_bytes() == stored, block != 17, "block {block}");
+    // Nor does a patch of another block carry it on, by any method.
+    for method in Method::ALL {
+        storage.put(Path::new(TARGET), bytes.clone());
+        let options = RebuildOptions { method, ..RebuildOptions::default() };
+        let error = rebuild(types, &storage, &far[..1], &options).unwrap_err();
+        assert!(matches!(error, BuildError::Damaged { .. }), "{error}");
+        assert!(storage.take(Path::new(TARGET)).unwrap() == bytes);
+    }
+    // What is made anew may be damaged, where it is not copied: spine, and the sums of sums.
+    let head = header(&sound);
+    for tag in [Tag::SPINE, Tag::GRID, Tag::META] {
+        let section = head.section(tag).expect("a section");
+        let mut bytes = sound.clone();
+        bytes[section.offset() as usize + 1] ^= 4;
+        for method in Method::ALL {
+            storage.put(Path::new(TARGET), bytes.clone());
+            let options = RebuildOptions { method, ..RebuildOptions::default() };
+            match rebuild(types, &storage, &far[..1], &options) {
+                Err(error) => {
+                    assert!(matches!(error, BuildError::Damaged { .. }), "{error}");
+                    assert!(method == Method::Patch || tag == Tag::META, "{method:?} {tag}");
+                }
+                Ok(done) => assert!(done.method == Method::Merge && tag != Tag::META, "{tag}"),
+            }
+            check_sums(&storage.take(Path::new(TARGET)).unwrap(), &bytes);
+        }
+    }
+}
+
+/// A file is either `old`, or whole.
+fn check_sums(bytes: &[u8], old: &[u8]) {
+    if bytes == old {
+        return;
+    }
+    let head = header(bytes);
+    for section in head.sections.iter().filter(|section| section.entry.sums.get() > 0) {
+        let sums = section.entry.sums_offset.get() as usize;
+        for block in 0..section.entry.sums.get() {
+            let start = section.offset() as usize + block as usize * 8192;
+            let end = (start + 8192).min(section.end as usize);
+            let found = head.bound_sum(section.entry.tag, block, &bytes[start..end]);
+            assert_eq!(found.to_le_bytes(), bytes[sums + block as usize * 4..][..4], "{block}");
+        }
     }
 }
 
@@ -514,16 +558,14 @@ fn kept_generations() {
     let kept = std::fs::read(kept_path(&target, 4)).unwrap();
     assert_eq!(header(&kept).superblock.generation.get(), 4);
 
-    // Built anew, numbers begin anew: what was just kept stays, older files go first.
-    pleach_builder::build_slice(&[(1u64, 0u64)], &target, &BuildOptions::default()).expect("a build");
-    assert_eq!(rebuild(2, 2).kept, Some(2));
-    assert_eq!(names(), ["a.pleach", "a.pleach.g1", "a.pleach.g5"]);
-    assert_eq!(rebuild(3, 1).kept, Some(1));
-    assert_eq!(names(), ["a.pleach", "a.pleach.g2"]);
-    // What cannot be removed is no failure: the new generation is in place.
-    std::fs::create_dir(folder.path().join("a.pleach.g1")).unwrap();
-    let done = rebuild(4, 1);
-    assert_eq!((done.summary.generation, done.kept), (4, Some(2)));
-    assert!(done.left.is_some_and(|why| why.contains("a.pleach.g1")));
-    assert_eq!(names(), ["a.pleach", "a.pleach.g1", "a.pleach.g3"]);
+    // Built anew, it is the next generation all the same; only what is asked to be kept is.
+    let done = pleach_builder::build_slice(&[(1u64, 0u64)], &target, &BuildOptions::default());
+    assert_eq!(done.expect("a build").generation, 7);
+    let done = rebuild(8, 2);
+    assert_eq!((done.summary.generation, done.kept), (8, Some(2)));
+    assert_eq!(names(), ["a.pleach", "a.pleach.g5", "a.pleach.g7"]);
+    let options = BuildOptions { keep: Some(1), ..BuildOptions::default() };
+    let done = pleach_builder::build_slice(&[(1u32, ())], &target, &options).expect("of other types");
+    assert_eq!((done.generation, done.kept, done.left), (9, Some(1), None));
+    assert_eq!(names(), ["a.pleach", "a.pleach.g8"]);
 }

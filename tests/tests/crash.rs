@@ -4,6 +4,7 @@
 
 use pleach::{FsckOptions, Verdict, fsck};
 use pleach_builder::publish::strays;
+use pleach_builder::storage::{Identity, Kind, Locked, RealStorage, Storage, StorageFile, StorageTemp};
 use pleach_builder::{
     BuildError, BuildOptions, Chunk, Column, Schema, Silent, Source, SourceError, Summary, build, build_iter,
     build_slice, build_with_storage,
@@ -11,6 +12,7 @@ use pleach_builder::{
 use pleach_format::{KeyType, ValueType};
 use pleach_tests::fault::Fault;
 use pleach_tests::generate::mix;
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -142,6 +144,169 @@ fn every_operation_fails_for_ever() {
     fail_everywhere(20_000, 1, libc::ENOSPC, true);
 }
 
+/// A file system, or a mount of one, that answers one kind of call with an error, always.
+struct Lacking {
+    call: Call,
+    errno: i32,
+    met: AtomicU64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Call {
+    Link,
+    SetOwner,
+    SetMode,
+    List,
+}
+
+struct LackingFile<F: ?Sized> {
+    call: Call,
+    errno: i32,
+    file: Box<F>,
+}
+
+impl StorageFile for LackingFile<dyn StorageTemp> {
+    fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.file.file().write_all_at(bytes, offset)
+    }
+    fn read_exact_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<()> {
+        self.file.file().read_exact_at(bytes, offset)
+    }
+    fn set_len(&self, bytes: u64) -> io::Result<()> {
+        self.file.file().set_len(bytes)
+    }
+    fn set_mode(&self, mode: u32) -> io::Result<()> {
+        match self.call {
+            Call::SetMode => Err(io::Error::from_raw_os_error(self.errno)),
+            _ => self.file.file().set_mode(mode),
+        }
+    }
+    fn owner(&self) -> io::Result<(u32, u32)> {
+        match self.call {
+            // Another one than the old file's, which cannot be changed.
+            Call::SetOwner => Ok((4_000_000, 4_000_000)),
+            _ => self.file.file().owner(),
+        }
+    }
+    fn set_owner(&self, user: Option<u32>, group: u32) -> io::Result<()> {
+        match self.call {
+            Call::SetOwner => Err(io::Error::from_raw_os_error(self.errno)),
+            _ => self.file.file().set_owner(user, group),
+        }
+    }
+    fn sync(&self) -> io::Result<()> {
+        self.file.file().sync()
+    }
+}
+
+impl StorageTemp for LackingFile<dyn StorageTemp> {
+    fn file(&self) -> &dyn StorageFile {
+        self
+    }
+    fn path(&self) -> &Path {
+        self.file.path()
+    }
+    fn persist(self: Box<Self>, target: &Path) -> io::Result<()> {
+        self.file.persist(target)
+    }
+}
+
+impl Lacking {
+    fn meet(&self, call: Call) -> io::Result<()> {
+        if self.call != call {
+            return Ok(());
+        }
+        self.met.fetch_add(1, Ordering::Relaxed);
+        Err(io::Error::from_raw_os_error(self.errno))
+    }
+}
+
+impl Storage for Lacking {
+    fn kind(&self, path: &Path) -> io::Result<Kind> {
+        RealStorage.kind(path)
+    }
+    fn identity(&self, path: &Path) -> io::Result<Option<Identity>> {
+        RealStorage.identity(path)
+    }
+    fn list(&self, folder: &Path) -> io::Result<Vec<OsString>> {
+        self.meet(Call::List)?;
+        RealStorage.list(folder)
+    }
+    fn lock(&self, path: &Path, holder: &str) -> io::Result<Locked> {
+        RealStorage.lock(path, holder)
+    }
+    fn create_temp(
+        &self,
+        folder: &Path,
+        prefix: &OsString,
+        suffix: &str,
+        mode: u32,
+    ) -> io::Result<Box<dyn StorageTemp>> {
+        let file = RealStorage.create_temp(folder, prefix, suffix, mode)?;
+        Ok(Box::new(LackingFile { call: self.call, errno: self.errno, file }))
+    }
+    fn create_spill(&self, folder: &Path) -> io::Result<Box<dyn StorageFile>> {
+        RealStorage.create_spill(folder)
+    }
+    fn open(&self, path: &Path) -> io::Result<(Box<dyn StorageFile>, u64)> {
+        RealStorage.open(path)
+    }
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.meet(Call::Link)?;
+        RealStorage.link(from, to)
+    }
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        RealStorage.remove(path)
+    }
+    fn remove_unlocked(&self, path: &Path) -> io::Result<bool> {
+        RealStorage.remove_unlocked(path)
+    }
+    fn sync_dir(&self, folder: &Path) -> io::Result<()> {
+        RealStorage.sync_dir(folder)
+    }
+}
+
+#[test]
+fn file_systems_that_lack_calls_are_served() {
+    let unknown = [libc::ENOSYS, libc::EOPNOTSUPP, libc::EPERM];
+    let rows = [
+        (Call::Link, &[libc::EMLINK, libc::EXDEV][..]),
+        (Call::SetOwner, &[libc::EINVAL]),
+        (Call::SetMode, &[]),
+    ];
+    let rows = rows.into_iter().flat_map(|(call, more)| {
+        unknown.into_iter().chain(more.iter().copied()).map(move |errno| (call, errno))
+    });
+    for (call, errno) in rows.chain([(Call::List, libc::EACCES)]) {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let target = folder.path().join("t.pleach");
+        build_slice(&[(1u64, 2u64)], &target, &BuildOptions::default()).expect("built");
+        fs::set_permissions(&target, fs::Permissions::from_mode(0o654)).expect("set");
+        let old = fs::read(&target).expect("there");
+        let storage = Lacking { call, errno, met: AtomicU64::new(0) };
+        let keep = (call != Call::List).then_some(1);
+        let options = BuildOptions { keep, ..BuildOptions::default() };
+        let what = format!("{call:?}, errno {errno}");
+        let made = build_with_storage(&mut Mixed::new(500, 100), &target, &options, &Silent, &storage);
+        assert_eq!(made.map(|made| (made.generation, made.kept)).expect(&what), (2, keep), "{what}");
+        assert_eq!(fsck(&target, &FsckOptions::default()).expect("readable").findings, [], "{what}");
+        if keep.is_some() {
+            let kept = folder.path().join("t.pleach.g1");
+            assert!(fs::read(&kept).expect("kept") == old, "{what}");
+            assert_eq!(names(folder.path()), ["t.pleach", "t.pleach.g1"], "{what}");
+        }
+        assert!(storage.met.into_inner() > 0 || !matches!(call, Call::Link | Call::List), "{what}");
+        let mode = fs::metadata(&target).expect("there").mode() & 0o7777;
+        // Whoever is in another group now may do no more than both could.
+        let wanted = match call {
+            Call::SetOwner => 0o644,
+            Call::SetMode => 0o600,
+            Call::Link | Call::List => 0o654,
+        };
+        assert_eq!(mode, wanted, "{what}");
+    }
+}
+
 #[test]
 fn only_one_of_many_builders_gets_the_name() {
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -220,6 +385,8 @@ fn child() {
     match task.as_str() {
         "full-disk" => full_disk(Path::new(&folder)),
         "no-permission" => no_permission(Path::new(&folder)),
+        "shared" => shared(Path::new(&folder)),
+        "others" => others(Path::new(&folder)),
         _ => panic!("unknown task {task}"),
     }
     println!("as expected");
@@ -309,6 +476,86 @@ fn a_folder_without_permission_is_left_alone() {
     assert_eq!(names(folder.path()), ["open", "t.pleach"]);
     assert!(fs::read(folder.path().join("t.pleach")).expect("there") == old);
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).expect("set");
+}
+
+/// Leaves what others stumble over: a temporary file and a lock file that nobody else may open, one that others may
+/// read, and an index.
+fn shared(folder: &Path) {
+    if File::create(folder.join("probe")).is_err() {
+        println!("{IMPOSSIBLE}");
+        return;
+    }
+    fs::remove_file(folder.join("probe")).expect("removed");
+    let options = BuildOptions::default();
+    for name in ["t.pleach", "closed.pleach", "read.pleach"] {
+        build_slice(&[(1u64, 2u64)], &folder.join(name), &options).expect("built");
+        fs::set_permissions(folder.join(name), fs::Permissions::from_mode(0o644)).expect("set");
+    }
+    for (name, mode) in [
+        (".t.pleach.Ab3xyz.pleach-tmp", 0o600),
+        (".closed.pleach.pleach-lock", 0o600),
+        (".read.pleach.pleach-lock", 0o644),
+    ] {
+        fs::write(folder.join(name), b"").expect("written");
+        fs::set_permissions(folder.join(name), fs::Permissions::from_mode(mode)).expect("set");
+    }
+}
+
+/// Builds beside what another user has left.
+fn others(folder: &Path) {
+    let options = BuildOptions::default();
+    if let Err(error) = fs::read_dir(folder) {
+        println!("{IMPOSSIBLE}");
+        eprintln!("{error}");
+        return;
+    }
+    // Another name beside, and the strays of others are no obstacle.
+    build_slice(&[(1u64, 2u64)], &folder.join("new.pleach"), &options).expect("built");
+    assert_eq!(strays(&folder.join("t.pleach")).expect("listed"), Vec::<PathBuf>::new());
+    // A stray that is not ours stays, and the index may be replaced where the folder lets us.
+    let sticky = fs::metadata(folder).expect("there").mode() & 0o1000 != 0;
+    let replaced = build_slice(&[(1u64, 3u64)], &folder.join("t.pleach"), &options);
+    assert_eq!(replaced.is_ok(), !sticky, "{replaced:?}");
+    assert!(folder.join(".t.pleach.Ab3xyz.pleach-tmp").exists());
+    // A lock that can be looked at is no obstacle either; another one is named, with its owner.
+    let replaced = build_slice(&[(1u64, 3u64)], &folder.join("read.pleach"), &options);
+    assert_eq!(replaced.is_ok(), !sticky, "{replaced:?}");
+    let error = build_slice(&[(1u64, 3u64)], &folder.join("closed.pleach"), &options).expect_err("closed");
+    assert!(matches!(error, BuildError::LockClosed { .. }), "{error}");
+    let text = error.to_string();
+    let owner = fs::metadata(folder.join("closed.pleach")).expect("there").uid();
+    assert!(text.contains(".closed.pleach.pleach-lock") && text.contains(&format!("user {owner}")), "{text}");
+}
+
+#[test]
+fn what_another_user_left_is_no_obstacle() {
+    if fs::metadata("/proc/self").expect("this process").uid() != 0 {
+        let _ = writeln!(io::stderr(), "SKIPPED shared folders: {IMPOSSIBLE}: this needs to be root");
+        return;
+    }
+    for mode in [0o777, 0o1777] {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(mode)).expect("set");
+        let of = |user: &'static str| ["setpriv", "--reuid", user, "--regid", user, "--clear-groups"];
+        if did("a shared folder", &in_child("shared", folder.path(), &of("65533"))) {
+            did("what another user left", &in_child("others", folder.path(), &of("65534")));
+            let left: Vec<String> =
+                names(folder.path()).into_iter().filter(|name| name.contains("pleach-tmp")).collect();
+            assert_eq!(left, [".t.pleach.Ab3xyz.pleach-tmp"], "{mode:o}");
+            // Root sweeps it, and its builds do not take files away from their users.
+            let target = folder.path().join("t.pleach");
+            let before = fs::metadata(&target).expect("there");
+            fs::set_permissions(&target, fs::Permissions::from_mode(0o600)).expect("set");
+            build_slice(&[(1u64, 4u64)], &target, &BuildOptions { keep: Some(1), ..BuildOptions::default() })
+                .expect("built");
+            let after = fs::metadata(&target).expect("there");
+            assert_eq!(
+                (after.uid(), after.gid(), after.mode() & 0o7777),
+                (before.uid(), before.gid(), 0o600)
+            );
+            assert!(before.uid() >= 65533 && !folder.path().join(".t.pleach.Ab3xyz.pleach-tmp").exists());
+        }
+    }
 }
 
 #[test]

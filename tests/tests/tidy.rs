@@ -181,3 +181,46 @@ fn text_has_one_reader() {
     assert!(broken.is_empty(), "\n{}", broken.join("\n"));
     assert_eq!(doors, DOORS.map(str::to_owned).into());
 }
+
+/// Where names of files are given, with how many lines that do it: the one place that publishes, the file system below
+/// it, and caches of our own that nobody names.
+const NAMING: [(&str, usize); 6] = [
+    ("bench/src/gpu/peers.rs", 1),
+    ("builder/src/publish.rs", 1),
+    ("builder/src/storage.rs", 1),
+    ("gpu/src/driver/emulated.rs", 1),
+    ("gpu/src/kernel/cache.rs", 1),
+    ("tests/src/fault.rs", 1),
+];
+
+#[test]
+fn files_are_published_in_one_place() {
+    let root = root();
+    let mut files = Vec::new();
+    sources(&root, &mut files);
+    let mut naming: BTreeMap<String, usize> = BTreeMap::new();
+    let mut made = Vec::new();
+    for path in files {
+        let relative = path.strip_prefix(&root).expect("inside").to_string_lossy().into_owned();
+        if !relative.contains("/src/") || relative.ends_with("tests.rs") {
+            continue;
+        }
+        let source = fs::read_to_string(&path).expect("UTF-8");
+        let product = source.split("#[cfg(test)]").next().unwrap_or_default();
+        for line in product.lines() {
+            if [".persist(", "fs::rename("].iter().any(|call| line.contains(call)) {
+                *naming.entry(relative.clone()).or_default() += 1;
+            }
+            // What a command writes under a name of its user goes by that place, too.
+            let is_made =
+                ["fs::write(", "File::create(", "NamedTempFile"].iter().any(|call| line.contains(call));
+            if relative.starts_with("tools/") && is_made {
+                made.push(format!("{relative}: {line}"));
+            }
+        }
+    }
+    let wanted: BTreeMap<String, usize> =
+        NAMING.into_iter().map(|(path, lines)| (path.to_owned(), lines)).collect();
+    assert_eq!(naming, wanted, "publish with pleach_builder::publish");
+    assert!(made.is_empty(), "publish with pleach_builder::publish: {made:#?}");
+}

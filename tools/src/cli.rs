@@ -101,6 +101,12 @@ pub enum Command {
     /// Make the next generation of a file from a batch of changes
     #[command(long_about = help::REBUILD, after_help = help::REBUILD_EXAMPLES)]
     Rebuild(RebuildArgs),
+    /// List the generations of a file: the present one, and those that are kept
+    #[command(long_about = help::GENERATIONS, after_help = help::GENERATIONS_EXAMPLES)]
+    Generations(GenerationsArgs),
+    /// Publish an old generation of a file anew
+    #[command(long_about = help::ROLLBACK, after_help = help::ROLLBACK_EXAMPLES)]
+    Rollback(RollbackArgs),
     /// Merge several files into one
     #[command(long_about = help::COMPACT, after_help = help::COMPACT_EXAMPLES)]
     Compact(CompactArgs),
@@ -273,9 +279,16 @@ pub struct CompactArgs {
     /// Files to merge, all of the same types; of equal keys those of an earlier file come first
     #[arg(value_name = "FILE", required = true)]
     pub files: Vec<PathBuf>,
-    /// File to make; replaced in one step when it exists
+    /// File to make; replaced in one step when it exists and is a Pleach file
     #[arg(long, short, value_name = "FILE")]
     pub output: PathBuf,
+    /// Old generations of the output to keep, as FILE.g1, FILE.g2 and so on; older ones are removed [default: keep
+    /// none, remove none]
+    #[arg(long, value_name = "N")]
+    pub keep: Option<usize>,
+    /// Replace the output even if it is no Pleach file; never one of the files that are merged
+    #[arg(long)]
+    pub force: bool,
     /// Regions of the new file, as for build [default: those of the first FILE]
     #[arg(long, value_name = "L,...", value_parser = parse::layout)]
     pub layout: Option<Layout>,
@@ -296,9 +309,16 @@ pub struct BuildArgs {
     /// Tables to read, in this order; '-' is standard input (needs --format)
     #[arg(value_name = "INPUT", required = true)]
     pub inputs: Vec<PathBuf>,
-    /// File to make; replaced in one step when it exists
+    /// File to make; replaced in one step when it exists and is a Pleach file
     #[arg(long, short, value_name = "FILE")]
     pub output: PathBuf,
+    /// Old generations to keep, as FILE.g1, FILE.g2 and so on; older ones are removed [default: keep none,
+    /// remove none]
+    #[arg(long, value_name = "N")]
+    pub keep: Option<usize>,
+    /// Replace FILE even if it is no Pleach file; never an input
+    #[arg(long)]
+    pub force: bool,
     /// Key column: its name, or its number from 0. A name holds for all inputs, wherever the column stands
     /// [default: the first column of the first input]
     #[arg(long, value_name = "COL")]
@@ -462,6 +482,9 @@ pub struct FsckArgs {
     /// Also write all tuples that are whole to the file OUT, and say which keys are lost; FILE stays as it is
     #[arg(long, value_name = "OUT")]
     pub salvage: Option<PathBuf>,
+    /// Replace OUT even if it is no Pleach file; never FILE
+    #[arg(long, requires = "salvage")]
+    pub force: bool,
     /// Threads to use; 0 is all
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = parse::threads)]
     pub threads: usize,
@@ -479,6 +502,35 @@ pub struct ExportArgs {
     /// Format of OUT: csv tsv parquet arrow [default: by its extension]
     #[arg(long, value_name = "F", hide_possible_values = true)]
     pub format: Option<Format>,
+    /// Replace OUT even if it is a Pleach file; never FILE
+    #[arg(long)]
+    pub force: bool,
+}
+
+/// Arguments of `generations`.
+#[derive(Clone, Debug, Args)]
+pub struct GenerationsArgs {
+    /// File whose generations are listed; it may be gone
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+}
+
+/// Arguments of `rollback`.
+#[derive(Clone, Debug, Args)]
+pub struct RollbackArgs {
+    /// File to replace by an old generation of it; it may be damaged or gone
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// Number of the generation [default: the newest that is kept]
+    #[arg(value_name = "N")]
+    pub generation: Option<u64>,
+    /// Old generations to keep, the present one among them; older ones are removed [default: keep all, and the
+    /// present one too]
+    #[arg(long, value_name = "N")]
+    pub keep: Option<usize>,
+    /// Replace FILE even if it is no Pleach file
+    #[arg(long)]
+    pub force: bool,
 }
 
 /// Arguments of `demo`.
@@ -547,6 +599,9 @@ pub struct BenchArgs {
     /// after each row
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    /// Replace that file even if it is a Pleach file; never REPORT
+    #[arg(long, requires = "output")]
+    pub force: bool,
     /// Finish in a minute or two
     #[arg(long)]
     pub quick: bool,

@@ -23,7 +23,9 @@ Examples:
 
 pub const BUILD: &str = "\
 Builds a file from tables, and publishes it in one step: FILE is either the old one or the new one, \
-whole, even if the machine loses power. An interrupted build leaves nothing behind.
+whole, even if the machine loses power. An interrupted build leaves nothing behind. Where FILE is a Pleach \
+file already, the new one is its next generation. Nothing else is replaced, unless it is empty or --force is \
+given, and never an input.
 
 The first column is the key and the second the value, unless --key and --value name others; `--value \
 @row` stores the row number instead. Columns of text are read as u64 unless --key-type and \
@@ -51,6 +53,8 @@ Examples:
   pleach build part-*.csv.gz -o big.pleach --header=first --memory 4GiB
       parts of one table, of which only the first has the header
   generate | pleach build - --format csv -o big.pleach
+  pleach build today.csv -o table.pleach --keep 7
+      every night: seven old generations are kept, as table.pleach.g1 and so on
   pleach build a.csv -o a.pleach --unique error --no-header --key 2 --value 0
       refuses repeated keys; columns by number";
 
@@ -119,7 +123,8 @@ Examples:
 
 pub const EXPORT: &str = "\
 Writes the tuples of a file as a table, in key order, with the column names and types it was built \
-from. Building from the exported table gives the same file again, byte for byte.";
+from. Building from the exported table gives the same file again, byte for byte. A table takes the place of \
+any file but a Pleach file, unless --force is given, and never that of FILE.";
 
 pub const EXPORT_EXAMPLES: &str = "\
 Examples:
@@ -130,7 +135,8 @@ pub const REBUILD: &str = "\
 Reads FILE and a table of changes and puts the next generation in its place, in one step. Changes apply in \
 the order of the table, whose columns are op, key and value, or are called as in FILE: put leaves one tuple of its key, add appends one more, del removes all of them (and \
 counts where there are none). Programs that have the old generation open go on reading it. FILE is verified \
-as it is read: a damaged one is refused, and stays.";
+as it is read: a damaged one is refused, and stays. With --keep the old generation stays as FILE.gN; a name that \
+something else has is refused, and nothing but older generations of FILE is ever removed.";
 
 pub const REBUILD_EXAMPLES: &str = "\
 Examples:
@@ -139,9 +145,30 @@ Examples:
   pleach rebuild users.pleach --apply changes.parquet --keep 2        users.pleach.g1 is the one before
   generate | pleach rebuild users.pleach --apply - --format csv";
 
+pub const GENERATIONS: &str = "\
+Lists the generations of a file, oldest first: the present one, those that --keep has left as FILE.g1, FILE.g2 and so \
+on, and what has such a name and is none (--keep leaves that alone). A generation is known by its superblock: \
+its number, and the first generation that it comes from.";
+
+pub const GENERATIONS_EXAMPLES: &str = "\
+Examples:
+  pleach generations users.pleach
+  pleach generations users.pleach --json | jq '.generations[].path'";
+
+pub const ROLLBACK: &str = "\
+Makes an old generation the present one again: its tuples are published as the next generation, so that programs \
+that follow the file see a new one. Every block is verified on its way. The generation that was the present one is \
+kept as FILE.gN, unless --keep says otherwise. FILE may be damaged or gone.";
+
+pub const ROLLBACK_EXAMPLES: &str = "\
+Examples:
+  pleach rollback users.pleach                  to the newest one that is kept
+  pleach rollback users.pleach 3";
+
 pub const COMPACT: &str = "\
 Merges files of the same types into one, in one pass over each. Of equal keys the tuples of an earlier file \
-come first; --unique chooses among them. Every block that is read is verified.";
+come first; --unique chooses among them. Every block that is read is verified. Where the output is a Pleach file \
+already, the new one is its next generation; it is never one of the files that are merged.";
 
 pub const COMPACT_EXAMPLES: &str = "\
 Examples:

@@ -88,6 +88,8 @@ fn dispatch(cli: &Cli) -> Result<ExitStatus, Failure> {
         Command::Fsck(args) => cmd::fsck::run(args, global),
         Command::Export(args) => cmd::export::run(args, global),
         Command::Rebuild(args) => cmd::rebuild::run(args, global),
+        Command::Generations(args) => cmd::generations::run(args, global),
+        Command::Rollback(args) => cmd::rollback::run(args, global),
         Command::Compact(args) => cmd::compact::run(args, global),
         Command::Select(args) => cmd::relation::select(args, global),
         Command::Project(args) => cmd::relation::project(args, global),

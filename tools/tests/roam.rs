@@ -273,11 +273,11 @@ impl Pair {
                 _ => return None,
             })
         };
-        let first = |words: &mut dyn Iterator<Item = &str>| words.find_map(usual).unwrap_or("a.pleach").to_owned();
+        let first = || self.command.split(' ').find_map(usual).unwrap_or("a.pleach").to_owned();
         self.command
             .split(' ')
             .map(|word| match self.place {
-                Some((place, _, "=")) if word == place.to_string() => first(&mut self.command.split(' ')),
+                Some((place, _, "=")) if word == place.to_string() => first(),
                 Some((place, _, file)) if word == place.to_string() => file.to_owned(),
                 _ => usual(word).unwrap_or(word).to_owned(),
             })

@@ -185,6 +185,8 @@ pub struct GpuBenchOptions<'a> {
     pub dir: Option<PathBuf>,
     /// Where the JSON document is written, anew after each row.
     pub output: Option<PathBuf>,
+    /// Whether that may take the place of an index.
+    pub force: bool,
     /// Told each row as it comes.
     pub row: Option<&'a dyn Fn(&str)>,
     /// Who is told of the steps.
@@ -225,6 +227,7 @@ impl GpuBenchOptions<'_> {
             pinned_bytes: if quick { vec![1 << 28] } else { vec![1 << 28, 1 << 32] },
             dir: None,
             output: None,
+            force: false,
             row: None,
             told: Told::default(),
         }
@@ -342,7 +345,7 @@ pub fn run(options: &GpuBenchOptions<'_>) -> Result<GpuReport, BenchError> {
 /// As [`run`].
 pub fn run_on(gpu: &Gpu, options: &GpuBenchOptions<'_>) -> Result<GpuReport, BenchError> {
     options.check()?;
-    let mut report = GpuReport::new(gpu.device(), options.output.clone());
+    let mut report = GpuReport::new(gpu.device(), options.output.clone(), options.force);
     if cfg!(debug_assertions) {
         report.note("this is a debug build: build with --release for times that mean something".to_owned());
     }

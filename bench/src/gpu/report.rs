@@ -8,6 +8,7 @@
 use super::{COPY_TB_MIN, RANDOM_READS_MIN};
 use crate::report::spread;
 use crate::{BenchError, Machine};
+use pleach_builder::publish::{self, Rules};
 use pleach_gpu::Device;
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
@@ -152,10 +153,11 @@ pub struct GpuReport {
     rows: Vec<GpuRow>,
     notes: Vec<String>,
     output: Option<PathBuf>,
+    force: bool,
 }
 
 impl GpuReport {
-    pub(crate) fn new(device: &Device, output: Option<PathBuf>) -> Self {
+    pub(crate) fn new(device: &Device, output: Option<PathBuf>, force: bool) -> Self {
         let device = json!({
             "name": device.name,
             "memory_bytes": device.memory_bytes,
@@ -165,7 +167,7 @@ impl GpuReport {
             "cuda": format!("{}.{}", device.driver.0, device.driver.1),
             "nvrtc": device.nvrtc,
         });
-        Self { machine: Machine::this(), device, rows: Vec::new(), notes: Vec::new(), output }
+        Self { machine: Machine::this(), device, rows: Vec::new(), notes: Vec::new(), output, force }
     }
 
     pub(crate) fn note(&mut self, text: String) {
@@ -190,11 +192,8 @@ impl GpuReport {
 
     fn write(&self) -> Result<(), BenchError> {
         let Some(path) = &self.output else { return Ok(()) };
-        std::fs::write(path, format!("{}\n", self.to_json())).map_err(|source| BenchError::Io {
-            operation: "write",
-            path: path.clone(),
-            source,
-        })
+        let rules = Rules::table(Vec::new(), self.force);
+        Ok(publish::replace(path, format!("{}\n", self.to_json()).as_bytes(), rules)?)
     }
 
     /// Writes the document a last time.

@@ -44,7 +44,8 @@ pub(crate) fn copied(
     let mut verified = Vec::with_capacity(header.sections.len());
     for section in &header.sections {
         let tag = section.entry.tag;
-        let blocks = if replaced.contains(&tag) { None } else { base.section(tag)? };
+        let is_copied = tag != Tag::SUM2 && !replaced.contains(&tag);
+        let blocks = if is_copied { base.section(tag)? } else { None };
         if tag == Tag::SUM2 && !replaced.contains(&tag) {
             // It has one sum, of all its bytes, and is small.
             let mut bytes = vec![0; section.extent() as usize];
@@ -53,7 +54,7 @@ pub(crate) fn copied(
                 return Err(base.damaged(tag, section.offset()));
             }
         }
-        verified.push((section, blocks.filter(|_| tag != Tag::SUM2)));
+        verified.push((section, blocks));
     }
     let mut pieces = Vec::new();
     let mut end_of_last = HEAD_BYTES as u64;

@@ -30,6 +30,9 @@ pub struct Out {
     /// Format of OUT: pleach csv tsv parquet arrow [default: by its extension]
     #[arg(long, value_name = "F", hide_possible_values = true, requires = "output")]
     pub format: Option<OutFormat>,
+    /// Replace OUT even if it is no Pleach file, or for a table even if it is one; never a file that is read
+    #[arg(long, requires = "output")]
+    pub force: bool,
     /// Where to compute: cpu, cuda (the first GPU) or cuda:N; auto is cpu, since the CPU reads and writes the files
     #[arg(long, value_name = "DEVICE", default_value = "auto", value_parser = parse::device)]
     pub device: Device,

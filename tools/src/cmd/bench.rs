@@ -3,14 +3,17 @@
 //! The measuring is in the crate `pleach-bench`; this turns arguments into its options, shows on
 //! standard error what is being done, and prints the report.
 
+use super::build::build_failure;
 use crate::cli::{BenchArgs, BenchWhat, Global};
 use crate::failure::{self, ExitStatus, Failure};
 use crate::interrupt::Guard;
+use crate::output;
 use pleach_bench::gpu::{GpuBenchOptions, Group};
 use pleach_bench::{BenchError, BenchOptions, CompressOptions, LookupOptions, Report, StrategyOptions, Told};
 use pleach_bench::{build, latency, open, plot, range, update};
+use pleach_builder::publish::{self, Rules};
 use pleach_gpu::GpuError;
-use std::fs::{read_to_string, write};
+use std::fs::read_to_string;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::time::Instant;
@@ -41,6 +44,10 @@ fn picture(args: &BenchArgs) -> Result<ExitStatus, Failure> {
         return Err(Failure::usage("bench plot: which report? pleach bench plot REPORT.json -o PICTURE.svg"));
     };
     let is_standard = |path: &Path| path.as_os_str() == "-";
+    let rules = Rules::table(output::inputs([path.as_path()]), args.force);
+    if let Some(output) = args.output.as_deref().filter(|output| !is_standard(output)) {
+        output::check(output, &rules)?;
+    }
     let text =
         if is_standard(path) { std::io::read_to_string(std::io::stdin()) } else { read_to_string(path) };
     let text = text.map_err(|error| {
@@ -52,9 +59,9 @@ fn picture(args: &BenchArgs) -> Result<ExitStatus, Failure> {
     let svg = plot::svg(&report).map_err(|error| Failure::operational(format!("bench plot: {error}")))?;
     match args.output.as_deref().filter(|path| !is_standard(path)) {
         None => failure::print(svg.as_bytes())?,
-        Some(path) => write(path, svg).map_err(|error| {
-            Failure::operational(format!("bench plot: cannot write {}: {error}", path.display()))
-        })?,
+        Some(path) => {
+            publish::replace(path, svg.as_bytes(), rules).map_err(|error| build_failure(&error))?;
+        }
     }
     Ok(ExitStatus::Success)
 }
@@ -127,7 +134,11 @@ fn gpu(args: &BenchArgs, global: &Global, name: &str, groups: &[Group]) -> Resul
         options.groups.clone_from(&args.only);
     }
     options.dir.clone_from(&args.dir);
+    if let Some(path) = &args.output {
+        output::check(path, &Rules::table(Vec::new(), args.force))?;
+    }
     options.output.clone_from(&args.output);
+    options.force = args.force;
     let row = |line: &str| {
         // A closed pipe is no reason to stop: the document is still written.
         let _ = match (global.json, global.quiet) {

@@ -5,6 +5,7 @@
 
 use crate::cli::{BuildArgs, Format, Global};
 use crate::failure::{self, Code, ExitStatus, Failure};
+use crate::output;
 use crate::parse::ValueTypes;
 use crate::progress::Progress;
 use crate::render::json;
@@ -12,19 +13,22 @@ use crate::render::text::{counted, grouped, hex};
 use crate::search;
 use pleach::ReadError;
 use pleach_builder::input::{self, InputOptions};
+use pleach_builder::publish::Rules;
 use pleach_builder::source::{Schema, Source, SourceError};
 use pleach_builder::{BuildError, BuildOptions, Summary};
 use serde_json::{Value, json};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 pub fn run(args: &BuildArgs, global: &Global) -> Result<ExitStatus, Failure> {
     check(args)?;
+    let inputs = output::inputs(args.inputs.iter().map(PathBuf::as_path));
+    output::check(&args.output, &Rules::index(inputs.clone(), args.force))?;
     let started = Instant::now();
     let progress = Progress::new(global);
     let mut source = open(args).map_err(|error| progress.failed(source_failure(&error)))?;
-    let options = build_options(args);
+    let options = BuildOptions { inputs, ..build_options(args) };
     let summary = pleach_builder::build(&mut *source, &args.output, &options, &progress)
         .map_err(|error| progress.failed(build_failure(&error)))?;
     let schema = source.schema().clone();
@@ -137,6 +141,8 @@ fn build_options(args: &BuildArgs) -> BuildOptions {
         memory_bytes: args.memory.unwrap_or(default.memory_bytes),
         threads: args.threads,
         temp_dir: args.temp.clone(),
+        keep: args.keep,
+        force: args.force,
         ..default
     }
     .with_layout(args.layout)
@@ -154,7 +160,7 @@ pub fn source_failure(error: &SourceError) -> Failure {
     }
 }
 
-pub(in crate::cmd) fn build_failure(error: &BuildError) -> Failure {
+pub fn build_failure(error: &BuildError) -> Failure {
     let code = match error {
         BuildError::Source(error) => return source_failure(error),
         BuildError::Interrupted => return Failure::Interrupted,
@@ -212,16 +218,28 @@ fn text(path: &Path, summary: &Summary, schema: &Schema, took: Duration) -> Stri
     let dropped =
         if dropped > 0 { format!(" of {}", counted(dropped + summary.tuples, "row")) } else { String::new() };
     let values = schema.record().map_or(summary.value_type.to_string(), |record| record.to_string());
+    let generation = match summary.generation {
+        1 => String::new(),
+        generation => format!(", generation {generation}"),
+    };
     format!(
-        "built {}: {}{dropped}, {} to {}, {} bytes ({:.2} a tuple), {order}, {:.1} s",
+        "built {}: {}{dropped}, {} to {}, {} bytes ({:.2} a tuple), {order}{generation}{}, {:.1} s",
         path.display(),
         counted(summary.tuples, "tuple"),
         summary.key_type,
         values,
         grouped(summary.file_bytes),
         bytes_per_tuple(summary),
+        kept_text(summary.kept, summary.left.as_deref()),
         took.as_secs_f64(),
     )
+}
+
+/// `, 2 old generations kept`, and why there are more.
+pub(super) fn kept_text(kept: Option<usize>, left: Option<&str>) -> String {
+    let kept = kept.map(|kept| format!(", {} kept", counted(kept as u64, "old generation")));
+    let left = left.map(|why| format!(", some are left: {why}"));
+    kept.into_iter().chain(left).collect()
 }
 
 fn document(path: &Path, summary: &Summary, took: Duration) -> serde_json::Map<String, Value> {
@@ -238,6 +256,7 @@ fn document(path: &Path, summary: &Summary, took: Duration) -> serde_json::Map<S
     document.insert("bytes_per_tuple".to_owned(), bytes_per_tuple(summary).into());
     document.insert("file_id".to_owned(), hex(&summary.file_id).into());
     document.insert("generation".to_owned(), json::int(summary.generation));
+    document.insert("kept_generations".to_owned(), summary.kept.into());
     document.insert("key_type".to_owned(), summary.key_type.to_string().into());
     document.insert("value_type".to_owned(), summary.value_type.to_string().into());
     document.insert("unique".to_owned(), summary.unique.into());

@@ -1,6 +1,6 @@
 //! `pleach compact`: several files become one.
 
-use super::build::build_failure;
+use super::build::{build_failure, kept_text};
 use crate::cli::{CompactArgs, Global};
 use crate::failure::{self, ExitStatus, Failure};
 use crate::progress::Progress;
@@ -17,7 +17,8 @@ pub fn run(args: &CompactArgs, global: &Global) -> Result<ExitStatus, Failure> {
         let options = BuildOptions { unique: args.unique.map(Into::into), ..BuildOptions::default() };
         options.with_layout(args.layout.unwrap_or_default())
     });
-    let options = CompactOptions { build, salvage: args.salvage, threads: args.threads };
+    let (keep, force) = (args.keep, args.force);
+    let options = CompactOptions { build, salvage: args.salvage, threads: args.threads, keep, force };
     let done = compact(&args.files, &args.output, &options, &progress)
         .map_err(|error| progress.failed(build_failure(&error)))?;
     drop(progress);
@@ -31,6 +32,8 @@ pub fn run(args: &CompactArgs, global: &Global) -> Result<ExitStatus, Failure> {
         document.insert("tuples".to_owned(), json::int(summary.tuples));
         document.insert("file_bytes".to_owned(), json::int(summary.file_bytes));
         document.insert("file_id".to_owned(), hex(&summary.file_id).into());
+        document.insert("generation".to_owned(), json::int(summary.generation));
+        document.insert("kept_generations".to_owned(), summary.kept.into());
         document.insert("lost_tuples".to_owned(), json::int(lost));
         document.insert("seconds".to_owned(), seconds.into());
         json::print(document)?;
@@ -41,11 +44,12 @@ pub fn run(args: &CompactArgs, global: &Global) -> Result<ExitStatus, Failure> {
             String::new()
         };
         failure::say(&format!(
-            "compacted {} to {}: {}, {} bytes{lost}, {seconds:.1} s",
+            "compacted {} to {}: {}, {} bytes{lost}{}, {seconds:.1} s",
             counted(args.files.len() as u64, "file"),
             args.output.display(),
             counted(summary.tuples, "tuple"),
             grouped(summary.file_bytes),
+            kept_text(summary.kept, summary.left.as_deref()),
         ));
     }
     Ok(ExitStatus::Success)

@@ -7,12 +7,13 @@
 use crate::any::Any;
 use crate::cli::{self, ExportArgs, Global, Verify};
 use crate::failure::{self, Code, ExitStatus, Failure};
-use crate::output::{Cell, Field, Format, Gathered, OutputError, TableWriter, Target, writer};
+use crate::output::{self, Cell, Field, Format, Gathered, OutputError, TableWriter, Target, writer};
 use crate::progress::Progress;
 use crate::render::json;
 use crate::render::text::{counted, grouped};
 use crate::search;
 use pleach::{Datum, Index, Key, Meta, Record, Typed, Value};
+use pleach_builder::publish::Rules;
 use std::time::Instant;
 
 /// Tuples of a batch.
@@ -24,12 +25,15 @@ pub fn run(args: &ExportArgs, global: &Global) -> Result<ExitStatus, Failure> {
     let started = Instant::now();
     let to_stdout = args.output.as_os_str() == "-";
     let format = format(args, to_stdout)?;
+    let rules = Rules::table(output::inputs([args.file.as_path()]), args.force);
+    if !to_stdout {
+        output::check(&args.output, &rules)?;
+    }
     // A table outlives the file it came from: nothing damaged goes into it.
     let index = search::open(&args.file, global, Verify::Touched)?;
     let meta = index.meta().map_err(search::reading(&args.file))?;
     let progress = Progress::new(global);
-    let mut target =
-        if to_stdout { Target::standard_output() } else { Target::create(&args.output, &[&args.file])? };
+    let mut target = if to_stdout { Target::standard_output() } else { Target::create(&args.output, rules)? };
     let record = search::record(&index, &args.file)?;
     if Any::is_needed(&index, record.as_ref()) {
         let written = write_any(&index, record.as_ref(), args, &meta, format, &mut target, &progress);

@@ -4,11 +4,13 @@
 use super::salvage;
 use crate::cli::{FsckArgs, Global};
 use crate::failure::{self, Code, ExitStatus, Failure};
+use crate::output;
 use crate::progress::Progress;
 use crate::render::json;
 use crate::render::text::{counted, human_bytes, shown};
 use crate::search::placed;
 use pleach::{Finding, FormatError, FsckOptions, Report, Verdict};
+use pleach_builder::publish::Rules;
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -22,6 +24,9 @@ pub fn run(args: &FsckArgs, global: &Global) -> Result<ExitStatus, Failure> {
             "FILE and OUT are the same: {}: fsck never writes FILE: name another OUT",
             out.display()
         )));
+    }
+    if let Some(out) = &args.salvage {
+        output::check(out, &Rules::index(vec![path.clone()], args.force))?;
     }
     let progress = Progress::new(global);
     let watch = |done: u64, total: u64| {

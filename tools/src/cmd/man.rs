@@ -1,11 +1,13 @@
 //! `pleach man`: a manual page for each command.
 
+use super::build::build_failure;
 use crate::cli::{Cli, Global, ManArgs};
 use crate::failure::{self, ExitStatus, Failure};
 use crate::render::json;
 use crate::render::text::printable;
 use clap::{Command, CommandFactory};
 use clap_mangen::Man;
+use pleach_builder::publish::{self, Rules};
 use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
@@ -33,9 +35,8 @@ pub fn run(args: &ManArgs, global: &Global) -> Result<ExitStatus, Failure> {
 fn write(dir: &Path, name: &str, command: Command) -> Result<String, Failure> {
     let path = dir.join(format!("{name}.1"));
     let mut page = Vec::new();
-    render(name, command, &mut page)
-        .and_then(|()| fs::write(&path, page))
-        .map_err(|error| Failure::io("cannot write", &path, &error))?;
+    render(name, command, &mut page).map_err(|error| Failure::io("cannot write", &path, &error))?;
+    publish::replace(&path, &page, Rules::table(Vec::new(), false)).map_err(|error| build_failure(&error))?;
     Ok(path.display().to_string())
 }
 

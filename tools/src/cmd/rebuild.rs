@@ -1,8 +1,9 @@
 //! `pleach rebuild`: the next generation of a file, from a batch of changes.
 
-use super::build::{build_failure, input_format, unknown_format};
+use super::build::{build_failure, input_format, kept_text, unknown_format};
 use crate::cli::{Global, Method, RebuildArgs};
 use crate::failure::{self, ExitStatus, Failure};
+use crate::output;
 use crate::progress::Progress;
 use crate::render::json;
 use crate::render::text::{counted, grouped, hex};
@@ -29,6 +30,7 @@ pub fn run(args: &RebuildArgs, global: &Global) -> Result<ExitStatus, Failure> {
         memory_bytes: args.memory.unwrap_or(default.memory_bytes),
         threads: args.threads,
         temp_dir: args.temp.clone(),
+        inputs: output::inputs([args.apply.as_path()]),
         ..default
     };
     let open = Box::new(|schema: &Schema| open(args, schema));
@@ -98,11 +100,8 @@ fn text(path: &Path, done: &Rebuilt, took: Duration) -> String {
     if done.lost > 0 {
         notes.push(format!("{} lost with damaged blocks", counted(done.lost, "tuple")));
     }
-    if let Some(kept) = done.kept {
-        notes.push(format!("{} kept", counted(kept as u64, "old generation")));
-    }
-    notes.extend(done.left.as_ref().map(|why| format!("some are left: {why}")));
-    let notes: String = notes.iter().map(|note| format!(", {note}")).collect();
+    let mut notes: String = notes.iter().map(|note| format!(", {note}")).collect();
+    notes.push_str(&kept_text(done.kept, done.left.as_deref()));
     format!(
         "rebuilt {}: generation {}, {} (was {}), {} bytes, by {}: {} put, {} added, {} deleted{notes}, {:.1} s",
         path.display(),

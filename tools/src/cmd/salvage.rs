@@ -40,7 +40,12 @@ pub fn is_same(file: &Path, out: &Path) -> bool {
 /// Writes what is whole of the file to `out`.
 pub fn save(args: &FsckArgs, out: &Path, global: &Global) -> Result<Saved, Failure> {
     let progress = Progress::new(global);
-    let options = CompactOptions { build: None, salvage: true, threads: args.threads };
+    let options = CompactOptions {
+        salvage: true,
+        threads: args.threads,
+        force: args.force,
+        ..CompactOptions::default()
+    };
     let done = compact(std::slice::from_ref(&args.file), out, &options, &progress)
         .map_err(|error| progress.failed(build_failure(&error)))?;
     drop(progress);

@@ -4,16 +4,16 @@
 //! searched for about a second. What comes out is `costs.json` in the user's cache folder, written beside and
 //! renamed. Commands that look up many keys read it; one that cannot be believed is ignored with a warning.
 
+use super::build::build_failure;
 use crate::cli::{Global, TuneArgs};
 use crate::failure::{self, ExitStatus, Failure};
 use crate::render::json;
 use crate::render::text::shown;
 use pleach::{Costs, Index};
 use pleach_builder::BuildOptions;
-use pleach_builder::storage::locked_temp;
+use pleach_builder::publish::{self, Rules};
 use serde_json::{Map, Value};
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{env, fs, io};
@@ -38,7 +38,7 @@ pub fn run(args: &TuneArgs, global: &Global) -> Result<ExitStatus, Failure> {
         }
     } else {
         let costs = measure()?;
-        write(&path, &costs).map_err(|error| Failure::io("cannot write", &path, &error))?;
+        write(&path, &costs)?;
         (costs, "tuned")
     };
     if global.json {
@@ -106,17 +106,16 @@ fn read(path: &Path) -> Result<Option<Costs>, String> {
     Costs::from_named(&list).map(Some)
 }
 
-/// Writes a file beside and renames it: a reader sees the old one or the new one.
-fn write(path: &Path, costs: &Costs) -> io::Result<()> {
+/// Writes the file: a reader sees the old one or the new one.
+fn write(path: &Path, costs: &Costs) -> Result<(), Failure> {
     let folder = path.parent().unwrap_or(Path::new("."));
-    fs::create_dir_all(folder)?;
+    fs::create_dir_all(folder).map_err(|error| Failure::io("cannot make folder", folder, &error))?;
     let mut document = Map::new();
     document.insert("schema".to_owned(), SCHEMA.into());
     document.insert("costs_ns".to_owned(), Value::Object(object(costs)));
-    let mut file = locked_temp(folder, &".costs.".into(), ".pleach-tmp", 0o600)?;
-    writeln!(file.as_file_mut(), "{}", Value::Object(document))?;
-    file.as_file().sync_all()?;
-    file.persist(path)
+    let text = format!("{}\n", Value::Object(document));
+    publish::replace(path, text.as_bytes(), Rules::table(Vec::new(), false))
+        .map_err(|error| build_failure(&error))
 }
 
 fn measure() -> Result<Costs, Failure> {

@@ -11,7 +11,7 @@ mod parquet;
 mod target;
 
 pub use gathered::Gathered;
-pub use target::Target;
+pub use target::{Target, check, inputs};
 
 use arrow_schema::{DataType, TimeUnit};
 use pleach::{FieldKind, Key, KeyType, Meta, Value, ValueType};

@@ -45,6 +45,8 @@ impl Found<'_> {
             format!("{}.{}", superblock.version_major, superblock.version_minor).into(),
         );
         document.insert("generation".to_owned(), json::int(superblock.generation.get()));
+        let lineage = superblock.lineage != [0; 16];
+        document.insert("lineage".to_owned(), lineage.then(|| hex(&superblock.lineage)).into());
         document.insert("file_id".to_owned(), hex(&superblock.file_id).into());
         document.insert("builder".to_owned(), builder.into());
         document.insert("tuples".to_owned(), json::int(header.tuples));

@@ -71,6 +71,9 @@ impl Found<'_> {
         }
         let _ = writeln!(text, "  tuples    {}, {unique}{per_tuple}", grouped(header.tuples));
         let _ = writeln!(text, "  file id   {id}, generation {}", superblock.generation);
+        if superblock.lineage != [0; 16] {
+            let _ = writeln!(text, "  lineage   {}", hex(&superblock.lineage));
+        }
         let _ = writeln!(text, "  builder   {builder}");
         draw_sections(header, text);
         draw_levels(header, text);

@@ -16,9 +16,9 @@ use crate::search::{self, Output};
 use arrow_schema::DataType;
 use pleach::{Datum, Index, Record};
 use pleach_builder::BuildOptions;
+use pleach_builder::publish::Rules;
 use pleach_relation::expr::Predicate;
 use pleach_relation::{Answer, Chunk, Relation, Schema, StreamOptions};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -59,12 +59,7 @@ impl<'a> Job<'a> {
                     "lines go to standard output without -o: pleach {name}: leave -o out, or name a file"
                 )));
             }
-            let place = |path: &Path| std::fs::metadata(path).ok().map(|found| (found.dev(), found.ino()));
-            let is_input = inputs.iter().any(|input| place(input).is_some() && place(input) == place(path));
-            if is_input {
-                let text = format!("output is the input: {}: name another file", path.display());
-                return Err(Failure::operational(text));
-            }
+            output::check(path, &rules(out, format, inputs))?;
         }
         let progress = Progress::new(global);
         Ok(Self { name, out, global, inputs: inputs.to_vec(), format, progress, started: Instant::now() })
@@ -83,6 +78,8 @@ impl<'a> Job<'a> {
             memory_bytes: self.out.memory.unwrap_or(default.memory_bytes),
             threads: self.out.threads,
             temp_dir: self.out.temp.clone(),
+            inputs: output::inputs(self.inputs.iter().copied()),
+            force: self.out.force,
             ..default
         }
     }
@@ -123,7 +120,7 @@ impl<'a> Job<'a> {
         let (Some(format), Some(path)) = (self.format.and_then(table_format), &self.out.output) else {
             return lines(answer, &columns, self.global.json);
         };
-        let mut target = Target::create(path, &self.inputs)?;
+        let mut target = Target::create(path, rules(self.out, self.format, &self.inputs))?;
         let tuples = self.table(answer, &columns, format, &mut target).map_err(|stop| match stop {
             Stop::Failure(failure) => failure,
             Stop::Output(OutputError::Io(error)) => target.failure(&error),
@@ -171,6 +168,15 @@ impl<'a> Job<'a> {
             ));
         }
         Ok(ExitStatus::Success)
+    }
+}
+
+/// What the output may replace.
+fn rules(out: &Out, format: Option<OutFormat>, inputs: &[&Path]) -> Rules {
+    let inputs = output::inputs(inputs.iter().copied());
+    match format {
+        Some(OutFormat::Pleach) => Rules::index(inputs, out.force),
+        _ => Rules::table(inputs, out.force),
     }
 }
 

@@ -1,0 +1,92 @@
+//! `pleach generations`: what stands under the names of a file's generations.
+
+use super::build::build_failure;
+use crate::cli::{GenerationsArgs, Global};
+use crate::failure::{self, ExitStatus, Failure};
+use crate::render::json;
+use crate::render::text::{grouped, hex, shown};
+use chrono::{DateTime, SecondsFormat, Utc};
+use pleach_builder::rebuild::{Generation, State, generations};
+use serde_json::{Map, Value};
+use std::fmt::Write;
+use std::path::Path;
+
+pub fn run(args: &GenerationsArgs, global: &Global) -> Result<ExitStatus, Failure> {
+    let found = generations(&args.file).map_err(|error| build_failure(&error))?;
+    if global.json {
+        let mut document = json::document("generations");
+        document.insert("file".to_owned(), args.file.display().to_string().into());
+        document.insert("generations".to_owned(), found.iter().map(object).collect());
+        json::print(document)?;
+    } else {
+        failure::print(table(&args.file, &found).as_bytes())?;
+    }
+    Ok(ExitStatus::Success)
+}
+
+/// When a file was written last, to the second, in UTC.
+fn modified(generation: &Generation) -> Option<String> {
+    let time: DateTime<Utc> = generation.modified?.into();
+    Some(time.to_rfc3339_opts(SecondsFormat::Secs, true))
+}
+
+fn object(generation: &Generation) -> Value {
+    let Generation { number, path, state, file_id, tuples, bytes, .. } = generation;
+    let mut object = Map::new();
+    let (name, what) = match state {
+        State::Current => ("current", None),
+        State::Kept => ("kept", None),
+        State::Foreign(what) => ("foreign", Some(what.clone())),
+    };
+    object.insert("generation".to_owned(), json::int(*number));
+    object.insert("state".to_owned(), name.into());
+    object.insert("what".to_owned(), what.into());
+    object.insert("path".to_owned(), path.display().to_string().into());
+    object.insert("file_id".to_owned(), file_id.map(|id| hex(&id)).into());
+    object.insert("tuples".to_owned(), tuples.map_or(Value::Null, json::int));
+    object.insert("file_bytes".to_owned(), bytes.map_or(Value::Null, json::int));
+    object.insert("modified".to_owned(), modified(generation).into());
+    object.into()
+}
+
+/// A line each, under the names of the columns.
+fn table(file: &Path, found: &[Generation]) -> String {
+    let number = |number: Option<u64>| number.map_or("-".to_owned(), grouped);
+    let mut rows =
+        vec![["generation", "", "tuples", "bytes", "modified", "file id", "file"].map(str::to_owned)];
+    for generation in found {
+        let state = match &generation.state {
+            State::Current => "current".to_owned(),
+            State::Kept => "kept".to_owned(),
+            State::Foreign(what) => format!("none: {what}"),
+        };
+        rows.push([
+            grouped(generation.number),
+            state,
+            number(generation.tuples),
+            number(generation.bytes),
+            modified(generation).unwrap_or_else(|| "-".to_owned()),
+            generation.file_id.map_or("-".to_owned(), |id| hex(&id)),
+            shown(&generation.path),
+        ]);
+    }
+    if !found.iter().any(|generation| generation.number == 0 || generation.state == State::Current) {
+        let [gone, none] = ["gone", "-"].map(str::to_owned);
+        let none = || none.clone();
+        rows.push([none(), gone, none(), none(), none(), none(), shown(file)]);
+    }
+    let widths: Vec<usize> =
+        (0..6).map(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0)).collect();
+    let mut text = String::new();
+    for row in &rows {
+        for (column, (cell, &width)) in row.iter().zip(&widths).enumerate() {
+            // Numbers end where their column does.
+            let _ = match column {
+                0 | 2 | 3 => write!(text, "{cell:>width$}  "),
+                _ => write!(text, "{cell:<width$}  "),
+            };
+        }
+        let _ = writeln!(text, "{}", row[6]);
+    }
+    text
+}
