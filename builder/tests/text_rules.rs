@@ -156,8 +156,11 @@ impl Read for Trickle {
     }
 }
 
+/// Keys, values and operations, or why there are none.
+type Rows = Result<Vec<(u64, u64, Option<Op>)>, String>;
+
 /// Everything that a source delivers.
-fn rows(source: &mut dyn Source) -> Result<Vec<(u64, u64, Option<Op>)>, String> {
+fn rows(source: &mut dyn Source) -> Rows {
     let mut all = Vec::new();
     let mut chunk = Chunk::new(KeyType::U64, ValueType::U64);
     loop {
@@ -175,9 +178,7 @@ fn rows(source: &mut dyn Source) -> Result<Vec<(u64, u64, Option<Op>)>, String> 
     }
 }
 
-fn read(
-    source: Result<Box<dyn Source>, pleach_builder::SourceError>,
-) -> Result<Vec<(u64, u64, Option<Op>)>, String> {
+fn read(source: Result<Box<dyn Source>, pleach_builder::SourceError>) -> Rows {
     source.map_err(|error| error.to_string()).and_then(|mut source| rows(&mut *source))
 }
 
@@ -188,10 +189,7 @@ fn save(folder: &Path, name: &str, bytes: &[u8]) -> PathBuf {
 }
 
 /// The ways to text: each gets lines through a rule, and gives what it read.
-fn ways(
-    folder: &Path,
-    rule: fn(&str) -> Vec<u8>,
-) -> Vec<(&'static str, Result<Vec<(u64, u64, Option<Op>)>, String>)> {
+fn ways(folder: &Path, rule: fn(&str) -> Vec<u8>) -> Vec<(&'static str, Rows)> {
     let csv = rule("id,v\n1,10\n2,20\n3,30\n");
     let options = InputOptions { format: Some(Format::Csv), ..InputOptions::default() };
     let changes = InputOptions {

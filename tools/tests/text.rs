@@ -87,7 +87,7 @@ const RULES: &[Rule] = &[
     ("ZIP", |_| b"PK\x03\x04\x14\0\0".to_vec(), Err("a ZIP archive (or an Excel workbook) and no text")),
     ("Parquet", |_| b"PAR1\x15\x04\x15".to_vec(), Err("a Parquet file and no text")),
     ("Arrow", |_| b"ARROW1\0\0\xff\xff\xff\xff".to_vec(), Err("an Arrow IPC file and no text")),
-    ("NUL", |text| text.replacen('2', "2\0", 1).into(), Err("2\\0")),
+    ("NUL", |text| text.replacen('2', "2\0", 1).into(), Err("whole number")),
 ];
 
 /// A folder with `base.pleach`, of the keys 1, 2, 3 and 9.
