@@ -66,6 +66,11 @@ const RULES: &[Rule] = &[
         Err("it is UTF-16"),
     ),
     ("UTF-16, the other way", |_| b"\xfe\xff\0i".to_vec(), Err("it is UTF-16")),
+    (
+        "UTF-16 without a mark",
+        |text| text.encode_utf16().flat_map(u16::to_le_bytes).collect(),
+        Err("it is UTF-16"),
+    ),
     ("gzip of UTF-16", |_| gzip(b"\xff\xfei\0"), Err("it is UTF-16")),
     (
         "a CR among LF",
