@@ -309,6 +309,12 @@ fn names_of_packed_files_tell_the_format() {
             "it is an Arrow IPC file and not a Parquet file: give --format arrow",
         ),
         (
+            "t.parquet",
+            b"id,v\n1,2\n".to_vec(),
+            InputOptions::default(),
+            "it is no Parquet file that can be read: it looks like text: give --format csv",
+        ),
+        (
             "t.data",
             b"PAR1\x15\x04".to_vec(),
             InputOptions::default(),
@@ -380,11 +386,13 @@ proptest! {
     /// Packing changes nothing, whatever the text is.
     #[test]
     fn packed_text_reads_like_plain_text(text in "[0-9a,\"\r\n\u{feff}]{0,60}", cut in 0..60_usize) {
-        let options = InputOptions { format: Some(Format::Csv), key_type: Some(KeyType::U64), no_header: true, ..InputOptions::default() };
-        let of = |bytes: Vec<u8>| read(open_stream("input", Box::new(Trickle(bytes, 0)), &options)
-            .and_then(|source| if source.schema().value_type == ValueType::U64 { Ok(source) } else {
-                Err(pleach_builder::SourceError { input: String::new(), place: String::new(), problem: "one column".into(), cause: None })
-            }));
+        let options = InputOptions {
+            format: Some(Format::Csv),
+            value: Some("1".into()),
+            no_header: true,
+            ..InputOptions::default()
+        };
+        let of = |bytes: Vec<u8>| read(open_stream("input", Box::new(Trickle(bytes, 0)), &options));
         let plain = of(text.clone().into_bytes());
         let cut = (0..=cut.min(text.len())).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
         let (one, two) = text.as_bytes().split_at(cut);

@@ -355,8 +355,8 @@ fn extend<S: Exact<D>, D, W: Default>(
 }
 
 /// Parses one number of a text table into the word of `target`: digits with an optional sign, spaces
-/// and tabs around it allowed, and a point with nothing but zeros behind it; for floats whatever Rust's parser takes (decimal, exponent, `inf`,
-/// `NaN`), rounded to the nearest.
+/// and tabs around it allowed, and a point with nothing but zeros behind it; for floats whatever Rust's
+/// parser takes (decimal, exponent, `inf`, `NaN`), rounded to the nearest.
 pub(super) fn parse(field: &[u8], target: Target) -> Result<u128, TextProblem> {
     let text = trim(field);
     if text.is_empty() {

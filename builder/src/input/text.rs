@@ -443,6 +443,12 @@ impl Read for TextReader {
     }
 }
 
+/// Whether the first bytes of a file are plain text, and no mark or the beginning of one.
+pub(super) fn is_plain(head: &[u8]) -> bool {
+    let is_text = |byte: &u8| matches!(byte, b' '..=b'~' | b'\t' | b'\r' | b'\n');
+    !head.is_empty() && head.iter().all(is_text) && !may_be_more(head) && !head.starts_with(b"PAR1")
+}
+
 /// A number without the `.0` behind it, if there is one: so whole numbers are written by tables that had none in a row.
 /// `None` if anything but zeros stands there, or nothing.
 #[must_use]
