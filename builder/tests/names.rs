@@ -318,7 +318,10 @@ fn a_header_that_may_be_data_is_refused() {
     assert!(opens("1\n2\n", Format::Csv, &numbered).is_err());
 }
 
-fn changes(folder: &Path, name: &str, columns: &[(&str, &[&str])]) -> PathBuf {
+/// Columns of text with their names.
+type Columns<'a> = &'a [(&'a str, &'a [&'a str])];
+
+fn changes(folder: &Path, name: &str, columns: Columns<'_>) -> PathBuf {
     let path = folder.join(name);
     let format = name.rsplit('.').next().expect("an extension");
     let bytes = if format == "csv" || format == "tsv" {
@@ -365,7 +368,7 @@ fn changes_go_by_the_names_of_the_file() {
     let expected = (vec![(1, 10), (2, 20)], vec![Op::Put, Op::Add]);
     for format in ["csv", "tsv", "parquet", "arrow"] {
         let name = format!("c.{format}");
-        let good: [&[(&str, &[&str])]; 6] = [
+        let good: [Columns<'_>; 6] = [
             &[("op", op), ("id", key), ("v", value)],
             &[("v", value), ("id", key), ("op", op)],
             &[("id", key), ("op", op), ("x", other), ("v", value)],
@@ -378,7 +381,7 @@ fn changes_go_by_the_names_of_the_file() {
             let path = changes(folder.path(), &name, columns);
             assert_eq!(found(path, &of("id", "v")).as_ref(), Ok(&expected), "{format} {columns:?}");
         }
-        let bad: [(&[(&str, &[&str])], &[&str]); 3] = [
+        let bad: [(Columns<'_>, &[&str]); 3] = [
             (&[("op", op), ("customer", key), ("v", value)], &["\"id\"", "\"key\"", "\"customer\"", "--key"]),
             (&[("op", op), ("id", key), ("price", value)], &["\"v\"", "\"value\"", "\"price\"", "--value"]),
             (&[("what", op), ("id", key), ("v", value)], &["\"op\"", "\"what\"", "--op"]),

@@ -66,6 +66,11 @@ const RULES: &[Rule] = &[
         Err("it is UTF-16"),
     ),
     ("UTF-16, the other way", |_| b"\xfe\xff\0i".to_vec(), Err("it is UTF-16")),
+    (
+        "UTF-16 without a mark",
+        |text| text.encode_utf16().flat_map(u16::to_le_bytes).collect(),
+        Err("it is UTF-16"),
+    ),
     ("gzip of UTF-16", |_| gzip(b"\xff\xfei\0"), Err("it is UTF-16")),
     (
         "a CR among LF",
@@ -156,8 +161,11 @@ impl Read for Trickle {
     }
 }
 
+/// Keys, values and operations, or why there are none.
+type Rows = Result<Vec<(u64, u64, Option<Op>)>, String>;
+
 /// Everything that a source delivers.
-fn rows(source: &mut dyn Source) -> Result<Vec<(u64, u64, Option<Op>)>, String> {
+fn rows(source: &mut dyn Source) -> Rows {
     let mut all = Vec::new();
     let mut chunk = Chunk::new(KeyType::U64, ValueType::U64);
     loop {
@@ -175,9 +183,7 @@ fn rows(source: &mut dyn Source) -> Result<Vec<(u64, u64, Option<Op>)>, String> 
     }
 }
 
-fn read(
-    source: Result<Box<dyn Source>, pleach_builder::SourceError>,
-) -> Result<Vec<(u64, u64, Option<Op>)>, String> {
+fn read(source: Result<Box<dyn Source>, pleach_builder::SourceError>) -> Rows {
     source.map_err(|error| error.to_string()).and_then(|mut source| rows(&mut *source))
 }
 
@@ -188,10 +194,7 @@ fn save(folder: &Path, name: &str, bytes: &[u8]) -> PathBuf {
 }
 
 /// The ways to text: each gets lines through a rule, and gives what it read.
-fn ways(
-    folder: &Path,
-    rule: fn(&str) -> Vec<u8>,
-) -> Vec<(&'static str, Result<Vec<(u64, u64, Option<Op>)>, String>)> {
+fn ways(folder: &Path, rule: fn(&str) -> Vec<u8>) -> Vec<(&'static str, Rows)> {
     let csv = rule("id,v\n1,10\n2,20\n3,30\n");
     let options = InputOptions { format: Some(Format::Csv), ..InputOptions::default() };
     let changes = InputOptions {
@@ -306,6 +309,12 @@ fn names_of_packed_files_tell_the_format() {
             "it is an Arrow IPC file and not a Parquet file: give --format arrow",
         ),
         (
+            "t.parquet",
+            b"id,v\n1,2\n".to_vec(),
+            InputOptions::default(),
+            "it is no Parquet file that can be read: it looks like text: give --format csv",
+        ),
+        (
             "t.data",
             b"PAR1\x15\x04".to_vec(),
             InputOptions::default(),
@@ -377,11 +386,13 @@ proptest! {
     /// Packing changes nothing, whatever the text is.
     #[test]
     fn packed_text_reads_like_plain_text(text in "[0-9a,\"\r\n\u{feff}]{0,60}", cut in 0..60_usize) {
-        let options = InputOptions { format: Some(Format::Csv), key_type: Some(KeyType::U64), no_header: true, ..InputOptions::default() };
-        let of = |bytes: Vec<u8>| read(open_stream("input", Box::new(Trickle(bytes, 0)), &options)
-            .and_then(|source| if source.schema().value_type == ValueType::U64 { Ok(source) } else {
-                Err(pleach_builder::SourceError { input: String::new(), place: String::new(), problem: "one column".into(), cause: None })
-            }));
+        let options = InputOptions {
+            format: Some(Format::Csv),
+            value: Some("1".into()),
+            no_header: true,
+            ..InputOptions::default()
+        };
+        let of = |bytes: Vec<u8>| read(open_stream("input", Box::new(Trickle(bytes, 0)), &options));
         let plain = of(text.clone().into_bytes());
         let cut = (0..=cut.min(text.len())).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
         let (one, two) = text.as_bytes().split_at(cut);

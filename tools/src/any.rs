@@ -4,7 +4,7 @@
 //! file when it is printed.
 
 use crate::failure::{Code, Failure};
-use crate::keys::not_a_key;
+use crate::keys::{KeyLines, not_a_key};
 use crate::parse::{FromText, byte_key};
 use crate::render::text::{put_datum, put_datum_json};
 use crate::search;
@@ -98,9 +98,9 @@ impl<'a> Any<'a> {
         .map_err(|error| self.failed(error))
     }
 
-    /// Name of the key column, so far as the file tells it.
-    pub fn key_name(&self) -> String {
-        self.index.meta().map(|meta| meta.key_name).unwrap_or_default()
+    /// A list of keys.
+    pub fn lines(&self, path: &Path) -> Result<KeyLines, Failure> {
+        KeyLines::open(path, self.index)
     }
 
     /// Ranks of the tuples whose keys begin with a prefix: of a text as it is written, of bytes in hexadecimal digits,

@@ -368,8 +368,8 @@ pub struct BuildArgs {
     /// The first line of text is data; columns go by number, from 0
     #[arg(long)]
     pub no_header: bool,
-    /// The first line of text is a header, though it may look like data: of each input, or of the first alone, as in the
-    /// parts that `split` makes
+    /// The first line of text is a header, though it may look like data: of each input, or of the first
+    /// alone, as in the parts that `split` makes
     #[arg(
         long,
         value_name = "OF",

@@ -33,8 +33,8 @@ The first column is the key and the second the value, unless --key and --value n
 type. Texts are utf8; bytes of one length N are bytesN, of any length bytes; in a text table these are \
 the bytes of the field, or \\x and hexadecimal digits. CSV and TSV may be compressed with gzip or zstd.
 
-Of several inputs the first chooses the columns, and the others have those of the same names. A first line of text that \
-reads as data is refused, unless --header or --no-header says what it is.
+Of several inputs the first chooses the columns, and the others have those of the same names. A first \
+line of text that reads as data is refused, unless --header or --no-header says what it is.
 
 Input need not be sorted. What does not fit into --memory is sorted on disk. Keys that stand more \
 than once are all kept, in input order, unless --unique chooses. The same input and options give \
@@ -64,8 +64,9 @@ prints nothing (or TEXT, with --missing) and makes the exit code 1. In a file wi
 key alone is printed.
 
 Keys come as arguments or from a file, one a line, compressed or not; it is streamed, so it may be larger \
-than memory. Blank lines are skipped, and so is a first one that is the name of the key column. Negative keys are plain arguments. Of a key that stands more than once the first value \
-is printed, with --all every one. In utf8 keys tab, newline, carriage return and backslash are \\t \\n \\r \
+than memory. Blank lines are skipped, and so is a first one that is the name of the key column. Negative \
+keys are plain arguments. Of a key that stands more than once the first value is printed, with --all \
+every one. In utf8 keys tab, newline, carriage return and backslash are \\t \\n \\r \
 \\\\; bytes are hexadecimal digits; bytesN are these or N characters.";
 
 pub const GET_EXAMPLES: &str = "\
@@ -81,7 +82,8 @@ Examples:
 pub const RANGE: &str = "\
 Prints the tuples with LO <= key < HI as KEY<TAB>VALUE, in key order. '..' leaves an end open. \
 --limit stops early, --reverse begins at the end, --count prints how many there are without \
-reading them. --prefix, for byte keys, takes the keys that begin with it: with a text, or with bytes in hexadecimal digits.";
+reading them. --prefix, for byte keys, takes the keys that begin with it: with a \
+text, or with bytes in hexadecimal digits.";
 
 pub const RANGE_EXAMPLES: &str = "\
 Examples:
@@ -133,7 +135,8 @@ Examples:
 
 pub const REBUILD: &str = "\
 Reads FILE and a table of changes and puts the next generation in its place, in one step. Changes apply in \
-the order of the table, whose columns are op, key and value, or are called as in FILE: put leaves one tuple of its key, add appends one more, del removes all of them (and \
+the order of the table, whose columns are op, key and value, or are called as in FILE: put leaves one \
+tuple of its key, add appends one more, del removes all of them (and \
 counts where there are none). Programs that have the old generation open go on reading it. FILE is verified \
 as it is read: a damaged one is refused, and stays. With --keep the old generation stays as FILE.gN; a name that \
 something else has is refused, and nothing but older generations of FILE is ever removed.";

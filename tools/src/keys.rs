@@ -6,6 +6,7 @@
 use crate::cmd::build::source_failure;
 use crate::failure::{Code, Failure};
 use crate::parse::FromText;
+use pleach::Index;
 use pleach_builder::input::text::{self, RETURN, TextReader, Use};
 use std::fs::File;
 use std::io::{ErrorKind, Read};
@@ -22,18 +23,22 @@ pub struct KeyLines {
     name: String,
     /// Name of the key column.
     header: String,
+    /// And not byte strings.
+    are_numbers: bool,
     buffer: Vec<u8>,
     /// Carriage returns may stand in the buffer.
     has_returns: bool,
     /// What of the buffer is not parsed yet.
     unread: std::ops::Range<usize>,
     line: u64,
+    /// No line but blank ones was taken.
+    is_first: bool,
     at_end: bool,
 }
 
 impl KeyLines {
-    /// Opens a file of keys, whose column is called `header`; `-` is standard input.
-    pub fn open(path: &Path, header: &str) -> Result<Self, Failure> {
+    /// Opens a file of keys to look for in `index`; `-` is standard input.
+    pub fn open(path: &Path, index: &Index) -> Result<Self, Failure> {
         let (stream, name): (Box<dyn Read + Send>, _) = if path.as_os_str() == "-" {
             (Box::new(std::io::stdin()), "standard input".to_owned())
         } else {
@@ -47,8 +52,18 @@ impl KeyLines {
             (Box::new(file), path.display().to_string())
         };
         let input = text::open(&name, stream, Use::Lines).map_err(|error| source_failure(&error))?;
-        let (header, buffer) = (header.to_owned(), vec![0; BUFFER_BYTES]);
-        Ok(Self { input, name, header, buffer, has_returns: false, unread: 0..0, line: 0, at_end: false })
+        Ok(Self {
+            input,
+            name,
+            header: index.meta().map(|meta| meta.key_name).unwrap_or_default(),
+            are_numbers: !index.key_type().is_bytes(),
+            buffer: vec![0; BUFFER_BYTES],
+            has_returns: false,
+            unread: 0..0,
+            line: 0,
+            is_first: true,
+            at_end: false,
+        })
     }
 
     /// Replaces `keys` by the next keys: those of one read, at most `keys_max`; none at the end. A
@@ -81,24 +96,27 @@ impl KeyLines {
                 };
                 self.line += 1;
                 self.unread.start += length;
-                let text = line.strip_suffix(b"\r").unwrap_or(line);
-                if text.is_empty() {
+                let found = line.strip_suffix(b"\r").unwrap_or(line);
+                if found.is_empty() {
                     continue;
                 }
-                if self.has_returns && text.contains(&b'\r') {
+                let is_first = std::mem::take(&mut self.is_first);
+                if self.has_returns && found.contains(&b'\r') {
                     let problem = RETURN.replacen(": ", &format!(": {}: line {}: ", self.name, self.line), 1);
                     return Ok(Some(Failure::operational(problem)));
                 }
-                match parse(text, "") {
+                let parsed = parse(found, "").or_else(|problem| match text::whole(found) {
+                    Some(number) if self.are_numbers => parse(number, ""),
+                    _ => Err(problem),
+                });
+                match parsed {
                     Ok(key) => keys.push(key),
-                    Err(_) if self.line == 1 && !self.header.is_empty() && text == self.header.as_bytes() => {
-                    }
+                    Err(_) if is_first && !self.header.is_empty() && found == self.header.as_bytes() => {}
                     Err(_) => {
                         // The place is put together only when it is needed.
                         let place = format!("{}: line {}", self.name, self.line);
-                        let header =
-                            if self.line == 1 { "leave out the header if it is one, else " } else { "" };
-                        let problem = parse(text, &place).err().unwrap_or_default();
+                        let header = if is_first { "leave out the header if it is one, else " } else { "" };
+                        let problem = parse(found, &place).err().unwrap_or_default();
                         let problem = match problem.rsplit_once(": ") {
                             Some((what, advice)) => format!("{what}: {header}{advice}"),
                             None => problem,

@@ -355,8 +355,8 @@ fn extend<S: Exact<D>, D, W: Default>(
 }
 
 /// Parses one number of a text table into the word of `target`: digits with an optional sign, spaces
-/// and tabs around it allowed, and a point with nothing but zeros behind it; for floats whatever Rust's parser takes (decimal, exponent, `inf`,
-/// `NaN`), rounded to the nearest.
+/// and tabs around it allowed, and a point with nothing but zeros behind it; for floats whatever Rust's
+/// parser takes (decimal, exponent, `inf`, `NaN`), rounded to the nearest.
 pub(super) fn parse(field: &[u8], target: Target) -> Result<u128, TextProblem> {
     let text = trim(field);
     if text.is_empty() {
@@ -365,7 +365,7 @@ pub(super) fn parse(field: &[u8], target: Target) -> Result<u128, TextProblem> {
     if target.kind.is_float() {
         return parse_float(text, target).map(u128::from);
     }
-    let (negative, magnitude) = parse_integer(whole(text))?;
+    let (negative, magnitude) = parse_integer(super::text::whole(text).unwrap_or(text))?;
     let number = i128::try_from(magnitude).ok().map(|number| if negative { -number } else { number });
     let bits = match target.kind {
         Kind::U128 if !negative || magnitude == 0 => return Ok(magnitude),
@@ -383,13 +383,6 @@ fn trim(mut field: &[u8]) -> &[u8] {
         field = rest;
     }
     field
-}
-
-/// A number without `.0`, which tables get when a column of integers lacked one.
-fn whole(text: &[u8]) -> &[u8] {
-    let Some(point) = text.iter().position(|&byte| byte == b'.') else { return text };
-    let (number, zeros) = (&text[..point], &text[point + 1..]);
-    if zeros.is_empty() || zeros.iter().any(|&byte| byte != b'0') { text } else { number }
 }
 
 /// Whether it has a minus sign, and the digits.

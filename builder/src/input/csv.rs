@@ -17,12 +17,14 @@
 //! takes every row there is; so the two agree because the fast one gives up, not because it repeats
 //! the rules.
 
-use super::convert::{self, Kind, Shown, Target};
+mod header;
+
+use super::convert::{self, Kind, Target};
 use super::fields::Fields;
-use super::names::{Asked, First, Names};
+use super::names::{Asked, Names};
 use super::strings::{self, CHUNK_BYTES, held_bytes};
 use super::text::{self, RETURN, TextReader, Use};
-use super::{Body, Header, caused, prepare, problem, unknown_op};
+use super::{Body, Header, prepare, problem, unknown_op};
 use crate::source::{Chunk, Column, Op, Schema, Source, SourceError, Strings};
 use memchr::{memchr, memchr2, memchr3, memrchr};
 use pleach_format::{KeyType, ValueType};
@@ -344,68 +346,9 @@ impl Text {
 
     /// Up to where no carriage return stands without a line feed. One search a block, however often it is asked.
     fn even_end(&mut self) -> usize {
-        let mut at = self.even.max(self.start);
-        while let Some(length) = memchr(b'\r', &self.buffer[at..self.end]) {
-            at += length;
-            if self.buffer.get(at + 1).filter(|_| at + 1 < self.end) != Some(&b'\n') {
-                self.even = at;
-                return at;
-            }
-            at += 2;
-        }
-        self.even = self.end;
-        self.end
-    }
-
-    /// Whether the first line, which is in `self.row`, reads as a row: an operation, if there are any, and
-    /// numbers or strings of one length in the columns that are taken.
-    fn is_data(&self, op: Option<usize>, columns: &[(usize, Target)]) -> bool {
-        if let Some(index) = op {
-            // Nobody calls a column of operations like one of them.
-            return index < self.row.ends.len() && Op::from_name(self.row.field(index)).is_some();
-        }
-        let mut plain = Vec::new();
-        columns.iter().all(|&(index, target)| {
-            let is_text = matches!(target.kind, Kind::Utf8 | Kind::Bytes);
-            let mut column = if target.kind.is_bytes() {
-                Column::Bytes(Strings::default())
-            } else {
-                Column::with_width(16)
-            };
-            index < self.row.ends.len()
-                && !is_text
-                && self.take_field(index, target, "", &mut plain, &mut column).is_ok()
-        })
-    }
-
-    /// The first line as it can be shown.
-    fn first_line(&self) -> String {
-        let fields: Vec<&[u8]> = (0..self.row.ends.len()).map(|index| self.row.field(index)).collect();
-        Shown(&fields.join(&self.dialect.delimiter)).to_string()
-    }
-
-    /// The error for a header that reads as data, if it does.
-    fn refuse_data(
-        &self,
-        asked: &Asked,
-        op: Option<usize>,
-        columns: &[(usize, Target)],
-    ) -> Result<(), SourceError> {
-        if !self.is_data(op, columns) {
-            return Ok(());
-        }
-        let line = self.first_line();
-        let text = match asked.first() {
-            None => format!(
-                "{line} may be data as well as a header: give --no-header if it is data, or --header if it is a header"
-            ),
-            Some(first) => format!(
-                "{line} is data and no header like that of {}: give --header=first if only the first input has a \
-                 header, --no-header if none has one, or --header if it is a header",
-                first.input
-            ),
-        };
-        Err(problem(&self.input, "first line", text))
+        let from = self.even.max(self.start);
+        self.even = from + lone_return(&self.buffer[from..self.end]).unwrap_or(self.end - from);
+        self.even
     }
 
     /// Takes rows while they are simple; true if the next one is not.
@@ -618,6 +561,24 @@ fn fast_rows<K: Lane, V: Lane>(block: &[u8], plan: Plan, keys: &mut K, values: &
     (start, rows)
 }
 
+/// Where a carriage return stands that no line feed follows. It takes a pass over the bytes without a branch for each
+/// line, for lines that end in both, and one search for those that do not.
+fn lone_return(bytes: &[u8]) -> Option<usize> {
+    const PIECE: usize = 1 << 10;
+    let is_lone = |(&byte, &next): (&u8, &u8)| byte == b'\r' && next != b'\n';
+    let mut at = memchr(b'\r', bytes)?;
+    while at + 1 < bytes.len() {
+        let (piece, behind) = (&bytes[at..bytes.len().min(at + PIECE)], &bytes[at + 1..]);
+        let found = piece.iter().zip(behind).fold(false, |found, pair| found | is_lone(pair));
+        if found {
+            return piece.iter().zip(behind).position(is_lone).map(|index| at + index);
+        }
+        at += PIECE;
+    }
+    // What follows it is not there.
+    bytes.ends_with(b"\r").then(|| bytes.len() - 1)
+}
+
 /// The number at `at` as the word of `target`, and where it ends; `None` for anything that needs a
 /// closer look. A line feed follows at the latest.
 #[inline]
@@ -781,106 +742,6 @@ pub(super) fn open(
     };
     text.take_columns(columns, options)?;
     Ok(Box::new(text))
-}
-
-impl Text {
-    /// The names in the first line.
-    fn header(&self, tabs: bool) -> Result<Vec<String>, SourceError> {
-        (0..self.fields).map(|index| header_name(&self.input, self.row.field(index), tabs)).collect()
-    }
-
-    /// The columns of an input whose header stands in the first one.
-    fn inherit<'a>(
-        &self,
-        first: &First,
-        tabs: bool,
-        names: &'a mut Vec<String>,
-    ) -> Result<Names<'a>, SourceError> {
-        let Some(there) = &first.names else { return Ok(Names::Numbered(self.fields)) };
-        if self.fields != there.len() {
-            let text = format!(
-                "it has {} fields, but the header of {} has {}",
-                self.fields,
-                first.input,
-                there.len()
-            );
-            return Err(problem(&self.input, "row 1", format!("{text}: give parts of one table")));
-        }
-        if self.header(tabs).is_ok_and(|here| here == *there) {
-            let text =
-                format!("it is the header of {} once more: give --header, without =first", first.input);
-            return Err(problem(&self.input, "first line", text));
-        }
-        names.clone_from(there);
-        Ok(Names::Named(names))
-    }
-
-    /// Chooses among the columns.
-    fn take_columns(&mut self, columns: Names<'_>, options: &Asked) -> Result<(), SourceError> {
-        let input = self.input.clone();
-        let key_target = self.key.target;
-        let is_checked = options.header == Header::Checked && !options.no_header;
-        let value_type = options.value_type.unwrap_or(ValueType::U64);
-        let target = Target::of_value(value_type);
-        let (op, choice) = match (columns.choose_op(&input, options), columns.choose(&input, options)) {
-            (Ok(op), Ok(choice)) => (op, choice),
-            (Err(error), _) | (_, Err(error)) => {
-                // Names that are not there may be data.
-                if is_checked && options.changes {
-                    self.refuse_data(options, Some(0), &[])?;
-                } else if let Some((key, value, _)) =
-                    options.first().map(|first| &first.choice).filter(|_| is_checked)
-                {
-                    let mut taken = vec![(*key, key_target)];
-                    taken.extend(value.zip(target));
-                    self.refuse_data(options, None, &taken)?;
-                    return Err(SourceError {
-                        problem: format!(
-                            "{}; if only the first input has a header, give --header=first",
-                            error.problem
-                        ),
-                        ..error
-                    });
-                }
-                return Err(error);
-            }
-        };
-        let (key, value, fields) = choice;
-        self.op = op;
-        self.key = Wanted { index: key, target: key_target, label: columns.label(key) };
-        self.schema.key_name = columns.kept(key, "key");
-        let mut taken = vec![(key, key_target)];
-        if let Some(index) = value {
-            let target = target.ok_or_else(|| {
-                problem(&input, "", format!("{value_type} values cannot be read from text"))
-            })?;
-            taken.push((index, target));
-            self.value = Some(Wanted { index, target, label: columns.label(index) });
-            self.schema.value_type = value_type;
-            self.schema.value_name = columns.kept(index, "value");
-        }
-        if let Some(fields) = fields {
-            let fields = Fields::choose(&input, columns, &fields, options, |_| None)?;
-            fields.describe(&mut self.schema);
-            taken.extend(fields.columns.iter().map(|column| (column.index, column.target)));
-            self.record = Some(fields);
-        }
-        // The names of a follower are those of the first, so they are names.
-        if is_checked && options.first().is_none() && !columns.is_asked(options) {
-            self.refuse_data(options, op, &taken)?;
-        }
-        Ok(())
-    }
-}
-
-fn header_name(input: &str, field: &[u8], tabs: bool) -> Result<String, SourceError> {
-    let mut name = Vec::new();
-    if tabs {
-        unescape(field, &mut name);
-    } else {
-        name.extend_from_slice(field);
-    }
-    String::from_utf8(name).map_err(|error| caused(input, "header", "a name is not UTF-8", error))
 }
 
 /// Adds `field` with its escapes replaced.

@@ -255,6 +255,14 @@ impl Body {
                 let text = format!("it is {} and not {}: {}", found.name(), wanted.name(), found.advice());
                 Err(problem(input, "", text))
             }
+            None if text::is_plain(&head[..bytes]) => {
+                let what = match wanted {
+                    Content::Parquet => "it is no Parquet file that can be read",
+                    Content::Arrow => "it is no Arrow file or stream that can be read",
+                    _ => return Ok(body),
+                };
+                Err(problem(input, "", format!("{what}: it looks like text: give --format csv or tsv")))
+            }
             _ => Ok(body),
         }
     }

@@ -165,7 +165,11 @@ impl Content {
     /// What the file at `path` shows, if it is a regular file that can be read.
     #[must_use]
     pub fn of_path(path: &Path) -> Option<Self> {
-        let file = File::open(path).ok().filter(|file| file.metadata().is_ok_and(|data| data.is_file()))?;
+        // To open a pipe would wait for whoever writes to it.
+        if !path.is_file() {
+            return None;
+        }
+        let file = File::open(path).ok()?;
         let mut head = Vec::new();
         file.take(MARK_BYTES as u64).read_to_end(&mut head).ok()?;
         Self::of(&head)
@@ -284,6 +288,9 @@ pub fn open(input: &str, stream: Box<dyn Read + Send>, text: Use) -> Result<Text
     let (start, quotes) = (reader.used, reader.quotes);
     let has_end = |head: &[u8]| head.len() > HEAD_BYTES_MAX || first_end(&head[start..], quotes).is_some();
     reader.start(has_end).map_err(|error| failed(input, "", error))?;
+    if matches!(reader.head[start..], [1..=255, 0, 1..=255, 0, ..] | [0, 1..=255, 0, 1..=255, ..]) {
+        return Err(problem(input, "", "it is UTF-16: convert it to UTF-8"));
+    }
     reader.returns = match first_end(&reader.head[start..], quotes) {
         Some(returns) => returns,
         // A carriage return that nothing follows.
@@ -434,6 +441,21 @@ impl Read for TextReader {
         }
         Ok(bytes)
     }
+}
+
+/// Whether the first bytes of a file are plain text, and no mark or the beginning of one.
+pub(super) fn is_plain(head: &[u8]) -> bool {
+    let is_text = |byte: &u8| matches!(byte, b' '..=b'~' | b'\t' | b'\r' | b'\n');
+    !head.is_empty() && head.iter().all(is_text) && !may_be_more(head) && !head.starts_with(b"PAR1")
+}
+
+/// A number without the `.0` behind it, if there is one: so whole numbers are written by tables that had none in a row.
+/// `None` if anything but zeros stands there, or nothing.
+#[must_use]
+pub fn whole(number: &[u8]) -> Option<&[u8]> {
+    let point = number.iter().position(|&byte| byte == b'.')?;
+    let (whole, zeros) = (&number[..point], &number[point + 1..]);
+    (!zeros.is_empty() && zeros.iter().all(|&byte| byte == b'0')).then_some(whole)
 }
 
 /// The error of a read, behind `place`: what is wrong with a packed stream is damage of the input, all else an
