@@ -42,13 +42,12 @@ const READ_TABLES: [&str; 8] = [
     "rebuild t.pleach --apply never --format csv --keep 2",
 ];
 const READ_KEYS: [&str; 2] = ["get t.pleach --keys never", "get t.pleach --keys never --json"];
-const READ_INDEXES: [&str; 16] = [
+const READ_INDEXES: [&str; 15] = [
     "get never 1",
     "range never .. ..",
     "inspect never",
     "fsck never",
     "export never -o o.csv",
-    "rebuild never --apply t.csv",
     "compact t.pleach never -o o.pleach",
     "select never --where true -o o.pleach",
     "project never --columns key,value -o o.csv",

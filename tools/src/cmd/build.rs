@@ -147,7 +147,10 @@ fn source_failure(error: &SourceError) -> Failure {
             let text = format!("cannot read: {}: {}: {}", error.input, error.place, failure::advise(system));
             Failure::at(Code::of_io(system), text, &error.input)
         }
-        None => Failure::at(Code::Input, format!("bad input: {}", in_our_words(error)), &error.input),
+        None => {
+            let code = if Path::new(&error.input).is_dir() { Code::NotAFile } else { Code::Input };
+            Failure::at(code, format!("bad input: {}", in_our_words(error)), &error.input)
+        }
     }
 }
 
