@@ -230,7 +230,7 @@ pub enum BuildError {
         bytes: u64,
     },
     /// No thread pool of the wanted size.
-    #[error("cannot start {threads} threads: {problem}: choose a smaller --threads")]
+    #[error("cannot start {threads} threads ({problem}): choose a smaller --threads")]
     Threads {
         /// Threads that were asked for.
         threads: usize,

@@ -270,7 +270,7 @@ impl Place {
                 kind => return Ok(Some(Self { folder, name, kind })),
             }
         }
-        Err(io::Error::other("too many symbolic links"))
+        Err(io::Error::from_raw_os_error(libc::ELOOP))
     }
 
     fn path(&self) -> PathBuf {

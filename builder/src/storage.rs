@@ -508,6 +508,10 @@ impl Storage for RealStorage {
         if metadata.is_dir() {
             return Err(io::ErrorKind::IsADirectory.into());
         }
+        // A pipe has no length, and would be taken for a file that was cut.
+        if !metadata.is_file() {
+            return Err(io::ErrorKind::NotSeekable.into());
+        }
         Ok((Box::new(RealFile { file, is_kept: false }), metadata.len()))
     }
 

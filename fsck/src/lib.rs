@@ -145,18 +145,27 @@ impl ReadAt for &[u8] {
 ///
 /// An error means that the file could not be read; damage is in the [`Report`].
 pub fn fsck(path: &Path, options: &FsckOptions<'_>) -> io::Result<Report> {
-    let file = File::open(path)?;
+    fsck_file(&File::open(path)?, options)
+}
+
+/// [`fsck`] of a file that is open already.
+///
+/// # Errors
+/// As [`fsck`].
+pub fn fsck_file(file: &File, options: &FsckOptions<'_>) -> io::Result<Report> {
     let metadata = file.metadata()?;
     if !metadata.is_file() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
     }
     let bytes = metadata.len();
-    let check = || Check::new(&file, bytes, options.progress).run();
+    let check = || Check::new(file, bytes, options.progress).run();
     match options.threads {
         0 => check(),
         threads => {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.min(THREADS_MAX)).build();
-            let pool = pool.map_err(io::Error::other)?;
+            let pool = pool.map_err(|error| {
+                io::Error::other(format!("cannot start threads ({error}): give fewer with --threads"))
+            })?;
             pool.install(check)
         }
     }

@@ -11,7 +11,7 @@ pub enum GpuError {
     #[error(transparent)]
     Unavailable(#[from] Unavailable),
     /// A call that the driver refused.
-    #[error("GPU: {call}: {cause}: check `nvidia-smi`, or search on the CPU")]
+    #[error("GPU: {call} ({cause}): check `nvidia-smi`, or search on the CPU")]
     Driver {
         /// What was asked of it.
         call: &'static str,
@@ -27,7 +27,7 @@ pub enum GpuError {
         cause: String,
     },
     /// A kernel that did not compile: a defect of ours, or of the compiler installed here.
-    #[error("GPU: kernel `{kernel}` did not compile: {log}")]
+    #[error("GPU: a kernel did not compile ({log}): {kernel}: please report this, or search on the CPU")]
     Compile {
         /// Name of the kernel's source.
         kernel: &'static str,

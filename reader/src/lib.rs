@@ -65,7 +65,7 @@ pub use packed::Packed;
 pub use pleach_format::meta::Meta;
 pub use pleach_format::record::{Field, FieldKind, FieldValue, Record};
 pub use pleach_format::{FormatError, Header, Key, KeyType, Mask, Value, ValueType, Word};
-pub use pleach_fsck::{Finding, FsckOptions, Progress, Report, Verdict, fsck};
+pub use pleach_fsck::{Finding, FsckOptions, Progress, Report, Verdict, fsck, fsck_file};
 pub use sigbus::contain_sigbus;
 pub use strategy::{Choice, Costs, Request, Scratch, Strategy};
 pub use strings::{FixedQueries, Queries, StringRange, Strings};

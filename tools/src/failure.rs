@@ -275,7 +275,7 @@ impl Failure {
                 (format!("unknown value '{value}'"), argument, format!("{meant}use one of {known}"))
             }
             (ErrorKind::MissingRequiredArgument, Some(missing), _) => {
-                (format!("missing {missing}"), command.to_owned(), see)
+                ("required arguments are missing".to_owned(), format!("{command} {missing}"), see)
             }
             (ErrorKind::MissingSubcommand, ..) => ("no command".to_owned(), command.to_owned(), see),
             _ => (first_lines(error), command.to_owned(), meant.unwrap_or(see)),
@@ -499,6 +499,7 @@ mod tests {
         let names: HashSet<&str> = Code::ALL.into_iter().map(Code::name).collect();
         assert_eq!(names.len(), Code::ALL.len());
         let kebab = |name: &str| name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-');
-        assert!(names.into_iter().all(kebab));
+        assert!(names.iter().copied().all(kebab));
+        assert!(names.iter().all(|name| crate::help::PLEACH.contains(name)), "--help names all of them");
     }
 }

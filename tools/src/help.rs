@@ -10,8 +10,15 @@ published file; a new one replaces the old one in a single step.
 
 Standard output carries data only; errors are one line on standard error.
 
-Exit codes: 0 done; 1 a key of `get` is missing; 2 the arguments cannot be right; 4 `fsck` or \
-`inspect` found damage; 8 something else went wrong; 130 interrupted.";
+Exit codes: 0 done; 1 a key of `get` is missing; 2 the arguments cannot be right; 4 a Pleach file is \
+damaged, whichever command meets it; 8 something else went wrong; 130 interrupted.
+
+With --json an error is one object on standard error: schema, code, exit, what, where, advice and \
+message. Its code is one of usage; damaged; newer, older, foreign, not-found, permission, not-a-file, \
+would-overwrite, input, types-differ, too-large, busy, no-space, out-of-memory, limit, device, io, \
+failed; interrupted. Later versions add some, and change none.
+
+Ctrl-C and SIGTERM stop any command within a second, and nothing of it is left.";
 
 pub const PLEACH_EXAMPLES: &str = "\
 Examples:
@@ -98,8 +105,11 @@ Examples:
 pub const INSPECT: &str = "\
 Shows a file as a labelled picture: types, counts, sections with their places and shares, and the \
 levels of the spine. It reads and never maps, so it works on damaged, truncated and foreign files \
-too, and says what is wrong with them. Damage makes the exit code 4; `pleach fsck` checks the rest \
-of the bytes.";
+too, and says what is wrong with them. Damage makes the exit code 4.
+
+Every byte is checked of files of up to 64 MiB, and of larger ones with --verify full; `pleach fsck` \
+says more. The file id is verified then; otherwise it is shown as it is stored. No sum and no id says \
+who wrote a file: hash or sign the whole file for that (sha256sum, minisign).";
 
 pub const INSPECT_EXAMPLES: &str = "\
 Examples:

@@ -148,7 +148,8 @@ fn interrupted_builds_leave_nothing() {
         if child.try_wait().expect("a status").is_none() {
             signal(&child, name);
         }
-        let status = child.wait().expect("a status");
+        let output = child.wait_with_output().expect("a status");
+        let (status, said) = (output.status, String::from_utf8_lossy(&output.stderr).into_owned());
         let is_new = place.check(&format!("signal {name}, {status}"));
         // Before the handler is there the signal ends the process by itself; nothing is begun yet.
         match status.code() {
@@ -156,7 +157,8 @@ fn interrupted_builds_leave_nothing() {
             Some(130) => interrupted += 1,
             code => assert_eq!((code, status.signal()), (None, Some(which)), "{status}"),
         }
-        assert!(!is_new || status.success(), "{status}");
+        // The disk may take longer over the folder than an interruption waits.
+        assert_eq!(is_new, status.success() || said.contains("the new file is in place"), "{status}: {said}");
         assert_eq!(names(place.folder.path()).len(), 3, "{status}: {:?}", names(place.folder.path()));
         place.put_old();
     }

@@ -472,7 +472,7 @@ fn what_is_refused_leaves_nothing() {
             &["union", "a.pleach", "bad.pleach"],
             &["join", "bad.pleach", "a.pleach"],
         ] {
-            place.refused(&[command, &["-o", out]].concat(), 8, &["bad.pleach"]);
+            place.refused(&[command, &["-o", out]].concat(), 4, &["bad.pleach"]);
         }
     }
     assert_eq!(place.read("o.csv"), "old");

@@ -265,7 +265,9 @@ fn run(lab: &Lab, folder: &Path, line: &[OsString]) -> Result<i32> {
     let code = status.context("it has ended")?.code().context("a signal ended it")?;
     ensure!([0, 1, 2, 4, 8].contains(&code), "exit code {code}: {}", tail(&said, 5));
     ensure!(!said.contains("panicked"), "a panic: {}", tail(&said, 5));
-    let errors = said.lines().filter(|line| line.starts_with("error: ")).count();
+    let is_error =
+        |line: &&str| ["error: ", "{\"schema\":\"pleach.error."].iter().any(|mark| line.starts_with(mark));
+    let errors = said.lines().filter(is_error).count();
     // One line, but for help, and for what is said beside.
     let is_beside = |line: &&str| ["warning: ", "explain: "].iter().any(|mark| line.starts_with(mark));
     let lines = said.lines().filter(|line| !is_beside(line) && !line.is_empty()).count();

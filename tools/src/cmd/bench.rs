@@ -3,11 +3,13 @@
 //! The measuring is in the crate `pleach-bench`; this turns arguments into its options, shows on
 //! standard error what is being done, and prints the report.
 
-use super::build::build_failure;
 use crate::cli::{BenchArgs, BenchWhat, Global};
-use crate::failure::{self, ExitStatus, Failure};
+use crate::cmd::build::build_failure;
+use crate::cmd::demo::peer_text;
+use crate::failure::{self, Code, ExitStatus, Failure};
 use crate::interrupt::Guard;
 use crate::output;
+use crate::search;
 use pleach_bench::gpu::{GpuBenchOptions, Group};
 use pleach_bench::{BenchError, BenchOptions, CompressOptions, LookupOptions, Report, StrategyOptions, Told};
 use pleach_bench::{build, latency, open, plot, range, update};
@@ -50,13 +52,15 @@ fn picture(args: &BenchArgs) -> Result<ExitStatus, Failure> {
     }
     let text =
         if is_standard(path) { std::io::read_to_string(std::io::stdin()) } else { read_to_string(path) };
-    let text = text.map_err(|error| {
-        Failure::operational(format!("bench plot: cannot read {}: {error}", path.display()))
-    })?;
+    let text = text.map_err(|error| Failure::io("cannot read", path, &error))?;
     let report: serde_json::Value = serde_json::from_str(&text).map_err(|error| {
-        Failure::operational(format!("bench plot: {} is no JSON: {error}", path.display()))
+        let text = format!("is no JSON ({error}): {}: give what --json printed", path.display());
+        Failure::new(Code::Input, text)
     })?;
-    let svg = plot::svg(&report).map_err(|error| Failure::operational(format!("bench plot: {error}")))?;
+    let svg = plot::svg(&report).map_err(|error| {
+        let text = format!("cannot be drawn ({error}): {}: give what --json printed", path.display());
+        Failure::new(Code::Input, text)
+    })?;
     match args.output.as_deref().filter(|path| !is_standard(path)) {
         None => failure::print(svg.as_bytes())?,
         Some(path) => {
@@ -188,7 +192,18 @@ fn watched<R>(
         BenchError::Options(text) => Failure::usage(format!("bench {name}: {text}")),
         BenchError::Interrupted => Failure::Interrupted,
         // "no GPU: what is missing: what brings it" says it all.
-        BenchError::Gpu(GpuError::Unavailable(missing)) => Failure::operational(missing.to_string()),
+        BenchError::Gpu(GpuError::Unavailable(missing)) => Failure::new(Code::Device, missing.to_string()),
+        BenchError::Gpu(error) => search::device(error),
+        BenchError::Io { operation, path, source } => {
+            Failure::io(&format!("cannot {operation}"), &path, &source)
+        }
+        BenchError::Build(error) => build_failure(&error),
+        BenchError::Open(error) => search::opening(&error),
+        BenchError::Threads(error) => {
+            let text = format!("cannot start threads ({error}): bench {name}: give fewer with --threads");
+            Failure::new(Code::Limit, text)
+        }
+        BenchError::Peer(error) => Failure::operational(peer_text(&error)),
         error => Failure::operational(format!("bench {name}: {error}")),
     })
 }

@@ -156,7 +156,23 @@ pub fn source_failure(error: &SourceError) -> Failure {
             let text = format!("cannot read: {}: {}: {}", error.input, error.place, failure::advise(system));
             Failure::at(Code::of_io(system), text, &error.input)
         }
-        None => Failure::at(Code::Input, format!("bad input: {error}"), &error.input),
+        None => {
+            let code = if Path::new(&error.input).is_dir() { Code::NotAFile } else { Code::Input };
+            Failure::at(code, format!("bad input: {}", in_our_words(error)), &error.input)
+        }
+    }
+}
+
+/// The error without the sentence of a library where advice belongs: that stands in brackets, as a reason.
+fn in_our_words(error: &SourceError) -> String {
+    let text = error.to_string();
+    let Some(cause) = error.cause.as_ref().map(ToString::to_string) else { return text };
+    match text.strip_suffix(&cause).and_then(|text| text.strip_suffix(": ")) {
+        Some(what) => {
+            let cause = cause.replace(": ", " - ");
+            format!("{what} ({cause}): check that it is what its name says, or make it again")
+        }
+        None => text,
     }
 }
 

@@ -13,6 +13,9 @@ use pleach::{Finding, FormatError, FsckOptions, Report, Verdict};
 use pleach_builder::publish::Rules;
 use serde_json::{Value, json};
 use std::fmt::Write;
+use std::fs::{self, File, Metadata};
+use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 pub fn run(args: &FsckArgs, global: &Global) -> Result<ExitStatus, Failure> {
@@ -34,7 +37,9 @@ pub fn run(args: &FsckArgs, global: &Global) -> Result<ExitStatus, Failure> {
         !progress.is_interrupted()
     };
     let options = FsckOptions { threads: args.threads, progress: Some(&watch) };
-    let report = pleach::fsck(path, &options).map_err(|error| Failure::io("cannot read", path, &error))?;
+    let failed = |error: io::Error| Failure::io("cannot read", path, &error);
+    let file = File::open(path).map_err(failed)?;
+    let report = pleach::fsck_file(&file, &options).map_err(failed)?;
     drop(progress);
     if report.cancelled {
         return Err(Failure::Interrupted);
@@ -43,7 +48,12 @@ pub fn run(args: &FsckArgs, global: &Global) -> Result<ExitStatus, Failure> {
     let strays = pleach_builder::publish::strays(path).unwrap_or_default();
     let is_ours = matches!(report.verdict, Verdict::Clean | Verdict::Damaged);
     let wanted = args.salvage.as_ref().filter(|_| is_ours);
-    let saved = wanted.map(|out| salvage::save(args, out, global));
+    let saved = wanted.map(|out| {
+        // What is saved is read anew by its name: of another file this report says nothing.
+        unchanged(&file, path)?;
+        let saved = salvage::save(args, out, global)?;
+        unchanged(&file, path).map(|()| saved)
+    });
     if global.json {
         let mut document = document(path, &report, &strays);
         if let Some(Ok(saved)) = &saved {
@@ -63,6 +73,18 @@ pub fn run(args: &FsckArgs, global: &Global) -> Result<ExitStatus, Failure> {
         Verdict::Clean => Ok(ExitStatus::Success),
         Verdict::Damaged => Ok(ExitStatus::Damage),
         Verdict::Foreign | Verdict::Newer => Err(refused(path, &report)),
+    }
+}
+
+/// An error if the name leads to another file by now.
+fn unchanged(file: &File, path: &Path) -> Result<(), Failure> {
+    let is_same = |held: &Metadata, named: &Metadata| (held.dev(), held.ino()) == (named.dev(), named.ino());
+    match (&file.metadata(), &fs::metadata(path)) {
+        (Ok(held), Ok(named)) if is_same(held, named) => Ok(()),
+        _ => {
+            let text = format!("it was replaced while it was read: {}: run it again", path.display());
+            Err(Failure::at(Code::Busy, text, path.display()))
+        }
     }
 }
 

@@ -7,6 +7,7 @@ use arrow_data::ArrayData;
 use arrow_ipc::writer::FileWriter;
 use arrow_schema::ArrowError;
 use arrow_schema::{DataType, Field as ArrowField, Schema, SchemaRef};
+use std::fmt::Display;
 use std::io::{self, Write};
 use std::sync::Arc;
 
@@ -103,15 +104,20 @@ fn check_digits(numbers: &[i64], precision: u8, scale: i8) -> Result<(), OutputE
     }
 }
 
+/// What a format's library does not take, in our words; its own stand in brackets.
+pub fn refused(error: &impl Display) -> OutputError {
+    OutputError::Unfit(format!("the format refuses it ({error}): choose another format"))
+}
+
 /// The system's error, where there is one behind it.
 pub fn arrow_error(error: ArrowError) -> OutputError {
     match error {
         ArrowError::IoError(_, error) => OutputError::Io(error),
         ArrowError::ExternalError(error) => match error.downcast::<io::Error>() {
             Ok(error) => OutputError::Io(*error),
-            Err(error) => OutputError::Unfit(format!("{error}: choose another format")),
+            Err(error) => refused(&error),
         },
-        other => OutputError::Unfit(format!("{other}: choose another format")),
+        other => refused(&other),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Parquet, with Snappy, which every reader has. The Arrow schema goes along, so that types come back
 //! which Parquet itself does not have.
 
-use super::arrow::{arrow_error, batch, schema};
+use super::arrow::{arrow_error, batch, refused, schema};
 use super::{Field, Numbers, OutputError, TableWriter};
 use arrow_schema::SchemaRef;
 use parquet::arrow::ArrowWriter;
@@ -40,10 +40,10 @@ fn parquet_error(error: ParquetError) -> OutputError {
             Ok(error) => OutputError::Io(*error),
             Err(error) => match error.downcast() {
                 Ok(error) => arrow_error(*error),
-                Err(error) => OutputError::Unfit(format!("{error}: choose another format")),
+                Err(error) => refused(&error),
             },
         },
-        other => OutputError::Unfit(format!("{other}: choose another format")),
+        other => refused(&other),
     }
 }
 
@@ -52,7 +52,7 @@ impl<W: Write + Send> TableWriter for Writer<W> {
         let batch = batch(&self.schema, columns)?;
         match &mut self.writer {
             Some(writer) => writer.write(&batch).map_err(parquet_error),
-            None => Err(OutputError::Unfit("rows after the end of a table".to_owned())),
+            None => Err(OutputError::Unfit("rows after the end of a table: please report this".to_owned())),
         }
     }
 

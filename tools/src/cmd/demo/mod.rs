@@ -107,6 +107,12 @@ pub fn run(args: &DemoArgs, global: &Global) -> Result<ExitStatus, Failure> {
     Ok(ExitStatus::Success)
 }
 
+/// An engine beside ours that failed, in our words; its own stand in brackets.
+pub fn peer_text(error: &PeerError) -> String {
+    let PeerError { engine, operation, cause } = error;
+    format!("another engine failed ({operation}: {cause}): {engine}: run it again, with fewer tuples")
+}
+
 /// Prints what happens while it happens; with `--json` the document at the end says it all.
 struct Told {
     is_json: bool,
@@ -321,7 +327,7 @@ impl Scene {
         expected: &[Option<u32>],
         folder: &Path,
     ) -> Result<(), Failure> {
-        let failed = |error: PeerError| Failure::operational(error.to_string());
+        let failed = |error: PeerError| Failure::operational(peer_text(&error));
         let engines = [
             (Engine::Hashbrown, "hash map"),
             (Engine::BTreeMap, "B-tree map"),

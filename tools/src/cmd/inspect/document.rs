@@ -48,6 +48,7 @@ impl Found<'_> {
         let lineage = superblock.lineage != [0; 16];
         document.insert("lineage".to_owned(), lineage.then(|| hex(&superblock.lineage)).into());
         document.insert("file_id".to_owned(), hex(&superblock.file_id).into());
+        document.insert("file_id_verified".to_owned(), self.is_id_verified().into());
         document.insert("builder".to_owned(), builder.into());
         document.insert("tuples".to_owned(), json::int(header.tuples));
         document.insert("unique".to_owned(), header.is_unique().into());

@@ -70,7 +70,12 @@ impl Found<'_> {
             None => {}
         }
         let _ = writeln!(text, "  tuples    {}, {unique}{per_tuple}", grouped(header.tuples));
-        let _ = writeln!(text, "  file id   {id}, generation {}", superblock.generation);
+        let id_is = if self.is_id_verified() {
+            "verified: that of the bytes"
+        } else {
+            "as stored, not verified: --verify full computes it"
+        };
+        let _ = writeln!(text, "  file id   {id} ({id_is}), generation {}", superblock.generation);
         if superblock.lineage != [0; 16] {
             let _ = writeln!(text, "  lineage   {}", hex(&superblock.lineage));
         }

@@ -2,7 +2,8 @@
 //!
 //! The file is read by `pread` and never mapped (only `--mapping` maps, to show how), and every
 //! number that does not come from a checked header is shown as it stands, with a remark where it
-//! looks wrong. So damaged, truncated and foreign files are shown too.
+//! looks wrong. So damaged, truncated and foreign files are shown too. The file id is a number that stands in the file:
+//! only a check of every byte says whether it is that of the bytes, and nothing says here who wrote them.
 
 mod document;
 mod draw;
@@ -10,10 +11,13 @@ mod line;
 mod mapping;
 mod page;
 
-use crate::cli::{Global, InspectArgs};
+use crate::cli::{Global, InspectArgs, Verify};
 use crate::failure::{self, Code, ExitStatus, Failure};
+use crate::progress::Progress;
 use crate::render::json;
+use crate::render::text::counted;
 use crate::search;
+use pleach::{Finding, FsckOptions};
 use pleach_format::decode::{self, Field};
 use pleach_format::meta::Meta;
 use pleach_format::section::{TABLE_BYTES, TABLE_OFFSET, Tag};
@@ -27,14 +31,20 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 
 pub fn run(args: &InspectArgs, global: &Global) -> Result<ExitStatus, Failure> {
-    let found = Found::read(&args.file)?;
+    let mut found = Found::read(&args.file)?;
     match (args.page, args.line, args.mapping) {
         (Some(page), _, _) => found.show_page(page, global),
         (None, Some(line), _) => found.show_line(line, global),
         (None, None, true) => found.show_mapping(global),
-        (None, None, false) => found.show(global),
+        (None, None, false) => {
+            found.verify(global)?;
+            found.show(global)
+        }
     }
 }
+
+/// Files of up to so many bytes are read as a whole, unless `--verify` says otherwise: that takes no time to speak of.
+const VERIFIED_BYTES_MAX: u64 = 64 << 20;
 
 /// What is wrong with a file whose head is not ours, if it is ours by its end.
 pub fn damage_of(path: &Path) -> Option<String> {
@@ -55,6 +65,8 @@ struct Found<'a> {
     problem: Option<FormatError>,
     /// A copy at the end differs from the head.
     closing_differs: bool,
+    /// What a check of every byte has found, if there was one.
+    findings: Option<Vec<Finding>>,
 }
 
 /// What can be said about a file as a whole.
@@ -103,11 +115,53 @@ impl<'a> Found<'a> {
         let closing_differs = problem.is_none() && differs;
         let closing = closing.to_vec();
         let inode = metadata.ino();
-        Ok(Self { path, file, inode, file_bytes, head, closing, header, problem, closing_differs })
+        Ok(Self {
+            path,
+            file,
+            inode,
+            file_bytes,
+            head,
+            closing,
+            header,
+            problem,
+            closing_differs,
+            findings: None,
+        })
+    }
+
+    /// Checks every byte, if that is asked for, or soon done: only then the file id is more than what somebody has
+    /// written there.
+    fn verify(&mut self, global: &Global) -> Result<(), Failure> {
+        let is_wanted = match global.verify {
+            None => self.file_bytes <= VERIFIED_BYTES_MAX,
+            Some(verify) => verify == Verify::Full,
+        };
+        if self.verdict() != Verdict::Whole || !is_wanted {
+            return Ok(());
+        }
+        let progress = Progress::new(global);
+        let watch = |done: u64, total: u64| {
+            progress.show("checking", done, Some(total));
+            !progress.is_interrupted()
+        };
+        let options = FsckOptions { threads: 0, progress: Some(&watch) };
+        let report = pleach::fsck_file(&self.file, &options)
+            .map_err(|error| Failure::io("cannot read", self.path, &error))?;
+        if report.cancelled {
+            return Err(Failure::Interrupted);
+        }
+        self.findings = Some(report.findings);
+        Ok(())
+    }
+
+    /// Whether the file id was computed from the bytes, and is what is stored.
+    fn is_id_verified(&self) -> bool {
+        self.findings.as_ref().is_some_and(Vec::is_empty)
     }
 
     fn verdict(&self) -> Verdict {
         match &self.problem {
+            None if self.findings.as_ref().is_some_and(|findings| !findings.is_empty()) => Verdict::Damaged,
             None if self.closing_differs => Verdict::Damaged,
             None => Verdict::Whole,
             Some(problem) if problem.is_damage() => Verdict::Damaged,
@@ -128,6 +182,13 @@ impl<'a> Found<'a> {
                 Some("the first bytes are not ours, the last are: restore or rebuild it".to_owned())
             }
             (Some(problem), _) => Some(problem.to_string()),
+            (None, Verdict::Damaged) if !self.closing_differs => {
+                let findings = self.findings.iter().flatten();
+                let (count, first) = (findings.clone().count() as u64, findings.clone().next());
+                let first = first.map_or(String::new(), ToString::to_string);
+                let count = counted(count, "finding");
+                Some(format!("{count}, the first: {first}: run `pleach fsck`, restore or rebuild it"))
+            }
             (None, Verdict::Damaged) => Some(
                 "the copies at the end differ from the head: run `pleach fsck`, restore or rebuild it"
                     .to_owned(),

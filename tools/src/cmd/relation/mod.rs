@@ -61,7 +61,7 @@ fn gpu(out: &Out) -> Result<Option<OnGpu>, Failure> {
     let options = GpuOptions { memory_bytes: out.device_memory, ..GpuOptions::default() };
     let opened = Gpu::with_options(number, options).and_then(OnGpu::new);
     let failed = |error: GpuError| {
-        format!("no device for relational operators: cuda:{number}: {error}: use --device cpu")
+        format!("no device for relational operators ({error}): cuda:{number}: use --device cpu")
     };
     opened.map(Some).map_err(|error| Failure::new(Code::Device, failed(error)))
 }
@@ -82,7 +82,8 @@ fn with_threads<T: Send>(
     }
     let pool = rayon::ThreadPoolBuilder::new().num_threads(out.threads).build();
     let pool = pool.map_err(|error| {
-        Failure::operational(format!("cannot start threads: {error}: give fewer with --threads"))
+        let text = format!("cannot start threads ({error}): --threads {}: give fewer", out.threads);
+        Failure::new(Code::Limit, text)
     })?;
     pool.install(run)
 }
