@@ -6,7 +6,7 @@
 //! flow.rs      sorted? stream it : sort it     spine.rs    levels above the tuple lines
 //! sort.rs      in memory                       finish.rs   table, superblock
 //! external.rs  beyond memory                   publish.rs  lock, rename, sync (storage.rs: system)
-//! parallel.rs  work on all threads, in numbered tasks
+//! parallel.rs  work on all threads, in numbered tasks; pool.rs: as many as there can be
 //! classic/     FAST trees, from sorted words into a slice
 //! harmonia/    Harmonia's B+tree: a section, and a tree in memory that takes batches of changes
 //! rebuild/     the next generation of a file, from a batch of changes
@@ -28,6 +28,7 @@ pub mod harmonia;
 mod hint;
 #[cfg(feature = "input")]
 pub mod input;
+mod limits;
 mod lines;
 mod lock;
 pub mod observe;
@@ -37,6 +38,7 @@ mod pack;
 mod packed;
 mod parallel;
 mod plan;
+pub mod pool;
 pub mod publish;
 pub mod rebuild;
 mod records;
@@ -86,7 +88,10 @@ fn in_pool<T: Send>(
 ) -> Result<T, BuildError> {
     match threads {
         // Into the pool once, instead of at each step.
-        0 => rayon::join(work, || ()).0,
+        0 => {
+            pool::ready();
+            rayon::join(work, || ()).0
+        }
         threads => rayon::ThreadPoolBuilder::new()
             .num_threads(threads.min(options::THREADS_MAX))
             .thread_name(|index| format!("pleach-build-{index}"))

@@ -15,6 +15,7 @@ mod lines;
 mod packed;
 mod paged;
 mod pieces;
+pub mod pool;
 #[cfg(test)]
 mod tests;
 
@@ -296,6 +297,7 @@ impl<'a, R: ReadAt> Check<'a, R> {
     }
 
     fn run(self) -> io::Result<Report> {
+        pool::ready();
         let mut head = self.read(0, self.bytes.min(HEAD_BYTES as u64))?;
         let closing_at = self.bytes.saturating_sub(CLOSING_BYTES as u64);
         let closing = self.read(closing_at, self.bytes - closing_at)?;

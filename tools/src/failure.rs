@@ -150,6 +150,9 @@ pub fn say(line: &str) {
 
 /// The system's message, with advice where there is any.
 pub fn advise(error: &io::Error) -> String {
+    if let Some(advice) = crate::limits::advice(error) {
+        return format!("{}: {advice}", text_of(error));
+    }
     let advice = match error.kind() {
         io::ErrorKind::NotFound => "check the name",
         io::ErrorKind::PermissionDenied => "check who may read and write it",

@@ -12,6 +12,8 @@ mod failure;
 mod help;
 mod interrupt;
 mod keys;
+mod limits;
+mod memory;
 mod output;
 mod parse;
 mod progress;
@@ -27,6 +29,8 @@ use std::io::Write;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    memory::prepare();
+    limits::raise();
     interrupt::install();
     let code = match parse_arguments().and_then(|cli| dispatch(&cli)) {
         Ok(status) => status.code(),
@@ -67,6 +71,13 @@ fn command_name() -> String {
 
 fn dispatch(cli: &Cli) -> Result<ExitStatus, Failure> {
     let global = &cli.global;
+    if global.json {
+        memory::tell_as_json();
+    }
+    if matches!(cli.command, Command::Demo(_) | Command::Bench(_) | Command::Tune(_)) {
+        // These work in parallel by themselves, not only through the libraries.
+        pleach_builder::pool::ready();
+    }
     match &cli.command {
         Command::Build(args) => cmd::build::run(args, global),
         Command::Get(args) => cmd::get::run(args, global),

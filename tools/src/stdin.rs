@@ -22,13 +22,15 @@ pub struct Stdin {
     piece: Vec<u8>,
     used: usize,
     guard: Guard,
+    /// No thread reads ahead.
+    is_alone: bool,
 }
 
 impl Stdin {
     /// Starts to read.
     pub fn new() -> Self {
         let (sender, pieces) = sync_channel(PIECES);
-        thread::spawn(move || {
+        let started = thread::Builder::new().spawn(move || {
             let mut input = io::stdin().lock();
             loop {
                 let mut piece = vec![0; PIECE_BYTES];
@@ -47,12 +49,17 @@ impl Stdin {
                 }
             }
         });
-        Self { pieces, piece: Vec::new(), used: 0, guard: Guard::new() }
+        // Without a thread, whoever wants the bytes reads them.
+        let is_alone = started.is_err();
+        Self { is_alone, pieces, piece: Vec::new(), used: 0, guard: Guard::new() }
     }
 }
 
 impl Read for Stdin {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.is_alone {
+            return io::stdin().lock().read(buffer);
+        }
         while self.used == self.piece.len() {
             if self.guard.is_interrupted() {
                 return Err(io::Error::other("interrupted"));

@@ -65,6 +65,7 @@ fn with_threads<T: Send>(
     };
     let run = || run(options);
     if out.threads == 0 {
+        pleach_builder::pool::ready();
         return run();
     }
     let pool = rayon::ThreadPoolBuilder::new().num_threads(out.threads).build();
