@@ -6,6 +6,7 @@
 //! flow.rs      sorted? stream it : sort it     spine.rs    levels above the tuple lines
 //! sort.rs      in memory                       finish.rs   table, superblock
 //! external.rs  beyond memory                   publish.rs  lock, rename, sync (storage.rs: system)
+//! remains.rs   what goes if the process ends early
 //! parallel.rs  work on all threads, in numbered tasks; pool.rs: as many as there can be
 //! classic/     FAST trees, from sorted words into a slice
 //! harmonia/    Harmonia's B+tree: a section, and a tree in memory that takes batches of changes
@@ -42,6 +43,7 @@ pub mod pool;
 pub mod publish;
 pub mod rebuild;
 mod records;
+pub mod remains;
 mod sort;
 pub mod source;
 mod spine;

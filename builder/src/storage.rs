@@ -5,6 +5,7 @@
 //! removes it; these removals cannot be reported, so they are no operations.
 
 use crate::lock::{self, LockName, Taken};
+use crate::remains::{self, Token};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -135,7 +136,9 @@ impl StorageFile for RealFile {
 
 struct RealTemp {
     file: RealFile,
+    // Dropped in this order: who ends the process knows the name until it is gone.
     path: tempfile::TempPath,
+    _token: Option<Token>,
 }
 
 impl StorageTemp for RealTemp {
@@ -146,7 +149,7 @@ impl StorageTemp for RealTemp {
         &self.path
     }
     fn persist(self: Box<Self>, target: &Path) -> io::Result<()> {
-        self.path.persist(target).map_err(|error| error.error)
+        remains::publish(target, || self.path.persist(target).map_err(|error| error.error))
     }
 }
 
@@ -154,6 +157,7 @@ struct RealLock {
     path: PathBuf,
     // Held for its lock; closed after the name is gone.
     _file: File,
+    _token: Option<Token>,
 }
 
 impl StorageLock for RealLock {}
@@ -216,6 +220,40 @@ impl LockName for LockFile<'_> {
     }
 }
 
+/// A temporary file that is locked, and that goes if the process ends early ([`remains`]).
+pub struct LockedTemp {
+    // Dropped in this order: who ends the process knows the name until it is gone.
+    temp: tempfile::NamedTempFile,
+    token: Option<Token>,
+}
+
+impl LockedTemp {
+    /// The open file.
+    #[must_use]
+    pub fn as_file(&self) -> &File {
+        self.temp.as_file()
+    }
+
+    /// The open file, to write to it.
+    pub fn as_file_mut(&mut self) -> &mut File {
+        self.temp.as_file_mut()
+    }
+
+    /// Its path.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        self.temp.path()
+    }
+
+    /// Renames it over `target`.
+    ///
+    /// # Errors
+    /// Those of the system, or that the process is ending.
+    pub fn persist(self, target: &Path) -> io::Result<()> {
+        remains::publish(target, || self.temp.persist(target).map(drop).map_err(|error| error.error))
+    }
+}
+
 /// Attempts at a temporary file that others take for a stray between our making and our locking it.
 const TEMP_ATTEMPTS: usize = 100;
 
@@ -226,22 +264,20 @@ const TEMP_ATTEMPTS: usize = 100;
 ///
 /// # Errors
 /// Those of the system.
-pub fn locked_temp(
-    folder: &Path,
-    prefix: &OsString,
-    suffix: &str,
-    mode: u32,
-) -> io::Result<tempfile::NamedTempFile> {
+pub fn locked_temp(folder: &Path, prefix: &OsString, suffix: &str, mode: u32) -> io::Result<LockedTemp> {
     for _ in 0..TEMP_ATTEMPTS {
-        let temp = tempfile::Builder::new()
-            .prefix(prefix)
-            .suffix(suffix)
-            .rand_bytes(6)
-            .permissions(fs::Permissions::from_mode(mode))
-            .tempfile_in(folder)?;
+        let make = || {
+            tempfile::Builder::new()
+                .prefix(prefix)
+                .suffix(suffix)
+                .rand_bytes(6)
+                .permissions(fs::Permissions::from_mode(mode))
+                .tempfile_in(folder)
+        };
+        let (temp, token) = remains::make(make, |temp| Some(temp.path().to_owned()))?;
         temp.as_file().lock()?;
         if (LockFile { path: temp.path(), asked: Instant::now() }).leads_to(temp.as_file())? {
-            return Ok(temp);
+            return Ok(LockedTemp { temp, token });
         }
     }
     Err(io::Error::other("temporary files keep disappearing: try again"))
@@ -270,10 +306,15 @@ impl Storage for RealStorage {
     }
 
     fn lock(&self, path: &Path, holder: &str) -> io::Result<Locked> {
-        match lock::take(&LockFile { path, asked: Instant::now() }, holder)? {
-            Taken::Held(file) => Ok(Locked::Held(Box::new(RealLock { path: path.to_owned(), _file: file }))),
-            Taken::Busy(holder) => Ok(Locked::Busy(holder)),
-        }
+        let take = || lock::take(&LockFile { path, asked: Instant::now() }, holder);
+        let name = |taken: &Taken<File>| matches!(taken, Taken::Held(_)).then(|| path.to_owned());
+        let (taken, token) = remains::make(take, name)?;
+        Ok(match taken {
+            Taken::Held(file) => {
+                Locked::Held(Box::new(RealLock { path: path.to_owned(), _file: file, _token: token }))
+            }
+            Taken::Busy(holder) => Locked::Busy(holder),
+        })
     }
 
     fn create_temp(
@@ -283,8 +324,9 @@ impl Storage for RealStorage {
         suffix: &str,
         mode: u32,
     ) -> io::Result<Box<dyn StorageTemp>> {
-        let (file, path) = locked_temp(folder, prefix, suffix, mode)?.into_parts();
-        Ok(Box::new(RealTemp { file: RealFile { file, is_kept: true }, path }))
+        let LockedTemp { temp, token } = locked_temp(folder, prefix, suffix, mode)?;
+        let (file, path) = temp.into_parts();
+        Ok(Box::new(RealTemp { file: RealFile { file, is_kept: true }, path, _token: token }))
     }
 
     fn create_spill(&self, folder: &Path) -> io::Result<Box<dyn StorageFile>> {

@@ -119,7 +119,8 @@ fn refused(bytes: usize) -> ! {
                     System.dealloc(reserve, RESERVE);
                 }
             }
-            remove_remains();
+            // It waits for no lock that another thread may hold for ever, nor one of ours.
+            pleach_builder::remains::abandon();
         }
         // While removing: then it is left to the next build, which sweeps.
         Err(ending) if ending == here => {}
@@ -132,8 +133,6 @@ fn refused(bytes: usize) -> ! {
     unsafe { libc::_exit(EXIT_CODE) }
 }
 
-/// Takes away what the command was making.
-fn remove_remains() {}
 
 #[cfg(test)]
 mod tests {

@@ -6,19 +6,18 @@
 //! locked; one that a killed process has left behind is not, and goes with the next export.
 
 use crate::failure::Failure;
-use pleach_builder::storage::locked_temp;
+use pleach_builder::storage::{LockedTemp, locked_temp};
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use tempfile::NamedTempFile;
 
 /// End of the names of temporary files, which `fsck` and `build` know.
 const TEMP_SUFFIX: &str = ".pleach-tmp";
 
 enum Kind {
-    File { temp: NamedTempFile, target: PathBuf, folder: PathBuf },
+    File { temp: LockedTemp, target: PathBuf, folder: PathBuf },
     Device(File),
     StandardOutput(io::Stdout),
 }
@@ -109,7 +108,7 @@ impl Target {
         let Kind::File { temp, target, folder } = self.kind else { return Ok(()) };
         let failed = |operation: &str, error: &io::Error| Failure::io(operation, &self.shown, error);
         temp.as_file().sync_all().map_err(|error| failed("cannot sync", &error))?;
-        temp.persist(&target).map_err(|error| failed("cannot rename to", &error.error))?;
+        temp.persist(&target).map_err(|error| failed("cannot rename to", &error))?;
         File::open(&folder)
             .and_then(|folder| folder.sync_all())
             .map_err(|error| failed("cannot sync the folder of", &error))
