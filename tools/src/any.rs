@@ -10,6 +10,7 @@ use crate::render::text::{put_datum, put_datum_json};
 use crate::search;
 use pleach::{Datum, Index, Key, KeyType, ReadError, Record, Typed, Value, Word};
 use pleach_gpu::{Algorithm, GpuError, GpuTable};
+use std::ops::Range;
 use std::path::Path;
 
 /// A key to look for.
@@ -97,9 +98,47 @@ impl<'a> Any<'a> {
         .map_err(|error| self.failed(error))
     }
 
-    /// Ranks of the tuples whose keys begin with `prefix`.
-    pub fn prefix(&self, prefix: &[u8]) -> Result<std::ops::Range<u64>, Failure> {
-        self.strings()?.prefix_ranks(prefix).map_err(|error| self.failed(error))
+    /// Name of the key column, so far as the file tells it.
+    pub fn key_name(&self) -> String {
+        self.index.meta().map(|meta| meta.key_name).unwrap_or_default()
+    }
+
+    /// Ranks of the tuples whose keys begin with a prefix: of a text as it is written, of bytes in hexadecimal digits,
+    /// also an odd number of them. `bytesN` may hold text, whose prefix this may be, too, if no key begins with the
+    /// digits.
+    pub fn prefix(&self, prefix: &str) -> Result<Range<u64>, Failure> {
+        let key_type = self.index.key_type();
+        let ranks = |prefix: &[u8]| self.strings()?.prefix_ranks(prefix).map_err(|error| self.failed(error));
+        let (digits, may_be_text) = match key_type {
+            KeyType::Utf8 => return ranks(&byte_key(key_type, prefix.as_bytes()).map_err(Failure::usage)?),
+            KeyType::Fixed(_) | KeyType::Bytes => match prefix.strip_prefix("\\x") {
+                Some(digits) => (digits, false),
+                None => (prefix, key_type != KeyType::Bytes),
+            },
+            _ => {
+                let problem =
+                    format!("--prefix is for byte keys: the keys are {key_type}: give LO and HI for numbers");
+                return Err(Failure::usage(problem));
+            }
+        };
+        let even = digits.len() / 2 * 2;
+        let last = digits.get(even..).unwrap_or_default();
+        let low = format!(
+            "{}{last}{}",
+            digits.get(..even).unwrap_or_default(),
+            if last.is_empty() { "" } else { "0" }
+        );
+        let low = match byte_key(KeyType::Bytes, low.as_bytes()) {
+            Ok(low) => low,
+            Err(_) if may_be_text => return ranks(prefix.as_bytes()),
+            Err(problem) => return Err(Failure::usage(problem)),
+        };
+        let mut found = ranks(&low)?;
+        if let Some((&last, bytes)) = low.split_last().filter(|_| !last.is_empty()) {
+            // The sixteen bytes that begin with the odd digit.
+            found.end = ranks(&[bytes, &[last | 0x0f]].concat())?.end;
+        }
+        if may_be_text && found.is_empty() { ranks(prefix.as_bytes()) } else { Ok(found) }
     }
 
     fn strings(&self) -> Result<pleach::Strings<'a, ()>, Failure> {
@@ -230,18 +269,4 @@ fn put_record(key: &Datum<'_>, value: &Datum<'_>, record: &Record, json: bool, o
         }
     }
     out.push(b'\n');
-}
-
-/// A prefix as it is given: that of a text, or of hexadecimal digits.
-pub fn prefix_of(key_type: KeyType, text: &str) -> Result<Vec<u8>, Failure> {
-    match key_type {
-        KeyType::Utf8 => byte_key(key_type, text.as_bytes()),
-        KeyType::Fixed(_) | KeyType::Bytes => byte_key(KeyType::Bytes, text.as_bytes()),
-        _ => {
-            let problem =
-                format!("--prefix is for byte keys: the keys are {key_type}: give LO and HI for numbers");
-            return Err(Failure::usage(problem));
-        }
-    }
-    .map_err(Failure::usage)
 }

@@ -186,6 +186,24 @@ impl From<Unique> for pleach_builder::Unique {
     }
 }
 
+/// Which inputs have a header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Header {
+    /// Each one
+    Each,
+    /// The first one alone
+    First,
+}
+
+impl From<Header> for pleach_builder::input::Header {
+    fn from(header: Header) -> Self {
+        match header {
+            Header::Each => Self::Each,
+            Header::First => Self::First,
+        }
+    }
+}
+
 /// How a new generation is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Method {
@@ -216,13 +234,14 @@ pub struct RebuildArgs {
     /// Leave out what is damaged in FILE, instead of refusing it
     #[arg(long)]
     pub salvage: bool,
-    /// Column of the operation: its name, or its number from 0 [default: the first]
+    /// Column of the operation: its name, or its number from 0 [default: op; the first one without a header]
     #[arg(long, value_name = "COL")]
     pub op: Option<String>,
-    /// Key column [default: the second]
+    /// Key column [default: named like the keys of FILE, or key; the second one without a header]
     #[arg(long, value_name = "COL")]
     pub key: Option<String>,
-    /// Value column, or the fields of a record with commas between [default: by their names, else the third on]
+    /// Value column, or the fields of a record with commas between [default: named like those of FILE, or value; the
+    /// third one on without a header]
     #[arg(long, value_name = "COL")]
     pub value: Option<String>,
     /// Memory for the changes, as 256M, 256MiB, 4GiB [default: half]
@@ -243,6 +262,9 @@ pub struct RebuildArgs {
     /// The first line of text is data; columns go by number, from 0
     #[arg(long)]
     pub no_header: bool,
+    /// The first line of text is a header, though it may look like data
+    #[arg(long, conflicts_with = "no_header")]
+    pub header: bool,
 }
 
 /// Arguments of `compact`.
@@ -277,7 +299,8 @@ pub struct BuildArgs {
     /// File to make; replaced in one step when it exists
     #[arg(long, short, value_name = "FILE")]
     pub output: PathBuf,
-    /// Key column: its name, or its number from 0 with --no-header [default: the first column]
+    /// Key column: its name, or its number from 0. A name holds for all inputs, wherever the column stands
+    /// [default: the first column of the first input]
     #[arg(long, value_name = "COL")]
     pub key: Option<String>,
     /// Value column, or several with commas between: the fields of a record; or @row for the row number from 0
@@ -325,6 +348,17 @@ pub struct BuildArgs {
     /// The first line of text is data; columns go by number, from 0
     #[arg(long)]
     pub no_header: bool,
+    /// The first line of text is a header, though it may look like data: of each input, or of the first alone, as in the
+    /// parts that `split` makes
+    #[arg(
+        long,
+        value_name = "OF",
+        conflicts_with = "no_header",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "each"
+    )]
+    pub header: Option<Header>,
 }
 
 /// Arguments of `get`.

@@ -1,8 +1,12 @@
 //! Keys from a file or standard input, one a line, in batches.
+//!
+//! The lines are those of any text ([`pleach_builder::input::text`]): compressed or not, with any line ends. Blank
+//! ones are skipped, and so is a first one that is no key but the name of the key column.
 
+use crate::cmd::build::source_failure;
 use crate::failure::Failure;
 use crate::parse::FromText;
-use crate::search::input_failure;
+use pleach_builder::input::text::{self, RETURN, TextReader, Use};
 use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::path::Path;
@@ -14,9 +18,13 @@ const SHOWN: usize = 40;
 
 /// Lines of keys.
 pub struct KeyLines {
-    input: Box<dyn Read>,
+    input: TextReader,
     name: String,
+    /// Name of the key column.
+    header: String,
     buffer: Vec<u8>,
+    /// Carriage returns may stand in the buffer.
+    has_returns: bool,
     /// What of the buffer is not parsed yet.
     unread: std::ops::Range<usize>,
     line: u64,
@@ -24,15 +32,23 @@ pub struct KeyLines {
 }
 
 impl KeyLines {
-    /// Opens a file of keys; `-` is standard input.
-    pub fn open(path: &Path) -> Result<Self, Failure> {
-        let (input, name): (Box<dyn Read>, _) = if path.as_os_str() == "-" {
-            (Box::new(std::io::stdin().lock()), "standard input".to_owned())
+    /// Opens a file of keys, whose column is called `header`; `-` is standard input.
+    pub fn open(path: &Path, header: &str) -> Result<Self, Failure> {
+        let (stream, name): (Box<dyn Read + Send>, _) = if path.as_os_str() == "-" {
+            (Box::new(std::io::stdin()), "standard input".to_owned())
         } else {
             let file = File::open(path).map_err(|error| Failure::io("cannot open", path, &error))?;
+            if path.is_dir() {
+                return Err(Failure::operational(format!(
+                    "is a folder: {}: name a file of keys",
+                    path.display()
+                )));
+            }
             (Box::new(file), path.display().to_string())
         };
-        Ok(Self { input, name, buffer: vec![0; BUFFER_BYTES], unread: 0..0, line: 0, at_end: false })
+        let input = text::open(&name, stream, Use::Lines).map_err(|error| source_failure(&error))?;
+        let (header, buffer) = (header.to_owned(), vec![0; BUFFER_BYTES]);
+        Ok(Self { input, name, header, buffer, has_returns: false, unread: 0..0, line: 0, at_end: false })
     }
 
     /// Replaces `keys` by the next keys: those of one read, at most `keys_max`; none at the end. A
@@ -64,17 +80,32 @@ impl KeyLines {
                     None => break,
                 };
                 self.line += 1;
+                self.unread.start += length;
                 let text = line.strip_suffix(b"\r").unwrap_or(line);
+                if text.is_empty() {
+                    continue;
+                }
+                if self.has_returns && text.contains(&b'\r') {
+                    let problem = RETURN.replacen(": ", &format!(": {}: line {}: ", self.name, self.line), 1);
+                    return Ok(Some(Failure::operational(problem)));
+                }
                 match parse(text, "") {
                     Ok(key) => keys.push(key),
+                    Err(_) if self.line == 1 && !self.header.is_empty() && text == self.header.as_bytes() => {
+                    }
                     Err(_) => {
                         // The place is put together only when it is needed.
                         let place = format!("{}: line {}", self.name, self.line);
+                        let header =
+                            if self.line == 1 { "leave out the header if it is one, else " } else { "" };
                         let problem = parse(text, &place).err().unwrap_or_default();
+                        let problem = match problem.rsplit_once(": ") {
+                            Some((what, advice)) => format!("{what}: {header}{advice}"),
+                            None => problem,
+                        };
                         return Ok(Some(Failure::operational(problem)));
                     }
                 }
-                self.unread.start += length;
             }
             if !keys.is_empty() || self.at_end {
                 return Ok(None);
@@ -99,9 +130,13 @@ impl KeyLines {
         let read = loop {
             match self.input.read(&mut self.buffer[end..]) {
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                other => break other.map_err(|error| input_failure(&self.name, &error))?,
+                other => break other,
             }
         };
+        let read = read.map_err(|error| {
+            source_failure(&text::failed(&self.name, format!("after line {}", self.line), error))
+        })?;
+        self.has_returns = self.buffer[..end + read].contains(&b'\r');
         self.unread.end += read;
         self.at_end = read == 0;
         Ok(None)

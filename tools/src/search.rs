@@ -1,7 +1,7 @@
 //! What `get` and `range` share: opening a file, and its errors as failures.
 
 use crate::cli::{Global, Verify};
-use crate::failure::{self, Failure, advise};
+use crate::failure::{self, Failure};
 use pleach::{Index, OpenError, ReadError, Record};
 use std::io::{self, Write};
 use std::path::Path;
@@ -80,9 +80,4 @@ impl Output {
         self.buffer.clear();
         written.map_err(|error| Failure::stdout(&error))
     }
-}
-
-/// A system error on an input that is not the index.
-pub fn input_failure(name: &str, error: &io::Error) -> Failure {
-    Failure::operational(format!("cannot read: {name}: {}", advise(error)))
 }

@@ -11,8 +11,8 @@ use super::logical::natural;
 use super::messages::{self, HEAD_BYTES_MAX, message_in};
 use super::strings::{self, CHUNK_BYTES, held_bytes};
 use super::{
-    Body, Chosen, InputOptions, Names, choose_key, choose_value, fill, misfit, missing, prepare,
-    problem, unknown_op,
+    Asked, Body, Chosen, Names, choose_key, choose_value, fill, misfit, missing, prepare, problem,
+    unknown_op,
 };
 use crate::source::{Chunk, Column, Op, Schema, Source, SourceError};
 use arrow_array::cast::AsArray;
@@ -52,7 +52,7 @@ impl Columns {
     pub(super) fn choose(
         input: &str,
         schema: &ArrowSchema,
-        options: &InputOptions,
+        options: &Asked,
     ) -> Result<Self, SourceError> {
         let names: Vec<String> = schema.fields().iter().map(|field| field.name().clone()).collect();
         let names = Names::Named(&names);
@@ -531,7 +531,7 @@ fn slice(data: &ArrayData, start: usize, count: usize) -> Option<Slice<'_>> {
 }
 
 /// Opens an IPC file or stream: they are told apart by their first bytes.
-pub(super) fn open(input: &str, body: Body, options: &InputOptions) -> Result<Box<dyn Source>, SourceError> {
+pub(super) fn open(input: &str, body: Body, options: &Asked) -> Result<Box<dyn Source>, SourceError> {
     let unreadable = |error: io::Error| super::unreadable(input, error);
     match body {
         Body::File(mut file, bytes) => {
@@ -556,7 +556,7 @@ fn open_file(
     input: &str,
     mut file: File,
     bytes: u64,
-    options: &InputOptions,
+    options: &Asked,
 ) -> Result<Box<dyn Source>, SourceError> {
     let refused = |refused: Refused| refused.at(input, "");
     let footer = Footer::read(&mut file, bytes).map_err(refused)?;
@@ -785,7 +785,7 @@ impl Iterator for StreamBatches {
 fn open_stream(
     input: &str,
     reader: Box<dyn Read + Send>,
-    options: &InputOptions,
+    options: &Asked,
 ) -> Result<Box<dyn Source>, SourceError> {
     let bytes = Arc::new(AtomicU64::new(0));
     let extent = Extent::Read(Arc::clone(&bytes));
@@ -803,7 +803,7 @@ fn open_stream(
     let schema = batches
         .schema
         .clone()
-        .ok_or_else(|| problem(input, "", "it is no Arrow file or stream: check its format"))?;
+        .ok_or_else(|| problem(input, "", "it is no Arrow file or stream that can be read: it has no schema: check its format"))?;
     let columns = Columns::choose(input, &schema, options)?;
     Ok(Box::new(BatchSource::new(input, Box::new(batches), columns, false, None, extent)))
 }

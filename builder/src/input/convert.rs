@@ -355,7 +355,7 @@ fn extend<S: Exact<D>, D, W: Default>(
 }
 
 /// Parses one number of a text table into the word of `target`: digits with an optional sign, spaces
-/// and tabs around it allowed; for floats whatever Rust's parser takes (decimal, exponent, `inf`,
+/// and tabs around it allowed, and a point with nothing but zeros behind it; for floats whatever Rust's parser takes (decimal, exponent, `inf`,
 /// `NaN`), rounded to the nearest.
 pub(super) fn parse(field: &[u8], target: Target) -> Result<u128, TextProblem> {
     let text = trim(field);
@@ -365,7 +365,7 @@ pub(super) fn parse(field: &[u8], target: Target) -> Result<u128, TextProblem> {
     if target.kind.is_float() {
         return parse_float(text, target).map(u128::from);
     }
-    let (negative, magnitude) = parse_integer(text)?;
+    let (negative, magnitude) = parse_integer(whole(text))?;
     let number = i128::try_from(magnitude).ok().map(|number| if negative { -number } else { number });
     let bits = match target.kind {
         Kind::U128 if !negative || magnitude == 0 => return Ok(magnitude),
@@ -383,6 +383,13 @@ fn trim(mut field: &[u8]) -> &[u8] {
         field = rest;
     }
     field
+}
+
+/// A number without `.0`, which tables get when a column of integers lacked one.
+fn whole(text: &[u8]) -> &[u8] {
+    let Some(point) = text.iter().position(|&byte| byte == b'.') else { return text };
+    let (number, zeros) = (&text[..point], &text[point + 1..]);
+    if zeros.is_empty() || zeros.iter().any(|&byte| byte != b'0') { text } else { number }
 }
 
 /// Whether it has a minus sign, and the digits.
@@ -601,7 +608,13 @@ mod tests {
         for bad in [&b"-1"[..], b"18446744073709551616", &nines] {
             assert_eq!(parse(bad, value(Kind::U64)), Err(TextProblem::OutOfRange));
         }
-        for bad in [&b"NaN"[..], b"1.0", b"--1", b"+", b"0x10", b"1 2", b"\xff"] {
+        assert_eq!(parse(b"20.0", value(Kind::U64)), Ok(20));
+        assert_eq!(parse(b" -7.000 ", value(Kind::I32)), Ok(u64::from((-7_i32).cast_unsigned())));
+        let not_whole =
+            [&b"1.5"[..], b"1.", b".0", b"1.0.0", b"1e3", b"1.00000000000000000000000001", b"-.0", b"."];
+        for bad in
+            not_whole.into_iter().chain([&b"NaN"[..], b"1.0 0", b"--1", b"+", b"0x10", b"1 2", b"\xff"])
+        {
             assert_eq!(parse(bad, value(Kind::U64)), Err(TextProblem::NotANumber));
         }
         assert_eq!(parse(b"  ", value(Kind::U64)), Err(TextProblem::Missing));

@@ -1,9 +1,12 @@
 //! CSV and TSV: numbers and strings taken by hand from the bytes of large blocks.
 //!
 //! CSV is RFC 4180, strictly: fields may be quoted, a quote inside is doubled, and a quote anywhere
-//! else is an error; lines end in LF or CRLF. TSV has no quotes; there `\t \n \r \\` are escapes, in
-//! names and in strings, and any other backslash is one. Blank lines are skipped, a byte order mark is
-//! dropped, and every row has as many fields as the first line.
+//! else is an error; lines end in LF or CRLF, and a carriage return that is neither in quotes nor before a
+//! line feed is an error. TSV has no quotes; there `\t \n \r \\` are escapes, in names and in strings, and
+//! any other backslash is one. Blank lines are skipped, and every row has as many fields as the first line.
+//! What comes before that, compression and other line ends, is the business of [`super::text`].
+//!
+//! A header that may as well be data is refused: see [`super::Header`].
 //!
 //! Strings are their fields as they stand, blanks included: `bytes` are the bytes of the file, not
 //! hexadecimal digits, and an empty field is the empty string. A table of one column of strings writes
@@ -14,14 +17,15 @@
 //! takes every row there is; so the two agree because the fast one gives up, not because it repeats
 //! the rules.
 
-use super::convert::{self, Kind, Target};
+use super::convert::{self, Kind, Shown, Target};
 use super::fields::Fields;
+use super::names::{Asked, First, Names};
 use super::strings::{self, CHUNK_BYTES, held_bytes};
-use super::{Body, InputOptions, Names, caused, fill, prepare, problem, unknown_op};
+use super::text::{self, RETURN, TextReader, Use};
+use super::{Body, Header, caused, prepare, problem, unknown_op};
 use crate::source::{Chunk, Column, Op, Schema, Source, SourceError, Strings};
 use memchr::{memchr, memchr2, memchr3, memrchr};
 use pleach_format::{KeyType, ValueType};
-use std::io::Read;
 
 /// Bytes of a read call, and of the buffer unless a row is longer.
 const READ_BYTES: usize = 2 << 20;
@@ -77,6 +81,8 @@ enum Unread {
     Incomplete,
     /// The field with this number is written wrongly.
     Bad(usize, &'static str),
+    /// In the field with this number stands a carriage return that ends no line.
+    Return(usize),
 }
 
 impl Dialect {
@@ -111,6 +117,9 @@ impl Dialect {
                 if let (b'\n', [start @ .., b'\r']) = (more[length], text) {
                     text = start;
                 }
+                if memchr(b'\r', text).is_some() {
+                    return Err(Unread::Return(field));
+                }
                 record.bytes.extend_from_slice(text);
             }
             record.ends.push(record.bytes.len());
@@ -119,6 +128,7 @@ impl Dialect {
                 (Some(b'\n'), _) => return Ok(at + 1),
                 (Some(b'\r'), Some(b'\n')) => return Ok(at + 2),
                 (None, _) | (Some(b'\r'), None) => return Err(Unread::Incomplete),
+                (Some(b'\r'), _) => return Err(Unread::Return(field)),
                 _ => return Err(Unread::Bad(field, "something follows the closing quote")),
             }
         }
@@ -139,9 +149,8 @@ impl Dialect {
 /// A text table.
 struct Text {
     input: String,
-    reader: Box<dyn Read + Send>,
+    reader: TextReader,
     bytes_total: Option<u64>,
-    bytes_read: u64,
     schema: Schema,
     dialect: Dialect,
     /// Fields of every row.
@@ -155,6 +164,9 @@ struct Text {
     buffer: Vec<u8>,
     start: usize,
     end: usize,
+    /// Up to here, at least, a carriage return stands before a line feed; if before `end`, one stands here that
+    /// does not, or what follows was not looked at.
+    even: usize,
     ended: bool,
     rows: u64,
     row: Record,
@@ -168,6 +180,7 @@ impl Text {
     fn refill(&mut self) -> Result<(), SourceError> {
         self.buffer.copy_within(self.start..self.end, 0);
         self.end -= self.start;
+        self.even = self.even.saturating_sub(self.start);
         self.start = 0;
         // One byte is left for the line feed.
         let wanted = self.end + READ_BYTES + 1;
@@ -182,13 +195,12 @@ impl Text {
         }
         let space_end = self.buffer.len() - 1;
         let space = &mut self.buffer[self.end..space_end];
-        let bytes = fill(&mut *self.reader, space).map_err(|error| {
-            let after = format!("after row {}", self.rows);
-            caused(&self.input, after, "cannot be read", error)
-        })?;
-        self.ended = bytes < space.len();
+        let (bytes, ended) = self
+            .reader
+            .fill(space)
+            .map_err(|error| text::failed(&self.input, format!("after row {}", self.rows), error))?;
+        self.ended = ended;
         self.end += bytes;
-        self.bytes_read += bytes as u64;
         if self.ended && self.end > 0 && self.buffer[self.end - 1] != b'\n' {
             self.buffer[self.end] = b'\n';
             self.end += 1;
@@ -214,6 +226,10 @@ impl Text {
                 Err(Unread::Incomplete) => {
                     let place = format!("row {}", self.rows + 1);
                     return Err(problem(&self.input, place, "a quote is opened and not closed: close it"));
+                }
+                Err(Unread::Return(field)) => {
+                    let place = format!("row {}, field {}", self.rows + 1, field + 1);
+                    return Err(problem(&self.input, place, format!("{RETURN}, or quote the field")));
                 }
                 Err(Unread::Bad(field, what)) => {
                     let place = format!("row {}, field {}", self.rows + 1, field + 1);
@@ -321,15 +337,83 @@ impl Text {
             string = decoded;
         }
         strings::check(string, false, target)
-            .map_err(|what| strings::misfit(&self.input, row, label, string, target, what))?;
+            .map_err(|what| strings::misfit_of_text(&self.input, row, label, string, target, what))?;
         strings.push(string);
         Ok(())
     }
 
+    /// Up to where no carriage return stands without a line feed. One search a block, however often it is asked.
+    fn even_end(&mut self) -> usize {
+        let mut at = self.even.max(self.start);
+        while let Some(length) = memchr(b'\r', &self.buffer[at..self.end]) {
+            at += length;
+            if self.buffer.get(at + 1).filter(|_| at + 1 < self.end) != Some(&b'\n') {
+                self.even = at;
+                return at;
+            }
+            at += 2;
+        }
+        self.even = self.end;
+        self.end
+    }
+
+    /// Whether the first line, which is in `self.row`, reads as a row: an operation, if there are any, and
+    /// numbers or strings of one length in the columns that are taken.
+    fn is_data(&self, op: Option<usize>, columns: &[(usize, Target)]) -> bool {
+        if let Some(index) = op {
+            // Nobody calls a column of operations like one of them.
+            return index < self.row.ends.len() && Op::from_name(self.row.field(index)).is_some();
+        }
+        let mut plain = Vec::new();
+        columns.iter().all(|&(index, target)| {
+            let is_text = matches!(target.kind, Kind::Utf8 | Kind::Bytes);
+            let mut column = if target.kind.is_bytes() {
+                Column::Bytes(Strings::default())
+            } else {
+                Column::with_width(16)
+            };
+            index < self.row.ends.len()
+                && !is_text
+                && self.take_field(index, target, "", &mut plain, &mut column).is_ok()
+        })
+    }
+
+    /// The first line as it can be shown.
+    fn first_line(&self) -> String {
+        let fields: Vec<&[u8]> = (0..self.row.ends.len()).map(|index| self.row.field(index)).collect();
+        Shown(&fields.join(&self.dialect.delimiter)).to_string()
+    }
+
+    /// The error for a header that reads as data, if it does.
+    fn refuse_data(
+        &self,
+        asked: &Asked,
+        op: Option<usize>,
+        columns: &[(usize, Target)],
+    ) -> Result<(), SourceError> {
+        if !self.is_data(op, columns) {
+            return Ok(());
+        }
+        let line = self.first_line();
+        let text = match asked.first() {
+            None => format!(
+                "{line} may be data as well as a header: give --no-header if it is data, or --header if it is a header"
+            ),
+            Some(first) => format!(
+                "{line} is data and no header like that of {}: give --header=first if only the first input has a \
+                 header, --no-header if none has one, or --header if it is a header",
+                first.input
+            ),
+        };
+        Err(problem(&self.input, "first line", text))
+    }
+
     /// Takes rows while they are simple; true if the next one is not.
     fn fast_rows(&mut self, chunk: &mut Chunk, tuples_max: usize) -> bool {
-        // Whole lines only, so that no look at the next byte leaves the block.
-        let Some(lines) = memrchr(b'\n', &self.buffer[self.start..self.end]) else { return true };
+        // Whole lines only, so that no look at the next byte leaves the block; and up to the next carriage
+        // return that ends no line, for a field that nobody asks for is not looked into.
+        let even = self.even_end();
+        let Some(lines) = memrchr(b'\n', &self.buffer[self.start..even]) else { return true };
         let plan = Plan {
             dialect: self.dialect,
             fields: self.fields,
@@ -383,7 +467,8 @@ impl Source for Text {
 
     fn progress(&self) -> (u64, Option<u64>) {
         // The line feed that was added may count as one byte too many to be left.
-        (self.bytes_read.saturating_sub((self.end - self.start) as u64), self.bytes_total)
+        let left = if self.reader.is_packed() { 0 } else { (self.end - self.start) as u64 };
+        (self.reader.taken().saturating_sub(left), self.bytes_total)
     }
 }
 
@@ -634,7 +719,7 @@ pub(super) fn open(
     input: &str,
     body: Body,
     tabs: bool,
-    options: &InputOptions,
+    options: &Asked,
 ) -> Result<Box<dyn Source>, SourceError> {
     let delimiter = options.delimiter.unwrap_or(if tabs { b'\t' } else { b',' });
     if matches!(delimiter, b'"' | b'\n' | b'\r' | b'+' | b'-' | b'.') || delimiter.is_ascii_alphanumeric() {
@@ -648,12 +733,11 @@ pub(super) fn open(
     let key_type = options.key_type.unwrap_or(KeyType::U64);
     let key_target = Target::of_key(key_type)
         .ok_or_else(|| problem(input, "", format!("{key_type} keys cannot be read from text")))?;
-    let (reader, bytes_total) = body.into_stream();
+    let (stream, bytes_total) = body.into_stream();
     let mut text = Text {
         input: input.to_owned(),
-        reader,
+        reader: text::open(input, stream, if tabs { Use::Tsv } else { Use::Csv })?,
         bytes_total,
-        bytes_read: 0,
         schema: Schema {
             key_type,
             value_type: ValueType::None,
@@ -672,53 +756,121 @@ pub(super) fn open(
         buffer: Vec::new(),
         start: 0,
         end: 0,
+        even: 0,
         ended: false,
         rows: 0,
         row: Record::default(),
         plain: Vec::new(),
     };
-    text.refill()?;
-    let first = &text.buffer[..text.end];
-    if first.starts_with(b"\xff\xfe") || first.starts_with(b"\xfe\xff") {
-        return Err(problem(input, "", "it is UTF-16: convert it to UTF-8"));
-    }
-    if first.starts_with(b"\xef\xbb\xbf") {
-        text.start = 3;
-    }
     let length = text.read_record()?;
     if length == 0 {
         let wanted = if options.no_header { "rows are" } else { "a header line is" };
         return Err(problem(input, "", format!("it is empty, but {wanted} expected")));
     }
     text.fields = text.row.ends.len();
-    let names;
+    let mut names = Vec::new();
+    let first = options.first().filter(|_| options.header == Header::First && !options.no_header);
     let columns = if options.no_header {
         Names::Numbered(text.fields)
+    } else if let Some(first) = first {
+        text.inherit(first, tabs, &mut names)?
     } else {
         text.start += length;
-        names = (0..text.fields)
-            .map(|index| header_name(input, text.row.field(index), tabs))
-            .collect::<Result<Vec<String>, SourceError>>()?;
+        names = text.header(tabs)?;
         Names::Named(&names)
     };
-    let (key, value, fields) = columns.choose(input, options)?;
-    text.op = columns.choose_op(input, options)?;
-    text.key = Wanted { index: key, target: key_target, label: columns.label(key) };
-    text.schema.key_name = columns.kept(key, "key");
-    if let Some(index) = value {
-        let value_type = options.value_type.unwrap_or(ValueType::U64);
-        let target = Target::of_value(value_type)
-            .ok_or_else(|| problem(input, "", format!("{value_type} values cannot be read from text")))?;
-        text.value = Some(Wanted { index, target, label: columns.label(index) });
-        text.schema.value_type = value_type;
-        text.schema.value_name = columns.kept(index, "value");
-    }
-    if let Some(fields) = fields {
-        let fields = Fields::choose(input, columns, &fields, options, |_| None)?;
-        fields.describe(&mut text.schema);
-        text.record = Some(fields);
-    }
+    text.take_columns(columns, options)?;
     Ok(Box::new(text))
+}
+
+impl Text {
+    /// The names in the first line.
+    fn header(&self, tabs: bool) -> Result<Vec<String>, SourceError> {
+        (0..self.fields).map(|index| header_name(&self.input, self.row.field(index), tabs)).collect()
+    }
+
+    /// The columns of an input whose header stands in the first one.
+    fn inherit<'a>(
+        &self,
+        first: &First,
+        tabs: bool,
+        names: &'a mut Vec<String>,
+    ) -> Result<Names<'a>, SourceError> {
+        let Some(there) = &first.names else { return Ok(Names::Numbered(self.fields)) };
+        if self.fields != there.len() {
+            let text = format!(
+                "it has {} fields, but the header of {} has {}",
+                self.fields,
+                first.input,
+                there.len()
+            );
+            return Err(problem(&self.input, "row 1", format!("{text}: give parts of one table")));
+        }
+        if self.header(tabs).is_ok_and(|here| here == *there) {
+            let text =
+                format!("it is the header of {} once more: give --header, without =first", first.input);
+            return Err(problem(&self.input, "first line", text));
+        }
+        names.clone_from(there);
+        Ok(Names::Named(names))
+    }
+
+    /// Chooses among the columns.
+    fn take_columns(&mut self, columns: Names<'_>, options: &Asked) -> Result<(), SourceError> {
+        let input = self.input.clone();
+        let key_target = self.key.target;
+        let is_checked = options.header == Header::Checked && !options.no_header;
+        let value_type = options.value_type.unwrap_or(ValueType::U64);
+        let target = Target::of_value(value_type);
+        let (op, choice) = match (columns.choose_op(&input, options), columns.choose(&input, options)) {
+            (Ok(op), Ok(choice)) => (op, choice),
+            (Err(error), _) | (_, Err(error)) => {
+                // Names that are not there may be data.
+                if is_checked && options.changes {
+                    self.refuse_data(options, Some(0), &[])?;
+                } else if let Some((key, value, _)) =
+                    options.first().map(|first| &first.choice).filter(|_| is_checked)
+                {
+                    let mut taken = vec![(*key, key_target)];
+                    taken.extend(value.zip(target));
+                    self.refuse_data(options, None, &taken)?;
+                    return Err(SourceError {
+                        problem: format!(
+                            "{}; if only the first input has a header, give --header=first",
+                            error.problem
+                        ),
+                        ..error
+                    });
+                }
+                return Err(error);
+            }
+        };
+        let (key, value, fields) = choice;
+        self.op = op;
+        self.key = Wanted { index: key, target: key_target, label: columns.label(key) };
+        self.schema.key_name = columns.kept(key, "key");
+        let mut taken = vec![(key, key_target)];
+        if let Some(index) = value {
+            let target = target.ok_or_else(|| {
+                problem(&input, "", format!("{value_type} values cannot be read from text"))
+            })?;
+            taken.push((index, target));
+            self.value = Some(Wanted { index, target, label: columns.label(index) });
+            self.schema.value_type = value_type;
+            self.schema.value_name = columns.kept(index, "value");
+        }
+        if let Some(fields) = fields {
+            let fields = Fields::choose(&input, columns, &fields, options, |_| None)?;
+            fields.describe(&mut self.schema);
+            taken.extend(fields.columns.iter().map(|column| (column.index, column.target)));
+            self.record = Some(fields);
+        }
+        // The names of a follower are those of the first, so they are names.
+        if is_checked && options.first().is_none() && !columns.is_asked(options) {
+            self.refuse_data(options, op, &taken)?;
+        }
+        Ok(())
+    }
 }
 
 fn header_name(input: &str, field: &[u8], tabs: bool) -> Result<String, SourceError> {

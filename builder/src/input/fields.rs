@@ -3,9 +3,10 @@
 //! Each column is read like a value of its own, narrow integers as the 32-bit ones that they become elsewhere; a
 //! chunk at a time the columns are then packed, field by field, into records ([`pleach_format::record`]).
 
-use super::choose::{Names, agreed, kinds_of_fields};
+use super::choose::{agreed, kinds_of_fields};
 use super::convert::{Kind, Target};
 use super::logical::Natural;
+use super::names::Names;
 use super::strings::CHUNK_BYTES;
 use super::{InputOptions, place, problem};
 use crate::source::{Column, Schema, SourceError};

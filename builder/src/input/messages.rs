@@ -228,6 +228,9 @@ impl Walk<'_> {
     }
 }
 
+/// What is said of bytes that are no message.
+const NO_STREAM: &str = "it is no Arrow file or stream that can be read: check its format, and that it is whole";
+
 /// The next message of a stream, with its length before it; `None` at the end mark and at the end of the bytes. `start`
 /// is what was read of it already. No more memory is taken than bytes come.
 pub(super) fn next_message(reader: &mut dyn Read, start: Vec<u8>) -> Result<Option<Buffer>, Refused> {
@@ -248,14 +251,13 @@ pub(super) fn next_message(reader: &mut dyn Read, start: Vec<u8>) -> Result<Opti
         return Ok(None);
     }
     if length > HEAD_BYTES_MAX {
-        let text = format!("the header of a message has {length} bytes: it is damaged, or no Arrow stream");
-        return Err(Refused::ours(text));
+        return Err(Refused::ours(NO_STREAM));
     }
     if !take(reader, &mut bytes, prefix + length as usize)? {
         return Err(truncated());
     }
     let message = message_in(&bytes)
-        .ok_or_else(|| Refused::ours("the header of a message cannot be read: it is damaged, or no Arrow stream"))?;
+        .ok_or_else(|| Refused::ours(NO_STREAM))?;
     let end = usize::try_from(message.bodyLength()).ok().and_then(|body| body.checked_add(prefix + length as usize));
     let end = end.filter(|&end| end >= bytes.len());
     let end = end.ok_or_else(|| Refused::ours("the length of a batch cannot be: it is damaged"))?;

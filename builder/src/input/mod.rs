@@ -1,9 +1,10 @@
 //! Tables as sources of tuples: CSV, TSV, Parquet, Arrow IPC, NumPy `.npy` and raw binary.
 //!
 //! [`open`] chooses the format by the extension, the key and value columns by [`InputOptions`], and
-//! concatenates several inputs in argument order. What has no extension to go by (standard input,
-//! pipes) is told its format. Each format is a [`Source`] of its own; `Table` puts them one behind
-//! the other, checks that they agree, and adds row numbers for `@row`.
+//! concatenates several inputs in argument order, whose columns it finds by the names of the first. What
+//! has no extension to go by (standard input, pipes) is told its format. Each format is a [`Source`] of
+//! its own; `Table` puts them one behind the other, checks that they agree, and adds row numbers for
+//! `@row`. All text, also that of lists of keys, comes through [`text::open`].
 //!
 //! Numbers, byte strings and texts keep their types unless others are asked for; then they are
 //! converted exactly or refused. `docs/INPUT.md` has the table.
@@ -13,23 +14,27 @@
 
 mod arrow_ipc;
 mod choose;
+mod columnar;
 mod convert;
 mod csv;
 mod fields;
 mod guard;
 mod logical;
 mod messages;
+mod names;
 mod npy;
 mod pages;
 mod parquet;
 mod raw;
 mod strings;
+pub mod text;
 
 pub use logical::{logical_text, logical_type};
 
 use crate::source::{Chunk, Column, Schema, Source, SourceError};
-use choose::{Chosen, Names, choose_key, choose_value};
+use choose::{Chosen, choose_key, choose_value};
 use convert::{Slice, Target};
+use names::{Asked, Names};
 use pleach_format::meta::TEXT_BYTES_MAX;
 use pleach_format::record::{FieldKind, Record};
 use pleach_format::{KeyType, ValueType};
@@ -38,6 +43,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use text::{Content, MARK_BYTES};
 
 /// Format of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -57,12 +63,22 @@ pub enum Format {
     Raw,
 }
 
+/// Extensions of what is packed.
+const PACKED: [&str; 10] = ["gz", "gzip", "zst", "zstd", "bz2", "xz", "lz4", "z", "zip", "bgz"];
+
+/// The extension of a path in small letters.
+fn extension(path: &Path) -> Option<String> {
+    path.extension()?.to_str().map(str::to_ascii_lowercase)
+}
+
 impl Format {
-    /// The format that the extension of `path` stands for, in either case. O(1).
+    /// The format that the extension of `path` stands for, in either case; behind it may stand one more, of
+    /// what it is compressed with: `t.csv.gz`. O(1).
     #[must_use]
     pub fn of_path(path: &Path) -> Option<Self> {
-        let extension = path.extension()?.to_str()?.to_ascii_lowercase();
-        Some(match extension.as_str() {
+        let last = extension(path)?;
+        let name = if PACKED.contains(&last.as_str()) { extension(&path.with_extension(""))? } else { last };
+        Some(match name.as_str() {
             "csv" => Self::Csv,
             "tsv" | "tab" => Self::Tsv,
             "parquet" | "pq" => Self::Parquet,
@@ -90,6 +106,19 @@ impl FromStr for Format {
     }
 }
 
+/// What the first line of a text is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Header {
+    /// Names of columns; refused where it may as well be data: where no chosen column is text, none was
+    /// chosen by its name, and all of them parse.
+    #[default]
+    Checked,
+    /// Names of columns, whatever they look like.
+    Each,
+    /// Names of columns in the first input, and data in all others.
+    First,
+}
+
 /// How inputs are to be read. The default reads the first column as keys and the second, if there is
 /// one, as values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -110,7 +139,8 @@ pub struct InputOptions {
     /// Types of the fields of a record: one for all, or one for each; if there are none, those of the columns, and
     /// `u64` for CSV and TSV.
     pub field_types: Vec<FieldKind>,
-    /// Values are this record, whose fields stand in the columns of their names, or else in those behind the key.
+    /// Values are this record, whose fields stand in the columns of their names; without a header, in those behind
+    /// the key.
     pub record: Option<Record>,
     /// Types of raw tuples, all of fixed length. If given, every input is raw.
     pub raw: Option<(KeyType, ValueType)>,
@@ -118,12 +148,18 @@ pub struct InputOptions {
     pub delimiter: Option<u8>,
     /// The first line of text is data, and columns have numbers only.
     pub no_header: bool,
+    /// What the first line of text is, if not `no_header`.
+    pub header: Header,
     /// It is a table of changes: what is done ([`crate::Op`]), then key and value, each of which a `del` may
-    /// leave without a value. So the first column is the operation, and keys and values are by default the
-    /// second and the third. CSV, TSV, Parquet and Arrow have such tables.
+    /// leave without a value. By default these are the columns `op`, `key` (or `key_name`) and `value` (or
+    /// `value_name`); without a header the first three. CSV, TSV, Parquet and Arrow have such tables.
     pub changes: bool,
-    /// Column of the operation, in a table of changes; the first one if `None`.
+    /// Column of the operation, in a table of changes; `op` if `None`, or the first one.
     pub op: Option<String>,
+    /// Name of the keys in what a table of changes is for.
+    pub key_name: Option<String>,
+    /// Name of the values there.
+    pub value_name: Option<String>,
 }
 
 /// The value column that is the row number.
@@ -202,6 +238,30 @@ impl Body {
         }
     }
 
+    /// The same, unless its first bytes are those of something else than `wanted`.
+    fn checked(self, input: &str, wanted: Content) -> Result<Self, SourceError> {
+        let mut head = [0; MARK_BYTES];
+        let (bytes, body) = match self {
+            Self::File(mut file, bytes) => {
+                let read = fill(&mut file, &mut head).map_err(|error| unreadable(input, error))?;
+                io::Seek::rewind(&mut file).map_err(|error| unreadable(input, error))?;
+                (read, Self::File(file, bytes))
+            }
+            Self::Stream(mut stream) => {
+                let read = fill(&mut *stream, &mut head).map_err(|error| unreadable(input, error))?;
+                let first = io::Cursor::new(head[..read].to_vec());
+                (read, Self::Stream(Box::new(first.chain(stream))))
+            }
+        };
+        match Content::of(&head[..bytes]) {
+            Some(found) if found != wanted => {
+                let text = format!("it is {} and not {}: {}", found.name(), wanted.name(), found.advice());
+                Err(problem(input, "", text))
+            }
+            _ => Ok(body),
+        }
+    }
+
     /// As a file that can seek: a stream is copied to an unnamed temporary file first.
     fn into_file(self, input: &str) -> Result<(File, u64), SourceError> {
         match self {
@@ -217,22 +277,49 @@ impl Body {
     }
 }
 
-fn stream_format(input: &str, options: &InputOptions) -> Result<Format, SourceError> {
+fn stream_format(input: &str, options: &Asked) -> Result<Format, SourceError> {
     options.format.ok_or_else(|| problem(input, "", "its format is not known: give it with --format"))
 }
 
+/// What a file whose extension is that of no format seems to be, and what to do with it; `None` if its first bytes
+/// do not say.
+#[must_use]
+pub fn looks_like(path: &Path) -> Option<String> {
+    let content = Content::of_path(path)?;
+    let advice = match content {
+        Content::Gzip | Content::Zstd => "give --format of what is in it, as csv",
+        content => content.advice(),
+    };
+    Some(format!("it looks like {}: {advice}", content.noun()))
+}
+
 /// Opens one named input; its length if it is a regular file.
-fn open_path(path: &Path, options: &InputOptions) -> Result<(Box<dyn Source>, Option<u64>), SourceError> {
+fn open_path(path: &Path, options: &Asked) -> Result<(Box<dyn Source>, Option<u64>), SourceError> {
     let input = path.display().to_string();
-    let file = File::open(path).map_err(|error| unreadable(&input, error))?;
+    let file = File::open(path).map_err(|error| {
+        if error.kind() == io::ErrorKind::NotFound && input.contains(['*', '?', '[']) {
+            let text =
+                "there is no such file: leave out the quotes, so that the shell finds the files it means";
+            return problem(&input, "", text);
+        }
+        unreadable(&input, error)
+    })?;
     let metadata = file.metadata().map_err(|error| unreadable(&input, error))?;
     if metadata.is_dir() {
         return Err(problem(&input, "", "is a folder: name the files in it"));
     }
     let format = options.format.or_else(|| Format::of_path(path)).ok_or_else(|| {
         let known = ".csv, .tsv, .parquet, .arrow, .npy";
-        problem(&input, "", format!("its extension is none of {known}: give the format with --format"))
+        let advice = looks_like(path).unwrap_or_else(|| "give the format with --format".to_owned());
+        problem(&input, "", format!("its extension is none of {known}: {advice}"))
     })?;
+    // Tuples may begin with any bytes; with a name like this they do not.
+    if format == Format::Raw
+        && extension(path).is_some_and(|last| PACKED.contains(&last.as_str()))
+        && let Some(content) = Content::of_path(path).filter(|content| content.is_packed())
+    {
+        return Err(problem(&input, "", format!("it is {}: {}", content.name(), content.advice())));
+    }
     let (body, bytes) = if metadata.is_file() {
         (Body::File(file, metadata.len()), Some(metadata.len()))
     } else {
@@ -245,8 +332,14 @@ fn open_body(
     input: &str,
     body: Body,
     format: Format,
-    options: &InputOptions,
+    options: &Asked,
 ) -> Result<Box<dyn Source>, SourceError> {
+    let body = match format {
+        Format::Parquet => body.checked(input, Content::Parquet)?,
+        Format::Arrow => body.checked(input, Content::Arrow)?,
+        Format::Npy => body.checked(input, Content::Npy)?,
+        Format::Csv | Format::Tsv | Format::Raw => body,
+    };
     match format {
         Format::Csv | Format::Tsv => csv::open(input, body, format == Format::Tsv, options),
         Format::Parquet => guard::guarded(input, || parquet::open(input, body, options)),
@@ -268,8 +361,9 @@ enum Pending {
 
 /// Several inputs as one source.
 struct Table {
-    /// As given, but with the format of raw input set and without `@row`, which is ours.
-    options: InputOptions,
+    /// As given, but with the format of raw input set and without `@row`, which is ours; and what the first
+    /// input chose.
+    options: Asked,
     /// Value column is the row number, of this type.
     row: Option<(ValueType, Target)>,
     schema: Option<Schema>,
@@ -310,7 +404,7 @@ impl Table {
             options.value_type = Some(ValueType::None);
         }
         Ok(Self {
-            options,
+            options: Asked::new(options),
             row,
             schema: None,
             pending: std::collections::VecDeque::new(),
@@ -328,6 +422,7 @@ impl Table {
             self.agree(input, &schema)?;
             self.count(schema.rows, bytes);
         }
+        self.options.settle();
         self.pending.push_back((input.to_owned(), pending));
         Ok(())
     }
@@ -525,7 +620,7 @@ fn nan_key(input: &str, row: u64, label: &str) -> SourceError {
 
 /// The error for a key or value that is missing.
 fn missing(input: &str, row: u64, label: &str) -> SourceError {
-    problem(input, place(row, label), "it is null: every key and value must be there")
+    problem(input, place(row, label), "it is null: fill or drop such rows, or choose another column")
 }
 
 /// The error for an operation that there is not.

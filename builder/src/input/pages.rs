@@ -154,15 +154,44 @@ impl Thrift<'_> {
     }
 }
 
-/// Field of the footer that holds the row groups.
+/// Fields of the footer: the schema, and the row groups.
+const SCHEMA: i64 = 2;
 const ROW_GROUPS: i64 = 4;
+/// Field of an element of the schema: how many follow that belong to it.
+const CHILDREN: i64 = 5;
 
-/// Whether a footer is whole and none of its lists is longer than it.
+/// Passes a schema, whose elements have no more children than there are elements.
+fn skip_schema(thrift: &mut Thrift<'_>) -> Result<(), Broken> {
+    let (kind, count) = thrift.list()?;
+    if kind != STRUCT {
+        return Err(Broken::Bad);
+    }
+    for _ in 0..count {
+        let mut last = 0;
+        while let Some((kind, number)) = thrift.field(&mut last)? {
+            match (kind, number) {
+                (I16..=I64, CHILDREN) => {
+                    if u64::try_from(thrift.signed()?).map_or(true, |children| children > count) {
+                        return Err(Broken::Bad);
+                    }
+                }
+                _ => thrift.skip(kind, false, 0)?,
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether a footer is whole and nothing that it counts is more than it has.
 fn is_footer(bytes: &[u8]) -> bool {
     let mut thrift = Thrift { rest: bytes };
     let mut last = 0;
     let mut walk = || {
         while let Some((kind, number)) = thrift.field(&mut last)? {
+            if number == SCHEMA && kind == LIST {
+                skip_schema(&mut thrift)?;
+                continue;
+            }
             if number == ROW_GROUPS && kind == LIST {
                 let (_, count) = Thrift { rest: thrift.rest }.list()?;
                 if count > ROW_GROUPS_MAX {
@@ -180,7 +209,7 @@ fn is_footer(bytes: &[u8]) -> bool {
 pub(super) fn check_footer(file: &File, bytes: u64) -> Result<(), Refused> {
     let mut tail = [0; 8];
     let Some(tail_at) = bytes.checked_sub(12) else {
-        return Err(Refused::ours("it is too short for a Parquet file: it is truncated, or of another format"));
+        return Err(Refused::ours("it is no Parquet file that can be read, for it is too short: check its format, and that it is whole"));
     };
     file.read_exact_at(&mut tail, tail_at + 4)?;
     let [a, b, c, d, magic @ ..] = tail;
@@ -188,7 +217,7 @@ pub(super) fn check_footer(file: &File, bytes: u64) -> Result<(), Refused> {
         return Err(Refused::ours("it is encrypted, which this version does not read: write it without encryption"));
     }
     if &magic != b"PAR1" {
-        let text = "it does not end as a Parquet file does: it is truncated, or of another format";
+        let text = "it is no Parquet file that can be read, for it does not end as one: check its format, and that it is whole";
         return Err(Refused::ours(text));
     }
     let length = u64::from(u32::from_le_bytes([a, b, c, d]));

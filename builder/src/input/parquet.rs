@@ -7,7 +7,7 @@
 use super::arrow_ipc::{BatchSource, Batches, Columns, Extent};
 use super::guard::{Refused, caught};
 use super::pages::{self, FIXED_BYTES_MAX, Fault, Groups};
-use super::{Body, InputOptions, problem};
+use super::{Asked, Body, problem};
 use crate::source::{Source, SourceError};
 use arrow_schema::{DataType, Field, Fields, Schema};
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader};
@@ -25,7 +25,7 @@ const BATCH_ROWS: usize = 64 << 10;
 const BATCH_BYTES: u64 = 16 << 20;
 
 /// Opens a Parquet file. It is read from its end, so a stream is kept in a temporary file first.
-pub(super) fn open(input: &str, body: Body, options: &InputOptions) -> Result<Box<dyn Source>, SourceError> {
+pub(super) fn open(input: &str, body: Body, options: &Asked) -> Result<Box<dyn Source>, SourceError> {
     let (file, bytes) = body.into_file(input)?;
     let refused = |refused: Refused| refused.at(input, "");
     pages::check_footer(&file, bytes).map_err(refused)?;

@@ -10,8 +10,7 @@ use super::fields::Fields;
 use super::logical::Natural;
 use super::strings::{self, CHUNK_BYTES, held_bytes};
 use super::{
-    Body, InputOptions, Names, caused, choose_key, choose_value, fill, misfit, missing, place, prepare,
-    problem,
+    Asked, Body, Names, caused, choose_key, choose_value, fill, misfit, missing, place, prepare, problem,
 };
 use crate::source::{Chunk, Column, Schema, Source, SourceError};
 use pleach_format::key::Word;
@@ -402,7 +401,7 @@ fn ragged(input: &str, stride: usize, left: u64) -> SourceError {
 }
 
 /// Opens raw tuples.
-pub(super) fn open(input: &str, body: Body, options: &InputOptions) -> Result<Box<dyn Source>, SourceError> {
+pub(super) fn open(input: &str, body: Body, options: &Asked) -> Result<Box<dyn Source>, SourceError> {
     let (key_type, value_type) = options.raw.ok_or_else(|| {
         problem(input, "", "raw tuples do not say their types: give them with --raw, as u64,u64")
     })?;

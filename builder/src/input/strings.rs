@@ -132,8 +132,36 @@ pub(super) fn misfit(
                  column with --key"
             )
         }
+        StringProblem::NotANumber(TextProblem::Missing) => {
+            let kind = if target.kind.is_float() { "number" } else { "whole number" };
+            format!("it is an empty text, and no {kind}: fill or drop such rows, or choose another type with {option}")
+        }
         StringProblem::NotANumber(what) => return unparsed(input, row, label, string, target, what),
     };
+    problem(input, place(row, label), text)
+}
+
+/// The error for a field of text that does not fit. Hexadecimal digits are never taken for bytes by themselves,
+/// for they may be text.
+pub(super) fn misfit_of_text(
+    input: &str,
+    row: u64,
+    label: &str,
+    field: &[u8],
+    target: Target,
+    what: StringProblem,
+) -> SourceError {
+    let is_digits = matches!(target.kind, Kind::Fixed(bytes) if field.len() == 2 * usize::from(bytes))
+        && field.iter().all(u8::is_ascii_hexdigit);
+    if what != StringProblem::Length || !is_digits {
+        return misfit(input, row, label, field, target, what);
+    }
+    let (shown, bytes, wanted) = (Shown(field), field.len(), target.kind.bounds());
+    let text = format!(
+        "{shown} has {bytes} bytes and does not fit {wanted}: if hexadecimal digits are meant, give it as \\x and \
+         hexadecimal digits, else choose another type with {}",
+        target.option()
+    );
     problem(input, place(row, label), text)
 }
 

@@ -69,14 +69,10 @@ fn check(args: &BuildArgs) -> Result<(), Failure> {
             None if standard_input => {
                 return Err(Failure::usage("format not known: standard input: give it with --format"));
             }
-            None => {
-                let known = "csv tsv parquet arrow npy raw";
-                let path = path.display();
-                return Err(Failure::usage(format!(
-                    "format not known by its extension: {path}: give --format, one of {known}"
-                )));
-            }
-            Some(input::Format::Raw) => {
+            // It says so itself when it is opened.
+            None if path.is_dir() => {}
+            None => return Err(unknown_format(path, "csv tsv parquet arrow npy raw")),
+            Some(input::Format::Raw) if !path.is_dir() => {
                 let path = path.display();
                 return Err(Failure::usage(format!(
                     "raw input has no types: {path}: give --raw, as --raw u64,u64"
@@ -86,6 +82,12 @@ fn check(args: &BuildArgs) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// The failure for an input whose extension is that of no format.
+pub(super) fn unknown_format(path: &Path, known: &str) -> Failure {
+    let advice = input::looks_like(path).unwrap_or_else(|| format!("give --format, one of {known}"));
+    Failure::usage(format!("format not known by its extension: {}: {advice}", path.display()))
 }
 
 pub(super) fn input_format(format: Format) -> input::Format {
@@ -115,6 +117,7 @@ fn open(args: &BuildArgs) -> Result<Box<dyn Source>, SourceError> {
         raw: args.raw,
         delimiter: args.delimiter,
         no_header: args.no_header,
+        header: args.header.map(Into::into).unwrap_or_default(),
         ..InputOptions::default()
     };
     match args.inputs.as_slice() {
@@ -139,7 +142,7 @@ fn build_options(args: &BuildArgs) -> BuildOptions {
 }
 
 /// The input was refused: bad data, or a file that cannot be read.
-fn source_failure(error: &SourceError) -> Failure {
+pub fn source_failure(error: &SourceError) -> Failure {
     let system = error.cause.as_ref().and_then(|cause| cause.downcast_ref::<io::Error>());
     match system {
         Some(system) if error.place.is_empty() => Failure::io("cannot read", Path::new(&error.input), system),

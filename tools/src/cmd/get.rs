@@ -64,7 +64,8 @@ pub fn run(args: &GetArgs, global: &Global) -> Result<ExitStatus, Failure> {
     match &args.keys {
         None => pleach::with_typed!(&index, |view| answers.arguments(&view, &args.key))?,
         Some(from) => {
-            let mut lines = KeyLines::open(from)?;
+            let header = index.meta().map(|meta| meta.key_name).unwrap_or_default();
+            let mut lines = KeyLines::open(from, &header)?;
             let is_touched = global.verify.is_none() && !is_on_device;
             let until = if is_touched { TOUCHED_KEYS_MAX } else { u64::MAX };
             let flow = pleach::with_typed!(&index, |view| answers.stream(&view, &mut lines, until))?;
@@ -197,7 +198,7 @@ impl<'a> Answers<'a> {
             let keys: Vec<AnyKey> = keys.collect::<Result<_, _>>().map_err(Failure::usage)?;
             return keys.chunks(self.choice.batch).try_for_each(|keys| self.any_batch(any, keys));
         };
-        let mut lines = KeyLines::open(from)?;
+        let mut lines = KeyLines::open(from, &any.key_name())?;
         let mut keys = Vec::new();
         loop {
             let bad =

@@ -3,7 +3,7 @@
 //! Both ends are turned into ranks by one descent each; what lies between is copied out in bulk and
 //! formatted, forwards or backwards.
 
-use crate::any::{Any, prefix_of};
+use crate::any::Any;
 use crate::cli::{Global, RangeArgs, Verify};
 use crate::cmd::get::put_tuple;
 use crate::failure::{ExitStatus, Failure};
@@ -27,9 +27,8 @@ pub fn run(args: &RangeArgs, global: &Global) -> Result<ExitStatus, Failure> {
     let ranks = match (&any, &args.prefix) {
         (Some(any), None) => any_ranks(any, args, index.len())?,
         (any, Some(prefix)) => {
-            let prefix = prefix_of(index.key_type(), prefix)?;
             let any = any.unwrap_or(Any::new(&index, &args.file, None));
-            limited(any.prefix(&prefix)?, args)
+            limited(any.prefix(prefix)?, args)
         }
         (None, None) => pleach::with_typed!(&index, |view| ranks_of(&view, args))?,
     };

@@ -1,13 +1,13 @@
 //! `pleach rebuild`: the next generation of a file, from a batch of changes.
 
-use super::build::{build_failure, input_format};
+use super::build::{build_failure, input_format, unknown_format};
 use crate::cli::{Global, Method, RebuildArgs};
 use crate::failure::{self, ExitStatus, Failure};
 use crate::progress::Progress;
 use crate::render::json;
 use crate::render::text::{counted, grouped, hex};
 use crate::stdin::Stdin;
-use pleach_builder::input::{self, InputOptions};
+use pleach_builder::input::{self, Header, InputOptions};
 use pleach_builder::rebuild::{self, RebuildOptions, Rebuilt};
 use pleach_builder::source::{Schema, Source, SourceError};
 use serde_json::{Value, json};
@@ -53,13 +53,9 @@ fn check(args: &RebuildArgs) -> Result<(), Failure> {
         None if standard_input => {
             Err(Failure::usage("format not known: standard input: give it with --format"))
         }
-        None => {
-            let path = args.apply.display();
-            let known = "csv tsv parquet arrow";
-            Err(Failure::usage(format!(
-                "format not known by its extension: {path}: give --format, one of {known}"
-            )))
-        }
+        // It says so itself when it is opened.
+        None if args.apply.is_dir() => Ok(()),
+        None => Err(unknown_format(&args.apply, "csv tsv parquet arrow")),
         Some(input::Format::Npy | input::Format::Raw) => Err(Failure::usage(
             "changes need a column of operations: pleach rebuild: give them as csv, tsv, parquet or arrow",
         )),
@@ -78,8 +74,11 @@ fn open(args: &RebuildArgs, schema: &Schema) -> Result<Box<dyn Source>, SourceEr
         record: schema.record(),
         delimiter: args.delimiter,
         no_header: args.no_header,
+        header: if args.header { Header::Each } else { Header::Checked },
         changes: true,
         op: args.op.clone(),
+        key_name: Some(schema.key_name.clone()),
+        value_name: Some(schema.value_name.clone()),
         ..InputOptions::default()
     };
     if args.apply.as_os_str() == "-" {
