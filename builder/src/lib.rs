@@ -98,7 +98,11 @@ fn in_pool<T: Send>(
             .num_threads(threads.min(options::THREADS_MAX))
             .thread_name(|index| format!("pleach-build-{index}"))
             .build()
-            .map_err(|error| BuildError::Threads { threads, problem: error.to_string() })?
+            .map_err(|error| {
+                let mut problem = error.to_string();
+                problem.truncate(problem.find(" (os error ").unwrap_or(problem.len()));
+                BuildError::Threads { threads, problem }
+            })?
             .install(work),
     }
 }

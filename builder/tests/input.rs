@@ -413,8 +413,14 @@ fn csv_refusals() {
         ("k,v\n1,2\n3\n", "row 2: it has 1 field, but the first line has 2: give every row the same"),
         ("k,v\n1,2\n3,4,5\n", "row 2: it has 3 fields, but the first line has 2: give every row the same"),
         ("k\n1\n2,3\n", "row 2: it has 2 fields, but the first line has 1: give every row the same"),
-        ("k,v\n1,2\n3,\n", "row 2, column \"v\": it is null: fill or drop such rows, or choose another column"),
-        ("k,v\n1,\"\"\n", "row 1, column \"v\": it is null: fill or drop such rows, or choose another column"),
+        (
+            "k,v\n1,2\n3,\n",
+            "row 2, column \"v\": it is null: fill or drop such rows, or choose another column",
+        ),
+        (
+            "k,v\n1,\"\"\n",
+            "row 1, column \"v\": it is null: fill or drop such rows, or choose another column",
+        ),
         ("k,v\n1,NaN\n", &format!("row 1, column \"v\": not a whole number: \"NaN\": {rest} --value-type")),
         ("k,v\n1.0,2\n", &format!("row 1, column \"k\": not a whole number: \"1.0\": {rest} --key-type")),
         ("k,v\n1\r2,2\n", &format!("row 1, column \"k\": not a whole number: \"1\\r2\": {rest} --key-type")),

@@ -6,8 +6,8 @@
 
 use arrow_array::types::Int32Type;
 use arrow_array::{
-    ArrayRef, DictionaryArray, FixedSizeBinaryArray, LargeStringArray, RecordBatch, StringArray, StringViewArray,
-    UInt64Array,
+    ArrayRef, DictionaryArray, FixedSizeBinaryArray, LargeStringArray, RecordBatch, StringArray,
+    StringViewArray, UInt64Array,
 };
 use arrow_ipc::CompressionType;
 use arrow_ipc::writer::{FileWriter, IpcWriteOptions, StreamWriter};
@@ -111,7 +111,8 @@ fn read(bytes: &[u8], format: Format, place: &str) -> Result<usize, SourceError>
 /// Rows of a table of numbers, texts, fixed strings and a dictionary.
 fn table(views: bool) -> RecordBatch {
     let texts: Vec<String> = (0..60).map(|row| format!("a text that is long enough {}", row % 7)).collect();
-    let fixed = FixedSizeBinaryArray::try_from_iter(texts.iter().map(|text| &text.as_bytes()[..9])).expect("fixed");
+    let fixed =
+        FixedSizeBinaryArray::try_from_iter(texts.iter().map(|text| &text.as_bytes()[..9])).expect("fixed");
     let keys = Arc::new(UInt64Array::from_iter_values(0..60)) as ArrayRef;
     let text: ArrayRef = if views {
         Arc::new(StringViewArray::from_iter_values(&texts))
@@ -134,10 +135,12 @@ fn arrow(is_file: bool, codec: Option<CompressionType>, views: bool) -> Vec<u8> 
     let table = table(views);
     let mut bytes = Vec::new();
     if is_file {
-        let mut writer = FileWriter::try_new_with_options(&mut bytes, &table.schema(), options).expect("writes");
+        let mut writer =
+            FileWriter::try_new_with_options(&mut bytes, &table.schema(), options).expect("writes");
         writer.write(&table).and_then(|()| writer.finish()).expect("writes");
     } else {
-        let mut writer = StreamWriter::try_new_with_options(&mut bytes, &table.schema(), options).expect("writes");
+        let mut writer =
+            StreamWriter::try_new_with_options(&mut bytes, &table.schema(), options).expect("writes");
         writer.write(&table).and_then(|()| writer.finish()).expect("writes");
     }
     bytes
@@ -155,7 +158,9 @@ fn forged_arrow_takes_no_memory() {
             let mut refused = 0;
             for at in (0..good.len() - 8).step_by(4) {
                 // Numbers of 8 bytes stand at multiples of 8.
-                for length in LENGTHS.into_iter().filter(|&length| at % 8 == 0 || length == i64::from(i32::MAX)) {
+                for length in
+                    LENGTHS.into_iter().filter(|&length| at % 8 == 0 || length == i64::from(i32::MAX))
+                {
                     let mut forged = good.clone();
                     // Numbers of 4 bytes stand beside each other.
                     if length == i64::from(i32::MAX) {
@@ -179,7 +184,8 @@ fn lengths_of_packed_buffers_are_bounded() {
         let good = arrow(false, Some(codec), false);
         let table = table(false);
         // Buffers begin with what they unpack to: those of the keys, and of the texts.
-        let texts: u64 = table.column(1).as_any().downcast_ref::<StringArray>().expect("texts").value_data().len() as u64;
+        let texts: u64 =
+            table.column(1).as_any().downcast_ref::<StringArray>().expect("texts").value_data().len() as u64;
         for length in [480_u64, texts] {
             // Behind it is the codec's own mark.
             let mark = if codec == CompressionType::ZSTD { 0xfd2f_b528_u32 } else { 0x184d_2204 };
@@ -188,9 +194,13 @@ fn lengths_of_packed_buffers_are_bounded() {
             for stated in [1_u64 << 40, 1 << 62, u64::MAX - 1, 1 << 33] {
                 let mut forged = good.clone();
                 forged[at..at + 8].copy_from_slice(&stated.to_le_bytes());
-                let error = read(&forged, Format::Arrow, &format!("{stated} for {length}")).expect_err("is forged");
+                let error =
+                    read(&forged, Format::Arrow, &format!("{stated} for {length}")).expect_err("is forged");
                 let error = error.to_string();
-                assert!(error.contains("unpacks to") && error.ends_with("it is truncated or damaged"), "{error}");
+                assert!(
+                    error.contains("unpacks to") && error.ends_with("it is truncated or damaged"),
+                    "{error}"
+                );
             }
         }
     }
@@ -203,7 +213,8 @@ fn parquet(codec: Compression, version: WriterVersion, encoding: Option<Encoding
     }
     let table = table(false).project(&[0, 1, 3]).expect("columns");
     let mut bytes = Vec::new();
-    let mut writer = ArrowWriter::try_new(&mut bytes, table.schema(), Some(properties.build())).expect("writes");
+    let mut writer =
+        ArrowWriter::try_new(&mut bytes, table.schema(), Some(properties.build())).expect("writes");
     writer.write(&table).expect("writes");
     writer.close().expect("writes");
     bytes
@@ -230,7 +241,8 @@ fn forged_parquet_takes_no_memory() {
     ] {
         let good = parquet(codec, version, encoding);
         assert_eq!(read(&good, Format::Parquet, "the good one").expect("reads"), 60);
-        let footer = u32::from_le_bytes(good[good.len() - 8..good.len() - 4].try_into().expect("four")) as usize;
+        let footer =
+            u32::from_le_bytes(good[good.len() - 8..good.len() - 4].try_into().expect("four")) as usize;
         let footer_at = good.len() - 8 - footer;
         let mut refused = 0;
         for at in 4..good.len() - 8 {
@@ -270,7 +282,10 @@ fn forged_npy_takes_no_memory() {
     for (header, rows) in [
         ("{'descr': '<u8', 'fortran_order': False, 'shape': (30, 2)}", 30),
         ("{'descr': '<u8', 'fortran_order': True, 'shape': (30, 2)}", 30),
-        ("{'descr': [('a', '<u8'), ('b', '<u4'), ('c', '<u4', (1,))], 'fortran_order': False, 'shape': (30,)}", 30),
+        (
+            "{'descr': [('a', '<u8'), ('b', '<u4'), ('c', '<u4', (1,))], 'fortran_order': False, 'shape': (30,)}",
+            30,
+        ),
         ("{'descr': '|S16', 'fortran_order': False, 'shape': (30,)}", 30),
         ("{'descr': '<U4', 'fortran_order': False, 'shape': (30,)}", 30),
     ] {
@@ -302,7 +317,8 @@ fn fortran_order_is_read() {
         .flat_map(|column| (0..rows).map(move |row| (row * 10 + column) as u32))
         .flat_map(u32::to_be_bytes)
         .collect();
-    let bytes = npy(&format!("{{'descr': '>u4', 'fortran_order': True, 'shape': ({rows}, {columns})}}"), &data);
+    let bytes =
+        npy(&format!("{{'descr': '>u4', 'fortran_order': True, 'shape': ({rows}, {columns})}}"), &data);
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("t.npy");
     fs::write(&path, &bytes).expect("written");
@@ -348,4 +364,177 @@ fn fortran_order_is_read() {
 fn read_rows(bytes: &[u8]) -> usize {
     let options = InputOptions { format: Some(Format::Npy), ..InputOptions::default() };
     drain(open_stream("t", Box::new(Cursor::new(bytes.to_vec())), &options)).expect("reads")
+}
+
+/// The bytes with the first `from` as `to`.
+fn patched(bytes: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
+    let at = bytes.windows(from.len()).position(|window| window == from).expect("is there");
+    [&bytes[..at], to, &bytes[at + from.len()..]].concat()
+}
+
+/// What a user is told of a feature that is not read: what, where, what to do. Nothing of it is called damage.
+#[test]
+fn features_that_are_not_read_are_named() {
+    const HELD: &str = "integers (8 to 64 bits), floats (32 or 64 bits), dates, times, timestamps, durations, decimals, \
+                        texts or binary strings";
+    let numbers = |name: &str| {
+        RecordBatch::try_from_iter([
+            (name, Arc::new(UInt64Array::from_iter_values(0..60)) as ArrayRef),
+            ("v", Arc::new(UInt64Array::from_iter_values(0..60)) as ArrayRef),
+        ])
+        .expect("a batch")
+    };
+    let parquet = |table: &RecordBatch| {
+        let properties = WriterProperties::builder().set_dictionary_enabled(false).build();
+        let options = parquet::arrow::arrow_writer::ArrowWriterOptions::new()
+            .with_properties(properties)
+            .with_skip_arrow_metadata(true);
+        let mut bytes = Vec::new();
+        let mut writer =
+            ArrowWriter::try_new_with_options(&mut bytes, table.schema(), options).expect("writes");
+        writer.write(table).expect("writes");
+        writer.close().expect("writes");
+        bytes
+    };
+    let file = |table: &RecordBatch| {
+        let mut bytes = Vec::new();
+        let mut writer = FileWriter::try_new(&mut bytes, &table.schema()).expect("writes");
+        writer.write(table).and_then(|()| writer.finish()).expect("writes");
+        drop(writer);
+        bytes
+    };
+    // The codec of a column follows its path in the footer; an integer's width its signedness.
+    let codec = |code: u8| {
+        patched(&parquet(&numbers("k")), b"\x19\x18\x01k\x15\x00", &[0x19, 0x18, 1, b'k', 0x15, code])
+    };
+    let wide = patched(&parquet(&numbers("k")), b"\x13\x40\x12", b"\x13\x80\x12");
+    let mut encrypted = parquet(&numbers("k"));
+    let tail = encrypted.len() - 4;
+    encrypted[tail..].copy_from_slice(b"PARE");
+    let runs: arrow_array::Int32RunArray = ["a", "a", "b"].into_iter().collect();
+    let runs = RecordBatch::try_from_iter([("k", Arc::new(runs) as ArrayRef)]).expect("a batch");
+    let nulls = UInt64Array::from(vec![Some(1), None]);
+    let nulls = RecordBatch::try_from_iter([("k", Arc::new(nulls) as ArrayRef)]).expect("a batch");
+    let texts = Arc::new(StringArray::from(vec!["7", ""])) as ArrayRef;
+    let texts = RecordBatch::try_from_iter([("k", texts)]).expect("a batch");
+    let lists =
+        arrow_array::ListArray::from_iter_primitive::<arrow_array::types::UInt8Type, _, _>([Some([Some(1)])]);
+    let lists = RecordBatch::try_from_iter([("k", Arc::new(lists) as ArrayRef)]).expect("a batch");
+    let held = lists.schema().field(0).data_type().to_string();
+    let array = |header: &str| npy(header, &[0; 480]);
+    let npy_error = |held: &str| {
+        format!(
+            "column 0: wrong type: it holds {held}, but keys are {HELD}: choose another column with --key"
+        )
+    };
+    let plain = InputOptions::default();
+    let as_number = InputOptions { key_type: Some(pleach_format::KeyType::U128), ..plain.clone() };
+    let advice = "which this version does not read: write it with zstd or snappy";
+    let null = "it is null: fill or drop such rows, or choose another column";
+    let rows: Vec<(&str, Format, Vec<u8>, &InputOptions, String)> = vec![
+        ("Brotli", Format::Parquet, codec(8), &plain, format!("column \"k\" is packed with Brotli, {advice}")),
+        ("LZO", Format::Parquet, codec(6), &plain, format!("column \"k\" is packed with LZO, {advice}")),
+        (
+            "encryption",
+            Format::Parquet,
+            encrypted,
+            &plain,
+            "it is encrypted, which this version does not read: write it without encryption".into(),
+        ),
+        ("null", Format::Parquet, parquet(&nulls), &plain, format!("row 2, column \"k\": {null}")),
+        ("null", Format::Arrow, file(&nulls), &plain, format!("row 2, column \"k\": {null}")),
+        (
+            "an empty text",
+            Format::Parquet,
+            parquet(&texts),
+            &as_number,
+            "row 2, column \"k\": it is an empty text, and no whole number: fill or drop such rows, or choose another type \
+             with --key-type"
+                .into(),
+        ),
+        (
+            "run-end encoding",
+            Format::Arrow,
+            file(&runs),
+            &plain,
+            format!(
+                "column \"k\": wrong type: it holds {}, but keys are {HELD}: choose another column with --key",
+                runs.schema().field(0).data_type()
+            ),
+        ),
+        (
+            "lists",
+            Format::Arrow,
+            file(&lists),
+            &plain,
+            format!("column \"k\": wrong type: it holds {held}, but keys are {HELD}: choose another column with --key"),
+        ),
+        (
+            "Feather of old",
+            Format::Arrow,
+            b"FEA1\0\0\0\0 and more FEA1".to_vec(),
+            &plain,
+            "it is Feather of version 1, which this version does not read: write it again as version 2".into(),
+        ),
+        (
+            "objects",
+            Format::Npy,
+            array("{'descr': '|O', 'fortran_order': False, 'shape': (60,)}"),
+            &plain,
+            "it holds Python objects: save numbers".into(),
+        ),
+        (
+            "complex numbers",
+            Format::Npy,
+            array("{'descr': '<c16', 'fortran_order': False, 'shape': (30,)}"),
+            &plain,
+            npy_error("<c16"),
+        ),
+        (
+            "three dimensions",
+            Format::Npy,
+            array("{'descr': '<u8', 'fortran_order': True, 'shape': (5, 4, 3)}"),
+            &plain,
+            "its shape is (5, 4, 3): one or two dimensions are read, one if it is structured".into(),
+        ),
+    ];
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("t");
+    for (name, format, bytes, options, wanted) in rows {
+        fs::write(&path, bytes).expect("written");
+        let options = InputOptions { format: Some(format), ..options.clone() };
+        let error = drain(open(&[path.clone()], &options)).expect_err(name).to_string();
+        assert_eq!(error, format!("{}: {wanted}", path.display()), "{name}");
+    }
+    // A type that is not known: the column is named if it is asked for, and passed over if it is not.
+    let other = |key: &str, value: &str| InputOptions {
+        format: Some(Format::Parquet),
+        key: Some(key.into()),
+        value: Some(value.into()),
+        ..InputOptions::default()
+    };
+    fs::write(&path, &wide).expect("written");
+    let error = drain(open(&[path.clone()], &other("k", "v"))).expect_err("is not known").to_string();
+    assert!(error.contains("column \"k\": wrong type: this version does not read it"), "{error}");
+    assert!(error.ends_with("or write it as another type") && !error.contains("damage"), "{error}");
+    assert_eq!(drain(open(&[path.clone()], &other("v", "v"))).expect("reads"), 60);
+    // In Arrow all columns are read, and the one that is not known is named.
+    let good = file(&numbers("big"));
+    let widths = (0..good.len() - 4).filter(|&at| good[at..at + 4] == 64_u32.to_le_bytes());
+    let named = widths.filter(|&at| {
+        let mut forged = good.clone();
+        forged[at..at + 4].copy_from_slice(&128_u32.to_le_bytes());
+        let error = drain(open_stream(
+            "t",
+            Box::new(Cursor::new(forged)),
+            &InputOptions { format: Some(Format::Arrow), ..InputOptions::default() },
+        ));
+        error.is_err_and(|error| {
+            let error = error.to_string();
+            error.starts_with(
+                "t: column \"big\" has a type that this version does not read (Int type with bit width",
+            ) && error.ends_with("leave the column out, or write it as another type")
+        })
+    });
+    assert_eq!(named.count(), 1);
 }

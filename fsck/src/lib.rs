@@ -157,7 +157,11 @@ pub fn fsck(path: &Path, options: &FsckOptions<'_>) -> io::Result<Report> {
         0 => check(),
         threads => {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.min(THREADS_MAX)).build();
-            let pool = pool.map_err(io::Error::other)?;
+            let pool = pool.map_err(|_| {
+                let text =
+                    format!("cannot start {threads} threads: give fewer, or raise the limit of processes");
+                io::Error::other(format!("{text} (ulimit -u, the container's)"))
+            })?;
             pool.install(check)
         }
     }

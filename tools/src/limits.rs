@@ -29,8 +29,13 @@ pub fn advice(error: &io::Error) -> Option<String> {
             Some(format!("raise the limit of open files with ulimit -n{limit}, or name fewer files"))
         }
         libc::ENFILE => Some("the whole system has too many open: close some programs".to_owned()),
-        libc::ENOMEM => Some("raise the limit of memory (ulimit -v, the container's), or free some".to_owned()),
-        libc::EAGAIN => Some("raise the limit of processes (ulimit -u, the container's), or try again".to_owned()),
+        libc::ENOMEM => {
+            Some("raise the limit of memory (ulimit -v, the container's), or free some".to_owned())
+        }
+        libc::EAGAIN => {
+            Some("raise the limit of processes (ulimit -u, the container's), or try again".to_owned())
+        }
+        libc::ENODEV => Some("its file system does not map files: copy it to a local disk".to_owned()),
         _ => None,
     }
 }

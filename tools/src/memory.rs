@@ -133,7 +133,6 @@ fn refused(bytes: usize) -> ! {
     unsafe { libc::_exit(EXIT_CODE) }
 }
 
-
 #[cfg(test)]
 mod tests {
     use super::*;

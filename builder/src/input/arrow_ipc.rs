@@ -11,8 +11,7 @@ use super::logical::natural;
 use super::messages::{self, HEAD_BYTES_MAX, message_in};
 use super::strings::{self, CHUNK_BYTES, held_bytes};
 use super::{
-    Asked, Body, Chosen, Names, choose_key, choose_value, fill, misfit, missing, prepare, problem,
-    unknown_op,
+    Asked, Body, Chosen, Names, choose_key, choose_value, fill, misfit, missing, prepare, problem, unknown_op,
 };
 use crate::source::{Chunk, Column, Op, Schema, Source, SourceError};
 use arrow_array::cast::AsArray;
@@ -49,11 +48,7 @@ pub(super) struct Columns {
 }
 
 impl Columns {
-    pub(super) fn choose(
-        input: &str,
-        schema: &ArrowSchema,
-        options: &Asked,
-    ) -> Result<Self, SourceError> {
+    pub(super) fn choose(input: &str, schema: &ArrowSchema, options: &Asked) -> Result<Self, SourceError> {
         let names: Vec<String> = schema.fields().iter().map(|field| field.name().clone()).collect();
         let names = Names::Named(&names);
         let (key, value, fields) = names.choose(input, options)?;
@@ -670,7 +665,8 @@ impl FileBatches {
         self.file.seek(SeekFrom::Start(start))?;
         let mut bytes = MutableBuffer::from_len_zeroed(head + body);
         self.file.read_exact(&mut bytes)?;
-        let message = message_in(&bytes[..head]).ok_or_else(|| damaged("the header of a batch cannot be read"))?;
+        let message =
+            message_in(&bytes[..head]).ok_or_else(|| damaged("the header of a batch cannot be read"))?;
         messages::check(&message, &bytes[head..], &self.schema, Some(&self.projection), self.memory)?;
         Ok(bytes.into())
     }
@@ -681,9 +677,9 @@ impl Iterator for FileBatches {
 
     fn next(&mut self) -> Option<Self::Item> {
         let block = self.batches.next()?;
-        let batch = self.read(&block).and_then(|bytes| {
-            self.decoder.read_record_batch(&block, &bytes).map_err(Refused::arrow)
-        });
+        let batch = self
+            .read(&block)
+            .and_then(|bytes| self.decoder.read_record_batch(&block, &bytes).map_err(Refused::arrow));
         batch.and_then(|batch| batch.ok_or_else(|| damaged("a batch is none"))).map(Some).transpose()
     }
 }
@@ -724,6 +720,11 @@ impl StreamBatches {
         let mut start = vec![0; 8];
         let read = fill(&mut self.reader, &mut start)?;
         start.truncate(read);
+        if start.starts_with(b"FEA1") {
+            let text =
+                "it is Feather of version 1, which this version does not read: write it again as version 2";
+            return Err(Refused::ours(text));
+        }
         // A file that comes through a pipe is its magic, a stream, and a footer.
         self.is_file = start == b"ARROW1\0\0";
         let mut words = 0;
@@ -753,17 +754,21 @@ impl StreamBatches {
             let Some(bytes) = messages::next_message(&mut self.reader, start)? else {
                 let rest = io::copy(&mut self.reader, &mut io::sink())?;
                 if rest > 0 && !self.is_file {
-                    return Err(Refused::ours(format!("{rest} bytes follow the end of its stream: cut them off")));
+                    return Err(Refused::ours(format!(
+                        "{rest} bytes follow the end of its stream: cut them off"
+                    )));
                 }
                 return Ok(None);
             };
             {
-                let message = message_in(&bytes).ok_or_else(|| damaged("the header of a message cannot be read"))?;
+                let message =
+                    message_in(&bytes).ok_or_else(|| damaged("the header of a message cannot be read"))?;
                 let body_at = bytes.len().saturating_sub(usize::try_from(message.bodyLength()).unwrap_or(0));
                 if let (Some(schema), None) = (message.header_as_schema(), &self.schema) {
                     self.schema = Some(Arc::new(messages::schema_of(&schema)?));
                 }
-                let schema = self.schema.as_ref().ok_or_else(|| damaged("a batch comes before its schema"))?;
+                let schema =
+                    self.schema.as_ref().ok_or_else(|| damaged("a batch comes before its schema"))?;
                 messages::check(&message, &bytes[body_at..], schema, None, self.memory)?;
             }
             self.message = bytes;
@@ -800,10 +805,13 @@ fn open_stream(
         memory: batch_bytes_max(),
     };
     batches.early = batches.pull(true).map_err(|refused| refused.at(input, ""))?;
-    let schema = batches
-        .schema
-        .clone()
-        .ok_or_else(|| problem(input, "", "it is no Arrow file or stream that can be read: it has no schema: check its format"))?;
+    let schema = batches.schema.clone().ok_or_else(|| {
+        problem(
+            input,
+            "",
+            "it is no Arrow file or stream that can be read: it has no schema: check its format",
+        )
+    })?;
     let columns = Columns::choose(input, &schema, options)?;
     Ok(Box::new(BatchSource::new(input, Box::new(batches), columns, false, None, extent)))
 }

@@ -22,7 +22,8 @@ const SLACK_BYTES: u64 = 256 << 10;
 /// What a schema in a header says; the error names the column whose type this version does not know.
 pub(super) fn schema_of(schema: &arrow_ipc::Schema<'_>) -> Result<Schema, Refused> {
     if !schema.endianness().equals_to_target_endianness() {
-        let text = "its numbers are big-endian: write it again on this machine, or with a little-endian schema";
+        let text =
+            "its numbers are big-endian: write it again on this machine, or with a little-endian schema";
         return Err(Refused::ours(text));
     }
     let columns = schema.fields().ok_or_else(|| Refused::ours("its schema has no columns: it is damaged"))?;
@@ -68,7 +69,9 @@ pub(super) fn check(
         Some(CompressionType::ZSTD) => Some(ZSTD_RATIO),
         Some(other) => {
             let name = other.variant_name().unwrap_or("an unknown codec");
-            let text = format!("it is packed with {name}, which this version does not read: write it with zstd or lz4");
+            let text = format!(
+                "it is packed with {name}, which this version does not read: write it with zstd or lz4"
+            );
             return Err(Refused::ours(text));
         }
     };
@@ -87,9 +90,13 @@ pub(super) fn check(
                 let (length, packed) = (i64::from_le_bytes(*length), packed.len() as u64);
                 // -1: it is not packed after all.
                 let length = if length == -1 { Some(0) } else { u64::try_from(length).ok() };
-                length.filter(|&length| length <= packed.saturating_mul(ratio).saturating_add(SLACK_BYTES)).ok_or_else(
-                    || damaged(&format!("a buffer of {packed} bytes says that it unpacks to more than it can")),
-                )?
+                length
+                    .filter(|&length| length <= packed.saturating_mul(ratio).saturating_add(SLACK_BYTES))
+                    .ok_or_else(|| {
+                        damaged(&format!(
+                            "a buffer of {packed} bytes says that it unpacks to more than it can"
+                        ))
+                    })?
             }
             _ => 0,
         });
@@ -99,13 +106,16 @@ pub(super) fn check(
         Some(schema) => {
             let rows = batch.nodes().into_iter().flatten().map(|node| node.length().unsigned_abs()).collect();
             let views = batch.variadicBufferCounts().into_iter().flatten().collect();
-            let mut walk = Walk { rows, views, stated: &stated, old: message.version() < MetadataVersion::V5, total: 0 };
+            let mut walk =
+                Walk { rows, views, stated: &stated, old: message.version() < MetadataVersion::V5, total: 0 };
             walk.rows_reversed();
             for (index, field) in schema.fields().iter().enumerate() {
                 let decoded = projection.is_none_or(|columns| columns.contains(&index));
                 walk.column(field.data_type(), decoded)
                     .ok_or_else(|| damaged("a batch has other buffers than its columns need"))?
-                    .map_err(|length| damaged(&format!("{} says that it unpacks to {length} bytes", field.name())))?;
+                    .map_err(|length| {
+                        damaged(&format!("{} says that it unpacks to {length} bytes", field.name()))
+                    })?;
             }
             total = walk.total;
         }
@@ -229,7 +239,8 @@ impl Walk<'_> {
 }
 
 /// What is said of bytes that are no message.
-const NO_STREAM: &str = "it is no Arrow file or stream that can be read: check its format, and that it is whole";
+const NO_STREAM: &str =
+    "it is no Arrow file or stream that can be read: check its format, and that it is whole";
 
 /// The next message of a stream, with its length before it; `None` at the end mark and at the end of the bytes. `start`
 /// is what was read of it already. No more memory is taken than bytes come.
@@ -256,9 +267,10 @@ pub(super) fn next_message(reader: &mut dyn Read, start: Vec<u8>) -> Result<Opti
     if !take(reader, &mut bytes, prefix + length as usize)? {
         return Err(truncated());
     }
-    let message = message_in(&bytes)
-        .ok_or_else(|| Refused::ours(NO_STREAM))?;
-    let end = usize::try_from(message.bodyLength()).ok().and_then(|body| body.checked_add(prefix + length as usize));
+    let message = message_in(&bytes).ok_or_else(|| Refused::ours(NO_STREAM))?;
+    let end = usize::try_from(message.bodyLength())
+        .ok()
+        .and_then(|body| body.checked_add(prefix + length as usize));
     let end = end.filter(|&end| end >= bytes.len());
     let end = end.ok_or_else(|| Refused::ours("the length of a batch cannot be: it is damaged"))?;
     if !take(reader, &mut bytes, end)? {

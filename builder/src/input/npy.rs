@@ -348,7 +348,9 @@ impl Header {
                 let (bytes, item) = element(descr)?;
                 let width = usize::try_from(width)
                     .ok()
-                    .filter(|&width| width.checked_mul(bytes.max(1)).is_some_and(|stride| stride <= RECORD_BYTES_MAX))
+                    .filter(|&width| {
+                        width.checked_mul(bytes.max(1)).is_some_and(|stride| stride <= RECORD_BYTES_MAX)
+                    })
                     .ok_or_else(too_long)?;
                 columns.extend((0..width).map(|index| NpyColumn {
                     at: index * bytes,

@@ -209,12 +209,16 @@ fn is_footer(bytes: &[u8]) -> bool {
 pub(super) fn check_footer(file: &File, bytes: u64) -> Result<(), Refused> {
     let mut tail = [0; 8];
     let Some(tail_at) = bytes.checked_sub(12) else {
-        return Err(Refused::ours("it is no Parquet file that can be read, for it is too short: check its format, and that it is whole"));
+        return Err(Refused::ours(
+            "it is no Parquet file that can be read, for it is too short: check its format, and that it is whole",
+        ));
     };
     file.read_exact_at(&mut tail, tail_at + 4)?;
     let [a, b, c, d, magic @ ..] = tail;
     if &magic == b"PARE" {
-        return Err(Refused::ours("it is encrypted, which this version does not read: write it without encryption"));
+        return Err(Refused::ours(
+            "it is encrypted, which this version does not read: write it without encryption",
+        ));
     }
     if &magic != b"PAR1" {
         let text = "it is no Parquet file that can be read, for it does not end as one: check its format, and that it is whole";
@@ -325,14 +329,17 @@ impl Chunk {
             let end = start.checked_add(u64::try_from(column.compressed_size()).ok()?)?;
             (end <= bytes).then_some((start, end))
         })();
-        let (start, end) =
-            place.ok_or_else(|| Refused::ours(format!("column {name:?} lies outside of it: it is truncated or damaged")))?;
+        let (start, end) = place.ok_or_else(|| {
+            Refused::ours(format!("column {name:?} lies outside of it: it is truncated or damaged"))
+        })?;
         let value_bytes = match column.column_type() {
             Type::BOOLEAN => 0,
             Type::INT32 | Type::FLOAT | Type::BYTE_ARRAY => 4,
             Type::INT64 | Type::DOUBLE => 8,
             Type::INT96 => 12,
-            Type::FIXED_LEN_BYTE_ARRAY => u64::try_from(column.column_descr().type_length()).unwrap_or(0).max(1),
+            Type::FIXED_LEN_BYTE_ARRAY => {
+                u64::try_from(column.column_descr().type_length()).unwrap_or(0).max(1)
+            }
         };
         Ok(Self { start, end, ratio, value_bytes })
     }
@@ -380,7 +387,9 @@ impl ChunkReader for Checked {
 
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
         if start.checked_add(length as u64).is_none_or(|end| end > self.bytes) {
-            return Err(self.fault.set(Refused::ours("a page lies outside of it: it is truncated or damaged")));
+            return Err(self
+                .fault
+                .set(Refused::ours("a page lies outside of it: it is truncated or damaged")));
         }
         let mut bytes = vec![0; length];
         self.file.read_exact_at(&mut bytes, start).map_err(|error| self.fault.set(error.into()))?;
@@ -402,7 +411,8 @@ impl HeaderReader {
     fn check(&mut self) -> Result<(), Refused> {
         let damaged = || Refused::ours("the header of a page cannot be: it is damaged");
         let behind = self.chunks.partition_point(|chunk| chunk.start <= self.start);
-        let chunk = self.chunks[..behind].last().filter(|chunk| self.start < chunk.end).ok_or_else(damaged)?;
+        let chunk =
+            self.chunks[..behind].last().filter(|chunk| self.start < chunk.end).ok_or_else(damaged)?;
         let most = usize::try_from(chunk.end - self.start).unwrap_or(usize::MAX).min(HEADER_BYTES_MAX);
         let mut wanted = HEADER_BYTES.min(most);
         loop {
@@ -461,7 +471,8 @@ impl Groups {
 
 impl RowGroups for Groups {
     fn num_rows(&self) -> usize {
-        let rows = self.metadata.row_groups().iter().map(|group| usize::try_from(group.num_rows()).unwrap_or(0));
+        let rows =
+            self.metadata.row_groups().iter().map(|group| usize::try_from(group.num_rows()).unwrap_or(0));
         rows.fold(0, usize::saturating_add)
     }
 
@@ -573,7 +584,8 @@ fn values_of(page: &Page, (repetition, definition): (i16, i16)) -> Option<&[u8]>
                     rest = behind;
                     u64::from(u32::from_le_bytes(*length))
                 } else {
-                    (u64::from(*num_values) * u64::from(16 - level.cast_unsigned().leading_zeros())).div_ceil(8)
+                    (u64::from(*num_values) * u64::from(16 - level.cast_unsigned().leading_zeros()))
+                        .div_ceil(8)
                 };
                 rest = rest.get(usize::try_from(bytes).ok()?..)?;
             }

@@ -55,9 +55,8 @@ pub(super) fn open(input: &str, body: Body, options: &Asked) -> Result<Box<dyn S
     let told = |error: &dyn std::fmt::Display| fault.take().unwrap_or_else(|| Refused::library(error));
     let reader = ParquetRecordBatchReader::try_new_with_row_groups(&levels, &groups, batch_rows, None);
     let reader = reader.map_err(|error| refused(told(&error)))?;
-    let batches = reader.map(move |batch| {
-        batch.map_err(|error| fault.take().unwrap_or_else(|| Refused::arrow(error)))
-    });
+    let batches =
+        reader.map(move |batch| batch.map_err(|error| fault.take().unwrap_or_else(|| Refused::arrow(error))));
     let batches: Batches = Box::new(batches);
     Ok(Box::new(BatchSource::new(input, batches, columns, true, Some(rows), Extent::Bytes(bytes))))
 }

@@ -134,7 +134,9 @@ pub(super) fn misfit(
         }
         StringProblem::NotANumber(TextProblem::Missing) => {
             let kind = if target.kind.is_float() { "number" } else { "whole number" };
-            format!("it is an empty text, and no {kind}: fill or drop such rows, or choose another type with {option}")
+            format!(
+                "it is an empty text, and no {kind}: fill or drop such rows, or choose another type with {option}"
+            )
         }
         StringProblem::NotANumber(what) => return unparsed(input, row, label, string, target, what),
     };

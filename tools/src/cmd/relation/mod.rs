@@ -69,8 +69,9 @@ fn with_threads<T: Send>(
         return run();
     }
     let pool = rayon::ThreadPoolBuilder::new().num_threads(out.threads).build();
-    let pool = pool.map_err(|error| {
-        Failure::operational(format!("cannot start threads: {error}: give fewer with --threads"))
+    let pool = pool.map_err(|_| {
+        let text = format!("cannot start {} threads: give fewer with --threads", out.threads);
+        Failure::operational(format!("{text}, or raise the limit of processes (ulimit -u, the container's)"))
     })?;
     pool.install(run)
 }
