@@ -1468,7 +1468,8 @@ fn strings_that_do_not_fit() {
         (
             texts(vec!["1", ""]),
             Some(KeyType::U128),
-            "row 2, column \"k\": it is null: fill or drop such rows, or choose another column".to_owned(),
+            "row 2, column \"k\": it is an empty text, and no whole number: fill or drop such rows, or choose \
+             another type with --key-type".to_owned(),
         ),
         (
             texts(vec!["340282366920938463463374607431768211456"]),
