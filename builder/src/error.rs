@@ -11,6 +11,9 @@ pub(crate) const SYNCING_FOLDER: &str = "syncing the folder";
 /// What its error says.
 const IN_PLACE: &str = ": the new file is in place, but a power cut may bring the old one back";
 
+/// Files that are open besides those that are merged: standard ones, the target, its lock, its folder, what is spilled.
+const SPARE_FILES: usize = 16;
+
 /// Why a build failed. Whatever was at the target before is still there, unless `Io` says that
 /// syncing the folder failed: then the new file is in place, and complete.
 #[derive(Debug, thiserror::Error)]
@@ -66,6 +69,16 @@ pub enum BuildError {
         path: PathBuf,
         /// What the system said.
         source: io::Error,
+    },
+    /// More files are to be open at once than the process may have.
+    #[error(
+        "too many open files: {files} are merged at once: raise the limit above {} with ulimit -n, or compact them in \
+         parts",
+        files + SPARE_FILES
+    )]
+    ManyFiles {
+        /// How many files.
+        files: usize,
     },
     /// More than the format can hold.
     #[error("too large: {what} has {found}, at most {limit} can be held: build it in parts")]
@@ -230,7 +243,10 @@ pub enum BuildError {
         bytes: u64,
     },
     /// No thread pool of the wanted size.
-    #[error("cannot start {threads} threads ({problem}): choose a smaller --threads")]
+    #[error(
+        "cannot start {threads} threads ({problem}): choose a smaller --threads, or raise the limit (ulimit -u, the \
+         container's)"
+    )]
     Threads {
         /// Threads that were asked for.
         threads: usize,

@@ -7,7 +7,7 @@
 //! sort.rs      in memory                       finish.rs   table, superblock
 //! external.rs  beyond memory                   publish.rs  lock, rename, sync (storage.rs: system)
 //! remains.rs   what goes if the process ends early
-//! parallel.rs  work on all threads, in numbered tasks
+//! parallel.rs  work on all threads, in numbered tasks; pool.rs: as many as there can be
 //! classic/     FAST trees, from sorted words into a slice
 //! harmonia/    Harmonia's B+tree: a section, and a tree in memory that takes batches of changes
 //! rebuild/     the next generation of a file, from a batch of changes
@@ -29,6 +29,7 @@ pub mod harmonia;
 mod hint;
 #[cfg(feature = "input")]
 pub mod input;
+mod limits;
 mod lines;
 mod lock;
 pub mod observe;
@@ -38,6 +39,7 @@ mod pack;
 mod packed;
 mod parallel;
 mod plan;
+pub mod pool;
 pub mod publish;
 pub mod rebuild;
 mod records;
@@ -89,12 +91,19 @@ fn in_pool<T: Send>(
 ) -> Result<T, BuildError> {
     match threads {
         // Into the pool once, instead of at each step.
-        0 => rayon::join(work, || ()).0,
+        0 => {
+            pool::ready();
+            rayon::join(work, || ()).0
+        }
         threads => rayon::ThreadPoolBuilder::new()
             .num_threads(threads.min(options::THREADS_MAX))
             .thread_name(|index| format!("pleach-build-{index}"))
             .build()
-            .map_err(|error| BuildError::Threads { threads, problem: error.to_string() })?
+            .map_err(|error| {
+                let mut problem = error.to_string();
+                problem.truncate(problem.find(" (os error ").unwrap_or(problem.len()));
+                BuildError::Threads { threads, problem }
+            })?
             .install(work),
     }
 }

@@ -230,17 +230,11 @@ impl Default for BuildOptions {
     }
 }
 
-/// Memory of this machine or of this container, whichever is less; 2 GiB if it cannot be found out.
+/// Memory that this process may take: of the machine, of the control groups that it is in, of `ulimit -v` and
+/// `ulimit -d`, whichever is least; 2 GiB if nothing can be found out.
 #[must_use]
 pub fn physical_memory_bytes() -> u64 {
-    let total = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| {
-        let line = text.lines().find(|line| line.starts_with("MemTotal:"))?;
-        line.split_ascii_whitespace().nth(1)?.parse::<u64>().ok()?.checked_mul(1024)
-    });
-    let limit = std::fs::read_to_string("/sys/fs/cgroup/memory.max")
-        .ok()
-        .and_then(|text| text.trim().parse::<u64>().ok());
-    total.unwrap_or(2 << 30).min(limit.unwrap_or(u64::MAX))
+    crate::limits::memory_bytes(std::path::Path::new("/"))
 }
 
 /// What was built.

@@ -10,6 +10,7 @@
 //! task that fails, by its number, is the one that is reported, whatever the threads did.
 
 use crate::error::BuildError;
+use crate::pool;
 use rayon::prelude::*;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -38,6 +39,7 @@ fn contents<T>(slots: Vec<Slot<T>>) -> Vec<T> {
 
 /// Runs tasks `0..count`.
 pub(crate) fn each(count: usize, work: &(dyn Fn(usize) + Sync)) {
+    pool::ready();
     (0..count).into_par_iter().with_max_len(1).for_each(work);
 }
 
@@ -46,6 +48,7 @@ pub(crate) fn both(
     one: &mut (dyn FnMut() -> Result<(), BuildError> + Send),
     other: &mut (dyn FnMut() -> Result<(), BuildError> + Send),
 ) -> (Result<(), BuildError>, Result<(), BuildError>) {
+    pool::ready();
     rayon::join(one, other)
 }
 

@@ -71,6 +71,7 @@ impl Arena {
     fn order(&self, skip: usize) -> Vec<u32> {
         let prefixed = |at: usize| (prefix(self.key(at as u32), skip), at as u32);
         let mut order = parallel::collect(self.records.len(), 1 << 13, prefixed);
+        crate::pool::ready();
         order.par_sort_unstable_by(|a, b| {
             a.0.cmp(&b.0).then_with(|| self.key(a.1).cmp(self.key(b.1))).then(a.1.cmp(&b.1))
         });

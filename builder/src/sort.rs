@@ -260,6 +260,7 @@ fn partition<W: KeyLane, B: ValueLane>(
     radix: Radix<W>,
     watch: &Watch<'_>,
 ) -> Result<Vec<usize>, BuildError> {
+    crate::pool::ready();
     let parts = rayon::current_num_threads() * PARTS_PER_THREAD;
     let part = from.len().div_ceil(parts).max(1);
     let counts = parallel::try_map(from.len().div_ceil(part), |number| {

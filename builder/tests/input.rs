@@ -325,7 +325,7 @@ fn csv_without_header_goes_by_number() {
     );
     refused(
         csv("1,2\n,5\n", &options),
-        "standard input: row 2, column 0: it is null: every key and value must be there",
+        "standard input: row 2, column 0: it is null: fill or drop such rows, or choose another column",
     );
     refused(csv("", &options), "standard input: it is empty, but rows are expected");
 }
@@ -413,8 +413,14 @@ fn csv_refusals() {
         ("k,v\n1,2\n3\n", "row 2: it has 1 field, but the first line has 2: give every row the same"),
         ("k,v\n1,2\n3,4,5\n", "row 2: it has 3 fields, but the first line has 2: give every row the same"),
         ("k\n1\n2,3\n", "row 2: it has 2 fields, but the first line has 1: give every row the same"),
-        ("k,v\n1,2\n3,\n", "row 2, column \"v\": it is null: every key and value must be there"),
-        ("k,v\n1,\"\"\n", "row 1, column \"v\": it is null: every key and value must be there"),
+        (
+            "k,v\n1,2\n3,\n",
+            "row 2, column \"v\": it is null: fill or drop such rows, or choose another column",
+        ),
+        (
+            "k,v\n1,\"\"\n",
+            "row 1, column \"v\": it is null: fill or drop such rows, or choose another column",
+        ),
         ("k,v\n1,NaN\n", &format!("row 1, column \"v\": not a whole number: \"NaN\": {rest} --value-type")),
         ("k,v\n1.5,2\n", &format!("row 1, column \"k\": not a whole number: \"1.5\": {rest} --key-type")),
         (
@@ -754,7 +760,7 @@ fn typed_dictionaries_decode() {
     let table = batch(vec![("id", Arc::new(DictionaryArray::new(Int8Array::from(vec![0, 1]), ids)))]);
     refused(
         file("t.arrow", &arrow_file(&[table]), &plain()),
-        "t.arrow: row 2, column \"id\": it is null: every key and value must be there",
+        "t.arrow: row 2, column \"id\": it is null: fill or drop such rows, or choose another column",
     );
 }
 
@@ -787,11 +793,11 @@ fn typed_refusals() {
     );
     refused(
         typed(&table, &options("m", "n")),
-        "t.parquet: row 2, column \"n\": it is null: every key and value must be there",
+        "t.parquet: row 2, column \"n\": it is null: fill or drop such rows, or choose another column",
     );
     refused(
         typed(&table, &options("id", "m")),
-        "t.parquet: row 3, column \"id\": it is null: every key and value must be there",
+        "t.parquet: row 3, column \"id\": it is null: fill or drop such rows, or choose another column",
     );
     let table = batch(vec![("id", Arc::new(Int64Array::from(vec![1, 2, -5])))]);
     refused(
@@ -976,7 +982,7 @@ fn npy_shapes_and_fields() {
     let times: Vec<u8> = [5_i64, i64::MIN].iter().flat_map(|n| n.to_le_bytes()).collect();
     refused(
         both("t.npy", Format::Npy, &npy("<M8[us]", "(2,)", &times), &plain()),
-        "t.npy: row 2, column 0: it is null: every key and value must be there",
+        "t.npy: row 2, column 0: it is null: fill or drop such rows, or choose another column",
     );
 }
 
@@ -990,8 +996,8 @@ fn npy_refusals() {
         ),
         (npy("<u8", "(5,)", &numbers), "more bytes follow its 5 rows: cut them off"),
         (
-            npy_of(1, "{'descr': '<u8', 'fortran_order': True, 'shape': (3, 2)}", &numbers),
-            "its columns lie one after the other (Fortran order): save numpy.ascontiguousarray of it",
+            npy_of(1, "{'descr': '<u8', 'fortran_order': True, 'shape': (4, 2)}", &numbers),
+            "its header promises 4 rows (64 bytes), but 48 bytes follow: it is truncated",
         ),
         (
             npy("<u8", "(1, 3, 2)", &numbers),
@@ -1466,7 +1472,8 @@ fn strings_that_do_not_fit() {
         (
             texts(vec!["1", ""]),
             Some(KeyType::U128),
-            "row 2, column \"k\": it is null: every key and value must be there".to_owned(),
+            "row 2, column \"k\": it is an empty text, and no whole number: fill or drop such rows, or choose \
+             another type with --key-type".to_owned(),
         ),
         (
             texts(vec!["340282366920938463463374607431768211456"]),
@@ -1522,7 +1529,7 @@ fn strings_that_do_not_fit() {
         (
             batch(vec![("k", Arc::new(StringArray::from(vec![Some("a"), None])))]),
             None,
-            "row 2, column \"k\": it is null: every key and value must be there".to_owned(),
+            "row 2, column \"k\": it is null: fill or drop such rows, or choose another column".to_owned(),
         ),
     ] {
         let options = InputOptions { key_type, ..plain() };
@@ -1560,7 +1567,7 @@ fn strings_that_do_not_fit() {
         (
             b"k,v\n,1\n",
             keyed(KeyType::F64),
-            "row 1, column \"k\": it is null: every key and value must be there".to_owned(),
+            "row 1, column \"k\": it is null: fill or drop such rows, or choose another column".to_owned(),
         ),
         (
             b"k,v\n1,1\n-1,2\n",

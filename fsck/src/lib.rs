@@ -15,6 +15,7 @@ mod lines;
 mod packed;
 mod paged;
 mod pieces;
+pub mod pool;
 #[cfg(test)]
 mod tests;
 
@@ -163,8 +164,10 @@ pub fn fsck_file(file: &File, options: &FsckOptions<'_>) -> io::Result<Report> {
         0 => check(),
         threads => {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.min(THREADS_MAX)).build();
-            let pool = pool.map_err(|error| {
-                io::Error::other(format!("cannot start threads ({error}): give fewer with --threads"))
+            let pool = pool.map_err(|_| {
+                let text =
+                    format!("cannot start {threads} threads: give fewer, or raise the limit of processes");
+                io::Error::other(format!("{text} (ulimit -u, the container's)"))
             })?;
             pool.install(check)
         }
@@ -305,6 +308,7 @@ impl<'a, R: ReadAt> Check<'a, R> {
     }
 
     fn run(self) -> io::Result<Report> {
+        pool::ready();
         let mut head = self.read(0, self.bytes.min(HEAD_BYTES as u64))?;
         let closing_at = self.bytes.saturating_sub(CLOSING_BYTES as u64);
         let closing = self.read(closing_at, self.bytes - closing_at)?;

@@ -354,6 +354,7 @@ impl<'a, V: Value> Strings<'a, V> {
         present: &mut [u64],
     ) -> Result<usize, ReadError> {
         let (values, present) = buffers(keys.len(), values, present)?;
+        pleach_fsck::pool::ready();
         values
             .par_chunks_mut(TASK)
             .zip(present.par_chunks_mut(TASK / 64))

@@ -400,6 +400,7 @@ impl<'a, K: Key, V: Value> Typed<'a, K, V> {
     ) -> Result<usize, ReadError> {
         let values = Self::check_length("values", keys.len(), values)?;
         let present = Self::check_bitmap(keys.len(), present)?;
+        pleach_fsck::pool::ready();
         keys.par_chunks(TASK)
             .zip(values.par_chunks_mut(TASK))
             .zip(present.par_chunks_mut(TASK / 64))
@@ -410,6 +411,7 @@ impl<'a, K: Key, V: Value> Typed<'a, K, V> {
     /// [`Typed::contains_batch`] on all threads of the current rayon pool.
     pub fn par_contains_batch(&self, keys: &[K], present: &mut [u64]) -> Result<usize, ReadError> {
         let present = Self::check_bitmap(keys.len(), present)?;
+        pleach_fsck::pool::ready();
         keys.par_chunks(TASK)
             .zip(present.par_chunks_mut(TASK / 64))
             .map(|(keys, present)| self.contains_piece(keys, present))
@@ -419,6 +421,7 @@ impl<'a, K: Key, V: Value> Typed<'a, K, V> {
     /// [`Typed::lower_bound_batch`] on all threads of the current rayon pool.
     pub fn par_lower_bound_batch(&self, keys: &[K], ranks: &mut [u64]) -> Result<(), ReadError> {
         let ranks = Self::check_length("ranks", keys.len(), ranks)?;
+        pleach_fsck::pool::ready();
         keys.par_chunks(TASK)
             .zip(ranks.par_chunks_mut(TASK))
             .try_for_each(|(keys, ranks)| self.lower_bound_piece(keys, ranks))

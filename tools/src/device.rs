@@ -62,6 +62,7 @@ impl<'a> OnDevice<'a> {
         let mut this = Self { table: None, is_auto: args.device == Device::Auto, args };
         if let Some(number) = args.device.number(args, index, costs) {
             let options = GpuOptions { memory_bytes: args.device_memory, ..GpuOptions::default() };
+            pleach_builder::pool::ready();
             let opened = Gpu::with_options(number, options).and_then(|gpu| GpuTable::new(index, &gpu));
             this.table = this.result(opened)?;
         }

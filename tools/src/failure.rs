@@ -4,6 +4,7 @@
 //! damage is 4, what else depends on the world (files, data, devices) is 8. A [`Code`] says more; scripts rely on it.
 
 use crate::interrupt;
+use crate::limits;
 use crate::render::json;
 use crate::render::text::printable;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -370,7 +371,7 @@ fn known(error: &io::Error) -> Known {
     // Errors that have no kind, or share one.
     match error.raw_os_error() {
         Some(libc::EMFILE) => {
-            return known(Code::Limit, "raise the limit with `ulimit -n`, or name fewer files");
+            return known(Code::Limit, "raise the limit of open files with `ulimit -n`, or name fewer files");
         }
         Some(libc::ENFILE) => return known(Code::Limit, "the whole system has too many open: close some"),
         Some(libc::EPERM) => {
@@ -384,10 +385,16 @@ fn known(error: &io::Error) -> Known {
         }
         Some(libc::ELOOP) => return known(Code::NotFound, "links lead in a circle: name the file itself"),
         Some(libc::ENOLCK) => return known(Code::Io, "the file system has no locks: use another folder"),
-        Some(libc::ENXIO | libc::ENODEV) => {
-            return known(Code::NotAFile, "nothing is behind that name: check it");
+        Some(libc::ENXIO) => return known(Code::NotAFile, "nothing is behind that name: check it"),
+        Some(libc::ENODEV) => {
+            return known(Code::NotAFile, "its file system does not map files: copy it to a local disk");
         }
-        Some(libc::EAGAIN) => return known(Code::Limit, "a limit of the system is reached: try again later"),
+        Some(libc::EAGAIN) => {
+            return known(
+                Code::Limit,
+                "raise the limit of processes (`ulimit -u`, the container's), or try again later",
+            );
+        }
         _ => {}
     }
     match error.kind() {
@@ -403,7 +410,10 @@ fn known(error: &io::Error) -> Known {
         Kind::AlreadyExists => known(Code::WouldOverwrite, "choose another name"),
         Kind::InvalidFilename => known(Code::NotFound, "choose a shorter name"),
         Kind::FileTooLarge => known(Code::TooLarge, "raise `ulimit -f`, or write to another file system"),
-        Kind::OutOfMemory => known(Code::OutOfMemory, "free some memory, or give less with --memory"),
+        Kind::OutOfMemory => known(
+            Code::OutOfMemory,
+            "give less with --memory, or raise the limit (`ulimit -v`, the container's)",
+        ),
         Kind::StaleNetworkFileHandle => known(Code::Io, "the server has replaced it: start it again"),
         Kind::NotSeekable => said(Code::NotAFile, "it is a pipe", "name a regular file"),
         Kind::InvalidInput => said(Code::NotAFile, "it cannot be read like a file", "name a regular file"),
@@ -436,7 +446,8 @@ pub fn advise(error: &io::Error) -> String {
     if error.raw_os_error().is_none() && known.words.is_none() && words.contains(": ") {
         return words;
     }
-    format!("{words}: {}", known.advice)
+    let now = if error.raw_os_error() == Some(libc::EMFILE) { limits::open_files_now() } else { String::new() };
+    format!("{words}{now}: {}", known.advice)
 }
 
 /// The system's words without Rust's "(os error 2)".

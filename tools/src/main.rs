@@ -12,6 +12,8 @@ mod failure;
 mod help;
 mod interrupt;
 mod keys;
+mod limits;
+mod memory;
 mod output;
 mod parse;
 mod progress;
@@ -26,6 +28,8 @@ use std::io::Write;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    memory::prepare();
+    limits::raise();
     interrupt::install();
     failure::set_json(wants_json());
     let done = parse_arguments().and_then(|cli| {
@@ -80,6 +84,13 @@ fn command_name() -> String {
 
 fn dispatch(cli: &Cli) -> Result<ExitStatus, Failure> {
     let global = &cli.global;
+    if global.json {
+        memory::tell_as_json();
+    }
+    if matches!(cli.command, Command::Demo(_) | Command::Bench(_) | Command::Tune(_)) {
+        // These work in parallel by themselves, not only through the libraries.
+        pleach_builder::pool::ready();
+    }
     match &cli.command {
         Command::Build(args) => cmd::build::run(args, global),
         Command::Get(args) => cmd::get::run(args, global),

@@ -111,6 +111,7 @@ pub(super) fn load<K: Key, V: Value>(
 
 /// Sorts keys and places. They stand side by side, so that sorting is compiled for words alone.
 fn order<W: Word>(mut keys: Vec<(W, u32)>) -> Vec<(W, u32)> {
+    crate::pool::ready();
     keys.par_sort_unstable();
     keys
 }

@@ -1,38 +1,37 @@
 //! Arrow IPC, file and stream, and what Parquet shares with it: columns from record batches.
 //!
 //! A file is read by its footer; a stream, or a file that comes through a pipe, message by message
-//! in the order of its bytes. Lengths in a file are checked against the file before the library
-//! allocates by them.
+//! in the order of its bytes. Lengths in it are bounded before the library allocates by them: see
+//! [`super::messages`].
 
 use super::convert::{self, Kind, Slice, Target};
 use super::fields::Fields;
-use super::guard::guarded;
+use super::guard::{Refused, guarded};
 use super::logical::natural;
+use super::messages::{self, HEAD_BYTES_MAX, message_in};
 use super::strings::{self, CHUNK_BYTES, held_bytes};
 use super::{
-    Asked, Body, Chosen, Names, caused, choose_key, choose_value, fill, misfit, missing, prepare, problem,
-    unknown_op,
+    Asked, Body, Chosen, Names, choose_key, choose_value, fill, misfit, missing, prepare, problem, unknown_op,
 };
 use crate::source::{Chunk, Column, Op, Schema, Source, SourceError};
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch};
-use arrow_buffer::Buffer;
+use arrow_buffer::{Buffer, MutableBuffer};
 use arrow_data::ArrayData;
-use arrow_ipc::reader::{FileReader, StreamDecoder, read_footer_length};
-use arrow_ipc::{root_as_footer, root_as_message};
-use arrow_schema::ArrowError;
-use arrow_schema::{DataType, Schema as ArrowSchema};
+use arrow_ipc::reader::{FileDecoder, StreamDecoder, read_footer_length};
+use arrow_ipc::{Block, MetadataVersion, root_as_footer};
+use arrow_schema::{DataType, Schema as ArrowSchema, SchemaRef};
 use pleach_format::{KeyType, ValueType};
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Bytes of a read call.
-const READ_BYTES: usize = 4 << 20;
+/// Bytes of a read call, where messages are small.
+const READ_BYTES: usize = 1 << 20;
 
 /// Record batches, one after the other.
-pub(super) type Batches = Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + Send>;
+pub(super) type Batches = Box<dyn Iterator<Item = Result<RecordBatch, Refused>> + Send>;
 
 /// The columns that were chosen among those of an Arrow schema.
 pub(super) struct Columns {
@@ -217,10 +216,7 @@ impl BatchSource {
                     return Ok(false);
                 }
                 Some(Ok(batch)) => batch,
-                Some(Err(error)) => {
-                    let place = format!("after row {}", self.rows);
-                    return Err(caused(&self.input, place, "cannot be read", error));
-                }
+                Some(Err(refused)) => return Err(refused.at(&self.input, format!("after row {}", self.rows))),
             };
             if batch.num_rows() == 0 {
                 continue;
@@ -303,13 +299,13 @@ impl BatchSource {
                 None => return Ok(stand_in_of(kind, array.len())),
             };
             array = arrow_select::take::take(&array, &rows, None)
-                .map_err(|error| caused(&self.input, label, "cannot be read", error))?;
+                .map_err(|error| Refused::arrow(error).at(&self.input, label))?;
         }
         match array.data_type() {
             DataType::Dictionary(_, values) if !is_strings(values) => {
                 let dictionary = array.as_any_dictionary();
                 arrow_select::take::take(dictionary.values(), dictionary.keys(), None)
-                    .map_err(|error| caused(&self.input, label, "cannot be read", error))
+                    .map_err(|error| Refused::arrow(error).at(&self.input, label))
             }
             _ => Ok(array),
         }
@@ -546,141 +542,242 @@ pub(super) fn open(input: &str, body: Body, options: &Asked) -> Result<Box<dyn S
     }
 }
 
+/// What a batch may unpack to: half of the memory, since it is copied to chunks.
+fn batch_bytes_max() -> u64 {
+    crate::options::physical_memory_bytes() / 2
+}
+
 fn open_file(
     input: &str,
     mut file: File,
     bytes: u64,
     options: &Asked,
 ) -> Result<Box<dyn Source>, SourceError> {
-    let damaged = |what: &str| problem(input, "", format!("{what}: it is truncated or damaged"));
-    let rows = count_rows(&mut file, bytes)
-        .map_err(|error| super::unreadable(input, error))?
-        .map_err(|what| damaged(&what))?;
-    let not_arrow = |error: ArrowError| caused(input, "", "it is no Arrow file that can be read", error);
-    let probe = file.try_clone().map_err(|error| super::unreadable(input, error))?;
-    let schema = FileReader::try_new(probe, None).map_err(not_arrow)?.schema();
-    let columns = Columns::choose(input, &schema, options)?;
-    let reader = FileReader::try_new(file, Some(columns.projection())).map_err(not_arrow)?;
-    Ok(Box::new(BatchSource::new(input, Box::new(reader), columns, true, Some(rows), Extent::Bytes(bytes))))
+    let refused = |refused: Refused| refused.at(input, "");
+    let footer = Footer::read(&mut file, bytes).map_err(refused)?;
+    let columns = Columns::choose(input, &footer.schema, options)?;
+    let rows = Some(footer.rows);
+    let batches = FileBatches::new(file, footer, columns.projection()).map_err(refused)?;
+    Ok(Box::new(BatchSource::new(input, Box::new(batches), columns, true, rows, Extent::Bytes(bytes))))
 }
 
-/// The rows of all batches, from their headers alone. The inner error says what is wrong with the
-/// file: a block outside of it would make the library allocate whatever length it claims.
-fn count_rows(file: &mut File, bytes: u64) -> io::Result<Result<u64, String>> {
-    let mut tail = [0; 10];
-    if bytes < 18 {
-        return Ok(Err("it ends within its first bytes".to_owned()));
-    }
-    file.seek(SeekFrom::Start(bytes - 10))?;
-    file.read_exact(&mut tail)?;
-    let Some(length) = read_footer_length(tail).ok().filter(|&length| (length as u64) <= bytes - 18) else {
-        return Ok(Err("there is no Arrow footer at its end".to_owned()));
-    };
-    let footer_at = bytes - 10 - length as u64;
-    file.seek(SeekFrom::Start(footer_at))?;
-    let mut footer = vec![0; length];
-    file.read_exact(&mut footer)?;
-    let Ok(footer) = root_as_footer(&footer) else {
-        return Ok(Err("its Arrow footer cannot be read".to_owned()));
-    };
-    let mut rows = 0_u64;
-    let dictionaries = footer.dictionaries().into_iter().flatten().map(|block| (block, false));
-    let batches = footer.recordBatches().into_iter().flatten().map(|block| (block, true));
-    for (block, is_batch) in dictionaries.chain(batches) {
-        let place = (|| {
-            let start = u64::try_from(block.offset()).ok()?;
-            let head = usize::try_from(block.metaDataLength()).ok()?;
-            let end = start.checked_add(head as u64)?.checked_add(u64::try_from(block.bodyLength()).ok()?)?;
-            (end <= footer_at && head >= 8).then_some((start, head))
-        })();
-        let Some((start, head)) = place else {
-            return Ok(Err("a batch lies outside of it".to_owned()));
+fn damaged(what: &str) -> Refused {
+    Refused::ours(format!("{what}: it is truncated or damaged"))
+}
+
+/// What the footer of a file says, and the headers of its batches.
+struct Footer {
+    schema: SchemaRef,
+    version: MetadataVersion,
+    dictionaries: Vec<Block>,
+    batches: Vec<Block>,
+    rows: u64,
+}
+
+impl Footer {
+    /// Reads it, and counts the rows of all batches. All blocks lie inside the file.
+    fn read(file: &mut File, bytes: u64) -> Result<Self, Refused> {
+        let mut tail = [0; 10];
+        if bytes < 18 {
+            return Err(damaged("it ends within its first bytes"));
+        }
+        file.seek(SeekFrom::Start(bytes - 10))?;
+        file.read_exact(&mut tail)?;
+        let length = read_footer_length(tail).ok();
+        let length = length.filter(|&length| length as u64 <= (bytes - 18).min(HEAD_BYTES_MAX));
+        let length = length.ok_or_else(|| damaged("there is no Arrow footer at its end"))?;
+        let footer_at = bytes - 10 - length as u64;
+        file.seek(SeekFrom::Start(footer_at))?;
+        let mut footer = vec![0; length];
+        file.read_exact(&mut footer)?;
+        let footer = root_as_footer(&footer).map_err(|_| damaged("its Arrow footer cannot be read"))?;
+        let schema = footer.schema().ok_or_else(|| damaged("its Arrow footer has no schema"))?;
+        let mut this = Self {
+            schema: Arc::new(messages::schema_of(&schema)?),
+            version: footer.version(),
+            dictionaries: footer.dictionaries().into_iter().flatten().copied().collect(),
+            batches: footer.recordBatches().into_iter().flatten().copied().collect(),
+            rows: 0,
         };
-        if !is_batch {
-            continue;
+        for block in this.dictionaries.iter().chain(&this.batches) {
+            let end = place_of(block).and_then(|(start, head, body)| {
+                start.checked_add(head as u64)?.checked_add(body as u64).filter(|_| head >= 8)
+            });
+            if end.is_none_or(|end| end > footer_at) {
+                return Err(damaged("a batch lies outside of it"));
+            }
         }
-        file.seek(SeekFrom::Start(start))?;
-        let mut message = vec![0; head];
-        file.read_exact(&mut message)?;
-        // Before the message: its length, and since 0.15 a marker before that.
-        let skip = if message.starts_with(&[0xff; 4]) { 8 } else { 4 };
-        let length = root_as_message(&message[skip..])
-            .ok()
-            .and_then(|message| message.header_as_record_batch().map(|batch| batch.length()));
-        match length.and_then(|length| u64::try_from(length).ok()).and_then(|length| rows.checked_add(length))
-        {
-            Some(sum) => rows = sum,
-            None => return Ok(Err("the header of a batch cannot be read".to_owned())),
+        for block in &this.batches {
+            let (start, head, _) = place_of(block).unwrap_or_default();
+            file.seek(SeekFrom::Start(start))?;
+            let mut message = vec![0; head];
+            file.read_exact(&mut message)?;
+            let length = message_in(&message)
+                .and_then(|message| message.header_as_record_batch())
+                .and_then(|batch| u64::try_from(batch.length()).ok());
+            this.rows = length
+                .and_then(|length| this.rows.checked_add(length))
+                .ok_or_else(|| damaged("the header of a batch cannot be read"))?;
         }
+        Ok(this)
     }
-    file.rewind()?;
-    Ok(Ok(rows))
 }
 
-/// Decodes messages as their bytes arrive, so that no length in them is believed before.
+/// Where a block begins, and the bytes of its header and its body.
+fn place_of(block: &Block) -> Option<(u64, usize, usize)> {
+    let start = u64::try_from(block.offset()).ok()?;
+    Some((start, usize::try_from(block.metaDataLength()).ok()?, usize::try_from(block.bodyLength()).ok()?))
+}
+
+/// The batches of a file, as its footer says where they are.
+struct FileBatches {
+    file: File,
+    schema: SchemaRef,
+    decoder: FileDecoder,
+    projection: Vec<usize>,
+    /// The batches that are left.
+    batches: std::vec::IntoIter<Block>,
+    memory: u64,
+}
+
+impl FileBatches {
+    /// Reads the dictionaries.
+    fn new(file: File, footer: Footer, projection: Vec<usize>) -> Result<Self, Refused> {
+        let decoder = FileDecoder::new(Arc::clone(&footer.schema), footer.version);
+        let mut this = Self {
+            file,
+            schema: footer.schema,
+            decoder: decoder.with_projection(projection.clone()),
+            projection,
+            batches: footer.batches.into_iter(),
+            memory: batch_bytes_max(),
+        };
+        for block in &footer.dictionaries {
+            let bytes = this.read(block)?;
+            this.decoder.read_dictionary(block, &bytes).map_err(Refused::arrow)?;
+        }
+        Ok(this)
+    }
+
+    /// A block that lies inside the file, checked.
+    fn read(&mut self, block: &Block) -> Result<Buffer, Refused> {
+        let (start, head, body) = place_of(block).unwrap_or_default();
+        self.file.seek(SeekFrom::Start(start))?;
+        let mut bytes = MutableBuffer::from_len_zeroed(head + body);
+        self.file.read_exact(&mut bytes)?;
+        let message =
+            message_in(&bytes[..head]).ok_or_else(|| damaged("the header of a batch cannot be read"))?;
+        messages::check(&message, &bytes[head..], &self.schema, Some(&self.projection), self.memory)?;
+        Ok(bytes.into())
+    }
+}
+
+impl Iterator for FileBatches {
+    type Item = Result<RecordBatch, Refused>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let block = self.batches.next()?;
+        let batch = self
+            .read(&block)
+            .and_then(|bytes| self.decoder.read_record_batch(&block, &bytes).map_err(Refused::arrow));
+        batch.and_then(|batch| batch.ok_or_else(|| damaged("a batch is none"))).map(Some).transpose()
+    }
+}
+
+/// The batches of a stream, message by message.
 struct StreamBatches {
-    reader: Box<dyn Read + Send>,
-    bytes_read: Arc<AtomicU64>,
+    reader: BufReader<Counted>,
     decoder: StreamDecoder,
-    buffer: Buffer,
+    schema: Option<SchemaRef>,
     /// The first bytes were looked at.
     started: bool,
     /// They are those of a file: its footer follows the end mark.
     is_file: bool,
-    ended: bool,
     /// A batch that came before it was asked for.
     early: Option<RecordBatch>,
+    /// The last message, if it was not decoded yet: one without a body is decoded only when the next one comes.
+    message: Buffer,
+    memory: u64,
+}
+
+/// Counts what is read.
+struct Counted {
+    reader: Box<dyn Read + Send>,
+    bytes: Arc<AtomicU64>,
+}
+
+impl Read for Counted {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.reader.read(buffer)?;
+        self.bytes.fetch_add(read as u64, Ordering::Relaxed);
+        Ok(read)
+    }
 }
 
 impl StreamBatches {
+    /// The magic of a file, if there is one, and what was read behind it.
+    fn start(&mut self) -> Result<Vec<u8>, Refused> {
+        let mut start = vec![0; 8];
+        let read = fill(&mut self.reader, &mut start)?;
+        start.truncate(read);
+        if start.starts_with(b"FEA1") {
+            let text =
+                "it is Feather of version 1, which this version does not read: write it again as version 2";
+            return Err(Refused::ours(text));
+        }
+        // A file that comes through a pipe is its magic, a stream, and a footer.
+        self.is_file = start == b"ARROW1\0\0";
+        let mut words = 0;
+        // The magic is padded to 8 bytes, by some writers to 64.
+        while self.is_file && words < 8 && (words == 0 || start == [0; 8]) {
+            start.resize(8, 0);
+            let read = fill(&mut self.reader, &mut start)?;
+            start.truncate(read);
+            words += 1;
+        }
+        Ok(start)
+    }
+
     /// The next batch, `None` at the end. With `schema_only`, returns as soon as there is a schema.
-    fn pull(&mut self, schema_only: bool) -> Result<Option<RecordBatch>, ArrowError> {
+    fn pull(&mut self, schema_only: bool) -> Result<Option<RecordBatch>, Refused> {
         loop {
-            // A schema of nothing but the header is decoded when the next bytes are looked at.
-            if self.buffer.is_empty() && !self.ended {
-                let mut bytes = vec![0; READ_BYTES];
-                let read = fill(&mut *self.reader, &mut bytes)?;
-                self.bytes_read.fetch_add(read as u64, Ordering::Relaxed);
-                self.ended = read < bytes.len();
-                bytes.truncate(read);
-                if !self.started {
-                    self.started = true;
-                    // A file that comes through a pipe is its magic, a stream, and a footer.
-                    self.is_file = bytes.starts_with(b"ARROW1\0\0");
-                    if self.is_file {
-                        // The magic is padded to 8 bytes, by some writers to 64.
-                        let zeros = bytes[8..].iter().take(56).take_while(|&&byte| byte == 0).count();
-                        bytes.drain(..8 + zeros / 8 * 8);
-                    }
+            while !self.message.is_empty() {
+                if let Some(batch) = self.decoder.decode(&mut self.message).map_err(Refused::arrow)? {
+                    return Ok(Some(batch));
                 }
-                self.buffer = Buffer::from_vec(bytes);
             }
-            if self.buffer.is_empty() {
-                // A stream may end without its end mark, but not inside a message.
-                self.decoder.finish()?;
+            if schema_only && self.schema.is_some() {
                 return Ok(None);
             }
-            let batch = match self.decoder.decode(&mut self.buffer) {
-                Ok(batch) => batch,
-                Err(_) if self.is_file && self.decoder.finish().is_ok() => {
-                    // Behind the end mark: the footer, which may be longer than this buffer.
-                    let rest = io::copy(&mut self.reader, &mut io::sink())?;
-                    self.bytes_read.fetch_add(rest, Ordering::Relaxed);
-                    self.buffer = Buffer::from_vec(Vec::<u8>::new());
-                    self.ended = true;
-                    None
+            let start = if self.started { Vec::new() } else { self.start()? };
+            self.started = true;
+            let Some(bytes) = messages::next_message(&mut self.reader, start)? else {
+                let rest = io::copy(&mut self.reader, &mut io::sink())?;
+                if rest > 0 && !self.is_file {
+                    return Err(Refused::ours(format!(
+                        "{rest} bytes follow the end of its stream: cut them off"
+                    )));
                 }
-                Err(error) => return Err(error),
+                return Ok(None);
             };
-            if batch.is_some() || (schema_only && self.decoder.schema().is_some()) {
-                return Ok(batch);
+            {
+                let message =
+                    message_in(&bytes).ok_or_else(|| damaged("the header of a message cannot be read"))?;
+                let body_at = bytes.len().saturating_sub(usize::try_from(message.bodyLength()).unwrap_or(0));
+                if let (Some(schema), None) = (message.header_as_schema(), &self.schema) {
+                    self.schema = Some(Arc::new(messages::schema_of(&schema)?));
+                }
+                let schema =
+                    self.schema.as_ref().ok_or_else(|| damaged("a batch comes before its schema"))?;
+                messages::check(&message, &bytes[body_at..], schema, None, self.memory)?;
             }
+            self.message = bytes;
         }
     }
 }
 
 impl Iterator for StreamBatches {
-    type Item = Result<RecordBatch, ArrowError>;
+    type Item = Result<RecordBatch, Refused>;
 
     fn next(&mut self) -> Option<Self::Item> {
         match self.early.take() {
@@ -695,25 +792,26 @@ fn open_stream(
     reader: Box<dyn Read + Send>,
     options: &Asked,
 ) -> Result<Box<dyn Source>, SourceError> {
-    let bytes_read = Arc::new(AtomicU64::new(0));
-    let extent = Extent::Read(Arc::clone(&bytes_read));
+    let bytes = Arc::new(AtomicU64::new(0));
+    let extent = Extent::Read(Arc::clone(&bytes));
     let mut batches = StreamBatches {
-        reader,
-        bytes_read,
+        reader: BufReader::with_capacity(READ_BYTES, Counted { reader, bytes }),
         decoder: StreamDecoder::new(),
-        buffer: Buffer::from_vec(Vec::<u8>::new()),
+        schema: None,
         started: false,
         is_file: false,
-        ended: false,
         early: None,
+        message: Buffer::from_vec(Vec::<u8>::new()),
+        memory: batch_bytes_max(),
     };
-    let not_arrow =
-        |error: ArrowError| caused(input, "", "it is no Arrow file or stream that can be read", error);
-    batches.early = batches.pull(true).map_err(not_arrow)?;
-    let schema = batches
-        .decoder
-        .schema()
-        .ok_or_else(|| problem(input, "", "it is no Arrow file or stream: check its format"))?;
+    batches.early = batches.pull(true).map_err(|refused| refused.at(input, ""))?;
+    let schema = batches.schema.clone().ok_or_else(|| {
+        problem(
+            input,
+            "",
+            "it is no Arrow file or stream that can be read: it has no schema: check its format",
+        )
+    })?;
     let columns = Columns::choose(input, &schema, options)?;
     Ok(Box::new(BatchSource::new(input, Box::new(batches), columns, false, None, extent)))
 }

@@ -14,13 +14,16 @@
 
 mod arrow_ipc;
 mod choose;
+mod columnar;
 mod convert;
 mod csv;
 mod fields;
 mod guard;
 mod logical;
+mod messages;
 mod names;
 mod npy;
+mod pages;
 mod parquet;
 mod raw;
 mod strings;
@@ -625,7 +628,7 @@ fn nan_key(input: &str, row: u64, label: &str) -> SourceError {
 
 /// The error for a key or value that is missing.
 fn missing(input: &str, row: u64, label: &str) -> SourceError {
-    problem(input, place(row, label), "it is null: every key and value must be there")
+    problem(input, place(row, label), "it is null: fill or drop such rows, or choose another column")
 }
 
 /// The error for an operation that there is not.

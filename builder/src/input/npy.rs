@@ -2,11 +2,12 @@
 //!
 //! A header, which is the text of a Python dictionary, and then records of fixed length: see
 //! [`super::raw`]. An array of one dimension holds keys, one of two dimensions has columns by
-//! number, and the fields of a structured array are columns by name. `datetime64` and `timedelta64`
+//! number, in either order of its elements, and the fields of a structured array are columns by name. `datetime64` and `timedelta64`
 //! in seconds or finer become timestamps and durations; NaT is null. Bytes (`S16`, `V16`) keep their
 //! length and all their bytes; as `bytes` or `utf8`, if asked for, those of `S` lose the zeros that
 //! NumPy pads them with. Texts (`U16`) become `utf8`, always without padding.
 
+use super::columnar::Columnar;
 use super::convert::Kind;
 use super::fields::Fields;
 use super::logical::{Natural, fixed, logical_text};
@@ -18,12 +19,15 @@ use pleach_format::record::FieldKind;
 use std::io::Read;
 
 /// Longest header. NumPy itself trusts 10,000 bytes; wide structured arrays have more.
-const HEADER_BYTES_MAX: usize = 16 << 20;
+const HEADER_BYTES_MAX: usize = 4 << 20;
 
 /// Opens an array.
 pub(super) fn open(input: &str, body: Body, options: &Asked) -> Result<Box<dyn Source>, SourceError> {
-    let (mut reader, file_bytes) = body.into_stream();
-    let (text, header_bytes) = read_header(input, &mut *reader)?;
+    let mut body = body;
+    let (text, header_bytes) = match &mut body {
+        Body::File(file, _) => read_header(input, file)?,
+        Body::Stream(stream) => read_header(input, &mut **stream)?,
+    };
     let header = Header::parse(&text).map_err(|what| {
         problem(input, "", format!("its header is not that of a NumPy array ({what}): write it again"))
     })?;
@@ -69,14 +73,22 @@ pub(super) fn open(input: &str, body: Body, options: &Asked) -> Result<Box<dyn S
                 Some((column(index).held.clone(), natural(index)))
             })?;
             // A column that has a type has an item.
-            let lanes =
+            let lanes: Vec<Lane> =
                 fields.columns.iter().filter_map(|column| lane(column.index, column.target)).collect();
             Ok((fields, lanes))
         })
         .transpose()?;
     let stride = table.stride;
-    if let Some(bytes) = file_bytes {
-        let there = bytes.saturating_sub(header_bytes);
+    // Of columns that lie one after the other a file is needed, in which a stream begins behind the header.
+    let (body, start) = match body {
+        Body::Stream(_) if table.by_column => {
+            let (file, bytes) = body.into_file(input)?;
+            (Body::File(file, bytes), 0)
+        }
+        body => (body, header_bytes),
+    };
+    if let Body::File(_, bytes) = &body {
+        let there = bytes.saturating_sub(start);
         let wanted = u128::from(table.rows) * stride as u128;
         if u128::from(there) < wanted {
             let text =
@@ -92,6 +104,24 @@ pub(super) fn open(input: &str, body: Body, options: &Asked) -> Result<Box<dyn S
     if let Some((fields, _)) = &fields {
         fields.describe(&mut schema);
     }
+    let (mut key_lane, mut value_lane, mut fields) = (key_lane, value_lane, fields);
+    let (reader, stride): (Box<dyn Read + Send>, _) = match body {
+        Body::File(file, _) if table.by_column => {
+            let mut lanes: Vec<&mut Lane> = vec![&mut key_lane];
+            lanes.extend(&mut value_lane);
+            lanes.extend(fields.iter_mut().flat_map(|(_, lanes)| lanes.iter_mut()));
+            let width = stride / table.columns.len();
+            // Each lane reads a column; the records have these columns alone.
+            let columns = lanes.iter().map(|lane| (lane.at / width) as u64).collect();
+            for (place, lane) in lanes.iter_mut().enumerate() {
+                lane.at = place * width;
+            }
+            let records = Columnar::new(file, start, table.rows, width, columns);
+            let stride = records.stride();
+            (Box::new(records), stride)
+        }
+        body => (body.into_stream().0, stride),
+    };
     Ok(Box::new(Records::new(input, reader, schema, stride, (key_lane, value_lane), fields, header_bytes)))
 }
 
@@ -311,11 +341,6 @@ impl Header {
                 ));
             }
         };
-        if self.fortran && width > 1 && rows > 1 {
-            return Err("its columns lie one after the other (Fortran order): \
-                        save numpy.ascontiguousarray of it"
-                .to_owned());
-        }
         let mut columns = Vec::new();
         let mut names = None;
         let stride = match &self.descr {
@@ -323,7 +348,9 @@ impl Header {
                 let (bytes, item) = element(descr)?;
                 let width = usize::try_from(width)
                     .ok()
-                    .filter(|width| width.checked_mul(bytes).is_some_and(|stride| stride <= RECORD_BYTES_MAX))
+                    .filter(|&width| {
+                        width.checked_mul(bytes.max(1)).is_some_and(|stride| stride <= RECORD_BYTES_MAX)
+                    })
                     .ok_or_else(too_long)?;
                 columns.extend((0..width).map(|index| NpyColumn {
                     at: index * bytes,
@@ -355,7 +382,8 @@ impl Header {
         if rows.checked_mul(stride as u64).is_none() {
             return Err(format!("its header promises {rows} rows of {stride} bytes: it is damaged"));
         }
-        Ok(Layout { names, columns, stride, rows })
+        let by_column = self.fortran && width > 1 && rows > 1;
+        Ok(Layout { names, columns, stride, rows, by_column })
     }
 }
 
@@ -370,6 +398,8 @@ struct Layout {
     columns: Vec<NpyColumn>,
     stride: usize,
     rows: u64,
+    /// Its columns lie one after the other (Fortran order).
+    by_column: bool,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -529,7 +559,7 @@ mod tests {
         let unfit = [
             "{'descr': '<u8', 'fortran_order': False, 'shape': ()}",
             "{'descr': '<u8', 'fortran_order': False, 'shape': (1, 2, 3)}",
-            "{'descr': '<u8', 'fortran_order': True, 'shape': (2, 2)}",
+            "{'descr': '|S0', 'fortran_order': False, 'shape': (2, 9999999999999)}",
             "{'descr': '<u8', 'fortran_order': False, 'shape': (2, 0)}",
             "{'descr': '<u8', 'fortran_order': False, 'shape': (2, 999999999)}",
             "{'descr': '<u8', 'fortran_order': False, 'shape': (9999999999999999999,)}",

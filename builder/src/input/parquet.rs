@@ -1,17 +1,22 @@
-//! Parquet: only the two columns are read, in batches whose buffers are copied whole.
+//! Parquet: only the columns that are asked for are read, in batches whose buffers are copied whole.
 //!
 //! Texts and binary strings are read as *views* into the pages that hold them: so a dictionary of
 //! long strings costs its own length and not that of all rows. Where rows are long, batches are short.
+//! Lengths are bounded before the library allocates by them: see [`super::pages`].
 
-use super::arrow_ipc::{BatchSource, Columns, Extent};
-use super::{Asked, Body, caused, problem};
+use super::arrow_ipc::{BatchSource, Batches, Columns, Extent};
+use super::guard::{Refused, caught};
+use super::pages::{self, FIXED_BYTES_MAX, Fault, Groups};
+use super::{Asked, Body, problem};
 use crate::source::{Source, SourceError};
-use arrow_schema::{DataType, Schema};
-use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::{
-    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
+use arrow_schema::{DataType, Field, Fields, Schema};
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader};
+use parquet::arrow::{
+    FieldLevels, ProjectionMask, parquet_to_arrow_field_levels, parquet_to_arrow_schema_by_columns,
 };
-use parquet::file::metadata::ParquetMetaData;
+use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
+use parquet::schema::types::SchemaDescriptor;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Rows decoded at a time: large enough to forget the cost of a batch, small enough for the cache.
@@ -22,31 +27,108 @@ const BATCH_BYTES: u64 = 16 << 20;
 /// Opens a Parquet file. It is read from its end, so a stream is kept in a temporary file first.
 pub(super) fn open(input: &str, body: Body, options: &Asked) -> Result<Box<dyn Source>, SourceError> {
     let (file, bytes) = body.into_file(input)?;
-    let metadata = ArrowReaderMetadata::load(&file, ArrowReaderOptions::new())
-        .map_err(|error| caused(input, "", "it is no Parquet file that can be read", error))?;
+    let refused = |refused: Refused| refused.at(input, "");
+    pages::check_footer(&file, bytes).map_err(refused)?;
+    let metadata = ParquetMetaDataReader::new().parse_and_finish(&file);
+    let metadata = Arc::new(metadata.map_err(|error| refused(Refused::library(error)))?);
     let rows = metadata
-        .metadata()
         .row_groups()
         .iter()
         .try_fold(0_u64, |sum, group| sum.checked_add(u64::try_from(group.num_rows()).ok()?))
-        .filter(|&rows| i64::try_from(rows) == Ok(metadata.metadata().file_metadata().num_rows()))
+        .filter(|&rows| i64::try_from(rows) == Ok(metadata.file_metadata().num_rows()))
         .ok_or_else(|| problem(input, "", "its row groups do not add up to its rows: it is damaged"))?;
-    let columns = Columns::choose(input, metadata.schema(), options)?;
-    let varying = columns.varying(metadata.schema());
-    let metadata = if varying.is_empty() { metadata } else { with_views(metadata, &varying) };
-    let projection = ProjectionMask::roots(metadata.parquet_schema(), columns.projection());
-    let batch_rows = batch_rows(metadata.metadata(), &projection);
-    let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata)
-        .with_batch_size(batch_rows)
-        .with_projection(projection)
-        .build()
-        .map_err(|error| caused(input, "", "it cannot be read", error))?;
-    Ok(Box::new(BatchSource::new(input, Box::new(reader), columns, true, Some(rows), Extent::Bytes(bytes))))
+    let (schema, unread) = schema_of(&metadata);
+    let columns = Columns::choose(input, &schema, options).map_err(|error| known(error, &schema, &unread))?;
+    let projection = columns.projection();
+    for &root in &projection {
+        if let Some(reason) = unread.get(&root) {
+            return Err(not_read(input, &schema, root, reason));
+        }
+    }
+    let descriptor = metadata.file_metadata().schema_descr();
+    let mask = ProjectionMask::roots(descriptor, projection);
+    let batch_rows = batch_rows(&metadata, &mask).map_err(refused)?;
+    let levels = levels(descriptor, &mask, &schema, &columns.varying(&schema)).map_err(refused)?;
+    let fault = Fault::default();
+    let leaves = |leaf| mask.leaf_included(leaf);
+    let groups = Groups::new(file, bytes, Arc::clone(&metadata), leaves, fault.clone()).map_err(refused)?;
+    let told = |error: &dyn std::fmt::Display| fault.take().unwrap_or_else(|| Refused::library(error));
+    let reader = ParquetRecordBatchReader::try_new_with_row_groups(&levels, &groups, batch_rows, None);
+    let reader = reader.map_err(|error| refused(told(&error)))?;
+    let batches =
+        reader.map(move |batch| batch.map_err(|error| fault.take().unwrap_or_else(|| Refused::arrow(error))));
+    let batches: Batches = Box::new(batches);
+    Ok(Box::new(BatchSource::new(input, batches, columns, true, Some(rows), Extent::Bytes(bytes))))
 }
 
-/// The same, with the columns `varying` read as views, if the library can.
-fn with_views(metadata: ArrowReaderMetadata, varying: &[usize]) -> ArrowReaderMetadata {
-    let schema = metadata.schema();
+/// The types of all columns; and of those that this version does not know, why. They stand in the schema as nulls.
+fn schema_of(metadata: &Arc<ParquetMetaData>) -> (Schema, BTreeMap<usize, String>) {
+    let whole = |options| {
+        let found = caught(|| ArrowReaderMetadata::try_new(Arc::clone(metadata), options));
+        found.ok()?.ok().map(|found| found.schema().as_ref().clone())
+    };
+    let known = whole(ArrowReaderOptions::new())
+        // The schema that Arrow's writers put beside that of Parquet may have types that are not known.
+        .or_else(|| whole(ArrowReaderOptions::new().with_skip_arrow_metadata(true)));
+    if let Some(schema) = known {
+        return (schema, BTreeMap::new());
+    }
+    let descriptor = metadata.file_metadata().schema_descr();
+    let mut unread = BTreeMap::new();
+    let fields = descriptor.root_schema().get_fields().iter().enumerate().map(|(root, column)| {
+        let mask = ProjectionMask::roots(descriptor, [root]);
+        let found = caught(|| parquet_to_arrow_schema_by_columns(descriptor, mask, None));
+        let reason = match found.map(|found| found.map(|schema| schema.fields().first().cloned())) {
+            Ok(Ok(Some(field))) => return field,
+            Ok(Ok(None)) => "it has no columns".to_owned(),
+            Ok(Err(error)) => error.to_string(),
+            Err(reason) => reason,
+        };
+        unread.insert(root, reason);
+        Arc::new(Field::new(column.name(), DataType::Null, true))
+    });
+    let fields: Fields = fields.collect();
+    (Schema::new(fields), unread)
+}
+
+/// The error for a column of a type that this version does not know.
+fn not_read(input: &str, schema: &Schema, root: usize, reason: &str) -> SourceError {
+    let text = format!(
+        "wrong type: this version does not read it ({reason}): choose another column with --key or --value, or write it \
+         as another type"
+    );
+    problem(input, format!("column {:?}", schema.field(root).name()), text)
+}
+
+/// The error of a choice, but if it is about a column whose type is not known: then that is said.
+fn known(error: SourceError, schema: &Schema, unread: &BTreeMap<usize, String>) -> SourceError {
+    let about = |root: usize| error.place == format!("column {:?}", schema.field(root).name());
+    match unread.iter().find(|(root, _)| about(**root)) {
+        Some((root, reason)) => not_read(&error.input, schema, *root, reason),
+        None => error,
+    }
+}
+
+/// How the columns of `mask` are read: the columns `varying` as views, if the library can.
+fn levels(
+    descriptor: &SchemaDescriptor,
+    mask: &ProjectionMask,
+    schema: &Schema,
+    varying: &[usize],
+) -> Result<FieldLevels, Refused> {
+    let as_views = with_views(schema, varying);
+    for fields in [&as_views, schema.fields()] {
+        let found = caught(|| parquet_to_arrow_field_levels(descriptor, mask.clone(), Some(fields)));
+        if let Ok(Ok(levels)) = found {
+            return Ok(levels);
+        }
+    }
+    let plain = caught(|| parquet_to_arrow_field_levels(descriptor, mask.clone(), None));
+    plain.map_err(Refused::library)?.map_err(Refused::library)
+}
+
+/// The same, with the columns `varying` as views.
+fn with_views(schema: &Schema, varying: &[usize]) -> Fields {
     let fields = schema.fields().iter().enumerate().map(|(index, field)| {
         let view = |held: &DataType| match held {
             DataType::Utf8 | DataType::LargeUtf8 => Some(DataType::Utf8View),
@@ -62,19 +144,28 @@ fn with_views(metadata: ArrowReaderMetadata, varying: &[usize]) -> ArrowReaderMe
             None => Arc::clone(field),
         }
     });
-    let wanted = Schema::new_with_metadata(fields.collect::<Vec<_>>(), schema.metadata().clone());
-    let options = ArrowReaderOptions::new().with_schema(Arc::new(wanted));
-    ArrowReaderMetadata::try_new(Arc::clone(metadata.metadata()), options).unwrap_or(metadata)
+    fields.collect()
 }
 
-/// Rows of a batch of at most about [`BATCH_BYTES`], so far as the averages go.
-fn batch_rows(metadata: &ParquetMetaData, projection: &ProjectionMask) -> usize {
-    let row_bytes = metadata.row_groups().iter().map(|group| {
-        let columns = group.columns().iter().enumerate().filter(|(leaf, _)| projection.leaf_included(*leaf));
-        let bytes: u64 =
-            columns.map(|(_, column)| u64::try_from(column.uncompressed_size()).unwrap_or(0)).sum();
-        bytes / u64::try_from(group.num_rows()).unwrap_or(0).max(1)
-    });
-    let rows = BATCH_BYTES / row_bytes.max().unwrap_or(0).max(1);
-    usize::try_from(rows).unwrap_or(BATCH_ROWS).clamp(1, BATCH_ROWS)
+/// Rows of a batch of at most about [`BATCH_BYTES`], so far as the averages go, and fixed lengths.
+fn batch_rows(metadata: &ParquetMetaData, mask: &ProjectionMask) -> Result<usize, Refused> {
+    let mut most: u64 = 1;
+    for group in metadata.row_groups() {
+        let columns = group.columns().iter().enumerate().filter(|(leaf, _)| mask.leaf_included(*leaf));
+        let (mut packed, mut fixed) = (0_u64, 0_u64);
+        for (_, column) in columns {
+            let length = column.column_descr().type_length();
+            if length > FIXED_BYTES_MAX {
+                let name = column.column_path().string();
+                return Err(Refused::ours(format!(
+                    "column {name:?} holds strings of {length} bytes each, at most {FIXED_BYTES_MAX} are read: write it \
+                     as strings of varying length"
+                )));
+            }
+            packed = packed.saturating_add(u64::try_from(column.uncompressed_size()).unwrap_or(0));
+            fixed += u64::try_from(length).unwrap_or(0);
+        }
+        most = most.max(packed / u64::try_from(group.num_rows()).unwrap_or(0).max(1)).max(fixed);
+    }
+    Ok(usize::try_from(BATCH_BYTES / most).unwrap_or(BATCH_ROWS).clamp(1, BATCH_ROWS))
 }

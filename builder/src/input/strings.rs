@@ -132,6 +132,12 @@ pub(super) fn misfit(
                  column with --key"
             )
         }
+        StringProblem::NotANumber(TextProblem::Missing) => {
+            let kind = if target.kind.is_float() { "number" } else { "whole number" };
+            format!(
+                "it is an empty text, and no {kind}: fill or drop such rows, or choose another type with {option}"
+            )
+        }
         StringProblem::NotANumber(what) => return unparsed(input, row, label, string, target, what),
     };
     problem(input, place(row, label), text)

@@ -272,6 +272,7 @@ pub(crate) fn of_bytes(
         Ok(())
     })?;
     watch.progress(Phase::Sort, 0, Some(changes.len() as u64));
+    crate::pool::ready();
     changes.par_sort_by(|one, other| one.0.cmp(&other.0));
     watch.check()?;
     let mut effects = Effects::default();

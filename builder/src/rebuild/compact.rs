@@ -74,8 +74,16 @@ fn run(
     watch.check()?;
     let publication = Publication::begin(storage, target, Rules::index(files.to_vec(), options.force))?;
     generations::may_keep(&publication, Keep::of(options.keep))?;
-    let bases =
-        files.iter().map(|path| Base::open(storage, path, options.salvage)).collect::<Result<Vec<_>, _>>()?;
+    let bases = files
+        .iter()
+        .map(|path| Base::open(storage, path, options.salvage))
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|error| match error {
+            BuildError::Io { source, .. } if source.raw_os_error() == Some(libc::EMFILE) => {
+                BuildError::ManyFiles { files: files.len() }
+            }
+            error => error,
+        })?;
     let schemas = bases.iter().map(schema_of).collect::<Result<Vec<_>, _>>()?;
     let (Some(first), Some(schema)) = (bases.first(), schemas.first()) else {
         let problem = "there are none: name at least one file".into();

@@ -150,6 +150,7 @@ impl<'a, W: KaryWord> List<'a, W> {
 
     /// [`List::lower_bounds`] on the threads of the current rayon pool.
     pub fn par_lower_bounds(&self, queries: &[W], ranks: &mut [u64]) {
+        pleach_fsck::pool::ready();
         let pieces = queries.par_chunks(PIECE).zip(ranks.par_chunks_mut(PIECE));
         pieces.for_each(|(queries, ranks)| self.lower_bounds(queries, ranks));
     }
@@ -220,6 +221,7 @@ impl<'a, W: KaryWord> Tree<'a, W> {
 
     /// [`Tree::lower_bounds`] on the threads of the current rayon pool.
     pub fn par_lower_bounds(&self, queries: &[W], ranks: &mut [u64]) {
+        pleach_fsck::pool::ready();
         let pieces = queries.par_chunks(PIECE).zip(ranks.par_chunks_mut(PIECE));
         pieces.for_each(|(queries, ranks)| self.lower_bounds(queries, ranks));
     }

@@ -69,6 +69,7 @@ impl Shape {
         for level in &self.levels {
             let nodes;
             (nodes, rest) = rest.split_at_mut((level.last + 1) * lanes);
+            pleach_fsck::pool::ready();
             nodes.par_chunks_mut(NODES * lanes).enumerate().for_each(|(piece, nodes)| {
                 for (node, slots) in (piece * NODES..).zip(nodes.chunks_exact_mut(lanes)) {
                     for (i, slot) in slots.iter_mut().enumerate() {

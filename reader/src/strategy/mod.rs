@@ -330,6 +330,7 @@ impl<K: Key, V: Value> Typed<'_, K, V> {
             return Err(ReadError::Buffer { name: "scratches", needed, found });
         }
         let part = keys.len().div_ceil(found).next_multiple_of(64).max(64);
+        pleach_fsck::pool::ready();
         keys.par_chunks(part)
             .zip(values.par_chunks_mut(part))
             .zip(present.par_chunks_mut(part / 64))

@@ -203,6 +203,7 @@ fn counted<K: Word>(a: &[K], b: &[K], how: How, options: &Options) -> Result<Cou
             _ => (i, j),
         }
     };
+    pleach_builder::pool::ready();
     let parts: Vec<(Part, u128)> = (0..total.div_ceil(tuples))
         .into_par_iter()
         .map(|number| {
@@ -241,6 +242,7 @@ impl Counted {
         options: &Options,
         buffer: impl Fn() -> B + Sync + Send,
     ) {
+        pleach_builder::pool::ready();
         let piece = options.piece_tuples.max(1) as u64;
         self.parts.par_iter().zip(self.before.par_windows(2)).for_each(|(part, bounds)| {
             let count = bounds[1] - bounds[0];

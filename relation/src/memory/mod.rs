@@ -80,6 +80,7 @@ impl<'a, K: Word, V: Copy> Columns<'a, K, V> {
         let this = Self::sorted(name, keys, values)?;
         const CHUNK: usize = 1 << 16;
         let chunks = keys.len().div_ceil(CHUNK);
+        pleach_builder::pool::ready();
         let bad = (0..chunks).into_par_iter().find_map_first(|chunk| {
             let from = (chunk * CHUNK).saturating_sub(1);
             let keys = &keys[from..((chunk + 1) * CHUNK).min(keys.len())];
@@ -143,5 +144,6 @@ pub struct RankPairs {
 #[must_use]
 pub fn gather<T: Copy + Send + Sync>(elements: &[T], ranks: &[u64], absent: T) -> Vec<T> {
     let at = |&rank: &u64| usize::try_from(rank).ok().and_then(|rank| elements.get(rank)).copied();
+    pleach_builder::pool::ready();
     ranks.par_iter().with_min_len(1 << 12).map(|rank| at(rank).unwrap_or(absent)).collect()
 }

@@ -70,6 +70,7 @@ pub(crate) fn in_order<B>(
         }
         fence();
     };
+    pleach_builder::pool::ready();
     let threads = rayon::current_num_threads().min(tasks);
     if threads <= 1 {
         thread();

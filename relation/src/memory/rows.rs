@@ -21,6 +21,7 @@ pub fn select_ranks<K: Word, V: Copy + Send + Sync>(
     predicate: impl Fn(K, V) -> bool + Sync,
     options: &Options,
 ) -> Vec<u64> {
+    pleach_builder::pool::ready();
     let part = options.part_tuples.max(1);
     let counts: Vec<u64> = columns
         .keys
@@ -102,6 +103,7 @@ where
     L: Word,
     W: Copy + Send + Sync,
 {
+    pleach_builder::pool::ready();
     let mapped = columns.keys.par_iter().zip_eq(columns.values).with_min_len(1 << 12);
     if is_kept {
         let (keys, values): (Vec<L>, Vec<W>) = mapped.map(|(&key, &value)| map(key, value)).unzip();
@@ -196,6 +198,7 @@ pub fn reduce<K: Word, V: Copy + Send + Sync, R: Reduce<V>>(
     operation: &R,
 ) -> Result<(Vec<K>, Vec<R::Output>), RelationError> {
     let overflow = |key: K| RelationError::Overflow { key: key.to_u128().to_string() };
+    pleach_builder::pool::ready();
     let blocks: Vec<Reduced<K, R::Output>> = columns
         .keys
         .par_chunks(BLOCK_TUPLES)

@@ -282,6 +282,7 @@ impl<'a> Answer<'a> {
         if runs.at < runs.total {
             self.ready.push_front(Produced::Runs(Box::new(runs)));
         }
+        pleach_builder::pool::ready();
         let produced: Vec<Produced> = parts.into_par_iter().map(chunk_or_positions).collect();
         produced.into_iter().rev().for_each(|produced| self.ready.push_front(produced));
     }
@@ -383,6 +384,7 @@ struct Two<'a> {
 
 impl Producer for Two<'_> {
     fn next(&mut self, wanted: Wanted) -> Result<Option<Vec<Produced>>, RelationError> {
+        pleach_builder::pool::ready();
         let mut pieces = Vec::new();
         while pieces.len() < rayon::current_num_threads() * 2
             && let Some(piece) = self.pieces.next(wanted == Wanted::Count)?

@@ -126,6 +126,7 @@ impl Positions {
 impl Runs {
     /// The next positions, so many in each part, and a part for each thread.
     pub(super) fn expand(&mut self, tuples: u64) -> Vec<Positions> {
+        pleach_builder::pool::ready();
         let threads = rayon::current_num_threads() as u64;
         let end = self.total.min(self.at.saturating_add(threads.saturating_mul(tuples)));
         let this = &*self;

@@ -136,6 +136,7 @@ impl One<'_> {
 
 impl Producer for One<'_> {
     fn next(&mut self, _: Wanted) -> Result<Option<Vec<Produced>>, RelationError> {
+        pleach_builder::pool::ready();
         let mut ranges = Vec::new();
         while ranges.len() < rayon::current_num_threads() * 2
             && let Some(range) = self.range()?

@@ -213,7 +213,13 @@ pub fn build_failure(error: &BuildError) -> Failure {
         BuildError::ManyChanges { .. } | BuildError::OutOfMemory { .. } => Code::OutOfMemory,
         BuildError::NotPackable { .. } | BuildError::NotUnique { .. } => Code::Input,
         BuildError::TargetIsDirectory { .. } | BuildError::TargetNotRegular { .. } => Code::NotAFile,
-        BuildError::Threads { .. } => Code::Limit,
+        BuildError::Threads { .. } | BuildError::ManyFiles { .. } => Code::Limit,
+        BuildError::OutputIsInput { .. }
+        | BuildError::OutputIsKept { .. }
+        | BuildError::TargetForeign { .. }
+        | BuildError::TargetIsIndex { .. }
+        | BuildError::GenerationTaken { .. } => Code::WouldOverwrite,
+        BuildError::Overtaken { .. } | BuildError::LockClosed { .. } => Code::Busy,
         _ => return Failure::operational(error.to_string()),
     };
     Failure::new(code, error.to_string())

@@ -78,11 +78,13 @@ fn with_threads<T: Send>(
     };
     let run = || run(options);
     if out.threads == 0 {
+        pleach_builder::pool::ready();
         return run();
     }
     let pool = rayon::ThreadPoolBuilder::new().num_threads(out.threads).build();
-    let pool = pool.map_err(|error| {
-        let text = format!("cannot start threads ({error}): --threads {}: give fewer", out.threads);
+    let pool = pool.map_err(|_| {
+        let text = format!("cannot start {} threads: give fewer with --threads", out.threads);
+        let text = format!("{text}, or raise the limit of processes (ulimit -u, the container's)");
         Failure::new(Code::Limit, text)
     })?;
     pool.install(run)

@@ -1,0 +1,73 @@
+//! Columns of fixed width that lie one after the other, as records.
+//!
+//! So `numpy.save` keeps an array in Fortran order, which is what comes out of a data frame. A stretch of each column
+//! that is wanted is read, and records are put together from these.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::FileExt;
+
+/// Bytes of the records that are put together at a time.
+const PIECE_BYTES: usize = 4 << 20;
+
+/// Records of the wanted columns, in their order, one after the other.
+pub(super) struct Columnar {
+    file: File,
+    /// Where the first column begins.
+    start: u64,
+    rows: u64,
+    /// Bytes of an element.
+    width: usize,
+    columns: Vec<u64>,
+    /// The row behind those in `records`.
+    next: u64,
+    records: Vec<u8>,
+    used: usize,
+    stretch: Vec<u8>,
+}
+
+impl Columnar {
+    /// Of columns of `rows` elements of `width` bytes each, which begin at `start`. Their bytes lie inside the file,
+    /// whose length was compared.
+    pub(super) fn new(file: File, start: u64, rows: u64, width: usize, columns: Vec<u64>) -> Self {
+        let (records, stretch) = (Vec::new(), Vec::new());
+        Self { file, start, rows, width, columns, next: 0, records, used: 0, stretch }
+    }
+
+    /// Bytes of a record.
+    pub(super) fn stride(&self) -> usize {
+        self.width * self.columns.len()
+    }
+
+    fn fill(&mut self) -> io::Result<()> {
+        let (width, stride) = (self.width, self.stride());
+        let most = (PIECE_BYTES / stride.max(1)).max(1) as u64;
+        let rows = most.min(self.rows - self.next);
+        self.used = 0;
+        self.records.resize(rows as usize * stride, 0);
+        self.stretch.resize(rows as usize * width, 0);
+        for (place, column) in self.columns.iter().enumerate() {
+            let at = self.start + (column * self.rows + self.next) * width as u64;
+            self.file.read_exact_at(&mut self.stretch, at)?;
+            let records = self.records.chunks_exact_mut(stride);
+            for (record, element) in records.zip(self.stretch.chunks_exact(width)) {
+                record[place * width..(place + 1) * width].copy_from_slice(element);
+            }
+        }
+        self.next += rows;
+        Ok(())
+    }
+}
+
+impl Read for Columnar {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.used == self.records.len() && self.next < self.rows {
+            self.fill()?;
+        }
+        let rest = &self.records[self.used..];
+        let count = rest.len().min(buffer.len());
+        buffer[..count].copy_from_slice(&rest[..count]);
+        self.used += count;
+        Ok(count)
+    }
+}

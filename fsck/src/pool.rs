@@ -1,0 +1,68 @@
+//! The pool of threads, also where the system gives fewer threads than there are processors, or none.
+//!
+//! Rayon starts its global pool at its first use, all threads or a panic, and only once. So the threads are started
+//! here before, as many as can be had (`ulimit -u`, a container's limit of processes), and the pool is made of those.
+//! Where there is none at all, the thread that asks becomes a pool of its own, and does everything itself.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+/// Threads at most, however many processors there are.
+const THREADS_MAX: usize = 1024;
+
+/// Makes sure that this thread can work in parallel: it belongs to a pool, or the global one is there. Called before
+/// each use of rayon outside of a pool; costs a look when all is ready.
+pub fn ready() {
+    static READY: AtomicBool = AtomicBool::new(false);
+    static STARTING: Mutex<()> = Mutex::new(());
+    if rayon::current_thread_index().is_some() || READY.load(Ordering::Acquire) {
+        return;
+    }
+    let starting = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
+    if READY.load(Ordering::Acquire) || start(wanted()).is_ok() {
+        READY.store(true, Ordering::Release);
+        return;
+    }
+    drop(starting);
+    // This thread is the pool from now on. The pool is never taken down: it is this thread.
+    let alone = rayon::ThreadPoolBuilder::new().num_threads(1).use_current_thread().build();
+    drop(alone);
+}
+
+/// As many as rayon would start.
+fn wanted() -> usize {
+    let asked = std::env::var("RAYON_NUM_THREADS").ok().and_then(|text| text.parse().ok());
+    let asked = asked.filter(|&threads| threads > 0);
+    let there = || thread::available_parallelism().map_or(1, usize::from);
+    asked.unwrap_or_else(there).min(THREADS_MAX)
+}
+
+/// Makes the global pool of as many of `wanted` threads as can be started. An error if that is none.
+fn start(wanted: usize) -> io::Result<()> {
+    let mut waiting = Vec::new();
+    for index in 0..wanted {
+        let (give, take) = channel::<rayon::ThreadBuilder>();
+        let work = move || {
+            if let Ok(thread) = take.recv() {
+                thread.run();
+            }
+        };
+        match thread::Builder::new().name(format!("pleach-{index}")).spawn(work) {
+            Ok(_) => waiting.push(give),
+            Err(error) if waiting.is_empty() => return Err(error),
+            Err(_) => break,
+        }
+    }
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(waiting.len());
+    // An error says that the program made the pool already; the threads that wait go away again.
+    let _ = pool
+        .spawn_handler(|thread| {
+            let give = waiting.pop().ok_or(io::ErrorKind::WouldBlock)?;
+            give.send(thread).map_err(|_| io::Error::from(io::ErrorKind::WouldBlock))
+        })
+        .build_global();
+    Ok(())
+}
