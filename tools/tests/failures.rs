@@ -254,8 +254,8 @@ fn what_is_no_damage_is_8_with_a_code() {
     fs::create_dir(place.path("folder")).expect("a folder");
     std::os::unix::fs::symlink("circle", place.path("circle")).expect("a link");
     place.write("closed", place.read("t.pleach"));
-    let permissions = std::os::unix::fs::PermissionsExt::from_mode(0);
-    fs::set_permissions(place.path("closed"), permissions).expect("permissions");
+    let nobody: fs::Permissions = std::os::unix::fs::PermissionsExt::from_mode(0o000);
+    fs::set_permissions(place.path("closed"), nobody).expect("permissions");
     check("gone", "not-found");
     check("gone/t.pleach", "not-found");
     check("t.csv/t.pleach", "not-found");
