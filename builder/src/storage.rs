@@ -419,7 +419,8 @@ impl Storage for RealStorage {
             }
             Ok(Taken::Busy(holder)) => Ok(Locked::Busy(holder)),
             Ok(Taken::Unknown) => Ok(Locked::Unknown),
-            Err(error) if is_not_ours(&error) => match fs::symlink_metadata(path) {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => match fs::symlink_metadata(path)
+            {
                 Ok(found) => Ok(Locked::Closed { owner: found.uid() }),
                 Err(_) => Err(error),
             },
