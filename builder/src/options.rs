@@ -156,7 +156,7 @@ fn harmonia(part: &str, rest: &str) -> Result<Harmonia, String> {
 }
 
 /// Choices of a build. Only `unique`, `grid`, `columns`, `packed`, `classic`, `harmonia` and `generation`
-/// shape the bytes of the file.
+/// shape the bytes of the file; and, where it takes the place of an index, that one's generation and lineage.
 #[derive(Clone, Debug)]
 pub struct BuildOptions {
     /// What to do with equal keys; `None` keeps them all.

@@ -274,7 +274,8 @@ impl Place {
     }
 
     fn path(&self) -> PathBuf {
-        self.folder.join(&self.name)
+        // As its user says it.
+        if self.folder == Path::new(".") { PathBuf::from(&self.name) } else { self.folder.join(&self.name) }
     }
 
     /// `.NAME` and what follows.
@@ -514,10 +515,11 @@ impl Draft {
     /// What [`Rules`] refuse; those of the system.
     pub fn create(target: &Path, rules: Rules) -> Result<Self, BuildError> {
         static STORAGE: RealStorage = RealStorage;
+        let is_table = rules.what == What::Table;
         let kind = match Publication::begin(&STORAGE, target, rules) {
             Ok(publication) => DraftKind::File(publication),
             // Other than an index, a table can go into a pipe.
-            Err(BuildError::TargetNotRegular { .. }) => {
+            Err(BuildError::TargetNotRegular { .. }) if is_table => {
                 let device = std::fs::OpenOptions::new().write(true).open(target);
                 DraftKind::Device(device.map_err(|error| BuildError::io("opening", target, error))?)
             }

@@ -457,7 +457,8 @@ impl Storage for RealStorage {
             }
             Ok((Taken::Busy(holder), _)) => Ok(Locked::Busy(holder)),
             Ok((Taken::Unknown, _)) => Ok(Locked::Unknown),
-            Err(error) if is_not_ours(&error) => match fs::symlink_metadata(path) {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => match fs::symlink_metadata(path)
+            {
                 Ok(found) => Ok(Locked::Closed { owner: found.uid() }),
                 Err(_) => Err(error),
             },

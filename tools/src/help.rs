@@ -45,7 +45,7 @@ line of text that reads as data is refused, unless --header or --no-header says 
 
 Input need not be sorted. What does not fit into --memory is sorted on disk. Keys that stand more \
 than once are all kept, in input order, unless --unique chooses. The same input and options give \
-the same bytes, whatever the threads or the memory.";
+the same bytes, whatever the threads or the memory; the number of the generation goes on where FILE was there.";
 
 pub const BUILD_EXAMPLES: &str = "\
 Examples:

@@ -149,19 +149,24 @@ pub(crate) fn may_keep(publication: &Publication<'_>, keep: Keep) -> Result<(), 
 }
 
 /// Gives the generation that stands under the target's name a name of its own; says whether it had none.
-fn keep(storage: &dyn Storage, target: &Path, block: &Superblock) -> Result<bool, BuildError> {
+fn keep(
+    storage: &dyn Storage,
+    target: &Path,
+    block: &Superblock,
+    watch: &Watch<'_>,
+) -> Result<bool, BuildError> {
     let to = kept_path(target, block.generation.get());
     match storage.link(target, &to) {
         Ok(()) => Ok(true),
         // It has been looked at: it is the same.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
-        Err(error) if lacks_links(&error) => copy(storage, target, &to).map(|()| true),
+        Err(error) if lacks_links(&error) => copy(storage, target, &to, watch).map(|()| true),
         Err(error) => Err(BuildError::io("keeping the old generation", to, error)),
     }
 }
 
 /// Copies a file to a name that nothing has. Its sums go with it: what is damaged stays visibly so.
-fn copy(storage: &dyn Storage, from: &Path, to: &Path) -> Result<(), BuildError> {
+fn copy(storage: &dyn Storage, from: &Path, to: &Path, watch: &Watch<'_>) -> Result<(), BuildError> {
     let failed = |error| BuildError::io("copying the old generation", to, error);
     let access = match storage.kind(from).map_err(failed)? {
         Kind::File { access, .. } => Some(access),
@@ -173,6 +178,7 @@ fn copy(storage: &dyn Storage, from: &Path, to: &Path) -> Result<(), BuildError>
     let (mut buffer, mut check) = (Vec::new(), Vec::new());
     let mut at = 0;
     while at < bytes {
+        watch.check()?;
         let length = (PIECE_BYTES as u64).min(bytes - at) as usize;
         buffer.resize(length, 0);
         check.resize(length, 0);
@@ -184,7 +190,7 @@ fn copy(storage: &dyn Storage, from: &Path, to: &Path) -> Result<(), BuildError>
         }
         at += length as u64;
     }
-    publication.commit(&Watch::new(&crate::observe::Silent))
+    publication.commit(watch)
 }
 
 /// What is kept after a publication.
@@ -210,7 +216,7 @@ pub(crate) fn publish(
     let (target, descent) = (publication.target().to_owned(), publication.descent());
     let old = publication.replaced().copied();
     let is_new = match &old {
-        Some(old) if keeps => self::keep(storage, &target, old)?,
+        Some(old) if keeps => self::keep(storage, &target, old, watch)?,
         _ => false,
     };
     // An end of the process between the two would leave a name that keeps what is still there.

@@ -6,6 +6,7 @@
 
 use crate::cmd::build::build_failure;
 use crate::failure::Failure;
+use pleach_builder::BuildError;
 use pleach_builder::publish::{Draft, Rules};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -41,7 +42,10 @@ impl Target {
 
     /// A file; the rules say what it may replace.
     pub fn create(path: &Path, rules: Rules) -> Result<Self, Failure> {
-        let draft = Draft::create(path, rules).map_err(|error| build_failure(&error))?;
+        let draft = Draft::create(path, rules).map_err(|error| match &error {
+            BuildError::Io { source, .. } => Failure::io("cannot create", path, source),
+            _ => build_failure(&error),
+        })?;
         Ok(Self { kind: Kind::Draft(draft), shown: path.to_owned(), bytes: 0 })
     }
 
