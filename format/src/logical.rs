@@ -205,18 +205,22 @@ impl Logical {
                 None => Self::Timestamp(unit(inner)?, None),
             },
             _ => {
-                let inner = name.strip_prefix("decimal(")?.strip_suffix(')')?;
-                let (precision, scale) = inner.split_once(',').unwrap_or((inner, "0"));
-                let number = |text: &str| {
-                    let text = text.trim();
-                    text.parse::<u8>().ok().filter(|_| text.bytes().all(|byte| byte.is_ascii_digit()))
+                let (bits, inner) = name.strip_prefix("decimal")?.split_once('(')?;
+                let (bits, digits) = match bits {
+                    "32" => (32, 9),
+                    "64" => (64, 18),
+                    "" => (128, 38),
+                    _ => return None,
                 };
-                let (precision, scale) = (number(precision)?, number(scale)?);
-                // So many digits fit into a word of 8 bytes.
-                if !(1..=18).contains(&precision) || scale > precision {
+                let inner = inner.strip_suffix(')')?;
+                let (precision, scale) = inner.split_once(',').unwrap_or((inner, "0"));
+                let number = |text: &str| text.trim().parse::<i8>().ok().filter(|_| !text.contains('+'));
+                let precision = u8::try_from(number(precision)?).ok()?;
+                let scale = number(scale)?;
+                if !(1..=digits).contains(&precision) || i16::from(scale) > i16::from(precision) {
                     return None;
                 }
-                Self::Decimal { bits: 128, precision, scale: scale.cast_signed() }
+                Self::Decimal { bits, precision, scale }
             }
         })
     }
@@ -236,7 +240,8 @@ impl Logical {
             Self::Timestamp(unit, None) => format!("timestamp[{}]", unit.name()),
             Self::Timestamp(unit, Some(zone)) => format!("timestamp[{},{zone}]", unit.name()),
             Self::Duration(unit) => format!("duration[{}]", unit.name()),
-            Self::Decimal { precision, scale, .. } => format!("decimal({precision},{scale})"),
+            Self::Decimal { bits: 128, precision, scale } => format!("decimal({precision},{scale})"),
+            Self::Decimal { bits, precision, scale } => format!("decimal{bits}({precision},{scale})"),
             Self::Uuid => "uuid".to_owned(),
             Self::Record(text) | Self::Unknown(text) => text.clone(),
         }

@@ -161,6 +161,32 @@ impl Form {
         }
     }
 
+    /// What a text of it is, for messages.
+    #[must_use]
+    pub fn noun(self) -> String {
+        match self {
+            Self::Days | Self::Date => "date".to_owned(),
+            Self::Time(unit) => format!("time[{}]", unit.name()),
+            Self::Timestamp(unit, false) => format!("timestamp[{}]", unit.name()),
+            Self::Timestamp(unit, true) => format!("timestamp[{}] with a zone", unit.name()),
+            Self::Duration(unit) => format!("duration[{}]", unit.name()),
+            Self::Decimal(precision, scale) => format!("decimal({precision},{scale})"),
+            Self::Uuid => "uuid".to_owned(),
+        }
+    }
+
+    /// Whether a word has no more digits than its decimal.
+    #[must_use]
+    pub const fn holds(self, word: i64) -> bool {
+        match self {
+            Self::Decimal(precision, _) => match 10_u64.checked_pow(precision as u32) {
+                Some(power) => word.unsigned_abs() < power,
+                None => true,
+            },
+            _ => true,
+        }
+    }
+
     /// A text that it reads, for messages.
     #[must_use]
     pub const fn example(self) -> &'static str {
