@@ -10,6 +10,7 @@
 //! parallel.rs  work on all threads, in numbered tasks; pool.rs: as many as there can be
 //! classic/     FAST trees, from sorted words into a slice
 //! harmonia/    Harmonia's B+tree: a section, and a tree in memory that takes batches of changes
+//! rescale.rs   words in a finer unit
 //! rebuild/     the next generation of a file, from a batch of changes
 //! ```
 //!
@@ -44,6 +45,7 @@ pub mod publish;
 pub mod rebuild;
 mod records;
 pub mod remains;
+pub mod rescale;
 mod sort;
 pub mod source;
 mod spine;

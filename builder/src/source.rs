@@ -3,7 +3,7 @@
 //! A source hands out *encoded* keys and value bits (see [`pleach_format::key`]), so that everything
 //! behind it works on machine words whatever the types are; or byte strings.
 
-use pleach_format::{KeyType, Record, ValueType};
+use pleach_format::{Meaning, KeyType, Record, ValueType};
 use std::fmt;
 
 /// Byte strings, one after the other.
@@ -242,6 +242,18 @@ impl Schema {
         let (key_name, value_name) = (String::new(), String::new());
         let (key_logical, value_logical) = (String::new(), String::new());
         Self { key_type, value_type, key_name, value_name, key_logical, value_logical, rows }
+    }
+
+    /// What keys mean.
+    #[must_use]
+    pub fn key_meaning(&self) -> Meaning {
+        Meaning::new(self.key_type, &self.key_logical)
+    }
+
+    /// What values mean.
+    #[must_use]
+    pub fn value_meaning(&self) -> Meaning {
+        Meaning::new(self.value_type, &self.value_logical)
     }
 
     /// The record that values are, if they are one. O(fields).

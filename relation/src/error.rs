@@ -34,6 +34,16 @@ pub enum RelationError {
         /// Its value type.
         right_type: String,
     },
+    /// A key or value that has no word in the finer unit in which two inputs are compared.
+    #[error("too large: {input}: {role} {text} is beyond the finer unit of the other input: select fewer tuples first")]
+    Rescale {
+        /// Name of the input.
+        input: String,
+        /// `key` or `value`.
+        role: &'static str,
+        /// Its text.
+        text: String,
+    },
     /// An answer that cannot be held.
     #[error(
         "too large: {what} has {tuples} tuples, at most {limit} fit: select fewer tuples first, or give more room"

@@ -58,14 +58,14 @@ impl Columns {
             &names.label(key),
             &held(key).to_string(),
             natural(held(key)),
-            options.key_type,
+            options,
         )?;
         let chosen_value = value
             .map(|index| {
                 let held = held(index);
                 let natural = natural(held);
                 let label = names.label(index);
-                choose_value(input, &label, &held.to_string(), natural, options.value_type)
+                choose_value(input, &label, &held.to_string(), natural, options)
             })
             .transpose()?;
         let fields = fields

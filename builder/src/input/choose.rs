@@ -5,6 +5,7 @@ use super::logical::Natural;
 use super::{InputOptions, problem};
 use crate::source::SourceError;
 use pleach_format::record::FieldKind;
+use pleach_format::logical::{Logical, Meaning, Ratio, ratio};
 use pleach_format::{KeyType, ValueType};
 use std::fmt::Display;
 
@@ -25,15 +26,16 @@ pub(super) fn choose_key(
     label: &str,
     held: &str,
     natural: Option<Natural>,
-    wish: Option<KeyType>,
+    options: &InputOptions,
 ) -> Result<Chosen<KeyType>, SourceError> {
     let natural = natural.ok_or_else(|| {
         let text =
             format!("wrong type: it holds {held}, but keys are {HELD}: choose another column with --key");
         problem(input, label, text)
     })?;
-    let kind = wish.unwrap_or(natural.kind.key_type());
-    let (target, logical) = agreed(input, label, held, &natural, Target::of_key(kind), (&kind, true))?;
+    let kind = options.key_type.unwrap_or(natural.kind.key_type());
+    let meant = Meant { logical: options.key_logical.as_ref(), is_raw: options.is_raw() };
+    let (target, logical) = agreed(input, label, held, &natural, Target::of_key(kind), (&kind, true), meant)?;
     Ok(Chosen { kind, target, logical })
 }
 
@@ -43,18 +45,20 @@ pub(super) fn choose_value(
     label: &str,
     held: &str,
     natural: Option<Natural>,
-    wish: Option<ValueType>,
+    options: &InputOptions,
 ) -> Result<Chosen<ValueType>, SourceError> {
     let natural = natural.ok_or_else(|| {
         let text = format!("wrong type: it holds {held}, but values are {HELD}");
         problem(input, label, format!("{text}: choose another column with --value, or --value-type none"))
     })?;
-    let kind = wish.or(natural.kind.value_type()).ok_or_else(|| {
+    let kind = options.value_type.or(natural.kind.value_type()).ok_or_else(|| {
         let possible = possible(&natural, false);
         let text = format!("wrong type: it holds {held}, and no values are of that type");
         problem(input, label, format!("{text}: choose {possible} with --value-type, or another column"))
     })?;
-    let (target, logical) = agreed(input, label, held, &natural, Target::of_value(kind), (&kind, false))?;
+    let meant = Meant { logical: options.value_logical.as_ref(), is_raw: options.is_raw() };
+    let target = Target::of_value(kind);
+    let (target, logical) = agreed(input, label, held, &natural, target, (&kind, false), meant)?;
     Ok(Chosen { kind, target, logical })
 }
 
@@ -82,6 +86,27 @@ pub(super) fn kinds_of_fields(
             let text = format!("there are {count} columns of values, but {} types", kinds.len());
             Err(problem(input, "", format!("{text}: give one for each, or one for all")))
         }
+    }
+}
+
+/// What a column is asked to mean.
+#[derive(Clone, Copy)]
+pub(super) struct Meant<'a> {
+    /// A logical type; `None`: that of the column.
+    pub(super) logical: Option<&'a Logical>,
+    /// Plain integers are its words.
+    pub(super) is_raw: bool,
+}
+
+/// The logical types that are asked for as those of `count` fields.
+pub(super) fn logicals_of_fields(options: &InputOptions, count: usize) -> Vec<Option<Logical>> {
+    if let Some(record) = &options.record {
+        return record.fields().iter().map(|field| Some(Logical::of_meta(&field.logical))).collect();
+    }
+    match options.field_logicals.as_slice() {
+        [] => vec![options.value_logical.clone(); count],
+        [one] => vec![Some(one.clone()).filter(|one| *one != Logical::Plain); count],
+        each => each.iter().map(|one| Some(one.clone()).filter(|one| *one != Logical::Plain)).collect(),
     }
 }
 
@@ -132,7 +157,30 @@ pub(super) fn agreed(
     natural: &Natural,
     target: Option<Target>,
     (wish, key): (&dyn Display, bool),
+    meant: Meant<'_>,
 ) -> Result<(Target, String), SourceError> {
+    let own = Logical::of_meta(&natural.logical);
+    if let (Some(target), Some(logical)) = (target, meant.logical)
+        && (*logical != Logical::Plain || own != Logical::Plain)
+    {
+        let is_text = natural.kind == Kind::Utf8 && !meant.is_raw;
+        let is_uuid = *logical == Logical::Uuid && natural.kind == Kind::Fixed(16);
+        let is_raw = meant.is_raw && own == Logical::Plain && converts(natural, target.kind);
+        let from = match ratio(&own, logical) {
+            Some(Ratio::ONE) => Some(None),
+            Some(ratio) => own.form().map(|form| Some((ratio, form))),
+            None if *logical != Logical::Plain && (is_text || is_uuid || is_raw) => Some(None),
+            None => None,
+        };
+        let Some(from) = from else {
+            let (here, role) = (Meaning::new(natural.kind.key_type(), &natural.logical), if key { "key" } else { "value" });
+            let there = if *logical == Logical::Plain { format!("plain {wish}") } else { logical.name() };
+            let text = format!("wrong meaning: it holds {here}, but {role}s are {there}");
+            return Err(problem(input, label, format!("{text}: give a column that means the same")));
+        };
+        let form = logical.form().filter(|_| is_text || from.is_some());
+        return Ok((Target { form, from, ..target }, logical.meta()));
+    }
     let Some(target) = target.filter(|target| converts(natural, target.kind)) else {
         let option = if key { "--key-type" } else { "--value-type" };
         let possible = possible(natural, key);

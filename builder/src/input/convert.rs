@@ -6,6 +6,7 @@
 //! clamped or wrapped. Byte strings have [`super::strings`].
 
 use crate::source::Column;
+use pleach_format::logical::{Form, Logical, Ratio, TextError};
 use pleach_format::{Key, KeyType, Value, ValueType};
 use std::fmt;
 
@@ -88,9 +89,23 @@ impl Kind {
 pub(super) struct Target {
     pub(super) kind: Kind,
     pub(super) key: bool,
+    /// Texts are read as these.
+    pub(super) form: Option<Form>,
+    /// Words are in another unit, of that form.
+    pub(super) from: Option<(Ratio, Form)>,
 }
 
 impl Target {
+    /// Plain elements.
+    pub(super) fn of(kind: Kind, key: bool) -> Self {
+        Self { kind, key, form: None, from: None }
+    }
+
+    /// The same, whose texts are those of a logical type.
+    pub(super) fn meant(self, logical: Option<&Logical>) -> Self {
+        Self { form: logical.and_then(Logical::form), ..self }
+    }
+
     /// Encoded keys. `None` for types that this version does not read.
     pub(super) fn of_key(key_type: KeyType) -> Option<Self> {
         let kind = match key_type {
@@ -105,7 +120,7 @@ impl Target {
             KeyType::Utf8 => Kind::Utf8,
             _ => return None,
         };
-        Some(Self { kind, key: true })
+        Some(Self::of(kind, true))
     }
 
     /// Value bits. `None` for `none` and types that this version does not read.
@@ -122,7 +137,7 @@ impl Target {
             ValueType::Utf8 => Kind::Utf8,
             _ => return None,
         };
-        Some(Self { kind, key: false })
+        Some(Self::of(kind, false))
     }
 
     /// What the bits of a number are xored with to become a word of this column: the sign bit of
@@ -306,7 +321,31 @@ impl Slice<'_> {
 /// Appends `numbers`, converted. On the first number that does not fit: its index, with `out` in an
 /// unspecified state. NaN does not fit keys. O(n).
 pub(super) fn append(numbers: Slice<'_>, target: Target, out: &mut Column) -> Result<(), usize> {
+    if let Some((ratio, _)) = target.from {
+        let scaled = rescaled(numbers, ratio, target)?;
+        return append_numbers(&scaled, Target { from: None, ..target }, out);
+    }
     with_slice!(numbers, |numbers| append_numbers(numbers, target, out))
+}
+
+/// Words in the unit of the target.
+fn rescaled(numbers: Slice<'_>, ratio: Ratio, target: Target) -> Result<Vec<i64>, usize> {
+    let word = |number: i128| {
+        let product = number.checked_mul(ratio.times.into())?;
+        let over = i128::from(ratio.over);
+        let word = i64::try_from(product / over).ok().filter(|_| product % over == 0)?;
+        target.form.is_none_or(|form| form.holds(word)).then_some(word)
+    };
+    let all = |numbers: &mut dyn Iterator<Item = i128>| {
+        numbers.enumerate().map(|(at, number)| word(number).ok_or(at)).collect()
+    };
+    match numbers {
+        Slice::I32(numbers) => all(&mut numbers.iter().map(|&number| number.into())),
+        Slice::I64(numbers) => all(&mut numbers.iter().map(|&number| number.into())),
+        Slice::I128(numbers) => all(&mut numbers.iter().copied()),
+        // Nothing else has a unit.
+        _ => Err(0),
+    }
 }
 
 fn append_numbers<S>(numbers: &[S], target: Target, out: &mut Column) -> Result<(), usize>
@@ -362,6 +401,9 @@ pub(super) fn parse(field: &[u8], target: Target) -> Result<u128, TextProblem> {
     if text.is_empty() {
         return Err(TextProblem::Missing);
     }
+    if let Some(form) = target.form {
+        return parse_meant(text, form, target);
+    }
     if target.kind.is_float() {
         return parse_float(text, target).map(u128::from);
     }
@@ -376,6 +418,24 @@ pub(super) fn parse(field: &[u8], target: Target) -> Result<u128, TextProblem> {
         _ => None,
     };
     bits.map(|bits| u128::from(bits ^ target.flip())).ok_or(TextProblem::OutOfRange)
+}
+
+#[cold]
+#[inline(never)]
+fn parse_meant(text: &[u8], form: Form, target: Target) -> Result<u128, TextProblem> {
+    if form == Form::Uuid {
+        return Form::read_uuid(text).ok_or(TextProblem::Meaning(form, TextError::Form));
+    }
+    let problem = |error| TextProblem::Meaning(form, error);
+    let number = form.read(text).map_err(problem)?;
+    if !form.holds(number) {
+        return Err(problem(TextError::Range));
+    }
+    let bits = match target.kind {
+        Kind::I32 => i32::try_from(number).ok().map(|number| number.cast_unsigned().into()),
+        _ => Some(number.cast_unsigned()),
+    };
+    bits.map(|bits| u128::from(bits ^ target.flip())).ok_or(problem(TextError::Range))
 }
 
 fn trim(mut field: &[u8]) -> &[u8] {
@@ -432,6 +492,8 @@ pub(super) enum TextProblem {
     OutOfRange,
     /// As a key.
     Nan,
+    /// It is no text of a logical type.
+    Meaning(Form, TextError),
 }
 
 /// A field as it can be shown: at most 40 bytes, control characters escaped.
@@ -462,7 +524,7 @@ mod tests {
             _ => 8,
         };
         let mut out = Column::with_width(bytes);
-        append(numbers, Target { kind, key }, &mut out)?;
+        append(numbers, Target::of(kind, key), &mut out)?;
         Ok(match out {
             Column::U32(words) => words[0].into(),
             Column::U64(words) => words[0].into(),
@@ -564,7 +626,7 @@ mod tests {
         assert_eq!(one(Slice::F32(&[0.1]), Kind::F64, true), key(f64::from(0.1_f32)));
         assert_eq!(one(Slice::I64(&[(1 << 53) + 1]), Kind::F64, true), Err(0));
         let mut out = Column::with_width(8);
-        let target = Target { kind: Kind::F64, key: true };
+        let target = Target::of(Kind::F64, true);
         assert_eq!(append(Slice::F32(&[1.0, f32::NAN, f32::NAN]), target, &mut out), Err(1));
     }
 
@@ -579,14 +641,14 @@ mod tests {
     #[test]
     fn the_first_misfit_is_named() {
         let mut out = Column::with_width(4);
-        let target = Target { kind: Kind::U32, key: true };
+        let target = Target::of(Kind::U32, true);
         assert_eq!(append(Slice::I64(&[1, 2, -3, -4]), target, &mut out), Err(2));
         assert_eq!(append(Slice::I64(&[1]), target, &mut Column::with_width(8)), Err(0));
     }
 
     #[test]
     fn text_numbers() {
-        let value = |kind| Target { kind, key: false };
+        let value = |kind| Target::of(kind, false);
         let parse = |text: &[u8], target| match parse(text, target) {
             Ok(word) => Ok(u64::try_from(word).expect("is narrow")),
             Err(problem) => Err(problem),
@@ -596,7 +658,7 @@ mod tests {
         assert_eq!(parse(b"00000000000000000000000000000007", value(Kind::U64)), Ok(7));
         assert_eq!(parse(b"18446744073709551615", value(Kind::U64)), Ok(u64::MAX));
         assert_eq!(parse(b"-9223372036854775808", value(Kind::I64)), Ok(1 << 63));
-        assert_eq!(parse(b"-1", Target { kind: Kind::I32, key: true }), Ok(0x7fff_ffff));
+        assert_eq!(parse(b"-1", Target::of(Kind::I32, true)), Ok(0x7fff_ffff));
         let nines = [b'9'; 60];
         for bad in [&b"-1"[..], b"18446744073709551616", &nines] {
             assert_eq!(parse(bad, value(Kind::U64)), Err(TextProblem::OutOfRange));
@@ -621,14 +683,14 @@ mod tests {
 
     #[test]
     fn text_keys() {
-        let wide = Target { kind: Kind::U128, key: true };
+        let wide = Target::of(Kind::U128, true);
         assert_eq!(parse(b"340282366920938463463374607431768211455", wide), Ok(u128::MAX));
         assert_eq!(parse(b"0000000000000000000000000000000000000000000000000017", wide), Ok(17));
         assert_eq!(parse(b"-0", wide), Ok(0));
         for bad in [&b"340282366920938463463374607431768211456"[..], b"-1", &[b'9'; 60]] {
             assert_eq!(parse(bad, wide), Err(TextProblem::OutOfRange));
         }
-        let float = Target { kind: Kind::F64, key: true };
+        let float = Target::of(Kind::F64, true);
         assert_eq!(parse(b"-0.0", float), Ok(0.0_f64.encode().into()));
         assert_eq!(parse(b"-inf", float), Ok(f64::NEG_INFINITY.encode().into()));
         assert_eq!(parse(b"NaN", float), Err(TextProblem::Nan));

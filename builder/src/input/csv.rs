@@ -27,7 +27,7 @@ use super::text::{self, RETURN, TextReader, Use};
 use super::{Body, Header, prepare, problem, unknown_op};
 use crate::source::{Chunk, Column, Op, Schema, Source, SourceError, Strings};
 use memchr::{memchr, memchr2, memchr3, memrchr};
-use pleach_format::{KeyType, ValueType};
+use pleach_format::{KeyType, Logical, ValueType};
 
 /// Bytes of a read call, and of the buffer unless a row is longer.
 const READ_BYTES: usize = 2 << 20;
@@ -316,7 +316,7 @@ impl Text {
     ) -> Result<(), SourceError> {
         let field = self.row.field(index);
         let row = self.rows + 1;
-        let Column::Bytes(strings) = out else {
+        if !matches!(out, Column::Bytes(_)) {
             let word = convert::parse(field, target)
                 .map_err(|what| strings::unparsed(&self.input, row, label, field, target, what))?;
             #[allow(clippy::cast_possible_truncation)]
@@ -327,13 +327,18 @@ impl Text {
                 Column::None | Column::Bytes(_) => {}
             }
             return Ok(());
-        };
+        }
         let mut string = field;
         if !self.dialect.quotes && memchr(b'\\', field).is_some() {
             plain.clear();
             unescape(field, plain);
             string = plain;
         }
+        if target.form.is_some() {
+            return strings::append(std::iter::once(string), true, target, out)
+                .map_err(|(_, what)| strings::misfit(&self.input, row, label, string, target, what));
+        }
+        let Column::Bytes(strings) = out else { return Ok(()) };
         let decoded = strings::hexadecimal(string, target);
         if let Some(decoded) = &decoded {
             string = decoded;
@@ -466,8 +471,9 @@ impl Lane for Vec<u64> {
 impl Lane for Vec<u128> {
     type Parsed = u128;
     #[inline(always)]
-    fn parse(block: &[u8], at: usize, _: Target, _: Dialect) -> Option<(u128, usize)> {
-        wide_number(block, at)
+    fn parse(block: &[u8], at: usize, target: Target, _: Dialect) -> Option<(u128, usize)> {
+        // A uuid is left to the slow way.
+        if target.form.is_some() { None } else { wide_number(block, at) }
     }
     #[inline(always)]
     fn push(&mut self, parsed: u128, _: &[u8]) {
@@ -583,7 +589,7 @@ fn lone_return(bytes: &[u8]) -> Option<usize> {
 /// closer look. A line feed follows at the latest.
 #[inline]
 fn number(block: &[u8], at: usize, target: Target, delimiter: u8) -> Option<(u64, usize)> {
-    if target.kind.is_float() {
+    if target.kind.is_float() || target.form.is_some() {
         return float(block, at, target, delimiter);
     }
     let negative = block[at] == b'-';
@@ -661,7 +667,10 @@ fn string(block: &[u8], at: usize, target: Target, dialect: Dialect) -> Option<(
         (at, end, end)
     };
     let field = &block[start..end];
-    if !dialect.quotes && memchr(b'\\', field).is_some() || field.starts_with(b"\\x") {
+    if !dialect.quotes && memchr(b'\\', field).is_some()
+        || field.starts_with(b"\\x")
+        || target.form.is_some()
+    {
         return None;
     }
     strings::check(field, false, target).ok()?;
@@ -693,7 +702,8 @@ pub(super) fn open(
     }
     let key_type = options.key_type.unwrap_or(KeyType::U64);
     let key_target = Target::of_key(key_type)
-        .ok_or_else(|| problem(input, "", format!("{key_type} keys cannot be read from text")))?;
+        .ok_or_else(|| problem(input, "", format!("{key_type} keys cannot be read from text")))?
+        .meant(options.key_texts());
     let (stream, bytes_total) = body.into_stream();
     let mut text = Text {
         input: input.to_owned(),
@@ -704,7 +714,7 @@ pub(super) fn open(
             value_type: ValueType::None,
             key_name: String::new(),
             value_name: String::new(),
-            key_logical: String::new(),
+            key_logical: options.key_logical.as_ref().map(Logical::meta).unwrap_or_default(),
             value_logical: String::new(),
             rows: None,
         },

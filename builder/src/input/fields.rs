@@ -3,13 +3,14 @@
 //! Each column is read like a value of its own, narrow integers as the 32-bit ones that they become elsewhere; a
 //! chunk at a time the columns are then packed, field by field, into records ([`pleach_format::record`]).
 
-use super::choose::{agreed, kinds_of_fields};
+use super::choose::{Meant, agreed, kinds_of_fields, logicals_of_fields};
 use super::convert::{Kind, Target};
 use super::logical::Natural;
 use super::names::Names;
 use super::strings::CHUNK_BYTES;
 use super::{InputOptions, place, problem};
 use crate::source::{Column, Schema, SourceError};
+use pleach_format::Logical;
 use pleach_format::record::{Field, FieldKind, Record};
 
 /// Column of an input that becomes a field.
@@ -68,16 +69,22 @@ impl Fields {
         column: impl Fn(usize) -> Option<(String, Option<Natural>)>,
     ) -> Result<Self, SourceError> {
         let wishes = kinds_of_fields(input, options, columns.len())?;
+        let logicals = logicals_of_fields(options, columns.len());
         let mut fields = Vec::new();
         let mut chosen = Vec::new();
-        for (&index, wish) in columns.iter().zip(wishes) {
+        for ((&index, wish), meant) in columns.iter().zip(wishes).zip(&logicals) {
             let label = names.label(index);
             let (kind, target, logical) = match column(index) {
                 None => {
                     let kind = wish.unwrap_or(FieldKind::U64);
-                    (kind, Target { kind: kind_of(kind), key: false }, String::new())
+                    let texts = meant.as_ref().filter(|_| !options.raw_values);
+                    let target = Target::of(kind_of(kind), false).meant(texts);
+                    (kind, target, meant.as_ref().map(Logical::meta).unwrap_or_default())
                 }
-                Some((held, natural)) => typed(input, &label, &held, natural, wish)?,
+                Some((held, natural)) => {
+                    let meant = Meant { logical: meant.as_ref(), is_raw: options.is_raw() };
+                    typed(input, &label, &held, natural, wish, meant)?
+                }
             };
             fields.push(Field { name: names.field(index), kind, logical });
             chosen.push(FieldColumn { index, target, label });
@@ -147,6 +154,7 @@ fn typed(
     held: &str,
     natural: Option<Natural>,
     wish: Option<FieldKind>,
+    meant: Meant<'_>,
 ) -> Result<(FieldKind, Target, String), SourceError> {
     let natural = natural.ok_or_else(|| {
         let text = format!("wrong type: it holds {held}, which is no field of a record");
@@ -160,8 +168,8 @@ fn typed(
             format!("{text}: give it a type like bytes16 with --value-type, or leave it out"),
         )
     })?;
-    let target = Target { kind: kind_of(kind), key: false };
-    let (target, logical) = agreed(input, label, held, &natural, Some(target), (&kind, false))?;
+    let target = Target::of(kind_of(kind), false);
+    let (target, logical) = agreed(input, label, held, &natural, Some(target), (&kind, false), meant)?;
     let is_narrow = kind.bytes() < 4 && !matches!(kind, FieldKind::Bytes(_));
     Ok((kind, target, if is_narrow { String::new() } else { logical }))
 }

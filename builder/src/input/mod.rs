@@ -35,6 +35,7 @@ use crate::source::{Chunk, Column, Schema, Source, SourceError};
 use choose::{Chosen, choose_key, choose_value};
 use convert::{Slice, Target};
 use names::{Asked, Names};
+use pleach_format::logical::{Logical, matching, shown};
 use pleach_format::meta::TEXT_BYTES_MAX;
 use pleach_format::record::{FieldKind, Record};
 use pleach_format::{KeyType, ValueType};
@@ -139,6 +140,15 @@ pub struct InputOptions {
     /// Types of the fields of a record: one for all, or one for each; if there are none, those of the columns, and
     /// `u64` for CSV and TSV.
     pub field_types: Vec<FieldKind>,
+    /// What keys mean: of text, how it is read; of numbers with a unit or a scale, the one that they become. That of the
+    /// column if `None`; [`Logical::Plain`] takes no other one.
+    pub key_logical: Option<Logical>,
+    /// What values mean, or all fields of a record.
+    pub value_logical: Option<Logical>,
+    /// What the fields of a record mean: one for all, or one for each.
+    pub field_logicals: Vec<Logical>,
+    /// Keys and values that mean something are given as the integers that are stored.
+    pub raw_values: bool,
     /// Values are this record, whose fields stand in the columns of their names; without a header, in those behind
     /// the key.
     pub record: Option<Record>,
@@ -160,6 +170,21 @@ pub struct InputOptions {
     pub key_name: Option<String>,
     /// Name of the values there.
     pub value_name: Option<String>,
+}
+
+impl InputOptions {
+    fn is_raw(&self) -> bool {
+        self.raw_values || self.raw.is_some()
+    }
+
+    /// What texts of keys are read as, if they are not those of plain types.
+    fn key_texts(&self) -> Option<&Logical> {
+        self.key_logical.as_ref().filter(|_| !self.raw_values)
+    }
+
+    fn value_texts(&self) -> Option<&Logical> {
+        self.value_logical.as_ref().filter(|_| !self.raw_values)
+    }
 }
 
 /// The value column that is the row number.
@@ -449,19 +474,12 @@ impl Table {
             return Ok(());
         };
         let pairs = [
-            (
-                "key",
-                type_text(schema.key_type, &schema.key_logical),
-                type_text(first.key_type, &first.key_logical),
-            ),
-            (
-                "value",
-                type_text(schema.value_type, &schema.value_logical),
-                type_text(first.value_type, &first.value_logical),
-            ),
+            ("key", schema.key_meaning(), first.key_meaning()),
+            ("value", schema.value_meaning(), first.value_meaning()),
         ];
         for (role, here, there) in pairs {
-            if here != there {
+            // Rows are not converted behind one's back: which unit it is to be says a type that is named.
+            if matching(&here, &there).is_none_or(|common| !common.is_same(&here, &there)) {
                 let text = format!("its {role}s are {here}, but those of the first input are {there}");
                 return Err(problem(
                     input,
@@ -575,10 +593,6 @@ impl Source for Table {
     }
 }
 
-fn type_text(name: impl ToString, logical: &str) -> String {
-    if logical.is_empty() { name.to_string() } else { logical.to_owned() }
-}
-
 /// An error without a cause.
 fn problem(input: &str, place: impl Into<String>, text: impl Into<String>) -> SourceError {
     SourceError { input: input.to_owned(), place: place.into(), problem: text.into(), cause: None }
@@ -616,6 +630,11 @@ fn misfit(input: &str, row: u64, label: &str, number: &str, target: Target) -> S
         return nan_key(input, row, label);
     }
     let option = target.option();
+    if let (Some((_, from)), Some(form), Ok(word)) = (target.from, target.form, number.parse::<i64>()) {
+        let (word, noun) = (shown(from, word), form.noun());
+        let text = format!("{word} is no whole {noun}: choose a finer type with {option}, or another column");
+        return problem(input, place(row, label), text);
+    }
     let text = format!("{number} does not fit {}: choose another type with {option}", target.kind.bounds());
     problem(input, place(row, label), text)
 }

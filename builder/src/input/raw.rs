@@ -63,7 +63,7 @@ impl Item {
 
     /// Whether its bytes, in order, are the bits of words of `target`, but for the sign bit.
     fn is(self, target: Target) -> bool {
-        Self::of(target.kind) == Some(self) && !target.is_float_key()
+        Self::of(target.kind) == Some(self) && !target.is_float_key() && target.from.is_none()
     }
 }
 
@@ -448,10 +448,10 @@ pub(super) fn open(input: &str, body: Body, options: &Asked) -> Result<Box<dyn S
             "raw tuples have one value: give --raw a type like bytes12, or convert it to another format";
         return Err(problem(input, "", text));
     }
-    let key_chosen = choose_key(input, &names.label(key), &held(key), natural(key), options.key_type)?;
+    let key_chosen = choose_key(input, &names.label(key), &held(key), natural(key), options)?;
     let value_chosen = value
         .map(|index| {
-            choose_value(input, &names.label(index), &held(index), natural(index), options.value_type)
+            choose_value(input, &names.label(index), &held(index), natural(index), options)
         })
         .transpose()?;
     let lanes = (

@@ -70,6 +70,21 @@ pub(super) fn append<'a>(
 #[inline]
 fn push(string: &[u8], valid: bool, target: Target, out: &mut Column) -> Result<(), StringProblem> {
     match out {
+        Column::Bytes(out) if valid && target.form.is_some() => {
+            let number = convert::parse(string, target).map_err(StringProblem::NotANumber)?;
+            out.push(&number.to_be_bytes());
+            Ok(())
+        }
+        #[allow(clippy::cast_possible_truncation)]
+        Column::U32(words) if valid && target.form.is_some() => {
+            words.push(convert::parse(string, target).map_err(StringProblem::NotANumber)? as u32);
+            Ok(())
+        }
+        #[allow(clippy::cast_possible_truncation)]
+        Column::U64(words) if valid && target.form.is_some() => {
+            words.push(convert::parse(string, target).map_err(StringProblem::NotANumber)? as u64);
+            Ok(())
+        }
         Column::Bytes(out) => {
             check(string, valid, target)?;
             out.push(string);
@@ -184,6 +199,10 @@ pub(super) fn unparsed(
             let kind = if target.kind.is_float() { "number" } else { "whole number" };
             format!("not a {kind}: {}: correct it, or choose another column or {option}", Shown(field))
         }
+        TextProblem::Meaning(form, error) => {
+            let (noun, advice) = (form.noun(), form.advice(error));
+            format!("not a {noun}: {}: {advice}", Shown(field))
+        }
         TextProblem::OutOfRange => {
             let bounds = target.kind.bounds();
             format!("{} does not fit {bounds}: choose another type with {option}", Shown(field))
@@ -198,7 +217,7 @@ mod tests {
 
     #[test]
     fn strings_fit_or_not() {
-        let key = |kind| Target { kind, key: true };
+        let key = |kind| Target::of(kind, true);
         assert_eq!(check(b"\xff", false, key(Kind::Bytes)), Ok(()));
         assert_eq!(hexadecimal(b"\\x00fF", key(Kind::Bytes)), Some(vec![0, 255]));
         assert_eq!(hexadecimal(b"\\x", key(Kind::Bytes)), Some(vec![]));
@@ -219,12 +238,12 @@ mod tests {
         let long = vec![0; KEY_BYTES_MAX + 1];
         assert_eq!(check(&long, false, key(Kind::Bytes)), Err(StringProblem::TooLong));
         assert_eq!(check(&long[1..], false, key(Kind::Bytes)), Ok(()));
-        assert_eq!(check(&long, false, Target { kind: Kind::Bytes, key: false }), Ok(()));
+        assert_eq!(check(&long, false, Target::of(Kind::Bytes, false)), Ok(()));
     }
 
     #[test]
     fn strings_become_wide_numbers() {
-        let target = Target { kind: Kind::U128, key: true };
+        let target = Target::of(Kind::U128, true);
         let mut out = Column::with_width(16);
         let sixteen = [&[1; 16][..], &[0; 16]];
         append(sixteen.into_iter(), false, target, &mut out).expect("fits");

@@ -14,8 +14,11 @@ use crate::in_pool;
 use crate::observe::{Observer, Watch};
 use crate::options::{BuildOptions, Summary};
 use crate::publish::{Publication, Rules};
+use crate::rescale::{Rescale, Rescaled};
 use crate::source::{Chunk, Column, Schema, Source, SourceError};
 use crate::storage::{RealStorage, Storage};
+use pleach_format::logical::{Ratio, matching, ratio};
+use pleach_format::{KeyType, Meaning, ValueType};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -90,23 +93,31 @@ fn run(
         let error = SourceError { input: "files".into(), place: String::new(), problem, cause: None };
         return Err(error.into());
     };
+    let (mut keys, mut values) = (schema.key_meaning(), schema.value_meaning());
     for (base, other) in bases.iter().zip(&schemas) {
-        let types = |schema: &Schema| (schema.key_type, schema.value_type, schema.record());
-        if types(other) != types(schema) {
+        let common = matching(&keys, &other.key_meaning()).zip(matching(&values, &other.value_meaning()));
+        let Some((common_keys, common_values)) = common else {
             return Err(BuildError::Types {
                 path: base.path().to_owned(),
                 found: types_text(other),
                 first: first.path().to_owned(),
                 expected: types_text(schema),
             });
-        }
+        };
+        (keys, values) = (common_keys.meaning, common_values.meaning);
     }
+    let mut schema = schema.clone();
+    schema.key_logical = keys.logical.meta();
+    schema.value_logical = values.logical.meta();
+    schema.key_type = KeyType::from_name(&keys.words).unwrap_or(schema.key_type);
+    schema.value_type = ValueType::from_name(&values.words).unwrap_or(schema.value_type);
     let streams = bases
         .iter()
-        .map(|base| Ok(Stream::new(source_of(base, schema)?)))
+        .zip(&schemas)
+        .map(|(base, own)| Stream::in_units_of(base, own, &schema))
         .collect::<Result<Vec<_>, BuildError>>()?;
     let tuples = bases.iter().map(|base| base.header.tuples).sum();
-    let mut source = Merge { schema: schema.clone(), streams, tuples, done: 0 };
+    let mut source = Merge { schema, streams, tuples, done: 0 };
     let mut build = match &options.build {
         Some(build) => build.clone(),
         None => BuildOptions { unique: None, ..build_options(first)? },
@@ -133,6 +144,28 @@ struct Stream<'a> {
 impl<'a> Stream<'a> {
     fn new(source: Box<dyn Source + 'a>) -> Self {
         Self { source, chunk: Chunk::default(), at: 0, ended: false }
+    }
+
+    /// The tuples of a base whose schema is `own`, in the types and units of `schema`.
+    fn in_units_of(base: &'a Base, own: &Schema, schema: &Schema) -> Result<Self, BuildError> {
+        let of = |is_key, from: &Meaning, to: &Meaning| {
+            let ratio = ratio(&from.logical, &to.logical).unwrap_or(Ratio::ONE);
+            Rescale::new(is_key, from, to, ratio)
+        };
+        let (keys, values) = (schema.key_meaning(), schema.value_meaning());
+        let rescales = (of(true, &own.key_meaning(), &keys), of(false, &own.value_meaning(), &values));
+        let source = source_of(base, own)?;
+        Ok(Self::new(match rescales {
+            (None, None) => source,
+            (own_keys, own_values) => Box::new(Rescaled {
+                source,
+                name: base.path().display().to_string(),
+                schema: schema.clone(),
+                keys: own_keys,
+                values: own_values,
+                to: [keys.to_string(), values.to_string()],
+            }),
+        }))
     }
 
     /// Whether there is another tuple, which is then in the chunk.

@@ -42,7 +42,8 @@ use crate::storage::{RealStorage, Storage};
 use base::Base;
 use changes::Effects;
 use generations::{Keep, Kept};
-use pleach_format::ValueType;
+use pleach_format::logical::matching;
+use pleach_format::{Meaning, ValueType};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use strings::ByteMerge;
@@ -241,20 +242,16 @@ fn run(
     let base = Base::open(storage, publication.target(), options.salvage)?;
     let schema = schema_of(&base)?;
     let mut changes = open(&schema)?;
+    // The input has put them into the unit of the file, row by row; what differs now means something else.
     let given = changes.schema();
-    if (given.key_type, given.value_type) != (schema.key_type, schema.value_type) {
-        let problem = format!(
-            "they are {} to {}, but the file holds {} to {}: give changes of its types",
-            given.key_type, given.value_type, schema.key_type, schema.value_type
-        );
-        return Err(
-            SourceError { input: "changes".into(), place: String::new(), problem, cause: None }.into()
-        );
-    }
-    if let (Some(given), Some(record)) = (given.record(), schema.record())
-        && given != record
+    let is_same = |given: Meaning, held: Meaning| {
+        matching(&given, &held).is_some_and(|common| common.is_same(&given, &held))
+    };
+    if !is_same(given.key_meaning(), schema.key_meaning())
+        || !is_same(given.value_meaning(), schema.value_meaning())
     {
-        let problem = format!("they are of {given}, but the file holds {record}: give changes of its fields");
+        let (given, held) = (types_text(given), types_text(&schema));
+        let problem = format!("they are {given}, but the file holds {held}: give changes of its types");
         return Err(
             SourceError { input: "changes".into(), place: String::new(), problem, cause: None }.into()
         );
@@ -375,11 +372,10 @@ fn source_of<'a>(base: &'a Base, schema: &Schema) -> Result<Box<dyn Source + 'a>
 
 /// Types as a message says them.
 fn types_text(schema: &Schema) -> String {
+    let key = schema.key_meaning();
     match schema.value_type {
-        ValueType::None => schema.key_type.to_string(),
-        value_type if let Some(record) = schema.record() => {
-            format!("{} to {record} ({value_type})", schema.key_type)
-        }
-        value_type => format!("{} to {value_type}", schema.key_type),
+        ValueType::None => key.to_string(),
+        value_type if let Some(record) = schema.record() => format!("{key} to {record} ({value_type})"),
+        _ => format!("{key} to {}", schema.value_meaning()),
     }
 }

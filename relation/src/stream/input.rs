@@ -7,6 +7,7 @@
 use crate::error::RelationError;
 use crate::expr;
 use pleach::{Index, KeyType, ReadError, ValueType};
+use pleach_builder::rescale::Rescale;
 use pleach_builder::{Column, Strings};
 use pleach_format::checksum::{SUM_BLOCK_BYTES, SUM_BYTES, crc32};
 use pleach_format::section::Tag;
@@ -23,7 +24,13 @@ pub(super) enum AnyKey {
 
 /// A sorted relation: an index file, or columns.
 #[derive(Clone, Copy)]
-pub struct Relation<'a>(pub(super) Kind<'a>);
+pub struct Relation<'a> {
+    kind: Kind<'a>,
+    /// Keys are read in a finer unit.
+    pub(super) keys: Option<Rescale>,
+    /// Values are.
+    pub(super) values: Option<Rescale>,
+}
 
 #[derive(Clone, Copy)]
 pub(super) enum Kind<'a> {
@@ -44,7 +51,7 @@ impl<'a> Relation<'a> {
     /// An open index file.
     #[must_use]
     pub fn from_index(index: &'a Index) -> Self {
-        Self(Kind::File(index))
+        Self { kind: Kind::File(index), keys: None, values: None }
     }
 
     /// Columns in memory: keys in order, encoded (see [`pleach_format::key`]) or byte strings; values as bits or byte
@@ -89,14 +96,17 @@ impl<'a> Relation<'a> {
         };
         match fall {
             Some(at) => Err(RelationError::Unsorted { input: name.to_owned(), rank: at as u64 + 1 }),
-            None => Ok(Self(Kind::Columns { name, types, keys, values })),
+            None => {
+                let kind = Kind::Columns { name, types, keys, values };
+                Ok(Self { kind, keys: None, values: None })
+            }
         }
     }
 
     /// Number of tuples.
     #[must_use]
     pub fn len(&self) -> u64 {
-        match self.0 {
+        match self.kind {
             Kind::File(index) => index.len(),
             Kind::Columns { keys, .. } => keys.len() as u64,
         }
@@ -111,18 +121,20 @@ impl<'a> Relation<'a> {
     /// Key type.
     #[must_use]
     pub fn key_type(&self) -> KeyType {
-        match self.0 {
-            Kind::File(index) => index.key_type(),
-            Kind::Columns { types, .. } => types.0,
+        match (&self.keys, self.kind) {
+            (Some(rescale), _) => rescale.key_type(),
+            (None, Kind::File(index)) => index.key_type(),
+            (None, Kind::Columns { types, .. }) => types.0,
         }
     }
 
     /// Value type.
     #[must_use]
     pub fn value_type(&self) -> ValueType {
-        match self.0 {
-            Kind::File(index) => index.value_type(),
-            Kind::Columns { types, .. } => types.1,
+        match (&self.values, self.kind) {
+            (Some(rescale), _) => rescale.value_type(),
+            (None, Kind::File(index)) => index.value_type(),
+            (None, Kind::Columns { types, .. }) => types.1,
         }
     }
 
@@ -133,7 +145,7 @@ impl<'a> Relation<'a> {
     /// What messages call it: the path of a file.
     #[must_use]
     pub fn name(&self) -> String {
-        match self.0 {
+        match self.kind {
             Kind::File(index) if index.path().as_os_str().is_empty() => "bytes in memory".to_owned(),
             Kind::File(index) => index.path().display().to_string(),
             Kind::Columns { name, .. } => name.to_owned(),
@@ -146,7 +158,7 @@ impl<'a> Relation<'a> {
 
     /// Verifies what all reads rest on: the lists of sums, the names, how byte keys become words. O(file / 2048).
     pub(super) fn prepare(&self) -> Result<Names, RelationError> {
-        let Kind::File(index) = self.0 else { return Ok(Names::default()) };
+        let Kind::File(index) = self.kind else { return Ok(Names::default()) };
         for tag in [Tag::META, Tag::LINE, Tag::MASK, Tag::TAIL, Tag::KEYS, Tag::VALUES] {
             let Some(section) = index.header().section(tag) else { continue };
             let (offset, length) = (section.entry.sums_offset.get(), section.entry.sums_bytes());
@@ -166,7 +178,7 @@ impl<'a> Relation<'a> {
 
     /// The key of a rank, not verified.
     pub(super) fn key(&self, rank: u64) -> Result<AnyKey, RelationError> {
-        match self.0 {
+        match self.kind {
             Kind::File(index) if self.key_type().is_bytes() => {
                 let keys = index.strings::<()>().map_err(|_| mismatch(index))?;
                 let key = keys.key(rank).map_err(|source| Self::damaged(index, "LINE", source))?;
@@ -176,9 +188,10 @@ impl<'a> Relation<'a> {
                 let (at, slot) = index.header().geometry.place(rank);
                 let bytes = bytes(index, index.header().line_offset(at), 64)?;
                 let bytes = bytes.first_chunk().ok_or_else(|| mismatch(index))?;
+                let near = |word, bytes| self.keys.map_or(word, |rescale| rescale.nearest(word, bytes));
                 Ok(AnyKey::Word(match index.header().geometry.key_bytes {
-                    4 => u128::from(line::key::<u32>(bytes, slot)),
-                    8 => u128::from(line::key::<u64>(bytes, slot)),
+                    4 => near(line::key::<u32>(bytes, slot).into(), 4).into(),
+                    8 => near(line::key::<u64>(bytes, slot), 8).into(),
                     _ => line::key::<u128>(bytes, slot),
                 }))
             }
@@ -195,7 +208,7 @@ impl<'a> Relation<'a> {
     /// Bytes of the byte strings among the tuples of consecutive ranks, at most. Not verified: a damaged file may say
     /// anything, which is found when the tuples are read.
     fn strings_bytes(&self, ranks: Range<u64>) -> Result<u64, RelationError> {
-        let index = match self.0 {
+        let index = match self.kind {
             Kind::File(index) => index,
             Kind::Columns { keys, values, .. } => {
                 let of = |column: &Column| match column {
@@ -302,7 +315,29 @@ impl<'a> Relation<'a> {
         ranks: Range<u64>,
         wants_values: bool,
     ) -> Result<(Column, Column), RelationError> {
-        let index = match self.0 {
+        let (mut keys, mut values) = self.stored(ranks, wants_values)?;
+        for (rescale, column, role) in [(&self.keys, &mut keys, "key"), (&self.values, &mut values, "value")] {
+            if let Some(rescale) = rescale {
+                *column = rescale.column(column).map_err(|text| {
+                    RelationError::Rescale { input: self.name(), role, text }
+                })?;
+            }
+        }
+        Ok((keys, values))
+    }
+
+    /// Refuses keys that have no word in the finer unit: those are at the ends.
+    pub(super) fn check_ends(&self) -> Result<(), RelationError> {
+        if self.keys.is_some() && !self.is_empty() {
+            self.read(0..1, false)?;
+            self.read(self.len() - 1..self.len(), false)?;
+        }
+        Ok(())
+    }
+
+    /// What [`Relation::read`] reads, in the units of the file.
+    fn stored(&self, ranks: Range<u64>, wants_values: bool) -> Result<(Column, Column), RelationError> {
+        let index = match self.kind {
             Kind::File(index) => index,
             Kind::Columns { keys, values, .. } => {
                 let ranks = ranks.start as usize..ranks.end as usize;
@@ -311,15 +346,15 @@ impl<'a> Relation<'a> {
             }
         };
         if ranks.is_empty() {
-            let values = if wants_values { Column::for_value(self.value_type()) } else { Column::None };
-            return Ok((Column::for_key(self.key_type()), values));
+            let values = if wants_values { Column::for_value(index.value_type()) } else { Column::None };
+            return Ok((Column::for_key(index.key_type()), values));
         }
         let header = index.header();
         let (first, last) = (header.geometry.place(ranks.start).0, header.geometry.place(ranks.end - 1).0);
         let (offset, length) = (header.line_offset(first), (last - first + 1) * 64);
         verify(index, Tag::LINE, offset, length)?;
         let lines = bytes(index, offset, length)?;
-        let keys = if self.key_type().is_bytes() {
+        let keys = if index.key_type().is_bytes() {
             verify_column(index, Tag::TAIL, header.tails, ranks.clone())?;
             verify_column(index, Tag::KEYS, header.keys, ranks.clone())?;
             byte_keys(index, ranks.clone())?
@@ -332,7 +367,7 @@ impl<'a> Relation<'a> {
                 _ => Column::U128(words(lines, tuples)),
             }
         };
-        let values = match self.value_type() {
+        let values = match index.value_type() {
             _ if !wants_values => Column::None,
             ValueType::None => Column::None,
             kind if kind.is_bytes() => {

@@ -37,8 +37,10 @@ pub(crate) use matched::take;
 use matched::{Matched, NONE, expanded, matched};
 use pairs::{Both, Positions, Runs, Shape};
 use pleach::{KeyType, ValueType};
+use pleach_builder::rescale::Rescale;
 use pleach_builder::{Column, Observer, Phase, Silent};
-use pleach_format::Record;
+use pleach_format::Meaning;
+use pleach_format::logical::matching;
 use rayon::prelude::*;
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -477,12 +479,8 @@ impl Two<'_> {
 }
 
 /// Refuses an operator that may answer more than `limit` tuples and does: then it is counted, which takes long.
-fn check_size(
-    left: Relation<'_>,
-    right: Relation<'_>,
-    operator: Operator,
-    limit: u128,
-) -> Result<(), RelationError> {
+fn check_size(inputs: &Inputs<'_>, operator: Operator, limit: u128) -> Result<(), RelationError> {
+    let (left, right) = (inputs.left, inputs.right);
     let too_large = |what, tuples| Err(RelationError::TooLarge { what, tuples, limit });
     let pairs = u128::from(left.len()) * u128::from(right.len());
     match operator {
@@ -493,7 +491,7 @@ fn check_size(
             if Pieces::new((left, right), operator, &options, PIECE_TUPLES as u64).answers_max()? <= limit {
                 return Ok(());
             }
-            match start(left, right, operator, options)?.counted()? {
+            match start(inputs, operator, options)?.counted()? {
                 tuples if tuples <= limit => Ok(()),
                 tuples => too_large("the join", tuples),
             }
@@ -508,73 +506,88 @@ fn two<'a>(
     operator: Operator,
     options: StreamOptions<'a>,
 ) -> Result<Answer<'a>, RelationError> {
-    let answer = start(left, right, operator, options)?;
-    check_size(left, right, operator, TUPLES_MAX)?;
+    let inputs = Inputs::of(left, right, operator)?;
+    let answer = start(&inputs, operator, options)?;
+    check_size(&inputs, operator, TUPLES_MAX)?;
     Ok(answer)
 }
 
-fn start<'a>(
+/// Two inputs in common units, and what they become.
+struct Inputs<'a> {
     left: Relation<'a>,
     right: Relation<'a>,
+    schema: Schema,
+}
+
+impl<'a> Inputs<'a> {
+    /// Refuses those whose keys, or whose values where these mix, mean different things.
+    fn of(
+        mut left: Relation<'a>,
+        mut right: Relation<'a>,
+        operator: Operator,
+    ) -> Result<Self, RelationError> {
+        let (mut names, right_names) = (left.prepare()?, right.prepare()?);
+        if operator != Operator::Product {
+            let here = Meaning::new(left.key_type(), &names.key_logical);
+            let there = Meaning::new(right.key_type(), &right_names.key_logical);
+            let common = matching(&here, &there).ok_or_else(|| RelationError::KeyTypes {
+                left: left.name(),
+                left_type: here.to_string(),
+                right: right.name(),
+                right_type: there.to_string(),
+            })?;
+            left.keys = Rescale::new(true, &here, &common.meaning, common.left);
+            right.keys = Rescale::new(true, &there, &common.meaning, common.right);
+            names.key_logical = common.meaning.logical.meta();
+        }
+        if matches!(operator, Operator::Set(SetOperation::Union, _)) {
+            let here = Meaning::new(left.value_type(), &names.value_logical);
+            let there = Meaning::new(right.value_type(), &right_names.value_logical);
+            let common = matching(&here, &there).ok_or_else(|| RelationError::ValueTypes {
+                left: left.name(),
+                left_type: here.to_string(),
+                right: right.name(),
+                right_type: there.to_string(),
+            })?;
+            left.values = Rescale::new(false, &here, &common.meaning, common.left);
+            right.values = Rescale::new(false, &there, &common.meaning, common.right);
+            names.value_logical = common.meaning.logical.meta();
+        }
+        left.check_ends()?;
+        right.check_ends()?;
+        let (is_wide, has_sides) = match operator {
+            Operator::Set(..) => (false, false),
+            Operator::Join(how) => {
+                (!matches!(how, How::Semi | How::Anti), matches!(how, How::Left | How::Right | How::Full))
+            }
+            Operator::Product => (true, false),
+        };
+        let field = |relation: &Relation<'_>, name: String, logical: String| Field {
+            name,
+            value_type: relation.value_type(),
+            logical,
+        };
+        let schema = Schema {
+            key_type: left.key_type(),
+            key_name: names.key,
+            key_logical: names.key_logical,
+            values: field(&left, names.value, names.value_logical),
+            right: is_wide.then(|| field(&right, right_names.value, right_names.value_logical)),
+            has_sides,
+            is_sorted: true,
+        };
+        Ok(Self { left, right, schema })
+    }
+}
+
+fn start<'a>(
+    inputs: &Inputs<'a>,
     operator: Operator,
     options: StreamOptions<'a>,
 ) -> Result<Answer<'a>, RelationError> {
-    if left.key_type() != right.key_type() && operator != Operator::Product {
-        return Err(RelationError::KeyTypes {
-            left: left.name(),
-            left_type: left.key_type().to_string(),
-            right: right.name(),
-            right_type: right.key_type().to_string(),
-        });
-    }
+    let Inputs { left, right, ref schema } = *inputs;
+    let (schema, has_sides) = (schema.clone(), schema.has_sides);
     let is_union = matches!(operator, Operator::Set(SetOperation::Union, _));
-    if is_union && left.value_type() != right.value_type() {
-        return Err(RelationError::ValueTypes {
-            left: left.name(),
-            left_type: left.value_type().to_string(),
-            right: right.name(),
-            right_type: right.value_type().to_string(),
-        });
-    }
-    let (names, right_names) = (left.prepare()?, right.prepare()?);
-    let records = (
-        Record::of(left.value_type(), &names.value_logical),
-        Record::of(right.value_type(), &right_names.value_logical),
-    );
-    if let (true, (left_record, right_record)) = (is_union, records)
-        && left_record != right_record
-    {
-        let shown = |record: Option<Record>, relation: &Relation<'_>| {
-            record.map_or(relation.value_type().to_string(), |record| record.to_string())
-        };
-        return Err(RelationError::ValueTypes {
-            left: left.name(),
-            left_type: shown(left_record, &left),
-            right: right.name(),
-            right_type: shown(right_record, &right),
-        });
-    }
-    let (is_wide, has_sides) = match operator {
-        Operator::Set(..) => (false, false),
-        Operator::Join(how) => {
-            (!matches!(how, How::Semi | How::Anti), matches!(how, How::Left | How::Right | How::Full))
-        }
-        Operator::Product => (true, false),
-    };
-    let field = |relation: &Relation<'_>, name: String, logical: String| Field {
-        name,
-        value_type: relation.value_type(),
-        logical,
-    };
-    let schema = Schema {
-        key_type: left.key_type(),
-        key_name: names.key,
-        key_logical: names.key_logical,
-        values: field(&left, names.value, names.value_logical),
-        right: is_wide.then(|| field(&right, right_names.value, right_names.value_logical)),
-        has_sides,
-        is_sorted: true,
-    };
     let device = device::checked(options.device, operator.task(), left.types(), Some(right.types()))?;
     let piece_tuples = options.tuples(device) as u64;
     let plan = match device {

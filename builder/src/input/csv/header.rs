@@ -6,7 +6,7 @@ use crate::input::fields::Fields;
 use crate::input::names::{Asked, First, Names};
 use crate::input::{Header, caused, problem};
 use crate::source::{Column, Op, SourceError, Strings};
-use pleach_format::ValueType;
+use pleach_format::{Logical, ValueType};
 
 impl Text {
     /// The names in the first line.
@@ -46,7 +46,7 @@ impl Text {
         let key_target = self.key.target;
         let is_checked = options.header == Header::Checked && !options.no_header;
         let value_type = options.value_type.unwrap_or(ValueType::U64);
-        let target = Target::of_value(value_type);
+        let target = Target::of_value(value_type).map(|target| target.meant(options.value_texts()));
         let (op, choice) = match (columns.choose_op(&input, options), columns.choose(&input, options)) {
             (Ok(op), Ok(choice)) => (op, choice),
             (Err(error), _) | (_, Err(error)) => {
@@ -82,6 +82,7 @@ impl Text {
             taken.push((index, target));
             self.value = Some(Wanted { index, target, label: columns.label(index) });
             self.schema.value_type = value_type;
+            self.schema.value_logical = options.value_logical.as_ref().map(Logical::meta).unwrap_or_default();
             self.schema.value_name = columns.kept(index, "value");
         }
         if let Some(fields) = fields {

@@ -1,0 +1,483 @@
+//! Logical types: what the words of a column *mean*.
+//!
+//! A date, a time, a timestamp, a duration and a decimal are integers with a unit, a zone or a scale; a uuid is 16
+//! bytes. META says so in a text ([`Logical::meta`]); people and the command line use a short name ([`Logical::name`]).
+//!
+//! - [`matching`] says whether two columns mean the same, and by what the words of each are multiplied until equal words
+//!   are equal values. It is the one place that decides this, for every operator and command.
+//! - [`ratio`] says how the words of one type become those of another, exactly.
+//! - [`Form`] is the part of a type that texts depend on: it reads `2024-01-01T12:00:00.5Z`, and prints it.
+//!
+//! Every word prints as a text that reads back as this word. Digits behind the point are as few as say it, but for
+//! decimals, which have those of their scale. Years beyond 0 to 9999 have a sign; so have times outside of a day.
+
+use crate::record::Record;
+use core::fmt;
+
+mod text;
+
+pub use text::{Form, TextError};
+
+/// Unit of times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Unit {
+    /// `s`.
+    Second,
+    /// `ms`.
+    Millisecond,
+    /// `us`.
+    Microsecond,
+    /// `ns`.
+    Nanosecond,
+}
+
+impl Unit {
+    /// From the coarsest to the finest.
+    pub const ALL: [Self; 4] = [Self::Second, Self::Millisecond, Self::Microsecond, Self::Nanosecond];
+
+    /// Digits behind the point of a second.
+    #[must_use]
+    pub const fn digits(self) -> u32 {
+        match self {
+            Self::Second => 0,
+            Self::Millisecond => 3,
+            Self::Microsecond => 6,
+            Self::Nanosecond => 9,
+        }
+    }
+
+    /// Units of a second.
+    #[must_use]
+    pub const fn per_second(self) -> i64 {
+        10_i64.pow(self.digits())
+    }
+
+    const fn meta(self) -> &'static str {
+        match self {
+            Self::Second => "Second",
+            Self::Millisecond => "Millisecond",
+            Self::Microsecond => "Microsecond",
+            Self::Nanosecond => "Nanosecond",
+        }
+    }
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Second => "s",
+            Self::Millisecond => "ms",
+            Self::Microsecond => "us",
+            Self::Nanosecond => "ns",
+        }
+    }
+
+    fn of(text: &str, name: impl Fn(Self) -> &'static str) -> Option<Self> {
+        Self::ALL.into_iter().find(|&unit| name(unit) == text)
+    }
+}
+
+/// What the words of a column mean.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
+pub enum Logical {
+    /// Themselves.
+    #[default]
+    Plain,
+    /// Days since 1970, of 4 bytes.
+    Date32,
+    /// Milliseconds since 1970, of 8 bytes.
+    Date64,
+    /// Since midnight, of 4 bytes.
+    Time32(Unit),
+    /// Since midnight, of 8 bytes.
+    Time64(Unit),
+    /// Since 1970: in UTC if there is a zone, else on the clock of nobody knows where.
+    Timestamp(Unit, Option<String>),
+    /// Time that passes.
+    Duration(Unit),
+    /// A number with so many digits in all and behind the point, kept for Arrow in so many bits.
+    Decimal {
+        /// Bits in Arrow: 32, 64 or 128. The words here have 64.
+        bits: u8,
+        /// Digits in all.
+        precision: u8,
+        /// Digits behind the point.
+        scale: i8,
+    },
+    /// 16 bytes that identify something.
+    Uuid,
+    /// The fields of a record have a type each; this is META's text.
+    Record(String),
+    /// Of a later version: META's text.
+    Unknown(String),
+}
+
+impl Logical {
+    /// That of a text in META. Every text is one.
+    #[must_use]
+    pub fn of_meta(text: &str) -> Self {
+        match text {
+            "" => Self::Plain,
+            _ if Record::is_meant(text) => Self::Record(text.to_owned()),
+            // One text for one type: `Decimal128(+5, 02)` is not ours.
+            _ => Self::parsed(text)
+                .filter(|known| known.meta() == text)
+                .unwrap_or_else(|| Self::Unknown(text.to_owned())),
+        }
+    }
+
+    fn parsed(text: &str) -> Option<Self> {
+        let (name, arguments) = match text.split_once('(') {
+            Some((name, rest)) => (name, rest.strip_suffix(')')?),
+            None => (text, ""),
+        };
+        let unit = |text: &str| Unit::of(text, Unit::meta);
+        Some(match name {
+            "Date32" => Self::Date32,
+            "Date64" => Self::Date64,
+            "Uuid" => Self::Uuid,
+            "Time32" => Self::Time32(unit(arguments)?),
+            "Time64" => Self::Time64(unit(arguments)?),
+            "Duration" => Self::Duration(unit(arguments)?),
+            "Timestamp" => {
+                let (name, zone) = arguments.split_once(", ")?;
+                let zone = match zone {
+                    "None" => None,
+                    _ => Some(unescaped(zone.strip_prefix("Some(\"")?.strip_suffix("\")")?)),
+                };
+                Self::Timestamp(unit(name)?, zone)
+            }
+            "Decimal32" | "Decimal64" | "Decimal128" => {
+                let (precision, scale) = arguments.split_once(", ")?;
+                let bits = name.strip_prefix("Decimal")?.parse().ok()?;
+                Self::Decimal { bits, precision: precision.parse().ok()?, scale: scale.parse().ok()? }
+            }
+            _ => return None,
+        })
+    }
+
+    /// Its text in META: `Date32`, `Time64(Microsecond)`, `Timestamp(Second, Some("UTC"))`, `Decimal128(15, 2)`,
+    /// `Uuid`; nothing for plain words.
+    #[must_use]
+    pub fn meta(&self) -> String {
+        match self {
+            Self::Plain => String::new(),
+            Self::Date32 => "Date32".to_owned(),
+            Self::Date64 => "Date64".to_owned(),
+            Self::Time32(unit) => format!("Time32({})", unit.meta()),
+            Self::Time64(unit) => format!("Time64({})", unit.meta()),
+            Self::Duration(unit) => format!("Duration({})", unit.meta()),
+            Self::Timestamp(unit, None) => format!("Timestamp({}, None)", unit.meta()),
+            Self::Timestamp(unit, Some(zone)) => {
+                let zone = zone.replace('\\', "\\\\").replace('"', "\\\"");
+                format!("Timestamp({}, Some(\"{zone}\"))", unit.meta())
+            }
+            Self::Decimal { bits, precision, scale } => format!("Decimal{bits}({precision}, {scale})"),
+            Self::Uuid => "Uuid".to_owned(),
+            Self::Record(text) | Self::Unknown(text) => text.clone(),
+        }
+    }
+
+    /// The type that a name of the command line stands for: `date`, `time[us]`, `timestamp[us]`, `timestamp[us,UTC]`,
+    /// `duration[us]`, `decimal(10,2)`, `uuid`; without a unit it is `us`.
+    #[must_use]
+    pub fn of_name(name: &str) -> Option<Self> {
+        let (head, inner) = match name.split_once('[') {
+            Some((head, rest)) => (head, Some(rest.strip_suffix(']')?)),
+            None => (name, None),
+        };
+        let unit = |inner: Option<&str>| match inner {
+            None => Some(Unit::Microsecond),
+            Some(text) => Unit::of(text.trim(), Unit::name),
+        };
+        Some(match head {
+            "date" if inner.is_none() => Self::Date32,
+            "date" if inner == Some("ms") => Self::Date64,
+            "uuid" if inner.is_none() => Self::Uuid,
+            "time" => match unit(inner)? {
+                coarse @ (Unit::Second | Unit::Millisecond) => Self::Time32(coarse),
+                fine => Self::Time64(fine),
+            },
+            "duration" => Self::Duration(unit(inner)?),
+            "timestamp" => match inner.and_then(|inner| inner.split_once(',')) {
+                Some((name, zone)) if !zone.trim().is_empty() => {
+                    Self::Timestamp(unit(Some(name))?, Some(zone.trim().to_owned()))
+                }
+                Some(_) => return None,
+                None => Self::Timestamp(unit(inner)?, None),
+            },
+            _ => {
+                let (bits, inner) = name.strip_prefix("decimal")?.split_once('(')?;
+                let (bits, digits) = match bits {
+                    "32" => (32, 9),
+                    "64" => (64, 18),
+                    "" => (128, 38),
+                    _ => return None,
+                };
+                let inner = inner.strip_suffix(')')?;
+                let (precision, scale) = inner.split_once(',').unwrap_or((inner, "0"));
+                let number = |text: &str| text.trim().parse::<i8>().ok().filter(|_| !text.contains('+'));
+                let precision = u8::try_from(number(precision)?).ok()?;
+                let scale = number(scale)?;
+                if !(1..=digits).contains(&precision) || i16::from(scale) > i16::from(precision) {
+                    return None;
+                }
+                Self::Decimal { bits, precision, scale }
+            }
+        })
+    }
+
+    /// What names there are, for messages.
+    pub const NAMES: &'static str =
+        "date time[us] timestamp[us] timestamp[us,UTC] duration[us] decimal(10,2) uuid";
+
+    /// Its name for people; nothing for plain words. Another text of a later version is shown as it is.
+    #[must_use]
+    pub fn name(&self) -> String {
+        match self {
+            Self::Plain => String::new(),
+            Self::Date32 => "date".to_owned(),
+            Self::Date64 => "date[ms]".to_owned(),
+            Self::Time32(unit) | Self::Time64(unit) => format!("time[{}]", unit.name()),
+            Self::Timestamp(unit, None) => format!("timestamp[{}]", unit.name()),
+            Self::Timestamp(unit, Some(zone)) => format!("timestamp[{},{zone}]", unit.name()),
+            Self::Duration(unit) => format!("duration[{}]", unit.name()),
+            Self::Decimal { bits: 128, precision, scale } => format!("decimal({precision},{scale})"),
+            Self::Decimal { bits, precision, scale } => format!("decimal{bits}({precision},{scale})"),
+            Self::Uuid => "uuid".to_owned(),
+            Self::Record(text) | Self::Unknown(text) => text.clone(),
+        }
+    }
+
+    /// The name of the type of words that it is meant for; `None` where any will do.
+    #[must_use]
+    pub const fn words(&self) -> Option<&'static str> {
+        match self {
+            Self::Date32 | Self::Time32(_) => Some("i32"),
+            Self::Date64
+            | Self::Time64(_)
+            | Self::Timestamp(..)
+            | Self::Duration(_)
+            | Self::Decimal { .. } => Some("i64"),
+            Self::Plain | Self::Uuid | Self::Record(_) | Self::Unknown(_) => None,
+        }
+    }
+
+    /// How texts of it are read and printed; `None` where they are those of plain words.
+    #[must_use]
+    pub const fn form(&self) -> Option<Form> {
+        Some(match self {
+            Self::Date32 => Form::Days,
+            Self::Date64 => Form::Date,
+            Self::Time32(unit) | Self::Time64(unit) => Form::Time(*unit),
+            Self::Timestamp(unit, zone) => Form::Timestamp(*unit, zone.is_some()),
+            Self::Duration(unit) => Form::Duration(*unit),
+            Self::Decimal { precision, scale, .. } => Form::Decimal(*precision, *scale),
+            Self::Uuid => Form::Uuid,
+            Self::Plain | Self::Record(_) | Self::Unknown(_) => return None,
+        })
+    }
+}
+
+impl fmt::Display for Logical {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name())
+    }
+}
+
+fn unescaped(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut letters = text.chars();
+    while let Some(letter) = letters.next() {
+        plain.push(if letter == '\\' { letters.next().unwrap_or('\\') } else { letter });
+    }
+    plain
+}
+
+/// What a column holds and what that means.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Meaning {
+    /// Name of the type of its words or byte strings.
+    pub words: String,
+    /// What they mean.
+    pub logical: Logical,
+}
+
+impl Meaning {
+    /// That of a column of type `words` with this text in META. Where the two do not fit together the text is that of
+    /// something unknown.
+    #[must_use]
+    pub fn new(words: impl fmt::Display, meta: &str) -> Self {
+        let words = words.to_string();
+        let logical = match Logical::of_meta(meta) {
+            logical if logical.words().is_some_and(|wanted| wanted != words) => {
+                Logical::Unknown(meta.to_owned())
+            }
+            Logical::Uuid if !matches!(words.as_str(), "u128" | "bytes16") => Logical::Unknown(meta.to_owned()),
+            logical => logical,
+        };
+        Self { words, logical }
+    }
+
+    /// How texts of it are read and printed.
+    #[must_use]
+    pub const fn form(&self) -> Option<Form> {
+        self.logical.form()
+    }
+}
+
+impl fmt::Display for Meaning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.logical {
+            Logical::Plain => f.write_str(&self.words),
+            Logical::Record(text) => f.write_str(text),
+            logical => write!(f, "{} {}", self.words, logical),
+        }
+    }
+}
+
+/// By what a word is multiplied, and then divided without a rest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ratio {
+    /// Factor; at least 1.
+    pub times: i64,
+    /// Divisor; at least 1.
+    pub over: i64,
+}
+
+impl Ratio {
+    /// Words stay as they are.
+    pub const ONE: Self = Self { times: 1, over: 1 };
+
+    /// The word, if it is one of 64 bits and nothing remains.
+    #[must_use]
+    #[inline]
+    pub const fn apply(self, word: i64) -> Option<i64> {
+        match word.checked_mul(self.times) {
+            Some(product) if product % self.over == 0 => Some(product / self.over),
+            _ => None,
+        }
+    }
+}
+
+/// Two columns as one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Common {
+    /// What the result means: the finer unit, the larger scale.
+    pub meaning: Meaning,
+    /// How words of the left one get there; nothing is divided.
+    pub left: Ratio,
+    /// How those of the right one do.
+    pub right: Ratio,
+}
+
+impl Common {
+    /// Whether words of both can be compared as they stand.
+    #[must_use]
+    pub fn is_same(&self, left: &Meaning, right: &Meaning) -> bool {
+        (self.left, self.right) == (Ratio::ONE, Ratio::ONE) && left.words == right.words
+    }
+}
+
+/// Whether two columns mean the same, and how their words are compared: at the finer unit, at the larger scale. `None`:
+/// they mean different things, or one of them is plain and the other is not.
+#[must_use]
+pub fn matching(left: &Meaning, right: &Meaning) -> Option<Common> {
+    let (forth, back) = (ratio(&left.logical, &right.logical)?, ratio(&right.logical, &left.logical)?);
+    let common = match (forth.times, back.times) {
+        // Equal units: what differs besides them is the zone, which is shown, or the digits in all.
+        (1, 1) => {
+            if left.words != right.words && left.logical.words().is_none() {
+                return None;
+            }
+            let is_left = left.words >= right.words && precision(&left.logical) >= precision(&right.logical);
+            Common {
+                meaning: if is_left { left.clone() } else { right.clone() },
+                left: Ratio::ONE,
+                right: Ratio::ONE,
+            }
+        }
+        (_, 1) => Common { meaning: right.clone(), left: forth, right: Ratio::ONE },
+        _ => Common { meaning: left.clone(), left: Ratio::ONE, right: back },
+    };
+    Some(with_room(common, left, right))
+}
+
+/// The common decimal has the digits in front of the point that both have.
+fn with_room(mut common: Common, left: &Meaning, right: &Meaning) -> Common {
+    let whole = |logical: &Logical| match logical {
+        Logical::Decimal { precision, scale, .. } => i16::from(*precision) - i16::from(*scale),
+        _ => 0,
+    };
+    let widest = |logical: &Logical| if let Logical::Decimal { bits, .. } = logical { *bits } else { 0 };
+    let most = whole(&left.logical).max(whole(&right.logical));
+    if let Logical::Decimal { bits, precision, scale } = &mut common.meaning.logical {
+        *bits = widest(&left.logical).max(widest(&right.logical));
+        let limit = match *bits {
+            32 => 9,
+            64 => 18,
+            _ => 38,
+        };
+        let digits = most.saturating_add(i16::from(*scale)).clamp(1, 38);
+        *bits = if digits > limit { 128 } else { *bits };
+        *precision = u8::try_from(digits).unwrap_or(38);
+    }
+    common
+}
+
+fn precision(logical: &Logical) -> u8 {
+    if let Logical::Decimal { precision, .. } = logical { *precision } else { 0 }
+}
+
+/// How words of one type become those of another that means the same; `None` if it does not.
+#[must_use]
+pub fn ratio(from: &Logical, to: &Logical) -> Option<Ratio> {
+    const DAY: i64 = 86_400_000;
+    let units = |from: Unit, to: Unit| power(i32::try_from(to.digits()).ok()? - i32::try_from(from.digits()).ok()?);
+    match (from, to) {
+        (Logical::Date32, Logical::Date64) => Some(Ratio { times: DAY, over: 1 }),
+        (Logical::Date64, Logical::Date32) => Some(Ratio { times: 1, over: DAY }),
+        (
+            Logical::Time32(from) | Logical::Time64(from),
+            Logical::Time32(to) | Logical::Time64(to),
+        )
+        | (Logical::Duration(from), Logical::Duration(to)) => units(*from, *to),
+        // An instant is one in every zone; a clock of nobody knows where shows none.
+        (Logical::Timestamp(from, zone), Logical::Timestamp(to, other)) if zone.is_some() == other.is_some() => {
+            units(*from, *to)
+        }
+        (Logical::Decimal { scale: from, .. }, Logical::Decimal { scale: to, .. }) => {
+            power(i32::from(*to) - i32::from(*from))
+        }
+        (Logical::Record(from), Logical::Record(to)) => is_one_record(from, to).then_some(Ratio::ONE),
+        (from, to) => (from == to).then_some(Ratio::ONE),
+    }
+}
+
+/// Ten to so many, if a word has so many digits.
+fn power(exponent: i32) -> Option<Ratio> {
+    let power = 10_i64.checked_pow(exponent.unsigned_abs())?;
+    Some(if exponent < 0 { Ratio { times: 1, over: power } } else { Ratio { times: power, over: 1 } })
+}
+
+/// Whether records have the same fields, of the same meaning in the same unit.
+fn is_one_record(left: &str, right: &str) -> bool {
+    let (Some(left), Some(right)) = (Record::parse(left), Record::parse(right)) else { return left == right };
+    left.len() == right.len()
+        && left.fields().iter().zip(right.fields()).all(|(left, right)| {
+            let meaning = |field: &crate::record::Field| Meaning::new(field.kind, &field.logical);
+            let (one, other) = (meaning(left), meaning(right));
+            left.name == right.name
+                && left.kind == right.kind
+                && ratio(&one.logical, &other.logical) == Some(Ratio::ONE)
+        })
+}
+
+/// A word of the type `words` of META's words as a text of `form`, for messages.
+#[must_use]
+pub fn shown(form: Form, word: i64) -> String {
+    let mut text = Vec::new();
+    form.put(word, &mut text);
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,250 @@
+use super::*;
+
+fn every() -> Vec<Logical> {
+    let mut all = vec![Logical::Date32, Logical::Date64, Logical::Uuid];
+    for unit in Unit::ALL {
+        all.extend([Logical::Time32(unit), Logical::Time64(unit), Logical::Duration(unit)]);
+        for zone in [None, Some("UTC"), Some("+02:00"), Some("a\"b\\c)"), Some("")] {
+            all.push(Logical::Timestamp(unit, zone.map(Into::into)));
+        }
+    }
+    for (precision, scale) in [(1, 0), (38, -5), (15, 2), (38, 38)] {
+        for bits in [32, 64, 128] {
+            all.push(Logical::Decimal { bits, precision, scale });
+        }
+    }
+    all
+}
+
+#[test]
+fn metas_and_names_come_back() {
+    for logical in every() {
+        assert_eq!(Logical::of_meta(&logical.meta()), logical, "{}", logical.meta());
+        if let Some(named) = Logical::of_name(&logical.name()) {
+            let is_time = matches!(logical, Logical::Time32(_) | Logical::Time64(_));
+            assert!(named == logical || is_time, "{}", logical.name());
+        }
+    }
+    assert_eq!(Logical::of_meta(""), Logical::Plain);
+    for unknown in ["UInt32", "Date32()", "Decimal128(+5, 2)", "Decimal128(5,2)", "Timestamp(Second)"] {
+        assert_eq!(Logical::of_meta(unknown), Logical::Unknown(unknown.to_owned()));
+    }
+    for (name, meta) in [
+        ("date", "Date32"),
+        ("date[ms]", "Date64"),
+        ("time[s]", "Time32(Second)"),
+        ("time", "Time64(Microsecond)"),
+        ("time[ns]", "Time64(Nanosecond)"),
+        ("timestamp", "Timestamp(Microsecond, None)"),
+        ("timestamp[us,UTC]", "Timestamp(Microsecond, Some(\"UTC\"))"),
+        ("timestamp[s, Europe/Berlin]", "Timestamp(Second, Some(\"Europe/Berlin\"))"),
+        ("duration[ms]", "Duration(Millisecond)"),
+        ("decimal(10,2)", "Decimal128(10, 2)"),
+        ("decimal(18)", "Decimal128(18, 0)"),
+        ("uuid", "Uuid"),
+    ] {
+        assert_eq!(Logical::of_name(name).map(|logical| logical.meta()).as_deref(), Some(meta), "{name}");
+    }
+    for bad in [
+        "", "i64", "date[us]", "time[h]", "timestamp[us", "timestamp[us,]", "timestamp[,UTC]", "decimal", "decimal(39,2)",
+        "decimal64(19,2)", "decimal(0,0)", "decimal(2,3)", "decimal(+2,1)", "uuid[us]",
+    ] {
+        assert_eq!(Logical::of_name(bad), None, "{bad}");
+    }
+}
+
+/// Each text is one word, and the word prints as the second text.
+#[test]
+fn texts_are_words() {
+    for (name, text, word, printed) in [
+        ("date", "1970-01-01", 0, "1970-01-01"),
+        ("date", "2024-02-29", 19782, "2024-02-29"),
+        ("date", "0000-01-01", -719_528, "0000-01-01"),
+        ("date", "-0001-12-31", -719_529, "-0001-12-31"),
+        ("date", "+10000-01-01", 2_932_897, "+10000-01-01"),
+        ("date[ms]", "1970-01-02", 86_400_000, "1970-01-02"),
+        ("date[ms]", "1970-01-01T00:00:00.001", 1, "1970-01-01T00:00:00.001"),
+        ("timestamp[us]", "2024-01-01 12:00:00.50", 1_704_110_400_500_000, "2024-01-01T12:00:00.5"),
+        ("timestamp[s]", "2024-01-01T12:00", 1_704_110_400, "2024-01-01T12:00:00"),
+        ("timestamp[s]", "2024-01-01", 1_704_067_200, "2024-01-01T00:00:00"),
+        ("timestamp[s,UTC]", "2024-01-01", 1_704_067_200, "2024-01-01T00:00:00Z"),
+        ("timestamp[us,UTC]", "2024-01-01T12:00:00.5Z", 1_704_110_400_500_000, "2024-01-01T12:00:00.5Z"),
+        ("timestamp[ms,x]", "2024-01-01T14:00:00+02:00", 1_704_110_400_000, "2024-01-01T12:00:00Z"),
+        ("timestamp[ms,x]", "2024-01-01 06:30:00-0530", 1_704_110_400_000, "2024-01-01T12:00:00Z"),
+        ("timestamp[ns]", "1969-12-31T23:59:59.999999999", -1, "1969-12-31T23:59:59.999999999"),
+        ("time[us]", "12:00:00.25", 43_200_250_000, "12:00:00.25"),
+        ("time[s]", "-00:00:01", -1, "-00:00:01"),
+        ("time[s]", "+24:00:00", 86_400, "+24:00:00"),
+        ("duration[us]", "1.5s", 1_500_000, "1.5s"),
+        ("duration[us]", "-250ms", -250_000, "-0.25s"),
+        ("duration[ns]", "7ns", 7, "0.000000007s"),
+        ("decimal(10,2)", "7675.00", 767_500, "7675.00"),
+        ("decimal(10,2)", "-.5", 0, ""),
+        ("decimal(10,2)", "-0.5", -50, "-0.50"),
+        ("decimal(10,2)", "7", 700, "7.00"),
+        ("decimal(10,2)", "7.5000", 750, "7.50"),
+        ("decimal(10,0)", "+12", 12, "12"),
+    ] {
+        let form = Logical::of_name(name).and_then(|logical| logical.form()).expect("has texts");
+        if printed.is_empty() {
+            assert_eq!(form.read(text.as_bytes()), Err(TextError::Form), "{text}");
+            continue;
+        }
+        assert_eq!(form.read(text.as_bytes()), Ok(word), "{text} as {name}");
+        assert_eq!(shown(form, word), printed);
+    }
+    let scale = Form::Decimal(5, -2);
+    assert_eq!((scale.read(b"12300"), shown(scale, 123)), (Ok(123), "12300".to_owned()));
+    assert_eq!(scale.read(b"12345"), Err(TextError::Finer));
+}
+
+#[test]
+fn other_texts_are_refused() {
+    use TextError::{Finer, NoZone, Range, Zone};
+    for (name, text, error) in [
+        ("date", "2023-02-29", TextError::Form),
+        ("date", "2024-1-1", TextError::Form),
+        ("date", "20240101", TextError::Form),
+        ("date", "10000-01-01", TextError::Form),
+        ("date", "2024-01-01T00:00:00", TextError::Form),
+        ("date", "+9999999-01-01", Range),
+        ("timestamp[us]", "1704110400", TextError::Form),
+        ("timestamp[us]", "2024-01-01T24:00:00", TextError::Form),
+        ("timestamp[us]", "2024-01-01T12:00:60", TextError::Form),
+        ("timestamp[us]", "2024-01-01T12:00:00.", TextError::Form),
+        ("timestamp[us]", "2024-01-01T12:00:00Z", Zone),
+        ("timestamp[us,UTC]", "2024-01-01T12:00:00", NoZone),
+        ("timestamp[us,UTC]", "2024-01-01T12:00:00+2", TextError::Form),
+        ("timestamp[us,UTC]", "2024-01-01T12:00:00+02:", TextError::Form),
+        ("timestamp[us,UTC]", "2024-01-01T12:00:00.0000001Z", Finer),
+        ("timestamp[ns]", "2300-01-01T00:00:00", Range),
+        ("time[us]", "24:00:00", TextError::Form),
+        ("time[s]", "12:00:00.5", Finer),
+        ("duration[us]", "90", TextError::Form),
+        ("duration[s]", "1ms", Finer),
+        ("decimal(10,2)", "1.005", Finer),
+        ("decimal(10,2)", "1e3", TextError::Form),
+        ("decimal(10,2)", "1,5", TextError::Form),
+        ("decimal(10,2)", "92233720368547758.08", Range),
+        ("uuid", "7", TextError::Form),
+    ] {
+        let form = Logical::of_name(name).and_then(|logical| logical.form()).expect("has texts");
+        assert_eq!(form.read(text.as_bytes()), Err(error), "{text} as {name}");
+    }
+    let number = 0x0123_4567_89ab_cdef_0123_4567_89ab_cdef;
+    assert_eq!(Form::read_uuid(b"01234567-89AB-cdef-0123-456789abcdef"), Some(number));
+    assert_eq!(Form::read_uuid(b"0123456789abcdef0123456789abcdef"), Some(number));
+    for bad in [&b"01234567-89ab-cdef-0123456789abcdef"[..], b"", b"0123456789abcdef0123456789abcdeg"] {
+        assert_eq!(Form::read_uuid(bad), None);
+    }
+}
+
+/// All units and scales, at the ends of the words, around zero and at words of no pattern.
+#[test]
+fn every_word_prints_and_reads_back() {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut words: Vec<i64> = (0..=62).flat_map(|shift| [(1 << shift) - 1, 1 << shift, -(1 << shift)]).collect();
+    words.extend([i64::MIN, i64::MIN + 1, i64::MAX, i64::MAX - 1]);
+    for _ in 0..2000 {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        words.push(state.cast_signed() >> (state >> 58));
+    }
+    let mut forms: Vec<Form> = every().iter().filter_map(Logical::form).filter(|form| *form != Form::Uuid).collect();
+    forms.extend([0, 1, 9, 17, 18, 19, 20, 127, -1, -18, -128].map(|scale| Form::Decimal(38, scale)));
+    for form in forms {
+        for &word in &words {
+            let fits = i32::try_from(word).is_ok();
+            if form == Form::Days && !fits {
+                continue;
+            }
+            let text = shown(form, word);
+            let read = form.read(text.as_bytes());
+            // What has more than 38 digits is no number that texts are read through.
+            let is_beyond = matches!(form, Form::Decimal(_, scale) if scale < -18);
+            assert!(read == Ok(word) || (is_beyond && word != 0), "{text} of {word} as {form:?}: {read:?}");
+        }
+    }
+    for number in [0, 1, u128::MAX, 0x0123_4567_89ab_cdef_0123_4567_89ab_cdef] {
+        let mut text = Vec::new();
+        Form::put_uuid(number, &mut text);
+        assert_eq!((text.len(), Form::read_uuid(&text)), (36, Some(number)));
+    }
+}
+
+/// The calendar, one day after the other, by the rules that children learn.
+#[test]
+fn days_follow_each_other() {
+    let (mut year, mut month, mut day) = (-401_i64, 1_u32, 1_u32);
+    let first = Form::Days.read(b"-0401-01-01").expect("is a date");
+    for word in first..first + 366 * 3000 {
+        let sign = if year < 0 { "-" } else { "" };
+        let expected = format!("{sign}{:04}-{month:02}-{day:02}", year.abs());
+        assert_eq!(shown(Form::Days, word), expected);
+        let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+        let last = match month {
+            4 | 6 | 9 | 11 => 30,
+            2 => 28 + u32::from(is_leap),
+            _ => 31,
+        };
+        day += 1;
+        if day > last {
+            (day, month) = (1, month + 1);
+        }
+        if month > 12 {
+            (month, year) = (1, year + 1);
+        }
+    }
+    assert_eq!(shown(Form::Days, 0), "1970-01-01");
+}
+
+fn meaning(name: &str) -> Meaning {
+    match Logical::of_name(name) {
+        Some(Logical::Uuid) => Meaning::new("u128", "Uuid"),
+        Some(logical) => Meaning::new(logical.words().unwrap_or("i64"), &logical.meta()),
+        None => Meaning::new(name, ""),
+    }
+}
+
+#[test]
+fn what_means_the_same_matches() {
+    for (left, right, result, factors) in [
+        ("i64", "i64", "i64", (1, 1)),
+        ("date", "date", "i32 date", (1, 1)),
+        ("date", "date[ms]", "i64 date[ms]", (86_400_000, 1)),
+        ("timestamp[us]", "timestamp[ns]", "i64 timestamp[ns]", (1000, 1)),
+        ("timestamp[ns,UTC]", "timestamp[s,Asia/Tokyo]", "i64 timestamp[ns,UTC]", (1, 1_000_000_000)),
+        ("time[s]", "time[us]", "i64 time[us]", (1_000_000, 1)),
+        ("duration[s]", "duration[ms]", "i64 duration[ms]", (1000, 1)),
+        ("decimal(10,2)", "decimal(10,3)", "i64 decimal(11,3)", (10, 1)),
+        ("decimal(10,2)", "decimal(12,2)", "i64 decimal(12,2)", (1, 1)),
+        ("uuid", "uuid", "u128 uuid", (1, 1)),
+    ] {
+        let (left, right) = (meaning(left), meaning(right));
+        let common = matching(&left, &right).expect("match");
+        assert_eq!((common.meaning.to_string(), (common.left.times, common.right.times)), (result.to_owned(), factors));
+        let back = matching(&right, &left).expect("match");
+        assert_eq!((back.left, back.right), (common.right, common.left));
+    }
+    for (left, right) in [
+        ("i64", "u64"),
+        ("i64", "timestamp[us]"),
+        ("i64", "decimal(10,0)"),
+        ("i32", "date"),
+        ("u128", "uuid"),
+        ("date", "timestamp[us]"),
+        ("date[ms]", "timestamp[ms]"),
+        ("timestamp[us]", "timestamp[us,UTC]"),
+        ("time[us]", "duration[us]"),
+        ("f32", "f64"),
+    ] {
+        assert_eq!(matching(&meaning(left), &meaning(right)), None, "{left} {right}");
+        assert_eq!(matching(&meaning(right), &meaning(left)), None, "{right} {left}");
+    }
+    let unknown = |text| Meaning::new("i64", text);
+    assert!(matching(&unknown("later"), &unknown("later")).is_some());
+    assert!(matching(&unknown("later"), &unknown("other")).is_none());
+    // A type that does not fit its words is not believed.
+    assert!(matches!(unknown("Date32").logical, Logical::Unknown(_)));
+    let days = ratio(&Logical::Date64, &Logical::Date32).expect("same");
+    assert_eq!((days.apply(86_400_000), days.apply(1)), (Some(1), None));
+}

@@ -1,0 +1,468 @@
+//! Texts of logical types: read strictly, printed so that they read back.
+
+use super::Unit;
+use core::fmt;
+use std::io::Write as _;
+
+/// The part of a logical type that its texts depend on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Form {
+    /// A date, in days.
+    Days,
+    /// A date, in milliseconds.
+    Date,
+    /// A time of the day.
+    Time(Unit),
+    /// A date and a time; true: an instant, printed in UTC.
+    Timestamp(Unit, bool),
+    /// Seconds that pass.
+    Duration(Unit),
+    /// A decimal of so many digits, and so many behind the point.
+    Decimal(u8, i8),
+    /// 16 bytes.
+    Uuid,
+}
+
+/// Why a text is no word of a type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TextError {
+    /// It has not the form.
+    Form,
+    /// It has more digits behind the point than the type.
+    Finer,
+    /// The type has no word for it.
+    Range,
+    /// It lacks a zone.
+    NoZone,
+    /// It has a zone, where there is none.
+    Zone,
+}
+
+const DAY_SECONDS: i128 = 86_400;
+
+impl Form {
+    /// The word of a text. Uuids have [`Form::read_uuid`].
+    ///
+    /// # Errors
+    /// Why it stands for none.
+    pub fn read(self, text: &[u8]) -> Result<i64, TextError> {
+        let word = match self {
+            Self::Days => {
+                let (days, rest) = date(text).ok_or(TextError::Form)?;
+                let days = i32::try_from(days).map_err(|_| TextError::Range)?;
+                return if rest.is_empty() { Ok(days.into()) } else { Err(TextError::Form) };
+            }
+            // Milliseconds that are no whole day are no date, but have a text.
+            Self::Date => moment(text, Unit::Millisecond, None)?,
+            Self::Timestamp(unit, is_zoned) => moment(text, unit, Some(is_zoned))?,
+            Self::Time(unit) => {
+                let (sign, digits) = signed(text);
+                let (seconds, fraction, rest) = clock(digits, sign.is_some()).ok_or(TextError::Form)?;
+                if !rest.is_empty() {
+                    return Err(TextError::Form);
+                }
+                let word = ticks(seconds, fraction, unit)?;
+                if sign == Some(true) { -word } else { word }
+            }
+            Self::Duration(unit) => {
+                let (sign, digits) = signed(text);
+                let (number, unit_digits) = match digits {
+                    [number @ .., b'm', b's'] => (number, 3),
+                    [number @ .., b'u', b's'] => (number, 6),
+                    [number @ .., b'n', b's'] => (number, 9),
+                    [number @ .., b's'] => (number, 0),
+                    _ => return Err(TextError::Form),
+                };
+                let word = scaled(number, i32::try_from(unit.digits()).unwrap_or(0) - unit_digits)?;
+                if sign == Some(true) { -word } else { word }
+            }
+            Self::Decimal(_, scale) => {
+                let (sign, digits) = signed(text);
+                let word = scaled(digits, scale.into())?;
+                if sign == Some(true) { -word } else { word }
+            }
+            Self::Uuid => return Err(TextError::Form),
+        };
+        i64::try_from(word).map_err(|_| TextError::Range)
+    }
+
+    /// The number of a uuid: 32 hexadecimal digits, with hyphens behind the 8th, 12th, 16th and 20th or without.
+    #[must_use]
+    pub fn read_uuid(text: &[u8]) -> Option<u128> {
+        let is_plain = text.len() == 32;
+        if !is_plain && text.len() != 36 {
+            return None;
+        }
+        let mut number = 0_u128;
+        for (at, &byte) in text.iter().enumerate() {
+            if !is_plain && matches!(at, 8 | 13 | 18 | 23) {
+                if byte != b'-' {
+                    return None;
+                }
+                continue;
+            }
+            number = number << 4 | u128::from(char::from(byte).to_digit(16)?);
+        }
+        Some(number)
+    }
+
+    /// Appends the text of a uuid.
+    pub fn put_uuid(number: u128, out: &mut Vec<u8>) {
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        for at in 0..32 {
+            if matches!(at, 8 | 12 | 16 | 20) {
+                out.push(b'-');
+            }
+            out.push(DIGITS[(number >> (124 - 4 * at) & 15) as usize]);
+        }
+    }
+
+    /// Appends the text of a word.
+    pub fn put(self, word: i64, out: &mut Vec<u8>) {
+        match self {
+            Self::Days => put_date(word, out),
+            Self::Date | Self::Timestamp(..) => {
+                let (unit, is_zoned) = match self {
+                    Self::Timestamp(unit, is_zoned) => (unit, is_zoned),
+                    _ => (Unit::Millisecond, false),
+                };
+                let per_day = 86_400 * unit.per_second();
+                let (days, ticks) = (word.div_euclid(per_day), word.rem_euclid(per_day));
+                put_date(days, out);
+                if self == Self::Date && ticks == 0 {
+                    return;
+                }
+                out.push(b'T');
+                put_clock(ticks.unsigned_abs(), unit, out);
+                if is_zoned {
+                    out.push(b'Z');
+                }
+            }
+            Self::Time(unit) => {
+                let in_day = (0..86_400_i128 * i128::from(unit.per_second())).contains(&i128::from(word));
+                if !in_day {
+                    out.push(if word < 0 { b'-' } else { b'+' });
+                }
+                put_clock(word.unsigned_abs(), unit, out);
+            }
+            Self::Duration(unit) => {
+                if word < 0 {
+                    out.push(b'-');
+                }
+                let per_second = unit.per_second().unsigned_abs();
+                let _ = write!(out, "{}", word.unsigned_abs() / per_second);
+                put_fraction(word.unsigned_abs() % per_second, unit, out);
+                out.push(b's');
+            }
+            Self::Decimal(_, scale) => put_decimal(word, scale, out),
+            Self::Uuid => {
+                let _ = write!(out, "{word}");
+            }
+        }
+    }
+
+    /// What a text of it is, for messages.
+    #[must_use]
+    pub fn noun(self) -> String {
+        match self {
+            Self::Days | Self::Date => "date".to_owned(),
+            Self::Time(unit) => format!("time[{}]", unit.name()),
+            Self::Timestamp(unit, false) => format!("timestamp[{}]", unit.name()),
+            Self::Timestamp(unit, true) => format!("timestamp[{}] with a zone", unit.name()),
+            Self::Duration(unit) => format!("duration[{}]", unit.name()),
+            Self::Decimal(precision, scale) => format!("decimal({precision},{scale})"),
+            Self::Uuid => "uuid".to_owned(),
+        }
+    }
+
+    /// Whether a word has no more digits than its decimal.
+    #[must_use]
+    pub const fn holds(self, word: i64) -> bool {
+        match self {
+            Self::Decimal(precision, _) => match 10_u64.checked_pow(precision as u32) {
+                Some(power) => word.unsigned_abs() < power,
+                None => true,
+            },
+            _ => true,
+        }
+    }
+
+    /// A text that it reads, for messages.
+    #[must_use]
+    pub const fn example(self) -> &'static str {
+        match self {
+            Self::Days | Self::Date => "2024-01-01",
+            Self::Time(Unit::Second) => "12:00:00",
+            Self::Time(_) => "12:00:00.5",
+            Self::Timestamp(_, true) => "2024-01-01T12:00:00Z",
+            Self::Timestamp(_, false) => "2024-01-01T12:00:00",
+            Self::Duration(_) => "90s",
+            Self::Decimal(_, 2) => "7675.00",
+            Self::Decimal(_, scale) if scale <= 0 => "7675",
+            Self::Decimal(..) => "7675.0",
+            Self::Uuid => "01234567-89ab-cdef-0123-456789abcdef",
+        }
+    }
+
+    /// What to do about a text that it does not read.
+    #[must_use]
+    pub fn advice(self, error: TextError) -> String {
+        let example = self.example();
+        match error {
+            TextError::Form => format!("give it as {example}"),
+            TextError::NoZone => format!("it has no zone: give it as {example}, or with one like +02:00"),
+            TextError::Zone => format!("it has a zone, these times have none: give it as {example}"),
+            TextError::Range => "it is beyond what this type holds: give a value nearer to zero".to_owned(),
+            TextError::Finer => match self {
+                Self::Decimal(_, scale) => format!("it is finer than {scale} digits behind the point: give fewer"),
+                Self::Time(unit) | Self::Timestamp(unit, _) | Self::Duration(unit) => {
+                    format!("it is finer than {}: give {} digits of a second at most", unit.name(), unit.digits())
+                }
+                _ => "it is finer than this type: give fewer digits".to_owned(),
+            },
+        }
+    }
+}
+
+impl fmt::Display for TextError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Form => "it has not the form",
+            Self::Finer => "it is finer than the type",
+            Self::Range => "it is beyond what the type holds",
+            Self::NoZone => "it has no zone",
+            Self::Zone => "it has a zone",
+        })
+    }
+}
+
+impl std::error::Error for TextError {}
+
+/// True for a minus sign, false for a plus sign; and the rest.
+fn signed(text: &[u8]) -> (Option<bool>, &[u8]) {
+    match text {
+        [b'-', rest @ ..] => (Some(true), rest),
+        [b'+', rest @ ..] => (Some(false), rest),
+        _ => (None, text),
+    }
+}
+
+/// The number of exactly `count` digits at the start, and the rest.
+fn digits(text: &[u8], count: usize) -> Option<(i128, &[u8])> {
+    let (digits, rest) = text.split_at_checked(count)?;
+    let is_number = count > 0 && count < 30 && digits.iter().all(u8::is_ascii_digit);
+    is_number.then(|| (digits.iter().fold(0, |number, digit| number * 10 + i128::from(digit - b'0')), rest))
+}
+
+/// Days since 1970 of the date at the start, and the rest.
+fn date(text: &[u8]) -> Option<(i128, &[u8])> {
+    let (sign, unsigned) = signed(text);
+    let length = unsigned.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    // Four digits, or a sign and as many as it needs.
+    if length < 4 || length > 15 || (length > 4 && sign.is_none()) {
+        return None;
+    }
+    let (year, rest) = digits(unsigned, length)?;
+    let (month, rest) = digits(rest.strip_prefix(b"-")?, 2)?;
+    let (day, rest) = digits(rest.strip_prefix(b"-")?, 2)?;
+    let year = if sign == Some(true) { -year } else { year };
+    let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let days = match month {
+        4 | 6 | 9 | 11 => 30,
+        2 if is_leap => 29,
+        2 => 28,
+        1..=12 => 31,
+        _ => return None,
+    };
+    (1..=days).contains(&day).then(|| (days_of(year, month, day), rest))
+}
+
+/// Days since 1970 of a date in the Gregorian calendar, which goes on for ever in both directions.
+const fn days_of(year: i128, month: i128, day: i128) -> i128 {
+    // Years that begin in March, eras of 400 years.
+    let year = if month <= 2 { year - 1 } else { year };
+    let era = year.div_euclid(400);
+    let of_era = year.rem_euclid(400);
+    let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+    era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
+}
+
+/// Appends the date of a day.
+fn put_date(days: i64, out: &mut Vec<u8>) {
+    // No sum below leaves 64 bits: a word of days has 32, one of seconds is divided by those of a day.
+    let days = days + 719_468;
+    let (era, of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
+    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year + year / 4 - year / 100);
+    let month = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * month + 2) / 5 + 1;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    let year = era * 400 + year + i64::from(month <= 2);
+    if (0..=9999).contains(&year) {
+        put_padded(year.unsigned_abs(), 4, out);
+    } else {
+        out.push(if year < 0 { b'-' } else { b'+' });
+        put_padded(year.unsigned_abs(), 4, out);
+    }
+    out.push(b'-');
+    put_padded(month.unsigned_abs(), 2, out);
+    out.push(b'-');
+    put_padded(day.unsigned_abs(), 2, out);
+}
+
+fn put_padded(number: u64, width: usize, out: &mut Vec<u8>) {
+    let _ = write!(out, "{number:0width$}");
+}
+
+/// Seconds and digits of a fraction of the time at the start, and the rest. `is_any`: also of more than a day.
+fn clock(text: &[u8], is_any: bool) -> Option<(i128, &[u8], &[u8])> {
+    let length = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let (hours, rest) = digits(text, if is_any { length.clamp(2, 20) } else { 2 })?;
+    let (minutes, rest) = digits(rest.strip_prefix(b":")?, 2)?;
+    let (seconds, rest) = match rest.strip_prefix(b":") {
+        Some(rest) => digits(rest, 2)?,
+        None => (0, rest),
+    };
+    let (fraction, rest): (&[u8], _) = match rest.strip_prefix(b".") {
+        Some(rest) => match rest.split_at(rest.iter().take_while(|byte| byte.is_ascii_digit()).count()) {
+            ([], _) => return None,
+            parts => parts,
+        },
+        None => (&[], rest),
+    };
+    let fits = (is_any || hours < 24) && minutes < 60 && seconds < 60;
+    fits.then_some((hours * 3600 + minutes * 60 + seconds, fraction, rest))
+}
+
+/// Units of seconds and of the digits behind their point.
+fn ticks(seconds: i128, fraction: &[u8], unit: Unit) -> Result<i128, TextError> {
+    let held = unit.digits() as usize;
+    let (kept, rest) = fraction.split_at(fraction.len().min(held));
+    if rest.iter().any(|&digit| digit != b'0') {
+        return Err(TextError::Finer);
+    }
+    let padded = kept.iter().chain(core::iter::repeat(&b'0')).take(held);
+    let fraction = padded.fold(0, |number, digit| number * 10 + i128::from(digit - b'0'));
+    Ok(seconds * i128::from(unit.per_second()) + fraction)
+}
+
+/// Appends a time: hours, minutes, seconds and as many digits as it has.
+fn put_clock(ticks: u64, unit: Unit, out: &mut Vec<u8>) {
+    let per_second = unit.per_second().unsigned_abs();
+    let seconds = ticks / per_second;
+    put_padded(seconds / 3600, 2, out);
+    out.push(b':');
+    put_padded(seconds / 60 % 60, 2, out);
+    out.push(b':');
+    put_padded(seconds % 60, 2, out);
+    put_fraction(ticks % per_second, unit, out);
+}
+
+fn put_fraction(mut ticks: u64, unit: Unit, out: &mut Vec<u8>) {
+    if ticks == 0 {
+        return;
+    }
+    let mut width = unit.digits() as usize;
+    while ticks.is_multiple_of(10) {
+        ticks /= 10;
+        width -= 1;
+    }
+    out.push(b'.');
+    put_padded(ticks, width, out);
+}
+
+/// Units since 1970 of a date, or of a date and a time with a zone, without one, or (for dates) without a word of it. A
+/// date alone is its first moment.
+fn moment(text: &[u8], unit: Unit, zone: Option<bool>) -> Result<i128, TextError> {
+    let (days, rest) = date(text).ok_or(TextError::Form)?;
+    let (seconds, fraction, rest) = match rest {
+        [] => return Ok(days * DAY_SECONDS * i128::from(unit.per_second())),
+        [b'T' | b't' | b' ', rest @ ..] => clock(rest, false).ok_or(TextError::Form)?,
+        _ => return Err(TextError::Form),
+    };
+    let offset = offset(rest).ok_or(TextError::Form)?;
+    let offset = match (zone, offset) {
+        (Some(true), Some(offset)) => offset,
+        (Some(true), None) => return Err(TextError::NoZone),
+        (_, None) => 0,
+        (_, Some(_)) => return Err(TextError::Zone),
+    };
+    ticks(days * DAY_SECONDS + seconds - offset, fraction, unit)
+}
+
+/// Seconds by which a clock is ahead of UTC: `Z`, `+02:00`, `+0200` or `+02`; nothing for no text.
+fn offset(text: &[u8]) -> Option<Option<i128>> {
+    let (sign, rest) = match text {
+        [] => return Some(None),
+        [b'Z' | b'z'] => return Some(Some(0)),
+        _ => signed(text),
+    };
+    let is_behind = sign?;
+    let (hours, rest) = digits(rest, 2)?;
+    let rest = rest.strip_prefix(b":").unwrap_or(rest);
+    let minutes = if rest.is_empty() { 0 } else { digits(rest, 2).filter(|(_, rest)| rest.is_empty())?.0 };
+    let seconds = hours * 3600 + minutes * 60;
+    (hours < 24 && minutes < 60 && !text.ends_with(b":"))
+        .then_some(Some(if is_behind { -seconds } else { seconds }))
+}
+
+/// A number of digits with a point or none, times ten to `exponent`, if that is whole.
+fn scaled(text: &[u8], exponent: i32) -> Result<i128, TextError> {
+    let mut parts = text.splitn(2, |&byte| byte == b'.');
+    let (whole, fraction) = (parts.next().unwrap_or_default(), parts.next());
+    let is_number = |part: &[u8]| !part.is_empty() && part.iter().all(u8::is_ascii_digit);
+    if !is_number(whole) || fraction.is_some_and(|fraction| !is_number(fraction)) {
+        return Err(TextError::Form);
+    }
+    let mut exponent = exponent;
+    let mut number = 0_i128;
+    let mut zeros = 0;
+    let fraction = fraction.unwrap_or_default();
+    exponent -= i32::try_from(fraction.len()).map_err(|_| TextError::Form)?;
+    for digit in whole.iter().chain(fraction) {
+        // Zeros are put off: those at the end may go again.
+        if *digit == b'0' {
+            zeros += u32::from(number != 0);
+            continue;
+        }
+        let power = 10_i128.checked_pow(zeros + 1).ok_or(TextError::Range)?;
+        number = number.checked_mul(power).ok_or(TextError::Range)?;
+        number = number.checked_add(i128::from(digit - b'0')).ok_or(TextError::Range)?;
+        zeros = 0;
+    }
+    if number == 0 {
+        return Ok(0);
+    }
+    let exponent = i64::from(exponent) + i64::from(zeros);
+    if exponent < 0 {
+        // The last digit is none of zero.
+        return Err(TextError::Finer);
+    }
+    let power = u32::try_from(exponent).ok().and_then(|exponent| 10_i128.checked_pow(exponent));
+    power.and_then(|power| number.checked_mul(power)).ok_or(TextError::Range)
+}
+
+fn put_decimal(word: i64, scale: i8, out: &mut Vec<u8>) {
+    if word < 0 {
+        out.push(b'-');
+    }
+    let number = word.unsigned_abs();
+    let Ok(scale) = u32::try_from(scale) else {
+        let _ = write!(out, "{number}");
+        if number != 0 {
+            out.extend(core::iter::repeat_n(b'0', scale.unsigned_abs().into()));
+        }
+        return;
+    };
+    if scale == 0 {
+        let _ = write!(out, "{number}");
+        return;
+    }
+    // A power that is no word is beyond every number.
+    let (whole, rest) = match 10_u64.checked_pow(scale) {
+        Some(power) => (number / power, number % power),
+        None => (0, number),
+    };
+    let _ = write!(out, "{whole}.");
+    put_padded(rest, scale as usize, out);
+}
