@@ -5,7 +5,7 @@
 
 /// `name: features`: a function that detects all of them, and their list as `target_feature` takes it.
 macro_rules! sets {
-    ($($(#[$doc:meta])* $name:ident: $first:tt $($feature:tt)*;)*) => {
+    ($($(#[$doc:meta])* $name:ident: $first:tt $(, $feature:tt)*;)*) => {
         $(
             $(#[$doc])*
             #[cfg(target_arch = "x86_64")]
@@ -30,23 +30,23 @@ sets! {
     /// Bits are gathered and scattered.
     bmi2: "bmi2";
     /// As [`bmi2`], and the lowest bits are found.
-    bmi: "bmi1" "bmi2";
+    bmi: "bmi1", "bmi2";
     /// Vectors of 16 bytes, and bits are counted.
-    sse42: "sse4.2" "popcnt";
+    sse42: "sse4.2", "popcnt";
     /// Vectors of 32 bytes.
     avx2: "avx2";
     /// As [`avx2`], and bits are counted.
-    avx2_popcnt: "avx2" "popcnt";
+    avx2_popcnt: "avx2", "popcnt";
     /// As [`avx2`] and [`bmi2`].
-    avx2_bmi2: "avx2" "bmi2";
+    avx2_bmi2: "avx2", "bmi2";
     /// What the searches of 32 bytes use.
-    avx2_search: "avx2" "bmi1" "bmi2" "popcnt";
+    avx2_search: "avx2", "bmi1", "bmi2", "popcnt";
     /// Vectors of 64 bytes.
     avx512f: "avx512f";
     /// As [`avx512f`], and bits are counted.
-    avx512f_popcnt: "avx512f" "popcnt";
+    avx512f_popcnt: "avx512f", "popcnt";
     /// What the searches of 64 bytes use.
-    avx512_search: "avx512f" "avx512bw" "avx512vl" "avx2" "bmi1" "bmi2" "popcnt";
+    avx512_search: "avx512f", "avx512bw", "avx512vl", "avx2", "bmi1", "bmi2", "popcnt";
 }
 
 /// NEON, which is part of 64-bit Arm; the features are `neon`.

@@ -1,7 +1,9 @@
 //! Who owns the bytes of an open file: a mapping, a sealed copy in memory, or an aligned vector.
 
 use crate::sigbus::Watch;
-use memmap2::{Advice, Mmap};
+#[cfg(target_os = "linux")]
+use memmap2::Advice;
+use memmap2::Mmap;
 use std::fs::File;
 use std::io;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
@@ -30,6 +32,7 @@ pub(crate) enum Storage {
     /// A shared read-only mapping of the file; `Watch` notices when the file is cut short.
     Mapped(Watch, Mmap),
     /// A sealed copy in memory, which nobody can change or truncate.
+    #[cfg(target_os = "linux")]
     Resident(Mmap),
     /// A copy in this process's heap and its length.
     Owned(Vec<u8>),
@@ -98,7 +101,9 @@ impl Storage {
     /// All bytes.
     pub(crate) fn bytes(&self) -> &[u8] {
         match self {
-            Self::Mapped(_, map) | Self::Resident(map) => map,
+            Self::Mapped(_, map) => map,
+            #[cfg(target_os = "linux")]
+            Self::Resident(map) => map,
             Self::Owned(bytes) => bytes,
             Self::Aligned(aligned) => &aligned.lines.as_slice().as_bytes()[..aligned.length],
         }
@@ -128,6 +133,7 @@ impl Storage {
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::Mapped(..) => "mapped",
+            #[cfg(target_os = "linux")]
             Self::Resident(_) => "resident",
             Self::Owned(_) | Self::Aligned(_) => "owned",
         }

@@ -152,9 +152,9 @@ mod tests {
                     let touched = touched();
                     let good = Verified { header: &header, bytes: &bytes, touched: &touched, storage: None };
                     let bad = Verified { header: &header, bytes: &damaged, touched: &touched, storage: None };
-                    let is_it = |outcome: Result<(), FormatError>| {
+                    let is_it = |outcome: Result<(), ReadError>| {
                         let (tag, offset) = (section.entry.tag.name(), start);
-                        matches!(outcome, Err(FormatError::Checksum { what, offset: of, .. })
+                        matches!(outcome, Err(ReadError::Format(FormatError::Checksum { what, offset: of, .. }))
                             if what == tag && of == offset)
                     };
                     assert!(is_it(bad.check(start)) && is_it(bad.check(end - 1)), "byte {at}");
@@ -195,7 +195,10 @@ mod tests {
         let mut damaged = bytes.clone();
         damaged[line.entry.sums_offset.get() as usize] ^= 1;
         let bad = Verified { header: &header, bytes: &damaged, touched: &touched, storage: None };
-        assert!(matches!(bad.check(line.offset()), Err(FormatError::Checksum { what: "SUMS", .. })));
+        assert!(matches!(
+            bad.check(line.offset()),
+            Err(ReadError::Format(FormatError::Checksum { what: "SUMS", .. }))
+        ));
         let sum2 = header.section(Tag::SUM2).expect("SUM2").offset() as usize;
         damaged[sum2] ^= 1;
         assert!(Touched::new(&header, &damaged).is_err());

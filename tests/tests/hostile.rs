@@ -106,7 +106,8 @@ fn numbers<K: Key, V: Value>(view: &Typed<'_, K, V>, random: &mut Random) {
         let _ = black_box(view.get_all(key).map(|all| all.take(20).count()));
         let _ = black_box(view.range(key..).map(|range| range.take(90).filter(Result::is_ok).count()));
         let _ = black_box(view.range(..key).map(|range| range.rev().take(90).filter(Result::is_ok).count()));
-        let _ = black_box(view.scan_range(key.., |keys, values| drop(black_box((keys.len(), values.len())))));
+        let mut scanned = 0;
+        let _ = black_box(view.scan_range(key.., |keys, values| scanned += keys.len() + values.len()));
     }
     let _ = black_box((view.min(), view.max(), view.scan(0..len, |_, _| {})));
     let (mut values, mut present, mut ranks) = (vec![V::default(); 150], vec![0; 3], vec![0; 150]);
@@ -354,10 +355,8 @@ fn what_is_given_away_does_not_change() {
             file.set_len(0).expect("cut");
             assert!(kept.look() == before, "cut");
             let after = call_all(&index, &mut Random(9));
-            assert!(
-                after.columns.is_none() || index.key_column().is_none() && index.value_column().is_none()
-            );
-            assert!(after.elements.iter().all(|element| !element.is_empty() || element.is_empty()));
+            let has_columns = index.key_column().is_some() || index.value_column().is_some();
+            assert!(after.columns.is_none() || !has_columns || index.is_empty());
             assert_eq!(index.check_mapping(), Err(ReadError::MappingLost));
             drop(after.look());
             // Another file under the name: the old one is not written to again.
