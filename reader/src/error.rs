@@ -112,6 +112,11 @@ pub enum ReadError {
         /// Elements that are there.
         found: usize,
     },
+    /// There is no room for a copy of what is mapped.
+    Memory {
+        /// Bytes that are needed.
+        bytes: u64,
+    },
 }
 
 impl fmt::Display for ReadError {
@@ -124,6 +129,9 @@ impl fmt::Display for ReadError {
             Self::Buffer { name, needed, found } => {
                 write!(f, "buffer `{name}` has {found} elements: {needed} are needed")
             }
+            Self::Memory { bytes } => {
+                write!(f, "out of memory: {bytes} bytes are needed for a copy of the column: close other programs, or read ranges")
+            }
         }
     }
 }
@@ -135,7 +143,7 @@ impl ReadError {
         match self {
             Self::Format(error) => error.is_damage(),
             Self::MappingLost => true,
-            Self::Buffer { .. } => false,
+            Self::Buffer { .. } | Self::Memory { .. } => false,
         }
     }
 }

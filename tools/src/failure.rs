@@ -446,7 +446,8 @@ pub fn advise(error: &io::Error) -> String {
     if error.raw_os_error().is_none() && known.words.is_none() && words.contains(": ") {
         return words;
     }
-    let now = if error.raw_os_error() == Some(libc::EMFILE) { limits::open_files_now() } else { String::new() };
+    let now =
+        if error.raw_os_error() == Some(libc::EMFILE) { limits::open_files_now() } else { String::new() };
     format!("{words}{now}: {}", known.advice)
 }
 

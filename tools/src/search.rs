@@ -92,6 +92,11 @@ pub fn system_error<'a>(mut error: Option<&'a (dyn Error + 'static)>) -> Option<
     None
 }
 
+/// Why a file's types are not those that were asked for.
+pub fn typing(path: &Path) -> impl Fn(pleach::TypeError) -> Failure + '_ {
+    |error| placed(Code::TypesDiffer, &error.to_string(), path)
+}
+
 /// Says on standard error how a search is done.
 pub fn explain(lines: &[String]) {
     for line in lines {

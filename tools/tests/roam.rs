@@ -231,7 +231,9 @@ fn contents(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
         let entry = entry.expect("an entry");
         let kind = entry.file_type().expect("a type");
         let bytes = match () {
-            () if kind.is_symlink() => fs::read_link(entry.path()).expect("a link").into_os_string().into_encoded_bytes(),
+            () if kind.is_symlink() => {
+                fs::read_link(entry.path()).expect("a link").into_os_string().into_encoded_bytes()
+            }
             () if kind.is_file() => fs::read(entry.path()).expect("read"),
             () if kind.is_fifo() => b"a pipe".to_vec(),
             () => b"a folder".to_vec(),
@@ -252,7 +254,8 @@ impl Pair {
         let command = COMMANDS[random.below(COMMANDS.len())];
         let fits = |place: &char| command.split(' ').any(|word| word.len() == 1 && word.starts_with(*place));
         let fitting: Vec<_> = FILES.iter().filter(|(place, ..)| fits(place)).collect();
-        let place = (!fitting.is_empty() && random.below(4) > 0).then(|| *fitting[random.below(fitting.len())]);
+        let place =
+            (!fitting.is_empty() && random.below(4) > 0).then(|| *fitting[random.below(fitting.len())]);
         // Where the place is the situation the machine is mostly whole.
         let is_whole = place.is_some() && random.below(3) > 0;
         let machine = if is_whole { MACHINES[0] } else { MACHINES[random.below(MACHINES.len())] };
@@ -329,8 +332,11 @@ impl Pair {
         if said.contains("panicked") {
             return Err(said);
         }
-        let errors = said.lines().filter(|line| line.starts_with("error: ") || line.starts_with("{\"")).count();
-        let is_told = matches!(ended, 2 | 8 | 130) && errors == 1 || ended == 4 && errors <= 1 || ended < 2 && errors == 0;
+        let errors =
+            said.lines().filter(|line| line.starts_with("error: ") || line.starts_with("{\"")).count();
+        let is_told = matches!(ended, 2 | 8 | 130) && errors == 1
+            || ended == 4 && errors <= 1
+            || ended < 2 && errors == 0;
         // A full or closed standard error could not say it; these are not among the machines.
         if !is_told {
             return Err(format!("exit code {ended}, {errors} errors: {said}"));
@@ -338,12 +344,17 @@ impl Pair {
         let after = contents(folder);
         let output = self.output(&words);
         // What a link stands for is what is replaced.
-        let replaced = output.as_ref().map(|output| fs::read_link(folder.join(output)).unwrap_or(output.clone()));
-        let is_rebuilt = matches!(words[0].as_str(), "rebuild" | "rollback") || words.iter().any(|word| word == "--keep");
+        let replaced =
+            output.as_ref().map(|output| fs::read_link(folder.join(output)).unwrap_or(output.clone()));
+        let is_rebuilt =
+            matches!(words[0].as_str(), "rebuild" | "rollback") || words.iter().any(|word| word == "--keep");
         let may_change = |name: &PathBuf| {
             let is_output = replaced.as_ref().is_some_and(|output| output == name);
             let is_input = !is_rebuilt
-                && words.iter().enumerate().any(|(at, word)| Path::new(word) == name && !(at > 0 && words[at - 1] == "-o"));
+                && words
+                    .iter()
+                    .enumerate()
+                    .any(|(at, word)| Path::new(word) == name && !(at > 0 && words[at - 1] == "-o"));
             let is_generation = is_rebuilt && name.to_string_lossy().starts_with("a.pleach.g");
             ended == 0 && (is_output && !is_input || is_generation)
         };
@@ -362,7 +373,10 @@ impl Pair {
 }
 
 fn is_there(program: &str) -> bool {
-    Command::new("sh").args(["-c", &format!("command -v {program}")]).output().is_ok_and(|found| found.status.success())
+    Command::new("sh")
+        .args(["-c", &format!("command -v {program}")])
+        .output()
+        .is_ok_and(|found| found.status.success())
 }
 
 fn number(name: &str, default: u64) -> u64 {
@@ -375,7 +389,8 @@ fn whatever_is_slipped_into_leaves_inputs_as_they_were() {
     let made = tempfile::tempdir().expect("a folder");
     scene(made.path());
     // Limits and permissions hold for users alone, not for root.
-    let is_root = fs::metadata("/proc/self").is_ok_and(|metadata| std::os::unix::fs::MetadataExt::uid(&metadata) == 0);
+    let is_root =
+        fs::metadata("/proc/self").is_ok_and(|metadata| std::os::unix::fs::MetadataExt::uid(&metadata) == 0);
     let user: &[&str] = match is_root && is_there("setpriv") {
         true => &["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"],
         false => &[],

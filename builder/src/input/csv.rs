@@ -667,9 +667,7 @@ fn string(block: &[u8], at: usize, target: Target, dialect: Dialect) -> Option<(
         (at, end, end)
     };
     let field = &block[start..end];
-    if !dialect.quotes && memchr(b'\\', field).is_some()
-        || field.starts_with(b"\\x")
-        || target.form.is_some()
+    if !dialect.quotes && memchr(b'\\', field).is_some() || field.starts_with(b"\\x") || target.form.is_some()
     {
         return None;
     }
