@@ -385,8 +385,8 @@ fn base64(bytes: &[u8]) -> String {
 /// What a user is told of a feature that is not read: what, where, what to do. Nothing of it is called damage.
 #[test]
 fn features_that_are_not_read_are_named() {
-    const HELD: &str = "integers (8 to 64 bits), floats (32 or 64 bits), dates, times, timestamps, durations, decimals, \
-                        texts or binary strings";
+    const HELD: &str = "integers (8 to 64 bits), floats (32 or 64 bits), dates, times, timestamps, durations, \
+                        decimals, texts or binary strings";
     let numbers = |name: &str| {
         RecordBatch::try_from_iter([
             (name, Arc::new(UInt64Array::from_iter_values(0..60)) as ArrayRef),
@@ -457,8 +457,8 @@ fn features_that_are_not_read_are_named() {
             Format::Parquet,
             parquet(&texts),
             &as_number,
-            "row 2, column \"k\": it is an empty text, and no whole number: fill or drop such rows, or choose another type \
-             with --key-type"
+            "row 2, column \"k\": it is an empty text, and no whole number: fill or drop such rows, or choose another \
+             type with --key-type"
                 .into(),
         ),
         (

@@ -70,9 +70,12 @@ pub fn tell_as_json() {
     IS_JSON.store(true, Ordering::Relaxed);
 }
 
+/// Bytes of the longest line.
+const LINE_BYTES: usize = 512;
+
 /// A line that is written where no memory is.
 struct Line {
-    bytes: [u8; 320],
+    bytes: [u8; LINE_BYTES],
     used: usize,
 }
 
@@ -87,18 +90,19 @@ impl Write for Line {
 
 /// What is said of `bytes` that cannot be had.
 fn line(bytes: usize, is_json: bool) -> Line {
-    let mut line = Line { bytes: [0; 320], used: 0 };
-    let (before, behind) = if is_json {
-        ("{\"schema\":\"pleach-error-1\",\"code\":\"memory\",\"exit\":8,\"error\":\"", "\"}\n")
-    } else {
-        ("error: ", "\n")
-    };
+    let mut line = Line { bytes: [0; LINE_BYTES], used: 0 };
+    let advice = "give a smaller --memory, or raise the limit (ulimit -v, the container's)";
     // A line takes what fits; writing to it does not fail.
-    let _ = write!(
-        line,
-        "{before}out of memory: {bytes} bytes were refused: give a smaller --memory, or raise the limit (ulimit -v, the \
-         container's){behind}"
-    );
+    let _ = if is_json {
+        writeln!(
+            line,
+            "{{\"schema\":\"pleach.error.v1\",\"code\":\"out-of-memory\",\"exit\":{EXIT_CODE},\"what\":\"out of \
+             memory\",\"where\":\"{bytes} bytes were refused\",\"advice\":\"{advice}\",\"message\":\"out of memory: \
+             {bytes} bytes were refused: {advice}\"}}"
+        )
+    } else {
+        writeln!(line, "error: out of memory: {bytes} bytes were refused: {advice}")
+    };
     line
 }
 
@@ -146,7 +150,8 @@ mod tests {
             assert!(text.contains("18446744073709551615 bytes were refused"), "{text}");
             if is_json {
                 let value: serde_json::Value = serde_json::from_str(text).expect("JSON");
-                assert_eq!(value["code"], "memory");
+                assert_eq!(value["code"], "out-of-memory");
+                assert!(value["message"].as_str().is_some_and(|text| text.starts_with("out of memory: ")));
             }
         }
     }

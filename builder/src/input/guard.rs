@@ -67,8 +67,8 @@ impl From<io::Error> for Refused {
 /// What is said of what a library does not read, for its `reason`.
 fn unread(reason: &str) -> String {
     format!(
-        "this version cannot read it ({reason}): check that it is whole, or write it again with plain types, packed with \
-         zstd or snappy if at all"
+        "this version cannot read it ({reason}): check that it is whole, or write it again with plain types, packed \
+         with zstd or snappy if at all"
     )
 }
 

@@ -281,7 +281,10 @@ pub(super) fn next_message(reader: &mut dyn Read, start: Vec<u8>) -> Result<Opti
 
 /// Reads until there are `wanted` bytes; false if the end comes before.
 fn take(reader: &mut dyn Read, bytes: &mut Vec<u8>, wanted: usize) -> io::Result<bool> {
+    /// Room that is made before the bytes are there.
+    const AHEAD_BYTES: usize = 4 << 20;
     let missing = wanted.saturating_sub(bytes.len());
+    bytes.reserve(missing.min(AHEAD_BYTES));
     reader.take(missing as u64).read_to_end(bytes)?;
     Ok(bytes.len() >= wanted)
 }

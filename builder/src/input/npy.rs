@@ -2,10 +2,10 @@
 //!
 //! A header, which is the text of a Python dictionary, and then records of fixed length: see
 //! [`super::raw`]. An array of one dimension holds keys, one of two dimensions has columns by
-//! number, in either order of its elements, and the fields of a structured array are columns by name. `datetime64` and `timedelta64`
-//! in seconds or finer become timestamps and durations; NaT is null. Bytes (`S16`, `V16`) keep their
-//! length and all their bytes; as `bytes` or `utf8`, if asked for, those of `S` lose the zeros that
-//! NumPy pads them with. Texts (`U16`) become `utf8`, always without padding.
+//! number, in either order of its elements, and the fields of a structured array are columns by name.
+//! `datetime64` and `timedelta64` in seconds or finer become timestamps and durations; NaT is null.
+//! Bytes (`S16`, `V16`) keep their length and all their bytes; as `bytes` or `utf8`, if asked for,
+//! those of `S` lose the zeros that NumPy pads them with. Texts (`U16`) become `utf8`, always without padding.
 
 use super::columnar::Columnar;
 use super::convert::Kind;

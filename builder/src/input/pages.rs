@@ -221,7 +221,8 @@ pub(super) fn check_footer(file: &File, bytes: u64) -> Result<(), Refused> {
         ));
     }
     if &magic != b"PAR1" {
-        let text = "it is no Parquet file that can be read, for it does not end as one: check its format, and that it is whole";
+        let text = "it is no Parquet file that can be read, for it does not end as one: check its format, and that it \
+                    is whole";
         return Err(Refused::ours(text));
     }
     let length = u64::from(u32::from_le_bytes([a, b, c, d]));
