@@ -206,7 +206,7 @@ fn queries(index: &Index, random: &mut Random) -> Vec<Vec<u8>> {
 /// Saves what is left of any file. Panics where that is no whole file, or much larger.
 pub fn save(path: &Path) {
     let saved = path.with_extension("saved");
-    let options = CompactOptions { build: None, salvage: true, threads: 0 };
+    let options = CompactOptions { salvage: true, ..CompactOptions::default() };
     if compact(&[path.to_owned()], &saved, &options, &Silent).is_ok() {
         let report = fsck(&saved, &FsckOptions::default()).expect("readable");
         assert_eq!(report.verdict, Verdict::Clean, "{:?}", report.findings);

@@ -269,11 +269,8 @@ impl Storage for Lacking {
 #[test]
 fn file_systems_that_lack_calls_are_served() {
     let unknown = [libc::ENOSYS, libc::EOPNOTSUPP, libc::EPERM];
-    let rows = [
-        (Call::Link, &[libc::EMLINK, libc::EXDEV][..]),
-        (Call::SetOwner, &[libc::EINVAL]),
-        (Call::SetMode, &[]),
-    ];
+    let rows: [(Call, &[i32]); 3] =
+        [(Call::Link, &[libc::EMLINK, libc::EXDEV]), (Call::SetOwner, &[libc::EINVAL]), (Call::SetMode, &[])];
     let rows = rows.into_iter().flat_map(|(call, more)| {
         unknown.into_iter().chain(more.iter().copied()).map(move |errno| (call, errno))
     });

@@ -42,7 +42,7 @@ impl Place {
     fn save(&self, bytes: &[u8]) -> Result<Compacted, BuildError> {
         let (bad, out) = (self.path("bad"), self.path("out"));
         fs::write(&bad, bytes).expect("written");
-        let options = CompactOptions { build: None, salvage: true, threads: 2 };
+        let options = CompactOptions { salvage: true, threads: 2, ..CompactOptions::default() };
         let done = compact(std::slice::from_ref(&bad), &out, &options, &Silent);
         assert!(fs::read(&bad).expect("read") == bytes, "the input changed");
         if done.is_ok() {
@@ -271,7 +271,7 @@ fn no_bytes_of_a_column_are_saved_twice() {
     let done = place.save(&bytes).expect("what is left");
     assert!(done.lost_tuples() >= 5999, "{}", done.lost_tuples());
     assert!(fs::metadata(place.path("out")).expect("a file").len() < bytes.len() as u64);
-    let options = CompactOptions { build: None, salvage: false, threads: 2 };
+    let options = CompactOptions { salvage: false, threads: 2, ..CompactOptions::default() };
     let done = compact(&[place.path("bad")], &place.path("out"), &options, &Silent);
     assert!(matches!(done, Err(BuildError::Damaged { .. })));
 }

@@ -23,8 +23,8 @@ fn pleach(folder: &Path, arguments: &[&str]) -> Output {
 #[track_caller]
 fn done(folder: &Path, arguments: &[&str]) {
     // Files are compared: a build over another one would be its next generation.
-    if let ["build", _, "-o", target, ..] = arguments {
-        let _ = fs::remove_file(folder.join(target));
+    if let (["build", ..], Some(at)) = (arguments, arguments.iter().position(|word| *word == "-o")) {
+        let _ = fs::remove_file(folder.join(arguments[at + 1]));
     }
     let output = pleach(folder, arguments);
     assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));

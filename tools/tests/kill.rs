@@ -36,6 +36,18 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
+/// The bytes of a file, but for which generation of which index it is.
+fn plain(path: &Path) -> Vec<u8> {
+    let mut bytes = fs::read(path).expect("always there");
+    let end = bytes.len() - 4096;
+    for start in [0, end] {
+        for part in [64..72, 296..312, 4092..4096] {
+            bytes[start..][part].fill(0);
+        }
+    }
+    bytes
+}
+
 /// A folder with two inputs, and the files that they become.
 struct Place {
     folder: tempfile::TempDir,
@@ -54,12 +66,12 @@ impl Place {
         fs::write(folder.path().join("new.raw"), raw(TUPLES, 0)).expect("written");
         let mut place = Self { folder, old: Vec::new(), new: Vec::new(), took: Duration::ZERO };
         place.build("new.raw").wait().expect("a run");
-        place.new = fs::read(place.target()).expect("built");
+        place.new = plain(&place.target());
         let start = Instant::now();
         place.build("new.raw").wait().expect("a run");
         place.took = start.elapsed();
         place.build("old.raw").wait().expect("a run");
-        place.old = fs::read(place.target()).expect("built");
+        place.old = plain(&place.target());
         assert!(place.old != place.new);
         place
     }
@@ -84,7 +96,7 @@ impl Place {
 
     /// The file is the old one or the new one, and whole. Whether it is the new one.
     fn check(&self, what: &str) -> bool {
-        let now = fs::read(self.target()).expect("always there");
+        let now = plain(&self.target());
         assert!(now == self.old || now == self.new, "{what}: neither the old file nor the new one");
         let report = fsck(&self.target(), &FsckOptions::default()).expect("readable");
         assert_eq!(report.findings, [], "{what}");

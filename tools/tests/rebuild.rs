@@ -183,6 +183,7 @@ fn files_become_one() {
     let document = place.json(&["compact", "t.pleach", "u.pleach", "-o", "both.pleach", "--json"]);
     assert_eq!((document["tuples"].as_str(), document["files"].as_u64()), (Some("103"), Some(2)));
     assert_eq!(place.run(&["range", "both.pleach", "0", "20"], 0), "0\t0\n5\t1\n10\t1\n10\t500\n");
+    std::fs::remove_file(place.path("both.pleach")).expect("removed");
     place.run(&["compact", "t.pleach", "u.pleach", "-o", "both.pleach", "--unique", "last", "--quiet"], 0);
     assert_eq!(place.run(&["get", "both.pleach", "10", "2000"], 0), "10\t500\n2000\t3\n");
     // The same as building from both tables.
