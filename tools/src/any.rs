@@ -3,7 +3,7 @@
 //! Everything goes by rank: keys are searched as batches, and what stands at a rank is read from the
 //! file when it is printed.
 
-use crate::failure::{Code, Failure};
+use crate::failure::Failure;
 use crate::keys::not_a_key;
 use crate::parse::{FromText, byte_key};
 use crate::render::text::{put_datum, put_datum_json};
@@ -103,7 +103,7 @@ impl<'a> Any<'a> {
     }
 
     fn strings(&self) -> Result<pleach::Strings<'a, ()>, Failure> {
-        self.index.strings().map_err(|error| search::placed(Code::TypesDiffer, &error.to_string(), self.path))
+        self.index.strings().map_err(|error| search::placed(&error.to_string(), self.path))
     }
 
     /// For each key the rank of its first tuple, if there is one.
