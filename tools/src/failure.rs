@@ -150,13 +150,14 @@ impl Code {
     }
 
     /// Of a text that begins with words that say it.
-    fn of_text(text: &str) -> Self {
-        const SAID: [(&str, Code); 10] = [
+    pub fn of_text(text: &str) -> Self {
+        const SAID: [(&str, Code); 11] = [
             ("output is ", Code::WouldOverwrite),
             ("would overwrite", Code::WouldOverwrite),
             ("damaged", Code::Damaged),
             ("is a folder", Code::NotAFile),
             ("is no file name", Code::NotAFile),
+            ("the file holds", Code::TypesDiffer),
             ("types differ", Code::TypesDiffer),
             ("key types differ", Code::TypesDiffer),
             ("value types differ", Code::TypesDiffer),

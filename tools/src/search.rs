@@ -42,7 +42,7 @@ pub fn refused(path: &Path, error: &FormatError) -> Failure {
     if !error.is_damage()
         && let Some(text) = inspect::damage_of(path)
     {
-        return placed(Code::Damaged, &text, path);
+        return placed_as(Code::Damaged, &text, path);
     }
     let code = match error {
         FormatError::Foreign => Code::Foreign,
@@ -50,14 +50,14 @@ pub fn refused(path: &Path, error: &FormatError) -> Failure {
         FormatError::Version { .. } | FormatError::Feature { .. } => Code::Newer,
         _ => Code::Damaged,
     };
-    placed(code, &error.to_string(), path)
+    placed_as(code, &error.to_string(), path)
 }
 
 /// A look-up that could not be answered.
 pub fn reading(path: &Path) -> impl Fn(ReadError) -> Failure + Copy {
     move |error| {
         let code = if error.is_damage() { Code::Damaged } else { Code::Failed };
-        placed(code, &error.to_string(), path)
+        placed_as(code, &error.to_string(), path)
     }
 }
 
@@ -69,8 +69,13 @@ pub fn device(error: GpuError) -> Failure {
     }
 }
 
-/// `what: what to do` gets its place: `what: where: what to do`.
-pub fn placed(code: Code, text: &str, path: &Path) -> Failure {
+/// `what: what to do` gets its place: `what: where: what to do`. What it begins with says which kind it is.
+pub fn placed(text: &str, path: &Path) -> Failure {
+    placed_as(Code::of_text(text), text, path)
+}
+
+/// The same of a known kind.
+pub fn placed_as(code: Code, text: &str, path: &Path) -> Failure {
     let place = path.display();
     let text = match text.rsplit_once(": ") {
         Some((what, advice)) => format!("{what}: {place}: {advice}"),
@@ -94,7 +99,7 @@ pub fn system_error<'a>(mut error: Option<&'a (dyn Error + 'static)>) -> Option<
 
 /// Why a file's types are not those that were asked for.
 pub fn typing(path: &Path) -> impl Fn(pleach::TypeError) -> Failure + '_ {
-    |error| placed(Code::TypesDiffer, &error.to_string(), path)
+    |error| placed(&error.to_string(), path)
 }
 
 /// Says on standard error how a search is done.

@@ -6,7 +6,7 @@
 
 use crate::any::Any;
 use crate::cli::{self, ExportArgs, Global, Verify};
-use crate::failure::{self, Code, ExitStatus, Failure};
+use crate::failure::{self, ExitStatus, Failure};
 use crate::output::{self, Cell, Field, Format, Gathered, OutputError, TableWriter, Target, writer};
 use crate::progress::Progress;
 use crate::render::json;
@@ -173,7 +173,7 @@ impl Stop {
         match self {
             Self::Failure(failure) => failure,
             Self::Output(OutputError::Io(error)) => target.failure(&error),
-            Self::Output(OutputError::Unfit(text)) => search::placed(Code::Input, &text, &args.output),
+            Self::Output(OutputError::Unfit(text)) => search::placed(&text, &args.output),
         }
     }
 }

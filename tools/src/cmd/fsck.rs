@@ -8,7 +8,7 @@ use crate::output;
 use crate::progress::Progress;
 use crate::render::json;
 use crate::render::text::{counted, human_bytes, shown};
-use crate::search::placed;
+use crate::search::placed_as;
 use pleach::{Finding, FormatError, FsckOptions, Report, Verdict};
 use pleach_builder::publish::Rules;
 use serde_json::{Value, json};
@@ -92,7 +92,7 @@ fn unchanged(file: &File, path: &Path) -> Result<(), Failure> {
 fn refused(path: &Path, report: &Report) -> Failure {
     let foreign = FormatError::Foreign.to_string();
     let code = if report.verdict == Verdict::Foreign { Code::Foreign } else { Code::Newer };
-    placed(code, report.findings.first().map_or(&foreign, |finding| &finding.text), path)
+    placed_as(code, report.findings.first().map_or(&foreign, |finding| &finding.text), path)
 }
 
 /// One line a finding: code, section, offset, expected, found, and what it means.

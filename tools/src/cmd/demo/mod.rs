@@ -9,7 +9,7 @@ mod orders;
 
 use crate::cli::{DemoArgs, Global};
 use crate::cmd::build::build_failure;
-use crate::failure::{self, Code, ExitStatus, Failure};
+use crate::failure::{self, ExitStatus, Failure};
 use crate::interrupt::Guard;
 use crate::render::json;
 use crate::render::text::shown;
@@ -223,9 +223,7 @@ impl Scene {
         pleach::contain_sigbus();
         let start = Instant::now();
         let index = Index::open(&file).map_err(|error| search::opening(&error))?;
-        let view = index
-            .typed::<u64, u32>()
-            .map_err(|error| search::placed(Code::TypesDiffer, &error.to_string(), &file))?;
+        let view = index.typed::<u64, u32>().map_err(|error| search::placed(&error.to_string(), &file))?;
         let failed = search::reading(&file);
         view.get(questions[0]).map_err(failed)?;
         let open = start.elapsed();

@@ -218,7 +218,7 @@ impl<'a> Found<'a> {
             (Verdict::Foreign | Verdict::Newer, Some(problem)) => Err(search::refused(self.path, problem)),
             _ => {
                 let text = self.problem_text().unwrap_or_default();
-                Err(search::placed(Code::Damaged, &text, self.path))
+                Err(search::placed_as(Code::Damaged, &text, self.path))
             }
         }
     }

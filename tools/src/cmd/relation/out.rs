@@ -7,7 +7,7 @@
 use super::failed;
 use crate::cli::Global;
 use crate::cli::relation::{Out, OutFormat};
-use crate::failure::{self, Code, ExitStatus, Failure};
+use crate::failure::{self, ExitStatus, Failure};
 use crate::output::{self, Field, Gathered, OutputError, TableWriter, Target, writer};
 use crate::progress::Progress;
 use crate::render::json;
@@ -124,7 +124,7 @@ impl<'a> Job<'a> {
         let tuples = self.table(answer, &columns, format, &mut target).map_err(|stop| match stop {
             Stop::Failure(failure) => failure,
             Stop::Output(OutputError::Io(error)) => target.failure(&error),
-            Stop::Output(OutputError::Unfit(text)) => search::placed(Code::Input, &text, path),
+            Stop::Output(OutputError::Unfit(text)) => search::placed(&text, path),
         })?;
         let bytes = target.bytes();
         target.commit()?;
