@@ -74,7 +74,7 @@ mod sums {
         /// The sum of all words of 8 bytes, which is the same for every form.
         pub fn sum(self, lines: &[Line]) -> u64 {
             #[cfg(target_arch = "x86_64")]
-            if is_x86_feature_detected!("avx2") {
+            if pleach_format::cpu::avx2() {
                 // SAFETY: the CPU has AVX2.
                 return unsafe { sum_avx2(lines, self) };
             }

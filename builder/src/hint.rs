@@ -126,7 +126,7 @@ pub(crate) fn stream_fence() {}
 #[inline(always)]
 pub(crate) fn compress(chunk: &Chunk, bytes: u64) -> u64 {
     #[cfg(target_arch = "x86_64")]
-    if is_x86_feature_detected!("bmi2") {
+    if pleach_format::cpu::bmi2() {
         // SAFETY: the CPU has BMI2.
         return unsafe { core::arch::x86_64::_pext_u64(bytes, chunk.mask) };
     }

@@ -131,13 +131,17 @@ pub fn build_bytes<K: Key, V: Value>(
 }
 
 /// Builds the file `target` from tuples with byte keys of type `key_type`, in any order.
+///
+/// # Errors
+/// Also [`BuildError::Source`]: a type of numbers, whose tuples are built by [`build_slice`]; a key that is not one of
+/// the type.
 pub fn build_strings<K: AsRef<[u8]> + Sync, V: Value>(
     key_type: KeyType,
     tuples: &[(K, V)],
     target: &Path,
     options: &BuildOptions,
 ) -> Result<Summary, BuildError> {
-    build(&mut string_source(key_type, tuples), target, options, &Silent)
+    build(&mut string_source(key_type, tuples)?, target, options, &Silent)
 }
 
 /// The bytes that [`build_strings`] would write, without any file.
@@ -148,11 +152,32 @@ pub fn build_strings_bytes<K: AsRef<[u8]> + Sync, V: Value>(
 ) -> Result<Vec<u8>, BuildError> {
     let storage = MemoryStorage::default();
     let target = Path::new("/memory.pleach");
-    build_with_storage(&mut string_source(key_type, tuples), target, options, &Silent, &storage)?;
+    build_with_storage(&mut string_source(key_type, tuples)?, target, options, &Silent, &storage)?;
     Ok(storage.take(target).unwrap_or_default())
 }
 
-fn string_source<K: AsRef<[u8]> + Sync, V: Value>(key_type: KeyType, tuples: &[(K, V)]) -> impl Source {
+fn string_source<K: AsRef<[u8]> + Sync, V: Value>(
+    key_type: KeyType,
+    tuples: &[(K, V)],
+) -> Result<impl Source, BuildError> {
+    let refused = |place: String, problem: String| {
+        BuildError::Source(SourceError { input: "input".into(), place, problem, cause: None })
+    };
+    if !key_type.is_bytes() {
+        let problem = format!("{key_type} keys are numbers, not byte strings: build them by `build_slice`");
+        return Err(refused(String::new(), problem));
+    }
+    let is_key = |key: &[u8]| match key_type {
+        KeyType::Fixed(bytes) => key.len() == usize::from(bytes),
+        KeyType::Utf8 => std::str::from_utf8(key).is_ok(),
+        _ => true,
+    };
+    if let Some(row) = tuples.iter().position(|(key, _)| !is_key(key.as_ref())) {
+        return Err(refused(
+            format!("row {row}"),
+            format!("the key is not one of type {key_type}: leave it out"),
+        ));
+    }
     const TUPLES: usize = 1 << 14;
     let schema = Schema::plain(key_type, V::TYPE, Some(tuples.len() as u64));
     let chunks = tuples.chunks(TUPLES).map(move |tuples| {
@@ -165,7 +190,7 @@ fn string_source<K: AsRef<[u8]> + Sync, V: Value>(key_type: KeyType, tuples: &[(
         }
         chunk
     });
-    ChunkSource::new(schema, chunks)
+    Ok(ChunkSource::new(schema, chunks))
 }
 
 fn push_value<V: Value>(column: &mut Column, value: V) {

@@ -8,6 +8,7 @@
 use crate::types::{KeyType, ValueType};
 use core::fmt::Debug;
 use core::ops::{BitXor, Sub};
+use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 mod sealed {
     pub trait Sealed {}
@@ -145,7 +146,9 @@ impl Bits for () {
 ///
 /// Floats are in total order, except that NaN is not a key: the builder refuses it, and a look-up
 /// finds nothing. -0.0 is the same key as 0.0.
-pub trait Key: Copy + Debug + Default + PartialOrd + Send + Sync + Sealed + 'static {
+pub trait Key:
+    Copy + Debug + Default + PartialOrd + Send + Sync + IntoBytes + Immutable + Sealed + 'static
+{
     /// Its encoded form.
     type Word: Word;
     /// Its type in the file.
@@ -159,7 +162,9 @@ pub trait Key: Copy + Debug + Default + PartialOrd + Send + Sync + Sealed + 'sta
 }
 
 /// A value type of the API: `()`, `u32`, `u64`, `i32`, `i64`, `f32`, `f64`.
-pub trait Value: Copy + Debug + Default + PartialEq + Send + Sync + Sealed + 'static {
+pub trait Value:
+    Copy + Debug + Default + PartialEq + Send + Sync + FromBytes + IntoBytes + Immutable + Sealed + 'static
+{
     /// Its bits.
     type Bits: Bits;
     /// Its type in the file.

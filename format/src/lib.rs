@@ -22,10 +22,18 @@
 //! it is given. `docs/FORMAT.md` is the normative description.
 #![forbid(unsafe_code)]
 
+// Said here, in the crate below all others, so that it is the only error.
+#[cfg(not(all(unix, target_pointer_width = "64", target_endian = "little")))]
+compile_error!(
+    "Pleach runs on 64-bit little-endian Linux (x86-64, aarch64; macOS compiles): 32-bit and big-endian systems and \
+     Windows are not supported"
+);
+
 mod bits;
 pub mod checksum;
 pub mod classic;
 pub mod column;
+pub mod cpu;
 pub mod decode;
 mod error;
 pub mod grid;

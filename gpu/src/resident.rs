@@ -116,7 +116,10 @@ impl Resident {
         ) else {
             return Err(types());
         };
-        let bytes = index.as_bytes().get(offset..).and_then(|bytes| bytes.get(..length)).ok_or_else(types)?;
+        // SAFETY: the bytes are looked at as words, of which any will do, and are copied, or registered with the device,
+        // whose kernels clamp what they take from them; the mapping is asked for below.
+        let bytes = unsafe { index.bytes_in_place() };
+        let bytes = bytes.get(offset..).and_then(|bytes| bytes.get(..length)).ok_or_else(types)?;
         let (low, high) = header.key_range().unwrap_or_else(|| {
             let n = geometry.tuples_per_line() as u64;
             let last = header.tuples - 1;

@@ -21,6 +21,7 @@ use pleach_format::key::Bits;
 use std::collections::HashMap;
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, PoisonError};
+use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 /// A table that lies where a device reads it, with what its searches need, each made at its first use.
 #[derive(Debug)]
@@ -547,14 +548,11 @@ impl<'a> GpuTable<'a> {
 }
 
 /// Keys, values and ranks as they lie in memory.
-pub(crate) fn as_bytes<T: Copy>(items: &[T]) -> &[u8] {
-    // SAFETY: callers pass sealed keys, which are numbers without padding.
-    unsafe { std::slice::from_raw_parts(items.as_ptr().cast(), size_of_val(items)) }
+pub(crate) fn as_bytes<T: IntoBytes + Immutable>(items: &[T]) -> &[u8] {
+    items.as_bytes()
 }
 
 /// The same, to write.
-pub(crate) fn as_mut_bytes<T: Copy>(items: &mut [T]) -> &mut [u8] {
-    // SAFETY: callers pass sealed values and ranks, which are numbers without padding (or nothing), and of which any
-    // bytes are one.
-    unsafe { std::slice::from_raw_parts_mut(items.as_mut_ptr().cast(), size_of_val(items)) }
+pub(crate) fn as_mut_bytes<T: FromBytes + IntoBytes>(items: &mut [T]) -> &mut [u8] {
+    items.as_mut_bytes()
 }

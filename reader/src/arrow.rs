@@ -1,17 +1,23 @@
-//! Sorted columns as Arrow arrays over the mapping, without a copy.
+//! Sorted columns as Arrow arrays.
 //!
-//! The arrays hold the index, so they may outlive every other use of it. What a file that was not
-//! verified says may be wrong, never unsound: offsets and UTF-8 are checked when an array is made.
+//! Arrow reads offsets and texts without a look at them, so an array's bytes must never change once they were checked.
+//! Bytes that nobody else can reach, of a copy in memory or of the program's own, are used where they lie; the arrays
+//! then hold the index, and may outlive every other use of it. What is mapped can be cut or overwritten by anybody: it
+//! is copied, and the copy is verified and checked. What a file that was not verified says may be wrong, never unsound.
 
 use crate::column::Column;
-use crate::index::Index;
+use crate::error::ReadError;
+use crate::index::{Index, Verify};
 use arrow_array::{ArrayRef, make_array};
 use arrow_buffer::Buffer;
 use arrow_data::ArrayData;
-use arrow_schema::{ArrowError, DataType};
-use pleach_format::{KeyType, ValueType};
+use arrow_schema::DataType;
+use pleach_format::checksum::{SUM_BLOCK_BYTES, SUM_BYTES, crc32};
+use pleach_format::view::Section;
+use pleach_format::{FormatError, KeyType, ValueType};
 use std::ptr::NonNull;
 use std::sync::Arc;
+use zerocopy::IntoBytes;
 
 /// The sorted columns of a file; a column that it has not is `None`.
 #[derive(Clone, Debug)]
@@ -23,34 +29,100 @@ pub struct Columns {
 }
 
 impl Index {
-    /// The sorted columns as Arrow arrays over the mapping. O(1) for elements of one size, else O(bytes)
-    /// to check offsets and UTF-8. Build with `--layout lines,spine,columns` to have them.
+    /// The sorted columns as Arrow arrays. Build with `--layout lines,spine,columns` to have them.
+    ///
+    /// Of a copy in memory ([`crate::Residence::Resident`], [`Index::from_bytes`]) the arrays are the bytes of the
+    /// file: O(1) for elements of one size, else O(bytes) to check offsets and UTF-8. Of a mapped file they are a copy:
+    /// O(bytes), and as much memory. With [`Verify::Touched`] and [`Verify::Full`] all blocks of the arrays are
+    /// verified.
     ///
     /// # Errors
-    /// Offsets that do not ascend inside the column, texts that are not UTF-8: the file is damaged.
-    pub fn columns(self: &Arc<Self>) -> Result<Columns, ArrowError> {
+    /// [`ReadError::Format`]: a block that does not match its sum, offsets that do not ascend inside the column, or
+    /// texts that are not UTF-8. [`ReadError::MappingLost`]. [`ReadError::Memory`]: no room for a copy.
+    pub fn columns(self: &Arc<Self>) -> Result<Columns, ReadError> {
         let keys = self.key_column().map(|column| self.array(&column, key_type(self.key_type(), &column)));
         let values =
             self.value_column().map(|column| self.array(&column, value_type(self.value_type(), &column)));
         Ok(Columns { keys: keys.transpose()?, values: values.transpose()? })
     }
 
-    fn array(self: &Arc<Self>, column: &Column<'_>, data_type: DataType) -> Result<ArrayRef, ArrowError> {
-        let length =
-            usize::try_from(column.len()).map_err(|error| ArrowError::ComputeError(error.to_string()))?;
-        let mut data = ArrayData::builder(data_type).len(length);
+    fn array(self: &Arc<Self>, column: &Column<'_>, data_type: DataType) -> Result<ArrayRef, ReadError> {
+        let (place, offsets, data) = column.parts();
+        let corrupt = |found| {
+            let rule = "offsets must ascend inside the column, and texts be UTF-8";
+            ReadError::from(FormatError::Corrupt { what: "column", offset: place.offset, rule, found })
+        };
+        let length = usize::try_from(column.len()).map_err(|_| corrupt(column.len()))?;
+        let holds = |section: &&Section| (section.offset()..section.end).contains(&place.offset);
+        let section = self.header().sections.iter().rfind(holds).ok_or_else(|| corrupt(place.offset))?;
+        let (offsets, data) = if self.lies_still() {
+            if let Some(verified) = self.verified() {
+                verified.check_range(section.offset(), section.end - section.offset())?;
+            }
+            (self.buffer(offsets), self.buffer(data))
+        } else {
+            let copy = self.copy(section)?;
+            let part = |offset: u64, bytes: &[u8]| {
+                copy.slice_with_length((offset - section.offset()) as usize, bytes.len())
+            };
+            (part(place.offset, offsets), part(place.data_offset(), data))
+        };
+        let mut array = ArrayData::builder(data_type).len(length);
         if column.offset_bytes().is_some() {
-            data = data.add_buffer(self.buffer(column.offsets()));
+            array = array.add_buffer(offsets);
         }
-        Ok(make_array(data.add_buffer(self.buffer(column.data())).build()?))
+        let array = array.add_buffer(data).build().map_err(|_| corrupt(place.shape.data_bytes))?;
+        Ok(make_array(array))
     }
 
-    /// Bytes of this index as a buffer that keeps it open.
+    /// Bytes of this index as a buffer that keeps it open; they lie still.
     fn buffer(self: &Arc<Self>, bytes: &[u8]) -> Buffer {
         let start = NonNull::from(bytes).cast();
-        // SAFETY: `bytes` is borrowed from the storage of this index, which lies still and is never
-        // written as long as the index lives, and the buffer holds the index.
+        // SAFETY: `bytes` is borrowed from the storage of this index, which is no mapping of a file: it lies still and
+        // nobody can write to it as long as the index lives, and the buffer holds the index.
         unsafe { Buffer::from_custom_allocation(start, bytes.len(), Arc::clone(self) as _) }
+    }
+
+    /// A copy of a section of a mapped file. Its blocks are verified as the index is.
+    fn copy(&self, section: &Section) -> Result<Buffer, ReadError> {
+        let copy = self.copy_range(section.offset(), section.end - section.offset())?;
+        if matches!(self.verify(), Verify::Touched | Verify::Full) {
+            let (tag, listed_at) = (section.entry.tag, section.entry.sums_offset.get());
+            let list = self.copy_range(listed_at, section.entry.sums_bytes())?;
+            let wrong = |what, offset, expected, found| {
+                ReadError::from(FormatError::Checksum { what, offset, expected, found })
+            };
+            let (expected, found) = (section.entry.sums_crc.get(), crc32(list.as_bytes()));
+            if expected != found {
+                return Err(wrong("SUMS", listed_at, expected, found));
+            }
+            let (sums, _) = list.as_chunks::<SUM_BYTES>();
+            for ((block, bytes), sum) in (0u64..).zip(copy.chunks(SUM_BLOCK_BYTES)).zip(sums) {
+                let (expected, found) =
+                    (u32::from_le_bytes(*sum), self.header().bound_sum(tag, block, bytes));
+                if expected != found {
+                    let offset = section.offset() + block * SUM_BLOCK_BYTES as u64;
+                    return Err(wrong(tag.name(), offset, expected, found));
+                }
+            }
+        }
+        Ok(copy)
+    }
+
+    /// A copy of some bytes, aligned for all numbers of columns.
+    fn copy_range(&self, offset: u64, length: u64) -> Result<Buffer, ReadError> {
+        let found = self.bytes().len() as u64;
+        let bytes = usize::try_from(offset).ok().and_then(|offset| self.bytes().get(offset..));
+        let bytes = bytes.and_then(|bytes| bytes.get(..usize::try_from(length).ok()?));
+        let bytes = bytes.ok_or(FormatError::Truncated { expected: offset.saturating_add(length), found })?;
+        let mut words: Vec<u64> = Vec::new();
+        let count = bytes.len().div_ceil(8);
+        words.try_reserve_exact(count).map_err(|_| ReadError::Memory { bytes: length })?;
+        words.resize(count, 0);
+        words.as_mut_bytes()[..bytes.len()].copy_from_slice(bytes);
+        // Behind the read: what a lost mapping gave is no column.
+        self.check_mapping()?;
+        Ok(Buffer::from_vec(words).slice_with_length(0, bytes.len()))
     }
 }
 

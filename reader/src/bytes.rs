@@ -1,7 +1,9 @@
 //! Who owns the bytes of an open file: a mapping, a sealed copy in memory, or an aligned vector.
 
 use crate::sigbus::Watch;
-use memmap2::{Advice, Mmap};
+#[cfg(target_os = "linux")]
+use memmap2::Advice;
+use memmap2::Mmap;
 use std::fs::File;
 use std::io;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
@@ -30,6 +32,7 @@ pub(crate) enum Storage {
     /// A shared read-only mapping of the file; `Watch` notices when the file is cut short.
     Mapped(Watch, Mmap),
     /// A sealed copy in memory, which nobody can change or truncate.
+    #[cfg(target_os = "linux")]
     Resident(Mmap),
     /// A copy in this process's heap and its length.
     Owned(Vec<u8>),
@@ -50,11 +53,12 @@ impl Storage {
     /// first touch (measured: 1 ms a touch on a cold cache, against 6 to 11 ms without advice).
     pub(crate) fn map(file: &File, length: u64) -> io::Result<Self> {
         let length = usize::try_from(length).map_err(|_| io::Error::from(io::ErrorKind::FileTooLarge))?;
-        // SAFETY: the map is only ever read, through slices whose contents no invariant of Rust
-        // rests on: every search is bounded by what the header proved and accepts any bytes. A
-        // published file is never written again (docs/DESIGN.md), so the bytes do not change; if
-        // somebody cuts the file short all the same, reading raises SIGBUS, which `sigbus`
-        // contains where the program asked for it.
+        // SAFETY: the map is only ever read, and anybody may overwrite the file under it. So nothing
+        // rests on its contents: every search is bounded by what the header, which is a copy, proved,
+        // and accepts any bytes, other ones at each read, too; and no slice of it leaves this crate
+        // but by a function that is unsafe. What is handed out, and whatever a text, an offset or a
+        // flag is taken from, is copied first and looked at in the copy. If somebody cuts the file
+        // short, reading raises SIGBUS, which `sigbus` contains where the program asked for it.
         let map = unsafe { memmap2::MmapOptions::new().len(length).map(file)? };
         #[cfg(target_os = "linux")]
         for advice in [Advice::HugePage, Advice::Random] {
@@ -97,9 +101,25 @@ impl Storage {
     /// All bytes.
     pub(crate) fn bytes(&self) -> &[u8] {
         match self {
-            Self::Mapped(_, map) | Self::Resident(map) => map,
+            Self::Mapped(_, map) => map,
+            #[cfg(target_os = "linux")]
+            Self::Resident(map) => map,
             Self::Owned(bytes) => bytes,
             Self::Aligned(aligned) => &aligned.lines.as_slice().as_bytes()[..aligned.length],
+        }
+    }
+
+    /// Whether nobody can change the bytes: whether they are a copy of ours.
+    #[inline]
+    pub(crate) fn lies_still(&self) -> bool {
+        !matches!(self, Self::Mapped(..))
+    }
+
+    /// What notices that the mapping is cut short.
+    pub(crate) fn watch(&self) -> Option<&Watch> {
+        match self {
+            Self::Mapped(watch, _) => Some(watch),
+            _ => None,
         }
     }
 
@@ -113,6 +133,7 @@ impl Storage {
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::Mapped(..) => "mapped",
+            #[cfg(target_os = "linux")]
             Self::Resident(_) => "resident",
             Self::Owned(_) | Self::Aligned(_) => "owned",
         }

@@ -1,10 +1,11 @@
-//! A sorted column where it lies: elements by rank, without a copy.
+//! A sorted column where it lies: elements by rank, without a copy where nobody can change the bytes.
 
 use crate::error::ReadError;
 use crate::index::Index;
 use pleach_format::FormatError;
 use pleach_format::column::GUARD_BYTES;
 use pleach_format::view::ColumnPlace;
+use std::borrow::Cow;
 
 /// The key column or the value column of an open file. Elements are as Arrow holds them.
 #[derive(Clone, Copy)]
@@ -55,15 +56,25 @@ impl<'a> Column<'a> {
     pub fn offset_bytes(&self) -> Option<u64> {
         Some(self.place.shape.offset_bytes).filter(|&bytes| bytes > 0)
     }
-    /// The offsets, one more than elements; empty if elements do not vary. Unverified.
+    /// The offsets, one more than elements; empty if elements do not vary. Unverified; a copy of what is mapped.
     #[must_use]
-    pub fn offsets(&self) -> &'a [u8] {
-        self.offsets
+    pub fn offsets(&self) -> Cow<'a, [u8]> {
+        self.index.shown(self.offsets)
     }
-    /// All elements, one after the other. Unverified.
+    /// All elements, one after the other. Unverified; a copy of what is mapped.
     #[must_use]
-    pub fn data(&self) -> &'a [u8] {
-        self.data
+    pub fn data(&self) -> Cow<'a, [u8]> {
+        self.index.shown(self.data)
+    }
+
+    /// Where the column lies in the file, and offsets and data.
+    #[cfg(feature = "arrow")]
+    pub(crate) fn parts(&self) -> (ColumnPlace, &'a [u8], &'a [u8]) {
+        (self.place, self.offsets, self.data)
+    }
+    #[inline]
+    pub(crate) fn check_mapping(&self) -> Result<(), ReadError> {
+        self.index.check_mapping()
     }
 
     #[inline(always)]
@@ -131,8 +142,17 @@ impl<'a> Column<'a> {
         }
     }
 
-    /// The element of a rank; `None` past the end. Verified as the index is.
-    pub fn get(&self, rank: u64) -> Result<Option<&'a [u8]>, ReadError> {
+    /// The element of a rank; `None` past the end. Verified as the index is. A copy of what is mapped: anybody may
+    /// overwrite that while it is looked at.
+    pub fn get(&self, rank: u64) -> Result<Option<Cow<'a, [u8]>>, ReadError> {
+        let element = self.get_in_place(rank)?.map(|element| self.index.shown(element));
+        self.index.check_mapping()?;
+        Ok(element)
+    }
+
+    /// [`Column::get`] where it lies: whoever reads it asks [`Column::check_mapping`] afterwards, and rests nothing on
+    /// what it reads twice.
+    pub(crate) fn get_in_place(&self, rank: u64) -> Result<Option<&'a [u8]>, ReadError> {
         if rank >= self.len() {
             return Ok(None);
         }
@@ -143,13 +163,12 @@ impl<'a> Column<'a> {
             }
             let (start, end) = self.bounds(rank);
             if start > end || end > self.data.len() {
+                self.index.check_mapping()?;
                 return Err(self.broken(rank));
             }
             verified.check_range(self.place.data_offset() + start as u64, (end - start) as u64)?;
         }
-        let element = self.at(rank);
-        self.index.check_mapping()?;
-        Ok(Some(element))
+        Ok(Some(self.at(rank)))
     }
 
     fn broken(&self, rank: u64) -> ReadError {

@@ -6,7 +6,7 @@ use crate::rest::Rest;
 use pleach_format::mask::Mask;
 use pleach_format::record::FieldValue;
 use pleach_format::view::{self, Bytes};
-use pleach_format::{FormatError, Key, KeyType, ValueType, Word};
+use pleach_format::{Key, KeyType, ValueType, Word};
 use std::borrow::Cow;
 
 /// A key or a value.
@@ -101,13 +101,13 @@ impl<'a> Datum<'a> {
 impl Index {
     /// Word of the key and bits of the value of a rank; `None` past the end.
     fn raw_tuple(&self, rank: u64) -> Result<Option<(u128, u64)>, ReadError> {
-        fn of<W: Word>(index: &Index, rank: u64) -> Result<Option<(u128, u64)>, FormatError> {
+        fn of<W: Word>(index: &Index, rank: u64) -> Result<Option<(u128, u64)>, ReadError> {
             let header = index.header();
             let tuple = match index.verified() {
-                Some(verified) => view::tuple::<W, _>(header, &verified, rank),
-                None => view::tuple::<W, _>(header, &Bytes(index.bytes()), rank),
+                Some(verified) => view::tuple::<W, _>(header, &verified, rank)?,
+                None => view::tuple::<W, _>(header, &Bytes(index.bytes()), rank)?,
             };
-            Ok(tuple?.map(|(word, bits)| (word.to_u128(), bits)))
+            Ok(tuple.map(|(word, bits)| (word.to_u128(), bits)))
         }
         let tuple = match self.header().geometry.key_bytes {
             4 => of::<u32>(self, rank)?,
@@ -127,8 +127,8 @@ impl Index {
             Some(mask) => self.byte_key(mask, rank, word)?,
         };
         let value = match self.value_type() {
-            ValueType::Fixed(_) | ValueType::Bytes => Datum::Bytes(self.byte_value(rank)?.into()),
-            ValueType::Utf8 => Datum::Utf8(self.byte_value(rank)?.into()),
+            ValueType::Fixed(_) | ValueType::Bytes => Datum::Bytes(self.byte_value(rank)?),
+            ValueType::Utf8 => Datum::Utf8(self.byte_value(rank)?),
             numeric => Datum::of_bits(numeric, bits),
         };
         Ok(Some((key, value)))
@@ -140,7 +140,7 @@ impl Index {
         Ok(Datum::of_bytes(self.key_type(), key))
     }
 
-    fn byte_value(&self, rank: u64) -> Result<&[u8], ReadError> {
+    fn byte_value(&self, rank: u64) -> Result<Cow<'_, [u8]>, ReadError> {
         Ok(self.value_column().map_or(Ok(None), |column| column.get(rank))?.unwrap_or_default())
     }
 }

@@ -1,13 +1,15 @@
 //! From the types a file holds to the types of the program.
 
-/// Evaluates an expression with a typed view of an [`Index`](crate::Index), whatever it holds.
+/// Evaluates an expression with a typed view of an [`Index`](crate::Index), whatever numbers it holds: `Ok` of the
+/// expression's value, or a [`TypeError`](crate::TypeError) if keys are byte strings, of which
+/// [`Index::strings`](crate::Index::strings) gives a view. Values that are byte strings are left out of the view.
 ///
 /// The expression is compiled once for each pair of types, with `view` a
 /// [`Typed`](crate::Typed); all must give the same type.
 ///
 /// ```
-/// # fn f(index: &pleach::Index) -> Result<(), pleach::ReadError> {
-/// let smallest = pleach::with_typed!(index, |view| view.min()?.map(|(key, _)| key.to_string()));
+/// # fn f(index: &pleach::Index) -> Result<(), Box<dyn std::error::Error>> {
+/// let smallest = pleach::with_typed!(index, |view| view.min()?.map(|(key, _)| key.to_string()))?;
 /// # let _ = smallest;
 /// # Ok(())
 /// # }
@@ -40,8 +42,8 @@ macro_rules! with_typed {
     }};
     (@view $index:ident, $key:ty, $value:ty, $view:ident, $body:expr) => {
         match $index.typed::<$key, $value>() {
-            Ok($view) => $body,
-            Err(_) => unreachable!("the types are those of the file"),
+            ::core::result::Result::Ok($view) => ::core::result::Result::Ok($body),
+            ::core::result::Result::Err(error) => ::core::result::Result::<_, $crate::TypeError>::Err(error),
         }
     };
 }

@@ -100,6 +100,11 @@ pub enum ReadError {
         /// Elements that are there.
         found: usize,
     },
+    /// There is no room for a copy of what is mapped.
+    Memory {
+        /// Bytes that are needed.
+        bytes: u64,
+    },
 }
 
 impl fmt::Display for ReadError {
@@ -111,6 +116,9 @@ impl fmt::Display for ReadError {
             }
             Self::Buffer { name, needed, found } => {
                 write!(f, "buffer `{name}` has {found} elements: {needed} are needed")
+            }
+            Self::Memory { bytes } => {
+                write!(f, "out of memory: {bytes} bytes are needed for a copy of the column")
             }
         }
     }

@@ -8,6 +8,7 @@ use crate::error::{OpenError, ReadError, TypeError};
 use crate::harmonia::Harmonia;
 use crate::live::Identity;
 use crate::packed::Packed;
+use crate::sigbus::Watch;
 use crate::strings::Strings;
 use crate::touched::{Touched, Verified};
 use crate::typed::Typed;
@@ -19,6 +20,7 @@ use pleach_format::meta::Meta;
 use pleach_format::section::Tag;
 use pleach_format::view::{HEAD_BYTES, Section};
 use pleach_format::{FormatError, Header, Key, KeyType, Mask, Value, ValueType, Word};
+use std::borrow::Cow;
 use std::fmt;
 use std::fs::File;
 use std::io;
@@ -154,16 +156,25 @@ impl OpenOptions {
         if !isa.is_available() {
             return Err(OpenError::Isa(isa));
         }
+        // What a file lacks that is cut while it is opened is no damage.
+        let lost = |storage: &Storage, path: &Path| {
+            let source = io::Error::other("the file was truncated while it was opened");
+            storage.is_lost().then(|| OpenError::Io { operation: "read", path: path.to_owned(), source })
+        };
+        let refused =
+            |source| lost(&storage, &path).unwrap_or(OpenError::Format { path: path.clone(), source });
         let mut touched = None;
         match self.verify {
             Verify::None | Verify::Header => {}
             Verify::Touched => {
-                let source = Touched::new(&header, storage.bytes());
-                touched = Some(source.map_err(|source| OpenError::Format { path: path.clone(), source })?);
+                touched = Some(Touched::new(&header, storage.bytes()).map_err(refused)?);
             }
             Verify::Full => {
                 let mut findings = pleach_fsck::check_bytes(storage.bytes());
                 if !findings.is_empty() {
+                    if let Some(lost) = lost(&storage, &path) {
+                        return Err(lost);
+                    }
                     let (count, first) = (findings.len(), Box::new(findings.swap_remove(0)));
                     return Err(OpenError::Damaged { path, first, findings: count });
                 }
@@ -171,14 +182,12 @@ impl OpenOptions {
         }
         let mask = match header.mask {
             None => None,
-            Some(section) => Some(
-                read_mask(&header, &section, storage.bytes(), touched.as_ref())
-                    .map_err(|source| OpenError::Format { path: path.clone(), source })?,
-            ),
+            Some(section) => {
+                Some(read_mask(&header, &section, storage.bytes(), touched.as_ref()).map_err(refused)?)
+            }
         };
-        if storage.is_lost() {
-            let source = io::Error::other("the file was truncated while it was opened");
-            return Err(OpenError::Io { operation: "read", path, source });
+        if let Some(lost) = lost(&storage, &path) {
+            return Err(lost);
         }
         Ok(Index { header, storage, touched, isa, mask, options: self, path, identity: None })
     }
@@ -193,12 +202,18 @@ fn read_mask(
 ) -> Result<Mask, FormatError> {
     let (offset, length) = (section.offset(), section.entry.length.get());
     if let Some(touched) = touched {
-        Verified { header, bytes, touched }.check_range(offset, length)?;
+        let verified = Verified { header, bytes, touched, storage: None };
+        verified.check_range(offset, length).map_err(|error| match error {
+            ReadError::Format(error) => error,
+            _ => FormatError::Truncated { expected: header.file_bytes, found: offset },
+        })?;
     }
     let found = bytes.len() as u64;
     let bytes = usize::try_from(offset).ok().and_then(|at| bytes.get(at..)?.get(..length as usize));
     let bytes = bytes.ok_or(FormatError::Truncated { expected: offset.saturating_add(length), found })?;
-    let mask = Mask::parse(bytes, header.geometry.key_bytes, offset)?;
+    // A copy, since places in keys are proved by it.
+    let bytes: Vec<u8> = bytes.to_vec();
+    let mask = Mask::parse(&bytes, header.geometry.key_bytes, offset)?;
     let fixed = match header.key_type {
         KeyType::Fixed(bytes) => Some(usize::from(bytes)),
         _ => None,
@@ -391,9 +406,10 @@ impl Index {
             .ok()
             .and_then(|offset| bytes.get(offset..)?.get(..usize::try_from(length).ok()?))
             .ok_or(FormatError::Truncated { expected: offset.saturating_add(length), found })?;
-        let meta = Meta::decode(meta);
+        // A copy, since texts are made of it.
+        let meta = self.shown(meta);
         self.check_mapping()?;
-        Ok(meta)
+        Ok(Meta::decode(&meta))
     }
     /// The fields of a value, if values are records. Reads META; O(fields).
     ///
@@ -464,11 +480,37 @@ impl Index {
         text
     }
 
-    /// All bytes of the file, as they lie in memory. Unverified, and only for measuring and for
-    /// tools that know the format: look-ups go through [`Index::typed`].
+    /// All bytes of the file. Unverified, and only for measuring and for tools that know the format: look-ups go
+    /// through [`Index::typed`]. O(file) for a mapped file, of which this is a copy.
     #[must_use]
-    pub fn as_bytes(&self) -> &[u8] {
+    pub fn as_bytes(&self) -> Cow<'_, [u8]> {
+        self.shown(self.bytes())
+    }
+
+    /// All bytes of the file, where they lie in memory. Unverified.
+    ///
+    /// # Safety
+    /// Of a mapped file anybody may change the bytes at any time, also while they are read. Nothing may rest on them
+    /// that Rust takes for granted: no text may be made of them without a copy, no length or place may be proved and
+    /// then read again. [`Index::check_mapping`] is asked behind what was read.
+    #[must_use]
+    pub unsafe fn bytes_in_place(&self) -> &[u8] {
         self.bytes()
+    }
+
+    /// Bytes of the file as they may be handed out: copied, if anybody else can change them.
+    pub(crate) fn shown<'a>(&self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
+        if self.storage.lies_still() { Cow::Borrowed(bytes) } else { Cow::Owned(bytes.to_vec()) }
+    }
+
+    /// Whether nobody else can change the bytes.
+    #[cfg(feature = "arrow")]
+    pub(crate) fn lies_still(&self) -> bool {
+        self.storage.lies_still()
+    }
+    #[cfg(feature = "arrow")]
+    pub(crate) fn verify(&self) -> Verify {
+        self.options.verify
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {
@@ -477,7 +519,12 @@ impl Index {
 
     pub(crate) fn verified(&self) -> Option<Verified<'_>> {
         let touched = self.touched.as_ref()?;
-        Some(Verified { header: &self.header, bytes: self.bytes(), touched })
+        Some(Verified { header: &self.header, bytes: self.bytes(), touched, storage: Some(&self.storage) })
+    }
+
+    /// What notices that the mapping is cut short, if there is one.
+    pub(crate) fn watch(&self) -> Option<&Watch> {
+        self.storage.watch()
     }
 
     /// Errors if the mapping was cut short; only ever after [`crate::contain_sigbus`].
@@ -487,7 +534,8 @@ impl Index {
     }
 }
 
-/// The FAST section of a file, and its words.
+/// The FAST section of a file, and its words. Its searches have no errors to give: of a mapped file that was cut
+/// meanwhile, which [`Index::check_mapping`] says, ranks mean nothing.
 #[derive(Clone, Debug)]
 pub struct ClassicTree<'a, W> {
     geometry: Geometry,

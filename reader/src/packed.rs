@@ -79,6 +79,13 @@ impl<'a, K: Key> Packed<'a, K> {
 
     /// Adds the keys of a range of ranks, which is cut at [`Packed::len`], to `keys`.
     pub fn read(&self, ranks: Range<u64>, keys: &mut Vec<K>) -> Result<(), ReadError> {
+        let before = keys.len();
+        let read = self.read_all(ranks, keys).and_then(|()| self.index.check_mapping());
+        // What a lost mapping gave is no key.
+        read.inspect_err(|_| keys.truncate(before))
+    }
+
+    fn read_all(&self, ranks: Range<u64>, keys: &mut Vec<K>) -> Result<(), ReadError> {
         let (mut rank, end) = (ranks.start, ranks.end.min(self.len()));
         while rank < end {
             let (record, page) = self.page(rank / PAGE_KEYS as u64)?;
@@ -88,6 +95,6 @@ impl<'a, K: Key> Packed<'a, K> {
             keys.extend(slots.map(|slot| K::decode(K::Word::from_u64(packed::word(record, page, slot)))));
             rank += count;
         }
-        self.index.check_mapping()
+        Ok(())
     }
 }

@@ -41,10 +41,17 @@ impl<'a> Rest<'a> {
         match self {
             Self::Nothing => Ok(Some(Ordering::Equal)),
             Self::Tails(tail, tails) => {
-                let there = tails.get(rank)?;
-                Ok(there.map(|_| crate::arch::compare_tail(tail, tails.guarded(rank), query)))
+                let there = tails.get_in_place(rank)?;
+                let order = there.map(|_| crate::arch::compare_tail(tail, tails.guarded(rank), query));
+                // Behind the read: what a lost mapping gave is no order.
+                tails.check_mapping()?;
+                Ok(order)
             }
-            Self::Keys(keys) => Ok(keys.get(rank)?.map(|key| key.cmp(query))),
+            Self::Keys(keys) => {
+                let order = keys.get_in_place(rank)?.map(|key| key.cmp(query));
+                keys.check_mapping()?;
+                Ok(order)
+            }
         }
     }
 
@@ -87,10 +94,14 @@ impl<'a> Rest<'a> {
         match self {
             Self::Nothing => mask.unpack(word, key),
             Self::Tails(_, tails) => {
-                tails.get(rank)?;
+                tails.get_in_place(rank)?;
                 mask.unpack_with(word, tails.guarded(rank), key);
+                tails.check_mapping()?;
             }
-            Self::Keys(keys) => key.extend_from_slice(keys.get(rank)?.unwrap_or_default()),
+            Self::Keys(keys) => {
+                key.extend_from_slice(keys.get_in_place(rank)?.unwrap_or_default());
+                keys.check_mapping()?;
+            }
         }
         Ok(())
     }

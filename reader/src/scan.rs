@@ -122,29 +122,33 @@ impl Slots {
         }
     }
 
-    /// Hands over `count` tuples, from slot `slot` of line `line` on, line by line.
+    /// Hands over `count` tuples, from slot `slot` of line `line` on, line by line, as long as what was read of a line
+    /// `is_whole`: zeros of a lost mapping are no tuples. Whether all were handed over.
     #[inline(always)]
     fn hand_over<K: Key, V: Value>(
         self,
         lines: &Lines<'_>,
         (line, slot): (usize, usize),
         count: usize,
+        is_whole: impl Fn() -> bool + Copy,
         take: &mut impl FnMut(&[K], &[V]),
-    ) {
+    ) -> bool {
         let n = self.tuples_per_line;
         let head = if slot == 0 { 0 } else { (n - slot).min(count) };
-        self.hand_over_some(lines.at(line), slot, head, take);
+        if !self.hand_over_some(lines.at(line), slot, head, is_whole, take) {
+            return false;
+        }
         let line = line + usize::from(slot != 0);
         let whole = (count - head) / n;
         let tail = (count - head) % n;
-        match n {
-            4 => self.hand_over_whole::<K, V, 4>(lines, line, whole, take),
-            5 => self.hand_over_whole::<K, V, 5>(lines, line, whole, take),
-            8 => self.hand_over_whole::<K, V, 8>(lines, line, whole, take),
-            16 => self.hand_over_whole::<K, V, 16>(lines, line, whole, take),
-            _ => (line..line + whole).for_each(|line| self.hand_over_some(lines.at(line), 0, n, take)),
-        }
-        self.hand_over_some(lines.at(line + whole), 0, tail, take);
+        let all = match n {
+            4 => self.hand_over_whole::<K, V, 4>(lines, line, whole, is_whole, take),
+            5 => self.hand_over_whole::<K, V, 5>(lines, line, whole, is_whole, take),
+            8 => self.hand_over_whole::<K, V, 8>(lines, line, whole, is_whole, take),
+            16 => self.hand_over_whole::<K, V, 16>(lines, line, whole, is_whole, take),
+            _ => (line..line + whole).all(|line| self.hand_over_some(lines.at(line), 0, n, is_whole, take)),
+        };
+        all && self.hand_over_some(lines.at(line + whole), 0, tail, is_whole, take)
     }
 
     /// Hands over `count` tuples of one line, if there are any.
@@ -153,14 +157,19 @@ impl Slots {
         line: &Line,
         slot: usize,
         count: usize,
+        is_whole: impl Fn() -> bool,
         take: &mut impl FnMut(&[K], &[V]),
-    ) {
+    ) -> bool {
         let (mut keys, mut values) = ([K::default(); TUPLES_MAX], [V::default(); TUPLES_MAX]);
         let (keys, values) = (&mut keys[..count], &mut values[..count]);
         self.some(line, slot, keys, values);
         if count > 0 {
+            if !is_whole() {
+                return false;
+            }
             take(keys, if V::Bits::BYTES == 0 { &[] } else { values });
         }
+        true
     }
 
     /// Hands over `count` whole lines of `N` tuples.
@@ -170,18 +179,22 @@ impl Slots {
         lines: &Lines<'_>,
         first: usize,
         count: usize,
+        is_whole: impl Fn() -> bool,
         take: &mut impl FnMut(&[K], &[V]),
-    ) {
+    ) -> bool {
         for line in first..first + count {
             let (mut keys, mut values) = ([K::default(); N], [V::default(); N]);
             if V::Bits::BYTES == 0 {
                 whole_line::<K, V, N>(lines.at(line), self.values_at, &mut keys, None);
-                take(&keys, &[]);
             } else {
                 whole_line(lines.at(line), self.values_at, &mut keys, Some(&mut values));
-                take(&keys, &values);
             }
+            if !is_whole() {
+                return false;
+            }
+            take(&keys, if V::Bits::BYTES == 0 { &[] } else { &values });
         }
+        true
     }
 }
 
@@ -228,7 +241,8 @@ impl<K: Key, V: Value> Typed<'_, K, V> {
     /// ```
     ///
     /// # Errors
-    /// As [`Typed::copy_range`]; tuples of some blocks before the error were handed over, none after.
+    /// As [`Typed::copy_range`]; tuples before the error were handed over, none after. All that were are those of the
+    /// file: each line is known to be whole before it is handed over.
     pub fn scan(&self, ranks: Range<u64>, mut take: impl FnMut(&[K], &[V])) -> Result<u64, ReadError> {
         let end = ranks.end.min(self.len());
         let start = ranks.start.min(end);
@@ -237,6 +251,8 @@ impl<K: Key, V: Value> Typed<'_, K, V> {
         let geometry = header.geometry;
         let slots = Slots { tuples_per_line: geometry.tuples_per_line(), values_at: geometry.values_at() };
         let n = slots.tuples_per_line as u64;
+        let watch = self.index().watch();
+        let is_whole = || watch.is_none_or(|watch| !watch.is_lost());
         let mut rank = start;
         while rank < end {
             let (first, slot) = geometry.place(rank);
@@ -247,8 +263,9 @@ impl<K: Key, V: Value> Typed<'_, K, V> {
                 verified.check_range(header.line_offset(first), (last - first + 1) * LINE_BYTES as u64)?;
             }
             let line = usize::try_from(first).unwrap_or(usize::MAX);
-            slots.hand_over(&plan.tuple_lines, (line, slot), piece as usize, &mut take);
-            self.index().check_mapping()?;
+            if !slots.hand_over(&plan.tuple_lines, (line, slot), piece as usize, is_whole, &mut take) {
+                return Err(ReadError::MappingLost);
+            }
             rank += piece;
         }
         Ok(end - start)

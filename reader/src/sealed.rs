@@ -9,16 +9,29 @@ use std::os::unix::fs::FileExt;
 /// Bytes copied at a time: whole huge pages, so that memory is taken in huge pages.
 const PIECE_BYTES: usize = 8 << 20;
 
+/// A new memfd that nobody can run, and that can be sealed.
+fn create() -> io::Result<File> {
+    let open = |flags| {
+        let name: &CStr = c"pleach";
+        // SAFETY: `name` is a NUL-terminated string that outlives the call; the call touches nothing else.
+        let raw =
+            unsafe { libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING | flags) };
+        if raw < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: `raw` was just opened by us and is owned by nobody else.
+        Ok(File::from(unsafe { OwnedFd::from_raw_fd(raw) }))
+    };
+    // Where `vm.memfd_noexec` is 2 a memfd must say that it is not run; a kernel before 6.3 does not know the word.
+    open(libc::MFD_NOEXEC_SEAL).or_else(|error| match error.raw_os_error() {
+        Some(libc::EINVAL) => open(0),
+        _ => Err(error),
+    })
+}
+
 /// Copies `length` bytes of `file` into a new memfd and seals it against any change.
 pub(crate) fn copy(file: &File, length: u64) -> io::Result<File> {
-    let name: &CStr = c"pleach";
-    // SAFETY: `name` is a NUL-terminated string that outlives the call; the call touches nothing else.
-    let raw = unsafe { libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING) };
-    if raw < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: `raw` was just opened by us and is owned by nobody else.
-    let copy = File::from(unsafe { OwnedFd::from_raw_fd(raw) });
+    let copy = create()?;
     copy.set_len(length)?;
     let mut piece = vec![0; PIECE_BYTES.min(usize::try_from(length).unwrap_or(PIECE_BYTES)).max(1)];
     let mut at = 0;

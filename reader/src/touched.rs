@@ -4,6 +4,8 @@
 //! CRC of SUM2 (checked when the file is opened), whose sums cover SUMS, whose sums cover the lines
 //! and the spine. A block that matched is remembered in a bitmap of atomics; there are no locks.
 
+use crate::bytes::Storage;
+use crate::error::ReadError;
 use pleach_format::checksum::{SUM_BLOCK_BYTES, SUM_BYTES, crc32};
 use pleach_format::line::Line;
 use pleach_format::section::Tag;
@@ -22,6 +24,8 @@ pub(crate) struct Verified<'a> {
     pub(crate) header: &'a Header,
     pub(crate) bytes: &'a [u8],
     pub(crate) touched: &'a Touched,
+    /// Where the bytes are, if that may be lost.
+    pub(crate) storage: Option<&'a Storage>,
 }
 
 impl Touched {
@@ -58,7 +62,7 @@ fn slice(bytes: &[u8], offset: u64, length: u64) -> Result<&[u8], FormatError> {
 
 impl Verified<'_> {
     /// Verifies the block in which byte `offset` of the file lies.
-    pub(crate) fn check(&self, offset: u64) -> Result<(), FormatError> {
+    pub(crate) fn check(&self, offset: u64) -> Result<(), ReadError> {
         let after = self.header.sections.partition_point(|section| section.offset() <= offset);
         let Some(index) = after.checked_sub(1) else { return Ok(()) };
         let section = &self.header.sections[index];
@@ -82,19 +86,19 @@ impl Verified<'_> {
         let bytes = slice(self.bytes, start, (SUM_BLOCK_BYTES as u64).min(section.end - start))?;
         let found = self.header.bound_sum(section.entry.tag, block, bytes);
         if expected != found {
-            return Err(FormatError::Checksum {
-                what: section.entry.tag.name(),
-                offset: start,
-                expected,
-                found,
-            });
+            // Zeros that stand for what was cut off are no damage.
+            if self.storage.is_some_and(Storage::is_lost) {
+                return Err(ReadError::MappingLost);
+            }
+            let what = section.entry.tag.name();
+            return Err(FormatError::Checksum { what, offset: start, expected, found }.into());
         }
         word.fetch_or(bit, Ordering::Relaxed);
         Ok(())
     }
 
     /// Verifies every block of `length` bytes from `offset`.
-    pub(crate) fn check_range(&self, offset: u64, length: u64) -> Result<(), FormatError> {
+    pub(crate) fn check_range(&self, offset: u64, length: u64) -> Result<(), ReadError> {
         let mut at = offset;
         while at < offset + length {
             self.check(at)?;
@@ -105,12 +109,13 @@ impl Verified<'_> {
 }
 
 impl Lines for Verified<'_> {
-    type Error = FormatError;
-    fn line(&self, offset: u64) -> Result<&Line, FormatError> {
+    type Error = ReadError;
+    fn line(&self, offset: u64) -> Result<&Line, ReadError> {
         self.check(offset)?;
-        slice(self.bytes, offset, 64)?.first_chunk().ok_or(FormatError::Truncated {
-            expected: offset.saturating_add(64),
-            found: self.bytes.len() as u64,
+        let line = slice(self.bytes, offset, 64)?.first_chunk();
+        line.ok_or_else(|| {
+            let (expected, found) = (offset.saturating_add(64), self.bytes.len() as u64);
+            FormatError::Truncated { expected, found }.into()
         })
     }
 }
@@ -145,11 +150,11 @@ mod tests {
                     let mut damaged = bytes.clone();
                     damaged[at as usize] ^= 1;
                     let touched = touched();
-                    let good = Verified { header: &header, bytes: &bytes, touched: &touched };
-                    let bad = Verified { header: &header, bytes: &damaged, touched: &touched };
-                    let is_it = |outcome: Result<(), FormatError>| {
+                    let good = Verified { header: &header, bytes: &bytes, touched: &touched, storage: None };
+                    let bad = Verified { header: &header, bytes: &damaged, touched: &touched, storage: None };
+                    let is_it = |outcome: Result<(), ReadError>| {
                         let (tag, offset) = (section.entry.tag.name(), start);
-                        matches!(outcome, Err(FormatError::Checksum { what, offset: of, .. })
+                        matches!(outcome, Err(ReadError::Format(FormatError::Checksum { what, offset: of, .. }))
                             if what == tag && of == offset)
                     };
                     assert!(is_it(bad.check(start)) && is_it(bad.check(end - 1)), "byte {at}");
@@ -175,7 +180,7 @@ mod tests {
         }
         for beyond in [0, 4096, bytes.len() as u64 - 1] {
             assert_eq!(
-                Verified { header: &header, bytes: &bytes, touched: &touched() }.check(beyond),
+                Verified { header: &header, bytes: &bytes, touched: &touched(), storage: None }.check(beyond),
                 Ok(())
             );
         }
@@ -189,8 +194,11 @@ mod tests {
         let line = header.section(Tag::LINE).expect("lines");
         let mut damaged = bytes.clone();
         damaged[line.entry.sums_offset.get() as usize] ^= 1;
-        let bad = Verified { header: &header, bytes: &damaged, touched: &touched };
-        assert!(matches!(bad.check(line.offset()), Err(FormatError::Checksum { what: "SUMS", .. })));
+        let bad = Verified { header: &header, bytes: &damaged, touched: &touched, storage: None };
+        assert!(matches!(
+            bad.check(line.offset()),
+            Err(ReadError::Format(FormatError::Checksum { what: "SUMS", .. }))
+        ));
         let sum2 = header.section(Tag::SUM2).expect("SUM2").offset() as usize;
         damaged[sum2] ^= 1;
         assert!(Touched::new(&header, &damaged).is_err());

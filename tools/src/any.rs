@@ -63,7 +63,8 @@ impl<'a> Any<'a> {
     pub fn parse(&self, text: &[u8], place: &str) -> Result<AnyKey, String> {
         let key_type = self.index.key_type();
         if !key_type.is_bytes() {
-            return pleach::with_typed!(self.index, |view| word_of(&view, text, place)).map(AnyKey::Word);
+            let word = pleach::with_typed!(self.index, |view| word_of(&view, text, place));
+            return word.map_err(|error| error.to_string())?.map(AnyKey::Word);
         }
         byte_key(key_type, text).map(AnyKey::Bytes).map_err(|problem| match problem.split_once(": ") {
             Some((what, advice)) => format!("{what}: {place}: {advice}"),
@@ -80,7 +81,7 @@ impl<'a> Any<'a> {
         match key {
             AnyKey::Bytes(key) => self.strings()?.lower_bound(key),
             AnyKey::Word(word) => {
-                pleach::with_typed!(self.index, |view| view.lower_bound(key_of(*word)))
+                self.numbers(pleach::with_typed!(self.index, |view| view.lower_bound(key_of(*word))))?
             }
         }
         .map_err(|error| self.failed(error))
@@ -91,7 +92,7 @@ impl<'a> Any<'a> {
         match key {
             AnyKey::Bytes(key) => self.strings()?.upper_bound(key),
             AnyKey::Word(word) => {
-                pleach::with_typed!(self.index, |view| view.upper_bound(key_of(*word)))
+                self.numbers(pleach::with_typed!(self.index, |view| view.upper_bound(key_of(*word))))?
             }
         }
         .map_err(|error| self.failed(error))
@@ -102,8 +103,12 @@ impl<'a> Any<'a> {
         self.strings()?.prefix_ranks(prefix).map_err(|error| self.failed(error))
     }
 
+    fn numbers<T>(&self, found: Result<T, pleach::TypeError>) -> Result<T, Failure> {
+        found.map_err(search::typing(self.path))
+    }
+
     fn strings(&self) -> Result<pleach::Strings<'a, ()>, Failure> {
-        self.index.strings().map_err(|error| search::placed(&error.to_string(), self.path))
+        self.index.strings().map_err(search::typing(self.path))
     }
 
     /// For each key the rank of its first tuple, if there is one.
@@ -119,7 +124,12 @@ impl<'a> Any<'a> {
         } else {
             let words: Vec<u128> =
                 keys.iter().map(|key| if let AnyKey::Word(word) = key { *word } else { 0 }).collect();
-            pleach::with_typed!(self.index, |view| ranks_of(&view, &words, &mut ranks, &mut present))
+            self.numbers(pleach::with_typed!(self.index, |view| ranks_of(
+                &view,
+                &words,
+                &mut ranks,
+                &mut present
+            )))?
         };
         found.map_err(|error| self.failed(error))?;
         let there = |at: usize| present[at / 64] >> (at % 64) & 1 == 1;
@@ -139,7 +149,13 @@ impl<'a> Any<'a> {
         } else {
             let words: Vec<u128> =
                 keys.iter().map(|key| if let AnyKey::Word(word) = key { *word } else { 0 }).collect();
-            pleach::with_typed!(self.index, |view| ranks_on(&view, table, &words, &mut ranks, &mut present))?;
+            pleach::with_typed!(self.index, |view| ranks_on(
+                &view,
+                table,
+                &words,
+                &mut ranks,
+                &mut present
+            ))??;
         }
         let there = |at: usize| present[at / 64] >> (at % 64) & 1 == 1;
         Ok(ranks.into_iter().enumerate().map(|(at, rank)| there(at).then_some(rank)).collect())

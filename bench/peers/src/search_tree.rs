@@ -263,7 +263,7 @@ impl SearchTree {
     pub fn ranks(&self, queries: &[u32], out: &mut [u32]) {
         assert_eq!(queries.len(), out.len(), "a rank for each query");
         #[cfg(target_arch = "x86_64")]
-        if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("popcnt") {
+        if pleach_format::cpu::avx2_popcnt() {
             // SAFETY: the CPU has both features.
             return unsafe { ranks_avx2(self, queries, out) };
         }

@@ -57,12 +57,13 @@ fn spine<T: Cell>(case: &Case<'_, '_>, made: &Made<T>) -> Result<Vec<f64>, Troub
             all.push(ms);
             continue;
         }
+        let whole = made.index.as_bytes();
         for (name, offset, buffer) in
             [("lines", header.lines_offset, &built.lines), ("spine", header.spine_offset, &built.spine)]
         {
             let mut bytes = vec![0; buffer.bytes() as usize];
             buffer.copy_to_host(&bench.stream, &mut bytes)?;
-            let file = usize::try_from(offset).ok().and_then(|offset| made.index.as_bytes().get(offset..));
+            let file = usize::try_from(offset).ok().and_then(|offset| whole.get(offset..));
             if file.and_then(|file| file.get(..bytes.len())) != Some(&bytes[..]) {
                 return Err(Trouble::Wrong(format!("the {name} are not those of the file")));
             }

@@ -63,11 +63,7 @@ pub enum Vectors {
 impl Vectors {
     /// Whether AVX2 and BMI2 are wanted and there.
     fn avx2(self) -> bool {
-        #[cfg(target_arch = "x86_64")]
-        let available = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi2");
-        #[cfg(not(target_arch = "x86_64"))]
-        let available = false;
-        self == Self::Best && available
+        self == Self::Best && pleach_format::cpu::avx2_bmi2()
     }
 }
 

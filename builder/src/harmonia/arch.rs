@@ -39,7 +39,7 @@ pub(super) trait Work {
 /// Does the work, compiled for AVX2 and BMI2 where the CPU has both.
 pub(super) fn best<T: Work>(work: T) -> T::Output {
     #[cfg(target_arch = "x86_64")]
-    if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi2") {
+    if pleach_format::cpu::avx2_bmi2() {
         // SAFETY: the CPU has the features for which the function is compiled.
         return unsafe { run_avx2(work) };
     }

@@ -6,6 +6,7 @@
 //! A value of an implementing type proves that the CPU has the feature: it can only be had from
 //! [`Isa::available`]'s detection.
 
+use pleach_format::cpu;
 use pleach_format::line::Line;
 use pleach_format::mask::{Chunk, Mask, Place};
 use pleach_format::tail::Tail;
@@ -45,24 +46,9 @@ impl Isa {
     pub fn is_available(self) -> bool {
         match self {
             Self::Scalar => true,
-            #[cfg(target_arch = "x86_64")]
-            Self::Avx2 => {
-                is_x86_feature_detected!("avx2")
-                    && is_x86_feature_detected!("bmi1")
-                    && is_x86_feature_detected!("bmi2")
-                    && is_x86_feature_detected!("popcnt")
-            }
-            #[cfg(target_arch = "x86_64")]
-            Self::Avx512 => {
-                Self::Avx2.is_available()
-                    && is_x86_feature_detected!("avx512f")
-                    && is_x86_feature_detected!("avx512bw")
-                    && is_x86_feature_detected!("avx512vl")
-            }
-            #[cfg(target_arch = "aarch64")]
-            Self::Neon => std::arch::is_aarch64_feature_detected!("neon"),
-            #[allow(unreachable_patterns, reason = "which levels remain depends on the architecture")]
-            _ => false,
+            Self::Avx2 => cpu::avx2_search(),
+            Self::Avx512 => cpu::avx512_search(),
+            Self::Neon => cpu::neon(),
         }
     }
 
@@ -173,7 +159,7 @@ pub(crate) fn places<'q>(
     put: impl FnMut(usize, Place),
 ) {
     #[cfg(target_arch = "x86_64")]
-    if is_x86_feature_detected!("bmi1") && is_x86_feature_detected!("bmi2") {
+    if cpu::bmi() {
         // SAFETY: the CPU has BMI1 and BMI2.
         return unsafe { places_bmi2(mask, count, query, put) };
     }
@@ -203,7 +189,7 @@ fn places_bmi2<'q>(
 #[inline]
 pub(crate) fn compare_tail(shape: &Tail, tail: &[u8], query: &[u8]) -> Ordering {
     #[cfg(target_arch = "x86_64")]
-    if is_x86_feature_detected!("bmi2") {
+    if cpu::bmi2() {
         // SAFETY: the CPU has BMI2.
         return unsafe { compare_tail_bmi2(shape, tail, query) };
     }
@@ -236,4 +222,17 @@ fn compare_tail_bmi2(shape: &Tail, tail: &[u8], query: &[u8]) -> Ordering {
         }
     }
     shape.compare(tail, query, |chunk, bits| _pdep_u64(bits, chunk.mask))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `.ci/neon` reads this: the tests beside it search with the best of these.
+    #[test]
+    fn instruction_sets_are_told() {
+        let names: Vec<&str> = Isa::available().into_iter().map(Isa::name).collect();
+        println!("instruction sets: {}", names.join(", "));
+        assert!(names.contains(&Isa::best().name()) && names.contains(&"scalar"));
+    }
 }

@@ -175,7 +175,7 @@ mod tests {
             let slots = address.all(&mut lines);
             assert_eq!(std::array::from_fn(|s| (lines[s], slots[s])), expected, "{address:?}");
             #[cfg(target_arch = "x86_64")]
-            if is_x86_feature_detected!("avx2") {
+            if pleach_format::cpu::avx2() {
                 // Five, so that one is left over.
                 let mut lines = [chunk[0], chunk[1], chunk[2], chunk[3], chunk[0]];
                 // SAFETY: the CPU has AVX2.

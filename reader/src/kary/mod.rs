@@ -56,10 +56,7 @@ impl Vectors {
     pub fn is_available(self) -> bool {
         match self {
             Self::Portable => true,
-            #[cfg(target_arch = "x86_64")]
-            Self::Sse => is_x86_feature_detected!("sse4.2") && is_x86_feature_detected!("popcnt"),
-            #[cfg(not(target_arch = "x86_64"))]
-            Self::Sse => false,
+            Self::Sse => pleach_format::cpu::sse42(),
             Self::Neon => Isa::Neon.is_available(),
             Self::Avx2 => Isa::Avx2.is_available(),
             Self::Avx512 => Isa::Avx512.is_available(),

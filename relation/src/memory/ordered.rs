@@ -7,6 +7,8 @@
 //! close after it; and as it is written from a buffer, it can go around the cache, which saves reading what is
 //! overwritten.
 
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+use pleach_format::cpu;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 /// Outputs of at least so many bytes go around the cache: they do not fit into it.
@@ -136,7 +138,7 @@ unsafe fn stream(from: *const u8, to: *mut u8, bytes: usize) {
     unsafe {
         to.copy_from_nonoverlapping(from, head);
         let (from, to) = (from.add(head), to.add(head));
-        if is_x86_feature_detected!("avx512f") {
+        if cpu::avx512f() {
             lines_avx512(from, to, lines);
         } else {
             lines_sse2(from, to, lines);
@@ -151,19 +153,25 @@ const LINE: usize = 64;
 
 /// Copies lines, four stores each.
 ///
+/// By instructions of our own: an element of any type may have bytes that are not initialised, which no vector of the
+/// language can hold, and a copy can.
+///
 /// # Safety
 /// As [`stream`], of `lines` lines; `to` is aligned to one.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 unsafe fn lines_sse2(from: *const u8, to: *mut u8, lines: usize) {
-    use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_stream_si128};
     for at in (0..lines * LINE).step_by(LINE) {
-        // SAFETY: the contract; each store takes 16 bytes at a multiple of 16.
+        // SAFETY: the contract; each store takes 16 bytes at a multiple of 16; SSE is part of x86-64.
         unsafe {
-            let load = |part| _mm_loadu_si128(from.add(at + part).cast::<__m128i>());
-            let line = [load(0), load(16), load(32), load(48)];
-            for (part, word) in line.into_iter().enumerate() {
-                _mm_stream_si128(to.add(at + part * 16).cast(), word);
-            }
+            std::arch::asm!(
+                "movups {a}, [{from}]", "movups {b}, [{from} + 16]",
+                "movups {c}, [{from} + 32]", "movups {d}, [{from} + 48]",
+                "movntps [{to}], {a}", "movntps [{to} + 16], {b}",
+                "movntps [{to} + 32], {c}", "movntps [{to} + 48], {d}",
+                from = in(reg) from.add(at), to = in(reg) to.add(at),
+                a = out(xmm_reg) _, b = out(xmm_reg) _, c = out(xmm_reg) _, d = out(xmm_reg) _,
+                options(nostack, preserves_flags),
+            );
         }
     }
 }
@@ -171,14 +179,19 @@ unsafe fn lines_sse2(from: *const u8, to: *mut u8, lines: usize) {
 /// Copies lines, a store each.
 ///
 /// # Safety
-/// As [`lines_sse2`], and the CPU has AVX-512.
+/// As [`lines_sse2`], and the CPU has [`cpu::avx512f`].
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[target_feature(enable = "avx512f")]
 unsafe fn lines_avx512(from: *const u8, to: *mut u8, lines: usize) {
-    use std::arch::x86_64::{_mm512_loadu_si512, _mm512_stream_si512};
     for at in (0..lines * LINE).step_by(LINE) {
-        // SAFETY: the contract.
-        unsafe { _mm512_stream_si512(to.add(at).cast(), _mm512_loadu_si512(from.add(at).cast())) };
+        // SAFETY: the contract; the store takes 64 bytes at a multiple of 64.
+        unsafe {
+            std::arch::asm!(
+                "vmovups {line}, [{from}]", "vmovntps [{to}], {line}",
+                from = in(reg) from.add(at), to = in(reg) to.add(at), line = out(zmm_reg) _,
+                options(nostack, preserves_flags),
+            );
+        }
     }
 }
 

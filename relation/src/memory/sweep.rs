@@ -190,7 +190,7 @@ fn walk_parts<W: Walk, K: Word>(
 pub(crate) fn is_distinct<K: Word>(keys: &[K], (from, to): (usize, usize)) -> bool {
     let keys = &keys[from.saturating_sub(1)..to];
     #[cfg(target_arch = "x86_64")]
-    if is_x86_feature_detected!("avx2") {
+    if pleach_format::cpu::avx2() {
         // SAFETY: the CPU has AVX2.
         return unsafe { equal_neighbours_avx2(keys) } == 0;
     }

@@ -15,6 +15,8 @@
 
 use super::walk::Part;
 use pleach_format::Word;
+#[cfg(target_arch = "x86_64")]
+use pleach_format::cpu;
 use std::any::TypeId;
 
 /// What is written.
@@ -40,7 +42,7 @@ pub(crate) fn is_available<K: Word>() -> bool {
     #[cfg(target_arch = "x86_64")]
     {
         let kind = TypeId::of::<K>();
-        (kind == TypeId::of::<u64>() || kind == TypeId::of::<u32>()) && is_x86_feature_detected!("avx512f")
+        (kind == TypeId::of::<u64>() || kind == TypeId::of::<u32>()) && cpu::avx512f_popcnt()
     }
     #[cfg(not(target_arch = "x86_64"))]
     {

@@ -152,6 +152,7 @@ impl<'a> Relation<'a> {
             let (offset, length) = (section.entry.sums_offset.get(), section.entry.sums_bytes());
             let (expected, found) = (section.entry.sums_crc.get(), crc32(bytes(index, offset, length)?));
             if expected != found {
+                index.check_mapping().map_err(|source| Self::damaged(index, "SUMS", source))?;
                 let source = FormatError::Checksum { what: "SUMS", offset, expected, found };
                 return Err(Self::damaged(index, "SUMS", source.into()));
             }
@@ -337,13 +338,7 @@ impl<'a> Relation<'a> {
             ValueType::None => Column::None,
             kind if kind.is_bytes() => {
                 verify_column(index, Tag::VALUES, header.values, ranks.clone())?;
-                let column = index.value_column().ok_or_else(|| mismatch(index))?;
-                let mut values = Strings::default();
-                for rank in ranks {
-                    let value = column.get(rank).map_err(|source| Self::damaged(index, "VALS", source))?;
-                    values.push(value.unwrap_or_default());
-                }
-                Column::Bytes(values)
+                byte_values(index, header.values.ok_or_else(|| mismatch(index))?, ranks)?
             }
             kind => {
                 let tuples = (ranks, header.geometry.tuples_per_line(), header.geometry.values_at());
@@ -364,8 +359,12 @@ fn mismatch(index: &Index) -> RelationError {
     Relation::damaged(index, "LINE", FormatError::Truncated { expected: found, found }.into())
 }
 
+/// Bytes of a file where they lie. Anybody may change them: they are read as numbers and bytes, of which any will do,
+/// and nothing rests on what is read twice.
 fn bytes(index: &Index, offset: u64, length: u64) -> Result<&[u8], RelationError> {
-    let all = index.as_bytes();
+    // SAFETY: this module makes no text of them, reads them by checked slices, and asks for the mapping behind what it
+    // has read and before it gives any of it away.
+    let all = unsafe { index.bytes_in_place() };
     let range = usize::try_from(offset).ok().zip(usize::try_from(length).ok());
     range.and_then(|(offset, length)| all.get(offset..)?.get(..length)).ok_or_else(|| {
         let (expected, found) = (offset.saturating_add(length), all.len() as u64);
@@ -390,6 +389,8 @@ fn verify(index: &Index, tag: Tag, offset: u64, length: u64) -> Result<(), Relat
         let found = index.header().bound_sum(tag, block, bytes(index, start, block_bytes)?);
         let expected = sums.get(block as usize).map_or(!found, |&sum| u32::from_le_bytes(sum));
         if expected != found {
+            // Zeros that stand for what was cut off are no damage.
+            index.check_mapping().map_err(|source| Relation::damaged(index, tag.name(), source))?;
             let source = FormatError::Checksum { what: tag.name(), offset: start, expected, found };
             return Err(Relation::damaged(index, tag.name(), source.into()));
         }
@@ -417,6 +418,7 @@ fn verify_column(
     for rank in ranks.start + 1..=ranks.end {
         let next = offset(index, place, rank)?;
         if next < to || next > place.shape.data_bytes {
+            index.check_mapping().map_err(|source| Relation::damaged(index, tag.name(), source))?;
             let (rule, offset) = ("offsets must ascend inside the column", place.offset + rank * width);
             let source = FormatError::Corrupt { what: "column", offset, rule, found: next };
             return Err(Relation::damaged(index, tag.name(), source.into()));
@@ -466,6 +468,25 @@ fn words<B: Word>(lines: &[u8], (ranks, n, at): (Range<u64>, usize, usize)) -> V
         slot = 0;
     }
     words
+}
+
+/// The elements of a column that was verified.
+fn byte_values(index: &Index, place: ColumnPlace, ranks: Range<u64>) -> Result<Column, RelationError> {
+    let shape = place.shape;
+    let data = bytes(index, place.data_offset(), shape.data_bytes)?;
+    let at = |rank: u64| match shape.offset_bytes {
+        0 => Ok(rank.saturating_mul(shape.element_bytes)),
+        _ => offset(index, place, rank),
+    };
+    let mut values = Strings::default();
+    let mut from = at(ranks.start)?;
+    for rank in ranks {
+        let to = at(rank + 1)?;
+        // Any, if the file is overwritten meanwhile.
+        values.push(data.get(from as usize..to as usize).unwrap_or_default());
+        from = to;
+    }
+    Ok(Column::Bytes(values))
 }
 
 fn byte_keys(index: &Index, ranks: Range<u64>) -> Result<Column, RelationError> {

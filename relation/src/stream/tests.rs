@@ -315,7 +315,7 @@ fn joins_become_files_of_records() {
             if how == How::Full {
                 record.push(u8::from(i.is_some()) | u8::from(j.is_some()) << 1);
             }
-            assert_eq!(column.get(rank as u64).unwrap(), Some(record.as_slice()), "{how} {rank}");
+            assert_eq!(column.get(rank as u64).unwrap().as_deref(), Some(record.as_slice()), "{how} {rank}");
             assert_eq!(file.tuple(rank as u64).unwrap().unwrap().0, pleach::Datum::U64(key));
         }
     }

@@ -35,7 +35,8 @@ pub fn run(args: &ExportArgs, global: &Global) -> Result<ExitStatus, Failure> {
         let written = write_any(&index, record.as_ref(), args, &meta, format, &mut target, &progress);
         written.map_err(|stop| stop.failure(&target, args))?;
     } else {
-        pleach::with_typed!(&index, |view| write(&view, args, &meta, format, &mut target, &progress))?;
+        pleach::with_typed!(&index, |view| write(&view, args, &meta, format, &mut target, &progress))
+            .map_err(search::typing(&args.file))??;
     }
     let bytes = target.bytes();
     target.commit()?;

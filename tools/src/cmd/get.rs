@@ -62,17 +62,20 @@ pub fn run(args: &GetArgs, global: &Global) -> Result<ExitStatus, Failure> {
         return Ok(if answers.missing_any { ExitStatus::Missing } else { ExitStatus::Success });
     }
     match &args.keys {
-        None => pleach::with_typed!(&index, |view| answers.arguments(&view, &args.key))?,
+        None => pleach::with_typed!(&index, |view| answers.arguments(&view, &args.key))
+            .map_err(search::typing(&args.file))??,
         Some(from) => {
             let mut lines = KeyLines::open(from)?;
             let is_touched = global.verify.is_none() && !is_on_device;
             let until = if is_touched { TOUCHED_KEYS_MAX } else { u64::MAX };
-            let flow = pleach::with_typed!(&index, |view| answers.stream(&view, &mut lines, until))?;
+            let flow = pleach::with_typed!(&index, |view| answers.stream(&view, &mut lines, until))
+                .map_err(search::typing(&args.file))??;
             if flow.is_continue() {
                 let again = faster(args, global, &index)?;
                 let index = again.as_ref().unwrap_or(&index);
                 let _: ControlFlow<()> =
-                    pleach::with_typed!(index, |view| answers.stream(&view, &mut lines, u64::MAX))?;
+                    pleach::with_typed!(index, |view| answers.stream(&view, &mut lines, u64::MAX))
+                        .map_err(search::typing(&args.file))??;
             }
         }
     }

@@ -31,7 +31,8 @@ pub fn run(args: &RangeArgs, global: &Global) -> Result<ExitStatus, Failure> {
             let any = any.unwrap_or(Any::new(&index, &args.file, None));
             limited(any.prefix(&prefix)?, args)
         }
-        (None, None) => pleach::with_typed!(&index, |view| ranks_of(&view, args))?,
+        (None, None) => pleach::with_typed!(&index, |view| ranks_of(&view, args))
+            .map_err(search::typing(&args.file))??,
     };
     if args.explain {
         let order = if args.reverse { "from the end" } else { "from the start" };
@@ -56,7 +57,8 @@ pub fn run(args: &RangeArgs, global: &Global) -> Result<ExitStatus, Failure> {
     }
     match &any {
         Some(any) => print_any(any, args, global, ranks)?,
-        None => pleach::with_typed!(&index, |view| print(&view, args, global, ranks.clone()))?,
+        None => pleach::with_typed!(&index, |view| print(&view, args, global, ranks.clone()))
+            .map_err(search::typing(&args.file))??,
     }
     Ok(ExitStatus::Success)
 }
