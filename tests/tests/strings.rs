@@ -366,7 +366,7 @@ fn byte_values_stand_in_a_column() {
     let (view, values) = (index.typed::<u64, ()>().expect("keys"), index.value_column().expect("there"));
     for (rank, (key, value)) in wanted.iter().enumerate() {
         assert_eq!(view.select(rank as u64).unwrap(), Some((*key, ())));
-        assert_eq!(values.get(rank as u64).unwrap(), Some(&value[..]));
+        assert_eq!(values.get(rank as u64).unwrap().as_deref(), Some(&value[..]));
     }
     // Both, by string keys with duplicates, and each choice among these.
     let key = |i: u64| format!("key-{}", mix(i) % 300).into_bytes();
@@ -390,7 +390,7 @@ fn byte_values_stand_in_a_column() {
             assert_eq!(view.len(), wanted.len() as u64);
             for (rank, (key, value)) in wanted.iter().enumerate() {
                 assert_eq!(view.key(rank as u64).unwrap().as_deref(), Some(&key[..]));
-                assert_eq!(values.get(rank as u64).unwrap(), Some(&value[..]));
+                assert_eq!(values.get(rank as u64).unwrap().as_deref(), Some(&value[..]));
             }
         }
     }
@@ -421,7 +421,7 @@ fn columns_beside_the_lines() {
     assert_eq!(keys.offset_bytes(), Some(4));
     let view = index.strings::<u32>().expect("types");
     for rank in 0..3000 {
-        assert_eq!(keys.get(rank).unwrap(), view.key(rank).unwrap().as_deref());
+        assert_eq!(keys.get(rank).unwrap().as_deref(), view.key(rank).unwrap().as_deref());
     }
 }
 

@@ -6,6 +6,9 @@ use crate::disks::within;
 use crate::lab::{self, Lab, grouped, names, succeed};
 use crate::limits::drop_caches;
 use anyhow::{Context, Result, bail, ensure};
+use arrow_array::Array;
+use arrow_array::cast::AsArray;
+use arrow_array::types::UInt64Type;
 use pleach::{Index, Live, ReadError, Residence};
 use pleach_builder::{BuildOptions, build_iter};
 use pleach_tests::generate::{Random, mix};
@@ -13,6 +16,7 @@ use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -30,16 +34,28 @@ const CUT_TUPLES: u64 = 60_000;
 pub fn cut_child(path: &str, how: &str, resident: bool) -> Result<()> {
     pleach::contain_sigbus();
     let residence = if resident { Residence::Resident } else { Residence::Mapped };
-    let index = Index::options().residence(residence).open(path)?;
+    let index = Arc::new(Index::options().residence(residence).open(path)?);
     let view = index.typed::<u64, u64>()?;
     let mut all: Vec<(u64, u64)> = (0..CUT_TUPLES).map(|i| (mix(i), i)).collect();
     all.sort_unstable();
     let rank_of = |key: u64| all.partition_point(|tuple| tuple.0 < key);
+    // Whole arrays each time: now and then.
+    let columns = || -> Result<bool, ReadError> {
+        let columns = index.columns()?;
+        let (keys, values) = (columns.keys.as_deref(), columns.values.as_deref());
+        let is_right = |array: Option<&dyn Array>, wanted: &dyn Fn(usize) -> u64| {
+            array.and_then(|array| array.as_primitive_opt::<UInt64Type>()).is_some_and(|array| {
+                array.len() == all.len() && (0..all.len()).all(|rank| array.value(rank) == wanted(rank))
+            })
+        };
+        Ok(is_right(keys, &|rank| all[rank].0) && is_right(values, &|rank| all[rank].1))
+    };
     let (stop, lost, answers, wrong) =
         (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
     std::thread::scope(|scope| -> Result<()> {
         for thread in 0..8u64 {
             let (stop, lost, answers, wrong, all) = (&stop, &lost, &answers, &wrong, &all);
+            let columns = &columns;
             scope.spawn(move || {
                 let mut random = Random(thread << 32);
                 let (mut ranks, mut keys) = ([0; 64], [0; 64]);
@@ -48,6 +64,7 @@ pub fn cut_child(path: &str, how: &str, resident: bool) -> Result<()> {
                     keys.fill_with(|| mix(random.below(CUT_TUPLES)));
                     // Each thread begins with another kind: what meets the cut first is of all kinds.
                     let found = match (number + thread) % 5 {
+                        _ if number % 128 == thread => columns(),
                         0 => view.get(mix(number)).map(|value| value == Some(number)),
                         1 => view.lower_bound_batch(&keys, &mut ranks).map(|()| {
                             keys.iter().zip(&ranks).all(|(&key, &rank)| rank == rank_of(key) as u64)
@@ -106,7 +123,8 @@ pub fn cut_child(path: &str, how: &str, resident: bool) -> Result<()> {
 pub fn cuts(lab: &Lab) -> Result<String> {
     let folder = lab.memory()?;
     let path = folder.path().join("t.pleach");
-    build_iter((0..CUT_TUPLES).map(|i| (mix(i), i)), &path, &BuildOptions::default())?;
+    let options = BuildOptions { columns: true, ..BuildOptions::default() };
+    build_iter((0..CUT_TUPLES).map(|i| (mix(i), i)), &path, &options)?;
     let whole = fs::read(&path)?;
     let text = path.to_str().context("a plain path")?;
     // Whole pages: up to the end of a page the system shows zeros for what was cut off.
@@ -127,8 +145,8 @@ pub fn cuts(lab: &Lab) -> Result<String> {
     }
     let (checked, met) = shrinking(lab, folder.path(), &whole, runs)?;
     Ok(format!(
-        "{tried} runs of eight searching threads, the file cut to 0, 4096 and half its bytes or overwritten: right \
-         answers, then an error where it was mapped and cut, right answers from a copy in memory, no signal; {checked} \
+        "{tried} runs of eight threads that search and take columns, the file cut to 0, 4096 and half its bytes or \
+         overwritten: right answers, then an error where it was mapped and cut, right answers from a copy in memory, no signal; {checked} \
          runs of `fsck`, `inspect`, `get`, `range` and `export` on shrinking files, {met} of which met the cut: exit \
          code 0, 4 or 8, and nothing printed but what the whole file says"
     ))

@@ -93,7 +93,11 @@ tests! {
     /// Target 26.
     compatibility: 26, [["-p", "pleach-tests", "--test", "golden"]];
     /// Target 28.
-    models: 28, [["-p", "pleach-tests", "--test", "schedules"], ["-p", "pleach-builder", "--lib", "harmonia::model"]];
+    models: 28, [
+        ["-p", "pleach-tests", "--test", "schedules"],
+        ["-p", "pleach-tests", "--test", "slots"],
+        ["-p", "pleach-builder", "--lib", "harmonia::model"]
+    ];
 }
 
 /// With the instruction sets of this machine, all of which these tests go through.
@@ -133,7 +137,13 @@ const SANITIZERS: [(&str, &[&str]); 2] = [
     ("address", &["the_model_finds"]),
     (
         "thread",
-        &["harmonia::model", "generations_are_handed_over", "one_builder_at_a_time", "the_model_finds"],
+        &[
+            "harmonia::model",
+            "generations_are_handed_over",
+            "one_builder_at_a_time",
+            "slots_",
+            "the_model_finds",
+        ],
     ),
 ];
 
