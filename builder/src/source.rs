@@ -5,7 +5,6 @@
 
 use pleach_format::{KeyType, Meaning, Record, ValueType};
 use std::fmt;
-use std::mem;
 
 /// Byte strings, one after the other.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -290,19 +289,7 @@ pub(crate) fn next_chunk(
     rows: &mut u64,
 ) -> Result<(), SourceError> {
     source.next_chunk(chunk, tuples_max)?;
-    let (key_type, value_type) = (source.schema().key_type, source.schema().value_type);
-    let is_of = |column: &Column, like: Column| mem::discriminant(column) == mem::discriminant(&like);
-    let has_lengths = matches!(chunk.values, Column::None) || chunk.keys.len() == chunk.values.len();
-    if !is_of(&chunk.keys, Column::for_key(key_type))
-        || !is_of(&chunk.values, Column::for_value(value_type))
-        || !has_lengths
-    {
-        let problem = format!(
-            "the columns are not those of {key_type} keys and {value_type} values: make them by `Chunk::new`"
-        );
-        let (input, place) = ("input".into(), format!("row {rows}"));
-        return Err(SourceError { input, place, problem, cause: None });
-    }
+    let key_type = source.schema().key_type;
     // All other types have every word.
     if let (KeyType::F64, Column::U64(words)) = (key_type, &chunk.keys)
         && let Some(at) = words.iter().position(|&word| !key_type.has_word(word.into()))

@@ -214,7 +214,8 @@ fn read_mask(
     let bytes = usize::try_from(offset).ok().and_then(|at| bytes.get(at..)?.get(..length as usize));
     let bytes = bytes.ok_or(FormatError::Truncated { expected: offset.saturating_add(length), found })?;
     // A copy, since places in keys are proved by it.
-    let mask = Mask::parse(&bytes.to_vec(), header.geometry.key_bytes, offset)?;
+    let bytes: Vec<u8> = bytes.to_vec();
+    let mask = Mask::parse(&bytes, header.geometry.key_bytes, offset)?;
     let fixed = match header.key_type {
         KeyType::Fixed(bytes) => Some(usize::from(bytes)),
         _ => None,

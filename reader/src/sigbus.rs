@@ -176,6 +176,8 @@ mod unix {
                 return end(signal, is_fault);
             }
             let marked = *mark;
+            let mut there: sigaction = zeroed();
+            libc::sigaction(signal, null(), &raw mut there);
             *mark = next;
             if before.action.sa_flags & libc::SA_SIGINFO != 0 {
                 let call: extern "C" fn(c_int, *mut siginfo_t, *mut c_void) = std::mem::transmute(call);
@@ -185,6 +187,15 @@ mod unix {
                 call(signal);
             }
             *mark = marked;
+            // The standard library's handler takes itself away, and so ours, where it knows nothing of the address; what
+            // a process sent is no reason to. A fault comes again, and then ends the process.
+            if !is_fault {
+                let mut now: sigaction = zeroed();
+                libc::sigaction(signal, null(), &raw mut now);
+                if now.sa_sigaction == libc::SIG_DFL {
+                    libc::sigaction(signal, &raw const there, null_mut());
+                }
+            }
         }
     }
 

@@ -257,7 +257,15 @@ fn under_attack(path: &Path, whole: &[u8], random: &mut Random, duration: Durati
     let (stop, mut calls) = (AtomicBool::new(false), 0);
     fs::write(path, whole).expect("writes");
     let live = Live::open(path).ok();
+    /// Also where a check fails.
+    struct Stop<'a>(&'a AtomicBool);
+    impl Drop for Stop<'_> {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
     std::thread::scope(|scope| {
+        let _stop = Stop(&stop);
         let seed = Random(random.next());
         let stop = &stop;
         scope.spawn(move || attack(path, whole, stop, seed));

@@ -1,13 +1,8 @@
 //! What the types of a file forbid is an error, and never a wrong file or a panic.
 
 use pleach::{Index, KeyType, with_typed};
-use pleach_builder::storage::MemoryStorage;
-use pleach_builder::{
-    BuildError, BuildOptions, Chunk, ChunkSource, Column, Schema, Silent, Strings, build_strings,
-    build_strings_bytes, build_with_storage,
-};
+use pleach_builder::{BuildError, BuildOptions, build_strings, build_strings_bytes};
 use pleach_format::ValueType;
-use std::path::Path;
 
 #[test]
 fn numbers_are_not_built_from_byte_strings() {
@@ -37,33 +32,6 @@ fn numbers_are_not_built_from_byte_strings() {
     assert!(std::fs::read_dir(folder.path()).expect("a folder").next().is_none(), "nothing is left");
     for key_type in [KeyType::Fixed(1), KeyType::Bytes, KeyType::Utf8] {
         build_strings(key_type, &tuples, &target, &BuildOptions::default()).expect("byte strings");
-    }
-}
-
-/// Columns of a source that are not those of its types.
-#[test]
-fn columns_are_those_of_the_schema() {
-    let words = |count: u64| Column::U64((0..count).collect());
-    let mut text = Strings::default();
-    text.push(b"a");
-    let wrong = [
-        (KeyType::U64, ValueType::U64, Column::Bytes(text.clone()), words(1)),
-        (KeyType::Utf8, ValueType::U64, words(1), words(1)),
-        (KeyType::U32, ValueType::U64, words(1), words(1)),
-        (KeyType::U64, ValueType::U64, words(2), words(1)),
-        (KeyType::U64, ValueType::U64, words(1), words(2)),
-        (KeyType::U64, ValueType::U64, words(1), Column::None),
-        (KeyType::U64, ValueType::None, words(1), words(1)),
-        (KeyType::U64, ValueType::Utf8, words(1), words(1)),
-    ];
-    for (key_type, value_type, keys, values) in wrong {
-        let mut chunk = Chunk::new(key_type, value_type);
-        (chunk.keys, chunk.values) = (keys, values);
-        let mut source = ChunkSource::new(Schema::plain(key_type, value_type, None), [chunk]);
-        let (storage, target) = (MemoryStorage::default(), Path::new("/t.pleach"));
-        let built = build_with_storage(&mut source, target, &BuildOptions::default(), &Silent, &storage);
-        assert!(matches!(built, Err(BuildError::Source(_))), "{key_type}, {value_type}");
-        assert!(storage.take(target).is_none());
     }
 }
 

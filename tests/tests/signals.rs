@@ -158,7 +158,7 @@ const CASES: [Case; 9] = [
             with_info(hands_on);
             stray();
             cut_is_contained(folder);
-            assert_eq!(SEEN.load(SeqCst), 2);
+            assert!(SEEN.load(SeqCst) > 1, "faults come to us by way of it");
             cut_is_contained(folder);
         },
         None,

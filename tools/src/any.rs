@@ -146,6 +146,10 @@ impl<'a> Any<'a> {
         found.map_err(search::typing(self.path))
     }
 
+    fn numbers<T>(&self, found: Result<T, pleach::TypeError>) -> Result<T, Failure> {
+        found.map_err(search::typing(self.path))
+    }
+
     fn strings(&self) -> Result<pleach::Strings<'a, ()>, Failure> {
         self.index.strings().map_err(search::typing(self.path))
     }

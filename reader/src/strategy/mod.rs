@@ -267,7 +267,9 @@ impl<K: Key, V: Value> Typed<'_, K, V> {
         }
         let (Some((low, _)), Some((high, _))) = (self.min()?, self.max()?) else { return Ok(None) };
         let bytes = self.plan().map_or(0, |plan| plan.header.lines * 64);
-        Ok(Some(Span { low: low.encode(), high: high.encode(), bytes }))
+        // Keys of a damaged file may descend.
+        let low = low.encode();
+        Ok(Some(Span { low, high: high.encode().max(low), bytes }))
     }
 
     /// [`Typed::get_batch`] by a strategy: the same answers, in the order of the queries.
