@@ -12,6 +12,7 @@ mod failure;
 mod help;
 mod interrupt;
 mod keys;
+mod meant;
 mod output;
 mod parse;
 mod progress;
