@@ -281,6 +281,13 @@ impl Record {
         Self::parse(logical).filter(|record| record.storage() == value_type)
     }
 
+    /// The same fields, that mean their numbers.
+    #[must_use]
+    pub fn plain(mut self) -> Self {
+        self.fields.iter_mut().for_each(|field| field.logical.clear());
+        self
+    }
+
     /// The fields, in order.
     #[must_use]
     pub fn fields(&self) -> &[Field] {

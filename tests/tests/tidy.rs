@@ -224,3 +224,30 @@ fn files_are_published_in_one_place() {
     assert_eq!(naming, wanted, "publish with pleach_builder::publish");
     assert!(made.is_empty(), "publish with pleach_builder::publish: {made:#?}");
 }
+
+/// Whether two columns mean the same is decided in one place: nothing else compares the texts of META.
+#[test]
+fn meanings_are_matched_in_one_place() {
+    let mut files = Vec::new();
+    for folder in ["builder/src", "relation/src", "tools/src", "reader/src"] {
+        sources(&root().join(folder), &mut files);
+    }
+    let compares = |line: &&str| {
+        let line = line.trim_start();
+        !line.starts_with("//")
+            && (line.contains("fn matching")
+                || line.contains("Logical::parsed")
+                || ["_logical == ", "_logical != ", ".logical == ", ".logical != "]
+                    .iter()
+                    .any(|text| line.contains(text)))
+            && !line.contains("assert")
+            && !line.contains("Logical::")
+    };
+    for path in files {
+        let text = fs::read_to_string(&path).expect("reads");
+        let line = text.lines().find(compares);
+        assert!(line.is_none(), "{}: {line:?}: use pleach_format::logical::matching", path.display());
+    }
+    let text = fs::read_to_string(root().join("format/src/logical.rs")).expect("reads");
+    assert_eq!(text.matches("pub fn matching(").count(), 1);
+}

@@ -5,10 +5,12 @@
 
 use crate::failure::Failure;
 use crate::keys::{KeyLines, not_a_key};
+use crate::meant::Meant;
 use crate::parse::{FromText, byte_key};
-use crate::render::text::{put_datum, put_datum_json};
+use crate::render::text::{put_datum_json, put_meant, put_meant_json};
 use crate::search;
 use pleach::{Datum, Index, Key, KeyType, ReadError, Record, Typed, Value, Word};
+use pleach_format::logical::{Form, TextError};
 use pleach_gpu::{Algorithm, GpuError, GpuTable};
 use std::ops::Range;
 use std::path::Path;
@@ -28,6 +30,7 @@ pub struct Any<'a> {
     index: &'a Index,
     path: &'a Path,
     record: Option<&'a Record>,
+    meant: &'a Meant,
 }
 
 fn word_of<K: Key + FromText, V: Value>(
@@ -44,25 +47,36 @@ fn key_of<K: Key>(word: u128) -> K {
 
 impl<'a> Any<'a> {
     /// Whether a file is for these searches.
-    pub fn is_needed(index: &Index, record: Option<&Record>) -> bool {
-        index.key_type().is_bytes() || index.value_type().is_bytes() || record.is_some()
+    pub fn is_needed(index: &Index, record: Option<&Record>, meant: &Meant) -> bool {
+        index.key_type().is_bytes() || index.value_type().is_bytes() || record.is_some() || meant.is_any()
     }
 
-    pub fn new(index: &'a Index, path: &'a Path, record: Option<&'a Record>) -> Self {
-        Self { index, path, record }
+    pub fn new(index: &'a Index, path: &'a Path, record: Option<&'a Record>, meant: &'a Meant) -> Self {
+        Self { index, path, record, meant }
+    }
+
+    /// How keys are printed.
+    pub fn key_form(&self) -> Option<Form> {
+        self.meant.key_form()
     }
 
     /// One tuple on one line; see [`put_line`].
     pub fn put(&self, key: &Datum<'_>, value: &Datum<'_>, json: bool, out: &mut Vec<u8>) {
         match self.record {
-            Some(record) => put_record(key, value, record, json, out),
-            None => put_line(key, value, "value", json, out),
+            Some(record) => put_record(key, value, record, self.meant, json, out),
+            None => put_line((key, self.key_form()), (value, self.meant.value), "value", json, out),
         }
     }
 
     /// The key that text stands for, or why it stands for none.
     pub fn parse(&self, text: &[u8], place: &str) -> Result<AnyKey, String> {
         let key_type = self.index.key_type();
+        if let Some((form, name)) = &self.meant.key {
+            return meant_key(*form, key_type, text).map_err(|error| {
+                let shown: String = String::from_utf8_lossy(text).chars().take(40).collect();
+                format!("'{shown}' is not a {name} key: {place}: {}", form.advice(error))
+            });
+        }
         if !key_type.is_bytes() {
             let word = pleach::with_typed!(self.index, |view| word_of(&view, text, place));
             return word.map_err(|error| error.to_string())?.map(AnyKey::Word);
@@ -146,10 +160,6 @@ impl<'a> Any<'a> {
         found.map_err(search::typing(self.path))
     }
 
-    fn numbers<T>(&self, found: Result<T, pleach::TypeError>) -> Result<T, Failure> {
-        found.map_err(search::typing(self.path))
-    }
-
     fn strings(&self) -> Result<pleach::Strings<'a, ()>, Failure> {
         self.index.strings().map_err(search::typing(self.path))
     }
@@ -219,6 +229,22 @@ impl<'a> Any<'a> {
     }
 }
 
+/// The key of a text that means something.
+fn meant_key(form: Form, key_type: KeyType, text: &[u8]) -> Result<AnyKey, TextError> {
+    if form == Form::Uuid {
+        let number = Form::read_uuid(text).ok_or(TextError::Form)?;
+        return Ok(match key_type {
+            KeyType::U128 => AnyKey::Word(number),
+            _ => AnyKey::Bytes(number.to_be_bytes().to_vec()),
+        });
+    }
+    let word = form.read(text)?;
+    Ok(AnyKey::Word(match key_type {
+        KeyType::I32 => i32::try_from(word).map_err(|_| TextError::Range)?.encode().into(),
+        _ => word.encode().into(),
+    }))
+}
+
 fn ranks_of<K: Key, V: Value>(
     view: &Typed<'_, K, V>,
     words: &[u128],
@@ -243,34 +269,48 @@ fn ranks_on<K: Key, V: Value>(
 }
 
 /// One answer on one line: `KEY<TAB>VALUE`, `KEY` where there is no value, or an object.
-pub fn put_line(key: &Datum<'_>, value: &Datum<'_>, name: &str, json: bool, out: &mut Vec<u8>) {
+pub fn put_line(
+    (key, key_form): (&Datum<'_>, Option<Form>),
+    (value, form): (&Datum<'_>, Option<Form>),
+    name: &str,
+    json: bool,
+    out: &mut Vec<u8>,
+) {
     if json {
         out.extend_from_slice(b"{\"key\":");
-        put_datum_json(key, out);
+        put_meant_json(key, key_form, out);
         if *value != Datum::None {
             out.extend_from_slice(b",\"");
             out.extend_from_slice(name.as_bytes());
             out.extend_from_slice(b"\":");
-            put_datum_json(value, out);
+            put_meant_json(value, form, out);
         }
         out.push(b'}');
     } else {
-        put_datum(key, out);
+        put_meant(key, key_form, out);
         if *value != Datum::None {
             out.push(b'\t');
-            put_datum(value, out);
+            put_meant(value, form, out);
         }
     }
     out.push(b'\n');
 }
 
 /// A tuple whose value is a record: the key and the fields with tabs between, or an object in an object.
-fn put_record(key: &Datum<'_>, value: &Datum<'_>, record: &Record, json: bool, out: &mut Vec<u8>) {
+fn put_record(
+    key: &Datum<'_>,
+    value: &Datum<'_>,
+    record: &Record,
+    meant: &Meant,
+    json: bool,
+    out: &mut Vec<u8>,
+) {
+    let form = |index: usize| meant.fields.get(index).copied().flatten();
     let packed = value.packed();
     let fields = record.fields().iter().zip(record.values(&packed).map(Datum::of_field));
     if json {
         out.extend_from_slice(b"{\"key\":");
-        put_datum_json(key, out);
+        put_meant_json(key, meant.key_form(), out);
         out.extend_from_slice(b",\"value\":{");
         for (index, (field, value)) in fields.enumerate() {
             if index > 0 {
@@ -278,14 +318,14 @@ fn put_record(key: &Datum<'_>, value: &Datum<'_>, record: &Record, json: bool, o
             }
             put_datum_json(&Datum::Utf8(field.name.as_bytes().into()), out);
             out.push(b':');
-            put_datum_json(&value, out);
+            put_meant_json(&value, form(index), out);
         }
         out.extend_from_slice(b"}}");
     } else {
-        put_datum(key, out);
-        for (_, value) in fields {
+        put_meant(key, meant.key_form(), out);
+        for (index, (_, value)) in fields.enumerate() {
             out.push(b'\t');
-            put_datum(&value, out);
+            put_meant(&value, form(index), out);
         }
     }
     out.push(b'\n');

@@ -51,6 +51,9 @@ pub struct Global {
     /// keys, else header]
     #[arg(long, global = true, value_name = "HOW")]
     pub verify: Option<Verify>,
+    /// Dates, times, decimals and uuids as the integers that are stored, printed and given
+    #[arg(long, global = true)]
+    pub raw_values: bool,
 }
 
 /// How much of a file is checked before it is believed.
@@ -327,12 +330,12 @@ pub struct BuildArgs {
     /// [default: the second column, else none]
     #[arg(long, value_name = "COL,...|@row", allow_hyphen_values = true)]
     pub value: Option<String>,
-    /// Key type: u32 u64 u128 i32 i64 f64 bytes16 (any N) bytes utf8 [default: the column's; u64 for
-    /// text]
-    #[arg(long, value_name = "T", value_parser = parse::key_type)]
-    pub key_type: Option<KeyType>,
-    /// Value type: none u32 u64 i32 i64 f32 f64 bytes16 (any N) bytes utf8 [default: the column's; u64
-    /// for text]; of a record one type for all fields or T,... for each, also u8 u16 i8 i16
+    /// Key type: u32 u64 u128 i32 i64 f64 bytes16 (any N) bytes utf8, or date time[us] timestamp[us]
+    /// timestamp[us,UTC] duration[us] decimal(10,2) uuid [default: the column's; u64 for text]
+    #[arg(long, value_name = "T", value_parser = parse::meant_key_type)]
+    pub key_type: Option<parse::MeantType<KeyType>>,
+    /// Value type: none u32 u64 i32 i64 f32 f64 bytes16 (any N) bytes utf8, or date and so on [default:
+    /// the column's; u64 for text]; of a record one type for all fields or T,... for each, also u8 u16 i8 i16
     #[arg(long, value_name = "T,...", value_parser = parse::value_types)]
     pub value_type: Option<ValueTypes>,
     /// Regions of the file: lines,spine; also grid (a short way to the lines, where numbers are

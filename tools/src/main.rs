@@ -13,6 +13,7 @@ mod help;
 mod interrupt;
 mod keys;
 mod limits;
+mod meant;
 mod memory;
 mod output;
 mod parse;

@@ -9,7 +9,7 @@ use pleach_bench::Queries;
 use pleach_bench::gpu::Group;
 use pleach_builder::Layout;
 use pleach_format::record::FieldKind;
-use pleach_format::{KeyType, ValueType};
+use pleach_format::{KeyType, Logical, ValueType};
 
 /// `256M`, `256MiB`, `4GiB`, `1G`, `1000`: bytes; K, M, G and T are powers of 1024.
 pub fn size(text: &str) -> Result<u64, String> {
@@ -65,28 +65,81 @@ pub fn value_type(text: &str) -> Result<ValueType, String> {
     ValueType::from_name(text).ok_or_else(|| type_refused(text, "value", &known))
 }
 
+/// A type that is named, and what it means if it is more than that.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MeantType<T> {
+    /// Of what is stored.
+    pub kind: T,
+    /// What that means.
+    pub logical: Option<Logical>,
+}
+
+/// A type by its name, or by that of a logical one, which says what is stored.
+fn meant_type<T>(text: &str, uuid: &str, of_name: impl Fn(&str) -> Option<T>) -> Option<MeantType<T>> {
+    if let Some(kind) = of_name(text) {
+        return Some(MeantType { kind, logical: None });
+    }
+    let logical = Logical::of_name(text)?;
+    let kind = of_name(logical.words().unwrap_or(uuid))?;
+    Some(MeantType { kind, logical: Some(logical) })
+}
+
+/// A key type by its name, also a logical one.
+pub fn meant_key_type(text: &str) -> Result<MeantType<KeyType>, String> {
+    meant_type(text, "u128", KeyType::from_name).ok_or_else(|| {
+        let known: Vec<String> = KeyType::NUMERIC.iter().map(ToString::to_string).collect();
+        format!("{}, or {}", type_refused(text, "key", &known), Logical::NAMES)
+    })
+}
+
 /// The types that values are given: one of a value, or those of the fields of a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ValueTypes {
     /// Of a value.
-    One(ValueType),
+    One(MeantType<ValueType>),
     /// Of the fields of a record, one for all or one for each.
-    Fields(Vec<FieldKind>),
+    Fields(Vec<MeantType<FieldKind>>),
+}
+
+/// The parts of a list with commas between, but for those inside of brackets.
+fn parts(text: &str) -> Vec<&str> {
+    let (mut parts, mut depth, mut start) = (Vec::new(), 0_usize, 0);
+    for (at, letter) in text.char_indices() {
+        match letter {
+            '(' | '[' => depth += 1,
+            ')' | ']' => depth = depth.saturating_sub(1),
+            ',' if depth == 0 => {
+                parts.push(text[start..at].trim());
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    parts.push(text[start..].trim());
+    parts
 }
 
 /// A value type by its name, or types of fields with commas between.
 pub fn value_types(text: &str) -> Result<ValueTypes, String> {
-    if let Some(one) = ValueType::from_name(text) {
+    if let Some(one) = meant_type(text, "bytes16", ValueType::from_name) {
         return Ok(ValueTypes::One(one));
     }
-    let kinds: Option<Vec<FieldKind>> = text.split(',').map(FieldKind::from_name).collect();
+    let parts = parts(text);
+    let field = |part: &&str| meant_type(part, "bytes16", FieldKind::from_name);
+    let kinds: Option<Vec<_>> = parts.iter().map(field).collect();
     match kinds {
         Some(kinds) => Ok(ValueTypes::Fields(kinds)),
-        None if !text.contains(',') => value_type(text).map(ValueTypes::One),
+        None if parts.len() == 1 => {
+            let known: Vec<String> = ValueType::NUMERIC.iter().map(ToString::to_string).collect();
+            Err(format!("{}, or {}", type_refused(text, "value", &known), Logical::NAMES))
+        }
         None => {
             let known: Vec<String> = FieldKind::NUMERIC.iter().map(ToString::to_string).collect();
             let known = known.join(" ");
-            Err(format!("'{text}' are no types of the fields of a record: use {known} bytes16 (any N)"))
+            Err(format!(
+                "'{text}' are no types of the fields of a record: use {known} bytes16 (any N), or {}",
+                Logical::NAMES
+            ))
         }
     }
 }

@@ -102,11 +102,6 @@ pub fn typing(path: &Path) -> impl Fn(pleach::TypeError) -> Failure + '_ {
     |error| placed(&error.to_string(), path)
 }
 
-/// Why a file's types are not those that were asked for.
-pub fn typing(path: &Path) -> impl Fn(pleach::TypeError) -> Failure + '_ {
-    |error| placed(&error.to_string(), path)
-}
-
 /// Says on standard error how a search is done.
 pub fn explain(lines: &[String]) {
     for line in lines {

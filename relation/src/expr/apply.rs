@@ -16,6 +16,7 @@ impl From<&stream::Schema> for Schema {
             key_name: schema.key_name.clone(),
             value_name: values.name.clone(),
             logical: (schema.key_logical.clone(), values.logical.clone()),
+            is_raw: false,
         }
     }
 }

@@ -4,6 +4,8 @@
 use super::column::{Kind, Leaf, Side};
 use super::parse::{Arithmetic, Comparison, Node, What, parse};
 use super::{ExprError, Schema};
+use pleach_format::Meaning;
+use pleach_format::logical::{Form, Ratio, TextError, matching};
 use pleach_format::record::FieldKind;
 use pleach_format::{KeyType, ValueType};
 use std::fmt;
@@ -69,15 +71,18 @@ enum Typed {
     Text(String),
     TextLeaf(Leaf),
     Test(Test),
+    /// An operand that means more than its number or its bytes.
+    Meant(Box<Typed>, Meaning),
 }
 
 impl Typed {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> String {
         match self {
-            Self::Int(_) => "a whole number",
-            Self::Float(_) | Self::FloatLeaf(_) => "a float",
-            Self::Text(_) | Self::TextLeaf(_) => "a text",
-            Self::Test(_) => "true or false",
+            Self::Int(_) => "a whole number".to_owned(),
+            Self::Float(_) | Self::FloatLeaf(_) => "a float".to_owned(),
+            Self::Text(_) | Self::TextLeaf(_) => "a text".to_owned(),
+            Self::Test(_) => "true or false".to_owned(),
+            Self::Meant(_, meaning) => format!("a {}", meaning.logical),
         }
     }
 }
@@ -122,7 +127,8 @@ impl Checker<'_> {
             What::Truth(truth) => Typed::Test(Test::Constant(*truth)),
             What::Name(name, is_field) => {
                 let leaf = self.leaf(&node.place, name, *is_field)?;
-                match leaf.kind {
+                let meaning = self.meaning(&leaf);
+                let typed = match leaf.kind {
                     Kind::F32 | Kind::F64 => Typed::FloatLeaf(leaf),
                     Kind::Bytes(..) => Typed::TextLeaf(leaf),
                     kind => {
@@ -131,6 +137,10 @@ impl Checker<'_> {
                         let column = self.column(&node.place);
                         Typed::Int(Int { what: IntWhat::Leaf(leaf), low, high, width, column })
                     }
+                };
+                match meaning {
+                    Some(meaning) => Typed::Meant(Box::new(typed), meaning),
+                    None => typed,
                 }
             }
             What::Negative(of) => match self.typed(of)? {
@@ -156,11 +166,13 @@ impl Checker<'_> {
             }
             What::Compare(comparison, left, right) => {
                 let (typed_left, typed_right) = (self.typed(left)?, self.typed(right)?);
-                Typed::Test(self.compare(node, *comparison, typed_left, typed_right)?)
+                Typed::Test(self.compare(node, *comparison, (left, typed_left), (right, typed_right))?)
             }
             What::Between(of, low, high) => {
-                let above = self.compare(node, Comparison::AtLeast, self.typed(of)?, self.typed(low)?)?;
-                let below = self.compare(node, Comparison::AtMost, self.typed(of)?, self.typed(high)?)?;
+                let above =
+                    self.compare(node, Comparison::AtLeast, (of, self.typed(of)?), (low, self.typed(low)?))?;
+                let below =
+                    self.compare(node, Comparison::AtMost, (of, self.typed(of)?), (high, self.typed(high)?))?;
                 Typed::Test(all(vec![above, below]))
             }
             What::In(of, list) => Typed::Test(self.member(node, of, list)?),
@@ -361,8 +373,8 @@ impl Checker<'_> {
         &self,
         node: &Node,
         comparison: Comparison,
-        left: Typed,
-        right: Typed,
+        (left_node, left): (&Node, Typed),
+        (right_node, right): (&Node, Typed),
     ) -> Result<Test, ExprError> {
         let names = (left.name(), right.name());
         let mixed = || {
@@ -370,6 +382,21 @@ impl Checker<'_> {
             self.refused(node, what, "two whole numbers, two floats or two texts")
         };
         Ok(match (left, right) {
+            (Typed::Meant(left, here), Typed::Meant(right, there)) => {
+                let Some(common) = matching(&here, &there) else {
+                    let what = format!("{} is compared with {}", names.0, names.1);
+                    return Err(self.refused(node, what, "two of the same meaning"));
+                };
+                let left = self.rescaled(node, *left, common.left)?;
+                let right = self.rescaled(node, *right, common.right)?;
+                self.compare(node, comparison, (left_node, left), (right_node, right))?
+            }
+            (Typed::Meant(of, meaning), constant) => {
+                self.compare_meant(node, comparison, (*of, &meaning), (right_node, constant))?
+            }
+            (constant, Typed::Meant(of, meaning)) => {
+                self.compare_meant(node, comparison.mirrored(), (*of, &meaning), (left_node, constant))?
+            }
             (Typed::Int(left), Typed::Int(right)) => self.compare_ints(node, comparison, left, right)?,
             (Typed::FloatLeaf(leaf), constant) => match constant {
                 Typed::FloatLeaf(other) => Test::FloatPair(comparison, leaf, other),
@@ -396,6 +423,99 @@ impl Checker<'_> {
             }
             _ => return Err(mixed()),
         })
+    }
+
+    /// What an operand means, if that is more than its number or its bytes.
+    fn meaning(&self, leaf: &Leaf) -> Option<Meaning> {
+        let schema = self.schema;
+        let meaning = match (leaf.side, leaf.at, &schema.record) {
+            _ if schema.is_raw => return None,
+            (Side::Key, ..) => Meaning::new(schema.key_type, &schema.logical.0),
+            (Side::Value, None, None) => Meaning::new(schema.value_type, &schema.logical.1),
+            (Side::Value, Some(_), Some(record)) => {
+                let field = &record.fields()[record.find(&leaf.name)?];
+                Meaning::new(field.kind, &field.logical)
+            }
+            _ => return None,
+        };
+        meaning.form().map(|_| meaning)
+    }
+
+    /// An operand in a finer unit.
+    fn rescaled(&self, node: &Node, of: Typed, ratio: Ratio) -> Result<Typed, ExprError> {
+        match of {
+            Typed::Int(int) if ratio.times > 1 => {
+                let factor = self.signed(node, ratio.times.into());
+                Ok(Typed::Int(self.arithmetic(node, Arithmetic::Multiply, int, factor)?))
+            }
+            of => Ok(of),
+        }
+    }
+
+    /// An operand that means something and a constant: a text of it, or a number beside a decimal.
+    fn compare_meant(
+        &self,
+        node: &Node,
+        comparison: Comparison,
+        (of, meaning): (Typed, &Meaning),
+        (place, constant): (&Node, Typed),
+    ) -> Result<Test, ExprError> {
+        let Some(form) = meaning.form() else {
+            return Err(self.refused(node, "this has no texts", "a plain number"));
+        };
+        let refused = |constant: &Typed| {
+            let what = format!("a {} is compared with {}", meaning.logical, constant.name());
+            self.refused(node, what, format!("a text as \"{}\"", form.example()))
+        };
+        if let Form::Decimal(_, scale) = form {
+            let text = match &constant {
+                Typed::Text(text) => Some(text.clone()),
+                _ => self.literal(place),
+            };
+            let (Some(text), Typed::Int(int)) = (text, of) else { return Err(refused(&constant)) };
+            let Some((word, is_exact)) = decimal(&text, scale) else {
+                return Err(self.refused(place, format!("{text:?} is no decimal"), "a number, as 7.5"));
+            };
+            let constant = self.signed(place, word);
+            // What lies between two words is above the lower one.
+            let comparison = match comparison {
+                _ if is_exact => comparison,
+                Comparison::Above | Comparison::AtLeast => Comparison::Above,
+                Comparison::Below | Comparison::AtMost => Comparison::AtMost,
+                Comparison::Equal => return Ok(Test::Constant(false)),
+                Comparison::Unequal => return Ok(Test::Constant(true)),
+            };
+            return self.compare_ints(node, comparison, int, constant);
+        }
+        let Typed::Text(text) = &constant else { return Err(refused(&constant)) };
+        let wrong =
+            |error| self.refused(place, format!("{text:?} is no {}", meaning.logical), form.advice(error));
+        match (form, of) {
+            (Form::Uuid, of) => {
+                let number = Form::read_uuid(text.as_bytes()).ok_or_else(|| wrong(TextError::Form))?;
+                match of {
+                    Typed::TextLeaf(leaf) => Ok(Test::Text(comparison, leaf, number.to_be_bytes().to_vec())),
+                    Typed::Int(int) => self.compare_ints(node, comparison, int, self.constant(place, number)),
+                    _ => Err(refused(&constant)),
+                }
+            }
+            (_, Typed::Int(int)) => {
+                let word = form.read(text.as_bytes()).map_err(wrong)?;
+                self.compare_ints(node, comparison, int, self.signed(place, word.into()))
+            }
+            _ => Err(refused(&constant)),
+        }
+    }
+
+    /// The digits of a number that stands there, with its sign.
+    fn literal(&self, node: &Node) -> Option<String> {
+        match &node.what {
+            What::Integer(_) | What::Float(_) => {
+                self.text.get(node.place.clone()).map(|text| text.replace('_', ""))
+            }
+            What::Negative(of) => self.literal(of).map(|text| format!("-{text}")),
+            _ => None,
+        }
     }
 
     /// The float of a constant that is compared with `leaf`, or why there is none.
@@ -489,7 +609,12 @@ impl Checker<'_> {
                         }
                         typed_item => {
                             let left = Typed::Int(int.clone());
-                            others.push(self.compare(item, Comparison::Equal, left, typed_item)?);
+                            others.push(self.compare(
+                                item,
+                                Comparison::Equal,
+                                (of, left),
+                                (item, typed_item),
+                            )?);
                         }
                     }
                 }
@@ -504,7 +629,12 @@ impl Checker<'_> {
                         Typed::Text(text) => texts.push(self.bytes_of(item, leaf, &text)?),
                         typed_item => {
                             let left = Typed::TextLeaf(leaf.clone());
-                            others.push(self.compare(item, Comparison::Equal, left, typed_item)?);
+                            others.push(self.compare(
+                                item,
+                                Comparison::Equal,
+                                (of, left),
+                                (item, typed_item),
+                            )?);
                         }
                     }
                 }
@@ -515,7 +645,19 @@ impl Checker<'_> {
             Typed::FloatLeaf(leaf) => {
                 for item in list {
                     let left = Typed::FloatLeaf(leaf.clone());
-                    others.push(self.compare(item, Comparison::Equal, left, self.typed(item)?)?);
+                    others.push(self.compare(
+                        item,
+                        Comparison::Equal,
+                        (of, left),
+                        (item, self.typed(item)?),
+                    )?);
+                }
+                return Ok(one_or(others, Test::Any, false));
+            }
+            Typed::Meant(..) => {
+                for item in list {
+                    let (typed, typed_item) = (self.typed(of)?, self.typed(item)?);
+                    others.push(self.compare(item, Comparison::Equal, (of, typed), (item, typed_item))?);
                 }
                 return Ok(one_or(others, Test::Any, false));
             }
@@ -534,6 +676,32 @@ impl Checker<'_> {
         others.insert(0, first);
         Ok(Test::Any(others))
     }
+}
+
+/// The word of a decimal of `scale`, or the next one below, and whether it is exact. Beyond all words it is one that
+/// is, too.
+fn decimal(text: &str, scale: i8) -> Option<(i128, bool)> {
+    let (is_negative, text) = text.strip_prefix('-').map_or((false, text), |rest| (true, rest));
+    let (digits, exponent) = match text.split_once(['e', 'E']) {
+        Some((digits, exponent)) => (digits, exponent.parse::<i32>().ok()?),
+        None => (text, 0),
+    };
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    let all = format!("{whole}{fraction}");
+    if all.is_empty() || !all.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let number: i128 = all.parse().ok()?;
+    let number = if is_negative { -number } else { number };
+    let shift = i64::from(exponent) - i64::try_from(fraction.len()).ok()? + i64::from(scale);
+    let power = u32::try_from(shift.unsigned_abs()).ok().and_then(|shift| 10_i128.checked_pow(shift));
+    let limit = i128::from(i64::MAX) * 2;
+    Some(match (shift < 0, power) {
+        (false, Some(power)) => (number.saturating_mul(power).clamp(-limit, limit), true),
+        (false, None) => (number.signum() * limit, true),
+        (true, Some(power)) => (number.div_euclid(power).clamp(-limit, limit), number % power == 0),
+        (true, None) => (if number < 0 { -1 } else { 0 }, number == 0),
+    })
 }
 
 /// The narrowest width of these numbers.

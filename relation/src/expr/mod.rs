@@ -54,6 +54,8 @@ pub struct Schema {
     pub value_name: String,
     /// Logical types of key and value, which projections keep.
     pub logical: (String, String),
+    /// Dates, times, decimals and uuids are the numbers that are stored.
+    pub is_raw: bool,
 }
 
 impl Schema {
@@ -61,7 +63,7 @@ impl Schema {
     #[must_use]
     pub fn new(key_type: KeyType, value_type: ValueType) -> Self {
         let (key_name, value_name, logical) = Default::default();
-        Self { key_type, value_type, record: None, key_name, value_name, logical }
+        Self { key_type, value_type, record: None, key_name, value_name, logical, is_raw: false }
     }
 
     /// Of a source, or of what META says of a file.
@@ -74,6 +76,7 @@ impl Schema {
             key_name: source.key_name.clone(),
             value_name: source.value_name.clone(),
             logical: (source.key_logical.clone(), source.value_logical.clone()),
+            is_raw: false,
         }
     }
 }

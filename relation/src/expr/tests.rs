@@ -834,6 +834,7 @@ fn numbers_of_128_bits_fall_as_far_as_zero() {
         key_name: String::new(),
         value_name: String::new(),
         logical: Default::default(),
+        is_raw: false,
     };
     for (text, wanted) in [
         ("key - 5 > rank", [true, true, true, true, true]),
@@ -863,6 +864,7 @@ fn whole_numbers_that_no_f32_is_are_refused() {
         key_name: String::new(),
         value_name: String::new(),
         logical: Default::default(),
+        is_raw: false,
     };
     for text in ["value == 16777216", "value > 0.1", "value < 16777217.0", "value in (3, 0.5)"] {
         assert!(Predicate::parse(text, &schema).is_ok(), "{text}");

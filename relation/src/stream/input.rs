@@ -266,6 +266,7 @@ impl<'a> Relation<'a> {
             key_name: names.key,
             value_name: names.value,
             logical: (names.key_logical, names.value_logical),
+            is_raw: false,
         })
     }
 

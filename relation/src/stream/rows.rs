@@ -14,7 +14,7 @@ use crate::memory::rows::BLOCK_TUPLES;
 use crate::rules::Reduction;
 use pleach::{KeyType, ValueType};
 use pleach_builder::{Column, Silent};
-use pleach_format::Record;
+use pleach_format::{Logical, Meaning, Record};
 use rayon::prelude::*;
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -533,15 +533,29 @@ pub fn reduce<'a>(
     let mut schema = schema(&input)?;
     let record = Record::of(input.value_type(), &schema.values.logical);
     let is_any = matches!(operation, Reduction::Count | Reduction::First);
-    let Some(output) = fold.output().filter(|_| is_any || record.is_none()) else {
+    let meaning = Meaning::new(input.value_type(), &schema.values.logical);
+    let adds = match (operation, &meaning.logical) {
+        (Reduction::Sum, logical) => {
+            matches!(
+                logical,
+                Logical::Plain | Logical::Decimal { .. } | Logical::Duration(_) | Logical::Unknown(_)
+            )
+        }
+        _ => true,
+    };
+    let Some(output) = fold.output().filter(|_| is_any || record.is_none()).filter(|_| adds) else {
         return Err(RelationError::NoReduction {
             operation: operation.name(),
-            value_type: record.map_or(input.value_type().to_string(), |record| record.to_string()),
+            value_type: meaning.to_string(),
             input: input.name(),
         });
     };
     if operation == Reduction::Count || output != schema.values.value_type {
         schema.values.logical = String::new();
+    }
+    if let (Reduction::Sum, Logical::Decimal { scale, .. }) = (operation, meaning.logical) {
+        // A sum has as many digits as there are.
+        schema.values.logical = Logical::Decimal { bits: 128, precision: 38, scale }.meta();
     }
     schema.values.value_type = output;
     let (types, task) = (input.types(), Task::Reduce(operation));

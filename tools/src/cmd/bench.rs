@@ -238,7 +238,7 @@ fn strategies(args: &BenchArgs, told: Told<'_>) -> Result<Report, BenchError> {
     if let Some(key_type) = args.key_type {
         options.key_types = vec![key_type];
     }
-    options.costs = super::tune::load(&Global { json: false, quiet: false, verify: None });
+    options.costs = super::tune::load(&Global { json: false, quiet: false, verify: None, raw_values: false });
     options.dir.clone_from(&args.dir);
     options.told = told;
     pleach_bench::strategies::run(&options)

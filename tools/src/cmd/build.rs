@@ -27,7 +27,7 @@ pub fn run(args: &BuildArgs, global: &Global) -> Result<ExitStatus, Failure> {
     output::check(&args.output, &Rules::index(inputs.clone(), args.force))?;
     let started = Instant::now();
     let progress = Progress::new(global);
-    let mut source = open(args).map_err(|error| progress.failed(source_failure(&error)))?;
+    let mut source = open(args, global).map_err(|error| progress.failed(source_failure(&error)))?;
     let options = BuildOptions { inputs, ..build_options(args) };
     let summary = pleach_builder::build(&mut *source, &args.output, &options, &progress)
         .map_err(|error| progress.failed(build_failure(&error)))?;
@@ -106,19 +106,23 @@ pub(super) fn input_format(format: Format) -> input::Format {
     }
 }
 
-fn open(args: &BuildArgs) -> Result<Box<dyn Source>, SourceError> {
-    let (value_type, field_types) = match &args.value_type {
-        None => (None, Vec::new()),
-        Some(ValueTypes::One(one)) => (Some(*one), Vec::new()),
-        Some(ValueTypes::Fields(kinds)) => (None, kinds.clone()),
+fn open(args: &BuildArgs, global: &Global) -> Result<Box<dyn Source>, SourceError> {
+    let (value_type, value_logical, fields) = match &args.value_type {
+        None => (None, None, &[][..]),
+        Some(ValueTypes::One(one)) => (Some(one.kind), one.logical.clone(), &[][..]),
+        Some(ValueTypes::Fields(kinds)) => (None, None, &kinds[..]),
     };
     let options = InputOptions {
         format: args.format.map(input_format),
         key: args.key.clone(),
         value: args.value.clone(),
-        key_type: args.key_type,
+        key_type: args.key_type.as_ref().map(|named| named.kind),
         value_type,
-        field_types,
+        field_types: fields.iter().map(|named| named.kind).collect(),
+        key_logical: args.key_type.as_ref().and_then(|named| named.logical.clone()),
+        value_logical,
+        field_logicals: fields.iter().map(|named| named.logical.clone().unwrap_or_default()).collect(),
+        raw_values: global.raw_values,
         raw: args.raw,
         delimiter: args.delimiter,
         no_header: args.no_header,
@@ -239,16 +243,16 @@ fn text(path: &Path, summary: &Summary, schema: &Schema, took: Duration) -> Stri
     let dropped = summary.rows - summary.tuples.min(summary.rows);
     let dropped =
         if dropped > 0 { format!(" of {}", counted(dropped + summary.tuples, "row")) } else { String::new() };
-    let values = schema.record().map_or(summary.value_type.to_string(), |record| record.to_string());
     let generation = match summary.generation {
         1 => String::new(),
         generation => format!(", generation {generation}"),
     };
+    let (keys, values) = (schema.key_meaning(), schema.value_meaning());
     format!(
         "built {}: {}{dropped}, {} to {}, {} bytes ({:.2} a tuple), {order}{generation}{}, {:.1} s",
         path.display(),
         counted(summary.tuples, "tuple"),
-        summary.key_type,
+        keys,
         values,
         grouped(summary.file_bytes),
         bytes_per_tuple(summary),

@@ -7,6 +7,7 @@
 use crate::any::Any;
 use crate::cli::{self, ExportArgs, Global, Verify};
 use crate::failure::{self, ExitStatus, Failure};
+use crate::meant::Meant;
 use crate::output::{self, Cell, Field, Format, Gathered, OutputError, TableWriter, Target, writer};
 use crate::progress::Progress;
 use crate::render::json;
@@ -31,11 +32,18 @@ pub fn run(args: &ExportArgs, global: &Global) -> Result<ExitStatus, Failure> {
     }
     // A table outlives the file it came from: nothing damaged goes into it.
     let index = search::open(&args.file, global, Verify::Touched)?;
-    let meta = index.meta().map_err(search::reading(&args.file))?;
+    let mut meta = index.meta().map_err(search::reading(&args.file))?;
     let progress = Progress::new(global);
     let mut target = if to_stdout { Target::standard_output() } else { Target::create(&args.output, rules)? };
-    let record = search::record(&index, &args.file)?;
-    if Any::is_needed(&index, record.as_ref()) {
+    let record = search::record(&index, &args.file)?
+        .map(|record| if global.raw_values { record.plain() } else { record });
+    if global.raw_values {
+        meta.key_logical.clear();
+        if record.is_none() {
+            meta.value_logical.clear();
+        }
+    }
+    if Any::is_needed(&index, record.as_ref(), &Meant::default()) {
         let written = write_any(&index, record.as_ref(), args, &meta, format, &mut target, &progress);
         written.map_err(|stop| stop.failure(&target, args))?;
     } else {
@@ -119,7 +127,8 @@ fn write_any(
     };
     let fields: Vec<Field> = key.into_iter().chain(values).collect();
     let mut table: Box<dyn TableWriter + '_> = writer(format, &fields, target)?;
-    let any = Any::new(index, &args.file, record);
+    let meant = Meant::default();
+    let any = Any::new(index, &args.file, record, &meant);
     let mut rank = 0;
     while rank < index.len() {
         if progress.is_interrupted() {
@@ -192,7 +201,7 @@ fn write_rows<K: Key + Cell, V: Value + Cell>(
     target: &mut Target,
     progress: &Progress,
 ) -> Result<(), Stop> {
-    let fields = Field::of_tuples::<K, V>(meta);
+    let fields = Field::of_tuples((K::TYPE, V::TYPE), meta);
     let mut table: Box<dyn TableWriter + '_> = writer(format, &fields, target)?;
     let batch = usize::try_from(view.len()).unwrap_or(BATCH).min(BATCH);
     let mut keys = vec![K::default(); batch];

@@ -11,10 +11,12 @@ use crate::cmd::tune;
 use crate::device::{self, BATCH, Device, OnDevice};
 use crate::failure::{ExitStatus, Failure};
 use crate::keys::{KeyLines, not_a_key};
+use crate::meant::Meant;
 use crate::parse::FromText;
-use crate::render::text::{Text, put_datum, put_datum_json};
+use crate::render::text::{Text, put_meant, put_meant_json};
 use crate::search::{self, Output};
 use pleach::{Choice, Costs, Datum, Index, Key, Request, Strategy, Typed, Value};
+use pleach_format::logical::Form;
 use pleach_gpu::Algorithm;
 use std::ops::ControlFlow;
 
@@ -36,7 +38,8 @@ pub fn run(args: &GetArgs, global: &Global) -> Result<ExitStatus, Failure> {
     let costs =
         if args.keys.is_some() || args.key.len() >= 64 { tune::load(global) } else { Costs::default() };
     let record = search::record(&index, &args.file)?;
-    let is_any = Any::is_needed(&index, record.as_ref());
+    let meant = Meant::of_file(&index, &args.file, global)?;
+    let is_any = Any::is_needed(&index, record.as_ref(), &meant);
     let choice = choose(args, &index, is_any, &costs)?;
     let device = OnDevice::open(args, &index, &costs)?;
     if args.explain {
@@ -57,7 +60,7 @@ pub fn run(args: &GetArgs, global: &Global) -> Result<ExitStatus, Failure> {
     let is_on_device = device.is_used();
     let mut answers = Answers::new(args, global, choice, costs, device);
     if is_any {
-        answers.any(&Any::new(&index, &args.file, record.as_ref()))?;
+        answers.any(&Any::new(&index, &args.file, record.as_ref(), &meant))?;
         answers.output.flush()?;
         return Ok(if answers.missing_any { ExitStatus::Missing } else { ExitStatus::Success });
     }
@@ -215,7 +218,7 @@ impl<'a> Answers<'a> {
         };
         for (key, rank) in keys.iter().zip(ranks) {
             let Some(first) = rank else {
-                self.any_missing(&any.shown(key));
+                self.any_missing(&any.shown(key), any.key_form());
                 self.output.relieve()?;
                 continue;
             };
@@ -223,7 +226,8 @@ impl<'a> Answers<'a> {
             for rank in first..end {
                 let (json, out) = (self.json, &mut self.output.buffer);
                 if self.args.rank {
-                    put_line(&any.shown(key), &Datum::U64(rank), "rank", json, out);
+                    let key = any.shown(key);
+                    put_line((&key, any.key_form()), (&Datum::U64(rank), None), "rank", json, out);
                 } else {
                     let (key, value) = any.tuple(rank)?;
                     any.put(&key, &value, json, out);
@@ -234,18 +238,18 @@ impl<'a> Answers<'a> {
         Ok(())
     }
 
-    fn any_missing(&mut self, key: &Datum<'_>) {
+    fn any_missing(&mut self, key: &Datum<'_>, form: Option<Form>) {
         self.missing_any = true;
         let Some(text) = &self.missing_text else { return };
         let out = &mut self.output.buffer;
         if self.json {
             out.extend_from_slice(b"{\"key\":");
-            put_datum_json(key, out);
+            put_meant_json(key, form, out);
             out.extend_from_slice(b",\"missing\":");
             out.extend_from_slice(text);
             out.extend_from_slice(b"}\n");
         } else {
-            put_datum(key, out);
+            put_meant(key, form, out);
             out.push(b'\t');
             out.extend_from_slice(text);
             out.push(b'\n');

@@ -8,6 +8,7 @@ use crate::cli::{Global, RangeArgs, Verify};
 use crate::cmd::get::put_tuple;
 use crate::failure::{ExitStatus, Failure};
 use crate::keys::not_a_key;
+use crate::meant::Meant;
 use crate::parse::FromText;
 use crate::render::json;
 use crate::render::text::Text;
@@ -22,12 +23,13 @@ const OPEN: &str = "..";
 pub fn run(args: &RangeArgs, global: &Global) -> Result<ExitStatus, Failure> {
     let index = search::open(&args.file, global, Verify::Touched)?;
     let record = search::record(&index, &args.file)?;
-    let any = Any::new(&index, &args.file, record.as_ref());
-    let any = Any::is_needed(&index, record.as_ref()).then_some(any);
+    let meant = Meant::of_file(&index, &args.file, global)?;
+    let any = Any::new(&index, &args.file, record.as_ref(), &meant);
+    let any = Any::is_needed(&index, record.as_ref(), &meant).then_some(any);
     let ranks = match (&any, &args.prefix) {
         (Some(any), None) => any_ranks(any, args, index.len())?,
         (any, Some(prefix)) => {
-            let any = any.unwrap_or(Any::new(&index, &args.file, None));
+            let any = any.unwrap_or(Any::new(&index, &args.file, None, &meant));
             limited(any.prefix(prefix)?, args)
         }
         (None, None) => pleach::with_typed!(&index, |view| ranks_of(&view, args))

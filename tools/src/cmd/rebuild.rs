@@ -33,7 +33,7 @@ pub fn run(args: &RebuildArgs, global: &Global) -> Result<ExitStatus, Failure> {
         inputs: output::inputs([args.apply.as_path()]),
         ..default
     };
-    let open = Box::new(|schema: &Schema| open(args, schema));
+    let open = Box::new(|schema: &Schema| open(args, schema, global));
     let done = rebuild::rebuild(&args.file, open, &options, &progress)
         .map_err(|error| progress.failed(build_failure(&error)))?;
     drop(progress);
@@ -64,7 +64,7 @@ fn check(args: &RebuildArgs) -> Result<(), Failure> {
     }
 }
 
-fn open(args: &RebuildArgs, schema: &Schema) -> Result<Box<dyn Source>, SourceError> {
+fn open(args: &RebuildArgs, schema: &Schema, global: &Global) -> Result<Box<dyn Source>, SourceError> {
     let options = InputOptions {
         format: args.format.map(input_format),
         key: args.key.clone(),
@@ -73,6 +73,10 @@ fn open(args: &RebuildArgs, schema: &Schema) -> Result<Box<dyn Source>, SourceEr
         // The fields of a record say their own types.
         value_type: Some(schema.value_type),
         record: schema.record(),
+        // Changes in another unit are put into that of the file; what means something else is refused.
+        key_logical: Some(schema.key_meaning().logical),
+        value_logical: Some(schema.value_meaning().logical).filter(|_| schema.record().is_none()),
+        raw_values: global.raw_values,
         delimiter: args.delimiter,
         no_header: args.no_header,
         header: if args.header { Header::Each } else { Header::Checked },

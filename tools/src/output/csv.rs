@@ -1,8 +1,9 @@
-//! CSV and TSV: a header line, then plain numbers. Integers of a logical type stay integers, so that
-//! `build` reads them back; floats are written in the shortest form that reads back as the same.
+//! CSV and TSV: a header line, then numbers. Integers of a logical type are the texts of what they mean, which `build`
+//! reads back; floats are written in the shortest form that reads back as the same.
 
 use super::{Field, Numbers, OutputError, TableWriter, rows};
 use crate::render::text::{Text, put_escaped, put_hex};
+use pleach_format::logical::Form;
 use std::io::Write;
 
 /// From this size on the buffer is written out.
@@ -12,6 +13,7 @@ const PIECE_BYTES: usize = 1 << 20;
 pub struct Writer<W> {
     out: W,
     delimiter: u8,
+    forms: Vec<Option<Form>>,
     buffer: Vec<u8>,
 }
 
@@ -30,7 +32,8 @@ impl<W: Write> Writer<W> {
             }
         }
         buffer.push(b'\n');
-        Self { out, delimiter, buffer }
+        let forms = fields.iter().map(|field| field.form).collect();
+        Self { out, delimiter, forms, buffer }
     }
 
     fn flush(&mut self) -> Result<(), OutputError> {
@@ -60,12 +63,31 @@ fn put_text(text: &[u8], delimiter: u8, alone: bool, out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
+/// What a number means.
+fn put_meant(column: &Numbers<'_>, row: usize, form: Form, out: &mut Vec<u8>) {
+    match column {
+        Numbers::I32(numbers) => form.put(numbers[row].into(), out),
+        Numbers::I64(numbers) => form.put(numbers[row], out),
+        Numbers::U128(numbers) => Form::put_uuid(numbers[row], out),
+        Numbers::Bytes(strings) => {
+            let bytes = strings.get(row).first_chunk().copied().unwrap_or_default();
+            Form::put_uuid(u128::from_be_bytes(bytes), out);
+        }
+        // No form is of other numbers.
+        _ => {}
+    }
+}
+
 impl<W: Write> TableWriter for Writer<W> {
     fn write_batch(&mut self, columns: &[Numbers<'_>]) -> Result<(), OutputError> {
         for row in 0..rows(columns)? {
             for (index, column) in columns.iter().enumerate() {
                 if index > 0 {
                     self.buffer.push(self.delimiter);
+                }
+                if let Some(form) = self.forms.get(index).copied().flatten() {
+                    put_meant(column, row, form, &mut self.buffer);
+                    continue;
                 }
                 match column {
                     Numbers::U8(numbers) => u32::from(numbers[row]).put(&mut self.buffer),
@@ -120,7 +142,7 @@ mod tests {
     fn written(names: &[&str], delimiter: u8, columns: &[Numbers<'_>]) -> String {
         let fields: Vec<Field> = names
             .iter()
-            .map(|name| Field { name: (*name).to_owned(), data_type: DataType::UInt64 })
+            .map(|name| Field { name: (*name).to_owned(), data_type: DataType::UInt64, form: None })
             .collect();
         let mut bytes = Vec::new();
         let mut writer = Writer::new(&fields, delimiter, &mut bytes);
@@ -150,7 +172,7 @@ mod tests {
         let mut texts = pleach_builder::Strings::default();
         ["a", "", "b"].iter().for_each(|text| texts.push(text.as_bytes()));
         let texts = Numbers::Utf8(&texts);
-        let fields = [Field { name: "t".to_owned(), data_type: DataType::Utf8 }];
+        let fields = [Field { name: "t".to_owned(), data_type: DataType::Utf8, form: None }];
         assert_eq!(written(&["t"], b',', &[texts]), "t\na\n\"\"\nb\n");
         assert_eq!(written(&["t", "u"], b'\t', &[texts, texts]), "t\tu\na\ta\n\t\nb\tb\n");
         let refused = Writer::new(&fields, b'\t', Vec::new()).write_batch(&[texts]).unwrap_err().to_string();

@@ -13,9 +13,12 @@ mod target;
 pub use gathered::Gathered;
 pub use target::{Target, check, inputs};
 
+use crate::meant::form_of_field;
 use arrow_schema::{DataType, TimeUnit};
-use pleach::{FieldKind, Key, KeyType, Meta, Value, ValueType};
+use pleach::{FieldKind, KeyType, Meta, ValueType};
 use pleach_builder::Strings;
+use pleach_format::Meaning;
+use pleach_format::logical::Form;
 use std::fmt;
 use std::io::{self, Write};
 use std::path::Path;
@@ -138,8 +141,10 @@ cells! {
 pub struct Field {
     /// Its name.
     pub name: String,
-    /// Its type, which may be logical (a timestamp of integers); text formats write the integers.
+    /// Its type, which may be logical (a timestamp of integers).
     pub data_type: DataType,
+    /// How text formats write it, if it is logical.
+    pub form: Option<Form>,
 }
 
 impl Field {
@@ -149,14 +154,15 @@ impl Field {
         let plain = T::PLAIN?;
         let logical = pleach_builder::input::logical_type(logical).filter(|logical| fits(&plain, logical));
         let name = if name.is_empty() { default_name } else { name };
-        Some(Self { name: name.to_owned(), data_type: logical.unwrap_or(plain) })
+        Some(Self { name: name.to_owned(), data_type: logical.unwrap_or(plain), form: None })
     }
 
     /// A column of this type; `None` for values of type `none`.
     pub fn of_type(value_type: ValueType, name: &str, default_name: &str, logical: &str) -> Option<Self> {
         let name = if name.is_empty() { default_name } else { name }.to_owned();
-        let field = |data_type| Some(Self { name: name.clone(), data_type });
-        match value_type {
+        let form = Meaning::new(value_type, logical).form();
+        let field = |data_type| Some(Self { name: name.clone(), data_type, form: None });
+        let field = match value_type {
             ValueType::U32 => Self::new::<u32>(&name, "", logical),
             ValueType::U64 => Self::new::<u64>(&name, "", logical),
             ValueType::I32 => Self::new::<i32>(&name, "", logical),
@@ -167,7 +173,8 @@ impl Field {
             ValueType::Bytes => field(DataType::Binary),
             ValueType::Utf8 => field(DataType::Utf8),
             _ => None,
-        }
+        };
+        field.map(|field| Self { form, ..field })
     }
 
     /// A key column of this type.
@@ -175,7 +182,8 @@ impl Field {
         let same = match key_type {
             KeyType::U128 => {
                 let name = if name.is_empty() { "key" } else { name };
-                return Self::new::<u128>(name, "", logical);
+                let form = Meaning::new(key_type, logical).form();
+                return Self::new::<u128>(name, "", logical).map(|field| Self { form, ..field });
             }
             KeyType::U32 => ValueType::U32,
             KeyType::U64 => ValueType::U64,
@@ -206,14 +214,14 @@ impl Field {
         };
         let logical = pleach_builder::input::logical_type(&field.logical);
         let data_type = logical.filter(|logical| fits(&plain, logical)).unwrap_or(plain);
-        Self { name: field.name.clone(), data_type }
+        Self { name: field.name.clone(), data_type, form: form_of_field(field) }
     }
 
     /// The columns of a Pleach file.
-    pub fn of_tuples<K: Key + Cell, V: Value + Cell>(meta: &Meta) -> Vec<Self> {
+    pub fn of_tuples(types: (KeyType, ValueType), meta: &Meta) -> Vec<Self> {
         [
-            Self::new::<K>(&meta.key_name, "key", &meta.key_logical),
-            Self::new::<V>(&meta.value_name, "value", &meta.value_logical),
+            Self::of_key(types.0, &meta.key_name, &meta.key_logical),
+            Self::of_type(types.1, &meta.value_name, "value", &meta.value_logical),
         ]
         .into_iter()
         .flatten()

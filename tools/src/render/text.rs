@@ -4,6 +4,7 @@
 //! time, floats in the shortest form that reads back as the same number.
 
 use pleach::Datum;
+use pleach_format::logical::Form;
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -201,6 +202,30 @@ pub fn put_datum(datum: &Datum<'_>, out: &mut Vec<u8>) {
         Datum::Bytes(bytes) => put_hex(bytes, out),
         Datum::Utf8(text) => put_escaped(text, out),
     }
+}
+
+/// Appends a key or value as the text of what it means.
+pub fn put_meant(datum: &Datum<'_>, form: Option<Form>, out: &mut Vec<u8>) {
+    match (form, datum) {
+        (Some(Form::Uuid), Datum::U128(number)) => Form::put_uuid(*number, out),
+        (Some(Form::Uuid), Datum::Bytes(bytes)) => match bytes.first_chunk() {
+            Some(bytes) => Form::put_uuid(u128::from_be_bytes(*bytes), out),
+            None => put_hex(bytes, out),
+        },
+        (Some(form), Datum::I64(word)) => form.put(*word, out),
+        (Some(form), Datum::I32(word)) => form.put((*word).into(), out),
+        _ => put_datum(datum, out),
+    }
+}
+
+/// Appends it as a JSON value: what means something is a string.
+pub fn put_meant_json(datum: &Datum<'_>, form: Option<Form>, out: &mut Vec<u8>) {
+    if form.is_none() || matches!(datum, Datum::None) {
+        return put_datum_json(datum, out);
+    }
+    out.push(b'"');
+    put_meant(datum, form, out);
+    out.push(b'"');
 }
 
 /// Appends a key or value as a JSON value.

@@ -5,7 +5,7 @@ use crate::render::picture::{self, datum_text};
 use crate::render::text::{counted, grouped, hex, printable, shown};
 use pleach_format::layout::{LINE_BYTES, Level};
 use pleach_format::section::Tag;
-use pleach_format::{Header, KeyType, Record};
+use pleach_format::{Header, KeyType, Meaning, Record};
 use std::fmt::Write;
 
 impl Found<'_> {
@@ -52,10 +52,17 @@ impl Found<'_> {
         let version = (superblock.version_major.get(), superblock.version_minor.get());
         let id = hex(&superblock.file_id);
         let _ = writeln!(text, "  format    {}.{} (development)", version.0, version.1);
-        let _ = writeln!(text, "  keys      {key}{}{range}", named(&meta.key_name, &meta.key_logical));
-        let logical =
-            if Record::of(value, &meta.value_logical).is_some() { "record" } else { &meta.value_logical };
-        let _ = writeln!(text, "  values    {value}{}", named(&meta.value_name, logical));
+        let _ = writeln!(
+            text,
+            "  keys      {key}{}{range}",
+            named(&meta.key_name, &Meaning::new(key, &meta.key_logical).logical.name())
+        );
+        let logical = if Record::of(value, &meta.value_logical).is_some() {
+            "record".to_owned()
+        } else {
+            Meaning::new(value, &meta.value_logical).logical.name()
+        };
+        let _ = writeln!(text, "  values    {value}{}", named(&meta.value_name, &logical));
         match Record::of(value, &meta.value_logical) {
             Some(record) => {
                 for (index, field) in record.fields().iter().enumerate() {
@@ -85,14 +92,14 @@ impl Found<'_> {
     }
 }
 
-/// ` "name" as logical type`, as far as there are such.
+/// ` logical type "name"`, as far as there are such.
 fn named(name: &str, logical: &str) -> String {
     let mut text = String::new();
+    if !logical.is_empty() {
+        let _ = write!(text, " {}", printable(logical));
+    }
     if !name.is_empty() {
         let _ = write!(text, " \"{}\"", printable(name));
-    }
-    if !logical.is_empty() {
-        let _ = write!(text, " as {}", printable(logical));
     }
     text
 }

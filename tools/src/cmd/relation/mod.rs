@@ -98,7 +98,8 @@ pub fn select(args: &SelectArgs, global: &Global) -> Result<ExitStatus, Failure>
     with_threads(&args.out, |options| {
         let index = open(&args.file, global)?;
         let input = Relation::from_index(&index);
-        let schema = input.expr_schema().map_err(failed)?;
+        let mut schema = input.expr_schema().map_err(failed)?;
+        schema.is_raw = global.raw_values;
         let condition = Predicate::parse(&args.condition, &schema).map_err(|error| wrong(&error))?;
         let job = Job::new("select", &args.out, global, &[&args.file])?;
         job.explain(&condition.explain());
@@ -111,7 +112,8 @@ pub fn project(args: &ProjectArgs, global: &Global) -> Result<ExitStatus, Failur
     with_threads(&args.out, |options| {
         let index = open(&args.file, global)?;
         let input = Relation::from_index(&index);
-        let schema = input.expr_schema().map_err(failed)?;
+        let mut schema = input.expr_schema().map_err(failed)?;
+        schema.is_raw = global.raw_values;
         let columns = Projection::parse(&args.columns, &schema).map_err(|error| wrong(&error))?;
         let job = Job::new("project", &args.out, global, &[&args.file])?;
         job.explain(&columns.explain());

@@ -8,15 +8,17 @@ use super::failed;
 use crate::cli::Global;
 use crate::cli::relation::{Out, OutFormat};
 use crate::failure::{self, ExitStatus, Failure};
+use crate::meant::Meant;
 use crate::output::{self, Field, Gathered, OutputError, TableWriter, Target, writer};
 use crate::progress::Progress;
 use crate::render::json;
-use crate::render::text::{counted, grouped, put_datum, put_datum_json};
+use crate::render::text::{counted, grouped, put_datum_json, put_meant, put_meant_json};
 use crate::search::{self, Output};
 use arrow_schema::DataType;
 use pleach::{Datum, Index, Record};
 use pleach_builder::BuildOptions;
 use pleach_builder::publish::Rules;
+use pleach_format::logical::Form;
 use pleach_relation::expr::Predicate;
 use pleach_relation::{Answer, Chunk, Relation, Schema, StreamOptions};
 use std::path::{Path, PathBuf};
@@ -116,7 +118,7 @@ impl<'a> Job<'a> {
     }
 
     fn table_or_lines(&self, answer: Answer<'_>) -> Result<ExitStatus, Failure> {
-        let columns = Columns::of(answer.schema());
+        let columns = Columns::of(answer.schema(), self.global.raw_values);
         let (Some(format), Some(path)) = (self.format.and_then(table_format), &self.out.output) else {
             return lines(answer, &columns, self.global.json);
         };
@@ -228,6 +230,8 @@ struct Value {
     name: &'static str,
     field: pleach_relation::Field,
     record: Option<Record>,
+    /// How its columns are printed.
+    forms: Vec<Option<Form>>,
     /// Bit of `sides` that says whether it is there.
     side: u8,
 }
@@ -235,22 +239,38 @@ struct Value {
 /// What stands in the columns of an answer.
 struct Columns {
     schema: Schema,
+    key_form: Option<Form>,
     values: Vec<Value>,
 }
 
 impl Columns {
-    fn of(schema: &Schema) -> Self {
-        let value = |name, field: &pleach_relation::Field, side| Value {
-            name,
-            field: field.clone(),
-            record: Record::of(field.value_type, &field.logical),
-            side,
+    /// Those of an answer; with `is_raw` they are the integers that are stored.
+    fn of(schema: &Schema, is_raw: bool) -> Self {
+        let mut schema = schema.clone();
+        if is_raw {
+            let plain = |value_type, logical: &mut String| {
+                let record = Record::of(value_type, logical);
+                *logical = record.map_or_else(String::new, |record| record.plain().to_string());
+            };
+            schema.key_logical.clear();
+            plain(schema.values.value_type, &mut schema.values.logical);
+            if let Some(right) = &mut schema.right {
+                plain(right.value_type, &mut right.logical);
+            }
+        }
+        let key = (schema.key_type, schema.key_logical.as_str());
+        let value = |name, field: &pleach_relation::Field, side| {
+            let meant = Meant::new(key, (field.value_type, &field.logical));
+            let record = Record::of(field.value_type, &field.logical);
+            let forms = if record.is_some() { meant.fields } else { vec![meant.value] };
+            Value { name, field: field.clone(), record, forms, side }
         };
+        let key_form = Meant::new(key, (pleach::ValueType::None, "")).key_form();
         let values = match &schema.right {
             None => vec![value("value", &schema.values, 1)],
             Some(right) => vec![value("left", &schema.values, 1), value("right", right, 2)],
         };
-        Self { schema: schema.clone(), values }
+        Self { schema, key_form, values }
     }
 
     /// Columns of a table: of a join `key,left,right`, of an outer one also `sides`; of others by their own names.
@@ -277,7 +297,7 @@ impl Columns {
             }
         }
         if schema.has_sides {
-            fields.push(Field { name: "sides".to_owned(), data_type: DataType::UInt8 });
+            fields.push(Field { name: "sides".to_owned(), data_type: DataType::UInt8, form: None });
         }
         fields
     }
@@ -314,9 +334,9 @@ fn lines(mut answer: Answer<'_>, columns: &Columns, json: bool) -> Result<ExitSt
             let out = &mut output.buffer;
             if json {
                 out.extend_from_slice(b"{\"key\":");
-                put_datum_json(&keys.datum(row), out);
+                put_meant_json(&keys.datum(row), columns.key_form, out);
             } else {
-                put_datum(&keys.datum(row), out);
+                put_meant(&keys.datum(row), columns.key_form, out);
             }
             for (value, gathered) in
                 columns.values.iter().zip(&values).filter(|(_, gathered)| !gathered.is_empty())
@@ -325,10 +345,10 @@ fn lines(mut answer: Answer<'_>, columns: &Columns, json: bool) -> Result<ExitSt
                 match json {
                     true => put_value_json(value, gathered, row, is_there, out),
                     false => {
-                        for column in gathered {
+                        for (column, &form) in gathered.iter().zip(&value.forms) {
                             out.push(b'\t');
                             if is_there {
-                                put_datum(&column.datum(row), out);
+                                put_meant(&column.datum(row), form, out);
                             }
                         }
                     }
@@ -348,13 +368,17 @@ fn put_value_json(value: &Value, gathered: &[Gathered], row: usize, is_there: bo
     out.extend_from_slice(b"\":");
     match (&value.record, is_there) {
         (_, false) => out.extend_from_slice(b"null"),
-        (None, _) => gathered.iter().for_each(|column| put_datum_json(&column.datum(row), out)),
+        (None, _) => gathered
+            .iter()
+            .zip(&value.forms)
+            .for_each(|(column, &form)| put_meant_json(&column.datum(row), form, out)),
         (Some(record), _) => {
             for (index, (field, column)) in record.fields().iter().zip(gathered).enumerate() {
+                let form = value.forms.get(index).copied().flatten();
                 out.push(if index > 0 { b',' } else { b'{' });
                 put_datum_json(&Datum::Utf8(field.name.as_bytes().into()), out);
                 out.push(b':');
-                put_datum_json(&column.datum(row), out);
+                put_meant_json(&column.datum(row), form, out);
             }
             out.push(b'}');
         }
