@@ -124,7 +124,8 @@ impl fmt::Display for ReadError {
         match self {
             Self::Format(error) => error.fmt(f),
             Self::MappingLost => {
-                f.write_str("damaged: it was truncated or became unreadable while it was mapped: run `pleach fsck`, restore it")
+                let what = "damaged: it was truncated or became unreadable while it was mapped";
+                write!(f, "{what}: run `pleach fsck`, restore it")
             }
             Self::Buffer { name, needed, found } => {
                 write!(f, "buffer `{name}` has {found} elements: {needed} are needed")

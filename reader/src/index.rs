@@ -522,8 +522,8 @@ impl Index {
     }
 
     /// Ends [`Verify::Touched`]: from now on blocks are believed as with [`Verify::Header`], in views that are there,
-    /// too. For long batches, whose first part has shown that the file is whole. Bytes and answers stay those of the file
-    /// that was opened, whatever its name leads to by now.
+    /// too. For long batches that need not be verified to their end. Bytes and answers stay those of the file that
+    /// was opened, whatever its name leads to by now.
     pub fn trust(&self) {
         self.is_trusted.store(true, Ordering::Relaxed);
     }
