@@ -2,8 +2,8 @@
 //!
 //! Everything that a user may see under a name is published here, index files and tables alike. No file takes the place
 //! of one that it is made from, or of a kept generation, by whatever name; an index takes that of nothing, of an empty
-//! file or of a Pleach file, a table that of anything but a Pleach file, unless [`Rules::force`] says otherwise. That is
-//! looked at before any work is done, and again right before the rename.
+//! file or of a Pleach file, a table that of anything but a Pleach file, unless [`Rules::force`] says otherwise. That
+//! is looked at before any work is done, and again right before the rename.
 //!
 //! Lock file beside the target, temporary file in the same folder, write, sync, rename, sync of the
 //! folder (without the last one a power cut brings the old file back). Whatever happens, dropping a

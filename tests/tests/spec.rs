@@ -80,7 +80,8 @@ macro_rules! fields {
 fn superblock() {
     let fields = fields!(Superblock: magic version_major version_minor development reader_features writer_features
         ignorable_features file_id generation file_bytes tuples key_type value_type key_bytes value_bytes unique
-        table_offset table_bytes sections table_crc min_key_len max_key_len min_key max_key builder lineage reserved crc);
+        table_offset table_bytes sections table_crc min_key_len max_key_len min_key max_key builder lineage
+        reserved crc);
     check_map("## 2. Superblock", &fields, SUPERBLOCK_BYTES);
     let magic: Vec<String> = MAGIC.iter().map(|byte| format!("{byte:02X}")).collect();
     assert!(SPEC.contains(&magic.join(" ")), "the magic stands in the document");

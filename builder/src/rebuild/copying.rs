@@ -30,8 +30,8 @@ struct Piece<'a> {
     blocks: Option<(&'a Blocks<'a>, u64)>,
 }
 
-/// Copies `base` into `output`: each block is verified, `change` is told the offset of a piece and may change its bytes,
-/// then `overlays` are laid over it. Sections in `replaced` are wholly under overlays. The beginning comes last.
+/// Copies `base` into `output`: each block is verified, `change` is told the offset of a piece and may change its
+/// bytes, then `overlays` are laid over it. Sections in `replaced` are wholly under overlays. The beginning comes last.
 pub(crate) fn copied(
     base: &Base,
     overlays: &Overlays,
