@@ -119,6 +119,7 @@ impl Projection {
             value_name: value.filter(|_| record.is_none()).map_or_else(String::new, |item| item.name.clone()),
             record,
             logical: (self.key.logical.clone(), logical),
+            is_raw: false,
         }
     }
 
