@@ -110,9 +110,12 @@ fn snapshot(folder: &Path) -> Vec<(PathBuf, u64, Vec<u8>)> {
     all
 }
 
+/// Puts something under a name.
+type Put = fn(&Path);
+
 #[test]
 fn what_is_no_generation_is_left_alone() {
-    let foreign: [(&str, fn(&Path)); 8] = [
+    let foreign: [(&str, Put); 8] = [
         ("text", |path| fs::write(path, "notes").expect("written")),
         ("empty", |path| fs::write(path, "").expect("written")),
         ("folder", |path| fs::create_dir(path).expect("made")),

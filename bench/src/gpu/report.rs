@@ -379,7 +379,7 @@ mod tests {
 
     fn report() -> GpuReport {
         let (machine, device) = (Machine::default(), Value::Null);
-        GpuReport { machine, device, rows: Vec::new(), notes: Vec::new(), output: None }
+        GpuReport { machine, device, rows: Vec::new(), notes: Vec::new(), output: None, force: false }
     }
 
     #[test]
