@@ -39,7 +39,14 @@ pub fn install() {
         libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
         libc::signal(libc::SIGHUP, libc::SIG_IGN)
     };
-    let _ = ctrlc::set_handler(heard);
+    // Where no thread can be started, nobody would hear the signals that are caught: they end the process as ever.
+    #[cfg(unix)]
+    if ctrlc::set_handler(heard).is_err() {
+        for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+            // SAFETY: gives signals their usual effect; no handler is involved.
+            unsafe { libc::signal(signal, libc::SIG_DFL) };
+        }
+    }
     // Who started us under `nohup` wants us to go on.
     #[cfg(unix)]
     if hangup == libc::SIG_IGN {

@@ -160,7 +160,17 @@ fn keep(
         Ok(()) => Ok(true),
         // It has been looked at: it is the same.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
-        Err(error) if lacks_links(&error) => copy(storage, target, &to, watch).map(|()| true),
+        // What is kept last may hold the same, where nothing has changed since: then it needs no copy.
+        Err(error) if lacks_links(&error) => {
+            let held = match newest(storage, target, block.first_id())? {
+                Some(number) => Held::of(storage, target, number, block.first_id())?,
+                None => Held::Nothing,
+            };
+            match held {
+                Held::Generation(held) if held.file_id == block.file_id => Ok(false),
+                _ => copy(storage, target, &to, watch).map(|()| true),
+            }
+        }
         Err(error) => Err(BuildError::io("keeping the old generation", to, error)),
     }
 }
