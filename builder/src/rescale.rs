@@ -114,13 +114,18 @@ impl Source for Rescaled<'_> {
         let schema = self.source.schema();
         let mut old = Chunk::new(schema.key_type, schema.value_type);
         self.source.next_chunk(&mut old, tuples_max)?;
-        let parts = [(self.keys, &mut old.keys, "key", &self.to[0]), (self.values, &mut old.values, "value", &self.to[1])];
+        let parts = [
+            (self.keys, &mut old.keys, "key", &self.to[0]),
+            (self.values, &mut old.values, "value", &self.to[1]),
+        ];
         for (rescale, column, role, to) in parts {
             let Some(rescale) = rescale else { continue };
             *column = rescale.column(column).map_err(|text| SourceError {
                 input: self.name.clone(),
                 place: format!("{role} {text}"),
-                problem: format!("it is beyond {to}, in which the files are compared: select fewer tuples first"),
+                problem: format!(
+                    "it is beyond {to}, in which the files are compared: select fewer tuples first"
+                ),
                 cause: None,
             })?;
         }

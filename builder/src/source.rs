@@ -3,7 +3,7 @@
 //! A source hands out *encoded* keys and value bits (see [`pleach_format::key`]), so that everything
 //! behind it works on machine words whatever the types are; or byte strings.
 
-use pleach_format::{Meaning, KeyType, Record, ValueType};
+use pleach_format::{KeyType, Meaning, Record, ValueType};
 use std::fmt;
 
 /// Byte strings, one after the other.

@@ -311,7 +311,9 @@ impl Meaning {
             logical if logical.words().is_some_and(|wanted| wanted != words) => {
                 Logical::Unknown(meta.to_owned())
             }
-            Logical::Uuid if !matches!(words.as_str(), "u128" | "bytes16") => Logical::Unknown(meta.to_owned()),
+            Logical::Uuid if !matches!(words.as_str(), "u128" | "bytes16") => {
+                Logical::Unknown(meta.to_owned())
+            }
             logical => logical,
         };
         Self { words, logical }
@@ -431,17 +433,17 @@ fn precision(logical: &Logical) -> u8 {
 #[must_use]
 pub fn ratio(from: &Logical, to: &Logical) -> Option<Ratio> {
     const DAY: i64 = 86_400_000;
-    let units = |from: Unit, to: Unit| power(i32::try_from(to.digits()).ok()? - i32::try_from(from.digits()).ok()?);
+    let units =
+        |from: Unit, to: Unit| power(i32::try_from(to.digits()).ok()? - i32::try_from(from.digits()).ok()?);
     match (from, to) {
         (Logical::Date32, Logical::Date64) => Some(Ratio { times: DAY, over: 1 }),
         (Logical::Date64, Logical::Date32) => Some(Ratio { times: 1, over: DAY }),
-        (
-            Logical::Time32(from) | Logical::Time64(from),
-            Logical::Time32(to) | Logical::Time64(to),
-        )
+        (Logical::Time32(from) | Logical::Time64(from), Logical::Time32(to) | Logical::Time64(to))
         | (Logical::Duration(from), Logical::Duration(to)) => units(*from, *to),
         // An instant is one in every zone; a clock of nobody knows where shows none.
-        (Logical::Timestamp(from, zone), Logical::Timestamp(to, other)) if zone.is_some() == other.is_some() => {
+        (Logical::Timestamp(from, zone), Logical::Timestamp(to, other))
+            if zone.is_some() == other.is_some() =>
+        {
             units(*from, *to)
         }
         (Logical::Decimal { scale: from, .. }, Logical::Decimal { scale: to, .. }) => {

@@ -35,7 +35,9 @@ pub enum RelationError {
         right_type: String,
     },
     /// A key or value that has no word in the finer unit in which two inputs are compared.
-    #[error("too large: {input}: {role} {text} is beyond the finer unit of the other input: select fewer tuples first")]
+    #[error(
+        "too large: {input}: {role} {text} is beyond the finer unit of the other input: select fewer tuples first"
+    )]
     Rescale {
         /// Name of the input.
         input: String,

@@ -160,7 +160,9 @@ fn meanings_are_matched_in_one_place() {
         !line.starts_with("//")
             && (line.contains("fn matching")
                 || line.contains("Logical::parsed")
-                || ["_logical == ", "_logical != ", ".logical == ", ".logical != "].iter().any(|text| line.contains(text)))
+                || ["_logical == ", "_logical != ", ".logical == ", ".logical != "]
+                    .iter()
+                    .any(|text| line.contains(text)))
             && !line.contains("assert")
             && !line.contains("Logical::")
     };

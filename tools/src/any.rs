@@ -5,8 +5,8 @@
 
 use crate::failure::Failure;
 use crate::keys::not_a_key;
-use crate::parse::{FromText, byte_key};
 use crate::meant::Meant;
+use crate::parse::{FromText, byte_key};
 use crate::render::text::{put_datum_json, put_meant, put_meant_json};
 use crate::search;
 use pleach::{Datum, Index, Key, KeyType, ReadError, Record, Typed, Value, Word};

@@ -136,7 +136,10 @@ pub fn value_types(text: &str) -> Result<ValueTypes, String> {
         None => {
             let known: Vec<String> = FieldKind::NUMERIC.iter().map(ToString::to_string).collect();
             let known = known.join(" ");
-            Err(format!("'{text}' are no types of the fields of a record: use {known} bytes16 (any N), or {}", Logical::NAMES))
+            Err(format!(
+                "'{text}' are no types of the fields of a record: use {known} bytes16 (any N), or {}",
+                Logical::NAMES
+            ))
         }
     }
 }

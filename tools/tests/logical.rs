@@ -62,9 +62,13 @@ fn keys_values_and_fields_are_given_and_printed_as_texts() {
         // As a key.
         file(folder, "k.pleach", kind, texts);
         let lines: String = texts.iter().zip(1..).map(|(text, at)| format!("{text}\t{at}\n")).collect();
-        assert_eq!(printed(folder, &["range", "k.pleach"]), lines, "{kind}");
+        assert_eq!(printed(folder, &["range", "k.pleach", "..", ".."]), lines, "{kind}");
         for (text, at) in texts.iter().zip(1..) {
-            assert_eq!(printed(folder, &["get", "k.pleach", "--", text]), format!("{text}\t{at}\n"), "{kind}");
+            assert_eq!(
+                printed(folder, &["get", "k.pleach", "--", text]),
+                format!("{text}\t{at}\n"),
+                "{kind}"
+            );
             let json = printed(folder, &["get", "--json", "k.pleach", "--", text]);
             assert_eq!(json, format!("{{\"key\":\"{text}\",\"value\":{at}}}\n"), "{kind}");
             let condition = format!("key == \"{text}\"");
@@ -75,7 +79,7 @@ fn keys_values_and_fields_are_given_and_printed_as_texts() {
         assert_eq!(printed(folder, &["get", "k.pleach", "--keys", "keys.txt"]), lines, "{kind}");
         refused(folder, &["get", "k.pleach", "abc"], &["'abc' is not a", kind, "give it as"]);
         // Integers are what is stored, both ways.
-        let raw = printed(folder, &["range", "--raw-values", "k.pleach"]);
+        let raw = printed(folder, &["range", "--raw-values", "k.pleach", "..", ".."]);
         let first = raw.split('\t').next().expect("a key");
         let again = printed(folder, &["get", "--raw-values", "k.pleach", "--", first]);
         assert_eq!(again, format!("{first}\t1\n"), "{kind}");
@@ -84,14 +88,22 @@ fn keys_values_and_fields_are_given_and_printed_as_texts() {
         let rows: String = texts.iter().zip(1..).map(|(text, at)| format!("{at},{text},{at}\n")).collect();
         fs::write(folder.join("v.csv"), format!("k,v,w\n{rows}")).expect("writes");
         for (columns, types) in [("v", (*kind).to_owned()), ("v,w", format!("{kind},u8"))] {
-            let build = ["build", "v.csv", "-o", "v.pleach", "--value", columns, "--value-type", &types, "-q"];
+            let build =
+                ["build", "v.csv", "-o", "v.pleach", "--value", columns, "--value-type", &types, "-q"];
             printed(folder, &build);
-            let lines = printed(folder, &["range", "v.pleach"]);
-            assert_eq!(lines.lines().next().and_then(|line| line.split('\t').nth(1)), Some(texts[0]), "{kind}");
+            let lines = printed(folder, &["range", "v.pleach", "..", ".."]);
+            assert_eq!(
+                lines.lines().next().and_then(|line| line.split('\t').nth(1)),
+                Some(texts[0]),
+                "{kind}"
+            );
             // Text and back.
             for table in ["t.csv", "t.tsv"] {
                 printed(folder, &["export", "v.pleach", "-o", table, "-q"]);
-                printed(folder, &["build", table, "-o", "w.pleach", "--value", columns, "--value-type", &types, "-q"]);
+                printed(
+                    folder,
+                    &["build", table, "-o", "w.pleach", "--value", columns, "--value-type", &types, "-q"],
+                );
                 let [one, other] =
                     ["v.pleach", "w.pleach"].map(|name| fs::read(folder.join(name)).expect("is there"));
                 assert!(one == other, "{kind} {columns} by way of {table}");
@@ -100,7 +112,10 @@ fn keys_values_and_fields_are_given_and_printed_as_texts() {
         printed(folder, &["export", "k.pleach", "-o", "t.csv", "-q"]);
         let back = ["build", "t.csv", "-o", "w.pleach", "--key-type", kind, "--value-type", "u32", "-q"];
         printed(folder, &back);
-        assert!(fs::read(folder.join("k.pleach")).expect("reads") == fs::read(folder.join("w.pleach")).expect("reads"));
+        assert!(
+            fs::read(folder.join("k.pleach")).expect("reads")
+                == fs::read(folder.join("w.pleach")).expect("reads")
+        );
     }
 }
 
@@ -140,12 +155,19 @@ fn what_means_the_same_is_matched_in_every_command() {
                 assert_eq!(keys(printed(folder, &[command, one, other])), *both, "{command} {left} {right}");
             }
             let all = left_keys.len() + right_keys.len();
-            assert_eq!(keys(printed(folder, &["difference", "a.pleach", "b.pleach"])).len(), left_keys.len() - both.len());
+            assert_eq!(
+                keys(printed(folder, &["difference", "a.pleach", "b.pleach"])).len(),
+                left_keys.len() - both.len()
+            );
             printed(folder, &["compact", one, other, "-o", "c.pleach", "-q"]);
-            assert_eq!(keys(printed(folder, &["range", "c.pleach"])).len(), all);
+            assert_eq!(keys(printed(folder, &["range", "c.pleach", "..", ".."])).len(), all);
             let found = printed(folder, &["get", "--all", "c.pleach", "--", both[0]]);
             assert_eq!(found.lines().count(), 2, "compact {left} {right}: {found}");
-            assert_eq!(keys(printed(folder, &["union", one, other])).len(), all - both.len(), "{left} {right}");
+            assert_eq!(
+                keys(printed(folder, &["union", one, other])).len(),
+                all - both.len(),
+                "{left} {right}"
+            );
         }
     }
 }
@@ -206,7 +228,10 @@ fn conditions_reductions_and_changes_know_what_is_meant() {
     file(folder, "t.pleach", "timestamp[us,UTC]", &["2024-01-01T12:00:00Z", "2024-01-02"]);
     let later = printed(folder, &["select", "t.pleach", "--where", "k > \"2024-01-01T12:00:00Z\""]);
     assert_eq!(later, "2024-01-02T00:00:00Z\t2\n");
-    assert_eq!(printed(folder, &["range", "t.pleach", "2024-01-01", "2024-01-02"]), "2024-01-01T12:00:00Z\t1\n");
+    assert_eq!(
+        printed(folder, &["range", "t.pleach", "2024-01-01", "2024-01-02"]),
+        "2024-01-01T12:00:00Z\t1\n"
+    );
     refused(folder, &["select", "t.pleach", "--where", "key > 7"], &["timestamp[us,UTC]", "whole number"]);
     refused(folder, &["get", "t.pleach", "2024-01-01T12:00:00"], &["no zone"]);
     refused(folder, &["get", "t.pleach", "2024-01-01T12:00:00.0000001Z"], &["finer than us"]);
@@ -221,13 +246,36 @@ fn conditions_reductions_and_changes_know_what_is_meant() {
     assert_eq!(printed(folder, &last), "1\t2024-01-02\n");
     refused(folder, &["reduce", "days.pleach", "--op", "sum"], &["no sum of i32 date values", "days.pleach"]);
     // Changes as texts of the file's types.
-    fs::write(folder.join("c.csv"), "op,k,v\nput,2024-01-03,3\ndel,2024-01-01T14:00:00+02:00,\n").expect("writes");
+    fs::write(folder.join("c.csv"), "op,k,v\nput,2024-01-03,3\ndel,2024-01-01T14:00:00+02:00,\n")
+        .expect("writes");
     printed(folder, &["rebuild", "t.pleach", "--apply", "c.csv", "-q"]);
-    assert_eq!(printed(folder, &["range", "t.pleach"]), "2024-01-02T00:00:00Z\t2\n2024-01-03T00:00:00Z\t3\n");
-    let told = pleach(folder, &["build", "t.pleach.csv", "-o", "x.pleach", "--key-type", "timestamp[us,UTC]", "--value-type", "u32"]);
+    assert_eq!(
+        printed(folder, &["range", "t.pleach", "..", ".."]),
+        "2024-01-02T00:00:00Z\t2\n2024-01-03T00:00:00Z\t3\n"
+    );
+    let told = pleach(
+        folder,
+        &[
+            "build",
+            "t.pleach.csv",
+            "-o",
+            "x.pleach",
+            "--key-type",
+            "timestamp[us,UTC]",
+            "--value-type",
+            "u32",
+        ],
+    );
     assert!(String::from_utf8_lossy(&told.stderr).contains("i64 timestamp[us,UTC] to u32"));
     fs::write(folder.join("raw.csv"), "k,v\n1704110400,1\n").expect("writes");
-    refused(folder, &["build", "raw.csv", "-o", "x.pleach", "--key-type", "timestamp[s]"], &["row 1", "not a timestamp[s]"]);
-    printed(folder, &["build", "raw.csv", "-o", "x.pleach", "--key-type", "timestamp[s]", "--raw-values", "-q"]);
-    assert_eq!(printed(folder, &["range", "x.pleach"]), "2024-01-01T12:00:00\t1\n");
+    refused(
+        folder,
+        &["build", "raw.csv", "-o", "x.pleach", "--key-type", "timestamp[s]"],
+        &["row 1", "not a timestamp[s]"],
+    );
+    printed(
+        folder,
+        &["build", "raw.csv", "-o", "x.pleach", "--key-type", "timestamp[s]", "--raw-values", "-q"],
+    );
+    assert_eq!(printed(folder, &["range", "x.pleach", "..", ".."]), "2024-01-01T12:00:00\t1\n");
 }

@@ -58,13 +58,8 @@ impl Columns {
         let names = Names::Named(&names);
         let (key, value, fields) = names.choose(input, options)?;
         let held = |index: usize| schema.field(index).data_type();
-        let chosen_key = choose_key(
-            input,
-            &names.label(key),
-            &held(key).to_string(),
-            natural(held(key)),
-            options,
-        )?;
+        let chosen_key =
+            choose_key(input, &names.label(key), &held(key).to_string(), natural(held(key)), options)?;
         let chosen_value = value
             .map(|index| {
                 let held = held(index);

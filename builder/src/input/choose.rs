@@ -4,8 +4,8 @@ use super::convert::{Kind, Target};
 use super::logical::Natural;
 use super::{InputOptions, problem};
 use crate::source::SourceError;
-use pleach_format::record::FieldKind;
 use pleach_format::logical::{Logical, Meaning, Ratio, ratio};
+use pleach_format::record::FieldKind;
 use pleach_format::{KeyType, ValueType};
 use std::fmt::Display;
 
@@ -336,7 +336,8 @@ pub(super) fn agreed(
             None => None,
         };
         let Some(from) = from else {
-            let (here, role) = (Meaning::new(natural.kind.key_type(), &natural.logical), if key { "key" } else { "value" });
+            let (here, role) =
+                (Meaning::new(natural.kind.key_type(), &natural.logical), if key { "key" } else { "value" });
             let there = if *logical == Logical::Plain { format!("plain {wish}") } else { logical.name() };
             let text = format!("wrong meaning: it holds {here}, but {role}s are {there}");
             return Err(problem(input, label, format!("{text}: give a column that means the same")));

@@ -20,7 +20,7 @@ use super::strings::{self, CHUNK_BYTES, held_bytes};
 use super::{Body, InputOptions, Names, caused, fill, prepare, problem, unknown_op};
 use crate::source::{Chunk, Column, Op, Schema, Source, SourceError, Strings};
 use memchr::{memchr, memchr2, memchr3, memrchr};
-use pleach_format::{KeyType, ValueType, Logical};
+use pleach_format::{KeyType, Logical, ValueType};
 use std::io::Read;
 
 /// Bytes of a read call, and of the buffer unless a row is longer.
@@ -621,9 +621,7 @@ fn string(block: &[u8], at: usize, target: Target, dialect: Dialect) -> Option<(
         (at, end, end)
     };
     let field = &block[start..end];
-    if !dialect.quotes && memchr(b'\\', field).is_some()
-        || field.starts_with(b"\\x")
-        || target.form.is_some()
+    if !dialect.quotes && memchr(b'\\', field).is_some() || field.starts_with(b"\\x") || target.form.is_some()
     {
         return None;
     }

@@ -37,9 +37,7 @@ pub(super) fn open(input: &str, body: Body, options: &InputOptions) -> Result<Bo
     let natural = |index: usize| column(index).item.as_ref().map(|item| item.natural.clone());
     let key_chosen = choose_key(input, &names.label(key), &column(key).held, natural(key), options)?;
     let value_chosen = value
-        .map(|index| {
-            choose_value(input, &names.label(index), &column(index).held, natural(index), options)
-        })
+        .map(|index| choose_value(input, &names.label(index), &column(index).held, natural(index), options))
         .transpose()?;
     let lane = |index: usize, target| {
         let item = column(index).item.as_ref()?;

@@ -451,9 +451,7 @@ pub(super) fn open(input: &str, body: Body, options: &InputOptions) -> Result<Bo
     }
     let key_chosen = choose_key(input, &names.label(key), &held(key), natural(key), options)?;
     let value_chosen = value
-        .map(|index| {
-            choose_value(input, &names.label(index), &held(index), natural(index), options)
-        })
+        .map(|index| choose_value(input, &names.label(index), &held(index), natural(index), options))
         .transpose()?;
     let lanes = (
         lane(key, key_chosen.target),

@@ -46,8 +46,20 @@ fn metas_and_names_come_back() {
         assert_eq!(Logical::of_name(name).map(|logical| logical.meta()).as_deref(), Some(meta), "{name}");
     }
     for bad in [
-        "", "i64", "date[us]", "time[h]", "timestamp[us", "timestamp[us,]", "timestamp[,UTC]", "decimal", "decimal(39,2)",
-        "decimal64(19,2)", "decimal(0,0)", "decimal(2,3)", "decimal(+2,1)", "uuid[us]",
+        "",
+        "i64",
+        "date[us]",
+        "time[h]",
+        "timestamp[us",
+        "timestamp[us,]",
+        "timestamp[,UTC]",
+        "decimal",
+        "decimal(39,2)",
+        "decimal64(19,2)",
+        "decimal(0,0)",
+        "decimal(2,3)",
+        "decimal(+2,1)",
+        "uuid[us]",
     ] {
         assert_eq!(Logical::of_name(bad), None, "{bad}");
     }
@@ -143,13 +155,15 @@ fn other_texts_are_refused() {
 #[test]
 fn every_word_prints_and_reads_back() {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-    let mut words: Vec<i64> = (0..=62).flat_map(|shift| [(1 << shift) - 1, 1 << shift, -(1 << shift)]).collect();
+    let mut words: Vec<i64> =
+        (0..=62).flat_map(|shift| [(1 << shift) - 1, 1 << shift, -(1 << shift)]).collect();
     words.extend([i64::MIN, i64::MIN + 1, i64::MAX, i64::MAX - 1]);
     for _ in 0..2000 {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         words.push(state.cast_signed() >> (state >> 58));
     }
-    let mut forms: Vec<Form> = every().iter().filter_map(Logical::form).filter(|form| *form != Form::Uuid).collect();
+    let mut forms: Vec<Form> =
+        every().iter().filter_map(Logical::form).filter(|form| *form != Form::Uuid).collect();
     forms.extend([0, 1, 9, 17, 18, 19, 20, 127, -1, -18, -128].map(|scale| Form::Decimal(38, scale)));
     for form in forms {
         for &word in &words {
@@ -221,7 +235,10 @@ fn what_means_the_same_matches() {
     ] {
         let (left, right) = (meaning(left), meaning(right));
         let common = matching(&left, &right).expect("match");
-        assert_eq!((common.meaning.to_string(), (common.left.times, common.right.times)), (result.to_owned(), factors));
+        assert_eq!(
+            (common.meaning.to_string(), (common.left.times, common.right.times)),
+            (result.to_owned(), factors)
+        );
         let back = matching(&right, &left).expect("match");
         assert_eq!((back.left, back.right), (common.right, common.left));
     }

@@ -214,9 +214,15 @@ impl Form {
             TextError::Zone => format!("it has a zone, these times have none: give it as {example}"),
             TextError::Range => "it is beyond what this type holds: give a value nearer to zero".to_owned(),
             TextError::Finer => match self {
-                Self::Decimal(_, scale) => format!("it is finer than {scale} digits behind the point: give fewer"),
+                Self::Decimal(_, scale) => {
+                    format!("it is finer than {scale} digits behind the point: give fewer")
+                }
                 Self::Time(unit) | Self::Timestamp(unit, _) | Self::Duration(unit) => {
-                    format!("it is finer than {}: give {} digits of a second at most", unit.name(), unit.digits())
+                    format!(
+                        "it is finer than {}: give {} digits of a second at most",
+                        unit.name(),
+                        unit.digits()
+                    )
                 }
                 _ => "it is finer than this type: give fewer digits".to_owned(),
             },
@@ -402,8 +408,11 @@ fn offset(text: &[u8]) -> Option<Option<i128>> {
     let rest = rest.strip_prefix(b":").unwrap_or(rest);
     let minutes = if rest.is_empty() { 0 } else { digits(rest, 2).filter(|(_, rest)| rest.is_empty())?.0 };
     let seconds = hours * 3600 + minutes * 60;
-    (hours < 24 && minutes < 60 && !text.ends_with(b":"))
-        .then_some(Some(if is_behind { -seconds } else { seconds }))
+    (hours < 24 && minutes < 60 && !text.ends_with(b":")).then_some(Some(if is_behind {
+        -seconds
+    } else {
+        seconds
+    }))
 }
 
 /// A number of digits with a point or none, times ten to `exponent`, if that is whole.

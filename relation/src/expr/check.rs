@@ -169,8 +169,10 @@ impl Checker<'_> {
                 Typed::Test(self.compare(node, *comparison, (left, typed_left), (right, typed_right))?)
             }
             What::Between(of, low, high) => {
-                let above = self.compare(node, Comparison::AtLeast, (of, self.typed(of)?), (low, self.typed(low)?))?;
-                let below = self.compare(node, Comparison::AtMost, (of, self.typed(of)?), (high, self.typed(high)?))?;
+                let above =
+                    self.compare(node, Comparison::AtLeast, (of, self.typed(of)?), (low, self.typed(low)?))?;
+                let below =
+                    self.compare(node, Comparison::AtMost, (of, self.typed(of)?), (high, self.typed(high)?))?;
                 Typed::Test(all(vec![above, below]))
             }
             What::In(of, list) => Typed::Test(self.member(node, of, list)?),
@@ -486,9 +488,8 @@ impl Checker<'_> {
             return self.compare_ints(node, comparison, int, constant);
         }
         let Typed::Text(text) = &constant else { return Err(refused(&constant)) };
-        let wrong = |error| {
-            self.refused(place, format!("{text:?} is no {}", meaning.logical), form.advice(error))
-        };
+        let wrong =
+            |error| self.refused(place, format!("{text:?} is no {}", meaning.logical), form.advice(error));
         match (form, of) {
             (Form::Uuid, of) => {
                 let number = Form::read_uuid(text.as_bytes()).ok_or_else(|| wrong(TextError::Form))?;
@@ -509,7 +510,9 @@ impl Checker<'_> {
     /// The digits of a number that stands there, with its sign.
     fn literal(&self, node: &Node) -> Option<String> {
         match &node.what {
-            What::Integer(_) | What::Float(_) => self.text.get(node.place.clone()).map(|text| text.replace('_', "")),
+            What::Integer(_) | What::Float(_) => {
+                self.text.get(node.place.clone()).map(|text| text.replace('_', ""))
+            }
             What::Negative(of) => self.literal(of).map(|text| format!("-{text}")),
             _ => None,
         }
@@ -606,7 +609,12 @@ impl Checker<'_> {
                         }
                         typed_item => {
                             let left = Typed::Int(int.clone());
-                            others.push(self.compare(item, Comparison::Equal, (of, left), (item, typed_item))?);
+                            others.push(self.compare(
+                                item,
+                                Comparison::Equal,
+                                (of, left),
+                                (item, typed_item),
+                            )?);
                         }
                     }
                 }
@@ -621,7 +629,12 @@ impl Checker<'_> {
                         Typed::Text(text) => texts.push(self.bytes_of(item, leaf, &text)?),
                         typed_item => {
                             let left = Typed::TextLeaf(leaf.clone());
-                            others.push(self.compare(item, Comparison::Equal, (of, left), (item, typed_item))?);
+                            others.push(self.compare(
+                                item,
+                                Comparison::Equal,
+                                (of, left),
+                                (item, typed_item),
+                            )?);
                         }
                     }
                 }
@@ -632,7 +645,12 @@ impl Checker<'_> {
             Typed::FloatLeaf(leaf) => {
                 for item in list {
                     let left = Typed::FloatLeaf(leaf.clone());
-                    others.push(self.compare(item, Comparison::Equal, (of, left), (item, self.typed(item)?))?);
+                    others.push(self.compare(
+                        item,
+                        Comparison::Equal,
+                        (of, left),
+                        (item, self.typed(item)?),
+                    )?);
                 }
                 return Ok(one_or(others, Test::Any, false));
             }

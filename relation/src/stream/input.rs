@@ -317,10 +317,13 @@ impl<'a> Relation<'a> {
         wants_values: bool,
     ) -> Result<(Column, Column), RelationError> {
         let (mut keys, mut values) = self.stored(ranks, wants_values)?;
-        for (rescale, column, role) in [(&self.keys, &mut keys, "key"), (&self.values, &mut values, "value")] {
+        for (rescale, column, role) in [(&self.keys, &mut keys, "key"), (&self.values, &mut values, "value")]
+        {
             if let Some(rescale) = rescale {
-                *column = rescale.column(column).map_err(|text| {
-                    RelationError::Rescale { input: self.name(), role, text }
+                *column = rescale.column(column).map_err(|text| RelationError::Rescale {
+                    input: self.name(),
+                    role,
+                    text,
                 })?;
             }
         }

@@ -535,7 +535,10 @@ pub fn reduce<'a>(
     let meaning = Meaning::new(input.value_type(), &schema.values.logical);
     let adds = match (operation, &meaning.logical) {
         (Reduction::Sum, logical) => {
-            matches!(logical, Logical::Plain | Logical::Decimal { .. } | Logical::Duration(_) | Logical::Unknown(_))
+            matches!(
+                logical,
+                Logical::Plain | Logical::Decimal { .. } | Logical::Duration(_) | Logical::Unknown(_)
+            )
         }
         _ => true,
     };

@@ -6,8 +6,8 @@
 
 use crate::any::Any;
 use crate::cli::{self, ExportArgs, Global, Verify};
-use crate::meant::Meant;
 use crate::failure::{self, ExitStatus, Failure};
+use crate::meant::Meant;
 use crate::output::{Cell, Field, Format, Gathered, OutputError, TableWriter, Target, writer};
 use crate::progress::Progress;
 use crate::render::json;
@@ -31,9 +31,8 @@ pub fn run(args: &ExportArgs, global: &Global) -> Result<ExitStatus, Failure> {
     let progress = Progress::new(global);
     let mut target =
         if to_stdout { Target::standard_output() } else { Target::create(&args.output, &[&args.file])? };
-    let record = search::record(&index, &args.file)?.map(|record| {
-        if global.raw_values { record.plain() } else { record }
-    });
+    let record = search::record(&index, &args.file)?
+        .map(|record| if global.raw_values { record.plain() } else { record });
     if global.raw_values {
         meta.key_logical.clear();
         if record.is_none() {
