@@ -62,7 +62,7 @@ fn keys_values_and_fields_are_given_and_printed_as_texts() {
         // As a key.
         file(folder, "k.pleach", kind, texts);
         let lines: String = texts.iter().zip(1..).map(|(text, at)| format!("{text}\t{at}\n")).collect();
-        assert_eq!(printed(folder, &["range", "k.pleach"]), lines, "{kind}");
+        assert_eq!(printed(folder, &["range", "k.pleach", "..", ".."]), lines, "{kind}");
         for (text, at) in texts.iter().zip(1..) {
             assert_eq!(
                 printed(folder, &["get", "k.pleach", "--", text]),
@@ -79,7 +79,7 @@ fn keys_values_and_fields_are_given_and_printed_as_texts() {
         assert_eq!(printed(folder, &["get", "k.pleach", "--keys", "keys.txt"]), lines, "{kind}");
         refused(folder, &["get", "k.pleach", "abc"], &["'abc' is not a", kind, "give it as"]);
         // Integers are what is stored, both ways.
-        let raw = printed(folder, &["range", "--raw-values", "k.pleach"]);
+        let raw = printed(folder, &["range", "--raw-values", "k.pleach", "..", ".."]);
         let first = raw.split('\t').next().expect("a key");
         let again = printed(folder, &["get", "--raw-values", "k.pleach", "--", first]);
         assert_eq!(again, format!("{first}\t1\n"), "{kind}");
@@ -91,7 +91,7 @@ fn keys_values_and_fields_are_given_and_printed_as_texts() {
             let build =
                 ["build", "v.csv", "-o", "v.pleach", "--value", columns, "--value-type", &types, "-q"];
             printed(folder, &build);
-            let lines = printed(folder, &["range", "v.pleach"]);
+            let lines = printed(folder, &["range", "v.pleach", "..", ".."]);
             assert_eq!(
                 lines.lines().next().and_then(|line| line.split('\t').nth(1)),
                 Some(texts[0]),
@@ -160,7 +160,7 @@ fn what_means_the_same_is_matched_in_every_command() {
                 left_keys.len() - both.len()
             );
             printed(folder, &["compact", one, other, "-o", "c.pleach", "-q"]);
-            assert_eq!(keys(printed(folder, &["range", "c.pleach"])).len(), all);
+            assert_eq!(keys(printed(folder, &["range", "c.pleach", "..", ".."])).len(), all);
             let found = printed(folder, &["get", "--all", "c.pleach", "--", both[0]]);
             assert_eq!(found.lines().count(), 2, "compact {left} {right}: {found}");
             assert_eq!(
@@ -249,7 +249,10 @@ fn conditions_reductions_and_changes_know_what_is_meant() {
     fs::write(folder.join("c.csv"), "op,k,v\nput,2024-01-03,3\ndel,2024-01-01T14:00:00+02:00,\n")
         .expect("writes");
     printed(folder, &["rebuild", "t.pleach", "--apply", "c.csv", "-q"]);
-    assert_eq!(printed(folder, &["range", "t.pleach"]), "2024-01-02T00:00:00Z\t2\n2024-01-03T00:00:00Z\t3\n");
+    assert_eq!(
+        printed(folder, &["range", "t.pleach", "..", ".."]),
+        "2024-01-02T00:00:00Z\t2\n2024-01-03T00:00:00Z\t3\n"
+    );
     let told = pleach(
         folder,
         &[
@@ -274,5 +277,5 @@ fn conditions_reductions_and_changes_know_what_is_meant() {
         folder,
         &["build", "raw.csv", "-o", "x.pleach", "--key-type", "timestamp[s]", "--raw-values", "-q"],
     );
-    assert_eq!(printed(folder, &["range", "x.pleach"]), "2024-01-01T12:00:00\t1\n");
+    assert_eq!(printed(folder, &["range", "x.pleach", "..", ".."]), "2024-01-01T12:00:00\t1\n");
 }

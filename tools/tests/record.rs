@@ -164,7 +164,7 @@ fn columns_keep_their_types() {
     place.run(&["build", "t.arrow", "-o", "t.pleach", "--value", names], 0);
     assert_eq!(
         place.run(&["get", "t.pleach", "2"], 0),
-        "2\t200\t-128\t65535\t-32768\t-2147483648\t0.1\t9000\t12345\t6162\n"
+        "2\t200\t-128\t65535\t-32768\t-2147483648\t0.1\t1994-08-23\t123.45\t6162\n"
     );
     for table in ["out.parquet", "out.arrow"] {
         place.run(&["export", "t.pleach", "-o", table], 0);

@@ -56,7 +56,7 @@ pub fn save(args: &FsckArgs, out: &Path, global: &Global) -> Result<Saved, Failu
         Ok(tuple.map(|(key, _)| {
             let mut json = Vec::new();
             put_datum_json(&key, &mut json);
-            [datum_text(&key), String::from_utf8_lossy(&json).into_owned()]
+            [datum_text(&key, None), String::from_utf8_lossy(&json).into_owned()]
         }))
     };
     let mut lost = Vec::new();

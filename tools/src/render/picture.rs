@@ -1,8 +1,9 @@
 //! The sections of a file as proportionate bars, and single keys and values of any type as text.
 
-use crate::render::text::{counted, printable, put_datum, put_datum_json};
+use crate::render::text::{counted, printable, put_meant, put_meant_json};
 use pleach::Datum;
 use pleach_format::Header;
+use pleach_format::logical::Form;
 use pleach_format::section::{TABLE_BYTES, TABLE_OFFSET, Tag};
 use pleach_format::superblock::SUPERBLOCK_BYTES;
 use pleach_format::view::CLOSING_BYTES;
@@ -71,17 +72,17 @@ pub fn bar(share: f64) -> String {
 }
 
 /// A key or value as text for people, without control characters.
-pub fn datum_text(datum: &Datum<'_>) -> String {
+pub fn datum_text(datum: &Datum<'_>, form: Option<Form>) -> String {
     let mut out = Vec::new();
-    put_datum(datum, &mut out);
+    put_meant(datum, form, &mut out);
     printable(&String::from_utf8_lossy(&out))
 }
 
 /// A key or value as JSON.
-pub fn datum_json(datum: &Datum<'_>) -> serde_json::Value {
+pub fn datum_json(datum: &Datum<'_>, form: Option<Form>) -> serde_json::Value {
     let mut out = Vec::new();
-    put_datum_json(datum, &mut out);
-    serde_json::from_slice(&out).unwrap_or_else(|_| datum_text(datum).into())
+    put_meant_json(datum, form, &mut out);
+    serde_json::from_slice(&out).unwrap_or_else(|_| datum_text(datum, form).into())
 }
 
 /// Smallest and largest key as the superblock has them: byte keys as far as it has them.

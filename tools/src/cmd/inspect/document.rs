@@ -4,7 +4,7 @@ use super::{Found, Verdict, draw};
 use crate::render::json;
 use crate::render::picture::{datum_json, key_ends};
 use crate::render::text::hex;
-use pleach_format::{Header, Record};
+use pleach_format::{Header, Meaning, Record};
 use serde_json::{Map, Value, json};
 
 impl Found<'_> {
@@ -52,14 +52,15 @@ impl Found<'_> {
         document.insert("builder".to_owned(), builder.into());
         document.insert("tuples".to_owned(), json::int(header.tuples));
         document.insert("unique".to_owned(), header.is_unique().into());
+        let form = Meaning::new(header.key_type, &meta.key_logical).form();
         document.insert(
             "key".to_owned(),
             json!({
                 "type": header.key_type.to_string(),
                 "name": meta.key_name,
                 "logical": meta.key_logical,
-                "min": ends.as_ref().map_or(Value::Null, |ends| datum_json(&ends.0)),
-                "max": ends.as_ref().map_or(Value::Null, |ends| datum_json(&ends.1)),
+                "min": ends.as_ref().map_or(Value::Null, |ends| datum_json(&ends.0, form)),
+                "max": ends.as_ref().map_or(Value::Null, |ends| datum_json(&ends.1, form)),
             }),
         );
         let mut value = json!({

@@ -4,6 +4,7 @@ use super::{Found, Verdict};
 use crate::render::picture::{self, datum_text};
 use crate::render::text::{counted, grouped, hex, printable, shown};
 use pleach_format::layout::{LINE_BYTES, Level};
+use pleach_format::record::Field;
 use pleach_format::section::Tag;
 use pleach_format::{Header, KeyType, Meaning, Record};
 use std::fmt::Write;
@@ -40,8 +41,10 @@ impl Found<'_> {
         let superblock = &header.superblock;
         let meta = self.meta(header);
         let (key, value) = (header.key_type, header.value_type);
-        let range = picture::key_ends(header)
-            .map_or(String::new(), |(min, max)| format!(", {} to {}", datum_text(&min), datum_text(&max)));
+        let range = picture::key_ends(header).map_or(String::new(), |(min, max)| {
+            let form = Meaning::new(key, &meta.key_logical).form();
+            format!(", {} to {}", datum_text(&min, form), datum_text(&max, form))
+        });
         let unique = if header.is_unique() { "no key twice" } else { "keys may repeat" };
         let per_tuple = match header.tuples {
             0 => String::new(),
@@ -58,7 +61,7 @@ impl Found<'_> {
             named(&meta.key_name, &Meaning::new(key, &meta.key_logical).logical.name())
         );
         let logical = if Record::of(value, &meta.value_logical).is_some() {
-            "record".to_owned()
+            "as record".to_owned()
         } else {
             Meaning::new(value, &meta.value_logical).logical.name()
         };
@@ -66,7 +69,10 @@ impl Found<'_> {
         match Record::of(value, &meta.value_logical) {
             Some(record) => {
                 for (index, field) in record.fields().iter().enumerate() {
-                    let shown = printable(&field.to_string());
+                    let plain = Field { logical: String::new(), ..field.clone() };
+                    let meant = Meaning::new(field.kind, &field.logical).logical.name();
+                    let blank = if meant.is_empty() { "" } else { " " };
+                    let shown = printable(&format!("{plain}{blank}{meant}"));
                     let _ = writeln!(text, "    field   {shown}, from byte {}", record.offset(index));
                 }
             }

@@ -45,12 +45,12 @@ impl Found<'_> {
                     let (word, value) = words(header, line, slot);
                     let key = match &mask {
                         Some(_) => key_of(header, mask.as_ref(), word).into(),
-                        None => datum_json(&Datum::of_word(header.key_type, word)),
+                        None => datum_json(&Datum::of_word(header.key_type, word), None),
                     };
                     json!({
                         "rank": (first_rank + slot as u64).to_string(),
                         "key": key,
-                        "value": datum_json(&Datum::of_bits(header.value_type, value)),
+                        "value": datum_json(&Datum::of_bits(header.value_type, value), None),
                     })
                 })
                 .collect();
@@ -83,7 +83,7 @@ impl Found<'_> {
             for slot in 0..used {
                 let (word, value) = words(header, line, slot);
                 let key = key_of(header, mask.as_ref(), word);
-                let value = datum_text(&Datum::of_bits(header.value_type, value));
+                let value = datum_text(&Datum::of_bits(header.value_type, value), None);
                 let _ = writeln!(text, "{:>15}  {key:>20}  {value}", first_rank + slot as u64);
             }
             let _ = writeln!(text);

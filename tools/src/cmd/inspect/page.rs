@@ -158,11 +158,11 @@ impl Found<'_> {
 /// A key from its word: for byte keys of which the word is only a part, the part.
 pub(super) fn key_of(header: &Header, mask: Option<&Mask>, word: u128) -> String {
     match mask {
-        None => datum_text(&Datum::of_word(header.key_type, word)),
+        None => datum_text(&Datum::of_word(header.key_type, word), None),
         Some(mask) if mask.is_lossless() => {
             let mut key = Vec::new();
             mask.unpack(word, &mut key);
-            datum_text(&Datum::of_bytes(header.key_type, key))
+            datum_text(&Datum::of_bytes(header.key_type, key), None)
         }
         Some(_) => format!("word {word:x}"),
     }
