@@ -131,7 +131,10 @@ impl fmt::Display for ReadError {
                 write!(f, "buffer `{name}` has {found} elements: {needed} are needed")
             }
             Self::Memory { bytes } => {
-                write!(f, "out of memory: {bytes} bytes are needed for a copy of the column: close other programs, or read ranges")
+                write!(
+                    f,
+                    "out of memory: {bytes} bytes are needed for a copy of the column: close other programs, or read ranges"
+                )
             }
         }
     }
