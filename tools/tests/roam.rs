@@ -116,7 +116,7 @@ const MACHINES: &[(&str, &str)] = &[
     ("few descriptors", r#"ulimit -n 12; exec "$@""#),
     ("fewest descriptors", r#"ulimit -n 5; exec "$@""#),
     ("little address space", r#"ulimit -v 150000; exec "$@""#),
-    ("less address space", r#"ulimit -v 60000; exec "$@""#),
+    ("less address space", r#"ulimit -v 110000; exec "$@""#),
     ("small files only", r#"ulimit -f 8; exec "$@""#),
     ("no more threads", r#"ulimit -u 1 2>/dev/null; exec "$@""#),
     ("full standard output", r#"exec "$@" > /dev/full"#),
@@ -129,7 +129,10 @@ const MACHINES: &[(&str, &str)] = &[
     ("no locks", r#"exec strace -f -qq -o /dev/null -e inject=flock:error=ENOLCK "$@""#),
     ("no links", r#"exec strace -f -qq -o /dev/null -e inject=link,linkat:error=EPERM "$@""#),
     ("no syncs of folders", r#"exec strace -f -qq -o /dev/null -e inject=fsync:error=EINVAL:when=2+ "$@""#),
-    ("no maps of files", r#"exec strace -f -qq -o /dev/null -e inject=clone3,clone:error=EAGAIN "$@""#),
+    (
+        "threads that fail to start",
+        r#"exec strace -f -qq -o /dev/null -e inject=clone3,clone:error=EAGAIN "$@""#,
+    ),
 ];
 
 /// Exit codes of the contract; 130 where a signal comes.
@@ -311,8 +314,8 @@ impl Pair {
         let words = self.words();
         let blocks = words.iter().any(|word| word == "pipe");
         // Who waits for a pipe is to be ended by a signal, at once.
-        let guard = if blocks { "exec timeout --preserve-status -s TERM 0.5 \"$@\"" } else { "exec \"$@\"" };
-        let script = self.machine.1.replace("exec \"$@\"", guard);
+        let guard = if blocks { r#"timeout --preserve-status -s TERM 0.5 "$@""# } else { r#""$@""# };
+        let script = self.machine.1.replace(r#""$@""#, guard);
         let mut line: Vec<&str> = user.to_vec();
         line.extend(["timeout", "-k", "1", "60", "sh", "-c", &script, "sh", env!("CARGO_BIN_EXE_pleach")]);
         let run = Command::new(line[0])
@@ -350,12 +353,13 @@ impl Pair {
             matches!(words[0].as_str(), "rebuild" | "rollback") || words.iter().any(|word| word == "--keep");
         let may_change = |name: &PathBuf| {
             let is_output = replaced.as_ref().is_some_and(|output| output == name);
-            let is_input = !is_rebuilt
-                && words
-                    .iter()
-                    .enumerate()
-                    .any(|(at, word)| Path::new(word) == name && !(at > 0 && words[at - 1] == "-o"));
-            let is_generation = is_rebuilt && name.to_string_lossy().starts_with("a.pleach.g");
+            let is_named = |at: usize| at > 0 && ["-o", "--salvage"].contains(&words[at - 1].as_str());
+            let mut others = words.iter().enumerate().filter(|&(at, _)| !is_named(at));
+            let is_input = !is_rebuilt && others.any(|(_, word)| Path::new(word) == name);
+            let is_generation = is_rebuilt
+                && replaced.as_ref().is_some_and(|output| {
+                    name.to_string_lossy().starts_with(&format!("{}.g", output.display()))
+                });
             ended == 0 && (is_output && !is_input || is_generation)
         };
         for (name, bytes) in &before {
@@ -391,10 +395,17 @@ fn whatever_is_slipped_into_leaves_inputs_as_they_were() {
     // Limits and permissions hold for users alone, not for root.
     let is_root =
         fs::metadata("/proc/self").is_ok_and(|metadata| std::os::unix::fs::MetadataExt::uid(&metadata) == 0);
-    let user: &[&str] = match is_root && is_there("setpriv") {
-        true => &["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"],
-        false => &[],
+    const NOBODY: [&str; 4] = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
+    // Who may not get to the program cannot run it.
+    let may_run = |user: &[&str]| {
+        let tried = Command::new(user[0])
+            .args(&user[1..])
+            .args([env!("CARGO_BIN_EXE_pleach"), "--version"])
+            .current_dir("/")
+            .output();
+        tried.is_ok_and(|run| run.status.success())
     };
+    let user: &[&str] = if is_root && is_there("setpriv") && may_run(&NOBODY) { &NOBODY } else { &[] };
     let has_strace = is_there("strace");
     let (mut ends, mut wrong, mut drawn) = (BTreeMap::new(), Vec::new(), 0);
     let mut random = Random(seed);
