@@ -1739,11 +1739,39 @@ fn logical_types_of_inputs_must_agree() {
     assert_eq!(
         error.to_string(),
         format!(
-            "{}: its keys are Timestamp(Microsecond, None), but those of the first input are \
-             Timestamp(Millisecond, None): give --key-type, or build from one kind",
+            "{}: its keys are i64 timestamp[us], but those of the first input are \
+             i64 timestamp[ms]: give --key-type, or build from one kind",
             second.display()
         )
     );
+}
+
+#[test]
+fn units_are_converted_exactly_or_not_at_all() {
+    use pleach_format::Logical;
+    let folder = tempfile::tempdir().expect("makes a folder");
+    let micros =
+        batch(vec![("t", Arc::new(TimestampMicrosecondArray::from(vec![1_704_110_400_000_000, 5])))]);
+    let path = save(folder.path(), "a.arrow", &arrow_file(&[micros]));
+    let read = |name: Option<&str>| {
+        let key_logical =
+            Some(name.map_or(Logical::Plain, |name| Logical::of_name(name).expect("is a type")));
+        let options = InputOptions { key_type: Some(KeyType::I64), key_logical, ..plain() };
+        let opened = open(std::slice::from_ref(&path), &options).map_err(|error| error.to_string());
+        opened.and_then(|mut source| drain(&mut *source, 9).map_err(|error| error.to_string()))
+    };
+    let nanos = read(Some("timestamp[ns]")).expect("is exact");
+    assert_eq!(nanos.schema.key_logical, "Timestamp(Nanosecond, None)");
+    assert_eq!(nanos.keys, [1_704_110_400_000_000_000_i64, 5000].map(Key::encode));
+    let refused = |name, parts: &[&str]| {
+        let error = read(name).err().expect("is refused");
+        assert!(parts.iter().all(|part| error.contains(part)), "{error}");
+    };
+    refused(Some("timestamp[ms]"), &["row 2", "1970-01-01T00:00:00.000005 is no whole timestamp[ms]"]);
+    // Another meaning, and none.
+    refused(Some("timestamp[us,UTC]"), &["timestamp[us], but keys are timestamp[us,UTC]"]);
+    refused(Some("decimal(10,2)"), &["timestamp[us], but keys are decimal(10,2)"]);
+    refused(None, &["timestamp[us], but keys are plain i64"]);
 }
 
 #[test]

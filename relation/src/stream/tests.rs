@@ -599,15 +599,17 @@ fn answers_of_any_size_are_counted() {
     assert_eq!(product(many, many, options).unwrap().count().unwrap(), 1 << 40);
     assert_eq!(join(How::Full, many, many, options).unwrap().count().unwrap(), 1 << 40);
     // What would exceed a limit is refused with its size; what only might is not.
-    let refused =
-        |operator, limit| check_size(many, many, operator, limit).map_err(|error| error.to_string());
+    fn sized(both: Relation<'_>, operator: Operator, limit: u128) -> Result<(), RelationError> {
+        check_size(&Inputs::of(both, both, operator)?, operator, limit)
+    }
+    let refused = |operator, limit| sized(many, operator, limit).map_err(|error| error.to_string());
     assert_eq!(refused(Operator::Join(How::Inner), 1 << 40), Ok(()));
     // Two keys, of which few pairs are: known from their numbers, or counted where one piece holds both.
     let (halves, few) = ([7u32, 9].map(|key| vec![key; 1 << 19]).concat(), [[7u32; 30], [9; 30]].concat());
     for (keys, limit) in [(halves, 1u128 << 39), (few, 1800)] {
         let keys = Column::U32(keys);
         let two = Relation::from_columns("two", types, &keys, &Column::None).unwrap();
-        let refused = |limit| check_size(two, two, Operator::Join(How::Inner), limit).is_err();
+        let refused = |limit| sized(two, Operator::Join(How::Inner), limit).is_err();
         assert!(!refused(limit) && refused(limit - 1));
     }
     let text = refused(Operator::Join(How::Inner), (1 << 40) - 1).unwrap_err();
