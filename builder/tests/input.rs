@@ -1775,7 +1775,7 @@ fn units_are_converted_exactly_or_not_at_all() {
     assert_eq!(nanos.schema.key_logical, "Timestamp(Nanosecond, None)");
     assert_eq!(nanos.keys, [1_704_110_400_000_000_000_i64, 5000].map(Key::encode));
     let refused = |name, parts: &[&str]| {
-        let error = read(name).err().expect("is refused");
+        let error = read(name).expect_err("is refused");
         assert!(parts.iter().all(|part| error.contains(part)), "{error}");
     };
     refused(Some("timestamp[ms]"), &["row 2", "1970-01-01T00:00:00.000005 is no whole timestamp[ms]"]);

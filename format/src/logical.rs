@@ -3,8 +3,8 @@
 //! A date, a time, a timestamp, a duration and a decimal are integers with a unit, a zone or a scale; a uuid is 16
 //! bytes. META says so in a text ([`Logical::meta`]); people and the command line use a short name ([`Logical::name`]).
 //!
-//! - [`matching`] says whether two columns mean the same, and by what the words of each are multiplied until equal words
-//!   are equal values. It is the one place that decides this, for every operator and command.
+//! - [`matching`] says whether two columns mean the same, and by what the words of each are multiplied until equal
+//!   words are equal values. It is the one place that decides this, for every operator and command.
 //! - [`ratio`] says how the words of one type become those of another, exactly.
 //! - [`Form`] is the part of a type that texts depend on: it reads `2024-01-01T12:00:00.5Z`, and prints it.
 //!

@@ -253,7 +253,8 @@ fn what_a_later_version_does_is_told() {
     );
     place.run(&["build", "a.csv", "-o", "b", "--key-type", "u8"]).fails(
         2,
-        "key type 'u8' is unknown: --key-type <T>: use one of u32 u64 i32 i64 u128 f64 bytes16 (any N) bytes utf8, or date time[us] timestamp[us] timestamp[us,UTC] duration[us] decimal(10,2) uuid",
+        "key type 'u8' is unknown: --key-type <T>: use one of u32 u64 i32 i64 u128 f64 bytes16 (any N) bytes utf8, \
+         or date time[us] timestamp[us] timestamp[us,UTC] duration[us] decimal(10,2) uuid",
     );
 }
 

@@ -119,12 +119,15 @@ fn keys_values_and_fields_are_given_and_printed_as_texts() {
     }
 }
 
+/// Type and keys of both sides, and the keys that both have.
+type Row<'a> = (&'a str, &'a [&'a str], &'a str, &'a [&'a str], &'a [&'a str]);
+
 #[test]
 fn what_means_the_same_is_matched_in_every_command() {
     let folder = tempfile::tempdir().expect("makes");
     let folder = folder.path();
     // Types and keys of both sides, and the keys that both have, as the finer one prints them.
-    let rows: &[(&str, &[&str], &str, &[&str], &[&str])] = &[
+    let rows: &[Row<'_>] = &[
         ("decimal(10,2)", &["5.25", "7.50"], "decimal(10,3)", &["0.525", "7.500"], &["7.500"]),
         (
             "timestamp[us]",

@@ -140,8 +140,8 @@ pub struct InputOptions {
     /// Types of the fields of a record: one for all, or one for each; if there are none, those of the columns, and
     /// `u64` for CSV and TSV.
     pub field_types: Vec<FieldKind>,
-    /// What keys mean: of text, how it is read; of numbers with a unit or a scale, the one that they become. That of the
-    /// column if `None`; [`Logical::Plain`] takes no other one.
+    /// What keys mean: of text, how it is read; of numbers with a unit or a scale, the one that they become. That of
+    /// the column if `None`; [`Logical::Plain`] takes no other one.
     pub key_logical: Option<Logical>,
     /// What values mean, or all fields of a record.
     pub value_logical: Option<Logical>,

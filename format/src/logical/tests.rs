@@ -1,3 +1,5 @@
+//! Every logical type, every text, every pair of meanings.
+
 use super::*;
 
 fn every() -> Vec<Logical> {

@@ -265,7 +265,7 @@ fn date(text: &[u8]) -> Option<(i128, &[u8])> {
     let (sign, unsigned) = signed(text);
     let length = unsigned.iter().take_while(|byte| byte.is_ascii_digit()).count();
     // Four digits, or a sign and as many as it needs.
-    if length < 4 || length > 15 || (length > 4 && sign.is_none()) {
+    if !(4..=15).contains(&length) || (length > 4 && sign.is_none()) {
         return None;
     }
     let (year, rest) = digits(unsigned, length)?;

@@ -5,7 +5,7 @@ use super::column::{Kind, Leaf, Side};
 use super::parse::{Arithmetic, Comparison, Node, What, parse};
 use super::{ExprError, Schema};
 use pleach_format::Meaning;
-use pleach_format::logical::{Form, Ratio, TextError, matching};
+use pleach_format::logical::matching;
 use pleach_format::record::FieldKind;
 use pleach_format::{KeyType, ValueType};
 use std::fmt;
@@ -64,7 +64,7 @@ pub(super) enum Test {
 }
 
 /// A node with its type.
-enum Typed {
+pub(super) enum Typed {
     Int(Int),
     Float(f64),
     FloatLeaf(Leaf),
@@ -76,7 +76,7 @@ enum Typed {
 }
 
 impl Typed {
-    fn name(&self) -> String {
+    pub(super) fn name(&self) -> String {
         match self {
             Self::Int(_) => "a whole number".to_owned(),
             Self::Float(_) | Self::FloatLeaf(_) => "a float".to_owned(),
@@ -101,7 +101,12 @@ pub(super) struct Checker<'a> {
 }
 
 impl Checker<'_> {
-    fn refused(&self, node: &Node, what: impl Into<String>, allowed: impl Into<String>) -> ExprError {
+    pub(super) fn refused(
+        &self,
+        node: &Node,
+        what: impl Into<String>,
+        allowed: impl Into<String>,
+    ) -> ExprError {
         ExprError::new(self.text, node.place.clone(), what, allowed)
     }
 
@@ -208,7 +213,7 @@ impl Checker<'_> {
         nodes.iter().map(|node| self.test(node)).collect()
     }
 
-    fn constant(&self, node: &Node, number: u128) -> Int {
+    pub(super) fn constant(&self, node: &Node, number: u128) -> Int {
         let column = self.column(&node.place);
         match i128::try_from(number) {
             Ok(value) => {
@@ -319,7 +324,7 @@ impl Checker<'_> {
         format!("one of {}", names.join(", "))
     }
 
-    fn arithmetic(
+    pub(super) fn arithmetic(
         &self,
         node: &Node,
         operation: Arithmetic,
@@ -363,7 +368,7 @@ impl Checker<'_> {
         })
     }
 
-    fn signed(&self, node: &Node, value: i128) -> Int {
+    pub(super) fn signed(&self, node: &Node, value: i128) -> Int {
         let column = self.column(&node.place);
         let (what, width) = (IntWhat::Constant(value.cast_unsigned()), width_of(value, value));
         Int { what, low: value, high: value, width, column }
@@ -425,99 +430,6 @@ impl Checker<'_> {
         })
     }
 
-    /// What an operand means, if that is more than its number or its bytes.
-    fn meaning(&self, leaf: &Leaf) -> Option<Meaning> {
-        let schema = self.schema;
-        let meaning = match (leaf.side, leaf.at, &schema.record) {
-            _ if schema.is_raw => return None,
-            (Side::Key, ..) => Meaning::new(schema.key_type, &schema.logical.0),
-            (Side::Value, None, None) => Meaning::new(schema.value_type, &schema.logical.1),
-            (Side::Value, Some(_), Some(record)) => {
-                let field = &record.fields()[record.find(&leaf.name)?];
-                Meaning::new(field.kind, &field.logical)
-            }
-            _ => return None,
-        };
-        meaning.form().map(|_| meaning)
-    }
-
-    /// An operand in a finer unit.
-    fn rescaled(&self, node: &Node, of: Typed, ratio: Ratio) -> Result<Typed, ExprError> {
-        match of {
-            Typed::Int(int) if ratio.times > 1 => {
-                let factor = self.signed(node, ratio.times.into());
-                Ok(Typed::Int(self.arithmetic(node, Arithmetic::Multiply, int, factor)?))
-            }
-            of => Ok(of),
-        }
-    }
-
-    /// An operand that means something and a constant: a text of it, or a number beside a decimal.
-    fn compare_meant(
-        &self,
-        node: &Node,
-        comparison: Comparison,
-        (of, meaning): (Typed, &Meaning),
-        (place, constant): (&Node, Typed),
-    ) -> Result<Test, ExprError> {
-        let Some(form) = meaning.form() else {
-            return Err(self.refused(node, "this has no texts", "a plain number"));
-        };
-        let refused = |constant: &Typed| {
-            let what = format!("a {} is compared with {}", meaning.logical, constant.name());
-            self.refused(node, what, format!("a text as \"{}\"", form.example()))
-        };
-        if let Form::Decimal(_, scale) = form {
-            let text = match &constant {
-                Typed::Text(text) => Some(text.clone()),
-                _ => self.literal(place),
-            };
-            let (Some(text), Typed::Int(int)) = (text, of) else { return Err(refused(&constant)) };
-            let Some((word, is_exact)) = decimal(&text, scale) else {
-                return Err(self.refused(place, format!("{text:?} is no decimal"), "a number, as 7.5"));
-            };
-            let constant = self.signed(place, word);
-            // What lies between two words is above the lower one.
-            let comparison = match comparison {
-                _ if is_exact => comparison,
-                Comparison::Above | Comparison::AtLeast => Comparison::Above,
-                Comparison::Below | Comparison::AtMost => Comparison::AtMost,
-                Comparison::Equal => return Ok(Test::Constant(false)),
-                Comparison::Unequal => return Ok(Test::Constant(true)),
-            };
-            return self.compare_ints(node, comparison, int, constant);
-        }
-        let Typed::Text(text) = &constant else { return Err(refused(&constant)) };
-        let wrong =
-            |error| self.refused(place, format!("{text:?} is no {}", meaning.logical), form.advice(error));
-        match (form, of) {
-            (Form::Uuid, of) => {
-                let number = Form::read_uuid(text.as_bytes()).ok_or_else(|| wrong(TextError::Form))?;
-                match of {
-                    Typed::TextLeaf(leaf) => Ok(Test::Text(comparison, leaf, number.to_be_bytes().to_vec())),
-                    Typed::Int(int) => self.compare_ints(node, comparison, int, self.constant(place, number)),
-                    _ => Err(refused(&constant)),
-                }
-            }
-            (_, Typed::Int(int)) => {
-                let word = form.read(text.as_bytes()).map_err(wrong)?;
-                self.compare_ints(node, comparison, int, self.signed(place, word.into()))
-            }
-            _ => Err(refused(&constant)),
-        }
-    }
-
-    /// The digits of a number that stands there, with its sign.
-    fn literal(&self, node: &Node) -> Option<String> {
-        match &node.what {
-            What::Integer(_) | What::Float(_) => {
-                self.text.get(node.place.clone()).map(|text| text.replace('_', ""))
-            }
-            What::Negative(of) => self.literal(of).map(|text| format!("-{text}")),
-            _ => None,
-        }
-    }
-
     /// The float of a constant that is compared with `leaf`, or why there is none.
     fn float(&self, node: &Node, leaf: &Leaf, constant: &Typed) -> Option<Result<f64, ExprError>> {
         let number = match constant {
@@ -564,7 +476,7 @@ impl Checker<'_> {
         })
     }
 
-    fn compare_ints(
+    pub(super) fn compare_ints(
         &self,
         node: &Node,
         comparison: Comparison,
@@ -676,32 +588,6 @@ impl Checker<'_> {
         others.insert(0, first);
         Ok(Test::Any(others))
     }
-}
-
-/// The word of a decimal of `scale`, or the next one below, and whether it is exact. Beyond all words it is one that
-/// is, too.
-fn decimal(text: &str, scale: i8) -> Option<(i128, bool)> {
-    let (is_negative, text) = text.strip_prefix('-').map_or((false, text), |rest| (true, rest));
-    let (digits, exponent) = match text.split_once(['e', 'E']) {
-        Some((digits, exponent)) => (digits, exponent.parse::<i32>().ok()?),
-        None => (text, 0),
-    };
-    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
-    let all = format!("{whole}{fraction}");
-    if all.is_empty() || !all.bytes().all(|byte| byte.is_ascii_digit()) {
-        return None;
-    }
-    let number: i128 = all.parse().ok()?;
-    let number = if is_negative { -number } else { number };
-    let shift = i64::from(exponent) - i64::try_from(fraction.len()).ok()? + i64::from(scale);
-    let power = u32::try_from(shift.unsigned_abs()).ok().and_then(|shift| 10_i128.checked_pow(shift));
-    let limit = i128::from(i64::MAX) * 2;
-    Some(match (shift < 0, power) {
-        (false, Some(power)) => (number.saturating_mul(power).clamp(-limit, limit), true),
-        (false, None) => (number.signum() * limit, true),
-        (true, Some(power)) => (number.div_euclid(power).clamp(-limit, limit), number % power == 0),
-        (true, None) => (if number < 0 { -1 } else { 0 }, number == 0),
-    })
 }
 
 /// The narrowest width of these numbers.

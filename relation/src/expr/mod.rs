@@ -5,7 +5,7 @@
 //! check.rs     types, constants, how wide numbers get    evaluate.rs  a chunk of tuples to a bitmap
 //! ranges.rs    which keys a condition can hold for       program.rs   the same as a stack program, for devices
 //! project.rs   lists of columns                          parts.rs     the same as bit fields, for devices
-//! column.rs    columns as slices
+//! column.rs    columns as slices                      meaning.rs   dates, times, decimals and uuids
 //! ```
 //! Whole numbers are computed as if they had any number of bits: for each operation the least and the greatest result
 //! are known from the types before anything is read, and it is computed in 64 bits, without a check, where they fit.
@@ -21,6 +21,7 @@ mod check;
 mod column;
 mod evaluate;
 mod lex;
+mod meaning;
 mod parse;
 mod parts;
 mod program;
