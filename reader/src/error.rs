@@ -133,7 +133,7 @@ impl fmt::Display for ReadError {
             Self::Memory { bytes } => {
                 write!(
                     f,
-                    "out of memory: {bytes} bytes are needed for a copy of the column: close other programs, or read ranges"
+                    "out of memory: {bytes} bytes are needed for a copy of the column: read it in ranges"
                 )
             }
         }

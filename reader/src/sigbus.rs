@@ -148,8 +148,8 @@ mod unix {
 
     /// Hands a signal that is not ours to the handler before ours.
     ///
-    /// A handler that was installed behind ours may hand it back to us, if ours was put before it again: then it goes to
-    /// the one before. That it comes back is told by a mark in the last word of its siginfo, which the kernel leaves
+    /// A handler that was installed behind ours may hand it back to us, if ours was put before it again: then it goes
+    /// to the one before. That it comes back is told by a mark in the last word of its siginfo, which the kernel leaves
     /// zero.
     ///
     /// # Safety
@@ -187,8 +187,8 @@ mod unix {
                 call(signal);
             }
             *mark = marked;
-            // The standard library's handler takes itself away, and so ours, where it knows nothing of the address; what
-            // a process sent is no reason to. A fault comes again, and then ends the process.
+            // The standard library's handler takes itself away, and so ours, where it knows nothing of the address;
+            // what a process sent is no reason to. A fault comes again, and then ends the process.
             if !is_fault {
                 let mut now: sigaction = zeroed();
                 libc::sigaction(signal, null(), &raw mut now);

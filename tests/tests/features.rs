@@ -22,7 +22,7 @@ const GUARDS: &[(&str, &str, &str, &str)] = &[
     ("reader/src/harmonia/engine.rs", AVX2, ISA, "Self::Avx2 => cpu::avx2_search()"),
     ("reader/src/harmonia/engine.rs", AVX512, ISA, "Self::Avx512 => cpu::avx512_search()"),
     ("reader/src/harmonia/engine.rs", "neon", ISA, "Self::Neon => cpu::neon()"),
-    ("reader/src/kary/engine.rs", "sse4.2,popcnt", "reader/src/kary/mod.rs", "Self::Sse => pleach_format::cpu::sse42()"),
+    ("reader/src/kary/engine.rs", "sse4.2,popcnt", KARY, "Self::Sse => pleach_format::cpu::sse42()"),
     ("reader/src/kary/engine.rs", AVX2, ISA, "Self::Avx2 => cpu::avx2_search()"),
     ("reader/src/kary/engine.rs", AVX512, ISA, "Self::Avx512 => cpu::avx512_search()"),
     ("reader/src/kary/engine.rs", "neon", ISA, "Self::Neon => cpu::neon()"),
@@ -37,6 +37,7 @@ const GUARDS: &[(&str, &str, &str, &str)] = &[
 const AVX2: &str = "avx2,bmi1,bmi2,popcnt";
 const AVX512: &str = "avx512f,avx512bw,avx512vl,avx2,bmi1,bmi2,popcnt";
 const ISA: &str = "reader/src/arch/mod.rs";
+const KARY: &str = "reader/src/kary/mod.rs";
 
 /// Where a CPU is asked: the list, and a report that names what a machine has.
 const DETECTS: [&str; 2] = ["format/src/cpu.rs", "bench/src/machine.rs"];
@@ -100,7 +101,8 @@ fn code_is_compiled_for_what_was_detected() {
     assert!(broken.is_empty(), "\n{}", broken.join("\n"));
 }
 
-/// Elements of any type are copied, also those with bytes that are not initialised: not through vectors of the language.
+/// Elements of any type are copied, also those with bytes that are not initialised: not through vectors of the
+/// language.
 #[test]
 fn padding_is_not_read_as_vectors() {
     for file in ["relation/src/memory/ordered.rs"] {

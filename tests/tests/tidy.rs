@@ -187,7 +187,7 @@ fn text_has_one_reader() {
 const NAMING: [(&str, usize); 6] = [
     ("bench/src/gpu/peers.rs", 1),
     ("builder/src/publish.rs", 1),
-    ("builder/src/storage.rs", 1),
+    ("builder/src/storage.rs", 2),
     ("gpu/src/driver/emulated.rs", 1),
     ("gpu/src/kernel/cache.rs", 1),
     ("tests/src/fault.rs", 1),

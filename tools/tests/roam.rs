@@ -1,5 +1,5 @@
-//! Pairs of a command and a situation, drawn by a seed: whatever a user may slip into, a command ends in an exit code of
-//! the contract and leaves its inputs' bytes as they were.
+//! Pairs of a command and a situation, drawn by a seed: whatever a user may slip into, a command ends in an exit code
+//! of the contract and leaves its inputs' bytes as they were.
 //!
 //! A command is a line with places for its files; a situation says what stands in these places, or what the machine
 //! lacks. `PLEACH_ROAM=300 PLEACH_SEED=7 cargo test -p pleach-cli --test roam` draws so many pairs by another seed.
@@ -10,8 +10,8 @@ use std::os::unix::fs::{FileTypeExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Commands: `A` and `B` are index files, `T` and `U` tables, `C` changes, `K` keys, `X` an index to be made, `Y` a table
-/// to be made.
+/// Commands: `A` and `B` are index files, `T` and `U` tables, `C` changes, `K` keys, `X` an index to be made, `Y` a
+/// table to be made.
 const COMMANDS: &[&str] = &[
     "build T -o X",
     "build T U -o X --unique first",

@@ -146,7 +146,8 @@ pub fn cuts(lab: &Lab) -> Result<String> {
     let (checked, met) = shrinking(lab, folder.path(), &whole, runs)?;
     Ok(format!(
         "{tried} runs of eight threads that search and take columns, the file cut to 0, 4096 and half its bytes or \
-         overwritten: right answers, then an error where it was mapped and cut, right answers from a copy in memory, no signal; {checked} \
+         overwritten: right answers, then an error where it was mapped and cut, right answers from a copy in memory, \
+         no signal; {checked} \
          runs of `fsck`, `inspect`, `get`, `range` and `export` on shrinking files, {met} of which met the cut: exit \
          code 0, 4 or 8, and nothing printed but what the whole file says"
     ))
