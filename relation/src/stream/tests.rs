@@ -292,11 +292,12 @@ fn reductions_of_signed_numbers_and_floats() {
 #[test]
 fn joins_become_files_of_records() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("joined.pleach");
     let (a, b): (Vec<u64>, Vec<u64>) = ((0..200).collect(), (100..300).map(|at| at / 2 * 2).collect());
     let (left, right) = (index(&a, 1, |key| key, &plain()), index(&b, RIGHT, |key| key, &plain()));
     let (left, right) = (Relation::from_index(&left), Relation::from_index(&right));
     for how in [How::Inner, How::Full] {
+        // Over an index it would become its next generation.
+        let path = folder.path().join(format!("{how}.pleach"));
         let answer =
             join(how, left, right, StreamOptions { piece_tuples: 64, ..StreamOptions::default() }).unwrap();
         answer.to_index(&path, &BuildOptions::default(), &Silent).unwrap();
