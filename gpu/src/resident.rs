@@ -116,8 +116,8 @@ impl Resident {
         ) else {
             return Err(types());
         };
-        // SAFETY: the bytes are looked at as words, of which any will do, and are copied, or registered with the device,
-        // whose kernels clamp what they take from them; the mapping is asked for below.
+        // SAFETY: the bytes are looked at as words, of which any will do, and are copied, or registered with the
+        // device, whose kernels clamp what they take from them; the mapping is asked for below.
         let bytes = unsafe { index.bytes_in_place() };
         let bytes = bytes.get(offset..).and_then(|bytes| bytes.get(..length)).ok_or_else(types)?;
         let (low, high) = header.key_range().unwrap_or_else(|| {
