@@ -85,6 +85,8 @@ pub fn same_bytes(lab: &Lab) -> Result<String> {
                     let name = format!("{shuffle}.raw");
                     let args = ["build", "-o", "t.pleach", "--raw", "u64,u64", "--quiet", &name];
                     let more = ["--layout", layout, "--threads", threads, "--memory", memory];
+                    // Over an index a build makes its next generation.
+                    let _ = std::fs::remove_file(at("t.pleach"));
                     let output = lab.pleach(folder.path(), &[&args[..], &more].concat()).output()?;
                     ensure!(output.status.success(), "{more:?}: {}", lab::both(&output));
                     let sum = lab::succeed("sha256sum", &[at("t.pleach").to_str().context("a path")?])?;
