@@ -116,8 +116,8 @@ fn run_for(lab: &Lab, programs: &Path, name: &str, seconds: u64, work: &mut Work
         "-detect_leaks=0",
     ]);
     command.arg(format!("-artifact_prefix={}/{name}-", programs.display())).current_dir(&lab.root);
-    // A build holds lines back; and few bytes of an input may stand for many, but for no more than their codec allows.
-    let most = if BUILDS.contains(&name) { 512 } else { 64 };
+    // A build holds lines back; and few bytes of an input may stand for many: a page of Parquet for 1 GiB.
+    let most = if BUILDS.contains(&name) { 1536 } else { 64 };
     command.arg(format!("-malloc_limit_mb={most}"));
     // What it says goes to a file: a pipe that nobody reads would stop it.
     let log = tempfile::NamedTempFile::new()?;
