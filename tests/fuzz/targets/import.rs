@@ -7,12 +7,19 @@ use pleach_builder::input::{Format, Header, InputOptions, open_stream};
 use pleach_builder::storage::MemoryStorage;
 use pleach_builder::{BuildOptions, Chunk, Silent, build_with_storage};
 use pleach_format::record::FieldKind;
-use pleach_format::{KeyType, ValueType};
+use pleach_format::{KeyType, Logical, ValueType};
 use std::io::Cursor;
 use std::path::Path;
 use std::sync::Mutex;
 
+/// Logical types that are asked for; the first stands for none.
+const LOGICAL: [&str; 7] =
+    ["", "date", "time[ms]", "timestamp[us,UTC]", "duration[ns]", "decimal(9,2)", "uuid"];
+
 fn options(choices: &[u8; 6]) -> InputOptions {
+    let logical = |choice: usize| Logical::of_name(LOGICAL[choice % LOGICAL.len()]);
+    // What is left of the choices of format and of the value's type.
+    let (meant, how) = (choices[0] as usize / 6, choices[4] as usize / 7);
     let key_types = [
         None,
         Some(KeyType::U64),
@@ -48,10 +55,10 @@ fn options(choices: &[u8; 6]) -> InputOptions {
         key_type: key_types[choices[3] as usize % key_types.len()],
         value_type: value_types[choices[4] as usize % value_types.len()],
         field_types: if choices[5] & 1 != 0 { vec![FieldKind::U32] } else { Vec::new() },
-        key_logical: None,
-        value_logical: None,
-        field_logicals: Vec::new(),
-        raw_values: false,
+        key_logical: logical(meant),
+        value_logical: logical(meant / LOGICAL.len()),
+        field_logicals: if how & 2 != 0 { logical(how / 4).into_iter().collect() } else { Vec::new() },
+        raw_values: how & 1 != 0,
         record: None,
         raw: (format == Format::Raw).then_some(raw),
         delimiter: (choices[5] & 2 != 0).then_some(b';'),

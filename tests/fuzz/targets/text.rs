@@ -4,7 +4,8 @@
 
 use libfuzzer_sys::fuzz_target;
 use pleach_builder::Layout;
-use pleach_format::{KeyType, Record, ValueType};
+use pleach_format::logical::{Form, Meaning, matching, ratio};
+use pleach_format::{KeyType, Logical, Record, ValueType};
 use pleach_relation::expr::{ColumnRef, ExprError, Predicate, Projection, Schema, Tuples};
 
 fn shown(error: &ExprError) {
@@ -15,9 +16,57 @@ fn shown(error: &ExprError) {
     assert!(error.column() >= 1 && !error.to_string().is_empty());
 }
 
+/// A text that a logical type reads is a word, which prints as a text that is read as this word; so does any word.
+fn means(logical: &Logical, text: &str, choice: u8) {
+    let Some(form) = logical.form() else { return };
+    let bytes = std::array::from_fn(|at| text.as_bytes().get(at).copied().unwrap_or(choice));
+    let drawn = i64::from_le_bytes(bytes);
+    // Some are words of 4 bytes.
+    let drawn = if logical.words() == Some("i32") { i64::from(drawn as i32) } else { drawn };
+    let mut printed = Vec::new();
+    if logical == &Logical::Uuid {
+        if let Some(number) = Form::read_uuid(text.as_bytes()) {
+            Form::put_uuid(number, &mut printed);
+            assert_eq!(Form::read_uuid(&printed), Some(number), "{logical}");
+        }
+        return;
+    }
+    for word in form.read(text.as_bytes()).into_iter().chain([drawn]) {
+        printed.clear();
+        form.put(word, &mut printed);
+        let read = form.read(&printed);
+        // A word may have more digits than its decimal, where nobody looked.
+        let is_long = matches!(logical, Logical::Decimal { .. });
+        assert!(read == Ok(word) || is_long && read.is_err(), "{logical}: {word}: {read:?}");
+    }
+    assert!(form.read(text.as_bytes()).map_or_else(|e| !form.advice(e).is_empty(), |_| true));
+}
+
+/// Types by name and by what META says: what is named can be written and read again.
+fn logical(text: &str, choice: u8) {
+    for logical in [Some(Logical::of_meta(text)), Logical::of_name(text)].into_iter().flatten() {
+        assert_eq!(Logical::of_meta(&logical.meta()), logical, "{text}");
+        let own = Meaning::new("i64", text);
+        assert!(matching(&own, &own).is_some() && ratio(&logical, &logical).is_some());
+    }
+    const NAMES: [&str; 8] = [
+        "date",
+        "date[ms]",
+        "time[s]",
+        "timestamp[ns]",
+        "timestamp[ms,UTC]",
+        "duration[us]",
+        "decimal(18,4)",
+        "uuid",
+    ];
+    let name = NAMES[choice as usize % NAMES.len()];
+    means(&Logical::of_name(name).expect("a name"), text, choice);
+}
+
 fuzz_target!(|data: &[u8]| {
     let Some((&choice, bytes)) = data.split_first() else { return };
     let Ok(text) = std::str::from_utf8(bytes) else { return };
+    logical(text, choice);
     if let Some(record) = Record::parse(text) {
         assert_eq!(Record::parse(&record.to_string()).as_ref(), Some(&record), "{record}");
         // Its bytes are values, and the values its bytes.
