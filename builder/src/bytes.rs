@@ -17,7 +17,7 @@ use crate::pack::{Columns, KeyLane, Tuple, ValueLane};
 use crate::packed;
 use crate::parallel;
 use crate::plan::Plan;
-use crate::records::{Arena, Follows, Gather, Sorted, show};
+use crate::records::{Arena, Follows, Gather, Sorted};
 use crate::source::{Chunk, Column, Schema, Source, SourceError};
 use pleach_format::column::{ColumnGeometry, push_native_key};
 use pleach_format::mask::{Mask, Place, Survey};
@@ -61,7 +61,7 @@ pub(crate) fn build(job: &Job<'_>, source: &mut dyn Source) -> Result<Summary, B
     let schema = job.schema;
     let plan = Plan::new(job.options.memory_bytes, size_of::<Tuple<u128, u64>>());
     let limit_bytes = plan.sort_tuples.saturating_mul(2 * size_of::<Tuple<u128, u64>>());
-    let mut gather = Gather::new(job.spills, job.watch, limit_bytes);
+    let mut gather = Gather::new(job.spills, job.watch, limit_bytes, schema.key_text());
     let mut reader = Reader::new(source, job.watch, plan);
     let (mut now, mut next) = (chunk(schema), chunk(schema));
     reader.read(&mut now)?;
@@ -194,23 +194,16 @@ fn take(job: &Job<'_>, gather: &mut Gather<'_>, chunk: &Chunk) -> Result<(), Bui
             Follows::Equal
                 if job.options.unique == Some(crate::options::Unique::Error) && gather.is_sorted() =>
             {
-                return Err(BuildError::Duplicate { key: key_text(schema, key), row: Some(row) });
+                return Err(BuildError::Duplicate { key: schema.key_text().bytes(key), row: Some(row) });
             }
             Follows::Below { previous } if job.options.sorted => {
-                let (previous, key) = (key_text(schema, &previous), key_text(schema, key));
+                let (previous, key) = (schema.key_text().bytes(&previous), schema.key_text().bytes(key));
                 return Err(BuildError::Unsorted { row, previous, key });
             }
             _ => {}
         }
     }
     Ok(())
-}
-
-fn key_text(schema: &Schema, key: &[u8]) -> String {
-    if schema.key_type.is_bytes() {
-        return show(key);
-    }
-    crate::flow::word_text(schema.key_type, Coder::Number.word(key))
 }
 
 /// Between words of 8 and of 16 bytes, neither of which holds whole keys, and between tails and the key

@@ -17,13 +17,12 @@ use crate::parallel;
 use crate::plan::Plan;
 use crate::publish::{Descent, Output, Publication, Rules};
 use crate::rebuild::generations::{self, Keep, Kept};
-use crate::records::show;
 use crate::sort::Consume;
 use crate::source::{self, Chunk, Column, Schema, Source, SourceError};
 use crate::storage::Storage;
-use pleach_format::key::{Key, Word};
+use pleach_format::key::Word;
 use pleach_format::meta::{Meta, TEXT_BYTES_MAX};
-use pleach_format::{KeyType, Mask, ValueType};
+use pleach_format::{Mask, ValueType};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -263,20 +262,10 @@ impl Job<'_> {
             Some(mask) => {
                 let mut bytes = Vec::new();
                 mask.unpack(key.to_u128(), &mut bytes);
-                show(&bytes)
+                self.schema.key_text().bytes(&bytes)
             }
-            None => word_text(self.schema.key_type, key.to_u128()),
+            None => self.schema.key_text().word(key.to_u128()),
         }
-    }
-}
-
-/// A numeric key as its user knows it.
-pub(crate) fn word_text(key_type: KeyType, word: u128) -> String {
-    match key_type {
-        KeyType::I32 => i32::decode(word as u32).to_string(),
-        KeyType::I64 => i64::decode(word as u64).to_string(),
-        KeyType::F64 => f64::decode(word as u64).to_string(),
-        _ => word.to_string(),
     }
 }
 

@@ -46,6 +46,7 @@ pub mod rebuild;
 mod records;
 pub mod remains;
 pub mod rescale;
+mod show;
 mod sort;
 pub mod source;
 mod spine;

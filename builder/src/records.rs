@@ -11,6 +11,7 @@ use crate::external::{Spill, Spills};
 use crate::observe::{Phase, Watch};
 use crate::options::Unique;
 use crate::parallel;
+use crate::show::KeyText;
 use pleach_format::mask::Survey;
 use rayon::prelude::*;
 use std::cmp::Reverse;
@@ -93,6 +94,7 @@ pub(crate) struct Gather<'a> {
     spills: Spills<'a>,
     watch: &'a Watch<'a>,
     limit_bytes: usize,
+    key_text: KeyText,
     arena: Arena,
     spill: Option<Spill>,
     runs: Vec<Range<u64>>,
@@ -120,11 +122,17 @@ pub(crate) enum Follows {
 
 impl<'a> Gather<'a> {
     /// Keeps about `limit_bytes` in memory.
-    pub(crate) fn new(spills: Spills<'a>, watch: &'a Watch<'a>, limit_bytes: usize) -> Self {
+    pub(crate) fn new(
+        spills: Spills<'a>,
+        watch: &'a Watch<'a>,
+        limit_bytes: usize,
+        key_text: KeyText,
+    ) -> Self {
         Self {
             spills,
             watch,
             limit_bytes,
+            key_text,
             arena: Arena::default(),
             spill: None,
             runs: Vec::new(),
@@ -206,7 +214,7 @@ impl<'a> Gather<'a> {
             let mut order = (!self.sorted).then(|| arena.order(self.survey.common_bytes()));
             if let Some(unique) = unique.filter(|_| self.duplicates || !self.sorted) {
                 let all = order.take().unwrap_or_else(|| (0..arena.len() as u32).collect());
-                order = Some(keep(&arena, all, unique)?);
+                order = Some(keep(&arena, all, unique, self.key_text)?);
             }
             return Ok(Sorted { watch, runs: 0, records: Records::Memory { arena, order } });
         }
@@ -223,7 +231,7 @@ impl<'a> Gather<'a> {
         let merged = self.spills.create()?;
         let buffer_bytes = (self.limit_bytes / (runs.len() + 1)).clamp(BUFFER_BYTES, 4 << 20);
         let mut writer = RunWriter::new(&merged, 0);
-        let mut filter = Filter { unique, held: None, last: None };
+        let mut filter = Filter { unique, key_text: self.key_text, held: None, last: None };
         merge(&spill, &runs, buffer_bytes, &mut |key, value| filter.push(key, value, &mut writer, watch))?;
         filter.finish(&mut writer, watch)?;
         let end = writer.finish()?;
@@ -231,28 +239,18 @@ impl<'a> Gather<'a> {
     }
 }
 
-/// A key that stands twice.
-pub(crate) fn duplicate(key: &[u8]) -> BuildError {
-    BuildError::Duplicate { key: show(key), row: None }
-}
-
-/// A byte key for a message.
-pub(crate) fn show(key: &[u8]) -> String {
-    let start = &key[..key.len().min(64)];
-    let more = if start.len() < key.len() { "..." } else { "" };
-    match std::str::from_utf8(start) {
-        Ok(text) => format!("\"{}{more}\"", text.escape_debug()),
-        Err(_) => start.iter().map(|byte| format!("{byte:02x}")).collect::<String>() + more,
-    }
-}
-
 /// Of equal keys the one that `unique` says.
-fn keep(arena: &Arena, mut order: Vec<u32>, unique: Unique) -> Result<Vec<u32>, BuildError> {
+fn keep(
+    arena: &Arena,
+    mut order: Vec<u32>,
+    unique: Unique,
+    key_text: KeyText,
+) -> Result<Vec<u32>, BuildError> {
     let equal = |a: u32, b: u32| arena.key(a) == arena.key(b);
     match unique {
         Unique::Error => {
             if let Some(pair) = order.windows(2).find(|pair| equal(pair[0], pair[1])) {
-                return Err(duplicate(arena.key(pair[0])));
+                return Err(BuildError::Duplicate { key: key_text.bytes(arena.key(pair[0])), row: None });
             }
         }
         Unique::First => order.dedup_by(|later, earlier| equal(*later, *earlier)),
@@ -270,6 +268,7 @@ fn keep(arena: &Arena, mut order: Vec<u32>, unique: Unique) -> Result<Vec<u32>, 
 /// Keeps of equal keys that follow each other what `unique` says.
 struct Filter {
     unique: Option<Unique>,
+    key_text: KeyText,
     last: Option<Vec<u8>>,
     /// With [`Unique::Last`]: what a later record may replace.
     held: Option<(Vec<u8>, Vec<u8>)>,
@@ -286,7 +285,9 @@ impl Filter {
         let same = self.last.as_deref() == Some(key);
         match self.unique {
             None => return writer.push((key, value), watch),
-            Some(Unique::Error) if same => return Err(duplicate(key)),
+            Some(Unique::Error) if same => {
+                return Err(BuildError::Duplicate { key: self.key_text.bytes(key), row: None });
+            }
             Some(Unique::First) if same => return Ok(()),
             Some(Unique::Last) => {
                 if !same && let Some((key, value)) = self.held.take() {

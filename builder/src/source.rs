@@ -3,6 +3,7 @@
 //! A source hands out *encoded* keys and value bits (see [`pleach_format::key`]), so that everything
 //! behind it works on machine words whatever the types are; or byte strings.
 
+use crate::show::KeyText;
 use pleach_format::{KeyType, Meaning, Record, ValueType};
 use std::fmt;
 
@@ -248,6 +249,11 @@ impl Schema {
     #[must_use]
     pub fn key_meaning(&self) -> Meaning {
         Meaning::new(self.key_type, &self.key_logical)
+    }
+
+    /// How keys are shown in messages.
+    pub(crate) fn key_text(&self) -> KeyText {
+        KeyText::new(self.key_type, &self.key_meaning())
     }
 
     /// What values mean.

@@ -288,3 +288,62 @@ fn conditions_reductions_and_changes_know_what_is_meant() {
     );
     assert_eq!(printed(folder, &["range", "x.pleach", "..", ".."]), "2024-01-01T12:00:00\t1\n");
 }
+
+/// Keys are shown as they are given where something is wrong with them, and where a file is looked into, too.
+#[test]
+fn messages_and_pictures_show_keys_as_they_are_given() {
+    let folder = tempfile::tempdir().expect("makes");
+    let folder = folder.path();
+    for &(kind, keys) in TYPES {
+        let (first, last) = (keys[0], keys[keys.len() - 1]);
+        // In order, out of order, and with texts as values, which take another way: each in memory and spilled.
+        for value in ["1", "a"] {
+            let value_type = if value == "1" { "u32" } else { "utf8" };
+            let types = ["--key-type", kind, "--value-type", value_type];
+            for rows in [[first, last, last], [last, first, last]] {
+                let rows: String = rows.iter().map(|key| format!("{key},{value}\n")).collect();
+                fs::write(folder.join("twice.csv"), format!("k,v\n{rows}")).expect("writes");
+                for memory in ["1GiB", "1"] {
+                    let build =
+                        ["build", "twice.csv", "-o", "x.pleach", "--unique", "error", "--memory", memory];
+                    refused(folder, &[&build[..], &types].concat(), &["duplicate key: ", last]);
+                }
+            }
+            if first != last {
+                fs::write(folder.join("down.csv"), format!("k,v\n{last},{value}\n{first},{value}\n"))
+                    .expect("writes");
+                let build = ["build", "down.csv", "-o", "x.pleach", "--sorted"];
+                refused(folder, &[&build[..], &types].concat(), &["not sorted", first, last]);
+            }
+        }
+        file(folder, "looked.pleach", kind, keys);
+        let line = ["inspect", "looked.pleach", "--line", "0"];
+        let told = printed(folder, &line);
+        assert!(told.contains(first) && told.contains(last), "{kind}: {told}");
+        let told = printed(folder, &[&line[..], &["--json"]].concat());
+        assert!(told.contains(&format!("\"{last}\"")), "{kind}: {told}");
+        let told = printed(folder, &[&line[..], &["--raw-values"]].concat());
+        assert_eq!(told.contains(last), kind == "decimal64(12,0)", "{kind}: {told}");
+        let ends = |more: &[&str]| printed(folder, &[&["inspect", "looked.pleach", "--json"], more].concat());
+        assert!(ends(&[]).contains(&format!("\"{last}\"")), "{kind}");
+        let has_last = ends(&["--raw-values"]).contains(&format!("\"{last}\""));
+        assert_eq!(has_last, kind == "decimal64(12,0)", "{kind}");
+    }
+    // Separators of a spine, and the keys beside what salvage lost.
+    let rows: String = (0..20_000).map(|row| format!("{row}.25,{row}\n")).collect();
+    fs::write(folder.join("many.csv"), format!("k,v\n{rows}")).expect("writes");
+    printed(folder, &["build", "many.csv", "-o", "many.pleach", "--key-type", "decimal(10,2)", "-q"]);
+    let told = printed(folder, &["inspect", "many.pleach", "--page", "0"]);
+    let slots: Vec<Vec<_>> = told.lines().map(|line| line.split_whitespace().collect()).collect();
+    let slots: Vec<_> =
+        slots.iter().filter(|slot| slot.len() == 4 && slot[0].parse::<u8>().is_ok()).collect();
+    assert!(slots.len() > 3 && slots.iter().all(|slot| slot[3].contains('.')), "{told}");
+    let mut bytes = fs::read(folder.join("many.pleach")).expect("reads");
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(folder.join("many.pleach"), bytes).expect("writes");
+    let output = pleach(folder, &["fsck", "many.pleach", "--salvage", "saved.pleach"]);
+    let told = [output.stdout, output.stderr].concat();
+    let told = String::from_utf8_lossy(&told);
+    assert!(told.contains(".25"), "{told}");
+}

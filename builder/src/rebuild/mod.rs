@@ -30,13 +30,12 @@ pub use generations::{Generation, State, generations, kept_path};
 pub use rollback::{RollbackOptions, RolledBack, rollback, rollback_with_storage};
 
 use crate::error::BuildError;
-use crate::flow::{self, with_lanes, word_text};
+use crate::flow::{self, with_lanes};
 use crate::in_pool;
 use crate::observe::{Observer, Watch};
 use crate::options::{BuildOptions, Summary, Unique, physical_memory_bytes};
 use crate::pack::{KeyLane, ValueLane};
 use crate::publish::{Publication, Rules};
-use crate::records::show;
 use crate::source::{Schema, Source, SourceError};
 use crate::storage::{RealStorage, Storage};
 use base::Base;
@@ -320,7 +319,7 @@ impl Rebuild<'_> {
         let mut source = WordMerge::new(self.base, self.schema.clone(), effects)?;
         let merged = self.merge(&mut source);
         let effects = source.effects();
-        self.check_unique(effects.duplicate().map(|&key| word_text(self.schema.key_type, key.to_u128())))?;
+        self.check_unique(effects.duplicate().map(|&key| self.schema.key_text().word(key.to_u128())))?;
         Ok(Made { summary: merged?, method: Method::Merge, applied: effects.applied() })
     }
 
@@ -332,13 +331,7 @@ impl Rebuild<'_> {
         let mut source = ByteMerge::new(self.base, self.schema.clone(), effects)?;
         let merged = self.merge(&mut source);
         let effects = source.effects();
-        let key_type = self.schema.key_type;
-        self.check_unique(effects.duplicate().map(|key| {
-            if key_type.is_bytes() {
-                return show(key);
-            }
-            word_text(key_type, key.iter().fold(0, |word, &byte| word << 8 | u128::from(byte)))
-        }))?;
+        self.check_unique(effects.duplicate().map(|key| self.schema.key_text().bytes(key)))?;
         Ok(Made { summary: merged?, method: Method::Merge, applied: effects.applied() })
     }
 

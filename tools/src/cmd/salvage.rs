@@ -6,10 +6,11 @@
 use super::build::build_failure;
 use crate::cli::{FsckArgs, Global, Verify};
 use crate::failure::Failure;
+use crate::meant::Meant;
 use crate::progress::Progress;
 use crate::render::json;
-use crate::render::picture::datum_text;
-use crate::render::text::{counted, grouped, put_datum_json, shown};
+use crate::render::picture::{datum_json, datum_text};
+use crate::render::text::{counted, grouped, shown};
 use crate::search;
 use pleach_builder::rebuild::{CompactOptions, compact};
 use serde_json::{Value, json};
@@ -50,14 +51,11 @@ pub fn save(args: &FsckArgs, out: &Path, global: &Global) -> Result<Saved, Failu
         .map_err(|error| progress.failed(build_failure(&error)))?;
     drop(progress);
     let index = search::open(out, global, Verify::Header)?;
+    let form = Meant::of_file(&index, out, global)?.key_form();
     let key = |rank: Option<u64>| -> Result<Option<[String; 2]>, Failure> {
         let Some(rank) = rank else { return Ok(None) };
         let tuple = index.tuple(rank).map_err(search::reading(out))?;
-        Ok(tuple.map(|(key, _)| {
-            let mut json = Vec::new();
-            put_datum_json(&key, &mut json);
-            [datum_text(&key, None), String::from_utf8_lossy(&json).into_owned()]
-        }))
+        Ok(tuple.map(|(key, _)| [datum_text(&key, form), datum_json(&key, form).to_string()]))
     };
     let mut lost = Vec::new();
     let mut before = 0;

@@ -1,15 +1,16 @@
 //! The picture as JSON.
 
 use super::{Found, Verdict, draw};
+use crate::cli::Global;
 use crate::render::json;
 use crate::render::picture::{datum_json, key_ends};
 use crate::render::text::hex;
-use pleach_format::{Header, Meaning, Record};
+use pleach_format::{Header, Record};
 use serde_json::{Map, Value, json};
 
 impl Found<'_> {
     /// Everything that can be said about the file.
-    pub(super) fn document(&self) -> Map<String, Value> {
+    pub(super) fn document(&self, global: &Global) -> Map<String, Value> {
         let verdict = self.verdict();
         let mut document = json::document("inspect");
         document.insert("file".to_owned(), self.path.display().to_string().into());
@@ -29,13 +30,13 @@ impl Found<'_> {
             })
             .collect();
         if let Some(header) = &self.header {
-            self.describe(header, &mut document);
+            self.describe(header, global, &mut document);
         }
         document.insert("fields".to_owned(), fields.into());
         document
     }
 
-    fn describe(&self, header: &Header, document: &mut Map<String, Value>) {
+    fn describe(&self, header: &Header, global: &Global, document: &mut Map<String, Value>) {
         let superblock = &header.superblock;
         let meta = self.meta(header);
         let ends = key_ends(header);
@@ -52,7 +53,7 @@ impl Found<'_> {
         document.insert("builder".to_owned(), builder.into());
         document.insert("tuples".to_owned(), json::int(header.tuples));
         document.insert("unique".to_owned(), header.is_unique().into());
-        let form = Meaning::new(header.key_type, &meta.key_logical).form();
+        let form = self.meant(header, global).key_form();
         document.insert(
             "key".to_owned(),
             json!({

@@ -1,6 +1,7 @@
 //! The picture in text.
 
 use super::{Found, Verdict};
+use crate::cli::Global;
 use crate::render::picture::{self, datum_text};
 use crate::render::text::{counted, grouped, hex, printable, shown};
 use pleach_format::layout::{LINE_BYTES, Level};
@@ -11,7 +12,7 @@ use std::fmt::Write;
 
 impl Found<'_> {
     /// Everything that can be said about the file.
-    pub(super) fn draw(&self, text: &mut String) {
+    pub(super) fn draw(&self, global: &Global, text: &mut String) {
         let verdict = self.verdict();
         let _ =
             writeln!(text, "{}: {}, {} bytes", shown(self.path), verdict.name(), grouped(self.file_bytes));
@@ -34,15 +35,15 @@ impl Found<'_> {
         if self.problem.is_some() {
             let _ = writeln!(text, "\nas the copies at the end say");
         }
-        self.draw_header(header, text);
+        self.draw_header(header, global, text);
     }
 
-    fn draw_header(&self, header: &Header, text: &mut String) {
+    fn draw_header(&self, header: &Header, global: &Global, text: &mut String) {
         let superblock = &header.superblock;
         let meta = self.meta(header);
         let (key, value) = (header.key_type, header.value_type);
         let range = picture::key_ends(header).map_or(String::new(), |(min, max)| {
-            let form = Meaning::new(key, &meta.key_logical).form();
+            let form = self.meant(header, global).key_form();
             format!(", {} to {}", datum_text(&min, form), datum_text(&max, form))
         });
         let unique = if header.is_unique() { "no key twice" } else { "keys may repeat" };

@@ -37,6 +37,8 @@ impl Found<'_> {
             return Err(failed(ErrorKind::UnexpectedEof.into()));
         };
         let mask = self.mask(header).map_err(failed)?;
+        let meant = self.meant(header, global);
+        let form = meant.key_form();
         let used = header.geometry.tuples_in_line(number, header.tuples);
         let first_rank = number * header.geometry.tuples_per_line() as u64;
         if global.json {
@@ -44,13 +46,13 @@ impl Found<'_> {
                 .map(|slot| {
                     let (word, value) = words(header, line, slot);
                     let key = match &mask {
-                        Some(_) => key_of(header, mask.as_ref(), word).into(),
-                        None => datum_json(&Datum::of_word(header.key_type, word), None),
+                        Some(_) => key_of(header, mask.as_ref(), form, word).into(),
+                        None => datum_json(&Datum::of_word(header.key_type, word), form),
                     };
                     json!({
                         "rank": (first_rank + slot as u64).to_string(),
                         "key": key,
-                        "value": datum_json(&Datum::of_bits(header.value_type, value), None),
+                        "value": datum_json(&Datum::of_bits(header.value_type, value), meant.value),
                     })
                 })
                 .collect();
@@ -82,8 +84,8 @@ impl Found<'_> {
             let _ = writeln!(text, "{:>15}  {:>20}  value", "rank", "key");
             for slot in 0..used {
                 let (word, value) = words(header, line, slot);
-                let key = key_of(header, mask.as_ref(), word);
-                let value = datum_text(&Datum::of_bits(header.value_type, value), None);
+                let key = key_of(header, mask.as_ref(), form, word);
+                let value = datum_text(&Datum::of_bits(header.value_type, value), meant.value);
                 let _ = writeln!(text, "{:>15}  {key:>20}  {value}", first_rank + slot as u64);
             }
             let _ = writeln!(text);

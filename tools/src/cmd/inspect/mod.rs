@@ -13,6 +13,7 @@ mod page;
 
 use crate::cli::{Global, InspectArgs, Verify};
 use crate::failure::{self, Code, ExitStatus, Failure};
+use crate::meant::Meant;
 use crate::progress::Progress;
 use crate::render::json;
 use crate::render::text::counted;
@@ -232,6 +233,15 @@ impl<'a> Found<'a> {
         Meta::decode(&bytes)
     }
 
+    /// What keys and values mean, if that can be read and is to be shown.
+    fn meant(&self, header: &Header, global: &Global) -> Meant {
+        if global.raw_values {
+            return Meant::default();
+        }
+        let meta = self.meta(header);
+        Meant::new((header.key_type, &meta.key_logical), (header.value_type, &meta.value_logical))
+    }
+
     /// Fields of the first superblock and of the section table, and where the closing one differs.
     fn fields(&self) -> Vec<Field> {
         let mut fields = decode::superblock(&self.head, 0);
@@ -261,10 +271,10 @@ impl<'a> Found<'a> {
 
     fn show(&self, global: &Global) -> Result<ExitStatus, Failure> {
         if global.json {
-            json::print(self.document())?;
+            json::print(self.document(global))?;
         } else {
             let mut text = String::new();
-            self.draw(&mut text);
+            self.draw(global, &mut text);
             failure::print(text.as_bytes())?;
         }
         self.status()

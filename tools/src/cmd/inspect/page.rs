@@ -9,6 +9,7 @@ use crate::render::text::{grouped, hex, put_hex};
 use pleach::Datum;
 use pleach_format::layout::{LINE_BYTES, Level};
 use pleach_format::line::Line;
+use pleach_format::logical::Form;
 use pleach_format::mask::Mask;
 use pleach_format::section::Tag;
 use pleach_format::spine::{self, Encoding};
@@ -70,7 +71,8 @@ impl Found<'_> {
             _ => page::<u128>(index, level, at, offset, line),
         };
         let mask = self.mask(header).map_err(failed)?;
-        let text = |word: u128| key_of(header, mask.as_ref(), word);
+        let form = self.meant(header, global).key_form();
+        let text = |word: u128| key_of(header, mask.as_ref(), form, word);
         if global.json {
             let slots: Vec<Value> = page
                 .slots
@@ -156,13 +158,13 @@ impl Found<'_> {
 }
 
 /// A key from its word: for byte keys of which the word is only a part, the part.
-pub(super) fn key_of(header: &Header, mask: Option<&Mask>, word: u128) -> String {
+pub(super) fn key_of(header: &Header, mask: Option<&Mask>, form: Option<Form>, word: u128) -> String {
     match mask {
-        None => datum_text(&Datum::of_word(header.key_type, word), None),
+        None => datum_text(&Datum::of_word(header.key_type, word), form),
         Some(mask) if mask.is_lossless() => {
             let mut key = Vec::new();
             mask.unpack(word, &mut key);
-            datum_text(&Datum::of_bytes(header.key_type, key), None)
+            datum_text(&Datum::of_bytes(header.key_type, key), form)
         }
         Some(_) => format!("word {word:x}"),
     }

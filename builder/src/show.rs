@@ -1,0 +1,84 @@
+//! Keys as their users know them, for messages.
+
+use pleach_format::key::Key;
+use pleach_format::logical::{Form, shown};
+use pleach_format::{KeyType, Meaning};
+
+/// Longest part of a byte key in a message.
+const SHOWN_BYTES: usize = 64;
+
+/// How the keys of a table are shown.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct KeyText {
+    key_type: KeyType,
+    form: Option<Form>,
+}
+
+impl KeyText {
+    pub(crate) fn new(key_type: KeyType, meaning: &Meaning) -> Self {
+        Self { key_type, form: meaning.form() }
+    }
+
+    /// A key from its word: of numbers only.
+    #[allow(clippy::cast_possible_truncation, reason = "a word holds no more than a key of its type")]
+    pub(crate) fn word(self, word: u128) -> String {
+        match (self.key_type, self.form) {
+            (KeyType::U128, Some(Form::Uuid)) => uuid(word),
+            (KeyType::I32, Some(form)) => shown(form, i32::decode(word as u32).into()),
+            (KeyType::I64, Some(form)) => shown(form, i64::decode(word as u64)),
+            (KeyType::I32, None) => i32::decode(word as u32).to_string(),
+            (KeyType::I64, None) => i64::decode(word as u64).to_string(),
+            (KeyType::F64, _) => f64::decode(word as u64).to_string(),
+            _ => word.to_string(),
+        }
+    }
+
+    /// A key from its bytes: of numbers those of the word, the most significant one first.
+    pub(crate) fn bytes(self, key: &[u8]) -> String {
+        if !self.key_type.is_bytes() {
+            return self.word(key.iter().fold(0, |word, &byte| word << 8 | u128::from(byte)));
+        }
+        match key.try_into() {
+            Ok(number) if self.form == Some(Form::Uuid) => uuid(u128::from_be_bytes(number)),
+            _ => plain(key),
+        }
+    }
+}
+
+fn uuid(number: u128) -> String {
+    let mut text = Vec::new();
+    Form::put_uuid(number, &mut text);
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+/// A text in quotes, other bytes in hexadecimal digits.
+fn plain(key: &[u8]) -> String {
+    let start = &key[..key.len().min(SHOWN_BYTES)];
+    let more = if start.len() < key.len() { "..." } else { "" };
+    match std::str::from_utf8(start) {
+        Ok(text) => format!("\"{}{more}\"", text.escape_debug()),
+        Err(_) => start.iter().map(|byte| format!("{byte:02x}")).collect::<String>() + more,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_shown_as_they_are_given() {
+        let text = |key_type, logical: &str| KeyText::new(key_type, &Meaning::new(key_type, logical));
+        assert_eq!(text(KeyType::U64, "").word(7), "7");
+        assert_eq!(text(KeyType::I32, "").word((-7_i32).encode().into()), "-7");
+        assert_eq!(text(KeyType::F64, "").word((-0.5_f64).encode().into()), "-0.5");
+        assert_eq!(text(KeyType::I32, "Date32").word(19_723_i32.encode().into()), "2024-01-01");
+        assert_eq!(text(KeyType::I64, "").bytes(&(-7_i64).encode().to_be_bytes()), "-7");
+        assert_eq!(text(KeyType::Utf8, "").bytes(b"ab\n"), "\"ab\\n\"");
+        assert_eq!(text(KeyType::Bytes, "").bytes(b"\xff\x00"), "ff00");
+        assert_eq!(
+            text(KeyType::Fixed(16), "Uuid").bytes(&[0x11; 16]),
+            "11111111-1111-1111-1111-111111111111"
+        );
+        assert!(text(KeyType::Utf8, "").bytes(&[b'a'; 65]).ends_with("a...\""));
+    }
+}
