@@ -231,10 +231,11 @@ impl Default for BuildOptions {
 }
 
 /// Memory that this process may take: of the machine, of the control groups that it is in, of `ulimit -v` and
-/// `ulimit -d`, whichever is least; 2 GiB if nothing can be found out.
+/// `ulimit -d`, whichever is least; 2 GiB if nothing can be found out. Looked at once: defaults of options ask for it.
 #[must_use]
 pub fn physical_memory_bytes() -> u64 {
-    crate::limits::memory_bytes(std::path::Path::new("/"))
+    static FOUND: std::sync::OnceLock<u64> = std::sync::OnceLock::new();
+    *FOUND.get_or_init(|| crate::limits::memory_bytes(std::path::Path::new("/")))
 }
 
 /// What was built.
