@@ -24,7 +24,7 @@ pub const fn section_start(end: u64, length: u64) -> Option<u64> {
 /// How tuples lie in lines: `n` keys from the start of a line, `n` values that end at its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LineGeometry {
-    /// Bytes of an encoded key: 4 or 8.
+    /// Bytes of an encoded key: 4, 8 or 16.
     pub key_bytes: usize,
     /// Bytes of a value: 0, 4 or 8.
     pub value_bytes: usize,

@@ -1,20 +1,25 @@
 //! The bytes of a Pleach file, and nothing but bytes.
 //!
 //! ```text
-//! offset 0        4 KiB superblock                     superblock.rs
-//! offset 4 KiB    4 KiB section table                  section.rs
-//! offset 8 KiB    META   names and logical types       meta.rs
-//!                 LINE   tuple lines                   line.rs
-//!                 SPIN   spine, root level first       spine.rs
-//!                 MASK   how byte keys become words   mask.rs
-//!                 KEYS   key column                   column.rs
-//!                 VALS   value column
-//!                 FAST   classic tree, optional        classic/
-//!                 HARM   Harmonia's B+tree, optional   harmonia.rs
-//!                 SUMS   a CRC32 of every 8 KiB block  checksum.rs
-//!                 SUM2   the sums of SUMS
-//! last 4 KiB      copy of the superblock
+//! offset 0        4 KiB superblock                        superblock.rs
+//! offset 4 KiB    4 KiB section table                     section.rs
+//! offset 8 KiB    META   names and logical types          meta.rs
+//!                 LINE   tuple lines                      line.rs
+//!                 SPIN   spine, root level first          spine.rs
+//!                 GRID   grid over the key space          grid.rs
+//!                 MASK   how byte keys become words       mask.rs
+//!                 TAIL   ends of byte keys                tail.rs
+//!                 KEYS   key column                       column.rs
+//!                 VALS   value column                     column.rs
+//!                 PACK   compressed key column            packed.rs
+//!                 FAST   FAST tree                        classic/
+//!                 HARM   Harmonia region                  harmonia.rs
+//!                 SUMS   a CRC32 of every 8 KiB block     checksum.rs
+//!                 SUM2   the sums of SUMS                 checksum.rs
+//! last 8 KiB      copies of section table and superblock  view.rs
 //! ```
+//!
+//! Each section but META, LINE, SPIN, SUMS and SUM2 is there only where the types or the options of a build ask for it.
 //!
 //! This crate holds the layout arithmetic that the builder, the reader and the tools share, and a
 //! checked [`view`] of a file's bytes that does no I/O: superblock, section table, sums, tuple

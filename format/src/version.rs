@@ -9,9 +9,9 @@ pub const VERSION_MINOR: u16 = 6;
 /// Development mark of all 0.n files: `DEVL`.
 pub const DEVELOPMENT: u32 = u32::from_le_bytes(*b"DEVL");
 
-/// Features a reader must know. None is defined in 0.5.
+/// Features that a reader must know. This version defines none.
 pub const READER_FEATURES: u64 = 0;
-/// Features a writer (rebuild, salvage) must know. None is defined in 0.5.
+/// Features that a writer (rebuild, salvage) must know. This version defines none.
 pub const WRITER_FEATURES: u64 = 0;
 
 /// Whether this library reads files of the given version.

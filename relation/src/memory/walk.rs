@@ -68,23 +68,8 @@ pub(crate) trait Walk: Copy + Send + Sync + 'static {
     fn step<K: Word>(below: bool, above: bool, a: K, b: K, state: &mut State<K>) -> Step;
 }
 
-/// Whether two names differ.
-const fn const_differs(one: &str, other: &str) -> bool {
-    one.len() != other.len()
-}
-
-/// What a walk of this name writes of a left block.
-const fn blocks_of(name: &str) -> Option<Blocks> {
-    match name.as_bytes() {
-        b"IntersectionMultiset" => Some(Blocks::Both),
-        b"DifferenceMultiset" => Some(Blocks::LeftAlone),
-        b"UnionMultiset" => Some(Blocks::Either),
-        _ => None,
-    }
-}
-
 macro_rules! walks {
-    ($($(#[$doc:meta])* $name:ident ($unique:ident) $parting:ident
+    ($($(#[$doc:meta])* $name:ident ($unique:ident, $has_unique:literal, $blocks:expr) $parting:ident
         $both:literal $left:literal $right:literal
         |$below:ident, $above:ident, $a:ident, $b:ident, $state:ident| $body:expr;)*) => {$(
         $(#[$doc])*
@@ -95,8 +80,8 @@ macro_rules! walks {
             const PARTING: Parting = Parting::$parting;
             const LAST_OF_BOTH: bool = $both;
             type Unique = $unique;
-            const HAS_UNIQUE: bool = const_differs(stringify!($name), stringify!($unique));
-            const BLOCKS: Option<Blocks> = blocks_of(stringify!($unique));
+            const HAS_UNIQUE: bool = $has_unique;
+            const BLOCKS: Option<Blocks> = $blocks;
             const LEFT_ALONE: bool = $left;
             const RIGHT_ALONE: bool = $right;
             #[inline(always)]
@@ -122,50 +107,61 @@ fn lasting(below: bool, above: bool, emit: bool) -> Step {
 
 walks! {
     /// Of each key max(m, n).
-    UnionMultiset (UnionMultiset) Balanced false true true |below, above, a, b, state| paired(below, above, true);
+    UnionMultiset (UnionMultiset, false, Some(Blocks::Either)) Balanced
+        false true true |below, above, a, b, state| paired(below, above, true);
     /// Of each key min(m, n).
-    IntersectionMultiset (IntersectionMultiset) Balanced false false false |below, above, a, b, state| {
+    IntersectionMultiset (IntersectionMultiset, false, Some(Blocks::Both)) Balanced
+        false false false |below, above, a, b, state| {
         paired(below, above, !(below | above))
     };
     /// Of each key max(m - n, 0): pairs are left out, and the last of left remain.
-    DifferenceMultiset (DifferenceMultiset) Balanced false true false |below, above, a, b, state| {
+    DifferenceMultiset (DifferenceMultiset, false, Some(Blocks::LeftAlone)) Balanced
+        false true false |below, above, a, b, state| {
         paired(below, above, below)
     };
     /// Of each key one: left ones come first, and what equals the last key is passed.
-    UnionSet (UnionMultiset) Balanced true true true |below, above, a, b, state| {
+    UnionSet (UnionMultiset, true, Some(Blocks::Either)) Balanced
+        true true true |below, above, a, b, state| {
         let key = if above { b } else { a };
         let emit = key != state.last;
         state.last = key;
         paired(below, above, emit)
     };
     /// Of each key of both sides the first of left.
-    IntersectionSet (IntersectionMultiset) Balanced false false false |below, above, a, b, state| {
+    IntersectionSet (IntersectionMultiset, true, Some(Blocks::Both)) Balanced
+        false false false |below, above, a, b, state| {
         let emit = !(below | above) & (a != state.last);
         state.last = if above { state.last } else { a };
         lasting(below, above, emit)
     };
     /// Of each key of left alone the first.
-    DifferenceSet (DifferenceMultiset) Balanced false true false |below, above, a, b, state| {
+    DifferenceSet (DifferenceMultiset, true, Some(Blocks::LeftAlone)) Balanced
+        false true false |below, above, a, b, state| {
         let emit = below & (a != state.last);
         state.last = if above { state.last } else { a };
         lasting(below, above, emit)
     };
     /// Left tuples with a partner, each with the first of them.
-    Semi (Semi) Merge false false false |below, above, a, b, state| lasting(below, above, !(below | above));
+    Semi (Semi, false, None) Merge
+        false false false |below, above, a, b, state| lasting(below, above, !(below | above));
     /// Left tuples without one.
-    Anti (Anti) Merge false true false |below, above, a, b, state| lasting(below, above, below);
+    Anti (Anti, false, None) Merge
+        false true false |below, above, a, b, state| lasting(below, above, below);
     /// All left tuples, each with its first partner.
-    LeftOuter (LeftOuter) Merge false true false |below, above, a, b, state| {
+    LeftOuter (LeftOuter, false, None) Merge
+        false true false |below, above, a, b, state| {
         Step { right: !(below | above), ..lasting(below, above, !above) }
     };
     /// Left tuples with their first partner, and right tuples without one.
-    RightOuter (RightOuter) Merge false false true |below, above, a, b, state| {
+    RightOuter (RightOuter, false, None) Merge
+        false false true |below, above, a, b, state| {
         let emit = !(below | above) | (above & !state.matched);
         state.matched = (state.matched | !(below | above)) & !above;
         lasting(below, above, emit)
     };
     /// All left tuples, each with its first partner, and right tuples without one.
-    FullOuter (FullOuter) Merge false true true |below, above, a, b, state| {
+    FullOuter (FullOuter, false, None) Merge
+        false true true |below, above, a, b, state| {
         let emit = !above | !state.matched;
         state.matched = (state.matched | !(below | above)) & !above;
         lasting(below, above, emit)

@@ -187,6 +187,9 @@ pub fn sanitizers(lab: &Lab) -> Result<String> {
         // What a cut file does to a reader is for tests to see, not for the sanitizer.
         let environment = [
             ("RUSTFLAGS", flags.as_str()),
+            // What is suppressed is known by the names of functions, inlined ones too.
+            ("CARGO_PROFILE_RELEASE_DEBUG", "line-tables-only"),
+            ("CARGO_PROFILE_RELEASE_STRIP", "none"),
             ("ASAN_OPTIONS", "handle_sigbus=0"),
             ("TSAN_OPTIONS", &suppressed),
         ];
