@@ -75,10 +75,7 @@ pub(crate) fn build(job: &Job<'_>, source: &mut dyn Source) -> Result<Summary, B
     }
     drop((now, next));
 
-    let fixed = match schema.key_type {
-        KeyType::Fixed(bytes) => Some(usize::from(bytes)),
-        _ => None,
-    };
+    let fixed = schema.key_type.fixed_bytes();
     let survey = gather.survey.clone();
     let coder = if schema.key_type.is_bytes() { Coder::Mask(survey.mask(fixed, 16)) } else { Coder::Number };
     let inline = !schema.value_type.is_bytes() && !job.options.columns;

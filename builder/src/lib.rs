@@ -185,7 +185,8 @@ fn string_source<K: AsRef<[u8]> + Sync, V: Value>(
     let is_key = |key: &[u8]| match key_type {
         KeyType::Fixed(bytes) => key.len() == usize::from(bytes),
         KeyType::Utf8 => std::str::from_utf8(key).is_ok(),
-        _ => true,
+        KeyType::Bytes => true,
+        KeyType::U32 | KeyType::U64 | KeyType::I32 | KeyType::I64 | KeyType::U128 | KeyType::F64 => false,
     };
     if let Some(row) = tuples.iter().position(|(key, _)| !is_key(key.as_ref())) {
         return Err(refused(

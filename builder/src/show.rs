@@ -22,14 +22,15 @@ impl KeyText {
     /// A key from its word: of numbers only.
     #[allow(clippy::cast_possible_truncation, reason = "a word holds no more than a key of its type")]
     pub(crate) fn word(self, word: u128) -> String {
-        match (self.key_type, self.form) {
-            (KeyType::U128, Some(Form::Uuid)) => uuid(word),
-            (KeyType::I32, Some(form)) => shown(form, i32::decode(word as u32).into()),
-            (KeyType::I64, Some(form)) => shown(form, i64::decode(word as u64)),
-            (KeyType::I32, None) => i32::decode(word as u32).to_string(),
-            (KeyType::I64, None) => i64::decode(word as u64).to_string(),
-            (KeyType::F64, _) => f64::decode(word as u64).to_string(),
-            _ => word.to_string(),
+        let signed = |number: i64| self.form.map_or_else(|| number.to_string(), |form| shown(form, number));
+        match self.key_type {
+            KeyType::I32 => signed(i32::decode(word as u32).into()),
+            KeyType::I64 => signed(i64::decode(word as u64)),
+            KeyType::F64 => f64::decode(word as u64).to_string(),
+            KeyType::U128 if self.form == Some(Form::Uuid) => uuid(word),
+            KeyType::U32 | KeyType::U64 | KeyType::U128 => word.to_string(),
+            // Of byte keys a word is a part.
+            KeyType::Fixed(_) | KeyType::Bytes | KeyType::Utf8 => format!("{word:x}"),
         }
     }
 

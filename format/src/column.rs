@@ -93,7 +93,9 @@ pub fn push_native_key(key_type: KeyType, word: u128, out: &mut Vec<u8>) {
         KeyType::I32 => out.extend_from_slice(&i32::decode(word as u32).to_le_bytes()),
         KeyType::I64 => out.extend_from_slice(&i64::decode(word as u64).to_le_bytes()),
         KeyType::F64 => out.extend_from_slice(&f64::decode(word as u64).to_le_bytes()),
-        _ => out.extend_from_slice(&word.to_be_bytes()),
+        KeyType::U128 | KeyType::Fixed(_) | KeyType::Bytes | KeyType::Utf8 => {
+            out.extend_from_slice(&word.to_be_bytes());
+        }
     }
 }
 

@@ -1,4 +1,7 @@
 //! Key and value types: codes in the file, names on the command line, widths in bytes.
+//!
+//! Both enums are exhaustive until 1.0, and no match on them has a wildcard arm (`tests/tests/tidy.rs`), so that the
+//! compiler names every place that a new type touches.
 
 use core::fmt;
 
@@ -6,7 +9,6 @@ macro_rules! types {
     ($(#[$doc:meta])* $name:ident { $($variant:ident = $code:literal, $text:literal, $bytes:literal;)* }) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        #[non_exhaustive]
         pub enum $name {
             $(#[doc = concat!("`", $text, "`, stored in ", stringify!($bytes), " bytes.")] $variant,)*
             /// Byte strings of one length, 1 to 65,535: `bytes16` and so on.
@@ -63,6 +65,11 @@ macro_rules! types {
                     $name::Fixed(bytes) => bytes as usize,
                     $name::Bytes | $name::Utf8 => 0,
                 }
+            }
+            /// Bytes of one, where these are byte strings of one length.
+            #[must_use]
+            pub const fn fixed_bytes(self) -> Option<usize> {
+                if let $name::Fixed(bytes) = self { Some(bytes as usize) } else { None }
             }
             /// Whether these are byte strings: [`Self::Fixed`], [`Self::Bytes`] or [`Self::Utf8`].
             #[must_use]

@@ -163,10 +163,7 @@ impl<R: ReadAt> Check<'_, R> {
             Ok(mask) => mask,
             Err(error) => return wrong(&"a mask", &error),
         };
-        let fixed = match header.key_type {
-            KeyType::Fixed(bytes) => Some(usize::from(bytes)),
-            _ => None,
-        };
+        let fixed = header.key_type.fixed_bytes();
         if mask.is_fixed() != fixed.is_some() || fixed.is_some_and(|bytes| bytes != mask.key_bytes_max()) {
             return wrong(&header.key_type, &format!("keys of up to {} bytes", mask.key_bytes_max()));
         }

@@ -406,7 +406,13 @@ impl<'a> GpuTable<'a> {
         match self.index.key_type() {
             KeyType::I32 | KeyType::I64 => 1,
             KeyType::F64 => 2,
-            _ => 0,
+            // Words of byte keys are what the host made of them.
+            KeyType::U32
+            | KeyType::U64
+            | KeyType::U128
+            | KeyType::Fixed(_)
+            | KeyType::Bytes
+            | KeyType::Utf8 => 0,
         }
     }
 

@@ -140,7 +140,7 @@ fn key_type(key_type: KeyType, column: &Column<'_>) -> DataType {
         KeyType::U128 => DataType::FixedSizeBinary(16),
         KeyType::Fixed(bytes) => DataType::FixedSizeBinary(bytes.into()),
         KeyType::Bytes => strings(column, DataType::Binary, DataType::LargeBinary),
-        _ => strings(column, DataType::Utf8, DataType::LargeUtf8),
+        KeyType::Utf8 => strings(column, DataType::Utf8, DataType::LargeUtf8),
     }
 }
 
@@ -155,6 +155,6 @@ fn value_type(value_type: ValueType, column: &Column<'_>) -> DataType {
         ValueType::Fixed(bytes) => DataType::FixedSizeBinary(bytes.into()),
         ValueType::Bytes => strings(column, DataType::Binary, DataType::LargeBinary),
         ValueType::Utf8 => strings(column, DataType::Utf8, DataType::LargeUtf8),
-        _ => DataType::Null,
+        ValueType::None => DataType::Null,
     }
 }

@@ -44,7 +44,7 @@ impl<'a> Datum<'a> {
             KeyType::I32 => Self::I32(i32::decode(word as u32)),
             KeyType::I64 => Self::I64(i64::decode(word as u64)),
             KeyType::F64 => Self::F64(f64::decode(word as u64)),
-            _ => Self::U128(word),
+            KeyType::U128 | KeyType::Fixed(_) | KeyType::Bytes | KeyType::Utf8 => Self::U128(word),
         }
     }
 
@@ -64,7 +64,7 @@ impl<'a> Datum<'a> {
             ValueType::I64 => Self::I64(bits.cast_signed()),
             ValueType::F32 => Self::F32(f32::from_bits(bits as u32)),
             ValueType::F64 => Self::F64(f64::from_bits(bits)),
-            _ => Self::None,
+            ValueType::None | ValueType::Fixed(_) | ValueType::Bytes | ValueType::Utf8 => Self::None,
         }
     }
 

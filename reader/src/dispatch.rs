@@ -27,7 +27,10 @@ macro_rules! with_typed {
                         $crate::ValueType::I64 => $crate::with_typed!(@view index, $key, i64, $view, $body),
                         $crate::ValueType::F32 => $crate::with_typed!(@view index, $key, f32, $view, $body),
                         $crate::ValueType::F64 => $crate::with_typed!(@view index, $key, f64, $view, $body),
-                        _ => $crate::with_typed!(@view index, $key, (), $view, $body),
+                        $crate::ValueType::None
+                        | $crate::ValueType::Fixed(_)
+                        | $crate::ValueType::Bytes
+                        | $crate::ValueType::Utf8 => $crate::with_typed!(@view index, $key, (), $view, $body),
                     }
                 };
             }
@@ -37,7 +40,11 @@ macro_rules! with_typed {
             $crate::KeyType::I64 => values!(i64),
             $crate::KeyType::U128 => values!(u128),
             $crate::KeyType::F64 => values!(f64),
-            _ => values!(u64),
+            // Of byte keys there is no such view, which the view says.
+            $crate::KeyType::U64
+            | $crate::KeyType::Fixed(_)
+            | $crate::KeyType::Bytes
+            | $crate::KeyType::Utf8 => values!(u64),
         }
     }};
     (@view $index:ident, $key:ty, $value:ty, $view:ident, $body:expr) => {

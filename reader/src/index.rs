@@ -216,10 +216,7 @@ fn read_mask(
     // A copy, since places in keys are proved by it.
     let bytes: Vec<u8> = bytes.to_vec();
     let mask = Mask::parse(&bytes, header.geometry.key_bytes, offset)?;
-    let fixed = match header.key_type {
-        KeyType::Fixed(bytes) => Some(usize::from(bytes)),
-        _ => None,
-    };
+    let fixed = header.key_type.fixed_bytes();
     let corrupt = |rule| {
         let found = mask.key_bytes_max() as u64;
         Err(FormatError::Corrupt { what: "MASK", offset, rule, found })

@@ -215,7 +215,8 @@ fn numbers(value_type: ValueType) -> Numbers {
     match value_type {
         ValueType::I32 | ValueType::I64 => Numbers::Signed,
         ValueType::F32 | ValueType::F64 => Numbers::Float,
-        _ => Numbers::Unsigned,
+        ValueType::None | ValueType::U32 | ValueType::U64 => Numbers::Unsigned,
+        ValueType::Fixed(_) | ValueType::Bytes | ValueType::Utf8 => Numbers::Unsigned,
     }
 }
 

@@ -130,7 +130,7 @@ impl<'a> Any<'a> {
                 Some(digits) => (digits, false),
                 None => (prefix, key_type != KeyType::Bytes),
             },
-            _ => {
+            KeyType::U32 | KeyType::U64 | KeyType::I32 | KeyType::I64 | KeyType::U128 | KeyType::F64 => {
                 let problem =
                     format!("--prefix is for byte keys: the keys are {key_type}: give LO and HI for numbers");
                 return Err(Failure::usage(problem));
@@ -233,15 +233,16 @@ impl<'a> Any<'a> {
 fn meant_key(form: Form, key_type: KeyType, text: &[u8]) -> Result<AnyKey, TextError> {
     if form == Form::Uuid {
         let number = Form::read_uuid(text).ok_or(TextError::Form)?;
-        return Ok(match key_type {
-            KeyType::U128 => AnyKey::Word(number),
-            _ => AnyKey::Bytes(number.to_be_bytes().to_vec()),
-        });
+        let is_number = key_type == KeyType::U128;
+        let bytes = || number.to_be_bytes().to_vec();
+        return Ok(if is_number { AnyKey::Word(number) } else { AnyKey::Bytes(bytes()) });
     }
     let word = form.read(text)?;
-    Ok(AnyKey::Word(match key_type {
-        KeyType::I32 => i32::try_from(word).map_err(|_| TextError::Range)?.encode().into(),
-        _ => word.encode().into(),
+    // What has such a text is of 4 or 8 bytes.
+    Ok(AnyKey::Word(if key_type == KeyType::I32 {
+        i32::try_from(word).map_err(|_| TextError::Range)?.encode().into()
+    } else {
+        word.encode().into()
     }))
 }
 

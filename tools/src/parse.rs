@@ -279,8 +279,11 @@ pub fn byte_key(key_type: KeyType, text: &[u8]) -> Result<Vec<u8>, String> {
                 )
             })
         }
-        _ => from_hex(text)
+        KeyType::Bytes => from_hex(text)
             .ok_or_else(|| format!("'{shown}' is not a {key_type} key: give it in hexadecimal digits")),
+        KeyType::U32 | KeyType::U64 | KeyType::I32 | KeyType::I64 | KeyType::U128 | KeyType::F64 => {
+            Err(format!("'{shown}' is not a byte key: the keys are {key_type}"))
+        }
     }
 }
 

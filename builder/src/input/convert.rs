@@ -118,7 +118,6 @@ impl Target {
             KeyType::Fixed(bytes) => Kind::Fixed(bytes),
             KeyType::Bytes => Kind::Bytes,
             KeyType::Utf8 => Kind::Utf8,
-            _ => return None,
         };
         Some(Self::of(kind, true))
     }
@@ -135,7 +134,7 @@ impl Target {
             ValueType::Fixed(bytes) => Kind::Fixed(bytes),
             ValueType::Bytes => Kind::Bytes,
             ValueType::Utf8 => Kind::Utf8,
-            _ => return None,
+            ValueType::None => return None,
         };
         Some(Self::of(kind, false))
     }

@@ -366,9 +366,11 @@ fn source_of<'a>(base: &'a Base, schema: &Schema) -> Result<Box<dyn Source + 'a>
 /// Types as a message says them.
 fn types_text(schema: &Schema) -> String {
     let key = schema.key_meaning();
-    match schema.value_type {
-        ValueType::None => key.to_string(),
-        value_type if let Some(record) = schema.record() => format!("{key} to {record} ({value_type})"),
-        _ => format!("{key} to {}", schema.value_meaning()),
+    if schema.value_type == ValueType::None {
+        return key.to_string();
+    }
+    match schema.record() {
+        Some(record) => format!("{key} to {record} ({})", schema.value_type),
+        None => format!("{key} to {}", schema.value_meaning()),
     }
 }

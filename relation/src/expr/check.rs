@@ -749,7 +749,7 @@ pub(super) fn kind_of_key(key_type: KeyType) -> Kind {
         KeyType::F64 => Kind::F64,
         KeyType::Fixed(width) => Kind::Bytes(width.into(), false),
         KeyType::Utf8 => Kind::Bytes(0, true),
-        _ => Kind::Bytes(0, false),
+        KeyType::Bytes => Kind::Bytes(0, false),
     }
 }
 
@@ -764,7 +764,7 @@ pub(super) fn kind_of_value(value_type: ValueType) -> Option<Kind> {
         ValueType::Fixed(width) => Kind::Bytes(width.into(), false),
         ValueType::Bytes => Kind::Bytes(0, false),
         ValueType::Utf8 => Kind::Bytes(0, true),
-        _ => return None,
+        ValueType::None => return None,
     })
 }
 

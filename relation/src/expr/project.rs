@@ -556,11 +556,16 @@ impl Item {
                 *word = float.encode();
             }
         }
-        match (key_type, out) {
-            (KeyType::I32, Column::U32(out)) => out.extend(words.iter().map(|&word| word as u32 ^ 1 << 31)),
-            (_, Column::U32(out)) => out.extend(words.iter().map(|&word| word as u32)),
-            (KeyType::I64, Column::U64(out)) => out.extend(words.iter().map(|&word| word ^ 1 << 63)),
-            (_, Column::U64(out)) => out.extend_from_slice(&words),
+        // The words of signed keys have the sign's bit the other way round.
+        let sign = match key_type {
+            KeyType::I32 => 1 << 31,
+            KeyType::I64 => 1 << 63,
+            KeyType::U32 | KeyType::U64 | KeyType::U128 | KeyType::F64 => 0,
+            KeyType::Fixed(_) | KeyType::Bytes | KeyType::Utf8 => 0,
+        };
+        match out {
+            Column::U32(out) => out.extend(words.iter().map(|&word| (word ^ sign) as u32)),
+            Column::U64(out) => out.extend(words.iter().map(|&word| word ^ sign)),
             // A column of another width is not that of the schema.
             _ => {}
         }

@@ -347,12 +347,17 @@ impl Fold {
 
     /// The result of one value, in 128 bits: sums of integers as integers of so many, others as they are.
     fn of(self, bits: u64) -> u128 {
-        match (self.operation, self.value_type) {
-            (Reduction::Count, _) => 1,
-            (Reduction::Sum, ValueType::I32) => i128::from((bits as u32).cast_signed()).cast_unsigned(),
-            (Reduction::Sum, ValueType::I64) => i128::from(bits.cast_signed()).cast_unsigned(),
-            (Reduction::Sum, ValueType::F32) => f64::from(f32::from_bits(bits as u32)).to_bits().into(),
-            _ => bits.into(),
+        match self.operation {
+            Reduction::Count => return 1,
+            Reduction::Sum => {}
+            _ => return bits.into(),
+        }
+        match self.value_type {
+            ValueType::I32 => i128::from((bits as u32).cast_signed()).cast_unsigned(),
+            ValueType::I64 => i128::from(bits.cast_signed()).cast_unsigned(),
+            ValueType::F32 => f64::from(f32::from_bits(bits as u32)).to_bits().into(),
+            ValueType::U32 | ValueType::U64 | ValueType::F64 => bits.into(),
+            ValueType::None | ValueType::Fixed(_) | ValueType::Bytes | ValueType::Utf8 => bits.into(),
         }
     }
 
@@ -472,9 +477,13 @@ impl Fold {
     fn finished(self, chunk: Chunk) -> Result<Chunk, RelationError> {
         let Column::U128(results) = &chunk.values else { return Ok(chunk) };
         let output = self.output();
-        let fits = |result: u128| match (self.operation, output) {
-            (Reduction::Sum, Some(ValueType::I64)) => i64::try_from(result.cast_signed()).is_ok(),
-            _ => u64::try_from(result).is_ok(),
+        let is_signed = self.operation == Reduction::Sum && output == Some(ValueType::I64);
+        let fits = |result: u128| {
+            if is_signed {
+                i64::try_from(result.cast_signed()).is_ok()
+            } else {
+                u64::try_from(result).is_ok()
+            }
         };
         if let Some(at) = results.iter().position(|&result| !fits(result)) {
             let key = match key_at(&chunk.keys, at) {

@@ -172,7 +172,7 @@ impl Field {
             ValueType::Fixed(bytes) => field(DataType::FixedSizeBinary(bytes.into())),
             ValueType::Bytes => field(DataType::Binary),
             ValueType::Utf8 => field(DataType::Utf8),
-            _ => None,
+            ValueType::None => None,
         };
         field.map(|field| Self { form, ..field })
     }
@@ -192,7 +192,7 @@ impl Field {
             KeyType::F64 => ValueType::F64,
             KeyType::Fixed(bytes) => ValueType::Fixed(bytes),
             KeyType::Bytes => ValueType::Bytes,
-            _ => ValueType::Utf8,
+            KeyType::Utf8 => ValueType::Utf8,
         };
         Self::of_type(same, name, "key", logical)
     }

@@ -7,7 +7,7 @@ use crate::render::text::{counted, grouped, hex, printable, shown};
 use pleach_format::layout::{LINE_BYTES, Level};
 use pleach_format::record::Field;
 use pleach_format::section::Tag;
-use pleach_format::{Header, KeyType, Meaning, Record};
+use pleach_format::{Header, Meaning, Record};
 use std::fmt::Write;
 
 impl Found<'_> {
@@ -165,11 +165,8 @@ fn draw_levels(header: &Header, text: &mut String) {
 
 /// Bytes of a level for each byte that its separators would take as full keys, one a child.
 pub(super) fn level_share(header: &Header, level: &Level) -> f64 {
-    let full_bytes = match header.key_type {
-        KeyType::Fixed(bytes) => bytes.into(),
-        // Of keys of many lengths, their words.
-        _ => header.geometry.key_bytes as u64,
-    };
+    // Of keys of many lengths, their words.
+    let full_bytes = header.key_type.fixed_bytes().unwrap_or(header.geometry.key_bytes) as u64;
     (level.lines * LINE_BYTES as u64) as f64 / (level.children * full_bytes.max(1)).max(1) as f64
 }
 
