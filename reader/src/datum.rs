@@ -129,7 +129,13 @@ impl Index {
         let value = match self.value_type() {
             ValueType::Fixed(_) | ValueType::Bytes => Datum::Bytes(self.byte_value(rank)?),
             ValueType::Utf8 => Datum::Utf8(self.byte_value(rank)?),
-            numeric => Datum::of_bits(numeric, bits),
+            numeric @ (ValueType::None
+            | ValueType::U32
+            | ValueType::U64
+            | ValueType::I32
+            | ValueType::I64
+            | ValueType::F32
+            | ValueType::F64) => Datum::of_bits(numeric, bits),
         };
         Ok(Some((key, value)))
     }

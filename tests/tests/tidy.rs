@@ -251,3 +251,56 @@ fn meanings_are_matched_in_one_place() {
     let text = fs::read_to_string(root().join("format/src/logical.rs")).expect("reads");
     assert_eq!(text.matches("pub fn matching(").count(), 1);
 }
+
+/// A match on the types of keys or values has no wildcard arm in the product: a new type makes the compiler ask.
+#[test]
+fn matches_name_every_type() {
+    let mut files = Vec::new();
+    for folder in ["format", "builder", "fsck", "reader", "gpu", "relation", "tools"] {
+        sources(&root().join(folder).join("src"), &mut files);
+    }
+    let (mut seen, mut broken) = (0, Vec::new());
+    files.retain(|path| {
+        !path.ends_with("tests.rs") && !path.components().any(|part| part.as_os_str() == "tests")
+    });
+    for path in files {
+        let source = fs::read_to_string(&path).expect("UTF-8");
+        let lines: Vec<&str> = source.split("#[cfg(test)]").next().unwrap_or_default().lines().collect();
+        for (at, arms) in matches(&lines) {
+            if arms.iter().any(|arm| is_of_a_type(arm)) {
+                seen += 1;
+                broken.extend(
+                    arms.iter()
+                        .filter(|arm| is_wildcard(arm))
+                        .map(|arm| format!("{}:{}: {}", path.display(), at + 1, arm.trim())),
+                );
+            }
+        }
+    }
+    assert!(seen >= 15, "{seen} matches on types were found");
+    assert!(broken.is_empty(), "name all types instead:\n{}", broken.join("\n"));
+    assert!(is_wildcard("    _ => 0,") && is_wildcard("other => 0,") && !is_wildcard("KeyType::U32 => 0,"));
+}
+
+/// Where each match of some lines begins, and the lines of its arms: those that are one step further in.
+fn matches<'a>(lines: &'a [&'a str]) -> impl Iterator<Item = (usize, Vec<&'a str>)> {
+    let indent = |line: &str| line.len() - line.trim_start().len();
+    lines.iter().enumerate().filter(|(_, line)| line.contains("match ") && line.ends_with('{')).map(
+        move |(at, line)| {
+            let within = indent(line);
+            let body = lines[at + 1..].iter().take_while(move |arm| arm.is_empty() || indent(arm) > within);
+            (at, body.copied().filter(|arm| indent(arm) == within + 4).collect())
+        },
+    )
+}
+
+fn is_of_a_type(arm: &str) -> bool {
+    let arm = arm.trim_start().trim_start_matches("$crate::");
+    ["KeyType::", "ValueType::"].iter().any(|name| arm.starts_with(name))
+}
+
+/// An arm that takes whatever comes.
+fn is_wildcard(arm: &str) -> bool {
+    let pattern = arm.split(" =>").next().unwrap_or_default().trim();
+    arm.contains(" =>") && pattern.chars().all(|letter| letter.is_ascii_lowercase() || letter == '_')
+}

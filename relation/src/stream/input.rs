@@ -372,19 +372,17 @@ impl<'a> Relation<'a> {
                 _ => Column::U128(words(lines, tuples)),
             }
         };
-        let values = match index.value_type() {
-            _ if !wants_values => Column::None,
-            ValueType::None => Column::None,
-            kind if kind.is_bytes() => {
-                verify_column(index, Tag::VALUES, header.values, ranks.clone())?;
-                byte_values(index, header.values.ok_or_else(|| mismatch(index))?, ranks)?
-            }
-            kind => {
-                let tuples = (ranks, header.geometry.tuples_per_line(), header.geometry.values_at());
-                match kind.bytes() {
-                    4 => Column::U32(words(lines, tuples)),
-                    _ => Column::U64(words(lines, tuples)),
-                }
+        let value_type = index.value_type();
+        let values = if !wants_values || value_type == ValueType::None {
+            Column::None
+        } else if value_type.is_bytes() {
+            verify_column(index, Tag::VALUES, header.values, ranks.clone())?;
+            byte_values(index, header.values.ok_or_else(|| mismatch(index))?, ranks)?
+        } else {
+            let tuples = (ranks, header.geometry.tuples_per_line(), header.geometry.values_at());
+            match value_type.bytes() {
+                4 => Column::U32(words(lines, tuples)),
+                _ => Column::U64(words(lines, tuples)),
             }
         };
         index.check_mapping().map_err(|source| Self::damaged(index, "LINE", source))?;
