@@ -123,7 +123,7 @@ mod tests {
             assert_eq!((shape.bytes(), shape.data_at), (Some(bytes), data_at), "{shape:?}");
             assert_eq!(ColumnGeometry::from_stored(shape.stored(), shape.elements, bytes), Some(shape));
             assert_eq!(shape.offset_bytes == 8, shape.data_bytes > NARROW, "{shape:?}");
-            // Of another length only a varying column can be, as long as its offsets hold it.
+            // Only a varying column can have another length, as long as its offsets fit.
             for length in [bytes - 1, bytes + 1, 0, u64::MAX] {
                 let other = ColumnGeometry::from_stored(shape.stored(), shape.elements, length);
                 let holds = shape.element_bytes == 0

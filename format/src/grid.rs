@@ -293,7 +293,7 @@ mod tests {
         fn new(lasts: &[W], low: W, bits: u32, units_each: u32) -> Self {
             let scale = Scale::new(low, *lasts.last().unwrap()).unwrap();
             let count = segment_of(scale.last(), bits).0 as u32 + 1;
-            // Every third segment stands in the next one.
+            // Every third segment has no units; its positions are in the next one.
             let mut first = 0;
             let segments: Vec<Segment> = (0..count)
                 .map(|number| {
@@ -303,7 +303,7 @@ mod tests {
                     segment
                 })
                 .collect();
-            // For segments at the end without any.
+            // One more for segments at the end that have no units.
             let total = u64::from(first + 1);
             let (mut units, mut marker) = (Vec::new(), Marker::new(total));
             for &last in &lasts[..lasts.len() - 1] {

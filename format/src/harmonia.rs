@@ -245,7 +245,7 @@ impl HarmoniaGeometry {
 mod tests {
     use super::*;
 
-    /// The section of ascending words, without values: made node by node from the definition.
+    /// Builds the section of ascending words, without values, node by node from the definition.
     fn section(geometry: &HarmoniaGeometry, words: &[u64]) -> Vec<u8> {
         let mut bytes = vec![0u8; geometry.bytes as usize];
         for (depth, level) in geometry.levels.iter().enumerate() {

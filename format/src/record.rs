@@ -430,7 +430,7 @@ mod tests {
         let record = Record::new(fields).expect("is a record");
         let text = record.to_string();
         assert_eq!(Record::parse(&text).as_ref(), Some(&record), "{text}");
-        // No other text is one: not a part of it, nor one with anything more.
+        // No other text is valid: not a prefix of it, nor one with anything more.
         for (end, _) in text.char_indices() {
             assert_eq!(Record::parse(&text[..end]), None);
         }

@@ -7,8 +7,7 @@
 //!
 //! * `raw`: separators are `last(i)` in full; free slots are all ones.
 //! * `delta8`, `delta16`, `delta32`: codes `d_i = (last(i) - base) >> shift`. A code represents the last key
-//!   of its cell, `base + ((d_i + 1) << shift) - 1`. The all-ones code is padding, and no
-//!   key has it.
+//!   of its cell, `base + ((d_i + 1) << shift) - 1`. The all-ones code is padding; no key has it.
 //!
 //! Base and shift are at the end of the same line, so a descent needs no extra access for a header. If
 //! `first(i + 1)` is in the cell of `last(i)`, the line is flagged *inexact*: a search then ends at the

@@ -5,12 +5,12 @@
 //! pages     in the same order; each at a multiple of min(64, its bytes rounded up to a power of two)
 //! 64 zero bytes
 //! ```
-//! **delta** (4- and 8-byte keys): a word is `key - base`, in 2, 4 or 8 bytes; the base is the smallest key of
-//! the page. Nothing is lost: a search ends where it would end in the full tree.
+//! **delta** (4- and 8-byte keys): a word is `key - base`, in 2, 4 or 8 bytes; the base is the smallest key
+//! of the page. Nothing is lost: a search ends where it would end in the full tree.
 //!
-//! **partial** (16-byte keys): a word is those nibbles of the key, most significant first, in which the keys of
-//! the page differ, until 32 bits are full (in the first page 32, 64 or 128). The order is kept, but different
-//! keys may have equal words. So a search ends near its goal, and then compares full keys.
+//! **partial** (16-byte keys): a word is those nibbles of the key, most significant first, in which the keys
+//! of the page differ, until 32 bits are full (in the first page 32, 64 or 128). The order is kept, but
+//! different keys may have equal words. So a search ends near its goal, and then compares full keys.
 //!
 //! The lines inside a page are those of [`Geometry`]. d_K and d_L are deeper by the logarithm of the ratio of
 //! a key's width to a word's, so that blocks and lines keep their bytes.
