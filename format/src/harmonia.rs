@@ -1,4 +1,4 @@
-//! HARM: a B+tree as two arrays (Harmonia, Yan et al., PPoPP 2019, section 3.1).
+//! HARM: a B+tree as a key region and a child region (Harmonia, Yan et al., PPoPP 2019, section 3.1).
 //!
 //! ```text
 //! keys       a node each, all of one stride, breadth-first: root, its children, ..., leaves
