@@ -1,4 +1,4 @@
-//! The grid: leads from a key directly to its tuple line, if keys are spread evenly enough.
+//! The grid leads from a key directly to its tuple line, if keys are spread evenly enough.
 //!
 //! The range of the keys is divided into *segments* of equal width, each segment into *units* of equal width
 //! (its own), and each unit into [`CELLS`] cells. Every border between two tuple lines puts a *mark* into the

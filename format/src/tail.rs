@@ -1,4 +1,4 @@
-//! The kept bits of a byte key that are not in its word, if there are few.
+//! Tails: the kept bits of byte keys that do not fit in their words, if they are few.
 //!
 //! All tails of a file have the same number of bytes. So the tail of a rank is found without an offset, and
 //! is mostly in one line. A look-up that has found its word reassembles the stored key, eight bytes at a
