@@ -1,7 +1,7 @@
-//! Strings of bits, of which bit `i` is bit `i % 8` (0 is the least significant one) of byte `i / 8`: what
-//! tails and packed pages are made of.
+//! Bit strings, as used by tails and packed pages. Bit `i` is bit `i % 8` of byte `i / 8`; bit 0 is the least
+//! significant one.
 
-/// Adds numbers of a few bits each to the end of a vector.
+/// Appends numbers of a few bits each to a vector.
 pub(crate) struct Writer<'a> {
     out: &'a mut Vec<u8>,
     held: u128,
@@ -13,7 +13,7 @@ impl<'a> Writer<'a> {
         Self { out, held: 0, bits: 0 }
     }
 
-    /// Adds the low `count <= 64` bits of `value`, whose other bits are zero.
+    /// Appends the low `count <= 64` bits of `value`; its other bits must be zero.
     pub(crate) fn put(&mut self, value: u64, count: u32) {
         self.held |= u128::from(value) << self.bits;
         self.bits += count;
@@ -24,7 +24,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Writes what is held back, and zeros up to a length of `end` bytes, which holds all bits.
+    /// Writes the pending bits, then zeros up to a length of `end` bytes, which must have room for all bits.
     pub(crate) fn finish(self, end: usize) {
         if self.bits > 0 {
             self.out.push(self.held as u8);
@@ -33,8 +33,9 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// Up to 64 bits from bit `shift < 8` of `bytes` on; bits above those wanted are any. `is_wide` says that
-/// they end beyond the first eight bytes. `None` if there are no eight bytes.
+/// Reads up to 64 bits, beginning at bit `shift < 8` of `bytes`. Bits above the requested ones are arbitrary.
+/// `is_wide` states that the bits end after the first eight bytes. Returns `None` if there are fewer than
+/// eight bytes.
 #[inline(always)]
 pub(crate) fn read(bytes: &[u8], shift: u32, is_wide: bool) -> Option<u64> {
     let bits = u64::from_le_bytes(*bytes.first_chunk()?) >> shift;

@@ -1,44 +1,45 @@
-//! Sorted columns: keys or values in rank order, as Arrow lays them out.
+//! Sorted columns: keys or values in rank order, in Arrow's layout.
 //!
 //! ```text
 //! fixed    element 0, element 1, ...                          64 zero bytes
 //! varying  offset 0 .. offset n, zeros to 128, the bytes      64 zero bytes
 //! ```
-//! Element `i` of a varying column is the bytes from offset `i` up to offset `i + 1`. Offsets are
-//! of 4 bytes if the last one fits in an `i32`, else of 8: Arrow's `Binary` and `LargeBinary`.
+//! Element `i` of a varying column is the bytes from offset `i` up to offset `i + 1`. Offsets have 4 bytes if
+//! the last one fits in an `i32`, else 8: Arrow's `Binary` and `LargeBinary`.
 
 use crate::key::Key;
 use crate::layout::align_up;
 use crate::section::{ARRAY_ALIGN, Geometry};
 use crate::types::KeyType;
 
-/// Zero bytes at the end of a column, so that wide loads of the last element stay inside.
+/// Zero bytes at the end of a column, so that wide loads of the last element stay inside the section.
 pub const GUARD_BYTES: u64 = 64;
 
 /// Shape of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ColumnGeometry {
-    /// Bytes of an element; 0 if they vary.
+    /// Bytes per element; 0 if elements vary in length.
     pub element_bytes: u64,
-    /// Bytes of an offset: 4 or 8; 0 if elements do not vary.
+    /// Bytes per offset: 4 or 8; 0 if elements do not vary in length.
     pub offset_bytes: u64,
     /// Number of elements.
     pub elements: u64,
-    /// Bytes of all elements.
+    /// Bytes of all elements together.
     pub data_bytes: u64,
-    /// First byte of the data, counted from the start of the section.
+    /// First byte of the data, relative to the start of the section.
     pub data_at: u64,
 }
 
 impl ColumnGeometry {
-    /// Elements of one size. `None` on overflow.
+    /// Creates the shape for elements of one size. Returns `None` on overflow.
     #[must_use]
     pub fn fixed(elements: u64, element_bytes: u64) -> Option<Self> {
         let data_bytes = elements.checked_mul(element_bytes)?;
         Some(Self { element_bytes, offset_bytes: 0, elements, data_bytes, data_at: 0 })
     }
 
-    /// Elements of any size, `data_bytes` together. `None` on overflow.
+    /// Creates the shape for elements of any size that have `data_bytes` bytes together. Returns `None` on
+    /// overflow.
     #[must_use]
     pub fn varying(elements: u64, data_bytes: u64) -> Option<Self> {
         let offset_bytes = if data_bytes <= i32::MAX as u64 { 4 } else { 8 };
@@ -50,13 +51,13 @@ impl ColumnGeometry {
         Some(Self { element_bytes: 0, offset_bytes, elements, data_bytes, data_at })
     }
 
-    /// Bytes of the section. `None` on overflow.
+    /// Returns the bytes of the section, or `None` on overflow.
     #[must_use]
     pub fn bytes(self) -> Option<u64> {
         self.data_at.checked_add(self.data_bytes)?.checked_add(GUARD_BYTES)
     }
 
-    /// As it stands in the section table.
+    /// Returns the geometry stored in the section table.
     #[must_use]
     pub fn stored(self) -> Geometry {
         Geometry {
@@ -66,7 +67,8 @@ impl ColumnGeometry {
         }
     }
 
-    /// From the section table: the shape of a section of `length` bytes, if there is one.
+    /// Reads the shape of a section of `length` bytes from its stored geometry. Returns `None` if no shape
+    /// matches.
     #[must_use]
     pub fn from_stored(stored: Geometry, elements: u64, length: u64) -> Option<Self> {
         let (element_bytes, offset_bytes) = (stored.key_bytes.get().into(), stored.value_bytes.get().into());
@@ -84,8 +86,8 @@ impl ColumnGeometry {
     }
 }
 
-/// Appends a numeric key, given as its word, as the key column holds it: little-endian as the type
-/// has it, but `u128` most significant byte first, as Arrow's `FixedSizeBinary(16)`.
+/// Appends a numeric key, given as its word, in the form used in the key column: little-endian in its own
+/// type, but `u128` with the most significant byte first, as in Arrow's `FixedSizeBinary(16)`.
 pub fn push_native_key(key_type: KeyType, word: u128, out: &mut Vec<u8>) {
     match key_type {
         KeyType::U32 => out.extend_from_slice(&(word as u32).to_le_bytes()),
@@ -121,7 +123,7 @@ mod tests {
             assert_eq!((shape.bytes(), shape.data_at), (Some(bytes), data_at), "{shape:?}");
             assert_eq!(ColumnGeometry::from_stored(shape.stored(), shape.elements, bytes), Some(shape));
             assert_eq!(shape.offset_bytes == 8, shape.data_bytes > NARROW, "{shape:?}");
-            // Of another length only a varying column can be, as long as its offsets hold it.
+            // Only a varying column can have another length, as long as its offsets fit.
             for length in [bytes - 1, bytes + 1, 0, u64::MAX] {
                 let other = ColumnGeometry::from_stored(shape.stored(), shape.elements, length);
                 let holds = shape.element_bytes == 0

@@ -1,9 +1,12 @@
-//! Sets of CPU features that code is compiled for, each with its detection: one list, so that they cannot differ.
+//! Sets of CPU features for which code is compiled, each with its detection. There is one list for both, so
+//! that they cannot differ.
 //!
-//! A function with `#[target_feature(enable = "...")]` names a list that stands here, and is called where the function
-//! of that name, or of one that has more, said yes. `tests/tests/features.rs` reads all sources for both.
+//! A function with `#[target_feature(enable = "...")]` names one of these lists. It is called only where the
+//! function of that name, or of a list that includes it, returned true. `tests/tests/features.rs` checks all
+//! sources for both rules.
 
-/// `name: features`: a function that detects all of them, and their list as `target_feature` takes it.
+/// Defines, for each `name: features`, a function that detects all of the features, and lists them in the
+/// form that `target_feature` takes.
 macro_rules! sets {
     ($($(#[$doc:meta])* $name:ident: $first:tt $(, $feature:tt)*;)*) => {
         $(
@@ -22,34 +25,34 @@ macro_rules! sets {
                 false
             }
         )*
-        /// Each set: its function's name, and its features.
+        /// Every set: the name of its function, and its features.
         pub const SETS: &[(&str, &str)] = &[$((stringify!($name), concat!($first $(, ",", $feature)*))),*];
     };
 }
 sets! {
-    /// Bits are gathered and scattered.
+    /// Detects BMI2, which gathers and scatters bits.
     bmi2: "bmi2";
-    /// As [`bmi2`], and the lowest bits are found.
+    /// Detects [`bmi2`] and BMI1, which finds the lowest bits.
     bmi: "bmi1", "bmi2";
-    /// Vectors of 16 bytes, and bits are counted.
+    /// Detects vectors of 16 bytes, and the instruction that counts bits.
     sse42: "sse4.2", "popcnt";
-    /// Vectors of 32 bytes.
+    /// Detects vectors of 32 bytes.
     avx2: "avx2";
-    /// As [`avx2`], and bits are counted.
+    /// Detects [`avx2`], and the instruction that counts bits.
     avx2_popcnt: "avx2", "popcnt";
-    /// As [`avx2`] and [`bmi2`].
+    /// Detects [`avx2`] and [`bmi2`].
     avx2_bmi2: "avx2", "bmi2";
-    /// What the searches of 32 bytes use.
+    /// Detects the features used by the searches in 32-byte vectors.
     avx2_search: "avx2", "bmi1", "bmi2", "popcnt";
-    /// Vectors of 64 bytes.
+    /// Detects vectors of 64 bytes.
     avx512f: "avx512f";
-    /// As [`avx512f`], and bits are counted.
+    /// Detects [`avx512f`], and the instruction that counts bits.
     avx512f_popcnt: "avx512f", "popcnt";
-    /// What the searches of 64 bytes use.
+    /// Detects the features used by the searches in 64-byte vectors.
     avx512_search: "avx512f", "avx512bw", "avx512vl", "avx2", "bmi1", "bmi2", "popcnt";
 }
 
-/// NEON, which is part of 64-bit Arm; the features are `neon`.
+/// Detects NEON, which is part of 64-bit Arm; the feature is `neon`.
 #[inline]
 #[must_use]
 pub fn neon() -> bool {

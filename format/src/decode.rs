@@ -1,6 +1,7 @@
-//! A lenient walk over a file's head for tools: every field with its place, also of a damaged file.
+//! A lenient decoder of the superblock and the section table, for tools. It returns every field with its
+//! place, even in a damaged file.
 //!
-//! It never fails and never discards what it read; what looks wrong gets a remark.
+//! Decoding never fails and never discards what was read. A field that looks wrong gets a remark.
 
 use crate::checksum::crc32;
 use crate::section::{ENTRY_BYTES, Entry, SECTIONS_MAX, TABLE_BYTES, TABLE_OFFSET, decode_table};
@@ -9,22 +10,23 @@ use crate::types::{KeyType, ValueType};
 use crate::version::{DEVELOPMENT, MAGIC, reads};
 use zerocopy::FromBytes;
 
-/// A field as it stands in the file.
+/// A field as stored in the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Field {
-    /// First byte in the file.
+    /// Offset of its first byte in the file.
     pub offset: u64,
-    /// Bytes.
+    /// Length in bytes.
     pub length: u64,
     /// Name, as in `docs/FORMAT.md`.
     pub name: String,
-    /// What it holds.
+    /// Its value, as text.
     pub value: String,
-    /// What is wrong with it, if anything.
+    /// The remark if something is wrong with the field.
     pub remark: Option<String>,
 }
 
-/// Fields of a superblock that begins at `offset`. Short input gives the fields that are there.
+/// Returns the fields of a superblock that begins at `offset`. Short input gives the fields that are
+/// complete.
 #[must_use]
 pub fn superblock(bytes: &[u8], offset: u64) -> Vec<Field> {
     let mut padded = [0; SUPERBLOCK_BYTES];
@@ -102,7 +104,8 @@ pub fn superblock(bytes: &[u8], offset: u64) -> Vec<Field> {
     fields
 }
 
-/// Fields of the section table, whose bytes are `bytes`; `stored_crc` is what the superblock says.
+/// Returns the fields and the entries of the section table in `bytes`. `stored_crc` is the sum stored in the
+/// superblock.
 #[must_use]
 pub fn table(bytes: &[u8], stored_crc: Option<u32>) -> (Vec<Field>, Vec<Entry>) {
     let found = crc32(bytes);

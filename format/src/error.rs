@@ -1,65 +1,65 @@
-//! What can be wrong with the bytes of a file.
+//! Errors in the bytes of a file.
 
 use core::fmt;
 
-/// Why bytes were not accepted. Each variant says where and what to do.
+/// The reason why bytes were rejected. Each message says where the fault is and what to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FormatError {
-    /// The first bytes are not ours.
+    /// The file does not begin with the magic bytes of Pleach.
     Foreign,
-    /// The file is shorter than its superblock says, or than any Pleach file can be.
+    /// The file is shorter than its superblock specifies, or than the smallest valid file.
     Truncated {
-        /// Bytes that should be there.
+        /// Expected number of bytes.
         expected: u64,
-        /// Bytes that are there.
+        /// Number of bytes found.
         found: u64,
     },
-    /// The file is longer than its superblock says.
+    /// The file is longer than its superblock specifies.
     Extended {
-        /// Bytes that should be there.
+        /// Expected number of bytes.
         expected: u64,
-        /// Bytes that are there.
+        /// Number of bytes found.
         found: u64,
     },
-    /// Whole, but of a version this library does not read.
+    /// The file is intact, but of a version that this library does not read.
     Version {
         /// Version of the file.
         found: (u16, u16),
         /// Version this library reads.
         reads: (u16, u16),
     },
-    /// Whole, but needs a feature that this library does not know.
+    /// The file is intact, but requires a feature that this library does not know.
     Feature {
         /// The unknown feature bits.
         unknown: u64,
     },
     /// A stored sum does not match the bytes.
     Checksum {
-        /// What was summed: `superblock`, `section table`, or a section's tag.
+        /// The bytes that the sum covers: `superblock`, `section table`, or a section's tag.
         what: &'static str,
-        /// First byte of what was summed.
+        /// Offset of the first byte that the sum covers.
         offset: u64,
-        /// The sum that is stored.
+        /// The stored sum.
         expected: u32,
         /// The sum of the bytes.
         found: u32,
     },
-    /// A stored number that cannot be.
+    /// A stored number is invalid.
     Corrupt {
-        /// Which structure.
+        /// The structure that contains the number.
         what: &'static str,
-        /// Where it lies in the file.
+        /// Offset of the number in the file.
         offset: u64,
-        /// Which rule it breaks.
+        /// The rule that the number breaks.
         rule: &'static str,
-        /// The number that is stored.
+        /// The stored number.
         found: u64,
     },
 }
 
 impl FormatError {
-    /// Whether the file is damaged, as opposed to foreign, newer, or in need of an unknown feature.
+    /// Reports whether the file is damaged, as opposed to foreign, newer, or in need of an unknown feature.
     #[must_use]
     pub fn is_damage(&self) -> bool {
         !matches!(self, Self::Foreign | Self::Version { .. } | Self::Feature { .. })

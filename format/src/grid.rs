@@ -1,51 +1,55 @@
-//! The grid: from a key straight to its tuple line, where keys are spread evenly enough.
+//! The grid leads from a key directly to its tuple line, if keys are spread evenly enough.
 //!
-//! The span of the keys is cut into *segments* of one width, a segment into *units* of one width (its
-//! own), a unit into [`CELLS`] cells. Every border between two tuple lines puts a *mark* into the cell of
-//! the last key left of it, or, if that has one already, into the next free cell to the right. A unit is
-//! one 64-bit number: a bit a cell, and above them the marks before it since the last multiple of
-//! [`BLOCK_UNITS`] units, whose own counts stand in an array of *supers*.
+//! The range of the keys is divided into *segments* of equal width, each segment into *units* of equal width
+//! (its own), and each unit into [`CELLS`] cells. Every border between two tuple lines puts a *mark* into the
+//! cell of the last key to its left or, if that cell is taken, into the next free cell to the right.
 //!
-//! The marks in cells before a query's own are borders before the query, for cells keep the order of keys.
-//! If its own cell has no mark these are all of them, so their number is its tuple line; else the line is
-//! that one or lies right of it. So a look-up reads a unit and a line: rank and select over a bitmap
-//! (Jacobson 1989) under an interpolation search (Perl, Itai, Avni 1978). The spine answers for files
-//! whose keys crowd into too few cells; they have no grid.
+//! A unit is one 64-bit number. It has one bit per cell and, above these, the number of marks before it since
+//! the last multiple of [`BLOCK_UNITS`] units. The marks before each such multiple are counted in an array of
+//! *supers*.
+//!
+//! Cells keep the order of keys, so the marks in cells before that of a query are borders before the query.
+//! If the query's own cell has no mark, these are all of them, and their number is the tuple line. Otherwise
+//! the line is that one or is to its right. So a look-up reads one unit and one line: rank and select over a
+//! bitmap (Jacobson 1989) below an interpolation search (Perl, Itai, Avni 1978).
+//!
+//! Files whose keys crowd into too few cells have no grid; the spine answers for them.
 
 use crate::key::Word;
 use crate::layout::align_up;
 use crate::section::{ARRAY_ALIGN, Geometry, LEVELS_MAX};
 
-/// Cells of a unit: the bits of a number that are not its count.
+/// Cells per unit: the bits of the number that are not its count.
 pub const CELLS: u32 = 48;
-/// Units that count from the same super: no count of theirs exceeds 16 bits.
+/// Units that share a super. At this number, no count in a unit exceeds 16 bits.
 pub const BLOCK_UNITS: u64 = 1024;
-/// Bytes of a unit.
+/// Bytes per unit.
 pub const UNIT_BYTES: u64 = 8;
-/// Bytes of a segment: its first unit and the number of its units.
+/// Bytes per segment: the number of its first unit and its number of units.
 pub const SEGMENT_BYTES: u64 = 8;
-/// Bytes of a super.
+/// Bytes per super.
 pub const SUPER_BYTES: u64 = 4;
-/// Most segments are 2 to the power of this.
+/// Binary logarithm of the maximum number of segments.
 pub const SEGMENT_BITS_MAX: u32 = 16;
-/// Zero bytes that end the section.
+/// Zero bytes at the end of the section.
 pub const GUARD_BYTES: u64 = 64;
 
-/// How keys become positions: a key's distance from `low` as a number of 32 bits, highest bit in use.
+/// Mapping of keys to positions. The position is the distance of a key from `low` as a 32-bit number whose
+/// highest bit is in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scale<W> {
     /// Smallest word.
     pub low: W,
     /// Largest word.
     pub high: W,
-    /// Shift to the left of a distance.
+    /// Bits by which a distance is shifted to the left first.
     pub left: u32,
-    /// Then to the right.
+    /// Bits by which it is then shifted to the right.
     pub right: u32,
 }
 
 impl<W: Word> Scale<W> {
-    /// Of words from `low` to `high`; `None` if `high` is below `low`.
+    /// Creates the scale for words from `low` to `high`. Returns `None` if `high < low`.
     #[must_use]
     pub fn new(low: W, high: W) -> Option<Self> {
         if high < low {
@@ -55,13 +59,13 @@ impl<W: Word> Scale<W> {
         Some(Self { low, high, left: 32u32.saturating_sub(bits), right: bits.saturating_sub(32) })
     }
 
-    /// Position of the largest word.
+    /// Returns the position of the largest word.
     #[must_use]
     pub fn last(&self) -> u32 {
         self.position(self.high)
     }
 
-    /// Position of a word, which is that of the nearer end if the word lies beyond it.
+    /// Returns the position of a word. A word outside the range has the position of the nearer end.
     #[inline(always)]
     #[must_use]
     #[allow(clippy::cast_possible_truncation)]
@@ -69,25 +73,25 @@ impl<W: Word> Scale<W> {
         let word = word.min(self.high);
         let distance = if word < self.low { W::default() } else { word - self.low };
         if W::BYTES == 4 {
-            // The same, in vectors twice as long.
+            // The same result; a compiler can use twice as many lanes.
             return (distance.to_u128() as u32).wrapping_shl(self.left);
         }
         (distance.to_u128() as u64).wrapping_shl(self.left).wrapping_shr(self.right) as u32
     }
 }
 
-/// A segment: where its units begin, and how many it has.
+/// A segment: the number of its first unit, and its number of units.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Segment {
     /// Number of its first unit.
     pub first: u32,
-    /// Its units; a segment without any stands in the first cell of the next one.
+    /// Number of its units. If it has none, its positions map to the first cell of the next segment.
     pub units: u32,
 }
 
 impl Segment {
-    /// As it stands in the file.
+    /// Returns the bytes stored in the file.
     #[must_use]
     pub fn to_bytes(self) -> [u8; SEGMENT_BYTES as usize] {
         let mut bytes = [0; SEGMENT_BYTES as usize];
@@ -96,7 +100,7 @@ impl Segment {
         bytes
     }
 
-    /// From the file.
+    /// Reads the stored bytes.
     #[inline(always)]
     #[must_use]
     pub fn from_bytes(bytes: &[u8; SEGMENT_BYTES as usize]) -> Self {
@@ -104,7 +108,7 @@ impl Segment {
     }
 }
 
-/// Segment of a position, and the position inside it, of 32 bits.
+/// Returns the segment of a position, and the position inside the segment as 32 bits.
 #[inline(always)]
 #[must_use]
 #[allow(clippy::cast_possible_truncation)]
@@ -113,7 +117,7 @@ pub fn segment_of(position: u32, segment_bits: u32) -> (usize, u32) {
     ((wide >> 32) as usize, wide as u32)
 }
 
-/// Unit and cell of a position inside a segment. Of a forged segment any unit.
+/// Returns the unit and the cell of a position inside a segment. A forged segment gives an arbitrary unit.
 #[inline(always)]
 #[must_use]
 #[allow(clippy::cast_possible_truncation)]
@@ -123,7 +127,8 @@ pub fn place(segment: Segment, inside: u32) -> (u32, u32) {
     (segment.first.wrapping_add((scaled >> 32) as u32), cell as u32)
 }
 
-/// Marks before a cell of a unit, since the super of the unit, and whether the cell has a mark.
+/// Returns the number of marks before a cell, counted from the super of its unit, and whether the cell has a
+/// mark.
 #[inline(always)]
 #[must_use]
 #[allow(clippy::cast_possible_truncation)]
@@ -132,29 +137,30 @@ pub fn marks_before(unit: u64, cell: u32) -> (u32, bool) {
     ((unit >> CELLS) as u32 + below.count_ones(), unit >> (cell & 63) & 1 == 1)
 }
 
-/// Sizes and places of a grid's arrays.
+/// Sizes and places of the arrays of a grid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GridGeometry {
-    /// Units.
+    /// Number of units.
     pub units: u64,
-    /// 2 to the power of this times the width of a segment is the span of all positions.
+    /// Binary logarithm of the number of segments in the range of all positions.
     pub segment_bits: u32,
-    /// Segments: as many as the positions of the keys reach into.
+    /// Number of segments: as many as the positions of the keys reach.
     pub segments: u64,
-    /// First byte of the units; segments begin at 0.
+    /// First byte of the units; the segments begin at 0.
     pub units_at: u64,
     /// First byte of the supers.
     pub supers_at: u64,
-    /// Supers.
+    /// Number of supers.
     pub supers: u64,
-    /// Bytes of a word: 4 or 8.
+    /// Bytes per word: 4 or 8.
     pub word_bytes: u64,
-    /// Where words lie, widened.
+    /// Mapping of words to positions, widened.
     scale: Scale<u64>,
 }
 
 impl GridGeometry {
-    /// Of so many units over words from `low` to `high`. `None` if there is no such grid.
+    /// Creates a grid of `units` units over words from `low` to `high`. Returns `None` if these sizes are
+    /// invalid.
     #[must_use]
     #[allow(clippy::cast_possible_truncation)]
     pub fn new(units: u64, segment_bits: u32, word_bytes: usize, low: u64, high: u64) -> Option<Self> {
@@ -171,7 +177,7 @@ impl GridGeometry {
         Some(Self { units, segment_bits, segments, units_at, supers_at, supers, word_bytes, scale })
     }
 
-    /// Where words lie: of [`GridGeometry::word_bytes`].
+    /// Returns the mapping of words to positions; `W` has [`GridGeometry::word_bytes`] bytes.
     #[inline(always)]
     #[must_use]
     pub fn scale<W: Word>(&self) -> Scale<W> {
@@ -179,19 +185,19 @@ impl GridGeometry {
         Scale { low: W::from_u64(low), high: W::from_u64(high), left, right }
     }
 
-    /// Position of the highest word.
+    /// Returns the position of the highest word.
     #[must_use]
     pub fn last_position(&self) -> u32 {
         self.scale.last()
     }
 
-    /// Bytes of the section.
+    /// Returns the bytes of the section.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.supers_at + self.supers * SUPER_BYTES + GUARD_BYTES
     }
 
-    /// As it stands in the section table.
+    /// Returns the geometry stored in the section table.
     #[must_use]
     #[allow(clippy::cast_possible_truncation)]
     pub fn stored(&self) -> Geometry {
@@ -202,7 +208,8 @@ impl GridGeometry {
         Geometry { key_bytes: (self.word_bytes as u32).into(), encodings, ..Geometry::default() }
     }
 
-    /// From the section table: the shape of a section of `length` bytes, if there is one.
+    /// Reads the shape of a section of `length` bytes from its stored geometry. Returns `None` if no shape
+    /// matches.
     #[must_use]
     pub fn from_stored(stored: Geometry, units: u64, length: u64) -> Option<Self> {
         let number = |at: usize| <u64 as Word>::read(&stored.encodings[at..]);
@@ -212,14 +219,14 @@ impl GridGeometry {
     }
 }
 
-/// Puts marks, and hands out units in order.
+/// Sets marks, and yields units in order.
 #[derive(Clone, Debug)]
 pub struct Marker {
-    /// First cell that is free.
+    /// First free cell.
     free: u64,
-    /// All units.
+    /// Number of units in all.
     units: u64,
-    /// The unit in hand, and its number.
+    /// The current unit, and its number.
     unit: u64,
     number: u64,
     marks: u32,
@@ -227,14 +234,15 @@ pub struct Marker {
 }
 
 impl Marker {
-    /// For so many units.
+    /// Creates the marker for `units` units.
     #[must_use]
     pub fn new(units: u64) -> Self {
         Self { free: 0, units, unit: 0, number: 0, marks: 0, supers: vec![0] }
     }
 
-    /// Marks a cell, counted from the first cell of the first unit, or the next one that is free. A mark behind
-    /// the last unit is left out. `take` gets the units before it. Cells must not descend.
+    /// Marks a cell or, if it is taken, the next free one; cells are counted from the first cell of the first
+    /// unit and must not descend. A mark after the last unit is dropped. `take` receives the units before the
+    /// cell.
     #[inline]
     pub fn mark(&mut self, cell: u64, take: &mut impl FnMut(u64)) {
         let cell = cell.max(self.free);
@@ -247,7 +255,7 @@ impl Marker {
         }
     }
 
-    /// Hands out all units that were not, and returns the supers.
+    /// Passes all remaining units to `take`, and returns the supers.
     pub fn finish(mut self, take: &mut impl FnMut(u64)) -> Vec<u32> {
         self.close(self.units, take);
         self.supers.truncate(self.units.div_ceil(BLOCK_UNITS) as usize);
@@ -285,7 +293,7 @@ mod tests {
         fn new(lasts: &[W], low: W, bits: u32, units_each: u32) -> Self {
             let scale = Scale::new(low, *lasts.last().unwrap()).unwrap();
             let count = segment_of(scale.last(), bits).0 as u32 + 1;
-            // Every third segment stands in the next one.
+            // Every third segment has no units; its positions are in the next one.
             let mut first = 0;
             let segments: Vec<Segment> = (0..count)
                 .map(|number| {
@@ -295,7 +303,7 @@ mod tests {
                     segment
                 })
                 .collect();
-            // For segments at the end without any.
+            // One more for segments at the end that have no units.
             let total = u64::from(first + 1);
             let (mut units, mut marker) = (Vec::new(), Marker::new(total));
             for &last in &lasts[..lasts.len() - 1] {

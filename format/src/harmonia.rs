@@ -1,4 +1,4 @@
-//! HARM: a B+tree as two arrays (Harmonia, Yan et al., PPoPP 2019, section 3.1).
+//! HARM: a B+tree as a key region and a child region (Harmonia, Yan et al., PPoPP 2019, section 3.1).
 //!
 //! ```text
 //! keys       a node each, all of one stride, breadth-first: root, its children, ..., leaves
@@ -6,24 +6,26 @@
 //! children   a u32 each inner node, and one more: the number of its first child (prefix sums)
 //! values     beside the leaf part of the keys: slot j of leaf i at (i * fanout + j) * value_bytes
 //! ```
-//! Child `i` (from 1) of a node is `PrefixSum[node] + i - 1` (Equation 1 of the paper), so nodes hold keys
-//! alone and the whole child region is small enough for a cache. A node's keys part its children: the
-//! child of a query is the number of keys below it, counted over the whole stride, since free slots are
-//! all ones. A key of an inner node is the last one under the child to its left.
+//! Child `i` (from 1) of a node is `PrefixSum[node] + i - 1` (Equation 1 of the paper). So nodes contain keys
+//! only, and the whole child region is small enough for a cache.
 //!
-//! Every node of a bulk-loaded tree but the last of its level holds exactly `node_keys` keys, so leaf
-//! `i`, slot `j` is rank `i * node_keys + j`.
+//! The keys of a node separate its children. The child of a query is the number of keys below the query,
+//! counted over the whole stride, since free slots are all ones. A key of an inner node is the last key under
+//! the child to its left.
+//!
+//! Every node of a bulk-loaded tree, except the last of its level, has exactly `node_keys` keys. So slot `j`
+//! of leaf `i` is rank `i * node_keys + j`.
 
 use crate::error::FormatError;
 use crate::key::Word;
 use crate::layout::{LINE_BYTES, align_up};
 use crate::section::{ARRAY_ALIGN, Geometry, LEVELS_MAX};
 
-/// Fewest children of a full node.
+/// Minimum number of children of a full node.
 pub const FANOUT_MIN: u32 = 8;
-/// Most children of a full node.
+/// Maximum number of children of a full node.
 pub const FANOUT_MAX: u32 = 128;
-/// Bytes of an entry of the child region.
+/// Bytes per entry of the child region.
 pub const CHILD_BYTES: u64 = 4;
 /// Zero bytes at the end of the section.
 pub const GUARD_BYTES: u64 = 64;
@@ -33,32 +35,32 @@ pub const GUARD_BYTES: u64 = 64;
 pub struct HarmoniaLevel {
     /// Number of its first node.
     pub first: u64,
-    /// Its nodes.
+    /// Number of its nodes.
     pub nodes: u64,
-    /// Leaves under each of its nodes but the last.
+    /// Number of leaves under each of its nodes except the last.
     pub leaves: u64,
 }
 
-/// Where everything lies in the section.
+/// Sizes and places of the arrays in the section.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HarmoniaGeometry {
-    /// Tuples.
+    /// Number of tuples.
     pub tuples: u64,
-    /// Most children of a node; it has place for one key less.
+    /// Maximum number of children of a node; it has room for one key less.
     pub fanout: u32,
-    /// Keys of every node but the last of its level.
+    /// Number of keys in every node except the last of its level.
     pub node_keys: u32,
-    /// Bytes of a word: 4, 8 or 16.
+    /// Bytes per word: 4, 8 or 16.
     pub word_bytes: u32,
-    /// Bytes of a value: 0, 4 or 8.
+    /// Bytes per value: 0, 4 or 8.
     pub value_bytes: u32,
-    /// Levels, the root's first, the leaves' last; none in an empty tree.
+    /// Levels, from the root to the leaves; none in an empty tree.
     pub levels: Vec<HarmoniaLevel>,
-    /// Nodes of all levels.
+    /// Number of nodes on all levels.
     pub nodes: u64,
-    /// Nodes that are no leaves.
+    /// Number of inner nodes.
     pub inner: u64,
-    /// Bytes of a node: `fanout` words, and zero to 63 bytes up to a whole line.
+    /// Bytes per node: `fanout` words, and 0 to 63 more bytes up to a whole line.
     pub stride_bytes: u64,
     /// First byte of the counts.
     pub counts_at: u64,
@@ -70,15 +72,15 @@ pub struct HarmoniaGeometry {
     pub bytes: u64,
 }
 
-/// Keys of a node that is filled to `percent` (50 to 100): `floor(percent / 100 * (fanout - 1))`.
+/// Returns the keys of a node that is filled to `percent` (50 to 100): `floor(percent / 100 * (fanout - 1))`.
 #[must_use]
 pub const fn node_keys(fanout: u32, percent: u32) -> u32 {
     percent * (fanout - 1) / 100
 }
 
 impl HarmoniaGeometry {
-    /// Lays out a tree. `None` if `fanout` or `node_keys` is outside its limits, if the nodes are too many for
-    /// the child region, or on overflow. O(levels).
+    /// Lays out a tree. Returns `None` if a size is outside its limits, if there are too many nodes for the
+    /// child region, or on overflow. O(levels).
     #[must_use]
     pub fn new(
         tuples: u64,
@@ -137,19 +139,19 @@ impl HarmoniaGeometry {
         })
     }
 
-    /// Leaves.
+    /// Returns the number of leaves.
     #[must_use]
     pub fn leaves(&self) -> u64 {
         self.nodes - self.inner
     }
 
-    /// Words of a node's stride.
+    /// Returns the number of words in a node's stride.
     #[must_use]
     pub fn stride_words(&self) -> usize {
         (self.stride_bytes / u64::from(self.word_bytes)) as usize
     }
 
-    /// Keys of node `at` (counted from 0) of a level.
+    /// Returns the number of keys in node `at` (from 0) of a level.
     #[must_use]
     pub fn keys_of(&self, level: usize, at: u64) -> u64 {
         let full = u64::from(self.node_keys);
@@ -163,7 +165,7 @@ impl HarmoniaGeometry {
         }
     }
 
-    /// Rank of the last key under node `at` of a level.
+    /// Returns the rank of the last key under node `at` of a level.
     #[must_use]
     pub fn last_rank(&self, level: usize, at: u64) -> u64 {
         let leaves = self.levels.get(level).map_or(1, |level| level.leaves);
@@ -171,18 +173,19 @@ impl HarmoniaGeometry {
         end.min(self.tuples).saturating_sub(1)
     }
 
-    /// First child of inner node `node`, and for `inner` the number of nodes: the child region's entry.
+    /// Returns the entry of the child region: the first child of inner node `node`. For `inner` itself, that
+    /// is the number of nodes.
     #[must_use]
     pub fn first_child(&self, node: u64) -> u64 {
         let level = self.levels.iter().rposition(|level| level.first <= node).unwrap_or(0);
         match (self.levels.get(level), self.levels.get(level + 1)) {
             (Some(this), Some(below)) => below.first + (node - this.first) * (u64::from(self.node_keys) + 1),
-            // Leaves have none.
+            // Leaves have no children.
             _ => self.nodes,
         }
     }
 
-    /// As it stands in the section table.
+    /// Returns the geometry stored in the section table.
     #[must_use]
     pub fn stored(&self) -> Geometry {
         Geometry {
@@ -196,7 +199,8 @@ impl HarmoniaGeometry {
         }
     }
 
-    /// From the section table: the shape of a section of `length` bytes, if there is one.
+    /// Reads the shape of a section of `length` bytes from its stored geometry. Returns `None` if no shape
+    /// matches.
     #[must_use]
     pub fn from_stored(stored: Geometry, tuples: u64, length: u64) -> Option<Self> {
         let shape = (stored.order.get(), stored.tuples_per_line.get());
@@ -206,11 +210,14 @@ impl HarmoniaGeometry {
         (this.stored() == stored && this.bytes == length).then_some(this)
     }
 
-    /// Rank of the first key that is not below `query`, the number of tuples if all are: the scalar
-    /// reference. `section` holds the section's bytes. O(levels * fanout).
+    /// Returns the rank of the first key that is at least `query`, or the number of tuples if there is none.
+    /// This is the scalar reference. `section` contains the bytes of the section. O(levels * fanout).
     ///
-    /// Of bytes that were not verified it may be wrong, but it is at most `tuples`, and every stored index is
-    /// kept inside the level that it leads to. An error if the bytes are too few.
+    /// If the bytes were not verified, the result may be wrong, but it is at most `tuples`: every stored
+    /// index is clamped to the level to which it leads.
+    ///
+    /// # Errors
+    /// [`FormatError::Truncated`] if `section` is shorter than the tree.
     pub fn lower_bound<W: Word>(&self, section: &[u8], query: W) -> Result<u64, FormatError> {
         let slice = |at: u64, bytes: u64| {
             let short = FormatError::Truncated { expected: self.bytes, found: section.len() as u64 };
@@ -238,7 +245,7 @@ impl HarmoniaGeometry {
 mod tests {
     use super::*;
 
-    /// The section of ascending words, without values: made node by node from the definition.
+    /// Builds the section of ascending words, without values, node by node from the definition.
     fn section(geometry: &HarmoniaGeometry, words: &[u64]) -> Vec<u8> {
         let mut bytes = vec![0u8; geometry.bytes as usize];
         for (depth, level) in geometry.levels.iter().enumerate() {

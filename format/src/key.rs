@@ -1,9 +1,14 @@
 //! Keys and values as machine words.
 //!
-//! A tuple line, the spine and every search hold *encoded* keys: unsigned words whose order is the
-//! order of the keys. Unsigned keys are their own encoding; signed keys have their sign bit flipped;
-//! floats too, and all their other bits if they are negative. Byte keys become words by
-//! [`crate::mask`]. Values are kept as their bits.
+//! A tuple line, the spine and every search use *encoded* keys: unsigned words that have the order of the
+//! keys.
+//!
+//! * An unsigned key is its own encoding.
+//! * A signed key has its sign bit flipped.
+//! * A float has its sign bit flipped too, and, if it is negative, all other bits.
+//! * A byte key becomes a word by [`crate::mask`].
+//!
+//! Values are stored as their bits.
 
 use crate::types::{KeyType, ValueType};
 use core::fmt::Debug;
@@ -27,42 +32,55 @@ use sealed::Sealed;
 pub trait Word:
     Copy + Ord + Debug + Default + Send + Sync + Sealed + BitXor<Output = Self> + Sub<Output = Self> + 'static
 {
-    /// Bytes in the file.
+    /// Bytes per word in the file.
     const BYTES: usize;
-    /// All ones: what pads the last tuple line.
+    /// All ones: the padding of the last tuple line.
     const MAX: Self;
-    /// Reads the word at the start of `bytes`. Panics if `bytes` is shorter than [`Word::BYTES`].
+    /// Reads the word at the start of `bytes`.
+    ///
+    /// # Panics
+    /// If `bytes` is shorter than [`Word::BYTES`].
     fn read(bytes: &[u8]) -> Self;
-    /// Writes the word at the start of `bytes`. Panics if `bytes` is shorter than [`Word::BYTES`].
+    /// Writes the word at the start of `bytes`.
+    ///
+    /// # Panics
+    /// If `bytes` is shorter than [`Word::BYTES`].
     fn write(self, bytes: &mut [u8]);
     /// Widens without loss.
     fn to_u128(self) -> u128;
-    /// Keeps the low bits.
+    /// Converts `value`, keeping the low bits.
     fn from_u128(value: u128) -> Self;
-    /// The cell of this key in a grid of cells of `2^shift` keys that begins at `base`, at most
-    /// `u64::MAX`. Below the base, and for shifts of the width of a word or more, any number.
+    /// Returns the cell of this key in a grid of cells of `2^shift` keys that begins at `base`, at most
+    /// `u64::MAX`. If the key is below `base`, or `shift` is at least the width of a word, the result is
+    /// arbitrary.
     fn cell(self, base: Self, shift: u32) -> u64;
-    /// Number of bits up to the highest one that is set.
+    /// Returns the number of bits up to the highest one that is set.
     fn bit_length(self) -> u32;
-    /// `self - 2^shift / parts * times`, if that is not below zero.
+    /// Returns `self - 2^shift / parts * times`, or `None` if that is below zero.
     fn step_back(self, shift: u32, parts: u64, times: u64) -> Option<Self>;
-    /// The next larger word.
+    /// Returns the next larger word, or `None` if there is none.
     fn successor(self) -> Option<Self>;
-    /// Keeps the low bits, or widens.
+    /// Converts `value`: widens it, or keeps the low bits.
     fn from_u64(value: u64) -> Self;
 }
 
-/// The bits of a value: nothing, four bytes or eight.
+/// The bits of a value: none, four bytes or eight.
 pub trait Bits: Copy + Debug + Default + PartialEq + Send + Sync + Sealed + 'static {
-    /// Bytes in the file.
+    /// Bytes per value in the file.
     const BYTES: usize;
-    /// Reads from the start of `bytes`. Panics if `bytes` is shorter than [`Bits::BYTES`].
+    /// Reads the bits at the start of `bytes`.
+    ///
+    /// # Panics
+    /// If `bytes` is shorter than [`Bits::BYTES`].
     fn read(bytes: &[u8]) -> Self;
-    /// Writes at the start of `bytes`. Panics if `bytes` is shorter than [`Bits::BYTES`].
+    /// Writes the bits at the start of `bytes`.
+    ///
+    /// # Panics
+    /// If `bytes` is shorter than [`Bits::BYTES`].
     fn write(self, bytes: &mut [u8]);
-    /// Widens without loss; nothing is 0.
+    /// Widens without loss; no bits give 0.
     fn to_u64(self) -> u64;
-    /// Keeps the low bits.
+    /// Converts `value`, keeping the low bits.
     fn from_u64(value: u64) -> Self;
 }
 
@@ -144,8 +162,8 @@ impl Bits for () {
 
 /// A key type of the API: `u32`, `u64`, `u128`, `i32`, `i64`, `f64`.
 ///
-/// Floats are in total order, except that NaN is not a key: the builder refuses it, and a look-up
-/// finds nothing. -0.0 is the same key as 0.0.
+/// Floats are in total order, but NaN is not a valid key: the builder rejects it, and a look-up of it finds
+/// nothing. -0.0 is the same key as 0.0.
 pub trait Key:
     Copy + Debug + Default + PartialOrd + Send + Sync + IntoBytes + Immutable + Sealed + 'static
 {
@@ -153,11 +171,11 @@ pub trait Key:
     type Word: Word;
     /// Its type in the file.
     const TYPE: KeyType;
-    /// What the bits of a key are xor-ed with to encode it, if that is all that encoding is.
+    /// The word that encodes a key when xor-ed with its bits; `None` if encoding is not only a xor.
     const FLIP: Option<Self::Word>;
-    /// Order-preserving encoding.
+    /// Encodes the key so that the order of the words is the order of the keys.
     fn encode(self) -> Self::Word;
-    /// Inverse of [`Key::encode`].
+    /// Decodes a word; the inverse of [`Key::encode`].
     fn decode(word: Self::Word) -> Self;
 }
 
@@ -169,9 +187,9 @@ pub trait Value:
     type Bits: Bits;
     /// Its type in the file.
     const TYPE: ValueType;
-    /// The bits of this value.
+    /// Returns the bits of this value.
     fn to_bits(self) -> Self::Bits;
-    /// The value with these bits.
+    /// Returns the value with these bits.
     fn from_bits(bits: Self::Bits) -> Self;
 }
 

@@ -1,12 +1,12 @@
-//! Layout arithmetic: pure functions from counts to places, shared by builder, reader and tools.
+//! Layout arithmetic: pure functions from counts to places, shared by the builder, the reader and the tools.
 
 use crate::section::{ARRAY_ALIGN, HUGE_PAGE_BYTES, LARGE_SECTION_BYTES, LEVELS_MAX, SECTION_ALIGN};
 use crate::spine::Encoding;
 
-/// Bytes of a line of this version: one cache line.
+/// Bytes per line in this version: one cache line.
 pub const LINE_BYTES: usize = 64;
 
-/// Smallest multiple of `align` (a power of two) that is at least `value`; `None` on overflow.
+/// Returns the smallest multiple of `align` (a power of two) that is at least `value`, or `None` on overflow.
 #[must_use]
 pub const fn align_up(value: u64, align: u64) -> Option<u64> {
     match value.checked_add(align - 1) {
@@ -15,47 +15,48 @@ pub const fn align_up(value: u64, align: u64) -> Option<u64> {
     }
 }
 
-/// Where a section of `length` bytes starts when everything before it ends at `end`.
+/// Returns the offset of a section of `length` bytes if everything before it ends at `end`, or `None` on
+/// overflow.
 #[must_use]
 pub const fn section_start(end: u64, length: u64) -> Option<u64> {
     align_up(end, if length >= LARGE_SECTION_BYTES { HUGE_PAGE_BYTES } else { SECTION_ALIGN })
 }
 
-/// How tuples lie in lines: `n` keys from the start of a line, `n` values that end at its end.
+/// Layout of tuples in a line: `n` keys from the start of the line, and `n` values up to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LineGeometry {
-    /// Bytes of an encoded key: 4, 8 or 16.
+    /// Bytes per encoded key: 4, 8 or 16.
     pub key_bytes: usize,
-    /// Bytes of a value: 0, 4 or 8.
+    /// Bytes per value: 0, 4 or 8.
     pub value_bytes: usize,
 }
 
 impl LineGeometry {
-    /// For keys and values of these sizes.
+    /// Creates the layout for keys and values of these sizes.
     #[must_use]
     pub const fn new(key_bytes: usize, value_bytes: usize) -> Self {
         Self { key_bytes, value_bytes }
     }
 
-    /// Tuples of a full line.
+    /// Returns the number of tuples in a full line.
     #[must_use]
     pub const fn tuples_per_line(self) -> usize {
         LINE_BYTES / (self.key_bytes + self.value_bytes)
     }
 
-    /// Byte of the first value in a line.
+    /// Returns the offset of the first value in a line.
     #[must_use]
     pub const fn values_at(self) -> usize {
         LINE_BYTES - self.tuples_per_line() * self.value_bytes
     }
 
-    /// Lines that hold `tuples` tuples.
+    /// Returns the number of lines for `tuples` tuples.
     #[must_use]
     pub const fn lines(self, tuples: u64) -> u64 {
         tuples.div_ceil(self.tuples_per_line() as u64)
     }
 
-    /// Bytes of the tuple lines: whole pairs of lines. `None` on overflow.
+    /// Returns the bytes of the tuple lines, rounded up to whole pairs of lines, or `None` on overflow.
     #[must_use]
     pub const fn bytes(self, tuples: u64) -> Option<u64> {
         match self.lines(tuples).checked_mul(LINE_BYTES as u64) {
@@ -64,14 +65,14 @@ impl LineGeometry {
         }
     }
 
-    /// Line and slot of a rank.
+    /// Returns the line and the slot of a rank.
     #[must_use]
     pub const fn place(self, rank: u64) -> (u64, usize) {
         let n = self.tuples_per_line() as u64;
         (rank / n, (rank % n) as usize)
     }
 
-    /// Tuples in line `line` of a file of `tuples` tuples.
+    /// Returns the number of tuples in line `line` of a file that has `tuples` tuples.
     #[must_use]
     pub const fn tuples_in_line(self, line: u64, tuples: u64) -> usize {
         let n = self.tuples_per_line() as u64;
@@ -84,30 +85,30 @@ impl LineGeometry {
 /// One level of a spine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Level {
-    /// How its lines hold separators.
+    /// Encoding of the separators in its lines.
     pub encoding: Encoding,
-    /// Children of a full line: one more than its separators.
+    /// Number of children of a full line: one more than its separators.
     pub fanout: usize,
-    /// Its lines.
+    /// Number of its lines.
     pub lines: u64,
-    /// What it is above: tuple lines for level 0, else lines of the level below.
+    /// Number of its children: tuple lines for level 0, else lines of the level below.
     pub children: u64,
-    /// First byte, counted from the start of the section.
+    /// First byte, relative to the start of the section.
     pub offset: u64,
 }
 
-/// The levels of a spine, bottom level first. In the section the root comes first.
+/// Levels of a spine, bottom level first. In the section the root comes first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpineGeometry {
-    /// Levels, bottom first; the last has exactly one line. Empty for up to one tuple line.
+    /// Levels, bottom first; the last has exactly one line. Empty if there is at most one tuple line.
     pub levels: Vec<Level>,
     /// Bytes of all levels, each padded to whole pairs of lines.
     pub bytes: u64,
 }
 
 impl SpineGeometry {
-    /// Lays out a spine over `tuple_lines` lines. `encodings` gives the encoding of each level from
-    /// the bottom; `None` if there are too few or too many of them, or on overflow.
+    /// Lays out a spine over `tuple_lines` lines. `encodings` gives the encoding of each level from the
+    /// bottom. Returns `None` if there are too few or too many of them, or on overflow.
     #[must_use]
     pub fn new(tuple_lines: u64, key_bytes: usize, encodings: &[Encoding]) -> Option<Self> {
         let mut levels = Vec::new();

@@ -1,4 +1,4 @@
-//! The bytes of a Pleach file, and nothing but bytes.
+//! The file format: the layout of a Pleach file, and checks of its bytes.
 //!
 //! ```text
 //! offset 0        4 KiB superblock                        superblock.rs
@@ -19,15 +19,16 @@
 //! last 8 KiB      copies of section table and superblock  view.rs
 //! ```
 //!
-//! Each section but META, LINE, SPIN, SUMS and SUM2 is there only where the types or the options of a build ask for it.
+//! META, LINE, SPIN, SUMS and SUM2 are in every file. Another section is present only if the types or the
+//! options of a build require it.
 //!
-//! This crate holds the layout arithmetic that the builder, the reader and the tools share, and a
-//! checked [`view`] of a file's bytes that does no I/O: superblock, section table, sums, tuple
-//! iteration and a scalar descent. It contains no `unsafe` code and never reads outside the slices
-//! it is given. `docs/FORMAT.md` is the normative description.
+//! The crate contains the layout arithmetic shared by the builder, the reader and the tools, and a checked
+//! [`view`] of a file's bytes: superblock, section table, sums, tuple iteration and a scalar descent. It does
+//! no I/O, has no `unsafe` code, and never reads outside the slices that it is given. `docs/FORMAT.md` is the
+//! normative description.
 #![forbid(unsafe_code)]
 
-// Said here, in the crate below all others, so that it is the only error.
+// This check is in the crate on which all others depend, so that it is the only error reported.
 #[cfg(not(all(unix, target_pointer_width = "64", target_endian = "little")))]
 compile_error!(
     "Pleach runs on 64-bit little-endian Linux (x86-64, aarch64; macOS compiles): 32-bit and big-endian systems and \

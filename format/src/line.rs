@@ -5,23 +5,23 @@
 //! (u64,u64)  k  k  k  k  v  v  v  v                4 keys, 4 values
 //! (u64,u32)  k  k  k  k  k  .  v v v v v           5 keys, 4 zero bytes, 5 values
 //! ```
-//! Every line but the last is full, so `rank = line * n + slot`. The last line's free key slots
-//! are all ones and its free values zero: a search that counts keys below the query never counts
-//! the padding, and clamps nothing.
+//! Every line except the last is full, so `rank = line * n + slot`. In the last line, free key slots are all
+//! ones and free values are zero. So a search that counts the keys below a query never counts padding, and
+//! needs no clamp.
 
 use crate::key::{Bits, Word};
 use crate::layout::{LINE_BYTES, LineGeometry};
 
-/// A line as bytes.
+/// The bytes of a line.
 pub type Line = [u8; LINE_BYTES];
 
-/// Geometry of lines of these words.
+/// Returns the layout of lines of these words and values.
 #[must_use]
 pub const fn geometry<W: Word, B: Bits>() -> LineGeometry {
     LineGeometry::new(W::BYTES, B::BYTES)
 }
 
-/// Writes up to `n` tuples as one line; free slots get the padding.
+/// Writes up to `n` tuples as one line, and padding to the free slots.
 #[inline]
 pub fn encode<W: Word, B: Bits>(tuples: impl Iterator<Item = (W, B)>, line: &mut Line) {
     let geometry = geometry::<W, B>();
@@ -40,21 +40,21 @@ pub fn encode<W: Word, B: Bits>(tuples: impl Iterator<Item = (W, B)>, line: &mut
     }
 }
 
-/// Key in a slot.
+/// Returns the key in a slot.
 #[inline]
 #[must_use]
 pub fn key<W: Word>(line: &Line, slot: usize) -> W {
     W::read(&line[slot * W::BYTES..])
 }
 
-/// Value in a slot of a line of these words.
+/// Returns the value in a slot of a line of these words and values.
 #[inline]
 #[must_use]
 pub fn value<W: Word, B: Bits>(line: &Line, slot: usize) -> B {
     B::read(&line[geometry::<W, B>().values_at() + slot * B::BYTES..])
 }
 
-/// Number of keys of the line that are below `query`: the slot of its lower bound.
+/// Returns the number of keys in the line that are below `query`: the slot of its lower bound.
 #[inline]
 #[must_use]
 pub fn keys_below<W: Word>(line: &Line, tuples_per_line: usize, query: W) -> usize {

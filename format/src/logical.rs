@@ -1,15 +1,17 @@
-//! Logical types: what the words of a column *mean*.
+//! Logical types: the meaning of the words of a column.
 //!
-//! A date, a time, a timestamp, a duration and a decimal are integers with a unit, a zone or a scale; a uuid is 16
-//! bytes. META says so in a text ([`Logical::meta`]); people and the command line use a short name ([`Logical::name`]).
+//! A date, a time, a timestamp, a duration and a decimal are integers with a unit, a zone or a scale; a uuid
+//! is 16 bytes. META contains the type as a text ([`Logical::meta`]); people and the command line use a short
+//! name ([`Logical::name`]).
 //!
-//! - [`matching`] says whether two columns mean the same, and by what the words of each are multiplied until equal
-//!   words are equal values. It is the one place that decides this, for every operator and command.
-//! - [`ratio`] says how the words of one type become those of another, exactly.
-//! - [`Form`] is the part of a type that texts depend on: it reads `2024-01-01T12:00:00.5Z`, and prints it.
+//! - [`matching`] decides whether two columns mean the same, and how to scale the words of each so that equal
+//!   words are equal values. All operators and commands use this one function.
+//! - [`ratio`] returns how the words of one type become those of another, exactly.
+//! - [`Form`] is the part of a type on which texts depend: it reads `2024-01-01T12:00:00.5Z`, and prints it.
 //!
-//! Every word prints as a text that reads back as this word. Digits behind the point are as few as say it, but for
-//! decimals, which have those of their scale. Years beyond 0 to 9999 have a sign; so have times outside of a day.
+//! Every word prints as a text that reads back as the same word. Decimals print as many digits after the
+//! point as their scale specifies, other types as few as are needed. Years outside of 0 to 9999 have a sign,
+//! and so have times outside of a day.
 
 use crate::record::Record;
 use core::fmt;
@@ -18,7 +20,7 @@ mod text;
 
 pub use text::{Form, TextError};
 
-/// Unit of times.
+/// Unit of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Unit {
     /// `s`.
@@ -32,10 +34,10 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// From the coarsest to the finest.
+    /// All units, from the coarsest to the finest.
     pub const ALL: [Self; 4] = [Self::Second, Self::Millisecond, Self::Microsecond, Self::Nanosecond];
 
-    /// Digits behind the point of a second.
+    /// Returns the number of digits after the point of a second.
     #[must_use]
     pub const fn digits(self) -> u32 {
         match self {
@@ -46,7 +48,7 @@ impl Unit {
         }
     }
 
-    /// Units of a second.
+    /// Returns the number of units in a second.
     #[must_use]
     pub const fn per_second(self) -> i64 {
         10_i64.pow(self.digits())
@@ -75,49 +77,50 @@ impl Unit {
     }
 }
 
-/// What the words of a column mean.
+/// Logical type: the meaning of the words of a column.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Logical {
-    /// Themselves.
+    /// The words have no other meaning.
     #[default]
     Plain,
-    /// Days since 1970, of 4 bytes.
+    /// Days since 1970, in 4 bytes.
     Date32,
-    /// Milliseconds since 1970, of 8 bytes.
+    /// Milliseconds since 1970, in 8 bytes.
     Date64,
-    /// Since midnight, of 4 bytes.
+    /// Time since midnight, in 4 bytes.
     Time32(Unit),
-    /// Since midnight, of 8 bytes.
+    /// Time since midnight, in 8 bytes.
     Time64(Unit),
-    /// Since 1970: in UTC if there is a zone, else on the clock of nobody knows where.
+    /// Time since 1970: in UTC if there is a zone, else local time in an unknown zone.
     Timestamp(Unit, Option<String>),
-    /// Time that passes.
+    /// A length of time.
     Duration(Unit),
-    /// A number with so many digits in all and behind the point, kept for Arrow in so many bits.
+    /// A decimal number of `precision` digits, `scale` of them after the point, stored in Arrow in `bits`
+    /// bits.
     Decimal {
-        /// Bits in Arrow: 32, 64 or 128. The words here have 64.
+        /// Bits in Arrow: 32, 64 or 128. Words in a Pleach file have 64.
         bits: u8,
-        /// Digits in all.
+        /// Number of digits in all.
         precision: u8,
-        /// Digits behind the point.
+        /// Number of digits after the point.
         scale: i8,
     },
     /// 16 bytes that identify something.
     Uuid,
-    /// The fields of a record have a type each; this is META's text.
+    /// A record, whose fields have a type each; the text is that of META.
     Record(String),
-    /// Of a later version: META's text.
+    /// A type of a later version; the text is that of META.
     Unknown(String),
 }
 
 impl Logical {
-    /// That of a text in META. Every text is one.
+    /// Returns the type of a text in META. A text that is not known gives [`Logical::Unknown`].
     #[must_use]
     pub fn of_meta(text: &str) -> Self {
         match text {
             "" => Self::Plain,
             _ if Record::is_meant(text) => Self::Record(text.to_owned()),
-            // One text for one type: `Decimal128(+5, 02)` is not ours.
+            // Each type has exactly one text: `Decimal128(+5, 02)` is unknown.
             _ => Self::parsed(text)
                 .filter(|known| known.meta() == text)
                 .unwrap_or_else(|| Self::Unknown(text.to_owned())),
@@ -154,8 +157,8 @@ impl Logical {
         })
     }
 
-    /// Its text in META: `Date32`, `Time64(Microsecond)`, `Timestamp(Second, Some("UTC"))`, `Decimal128(15, 2)`,
-    /// `Uuid`; nothing for plain words.
+    /// Returns the text for META: `Date32`, `Time64(Microsecond)`, `Timestamp(Second, Some("UTC"))`,
+    /// `Decimal128(15, 2)`, `Uuid`; empty for plain words.
     #[must_use]
     pub fn meta(&self) -> String {
         match self {
@@ -176,8 +179,8 @@ impl Logical {
         }
     }
 
-    /// The type that a name of the command line stands for: `date`, `time[us]`, `timestamp[us]`, `timestamp[us,UTC]`,
-    /// `duration[us]`, `decimal(10,2)`, `uuid`; without a unit it is `us`.
+    /// Returns the type with this name on the command line: `date`, `time[us]`, `timestamp[us]`,
+    /// `timestamp[us,UTC]`, `duration[us]`, `decimal(10,2)`, `uuid`. The default unit is `us`.
     #[must_use]
     pub fn of_name(name: &str) -> Option<Self> {
         let (head, inner) = match name.split_once('[') {
@@ -225,11 +228,11 @@ impl Logical {
         })
     }
 
-    /// What names there are, for messages.
+    /// Examples of names, for messages.
     pub const NAMES: &'static str =
         "date time[us] timestamp[us] timestamp[us,UTC] duration[us] decimal(10,2) uuid";
 
-    /// Its name for people; nothing for plain words. Another text of a later version is shown as it is.
+    /// Returns the name for people; empty for plain words. A text of a later version is returned unchanged.
     #[must_use]
     pub fn name(&self) -> String {
         match self {
@@ -247,7 +250,7 @@ impl Logical {
         }
     }
 
-    /// The name of the type of words that it is meant for; `None` where any will do.
+    /// Returns the name of the word type that this type requires; `None` if it is not restricted here.
     #[must_use]
     pub const fn words(&self) -> Option<&'static str> {
         match self {
@@ -261,7 +264,7 @@ impl Logical {
         }
     }
 
-    /// How texts of it are read and printed; `None` where they are those of plain words.
+    /// Returns the form of its texts; `None` if they are those of plain words.
     #[must_use]
     pub const fn form(&self) -> Option<Form> {
         Some(match self {
@@ -292,18 +295,18 @@ fn unescaped(text: &str) -> String {
     plain
 }
 
-/// What a column holds and what that means.
+/// Type of the words of a column, and their meaning.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Meaning {
-    /// Name of the type of its words or byte strings.
+    /// Name of the type of the words or byte strings.
     pub words: String,
-    /// What they mean.
+    /// Logical type of the words.
     pub logical: Logical,
 }
 
 impl Meaning {
-    /// That of a column of type `words` with this text in META. Where the two do not fit together the text is that of
-    /// something unknown.
+    /// Creates the meaning of a column of type `words` that has this text in META. If the two do not fit
+    /// together, the logical type is [`Logical::Unknown`].
     #[must_use]
     pub fn new(words: impl fmt::Display, meta: &str) -> Self {
         let words = words.to_string();
@@ -319,7 +322,7 @@ impl Meaning {
         Self { words, logical }
     }
 
-    /// How texts of it are read and printed.
+    /// Returns the form of its texts.
     #[must_use]
     pub const fn form(&self) -> Option<Form> {
         self.logical.form()
@@ -336,7 +339,7 @@ impl fmt::Display for Meaning {
     }
 }
 
-/// By what a word is multiplied, and then divided without a rest.
+/// A factor and a divisor. A word is multiplied by the one and divided by the other, without a remainder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ratio {
     /// Factor; at least 1.
@@ -346,10 +349,10 @@ pub struct Ratio {
 }
 
 impl Ratio {
-    /// Words stay as they are.
+    /// The ratio that leaves words unchanged.
     pub const ONE: Self = Self { times: 1, over: 1 };
 
-    /// The word, if it is one of 64 bits and nothing remains.
+    /// Converts a word. Returns `None` if the product overflows 64 bits, or if there is a remainder.
     #[must_use]
     #[inline]
     pub const fn apply(self, word: i64) -> Option<i64> {
@@ -360,32 +363,33 @@ impl Ratio {
     }
 }
 
-/// Two columns as one.
+/// The common meaning of two columns, and how the words of each are converted to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Common {
-    /// What the result means: the finer unit, the larger scale.
+    /// Meaning of the result: the finer unit, the larger scale.
     pub meaning: Meaning,
-    /// How words of the left one get there; nothing is divided.
+    /// Ratio for the words of the left column; nothing is divided.
     pub left: Ratio,
-    /// How those of the right one do.
+    /// Ratio for the words of the right column; nothing is divided.
     pub right: Ratio,
 }
 
 impl Common {
-    /// Whether words of both can be compared as they stand.
+    /// Reports whether the words of both can be compared without conversion.
     #[must_use]
     pub fn is_same(&self, left: &Meaning, right: &Meaning) -> bool {
         (self.left, self.right) == (Ratio::ONE, Ratio::ONE) && left.words == right.words
     }
 }
 
-/// Whether two columns mean the same, and how their words are compared: at the finer unit, at the larger scale. `None`:
-/// they mean different things, or one of them is plain and the other is not.
+/// Returns how the words of two columns are compared: in the finer unit, at the larger scale. Returns `None`
+/// if the columns mean different things, or if only one of them is plain.
 #[must_use]
 pub fn matching(left: &Meaning, right: &Meaning) -> Option<Common> {
     let (forth, back) = (ratio(&left.logical, &right.logical)?, ratio(&right.logical, &left.logical)?);
     let common = match (forth.times, back.times) {
-        // Equal units: what differs besides them is the zone, which is shown, or the digits in all.
+        // The units are equal. The types may differ in the zone, which is only shown, or in the number of
+        // digits.
         (1, 1) => {
             if left.words != right.words && left.logical.words().is_none() {
                 return None;
@@ -403,7 +407,7 @@ pub fn matching(left: &Meaning, right: &Meaning) -> Option<Common> {
     Some(with_room(common, left, right))
 }
 
-/// The common decimal has the digits in front of the point that both have.
+/// Gives the common decimal enough digits before the point for both types.
 fn with_room(mut common: Common, left: &Meaning, right: &Meaning) -> Common {
     let whole = |logical: &Logical| match logical {
         Logical::Decimal { precision, scale, .. } => i16::from(*precision) - i16::from(*scale),
@@ -429,7 +433,7 @@ fn precision(logical: &Logical) -> u8 {
     if let Logical::Decimal { precision, .. } = logical { *precision } else { 0 }
 }
 
-/// How words of one type become those of another that means the same; `None` if it does not.
+/// Returns how words of one type become those of another that means the same; `None` if the meanings differ.
 #[must_use]
 pub fn ratio(from: &Logical, to: &Logical) -> Option<Ratio> {
     const DAY: i64 = 86_400_000;
@@ -440,7 +444,7 @@ pub fn ratio(from: &Logical, to: &Logical) -> Option<Ratio> {
         (Logical::Date64, Logical::Date32) => Some(Ratio { times: 1, over: DAY }),
         (Logical::Time32(from) | Logical::Time64(from), Logical::Time32(to) | Logical::Time64(to))
         | (Logical::Duration(from), Logical::Duration(to)) => units(*from, *to),
-        // An instant is one in every zone; a clock of nobody knows where shows none.
+        // An instant is the same in every zone; a local time in an unknown zone is not an instant.
         (Logical::Timestamp(from, zone), Logical::Timestamp(to, other))
             if zone.is_some() == other.is_some() =>
         {
@@ -454,13 +458,13 @@ pub fn ratio(from: &Logical, to: &Logical) -> Option<Ratio> {
     }
 }
 
-/// Ten to so many, if a word has so many digits.
+/// Returns the ratio of ten to `exponent`, or `None` if that power overflows a word.
 fn power(exponent: i32) -> Option<Ratio> {
     let power = 10_i64.checked_pow(exponent.unsigned_abs())?;
     Some(if exponent < 0 { Ratio { times: 1, over: power } } else { Ratio { times: power, over: 1 } })
 }
 
-/// Whether records have the same fields, of the same meaning in the same unit.
+/// Reports whether two records have the same fields, with the same meanings and units.
 fn is_one_record(left: &str, right: &str) -> bool {
     let (Some(left), Some(right)) = (Record::parse(left), Record::parse(right)) else { return left == right };
     left.len() == right.len()
@@ -473,7 +477,7 @@ fn is_one_record(left: &str, right: &str) -> bool {
         })
 }
 
-/// A word of the type `words` of META's words as a text of `form`, for messages.
+/// Formats a word as a text of `form`, for messages.
 #[must_use]
 pub fn shown(form: Form, word: i64) -> String {
     let mut text = Vec::new();

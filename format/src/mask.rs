@@ -1,42 +1,42 @@
-//! From byte keys to words and back: the file's `pmask` (FAST, Kim et al., section 6.2 and 7.1).
+//! Maps byte keys to words and back: the file's `pmask` (FAST, Kim et al., sections 6.2 and 7.1).
 //!
-//! Keys of one file agree in most of their bits: digits differ in the low half of each byte, ids of
-//! one kind begin alike. Only the bits in which some two keys differ are *kept*; gathered from the
-//! first byte on they are the key's *word*, and the order of the words is the order of the keys.
-//! Where all kept bits fit in a word (and the length, if it varies, too) the word *is* the key.
-//! Else the word covers the first bytes of the keys, and equal words may belong to different keys. What
-//! it leaves out lies beside the lines: as a tail ([`crate::tail`]), or with all of the key in the key
-//! column.
+//! The keys of a file agree in most of their bits: digits differ in the low half of each byte, and ids of one
+//! kind begin alike. Only the bits in which some two keys differ are *kept*. Gathered from the first byte on,
+//! they are the *word* of the key, and the order of the words is the order of the keys.
+//!
+//! If all kept bits fit in a word (with the length, if it varies), the word *is* the key. Otherwise the word
+//! covers the first bytes of the keys, and different keys may have equal words. The bits that it omits are
+//! stored outside of the lines: as a tail ([`crate::tail`]), or as part of the whole key in the key column.
 //!
 //! Shorter keys are read as if zero bytes followed, and their length comes last: `a` < `a\0` < `aa`.
 //!
-//! A query that differs from all keys in a bit that was not kept is no key of the file. The first
-//! such bit decides its place: it stands before or after all keys that agree with it up to there,
-//! which is the place of the word whose later bits are all 0 or all 1 ([`Place::Gap`]).
+//! A query that differs from all keys in a bit that was not kept is not a key of the file. The first such bit
+//! decides its place: before or after all keys that agree with the query up to there. That is the place of
+//! the word whose later bits are all 0 or all 1 ([`Place::Gap`]).
 
 use crate::error::FormatError;
 use crate::tail::{TAIL_BYTES_MAX, Tail};
 use crate::types::KEY_BYTES_MAX;
 
-/// Bytes of a chunk: what is compressed in one step.
+/// Bytes per chunk, the unit that is compressed in one step.
 const CHUNK_BYTES: usize = 8;
 /// Bytes of the section before its two arrays.
 pub const HEAD_BYTES: usize = 32;
-/// Longest section: that of the longest keys.
+/// Maximum bytes of the section: those for the longest keys.
 pub const MASK_BYTES_MAX: u64 = (HEAD_BYTES + 2 * KEY_BYTES_MAX) as u64;
 
-/// Eight bytes of all keys.
+/// Mask of eight bytes of all keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Chunk {
     /// Kept bits; the first byte is the most significant one.
     pub mask: u64,
-    /// The bits that all keys share, the others zero.
+    /// Values of the bits that all keys share; the other bits are zero.
     pub reference: u64,
-    /// Which bits all keys share: those of covered bytes that are not kept.
+    /// Positions of the bits that all keys share: the bits of covered bytes that are not kept.
     pub constant: u64,
     /// Number of kept bits.
     pub kept: u32,
-    /// Moves of the portable compression.
+    /// Bits moved in each step of the portable compression.
     moves: [u64; 6],
 }
 
@@ -51,14 +51,14 @@ impl Chunk {
         }
     }
 
-    /// The same eight bytes in the other order.
+    /// Returns the same chunk with its eight bytes in reverse order.
     pub(crate) fn turned(&self) -> Self {
         let [mask, reference, constant] = [self.mask, self.reference, self.constant].map(u64::swap_bytes);
         Self { mask, reference, constant, kept: self.kept, moves: moves(mask) }
     }
 
-    /// Kept bits of `bytes`, gathered at the low end. Six steps, each of which moves bits by twice
-    /// as many places as the one before; the portable twin of the instruction `pext`.
+    /// Gathers the kept bits of `bytes` at the low end: the portable counterpart of the instruction `pext`.
+    /// It takes six steps, each of which moves bits twice as far as the step before.
     #[inline]
     #[must_use]
     pub fn compress(&self, bytes: u64) -> u64 {
@@ -70,8 +70,8 @@ impl Chunk {
         bits
     }
 
-    /// Inverse of [`Chunk::compress`]; bits that are not kept are zero, bits above the kept ones
-    /// do not count. The portable twin of the instruction `pdep`.
+    /// Scatters bits to their places; the inverse of [`Chunk::compress`] and the portable counterpart of the
+    /// instruction `pdep`. Bits that are not kept become zero, and bits above the kept ones are ignored.
     #[inline]
     #[must_use]
     pub fn expand(&self, bits: u64) -> u64 {
@@ -83,13 +83,13 @@ impl Chunk {
     }
 }
 
-/// For each step the bits that move: those above an odd number of gaps of that size.
+/// Returns the bits that move in each step: those above an odd number of gaps of the size of the step.
 fn moves(mask: u64) -> [u64; 6] {
     let mut moves = [0; 6];
     let mut mask = mask;
     let mut gaps = !mask << 1;
     for (step, moving) in moves.iter_mut().enumerate() {
-        // Prefix parity: bit i says whether the number of gaps below it is odd.
+        // Prefix parity: bit i is set if the number of gaps below it is odd.
         let mut parity = gaps;
         for doubling in 0..6 {
             parity ^= parity << (1 << doubling);
@@ -101,29 +101,29 @@ fn moves(mask: u64) -> [u64; 6] {
     moves
 }
 
-/// Where a query stands among the words of a file.
+/// Place of a query among the words of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// At the keys with this word, if there are any. In a lossless file that key is the query.
+    /// At the keys with this word, if there are any. In a lossless file such a key is the query.
     Word(u128),
-    /// At no key: between the words below and those from here on.
+    /// At no key: between the words below it and those from it on.
     Gap {
         /// The word.
         word: u128,
-        /// Whether keys with this very word are below the query too.
+        /// True if keys with this same word are below the query too.
         after: bool,
     },
 }
 
-/// How the keys of a file become words.
+/// Mapping of the keys of a file to words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mask {
     chunks: Vec<Chunk>,
     /// Bytes of the longest key.
     key_bytes_max: usize,
-    /// Leading bytes that the word covers.
+    /// Number of leading bytes that the word covers.
     covered: usize,
-    /// Whether all lengths are the same.
+    /// True if all keys have the same length by their type.
     fixed: bool,
     lossless: bool,
     length_mask: u16,
@@ -133,47 +133,48 @@ pub struct Mask {
 }
 
 impl Mask {
-    /// Chunks of the covered bytes.
+    /// Returns the chunks of the covered bytes.
     #[must_use]
     pub fn chunks(&self) -> &[Chunk] {
         &self.chunks
     }
-    /// Bytes of the longest key.
+    /// Returns the bytes of the longest key.
     #[must_use]
     pub fn key_bytes_max(&self) -> usize {
         self.key_bytes_max
     }
-    /// Leading bytes of the keys that the word covers.
+    /// Returns the number of leading bytes of the keys that the word covers.
     #[must_use]
     pub fn covered(&self) -> usize {
         self.covered
     }
-    /// Whether the type gives all keys one length.
+    /// Reports whether the type gives all keys one length.
     #[must_use]
     pub fn is_fixed(&self) -> bool {
         self.fixed
     }
-    /// Kept bits, those of the length among them.
+    /// Returns the number of kept bits, including those of the length.
     #[must_use]
     pub fn bits(&self) -> u32 {
         self.bits
     }
-    /// Whether a word is the whole key.
+    /// Reports whether a word is the whole key.
     #[must_use]
     pub fn is_lossless(&self) -> bool {
         self.lossless
     }
-    /// What the word leaves out, if the file holds it as tails.
+    /// Returns the layout of the tails, which contain the bits that the word omits; `None` if the file has no
+    /// tails.
     #[must_use]
     pub fn tail(&self) -> Option<&Tail> {
         self.tail.as_ref()
     }
-    /// The same words, without tails.
+    /// Returns the mask with the same words, without tails.
     #[must_use]
     pub fn without_tail(self) -> Self {
         Self { tail: None, ..self }
     }
-    /// Bytes of the smallest word that holds the kept bits: 4, 8 or 16.
+    /// Returns the bytes of the smallest word that has room for the kept bits: 4, 8 or 16.
     #[must_use]
     pub fn word_bytes(&self) -> usize {
         match self.bits {
@@ -214,7 +215,7 @@ impl Mask {
         }
     }
 
-    /// Where a query stands. `compress` is [`Chunk::compress`] or its equal. O(covered bytes).
+    /// Returns the place of a query. `compress` is [`Chunk::compress`] or an equivalent. O(covered bytes).
     #[inline(always)]
     pub fn place(&self, query: &[u8], compress: impl Fn(&Chunk, u64) -> u64) -> Place {
         let mut different = 0;
@@ -225,7 +226,7 @@ impl Mask {
         };
         let chunks = self.chunks.iter().enumerate();
         let word = if self.bits <= 64 {
-            // A chunk of 64 kept bits is then the only one that keeps any.
+            // A chunk of 64 kept bits is then the only chunk that keeps any.
             let narrow = chunks.fold(0u64, |word, (at, chunk)| {
                 (word.wrapping_shl(chunk.kept) * u64::from(chunk.kept < 64)) | bytes_of(at, chunk)
             });
@@ -242,8 +243,8 @@ impl Mask {
         Place::Word(word << self.length_bits | u128::from(self.length_code(query.len())))
     }
 
-    /// Whether a key of a lossless file can have this length. In a file of one length the query
-    /// must have it; else its bits that are not kept are those of the longest key.
+    /// Reports whether a key of a lossless file can have this length. If all keys have one length, the query
+    /// must have it; otherwise the bits of its length that are not kept must be those of the longest key.
     #[inline(always)]
     fn is_length(&self, length: usize) -> bool {
         length <= self.key_bytes_max && (length ^ self.key_bytes_max) as u16 & !self.length_mask == 0
@@ -254,7 +255,7 @@ impl Mask {
         length as u64 & u64::from(self.length_mask)
     }
 
-    /// The place of a query that differs in a bit that all keys share.
+    /// Returns the place of a query that differs in a bit that all keys share.
     #[cold]
     fn gap(&self, query: &[u8]) -> Place {
         let mut word = 0u128;
@@ -274,8 +275,8 @@ impl Mask {
             word = word << chunk.kept | u128::from(chunk.compress(decided));
             return Self::fill(word, left, after);
         }
-        // Only the length differs: among the keys that agree in all bytes it decides.
-        // A shorter query lacks a bit that the lengths of all keys have.
+        // Only the length differs, and it decides among the keys that agree in all bytes. A shorter query
+        // lacks a bit that the lengths of all keys have.
         Self::fill(word, self.length_bits, query.len() > self.key_bytes_max)
     }
 
@@ -285,7 +286,7 @@ impl Mask {
         Place::Gap { word: word | ones, after }
     }
 
-    /// Writes the key of a word at the end of `key`; of a lossless file only.
+    /// Appends the key of a word to `key`. The file must be lossless.
     pub fn unpack(&self, word: u128, key: &mut Vec<u8>) {
         let start = key.len();
         let length = self.key_bytes_max as u16 & !self.length_mask | word as u16 & self.length_mask;
@@ -293,8 +294,8 @@ impl Mask {
         key.resize(start + usize::from(length).min(self.key_bytes_max), 0);
     }
 
-    /// Writes the key of a word and its tail, which [`crate::tail::TAIL_GUARD_BYTES`] of any content
-    /// follow, at the end of `key`; of a file with tails only.
+    /// Appends the key of a word and its tail to `key`. `tail` begins with the tail, followed by
+    /// [`crate::tail::TAIL_GUARD_BYTES`] of any content. The file must have tails.
     pub fn unpack_with(&self, word: u128, tail: &[u8], key: &mut Vec<u8>) {
         let start = key.len();
         self.unpack_covered(word, key);
@@ -304,7 +305,7 @@ impl Mask {
         }
     }
 
-    /// Adds the covered bytes, in whole chunks.
+    /// Appends the covered bytes, in whole chunks.
     fn unpack_covered(&self, mut code: u128, key: &mut Vec<u8>) {
         let start = key.len();
         key.resize(start + self.chunks.len() * CHUNK_BYTES, 0);
@@ -315,7 +316,7 @@ impl Mask {
         }
     }
 
-    /// Bytes of the section.
+    /// Returns the bytes of the section.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = vec![0; HEAD_BYTES];
@@ -340,8 +341,12 @@ impl Mask {
         bytes
     }
 
-    /// Reads the section of a file whose words have `word_bytes` bytes. `offset` is its place in the
-    /// file, for the error.
+    /// Parses the section of a file whose words have `word_bytes` bytes. `offset` is its place in the file,
+    /// for the error. O(longest key).
+    ///
+    /// # Errors
+    /// [`FormatError::Corrupt`] if the section breaks a rule of the format, or if the kept bits do not fit in
+    /// a word or a tail.
     pub fn parse(bytes: &[u8], word_bytes: usize, offset: u64) -> Result<Self, FormatError> {
         let corrupt = |at: usize, rule, found: u64| FormatError::Corrupt {
             what: "MASK",
@@ -415,12 +420,12 @@ struct Head {
     tail_bytes: u16,
 }
 
-/// The first `bytes` bytes of a chunk.
+/// Returns a chunk with the bits of the first `bytes` bytes set.
 fn leading_ones(bytes: usize) -> u64 {
     if bytes >= CHUNK_BYTES { u64::MAX } else { !(u64::MAX >> (8 * bytes)) }
 }
 
-/// Eight bytes from `at`, the first one most significant; beyond the end zero.
+/// Reads eight bytes from `at`, the first one most significant. Bytes after the end are zero.
 #[inline(always)]
 pub(crate) fn load(bytes: &[u8], at: usize) -> u64 {
     match bytes.get(at..).and_then(<[u8]>::first_chunk) {
@@ -441,7 +446,8 @@ fn load_end(bytes: &[u8], at: usize) -> u64 {
     rest.iter().enumerate().fold(0, |word, (at, &byte)| word | u64::from(byte) << (56 - 8 * at))
 }
 
-/// Gathers in which bits keys differ. Order does not matter; parts can be [merged](Survey::merge).
+/// Collects the bits in which keys differ. The order of keys does not matter, and surveys of parts of the
+/// keys can be [merged](Survey::merge).
 #[derive(Clone, Debug, Default)]
 pub struct Survey {
     reference: Vec<u8>,
@@ -450,7 +456,7 @@ pub struct Survey {
 }
 
 impl Survey {
-    /// Takes a key. O(bytes).
+    /// Adds a key. O(bytes).
     pub fn add(&mut self, key: &[u8]) {
         let Some((shortest, longest)) = self.lengths else {
             self.reference = key.to_vec();
@@ -474,13 +480,14 @@ impl Survey {
         }
     }
 
-    /// Leading bytes in which all keys agree, shorter keys followed by zeros.
+    /// Returns the number of leading bytes in which all keys agree; shorter keys are read as if zeros
+    /// followed.
     #[must_use]
     pub fn common_bytes(&self) -> usize {
         self.varying.iter().take_while(|&&byte| byte == 0).count()
     }
 
-    /// Takes all keys of another survey.
+    /// Adds all keys of another survey.
     pub fn merge(&mut self, other: &Self) {
         let Some((shortest, longest)) = other.lengths else { return };
         self.add(&other.reference[..longest]);
@@ -491,9 +498,11 @@ impl Survey {
         }
     }
 
-    /// The mask for words of at most `word_bytes` bytes. `fixed` says that the type gives all keys
-    /// one length. Prefers a lossless mask; else the word covers as many leading bytes as fit whole,
-    /// and a tail the others, unless it would be too long.
+    /// Returns the mask for words of at most `word_bytes` bytes. `fixed` is the length of all keys if the
+    /// type specifies one.
+    ///
+    /// A lossless mask is preferred. If there is none, the word covers as many leading bytes as fit whole,
+    /// and a tail covers the others, unless it would be too long.
     #[must_use]
     pub fn mask(&self, fixed: Option<usize>, word_bytes: usize) -> Mask {
         let (shortest, longest) = self.lengths.unwrap_or_default();
@@ -502,7 +511,8 @@ impl Survey {
         let mut mask = self.varying.clone();
         reference.resize(key_bytes_max, 0);
         mask.resize(key_bytes_max, 0);
-        // Lengths differ in no bit above the highest one in which shortest and longest differ.
+        // Lengths do not differ in bits above the highest one in which the shortest and the longest length
+        // differ.
         let spread = (shortest ^ longest) as u16;
         let length_mask = if fixed.is_some() || spread == 0 { 0 } else { u16::MAX >> spread.leading_zeros() };
         let limit = word_bytes as u32 * 8;

@@ -1,28 +1,30 @@
-//! META: column names and logical types, so that an export restores what was built.
+//! META: column names and logical types, so that an export restores the columns as they were.
 //!
-//! A list of records: `tag u16, zero u16, length u32`, then `length` bytes of UTF-8, padded with
-//! zeros to 8. Readers skip tags they do not know.
+//! The section is a list of records: `tag u16, zero u16, length u32`, then `length` bytes of UTF-8, padded
+//! with zeros to a multiple of 8. Readers skip tags that they do not know.
 
 /// Names and logical types of the columns of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Meta {
-    /// Name of the key column; empty if it has none.
+    /// Name of the key column; empty if it has no name.
     pub key_name: String,
     /// Name of the value column.
     pub value_name: String,
-    /// Logical type of the key column in Arrow's notation (`Date32`, `Timestamp(Microsecond, None)`);
-    /// empty if it is the plain type of the file.
+    /// Logical type of the key column in Arrow's notation (`Date32`, `Timestamp(Microsecond, None)`); empty
+    /// if the words have their plain meaning.
     pub key_logical: String,
     /// Logical type of the value column.
     pub value_logical: String,
-    /// The layout that was asked for, as on the command line, so that a rebuild makes the same sections; empty for
-    /// `lines,spine,grid`. A section may be missing all the same, where it would not help.
+    /// The layout requested from the build, as on the command line, so that a rebuild makes the same
+    /// sections; empty for `lines,spine,grid`. A requested section may still be missing, if it would not
+    /// help.
     pub layout: String,
 }
 
-/// Longest text of a record.
+/// Maximum bytes of the text of a record.
 pub const TEXT_BYTES_MAX: usize = 1 << 16;
-/// Longest section: with room for three times the records that there are, and nothing to hold back for.
+/// Maximum bytes of the section. There is room for three times the records of this version at full length,
+/// and the section is small enough to be read as a whole.
 pub const META_BYTES_MAX: u64 = 1 << 20;
 
 impl Meta {
@@ -36,7 +38,7 @@ impl Meta {
         ]
     }
 
-    /// The bytes of the section. Empty texts are not written.
+    /// Returns the bytes of the section. Empty texts are not written.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
@@ -50,13 +52,13 @@ impl Meta {
         bytes
     }
 
-    /// Number of records that [`Meta::encode`] writes.
+    /// Returns the number of records that [`Meta::encode`] writes.
     #[must_use]
     pub fn elements(&self) -> u64 {
         self.records().iter().filter(|(_, text)| !text.is_empty()).count() as u64
     }
 
-    /// Reads the section, keeping what can be read.
+    /// Reads the section as far as it can be read.
     #[must_use]
     pub fn decode(bytes: &[u8]) -> Self {
         let mut meta = Self::default();

@@ -1,9 +1,11 @@
 //! PACK: the sorted keys as a compressed column (FAST, Kim et al., section 7.2: integers by page).
 //!
-//! Keys ascend, so those of a page lie above its first one by less than a few bits can say. A page holds
-//! [`PAGE_KEYS`] keys: its *base* is the word of the first one, and of each key the distance to it takes as
-//! many bits as the largest of the page needs. A record in front of all pages says where a page begins,
-//! how wide its distances are, and its base; so any key is found in two reads, without those before it.
+//! A page has [`PAGE_KEYS`] keys. Its *base* is the word of its first key. Keys ascend, so all keys of the
+//! page are stored as distances from the base, which need few bits. All distances of a page have as many bits
+//! as the largest one needs.
+//!
+//! One record per page is stored before all pages: where the page begins, the width of its distances, and its
+//! base. So any key is found in two reads, without the keys before it.
 
 use crate::bits::{self, Writer};
 pub use crate::column::GUARD_BYTES;
@@ -11,26 +13,26 @@ use crate::key::Word;
 use crate::layout::align_up;
 use crate::section::{ARRAY_ALIGN, Geometry};
 
-/// Keys of a page; a power of two, so that a page of any width ends on a whole byte.
+/// Keys per page; a power of two, so that a page of any width ends on a whole byte.
 pub const PAGE_KEYS: usize = 1024;
-/// Bytes of a record.
+/// Bytes per record.
 pub const RECORD_BYTES: usize = 16;
-/// Bytes that a page takes for each bit of its width.
+/// Bytes of a page for each bit of its width.
 pub const WIDTH_BYTES: u64 = PAGE_KEYS as u64 / 8;
 
-/// What stands of a page in front of all pages.
+/// Record of a page, stored before all pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Record {
     /// Word of the page's first key.
     pub base: u64,
-    /// First byte of the page, counted from the first page's.
+    /// First byte of the page, relative to that of the first page.
     pub place: u64,
-    /// Bits of a distance: 0 to 64.
+    /// Bits per distance: 0 to 64.
     pub width: u8,
 }
 
 impl Record {
-    /// As it stands in the file.
+    /// Returns the bytes stored in the file.
     #[must_use]
     pub fn to_bytes(self) -> [u8; RECORD_BYTES] {
         let mut bytes = [0; RECORD_BYTES];
@@ -40,7 +42,7 @@ impl Record {
         bytes
     }
 
-    /// From the file.
+    /// Reads the stored bytes.
     #[inline]
     #[must_use]
     pub fn from_bytes(bytes: &[u8; RECORD_BYTES]) -> Self {
@@ -49,30 +51,30 @@ impl Record {
         Self { base, place: place << 8 >> 8, width: bytes[15] }
     }
 
-    /// Bytes of the page.
+    /// Returns the bytes of the page.
     #[must_use]
     pub fn page_bytes(self) -> u64 {
         u64::from(self.width) * WIDTH_BYTES
     }
 }
 
-/// Where everything lies in the section.
+/// Sizes and places of the arrays in the section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PackedGeometry {
-    /// Keys.
+    /// Number of keys.
     pub keys: u64,
-    /// Pages, of which the last may have fewer keys.
+    /// Number of pages; the last page may have fewer keys.
     pub pages: u64,
     /// First byte of the first page.
     pub data_at: u64,
     /// Bytes of all pages.
     pub data_bytes: u64,
-    /// Bytes of a word: 4 or 8.
+    /// Bytes per word: 4 or 8.
     pub word_bytes: u64,
 }
 
 impl PackedGeometry {
-    /// Of so many keys whose pages take `data_bytes`. `None` on overflow.
+    /// Creates the layout of `keys` keys whose pages take `data_bytes` bytes. Returns `None` on overflow.
     #[must_use]
     pub fn new(keys: u64, word_bytes: usize, data_bytes: u64) -> Option<Self> {
         let pages = keys.div_ceil(PAGE_KEYS as u64);
@@ -80,13 +82,13 @@ impl PackedGeometry {
         Some(Self { keys, pages, data_at, data_bytes, word_bytes: word_bytes as u64 })
     }
 
-    /// Bytes of the section. `None` on overflow.
+    /// Returns the bytes of the section, or `None` on overflow.
     #[must_use]
     pub fn bytes(self) -> Option<u64> {
         self.data_at.checked_add(self.data_bytes)?.checked_add(GUARD_BYTES)
     }
 
-    /// As it stands in the section table.
+    /// Returns the geometry stored in the section table.
     #[must_use]
     pub fn stored(self) -> Geometry {
         Geometry {
@@ -96,7 +98,8 @@ impl PackedGeometry {
         }
     }
 
-    /// From the section table: the shape of a section of `length` bytes, if there is one.
+    /// Reads the shape of a section of `length` bytes from its stored geometry. Returns `None` if no shape
+    /// matches.
     #[must_use]
     pub fn from_stored(stored: Geometry, keys: u64, length: u64) -> Option<Self> {
         let word_bytes = stored.key_bytes.get() as usize;
@@ -106,7 +109,7 @@ impl PackedGeometry {
     }
 }
 
-/// Base and width of a page of ascending words.
+/// Returns the base and the width of a page of ascending words.
 #[must_use]
 pub fn shape_of<W: Word>(words: &[W]) -> (u64, u8) {
     let (Some(first), Some(last)) = (words.first(), words.last()) else { return (0, 0) };
@@ -114,7 +117,7 @@ pub fn shape_of<W: Word>(words: &[W]) -> (u64, u8) {
     (base, (u64::BITS - last.saturating_sub(base).leading_zeros()) as u8)
 }
 
-/// Adds the page of up to [`PAGE_KEYS`] ascending words: `width * WIDTH_BYTES` bytes.
+/// Appends the page of up to [`PAGE_KEYS`] ascending words: `width * WIDTH_BYTES` bytes.
 pub fn pack<W: Word>(words: &[W], out: &mut Vec<u8>) {
     let (base, width) = shape_of(words);
     let end = out.len() + usize::from(width) * WIDTH_BYTES as usize;
@@ -125,8 +128,8 @@ pub fn pack<W: Word>(words: &[W], out: &mut Vec<u8>) {
     writer.finish(end);
 }
 
-/// Word number `slot` of a page, of which `page` holds at least the bytes up to it and eight more; any
-/// word if it does not.
+/// Returns word number `slot` of a page. `page` must contain the bytes of the page up to that word and eight
+/// more; otherwise the result is an arbitrary word.
 #[inline]
 #[must_use]
 pub fn word(record: Record, page: &[u8], slot: usize) -> u64 {

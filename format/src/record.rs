@@ -1,23 +1,24 @@
 //! Records: values of several named fields, each of a fixed width.
 //!
-//! The fields of a record stand one after the other without padding, little-endian, the first one at the lowest
-//! address. Four or eight bytes in all are stored as values of type u32 or u64, any other number N as `bytesN`:
-//! so tuple lines, columns and searches know nothing of records. Which fields there are says the logical type of
-//! the value in META, `record<left: u32, right: f64, "a b": bytes3>`, and a reader that does not look at it sees
-//! plain values. A text that is not exactly as [`Record`] writes it, or that does not fit the type of the values,
-//! makes no record.
+//! The fields of a record are stored one after the other without padding, little-endian, the first one at the
+//! lowest address. Records of four or eight bytes are stored as values of type u32 or u64, all others of N
+//! bytes as `bytesN`. So tuple lines, columns and searches need no knowledge of records.
+//!
+//! The fields are specified by the logical type of the value in META,
+//! `record<left: u32, right: f64, "a b": bytes3>`. A reader that ignores it sees plain values. If the text is
+//! not exactly as [`Record`] writes it, or does not fit the type of the values, the values are not a record.
 
 use crate::types::ValueType;
 use core::fmt;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-/// Most fields of a record.
+/// Maximum number of fields in a record.
 pub const FIELDS_MAX: usize = 1024;
-/// Most bytes of a record: those of `bytesN`.
+/// Maximum bytes of a record: those of the longest `bytesN`.
 pub const RECORD_BYTES_MAX: usize = u16::MAX as usize;
 
-/// How the text of a record begins.
+/// Start of the text of a record.
 const START: &str = "record<";
 
 macro_rules! kinds {
@@ -26,15 +27,15 @@ macro_rules! kinds {
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum FieldKind {
             $(#[doc = concat!("`", $text, "`.")] $variant,)*
-            /// So many bytes, from 1 on: `bytes3` and so on.
+            /// A byte string of this length, at least 1: `bytes3` and so on.
             Bytes(u16),
         }
 
         impl FieldKind {
-            /// The kinds of numbers.
+            /// All numeric kinds.
             pub const NUMERIC: &'static [Self] = &[$(Self::$variant),*];
 
-            /// Bytes of a field.
+            /// Returns the bytes of a field.
             #[must_use]
             pub const fn bytes(self) -> usize {
                 match self {
@@ -43,7 +44,7 @@ macro_rules! kinds {
                 }
             }
 
-            /// The kind of this name.
+            /// Returns the kind with this name.
             #[must_use]
             pub fn from_name(name: &str) -> Option<Self> {
                 match name {
@@ -66,16 +67,16 @@ macro_rules! kinds {
             }
         }
 
-        /// What a field holds.
+        /// Value of a field.
         #[derive(Clone, Copy, Debug, PartialEq)]
         pub enum FieldValue<'a> {
             $(#[doc = concat!("Of `", $text, "`.")] $variant($t),)*
-            /// Of `bytesN`.
+            /// A value of `bytesN`.
             Bytes(&'a [u8]),
         }
 
         impl FieldValue<'_> {
-            /// Its kind; `None` for byte strings that no field can hold.
+            /// Returns its kind; `None` for byte strings of a length that no field has.
             #[must_use]
             pub fn kind(&self) -> Option<FieldKind> {
                 match self {
@@ -95,7 +96,7 @@ macro_rules! kinds {
         }
 
         impl FieldKind {
-            /// What the bytes of a field hold; `None` if they are not as many as it has.
+            /// Reads the value of a field from its bytes; `None` if the number of bytes is wrong.
             #[must_use]
             pub fn read(self, bytes: &[u8]) -> Option<FieldValue<'_>> {
                 Some(match self {
@@ -124,16 +125,16 @@ kinds! {
 /// A field of a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Field {
-    /// Its name; no two of a record are equal.
+    /// Name; different from those of the other fields of the record.
     pub name: String,
-    /// What it holds.
+    /// Type of its value.
     pub kind: FieldKind,
-    /// Logical type in Arrow's notation, empty if plain.
+    /// Logical type in Arrow's notation; empty if plain.
     pub logical: String,
 }
 
 impl Field {
-    /// A field without a logical type.
+    /// Creates a field without a logical type.
     #[must_use]
     pub fn new(name: impl Into<String>, kind: FieldKind) -> Self {
         Self { name: name.into(), kind, logical: String::new() }
@@ -158,7 +159,7 @@ impl fmt::Display for Field {
     }
 }
 
-/// Text between quotes, quotes and backslashes in it behind a backslash.
+/// Writes a text between quotes, with a backslash before each quote and backslash in it.
 fn quoted(text: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     f.write_char('"')?;
     for letter in text.chars() {
@@ -170,16 +171,16 @@ fn quoted(text: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     f.write_char('"')
 }
 
-/// Why fields make no record.
+/// The reason why fields are not a valid record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RecordError {
-    /// There are none, or more than [`FIELDS_MAX`].
+    /// There are no fields, or more than [`FIELDS_MAX`].
     Fields(usize),
-    /// Two have this name.
+    /// Two fields have this name.
     Twice(String),
-    /// They have more than [`RECORD_BYTES_MAX`] bytes.
+    /// The fields have more than [`RECORD_BYTES_MAX`] bytes.
     Bytes(usize),
-    /// A `bytesN` without bytes.
+    /// This field is a `bytesN` without bytes.
     Empty(String),
 }
 
@@ -201,19 +202,20 @@ impl fmt::Display for RecordError {
 
 impl std::error::Error for RecordError {}
 
-/// The fields of a value.
+/// The fields of a value, and their offsets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
     fields: Vec<Field>,
-    /// Where each field begins, and where the last one ends.
+    /// Offset of each field, and the end of the last one.
     offsets: Vec<usize>,
 }
 
 impl Record {
-    /// A record of these fields. O(fields).
+    /// Creates a record of these fields. O(fields).
     ///
     /// # Errors
-    /// No fields or too many, too many bytes, two of one name.
+    /// [`RecordError::Fields`], [`RecordError::Bytes`]: too few or too many fields or bytes.
+    /// [`RecordError::Twice`]: two fields of one name. [`RecordError::Empty`]: a field without bytes.
     pub fn new(fields: Vec<Field>) -> Result<Self, RecordError> {
         if fields.is_empty() || fields.len() > FIELDS_MAX {
             return Err(RecordError::Fields(fields.len()));
@@ -229,7 +231,7 @@ impl Record {
                 return Err(RecordError::Empty(field.name.clone()));
             }
             offsets.push(end);
-            // 1024 fields of 65,535 bytes fit.
+            // No overflow: 1024 fields have at most 65,535 bytes each.
             end += field.kind.bytes();
         }
         if end > RECORD_BYTES_MAX {
@@ -239,13 +241,13 @@ impl Record {
         Ok(Self { fields, offsets })
     }
 
-    /// Whether a logical type is meant to be a record, also if it is a broken one.
+    /// Reports whether a logical type is intended as a record, even if it is malformed.
     #[must_use]
     pub fn is_meant(logical: &str) -> bool {
         logical.starts_with(START)
     }
 
-    /// The record of a text, if it is written as this version writes it. O(length).
+    /// Parses the text of a record. Returns `None` if it is not as this version writes it. O(length).
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let mut rest = text.strip_prefix(START)?;
@@ -270,56 +272,59 @@ impl Record {
                 None => return None,
             }
         }
-        // One text for one record.
+        // Each record has exactly one text.
         Self::new(fields).ok().filter(|record| record.to_string() == text)
     }
 
-    /// The record of values of type `value_type` with this logical type in META; `None` if they are plain values,
-    /// or if the two do not fit together.
+    /// Returns the record of values of type `value_type` with this logical type in META. Returns `None` if
+    /// they are plain values, or if the two do not fit together.
     #[must_use]
     pub fn of(value_type: ValueType, logical: &str) -> Option<Self> {
         Self::parse(logical).filter(|record| record.storage() == value_type)
     }
 
-    /// The same fields, that mean their numbers.
+    /// Removes the logical types of all fields.
     #[must_use]
     pub fn plain(mut self) -> Self {
         self.fields.iter_mut().for_each(|field| field.logical.clear());
         self
     }
 
-    /// The fields, in order.
+    /// Returns the fields, in order.
     #[must_use]
     pub fn fields(&self) -> &[Field] {
         &self.fields
     }
 
-    /// Number of fields; at least 1.
+    /// Returns the number of fields; at least 1.
     #[must_use]
     #[allow(clippy::len_without_is_empty)]
     pub fn len(&self) -> usize {
         self.fields.len()
     }
 
-    /// Bytes of a record, 1 to [`RECORD_BYTES_MAX`].
+    /// Returns the bytes of a record, 1 to [`RECORD_BYTES_MAX`].
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.offsets[self.fields.len()]
     }
 
-    /// First byte of a field in the record.
+    /// Returns the offset of a field in the record.
+    ///
+    /// # Panics
+    /// If `index` is greater than the number of fields; for that number it is the end of the record.
     #[must_use]
     pub fn offset(&self, index: usize) -> usize {
         self.offsets[index]
     }
 
-    /// The field of this name: its place in [`Record::fields`]. O(fields).
+    /// Returns the index in [`Record::fields`] of the field with this name. O(fields).
     #[must_use]
     pub fn find(&self, name: &str) -> Option<usize> {
         self.fields.iter().position(|field| field.name == name)
     }
 
-    /// The type of the values that hold it.
+    /// Returns the type of the values that store the record.
     #[must_use]
     pub fn storage(&self) -> ValueType {
         match self.bytes() {
@@ -330,7 +335,8 @@ impl Record {
         }
     }
 
-    /// What a field of a packed record holds; `None` if there is no such field, or the record is too short.
+    /// Returns the value of a field of a packed record; `None` if there is no such field, or the record is
+    /// too short.
     #[must_use]
     #[inline]
     pub fn get<'a>(&self, index: usize, packed: &'a [u8]) -> Option<FieldValue<'a>> {
@@ -338,12 +344,13 @@ impl Record {
         field.kind.read(packed.get(self.offsets[index]..self.offsets[index + 1])?)
     }
 
-    /// What the fields of a packed record hold, as far as it goes.
+    /// Yields the values of the fields of a packed record, until the bytes end.
     pub fn values<'a>(&self, packed: &'a [u8]) -> impl Iterator<Item = FieldValue<'a>> {
         (0..self.fields.len()).map_while(move |index| self.get(index, packed))
     }
 
-    /// Appends a packed record to `out`: false, with `out` as it was, if the values are not those of the fields.
+    /// Appends a packed record to `out`. Returns false and leaves `out` unchanged if the values do not match
+    /// the fields.
     pub fn pack(&self, values: &[FieldValue<'_>], out: &mut Vec<u8>) -> bool {
         let fits = values.len() == self.len()
             && values.iter().zip(&self.fields).all(|(value, field)| value.kind() == Some(field.kind));
@@ -353,7 +360,7 @@ impl Record {
         fits
     }
 
-    /// Bits of the value of a record of 4 or 8 bytes; `None` for other lengths.
+    /// Returns the value bits of a record of 4 or 8 bytes; `None` for other lengths.
     #[must_use]
     pub fn bits_of(packed: &[u8]) -> Option<u64> {
         match packed.len() {
@@ -375,7 +382,7 @@ impl fmt::Display for Record {
     }
 }
 
-/// The name at the start of `text`, and what follows it.
+/// Reads the name at the start of `text`. Returns it with the rest.
 fn name(text: &str) -> Option<(String, &str)> {
     if text.starts_with('"') {
         return unquoted(text);
@@ -384,7 +391,7 @@ fn name(text: &str) -> Option<(String, &str)> {
     Some((text[..end].to_owned(), &text[end..]))
 }
 
-/// The quoted text at the start of `text`, and what follows it.
+/// Reads the quoted text at the start of `text`. Returns it with the rest.
 fn unquoted(text: &str) -> Option<(String, &str)> {
     let mut letters = text.strip_prefix('"')?.char_indices();
     let mut plain = String::new();
@@ -423,7 +430,7 @@ mod tests {
         let record = Record::new(fields).expect("is a record");
         let text = record.to_string();
         assert_eq!(Record::parse(&text).as_ref(), Some(&record), "{text}");
-        // No other text is one: not a part of it, nor one with anything more.
+        // No other text is valid: not a prefix of it, nor one with anything more.
         for (end, _) in text.char_indices() {
             assert_eq!(Record::parse(&text[..end]), None);
         }

@@ -5,26 +5,26 @@ use core::fmt;
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-/// Where the section table begins.
+/// Offset of the section table.
 pub const TABLE_OFFSET: u64 = 4096;
-/// Bytes of the section table; its CRC in the superblock covers all of them.
+/// Bytes of the section table; its CRC, in the superblock, covers all of them.
 pub const TABLE_BYTES: usize = 4096;
-/// Bytes of one entry.
+/// Bytes per entry.
 pub const ENTRY_BYTES: usize = 128;
-/// Most sections a file can have.
+/// Maximum number of sections in a file.
 pub const SECTIONS_MAX: usize = TABLE_BYTES / ENTRY_BYTES - 1;
-/// Most levels a spine can have.
+/// Maximum number of levels in a spine.
 pub const LEVELS_MAX: usize = 24;
-/// Sections start on a multiple of this.
+/// Alignment of sections.
 pub const SECTION_ALIGN: u64 = 4096;
-/// Sections of [`LARGE_SECTION_BYTES`] or more start on a multiple of this: a huge page.
+/// Alignment of sections of [`LARGE_SECTION_BYTES`] or more: a huge page.
 pub const HUGE_PAGE_BYTES: u64 = 2 << 20;
-/// From this length on a section starts on a huge page.
+/// Minimum length of a section that starts at a huge page.
 pub const LARGE_SECTION_BYTES: u64 = 32 << 20;
-/// Arrays inside a section start on a multiple of this and are padded to it.
+/// Alignment of arrays inside a section; arrays are also padded to it.
 pub const ARRAY_ALIGN: u64 = 128;
 
-/// Four ASCII bytes that name a section.
+/// Name of a section: four ASCII bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(transparent)]
 pub struct Tag(pub [u8; 4]);
@@ -38,15 +38,15 @@ impl Tag {
     pub const SPINE: Tag = Tag(*b"SPIN");
     /// Grid.
     pub const GRID: Tag = Tag(*b"GRID");
-    /// How byte keys become words.
+    /// Mapping of byte keys to words.
     pub const MASK: Tag = Tag(*b"MASK");
-    /// What the words of byte keys leave out.
+    /// The bits of byte keys that their words omit.
     pub const TAIL: Tag = Tag(*b"TAIL");
     /// Key column.
     pub const KEYS: Tag = Tag(*b"KEYS");
     /// Value column.
     pub const VALUES: Tag = Tag(*b"VALS");
-    /// Every tag of this version, in the order of the sections.
+    /// All tags of this version, in the order of the sections.
     pub const ALL: [Tag; 13] = [
         Self::META,
         Self::LINE,
@@ -73,7 +73,7 @@ impl Tag {
     /// Sums of SUMS.
     pub const SUM2: Tag = Tag(*b"SUM2");
 
-    /// Name for messages; unknown tags are `section`.
+    /// Returns the name for messages; an unknown tag is called `section`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match &self.0 {
@@ -110,30 +110,31 @@ impl fmt::Display for Tag {
     }
 }
 
-/// Flag of an entry: a reader that does not know the tag must refuse the file.
+/// Flag of an entry: a reader that does not know the tag must reject the file.
 pub const REQUIRED: u32 = 1;
 
-/// The sizes a section was laid out with, as counts. Unused fields are zero.
+/// The sizes with which a section was laid out, as counts. Unused fields are zero.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned,
 )]
 #[repr(C)]
 pub struct Geometry {
-    /// Bytes of a line; HARM: of a node.
+    /// Bytes per line; HARM: per node.
     pub line_bytes: U32,
-    /// LINE, SPIN, PACK, GRID: bytes of a key's word. TAIL, KEYS, VALS: bytes of an element, 0 if they vary.
+    /// LINE, SPIN, PACK, GRID: bytes per word. TAIL, KEYS, VALS: bytes per element, 0 if elements vary in
+    /// length.
     pub key_bytes: U32,
-    /// LINE: bytes of a value. KEYS, VALS: bytes of an offset, 0 if there are none.
+    /// LINE: bytes per value. KEYS, VALS: bytes per offset, 0 if there are no offsets.
     pub value_bytes: U32,
-    /// Tuples of a full tuple line; PACK: keys of a page; HARM: keys of a node.
+    /// Tuples per full tuple line; PACK: keys per page; HARM: keys per node.
     pub tuples_per_line: U32,
-    /// Lines that share one base and shift; 1 in this version.
+    /// Lines that share a base and a shift; 1 in this version.
     pub lines_per_page: U32,
-    /// Levels of the spine, or of the tree.
+    /// Number of levels of the spine or of the tree.
     pub levels: U32,
-    /// Order of separators inside a line; 0 = ascending. HARM: most children of a node.
+    /// Order of separators in a line; 0 is ascending. HARM: maximum number of children of a node.
     pub order: U32,
-    /// Lines of the spine that carry the INEXACT flag.
+    /// Number of spine lines with the INEXACT flag.
     pub inexact: U64,
     /// Encoding of each level, bottom level first.
     pub encodings: [u8; LEVELS_MAX],
@@ -145,25 +146,25 @@ pub struct Geometry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub struct Entry {
-    /// What the section is.
+    /// Name of the section.
     pub tag: Tag,
     /// [`REQUIRED`] or zero.
     pub flags: U32,
-    /// First byte in the file.
+    /// Offset of its first byte in the file.
     pub offset: U64,
-    /// Bytes of content; padding up to the next section follows.
+    /// Bytes of content; padding follows up to the next section.
     pub length: U64,
-    /// Elements: tuples, lines, records or sums.
+    /// Number of elements: tuples, lines, records or sums.
     pub elements: U64,
-    /// Where in the file the list of this section's sums begins; 0 for SUM2.
+    /// Offset in the file of the list of this section's sums; 0 for SUM2.
     pub sums_offset: U64,
-    /// Length of that list: 8 KiB blocks up to the next section. 0 for SUM2.
+    /// Number of sums in that list: one per 8 KiB block up to the next section. 0 for SUM2.
     pub sums: U64,
     /// CRC32 of that list (for SUM2: of its own extent).
     pub sums_crc: U32,
     /// Zero.
     pub reserved: U32,
-    /// The sizes it was laid out with.
+    /// The sizes with which the section was laid out.
     pub geometry: Geometry,
     /// Zero.
     pub reserved2: [u8; 8],
@@ -172,7 +173,7 @@ pub struct Entry {
 const _: () = assert!(size_of::<Geometry>() == 64 && size_of::<Entry>() == ENTRY_BYTES);
 
 impl Entry {
-    /// A new entry; where its sums lie is set when they are known.
+    /// Creates an entry. The place of its sums is set later, when it is known.
     #[must_use]
     pub fn new(
         tag: Tag,
@@ -208,14 +209,17 @@ impl Entry {
         id.section(&identity, unbound);
     }
 
-    /// Bytes of the list of sums.
+    /// Returns the bytes of the list of sums.
     #[must_use]
     pub fn sums_bytes(&self) -> u64 {
         self.sums.get().saturating_mul(SUM_BYTES as u64)
     }
 }
 
-/// Builds the table's 4 KiB. Panics if there are more than [`SECTIONS_MAX`] entries.
+/// Builds the 4 KiB of the table.
+///
+/// # Panics
+/// If there are more than [`SECTIONS_MAX`] entries.
 #[must_use]
 pub fn encode_table(entries: &[Entry]) -> [u8; TABLE_BYTES] {
     assert!(entries.len() <= SECTIONS_MAX, "a section table holds {SECTIONS_MAX} entries");
@@ -226,7 +230,7 @@ pub fn encode_table(entries: &[Entry]) -> [u8; TABLE_BYTES] {
     table
 }
 
-/// Reads the first `count` entries of a table, unchecked.
+/// Reads the first `count` entries of a table, without checks.
 #[must_use]
 pub fn decode_table(table: &[u8], count: usize) -> Vec<Entry> {
     table

@@ -1,25 +1,26 @@
 //! The spine: separators above the tuple lines (FAST's line blocking, Kim et al., section 4).
 //!
-//! A spine line parts up to `m + 1` children by `m` separators, ascending. The child of a query is
-//! the number of separators below it, so `lower_bound` finds the first of equal keys. Between
-//! child `i` and `i + 1` any `s` with `last(i) <= s < first(i + 1)` parts exactly (`s = last(i)`
-//! where the two are equal).
+//! A spine line separates up to `m + 1` children by `m` ascending separators. The child of a query is the
+//! number of separators below it, so `lower_bound` finds the first of equal keys. Any `s` with
+//! `last(i) <= s < first(i + 1)` separates child `i` and `i + 1` exactly (`s = last(i)` if the two keys are
+//! equal).
 //!
 //! * `raw`: separators are `last(i)` in full; free slots are all ones.
-//! * `delta16`, `delta32`: codes `d_i = (last(i) - base) >> shift`; a code stands for the last key
-//!   of its cell, `base + ((d_i + 1) << shift) - 1`. Base and shift stand at the end of the same
-//!   line, so a descent makes no access for a header. The all-ones code is padding and never used.
-//!   Where `first(i + 1)` falls into the cell of `last(i)` the line is flagged *inexact*: a search
-//!   then lands at or left of the true line, and steps right on full keys.
+//! * `delta8`, `delta16`, `delta32`: codes `d_i = (last(i) - base) >> shift`. A code represents the last key
+//!   of its cell, `base + ((d_i + 1) << shift) - 1`. The all-ones code is padding; no key has it.
 //!
-//! The builder is free to choose any base and shift that hold the codes; ours tries several bases
-//! (phases of the cell grid) until every border of the line is exact.
+//! Base and shift are at the end of the same line, so a descent needs no extra access for a header. If
+//! `first(i + 1)` is in the cell of `last(i)`, the line is flagged *inexact*: a search then ends at the
+//! correct line or to its left, and steps right by comparing full keys.
+//!
+//! A builder may choose any base and shift that fit the codes. Ours tries several bases (phases of the cell
+//! grid) until every border of the line is exact.
 
 use crate::key::Word;
 use crate::layout::LINE_BYTES;
 use crate::line::Line;
 
-/// How a spine line holds its separators.
+/// Encoding of the separators in a spine line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 #[non_exhaustive]
@@ -34,11 +35,11 @@ pub enum Encoding {
     Delta8 = 3,
 }
 
-/// Flag of a delta line: at least one border is not parted exactly.
+/// Flag of a delta line: at least one border is not separated exactly.
 pub const INEXACT: u8 = 1;
 
 impl Encoding {
-    /// From the byte in the geometry.
+    /// Returns the encoding with this code in the geometry.
     #[must_use]
     pub const fn from_code(code: u8) -> Option<Self> {
         match code {
@@ -50,7 +51,7 @@ impl Encoding {
         }
     }
 
-    /// Name in `inspect`.
+    /// Returns the name that `inspect` prints.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -61,7 +62,7 @@ impl Encoding {
         }
     }
 
-    /// Bytes of a separator or code.
+    /// Returns the bytes of a separator or code.
     #[must_use]
     pub const fn code_bytes(self, key_bytes: usize) -> usize {
         match self {
@@ -72,8 +73,8 @@ impl Encoding {
         }
     }
 
-    /// Separators of a full line: 16, 8 and 4 raw, 58, 54 and 46 of 8 bits, 29, 27 and 23 of 16 bits, 14, 13
-    /// and 11 of 32 bits (for words of 4, 8 and 16 bytes).
+    /// Returns the number of separators in a full line. For words of 4, 8 and 16 bytes: 16, 8 and 4 raw, 58,
+    /// 54 and 46 of 8 bits, 29, 27 and 23 of 16 bits, 14, 13 and 11 of 32 bits.
     #[must_use]
     pub const fn separators(self, key_bytes: usize) -> usize {
         match self {
@@ -83,17 +84,17 @@ impl Encoding {
     }
 }
 
-/// Byte of a delta line at which its base stands.
+/// Returns the offset of the base in a delta line.
 #[must_use]
 pub const fn base_at(key_bytes: usize) -> usize {
     LINE_BYTES - 2 - key_bytes
 }
-/// Byte of a delta line that holds its shift.
+/// Offset of the shift in a delta line.
 pub const SHIFT_AT: usize = LINE_BYTES - 2;
-/// Byte of a delta line that holds its flags.
+/// Offset of the flags in a delta line.
 pub const FLAGS_AT: usize = LINE_BYTES - 1;
 
-/// Largest code, which is padding.
+/// Returns the largest code, which is padding.
 #[must_use]
 pub const fn code_max(encoding: Encoding) -> u64 {
     match encoding {
@@ -104,14 +105,14 @@ pub const fn code_max(encoding: Encoding) -> u64 {
     }
 }
 
-/// Base, shift and flags of a delta line.
+/// Returns base, shift and flags of a delta line.
 #[inline]
 #[must_use]
 pub fn delta_header<W: Word>(line: &Line) -> (W, u32, u8) {
     (W::read(&line[base_at(W::BYTES)..]), u32::from(line[SHIFT_AT]), line[FLAGS_AT])
 }
 
-/// The code of a query in the grid of a delta line: what codes are compared with.
+/// Returns the code with which the codes of a delta line are compared: that of the query in the line's grid.
 #[inline]
 #[must_use]
 pub fn query_code<W: Word>(encoding: Encoding, base: W, shift: u32, query: W) -> u64 {
@@ -121,7 +122,7 @@ pub fn query_code<W: Word>(encoding: Encoding, base: W, shift: u32, query: W) ->
     query.cell(base, shift).min(code_max(encoding))
 }
 
-/// Code in a slot of a delta line, widened.
+/// Returns the code in a slot of a delta line, widened.
 #[inline]
 #[must_use]
 pub fn code(encoding: Encoding, line: &Line, slot: usize) -> u64 {
@@ -132,15 +133,15 @@ pub fn code(encoding: Encoding, line: &Line, slot: usize) -> u64 {
     }
 }
 
-/// Separator in a slot of a raw line.
+/// Returns the separator in a slot of a raw line.
 #[inline]
 #[must_use]
 pub fn separator<W: Word>(line: &Line, slot: usize) -> W {
     W::read(&line[slot * W::BYTES..])
 }
 
-/// Child of a line to which a query belongs: the number of its separators below the query.
-/// Scalar reference for every faster form.
+/// Returns the child of a line to which a query belongs: the number of separators below the query. This is
+/// the scalar reference for all faster versions.
 #[inline]
 #[must_use]
 pub fn child<W: Word>(encoding: Encoding, line: &Line, query: W) -> usize {
@@ -153,7 +154,7 @@ pub fn child<W: Word>(encoding: Encoding, line: &Line, query: W) -> usize {
     slots.filter(|&slot| code(encoding, line, slot) < wanted).count()
 }
 
-/// Whether a border of this line may be parted inexactly.
+/// Reports whether a border of this line may be separated inexactly.
 #[inline]
 #[must_use]
 pub fn is_inexact(encoding: Encoding, line: &Line) -> bool {
@@ -172,16 +173,16 @@ pub struct Border<W> {
     pub second: W,
 }
 
-/// What encoding a line cost.
+/// Cost of the encoding of a line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
-    /// Borders of different keys that no separator parts.
+    /// Number of borders of different keys that no separator separates.
     pub inexact: u64,
-    /// Of those, borders whose cell reaches the second child of the right one: many queries may fall in it.
+    /// Number of these whose cell reaches the second child of the right child: many queries may be in it.
     pub heavy: u64,
-    /// Of those, borders whose code equals that of the next border though their keys differ.
+    /// Number of these whose code equals that of the next border though their keys differ.
     pub runs: u64,
-    /// Lines that carry the [`INEXACT`] flag (also for borders of equal keys): 0 or 1.
+    /// Number of lines with the [`INEXACT`] flag, which is also set for borders of equal keys: 0 or 1.
     pub flagged: u64,
 }
 
@@ -195,13 +196,16 @@ impl Cost {
     }
 }
 
-/// Phases of the cell grid that are tried for a line before it is flagged inexact.
+/// Number of phases of the cell grid that are tried for a line before it is flagged inexact.
 pub const PHASES: u64 = 64;
 
-/// Writes one spine line over the given borders (at most [`Encoding::separators`] of them).
+/// Writes one spine line over the given borders, and returns its cost.
 ///
-/// Borders of equal keys are flagged inexact too when a cell is wider than one key, since the next
-/// different key is not known here; they do not count in the [`Cost`].
+/// Borders of equal keys are also flagged inexact when a cell is wider than one key, since the next different
+/// key is not known here. They do not count as inexact in the [`Cost`].
+///
+/// # Panics
+/// If there are more borders than [`Encoding::separators`].
 pub fn encode<W: Word>(encoding: Encoding, borders: &[Border<W>], line: &mut Line) -> Cost {
     let slots = encoding.separators(W::BYTES);
     assert!(borders.len() <= slots, "a line has {slots} separators");
@@ -239,7 +243,7 @@ pub fn encode<W: Word>(encoding: Encoding, borders: &[Border<W>], line: &mut Lin
     cost
 }
 
-/// A grid of cells: `base` and the logarithm of their width.
+/// A grid of cells: its base, and the binary logarithm of the cells' width.
 #[derive(Clone, Copy)]
 struct Grid<W> {
     base: W,
@@ -257,7 +261,7 @@ impl<W: Word> Grid<W> {
         self.shift == 0 || self.cell(border.first) > self.cell(border.last)
     }
 
-    /// The narrowest cells that fit, at the first phase in which most borders are exact.
+    /// Chooses the narrowest cells that fit, and the first phase in which the most borders are exact.
     fn choose(encoding: Encoding, borders: &[Border<W>], left: W, right: W) -> Self {
         let code_last = code_max(encoding) - 1;
         let mut shift = (right - left).bit_length().saturating_sub(u64::BITS - code_last.leading_zeros());
@@ -289,17 +293,19 @@ impl<W: Word> Grid<W> {
     }
 }
 
-/// Whether a level may keep an encoding: the cost rule, in one place.
+/// Reports whether a level may use an encoding. This is the only place of the cost rule.
 ///
-/// A query in the cell of an inexact border is led to its left, ends in the last tuple line before it, and
-/// steps right: a line or two. So what counts is how many queries fall in such cells. At the bottom
-/// level a cell holds a good part of a tuple line: one border in 64 may be inexact. Above it, a cell that ends
-/// before the second child of the right child is *light*: it holds less than one part in some 700 of what lies
-/// under the line, and any border may be so. Runs of equal codes are refused: they lead away by a child each.
+/// A query in the cell of an inexact border is led to the left of the border. It reaches the last tuple line
+/// before the border and steps right, by a line or two. So the number of queries in such cells matters.
 ///
-/// Words of 16 bytes and masked ones (of byte keys) are *uneven*: full words leave four separators to a
-/// line, and kept bits use a part of their range (digits 10 of 16 values). There one border in 8 may be
-/// heavy and one in 64 begin a run, which a search leaves by doubling steps and bisection.
+/// On the bottom level a cell covers a large part of a tuple line: one border in 64 may be inexact. Above it,
+/// a cell that ends before the second child of the right child is *light*: it covers less than about 1/700 of
+/// the keys under the line, and any number of borders may be light. Runs of equal codes are rejected, because
+/// each equal code leads the search one more child away.
+///
+/// Words of 16 bytes and masked words (of byte keys) are *uneven*: full words leave four separators per line,
+/// and kept bits use only part of their range (digits use 10 of 16 values). For these, one border in 8 may be
+/// heavy, and one in 64 may begin a run, which a search leaves by doubling steps and bisection.
 #[must_use]
 pub fn acceptable(uneven: bool, borders: u64, cost: Cost) -> bool {
     if uneven {
@@ -308,12 +314,12 @@ pub fn acceptable(uneven: bool, borders: u64, cost: Cost) -> bool {
     cost.runs == 0 && cost.heavy <= borders / 64
 }
 
-/// Whole lines of 8-bit codes at the start of the bottom level that must be [`acceptable`] by themselves, or
-/// the level is not tried with them: they serve dense keys, and trying costs.
+/// Number of whole lines at the start of the bottom level that must be [`acceptable`] with 8-bit codes before
+/// the level is tried with them. These codes are useful for dense keys, and a trial is expensive.
 pub const TRIAL_LINES: usize = 4;
 
-/// The encodings a level tries, widest fanout first; the last always succeeds. For keys of four bytes
-/// 32-bit codes save nothing.
+/// Returns the encodings that a level tries, widest fanout first; the last one always succeeds. For keys of
+/// four bytes, 32-bit codes save nothing.
 #[must_use]
 pub const fn candidates(key_bytes: usize) -> &'static [Encoding] {
     match key_bytes {

@@ -1,4 +1,4 @@
-//! The superblock: the first 4 KiB of a file, and, as a copy, its last 4 KiB.
+//! The superblock: the first 4 KiB of a file and, as a copy, its last 4 KiB.
 
 use crate::checksum::crc32;
 use crate::error::FormatError;
@@ -9,10 +9,10 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// Bytes of a superblock.
 pub const SUPERBLOCK_BYTES: usize = 4096;
-/// Bytes of a key that the superblock keeps.
+/// Bytes of a key that are stored in the superblock.
 pub const KEY_PREFIX_BYTES: usize = 64;
 
-/// The superblock as it stands in the file. Magic, version and CRC keep their places for ever.
+/// The superblock as stored in the file. Magic, version and CRC keep their places in all future versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub struct Superblock {
@@ -30,31 +30,31 @@ pub struct Superblock {
     pub writer_features: U64,
     /// Features that may be ignored.
     pub ignorable_features: U64,
-    /// Hash of types, options and unbound sums.
+    /// Hash of types, `unique`, tuple count, sections and unbound sums.
     pub file_id: [u8; 16],
-    /// 1 for a fresh build, one more at each rebuild.
+    /// 1 for a new build; each rebuild adds one.
     pub generation: U64,
     /// Bytes of the whole file.
     pub file_bytes: U64,
-    /// Tuples.
+    /// Number of tuples.
     pub tuples: U64,
     /// Code of the key type.
     pub key_type: U16,
     /// Code of the value type.
     pub value_type: U16,
-    /// Bytes of an encoded key.
+    /// Bytes per encoded key.
     pub key_bytes: U32,
-    /// Bytes of a value.
+    /// Bytes per value.
     pub value_bytes: U32,
-    /// 1 if no key stands twice because the build refused or removed duplicates, else 0.
+    /// 1 if the build rejected or removed duplicates, so that all keys are different; else 0.
     pub unique: U32,
-    /// Where the section table begins.
+    /// Offset of the section table.
     pub table_offset: U64,
-    /// Its bytes.
+    /// Bytes of the section table.
     pub table_bytes: U64,
-    /// Its entries.
+    /// Number of entries in the section table.
     pub sections: U32,
-    /// Its CRC32.
+    /// CRC32 of the section table.
     pub table_crc: U32,
     /// Length of the smallest key; 0 in an empty file.
     pub min_key_len: U32,
@@ -64,9 +64,9 @@ pub struct Superblock {
     pub min_key: [u8; KEY_PREFIX_BYTES],
     /// First bytes of the largest encoded key, big-endian.
     pub max_key: [u8; KEY_PREFIX_BYTES],
-    /// Version of the program that wrote it, ASCII, zero-padded.
+    /// Version of the program that wrote the file, ASCII, zero-padded.
     pub builder: [u8; 32],
-    /// File id of the first generation of the index; zero in a file that is a first one itself.
+    /// File id of the first generation of the index; zero in a file that is itself the first.
     pub lineage: [u8; 16],
     /// Zero.
     pub reserved: [u8; 3780],
@@ -75,11 +75,11 @@ pub struct Superblock {
 }
 
 const _: () = assert!(size_of::<Superblock>() == SUPERBLOCK_BYTES);
-/// Where the superblock's CRC stands.
+/// Offset of the CRC in the superblock.
 pub const CRC_OFFSET: usize = SUPERBLOCK_BYTES - 4;
 
 impl Superblock {
-    /// A superblock of the current version for the given types; the rest is zero.
+    /// Creates a superblock of the current version for the given types; the other fields are zero.
     #[must_use]
     pub fn new(key: KeyType, value: ValueType) -> Self {
         let mut block = Self::new_zeroed();
@@ -94,7 +94,8 @@ impl Superblock {
         block
     }
 
-    /// File id of the first generation of the index that this file is one of: its own, if it is the first.
+    /// Returns the file id of the first generation of this index; in the first generation, that is the file's
+    /// own id.
     #[must_use]
     pub fn first_id(&self) -> [u8; 16] {
         if self.lineage == [0; 16] { self.file_id } else { self.lineage }
@@ -104,7 +105,7 @@ impl Superblock {
         zerocopy::FromZeros::new_zeroed()
     }
 
-    /// Sets the CRC and gives the bytes.
+    /// Sets the CRC and returns the bytes.
     #[must_use]
     pub fn seal(mut self) -> [u8; SUPERBLOCK_BYTES] {
         self.crc = U32::new(crc32(&self.as_bytes()[..CRC_OFFSET]));
@@ -113,10 +114,14 @@ impl Superblock {
         bytes
     }
 
-    /// Accepts a superblock whose bytes are `bytes` and which begins at `offset` in its file.
+    /// Checks and reads the superblock in `bytes`, which begins at `offset` in its file.
     ///
-    /// In this order: magic, CRC, version, features. So a flipped bit of the version is damage,
-    /// never a "newer version".
+    /// The checks come in this order: magic, CRC, version, features. So a flipped bit in the version is
+    /// reported as damage, never as a newer version.
+    ///
+    /// # Errors
+    /// [`FormatError::Foreign`], [`FormatError::Truncated`] (fewer than 4 KiB), [`FormatError::Checksum`],
+    /// [`FormatError::Version`] or [`FormatError::Feature`], for the first of these checks that fails.
     pub fn decode(bytes: &[u8], offset: u64) -> Result<Self, FormatError> {
         let ours = bytes.len().min(MAGIC.len());
         if bytes[..ours] != MAGIC[..ours] {
@@ -145,7 +150,7 @@ impl Superblock {
     }
 }
 
-/// Encoded key word as it stands in the superblock: big-endian, left-aligned.
+/// Returns an encoded key as stored in the superblock: big-endian, left-aligned.
 #[must_use]
 pub fn key_prefix(word: u128, key_bytes: usize) -> [u8; KEY_PREFIX_BYTES] {
     let mut prefix = [0; KEY_PREFIX_BYTES];
@@ -153,7 +158,7 @@ pub fn key_prefix(word: u128, key_bytes: usize) -> [u8; KEY_PREFIX_BYTES] {
     prefix
 }
 
-/// First bytes of a byte key as they stand in the superblock.
+/// Returns the first bytes of a byte key as stored in the superblock.
 #[must_use]
 pub fn bytes_prefix(key: &[u8]) -> [u8; KEY_PREFIX_BYTES] {
     let mut prefix = [0; KEY_PREFIX_BYTES];
@@ -162,7 +167,7 @@ pub fn bytes_prefix(key: &[u8]) -> [u8; KEY_PREFIX_BYTES] {
     prefix
 }
 
-/// Inverse of [`key_prefix`].
+/// Reads a stored key prefix; the inverse of [`key_prefix`].
 #[must_use]
 pub fn key_word(prefix: &[u8; KEY_PREFIX_BYTES], key_bytes: usize) -> u128 {
     prefix[..key_bytes.min(16)].iter().fold(0, |word, &byte| word << 8 | u128::from(byte))

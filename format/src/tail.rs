@@ -1,47 +1,47 @@
-//! What a word leaves out of a byte key, where it is short: the kept bits behind those of the word.
+//! Tails: the kept bits of byte keys that do not fit in their words, if they are few.
 //!
-//! All tails of a file have the same number of bytes, so that the tail of a rank is found without an
-//! offset, and mostly lies in one line. A look-up that found its word puts the stored key together
-//! again, eight bytes at a time, and compares it with the query: bits that were not kept are those that
-//! all keys share, so a query that differs there needs no case of its own.
+//! All tails of a file have the same number of bytes. So the tail of a rank is found without an offset, and
+//! is mostly in one line. A look-up that has found its word reassembles the stored key, eight bytes at a
+//! time, and compares it with the query. Bits that were not kept are those that all keys share, so a query
+//! that differs there is not a special case.
 
 use crate::bits::{self, Writer};
 use crate::mask::{Chunk, load};
 use core::cmp::Ordering;
 
-/// Most bytes of a tail. Longer ones lie in the key column, as keys.
+/// Maximum bytes of a tail. Longer keys are stored whole, in the key column.
 pub const TAIL_BYTES_MAX: usize = 1024;
-/// Bytes behind a tail that may be read with it.
+/// Bytes after a tail that may be read with it.
 pub const TAIL_GUARD_BYTES: usize = 16;
 
-/// Eight bytes of all keys behind the word, and where their kept bits stand in a tail. The first byte is
-/// the least significant one here, so that a comparison need not turn words around.
+/// Eight bytes of all keys after the bytes of the word, and the place of their kept bits in a tail. The first
+/// byte is the least significant one here, so that a comparison does not need to reverse the bytes of words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// Its kept bits.
+    /// Mask of its kept bits.
     pub chunk: Chunk,
-    /// First byte in the key.
+    /// Offset of its first byte in the key.
     pub at: usize,
-    /// Byte of a tail with the first kept bit.
+    /// Byte of a tail that contains the first kept bit.
     pub byte: usize,
-    /// How many bits below it there belong to others.
+    /// Number of bits below it in this byte, which belong to other parts.
     pub shift: u32,
-    /// Whether the kept bits end beyond eight bytes from there.
+    /// True if the kept bits end after eight bytes from there.
     pub is_wide: bool,
 }
 
 impl Part {
-    /// The eight bytes of a key from its tail.
+    /// Reads the eight bytes of a key from its tail.
     #[inline(always)]
     fn read(&self, tail: &[u8], expand: impl Fn(&Chunk, u64) -> u64) -> u64 {
         let from = tail.get(self.byte..).unwrap_or_default();
-        // Bits above the kept ones do not count.
+        // Bits above the kept ones are ignored.
         let Some(bits) = bits::read(from, self.shift, self.is_wide) else { return self.chunk.reference };
         expand(&self.chunk, bits) | self.chunk.reference
     }
 }
 
-/// How a key follows from its word and its tail.
+/// Layout of the tails of a file: how a key follows from its word and its tail.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tail {
     parts: Vec<Part>,
@@ -54,7 +54,8 @@ pub struct Tail {
 }
 
 impl Tail {
-    /// `chunks` are those behind the word's `covered` bytes. `bytes` is what a tail takes in the file.
+    /// Creates the layout. `chunks` are those after the `covered` bytes of the word; `bytes` is the length of
+    /// a tail in the file.
     pub(crate) fn new(
         chunks: impl Iterator<Item = Chunk>,
         covered: usize,
@@ -75,17 +76,17 @@ impl Tail {
         Self { parts, length_bit: bit, length_mask, key_bytes_max, bytes, has_wide }
     }
 
-    /// Bytes of a tail in the file.
+    /// Returns the bytes of a tail in the file.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.bytes
     }
-    /// Whether any part [is wide](Part::is_wide).
+    /// Reports whether any part [is wide](Part::is_wide).
     #[must_use]
     pub fn has_wide(&self) -> bool {
         self.has_wide
     }
-    /// Bits of a tail.
+    /// Returns the number of bits in a tail.
     #[must_use]
     pub fn bits(&self) -> usize {
         self.length_bit + self.length_mask.count_ones() as usize
@@ -93,18 +94,19 @@ impl Tail {
     pub(crate) fn length_mask(&self) -> u16 {
         self.length_mask
     }
-    /// Eight bytes each, from the first one behind the word on; the last one may reach beyond the key.
+    /// Returns the parts, eight bytes each, from the first byte after the word. The last one may reach past
+    /// the end of the key.
     #[must_use]
     pub fn parts(&self) -> &[Part] {
         &self.parts
     }
-    /// The chunks, the first byte most significant.
+    /// Returns the chunks, with the first byte as the most significant.
     pub(crate) fn chunks(&self) -> impl Iterator<Item = Chunk> {
         self.parts.iter().map(|part| part.chunk.turned())
     }
 
-    /// Bytes that a tail of so many bits takes: whole tails to a line where that costs little, so that
-    /// none lies in two.
+    /// Returns the bytes of a tail of `bits` bits. They are rounded up to a power of two of at most 64 where
+    /// that adds at most a quarter, so that no tail is in two lines.
     #[must_use]
     pub fn bytes_for(bits: usize) -> usize {
         let bytes = bits.div_ceil(8);
@@ -112,7 +114,7 @@ impl Tail {
         if power <= 64 && power * 4 <= bytes * 5 { power } else { bytes }
     }
 
-    /// Adds the tail of a key. O(bytes).
+    /// Appends the tail of a key. O(bytes).
     pub fn push(&self, key: &[u8], compress: impl Fn(&Chunk, u64) -> u64, out: &mut Vec<u8>) {
         let end = out.len() + self.bytes;
         let mut writer = Writer::new(out);
@@ -123,8 +125,8 @@ impl Tail {
         writer.finish(end);
     }
 
-    /// How a key compares with a query that has its word. `tail` begins with the key's tail, followed
-    /// by [`TAIL_GUARD_BYTES`] of any content; `expand` is [`Chunk::expand`] or its equal. O(bytes).
+    /// Compares a key with a query that has the same word. `tail` begins with the key's tail, followed by
+    /// [`TAIL_GUARD_BYTES`] of any content; `expand` is [`Chunk::expand`] or an equivalent. O(bytes).
     #[inline(always)]
     #[must_use]
     pub fn compare(&self, tail: &[u8], query: &[u8], expand: impl Fn(&Chunk, u64) -> u64) -> Ordering {
@@ -137,7 +139,7 @@ impl Tail {
         self.length(tail).cmp(&query.len())
     }
 
-    /// Length of the key of a tail.
+    /// Returns the length of the key of a tail.
     #[inline(always)]
     #[must_use]
     pub fn length(&self, tail: &[u8]) -> usize {
@@ -151,8 +153,8 @@ impl Tail {
         usize::from(self.key_bytes_max as u16 & !mask | bits)
     }
 
-    /// Adds the bytes of a key behind its first `covered` ones, which end `key`; then cuts the key, which
-    /// begins at `start`, to its length. `tail` as in [`Tail::compare`].
+    /// Appends the bytes of a key after its first `covered` ones, which are at the end of `key`. Then cuts
+    /// the key, which begins at `start`, to its length. `tail` is as in [`Tail::compare`].
     pub(crate) fn unpack(&self, tail: &[u8], start: usize, key: &mut Vec<u8>) {
         for part in &self.parts {
             key.extend_from_slice(&part.read(tail, Chunk::expand).to_le_bytes());

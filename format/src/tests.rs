@@ -26,7 +26,7 @@ impl Random {
     }
 }
 
-/// Lines of each level, bottom first, by grouping children until one is left.
+/// Returns the lines of each level, bottom first, by grouping children until one is left.
 fn levels_recursively(children: Vec<usize>, fanouts: &[usize]) -> Vec<usize> {
     if children.len() <= 1 {
         return Vec::new();
@@ -158,7 +158,7 @@ fn lines_hold_what_was_put() {
     check_lines::<u128, u64>();
 }
 
-/// Borders between children whose keys are given by first and last.
+/// Returns the borders between children, given the first and the last key of each.
 fn borders<W: Word>(children: &[(W, W)]) -> Vec<Border<W>> {
     children.windows(2).map(|pair| Border { last: pair[0].1, first: pair[1].0, second: pair[1].0 }).collect()
 }
@@ -182,10 +182,10 @@ fn check_spine_lines<W: Word, T: Into<u128>>(make: impl Fn(&mut Random) -> T) {
                 [word, word.wrapping_add(1), word.wrapping_sub(1)].map(W::from_u128)
             });
             for query in queries.chain([W::from_u64(0), W::MAX]) {
-                // The true child of a lower bound is the first whose last key is not below.
+                // The correct child of a lower bound is the first one whose last key is at least the query.
                 let exact = children[..children.len() - 1].iter().filter(|child| child.1 < query).count();
                 let got = spine::child(encoding, &line, query);
-                // Between the last key of a child and the first of the next either child is right.
+                // Between the last key of a child and the first key of the next, either child is correct.
                 let right = got == exact || (exact == got + 1 && query <= children[exact].0);
                 assert!(
                     right || (flagged && got < exact),

@@ -1,7 +1,7 @@
-//! Key and value types: codes in the file, names on the command line, widths in bytes.
+//! Key and value types: their codes in the file, names on the command line, and widths in bytes.
 //!
-//! Both enums are exhaustive until 1.0, and no match on them has a wildcard arm (`tests/tests/tidy.rs`), so that the
-//! compiler names every place that a new type touches.
+//! Both enums are exhaustive until 1.0, and no match on them has a wildcard arm (`tests/tests/tidy.rs`). So
+//! the compiler lists every place that a new type affects.
 
 use core::fmt;
 
@@ -15,14 +15,14 @@ macro_rules! types {
             Fixed(u16),
             /// Byte strings of any length.
             Bytes,
-            /// UTF-8 texts of any length, in the order of their bytes.
+            /// UTF-8 texts of any length, ordered by their bytes.
             Utf8,
         }
         impl $name {
-            /// The numeric types, in the order of their codes. With [`Self::Fixed`], [`Self::Bytes`]
-            /// and [`Self::Utf8`] these are all types of this version.
+            /// The numeric types, in the order of their codes. With [`Self::Fixed`], [`Self::Bytes`] and
+            /// [`Self::Utf8`] these are all the types of this version.
             pub const NUMERIC: &'static [$name] = &[$($name::$variant),*];
-            /// The code that stands in the file.
+            /// Returns the code stored in the file.
             #[must_use]
             pub const fn code(self) -> u16 {
                 match self {
@@ -32,7 +32,7 @@ macro_rules! types {
                     $name::Utf8 => 9,
                 }
             }
-            /// The type with this code and this many bytes, if this version knows it.
+            /// Returns the type with this code and width, or `None` if this version does not know it.
             #[must_use]
             pub const fn from_code(code: u16, bytes: u32) -> Option<Self> {
                 match (code, bytes) {
@@ -43,7 +43,7 @@ macro_rules! types {
                     _ => None,
                 }
             }
-            /// The type of this name.
+            /// Returns the type with this name.
             #[must_use]
             pub fn from_name(name: &str) -> Option<Self> {
                 match name {
@@ -57,7 +57,7 @@ macro_rules! types {
                     }
                 }
             }
-            /// Bytes of one; 0 if that is not the same for all.
+            /// Returns the bytes per element; 0 if elements vary in length.
             #[must_use]
             pub const fn bytes(self) -> usize {
                 match self {
@@ -66,12 +66,13 @@ macro_rules! types {
                     $name::Bytes | $name::Utf8 => 0,
                 }
             }
-            /// Bytes of one, where these are byte strings of one length.
+            /// Returns the bytes per element of a type of byte strings of one length, else `None`.
             #[must_use]
             pub const fn fixed_bytes(self) -> Option<usize> {
                 if let $name::Fixed(bytes) = self { Some(bytes as usize) } else { None }
             }
-            /// Whether these are byte strings: [`Self::Fixed`], [`Self::Bytes`] or [`Self::Utf8`].
+            /// Reports whether the type is one of byte strings: [`Self::Fixed`], [`Self::Bytes`] or
+            /// [`Self::Utf8`].
             #[must_use]
             pub const fn is_bytes(self) -> bool {
                 matches!(self, $name::Fixed(_) | $name::Bytes | $name::Utf8)
@@ -90,7 +91,7 @@ macro_rules! types {
     };
 }
 
-/// Most bytes of a key.
+/// Maximum bytes of a key.
 pub const KEY_BYTES_MAX: usize = 65_535;
 
 types! {
@@ -105,7 +106,7 @@ types! {
     }
 }
 types! {
-    /// Type of the values of a file. `none` means a set of keys.
+    /// Type of the values of a file. With `none` the file is a set of keys.
     ValueType {
         None = 0, "none", 0;
         U32 = 1, "u32", 4;
@@ -117,11 +118,12 @@ types! {
     }
 }
 
-/// The word that -0.0 would have: 0.0 stands for both.
+/// The word that -0.0 would have. It is not used: -0.0 is encoded as 0.0.
 pub const MINUS_ZERO_WORD: u64 = (1 << 63) - 1;
 
 impl KeyType {
-    /// Whether a key of this type can have this word: of floats not those of NaN and of -0.0.
+    /// Reports whether a key of this type can have this word. For floats, the words of NaN and of -0.0 are
+    /// invalid.
     #[must_use]
     pub fn has_word(self, word: u128) -> bool {
         let is_float =
@@ -131,7 +133,8 @@ impl KeyType {
 }
 
 impl ValueType {
-    /// Bytes of a value in a tuple line: byte strings stand in a section of their own.
+    /// Returns the bytes per value in a tuple line; 0 for byte strings, which are stored in a section of
+    /// their own.
     #[must_use]
     pub const fn line_bytes(self) -> usize {
         if self.is_bytes() { 0 } else { self.bytes() }

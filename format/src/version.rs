@@ -1,12 +1,12 @@
-//! Magic, versions and feature flags: who must understand what.
+//! Magic bytes, versions and feature flags: which programs can read a file.
 
-/// First 16 bytes of every file. A high byte, CR LF, Ctrl-Z and LF show transfers in text mode.
+/// First 16 bytes of every file. A high byte, CR LF, Ctrl-Z and LF reveal transfers in text mode.
 pub const MAGIC: [u8; 16] = *b"\x89PLEACH\r\n\x1a\n\0\0\0\0\0";
 /// Major format version written and read.
 pub const VERSION_MAJOR: u16 = 0;
 /// Minor format version written and read. Until 1.0 a reader opens only its own 0.n.
 pub const VERSION_MINOR: u16 = 6;
-/// Development mark of all 0.n files: `DEVL`.
+/// Development mark in all 0.n files: `DEVL`.
 pub const DEVELOPMENT: u32 = u32::from_le_bytes(*b"DEVL");
 
 /// Features that a reader must know. This version defines none.
@@ -14,7 +14,7 @@ pub const READER_FEATURES: u64 = 0;
 /// Features that a writer (rebuild, salvage) must know. This version defines none.
 pub const WRITER_FEATURES: u64 = 0;
 
-/// Whether this library reads files of the given version.
+/// Reports whether this library reads files of the given version.
 #[must_use]
 pub fn reads(major: u16, minor: u16) -> bool {
     (major, minor) == (VERSION_MAJOR, VERSION_MINOR)

@@ -1,8 +1,8 @@
-//! A checked view of a file's bytes: the proved header, sums, and scalar searches.
+//! A checked view of the bytes of a file: the checked header, sums, and scalar searches.
 //!
-//! [`Header::parse`] checks every stored number against the length of the file before anything
-//! uses it; what it returns is what all searches rely on for their bounds. The searches here are
-//! the scalar reference, and what verifies each block that a query touches.
+//! [`Header::parse`] checks every stored number against the length of the file before it is used. All
+//! searches rely on the header for their bounds. The searches here are the scalar reference; they are also
+//! used when each block that a query touches is verified.
 
 use crate::checksum::{SUM_BYTES, binding, crc32, sum_blocks};
 use crate::column::ColumnGeometry;
@@ -23,14 +23,14 @@ use crate::spine::{self, Encoding};
 use crate::superblock::{KEY_PREFIX_BYTES, SUPERBLOCK_BYTES, Superblock, key_word};
 use crate::types::{KeyType, ValueType};
 
-/// Bytes that hold the superblock and the section table.
+/// Bytes of the superblock and the section table.
 pub const HEAD_BYTES: usize = SUPERBLOCK_BYTES + TABLE_BYTES;
 /// Bytes of the smallest file.
 pub const FILE_BYTES_MIN: u64 = (HEAD_BYTES + CLOSING_BYTES) as u64;
-/// Bytes behind the last section: copies of the section table and, as the very last, of the superblock.
+/// Bytes after the last section: copies of the section table and, at the very end, of the superblock.
 pub const CLOSING_BYTES: usize = TABLE_BYTES + SUPERBLOCK_BYTES;
 
-/// A section and where its padding ends.
+/// A section, and the end of its padding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Section {
     /// Its entry.
@@ -40,78 +40,79 @@ pub struct Section {
 }
 
 impl Section {
-    /// First byte.
+    /// Returns the offset of its first byte.
     #[must_use]
     pub fn offset(&self) -> u64 {
         self.entry.offset.get()
     }
-    /// Bytes with padding: what its sums cover.
+    /// Returns its bytes with padding: those that its sums cover.
     #[must_use]
     pub fn extent(&self) -> u64 {
         self.end - self.offset()
     }
 }
 
-/// Everything about a file that was checked when it was opened.
+/// Everything that was checked about a file when it was opened.
 #[derive(Clone, Debug)]
 pub struct Header {
     /// The superblock.
     pub superblock: Superblock,
-    /// Key type.
+    /// Type of the keys.
     pub key_type: KeyType,
-    /// Value type.
+    /// Type of the values.
     pub value_type: ValueType,
-    /// Tuples.
+    /// Number of tuples.
     pub tuples: u64,
     /// Bytes of the file.
     pub file_bytes: u64,
     /// All sections, in file order.
     pub sections: Vec<Section>,
-    /// How tuples lie in lines.
+    /// Layout of tuples in lines.
     pub geometry: LineGeometry,
-    /// First byte of the tuple lines.
+    /// Offset of the tuple lines.
     pub lines_offset: u64,
-    /// Tuple lines.
+    /// Number of tuple lines.
     pub lines: u64,
-    /// The spine's levels.
+    /// Levels of the spine.
     pub spine: SpineGeometry,
-    /// First byte of the spine.
+    /// Offset of the spine.
     pub spine_offset: u64,
-    /// Whether any spine line is flagged inexact.
+    /// True if a spine line is flagged inexact.
     pub inexact: bool,
-    /// First byte and shape of the grid, if there is one.
+    /// Offset and shape of the grid, if there is one.
     pub grid: Option<(u64, GridGeometry)>,
-    /// The MASK section, of files with byte keys.
+    /// The MASK section; only in files with byte keys.
     pub mask: Option<Section>,
-    /// What words leave out of byte keys, if the file holds that as tails.
+    /// The tails, which contain the bits that words omit, if the file has tails.
     pub tails: Option<ColumnPlace>,
     /// The key column, if there is one.
     pub keys: Option<ColumnPlace>,
     /// The value column, if there is one.
     pub values: Option<ColumnPlace>,
-    /// First byte and shape of the compressed key column, if there is one.
+    /// Offset and shape of the compressed key column, if there is one.
     pub packed: Option<(u64, PackedGeometry)>,
-    /// First byte and shape of Harmonia's tree, if there is one.
+    /// Offset and shape of Harmonia's tree, if there is one.
     pub harmonia: Option<(u64, HarmoniaGeometry)>,
 }
 
-/// A column and where it lies.
+/// A column and its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ColumnPlace {
-    /// First byte of the section.
+    /// Offset of the section.
     pub offset: u64,
-    /// Its shape.
+    /// Shape of the column.
     pub shape: ColumnGeometry,
 }
 
 impl ColumnPlace {
-    /// First byte of the data in the file.
+    /// Returns the offset of the data in the file.
     #[must_use]
     pub fn data_offset(&self) -> u64 {
         self.offset + self.shape.data_at
     }
 
-    /// Byte range of an element in the data: of a column of fixed size alone.
+    /// Returns the byte range of an element in the data; `None` for a column of varying elements, or past the
+    /// end.
     #[must_use]
     pub fn fixed_element(&self, rank: u64) -> Option<(u64, u64)> {
         let bytes = self.shape.element_bytes;
@@ -123,8 +124,9 @@ fn corrupt(what: &'static str, offset: u64, rule: &'static str, found: u64) -> F
     FormatError::Corrupt { what, offset, rule, found }
 }
 
-/// The head of a damaged file, of which a copy stands in for what is damaged: the superblock, the section table, or
-/// both. `closing` holds the last [`CLOSING_BYTES`] of the file. `None` where no choice gives a header.
+/// Reassembles the header of a damaged file from the copies at its end: the superblock, the section table, or
+/// both. `closing` is the last [`CLOSING_BYTES`] of the file. Returns the repaired head and the header;
+/// `None` if no combination is valid.
 #[must_use]
 pub fn through_copies(head: &[u8], closing: &[u8], file_bytes: u64) -> Option<(Vec<u8>, Header)> {
     if head.len() < HEAD_BYTES || closing.len() != CLOSING_BYTES {
@@ -145,9 +147,14 @@ pub fn through_copies(head: &[u8], closing: &[u8], file_bytes: u64) -> Option<(V
 }
 
 impl Header {
-    /// Checks the superblock and the section table of a file of `file_bytes` bytes.
+    /// Checks the superblock and the section table of a file of `file_bytes` bytes. `head` is the first
+    /// [`HEAD_BYTES`] of the file, or all of it if it is shorter. O(sections).
     ///
-    /// `head` holds the first [`HEAD_BYTES`] of the file, or all of it if it is shorter. O(sections).
+    /// # Errors
+    /// The errors of [`Superblock::decode`]; [`FormatError::Truncated`] or [`FormatError::Extended`] if the
+    /// length of the file is wrong; [`FormatError::Checksum`] for the section table; [`FormatError::Feature`]
+    /// for an unknown section that is required; [`FormatError::Corrupt`] for a stored number that breaks a
+    /// rule.
     pub fn parse(head: &[u8], file_bytes: u64) -> Result<Self, FormatError> {
         let superblock = Superblock::decode(head, 0)?;
         let stored_bytes = superblock.file_bytes.get();
@@ -275,7 +282,7 @@ impl Header {
             let found = section.entry.elements.get();
             return Err(corrupt("SPIN", spine_at, "geometry must be that of its levels", found));
         }
-        // Of tails any size will do here: the mask says which.
+        // Tails may have any size here; the mask specifies it.
         let column = |tag: Tag, element_bytes: Option<usize>| {
             let Some((section, at)) = find(tag) else { return Ok(None) };
             let (entry, length) = (section.entry, section.entry.length.get());
@@ -357,13 +364,14 @@ impl Header {
         })
     }
 
-    /// Whether the file says that no key stands twice.
+    /// Reports whether the file states that all keys are different.
     #[must_use]
     pub fn is_unique(&self) -> bool {
         self.superblock.unique.get() == 1
     }
 
-    /// Smallest and largest encoded key, widened; `None` if the file is empty, and for byte keys.
+    /// Returns the smallest and the largest encoded key, widened. Returns `None` for an empty file, and for
+    /// byte keys.
     #[must_use]
     pub fn key_range(&self) -> Option<(u128, u128)> {
         let bytes = self.key_type.bytes();
@@ -372,8 +380,8 @@ impl Header {
         there.then(|| (key_word(min, bytes), key_word(max, bytes)))
     }
 
-    /// First bytes (up to 64) of the smallest and of the largest encoded key; `None` if the file is
-    /// empty.
+    /// Returns the first bytes (up to 64) of the smallest and of the largest encoded key; `None` for an empty
+    /// file.
     #[must_use]
     pub fn key_ends(&self) -> Option<(&[u8], &[u8])> {
         let block = &self.superblock;
@@ -382,33 +390,33 @@ impl Header {
         (self.tuples > 0).then_some((min, max))
     }
 
-    /// Lines of the spine that are flagged inexact.
+    /// Returns the number of spine lines that are flagged inexact.
     #[must_use]
     pub fn inexact_lines(&self) -> u64 {
         self.section(Tag::SPINE).map_or(0, |section| section.entry.geometry.inexact.get())
     }
 
-    /// The section of this tag.
+    /// Returns the section with this tag.
     #[must_use]
     pub fn section(&self, tag: Tag) -> Option<&Section> {
         self.sections.iter().find(|section| section.entry.tag == tag)
     }
 
-    /// Byte of a tuple line in the file.
+    /// Returns the offset of a tuple line in the file.
     #[inline]
     #[must_use]
     pub fn line_offset(&self, line: u64) -> u64 {
         self.lines_offset + line * LINE_BYTES as u64
     }
 
-    /// What the stored sum of a block must be, given the block's bytes.
+    /// Returns the sum that must be stored for a block with these bytes.
     #[must_use]
     pub fn bound_sum(&self, tag: Tag, block: u64, bytes: &[u8]) -> u32 {
         crc32(bytes) ^ binding(&self.superblock.file_id, tag, block)
     }
 }
 
-/// Geometry of a LINE section.
+/// Returns the geometry of a LINE section.
 #[must_use]
 pub fn line_geometry(lines: LineGeometry) -> Geometry {
     Geometry {
@@ -421,7 +429,7 @@ pub fn line_geometry(lines: LineGeometry) -> Geometry {
     }
 }
 
-/// Geometry of a SPIN section of which `inexact` lines are flagged.
+/// Returns the geometry of a SPIN section in which `inexact` lines are flagged.
 #[must_use]
 pub fn spine_geometry(key_bytes: usize, spine: &SpineGeometry, inexact: u64) -> Geometry {
     let mut encodings = [0; LEVELS_MAX];
@@ -439,7 +447,8 @@ pub fn spine_geometry(key_bytes: usize, spine: &SpineGeometry, inexact: u64) -> 
     }
 }
 
-/// Checks places, order and sums of all entries; what it returns covers `HEAD_BYTES..` without a gap.
+/// Checks places, order and sums of all entries. The sections returned cover the file from `HEAD_BYTES` to
+/// the closing copies without a gap.
 fn check_table(entries: &[Entry], file_bytes: u64) -> Result<Vec<Section>, FormatError> {
     let closing = file_bytes - CLOSING_BYTES as u64;
     let mut sections: Vec<Section> = Vec::with_capacity(entries.len());
@@ -465,7 +474,7 @@ fn check_table(entries: &[Entry], file_bytes: u64) -> Result<Vec<Section>, Forma
             let rule = "less than 2 MiB must lie between a section's end and the next one";
             return Err(corrupt(what, at + 16, rule, entry.length.get()));
         }
-        // These are read as a whole, before anything is known of them.
+        // These sections are read as a whole before anything is known about them.
         let most = match entry.tag {
             Tag::META => META_BYTES_MAX,
             Tag::MASK => MASK_BYTES_MAX,
@@ -523,11 +532,14 @@ fn check_table(entries: &[Entry], file_bytes: u64) -> Result<Vec<Section>, Forma
     Ok(sections)
 }
 
-/// Where a search gets its lines from: a slice, or a slice whose blocks are verified first.
+/// Source of the lines of a search: a slice, or a slice whose blocks are verified first.
 pub trait Lines {
-    /// Why a line cannot be had.
+    /// Error if a line cannot be read.
     type Error;
-    /// The 64 bytes at `offset`, which the header has proved to lie in the file.
+    /// Returns the 64 bytes at `offset`, which the header guarantees to be in the file.
+    ///
+    /// # Errors
+    /// [`Lines::Error`] if the bytes cannot be read or do not match their sum.
     fn line(&self, offset: u64) -> Result<&Line, Self::Error>;
 }
 
@@ -547,10 +559,14 @@ impl Lines for Bytes<'_> {
     }
 }
 
-/// Rank of the first tuple whose encoded key is at least `query`; the tuple count if there is none.
+/// Returns the rank of the first tuple whose encoded key is at least `query`, or the tuple count if there is
+/// none. Reads O(levels) lines.
 ///
-/// O(levels) lines; on a file that was not verified the answer may be wrong, but it is at most the
-/// tuple count, and the search reads only lines that the header proved to be there.
+/// If the file was not verified, the result may be wrong, but it is at most the tuple count. The search reads
+/// only lines that the header guarantees to be in the file.
+///
+/// # Errors
+/// The error of `lines` if a line cannot be read.
 pub fn lower_bound<W: Word, L: Lines>(header: &Header, lines: &L, query: W) -> Result<u64, L::Error> {
     if header.lines == 0 {
         return Ok(0);
@@ -572,8 +588,11 @@ pub fn lower_bound<W: Word, L: Lines>(header: &Header, lines: &L, query: W) -> R
     Ok((at * n as u64 + slot as u64).min(header.tuples))
 }
 
-/// First line from `from` on whose last key is at least `query`, or the last line: doubling steps,
-/// then bisection, so that no run of equal codes is walked.
+/// Returns the first line, beginning with `from`, whose last key is at least `query`, or the last line. The
+/// search takes doubling steps, then bisects, so that it does not walk runs of equal codes.
+///
+/// # Errors
+/// The error of `lines` if a line cannot be read.
 pub fn step_right<W: Word, L: Lines>(
     header: &Header,
     lines: &L,
@@ -603,7 +622,11 @@ pub fn step_right<W: Word, L: Lines>(
     Ok(low.min(last))
 }
 
-/// Rank of the first tuple whose encoded key is above `query`.
+/// Returns the rank of the first tuple whose encoded key is above `query`, or the tuple count if there is
+/// none.
+///
+/// # Errors
+/// The error of `lines` if a line cannot be read.
 pub fn upper_bound<W: Word, L: Lines>(header: &Header, lines: &L, query: W) -> Result<u64, L::Error> {
     match query.successor() {
         Some(next) => lower_bound(header, lines, next),
@@ -611,7 +634,10 @@ pub fn upper_bound<W: Word, L: Lines>(header: &Header, lines: &L, query: W) -> R
     }
 }
 
-/// Encoded key and value bits of the tuple of this rank, widened; `None` past the end.
+/// Returns the encoded key and the widened value bits of the tuple at `rank`; `None` past the end. O(1).
+///
+/// # Errors
+/// The error of `lines` if a line cannot be read.
 pub fn tuple<W: Word, L: Lines>(header: &Header, lines: &L, rank: u64) -> Result<Option<(W, u64)>, L::Error> {
     if rank >= header.tuples {
         return Ok(None);

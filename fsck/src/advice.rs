@@ -1,17 +1,18 @@
-//! Telling the kernel what comes next.
+//! Advice to the kernel about the bytes that will be read next.
 
 use std::fs::File;
 
-/// Says that these bytes of a file will be read soon: the kernel begins to read them, and nobody waits.
+/// Announces that these bytes of a file will be read soon. The kernel begins to read them; the call does not
+/// wait.
 #[cfg(target_os = "linux")]
 pub(crate) fn will_need(file: &File, offset: u64, bytes: u64) {
     use std::os::fd::AsRawFd;
     let (Ok(offset), Ok(bytes)) = (i64::try_from(offset), i64::try_from(bytes)) else { return };
-    // SAFETY: the descriptor is open as long as `file` is borrowed; the call takes no pointers, and what it answers is
-    // only whether the hint was taken.
+    // SAFETY: the borrow of `file` guarantees that the descriptor is open. The call takes no pointers, and
+    // its result only says whether the hint was accepted.
     let _ = unsafe { libc::posix_fadvise(file.as_raw_fd(), offset, bytes, libc::POSIX_FADV_WILLNEED) };
 }
 
-/// Says nothing where there is no such call.
+/// Does nothing, because this system has no such call.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn will_need(_file: &File, _offset: u64, _bytes: u64) {}

@@ -1,7 +1,8 @@
 //! Checks of the classic tree: slot by slot against the tuple lines.
 //!
-//! A slot holds the key of its in-order index, or all ones. Slots are looked at in windows: those of low lines name
-//! ranks that lie together, whose tuple lines are read at once; those of high lines lie apart and are read one by one.
+//! A slot contains the key of its in-order index, or all ones. Slots are checked in windows. The slots of low
+//! lines have adjacent ranks, whose tuple lines are read at once. Those of high lines have distant ranks,
+//! whose tuple lines are read one by one.
 
 use super::pieces::sized;
 use super::{Check, ReadAt};
@@ -17,9 +18,10 @@ use std::io;
 
 const LINE_BYTES: u64 = pleach_format::layout::LINE_BYTES as u64;
 
-/// Slots that are looked at at once.
+/// Number of slots that are checked at once.
 pub(super) const WINDOW_SLOTS: u64 = sized(1 << 13, 64);
-/// Tuple lines that are read for a window, one by one if they would be more.
+/// Maximum number of tuple lines that are read at once for a window; if it needs more, they are read one by
+/// one.
 const WINDOW_LINES: u64 = sized(1 << 14, 8);
 
 impl<R: ReadAt> Check<'_, R> {
@@ -91,7 +93,8 @@ impl<R: ReadAt> Check<'_, R> {
         Ok(())
     }
 
-    /// Words of the tuple lines: read in one piece if they lie together, else line by line.
+    /// Returns the words of these ranks from the tuple lines. The lines are read at once if they are close
+    /// together, else one by one.
     pub(super) fn words_at<W: Word>(
         &self,
         header: &Header,

@@ -14,24 +14,24 @@ use rayon::prelude::*;
 use std::io;
 use std::ops::Range;
 
-/// Tuples that are compared at once.
+/// Number of tuples that are compared at once.
 const PIECE_TUPLES: u64 = sized(1 << 12, 16);
-/// Bytes of them, if there is more than one.
+/// Maximum bytes of these tuples, if there is more than one.
 const PIECE_BYTES: u64 = sized(1 << 22, 64);
-/// Bytes of a key at most: FORMAT.md, section 3.
+/// Maximum bytes of a key: FORMAT.md, section 3.
 const KEY_BYTES_MAX: u64 = u16::MAX as u64;
 
-/// Where a section is found.
+/// Function that finds the place of a column.
 type PlaceOf = fn(&Header) -> Option<ColumnPlace>;
 
-/// Sections that hold something of each tuple.
+/// Sections that have one element per tuple.
 const COLUMNS: [(Tag, PlaceOf); 3] = [
     (Tag::TAIL, |header| header.tails),
     (Tag::KEYS, |header| header.keys),
     (Tag::VALUES, |header| header.values),
 ];
 
-/// Elements of a range of ranks.
+/// The elements of a range of ranks.
 struct Elements {
     data: Vec<u8>,
     ends: Vec<usize>,
@@ -82,7 +82,7 @@ impl<R: ReadAt> Check<'_, R> {
         })
     }
 
-    /// Halves ranks until their keys and tails are few bytes.
+    /// Halves the ranks until their keys and tails have few bytes.
     fn parted(
         &self,
         header: &Header,
@@ -104,7 +104,8 @@ impl<R: ReadAt> Check<'_, R> {
         self.parted(header, middle..ranks.end, check)
     }
 
-    /// Values of any length: that their offsets ascend, and that texts are some. Read in pieces, however long they are.
+    /// Checks values of varying length: their offsets must ascend, and texts must be UTF-8. They are read in
+    /// pieces, whatever their length.
     fn check_texts(&self, header: &Header, place: ColumnPlace, ranks: &Range<u64>) -> io::Result<()> {
         if place.shape.offset_bytes == 0 {
             return Ok(());
@@ -137,14 +138,14 @@ impl<R: ReadAt> Check<'_, R> {
         Ok(())
     }
 
-    /// Whether these bytes of the file are UTF-8.
+    /// Reports whether these bytes of the file are UTF-8.
     pub(super) fn is_text(&self, at: u64, length: u64) -> io::Result<bool> {
         let mut held = Vec::new();
         for start in (0..length).step_by(PIECE_BYTES as usize) {
             held.extend(self.read(at + start, (length - start).min(PIECE_BYTES))?);
             match std::str::from_utf8(&held) {
                 Ok(_) => held.clear(),
-                // A letter that goes on in the next piece.
+                // A character continues in the next piece.
                 Err(error) if error.error_len().is_none() => drop(held.drain(..error.valid_up_to())),
                 Err(_) => return Ok(false),
             }
@@ -167,7 +168,7 @@ impl<R: ReadAt> Check<'_, R> {
         if mask.is_fixed() != fixed.is_some() || fixed.is_some_and(|bytes| bytes != mask.key_bytes_max()) {
             return wrong(&header.key_type, &format!("keys of up to {} bytes", mask.key_bytes_max()));
         }
-        // Without tails there is no section for them.
+        // If there are no tails, there is no section for them.
         let of_mask = mask.tail().map(|tail| tail.bytes() as u64);
         let of_section = header.tails.map(|place| place.shape.element_bytes);
         if of_mask != of_section {
@@ -197,7 +198,7 @@ impl<R: ReadAt> Check<'_, R> {
         Some(mask)
     }
 
-    /// Guard bytes, padding and the ends of the list of offsets.
+    /// Checks guard bytes, padding, and the first and last offset.
     fn check_edges(&self, tag: Tag, place: ColumnPlace) -> io::Result<()> {
         let shape = place.shape;
         let mut zeros = vec![(place.data_offset() + shape.data_bytes, GUARD_BYTES)];
@@ -224,7 +225,7 @@ impl<R: ReadAt> Check<'_, R> {
         Ok(number(&bytes))
     }
 
-    /// The offsets of some ranks and of the end of the last one, unless they make no sense.
+    /// Returns the offsets of these ranks and the end of the last one. Returns `None` if they are invalid.
     fn offsets(&self, tag: Tag, place: ColumnPlace, ranks: &Range<u64>) -> io::Result<Option<Vec<u64>>> {
         let (width, count) = (place.shape.offset_bytes, ranks.end - ranks.start);
         let bytes = self.read(place.offset + ranks.start * width, (count + 1) * width)?;
@@ -241,7 +242,7 @@ impl<R: ReadAt> Check<'_, R> {
         Ok(Some(offsets))
     }
 
-    /// The elements of some ranks, unless their offsets make no sense.
+    /// Returns the elements of these ranks. Returns `None` if their offsets are invalid.
     fn elements(&self, tag: Tag, place: ColumnPlace, ranks: &Range<u64>) -> io::Result<Option<Elements>> {
         let count = ranks.end - ranks.start;
         let (start, ends): (u64, Vec<u64>) = if place.shape.offset_bytes == 0 {
@@ -262,7 +263,7 @@ impl<R: ReadAt> Check<'_, R> {
         mask: Option<&Mask>,
         ranks: &Range<u64>,
     ) -> io::Result<()> {
-        // One tuple more at the front, so that the order across the border is seen.
+        // One more tuple at the front, so that the order across the boundary is checked.
         let ranks = ranks.start.saturating_sub(1)..ranks.end;
         let geometry = header.geometry;
         let (first, last) = (geometry.place(ranks.start).0, geometry.place(ranks.end - 1).0);
@@ -274,7 +275,7 @@ impl<R: ReadAt> Check<'_, R> {
         };
         let Some(tails) = column(Tag::TAIL, header.tails)? else { return Ok(()) };
         let Some(keys) = column(Tag::KEYS, header.keys)? else { return Ok(()) };
-        // Those of bytes are looked at by themselves.
+        // Values that are byte strings are checked separately.
         let values = header.values.filter(|_| !header.value_type.is_bytes());
         let Some(values) = column(Tag::VALUES, values)? else { return Ok(()) };
         let (mut unpacked, mut guarded, mut previous) = (Vec::new(), Vec::new(), None::<Vec<u8>>);
@@ -329,7 +330,7 @@ impl<R: ReadAt> Check<'_, R> {
         self.rule("column", section, at, length, expected, hex(found), &text);
     }
 
-    /// A tail must be the one that its key gives, free bits and all.
+    /// Checks that a tail is the one that follows from its key, including its free bits.
     fn check_tail(&self, header: &Header, mask: &Mask, rank: u64, key: &[u8], found: &[u8]) {
         let mut expected = Vec::new();
         if let Some(tail) = mask.tail() {

@@ -1,4 +1,4 @@
-//! What no search rests on, but every writer must keep to: marks, flags, places, counts, zero bytes.
+//! Checks of what no search depends on but every writer must obey: marks, flags, places, counts, zero bytes.
 
 use super::pieces::PIECE_BYTES;
 use super::{Check, ReadAt};
@@ -10,7 +10,8 @@ use pleach_format::view::{HEAD_BYTES, Section};
 use std::io;
 
 impl<R: ReadAt> Check<'_, R> {
-    /// Checks superblock and table beyond what opening needs, and zeros that no other check reads.
+    /// Checks the superblock and the table beyond what opening a file needs, and the zeros that no other
+    /// check reads.
     pub(super) fn check_frame(&self, header: &Header, head: &[u8]) -> io::Result<()> {
         let block = &header.superblock;
         if block.development.get() != DEVELOPMENT {
@@ -63,7 +64,7 @@ impl<R: ReadAt> Check<'_, R> {
         }
 
         let mut end = HEAD_BYTES as u64;
-        // Where the last list of sums ended.
+        // End of the last list of sums.
         let mut listed = header.section(Tag::SUMS).map_or(0, Section::offset);
         let all_sums =
             header.sections.iter().filter(|section| !matches!(section.entry.tag, Tag::SUMS | Tag::SUM2));
@@ -81,7 +82,7 @@ impl<R: ReadAt> Check<'_, R> {
             let required = match entry.tag {
                 Tag::META | Tag::GRID | Tag::PACK | Tag::FAST | Tag::HARMONIA => Some(0),
                 Tag::VALUES if !header.value_type.is_bytes() => Some(0),
-                // The mask says, which is looked at with the columns.
+                // The mask decides; it is checked with the columns.
                 Tag::KEYS if header.mask.is_some() => None,
                 Tag::KEYS => Some(0),
                 tag => Tag::ALL.contains(&tag).then_some(REQUIRED),
@@ -111,7 +112,7 @@ impl<R: ReadAt> Check<'_, R> {
                 );
             }
             let zeros = match entry.tag {
-                // The line that makes an odd number of lines even.
+                // The padding line after an odd number of lines.
                 Tag::LINE => (section.offset() + header.lines * LINE_BYTES as u64, end),
                 Tag::SUM2 => (end, section.end),
                 _ => (end, end),
@@ -139,7 +140,7 @@ impl<R: ReadAt> Check<'_, R> {
         Ok(())
     }
 
-    /// Bytes from one place up to another must be zero.
+    /// Checks that the bytes from one place up to another are zero.
     pub(super) fn check_zeros(&self, tag: &str, (from, to): (u64, u64)) -> io::Result<()> {
         for at in (from..to).step_by(PIECE_BYTES as usize) {
             let bytes = self.read(at, (to - at).min(PIECE_BYTES))?;

@@ -1,7 +1,8 @@
-//! Checks of the grid: its counts on their own, every mark with the tuple line it stands for.
+//! Checks of the grid: first its counts, then every mark against its tuple line.
 //!
-//! A border's mark stands in the cell of its key or, where that is taken, in the next free one. So all of them are
-//! right if the first one is, and each follows from the one before: lines are looked at where they are read anyway.
+//! The mark of a border is in the cell of the border's key or, if that is taken, in the next free cell. So
+//! all marks are correct if the first one is, and if each follows from the one before. Lines are checked
+//! while they are in memory for the other checks.
 
 use super::{Check, ReadAt};
 use pleach_format::grid::{
@@ -13,32 +14,33 @@ use pleach_format::{Header, Word, line};
 use rayon::prelude::*;
 use std::io;
 
-/// A grid whose counts are right: what it holds besides its units.
+/// A grid whose counts are correct: its arrays except the units.
 pub(super) struct Grid {
     offset: u64,
     shape: GridGeometry,
     segments: Vec<Segment>,
-    /// Marks before each block, and before its end.
+    /// Number of marks before each block, and before the end of the last one.
     supers: Vec<u64>,
 }
 
-/// The marks of a grid, from one on.
+/// Iterator over the marks of a grid, beginning with a given mark.
 struct Marks<'a, 'c, R> {
     check: &'a Check<'c, R>,
     grid: &'a Grid,
-    /// Units in hand, and the number of the first one.
+    /// The units in memory, and the number of the first one.
     units: Vec<u8>,
     first: u64,
-    /// Number of the next unit, and what is left of the one before it.
+    /// Number of the next unit, and the marks that are left of the unit before it.
     next: u64,
     marks: u64,
 }
 
-/// Bits of a unit that are marks.
+/// The bits of a unit that are marks.
 const MARKS: u64 = (1 << CELLS) - 1;
 
 impl<R: ReadAt> Check<'_, R> {
-    /// Everything but whether marks stand where they should. `None` if there is no grid, or marks cannot be counted.
+    /// Checks everything except the places of marks. Returns `None` if there is no grid, or if its marks
+    /// cannot be counted.
     pub(super) fn check_grid(&self, header: &Header) -> io::Result<Option<Grid>> {
         let Some((offset, shape)) = header.grid else { return Ok(None) };
         let borders = header.lines.saturating_sub(1);
@@ -55,7 +57,7 @@ impl<R: ReadAt> Check<'_, R> {
         let (supers, _) = supers.as_chunks::<{ SUPER_BYTES as usize }>();
         let segments: Vec<Segment> = segments.iter().map(Segment::from_bytes).collect();
         let mut supers: Vec<u64> = supers.iter().map(|&marks| u32::from_le_bytes(marks).into()).collect();
-        // The last segment may reach beyond the last key.
+        // The last segment may extend past the last key.
         let ordered = segments.is_sorted_by(|one, next| one.first.checked_add(one.units) == Some(next.first));
         let last = segments.last().map_or(0, |segment| u64::from(segment.first));
         if !ordered || segments.first().is_some_and(|segment| segment.first != 0) || last >= shape.units {
@@ -64,7 +66,7 @@ impl<R: ReadAt> Check<'_, R> {
             self.rule("grid", "GRID", offset, shape.units_at, "segments in order", found, text);
             return Ok(None);
         }
-        // No key stands behind the last unit: a search would take its cell for empty.
+        // No key may be after the last unit: a search would take its cell for empty.
         let (_, inside) = segment_of(shape.last_position(), shape.segment_bits);
         let reach = segments
             .last()
@@ -88,7 +90,7 @@ impl<R: ReadAt> Check<'_, R> {
         counted.map(|counted: bool| counted.then_some(grid))
     }
 
-    /// Whether the units of a block count its marks as they should.
+    /// Reports whether the units of a block count its marks correctly.
     fn is_counted(&self, grid: &Grid, block: u64) -> io::Result<bool> {
         let first = block * BLOCK_UNITS;
         let units = self.units(grid, first)?;
@@ -100,7 +102,7 @@ impl<R: ReadAt> Check<'_, R> {
             marks += u64::from((unit & MARKS).count_ones());
         }
         let expected = grid.supers[block as usize + 1] - grid.supers[block as usize];
-        // Marks behind the last unit are left out.
+        // Marks after the last unit are left out.
         let is_last = block + 1 == grid.shape.supers;
         good &= marks == expected || is_last && marks < expected;
         if !good {
@@ -116,14 +118,14 @@ impl<R: ReadAt> Check<'_, R> {
         self.rule("grid", "GRID", at, BLOCK_UNITS * UNIT_BYTES, expected, "others", text);
     }
 
-    /// Some units from this one on: up to the end of its block.
+    /// Returns the units from this one to the end of its block.
     fn units(&self, grid: &Grid, first: u64) -> io::Result<Vec<u8>> {
         let end = grid.shape.units.min((first / BLOCK_UNITS + 1) * BLOCK_UNITS);
         self.read(grid.offset + grid.shape.units_at + first * UNIT_BYTES, (end - first) * UNIT_BYTES)
     }
 
-    /// Whether the borders behind these tuple lines, from line `number` on, have the marks that they should. There are
-    /// no more marks than borders: they have been counted.
+    /// Checks that the borders after these tuple lines, the first of which is line `number`, have the correct
+    /// marks. There are no more marks than borders, since they were counted before.
     pub(super) fn check_marks<W: Word>(
         &self,
         header: &Header,
@@ -160,7 +162,7 @@ impl<R: ReadAt> Check<'_, R> {
 }
 
 impl<'a, 'c, R: ReadAt> Marks<'a, 'c, R> {
-    /// From the mark of this number on, which is that of a border.
+    /// Starts with the mark of this number, which is that of a border.
     fn from(check: &'a Check<'c, R>, grid: &'a Grid, number: u64) -> io::Result<Self> {
         let block = grid.supers.partition_point(|&before| before <= number).saturating_sub(1);
         let first = block as u64 * BLOCK_UNITS;
@@ -168,7 +170,7 @@ impl<'a, 'c, R: ReadAt> Marks<'a, 'c, R> {
         let mut this = Self { check, grid, units, first, next: first, marks: 0 };
         let wanted = number - grid.supers[block];
         let (all, _) = this.units.as_chunks::<{ UNIT_BYTES as usize }>();
-        // The last unit with no more marks before it.
+        // The last unit that has at most this many marks before it.
         let unit = all.partition_point(|unit| u64::from_le_bytes(*unit) >> CELLS <= wanted).max(1) - 1;
         let Some(found) = all.get(unit).map(|unit| u64::from_le_bytes(*unit)) else { return Ok(this) };
         this.next = first + unit as u64 + 1;
@@ -179,7 +181,7 @@ impl<'a, 'c, R: ReadAt> Marks<'a, 'c, R> {
         Ok(this)
     }
 
-    /// The cell of the next mark, if there is one more.
+    /// Returns the cell of the next mark, or `None` if there is none.
     fn next(&mut self) -> io::Result<Option<u64>> {
         while self.marks == 0 {
             if self.next >= self.grid.shape.units {

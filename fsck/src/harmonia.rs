@@ -1,7 +1,7 @@
-//! Checks of Harmonia's tree: node by node against the tuple lines, each array against the geometry.
+//! Checks of Harmonia's tree: node by node against the tuple lines, and each array against the geometry.
 //!
-//! Leaves are compared with the tuples of their ranks. A key of an inner node is the last word under a child:
-//! it is read from that child's last leaf, which has been compared.
+//! Leaves are compared with the tuples of their ranks. A key of an inner node is the last word under a child;
+//! it is compared with that word in the child's last leaf, which was checked before.
 
 use super::pieces::sized;
 use super::{Check, ReadAt};
@@ -11,7 +11,7 @@ use pleach_format::{Header, Word};
 use rayon::prelude::*;
 use std::io;
 
-/// Nodes that are compared at once.
+/// Number of nodes that are compared at once.
 const PIECE_NODES: u64 = sized(256, 3);
 
 impl<R: ReadAt> Check<'_, R> {
@@ -58,7 +58,7 @@ impl<R: ReadAt> Check<'_, R> {
             shape.values_at - shape.children_at,
             "children",
         )?;
-        // What follows the nodes, and the values.
+        // The bytes after the nodes, and those after the values.
         let nodes_end = shape.nodes * shape.stride_bytes;
         self.check_array(offset + nodes_end, &[], shape.counts_at - nodes_end, "padding")?;
         let values_end =
@@ -66,7 +66,7 @@ impl<R: ReadAt> Check<'_, R> {
         self.check_array(offset + values_end, &[], shape.bytes - values_end, "padding")
     }
 
-    /// Compares `length` bytes with an array and zero bytes behind it.
+    /// Compares `length` bytes with an array followed by zero bytes.
     fn check_array(&self, at: u64, expected: &[u8], length: u64, what: &str) -> io::Result<()> {
         let found = self.read(at, length)?;
         let wrong = found
@@ -139,7 +139,7 @@ impl<R: ReadAt> Check<'_, R> {
         Ok(())
     }
 
-    /// Nodes of an inner level, against the last keys of the leaves below.
+    /// Checks nodes of an inner level against the last keys of the leaves below.
     fn check_inner<W: Word>(
         &self,
         offset: u64,

@@ -1,9 +1,11 @@
-//! Checking a whole file: every sum, then order, padding, separators and counts.
+//! Checks a whole file: every sum, then order, padding, separators and counts.
 //!
-//! The file is read, never mapped and never written, in pieces and on all threads. Each tuple line
-//! is read once: the border behind it belongs to exactly one separator of one level of the spine,
-//! which is checked against it. What the structure says is reported only where all sums are good,
-//! since damaged bytes break rules by the dozen.
+//! The file is read in pieces and on all threads; it is never mapped and never written. One pass over the
+//! tuple lines checks their sums, their order and the spine: the border after a line belongs to exactly one
+//! separator of one level of the spine, which is checked against it. The checks of other sections read these
+//! again, and compare them with the tuple lines.
+//!
+//! Broken rules are reported only if all sums are correct, since one damaged block can break many rules.
 
 mod advice;
 mod classic;
@@ -37,44 +39,43 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Threads at most, however many are asked for.
+/// Maximum number of threads, whatever the caller requests.
 const THREADS_MAX: usize = 1024;
 
-/// Findings that are kept; more are counted as damage all the same.
+/// Maximum number of findings that are kept; further ones still count as damage.
 const FINDINGS_MAX: usize = 1000;
 
-/// What a file is.
+/// State of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Whole, and everything in it agrees.
+    /// The file is intact, and all of its parts agree.
     Clean,
-    /// Ours, and damaged.
+    /// The file is a Pleach file, and damaged.
     Damaged,
-    /// Not a Pleach file.
+    /// The file is not a Pleach file.
     Foreign,
-    /// Whole as far as can be told, but of another version or with unknown features.
+    /// The file is intact as far as can be checked, but of another version or with unknown features.
     Newer,
 }
 
-/// Something that is wrong.
+/// A fault in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// Which rule: `superblock`, `superblock-copy`, `length`, `table`, `header`, `sums`, `block`,
-    /// `order`, `duplicate`, `key`, `line-padding`, `padding`, `separator`, `spine-line`, `min-max`,
-    /// `file-id`, `meta`, `mask`, `column`, `grid`, `packed`, `harmonia`,
-    /// `classic`.
+    /// Name of the rule: `superblock`, `superblock-copy`, `length`, `table`, `table-copy`, `header`, `sums`,
+    /// `block`, `order`, `duplicate`, `key`, `line-padding`, `padding`, `separator`, `spine-line`, `min-max`,
+    /// `file-id`, `meta`, `mask`, `column`, `grid`, `packed`, `harmonia`, `classic`.
     pub code: &'static str,
-    /// Section or structure.
+    /// Section or structure that contains the fault.
     pub section: String,
-    /// First byte in the file.
+    /// Offset of its first byte in the file.
     pub offset: u64,
-    /// Bytes concerned.
+    /// Number of bytes affected.
     pub length: u64,
-    /// What should be there.
+    /// Expected content.
     pub expected: String,
-    /// What is there.
+    /// Content found.
     pub found: String,
-    /// One sentence.
+    /// Description, in one sentence.
     pub text: String,
 }
 
@@ -88,39 +89,40 @@ impl fmt::Display for Finding {
     }
 }
 
-/// What [`fsck`] found.
+/// Result of [`fsck`].
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// What the file is.
+    /// State of the file.
     pub verdict: Verdict,
-    /// What is wrong, in file order; at most 1000.
+    /// Faults, in file order; at most 1000.
     pub findings: Vec<Finding>,
-    /// Sum blocks that were checked.
+    /// Number of sum blocks that were checked.
     pub blocks: u64,
     /// Bytes of the file.
     pub bytes: u64,
-    /// Tuples, if the header could be read.
+    /// Number of tuples, if the header could be read.
     pub tuples: Option<u64>,
-    /// Whether the progress function stopped the check.
+    /// True if the progress function stopped the check.
     pub cancelled: bool,
 }
 
-/// Called now and then from any thread with bytes done and bytes in all; `false` stops the check.
+/// Function that is called from time to time, from any thread, with the bytes done and the bytes in all. If
+/// it returns `false`, the check stops.
 pub type Progress<'a> = &'a (dyn Fn(u64, u64) -> bool + Sync);
 
-/// How to check.
+/// Options of a check.
 #[derive(Clone, Copy, Default)]
 pub struct FsckOptions<'a> {
-    /// Threads; 0 takes those of the current rayon pool.
+    /// Number of threads; 0 uses those of the current rayon pool.
     pub threads: usize,
-    /// Told about progress.
+    /// Receives progress, and may stop the check.
     pub progress: Option<Progress<'a>>,
 }
 
-/// Where bytes are read from.
+/// Source of the bytes.
 trait ReadAt: Sync {
     fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()>;
-    /// Says that these bytes will be read soon.
+    /// Announces that these bytes will be read soon.
     fn will_need(&self, _offset: u64, _bytes: u64) {}
 }
 
@@ -141,18 +143,20 @@ impl ReadAt for &[u8] {
     }
 }
 
-/// Checks a whole file. Reads all of it once; memory is a few MiB a thread and, where there are
-/// compressed pages or a Harmonia tree, their records and child numbers. Never writes.
+/// Checks a whole file: reads all of it, some sections more than once, and writes nothing. Memory is a few
+/// MiB per thread and, for compressed pages or a Harmonia tree, their records and child numbers.
 ///
-/// An error means that the file could not be read; damage is in the [`Report`].
+/// # Errors
+/// An error means that the file could not be opened or read, that it is not a regular file, or that the
+/// threads could not be started. Damage is not an error; it is in the [`Report`].
 pub fn fsck(path: &Path, options: &FsckOptions<'_>) -> io::Result<Report> {
     fsck_file(&File::open(path)?, options)
 }
 
-/// [`fsck`] of a file that is open already.
+/// Checks a file that is already open, as [`fsck`] does.
 ///
 /// # Errors
-/// As [`fsck`].
+/// If the file cannot be read or is not a regular file, or if the threads cannot be started.
 pub fn fsck_file(file: &File, options: &FsckOptions<'_>) -> io::Result<Report> {
     let metadata = file.metadata()?;
     if !metadata.is_file() {
@@ -174,7 +178,7 @@ pub fn fsck_file(file: &File, options: &FsckOptions<'_>) -> io::Result<Report> {
     }
 }
 
-/// All findings for a file in memory.
+/// Returns all findings for a file in memory.
 #[must_use]
 pub fn check_bytes(bytes: &[u8]) -> Vec<Finding> {
     match Check::new(&bytes, bytes.len() as u64, None).run() {
@@ -263,7 +267,7 @@ impl<'a, R: ReadAt> Check<'a, R> {
         Ok(buffer)
     }
 
-    /// Hands out bytes of the file in parts, whole numbers of 4 bytes each but the last.
+    /// Passes bytes of the file to `take` in pieces, each a multiple of 4 bytes except the last.
     fn read_parts(&self, offset: u64, length: u64, mut take: impl FnMut(&[u8])) -> io::Result<()> {
         for at in (0..length).step_by(pieces::PIECE_BYTES as usize) {
             take(&self.read(offset + at, (length - at).min(pieces::PIECE_BYTES))?);
@@ -289,7 +293,7 @@ impl<'a, R: ReadAt> Check<'a, R> {
         }
     }
 
-    /// A copy at the end of the file equals what stands at its beginning.
+    /// Checks that a copy at the end of the file equals the original at its beginning.
     fn check_copy(&self, code: &'static str, first: &[u8], copy: &[u8], offset: u64) {
         let Some(at) = first.iter().zip(copy).position(|(a, b)| a != b) else { return };
         let what = if code == "table-copy" { "section table" } else { "superblock" };
@@ -325,7 +329,7 @@ impl<'a, R: ReadAt> Check<'a, R> {
                 if !error.is_damage() && whole {
                     return Ok(self.report(Verdict::Newer, None));
                 }
-                // The copies may still lead to the rest, so that all damage is named.
+                // The copies may still give access to the rest, so that all damage is reported.
                 let Some((repaired, header)) = through_copies(&head, &closing, self.bytes) else {
                     return Ok(self.report(Verdict::Damaged, None));
                 };
@@ -393,7 +397,8 @@ impl<'a, R: ReadAt> Check<'a, R> {
         self.cancelled.load(Ordering::Relaxed)
     }
 
-    /// Sums of every section but LINE, whose blocks are checked with its lines; then the file id.
+    /// Checks the sums of every section except LINE, whose blocks are checked with its lines; then the file
+    /// id.
     fn check_sums(&self, header: &Header) -> io::Result<()> {
         for section in &header.sections {
             let tag = section.entry.tag;
@@ -463,7 +468,7 @@ impl<'a, R: ReadAt> Check<'a, R> {
         Ok(())
     }
 
-    /// Bytes behind a section's content must be zero.
+    /// Checks that the bytes after the content of a section are zero.
     fn check_padding(&self, section: &Section, at: u64, bytes: &[u8]) {
         let content = usize::try_from(section.entry.length.get().saturating_sub(at)).unwrap_or(usize::MAX);
         let padding = bytes.get(content.min(bytes.len())..).unwrap_or_default();
@@ -509,7 +514,7 @@ impl<'a, R: ReadAt> Check<'a, R> {
         Ok(())
     }
 
-    /// Padding, shifts and flags of every spine line, and the count of flagged ones.
+    /// Checks padding, shifts and flags of every spine line, and the number of flagged ones.
     fn check_spine_lines(&self, header: &Header) -> io::Result<()> {
         let key_bytes = header.geometry.key_bytes;
         let flagged = AtomicU64::new(0);
@@ -566,7 +571,7 @@ impl<'a, R: ReadAt> Check<'a, R> {
         Ok(())
     }
 
-    /// Records one after the other.
+    /// Checks the records of META, one after the other.
     fn check_meta(&self, header: &Header) -> io::Result<()> {
         let Some(section) = header.section(Tag::META) else { return Ok(()) };
         let (start, length) = (section.offset(), section.entry.length.get());
@@ -600,7 +605,7 @@ impl<'a, R: ReadAt> Check<'a, R> {
         let logical = meta.value_logical;
         if Record::is_meant(&logical) && Record::of(header.value_type, &logical).is_none() {
             let wanted = format!("the fields of a {} value", header.value_type);
-            // Text of the file: not as it is.
+            // This text comes from the file, so it is escaped.
             let shown: String = logical.chars().take(80).flat_map(char::escape_debug).collect();
             self.rule("meta", "META", start, 8, wanted, shown, "a record must fit its values");
         }
@@ -608,7 +613,7 @@ impl<'a, R: ReadAt> Check<'a, R> {
     }
 }
 
-/// What a spine line breaks, if anything: its spare bytes and free slots.
+/// Returns the rule that the spare bytes or free slots of a spine line break, if there is one.
 fn spine_line_rule(level: &Level, key_bytes: usize, number: u64, line: &Line) -> Option<&'static str> {
     let code_bytes = level.encoding.code_bytes(key_bytes);
     let slots = level.encoding.separators(key_bytes);

@@ -1,7 +1,7 @@
-//! Checks of tuple lines and of the separators that part them: order, padding, borders.
+//! Checks of tuple lines and of the separators between them: order, padding, borders.
 //!
-//! The children of a spine line are looked at together, without a branch for each key: nearly all are as they should
-//! be. Where they are not, each is looked at again, and what is wrong is told.
+//! The children of a spine line are checked together, without a branch per key, since nearly all are correct.
+//! If they are not, each one is checked again, and the faults are reported.
 
 use super::grid::Grid;
 use super::pieces::PIECE_BYTES;
@@ -18,10 +18,10 @@ use std::io;
 use std::ops::Range;
 
 impl<R: ReadAt> Check<'_, R> {
-    /// Sums, order, padding, separators and marks of the grid, in one pass over the tuple lines.
+    /// Checks sums, order, padding, separators and marks of the grid, in one pass over the tuple lines.
     pub(super) fn check_lines<W: Word>(&self, header: &Header, grid: Option<Grid>) -> io::Result<()> {
         let Some(section) = header.section(Tag::LINE) else { return Ok(()) };
-        // One line more on each side shows the borders of the piece.
+        // One more line on each side, so that the borders of the piece are checked.
         let side = LINE_BYTES as u64;
         self.pieces(section.offset(), section.extent(), (side, side), |at, piece| {
             self.check_blocks(header, section, at, piece.bytes)?;
@@ -36,7 +36,8 @@ impl<R: ReadAt> Check<'_, R> {
         })
     }
 
-    /// `bytes` begins `before` bytes before byte `at` of the tuple lines. Goes from spine line to spine line.
+    /// Checks the tuple lines of a piece, one spine line after the other. `bytes` begins `before` bytes
+    /// before byte `at` of the tuple lines.
     fn check_tuples<W: Word>(&self, header: &Header, at: u64, bytes: &[u8], before: usize) -> io::Result<()> {
         let first = at / LINE_BYTES as u64;
         let held = Held { first: first - (before / LINE_BYTES) as u64, lines: bytes.as_chunks().0 };
@@ -63,7 +64,7 @@ impl<R: ReadAt> Check<'_, R> {
                     self.check_border::<W>(header, &mut windows, &held, number)?;
                 }
             } else if slot + next - number == fanout {
-                // The border behind the last child of a spine line is parted further up.
+                // The border after the last child of a spine line has its separator on a higher level.
                 self.check_border::<W>(header, &mut windows, &held, next - 1)?;
             }
             number = next;
@@ -71,7 +72,7 @@ impl<R: ReadAt> Check<'_, R> {
         Ok(())
     }
 
-    /// Order, padding and ends of a line.
+    /// Checks order, padding and ends of a line.
     fn check_line<W: Word>(&self, header: &Header, held: &Held<'_>, number: u64) {
         let Some(line) = held.line(number) else { return };
         let n = header.geometry.tuples_per_line();
@@ -85,7 +86,7 @@ impl<R: ReadAt> Check<'_, R> {
         }
     }
 
-    /// Order of the keys of a line, after the last one of the line before it.
+    /// Checks the order of the keys of a line, beginning with the last key of the line before it.
     fn check_keys<W: Word>(&self, header: &Header, line: &Line, left: Option<W>, number: u64, used: usize) {
         let mut previous = left;
         for slot in 0..used {
@@ -163,7 +164,7 @@ impl<R: ReadAt> Check<'_, R> {
         }
     }
 
-    /// Finds the separator of the border behind tuple line `number`, and checks it.
+    /// Finds the separator of the border after tuple line `number`, and checks it.
     fn check_border<W: Word>(
         &self,
         header: &Header,
@@ -250,9 +251,9 @@ impl<R: ReadAt> Check<'_, R> {
     }
 }
 
-/// Tuple lines in memory.
+/// A run of tuple lines in memory.
 pub(super) struct Held<'a> {
-    /// Number of the first.
+    /// Number of the first line.
     pub(super) first: u64,
     pub(super) lines: &'a [Line],
 }
@@ -262,23 +263,25 @@ impl Held<'_> {
         self.lines.get(usize::try_from(number.checked_sub(self.first)?).ok()?)
     }
 
-    /// These lines, the one before them and the one behind.
+    /// Returns these lines, with the line before and the line after them.
     pub(super) fn with_neighbours(&self, numbers: Range<u64>) -> Option<&[Line]> {
         let start = numbers.start.checked_sub(self.first + 1)? as usize;
         self.lines.get(start..start + (numbers.end - numbers.start) as usize + 2)
     }
 }
 
-/// Whether equal words are duplicates. Byte keys are compared whole, with their columns: their words may be equal.
+/// Reports whether equal words are duplicates. Byte keys may have equal words; they are compared whole, with
+/// their columns.
 fn are_strict(header: &Header) -> bool {
     header.is_unique() && !header.key_type.is_bytes()
 }
 
-/// Whether all lines but the outer two hold keys that ascend, from the last key of the line before on, strictly where
-/// keys are unique; no -0.0; and zeros between keys and values. These lines are full.
+/// Function that reports whether all lines except the outer two are correct: keys ascend, beginning with the
+/// last key of the line before, strictly if keys are unique; no key is -0.0; and the bytes between keys and
+/// values are zero. These lines are full.
 pub(super) type Ascend = fn(&[Line], &Header) -> bool;
 
-/// The one for lines of `n` tuples.
+/// Returns the function for lines of `n` tuples.
 pub(super) fn ascend<W: Word>(n: usize) -> Ascend {
     fn of<W: Word, const N: usize>(lines: &[Line], header: &Header) -> bool {
         let [first, inner @ .., _] = lines else { return false };
@@ -305,12 +308,13 @@ pub(super) fn ascend<W: Word>(n: usize) -> Ascend {
         5 => of::<W, 5>,
         8 => of::<W, 8>,
         16 => of::<W, 16>,
-        // No other number of tuples fits; lines are looked at one by one.
+        // No other number of tuples fits in a line; lines are then checked one by one.
         _ => |_, _| false,
     }
 }
 
-/// Whether the separators in these slots of a spine line part the lines, the first two, the next two and so on.
+/// Reports whether the separators in these slots of a spine line separate the lines: the first slot the first
+/// two lines, the next slot the second and the third, and so on.
 pub(super) fn are_parted<W: Word>(
     lines: &[Line],
     header: &Header,
@@ -339,17 +343,17 @@ pub(super) fn are_parted<W: Word>(
     })
 }
 
-/// The lines of each level that a piece needs, read once a piece.
+/// The spine lines of each level that a piece needs, read once per piece.
 pub(super) struct Windows {
     levels: Vec<Window>,
 }
 
-/// Some lines of a level.
+/// Consecutive lines of a level.
 struct Window {
-    /// The first of them.
+    /// Number of the first line.
     first: u64,
     bytes: Vec<u8>,
-    /// How many a piece asks for.
+    /// Number of lines that a piece needs.
     wanted: u64,
 }
 

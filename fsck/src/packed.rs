@@ -7,7 +7,7 @@ use pleach_format::{Header, Word};
 use rayon::prelude::*;
 use std::io;
 
-/// What a page and its record must be.
+/// Expected content of a page and its record.
 struct Page {
     base: u64,
     width: u8,
@@ -30,7 +30,7 @@ impl<R: ReadAt> Check<'_, R> {
         let mut place = 0u64;
         for (number, record) in records.iter().enumerate() {
             if record.place != place || record.width > 64 {
-                // The width of the one before it may be wrong as well.
+                // The width of the record before it may be wrong as well.
                 let first = number.saturating_sub(1);
                 let (at, length) = (first * RECORD_BYTES, (number + 1 - first) * RECORD_BYTES);
                 let (expected, found) = (format!("place {place}"), format!("{record:?}"));
@@ -70,7 +70,7 @@ impl<R: ReadAt> Check<'_, R> {
         })
     }
 
-    /// The page that the tuple lines ask for; `None` if their keys do not ascend.
+    /// Returns the page that follows from the tuple lines; `None` if their keys do not ascend.
     fn page<W: Word>(&self, header: &Header, number: u64) -> io::Result<Option<Page>> {
         let first = number * PAGE_KEYS as u64;
         let ranks = first..(first + PAGE_KEYS as u64).min(header.tuples);

@@ -1,7 +1,8 @@
-//! Checks of compressed classic trees: page by page, record first, then word by word against the tuple lines.
+//! Checks of compressed classic trees: page by page, first the record, then word by word against the tuple
+//! lines.
 //!
-//! A page's place follows from the widths of the pages before it, so records are read in order; the words of a page are
-//! those of its keys under its record, and all ones where there is no key.
+//! The place of a page follows from the widths of the pages before it, so records are read in order. The
+//! words of a page are those of its keys under its record, and all ones where there is no key.
 
 use super::classic::WINDOW_SLOTS;
 use super::pieces::sized;
@@ -11,30 +12,30 @@ use pleach_format::{Header, Word};
 use rayon::prelude::*;
 use std::io;
 
-/// Pages whose records are read at once.
+/// Number of pages whose records are read at once.
 const PAGES: u64 = sized(1 << 12, 2);
 
-/// What a page's record says.
+/// Content of a page's record.
 #[derive(Clone, Copy)]
 enum PageRecord {
     Delta(Delta),
     Partial(Partial),
 }
 
-/// One page: where it is in the tree and in the section.
+/// One page, and its place in the tree and in the section.
 #[derive(Clone, Copy)]
 struct Page {
     level: usize,
     number: u64,
     record: PageRecord,
-    /// First byte of the record in the file.
+    /// Offset of the record in the file.
     record_at: u64,
     width: u32,
     place: u64,
 }
 
 impl Page {
-    /// The word of a key, widened; `None` if the record has none for it.
+    /// Returns the word of a key, widened; `None` if the record has no word for it.
     fn word(&self, key: u128) -> Option<u128> {
         match self.record {
             PageRecord::Delta(delta) => {
@@ -50,7 +51,7 @@ impl Page {
 }
 
 impl<R: ReadAt> Check<'_, R> {
-    /// Checks a compressed tree in a section of this place and length.
+    /// Checks a compressed tree in a section with this place and length.
     pub(super) fn check_paged<W: Word>(
         &self,
         header: &Header,
@@ -80,7 +81,7 @@ impl<R: ReadAt> Check<'_, R> {
                 for (number, record) in numbers.zip(records.chunks_exact(record_bytes as usize)) {
                     let at = offset + (first + number) * record_bytes;
                     let Some(page) = self.placed::<W>(paged, level, number, record, at, end) else {
-                        // Places of all pages behind it rest on this one.
+                        // The places of all pages after it depend on this one.
                         return Ok(());
                     };
                     let page_bytes = paged.page_bytes(page.width, level, usize::from(number == pages.last));
@@ -115,8 +116,8 @@ impl<R: ReadAt> Check<'_, R> {
         self.check_zeros("FAST", (offset + end, offset + length))
     }
 
-    /// A page by its record at byte `at` of the file, if it can be one and stands where it must: the page before it
-    /// ends at `end`.
+    /// Returns the page of a record at byte `at` of the file, if the record is valid and the page is in its
+    /// correct place: the page before it ends at `end`.
     fn placed<W: Word>(
         &self,
         paged: &Paged,
@@ -174,7 +175,7 @@ impl<R: ReadAt> Check<'_, R> {
         })
     }
 
-    /// Words of a page, and what its record says of its smallest key.
+    /// Checks the words of a page, and the smallest key in its record.
     fn check_page<W: Word>(
         &self,
         header: &Header,

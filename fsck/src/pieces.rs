@@ -1,37 +1,42 @@
-//! Reading a section in pieces, in file order, on all threads.
+//! Reads a section in pieces, in file order, on all threads.
 //!
-//! The next piece goes to whichever thread is free, so that the disk sees one stream; what a few pieces ahead is asked
-//! for early, so that it comes while others are checked. Each thread has one buffer.
+//! The next piece is given to any thread that is free, so that the disk sees one stream. Bytes a few pieces
+//! ahead are requested early, so that they arrive while others are checked. Each thread has one buffer.
 
 use super::{Check, ReadAt};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Bytes of a piece: whole sum blocks and lines.
-/// Small enough that what was copied is still near when it is looked at.
+/// Bytes per piece: whole sum blocks and lines. Small enough that copied bytes are still in a cache when they
+/// are checked.
 pub(super) const PIECE_BYTES: u64 = sized(256 << 10, 8 << 10);
-/// Bytes that are asked for ahead of what is read.
+/// Number of bytes that are requested ahead of the read position.
 const AHEAD_BYTES: u64 = sized(16 << 20, 24 << 10);
 
-/// How much is looked at at once; less in the tests of this crate, so that small files are several pieces.
+/// Returns the amount that is checked at once: less in the tests of this crate, so that small files have
+/// several pieces.
 pub(super) const fn sized(size: u64, of_tests: u64) -> u64 {
     if cfg!(test) { of_tests } else { size }
 }
 
-/// What was read.
+/// Bytes that were read.
 pub(super) struct Piece<'b> {
     /// The piece alone.
     pub bytes: &'b [u8],
-    /// With what was asked for on both sides.
+    /// The piece with the bytes requested on both sides.
     pub with_sides: &'b [u8],
-    /// Bytes before the piece.
+    /// Number of bytes before the piece.
     pub before: usize,
 }
 
 impl<R: ReadAt> Check<'_, R> {
-    /// Reads `extent` bytes from `offset` on and gives each piece to `work`, with its place in the extent, and with so
-    /// many bytes of the extent before and behind it. Stops early where the check was cancelled.
+    /// Reads `extent` bytes, beginning at `offset`, and passes each piece to `work` with its place in the
+    /// extent, and with up to `sides` bytes of the extent before and after it. Stops early if the check is
+    /// cancelled.
+    ///
+    /// # Errors
+    /// The first error of the source or of `work`.
     pub(super) fn pieces(
         &self,
         offset: u64,
@@ -74,7 +79,7 @@ impl<R: ReadAt> Check<'_, R> {
                 }
             }
         };
-        // Who is busy elsewhere comes late, and finds nothing left to do.
+        // A thread that is busy elsewhere comes late, and finds nothing left to do.
         let others = (rayon::current_num_threads() as u64).min(count).saturating_sub(1);
         rayon::scope(|scope| {
             (0..others).for_each(|_| scope.spawn(|_| worker()));
@@ -84,7 +89,7 @@ impl<R: ReadAt> Check<'_, R> {
     }
 }
 
-/// The first error of some threads.
+/// The first error of several threads.
 #[derive(Default)]
 struct Failed {
     is_set: AtomicBool,

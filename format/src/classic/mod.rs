@@ -1,4 +1,4 @@
-//! The classic FAST tree: where each key of a sorted list lies in the paper's blocked layout.
+//! The classic FAST tree: the place of each key of a sorted list in the paper's blocked layout.
 //!
 //! ```text
 //! binary tree of d_N levels, node of in-order index r = key r of the sorted list
@@ -6,14 +6,14 @@
 //! nodes breadth-first in a block, blocks in a line, lines in a page, pages in the tree
 //! levels that are left over (d_N mod d_P, d_P mod d_L, d_L mod d_K) make the lowest piece shallow
 //! ```
-//! A descent counts keys below the query; it ends in a *gap*, 0 before the first key. No query can
-//! end right of gap `min(N, 2^d_N - 1)`, so every level of pages, and of lines in the last page, stops
-//! at the piece that holds this gap: sizes follow N and not the next power of two. Places behind the
-//! last key hold all ones, which are below no query.
+//! A descent counts keys below the query. It ends in a *gap*; gap 0 is before the first key. No query can end
+//! right of gap `min(N, 2^d_N - 1)`. So every level of pages, and of lines in the last page, ends with the
+//! piece that contains this gap: sizes follow N and not the next power of two. Places after the last key are
+//! all ones, which are not below any query.
 //!
-//! Pure arithmetic, from Kim et al., "Designing Fast Architecture-Sensitive Tree Search", TODS 36(4),
-//! 2011, sections 4.2 and 5.1; the truncation is ours. Every function is O(levels) at most.
-//! [`packed`] holds the two compressed forms (section 7).
+//! This is pure arithmetic, from Kim et al., "Designing Fast Architecture-Sensitive Tree Search", TODS 36(4),
+//! 2011, sections 4.2 and 5.1; the truncation is ours. Every function is at most O(levels). [`packed`] has
+//! the two compressed forms (section 7).
 
 pub mod packed;
 pub mod section;
@@ -23,34 +23,34 @@ mod word;
 
 pub use word::TreeWord;
 
-/// Most keys of a tree; with it no place overflows 64 bits.
+/// Maximum number of keys in a tree; up to it, no place overflows 64 bits.
 pub const KEYS_MAX: u64 = 1 << 48;
-/// Most levels of a line: its order stays a small table.
+/// Maximum number of levels in a line, so that its order is a small table.
 pub const LINE_LEVELS_MAX: u32 = 16;
-/// Most levels of a page; with a page as deep as the tree there is no page blocking.
+/// Maximum number of levels in a page. With pages as deep as the tree there is no page blocking.
 pub const PAGE_LEVELS_MAX: u32 = 64;
-/// Zero bytes behind the last line of a tree, so that a load of a line stays inside.
+/// Zero bytes after the last line of a tree, so that the load of a line stays inside.
 pub const SLACK_BYTES: u64 = 64;
 const LINE_BYTES: u64 = 64;
 
-/// The sizes a tree was laid out with.
+/// The sizes with which a tree is laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Geometry {
     /// N: number of keys.
     pub keys: u64,
-    /// Bytes of a key: 2, 4, 8 or 16.
+    /// Bytes per key: 2, 4, 8 or 16.
     pub key_bytes: u32,
-    /// Levels of a SIMD block.
+    /// Number of levels in a SIMD block.
     pub d_k: u32,
-    /// Levels of a cache line.
+    /// Number of levels in a cache line.
     pub d_l: u32,
-    /// Levels of a page.
+    /// Number of levels in a page.
     pub d_p: u32,
-    /// Whether line blocks are kept from straddling 64-byte lines; else packed, as in the paper.
+    /// True if line blocks never straddle 64-byte lines; else they are packed, as in the paper.
     pub padded: bool,
 }
 
-/// Nodes of a complete tree of `levels < 64` levels.
+/// Returns the number of nodes in a complete tree of `levels < 64` levels.
 #[inline]
 #[must_use]
 pub const fn nodes(levels: u32) -> u64 {
@@ -58,7 +58,7 @@ pub const fn nodes(levels: u32) -> u64 {
 }
 
 impl Geometry {
-    /// The paper's sizes for keys of `key_bytes`: blocks of 16 bytes (one level at least), lines of
+    /// Returns the paper's sizes for keys of `key_bytes`: blocks of 16 bytes (at least one level), lines of
     /// 64 bytes, pages of 2 MiB; packed. For 4 bytes: d_K = 2, d_L = 4, d_P = 19.
     #[must_use]
     pub const fn paper(keys: u64, key_bytes: u32) -> Self {
@@ -77,41 +77,41 @@ impl Geometry {
         }
     }
 
-    /// d_N = ceil(log2 N): with N a power of two the tree has no node for the last key.
+    /// Returns d_N = ceil(log2 N). If N is a power of two, the tree has no node for the last key.
     #[must_use]
     pub const fn levels(&self) -> u32 {
         if self.keys < 2 { 0 } else { (self.keys - 1).ilog2() + 1 }
     }
 
-    /// The place of everything, or `None` if a field is outside its limits: depths out of order or
-    /// zero, an odd width, too many keys.
+    /// Lays out the tree. Returns `None` if a field is outside its limits: depths out of order or zero, an
+    /// invalid key width, or too many keys.
     #[must_use]
     pub fn tree(self) -> Option<Tree> {
         Tree::new(self, true)
     }
 }
 
-/// Lines of one depth inside the pages of one level.
+/// The lines of one depth inside the pages of one level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LineLevel {
-    /// Levels of the page above these lines.
+    /// Number of levels of the page above these lines.
     pub above: u32,
-    /// Levels of a line.
+    /// Number of levels in a line.
     pub levels: u32,
-    /// Levels of the tree under these lines.
+    /// Number of levels of the tree below these lines.
     pub below: u32,
-    /// Slots from one group of lines to the next.
+    /// Number of slots from one group of lines to the next.
     pub pitch: u64,
-    /// Logarithm of the lines of a group; 0 when packed.
+    /// Binary logarithm of the number of lines in a group; 0 when packed.
     pub group: u32,
-    /// Slot of the first line, from the start of the page: in a whole page, in the last one.
+    /// Slot of the first line, relative to the start of the page: in a whole page, in the last one.
     pub start: [u64; 2],
     /// Number of the last line: in a whole page, in the last one.
     pub last: [u64; 2],
 }
 
 impl LineLevel {
-    /// Slot of a line from the start of its page; `part` is 1 in the last page.
+    /// Returns the slot of a line, relative to the start of its page; `part` is 1 in the last page.
     #[inline(always)]
     #[must_use]
     pub const fn slot(&self, part: usize, line: u64) -> u64 {
@@ -119,28 +119,28 @@ impl LineLevel {
         self.start[part] + (line >> self.group) * self.pitch + inside * nodes(self.levels)
     }
 
-    /// Slots that this many lines occupy.
+    /// Returns the number of slots that this many lines occupy.
     const fn span(&self, lines: u64) -> u64 {
         lines.div_ceil(1 << self.group) * self.pitch
     }
 }
 
-/// Pages of one depth.
+/// The pages of one depth.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PageLevel {
-    /// Levels of the tree above these pages.
+    /// Number of levels of the tree above these pages.
     pub above: u32,
-    /// Levels of a page.
+    /// Number of levels in a page.
     pub levels: u32,
-    /// Levels of the tree under these pages.
+    /// Number of levels of the tree below these pages.
     pub below: u32,
     /// Number of the last page.
     pub last: u64,
     /// Slot of the first page.
     pub start: u64,
-    /// Slots of a whole page, and of the last one.
+    /// Number of slots in a whole page, and in the last one.
     pub slots: [u64; 2],
-    /// Pages of one line each are laid out as the lines of a single page.
+    /// True if pages of one line each are laid out as the lines of a single page.
     pub joined: bool,
     /// Their lines, top first.
     pub lines: Vec<LineLevel>,
@@ -181,12 +181,12 @@ impl PageLevel {
         page
     }
 
-    /// Slots of all pages of the level.
+    /// Returns the number of slots in all pages of the level.
     const fn span(&self) -> u64 {
         self.last * self.slots[0] + self.slots[1]
     }
 
-    /// Slot of the first line of a page, and 1 if it is the last page.
+    /// Returns the slot of the first line of a page, and 1 if it is the last page.
     #[inline(always)]
     #[must_use]
     pub const fn page(&self, page: u64) -> (u64, usize) {
@@ -195,7 +195,8 @@ impl PageLevel {
 }
 
 impl Geometry {
-    /// Logarithm of the lines of a group, and its slots, for lines of this depth.
+    /// Returns the binary logarithm of the number of lines in a group, and the slots of a group, for lines of
+    /// this depth.
     const fn pitch(&self, levels: u32) -> (u32, u64) {
         let keys = nodes(levels);
         if !self.padded {
@@ -206,12 +207,12 @@ impl Geometry {
     }
 }
 
-/// Last gap that a query can end in.
+/// Returns the last gap in which a query can end.
 fn last_gap(geometry: &Geometry) -> u64 {
     geometry.keys.min(nodes(geometry.levels()))
 }
 
-/// A geometry worked out: where pages and lines begin.
+/// The layout of a geometry: the places of pages and lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tree {
     geometry: Geometry,
@@ -240,38 +241,38 @@ impl Tree {
         Some(tree)
     }
 
-    /// What it was made from.
+    /// Returns the geometry from which the tree was laid out.
     #[must_use]
     pub const fn geometry(&self) -> &Geometry {
         &self.geometry
     }
 
-    /// Levels of pages, top first.
+    /// Returns the levels of pages, top first.
     #[must_use]
     pub fn pages(&self) -> &[PageLevel] {
         &self.pages
     }
 
-    /// Last gap that a query can end in: `min(N, 2^d_N - 1)`.
+    /// Returns the last gap in which a query can end: `min(N, 2^d_N - 1)`.
     #[must_use]
     pub fn last_gap(&self) -> u64 {
         last_gap(&self.geometry)
     }
 
-    /// Places for keys, free ones included.
+    /// Returns the number of slots for keys, free ones included.
     #[must_use]
     pub const fn slots(&self) -> u64 {
         self.slots
     }
 
-    /// Bytes of the tree: its slots, zero bytes to a multiple of 64, and 64 zero bytes.
+    /// Returns the bytes of the tree: its slots, zero bytes to a multiple of 64, and 64 zero bytes.
     #[must_use]
     pub const fn bytes(&self) -> u64 {
         (self.slots * self.geometry.key_bytes as u64).next_multiple_of(LINE_BYTES) + SLACK_BYTES
     }
 
-    /// Slot of the node of in-order index `index`; `None` if the tree has no such node, which of the
-    /// N keys is so for the last one of a power of two.
+    /// Returns the slot of the node with in-order index `index`; `None` if the tree has no such node. If N is
+    /// a power of two, that is so for the last of the N keys.
     #[must_use]
     pub fn slot_of(&self, index: u64) -> Option<u64> {
         if index >= nodes(self.geometry.levels()) {
@@ -295,8 +296,8 @@ impl Tree {
         (line <= level.last[part]).then(|| start + level.slot(part, line) + place)
     }
 
-    /// In-order index of the node in a slot; `None` if the slot is free or outside. An index of N or
-    /// more is padding.
+    /// Returns the in-order index of the node in a slot; `None` if the slot is free or outside. An index of N
+    /// or more is padding.
     #[must_use]
     pub fn index_of(&self, slot: u64) -> Option<u64> {
         let page_level = self.pages.iter().rev().find(|level| level.start <= slot)?;
@@ -318,7 +319,8 @@ impl Tree {
     }
 }
 
-/// Slot, from the start of a line of `levels` levels, of node `node` at depth `depth` of it.
+/// Returns the slot of node `node` at depth `depth` of a line of `levels` levels, relative to the start of
+/// the line.
 #[must_use]
 pub const fn slot_in_line(levels: u32, d_k: u32, depth: u32, node: u64) -> u64 {
     let above = depth / d_k * d_k;
@@ -328,7 +330,7 @@ pub const fn slot_in_line(levels: u32, d_k: u32, depth: u32, node: u64) -> u64 {
     nodes(above) + (node >> within) * nodes(block_levels) + nodes(within) + (node & nodes(within))
 }
 
-/// Rank among the keys of a line of `levels` levels, of what lies in slot `slot < 2^levels - 1` of it.
+/// Returns the rank of slot `slot < 2^levels - 1` among the keys of a line of `levels` levels.
 #[must_use]
 pub const fn rank_in_line(levels: u32, d_k: u32, slot: u64) -> u64 {
     let mut above = 0;

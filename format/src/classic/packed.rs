@@ -1,20 +1,22 @@
-//! Compressed classic trees: each page holds narrow words that stand for its keys.
+//! Compressed classic trees: each page stores narrow words that represent its keys.
 //!
 //! ```text
 //! records   one a page, levels top first, pages in order; zero bytes to a multiple of 64
 //! pages     in the same order; each at a multiple of min(64, its bytes rounded up to a power of two)
 //! 64 zero bytes
 //! ```
-//! **delta** (4- and 8-byte keys): a word is `key - base`, where base is the page's smallest key, in 2,
-//! 4 or 8 bytes. Nothing is lost: a search ends where it would in the full tree.
-//! **partial** (16-byte keys): a word is those nibbles of the key, most significant first, in which the
-//! page's keys differ, until 32 bits are full (in the first page 32, 64 or 128). Order is kept, but
-//! different keys may have equal words: a search ends near its goal and compares full keys.
+//! **delta** (4- and 8-byte keys): a word is `key - base`, in 2, 4 or 8 bytes; the base is the smallest key
+//! of the page. Nothing is lost: a search ends where it would end in the full tree.
 //!
-//! Inside a page lie the lines of [`Geometry`], with d_K and d_L deeper by the logarithm of what a key
-//! is wider than a word, so that blocks and lines keep their bytes. Kim et al., TODS 36(4), sections
-//! 7.1 and 7.2; where we differ: base and width are found by one load each, since keys are sorted, and
-//! widths are powers of two, so that words are compared as they lie.
+//! **partial** (16-byte keys): a word is those nibbles of the key, most significant first, in which the keys
+//! of the page differ, until 32 bits are full (in the first page 32, 64 or 128). The order is kept, but
+//! different keys may have equal words. So a search ends near its goal, and then compares full keys.
+//!
+//! The lines inside a page are those of [`Geometry`]. d_K and d_L are deeper by the logarithm of the ratio of
+//! a key's width to a word's, so that blocks and lines keep their bytes.
+//!
+//! The source is Kim et al., TODS 36(4), sections 7.1 and 7.2. Two things differ: base and width are found by
+//! one load each, since keys are sorted; and widths are powers of two, so that words are compared in place.
 
 use super::{Geometry, PageLevel, SLACK_BYTES, Tree};
 
@@ -24,21 +26,21 @@ pub const DELTA_BYTES: usize = 16;
 pub const PARTIAL_BYTES: usize = 32;
 const LINE_BYTES: u64 = 64;
 
-/// How keys are kept in the tree.
+/// Form of the keys in the tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Form {
-    /// As they are.
+    /// Keys in full.
     Full,
     /// Distances from the page's smallest key.
     Delta,
-    /// The nibbles that tell the page's keys apart.
+    /// The nibbles in which the page's keys differ.
     Partial {
-        /// Bytes of a word of the first page: 4, 8 or 16.
+        /// Bytes per word of the first page: 4, 8 or 16.
         first: u32,
     },
 }
 
-/// Where the records, pages and lines of a compressed tree are.
+/// Layout of the records, pages and lines of a compressed tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Paged {
     geometry: Geometry,
@@ -49,8 +51,9 @@ pub struct Paged {
 }
 
 impl Paged {
-    /// Of compressed keys; `None` for [`Form::Full`], for a form that keys of this width cannot take,
-    /// for pages shallower than a line of the narrowest words, and where [`Geometry::tree`] says so.
+    /// Lays out a tree of compressed keys. Returns `None` for [`Form::Full`], for a form that is invalid for
+    /// keys of this width, for pages with fewer levels than a line of the narrowest words, and if
+    /// [`Geometry::tree`] does.
     #[must_use]
     pub fn new(geometry: Geometry, form: Form) -> Option<Self> {
         let widths: &[u32] = match (form, geometry.key_bytes) {
@@ -77,63 +80,66 @@ impl Paged {
         Some(paged)
     }
 
-    /// Sizes of the full keys.
+    /// Returns the geometry of the full keys.
     #[must_use]
     pub const fn geometry(&self) -> &Geometry {
         &self.geometry
     }
 
-    /// Its form.
+    /// Returns the form of the keys.
     #[must_use]
     pub const fn form(&self) -> Form {
         self.form
     }
 
-    /// Lines of pages of words of `width` bytes; of it only what is inside a page holds here.
+    /// Returns the layout inside pages whose words have `width` bytes. Only places inside a page are valid in
+    /// it.
     #[must_use]
     pub fn tree(&self, width: u32) -> Option<&Tree> {
         self.trees.get(width_log(width).checked_sub(1)?)?.as_ref()
     }
 
-    /// Levels of pages, top first, and their numbers; lines are those of 4-byte words.
+    /// Returns the levels of pages, top first, with their page numbers; their lines are those of 4-byte
+    /// words.
     #[must_use]
     pub fn levels(&self) -> &[PageLevel] {
         self.tree(4).map_or(&[], |tree| &tree.pages)
     }
 
-    /// Number of the first record of each level of pages.
+    /// Returns the number of the first record of each level of pages.
     #[must_use]
     pub fn records(&self) -> &[u64] {
         &self.records
     }
 
-    /// Pages, which is also the number of records.
+    /// Returns the number of pages, which is also the number of records.
     #[must_use]
     pub const fn pages(&self) -> u64 {
         self.pages
     }
 
-    /// Bytes of a record.
+    /// Returns the bytes per record.
     #[must_use]
     pub const fn record_bytes(&self) -> usize {
         if matches!(self.form, Form::Delta) { DELTA_BYTES } else { PARTIAL_BYTES }
     }
 
-    /// First byte behind the records, where the first page is.
+    /// Returns the offset of the first byte after the records, where the first page begins.
     #[must_use]
     pub const fn pages_at(&self) -> u64 {
         (self.pages * self.record_bytes() as u64).next_multiple_of(LINE_BYTES)
     }
 
-    /// Bytes of a page of words of `width` bytes; `part` is 1 for the last page of its level. `None`
-    /// without such a width or level.
+    /// Returns the bytes of a page whose words have `width` bytes; `part` is 1 for the last page of its
+    /// level. Returns `None` if there is no such width or level.
     #[must_use]
     pub fn page_bytes(&self, width: u32, level: usize, part: usize) -> Option<u64> {
         Some(self.tree(width)?.pages.get(level)?.slots.get(part)? * u64::from(width))
     }
 
-    /// Where the first page of each level is if the tree is [`Form::Partial`], whose pages have fixed
-    /// widths; and where the last page ends.
+    /// Returns the place of the first page of each level, and the end of the last page, of a
+    /// [`Form::Partial`] tree, whose pages have fixed widths. For other forms there are no places, and the
+    /// end is 0.
     #[must_use]
     pub fn partial_places(&self) -> (Vec<u64>, u64) {
         let Form::Partial { first } = self.form else { return (Vec::new(), 0) };
@@ -144,7 +150,7 @@ impl Paged {
             let whole = self.page_bytes(width, level, 0).unwrap_or(0);
             let last = self.page_bytes(width, level, 1).unwrap_or(0);
             let stride = whole.next_multiple_of(align(whole));
-            // Aligning for a whole page aligns for the shorter last one.
+            // An alignment for a whole page also suits the shorter last one.
             at = at.next_multiple_of(align(whole));
             places.push(at);
             at += pages.last * stride + last;
@@ -152,21 +158,21 @@ impl Paged {
         (places, at)
     }
 
-    /// Bytes from one whole page of a level to the next, in a [`Form::Partial`] tree.
+    /// Returns the bytes from one whole page of a level to the next, in a [`Form::Partial`] tree.
     #[must_use]
     pub fn partial_stride(&self, width: u32, level: usize) -> u64 {
         let whole = self.page_bytes(width, level, 0).unwrap_or(0);
         whole.next_multiple_of(align(whole))
     }
 
-    /// Bytes of the whole tree if its last page ends at `end`.
+    /// Returns the bytes of the whole tree if its last page ends at `end`.
     #[must_use]
     pub const fn bytes(end: u64) -> u64 {
         end.next_multiple_of(LINE_BYTES) + SLACK_BYTES
     }
 }
 
-/// A page of this many bytes starts on a multiple of this.
+/// Returns the alignment of a page of `bytes` bytes.
 #[must_use]
 pub const fn align(bytes: u64) -> u64 {
     if bytes > LINE_BYTES / 2 {
@@ -193,14 +199,14 @@ const fn width_log(width: u32) -> usize {
 pub struct Delta {
     /// Smallest key of the page.
     pub base: u64,
-    /// First byte of the page, from the start of the tree; below 2^56.
+    /// First byte of the page, relative to the start of the tree; below 2^56.
     pub place: u64,
-    /// Bytes of a word: 2, 4 or 8.
+    /// Bytes per word: 2, 4 or 8.
     pub width: u32,
 }
 
 impl Delta {
-    /// The narrowest width that holds every distance up to `span`.
+    /// Returns the narrowest width that has room for every distance up to `span`.
     #[inline]
     #[must_use]
     pub const fn width(span: u64) -> u32 {
@@ -213,14 +219,14 @@ impl Delta {
         }
     }
 
-    /// Its bytes: base (8), then width (1) and place (7).
+    /// Returns its bytes: base (8), then width (1) and place (7).
     #[inline]
     #[must_use]
     pub fn encode(self) -> [u8; DELTA_BYTES] {
         (u128::from(self.place << 8 | u64::from(self.width)) << 64 | u128::from(self.base)).to_le_bytes()
     }
 
-    /// Reads what [`Delta::encode`] wrote, unchecked.
+    /// Reads what [`Delta::encode`] wrote, without checks.
     #[inline(always)]
     #[must_use]
     #[allow(clippy::cast_possible_truncation)]
@@ -236,32 +242,33 @@ impl Delta {
 pub struct Partial {
     /// The page's smallest key.
     pub reference: u128,
-    /// Bits that are kept; whole nibbles.
+    /// The kept bits; whole nibbles.
     pub mask: u128,
 }
 
-/// Which nibbles make a partial key.
+/// The choice of the nibbles of a partial key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Prefix {
-    /// Those that differ, wherever they are: the paper's.
+    /// All nibbles that differ, wherever they are: the paper's choice.
     #[default]
     Noncontiguous,
-    /// The first that differs and those after it, whether they differ or not: what it is compared with.
+    /// The first nibble that differs and those after it, whether they differ or not: the alternative for
+    /// comparison.
     Contiguous,
 }
 
 /// A query as a word of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Probe {
-    /// Compared with the page's words.
+    /// The word that is compared with the page's words.
     pub word: u128,
-    /// Whether words equal to it count as below the query.
+    /// True if words equal to it count as below the query.
     pub above: bool,
 }
 
 impl Partial {
-    /// Record of a page whose keys differ from `reference` in the bits `differ`, with words of `bits`
-    /// bits. O(bits).
+    /// Creates the record of a page whose keys differ from `reference` in the bits `differ`; words have
+    /// `bits` bits. O(bits).
     #[inline]
     #[must_use]
     pub fn new(reference: u128, differ: u128, bits: u32, prefix: Prefix) -> Self {
@@ -286,8 +293,8 @@ impl Partial {
         Self { reference, mask }
     }
 
-    /// Bits in which all keys of the page agree with the reference key. Of what is under the last
-    /// kept nibble nothing is known if the word is full.
+    /// Returns the bits in which all keys of the page agree with the reference key. If the word is full,
+    /// nothing is known about the bits below the last kept nibble.
     #[inline(always)]
     #[must_use]
     pub const fn agreed(self, bits: u32) -> u128 {
@@ -296,7 +303,7 @@ impl Partial {
         known & !self.mask
     }
 
-    /// The word of a key of the page: its kept bits, packed. The slow form, O(128).
+    /// Returns the word of a key of the page: its kept bits, packed. This is the slow version, O(128).
     #[must_use]
     pub const fn word(self, key: u128) -> u128 {
         let (mut word, mut bit) = (0, 128);
@@ -309,8 +316,8 @@ impl Partial {
         word
     }
 
-    /// A query as a key that has a word: where it leaves the page's keys at a dropped nibble, the kept
-    /// bits after that are all zero, or all ones and `above` is set.
+    /// Replaces a query by a key that has a word. If the query differs from the page's keys in a dropped
+    /// nibble, the kept bits after it become all zero, or they become all ones and the flag returned is true.
     #[inline(always)]
     #[must_use]
     pub const fn settle(self, query: u128, bits: u32) -> (u128, bool) {
@@ -318,20 +325,20 @@ impl Partial {
         if off == 0 {
             return (query, false);
         }
-        // The topmost bit decides: kept nibbles above it may differ from the reference key as well.
+        // The topmost bit decides. Kept nibbles above it may also differ from the reference key.
         let top = 1 << (127 - off.leading_zeros());
         let after = top | (top - 1);
         if query & top != 0 { (query | after, true) } else { (query & !after, false) }
     }
 
-    /// A query as a word: the slow form.
+    /// Returns a query as a word. This is the slow version.
     #[must_use]
     pub const fn probe(self, query: u128, bits: u32) -> Probe {
         let (key, above) = self.settle(query, bits);
         Probe { word: self.word(key), above }
     }
 
-    /// Its bytes: reference, mask.
+    /// Returns its bytes: reference, mask.
     #[inline]
     #[must_use]
     pub fn encode(self) -> [u8; PARTIAL_BYTES] {
@@ -341,7 +348,7 @@ impl Partial {
         bytes
     }
 
-    /// Reads what [`Partial::encode`] wrote, unchecked.
+    /// Reads what [`Partial::encode`] wrote, without checks.
     #[inline(always)]
     #[must_use]
     pub fn decode(bytes: &[u8; PARTIAL_BYTES]) -> Self {

@@ -1,8 +1,8 @@
-//! How the section FAST keeps its geometry in its 64 bytes of the section table.
+//! The geometry of the section FAST in its 64 bytes of the section table.
 //!
-//! `line_bytes`, `key_bytes` and `levels` mean what they mean elsewhere, N is the entry's element
-//! count, and the depths stand in the first bytes of `encodings`: form, d_K, d_L, d_P, padded, bytes of
-//! a word of the first page. What is stored is checked: a forged geometry gives `None`.
+//! `line_bytes`, `key_bytes` and `levels` have the same meaning as in other sections, and N is the element
+//! count of the entry. The first bytes of `encodings` are: form, d_K, d_L, d_P, padded, bytes per word of the
+//! first page. Stored numbers are checked: a forged geometry gives `None`.
 
 use super::Geometry;
 use super::packed::Form;
@@ -11,7 +11,7 @@ use zerocopy::little_endian::U32;
 
 const LINE_BYTES: u32 = 64;
 
-/// As the entry of the section table keeps it; depths above 255 do not fit, and no tree has them.
+/// Returns the geometry for the section table. Depths above 255 do not fit, and no tree has them.
 #[must_use]
 #[allow(clippy::cast_possible_truncation)]
 pub fn store(geometry: &Geometry, form: Form) -> Stored {
@@ -34,7 +34,8 @@ pub fn store(geometry: &Geometry, form: Form) -> Stored {
     stored
 }
 
-/// Reads what [`store`] wrote for a section of `keys` elements; `None` if anything else stands there.
+/// Reads the geometry of a section of `keys` elements, as written by [`store`]. Returns `None` for anything
+/// else.
 #[must_use]
 pub fn load(stored: &Stored, keys: u64) -> Option<(Geometry, Form)> {
     let [code, d_k, d_l, d_p, padded, first, ..] = stored.encodings;

@@ -3,8 +3,8 @@
 use super::packed::{Delta, Form, Paged, Partial, Prefix, align};
 use super::*;
 
-/// In-order indices of the top `take` levels of the subtree over gaps `first ..`, which is `height`
-/// levels high: pieces of `depths[0]` levels, breadth-first, each laid out by the rest of `depths`.
+/// Appends the in-order indices of the top `take` levels of the subtree over gaps `first ..`, which is
+/// `height` levels high: pieces of `depths[0]` levels, breadth-first, each laid out by the rest of `depths`.
 /// Pages and lines that begin right of `gap` are left out.
 fn slow(first: u64, height: u32, take: u32, depths: &[u32], gap: u64, out: &mut Vec<u64>) {
     if depths.is_empty() {
@@ -38,7 +38,7 @@ fn slow_tree(geometry: &Geometry) -> Vec<u64> {
     out
 }
 
-/// Whether the long form of the tests is asked for.
+/// Reports whether the long form of the tests is requested.
 fn is_long() -> bool {
     std::env::var_os("PLEACH_TESTS").is_some_and(|form| form == "long")
 }
@@ -188,7 +188,7 @@ fn forged_geometry_is_refused() {
         assert_eq!(geometry.tree(), None, "{geometry:?}");
         assert_eq!(Paged::new(geometry, Form::Delta), None, "{geometry:?}");
     }
-    // The largest tree there is: no overflow on the way.
+    // The largest valid tree: no place overflows.
     for padded in [false, true] {
         for key_bytes in [2, 4, 8, 16] {
             for (d_k, d_l, d_p) in [(1, 1, 1), (1, 1, 64), (1, 2, 3), (2, 4, 19), (16, 16, 64)] {
@@ -295,7 +295,7 @@ fn probes_keep_the_order() {
                         if below {
                             assert!(key < query, "{key:x} {query:x} {record:x?} {bits}");
                         } else if key < query {
-                            // A false positive: nothing that is known parts the two.
+                            // A false positive: nothing that is known separates the two.
                             assert_eq!(record.mask.count_ones(), bits, "{key:x} {query:x} {record:x?}");
                             assert_eq!(word, probe.word, "{key:x} {query:x} {record:x?}");
                         }

@@ -1,4 +1,4 @@
-//! Words that a classic tree can hold.
+//! Words that a classic tree can contain.
 
 use core::fmt::Debug;
 
@@ -12,19 +12,19 @@ mod sealed {
 
 /// A key of a classic tree, or its compressed form: `u16`, `u32`, `u64` or `u128`, compared unsigned.
 pub trait TreeWord: Copy + Ord + Debug + Default + Send + Sync + sealed::Sealed + 'static {
-    /// Bytes in the tree, little-endian.
+    /// Bytes per word in the tree, little-endian.
     const BYTES: usize;
-    /// All ones: what fills places without a key.
+    /// All ones: the content of places without a key.
     const MAX: Self;
     /// The bytes of a word.
     type Bytes: Copy + Send + Sync + AsRef<[u8]> + 'static;
-    /// As bytes.
+    /// Returns the bytes of the word.
     fn to_bytes(self) -> Self::Bytes;
-    /// From bytes.
+    /// Returns the word with these bytes.
     fn from_bytes(bytes: Self::Bytes) -> Self;
-    /// A slice as whole words; a rest is left out.
+    /// Splits a slice into whole words; a remainder is left out.
     fn slots(bytes: &[u8]) -> &[Self::Bytes];
-    /// A slice as whole words; a rest is left out.
+    /// Splits a mutable slice into whole words; a remainder is left out.
     fn slots_mut(bytes: &mut [u8]) -> &mut [Self::Bytes];
     /// Widens without loss.
     fn widen(self) -> u128;

@@ -175,7 +175,7 @@ fn every_word_prints_and_reads_back() {
             }
             let text = shown(form, word);
             let read = form.read(text.as_bytes());
-            // What has more than 38 digits is no number that texts are read through.
+            // A number of more than 38 digits cannot be read.
             let is_beyond = matches!(form, Form::Decimal(_, scale) if scale < -18);
             assert!(read == Ok(word) || (is_beyond && word != 0), "{text} of {word} as {form:?}: {read:?}");
         }
@@ -262,7 +262,7 @@ fn what_means_the_same_matches() {
     let unknown = |text| Meaning::new("i64", text);
     assert!(matching(&unknown("later"), &unknown("later")).is_some());
     assert!(matching(&unknown("later"), &unknown("other")).is_none());
-    // A type that does not fit its words is not believed.
+    // A type that does not fit its words is not accepted.
     assert!(matches!(unknown("Date32").logical, Logical::Unknown(_)));
     let days = ratio(&Logical::Date64, &Logical::Date32).expect("same");
     assert_eq!((days.apply(86_400_000), days.apply(1)), (Some(1), None));

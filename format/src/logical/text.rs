@@ -1,10 +1,10 @@
-//! Texts of logical types: read strictly, printed so that they read back.
+//! Texts of logical types: they are read strictly, and printed so that they read back.
 
 use super::Unit;
 use core::fmt;
 use std::io::Write as _;
 
-/// The part of a logical type that its texts depend on.
+/// The part of a logical type on which its texts depend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Form {
     /// A date, in days.
@@ -13,38 +13,38 @@ pub enum Form {
     Date,
     /// A time of the day.
     Time(Unit),
-    /// A date and a time; true: an instant, printed in UTC.
+    /// A date and a time; if true, it is an instant, and is printed in UTC.
     Timestamp(Unit, bool),
-    /// Seconds that pass.
+    /// A length of time, in seconds.
     Duration(Unit),
-    /// A decimal of so many digits, and so many behind the point.
+    /// A decimal: the number of digits in all, and of those after the point.
     Decimal(u8, i8),
     /// 16 bytes.
     Uuid,
 }
 
-/// Why a text is no word of a type.
+/// The reason why a text is not a valid word of a type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TextError {
-    /// It has not the form.
+    /// The text does not have the right form.
     Form,
-    /// It has more digits behind the point than the type.
+    /// The text has more digits after the point than the type.
     Finer,
-    /// The type has no word for it.
+    /// The value is outside the range of the type.
     Range,
-    /// It lacks a zone.
+    /// The text has no zone, but the type requires one.
     NoZone,
-    /// It has a zone, where there is none.
+    /// The text has a zone, but the type has none.
     Zone,
 }
 
 const DAY_SECONDS: i128 = 86_400;
 
 impl Form {
-    /// The word of a text. Uuids have [`Form::read_uuid`].
+    /// Reads a text as a word. For uuids use [`Form::read_uuid`].
     ///
     /// # Errors
-    /// Why it stands for none.
+    /// [`TextError`], which says why the text is not valid; always [`TextError::Form`] for uuids.
     pub fn read(self, text: &[u8]) -> Result<i64, TextError> {
         let word = match self {
             Self::Days => {
@@ -52,7 +52,7 @@ impl Form {
                 let days = i32::try_from(days).map_err(|_| TextError::Range)?;
                 return if rest.is_empty() { Ok(days.into()) } else { Err(TextError::Form) };
             }
-            // Milliseconds that are no whole day are no date, but have a text.
+            // Milliseconds that are not whole days are not a date, but have a text.
             Self::Date => moment(text, Unit::Millisecond, None)?,
             Self::Timestamp(unit, is_zoned) => moment(text, unit, Some(is_zoned))?,
             Self::Time(unit) => {
@@ -86,7 +86,8 @@ impl Form {
         i64::try_from(word).map_err(|_| TextError::Range)
     }
 
-    /// The number of a uuid: 32 hexadecimal digits, with hyphens behind the 8th, 12th, 16th and 20th or without.
+    /// Reads a uuid: 32 hexadecimal digits, without hyphens or with hyphens after the 8th, 12th, 16th and
+    /// 20th. Returns `None` if the text has another form.
     #[must_use]
     pub fn read_uuid(text: &[u8]) -> Option<u128> {
         let is_plain = text.len() == 32;
@@ -161,7 +162,7 @@ impl Form {
         }
     }
 
-    /// What a text of it is, for messages.
+    /// Returns what a text of this form is called in messages.
     #[must_use]
     pub fn noun(self) -> String {
         match self {
@@ -175,7 +176,7 @@ impl Form {
         }
     }
 
-    /// Whether a word has no more digits than its decimal.
+    /// Reports whether a word has at most the digits of its decimal; true for all other forms.
     #[must_use]
     pub const fn holds(self, word: i64) -> bool {
         match self {
@@ -187,7 +188,7 @@ impl Form {
         }
     }
 
-    /// A text that it reads, for messages.
+    /// Returns an example of a valid text, for messages.
     #[must_use]
     pub const fn example(self) -> &'static str {
         match self {
@@ -204,7 +205,7 @@ impl Form {
         }
     }
 
-    /// What to do about a text that it does not read.
+    /// Returns what to do about a text that was rejected with `error`.
     #[must_use]
     pub fn advice(self, error: TextError) -> String {
         let example = self.example();
@@ -244,7 +245,7 @@ impl fmt::Display for TextError {
 
 impl std::error::Error for TextError {}
 
-/// True for a minus sign, false for a plus sign; and the rest.
+/// Splits off the sign: true for minus, false for plus. Returns it with the rest.
 fn signed(text: &[u8]) -> (Option<bool>, &[u8]) {
     match text {
         [b'-', rest @ ..] => (Some(true), rest),
@@ -253,18 +254,18 @@ fn signed(text: &[u8]) -> (Option<bool>, &[u8]) {
     }
 }
 
-/// The number of exactly `count` digits at the start, and the rest.
+/// Reads a number of exactly `count` digits at the start. Returns it with the rest.
 fn digits(text: &[u8], count: usize) -> Option<(i128, &[u8])> {
     let (digits, rest) = text.split_at_checked(count)?;
     let is_number = count > 0 && count < 30 && digits.iter().all(u8::is_ascii_digit);
     is_number.then(|| (digits.iter().fold(0, |number, digit| number * 10 + i128::from(digit - b'0')), rest))
 }
 
-/// Days since 1970 of the date at the start, and the rest.
+/// Reads the date at the start, as days since 1970. Returns it with the rest.
 fn date(text: &[u8]) -> Option<(i128, &[u8])> {
     let (sign, unsigned) = signed(text);
     let length = unsigned.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    // Four digits, or a sign and as many as it needs.
+    // Four digits, or a sign and as many digits as are needed.
     if !(4..=15).contains(&length) || (length > 4 && sign.is_none()) {
         return None;
     }
@@ -283,7 +284,8 @@ fn date(text: &[u8]) -> Option<(i128, &[u8])> {
     (1..=days).contains(&day).then(|| (days_of(year, month, day), rest))
 }
 
-/// Days since 1970 of a date in the Gregorian calendar, which goes on for ever in both directions.
+/// Returns the days since 1970 of a date in the proleptic Gregorian calendar, without limits in either
+/// direction.
 const fn days_of(year: i128, month: i128, day: i128) -> i128 {
     // Years that begin in March, eras of 400 years.
     let year = if month <= 2 { year - 1 } else { year };
@@ -293,9 +295,10 @@ const fn days_of(year: i128, month: i128, day: i128) -> i128 {
     era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
 }
 
-/// Appends the date of a day.
+/// Appends the date of a day since 1970.
 fn put_date(days: i64, out: &mut Vec<u8>) {
-    // No sum below leaves 64 bits: a word of days has 32, one of seconds is divided by those of a day.
+    // No sum below overflows 64 bits: a word of days has 32 bits, and a word of seconds was divided by those
+    // of a day.
     let days = days + 719_468;
     let (era, of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
     let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
@@ -320,7 +323,8 @@ fn put_padded(number: u64, width: usize, out: &mut Vec<u8>) {
     let _ = write!(out, "{number:0width$}");
 }
 
-/// Seconds and digits of a fraction of the time at the start, and the rest. `is_any`: also of more than a day.
+/// Reads the time at the start. Returns its seconds, the digits of its fraction, and the rest. `is_any`
+/// permits more than a day.
 fn clock(text: &[u8], is_any: bool) -> Option<(i128, &[u8], &[u8])> {
     let length = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let (hours, rest) = digits(text, if is_any { length.clamp(2, 20) } else { 2 })?;
@@ -340,7 +344,7 @@ fn clock(text: &[u8], is_any: bool) -> Option<(i128, &[u8], &[u8])> {
     fits.then_some((hours * 3600 + minutes * 60 + seconds, fraction, rest))
 }
 
-/// Units of seconds and of the digits behind their point.
+/// Converts seconds and the digits after their point into units.
 fn ticks(seconds: i128, fraction: &[u8], unit: Unit) -> Result<i128, TextError> {
     let held = unit.digits() as usize;
     let (kept, rest) = fraction.split_at(fraction.len().min(held));
@@ -352,7 +356,7 @@ fn ticks(seconds: i128, fraction: &[u8], unit: Unit) -> Result<i128, TextError> 
     Ok(seconds * i128::from(unit.per_second()) + fraction)
 }
 
-/// Appends a time: hours, minutes, seconds and as many digits as it has.
+/// Appends a time: hours, minutes, seconds, and as many digits of the fraction as are needed.
 fn put_clock(ticks: u64, unit: Unit, out: &mut Vec<u8>) {
     let per_second = unit.per_second().unsigned_abs();
     let seconds = ticks / per_second;
@@ -377,8 +381,8 @@ fn put_fraction(mut ticks: u64, unit: Unit, out: &mut Vec<u8>) {
     put_padded(ticks, width, out);
 }
 
-/// Units since 1970 of a date, or of a date and a time with a zone, without one, or (for dates) without a word of it. A
-/// date alone is its first moment.
+/// Reads a date, or a date and a time, as units since 1970. A date alone is its first moment. `zone` is
+/// `Some(true)` if a zone is required; otherwise a zone is an error.
 fn moment(text: &[u8], unit: Unit, zone: Option<bool>) -> Result<i128, TextError> {
     let (days, rest) = date(text).ok_or(TextError::Form)?;
     let (seconds, fraction, rest) = match rest {
@@ -396,7 +400,8 @@ fn moment(text: &[u8], unit: Unit, zone: Option<bool>) -> Result<i128, TextError
     ticks(days * DAY_SECONDS + seconds - offset, fraction, unit)
 }
 
-/// Seconds by which a clock is ahead of UTC: `Z`, `+02:00`, `+0200` or `+02`; nothing for no text.
+/// Reads the seconds by which a clock is ahead of UTC: `Z`, `+02:00`, `+0200` or `+02`. The inner option is
+/// `None` for an empty text, the outer one for an invalid text.
 fn offset(text: &[u8]) -> Option<Option<i128>> {
     let (sign, rest) = match text {
         [] => return Some(None),
@@ -415,7 +420,7 @@ fn offset(text: &[u8]) -> Option<Option<i128>> {
     }))
 }
 
-/// A number of digits with a point or none, times ten to `exponent`, if that is whole.
+/// Reads a number, with or without a point, times ten to `exponent`. The result must be whole.
 fn scaled(text: &[u8], exponent: i32) -> Result<i128, TextError> {
     let mut parts = text.splitn(2, |&byte| byte == b'.');
     let (whole, fraction) = (parts.next().unwrap_or_default(), parts.next());
@@ -429,7 +434,7 @@ fn scaled(text: &[u8], exponent: i32) -> Result<i128, TextError> {
     let fraction = fraction.unwrap_or_default();
     exponent -= i32::try_from(fraction.len()).map_err(|_| TextError::Form)?;
     for digit in whole.iter().chain(fraction) {
-        // Zeros are put off: those at the end may go again.
+        // Zeros are held back, since those at the end may be removed by the exponent.
         if *digit == b'0' {
             zeros += u32::from(number != 0);
             continue;
@@ -444,7 +449,7 @@ fn scaled(text: &[u8], exponent: i32) -> Result<i128, TextError> {
     }
     let exponent = i64::from(exponent) + i64::from(zeros);
     if exponent < 0 {
-        // The last digit is none of zero.
+        // The last digit is not zero.
         return Err(TextError::Finer);
     }
     let power = u32::try_from(exponent).ok().and_then(|exponent| 10_i128.checked_pow(exponent));
@@ -467,7 +472,7 @@ fn put_decimal(word: i64, scale: i8, out: &mut Vec<u8>) {
         let _ = write!(out, "{number}");
         return;
     }
-    // A power that is no word is beyond every number.
+    // A power that overflows a word is greater than every number.
     let (whole, rest) = match 10_u64.checked_pow(scale) {
         Some(power) => (number / power, number % power),
         None => (0, number),
