@@ -69,7 +69,8 @@ impl Drop for Inner {
         }
         let modules = std::mem::take(self.modules.get_mut().unwrap_or_else(PoisonError::into_inner));
         for module in modules.into_values() {
-            // SAFETY: `module` loaded it. Streams and pending work hold the device, so none of its work is left.
+            // SAFETY: `module` loaded it. Streams and pending work hold the device, so none of its work is
+            // left.
             unsafe { self.driver.unload(module.handle) };
         }
     }
