@@ -91,8 +91,8 @@ macro_rules! launches {
         $(#[$doc])*
         ///
         /// # Safety
-        /// The arguments describe arrays that are alive until the work on `stream` is done, as the kernel's text says;
-        /// `instance` was made for them.
+        /// The arguments must describe arrays that the kernel's text requires and that stay alive until the
+        /// work on `stream` is done; `instance` must be made for them.
         #[allow(clippy::too_many_arguments, reason = "those of the kernel")]
         pub(crate) unsafe fn $entry(
             stream: &Stream,
