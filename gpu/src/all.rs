@@ -45,7 +45,7 @@ pub struct AllTuples<V> {
 }
 
 impl GpuTable<'_> {
-    /// Returns all values of each key. O(keys + values), beside the search; blocks.
+    /// Returns all values of each key. O(keys + values), in addition to the search; blocks.
     ///
     /// # Errors
     /// As [`GpuTable::get_batch_by`]; [`GpuError::Memory`] if the device has no room for the values.

@@ -2,9 +2,11 @@
 //!
 //! It is derived from the tuple lines alone. *Borders* are the last words of all lines but the last. A *node*
 //! of 32 bytes, one sector of device memory, holds the borders between its children as codes. Two or three
-//! levels of nodes are below a *top*, which fits into the shared memory of a block. A node has no header: the
-//! base and the shift of its codes follow from the two codes of its parent on either side of it, which the
-//! search has in registers. So a level costs one sector, and nothing is read twice.
+//! levels of nodes are below a *top*, which fits into the shared memory of a block.
+//!
+//! A node has no header: the base and the shift of its codes follow from the two codes of its parent on
+//! either side of it, which the search has in registers. So a level costs one sector, and nothing is read
+//! twice.
 //!
 //! A code names the cell that contains its border. A query in the same cell as a border goes to the left of
 //! it. So a search ends in the right line or left of it, and looks at later lines if all keys of its line are
@@ -16,9 +18,9 @@
 //! # Layout
 //! - Node `i` of level 0 is above lines `F i ..`, where `F` is 17 or 33 ([`Lowest`]), and node `i` of level
 //!   `k + 1` above nodes `17 i ..` of level `k`. The top is above the nodes of the last level (above lines,
-//!   if there are no levels). The last node of a level may have fewer children. The border right of child `c`
-//!   of a level is the last word of line `(c + 1) * span - 1`, where `c` counts all children of the level,
-//!   and `span` is 1 for level 0 and `F * 17^(k - 1)` for level `k`.
+//!   if there are no levels). The last node of a level may have fewer children.
+//! - The border right of child `c` of a level is the last word of line `(c + 1) * span - 1`, where `c` counts
+//!   all children of the level, and `span` is 1 for level 0 and `F * 17^(k - 1)` for level `k`.
 //! - All codes are of *offsets*: words minus the table's smallest word; words beyond its ends have the offset
 //!   of the end ([`Shape::offset`]).
 //! - The top has a code of up to 28 bits for each border between its children: the offset without its lowest

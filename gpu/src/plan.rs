@@ -1,4 +1,4 @@
-//! Whether a GPU pays: the reuse factor of copying a table to it.
+//! Plans for a GPU: the reuse factor of copying a table to it, which decides whether the GPU pays.
 //!
 //! A table that was copied to a device may answer each batch sooner than the CPU. The number of batches after
 //! which the copy has paid for itself is its *reuse factor* for batches of that size, `copy / (cpu - gpu)`

@@ -92,7 +92,7 @@ impl Residence {
     }
 }
 
-/// Minimum bytes of device memory for a batch and an image, beside the lines.
+/// Minimum bytes of device memory for a batch and an image, in addition to the lines.
 const BESIDE_BYTES: u64 = 256 << 20;
 
 impl Resident {

@@ -1,10 +1,11 @@
 //! Byte keys on a device.
 //!
 //! Tuple lines hold words, gathered from the bits in which a file's keys differ. If a word determines the
-//! whole key, as for all keys of up to 16 bytes that have the same length, a device can search them. The host
-//! encodes the queries as words, on all cores. It also finds queries that cannot be keys of the file because
-//! they differ in a bit that all keys share. Such a query still has a place among the words, which determines
-//! its rank.
+//! whole key, as for all keys of up to 16 bytes that have the same length, a device can search them.
+//!
+//! The host encodes the queries as words, on all cores. It also finds queries that cannot be keys of the file
+//! because they differ in a bit that all keys share. Such a query still has a place among the words, which
+//! determines its rank.
 
 use crate::algorithm::Algorithm;
 use crate::host::Asked;

@@ -38,7 +38,7 @@ pub enum Algorithm {
     PAry {
         /// Threads per query: a power of two, 4 to 1024.
         threads: u16,
-        /// How the threads of a query exchange their comparisons.
+        /// Way in which the threads of a query exchange their comparisons.
         form: PAryForm,
     },
     /// P-ary search of the contiguous B+tree.
@@ -50,7 +50,7 @@ pub enum Algorithm {
     },
     /// The FAST tree, 15-key blocks (Kim et al., section 5.2).
     Fast {
-        /// How the lanes of a query exchange their comparisons.
+        /// Way in which the lanes of a query exchange their comparisons.
         form: FastForm,
         /// Queries in flight per group of lanes: 1, 2 or 4.
         simultaneous: u16,
@@ -155,11 +155,11 @@ pub struct HarmoniaForm {
     pub fanout: u16,
     /// Fill of a node: percent of its key places, 50 to 100.
     pub fill: u8,
-    /// How a batch is sorted before the search.
+    /// Order of a batch for the search.
     pub sort: QuerySort,
     /// Lanes per query.
     pub group: Group,
-    /// How a lane compares the keys of a node.
+    /// Way in which a lane compares the keys of a node.
     pub scan: Scan,
     /// Place of the child region.
     pub children: ChildRegion,
@@ -180,7 +180,7 @@ impl Default for HarmoniaForm {
     }
 }
 
-/// How a batch is sorted before the search (PSA).
+/// Order of a batch for the search (PSA).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum QuerySort {
     /// Not at all.
@@ -208,7 +208,7 @@ pub enum Group {
     Of(u8),
 }
 
-/// How a lane compares the keys of a node.
+/// Way in which a lane compares the keys of a node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Scan {
     /// Key by key, in steps of the group: the paper's form.

@@ -2,10 +2,11 @@
 //! 4.2).
 //!
 //! Fewer lanes compare fewer keys in vain. But more queries share a warp, which takes as many steps at a
-//! level as its slowest query: S. S is found from a profile of 1,000 queries in their order after sorting:
-//! windows of a warp's queries, at random places, spaced as the batch's queries are, in any order within the
-//! ranges that partial sorting leaves unsorted. Ranks determine which slot of each node on its path a query
-//! meets, so no key is read.
+//! level as its slowest query: S.
+//!
+//! S is found from a profile of 1,000 queries in their order after sorting: windows of a warp's queries, at
+//! random places, spaced as the batch's queries are, in any order within the ranges that partial sorting
+//! leaves unsorted. Ranks determine which slot of each node on its path a query meets, so no key is read.
 //!
 //! The paper's rule (Equation 4) halves the group as long as 2 S_before / S_after is not below 1, over the
 //! last levels. It counts comparisons only.

@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn tiles_span_a_chunk_and_short_batches_use_the_whole_device() {
-        // 2^26 queries: of 4, 8 and 16 tuples a line, a query a tuple.
+        // 2^26 queries: lines of 4, 8 and 16 tuples, one query per tuple.
         assert_eq!(rows(1 << 26, 1 << 24, 660), 8);
         assert_eq!(rows(1 << 26, 1 << 23, 660), 16);
         assert_eq!(rows(1 << 26, 1 << 22, 660), 32);

@@ -208,7 +208,8 @@ sources! {
 }
 
 impl Source {
-    /// Returns the name of the number that this source is compiled for, beside word and value.
+    /// Returns the name of the number that this source is compiled for, in addition to the bytes of words and
+    /// values.
     pub(crate) fn option_name(self) -> Option<&'static str> {
         match self {
             Self::Spine | Self::Sweep => Some("THREADS"),

@@ -27,7 +27,7 @@ impl Sorted {
     /// do not ascend give wrong answers, but nothing worse.
     ///
     /// A column in the caller's memory must begin at a multiple of 16 bytes, and the kernels may read up to
-    /// one multiple past its end.
+    /// the next such multiple after its end.
     ///
     /// # Errors
     /// [`GpuError::Buffer`] if a column is too short, [`GpuError::Operator`] if its width or address is not

@@ -126,7 +126,7 @@ pub enum Op {
     AtMostUnsigned,
 }
 
-/// The same as in sift.cu.
+/// A step in the form that the kernel runs; the same as in sift.cu.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub(crate) struct Step {

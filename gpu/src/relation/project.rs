@@ -66,7 +66,7 @@ pub struct Projected {
     pub stages: Stages,
 }
 
-/// The same as Part in project.cu.
+/// A part in the form that the kernel uses; the same as Part in project.cu.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub(crate) struct RawPart {
@@ -76,7 +76,7 @@ pub(crate) struct RawPart {
     left: u16,
 }
 
-/// The same as in project.cu.
+/// Arguments of PROJECT; the same as in project.cu.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct Project {
@@ -92,7 +92,7 @@ pub(crate) struct Project {
     part: [[RawPart; PARTS_MAX]; 2],
 }
 
-/// The same as in project.cu.
+/// Arguments of PRODUCT; the same as in project.cu.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct Product {

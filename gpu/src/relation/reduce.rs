@@ -61,7 +61,7 @@ enum Kind {
     OrderedFloat,
 }
 
-/// The same as in reduce.cu.
+/// Arguments of the reductions; the same as in reduce.cu.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct Reduce {

@@ -23,7 +23,7 @@ const USES: [u32; 2] = [1, 2];
 /// Content of `failed` while no tuple has failed.
 const NOBODY: u64 = u64::MAX;
 
-/// The same as in sift.cu.
+/// Arguments of SELECT; the same as in sift.cu.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct Sift {

@@ -14,7 +14,7 @@ const THREADS: u32 = 256;
 /// First number of tuples that is too large: a tile passes on counts of 30 bits.
 const TUPLES_END: u32 = 1 << 30;
 
-/// The same as in project.cu.
+/// Arguments of `pick`; the same as in project.cu.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct Pick {

@@ -7,7 +7,7 @@ use crate::driver::LaunchShape;
 use crate::kernel::table::paper_cta_join;
 use crate::{GpuError, Stream};
 
-/// The same as CtaJoin in relation_paper_join.cu.
+/// Arguments of the CTA-join; the same as CtaJoin in relation_paper_join.cu.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct Task {

@@ -111,7 +111,7 @@ pub struct Merged {
     pub stages: Stages,
 }
 
-/// The same as in relation_paper_stream.cuh.
+/// Arguments of the main kernels; the same as in relation_paper_stream.cuh.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct Merge {

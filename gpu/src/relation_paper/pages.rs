@@ -15,7 +15,7 @@ use crate::{GpuError, Stream};
 /// Threads per block.
 const THREADS: u32 = 256;
 
-/// The same as in relation_paper_pages.cu.
+/// Arguments of linking chains of pages; the same as in relation_paper_pages.cu.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct Chains {
@@ -30,7 +30,7 @@ pub(crate) struct Chains {
     page_tuples: u32,
 }
 
-/// The same as in relation_paper_pages.cu.
+/// Arguments of the conversions; the same as in relation_paper_pages.cu.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct Convert {

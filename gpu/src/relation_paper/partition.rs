@@ -20,7 +20,7 @@ const THREADS: u32 = 256;
 /// Maximum number of partitions.
 const PARTITIONS_MAX: u32 = 1 << 24;
 
-/// The same as Partition in relation_paper.cu.
+/// Arguments of the search for cuts; the same as Partition in relation_paper.cu.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct Cuts {
@@ -34,7 +34,7 @@ pub(crate) struct Cuts {
     side: u32,
 }
 
-/// The same as in relation_paper.cu.
+/// Arguments of the bounds of partitions; the same as in relation_paper.cu.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct Bounds {

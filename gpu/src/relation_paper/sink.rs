@@ -22,7 +22,7 @@ pub enum Form {
     Pages(u32),
 }
 
-/// The same as in relation_paper.cuh.
+/// Destination of the results; the same as in relation_paper.cuh.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub(crate) struct Sink {
@@ -41,7 +41,7 @@ pub(crate) struct Sink {
     pub(super) right_bytes: u32,
 }
 
-/// The same as in relation_paper.cu.
+/// Arguments of the gather; the same as in relation_paper.cu.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct Gather {

@@ -16,7 +16,7 @@ const SELECTED: u32 = 4;
 /// Tuples of both sides that a block buffers: PRODUCT_LEFTS and PRODUCT_RIGHTS in relation_paper.cu.
 const PRODUCT_BUFFERED: [u64; 2] = [16, 512];
 
-/// The same as in relation_paper.cu.
+/// Arguments of SELECT; the same as in relation_paper.cu.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct Select {
@@ -29,7 +29,7 @@ pub(crate) struct Select {
     share: u64,
 }
 
-/// The same as in relation_paper.cu.
+/// Arguments of PROJECT; the same as in relation_paper.cu.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct Project {
@@ -43,7 +43,7 @@ pub(crate) struct Project {
     unused: u32,
 }
 
-/// The same as in relation_paper.cu.
+/// Arguments of PRODUCT; the same as in relation_paper.cu.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct Product {
