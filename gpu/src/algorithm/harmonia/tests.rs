@@ -118,7 +118,8 @@ fn check_forged(gpu: &Gpu, count: u64) {
                         value_bytes: 4,
                     };
                     rooms[1].fill(stream, 0).expect("filled");
-                    // SAFETY: the buffers have room for 200 queries, and live until the stream was waited for.
+                    // SAFETY: the buffers have room for 200 queries, and live until the stream was waited
+                    // for.
                     unsafe { search.search(stream, &batch) }.expect("queued");
                     stream.synchronize().expect("nothing outside is read");
                     let ranks = read(stream, &rooms[2]);
