@@ -26,9 +26,9 @@ const LINE_BYTES: u32 = 64;
 /// Maximum numbers of codes of the top, for blocks with more or less shared memory; with still fewer, images
 /// get too many levels.
 const TOPS: [usize; 4] = [TOP_MAX, (1 << 14) - 1, (1 << 13) - 1, (1 << 12) - 1];
-/// Lines that would fill at least this many level 2 caches are the first to leave the cache. On an H200 128
-/// MiB of lines, which fill 2.1, are searched at 36.1 G/s if they stay as long as nodes do, else at 33.6; 512
-/// MiB at 27.8 and 33.0.
+/// Number of level 2 caches that the lines must exceed to be the first to leave the cache. On an H200 128 MiB
+/// of lines, which fill 2.1, are searched at 36.1 G/s if they stay as long as nodes do, else at 33.6; 512 MiB
+/// at 27.8 and 33.0.
 const STREAMED_MIN: u64 = 3;
 /// Short codes are used if they lead at most one query in this many to the line left of its own. With evenly
 /// spread keys they lead one in 12 to 14 there; with some keys that come in runs, every other one.
