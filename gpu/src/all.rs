@@ -1,8 +1,9 @@
 //! All values of each key of a batch: count, scan, fill.
 //!
-//! The ranks of the lower bounds say where each key's tuples begin. The device counts them, scans the counts to
-//! offsets, tells the host the sum, which allocates, and fills in the values. Tuples of keys in no order come out in
-//! the order of the keys asked for, those of one key in the file's.
+//! The ranks of the lower bounds give the start of each key's tuples. The device counts the tuples and scans
+//! the counts to offsets. The host gets the sum, allocates, and the device fills in the values. Keys may be
+//! in any order: the results follow the order of the query keys, and tuples with equal keys follow the order
+//! in the file.
 
 use crate::algorithm::Algorithm;
 use crate::kernel::table::{Batch, Source, all_add, all_count, all_fill, all_sums, all_tiles};
@@ -13,12 +14,12 @@ use crate::{GpuError, GpuTable};
 use pleach::{Key, Value};
 use pleach_format::key::Bits;
 
-/// Threads of a block.
+/// Threads per block.
 const THREADS: u32 = 256;
-/// Counts of a tile that a block scans; the same as in all.cu.
+/// Counts per tile that a block scans; the same as in all.cu.
 const TILE: u64 = 2048;
 
-/// What the kernels take; the same as in all.cu.
+/// Arguments of the kernels; the same as in all.cu.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub(crate) struct All {
@@ -34,17 +35,17 @@ pub(crate) struct All {
 /// All tuples of each key of a batch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AllTuples<V> {
-    /// For each key the rank of its first tuple, or of the first one above it.
+    /// Rank of each key's first tuple, or of the first tuple with a greater key.
     pub ranks: Vec<u64>,
-    /// Where each key's values begin; one more than keys, so that key `i` has `offsets[i]..offsets[i + 1]`, which are
-    /// the tuples from `ranks[i]` on.
+    /// Start of each key's values; one more than keys, so that key `i` has `offsets[i]..offsets[i + 1]`, the
+    /// tuples from `ranks[i]` on.
     pub offsets: Vec<u64>,
-    /// The values of all keys, one after the other.
+    /// Values of all keys, one key after the other.
     pub values: Vec<V>,
 }
 
 impl GpuTable<'_> {
-    /// All values of each key. O(keys + values), beside the search; blocks.
+    /// Returns all values of each key. O(keys + values), in addition to the search; blocks.
     ///
     /// # Errors
     /// As [`GpuTable::get_batch_by`]; [`GpuError::Memory`] if the device has no room for the values.
@@ -80,13 +81,14 @@ impl GpuTable<'_> {
             sums: sums.address(),
             ..All::default()
         };
-        // SAFETY: a rank and an offset a query and one more, a sum a tile; all live until the stream was waited for.
+        // SAFETY: the buffers hold a rank and an offset per query and one more, and a sum per tile; all live
+        // until the stream was waited for.
         let counted = unsafe { self.scan(resident, &arguments, &batch) };
         stream.synchronize()?;
         counted?;
         offsets.copy_to_host(stream, as_mut_bytes(&mut all.offsets))?;
         ranks.copy_to_host(stream, as_mut_bytes(&mut all.ranks))?;
-        // Of a damaged file a count may be anything up to the tuples.
+        // In a damaged file a count may be any number up to the number of tuples.
         let total = all.offsets[count];
         if V::Bits::BYTES > 0 && total > 0 {
             let bytes = total.saturating_mul(V::Bits::BYTES as u64);
@@ -98,7 +100,8 @@ impl GpuTable<'_> {
             (arguments.values, arguments.total) = (values.address(), total);
             let instance = resident.instance(Source::All, 0);
             let shape = grid(gpu, instance, "all_fill", THREADS, 0, total)?;
-            // SAFETY: as above, and a value each of the sum.
+            // SAFETY: the buffers are those of the scan, and one with room for as many values as the sum; all
+            // live until the stream was waited for.
             let filled = unsafe { all_fill(stream, instance, shape, &arguments, &batch.count) };
             stream.synchronize()?;
             filled?;
@@ -111,14 +114,14 @@ impl GpuTable<'_> {
     /// Queues counting and scanning.
     ///
     /// # Safety
-    /// The arrays are as `arguments` says, and live until the work is done.
+    /// The arrays must be as `arguments` describe them, and live until the work is done.
     unsafe fn scan(&self, resident: &Resident, arguments: &All, batch: &Batch) -> Result<(), GpuError> {
         let (gpu, stream) = (self.gpu(), self.stream());
         let instance = resident.instance(Source::All, 0);
         let count = batch.count;
         let shape = |entry, items| grid(gpu, instance, entry, THREADS, 0, items);
         let tiles = count.div_ceil(TILE);
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees the arrays.
         unsafe {
             all_count(stream, instance, shape("all_count", count)?, arguments, batch)?;
             all_tiles(stream, instance, shape("all_tiles", tiles * u64::from(THREADS))?, arguments, &count)?;

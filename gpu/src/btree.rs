@@ -1,42 +1,47 @@
 //! The contiguous B+tree of the paper on search on an APU (Daga and Nutter): its shape, a builder, a search.
 //!
-//! An array of node metadata, level by level from the root, then an array of keys, then the values, which are the
-//! sorted column. Metadata is what the paper names: number of keys, index of the first key, index of the first child or
-//! value, a leaf flag. A node of order m has at most m children and m - 1 keys. Its keys have slots of their own, a
-//! multiple of four, so that with order 16 and 4-byte keys they are one aligned line of 64 bytes, which is what the
-//! paper wants of that order; unused slots are all ones.
+//! It is an array of node metadata, level by level from the root, then an array of keys, then the values,
+//! which are the sorted column. Metadata is as in the paper: number of keys, index of the first key, index of
+//! the first child or value, a leaf flag.
 //!
-//! Bulk-loaded: every node of a level is full but the last. Where that one would be less than half full, it and the one
-//! before it share what is left evenly, so each node but the root is at least half full. A separator is the last key of
-//! the child left of it: the child after all separators below a query has the query's lower bound, however many keys
-//! are equal. This builder and search are the reference for those in `kernels/btree.cu`; builders make the same bytes.
+//! A node of order m has at most m children and m - 1 keys. Its keys have slots of their own, a multiple of
+//! four, so that with order 16 and 4-byte keys they are one aligned line of 64 bytes, as the paper intends;
+//! unused slots are all ones.
+//!
+//! The tree is bulk-loaded: every node of a level is full but the last. If that one would be less than half
+//! full, it and the one before share their items evenly, so each node but the root is at least half full. A
+//! separator is the last key of the child left of it: the child after all separators below a query has the
+//! query's lower bound, however many keys are equal.
+//!
+//! This builder and search are the reference for those in `kernels/btree.cu`; the builders make the same
+//! bytes.
 
 use pleach_format::key::Word;
 
-/// Fewest children of a full node.
+/// Minimum number of children of a full node.
 pub const ORDER_MIN: u32 = 4;
-/// Most children of a full node: P-ary search wants a key for each of up to 1024 threads.
+/// Maximum number of children of a full node: P-ary search needs a key for each of up to 1024 threads.
 pub const ORDER_MAX: u32 = 1025;
-/// Most tuples: indices are of 48 bits.
+/// Maximum number of tuples: indices have 48 bits.
 pub const TUPLES_MAX: u64 = 1 << 46;
-/// Most levels, leaves included: those of [`TUPLES_MAX`] with [`ORDER_MIN`].
+/// Maximum number of levels, leaves included: those of [`TUPLES_MAX`] with [`ORDER_MIN`].
 pub const LEVELS_MAX: usize = 24;
 
 /// A level of nodes, which share its items: children, or keys of leaves. The same as in btree.cu.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Level {
-    /// Number of its first node, counted from the root.
+    /// Index of its first node, counted from the root.
     pub first_node: u64,
-    /// Nodes.
+    /// Number of nodes.
     pub nodes: u64,
-    /// Items of all of them.
+    /// Number of items of all nodes.
     pub items: u64,
-    /// Items of the last one.
+    /// Number of items of the last node.
     pub last: u64,
 }
 
-/// Where everything lies in a tree of some order and number of tuples.
+/// Layout of a tree of some order and number of tuples.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shape {
     order: u32,
@@ -44,21 +49,22 @@ pub struct Shape {
     levels: Vec<Level>,
 }
 
-/// Items of the last of some nodes that hold `items`, `full` each.
+/// Returns the number of items of the last node, if nodes hold `items` in all and `full` each.
 fn last_items(items: u64, full: u64, half: u64) -> u64 {
     let rest = items - (items.div_ceil(full) - 1) * full;
     if rest < half && items > full { (full + rest) / 2 } else { rest }
 }
 
 impl Shape {
-    /// `None` for an order or a number of tuples that is out of range. Without tuples there is no node.
+    /// Computes the layout; `None` if the order or the number of tuples is out of range. Without tuples there
+    /// is no node.
     #[must_use]
     pub fn new(order: u32, tuples: u64) -> Option<Self> {
         if !(ORDER_MIN..=ORDER_MAX).contains(&order) || tuples > TUPLES_MAX {
             return None;
         }
         let mut levels = Vec::new();
-        // A leaf has at least half of its keys, a node above at least half of its children.
+        // A leaf has at least half of its keys, a node above it at least half of its children.
         let (mut items, mut full, mut half) = (tuples, u64::from(order - 1), u64::from(order / 2));
         while items > 0 {
             let nodes = items.div_ceil(full);
@@ -77,43 +83,43 @@ impl Shape {
         Some(Self { order, tuples, levels })
     }
 
-    /// Most children of a node.
+    /// Returns the maximum number of children of a node.
     #[must_use]
     pub fn order(&self) -> u32 {
         self.order
     }
 
-    /// Tuples.
+    /// Returns the number of tuples.
     #[must_use]
     pub fn tuples(&self) -> u64 {
         self.tuples
     }
 
-    /// Levels from the root to the leaves.
+    /// Returns the levels from the root to the leaves.
     #[must_use]
     pub fn levels(&self) -> &[Level] {
         &self.levels
     }
 
-    /// Slots for keys of a node.
+    /// Returns the number of key slots per node.
     #[must_use]
     pub fn slots_of_node(&self) -> u64 {
         u64::from(self.order - 1).next_multiple_of(4)
     }
 
-    /// Nodes of all levels.
+    /// Returns the number of nodes of all levels.
     #[must_use]
     pub fn nodes(&self) -> u64 {
         self.levels.last().map_or(0, |leaves| leaves.first_node + leaves.nodes)
     }
 
-    /// Slots for keys of all nodes.
+    /// Returns the number of key slots of all nodes.
     #[must_use]
     pub fn slots(&self) -> u64 {
         self.nodes() * self.slots_of_node()
     }
 
-    /// Items of a node of a level.
+    /// Returns the items of a node of a level.
     #[must_use]
     pub fn items(&self, level: usize, node: u64) -> std::ops::Range<u64> {
         let full = u64::from(if level + 1 == self.levels.len() { self.order - 1 } else { self.order });
@@ -131,7 +137,7 @@ impl Shape {
     }
 }
 
-/// Metadata of a node. Indices are of 48 bits: low halves, then the rest of both.
+/// Metadata of a node. Indices have 48 bits: low halves, then the high parts of both.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Node {
@@ -141,14 +147,15 @@ pub struct Node {
     count: u32,
 }
 
-/// The leaf flag.
+/// Bit of the leaf flag.
 const LEAF: u32 = 1 << 31;
 
 impl Node {
-    /// Bytes of it.
+    /// Bytes of the metadata.
     pub const BYTES: usize = 16;
 
-    /// A node of so many keys from slot `first_key` on; `first` is its first child, or its first value's rank.
+    /// Creates the metadata of a node with `count` keys from slot `first_key` on; `first` is its first child,
+    /// or its first value's rank.
     #[must_use]
     #[allow(clippy::cast_possible_truncation, reason = "halves of 48 bits")]
     pub fn new(count: u32, first_key: u64, first: u64, is_leaf: bool) -> Self {
@@ -160,31 +167,31 @@ impl Node {
         }
     }
 
-    /// Number of keys.
+    /// Returns the number of keys.
     #[must_use]
     pub fn count(self) -> u32 {
         self.count & 0xFFFF
     }
 
-    /// Slot of its first key.
+    /// Returns the slot of the first key.
     #[must_use]
     pub fn first_key(self) -> u64 {
         u64::from(self.high & 0xFFFF) << 32 | u64::from(self.first_key)
     }
 
-    /// Number of its first child; of a leaf, rank of its first key.
+    /// Returns the index of the first child; for a leaf, the rank of its first key.
     #[must_use]
     pub fn first(self) -> u64 {
         u64::from(self.high >> 16) << 32 | u64::from(self.first)
     }
 
-    /// Whether it is a leaf.
+    /// Returns true if the node is a leaf.
     #[must_use]
     pub fn is_leaf(self) -> bool {
         self.count & LEAF != 0
     }
 
-    /// As it lies in memory.
+    /// Returns the bytes in memory.
     #[must_use]
     pub fn to_bytes(self) -> [u8; Self::BYTES] {
         let words = [self.first_key, self.first, self.high, self.count];
@@ -195,7 +202,7 @@ impl Node {
         bytes
     }
 
-    /// From memory.
+    /// Reads the metadata from its bytes in memory.
     #[must_use]
     pub fn from_bytes(bytes: [u8; Self::BYTES]) -> Self {
         let word = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
@@ -203,35 +210,35 @@ impl Node {
     }
 }
 
-/// Where a query's lower bound is.
+/// Place of a query's lower bound.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Place {
     /// Number of keys below the query.
     pub rank: u64,
-    /// Whether the key there equals the query.
+    /// True if the key there equals the query.
     pub found: bool,
 }
 
 /// A tree; its values are the sorted column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tree<W> {
-    /// What lies where.
+    /// Layout of the tree.
     pub shape: Shape,
     /// Metadata of all nodes.
     pub nodes: Vec<Node>,
-    /// Slots of all nodes.
+    /// Key slots of all nodes.
     pub keys: Vec<W>,
 }
 
 impl<W: Word> Tree<W> {
-    /// Builds a tree of ascending keys, equal ones among them or not; `None` as [`Shape::new`]. O(keys).
+    /// Builds a tree of ascending keys, which may be equal; `None` as for [`Shape::new`]. O(keys).
     #[must_use]
     pub fn new(column: &[W], order: u32) -> Option<Self> {
         let shape = Shape::new(order, column.len() as u64)?;
         let slots = shape.slots_of_node() as usize;
         let mut nodes = vec![Node::default(); shape.nodes() as usize];
         let mut keys = vec![W::MAX; shape.slots() as usize];
-        // From the leaves up: the last keys of a level's nodes are what the level above takes its separators from.
+        // From the leaves up: the level above takes its separators from the last keys of a level's nodes.
         let mut below: Vec<W> = column.to_vec();
         for (depth, level) in shape.levels.iter().enumerate().rev() {
             let is_leaf = depth + 1 == shape.levels.len();
@@ -252,7 +259,8 @@ impl<W: Word> Tree<W> {
         Some(Self { shape, nodes, keys })
     }
 
-    /// The lower bound of a query. Whatever metadata says, nothing outside is read, and no more nodes than levels.
+    /// Returns the lower bound of a query. For any metadata, nothing outside is read, and no more nodes than
+    /// levels.
     #[must_use]
     pub fn search(&self, query: W) -> Place {
         let slots = self.shape.slots_of_node();
@@ -281,7 +289,7 @@ mod tests {
     const ORDERS: [u32; 12] = [4, 5, 7, 8, 16, 17, 32, 33, 64, 128, 1024, 1025];
     const COUNTS: [u64; 20] = [0, 1, 2, 3, 4, 5, 7, 8, 14, 15, 16, 17, 31, 33, 225, 240, 241, 255, 257, 4097];
 
-    /// Numbers without an order, from a seed.
+    /// Returns pseudorandom numbers from a seed.
     fn scrambled(seed: u64) -> impl FnMut() -> u64 {
         let mut state = seed;
         move || {
@@ -309,7 +317,7 @@ mod tests {
         vec![spread, dense, runs, ends, vec![W::MAX; n], vec![W::from_u64(0); n]]
     }
 
-    /// Every key, its neighbours, both ends and some more.
+    /// Returns every key, its neighbors, both ends and some more.
     fn queries<W: Word>(column: &[W]) -> Vec<W> {
         let mut next = scrambled(3);
         let mut all = vec![W::from_u64(0), W::from_u64(1), W::MAX];

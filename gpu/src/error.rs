@@ -1,40 +1,40 @@
-//! What can go wrong on a GPU.
+//! Errors of work on a GPU.
 
 use crate::Unavailable;
 use pleach::{KeyType, OpenError, ReadError, TypeError, ValueType};
 
-/// Why a GPU did not answer.
+/// Error of an operation on a GPU.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum GpuError {
-    /// There is no device, driver or run-time compiler.
+    /// No device, driver or run-time compiler.
     #[error(transparent)]
     Unavailable(#[from] Unavailable),
-    /// A call that the driver refused.
+    /// A driver call failed.
     #[error("GPU: {call} ({cause}): check `nvidia-smi`, or search on the CPU")]
     Driver {
-        /// What was asked of it.
+        /// The call that failed.
         call: &'static str,
-        /// What it answered.
+        /// The driver's explanation.
         cause: String,
     },
-    /// The device does not work any more; what was open on it is lost.
+    /// The device no longer works; everything that was open on it is lost.
     #[error("GPU: {call}: the device is lost ({cause}): check `nvidia-smi`, or search on the CPU")]
     Lost {
-        /// What was asked of it.
+        /// The call that failed.
         call: &'static str,
-        /// What it answered.
+        /// The driver's explanation.
         cause: String,
     },
-    /// A kernel that did not compile: a defect of ours, or of the compiler installed here.
+    /// A kernel did not compile: a defect of this crate, or of the installed compiler.
     #[error("GPU: a kernel did not compile ({log}): {kernel}: please report this, or search on the CPU")]
     Compile {
         /// Name of the kernel's source.
         kernel: &'static str,
-        /// What the compiler said.
+        /// Messages of the compiler.
         log: String,
     },
-    /// Keys or values that no kernel searches.
+    /// No kernel searches keys or values of these types.
     #[error("GPU: keys of type {key} with values of type {value} are not searched there: search on the CPU")]
     Types {
         /// Key type of the file.
@@ -42,23 +42,23 @@ pub enum GpuError {
         /// Value type of the file.
         value: ValueType,
     },
-    /// Not the types of the file.
+    /// The requested types are not those of the file.
     #[error(transparent)]
     Asked(#[from] TypeError),
-    /// A buffer of the wrong length.
+    /// A host buffer has the wrong length.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// A buffer of the device that is too short.
+    /// A device buffer is too short.
     #[error("GPU: buffer `{name}`: {needed} bytes are needed, it has {found}: pass a longer one")]
     Buffer {
-        /// Which one.
+        /// Name of the buffer.
         name: &'static str,
         /// Bytes that the batch needs.
         needed: u64,
-        /// Bytes that it has.
+        /// Bytes that the buffer has.
         found: u64,
     },
-    /// More than the device has, or than it may use.
+    /// An allocation needs more memory than the device has, or than the limit allows.
     #[error(
         "GPU: {needed} bytes are needed, and {free} are free there: raise the limit, or search on the CPU"
     )]
@@ -71,44 +71,44 @@ pub enum GpuError {
     /// The driver has no memory left.
     #[error("GPU: {call}: out of memory: free some, or search on the CPU")]
     OutOfMemory {
-        /// What was asked of it.
+        /// The call that failed.
         call: &'static str,
     },
-    /// An algorithm that does not search such a table.
+    /// The algorithm cannot search this table.
     #[error("GPU: algorithm `{algorithm}`: {cause}: use `auto`")]
     Algorithm {
-        /// Its name.
+        /// Name of the algorithm.
         algorithm: &'static str,
-        /// Why not.
+        /// Reason.
         cause: String,
     },
-    /// The next generation of a file could not be opened; the old one stays.
+    /// The next generation of a file cannot be opened; the old one stays in use.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// Ranks of 32 bits of a table that has more tuples.
+    /// Ranks of 4 bytes were requested from a table with more than 2^32 - 1 tuples.
     #[error("GPU: {tuples} tuples have ranks of more than 32 bits: ask for ranks of 8 bytes")]
     Ranks {
         /// Tuples of the table.
         tuples: u64,
     },
-    /// Relations or options that an operator does not take.
+    /// An operator does not accept these relations or options.
     #[error("GPU: {operator}: {cause}")]
     Operator {
-        /// Which one.
+        /// Name of the operator.
         operator: &'static str,
-        /// Why not, and what it takes.
+        /// Reason, and what the operator accepts.
         cause: String,
     },
-    /// A condition that has no answer for a tuple: a number that does not fit, or a division by zero.
+    /// A condition has no result for a tuple: a number out of range, or a division by zero.
     #[error(
         "GPU: select: arithmetic of the condition has no result in the tuple of rank {rank}: exclude it, or \
          select on the CPU"
     )]
     Arithmetic {
-        /// Its rank.
+        /// Rank of the tuple.
         rank: u64,
     },
-    /// A sum that does not fit into 64 bits.
+    /// A sum does not fit into 64 bits.
     #[error(
         "GPU: reduce: the sum of the values of key {key:#x} does not fit into 64 bits: sum narrower ones"
     )]
@@ -116,10 +116,10 @@ pub enum GpuError {
         /// Word of the key.
         key: u64,
     },
-    /// Relations or options that the operators of `relation_paper` do not take.
+    /// The operators of `relation_paper` do not accept these relations or options.
     #[error("GPU: the paper's operators: {cause}")]
     PaperOperator {
-        /// Why not.
+        /// Reason.
         cause: String,
     },
 }

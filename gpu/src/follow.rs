@@ -1,13 +1,13 @@
 //! A table on a device that follows the generations of its file.
 //!
-//! The next generation is copied to the device beside the one that is searched, and takes its place when it is
-//! there: meanwhile, and if the copy fails, the old one answers. So a device needs room for two.
+//! The next generation is copied to the device beside the one that is searched, and replaces it when the copy
+//! is complete. Until then, and if the copy fails, the old one answers. So a device needs room for two.
 
 use crate::{Gpu, GpuError, GpuTable, Residence};
 use pleach::{Index, Live};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-/// The current generation of a file, on a device, shared by threads.
+/// The current generation of a file, on a device; threads can share it.
 #[derive(Debug)]
 pub struct LiveTable {
     live: Arc<Live>,
@@ -17,7 +17,7 @@ pub struct LiveTable {
     switching: Mutex<()>,
 }
 
-/// A generation and its copy.
+/// A generation and its copy on the device.
 type Current = (Arc<Index>, Arc<GpuTable<'static>>);
 
 impl LiveTable {
@@ -32,17 +32,18 @@ impl LiveTable {
         Ok(Self { live, gpu: gpu.clone(), residence, current, switching: Mutex::default() })
     }
 
-    /// The generation that is current now. Keep it for as long as answers shall agree with each other. O(1).
+    /// Returns the current generation. Keep it as long as answers must agree with each other. O(1).
     #[must_use]
     pub fn get(&self) -> Arc<GpuTable<'static>> {
         Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner).1)
     }
 
-    /// Whether there is a new generation, which then is the current one, here and in the [`Live`] behind this. One
-    /// system call if there is none; else O(lines), while the old one goes on answering.
+    /// Looks for a new generation and makes it the current one, here and in the underlying [`Live`]. Returns
+    /// true if there was one. One system call if there is none, else O(lines), while the old one still
+    /// answers.
     ///
     /// # Errors
-    /// What [`Live::refresh`] and [`GpuTable::new`] say: the old generation stays on the device.
+    /// The errors of [`Live::refresh`] and [`GpuTable::new`]; the old generation stays on the device.
     pub fn refresh(&self) -> Result<bool, GpuError> {
         let _one_at_a_time = self.switching.lock().unwrap_or_else(PoisonError::into_inner);
         self.live.refresh()?;

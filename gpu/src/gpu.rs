@@ -1,4 +1,4 @@
-//! An open device: what it may use, and the programs that are loaded on it.
+//! An open device: the limits on its use, and the programs loaded on it.
 
 use crate::driver::{Driver, Handle, LaunchShape, Limits, cuda::Cuda};
 use crate::image::Lowest;
@@ -9,20 +9,21 @@ use std::ffi::c_void;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What a device may use.
+/// Limits and settings of an open device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GpuOptions {
-    /// Most bytes that may be allocated on it; `None` for what is there.
+    /// Maximum number of bytes allocated on the device; `None`: all of its memory.
     pub memory_bytes: Option<u64>,
-    /// What the lowest nodes of an image in its memory are made of; `None` for what is fast.
+    /// Form of the lowest nodes of an image in device memory; `None`: the fastest form.
     pub lowest: Option<Lowest>,
-    /// Most codes of the top of an image; `None` for what is fast.
+    /// Maximum number of codes in the top of an image; `None`: the fastest number.
     pub top_max: Option<usize>,
-    /// Fewest queries of which [`crate::Algorithm::Auto`] samples the order; `None` for what is fast.
+    /// [`crate::Algorithm::Auto`] samples the order of batches with at least this many queries; `None`:
+    /// built-in threshold.
     pub sampled_min: Option<u64>,
 }
 
-/// A device that is open for work. Clones are the same device.
+/// A device that is open for work. Clones share the device.
 #[derive(Clone, Debug)]
 pub struct Gpu {
     inner: Arc<Inner>,
@@ -38,14 +39,14 @@ struct Inner {
     constants: Mutex<HashMap<Instance, Constant>>,
 }
 
-/// Who filled a program's constant memory, and the end of the last work that uses it.
+/// Owner of a program's constant memory, and the end of the last work that uses it.
 #[derive(Debug)]
 struct Constant {
     owner: u64,
     used: Handle,
 }
 
-/// A loaded program, and its entries as far as they were asked for.
+/// A loaded program, and those of its entries that were used so far.
 #[derive(Debug)]
 struct Module {
     handle: Handle,
@@ -63,27 +64,29 @@ impl Drop for Inner {
     fn drop(&mut self) {
         let constants = std::mem::take(self.constants.get_mut().unwrap_or_else(PoisonError::into_inner));
         for constant in constants.into_values() {
-            // SAFETY: made by `with_constant`, and nobody else holds it.
+            // SAFETY: `with_constant` made the event, and only this map held it.
             unsafe { self.driver.free_event(constant.used) };
         }
         let modules = std::mem::take(self.modules.get_mut().unwrap_or_else(PoisonError::into_inner));
         for module in modules.into_values() {
-            // SAFETY: loaded by `function`; streams hold the device, so none has work left that it waits for.
+            // SAFETY: `module` loaded it. Streams and pending work hold the device, so none of its work is
+            // left.
             unsafe { self.driver.unload(module.handle) };
         }
     }
 }
 
 impl Gpu {
-    /// Opens a device by its number.
+    /// Opens a device by its ordinal.
     ///
     /// # Errors
-    /// [`GpuError::Unavailable`] if it is not there or too old, [`GpuError::Driver`] if the driver refuses.
+    /// [`GpuError::Unavailable`] if the device is missing or too old, [`GpuError::Driver`] if a driver call
+    /// fails.
     pub fn open(ordinal: u32) -> Result<Self, GpuError> {
         Self::with_options(ordinal, GpuOptions::default())
     }
 
-    /// Opens a device by its number, to use no more of it than is said.
+    /// Opens a device by its ordinal, within the limits of `options`.
     ///
     /// # Errors
     /// As [`Gpu::open`].
@@ -91,7 +94,7 @@ impl Gpu {
         Ok(Self::on(Box::new(Cuda::open(ordinal)?), options))
     }
 
-    /// A device that is a CPU, which runs the kernels' own text: for tests.
+    /// Opens a device that is a CPU and runs the kernels' own text: for tests.
     ///
     /// # Errors
     /// [`GpuError::Unavailable`] without a C++ compiler.
@@ -100,7 +103,7 @@ impl Gpu {
         Ok(Self::on(Box::new(crate::driver::emulated::Emulated::new(order)?), options))
     }
 
-    /// Lets an emulated device be lost after so many more copies, launches and waits.
+    /// Makes an emulated device fail as lost after `works` more copies, launches and waits.
     #[cfg(feature = "emulate")]
     pub fn lose_after(&self, works: u64) {
         self.driver().lose_after(works);
@@ -113,22 +116,22 @@ impl Gpu {
         Self { inner: Arc::new(inner) }
     }
 
-    /// What it is.
+    /// Returns the description of the device.
     #[must_use]
     pub fn device(&self) -> &Device {
         self.inner.driver.device()
     }
 
-    /// Bytes that are allocated on it through this value and its clones.
+    /// Returns the number of bytes allocated on the device through this value and its clones.
     #[must_use]
     pub fn used_bytes(&self) -> u64 {
         self.inner.used_bytes.load(Ordering::Relaxed)
     }
 
-    /// Bytes that may still be allocated.
+    /// Returns the number of bytes that may still be allocated.
     ///
     /// # Errors
-    /// [`GpuError::Driver`].
+    /// [`GpuError::Driver`] if the driver does not report the free memory.
     pub fn left_bytes(&self) -> Result<u64, GpuError> {
         let left = self.inner.memory_bytes.saturating_sub(self.used_bytes());
         Ok(left.min(self.driver().free_bytes()?))
@@ -146,7 +149,7 @@ impl Gpu {
         self.driver().limits()
     }
 
-    /// Counts an allocation.
+    /// Reserves `bytes` of the memory limit for an allocation.
     pub(crate) fn take(&self, bytes: u64) -> Result<(), GpuError> {
         let limit = self.inner.memory_bytes;
         let taken = self.inner.used_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
@@ -159,7 +162,8 @@ impl Gpu {
         self.inner.used_bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// An entry of an instance, loaded on first use and allowed to have `shared_bytes`.
+    /// Returns an entry of an instance, loaded on first use and allowed to use `shared_bytes` of shared
+    /// memory.
     fn function(
         &self,
         instance: Instance,
@@ -172,20 +176,20 @@ impl Gpu {
         let function = match module.functions.entry(entry) {
             std::collections::hash_map::Entry::Occupied(entry) => entry.into_mut(),
             std::collections::hash_map::Entry::Vacant(place) => {
-                // SAFETY: the module is alive.
+                // SAFETY: the map above keeps the module loaded.
                 let handle = unsafe { driver.function(module.handle, entry) }?;
                 place.insert(Function { handle, shared_bytes: 0 })
             }
         };
         if shared_bytes > function.shared_bytes {
-            // SAFETY: the function is alive.
+            // SAFETY: the function belongs to a module that the map keeps loaded.
             unsafe { driver.allow_shared(function.handle, shared_bytes) }?;
             function.shared_bytes = shared_bytes;
         }
         Ok(function.handle)
     }
 
-    /// A program, loaded on first use.
+    /// Returns a program, loaded on first use.
     fn module<'m>(
         driver: &dyn Driver,
         modules: &'m mut HashMap<Instance, Module>,
@@ -200,11 +204,12 @@ impl Gpu {
         })
     }
 
-    /// Queues work on `stream` that reads a program's constant memory as `owner` fills it, by a copy of `bytes` from
-    /// an address of the device if another one filled it last. Such work is done one after the other.
+    /// Queues work on `stream` that reads a program's constant memory filled by `owner`. If another owner
+    /// filled it last, `bytes` are first copied there from the device address `from`. Such work runs one
+    /// after the other.
     ///
     /// # Safety
-    /// The constant memory has that many bytes; what is at `from` is alive until the work is done.
+    /// The constant memory must hold `bytes`; the memory at `from` must stay alive until the work is done.
     pub(crate) unsafe fn with_constant(
         &self,
         stream: &crate::Stream,
@@ -217,7 +222,7 @@ impl Gpu {
         let address = {
             let mut modules = self.inner.modules.lock().unwrap_or_else(PoisonError::into_inner);
             let module = Self::module(driver, &mut modules, instance)?;
-            // SAFETY: the module is alive.
+            // SAFETY: the map above keeps the module loaded.
             unsafe { driver.constant(module.handle, name) }?
         };
         let mut constants = self.inner.constants.lock().unwrap_or_else(PoisonError::into_inner);
@@ -228,8 +233,8 @@ impl Gpu {
             }
         };
         let is_filled = std::mem::replace(&mut constant.owner, 0) == owner;
-        // SAFETY: the event is alive; both arrays have that many bytes, and work that reads the constant memory is over
-        // before it is written.
+        // SAFETY: the map keeps the event alive. The caller guarantees `bytes` at both addresses. Waiting for
+        // the event orders the copy after all work that reads the constant memory.
         unsafe {
             driver.wait_on(stream.handle(), constant.used)?;
             if !is_filled {
@@ -237,7 +242,7 @@ impl Gpu {
             }
         }
         let done = work();
-        // SAFETY: as above.
+        // SAFETY: the map keeps the event alive, and the caller's reference the stream.
         unsafe { driver.record(constant.used, stream.handle()) }?;
         if done.is_ok() {
             constant.owner = owner;
@@ -245,7 +250,7 @@ impl Gpu {
         done
     }
 
-    /// Blocks of an entry that run on the whole device at a time; at least one.
+    /// Returns the number of blocks of an entry that run on the whole device at a time; at least one.
     pub(crate) fn blocks_at_once(
         &self,
         instance: Instance,
@@ -254,15 +259,16 @@ impl Gpu {
         shared_bytes: u32,
     ) -> Result<u32, GpuError> {
         let function = self.function(instance, entry, shared_bytes)?;
-        // SAFETY: the function is alive as long as `inner`.
+        // SAFETY: `inner` keeps the module of the function loaded.
         let blocks = unsafe { self.driver().blocks_at_once(function, threads, shared_bytes) }?;
         Ok((blocks * self.device().multiprocessors).max(1))
     }
 
-    /// Launches an entry; called by the typed functions of `kernel::table` alone.
+    /// Launches an entry. Only the typed functions of `kernel::table` call it.
     ///
     /// # Safety
-    /// `arguments` point to values of the entry's parameter types; what these point to is alive until the work is done.
+    /// `arguments` must point to values of the entry's parameter types; whatever these point to must stay
+    /// alive until the work is done.
     pub(crate) unsafe fn launch(
         &self,
         stream: Handle,
@@ -272,7 +278,8 @@ impl Gpu {
         arguments: &mut [*mut c_void],
     ) -> Result<(), GpuError> {
         let function = self.function(instance, entry, shape.shared_bytes)?;
-        // SAFETY: the function is that entry; the rest is the caller's promise.
+        // SAFETY: the function is that entry of a module that `inner` keeps loaded; the caller guarantees the
+        // arguments.
         unsafe { self.driver().launch(stream, function, shape, arguments) }
     }
 }

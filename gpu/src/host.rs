@@ -1,11 +1,15 @@
 //! Batches whose queries come from the host and whose answers go there.
 //!
-//! A large batch is cut into chunks, which several slots take in turn: each has a stream and buffers of its own, so one
-//! chunk's queries travel to the device while another is searched and a third one's answers travel back; both
-//! directions of the link are busy. From pinned memory chunks are copied as they lie. Ordinary slices go through pinned
-//! buffers of the slots: each core has chunks and two slots of its own, which it fills and empties, so that cores never
-//! wait for each other. A small batch is not copied at all: the kernel reads the
-//! queries from pinned memory of the host and writes the answers there, which saves two copies' latency.
+//! A large batch is cut into chunks, which several slots take in turn. Each slot has a stream and buffers of
+//! its own, so one chunk's queries are copied to the device while another is searched and a third one's
+//! answers are copied back; both directions of the link are busy.
+//!
+//! From pinned memory chunks are copied directly. Ordinary slices are copied through pinned buffers of the
+//! slots: each core has chunks and two slots of its own, which it fills and empties, so that cores never wait
+//! for each other.
+//!
+//! A small batch is not copied at all: the kernel reads the queries from pinned host memory and writes the
+//! answers there, which saves the latency of two copies.
 
 use crate::algorithm::Search;
 use crate::kernel::table::Batch;
@@ -15,31 +19,31 @@ use crate::{Gpu, GpuError, Stream};
 use rayon::prelude::*;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Queries of a chunk of a pinned batch, a multiple of 64.
+/// Queries per chunk of a pinned batch, a multiple of 64.
 pub(crate) const CHUNK: usize = 1 << 21;
-/// Slots that take its chunks in turn: one is filled, one is searched, one is emptied.
+/// Number of slots that take its chunks in turn: one is filled, one is searched, one is emptied.
 const SLOTS: usize = 4;
-/// Bytes of the queries of a chunk of slices. Smaller ones cost more calls, larger ones do not stay in caches.
+/// Bytes of queries per chunk of slices. Smaller chunks cost more calls, larger ones do not stay in caches.
 const STAGED_BYTES: usize = 2 << 20;
-/// Fewest queries of a chunk of slices, where the batch has enough: fewer are not worth the calls.
+/// Minimum number of queries per chunk of slices, if the batch has enough: fewer are not worth the calls.
 const STAGED_MIN: usize = 1 << 17;
-/// Slots of a core, and most cores that take part.
+/// Slots per core, and maximum number of cores that take part.
 const CORE_SLOTS: usize = 2;
 const CORES_MAX: usize = 16;
-/// Most queries that are read where they lie.
+/// Maximum number of queries that the kernel reads from host memory.
 pub(crate) const SMALL_MAX: usize = 1 << 14;
 
-/// What is asked of each query.
+/// Kind of answer requested for each query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Asked {
-    /// Values of so many bytes, and presence.
+    /// Values of this number of bytes, and presence.
     Values(usize),
     /// Ranks of 8 bytes.
     Ranks,
 }
 
 impl Asked {
-    /// Bytes of an answer, without presence.
+    /// Returns the bytes per answer, without presence.
     fn bytes(self) -> usize {
         match self {
             Self::Values(bytes) => bytes,
@@ -48,7 +52,7 @@ impl Asked {
     }
 }
 
-/// Everything that chunks of a batch have in common.
+/// Properties common to all chunks of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Form {
     pub(crate) word_bytes: usize,
@@ -69,7 +73,7 @@ impl Form {
     }
 }
 
-/// Bytes of a bitmap of presence, in whole words of 64 bits.
+/// Returns the bytes of a presence bitmap, in whole words of 64 bits.
 pub(crate) fn bitmap_bytes(count: usize) -> usize {
     count.div_ceil(64) * 8
 }
@@ -88,10 +92,10 @@ struct Slot {
 #[derive(Debug)]
 struct Staged {
     queries: PinnedBuffer,
-    /// Answers of a chunk, then presence.
+    /// Answers of a chunk, followed by its presence bitmap.
     answers: PinnedBuffer,
     present_at: usize,
-    /// When a chunk's answers are there.
+    /// Mark after which a chunk's answers have been copied.
     arrived: Event,
 }
 
@@ -121,7 +125,8 @@ impl Slot {
     /// Queues a chunk: copies from `queries`, searches, copies to `answers` and `present`.
     ///
     /// # Safety
-    /// The addresses are of memory of the chunk's size that lives until the stream was waited for; `search` too.
+    /// The addresses must be of memory of the chunk's size; it and `search` must live until the stream was
+    /// waited for.
     unsafe fn queue(
         &self,
         search: &dyn Search,
@@ -131,7 +136,8 @@ impl Slot {
     ) -> Result<(), GpuError> {
         let (driver, stream) = (self.stream.gpu().driver(), self.stream.handle());
         let batch = form.batch(self.queries.address(), count, self.answers.address(), self.present.address());
-        // SAFETY: the slot's buffers hold a chunk, and the rest is the caller's promise.
+        // SAFETY: the slot was allocated for a whole chunk; the caller guarantees the memory at `queries`,
+        // `answers` and `present`.
         unsafe {
             driver.copy_in(stream, self.queries.address(), queries, count * form.word_bytes)?;
             if batch.present != 0 && (search.wants_zeroed_present() || !count.is_multiple_of(64)) {
@@ -157,18 +163,18 @@ impl Slot {
     }
 }
 
-/// The slots of a table, made when they are first needed and kept for batches of the same form.
+/// The slots of a table, made at their first use and kept for batches of the same form.
 #[derive(Debug, Default)]
 pub(crate) struct Slots {
     form: Option<Asked>,
-    /// Queries of a chunk of theirs.
+    /// Queries per chunk of these slots.
     chunk: usize,
     slots: Vec<Slot>,
     small: Option<(Stream, PinnedBuffer)>,
 }
 
 impl Slots {
-    /// Slots for batches of `count` queries, and how many of them to take at a time.
+    /// Returns slots for batches of `count` queries, and the number of queries per chunk.
     fn of(&mut self, gpu: &Gpu, form: Form, count: usize) -> Result<(&mut [Slot], usize), GpuError> {
         let cores = rayon::current_num_threads().min(CORES_MAX);
         let share = count.div_ceil(cores).clamp(STAGED_MIN.min(count), STAGED_BYTES / form.word_bytes);
@@ -203,7 +209,7 @@ impl Slots {
         let chunks = Chunk::all(form, chunk, queries, answers, present);
         let result = on_cores(slots, search, form, chunks);
         if result.is_err() {
-            // Nothing may be on its way when a next batch takes the slots.
+            // No copy may be under way when the next batch takes the slots.
             for slot in slots.iter_mut() {
                 let _ = slot.stream.synchronize();
                 slot.staged = None;
@@ -236,7 +242,8 @@ impl Slots {
         let bytes = pinned.as_mut_bytes();
         bytes[..queries.len()].copy_from_slice(queries);
         bytes[present_at..present_at + bitmap_bytes(count)].fill(0);
-        // SAFETY: the pinned memory holds a small batch of any form, and lives until it was waited for.
+        // SAFETY: the pinned memory holds a small batch of any form, and lives until the stream was waited
+        // for.
         let queued = unsafe { search.search(stream, &batch) };
         stream.synchronize()?;
         queued?;
@@ -247,7 +254,7 @@ impl Slots {
     }
 }
 
-/// Queries of a chunk, and where its answers go, as bytes.
+/// Queries of a chunk, and the places of its answers, as bytes.
 struct Chunk<'a> {
     queries: &'a [u8],
     answers: &'a mut [u8],
@@ -255,7 +262,7 @@ struct Chunk<'a> {
 }
 
 impl<'a> Chunk<'a> {
-    /// A batch, so many queries at a time.
+    /// Splits a batch into chunks of that many queries.
     fn all(
         form: Form,
         chunk: usize,
@@ -276,7 +283,7 @@ impl<'a> Chunk<'a> {
     }
 }
 
-/// Takes chunks through staged slots, [`CORE_SLOTS`] for each of several cores, which work side by side.
+/// Searches chunks through staged slots, [`CORE_SLOTS`] for each of several cores, which work in parallel.
 fn on_cores(
     slots: &mut [Slot],
     search: &dyn Search,
@@ -296,7 +303,7 @@ fn on_cores(
         .reduce(|| Ok(()), Result::and)
 }
 
-/// Takes chunks through a core's slots in turn.
+/// Searches chunks through a core's slots in turn.
 fn in_turn(
     slots: &mut [Slot],
     search: &dyn Search,
@@ -320,7 +327,8 @@ fn in_turn(
         staged.queries.as_mut_bytes()[..chunk.queries.len()].copy_from_slice(chunk.queries);
         let answers = staged.answers.host();
         let places = [staged.queries.host(), answers, answers.wrapping_add(staged.present_at)];
-        // SAFETY: the staged buffers hold a chunk; `arrived` or an error's handler waits before they are used.
+        // SAFETY: the staged buffers hold a chunk; they are used again only after `arrived`, or an error's
+        // handler, has waited.
         unsafe { slot.queue(search, form, count, places) }?;
         if let Some(staged) = &slot.staged {
             staged.arrived.record(&slot.stream)?;
@@ -335,11 +343,11 @@ fn in_turn(
 pub struct PinnedBatch {
     /// Keys, as an array of the file's key type.
     pub keys: PinnedBuffer,
-    /// How many.
+    /// Number of keys.
     pub count: usize,
-    /// For their values.
+    /// Room for the values.
     pub values: PinnedBuffer,
-    /// For the bitmap of presence, in whole words of 64 bits.
+    /// Room for the presence bitmap, in whole words of 64 bits.
     pub present: PinnedBuffer,
 }
 
@@ -360,21 +368,23 @@ impl PinnedSlots {
         if let Some(at) = free.iter().position(|slots| slots.form == form) {
             return Ok(free.swap_remove(at));
         }
-        // Those of another form would only take memory.
+        // Slots of another form would only occupy memory.
         free.clear();
         let slots = (0..SLOTS).map(|_| Slot::new(gpu, form, CHUNK, false)).collect::<Result<_, _>>()?;
         Ok(Self { form, slots })
     }
 
-    /// Puts them back.
+    /// Returns the slots to the pool.
     pub(crate) fn put(self, pool: &Pool) {
         pool.lock().unwrap_or_else(PoisonError::into_inner).push(self);
     }
 
-    /// Queues a batch, a chunk a slot in turn, such that work queued on `last` later waits for all of it.
+    /// Queues a batch, its chunks in the slots in turn, so that work queued on `last` later waits for all of
+    /// it.
     ///
     /// # Safety
-    /// The buffers hold the batch; they, `search` and `self` live until `last` was waited for, also after an error.
+    /// The buffers must hold the batch; they, `search` and `self` must live until `last` was waited for, also
+    /// after an error.
     pub(crate) unsafe fn queue(
         &self,
         last: &Stream,
@@ -390,7 +400,7 @@ impl PinnedSlots {
                 batch.values.host().wrapping_add(first * form.asked.bytes()),
                 batch.present.host().wrapping_add(first / 8),
             ];
-            // SAFETY: inside the batch's buffers, by the contract.
+            // SAFETY: the caller guarantees that the buffers hold the batch, and the places are inside it.
             unsafe { self.slots[chunk % SLOTS].queue(search, form, count, places) }
         };
         let queued = (0..batch.count.div_ceil(CHUNK)).try_for_each(queue);

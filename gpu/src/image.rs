@@ -1,57 +1,63 @@
-//! The device image: what a GPU descends through instead of the file's spine.
+//! The device image: the structure that a GPU descends instead of the file's spine.
 //!
-//! It is derived from the tuple lines alone. *Borders* are the last words of all lines but the last; a *node* of 32
-//! bytes, which are one sector of device memory, holds the borders between its children as codes; two or three levels
-//! of nodes stand below a *top*, which fits the shared memory of a block. A node has no header: base and shift of its
-//! codes follow from the two codes of its parent that it lies between, which the search has in registers. So a level
-//! costs one sector, and nothing is read twice.
+//! It is derived from the tuple lines alone. *Borders* are the last words of all lines but the last. A *node*
+//! of 32 bytes, one sector of device memory, holds the borders between its children as codes. Two or three
+//! levels of nodes are below a *top*, which fits into the shared memory of a block.
 //!
-//! A code is that of the cell in which its border lies. A query whose cell is that of a border goes to the left
-//! of it, so a search ends in the right line or left of it, and looks at later lines if all keys of its own are
-//! below the query. With 16 bits for 17 children a cell is rarely shared; runs of equal keys share theirs. Lowest nodes
-//! may have 33 children by codes of 8 bits instead: a level less, or half of the memory for most nodes, is worth that
-//! one query in some fifteen looks at the next line.
+//! A node has no header: the base and the shift of its codes follow from the two codes of its parent on
+//! either side of it, which the search has in registers. So a level costs one sector, and nothing is read
+//! twice.
+//!
+//! A code names the cell that contains its border. A query in the same cell as a border goes to the left of
+//! it. So a search ends in the right line or left of it, and looks at later lines if all keys of its line are
+//! below the query. With 16 bits for 17 children a cell is rarely shared, except in runs of equal keys.
+//!
+//! Lowest nodes may instead have 33 children with codes of 8 bits. That saves a level, or half of the memory
+//! for most nodes, while one query in about fifteen looks at the next line.
 //!
 //! # Layout
-//! - Node `i` of level 0 is above lines `F i ..`, where `F` is 17 or 33 ([`Lowest`]), node `i` of level `k + 1` above
-//!   nodes `17 i ..` of level `k`, the top above the nodes of the last level (of lines, if there are no levels), as far
-//!   as there are any. The border right of child `c` of a level is the last word of line `(c + 1) * span - 1`, where
-//!   `c` counts all children of the level, and `span` is 1 for level 0 and `F * 17^(k - 1)` for level `k`.
-//! - All codes are of *offsets*: words less the table's smallest, those beyond its ends as the ends
-//!   ([`Shape::offset`]).
+//! - Node `i` of level 0 is above lines `F i ..`, where `F` is 17 or 33 ([`Lowest`]), and node `i` of level
+//!   `k + 1` above nodes `17 i ..` of level `k`. The top is above the nodes of the last level (above lines,
+//!   if there are no levels). The last node of a level may have fewer children.
+//! - The border right of child `c` of a level is the last word of line `(c + 1) * span - 1`, where `c` counts
+//!   all children of the level, and `span` is 1 for level 0 and `F * 17^(k - 1)` for level `k`.
+//! - All codes are of *offsets*: words minus the table's smallest word; words beyond its ends have the offset
+//!   of the end ([`Shape::offset`]).
 //! - The top has a code of up to 28 bits for each border between its children: the offset without its lowest
-//!   [`Shape::top_shift`] bits. A child of it, and likewise of a node, has an [`Interval`] of offsets.
-//! - The *compact top* is what a block copies: the highest [`Shape::bucket_bits`] bits of a code are its *bucket*; for
-//!   each bucket there are four numbers of 16 bits, [`Bucket`], then follow the other bits of all codes, 16 for each.
-//!   So a search starts with the few codes of its bucket, and a top takes half of the memory.
-//! - A node has 16 codes of 16 bits, the least significant byte first, or 32 of 8 bits, ascending; all ones where no
-//!   border is. A code is the offset, brought into the node's interval, less the interval's left end, without its
-//!   lowest [`Interval::shift`] bits. [`Interval::between`] is the interval of the child between two codes.
+//!   [`Shape::top_shift`] bits. A child of the top, like a child of a node, has an [`Interval`] of offsets.
+//! - A block copies the *compact top*. The highest [`Shape::bucket_bits`] bits of a code are its *bucket*.
+//!   There are four numbers of 16 bits for each bucket, [`Bucket`], and then the other bits of all codes, 16
+//!   for each. So a search starts with the few codes of its bucket, and a top takes half of the memory.
+//! - A node has 16 codes of 16 bits, the least significant byte first, or 32 of 8 bits, in ascending order;
+//!   missing borders are all ones. A code is the offset, clamped to the node's interval, minus the interval's
+//!   left end, without its lowest [`Interval::shift`] bits. [`Interval::between`] is the interval of the
+//!   child between two codes.
 //! - The child of a query is the number of codes that are below its own.
-//! - Where keys are composed of fields, bits between them are the same in all borders: a [`Gap`]. Words are searched as
-//!   if it were not there, for else a cell would hold all of a field's values.
+//! - If keys are composed of fields, the bits between the fields are the same in all borders: a [`Gap`].
+//!   Words are searched without the gap, because otherwise a cell would hold all of a field's values.
 //!
-//! This builder is the reference for the one that runs on the device (`kernels/image.cu`): both make the same bytes.
+//! This builder is the reference for the one that runs on the device (`kernels/image.cu`): both make the same
+//! bytes.
 
-/// Children of a node, but of lowest ones with short codes.
+/// Children per node, except for lowest nodes with short codes.
 pub const FANOUT: usize = 17;
-/// Bytes of a node.
+/// Bytes per node.
 pub const NODE_BYTES: usize = 32;
-/// Most levels of nodes.
+/// Maximum number of levels of nodes.
 pub const LEVELS_MAX: usize = 6;
-/// Most codes of the top: 96 KiB with its buckets. The more of a multiprocessor's memory a block takes for it, the
-/// fewer loads are under way at a time: on an H200, twice as many halve the rate.
+/// Maximum number of codes of the top: 96 KiB with its buckets. The more of a multiprocessor's memory a block
+/// uses for it, the fewer loads are under way at a time: on an H200, twice as many codes halve the rate.
 pub const TOP_MAX: usize = 33_000;
-/// Most codes that a compact top can have.
+/// Maximum number of codes that a compact top can have.
 const TOP_LIMIT: usize = u16::MAX as usize;
-/// Most bits of a code of the top that are its bucket.
+/// Maximum number of bits of a top's code that are its bucket.
 const BUCKET_BITS_MAX: u32 = 12;
-/// Codes that a bucket has at the least where a top is as long as it may be, as a power of two.
+/// Minimum number of codes per bucket in a top of maximum length, as a power of two.
 const BUCKET_CODES_LOG: u32 = 2;
-/// Bits of a code of the compact top.
+/// Bits per code of the compact top.
 const TOP_CODE_BITS: u32 = 16;
 
-/// What the lowest nodes are made of.
+/// Form of the lowest nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Lowest {
     /// 16 codes of 16 bits, 17 children.
@@ -61,7 +67,7 @@ pub enum Lowest {
 }
 
 impl Lowest {
-    /// Bits of a code of a level.
+    /// Returns the bits per code of a level.
     #[must_use]
     pub const fn code_bits(self, level: usize) -> u32 {
         match (self, level) {
@@ -70,33 +76,34 @@ impl Lowest {
         }
     }
 
-    /// Children of a node of a level.
+    /// Returns the children per node of a level.
     #[must_use]
     pub const fn fanout(self, level: usize) -> usize {
         NODE_BYTES * 8 / self.code_bits(level) as usize + 1
     }
 }
 
-/// Fewest bits of a gap that is left out.
+/// Minimum number of bits of a gap that is left out.
 pub const GAP_MIN: u32 = 8;
 
-/// Bits that are left out of words, since all borders have the same there.
+/// Bits that are left out of words because they are the same in all borders.
 ///
-/// Whatever is left out, the order of words stays: those with less in the gap come before all that share the bits
-/// above it, those with more after them.
+/// The order of words is preserved for any gap: words with less in the gap come before all that share the
+/// bits above it, words with more after them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gap {
-    /// Its lowest bit.
+    /// Lowest bit of the gap.
     pub at: u32,
-    /// Its length in bits; there are bits above it.
+    /// Length in bits; there are bits above it.
     pub bits: u32,
-    /// What borders have there.
+    /// Value of these bits in all borders.
     pub value: u128,
 }
 
 impl Gap {
-    /// The longest run of equal bits between bits that differ, the lowest of several; `None` if it is shorter than
-    /// [`GAP_MIN`]. `any` has the bits that some border has, `all` those that all have.
+    /// Returns the longest run of equal bits between bits that differ, the lowest of several; `None` if it is
+    /// shorter than [`GAP_MIN`]. `any` has the bits that are set in some border, `all` those that are set in
+    /// all of them.
     #[must_use]
     pub fn widest(any: u128, all: u128) -> Option<Self> {
         let differs = any & !all;
@@ -110,14 +117,14 @@ impl Gap {
             if rest != 0 && next - below > bits {
                 bits = next - below - 1;
                 widest = Some(Self { at: below + 1, bits, value: (all >> (below + 1)) & ((1 << bits) - 1) });
-                // The next one has to be longer.
+                // The next gap must be longer.
                 bits += 1;
             }
         }
         widest
     }
 
-    /// A word without these bits.
+    /// Returns a word without these bits.
     #[inline]
     #[must_use]
     pub fn close(self, word: u128) -> u128 {
@@ -132,7 +139,8 @@ impl Gap {
     }
 }
 
-/// An interval of offsets from the smallest word, both ends included, in which the borders of a subtree lie.
+/// An interval of offsets from the smallest word, both ends included, which contains the borders of a
+/// subtree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interval {
     /// Smallest offset.
@@ -142,14 +150,14 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// Bits that codes of so many bits drop here.
+    /// Returns the number of bits that codes of `code_bits` bits drop in this interval.
     #[inline]
     #[must_use]
     pub fn shift(self, code_bits: u32) -> u32 {
         (u128::BITS - (self.right - self.left).leading_zeros()).saturating_sub(code_bits)
     }
 
-    /// Code of an offset; those beyond the ends have the code of the end.
+    /// Returns the code of an offset; offsets beyond the ends have the code of the end.
     #[inline]
     #[must_use]
     #[allow(clippy::cast_possible_truncation, reason = "at most 16 bits remain")]
@@ -157,56 +165,58 @@ impl Interval {
         ((offset.clamp(self.left, self.right) - self.left) >> self.shift(code_bits)) as u16
     }
 
-    /// What lies between two neighbouring borders with these codes of 16 bits; `None` for the interval's own ends.
+    /// Returns the interval between two neighboring borders with these codes of 16 bits; `None` stands for
+    /// the interval's own ends.
     #[inline]
     #[must_use]
     pub fn between(self, before: Option<u16>, after: Option<u16>) -> Self {
         let shift = self.shift(16);
         let last = (1u128 << shift) - 1;
         let span = self.right - self.left;
-        // A code that stands for no border may lie beyond the end.
+        // A code without a border may be beyond the end.
         let at = |offset: u128| self.left + offset.min(span);
         let left = before.map_or(self.left, |code| at(u128::from(code) << shift));
         let right = after.map_or(self.right, |code| at((u128::from(code) << shift) | last));
-        // Damaged lines may descend.
+        // The words of damaged lines may descend.
         Self { left, right: right.max(left) }
     }
 }
 
-/// Bits of a code that are its bucket, in a top of that many codes.
+/// Returns the bits of a code that are its bucket, in a top with up to `top_max` codes.
 const fn bucket_bits(top_max: usize) -> u32 {
     let bits = (usize::BITS - top_max.leading_zeros()).saturating_sub(1 + BUCKET_CODES_LOG);
     if bits < BUCKET_BITS_MAX { bits } else { BUCKET_BITS_MAX }
 }
 
-/// Bytes of the compact top of an image whose top has so many codes as it may have, but for what fills its last 16.
+/// Returns the bytes of the compact top of an image whose top has `top_max` codes, without the padding to a
+/// multiple of 16.
 #[must_use]
 pub const fn compact_bytes(top_max: usize) -> usize {
     (size_of::<Bucket>() << bucket_bits(top_max)) + top_max * 2
 }
 
-/// Sizes of an image; they need no look at the lines.
+/// Sizes of an image; they do not depend on the content of the lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// What its lowest nodes are made of.
+    /// Form of the lowest nodes.
     pub lowest: Lowest,
-    /// Tuple lines; at least one.
+    /// Number of tuple lines; at least one.
     pub lines: u64,
     /// Smallest word.
     pub low: u128,
     /// Largest word.
     pub high: u128,
-    /// Levels of nodes.
+    /// Number of levels of nodes.
     pub levels: usize,
-    /// Bits of a top's code that are its bucket.
+    /// Number of bits of a top's code that are its bucket.
     pub bucket_bits: u32,
     /// Bits that offsets leave out.
     pub gap: Option<Gap>,
 }
 
 impl Shape {
-    /// With as few levels as leave at most `top_max` codes in the top, and without a gap. `None` without lines, for
-    /// more levels than there may be, and if `high` is below `low`.
+    /// Creates the shape with the fewest levels that leave at most `top_max` codes in the top, without a gap.
+    /// Returns `None` without lines, if it needs too many levels, and if `high` is below `low`.
     #[must_use]
     pub fn new(
         lowest: Lowest,
@@ -225,86 +235,86 @@ impl Shape {
         (lines > 0 && shape.low <= shape.high && shape.levels <= LEVELS_MAX).then_some(shape)
     }
 
-    /// Nodes, or lines, below level `levels`.
+    /// Returns the number of nodes, or lines, below level `levels`.
     fn children(&self, levels: usize) -> u64 {
         (0..levels).fold(self.lines, |count, level| count.div_ceil(self.lowest.fanout(level) as u64))
     }
 
-    /// Lines below a child of a level.
+    /// Returns the number of lines below a child of a level.
     #[must_use]
     pub fn span(&self, level: usize) -> u64 {
         (0..level).map(|level| self.lowest.fanout(level) as u64).product()
     }
 
-    /// The same with a gap; sizes do not change.
+    /// Returns the shape with a gap; sizes do not change.
     #[must_use]
     pub fn with_gap(self, gap: Option<Gap>) -> Self {
         Self { gap, ..self }
     }
 
-    /// Nodes of a level; level 0 is the lowest.
+    /// Returns the number of nodes of a level; level 0 is the lowest.
     #[must_use]
     pub fn nodes(&self, level: usize) -> u64 {
         self.children(level + 1)
     }
 
-    /// Codes of the top: one less than it has children.
+    /// Returns the number of codes of the top: one less than it has children.
     #[must_use]
     pub fn top(&self) -> u64 {
         self.children(self.levels) - 1
     }
 
-    /// Bytes of all nodes and of the top, in both forms.
+    /// Returns the bytes of all nodes and of the top, in both forms.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         let nodes: u64 = (0..self.levels).map(|level| self.nodes(level) * NODE_BYTES as u64).sum();
         nodes + self.top() * 4 + self.compact_bytes()
     }
 
-    /// Bits of the top's largest code.
+    /// Returns the number of bits of the top's largest code.
     fn top_code_bits(&self) -> u32 {
         (u128::BITS - self.all().right.leading_zeros()).min(self.bucket_bits + TOP_CODE_BITS)
     }
 
-    /// Bits of a top's code that are not its bucket: at most 16.
+    /// Returns the number of bits of a top's code that are not its bucket: at most 16.
     #[must_use]
     pub fn bucket_shift(&self) -> u32 {
         self.top_code_bits().saturating_sub(self.bucket_bits)
     }
 
-    /// Bytes of the compact top: whole multiples of 16.
+    /// Returns the bytes of the compact top: a multiple of 16.
     #[must_use]
     pub fn compact_bytes(&self) -> u64 {
         ((size_of::<Bucket>() << self.bucket_bits) as u64 + self.top() * 2).next_multiple_of(16)
     }
 
-    /// A word as it is searched: without the gap.
+    /// Returns a word as it is searched: without the gap.
     #[inline]
     #[must_use]
     pub fn close(&self, word: u128) -> u128 {
         self.gap.map_or(word, |gap| gap.close(word))
     }
 
-    /// All offsets.
+    /// Returns the interval of all offsets.
     #[must_use]
     pub fn all(&self) -> Interval {
         Interval { left: 0, right: self.close(self.high) - self.close(self.low) }
     }
 
-    /// Bits that codes of the top drop.
+    /// Returns the number of bits that codes of the top drop.
     #[must_use]
     pub fn top_shift(&self) -> u32 {
         u128::BITS - self.all().right.leading_zeros() - self.top_code_bits()
     }
 
-    /// Offset of a word; words beyond the ends have that of the end.
+    /// Returns the offset of a word; words beyond the ends have the offset of the end.
     #[inline]
     #[must_use]
     pub fn offset(&self, word: impl Into<u128>) -> u128 {
         self.close(word.into().clamp(self.low, self.high)) - self.close(self.low)
     }
 
-    /// Code of an offset in the top.
+    /// Returns the code of an offset in the top.
     #[inline]
     #[must_use]
     #[allow(clippy::cast_possible_truncation, reason = "at most 28 bits remain")]
@@ -312,7 +322,7 @@ impl Shape {
         (offset >> self.top_shift()) as u32
     }
 
-    /// What lies below a child of the top, between the codes next to it.
+    /// Returns the interval of a child of the top, between the codes next to it.
     #[must_use]
     pub fn below_top(&self, before: Option<u32>, after: Option<u32>) -> Interval {
         let (all, shift) = (self.all(), self.top_shift());
@@ -323,12 +333,12 @@ impl Shape {
     }
 }
 
-/// Where codes of the top with the same highest bits stand, and what stands beside them.
+/// Range of the top's codes with the same highest bits, and the buckets of the codes next to it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bucket {
-    /// The first of its codes, or of those of later buckets.
+    /// Index of its first code or, if it is empty, of the first code of a later bucket.
     pub begin: u16,
-    /// Behind its last code.
+    /// Index after its last code.
     pub end: u16,
     /// Bucket of code `begin - 1`; 0 if there is none.
     pub before: u16,
@@ -341,15 +351,15 @@ pub struct Bucket {
 pub struct Image {
     /// Sizes.
     pub shape: Shape,
-    /// Codes of the top, ascending.
+    /// Codes of the top, in ascending order.
     pub top: Vec<u32>,
-    /// Its buckets, in order.
+    /// Buckets of the top, in order.
     pub buckets: Vec<Bucket>,
     /// Nodes, the lowest level first.
     pub nodes: Vec<Vec<[u8; NODE_BYTES]>>,
 }
 
-/// Codes of a node, ascending.
+/// Returns the codes of a node, in ascending order.
 fn codes(node: &[u8; NODE_BYTES], code_bits: u32) -> Vec<u16> {
     match code_bits {
         8 => node.iter().map(|&code| code.into()).collect(),
@@ -357,7 +367,7 @@ fn codes(node: &[u8; NODE_BYTES], code_bits: u32) -> Vec<u16> {
     }
 }
 
-/// A node of these codes.
+/// Returns a node with these codes.
 fn node(codes: &[u16], code_bits: u32) -> [u8; NODE_BYTES] {
     let bytes = codes.iter().flat_map(|code| code.to_le_bytes().into_iter().take(code_bits as usize / 8));
     let mut node = [0; NODE_BYTES];
@@ -365,7 +375,7 @@ fn node(codes: &[u16], code_bits: u32) -> [u8; NODE_BYTES] {
     node
 }
 
-/// Buckets of the codes of a top.
+/// Returns the buckets of the codes of a top.
 fn buckets(shape: &Shape, top: &[u32]) -> Vec<Bucket> {
     let shift = shape.bucket_shift();
     let number = |at: usize| top.get(at).map_or(0, |code| (code >> shift) as u16);
@@ -380,14 +390,15 @@ fn buckets(shape: &Shape, top: &[u32]) -> Vec<Bucket> {
 }
 
 impl Image {
-    /// Of this shape and the last words of its lines (the last one's may be padding). O(lines).
+    /// Builds the image of this shape from the last words of its lines (that of the last line may be
+    /// padding). O(lines).
     ///
     /// # Panics
-    /// If the shape is of another number of lines.
+    /// If the shape is for another number of lines.
     #[must_use]
     pub fn of<W: Copy + Into<u128>>(shape: Shape, lasts: &[W]) -> Self {
         assert_eq!(shape.lines, lasts.len() as u64, "as many last words as lines");
-        // The border right of a child of some level; none right of the last line.
+        // The border right of a child of a level; there is none right of the last line.
         let border = |level: usize, child: usize| {
             let line = (child as u64 + 1) * shape.span(level) - 1;
             (line + 1 < shape.lines).then(|| shape.offset(lasts[line as usize]))
@@ -427,7 +438,7 @@ impl Image {
         Self { shape, top, buckets, nodes }
     }
 
-    /// The top as blocks copy it.
+    /// Returns the top in the form that blocks copy.
     #[must_use]
     pub fn compact(&self) -> Vec<u8> {
         let numbers = self.buckets.iter().flat_map(|b| [b.begin, b.end, b.before, b.after]);
@@ -438,7 +449,7 @@ impl Image {
         bytes
     }
 
-    /// The child of the top that a code belongs to, and what lies below it, from the compact top alone.
+    /// Returns the child of the top that a code belongs to and its interval, from the compact top alone.
     fn child_of_top(&self, code: u32) -> (usize, Interval) {
         let shift = self.shape.bucket_shift();
         let (number, mask) = (code >> shift, (1u32 << shift) - 1);
@@ -455,8 +466,8 @@ impl Image {
         (at, self.shape.below_top(before, after))
     }
 
-    /// The gap of these borders, all last words but that of the last line: what the device finds out by itself
-    /// before it makes an image.
+    /// Returns the gap of these borders: all last words but that of the last line. The device finds it by
+    /// itself before it makes an image.
     #[must_use]
     pub fn gap<W: Copy + Into<u128>>(lasts: &[W]) -> Option<Gap> {
         let borders = &lasts[..lasts.len().saturating_sub(1)];
@@ -465,7 +476,7 @@ impl Image {
         Gap::widest(any, all)
     }
 
-    /// The line of a query, or one left of it: what each thread of the device computes.
+    /// Returns the line of a query, or one left of it, as each thread of the device computes it.
     #[must_use]
     pub fn line(&self, query: impl Into<u128>) -> u64 {
         let shape = &self.shape;
@@ -490,7 +501,7 @@ impl Image {
 mod tests {
     use super::*;
 
-    /// Searches with this gap; returns how many queries ended left of their line.
+    /// Searches with this gap. Returns the number of queries that ended left of their line.
     fn check(lowest: Lowest, lasts: &[u128], low: u128, top_max: usize, gap: Option<Gap>) -> usize {
         let high = *lasts.last().unwrap();
         let shape = Shape::new(lowest, lasts.len() as u64, low, high, top_max).unwrap().with_gap(gap);
@@ -507,7 +518,7 @@ mod tests {
         let bytes =
             image.nodes.iter().flatten().count() * NODE_BYTES + image.top.len() * 4 + image.compact().len();
         assert_eq!(shape.bytes(), bytes as u64);
-        // Of many lines some, others for each size of the top.
+        // Some of many lines, others for each size of the top.
         let every = (lasts.len() / 900).max(1);
         let some = lasts.iter().skip(image.top.len() % every).step_by(every);
         let near = some.flat_map(|&last| [last.saturating_sub(1), last, last.saturating_add(1)]);
@@ -520,7 +531,7 @@ mod tests {
             let ends = (at.checked_sub(1).map(|at| image.top[at]), image.top.get(at).copied());
             assert_eq!(image.child_of_top(code), (at, shape.below_top(ends.0, ends.1)), "{query}");
             assert!(found <= right, "{query}: line {found} is right of {right}");
-            // A border that was not passed shares the query's cell: it is equal or very close.
+            // A border that was not passed is in the query's cell: it is equal or very close.
             let kept = shape.offset(lasts[found as usize]);
             let least = if lowest == Lowest::Codes8 { 7 } else { 15 };
             let is_close =
@@ -559,7 +570,7 @@ mod tests {
                 for mut lasts in lists {
                     lasts.sort_unstable();
                     let found = Image::gap(&lasts);
-                    // Any gap is right, but not close.
+                    // Any gap gives right answers, but not close ones.
                     for (lowest, gap) in
                         [(Lowest::Codes16, None), (Lowest::Codes16, found), (Lowest::Codes8, found)]
                     {
@@ -580,7 +591,7 @@ mod tests {
             let shape = Shape::new(lowest, lasts.len() as u64, lasts[0], lasts[4999], 20).unwrap();
             Image::of(shape, lasts)
         }
-        // The same distances anywhere in a wider range.
+        // The same distances in any part of a wider range.
         let moved: Vec<u128> = wide.iter().map(|&word| word + (7 << 100)).collect();
         for lowest in [Lowest::Codes16, Lowest::Codes8] {
             let image = make(lowest, &lasts);
@@ -629,7 +640,7 @@ mod tests {
         assert_eq!(found(1 << 100, 0), None);
         assert_eq!(found(1 << 9 | 1, 0), Some((1, 8, 0)));
         assert_eq!(found(1 << 8 | 1, 0), None);
-        // Two of 9 bits: the lower; the bits that all have belong to it.
+        // Two gaps of 9 bits: the lower one is used; the bits that are set in all borders belong to it.
         assert_eq!(found(1 << 20 | 1 << 10 | 0x3F, 0x3E), Some((1, 9, 0x1F)));
         assert_eq!(found(1 << 21 | 1 << 10 | 1, 0), Some((11, 10, 0)));
         assert_eq!(found(1 << 127 | 1, 0), Some((1, 126, 0)));
@@ -637,14 +648,14 @@ mod tests {
 
     #[test]
     fn fields_with_a_gap_between_them_are_told_apart() {
-        // Lines of 4 tuples; 64 tuples a shard.
+        // Lines of 4 tuples; 64 tuples per shard.
         let lasts: Vec<u128> = (0..20_000u128).map(|i| (i / 16) << 40 | (i % 16 * 4 + 3)).collect();
         let gap = Image::gap(&lasts);
         assert_eq!(gap, Some(Gap { at: 6, bits: 34, value: 0 }));
         for top_max in [7, 100, TOP_MAX] {
-            // Of 900 to 950 lines that are looked at.
+            // Of 900 to 950 lines that are tested.
             assert!(check(Lowest::Codes16, &lasts, 0, top_max, None) > 800);
-            // What is left: queries one above a shard's last key, of every eighth line that is looked at, or fewer.
+            // The rest: queries one above a shard's last key, for every eighth line that is tested, or fewer.
             assert!(check(Lowest::Codes16, &lasts, 0, top_max, gap) <= 130);
         }
     }

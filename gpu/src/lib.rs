@@ -1,15 +1,19 @@
-//! Pleach on NVIDIA GPUs.
+//! Searches Pleach tables on NVIDIA GPUs.
 //!
-//! [`devices`] lists the GPUs that the CUDA driver offers, or says what is missing. A [`Gpu`] is one that is open; a
-//! [`GpuTable`] is a file's tuple lines on it (or pinned in host memory), with what an [`Algorithm`] descends above
-//! them; it answers batches as [`pleach::Typed`] does: host to host, or between buffers of the device on a [`Stream`]
-//! of the caller's, without waiting. Kernels are compiled by NVRTC for the device at hand, or come with this program.
+//! [`devices`] lists the GPUs that the CUDA driver offers, or reports what is missing. A [`Gpu`] is an open
+//! device. A [`GpuTable`] holds a file's tuple lines on it (or in pinned host memory), and above them the
+//! structure that an [`Algorithm`] descends.
 //!
-//! Data flows one way: file, `resident` (tuple lines where the device reads them), `algorithm` (structure and launch),
-//! `kernel` (the table of what can be launched), `driver` (CUDA, or in tests a CPU that runs the kernels' text).
+//! A table answers batches as [`pleach::Typed`] does: from host to host, or between device buffers on the
+//! caller's [`Stream`], without waiting. Kernels are compiled by NVRTC for the present device, or taken from
+//! this program.
 //!
-//! The driver is loaded when it is first asked for, so a program that links this crate runs on
-//! machines without CUDA, and nothing here panics there.
+//! Data flows one way: file, `resident` (tuple lines where the device reads them), `algorithm` (structure and
+//! launch), `kernel` (the table of kernels and their entries), `driver` (CUDA, or in tests a CPU that runs
+//! the kernels' text).
+//!
+//! The driver is loaded at its first use, so a program that links this crate runs on machines without CUDA,
+//! and nothing here panics there.
 
 mod algorithm;
 mod all;
@@ -54,39 +58,39 @@ pub use table::{Answers, GpuTable};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Device {
-    /// Number of the device, as in `cuda:0`.
+    /// Ordinal of the device, as in `cuda:0`.
     pub ordinal: u32,
-    /// Name that the maker gave it.
+    /// Name given by the manufacturer.
     pub name: String,
-    /// Bytes of its memory.
+    /// Bytes of device memory.
     pub memory_bytes: u64,
-    /// Bytes of its level 2 cache.
+    /// Bytes of the level 2 cache.
     pub l2_bytes: u64,
     /// Compute capability, major and minor.
     pub compute: (u32, u32),
-    /// Streaming multiprocessors.
+    /// Number of streaming multiprocessors.
     pub multiprocessors: u32,
     /// Version of CUDA that the driver supports, major and minor.
     pub driver: (u32, u32),
-    /// Whether NVRTC is installed, which compiles kernels for the device at hand.
+    /// True if NVRTC, which compiles kernels for this device, is installed.
     pub nvrtc: bool,
 }
 
-/// Why there is no GPU to use.
+/// Error: no GPU can be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no GPU: {missing}")]
 pub struct Unavailable {
-    /// What is missing, and what would bring it.
+    /// The missing part, and how to get it.
     pub missing: String,
 }
 
-/// The GPUs of this machine; at least one.
+/// Returns the GPUs of this machine; at least one.
 ///
-/// Loads the CUDA driver on the first call, which takes some milliseconds to a second where there is
-/// one. Creates no context and allocates nothing on the device.
+/// The first call loads the CUDA driver, which takes some milliseconds to a second where there is one. No
+/// context is created and nothing is allocated on the device.
 ///
 /// # Errors
-/// [`Unavailable`] if there is no driver library, if the driver refuses, or if it has no device.
+/// [`Unavailable`] if there is no driver library, if the driver fails, or if it has no device.
 pub fn devices() -> Result<Vec<Device>, Unavailable> {
     probe::devices()
 }

@@ -1,11 +1,14 @@
-//! What a device can do at best, and batches whose answers are known: what benchmarks and tests of this crate need.
+//! Limits of a device, and batches whose answers are known: used by benchmarks and tests of this crate.
 //!
-//! A [`Meter`] times work on a stream, and measures random reads (in many [`ReadForm`]s, of which the best is the
-//! limit), copies, launches and the host link. A [`Maker`] draws queries from a sorted column of distinct keys on the
-//! device, each with the answer it must get, and compares answers there, so that no batch travels to the host to be
-//! checked. Values are [`value_of`] their keys, so what is right follows from the query alone and from no search.
+//! A [`Meter`] times work on a stream, and measures random reads (in many [`ReadForm`]s, the best of which is
+//! the limit), copies, launches and the host link.
 //!
-//! [`FetchLimit`] is the only setting of the whole context in this crate; it is put back when it is dropped.
+//! A [`Maker`] draws queries from a sorted column of distinct keys on the device, each with the answer it
+//! must get, and compares answers there, so that no batch travels to the host to be checked. Values are
+//! [`value_of`] their keys, so the right answer follows from the query alone and from no search.
+//!
+//! [`FetchLimit`] is the only setting of the whole context in this crate; dropping it restores the previous
+//! value.
 
 use crate::driver::LaunchShape;
 use crate::image;
@@ -19,7 +22,7 @@ use crate::resident::grid;
 use crate::{Gpu, GpuError, Stream};
 use pleach_format::key::Word;
 
-/// What the read kernels take; the same as in measure.cu.
+/// Arguments of the read kernels; the same as in measure.cu.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct Reads {
@@ -31,7 +34,7 @@ pub(crate) struct Reads {
     load: u32,
 }
 
-/// What the copy takes; the same as in measure.cu.
+/// Arguments of the copy; the same as in measure.cu.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct Move {
@@ -40,7 +43,7 @@ pub(crate) struct Move {
     count: u64,
 }
 
-/// What queries are drawn by; the same as in measure.cu.
+/// Arguments of drawing queries; the same as in measure.cu.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct Draw {
@@ -55,7 +58,7 @@ pub(crate) struct Draw {
     kind: u64,
 }
 
-/// What is compared; the same as in measure.cu.
+/// Arguments of comparing answers; the same as in measure.cu.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct Compare {
@@ -68,26 +71,26 @@ pub(crate) struct Compare {
     numbers: u64,
 }
 
-/// Option of the instances that make batches; of the others it is the reads in flight of a thread.
+/// Option of the instances that make batches; for the others it is the reads in flight per thread.
 const BATCHES: u16 = 0;
-/// Threads of a block where nothing else is said.
+/// Default threads per block.
 const THREADS: u32 = 256;
-/// Threads of a block of `make_ascending`, which sorts a query of each: GROUP in measure.cu.
+/// Threads per block of `make_ascending`, which sorts one query of each: GROUP in measure.cu.
 const GROUP: u32 = 1024;
-/// Bytes of a line.
+/// Bytes per line.
 const LINE_BYTES: u64 = 64;
 
-/// What is read at a random place.
+/// Unit of a random read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// 8 bytes, by a thread.
+    /// 8 bytes, by one thread.
     Word,
     /// A line of 64 bytes, by four lanes.
     Line,
 }
 
 impl Unit {
-    /// Bytes of it.
+    /// Returns the bytes of the unit.
     #[must_use]
     pub const fn bytes(self) -> u64 {
         match self {
@@ -97,24 +100,24 @@ impl Unit {
     }
 }
 
-/// By which instruction.
+/// Load instruction of a random read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Load {
     /// A plain load.
     Plain,
-    /// Through the read-only path.
+    /// A load through the read-only path.
     ReadOnly,
-    /// To be evicted first.
+    /// A load whose line is evicted first.
     Streaming,
-    /// Not kept in the level 1 cache.
+    /// A load that is not kept in the level 1 cache.
     NoAllocate,
 }
 
 impl Load {
-    /// All of them.
+    /// All load instructions.
     pub const ALL: [Self; 4] = [Self::Plain, Self::ReadOnly, Self::Streaming, Self::NoAllocate];
 
-    /// As it stands in reports.
+    /// Returns the name used in reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -126,21 +129,21 @@ impl Load {
     }
 }
 
-/// A way to read at random.
+/// A form of random reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadForm {
-    /// What is read.
+    /// Unit of a read.
     pub unit: Unit,
-    /// Reads of a thread before the first one is used: 1, 2, 4, 8, 16.
+    /// Reads of a thread before the first one is used: 1, 2, 4, 8 or 16.
     pub in_flight: u16,
-    /// Threads of a block: a multiple of 32, at most 1024, or 512 with 16 in flight.
+    /// Threads per block: a multiple of 32, at most 1024, or 512 with 16 in flight.
     pub threads: u32,
-    /// By which instruction.
+    /// Load instruction.
     pub load: Load,
 }
 
 impl ReadForm {
-    /// All that are tried for a limit.
+    /// Returns all forms that are tried for a limit.
     #[must_use]
     pub fn all(unit: Unit) -> Vec<Self> {
         let mut all = Vec::new();
@@ -154,14 +157,15 @@ impl ReadForm {
         all
     }
 
-    /// As it stands in reports.
+    /// Returns the name used in reports.
     #[must_use]
     pub fn name(&self) -> String {
         format!("{} in flight, {} a block, {}", self.in_flight, self.threads, self.load.name())
     }
 }
 
-/// How much the level 2 cache fetches at a time, for the whole context, until this is dropped.
+/// Number of bytes that the level 2 cache fetches at a time, for the whole context, until this value is
+/// dropped.
 #[derive(Debug)]
 pub struct FetchLimit {
     gpu: Gpu,
@@ -169,10 +173,10 @@ pub struct FetchLimit {
 }
 
 impl FetchLimit {
-    /// Sets it: 32, 64 or 128 bytes.
+    /// Sets the number: 32, 64 or 128 bytes.
     ///
     /// # Errors
-    /// [`GpuError::Driver`].
+    /// [`GpuError::Driver`] if a driver call fails.
     pub fn set(gpu: &Gpu, bytes: u32) -> Result<Self, GpuError> {
         let before = gpu.driver().l2_fetch_bytes()?;
         gpu.driver().set_l2_fetch_bytes(bytes)?;
@@ -182,29 +186,29 @@ impl FetchLimit {
 
 impl Drop for FetchLimit {
     fn drop(&mut self) {
-        // A device that is lost has no limits any more.
+        // A lost device has no settings any more.
         let _ = self.gpu.driver().set_l2_fetch_bytes(self.before);
     }
 }
 
-/// Rates of the host link in bytes a second.
+/// Rates of the host link in bytes per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Link {
     /// To the device, alone.
     pub to_device: f64,
     /// From the device, alone.
     pub from_device: f64,
-    /// To the device while as many bytes travel the other way.
+    /// To the device while as many bytes are copied the other way.
     pub to_device_of_both: f64,
-    /// From the device while as many bytes travel the other way.
+    /// From the device while as many bytes are copied the other way.
     pub from_device_of_both: f64,
 }
 
-/// Times work on a stream, and what the device can do at best.
+/// Times work on a stream, and measures the limits of the device.
 #[derive(Debug)]
 pub struct Meter {
     stream: Stream,
-    /// A sum, and room for what flushes the caches.
+    /// A sum, and the buffer that is written to flush the caches.
     sum: DeviceBuffer,
     flushed: DeviceBuffer,
 }
@@ -220,27 +224,28 @@ fn instance(option: u16) -> Instance {
 }
 
 impl Meter {
-    /// A meter whose flush writes so many bytes: several times the level 2 cache.
+    /// Creates a meter whose flush writes `flush_bytes`, which should be several times the level 2 cache.
     ///
     /// # Errors
-    /// [`GpuError::Memory`], [`GpuError::OutOfMemory`].
+    /// [`GpuError::Memory`] or [`GpuError::OutOfMemory`] if the device has no room for its buffers.
     pub fn new(stream: &Stream, flush_bytes: u64) -> Result<Self, GpuError> {
         let gpu = stream.gpu();
         let (sum, flushed) = (DeviceBuffer::new(gpu, 16)?, DeviceBuffer::new(gpu, flush_bytes)?);
         Ok(Self { stream: stream.clone(), sum, flushed })
     }
 
-    /// The stream.
+    /// Returns the stream.
     #[must_use]
     pub fn stream(&self) -> &Stream {
         &self.stream
     }
 
-    /// Milliseconds of the device for what `work` queues on the stream; blocks until it is done. Work before it is
-    /// not counted, and gives the host time to queue: with [`Meter::flush`] first, no launch is waited for.
+    /// Returns the device time, in milliseconds, of the work that `work` queues on the stream; blocks until
+    /// it is done. Earlier work is not counted, and gives the host time to queue: with [`Meter::flush`]
+    /// first, no launch is waited for.
     ///
     /// # Errors
-    /// Those of `work`, [`GpuError::Driver`].
+    /// Those of `work`, and [`GpuError::Driver`] if a driver call fails.
     pub fn time<T>(&self, work: impl FnOnce(&Stream) -> Result<T, GpuError>) -> Result<(f64, T), GpuError> {
         let start = self.stream.mark()?;
         let made = work(&self.stream)?;
@@ -252,7 +257,7 @@ impl Meter {
     /// Queues writing over the caches.
     ///
     /// # Errors
-    /// [`GpuError::Driver`].
+    /// [`GpuError::Driver`] if a driver call fails.
     pub fn flush(&self) -> Result<(), GpuError> {
         self.flushed.fill(&self.stream, 0)
     }
@@ -260,17 +265,19 @@ impl Meter {
     /// Queues a kernel that does nothing.
     ///
     /// # Errors
-    /// [`GpuError::Driver`].
+    /// [`GpuError::Driver`] if a driver call fails.
     pub fn launch_nothing(&self) -> Result<(), GpuError> {
         let shape = LaunchShape { blocks: 1, threads: 32, shared_bytes: 0 };
-        // SAFETY: it takes a number and touches no memory.
+        // SAFETY: the kernel takes a number and accesses no memory.
         unsafe { nothing(&self.stream, instance(1), shape, &0) }
     }
 
-    /// Milliseconds of `reads` random reads from a buffer, and the sum of what was read, as words of 64 bits.
+    /// Returns the milliseconds of `reads` random reads from a buffer, and the sum of the words of 64 bits
+    /// that were read.
     ///
     /// # Errors
-    /// [`GpuError::Buffer`] if the buffer has not one unit, [`GpuError::Driver`].
+    /// [`GpuError::Buffer`] if the buffer is shorter than one unit, [`GpuError::Driver`] if a driver call
+    /// fails.
     pub fn random_reads(
         &self,
         from: &DeviceBuffer,
@@ -295,7 +302,8 @@ impl Meter {
         };
         self.sum.fill(&self.stream, 0)?;
         let (ms, ()) = self.time(|stream| {
-            // SAFETY: the kernel reads whole units of the buffer and adds to the sum; both outlive the wait in `time`.
+            // SAFETY: the kernel reads whole units of the buffer and adds to the sum; both outlive the wait
+            // in `time`.
             unsafe {
                 match form.unit {
                     Unit::Word => random_words(stream, instance, shape, &arguments),
@@ -306,7 +314,7 @@ impl Meter {
         Ok((ms, self.number()?[0]))
     }
 
-    /// As [`Meter::random_reads`], of pinned memory of the host.
+    /// Measures random reads as [`Meter::random_reads`] does, from pinned host memory.
     ///
     /// # Errors
     /// As [`Meter::random_reads`].
@@ -318,28 +326,29 @@ impl Meter {
         seed: u32,
     ) -> Result<(f64, u64), GpuError> {
         let bytes = from.as_bytes().len() as u64;
-        // SAFETY: the device reaches it by this address, and `from` is borrowed until the reads are done.
+        // SAFETY: the address is the device's address of `from`, which is borrowed until the reads are done.
         let seen = unsafe { DeviceBuffer::from_raw(from.gpu(), from.address(), bytes) };
         self.random_reads(&seen, reads, form, seed)
     }
 
-    /// Milliseconds of a copy on the device by the driver, of the shorter of both buffers.
+    /// Returns the milliseconds of a copy on the device by the driver, with the length of the shorter buffer.
     ///
     /// # Errors
-    /// [`GpuError::Driver`].
+    /// [`GpuError::Driver`] if a driver call fails.
     pub fn copy(&self, to: &DeviceBuffer, from: &DeviceBuffer) -> Result<f64, GpuError> {
         let bytes = usize::try_from(to.bytes().min(from.bytes())).unwrap_or(usize::MAX);
-        // SAFETY: inside both buffers, which outlive the wait in `time`.
+        // SAFETY: the range is inside both buffers, which outlive the wait in `time`.
         let work = |stream: &Stream| unsafe {
             stream.gpu().driver().copy(stream.handle(), to.address(), from.address(), bytes)
         };
         Ok(self.time(work)?.0)
     }
 
-    /// Milliseconds of the same copy by a kernel with so many loads of 16 bytes in flight; bytes past the last 16 stay.
+    /// Returns the milliseconds of the same copy by a kernel with this number of loads of 16 bytes in flight;
+    /// bytes past the last 16 are not copied.
     ///
     /// # Errors
-    /// [`GpuError::Driver`].
+    /// [`GpuError::Driver`] if a driver call fails.
     pub fn copy_by_kernel(
         &self,
         to: &DeviceBuffer,
@@ -353,26 +362,27 @@ impl Meter {
         let instance = instance(in_flight);
         let shape = grid(self.stream.gpu(), instance, "copy_words", GROUP, 0, count)?;
         let arguments = Move { from: from.address(), to: to.address(), count };
-        // SAFETY: inside both buffers, which outlive the wait in `time`.
+        // SAFETY: the range is inside both buffers, which outlive the wait in `time`.
         let work = |stream: &Stream| unsafe { copy_words(stream, instance, shape, &arguments) };
         Ok(self.time(work)?.0)
     }
 
-    /// Measures the host link: the best of some copies of `bytes` each way.
+    /// Measures the host link: the best of `repetitions` copies of `bytes` each way.
     ///
     /// # Errors
-    /// [`GpuError::OutOfMemory`], [`GpuError::Driver`].
+    /// [`GpuError::OutOfMemory`] if there is no room for the buffers, [`GpuError::Driver`] if a driver call
+    /// fails.
     pub fn link(&self, bytes: usize, repetitions: usize) -> Result<Link, GpuError> {
         let gpu = self.stream.gpu();
         let other = Stream::new(gpu)?;
         let (sent, received) = (PinnedBuffer::new(gpu, bytes)?, PinnedBuffer::new(gpu, bytes)?);
         let (to, from) = (DeviceBuffer::new(gpu, bytes as u64)?, DeviceBuffer::new(gpu, bytes as u64)?);
         from.fill(&self.stream, 0)?;
-        // SAFETY: each buffer has so many bytes, is touched by one copy at a time, and outlives the waits below.
+        // SAFETY: each buffer has `bytes` bytes, is used by one copy at a time, and outlives the waits below.
         let send = |stream: &Stream| unsafe {
             stream.gpu().driver().copy_in(stream.handle(), to.address(), sent.host(), bytes)
         };
-        // SAFETY: as above.
+        // SAFETY: each buffer has `bytes` bytes, is used by one copy at a time, and outlives the waits below.
         let receive = |stream: &Stream| unsafe {
             stream.gpu().driver().copy_out(stream.handle(), received.host(), from.address(), bytes)
         };
@@ -383,7 +393,7 @@ impl Meter {
             link.from_device = link.from_device.max(rate(self.time(receive)?.0));
             let start = self.stream.mark()?;
             other.wait_for(&start)?;
-            // The other stream first, so that an error leaves nothing under way that is not waited for.
+            // The other stream first, so that an error leaves no work under way that is not waited for.
             let received = receive(&other).and_then(|()| other.mark());
             let sent = send(&self.stream).and_then(|()| self.stream.mark());
             self.stream.synchronize()?;
@@ -398,7 +408,7 @@ impl Meter {
         Ok(link)
     }
 
-    /// The numbers that kernels leave in `sum`; blocks.
+    /// Returns the numbers that kernels leave in `sum`; blocks.
     fn number(&self) -> Result<[u64; 2], GpuError> {
         read_numbers(&self.sum, &self.stream)
     }
@@ -410,30 +420,31 @@ fn read_numbers(buffer: &DeviceBuffer, stream: &Stream) -> Result<[u64; 2], GpuE
     Ok([<u64 as Word>::read(&bytes[..8]), <u64 as Word>::read(&bytes[8..])])
 }
 
-/// Finaliser of splitmix64.
+/// Finalizer of splitmix64.
 const fn mix64(mut x: u64) -> u64 {
     x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
     x ^ (x >> 31)
 }
 
-/// The value of a key in tables whose answers a [`Maker`] knows; of 4-byte keys its low half.
+/// Returns the value of a key in tables whose answers a [`Maker`] knows; for 4-byte keys, its low half is the
+/// value.
 #[must_use]
 pub const fn value_of(key: u64) -> u64 {
     mix64(key ^ 0x5851_F42D_4C95_7F2D)
 }
 
-/// Which queries are drawn.
+/// Distribution of the queries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Drawn {
-    /// Present keys, each as likely as any other.
+    /// Present keys, with equal probability.
     Present,
-    /// Every other query, by chance, is for a key that is absent: in the gap above a present one, or above all where
-    /// there is no gap.
+    /// Every other query, by chance, is for an absent key: in the gap above a present key, or above all keys
+    /// where there is no gap.
     HalfAbsent,
     /// Present keys by Zipf's law with exponent 1.
     Zipf,
-    /// Present keys, ascending.
+    /// Present keys, in ascending order.
     Ascending,
 }
 
@@ -442,20 +453,20 @@ pub enum Drawn {
 pub struct KnownBatch {
     /// Keys.
     pub queries: DeviceBuffer,
-    /// Their values, 0 where absent.
+    /// Values of the keys, 0 where a key is absent.
     pub values: DeviceBuffer,
-    /// A bit for each: whether it is there.
+    /// Presence bit of each key.
     pub present: DeviceBuffer,
-    /// How many.
+    /// Number of keys.
     pub count: u64,
 }
 
-/// What a comparison found.
+/// Result of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Differences {
-    /// Queries whose value or presence is wrong.
+    /// Number of queries whose value or presence is wrong.
     pub count: u64,
-    /// The first of them; meaningless without any.
+    /// Index of the first of them; meaningless if there are none.
     pub first: u64,
 }
 
@@ -470,10 +481,11 @@ pub struct Maker {
 }
 
 impl Maker {
-    /// Takes a column of unsigned keys of 4 or 8 bytes, distinct and ascending.
+    /// Creates a maker for a column of unsigned keys of 4 or 8 bytes, distinct and ascending.
     ///
     /// # Errors
-    /// [`GpuError::Memory`], [`GpuError::OutOfMemory`], and [`GpuError::Buffer`] without a key.
+    /// [`GpuError::Memory`] or [`GpuError::OutOfMemory`] if the device has no room, and [`GpuError::Buffer`]
+    /// if there is no key.
     pub fn new(stream: &Stream, keys: &DeviceBuffer, key_bytes: u8) -> Result<Self, GpuError> {
         let word_bytes = if key_bytes == 4 { 4 } else { 8 };
         keys.holds("keys", word_bytes.into())?;
@@ -490,10 +502,10 @@ impl Maker {
         Ok(Self { stream: stream.clone(), instance, keys: keys.clone(), tuples, numbers })
     }
 
-    /// Room for a batch.
+    /// Allocates room for a batch.
     ///
     /// # Errors
-    /// [`GpuError::Memory`], [`GpuError::OutOfMemory`].
+    /// [`GpuError::Memory`] or [`GpuError::OutOfMemory`] if the device has no room.
     pub fn room(&self, count: u64) -> Result<KnownBatch, GpuError> {
         let gpu = self.stream.gpu();
         let bytes = count * u64::from(self.instance.word_bytes);
@@ -505,10 +517,10 @@ impl Maker {
         })
     }
 
-    /// Draws other queries into a batch; blocks until they are there.
+    /// Draws new queries into a batch; blocks until they are there.
     ///
     /// # Errors
-    /// [`GpuError::Driver`].
+    /// [`GpuError::Driver`] if a driver call fails.
     pub fn draw(&self, batch: &KnownBatch, kind: Drawn, seed: u64) -> Result<(), GpuError> {
         if batch.count == 0 {
             return Ok(());
@@ -545,7 +557,7 @@ impl Maker {
     /// Compares answers with those that a batch must get; blocks.
     ///
     /// # Errors
-    /// [`GpuError::Buffer`] for answers that are too short, [`GpuError::Driver`].
+    /// [`GpuError::Buffer`] if an answer buffer is too short, [`GpuError::Driver`] if a driver call fails.
     pub fn compare(
         &self,
         batch: &KnownBatch,
@@ -555,7 +567,8 @@ impl Maker {
         self.compare_with(batch, values, present, None)
     }
 
-    /// As [`Maker::compare`], of answers that stand in another order: answer i is that of query `numbers[i]`, a u32.
+    /// Compares answers as [`Maker::compare`] does, in another order: answer i belongs to query `numbers[i]`,
+    /// a u32.
     ///
     /// # Errors
     /// As [`Maker::compare`].
@@ -600,10 +613,10 @@ impl Maker {
         Ok(Differences { count, first })
     }
 
-    /// The sum of the values that a batch must get, modulo 2^64; blocks.
+    /// Returns the sum of the values that a batch must get, modulo 2^64; blocks.
     ///
     /// # Errors
-    /// [`GpuError::Driver`].
+    /// [`GpuError::Driver`] if a driver call fails.
     pub fn sum(&self, batch: &KnownBatch) -> Result<u64, GpuError> {
         self.numbers.fill(&self.stream, 0)?;
         if batch.count > 0 {
@@ -618,7 +631,7 @@ impl Maker {
                 numbers: 0,
             };
             let shape = self.shape("sum_values", batch.count)?;
-            // SAFETY: as in `compare`.
+            // SAFETY: the arrays have the batch's length, and outlive the wait in `read_numbers`.
             unsafe { sum_values(&self.stream, self.instance, shape, &arguments) }?;
         }
         Ok(read_numbers(&self.numbers, &self.stream)?[0])

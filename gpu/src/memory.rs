@@ -1,7 +1,8 @@
-//! Memory of a device, and host memory that it reads and writes directly.
+//! Memory of a device, and host memory that the device reads and writes directly.
 //!
-//! Buffers are shared handles: a clone is the same memory, and work that is queued holds one, so memory is freed only
-//! when nobody uses it. What a device may allocate in all has a limit ([`crate::GpuOptions`]), which is kept here.
+//! Buffers are shared handles: a clone refers to the same memory, and queued work holds a clone, so memory is
+//! freed only when nothing uses it. This module enforces the limit on the total memory of a device
+//! ([`crate::GpuOptions`]).
 
 use crate::{Gpu, GpuError, Stream};
 use std::sync::Arc;
@@ -21,16 +22,16 @@ struct Memory {
     owned: Owned,
 }
 
-/// What has to be undone when nobody uses memory any more.
+/// Action that frees the memory when nothing uses it any more.
 #[derive(Debug)]
 enum Owned {
-    /// It is the caller's.
+    /// The memory belongs to the caller.
     Nothing,
-    /// So many bytes of the device.
+    /// This number of bytes was allocated on the device.
     Device(u64),
-    /// Memory of the host.
+    /// The memory belongs to a pinned buffer.
     Pinned(PinnedBuffer),
-    /// The host's memory from this address on was registered.
+    /// The host memory at this address was registered.
     Registered(usize),
 }
 
@@ -38,11 +39,11 @@ impl Drop for Memory {
     fn drop(&mut self) {
         match self.owned {
             Owned::Device(bytes) => {
-                // SAFETY: allocated by `new`; queued work holds clones, and waits before it drops them.
+                // SAFETY: `new` allocated it; queued work holds clones, and waits before it drops them.
                 unsafe { self.gpu.driver().free(self.address) };
                 self.gpu.give_back(bytes);
             }
-            // SAFETY: registered by `register`.
+            // SAFETY: `register` registered it.
             Owned::Registered(host) => unsafe {
                 self.gpu.driver().unregister(std::ptr::without_provenance(host));
             },
@@ -52,10 +53,10 @@ impl Drop for Memory {
 }
 
 impl DeviceBuffer {
-    /// New memory, of any content; with `bytes` 0 it has an address too.
+    /// Allocates memory with arbitrary content; with `bytes` 0 it has an address too.
     ///
     /// # Errors
-    /// [`GpuError::Memory`] beyond the limit, [`GpuError::OutOfMemory`].
+    /// [`GpuError::Memory`] beyond the limit, [`GpuError::OutOfMemory`] if the device has no memory left.
     pub fn new(gpu: &Gpu, bytes: u64) -> Result<Self, GpuError> {
         let owned_bytes = bytes.max(1);
         gpu.take(owned_bytes)?;
@@ -71,21 +72,22 @@ impl DeviceBuffer {
         }
     }
 
-    /// Memory of the caller's, for instance of another library: its address on the device. It is not freed here.
+    /// Wraps memory of the caller's, for instance of another library, by its device address. It is not freed
+    /// here.
     ///
     /// # Safety
-    /// The memory is of this device (or reachable from it), has that many bytes, and outlives this value, its clones
-    /// and all work that is queued with it.
+    /// The memory must belong to this device (or be reachable from it), have `bytes` bytes, and outlive this
+    /// value, its clones and all work that is queued with it.
     #[must_use]
     pub unsafe fn from_raw(gpu: &Gpu, address: u64, bytes: u64) -> Self {
         let memory = Arc::new(Memory { gpu: gpu.clone(), address, owned: Owned::Nothing });
         Self { memory, address, bytes }
     }
 
-    /// New page-locked memory of the host, as the device reads it.
+    /// Allocates page-locked host memory, addressed as the device reads it.
     ///
     /// # Errors
-    /// [`GpuError::OutOfMemory`], [`GpuError::Driver`].
+    /// [`GpuError::OutOfMemory`] or [`GpuError::Driver`] if the driver cannot allocate it.
     pub fn pinned(gpu: &Gpu, bytes: u64) -> Result<Self, GpuError> {
         let call = "asking for pinned memory";
         let length = usize::try_from(bytes).map_err(|_| GpuError::OutOfMemory { call })?;
@@ -95,59 +97,61 @@ impl DeviceBuffer {
         Ok(Self { memory: Arc::new(memory), address, bytes })
     }
 
-    /// Calls with the host's view of pinned memory that nobody else knows yet.
+    /// Calls `with` with the host's view of pinned memory that is not yet shared.
     pub(crate) fn with_pinned(&self, with: impl FnOnce(&mut [u8])) {
         if let Owned::Pinned(pinned) = &self.memory.owned {
-            // SAFETY: its owner lives; the caller made the buffer and told nobody, so nothing else reads or writes it.
+            // SAFETY: the buffer keeps its owner alive. The caller made the buffer and has not shared it, so
+            // nothing else reads or writes it.
             with(unsafe { std::slice::from_raw_parts_mut(pinned.host(), pinned.as_bytes().len()) });
         }
     }
 
-    /// Memory of the host that the device reads where it lies, and does not write.
+    /// Makes host memory readable by the device in place; the device does not write it.
     ///
     /// # Safety
-    /// The bytes lie still until this value, its clones and all work that is queued with it are gone.
+    /// The bytes must stay mapped and unchanged until this value, its clones and all work that is queued with
+    /// it are gone.
     pub(crate) unsafe fn register(gpu: &Gpu, bytes: &[u8]) -> Result<Self, GpuError> {
-        // SAFETY: mapped, by the contract.
+        // SAFETY: the caller guarantees that the bytes stay mapped.
         let address = unsafe { gpu.driver().register_read_only(bytes.as_ptr(), bytes.len()) }?;
         let owned = Owned::Registered(bytes.as_ptr().addr());
         let memory = Arc::new(Memory { gpu: gpu.clone(), address, owned });
         Ok(Self { memory, address, bytes: bytes.len() as u64 })
     }
 
-    /// Copies bytes to new memory; blocks until they are there.
+    /// Copies bytes to new memory; blocks until the copy is done.
     ///
     /// # Errors
-    /// As [`DeviceBuffer::new`], [`GpuError::Driver`].
+    /// As [`DeviceBuffer::new`]; [`GpuError::Driver`] if the copy fails.
     pub fn from_host(stream: &Stream, bytes: &[u8]) -> Result<Self, GpuError> {
         let buffer = Self::new(stream.gpu(), bytes.len() as u64)?;
         buffer.copy_from_host(stream, bytes)?;
         Ok(buffer)
     }
 
-    /// A part of it.
+    /// Returns a part of the buffer, which shares its memory.
     ///
     /// # Panics
-    /// If the part is not inside.
+    /// If the part is not inside the buffer.
     #[must_use]
     pub fn part(&self, from: u64, bytes: u64) -> Self {
         assert!(from <= self.bytes && bytes <= self.bytes - from, "a part lies inside its buffer");
         Self { memory: Arc::clone(&self.memory), address: self.address + from, bytes }
     }
 
-    /// Its address on the device.
+    /// Returns the address on the device.
     #[must_use]
     pub fn address(&self) -> u64 {
         self.address
     }
 
-    /// Its length.
+    /// Returns the length in bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Its device.
+    /// Returns the device of the buffer.
     #[must_use]
     pub fn gpu(&self) -> &Gpu {
         &self.memory.gpu
@@ -156,18 +160,19 @@ impl DeviceBuffer {
     /// Copies from the host; blocks until done.
     ///
     /// # Errors
-    /// [`GpuError::Buffer`] if it is shorter, [`GpuError::Driver`].
+    /// [`GpuError::Buffer`] if the buffer is shorter than `bytes`, [`GpuError::Driver`] if the copy fails.
     pub fn copy_from_host(&self, stream: &Stream, bytes: &[u8]) -> Result<(), GpuError> {
         self.holds("device", bytes.len() as u64)?;
         if bytes.is_empty() {
             return Ok(());
         }
-        // SAFETY: the buffer is long enough; both live until the stream was waited for.
+        // SAFETY: the check above guarantees that the buffer is long enough; both live until the stream was
+        // waited for.
         unsafe { stream.gpu().driver().copy_in(stream.handle(), self.address, bytes.as_ptr(), bytes.len()) }?;
         stream.synchronize()
     }
 
-    /// Copies its first bytes to the host; blocks until done.
+    /// Copies the first bytes of the buffer to the host; blocks until done.
     ///
     /// # Errors
     /// As [`DeviceBuffer::copy_from_host`].
@@ -176,27 +181,28 @@ impl DeviceBuffer {
         if bytes.is_empty() {
             return Ok(());
         }
-        // SAFETY: as above.
+        // SAFETY: the check above guarantees that the buffer is long enough; both live until the stream was
+        // waited for.
         unsafe {
             stream.gpu().driver().copy_out(stream.handle(), bytes.as_mut_ptr(), self.address, bytes.len())
         }?;
         stream.synchronize()
     }
 
-    /// Queues filling it with a byte.
+    /// Queues filling the buffer with a byte.
     ///
     /// # Errors
-    /// [`GpuError::Driver`].
+    /// [`GpuError::Driver`] if a driver call fails.
     pub fn fill(&self, stream: &Stream, byte: u8) -> Result<(), GpuError> {
         if self.bytes == 0 {
             return Ok(());
         }
         let bytes = usize::try_from(self.bytes).unwrap_or(usize::MAX);
-        // SAFETY: inside the buffer; the caller keeps it, as for all that is queued.
+        // SAFETY: the range is the whole buffer; the caller keeps it, as for all queued work.
         unsafe { stream.gpu().driver().fill(stream.handle(), self.address, byte, bytes) }
     }
 
-    /// Whether a batch fits.
+    /// Checks that the buffer has `needed` bytes.
     pub(crate) fn holds(&self, name: &'static str, needed: u64) -> Result<(), GpuError> {
         if self.bytes < needed {
             return Err(GpuError::Buffer { name, needed, found: self.bytes });
@@ -205,7 +211,8 @@ impl DeviceBuffer {
     }
 }
 
-/// Page-locked memory of the host: copies to and from it run beside other work, and the device reads it as it lies.
+/// Page-locked host memory: copies to and from it overlap with other work, and the device can read it in
+/// place.
 #[derive(Debug)]
 pub struct PinnedBuffer {
     gpu: Gpu,
@@ -214,51 +221,51 @@ pub struct PinnedBuffer {
     bytes: usize,
 }
 
-// SAFETY: it owns its memory, like a boxed slice.
+// SAFETY: the buffer owns its memory, like a boxed slice.
 unsafe impl Send for PinnedBuffer {}
-// SAFETY: as above; `&self` only reads.
+// SAFETY: the buffer owns its memory, and `&self` only reads.
 unsafe impl Sync for PinnedBuffer {}
 
 impl Drop for PinnedBuffer {
     fn drop(&mut self) {
-        // SAFETY: allocated by `new`; queued work owns the buffer until it is done.
+        // SAFETY: `new` allocated it; queued work owns the buffer until it is done.
         unsafe { self.gpu.driver().free_pinned(self.host) };
     }
 }
 
 impl PinnedBuffer {
-    /// New memory, zeroed.
+    /// Allocates memory, zeroed.
     ///
     /// # Errors
-    /// [`GpuError::OutOfMemory`], [`GpuError::Driver`].
+    /// [`GpuError::OutOfMemory`] or [`GpuError::Driver`] if the driver cannot allocate it.
     pub fn new(gpu: &Gpu, bytes: usize) -> Result<Self, GpuError> {
         let (host, address) = gpu.driver().allocate_pinned(bytes.max(1))?;
-        // SAFETY: allocated above with that length.
+        // SAFETY: the memory was allocated above with that length.
         unsafe { host.write_bytes(0, bytes.max(1)) };
         Ok(Self { gpu: gpu.clone(), host, address, bytes })
     }
 
-    /// Its bytes.
+    /// Returns the bytes.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         // SAFETY: `new` allocated and zeroed them; work that writes them owns the buffer meanwhile.
         unsafe { std::slice::from_raw_parts(self.host, self.bytes) }
     }
 
-    /// Its bytes, to write.
+    /// Returns the bytes, for writing.
     #[must_use]
     pub fn as_mut_bytes(&mut self) -> &mut [u8] {
-        // SAFETY: as above, and `self` is borrowed alone.
+        // SAFETY: `new` allocated and zeroed them; `self` is borrowed exclusively.
         unsafe { std::slice::from_raw_parts_mut(self.host, self.bytes) }
     }
 
-    /// Address under which the device reads it.
+    /// Returns the address under which the device reads the memory.
     #[must_use]
     pub fn address(&self) -> u64 {
         self.address
     }
 
-    /// Its device.
+    /// Returns the device of the buffer.
     #[must_use]
     pub fn gpu(&self) -> &Gpu {
         &self.gpu

@@ -1,21 +1,24 @@
-//! Whether a GPU pays: the reuse factor of copying a table to it.
+//! Plans for a GPU: the reuse factor of copying a table to it, which decides whether the GPU pays.
 //!
-//! A table that is copied to a device answers each batch sooner than the CPU, or it does not: how many batches must be
-//! asked until the copy has paid for itself is its *reuse factor* for batches of that size, `copy / (cpu - gpu)`
-//! (Daga and Nutter, "Exploiting coarse-grained parallelism in B+ tree searches on an APU", 2012, section IV.C), and
-//! none where the CPU is as fast. What the CPU takes follows from its own planner, [`pleach::Costs`]; what the device
-//! takes, from a few costs of it.
+//! A table that was copied to a device may answer each batch sooner than the CPU. The number of batches after
+//! which the copy has paid for itself is its *reuse factor* for batches of that size, `copy / (cpu - gpu)`
+//! (Daga and Nutter, "Exploiting coarse-grained parallelism in B+ tree searches on an APU", 2012, section
+//! IV.C); there is none if the CPU is as fast.
+//!
+//! The time of the CPU follows from its own planner, [`pleach::Costs`]; the time of the device from a few
+//! costs of it.
 
 use pleach::{Costs, Index, Request};
 
-/// What a device costs, in nanoseconds. The default is that of an H200 in a server with a link of PCI Express 5.
+/// Costs of a device, in nanoseconds. The default is that of an H200 in a server with a link of PCI Express
+/// 5.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GpuCosts {
-    /// Finding and opening the device, and loading kernels: once a process.
+    /// Finding and opening the device, and loading kernels: once per process.
     pub start: f64,
     /// Copying a byte of the table to the device, and making its image there.
     pub table_byte: f64,
-    /// A batch from the host and back, whatever its size.
+    /// A batch from the host and back, of any size.
     pub call: f64,
     /// Moving a byte of keys or answers between an ordinary slice and the device.
     pub batch_byte: f64,
@@ -29,25 +32,25 @@ impl Default for GpuCosts {
     }
 }
 
-/// What a batch is expected to take, and how often it must be asked for.
+/// Expected times of a batch, and of copying its table.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GpuPlan {
-    /// Nanoseconds of the batch on the CPU.
+    /// Nanoseconds per batch on the CPU.
     pub cpu_ns: f64,
-    /// Nanoseconds of the batch on the device, from the host and back.
+    /// Nanoseconds per batch on the device, from the host and back.
     pub gpu_ns: f64,
-    /// Nanoseconds until the table is there.
+    /// Nanoseconds to copy the table to the device.
     pub copy_ns: f64,
 }
 
 impl GpuPlan {
-    /// How many such batches the copy wants to pay for itself; `None` for never.
+    /// Returns the number of such batches after which the copy has paid for itself; `None` for never.
     #[must_use]
     pub fn reuse_factor(&self) -> Option<f64> {
         reuse_factor(self.copy_ns, self.cpu_ns, self.gpu_ns)
     }
 
-    /// Whether the device pays if so many such batches are asked for.
+    /// Returns true if the device pays for this number of such batches.
     #[must_use]
     pub fn pays(&self, batches: f64) -> bool {
         self.reuse_factor().is_some_and(|factor| factor <= batches)
@@ -55,14 +58,15 @@ impl GpuPlan {
 }
 
 impl GpuCosts {
-    /// Plans batches of `batch` keys of a table that is not on the device, against a CPU of `threads` threads. O(1).
+    /// Plans batches of `batch` keys for a table that is not on the device, against a CPU of `threads`
+    /// threads. O(1).
     #[must_use]
     pub fn plan(&self, index: &Index, batch: usize, costs: &Costs, threads: usize) -> GpuPlan {
         let choice = index.plan_batch(&Request { threads, ..Request::new(batch) }, costs);
         let header = index.header();
         let tuple_bytes = header.geometry.key_bytes + header.geometry.value_bytes;
         let n = batch as f64;
-        // A bit of presence a query.
+        // One presence bit per query.
         let moved = n * (tuple_bytes as f64 + 0.125);
         GpuPlan {
             cpu_ns: choice.estimate_response_ns,
@@ -72,13 +76,14 @@ impl GpuCosts {
     }
 }
 
-/// How often something must be used so that a copy pays for itself; `None` for never.
+/// Returns the number of uses after which a copy has paid for itself; `None` for never.
 #[must_use]
 pub fn reuse_factor(copy: f64, cpu: f64, gpu: f64) -> Option<f64> {
     (cpu > gpu).then(|| copy / (cpu - gpu))
 }
 
-/// The reuse factor with which a share of batches, such as 0.9, does as well as on the CPU; `None` for never.
+/// Returns the reuse factor at which a share of the batches, such as 0.9, does as well as on the CPU; `None`
+/// for never.
 #[must_use]
 pub fn reuse_of_share(factors: &[Option<f64>], share: f64) -> Option<f64> {
     let mut all: Vec<f64> = factors.iter().map(|factor| factor.unwrap_or(f64::INFINITY)).collect();

@@ -1,4 +1,4 @@
-//! Asks the CUDA driver what it has. The only module of this crate with `unsafe` code.
+//! Asks the CUDA driver for its devices.
 //!
 //! cudarc panics when a library is missing, so each library is looked for first.
 
@@ -7,7 +7,7 @@ use cudarc::driver::result::{self, DriverError};
 use cudarc::driver::sys::{self, CUdevice, CUdevice_attribute as Attribute};
 
 pub(crate) fn devices() -> Result<Vec<Device>, Unavailable> {
-    // SAFETY: loads the library and lets go of it again; its initialisers are the driver's own, which
+    // SAFETY: the call loads the library and closes it again; its initialisers are the driver's own, which
     // every CUDA program runs.
     if !unsafe { sys::is_culib_present() } {
         return Err(Unavailable {
@@ -20,7 +20,8 @@ pub(crate) fn devices() -> Result<Vec<Device>, Unavailable> {
         return Err(Unavailable { missing: "the driver has no device: check `nvidia-smi`".into() });
     }
     let driver = driver_version()?;
-    // SAFETY: as above, for the library of the run-time compiler.
+    // SAFETY: the call loads the library of the run-time compiler and closes it again; its initialisers are
+    // NVIDIA's own.
     let nvrtc = unsafe { cudarc::nvrtc::sys::is_culib_present() };
     (0..count).map(|ordinal| describe(ordinal, driver, nvrtc)).collect()
 }
@@ -42,7 +43,7 @@ fn driver_version() -> Result<(u32, u32), Unavailable> {
 fn describe(ordinal: i32, driver: (u32, u32), nvrtc: bool) -> Result<Device, Unavailable> {
     let device = result::device::get(ordinal).map_err(|error| refused("cuDeviceGet", error))?;
     let name = result::device::get_name(device).map_err(|error| refused("cuDeviceGetName", error))?;
-    // SAFETY: `device` comes from `get`.
+    // SAFETY: `device` was returned by `get`.
     let memory =
         unsafe { result::device::total_mem(device) }.map_err(|error| refused("cuDeviceTotalMem", error))?;
     Ok(Device {
@@ -60,7 +61,7 @@ fn describe(ordinal: i32, driver: (u32, u32), nvrtc: bool) -> Result<Device, Una
     })
 }
 
-/// An attribute that counts something.
+/// Returns an attribute that is a count.
 fn attribute(device: CUdevice, which: Attribute) -> Result<u32, Unavailable> {
     // SAFETY: every caller passes a device that `get` returned.
     let value = unsafe { result::device::get_attribute(device, which) }

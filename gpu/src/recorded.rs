@@ -1,9 +1,9 @@
-//! Batches that are recorded once and run again and again: a graph of the driver's, which takes less of the host's time
-//! than queueing the same work anew.
+//! Batches that are recorded once and run many times: a graph of the driver, which takes less of the host's
+//! time than queueing the same work again.
 //!
-//! [`Recorded`] goes from buffers of the device to such. [`RecordedBatch`] is for a host that asks a few keys at a time
-//! and waits: its kernel reads the keys from pinned memory and writes the answers there, so nothing is copied and one
-//! call of the driver does all.
+//! [`Recorded`] runs between device buffers. [`RecordedBatch`] is for a host that looks up a few keys at a
+//! time and waits: its kernel reads the keys from pinned memory and writes the answers there, so nothing is
+//! copied and one driver call does everything.
 
 use crate::driver::Handle;
 use crate::memory::{DeviceBuffer, PinnedBuffer};
@@ -20,11 +20,11 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct Recorded<'t> {
     inner: Arc<Graph>,
-    // The lines may lie in the mapping that the table borrows.
+    // The lines may be in the mapping that the table borrows.
     table: PhantomData<&'t ()>,
 }
 
-/// Recorded work, and what it uses.
+/// Recorded work, and the resources that it uses.
 struct Graph {
     gpu: Gpu,
     handle: Handle,
@@ -39,18 +39,18 @@ impl fmt::Debug for Graph {
 
 impl Drop for Graph {
     fn drop(&mut self) {
-        // SAFETY: made by `Recorded::new`; what is pending holds it until its work is done.
+        // SAFETY: `Recorded::new` made the graph; pending work holds it until that work is done.
         unsafe { self.gpu.driver().free_graph(self.handle) };
     }
 }
 
 impl Graph {
-    /// Queues it.
+    /// Queues the recorded work.
     ///
     /// # Safety
-    /// It is kept, or the stream waited for, until its work is done.
+    /// The graph must be kept, or the stream waited for, until the work is done.
     unsafe fn launch(&self, stream: &Stream) -> Result<(), GpuError> {
-        // SAFETY: the graph is alive; the rest is the contract.
+        // SAFETY: `self` keeps the graph; the caller guarantees to keep it until the work is done.
         unsafe { self.gpu.driver().launch_graph(self.handle, stream.handle()) }
     }
 }
@@ -58,22 +58,22 @@ impl Graph {
 impl Recorded<'_> {
     fn new(stream: &Stream, queue: impl FnOnce() -> Result<Queued, GpuError>) -> Result<Self, GpuError> {
         let gpu = stream.gpu().clone();
-        // SAFETY: the stream is this call's own, and has no work.
+        // SAFETY: the stream belongs to this call, and has no work.
         unsafe { gpu.driver().begin_capture(stream.handle()) }?;
         let queued = queue();
-        // SAFETY: as above; it is recording.
+        // SAFETY: the stream belongs to this call, and is recording.
         let handle = unsafe { gpu.driver().end_capture(stream.handle()) };
         let inner = Arc::new(Graph { queued: queued?, handle: handle?, gpu });
         Ok(Self { inner, table: PhantomData })
     }
 
-    /// Queues it.
+    /// Queues the recorded batch.
     ///
     /// # Errors
-    /// [`GpuError::Driver`].
+    /// [`GpuError::Driver`] if a driver call fails.
     pub fn run(&self, stream: &Stream) -> Result<Pending<()>, GpuError> {
         let graph = Arc::clone(&self.inner);
-        // SAFETY: it and what it uses are kept by what is pending.
+        // SAFETY: the returned `Pending` keeps the graph and the resources that it uses.
         unsafe { graph.launch(stream) }?;
         Pending::new(stream, graph.queued.kept.clone(), move || {
             drop(graph);
@@ -86,8 +86,8 @@ impl GpuTable<'_> {
     /// Records a batch of a fixed number of queries between fixed buffers. Blocks.
     ///
     /// # Errors
-    /// As [`GpuTable::search_on`]; [`GpuError::Algorithm`] for what cannot be recorded: `auto` where it would look at
-    /// the order of the queries, strings, tuple lines that are streamed from the host.
+    /// As [`GpuTable::search_on`]; [`GpuError::Algorithm`] for batches that cannot be recorded: `auto` where
+    /// it would sample the order of the queries, strings, tuple lines that are streamed from the host.
     pub fn record(
         &self,
         algorithm: Algorithm,
@@ -102,10 +102,10 @@ impl GpuTable<'_> {
         Recorded::new(&stream, || self.start(&stream, algorithm, queries, count, answers, None))
     }
 
-    /// Records batches of `count` keys, for a host that asks them and waits. Blocks.
+    /// Records batches of `count` keys, for a host that searches them and waits. Blocks.
     ///
     /// # Errors
-    /// As [`GpuTable::record`]; [`GpuError::Read`] for other types than the file's.
+    /// As [`GpuTable::record`]; [`GpuError::Asked`] if the types are not the file's.
     pub fn record_batch<K: Key, V: Value>(
         &self,
         algorithm: Algorithm,
@@ -127,30 +127,31 @@ impl GpuTable<'_> {
     }
 }
 
-/// Where keys, values and presence end: lines of the host's memory apart.
+/// Returns the ends of keys, values and presence, each in host cache lines of its own.
 fn ends<K: Key, V: Value>(count: usize) -> [usize; 3] {
     let values_at = (count * size_of::<K>()).next_multiple_of(64);
     let present_at = values_at + (count * V::Bits::BYTES).next_multiple_of(64);
     [values_at, present_at, present_at + count.div_ceil(64) * 8]
 }
 
-/// Batches of a fixed number of keys, from the host and back.
+/// Recorded look-ups of a fixed number of keys, from the host and back.
 #[derive(Debug)]
 pub struct RecordedBatch<'t, K, V> {
     recorded: Recorded<'t>,
     stream: Stream,
-    /// Keys, values, presence: together, so that the device translates one address.
+    /// Keys, values and presence: together, so that the device translates one address.
     memory: PinnedBuffer,
     count: usize,
     types: PhantomData<(K, V)>,
 }
 
 impl<K: Key, V: Value> RecordedBatch<'_, K, V> {
-    /// Values of keys, and whether they are there, as [`pleach::Typed::get_batch`]; returns how many are. Blocks.
+    /// Looks up the values of keys and their presence, as [`pleach::Typed::get_batch`] does. Returns the
+    /// number of keys that are present. Blocks.
     ///
     /// # Errors
-    /// [`GpuError::Read`] for another number of keys than was recorded, or buffers of another length;
-    /// [`GpuError::Driver`].
+    /// [`GpuError::Read`] if the number of keys is not the recorded one, or a buffer has the wrong length;
+    /// [`GpuError::Driver`] if a driver call fails.
     pub fn get(&mut self, keys: &[K], values: &mut [V], present: &mut [u64]) -> Result<usize, GpuError> {
         let count = self.count;
         let lengths = [

@@ -1,4 +1,4 @@
-//! A table's tuple lines where a device can read them, and what the algorithms derive from them.
+//! A table's tuple lines where a device can read them, and the columns that algorithms derive from them.
 
 use crate::driver::LaunchShape;
 
@@ -12,10 +12,10 @@ use pleach::Index;
 use rayon::prelude::*;
 use std::sync::{Mutex, PoisonError};
 
-/// Threads of a block that makes columns: warps of 32 lines each.
+/// Threads per block that makes columns: warps of 32 lines each.
 const COLUMNS_THREADS: u32 = 256;
 
-/// Tuple lines and the columns that are made of them; the same as in columns.cu.
+/// Tuple lines and the columns made from them; the same as in columns.cu.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct Lines {
@@ -25,22 +25,22 @@ pub(crate) struct Lines {
     pub(crate) tuples: u64,
 }
 
-/// Tuple lines that a device reads, and their numbers. There is at least one tuple.
+/// Tuple lines that a device reads, and their properties. There is at least one tuple.
 #[derive(Debug)]
 pub(crate) struct Resident {
     pub(crate) gpu: Gpu,
-    /// Device, pinned or hybrid.
+    /// Residence of the lines: device, pinned or hybrid.
     pub(crate) residence: Residence,
     pub(crate) word_bytes: u8,
     pub(crate) value_bytes: u8,
     pub(crate) tuples: u64,
-    /// The lines of 64 bytes, in device memory or pinned; not trusted.
+    /// Lines of 64 bytes, in device memory or pinned; not trusted.
     pub(crate) lines: DeviceBuffer,
-    /// How many.
+    /// Number of lines.
     pub(crate) line_count: u64,
-    /// Smallest word, as the superblock has it.
+    /// Smallest word, from the superblock.
     pub(crate) low: u128,
-    /// Largest word; not below `low`.
+    /// Largest word; at least `low`.
     pub(crate) high: u128,
     columns: Mutex<Option<SortedColumns>>,
 }
@@ -56,31 +56,31 @@ pub(crate) struct SortedColumns {
 }
 
 impl SortedColumns {
-    /// What kernels take. The buffers stay the caller's to keep.
+    /// Returns the arguments of kernels. The caller keeps the buffers.
     pub(crate) fn arguments(&self) -> Columns {
         Columns { keys: self.keys.address(), values: self.values.address(), tuples: self.tuples }
     }
 }
 
-/// Where a table lies.
+/// Place of a table's data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Residence {
-    /// On the device if it fits, else hybrid.
+    /// On the device if it fits there, else hybrid.
     #[default]
     Auto,
     /// On the device.
     Device,
-    /// In page-locked memory of the host, structures included: the device reads it over the link.
+    /// In page-locked host memory, structures included: the device reads it over the link.
     Pinned,
-    /// Tuple lines in page-locked memory of the host, structures on the device.
+    /// Tuple lines in page-locked host memory, structures on the device.
     Hybrid,
 }
 
 impl Residence {
-    /// All of them.
+    /// All places.
     pub const ALL: [Self; 4] = [Self::Auto, Self::Device, Self::Pinned, Self::Hybrid];
 
-    /// Lower-case name.
+    /// Returns the lower-case name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -92,11 +92,11 @@ impl Residence {
     }
 }
 
-/// Bytes of the device that a batch and an image want beside the lines, at the least.
+/// Minimum bytes of device memory for a batch and an image, in addition to the lines.
 const BESIDE_BYTES: u64 = 256 << 20;
 
 impl Resident {
-    /// Makes the tuple lines of a file readable for the device. `None` for a file without tuples.
+    /// Makes the tuple lines of a file readable by the device. `None` for a file without tuples.
     pub(crate) fn new(
         index: &Index,
         stream: &Stream,
@@ -116,8 +116,9 @@ impl Resident {
         ) else {
             return Err(types());
         };
-        // SAFETY: the bytes are looked at as words, of which any will do, and are copied, or registered with the
-        // device, whose kernels clamp what they take from them; the mapping is asked for below.
+        // SAFETY: the bytes are read as words, for which any bits are valid. They are copied, or registered
+        // with the device, whose kernels clamp the values that they take from them; the mapping is checked
+        // below.
         let bytes = unsafe { index.bytes_in_place() };
         let bytes = bytes.get(offset..).and_then(|bytes| bytes.get(..length)).ok_or_else(types)?;
         let (low, high) = header.key_range().unwrap_or_else(|| {
@@ -130,7 +131,7 @@ impl Resident {
             )
         });
         if low > high {
-            // Only of damaged lines.
+            // Only damaged lines fail here.
             return Err(types());
         }
         let gpu = stream.gpu();
@@ -142,7 +143,7 @@ impl Resident {
             other => other,
         };
         let lines = if residence == Residence::Device { upload(stream, bytes)? } else { pin(gpu, bytes)? };
-        // What was copied is of the file only if its mapping still is.
+        // The copy is valid only if the file is still mapped.
         index.check_mapping()?;
         let (word_bytes, value_bytes) = (geometry.key_bytes as u8, geometry.value_bytes as u8);
         Ok(Some(Self {
@@ -159,7 +160,7 @@ impl Resident {
         }))
     }
 
-    /// Memory for a structure, where the table's residence wants it.
+    /// Allocates memory for a structure, where the table's residence places it.
     pub(crate) fn buffer(&self, bytes: u64) -> Result<DeviceBuffer, GpuError> {
         if self.residence == Residence::Pinned {
             DeviceBuffer::pinned(&self.gpu, bytes)
@@ -168,7 +169,7 @@ impl Resident {
         }
     }
 
-    /// Dense sorted columns, made at the first call, which waits for them.
+    /// Returns dense sorted columns, made at the first call, which waits for them.
     pub(crate) fn columns(&self, stream: &Stream) -> Result<SortedColumns, GpuError> {
         let mut columns = self.columns.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(columns) = &*columns {
@@ -188,15 +189,15 @@ impl Resident {
         };
         let instance = self.instance(Source::Columns, 0);
         let shape = grid(&self.gpu, instance, "columns_from_lines", COLUMNS_THREADS, 0, self.line_count)?;
-        // SAFETY: the lines hold that many tuples, the columns have room for them; all live until the stream was waited
-        // for.
+        // SAFETY: the lines hold that many tuples, and the columns have room for them; all live until the
+        // stream was waited for.
         let queued = unsafe { columns_from_lines(stream, instance, shape, &lines) };
         stream.synchronize()?;
         queued?;
         Ok(columns.insert(made).clone())
     }
 
-    /// An instance of a source for this table's words and values.
+    /// Returns an instance of a source for this table's words and values.
     pub(crate) fn instance(&self, source: Source, option: u16) -> Instance {
         let value_bytes = if source.has_value_width() { self.value_bytes } else { 0 };
         Instance { source, word_bytes: self.word_bytes, value_bytes, option, lowest: Lowest::Codes16 }
@@ -213,7 +214,7 @@ fn copy(to: &mut [u8], from: &[u8]) {
         .for_each(|(to, from)| to.copy_from_slice(from));
 }
 
-/// A launch of enough blocks for `items`, a thread each, but no more than run at a time.
+/// Returns a launch with enough blocks for `items`, a thread each, limited to the blocks that run at a time.
 pub(crate) fn grid(
     gpu: &Gpu,
     instance: Instance,
@@ -227,7 +228,7 @@ pub(crate) fn grid(
     Ok(LaunchShape { blocks: u32::try_from(blocks).unwrap_or(most), threads, shared_bytes })
 }
 
-/// The word at the start of `bytes`.
+/// Returns the word at the start of `bytes`.
 fn word(bytes: &[u8], word_bytes: usize) -> u128 {
     let mut whole = [0; 16];
     whole[..word_bytes].copy_from_slice(&bytes[..word_bytes]);
@@ -236,10 +237,10 @@ fn word(bytes: &[u8], word_bytes: usize) -> u128 {
 
 /// Bytes that are copied at a time.
 const PIECE_BYTES: usize = 16 << 20;
-/// Pinned buffers through which pieces go in turn.
+/// Number of pinned buffers that the pieces use in turn.
 const PIECES: usize = 3;
 
-/// Copies to new device memory: all cores fill pinned pieces, which travel meanwhile.
+/// Copies to new device memory: all cores fill pinned pieces, while others are being transferred.
 fn upload(stream: &Stream, bytes: &[u8]) -> Result<DeviceBuffer, GpuError> {
     let gpu = stream.gpu();
     let to = DeviceBuffer::new(gpu, bytes.len() as u64)?;
@@ -258,7 +259,7 @@ fn upload(stream: &Stream, bytes: &[u8]) -> Result<DeviceBuffer, GpuError> {
         }
         copy(&mut piece.as_mut_bytes()[..chunk.len()], chunk);
         let address = to.address() + (at * PIECE_BYTES) as u64;
-        // SAFETY: inside both buffers, which live until the stream is waited for below.
+        // SAFETY: the range is inside both buffers, which live until the stream is waited for below.
         unsafe { gpu.driver().copy_in(stream.handle(), address, piece.host(), chunk.len()) }?;
         *under_way = Some(stream.mark()?);
         Ok(())
@@ -267,11 +268,12 @@ fn upload(stream: &Stream, bytes: &[u8]) -> Result<DeviceBuffer, GpuError> {
     copied.map(|()| to)
 }
 
-/// Makes mapped bytes readable for the device where they lie, or a page-locked copy of them.
+/// Makes mapped bytes readable by the device in place, or else a page-locked copy of them.
 fn pin(gpu: &Gpu, bytes: &[u8]) -> Result<DeviceBuffer, GpuError> {
     const PAGE_BYTES: usize = 4096;
     if gpu.limits().registers_read_only && bytes.as_ptr().addr().is_multiple_of(PAGE_BYTES) {
-        // SAFETY: the index holds the mapping; `GpuTable` borrows it and waits for its work when it is dropped.
+        // SAFETY: the index holds the mapping; `GpuTable` borrows it and waits for its work when it is
+        // dropped.
         if let Ok(buffer) = unsafe { DeviceBuffer::register(gpu, bytes) } {
             return Ok(buffer);
         }

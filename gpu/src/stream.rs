@@ -1,15 +1,15 @@
-//! Streams of work on a device, and answers that are still to come.
+//! Streams of work on a device, and results that are not ready yet.
 //!
-//! Work of one stream is done in the order in which it was queued. Queueing returns at once with a [`Pending`], which
-//! keeps alive what the work uses; [`Pending::wait`] blocks until it is done. Dropping a [`Pending`] blocks too, so
-//! buffers never go away under a kernel.
+//! Work of one stream is done in the order in which it was queued. Queueing returns at once with a
+//! [`Pending`], which keeps alive the resources that the work uses; [`Pending::wait`] blocks until the work
+//! is done. Dropping a [`Pending`] blocks too, so buffers are never freed under a kernel.
 
 use crate::driver::Handle;
 use crate::memory::DeviceBuffer;
 use crate::{Gpu, GpuError};
 use std::sync::Arc;
 
-/// A queue of work.
+/// A queue of work on a device. Clones share the queue.
 #[derive(Clone, Debug)]
 pub struct Stream {
     inner: Arc<Inner>,
@@ -25,32 +25,33 @@ struct Inner {
 impl Drop for Inner {
     fn drop(&mut self) {
         if self.is_owned {
-            // SAFETY: made by `new`, and nobody else holds it.
+            // SAFETY: `new` made the stream, and only this value held it.
             unsafe { self.gpu.driver().free_stream(self.handle) };
         }
     }
 }
 
 impl Stream {
-    /// A new queue.
+    /// Creates a new queue.
     ///
     /// # Errors
-    /// [`GpuError::Driver`].
+    /// [`GpuError::Driver`] if a driver call fails.
     pub fn new(gpu: &Gpu) -> Result<Self, GpuError> {
         let handle = gpu.driver().new_stream()?;
         Ok(Self { inner: Arc::new(Inner { gpu: gpu.clone(), handle, is_owned: true }) })
     }
 
-    /// A queue of the caller's: a `CUstream` as a number, 0 for the default one. It is not freed here.
+    /// Wraps a queue of the caller's: a `CUstream` as a number, 0 for the default one. It is not freed here.
     ///
     /// # Safety
-    /// The stream is of this device's primary context and outlives this value and all work that is queued through it.
+    /// The stream must belong to this device's primary context and outlive this value and all work that is
+    /// queued through it.
     #[must_use]
     pub unsafe fn from_raw(gpu: &Gpu, stream: u64) -> Self {
         Self { inner: Arc::new(Inner { gpu: gpu.clone(), handle: stream, is_owned: false }) }
     }
 
-    /// Its device.
+    /// Returns the device of the stream.
     #[must_use]
     pub fn gpu(&self) -> &Gpu {
         &self.inner.gpu
@@ -63,28 +64,28 @@ impl Stream {
     /// Blocks until all work queued so far is done.
     ///
     /// # Errors
-    /// [`GpuError::Driver`], [`GpuError::Lost`]: also of work that failed.
+    /// [`GpuError::Driver`] or [`GpuError::Lost`] if a driver call fails, or if the queued work failed.
     pub fn synchronize(&self) -> Result<(), GpuError> {
-        // SAFETY: the handle is alive as long as `inner`.
+        // SAFETY: `inner` keeps the handle alive.
         unsafe { self.gpu().driver().synchronize(self.handle()) }
     }
 
-    /// A mark after the work queued so far.
+    /// Places a mark after the work queued so far.
     ///
     /// # Errors
-    /// [`GpuError::Driver`].
+    /// [`GpuError::Driver`] if a driver call fails.
     pub fn mark(&self) -> Result<Event, GpuError> {
         let event = Event::new(self.gpu(), true)?;
         event.record(self)?;
         Ok(event)
     }
 
-    /// Lets work queued from now on wait until a mark of another stream is passed.
+    /// Makes work queued from now on wait until a mark of another stream is passed.
     ///
     /// # Errors
-    /// [`GpuError::Driver`].
+    /// [`GpuError::Driver`] if a driver call fails.
     pub fn wait_for(&self, event: &Event) -> Result<(), GpuError> {
-        // SAFETY: both handles are alive.
+        // SAFETY: `self` and `event` keep both handles alive.
         unsafe { self.gpu().driver().wait_on(self.handle(), event.handle) }
     }
 }
@@ -98,7 +99,7 @@ pub struct Event {
 
 impl Drop for Event {
     fn drop(&mut self) {
-        // SAFETY: made by `new`, and nobody else holds it.
+        // SAFETY: `new` made the event, and only this value held it.
         unsafe { self.gpu.driver().free_event(self.handle) };
     }
 }
@@ -110,39 +111,39 @@ impl Event {
     }
 
     pub(crate) fn record(&self, stream: &Stream) -> Result<(), GpuError> {
-        // SAFETY: both handles are alive.
+        // SAFETY: `self` and `stream` keep both handles alive.
         unsafe { self.gpu.driver().record(self.handle, stream.handle()) }
     }
 
-    /// Whether the work before it is done.
+    /// Returns true if the work before the mark is done.
     ///
     /// # Errors
-    /// [`GpuError::Driver`], [`GpuError::Lost`]: also of work that failed.
+    /// [`GpuError::Driver`] or [`GpuError::Lost`] if a driver call fails, or if the work failed.
     pub fn is_done(&self) -> Result<bool, GpuError> {
-        // SAFETY: the handle is alive.
+        // SAFETY: `self` keeps the handle alive.
         unsafe { self.gpu.driver().has_happened(self.handle) }
     }
 
-    /// Blocks until the work before it is done.
+    /// Blocks until the work before the mark is done.
     ///
     /// # Errors
     /// As [`Event::is_done`].
     pub fn wait(&self) -> Result<(), GpuError> {
-        // SAFETY: the handle is alive.
+        // SAFETY: `self` keeps the handle alive.
         unsafe { self.gpu.driver().wait(self.handle) }
     }
 
-    /// Milliseconds of the device from here to a later mark; both are passed.
+    /// Returns the device time in milliseconds from this mark to a later one; both must have been passed.
     ///
     /// # Errors
-    /// [`GpuError::Driver`].
+    /// [`GpuError::Driver`] if a driver call fails.
     pub fn milliseconds_to(&self, end: &Self) -> Result<f32, GpuError> {
-        // SAFETY: the handles are alive.
+        // SAFETY: `self` and `end` keep both handles alive.
         unsafe { self.gpu.driver().elapsed_ms(self.handle, end.handle) }
     }
 }
 
-/// Work that is queued, and what comes of it.
+/// Queued work, and its result.
 #[must_use = "the work is waited for when this is dropped"]
 pub struct Pending<T> {
     event: Event,
@@ -151,11 +152,11 @@ pub struct Pending<T> {
     finish: Option<Finish<T>>,
 }
 
-/// Makes the answer when the work is done.
+/// Makes the result when the work is done.
 type Finish<T> = Box<dyn FnOnce() -> Result<T, GpuError> + Send>;
 
 impl<T> Pending<T> {
-    /// After all that is queued on `stream`, which uses `kept`; then `finish` makes the answer.
+    /// Waits for all work queued on `stream` so far, which uses `kept`; then `finish` makes the result.
     pub(crate) fn new(
         stream: &Stream,
         kept: Vec<DeviceBuffer>,
@@ -166,7 +167,7 @@ impl<T> Pending<T> {
         Ok(Self { event, kept, finish: Some(Box::new(finish)) })
     }
 
-    /// Whether [`Pending::wait`] would return at once.
+    /// Returns true if [`Pending::wait`] would return at once.
     ///
     /// # Errors
     /// As [`Event::is_done`].
@@ -174,18 +175,18 @@ impl<T> Pending<T> {
         self.event.is_done()
     }
 
-    /// Lets work queued on another stream from now on wait for this.
+    /// Makes work queued on another stream from now on wait for this work.
     ///
     /// # Errors
-    /// [`GpuError::Driver`].
+    /// [`GpuError::Driver`] if a driver call fails.
     pub fn then_on(&self, stream: &Stream) -> Result<(), GpuError> {
         stream.wait_for(&self.event)
     }
 
-    /// Blocks until the work is done, and gives what came of it.
+    /// Blocks until the work is done, and returns its result.
     ///
     /// # Errors
-    /// As [`Event::is_done`], and what making the answer says.
+    /// As [`Event::is_done`], and any error of making the result.
     pub fn wait(mut self) -> Result<T, GpuError> {
         self.event.wait()?;
         let finish = self.finish.take();
@@ -202,7 +203,7 @@ impl<T> std::fmt::Debug for Pending<T> {
 
 impl<T> Drop for Pending<T> {
     fn drop(&mut self) {
-        // A device that is lost uses nothing any more.
+        // A lost device no longer uses the memory.
         let _ = self.event.wait();
     }
 }

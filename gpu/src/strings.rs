@@ -1,9 +1,11 @@
 //! Byte keys on a device.
 //!
-//! Tuple lines hold words, gathered from the bits in which a file's keys differ; where a word is a whole key, as for
-//! all keys of up to 16 bytes that have one length, a device can search them. The host makes the words of queries, on
-//! all cores, and knows which queries are no key of the file because they differ in a bit that all keys share. Such a
-//! query has a place among the words all the same, which decides its rank.
+//! Tuple lines hold words, gathered from the bits in which a file's keys differ. If a word determines the
+//! whole key, as for all keys of up to 16 bytes that have the same length, a device can search them.
+//!
+//! The host encodes the queries as words, on all cores. It also finds queries that cannot be keys of the file
+//! because they differ in a bit that all keys share. Such a query still has a place among the words, which
+//! determines its rank.
 
 use crate::algorithm::Algorithm;
 use crate::host::Asked;
@@ -14,18 +16,18 @@ use pleach_format::key::Bits;
 use pleach_format::mask::{Chunk, Place};
 use rayon::prelude::*;
 
-/// Queries that a core makes words of at a time, a multiple of 64.
+/// Number of queries that a core encodes at a time, a multiple of 64.
 const PIECE: usize = 1 << 12;
 
-/// Words of queries as the lines have them, and a bit for each query that is no key whatever its word says.
+/// Words of queries as in the lines, and a bit for each query that is not a key whatever its word is.
 struct Words {
     bytes: Vec<u8>,
     gaps: Vec<u64>,
 }
 
 impl Words {
-    /// For values: the word of each query. For ranks: the word whose lower bound is the query's, and a set bit stands
-    /// for a query behind all words.
+    /// Encodes queries. For values: the word of each query. For ranks: the word whose lower bound is the
+    /// query's; a set bit marks a query after all words.
     fn new<Q: Queries + Sync + ?Sized>(mask: &Mask, word_bytes: usize, queries: &Q, asked: Asked) -> Self {
         let count = queries.len();
         let (mut bytes, mut gaps) = (vec![0; count * word_bytes], vec![0u64; count.div_ceil(64)]);
@@ -52,17 +54,18 @@ impl Words {
 }
 
 impl GpuTable<'_> {
-    /// The mask of a file whose words are whole keys.
+    /// Returns the mask of a file whose words are whole keys.
     fn mask(&self) -> Result<&Mask, GpuError> {
         let header = self.index().header();
         let types = GpuError::Types { key: header.key_type, value: header.value_type };
         self.index().mask().filter(|mask| mask.is_lossless()).ok_or(types)
     }
 
-    /// Values of byte keys, and whether they are there, as [`pleach::Strings::get_batch`]; returns how many are.
+    /// Looks up the values of byte keys and their presence, as [`pleach::Strings::get_batch`] does. Returns
+    /// the number of keys that are present.
     ///
     /// # Errors
-    /// As [`GpuTable::get_batch_by`]; [`GpuError::Types`] where words are not whole keys.
+    /// As [`GpuTable::get_batch_by`]; [`GpuError::Types`] if words are not whole keys.
     pub fn get_strings_by<V: Value, Q: Queries + Sync + ?Sized>(
         &self,
         algorithm: Algorithm,
@@ -92,7 +95,7 @@ impl GpuTable<'_> {
         Ok(present.iter().map(|word| word.count_ones() as usize).sum())
     }
 
-    /// Ranks of the lower bounds of byte keys, as [`pleach::Strings::lower_bound_batch`].
+    /// Returns the ranks of the lower bounds of byte keys, as [`pleach::Strings::lower_bound_batch`] does.
     ///
     /// # Errors
     /// As [`GpuTable::get_strings_by`].

@@ -23,7 +23,8 @@ use std::ops::Deref;
 use std::sync::{Arc, Mutex, PoisonError};
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
-/// A table that lies where a device reads it, with what its searches need, each made at its first use.
+/// A table whose tuple lines the device can read, with the search structures of the algorithms; each is made
+/// at its first use.
 #[derive(Debug)]
 pub struct GpuTable<'a> {
     stream: Stream,
@@ -32,15 +33,15 @@ pub struct GpuTable<'a> {
     searches: Mutex<Searches>,
     slots: Mutex<Slots>,
     pool: Pool,
-    /// Dropped last: tuple lines may lie in its mapping.
+    /// Dropped last, because the tuple lines may be in its mapping.
     index: Held<'a>,
 }
 
-/// The file of a table.
+/// Reference to the file of a table.
 #[derive(Debug)]
 enum Held<'a> {
     Borrowed(&'a Index),
-    /// With those who follow its generations.
+    /// Shared with readers that follow new generations.
     Shared(Arc<Index>),
 }
 
@@ -55,16 +56,16 @@ impl Deref for Held<'_> {
     }
 }
 
-/// A structure and the lines under it, which work uses.
+/// A structure and the tuple lines below it, which queued work uses.
 type Used = (Arc<dyn Search>, Arc<Resident>);
 
-/// What work that is queued uses.
+/// Resources kept alive by queued work.
 pub(crate) struct Queued {
     pub(crate) kept: Vec<DeviceBuffer>,
     used: Option<Used>,
 }
 
-/// Structures that were made, and the image that several of them share.
+/// Structures made so far, and the image that several of them share.
 #[derive(Debug, Default)]
 struct Searches {
     made: HashMap<Algorithm, Arc<dyn Search>>,
@@ -91,28 +92,29 @@ impl Searches {
 
 impl Drop for GpuTable<'_> {
     fn drop(&mut self) {
-        // Tuple lines may lie in the index's mapping, which can go away after this. A lost device does no work.
+        // Tuple lines may be in the index's mapping, which can be unmapped after this. A lost device does no
+        // work.
         if self.resident.as_ref().is_some_and(|resident| resident.residence != Residence::Device) {
             let _ = self.gpu().driver().synchronize_all();
         }
     }
 }
 
-/// Where the answers of a batch go, on the device; what is `None` is not asked for.
+/// Device buffers for the answers of a batch; a kind of answer whose buffer is `None` is not computed.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Answers<'b> {
-    /// A value for each query, 0 where the key is absent.
+    /// Value of each query, 0 where the key is absent.
     pub values: Option<&'b DeviceBuffer>,
-    /// A bit for each query, in whole words of 32 bits: whether its key is there.
+    /// Presence bit of each query, in whole words of 32 bits.
     pub present: Option<&'b DeviceBuffer>,
-    /// The rank of each query's lower bound.
+    /// Rank of each query's lower bound.
     pub ranks: Option<&'b DeviceBuffer>,
-    /// Bytes of a rank: 4, where the table has fewer than 2^32 tuples, or 8.
+    /// Bytes of a rank: 4 if the table has fewer than 2^32 tuples, or 8.
     pub rank_bytes: u32,
 }
 
 impl GpuTable<'static> {
-    /// As [`GpuTable::with_residence`], of a file that is shared: see [`crate::LiveTable`].
+    /// Creates a table of a shared file, as [`GpuTable::with_residence`] does; see [`crate::LiveTable`].
     ///
     /// # Errors
     /// As [`GpuTable::new`].
@@ -124,16 +126,16 @@ impl GpuTable<'static> {
 impl<'a> GpuTable<'a> {
     /// Copies the tuple lines of a file to a device. O(lines).
     ///
-    /// The lines are not verified here: open the index with [`pleach::Verify::Full`] for that. Of a damaged table
-    /// answers may be wrong; nothing outside of it is read.
+    /// The lines are not verified here: open the index with [`pleach::Verify::Full`] for that. A damaged
+    /// table may give wrong answers, but nothing outside of it is read.
     ///
     /// # Errors
-    /// [`GpuError`]: types that are not searched there, too little memory, or what the driver refuses.
+    /// [`GpuError`] if the types cannot be searched there, if memory is too small, or if a driver call fails.
     pub fn new(index: &'a Index, gpu: &Gpu) -> Result<Self, GpuError> {
         Self::with_residence(index, gpu, Residence::Auto)
     }
 
-    /// As [`GpuTable::new`], in a place of the caller's choice.
+    /// Creates a table as [`GpuTable::new`] does, with its tuple lines in the specified place.
     ///
     /// # Errors
     /// As [`GpuTable::new`].
@@ -154,35 +156,35 @@ impl<'a> GpuTable<'a> {
         })
     }
 
-    /// The file.
+    /// Returns the index of the file.
     #[must_use]
     pub fn index(&self) -> &Index {
         &self.index
     }
 
-    /// Where the tuple lines lie.
+    /// Returns the place of the tuple lines.
     #[must_use]
     pub fn residence(&self) -> Residence {
         self.resident.as_ref().map_or(Residence::Device, |resident| resident.residence)
     }
 
-    /// The device.
+    /// Returns the device.
     #[must_use]
     pub fn gpu(&self) -> &Gpu {
         self.stream.gpu()
     }
 
-    /// The tuple lines; `None` for a table without tuples.
+    /// Returns the tuple lines; `None` for a table without tuples.
     pub(crate) fn resident(&self) -> Option<&Resident> {
         self.resident.as_deref()
     }
 
-    /// The stream of calls that block.
+    /// Returns the stream used by calls that block.
     pub(crate) fn stream(&self) -> &Stream {
         &self.stream
     }
 
-    /// The structure of an algorithm, made at its first use.
+    /// Returns the structure of an algorithm, made at its first use.
     fn search(&self, resident: &Resident, algorithm: Algorithm) -> Result<Arc<dyn Search>, GpuError> {
         let mut searches = self.searches.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(search) = searches.made.get(&algorithm) {
@@ -193,7 +195,7 @@ impl<'a> GpuTable<'a> {
         Ok(search)
     }
 
-    /// Makes the structure of an algorithm.
+    /// Builds the structure of an algorithm.
     fn make(
         &self,
         resident: &Resident,
@@ -231,16 +233,17 @@ impl<'a> GpuTable<'a> {
         })
     }
 
-    /// Makes what an algorithm needs, so that its first batch does not wait for it. Blocks.
+    /// Builds the structure of an algorithm now, so that its first batch does not wait for it. Blocks.
     ///
     /// # Errors
-    /// [`GpuError::Memory`], [`GpuError::Algorithm`], [`GpuError::Driver`].
+    /// [`GpuError::Memory`] if memory is too small, [`GpuError::Algorithm`] if the algorithm cannot search
+    /// this table, [`GpuError::Driver`] if a driver call fails.
     pub fn prepare(&self, algorithm: Algorithm) -> Result<(), GpuError> {
         let Some(resident) = &self.resident else { return Ok(()) };
         self.search(resident, algorithm).map(|_| ())
     }
 
-    /// Bytes of the structure of an algorithm, beside the tuple lines.
+    /// Returns the number of bytes of an algorithm's structure, without the tuple lines.
     ///
     /// # Errors
     /// As [`GpuTable::prepare`].
@@ -249,8 +252,8 @@ impl<'a> GpuTable<'a> {
         Ok(self.search(resident, algorithm)?.bytes())
     }
 
-    /// Lanes of a warp that search for a query of a batch of so many, by an algorithm that narrows its groups
-    /// ([`crate::Group`]); `None` of others.
+    /// Returns the number of lanes of a warp that search for one query in a batch of `queries`, for an
+    /// algorithm that narrows its groups ([`crate::Group`]); `None` for others.
     ///
     /// # Errors
     /// As [`GpuTable::prepare`].
@@ -259,7 +262,7 @@ impl<'a> GpuTable<'a> {
         Ok(self.search(resident, algorithm)?.lanes(queries))
     }
 
-    /// Frees what an algorithm needed.
+    /// Frees the structure of an algorithm.
     pub fn release(&self, algorithm: Algorithm) {
         let mut searches = self.searches.lock().unwrap_or_else(PoisonError::into_inner);
         searches.made.remove(&algorithm);
@@ -269,11 +272,13 @@ impl<'a> GpuTable<'a> {
         }
     }
 
-    /// Queues a batch on a stream: `count` keys, in `queries` as an array of the file's key type, to `answers`. All of
-    /// it lies on the device; nothing waits. Byte keys are given as their words, see `docs/FORMAT.md` section 4.
+    /// Queues a batch on a stream: searches the `count` keys in `queries`, an array of the file's key type,
+    /// and writes to `answers`. All buffers are on the device, and the call does not wait. Byte keys are
+    /// passed as words, see `docs/FORMAT.md` section 4.
     ///
     /// # Errors
-    /// [`GpuError::Buffer`] for a buffer that is too short, what [`GpuTable::prepare`] says, [`GpuError::Driver`].
+    /// [`GpuError::Buffer`] if a buffer is too short, [`GpuError::Ranks`] if the ranks need 8 bytes, the
+    /// errors of [`GpuTable::prepare`], and [`GpuError::Driver`] if a driver call fails.
     pub fn search_on(
         &self,
         stream: &Stream,
@@ -289,12 +294,12 @@ impl<'a> GpuTable<'a> {
         })
     }
 
-    /// As [`GpuTable::search_on`], by an algorithm that sorts its queries first ([`crate::QuerySort`]), with answers in
-    /// that order: answer i is that of query `numbers[i]`, a u32 for each query. If no answers are asked for, it sorts
-    /// and that is all.
+    /// Queues a batch as [`GpuTable::search_on`] does, with an algorithm that sorts its queries first
+    /// ([`crate::QuerySort`]), and leaves the answers in sorted order: answer i belongs to query
+    /// `numbers[i]`, a u32 for each query. If no answers are requested, it only sorts.
     ///
     /// # Errors
-    /// As [`GpuTable::search_on`]; [`GpuError::Algorithm`] for one that does not sort.
+    /// As [`GpuTable::search_on`]; [`GpuError::Algorithm`] if the algorithm does not sort.
     pub fn search_sorted_on(
         &self,
         stream: &Stream,
@@ -314,7 +319,7 @@ impl<'a> GpuTable<'a> {
         })
     }
 
-    /// Whether a batch can be recorded.
+    /// Checks that a batch can be recorded.
     pub(crate) fn check_recordable(&self, algorithm: Algorithm, count: u64) -> Result<(), GpuError> {
         let Some(resident) = &self.resident else { return Ok(()) };
         if self.search(resident, algorithm)?.is_recordable(count) {
@@ -363,7 +368,7 @@ impl<'a> GpuTable<'a> {
         Ok(Queued { kept, used })
     }
 
-    /// Queues a batch of at least one query; what its work uses.
+    /// Queues a batch of at least one query. Returns the resources that its work uses.
     fn queue(
         &self,
         stream: &Stream,
@@ -376,7 +381,7 @@ impl<'a> GpuTable<'a> {
             if numbers.is_some() {
                 return Err(algorithm.refused("an empty table sorts no queries"));
             }
-            // Nothing is there, and every rank is 0.
+            // The table is empty: no key is present, and every rank is 0.
             for buffer in [answers.values, answers.present, answers.ranks].into_iter().flatten() {
                 buffer.fill(stream, 0)?;
             }
@@ -386,7 +391,8 @@ impl<'a> GpuTable<'a> {
         if let Some(present) = answers.present.filter(|_| search.wants_zeroed_present()) {
             present.part(0, batch.count.div_ceil(32) * 4).fill(stream, 0)?;
         }
-        // SAFETY: the buffers hold what the batch says; they and the structure are kept by who gets this.
+        // SAFETY: `start` checked that the buffers have the lengths of the batch. The caller keeps them and
+        // the structure, which is returned, until the work is done.
         unsafe {
             match numbers {
                 Some(numbers) => search.search_sorted(stream, batch, numbers.address()),
@@ -396,17 +402,17 @@ impl<'a> GpuTable<'a> {
         Ok(Some((search, Arc::clone(resident))))
     }
 
-    /// What host batches of the file's keys have in common.
+    /// Returns the properties common to all host batches of the file's keys.
     fn form(&self, asked: Asked) -> Form {
         Form { word_bytes: self.index.header().geometry.key_bytes, kind: self.kind(), asked }
     }
 
-    /// What makes words of the file's keys as they lie in memory.
+    /// Returns the encoding that turns the file's keys, as stored in memory, into words.
     pub(crate) fn kind(&self) -> u32 {
         match self.index.key_type() {
             KeyType::I32 | KeyType::I64 => 1,
             KeyType::F64 => 2,
-            // Words of byte keys are what the host made of them.
+            // The host has already encoded byte keys as words.
             KeyType::U32
             | KeyType::U64
             | KeyType::U128
@@ -416,7 +422,7 @@ impl<'a> GpuTable<'a> {
         }
     }
 
-    /// Searches a batch of ordinary slices, as bytes.
+    /// Searches a batch in ordinary slices, as bytes.
     pub(crate) fn search_slices(
         &self,
         algorithm: Algorithm,
@@ -435,8 +441,8 @@ impl<'a> GpuTable<'a> {
         slots.search(self.gpu(), &*search, self.form(asked), queries, answers, present)
     }
 
-    /// Queues a batch that lies in pinned memory of the host, queries and room for the answers; gives it back with the
-    /// answers. Copies in both directions go on beside the search.
+    /// Queues a batch in pinned host memory, which holds the queries and room for the answers. Returns the
+    /// batch with the answers. Copies in both directions overlap with the search.
     ///
     /// # Errors
     /// As [`GpuTable::search_on`].
@@ -469,7 +475,8 @@ impl<'a> GpuTable<'a> {
         let search = self.search(&resident, algorithm)?;
         let slots =
             PinnedSlots::take(&self.pool, self.gpu(), self.form(Asked::Values(geometry.value_bytes)))?;
-        // SAFETY: lengths were compared; all of it is kept by `Pending`, or waited for here.
+        // SAFETY: the lengths were compared above. `Pending` keeps the buffers and the structure; if queueing
+        // fails, the stream is waited for here.
         let queued = unsafe { slots.queue(&stream, &*search, &batch) };
         if let Err(error) = queued {
             let _ = stream.synchronize();
@@ -483,11 +490,12 @@ impl<'a> GpuTable<'a> {
         })
     }
 
-    /// Values of keys, and whether they are there, as [`pleach::Typed::get_batch`]; returns how many are.
+    /// Looks up the values of keys and their presence, as [`pleach::Typed::get_batch`] does. Returns the
+    /// number of keys that are present.
     ///
     /// # Errors
-    /// [`GpuError::Asked`] for other types than the file's, [`GpuError::Read`] for buffers of the wrong length,
-    /// [`GpuError::Driver`].
+    /// [`GpuError::Asked`] if the types are not the file's, [`GpuError::Read`] if a buffer has the wrong
+    /// length, [`GpuError::Driver`] if a driver call fails.
     pub fn get_batch<K: Key, V: Value>(
         &self,
         keys: &[K],
@@ -497,10 +505,10 @@ impl<'a> GpuTable<'a> {
         self.get_batch_by(Algorithm::Auto, keys, values, present)
     }
 
-    /// As [`GpuTable::get_batch`], by a certain algorithm.
+    /// Looks up keys as [`GpuTable::get_batch`] does, with the specified algorithm.
     ///
     /// # Errors
-    /// As [`GpuTable::get_batch`], [`GpuError::Algorithm`].
+    /// As [`GpuTable::get_batch`]; [`GpuError::Algorithm`] if the algorithm cannot search this table.
     pub fn get_batch_by<K: Key, V: Value>(
         &self,
         algorithm: Algorithm,
@@ -524,7 +532,7 @@ impl<'a> GpuTable<'a> {
         Ok(present.iter().map(|word| word.count_ones() as usize).sum())
     }
 
-    /// Ranks of lower bounds, as [`pleach::Typed::lower_bound_batch`].
+    /// Returns the ranks of lower bounds, as [`pleach::Typed::lower_bound_batch`] does.
     ///
     /// # Errors
     /// As [`GpuTable::get_batch`].
@@ -532,7 +540,8 @@ impl<'a> GpuTable<'a> {
         self.lower_bound_batch_by::<K, V>(Algorithm::Auto, keys, ranks)
     }
 
-    /// As [`GpuTable::lower_bound_batch`], by a certain algorithm.
+    /// Returns the ranks of lower bounds as [`GpuTable::lower_bound_batch`] does, with the specified
+    /// algorithm.
     ///
     /// # Errors
     /// As [`GpuTable::get_batch_by`].
@@ -553,12 +562,12 @@ impl<'a> GpuTable<'a> {
     }
 }
 
-/// Keys, values and ranks as they lie in memory.
+/// Returns the bytes in memory of keys, values or ranks.
 pub(crate) fn as_bytes<T: IntoBytes + Immutable>(items: &[T]) -> &[u8] {
     items.as_bytes()
 }
 
-/// The same, to write.
+/// Returns the bytes in memory of keys, values or ranks, for writing.
 pub(crate) fn as_mut_bytes<T: FromBytes + IntoBytes>(items: &mut [T]) -> &mut [u8] {
     items.as_mut_bytes()
 }

@@ -1,9 +1,11 @@
-//! The choice among our own algorithms, which no batch waits for.
+//! The choice between Pleach's own algorithms; no batch waits for it.
 //!
-//! A batch that has fewer queries than the table has lines goes through the image: a sweep would read lines that nobody
-//! asks for. Of a longer one the device samples the order, and the search through the image and the sweep are both
-//! queued, each of which does nothing if the sample is for the other. A sample lies in one of a few slots, each of
-//! which is written anew only when the searches that read it are done.
+//! A batch with fewer queries than the table has lines goes through the image, because a sweep would read
+//! lines that no query needs.
+//!
+//! For a longer batch the device samples the order of the queries. The search through the image and the sweep
+//! are both queued, and each does nothing if the sample favors the other. Samples are kept in a few slots; a
+//! slot is overwritten only after the searches that read it are done.
 
 use super::Search;
 use super::spine::Spine;
@@ -15,44 +17,45 @@ use crate::stream::Event;
 use crate::{GpuError, Stream};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Samples that are in use at the same time.
+/// Maximum number of samples in use at the same time.
 const SLOTS: usize = 64;
-/// Fewest queries that are worth a sample: of 2^22 that ascend the sweep gains less than the sample takes.
+/// Minimum number of queries worth a sample: for 2^22 ascending queries the sweep gains less than the sample
+/// takes.
 const QUERIES_MIN: u64 = 1 << 23;
 
-/// Queries for each line of the host that pay for a sweep: between 16, where it takes twice as long as streaming the
-/// lines, and 256, where it takes two thirds (H200).
+/// Queries per line of the host that make a sweep worthwhile: between 16, where it takes twice as long as
+/// streaming the lines, and 256, where it takes two thirds (H200).
 const HOST_TURNS: u64 = 64;
 
-/// A search through the image of batches in any order.
+/// A search through the image for batches in any order.
 pub(crate) trait AnyOrder: Search {
-    /// As [`Search::search`] of a batch that is not short, but nothing is answered if a sample at address `order` has
-    /// at most [`super::sweep::DESCENTS_MAX`] descents.
+    /// Queues a search as [`Search::search`] does, for a batch that is not short, but answers nothing if the
+    /// sample at address `order` has at most [`super::sweep::DESCENTS_MAX`] descents.
     ///
     /// # Safety
-    /// As [`Search::search`]; the sample is alive until the work is done, too.
+    /// As [`Search::search`]; the sample must stay alive until the work is done, too.
     unsafe fn search_unless(&self, stream: &Stream, batch: &Batch, order: u64) -> Result<(), GpuError>;
 }
 
-/// A table that is searched through its image, or swept.
+/// A table that is searched through its image, or by a sweep.
 #[derive(Debug)]
 pub(crate) struct Auto {
     any_order: Arc<dyn AnyOrder>,
     sweep: Sweep,
-    /// Fewest queries of which the order is sampled.
+    /// Minimum number of queries whose order is sampled.
     sampled_min: u64,
     samples: DeviceBuffer,
     slots: Mutex<(usize, [Option<Event>; SLOTS])>,
 }
 
 impl Auto {
-    /// Takes a table, its image, and the search through that.
+    /// Creates the choice for a table, from its image and the search through it.
     pub(crate) fn new(
         resident: &Resident,
         spine: Arc<Spine>,
         any_order: Arc<dyn AnyOrder>,
     ) -> Result<Self, GpuError> {
-        // Lines that stay with the host come faster in pieces than as a sweep reads them.
+        // Lines that stay with the host arrive faster in pieces than a sweep reads them.
         let lines = match resident.residence {
             Residence::Hybrid => resident.line_count.saturating_mul(HOST_TURNS),
             _ => resident.line_count,
@@ -66,7 +69,7 @@ impl Auto {
         })
     }
 
-    /// Whether the order of so many queries is looked at.
+    /// Returns true if the order of a batch of this length is sampled.
     fn is_sampled(&self, count: u64) -> bool {
         count >= self.sampled_min
     }
@@ -75,7 +78,7 @@ impl Auto {
 impl Search for Auto {
     unsafe fn search(&self, stream: &Stream, batch: &Batch) -> Result<(), GpuError> {
         if !self.is_sampled(batch.count) {
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller guarantees the batch and its buffers, as `Search::search` requires.
             return unsafe { self.any_order.search(stream, batch) };
         }
         let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
@@ -86,11 +89,12 @@ impl Search for Auto {
         }
         let sample = self.samples.part(slot as u64 * SAMPLE_BYTES, SAMPLE_BYTES);
         let order = sample.address();
-        // SAFETY: the caller's promise; the sample is this search's until its mark is passed.
+        // SAFETY: the caller guarantees the batch and its buffers. The slot of the sample belongs to this
+        // search until its mark is passed.
         let queued = unsafe {
             self.sweep
                 .sample(stream, batch, &sample)
-                // This one may zero the bitmap, so it comes first.
+                // This search may zero the presence bitmap, so it comes first.
                 .and_then(|()| self.any_order.search_unless(stream, batch, order))
                 .and_then(|()| self.sweep.search_if(stream, batch, order))
         };

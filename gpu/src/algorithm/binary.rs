@@ -1,12 +1,14 @@
-//! Binary search of the sorted keys, one query a thread.
+//! Binary search of the sorted keys, one thread per query.
 //!
-//! Ours searches words, which need no swap of bytes; its twin keeps the upper levels of the search in shared memory, as
-//! many as pay for a batch of that length. The three forms of the slides on searching with GPUs search strings of 16
-//! characters as they lie: for them the keys are turned into such strings once, and the queries of each batch before
-//! it is searched, so that they answer the same batches as all other algorithms do.
+//! Pleach's form searches words, which need no byte swap. Its twin keeps the upper levels of the search in
+//! shared memory, as many as pay for a batch of that length.
 //!
-//! The memory for turned queries is one for all streams: a batch waits on the device until the one before has been
-//! searched, and a longer batch than all before waits on the host.
+//! The three forms of the slides on searching with GPUs search strings of 16 characters in place. For them
+//! the keys are turned into such strings once, and the queries of each batch before its search, so that these
+//! forms answer the same batches as all other algorithms.
+//!
+//! All streams share the memory for converted queries: a batch waits on the device until the previous one has
+//! been searched, and a batch longer than all before it waits on the host.
 
 use super::{Algorithm, BinaryForm, Search};
 use crate::driver::LaunchShape;
@@ -20,7 +22,7 @@ use crate::stream::Event;
 use crate::{GpuError, Stream};
 use std::sync::{Mutex, PoisonError};
 
-/// Sorted keys, and how many levels of the search are kept in shared memory; the same as in binary.cu.
+/// Sorted keys, and the number of search levels kept in shared memory; the same as in binary.cu.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct TopColumns {
@@ -28,7 +30,7 @@ pub(crate) struct TopColumns {
     pub(crate) levels: u64,
 }
 
-/// Words to be turned into strings; the same as in binary.cu.
+/// Words to be converted to strings; the same as in binary.cu.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct Swap {
@@ -37,11 +39,11 @@ pub(crate) struct Swap {
     pub(crate) count: u64,
 }
 
-/// Threads of a block.
+/// Threads per block.
 const THREADS: u32 = 256;
-/// Threads of a block that share a top.
+/// Threads of a block that shares a top.
 const TOP_THREADS: u32 = 1024;
-/// Bytes of a string.
+/// Bytes per string.
 const STRING_BYTES: u64 = 16;
 
 /// Sorted keys that are searched by halving.
@@ -51,9 +53,9 @@ pub(crate) struct Binary {
     instance: Instance,
     columns: SortedColumns,
     blocks_max: u32,
-    /// Of [`BinaryForm::Top`]: levels that fit into shared memory, and no more than there are.
+    /// For [`BinaryForm::Top`]: the number of levels that fit into shared memory, at most all levels.
     levels_max: u32,
-    /// Of the forms that search strings.
+    /// For the forms that search strings.
     strings: Option<Strings>,
 }
 
@@ -65,7 +67,7 @@ struct Strings {
     queries: Mutex<Option<Queries>>,
 }
 
-/// Turned queries, and the end of their last search.
+/// Converted queries, and the end of their last search.
 #[derive(Debug)]
 struct Queries {
     buffer: DeviceBuffer,
@@ -73,7 +75,7 @@ struct Queries {
 }
 
 impl Binary {
-    /// Takes the sorted keys of a table.
+    /// Creates the search of a table's sorted keys.
     pub(crate) fn new(stream: &Stream, resident: &Resident, form: BinaryForm) -> Result<Self, GpuError> {
         let gpu = &resident.gpu;
         let (word_bytes, tuples) = (u32::from(resident.word_bytes), resident.tuples);
@@ -90,7 +92,7 @@ impl Binary {
             let cause = format!("this form searches strings of 16 bytes, not words of {word_bytes}");
             return Err(Algorithm::Binary(form).refused(cause));
         }
-        // Two blocks share a multiprocessor; a level more than there are would probe nothing.
+        // Two blocks share a multiprocessor; levels beyond the last would probe nothing.
         let words_max = (gpu.limits().shared_bytes_max / 2 / word_bytes).max(1);
         let levels_max = words_max.ilog2().min(u64::BITS - (tuples - 1).leading_zeros());
         let shared_bytes = match form {
@@ -103,37 +105,38 @@ impl Binary {
         Ok(Self { form, instance, columns, blocks_max, levels_max, strings })
     }
 
-    /// Shared memory of a block, beside a top.
+    /// Returns the shared memory per block, without a top.
     fn shared_bytes(form: BinaryForm) -> u32 {
         // The query and the probed string of each thread.
         if form == BinaryForm::Cached { 2 * STRING_BYTES as u32 * THREADS } else { 0 }
     }
 
-    /// Levels that pay: a block loads no more words for them than four for each of its queries, so that the top saves
-    /// more loads than it costs.
+    /// Returns the number of levels that pay: a block loads at most four words per query for them, so that
+    /// the top saves more loads than it costs.
     fn levels(&self, queries_a_block: u64) -> u32 {
         (4 * queries_a_block).ilog2().min(self.levels_max)
     }
 
-    /// Searches the top of the tree in shared memory.
+    /// Queues a search with the top of the tree in shared memory.
     unsafe fn search_top(&self, stream: &Stream, batch: &Batch) -> Result<(), GpuError> {
         let mut shape = shape(self.blocks_max, TOP_THREADS, 0, batch.count);
         let levels = self.levels(batch.count.div_ceil(shape.blocks.into()));
         shape.shared_bytes = u32::from(self.instance.word_bytes) << levels;
         let table = TopColumns { columns: self.columns.arguments(), levels: levels.into() };
-        // SAFETY: the caller's promise; the columns are of this table, and the shared memory holds the levels.
+        // SAFETY: the caller guarantees the batch and its buffers; `self` owns the columns, and the shared
+        // memory holds the levels.
         unsafe { binary_top(stream, self.instance, shape, &table, batch) }
     }
 }
 
-/// A launch with a thread for each of `threads_needed`, but of no more blocks than run at a time.
+/// Returns a launch with a thread for each of `threads_needed`, limited to the blocks that run at a time.
 pub(super) fn shape(blocks_max: u32, threads: u32, shared_bytes: u32, threads_needed: u64) -> LaunchShape {
     let blocks = threads_needed.div_ceil(threads.into()).clamp(1, blocks_max.into());
     LaunchShape { blocks: u32::try_from(blocks).unwrap_or(blocks_max), threads, shared_bytes }
 }
 
 impl Strings {
-    /// Turns the keys into strings.
+    /// Converts the keys to strings. Waits for the device.
     fn new(
         stream: &Stream,
         resident: &Resident,
@@ -144,16 +147,16 @@ impl Strings {
         let keys = resident.buffer(resident.tuples.saturating_mul(STRING_BYTES))?;
         let strings = Self { keys, swap_blocks_max, queries: Mutex::default() };
         let (from, to) = (columns.keys.address(), strings.keys.address());
-        // SAFETY: both hold a word a tuple, and are alive until the stream has been waited for.
+        // SAFETY: both buffers hold a word per tuple, and live until the stream has been waited for.
         unsafe { strings.turn(stream, instance, from, to, resident.tuples) }?;
         stream.synchronize()?;
         Ok(strings)
     }
 
-    /// Turns words into strings.
+    /// Queues the conversion of words to strings.
     ///
     /// # Safety
-    /// Both arrays have `count` words, and are alive until the work is done.
+    /// Both arrays must have `count` words, and stay alive until the work is done.
     unsafe fn turn(
         &self,
         stream: &Stream,
@@ -163,11 +166,11 @@ impl Strings {
         count: u64,
     ) -> Result<(), GpuError> {
         let shape = shape(self.swap_blocks_max, THREADS, 0, count);
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees both arrays.
         unsafe { swap_keys(stream, instance, shape, &Swap { from, to, count }) }
     }
 
-    /// Room for a batch of `count` queries, which work queued on `stream` may use from now on.
+    /// Returns room for a batch of `count` queries, which work queued on `stream` may use from now on.
     fn room<'q>(stream: &Stream, room: &'q mut Option<Queries>, count: u64) -> Result<&'q Queries, GpuError> {
         let bytes = count * STRING_BYTES;
         match room {
@@ -188,17 +191,18 @@ impl Search for Binary {
     unsafe fn search(&self, stream: &Stream, batch: &Batch) -> Result<(), GpuError> {
         let Some(strings) = &self.strings else {
             if self.form == BinaryForm::Top {
-                // SAFETY: the caller's promise.
+                // SAFETY: the caller guarantees the batch and its buffers, as `Search::search` requires.
                 return unsafe { self.search_top(stream, batch) };
             }
             let shape = shape(self.blocks_max, THREADS, 0, batch.count);
-            // SAFETY: the caller's promise; the columns are of this table.
+            // SAFETY: the caller guarantees the batch and its buffers; `self` owns the columns.
             return unsafe { binary(stream, self.instance, shape, &self.columns.arguments(), batch) };
         };
         let mut room = strings.queries.lock().unwrap_or_else(PoisonError::into_inner);
         let queries = Strings::room(stream, &mut room, batch.count)?;
         let turned = queries.buffer.address();
-        // SAFETY: the caller's promise; the room holds as many queries, and the search before has left it.
+        // SAFETY: the caller guarantees the queries; the room holds as many, and the previous search has left
+        // it.
         unsafe { strings.turn(stream, self.instance, batch.queries, turned, batch.count) }?;
         let (batch, columns) = (
             Batch { queries: turned, ..*batch },
@@ -206,7 +210,8 @@ impl Search for Binary {
         );
         let (batch, columns) = (&batch, &columns);
         let shape = shape(self.blocks_max, THREADS, Self::shared_bytes(self.form), batch.count);
-        // SAFETY: the caller's promise; keys and queries are strings, and each thread has its shared memory.
+        // SAFETY: the caller guarantees the answers; keys and queries are strings that `self` owns, and the
+        // launch has shared memory for each thread.
         unsafe {
             match self.form {
                 BinaryForm::Bytes => binary_bytes(stream, self.instance, shape, columns, batch),

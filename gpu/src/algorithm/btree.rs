@@ -1,9 +1,13 @@
 //! Search in the contiguous B+tree of the paper on search on an APU: [`crate::btree`].
 //!
-//! The tree is built on the device from the sorted columns: metadata and keys, beside the column of values. It is
-//! searched by a thread a query, in the paper's launch (blocks of 256, at most 32,768 threads, several queries each) or
-//! in one that fills the device; or by several threads a query, which compare the keys of a node together: P-ary search
-//! on a B-tree, as the slides on P-ary search propose it.
+//! The tree is built on the device from the sorted columns: metadata and keys, beside the column of values.
+//! There are two kinds of search.
+//!
+//! One thread per query, in the paper's launch (blocks of 256, at most 32,768 threads, several queries each)
+//! or in one that fills the device.
+//!
+//! Several threads per query, which compare the keys of a node together: P-ary search on a B-tree, as
+//! proposed in the slides on P-ary search.
 
 use super::binary::shape;
 use super::pary::P_ARY;
@@ -16,14 +20,15 @@ use crate::memory::DeviceBuffer;
 use crate::resident::{Resident, SortedColumns, grid};
 use crate::{GpuError, Stream};
 
-/// What the source is compiled for: 0 for the search by a thread and the builder, else threads a query.
+/// Compile-time options of the source: 0 for the search by one thread and the builder, else the threads per
+/// query.
 pub(crate) const OPTIONS: [u16; 10] = [0, 4, 8, 16, 32, 64, 128, 256, 512, 1024];
 
-/// Threads of a block.
+/// Threads per block.
 const THREADS: u32 = 256;
-/// Most threads of the paper's launch.
+/// Maximum number of threads of the paper's launch.
 const THREADS_MAX: u32 = 32_768;
-/// Queries that a block answers at once if each has no more threads than a warp.
+/// Queries that a block answers at a time if each has at most a warp's threads.
 const QUERIES: u32 = 32;
 
 /// A tree; the same as in btree.cu.
@@ -40,7 +45,7 @@ pub(crate) struct Tree {
     pub(crate) order: u32,
 }
 
-/// What the builder takes; the same as in btree.cu.
+/// Arguments of the builder; the same as in btree.cu.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct Build {
@@ -66,7 +71,7 @@ struct Built {
 }
 
 impl Built {
-    /// Builds the tree of a table's sorted columns; waits until it is there.
+    /// Builds the tree of a table's sorted columns, and waits for it.
     fn new(stream: &Stream, resident: &Resident, order: u16, algorithm: Algorithm) -> Result<Self, GpuError> {
         let Some(tree) = Shape::new(order.into(), resident.tuples) else {
             return Err(algorithm.refused(format!("order {order} of {} tuples", resident.tuples)));
@@ -89,14 +94,14 @@ impl Built {
         };
         let instance = resident.instance(Source::Btree, 0);
         let launch = grid(gpu, instance, "btree_build", THREADS, 0, tree.slots())?;
-        // SAFETY: the column has the tuples that the shape was made for, the other buffers its nodes and slots; all of
-        // them live until the stream was waited for.
+        // SAFETY: the column has the tuples for which the shape was made, and the other buffers have its
+        // nodes and slots; all of them live until the stream was waited for.
         unsafe { btree_build(stream, instance, launch, &build) }?;
         stream.synchronize()?;
         Ok(Self { nodes, keys, columns, slots: tree.slots(), levels: build.levels, order: build.order })
     }
 
-    /// What the kernels take.
+    /// Returns the arguments of the kernels.
     fn arguments(&self) -> Tree {
         let Columns { values, tuples, .. } = self.columns.arguments();
         Tree {
@@ -116,7 +121,7 @@ impl Built {
     }
 }
 
-/// A tree that is searched by a thread a query.
+/// A tree that is searched by one thread per query.
 #[derive(Debug)]
 pub(crate) struct Btree {
     tree: Built,
@@ -127,7 +132,7 @@ pub(crate) struct Btree {
 }
 
 impl Btree {
-    /// Builds the tree of some order.
+    /// Builds the tree of the specified order.
     pub(crate) fn new(
         stream: &Stream,
         resident: &Resident,
@@ -160,7 +165,8 @@ impl Btree {
 
 impl Search for Btree {
     unsafe fn search(&self, stream: &Stream, batch: &Batch) -> Result<(), GpuError> {
-        // SAFETY: the caller's promise; `tree` owns what its arguments point to.
+        // SAFETY: the caller guarantees the batch and its buffers; `tree` owns the memory that its arguments
+        // point to.
         unsafe { btree(stream, self.instance, self.shape(batch.count), &self.tree.arguments(), batch) }
     }
 
@@ -169,7 +175,7 @@ impl Search for Btree {
     }
 }
 
-/// A tree that is searched by several threads a query.
+/// A tree that is searched by several threads per query.
 #[derive(Debug)]
 pub(crate) struct PAryTree {
     tree: Built,
@@ -179,8 +185,8 @@ pub(crate) struct PAryTree {
 }
 
 impl PAryTree {
-    /// Builds the tree of some order, for `threads` threads a query. All of them have a key to compare if a node has as
-    /// many: in order `threads + 1`.
+    /// Builds the tree of the specified order, for `threads` threads per query. Every thread has a key to
+    /// compare if a node has as many keys as a query has threads: with order `threads + 1`.
     pub(crate) fn new(
         stream: &Stream,
         resident: &Resident,
@@ -200,12 +206,12 @@ impl PAryTree {
         Ok(search)
     }
 
-    /// Whether threads of a query agree by votes of a warp.
+    /// Returns true if the threads of a query agree by votes of a warp.
     fn is_in_warp(&self) -> bool {
         self.threads_a_query <= 32
     }
 
-    /// Threads of a block.
+    /// Returns the number of threads per block.
     fn threads(&self) -> u32 {
         self.threads_a_query * if self.is_in_warp() { QUERIES } else { 1 }
     }
@@ -215,7 +221,8 @@ impl Search for PAryTree {
     unsafe fn search(&self, stream: &Stream, batch: &Batch) -> Result<(), GpuError> {
         let threads_needed = batch.count.saturating_mul(self.threads_a_query.into());
         let shape = shape(self.blocks_max, self.threads(), 0, threads_needed);
-        // SAFETY: the caller's promise; `tree` owns what its arguments point to.
+        // SAFETY: the caller guarantees the batch and its buffers; `tree` owns the memory that its arguments
+        // point to.
         unsafe { btree_pary(stream, self.instance, shape, &self.tree.arguments(), batch) }
     }
 
@@ -240,7 +247,7 @@ mod tests {
 
     const ORDERS: [u16; 7] = [4, 5, 16, 33, 64, 128, 1025];
 
-    /// Compares metadata and keys that the device makes with the scalar builder's.
+    /// Compares the metadata and keys made by the device with those of the scalar builder.
     fn check<K: Key, V: Value>(gpu: &Gpu, tuples: &[(K, V)]) {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("table.pleach");

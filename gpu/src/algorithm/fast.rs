@@ -1,9 +1,12 @@
-//! FAST on a device (Kim et al., section 5.2): a binary tree in blocks of 15 keys, each searched by half a warp.
+//! FAST on a device (Kim et al., section 5.2): a binary tree in blocks of 15 keys, each searched by half a
+//! warp.
 //!
-//! The tree is the classic one of the file format, built here from the sorted columns, with d_K = d_L = d_P = 4 as the
-//! paper has it on a GPU: pages that are one block each. The paper's form and its twin in a launch that fills the
-//! device search it packed, as in the paper, by comparison bits in shared memory; the form that votes searches it
-//! padded, so that no block straddles a line. Each half-warp has one, two or four queries in flight.
+//! The tree is the classic one of the file format, built here from the sorted columns with d_K = d_L = d_P =
+//! 4, the paper's values for a GPU: each page is one block.
+//!
+//! The paper's form and its twin in a launch that fills the device search the tree packed, as in the paper,
+//! by comparison bits in shared memory. The form that votes searches it padded, so that no block straddles a
+//! line. Each half-warp has one, two or four queries in flight.
 
 use super::binary::shape;
 use super::{Algorithm, FastForm, Search};
@@ -16,23 +19,23 @@ use crate::resident::{Resident, SortedColumns};
 use crate::{GpuError, Stream};
 use pleach_format::classic::Geometry;
 
-/// Queries in flight of a half-warp.
+/// Valid numbers of queries in flight per half-warp.
 pub(crate) const SIMULTANEOUS: [u16; 3] = [1, 2, 4];
 /// Levels of a block: half a warp compares its keys at once.
 const BLOCK_LEVELS: u32 = 4;
 
-/// Threads of a block.
+/// Threads per block.
 const THREADS: u32 = 256;
-/// Threads of a block of the paper's launch.
+/// Threads per block in the paper's launch.
 const PAPER_THREADS: u32 = 32;
-/// Blocks of the paper's launch on a multiprocessor.
+/// Blocks per multiprocessor in the paper's launch.
 const PAPER_BLOCKS: u32 = 8;
 /// Bytes of shared memory for the table of ancestors.
 const ANCESTORS_BYTES: u32 = 64;
-/// Bytes of shared memory of a warp for each of its queries in flight: a bit a lane, and two children.
+/// Bytes of shared memory per warp for each of its queries in flight: a bit per lane, and two children.
 const STAGE_BYTES: u32 = 136;
 
-/// Definitions of fast.cu.
+/// Returns the definitions of fast.cu.
 pub(crate) fn numbers() -> [(&'static str, u64); 4] {
     [
         ("BYTES_OF_FAST", size_of::<Arguments>() as u64),
@@ -59,7 +62,7 @@ pub(crate) struct Fast {
     form: FastForm,
     instance: Instance,
     tree: DeviceBuffer,
-    // What `arguments` points to, beside the tree.
+    // The sorted columns that `arguments` points to, in addition to the tree.
     _columns: SortedColumns,
     arguments: Arguments,
     multiprocessors: u32,
@@ -67,8 +70,8 @@ pub(crate) struct Fast {
 }
 
 impl Fast {
-    /// Builds the tree of a table's sorted columns, for so many queries in flight of half a warp; waits until it is
-    /// there.
+    /// Builds the tree of a table's sorted columns, for `simultaneous` queries in flight per half-warp, and
+    /// waits for it.
     pub(crate) fn new(
         stream: &Stream,
         resident: &Resident,
@@ -140,7 +143,7 @@ impl Fast {
     fn shape(&self, queries: u64) -> LaunchShape {
         let threads = match self.form {
             FastForm::Paper => PAPER_THREADS,
-            // Short batches in short blocks, on all multiprocessors.
+            // Short batches run in short blocks, on all multiprocessors.
             FastForm::Grid | FastForm::Ballot => {
                 let each = queries.div_ceil(self.multiprocessors.into()).min(THREADS.into());
                 (each as u32).next_multiple_of(32)
@@ -153,8 +156,9 @@ impl Fast {
 impl Search for Fast {
     unsafe fn search(&self, stream: &Stream, batch: &Batch) -> Result<(), GpuError> {
         let shape = self.shape(batch.count);
-        // SAFETY: the caller's promise; tree and columns are of one table and live as long as `self`, the kernel clamps
-        // what it takes from them, and the shared memory is what it asks for.
+        // SAFETY: the caller guarantees the batch and its buffers. Tree and columns belong to one table and
+        // live as long as `self`, the kernel clamps what it takes from them, and the launch has the shared
+        // memory that it uses.
         unsafe {
             match self.form {
                 FastForm::Paper | FastForm::Grid => {

@@ -1,13 +1,16 @@
 //! Harmonia's B+tree (Yan et al., PPoPP 2019), and the regular B+tree that it is compared with.
 //!
-//! The tree is the section of `pleach_format::harmonia`, byte for byte, made on the device from sorted columns: keys of
-//! all nodes, counts, the child region of prefix sums, values beside the leaves. Whole top levels of the child region
-//! that fit into 64 KiB are put into constant memory (or shared memory, or left to the read-only cache). A batch is
-//! sorted by its highest bits ([`super::psa`]), then searched by groups of as many lanes as [`super::ntg`] says, and
-//! answered in its own order by scattered writes, or as sorted, with the numbers of the queries beside the answers.
+//! The tree is the section of `pleach_format::harmonia`, byte for byte, made on the device from sorted
+//! columns: keys of all nodes, counts, the child region of prefix sums, and values beside the leaves. Whole
+//! top levels of the child region that fit into 64 KiB are put into constant memory (or shared memory, or
+//! left to the read-only cache).
 //!
-//! The regular tree has the same nodes, each with its references (of 8 bytes) or values behind the keys, and is
-//! searched by a group of a lane a child, at most a warp, that compares all keys of a node.
+//! A batch is sorted by its highest bits ([`super::psa`]), then searched by groups of lanes whose width
+//! [`super::ntg`] chooses. It is answered in its own order by scattered writes, or as sorted, with the
+//! numbers of the queries beside the answers.
+//!
+//! The regular tree has the same nodes, each with its references (of 8 bytes) or values after the keys. It is
+//! searched by a group with one lane per child, at most a warp, which compares all keys of a node.
 
 use super::binary::shape;
 use super::ntg::{Neighbours, Profile, keys_at_once, most_lanes};
@@ -26,20 +29,20 @@ use pleach_format::harmonia::{CHILD_BYTES, HarmoniaGeometry, node_keys};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Most levels: those of a section.
+/// Maximum number of levels: those of a section.
 const LEVELS: usize = 24;
-/// Threads of a block that searches.
+/// Threads per block of a search.
 const THREADS: u32 = 256;
-/// The same where they share the top of the child region.
+/// Threads per block of a search whose blocks share the top of the child region.
 const SHARED_THREADS: u32 = 512;
-/// Threads of a block that builds.
+/// Threads per block of the builder.
 const BUILDERS: u32 = 256;
-/// Entries of the child region that constant memory holds: CONSTANT_TOP in harmonia.cu.
+/// Number of entries of the child region that constant memory holds: CONSTANT_TOP in harmonia.cu.
 const TOP_MAX: u64 = (64 << 10) / CHILD_BYTES;
-/// Bytes of a reference of the regular tree.
+/// Bytes per reference of the regular tree.
 const REFERENCE_BYTES: u64 = 8;
 
-/// Definitions of harmonia.cu.
+/// Returns the definitions of harmonia.cu.
 pub(crate) fn numbers() -> [(&'static str, u64); 3] {
     [
         ("BYTES_OF_HARMONIA", size_of::<Tree>() as u64),
@@ -85,7 +88,7 @@ struct Level {
     leaves: u64,
 }
 
-/// What the builder takes; the same as HarmoniaBuild in harmonia.cu.
+/// Arguments of the builder; the same as HarmoniaBuild in harmonia.cu.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct Build {
@@ -113,12 +116,12 @@ pub(crate) struct Build {
 struct Built {
     geometry: HarmoniaGeometry,
     buffer: DeviceBuffer,
-    /// Of a regular tree: where references begin in a node.
+    /// For a regular tree: offset of the references in a node.
     references_at: Option<u64>,
 }
 
 impl Built {
-    /// Builds a tree of a table's sorted columns; waits until it is there.
+    /// Builds a tree of a table's sorted columns, and waits for it.
     fn new(
         stream: &Stream,
         resident: &Resident,
@@ -145,20 +148,20 @@ impl Built {
         };
         let columns = resident.columns(stream)?;
         let instance = resident.instance(Source::Harmonia, 0);
-        // Gaps between the arrays are zero.
+        // Gaps between the arrays must be zero.
         built.buffer.fill(stream, 0)?;
         let build = built.build(columns.arguments());
         let slots = built.geometry.nodes * u64::from(build.stride);
         let launch = grid(&resident.gpu, instance, "harmonia_build", BUILDERS, 0, slots)?;
-        // SAFETY: the columns have the tuples that the geometry was made for, the buffer its nodes; all of them live
-        // until the stream was waited for.
+        // SAFETY: the columns have the tuples for which the geometry was made, and the buffer has its nodes;
+        // all of them live until the stream was waited for.
         let queued = unsafe { harmonia_build(stream, instance, launch, &build) };
         stream.synchronize()?;
         queued?;
         Ok(built)
     }
 
-    /// Bytes of the references of a node of the regular tree.
+    /// Returns the bytes of the references in a node of the regular tree.
     fn reference_bytes(geometry: &HarmoniaGeometry) -> u64 {
         (u64::from(geometry.fanout) * REFERENCE_BYTES).next_multiple_of(64)
     }
@@ -170,7 +173,7 @@ impl Built {
         }
     }
 
-    /// Address of an array of the section; 0 in a regular tree.
+    /// Returns the address of an array of the section; 0 in a regular tree.
     fn part(&self, at: u64) -> u64 {
         if self.references_at.is_none() { self.buffer.address() + at } else { 0 }
     }
@@ -202,7 +205,7 @@ impl Built {
         }
     }
 
-    /// What the kernels take.
+    /// Returns the arguments of the kernels.
     fn tree(&self, lanes: u32, scan: Scan, top: u64) -> Tree {
         let geometry = &self.geometry;
         let mut level = [Nodes::default(); LEVELS];
@@ -227,7 +230,8 @@ impl Built {
         }
     }
 
-    /// Entries of the child region of all whole levels from the root that are no more than `most`.
+    /// Returns the number of entries of the child region in as many whole levels from the root as have at
+    /// most `most` entries.
     fn top(&self, most: u64) -> u64 {
         let inner = self.geometry.levels.iter().rev().skip(1);
         inner.map(|level| level.first + level.nodes).find(|&entries| entries <= most).unwrap_or(0)
@@ -241,20 +245,20 @@ pub(crate) struct Harmonia {
     built: Built,
     instance: Instance,
     psa: Option<Psa>,
-    /// Tuples among which sorted queries stand in any order.
+    /// Length of the ranges of tuples within which sorted queries are in any order.
     unsorted: u64,
     room: Mutex<Option<Room>>,
-    /// Entries of the child region in constant or shared memory.
+    /// Number of entries of the child region in constant or shared memory.
     top: u64,
     blocks_max: u32,
-    /// Who fills the constant memory.
+    /// Identifies this tree as the owner of the constant memory.
     owner: u64,
-    /// Lanes a query for batches of up to 2 to a power of queries, as far as they were asked for.
+    /// Lanes per query for batches of up to 2^i queries, by i, as far as requested so far.
     lanes: Mutex<[Option<u32>; 65]>,
 }
 
 impl Harmonia {
-    /// Builds the tree of a form.
+    /// Builds the tree of the specified form.
     pub(crate) fn new(stream: &Stream, resident: &Resident, form: HarmoniaForm) -> Result<Self, GpuError> {
         static OWNERS: AtomicU64 = AtomicU64::new(1);
         let algorithm = Algorithm::Harmonia(form);
@@ -320,7 +324,7 @@ impl Harmonia {
         if self.form.children == ChildRegion::Shared { (self.top * CHILD_BYTES) as u32 } else { 0 }
     }
 
-    /// Lanes a query for a batch of so many.
+    /// Returns the number of lanes per query for a batch of `queries`.
     fn lanes_of(&self, queries: u64) -> u32 {
         let fanout = u32::from(self.form.fanout);
         let (is_ours, most) = match self.form.group {
@@ -340,7 +344,8 @@ impl Harmonia {
         })
     }
 
-    /// Queues the search of queries as they lie; answers go to the places that `numbers` says, if it is not 0.
+    /// Queues the search of queries in the order in which they are stored. Answers are written to the places
+    /// given by `numbers`, unless it is 0.
     ///
     /// # Safety
     /// As [`Search::search`].
@@ -354,7 +359,8 @@ impl Harmonia {
         let tree = Tree { numbers, ..self.built.tree(self.lanes_of(queries), self.form.scan, self.top) };
         let shape: LaunchShape = shape(self.blocks_max, self.threads(), self.shared_bytes(), batch.count);
         let (instance, tree) = (self.instance, &tree);
-        // SAFETY: the caller's promise; `built` owns what the tree points to, and the top fits where it is put.
+        // SAFETY: the caller guarantees the batch and its buffers; `built` owns the memory that the tree
+        // points to, and the top fits where it is put.
         unsafe {
             match self.form.children {
                 ChildRegion::Constant => {
@@ -370,10 +376,11 @@ impl Harmonia {
         }
     }
 
-    /// Sorts a batch and searches it; answers as sorted with their numbers at an address, or in the batch's order.
+    /// Sorts a batch and searches it. Answers are left as sorted, with their numbers at `numbers_to`, or are
+    /// in the batch's order.
     ///
     /// # Safety
-    /// As [`Search::search`], and there are as many numbers.
+    /// As [`Search::search`], and there must be a number for each query.
     unsafe fn run(
         &self,
         psa: &Psa,
@@ -390,7 +397,7 @@ impl Harmonia {
                 let queries = batch.queries + first * u64::from(self.instance.word_bytes);
                 let chunk = Batch { queries, count, ..*batch };
                 let to = numbers_to.map_or(0, |to| to + first * 4);
-                // SAFETY: the caller's promise, of a part of the batch that is no longer than the room.
+                // SAFETY: the caller guarantees the whole batch; this chunk of it is no longer than the room.
                 let sorted = unsafe { psa.sort(stream, room, &chunk, first as u32, to) }?;
                 let chunk = Batch { queries: sorted.queries, kind: 0, ..chunk };
                 let (chunk, numbers) = match numbers_to {
@@ -398,7 +405,7 @@ impl Harmonia {
                     Some(_) => (answers_from(&chunk, first), 0),
                 };
                 if batch.values | batch.present | batch.ranks != 0 {
-                    // SAFETY: as above; numbers say places of the batch.
+                    // SAFETY: the caller guarantees the whole batch; the numbers are places of the batch.
                     unsafe { self.launch(stream, &chunk, numbers, batch.count) }?;
                 }
                 first += count;
@@ -411,7 +418,7 @@ impl Harmonia {
     }
 }
 
-/// A batch whose answers begin at those of query `first`, a multiple of 32.
+/// Returns the batch whose answers begin at those of query `first`, a multiple of 32.
 fn answers_from(batch: &Batch, first: u64) -> Batch {
     let part = |address: u64, bytes: u64| if address == 0 { 0 } else { address + bytes };
     Batch {
@@ -422,7 +429,7 @@ fn answers_from(batch: &Batch, first: u64) -> Batch {
     }
 }
 
-/// Most queries that are numbered by 32 bits.
+/// Checks that queries can be numbered by 32 bits.
 fn check_count(form: HarmoniaForm, count: u64) -> Result<(), GpuError> {
     if count > u64::from(u32::MAX) {
         return Err(Algorithm::Harmonia(form).refused(format!("{count} queries are too many to be numbered")));
@@ -433,11 +440,11 @@ fn check_count(form: HarmoniaForm, count: u64) -> Result<(), GpuError> {
 impl Search for Harmonia {
     unsafe fn search(&self, stream: &Stream, batch: &Batch) -> Result<(), GpuError> {
         let Some(psa) = &self.psa else {
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller guarantees the batch and its buffers, as `Search::search` requires.
             return unsafe { self.launch(stream, batch, 0, batch.count) };
         };
         check_count(self.form, batch.count)?;
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees the batch and its buffers, as `Search::search` requires.
         unsafe { self.run(psa, stream, batch, None) }
     }
 
@@ -446,7 +453,7 @@ impl Search for Harmonia {
             return Err(Algorithm::Harmonia(self.form).refused("this form does not sort its queries"));
         };
         check_count(self.form, batch.count)?;
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees the batch, its buffers and a number for each query.
         unsafe { self.run(psa, stream, batch, Some(numbers)) }
     }
 
@@ -478,7 +485,7 @@ pub(crate) struct Regular {
 }
 
 impl Regular {
-    /// Builds the tree, to be searched in blocks of so many threads.
+    /// Builds the tree, to be searched in blocks of `threads` threads.
     pub(crate) fn new(
         stream: &Stream,
         resident: &Resident,
@@ -502,7 +509,8 @@ impl Search for Regular {
     unsafe fn search(&self, stream: &Stream, batch: &Batch) -> Result<(), GpuError> {
         let tree = self.built.tree(most_lanes(self.built.geometry.fanout), Scan::Keys, 0);
         let shape = shape(self.blocks_max, self.threads, 0, batch.count);
-        // SAFETY: the caller's promise; `built` owns what the tree points to.
+        // SAFETY: the caller guarantees the batch and its buffers; `built` owns the memory that the tree
+        // points to.
         unsafe { harmonia_regular(stream, self.instance, shape, &tree, batch) }
     }
 

@@ -1,11 +1,15 @@
 //! Search of tuple lines that stay in page-locked memory of the host, below an image on the device.
 //!
-//! Either each query reads its line over the link, which is right for few queries, and for many where the link serves
-//! random reads well. Or the lines are *streamed*: the descent writes down the line of each query and marks the pieces
-//! that are touched; then lines come to the device part by part, touched pieces only and in order, and after each part
-//! the queries whose lines are in it are answered. A query whose line turns out to lie behind the part waits for the
-//! next one. The choice follows from both rates, which are measured when the table is made, and from the number of
-//! pieces that so many queries are expected to touch. All of it is queued; nothing waits for the host.
+//! There are two ways. Each query reads its line over the link: right for few queries, and for many where the
+//! link serves random reads well.
+//!
+//! Or the lines are *streamed*. The descent writes down the line of each query and marks the pieces that are
+//! touched. Then lines are copied to the device part by part, touched pieces only and in order, and after
+//! each part the queries whose lines are in it are answered. A query whose line turns out to be after the
+//! part waits for the next one.
+//!
+//! The choice follows from both rates, which are measured when the table is made, and from the number of
+//! pieces that a batch of that length is expected to touch. All work is queued; nothing waits for the host.
 
 use super::Search;
 use super::auto::AnyOrder;
@@ -17,28 +21,28 @@ use crate::stream::Event;
 use crate::{Gpu, GpuError, Stream};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Bytes of a piece, which is fetched if any of its lines is wanted.
+/// Bytes per piece; a piece is fetched if any of its lines is needed.
 pub(crate) const PIECE_BYTES: u64 = 4096;
-/// Most bytes of a part of the lines that lies on the device at a time.
+/// Maximum number of bytes of a part of the lines on the device.
 const PART_BYTES_MAX: u64 = 128 << 20;
-/// Threads of a block.
+/// Threads per block.
 const THREADS: u32 = 256;
-/// Lines that are read one by one to measure the rate of that.
+/// Number of lines read one by one to measure the rate of such reads.
 const SAMPLE: u64 = 1 << 16;
 
-/// What the kernels of a streamed search get to know, beside the image and the batch; the same as in spine.cu.
+/// Arguments of a streamed search's kernels, in addition to the image and the batch; the same as in spine.cu.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub(crate) struct Part {
-    /// Line of each query.
+    /// Address of the line of each query.
     pub(crate) numbers: u64,
-    /// A byte a piece.
+    /// Address of a byte per piece.
     pub(crate) touched: u64,
-    /// Where the part lies on the device.
+    /// Address of the part on the device.
     pub(crate) lines: u64,
-    /// Its first line, a multiple of a piece's.
+    /// First line of the part, a multiple of a piece's lines.
     pub(crate) first: u64,
-    /// Its lines.
+    /// Number of lines of the part.
     pub(crate) count: u64,
 }
 
@@ -48,25 +52,25 @@ pub(crate) struct Hybrid {
     spine: Arc<Spine>,
     gpu: Gpu,
     line_count: u64,
-    /// Nanoseconds of a line that is read by itself, and of a piece that is streamed.
+    /// Nanoseconds per line that is read by itself, and per piece that is streamed.
     line_ns: f64,
     piece_ns: f64,
     room: Mutex<Room>,
 }
 
-/// Buffers of a streamed search, which one search has at a time.
+/// Buffers of a streamed search; one search uses them at a time.
 #[derive(Debug)]
 struct Room {
     fetching: Stream,
     parts: [DeviceBuffer; 2],
     touched: DeviceBuffer,
     numbers: DeviceBuffer,
-    /// When the last search will be done with them.
+    /// End of the last search that uses them.
     last: Option<Event>,
 }
 
 impl Hybrid {
-    /// Takes the image, and measures the link.
+    /// Creates the search from the image, and measures the link.
     pub(crate) fn new(stream: &Stream, resident: &Resident, spine: Arc<Spine>) -> Result<Self, GpuError> {
         let gpu = resident.gpu.clone();
         let pieces = (resident.line_count * 64).div_ceil(PIECE_BYTES);
@@ -87,7 +91,8 @@ impl Hybrid {
 
     /// Times look-ups one by one, and a part that is streamed.
     fn measure(&mut self, stream: &Stream, resident: &Resident) -> Result<(), GpuError> {
-        // Queries all over the range of keys: where they are dense there are lines, which is what counts.
+        // The queries cover the range of keys. Where they are dense there are lines, which is sufficient
+        // here.
         let words = usize::from(resident.word_bytes);
         let span = resident.high - resident.low;
         let mut queries = Vec::with_capacity(SAMPLE as usize * words);
@@ -118,7 +123,7 @@ impl Hybrid {
         Ok(())
     }
 
-    /// A part of the lines by its number.
+    /// Returns a part of the lines by its number.
     fn part(&self, room: &Room, number: u64) -> Part {
         let buffer = &room.parts[(number % 2) as usize];
         let first = number * (buffer.bytes() / 64);
@@ -134,26 +139,26 @@ impl Hybrid {
     /// Queues fetching the touched pieces of a part.
     ///
     /// # Safety
-    /// The part's buffers live until the work is done.
+    /// The part's buffers must stay alive until the work is done.
     unsafe fn fetch(&self, stream: &Stream, part: &Part) -> Result<(), GpuError> {
         let instance = self.spine.instance();
         let shape = grid(&self.gpu, instance, "hybrid_fetch", THREADS, 0, part.count * 4)?;
-        // SAFETY: the caller's promise; the lines are the table's.
+        // SAFETY: the caller guarantees the part's buffers; the lines belong to the table.
         unsafe { hybrid_fetch(stream, instance, shape, self.spine.arguments(), part) }
     }
 
-    /// Whether a batch should be streamed.
+    /// Returns true if a batch of this length should be streamed.
     fn is_streamed(&self, queries: u64) -> bool {
         let pieces = (self.line_count * 64).div_ceil(PIECE_BYTES) as f64;
         let touched = pieces * -(-(queries as f64) / pieces).exp_m1();
-        // Passes over the batch for each part are cheap beside the link.
+        // The passes over the batch for each part are cheap compared with the link.
         touched * self.piece_ns < queries as f64 * self.line_ns
     }
 
     /// Queues a streamed search.
     ///
     /// # Safety
-    /// As [`Search::search`]; what `arguments` point to is alive, too.
+    /// As [`Search::search`]; the memory that `arguments` point to must stay alive, too.
     unsafe fn stream(&self, stream: &Stream, batch: &Batch, arguments: &Arguments) -> Result<(), GpuError> {
         let mut room = self.room.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(last) = room.last.take() {
@@ -161,11 +166,12 @@ impl Hybrid {
             room.fetching.wait_for(&last)?;
         }
         if room.numbers.bytes() < batch.count * 4 {
-            // Memory that queued work may use goes only when it is done.
+            // Memory that queued work may use is freed only after that work is done.
             stream.synchronize()?;
             room.numbers = DeviceBuffer::new(&self.gpu, batch.count * 4)?;
         }
-        // SAFETY: the caller's promise; `room` is this search's until `last` has passed.
+        // SAFETY: the caller guarantees batch and arguments; `room` belongs to this search until `last` has
+        // passed.
         let queued = unsafe { self.queue(stream, batch, arguments, &room) };
         room.last = Some(stream.mark()?);
         queued
@@ -174,7 +180,7 @@ impl Hybrid {
     /// Queues the kernels of a streamed search.
     ///
     /// # Safety
-    /// As [`Hybrid::stream`]; `room` is used by no other work that is under way.
+    /// As [`Hybrid::stream`]; no other work under way may use `room`.
     unsafe fn queue(
         &self,
         stream: &Stream,
@@ -185,7 +191,7 @@ impl Hybrid {
         let instance = self.spine.instance();
         room.touched.fill(stream, 0)?;
         if batch.present != 0 {
-            // SAFETY: the bitmap of the batch.
+            // SAFETY: the caller guarantees the presence bitmap of the batch.
             unsafe {
                 self.gpu.driver().fill(
                     stream.handle(),
@@ -196,12 +202,12 @@ impl Hybrid {
             }?;
         }
         let shape = self.spine.shape(batch.count);
-        // SAFETY: the caller's promise; the room holds a number a query.
+        // SAFETY: the caller guarantees batch and arguments; the room holds a number per query.
         unsafe { hybrid_lines(stream, instance, shape, arguments, batch, &self.part(room, 0)) }?;
         let answering = grid(&self.gpu, instance, "hybrid_answer", THREADS, 0, batch.count)?;
         room.fetching.wait_for(&stream.mark()?)?;
         let parts = self.line_count.div_ceil(room.parts[0].bytes() / 64);
-        // When the buffer of a part is free again.
+        // Marks after which the buffer of a part is free again.
         let mut free: [Option<Event>; 2] = [None, None];
         for number in 0..parts {
             let part = self.part(room, number);
@@ -209,10 +215,11 @@ impl Hybrid {
             if let Some(answered) = buffer.take() {
                 room.fetching.wait_for(&answered)?;
             }
-            // SAFETY: the caller's promise; the buffer's last part is answered before it is fetched anew.
+            // SAFETY: the caller guarantees `room`; the last part in this buffer has been answered before it
+            // is fetched again.
             unsafe { self.fetch(&room.fetching, &part) }?;
             stream.wait_for(&room.fetching.mark()?)?;
-            // SAFETY: as above; the part is there.
+            // SAFETY: the caller guarantees batch and arguments; the part has been fetched.
             unsafe { hybrid_answer(stream, instance, answering, arguments, batch, &part) }?;
             *buffer = Some(stream.mark()?);
         }
@@ -220,7 +227,7 @@ impl Hybrid {
     }
 }
 
-/// The shorter of two runs, in milliseconds, after one that warms up.
+/// Returns the time of the shorter of two runs, in milliseconds, after a run to warm up.
 fn best_ms(stream: &Stream, mut run: impl FnMut() -> Result<(), GpuError>) -> Result<f32, GpuError> {
     let mut best = f32::MAX;
     for turn in 0..3 {
@@ -240,10 +247,10 @@ impl AnyOrder for Hybrid {
     unsafe fn search_unless(&self, stream: &Stream, batch: &Batch, order: u64) -> Result<(), GpuError> {
         if self.is_streamed(batch.count) {
             let arguments = self.spine.arguments().unless(order);
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller guarantees the batch and its buffers, and the sample.
             unsafe { self.stream(stream, batch, &arguments) }
         } else {
-            // SAFETY: as above.
+            // SAFETY: the caller guarantees the batch and its buffers, and the sample.
             unsafe { self.spine.search_unless(stream, batch, order) }
         }
     }
@@ -252,10 +259,10 @@ impl AnyOrder for Hybrid {
 impl Search for Hybrid {
     unsafe fn search(&self, stream: &Stream, batch: &Batch) -> Result<(), GpuError> {
         if self.is_streamed(batch.count) {
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller guarantees the batch and its buffers, as `Search::search` requires.
             unsafe { self.stream(stream, batch, self.spine.arguments()) }
         } else {
-            // SAFETY: as above.
+            // SAFETY: the caller guarantees the batch and its buffers, as `Search::search` requires.
             unsafe { self.spine.search(stream, batch) }
         }
     }

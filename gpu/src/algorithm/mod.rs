@@ -1,8 +1,9 @@
-//! The algorithms that search a table on a device, and what each of them needs.
+//! The algorithms that search a table on a device, and the structures they need.
 //!
-//! All answer the same [`Batch`] exactly, so that they can be compared; they differ in the structure they descend. Each
-//! has a module with its argument structs and a type that implements [`Search`]: made once for a [`Resident`] table,
-//! it owns what it derived from the tuple lines, and queues searches.
+//! All of them answer the same [`Batch`] exactly, so that they can be compared; they differ in the structure
+//! they descend. Each has a module with its argument structs and a type that implements [`Search`]. A value
+//! of that type is made once for a [`Resident`] table, owns what it derived from the tuple lines, and queues
+//! searches.
 
 pub(crate) mod auto;
 pub(crate) mod binary;
@@ -20,62 +21,63 @@ use crate::kernel::table::Batch;
 use crate::{GpuError, Stream};
 use std::fmt;
 
-/// How a batch is searched.
+/// Method of searching a batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Algorithm {
-    /// Whichever is fastest for the batch.
+    /// The fastest method for the batch.
     #[default]
     Auto,
-    /// Through the device image to a tuple line: ours.
+    /// Descent through the device image to a tuple line: Pleach's own.
     Spine,
-    /// A merge of ascending queries with the tuple lines: ours.
+    /// Merge of ascending queries with the tuple lines: Pleach's own.
     Sweep,
     /// Binary search of the sorted keys.
     Binary(BinaryForm),
     /// P-ary search of the sorted keys (Kaldewey et al.).
     PAry {
-        /// Threads of a query: a power of two, 4 to 1024.
+        /// Threads per query: a power of two, 4 to 1024.
         threads: u16,
-        /// How threads agree.
+        /// Way in which the threads of a query exchange their comparisons.
         form: PAryForm,
     },
     /// P-ary search of the contiguous B+tree.
     PAryTree {
-        /// Threads of a query: a power of two, 4 to 1024.
+        /// Threads per query: a power of two, 4 to 1024.
         threads: u16,
-        /// Most children of a node, 4 to 128.
+        /// Maximum number of children of a node, 4 to 128.
         order: u16,
     },
     /// The FAST tree, 15-key blocks (Kim et al., section 5.2).
     Fast {
-        /// How lanes agree.
+        /// Way in which the lanes of a query exchange their comparisons.
         form: FastForm,
-        /// Queries in flight of a group of lanes: 1, 2, 4.
+        /// Queries in flight per group of lanes: 1, 2 or 4.
         simultaneous: u16,
     },
     /// The contiguous B+tree (Daga and Nutter).
     Btree {
-        /// Most children of a node, 4 to 128.
+        /// Maximum number of children of a node, 4 to 128.
         order: u16,
-        /// The launch.
+        /// Shape of the launch.
         form: BtreeForm,
     },
     /// Harmonia's B+tree (Yan et al.).
     Harmonia(HarmoniaForm),
-    /// The B+tree that Harmonia is compared with: keys and references in each node, a group of lanes a query.
+    /// The B+tree that Harmonia is compared with: keys and references in each node, a group of lanes per
+    /// query.
     RegularTree {
-        /// Most children of a node, 8 to 128.
+        /// Maximum number of children of a node, 8 to 128.
         fanout: u16,
-        /// Percent of its places for keys that a node fills, 50 to 100.
+        /// Fill of a node: percent of its key places, 50 to 100.
         fill: u8,
-        /// Threads of a block: a multiple of 32, 32 to 1024.
+        /// Threads per block: a multiple of 32, 32 to 1024.
         threads: u16,
     },
 }
 
 impl Algorithm {
-    /// Name, without parameters.
+    /// Returns the name, without parameters.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -92,7 +94,7 @@ impl Algorithm {
         }
     }
 
-    /// An error that says why it does not search a table.
+    /// Creates an error that says why the algorithm cannot search a table.
     pub(crate) fn refused(self, cause: impl Into<String>) -> GpuError {
         GpuError::Algorithm { algorithm: self.name(), cause: cause.into() }
     }
@@ -101,16 +103,16 @@ impl Algorithm {
 /// Forms of binary search.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum BinaryForm {
-    /// Words, a query a thread.
+    /// Words, one thread per query.
     #[default]
     Plain,
-    /// The same with the top of the search in shared memory.
+    /// As `Plain`, with the top of the search in shared memory.
     Top,
     /// 16-byte strings, byte by byte.
     Bytes,
-    /// 16-byte strings, words whose bytes are swapped.
+    /// 16-byte strings, as words whose bytes are swapped.
     Swap,
-    /// The same with the query and the probed string of each thread in shared memory.
+    /// As `Swap`, with the query and the probed string of each thread in shared memory.
     Cached,
 }
 
@@ -120,14 +122,14 @@ pub enum PAryForm {
     /// Boundaries in shared memory.
     #[default]
     List,
-    /// Votes of a warp; at most 32 threads.
+    /// Votes of a warp; at most 32 threads per query.
     Ballot,
 }
 
 /// Forms of the FAST search.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum FastForm {
-    /// Comparison bits and the table of ancestors in shared memory, a warp a block.
+    /// Comparison bits and the table of ancestors in shared memory, one warp per block.
     #[default]
     Paper,
     /// The same kernel in a launch that fills the device.
@@ -139,32 +141,33 @@ pub enum FastForm {
 /// Launches of the B+tree search.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum BtreeForm {
-    /// Blocks of 256, at most 32,768 threads.
+    /// Blocks of 256 threads, at most 32,768 threads in all.
     #[default]
     Paper,
     /// As many blocks as run at a time.
     Grid,
 }
 
-/// The tree and the search of Harmonia.
+/// Shape of Harmonia's tree, and how it is searched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct HarmoniaForm {
-    /// Most children of a node, 8 to 128.
+    /// Maximum number of children of a node, 8 to 128.
     pub fanout: u16,
-    /// Percent of its places for keys that a node fills, 50 to 100.
+    /// Fill of a node: percent of its key places, 50 to 100.
     pub fill: u8,
-    /// How a batch is sorted before it is searched.
+    /// Order of a batch for the search.
     pub sort: QuerySort,
-    /// Lanes of a query.
+    /// Lanes per query.
     pub group: Group,
-    /// How a lane goes through a node.
+    /// Way in which a lane compares the keys of a node.
     pub scan: Scan,
-    /// Where the child region lies.
+    /// Place of the child region.
     pub children: ChildRegion,
 }
 
 impl Default for HarmoniaForm {
-    /// The paper's: fanout 64, full nodes, partial sorting, narrowed groups, child region in constant memory.
+    /// Returns the paper's form: fanout 64, full nodes, partial sorting, narrowed groups, child region in
+    /// constant memory.
     fn default() -> Self {
         Self {
             fanout: 64,
@@ -177,47 +180,48 @@ impl Default for HarmoniaForm {
     }
 }
 
-/// How a batch is sorted before it is searched (PSA).
+/// Order of a batch for the search (PSA).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum QuerySort {
     /// Not at all.
     None,
-    /// By as many of the highest bits as Equation 2 says.
+    /// By the number of highest bits given by Equation 2.
     #[default]
     Partial,
     /// By all bits.
     Full,
-    /// By so many of the highest bits in which the table's keys differ.
+    /// By this number of the highest bits in which the table's keys differ.
     Bits(u8),
 }
 
-/// How many lanes of a warp search for a query together (NTG).
+/// Number of lanes of a warp that search for a query together (NTG).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Group {
-    /// As many as the model says that is fitted to devices of now.
+    /// Group width from the model fitted to current GPUs.
     #[default]
     Auto,
-    /// As many as Equation 4 says.
+    /// Group width given by Equation 4.
     Paper,
-    /// One for each child, up to a warp.
+    /// One lane per child, up to a warp.
     Whole,
-    /// So many: a power of two, 1 to 32.
+    /// This number of lanes: a power of two, 1 to 32.
     Of(u8),
 }
 
-/// How a lane goes through a node.
+/// Way in which a lane compares the keys of a node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Scan {
-    /// Key by key, in steps of the group: the paper's.
+    /// Key by key, in steps of the group: the paper's form.
     #[default]
     Keys,
-    /// 16 bytes at a step.
+    /// 16 bytes per step.
     Vectors,
-    /// By halving, a lane a query, whatever the group: ours.
+    /// By halving, one lane per query, whatever the group: Pleach's own.
     Halves,
 }
 
-/// Where the child region lies, as far as whole levels fit; the rest is read through the read-only cache.
+/// Place of the child region's top levels, as far as whole levels fit; the rest is read through the read-only
+/// cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ChildRegion {
     /// In constant memory.
@@ -225,7 +229,7 @@ pub enum ChildRegion {
     Constant,
     /// In shared memory.
     Shared,
-    /// In the read-only cache alone.
+    /// The read-only cache only.
     Ldg,
 }
 
@@ -234,34 +238,36 @@ pub(crate) trait Search: fmt::Debug + Send + Sync {
     /// Queues the search of a batch of at least one query in a table of at least one tuple.
     ///
     /// # Safety
-    /// Queries and answers are arrays of the batch's lengths, alive until the work is done; the structure is, too.
+    /// Queries and answers must be arrays of the batch's lengths. They and the structure must stay alive
+    /// until the work is done.
     unsafe fn search(&self, stream: &Stream, batch: &Batch) -> Result<(), GpuError>;
 
-    /// Queues the search of a batch as above, but lets answers stand in the order in which queries are sorted: answer i
-    /// is that of query `numbers[i]`, an array of as many u32.
+    /// Queues the search of a batch as [`Search::search`] does, but leaves the answers in the order in which
+    /// the queries are sorted: answer i belongs to query `numbers[i]`, an array with one u32 per query.
     ///
     /// # Safety
-    /// As [`Search::search`].
+    /// As [`Search::search`]; `numbers` must be the address of such an array that stays alive until the work
+    /// is done.
     unsafe fn search_sorted(&self, _: &Stream, _: &Batch, _numbers: u64) -> Result<(), GpuError> {
         Err(GpuError::Algorithm { algorithm: "this one", cause: "it does not sort its queries".to_owned() })
     }
 
-    /// Lanes that search for a query of a batch of so many, where a model says how many.
+    /// Returns the number of lanes per query for a batch of this length, where a model chooses it.
     fn lanes(&self, _queries: u64) -> Option<u32> {
         None
     }
 
-    /// Whether the bitmap of presence has to be zeroed before.
+    /// Returns true if the presence bitmap has to be zeroed before the search.
     fn wants_zeroed_present(&self) -> bool {
         false
     }
 
-    /// Whether a search of so many queries may be recorded: it queues the same work each time, on one stream, and
-    /// shares no buffer with other searches.
+    /// Returns true if a search of this many queries may be recorded: it queues the same work each time, on
+    /// one stream, and shares no buffer with other searches.
     fn is_recordable(&self, _count: u64) -> bool {
         true
     }
 
-    /// Bytes of device memory of its own.
+    /// Returns the bytes of device memory of the structure.
     fn bytes(&self) -> u64;
 }

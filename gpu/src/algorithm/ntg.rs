@@ -1,65 +1,71 @@
-//! Narrowed thread groups: how many lanes of a warp search for a query together (Harmonia, section 4.2).
+//! Narrowed thread groups: the number of lanes of a warp that search for a query together (Harmonia, section
+//! 4.2).
 //!
-//! Fewer lanes compare fewer keys in vain, but more queries share a warp, which takes as many steps at
-//! a level as the query that takes most: S. The profile is of 1,000 queries as they stand after sorting: windows of a
-//! warp's queries, at random places, as far apart as the batch's queries are, in any order within what partial sorting
-//! leaves unsorted. As ranks say which slot of each node on its path a query meets, no key is read.
+//! Fewer lanes compare fewer keys in vain. But more queries share a warp, which takes as many steps at a
+//! level as its slowest query: S.
 //!
-//! The paper's rule (Equation 4) halves the group as long as 2 S_before / S_after is not below 1, over the last levels,
-//! which counts comparisons alone. Ours adds what makes it miss here: what a level costs however few keys are compared,
-//! and that a step takes longer the more nodes the queries of a warp stand in. It takes the group with the least time a
-//! query. Both numbers are fitted to an H200: fanouts 8 to 128, fills of 50 to 100%, sorted and unsorted queries.
+//! S is found from a profile of 1,000 queries in their order after sorting: windows of a warp's queries, at
+//! random places, spaced as the batch's queries are, in any order within the ranges that partial sorting
+//! leaves unsorted. Ranks determine which slot of each node on its path a query meets, so no key is read.
+//!
+//! The paper's rule (Equation 4) halves the group as long as 2 S_before / S_after is not below 1, over the
+//! last levels. It counts comparisons only.
+//!
+//! Pleach's rule adds two costs that make Equation 4 miss here: the cost of a level however few keys are
+//! compared, and the longer time of a step when the queries of a warp are in more nodes. It chooses the group
+//! with the least time per query. Both numbers are fitted to an H200: fanouts 8 to 128, fills of 50 to 100%,
+//! sorted and unsorted queries.
 
 use super::Scan;
 use pleach_format::harmonia::HarmoniaGeometry;
 
-/// Queries of a window: those that a warp answers.
+/// Queries per window: those that a warp answers.
 const WINDOW: u64 = 32;
-/// Windows: about 1,000 queries.
+/// Number of windows: about 1,000 queries.
 const WINDOWS: u64 = 32;
-/// Levels, from the leaves up, that the paper's rule looks at.
+/// Number of levels, from the leaves up, that the paper's rule considers.
 const LAST_LEVELS: usize = 2;
-/// What a level costs beside its comparisons, in comparison steps.
+/// Cost of a level without its comparisons, in comparison steps.
 const LEVEL_STEPS: f64 = 7.0;
-/// How much longer a step takes for each node more that the queries of a warp stand in.
+/// Added cost of a step for each further node that the queries of a warp are in, as a share of a step.
 const NODE_STEPS: f64 = 0.08;
 
-/// Numbers in no order.
+/// Returns pseudorandom numbers.
 fn mix(i: u64) -> u64 {
     let x = i.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     let x = (x ^ x >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     (x ^ x >> 27).wrapping_mul(0x94D0_49BB_1331_11EB) ^ x >> 31
 }
 
-/// How queries of a batch stand beside each other.
+/// Spacing and order of the queries of a batch.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Neighbours {
-    /// Queries of the batch.
+    /// Number of queries of the batch.
     pub(crate) queries: u64,
-    /// Tuples among which queries stand in any order: all of them if nothing is sorted.
+    /// Length of the ranges of tuples within which queries are in any order: all tuples if nothing is sorted.
     pub(crate) unsorted: u64,
 }
 
-/// A node on a query's path: its number within its level, and how many of its keys are below the query.
+/// A node on a query's path: its number within its level, and the number of its keys below the query.
 #[derive(Clone, Copy, Debug)]
 struct Met {
     node: u64,
     below: u32,
 }
 
-/// The nodes on the paths of windows of queries, the root's first.
+/// The nodes on the paths of windows of queries, from the root.
 #[derive(Clone, Debug)]
 pub(crate) struct Profile {
     windows: Vec<Vec<Vec<Met>>>,
     slots: u32,
 }
 
-/// What the groups of a warp meet at a level, on average.
+/// Average costs of a warp's groups at a level.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct LevelSteps {
     /// S: steps of the slowest query.
     pub(crate) steps: f64,
-    /// Nodes that the queries stand in.
+    /// Number of nodes that the queries are in.
     nodes: f64,
 }
 
@@ -70,7 +76,7 @@ impl Profile {
         let window = |number: u64| {
             let start = mix(number) % tuples;
             let query = |at: u64| {
-                // The at-th query behind the first one of the window.
+                // The at-th query after the first one of the window.
                 let ahead = u128::from(at) * u128::from(tuples) / u128::from(neighbours.queries.max(1));
                 let sorted = (start + ahead as u64) % tuples;
                 let within = mix(mix(number) ^ at) % unsorted;
@@ -82,7 +88,7 @@ impl Profile {
         Self { windows: (0..WINDOWS).map(window).collect(), slots: geometry.fanout - 1 }
     }
 
-    /// The nodes on the way to a rank.
+    /// Returns the nodes on the path to a rank.
     fn path(geometry: &HarmoniaGeometry, rank: u64) -> Vec<Met> {
         let full = u64::from(geometry.node_keys);
         let mut node = rank / full;
@@ -96,7 +102,7 @@ impl Profile {
         path
     }
 
-    /// What groups of so many lanes meet at each level, if a lane compares `keys` at a step.
+    /// Returns the costs of groups of `lanes` lanes at each level, if a lane compares `keys` per step.
     pub(crate) fn steps(&self, lanes: u32, keys: u32) -> Vec<LevelSteps> {
         let levels = self.windows.first().and_then(|window| window.first()).map_or(0, Vec::len);
         let together = (WINDOW / u64::from(lanes)).max(1) as usize;
@@ -117,7 +123,7 @@ impl Profile {
         (0..levels).map(of_level).collect()
     }
 
-    /// Lanes of a group by the paper's rule.
+    /// Returns the lanes per group by the paper's rule.
     pub(crate) fn by_equation_4(&self, fanout: u32, keys: u32) -> u32 {
         let last = |lanes: u32| -> f64 {
             self.steps(lanes, keys).iter().rev().take(LAST_LEVELS).map(|level| level.steps).sum()
@@ -129,7 +135,7 @@ impl Profile {
         lanes
     }
 
-    /// Lanes of a group by ours.
+    /// Returns the lanes per group by Pleach's rule.
     pub(crate) fn best(&self, fanout: u32, keys: u32) -> u32 {
         let cost = |lanes: u32| -> f64 {
             let time =
@@ -141,12 +147,12 @@ impl Profile {
     }
 }
 
-/// Lanes of a group that was not narrowed: one for each child, but no more than a warp has.
+/// Returns the lanes of a group that was not narrowed: one per child, at most a warp.
 pub(crate) fn most_lanes(fanout: u32) -> u32 {
     1 << fanout.min(32).ilog2()
 }
 
-/// Keys that a lane compares at a step.
+/// Returns the number of keys that a lane compares per step.
 pub(crate) fn keys_at_once(scan: Scan, word_bytes: u8) -> u32 {
     if scan == Scan::Vectors { 16 / u32::from(word_bytes) } else { 1 }
 }
@@ -176,7 +182,7 @@ mod tests {
         assert_eq!((profile.by_equation_4(64, 1), profile.best(64, 1)), (1, 1));
     }
 
-    /// The picks of the tables in docs/PERFORMANCE.md, which were measured as the best.
+    /// The groups in the tables in docs/PERFORMANCE.md, which were measured as the best.
     #[test]
     fn unsorted_queries_want_wider_groups() {
         let unsorted = Neighbours { queries: 100_000_000, unsorted: 1 << 20 };

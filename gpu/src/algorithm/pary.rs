@@ -1,8 +1,8 @@
 //! P-ary search of the sorted keys (Kaldewey et al.): P threads search for one query together.
 //!
-//! Meant for short batches: a query takes about log P rounds of loads that run side by side, where binary search takes
-//! log 2 of them one after another. Blocks are small, so that few queries spread over all multiprocessors; each query
-//! sets its own bit of presence, in a bitmap that is zeroed before.
+//! It is meant for short batches. A query takes about log P rounds of parallel loads, where binary search
+//! takes log 2 rounds one after another. Blocks are small, so that few queries spread over all
+//! multiprocessors. Each query sets its own presence bit, in a bitmap that is zeroed before.
 
 use super::binary::shape;
 use super::{Algorithm, PAryForm, Search};
@@ -11,13 +11,14 @@ use crate::kernel::table::{Batch, Source, pary_ballot, pary_list};
 use crate::resident::{Resident, SortedColumns};
 use crate::{GpuError, Stream};
 
-/// What P may be.
+/// Valid values of P.
 pub(crate) const P_ARY: [u16; 9] = [4, 8, 16, 32, 64, 128, 256, 512, 1024];
 
-/// Threads of a block, unless P is more: so many fill a multiprocessor with the most blocks that it runs.
+/// Threads per block, unless P is more: this number fills a multiprocessor when it runs its maximum number of
+/// blocks.
 const THREADS: u32 = 64;
 
-/// Sorted keys that are searched by several threads a query.
+/// Sorted keys that are searched by several threads per query.
 #[derive(Debug)]
 pub(crate) struct PAry {
     form: PAryForm,
@@ -28,7 +29,7 @@ pub(crate) struct PAry {
 }
 
 impl PAry {
-    /// Takes the sorted keys of a table, for `threads` threads a query.
+    /// Creates the search of a table's sorted keys, with `threads` threads per query.
     pub(crate) fn new(
         stream: &Stream,
         resident: &Resident,
@@ -54,12 +55,13 @@ impl PAry {
         Ok(search)
     }
 
-    /// Threads of a block.
+    /// Returns the number of threads per block.
     fn threads(&self) -> u32 {
         self.threads_a_query.max(THREADS)
     }
 
-    /// Of each query of a block: P probed keys, a bound, the query, and where the part begins.
+    /// Returns the shared memory per block. Each of its queries needs P probed keys, a bound, the query, and
+    /// the start of its part.
     fn shared_bytes(&self) -> u32 {
         let words = self.threads_a_query + 2;
         let queries = self.threads() / self.threads_a_query;
@@ -76,7 +78,8 @@ impl Search for PAry {
         let threads_needed = batch.count.saturating_mul(self.threads_a_query.into());
         let shape = shape(self.blocks_max, self.threads(), self.shared_bytes(), threads_needed);
         let columns = self.columns.arguments();
-        // SAFETY: the caller's promise; the columns are of this table, and the shared memory is what the kernel takes.
+        // SAFETY: the caller guarantees the batch and its buffers; `self` owns the columns, and the launch
+        // has the shared memory that the kernel uses.
         unsafe {
             match self.form {
                 PAryForm::List => pary_list(stream, self.instance, shape, &columns, batch),

@@ -1,13 +1,17 @@
-//! Partially-sorted aggregation: queries sorted by their highest bits, each with its number, before they are searched.
+//! Partially-sorted aggregation: before the search, queries are sorted by their highest bits, each with its
+//! number.
 //!
-//! Equation 2 of the paper on Harmonia: queries that fall into the same cache line of keys need no order among them, so
-//! of B bits N = B - log2(2^B / T * K) are worth sorting by, with T keys in the tree and K in a line. Here B is the
-//! number of bits of the distance from the table's smallest key to its largest, and queries are sorted by distances
-//! from the smallest: high bits that all keys share are no bits to sort by. N bits are spread evenly over the fewest
-//! passes with digits of 8 bits (kernels/sort.cu).
+//! Equation 2 of the paper on Harmonia: queries that fall into the same cache line of keys need no order
+//! among them. Of B bits, only N = B - log2(2^B / T * K) are worth sorting by, with T keys in the tree and K
+//! in a line.
 //!
-//! Batches are sorted in chunks of [`CHUNK`] queries, so that room stays bounded. The room is one for all streams: a
-//! batch waits on the device until the one before has been searched, and a longer one than all before on the host.
+//! Here B is the number of bits of the distance from the table's smallest key to its largest, and queries are
+//! sorted by their distance from the smallest, so that high bits shared by all keys are not sorted by. N bits
+//! are spread evenly over the fewest passes with digits of 8 bits (kernels/sort.cu).
+//!
+//! Batches are sorted in chunks of [`CHUNK`] queries, so that the room is bounded. All streams share it: a
+//! batch waits on the device until the previous one has been searched, and a batch longer than all before it
+//! waits on the host.
 
 use super::QuerySort;
 use crate::driver::LaunchShape;
@@ -18,32 +22,32 @@ use crate::resident::{Resident, grid};
 use crate::stream::Event;
 use crate::{GpuError, Stream};
 
-/// Most queries that are sorted together: a multiple of 32.
+/// Maximum number of queries sorted together: a multiple of 32.
 pub(crate) const CHUNK: u64 = 1 << 27;
-/// Threads of a block: SORTERS in sort.cu.
+/// Threads per block: SORTERS in sort.cu.
 const SORTERS: u32 = 512;
-/// Bytes of shared memory that sort.cu declares, and some more.
+/// Bytes of shared memory that sort.cu declares, with some reserve.
 const STATIC_BYTES: u32 = 3 << 10;
-/// Values of a digit.
+/// Number of values of a digit.
 const DIGITS: u64 = 256;
-/// Bits of a digit at most.
+/// Maximum number of bits of a digit.
 const DIGIT_BITS: u32 = 8;
-/// Most passes: of words of 128 bits.
+/// Maximum number of passes: for words of 128 bits.
 const PASSES_MAX: u64 = 16;
-/// Bytes of a line of the level 1 cache.
+/// Bytes per line of the level 1 cache.
 const LINE_BYTES: u64 = 128;
 
-/// Queries of a thread of a tile.
+/// Returns the queries per thread of a tile.
 const fn items(word_bytes: u8) -> u32 {
     if word_bytes == 16 { 8 } else { 12 }
 }
 
-/// Definitions of sort.cu.
+/// Returns the definitions of sort.cu.
 pub(crate) fn numbers(word_bytes: u8) -> [(&'static str, u64); 2] {
     [("BYTES_OF_SORT", size_of::<Pass>() as u64), ("ITEMS", items(word_bytes).into())]
 }
 
-/// What a pass takes; the same as Sort in sort.cu.
+/// Arguments of a pass; the same as Sort in sort.cu.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct Pass {
@@ -66,21 +70,21 @@ pub(crate) struct Pass {
     pass: u32,
 }
 
-/// Which bits are sorted by.
+/// The bits to sort by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Digits {
-    /// Distances from here count.
+    /// Word from which distances are counted.
     low: u128,
-    /// Longer ones are as long as this.
+    /// Maximum distance; longer ones are treated as this.
     span: u128,
-    /// Bits below those that are sorted by.
+    /// Number of bits below those that are sorted by.
     shift: u32,
-    /// Bits that are sorted by.
+    /// Number of bits that are sorted by.
     pub(crate) bits: u32,
 }
 
 impl Digits {
-    /// Those that a form of sorting wants of a table; `None` if it wants none.
+    /// Returns the bits that a form of sorting uses for a table; `None` if it uses none.
     pub(crate) fn new(sort: QuerySort, resident: &Resident) -> Option<Self> {
         let (low, high) = (resident.low, resident.high);
         Self::of_keys(sort, (low, high), resident.tuples, resident.word_bytes)
@@ -116,7 +120,7 @@ pub(crate) struct Psa {
     digits: Digits,
 }
 
-/// Room for a chunk, and the end of the last search of what was sorted there.
+/// Room for a chunk, and the end of the last search of the queries sorted there.
 #[derive(Debug)]
 pub(crate) struct Room {
     buffer: DeviceBuffer,
@@ -124,16 +128,17 @@ pub(crate) struct Room {
     used: Event,
 }
 
-/// Where what was sorted stands.
+/// Addresses of the sorted queries.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sorted {
-    /// Address of encoded words.
+    /// Address of the encoded words.
     pub(crate) queries: u64,
-    /// Address of their numbers, u32.
+    /// Address of the queries' numbers, u32.
     pub(crate) numbers: u64,
 }
 
-/// Bytes of the parts of a room: queries and numbers, twice each, then counts, turns and what tiles tell.
+/// Returns the bytes of the parts of a room: queries and numbers, twice each, then counts, turns and tile
+/// states.
 fn parts(count: u64, word_bytes: u64, passes: u64, tiles: u64) -> [u64; 5] {
     let lines = |bytes: u64| bytes.next_multiple_of(256);
     let (queries, numbers) = (lines(count * word_bytes), lines(count * 4));
@@ -142,14 +147,15 @@ fn parts(count: u64, word_bytes: u64, passes: u64, tiles: u64) -> [u64; 5] {
 }
 
 impl Psa {
-    /// What sorts batches of a table; `None` where a block has too little shared memory.
+    /// Creates the sorter of a table's batches; `None` if a block has too little shared memory.
     pub(crate) fn new(resident: &Resident, digits: Digits) -> Option<Self> {
         let this = Self { instance: resident.instance(Source::Sort, 0), digits };
         let most = resident.gpu.limits().shared_bytes_max;
         (this.shared_bytes() + STATIC_BYTES <= most).then_some(this)
     }
 
-    /// Shared memory of a block, beside what sort.cu declares: a tile's words, a count a warp and digit.
+    /// Returns the shared memory per block, without that declared by sort.cu: a tile's words, and a count per
+    /// warp and digit.
     fn shared_bytes(&self) -> u32 {
         let tile = SORTERS * items(self.instance.word_bytes);
         tile * u32::from(self.instance.word_bytes) + SORTERS / 32 * DIGITS as u32 * 4
@@ -164,7 +170,8 @@ impl Psa {
         parts(count, self.instance.word_bytes.into(), self.digits.passes().into(), tiles)
     }
 
-    /// Room for chunks of a batch of `count` queries, which work queued on `stream` may use from now on.
+    /// Returns room for chunks of a batch of `count` queries, which work queued on `stream` may use from now
+    /// on.
     pub(crate) fn room<'r>(
         &self,
         stream: &Stream,
@@ -185,12 +192,12 @@ impl Psa {
         room.as_ref().map_or_else(|| unreachable!("made above"), Ok)
     }
 
-    /// Queues sorting a chunk; its queries count from `first`. Numbers go to `numbers_to`, or stay in the room if
-    /// that is 0.
+    /// Queues sorting a chunk, whose queries are numbered from `first`. Numbers are written to `numbers_to`,
+    /// or stay in the room if that is 0.
     ///
     /// # Safety
-    /// The chunk's queries are as many as it says, and no more than [`CHUNK`] and the room's; so are those at
-    /// `numbers_to`. All of it is alive until the work is done.
+    /// The chunk must have the number of queries that it states, at most [`CHUNK`] and the room's number;
+    /// `numbers_to` must have room for as many numbers. All of it must stay alive until the work is done.
     pub(crate) unsafe fn sort(
         &self,
         stream: &Stream,
@@ -232,7 +239,7 @@ impl Psa {
             pass: 0,
         };
         let shape = grid(gpu, self.instance, "sort_count", SORTERS, 0, chunk.count)?;
-        // SAFETY: the caller's promise; the counts were zeroed above.
+        // SAFETY: the caller guarantees the chunk; the counts were zeroed above.
         unsafe { sort_count(stream, self.instance, shape, &pass) }?;
         let shape = LaunchShape { blocks: tiles as u32, threads: SORTERS, shared_bytes: self.shared_bytes() };
         for number in 0..passes {
@@ -240,7 +247,8 @@ impl Psa {
             pass.queries_to = at(turn);
             pass.numbers_to = if number + 1 == passes && numbers_to != 0 { numbers_to } else { at(2 + turn) };
             pass.pass = number;
-            // SAFETY: as above; the room holds two chunks and what as many tiles tell.
+            // SAFETY: the caller guarantees the chunk; the room holds two copies of it and the states of its
+            // tiles.
             unsafe { sort_pass(stream, self.instance, shape, &pass) }?;
             (pass.queries, pass.numbers, pass.kind) = (pass.queries_to, pass.numbers_to, 0);
             pass.told += told_bytes;
@@ -249,29 +257,30 @@ impl Psa {
     }
 }
 
-/// Words and numbers that are sorted whole, outside of a batch: where they are, and two places in turn.
+/// Words and numbers that are sorted completely, outside of a batch: their addresses, and two places that the
+/// passes use in turn.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Columns {
-    /// Addresses of words and of their numbers, which may be 0 for their ranks.
+    /// Addresses of the words and of their numbers; the latter may be 0, and ranks are used.
     pub(crate) from: [u64; 2],
-    /// Addresses to sort to, by turns.
+    /// Addresses to sort to, in turn.
     pub(crate) to: [[u64; 2]; 2],
-    /// How many, below 2^30.
+    /// Number of words, below 2^30.
     pub(crate) count: u32,
 }
 
-/// Bytes that sorting so many words by all their bits wants for counts and for what tiles tell.
+/// Returns the bytes for counts and tile states that sorting `count` words by all their bits needs.
 pub(crate) fn control_bytes(count: u32, word_bytes: u8) -> u64 {
     let tiles = u64::from(count.div_ceil(SORTERS * items(word_bytes)));
     (PASSES_MAX * DIGITS + PASSES_MAX + u64::from(word_bytes) * tiles * DIGITS) * 4
 }
 
-/// Queues sorting words by all their bits, with their numbers, stable; which of the places they are in then. `None`
-/// where a block has too little shared memory.
+/// Queues a stable sort of words by all their bits, with their numbers. Returns the index of the place that
+/// holds them then; `None` if a block has too little shared memory.
 ///
 /// # Safety
-/// The columns have as many words and numbers as they say, `control` the bytes of [`control_bytes`]; all of it is alive
-/// until the work is done.
+/// The columns must have `count` words and numbers, `control` the bytes of [`control_bytes`]; all of it must
+/// stay alive until the work is done.
 pub(crate) unsafe fn sort_columns(
     stream: &Stream,
     instance: Instance,
@@ -307,7 +316,7 @@ pub(crate) unsafe fn sort_columns(
         pass: 0,
     };
     let shape = grid(gpu, instance, "sort_count", SORTERS, 0, columns.count.into())?;
-    // SAFETY: the caller's promise; the counts were zeroed above.
+    // SAFETY: the caller guarantees columns and `control`; the counts were zeroed above.
     unsafe { sort_count(stream, instance, shape, &pass) }?;
     let shape = LaunchShape { blocks: tiles, threads: SORTERS, shared_bytes };
     let mut place = 0;
@@ -315,7 +324,7 @@ pub(crate) unsafe fn sort_columns(
         place = number as usize % 2;
         [pass.queries_to, pass.numbers_to] = columns.to[place];
         pass.pass = number;
-        // SAFETY: as above.
+        // SAFETY: the caller guarantees columns and `control`; the counts were zeroed above.
         unsafe { sort_pass(stream, instance, shape, &pass) }?;
         [pass.queries, pass.numbers] = columns.to[place];
         pass.told += u64::from(tiles) * DIGITS * 4;
@@ -324,7 +333,7 @@ pub(crate) unsafe fn sort_columns(
 }
 
 impl Room {
-    /// Marks that work on `stream` uses it until here.
+    /// Marks the end of the work on `stream` that uses the room.
     pub(crate) fn leave(&self, stream: &Stream) -> Result<(), GpuError> {
         self.used.record(stream)
     }
@@ -346,10 +355,10 @@ mod tests {
         };
         // The paper's example: 2^23 keys of 64 bits, 16 to a line.
         assert_eq!(bits(0, u64::MAX.into(), 1 << 23, 8), Some((19, 45)));
-        // Dense numbers, wherever they begin.
+        // Consecutive numbers, from any start.
         assert_eq!(bits(1 << 40, (1 << 40) + (1 << 23) - 1, 1 << 23, 8), Some((19, 4)));
         assert_eq!(bits(0x7F_FFFF, 0x80_0000 + (1 << 20) - 2, 1 << 20, 4), Some((15, 5)));
-        // A line's keys need no order, a single key none.
+        // The keys of one line need no order; neither does a single key.
         assert_eq!(bits(0, 1000, 16, 8), None);
         assert_eq!(bits(7, 7, 1 << 20, 8), None);
         let full = Digits::of_keys(QuerySort::Full, (7, 7), 1, 4);

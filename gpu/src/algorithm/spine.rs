@@ -1,9 +1,11 @@
 //! Search through the device image: [`crate::image`] above the tuple lines.
 //!
-//! The image is made on the device, from the lines as they lie there: a kernel finds the bits that all borders share,
-//! the host chooses the gap, then one launch makes the top and one each level of nodes. A search is one launch of
-//! blocks that have their multiprocessor to themselves, each with the top. A batch that is too short for all of them is
-//! spread by warps; one of a few queries a multiprocessor has a warp for each, which saves waits and loads more for it.
+//! The image is made on the device, from the lines that are there. A kernel finds the bits that all borders
+//! share, the host chooses the gap, then one launch makes the top, and one launch each a level of nodes.
+//!
+//! A search is one launch of blocks that have their multiprocessor to themselves, each with a copy of the
+//! top. A batch that is too short for all of them is spread by warps. A batch of a few queries per
+//! multiprocessor has a warp for each query, which waits less but loads more.
 
 use super::auto::AnyOrder;
 use super::sweep::DESCENTS_MAX;
@@ -19,24 +21,26 @@ use crate::memory::DeviceBuffer;
 use crate::resident::{Residence, Resident, grid};
 use crate::{Gpu, GpuError, Stream};
 
-/// Bytes of a tuple line, of which a block stages one a thread.
+/// Bytes per tuple line; a block stages one per thread.
 const LINE_BYTES: u32 = 64;
-/// Most codes of the top, for blocks that share more or less; with still fewer, images get too many levels.
+/// Maximum numbers of codes of the top, for blocks with more or less shared memory; with still fewer, images
+/// get too many levels.
 const TOPS: [usize; 4] = [TOP_MAX, (1 << 14) - 1, (1 << 13) - 1, (1 << 12) - 1];
-/// Level 2 caches that lines fill at the least if they leave it first. On an H200 128 MiB of lines, which fill 2.1, are
-/// searched at 36.1 G/s if they stay as long as nodes do, else at 33.6; 512 MiB at 27.8 and 33.0.
+/// Number of level 2 caches that the lines must exceed to be the first to leave the cache. On an H200 128 MiB
+/// of lines, which fill 2.1, are searched at 36.1 G/s if they stay as long as nodes do, else at 33.6; 512 MiB
+/// at 27.8 and 33.0.
 const STREAMED_MIN: u64 = 3;
-/// Short codes serve if they lead at most one query in so many to the line left of its own. Of evenly spread keys they
-/// lead one in 12 to 14 there; of some that come in runs, every other one.
+/// Short codes are used if they lead at most one query in this many to the line left of its own. With evenly
+/// spread keys they lead one in 12 to 14 there; with some keys that come in runs, every other one.
 const ASTRAY_PART: u64 = 8;
-/// Threads of a block that makes an image.
+/// Threads per block of the builder.
 const IMAGE_THREADS: u32 = 256;
-/// Queries that a block answers at a time where each has a warp, as in spine.cu.
+/// Queries that a block answers at a time if each has a warp, as in spine.cu.
 const GROUP: u64 = 8;
-/// Threads of such a block.
+/// Threads per such block.
 const FEW_THREADS: u32 = GROUP as u32 * 32;
 
-/// What the kernels get to know of a table; the same as in spine.cu and image.cu.
+/// Arguments of the kernels that describe a table; the same as in spine.cu and image.cu.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub(crate) struct Arguments {
@@ -53,24 +57,25 @@ pub(crate) struct Arguments {
     pub(crate) top_count: u32,
     pub(crate) levels: u32,
     pub(crate) top_shift: u32,
-    /// Of 16 bytes, of the compact top.
+    /// Number of parts of 16 bytes of the compact top.
     pub(crate) compact_parts: u32,
     pub(crate) bucket_bits: u32,
     pub(crate) bucket_shift: u32,
-    /// Bits of a code of level 0.
+    /// Bits per code of level 0.
     pub(crate) low_bits: u32,
     pub(crate) gap_at: u32,
     pub(crate) gap_bits: u32,
     /// Address of a sample of the batch's order; 0 if the search does not depend on one.
     pub(crate) order: u64,
-    /// Descents up to which a batch ascends.
+    /// Maximum number of descents of a batch that counts as ascending.
     pub(crate) descents_max: u32,
-    /// Whether lines are many more than the level 2 cache has room for.
+    /// Nonzero if the lines are many more than the level 2 cache can hold.
     pub(crate) streams_lines: u32,
 }
 
 impl Arguments {
-    /// The same for a batch that is left to a sweep if the sample at address `order` says that it ascends.
+    /// Returns the arguments for a batch that is left to a sweep if the sample at address `order` shows that
+    /// it ascends.
     pub(crate) fn unless(self, order: u64) -> Self {
         Self { order, descents_max: DESCENTS_MAX, ..self }
     }
@@ -82,9 +87,9 @@ pub(crate) struct Spine {
     arguments: Arguments,
     instance: Instance,
     blocks_max: u32,
-    /// Queries of the longest batch that has a warp for each.
+    /// Number of queries of the longest batch that has a warp for each.
     few_max: u64,
-    /// Shared memory of a block, and of one of a short batch.
+    /// Shared memory per block, and per block of a short batch.
     shared_bytes: u32,
     few_shared_bytes: u32,
     /// Top, compact top and nodes.
@@ -92,8 +97,8 @@ pub(crate) struct Spine {
     _lines: DeviceBuffer,
 }
 
-/// Threads of a block, and most codes of the top beside the lines that they stage; `None` for a device whose blocks
-/// share too little.
+/// Returns the threads per block, and the maximum number of codes of the top beside the lines that they
+/// stage; `None` for a device whose blocks have too little shared memory.
 fn room(gpu: &Gpu) -> Option<(u16, usize)> {
     let shared_max = gpu.limits().shared_bytes_max as usize;
     let fits = |threads: u16, codes| {
@@ -105,8 +110,9 @@ fn room(gpu: &Gpu) -> Option<(u16, usize)> {
     Some((threads, gpu.options().top_max.map_or(codes, |wanted| wanted.clamp(1, codes))))
 }
 
-/// What the lowest nodes of a table's image are made of: short codes if they save a level, or if longer ones would fill
-/// half of the level 2 cache. Where lines stay with the host no query should look at a next one in vain.
+/// Chooses the form of the lowest nodes of a table's image: short codes if they save a level, or if longer
+/// ones would fill half of the level 2 cache. Where lines stay with the host, no query should look at a next
+/// line in vain.
 fn lowest(gpu: &Gpu, resident: &Resident, threads: u16, top_max: usize) -> Lowest {
     if resident.residence != Residence::Device || threads != THREADS {
         return Lowest::Codes16;
@@ -125,13 +131,13 @@ fn lowest(gpu: &Gpu, resident: &Resident, threads: u16, top_max: usize) -> Lowes
     }
 }
 
-/// Low and high half of a word.
+/// Returns the low and the high half of a word.
 fn halves(word: u128) -> [u64; 2] {
     [word as u64, (word >> 64) as u64]
 }
 
 impl Spine {
-    /// Makes the image of a table. Waits for it.
+    /// Builds the image of a table, and waits for it.
     pub(crate) fn new(stream: &Stream, resident: &Resident) -> Result<Self, GpuError> {
         let gpu = &resident.gpu;
         let Some((threads, top_max)) = room(gpu) else {
@@ -163,7 +169,7 @@ impl Spine {
             }
         }
         let few_blocks = gpu.blocks_at_once(instance, "spine_few", FEW_THREADS, few_shared_bytes)?;
-        // Each loads a node's lines, which over the link pays for fewer.
+        // Each of them loads a node's lines, which over the link pays for fewer queries.
         let few_max = match resident.residence {
             Residence::Pinned | Residence::Hybrid => 32,
             _ => u64::from(few_blocks) * GROUP,
@@ -172,17 +178,18 @@ impl Spine {
         Ok(Self { arguments, instance, blocks_max, few_max, shared_bytes, few_shared_bytes, image, _lines })
     }
 
-    /// The instance of its kernels.
+    /// Returns the instance of the kernels.
     pub(crate) fn instance(&self) -> Instance {
         self.instance
     }
 
-    /// What its kernels take.
+    /// Returns the arguments of the kernels.
     pub(crate) fn arguments(&self) -> &Arguments {
         &self.arguments
     }
 
-    /// A short batch is spread over as many blocks as run at a time; a thread loads at most 32 bytes of the top.
+    /// Returns the launch of a batch. A short batch is spread over as many blocks as run at a time; a thread
+    /// loads at most 32 bytes of the top.
     pub(crate) fn shape(&self, queries: u64) -> LaunchShape {
         let blocks = queries.div_ceil(32).clamp(1, self.blocks_max.into());
         let threads = queries.div_ceil(blocks).max(u64::from(self.arguments.compact_parts / 2));
@@ -190,27 +197,29 @@ impl Spine {
         LaunchShape { blocks: blocks as u32, threads: threads as u32, shared_bytes: self.shared_bytes }
     }
 
-    /// The launch of a batch with a warp a query: there are blocks for all of its bitmap.
+    /// Returns the launch of a batch with a warp per query: its blocks cover the whole presence bitmap.
     fn few_shape(&self, queries: u64) -> LaunchShape {
         let blocks = queries.next_multiple_of(32) / GROUP;
         LaunchShape { blocks: blocks as u32, threads: FEW_THREADS, shared_bytes: self.few_shared_bytes }
     }
 }
 
-/// Shared memory of a short batch's queries, with their lines and answers; the same as in spine.cu.
+/// Returns the shared memory for a short batch's queries, with their lines and answers; the same as in
+/// spine.cu.
 pub(crate) const fn few_bytes(lowest: Lowest) -> u32 {
     GROUP as u32 * (lowest.fanout(0) as u32 * LINE_BYTES + 64 + 16)
 }
 
-/// What [`make_image`] made.
+/// Result of [`make_image`].
 struct Made {
     arguments: Arguments,
     image: Vec<DeviceBuffer>,
-    /// Lines that queries are led left of, in lowest nodes of short codes.
+    /// Number of lines whose queries are led left of them, in lowest nodes of short codes.
     astray: u64,
 }
 
-/// Top, compact top and nodes of a table's lines, and what points to them. Waits for them.
+/// Makes the top, compact top and nodes of a table's lines, and the arguments that point to them. Waits for
+/// them.
 fn make_image(stream: &Stream, resident: &Resident, shape: Shape) -> Result<Made, GpuError> {
     let gpu = &resident.gpu;
     let instance = resident.instance(Source::Image, 0);
@@ -237,7 +246,7 @@ fn make_image(stream: &Stream, resident: &Resident, shape: Shape) -> Result<Made
 
     let top = resident.buffer((shape.top() * 4).max(4))?;
     (arguments.top, arguments.top_count) = (top.address(), shape.top() as u32);
-    // Blocks load it 16 bytes at a time; what is behind its last code is not looked at.
+    // Blocks load it 16 bytes at a time; the bytes after its last code are not used.
     let compact = resident.buffer(shape.compact_bytes())?;
     (arguments.compact, arguments.compact_parts) = (compact.address(), (shape.compact_bytes() / 16) as u32);
     let mut image = vec![top, compact];
@@ -248,8 +257,8 @@ fn make_image(stream: &Stream, resident: &Resident, shape: Shape) -> Result<Made
     }
     let sum = DeviceBuffer::new(gpu, 8)?;
     let queued = image[1].fill(stream, 0).and_then(|()| sum.fill(stream, 0)).and_then(|()| {
-        // SAFETY: the lines are the table's, top and nodes are as many as the shape says for them; all live until the
-        // stream was waited for.
+        // SAFETY: the lines belong to the table, top and nodes have the sizes of the shape; all live until
+        // the stream was waited for.
         unsafe { make_levels(stream, instance, &arguments, &shape, &sum, launch) }
     });
     let mut counted = [0; 8];
@@ -258,7 +267,7 @@ fn make_image(stream: &Stream, resident: &Resident, shape: Shape) -> Result<Made
     Ok(Made { arguments, image, astray: u64::from_le_bytes(counted) / 256 })
 }
 
-/// The bits that some border has, and those that all have.
+/// Returns the bits that some border has, and those that all have.
 fn border_bits(
     stream: &Stream,
     resident: &Resident,
@@ -270,7 +279,8 @@ fn border_bits(
     let shape = grid(gpu, instance, "image_bits", IMAGE_THREADS, 0, resident.line_count)?;
     let bits = DeviceBuffer::new(gpu, 2 * word_bytes as u64)?;
     let queued = bits.fill(stream, 0).and_then(|()| {
-        // SAFETY: the lines are the table's, `bits` has two words; both live until the stream was waited for.
+        // SAFETY: the lines belong to the table, `bits` has two words; both live until the stream was waited
+        // for.
         unsafe { image_bits(stream, instance, shape, arguments, &bits.address()) }
     });
     let mut host = [0; 32];
@@ -287,7 +297,7 @@ fn border_bits(
 /// Queues making the top, its compact form, then the nodes, the last level first.
 ///
 /// # Safety
-/// `arguments` point to lines, top and nodes of that shape, which live until the work is done.
+/// `arguments` must point to lines, top and nodes of that shape, which stay alive until the work is done.
 unsafe fn make_levels(
     stream: &Stream,
     instance: Instance,
@@ -296,14 +306,16 @@ unsafe fn make_levels(
     astray: &DeviceBuffer,
     launch: impl Fn(&'static str, u64) -> Result<LaunchShape, GpuError>,
 ) -> Result<(), GpuError> {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees the memory that `arguments` point to.
     unsafe { image_top(stream, instance, launch("image_top", shape.top())?, arguments) }?;
     let items = shape.top().max(1 << shape.bucket_bits);
-    // SAFETY: the caller's promise; the top is made.
+    // SAFETY: the caller guarantees the memory that `arguments` point to; the top was made by the launch
+    // before.
     unsafe { image_buckets(stream, instance, launch("image_buckets", items)?, arguments) }?;
     for level in (0..shape.levels).rev() {
         let blocks = launch("image_level", shape.nodes(level))?;
-        // SAFETY: the caller's promise; the levels above are made.
+        // SAFETY: the caller guarantees the memory that `arguments` point to; the levels above were made by
+        // launches before.
         unsafe { image_level(stream, instance, blocks, arguments, &(level as u32), &astray.address()) }?;
     }
     Ok(())
@@ -314,10 +326,10 @@ impl AnyOrder for Spine {
         let shape = self.shape(batch.count);
         let arguments = self.arguments.unless(order);
         if batch.ranks == 0 {
-            // SAFETY: the caller's promise; lines and image are owned here.
+            // SAFETY: the caller guarantees the batch and its buffers; `self` owns lines and image.
             unsafe { spine_values(stream, self.instance, shape, &arguments, batch) }
         } else {
-            // SAFETY: as above.
+            // SAFETY: the caller guarantees the batch and its buffers; `self` owns lines and image.
             unsafe { spine_ranks(stream, self.instance, shape, &arguments, batch) }
         }
     }
@@ -326,12 +338,12 @@ impl AnyOrder for Spine {
 impl Search for Spine {
     unsafe fn search(&self, stream: &Stream, batch: &Batch) -> Result<(), GpuError> {
         if batch.count <= self.few_max {
-            // SAFETY: the caller's promise; lines and image are owned here.
+            // SAFETY: the caller guarantees the batch and its buffers; `self` owns lines and image.
             return unsafe {
                 spine_few(stream, self.instance, self.few_shape(batch.count), &self.arguments, batch)
             };
         }
-        // SAFETY: as above.
+        // SAFETY: the caller guarantees the batch and its buffers; there is no sample.
         unsafe { self.search_unless(stream, batch, 0) }
     }
 
@@ -349,7 +361,7 @@ mod tests {
     use pleach_format::LineGeometry;
     use pleach_format::key::Word;
 
-    /// Compares top and nodes that the device makes with those of the scalar builder, byte for byte.
+    /// Compares the top and nodes made by the device with those of the scalar builder, byte for byte.
     fn check<K: Key, V: Value>(gpu: &Gpu, mut tuples: Vec<(K, V)>, residence: Residence, top_max: usize) {
         tuples.sort_by_key(|tuple| tuple.0.encode());
         let folder = tempfile::tempdir().expect("a folder");
@@ -423,7 +435,8 @@ mod tests {
             Err(GpuError::Unavailable(missing)) => return eprintln!("SKIPPED: {missing}"),
             Err(error) => panic!("{error}"),
         };
-        // 300 lines, for which short codes save a level; in runs of 64 they lead every other query astray.
+        // 300 lines, for which short codes save a level; with keys in runs of 64 they lead every other query
+        // astray.
         let even = |i: u32| i * 1_000_003;
         let in_runs = |i: u32| ((i / 64) << 8) | (i % 64);
         for (key, lowest) in [(even as fn(u32) -> u32, Lowest::Codes8), (in_runs, Lowest::Codes16)] {

@@ -1,12 +1,14 @@
 //! Search of ascending queries: a merge of the batch with the tuple lines.
 //!
-//! One launch, a block a *tile* of consecutive queries. Tiles are as long as evenly spread queries that span about one
-//! chunk of lines, which is what a block has in shared memory; a short batch has shorter tiles, so that all of the
-//! device works on it. The kernel answers any batch: a tile out of order, or with few queries among many lines, it
-//! searches through the device image, which is the spine's own.
+//! It is one launch, with a block per *tile* of consecutive queries. A tile has as many queries as span about
+//! one chunk of lines if they are evenly spread; a block has one chunk in shared memory. A short batch has
+//! shorter tiles, so that all of the device works on it.
 //!
-//! Whether a batch ascends can be sampled on the device, and the search made to depend on what was found there, so
-//! that choosing does not wait for the host. Order decides speed, never answers.
+//! The kernel answers any batch: it searches a tile that is out of order, or has few queries among many
+//! lines, through the device image, which the spine owns.
+//!
+//! The device can sample whether a batch ascends, and the search can depend on the result, so that the choice
+//! does not wait for the host. Order decides speed, never answers.
 
 use super::Search;
 use super::spine::{self, Spine};
@@ -18,32 +20,34 @@ use crate::resident::Resident;
 use crate::{GpuError, Stream};
 use std::sync::Arc;
 
-/// Threads of a block.
+/// Threads per block.
 pub(crate) const THREADS: u16 = 256;
 /// Threads of the one block that samples.
 const SAMPLE_THREADS: u32 = 1024;
-/// Rows of 32 queries that are sampled.
+/// Number of rows of 32 queries that are sampled.
 const SAMPLE_ROWS: u32 = 256;
-/// Descents of a sample above which a batch does not ascend: few of them leave few tiles out of order.
+/// Maximum number of descents in a sample of an ascending batch: few descents leave few tiles out of order.
 pub(crate) const DESCENTS_MAX: u32 = 4;
-/// Bytes that a sample writes: descents, and pairs that were looked at.
+/// Bytes that a sample writes: the number of descents, and of pairs examined.
 pub(crate) const SAMPLE_BYTES: u64 = 8;
-/// Bytes of a tuple line.
+/// Bytes per tuple line.
 const LINE_BYTES: u32 = 64;
-/// Lines of a chunk. Five blocks of that fit a multiprocessor with 228 KiB. With columns of as many bytes for keys as
-/// for values, those of a line lie in different halves of the banks.
+/// Lines per chunk. Five blocks with such a chunk fit on a multiprocessor with 228 KiB. If keys and values
+/// have columns of equal size, those of a line are in different halves of the banks.
 const CHUNK_LINES: u32 = 574;
-/// Lines that a tile of evenly spread queries spans: few tiles span a chunk more for being uneven.
+/// Number of lines that a tile of evenly spread queries spans: few tiles are so uneven that they span another
+/// chunk.
 const TILE_LINES: u64 = 512;
-/// Fewest and most rows of a warp in a tile, if the batch is not short.
+/// Minimum and maximum rows of a warp in a tile, if the batch is not short.
 const ROWS_MIN: u64 = 4;
 const ROWS_MAX: u64 = 32;
 /// Tiles for each block that runs at a time, so that the last of them do not work alone for long.
 const TURNS: u64 = 4;
-/// Most lines for each query of a tile that is streamed. A query by itself costs as much as some two lines.
+/// Maximum number of lines per query of a tile that is streamed. A single query costs about as much as two
+/// lines.
 const LINES_A_QUERY: u32 = 1;
 
-/// What the kernel gets to know; the same as Sweep in sweep.cu.
+/// Arguments of the kernel; the same as Sweep in sweep.cu.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct Arguments {
@@ -65,7 +69,7 @@ pub(crate) struct Sweep {
     blocks_max: u32,
 }
 
-/// Rows of 32 queries that a warp has in a tile.
+/// Returns the number of rows of 32 queries that a warp has in a tile.
 fn rows(queries: u64, lines: u64, blocks_max: u32) -> u32 {
     let threads = u64::from(THREADS);
     let even = queries.saturating_mul(TILE_LINES) / lines / threads;
@@ -74,7 +78,7 @@ fn rows(queries: u64, lines: u64, blocks_max: u32) -> u32 {
 }
 
 impl Sweep {
-    /// Takes a table and its image.
+    /// Creates the sweep of a table, with its image.
     pub(crate) fn new(resident: &Resident, spine: Arc<Spine>) -> Result<Self, GpuError> {
         let instance = resident.instance(Source::Sweep, THREADS);
         let (threads, shared_bytes) = (THREADS.into(), Self::shared_bytes());
@@ -82,15 +86,15 @@ impl Sweep {
         Ok(Self { spine, instance, line_count: resident.line_count, blocks_max })
     }
 
-    /// Shared memory of a block: a chunk, or a line a thread.
+    /// Returns the shared memory per block: a chunk, or a line per thread.
     fn shared_bytes() -> u32 {
         CHUNK_LINES.max(THREADS.into()) * LINE_BYTES
     }
 
-    /// Queues sampling the order of a batch: 8 bytes to `found`, for [`Sweep::search_if`].
+    /// Queues sampling the order of a batch, which writes 8 bytes to `found`, for [`Sweep::search_if`].
     ///
     /// # Safety
-    /// The queries of the batch, and `found`, are alive until the work is done.
+    /// The queries of the batch, and `found`, must stay alive until the work is done.
     pub(crate) unsafe fn sample(
         &self,
         stream: &Stream,
@@ -99,15 +103,15 @@ impl Sweep {
     ) -> Result<(), GpuError> {
         found.holds("order", SAMPLE_BYTES)?;
         let shape = LaunchShape { blocks: 1, threads: SAMPLE_THREADS, shared_bytes: 0 };
-        // SAFETY: the caller's promise; `found` has room for both numbers.
+        // SAFETY: the caller guarantees queries and `found`, which has room for both numbers.
         unsafe { sample_order(stream, self.instance, shape, batch, &SAMPLE_ROWS, &found.address()) }
     }
 
-    /// As [`Search::search`], but nothing is done if a sample at address `order`, unless that is 0, has more than
-    /// [`DESCENTS_MAX`] descents.
+    /// Queues a search as [`Search::search`] does, but does nothing if a sample at address `order`, unless
+    /// that is 0, has more than [`DESCENTS_MAX`] descents.
     ///
     /// # Safety
-    /// As [`Search::search`]; the sample is alive until the work is done, too.
+    /// As [`Search::search`]; the sample must stay alive until the work is done, too.
     pub(crate) unsafe fn search_if(
         &self,
         stream: &Stream,
@@ -129,18 +133,20 @@ impl Sweep {
             threads: THREADS.into(),
             shared_bytes: Self::shared_bytes(),
         };
-        // SAFETY: the caller's promise; the spine owns lines and image, and shared memory holds a chunk.
+        // SAFETY: the caller guarantees the batch, its buffers and the sample; the spine owns lines and
+        // image, and shared memory holds a chunk.
         unsafe { sweep(stream, self.instance, shape, &arguments, batch) }
     }
 }
 
 impl Search for Sweep {
     unsafe fn search(&self, stream: &Stream, batch: &Batch) -> Result<(), GpuError> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees the batch and its buffers, as `Search::search` requires; there is no
+        // sample.
         unsafe { self.search_if(stream, batch, 0) }
     }
 
-    /// The image is the spine's.
+    /// Returns 0: the spine owns the image.
     fn bytes(&self) -> u64 {
         0
     }
@@ -152,7 +158,7 @@ mod tests {
 
     #[test]
     fn tiles_span_a_chunk_and_short_batches_use_the_whole_device() {
-        // 2^26 queries: of 4, 8 and 16 tuples a line, a query a tuple.
+        // 2^26 queries: lines of 4, 8 and 16 tuples, one query per tuple.
         assert_eq!(rows(1 << 26, 1 << 24, 660), 8);
         assert_eq!(rows(1 << 26, 1 << 23, 660), 16);
         assert_eq!(rows(1 << 26, 1 << 22, 660), 32);

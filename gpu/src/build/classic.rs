@@ -1,9 +1,11 @@
-//! Classic trees built on a device from a column of sorted keys, byte for byte as the CPU's builder writes them.
+//! Classic trees built on a device from a column of sorted keys, byte for byte as by the CPU builder.
 //!
-//! What is to be written follows from the number of keys alone, so it is worked out here: for each depth of lines, top
-//! first, where its lines begin and how many there are. One launch writes all of it. The paper's form shares out pages
-//! to one lane of each half-warp. Ours gives a block the keys of one chunk after another: chunks are so short that all
-//! blocks have some, and that a chunk stays in a cache between the depths that read it.
+//! The layout follows from the number of keys alone, so the host computes it: for each depth of lines, top
+//! first, the start and the number of its lines. One launch writes all of it.
+//!
+//! The paper's form distributes pages to one lane of each half-warp. Pleach's form gives a block the keys of
+//! one chunk after another: chunks are so short that all blocks have some, and that a chunk stays in a cache
+//! between the depths that read it.
 
 use crate::driver::LaunchShape;
 use crate::image::Lowest;
@@ -13,19 +15,19 @@ use crate::memory::DeviceBuffer;
 use crate::{Gpu, GpuError, Pending, Stream};
 use pleach_format::classic::{Geometry, Tree};
 
-/// Depths of lines that a tree has at most: so many levels have 2^48 keys.
+/// Maximum number of depths of lines of a tree: a tree with this many levels has 2^48 keys.
 pub(crate) const DEPTHS_MAX: usize = 48;
 
-/// Threads of a block of ours.
+/// Threads per block of Pleach's form.
 const THREADS: u32 = 256;
-/// Blocks on a multiprocessor, of the paper's form: each is a warp.
+/// Blocks per multiprocessor of the paper's form: each is a warp.
 const PAPER_BLOCKS: u32 = 8;
-/// Threads of a warp that build, of the paper's form.
+/// Threads of a warp that build, in the paper's form.
 const PAPER_BUILDERS: u64 = 2;
-/// Logarithms of the keys of a chunk: so many lie in a cache, and a block has some for each thread.
+/// Logarithms of the keys per chunk: a chunk fits into a cache, and gives each thread of a block some keys.
 const CHUNK_LEVELS: std::ops::RangeInclusive<u32> = 8..=12;
 
-/// Lines of one depth; the same as Level in fast.cu and classic.cu, which say what the fields mean.
+/// Lines of one depth; the same as Level in fast.cu and classic.cu, which explain the fields.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub(crate) struct Level {
@@ -41,7 +43,7 @@ pub(crate) struct Level {
     paged: u32,
 }
 
-/// The depths of a tree's lines, top first, and how many there are.
+/// Returns the depths of a tree's lines, top first, and their number.
 pub(crate) fn depths(tree: &Tree) -> ([Level; DEPTHS_MAX], u32) {
     let mut depths = [Level::default(); DEPTHS_MAX];
     let lines = tree.pages().iter().flat_map(|page| page.lines.iter().map(move |line| (page, line)));
@@ -67,7 +69,7 @@ pub(crate) fn depths(tree: &Tree) -> ([Level; DEPTHS_MAX], u32) {
     (depths, count)
 }
 
-/// What the builders take; the same as Build in classic.cu.
+/// Arguments of the builders; the same as Build in classic.cu.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct Arguments {
@@ -85,18 +87,18 @@ pub(crate) struct Arguments {
     levels: [Level; DEPTHS_MAX],
 }
 
-/// Definitions of classic.cu.
+/// Returns the definitions of classic.cu.
 pub(crate) fn numbers() -> [(&'static str, u64); 2] {
     [("BYTES_OF_CLASSIC", size_of::<Arguments>() as u64), ("DEPTHS_MAX", DEPTHS_MAX as u64)]
 }
 
-/// How a classic tree is built.
+/// Form of a classic tree's builder.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ClassicForm {
-    /// As the paper on FAST does: two threads of a warp build, pages are shared out to them. A tree that is one page
-    /// is built by one of them.
+    /// The builder of the paper on FAST: two threads of a warp build, and pages are distributed to them. A
+    /// tree that is one page is built by one of them.
     Paper,
-    /// A thread a key, on the whole device.
+    /// One thread per key, on the whole device.
     #[default]
     Grid,
 }
@@ -114,11 +116,11 @@ pub struct ClassicBuilder {
 }
 
 impl ClassicBuilder {
-    /// Works out the tree and loads the program.
+    /// Computes the layout of the tree and loads the program.
     ///
     /// # Errors
-    /// [`GpuError::Algorithm`] for a geometry outside its limits or keys of 2 bytes; [`GpuError::Unavailable`] or
-    /// [`GpuError::Compile`] without the program.
+    /// [`GpuError::Algorithm`] for a geometry outside its limits or keys of 2 bytes;
+    /// [`GpuError::Unavailable`] or [`GpuError::Compile`] if the program cannot be compiled.
     pub fn new(gpu: &Gpu, geometry: &Geometry, form: ClassicForm) -> Result<Self, GpuError> {
         let tree = geometry.tree().filter(|_| matches!(geometry.key_bytes, 4 | 8 | 16));
         let Some(tree) = tree else {
@@ -176,20 +178,21 @@ impl ClassicBuilder {
         Ok(Self { form, instance, shape, arguments, key_bytes, tree_bytes: tree.bytes() })
     }
 
-    /// Bytes of the tree: those of the section FAST.
+    /// Returns the bytes of the tree: those of the section FAST.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.tree_bytes
     }
 
-    /// Queues building the tree of a column of encoded words in ascending order; of other words comes a tree that
+    /// Queues building the tree of a column of encoded words in ascending order; other words give a tree that
     /// answers wrongly.
     ///
     /// # Errors
-    /// [`GpuError::Buffer`] if the column or the tree's buffer is too short, [`GpuError::Driver`].
+    /// [`GpuError::Buffer`] if the column or the tree's buffer is too short, [`GpuError::Driver`] if a driver
+    /// call fails.
     ///
     /// # Panics
-    /// If one of them does not begin on a multiple of a key's bytes.
+    /// If the column or the tree's buffer does not begin at a multiple of a key's bytes.
     pub fn build(
         &self,
         stream: &Stream,
@@ -202,8 +205,8 @@ impl ClassicBuilder {
             assert!(address.is_multiple_of(self.key_bytes), "keys are aligned");
         }
         let arguments = Arguments { keys: keys.address(), slots: tree.address(), ..self.arguments };
-        // SAFETY: both buffers are long enough for the geometry that the numbers were worked out for; `Pending` keeps
-        // them, or they are waited for here.
+        // SAFETY: both buffers are long enough for the geometry from which the arguments were computed;
+        // `Pending` keeps them, or they are waited for here.
         unsafe {
             match self.form {
                 ClassicForm::Paper => classic_paper(stream, self.instance, self.shape, &arguments),
@@ -228,7 +231,7 @@ mod tests {
         (i ^ i >> 29).wrapping_mul(0x94D0_49BB_1331_11EB) ^ i >> 31
     }
 
-    /// d_K, d_L, d_P: the paper's on GPUs, deeper pages of its blocks, those of CPUs, and odd ones.
+    /// d_K, d_L, d_P: the paper's on GPUs, deeper pages of its blocks, those of CPUs, and unusual ones.
     const DEPTHS: [(u32, u32, u32); 10] = [
         (4, 4, 4),
         (4, 4, 8),
@@ -276,7 +279,7 @@ mod tests {
             check::<u64>(gpu, (0..count).map(mix).collect());
             check::<u128>(gpu, (0..count).map(|i| u128::from(mix(i)) << 64 | u128::from(i)).collect());
         }
-        // Equal keys, and the largest, which free slots have too.
+        // Equal keys, and the largest key, which also fills free slots.
         check::<u32>(gpu, vec![u32::MAX; 100]);
         check::<u64>(gpu, (0..100).map(|i| if i < 50 { 0 } else { u64::MAX }).collect());
     }

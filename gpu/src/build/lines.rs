@@ -1,11 +1,13 @@
-//! Tuple lines and spine from sorted columns, byte for byte as the CPU builder writes them.
+//! Tuple lines and spine from sorted columns, byte for byte as by the CPU builder.
 //!
-//! A copy makes the lines; the spine is made of the column of keys, level by level. Each level takes the first encoding
-//! that its cost allows, and what it takes decides how many lines the level above is over, so the host does not know
-//! what to launch. It launches every candidate of every level that there could be, for the most lines that there could
-//! be; the device keeps in [`Progress`] how far it is, and launches that are not wanted end at once. So nothing waits
-//! until the end, when the host learns the encodings and where the section begins: level 0 lies at a fixed place behind
-//! room for all levels above it, each of which ends where the one below it begins.
+//! A copy makes the lines; the spine is made from the column of keys, level by level. Each level uses the
+//! first encoding that its cost allows, and the encoding decides how many lines the level above covers, so
+//! the host does not know which launches are needed.
+//!
+//! It launches every possible candidate of every possible level, for the maximum number of lines. The device
+//! keeps the state in [`Progress`], and launches that are not needed end at once. So nothing waits until the
+//! end, when the host gets the encodings and the start of the section: level 0 is at a fixed place after room
+//! for all levels above it, and each level ends where the one below it begins.
 
 use crate::driver::LaunchShape;
 use crate::image::Lowest;
@@ -18,11 +20,11 @@ use pleach_format::layout::{LINE_BYTES, LineGeometry, SpineGeometry};
 use pleach_format::section::LEVELS_MAX;
 use pleach_format::spine::{Encoding, PHASES, TRIAL_LINES, candidates};
 
-/// Threads of a block.
+/// Threads per block.
 pub(crate) const THREADS: u16 = 256;
 const WARP: u64 = 32;
 
-/// Columns and where their tuple lines go; the same as in build.cu.
+/// Columns and the address of their tuple lines; the same as in build.cu.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct LinesTask {
@@ -32,7 +34,7 @@ pub(crate) struct LinesTask {
     tuples: u64,
 }
 
-/// How far a spine is; the same as in build.cu, which says what the fields mean.
+/// State of a spine under construction; the same as in build.cu, which explains the fields.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct Progress {
@@ -65,7 +67,7 @@ pub(crate) struct LevelTask {
     trial: u32,
 }
 
-/// Definitions of build.cu: sizes of structs, and numbers of the CPU builder.
+/// Returns the definitions of build.cu: sizes of structs, and numbers of the CPU builder.
 pub(crate) fn numbers() -> [(&'static str, u64); 6] {
     [
         ("BYTES_OF_LINES_TASK", size_of::<LinesTask>() as u64),
@@ -80,17 +82,17 @@ pub(crate) fn numbers() -> [(&'static str, u64); 6] {
 /// The sections LINE and SPIN of a file, in device memory.
 #[derive(Clone, Debug)]
 pub struct BuiltLines {
-    /// Tuple lines, whole pairs of them.
+    /// Tuple lines, an even number of them.
     pub lines: DeviceBuffer,
-    /// The spine, root first. Part of a larger buffer: with the widest encodings it would fill that.
+    /// The spine, root first. It is a part of a larger buffer, which the widest encodings would fill.
     pub spine: DeviceBuffer,
-    /// The spine's levels: encoding, lines and place of each, bottom level first.
+    /// Encoding, lines and place of each spine level, bottom level first.
     pub geometry: SpineGeometry,
-    /// Spine lines that are flagged inexact.
+    /// Number of spine lines that are marked as inexact.
     pub inexact: u64,
 }
 
-/// Room for the lines and the spine of so many tuples, and the programs that make them.
+/// Room for the lines and the spine of a number of tuples, and the programs that make them.
 #[derive(Debug)]
 pub struct LineBuilder {
     gpu: Gpu,
@@ -100,22 +102,22 @@ pub struct LineBuilder {
     is_masked: bool,
     lines: DeviceBuffer,
     spine: DeviceBuffer,
-    /// Where in `spine` level 0 begins.
+    /// Offset of level 0 in `spine`.
     level_0: u64,
     progress: DeviceBuffer,
     told: PinnedBuffer,
     lines_shape: LaunchShape,
-    /// Candidates of each level that there could be, bottom level first, and their launches.
+    /// Candidates of each possible level, bottom level first, and their launches.
     levels: Vec<Vec<(Encoding, LaunchShape)>>,
 }
 
 impl LineBuilder {
-    /// Allocates and loads all that is needed. `is_masked`: the words are those of byte keys, whose spines may be less
-    /// exact.
+    /// Allocates the memory and loads the programs. `is_masked`: the words are those of byte keys, whose
+    /// spines may be less exact.
     ///
     /// # Errors
-    /// [`GpuError::Memory`], [`GpuError::OutOfMemory`]; [`GpuError::Unavailable`] or [`GpuError::Compile`] without the
-    /// programs.
+    /// [`GpuError::Memory`] or [`GpuError::OutOfMemory`] if the device has no room; [`GpuError::Unavailable`]
+    /// or [`GpuError::Compile`] if the programs cannot be compiled.
     ///
     /// # Panics
     /// If words do not have 4, 8 or 16 bytes, or values 0, 4 or 8.
@@ -164,14 +166,14 @@ impl LineBuilder {
         })
     }
 
-    /// Queues building from columns of encoded words in ascending order and their values, which are of no interest if
-    /// values have no bytes. If the words do not ascend, what comes of it is no index.
+    /// Queues building from columns of encoded words in ascending order and their values, which are not used
+    /// if values have no bytes. If the words do not ascend, the result is not a valid index.
     ///
     /// # Errors
-    /// [`GpuError::Buffer`] if a column is too short, [`GpuError::Driver`].
+    /// [`GpuError::Buffer`] if a column is too short, [`GpuError::Driver`] if a driver call fails.
     ///
     /// # Panics
-    /// If a column does not begin on a multiple of its elements' bytes.
+    /// If a column does not begin at a multiple of its elements' bytes.
     pub fn build(
         self,
         stream: &Stream,
@@ -184,8 +186,8 @@ impl LineBuilder {
             column.holds(name, self.tuples.saturating_mul(bytes as u64))?;
             assert!(column.address().is_multiple_of(bytes.max(1) as u64), "{name} are aligned");
         }
-        // SAFETY: the columns were measured, room was made for all lines of all levels; `Pending` keeps all of it, or
-        // it is waited for here.
+        // SAFETY: the columns were measured, and there is room for all lines of all levels; `Pending` keeps
+        // all of it, or it is waited for here.
         let queued = unsafe { self.queue(stream, keys, values) };
         if let Err(error) = queued {
             let _ = stream.synchronize();
@@ -195,10 +197,10 @@ impl LineBuilder {
         Pending::new(stream, kept, move || self.built())
     }
 
-    /// Queues all launches, and telling the host what came of them.
+    /// Queues all launches, and the copy of the result to the host.
     ///
     /// # Safety
-    /// The columns hold all tuples; they and `self` live until the work is done.
+    /// The columns must hold all tuples; they and `self` must live until the work is done.
     unsafe fn queue(
         &self,
         stream: &Stream,
@@ -226,7 +228,8 @@ impl LineBuilder {
         };
         let one = LaunchShape { blocks: 1, threads: THREADS.into(), shared_bytes: 0 };
         let trial = LevelTask { trial: 1, ..task(0, Encoding::Delta8) };
-        // SAFETY: the caller's promise. Kernels write as many lines as they count by the same rule as `new`.
+        // SAFETY: the caller guarantees the columns and `self`. Kernels write as many lines as they count by
+        // the same rule as `new`.
         unsafe {
             launch_lines(stream, instance, self.lines_shape, &lines)?;
             build_begin(stream, instance, LaunchShape { threads: 1, ..one }, &trial)?;
@@ -241,10 +244,10 @@ impl LineBuilder {
         }
     }
 
-    /// What the device told.
+    /// Returns the result that the device copied to the host.
     fn built(self) -> Result<BuiltLines, GpuError> {
         assert_eq!(self.told.as_bytes().len(), size_of::<Progress>());
-        // SAFETY: plain numbers, of the bytes that were asked for.
+        // SAFETY: the type is plain numbers, and the buffer was allocated with its size.
         let progress: Progress = unsafe { self.told.as_bytes().as_ptr().cast::<Progress>().read_unaligned() };
         let encodings: Option<Vec<Encoding>> = progress
             .encodings
@@ -301,9 +304,9 @@ mod tests {
         (i ^ (i >> 29)).wrapping_mul(0x94D0_49BB_1331_11EB) ^ (i >> 31)
     }
 
-    /// A name and the keys of a kind.
+    /// Name and key function of a kind.
     type Kind = (&'static str, fn(u64) -> u64);
-    /// Each makes other levels take other encodings.
+    /// Each kind makes other levels use other encodings.
     const KINDS: [Kind; 9] = [
         ("spread", mix),
         ("dense", |i| i),
@@ -316,7 +319,7 @@ mod tests {
         ("tailed", |i| if i < 300 { i } else { mix(i) }),
     ];
 
-    /// The sections of the file that the CPU makes of these tuples.
+    /// Compares the sections of the file that the CPU makes of these tuples with the device's.
     fn check<K: Key, V: Value>(gpu: &Gpu, name: &str, mut tuples: Vec<(K, V)>) {
         tuples.sort_by_key(|&(key, _)| key.encode());
         let file = build_bytes(&tuples, &BuildOptions::default()).expect("builds");

@@ -1,8 +1,8 @@
-//! Building what a file holds on the device, from sorted columns that lie there.
+//! Builds sections of a file on the device, from sorted columns in device memory.
 //!
-//! [`build_lines`] makes the sections LINE and SPIN: tuple lines and the spine above them. What comes out is, byte for
-//! byte, what the CPU builder writes for the same tuples, so a file can be put together from either. So is the classic
-//! tree that a [`ClassicBuilder`] makes, the section FAST.
+//! [`build_lines`] makes the sections LINE and SPIN: tuple lines and the spine above them. A
+//! [`ClassicBuilder`] makes the classic tree, the section FAST. The result is, byte for byte, the same as
+//! that of the CPU builder for the same tuples, so a file can be assembled from either.
 
 pub(crate) mod classic;
 pub(crate) mod lines;

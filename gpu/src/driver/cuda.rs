@@ -1,7 +1,8 @@
 //! The CUDA driver.
 //!
-//! One primary context a device, retained while anything of it is alive and made current before each call, so any
-//! thread may call. Nothing context-wide is set. Handles of the driver above are the driver's own pointers.
+//! Each device has one primary context. It is retained while any object of the device is alive and made
+//! current before each call, so any thread may call. No setting of the whole context is changed except the
+//! level 2 fetch size, for measurements. Handles are the CUDA driver's own pointers.
 
 use super::{Driver, Handle, LaunchShape, Limits, Program};
 use crate::kernel::compile;
@@ -19,12 +20,13 @@ pub(crate) struct Cuda {
     context: sys::CUcontext,
 }
 
-// SAFETY: the driver's calls may come from any thread once the context is current there, which each method sees to.
+// SAFETY: the driver may be called from any thread where the context is current; each method makes it
+// current.
 unsafe impl Send for Cuda {}
-// SAFETY: as above; the driver locks what threads share.
+// SAFETY: the context is made current by each method, and the driver locks the state that threads share.
 unsafe impl Sync for Cuda {}
 
-/// For `map_err`: names the call that was refused.
+/// Returns a function for `map_err` that names the failed call.
 fn refused(call: &'static str) -> impl FnOnce(DriverError) -> GpuError {
     move |error| match error.0 {
         sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY => GpuError::OutOfMemory { call },
@@ -40,7 +42,7 @@ fn refused(call: &'static str) -> impl FnOnce(DriverError) -> GpuError {
 }
 
 impl Cuda {
-    /// Opens a device by its number.
+    /// Opens a device by its ordinal.
     pub(crate) fn open(ordinal: u32) -> Result<Self, GpuError> {
         let devices = probe::devices()?;
         let Some(device) = devices.iter().find(|device| device.ordinal == ordinal).cloned() else {
@@ -55,7 +57,7 @@ impl Cuda {
         }
         let call = "opening the device";
         let number = result::device::get(ordinal.cast_signed()).map_err(refused(call))?;
-        // SAFETY: the number is the driver's; the context is released by `drop`.
+        // SAFETY: the driver returned the number; `drop` releases the context.
         let context = unsafe { result::primary_ctx::retain(number) }.map_err(refused(call))?;
         let limits = Limits { shared_bytes_max: 0, registers_read_only: false, is_integrated: false };
         let mut this = Self { device, limits, number, context };
@@ -74,7 +76,7 @@ impl Cuda {
     }
 
     fn attribute(&self, which: Attribute) -> Result<u32, GpuError> {
-        // SAFETY: the device is the driver's.
+        // SAFETY: the driver returned the device.
         let count = unsafe { result::device::get_attribute(self.number, which) }
             .map_err(refused("asking for its kind"))?;
         Ok(count.unsigned_abs())
@@ -89,7 +91,7 @@ impl Cuda {
 
 impl Drop for Cuda {
     fn drop(&mut self) {
-        // SAFETY: retained once, by `open`. A failure leaves nothing to do.
+        // SAFETY: `open` retained the context once. Nothing can be done about a failure.
         let _ = unsafe { result::primary_ctx::release(self.number) };
     }
 }
@@ -106,8 +108,9 @@ fn function_of(handle: Handle) -> sys::CUfunction {
     handle as usize as sys::CUfunction
 }
 
-// SAFETY of all blocks below: the library is loaded (`open` asked), the context is current (`enter`), and addresses and
-// handles are this driver's and alive by the trait's contract.
+// SAFETY of all blocks below: the library is loaded (`open` checked), the context is current (`enter`), and
+// the caller guarantees, by the contract of the trait, that addresses and handles are of this driver and
+// alive.
 impl Driver for Cuda {
     fn device(&self) -> &Device {
         &self.device
@@ -146,7 +149,7 @@ impl Driver for Cuda {
 
     unsafe fn free(&self, address: u64) {
         if self.enter().is_ok() {
-            // SAFETY: see the head of this block. A failure leaves nothing to do.
+            // SAFETY: see the head of this block. Nothing can be done about a failure.
             let _ = unsafe { result::free_sync(address) };
         }
     }
@@ -161,7 +164,7 @@ impl Driver for Cuda {
         // SAFETY: `host` was mapped for the device by its flag.
         let mapped = unsafe { sys::cuMemHostGetDevicePointer_v2(&raw mut address, host, 0) }.result();
         if let Err(error) = mapped {
-            // SAFETY: allocated above, told to nobody.
+            // SAFETY: the memory was allocated above, and nothing else knows it.
             let _ = unsafe { result::free_host(host) };
             return Err(refused(call)(error));
         }
@@ -179,16 +182,16 @@ impl Driver for Cuda {
         self.enter()?;
         let call = "pinning the mapped file";
         let flags = sys::CU_MEMHOSTREGISTER_DEVICEMAP | sys::CU_MEMHOSTREGISTER_READ_ONLY;
-        // SAFETY: the memory is mapped by the contract; the driver only reads it.
+        // SAFETY: the caller guarantees that the memory is mapped; the driver only reads it.
         unsafe { sys::cuMemHostRegister_v2(host.cast_mut().cast(), bytes, flags) }
             .result()
             .map_err(refused(call))?;
         let mut address = 0;
-        // SAFETY: registered above.
+        // SAFETY: the memory was registered above.
         unsafe { sys::cuMemHostGetDevicePointer_v2(&raw mut address, host.cast_mut().cast(), 0) }
             .result()
             .map_err(|error| {
-                // SAFETY: registered above.
+                // SAFETY: the memory was registered above.
                 let _ = unsafe { sys::cuMemHostUnregister(host.cast_mut().cast()) };
                 refused(call)(error)
             })?;
@@ -344,7 +347,7 @@ impl Driver for Cuda {
         let name = CString::new(name).map_err(|error| GpuError::Driver { call, cause: error.to_string() })?;
         let (mut address, mut bytes) = (0, 0);
         let module = module as usize as sys::CUmodule;
-        // SAFETY: see the head of this block; two numbers are written.
+        // SAFETY: see the head of this block; the call writes two numbers through valid pointers.
         unsafe { sys::cuModuleGetGlobal_v2(&raw mut address, &raw mut bytes, module, name.as_ptr()) }
             .result()
             .map_err(refused(call))?;
@@ -367,7 +370,7 @@ impl Driver for Cuda {
     ) -> Result<u32, GpuError> {
         self.enter()?;
         let mut blocks = 0;
-        // SAFETY: see the head of this block; one number is written.
+        // SAFETY: see the head of this block; the call writes one number through a valid pointer.
         unsafe {
             sys::cuOccupancyMaxActiveBlocksPerMultiprocessor(
                 &raw mut blocks,
@@ -389,7 +392,8 @@ impl Driver for Cuda {
         arguments: &mut [*mut c_void],
     ) -> Result<(), GpuError> {
         self.enter()?;
-        // SAFETY: see the head of this block; the arguments are of the kernel's types by the contract.
+        // SAFETY: see the head of this block; the caller guarantees that the arguments have the kernel's
+        // types.
         unsafe {
             result::launch_kernel(
                 function_of(function),
@@ -415,9 +419,9 @@ impl Driver for Cuda {
         let call = "recording work";
         // SAFETY: see the head of this block.
         let graph = unsafe { result::stream::end_capture(stream_of(stream)) }.map_err(refused(call))?;
-        // SAFETY: the graph was made above; it is destroyed once its executable form is there.
+        // SAFETY: the graph was made above; it is destroyed only after its executable form was made.
         let ready = unsafe { result::graph::instantiate(graph, sys::CUgraphInstantiate_flags(0)) };
-        // SAFETY: as above.
+        // SAFETY: the graph was made above, and is not used below.
         let _ = unsafe { result::graph::destroy(graph) };
         Ok(ready.map_err(refused(call))? as usize as Handle)
     }

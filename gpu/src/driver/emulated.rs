@@ -1,13 +1,15 @@
-//! A device that is a CPU: it runs the kernels' own text as C++, under sanitizers where the process has them.
+//! A device that is a CPU: it runs the kernels' own text as C++, under sanitizers if the process has them.
 //!
-//! A program is compiled by g++ behind `emulate/cuda_shim.hpp`, which makes a fiber of each thread and checks what CUDA
-//! leaves undefined, to a library in a cache folder, named by a hash of all that went into it. If the process was
-//! started with AddressSanitizer loaded (`LD_PRELOAD`), the library is instrumented, and every buffer of the device is
-//! host memory of exactly its size, so that a kernel that leaves it is stopped. New memory holds 0xA5. Queued work is
-//! done at once, on the caller's thread; a launch that breaks a rule is an error with the thread and the line. Streams
-//! remember whether their work is being recorded. A launch has to keep to the limits of a real device.
+//! A program is compiled by g++ after the header `emulate/cuda_shim.hpp`, which makes a fiber of each thread
+//! and checks what CUDA leaves undefined. The library is stored in a cache folder and named by a hash of all
+//! its inputs. If the process was started with AddressSanitizer loaded (`LD_PRELOAD`), the library is
+//! instrumented, and every device buffer is host memory of exactly its size, so that an access outside of it
+//! is stopped. New memory holds 0xA5.
 //!
-//! [`TextKernel`] runs a text that is no part of this crate, which is how planted faults are tried.
+//! Queued work is done at once, on the caller's thread. A launch that breaks a rule, or a limit of a real
+//! device, is an error with the thread and the line. Streams remember whether their work is being recorded.
+//!
+//! [`TextKernel`] runs a text that is not a part of this crate; tests use it to try planted faults.
 
 use super::{Driver, Handle, LaunchShape, Limits, Program};
 use crate::kernel::cache;
@@ -23,23 +25,23 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
-/// The order in which threads of a block run between two barriers.
+/// Order in which threads of a block run between two barriers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LaneOrder {
-    /// The first one first.
+    /// From the first thread to the last.
     Ascending,
-    /// The last one first.
+    /// From the last thread to the first.
     Descending,
-    /// Shuffled in each round, from a seed.
+    /// Shuffled in each round, from this seed.
     Random(u64),
 }
 
-/// Text of the headers that stand before each program.
+/// Text of the headers that precede each program.
 const HEADERS: [(&str, &str); 2] = [
     ("fibers.hpp", include_str!("../../emulate/fibers.hpp")),
     ("cuda_shim.hpp", include_str!("../../emulate/cuda_shim.hpp")),
 ];
-/// Options of every program, as the header asks for.
+/// Options of every program, as the header requires.
 const OPTIONS: [&str; 15] = [
     "-std=gnu++17",
     "-O1",
@@ -57,13 +59,13 @@ const OPTIONS: [&str; 15] = [
     "-Wno-unknown-pragmas",
     "-Wno-attributes",
 ];
-/// Options where the process has the sanitizers' run-time.
+/// Options if the process has the sanitizers' run-time.
 const SANITIZERS: [&str; 3] =
     ["-fsanitize=address,undefined", "-fsanitize-sections=pleach_shared", "-fno-sanitize-recover=all"];
 
-/// Bytes of dynamic shared memory that a function may have without asking for more.
+/// Bytes of dynamic shared memory that a function may use without a request for more.
 const SHARED_BYTES_UNASKED: u32 = 48 << 10;
-/// What new memory holds.
+/// Content of new memory.
 const FRESH: u8 = 0xA5;
 /// Alignment of device memory.
 const ALIGNMENT: usize = 256;
@@ -89,17 +91,17 @@ pub(crate) struct Emulated {
     device: Device,
     order: LaneOrder,
     launches: AtomicU64,
-    /// How much it does before it is lost.
+    /// Number of operations before it is lost.
     left: AtomicU64,
     state: Mutex<State>,
 }
 
-/// What the handles mean.
+/// Objects that the handles refer to.
 #[derive(Debug, Default)]
 struct State {
     last_handle: Handle,
     memory: HashMap<u64, Layout>,
-    /// Streams, and which recording takes their work.
+    /// Streams, and the recording that takes their work.
     streams: HashMap<Handle, Option<Handle>>,
     recordings: HashMap<Handle, Vec<Work>>,
     events: HashMap<Handle, Event>,
@@ -125,14 +127,16 @@ impl Module {
     /// Loads a library that [`library_of`] made.
     fn open(path: &Path) -> Result<Self, GpuError> {
         let failed = |error: libloading::Error| refused("loading a kernel", error.to_string());
-        // SAFETY: it was made of our headers and a kernel's text, which have no initialisers that do anything.
+        // SAFETY: the library was made from this crate's headers and a kernel's text, which have no
+        // initialisers with effects.
         let library = unsafe { Library::new(path.as_os_str()) }.map_err(failed)?;
-        // SAFETY: the header makes this function with this type.
+        // SAFETY: the header defines this function with this type.
         let share: Symbol<ShareStacks> = unsafe { library.get(b"pleach_share_stacks") }.map_err(failed)?;
-        // All programs of the process take their stacks from the first one's pool.
+        // All programs of the process take their stacks from the pool of the first one.
         static POOL: Mutex<usize> = Mutex::new(0);
         let mut pool = lock(&POOL);
-        // SAFETY: 0, or what another program gave; nothing of this one was launched by this module before.
+        // SAFETY: the argument is 0, or was returned by another program; this module has not launched
+        // anything of this one.
         *pool = unsafe { share(*pool as *mut c_void) } as usize;
         drop(pool);
         Ok(Self { library })
@@ -154,10 +158,10 @@ struct Function {
     shared_bytes_max: u32,
 }
 
-/// Queued work, as a recording keeps it.
+/// Queued work, as stored in a recording.
 #[derive(Clone, Debug)]
 enum Work {
-    /// Bytes from an address to another, on either side.
+    /// Copies bytes from one address to another, on either side.
     Copy {
         to: u64,
         from: u64,
@@ -191,7 +195,7 @@ impl State {
 }
 
 impl Emulated {
-    /// A device of that order.
+    /// Creates a device that runs threads in that order.
     pub(crate) fn new(order: LaneOrder) -> Result<Self, GpuError> {
         compiler_version()?;
         let device = Device {
@@ -212,7 +216,7 @@ impl Emulated {
         lock(&self.state)
     }
 
-    /// Counts what it does: an error once it is lost.
+    /// Counts an operation; fails once the device is lost.
     fn alive(&self, call: &'static str) -> Result<(), GpuError> {
         let left = |left: u64| if left == u64::MAX { Some(left) } else { left.checked_sub(1) };
         let counted = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, left);
@@ -222,7 +226,7 @@ impl Emulated {
     /// Does work of a stream, or records it.
     ///
     /// # Safety
-    /// What the trait asks for.
+    /// As the methods of [`Driver`] require for that work.
     unsafe fn queue(&self, stream: Handle, call: &'static str, work: Work) -> Result<(), GpuError> {
         self.alive(call)?;
         {
@@ -237,35 +241,40 @@ impl Emulated {
                 return Ok(());
             }
         }
-        // SAFETY: by the contract.
+        // SAFETY: the caller guarantees the addresses and handles of the work, by the contract of `Driver`.
         unsafe { self.run(call, &work) }
     }
 
     /// Does work now.
     ///
     /// # Safety
-    /// What the trait asks for.
+    /// As the methods of [`Driver`] require for that work.
     unsafe fn run(&self, call: &'static str, work: &Work) -> Result<(), GpuError> {
         match work {
             Work::Copy { to, from, bytes } => {
-                // SAFETY: both are arrays of that many bytes; device memory is host memory here.
+                // SAFETY: the caller guarantees that both are arrays of that many bytes; device memory is
+                // host memory here.
                 unsafe { std::ptr::copy(*from as *const u8, *to as *mut u8, *bytes) };
                 Ok(())
             }
             Work::Fill { at, byte, bytes } => {
-                // SAFETY: as above.
+                // SAFETY: the caller guarantees an array of that many bytes; device memory is host memory
+                // here.
                 unsafe { std::ptr::write_bytes(*at as *mut u8, *byte, *bytes) };
                 Ok(())
             }
             Work::Launch { function, shape, arguments } => {
                 let mut pointers: Vec<*mut c_void> =
                     arguments.iter().map(|argument| argument.as_ptr().cast_mut().cast()).collect();
-                // SAFETY: the values were copied from arguments of the entry's types.
+                // SAFETY: the values were copied from arguments that, by the caller's guarantee, have the
+                // entry's types.
                 unsafe { self.launch_now(call, function, *shape, &mut pointers) }
             }
         }
     }
 
+    /// Launches an entry now.
+    ///
     /// # Safety
     /// As [`Driver::launch`].
     unsafe fn launch_now(
@@ -289,8 +298,8 @@ impl Emulated {
             seed,
         };
         let mut message = [0u8; 1024];
-        // SAFETY: the library is kept by `function`; the arguments are as many as the entry takes, and of its types by
-        // the contract; the message has that much room and is ended by a zero byte.
+        // SAFETY: `function` keeps the library. The caller guarantees as many arguments as the entry takes,
+        // of its types; the message has that much room and ends in a zero byte.
         let status = unsafe {
             (function.run)(
                 &raw const launch,
@@ -311,7 +320,7 @@ impl Drop for Emulated {
     fn drop(&mut self) {
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
         for (&address, &layout) in &state.memory {
-            // SAFETY: allocated by `allocate` with that layout, and not freed.
+            // SAFETY: `allocate` allocated it with that layout, and it has not been freed.
             unsafe { System.dealloc(address as *mut u8, layout) };
         }
     }
@@ -347,7 +356,7 @@ impl Driver for Emulated {
         if memory.is_null() {
             return Err(full());
         }
-        // SAFETY: allocated above with that size.
+        // SAFETY: the memory was allocated above with that size.
         unsafe { memory.write_bytes(FRESH, bytes) };
         let address = memory as usize as u64;
         self.state().memory.insert(address, layout);
@@ -357,7 +366,8 @@ impl Driver for Emulated {
     unsafe fn free(&self, address: u64) {
         let layout = self.state().memory.remove(&address);
         if let Some(layout) = layout {
-            // SAFETY: allocated by `allocate` with that layout; it was in the table, so it was not freed before.
+            // SAFETY: `allocate` allocated it with that layout; it was in the table, so it has not been
+            // freed.
             unsafe { System.dealloc(address as *mut u8, layout) };
         }
     }
@@ -368,7 +378,8 @@ impl Driver for Emulated {
     }
 
     unsafe fn free_pinned(&self, host: *mut u8) {
-        // SAFETY: by the contract.
+        // SAFETY: the caller guarantees the address, by the contract of `Driver`; pinned memory is device
+        // memory here.
         unsafe { self.free(host as usize as u64) };
     }
 
@@ -405,22 +416,22 @@ impl Driver for Emulated {
     }
 
     unsafe fn copy_in(&self, stream: Handle, to: u64, from: *const u8, bytes: usize) -> Result<(), GpuError> {
-        // SAFETY: by the contract.
+        // SAFETY: the caller guarantees both addresses, by the contract of `Driver`.
         unsafe { self.copy(stream, to, from as usize as u64, bytes) }
     }
 
     unsafe fn copy_out(&self, stream: Handle, to: *mut u8, from: u64, bytes: usize) -> Result<(), GpuError> {
-        // SAFETY: by the contract.
+        // SAFETY: the caller guarantees both addresses, by the contract of `Driver`.
         unsafe { self.copy(stream, to as usize as u64, from, bytes) }
     }
 
     unsafe fn copy(&self, stream: Handle, to: u64, from: u64, bytes: usize) -> Result<(), GpuError> {
-        // SAFETY: by the contract.
+        // SAFETY: the caller guarantees both addresses, by the contract of `Driver`.
         unsafe { self.queue(stream, "copying", Work::Copy { to, from, bytes }) }
     }
 
     unsafe fn fill(&self, stream: Handle, at: u64, byte: u8, bytes: usize) -> Result<(), GpuError> {
-        // SAFETY: by the contract.
+        // SAFETY: the caller guarantees the address, by the contract of `Driver`.
         unsafe { self.queue(stream, "filling memory", Work::Fill { at, byte, bytes }) }
     }
 
@@ -445,7 +456,7 @@ impl Driver for Emulated {
     }
 
     unsafe fn has_happened(&self, event: Handle) -> Result<bool, GpuError> {
-        // SAFETY: by the contract.
+        // SAFETY: the caller guarantees the event, by the contract of `Driver`.
         unsafe { self.wait(event) }.map(|()| true)
     }
 
@@ -464,7 +475,7 @@ impl Driver for Emulated {
         let call = "ordering streams";
         let event = *state.events.get(&event).ok_or_else(|| refused(call, "no such event"))?;
         if let Some(recording) = event.recording {
-            // Work that follows recorded work is recorded, too.
+            // Work that waits for recorded work is recorded, too.
             *state.streams.get_mut(&stream).ok_or_else(|| refused(call, "no such stream"))? = Some(recording);
         }
         Ok(())
@@ -483,7 +494,8 @@ impl Driver for Emulated {
     fn load(&self, program: &Program<'_>) -> Result<Handle, GpuError> {
         let path = library_of(program.name, program.text, program.defines, program.entries)?;
         let loaded = if program.text.contains("PLEACH_CONSTANT(") {
-            // Constant memory is a device's own; a library that is opened twice has its memory once.
+            // Each device has constant memory of its own, but a library that is opened twice has it only
+            // once.
             let failed = |error: std::io::Error| refused("loading a kernel", error.to_string());
             let own = tempfile::Builder::new().suffix(".so").tempfile().map_err(failed)?;
             std::fs::copy(&path, own.path()).map_err(failed)?;
@@ -508,7 +520,7 @@ impl Driver for Emulated {
         let call = "finding a kernel";
         let mut state = self.state();
         let module = Arc::clone(state.modules.get(&module).ok_or_else(|| refused(call, "no such module"))?);
-        // SAFETY: the header makes both functions with these types for each entry.
+        // SAFETY: the header defines both functions with these types for each entry.
         let (run, bytes): (Symbol<Run>, Symbol<ArgumentBytes>) = unsafe {
             let name = format!("emulate_{entry}");
             let run = module.library.get(name.as_bytes());
@@ -517,7 +529,7 @@ impl Driver for Emulated {
             let missing = |error: libloading::Error| refused(call, error.to_string());
             (run.map_err(missing)?, bytes.map_err(missing)?)
         };
-        // SAFETY: as above; it reads an array of its own.
+        // SAFETY: the header defines the function with this type; it reads an array of its own.
         let argument_bytes = (0..).map(|at| unsafe { bytes(at) }).take_while(|&bytes| bytes > 0).collect();
         let run = *run;
         let function = state.new_handle();
@@ -532,9 +544,9 @@ impl Driver for Emulated {
         let module = state.modules.get(&module).ok_or_else(|| refused(call, "no such module"))?;
         let missing = |error: libloading::Error| refused(call, error.to_string());
         let name = format!("emulate_constant_{name}");
-        // SAFETY: the header makes this function with this type.
+        // SAFETY: the header defines this function with this type.
         let address: Symbol<Constant> = unsafe { module.library.get(name.as_bytes()) }.map_err(missing)?;
-        // SAFETY: it gives the address of a static array.
+        // SAFETY: the function returns the address of a static array.
         Ok(unsafe { address() } as usize as u64)
     }
 
@@ -555,7 +567,7 @@ impl Driver for Emulated {
         threads: u32,
         shared_bytes: u32,
     ) -> Result<u32, GpuError> {
-        // Few, so that small batches take several rounds of a grid.
+        // A small number, so that small batches take several rounds of a grid.
         let by_shared = (100 << 10) / (shared_bytes + 1024);
         Ok((1536 / threads.max(1)).min(by_shared).min(2))
     }
@@ -581,12 +593,13 @@ impl Driver for Emulated {
         }
         let copies = arguments.iter().zip(&function.argument_bytes).map(|(&from, &bytes)| {
             let mut copy = vec![0u128; bytes.div_ceil(16)];
-            // SAFETY: the argument has as many bytes as the entry's parameter by the contract, the copy no fewer.
+            // SAFETY: the caller guarantees that the argument has as many bytes as the entry's parameter; the
+            // copy has at least as many.
             unsafe { std::ptr::copy_nonoverlapping(from.cast::<u8>(), copy.as_mut_ptr().cast(), bytes) };
             copy
         });
         let arguments = copies.collect();
-        // SAFETY: by the contract.
+        // SAFETY: the caller guarantees the memory that the arguments describe, by the contract of `Driver`.
         unsafe { self.queue(stream, call, Work::Launch { function, shape, arguments }) }
     }
 
@@ -616,7 +629,8 @@ impl Driver for Emulated {
         let call = "running recorded work";
         let work =
             self.state().graphs.get(&graph).cloned().ok_or_else(|| refused(call, "no such recording"))?;
-        // SAFETY: by the contract.
+        // SAFETY: the caller guarantees that the memory of the recorded work is alive, by the contract of
+        // `Driver`.
         work.iter().try_for_each(|work| unsafe { self.queue(stream, call, work.clone()) })
     }
 
@@ -625,7 +639,7 @@ impl Driver for Emulated {
     }
 }
 
-/// What g++ says of itself.
+/// Returns the version that g++ prints.
 fn compiler_version() -> Result<&'static str, Unavailable> {
     static VERSION: OnceLock<Option<String>> = OnceLock::new();
     let ask = || {
@@ -636,22 +650,23 @@ fn compiler_version() -> Result<&'static str, Unavailable> {
     VERSION.get_or_init(ask).as_deref().ok_or_else(missing)
 }
 
-/// The compiler, without the run-time that this process may have been started with.
+/// Returns the compiler, without the run-time that this process may have been started with.
 fn compiler() -> Command {
     let mut command = Command::new("g++");
     command.env_remove("LD_PRELOAD");
     command
 }
 
-/// Whether this process has the sanitizers' run-time, without which an instrumented library cannot be loaded.
+/// Returns true if this process has the sanitizers' run-time, without which an instrumented library cannot be
+/// loaded.
 fn is_sanitized() -> bool {
     static FOUND: OnceLock<bool> = OnceLock::new();
-    // SAFETY: the symbol is looked for, and not used.
+    // SAFETY: the symbol is looked up, and not used.
     *FOUND.get_or_init(|| unsafe { Library::this().get::<*const u8>(b"__asan_init").is_ok() })
 }
 
-/// What a process has to be started with so that kernels are watched by sanitizers. `None` where g++ has none, which is
-/// said, or where the variable `PLEACH_REQUIRE_EMULATION` is 1 stops the process.
+/// Returns the environment with which a process must be started so that sanitizers watch kernels. Returns
+/// `None` if g++ has none: prints that, or panics if the variable `PLEACH_REQUIRE_EMULATION` is 1.
 #[doc(hidden)]
 #[must_use]
 pub fn sanitizer_environment() -> Option<[(&'static str, String); 3]> {
@@ -670,7 +685,7 @@ pub fn sanitizer_environment() -> Option<[(&'static str, String); 3]> {
     ])
 }
 
-/// The library of a program, compiled if it is not in the cache.
+/// Returns the library of a program, compiled if it is not in the cache.
 fn library_of(
     name: &'static str,
     text: &str,
@@ -701,7 +716,7 @@ fn library_of(
     Ok(path)
 }
 
-/// Compiles a program to a library of that path, which is whole or not there.
+/// Compiles a program to a library at that path, which is complete or absent.
 fn compile(folder: &Path, path: &Path, program: &str, options: &[String]) -> Result<(), String> {
     let write = || {
         std::fs::create_dir_all(folder)?;
@@ -726,28 +741,29 @@ fn compile(folder: &Path, path: &Path, program: &str, options: &[String]) -> Res
     std::fs::rename(made.path().join("program.so"), path).map_err(said)
 }
 
-/// A kernel's text that is no part of this crate: runs on an emulated device alone, after `common.cuh`.
+/// A kernel's text that is not a part of this crate: runs only on an emulated device, after `common.cuh`.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub struct TextKernel<'a> {
     /// Name, for messages.
     pub name: &'static str,
-    /// Text.
+    /// Text of the kernel.
     pub text: &'a str,
-    /// Numbers that it is compiled for, WORD_BYTES and VALUE_BYTES among them.
+    /// Numbers that it is compiled for; WORD_BYTES and VALUE_BYTES are among them.
     pub defines: &'a [(&'static str, u64)],
-    /// Its entry.
+    /// Name of the entry.
     pub entry: &'static str,
 }
 
 impl TextKernel<'_> {
-    /// Launches it once.
+    /// Launches the kernel once.
     ///
     /// # Safety
-    /// `arguments` point to values of the entry's parameter types, which describe memory of the host.
+    /// `arguments` must point to values of the entry's parameter types, which describe memory of the host.
     ///
     /// # Errors
-    /// [`GpuError::Compile`], [`GpuError::Driver`] with the rule that the launch broke.
+    /// [`GpuError::Compile`] if the text does not compile, [`GpuError::Driver`] with the rule that the launch
+    /// broke.
     pub unsafe fn run(
         &self,
         order: LaneOrder,
@@ -763,7 +779,7 @@ impl TextKernel<'_> {
         driver.state().modules.insert(1, Arc::new(Module::open(&path)?));
         driver.state().last_handle = 1;
         let shape = LaunchShape { blocks, threads, shared_bytes };
-        // SAFETY: the module was loaded above; the arguments are as the caller promised.
+        // SAFETY: the module was loaded above; the caller guarantees the arguments.
         unsafe {
             let function = driver.function(1, self.entry)?;
             driver.allow_shared(function, shared_bytes)?;

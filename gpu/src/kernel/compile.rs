@@ -1,8 +1,9 @@
-//! From a kernel's text to code for a device.
+//! Compiles a kernel's text to code for a device.
 //!
-//! In this order: the disk cache, NVRTC, the embedded PTX. NVRTC makes machine code for the very device if it knows it,
-//! which every driver of the same major version loads (PTX of a newer compiler it would not), else PTX for the newest
-//! architecture that both know. What it made is cached under a hash of text, options, architecture and compiler.
+//! Code comes from the disk cache, from NVRTC or from the embedded PTX, in this order. NVRTC makes machine
+//! code for the device itself if it knows it; every driver of the same major version loads that (it would not
+//! load PTX of a newer compiler). Otherwise NVRTC makes PTX for the newest architecture that both know. The
+//! result is cached under a hash of text, options, architecture and compiler.
 
 use super::{cache, embedded};
 use crate::driver::Program;
@@ -11,7 +12,7 @@ use cudarc::nvrtc::result as nvrtc;
 use cudarc::nvrtc::sys;
 use std::ffi::CString;
 
-/// Code that the driver loads: a cubin, or PTX that ends in a zero byte.
+/// Returns code that the driver loads: a cubin, or PTX that ends in a zero byte.
 pub(crate) fn code(program: &Program<'_>, compute: (u32, u32)) -> Result<Vec<u8>, GpuError> {
     let Some(compiler) = Compiler::find() else {
         return embedded::ptx(program, compute).ok_or_else(|| {
@@ -35,7 +36,7 @@ pub(crate) fn code(program: &Program<'_>, compute: (u32, u32)) -> Result<Vec<u8>
     Ok(code)
 }
 
-/// Options of a program for a target such as `sm_90` or `compute_90`.
+/// Returns the options of a program for a target such as `sm_90` or `compute_90`.
 pub(crate) fn options(program: &Program<'_>, target: &str) -> Vec<String> {
     let mut options = vec![
         format!("--gpu-architecture={target}"),
@@ -47,17 +48,18 @@ pub(crate) fn options(program: &Program<'_>, target: &str) -> Vec<String> {
     options
 }
 
-/// What NVRTC made.
+/// Output of NVRTC.
 #[derive(Debug)]
 pub(crate) struct Compiled {
     /// Machine code, or PTX that ends in a zero byte.
     pub(crate) code: Vec<u8>,
-    /// What it said; with the option `--ptxas-options=-v` of machine code also registers, stack and spills.
+    /// Messages of the compiler; for machine code, with the option `--ptxas-options=-v`, also registers,
+    /// stack and spills.
     #[cfg_attr(not(test), expect(dead_code, reason = "tests read it"))]
     pub(crate) log: String,
 }
 
-/// NVRTC, which is there.
+/// NVRTC, which is installed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Compiler {
     major: i32,
@@ -65,45 +67,45 @@ pub(crate) struct Compiler {
 }
 
 impl Compiler {
-    /// `None` where it is not installed.
+    /// Returns the compiler; `None` if it is not installed.
     pub(crate) fn find() -> Option<Self> {
-        // SAFETY: loads the library and lets go of it again; its initialisers are the compiler's own.
+        // SAFETY: the call loads the library and closes it again; its initialisers are the compiler's own.
         if !unsafe { sys::is_culib_present() } {
             return None;
         }
         let (mut major, mut minor) = (0, 0);
-        // SAFETY: the library is there; two numbers are written.
+        // SAFETY: the library is present; the call writes two numbers through valid pointers.
         unsafe { sys::nvrtcVersion(&raw mut major, &raw mut minor) }.result().ok()?;
         Some(Self { major, minor })
     }
 
-    /// As `12.0`.
+    /// Returns the version, such as `12.0`.
     pub(crate) fn version(self) -> String {
         format!("{}.{}", self.major, self.minor)
     }
 
-    /// Real architectures that it compiles for, as 90 for `sm_90`.
+    /// Returns the real architectures that it compiles for, as 90 for `sm_90`.
     fn architectures(self) -> Vec<i32> {
         let mut count = 0;
-        // SAFETY: the library is there; one number is written.
+        // SAFETY: the library is present; the call writes one number through a valid pointer.
         if unsafe { sys::nvrtcGetNumSupportedArchs(&raw mut count) }.result().is_err() {
             return Vec::new();
         }
         let mut all = vec![0; usize::try_from(count).unwrap_or(0)];
-        // SAFETY: it writes as many numbers as it said.
+        // SAFETY: `all` has room for as many numbers as the call above reported.
         match unsafe { sys::nvrtcGetSupportedArchs(all.as_mut_ptr()) }.result() {
             Ok(()) => all,
             Err(_) => Vec::new(),
         }
     }
 
-    /// Whether it makes machine code for a target such as `sm_90`.
+    /// Returns true if it makes machine code for a target such as `sm_90`.
     #[cfg(test)]
     pub(crate) fn knows(self, target: &str) -> bool {
         self.architectures().iter().any(|arch| target == format!("sm_{arch}"))
     }
 
-    /// What to compile for.
+    /// Returns the target for a device.
     pub(crate) fn target(self, compute: (u32, u32)) -> String {
         let wanted = (compute.0 * 10 + compute.1).cast_signed();
         let known = self.architectures();
@@ -114,7 +116,7 @@ impl Compiler {
         format!("compute_{newest}")
     }
 
-    /// Compiles.
+    /// Compiles a program.
     ///
     /// # Errors
     /// [`GpuError::Compile`] with the log.
@@ -131,7 +133,7 @@ impl Compiler {
         let handle = nvrtc::create_program(&text, Some(&name)).map_err(say)?;
         // SAFETY: the program was made above; text and name live until it is destroyed.
         let compiled = unsafe { nvrtc::compile_program(handle, options) };
-        // SAFETY: as above.
+        // SAFETY: the program was made above and is not yet destroyed.
         let log: Vec<u8> = unsafe { nvrtc::get_program_log(handle) }
             .unwrap_or_default()
             .into_iter()
@@ -141,29 +143,29 @@ impl Compiler {
         let log = String::from_utf8_lossy(&log).into_owned();
         let code = match compiled {
             Err(_) => Err(failed(log.clone())),
-            // SAFETY: as above, and it is compiled.
+            // SAFETY: the program was made above, is compiled and is not yet destroyed.
             Ok(()) if is_machine => unsafe { machine_code(handle) }.map_err(say),
-            // SAFETY: as above.
+            // SAFETY: the program was made above, is compiled and is not yet destroyed.
             Ok(()) => unsafe { nvrtc::get_ptx(handle) }
                 .map(|ptx| ptx.into_iter().map(|byte| byte.cast_unsigned()).collect())
                 .map_err(say),
         };
-        // SAFETY: made above, not used below.
+        // SAFETY: the program was made above, and is not used below.
         let _ = unsafe { nvrtc::destroy_program(handle) };
         Ok(Compiled { code: code?, log })
     }
 }
 
-/// Machine code of a compiled program.
+/// Returns the machine code of a compiled program.
 ///
 /// # Safety
-/// The program is compiled for a real architecture and not destroyed.
+/// The program must be compiled for a real architecture and not destroyed.
 unsafe fn machine_code(program: sys::nvrtcProgram) -> Result<Vec<u8>, nvrtc::NvrtcError> {
     let mut bytes = 0;
-    // SAFETY: by the contract; one number is written.
+    // SAFETY: the caller guarantees the program; the call writes one number through a valid pointer.
     unsafe { sys::nvrtcGetCUBINSize(program, &raw mut bytes) }.result()?;
     let mut code = vec![0u8; bytes];
-    // SAFETY: by the contract; it writes as many bytes as it said.
+    // SAFETY: the caller guarantees the program; `code` has as many bytes as the call above reported.
     unsafe { sys::nvrtcGetCUBIN(program, code.as_mut_ptr().cast()) }.result()?;
     Ok(code)
 }

@@ -1,16 +1,16 @@
 //! PTX that is a part of this program, for machines that have a driver and no NVRTC.
 //!
-//! What `auto` chooses from is embedded, with what that needs, binary search and the builders; the papers' other
-//! algorithms want NVRTC. One archive an architecture, `gpu/ptx/compute_NN.zst`: for each such instance the hash of
-//! what it is made from (text and definitions), a length and the PTX. It is made by NVRTC 12.0, whose PTX every driver
-//! since early 2023 takes, by
+//! Embedded are the algorithms that `auto` chooses from and what they need, binary search, and the builders;
+//! the papers' other algorithms need NVRTC. There is one archive per architecture, `gpu/ptx/compute_NN.zst`.
+//! It has for each such instance the hash of its input (text and definitions), a length and the PTX. It is
+//! made by NVRTC 12.0, whose PTX every driver since early 2023 accepts, by
 //!
 //! ```text
 //! PLEACH_BLESS=1 LD_LIBRARY_PATH=<folder of libnvrtc.so.12 of CUDA 12.0> cargo test -p pleach-gpu --lib embedded
 //! ```
 //!
-//! A test refuses an archive whose hashes are not those of the sources, and, with that compiler, one whose PTX is not
-//! what it makes.
+//! A test rejects an archive whose hashes are not those of the sources and, with that compiler, an archive
+//! whose PTX differs from the compiler's.
 
 use super::cache;
 use crate::driver::Program;
@@ -23,7 +23,7 @@ const ARCHIVES: [(u32, &[u8]); 3] = [
     (75, include_bytes!("../../ptx/compute_75.zst")),
 ];
 
-/// Hash of what a program is made from: definitions, and text without comments and empty lines.
+/// Returns the hash of a program's input: definitions, and text without comments and empty lines.
 fn hash(program: &Program<'_>) -> u128 {
     let mut whole: String =
         program.defines.iter().map(|(name, number)| format!("-D{name}={number}\0")).collect();
@@ -37,7 +37,7 @@ fn hash(program: &Program<'_>) -> u128 {
     cache::sum(whole.as_bytes())
 }
 
-/// An archive's entries: hash, and PTX that ends in a zero byte.
+/// Returns the entries of an archive: hash, and PTX that ends in a zero byte.
 fn entries(archive: &[u8]) -> impl Iterator<Item = (u128, &[u8])> {
     let mut rest = archive;
     std::iter::from_fn(move || {
@@ -49,7 +49,8 @@ fn entries(archive: &[u8]) -> impl Iterator<Item = (u128, &[u8])> {
     })
 }
 
-/// PTX of a program for the newest embedded architecture that a device runs; `None` if it is not embedded.
+/// Returns the PTX of a program for the newest embedded architecture that the device runs; `None` if it is
+/// not embedded.
 pub(crate) fn ptx(program: &Program<'_>, compute: (u32, u32)) -> Option<Vec<u8>> {
     static UNPACKED: [OnceLock<Vec<u8>>; 3] = [const { OnceLock::new() }; 3];
     let wanted = hash(program);
@@ -70,7 +71,7 @@ mod tests {
     use crate::kernel::{Instance, Source};
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    /// Instances that are embedded, in order.
+    /// Returns the embedded instances, in order.
     fn embedded() -> Vec<Instance> {
         let is_embedded = |instance: &Instance| {
             use Source::{Btree, Fast, Harmonia, Measure, PAry, Sort};
@@ -81,7 +82,8 @@ mod tests {
         all
     }
 
-    /// PTX without the comments that number calls: the compiler counts them through all that a process compiles.
+    /// Returns PTX without the comments that number calls: the compiler counts calls through all compilations
+    /// of a process.
     fn unnumbered(ptx: &[u8]) -> Vec<u8> {
         let text = std::str::from_utf8(ptx).expect("PTX is text");
         let lines =
@@ -89,8 +91,8 @@ mod tests {
         lines.collect::<Vec<_>>().join("\n").into_bytes()
     }
 
-    /// Place, hash and PTX for an architecture, in order, compiled on all cores: of all instances, or of every third
-    /// wanted one from some on.
+    /// Compiles instances for an architecture on all cores, and returns place, hash and PTX of each in order:
+    /// all instances, or every third wanted one from `third` on.
     fn compile(compiler: Compiler, number: u32, third: Option<usize>) -> Vec<(usize, u128, Vec<u8>)> {
         let all = embedded();
         let wanted = Instance::wanted(all.clone(), ARCHIVES[0].1);
@@ -103,7 +105,7 @@ mod tests {
             let mut made = Vec::new();
             while let Some(&(at, instance)) = instances.get(next.fetch_add(1, Ordering::Relaxed)) {
                 let entry = instance.with_program(|program| {
-                    // Without line numbers: they would change with every comment.
+                    // Line numbers are left out: they would change with every comment.
                     let mut options = options(program, &format!("compute_{number}"));
                     options.retain(|option| option != "--generate-line-info");
                     let ptx = unnumbered(&compiler.compile(program, &options, false)?.code);
@@ -151,7 +153,7 @@ mod tests {
                 return eprintln!("SKIPPED: NVRTC 12.0 is wanted, found {found}");
             }
         };
-        // Compared are a third of each archive, another one of each.
+        // One third of each archive is compared, a different third for each.
         let is_blessing = std::env::var_os("PLEACH_BLESS").is_some();
         for (third, (number, packed)) in ARCHIVES.into_iter().enumerate() {
             let made = compile(compiler, number, (!is_blessing).then_some(third));

@@ -1,15 +1,15 @@
-//! What kernels may take of a multiprocessor: registers, stack, spills, for four generations of devices.
+//! Limits of the resources that kernels use: registers, stack, spills, for four generations of devices.
 //!
-//! `limits.txt` records, for each entry of each source and each width of words, what the compiler makes of it, the most
-//! over widths of values and over options: `registers` or, where it has them, `registers+stack+spills` (bytes), for
-//! each of [`ARCHITECTURES`]. More than that is refused by a test, which compiles every instance; with a compiler of
-//! another version than the recorded one it only asks that all compile. Made by
+//! `limits.txt` records the resources of each entry of each source and each width of words, the maximum over
+//! widths of values and over options: `registers` or, where it has them, `registers+stack+spills` (bytes),
+//! for each of [`ARCHITECTURES`]. A test, which compiles every instance, fails if an entry uses more. With a
+//! compiler of another version than the recorded one it only requires that all compile. The file is made by
 //!
 //! ```text
 //! PLEACH_BLESS=1 LD_LIBRARY_PATH=<folder of libnvrtc.so.12> cargo test --release -p pleach-gpu --lib limits
 //! ```
-//! With `PLEACH_SAMPLE=1` one instance for each source and width is compiled ([`Instance::wanted`]), and held to its
-//! row.
+//! With `PLEACH_SAMPLE=1` one instance for each source and width is compiled ([`Instance::wanted`]), and
+//! compared with its row.
 
 use super::Instance;
 use super::compile::{Compiler, options};
@@ -18,12 +18,12 @@ use std::fmt;
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What is recorded.
+/// The recorded limits.
 const RECORDED: &str = include_str!("limits.txt");
 /// Turing, Ampere, Hopper, Blackwell.
 const ARCHITECTURES: [&str; 4] = ["sm_75", "sm_80", "sm_90", "sm_100"];
 
-/// What a function takes of a thread.
+/// Resources that a function uses per thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Use {
     registers: u32,
@@ -65,12 +65,12 @@ impl std::str::FromStr for Use {
     }
 }
 
-/// The number that stands before some words of a line.
+/// Returns the number that precedes some words of a line.
 fn before(line: &str, words: &str) -> Option<u32> {
     line.split(words).next()?.rsplit(' ').next()?.parse().ok().filter(|_| line.contains(words))
 }
 
-/// What each entry takes, as the assembler's log says.
+/// Returns the resources of each entry, from the assembler's log.
 fn uses(log: &str) -> BTreeMap<&str, Use> {
     let mut uses = BTreeMap::new();
     for part in log.split("Compiling entry function '").skip(1) {
@@ -88,10 +88,11 @@ fn uses(log: &str) -> BTreeMap<&str, Use> {
     uses
 }
 
-/// A name of the record: source, entry, bytes of a word.
+/// Name of a row: source, entry, bytes per word.
 type Row = (&'static str, String, u8);
 
-/// What all instances take, on all architectures that the compiler knows, compiled on all cores.
+/// Returns the resources of all instances, on all architectures that the compiler knows; compiles on all
+/// cores.
 fn measure(compiler: Compiler) -> BTreeMap<Row, [Option<Use>; 4]> {
     let instances = Instance::wanted(Instance::all(), RECORDED.as_bytes());
     let next = AtomicUsize::new(0);
@@ -139,12 +140,12 @@ fn measure(compiler: Compiler) -> BTreeMap<Row, [Option<Use>; 4]> {
     })
 }
 
-/// Whether `PLEACH_ARCHITECTURES`, a list with commas, has it; without that all are wanted.
+/// Returns true if `PLEACH_ARCHITECTURES`, a list with commas, contains it, or is not set.
 fn is_wanted(architecture: &str) -> bool {
     std::env::var("PLEACH_ARCHITECTURES").map_or(true, |list| list.split(',').any(|one| one == architecture))
 }
 
-/// The record: the compiler's version, and its rows.
+/// Returns the record: the compiler's version, and its rows.
 fn recorded() -> (&'static str, BTreeMap<Row, [Use; 4]>) {
     let mut lines = RECORDED.lines();
     let version = lines.next().and_then(|line| line.strip_prefix("NVRTC ")).expect("a version");
@@ -157,7 +158,7 @@ fn recorded() -> (&'static str, BTreeMap<Row, [Use; 4]>) {
     (version, rows.collect())
 }
 
-/// Writes what was measured to where `recorded` reads it.
+/// Writes the measured resources to the file that `recorded` reads.
 fn record(version: &str, found: &BTreeMap<Row, [Option<Use>; 4]>) {
     let mut text = format!("NVRTC {version}\n");
     let mut line = |words: [&str; 7]| {

@@ -1,9 +1,11 @@
 //! Kernels: their sources, the instances of each, and how they are compiled and launched.
 //!
-//! A *source* is a CUDA C++ text. An *instance* is a source with the numbers it is compiled for: bytes of a word and of
-//! a value, and one more of its own (threads a query, say). Its *entries* are the functions that can be launched,
-//! each through a typed function of [`table`]; nothing is launched otherwise. Numbers that Rust and CUDA share go
-//! from here into the text as definitions, sizes of argument structs among them, which the text asserts.
+//! A *source* is a CUDA C++ text. An *instance* is a source with the numbers it is compiled for: bytes of a
+//! word and of a value, and one more of its own (threads per query, say). Its *entries* are the functions
+//! that can be launched, each through a typed function of [`table`] and in no other way.
+//!
+//! Numbers that Rust and CUDA share are passed from here to the text as definitions. The sizes of argument
+//! structs are among them, and the text asserts these.
 
 pub(crate) mod cache;
 pub(crate) mod compile;
@@ -21,20 +23,20 @@ pub(crate) use table::Source;
 /// A source with the numbers it is compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Instance {
-    /// Which source.
+    /// The source.
     pub(crate) source: Source,
-    /// Bytes of a word: 4, 8, 16.
+    /// Bytes per word: 4, 8 or 16.
     pub(crate) word_bytes: u8,
-    /// Bytes of a value: 0, 4, 8; 0 for a source that takes any.
+    /// Bytes per value: 0, 4 or 8; 0 for a source that takes any.
     pub(crate) value_bytes: u8,
-    /// A number of the source's own, see [`Source::option_name`]; 0 if it has none.
+    /// A number with a meaning for this source, see [`Source::option_name`]; 0 if it has none.
     pub(crate) option: u16,
-    /// What lowest nodes are made of, for Spine; [`Lowest::Codes16`] for all others.
+    /// Form of the lowest nodes, for Spine; [`Lowest::Codes16`] for all others.
     pub(crate) lowest: Lowest,
 }
 
 impl Instance {
-    /// Its definitions, in order.
+    /// Returns the definitions, in order.
     pub(crate) fn defines(self) -> Vec<(&'static str, u64)> {
         let lines = LineGeometry::new(self.word_bytes.into(), self.value_bytes.into());
         let mut defines = vec![
@@ -52,7 +54,7 @@ impl Instance {
         defines
     }
 
-    /// Its whole text: what all kernels share, then the source.
+    /// Returns the whole text: the part that all kernels share, then the source.
     pub(crate) fn text(self) -> String {
         let name = self.source.name();
         let common = include_str!("../kernels/common.cuh");
@@ -60,7 +62,7 @@ impl Instance {
         format!("{common}\n#line 1 \"image.cuh\"\n{shared}\n#line 1 \"{name}\"\n{text}")
     }
 
-    /// Calls with its program.
+    /// Calls `with` with the instance's program.
     pub(crate) fn with_program<T>(
         self,
         with: impl FnOnce(&Program<'_>) -> Result<T, GpuError>,
@@ -70,7 +72,7 @@ impl Instance {
         with(&Program { name: source.name(), text: &text, defines: &defines, entries: source.entries(self) })
     }
 
-    /// All instances, of all sources: what is embedded, and what tests compile.
+    /// Returns all instances of all sources, which tests compile.
     #[cfg_attr(not(test), expect(dead_code, reason = "tests compile all instances"))]
     pub(crate) fn all() -> Vec<Self> {
         let mut all = Vec::new();
@@ -91,8 +93,8 @@ impl Instance {
         all
     }
 
-    /// All of a list; or, where `PLEACH_SAMPLE` is set, one for each source and width of words, so that every kernel is
-    /// compiled: another one whenever `text` is another.
+    /// Returns the whole list; or, where `PLEACH_SAMPLE` is set, one instance for each source and width of
+    /// words, so that every kernel is compiled. The choice depends on `text`.
     #[cfg(test)]
     pub(crate) fn wanted(all: Vec<Self>, text: &[u8]) -> Vec<Self> {
         if std::env::var_os("PLEACH_SAMPLE").is_none() || std::env::var_os("PLEACH_BLESS").is_some() {

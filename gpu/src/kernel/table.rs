@@ -1,9 +1,10 @@
-//! The table of what can be launched: sources, their entries, and a typed function for each.
+//! The table of kernels: sources, their entries, and a typed launch function for each.
 //!
-//! To add a kernel: its text in `kernels/`, a variant of [`Source`], its argument structs here or beside its algorithm
-//! (`#[repr(C)]`, plain numbers, no holes) and a line in `launches!`. The macro makes `unsafe fn entry(stream,
-//! instance, shape, &arguments...)`, which is the only way to it. Sizes of argument structs become definitions
-//! `BYTES_OF_...`, which the text asserts, so that both sides agree or nothing compiles.
+//! To add a kernel, add its text in `kernels/`, a variant of [`Source`], its argument structs here or beside
+//! its algorithm (`#[repr(C)]`, plain numbers, no holes) and a line in `launches!`. The macro makes `unsafe
+//! fn entry(stream, instance, shape, &arguments...)`, which is the only way to launch it. Sizes of argument
+//! structs become definitions `BYTES_OF_...`, which the text asserts, so that both sides agree or nothing
+//! compiles.
 
 use super::Instance;
 use crate::driver::LaunchShape;
@@ -11,30 +12,31 @@ use crate::image::Lowest;
 use crate::{GpuError, Stream};
 use std::ffi::c_void;
 
-/// Threads of a block of the spine search, where shared memory allows.
+/// Threads per block of the spine search, where shared memory allows.
 pub(crate) const THREADS: u16 = 1024;
-/// Threads where it does not.
+/// Threads per block where it does not.
 pub(crate) const THREADS_SMALL: u16 = 512;
 
-/// A batch of queries and where its answers go: `Batch` of common.cuh. A pointer that is 0 means not asked for.
+/// A batch of queries and the addresses of its answers: `Batch` of common.cuh. An address of 0 means that
+/// this answer is not requested.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub(crate) struct Batch {
-    /// Address of the queries: words, or keys of a kind.
+    /// Address of the queries: words, or keys of the type in `kind`.
     pub(crate) queries: u64,
-    /// How many.
+    /// Number of queries.
     pub(crate) count: u64,
-    /// Address for values.
+    /// Address of the values.
     pub(crate) values: u64,
-    /// Address for the bitmap of presence, in words of 32 bits.
+    /// Address of the presence bitmap, in words of 32 bits.
     pub(crate) present: u64,
-    /// Address for ranks.
+    /// Address of the ranks.
     pub(crate) ranks: u64,
-    /// What makes a word of a query: 0 it is one, 1 the sign bit is flipped, 2 a float.
+    /// Encoding of a query as a word: 0 it is a word, 1 the sign bit is flipped, 2 it is a float.
     pub(crate) kind: u32,
-    /// Bytes of a rank, 4 or 8.
+    /// Bytes per rank, 4 or 8.
     pub(crate) rank_bytes: u16,
-    /// Bytes of a value: 0, 4, 8.
+    /// Bytes per value: 0, 4 or 8.
     pub(crate) value_bytes: u16,
 }
 
@@ -46,7 +48,7 @@ pub(crate) struct Columns {
     pub(crate) keys: u64,
     /// Address of the values; 0 if there are none.
     pub(crate) values: u64,
-    /// How many tuples.
+    /// Number of tuples.
     pub(crate) tuples: u64,
 }
 
@@ -57,20 +59,20 @@ macro_rules! sources {
         pub(crate) enum Source { $($(#[$doc])* $source,)* }
 
         impl Source {
-            /// All of them.
+            /// All sources.
             pub(crate) const ALL: &'static [Self] = &[$(Self::$source,)*];
 
-            /// Name of the file.
+            /// Returns the name of the file.
             pub(crate) fn name(self) -> &'static str {
                 match self { $(Self::$source => $file,)* }
             }
 
-            /// Its text.
+            /// Returns the text of the file.
             pub(crate) fn text(self) -> &'static str {
                 match self { $(Self::$source => include_str!(concat!("../kernels/", $file)),)* }
             }
 
-            /// Entries of an instance.
+            /// Returns the entries of an instance.
             pub(crate) fn entries(self, instance: Instance) -> &'static [&'static str] {
                 match self {
                     $(Self::$source => {
@@ -89,8 +91,8 @@ macro_rules! launches {
         $(#[$doc])*
         ///
         /// # Safety
-        /// The arguments describe arrays that are alive until the work on `stream` is done, as the kernel's text says;
-        /// `instance` was made for them.
+        /// The arguments must describe arrays that the kernel's text requires and that stay alive until the
+        /// work on `stream` is done; `instance` must be made for them.
         #[allow(clippy::too_many_arguments, reason = "those of the kernel")]
         pub(crate) unsafe fn $entry(
             stream: &Stream,
@@ -101,7 +103,8 @@ macro_rules! launches {
             debug_assert_eq!(instance.source, Source::$source);
             let mut arguments: [*mut c_void; 0 $(+ launches!(@one $name))*] =
                 [$(std::ptr::from_ref::<$type>($name).cast_mut().cast()),*];
-            // SAFETY: these are the types of the entry's parameters; the rest is the caller's promise.
+            // SAFETY: these are the types of the entry's parameters; the caller guarantees the arrays and the
+            // instance.
             unsafe { stream.gpu().launch(stream.handle(), instance, stringify!($entry), shape, &mut arguments) }
         }
     )*};
@@ -134,14 +137,14 @@ sources! {
         0..=32 => &["pary_list", "pary_ballot"],
         _ => &["pary_list"],
     };
-    /// The contiguous B+tree: its builder, and its search by a thread or by several threads a query.
+    /// The contiguous B+tree: its builder, and its search by one or by several threads per query.
     Btree "btree.cu" |instance| match instance.option {
         0 => &["btree", "btree_build"],
         _ => &["btree_pary"],
     };
     /// Joins and set operations.
     Merge "merge.cu" |_| &["merge_cuts", "merge_one", "merge_pairs"];
-    /// Rows of ranks that become pairs.
+    /// Expansion of rows of ranks to pairs.
     Expand "expand.cu" |_| &["expand_count", "expand_fill", "expand_swap_sides", "find_repeats"];
     /// Harmonia's B+tree and the regular one: search and builder.
     Harmonia "harmonia.cu" |_| {
@@ -155,7 +158,7 @@ sources! {
     Classic "classic.cu" |_| &["classic_paper", "classic_build"];
     /// Builders of tuple lines and spine.
     Build "build.cu" |_| &["build_lines", "build_begin", "build_level"];
-    /// What a device can do at best, and batches whose answers are known.
+    /// Limits of a device, and batches whose answers are known.
     Measure "measure.cu" |instance| match instance.option {
         0 => &["make_queries", "make_ascending", "compare_answers", "sum_values"],
         _ => &["random_words", "random_lines", "copy_words", "nothing"],
@@ -172,13 +175,13 @@ sources! {
             "paper_product",
         ]
     };
-    /// Its lists of pages.
+    /// The paper's lists of pages.
     PaperPages "relation_paper_pages.cu" |_| {
         &["paper_chains", "paper_directory", "paper_link", "paper_to_dense", "paper_to_pages", "paper_in_order"]
     };
-    /// Its block streaming, and UNION.
+    /// The paper's block streaming, and UNION.
     PaperStream "relation_paper_stream.cu" |_| &["paper_stream", "paper_union"];
-    /// Its CTA-joins, and the operators made of them.
+    /// The paper's CTA-joins, and the operators made of them.
     PaperJoin "relation_paper_join.cu" |_| &["paper_merge", "paper_cta_join"];
     /// SELECT in one pass.
     Sift "sift.cu" |instance| match instance.value_bytes {
@@ -191,7 +194,7 @@ sources! {
         4 => &["reduce_sum", "reduce_float", "reduce_least"],
         _ => &["reduce_sum", "reduce_float", "reduce_least", "reduce_checked", "reduce_join"],
     };
-    /// The same where runs are not short.
+    /// Segmented reduction in one pass, where runs are not short.
     ReduceFew "reduce_few.cu" |instance| match instance.value_bytes {
         0 => &["few_sum"],
         4 => &["few_sum", "few_float", "few_least"],
@@ -205,7 +208,8 @@ sources! {
 }
 
 impl Source {
-    /// Name of the number that this source is compiled for beside word and value.
+    /// Returns the name of the number that this source is compiled for, in addition to the bytes of words and
+    /// values.
     pub(crate) fn option_name(self) -> Option<&'static str> {
         match self {
             Self::Spine | Self::Sweep => Some("THREADS"),
@@ -225,7 +229,7 @@ impl Source {
         }
     }
 
-    /// What that number may be.
+    /// Returns the valid values of that number.
     pub(crate) fn options(self) -> &'static [u16] {
         match self {
             Self::Spine => &[THREADS, THREADS_SMALL],
@@ -246,24 +250,25 @@ impl Source {
         }
     }
 
-    /// Whether it is compiled for each width of values; what answers from columns takes it from the batch.
+    /// Returns true if the source is compiled for each width of values; a source that answers from columns
+    /// takes it from the batch.
     pub(crate) fn has_value_width(self) -> bool {
         use Source::{Binary, Btree, Classic, Expand, Fast, Harmonia, Merge, PAry, Sort};
         !matches!(self, Binary | PAry | Btree | Fast | Classic | Harmonia | Sort | Merge | Expand)
             && !self.is_of_paper()
     }
 
-    /// Whether it takes columns of relations, of words up to 8 bytes.
+    /// Returns true if the source works on columns of relations, with words up to 8 bytes.
     fn is_of_relations(self) -> bool {
         self.is_of_paper() || matches!(self, Self::Sift | Self::Reduce | Self::ReduceFew | Self::Project)
     }
 
-    /// Whether it is the paper's way with them, which takes values of any width.
+    /// Returns true if the source belongs to the paper's operators, which take values of any width.
     fn is_of_paper(self) -> bool {
         matches!(self, Self::Paper | Self::PaperPages | Self::PaperStream | Self::PaperJoin)
     }
 
-    /// What other text stands before it, after common.cuh.
+    /// Returns the other text that precedes the source, after common.cuh.
     pub(super) fn shared_text(self) -> &'static str {
         match self {
             Self::Spine | Self::Image | Self::Sweep => include_str!("../kernels/image.cuh"),
@@ -280,10 +285,10 @@ impl Source {
         }
     }
 
-    /// Whether there is such an instance.
+    /// Returns true if there is such an instance.
     pub(crate) fn has(self, instance: Instance) -> bool {
         let has_widths = match self {
-            // Values are of the keys' type; reads are of 8 bytes.
+            // Values have the keys' type; reads are of 8 bytes.
             Self::Measure if instance.option == 0 => {
                 instance.word_bytes == instance.value_bytes && instance.word_bytes <= 8
             }
@@ -291,12 +296,13 @@ impl Source {
             _ if self.is_of_relations() && instance.word_bytes > 8 => false,
             _ => instance.value_bytes == 0 || self.has_value_width(),
         };
-        // Others are told by their arguments. Where blocks share little there are no large tables.
+        // Other sources get the form from their arguments. Devices with little shared memory per block have
+        // no large tables.
         let has_lowest = self == Self::Spine && instance.option == THREADS;
         has_widths && (instance.lowest == Lowest::Codes16 || has_lowest)
     }
 
-    /// Sizes of argument structs that the text asserts.
+    /// Returns the sizes of argument structs that the text asserts.
     pub(crate) fn sizes(self, word_bytes: u8, lowest: Lowest) -> Vec<(&'static str, u64)> {
         let mut sizes = vec![
             ("BYTES_OF_BATCH", size_of::<Batch>() as u64),
@@ -356,7 +362,7 @@ launches! {
     Spine spine_values(table: crate::algorithm::spine::Arguments, batch: Batch);
     /// Ranks through the device image.
     Spine spine_ranks(table: crate::algorithm::spine::Arguments, batch: Batch);
-    /// Short batches through the device image: whatever is asked for.
+    /// All answers of short batches through the device image.
     Spine spine_few(table: crate::algorithm::spine::Arguments, batch: Batch);
     /// Writes down the line of each query.
     Spine hybrid_lines(table: crate::algorithm::spine::Arguments, batch: Batch, part: crate::algorithm::hybrid::Part);
@@ -364,7 +370,7 @@ launches! {
     Spine hybrid_fetch(table: crate::algorithm::spine::Arguments, part: crate::algorithm::hybrid::Part);
     /// Answers the queries whose lines are in a part.
     Spine hybrid_answer(table: crate::algorithm::spine::Arguments, batch: Batch, part: crate::algorithm::hybrid::Part);
-    /// Which bits all borders share.
+    /// Finds the bits that all borders share.
     Image image_bits(table: crate::algorithm::spine::Arguments, bits: u64);
     /// Makes the top.
     Image image_top(table: crate::algorithm::spine::Arguments);
@@ -376,7 +382,7 @@ launches! {
     Sweep sweep(table: crate::algorithm::sweep::Arguments, batch: Batch);
     /// Samples whether queries ascend.
     Sweep sample_order(batch: Batch, places: u32, found: u64);
-    /// Makes sorted columns.
+    /// Makes sorted columns from the tuple lines.
     Columns columns_from_lines(lines: crate::resident::Lines);
     /// Counts the tuples of each query's key.
     All all_count(all: crate::all::All, batch: Batch);
@@ -384,37 +390,37 @@ launches! {
     All all_tiles(all: crate::all::All, count: u64);
     /// Scans the tiles' sums.
     All all_sums(all: crate::all::All, count: u64);
-    /// Adds what stands before each tile.
+    /// Adds the sum of the counts before each tile.
     All all_add(all: crate::all::All, count: u64);
     /// Fills in the values.
     All all_fill(all: crate::all::All, count: u64);
     /// Binary search.
     Binary binary(columns: Columns, batch: Batch);
-    /// The same, its upper levels in shared memory.
+    /// Binary search with its upper levels in shared memory.
     Binary binary_top(table: crate::algorithm::binary::TopColumns, batch: Batch);
-    /// Strings, byte by byte.
+    /// Binary search of strings, byte by byte.
     Binary binary_bytes(columns: Columns, batch: Batch);
-    /// Strings, as words whose bytes are swapped.
+    /// Binary search of strings, as words whose bytes are swapped.
     Binary binary_swap(columns: Columns, batch: Batch);
-    /// The same, through shared memory.
+    /// Binary search of strings, through shared memory.
     Binary binary_cached(columns: Columns, batch: Batch);
-    /// Turns words into strings, and back.
+    /// Converts words to strings, and back.
     Binary swap_keys(swap: crate::algorithm::binary::Swap);
     /// P-ary search, boundaries in shared memory.
     PAry pary_list(columns: Columns, batch: Batch);
-    /// The same by votes of a warp.
+    /// P-ary search, by votes of a warp.
     PAry pary_ballot(columns: Columns, batch: Batch);
-    /// Search of the B+tree, a thread a query.
+    /// Search of the B+tree, one thread per query.
     Btree btree(tree: crate::algorithm::btree::Tree, batch: Batch);
     /// Makes metadata and keys of the B+tree.
     Btree btree_build(build: crate::algorithm::btree::Build);
-    /// Search of the B+tree, several threads a query.
+    /// Search of the B+tree, several threads per query.
     Btree btree_pary(tree: crate::algorithm::btree::Tree, batch: Batch);
     /// Search of Harmonia's tree, the top of the child region in constant memory.
     Harmonia harmonia_constant(tree: crate::algorithm::harmonia::Tree, batch: Batch);
-    /// The same, in shared memory.
+    /// Search of Harmonia's tree, the top of the child region in shared memory.
     Harmonia harmonia_shared(tree: crate::algorithm::harmonia::Tree, batch: Batch);
-    /// The same, all of it through the read-only cache.
+    /// Search of Harmonia's tree, all of the child region through the read-only cache.
     Harmonia harmonia_ldg(tree: crate::algorithm::harmonia::Tree, batch: Batch);
     /// Search of the regular tree.
     Harmonia harmonia_regular(tree: crate::algorithm::harmonia::Tree, batch: Batch);
@@ -426,15 +432,15 @@ launches! {
     Sort sort_pass(pass: crate::algorithm::psa::Pass);
     /// Cuts the merge of two relations into tiles.
     Merge merge_cuts(merge: crate::relation::merge::Arguments);
-    /// Merges them: what was taken comes out.
+    /// Merges both relations; a result has the tuple of one side.
     Merge merge_one(merge: crate::relation::merge::Arguments);
-    /// The same: both sides come out.
+    /// Merges both relations; a result has the tuples of both sides.
     Merge merge_pairs(merge: crate::relation::merge::Arguments);
     /// Counts the pairs of each row.
     Expand expand_count(expand: crate::relation::expand::Expand);
     /// Writes all pairs.
     Expand expand_fill(expand: crate::relation::expand::Expand);
-    /// Changes the sides of results.
+    /// Swaps the sides of results.
     Expand expand_swap_sides(sides: u64, count: u64);
     /// Looks for equal keys.
     Expand find_repeats(keys: u64, count: u64, found: u64);
@@ -444,11 +450,11 @@ launches! {
     Measure random_lines(reads: crate::measure::Reads);
     /// A copy.
     Measure copy_words(copy: crate::measure::Move);
-    /// Nothing.
+    /// Does nothing.
     Measure nothing(unused: u32);
-    /// Queries and the answers that they must get.
+    /// Makes queries and the answers that they must get.
     Measure make_queries(draw: crate::measure::Draw);
-    /// The same, ascending.
+    /// Makes ascending queries and the answers that they must get.
     Measure make_ascending(draw: crate::measure::Draw);
     /// Counts wrong answers.
     Measure compare_answers(compare: crate::measure::Compare);
@@ -456,11 +462,11 @@ launches! {
     Measure sum_values(compare: crate::measure::Compare);
     /// Search of the FAST tree, by comparison bits in shared memory.
     Fast fast_paper(tree: crate::algorithm::fast::Arguments, batch: Batch);
-    /// The same by votes of a warp.
+    /// Search of the FAST tree, by votes of a warp.
     Fast fast_ballot(tree: crate::algorithm::fast::Arguments, batch: Batch);
-    /// Makes a classic tree, a page a lane of each half-warp.
+    /// Makes a classic tree, one page per lane of each half-warp.
     Classic classic_paper(build: crate::build::classic::Arguments);
-    /// Makes a classic tree, a slot a thread.
+    /// Makes a classic tree, one slot per thread.
     Classic classic_build(build: crate::build::classic::Arguments);
     /// Makes tuple lines.
     Build build_lines(task: crate::build::lines::LinesTask);
@@ -470,17 +476,17 @@ launches! {
     Build build_level(task: crate::build::lines::LevelTask);
     /// Cuts both inputs at pivots.
     Paper paper_partition(cuts: crate::relation_paper::partition::Cuts);
-    /// Leaves out what cannot match in each partition, and says how many results to expect.
+    /// Discards tuples without a partner in each partition, and gives the expected number of results.
     Paper paper_bounds(bounds: crate::relation_paper::partition::Bounds);
-    /// Sums of the counts before each, and of all.
+    /// Computes the sum of the counts before each, and of all.
     Paper paper_scan(counts: u64, places: u64, count: u32);
     /// Closes the gaps between the results of blocks.
     Paper paper_gather(gather: crate::relation_paper::sink::Gather);
-    /// Compacts what a predicate takes.
+    /// Compacts the tuples that a predicate selects.
     Paper paper_select(select: crate::relation_paper::unary::Select);
     /// Shifts and drops fields.
     Paper paper_project(project: crate::relation_paper::unary::Project);
-    /// Combines all tuples with all.
+    /// Makes all pairs of tuples.
     Paper paper_product(product: crate::relation_paper::unary::Product);
     /// Counts the pages of each block.
     PaperPages paper_chains(counts: u64, pages: u64, chains: u32, page_tuples: u32);
@@ -492,7 +498,7 @@ launches! {
     PaperPages paper_to_dense(task: crate::relation_paper::pages::Convert);
     /// Copies a column to pages.
     PaperPages paper_to_pages(task: crate::relation_paper::pages::Convert);
-    /// A directory of pages that lie in order.
+    /// Makes a directory of pages that are stored in order.
     PaperPages paper_in_order(chains: crate::relation_paper::pages::Chains, pages: u64, tuples: u64);
     /// Streams the blocks of both inputs, and checks their ranges.
     PaperStream paper_stream(merge: crate::relation_paper::merge::Merge);
@@ -500,23 +506,23 @@ launches! {
     PaperStream paper_union(merge: crate::relation_paper::merge::Merge);
     /// JOIN, INTERSECTION or DIFFERENCE of each partition.
     PaperJoin paper_merge(merge: crate::relation_paper::merge::Merge);
-    /// A CTA-join alone, timed.
+    /// A single CTA-join, timed.
     PaperJoin paper_cta_join(task: crate::relation_paper::cta::Task);
-    /// Takes the tuples whose keys pass a test.
+    /// Selects the tuples whose keys pass a test.
     Sift sift_keys(sift: crate::relation::select::Sift);
-    /// Takes the first tuple of each key.
+    /// Selects the first tuple of each key.
     Sift sift_firsts(sift: crate::relation::select::Sift);
-    /// Takes the tuples that a program takes.
+    /// Selects the tuples for which a program leaves 1.
     Sift sift_program(sift: crate::relation::select::Sift);
-    /// Takes the tuples whose values pass a test.
+    /// Selects the tuples whose values pass a test.
     Sift sift_values(sift: crate::relation::select::Sift);
     /// Sums of the values of each key, modulo 2^64, or their counts.
     Reduce reduce_sum(reduce: crate::relation::reduce::Reduce);
     /// Sums of floats.
     Reduce reduce_float(reduce: crate::relation::reduce::Reduce);
-    /// Least or greatest values.
+    /// Smallest or largest values.
     Reduce reduce_least(reduce: crate::relation::reduce::Reduce);
-    /// Sums that notice if one does not fit.
+    /// Sums, with a check that each fits.
     Reduce reduce_checked(reduce: crate::relation::reduce::Reduce);
     /// As `reduce_sum`, where runs are not short.
     ReduceFew few_sum(reduce: crate::relation::reduce::Reduce);
@@ -526,11 +532,11 @@ launches! {
     ReduceFew few_least(reduce: crate::relation::reduce::Reduce);
     /// As `reduce_checked`, where runs are not short.
     ReduceFew few_checked(reduce: crate::relation::reduce::Reduce);
-    /// Puts sums of both halves together.
+    /// Joins sums of both halves.
     Reduce reduce_join(high: u64, low: u64, count: u32, failed: u64);
-    /// Makes columns of bit fields, two tuples of a thread at a time.
+    /// Makes columns of bit fields, two tuples per thread at a time.
     Project project_two(project: crate::relation::project::Project);
-    /// The same, four at a time.
+    /// Makes columns of bit fields, four tuples per thread at a time.
     Project project_four(project: crate::relation::project::Project);
     /// Makes all pairs of tuples.
     Project product(product: crate::relation::project::Product);

@@ -1,4 +1,4 @@
-//! Sorted columns on a device: what the operators take.
+//! Sorted columns on a device: the inputs of the operators.
 
 use crate::kernel::Instance;
 use crate::kernel::table::{Source, find_repeats};
@@ -7,12 +7,12 @@ use crate::relation_paper::{Column, Relation};
 use crate::resident::grid;
 use crate::{Gpu, GpuError, Stream};
 
-/// Bytes that a vector load takes: where a column begins is a multiple of it.
+/// Bytes per vector load: columns begin at multiples of it.
 const VECTOR_BYTES: u64 = 16;
-/// Threads of a block that looks for equal keys.
+/// Threads per block that looks for equal keys.
 const THREADS: u32 = 256;
 
-/// Tuples sorted by their keys, which are encoded words. Clones are the same memory.
+/// Tuples sorted by their keys, which are encoded words. Clones share the memory.
 #[derive(Clone, Debug)]
 pub struct Sorted {
     pub(super) keys: DeviceBuffer,
@@ -23,13 +23,15 @@ pub struct Sorted {
 }
 
 impl Sorted {
-    /// Takes `tuples` ascending keys of 4, 8 or 16 bytes and, if there are values, as many of them. Keys that do not
-    /// ascend give wrong answers, nothing worse.
+    /// Takes `tuples` ascending keys of 4, 8 or 16 bytes and, if there are values, as many of them. Keys that
+    /// do not ascend give wrong answers, but nothing worse.
     ///
-    /// A column of the caller's memory begins at a multiple of 16 bytes and may be read up to one behind its end.
+    /// A column in the caller's memory must begin at a multiple of 16 bytes, and the kernels may read up to
+    /// the next such multiple after its end.
     ///
     /// # Errors
-    /// [`GpuError::Buffer`] for a column that is shorter, [`GpuError::Operator`] for other widths or places.
+    /// [`GpuError::Buffer`] if a column is too short, [`GpuError::Operator`] if its width or address is not
+    /// valid.
     pub fn new(
         keys: DeviceBuffer,
         key_bytes: u8,
@@ -55,7 +57,7 @@ impl Sorted {
     /// Copies columns from the host; blocks.
     ///
     /// # Errors
-    /// As [`Sorted::new`], [`GpuError::Memory`].
+    /// As [`Sorted::new`]; [`GpuError::Memory`] if the device has no room for the columns.
     pub fn from_host(
         stream: &Stream,
         (keys, key_bytes): (&[u8], u8),
@@ -71,41 +73,42 @@ impl Sorted {
         Self::new(keys, key_bytes, values, tuples)
     }
 
-    /// Says that no key stands twice, or that some do, as the header of an index file does. What is not said is found
-    /// out by reading the keys once more. A wrong promise gives wrong answers, nothing worse.
+    /// Promises that all keys are distinct, or that some are equal, as the header of an index file states.
+    /// Without a promise the operators find out by reading the keys once more. A wrong promise gives wrong
+    /// answers, but nothing worse.
     #[must_use]
     pub fn promised_unique(self, is_unique: bool) -> Self {
         Self { is_unique: Some(is_unique), ..self }
     }
 
-    /// How many tuples it has.
+    /// Returns the number of tuples.
     #[must_use]
     pub fn tuples(&self) -> u64 {
         self.tuples
     }
 
-    /// Bytes of a key.
+    /// Returns the bytes per key.
     #[must_use]
     pub fn key_bytes(&self) -> u8 {
         self.key_bytes
     }
 
-    /// The keys.
+    /// Returns the keys.
     #[must_use]
     pub fn keys(&self) -> &DeviceBuffer {
         &self.keys
     }
 
-    /// The values, if there are any.
+    /// Returns the values, if there are any.
     #[must_use]
     pub fn values(&self) -> Option<&Column> {
         self.values.as_ref()
     }
 
-    /// Whether no key stands twice. O(tuples) the first time, unless it was promised; blocks.
+    /// Returns true if all keys are distinct. O(tuples) the first time, unless it was promised; blocks.
     ///
     /// # Errors
-    /// [`GpuError::Driver`].
+    /// [`GpuError::Driver`] if a driver call fails.
     pub fn is_unique(&self, stream: &Stream) -> Result<bool, GpuError> {
         if let Some(is_unique) = self.is_unique {
             return Ok(is_unique);
@@ -114,7 +117,7 @@ impl Sorted {
         found.fill(stream, 0)?;
         let instance = self.instance(Source::Expand);
         let shape = grid(self.gpu(), instance, "find_repeats", THREADS, 0, self.tuples)?;
-        // SAFETY: the column holds its tuples, `found` a word; both live until the stream was waited for.
+        // SAFETY: the column holds its tuples, and `found` a word; both live until the stream was waited for.
         let launched = unsafe {
             find_repeats(stream, instance, shape, &self.keys.address(), &self.tuples, &found.address())
         };
@@ -125,7 +128,7 @@ impl Sorted {
         Ok(word == [0; 4])
     }
 
-    /// Whether it was promised that no key stands twice.
+    /// Returns true if it was promised that all keys are distinct.
     pub(super) fn is_promised_unique(&self) -> bool {
         self.is_unique == Some(true)
     }
@@ -139,13 +142,13 @@ impl Sorted {
         Instance { source, word_bytes, value_bytes: 0, option: 0, lowest }
     }
 
-    /// Address of the values; 0 without.
+    /// Returns the address of the values; 0 without values.
     pub(super) fn values_address(&self) -> u64 {
         self.values.as_ref().map_or(0, |values| values.buffer.address())
     }
 }
 
-/// A dense relation of the paper's operators.
+/// Converts a dense relation of the paper's operators.
 impl TryFrom<&Relation> for Sorted {
     type Error = GpuError;
 

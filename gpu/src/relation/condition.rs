@@ -1,68 +1,72 @@
 //! Conditions on tuples: a test of a key or a value, or a program for a stack of 64-bit words.
 //!
-//! A [`Program`] has operands (a field of key, value or rank, or a constant) and steps that take the two topmost words,
-//! the upper one on the right, and leave one; conditions are 0 or 1. There are no branches, so that all threads of a
-//! device take the same steps. A constant on the right of a step becomes a part of it. Checked steps and divisions mark
-//! a tuple for which they have no result, whatever becomes of it later: then SELECT is an error.
+//! A [`Program`] has operands (a field of key, value or rank, or a constant) and steps that replace the two
+//! topmost words, the upper one on the right, with one word; conditions are 0 or 1. There are no branches, so
+//! that all threads of a device take the same steps. A constant on the right of a step becomes a part of the
+//! step.
+//!
+//! Checked steps and divisions mark a tuple for which they have no result, whatever becomes of it later: then
+//! SELECT fails.
 
 use crate::GpuError;
 
-/// Most steps of a program, constants that became parts of others not counted: OPS_MAX in sift.cu.
+/// Maximum number of steps of a program, not counting constants that became parts of other steps: OPS_MAX in
+/// sift.cu.
 pub(super) const STEPS_MAX: usize = 64;
-/// A step whose right word is its operand: STEP_IMMEDIATE in sift.cu.
+/// Flag of a step whose right word is its operand: STEP_IMMEDIATE in sift.cu.
 const IMMEDIATE: u32 = 0x100;
 
-/// Words from `low` to `high`, both included, whose bits of `mask` are `bits`.
+/// Test for words from `low` to `high`, both included, whose bits in `mask` are `bits`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Test {
-    /// The least.
+    /// Smallest word.
     pub low: u64,
-    /// The greatest.
+    /// Largest word.
     pub high: u64,
-    /// Bits that are looked at.
+    /// Bits that are compared.
     pub mask: u64,
-    /// What they are.
+    /// Values of these bits.
     pub bits: u64,
 }
 
 impl Test {
-    /// Of a range alone.
+    /// Tests for a range only.
     #[must_use]
     pub const fn range(low: u64, high: u64) -> Self {
         Self { low, high, mask: 0, bits: 0 }
     }
 
-    /// Of some bits alone.
+    /// Tests for some bits only.
     #[must_use]
     pub const fn bits(mask: u64, bits: u64) -> Self {
         Self { low: 0, high: u64::MAX, mask, bits }
     }
 
-    /// As words of a width are tested: low, span, mask, bits.
+    /// Returns the test for words of a width: low, span, mask, bits.
     pub(super) fn of_width(self, bytes: u8) -> [u64; 4] {
         let most = u64::MAX >> (64 - 8 * u32::from(bytes));
         if self.low > self.high.min(most) || self.bits & !(self.mask & most) != 0 {
-            // Nothing has no bits and one that is set.
+            // A test that no word passes: no bit is compared, and one must be set.
             return [0, most, 0, 1];
         }
         [self.low, self.high.min(most) - self.low, self.mask & most, self.bits]
     }
 }
 
-/// Which tuples are selected.
+/// Condition that selects tuples.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Condition {
-    /// Those whose keys pass a test.
+    /// Tuples whose keys pass a test.
     Keys(Test),
-    /// Those whose values do, as unsigned words.
+    /// Tuples whose values, as unsigned words, pass a test.
     Values(Test),
-    /// The first one of each key.
+    /// The first tuple of each key.
     Firsts,
-    /// Those for which a program leaves 1.
+    /// Tuples for which a program leaves 1.
     Program(Program),
 }
 
-/// Where an operand stands.
+/// Source of an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Operand {
@@ -71,7 +75,7 @@ pub enum Operand {
     Rank,
 }
 
-/// A step of a program; see the head of this module.
+/// A step of a program; see the description of this module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Op {
@@ -85,9 +89,9 @@ pub enum Op {
     },
     /// Pushes a constant.
     Push(u64),
-    /// Of one word: 1 becomes 0, 0 becomes 1.
+    /// Negates one word: 1 becomes 0, 0 becomes 1.
     Not,
-    /// Of one word: whether it stands among `length` of the program's words from `start` on, which ascend.
+    /// Tests whether one word is among `length` of the program's words from `start` on, which ascend.
     Among {
         start: u32,
         length: u32,
@@ -103,16 +107,16 @@ pub enum Op {
     AddUnsigned,
     SubtractUnsigned,
     MultiplyUnsigned,
-    /// Towards zero; checked.
+    /// Rounds towards zero; checked.
     DivideSigned,
     DivideUnsigned,
-    /// With the sign of the left one; checked.
+    /// Has the sign of the left word; checked.
     RemainderSigned,
     RemainderUnsigned,
     And,
     Or,
     Xor,
-    /// By the right word modulo 64.
+    /// Shifts by the right word modulo 64.
     Left,
     RightSigned,
     RightUnsigned,
@@ -122,7 +126,7 @@ pub enum Op {
     AtMostUnsigned,
 }
 
-/// The same as in sift.cu.
+/// A step in the form that the kernel runs; the same as in sift.cu.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub(crate) struct Step {
@@ -131,19 +135,19 @@ pub(crate) struct Step {
     load: u32,
 }
 
-/// A program that is known to run.
+/// A checked program, which runs without faults of the stack.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
     pub(super) steps: Vec<Step>,
     pub(super) words: Vec<u64>,
-    /// Most words on the stack.
+    /// Maximum number of words on the stack.
     pub(super) depth: u32,
     pub(super) uses_keys: bool,
     pub(super) uses_values: bool,
 }
 
 impl Op {
-    /// Its number: STEP_... in sift.cu.
+    /// Returns the number of the step: STEP_... in sift.cu.
     const fn code(self) -> u32 {
         match self {
             Self::Load { .. } => 0,
@@ -182,11 +186,11 @@ fn refused(cause: impl Into<String>) -> GpuError {
 }
 
 impl Program {
-    /// Takes steps, and the words that lists are of.
+    /// Checks the steps of a program, and the words that its lists refer to.
     ///
     /// # Errors
-    /// [`GpuError::Operator`] if a step has too few words or a field no bits, if not one word is left, if a list is
-    /// none of the words or does not ascend, or for more than 64 steps.
+    /// [`GpuError::Operator`] if a step has too few words, a field has no bits, the steps do not leave
+    /// exactly one word, a list is not within the words or does not ascend, or there are more than 64 steps.
     pub fn new(ops: &[Op], words: Vec<u64>) -> Result<Self, GpuError> {
         let mut made = Self { steps: Vec::new(), words, depth: 0, uses_keys: false, uses_values: false };
         let mut depth = 0u32;
@@ -242,7 +246,7 @@ impl Program {
         Ok(made)
     }
 
-    /// Most words on the stack, as the steps are now.
+    /// Returns the maximum number of words on the stack, for the present steps.
     fn stack_depth(&self) -> u32 {
         let (mut depth, mut most) = (0u32, 0);
         for step in &self.steps {

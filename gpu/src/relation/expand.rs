@@ -1,6 +1,6 @@
-//! Joins where keys stand more than once on both sides: rows of ranks are counted, then expanded to pairs.
+//! Joins with duplicate keys on both sides: rows of ranks are counted, then expanded to pairs.
 //!
-//! The exact number of pairs is known before anything is allocated for them.
+//! The exact number of pairs is known before memory is allocated for them.
 
 use super::Column;
 use super::columns::{Sorted, refused};
@@ -13,12 +13,12 @@ use crate::memory::DeviceBuffer;
 use crate::resident::grid;
 use crate::{GpuError, Stream};
 
-/// Threads of a block; as all.cu has them.
+/// Threads per block, as in all.cu.
 const THREADS: u32 = 256;
-/// Counts of a tile that a block scans; the same as in all.cu.
+/// Counts per tile that a block scans; the same as in all.cu.
 const TILE: u64 = 2048;
 
-/// What the kernels take; the same as Expand in expand.cu.
+/// Arguments of the kernels; the same as Expand in expand.cu.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub(crate) struct Expand {
@@ -35,12 +35,12 @@ pub(crate) struct Expand {
     kinds: [u32; 2],
 }
 
-/// Definitions of expand.cu.
+/// Returns the definitions of expand.cu.
 pub(crate) fn numbers() -> [(&'static str, u64); 1] {
     [("BYTES_OF_EXPAND", size_of::<Expand>() as u64)]
 }
 
-/// Makes pairs of rows; blocks.
+/// Expands rows to pairs; blocks.
 pub(super) fn expand(
     stream: &Stream,
     has_sides: bool,
@@ -72,8 +72,8 @@ pub(super) fn expand(
         scan_shape("all_sums", 1)?,
         scan_shape("all_add", count)?,
     ];
-    // SAFETY: rows hold ranks of the sides, or all ones; an offset a row and one more, a sum a tile. All live until the
-    // stream was waited for.
+    // SAFETY: rows hold ranks of the sides, or all ones; there is an offset per row and one more, and a sum
+    // per tile. All live until the stream was waited for.
     let counted = unsafe {
         expand_count(stream, instance, shape, &arguments)
             .and_then(|()| all_tiles(stream, scan, tiles, &scanned, &count))
@@ -95,7 +95,8 @@ pub(super) fn expand(
     let again = stream.mark()?;
     if total > 0 {
         let shape = grid(gpu, instance, "expand_fill", THREADS, 0, total)?;
-        // SAFETY: as above, and the outputs have room for the sum.
+        // SAFETY: rows and offsets are those of the scan, and the outputs have room for the sum; all live
+        // until the stream was waited for.
         let filled = unsafe { expand_fill(stream, instance, shape, &arguments) };
         stream.synchronize()?;
         filled?;
@@ -108,14 +109,14 @@ pub(super) fn expand(
     Ok(outputs.joined(left.key_bytes, total, milliseconds))
 }
 
-/// Changes the sides that results say they come from; blocks.
+/// Swaps the sides that results are marked with; blocks.
 pub(super) fn swap_sides(stream: &Stream, left: &Sorted, sides: &DeviceBuffer) -> Result<(), GpuError> {
     let (instance, count) = (left.instance(Source::Expand), sides.bytes());
     if count == 0 {
         return Ok(());
     }
     let shape = grid(left.gpu(), instance, "expand_swap_sides", THREADS, 0, count)?;
-    // SAFETY: a byte each; it lives until the stream was waited for.
+    // SAFETY: the buffer has a byte per result, and lives until the stream was waited for.
     let launched = unsafe { expand_swap_sides(stream, instance, shape, &sides.address(), &count) };
     stream.synchronize()?;
     launched

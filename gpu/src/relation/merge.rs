@@ -1,9 +1,9 @@
 //! Joins and set operations: one pass over both relations, into a buffer whose bound is known before.
 //!
-//! Results of a set operation are at most the tuples of both sides; those of a join whose right keys are unique at most
-//! one for each left tuple, and one for each right tuple that comes out alone. Where the right keys are not unique and
-//! the left ones are, sides change places. Where neither are, rows of ranks are made, counted and expanded
-//! ([`super::expand`]).
+//! A set operation has at most as many results as both sides have tuples. A join whose right keys are unique
+//! has at most one result per left tuple, and one per right tuple without a partner. If the left keys are
+//! unique and the right ones are not, the sides are swapped. If neither are, rows of ranks are made, counted
+//! and expanded ([`super::expand`]).
 
 use super::Column;
 use super::columns::{Sorted, refused};
@@ -13,55 +13,55 @@ use crate::kernel::table::{Source, merge_cuts, merge_one, merge_pairs};
 use crate::memory::DeviceBuffer;
 use crate::{GpuError, Stream};
 
-/// Threads of a block; the same as MERGERS in merge.cu.
+/// Threads per block; the same as MERGERS in merge.cu.
 const THREADS: u32 = 256;
-/// Threads of a block that cuts; the same as CUTTERS there.
+/// Threads per block that cuts; the same as CUTTERS in merge.cu.
 const CUTTERS: u32 = 128;
-/// Most tuples of both sides: a rank and a count have 62 bits, a grid 2^31 blocks.
+/// Maximum number of tuples of both sides: a rank and a count have 62 bits, a grid 2^31 blocks.
 const TUPLES_MAX: u64 = 1 << 42;
 
-/// Which tuples of a key a set operation answers.
+/// Number of tuples per key in the result of a set operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Rule {
     /// At most one: the first.
     Set,
-    /// As many as the multiplicities say.
+    /// Determined by the multiplicities.
     Multiset,
 }
 
-/// What is done with two relations.
+/// Operation on two relations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Operation {
     /// Keys of either side.
     Union(Rule),
-    /// Keys of both sides.
+    /// Keys that are in both sides.
     Intersection(Rule),
-    /// Keys of the left side alone.
+    /// Keys that are in the left side only.
     Difference(Rule),
-    /// All tuples of both, left before right.
+    /// All tuples of both sides, left before right.
     Concatenation,
-    /// Left tuples whose key the right side has.
+    /// Left tuples whose key is in the right side.
     Semi,
-    /// Left tuples whose key it lacks.
+    /// Left tuples whose key is not in the right side.
     Anti,
     /// Pairs of equal keys.
     Inner,
-    /// Those, and left tuples without a partner.
+    /// Pairs of equal keys, and left tuples without a partner.
     Left,
-    /// Those, and right tuples without a partner.
+    /// Pairs of equal keys, and right tuples without a partner.
     Right,
-    /// Those, and all tuples without a partner.
+    /// Pairs of equal keys, and all tuples without a partner.
     Full,
 }
 
-/// Kinds of tuples, a bit each, as in merge.cu.
+/// Kinds of tuples, one bit each, as in merge.cu.
 const LEFT_ALONE: u32 = 1;
 const LEFT_MATCHED: u32 = 2;
 const RIGHT_ALONE: u32 = 4;
 const RIGHT_MATCHED: u32 = 8;
 
 impl Operation {
-    /// Which kinds of tuples come out.
+    /// Returns the kinds of tuples in the result.
     fn emit(self) -> u32 {
         match self {
             Self::Union(_) | Self::Full => LEFT_ALONE | LEFT_MATCHED | RIGHT_ALONE,
@@ -80,12 +80,12 @@ impl Operation {
         }
     }
 
-    /// Whether both sides' tuples come out together.
+    /// Returns true if results are pairs of tuples.
     fn is_pairs(self) -> bool {
         matches!(self, Self::Inner | Self::Left | Self::Right | Self::Full)
     }
 
-    /// The same with the sides changed.
+    /// Returns the operation with its sides swapped.
     fn swapped(self) -> Self {
         match self {
             Self::Left => Self::Right,
@@ -94,7 +94,8 @@ impl Operation {
         }
     }
 
-    /// Most results of so many tuples, where the right keys are unique, or the left tuples alone come out.
+    /// Returns the maximum number of results for these numbers of tuples, if the right keys are unique, or if
+    /// only left tuples are in the result.
     fn most(self, left: u64, right: u64, are_unique: bool) -> u64 {
         let emit = self.emit();
         let lefts = match emit & (LEFT_ALONE | LEFT_MATCHED) {
@@ -105,32 +106,32 @@ impl Operation {
     }
 }
 
-/// What comes out for each result.
+/// Columns of each result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Form {
     /// Keys and values.
     Values,
-    /// Ranks of 8 bytes of the left and of the right tuple, all ones where there is none.
+    /// Ranks, of 8 bytes each, of the left and the right tuple; all ones for a missing tuple.
     Ranks,
 }
 
-/// What an operation answered, in the order of the keys.
+/// Results of an operation, in the order of the keys.
 #[derive(Clone, Debug)]
 pub struct Joined {
-    /// How many results.
+    /// Number of results.
     pub tuples: u64,
-    /// Their keys; none in the form of ranks.
+    /// Keys of the results; `None` in the form of ranks.
     pub keys: Option<DeviceBuffer>,
-    /// Values or ranks of both sides. A set operation and half a join have those of the tuple that was taken in the
-    /// first column. A value that is missing is 0.
+    /// Values or ranks of both sides. A set operation and a semi or anti join have those of the selected
+    /// tuple in the first column. A missing value is 0.
     pub columns: [Option<Column>; 2],
-    /// For each result of an outer join: 1 left alone, 2 right alone, 3 both; a byte each.
+    /// Side of each result of an outer join, one byte each: 1 left only, 2 right only, 3 both.
     pub sides: Option<DeviceBuffer>,
-    /// Milliseconds on the device, without looking for equal keys.
+    /// Milliseconds on the device, without the search for equal keys.
     pub milliseconds: f64,
 }
 
-/// What the kernels take; the same as Merge in merge.cu.
+/// Arguments of the kernels; the same as Merge in merge.cu.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub(crate) struct Arguments {
@@ -153,7 +154,7 @@ pub(crate) struct Arguments {
     unused: u32,
 }
 
-/// Tuples that a thread merges.
+/// Returns the number of tuples that a thread merges.
 const fn items(word_bytes: u8) -> u32 {
     match word_bytes {
         4 => 27,
@@ -162,14 +163,14 @@ const fn items(word_bytes: u8) -> u32 {
     }
 }
 
-/// Tuples of a tile.
+/// Returns the number of tuples per tile.
 const fn tile_tuples(word_bytes: u8) -> u32 {
     THREADS * items(word_bytes)
 }
 
-/// Definitions of merge.cu.
+/// Returns the definitions of merge.cu.
 pub(crate) fn numbers(word_bytes: u8) -> [(&'static str, u64); 5] {
-    // Blocks of a multiprocessor.
+    // Blocks per multiprocessor.
     let (blocks, pair_blocks) = if word_bytes == 4 { (5, 5) } else { (5, 4) };
     [
         ("BYTES_OF_MERGE", size_of::<Arguments>() as u64),
@@ -180,10 +181,10 @@ pub(crate) fn numbers(word_bytes: u8) -> [(&'static str, u64); 5] {
     ]
 }
 
-/// What comes out for a side, as in merge.cu and expand.cu.
+/// Kind of output for a side: ranks of 8 bytes, as in merge.cu and expand.cu.
 pub(super) const RANK8: u32 = 108;
 
-/// Where results go, and what is written there for each side.
+/// Buffers of the results, and the kind of output for each side.
 #[derive(Debug)]
 pub(super) struct Outputs {
     pub(super) keys: Option<DeviceBuffer>,
@@ -193,7 +194,7 @@ pub(super) struct Outputs {
 }
 
 impl Outputs {
-    /// Room for `most` results; `two` says whether both sides have a column.
+    /// Allocates room for `most` results; `two` states whether both sides have a column.
     pub(super) fn new(
         (left, right): (&Sorted, &Sorted),
         form: Form,
@@ -228,7 +229,7 @@ impl Outputs {
         (of(&self.keys), [column(&self.columns[0]), column(&self.columns[1])], of(&self.sides))
     }
 
-    /// The first `tuples` results.
+    /// Returns the first `tuples` results.
     pub(super) fn joined(self, key_bytes: u8, tuples: u64, milliseconds: f64) -> Joined {
         let cut = |column: Column| {
             let buffer = column.buffer.part(0, tuples * u64::from(column.bytes));
@@ -244,11 +245,12 @@ impl Outputs {
     }
 }
 
-/// Answers an operation. O(tuples of both sides + results); blocks.
+/// Runs an operation. O(tuples of both sides + results); blocks.
 ///
 /// # Errors
-/// [`GpuError::Operator`] for keys of two widths, or for values of two widths where tuples of both sides come out in
-/// one column; [`GpuError::Memory`] if the results do not fit; [`GpuError::Driver`].
+/// [`GpuError::Operator`] for keys of two widths, or for values of two widths where tuples of both sides
+/// share one column; [`GpuError::Memory`] if the results do not fit; [`GpuError::Driver`] if a driver call
+/// fails.
 pub fn merge(
     stream: &Stream,
     operation: Operation,
@@ -269,7 +271,7 @@ pub fn merge(
     if left.tuples.saturating_add(right.tuples) > TUPLES_MAX {
         return Err(refused(format!("{} tuples with {}: at most 2^42 in all", left.tuples, right.tuples)));
     }
-    // What does not matter is not looked for.
+    // Properties that do not matter are not determined.
     let has_rule = operation.rule().is_some();
     let right_unique =
         if is_pairs || has_rule { right.is_unique(stream)? } else { right.is_promised_unique() };
@@ -280,7 +282,7 @@ pub fn merge(
     };
     if is_pairs && !right_unique {
         if left_unique {
-            // One left tuple of each key: in the order of right ranks is in the order of both.
+            // The left keys are unique, so the order of the right ranks is the order of both.
             let mut joined = one_pass(stream, operation.swapped(), (right, left), form, (false, false))?;
             joined.columns.swap(0, 1);
             if let Some(sides) = &joined.sides {
@@ -295,7 +297,8 @@ pub fn merge(
     one_pass(stream, operation, (left, right), form, (left_unique && right_unique, is_general))
 }
 
-/// One pass; `are_unique` bounds the results, `is_general` asks for the loop that bears equal keys on both sides.
+/// Runs one pass; `are_unique` bounds the number of results, `is_general` selects the loop that handles equal
+/// keys on both sides.
 fn one_pass(
     stream: &Stream,
     operation: Operation,
@@ -312,11 +315,12 @@ fn one_pass(
     let tile = u64::from(tile_tuples(key_bytes));
     let both = left.tuples + right.tuples;
     let tiles = both.div_ceil(tile);
-    // Cuts, what tiles tell, and the sum.
+    // Cuts, tile states, and the sum.
     let control = DeviceBuffer::new(gpu, (tiles + 1) * 8 + tiles * 8 + 8)?;
     control.fill(stream, 0)?;
     let instance = left.instance(Source::Merge);
-    // A pair of unique keys takes two tuples of a tile, but for one whose right tuple is the next tile's first.
+    // A pair of unique keys takes two tuples of a tile, except one whose right tuple is the first of the next
+    // tile.
     let is_half = are_unique && operation.emit() == LEFT_MATCHED;
     let places =
         if is_half { (tile_tuples(key_bytes) / 2 + 1).next_multiple_of(8) } else { tile_tuples(key_bytes) };
@@ -344,7 +348,7 @@ fn one_pass(
         unused: 0,
     };
     let vector = u64::from(16 / key_bytes);
-    // A vector before the keys, these, and places of two bytes of what comes out.
+    // A vector before the keys, the keys, and places of two bytes for the results.
     let shared =
         16 + (tile + 16).div_ceil(vector) * 16 + 2 * (tile + if is_pairs { u64::from(places) } else { 0 });
     let shape = LaunchShape { blocks: arguments.tiles, threads: THREADS, shared_bytes: shared as u32 };
@@ -353,8 +357,9 @@ fn one_pass(
     let start = stream.mark()?;
     let mut milliseconds = 0.0;
     if tiles > 0 {
-        // SAFETY: columns hold their tuples, outputs what the operation can give at most, control a cut a tile and one
-        // more, a word a tile, and the sum; all live until the stream was waited for, which every way out does.
+        // SAFETY: columns hold their tuples, outputs have room for the maximum of results, and control holds
+        // a cut per tile and one more, a word per tile, and the sum. All live until the stream was waited
+        // for, which every way out does.
         let launched = unsafe {
             merge_cuts(stream, instance, cutters, &arguments).and_then(|()| {
                 if is_pairs {

@@ -1,12 +1,13 @@
 //! Relational operators of one pass over sorted columns on a device.
 //!
-//! [`merge`] has joins and set operations. [`select`] and [`reduce`] read each tuple once and write each result once:
-//! tiles tell each other how many results
-//! they have (kernels/onepass.cuh), so that nobody counts first or gathers after. [`project`] and [`product`] know
-//! their places; a projection that changes the order is sorted by [`sort`] where the caller wants it. Answers follow
-//! the rules of `pleach-relation`. Relations are dense; those of pages are first made so
-//! ([`crate::relation_paper::to_dense`]). Results are bounded by what is read, but a product's, whose size is checked
-//! before anything is allocated.
+//! [`merge`] has joins and set operations. [`select`] and [`reduce`] read each tuple once and write each
+//! result once: tiles pass on their numbers of results (kernels/onepass.cuh), so that no pass has to count
+//! first or gather afterwards. [`project`] and [`product`] know their places; a projection that changes the
+//! order is sorted by [`sort`] where the caller requests it.
+//!
+//! Answers follow the rules of `pleach-relation`. Relations are dense; lists of pages are first made dense
+//! ([`crate::relation_paper::to_dense`]). The input bounds the size of the results, except for a product,
+//! whose size is checked before memory is allocated.
 
 pub(crate) mod columns;
 pub mod condition;
@@ -31,12 +32,12 @@ use crate::memory::DeviceBuffer;
 use crate::relation_paper::Job;
 use crate::{Gpu, GpuError};
 
-/// Results of an operator, and the milliseconds that it took on the device.
+/// Results of an operator, and its milliseconds on the device.
 #[derive(Clone, Debug)]
 pub struct Answer {
     /// The results, dense.
     pub relation: Relation,
-    /// Times.
+    /// Times of the stages.
     pub stages: Stages,
 }
 
@@ -44,7 +45,8 @@ fn instance(source: Source, word_bytes: u8, value_bytes: u8) -> Instance {
     Instance { source, word_bytes, value_bytes, option: 0, lowest: crate::image::Lowest::Codes16 }
 }
 
-/// Tiles ahead of which a block brings columns to the level 2 cache: what starts within a memory's latency.
+/// Returns how many tiles ahead a block brings columns to the level 2 cache: those that start within a
+/// memory's latency.
 fn tiles_ahead(gpu: &Gpu) -> u32 {
     gpu.device().multiprocessors.saturating_mul(3) / 5
 }
@@ -55,7 +57,7 @@ struct Input {
     keys: u64,
     values: u64,
     tuples: u32,
-    /// Whether vectors of 16 bytes may be loaded.
+    /// True if vectors of 16 bytes may be loaded.
     is_aligned: bool,
 }
 
@@ -76,7 +78,7 @@ impl Input {
     }
 }
 
-/// Columns for results, as many as there may be.
+/// Columns with room for the maximum number of results.
 #[derive(Debug)]
 struct Output {
     keys: DeviceBuffer,
@@ -86,8 +88,10 @@ struct Output {
 }
 
 impl Output {
+    /// Allocates the columns.
+    ///
     /// # Errors
-    /// [`GpuError::Memory`] with all that is needed, before anything is allocated.
+    /// [`GpuError::Memory`] with the total size, before anything is allocated.
     fn new(job: &mut Job<'_>, gpu: &Gpu, widths: [u8; 2], tuples: u64) -> Result<Self, GpuError> {
         let [key_bytes, value_bytes] = widths;
         let needed = tuples.saturating_mul(u64::from(key_bytes) + u64::from(value_bytes));
@@ -104,7 +108,7 @@ impl Output {
         self.values.as_ref().map_or(0, DeviceBuffer::address)
     }
 
-    /// The first `tuples` of them.
+    /// Returns the first `tuples` results.
     fn relation(self, tuples: u64) -> Result<Relation, GpuError> {
         let part = |buffer: &DeviceBuffer, bytes: u8| buffer.part(0, tuples * u64::from(bytes));
         let column = |values| Column { buffer: part(values, self.value_bytes), bytes: self.value_bytes };
@@ -113,7 +117,7 @@ impl Output {
     }
 }
 
-/// Definitions of the kernels' texts.
+/// Returns the definitions of the kernels' texts.
 pub(crate) fn numbers() -> [(&'static str, u64); 5] {
     [
         ("BYTES_OF_SIFT", size_of::<select::Sift>() as u64),

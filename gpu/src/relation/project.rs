@@ -1,6 +1,6 @@
 //! PROJECT and PRODUCT: kernels/project.cu.
 //!
-//! A column that stays as it is, is copied by the driver. Sizes are known before anything is allocated.
+//! The driver copies a column that does not change. Sizes are known before memory is allocated.
 
 use super::{Answer, Input, Output, Relation, instance};
 use crate::driver::LaunchShape;
@@ -9,18 +9,18 @@ use crate::kernel::table::{product as product_kernel, project_four, project_two}
 use crate::relation_paper::{Job, Stages};
 use crate::{GpuError, Stream};
 
-/// Threads of a block: PROJECTORS in project.cu.
+/// Threads per block: PROJECTORS in project.cu.
 const THREADS: u32 = 256;
-/// Tuples of a block of `project_two`, and of `project_four`.
+/// Tuples per block of `project_two`, and of `project_four`.
 const TILES: [u32; 2] = [THREADS * 2, THREADS * 4];
-/// Results of a block of `product`: PRODUCT_TILE in project.cu.
+/// Results per block of `product`: PRODUCT_TILE in project.cu.
 const PRODUCT_TILE: u64 = THREADS as u64 * 4;
-/// Most parts of a column: FIELDS_MAX in project.cu.
+/// Maximum number of parts of a column: FIELDS_MAX in project.cu.
 pub const PARTS_MAX: usize = 8;
 /// USES_KEYS and USES_VALUES in project.cu.
 const USES: [u32; 2] = [1, 2];
 
-/// Where a part comes from.
+/// Source of a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Side {
@@ -29,44 +29,44 @@ pub enum Side {
     Rank,
 }
 
-/// A bit field of a column: of a source shifted right, the bits of a mask, shifted left.
+/// A bit field of a column: the source is shifted right, masked, and shifted left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// Where it comes from.
+    /// Source of the part.
     pub side: Side,
-    /// Low bits of it that are dropped.
+    /// Number of low bits of the source that are dropped.
     pub right: u32,
-    /// Bits that stay of what is left.
+    /// Bits that are kept of the rest.
     pub mask: u64,
-    /// Where they go.
+    /// Number of bits by which they are shifted left.
     pub left: u32,
 }
 
-/// Columns that are made of a relation: each has the bits of all its parts, as far as they fit.
+/// Columns made from a relation: each has the bits of all its parts, as far as they fit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Projection {
-    /// Of the key; none makes it 0.
+    /// Parts of the key; without any, the key is 0.
     pub key: Vec<Part>,
-    /// Bytes of the key: 4 or 8.
+    /// Bytes per key: 4 or 8.
     pub key_bytes: u8,
-    /// Of the value.
+    /// Parts of the value.
     pub value: Vec<Part>,
-    /// Bytes of the value: 0, 4 or 8.
+    /// Bytes per value: 0, 4 or 8.
     pub value_bytes: u8,
 }
 
-/// What a projection made.
+/// Result of a projection.
 #[derive(Clone, Debug)]
 pub struct Projected {
-    /// Its columns, in the order of the tuples that they are made of.
+    /// Columns of the projection, in the order of the tuples that they are made from.
     pub relation: Relation,
-    /// Whether keys are known to ascend; if not, the relation has to be sorted before another operator takes it.
+    /// True if the keys are known to ascend; if not, sort the relation before another operator uses it.
     pub is_sorted: bool,
-    /// Times.
+    /// Times of the stages.
     pub stages: Stages,
 }
 
-/// The same as Part in project.cu.
+/// A part in the form that the kernel uses; the same as Part in project.cu.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub(crate) struct RawPart {
@@ -76,7 +76,7 @@ pub(crate) struct RawPart {
     left: u16,
 }
 
-/// The same as in project.cu.
+/// Arguments of PROJECT; the same as in project.cu.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct Project {
@@ -92,7 +92,7 @@ pub(crate) struct Project {
     part: [[RawPart; PARTS_MAX]; 2],
 }
 
-/// The same as in project.cu.
+/// Arguments of PRODUCT; the same as in project.cu.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct Product {
@@ -109,19 +109,20 @@ pub(crate) struct Product {
     unused: u32,
 }
 
-/// All ones of so many bytes.
+/// Returns the largest word of this number of bytes.
 fn most(bytes: u8) -> u64 {
     u64::MAX.checked_shr(64 - 8 * u32::from(bytes)).unwrap_or(0)
 }
 
 impl Part {
-    /// All of a source.
+    /// Returns a part that is a whole source.
     #[must_use]
     pub const fn whole(side: Side) -> Self {
         Self { side, right: 0, mask: u64::MAX, left: 0 }
     }
 
-    /// Whether it keeps all bits from `right` on of words up to `highest`, in a column of `bytes`.
+    /// Returns true if the part keeps all bits from `right` on of words up to `highest`, in a column of
+    /// `bytes`.
     fn keeps(self, highest: u64, bytes: u8) -> bool {
         let kept = highest >> self.right;
         let shifted = kept << self.left;
@@ -130,7 +131,7 @@ impl Part {
 }
 
 impl Projection {
-    /// Whether keys ascend whatever the tuples are: the old key or its high bits, the rank, or the same for all.
+    /// Returns true if the keys ascend for any tuples: the old key or its high bits, the rank, or a constant.
     #[must_use]
     pub fn keeps_order(&self, from: &Relation) -> bool {
         let bits = |number: u64| u64::MAX.checked_shr(number.leading_zeros()).unwrap_or(0);
@@ -145,7 +146,7 @@ impl Projection {
         }
     }
 
-    /// Whether a column is one of the input's: which one.
+    /// Returns the address of the input's column that is equal to this one, if there is one.
     fn same(parts: &[Part], bytes: u8, from: &Relation) -> Option<u64> {
         let [part] = parts else { return None };
         let (width, buffer) = match part.side {
@@ -187,12 +188,13 @@ fn raw(parts: &[Part]) -> [RawPart; PARTS_MAX] {
     all
 }
 
-/// Makes the columns of a projection, tuple by tuple, and says whether its keys still ascend. Reads what it uses and
-/// writes the results once. Blocks. Time: `project`.
+/// Makes the columns of a projection, tuple by tuple, and reports whether its keys still ascend. Reads what
+/// it uses and writes the results once. Blocks. Time: `project`.
 ///
 /// # Errors
-/// [`GpuError::Operator`] for pages, more than 2^31 tuples, columns of other widths, values where there are none, more
-/// than eight parts or shifts above 63; [`GpuError::Memory`]; [`GpuError::Driver`].
+/// [`GpuError::Operator`] for pages, more than 2^31 tuples, columns of other widths, a part of values that
+/// are absent, more than eight parts or shifts above 63; [`GpuError::Memory`] if the results do not fit;
+/// [`GpuError::Driver`] if a driver call fails.
 pub fn project(stream: &Stream, from: &Relation, projection: &Projection) -> Result<Projected, GpuError> {
     projection.check(from)?;
     let input = Input::new("project", from)?;
@@ -206,7 +208,7 @@ pub fn project(stream: &Stream, from: &Relation, projection: &Projection) -> Res
     }
     let to = [output.keys.address(), output.values()];
     let parts = [&projection.key, &projection.value];
-    // Columns that are copied are none of the kernel's; but one that the kernel reads anyway it writes too.
+    // The kernel does not write columns that are copied, unless it reads them anyway.
     let mut copied = [0, 1].map(|side| Projection::same(parts[side], to_bytes[side], from));
     for side in [0, 1] {
         let other = parts[1 - side];
@@ -242,14 +244,15 @@ pub fn project(stream: &Stream, from: &Relation, projection: &Projection) -> Res
         for side in [0, 1] {
             let bytes = input.tuples as usize * usize::from(to_bytes[side]);
             if let Some(address) = copied[side] {
-                // SAFETY: both columns have that many bytes; the job keeps one, the caller the other.
+                // SAFETY: both columns have that many bytes; the job keeps one, and the caller the other.
                 unsafe { gpu.driver().copy(stream.handle(), to[side], address, bytes) }?;
             }
         }
         if made_bytes == [0, 0] {
             return Ok(());
         }
-        // SAFETY: all columns have as many tuples; the job keeps those made here, the caller the others.
+        // SAFETY: all columns have the same number of tuples; the job keeps those made here, and the caller
+        // the others.
         unsafe {
             if is_narrow {
                 project_four(stream, instance, shape, &project)
@@ -261,7 +264,7 @@ pub fn project(stream: &Stream, from: &Relation, projection: &Projection) -> Res
     Ok(Projected { relation: output.relation(input.tuples.into())?, is_sorted, stages: job.end()? })
 }
 
-/// What a PRODUCT makes of the values of two tuples.
+/// Value that a PRODUCT makes from two tuples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Combine {
     /// The left value.
@@ -270,22 +273,22 @@ pub enum Combine {
     Right,
     /// The key of the right tuple.
     RightKey,
-    /// Their sum, modulo 2 to the bits of a value.
+    /// The sum of both values, modulo 2 to the bits of a value.
     Sum,
-    /// Their bits exclusively or'ed.
+    /// The exclusive or of both values.
     Xor,
-    /// The lesser as unsigned words.
+    /// The smaller value, as unsigned words.
     Min,
-    /// The greater as unsigned words.
+    /// The larger value, as unsigned words.
     Max,
 }
 
 impl Combine {
-    /// All of them.
+    /// All variants.
     pub const ALL: [Self; 7] =
         [Self::Left, Self::Right, Self::RightKey, Self::Sum, Self::Xor, Self::Min, Self::Max];
 
-    /// COMBINE_... in project.cu.
+    /// Returns the number of the variant: COMBINE_... in project.cu.
     const fn code(self) -> u32 {
         match self {
             Self::Left => 0,
@@ -298,12 +301,13 @@ impl Combine {
     }
 }
 
-/// All pairs of tuples, by left rank, then by right rank, with the left keys. Where the value that is wanted is absent
-/// there is none. Writes each result once. Blocks. Time: `product`.
+/// Makes all pairs of tuples, by left rank, then by right rank, with the left keys. If the requested value is
+/// absent, the result has no values. Writes each result once. Blocks. Time: `product`.
 ///
 /// # Errors
-/// [`GpuError::Operator`] for pages, for values of two widths that are to be combined, or for 2^43 results or more;
-/// [`GpuError::Memory`] with the size if the product does not fit; [`GpuError::Driver`].
+/// [`GpuError::Operator`] for pages, for values of two widths that are to be combined, or for 2^43 results or
+/// more; [`GpuError::Memory`] with the size if the product does not fit; [`GpuError::Driver`] if a driver
+/// call fails.
 pub fn product(
     stream: &Stream,
     (left, right): (&Relation, &Relation),
@@ -323,7 +327,7 @@ pub fn product(
         _ => left.value_bytes(),
     };
     let [lefts, rights] = inputs.map(|input| u64::from(input.tuples));
-    // Both have at most 2^31 tuples.
+    // Both sides have at most 2^31 tuples.
     let results = lefts * rights;
     let mut job = Job::new(stream);
     let output = Output::new(&mut job, gpu, [left.key_bytes(), value_bytes], results)?;
@@ -340,7 +344,7 @@ pub fn product(
         keys_to: output.keys.address(),
         values_to: output.values(),
         results,
-        // Of one right tuple it would be 2^64.
+        // With one right tuple the number would be 2^64.
         magic: if rights == 1 { 0 } else { u64::MAX / rights + 1 },
         rights: inputs[1].tuples,
         combine: combine.code(),
@@ -349,7 +353,7 @@ pub fn product(
     };
     let instance = instance(Source::Project, left.key_bytes(), value_bytes);
     let shape = LaunchShape { blocks, threads: THREADS, shared_bytes: 0 };
-    // SAFETY: room for all pairs; the job keeps it, the caller the relations.
+    // SAFETY: there is room for all pairs; the job keeps it, and the caller the relations.
     job.stage("product", || unsafe { product_kernel(stream, instance, shape, &task) })?;
     Ok(Answer { relation: output.relation(results)?, stages: job.end()? })
 }

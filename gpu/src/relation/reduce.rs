@@ -1,7 +1,9 @@
-//! Segmented reduction in one pass: kernels/reduce_few.cu, and kernels/reduce.cu if runs turn out to be short.
+//! Segmented reduction in one pass: kernels/reduce_few.cu, and kernels/reduce.cu if runs turn out to be
+//! short.
 //!
-//! Sums of signed numbers of 8 bytes are tried in 64 bits first. If a part does not fit, high and low halves are summed
-//! apart, which cannot fail, and put together, so that only a sum that does not fit is an error.
+//! Sums of signed numbers of 8 bytes are first tried in 64 bits. If a partial sum does not fit, high and low
+//! halves are summed separately, which cannot fail, and then joined, so that only a total that does not fit
+//! is an error.
 
 use super::{Answer, Condition, Input, Output, Relation, instance, select, tiles_ahead};
 use crate::driver::LaunchShape;
@@ -14,32 +16,32 @@ use crate::memory::DeviceBuffer;
 use crate::relation_paper::{Job, Stages};
 use crate::{GpuError, Stream};
 
-/// Threads of a block: REDUCERS in reduce.cu.
+/// Threads per block: REDUCERS in reduce.cu.
 const THREADS: u32 = 512;
-/// Tuples of a tile: TILE in reduce.cu.
+/// Tuples per tile: TILE in reduce.cu.
 const TILE: u32 = THREADS * 8;
-/// Threads of a block and tuples of a tile: REDUCERS and TILE in reduce_few.cu.
+/// Threads per block and tuples per tile: REDUCERS and TILE in reduce_few.cu.
 const FEW_THREADS: u32 = 256;
 const FEW_TILE: u32 = FEW_THREADS * 8 * 4;
-/// What is at `failed` while nothing failed.
+/// Content of `failed` while no tuple has failed.
 const NOBODY: u64 = u64::MAX;
 
-/// What becomes of the values of a key.
+/// Reduction of the values of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reduction {
-    /// Their sum: of whole numbers in 64 bits, of floats as f64.
+    /// Their sum: of integers in 64 bits, of floats as f64.
     Sum,
-    /// The least.
+    /// The smallest value.
     Min,
-    /// The greatest.
+    /// The largest value.
     Max,
-    /// How many there are, u64.
+    /// The number of values, u64.
     Count,
-    /// The first.
+    /// The first value.
     First,
 }
 
-/// What values are.
+/// Type of the values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Numbers {
     /// u32 or u64.
@@ -59,7 +61,7 @@ enum Kind {
     OrderedFloat,
 }
 
-/// The same as in reduce.cu.
+/// Arguments of the reductions; the same as in reduce.cu.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct Reduce {
@@ -79,7 +81,7 @@ pub(crate) struct Reduce {
     to_bytes: u32,
 }
 
-/// Which entry a reduction is.
+/// Entry of a reduction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Entry {
     Sum,
@@ -88,7 +90,7 @@ enum Entry {
     Checked,
 }
 
-/// What a launch differs by.
+/// Parameters that differ between launches.
 #[derive(Clone, Copy, Debug)]
 struct Way {
     entry: Entry,
@@ -97,7 +99,7 @@ struct Way {
     shift: u32,
 }
 
-/// Blocks of a multiprocessor: REDUCER_BLOCKS in reduce_few.cu.
+/// Returns the blocks per multiprocessor: REDUCER_BLOCKS in reduce_few.cu.
 fn few_blocks(key_bytes: u8, value_bytes: u8) -> u32 {
     match key_bytes + value_bytes {
         0..=8 => 4,
@@ -106,7 +108,7 @@ fn few_blocks(key_bytes: u8, value_bytes: u8) -> u32 {
     }
 }
 
-/// An operator under way, but for what a launch differs by.
+/// An operator under way, without the parameters that differ between launches.
 struct Reducer<'j, 's> {
     job: &'j mut Job<'s>,
     stream: &'s Stream,
@@ -116,9 +118,9 @@ struct Reducer<'j, 's> {
     told: DeviceBuffer,
     carried: DeviceBuffer,
     failed: DeviceBuffer,
-    /// Whether runs have turned out to be short.
+    /// True if runs have turned out to be short.
     is_crowded: bool,
-    /// Results of the last run.
+    /// Number of results of the last run.
     results: u64,
 }
 
@@ -127,7 +129,7 @@ impl Reducer<'_, '_> {
         if !self.is_crowded {
             self.launch(way, true)?;
             let tiles = u64::from(self.reduce.tuples.div_ceil(FEW_TILE));
-            // Behind the count stand tickets, then whether a warp had more results than there is room for.
+            // After the count follow tickets, then a flag: a warp had more results than there is room for.
             self.is_crowded = self.job.number(&self.told, tiles + 2)? != 0;
             if !self.is_crowded {
                 self.results = self.job.number(&self.told, tiles)?;
@@ -157,8 +159,8 @@ impl Reducer<'_, '_> {
             if way.entry == Entry::Checked {
                 failed.fill(stream, 0xFF)?;
             }
-            // SAFETY: there is room for a result of every tuple, and for what each tile tells; the job keeps what was
-            // made, the caller the relation.
+            // SAFETY: there is room for a result of every tuple, and for the state of each tile; the job
+            // keeps what was made, and the caller the relation.
             unsafe {
                 match (way.entry, is_few) {
                     (Entry::Sum, true) => few_sum(stream, instance, shape, &reduce),
@@ -174,7 +176,7 @@ impl Reducer<'_, '_> {
         })
     }
 
-    /// Sums of halves, put together, after [`Entry::Checked`] failed. Exact.
+    /// Joins sums of halves, after [`Entry::Checked`] failed. Exact.
     fn halves(&mut self) -> Result<(), GpuError> {
         let half = |kind, shift| Way { entry: Entry::Sum, kind, flip: 0, shift };
         let high = self.reduce.values_to;
@@ -189,18 +191,18 @@ impl Reducer<'_, '_> {
         let (stream, low_at, failed_at) = (self.stream, low.address(), self.failed.address());
         self.job.stage("join", || {
             self.failed.fill(stream, 0xFF)?;
-            // SAFETY: as many sums of either half; the job keeps them.
+            // SAFETY: there are as many sums of either half; the job keeps them.
             unsafe { reduce_join(stream, instance, shape, &high, &low_at, &tuples, &failed_at) }
         })
     }
 }
 
-/// Words that tiles tell of their counts in, with those behind them.
+/// Returns the number of words for the tile states, with the words after them.
 fn words_told(tiles: u32) -> u64 {
     u64::from(tiles) + 3
 }
 
-/// The key at a place of a column.
+/// Returns the key at a place of a column.
 fn key_at(
     job: &Job<'_>,
     stream: &Stream,
@@ -215,16 +217,17 @@ fn key_at(
     Ok(u32::from_le_bytes(bytes).into())
 }
 
-/// One tuple for each key. Reads and writes once; room is made for as many results as tuples. Blocks. Times: `reduce`,
-/// twice where runs turn out to be short, again and then `join` for signed sums of which a part does not fit; or
-/// `select` for [`Reduction::First`].
+/// Reduces the tuples of each key to one tuple. Reads and writes once; room is made for as many results as
+/// tuples. Blocks. Times: `reduce`, twice where runs turn out to be short, and again, followed by `join`, for
+/// signed sums of which a part does not fit; or `select` for [`Reduction::First`].
 ///
-/// Sums of floats are added in an order that keys and places of the tuples alone decide. Least and greatest floats are
-/// those of the total order.
+/// Only keys and places of the tuples determine the order in which floats are added. The smallest and largest
+/// floats are those of the total order.
 ///
 /// # Errors
-/// [`GpuError::Sum`]; [`GpuError::Operator`] for pages, more than 2^31 tuples, or values where there are none;
-/// [`GpuError::Memory`]; [`GpuError::Driver`].
+/// [`GpuError::Sum`] if a sum does not fit into 64 bits; [`GpuError::Operator`] for pages, more than 2^31
+/// tuples, or if values are absent; [`GpuError::Memory`] if the results do not fit; [`GpuError::Driver`] if a
+/// driver call fails.
 pub fn reduce(
     stream: &Stream,
     from: &Relation,

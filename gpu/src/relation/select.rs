@@ -8,22 +8,22 @@ use crate::kernel::table::{sift_firsts, sift_keys, sift_program, sift_values};
 use crate::relation_paper::{Job, Stages};
 use crate::{GpuError, Stream};
 
-/// Threads of a block: SIFTERS in sift.cu.
+/// Threads per block: SIFTERS in sift.cu.
 const THREADS: u32 = 256;
-/// Bytes of the keys of a thread of a tile: VECTORS vectors of 16 bytes in sift.cu.
+/// Bytes of keys per thread of a tile: VECTORS vectors of 16 bytes in sift.cu.
 const THREAD_BYTES: u32 = 64;
-/// Bytes of a vector of keys.
+/// Bytes per vector of keys.
 const VECTOR_BYTES: u32 = 16;
-/// Blocks of a multiprocessor that stay: what sift.cu has registers for.
+/// Blocks that stay on a multiprocessor: sift.cu has registers for this number.
 const BLOCKS: u32 = 3;
-/// Bytes of shared memory that sift.cu declares, and some more.
+/// Bytes of shared memory that sift.cu declares, with some reserve.
 const STATIC_BYTES: u32 = 9 << 10;
 /// USES_KEYS and USES_VALUES in sift.cu.
 const USES: [u32; 2] = [1, 2];
-/// What is at `failed` while nothing failed.
+/// Content of `failed` while no tuple has failed.
 const NOBODY: u64 = u64::MAX;
 
-/// The same as in sift.cu.
+/// Arguments of SELECT; the same as in sift.cu.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct Sift {
@@ -47,12 +47,13 @@ pub(crate) struct Sift {
     program: [Step; STEPS_MAX],
 }
 
-/// Tuples that a condition takes, in their order. Reads each key once, each value that is taken or asked for once, and
-/// writes what is taken; room is made for all tuples. Blocks. Time: `select`.
+/// Selects the tuples that satisfy a condition, in their order. Reads each key once, each value that is
+/// selected or tested once, and writes the results; room is made for all tuples. Blocks. Time: `select`.
 ///
 /// # Errors
-/// [`GpuError::Operator`] for pages, more than 2^31 tuples, values where there are none, or a program whose stack no
-/// block has room for; [`GpuError::Arithmetic`]; [`GpuError::Memory`]; [`GpuError::Driver`].
+/// [`GpuError::Operator`] for pages, more than 2^31 tuples, a condition on values that are absent, or a
+/// program whose stack does not fit a block; [`GpuError::Arithmetic`] if a condition has no result for a
+/// tuple; [`GpuError::Memory`] if the results do not fit; [`GpuError::Driver`] if a driver call fails.
 pub fn select(stream: &Stream, from: &Relation, condition: &Condition) -> Result<Answer, GpuError> {
     let refused = |cause: String| GpuError::Operator { operator: "select", cause };
     let input = Input::new("select", from)?;
@@ -69,7 +70,7 @@ pub fn select(stream: &Stream, from: &Relation, condition: &Condition) -> Result
     let most = gpu.limits().shared_bytes_max.saturating_sub(STATIC_BYTES);
     let tile = THREADS * THREAD_BYTES / u32::from(key_bytes);
     let side_bytes = tile * u32::from(key_bytes + value_bytes);
-    // One side fits all devices that there are.
+    // One side fits on all devices known so far.
     let sides = if 2 * side_bytes <= most { 2 } else { 1 };
     let shared_bytes = match condition {
         Condition::Program(program) => (program.depth - 1).saturating_mul(vector * THREADS * 8),
@@ -135,8 +136,8 @@ pub fn select(stream: &Stream, from: &Relation, condition: &Condition) -> Result
         if is_program {
             failed.fill(stream, 0xFF)?;
         }
-        // SAFETY: the input has as many tuples, so there is room for all results, and a word for each tile and two
-        // more; the job keeps what was made, the caller the relation.
+        // SAFETY: there is room for as many results as the input has tuples, and for a word per tile and two
+        // more; the job keeps what was made, and the caller the relation.
         unsafe {
             match condition {
                 Condition::Keys(_) => sift_keys(stream, instance, shape, &sift),

@@ -1,4 +1,5 @@
-//! Sorts tuples by their keys: the radix sort of batches (kernels/sort.cu) with values, or ranks of them, as numbers.
+//! Sorts tuples by their keys: the radix sort of batches (kernels/sort.cu), with values, or the ranks of
+//! values, as numbers.
 
 use super::{Answer, Input, Output, Relation, instance};
 use crate::algorithm::psa;
@@ -8,12 +9,12 @@ use crate::relation_paper::{Job, Stages};
 use crate::resident::grid;
 use crate::{GpuError, Stream};
 
-/// Threads of a block of `pick`: PROJECTORS in project.cu.
+/// Threads per block of `pick`: PROJECTORS in project.cu.
 const THREADS: u32 = 256;
-/// Tuples that are too many: a tile tells counts of 30 bits.
+/// First number of tuples that is too large: a tile passes on counts of 30 bits.
 const TUPLES_END: u32 = 1 << 30;
 
-/// The same as in project.cu.
+/// Arguments of `pick`; the same as in project.cu.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct Pick {
@@ -23,12 +24,13 @@ pub(crate) struct Pick {
     count: u64,
 }
 
-/// The tuples of a relation that is not sorted yet, in the order of their keys; equal ones stay in theirs. A read, then
-/// a read and a write for each byte of a key; values of 8 bytes are fetched once more. Blocks. Times: `sort`, `pick`.
+/// Sorts the tuples of a relation by their keys; tuples with equal keys keep their order. It reads the keys
+/// once, and then reads and writes once for each byte of a key; values of 8 bytes are fetched once more.
+/// Blocks. Times: `sort`, `pick`.
 ///
 /// # Errors
 /// [`GpuError::Operator`] for pages, 2^30 tuples or more, or a device with too little shared memory;
-/// [`GpuError::Memory`]; [`GpuError::Driver`].
+/// [`GpuError::Memory`] if the results do not fit; [`GpuError::Driver`] if a driver call fails.
 pub fn sort(stream: &Stream, from: &Relation) -> Result<Answer, GpuError> {
     let refused = |cause: String| GpuError::Operator { operator: "sort", cause };
     let input = Input::new("sort", from)?;
@@ -38,7 +40,7 @@ pub fn sort(stream: &Stream, from: &Relation) -> Result<Answer, GpuError> {
     }
     let (gpu, count) = (stream.gpu(), u64::from(input.tuples));
     let mut job = Job::new(stream);
-    // Numbers are the values, or their ranks.
+    // The numbers are the values, or their ranks.
     let places = [
         Output::new(&mut job, gpu, [key_bytes, 4], count)?,
         Output::new(&mut job, gpu, [key_bytes, 4], count)?,
@@ -53,7 +55,8 @@ pub fn sort(stream: &Stream, from: &Relation) -> Result<Answer, GpuError> {
     let [first, second] = places;
     let mut place = Some(0);
     if count > 0 {
-        // SAFETY: all columns have as many tuples; the job keeps those made here, the caller the others.
+        // SAFETY: all columns have the same number of tuples; the job keeps those made here, and the caller
+        // the others.
         place = job.stage("sort", || unsafe {
             psa::sort_columns(stream, instance(Source::Sort, key_bytes, 0), &columns, &control)
         })?;
@@ -67,7 +70,8 @@ pub fn sort(stream: &Stream, from: &Relation) -> Result<Answer, GpuError> {
             let task = Pick { values: input.values, numbers, to: picked.address(), count };
             let instance = instance(Source::Project, key_bytes, value_bytes);
             let shape = grid(gpu, instance, "pick", THREADS, 0, count)?;
-            // SAFETY: the numbers are those of all tuples; the rest as above.
+            // SAFETY: the numbers belong to all tuples; the job keeps the columns made here, and the caller
+            // the others.
             job.stage("pick", || unsafe { pick(stream, instance, shape, &task) })?;
         }
     }

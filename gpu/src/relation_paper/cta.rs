@@ -1,4 +1,4 @@
-//! A CTA-join alone (Table 3): two blocks in shared memory, and the cycles of a CTA.
+//! A single CTA-join (Table 3): two blocks in shared memory, and the cycles of a CTA.
 
 use super::merge::table_entries;
 use super::relation::Relation;
@@ -7,7 +7,7 @@ use crate::driver::LaunchShape;
 use crate::kernel::table::paper_cta_join;
 use crate::{GpuError, Stream};
 
-/// The same as CtaJoin in relation_paper_join.cu.
+/// Arguments of the CTA-join; the same as CtaJoin in relation_paper_join.cu.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct Task {
@@ -22,22 +22,22 @@ pub(crate) struct Task {
 /// Cycles of a CTA for a join of two blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CtaCycles {
-    /// Results.
+    /// Number of results.
     pub outputs: u64,
-    /// Finding the tuples of equal keys.
+    /// Cycles of finding the tuples with equal keys.
     pub join: u64,
-    /// The prefix sum of the counts.
+    /// Cycles of the prefix sum of the counts.
     pub scan: u64,
-    /// Compacting the results in shared memory.
+    /// Cycles of compacting the results in shared memory.
     pub compact: u64,
 }
 
-/// Joins the same two blocks in `blocks` CTAs at a time; cycles of each, and the keys of the results, at most as many
-/// as a block has tuples, as they lie in memory. Blocks.
+/// Joins the same two blocks in `blocks` CTAs at a time. Returns the cycles of each, and the keys of the
+/// results, at most as many as a block has tuples, as bytes in memory. Blocks.
 ///
 /// # Errors
-/// [`GpuError::PaperOperator`] unless both are dense, of one width and length, and of at most a thread's tuples for
-/// each thread; [`GpuError::Driver`].
+/// [`GpuError::PaperOperator`] unless both are dense, of one width and length, and of at most a thread's
+/// tuples for each thread; [`GpuError::Driver`] if a driver call fails.
 pub fn cta_join(
     stream: &Stream,
     cta_join: CtaJoin,
@@ -77,8 +77,8 @@ pub fn cta_join(
     let shared_bytes = 3 * tuples * u32::from(key_bytes) + table_bytes;
     let shape = LaunchShape { blocks, threads, shared_bytes };
     let instance = cta_join.instance(key_bytes);
-    // SAFETY: both blocks and the results have so many tuples, each CTA four numbers; the job keeps what it made, the
-    // caller the relations.
+    // SAFETY: both blocks and the results have that many tuples, and each CTA has four numbers; the job keeps
+    // what it made, and the caller the relations.
     job.stage("cta-join", || unsafe { paper_cta_join(stream, instance, shape, &task) })?;
     let mut all = Vec::with_capacity(blocks as usize);
     for block in 0..u64::from(blocks) {

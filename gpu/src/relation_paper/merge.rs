@@ -1,10 +1,10 @@
-//! JOIN and the SET family whole (Figures 6 and 7): partition, expected sizes, the main kernel, a scan of the counts, a
-//! gather; or, to pages, the linking instead of the gather.
+//! JOIN and the SET family (Figures 6 and 7): partition, expected sizes, the main kernel, a scan of the
+//! counts, and a gather; for pages, linking instead of the gather.
 //!
-//! A temporary has room for what each partition is expected to give: of a JOIN the longer of both sides, which is right
-//! where the keys of one are unique. Where duplicates on both sides give more, the main kernel counts on without
-//! writing and raises a flag, and is run again with room for exact counts, so that nothing is cut off. Then places
-//! have no gaps, and nothing is gathered.
+//! A temporary has room for the expected results of each partition. For a JOIN that is the longer of both
+//! sides, which is right if the keys of one side are unique. If duplicates on both sides give more results,
+//! the main kernel counts on without writing and raises a flag, and runs again with room for exact counts, so
+//! that no result is lost. Then places have no gaps, and nothing is gathered.
 
 use super::partition::{Parts, cut};
 use super::relation::{Relation, View};
@@ -16,33 +16,33 @@ use crate::kernel::table::{Source, paper_merge, paper_stream, paper_union};
 use crate::memory::DeviceBuffer;
 use crate::{GpuError, Stream};
 
-/// Partitions of the paper's Figures 10 to 14.
+/// Number of partitions in the paper's Figures 10 to 14.
 const PARTITIONS: u32 = 14_336;
-/// Most threads of a block.
+/// Maximum number of threads per block.
 const THREADS_MAX: u32 = 512;
-/// Bytes of shared memory that the kernels declare, and some more.
+/// Bytes of shared memory that the kernels declare, with some reserve.
 const STATIC_BYTES: u32 = 4 << 10;
-/// Most tuples of a block, whose numbers have 16 bits.
+/// Maximum number of tuples per block, whose numbers have 16 bits.
 const BLOCK_TUPLES_MAX: u32 = 1 << 15;
 
-/// What is done with two relations.
+/// Operation on two relations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Operation {
     /// Pairs of tuples with equal keys: key, left value, right value.
     Join,
-    /// The first left tuple of each key of both.
+    /// The first left tuple of each key that both relations have.
     Intersection,
     /// The first tuple of each key that the right relation lacks.
     Difference,
-    /// The first tuple of each key of either, the left one where both have it.
+    /// The first tuple of each key of either relation, the left one if both have it.
     Union,
 }
 
 impl Operation {
-    /// All of them.
+    /// All operations.
     pub const ALL: [Self; 4] = [Self::Join, Self::Intersection, Self::Difference, Self::Union];
 
-    /// As it stands in reports.
+    /// Returns the name used in reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -54,25 +54,26 @@ impl Operation {
     }
 }
 
-/// How the paper's stages are shaped.
+/// Parameters of the paper's stages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PaperOptions {
-    /// How blocks are joined; UNION has a way of its own.
+    /// Method of joining blocks; UNION has a method of its own.
     pub cta_join: CtaJoin,
-    /// Threads of a CTA: a power of two from 32 to 512.
+    /// Threads per CTA: a power of two from 32 to 512.
     pub threads: u32,
-    /// Bytes of keys of a block; at most a thread's tuples for each thread.
+    /// Bytes of keys per block; at most a thread's tuples for each thread.
     pub block_bytes: u32,
-    /// CTAs, each with a partition.
+    /// Number of CTAs, each with a partition.
     pub partitions: u32,
-    /// Tuples of both sides above which a CTA cuts its partition.
+    /// Number of tuples of both sides above which a CTA cuts its partition.
     pub section_tuples: u32,
-    /// What the results become.
+    /// Form of the results.
     pub form: Form,
 }
 
 impl PaperOptions {
-    /// 256 threads with as many tuples as the CTA-join blocks in registers: blocks of 1 to 4 KB of 4-byte keys.
+    /// Returns 256 threads, each with as many tuples as the CTA-join blocks in registers: blocks of 1 to 4 KB
+    /// of 4-byte keys.
     #[must_use]
     pub const fn new(cta_join: CtaJoin) -> Self {
         Self {
@@ -86,31 +87,31 @@ impl PaperOptions {
     }
 }
 
-/// What the main kernel counted.
+/// Counts of the main kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counted {
-    /// Tuples that cuts inside CTAs left out.
+    /// Number of tuples that cuts inside CTAs left out.
     pub discarded_by_cuts: u64,
-    /// Tuples of blocks that a check of ranges discarded.
+    /// Number of tuples in blocks that a check of ranges discarded.
     pub discarded_by_blocks: u64,
-    /// Blocks that were loaded, of both sides, some tuples more than once.
+    /// Number of blocks loaded, of both sides; some tuples are loaded more than once.
     pub blocks: u64,
 }
 
-/// What an operator answered.
+/// Result of an operator.
 #[derive(Clone, Debug)]
 pub struct Merged {
-    /// The results; of a JOIN with a column for the values of each side that has some.
+    /// The results; those of a JOIN have a column for the values of each side that has values.
     pub relation: Relation,
-    /// Whether duplicates were more than there was room for, so that the main kernel was run again.
+    /// True if duplicates exceeded the room, so that the main kernel ran again.
     pub is_retried: bool,
-    /// What the main kernel counted, when it was run last.
+    /// Counts of the last run of the main kernel.
     pub counted: Counted,
     /// Times: `partition`, `expected`, `main`, `scan`, `gather` or `link`.
     pub stages: Stages,
 }
 
-/// The same as in relation_paper_stream.cuh.
+/// Arguments of the main kernels; the same as in relation_paper_stream.cuh.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct Merge {
@@ -125,25 +126,25 @@ pub(crate) struct Merge {
     unused: u32,
 }
 
-/// Bytes of blocks of both inputs, as `blocks_at` lays them out.
+/// Returns the bytes of blocks of both inputs, as `blocks_at` lays them out.
 fn blocks_bytes(tuples: u32, key_bytes: u8, widths: [u8; 2]) -> u32 {
     tuples * (2 * u32::from(key_bytes) + u32::from(widths[0]) + u32::from(widths[1]))
 }
 
-/// Entries of the hash table of a block: at least two for each tuple.
+/// Returns the entries of a block's hash table: at least two for each tuple.
 pub(super) const fn table_entries(tuples: u32) -> u32 {
     if tuples <= 1 { 2 } else { (2 * tuples).next_power_of_two() }
 }
 
 impl PaperOptions {
-    /// Tuples of a block of keys of a width, if the CTA can take them.
+    /// Returns the tuples per block for keys of a width, if the CTA can take them.
     fn block_tuples(&self, key_bytes: u8, is_joined: bool) -> Result<u32, GpuError> {
         let tuples = self.block_bytes / u32::from(key_bytes);
         let most = if is_joined { self.threads * self.cta_join.blocking() } else { BLOCK_TUPLES_MAX };
         if !self.threads.is_power_of_two() || !(32..=THREADS_MAX).contains(&self.threads) {
             return Err(refused(format!("{} threads: ask for 32, 64, ... {THREADS_MAX}", self.threads)));
         }
-        // Values behind the keys are aligned to 8 bytes.
+        // Values after the keys are aligned to 8 bytes.
         if tuples == 0 || !tuples.is_multiple_of(2) || tuples > most {
             let (bytes, key) = (self.block_bytes, u32::from(key_bytes));
             return Err(refused(format!(
@@ -159,7 +160,7 @@ impl PaperOptions {
     }
 }
 
-/// The kernel of an operation, with what it takes but for the sink.
+/// The kernel of an operation, with all arguments but the sink.
 struct Launch {
     instance: Instance,
     shape: LaunchShape,
@@ -220,11 +221,12 @@ fn counted(job: &Job<'_>, stats: &DeviceBuffer) -> Result<Counted, GpuError> {
     })
 }
 
-/// Answers an operation by the paper's stages. Reads and writes each tuple a few times; blocks.
+/// Runs an operation by the paper's stages. Reads and writes each tuple a few times; blocks.
 ///
 /// # Errors
-/// [`GpuError::PaperOperator`] for keys of two widths, for a UNION of values of two widths, or for options that no CTA
-/// can have; [`GpuError::Memory`] if the results do not fit; [`GpuError::Driver`].
+/// [`GpuError::PaperOperator`] for keys of two widths, for a UNION of values of two widths, or for options
+/// that are not valid for a CTA; [`GpuError::Memory`] if the results do not fit; [`GpuError::Driver`] if a
+/// driver call fails.
 pub fn merge(
     stream: &Stream,
     operation: Operation,
@@ -253,8 +255,8 @@ pub fn merge(
         let tuples = (options.partitions, expected);
         let target = Target::new(&mut job, options.form, (key_bytes, widths), tuples, places)?;
         launch.merge.sink = target.sink();
-        // SAFETY: ranges lie inside the relations, which the caller keeps; the target has what its sink says, and the
-        // job keeps it.
+        // SAFETY: the ranges are inside the relations, which the caller keeps; the target has the room that
+        // its sink states, and the job keeps it.
         job.stage("main", || unsafe {
             match operation {
                 Operation::Union => paper_union(stream, launch.instance, launch.shape, &launch.merge),
@@ -270,7 +272,7 @@ pub fn merge(
                 return Err(refused("results do not fit where they were counted: a defect"));
             }
             Outcome::Overflow(tuples, offsets) => {
-                // What was too small makes room.
+                // The buffers that were too small are freed first.
                 job.free_but(&[&parts.ranges, &stats, &offsets])?;
                 stats.fill(stream, 0)?;
                 (expected, places, is_retried) = (tuples, offsets, true);
@@ -279,8 +281,8 @@ pub fn merge(
     }
 }
 
-/// Streams the blocks of both relations as a JOIN does, checks their ranges, and joins nothing. Times: `partition`,
-/// `expected`, `stream`. Blocks.
+/// Streams the blocks of both relations as a JOIN does, checks their ranges, and joins nothing. Times:
+/// `partition`, `expected`, `stream`. Blocks.
 ///
 /// # Errors
 /// As [`merge`].
@@ -293,7 +295,7 @@ pub fn stream_blocks(
     let parts = cut(&mut job, (left, right), options.partitions, Operation::Join)?;
     let stats = job.zeroed(24)?;
     let launch = Launch::new(&mut job, (left, right), None, (&parts, &stats), [0, 0], options)?;
-    // SAFETY: ranges lie inside the relations, which the caller keeps; the job keeps the rest.
+    // SAFETY: the ranges are inside the relations, which the caller keeps; the job keeps the rest.
     job.stage("stream", || unsafe { paper_stream(stream, launch.instance, launch.shape, &launch.merge) })?;
     let counted = counted(&job, &stats)?;
     Ok((counted, job.end()?))

@@ -1,15 +1,18 @@
-//! The operators of the paper on relational algebra (Diamos et al., "Relational Algorithms for Multi-Bulk-Synchronous
-//! Processors", 2012), stage by stage as it has them, each stage timed: what our own operators are compared with.
+//! The operators of the paper on relational algebra (Diamos et al., "Relational Algorithms for
+//! Multi-Bulk-Synchronous Processors", 2012), with the paper's stages, each timed. Pleach's own operators are
+//! compared with them.
 //!
-//! A [`Relation`] is sorted columns on a device, dense or as a list of pages (section 4.3). [`select`], [`project`] and
-//! [`product`] are Figures 3 to 5; [`merge`] is JOIN and the SET family (Figures 6 and 7): [`partition`] cuts both
-//! inputs by a recursive double-sided binary search, a CTA streams the blocks of its partition through shared memory
-//! and joins them by one of five [`CtaJoin`]s (Table 3), results go to a temporary or to pages of the CTA's own, and a
-//! gather closes the gaps, or pages are linked. [`stream_blocks`] streams and does nothing else, [`cta_join`] joins two
-//! blocks and nothing else. Answers follow the set rule of `pleach-relation`; a join's tuples of a key stand by left
-//! rank, then by right rank.
+//! A [`Relation`] is sorted columns on a device, dense or as a list of pages (section 4.3). [`select`],
+//! [`project`] and [`product`] are Figures 3 to 5; [`merge`] is JOIN and the SET family (Figures 6 and 7).
 //!
-//! The paper packs a tuple into a word of 32 bits. Here keys have 4 or 8 bytes, values none, 4 or 8.
+//! [`partition`] cuts both inputs by a recursive double-sided binary search. A CTA streams the blocks of its
+//! partition through shared memory and joins them by one of five [`CtaJoin`]s (Table 3). Results are written
+//! to a temporary or to pages of the CTA's own, and a gather closes the gaps, or pages are linked.
+//! [`stream_blocks`] only streams, [`cta_join`] only joins two blocks.
+//!
+//! Answers follow the set rule of `pleach-relation`; a join's tuples with equal keys are ordered by left
+//! rank, then by right rank. The paper packs a tuple into a word of 32 bits. Here keys have 4 or 8 bytes, and
+//! values 0, 4 or 8.
 
 pub(crate) mod cta;
 pub(crate) mod merge;
@@ -33,14 +36,14 @@ use crate::memory::DeviceBuffer;
 use crate::stream::Event;
 use crate::{GpuError, Stream};
 
-/// How tuples of two blocks in shared memory find each other (section 4.2, Figure 8).
+/// Method of matching the tuples of two blocks in shared memory (section 4.2, Figure 8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CtaJoin {
     /// Lower and upper bound of each left tuple.
     BinarySearch,
-    /// Bounds of four left tuples together, and all in between.
+    /// Bounds of four left tuples together, and all tuples between them.
     BlockedBinarySearch,
-    /// All against all.
+    /// All tuples against all.
     BruteForce,
     /// A hash table in shared memory, without atomics.
     Hash,
@@ -49,11 +52,11 @@ pub enum CtaJoin {
 }
 
 impl CtaJoin {
-    /// All of them, in the order of Table 3.
+    /// All methods, in the order of Table 3.
     pub const ALL: [Self; 5] =
         [Self::BinarySearch, Self::BlockedBinarySearch, Self::BruteForce, Self::Hash, Self::Network];
 
-    /// As it stands in reports.
+    /// Returns the name used in reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -65,7 +68,7 @@ impl CtaJoin {
         }
     }
 
-    /// Tuples of a thread: BLOCKING in relation_paper_join.cu.
+    /// Returns the number of tuples per thread: BLOCKING in relation_paper_join.cu.
     #[must_use]
     pub const fn blocking(self) -> u32 {
         match self {
@@ -83,18 +86,18 @@ impl CtaJoin {
 /// Milliseconds of each stage on the device, in order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Stages {
-    /// Names and times; a stage that was done again stands here again.
+    /// Names and times; a stage that was repeated is listed again.
     pub all: Vec<(&'static str, f64)>,
 }
 
 impl Stages {
-    /// Milliseconds of a stage; 0 of one that was not needed.
+    /// Returns the milliseconds of a stage; 0 if it was not needed.
     #[must_use]
     pub fn ms(&self, name: &str) -> f64 {
         self.all.iter().filter(|stage| stage.0 == name).map(|stage| stage.1).sum()
     }
 
-    /// Milliseconds of all.
+    /// Returns the milliseconds of all stages.
     #[must_use]
     pub fn total_ms(&self) -> f64 {
         self.all.iter().map(|stage| stage.1).sum()
@@ -107,7 +110,7 @@ fn instance(source: Source, word_bytes: u8) -> Instance {
 
 /// An operator under way: the memory that queued work uses, and the marks around its stages.
 ///
-/// Buffers that it made live until the stream was waited for, which dropping it does.
+/// Its buffers live until the stream has been waited for; dropping the job waits.
 pub(crate) struct Job<'s> {
     stream: &'s Stream,
     kept: Vec<DeviceBuffer>,
@@ -116,7 +119,7 @@ pub(crate) struct Job<'s> {
 
 impl Drop for Job<'_> {
     fn drop(&mut self) {
-        // A device that is lost uses nothing any more.
+        // A lost device no longer uses the memory.
         let _ = self.stream.synchronize();
     }
 }
@@ -126,21 +129,21 @@ impl<'s> Job<'s> {
         Self { stream, kept: Vec::new(), marks: Vec::new() }
     }
 
-    /// New memory of any content.
+    /// Allocates memory with arbitrary content.
     pub(crate) fn buffer(&mut self, bytes: u64) -> Result<DeviceBuffer, GpuError> {
         let buffer = DeviceBuffer::new(self.stream.gpu(), bytes)?;
         self.kept.push(buffer.clone());
         Ok(buffer)
     }
 
-    /// New memory of zeros.
+    /// Allocates memory of zeros.
     pub(crate) fn zeroed(&mut self, bytes: u64) -> Result<DeviceBuffer, GpuError> {
         let buffer = self.buffer(bytes)?;
         buffer.fill(self.stream, 0)?;
         Ok(buffer)
     }
 
-    /// Gives memory back, but for what is said and what others hold.
+    /// Frees memory, except the buffers in `kept` and those that others hold.
     fn free_but(&mut self, kept: &[&DeviceBuffer]) -> Result<(), GpuError> {
         self.stream.synchronize()?;
         self.kept = kept.iter().map(|&buffer| buffer.clone()).collect();
@@ -159,14 +162,14 @@ impl<'s> Job<'s> {
         Ok(made)
     }
 
-    /// A number of 64 bits; blocks.
+    /// Returns a number of 64 bits; blocks.
     pub(crate) fn number(&self, buffer: &DeviceBuffer, at: u64) -> Result<u64, GpuError> {
         let mut bytes = [0; 8];
         buffer.part(at * 8, 8).copy_to_host(self.stream, &mut bytes)?;
         Ok(u64::from_le_bytes(bytes))
     }
 
-    /// Times of all stages; blocks.
+    /// Returns the times of all stages; blocks.
     pub(crate) fn end(self) -> Result<Stages, GpuError> {
         self.stream.synchronize()?;
         let time = |(name, start, end): &(&'static str, Event, Event)| {
@@ -180,7 +183,7 @@ fn refused(cause: impl Into<String>) -> GpuError {
     GpuError::PaperOperator { cause: cause.into() }
 }
 
-/// Definitions of the kernels' texts.
+/// Returns the definitions of the kernels' texts.
 pub(crate) fn numbers() -> Vec<(&'static str, u64)> {
     vec![
         ("BYTES_OF_PAPER_VIEW", size_of::<relation::View>() as u64),

@@ -1,4 +1,5 @@
-//! Lists of pages (sections 4.3 and 6.1): the pool that CTAs take pages from, the final linking, and conversions.
+//! Lists of pages (sections 4.3 and 6.1): the pool from which CTAs take pages, the final linking, and
+//! conversions.
 
 use super::relation::{Column, PageList, Relation};
 use super::sink::{scan, whole};
@@ -11,10 +12,10 @@ use crate::memory::DeviceBuffer;
 use crate::resident::grid;
 use crate::{GpuError, Stream};
 
-/// Threads of a block.
+/// Threads per block.
 const THREADS: u32 = 256;
 
-/// The same as in relation_paper_pages.cu.
+/// Arguments of linking chains of pages; the same as in relation_paper_pages.cu.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct Chains {
@@ -29,7 +30,7 @@ pub(crate) struct Chains {
     page_tuples: u32,
 }
 
-/// The same as in relation_paper_pages.cu.
+/// Arguments of the conversions; the same as in relation_paper_pages.cu.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct Convert {
@@ -42,7 +43,7 @@ pub(crate) struct Convert {
     bytes: u32,
 }
 
-/// Unused pages, and the chain of those that each CTA took.
+/// Unused pages, and the chain of pages that each CTA took.
 pub(super) struct Pool {
     pub(super) links: DeviceBuffer,
     pub(super) first: DeviceBuffer,
@@ -63,7 +64,8 @@ impl Pool {
         Ok(Self { links, first, taken: job.zeroed(8)?, pages, page_tuples })
     }
 
-    /// Links the chains of `chains` CTAs, of `counts` tuples each, `before` each, to one list.
+    /// Links the chains of `chains` CTAs, with `counts` tuples each and `before` tuples before each, to one
+    /// list.
     pub(super) fn link(
         self,
         job: &mut Job<'_>,
@@ -76,7 +78,8 @@ impl Pool {
         let pages_before = job.buffer(u64::from(chains) * 8 + 8)?;
         let shape = |entry, items| grid(stream.gpu(), instance, entry, THREADS, 0, items);
         let counted = shape("paper_chains", chains.into())?;
-        // SAFETY: a count, a length and a place for each chain, and a place more; the job keeps them.
+        // SAFETY: there is a count, a length and a place for each chain, and one place more; the job keeps
+        // them.
         job.stage("link", || unsafe {
             let (counts, lengths_at) = (counts.address(), lengths.address());
             paper_chains(stream, instance, counted, &counts, &lengths_at, &chains, &self.page_tuples)?;
@@ -96,7 +99,8 @@ impl Pool {
             page_tuples: self.page_tuples,
         };
         let (noted, linked) = (shape("paper_directory", chains.into())?, shape("paper_link", pages)?);
-        // SAFETY: chains have as many pages as their counts want; the directory has room for all of them.
+        // SAFETY: the chains have the pages that their counts need, and the directory has room for all of
+        // them.
         job.stage("link", || unsafe {
             paper_directory(stream, instance, noted, &arguments)?;
             paper_link(stream, instance, linked, &arguments, &pages)
@@ -105,7 +109,7 @@ impl Pool {
     }
 }
 
-/// Copies each column; `to_pages` says which way.
+/// Copies each column; `to_pages` gives the direction.
 fn convert(
     job: &mut Job<'_>,
     dense: &Relation,
@@ -131,7 +135,7 @@ fn convert(
                 page_tuples: list.page_tuples,
                 bytes: dense.bytes.into(),
             };
-            // SAFETY: the columns have as many tuples as the list says; the caller and the job keep them.
+            // SAFETY: the columns have as many tuples as the list states; the caller and the job keep them.
             unsafe {
                 match is_to_pages {
                     true => paper_to_pages(stream, instance, shape, &task)?,
@@ -148,10 +152,10 @@ fn widths(relation: &Relation) -> [u8; 2] {
     [width(0), width(1)]
 }
 
-/// Copies a list of pages to dense columns; a dense relation is itself. O(tuples); blocks.
+/// Copies a list of pages to dense columns; a dense relation is returned as it is. O(tuples); blocks.
 ///
 /// # Errors
-/// [`GpuError::Memory`], [`GpuError::Driver`].
+/// [`GpuError::Memory`] if the columns do not fit, [`GpuError::Driver`] if a driver call fails.
 pub fn to_dense(stream: &Stream, relation: &Relation) -> Result<(Relation, Stages), GpuError> {
     let Some(list) = relation.pages() else { return Ok((relation.clone(), Stages::default())) };
     let mut job = Job::new(stream);
@@ -160,10 +164,12 @@ pub fn to_dense(stream: &Stream, relation: &Relation) -> Result<(Relation, Stage
     Ok((dense, job.end()?))
 }
 
-/// Copies dense columns to a list of pages of so many tuples; a list of pages is itself. O(tuples); blocks.
+/// Copies dense columns to a list of pages of that many tuples; a list of pages is returned as it is.
+/// O(tuples); blocks.
 ///
 /// # Errors
-/// [`GpuError::PaperOperator`] for pages without a tuple or more pages than 32 bits count; as [`to_dense`].
+/// [`GpuError::PaperOperator`] for pages without a tuple or more pages than 32 bits can count; as
+/// [`to_dense`].
 pub fn to_pages(
     stream: &Stream,
     relation: &Relation,
@@ -195,7 +201,7 @@ pub fn to_pages(
         chains: 0,
         page_tuples,
     };
-    // SAFETY: a link and an entry for each page, a start more; the job keeps them.
+    // SAFETY: there is a link and an entry for each page, and one start more; the job keeps them.
     job.stage("link", || unsafe { paper_in_order(stream, instance, shape, &arguments, &pages, &tuples) })?;
     let list = PageList { directory, starts, links, pages, page_tuples };
     convert(&mut job, relation, (&pool, &list), true)?;

@@ -1,9 +1,10 @@
-//! Stage 1 of the paper: both inputs cut into partitions by a recursive double-sided binary search (section 4.1).
+//! Stage 1 of the paper: both inputs are cut into partitions by a recursive double-sided binary search
+//! (section 4.1).
 //!
-//! Pivots of the left input, evenly spread, are looked up in both; then the parts are cut again by pivots of the right
-//! one, so that there are exactly as many as asked for, some of them empty where keys repeat. A cut stands before all
-//! tuples of its pivot's key. Then tuples at the ends of a partition that no key of the other side can match are left
-//! out, as far as the operation does not need them.
+//! Evenly spaced pivots of the left input are searched in both inputs. Then the partitions are cut again by
+//! pivots of the right one, so that there are exactly as many as requested, some of them empty if keys
+//! repeat. A cut is before all tuples with its pivot's key. Then tuples at the ends of a partition that no
+//! key of the other side can match are left out, as far as the operation does not need them.
 
 use super::merge::Operation;
 use super::relation::{Relation, View};
@@ -14,12 +15,12 @@ use crate::memory::DeviceBuffer;
 use crate::resident::grid;
 use crate::{GpuError, Stream};
 
-/// Threads of a block.
+/// Threads per block.
 const THREADS: u32 = 256;
-/// Most partitions.
+/// Maximum number of partitions.
 const PARTITIONS_MAX: u32 = 1 << 24;
 
-/// The same as Partition in relation_paper.cu.
+/// Arguments of the search for cuts; the same as Partition in relation_paper.cu.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct Cuts {
@@ -33,7 +34,7 @@ pub(crate) struct Cuts {
     side: u32,
 }
 
-/// The same as in relation_paper.cu.
+/// Arguments of the bounds of partitions; the same as in relation_paper.cu.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct Bounds {
@@ -53,49 +54,50 @@ pub(crate) struct Bounds {
 pub struct Range {
     /// First left rank.
     pub left: u64,
-    /// Behind the last one.
+    /// Rank after the last left tuple.
     pub left_end: u64,
     /// First right rank.
     pub right: u64,
-    /// Behind the last one.
+    /// Rank after the last right tuple.
     pub right_end: u64,
 }
 
 impl Range {
-    /// Tuples of both sides.
+    /// Returns the number of tuples of both sides.
     #[must_use]
     pub const fn tuples(&self) -> u64 {
         self.left_end - self.left + (self.right_end - self.right)
     }
 }
 
-/// Partitions as they were cut, and what is left of them.
+/// Partitions after cutting, without the tuples that were left out.
 #[derive(Clone, Debug)]
 pub struct Partitions {
-    /// What is left of each partition when tuples without a partner at its ends are left out.
+    /// Ranges of each partition without the tuples at its ends that have no partner.
     pub ranges: Vec<Range>,
-    /// Tuples that were left out.
+    /// Number of tuples that were left out.
     pub discarded: u64,
-    /// Times: `partition` of the search, `expected` of the bounds and the scan of expected sizes.
+    /// Times: `partition` for the search, `expected` for the bounds and the scan of expected sizes.
     pub stages: Stages,
 }
 
 /// Partitions on the device.
 pub(super) struct Parts {
     pub(super) ranges: DeviceBuffer,
-    /// Where results of each are expected, and how many in all.
+    /// Places of the expected results of each partition, and their total.
     pub(super) places: DeviceBuffer,
     pub(super) expected: u64,
 }
 
-/// Into how many parts each round cuts: the two factors of a number that are nearest to each other.
+/// Returns the number of parts into which each round cuts: the two factors of a number that are nearest to
+/// each other.
 fn rounds(partitions: u32) -> [u32; 2] {
     let root = partitions.isqrt();
     let first = (1..=root).rev().find(|&factor| partitions.is_multiple_of(factor)).unwrap_or(1);
     [first, partitions / first]
 }
 
-/// Queues the search, the bounds and the scan of what is expected.
+/// Queues the search, the bounds and the scan of expected sizes.
 pub(super) fn cut(
     job: &mut Job<'_>,
     (left, right): (&Relation, &Relation),
@@ -130,7 +132,8 @@ pub(super) fn cut(
             cuts.side ^= 1;
             let items = u64::from(partitions / cuts.to) + 1;
             let shape = grid(gpu, instance, "paper_partition", THREADS, 0, items)?;
-            // SAFETY: a cut more than partitions; the job keeps them, the caller the relations.
+            // SAFETY: there is one cut more than partitions; the job keeps them, and the caller the
+            // relations.
             unsafe { paper_partition(stream, instance, shape, &cuts) }?;
             cuts.from = cuts.to;
         }
@@ -149,7 +152,8 @@ pub(super) fn cut(
         operation: operation as u32,
     };
     let shape = grid(gpu, instance, "paper_bounds", THREADS, 0, partitions.into())?;
-    // SAFETY: a range, a size and a place for each partition, and a place more; kept as above.
+    // SAFETY: there is a range, a size and a place for each partition, and one place more; the job keeps
+    // them, and the caller the relations.
     job.stage("expected", || unsafe {
         paper_bounds(stream, instance, shape, &bounds)?;
         scan(stream, key_bytes, &sizes, &places, partitions)
@@ -158,12 +162,13 @@ pub(super) fn cut(
     Ok(Parts { ranges, places, expected })
 }
 
-/// Partitions of two relations for an operation: sizes, tuples that are left out, times. O(partitions * log(tuples));
-/// blocks.
+/// Partitions two relations for an operation: sizes, tuples that are left out, times. O(partitions *
+/// log(tuples)); blocks.
 ///
 /// # Errors
-/// [`GpuError::PaperOperator`] for keys of two widths, no partition or above 2^24, or above 2^31 tuples;
-/// [`GpuError::Memory`], [`GpuError::Driver`].
+/// [`GpuError::PaperOperator`] for keys of two widths, for no partition or more than 2^24, or for more than
+/// 2^31 tuples; [`GpuError::Memory`] if the partitions do not fit, [`GpuError::Driver`] if a driver call
+/// fails.
 pub fn partition(
     stream: &Stream,
     (left, right): (&Relation, &Relation),

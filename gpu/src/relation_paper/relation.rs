@@ -4,34 +4,34 @@ use super::refused;
 use crate::memory::DeviceBuffer;
 use crate::{Gpu, GpuError, Stream};
 
-/// Most tuples of a relation, so that no product of two of them overflows.
+/// Maximum number of tuples of a relation, so that no product of two relations overflows.
 pub(crate) const TUPLES_MAX: u64 = 1 << 31;
 
 /// A column of values.
 #[derive(Clone, Debug)]
 pub struct Column {
-    /// The values, or the pool of pages' pieces of them.
+    /// The values, or the pool with the pages' parts of them.
     pub buffer: DeviceBuffer,
-    /// Bytes of a value: 4, 8.
+    /// Bytes per value: 4 or 8.
     pub bytes: u8,
 }
 
-/// The order of a list of pages. Slots are those of a pool, each with a piece of every column.
+/// Order of a list of pages. Slots are those of a pool, each with a part of every column.
 #[derive(Clone, Debug)]
 pub struct PageList {
     /// Slot of each page in order, u32.
     pub directory: DeviceBuffer,
-    /// Rank of the first tuple of each page in order, u64, and last the number of tuples.
+    /// Rank of the first tuple of each page in order, u64, followed by the number of tuples.
     pub starts: DeviceBuffer,
-    /// Slot of the page after that of each slot, u32; all ones behind the last one.
+    /// Slot of the next page, by slot, u32; all ones after the last page.
     pub links: DeviceBuffer,
-    /// Slot of the first page.
+    /// Number of pages.
     pub pages: u64,
-    /// Tuples of a page; pages may have fewer where one CTA's end.
+    /// Maximum number of tuples per page; the last page of a CTA may have fewer.
     pub page_tuples: u32,
 }
 
-/// Tuples sorted by their keys. Clones are the same memory.
+/// Tuples sorted by their keys. Clones share the memory.
 #[derive(Clone, Debug)]
 pub struct Relation {
     key_bytes: u8,
@@ -56,12 +56,12 @@ pub(crate) struct View {
 }
 
 impl Relation {
-    /// Takes dense columns: `tuples` sorted keys of 4 or 8 bytes, encoded as words, and at most two columns of values
-    /// beside them. Operators read the first one; two are what a join answers.
+    /// Takes dense columns: `tuples` sorted keys of 4 or 8 bytes, encoded as words, and at most two columns
+    /// of values beside them. Operators read the first column; a join returns two.
     ///
     /// # Errors
-    /// [`GpuError::Buffer`] for a column that is shorter, [`GpuError::PaperOperator`] for other widths or above 2^31
-    /// tuples.
+    /// [`GpuError::Buffer`] if a column is too short, [`GpuError::PaperOperator`] for other widths or more
+    /// than 2^31 tuples.
     pub fn dense(
         keys: DeviceBuffer,
         key_bytes: u8,
@@ -76,10 +76,10 @@ impl Relation {
         Ok(made)
     }
 
-    /// Copies columns from the host, as [`Relation::dense`]; blocks.
+    /// Copies columns from the host, for a relation as [`Relation::dense`] makes; blocks.
     ///
     /// # Errors
-    /// As [`Relation::dense`], [`GpuError::Memory`].
+    /// As [`Relation::dense`]; [`GpuError::Memory`] if the device has no room for the columns.
     pub fn from_host(
         stream: &Stream,
         (keys, key_bytes): (&[u8], u8),
@@ -94,7 +94,7 @@ impl Relation {
         Self::dense(keys, key_bytes, columns, tuples)
     }
 
-    /// As it is known to lie there.
+    /// Creates a relation from columns whose lengths are known to be right. Checks their widths.
     pub(crate) fn of(
         keys: DeviceBuffer,
         key_bytes: u8,
@@ -112,44 +112,44 @@ impl Relation {
         Ok(Self { key_bytes, tuples, keys, columns, pages })
     }
 
-    /// Bytes of a key.
+    /// Returns the bytes per key.
     #[must_use]
     pub fn key_bytes(&self) -> u8 {
         self.key_bytes
     }
 
-    /// How many tuples it has.
+    /// Returns the number of tuples.
     #[must_use]
     pub fn tuples(&self) -> u64 {
         self.tuples
     }
 
-    /// Keys, or the pool of pages' pieces of them.
+    /// Returns the keys, or the pool with the pages' parts of them.
     #[must_use]
     pub fn keys(&self) -> &DeviceBuffer {
         &self.keys
     }
 
-    /// Columns of values.
+    /// Returns the columns of values.
     #[must_use]
     pub fn columns(&self) -> &[Column] {
         &self.columns
     }
 
-    /// The list of pages; `None` if it is dense.
+    /// Returns the list of pages; `None` if the relation is dense.
     #[must_use]
     pub fn pages(&self) -> Option<&PageList> {
         self.pages.as_ref()
     }
 
-    /// Its keys with one of its columns alone, or with none.
+    /// Returns the keys with only one of the columns, or with none.
     #[must_use]
     pub fn with_column(&self, number: Option<usize>) -> Self {
         let columns = number.and_then(|number| self.columns.get(number)).cloned().into_iter().collect();
         Self { columns, ..self.clone() }
     }
 
-    /// Bytes of all tuples, each column once.
+    /// Returns the bytes of all tuples, each column once.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         let values: u64 = self.columns.iter().map(|column| u64::from(column.bytes)).sum();
@@ -160,7 +160,7 @@ impl Relation {
         self.keys.gpu()
     }
 
-    /// Bytes of a value of the first column; 0 without.
+    /// Returns the bytes per value of the first column; 0 without columns.
     pub(crate) fn value_bytes(&self) -> u8 {
         self.columns.first().map_or(0, |column| column.bytes)
     }
@@ -179,7 +179,7 @@ impl Relation {
         }
     }
 
-    /// Whether operators take it.
+    /// Checks that operators accept the relation.
     pub(crate) fn check(&self) -> Result<(), GpuError> {
         if self.tuples > TUPLES_MAX {
             return Err(refused(format!("{} tuples: a relation has at most {TUPLES_MAX}", self.tuples)));

@@ -1,4 +1,5 @@
-//! Where operators write: a temporary with a place for each CTA, closed up by a gather, or pages of each CTA's own.
+//! Output of operators: a temporary with a place for each CTA, whose gaps a gather closes, or pages of each
+//! CTA's own.
 
 use super::relation::{Column, PageList, Relation};
 use super::{Job, instance, pages, refused};
@@ -7,21 +8,21 @@ use crate::kernel::table::{Source, paper_gather, paper_scan};
 use crate::memory::DeviceBuffer;
 use crate::{GpuError, Stream};
 
-/// Threads of a block of what copies.
+/// Threads per block that copies.
 const COPIERS: u32 = 256;
 /// Threads of the block that scans.
 const SCANNERS: u32 = 1024;
 
-/// What an operator's results become.
+/// Form of an operator's results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// Dense columns.
     Dense,
-    /// A list of pages of so many tuples.
+    /// A list of pages of that many tuples.
     Pages(u32),
 }
 
-/// The same as in relation_paper.cuh.
+/// Destination of the results; the same as in relation_paper.cuh.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub(crate) struct Sink {
@@ -40,7 +41,7 @@ pub(crate) struct Sink {
     pub(super) right_bytes: u32,
 }
 
-/// The same as in relation_paper.cu.
+/// Arguments of the gather; the same as in relation_paper.cu.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct Gather {
@@ -56,15 +57,15 @@ pub(crate) struct Gather {
     right_bytes: u32,
 }
 
-/// Bytes of a stage of so many tuples in shared memory, as `stage_at` lays it out.
+/// Returns the bytes of a stage of that many tuples in shared memory, as `stage_at` lays it out.
 pub(super) fn stage_bytes(capacity: u32, key_bytes: u8, widths: [u8; 2]) -> u32 {
     capacity * (u32::from(key_bytes) + u32::from(widths[0]) + u32::from(widths[1]))
 }
 
-/// Sums before each of `count` numbers, and of all behind them.
+/// Queues the prefix sums of `count` numbers, and the sum of all after them.
 ///
 /// # Safety
-/// The buffers have `count` numbers of 64 bits, and one more; they live until the work is done.
+/// The buffers must have `count` numbers of 64 bits, and one more; they must live until the work is done.
 pub(super) unsafe fn scan(
     stream: &Stream,
     key_bytes: u8,
@@ -74,11 +75,11 @@ pub(super) unsafe fn scan(
 ) -> Result<(), GpuError> {
     let shape = LaunchShape { blocks: 1, threads: SCANNERS, shared_bytes: 0 };
     let instance = instance(Source::Paper, key_bytes);
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees both buffers.
     unsafe { paper_scan(stream, instance, shape, &counts.address(), &places.address(), &count) }
 }
 
-/// Columns of results, on the device, for so many tuples: keys, then values of each width that is not 0.
+/// Columns of results on the device, for a number of tuples: keys, then values of each width that is not 0.
 struct Columns {
     keys: DeviceBuffer,
     values: [Option<DeviceBuffer>; 2],
@@ -97,11 +98,11 @@ pub(super) struct Target {
     pool: Option<pages::Pool>,
 }
 
-/// What became of a target.
+/// Result of writing to a target.
 pub(super) enum Outcome {
     /// All results.
     Done(Relation),
-    /// They did not fit; so many are there, and where those of each CTA begin.
+    /// The results did not fit: their number, and the start of the results of each CTA.
     Overflow(u64, DeviceBuffer),
 }
 
@@ -136,7 +137,8 @@ impl Columns {
     }
 }
 
-/// Columns that an operator fills by itself: addresses of keys, left and right values, and the relation they make.
+/// Returns columns that an operator fills directly: addresses of keys, left and right values, and the
+/// relation that they make.
 pub(super) fn whole(
     job: &mut Job<'_>,
     key_bytes: u8,
@@ -148,7 +150,8 @@ pub(super) fn whole(
 }
 
 impl Target {
-    /// Room for what `blocks` CTAs write: from `places` on in a temporary, of `expected` tuples in all, or in pages.
+    /// Allocates room for the output of `blocks` CTAs: in a temporary from `places` on, for `expected` tuples
+    /// in all, or in pages.
     pub(super) fn new(
         job: &mut Job<'_>,
         form: Form,
@@ -176,7 +179,7 @@ impl Target {
         Ok(Self { columns, key_bytes, widths, blocks, counts, places, offsets, overflow, pool })
     }
 
-    /// As kernels write to it.
+    /// Returns the target in the form that kernels use.
     pub(super) fn sink(&self) -> Sink {
         let [keys, left, right] = self.columns.addresses();
         let pool = self.pool.as_ref();
@@ -197,10 +200,11 @@ impl Target {
         }
     }
 
-    /// The last stages: a scan of the counts, then a gather unless all places are full, or the linking of pages.
+    /// Runs the last stages: a scan of the counts, then a gather unless all places are full, or the linking
+    /// of pages.
     pub(super) fn end(self, job: &mut Job<'_>, is_exact: bool) -> Result<Outcome, GpuError> {
         let (blocks, stream) = (self.blocks, job.stream);
-        // SAFETY: a count for each block, and one place more; the job keeps both.
+        // SAFETY: there is a count for each block, and one place more; the job keeps both.
         job.stage("scan", || unsafe { scan(stream, self.key_bytes, &self.counts, &self.offsets, blocks) })?;
         let tuples = job.number(&self.offsets, blocks.into())?;
         if job.number(&self.overflow, 0)? != 0 {
@@ -229,7 +233,8 @@ impl Target {
             right_bytes: widths[1].into(),
         };
         let shape = LaunchShape { blocks, threads: COPIERS, shared_bytes: 0 };
-        // SAFETY: each block wrote as many tuples from its place on as its count says; the job keeps all of it.
+        // SAFETY: each block wrote as many tuples from its place on as its count states; the job keeps all of
+        // it.
         job.stage("gather", || unsafe {
             paper_gather(stream, instance(Source::Paper, key_bytes), shape, &gather)
         })?;

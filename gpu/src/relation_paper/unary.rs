@@ -9,14 +9,14 @@ use crate::kernel::table::{Source, paper_product, paper_project, paper_select};
 use crate::resident::grid;
 use crate::{GpuError, Stream};
 
-/// Threads of a block.
+/// Threads per block.
 const THREADS: u32 = 256;
-/// Tuples of a thread of a tile: SELECTED in relation_paper.cu.
+/// Tuples per thread of a tile: SELECTED in relation_paper.cu.
 const SELECTED: u32 = 4;
 /// Tuples of both sides that a block buffers: PRODUCT_LEFTS and PRODUCT_RIGHTS in relation_paper.cu.
 const PRODUCT_BUFFERED: [u64; 2] = [16, 512];
 
-/// The same as in relation_paper.cu.
+/// Arguments of SELECT; the same as in relation_paper.cu.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct Select {
@@ -29,7 +29,7 @@ pub(crate) struct Select {
     share: u64,
 }
 
-/// The same as in relation_paper.cu.
+/// Arguments of PROJECT; the same as in relation_paper.cu.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct Project {
@@ -43,7 +43,7 @@ pub(crate) struct Project {
     unused: u32,
 }
 
-/// The same as in relation_paper.cu.
+/// Arguments of PRODUCT; the same as in relation_paper.cu.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct Product {
@@ -58,46 +58,47 @@ pub(crate) struct Product {
     unused: u32,
 }
 
-/// Which keys are selected: those from `low` to `high`, both included, of which these bits are so.
+/// Test of a key: it is from `low` to `high`, both included, and its bits in `mask` are `bits`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Predicate {
     /// Smallest key.
     pub low: u64,
     /// Largest key.
     pub high: u64,
-    /// Bits that are looked at.
+    /// Bits that are compared.
     pub mask: u64,
-    /// What they are.
+    /// Values of these bits.
     pub bits: u64,
 }
 
-/// What is left of each tuple. Keys stay in order, so nothing is sorted again.
+/// Parts of each tuple that a projection keeps. Keys stay in order, so nothing is sorted again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Projection {
-    /// Low bits of the key that are dropped, fewer than it has.
+    /// Number of low bits of the key that are dropped, fewer than it has.
     pub key_shift: u32,
-    /// Whether values stay.
+    /// True if values are kept.
     pub has_values: bool,
-    /// Low bits of the value that are dropped, below 64.
+    /// Number of low bits of the value that are dropped, below 64.
     pub value_shift: u32,
-    /// Bits of what is left of the value that stay.
+    /// Bits that are kept of the rest of the value.
     pub value_mask: u64,
 }
 
-/// What a PRODUCT makes of two values.
+/// Values that a PRODUCT makes from two values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Combine {
-    /// A column each.
+    /// Both values, one column each.
     Both,
-    /// Their sum, modulo 2 to the bits of a value.
+    /// The sum of both values, modulo 2 to the bits of a value.
     Sum,
 }
 
-/// Tuples that a predicate takes. `blocks` CTAs have a share each. Times: `compact`, `scan`, `gather` or `link`. Reads
-/// each tuple once and copies those taken twice, to pages once; blocks.
+/// Selects the tuples that satisfy a predicate. `blocks` CTAs have a share each. Times: `compact`, `scan`,
+/// `gather` or `link`. Reads each tuple once and copies selected tuples twice, or once for pages; blocks.
 ///
 /// # Errors
-/// [`GpuError::PaperOperator`] without a CTA or above 2^31 tuples; [`GpuError::Memory`], [`GpuError::Driver`].
+/// [`GpuError::PaperOperator`] without a CTA or for more than 2^31 tuples; [`GpuError::Memory`] if the
+/// results do not fit, [`GpuError::Driver`] if a driver call fails.
 pub fn select(
     stream: &Stream,
     from: &Relation,
@@ -128,7 +129,7 @@ pub fn select(
     };
     let shared_bytes = stage_bytes(THREADS * SELECTED, key_bytes, widths);
     let shape = LaunchShape { blocks, threads: THREADS, shared_bytes };
-    // SAFETY: the target has a place for every tuple; the job keeps it, the caller the relation.
+    // SAFETY: the target has a place for every tuple; the job keeps it, and the caller the relation.
     job.stage("compact", || unsafe {
         paper_select(stream, instance(Source::Paper, key_bytes), shape, &select)
     })?;
@@ -141,11 +142,11 @@ pub fn select(
     }
 }
 
-/// What a projection leaves of each tuple, dense. One pass; blocks.
+/// Projects each tuple; the result is dense. One pass; blocks.
 ///
 /// # Errors
-/// [`GpuError::PaperOperator`] for shifts that leave nothing or above 2^31 tuples; [`GpuError::Memory`],
-/// [`GpuError::Driver`].
+/// [`GpuError::PaperOperator`] for shifts that leave nothing or for more than 2^31 tuples;
+/// [`GpuError::Memory`] if the results do not fit, [`GpuError::Driver`] if a driver call fails.
 pub fn project(
     stream: &Stream,
     from: &Relation,
@@ -171,16 +172,18 @@ pub fn project(
     };
     let instance = instance(Source::Paper, key_bytes);
     let shape = grid(stream.gpu(), instance, "paper_project", THREADS, 0, from.tuples())?;
-    // SAFETY: columns of as many tuples; the job keeps them, the caller the relation.
+    // SAFETY: the columns have the same number of tuples; the job keeps them, and the caller the relation.
     job.stage("project", || unsafe { paper_project(stream, instance, shape, &project) })?;
     Ok((relation, job.end()?))
 }
 
-/// All pairs of tuples, by left rank, then by right rank, with the left keys, dense. One pass; blocks.
+/// Makes all pairs of tuples, by left rank, then by right rank, with the left keys; the result is dense. One
+/// pass; blocks.
 ///
 /// # Errors
-/// [`GpuError::PaperOperator`] for sums of values of two widths or without values, or above 2^31 tuples on a side;
-/// [`GpuError::Memory`] if the product does not fit, [`GpuError::Driver`].
+/// [`GpuError::PaperOperator`] for sums of values of two widths or without values, or for more than 2^31
+/// tuples on a side; [`GpuError::Memory`] if the product does not fit, [`GpuError::Driver`] if a driver call
+/// fails.
 pub fn product(
     stream: &Stream,
     (left, right): (&Relation, &Relation),
@@ -215,7 +218,8 @@ pub fn product(
     let tasks = left.tuples().div_ceil(lefts) * right.tuples().div_ceil(rights);
     let items = tasks.saturating_mul(THREADS.into());
     let shape = grid(stream.gpu(), instance, "paper_product", THREADS, 0, items)?;
-    // SAFETY: columns of as many tuples as there are pairs; the job keeps them, the caller the relations.
+    // SAFETY: the columns have as many tuples as there are pairs; the job keeps them, and the caller the
+    // relations.
     job.stage("product", || unsafe { paper_product(stream, instance, shape, &product) })?;
     Ok((relation, job.end()?))
 }

@@ -1,4 +1,4 @@
-//! Trees against their definition, forged ones, and groups.
+//! Tests of trees against their definition, of forged trees, and of groups.
 
 use super::*;
 use crate::resident::Residence;
@@ -18,7 +18,7 @@ fn form((fanout, fill): (u16, u8)) -> HarmoniaForm {
     HarmoniaForm { fanout, fill, sort: QuerySort::None, ..HarmoniaForm::default() }
 }
 
-/// A table of some tuples, and a call with it on a device.
+/// Calls `with` with a table of these tuples on a device.
 fn with_resident<K: Key, V: Value>(gpu: &Gpu, tuples: &[(K, V)], with: impl FnOnce(&Stream, &Resident)) {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("table.pleach");
@@ -36,7 +36,7 @@ fn read(stream: &Stream, buffer: &DeviceBuffer) -> Vec<u8> {
     bytes
 }
 
-/// The section, node by node from its definition.
+/// Returns the section, node by node from its definition.
 fn section<W: Word>(geometry: &HarmoniaGeometry, words: &[W], values: &[u8]) -> Vec<u8> {
     let mut bytes = vec![0; geometry.bytes as usize];
     let (full, each) = (u64::from(geometry.node_keys), geometry.value_bytes as usize);
@@ -68,7 +68,7 @@ fn section<W: Word>(geometry: &HarmoniaGeometry, words: &[W], values: &[u8]) -> 
     bytes
 }
 
-/// Compares what the device makes with the definition.
+/// Compares the section that the device makes with the definition.
 fn check<K: Key, V: Value>(gpu: &Gpu, tuples: &[(K, V)], value_bytes: impl Fn(V) -> Vec<u8>) {
     let words: Vec<K::Word> = tuples.iter().map(|tuple| tuple.0.encode()).collect();
     let values: Vec<u8> = tuples.iter().flat_map(|tuple| value_bytes(tuple.1)).collect();
@@ -89,7 +89,7 @@ fn check<K: Key, V: Value>(gpu: &Gpu, tuples: &[(K, V)], value_bytes: impl Fn(V)
     });
 }
 
-/// Searches trees whose child region was forged: answers are wrong, but nothing outside is read or told.
+/// Searches trees whose child region was forged: answers are wrong, but nothing outside is read or returned.
 fn check_forged(gpu: &Gpu, count: u64) {
     let tuples: Vec<(u64, u32)> = (0..count).map(|i| (i * 5, i as u32)).collect();
     let queries: Vec<u8> = (0..200).flat_map(|i| (mix(i) % (5 * count + 3)).to_le_bytes()).collect();
@@ -118,7 +118,8 @@ fn check_forged(gpu: &Gpu, count: u64) {
                         value_bytes: 4,
                     };
                     rooms[1].fill(stream, 0).expect("filled");
-                    // SAFETY: the buffers have room for 200 queries, and live until the stream was waited for.
+                    // SAFETY: the buffers have room for 200 queries, and live until the stream was waited
+                    // for.
                     unsafe { search.search(stream, &batch) }.expect("queued");
                     stream.synchronize().expect("nothing outside is read");
                     let ranks = read(stream, &rooms[2]);
@@ -129,7 +130,8 @@ fn check_forged(gpu: &Gpu, count: u64) {
     });
 }
 
-/// Answers in sorted order: each is that of the query whose number stands beside it, and keys ascend as far as sorted.
+/// Checks answers in sorted order: each belongs to the query with its number, and keys ascend as far as
+/// sorted.
 fn check_sorted(gpu: &Gpu, count: u64, batch: u64) {
     let tuples: Vec<(u64, u64)> = (0..count).map(|i| ((1 << 50) + i * 3, mix(i))).collect();
     let folder = tempfile::tempdir().expect("a folder");
@@ -209,7 +211,7 @@ fn trees_are_as_defined() {
     match Gpu::open(0) {
         Ok(gpu) => {
             check_all(&gpu, &[1, 3, 7, 8, 9, 63, 64, 65, 3969, 100_000], (100_000, 1_000_001));
-            // More than one room, of the last chunk's length.
+            // A long batch, whose length is not a multiple of 32.
             check_sorted(&gpu, 1_000_000, 20_000_033);
         }
         Err(GpuError::Unavailable(missing)) => eprintln!("SKIPPED: {missing}"),
