@@ -182,7 +182,7 @@ mod tests {
         assert_eq!((profile.by_equation_4(64, 1), profile.best(64, 1)), (1, 1));
     }
 
-    /// The groups in the tables in docs/PERFORMANCE.md, which were measured as the best.
+    /// The groups in the tables in docs/lab/gpu-harmonia.md, which were measured as the best.
     #[test]
     fn unsorted_queries_want_wider_groups() {
         let unsorted = Neighbours { queries: 100_000_000, unsorted: 1 << 20 };
