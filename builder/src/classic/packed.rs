@@ -1,12 +1,12 @@
-//! Compressed trees: first what each page will be, then all pages in parallel.
+//! Compressed trees: all pages are planned first, and then written in parallel.
 //!
 //! ```text
 //! Packed::delta     separators around each page -> widths -> places
 //! Packed::partial   the first page's words, 32 bits or twice, or four times, until they tell keys apart
 //! build_*           page by page: (xor and or ->) record, narrow words into a small buffer, permute
 //! ```
-//! A page of keys stays in the cache from its record to its lines, so the source is read once, and
-//! one line of each page before. Kim et al., TODS 36(4), 2011, sections 7.1.2 and 7.2.1.
+//! A page of keys stays in the cache from its record to its lines, so the source is read once, except for
+//! one line of each page, which is read before. Kim et al., TODS 36(4), 2011, sections 7.1.2 and 7.2.1.
 
 use super::narrow::{Distance, Kept, Narrow, differ};
 use super::permute::{Lane, SMALL, Shape, permute};

@@ -1,4 +1,4 @@
-//! From one generation to the next: a base file and a batch of changes become a new file under the same name.
+//! Rebuild: a base file and a batch of changes become the next generation, a new file under the same name.
 //!
 //! ```text
 //! changes.rs      rows in order of keys, an effect for each key
@@ -11,8 +11,8 @@
 //! rollback.rs     a kept generation becomes the current one again
 //! ```
 //! The base is read once, front to back, and never held in memory; every block that is read is verified. All
-//! sections are made anew by the course of any build, so the new file is the one that building its tuples would
-//! give. Readers of the old generation keep it: it is replaced by a rename.
+//! sections are made anew as in any build, so the new file is the one that a build of its tuples would give.
+//! Readers of the old generation keep it: a rename replaces its name, not the file.
 
 mod base;
 mod changes;
