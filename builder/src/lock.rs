@@ -1,10 +1,11 @@
 //! The lock file protocol: one builder at a time per target.
 //!
-//! The holder locks the file by the kernel's file locks, so a killed holder holds nothing. The holder removes
-//! the name while the file is locked. Another process may have opened the file before the removal and lock it
-//! afterwards: it then holds a file that nobody else will find. So a builder looks up the name again after
-//! locking, and starts over if it leads elsewhere. The holder writes its own name into the file, for those
-//! who find it locked.
+//! The holder locks the file by the kernel's file locks, so a killed holder holds nothing. It removes the
+//! name while the file is locked, and writes its own name into the file, for those who find it locked.
+//!
+//! Another process may have opened the file before the removal and lock it afterwards: it then holds a file
+//! that nobody else will find. So a builder looks up the name again after locking, and starts over if it
+//! leads elsewhere.
 //!
 //! `tests/tests/schedules.rs` runs this text under a model checker.
 

@@ -2,9 +2,11 @@
 //!
 //! Records are stored one after the other in an arena, in input order. Sorting moves pairs of eight key bytes
 //! (from the first that differs on) and a record number; it compares these bytes, then the key, then the
-//! position, so equal keys keep their order. A full arena is written as a sorted run to an unnamed temporary
-//! file. Runs are merged; among equal keys, the earlier run comes first. The result can be read several
-//! times: words, columns and offsets each take their own pass.
+//! position, so equal keys keep their order.
+//!
+//! A full arena is written as a sorted run to an unnamed temporary file. Runs are merged; among equal keys,
+//! the earlier run comes first. The result can be read several times: words, columns and offsets each take
+//! their own pass.
 
 use crate::error::BuildError;
 use crate::external::{Spill, Spills};

@@ -100,7 +100,10 @@ fn is_not_ours(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EACCES | libc::EPERM | libc::EROFS))
 }
 
-/// An open file. Each method returns the error of the system if the operation fails.
+/// An open file.
+///
+/// # Errors
+/// Each fallible method returns the error of the system if the operation fails.
 pub trait StorageFile: Send + Sync {
     /// Writes all bytes at an offset; the file grows as needed.
     fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
@@ -119,6 +122,9 @@ pub trait StorageFile: Send + Sync {
 }
 
 /// A temporary file with a name, locked while it exists. Dropping it removes it.
+///
+/// # Errors
+/// [`StorageTemp::persist`] returns the error of the system, or fails if the process is ending.
 pub trait StorageTemp: Send + Sync {
     /// Returns the open file.
     fn file(&self) -> &dyn StorageFile;
@@ -146,7 +152,10 @@ pub enum Locked {
     },
 }
 
-/// The file system operations that a build needs. Each returns the error of the system if it fails.
+/// The file system operations that a build needs.
+///
+/// # Errors
+/// Each fallible method returns the error of the system if the operation fails.
 pub trait Storage: Sync {
     /// Returns the kind of the file under a name; links are not followed.
     fn kind(&self, path: &Path) -> io::Result<Kind>;

@@ -42,6 +42,9 @@ impl Shape {
     }
 
     /// Returns the layout of a tree of `leaves` leaves.
+    ///
+    /// # Errors
+    /// [`HarmoniaError::TooLarge`] if the leaves cannot be numbered or the sizes overflow.
     pub fn geometry<W: Word, B: Bits>(&self, leaves: u64) -> Result<HarmoniaGeometry, HarmoniaError> {
         // Leaf numbers leave one bit unused.
         let tuples = leaves.checked_mul(self.node_keys.into()).filter(|_| leaves < 1 << 31);
@@ -56,6 +59,9 @@ impl Shape {
 impl<W: Word, B: Bits> Tree<W, B> {
     /// Makes a tree of `leaves` leaves, none of them empty. `write` puts the tuples of a leaf at the start of
     /// the two slices and returns their number. O(tuples), on the current pool.
+    ///
+    /// # Errors
+    /// Those of [`Shape::geometry`].
     pub fn assemble(
         shape: Shape,
         leaves: usize,

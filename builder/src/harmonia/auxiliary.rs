@@ -3,9 +3,11 @@
 //! The key region has no room between two nodes. So a leaf that splits moves to an auxiliary node, which
 //! holds the resulting leaves and the separators between them (the full child references of the paper). It
 //! represents a range of neighbouring leaves, at first a single one; a merge that finds no partner in it
-//! takes in the leaf, or the auxiliary node, beside it. Later operations on one of these leaves continue
-//! here. Leaves of a node are split in halves. A leaf below the minimum number of keys is joined with a
-//! neighbour, into one leaf if they fit, otherwise into two of equal size.
+//! takes in the leaf, or the auxiliary node, beside it.
+//!
+//! Later operations on one of these leaves continue here. Leaves of a node are split in halves. A leaf below
+//! the minimum number of keys is joined with a neighbour, into one leaf if they fit, otherwise into two of
+//! equal size.
 
 use pleach_format::{Bits, Word};
 

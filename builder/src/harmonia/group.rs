@@ -2,9 +2,10 @@
 //!
 //! Leaves are cut into buckets of about equally many operations, none of too many leaves. Portions of the
 //! batch, small enough for a core's cache, are each sorted by bucket with a counting sort. A bucket is then a
-//! short piece of every portion, in the order of the batch, and is sorted by leaf in the same way. The paper
-//! sorts queries by some of their bits before the search (4.1); here the leaf itself is known, which is
-//! better.
+//! short piece of every portion, in the order of the batch, and is sorted by leaf in the same way.
+//!
+//! The paper sorts queries by some of their bits before the search (4.1); here the leaf itself is known,
+//! which is better.
 
 use crate::parallel;
 

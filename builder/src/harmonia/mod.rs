@@ -225,9 +225,10 @@ impl<K: Key, V: Value> HarmoniaTree<K, V> {
         self.tree.shape.node_keys
     }
 
-    /// Returns the minimum number of keys that batches leave in a leaf other than the last: `(fanout - 1) /
-    /// 4`, or `node_keys` if that is less. It is a quarter, not a half, since a tree that was loaded half
-    /// full would merge at every delete.
+    /// Returns the minimum number of keys that batches leave in a leaf other than the last.
+    ///
+    /// It is `(fanout - 1) / 4`, or `node_keys` if that is less. It is a quarter, not a half, since a tree
+    /// that was loaded half full would merge at every delete.
     #[must_use]
     pub fn least_keys(&self) -> u32 {
         self.tree.shape.least as u32

@@ -2,9 +2,10 @@
 //!
 //! The protocol's own text runs over loom's atomics and waits by yielding. Its tree is small: leaves of two
 //! slots in cells that report unordered accesses. Each model starts threads that apply operations, all of
-//! which were plain ones when the batch began, and compares the tuples afterwards. One model runs the
-//! protocol without the check under the leaf's lock and must fail: it shows the race of the paper's text,
-//! where a leaf fills between the decision and the lock.
+//! which were plain ones when the batch began, and compares the tuples afterwards.
+//!
+//! One model runs the protocol without the check under the leaf's lock and must fail: it shows the race of
+//! the paper's text, where a leaf fills between the decision and the lock.
 
 use super::protocol::{Atomic, Exclusive, Guard, Machine, Protocol, Seat, Seated, Store, apply, atomics};
 use loom::cell::UnsafeCell;

@@ -2,12 +2,12 @@
 //!
 //! A list names the leaves in their new order: those of the key region by their number, those of auxiliary
 //! nodes at the place of the leaves they replace. Leaves that still hold too few keys (their node had no
-//! neighbour left to join) are joined with the one beside them; empty ones are dropped. Then every place is
-//! known, so all nodes are written in parallel, each once: values and counts with the keys, then the
-//! separators and prefix sums above.
+//! neighbour left to join) are joined with the one beside them; empty ones are dropped.
 //!
-//! The extended region is a new one: in place, a node must not be written before the one in its way has been
-//! moved. The paper moves from the end, which leaves little to do in parallel.
+//! Then every place is known, so all nodes are written in parallel, each once: values and counts with the
+//! keys, then the separators and prefix sums above. The extended region is a new one: in place, a node must
+//! not be written before the one in its way has been moved. The paper moves from the end, which leaves little
+//! to do in parallel.
 
 use super::auxiliary::Piece;
 use super::shared::Auxiliaries;

@@ -2,9 +2,11 @@
 //!
 //! A thread may touch only what it has a token for, and only the protocol makes tokens. A [`Guard`] is the
 //! only one of its leaf: it gives access to the leaf's keys, values and count, or to the auxiliary node that
-//! replaces the leaf. A node that replaces several leaves is guarded by the first of them, its owner. The
-//! owner changes only under [`Exclusive`], which no thread has while another has a [`Seat`]. While an
-//! [`Exclusive`] exists it is the only token; it gives access to everything.
+//! replaces the leaf.
+//!
+//! A node that replaces several leaves is guarded by the first of them, its owner. The owner changes only
+//! under [`Exclusive`], which no thread has while another has a [`Seat`]. While an [`Exclusive`] exists it is
+//! the only token; it gives access to everything.
 
 use super::Tree;
 use super::arch;
@@ -130,7 +132,8 @@ impl<'a, W: Word, B: Bits> Shared<'a, W, B> {
     #[inline(always)]
     fn leaf<'g>(&'g self, guard: &'g mut Guard<'_, Native>) -> Leaf<'g, W, B> {
         assert!(std::ptr::eq(guard.protocol(), &self.protocol));
-        // SAFETY: a guard of this tree's protocol is the leaf's only token, and is borrowed with the view.
+        // SAFETY: the protocol guarantees that a guard is the leaf's only token; it is borrowed with the
+        // view.
         unsafe { self.view(guard.leaf()) }
     }
 
@@ -149,20 +152,23 @@ impl<'a, W: Word, B: Bits> Shared<'a, W, B> {
         let table = self.table(&*guard);
         let node = &table.nodes[table.of[leaf as usize] as usize - 1];
         assert!(node.leaves.start == leaf);
-        // SAFETY: the guard of the node's owner is the only token for it, and is borrowed with the result.
+        // SAFETY: the protocol guarantees that the guard of the node's owner is the only token for the node;
+        // it is borrowed with the result.
         (unsafe { &mut *node.node.get() }, node.leaves.clone())
     }
 
     fn everything<'e>(&'e self, all: &'e mut Exclusive<'_, Native>) -> &'e mut Auxiliaries<W, B> {
         assert!(std::ptr::eq(all.protocol(), &self.protocol));
-        // SAFETY: the exclusive token is the only token there is, and is borrowed with the result.
+        // SAFETY: the protocol guarantees that the exclusive token is the only one; it is borrowed with the
+        // result.
         unsafe { &mut *self.auxiliaries.get() }
     }
 
     /// Returns a leaf to the holder of the exclusive token.
     fn leaf_of_all<'e>(&'e self, all: &'e mut Exclusive<'_, Native>, leaf: u32) -> Leaf<'e, W, B> {
         assert!(std::ptr::eq(all.protocol(), &self.protocol));
-        // SAFETY: the exclusive token is the only token there is, and is borrowed with the view.
+        // SAFETY: the protocol guarantees that the exclusive token is the only one; it is borrowed with the
+        // view.
         unsafe { self.view(leaf) }
     }
 }

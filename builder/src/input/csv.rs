@@ -1,10 +1,10 @@
 //! CSV and TSV: numbers and strings are parsed by hand from large blocks of bytes.
 //!
 //! CSV is strict RFC 4180: fields may be quoted, a quote inside is doubled, and any other quote is an error.
-//! Lines end in LF or CRLF; any other carriage return outside quotes is an error. TSV has no quotes: `\t \n
-//! \r \\` are escapes, in names and in strings, and any other backslash stands for itself. Blank lines are
-//! skipped; every row has as many fields as the first line. [`super::text`] handles compression and other
-//! line ends.
+//! Lines end in LF or CRLF; any other carriage return outside quotes is an error. TSV has no quotes: the
+//! escapes are `\t`, `\n`, `\r` and `\\`, in names and in strings, and any other backslash stands for itself.
+//! Blank lines are skipped; every row has as many fields as the first line. [`super::text`] handles
+//! compression and other line ends.
 //!
 //! A header that may be data is refused: see [`super::Header`].
 //!

@@ -2,9 +2,10 @@
 //!
 //! The library takes lengths from the footer, from page headers and from page contents, and allocates by
 //! them. So the footer is scanned first. The header of a page is scanned when the library is about to read
-//! it, and compared with the bytes of the page and the most that its codec can unpack. An unpacked page is
-//! examined if its encoding begins with counts of values. The library itself detects a page that unpacks to
-//! more than its stated size.
+//! it, and compared with the bytes of the page and the most that its codec can unpack.
+//!
+//! An unpacked page is examined if its encoding begins with counts of values. The library itself detects a
+//! page that unpacks to more than its stated size.
 
 use super::guard::Refused;
 use bytes::Bytes;

@@ -9,7 +9,7 @@ use super::{place, problem};
 use crate::source::{Chunk, Column, SourceError};
 use pleach_format::types::KEY_BYTES_MAX;
 
-/// Bytes of the strings of a chunk from which on it is full, whatever the number of its tuples.
+/// Bytes of strings at which a chunk is full, whatever the number of its tuples.
 pub(super) const CHUNK_BYTES: usize = 4 << 20;
 
 /// Problem of a byte string.

@@ -3,8 +3,9 @@
 //! The base is read in windows of whole sum blocks. The last key of a window is known, so every window can be
 //! merged by itself: it drops its tuples of cleared keys, and inserts the values of keys between the last key
 //! of the window before it and its own last key. Values that belong after the tuples of its own last key are
-//! left to the next window, which may have more of these tuples. First each window reports how many tuples it
-//! makes, then all are written to their places at once.
+//! left to the next window, which may have more of these tuples.
+//!
+//! First each window reports how many tuples it makes, then all are written to their places at once.
 
 use super::base::{Base, Blocks};
 use super::changes::Effects;
