@@ -27,7 +27,7 @@ impl Strings {
         self.data.extend_from_slice(data);
         self.ends.extend((1..=data.len() / bytes.max(1)).map(|count| start + count * bytes));
     }
-    /// Number of strings.
+    /// Returns the number of strings.
     #[must_use]
     pub fn len(&self) -> usize {
         self.ends.len()

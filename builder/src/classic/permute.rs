@@ -144,7 +144,7 @@ fn none<W: TreeWord>(_: &Run<'_, W>, _: &mut [W::Bytes]) -> bool {
     false
 }
 
-/// The reference kernel: fills lines `from..run.count`.
+/// Fills lines `from..run.count`: the reference kernel.
 pub(crate) fn scalar<W: TreeWord>(run: &Run<'_, W>, from: usize, out: &mut [W::Bytes]) {
     let below = run.lines.below;
     let n = run.lines.order.len();

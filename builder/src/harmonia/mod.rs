@@ -185,7 +185,7 @@ impl<K: Key, V: Value> HarmoniaTree<K, V> {
         found.flatten().map(V::from_bits)
     }
 
-    /// Number of tuples.
+    /// Returns the number of tuples.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.tree.tuples

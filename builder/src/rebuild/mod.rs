@@ -51,8 +51,8 @@ use words::WordMerge;
 /// Memory given to the build of the new file, which sorts nothing.
 const BUILD_BYTES: u64 = 192 << 20;
 
-/// A patch that changes more than one tuple in `PATCHED_PART` takes longer than a merge, as `pleach bench
-/// update` measures.
+/// Inverse of the share of changed tuples above which a patch takes longer than a merge; from `pleach bench
+/// update`.
 const PATCHED_PART: u64 = 2;
 
 /// Method that makes the next generation. All methods give the same result.
