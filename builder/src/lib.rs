@@ -14,9 +14,9 @@
 //! rebuild/     the next generation of a file, from a batch of changes
 //! ```
 //!
-//! A build reads its source as if it were in order, and writes at once. At the first key out of
-//! order it reads back what it wrote and sorts. The same tuples and the same options give the same
-//! bytes, whatever the number of threads, the memory limit and the way they took.
+//! A build first treats its source as sorted, and writes at once. At the first key out of order it reads back
+//! what it wrote, and sorts. The same tuples and options give the same bytes, whatever the number of threads,
+//! the memory limit and the path of the build.
 
 mod bytes;
 pub mod classic;

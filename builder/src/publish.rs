@@ -124,7 +124,7 @@ impl Rules {
             Kind::File { links, .. } => links,
         };
         let standing = match Standing::of(storage, &place.path()) {
-            // `force` allows to replace it whatever it is.
+            // `force` permits replacing it, whatever it is.
             Err(error) if self.force && error.kind() == io::ErrorKind::PermissionDenied => Standing::Foreign,
             standing => standing.map_err(|error| BuildError::io("looking into the target", target, error))?,
         };

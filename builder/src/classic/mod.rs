@@ -7,8 +7,8 @@
 //! packed.rs   compressed trees (page by page: record, narrow words, then permute.rs)
 //! narrow.rs   keys of a page as narrow words: distances, partial keys
 //! ```
-//! Each level of pages is one parallel pass over its output. The lowest level, almost all of the tree,
-//! reads each key once, in order; a level above reads every 2^below-th key into a short list first, so
+//! Each level of pages is one parallel pass over its output. The lowest level, which is almost all of the
+//! tree, reads each key once, in order. A level above first reads every 2^below-th key into a short list, so
 //! that its own permutation stays in the cache. Kim et al., TODS 36(4), 2011, section 5.1.1.
 
 mod avx2;
