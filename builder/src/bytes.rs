@@ -1,9 +1,9 @@
-//! The course of a build with byte strings: as keys, as values, or both.
+//! The flow of a build with byte strings as keys, as values, or both.
 //!
-//! All input is read before the first line is written, since only then it is known in which bits keys
-//! differ ([`pleach_format::mask`]). Where a word holds a whole key, and values fit in the lines, and
-//! all of it is in memory, the words take the course of numeric keys, radix sort and all. Else the
-//! records are sorted as byte strings, and words and columns are made from them in order.
+//! All input is read before the first line is written, since only then the bits in which keys differ are
+//! known ([`pleach_format::mask`]). If a word holds a whole key, values fit in the lines, and all of it is in
+//! memory, the words are built like numeric keys, with the radix sort. Otherwise the records are sorted as
+//! byte strings, and words and columns are made from them in order.
 
 use crate::classic;
 use crate::columns;
@@ -25,12 +25,12 @@ use pleach_format::section::{Geometry, Tag};
 use pleach_format::types::KEY_BYTES_MAX;
 use pleach_format::{KeyType, ValueType};
 
-/// Tuples that are packed at once.
+/// Number of tuples packed at once.
 const BATCH_TUPLES: usize = 1 << 14;
-/// Words of 8 bytes will do while at most one key in so many shares its word with the one before it.
+/// Words of 8 bytes suffice while at most one key in `SHARED_WORDS` shares its word with the one before it.
 const SHARED_WORDS: u64 = 64;
 
-/// How keys become words.
+/// Conversion of keys to words.
 pub(crate) enum Coder {
     /// Numeric keys: their bytes, most significant first.
     Number,
@@ -68,7 +68,7 @@ pub(crate) fn build(job: &Job<'_>, source: &mut dyn Source) -> Result<Summary, B
     while !now.is_empty() {
         let (read, taken) =
             parallel::both(&mut || reader.read(&mut next), &mut || take(job, &mut gather, &now));
-        // What comes first in the input is reported first.
+        // Report the error that comes first in the input.
         taken?;
         read?;
         std::mem::swap(&mut now, &mut next);
@@ -107,7 +107,7 @@ fn chunk(schema: &Schema) -> Chunk {
     Chunk::new(schema.key_type, schema.value_type)
 }
 
-/// Smallest and largest key.
+/// Returns the smallest and the largest key.
 fn ends(mask: &Mask, min: u128, max: u128) -> (Vec<u8>, Vec<u8>) {
     let unpack = |word| {
         let mut key = Vec::new();
@@ -117,7 +117,8 @@ fn ends(mask: &Mask, min: u128, max: u128) -> (Vec<u8>, Vec<u8>) {
     (unpack(min), unpack(max))
 }
 
-/// The element of a column as bytes, numbers most significant byte first (keys) or last (values).
+/// Returns the element of a column as bytes, numbers with the most significant byte first (keys) or last
+/// (values).
 pub(crate) fn element<'a>(
     column: &'a Column,
     at: usize,
@@ -203,8 +204,8 @@ fn take(job: &Job<'_>, gather: &mut Gather<'_>, chunk: &Chunk) -> Result<(), Bui
     Ok(())
 }
 
-/// Between words of 8 and of 16 bytes, neither of which holds whole keys, and between tails and the key
-/// column for what they leave out: whichever is shorter.
+/// Chooses between words of 8 and of 16 bytes, neither of which holds whole keys, and between tails and the
+/// key column for the rest of the keys: whichever is shorter.
 fn choose(
     sorted: &Sorted<'_>,
     survey: &Survey,
@@ -293,7 +294,7 @@ struct Emit<'a> {
     sorted_input: bool,
 }
 
-/// Sizes that are known when all lines have been packed.
+/// Sizes that are known once all lines have been packed.
 #[derive(Default)]
 struct Totals {
     tuples: u64,
@@ -388,7 +389,7 @@ impl Emit<'_> {
         Ok(sections)
     }
 
-    /// A column of what `element` adds for each tuple.
+    /// Makes a column of the elements that `element` adds for each tuple.
     fn column<'s>(
         &'s self,
         tag: Tag,

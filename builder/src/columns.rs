@@ -1,4 +1,4 @@
-//! Sorted columns: from sorted tuples to the KEYS and VALS sections.
+//! Sorted columns: the KEYS and VALS sections, made from sorted tuples.
 
 use crate::error::BuildError;
 use crate::finish::{Content, Extra, TakeBytes};
@@ -8,10 +8,10 @@ use crate::pack::{KeyLane, ValueLane};
 use pleach_format::column::{ColumnGeometry, GUARD_BYTES, push_native_key};
 use pleach_format::section::Tag;
 
-/// Bytes that are handed on at once.
+/// Bytes that are passed on at once.
 const BUFFER_BYTES: usize = 1 << 20;
 
-/// A column's section, of the elements that `each` adds, one by one, whenever it is called.
+/// Makes a column's section of the elements that `each` adds, one by one, whenever it is called.
 pub(crate) fn section<'a>(
     tag: Tag,
     required: bool,
@@ -51,7 +51,7 @@ fn flush(buffer: &mut Vec<u8>, at_least: usize, take: &mut TakeBytes<'_>) -> Res
     Ok(())
 }
 
-/// The columns of numeric keys and values, read back from the tuple lines.
+/// Makes the columns of numeric keys and values, read back from the tuple lines.
 pub(crate) fn of_lines<'a, W: KeyLane, B: ValueLane>(
     job: &'a Job<'_>,
     lines: &'a Lines<W>,

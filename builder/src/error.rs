@@ -1,59 +1,61 @@
-//! Why a build failed. Every message is one line: what, where, what to do.
+//! Errors of builds. Every message is one line: the fault, the place, the remedy.
 
 use crate::source::SourceError;
 use pleach_format::{FormatError, KeyType};
 use std::io;
 use std::path::PathBuf;
 
-/// The operation after which the new file is in place, whatever comes of it.
+/// The operation at which the new file is already in place, even if it fails.
 pub(crate) const SYNCING_FOLDER: &str = "syncing the folder";
 
-/// What its error says.
+/// Added to the message of an error of that operation.
 const IN_PLACE: &str = ": the new file is in place, but a power cut may bring the old one back";
 
-/// Files that are open besides those that are merged: standard ones, the target, its lock, its folder, what is spilled.
+/// Files open besides those merged: standard streams, target, lock, folder, spill files.
 const SPARE_FILES: usize = 16;
 
-/// Why a build failed. Whatever was at the target before is still there, unless `Io` says that
-/// syncing the folder failed: then the new file is in place, and complete.
+/// The reason why a build failed.
+///
+/// The previous file at the target is still there, unless `Io` reports that syncing the folder failed: then
+/// the new file is in place, and complete.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
     /// The input was refused.
     #[error(transparent)]
     Source(#[from] SourceError),
-    /// `sorted` was promised and is not true.
+    /// The caller promised sorted input, but it is not sorted.
     #[error(
         "input is not sorted: row {row}: key {key} comes after key {previous}: build without --sorted, or sort it"
     )]
     Unsorted {
         /// 0-based row of the key that is out of order.
         row: u64,
-        /// The key before it.
+        /// Key of the row before.
         previous: String,
-        /// The key.
+        /// Key of that row.
         key: String,
     },
-    /// A key stands twice and `Unique::Error` was chosen.
+    /// A key is duplicated and `Unique::Error` was chosen.
     #[error(
         "duplicate key: {key}{}: remove it, or choose --unique first or --unique last",
         row.map_or(String::new(), |row| format!(", again in row {row}"))
     )]
     Duplicate {
-        /// The key.
+        /// The duplicate key.
         key: String,
-        /// 0-based row of its second tuple, if the input came in order so far.
+        /// 0-based row of its second tuple, if the input was in order up to there.
         row: Option<u64>,
     },
-    /// The observer asked to stop.
+    /// The observer cancelled the build.
     #[error("interrupted: the build was stopped and left nothing behind: start it again")]
     Interrupted,
-    /// Another builder is at work on the same target.
+    /// Another builder holds the lock of the target.
     #[error("busy: {}: {holder} is building it: wait for it, or choose another name", path.display())]
     Busy {
         /// The target.
         path: PathBuf,
-        /// Who holds the lock.
+        /// The holder's name, as written in the lock file.
         holder: String,
     },
     /// A system call failed.
@@ -63,48 +65,48 @@ pub enum BuildError {
         if *operation == SYNCING_FOLDER { IN_PLACE } else { "" }
     )]
     Io {
-        /// What was being done.
+        /// The operation that failed.
         operation: &'static str,
-        /// With which file or folder.
+        /// The file or folder it was applied to.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
-    /// More files are to be open at once than the process may have.
+    /// More files must be open at once than the process may have.
     #[error(
         "too many open files: {files} are merged at once: raise the limit above {} with ulimit -n, or compact them in \
          parts",
         files + SPARE_FILES
     )]
     ManyFiles {
-        /// How many files.
+        /// Number of files merged at once.
         files: usize,
     },
-    /// More than the format can hold.
+    /// A quantity exceeds the limit of the format.
     #[error("too large: {what} has {found}, at most {limit} can be held: build it in parts")]
     TooLarge {
-        /// What is too large.
+        /// The thing that is too large.
         what: &'static str,
         /// Its size.
         found: u64,
-        /// The most that is possible.
+        /// The limit.
         limit: u64,
     },
-    /// A compressed column was asked for, of keys that it cannot hold.
+    /// A packed column was requested for keys that it cannot hold.
     #[error("a packed column holds numbers of 4 and 8 bytes, not {key_type}: leave it out of the layout")]
     NotPackable {
         /// Type of the keys.
         key_type: KeyType,
     },
-    /// A file that is to be rebuilt or compacted cannot be read as one of ours.
+    /// A file to be rebuilt or compacted is not a readable Pleach file.
     #[error("{}: {source}", path.display())]
     Base {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault.
         source: FormatError,
     },
-    /// A file that is to be rebuilt or compacted is damaged.
+    /// A file to be rebuilt or compacted is damaged.
     #[error(
         "damaged: {}: section {section} at byte {offset} does not match its sum: look with fsck, restore it, or \
          take what is whole with --salvage",
@@ -115,22 +117,22 @@ pub enum BuildError {
         path: PathBuf,
         /// Section of the first damaged block.
         section: String,
-        /// Its first byte.
+        /// Offset of its first byte in the file.
         offset: u64,
     },
-    /// Changes would leave a key twice in a file of unique keys.
+    /// The changes would duplicate a key in a file of unique keys.
     #[error("duplicate key: {key} would stand twice in a file of unique keys: put it instead of adding it")]
     NotUnique {
         /// The key.
         key: String,
     },
-    /// More changes than the memory holds.
+    /// The changes exceed the memory limit.
     #[error("too many changes for {limit} bytes of memory: give more with --memory, or apply them in parts")]
     ManyChanges {
-        /// Bytes that the options allow.
+        /// Memory limit of the options, in bytes.
         limit: u64,
     },
-    /// The target is a file that is read.
+    /// The target is one of the input files.
     #[error("output is the input: {}: name another file", path.display())]
     OutputIsInput {
         /// The target.
@@ -142,7 +144,7 @@ pub enum BuildError {
         /// The target.
         path: PathBuf,
     },
-    /// An index would replace a file that is not ours.
+    /// An index would replace a file that is not a Pleach file.
     #[error("not a Pleach file: {}: name another file, or replace it with --force", path.display())]
     TargetForeign {
         /// The target.
@@ -154,13 +156,13 @@ pub enum BuildError {
         /// The target.
         path: PathBuf,
     },
-    /// Somebody replaced the file that was being rebuilt.
+    /// The file was replaced by another process during the rebuild.
     #[error("replaced by somebody else: {}: it is not what was read any more: start again", path.display())]
     Overtaken {
         /// The file.
         path: PathBuf,
     },
-    /// A lock file that nobody but its owner can look at.
+    /// The lock file can be opened by its owner alone.
     #[error(
         "lock of another user: {}: it belongs to user {owner}, who alone can tell whether it is in use: ask them to \
          finish or to remove it",
@@ -169,26 +171,26 @@ pub enum BuildError {
     LockClosed {
         /// The lock file.
         path: PathBuf,
-        /// Number of its owner.
+        /// User id of its owner.
         owner: u32,
     },
-    /// Something else stands where an old generation is to be kept.
+    /// The name for an old generation is in use.
     #[error("name taken: {}: {what} stands where the old generation is to be kept: move it away", path.display())]
     GenerationTaken {
         /// The name.
         path: PathBuf,
-        /// What has it.
+        /// Description of the file that has the name.
         what: String,
     },
-    /// No such generation is kept.
+    /// The requested generation is not kept.
     #[error("no such generation: {}: {what}: see pleach generations", path.display())]
     NoGeneration {
         /// The index, or the name that the generation would have.
         path: PathBuf,
-        /// What is there.
+        /// Description of what was found there.
         what: String,
     },
-    /// A file whose generation has no next one.
+    /// The generation number of the file has no successor.
     #[error(
         "{}: generation {} is the last one there can be: compact the file under another name, which starts anew",
         path.display(),
@@ -198,7 +200,7 @@ pub enum BuildError {
         /// The file.
         path: PathBuf,
     },
-    /// Files that are to become one hold other types.
+    /// Files to be merged hold other types than the first.
     #[error(
         "types differ: {}: it holds {found}, but {} holds {expected}: compact files of one kind",
         path.display(),
@@ -207,21 +209,21 @@ pub enum BuildError {
     Types {
         /// The file.
         path: PathBuf,
-        /// What it holds.
+        /// Its types.
         found: String,
         /// The first file.
         first: PathBuf,
-        /// What that holds.
+        /// Types of the first file.
         expected: String,
     },
-    /// A shape of Harmonia's tree outside its limits.
+    /// The shape of Harmonia's tree is outside its limits.
     #[error(
         "Harmonia's tree of fanout {fanout}, {fill_percent}% full: fanout is 8 to 128, nodes are 50 to 100% full"
     )]
     Harmonia {
-        /// Most children of a node.
+        /// Maximum number of children of a node.
         fanout: u32,
-        /// How full nodes are.
+        /// Fill of the nodes in percent.
         fill_percent: u32,
     },
     /// The target is a folder.
@@ -230,33 +232,33 @@ pub enum BuildError {
         /// The target.
         path: PathBuf,
     },
-    /// The target is there and is no regular file: a device, a pipe, a socket.
+    /// The target exists and is not a regular file: a device, a pipe or a socket.
     #[error("not a regular file: {}: name another file", path.display())]
     TargetNotRegular {
         /// The target.
         path: PathBuf,
     },
-    /// Memory that the options allow cannot be had.
+    /// The system cannot provide memory that the options allow.
     #[error("out of memory: {bytes} bytes for sorting cannot be had: choose a smaller --memory")]
     OutOfMemory {
-        /// Bytes that were asked for.
+        /// Number of bytes requested.
         bytes: u64,
     },
-    /// No thread pool of the wanted size.
+    /// The system cannot start a thread pool of the requested size.
     #[error(
         "cannot start {threads} threads ({problem}): choose a smaller --threads, or raise the limit (ulimit -u, the \
          container's)"
     )]
     Threads {
-        /// Threads that were asked for.
+        /// Number of threads requested.
         threads: usize,
-        /// What the library said.
+        /// Error text of the library.
         problem: String,
     },
 }
 
 impl BuildError {
-    /// Whether a file that was read is damaged.
+    /// Returns true if an input file is damaged.
     #[must_use]
     pub fn is_damage(&self) -> bool {
         match self {

@@ -1,9 +1,9 @@
-//! Sorting more than memory holds: sorted runs on disk, merged by a loser tree.
+//! External sort: sorted runs on disk, merged by a loser tree.
 //!
-//! Tuples gather in one buffer; when it is full it is sorted into a run, which is written as tuple
-//! lines to an unnamed temporary file. Runs keep the order in which they were made, and the merge
-//! prefers the earlier run among equal keys, so the whole is stable. Runs are read in large pieces;
-//! if there are more of them than the memory has buffers for, they are merged in several passes.
+//! Tuples gather in one buffer; when it is full it is sorted into a run, which is written as tuple lines to
+//! an unnamed temporary file. Runs keep the order in which they were made, and the merge prefers the earlier
+//! run among equal keys, so the sort is stable. Runs are read in large pieces. If there are more runs than
+//! memory has buffers for, they are merged in several passes.
 
 use crate::error::BuildError;
 use crate::observe::{Phase, Watch};
@@ -17,7 +17,7 @@ use pleach_format::layout::LINE_BYTES;
 use pleach_format::line::{self, Line};
 use std::path::{Path, PathBuf};
 
-/// Where runs are spilled.
+/// The place where runs are spilled.
 #[derive(Clone, Copy)]
 pub(crate) struct Spills<'a> {
     pub storage: &'a dyn Storage,
@@ -49,9 +49,9 @@ impl Spill {
 /// A sorted run: consecutive tuple lines of a spill file.
 #[derive(Clone, Copy, Debug)]
 struct Run {
-    /// First byte.
+    /// Offset of the first byte.
     offset: u64,
-    /// Tuples.
+    /// Number of tuples.
     tuples: u64,
 }
 
@@ -67,7 +67,7 @@ struct RunWriter<'a, W, B> {
     offset: u64,
 }
 
-/// Lines that are packed and written at once.
+/// Number of lines that are packed and written at once.
 const RUN_BATCH_LINES: usize = 2 * PIECE_LINES;
 
 impl<'a, W: KeyLane, B: ValueLane> RunWriter<'a, W, B> {
@@ -133,12 +133,12 @@ impl<W: KeyLane, B: ValueLane> Consume<W, B> for RunWriter<'_, W, B> {
     }
 }
 
-/// Tuples that wait to be sorted.
+/// Tuples to be sorted.
 pub(crate) struct Sorter<'a, W, B> {
     spills: Spills<'a>,
     watch: &'a Watch<'a>,
     plan: Plan,
-    /// The buffer: all of it is there, but memory stands behind it only as far as it was filled.
+    /// The buffer. All of it is allocated, but only the part that was filled occupies memory.
     buffer: Vec<Tuple<W, B>>,
     used: usize,
     scratch: Vec<Tuple<W, B>>,
@@ -149,7 +149,7 @@ pub(crate) struct Sorter<'a, W, B> {
     lines: Vec<Line>,
 }
 
-/// A zeroed buffer, of fewer tuples if the system has not that much.
+/// Allocates a zeroed buffer, of fewer tuples if the system does not have that much memory.
 fn buffer<W: KeyLane, B: ValueLane>(
     tuples: usize,
     tuples_min: usize,
@@ -168,7 +168,7 @@ fn buffer<W: KeyLane, B: ValueLane>(
 }
 
 impl<'a, W: KeyLane, B: ValueLane> Sorter<'a, W, B> {
-    /// A sorter of `rows` tuples, if their number is known.
+    /// Creates a sorter of `rows` tuples, if their number is known.
     pub(crate) fn new(
         spills: Spills<'a>,
         watch: &'a Watch<'a>,
@@ -182,7 +182,7 @@ impl<'a, W: KeyLane, B: ValueLane> Sorter<'a, W, B> {
         Ok(Self { spills, watch, plan, buffer, used: 0, scratch, groups, spill, runs, end: 0, lines })
     }
 
-    /// Takes tuples, in input order.
+    /// Adds tuples, in input order.
     pub(crate) fn push<R: Rows<W, B>>(&mut self, rows: R) -> Result<(), BuildError> {
         const PART: usize = 1 << 15;
         let mut from = 0;
@@ -223,7 +223,7 @@ impl<'a, W: KeyLane, B: ValueLane> Sorter<'a, W, B> {
         Ok(())
     }
 
-    /// Hands all tuples out in order; gives the number of runs that were spilled.
+    /// Passes all tuples to `consumer` in order; returns the number of spilled runs.
     pub(crate) fn finish(mut self, consumer: &mut dyn Consume<W, B>) -> Result<u64, BuildError> {
         if self.runs.is_empty() {
             let mut scratch = buffer::<W, B>(self.used, self.used)?;
@@ -265,7 +265,7 @@ struct RunReader<W, B> {
 }
 
 impl<W: KeyLane, B: ValueLane> RunReader<W, B> {
-    /// Reads the next lines of the run; `false` at its end.
+    /// Reads the next lines of the run; returns `false` at its end.
     fn refill(&mut self, spill: &Spill, lines: &mut [Line]) -> Result<bool, BuildError> {
         let n = per_line::<W, B>() as u64;
         self.tuples.clear();
@@ -284,17 +284,17 @@ impl<W: KeyLane, B: ValueLane> RunReader<W, B> {
     }
 }
 
-/// A player of the tournament: the next key of a run, and the run's number among equals.
+/// A player of the tournament: the next key of a run, and the run's number to order equal keys.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Player<W> {
     key: W,
-    /// The run, or [`OUT`] when it is empty: then it loses against every key, also the largest.
+    /// The run, or [`OUT`] when it is empty: then it loses against every key, even the largest.
     run: u32,
 }
 
 const OUT: u32 = u32::MAX;
 
-/// Merges runs: a tree of losers above the runs, in which each step plays one path.
+/// Merge of runs by a tree of losers; each step replays one path.
 struct Merger<'a, W, B> {
     spill: &'a Spill,
     readers: Vec<RunReader<W, B>>,

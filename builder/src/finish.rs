@@ -1,7 +1,7 @@
 //! Everything around the tuple lines: places, spine, sums, identity, table and superblock.
 //!
-//! What is left when the last tuple line has been packed is written in file order, in pieces of
-//! 2 MiB; the first 2 MiB of the file stay in memory until the superblock is known.
+//! After the last tuple line has been packed, the rest is written in file order, in pieces of 2 MiB. The
+//! first 2 MiB of the file stay in memory until the superblock is known.
 
 use crate::error::BuildError;
 use crate::lines::{LARGE_OFFSET, Lines};
@@ -20,18 +20,18 @@ use pleach_format::superblock::{SUPERBLOCK_BYTES, Superblock, bytes_prefix, key_
 use pleach_format::view::{CLOSING_BYTES, HEAD_BYTES, line_geometry, spine_geometry};
 use pleach_format::{KeyType, ValueType};
 
-/// Program and version, as the superblock names them: at most 32 bytes.
+/// Program and version, as stored in the superblock: at most 32 bytes.
 pub(crate) const BUILDER: &[u8] = concat!("pleach ", env!("CARGO_PKG_VERSION")).as_bytes();
 const _: () = assert!(BUILDER.len() <= 32);
 
-/// What the file is, apart from its tuples.
+/// Properties of the file, apart from its tuples.
 pub(crate) struct Head<'a> {
     pub key_type: KeyType,
     pub value_type: ValueType,
     pub unique: bool,
     pub descent: Descent,
     pub meta: &'a Meta,
-    /// Smallest and largest key, of files with byte keys.
+    /// Smallest and largest key of a file with byte keys.
     pub byte_ends: Option<(Vec<u8>, Vec<u8>)>,
 }
 
@@ -42,16 +42,16 @@ pub(crate) struct Extra<'a> {
     pub length: u64,
     pub elements: u64,
     pub geometry: Geometry,
-    /// Hands out its `length` bytes in order, as often as it is asked.
+    /// Yields its `length` bytes in order, as often as it is called.
     pub content: Content<'a>,
 }
 
-/// Hands out consecutive bytes.
+/// Yields consecutive bytes to a function.
 pub(crate) type Content<'a> = Box<dyn Fn(&mut TakeBytes<'_>) -> Result<(), BuildError> + 'a>;
-/// Takes consecutive bytes.
+/// Receives consecutive bytes.
 pub(crate) type TakeBytes<'a> = dyn FnMut(&[u8]) -> Result<(), BuildError> + 'a;
 
-/// What was written.
+/// Report of [`finish`].
 pub(crate) struct Finished {
     pub file_bytes: u64,
     pub file_id: [u8; 16],
@@ -62,7 +62,7 @@ fn overflow(tuples: u64) -> BuildError {
     BuildError::TooLarge { what: "the file", found: tuples, limit: u64::MAX >> 8 }
 }
 
-/// Where everything behind the tuple lines lies.
+/// Places of everything after the tuple lines.
 struct Places {
     /// Start of each section from META on, then of SUMS.
     starts: Vec<u64>,
@@ -70,7 +70,7 @@ struct Places {
     closing_at: u64,
 }
 
-/// Places sections of these lengths, META first. `None` on overflow.
+/// Places sections of these lengths, META first. Returns `None` on overflow.
 fn places(lengths: &[u64]) -> Option<Places> {
     let mut starts = vec![HEAD_BYTES as u64];
     let mut end = starts[0] + lengths[0];
@@ -84,8 +84,8 @@ fn places(lengths: &[u64]) -> Option<Places> {
             bytes.next_multiple_of(ARRAY_ALIGN) + sum_blocks(end - start) * SUM_BYTES as u64
         })
     };
-    // The last section's sums cover its padding, which depends on the length of the sums: the length
-    // with the smaller alignment decides.
+    // The last section's sums cover its padding, which depends on the length of the sums: the length with the
+    // smaller alignment decides.
     let sums_at = section_start(end, sums_bytes(align_up(end, SECTION_ALIGN)?))?;
     let sums_end = sums_at.checked_add(sums_bytes(sums_at))?;
     let near = align_up(sums_end, SECTION_ALIGN)?;
@@ -97,7 +97,7 @@ fn places(lengths: &[u64]) -> Option<Places> {
     i64::try_from(file_bytes).ok().map(|_| Places { starts, sum2_at, closing_at })
 }
 
-/// Writes all that follows the tuple lines, and the beginning of the file last.
+/// Writes everything after the tuple lines, and the beginning of the file last.
 pub(crate) fn finish<W: KeyLane>(
     output: Output<'_>,
     watch: &Watch<'_>,
@@ -243,7 +243,7 @@ pub(crate) fn finish<W: KeyLane>(
     Ok(Finished { file_bytes, file_id, spine })
 }
 
-/// A list of sums, bound to the file.
+/// Encodes a list of sums, bound to the file.
 fn bound(file_id: &[u8; 16], tag: Tag, sums: &[u32]) -> Vec<u8> {
     let bind = |block: usize| (sums[block] ^ binding(file_id, tag, block as u64)).to_le_bytes();
     parallel::collect::<[u8; SUM_BYTES]>(sums.len(), 1 << 12, bind).into_flattened()
@@ -292,21 +292,21 @@ impl Sums {
     }
 }
 
-/// Writes consecutive bytes in pieces, apart from the first piece of the file.
+/// Writer of consecutive bytes in pieces; it keeps the first piece of the file.
 struct Tail<'a> {
     output: Output<'a>,
     watch: &'a Watch<'a>,
     file_bytes: u64,
-    /// Bytes `..at` of the file are done, or in `first` or `piece`.
+    /// Bytes `..at` of the file are written, or in `first` or `piece`.
     at: u64,
     /// The beginning of the file.
     first: Vec<u8>,
-    /// Bytes since the last 2 MiB border.
+    /// Bytes since the last 2 MiB boundary.
     piece: Vec<u8>,
 }
 
 impl<'a> Tail<'a> {
-    /// From `start`, a 2 MiB border, on.
+    /// Creates a writer from `start` on, a 2 MiB boundary.
     fn new(output: Output<'a>, watch: &'a Watch<'a>, start: u64, file_bytes: u64) -> Self {
         let first = vec![0; (PIECE_BYTES as u64).min(file_bytes) as usize];
         Self { output, watch, file_bytes, at: start, first, piece: Vec::with_capacity(PIECE_BYTES) }
@@ -352,7 +352,7 @@ impl<'a> Tail<'a> {
         Ok(())
     }
 
-    /// Writes and sums.
+    /// Writes bytes of a section and adds them to its sums.
     fn section(&mut self, sums: &mut Sums, bytes: &[u8]) -> Result<(), BuildError> {
         sums.add(bytes);
         self.write(bytes)
@@ -365,7 +365,7 @@ impl<'a> Tail<'a> {
         self.zeros_to(end)
     }
 
-    /// Writes what is left, and the beginning of the file last.
+    /// Writes the rest, and the beginning of the file last.
     fn finish(mut self, superblock: &[u8], table: &[u8]) -> Result<(), BuildError> {
         debug_assert_eq!(self.at, self.file_bytes);
         if !self.piece.is_empty() {

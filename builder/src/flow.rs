@@ -1,4 +1,4 @@
-//! The course of a build: optimistic streaming, sorting if need be, publishing.
+//! The flow of a build: optimistic streaming, sorting if needed, publishing.
 
 use crate::bytes;
 use crate::classic;
@@ -26,10 +26,10 @@ use pleach_format::{Mask, ValueType};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Tuples of the first chunk; later ones grow while they are read quickly, so that a slow source
-/// is asked often enough whether to stop.
+/// Tuples of the first chunk. Later chunks grow while they are read quickly, so that cancellation is checked
+/// often enough with a slow source.
 const CHUNK_TUPLES_FIRST: usize = 1 << 14;
-/// A chunk that took longer to read is not followed by a larger one.
+/// Maximum reading time of a chunk that is followed by a larger one.
 const CHUNK_TIME: Duration = Duration::from_millis(10);
 
 /// Builds a file; called inside the pool.
@@ -43,7 +43,7 @@ pub(crate) fn build(
     let watch = &Watch::new(observer);
     watch.check()?;
     check(&source.schema().clone(), options)?;
-    // The lock comes before the first tuple is read.
+    // Take the lock before the first tuple is read.
     let rules = Rules::index(options.inputs.clone(), options.force);
     let publication = Publication::begin(storage, target, rules)?;
     generations::may_keep(&publication, Keep::of(options.keep))?;
@@ -52,7 +52,7 @@ pub(crate) fn build(
     Ok(Summary { kept, left, ..summary })
 }
 
-/// Refuses what cannot be built, before anything is read.
+/// Refuses a build that is not possible, before anything is read.
 fn check(schema: &Schema, options: &BuildOptions) -> Result<(), BuildError> {
     meta(schema, options)?;
     let key_type = schema.key_type;
@@ -98,7 +98,7 @@ pub(crate) fn write(
     }
 }
 
-/// Sections behind the spine, which depend on what was built.
+/// Sections after the spine, which depend on what was built.
 pub(crate) struct Extras<'a> {
     pub sections: Vec<Extra<'a>>,
     /// Smallest and largest key, if they are byte strings.
@@ -111,11 +111,11 @@ impl Extras<'_> {
     }
 }
 
-/// Makes the extra sections, given the smallest and largest word (0 if there are none).
+/// Makes the extra sections from the smallest and largest word (0 if there are none).
 pub(crate) type MakeExtras<'a> = dyn Fn(u128, u128) -> Extras<'a> + 'a;
 
-/// Calls a method that is generic over the types of words and values, for words of so many bytes (4, 8
-/// or 16) and values of so many in a line (0, 4 or 8).
+/// Calls a method that is generic over the types of words and values, for words of the given width (4, 8 or
+/// 16 bytes) and values of the given width in a line (0, 4 or 8 bytes).
 macro_rules! with_lanes {
     ($word_bytes:expr, $value_bytes:expr => $object:ident.$method:ident($($argument:expr),*)) => {
         match ($word_bytes, $value_bytes) {
@@ -133,7 +133,7 @@ macro_rules! with_lanes {
 }
 pub(crate) use with_lanes;
 
-/// What is to be built, and with what.
+/// Inputs of a build.
 pub(crate) struct Job<'a> {
     pub options: &'a BuildOptions,
     pub watch: &'a Watch<'a>,
@@ -142,7 +142,7 @@ pub(crate) struct Job<'a> {
     pub output: Output<'a>,
     pub descent: Descent,
     pub meta: &'a Meta,
-    /// How the words in hand become byte keys again.
+    /// The mask that maps the words back to byte keys.
     pub mask: Option<&'a Mask>,
 }
 
@@ -184,7 +184,7 @@ impl Job<'_> {
         reader.read(&mut now)?;
         while !now.is_empty() {
             let (read, taken) = parallel::both(&mut || reader.read(&mut next), &mut || intake.take(&now));
-            // What comes first in the input is reported first.
+            // Report the error that comes first in the input.
             taken?;
             read?;
             std::mem::swap(&mut now, &mut next);
@@ -214,7 +214,7 @@ impl Job<'_> {
         self.finish(&lines, extras, rows, sorted_input, runs)
     }
 
-    /// Writes what follows the tuple lines.
+    /// Writes everything after the tuple lines.
     pub(crate) fn finish<W: KeyLane>(
         &self,
         lines: &Lines<W>,
@@ -234,7 +234,7 @@ impl Job<'_> {
         let tuples = lines.tuples;
         let mut sections = extras.sections;
         if let (Some(low), Some(high)) = (lines.min, lines.max) {
-            // Right behind the spine.
+            // Directly after the spine.
             sections.splice(..0, grid::of_lasts(&lines.lasts, low, high)?);
         }
         let finished = finish::finish(self.output, self.watch, lines, &head, &sections)?;
@@ -256,7 +256,7 @@ impl Job<'_> {
         })
     }
 
-    /// A key as its user knows it.
+    /// Formats a key for messages.
     fn key_text<W: Word>(&self, key: W) -> String {
         match self.mask {
             Some(mask) => {
@@ -293,7 +293,7 @@ fn meta(schema: &Schema, options: &BuildOptions) -> Result<Meta, BuildError> {
 pub(crate) struct Reader<'a> {
     source: &'a mut dyn Source,
     watch: &'a Watch<'a>,
-    /// To ask for at once.
+    /// Number of tuples to request at once.
     tuples: usize,
     plan: Plan,
     rows: u64,
@@ -318,7 +318,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Takes chunks: writes them as long as they are in order, then gathers them for sorting.
+/// Receives chunks: writes them while they are in order, then gathers them for sorting.
 struct Intake<'e, 'a, W, B> {
     emitter: &'e mut Emitter<'a, W, B>,
     sorter: Option<Sorter<'a, W, B>>,
@@ -345,7 +345,7 @@ impl<W: KeyLane, B: ValueLane> Intake<'_, '_, W, B> {
         let Some(at) = first_break(columns, previous, strict) else {
             return self.emitter.emit_sound(columns);
         };
-        // With --unique equal keys break the order too; is there a real break?
+        // With --unique, equal keys break the order, too: check for a real break.
         let before = if at == 0 { previous } else { Some(columns.key(at - 1)) };
         if self.job.options.unique == Some(Unique::Error) && before == Some(columns.key(at)) {
             return Err(self.emitter.duplicate(columns.key(at), Some(self.rows + at as u64)));
@@ -368,7 +368,7 @@ impl<W: KeyLane, B: ValueLane> Intake<'_, '_, W, B> {
     }
 }
 
-/// The columns of a chunk, if they are of the types of the schema.
+/// Returns the columns of a chunk, if they have the types of the schema.
 fn columns<W: KeyLane, B: ValueLane>(chunk: &Chunk) -> Result<Columns<'_, W, B>, BuildError> {
     W::of(&chunk.keys)
         .and_then(|keys| Some(Columns { keys, values: B::of(&chunk.values, keys.len())? }))
@@ -382,7 +382,7 @@ fn columns<W: KeyLane, B: ValueLane>(chunk: &Chunk) -> Result<Columns<'_, W, B>,
         })
 }
 
-/// Takes tuples in order, keeps of equal keys what the options say, and passes them on.
+/// Receives tuples in order, keeps those among equal keys that the options specify, and passes them on.
 struct Emitter<'a, W, B> {
     job: &'a Job<'a>,
     writer: LineWriter<'a, W, B>,
@@ -403,7 +403,7 @@ impl<'a, W: KeyLane, B: ValueLane> Emitter<'a, W, B> {
         BuildError::Duplicate { key: self.job.key_text(key), row }
     }
 
-    /// Takes tuples in order, equal keys among them.
+    /// Receives tuples in order, which may have equal keys.
     fn emit<R: Rows<W, B>>(&mut self, rows: R) -> Result<(), BuildError> {
         let Some(unique) = self.unique else { return self.emit_sound(rows) };
         let Some(first) = first_break(rows, self.last, true) else { return self.emit_sound(rows) };
@@ -421,7 +421,7 @@ impl<'a, W: KeyLane, B: ValueLane> Emitter<'a, W, B> {
                 }
             }
             Unique::Last => {
-                // What is pending has a key before these, or is replaced by the first of them.
+                // The pending tuple has a smaller key than these, or is replaced by the first of them.
                 if self.pending.is_some_and(|pending| pending.key == rows.key(0)) {
                     self.pending = None;
                 }
@@ -434,12 +434,12 @@ impl<'a, W: KeyLane, B: ValueLane> Emitter<'a, W, B> {
         }
         let result = self.emit_sound(&scratch[..]);
         self.scratch = scratch;
-        // The key may have been there before: then nothing of it was passed on.
+        // The key may have occurred before: then no tuple of it was passed on.
         self.last = Some(rows.key(rows.len() - 1));
         result
     }
 
-    /// Takes tuples in order of which none is to be dropped.
+    /// Receives tuples in order, none of which is to be dropped.
     fn emit_sound<R: Rows<W, B>>(&mut self, rows: R) -> Result<(), BuildError> {
         let Some(end) = rows.len().checked_sub(1) else { return Ok(()) };
         self.last = Some(rows.key(end));
@@ -452,7 +452,7 @@ impl<'a, W: KeyLane, B: ValueLane> Emitter<'a, W, B> {
         self.writer.append(rows.slice(0, end))
     }
 
-    /// Hands out all tuples again and starts anew.
+    /// Passes all tuples to `take` again and starts anew.
     fn rewind(&mut self, take: &mut Take<'_, W, B>) -> Result<(), BuildError> {
         self.writer.rewind(take)?;
         self.last = None;

@@ -1,9 +1,9 @@
-//! Building the grid, if the keys are spread evenly enough for one.
+//! Building of the grid, if the keys are spread evenly enough for one.
 //!
-//! While lines are packed the last key of each is kept. When all are there, one segment over all keys is
-//! tried, then more and more segments with as many units as each has borders. A trial counts the *late*
-//! lines: a look-up of their last key would have to pass two borders to the right. If few lines are late the
-//! marks are put once more, in order, and the units go straight to the file.
+//! While lines are packed the last key of each is kept. When all are known, one segment over all keys is
+//! tried, then more and more segments, with units in proportion to the borders in each. A trial counts the
+//! *late* lines: a look-up of their last key would have to pass two borders to the right. If few lines are
+//! late, the marks are placed again, in order, and the units are written to the file.
 
 use crate::error::BuildError;
 use crate::finish::Extra;
@@ -15,26 +15,27 @@ use pleach_format::grid::{
 };
 use pleach_format::section::Tag;
 
-/// Fewer tuple lines than this are found as fast by their spine.
+/// Minimum number of tuple lines: fewer are found as fast by their spine.
 const LINES_MIN: u64 = 64;
-/// Borders for each unit, up to so many borders: a mark in 24, 12 or 6.9 cells. Fewer make the grid larger, more
-/// send more queries a line on; a small grid should fit the first or the second cache.
+/// Borders per unit, by the maximum number of borders: a mark in 24, 12 or 6.9 cells. Fewer borders per unit
+/// make the grid larger, more of them send more queries one line further; a small grid should fit the first
+/// or the second cache.
 const BORDERS_PER_UNIT: [(u64, u64); 3] = [(1 << 13, 2), (1 << 20, 4), (u64::MAX, 7)];
 /// Numbers of segments that are tried, as powers of two.
 const SEGMENT_BITS: [u32; 4] = [0, 8, 12, 16];
-/// With fewer lines for each, segments would be larger than the grid.
+/// Minimum number of lines per segment: with fewer, segments would be larger than the grid.
 const LINES_PER_SEGMENT: u64 = 4;
-/// One line of so many may be late.
+/// One line in `LATE_SHARE` may be late.
 const LATE_SHARE: u64 = 128;
-/// Lines that are counted by one task; fixed, so that the count does not depend on the threads.
+/// Lines counted by one task; fixed, so that the count does not depend on the threads.
 const TASK_LINES: usize = 1 << 16;
-/// Bytes that are handed on at once.
+/// Bytes that are passed on at once.
 const BUFFER_BYTES: usize = 1 << 20;
 
 /// The last key of each tuple line, in order.
 pub(crate) type Lasts<W> = Overflow<W>;
 
-/// A way to cut the span into units.
+/// A division of the key span into units.
 struct Cut<W> {
     scale: Scale<W>,
     segment_bits: u32,
@@ -43,7 +44,7 @@ struct Cut<W> {
 }
 
 impl<W: KeyLane> Cut<W> {
-    /// `counts`: borders by segment. `None` if there would be too many units.
+    /// Divides the span by `counts`, the borders in each segment. `None` if there would be too many units.
     fn new(scale: Scale<W>, segment_bits: u32, counts: &[u64]) -> Option<Self> {
         let borders: u64 = counts.iter().sum();
         let (_, borders_per_unit) = BORDERS_PER_UNIT.into_iter().find(|&(limit, _)| borders <= limit)?;
@@ -53,7 +54,7 @@ impl<W: KeyLane> Cut<W> {
             let mut units = count.div_ceil(borders_per_unit);
             let mut used = units;
             if number + 1 == counts.len() {
-                // The last segment reaches beyond the last key: as dense as it would be up to its end.
+                // The last segment extends beyond the last key: it is as dense as it would be up to its end.
                 let inside = u64::from(segment_of(scale.last(), segment_bits).1) + 1;
                 units = u64::try_from((u128::from(units) << 32) / u128::from(inside)).ok()?;
                 used = ((u128::from(units) * u128::from(inside - 1)) >> 32) as u64 + 1;
@@ -61,11 +62,11 @@ impl<W: KeyLane> Cut<W> {
             segments.push(Segment { first: u32::try_from(first).ok()?, units: u32::try_from(units).ok()? });
             first += used;
         }
-        // One more, for marks that find no free cell before it.
+        // One more unit, for marks that find no free cell before it.
         Some(Self { scale, segment_bits, segments, units: first + 1 })
     }
 
-    /// Number of the cell of a word, of all cells.
+    /// Returns the number of the cell of a word, among all cells.
     #[inline]
     fn cell(&self, word: W) -> u64 {
         let (segment, inside) = segment_of(self.scale.position(word), self.segment_bits);
@@ -73,7 +74,7 @@ impl<W: KeyLane> Cut<W> {
         u64::from(unit) * u64::from(CELLS) + u64::from(cell)
     }
 
-    /// Late lines among consecutive ones, as if no mark before them had been in the way.
+    /// Counts the late lines among consecutive ones, as if no mark before them had been in the way.
     fn late(&self, lasts: &[W]) -> u64 {
         let (mut marks, mut previous, mut late) = ([None::<u64>; 2], None, 0);
         for &last in lasts {
@@ -87,7 +88,7 @@ impl<W: KeyLane> Cut<W> {
     }
 }
 
-/// Borders in each of `2^segment_bits` segments, as far as keys reach.
+/// Counts the borders in each of `2^segment_bits` segments, as far as keys reach.
 fn count<W: KeyLane>(lasts: &Lasts<W>, scale: &Scale<W>, segment_bits: u32) -> Result<Vec<u64>, BuildError> {
     let segments = segment_of(scale.last(), segment_bits).0 + 1;
     let mut counts = vec![0; segments];
@@ -112,8 +113,8 @@ fn count<W: KeyLane>(lasts: &Lasts<W>, scale: &Scale<W>, segment_bits: u32) -> R
     Ok(counts)
 }
 
-/// The section over lines with these last keys, of words from `low` to `high`; `None` if a grid would not
-/// help: too few lines, or keys too crowded.
+/// Makes the section for lines with these last keys, of words from `low` to `high`. `None` if a grid would
+/// not help: too few lines, or keys too crowded.
 pub(crate) fn of_lasts<W: KeyLane>(
     lasts: &Lasts<W>,
     low: W,

@@ -1,4 +1,4 @@
-//! Hints to the kernel and the caches. Without any of them the same bytes are written, only slower.
+//! Hints to the kernel and the caches. Without them the same bytes are written, only more slowly.
 
 use pleach_format::mask::Chunk;
 use std::fs::File;
@@ -7,7 +7,7 @@ use std::os::fd::AsRawFd;
 
 /// Starts writing a range of a file to the disk, without waiting for it.
 ///
-/// Kernels that cannot are not an error; failing writes are.
+/// A kernel that cannot do this is not an error; a failing write is.
 #[cfg(target_os = "linux")]
 pub(crate) fn start_writeback(file: &File, offset: u64, bytes: u64) -> io::Result<()> {
     let (Ok(offset), Ok(bytes)) = (i64::try_from(offset), i64::try_from(bytes)) else { return Ok(()) };
@@ -24,38 +24,38 @@ pub(crate) fn start_writeback(file: &File, offset: u64, bytes: u64) -> io::Resul
     }
 }
 
-/// Starts nothing where there is no such call.
+/// Does nothing: this system has no such call.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn start_writeback(_file: &File, _offset: u64, _bytes: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Asks for huge pages behind a large buffer that is not filled yet: a quarter of the page faults'
-/// time of a sort is saved.
+/// Requests huge pages for a large buffer that is not filled yet: this saves a quarter of the page faults'
+/// time of a sort.
 #[cfg(target_os = "linux")]
 pub(crate) fn advise_huge<T>(buffer: &mut [T]) {
     let Some((from, bytes)) = pages(buffer) else { return };
-    // SAFETY: the range lies inside a buffer that is borrowed exclusively; MADV_HUGEPAGE changes
-    // how the kernel backs it, never its content, and failure leaves it as it was.
+    // SAFETY: `pages` returns a range inside a buffer that is borrowed exclusively; MADV_HUGEPAGE changes how
+    // the kernel backs it, never its content, and failure changes nothing.
     let _ = unsafe { libc::madvise(from as *mut libc::c_void, bytes, libc::MADV_HUGEPAGE) };
 }
 
-/// Gives the whole pages of a buffer back to the system. What the buffer holds afterwards is
-/// unspecified: some of its elements are zero.
+/// Returns the whole pages of a buffer to the system. The content of the buffer is unspecified afterwards:
+/// some elements are zero.
 #[cfg(target_os = "linux")]
 pub(crate) fn release<T: zerocopy::FromZeros>(buffer: &mut [T]) {
     let Some((from, bytes)) = pages(buffer) else { return };
-    // SAFETY: the range lies inside a buffer that is borrowed exclusively. The allocator hands out
-    // private anonymous memory, whose pages read as zeros after MADV_DONTNEED, and all zeros is a
-    // valid `T`.
+    // SAFETY: `pages` returns a range inside a buffer that is borrowed exclusively. The allocator returns
+    // private anonymous memory, whose pages read as zeros after MADV_DONTNEED, and `FromZeros` guarantees
+    // that all zeros is a valid `T`.
     let _ = unsafe { libc::madvise(from as *mut libc::c_void, bytes, libc::MADV_DONTNEED) };
 }
 
-/// Gives nothing back where there is no such call.
+/// Does nothing: this system has no such call.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn release<T: zerocopy::FromZeros>(_buffer: &mut [T]) {}
 
-/// First address and bytes of the whole pages inside a buffer.
+/// Returns the first address and the bytes of the whole pages inside a buffer.
 #[cfg(target_os = "linux")]
 fn pages<T>(buffer: &mut [T]) -> Option<(usize, usize)> {
     // The largest page size in use: a multiple of all others.
@@ -66,25 +66,25 @@ fn pages<T>(buffer: &mut [T]) -> Option<(usize, usize)> {
     (from < to).then(|| (from, to - from))
 }
 
-/// Asks for nothing where there is no such call.
+/// Does nothing: this system has no such call.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn advise_huge<T>(_buffer: &mut [T]) {}
 
 /// Bytes of a line of memory.
 const LINE_BYTES: usize = 64;
 
-/// How many `T` lie between the start of a line of memory and the start of the slice; 0 if that is
-/// no whole number.
+/// Returns the number of `T` between the start of a line of memory and the start of the slice; 0 if that is
+/// not a whole number.
 pub(crate) fn place_in_line<T>(slice: &[T]) -> usize {
     let bytes = slice.as_ptr() as usize % LINE_BYTES;
     if bytes.is_multiple_of(size_of::<T>()) { bytes / size_of::<T>() } else { 0 }
 }
 
-/// Copies a whole line of memory past the caches: it is not read before it is overwritten, which
-/// saves a third of the traffic of a scatter. `false`, and nothing is done, if the slices are not
-/// a line long, `to` is not a line of memory, or there is no such instruction.
+/// Copies a whole line of memory past the caches: the line is not read before it is overwritten, which saves
+/// a third of the traffic of a scatter. Returns `false` and does nothing if the slices are not a line long,
+/// `to` is not aligned to a line, or there is no such instruction.
 ///
-/// Only for types without padding. Call [`stream_fence`] before other threads look at the result.
+/// Only for types without padding. Call [`stream_fence`] before other threads read the result.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub(crate) fn stream_line<T: Copy>(from: &[T], to: &mut [T]) -> bool {
@@ -97,43 +97,43 @@ pub(crate) fn stream_line<T: Copy>(from: &[T], to: &mut [T]) -> bool {
         return false;
     }
     for part in 0..LINE_BYTES / size_of::<__m128i>() {
-        // SAFETY: both slices are 64 bytes long and do not overlap (one is borrowed exclusively);
-        // the load needs no alignment, the store's was just checked; SSE2 is part of x86-64. `T`
-        // is copied bit by bit, which is what `Copy` allows.
+        // SAFETY: both slices were checked to be 64 bytes long, and do not overlap, since one is borrowed
+        // exclusively. The load needs no alignment; that of the store was just checked. SSE2 is part of
+        // x86-64. `T` is copied bit by bit, which `Copy` allows.
         unsafe { _mm_stream_si128(line.add(part), _mm_loadu_si128(source.add(part))) };
     }
     true
 }
 
-/// Makes what was streamed visible to other threads, once they are synchronised with this one.
+/// Makes streamed lines visible to other threads, once they synchronise with this one.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn stream_fence() {
     // SAFETY: SSE is part of x86-64; a fence touches no memory.
     unsafe { core::arch::x86_64::_mm_sfence() };
 }
 
-/// Streams nothing where there is no such instruction.
+/// Does nothing and returns `false`: this processor has no such instruction.
 #[cfg(not(target_arch = "x86_64"))]
 pub(crate) fn stream_line<T: Copy>(_from: &[T], _to: &mut [T]) -> bool {
     false
 }
 
-/// Nothing to wait for.
+/// Does nothing: nothing was streamed.
 #[cfg(not(target_arch = "x86_64"))]
 pub(crate) fn stream_fence() {}
 
-/// [`Chunk::compress`] by the instruction made for it, where there is one.
+/// Does the same as [`Chunk::compress`], with BMI2 if the CPU has it.
 #[inline(always)]
 pub(crate) fn compress(chunk: &Chunk, bytes: u64) -> u64 {
     #[cfg(target_arch = "x86_64")]
     if pleach_format::cpu::bmi2() {
-        // SAFETY: the CPU has BMI2.
+        // SAFETY: the check above found BMI2.
         return unsafe { core::arch::x86_64::_pext_u64(bytes, chunk.mask) };
     }
     chunk.compress(bytes)
 }
 
-/// Asks for the line of memory at `pointer`. Any address is allowed.
+/// Prefetches the line of memory at `pointer`. Any address is allowed.
 #[inline(always)]
 pub(crate) fn prefetch<T>(pointer: *const T) {
     #[cfg(target_arch = "x86_64")]

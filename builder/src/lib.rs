@@ -14,9 +14,9 @@
 //! rebuild/     the next generation of a file, from a batch of changes
 //! ```
 //!
-//! A build reads its source as if it were in order, and writes at once. At the first key out of
-//! order it reads back what it wrote and sorts. The same tuples and the same options give the same
-//! bytes, whatever the number of threads, the memory limit and the way they took.
+//! A build first treats its source as sorted, and writes at once. At the first key out of order it reads back
+//! what it wrote, and sorts. The same tuples and options give the same bytes, whatever the number of threads,
+//! the memory limit and the path of the build.
 
 mod bytes;
 pub mod classic;
@@ -64,9 +64,13 @@ use storage::{MemoryStorage, RealStorage, Storage};
 
 /// Builds the file `target` from a source.
 ///
-/// Sorted input costs O(tuples) and little memory; other input is sorted, in memory or by spilling
-/// to `options.temp_dir`. The target appears complete and synced, or not at all; whatever was there
-/// before is untouched by a build that fails or is cancelled.
+/// Sorted input costs O(tuples) time and little memory; other input is sorted, in memory or by spilling to
+/// `options.temp_dir`. The target appears complete and synced, or not at all. A build that fails or is
+/// cancelled leaves the previous file untouched.
+///
+/// # Errors
+/// [`BuildError`]: the source refuses the input, the options and the data disagree, the target may not be
+/// replaced or is locked, the system fails, or the observer cancels.
 pub fn build(
     source: &mut dyn Source,
     target: &Path,
@@ -76,7 +80,10 @@ pub fn build(
     build_with_storage(source, target, options, observer, &RealStorage)
 }
 
-/// [`build`] over any storage: the seam for tests that make the system fail.
+/// Builds as [`build`] does, over any storage: the seam for tests in which the system fails.
+///
+/// # Errors
+/// Those of [`build`].
 pub fn build_with_storage(
     source: &mut dyn Source,
     target: &Path,
@@ -87,13 +94,13 @@ pub fn build_with_storage(
     in_pool(options.threads, || flow::build(source, target, options, observer, storage))
 }
 
-/// Runs in a pool of so many threads; 0 is the current one.
+/// Runs `work` in a pool of `threads` threads; 0 selects the current pool.
 fn in_pool<T: Send>(
     threads: usize,
     work: impl FnOnce() -> Result<T, BuildError> + Send,
 ) -> Result<T, BuildError> {
     match threads {
-        // Into the pool once, instead of at each step.
+        // Enter the pool once, instead of at each step.
         0 => {
             pool::ready();
             rayon::join(work, || ()).0
@@ -111,7 +118,10 @@ fn in_pool<T: Send>(
     }
 }
 
-/// Builds the file `target` from a slice, in any order.
+/// Builds the file `target` from a slice of tuples in any order.
+///
+/// # Errors
+/// Those of [`build`].
 pub fn build_slice<K: Key, V: Value>(
     tuples: &[(K, V)],
     target: &Path,
@@ -120,7 +130,10 @@ pub fn build_slice<K: Key, V: Value>(
     build(&mut IterSource::new(tuples.iter().copied(), Some(tuples.len() as u64)), target, options, &Silent)
 }
 
-/// Builds the file `target` from an iterator, in any order.
+/// Builds the file `target` from an iterator over tuples in any order.
+///
+/// # Errors
+/// Those of [`build`].
 pub fn build_iter<K: Key, V: Value, I>(
     tuples: I,
     target: &Path,
@@ -133,7 +146,10 @@ where
     build(&mut IterSource::new(tuples.into_iter(), None), target, options, &Silent)
 }
 
-/// The bytes that [`build_slice`] would write, without any file.
+/// Returns the bytes that [`build_slice`] would write, without any file.
+///
+/// # Errors
+/// Those of [`build_slice`] that do not come from the file system.
 pub fn build_bytes<K: Key, V: Value>(
     tuples: &[(K, V)],
     options: &BuildOptions,
@@ -148,8 +164,8 @@ pub fn build_bytes<K: Key, V: Value>(
 /// Builds the file `target` from tuples with byte keys of type `key_type`, in any order.
 ///
 /// # Errors
-/// Also [`BuildError::Source`]: a type of numbers, whose tuples are built by [`build_slice`]; a key that is not one of
-/// the type.
+/// Those of [`build`]; [`BuildError::Source`] if `key_type` is numeric (use [`build_slice`] for such tuples),
+/// or if a key is not valid for the type.
 pub fn build_strings<K: AsRef<[u8]> + Sync, V: Value>(
     key_type: KeyType,
     tuples: &[(K, V)],
@@ -159,7 +175,10 @@ pub fn build_strings<K: AsRef<[u8]> + Sync, V: Value>(
     build(&mut string_source(key_type, tuples)?, target, options, &Silent)
 }
 
-/// The bytes that [`build_strings`] would write, without any file.
+/// Returns the bytes that [`build_strings`] would write, without any file.
+///
+/// # Errors
+/// Those of [`build_strings`] that do not come from the file system.
 pub fn build_strings_bytes<K: AsRef<[u8]> + Sync, V: Value>(
     key_type: KeyType,
     tuples: &[(K, V)],
@@ -218,7 +237,7 @@ fn push_value<V: Value>(column: &mut Column, value: V) {
     }
 }
 
-/// A source over chunks that are at hand.
+/// A source over chunks that an iterator yields.
 pub struct ChunkSource<I> {
     schema: Schema,
     chunks: I,
@@ -226,7 +245,7 @@ pub struct ChunkSource<I> {
 }
 
 impl<I: Iterator<Item = Chunk> + Send> ChunkSource<I> {
-    /// Of chunks whose columns are those of the schema's types ([`Chunk::new`]).
+    /// Creates a source of chunks. Their columns must be those of the schema's types ([`Chunk::new`]).
     pub fn new(schema: Schema, chunks: impl IntoIterator<IntoIter = I>) -> Self {
         Self { schema, chunks: chunks.into_iter(), read: 0 }
     }
@@ -237,7 +256,7 @@ impl<I: Iterator<Item = Chunk> + Send> Source for ChunkSource<I> {
         &self.schema
     }
     fn next_chunk(&mut self, chunk: &mut Chunk, _tuples_max: usize) -> Result<(), SourceError> {
-        // An empty chunk among others is not the end.
+        // An empty chunk between others does not end the stream.
         let next = self.chunks.find(|next| !next.is_empty());
         match next {
             Some(next) => *chunk = next,

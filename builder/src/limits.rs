@@ -1,24 +1,24 @@
-//! How much memory this process may take: of the machine, of its control groups, of its own limits.
+//! Memory that this process may use: limits of the machine, of its control groups, and of the process itself.
 //!
-//! A limit is wherever somebody set one. Control groups nest, and a limit of any level holds for all below it: so each
-//! level is asked, from the process's own group up to the root, in both versions (systemd units and Slurm jobs limit a
-//! group far below the root; older hosts have version 1 alone). `ulimit -v` and `ulimit -d` are the process's own.
-//! All of it is text under `/proc` and `/sys`, and what cannot be read sets no limit.
+//! Control groups nest, and a limit of any level holds for all below it. So every level is read, from the
+//! process's own group up to the root, in both versions (systemd units and Slurm jobs limit a group far below
+//! the root; older hosts have version 1 alone). `ulimit -v` and `ulimit -d` are the process's own limits. All
+//! of it is text under `/proc` and `/sys`; what cannot be read sets no limit.
 
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
-/// If nothing says how much there is.
+/// Memory assumed if the system does not report its size.
 const UNKNOWN_BYTES: u64 = 2 << 30;
-/// Of an address space: what threads' stacks, their heaps and mapped files take besides.
+/// Address space reserved for threads' stacks, their heaps and mapped files.
 const ADDRESS_HEADROOM_BYTES: u64 = 64 << 20;
-/// A build takes this much however little there is.
+/// Minimum that a build uses, however little memory there is.
 const LEAST_BYTES: u64 = 16 << 20;
-/// Page size of the numbers in `/proc/self/statm`, on the platforms that are supported. Larger pages would make the
-/// process's own share look smaller than it is, and the headroom takes that.
+/// Page size of the numbers in `/proc/self/statm`, on the supported platforms. If pages are larger, the
+/// process's own share is underestimated; the headroom covers the difference.
 const PAGE_BYTES: u64 = 4096;
 
-/// The memory that this process may take at most, by the files under `root`.
+/// Returns the maximum memory of this process, according to the files under `root`.
 pub(crate) fn memory_bytes(root: &Path) -> u64 {
     let physical = physical_bytes(root).unwrap_or(UNKNOWN_BYTES);
     let group = group_bytes(root).unwrap_or(u64::MAX);
@@ -36,16 +36,16 @@ fn physical_bytes(root: &Path) -> Option<u64> {
     line.split_ascii_whitespace().nth(1)?.parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// A version of control groups: the files that hold limits.
+/// Files that hold limits, for each version of control groups.
 const UNIFIED: &[&str] = &["memory.max", "memory.high"];
 const LEGACY: &[&str] = &["memory.limit_in_bytes"];
 
-/// The least limit of the control groups that this process is in.
+/// Returns the least limit of the control groups that contain this process.
 fn group_bytes(root: &Path) -> Option<u64> {
     let groups = read(root.join("proc/self/cgroup")).unwrap_or_default();
     let (mut unified, mut legacy) = ("/".to_owned(), "/".to_owned());
     for line in groups.lines() {
-        // Number, controllers, path; a path may hold colons.
+        // Number, controllers, path; a path may contain colons.
         let mut parts = line.splitn(3, ':');
         let (Some(_), Some(controllers), Some(path)) = (parts.next(), parts.next(), parts.next()) else {
             continue;
@@ -57,7 +57,7 @@ fn group_bytes(root: &Path) -> Option<u64> {
         }
     }
     let mut places = mounts(root);
-    // Where they are by custom, should the table of mounts not say it.
+    // The customary places, in case the table of mounts lacks them.
     places.push((UNIFIED, "/".into(), "/sys/fs/cgroup".into()));
     places.push((UNIFIED, "/".into(), "/sys/fs/cgroup/unified".into()));
     places.push((LEGACY, "/".into(), "/sys/fs/cgroup/memory".into()));
@@ -68,7 +68,8 @@ fn group_bytes(root: &Path) -> Option<u64> {
     limits.min()
 }
 
-/// Mounts of control groups that limit memory: files of limits, the group at the mount, and its place.
+/// Returns the mounts of control groups that limit memory: files of limits, the group at the mount, and its
+/// path.
 fn mounts(root: &Path) -> Vec<(&'static [&'static str], String, PathBuf)> {
     let table = read(root.join("proc/self/mountinfo")).unwrap_or_default();
     let mounts = table.lines().filter_map(|line| {
@@ -86,7 +87,7 @@ fn mounts(root: &Path) -> Vec<(&'static [&'static str], String, PathBuf)> {
     mounts.collect()
 }
 
-/// A path of the table of mounts, which writes spaces and the like as `\040`.
+/// Decodes a path of the table of mounts, which writes spaces and the like as `\040`.
 fn unescaped(text: &str) -> String {
     let mut parts = text.split('\\');
     let mut plain = parts.next().unwrap_or_default().to_owned();
@@ -102,8 +103,8 @@ fn unescaped(text: &str) -> String {
     plain
 }
 
-/// The way from the group `mounted` to the group `group`, as names of folders. A group outside of what is mounted is
-/// not seen: then the mount itself is the nearest that is.
+/// Returns the folder names from the group `mounted` to the group `group`. A group outside the mounted tree
+/// is not visible: then the mount itself is the nearest visible group.
 fn within(group: &str, mounted: &str) -> Vec<String> {
     let inner = Path::new(group).strip_prefix(mounted).unwrap_or(Path::new(""));
     let mut names = Vec::new();
@@ -117,7 +118,7 @@ fn within(group: &str, mounted: &str) -> Vec<String> {
     names
 }
 
-/// The least limit of the group at `place`/`names` and all above it.
+/// Returns the least limit of the group at `place`/`names` and of all groups above it.
 fn least_limit(place: &Path, names: &[String], files: &[&str]) -> Option<u64> {
     let levels = (0..=names.len()).map(|depth| place.join(names[..depth].iter().collect::<PathBuf>()));
     let limits = levels.flat_map(|level| {
@@ -126,7 +127,7 @@ fn least_limit(place: &Path, names: &[String], files: &[&str]) -> Option<u64> {
     limits.min()
 }
 
-/// What `ulimit -v` and `ulimit -d` leave beside what the process has already.
+/// Returns the memory that `ulimit -v` and `ulimit -d` leave beside what the process already has.
 fn own_bytes(root: &Path) -> Option<u64> {
     let limits = read(root.join("proc/self/limits"))?;
     let soft = |name: &str| {
@@ -152,7 +153,7 @@ mod tests {
     const V2: &str = "25 1 0:22 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw";
     const V1: &str = "31 25 0:27 / /sys/fs/cgroup/memory rw shared:9 - cgroup cgroup rw,memory";
 
-    /// The memory under a root of these files.
+    /// Returns the memory under a root with these files.
     fn memory(files: &[(&str, &str)]) -> u64 {
         let root = tempfile::tempdir().expect("a folder");
         let machine = [("proc/meminfo", "MemFree: 1 kB\nMemTotal:        8388608 kB\n")];

@@ -1,9 +1,9 @@
-//! The LINE section on its way to the file: tuples in, 2 MiB pieces out.
+//! Writing of the LINE section: tuples in, 2 MiB pieces out.
 //!
-//! Every thread packs pieces, sums their blocks while these are still in the first-level cache,
-//! makes their part of the spine and writes them, in one go. Whether the section is a large one
-//! (and begins on a huge page) is certain only after 32 MiB, so that much is held back. A piece
-//! then lies at a fixed place: piece `i` of the section is piece `i + 1` of the file.
+//! Every thread packs pieces, sums their blocks while these are still in the first-level cache, makes their
+//! part of the spine and writes them, in one step. Only after 32 MiB it is certain that the section is a
+//! large one (which begins on a huge page), so that much is held back. A piece then has a fixed place: piece
+//! `i` of the section is piece `i + 1` of the file.
 
 use crate::error::BuildError;
 use crate::external::Spills;
@@ -18,13 +18,13 @@ use pleach_format::checksum::{SUM_BLOCK_BYTES, crc32};
 use pleach_format::layout::LINE_BYTES;
 use pleach_format::line::{self, Line};
 
-/// Tuple lines under one sum.
+/// Number of tuple lines per sum.
 const BLOCK_LINES: usize = SUM_BLOCK_BYTES / LINE_BYTES;
 
-/// Where the large LINE section begins.
+/// Start of a large LINE section.
 pub(crate) const LARGE_OFFSET: u64 = PIECE_BYTES as u64;
 
-/// 2 MiB of tuple lines, as far as they are filled.
+/// Up to 2 MiB of tuple lines.
 struct Piece {
     lines: Vec<Line>,
     used: usize,
@@ -48,7 +48,7 @@ impl Piece {
         self.lines[..self.used].as_flattened()
     }
 
-    /// Packs full lines behind those that are there, and sums the blocks that become full.
+    /// Packs full lines after those present, and sums the blocks that become full.
     fn fill<W: KeyLane, B: ValueLane, R: Rows<W, B>>(&mut self, rows: R) {
         let n = per_line::<W, B>();
         let mut from = 0;
@@ -70,7 +70,7 @@ impl Piece {
     }
 }
 
-/// A piece and the rows that go into it.
+/// A piece and the rows to be packed into it.
 struct Job<W> {
     piece: Piece,
     at: u64,
@@ -80,23 +80,23 @@ struct Job<W> {
     lasts: Vec<W>,
 }
 
-/// Packs sorted tuples into lines and writes them.
+/// Writer that packs sorted tuples into lines.
 pub(crate) struct LineWriter<'a, W, B> {
     output: Output<'a>,
     spills: Spills<'a>,
     watch: &'a Watch<'a>,
-    /// Full pieces that wait until the section is known to be large.
+    /// Full pieces held back until the section is known to be large.
     held: Vec<Piece>,
     /// The piece that is being filled.
     current: Option<Piece>,
     free: Vec<Piece>,
-    /// Full pieces so far, held or written.
+    /// Number of full pieces so far, held or written.
     pieces: u64,
     large: bool,
     carry: Vec<Tuple<W, B>>,
     sums: Vec<u32>,
     bottom: Bottom<W>,
-    /// Whether `lasts` are gathered.
+    /// Gather `lasts` for a grid.
     grid: bool,
     lasts: Lasts<W>,
     tuples: u64,
@@ -132,7 +132,7 @@ impl<'a, W: KeyLane, B: ValueLane> LineWriter<'a, W, B> {
         }
     }
 
-    /// Takes the next tuples, in order.
+    /// Appends the next tuples, in order.
     pub(crate) fn append<R: Rows<W, B>>(&mut self, rows: R) -> Result<(), BuildError> {
         if rows.len() == 0 {
             return Ok(());
@@ -159,14 +159,14 @@ impl<'a, W: KeyLane, B: ValueLane> LineWriter<'a, W, B> {
         Ok(())
     }
 
-    /// Takes tuples that fill whole lines.
+    /// Appends tuples that fill whole lines.
     fn append_lines<R: Rows<W, B>>(&mut self, rows: R) -> Result<(), BuildError> {
         let n = per_line::<W, B>();
         let mut from = 0;
         while from < rows.len() {
             self.watch.check()?;
             let mut jobs = Vec::with_capacity(PIECES_IN_FLIGHT);
-            // The first piece goes alone: it decides how the spine's bottom level begins.
+            // The first piece is packed alone: it decides how the spine's bottom level begins.
             let at_once = if self.pieces == 0 { 1 } else { PIECES_IN_FLIGHT };
             while from < rows.len() && jobs.len() < at_once {
                 let piece = self.current.take().or_else(|| self.free.pop()).unwrap_or_else(Piece::new);
@@ -197,7 +197,7 @@ impl<'a, W: KeyLane, B: ValueLane> LineWriter<'a, W, B> {
         Ok(())
     }
 
-    /// The part of the first piece, which is full or the last one, too.
+    /// Makes the spine part of the first piece, which is full or the last one as well.
     fn first_part(&mut self, piece: &Piece) -> Option<Part<W>> {
         self.bottom.trial(&piece.lines[..piece.used]);
         self.part(piece, 0)
@@ -208,7 +208,7 @@ impl<'a, W: KeyLane, B: ValueLane> LineWriter<'a, W, B> {
             .then(|| self.bottom.part(&piece.lines[..piece.used], at * PIECE_LINES as u64))
     }
 
-    /// The last key of each line of a piece, if a grid is wanted.
+    /// Returns the last key of each line of a piece if a grid is requested.
     fn lasts(&self, piece: &Piece) -> Vec<W> {
         let lines = if self.grid { &piece.lines[..piece.used] } else { &[] };
         lines.iter().map(|line| line::key(line, per_line::<W, B>() - 1)).collect()
@@ -245,7 +245,7 @@ impl<'a, W: KeyLane, B: ValueLane> LineWriter<'a, W, B> {
         Ok(())
     }
 
-    /// The section is large: what was held back goes to its place.
+    /// Writes the pieces held back: the section is large.
     fn release(&mut self) -> Result<(), BuildError> {
         self.large = true;
         let held = std::mem::take(&mut self.held);
@@ -260,7 +260,7 @@ impl<'a, W: KeyLane, B: ValueLane> LineWriter<'a, W, B> {
         Ok(())
     }
 
-    /// Hands out all full lines again, in order.
+    /// Passes all full lines to `take` again, in order.
     fn reread(&self, take: &mut dyn FnMut(&[Line]) -> Result<(), BuildError>) -> Result<(), BuildError> {
         if self.large {
             let mut buffer = vec![[0; LINE_BYTES]; PIECE_LINES];
@@ -277,12 +277,12 @@ impl<'a, W: KeyLane, B: ValueLane> LineWriter<'a, W, B> {
         Ok(())
     }
 
-    /// Hands out all tuples again, in order, and starts anew: what was written is forgotten.
+    /// Passes all tuples to `take` again, in order, and starts anew: what was written is dropped.
     pub(crate) fn rewind(&mut self, take: &mut Take<'_, W, B>) -> Result<(), BuildError> {
         let n = per_line::<W, B>();
         let mut tuples = Vec::new();
         self.reread(&mut |lines| {
-            // Blocks, so that what is unpacked stays in the cache and small in memory.
+            // In blocks, so that the unpacked tuples stay in the cache and use little memory.
             for lines in lines.chunks(PIECE_LINES / 8) {
                 tuples.clear();
                 unpack(lines, lines.len() * n, &mut tuples);
@@ -311,7 +311,7 @@ impl<'a, W: KeyLane, B: ValueLane> LineWriter<'a, W, B> {
         Ok(())
     }
 
-    /// Closes the last line and the spine.
+    /// Completes the last line and the spine.
     pub(crate) fn finish(mut self) -> Result<Lines<W>, BuildError> {
         if !self.carry.is_empty() {
             let mut line = [0; LINE_BYTES];
@@ -330,7 +330,7 @@ impl<'a, W: KeyLane, B: ValueLane> LineWriter<'a, W, B> {
             self.sums.extend_from_slice(&piece.sums);
             let mut lasts = self.lasts(&piece);
             if let (Some(last), Some(max)) = (lasts.last_mut(), self.max) {
-                // Of the last line of the file, which may be padded.
+                // The last line of the file may be padded: use the largest key.
                 *last = max;
             }
             self.lasts.extend(&lasts, self.spills)?;
@@ -359,25 +359,25 @@ impl<'a, W: KeyLane, B: ValueLane> LineWriter<'a, W, B> {
     }
 }
 
-/// A finished LINE section, of which the end is still in memory.
+/// A finished LINE section, whose end is still in memory.
 pub(crate) struct Lines<W> {
     pub tuples: u64,
     pub lines: u64,
-    /// Pieces that are in the file already, from [`LARGE_OFFSET`] on.
+    /// Number of pieces already in the file, from [`LARGE_OFFSET`] on.
     pub written: u64,
-    /// The lines behind them.
+    /// The lines after them.
     pub rest: Vec<Vec<Line>>,
     /// Sums of all blocks that are full of lines.
     pub sums: Vec<u32>,
     pub spine: Spine,
-    /// Empty if no grid is wanted.
+    /// Empty if no grid is requested.
     pub lasts: Lasts<W>,
     pub min: Option<W>,
     pub max: Option<W>,
 }
 
 impl<W: KeyLane> Lines<W> {
-    /// Hands out all lines, in order; those that were written are read back.
+    /// Passes all lines on, in order; those already written are read back.
     fn each_piece(
         &self,
         output: Output<'_>,
@@ -395,7 +395,7 @@ impl<W: KeyLane> Lines<W> {
         self.rest.iter().try_for_each(|lines| take(lines))
     }
 
-    /// Hands out all tuples, in order.
+    /// Passes all tuples on, in order.
     pub(crate) fn each_batch<B: ValueLane>(
         &self,
         output: Output<'_>,

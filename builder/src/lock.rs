@@ -1,63 +1,69 @@
-//! How one builder at a time gets a name: a lock file that its holder removes.
+//! The lock file protocol: one builder at a time per target.
 //!
-//! The file is locked as the kernel locks files, so that a killed holder holds nothing; its name is removed by its
-//! holder while it is locked. Who opened the file before it was removed and locks it afterwards holds a file that
-//! nobody else will ever look at: so the name is looked at again after locking, and if it leads elsewhere all begins
-//! anew. Who holds the lock writes its name into the file, for those who find it.
+//! The holder locks the file by the kernel's file locks, so a killed holder holds nothing. It removes the
+//! name while the file is locked, and writes its own name into the file, for those who find it locked.
+//!
+//! Another process may have opened the file before the removal and lock it afterwards: it then holds a file
+//! that nobody else will find. So a builder looks up the name again after locking, and starts over if it
+//! leads elsewhere.
 //!
 //! `tests/tests/schedules.rs` runs this text under a model checker.
 
 use std::io;
 
-/// What the protocol needs of a file system: one name, and the files that stand under it one after the other.
+/// The operations of a file system that the protocol needs: one name, and the files that have it one after
+/// the other.
 pub(crate) trait LockName {
-    /// An open file; closing it gives its lock back.
+    /// An open file; closing it releases its lock.
     type File;
 
-    /// Opens the file under the name, or makes one.
+    /// Opens the file of this name, or creates one.
     fn open(&self) -> io::Result<Self::File>;
-    /// Locks a file, if nobody else has; `None` if nobody can lock a file here.
+    /// Locks a file; false if somebody else holds the lock, `None` if files cannot be locked here.
     fn try_lock(&self, file: &Self::File) -> io::Result<Option<bool>>;
-    /// Whether the name leads to this file now.
+    /// Returns true if the name still leads to this file.
     fn leads_to(&self, file: &Self::File) -> io::Result<bool>;
-    /// Who has written its name into the file; empty if nobody has.
+    /// Returns the holder's name as written in the file; empty if there is none.
     fn holder(&self, file: &Self::File) -> io::Result<String>;
     /// Writes a name into the file.
     fn set_holder(&self, file: &Self::File, holder: &str) -> io::Result<()>;
     /// Removes the name, whatever it leads to.
     fn remove(&self);
-    /// Waits a moment for a holder to write its name; false when that has been long enough.
+    /// Waits a moment for a holder to write its name; returns false once the wait has been long enough.
     fn wait(&self) -> bool;
 }
 
-/// What came of it.
+/// Result of [`take`].
 pub(crate) enum Taken<F> {
-    /// Ours, until the file is closed, before which the name is to be removed.
+    /// Ours until the file is closed. The holder removes the name before that.
     Held(F),
-    /// Held by the one of this name.
+    /// Held by the process of this name.
     Busy(String),
-    /// By nobody: no file can be locked here.
+    /// Held by nobody: files cannot be locked here.
     Unknown,
 }
 
-/// How often a lock that somebody has is looked at anew: who only looks for strays has it for a moment.
+/// Number of looks at a lock that is held: a process that only looks for strays holds it for a moment.
 const LOOKS: usize = 3;
 /// Attempts at a lock file that others keep removing between our open and our lock.
 const ATTEMPTS: usize = 100;
 
-/// Takes the lock, if nobody has it.
+/// Takes the lock if nobody holds it.
+///
+/// # Errors
+/// Those of the operations of `name`; also if the lock file disappears [`ATTEMPTS`] times.
 pub(crate) fn take<N: LockName>(name: &N, holder: &str) -> io::Result<Taken<N::File>> {
     let (mut attempts, mut looks) = (0, 0);
     while attempts < ATTEMPTS {
         let file = name.open()?;
         let is_locked = name.try_lock(&file).inspect_err(|_| {
-            // What we have made should not stay; but only who holds the lock may remove the name.
+            // A file that we created should not stay, but only the holder of the lock may remove the name.
             if matches!((name.try_lock(&file), name.leads_to(&file)), (Ok(Some(true)), Ok(true))) {
                 name.remove();
             }
         })?;
         let Some(is_locked) = is_locked else {
-            // One who can lock, from another machine perhaps, has written its name.
+            // A process that can lock, perhaps on another machine, has written its name.
             if matches!((name.holder(&file), name.leads_to(&file)), (Ok(other), Ok(true)) if other.is_empty())
             {
                 name.remove();
@@ -67,8 +73,8 @@ pub(crate) fn take<N: LockName>(name: &N, holder: &str) -> io::Result<Taken<N::F
         if !is_locked {
             let other = name.holder(&file)?;
             looks += 1;
-            // Whoever took the lock a moment ago has yet to write its name; one that stands there may be that of a
-            // dead holder, whose file somebody is looking at.
+            // A holder that took the lock a moment ago has yet to write its name. A name found in the file
+            // may be that of a dead holder, if somebody is only looking at the file.
             if (other.is_empty() || looks < LOOKS) && name.wait() {
                 continue;
             }
@@ -94,7 +100,7 @@ mod tests {
     use super::*;
     use std::cell::Cell;
 
-    /// A name that others have, or that leads nowhere; it counts how often it is opened and waited for.
+    /// A name that others hold, or that leads nowhere; it counts calls of open and wait.
     struct Contested {
         is_locked: bool,
         holder: &'static str,
@@ -131,7 +137,7 @@ mod tests {
         }
     }
 
-    /// What comes of it, and how often it was opened and waited for.
+    /// Returns the result, and the numbers of opens and waits.
     fn taken(is_locked: bool, holder: &'static str, waits: usize) -> (Option<String>, usize, usize) {
         let name = Contested { is_locked, holder, waits, opened: Cell::default(), waited: Cell::default() };
         let busy = match take(&name, "us") {
@@ -147,7 +153,7 @@ mod tests {
         let them = || Some("them".to_owned());
         assert_eq!(taken(true, "them", 100), (them(), LOOKS, LOOKS - 1));
         assert_eq!(taken(true, "them", 0), (them(), 1, 1));
-        // Who has not written its name yet is waited for.
+        // A holder that has not written its name yet is waited for.
         assert_eq!(taken(true, "", 50), (Some(String::new()), 51, 51));
         assert_eq!(taken(false, "", 100), (None, ATTEMPTS, 0));
     }

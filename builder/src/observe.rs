@@ -1,40 +1,41 @@
-//! How a caller watches a build and stops it.
+//! Observation and cancellation of a build.
 
 use crate::error::BuildError;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What a build is doing.
+/// Phase of a build.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Phase {
-    /// Reading (and, as long as the input is in order, writing). Counts what the source counts.
+    /// Reading (and, while the input is in order, writing). Counts the units of the source.
     Read,
     /// Sorting in memory. Counts tuples.
     Sort,
     /// Merging spilled runs. Counts tuples.
     Merge,
-    /// Writing the spine, the sums and the head. Counts bytes.
+    /// Writing the spine, the sums and the header. Counts bytes.
     Write,
     /// Waiting for the disk.
     Sync,
 }
 
-/// Watches a build. Called from several threads, many times a second: must return at once.
+/// Observer of a build. Its methods are called from several threads, many times a second, and must return at
+/// once.
 pub trait Observer: Sync {
-    /// `done` of `total` (where known) units of the phase are done.
+    /// Reports that `done` of `total` (if known) units of the phase are done.
     fn progress(&self, _phase: Phase, _done: u64, _total: Option<u64>) {}
-    /// Whether the build shall stop and leave nothing behind.
+    /// Returns true to stop the build, which then leaves nothing behind.
     fn cancelled(&self) -> bool {
         false
     }
 }
 
-/// Watches nothing.
+/// An observer that ignores progress and never cancels.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Silent;
 
 impl Observer for Silent {}
 
-/// An observer whose wish to stop is remembered: once cancelled, always cancelled.
+/// An observer that remembers cancellation: once cancelled, always cancelled.
 pub(crate) struct Watch<'a> {
     observer: &'a dyn Observer,
     stopped: AtomicBool,
@@ -45,7 +46,7 @@ impl<'a> Watch<'a> {
         Self { observer, stopped: AtomicBool::new(false) }
     }
 
-    /// `Interrupted` if the observer wants to stop.
+    /// Returns [`BuildError::Interrupted`] if the observer has cancelled.
     pub(crate) fn check(&self) -> Result<(), BuildError> {
         if self.stopped.load(Ordering::Relaxed) || self.observer.cancelled() {
             self.stopped.store(true, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! What a caller may choose, and what a build reports.
+//! Options of a build, and its report.
 
 use pleach_format::harmonia::{FANOUT_MAX, FANOUT_MIN};
 use pleach_format::{KeyType, ValueType};
@@ -6,22 +6,23 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// Threads at most, however many are asked for: tens of thousands would take minutes to find that there is no work.
+/// Maximum number of threads, whatever is requested: starting tens of thousands would take minutes, for no
+/// gain.
 pub const THREADS_MAX: usize = 1024;
 
-/// What happens to tuples with equal keys. Without a choice all of them are kept, in input order.
+/// Treatment of tuples with equal keys. Without a choice all of them are kept, in input order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Unique {
-    /// The build fails at the first key that stands twice.
+    /// The build fails at the first duplicate key.
     Error,
-    /// The first tuple of a key in input order is kept.
+    /// Keeps the first tuple of a key in input order.
     First,
-    /// The last tuple of a key in input order is kept.
+    /// Keeps the last tuple of a key in input order.
     Last,
 }
 
 impl Unique {
-    /// Name on the command line.
+    /// Returns the name used on the command line.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -35,38 +36,41 @@ impl Unique {
 /// Shape of Harmonia's B+tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Harmonia {
-    /// Most children of a node: 8 to 128.
+    /// Maximum number of children of a node: 8 to 128.
     pub fanout: u32,
-    /// Keys of each node but the last of its level, in percent of its places: 50 to 100.
+    /// Fill of the nodes in percent of their key slots: 50 to 100. The last node of a level may hold fewer
+    /// keys.
     pub fill_percent: u32,
 }
 
 impl Default for Harmonia {
-    /// As in the paper's tables; nodes as full as those of a B+tree become by random inserts.
+    /// Returns the fanout of the paper's tables, and the fill that nodes of a B+tree reach by random inserts.
     fn default() -> Self {
         Self { fanout: 64, fill_percent: 69 }
     }
 }
 
 impl Harmonia {
-    /// Whether it is inside its limits.
+    /// Returns true if fanout and fill are within their limits.
     #[must_use]
     pub fn is_sound(self) -> bool {
         (FANOUT_MIN..=FANOUT_MAX).contains(&self.fanout) && (50..=100).contains(&self.fill_percent)
     }
 
-    /// Keys of a full node.
+    /// Returns the number of keys of a node filled to `fill_percent`.
     #[must_use]
     pub fn node_keys(self) -> u32 {
         pleach_format::harmonia::node_keys(self.fanout, self.fill_percent)
     }
 }
 
-/// Which sections a file has besides its tuple lines and its spine. As a text, which is how files keep it:
-/// `lines,spine`, and `grid`, `columns`, `packed`, `classic`, `harmonia:FANOUT:PERCENT` where they are wanted.
+/// Sections of a file.
+///
+/// The text form, which is also stored in files, is `lines,spine` followed by the optional sections: `grid`,
+/// `columns`, `packed`, `classic`, `harmonia:FANOUT:PERCENT`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
-    /// A grid, if keys are spread evenly enough.
+    /// A grid, if the keys are spread evenly enough.
     pub grid: bool,
     /// Sorted columns.
     pub columns: bool,
@@ -138,7 +142,7 @@ impl FromStr for Layout {
     }
 }
 
-/// What follows `harmonia` in `part`.
+/// Parses `rest`, the text after `harmonia` in `part`.
 fn harmonia(part: &str, rest: &str) -> Result<Harmonia, String> {
     let mut shape = Harmonia::default();
     for (number, text) in rest.split(':').skip(1).enumerate() {
@@ -155,53 +159,55 @@ fn harmonia(part: &str, rest: &str) -> Result<Harmonia, String> {
     Err(format!("'{part}': give harmonia:FANOUT:PERCENT, a fanout of 8 to 128, nodes 50 to 100 percent full"))
 }
 
-/// Choices of a build. Only `unique`, `grid`, `columns`, `packed`, `classic`, `harmonia` and `generation`
-/// shape the bytes of the file; and, where it takes the place of an index, that one's generation and lineage.
+/// Options of a build.
+///
+/// Only `unique`, `grid`, `columns`, `packed`, `classic`, `harmonia` and `generation` determine the bytes of
+/// the file. If the file replaces an index, the generation and the lineage of that index do, too.
 #[derive(Clone, Debug)]
 pub struct BuildOptions {
-    /// What to do with equal keys; `None` keeps them all.
+    /// Treatment of equal keys; `None` keeps them all.
     pub unique: Option<Unique>,
-    /// The input is promised to be sorted: a key out of order is an error, nothing is ever sorted.
+    /// The caller promises sorted input: a key out of order is an error, and nothing is ever sorted.
     pub sorted: bool,
-    /// Bytes of memory to stay below. Less than about 128 MiB cannot be kept: 32 MiB of lines are
-    /// held back before their place in the file is chosen, and chunks and pieces are in flight.
+    /// Memory limit in bytes. A limit below about 128 MiB cannot be kept: 32 MiB of lines are held back until
+    /// their place in the file is known, and chunks and pieces are in flight.
     pub memory_bytes: u64,
-    /// Threads to use, at most [`THREADS_MAX`]; 0 = the current rayon pool.
+    /// Number of threads, at most [`THREADS_MAX`]; 0 selects the current rayon pool.
     pub threads: usize,
-    /// Where sorted runs are spilled; by default the folder of the target.
+    /// Folder for spilled runs; the folder of the target by default.
     pub temp_dir: Option<PathBuf>,
-    /// Least generation number of the new file. One that takes the place of an index is its next generation, whatever
-    /// it holds.
+    /// Minimum generation number of the new file. A file that replaces an index becomes the next generation
+    /// of that index, whatever its content.
     pub generation: u64,
-    /// Old generations to keep, as [`kept_path`](crate::rebuild::kept_path) names them; `None` keeps none and removes
-    /// none.
+    /// Number of old generations to keep, named by [`kept_path`](crate::rebuild::kept_path); `None` keeps
+    /// none and removes none.
     pub keep: Option<usize>,
-    /// Files that are read for it: no file of them is replaced.
+    /// Input files of the build; none of them may be the target.
     pub inputs: Vec<PathBuf>,
-    /// Replace a file that is not ours, too. Without it a build takes the place of nothing, of an empty file, or of a
-    /// Pleach file.
+    /// Also replace a file that is not a Pleach file. Otherwise the target must be missing, empty or a Pleach
+    /// file.
     pub force: bool,
-    /// Keep a grid too, where keys of 4 or 8 bytes are spread evenly enough: look-ups take half the time.
+    /// Add a grid, if keys of 4 or 8 bytes are spread evenly enough: look-ups take half the time.
     pub grid: bool,
-    /// Keep sorted columns too, beside the tuple lines.
+    /// Add sorted columns to the tuple lines.
     pub columns: bool,
-    /// Keep a compressed column of the keys too: numbers of 4 and 8 bytes.
+    /// Add a compressed column of the keys, which must be numbers of 4 or 8 bytes.
     pub packed: bool,
-    /// Keep the classic FAST tree too, to be measured. Its words are in memory while it is built.
+    /// Add the classic FAST tree, for measurements. Its words are in memory while it is built.
     pub classic: bool,
-    /// Keep Harmonia's B+tree too.
+    /// Add Harmonia's B+tree.
     pub harmonia: Option<Harmonia>,
 }
 
 impl BuildOptions {
-    /// The sections that are wanted.
+    /// Returns the requested sections.
     #[must_use]
     pub fn layout(&self) -> Layout {
         let Self { grid, columns, packed, classic, harmonia, .. } = *self;
         Layout { grid, columns, packed, classic, harmonia }
     }
 
-    /// With other sections.
+    /// Replaces the requested sections.
     #[must_use]
     pub fn with_layout(self, layout: Layout) -> Self {
         let Layout { grid, columns, packed, classic, harmonia } = layout;
@@ -230,22 +236,23 @@ impl Default for BuildOptions {
     }
 }
 
-/// Memory that this process may take: of the machine, of the control groups that it is in, of `ulimit -v` and
-/// `ulimit -d`, whichever is least; 2 GiB if nothing can be found out. Looked at once: defaults of options ask for it.
+/// Returns the bytes of memory that this process may use: the minimum of the machine's memory, the limits of
+/// its control groups, `ulimit -v` and `ulimit -d`; 2 GiB if the machine's memory is unknown. Measured once,
+/// since default options call it.
 #[must_use]
 pub fn physical_memory_bytes() -> u64 {
     static FOUND: std::sync::OnceLock<u64> = std::sync::OnceLock::new();
     *FOUND.get_or_init(|| crate::limits::memory_bytes(std::path::Path::new("/")))
 }
 
-/// What was built.
+/// Report of a build.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Summary {
-    /// Tuples that were read.
+    /// Number of tuples read.
     pub rows: u64,
-    /// Tuples in the file.
+    /// Number of tuples in the file.
     pub tuples: u64,
-    /// Bytes of the file.
+    /// Size of the file in bytes.
     pub file_bytes: u64,
     /// Identity of the file's content.
     pub file_id: [u8; 16],
@@ -255,16 +262,17 @@ pub struct Summary {
     pub key_type: KeyType,
     /// Type of the values.
     pub value_type: ValueType,
-    /// Whether no key stands twice because the options said so.
+    /// True if each key has one tuple because the options required it.
     pub unique: bool,
-    /// Whether the input came in order and was not sorted.
+    /// True if the input was in order and was not sorted.
     pub sorted_input: bool,
-    /// Sorted runs that were spilled to disk.
+    /// Number of sorted runs spilled to disk.
     pub runs: u64,
     /// Encoding and lines of each level of the spine, bottom level first.
     pub spine: Vec<(String, u64)>,
-    /// Old generations that are kept now; `None` if none were asked for.
+    /// Number of old generations now kept; `None` if `keep` was not set.
     pub kept: Option<usize>,
-    /// Why old generations are left that should have been removed: no failure, the new one is in place.
+    /// Reason why old generations that should have been removed are still there. The build succeeded all the
+    /// same.
     pub left: Option<String>,
 }

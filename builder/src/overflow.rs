@@ -4,7 +4,7 @@ use crate::error::BuildError;
 use crate::external::{Spill, Spills};
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
-/// Elements that are read back at once.
+/// Number of elements read back at once.
 const READ_ELEMENTS: usize = 1 << 16;
 
 /// Elements in order: those that were spilled, then those in memory.
@@ -16,7 +16,7 @@ pub(crate) struct Overflow<T> {
 }
 
 impl<T: Copy + FromBytes + IntoBytes + Immutable> Overflow<T> {
-    /// Of which up to `limit` elements stay in memory.
+    /// Creates a list of which up to `limit` elements stay in memory.
     pub(crate) fn new(limit: usize) -> Self {
         Self { memory: Vec::new(), limit: limit.max(1), spill: None, spilled: 0 }
     }
@@ -45,7 +45,7 @@ impl<T: Copy + FromBytes + IntoBytes + Immutable> Overflow<T> {
         self.spilled + self.memory.len() as u64
     }
 
-    /// Hands out all elements, in order.
+    /// Passes on all elements, in order.
     pub(crate) fn read(
         &self,
         take: &mut dyn FnMut(&[T]) -> Result<(), BuildError>,

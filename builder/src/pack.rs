@@ -1,8 +1,8 @@
-//! Tuples as words, and packing them into tuple lines.
+//! Tuples as words, and packing of them into tuple lines.
 //!
-//! Input comes as columns, sorted tuples as rows. Both are packed by the same loop, whose counts
-//! are constants once the types are known, so that it compiles to a few wide moves a line. Spilled
-//! runs are kept as tuple lines too: one packing, one unpacking, no padding bytes of structs.
+//! Input comes as columns, sorted tuples as rows. One loop packs both; its counts are constants once the
+//! types are known, so it compiles to a few wide moves per line. Spilled runs are kept as tuple lines, too:
+//! one packing, one unpacking, and no padding bytes of structs.
 
 use crate::classic::{self, ClassicError};
 use crate::error::BuildError;
@@ -15,23 +15,23 @@ use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes};
 
 /// A key word that the builder can sort and find in a column.
 pub(crate) trait KeyLane: Word + FromBytes + IntoBytes + Immutable {
-    /// The words of a column of this width.
+    /// Returns the words of a column, if it has this width.
     fn of(column: &Column) -> Option<&[Self]>;
-    /// Takes the memory of a column, if it is of this width.
+    /// Takes the memory of a column, if it has this width.
     fn take(column: &mut Column) -> Vec<Self>;
-    /// A column of these words.
+    /// Makes a column of these words.
     fn give(words: Vec<Self>) -> Column;
-    /// The classic tree of sorted words: [`crate::classic::build`].
+    /// Builds the classic tree of sorted words: [`crate::classic::build`].
     fn classic(words: &[Self], geometry: &Geometry, out: &mut [u8]) -> Result<(), ClassicError>;
 }
 
 /// Value bits that the builder can find in a column.
 pub(crate) trait ValueLane: Bits + FromZeros {
-    /// The `len` values of a column of this width.
+    /// Returns the `len` values of a column, if it has this width.
     fn of(column: &Column, len: usize) -> Option<&[Self]>;
-    /// Takes the memory of a column, if it is of this width.
+    /// Takes the memory of a column, if it has this width.
     fn take(column: &mut Column) -> Vec<Self>;
-    /// A column of these values.
+    /// Makes a column of these values.
     fn give(values: Vec<Self>) -> Column;
 }
 
@@ -95,21 +95,21 @@ pub(crate) struct Tuple<W, B> {
     pub value: B,
 }
 
-/// Takes consecutive tuples.
+/// Receives consecutive tuples.
 pub(crate) type Take<'a, W, B> = dyn FnMut(&[Tuple<W, B>]) -> Result<(), BuildError> + 'a;
 
-/// Consecutive tuples, in whatever form.
+/// Consecutive tuples in any representation.
 pub(crate) trait Rows<W: KeyLane, B: ValueLane>: Copy + Send + Sync {
-    /// Number of tuples.
+    /// Returns the number of tuples.
     fn len(self) -> usize;
-    /// Key of a tuple.
+    /// Returns the key of a tuple.
     fn key(self, at: usize) -> W;
-    /// Value of a tuple.
+    /// Returns the value of a tuple.
     fn value(self, at: usize) -> B;
-    /// The tuples `from..to`.
+    /// Returns the tuples `from..to`.
     fn slice(self, from: usize, to: usize) -> Self;
 
-    /// A tuple.
+    /// Returns a tuple.
     #[inline(always)]
     fn tuple(self, at: usize) -> Tuple<W, B> {
         Tuple { key: self.key(at), value: self.value(at) }
@@ -161,12 +161,12 @@ impl<W: KeyLane, B: ValueLane> Rows<W, B> for &[Tuple<W, B>] {
     }
 }
 
-/// Tuples of a full line.
+/// Returns the number of tuples in a full line.
 pub(crate) const fn per_line<W: Word, B: Bits>() -> usize {
     line::geometry::<W, B>().tuples_per_line()
 }
 
-/// Packs `lines.len()` full lines. `rows` has exactly that many tuples.
+/// Packs `lines.len()` full lines. `rows` has exactly the tuples that fill them.
 #[inline]
 pub(crate) fn pack<W: KeyLane, B: ValueLane, R: Rows<W, B>>(rows: R, lines: &mut [Line]) {
     let n = const { per_line::<W, B>() };
@@ -186,7 +186,7 @@ pub(crate) fn pack<W: KeyLane, B: ValueLane, R: Rows<W, B>>(rows: R, lines: &mut
     }
 }
 
-/// Unpacks the first `tuples` tuples of the lines, at the end of `out`.
+/// Unpacks the first `tuples` tuples of the lines and appends them to `out`.
 pub(crate) fn unpack<W: KeyLane, B: ValueLane>(lines: &[Line], tuples: usize, out: &mut Vec<Tuple<W, B>>) {
     let n = const { per_line::<W, B>() };
     let (full, rest) = (tuples / n, tuples % n);
@@ -205,11 +205,11 @@ pub(crate) fn unpack<W: KeyLane, B: ValueLane>(lines: &[Line], tuples: usize, ou
     }
 }
 
-/// Tuples that are checked for order in one go.
+/// Number of tuples checked for order at once.
 const CHECK_TUPLES: usize = 1 << 14;
 
-/// The first tuple whose key is below (with `strict`: not above) the key before it, which for the
-/// first tuple is `previous`. Parallel; O(tuples).
+/// Returns the first tuple whose key is below (with `strict`: not above) the key before it; for the first
+/// tuple that is `previous`. Parallel; O(tuples).
 pub(crate) fn first_break<W: KeyLane, B: ValueLane, R: Rows<W, B>>(
     rows: R,
     previous: Option<W>,
@@ -226,7 +226,7 @@ pub(crate) fn first_break<W: KeyLane, B: ValueLane, R: Rows<W, B>>(
         let from = block * CHECK_TUPLES;
         let part = rows.slice(from, (from + CHECK_TUPLES + 1).min(rows.len()));
         let pairs = part.len() - 1;
-        // Without an early exit the loop is vectorised; the place is looked for only on failure.
+        // Without an early exit the loop is vectorised; the position is searched only on failure.
         let broken = (0..pairs).fold(false, |any, at| any | breaks(part.key(at), part.key(at + 1)));
         broken
             .then(|| (0..pairs).find(|&at| breaks(part.key(at), part.key(at + 1))).map(|at| from + at + 1))

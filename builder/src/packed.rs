@@ -1,4 +1,4 @@
-//! The compressed key column, read back from the tuple lines: once for the records, once for the pages.
+//! The compressed key column, made from the tuple lines: read back once for the records, once for the pages.
 
 use crate::error::BuildError;
 use crate::finish::Extra;
@@ -8,7 +8,7 @@ use crate::pack::{KeyLane, ValueLane};
 use pleach_format::packed::{GUARD_BYTES, PAGE_KEYS, PackedGeometry, Record, pack, shape_of};
 use pleach_format::section::Tag;
 
-/// Hands out the words of whole pages, and last those of a page that is not full.
+/// Passes on the words of whole pages, and last those of a partial page.
 fn each_page<W: KeyLane, B: ValueLane>(
     job: &Job<'_>,
     lines: &Lines<W>,
@@ -25,7 +25,7 @@ fn each_page<W: KeyLane, B: ValueLane>(
     if words.is_empty() { Ok(()) } else { take(&words) }
 }
 
-/// The section, for numeric keys of 4 and 8 bytes.
+/// Makes the section for numeric keys of 4 and 8 bytes.
 pub(crate) fn of_lines<'a, W: KeyLane, B: ValueLane>(
     job: &'a Job<'_>,
     lines: &'a Lines<W>,

@@ -1,13 +1,14 @@
 //! Work on all threads, by numbered tasks.
 //!
-//! Whatever is done in parallel here is cut into tasks first: coarse ones, with a plain loop inside. A task
-//! is a number, and what it does is a `dyn Fn(usize)`, so the pool's machinery (splitting, stealing,
-//! waiting) is compiled once, and not for each of the places that use it times the types of keys and
-//! values. A call through a pointer for each task costs nothing beside the task. Around [`each`] stand thin
-//! generic shells: results go to slots, one a task, and what a task owns is taken out of a slot; nothing is
-//! held while a task runs, so a thread that waits may take up another one. Tasks run on the pool
-//! they are called in, in any order; what comes of them is in theirs. The same goes for failures: the first
-//! task that fails, by its number, is the one that is reported, whatever the threads did.
+//! All parallel work is first divided into coarse tasks with a plain loop inside. A task is a number, and its
+//! work is a `dyn Fn(usize)`. So the machinery of the pool (splitting, stealing, waiting) is compiled once,
+//! not for each place that uses it times the types of keys and values. A call through a pointer costs nothing
+//! beside the work of a task.
+//!
+//! Thin generic shells surround [`each`]: results are stored in slots, one per task, and the input that a
+//! task owns is taken from a slot. No lock is held while a task runs, so a thread that waits may start
+//! another task. Tasks run on the current pool in any order; results are in the order of tasks. So are
+//! failures: the error reported is that of the first task, by number, that failed, whatever the threads did.
 
 use crate::error::BuildError;
 use crate::pool;
@@ -15,12 +16,12 @@ use rayon::prelude::*;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Nothing is left half done under a lock: if a task panics, what is in the slots is whole.
+/// Locks a slot, even after a panic: no task leaves a slot half written.
 fn lock<T>(slot: &Mutex<T>) -> MutexGuard<'_, T> {
     slot.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What one task owns, or makes.
+/// Input or result of one task.
 type Slot<T> = Mutex<Option<T>>;
 
 fn empty<T>(count: usize) -> Vec<Slot<T>> {
@@ -43,7 +44,7 @@ pub(crate) fn each(count: usize, work: &(dyn Fn(usize) + Sync)) {
     (0..count).into_par_iter().with_max_len(1).for_each(work);
 }
 
-/// Runs two things at once.
+/// Runs two functions at once.
 pub(crate) fn both(
     one: &mut (dyn FnMut() -> Result<(), BuildError> + Send),
     other: &mut (dyn FnMut() -> Result<(), BuildError> + Send),
@@ -52,7 +53,7 @@ pub(crate) fn both(
     rayon::join(one, other)
 }
 
-/// Runs in a pool of its own, of so many threads.
+/// Runs `work` in a pool of its own with `threads` threads.
 pub(crate) fn install(
     threads: usize,
     name: &'static str,
@@ -63,12 +64,12 @@ pub(crate) fn install(
     Ok(())
 }
 
-/// What the first of the tasks gives that gives something. Tasks behind one that did may be left out.
+/// Returns the result of the first task, by number, that has one. Tasks after it may be skipped.
 pub(crate) fn first<T: Send>(count: usize, work: &(dyn Fn(usize) -> Option<T> + Sync)) -> Option<T> {
     let earliest = AtomicUsize::new(count);
     let found = Mutex::new(None);
     each(count, &|task| {
-        // No data hangs on the number: if it is late, a task runs in vain.
+        // No data depends on the number: if it is stale, a task runs in vain.
         if task > earliest.load(Ordering::Relaxed) {
             return;
         }
@@ -82,7 +83,7 @@ pub(crate) fn first<T: Send>(count: usize, work: &(dyn Fn(usize) -> Option<T> + 
     found.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The first of `0..len` that passes a test; `grain` of them are a task.
+/// Returns the first of `0..len` that passes a test; `grain` of them form a task.
 pub(crate) fn find_first(len: usize, grain: usize, test: impl Fn(usize) -> bool + Sync) -> Option<usize> {
     first(len.div_ceil(grain), &|task| (task * grain..len.min((task + 1) * grain)).find(|&at| test(at)))
 }
@@ -95,7 +96,7 @@ pub(crate) fn try_each(
     first(count, &|task| work(task).err()).map_or(Ok(()), Err)
 }
 
-/// What each of the tasks `0..count` makes, in their order.
+/// Returns the results of the tasks `0..count`, in their order.
 pub(crate) fn map<T: Send>(count: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let slots = empty(count);
     each(count, &|task| {
@@ -105,7 +106,7 @@ pub(crate) fn map<T: Send>(count: usize, work: impl Fn(usize) -> T + Sync) -> Ve
     contents(slots)
 }
 
-/// [`map`] with tasks that may fail.
+/// Does the same as [`map`], with tasks that may fail.
 pub(crate) fn try_map<T: Send>(
     count: usize,
     work: impl Fn(usize) -> Result<T, BuildError> + Sync,
@@ -119,7 +120,7 @@ pub(crate) fn try_map<T: Send>(
     Ok(contents(slots))
 }
 
-/// Does each job once.
+/// Runs each job once.
 pub(crate) fn jobs<J: Send>(jobs: impl IntoIterator<Item = J>, work: impl Fn(J) + Sync) {
     let slots = full(jobs);
     each(slots.len(), &|task| {
@@ -128,7 +129,7 @@ pub(crate) fn jobs<J: Send>(jobs: impl IntoIterator<Item = J>, work: impl Fn(J) 
     });
 }
 
-/// [`jobs`] that may fail; those behind one that did may be left out.
+/// Does the same as [`jobs`], with jobs that may fail; those after one that failed may be skipped.
 pub(crate) fn try_jobs<J: Send>(
     jobs: impl IntoIterator<Item = J>,
     work: impl Fn(J) -> Result<(), BuildError> + Sync,
@@ -140,7 +141,7 @@ pub(crate) fn try_jobs<J: Send>(
     })
 }
 
-/// `make` of each of `0..len`; `grain` of them are a task.
+/// Returns `make` of each of `0..len`; `grain` of them form a task.
 pub(crate) fn collect<T: Copy + Default + Send>(
     len: usize,
     grain: usize,
@@ -155,12 +156,12 @@ pub(crate) fn collect<T: Copy + Default + Send>(
     made
 }
 
-/// Memory that tasks work with: as many pieces as run at once, each used again by later tasks.
+/// Working memory of tasks: as many pieces as tasks run at once, each reused by later tasks.
 #[derive(Default)]
 pub(crate) struct Scratches<S>(Mutex<Vec<S>>);
 
 impl<S: Default> Scratches<S> {
-    /// Lends one.
+    /// Lends a piece to `work`.
     pub(crate) fn with<T>(&self, work: impl FnOnce(&mut S) -> T) -> T {
         let idle = lock(&self.0).pop();
         let mut scratch = idle.unwrap_or_default();
@@ -256,7 +257,7 @@ mod tests {
         jobs(0..500, |task| {
             scratches.with(|scratch| {
                 scratch.push(task);
-                // Others run meanwhile, on this thread too.
+                // Other jobs run meanwhile, on this thread, too.
                 jobs(0..3, |_| std::thread::yield_now());
                 assert_eq!(scratch.last(), Some(&task));
             });

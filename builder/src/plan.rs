@@ -1,36 +1,36 @@
-//! How the memory limit is divided. Every large buffer of a build has its share here.
+//! Division of the memory limit among all large buffers of a build.
 
-/// Bytes of a piece: what one write call carries.
+/// Bytes of a piece: the unit of one write call.
 pub(crate) const PIECE_BYTES: usize = 2 << 20;
-/// Tuple lines of a piece.
+/// Tuple lines per piece.
 pub(crate) const PIECE_LINES: usize = PIECE_BYTES / pleach_format::layout::LINE_BYTES;
-/// Pieces held back until it is certain that the LINE section is a large one.
+/// Number of pieces held back until it is certain that the LINE section is a large one.
 pub(crate) const HELD_PIECES: usize = pleach_format::section::LARGE_SECTION_BYTES as usize / PIECE_BYTES;
-/// Pieces that are filled and written at the same time.
+/// Number of pieces that are filled and written at the same time.
 pub(crate) const PIECES_IN_FLIGHT: usize = 6;
-/// Fewest tuples of a spilled run.
+/// Minimum number of tuples in a spilled run.
 const RUN_TUPLES_MIN: u64 = 1024;
-/// Fewest runs that are merged at once.
+/// Minimum number of runs merged at once.
 const WAYS_MIN: usize = 4;
-/// Most runs that are merged at once.
+/// Maximum number of runs merged at once.
 const WAYS_MAX: usize = 1024;
-/// From this size of a run's buffer on, reading it is as fast as it gets.
+/// Size of a run's buffer above which reading gets no faster.
 const RUN_BUFFER_BYTES: u64 = 256 << 10;
 
-/// The shares of the memory limit.
+/// Shares of the memory limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Plan {
-    /// Most tuples of a chunk of input.
+    /// Maximum number of tuples in a chunk of input.
     pub chunk_tuples: usize,
-    /// Tuples that are sorted in memory at once (there is a scratch of the same size).
+    /// Number of tuples sorted in memory at once (there is a scratch buffer of the same size).
     pub sort_tuples: usize,
-    /// Most runs merged at once.
+    /// Maximum number of runs merged at once.
     pub merge_ways: usize,
     /// Bytes for the buffers of all runs that are merged at once.
     pub merge_bytes: u64,
-    /// Lines of the spine's bottom level that stay in memory.
+    /// Number of lines of the spine's bottom level that stay in memory.
     pub spine_lines: usize,
-    /// Bytes of last keys of lines that stay in memory, for the grid.
+    /// Bytes for the last keys of lines that stay in memory for the grid.
     pub lasts_bytes: usize,
 }
 
@@ -41,8 +41,8 @@ impl Plan {
         let chunk_bytes = (memory_bytes / 32).clamp(64 << 10, 8 << 20);
         let spine_bytes = (memory_bytes / 16).max(64 << 10);
         let pieces = ((HELD_PIECES + PIECES_IN_FLIGHT) * PIECE_BYTES) as u64;
-        // Two chunks in flight, as much again inside the source, the groups of a sort, lines of a
-        // run on its way to the disk, and small things.
+        // Two chunks in flight, as much again inside the source, the groups of a sort, lines of a run that is
+        // being written, and small things.
         let fixed = pieces + 4 * chunk_bytes + 2 * spine_bytes + (20 << 20) + (4 << 20);
         let sort_bytes = memory_bytes.saturating_sub(fixed).max(memory_bytes / 4);
         let sort_tuples = (sort_bytes / 2 / tuple_bytes).max(RUN_TUPLES_MIN);

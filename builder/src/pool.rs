@@ -1,8 +1,9 @@
-//! The pool of threads, also where the system gives fewer threads than there are processors, or none.
+//! The thread pool, even if the system provides fewer threads than processors, or none.
 //!
-//! Rayon starts its global pool at its first use, all threads or a panic, and only once. So the threads are started
-//! here before, as many as can be had (`ulimit -u`, a container's limit of processes), and the pool is made of those.
-//! Where there is none at all, the thread that asks becomes a pool of its own, and does everything itself.
+//! Rayon starts its global pool at its first use: all threads, or a panic, and only once. So the threads are
+//! started here first, as many as possible (`ulimit -u` or a container's process limit may bound them), and
+//! the pool is made of those. If there are none, the calling thread becomes a pool of its own and does
+//! everything itself.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,11 +11,11 @@ use std::sync::mpsc::channel;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-/// Threads at most, however many processors there are.
+/// Maximum number of threads, however many processors there are.
 const THREADS_MAX: usize = 1024;
 
-/// Makes sure that this thread can work in parallel: it belongs to a pool, or the global one is there. Called before
-/// each use of rayon outside of a pool; costs a look when all is ready.
+/// Makes sure that this thread can work in parallel: it belongs to a pool, or the global pool exists. Called
+/// before each use of rayon outside a pool; costs one check once all is ready.
 pub fn ready() {
     static READY: AtomicBool = AtomicBool::new(false);
     static STARTING: Mutex<()> = Mutex::new(());
@@ -27,12 +28,12 @@ pub fn ready() {
         return;
     }
     drop(starting);
-    // This thread is the pool from now on. The pool is never taken down: it is this thread.
+    // This thread is the pool from now on. The pool is never removed, since it is this thread.
     let alone = rayon::ThreadPoolBuilder::new().num_threads(1).use_current_thread().build();
     drop(alone);
 }
 
-/// As many as rayon would start.
+/// Returns the number of threads that rayon would start.
 fn wanted() -> usize {
     let asked = std::env::var("RAYON_NUM_THREADS").ok().and_then(|text| text.parse().ok());
     let asked = asked.filter(|&threads| threads > 0);
@@ -40,7 +41,7 @@ fn wanted() -> usize {
     asked.unwrap_or_else(there).min(THREADS_MAX)
 }
 
-/// Makes the global pool of as many of `wanted` threads as can be started. An error if that is none.
+/// Makes the global pool of as many of `wanted` threads as can be started. Fails if that is none.
 fn start(wanted: usize) -> io::Result<()> {
     let mut waiting = Vec::new();
     for index in 0..wanted {
@@ -57,7 +58,7 @@ fn start(wanted: usize) -> io::Result<()> {
         }
     }
     let pool = rayon::ThreadPoolBuilder::new().num_threads(waiting.len());
-    // An error says that the program made the pool already; the threads that wait go away again.
+    // An error means that the program made the pool already; the waiting threads then end.
     let _ = pool
         .spawn_handler(|thread| {
             let give = waiting.pop().ok_or(io::ErrorKind::WouldBlock)?;

@@ -1,14 +1,14 @@
-//! How a file gets its name: complete and on the disk, or not at all; and what it may take the place of.
+//! Publication: a new file gets its name when it is complete and on the disk, or not at all.
 //!
-//! Everything that a user may see under a name is published here, index files and tables alike. No file takes the place
-//! of one that it is made from, or of a kept generation, by whatever name; an index takes that of nothing, of an empty
-//! file or of a Pleach file, a table that of anything but a Pleach file, unless [`Rules::force`] says otherwise. That
-//! is looked at before any work is done, and again right before the rename.
+//! Index files and tables are both published here. No file replaces one of its own inputs or a kept
+//! generation, by whatever name. An index replaces nothing, an empty file or a Pleach file; a table replaces
+//! anything but a Pleach file. [`Rules::force`] lifts the last two limits. The rules are checked before any
+//! work, and again right before the rename.
 //!
-//! Lock file beside the target, temporary file in the same folder, write, sync, rename, sync of the
-//! folder (without the last one a power cut brings the old file back). Whatever happens, dropping a
-//! `Publication` removes the temporary file and the lock. A killed build leaves both behind,
-//! unlocked: the next build of the same target sweeps them.
+//! The steps: take the lock file beside the target, create a temporary file in the same folder, write, sync,
+//! rename, sync the folder (otherwise a power cut may bring the old file back). Dropping a `Publication`
+//! removes the temporary file and the lock. A killed build leaves both, unlocked: the next build of the same
+//! target removes them.
 
 use crate::error::{BuildError, SYNCING_FOLDER};
 use crate::observe::{Phase, Silent, Watch};
@@ -24,47 +24,47 @@ use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// End of the name of a temporary file: `.NAME.XXXXXX.pleach-tmp`.
+/// Suffix of the name of a temporary file: `.NAME.XXXXXX.pleach-tmp`.
 const TEMP_SUFFIX: &str = ".pleach-tmp";
-/// End of the name of a lock file: `.NAME.pleach-lock`.
+/// Suffix of the name of a lock file: `.NAME.pleach-lock`.
 const LOCK_SUFFIX: &str = ".pleach-lock";
 /// Random characters in the name of a temporary file.
 const RANDOM_BYTES: usize = 6;
-/// Most links that are followed to the target.
+/// Maximum number of symbolic links followed to the target.
 const LINKS_MAX: usize = 40;
 
-/// What is written.
+/// The kind of file to publish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
-    /// An index file, or what is left of one.
+    /// An index file, or the part of one that was saved.
     Index,
-    /// The next generation of the index that stands there, which is read for it.
+    /// The next generation of the index at the target, which is also its input.
     Next,
-    /// A second copy of a generation, under a name that nothing has.
+    /// A second copy of a generation, under a name not in use.
     Copy,
     /// Anything else: a table, a report, a page.
     Table,
 }
 
-/// What a new file may take the place of.
+/// Rules for what a new file may replace.
 #[derive(Clone, Debug)]
 pub struct Rules {
-    /// What it is.
+    /// Kind of the new file.
     pub what: What,
-    /// Files that are read for it, under any of their names. One that is not there is none.
+    /// Input files, under any of their names. Missing ones are ignored.
     pub inputs: Vec<PathBuf>,
-    /// Whether an index may replace a file that is not ours, and a table one that is.
+    /// Allows an index to replace a file that is not a Pleach file, and a table to replace one that is.
     pub force: bool,
 }
 
 impl Rules {
-    /// Of an index file.
+    /// Creates the rules for an index file.
     #[must_use]
     pub fn index(inputs: Vec<PathBuf>, force: bool) -> Self {
         Self { what: What::Index, inputs, force }
     }
 
-    /// Of a table.
+    /// Creates the rules for a table.
     #[must_use]
     pub fn table(inputs: Vec<PathBuf>, force: bool) -> Self {
         Self { what: What::Table, inputs, force }
@@ -74,15 +74,18 @@ impl Rules {
         Self { what, inputs, force: false }
     }
 
-    /// Of the next generation.
+    /// Creates the rules for the next generation.
     pub(crate) fn next(inputs: Vec<PathBuf>) -> Self {
         Self::of(What::Next, inputs)
     }
 
-    /// Whether a file `target` may be written: what a command asks before it reads anything. Publishing asks again.
+    /// Checks that the file `target` may be written. A command calls it before it reads anything; publishing
+    /// checks again.
     ///
     /// # Errors
-    /// Why not.
+    /// The reason why not: [`BuildError::OutputIsInput`], [`BuildError::OutputIsKept`],
+    /// [`BuildError::TargetForeign`], [`BuildError::TargetIsIndex`], [`BuildError::TargetIsDirectory`],
+    /// [`BuildError::TargetNotRegular`] or [`BuildError::Io`].
     pub fn check(&self, target: &Path) -> Result<(), BuildError> {
         match self.judged(&RealStorage, target) {
             Err(BuildError::TargetNotRegular { .. }) if self.what == What::Table => Ok(()),
@@ -90,14 +93,14 @@ impl Rules {
         }
     }
 
-    /// Where the target lies and what stands there, if it may be replaced.
+    /// Returns the place of the target and the file there, if it may be replaced.
     fn judged(&self, storage: &dyn Storage, target: &Path) -> Result<(Place, Standing), BuildError> {
         let looking = |error| BuildError::io("looking for the target", target, error);
         let there = storage.identity(target).map_err(looking)?;
         if let Some(there) = there {
             for input in &self.inputs {
                 let found = match storage.identity(input) {
-                    // Who may not look for it may not read it either, which is said of it when it is opened.
+                    // A file that we may not look up cannot be read either; opening it reports that.
                     Err(error) if error.kind() == io::ErrorKind::PermissionDenied => None,
                     found => found.map_err(|error| BuildError::io("looking for the input", input, error))?,
                 };
@@ -121,7 +124,7 @@ impl Rules {
             Kind::File { links, .. } => links,
         };
         let standing = match Standing::of(storage, &place.path()) {
-            // Whatever it is: that is what force means.
+            // `force` permits replacing it, whatever it is.
             Err(error) if self.force && error.kind() == io::ErrorKind::PermissionDenied => Standing::Foreign,
             standing => standing.map_err(|error| BuildError::io("looking into the target", target, error))?,
         };
@@ -138,7 +141,8 @@ impl Rules {
         }
     }
 
-    /// Refuses a kept generation: of the index that its name tells, or, under another name, of one that is read.
+    /// Refuses to replace a kept generation: of the index that its name implies or, under another name, of an
+    /// input.
     fn check_kept(
         &self,
         storage: &dyn Storage,
@@ -155,7 +159,7 @@ impl Rules {
         {
             let index = place.folder.join(name);
             let is_file = matches!(storage.kind(&index).map_err(looking)?, Kind::File { .. });
-            // An index that cannot be looked into may be one.
+            // A file that cannot be read may be an index.
             if is_file && Standing::of(storage, &index).map_or(true, |index| index.is_ours()) {
                 return refused();
             }
@@ -176,19 +180,20 @@ impl Rules {
     }
 }
 
-/// Which generation of which index a new file is.
+/// Generation number and lineage of a new file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Descent {
     pub generation: u64,
-    /// File id of the first generation; zero in a first one.
+    /// File id of the first generation; zero in the first generation itself.
     pub lineage: [u8; 16],
 }
 
 impl Descent {
-    /// Of a file that continues no other.
+    /// Descent of a file that continues no other.
     pub(crate) const FIRST: Self = Self { generation: 1, lineage: [0; 16] };
 
-    /// Of the file after all generations of this one: numbers only go up, also where an old one was put back by hand.
+    /// Returns the descent of the file after all generations of this index. Numbers only increase, even if an
+    /// old generation was put back by hand.
     fn after(
         storage: &dyn Storage,
         target: &Path,
@@ -210,7 +215,7 @@ impl Descent {
     }
 }
 
-/// Names of the entries of a folder; none where they may not be read.
+/// Returns the names of the entries of a folder; none if it may not be read.
 fn listed(storage: &dyn Storage, folder: &Path) -> io::Result<Vec<OsString>> {
     match storage.list(folder) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(Vec::new()),
@@ -218,15 +223,16 @@ fn listed(storage: &dyn Storage, folder: &Path) -> io::Result<Vec<OsString>> {
     }
 }
 
-/// Gives a new file the owner, the group and the permissions of the old one, as far as the system lets us: where the
-/// group cannot be kept, neither those of the new one nor those of the old one may do more than both could before.
+/// Gives a new file the owner, the group and the permissions of the old one, as far as the system permits. If
+/// the group cannot be kept, neither the new nor the old group gets a permission that group and others did
+/// not both have.
 fn keep_access(file: &dyn StorageFile, old: Access) -> io::Result<()> {
     if file.owner()? != (old.user, old.group) {
         let may = |done: io::Result<()>| match done {
             Err(error) if lacks_owners(&error) => Ok(false),
             done => done.map(|()| true),
         };
-        // Who may not give a file away may still give it to a group of its own.
+        // Without the right to change the owner, the group may still be set to one of our own.
         if !may(file.set_owner(Some(old.user), old.group))? {
             may(file.set_owner(None, old.group))?;
         }
@@ -241,14 +247,14 @@ fn keep_access(file: &dyn StorageFile, old: Access) -> io::Result<()> {
         mode = (mode & 0o5700) | both << 3 | both;
     }
     match file.set_mode(mode) {
-        // Where files have no permissions of their own, or it is the file's owner who sets them: it stays as narrow as
-        // it was made.
+        // The file system has no permissions, or only the owner may set them: the file keeps the narrow mode
+        // of its creation.
         Err(error) if lacks_owners(&error) => Ok(()),
         set => set,
     }
 }
 
-/// Where a target really lies.
+/// The real place of a target, with its links followed.
 struct Place {
     folder: PathBuf,
     name: OsString,
@@ -256,7 +262,7 @@ struct Place {
 }
 
 impl Place {
-    /// Follows symbolic links: what a link points to is what is replaced.
+    /// Follows symbolic links: the file that a link points to is the one replaced.
     fn resolve(storage: &dyn Storage, target: &Path) -> io::Result<Option<Self>> {
         let mut path = target.to_owned();
         for _ in 0..=LINKS_MAX {
@@ -274,11 +280,11 @@ impl Place {
     }
 
     fn path(&self) -> PathBuf {
-        // As its user says it.
+        // Written as the user wrote it.
         if self.folder == Path::new(".") { PathBuf::from(&self.name) } else { self.folder.join(&self.name) }
     }
 
-    /// `.NAME` and what follows.
+    /// Returns `.NAME` followed by `end`.
     fn beside(&self, end: &str) -> OsString {
         let mut name = OsString::from(".");
         name.push(&self.name);
@@ -286,7 +292,7 @@ impl Place {
         name
     }
 
-    /// Whether `name` is that of a temporary file of this target.
+    /// Returns true if `name` is that of a temporary file of this target.
     fn is_temp(&self, name: &OsStr) -> bool {
         let prefix = self.beside(".");
         name.as_bytes()
@@ -298,8 +304,11 @@ impl Place {
     }
 }
 
-/// Temporary files and lock files of `target` that a killed build has left behind, and that nobody
-/// has locked. The next build of the target removes them. O(entries of the folder).
+/// Finds the unlocked temporary files and lock files of `target` that a killed build left. The next build of
+/// the target removes them. O(entries of the folder).
+///
+/// # Errors
+/// The error of the system if the folder or one of these files cannot be read.
 pub fn strays(target: &Path) -> io::Result<Vec<PathBuf>> {
     let Some(place) = Place::resolve(&RealStorage, target)? else { return Ok(Vec::new()) };
     let lock = place.beside(LOCK_SUFFIX);
@@ -310,7 +319,7 @@ pub fn strays(target: &Path) -> io::Result<Vec<PathBuf>> {
         }
         let path = place.folder.join(name);
         match open_stray(&path) {
-            // Only a look: the lock is given back when the file is closed.
+            // Only a test: closing the file releases the lock.
             Ok(Some(file)) if file.try_lock_shared().is_ok() => found.push(path),
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
@@ -320,14 +329,14 @@ pub fn strays(target: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Where a target really lies: what its links lead to.
+/// Returns the path of the target with its links followed.
 pub(crate) fn resolved(storage: &dyn Storage, target: &Path) -> Result<PathBuf, BuildError> {
     let place = Place::resolve(storage, target);
     let place = place.map_err(|error| BuildError::io("looking for the target", target, error))?;
     place.map(|place| place.path()).ok_or_else(|| BuildError::TargetIsDirectory { path: target.to_owned() })
 }
 
-/// A file on its way to its name.
+/// A file that is being written and does not have its name yet.
 pub(crate) struct Publication<'a> {
     storage: &'a dyn Storage,
     // Dropped in this order: the temporary file first, the lock last.
@@ -342,12 +351,12 @@ pub(crate) struct Publication<'a> {
 }
 
 impl<'a> Publication<'a> {
-    /// Looks whether the target may be replaced, takes the lock, sweeps strays and creates the temporary file.
+    /// Checks that the target may be replaced, takes the lock, removes strays and creates the temporary file.
     pub(crate) fn begin(storage: &'a dyn Storage, target: &Path, rules: Rules) -> Result<Self, BuildError> {
         Self::begin_like(storage, target, rules, None)
     }
 
-    /// The same, where a file that is not there yet is to be open to those to whom another one is.
+    /// Does the same; if there is no file at the target, the new file gets the access rights `like`.
     pub(crate) fn begin_like(
         storage: &'a dyn Storage,
         target: &Path,
@@ -356,7 +365,7 @@ impl<'a> Publication<'a> {
     ) -> Result<Self, BuildError> {
         let (place, _) = rules.judged(storage, target)?;
         let lock = Self::lock(storage, target, &place)?;
-        // Under the lock nobody else publishes: what stands there now is what is replaced.
+        // Under the lock nobody else publishes: the file found now is the one replaced.
         let (place, standing) = rules.judged(storage, target)?;
         let replaced = storage
             .identity(target)
@@ -378,7 +387,7 @@ impl<'a> Publication<'a> {
             Kind::File { access, .. } => Some(access),
             _ => like,
         };
-        // Nobody who may not read the old file opens the new one before it has the old one's mode.
+        // Until the new file has the mode of the old one, nobody may open it who may not read the old one.
         let first = old.map_or(0o666, |_| 0o600);
         let temp = storage
             .create_temp(&place.folder, &place.beside("."), TEMP_SUFFIX, first)
@@ -401,7 +410,7 @@ impl<'a> Publication<'a> {
         })
     }
 
-    /// The lock of a name; `None` where files cannot be locked.
+    /// Takes the lock of the target; `None` if files cannot be locked here.
     fn lock(
         storage: &dyn Storage,
         target: &Path,
@@ -410,7 +419,7 @@ impl<'a> Publication<'a> {
         let path = place.folder.join(place.beside(LOCK_SUFFIX));
         match storage.lock(&path, &holder()) {
             Ok(Locked::Held(lock)) => Ok(Some(lock)),
-            // Whoever builds the same at the same time writes a file of its own: one of the two stays, whole.
+            // Concurrent builds write separate temporary files: one of the two results remains, complete.
             Ok(Locked::Unknown) => Ok(None),
             Ok(Locked::Busy(holder)) => {
                 let holder = if holder.is_empty() { "another process".to_owned() } else { holder };
@@ -421,17 +430,17 @@ impl<'a> Publication<'a> {
         }
     }
 
-    /// What the file replaces, if that is an index.
+    /// Returns the superblock of the replaced file, if that is an index.
     pub(crate) fn replaced(&self) -> Option<&Superblock> {
         self.standing.superblock()
     }
 
-    /// Which generation of which index the file is.
+    /// Returns generation number and lineage of the file.
     pub(crate) fn descent(&self) -> Descent {
         self.descent
     }
 
-    /// Makes it one of a lineage that what stands under the name does not tell.
+    /// Sets a descent that the file at the target does not specify.
     pub(crate) fn set_descent(&mut self, descent: Descent) {
         self.descent = descent;
     }
@@ -440,17 +449,17 @@ impl<'a> Publication<'a> {
         self.storage
     }
 
-    /// The temporary file.
+    /// Returns the temporary file.
     pub(crate) fn output(&self) -> Output<'_> {
         Output { file: self.temp.file(), path: self.temp.path() }
     }
 
-    /// Folder of the target.
+    /// Returns the folder of the target.
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// The target, its links followed.
+    /// Returns the target with its links followed.
     pub(crate) fn target(&self) -> &Path {
         &self.target
     }
@@ -462,17 +471,17 @@ impl<'a> Publication<'a> {
         self.output().sync()
     }
 
-    /// Syncs the file, gives it its name and syncs the folder. A sync that failed is never tried
-    /// again: the kernel may have dropped the bytes and would say that all is well.
+    /// Syncs the file, gives it its name and syncs the folder. A failed sync is never tried again: the kernel
+    /// may have dropped the bytes and would report success.
     pub(crate) fn commit(self, watch: &Watch<'_>) -> Result<(), BuildError> {
         self.sync(watch)?;
         self.rename(watch)?.sync()
     }
 
-    /// Looks a last time whether the target may be replaced: much may have been done under its name since.
+    /// Checks a last time that the target may be replaced: it may have changed since.
     fn check_again(&self) -> Result<(), BuildError> {
         self.rules.judged(self.storage, &self.target)?;
-        // Without locks, or by one who does not ask for them.
+        // Replaced on a file system without locks, or by a process that ignores them.
         if self.rules.what == What::Next
             && self
                 .storage
@@ -485,8 +494,8 @@ impl<'a> Publication<'a> {
         Ok(())
     }
 
-    /// Gives the file its name and waits for no disk: without [`Publication::sync`] before it and [`Published::sync`]
-    /// after it, a power cut may leave neither file whole.
+    /// Gives the file its name and waits for no disk. Without [`Publication::sync`] before it and
+    /// [`Published::sync`] after it, a power cut may leave neither file complete.
     pub(crate) fn rename(self, watch: &Watch<'_>) -> Result<Published<'a>, BuildError> {
         watch.check()?;
         self.check_again()?;
@@ -496,8 +505,8 @@ impl<'a> Publication<'a> {
     }
 }
 
-/// A file of any kind that is written front to back, and appears whole under its name or not at all; or a device or a
-/// pipe, which has what is written.
+/// A file of any kind that is written front to back and appears complete under its name or not at all; or a
+/// device or a pipe, which receives all that is written.
 pub struct Draft {
     kind: DraftKind,
     bytes: u64,
@@ -509,16 +518,17 @@ enum DraftKind {
 }
 
 impl Draft {
-    /// Takes the lock and makes a temporary file beside `target`, or opens the device.
+    /// Takes the lock and creates a temporary file beside `target`, or opens the device.
     ///
     /// # Errors
-    /// What [`Rules`] refuse; those of the system.
+    /// Those of [`Rules::check`]; [`BuildError::Busy`] or [`BuildError::LockClosed`] if the lock is held or
+    /// cannot be read; [`BuildError::Io`].
     pub fn create(target: &Path, rules: Rules) -> Result<Self, BuildError> {
         static STORAGE: RealStorage = RealStorage;
         let is_table = rules.what == What::Table;
         let kind = match Publication::begin(&STORAGE, target, rules) {
             Ok(publication) => DraftKind::File(publication),
-            // Other than an index, a table can go into a pipe.
+            // A table, unlike an index, can be written to a pipe.
             Err(BuildError::TargetNotRegular { .. }) if is_table => {
                 let device = std::fs::OpenOptions::new().write(true).open(target);
                 DraftKind::Device(device.map_err(|error| BuildError::io("opening", target, error))?)
@@ -528,22 +538,22 @@ impl Draft {
         Ok(Self { kind, bytes: 0 })
     }
 
-    /// Bytes written so far.
+    /// Returns the bytes written so far.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Whether it is a device or a pipe.
+    /// Returns true if the target is a device or a pipe.
     #[must_use]
     pub fn is_device(&self) -> bool {
         matches!(self.kind, DraftKind::Device(_))
     }
 
-    /// Puts everything on the disk and gives the file its name.
+    /// Syncs the file and gives it its name. For a device, does nothing.
     ///
     /// # Errors
-    /// Those of the system.
+    /// [`BuildError::Io`]; those of [`Rules::check`] if the target has changed since the draft was created.
     pub fn commit(self) -> Result<(), BuildError> {
         match self.kind {
             DraftKind::File(publication) => publication.commit(&Watch::new(&Silent)),
@@ -576,14 +586,14 @@ impl Write for Draft {
 /// Publishes `bytes` as the file `target`.
 ///
 /// # Errors
-/// Those of [`Draft`].
+/// Those of [`Draft::create`] and [`Draft::commit`]; [`BuildError::Io`] if a write fails.
 pub fn replace(target: &Path, bytes: &[u8], rules: Rules) -> Result<(), BuildError> {
     let mut draft = Draft::create(target, rules)?;
     draft.write_all(bytes).map_err(|error| BuildError::io("writing", target, error))?;
     draft.commit()
 }
 
-/// A file that has its name; nobody else builds it until this is dropped.
+/// A published file; its target stays locked until this is dropped.
 pub(crate) struct Published<'a> {
     storage: &'a dyn Storage,
     folder: PathBuf,
@@ -591,21 +601,21 @@ pub(crate) struct Published<'a> {
 }
 
 impl Published<'_> {
-    /// Syncs the folder, so that the name outlives a power cut.
+    /// Syncs the folder, so that the name survives a power cut.
     pub(crate) fn sync(&self) -> Result<(), BuildError> {
         let done = self.storage.sync_dir(&self.folder);
         done.map_err(|error| BuildError::io(SYNCING_FOLDER, &self.folder, error))
     }
 }
 
-/// Who we are, for those who find our lock.
+/// Returns the text that names this process to others that find the lock.
 fn holder() -> String {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let host = host.trim();
     format!("process {} on {}", std::process::id(), if host.is_empty() { "this machine" } else { host })
 }
 
-/// An open file and its path, which its errors name.
+/// An open file, and its path for error messages.
 #[derive(Clone, Copy)]
 pub(crate) struct Output<'a> {
     pub file: &'a dyn StorageFile,

@@ -1,10 +1,12 @@
 //! Tuples of byte strings: gathered in memory, sorted, spilled and merged.
 //!
-//! Records lie one after the other in an arena, in input order; sorting moves four bytes a record,
-//! by eight bytes of the key from the first one that differs on, then by the rest, then by position,
-//! so that equal keys keep their order. An arena that is full is written as a sorted run to an unnamed
-//! temporary file, and runs are merged, the earlier one first among equal keys. What comes out can be
-//! handed out as often as it is asked for: words, columns and offsets each take their own pass.
+//! Records are stored one after the other in an arena, in input order. Sorting moves pairs of eight key bytes
+//! (from the first that differs on) and a record number; it compares these bytes, then the key, then the
+//! position, so equal keys keep their order.
+//!
+//! A full arena is written as a sorted run to an unnamed temporary file. Runs are merged; among equal keys,
+//! the earlier run comes first. The result can be read several times: words, columns and offsets each take
+//! their own pass.
 
 use crate::error::BuildError;
 use crate::external::{Spill, Spills};
@@ -20,7 +22,7 @@ use std::ops::Range;
 
 /// Bytes of a record in a run before its key: the lengths of key (2) and value (4).
 const HEAD_BYTES: usize = 6;
-/// Bytes that are written to or read from a run at once, at least.
+/// Minimum number of bytes written to or read from a run at once.
 const BUFFER_BYTES: usize = 64 << 10;
 
 #[derive(Clone, Copy)]
@@ -45,17 +47,17 @@ impl Arena {
         self.data.extend_from_slice(value);
     }
 
-    /// Number of records.
+    /// Returns the number of records.
     pub(crate) fn len(&self) -> usize {
         self.records.len()
     }
 
-    /// Memory in use while it is sorted.
+    /// Returns the memory in use during sorting.
     fn bytes(&self) -> usize {
         self.data.len() + self.records.len() * (size_of::<Record>() + size_of::<(u64, u32)>())
     }
 
-    /// Key and value of a record.
+    /// Returns key and value of a record.
     #[inline]
     pub(crate) fn get(&self, index: usize) -> (&[u8], &[u8]) {
         let record = self.records[index];
@@ -68,7 +70,7 @@ impl Arena {
         self.get(index as usize).0
     }
 
-    /// The records in sorted order. `skip` leading bytes are the same in all keys. O(n log n).
+    /// Returns the records in sorted order. `skip` leading bytes are the same in all keys. O(n log n).
     fn order(&self, skip: usize) -> Vec<u32> {
         let prefixed = |at: usize| (prefix(self.key(at as u32), skip), at as u32);
         let mut order = parallel::collect(self.records.len(), 1 << 13, prefixed);
@@ -80,7 +82,7 @@ impl Arena {
     }
 }
 
-/// Eight bytes of a key from `skip` on, the first one most significant, zero beyond the end.
+/// Returns eight bytes of a key from `skip` on, the first one most significant, zero beyond the end.
 fn prefix(key: &[u8], skip: usize) -> u64 {
     let rest = key.get(skip..).unwrap_or_default();
     let mut bytes = [0; 8];
@@ -89,7 +91,7 @@ fn prefix(key: &[u8], skip: usize) -> u64 {
     u64::from_be_bytes(bytes)
 }
 
-/// Takes records in input order.
+/// Receives records in input order.
 pub(crate) struct Gather<'a> {
     spills: Spills<'a>,
     watch: &'a Watch<'a>,
@@ -99,7 +101,7 @@ pub(crate) struct Gather<'a> {
     spill: Option<Spill>,
     runs: Vec<Range<u64>>,
     end: u64,
-    /// In which bits keys differ.
+    /// The bits in which keys differ.
     pub(crate) survey: Survey,
     last: Vec<u8>,
     rows: u64,
@@ -107,7 +109,7 @@ pub(crate) struct Gather<'a> {
     duplicates: bool,
 }
 
-/// How a key follows the one before it.
+/// Order of a key relative to the one before it.
 pub(crate) enum Follows {
     /// It is larger, or the first.
     Above,
@@ -121,7 +123,7 @@ pub(crate) enum Follows {
 }
 
 impl<'a> Gather<'a> {
-    /// Keeps about `limit_bytes` in memory.
+    /// Creates a gatherer that keeps about `limit_bytes` in memory.
     pub(crate) fn new(
         spills: Spills<'a>,
         watch: &'a Watch<'a>,
@@ -145,22 +147,22 @@ impl<'a> Gather<'a> {
         }
     }
 
-    /// Records so far.
+    /// Returns the number of records so far.
     pub(crate) fn rows(&self) -> u64 {
         self.rows
     }
 
-    /// Whether all came in order so far.
+    /// Returns true if all records so far were in order.
     pub(crate) fn is_sorted(&self) -> bool {
         self.sorted
     }
 
-    /// The arena, if it holds all records.
+    /// Returns the arena if it holds all records.
     pub(crate) fn in_memory(&self) -> Option<&Arena> {
         self.runs.is_empty().then_some(&self.arena)
     }
 
-    /// Takes a record and says how its key follows the one before it.
+    /// Adds a record; returns the order of its key relative to the one before it.
     pub(crate) fn push(&mut self, key: &[u8], value: &[u8]) -> Result<Follows, BuildError> {
         if self.arena.bytes() >= self.limit_bytes || self.arena.len() >= u32::MAX as usize {
             self.spill_run()?;
@@ -205,7 +207,7 @@ impl<'a> Gather<'a> {
         Ok(())
     }
 
-    /// Sorts all records and keeps of equal keys what `unique` says.
+    /// Sorts all records; among equal keys, keeps those that `unique` specifies.
     pub(crate) fn finish(mut self, unique: Option<Unique>) -> Result<Sorted<'a>, BuildError> {
         let watch = self.watch;
         if self.runs.is_empty() {
@@ -226,7 +228,7 @@ impl<'a> Gather<'a> {
         if self.sorted && !(unique.is_some() && self.duplicates) {
             return Ok(Sorted { watch, runs: spilled, records: Records::Spilled { spill, end: self.end } });
         }
-        // Runs in order are one run.
+        // Runs in order form a single run.
         let runs = if self.sorted { std::iter::once(0..self.end).collect() } else { self.runs };
         let merged = self.spills.create()?;
         let buffer_bytes = (self.limit_bytes / (runs.len() + 1)).clamp(BUFFER_BYTES, 4 << 20);
@@ -239,7 +241,7 @@ impl<'a> Gather<'a> {
     }
 }
 
-/// Of equal keys the one that `unique` says.
+/// Selects the tuples with equal keys that `unique` specifies.
 fn keep(
     arena: &Arena,
     mut order: Vec<u32>,
@@ -265,12 +267,12 @@ fn keep(
     Ok(order)
 }
 
-/// Keeps of equal keys that follow each other what `unique` says.
+/// Filters consecutive tuples with equal keys as `unique` specifies.
 struct Filter {
     unique: Option<Unique>,
     key_text: KeyText,
     last: Option<Vec<u8>>,
-    /// With [`Unique::Last`]: what a later record may replace.
+    /// With [`Unique::Last`]: the record that a later one may replace.
     held: Option<(Vec<u8>, Vec<u8>)>,
 }
 
@@ -336,7 +338,7 @@ impl<'a> RunWriter<'a> {
         Ok(())
     }
 
-    /// The end of the run.
+    /// Ends the run.
     fn finish(mut self) -> Result<u64, BuildError> {
         self.flush()?;
         Ok(self.at)
@@ -358,7 +360,7 @@ impl<'a> RunReader<'a> {
         Self { spill, left: run, buffer: Vec::new(), at: 0, buffer_bytes }
     }
 
-    /// Makes sure that `bytes` bytes are in the buffer; `false` at the end of the run.
+    /// Makes sure that `bytes` bytes are in the buffer; returns `false` at the end of the run.
     fn ensure(&mut self, bytes: usize) -> Result<bool, BuildError> {
         let there = self.buffer.len() - self.at;
         if there >= bytes {
@@ -376,7 +378,7 @@ impl<'a> RunReader<'a> {
         Ok(self.buffer.len() >= bytes)
     }
 
-    /// The next record, or `None` at the end.
+    /// Returns the next record, or `None` at the end.
     fn next(&mut self) -> Result<Option<KeyAndValue<'_>>, BuildError> {
         if !self.ensure(HEAD_BYTES)? {
             return Ok(None);
@@ -396,7 +398,7 @@ impl<'a> RunReader<'a> {
 /// A key and its value.
 type KeyAndValue<'a> = (&'a [u8], &'a [u8]);
 
-/// Takes records.
+/// Receives records.
 pub(crate) type TakeRecord<'a> = dyn FnMut(&[u8], &[u8]) -> Result<(), BuildError> + 'a;
 
 fn merge(
@@ -435,7 +437,7 @@ fn merge(
 /// Records in sorted order.
 pub(crate) struct Sorted<'a> {
     watch: &'a Watch<'a>,
-    /// Sorted runs that were spilled.
+    /// Number of sorted runs that were spilled.
     pub(crate) runs: u64,
     records: Records,
 }
@@ -446,7 +448,7 @@ enum Records {
 }
 
 impl Sorted<'_> {
-    /// Hands out all records, in order. Can be called again.
+    /// Passes all records to `take`, in order. Can be called again.
     pub(crate) fn each(&self, take: &mut TakeRecord<'_>) -> Result<(), BuildError> {
         const CHECK: usize = 1 << 16;
         match &self.records {

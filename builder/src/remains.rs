@@ -1,12 +1,15 @@
-//! What must not remain if the process ends early: names of temporary files, lock files and temporary folders.
+//! Registry of names that must not remain if the process ends early: temporary files, lock files, temporary
+//! folders.
 //!
-//! Who makes such a name has it in the registry until it is gone or has become what it was made for. A process that
-//! must end while its threads are at work (they wait for a pipe that nobody writes, memory is used up) calls
-//! [`abandon`], which removes all these names, and ends. From then on nothing is made and nothing is published. Names
-//! are made ([`make`]) and files published ([`publish`]) while the gate is held shared; [`abandon`] closes it. So a
-//! name is in the registry or was never made, and what is said of a file that is being published is true.
+//! A name is in the registry from its creation until it is removed or has become the final name. A process
+//! may have to end while its threads still work (waiting for a pipe that nobody writes, or out of memory): it
+//! calls [`abandon`], which removes all registered names, and then exits. From then on nothing is made and
+//! nothing is published.
 //!
-//! Nobody has to call [`abandon`]: without it dropping a [`Token`] forgets a name, and that is all.
+//! Names are made ([`make`]) and files published ([`publish`]) while the gate is held shared; [`abandon`]
+//! closes it. So every name is in the registry or was never made, and the result of [`abandon`] is true of
+//! every published file. Calling [`abandon`] is optional: otherwise dropping a [`Token`] only removes its
+//! name from the registry.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,27 +18,27 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, TryLockError};
 use std::time::{Duration, Instant};
 
-/// How long [`abandon`] waits for a name that is being made or a file that is being published.
+/// Maximum time that [`abandon`] waits for a name that is being made or a file that is being published.
 const PATIENCE: Duration = Duration::from_millis(200);
-/// How often it looks.
+/// Interval between its attempts.
 const LOOK: Duration = Duration::from_millis(1);
-/// How often a folder is removed again in which others still make files.
+/// Maximum number of attempts to remove a folder in which others still make files.
 const ATTEMPTS: usize = 20;
 
-/// What came of [`abandon`].
+/// Result of [`abandon`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Abandoned {
-    /// No file was published: what was there before is still there.
+    /// No file was published; the previous files are still there.
     Unchanged,
-    /// This file has its new contents; if there were several, it is the last of them.
+    /// This file has its new contents; if there were several, it is the last one.
     Published(PathBuf),
-    /// A file was being published, and the system does not say whether it has its name.
+    /// A file was being published, and the system does not report whether it has its name.
     Uncertain,
 }
 
 #[derive(Default)]
 struct State {
-    /// Names and whether they are folders, by number.
+    /// Names by number; true for folders.
     names: BTreeMap<u64, (PathBuf, bool)>,
     next: u64,
     is_abandoned: bool,
@@ -50,7 +53,7 @@ struct Registry {
 
 static REGISTRY: Registry = Registry::new();
 
-/// A name that is in the registry until this is dropped.
+/// A registered name; dropping the token removes the name from the registry.
 #[must_use = "a name is forgotten when its token is dropped"]
 pub struct Token {
     registry: &'static Registry,
@@ -63,7 +66,7 @@ impl Drop for Token {
     }
 }
 
-/// Makes something that has a name, and has that name in the registry.
+/// Calls `make` to create something, and registers the name that `name` returns for it.
 ///
 /// # Errors
 /// Those of `make`, or that the process is ending.
@@ -74,17 +77,17 @@ pub fn make<T>(
     REGISTRY.make(make, name)
 }
 
-/// Has the name of a file that was made a moment ago in the registry. Prefer [`make`].
+/// Registers the name of a file that was made a moment ago. Prefer [`make`].
 pub fn register(path: &Path) -> Token {
     REGISTRY.register(path, false)
 }
 
-/// Has the name of a folder in the registry, which goes with all that is in it.
+/// Registers the name of a folder, which is removed with all its entries.
 pub fn register_folder(path: &Path) -> Token {
     REGISTRY.register(path, true)
 }
 
-/// Gives a file its name: `rename` is called, unless the process is ending.
+/// Gives a file its name: calls `rename`, unless the process is ending.
 ///
 /// # Errors
 /// Those of `rename`, or that the process is ending.
@@ -92,13 +95,13 @@ pub fn publish<T>(target: &Path, rename: impl FnOnce() -> io::Result<T>) -> io::
     REGISTRY.publish(target, rename)
 }
 
-/// Removes all names that are registered, and forbids to make or publish any. For a process that is about to end: call
-/// it last. It waits a moment at most, whatever the other threads hold, and needs next to no memory.
+/// Removes all registered names and forbids making or publishing any more. Call it last, in a process that is
+/// about to end. It waits a moment at most, whatever the other threads hold, and needs almost no memory.
 pub fn abandon() -> Abandoned {
     REGISTRY.abandon()
 }
 
-/// While it lives, [`abandon`] waits (a moment): for steps that are only right together.
+/// A guard for steps that must not be separated: while it lives, [`abandon`] waits (a moment).
 #[must_use = "it holds as long as it lives"]
 pub struct Hold(#[expect(dead_code, reason = "held, not read")] RwLockReadGuard<'static, ()>);
 
@@ -107,7 +110,7 @@ pub fn hold() -> Hold {
     Hold(REGISTRY.gate())
 }
 
-/// The file that was published last.
+/// Returns the file that was published last.
 pub fn published() -> Option<PathBuf> {
     REGISTRY.state().published.clone()
 }
@@ -163,7 +166,7 @@ impl Registry {
         }
         let done = rename()?;
         let mut state = self.state();
-        // What goes with a folder that goes was never there.
+        // A file in a folder that will be removed does not count as published.
         if !state.names.values().any(|(path, is_folder)| *is_folder && target.starts_with(path)) {
             state.published = Some(target.to_owned());
         }
@@ -186,7 +189,8 @@ impl Registry {
     }
 }
 
-/// Tries to get a lock for a while: who is ending cannot wait for threads that may never give it back.
+/// Tries to take a lock until `until`: a process that is ending cannot wait for threads that may never
+/// release it.
 fn within<G>(until: Instant, lock: impl Fn() -> Result<G, TryLockError<G>>) -> Option<G> {
     loop {
         match lock() {
@@ -198,7 +202,7 @@ fn within<G>(until: Instant, lock: impl Fn() -> Result<G, TryLockError<G>>) -> O
     }
 }
 
-/// Removes a name. What cannot be removed cannot be told either: the next build sweeps it.
+/// Removes a name. Failures cannot be reported: the next build removes the file.
 fn remove(path: &Path, is_folder: bool) {
     if !is_folder {
         let _ = fs::remove_file(path);
@@ -242,7 +246,7 @@ mod tests {
         assert!(kept.exists() && !temp.exists() && !inside.exists());
         assert!(made(registry, &late).is_err() && !late.exists());
         assert!(registry.publish(&target, || fs::write(&target, "")).is_err() && !target.exists());
-        // Made by somebody who did not ask.
+        // Made without asking the registry first.
         fs::write(&late, "").unwrap();
         let _late = registry.register(&late, false);
         assert!(!late.exists());

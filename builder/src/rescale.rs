@@ -1,6 +1,6 @@
-//! Words of one unit or scale as those of a finer one, in order as before.
+//! Conversion of words from one unit or scale to a finer one; the order is the same.
 //!
-//! Which columns mean the same, and by what their words are multiplied, says [`pleach_format::logical::matching`].
+//! [`pleach_format::logical::matching`] decides which columns mean the same, and gives the factor.
 
 use crate::source::{Chunk, Column, Schema, Source, SourceError};
 use pleach_format::Meaning;
@@ -8,7 +8,7 @@ use pleach_format::key::Key;
 use pleach_format::logical::{Form, Ratio, shown};
 use pleach_format::{KeyType, ValueType};
 
-/// How the words of a column become those of another that means the same.
+/// The conversion of the words of a column to those of another column that means the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rescale {
     is_key: bool,
@@ -18,26 +18,27 @@ pub struct Rescale {
 }
 
 impl Rescale {
-    /// From words that mean `from` to those that mean `to`; `None` where they are the same.
+    /// Creates the conversion from words that mean `from` to words that mean `to`; `None` if they are the
+    /// same.
     #[must_use]
     pub fn new(is_key: bool, from: &Meaning, to: &Meaning, ratio: Ratio) -> Option<Self> {
         let is_same = ratio == Ratio::ONE && from.words == to.words;
         (!is_same).then(|| Self { is_key, is_wide: to.words == "i64", ratio, form: from.form() })
     }
 
-    /// Type of the new keys.
+    /// Returns the type of the new keys.
     #[must_use]
     pub fn key_type(&self) -> KeyType {
         if self.is_wide { KeyType::I64 } else { KeyType::I32 }
     }
 
-    /// Type of the new values.
+    /// Returns the type of the new values.
     #[must_use]
     pub fn value_type(&self) -> ValueType {
         if self.is_wide { ValueType::I64 } else { ValueType::I32 }
     }
 
-    /// The old number of a word of `bytes` bytes.
+    /// Returns the old number of a word of `bytes` bytes.
     fn number(&self, word: u64, bytes: usize) -> i64 {
         #[allow(clippy::cast_possible_truncation)]
         match (bytes, self.is_key) {
@@ -48,7 +49,7 @@ impl Rescale {
         }
     }
 
-    /// The new word, if there is one.
+    /// Returns the new word, if it exists.
     fn word(&self, word: u64, bytes: usize) -> Option<u64> {
         let number = self.ratio.apply(self.number(word, bytes))?;
         Some(match (self.is_wide, self.is_key) {
@@ -59,7 +60,7 @@ impl Rescale {
         })
     }
 
-    /// The new word; of one that there is none for the nearest one.
+    /// Returns the new word, or the nearest one if it does not exist.
     #[must_use]
     pub fn nearest(&self, word: u64, bytes: usize) -> u64 {
         self.word(word, bytes).unwrap_or(match (self.number(word, bytes) < 0, self.is_wide) {
@@ -70,7 +71,10 @@ impl Rescale {
         })
     }
 
-    /// The words of a column. On the first that there is none for: its text. O(n).
+    /// Converts the words of a column. O(n).
+    ///
+    /// # Errors
+    /// The text of the first number that has no word in the new unit.
     pub fn column(&self, column: &Column) -> Result<Column, String> {
         let failed = |word, bytes| match (self.form, self.number(word, bytes)) {
             (Some(form), number) => shown(form, number),
@@ -79,7 +83,7 @@ impl Rescale {
         let old: Box<dyn Iterator<Item = (u64, usize)>> = match column {
             Column::U32(words) => Box::new(words.iter().map(|&word| (u64::from(word), 4))),
             Column::U64(words) => Box::new(words.iter().map(|&word| (word, 8))),
-            // Nothing else has a unit.
+            // No other column has a unit.
             other => return Ok(other.clone()),
         };
         let mut new = Vec::with_capacity(column.len());

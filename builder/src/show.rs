@@ -1,13 +1,13 @@
-//! Keys as their users know them, for messages.
+//! Text of keys for messages.
 
 use pleach_format::key::Key;
 use pleach_format::logical::{Form, shown};
 use pleach_format::{KeyType, Meaning};
 
-/// Longest part of a byte key in a message.
+/// Maximum number of bytes of a byte key in a message.
 const SHOWN_BYTES: usize = 64;
 
-/// How the keys of a table are shown.
+/// The form in which the keys of a table are shown.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct KeyText {
     key_type: KeyType,
@@ -19,7 +19,7 @@ impl KeyText {
         Self { key_type, form: meaning.form() }
     }
 
-    /// A key from its word: of numbers only.
+    /// Formats a numeric key from its word.
     #[allow(clippy::cast_possible_truncation, reason = "a word holds no more than a key of its type")]
     pub(crate) fn word(self, word: u128) -> String {
         let signed = |number: i64| self.form.map_or_else(|| number.to_string(), |form| shown(form, number));
@@ -29,12 +29,13 @@ impl KeyText {
             KeyType::F64 => f64::decode(word as u64).to_string(),
             KeyType::U128 if self.form == Some(Form::Uuid) => uuid(word),
             KeyType::U32 | KeyType::U64 | KeyType::U128 => word.to_string(),
-            // Of byte keys a word is a part.
+            // A word holds only part of a byte key.
             KeyType::Fixed(_) | KeyType::Bytes | KeyType::Utf8 => format!("{word:x}"),
         }
     }
 
-    /// A key from its bytes: of numbers those of the word, the most significant one first.
+    /// Formats a key from its bytes; those of a number are the bytes of its word, the most significant one
+    /// first.
     pub(crate) fn bytes(self, key: &[u8]) -> String {
         if !self.key_type.is_bytes() {
             return self.word(key.iter().fold(0, |word, &byte| word << 8 | u128::from(byte)));
@@ -52,7 +53,7 @@ fn uuid(number: u128) -> String {
     String::from_utf8_lossy(&text).into_owned()
 }
 
-/// A text in quotes, other bytes in hexadecimal digits.
+/// Formats text in quotes, and other bytes as hexadecimal digits.
 fn plain(key: &[u8]) -> String {
     let start = &key[..key.len().min(SHOWN_BYTES)];
     let more = if start.len() < key.len() { "..." } else { "" };

@@ -1,13 +1,14 @@
-//! Stable parallel radix sort of tuples in memory, handed out in order as it goes.
+//! Stable parallel radix sort of tuples in memory; sorted tuples are passed on while it continues.
 //!
-//! One pass parts the tuples by the top bits in which their keys differ, into buckets that fit in
-//! the second-level cache: every thread counts and scatters a consecutive part of the input, and
-//! its slots of each bucket follow those of the threads before it, so equal keys keep their order.
-//! Scattering goes through a line-sized buffer a bucket, so that memory sees whole lines. A bucket
-//! is then parted once more, into about as many cells as it has tuples, and insertion sort settles
-//! the rest. Skew is met by recursion: bits are counted from the smallest key of each range, so
-//! every pass parts something. Sorted groups are consumed while the next group is being sorted.
-//! Slots of different threads are disjoint slices, so none of this is unsafe.
+//! The first pass separates the tuples by the top bits in which their keys differ, into buckets that fit in
+//! the second-level cache. Every thread counts and scatters consecutive parts of the input; the slots of a
+//! part in each bucket follow those of the parts before it, so equal keys keep their order. Scattering uses a
+//! line-sized buffer per bucket, so memory receives whole lines.
+//!
+//! A bucket is then separated again, into about as many cells as it has tuples, and insertion sort does the
+//! rest. Recursion handles skew: bits are counted from the smallest key of each range, so every pass
+//! separates something. Sorted groups are consumed while the next group is sorted. Slots of different threads
+//! are disjoint slices, so none of this is unsafe.
 
 use crate::error::BuildError;
 use crate::hint;
@@ -16,38 +17,39 @@ use crate::pack::{KeyLane, Tuple, ValueLane};
 use crate::parallel;
 use std::mem;
 
-/// Bytes of a bucket of the first pass: two of them fit in a second-level cache.
+/// Bytes per bucket of the first pass: two of them fit in a second-level cache.
 const BUCKET_BYTES: usize = 256 << 10;
-/// Most bits of the first pass: more streams than this cost more than they save.
+/// Maximum number of bits of the first pass: more streams cost more than they save.
 const PARTITION_BITS_MAX: u32 = 12;
-/// Most bits of a pass inside a bucket.
+/// Maximum number of bits of a pass inside a bucket.
 const CELL_BITS_MAX: u32 = 15;
-/// Bytes that are sorted and handed out at once.
+/// Bytes that are sorted and passed on at once.
 const GROUP_BYTES: usize = 8 << 20;
-/// Up to this many tuples are sorted by insertion.
+/// Maximum number of tuples for insertion sort.
 const INSERTION_MAX: usize = 24;
-/// Parts of the input a thread, so that a slow thread can be helped.
+/// Parts of the input per thread; more than one, so that a slow thread can be helped.
 const PARTS_PER_THREAD: usize = 2;
 /// Bytes gathered for a bucket before they are written.
 const GATHER_BYTES: usize = 64;
 
-/// Takes sorted tuples, in order.
+/// Receiver of sorted tuples, in order.
 pub(crate) trait Consume<W, B>: Send {
-    /// Takes the next tuples. They belong to the consumer until it returns.
+    /// Receives the next tuples. They belong to the consumer until it returns.
     fn take(&mut self, tuples: &[Tuple<W, B>]) -> Result<(), BuildError>;
 }
 
-/// What a sort works with beside its two large buffers: groups that stay in the cache.
+/// Working memory of a sort, beside its two large buffers: groups that stay in the cache.
 pub(crate) struct Groups<W, B> {
     ready: Vec<Tuple<W, B>>,
     next: Vec<Tuple<W, B>>,
-    /// Give the pages of a large buffer back to the system as soon as they are done with: the
-    /// page cache then writes the result into memory that is at hand.
+    /// Return the pages of a large buffer to the system as soon as they are no longer needed: the page cache
+    /// then writes the result into memory that is free.
     release: bool,
 }
 
 impl<W: KeyLane, B: ValueLane> Groups<W, B> {
-    /// For sorts of up to `tuples` tuples. With `release` the large buffers are used only once.
+    /// Creates working memory for sorts of up to `tuples` tuples. With `release` the large buffers are used
+    /// only once.
     pub(crate) fn new(tuples: usize, release: bool) -> Self {
         let size = tuples.min(GROUP_BYTES / size_of::<Tuple<W, B>>());
         Self { ready: vec![Tuple::default(); size], next: vec![Tuple::default(); size], release }
@@ -60,8 +62,8 @@ impl<W: KeyLane, B: ValueLane> Groups<W, B> {
     }
 }
 
-/// Sorts `tuples` with a `scratch` of the same length, and hands them out in order. What the two
-/// buffers hold afterwards is undefined. O(n) passes, O(log range) for adversarial keys.
+/// Sorts `tuples` with a `scratch` of the same length, and passes them on in order. Both buffers have
+/// unspecified content afterwards. O(n) per pass; O(log range) passes for adversarial keys.
 pub(crate) fn sort<W: KeyLane, B: ValueLane>(
     tuples: &mut [Tuple<W, B>],
     scratch: &mut [Tuple<W, B>],
@@ -122,7 +124,7 @@ enum Next<'a, W, B> {
         data: &'a mut [Tuple<W, B>],
         sizes: Vec<usize>,
     },
-    /// A bucket that is larger than a group, and as much free memory.
+    /// A bucket larger than a group, and as much free memory.
     Large {
         data: &'a mut [Tuple<W, B>],
         free: &'a mut [Tuple<W, B>],
@@ -130,7 +132,7 @@ enum Next<'a, W, B> {
     End,
 }
 
-/// Walks over the buckets in groups.
+/// An iteration over the buckets in groups.
 struct Walk<'a, W, B> {
     data: &'a mut [Tuple<W, B>],
     free: &'a mut [Tuple<W, B>],
@@ -191,7 +193,7 @@ fn sort_buckets<W: KeyLane, B: ValueLane>(
     })
 }
 
-/// What a pass needs to know about keys.
+/// The range of keys in a pass.
 #[derive(Clone, Copy)]
 struct Span<W> {
     min: W,
@@ -220,7 +222,7 @@ impl<W: KeyLane> Span<W> {
     fn of_parallel<B: ValueLane>(tuples: &[Tuple<W, B>]) -> Self {
         const PART: usize = 1 << 16;
         let spans = parallel::map(tuples.len().div_ceil(PART), |part| {
-            // One tuple more, so that the order across the border is seen too.
+            // Include one tuple more, so that the order across the boundary is checked, too.
             let from = part * PART;
             Self::of(&tuples[from..(from + PART + 1).min(tuples.len())])
         });
@@ -231,14 +233,14 @@ impl<W: KeyLane> Span<W> {
         })
     }
 
-    /// Cells for the top `bits` bits in which keys of this span can differ.
+    /// Returns the cells for the top `bits` bits in which keys of this span can differ.
     fn radix(self, bits: u32) -> Radix<W> {
         let shift = (self.max - self.min).bit_length().saturating_sub(bits);
         Radix { min: self.min, shift, cells: self.max.cell(self.min, shift) as usize + 1 }
     }
 }
 
-/// How keys fall into cells.
+/// Mapping of keys to cells.
 #[derive(Clone, Copy)]
 struct Radix<W> {
     min: W,
@@ -253,7 +255,7 @@ impl<W: KeyLane> Radix<W> {
     }
 }
 
-/// Stable parallel partition of `from` into `to`; gives the end of each bucket.
+/// Partitions `from` into `to`, stably and in parallel; returns the end of each bucket.
 fn partition<W: KeyLane, B: ValueLane>(
     from: &[Tuple<W, B>],
     to: &mut [Tuple<W, B>],
@@ -290,14 +292,14 @@ fn partition<W: KeyLane, B: ValueLane>(
     }
     parallel::try_jobs(from.chunks(part).zip(slots), |(tuples, slots)| {
         let scattered = scatter(tuples, slots, radix, watch);
-        // Also after an error: nobody may meet a store that is still on its way.
+        // Also after an error: no thread may meet a store that is still in flight.
         hint::stream_fence();
         scattered
     })?;
     Ok(ends)
 }
 
-/// Moves each tuple to the next free slot of its cell, a line at a time. The caller fences.
+/// Moves each tuple to the next free slot of its cell, a line at a time. The caller must fence.
 fn scatter<W: KeyLane, B: ValueLane>(
     tuples: &[Tuple<W, B>],
     mut slots: Vec<&mut [Tuple<W, B>]>,
@@ -306,8 +308,8 @@ fn scatter<W: KeyLane, B: ValueLane>(
 ) -> Result<(), BuildError> {
     let gather = const { GATHER_BYTES / size_of::<Tuple<W, B>>() };
     let mut lines = vec![Tuple::<W, B>::default(); radix.cells * gather];
-    // A cell's line is filled from the place at which its slots begin in a line of memory, so that
-    // all flushes but the first and the last write whole lines of memory.
+    // The buffer of a cell is filled from the offset at which its slots begin in a line of memory, so that
+    // all flushes but the first and the last write whole lines.
     let mut starts: Vec<u8> = slots.iter().map(|slots| hint::place_in_line(slots) as u8).collect();
     let mut filled = starts.clone();
     for block in tuples.chunks(1 << 20) {
@@ -358,7 +360,7 @@ fn sort_into<W: KeyLane, B: ValueLane>(from: &mut [Tuple<W, B>], to: &mut [Tuple
     settle(to, from, radix, &ends, most);
 }
 
-/// Sorts `data` where it lies; `free` has the same length and is destroyed.
+/// Sorts `data` in place; `free` has the same length and is destroyed.
 fn sort_here<W: KeyLane, B: ValueLane>(data: &mut [Tuple<W, B>], free: &mut [Tuple<W, B>]) {
     if data.len() <= INSERTION_MAX {
         insertion(data);
@@ -373,8 +375,8 @@ fn sort_here<W: KeyLane, B: ValueLane>(data: &mut [Tuple<W, B>], free: &mut [Tup
     settle(data, free, radix, &ends, most);
 }
 
-/// Scatters `from` into `to` by about as many cells as there are tuples. Gives the end of each cell
-/// and the size of the largest.
+/// Scatters `from` into `to` by about as many cells as there are tuples. Returns the end of each cell and the
+/// size of the largest.
 fn cells<W: KeyLane, B: ValueLane>(
     from: &[Tuple<W, B>],
     to: &mut [Tuple<W, B>],
@@ -427,7 +429,7 @@ fn settle<W: KeyLane, B: ValueLane>(
     }
 }
 
-/// Stable insertion sort: what is left is nearly in order.
+/// Sorts by stable insertion: the tuples are nearly in order.
 fn insertion<W: KeyLane, B: ValueLane>(tuples: &mut [Tuple<W, B>]) {
     for at in 1..tuples.len() {
         let tuple = tuples[at];
@@ -455,7 +457,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// A mixer: small, good enough, the same everywhere.
+    /// Mixes the bits of `x`: small, good enough, the same everywhere.
     pub(crate) fn mix(x: u64) -> u64 {
         let x = (x ^ x >> 31).wrapping_mul(0x7FB5_D329_728E_A185);
         let x = (x ^ x >> 27).wrapping_mul(0x81DA_DEF4_BC2D_D44D);
@@ -507,7 +509,7 @@ pub(crate) mod tests {
             check_all(n, |_| 42);
             check_all(n, |i| i);
         }
-        // One outlier, so that the first pass parts nothing else.
+        // One outlier, so that the first pass separates nothing else.
         check_all(n, |i| if i == 77 { u64::MAX } else { mix(i) % 100_000 });
         // Clusters inside clusters: every pass finds skew again.
         check_all(n, |i| 1u64 << (mix(i) % 64) | mix(i) & 3);

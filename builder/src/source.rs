@@ -1,13 +1,13 @@
-//! Where tuples come from: a typed stream of columns, read a chunk at a time.
+//! Sources of tuples: typed streams of columns, read a chunk at a time.
 //!
-//! A source hands out *encoded* keys and value bits (see [`pleach_format::key`]), so that everything
-//! behind it works on machine words whatever the types are; or byte strings.
+//! A source yields *encoded* keys and value bits (see [`pleach_format::key`]), so that all later steps work
+//! on machine words whatever the types are. Keys and values that are byte strings stay byte strings.
 
 use crate::show::KeyText;
 use pleach_format::{KeyType, Meaning, Record, ValueType};
 use std::fmt;
 
-/// Byte strings, one after the other.
+/// A list of byte strings, stored one after the other.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Strings {
     data: Vec<u8>,
@@ -21,52 +21,58 @@ impl Strings {
         self.data.extend_from_slice(string);
         self.ends.push(self.data.len());
     }
-    /// Adds strings of `bytes` bytes each, which stand one after the other in `data`.
+    /// Adds strings of `bytes` bytes each, which are consecutive in `data`.
     pub fn extend_fixed(&mut self, data: &[u8], bytes: usize) {
         let start = self.data.len();
         self.data.extend_from_slice(data);
         self.ends.extend((1..=data.len() / bytes.max(1)).map(|count| start + count * bytes));
     }
-    /// Number of strings.
+    /// Returns the number of strings.
     #[must_use]
     pub fn len(&self) -> usize {
         self.ends.len()
     }
-    /// Whether there are none.
+    /// Returns true if there are no strings.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
-    /// The string at `index`. Panics if there is none.
+    /// Returns the string at `index`.
+    ///
+    /// # Panics
+    /// If `index` is not below [`Strings::len`].
     #[inline]
     #[must_use]
     pub fn get(&self, index: usize) -> &[u8] {
         let start = if index == 0 { 0 } else { self.ends[index - 1] };
         &self.data[start..self.ends[index]]
     }
-    /// All strings.
+    /// Iterates over all strings.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> {
         (0..self.len()).map(|index| self.get(index))
     }
-    /// Bytes of consecutive strings together. Panics if one of them is not there.
+    /// Returns the total bytes of consecutive strings.
+    ///
+    /// # Panics
+    /// If the range ends after the last string or is reversed.
     #[must_use]
     pub fn range_bytes(&self, range: std::ops::Range<usize>) -> usize {
         let end = |count: usize| if count == 0 { 0 } else { self.ends[count - 1] };
         end(range.end) - end(range.start)
     }
-    /// Bytes of all strings together.
+    /// Returns the total bytes of all strings.
     #[must_use]
     pub fn data_bytes(&self) -> usize {
         self.data.len()
     }
-    /// Removes all strings and keeps the memory.
+    /// Removes all strings; keeps the memory.
     pub fn clear(&mut self) {
         self.data.clear();
         self.ends.clear();
     }
 }
 
-/// A column of a chunk. The variant follows from the type: see [`Column::for_key`].
+/// A column of a chunk. The type determines the variant: see [`Column::for_key`] and [`Column::for_value`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Column {
     /// No column (values of type `none`).
@@ -78,24 +84,24 @@ pub enum Column {
     U64(Vec<u64>),
     /// Words of sixteen bytes.
     U128(Vec<u128>),
-    /// Byte strings: in a `bytesN` column all of N bytes, in a `utf8` column all valid UTF-8.
+    /// Byte strings: all of N bytes in a `bytesN` column, all valid UTF-8 in a `utf8` column.
     Bytes(Strings),
 }
 
 impl Column {
-    /// An empty column for keys of this type: encoded words, or byte strings as they are.
+    /// Creates an empty column for keys of this type: encoded words, or unchanged byte strings.
     #[must_use]
     pub fn for_key(key: KeyType) -> Self {
         if key.is_bytes() { Self::Bytes(Strings::default()) } else { Self::with_width(key.bytes()) }
     }
 
-    /// An empty column for values of this type: bits, or byte strings.
+    /// Creates an empty column for values of this type: bits, or byte strings.
     #[must_use]
     pub fn for_value(value: ValueType) -> Self {
         if value.is_bytes() { Self::Bytes(Strings::default()) } else { Self::with_width(value.bytes()) }
     }
 
-    /// An empty column for words of `bytes` bytes (0, 4, 8 or 16).
+    /// Creates an empty column for words of `bytes` bytes (0, 4, 8 or 16).
     #[must_use]
     pub fn with_width(bytes: usize) -> Self {
         match bytes {
@@ -106,7 +112,7 @@ impl Column {
         }
     }
 
-    /// Number of elements; 0 for no column.
+    /// Returns the number of elements; 0 for no column.
     #[must_use]
     pub fn len(&self) -> usize {
         match self {
@@ -118,7 +124,7 @@ impl Column {
         }
     }
 
-    /// Whether there are no elements.
+    /// Returns true if the column has no elements.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -135,7 +141,7 @@ impl Column {
         }
     }
 
-    /// Removes all elements and keeps the memory.
+    /// Removes all elements; keeps the memory.
     pub fn clear(&mut self) {
         match self {
             Self::None => {}
@@ -147,22 +153,22 @@ impl Column {
     }
 }
 
-/// What a row of a table of changes does.
+/// The effect of a row in a table of changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Op {
-    /// One tuple takes the place of all tuples of the key.
+    /// Replaces all tuples of the key with one tuple.
     Put,
-    /// One more tuple, behind those of the key.
+    /// Adds one tuple after those of the key.
     Add,
-    /// All tuples of the key go.
+    /// Removes all tuples of the key.
     Del,
 }
 
 impl Op {
-    /// All of them.
+    /// All operations.
     pub const ALL: [Self; 3] = [Self::Put, Self::Add, Self::Del];
 
-    /// As it stands in a table of changes.
+    /// Returns the name as written in a table of changes.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -172,44 +178,45 @@ impl Op {
         }
     }
 
-    /// The operation of this name.
+    /// Returns the operation with this name.
     #[must_use]
     pub fn from_name(name: &[u8]) -> Option<Self> {
         Self::ALL.into_iter().find(|op| op.name().as_bytes() == name)
     }
 }
 
-/// Consecutive tuples of a source: keys and values of equal number (values may be `None`).
+/// Consecutive tuples of a source: as many keys as values (the value column may be `None`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Chunk {
     /// Encoded keys, or byte strings.
     pub keys: Column,
     /// Value bits, or byte strings.
     pub values: Column,
-    /// What each tuple does, in a table of changes; else empty. The value of a [`Op::Del`] means nothing.
+    /// Operation of each tuple in a table of changes; empty otherwise. The value of an [`Op::Del`] has no
+    /// meaning.
     pub ops: Vec<Op>,
 }
 
 impl Chunk {
-    /// An empty chunk for these types.
+    /// Creates an empty chunk for these types.
     #[must_use]
     pub fn new(key: KeyType, value: ValueType) -> Self {
         Self { keys: Column::for_key(key), values: Column::for_value(value), ops: Vec::new() }
     }
 
-    /// Number of tuples.
+    /// Returns the number of tuples.
     #[must_use]
     pub fn len(&self) -> usize {
         self.keys.len()
     }
 
-    /// Whether there are no tuples.
+    /// Returns true if the chunk has no tuples.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Removes all tuples and keeps the memory.
+    /// Removes all tuples; keeps the memory.
     pub fn clear(&mut self) {
         self.keys.clear();
         self.values.clear();
@@ -217,7 +224,7 @@ impl Chunk {
     }
 }
 
-/// What a source delivers.
+/// Types, names and meanings of the columns of a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schema {
     /// Key type.
@@ -228,16 +235,16 @@ pub struct Schema {
     pub key_name: String,
     /// Name of the value column; empty if there are no values.
     pub value_name: String,
-    /// Logical type of the key column in Arrow's notation, empty if plain.
+    /// Logical type of the key column in Arrow's notation; empty if plain.
     pub key_logical: String,
-    /// Logical type of the value column, empty if plain.
+    /// Logical type of the value column in Arrow's notation; empty if plain.
     pub value_logical: String,
-    /// Number of tuples, if it is known for certain before reading.
+    /// Number of tuples, if it is certain before reading.
     pub rows: Option<u64>,
 }
 
 impl Schema {
-    /// Of columns without names.
+    /// Creates a schema of columns without names and logical types.
     #[must_use]
     pub fn plain(key_type: KeyType, value_type: ValueType, rows: Option<u64>) -> Self {
         let (key_name, value_name) = (String::new(), String::new());
@@ -245,24 +252,24 @@ impl Schema {
         Self { key_type, value_type, key_name, value_name, key_logical, value_logical, rows }
     }
 
-    /// What keys mean.
+    /// Returns the meaning of the keys.
     #[must_use]
     pub fn key_meaning(&self) -> Meaning {
         Meaning::new(self.key_type, &self.key_logical)
     }
 
-    /// How keys are shown in messages.
+    /// Returns the form in which messages show keys.
     pub(crate) fn key_text(&self) -> KeyText {
         KeyText::new(self.key_type, &self.key_meaning())
     }
 
-    /// What values mean.
+    /// Returns the meaning of the values.
     #[must_use]
     pub fn value_meaning(&self) -> Meaning {
         Meaning::new(self.value_type, &self.value_logical)
     }
 
-    /// The record that values are, if they are one. O(fields).
+    /// Returns the record definition if the values are records. O(fields).
     #[must_use]
     pub fn record(&self) -> Option<Record> {
         Record::of(self.value_type, &self.value_logical)
@@ -271,23 +278,26 @@ impl Schema {
 
 /// A stream of tuples in input order.
 ///
-/// It is asked on a thread of the pool that builds. A source that waits for others keeps that thread: if they need the
-/// same pool, and it has no thread left, neither goes on. Such a build takes a pool of its own:
+/// The build calls it on a thread of its pool. A source that waits for other work blocks that thread: if that
+/// work needs the same pool and no thread is left, both wait for ever. Give such a build a pool of its own:
 /// [`BuildOptions::threads`](crate::BuildOptions::threads).
 pub trait Source: Send {
-    /// Types, names and (if known) the number of tuples; constant over the life of the source.
+    /// Returns types, names and (if known) the number of tuples; constant over the life of the source.
     fn schema(&self) -> &Schema;
 
-    /// Clears `chunk` and fills it with up to about `tuples_max` tuples. An empty chunk is the end. Of keys that are
-    /// floats, words of NaN and of -0.0 (0.0 stands for both) are refused by whoever asks.
+    /// Clears `chunk` and fills it with up to about `tuples_max` tuples. An empty chunk means the end. The
+    /// caller rejects float keys encoded as NaN or -0.0; encode -0.0 as 0.0.
+    ///
+    /// # Errors
+    /// [`SourceError`] if the input cannot be read or a row cannot become a tuple.
     fn next_chunk(&mut self, chunk: &mut Chunk, tuples_max: usize) -> Result<(), SourceError>;
 
-    /// How far reading has come, in whatever unit `total` has (bytes or rows), for a progress bar.
+    /// Returns how much has been read and the total if known, in bytes or rows, for a progress bar.
     fn progress(&self) -> (u64, Option<u64>);
 }
 
-/// Asks a source for the tuples that follow its first `rows`, and refuses words that no key has: iterators and forged
-/// files may come with them.
+/// Reads the tuples after the first `rows` of a source. Refuses words that are not valid keys: iterators and
+/// forged files may contain them.
 pub(crate) fn next_chunk(
     source: &mut dyn Source,
     chunk: &mut Chunk,
@@ -296,7 +306,7 @@ pub(crate) fn next_chunk(
 ) -> Result<(), SourceError> {
     source.next_chunk(chunk, tuples_max)?;
     let key_type = source.schema().key_type;
-    // All other types have every word.
+    // For all other types, every word is a valid key.
     if let (KeyType::F64, Column::U64(words)) = (key_type, &chunk.keys)
         && let Some(at) = words.iter().position(|&word| !key_type.has_word(word.into()))
     {
@@ -308,16 +318,16 @@ pub(crate) fn next_chunk(
     Ok(())
 }
 
-/// Why input was refused.
+/// The reason why input was refused.
 #[derive(Debug)]
 pub struct SourceError {
-    /// The input: a path, or `standard input`.
+    /// The input: a path or `standard input`.
     pub input: String,
-    /// Place in it: `row 17, column "id"`; empty if it concerns the whole input.
+    /// Place in the input, such as `row 17, column "id"`; empty if the error concerns all of it.
     pub place: String,
-    /// What is wrong and what to do.
+    /// The fault, and what to do.
     pub problem: String,
-    /// The error of the system or the library, if there was one.
+    /// The underlying error of the system or a library, if any.
     pub cause: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 

@@ -1,10 +1,9 @@
-//! Building the spine: each level in the narrowest encoding that the cost rule accepts.
+//! Building of the spine: each level in the narrowest encoding that the cost rule accepts.
 //!
-//! The bottom level is built while tuple lines are being packed: whole groups of lines that share a
-//! spine line are encoded by the thread that packed them, groups across a border of pieces are
-//! stitched in order. If the cost rule refuses it in the end, the level is built once more from
-//! the tuple lines, with the next encoding. Of each group three keys stay in memory
-//! (about 1.5% of the file): they are the children of the next level.
+//! The bottom level is built while tuple lines are packed. The thread that packs lines encodes the whole
+//! groups of them that share a spine line; groups across a boundary of pieces are completed in order. If the
+//! cost rule finally refuses the level, it is built again from the tuple lines, with the next encoding. Three
+//! keys of each group stay in memory (about 1.5% of the file): they are the children of the next level.
 
 use crate::error::BuildError;
 use crate::external::Spills;
@@ -16,10 +15,10 @@ use pleach_format::layout::{LINE_BYTES, SpineGeometry};
 use pleach_format::line::{self, Line};
 use pleach_format::spine::{Border, Cost, Encoding, TRIAL_LINES, acceptable, candidates, encode};
 
-/// Most separators of a line: 8-bit codes over keys of four bytes.
+/// Maximum number of separators of a line: 8-bit codes over keys of four bytes.
 const SEPARATORS_MAX: usize = 58;
 
-/// First and last key of a child, and the first one of its second child, if it is not a tuple line.
+/// First and last key of a child, and the first key of its second child, if it is not a tuple line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Ends<W> {
     pub first: W,
@@ -28,7 +27,7 @@ pub(crate) struct Ends<W> {
 }
 
 impl<W: Copy> Ends<W> {
-    /// Of a line above some children.
+    /// Returns the ends of a line above some children.
     fn over(children: usize, child: impl Fn(usize) -> Self) -> Self {
         let first = child(0).first;
         Self {
@@ -44,7 +43,7 @@ fn ends_of<W: KeyLane>(line: &Line, per_line: usize) -> Ends<W> {
     Ends { first, second: first, last: line::key(line, per_line - 1) }
 }
 
-/// Encodes one spine line over up to `fanout` children; gives its cost.
+/// Encodes one spine line over up to `fanout` children; returns its cost.
 fn encode_children<W: KeyLane>(
     encoding: Encoding,
     children: usize,
@@ -61,7 +60,7 @@ fn encode_children<W: KeyLane>(
     encode(encoding, &borders[..count], line)
 }
 
-/// What consecutive tuple lines give to the bottom level.
+/// Contribution of consecutive tuple lines to the bottom level.
 pub(crate) struct Part<W> {
     /// Lines before the first whole group.
     head: Vec<Ends<W>>,
@@ -75,7 +74,7 @@ pub(crate) struct Part<W> {
 }
 
 impl<W: KeyLane> Part<W> {
-    /// Of `lines`, the first of which is line `at` of the file.
+    /// Makes the part of `lines`, the first of which is line `at` of the file.
     fn new(encoding: Encoding, lines: &[Line], at: u64, per_line: usize) -> Self {
         let fanout = encoding.separators(W::BYTES) + 1;
         let before = (at.next_multiple_of(fanout as u64) - at) as usize;
@@ -115,8 +114,8 @@ pub(crate) struct Bottom<W> {
 }
 
 impl<W: KeyLane> Bottom<W> {
-    /// Over tuple lines of `per_line` tuples; up to `lines_max` spine lines stay in memory. `masked`: the
-    /// words are those of byte keys.
+    /// Creates the level over tuple lines of `per_line` tuples; up to `lines_max` spine lines stay in memory.
+    /// `masked`: the words are those of byte keys.
     pub(crate) fn new(per_line: usize, lines_max: usize, masked: bool) -> Self {
         Self {
             encoding: candidates(W::BYTES)[0],
@@ -139,13 +138,13 @@ impl<W: KeyLane> Bottom<W> {
         self.cost = Cost::default();
     }
 
-    /// Forgets all lines.
+    /// Removes all lines.
     pub(crate) fn clear(&mut self) {
         self.restart(candidates(W::BYTES)[0]);
     }
 
-    /// Decides, by the first tuple lines of the file, whether 8-bit codes are tried at all. Must be given
-    /// [`PIECE_LINES`] of them, or all, so that the answer depends on the tuples alone.
+    /// Decides by the first tuple lines of the file whether 8-bit codes are tried at all. Must be called with
+    /// [`PIECE_LINES`] of them, or all, so that the result depends on the tuples alone.
     pub(crate) fn trial(&mut self, lines: &[Line]) {
         if let [Encoding::Delta8, next, ..] = *candidates(W::BYTES)
             && self.encoding == Encoding::Delta8
@@ -164,18 +163,18 @@ impl<W: KeyLane> Bottom<W> {
         }
     }
 
-    /// Whether the level is refused whatever follows: then parts need not be made.
+    /// Returns true if the level is refused whatever follows: then parts need not be made.
     pub(crate) fn is_refused(&self) -> bool {
-        // Uneven words may have some: there the share decides, in the end.
+        // Uneven words may have some runs: for these the share decides, in the end.
         !self.uneven && self.cost.runs > 0
     }
 
-    /// The part of tuple lines that begin with line `at` of the file. Called from any thread.
+    /// Makes the part of tuple lines that begin with line `at` of the file. Called from any thread.
     pub(crate) fn part(&self, lines: &[Line], at: u64) -> Part<W> {
         Part::new(self.encoding, lines, at, self.per_line)
     }
 
-    /// Takes the part of the next tuple lines.
+    /// Appends the part of the next tuple lines.
     pub(crate) fn absorb(&mut self, part: &Part<W>, spills: Spills<'_>) -> Result<(), BuildError> {
         let fanout = self.encoding.separators(W::BYTES) + 1;
         let stitch = |bottom: &mut Self, ends: &[Ends<W>]| {
@@ -213,9 +212,9 @@ impl<W: KeyLane> Bottom<W> {
         acceptable(self.uneven, self.children - self.lines.len(), self.cost)
     }
 
-    /// Builds the levels above, after all tuple lines have been absorbed (or, if parts were left
-    /// out since the level [is refused](Self::is_refused), `tuple_lines` is their number all the
-    /// same). `reread` hands out all tuple lines again, piece by piece, if that is needed.
+    /// Builds the levels above, after all tuple lines have been absorbed. If parts were left out since the
+    /// level [is refused](Self::is_refused), `tuple_lines` is still the number of all tuple lines. `reread`
+    /// yields all tuple lines again, piece by piece, if that is needed.
     pub(crate) fn finish(
         mut self,
         tuple_lines: u64,
@@ -236,7 +235,7 @@ impl<W: KeyLane> Bottom<W> {
                 self.restart(encoding);
                 let mut at = 0;
                 reread(&mut |lines| {
-                    // A few groups a task, so that one piece keeps all threads busy.
+                    // A few groups per task, so that one piece keeps all threads busy.
                     const TASK_LINES: usize = PIECE_LINES / 8;
                     let part = |task: usize| {
                         let from = task * TASK_LINES;
@@ -272,7 +271,7 @@ impl<W: KeyLane> Bottom<W> {
     }
 }
 
-/// Hands out all tuple lines again, in order, in pieces of any size.
+/// Yields all tuple lines again, in order, in pieces of any size.
 pub(crate) type Reread<'a> =
     dyn FnMut(&mut dyn FnMut(&[Line]) -> Result<(), BuildError>) -> Result<(), BuildError> + 'a;
 
@@ -307,12 +306,12 @@ pub(crate) struct Spine {
     upper: Vec<Vec<Line>>,
     /// Encoding of each level, bottom level first.
     pub encodings: Vec<Encoding>,
-    /// Lines that are flagged inexact.
+    /// Number of lines flagged inexact.
     pub inexact: u64,
 }
 
 impl Spine {
-    /// Hands out the section's content: root level first, each level padded to a pair of lines.
+    /// Passes on the section's content: root level first, each level padded to a pair of lines.
     pub(crate) fn read(
         &self,
         geometry: &SpineGeometry,

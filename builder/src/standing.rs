@@ -1,4 +1,4 @@
-//! What stands under a name, by its bytes: an index, something that was one, or something of somebody else's.
+//! Classification of an existing file by its bytes: an index, a damaged or newer one, or a foreign file.
 
 use crate::storage::Storage;
 use pleach_format::superblock::{SUPERBLOCK_BYTES, Superblock};
@@ -6,21 +6,21 @@ use pleach_format::version::MAGIC;
 use std::io;
 use std::path::Path;
 
-/// A regular file, as far as its first and its last bytes tell.
+/// Kind of a regular file, judged by its first and last bytes.
 #[derive(Debug)]
 pub(crate) enum Standing {
-    /// Nothing, or no byte.
+    /// No file, or an empty one.
     Empty,
     /// A file whose superblock, or the copy at its end, can be read.
     Index(Box<Superblock>),
-    /// Our mark at either end, and no superblock of this version: damaged, or of another version.
+    /// Our magic bytes at either end, but no superblock of this version: damaged, or of another version.
     Marked,
-    /// Not ours.
+    /// Not a Pleach file.
     Foreign,
 }
 
 impl Standing {
-    /// Looks at a regular file.
+    /// Classifies a regular file.
     pub(crate) fn of(storage: &dyn Storage, path: &Path) -> io::Result<Self> {
         let (file, bytes) = storage.open(path)?;
         if bytes == 0 {
@@ -30,7 +30,7 @@ impl Standing {
         for offset in [0, bytes.saturating_sub(SUPERBLOCK_BYTES as u64)] {
             let mut block = vec![0; bytes.min(SUPERBLOCK_BYTES as u64) as usize];
             match file.read_exact_at(&mut block, offset) {
-                // Cut in the meantime: what is read is not there any more.
+                // Truncated in the meantime: these bytes no longer exist.
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => continue,
                 read => read?,
             }
@@ -45,12 +45,12 @@ impl Standing {
         Ok(if is_marked { Self::Marked } else { Self::Foreign })
     }
 
-    /// Whether it is a file of ours, damaged or not.
+    /// Returns true if it is a Pleach file, damaged or not.
     pub(crate) fn is_ours(&self) -> bool {
         matches!(self, Self::Index(_) | Self::Marked)
     }
 
-    /// Its superblock.
+    /// Returns its superblock.
     pub(crate) fn superblock(&self) -> Option<&Superblock> {
         match self {
             Self::Index(superblock) => Some(superblock),

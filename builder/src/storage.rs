@@ -1,8 +1,8 @@
-//! The seam between a build and the system: every system operation of a build goes through it.
+//! The seam between a build and the system: every system operation of a build uses the traits of this module.
 //!
-//! [`RealStorage`] is the file system, [`UnnamedStorage`] a file that has no name, [`MemoryStorage`] keeps files in
-//! memory. Tests wrap them and fail the n-th operation. Dropping a temporary file or a lock that was not given up
-//! removes it; these removals cannot be reported, so they are no operations.
+//! [`RealStorage`] is the file system, [`UnnamedStorage`] one file without a name, and [`MemoryStorage`]
+//! keeps files in memory. Tests wrap them and let the n-th operation fail. Dropping a temporary file or a
+//! lock removes it, unless it was given up; such removals cannot be reported, so they are not operations.
 
 use crate::lock::{self, LockName, Taken};
 use crate::remains::{self, Token};
@@ -16,27 +16,27 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What stands under a name.
+/// Kind of the file under a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Nothing.
+    /// No file.
     Missing,
     /// A regular file.
     File {
-        /// Who may do what with it.
+        /// Its permissions, owner and group.
         access: Access,
-        /// How many names lead to it.
+        /// Number of names (hard links) of the file.
         links: u64,
     },
     /// A folder.
     Directory,
-    /// A symbolic link to this text.
+    /// A symbolic link with this target.
     Symlink(PathBuf),
-    /// A device, a pipe, a socket.
+    /// A device, a pipe or a socket.
     Other,
 }
 
-/// Who may do what with a file.
+/// Permission bits, owner and group of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Access {
     /// Permission bits.
@@ -47,31 +47,31 @@ pub struct Access {
     pub group: u32,
 }
 
-/// What tells a file from all others, whatever its names are.
+/// Identity of a file, independent of its names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {
-    /// Number of the device it lies on.
+    /// Device number.
     pub device: u64,
-    /// Its number there.
+    /// Inode number on that device.
     pub inode: u64,
-    /// Whether it is a device, a pipe or a socket: neither a regular file nor a folder.
+    /// True for a device, a pipe or a socket: neither a regular file nor a folder.
     pub is_device: bool,
 }
 
-/// What a file system says that does not know a call, or whose mount or server does not.
+/// Returns true for the error of a file system, mount or server that does not support a call.
 fn is_unknown_call(error: &io::Error) -> bool {
     let errno = error.raw_os_error();
     errno.is_some_and(|errno| [libc::ENOSYS, libc::EOPNOTSUPP, libc::ENOTSUP].contains(&errno))
 }
 
-/// Whether an error says that files cannot be locked here, and not that somebody has locked this one. NFS does not
-/// lock for writing what is open for reading alone.
+/// Returns true if an error means that files cannot be locked here, as opposed to a lock held by another
+/// process. NFS does not lock for writing a file that is open only for reading.
 pub(crate) fn lacks_locks(error: &io::Error) -> bool {
     is_unknown_call(error)
         || matches!(error.raw_os_error(), Some(libc::ENOLCK | libc::EBADF | libc::EINVAL | libc::EPERM))
 }
 
-/// Whether an error says that a file cannot have a second name here.
+/// Returns true if an error means that a file cannot have a second name here.
 pub(crate) fn lacks_links(error: &io::Error) -> bool {
     is_unknown_call(error)
         || matches!(
@@ -80,12 +80,13 @@ pub(crate) fn lacks_links(error: &io::Error) -> bool {
         )
 }
 
-/// Whether an error says that owner or permissions are not ours to set, or not to be set here.
+/// Returns true if an error means that owner or permissions cannot be set here, or not by this user.
 pub(crate) fn lacks_owners(error: &io::Error) -> bool {
     is_unknown_call(error) || matches!(error.raw_os_error(), Some(libc::EPERM | libc::EINVAL | libc::EACCES))
 }
 
-/// Whether an error says that a folder cannot be synced here: there is nothing to wait for, or no way to.
+/// Returns true if an error means that a folder cannot be synced here: there is nothing to wait for, or no
+/// way to.
 fn lacks_folder_sync(error: &io::Error) -> bool {
     is_unknown_call(error)
         || matches!(
@@ -94,34 +95,40 @@ fn lacks_folder_sync(error: &io::Error) -> bool {
         )
 }
 
-/// Whether an error says that a file is not ours to open, to lock or to remove.
+/// Returns true if an error means that this user may not open, lock or remove a file.
 fn is_not_ours(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EACCES | libc::EPERM | libc::EROFS))
 }
 
 /// An open file.
+///
+/// # Errors
+/// Each fallible method returns the error of the system if the operation fails.
 pub trait StorageFile: Send + Sync {
     /// Writes all bytes at an offset; the file grows as needed.
     fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
-    /// Fills `bytes` from an offset; an error if the file ends before.
+    /// Fills `bytes` from an offset; fails if the file ends before.
     fn read_exact_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<()>;
-    /// Cuts or extends the file.
+    /// Truncates or extends the file.
     fn set_len(&self, bytes: u64) -> io::Result<()>;
     /// Sets the permission bits.
     fn set_mode(&self, mode: u32) -> io::Result<()>;
-    /// User and group that own the file.
+    /// Returns the user and the group that own the file.
     fn owner(&self) -> io::Result<(u32, u32)>;
-    /// Gives the file to a user, or leaves it to the one who has it, and to a group.
+    /// Sets the group, and the user unless `user` is `None`.
     fn set_owner(&self, user: Option<u32>, group: u32) -> io::Result<()>;
     /// Waits until the file is on the disk.
     fn sync(&self) -> io::Result<()>;
 }
 
 /// A temporary file with a name, locked while it exists. Dropping it removes it.
+///
+/// # Errors
+/// [`StorageTemp::persist`] returns the error of the system, or fails if the process is ending.
 pub trait StorageTemp: Send + Sync {
-    /// The open file.
+    /// Returns the open file.
     fn file(&self) -> &dyn StorageFile;
-    /// Its path.
+    /// Returns its path.
     fn path(&self) -> &Path;
     /// Renames it over `target`.
     fn persist(self: Box<Self>, target: &Path) -> io::Result<()>;
@@ -130,33 +137,37 @@ pub trait StorageTemp: Send + Sync {
 /// A lock that is held. Dropping it removes the lock file and releases it.
 pub trait StorageLock: Send + Sync {}
 
-/// Outcome of [`Storage::lock`].
+/// Result of [`Storage::lock`].
 pub enum Locked {
-    /// Ours.
+    /// The lock was taken.
     Held(Box<dyn StorageLock>),
-    /// Held by the one who wrote this text.
+    /// Held by the process that wrote this text.
     Busy(String),
-    /// Nobody can lock a file here: nothing is held, and nothing was left.
+    /// Files cannot be locked here: nothing is held, and no file was left.
     Unknown,
-    /// The lock file belongs to this user, and nobody else may open it to see whether it is held.
+    /// The lock file belongs to this user, and nobody else may open it to test the lock.
     Closed {
-        /// Number of the user.
+        /// User id of the owner.
         owner: u32,
     },
 }
 
-/// A file system, as far as a build needs one.
+/// The file system operations that a build needs.
+///
+/// # Errors
+/// Each fallible method returns the error of the system if the operation fails.
 pub trait Storage: Sync {
-    /// What stands under a name; links are not followed.
+    /// Returns the kind of the file under a name; links are not followed.
     fn kind(&self, path: &Path) -> io::Result<Kind>;
-    /// What a name leads to, through links; `None` if it leads nowhere.
+    /// Returns the identity of the file that a name leads to, through links; `None` if there is none.
     fn identity(&self, path: &Path) -> io::Result<Option<Identity>>;
-    /// Names of the entries of a folder.
+    /// Returns the names of the entries of a folder.
     fn list(&self, folder: &Path) -> io::Result<Vec<OsString>>;
-    /// Creates or takes over a lock file and writes `holder` into it. Does not wait for the holder of
-    /// a lock to give it back, only (a moment) for it to say who it is.
+    /// Creates or takes over a lock file and writes `holder` into it. Does not wait for a held lock to be
+    /// released, only (a moment) for the holder to write its name.
     fn lock(&self, path: &Path, holder: &str) -> io::Result<Locked>;
-    /// Creates and locks a file `PREFIX` + six letters or digits + `SUFFIX`, of these permissions less the umask.
+    /// Creates and locks a file `PREFIX` + six letters or digits + `SUFFIX`, with permissions `mode` less the
+    /// umask.
     fn create_temp(
         &self,
         folder: &Path,
@@ -166,15 +177,16 @@ pub trait Storage: Sync {
     ) -> io::Result<Box<dyn StorageTemp>>;
     /// Creates a file without a name.
     fn create_spill(&self, folder: &Path) -> io::Result<Box<dyn StorageFile>>;
-    /// Opens a file to read it; its length comes with it.
+    /// Opens a file for reading; returns its length, too.
     fn open(&self, path: &Path) -> io::Result<(Box<dyn StorageFile>, u64)>;
-    /// Gives a file a second name, which nothing has yet.
+    /// Gives a file a second name, which must not be in use.
     fn link(&self, from: &Path, to: &Path) -> io::Result<()>;
-    /// Removes a name; fine if nothing has it.
+    /// Removes a name; succeeds if nothing has it.
     fn remove(&self, path: &Path) -> io::Result<()>;
-    /// Removes a file nobody has locked; `false` if somebody has, or if that cannot be told or done: then it stays.
+    /// Removes a file that nobody has locked. Returns `false`, and the file stays, if it is locked or if the
+    /// lock cannot be tested or the file not removed.
     fn remove_unlocked(&self, path: &Path) -> io::Result<bool>;
-    /// Waits until the entries of a folder are on the disk, where that can be waited for.
+    /// Waits until the entries of a folder are on the disk, if the file system can do that.
     fn sync_dir(&self, folder: &Path) -> io::Result<()>;
 }
 
@@ -182,12 +194,12 @@ pub trait Storage: Sync {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RealStorage;
 
-/// Writes from this size on are sent to the disk at once, so that the final sync has little left.
+/// Minimum size of writes that are sent to the disk at once, so that little is left for the final sync.
 const WRITEBACK_BYTES: usize = 1 << 20;
 
 struct RealFile {
     file: File,
-    /// Whether what is written survives a power cut: what has no name that anybody could find waits for no disk.
+    /// True if the contents must survive a power cut; a file without a name is not synced.
     is_kept: bool,
 }
 
@@ -221,7 +233,7 @@ impl StorageFile for RealFile {
 
 struct RealTemp {
     file: RealFile,
-    // Dropped in this order: who ends the process knows the name until it is gone.
+    // Dropped in this order: the name stays registered until it is removed.
     path: tempfile::TempPath,
     _token: Option<Token>,
 }
@@ -240,7 +252,7 @@ impl StorageTemp for RealTemp {
 
 struct RealLock {
     path: PathBuf,
-    // Held for its lock; closed after the name is gone.
+    // Held for its lock; closed after the name is removed.
     _file: File,
     _token: Option<Token>,
 }
@@ -249,15 +261,15 @@ impl StorageLock for RealLock {}
 
 impl Drop for RealLock {
     fn drop(&mut self) {
-        // A lock file that cannot be removed is unlocked all the same, and taken over later.
+        // A lock file that cannot be removed is still unlocked, and taken over later.
         let _ = fs::remove_file(&self.path);
     }
 }
 
-/// How long the holder of a lock may take to write its name into it.
+/// Maximum time for the holder of a lock to write its name into it.
 const HOLDER_PATIENCE: Duration = Duration::from_millis(200);
 
-/// Attempts to make or to open a lock file that others keep removing and making.
+/// Attempts to create or open a lock file that others keep removing and creating.
 const OPEN_ATTEMPTS: usize = 100;
 
 /// A lock file under its name.
@@ -271,8 +283,8 @@ impl LockName for LockFile<'_> {
 
     fn open(&self) -> io::Result<File> {
         for _ in 0..OPEN_ATTEMPTS {
-            // Made here, or opened without being made: where everybody may write, the kernel lets nobody open another
-            // user's file as if to make it.
+            // Created, or opened without O_CREAT: in a folder that everybody may write, the kernel refuses to
+            // open another user's file with it.
             match OpenOptions::new().read(true).write(true).create_new(true).open(self.path) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 made => return made,
@@ -307,7 +319,7 @@ impl LockName for LockFile<'_> {
     }
     fn set_holder(&self, mut file: &File, holder: &str) -> io::Result<()> {
         match file.set_len(0).and_then(|()| file.write_all(holder.as_bytes())) {
-            // Another user's, open for reading alone: the lock holds all the same.
+            // Another user's file, open for reading alone: the lock holds all the same.
             Err(error) if matches!(error.raw_os_error(), Some(libc::EBADF | libc::EINVAL)) => Ok(()),
             written => written,
         }
@@ -324,26 +336,26 @@ impl LockName for LockFile<'_> {
     }
 }
 
-/// A temporary file that is locked, and that goes if the process ends early ([`remains`]).
+/// A temporary file that is locked, and removed if the process ends early ([`remains`]).
 pub struct LockedTemp {
-    // Dropped in this order: who ends the process knows the name until it is gone.
+    // Dropped in this order: the name stays registered until it is removed.
     temp: tempfile::NamedTempFile,
     token: Option<Token>,
 }
 
 impl LockedTemp {
-    /// The open file.
+    /// Returns the open file.
     #[must_use]
     pub fn as_file(&self) -> &File {
         self.temp.as_file()
     }
 
-    /// The open file, to write to it.
+    /// Returns the open file, for writing.
     pub fn as_file_mut(&mut self) -> &mut File {
         self.temp.as_file_mut()
     }
 
-    /// Its path.
+    /// Returns its path.
     #[must_use]
     pub fn path(&self) -> &Path {
         self.temp.path()
@@ -352,22 +364,23 @@ impl LockedTemp {
     /// Renames it over `target`.
     ///
     /// # Errors
-    /// Those of the system, or that the process is ending.
+    /// The error of the system, or that the process is ending.
     pub fn persist(self, target: &Path) -> io::Result<()> {
         remains::publish(target, || self.temp.persist(target).map(drop).map_err(|error| error.error))
     }
 }
 
-/// Attempts at a temporary file that others take for a stray between our making and our locking it.
+/// Attempts at a temporary file that others remove as a stray between its creation and our lock.
 const TEMP_ATTEMPTS: usize = 100;
 
-/// Creates and locks a temporary file, for [`RealStorage`] and for other outputs that are swept like its own.
+/// Creates and locks a temporary file, for [`RealStorage`] and for other outputs that are swept in the same
+/// way.
 ///
-/// Who looks for strays locks them for a moment: that is waited for. Who sweeps at that moment may remove the file
-/// before it is locked: then there is another one.
+/// A process that looks for strays locks them for a moment; this function waits for that. A sweep at that
+/// moment may remove the file before it is locked; then another one is created.
 ///
 /// # Errors
-/// Those of the system.
+/// The error of the system.
 pub fn locked_temp(folder: &Path, prefix: &OsString, suffix: &str, mode: u32) -> io::Result<LockedTemp> {
     for _ in 0..TEMP_ATTEMPTS {
         let make = || {
@@ -380,7 +393,7 @@ pub fn locked_temp(folder: &Path, prefix: &OsString, suffix: &str, mode: u32) ->
         };
         let (temp, token) = remains::make(make, |temp| Some(temp.path().to_owned()))?;
         match temp.as_file().lock() {
-            // Then nobody sweeps, either.
+            // Without locks nobody sweeps, either.
             Err(error) if lacks_locks(&error) => {}
             locked => locked?,
         }
@@ -391,7 +404,7 @@ pub fn locked_temp(folder: &Path, prefix: &OsString, suffix: &str, mode: u32) ->
     Err(io::Error::other("temporary files keep disappearing: try again"))
 }
 
-/// Opens a file to lock it: for writing, which network file systems want, else for reading.
+/// Opens a file for locking: for writing, as network file systems require, or else for reading.
 fn open_to_lock(path: &Path) -> io::Result<File> {
     match OpenOptions::new().read(true).write(true).open(path) {
         Err(error) if is_not_ours(&error) => File::open(path),
@@ -399,8 +412,8 @@ fn open_to_lock(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Opens what may be left over; `None` if it is no regular file, since who opened a pipe of such a name would wait for
-/// its other end, or if it is not ours to open.
+/// Opens a possible stray. `None` if it is not a regular file (opening a pipe would wait for its other end)
+/// or if this user may not open it.
 pub(crate) fn open_stray(path: &Path) -> io::Result<Option<File>> {
     if !fs::symlink_metadata(path)?.is_file() {
         return Ok(None);
@@ -433,7 +446,7 @@ impl Storage for RealStorage {
                 let is_device = !(found.is_file() || found.is_dir());
                 Ok(Some(Identity { device: found.dev(), inode: found.ino(), is_device }))
             }
-            // A name that leads nowhere, or in circles.
+            // A dangling link, or a loop of links.
             Err(error)
                 if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
                     || error.raw_os_error() == Some(libc::ELOOP) =>
@@ -509,7 +522,7 @@ impl Storage for RealStorage {
         if metadata.is_dir() {
             return Err(io::ErrorKind::IsADirectory.into());
         }
-        // A pipe has no length, and would be taken for a file that was cut.
+        // A pipe has no length, and would pass for a truncated file.
         if !metadata.is_file() {
             return Err(io::ErrorKind::NotSeekable.into());
         }
@@ -535,8 +548,8 @@ impl Storage for RealStorage {
     }
 }
 
-/// One file without a name, for what its builder alone reads: nothing is left of it, however that ends, and nothing of
-/// it is synced.
+/// One file without a name, which only its builder reads: nothing of it remains in any case, and it is not
+/// synced.
 #[derive(Debug)]
 pub struct UnnamedStorage {
     target: PathBuf,
@@ -544,19 +557,19 @@ pub struct UnnamedStorage {
 }
 
 impl UnnamedStorage {
-    /// On the disk of this folder.
+    /// Creates the storage on the file system of `folder`.
     #[must_use]
     pub fn new(folder: &Path) -> Self {
         Self { target: folder.join("unnamed.pleach"), built: Arc::default() }
     }
 
-    /// What to build, to be known in errors.
+    /// Returns the target to build; errors show it.
     #[must_use]
     pub fn target(&self) -> &Path {
         &self.target
     }
 
-    /// The file, once it is built.
+    /// Returns the file once it is built.
     #[must_use]
     pub fn into_file(self) -> Option<File> {
         self.built.lock().unwrap_or_else(PoisonError::into_inner).take()
@@ -632,12 +645,12 @@ pub struct MemoryStorage {
 }
 
 impl MemoryStorage {
-    /// Puts a file there.
+    /// Adds or replaces a file.
     pub fn put(&self, path: &Path, bytes: Vec<u8>) {
         self.files.lock().unwrap_or_else(PoisonError::into_inner).insert(path.to_owned(), bytes);
     }
 
-    /// Removes a file and gives its bytes.
+    /// Removes a file and returns its bytes.
     #[must_use]
     pub fn take(&self, path: &Path) -> Option<Vec<u8>> {
         self.files.lock().unwrap_or_else(PoisonError::into_inner).remove(path)
@@ -712,7 +725,7 @@ impl StorageTemp for MemoryTemp {
     }
 }
 
-/// Of what nobody else can build.
+/// The lock of a storage that nobody else can use.
 struct NoLock;
 impl StorageLock for NoLock {}
 

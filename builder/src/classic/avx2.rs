@@ -1,8 +1,9 @@
-//! Line kernels with AVX2: a short line at the bottom of a page is a permutation of one or two
-//! registers, a longer or higher one is gathered. Slots that a store touches behind its line are written
-//! again by a later line, or hold all ones, as free slots must.
+//! Line kernels with AVX2.
 //!
-//! Each kernel says whether it filled the run; if not, or on other processors, the scalar one does.
+//! A short line at the bottom of a page is a permutation of one or two registers; a longer or higher one is
+//! gathered. A store may touch slots after its line: these are written again by a later line, or hold all
+//! ones, as free slots must. Each kernel reports whether it filled the run; if not, or on other processors,
+//! the scalar kernel does.
 
 #[cfg(not(target_arch = "x86_64"))]
 use super::permute::Run;
@@ -29,8 +30,9 @@ mod x86 {
     use pleach_format::classic::TreeWord;
     use std::arch::x86_64::*;
 
-    /// Lines, from the run's first, of which `read` words from their base and `write` slots from their
-    /// first slot exist. Both places ascend with the line, so those before it have them too.
+    /// Returns the number of lines, from the run's first, for which `read` words from their base and `write`
+    /// slots from their first slot exist. Both places ascend with the line, so all lines before have them
+    /// too.
     fn reach<W: TreeWord>(run: &Run<'_, W>, out: usize, read: usize, write: usize) -> usize {
         let fits = |line: usize| run.base(line) + read <= run.words.len() && run.slot(line) + write <= out;
         let mut count = run.count;
@@ -40,27 +42,28 @@ mod x86 {
         count
     }
 
-    /// Order of a short line, and above its end a lane of the rest.
+    /// Returns the order of a short line, padded with `u32::MAX`, which marks free slots.
     fn padded_order<const N: usize>(order: &[u32]) -> [u32; N] {
         let mut lanes = [u32::MAX; N];
         lanes[..order.len()].copy_from_slice(order);
         lanes
     }
 
-    /// Distance of each lane's word from the line's base, for the order's 8 ranks from `at` on.
+    /// Returns the distance of each lane's word from the line's base, for the 8 ranks of the order from `at`
+    /// on.
     #[target_feature(enable = "avx2")]
     fn offsets(order: &[u32], at: usize, below: u32) -> __m256i {
         let ranks: &[u32; 8] = order[at..at + 8].first_chunk().unwrap_or(&[0; 8]);
-        // SAFETY: 32 bytes are read from an array of 32 bytes.
+        // SAFETY: the array has exactly the 32 bytes that are read; the load needs no alignment.
         let ranks = unsafe { _mm256_loadu_si256(ranks.as_ptr().cast()) };
         let shift = _mm_cvtsi32_si128(below.cast_signed());
         let ones = _mm256_set1_epi32(1);
         _mm256_sub_epi32(_mm256_sll_epi32(_mm256_add_epi32(ranks, ones), shift), ones)
     }
 
-    /// Four-byte words.
+    /// Fills lines of four-byte words.
     pub(crate) fn fill32(run: &Run<'_, u32>, out: &mut [[u8; 4]]) -> bool {
-        // SAFETY: kernels are called only where AVX2 was detected (`Vectors::avx2`).
+        // SAFETY: `Vectors::avx2` detected AVX2 before it allowed a kernel.
         unsafe {
             match (run.lines.order.len(), run.lines.below) {
                 (1..=7, 0) => short32(run, out),
@@ -76,7 +79,7 @@ mod x86 {
     fn short32(run: &Run<'_, u32>, out: &mut [[u8; 4]]) {
         let count = reach(run, out.len(), 8, 8);
         let lanes = padded_order::<8>(&run.lines.order);
-        // SAFETY: 32 bytes are read from an array of 32 bytes.
+        // SAFETY: the array has exactly the 32 bytes that are read; the load needs no alignment.
         let order = unsafe { _mm256_loadu_si256(lanes.as_ptr().cast()) };
         let free = _mm256_cmpeq_epi32(order, _mm256_set1_epi32(-1));
         for line in 0..count {
@@ -95,7 +98,7 @@ mod x86 {
     fn long32(run: &Run<'_, u32>, out: &mut [[u8; 4]]) {
         let count = reach(run, out.len(), 16, 16);
         let lanes = padded_order::<16>(&run.lines.order);
-        // SAFETY: two times 32 bytes are read from an array of 64 bytes.
+        // SAFETY: the array has exactly the 64 bytes that the two loads read; they need no alignment.
         let orders: [__m256i; 2] =
             unsafe { [0, 8].map(|at| _mm256_loadu_si256(lanes.as_ptr().add(at).cast())) };
         let upper = orders.map(|order| _mm256_cmpgt_epi32(order, _mm256_set1_epi32(7)));
@@ -144,17 +147,17 @@ mod x86 {
         scalar(run, count, out);
     }
 
-    /// Eight-byte words.
+    /// Fills lines of eight-byte words.
     pub(crate) fn fill64(run: &Run<'_, u64>, out: &mut [[u8; 8]]) -> bool {
         if run.lines.below != 0 || !matches!(run.lines.order.len(), 1..=3 | 7) {
             return false;
         }
-        // SAFETY: kernels are called only where AVX2 was detected (`Vectors::avx2`).
+        // SAFETY: `Vectors::avx2` detected AVX2 before it allowed a kernel.
         unsafe { if run.lines.order.len() == 7 { long64(run, out) } else { short64(run, out) } };
         true
     }
 
-    /// Four lanes of eight bytes as the lanes of four bytes that they are made of.
+    /// Converts the order of four 8-byte lanes to that of the eight 4-byte lanes of which they consist.
     fn halves(order: [u32; 4]) -> [u32; 8] {
         std::array::from_fn(|lane| order[lane / 2].wrapping_mul(2).wrapping_add(lane as u32 % 2))
     }
@@ -165,7 +168,7 @@ mod x86 {
         let lanes = padded_order::<4>(&run.lines.order);
         let free = lanes.map(|rank| if rank == u32::MAX { -1i64 } else { 0 });
         let lanes = halves(lanes);
-        // SAFETY: 32 bytes are read from arrays of 32 bytes.
+        // SAFETY: both arrays have exactly the 32 bytes that are read; the loads need no alignment.
         let (order, free) =
             unsafe { (_mm256_loadu_si256(lanes.as_ptr().cast()), _mm256_loadu_si256(free.as_ptr().cast())) };
         for line in 0..count {
@@ -189,7 +192,8 @@ mod x86 {
         let flag = |yes: bool| if yes { -1i64 } else { 0 };
         let upper = [low, high].map(|half| half.map(|rank| flag(rank > 3)));
         let free = [low, high].map(|half| half.map(|rank| flag(rank == u32::MAX)));
-        // SAFETY: 32 bytes are read from arrays of 32 bytes.
+        // SAFETY: each array of the three pairs has exactly the 32 bytes that are read; the loads need no
+        // alignment.
         let (orders, upper, free) = unsafe {
             (
                 [0, 1].map(|half: usize| _mm256_loadu_si256(lanes[half].as_ptr().cast())),

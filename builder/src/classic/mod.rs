@@ -7,8 +7,8 @@
 //! packed.rs   compressed trees (page by page: record, narrow words, then permute.rs)
 //! narrow.rs   keys of a page as narrow words: distances, partial keys
 //! ```
-//! Each level of pages is one parallel pass over its output. The lowest level, almost all of the tree,
-//! reads each key once, in order; a level above reads every 2^below-th key into a short list first, so
+//! Each level of pages is one parallel pass over its output. The lowest level, which is almost all of the
+//! tree, reads each key once, in order. A level above first reads every 2^below-th key into a short list, so
 //! that its own permutation stays in the cache. Kim et al., TODS 36(4), 2011, section 5.1.1.
 
 mod avx2;
@@ -25,7 +25,7 @@ use pleach_format::classic::{Geometry, SLACK_BYTES, Tree, TreeWord, nodes};
 
 pub use packed::{Packed, build_delta, build_partial};
 
-/// Why a tree was not built. Nothing was written.
+/// The reason why a tree was not built. Nothing was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClassicError {
@@ -35,17 +35,17 @@ pub enum ClassicError {
     /// The geometry is for another number of keys.
     #[error("the geometry is for {expected} keys, there are {found}")]
     Keys {
-        /// Keys of the geometry.
+        /// Number of keys of the geometry.
         expected: u64,
-        /// Keys given.
+        /// Number of keys given.
         found: u64,
     },
-    /// The output has another length than the tree.
+    /// The length of the output is not that of the tree.
     #[error("the tree takes {expected} bytes, the output has {found}")]
     Output {
         /// Bytes of the tree.
         expected: u64,
-        /// Bytes given.
+        /// Bytes of the output.
         found: u64,
     },
 }
@@ -53,32 +53,33 @@ pub enum ClassicError {
 /// Vector instructions of the build. All of them write the same bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Vectors {
-    /// None: the reference.
+    /// No vector instructions: the reference.
     Scalar,
-    /// AVX2 and BMI2 where the CPU has both, else none.
+    /// AVX2 and BMI2 if the CPU has both, otherwise none.
     #[default]
     Best,
 }
 
 impl Vectors {
-    /// Whether AVX2 and BMI2 are wanted and there.
+    /// Returns true if AVX2 and BMI2 are requested and available.
     fn avx2(self) -> bool {
         self == Self::Best && pleach_format::cpu::avx2_bmi2()
     }
 }
 
-/// A key type of a tree: `u32`, `u64`, `u128`.
+/// Key type of a tree: `u32`, `u64` or `u128`.
 pub trait TreeKey: TreeWord + Lane {}
 impl TreeKey for u32 {}
 impl TreeKey for u64 {}
 impl TreeKey for u128 {}
 
-/// Writes the tree of `keys`, which must ascend (equal keys are allowed; from other input comes a tree
-/// that answers wrongly), to `out` of [`Tree::bytes`] bytes. O(keys) work, spread over the threads of
-/// the pool it is called in; extra memory for the upper pages' keys, 1/2^levels of all.
+/// Writes the tree of `keys` to `out`, whose length is [`Tree::bytes`].
+///
+/// Keys must ascend; equal keys are allowed. If they do not ascend, the tree gives wrong answers. O(keys)
+/// work on the threads of the current pool; extra memory for the keys of the upper pages, 1/2^levels of all.
 ///
 /// # Errors
-/// [`ClassicError`] if the lengths do not belong together.
+/// [`ClassicError`] if the geometry is not valid for the keys, or a length does not match it.
 pub fn build<W: TreeKey>(
     keys: &[W],
     geometry: &Geometry,
@@ -119,7 +120,7 @@ pub fn build<W: TreeKey>(
             continue;
         }
         let per_task = (TASK_SLOTS / whole).max(1);
-        // Where lines are not a few registers long a small page is best filled slot by slot.
+        // Unless lines fill a few registers, a small page is filled fastest slot by slot.
         let direct = shape.is_direct();
         parallel::jobs(pages.chunks_mut(whole * per_task).enumerate(), |(task, pages)| {
             for (page, out) in pages.chunks_mut(whole).enumerate() {
@@ -136,16 +137,16 @@ pub fn build<W: TreeKey>(
     Ok(())
 }
 
-/// Asks for huge pages behind a buffer that a tree will be written to, before it is touched: a search
-/// over 4 KiB pages pays for the address of nearly every line. A hint.
+/// Requests huge pages for a buffer that a tree will be written to. Call it before the buffer is touched: a
+/// search over 4 KiB pages pays for the address of nearly every line. A hint only.
 pub fn advise_huge<T>(buffer: &mut [T]) {
     crate::hint::advise_huge(buffer);
 }
 
-/// Slots that one task writes.
+/// Number of slots written by one task.
 const TASK_SLOTS: usize = 1 << 16;
 
-/// Every `2^below`-th key: those of the tree without its lowest `below` levels.
+/// Returns every `2^below`-th key: the keys of the tree without its lowest `below` levels.
 fn sample<W: TreeWord>(keys: &[W], below: u32) -> Vec<W> {
     let stride = 1usize << below;
     parallel::collect(keys.len() / stride, 1024, |at| keys[(at + 1) * stride - 1])
@@ -158,7 +159,7 @@ fn check<W: TreeWord>(keys: &[W], geometry: &Geometry) -> Result<(), ClassicErro
     Ok(())
 }
 
-/// Ranks, in its line, of what lies in each slot of a line of `levels` levels.
+/// Returns, for each slot of a line of `levels` levels, the rank in the line of the key stored there.
 fn line_order(levels: u32, d_k: u32) -> Vec<u32> {
     let rank = |slot| pleach_format::classic::rank_in_line(levels, d_k, slot) as u32;
     (0..nodes(levels)).map(rank).collect()

@@ -1,13 +1,13 @@
-//! Keys of a page as the narrow words that stand for them.
+//! Narrow words that represent the keys of a page.
 //!
-//! Distances are one subtraction a key; partial keys two bit extracts (BMI2), for which the paper
+//! A distance is one subtraction per key; a partial key is two bit extracts (BMI2), for which the paper
 //! shuffles nibbles with four permutes. The portable forms give the same words.
 
 use super::permute::SMALL;
 use pleach_format::classic::TreeWord;
 use pleach_format::classic::packed::Partial;
 
-/// What turns keys of a page into words.
+/// Conversion of the keys of a page to words.
 pub(crate) trait Narrow<W, V>: Copy + Sync {
     /// Writes the words of `keys` to the start of `words`.
     fn narrow(self, keys: &[W], avx2: bool, words: &mut [V]);
@@ -18,7 +18,7 @@ pub(crate) trait Narrow<W, V>: Copy + Sync {
         V: TreeWord;
 }
 
-/// `key - base`, of which the low bits are kept.
+/// The distance `key - base`, of which the low bits are kept.
 #[derive(Clone, Copy)]
 pub(crate) struct Distance(pub u64);
 
@@ -44,7 +44,7 @@ macro_rules! distances {
 }
 distances!(u32 to u16 u32 u64, u64 to u16 u32 u64);
 
-/// Kept nibbles.
+/// The kept nibbles of a key.
 #[derive(Clone, Copy)]
 pub(crate) struct Kept(pub Partial);
 
@@ -52,7 +52,7 @@ impl<V: TreeWord> Narrow<u128, V> for Kept {
     fn narrow(self, keys: &[u128], avx2: bool, words: &mut [V]) {
         #[cfg(target_arch = "x86_64")]
         if avx2 {
-            // SAFETY: BMI2 was detected (`Vectors::avx2`).
+            // SAFETY: `Vectors::avx2` detected BMI2; `avx2` is its result.
             unsafe { extract(self.0, keys, words) };
             return;
         }
@@ -65,7 +65,7 @@ impl<V: TreeWord> Narrow<u128, V> for Kept {
     fn place(self, keys: &[u128; SMALL], ranks: &[u8], avx2: bool, out: &mut [V::Bytes]) {
         #[cfg(target_arch = "x86_64")]
         if avx2 {
-            // SAFETY: BMI2 was detected (`Vectors::avx2`).
+            // SAFETY: `Vectors::avx2` detected BMI2; `avx2` is its result.
             unsafe { extract_placed::<V>(self.0, keys, ranks, out) };
             return;
         }
@@ -76,7 +76,7 @@ impl<V: TreeWord> Narrow<u128, V> for Kept {
     }
 }
 
-/// The kept bits of one key.
+/// Returns the kept bits of one key.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 #[target_feature(enable = "avx2,bmi2")]
@@ -84,7 +84,7 @@ fn kept<V: TreeWord>(key: u128, high: u64, low: u64, low_bits: u32) -> V {
     use std::arch::x86_64::_pext_u64;
     let (upper, lower) = (_pext_u64((key >> 64) as u64, high), _pext_u64(key as u64, low));
     if V::BYTES <= 8 {
-        // Both parts fit 64 bits; a shift by 64 happens only if the upper one is empty.
+        // Both parts fit in 64 bits; a shift by 64 happens only if the upper one is empty.
         V::narrow(u128::from(upper.unbounded_shl(low_bits) | lower))
     } else {
         V::narrow(u128::from(upper) << low_bits | u128::from(lower))
@@ -109,10 +109,10 @@ fn extract_placed<V: TreeWord>(record: Partial, keys: &[u128; SMALL], ranks: &[u
     }
 }
 
-/// The bits in which keys differ from the first of them.
+/// Returns the bits in which keys differ from the first of them.
 pub(crate) fn differ(keys: &[u128]) -> u128 {
     let Some(&first) = keys.first() else { return 0 };
-    // Four sums, so that no addition waits for the one before it.
+    // Four accumulators, so that no step waits for the one before it.
     let (fours, rest) = keys.as_chunks::<4>();
     let mut bits = [0; 4];
     for four in fours {

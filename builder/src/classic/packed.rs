@@ -1,12 +1,12 @@
-//! Compressed trees: first what each page will be, then all pages in parallel.
+//! Compressed trees: all pages are planned first, and then written in parallel.
 //!
 //! ```text
 //! Packed::delta     separators around each page -> widths -> places
 //! Packed::partial   the first page's words, 32 bits or twice, or four times, until they tell keys apart
 //! build_*           page by page: (xor and or ->) record, narrow words into a small buffer, permute
 //! ```
-//! A page of keys stays in the cache from its record to its lines, so the source is read once, and
-//! one line of each page before. Kim et al., TODS 36(4), 2011, sections 7.1.2 and 7.2.1.
+//! A page of keys stays in the cache from its record to its lines, so the source is read once, except for
+//! one line of each page, which is read before. Kim et al., TODS 36(4), 2011, sections 7.1.2 and 7.2.1.
 
 use super::narrow::{Distance, Kept, Narrow, differ};
 use super::permute::{Lane, SMALL, Shape, permute};
@@ -17,19 +17,19 @@ use pleach_format::classic::packed::{
 };
 use pleach_format::classic::{Geometry, PageLevel, TreeWord, nodes};
 
-/// Bytes that one task writes.
+/// Number of bytes written by one task.
 const TASK_BYTES: usize = 1 << 17;
-/// A level of fewer pages is built page after page, each by all threads.
+/// A level with fewer pages is built page after page, each by all threads.
 const FEW_PAGES: u64 = 64;
-/// The first page's words are doubled while more than one in so many is a false positive.
+/// The first page's words are doubled while more than one in `FALSE_POSITIVE` is a false positive.
 const FALSE_POSITIVE: usize = 10_000;
 
-/// A compressed tree that is ready to be written.
+/// The plan of a compressed tree, ready to be written.
 #[derive(Clone, Debug)]
 pub struct Packed<W> {
     paged: Paged,
     prefix: Prefix,
-    /// Bytes of a word of each page of a delta tree.
+    /// Bytes per word of each page of a delta tree.
     widths: Vec<u8>,
     /// Keys of the upper pages.
     upper: Vec<Vec<W>>,
@@ -37,7 +37,7 @@ pub struct Packed<W> {
     false_positives: usize,
 }
 
-/// Keys that [`Packed::delta`] takes: `u32` and `u64`.
+/// Key type of [`Packed::delta`]: `u32` or `u64`.
 pub trait DeltaKey: TreeKey {
     #[doc(hidden)]
     fn wide(self) -> u64;
@@ -63,7 +63,7 @@ macro_rules! delta_keys {
 }
 delta_keys!(u32 u64);
 
-/// One page to be written.
+/// A page to be written.
 pub(crate) struct Job<'a, W> {
     shape: &'a Shape,
     part: usize,
@@ -76,7 +76,7 @@ pub(crate) struct Job<'a, W> {
     out: &'a mut [u8],
 }
 
-/// Words of a page, kept from page to page.
+/// Buffers for the words of a page, reused for the next page.
 #[derive(Default)]
 struct Scratch {
     narrow: Vec<u16>,
@@ -107,7 +107,7 @@ impl<W: TreeWord> Job<'_, W> {
         }
         let words = V::buffer(self.scratch);
         if whole {
-            // Behind a page's own words the buffer holds all ones for ever: what free slots take.
+            // After a page's own words the buffer always holds all ones, which free slots take.
             words.resize(SMALL, V::MAX);
             if let Some(words) = words.first_chunk_mut::<SMALL>() {
                 narrow.narrow(own(self.keys, self.levels), self.avx2, words);
@@ -127,8 +127,8 @@ impl<W: TreeWord> Job<'_, W> {
     }
 }
 
-/// Keys of the pages of each level but the lowest, which has all of them: what is left of the tree
-/// without its lower levels, and between two pages the separator above them.
+/// Returns the keys of the pages of each level but the lowest, which has all keys: the keys that are left
+/// without the lower levels, and between two pages the separator above them.
 fn upper_words<W: TreeWord>(keys: &[W], levels: &[PageLevel]) -> Vec<Vec<W>> {
     let mut lists: Vec<Vec<W>> = Vec::new();
     for level in levels.iter().skip(1).rev() {
@@ -138,12 +138,12 @@ fn upper_words<W: TreeWord>(keys: &[W], levels: &[PageLevel]) -> Vec<Vec<W>> {
     lists
 }
 
-/// Keys from the first of a page on.
+/// Returns the keys from the first key of a page on.
 fn page_of<'a, W>(words: &'a [W], level: &PageLevel, page: u64) -> &'a [W] {
     &words[((page as usize) << level.levels).min(words.len())..]
 }
 
-/// Without the separator.
+/// Returns the keys of a page without the separator.
 fn own<W>(keys: &[W], levels: u32) -> &[W] {
     &keys[..keys.len().min(nodes(levels) as usize)]
 }
@@ -164,7 +164,7 @@ impl<W: DeltaKey> Packed<W> {
             let above = number.checked_sub(1).map_or(&[][..], |above| upper[above].as_slice());
             let last = words.last().map_or(0, |key| key.wide());
             widths.extend(parallel::collect(level.last as usize + 1, 4096, |page| {
-                // The separators around a page are not of it, but near, and were read already.
+                // The separators around a page do not belong to it, but are close, and were read already.
                 let low = page.checked_sub(1).map_or(0, |before| above[before].wide());
                 let high = above.get(page).map_or(last, |key| key.wide());
                 Delta::width(high.saturating_sub(low)) as u8
@@ -214,19 +214,19 @@ impl Packed<u128> {
 }
 
 impl<W: TreeWord> Packed<W> {
-    /// Its layout; the form and, with the keys' geometry, all that a reader needs.
+    /// Returns the layout: the form and, with the keys' geometry, all that a reader needs.
     #[must_use]
     pub const fn paged(&self) -> &Paged {
         &self.paged
     }
 
-    /// Bytes of the tree.
+    /// Returns the bytes of the tree.
     #[must_use]
     pub const fn bytes(&self) -> u64 {
         Paged::bytes(self.end)
     }
 
-    /// Neighbouring keys of the first page that differ and have the same word.
+    /// Returns the number of neighbouring keys of the first page that differ but have the same word.
     #[must_use]
     pub const fn false_positives(&self) -> usize {
         self.false_positives
@@ -250,10 +250,10 @@ impl<W: TreeWord> Packed<W> {
     }
 }
 
-/// Where the pages of one level of a delta tree are.
+/// Places of the pages of one level of a delta tree.
 struct Places<'a> {
     widths: &'a [u8],
-    /// Bytes of a page, and what it is aligned to less one: by width, in a whole page and in the last one.
+    /// Bytes of a page, and its alignment minus one: by width, for a whole page and for the last one.
     sizes: [[(u64, u64); 2]; 3],
 }
 
@@ -268,13 +268,13 @@ impl<'a> Places<'a> {
         Self { widths: &packed.widths[first..first + pages], sizes }
     }
 
-    /// Bytes and alignment less one of a page.
+    /// Returns the bytes of a page, and its alignment minus one.
     #[inline(always)]
     fn size(&self, page: usize) -> (u64, u64) {
         self.sizes[self.widths[page].ilog2() as usize - 1][usize::from(page + 1 == self.widths.len())]
     }
 
-    /// Calls back with pages and their places, behind a page that ended at `at`; gives the end.
+    /// Calls `with` for each page and its place, after a page that ended at `at`; returns the end.
     #[inline(always)]
     fn follow(&self, pages: std::ops::Range<usize>, mut at: u64, mut with: impl FnMut(usize, u64)) -> u64 {
         for page in pages {
@@ -290,7 +290,7 @@ impl<'a> Places<'a> {
 /// Writes a tree of distances, planned for the same keys, to `out` of [`Packed::bytes`] bytes. O(keys).
 ///
 /// # Errors
-/// [`ClassicError`] if the plan is for other keys or the output has another length.
+/// [`ClassicError`] if the plan is for other keys, or the length of the output does not match it.
 pub fn build_delta<W: DeltaKey>(
     packed: &Packed<W>,
     keys: &[W],
@@ -314,7 +314,7 @@ pub fn build_delta<W: DeltaKey>(
         let pages = level.last as usize + 1;
         let few = level.last < FEW_PAGES;
         let per_task = if few { 1 } else { (TASK_BYTES / (W::BYTES << level.levels)).max(1) };
-        // The output of each task runs to the end of its last page; gaps belong to the page behind them.
+        // The output of each task extends to the end of its last page; a gap belongs to the page after it.
         let (own_records, rest) = records.split_at_mut(pages);
         records = rest;
         let mut tasks = Vec::with_capacity(pages / per_task + 1);
@@ -359,11 +359,10 @@ pub fn build_delta<W: DeltaKey>(
     Ok(())
 }
 
-/// Writes a tree of partial keys, planned for the same keys, to `out` of [`Packed::bytes`] bytes.
-/// O(keys).
+/// Writes a tree of partial keys, planned for the same keys, to `out` of [`Packed::bytes`] bytes. O(keys).
 ///
 /// # Errors
-/// [`ClassicError`] if the plan is for other keys or the output has another length.
+/// [`ClassicError`] if the plan is for other keys, or the length of the output does not match it.
 pub fn build_partial(
     packed: &Packed<u128>,
     keys: &[u128],
@@ -419,7 +418,7 @@ pub fn build_partial(
             continue;
         }
         let per_task = (TASK_BYTES / (16 << level.levels)).max(1);
-        // What is behind the last page, before the next level, belongs to it.
+        // The bytes between the last page and the next level belong to that page.
         let (whole, tail) = pages.split_at_mut(last);
         let (last_record, all_records) = own_records.split_last_mut().ok_or(ClassicError::Geometry)?;
         let scratches = Scratches::default();

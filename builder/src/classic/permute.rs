@@ -1,8 +1,8 @@
-//! One page: its keys, in order, go to their places in its lines.
+//! Permutation of one page: its sorted keys are moved to their places in its lines.
 //!
-//! Line `k` of a depth with `below` levels under it (inside the page) takes, for the key of rank `r` in
-//! the line, word `(k << (levels + below)) + ((r + 1) << below) - 1` of the page. Lines whose last word
-//! exists are filled by a kernel, the few others slot by slot with all ones for what does not exist.
+//! Line `k` of a depth with `below` levels under it (inside the page) takes, for the key of rank `r` in the
+//! line, word `(k << (levels + below)) + ((r + 1) << below) - 1` of the page. A kernel fills the lines whose
+//! last word exists. The few others are filled slot by slot, with all ones for words that do not exist.
 
 use super::{avx2, line_order, tree_of};
 use crate::parallel;
@@ -11,26 +11,26 @@ use pleach_format::classic::{PageLevel, Tree, TreeWord, nodes};
 /// Lines of one depth of a page.
 pub(crate) struct Lines {
     pub levels: u32,
-    /// Levels under them, inside the page.
+    /// Number of levels under them, inside the page.
     pub below: u32,
     pub pitch: usize,
     pub group: u32,
     pub start: [usize; 2],
     pub last: [u64; 2],
-    /// Rank, in its line, of what lies in each slot.
+    /// Rank in its line of the key stored in each slot.
     pub order: Vec<u32>,
 }
 
-/// Words of a page that is filled in one go.
+/// Number of words of a page that is filled in one step.
 pub(crate) const SMALL: usize = 256;
-/// No rank of such a page: its words are at most 255.
+/// Not a valid rank in such a page: it has at most 255 words.
 const FREE: u8 = 255;
 
-/// The lines of pages of one level.
+/// Lines of the pages of one level.
 pub(crate) struct Shape {
     pub lines: Vec<Lines>,
-    /// Of small pages: the rank in the page of what lies in each slot of a whole one, [`FREE`] for free
-    /// slots.
+    /// For small pages: the rank in the page of the key stored in each slot of a whole page; [`FREE`] for
+    /// free slots.
     pub(crate) small: Vec<u8>,
     direct: bool,
 }
@@ -65,8 +65,8 @@ impl Shape {
         Self { lines, small, direct }
     }
 
-    /// Fills a small page that is not the last one. `words` are at least its own; what is behind them
-    /// does not matter, but with free slots word 255 must be all ones.
+    /// Fills a small page that is not the last one. `words` begins with the words of the page; the others are
+    /// not used, but if the page has free slots, word 255 must be all ones.
     #[inline(always)]
     pub(crate) fn fill_small<W: TreeWord>(&self, words: &[W; SMALL], out: &mut [W::Bytes]) {
         for (out, &rank) in out.iter_mut().zip(&self.small) {
@@ -74,27 +74,27 @@ impl Shape {
         }
     }
 
-    /// Whether whole pages are small: then [`Shape::fill_small`] fills them.
+    /// Returns true if whole pages are small, so that [`Shape::fill_small`] fills them.
     #[inline(always)]
     pub(crate) fn is_small(&self) -> bool {
         !self.small.is_empty()
     }
 
-    /// Whether whole pages are small and without free slots: then words need not be copied first.
+    /// Returns true if whole pages are small and without free slots, so that words need not be copied first.
     #[inline(always)]
     pub(crate) fn is_direct(&self) -> bool {
         self.direct
     }
 }
 
-/// First slot of a line, from that of the first line of its depth.
+/// Returns the first slot of a line, relative to the first line of its depth.
 #[inline(always)]
 fn slot_of(lines: &Lines, line: usize) -> usize {
     let inside = line & ((1 << lines.group) - 1);
     (line >> lines.group) * lines.pitch + inside * lines.order.len()
 }
 
-/// A run of whole groups of lines, the first of which is line `first` of the page.
+/// A run of whole groups of lines, which begins with line `first` of the page.
 pub(crate) struct Run<'a, W> {
     pub lines: &'a Lines,
     pub words: &'a [W],
@@ -104,20 +104,20 @@ pub(crate) struct Run<'a, W> {
 }
 
 impl<W> Run<'_, W> {
-    /// First word of a line, counted from the run's first.
+    /// Returns the first word of a line, counted from the run's first word.
     #[inline(always)]
     pub(crate) fn base(&self, line: usize) -> usize {
         (self.first + line) << (self.lines.levels + self.lines.below)
     }
 
-    /// First slot of a line in the run's output.
+    /// Returns the first slot of a line in the run's output.
     #[inline(always)]
     pub(crate) fn slot(&self, line: usize) -> usize {
         slot_of(self.lines, line)
     }
 }
 
-/// A word with a kernel.
+/// A word type with a kernel.
 pub trait Lane: TreeWord {
     /// Fills the lines of a run.
     #[doc(hidden)]
@@ -144,7 +144,7 @@ fn none<W: TreeWord>(_: &Run<'_, W>, _: &mut [W::Bytes]) -> bool {
     false
 }
 
-/// The reference kernel: fills lines `from..run.count`.
+/// Fills lines `from..run.count`: the reference kernel.
 pub(crate) fn scalar<W: TreeWord>(run: &Run<'_, W>, from: usize, out: &mut [W::Bytes]) {
     let below = run.lines.below;
     let n = run.lines.order.len();
@@ -158,11 +158,11 @@ pub(crate) fn scalar<W: TreeWord>(run: &Run<'_, W>, from: usize, out: &mut [W::B
     }
 }
 
-/// Slots of a task inside one page.
+/// Number of slots per task inside one page.
 const TASK_SLOTS: usize = 1 << 16;
 
-/// Fills one page from its words; words that are missing at the end are taken as all ones. `part` is 1
-/// for the last page of its level.
+/// Fills one page from its words; missing words at the end count as all ones. `part` is 1 for the last page
+/// of its level.
 pub(crate) fn permute<W: Lane>(
     shape: &Shape,
     part: usize,

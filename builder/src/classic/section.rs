@@ -1,4 +1,4 @@
-//! The classic tree of a file's words, as the FAST section.
+//! The FAST section: the classic tree of a file's words.
 
 use crate::error::BuildError;
 use crate::finish::Extra;
@@ -10,8 +10,8 @@ use pleach_format::classic::packed::Form;
 use pleach_format::classic::section::store;
 use pleach_format::section::Tag;
 
-/// The tree of all words, in the paper's geometry with padded lines. Words and tree are in memory: it is
-/// there to be measured.
+/// Makes the tree of all words, in the paper's geometry with padded lines. Words and tree are held in memory;
+/// the section is for measurements.
 pub(crate) fn of_lines<'a, W: KeyLane, B: ValueLane>(
     job: &Job<'_>,
     lines: &Lines<W>,

@@ -1,4 +1,4 @@
-//! Every build against the geometry's own answer for each slot, with and without vectors.
+//! Tests of every build against the geometry's own answer for each slot, with and without vectors.
 
 use super::packed::DeltaKey;
 use super::*;
@@ -95,7 +95,7 @@ fn many_pages_in_parallel() {
     }
 }
 
-/// Bytes of a word of a page at `place`, widened.
+/// Reads a word of a page at `place`, widened.
 fn word(out: &[u8], place: u64, width: u32, slot: u64) -> u128 {
     let at = (place + slot * u64::from(width)) as usize;
     let mut bytes = [0; 16];
@@ -103,7 +103,7 @@ fn word(out: &[u8], place: u64, width: u32, slot: u64) -> u128 {
     u128::from_le_bytes(bytes)
 }
 
-/// Checks each page: `record(number)` gives its place and width, `narrow(number, key)` the word of a key.
+/// Checks each page: `record(number)` returns its place and width, `narrow(number, key)` the word of a key.
 fn check_pages<W: TreeKey>(
     paged: &Paged,
     keys: &[W],
@@ -123,7 +123,7 @@ fn check_pages<W: TreeKey>(
             let lines = &tree.pages()[number];
             let part = usize::from(page == level.last);
             for slot in 0..lines.slots[part] {
-                // Where the same slot of the full tree's page would be, if widths were equal.
+                // The same slot of the full tree's page, if widths were equal.
                 let index = tree.index_of(lines.start + page * lines.slots[0] + slot);
                 let key = index.and_then(|index| {
                     let inside = ((index + 1) >> level.below) - 1 - ((page) << level.levels);
@@ -185,11 +185,11 @@ fn check_partial(keys: &[u128], geometry: Geometry, prefix: Prefix) {
     }
 }
 
-/// Geometries that compressed trees may have for keys of this width, for every shape and size.
+/// Returns the geometries that compressed trees may have for keys of this width, for every shape and size.
 fn compressed(key_bytes: u32, check: impl Fn(fn(u64) -> u128, Geometry)) {
     let is_long = std::env::var_os("PLEACH_TESTS").is_some_and(|form| form == "long");
     for (number, shape) in shapes().into_iter().enumerate() {
-        // Every third size with a shape, the others with the next ones, unless the long form is asked for.
+        // Every third size with a shape, the others with the next ones, unless the long form is requested.
         let (first, every) = if is_long { (0, 1) } else { (number % 3, 3) };
         for (turn, &count) in sizes()[..22].iter().enumerate().skip(first).step_by(every) {
             for (number, (d_k, d_l, d_p)) in

@@ -1,14 +1,14 @@
-//! Counting keys below a query, and compiling work for the vector instructions that the CPU has.
+//! Counting of keys below a query, and compilation of work for the vector instructions of the CPU.
 
 use pleach_format::Word;
 use std::hint::select_unpredictable;
 
-/// Words that are looked at together.
+/// Words that are compared together.
 const BLOCK: usize = 8;
 
-/// Number of words below `query` in a node: its whole stride, whose last word is free, hence all ones. Steps of a
-/// binary search without branches lead to a block, whose words are compared as vectors: several searches go on
-/// at once, and each touches few lines.
+/// Returns the number of words below `query` in a node: its whole stride, whose last word is free, hence all
+/// ones. Steps of a binary search without branches lead to a block, whose words are compared as vectors.
+/// Several searches can overlap, and each touches few lines.
 #[inline(always)]
 pub(super) fn below<W: Word>(node: &[W], query: W) -> usize {
     let (blocks, rest) = node.as_chunks::<BLOCK>();
@@ -28,19 +28,19 @@ pub(super) fn below<W: Word>(node: &[W], query: W) -> usize {
     }
 }
 
-/// Something to do with the best instructions there are. Its `run` must be inlined always.
+/// Work to be done with the best instructions. Its `run` must always be inlined.
 pub(super) trait Work {
-    /// What comes of it.
+    /// Result of the work.
     type Output;
-    /// Does it.
+    /// Does the work.
     fn run(self) -> Self::Output;
 }
 
-/// Does the work, compiled for AVX2 and BMI2 where the CPU has both.
+/// Does the work, compiled for AVX2 and BMI2 if the CPU has both.
 pub(super) fn best<T: Work>(work: T) -> T::Output {
     #[cfg(target_arch = "x86_64")]
     if pleach_format::cpu::avx2_bmi2() {
-        // SAFETY: the CPU has the features for which the function is compiled.
+        // SAFETY: the check above found AVX2 and BMI2, for which the function is compiled.
         return unsafe { run_avx2(work) };
     }
     work.run()

@@ -1,9 +1,10 @@
-//! The tree's arrays from its leaves: the leaves in parallel, then the levels above from their last keys.
+//! Assembly of the tree's arrays from its leaves: the leaves in parallel, then the levels above from their
+//! last keys.
 //!
-//! Loads and movements both end here. The levels are those of [`HarmoniaGeometry`] for as many full leaves:
-//! each inner node but the last of its level has `node_keys + 1` children, so prefix sums are arithmetic, and a
-//! separator is the last key of the last leaf to its left. All levels above the leaves are one
-//! part in `node_keys + 1` of the tree: making them anew costs less than finding out which could stay.
+//! Loads and movements both end here. The levels are those of [`HarmoniaGeometry`] for the same number of
+//! full leaves. Each inner node but the last of its level has `node_keys + 1` children, so prefix sums are
+//! arithmetic, and a separator is the last key of the last leaf to its left. All levels above the leaves are
+//! one part in `node_keys + 1` of the tree: making them anew costs less than finding out which could stay.
 
 use super::region::Region;
 use super::{HarmoniaError, Tree};
@@ -12,21 +13,21 @@ use pleach_format::harmonia::{FANOUT_MAX, FANOUT_MIN, HarmoniaGeometry};
 use pleach_format::layout::LINE_BYTES;
 use pleach_format::{Bits, Word};
 
-/// Nodes that one task writes.
+/// Number of nodes written by one task.
 const TASK: usize = 128;
 
-/// Sizes that stay.
+/// Sizes that do not change over the life of a tree.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shape {
     pub fanout: u32,
     pub node_keys: u32,
-    /// Most keys of a node.
+    /// Maximum number of keys of a node.
     pub capacity: usize,
-    /// Fewest keys of a leaf, but the last.
+    /// Minimum number of keys of a leaf other than the last.
     pub least: usize,
-    /// Words of a node.
+    /// Words per node.
     pub stride: usize,
-    /// Whole lines' words of an inner node that hold its keys and a free slot.
+    /// Words of an inner node, in whole lines, that cover its keys and a free slot.
     pub inner_words: usize,
 }
 
@@ -40,9 +41,12 @@ impl Shape {
         Ok(Self { fanout, node_keys, capacity: fanout as usize - 1, least, stride, inner_words })
     }
 
-    /// Where everything lies in a tree of so many leaves.
+    /// Returns the layout of a tree of `leaves` leaves.
+    ///
+    /// # Errors
+    /// [`HarmoniaError::TooLarge`] if the leaves cannot be numbered or the sizes overflow.
     pub fn geometry<W: Word, B: Bits>(&self, leaves: u64) -> Result<HarmoniaGeometry, HarmoniaError> {
-        // Numbers of leaves have a bit to spare.
+        // Leaf numbers leave one bit unused.
         let tuples = leaves.checked_mul(self.node_keys.into()).filter(|_| leaves < 1 << 31);
         tuples
             .and_then(|tuples| {
@@ -53,8 +57,11 @@ impl Shape {
 }
 
 impl<W: Word, B: Bits> Tree<W, B> {
-    /// A tree of so many leaves, none of them empty. `write` puts the tuples of a leaf at the start of the two
-    /// slices and says how many there are. O(tuples), on the pool it is called in.
+    /// Makes a tree of `leaves` leaves, none of them empty. `write` puts the tuples of a leaf at the start of
+    /// the two slices and returns their number. O(tuples), on the current pool.
+    ///
+    /// # Errors
+    /// Those of [`Shape::geometry`].
     pub fn assemble(
         shape: Shape,
         leaves: usize,

@@ -1,11 +1,13 @@
-//! Auxiliary nodes: what stands in place of leaves that are split or merged until the batch is done.
+//! Auxiliary nodes: they replace leaves that split or merge until the batch is done.
 //!
-//! The key region has no room between two nodes, so a leaf that is split moves to an auxiliary node,
-//! which holds the leaves that came out of it and the separators between them: the full child references of
-//! the paper. It stands in for a range of neighbouring leaves, one at first; a merge that finds no partner in
-//! it takes in the leaf, or the auxiliary node, beside it. Whoever comes to one of these leaves later goes on
-//! here. Leaves of a node are split in halves; one that falls below the least number of keys is joined
-//! with a neighbour, into one leaf if they fit, else into two of equal size.
+//! The key region has no room between two nodes. So a leaf that splits moves to an auxiliary node, which
+//! holds the resulting leaves and the separators between them (the full child references of the paper). It
+//! represents a range of neighbouring leaves, at first a single one; a merge that finds no partner in it
+//! takes in the leaf, or the auxiliary node, beside it.
+//!
+//! Later operations on one of these leaves continue here. Leaves of a node are split in halves. A leaf below
+//! the minimum number of keys is joined with a neighbour, into one leaf if they fit, otherwise into two of
+//! equal size.
 
 use pleach_format::{Bits, Word};
 
@@ -17,12 +19,12 @@ pub(super) struct Piece<W, B> {
 }
 
 impl<W: Word, B: Bits> Piece<W, B> {
-    /// Copies tuples.
+    /// Copies tuples into a new piece.
     pub fn new(keys: &[W], values: &[B]) -> Self {
         Self { keys: keys.to_vec(), values: values.to_vec() }
     }
 
-    /// Number of tuples.
+    /// Returns the number of tuples.
     pub fn len(&self) -> usize {
         self.keys.len()
     }
@@ -31,7 +33,7 @@ impl<W: Word, B: Bits> Piece<W, B> {
         Self { keys: self.keys.split_off(at), values: self.values.split_off(at) }
     }
 
-    /// Two neighbours as one leaf, or as two of equal size if one cannot hold them.
+    /// Joins two neighbours into one leaf, or into two of equal size if one cannot hold them.
     pub fn join(mut self, mut right: Self, capacity: usize) -> (Self, Option<Self>) {
         self.keys.append(&mut right.keys);
         self.values.append(&mut right.values);
@@ -41,7 +43,7 @@ impl<W: Word, B: Bits> Piece<W, B> {
     }
 }
 
-/// Leaves that stand for a range of leaves of the key region.
+/// Leaves that replace a range of leaves of the key region.
 #[derive(Debug, Default)]
 pub(super) struct Auxiliary<W, B> {
     /// The last key that belongs to each piece but the last.
@@ -50,12 +52,12 @@ pub(super) struct Auxiliary<W, B> {
 }
 
 impl<W: Word, B: Bits> Auxiliary<W, B> {
-    /// Of one leaf.
+    /// Creates the node of one leaf.
     pub fn new(leaf: Piece<W, B>) -> Self {
         Self { bounds: Vec::new(), pieces: vec![leaf] }
     }
 
-    /// The piece of a key, and how many of its keys are below it.
+    /// Returns the piece of a key, and the number of its keys below it.
     pub fn find(&self, key: W) -> (usize, usize) {
         let piece = self.bounds.partition_point(|&bound| bound < key);
         (piece, self.pieces[piece].keys.partition_point(|&other| other < key))
@@ -69,7 +71,7 @@ impl<W: Word, B: Bits> Auxiliary<W, B> {
         self.pieces.insert(piece + 1, right);
     }
 
-    /// Joins a piece with a neighbour, of which there must be one.
+    /// Joins a piece with a neighbour, which must exist.
     pub fn join(&mut self, piece: usize, capacity: usize) {
         let left = piece.min(self.pieces.len() - 2);
         let right = self.pieces.remove(left + 1);
@@ -89,7 +91,7 @@ impl<W: Word, B: Bits> Auxiliary<W, B> {
     /// Takes in the node after this one and joins the two pieces where they meet.
     pub fn append(&mut self, mut after: Self, capacity: usize) {
         let last = self.pieces.len() - 1;
-        // What parts two pieces that are joined at once may be anything.
+        // The separator of two pieces that are joined at once may have any value.
         self.bounds.push(W::default());
         self.bounds.append(&mut after.bounds);
         self.pieces.append(&mut after.pieces);

@@ -1,4 +1,4 @@
-//! A batch: its operations, how it is applied, and what came of it.
+//! Batches: their operations, options and reports.
 
 use super::group::Routed;
 use super::{HarmoniaError, Tree, fold, is_key, query, update};
@@ -10,16 +10,16 @@ use std::time::{Duration, Instant};
 /// One operation on one key.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Change<K, V> {
-    /// Gives the key this value, whether it is there or not.
+    /// Sets the value of the key, whether or not it exists.
     Put(K, V),
-    /// Gives the key this value if it is there.
+    /// Sets the value of the key if it exists.
     Update(K, V),
-    /// Takes the key away if it is there.
+    /// Removes the key if it exists.
     Delete(K),
 }
 
 impl<K: Copy, V> Change<K, V> {
-    /// Whose key it is.
+    /// Returns the key of the operation.
     #[inline(always)]
     pub fn key(&self) -> K {
         match self {
@@ -28,67 +28,70 @@ impl<K: Copy, V> Change<K, V> {
     }
 }
 
-/// In which order operations reach the leaves. The outcome is the same.
+/// Order in which operations reach the leaves. The result is the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Order {
-    /// By leaf, those of one leaf in the order of the batch and by one thread: each leaf is read once.
+    /// By leaf; one thread applies the operations of a leaf, in the order of the batch. Each leaf is read
+    /// once.
     #[default]
     Leaf,
-    /// As they come, in pieces, as the paper has it. Several operations on one key would race, so they are
-    /// folded into one beforehand: the last Put or Delete wins, and Updates after a Put change its value.
+    /// In the order of the batch, in pieces, as in the paper. Several operations on one key would race, so
+    /// they are folded into one beforehand: the last Put or Delete wins, and Updates after a Put change its
+    /// value.
     Batch,
 }
 
-/// How often the paper's global count is changed.
+/// Granularity of changes to the paper's global count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Counting {
     /// Once for many operations.
     #[default]
     Chunk,
-    /// Twice for each operation, as in Algorithm 1 ([`Order::Leaf`]: for each operation too).
+    /// Twice for each operation, as in Algorithm 1 (with [`Order::Leaf`], too).
     Operation,
 }
 
-/// How a batch is applied.
+/// Options for applying a batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct BatchOptions {
-    /// Threads; 0: those of the pool it is called in.
+    /// Number of threads; 0 selects the current pool.
     pub threads: usize,
     /// Order of operations.
     pub order: Order,
-    /// What the global count counts.
+    /// Granularity of the global count.
     pub counting: Counting,
 }
 
-/// What a batch did.
+/// Report of a batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Report {
-    /// Keys that were added.
+    /// Number of keys added.
     pub inserted: u64,
-    /// Values that were given to keys that were there.
+    /// Number of values set for existing keys.
     pub updated: u64,
-    /// Keys that were taken away.
+    /// Number of keys removed.
     pub deleted: u64,
-    /// Deletes of keys that were not there.
+    /// Number of deletes of keys that did not exist.
     pub absent_deletes: u64,
-    /// Updates of keys that were not there.
+    /// Number of updates of keys that did not exist.
     pub absent_updates: u64,
-    /// Operations that a later one on the same key made void, which were not done ([`Order::Batch`] alone).
+    /// Number of operations skipped because a later one on the same key made them void ([`Order::Batch`]
+    /// alone).
     pub superseded: u64,
-    /// Leaves that were split, each into two.
+    /// Number of leaves that were split, each into two.
     pub splits: u64,
-    /// Leaves that were joined with a neighbour, those that the movement joined included.
+    /// Number of leaves joined with a neighbour, including those joined by the movement.
     pub merges: u64,
-    /// Nodes that were laid out anew: all or none.
+    /// Number of nodes laid out anew: all or none.
     pub nodes_moved: u64,
-    /// Finding the leaves.
+    /// Time to find the leaves.
     pub query: Duration,
-    /// Putting operations in order, or folding them.
+    /// Time to sort or fold operations.
     pub group: Duration,
-    /// Changing leaves.
+    /// Time to change leaves.
     pub update: Duration,
-    /// Laying out nodes.
+    /// Time to lay out nodes.
     pub movement: Duration,
 }
 
@@ -110,7 +113,7 @@ impl AddAssign for Report {
     }
 }
 
-/// What an operation does.
+/// Kind of an operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Kind {
@@ -118,11 +121,11 @@ pub(super) enum Kind {
     Put,
     Update,
     Delete,
-    /// Nothing: a later one takes its place.
+    /// Does nothing: a later operation replaces it.
     Void,
 }
 
-/// An operation on its way to a leaf.
+/// An operation with the leaf that it is for.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Step<W, B> {
     pub key: W,
@@ -150,7 +153,7 @@ impl<W: Word, B: Bits> Step<W, B> {
     }
 }
 
-/// The phases one after another.
+/// Runs the phases one after another.
 pub(super) fn apply<K: Key, V: Value>(
     tree: &mut Tree<K::Word, V::Bits>,
     batch: &[Change<K, V>],
@@ -159,7 +162,7 @@ pub(super) fn apply<K: Key, V: Value>(
     if let Some(at) = parallel::find_first(batch.len(), 1 << 13, |at| !is_key(batch[at].key())) {
         return Err(HarmoniaError::NotAKey { at });
     }
-    // Each operation makes one leaf more at most.
+    // Each operation adds at most one leaf.
     let leaves = tree.leaves() as u64 + batch.len() as u64;
     if batch.len() > u32::MAX as usize {
         return Err(HarmoniaError::TooLarge);

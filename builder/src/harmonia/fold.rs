@@ -1,11 +1,12 @@
-//! Several operations on one key as one.
+//! Folding of several operations on one key into one.
 //!
-//! A Put or a Delete makes all before it void; an Update after a Put is a Put of the new value, after a Delete
-//! it is nothing, after an Update it replaces it. So the operations on one key are worth one, which is
-//! done in the place of the last of them. Two operations on different keys commute, hence folded operations may
-//! reach the leaves in any order. Equal keys are found leaf by leaf: operations are put in the order of
-//! leaves, and those of one leaf are sorted. A batch for an empty tree, which has no leaf to lock, is sorted as
-//! a whole and loaded.
+//! A Put or a Delete makes all before it void. An Update after a Put is a Put of the new value; after a
+//! Delete it does nothing; after an Update it replaces it. So the operations on one key equal a single one,
+//! done in the place of the last of them. Operations on different keys commute, so folded operations may
+//! reach the leaves in any order.
+//!
+//! Equal keys are found leaf by leaf: operations are sorted by leaf, and those of one leaf by key. A batch
+//! for an empty tree, which has no leaf to lock, is sorted as a whole and loaded.
 
 use super::assemble::Shape;
 use super::batch::{Kind, Step};
@@ -16,7 +17,7 @@ use pleach_format::{Bits, Key, Value, Word};
 use rayon::prelude::*;
 use std::time::Instant;
 
-/// What the second operation of two on one key does if the first is not done.
+/// Returns the effect of the second of two operations on one key if the first is not done.
 fn folded(first: Kind, second: Kind) -> Kind {
     match (first, second) {
         (Kind::Put | Kind::Delete, Kind::Update) => first,
@@ -38,7 +39,7 @@ impl<W: Word> Routed for Keyed<W> {
     }
 }
 
-/// What each operation does once those on one key are one, and how many of them became void.
+/// Returns the effect of each operation after folding, and the number of operations that became void.
 pub(super) fn kinds<K: Key, V: Value>(
     batch: &[Change<K, V>],
     leaves_of: &[u32],
@@ -109,7 +110,7 @@ pub(super) fn load<K: Key, V: Value>(
     Ok(report)
 }
 
-/// Sorts keys and places. They stand side by side, so that sorting is compiled for words alone.
+/// Sorts keys and places, stored as pairs, so that sorting is compiled for words alone.
 fn order<W: Word>(mut keys: Vec<(W, u32)>) -> Vec<(W, u32)> {
     crate::pool::ready();
     keys.par_sort_unstable();

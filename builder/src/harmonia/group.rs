@@ -1,37 +1,38 @@
-//! Operations in the order of their leaves, those of one leaf in the order of the batch.
+//! Grouping: operations sorted by leaf, those of one leaf in the order of the batch.
 //!
-//! Leaves are cut into buckets with about as many operations each, but none of too many leaves. Portions of the
-//! batch, small enough for a core's cache, are each put in the order of buckets by counting; a bucket is then a
-//! short piece of every portion, in the order of the batch, and is put in the order of leaves the
-//! same way. The paper sorts queries by a part of their bits before the search (4.1); here what is known
-//! of them is better, the leaf itself.
+//! Leaves are cut into buckets of about equally many operations, none of too many leaves. Portions of the
+//! batch, small enough for a core's cache, are each sorted by bucket with a counting sort. A bucket is then a
+//! short piece of every portion, in the order of the batch, and is sorted by leaf in the same way.
+//!
+//! The paper sorts queries by some of their bits before the search (4.1); here the leaf itself is known,
+//! which is better.
 
 use crate::parallel;
 
-/// Something that goes to a leaf.
+/// An element that belongs to a leaf.
 pub(super) trait Routed: Copy + Default + Send + Sync {
-    /// The leaf.
+    /// Returns the leaf.
     fn leaf(&self) -> u32;
 }
 
-/// Elements of a portion.
+/// Elements per portion.
 const PORTION: usize = 1 << 15;
-/// Elements of a bucket, about.
+/// Approximate number of elements per bucket.
 const BUCKET: usize = 1 << 12;
-/// Most ranges of leaves that are counted to cut buckets.
+/// Maximum number of ranges of leaves that are counted to cut buckets.
 const BINS: u32 = 1 << 16;
-/// Bins whose counts one task sums.
+/// Number of bins whose counts are summed by one task.
 const SUM_BINS: usize = 1 << 12;
 
-/// Elements in the order of buckets, portion by portion.
+/// Elements sorted by bucket, portion by portion.
 pub(super) struct Groups<T> {
     /// First leaf of each bucket, and the number of leaves.
     starts: Vec<u32>,
-    /// Elements of each portion, and where its buckets begin.
+    /// Elements of each portion, and the starts of its buckets.
     portions: Vec<(Vec<T>, Vec<u32>)>,
 }
 
-/// Puts elements `0..leaves_of.len()` in groups; `make` is asked once for each.
+/// Groups elements `0..leaves_of.len()`; calls `make` once for each.
 pub(super) fn group<T: Routed>(
     leaves_of: &[u32],
     leaves: u32,
@@ -62,12 +63,12 @@ pub(super) fn group<T: Routed>(
     Groups { starts, portions }
 }
 
-/// Part `at` of parts of `len`.
+/// Returns part `at` of the parts of length `len`.
 fn part(leaves_of: &[u32], len: usize, at: usize) -> &[u32] {
     &leaves_of[at * len..leaves_of.len().min((at + 1) * len)]
 }
 
-/// Elements in each `2^shift` leaves.
+/// Counts the elements in each `2^shift` leaves.
 fn histogram(leaves_of: &[u32], leaves: u32, shift: u32) -> Vec<u32> {
     let bins = (leaves >> shift) as usize + 1;
     crate::pool::ready();
@@ -89,7 +90,7 @@ fn histogram(leaves_of: &[u32], leaves: u32, shift: u32) -> Vec<u32> {
     counts
 }
 
-/// First leaf of each bucket and the number of leaves; the bucket of each bin.
+/// Returns the first leaf of each bucket and the number of leaves, and the bucket of each bin.
 fn cut(bins: &[u32], leaves: u32, shift: u32) -> (Vec<u32>, Vec<u32>) {
     let span_max = (leaves / 1024).max(1 << 13);
     let (mut starts, mut buckets_of) = (vec![0], Vec::with_capacity(bins.len()));
@@ -109,7 +110,7 @@ fn cut(bins: &[u32], leaves: u32, shift: u32) -> (Vec<u32>, Vec<u32>) {
     (starts, buckets_of)
 }
 
-/// Memory of a thread that puts buckets in order.
+/// Memory of a thread that sorts buckets.
 #[derive(Default)]
 pub(super) struct Scratch<T> {
     ends: Vec<u32>,
@@ -117,12 +118,12 @@ pub(super) struct Scratch<T> {
 }
 
 impl<T: Routed> Groups<T> {
-    /// Number of buckets.
+    /// Returns the number of buckets.
     pub fn buckets(&self) -> usize {
         self.starts.len() - 1
     }
 
-    /// The elements of a bucket, by leaf and by place in the batch.
+    /// Returns the elements of a bucket, sorted by leaf and then by place in the batch.
     pub fn bucket<'s>(&self, bucket: usize, scratch: &'s mut Scratch<T>) -> &'s [T] {
         let Scratch { ends, elements } = scratch;
         let first = self.starts[bucket];

@@ -1,4 +1,4 @@
-//! Harmonia's tree: its section of a file; and in memory, with its batch update (Yan et al., PPoPP 2019,
+//! Harmonia's tree: its section of a file, and a tree in memory with batch updates (Yan et al., PPoPP 2019,
 //! sections 3.1 and 3.2.2).
 //!
 //! ```text
@@ -11,10 +11,12 @@
 //! movement.rs   auxiliary nodes into the key region    section.rs    the section of a file
 //! ```
 //! The arrays are those of a file's section ([`pleach_format::harmonia`]): nodes of one stride, breadth-first,
-//! free slots all ones; a byte for each node's keys; prefix sums that lead to first children; values beside the
-//! leaves. A batch runs in phases: all operations find their leaves in a tree that does not change; then
-//! leaves change in place, under locks, and those that split or merge move to auxiliary nodes; then the
-//! key region is laid out anew around these, if there are any, and the tree is as strict as before.
+//! whose free slots are all ones; a byte with the number of keys of each node; prefix sums that lead to first
+//! children; values beside the leaves.
+//!
+//! A batch runs in phases. First all operations find their leaves in a tree that does not change. Then leaves
+//! change in place, under locks, and those that split or merge move to auxiliary nodes. If there are any, the
+//! key region is then laid out anew around these, and the tree is as strict as before.
 
 mod arch;
 mod assemble;
@@ -43,60 +45,61 @@ use pleach_format::{Bits, Key, Value, Word};
 use region::Region;
 use std::marker::PhantomData;
 
-/// Why a tree was not loaded, or a batch not applied. Nothing was changed.
+/// The reason why a tree was not loaded, or a batch not applied. Nothing was changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum HarmoniaError {
     /// The fanout is outside 8 to 128, or the keys of a node are outside 1 to `fanout - 1`.
     #[error("a tree of fanout {fanout} with {node_keys} keys in a node is outside the limits")]
     Shape {
-        /// Most children of a node.
+        /// Maximum number of children of a node.
         fanout: u32,
-        /// Keys of a loaded node.
+        /// Number of keys of a loaded node.
         node_keys: u32,
     },
     /// A key is not above the one before it.
     #[error("key {at} is not above the key before it")]
     Order {
-        /// Its place, from 0.
+        /// Its position, from 0.
         at: usize,
     },
-    /// NaN.
+    /// The key is NaN.
     #[error("key {at} is not a number")]
     NotAKey {
-        /// Its place, from 0.
+        /// Its position, from 0.
         at: usize,
     },
-    /// More nodes than the child region can name, or more operations than a batch can have (2^32 - 1).
+    /// More nodes than the child region can number, or more operations than a batch can have (2^32 - 1).
     #[error("the tree or the batch is too large")]
     TooLarge,
-    /// No thread pool of the wanted size.
+    /// The system cannot start a thread pool of the requested size.
     #[error("cannot start {threads} threads")]
     Threads {
-        /// Threads that were asked for.
+        /// Number of threads requested.
         threads: usize,
     },
 }
 
 /// A B+tree of unique keys in Harmonia's arrays.
 ///
-/// Loaded nodes hold `node_keys` keys, all but the last of their level. Batches keep at least
-/// [`HarmoniaTree::least_keys`] keys in every leaf but the last; inner nodes are laid out anew whenever
-/// the number of leaves changes, so they hold `node_keys` keys, all but the last of their level, always. A
-/// separator is at least the last key of the leaves to its left and below the first key to its right.
+/// Loaded nodes hold `node_keys` keys, except the last of each level. Batches keep at least
+/// [`HarmoniaTree::least_keys`] keys in every leaf but the last. Inner nodes are laid out anew whenever the
+/// number of leaves changes, so they always hold `node_keys` keys, except the last of each level. A separator
+/// is at least the last key of the leaves to its left and below the first key to its right.
 #[derive(Clone, Debug)]
 pub struct HarmoniaTree<K: Key, V: Value> {
     tree: Tree<K::Word, V::Bits>,
     types: PhantomData<(K, V)>,
 }
 
-/// The same, of words and bits.
+/// The same tree, of encoded words and value bits.
 #[derive(Clone, Debug)]
 struct Tree<W: Word, B: Bits> {
     shape: Shape,
-    /// Tuples.
+    /// Number of tuples.
     tuples: u64,
-    /// Where everything lies. Its tuples are those of full leaves: only leaves and levels are taken from it.
+    /// Layout of the arrays. Its number of tuples is that of full leaves: only leaves and levels are taken
+    /// from it.
     geometry: HarmoniaGeometry,
     keys: Region<W>,
     counts: Vec<u8>,
@@ -117,7 +120,7 @@ impl<W: Word, B: Bits> Tree<W, B> {
         &self.keys[node * self.shape.stride..][..self.shape.stride]
     }
 
-    /// The tuples of a leaf, counted from 0 among the leaves.
+    /// Returns the tuples of a leaf, counted from 0 among the leaves.
     fn leaf(&self, leaf: usize) -> (&[W], &[B]) {
         let (node, fanout) = (self.inner() + leaf, self.shape.fanout as usize);
         let keys = usize::from(self.counts[node]);
@@ -136,8 +139,8 @@ impl<W: Word, B: Bits> Tree<W, B> {
 }
 
 impl<K: Key, V: Value> HarmoniaTree<K, V> {
-    /// Loads a tree from tuples whose keys ascend, none twice; nodes are filled to `percent` (50 to 100), that
-    /// is with `floor(percent / 100 * (fanout - 1))` keys. O(tuples), on the pool it is called in.
+    /// Loads a tree from tuples with strictly ascending keys. Nodes are filled to `percent` (50 to 100): with
+    /// `floor(percent / 100 * (fanout - 1))` keys. O(tuples), on the current pool.
     ///
     /// # Errors
     /// [`HarmoniaError`] if the shape is outside the limits or the keys do not ascend.
@@ -145,10 +148,10 @@ impl<K: Key, V: Value> HarmoniaTree<K, V> {
         Self::load_by(tuples.len(), fanout, node_keys(fanout, percent), |at| tuples[at])
     }
 
-    /// The same from any source that can be asked for tuple `at` of `len`, with `node_keys` keys in a node.
+    /// Loads a tree from a function that returns tuple `at` of `len`, with `node_keys` keys in a node.
     ///
     /// # Errors
-    /// As [`HarmoniaTree::load`].
+    /// Those of [`HarmoniaTree::load`].
     pub fn load_by(
         len: usize,
         fanout: u32,
@@ -175,32 +178,32 @@ impl<K: Key, V: Value> HarmoniaTree<K, V> {
         Ok(Self { tree, types: PhantomData })
     }
 
-    /// The value of a key. O(levels * fanout).
+    /// Returns the value of a key. O(levels * fanout).
     #[must_use]
     pub fn get(&self, key: K) -> Option<V> {
         let found = is_key(key).then(|| self.tree.get(key.encode()));
         found.flatten().map(V::from_bits)
     }
 
-    /// Number of tuples.
+    /// Returns the number of tuples.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.tree.tuples
     }
 
-    /// Whether there are none.
+    /// Returns true if the tree has no tuples.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.tree.tuples == 0
     }
 
-    /// The tuples in the order of their keys, a leaf at a time: encoded keys and bits of values, as the columns
-    /// of a [`crate::Chunk`] want them.
+    /// Iterates over the leaves in key order. Each item is the encoded keys and value bits of a leaf, in the
+    /// form of the columns of a [`crate::Chunk`].
     pub fn leaves(&self) -> impl Iterator<Item = (&[K::Word], &[V::Bits])> + Clone + use<'_, K, V> {
         (0..self.tree.leaves()).map(|leaf| self.tree.leaf(leaf))
     }
 
-    /// The tuples in the order of their keys.
+    /// Iterates over the tuples in key order.
     pub fn iter(&self) -> impl Iterator<Item = (K, V)> + Clone + use<'_, K, V> {
         let tuples = |(keys, values): (&'_ [K::Word], &'_ [V::Bits])| {
             let pairs: Vec<(K, V)> =
@@ -210,62 +213,64 @@ impl<K: Key, V: Value> HarmoniaTree<K, V> {
         self.leaves().flat_map(tuples)
     }
 
-    /// Most children of a node; it has place for one key less.
+    /// Returns the maximum number of children of a node; it has room for one key less.
     #[must_use]
     pub fn fanout(&self) -> u32 {
         self.tree.shape.fanout
     }
 
-    /// Keys of a loaded node.
+    /// Returns the number of keys of a loaded node.
     #[must_use]
     pub fn node_keys(&self) -> u32 {
         self.tree.shape.node_keys
     }
 
-    /// Fewest keys of a leaf that batches leave, but in the last one: `(fanout - 1) / 4`, or `node_keys` if that
-    /// is less. A quarter, not a half: a tree that was loaded half full would merge at every delete.
+    /// Returns the minimum number of keys that batches leave in a leaf other than the last.
+    ///
+    /// It is `(fanout - 1) / 4`, or `node_keys` if that is less. It is a quarter, not a half, since a tree
+    /// that was loaded half full would merge at every delete.
     #[must_use]
     pub fn least_keys(&self) -> u32 {
         self.tree.shape.least as u32
     }
 
-    /// The levels, the root's first, the leaves' last; none in an empty tree.
+    /// Returns the levels, from the root to the leaves; none in an empty tree.
     #[must_use]
     pub fn levels(&self) -> &[HarmoniaLevel] {
         &self.tree.geometry.levels
     }
 
-    /// Words of a node's stride: the `fanout` words up to a whole line of memory.
+    /// Returns the words per node stride: `fanout` words, rounded up to whole lines of memory.
     #[must_use]
     pub fn stride_words(&self) -> usize {
         self.tree.shape.stride
     }
 
-    /// The key region: a stride for each node, breadth-first; free slots are all ones.
+    /// Returns the key region: a stride for each node, breadth-first; free slots are all ones.
     #[must_use]
     pub fn keys(&self) -> &[K::Word] {
         &self.tree.keys
     }
 
-    /// Keys of each node.
+    /// Returns the number of keys of each node.
     #[must_use]
     pub fn counts(&self) -> &[u8] {
         &self.tree.counts
     }
 
-    /// The child region: the first child of each inner node, and the number of nodes.
+    /// Returns the child region: the first child of each inner node, and the number of nodes.
     #[must_use]
     pub fn children(&self) -> &[u32] {
         &self.tree.children
     }
 
-    /// Values: `fanout` slots for each leaf, beside its keys.
+    /// Returns the values: `fanout` slots for each leaf, in the order of its keys.
     #[must_use]
     pub fn values(&self) -> &[V::Bits] {
         &self.tree.values
     }
 
-    /// Bytes of the four arrays.
+    /// Returns the bytes of the four arrays.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         let tree = &self.tree;
@@ -275,22 +280,22 @@ impl<K: Key, V: Value> HarmoniaTree<K, V> {
             + size_of_val(&*tree.values)) as u64
     }
 
-    /// Applies a batch on `threads` threads (0: the pool it is called in), as its operations one after another
-    /// in their order would. See [`HarmoniaTree::apply_with`].
+    /// Applies a batch on `threads` threads (0: the current pool). The result is that of its operations one
+    /// after another, in their order. See [`HarmoniaTree::apply_with`].
     ///
     /// # Errors
-    /// As [`HarmoniaTree::apply_with`].
+    /// Those of [`HarmoniaTree::apply_with`].
     pub fn apply(&mut self, batch: &[Change<K, V>], threads: usize) -> Result<Report, HarmoniaError> {
         self.apply_with(batch, &BatchOptions { threads, ..BatchOptions::default() })
     }
 
-    /// Applies a batch (section 3.2.2). The outcome is that of all operations one after another in their
-    /// order, whatever the options. O(batch * (levels * fanout)); where leaves split or merge the
-    /// arrays are laid out anew, O(tuples) and twice the memory meanwhile.
+    /// Applies a batch (section 3.2.2). The result is that of all operations one after another in their
+    /// order, whatever the options. O(batch * (levels * fanout)). If leaves split or merge, the arrays are
+    /// laid out anew: O(tuples) time, and twice the memory meanwhile.
     ///
     /// # Errors
-    /// [`HarmoniaError`] if a key is NaN, if the tree could outgrow its child region, if the batch has more than
-    /// 2^32 - 1 operations, or if there are no such threads. Nothing was changed then.
+    /// [`HarmoniaError`] if a key is NaN, if the tree could outgrow its child region, if the batch has more
+    /// than 2^32 - 1 operations, or if the threads cannot be started. Nothing was changed then.
     pub fn apply_with(
         &mut self,
         batch: &[Change<K, V>],
@@ -309,7 +314,7 @@ impl<K: Key, V: Value> HarmoniaTree<K, V> {
     }
 }
 
-/// Whether it is a number.
+/// Returns true if the key is not NaN.
 fn is_key<K: Key>(key: K) -> bool {
     key.partial_cmp(&key).is_some()
 }

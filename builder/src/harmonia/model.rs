@@ -1,10 +1,11 @@
-//! The locking under a model checker: every order in which two threads can meet, up to two preemptions.
+//! The locking under a model checker: every order in which two threads can meet, with up to two preemptions.
 //!
-//! The protocol's own text runs over loom's atomics and waits by yielding. The tree behind it is small: leaves
-//! of two places in cells that complain about unordered accesses. Each model starts threads that apply
-//! operations which were all taken for plain ones when the batch began, and compares the tuples afterwards. One
-//! model runs the protocol without the decision under the leaf's lock and must fail: it shows the race of the
-//! paper's text, where a leaf fills between the decision and the lock.
+//! The protocol's own text runs over loom's atomics and waits by yielding. Its tree is small: leaves of two
+//! slots in cells that report unordered accesses. Each model starts threads that apply operations, all of
+//! which were plain ones when the batch began, and compares the tuples afterwards.
+//!
+//! One model runs the protocol without the check under the leaf's lock and must fail: it shows the race of
+//! the paper's text, where a leaf fills between the decision and the lock.
 
 use super::protocol::{Atomic, Exclusive, Guard, Machine, Protocol, Seat, Seated, Store, apply, atomics};
 use loom::cell::UnsafeCell;
@@ -24,12 +25,12 @@ impl Machine for Loom {
     }
 }
 
-/// Places of a leaf.
+/// Slots per leaf.
 const PLACES: usize = 2;
 /// Leaves: keys below 10, and the others.
 const LEAVES: usize = 2;
 
-/// A leaf: its places, as an array without the comfort of a vector, so that a tuple too many is lost.
+/// A leaf: its slots, as an array instead of a vector, so that a tuple too many is lost.
 #[derive(Clone, Copy, Default)]
 struct Leaf {
     keys: [u8; PLACES],
@@ -47,14 +48,14 @@ use Operation::{Delete, Insert};
 struct Small {
     protocol: Protocol<Loom>,
     leaves: [UnsafeCell<Leaf>; LEAVES],
-    /// Which leaf owns the node that a split leaf stands for.
+    /// The leaf that owns the node of each split leaf.
     owners: UnsafeCell<[u32; LEAVES]>,
     nodes: [UnsafeCell<Vec<u8>>; LEAVES],
 }
 
 // SAFETY: loom's cells are checked: an access that races fails the model.
 unsafe impl Sync for Small {}
-// SAFETY: the same.
+// SAFETY: loom's cells are checked: an access that races fails the model.
 unsafe impl Send for Small {}
 
 impl Small {
@@ -74,17 +75,17 @@ impl Small {
     }
 
     fn leaf<T>(&self, leaf: u32, work: impl FnOnce(&mut Leaf) -> T) -> T {
-        // SAFETY: loom checks the access.
+        // SAFETY: loom checks the access: a race fails the model.
         self.leaves[leaf as usize].with_mut(|leaf| work(unsafe { &mut *leaf }))
     }
 
     fn node<T>(&self, owner: u32, work: impl FnOnce(&mut Vec<u8>) -> T) -> T {
-        // SAFETY: loom checks the access.
+        // SAFETY: loom checks the access: a race fails the model.
         self.nodes[owner as usize].with_mut(|node| work(unsafe { &mut *node }))
     }
 
     fn owner_of(&self, leaf: u32) -> u32 {
-        // SAFETY: loom checks the access.
+        // SAFETY: loom checks the access: a race fails the model.
         self.owners.with(|owners| unsafe { (*owners)[leaf as usize] })
     }
 
@@ -96,7 +97,7 @@ impl Small {
         }
     }
 
-    /// All keys, when the threads are done.
+    /// Returns all keys, after the threads have ended.
     fn keys(&self) -> Vec<u8> {
         let mut keys = Vec::new();
         for leaf in 0..LEAVES as u32 {
@@ -168,14 +169,14 @@ impl Store<Loom> for Small {
                 self.to_node(all, 1);
                 let right = self.node(1, std::mem::take);
                 self.node(0, |node| node.extend(right));
-                // SAFETY: loom checks the access.
+                // SAFETY: loom checks the access: a race fails the model.
                 self.owners.with_mut(|owners| unsafe { *owners = [0, 0] });
             }
         }
     }
 }
 
-/// One thread's part.
+/// Runs one thread's operations.
 fn work<const AGAIN: bool>(tree: &Small, operations: &[Operation], literal: bool) {
     let leaf = |operation: &Operation| match *operation {
         Insert(key) | Delete(key) => u32::from(key >= 10),
@@ -185,7 +186,7 @@ fn work<const AGAIN: bool>(tree: &Small, operations: &[Operation], literal: bool
     apply::<_, _, AGAIN>(tree, runs, literal, &mut ());
 }
 
-/// Threads that apply operations to a tree of `keys`, in every order; `wanted` is what is left.
+/// Runs threads that apply operations to a tree of `keys`, in every order; `wanted` is the expected result.
 fn model<const AGAIN: bool>(
     keys: &'static [u8],
     threads: &'static [&'static [Operation]],
@@ -217,7 +218,7 @@ fn a_leaf_that_fills_between_decision_and_lock() {
 
 #[test]
 fn without_the_second_decision_tuples_are_lost() {
-    // Of its own thread: a model that failed leaves its thread's state behind.
+    // On its own thread: a failed model leaves state behind in its thread.
     let mutant = std::thread::spawn(|| model::<false>(&[1], &[&[Insert(2)], &[Insert(3)]], &[1, 2, 3]));
     assert!(mutant.join().is_err());
 }

@@ -1,21 +1,23 @@
-//! Movement after the batch: the leaves of auxiliary nodes go where they belong in the key region.
+//! Movement after the batch: the leaves of auxiliary nodes move to their places in the key region.
 //!
-//! A list names the leaves in their new order: those of the key region by their number, those of auxiliary nodes
-//! where the leaves stood that they stand for. Leaves that hold too few keys still (a node had no neighbour
-//! left to join) are joined with the one beside them, empty ones are dropped. From then on every place is
-//! known, so all nodes are written in parallel, each once: values and counts with the keys, then the
-//! separators and prefix sums above. The extended region is a new one, because in place a node must not be
-//! written before the one in its way has gone: the paper moves from the end, which leaves little to do in parallel.
+//! A list names the leaves in their new order: those of the key region by their number, those of auxiliary
+//! nodes at the place of the leaves they replace. Leaves that still hold too few keys (their node had no
+//! neighbour left to join) are joined with the one beside them; empty ones are dropped.
+//!
+//! Then every place is known, so all nodes are written in parallel, each once: values and counts with the
+//! keys, then the separators and prefix sums above. The extended region is a new one: in place, a node must
+//! not be written before the one in its way has been moved. The paper moves from the end, which leaves little
+//! to do in parallel.
 
 use super::auxiliary::Piece;
 use super::shared::Auxiliaries;
 use super::{HarmoniaError, Tree};
 use pleach_format::{Bits, Word};
 
-/// The leaves to be.
+/// The future leaves.
 struct Plan<'a, W: Word, B: Bits> {
     tree: &'a Tree<W, B>,
-    /// Number of a leaf, or with the highest bit that of a piece.
+    /// Number of a leaf, or of a piece if the highest bit is set.
     leaves: Vec<u32>,
     pieces: Vec<Piece<W, B>>,
     joined: u64,
@@ -55,7 +57,7 @@ impl<W: Word, B: Bits> Plan<'_, W, B> {
         self.pieces.push(piece);
     }
 
-    /// Adds a leaf at the end, joined with the one before it if either holds too few keys.
+    /// Adds a leaf at the end; joins it with the one before it if either holds too few keys.
     fn push(&mut self, leaf: u32) {
         let least = self.tree.shape.least;
         let len = self.len(leaf);
@@ -74,7 +76,7 @@ impl<W: Word, B: Bits> Plan<'_, W, B> {
     }
 }
 
-/// Lays out the tree anew; says how many leaves were joined. O(tuples), on the pool it is called in.
+/// Lays out the tree anew; returns the number of joined leaves. O(tuples), on the current pool.
 pub(super) fn relayout<W: Word, B: Bits>(
     tree: &mut Tree<W, B>,
     mut auxiliaries: Auxiliaries<W, B>,

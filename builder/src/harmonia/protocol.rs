@@ -1,15 +1,16 @@
-//! Who may change what while a batch is applied: Algorithm 1 of Harmonia (Yan et al., PPoPP 2019, 3.2.2).
+//! Locking while a batch is applied: Algorithm 1 of Harmonia (Yan et al., PPoPP 2019, 3.2.2).
 //!
-//! A coarse lock guards the whole tree and the count of those who change leaves one by one; each leaf has a
-//! fine lock, a byte that also says that the leaf is split. Whoever changes single leaves takes a [`Seat`]
-//! (the count goes up under the coarse lock) and then locks leaf by leaf; whoever splits or merges waits
-//! until the count is zero and keeps the coarse lock meanwhile ([`Exclusive`]).
+//! A coarse lock guards the whole tree and the count of threads that change single leaves. Each leaf has a
+//! fine lock: a byte that also tells whether the leaf is split. A thread that changes single leaves takes a
+//! [`Seat`] (it increments the count under the coarse lock) and then locks leaf by leaf. A thread that splits
+//! or merges waits until the count is zero, and keeps the coarse lock meanwhile ([`Exclusive`]).
 //!
-//! The paper decides before any lock whether an operation splits: by then its leaf may have filled. Here all
-//! are taken for plain ones; under the leaf's lock that is decided again, and one that is not plain
-//! gives the leaf and the seat back and takes the coarse path, where it is decided once more. A seat serves
-//! many operations; it is given back as soon as someone waits for all of them, so that a split never
-//! starves. The text is generic over its atomics: the same code runs under a model checker.
+//! The paper decides before any lock whether an operation splits; its leaf may fill in between. Here every
+//! operation starts as a plain one. Under the leaf's lock that is checked; an operation that is not plain
+//! releases the leaf and the seat and takes the coarse path, where it is checked once more.
+//!
+//! A seat serves many operations. It is released as soon as another thread waits for the whole tree, so that
+//! a split never starves. The text is generic over its atomics: the same code runs under a model checker.
 
 use std::sync::atomic::Ordering;
 
@@ -20,19 +21,20 @@ pub(super) trait Atomic<T>: Send + Sync {
     fn store(&self, value: T, order: Ordering);
     fn add(&self, value: T, order: Ordering);
     fn sub(&self, value: T, order: Ordering);
-    /// Whether `from` was replaced by `to`: then acquired, else relaxed. It may fail without reason.
+    /// Replaces `from` by `to`; returns true on success (acquire), false otherwise (relaxed). It may fail
+    /// spuriously.
     fn replace(&self, from: T, to: T) -> bool;
 }
 
-/// Atomics and waiting: the machine's, or a model's.
+/// Atomics and waiting of the machine, or of a model.
 pub(super) trait Machine: 'static {
     type Byte: Atomic<u8>;
     type Word: Atomic<u32>;
-    /// Waits a little; `turn` counts how often.
+    /// Waits a little; `turn` counts the calls.
     fn pause(turn: u32);
 }
 
-/// The machine as it is.
+/// The real machine.
 pub(super) struct Native;
 
 macro_rules! atomics {
@@ -73,35 +75,35 @@ const SPLIT: u8 = 2;
 /// The locks of one tree.
 pub(super) struct Protocol<M: Machine> {
     coarse: M::Word,
-    /// Seats that are taken; changed under the coarse lock only.
+    /// Number of seats taken; changed under the coarse lock only.
     count: M::Word,
-    /// Those that wait for all seats to be given back.
+    /// Number of threads that wait for all seats to be released.
     wanted: M::Word,
     leaves: Vec<M::Byte>,
 }
 
-/// The right to lock single leaves: one of the count. Nobody has an [`Exclusive`] meanwhile.
+/// The right to lock single leaves: one of the count. No thread holds an [`Exclusive`] meanwhile.
 pub(super) struct Seat<'a, M: Machine>(&'a Protocol<M>);
 
-/// A leaf that is locked.
+/// A locked leaf.
 pub(super) struct Guard<'a, M: Machine> {
     protocol: &'a Protocol<M>,
     leaf: u32,
     status: u8,
 }
 
-/// The whole tree: the coarse lock, taken while the count is zero.
+/// Exclusive access to the whole tree: the coarse lock, taken while the count is zero.
 pub(super) struct Exclusive<'a, M: Machine>(&'a Protocol<M>);
 
 impl<M: Machine> Protocol<M> {
-    /// For so many leaves, none of them split.
+    /// Creates the locks of `leaves` leaves, none of them split.
     pub fn new(leaves: u32) -> Self {
         let word = || M::Word::new(0);
         let leaves = (0..leaves).map(|_| M::Byte::new(0)).collect();
         Self { coarse: word(), count: word(), wanted: word(), leaves }
     }
 
-    /// Number of leaves.
+    /// Returns the number of leaves.
     pub fn leaves(&self) -> u32 {
         self.leaves.len() as u32
     }
@@ -118,13 +120,13 @@ impl<M: Machine> Protocol<M> {
         self.coarse.store(0, Ordering::Release);
     }
 
-    /// Whether someone waits for the whole tree.
+    /// Returns true if a thread waits for the whole tree.
     #[inline(always)]
     pub fn is_wanted(&self) -> bool {
         self.wanted.load(Ordering::Relaxed) != 0
     }
 
-    /// Takes a seat. Waits for those who have or want the whole tree; the caller must have neither.
+    /// Takes a seat. Waits for threads that have or want the whole tree; the caller must have neither.
     pub fn seat(&self) -> Seat<'_, M> {
         let mut turn = 0;
         while self.is_wanted() {
@@ -137,7 +139,7 @@ impl<M: Machine> Protocol<M> {
         Seat(self)
     }
 
-    /// Takes the whole tree. The caller must have no seat.
+    /// Takes the whole tree. The caller must not have a seat.
     pub fn exclusive(&self) -> Exclusive<'_, M> {
         self.wanted.add(1, Ordering::Relaxed);
         let mut turn = 0;
@@ -163,9 +165,9 @@ impl<M: Machine> Drop for Seat<'_, M> {
     }
 }
 
-/// Proof that a seat is taken, hence that nobody has the whole tree.
+/// Proof that a seat is taken, so that no thread has the whole tree.
 pub(super) trait Seated<M: Machine> {
-    /// The protocol whose seat it is.
+    /// Returns the protocol of the seat.
     fn protocol(&self) -> &Protocol<M>;
 }
 
@@ -184,13 +186,13 @@ impl<M: Machine> Seated<M> for Guard<'_, M> {
 }
 
 impl<M: Machine> Seat<'_, M> {
-    /// Whether a leaf is split; as long as the seat is taken that does not change.
+    /// Returns true if a leaf is split; while the seat is taken that does not change.
     #[inline(always)]
     pub fn is_split(&self, leaf: u32) -> bool {
         self.0.leaves[leaf as usize].load(Ordering::Relaxed) & SPLIT != 0
     }
 
-    /// Locks a leaf. The caller must have no other.
+    /// Locks a leaf. The caller must not hold another one.
     #[inline(always)]
     pub fn lock(&self, leaf: u32) -> Guard<'_, M> {
         let byte = &self.0.leaves[leaf as usize];
@@ -207,12 +209,12 @@ impl<M: Machine> Seat<'_, M> {
 }
 
 impl<M: Machine> Guard<'_, M> {
-    /// Which leaf is locked.
+    /// Returns the locked leaf.
     pub fn leaf(&self) -> u32 {
         self.leaf
     }
 
-    /// Whether it is split.
+    /// Returns true if the leaf is split.
     pub fn is_split(&self) -> bool {
         self.status & SPLIT != 0
     }
@@ -226,17 +228,17 @@ impl<M: Machine> Drop for Guard<'_, M> {
 }
 
 impl<M: Machine> Exclusive<'_, M> {
-    /// The protocol that is taken as a whole.
+    /// Returns the protocol that is held exclusively.
     pub fn protocol(&self) -> &Protocol<M> {
         self.0
     }
 
-    /// Whether a leaf is split.
+    /// Returns true if a leaf is split.
     pub fn is_split(&self, leaf: u32) -> bool {
         self.0.leaves[leaf as usize].load(Ordering::Relaxed) & SPLIT != 0
     }
 
-    /// From now on the leaf's tuples are in an auxiliary node.
+    /// Marks a leaf as split: its tuples are now in an auxiliary node.
     pub fn mark_split(&mut self, leaf: u32) {
         self.0.leaves[leaf as usize].store(SPLIT, Ordering::Relaxed);
     }
@@ -249,21 +251,21 @@ impl<M: Machine> Drop for Exclusive<'_, M> {
     }
 }
 
-/// What the locks are for.
+/// The data guarded by the locks.
 pub(super) trait Store<M: Machine>: Sync {
     /// An operation.
     type Change;
-    /// Where a key is, or would be.
+    /// The place where a key is, or would be.
     type Place;
-    /// What was done.
+    /// Counts of what was done.
     type Tally;
-    /// The locks.
+    /// Returns the locks.
     fn protocol(&self) -> &Protocol<M>;
-    /// The leaf whose lock guards what `leaf` leads to.
+    /// Returns the leaf whose lock guards the tuples of `leaf`.
     fn owner(&self, seat: &Seat<'_, M>, leaf: u32) -> u32;
-    /// Looks for the operation's key.
+    /// Finds the operation's key.
     fn find(&self, guard: &mut Guard<'_, M>, change: &Self::Change) -> Self::Place;
-    /// Whether the operation needs neither split nor merge.
+    /// Returns true if the operation needs neither split nor merge.
     fn is_plain(&self, guard: &mut Guard<'_, M>, change: &Self::Change, place: &Self::Place) -> bool;
     /// Does a plain operation.
     fn plain(
@@ -277,8 +279,8 @@ pub(super) trait Store<M: Machine>: Sync {
     fn any(&self, all: &mut Exclusive<'_, M>, leaf: u32, change: &Self::Change, tally: &mut Self::Tally);
 }
 
-/// Applies runs of operations, each with the leaf of all of them. With `literal` the seat is given back after
-/// each run, as the paper has it. `AGAIN` is `false` in a test alone, which shows that then tuples are lost.
+/// Applies runs of operations; each run has one leaf. With `literal` the seat is released after each run, as
+/// in the paper. `AGAIN` is `false` only in a test, which shows that tuples are then lost.
 #[inline(always)]
 pub(super) fn apply<'c, M: Machine, S: Store<M>, const AGAIN: bool>(
     store: &S,

@@ -1,9 +1,9 @@
-//! The query phase: which leaf each operation goes to, in a tree that does not change meanwhile.
+//! The query phase: finds the leaf of each operation, in a tree that does not change meanwhile.
 //!
-//! A node's child is the number of its keys below the query, after the node's entry in the child region
-//! (Equation 1). Operations descend in groups, level by level, and every node of a group is asked for before
-//! the first of them is looked at, so as many memory accesses as a core can have are in flight. Leaves
-//! are not touched: the update phase has to lock and read them anyway.
+//! The child to follow is the node's entry in the child region plus the number of its keys below the query
+//! (Equation 1). Operations descend in groups, level by level. Every node of a group is prefetched before the
+//! first of them is read, so a core has as many memory accesses in flight as it can. Leaves are not touched:
+//! the update phase has to lock and read them anyway.
 
 use super::arch::{self, Work};
 use super::{Change, Tree};
@@ -11,15 +11,15 @@ use crate::hint::prefetch;
 use crate::parallel;
 use pleach_format::{Bits, Key, Value, Word};
 
-/// Operations that descend together.
+/// Number of operations that descend together.
 const GROUP: usize = 16;
-/// Levels of fewer nodes stay in a near cache.
+/// Levels with fewer nodes stay in a near cache.
 const FAR_NODES: u64 = 512;
-/// Operations of a task.
+/// Operations per task.
 const TASK: usize = 1 << 13;
 
 impl<W: Word, B: Bits> Tree<W, B> {
-    /// The leaf of a key in a tree that has one, counted from 0 among the leaves.
+    /// Returns the leaf of a key in a tree that is not empty, counted from 0 among the leaves.
     pub fn leaf_of(&self, word: W) -> u32 {
         let levels = self.geometry.levels.len();
         let node = (1..levels).fold(0, |node, _| self.child(node, word));
@@ -32,7 +32,7 @@ impl<W: Word, B: Bits> Tree<W, B> {
         self.children[node] as usize + arch::below(keys, word)
     }
 
-    /// Asks for an inner node's lines.
+    /// Prefetches the lines of an inner node.
     #[inline(always)]
     fn prefetch(&self, node: usize) {
         let start = self.keys.as_ptr().wrapping_add(node * self.shape.stride);
@@ -77,7 +77,8 @@ impl<K: Key, V: Value> Work for Descent<'_, K, V> {
     }
 }
 
-/// The leaf of each operation, of a tree that has leaves. O(batch * levels * fanout), on the pool it is called in.
+/// Returns the leaf of each operation in a tree that has leaves. O(batch * levels * fanout), on the current
+/// pool.
 pub(super) fn leaves_of<K: Key, V: Value>(tree: &Tree<K::Word, V::Bits>, batch: &[Change<K, V>]) -> Vec<u32> {
     let mut leaves = vec![0; batch.len()];
     parallel::jobs(leaves.chunks_mut(TASK).zip(batch.chunks(TASK)), |(leaves, batch)| {

@@ -1,4 +1,4 @@
-//! Arrays whose first element begins a line of memory.
+//! Arrays whose first element is aligned to a line of memory.
 
 use std::ops::{Deref, DerefMut};
 
@@ -14,8 +14,8 @@ pub(super) struct Region<T> {
 const LINE_BYTES: usize = 64;
 
 impl<T: Copy + Default> Region<T> {
-    /// `len` elements, on huge pages where the system gives them. They hold the default, and no memory is
-    /// touched yet: whoever writes first places it.
+    /// Allocates `len` elements, on huge pages if the system provides them. They hold the default value, and
+    /// no memory is touched yet: the thread that writes first places it.
     pub fn new(len: usize) -> Self {
         let spare = LINE_BYTES / size_of::<T>().max(1);
         let mut store = vec![T::default(); len + spare];

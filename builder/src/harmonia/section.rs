@@ -1,5 +1,5 @@
-//! The HARM section, from tuple lines that are read back: once for the last key of each leaf, once for the
-//! leaves, once for the values.
+//! The HARM section, made from tuple lines that are read back: once for the last key of each leaf, once for
+//! the leaves, once for the values.
 //!
 //! A key of an inner node is the last one under the child to its left, so all inner levels come from the last
 //! keys of the leaves. Those of the lowest level above the leaves may spill; those further up are few.
@@ -15,10 +15,10 @@ use crate::plan::Plan;
 use pleach_format::harmonia::HarmoniaGeometry;
 use pleach_format::section::Tag;
 
-/// Bytes that are handed on at once.
+/// Bytes that are passed on at once.
 const BUFFER_BYTES: usize = 1 << 20;
 
-/// Gathers bytes and hands them on by the mebibyte.
+/// Gathers bytes and passes them on by the mebibyte.
 struct Out<'a, 't> {
     buffer: Vec<u8>,
     take: &'a mut TakeBytes<'t>,
@@ -41,7 +41,7 @@ impl Out<'_, '_> {
         self.flush(0)
     }
 
-    /// A node of these keys.
+    /// Appends a node with these keys.
     fn node<W: KeyLane>(&mut self, shape: &HarmoniaGeometry, keys: &[W]) -> Result<(), BuildError> {
         let start = self.buffer.len();
         self.buffer.resize(start + shape.stride_bytes as usize, 0xFF);
@@ -52,7 +52,7 @@ impl Out<'_, '_> {
     }
 }
 
-/// Hands out the tuples of each leaf, in order.
+/// Passes the tuples of each leaf to `take`, in order.
 fn each_leaf<W: KeyLane, B: ValueLane>(
     job: &Job<'_>,
     lines: &Lines<W>,
@@ -99,7 +99,7 @@ impl<'s, W: KeyLane> Level<'s, W> {
             self.left -= 1;
             self.keys.push(last);
             if self.keys.len() == children || self.left == 0 {
-                // Nothing is parted behind the last child.
+                // No separator follows the last child.
                 self.keys.pop();
                 out.node(self.shape, &self.keys)?;
                 self.keys.clear();
@@ -109,7 +109,7 @@ impl<'s, W: KeyLane> Level<'s, W> {
     }
 }
 
-/// The section over all tuples.
+/// Makes the section for all tuples.
 pub(crate) fn of_lines<'a, W: KeyLane, B: ValueLane>(
     job: &'a Job<'_>,
     lines: &'a Lines<W>,

@@ -1,10 +1,12 @@
 //! The tree while a batch is applied: changed by all threads, each under the locks of [`super::protocol`].
 //!
-//! What a thread may touch it has a token for, and every token is made by the protocol alone. A [`Guard`] is
-//! the only one of its leaf: with it go the leaf's keys, values and count, or the auxiliary node that the
-//! leaf stands for. A node that stands for several leaves is guarded by the first of them, its owner; which that
-//! is changes only under [`Exclusive`], and nobody has that as long as somebody has a [`Seat`]. An
-//! [`Exclusive`] is the only token there is: with it goes everything.
+//! A thread may touch only what it has a token for, and only the protocol makes tokens. A [`Guard`] is the
+//! only one of its leaf: it gives access to the leaf's keys, values and count, or to the auxiliary node that
+//! replaces the leaf.
+//!
+//! A node that replaces several leaves is guarded by the first of them, its owner. The owner changes only
+//! under [`Exclusive`], which no thread has while another has a [`Seat`]. While an [`Exclusive`] exists it is
+//! the only token; it gives access to everything.
 
 use super::Tree;
 use super::arch;
@@ -18,10 +20,11 @@ use std::cell::UnsafeCell;
 use std::marker::PhantomData;
 use std::ops::Range;
 
-/// Most leaves that an auxiliary node stands for when it takes in another: a lock is for all of them.
+/// Maximum number of leaves that an auxiliary node may replace when it takes in another: one lock guards all
+/// of them.
 const RANGE_MAX: u32 = 128;
 
-/// A tree that a batch is applied to.
+/// A tree to which a batch is applied.
 pub(super) struct Shared<'a, W, B> {
     protocol: Protocol<Native>,
     shape: Shape,
@@ -34,7 +37,7 @@ pub(super) struct Shared<'a, W, B> {
 
 /// All auxiliary nodes.
 pub(super) struct Auxiliaries<W, B> {
-    /// For each leaf the node that it stands for, counted from 1, or 0.
+    /// The node that replaces each leaf, counted from 1, or 0.
     pub of: Vec<u32>,
     nodes: Vec<Node<W, B>>,
 }
@@ -44,9 +47,10 @@ struct Node<W, B> {
     node: UnsafeCell<Auxiliary<W, B>>,
 }
 
-// SAFETY: every access goes through a token. Two threads with guards touch different leaves, or auxiliary nodes
-// of different owners, and read the table of nodes, which nobody changes meanwhile; a thread with the exclusive
-// token is alone, and the coarse lock orders it with all others. Words and bits may go to other threads.
+// SAFETY: every access requires a token of the protocol. Two threads with guards touch different leaves, or
+// auxiliary nodes of different owners, and read the table of nodes, which nobody changes meanwhile. A thread
+// with the exclusive token is alone, and the coarse lock orders it with all others. `Word` and `Bits` values
+// may be sent to other threads.
 unsafe impl<W: Word, B: Bits> Sync for Shared<'_, W, B> {}
 
 /// A leaf of the key region.
@@ -57,18 +61,18 @@ struct Leaf<'a, W, B> {
     count: &'a mut u8,
 }
 
-/// Where a key is, or would be.
+/// The place where a key is, or would be.
 #[derive(Clone, Copy)]
 pub(super) struct Place {
     piece: usize,
     at: usize,
     is_found: bool,
-    /// Tuples of the leaf or piece.
+    /// Number of tuples of the leaf or piece.
     len: usize,
 }
 
 impl<'a, W: Word, B: Bits> Shared<'a, W, B> {
-    /// Of a tree that has leaves.
+    /// Wraps a tree that has leaves.
     pub fn new(tree: &'a mut Tree<W, B>) -> Self {
         let (leaves, inner, shape) = (tree.leaves(), tree.inner(), tree.shape);
         let keys = &mut tree.keys[inner * shape.stride..];
@@ -86,12 +90,12 @@ impl<'a, W: Word, B: Bits> Shared<'a, W, B> {
         }
     }
 
-    /// The auxiliary nodes, when all is done.
+    /// Returns the auxiliary nodes, after all operations.
     pub fn finish(self) -> Auxiliaries<W, B> {
         self.auxiliaries.into_inner()
     }
 
-    /// Asks for the lines of the keys and values of a leaf that is filled as it was loaded.
+    /// Prefetches the lines of the keys and values of a leaf, as far as loading filled them.
     #[inline(always)]
     pub fn prefetch(&self, leaf: u32) {
         let (words, fanout) = (self.shape.stride, self.shape.fanout as usize);
@@ -105,14 +109,17 @@ impl<'a, W: Word, B: Bits> Shared<'a, W, B> {
         }
     }
 
+    /// Returns the slots, values and count of a leaf.
+    ///
     /// # Safety
     /// The caller has a token for this leaf, and no other view of it while this one lives.
     #[inline(always)]
     unsafe fn view(&self, leaf: u32) -> Leaf<'_, W, B> {
         assert!(leaf < self.protocol.leaves());
         let (leaf, words, values) = (leaf as usize, self.shape.stride, self.shape.fanout as usize);
-        // SAFETY: `new` compared the arrays' lengths with the number of leaves, which `leaf` is below; the tree is
-        // borrowed exclusively for `'a`, so nobody else reaches them, and the caller has this leaf for itself.
+        // SAFETY: `new` compared the arrays' lengths with the number of leaves, and `leaf` is below it. The
+        // tree is borrowed exclusively for `'a`, so nobody else reaches them, and the caller guarantees that
+        // it has this leaf alone.
         unsafe {
             Leaf {
                 keys: std::slice::from_raw_parts_mut(self.keys.add(leaf * words), words),
@@ -125,50 +132,54 @@ impl<'a, W: Word, B: Bits> Shared<'a, W, B> {
     #[inline(always)]
     fn leaf<'g>(&'g self, guard: &'g mut Guard<'_, Native>) -> Leaf<'g, W, B> {
         assert!(std::ptr::eq(guard.protocol(), &self.protocol));
-        // SAFETY: a guard of this tree's protocol is the leaf's only token, and is borrowed with the view.
+        // SAFETY: the protocol guarantees that a guard is the leaf's only token; it is borrowed with the
+        // view.
         unsafe { self.view(guard.leaf()) }
     }
 
-    /// The table of nodes.
+    /// Returns the table of nodes.
     #[inline(always)]
     fn table<'g>(&'g self, seated: &'g impl Seated<Native>) -> &'g Auxiliaries<W, B> {
         assert!(std::ptr::eq(seated.protocol(), &self.protocol));
-        // SAFETY: the seat is taken as long as the result is used: there is no exclusive token meanwhile, and
-        // only with one is the table borrowed to be changed.
+        // SAFETY: the seat is taken while the result is used, so the protocol guarantees that there is no
+        // exclusive token; only with one is the table borrowed mutably.
         unsafe { &*self.auxiliaries.get() }
     }
 
-    /// The node that a leaf which is split owns, and the leaves it stands for.
+    /// Returns the node that a split leaf owns, and the leaves that it replaces.
     fn node<'g>(&'g self, guard: &'g mut Guard<'_, Native>) -> (&'g mut Auxiliary<W, B>, Range<u32>) {
         let leaf = guard.leaf();
         let table = self.table(&*guard);
         let node = &table.nodes[table.of[leaf as usize] as usize - 1];
         assert!(node.leaves.start == leaf);
-        // SAFETY: the guard of the node's owner is the only token for it, and is borrowed with the result.
+        // SAFETY: the protocol guarantees that the guard of the node's owner is the only token for the node;
+        // it is borrowed with the result.
         (unsafe { &mut *node.node.get() }, node.leaves.clone())
     }
 
     fn everything<'e>(&'e self, all: &'e mut Exclusive<'_, Native>) -> &'e mut Auxiliaries<W, B> {
         assert!(std::ptr::eq(all.protocol(), &self.protocol));
-        // SAFETY: the exclusive token is the only token there is, and is borrowed with the result.
+        // SAFETY: the protocol guarantees that the exclusive token is the only one; it is borrowed with the
+        // result.
         unsafe { &mut *self.auxiliaries.get() }
     }
 
-    /// A leaf, to somebody with everything.
+    /// Returns a leaf to the holder of the exclusive token.
     fn leaf_of_all<'e>(&'e self, all: &'e mut Exclusive<'_, Native>, leaf: u32) -> Leaf<'e, W, B> {
         assert!(std::ptr::eq(all.protocol(), &self.protocol));
-        // SAFETY: the exclusive token is the only token there is, and is borrowed with the view.
+        // SAFETY: the protocol guarantees that the exclusive token is the only one; it is borrowed with the
+        // view.
         unsafe { self.view(leaf) }
     }
 }
 
 impl<W: Word, B: Bits> Auxiliaries<W, B> {
-    /// Whether no leaf was split or merged.
+    /// Returns true if no leaf was split or merged.
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }
 
-    /// Takes the node of a leaf, and the end of the leaves that it stands for.
+    /// Takes the node of a leaf, and the end of the range of leaves that it replaces.
     pub fn take(&mut self, leaf: usize) -> Option<(Vec<Piece<W, B>>, usize)> {
         let node = &mut self.nodes[(self.of[leaf] as usize).checked_sub(1)?];
         Some((std::mem::take(&mut node.node.get_mut().pieces), node.leaves.end as usize))
@@ -217,7 +228,7 @@ fn find_in<W: Word, B: Bits>(node: &Auxiliary<W, B>, key: W) -> Place {
     Place { piece, at, is_found: keys.get(at) == Some(&key), len: keys.len() }
 }
 
-/// Does one operation where its place is: in the slots, keys and values of `$leaf`.
+/// Does one operation at its place in the slots, keys and values of `$leaf`.
 macro_rules! operate {
     ($leaf:expr, $values:expr, $step:expr, $place:expr, $tally:expr) => {
         match ($step.kind, $place.is_found) {
@@ -246,7 +257,7 @@ impl<W: Word, B: Bits> Shared<'_, W, B> {
         count < RANGE_MAX && count < self.protocol.leaves()
     }
 
-    /// Whether the operation fits; `can_merge` is asked if the leaf would hold too few keys.
+    /// Returns true if the operation fits; calls `can_merge` if the leaf would hold too few keys.
     #[inline(always)]
     fn fits(&self, step: &Step<W, B>, place: &Place, can_merge: impl FnOnce() -> bool) -> bool {
         match (step.kind, place.is_found) {
@@ -256,7 +267,7 @@ impl<W: Word, B: Bits> Shared<'_, W, B> {
         }
     }
 
-    /// The node, counted from 0, that a leaf stands for: a new one if it had none.
+    /// Returns the node, counted from 0, that replaces a leaf; makes one if there is none.
     fn node_of(&self, all: &mut Exclusive<'_, Native>, leaf: u32) -> usize {
         let table = self.everything(all);
         if let Some(node) = (table.of[leaf as usize] as usize).checked_sub(1) {
@@ -273,7 +284,7 @@ impl<W: Word, B: Bits> Shared<'_, W, B> {
         node
     }
 
-    /// Lets a node stand for the leaves to its right too, or if there are none for those to its left.
+    /// Extends a node to the leaves on its right or, if there are none, to those on its left.
     fn extend(&self, all: &mut Exclusive<'_, Native>, node: usize) -> usize {
         let range = self.everything(all).nodes[node].leaves.clone();
         let (left, right) = if range.end < self.protocol.leaves() {

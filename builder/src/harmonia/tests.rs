@@ -1,4 +1,5 @@
-//! Batches against a `BTreeMap` that takes the operations one after another, and the tree's rules after each.
+//! Tests of batches against a `BTreeMap` that applies the operations one after another; the tree's rules are
+//! checked after each batch.
 
 use super::*;
 use proptest::collection::vec;
@@ -12,7 +13,7 @@ const ALL: [(Order, Counting); 4] = [
     (Order::Batch, Counting::Operation),
 ];
 
-/// Every rule of the tree: breadth-first levels, prefix sums, separators, counts, padding, order.
+/// Checks every rule of the tree: breadth-first levels, prefix sums, separators, counts, padding, order.
 fn check<K: Key, V: Value>(tree: &HarmoniaTree<K, V>) {
     let levels = tree.levels();
     let (stride, fanout) = (tree.stride_words(), tree.fanout() as usize);
@@ -36,7 +37,7 @@ fn check<K: Key, V: Value>(tree: &HarmoniaTree<K, V>) {
     assert_eq!(tree.children().len() as u64, leaves.first + 1);
     assert_eq!(u64::from(tree.children()[leaves.first as usize]), nodes);
     let mut below = leaves.first..nodes;
-    // Of each node of the level below: the first and the last key under it.
+    // For each node of the level below: the first and the last key under it.
     let mut spans = Vec::new();
     for leaf in below.clone() {
         let keys = node(leaf);
@@ -68,7 +69,7 @@ fn check<K: Key, V: Value>(tree: &HarmoniaTree<K, V>) {
     assert_eq!(tuples, tree.len());
 }
 
-/// One after another, with the report that belongs to it.
+/// Applies the operations one after another; returns the expected report.
 fn oracle<K: Key + Ord, V: Value>(map: &mut BTreeMap<K, V>, batch: &[Change<K, V>]) -> Report {
     let mut report = Report::default();
     for change in batch {
@@ -90,7 +91,7 @@ fn oracle<K: Key + Ord, V: Value>(map: &mut BTreeMap<K, V>, batch: &[Change<K, V
     report
 }
 
-/// A batch on a copy of the tree with each of the options; the tree takes the first of the outcomes.
+/// Applies a batch to a copy of the tree with each of the options; the tree takes the first result.
 fn apply<K: Key + Ord, V: Value>(
     tree: &mut HarmoniaTree<K, V>,
     map: &mut BTreeMap<K, V>,
@@ -291,7 +292,7 @@ fn what_cannot_be_is_refused() {
     assert_eq!(tree.apply(&[], 0), Ok(Report::default()));
 }
 
-/// Keys and operations as chance likes them, for a pair of types.
+/// Makes random keys and operations for a pair of types.
 fn any_types<K: Key + Ord, V: Value>(
     words: &[u64],
     operations: &[(u8, u64, u64)],

@@ -1,9 +1,9 @@
 //! The update phase: operations change leaves in parallel, each under Algorithm 1's locks.
 //!
-//! By leaf, a task is a bucket of [`super::group`]: a few thousand operations for neighbouring leaves, each of
-//! which is locked once, read once and written once, while the lines of leaves ahead are on their way. In
-//! the order of the batch, a task is a piece of it, and each operation locks its leaf. Tasks take one seat;
-//! `Counting::Operation` takes one for each operation, which is the paper's protocol to the letter.
+//! By leaf, a task is a bucket of [`super::group`]: a few thousand operations for neighbouring leaves. Each
+//! leaf is locked, read and written once, while the lines of the next leaves are being fetched. In batch
+//! order, a task is a piece of the batch, and each operation locks its leaf. Tasks take one seat;
+//! `Counting::Operation` takes one for each operation, exactly as the paper's protocol.
 
 use super::arch::{self, Work};
 use super::batch::{BatchOptions, Counting, Kind, Order, Step};
@@ -15,12 +15,12 @@ use crate::parallel::{self, Scratches};
 use pleach_format::{Bits, Key, Value, Word};
 use std::time::Instant;
 
-/// Operations of a task in the order of the batch.
+/// Operations per task in the order of the batch.
 const PIECE: usize = 1 << 11;
-/// Operations whose leaves are asked for ahead.
+/// Number of operations whose leaves are prefetched.
 const AHEAD: usize = 16;
 
-/// Runs of operations on one leaf, with the leaves ahead on their way.
+/// Runs of operations on one leaf, with the next leaves being prefetched.
 struct Runs<'a, 't, W, B> {
     store: &'a Shared<'t, W, B>,
     steps: &'a [Step<W, B>],
@@ -75,7 +75,7 @@ fn sum(reports: Vec<Report>) -> Report {
     sum
 }
 
-/// Applies a batch to a tree that has leaves, and moves what has to be moved.
+/// Applies a batch to a tree that has leaves, and moves what must be moved.
 pub(super) fn update<K: Key, V: Value>(
     tree: &mut Tree<K::Word, V::Bits>,
     batch: &[Change<K, V>],

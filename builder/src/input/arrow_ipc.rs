@@ -1,8 +1,7 @@
-//! Arrow IPC, file and stream, and what Parquet shares with it: columns from record batches.
+//! Arrow IPC, file and stream, and the code shared with Parquet: columns from record batches.
 //!
-//! A file is read by its footer; a stream, or a file that comes through a pipe, message by message
-//! in the order of its bytes. Lengths in it are bounded before the library allocates by them: see
-//! [`super::messages`].
+//! A file is read by its footer; a stream, or a file that comes through a pipe, message by message in the
+//! order of its bytes. Lengths are bounded before the library allocates by them: see [`super::messages`].
 
 use super::convert::{self, Kind, Slice, Target};
 use super::fields::Fields;
@@ -27,7 +26,7 @@ use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Bytes of a read call, where messages are small.
+/// Bytes per read call, if messages are small.
 const READ_BYTES: usize = 1 << 20;
 
 /// Record batches, one after the other.
@@ -37,9 +36,9 @@ pub(super) type Batches = Box<dyn Iterator<Item = Result<RecordBatch, Refused>> 
 pub(super) struct Columns {
     key: (usize, Chosen<KeyType>),
     value: Option<(usize, Chosen<ValueType>)>,
-    /// Of a record.
+    /// Fields of a record.
     fields: Option<Fields>,
-    /// Of a table of changes.
+    /// Column of the operation in a table of changes.
     op: Option<usize>,
     key_label: String,
     value_label: String,
@@ -82,7 +81,7 @@ impl Columns {
         })
     }
 
-    /// The columns to read that hold texts or binary strings of varying length: see
+    /// Returns the columns to read that hold texts or binary strings of varying length: see
     /// [`super::parquet`].
     pub(super) fn varying(&self, schema: &ArrowSchema) -> Vec<usize> {
         let mut columns = self.projection();
@@ -93,7 +92,7 @@ impl Columns {
         columns
     }
 
-    /// The columns to read, ascending.
+    /// Returns the columns to read, ascending.
     pub(super) fn projection(&self) -> Vec<usize> {
         let mut columns: Vec<usize> =
             [Some(self.key.0), self.value.as_ref().map(|(index, _)| *index), self.op]
@@ -138,10 +137,10 @@ pub(super) struct BatchSource {
     key_at: usize,
     value_at: Option<usize>,
     op_at: Option<usize>,
-    /// Of a record: the columns, and where they are in a batch.
+    /// For a record: the columns, and their places in a batch.
     fields: Option<Fields>,
     fields_at: Vec<usize>,
-    /// The batch that is being read: key, value, and the next row.
+    /// The current batch: key, value, and the next row.
     key: Option<ArrayRef>,
     value: Option<ArrayRef>,
     field_arrays: Vec<ArrayRef>,
@@ -151,16 +150,16 @@ pub(super) struct BatchSource {
     extent: Extent,
 }
 
-/// How progress in bytes is told.
+/// How progress is measured in bytes.
 pub(super) enum Extent {
-    /// By the share of the rows in so many bytes.
+    /// By the share of the rows, of this number of bytes.
     Bytes(u64),
-    /// By the bytes that were read so far.
+    /// By the bytes read so far.
     Read(Arc<AtomicU64>),
 }
 
 impl BatchSource {
-    /// `projected` says whether the batches hold only [`Columns::projection`].
+    /// Creates the source. `projected`: the batches hold only [`Columns::projection`].
     pub(super) fn new(
         input: &str,
         batches: Batches,
@@ -195,7 +194,7 @@ impl BatchSource {
         }
     }
 
-    /// Takes the next batch that has rows. False at the end.
+    /// Takes the next batch that has rows. Returns false at the end.
     fn advance(&mut self) -> Result<bool, SourceError> {
         let input = self.input.clone();
         guarded(&input, || self.advance_unguarded())
@@ -238,7 +237,7 @@ impl BatchSource {
         }
     }
 
-    /// The operations of a batch.
+    /// Returns the operations of a batch.
     fn ops_of(&self, batch: &RecordBatch, at: usize) -> Result<Vec<Op>, SourceError> {
         let array = self.column(batch, at, "column of operations", &[])?;
         let strings = Strings::of(&array, 0, array.len()).ok_or_else(|| {
@@ -253,8 +252,9 @@ impl BatchSource {
             .collect()
     }
 
-    /// A column of a batch without nulls (but where `ops` deletes, whose values mean nothing), decoded if it is
-    /// a dictionary of numbers. That of strings may be a thousand times as long when it is decoded.
+    /// Returns a column of a batch without nulls (except where `ops` deletes, whose values have no meaning),
+    /// decoded if it is a dictionary of numbers. A decoded dictionary of strings could be a thousand times as
+    /// long.
     fn column(
         &self,
         batch: &RecordBatch,
@@ -277,7 +277,7 @@ impl BatchSource {
         let Some(array) = batch.columns().get(at) else {
             return Err(problem(&self.input, label, "it is missing in some batches: the file is damaged"));
         };
-        // Of a dictionary, keys and values may both be null.
+        // In a dictionary, keys and values may both be null.
         let mut array = Arc::clone(array);
         if let Some(nulls) = array.logical_nulls().filter(|nulls| nulls.null_count() > 0) {
             let deletes = |index: usize| ops.get(index) == Some(&Op::Del);
@@ -285,7 +285,7 @@ impl BatchSource {
             if let Some(index) = bad {
                 return Err(missing(&self.input, self.rows + 1 + index as u64, label));
             }
-            // A row that is not null stands in for those that are.
+            // A row that is not null replaces those that are.
             let stand_in = (0..nulls.len()).find(|&index| !nulls.is_null(index));
             let rows: arrow_array::UInt64Array = match stand_in {
                 Some(stand_in) => (0..nulls.len())
@@ -379,7 +379,7 @@ impl Source for BatchSource {
     fn progress(&self) -> (u64, Option<u64>) {
         match &self.extent {
             Extent::Bytes(bytes) => {
-                // Nothing to read is all read.
+                // Without rows, everything is read.
                 let (done, rows) = match self.schema.rows {
                     Some(rows) if rows > 0 => (self.rows, rows),
                     _ => (1, 1),
@@ -392,7 +392,7 @@ impl Source for BatchSource {
     }
 }
 
-/// Values for rows of which none has one: they mean nothing, but have the type of the column.
+/// Makes placeholder values for rows that have none; they have the type of the column.
 fn stand_in_of(kind: Kind, rows: usize) -> ArrayRef {
     match kind {
         Kind::Fixed(bytes) => {
@@ -405,7 +405,7 @@ fn stand_in_of(kind: Kind, rows: usize) -> ArrayRef {
     }
 }
 
-/// Whether elements of this type are byte strings.
+/// Returns true if elements of this type are byte strings.
 fn is_strings(data_type: &DataType) -> bool {
     natural(data_type).is_some_and(|natural| natural.kind.is_bytes())
 }
@@ -415,13 +415,13 @@ struct Strings<'a> {
     array: &'a dyn Array,
     /// Places in `array`.
     places: Places,
-    /// They are UTF-8.
+    /// The strings are UTF-8.
     valid: bool,
 }
 
 enum Places {
     Range(std::ops::Range<usize>),
-    /// Of a dictionary.
+    /// Places in the values of a dictionary.
     List(Vec<usize>),
 }
 
@@ -449,7 +449,7 @@ macro_rules! with_strings {
 }
 
 impl<'a> Strings<'a> {
-    /// The strings `start..start + count`; `None` if the column holds none.
+    /// Returns the strings `start..start + count`; `None` if the column holds none.
     fn of(array: &'a ArrayRef, start: usize, count: usize) -> Option<Self> {
         let (array, places): (&dyn Array, _) = match array.data_type() {
             DataType::Dictionary(_, values) if is_strings(values) => {
@@ -471,7 +471,7 @@ impl<'a> Strings<'a> {
         })
     }
 
-    /// How many of them have no more than `bytes` bytes together, but at least one.
+    /// Returns how many of the first strings have at most `bytes` bytes together; at least one.
     fn prefix(&self, bytes: usize) -> usize {
         with_strings!(self, |get| match &self.places {
             Places::Range(range) => strings::prefix(range.clone().map(|at| get(at).len()), bytes),
@@ -488,7 +488,7 @@ impl<'a> Strings<'a> {
     }
 }
 
-/// The numbers `start..start + count` of a column without nulls.
+/// Returns the numbers `start..start + count` of a column without nulls.
 fn slice(data: &ArrayData, start: usize, count: usize) -> Option<Slice<'_>> {
     macro_rules! of {
         ($variant:ident, $t:ty) => {{
@@ -520,7 +520,7 @@ fn slice(data: &ArrayData, start: usize, count: usize) -> Option<Slice<'_>> {
     }
 }
 
-/// Opens an IPC file or stream: they are told apart by their first bytes.
+/// Opens an IPC file or stream; the first bytes show which it is.
 pub(super) fn open(input: &str, body: Body, options: &Asked) -> Result<Box<dyn Source>, SourceError> {
     let unreadable = |error: io::Error| super::unreadable(input, error);
     match body {
@@ -537,7 +537,7 @@ pub(super) fn open(input: &str, body: Body, options: &Asked) -> Result<Box<dyn S
     }
 }
 
-/// What a batch may unpack to: half of the memory, since it is copied to chunks.
+/// Returns the maximum unpacked size of a batch: half of the memory, since it is copied to chunks.
 fn batch_bytes_max() -> u64 {
     crate::options::physical_memory_bytes() / 2
 }
@@ -560,7 +560,7 @@ fn damaged(what: &str) -> Refused {
     Refused::ours(format!("{what}: it is truncated or damaged"))
 }
 
-/// What the footer of a file says, and the headers of its batches.
+/// Contents of a file's footer and of the headers of its batches.
 struct Footer {
     schema: SchemaRef,
     version: MetadataVersion,
@@ -570,7 +570,7 @@ struct Footer {
 }
 
 impl Footer {
-    /// Reads it, and counts the rows of all batches. All blocks lie inside the file.
+    /// Reads the footer, and counts the rows of all batches. All blocks must lie inside the file.
     fn read(file: &mut File, bytes: u64) -> Result<Self, Refused> {
         let mut tail = [0; 10];
         if bytes < 18 {
@@ -618,19 +618,19 @@ impl Footer {
     }
 }
 
-/// Where a block begins, and the bytes of its header and its body.
+/// Returns the start of a block, and the bytes of its header and its body.
 fn place_of(block: &Block) -> Option<(u64, usize, usize)> {
     let start = u64::try_from(block.offset()).ok()?;
     Some((start, usize::try_from(block.metaDataLength()).ok()?, usize::try_from(block.bodyLength()).ok()?))
 }
 
-/// The batches of a file, as its footer says where they are.
+/// The batches of a file, located by its footer.
 struct FileBatches {
     file: File,
     schema: SchemaRef,
     decoder: FileDecoder,
     projection: Vec<usize>,
-    /// The batches that are left.
+    /// The remaining batches.
     batches: std::vec::IntoIter<Block>,
     memory: u64,
 }
@@ -654,7 +654,7 @@ impl FileBatches {
         Ok(this)
     }
 
-    /// A block that lies inside the file, checked.
+    /// Reads and checks a block that lies inside the file.
     fn read(&mut self, block: &Block) -> Result<Buffer, Refused> {
         let (start, head, body) = place_of(block).unwrap_or_default();
         self.file.seek(SeekFrom::Start(start))?;
@@ -684,13 +684,14 @@ struct StreamBatches {
     reader: BufReader<Counted>,
     decoder: StreamDecoder,
     schema: Option<SchemaRef>,
-    /// The first bytes were looked at.
+    /// The first bytes were examined.
     started: bool,
-    /// They are those of a file: its footer follows the end mark.
+    /// It is a file: its footer follows the end mark.
     is_file: bool,
-    /// A batch that came before it was asked for.
+    /// A batch that arrived before it was requested.
     early: Option<RecordBatch>,
-    /// The last message, if it was not decoded yet: one without a body is decoded only when the next one comes.
+    /// The last message, if it is not decoded yet: one without a body is decoded only when the next one
+    /// arrives.
     message: Buffer,
     memory: u64,
 }
@@ -710,7 +711,7 @@ impl Read for Counted {
 }
 
 impl StreamBatches {
-    /// The magic of a file, if there is one, and what was read behind it.
+    /// Skips the magic of a file, if there is one; returns the bytes that were read of the stream itself.
     fn start(&mut self) -> Result<Vec<u8>, Refused> {
         let mut start = vec![0; 8];
         let read = fill(&mut self.reader, &mut start)?;
@@ -733,7 +734,8 @@ impl StreamBatches {
         Ok(start)
     }
 
-    /// The next batch, `None` at the end. With `schema_only`, returns as soon as there is a schema.
+    /// Returns the next batch, or `None` at the end. With `schema_only`, returns as soon as the schema is
+    /// known.
     fn pull(&mut self, schema_only: bool) -> Result<Option<RecordBatch>, Refused> {
         loop {
             while !self.message.is_empty() {

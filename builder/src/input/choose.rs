@@ -1,4 +1,4 @@
-//! What the columns of an input become.
+//! Choice of types: conversion of the columns of an input.
 
 use super::convert::{Kind, Target};
 use super::logical::Natural;
@@ -9,18 +9,18 @@ use pleach_format::record::FieldKind;
 use pleach_format::{KeyType, ValueType};
 use std::fmt::Display;
 
-/// What a column of an input becomes.
+/// The conversion of a column of an input.
 #[derive(Clone, Debug)]
 pub(super) struct Chosen<T> {
     /// Type in the file.
     pub(super) kind: T,
-    /// What it is converted to.
+    /// Target of the conversion.
     pub(super) target: Target,
     /// Logical type, empty if plain.
     pub(super) logical: String,
 }
 
-/// What a key column that holds `natural` (an input type of name `held`) becomes.
+/// Chooses the conversion of a key column that holds `natural` (an input type named `held`).
 pub(super) fn choose_key(
     input: &str,
     label: &str,
@@ -39,7 +39,7 @@ pub(super) fn choose_key(
     Ok(Chosen { kind, target, logical })
 }
 
-/// What a value column that holds `natural` becomes.
+/// Chooses the conversion of a value column that holds `natural`.
 pub(super) fn choose_value(
     input: &str,
     label: &str,
@@ -62,7 +62,7 @@ pub(super) fn choose_value(
     Ok(Chosen { kind, target, logical })
 }
 
-/// The types that are asked for as those of `count` fields.
+/// Returns the requested types of `count` fields.
 pub(super) fn kinds_of_fields(
     input: &str,
     options: &InputOptions,
@@ -89,16 +89,16 @@ pub(super) fn kinds_of_fields(
     }
 }
 
-/// What a column is asked to mean.
+/// The requested meaning of a column.
 #[derive(Clone, Copy)]
 pub(super) struct Meant<'a> {
-    /// A logical type; `None`: that of the column.
+    /// A logical type; `None` keeps that of the column.
     pub(super) logical: Option<&'a Logical>,
-    /// Plain integers are its words.
+    /// Plain integers are taken as its words.
     pub(super) is_raw: bool,
 }
 
-/// The logical types that are asked for as those of `count` fields.
+/// Returns the requested logical types of `count` fields.
 pub(super) fn logicals_of_fields(options: &InputOptions, count: usize) -> Vec<Option<Logical>> {
     if let Some(record) = &options.record {
         return record.fields().iter().map(|field| Some(Logical::of_meta(&field.logical))).collect();
@@ -110,14 +110,14 @@ pub(super) fn logicals_of_fields(options: &InputOptions, count: usize) -> Vec<Op
     }
 }
 
-/// What columns may hold.
+/// Supported contents of columns, for messages.
 const HELD: &str = "integers (8 to 64 bits), floats (32 or 64 bits), dates, times, timestamps, durations, decimals, \
                     texts or binary strings";
 
-/// Whether elements of one kind can be converted to another at all.
+/// Returns true if elements of one kind can be converted to another at all.
 fn converts(natural: &Natural, target: Kind) -> bool {
     match (natural.kind, target) {
-        // The digits of a decimal are no float, and with some behind the point nothing but themselves.
+        // The digits of a decimal are not a float; a decimal with digits after the point becomes only itself.
         (from, to) if from == to => true,
         (_, to) if natural.scale.is_some_and(|scale| scale != 0 || to.is_float()) => false,
         (Kind::Utf8 | Kind::Fixed(16), Kind::U128) => true,
@@ -126,7 +126,7 @@ fn converts(natural: &Natural, target: Kind) -> bool {
     }
 }
 
-/// The types that a column can become, for messages.
+/// Lists the types that a column can become, for messages.
 fn possible(natural: &Natural, key: bool) -> String {
     const KEYS: [Kind; 6] = [Kind::U32, Kind::U64, Kind::U128, Kind::I32, Kind::I64, Kind::F64];
     const VALUES: [Kind; 6] = [Kind::U32, Kind::U64, Kind::I32, Kind::I64, Kind::F32, Kind::F64];
@@ -148,8 +148,8 @@ fn possible(natural: &Natural, key: bool) -> String {
     }
 }
 
-/// The target if the column can become it, and the logical type that is kept: a type of one's choice
-/// makes plain numbers of a logical type.
+/// Returns the target, if the column can become it, and the logical type that is kept: an explicit type turns
+/// a logical type into plain numbers.
 pub(super) fn agreed(
     input: &str,
     label: &str,

@@ -1,25 +1,25 @@
-//! Columns of fixed width that lie one after the other, as records.
+//! Columns of fixed width, stored one after the other, read as records.
 //!
-//! So `numpy.save` keeps an array in Fortran order, which is what comes out of a data frame. A stretch of each column
-//! that is wanted is read, and records are put together from these.
+//! `numpy.save` stores an array in Fortran order in this way, which is what a data frame yields. A stretch of
+//! each requested column is read, and records are assembled from these.
 
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 
-/// Bytes of the records that are put together at a time.
+/// Bytes of records that are assembled at a time.
 const PIECE_BYTES: usize = 4 << 20;
 
-/// Records of the wanted columns, in their order, one after the other.
+/// Records of the requested columns, in their order.
 pub(super) struct Columnar {
     file: File,
-    /// Where the first column begins.
+    /// Start of the first column.
     start: u64,
     rows: u64,
-    /// Bytes of an element.
+    /// Bytes per element.
     width: usize,
     columns: Vec<u64>,
-    /// The row behind those in `records`.
+    /// The row after those in `records`.
     next: u64,
     records: Vec<u8>,
     used: usize,
@@ -27,14 +27,14 @@ pub(super) struct Columnar {
 }
 
 impl Columnar {
-    /// Of columns of `rows` elements of `width` bytes each, which begin at `start`. Their bytes lie inside the file,
-    /// whose length was compared.
+    /// Creates a reader of columns of `rows` elements of `width` bytes each, which begin at `start`. The
+    /// caller has checked that they end within the file.
     pub(super) fn new(file: File, start: u64, rows: u64, width: usize, columns: Vec<u64>) -> Self {
         let (records, stretch) = (Vec::new(), Vec::new());
         Self { file, start, rows, width, columns, next: 0, records, used: 0, stretch }
     }
 
-    /// Bytes of a record.
+    /// Returns the bytes of a record.
     pub(super) fn stride(&self) -> usize {
         self.width * self.columns.len()
     }

@@ -1,16 +1,16 @@
-//! From the numbers of an input column to the words of a Pleach file, exactly or not at all.
+//! Conversion of the numbers of an input column to the words of a Pleach file, exactly or not at all.
 //!
-//! A [`Target`] says what the words of a column mean; [`append`] turns a slice of any number type
-//! into such words. Where the types agree this is a copy (with the sign bit of signed keys flipped),
-//! where the target is wider a widening copy, else every number is checked. Nothing is ever rounded,
-//! clamped or wrapped. Byte strings have [`super::strings`].
+//! A [`Target`] specifies the meaning of the words of a column; [`append`] converts a slice of any number
+//! type to such words. If the types agree this is a copy (with the sign bit of signed keys flipped), if the
+//! target is wider a widening copy; otherwise every number is checked. Nothing is ever rounded, clamped or
+//! wrapped. For byte strings see [`super::strings`].
 
 use crate::source::Column;
 use pleach_format::logical::{Form, Logical, Ratio, TextError};
 use pleach_format::{Key, KeyType, Value, ValueType};
 use std::fmt;
 
-/// What the words or byte strings of a column mean.
+/// Meaning of the words or byte strings of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     U32,
@@ -26,17 +26,17 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// Whether these are byte strings.
+    /// Returns true for byte strings.
     pub(super) fn is_bytes(self) -> bool {
         matches!(self, Self::Fixed(_) | Self::Bytes | Self::Utf8)
     }
 
-    /// Whether these are floats.
+    /// Returns true for floats.
     pub(super) fn is_float(self) -> bool {
         matches!(self, Self::F32 | Self::F64)
     }
 
-    /// The type of keys of this kind; 32-bit floats widen.
+    /// Returns the type of keys of this kind; 32-bit floats widen.
     pub(super) fn key_type(self) -> KeyType {
         match self {
             Self::U32 => KeyType::U32,
@@ -51,7 +51,7 @@ impl Kind {
         }
     }
 
-    /// The type of values of this kind, if there are such values.
+    /// Returns the type of values of this kind, if there are such values.
     pub(super) fn value_type(self) -> Option<ValueType> {
         Some(match self {
             Self::U32 => ValueType::U32,
@@ -67,7 +67,7 @@ impl Kind {
         })
     }
 
-    /// The type and its bounds, for messages.
+    /// Returns the type and its bounds, for messages.
     pub(super) fn bounds(self) -> String {
         match self {
             Self::U32 => format!("u32 (0 to {})", u32::MAX),
@@ -84,29 +84,29 @@ impl Kind {
     }
 }
 
-/// A column to be filled: what its elements mean, and whether they are keys, which are encoded.
+/// A column to be filled: the meaning of its elements, and whether they are keys, which are encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Target {
     pub(super) kind: Kind,
     pub(super) key: bool,
-    /// Texts are read as these.
+    /// Notation of texts, if they are those of a logical type.
     pub(super) form: Option<Form>,
-    /// Words are in another unit, of that form.
+    /// Conversion factor and notation, if the words of the input are in another unit.
     pub(super) from: Option<(Ratio, Form)>,
 }
 
 impl Target {
-    /// Plain elements.
+    /// Creates a target of plain elements.
     pub(super) fn of(kind: Kind, key: bool) -> Self {
         Self { kind, key, form: None, from: None }
     }
 
-    /// The same, whose texts are those of a logical type.
+    /// Returns the same target for texts of a logical type.
     pub(super) fn meant(self, logical: Option<&Logical>) -> Self {
         Self { form: logical.and_then(Logical::form), ..self }
     }
 
-    /// Encoded keys. `None` for types that this version does not read.
+    /// Creates a target of encoded keys. `None` for types that this version does not read.
     pub(super) fn of_key(key_type: KeyType) -> Option<Self> {
         let kind = match key_type {
             KeyType::U32 => Kind::U32,
@@ -122,7 +122,7 @@ impl Target {
         Some(Self::of(kind, true))
     }
 
-    /// Value bits. `None` for `none` and types that this version does not read.
+    /// Creates a target of value bits. `None` for `none` and for types that this version does not read.
     pub(super) fn of_value(value_type: ValueType) -> Option<Self> {
         let kind = match value_type {
             ValueType::U32 => Kind::U32,
@@ -139,8 +139,8 @@ impl Target {
         Some(Self::of(kind, false))
     }
 
-    /// What the bits of a number are xored with to become a word of this column: the sign bit of
-    /// signed keys (see [`pleach_format::Key::encode`]), else nothing. Not for keys that are floats.
+    /// Returns the mask with which the bits of a number are xored to become a word of this column: the sign
+    /// bit of signed keys (see [`pleach_format::Key::encode`]), otherwise 0. Not for float keys.
     pub(super) fn flip(self) -> u64 {
         match (self.key, self.kind) {
             (true, Kind::I32) => u64::from(0_i32.encode()),
@@ -149,12 +149,12 @@ impl Target {
         }
     }
 
-    /// Whether elements are floats that need [`Key::encode`].
+    /// Returns true if elements are floats that need [`Key::encode`].
     pub(super) fn is_float_key(self) -> bool {
         self.key && self.kind.is_float()
     }
 
-    /// The option that chooses another type.
+    /// Returns the option that selects another type.
     pub(super) fn option(self) -> &'static str {
         if self.key { "--key-type" } else { "--value-type" }
     }
@@ -184,7 +184,7 @@ macro_rules! integers_to_floats {
             #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_lossless)]
             fn exact(self) -> Option<$d> {
                 let float = self as $d;
-                // i128 holds every float that a 64-bit integer can become: no saturation here.
+                // i128 holds every float that a 64-bit integer can become: the cast does not saturate here.
                 (float as i128 == i128::from(self)).then_some(float)
             }
         }
@@ -208,7 +208,7 @@ macro_rules! wide_and_floats {
             #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::float_cmp)]
             #[allow(clippy::cast_sign_loss)]
             fn exact(self) -> Option<u128> {
-                // Saturates, so that what is negative, too large or NaN is not found again.
+                // The cast saturates, so negative numbers, too large ones and NaN do not compare equal.
                 let whole = self as u128;
                 (f64::from(self) < BEYOND_U128 && whole as $f == self).then_some(whole)
             }
@@ -237,7 +237,8 @@ macro_rules! floats_to_integers {
             #[inline(always)]
             #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::float_cmp)]
             fn exact(self) -> Option<$d> {
-                // Saturates beyond i128, where no target reaches; NaN becomes 0, which is not NaN.
+                // The cast saturates beyond i128, which no target reaches; NaN becomes 0, which is not equal
+                // to NaN.
                 let whole = self as i128;
                 if whole as $s == self { <$d>::try_from(whole).ok() } else { None }
             }
@@ -311,14 +312,14 @@ macro_rules! with_slice {
 }
 
 impl Slice<'_> {
-    /// The number at `index`, for messages.
+    /// Returns the text of the number at `index`, for messages.
     pub(super) fn text(self, index: usize) -> String {
         with_slice!(self, |numbers| numbers.get(index).map_or_else(String::new, ToString::to_string))
     }
 }
 
-/// Appends `numbers`, converted. On the first number that does not fit: its index, with `out` in an
-/// unspecified state. NaN does not fit keys. O(n).
+/// Appends `numbers`, converted. For the first number that does not fit, returns its index; `out` is then
+/// unspecified. NaN does not fit keys. O(n).
 pub(super) fn append(numbers: Slice<'_>, target: Target, out: &mut Column) -> Result<(), usize> {
     if let Some((ratio, _)) = target.from {
         let scaled = rescaled(numbers, ratio, target)?;
@@ -327,7 +328,7 @@ pub(super) fn append(numbers: Slice<'_>, target: Target, out: &mut Column) -> Re
     with_slice!(numbers, |numbers| append_numbers(numbers, target, out))
 }
 
-/// Words in the unit of the target.
+/// Converts numbers to words in the unit of the target.
 fn rescaled(numbers: Slice<'_>, ratio: Ratio, target: Target) -> Result<Vec<i64>, usize> {
     let word = |number: i128| {
         let product = number.checked_mul(ratio.times.into())?;
@@ -342,7 +343,7 @@ fn rescaled(numbers: Slice<'_>, ratio: Ratio, target: Target) -> Result<Vec<i64>
         Slice::I32(numbers) => all(&mut numbers.iter().map(|&number| number.into())),
         Slice::I64(numbers) => all(&mut numbers.iter().map(|&number| number.into())),
         Slice::I128(numbers) => all(&mut numbers.iter().copied()),
-        // Nothing else has a unit.
+        // No other target has a unit.
         _ => Err(0),
     }
 }
@@ -367,12 +368,12 @@ where
             numbers.iter().position(is_nan).map_or(Ok(()), Err)
         }
         (Kind::F64, Column::U64(out)) => extend(numbers, out, f64::to_bits),
-        // A source makes its columns from its schema; nothing fits into a column of another width.
+        // A source makes its columns from its schema; nothing fits in a column of another width.
         _ => Err(0),
     }
 }
 
-/// The branch is in the flag alone, so that the loop vectorises where the conversion does.
+/// Appends numbers. The only branch depends on the flag, so the loop vectorises if the conversion does.
 fn extend<S: Exact<D>, D, W: Default>(
     numbers: &[S],
     out: &mut Vec<W>,
@@ -392,9 +393,9 @@ fn extend<S: Exact<D>, D, W: Default>(
     Ok(())
 }
 
-/// Parses one number of a text table into the word of `target`: digits with an optional sign, spaces
-/// and tabs around it allowed, and a point with nothing but zeros behind it; for floats whatever Rust's
-/// parser takes (decimal, exponent, `inf`, `NaN`), rounded to the nearest.
+/// Parses one number of a text table into the word of `target`. Integers are digits with an optional sign,
+/// optional spaces and tabs around them, and optionally a point followed by zeros only. Floats are whatever
+/// Rust's parser accepts (decimal, exponent, `inf`, `NaN`), rounded to the nearest.
 pub(super) fn parse(field: &[u8], target: Target) -> Result<u128, TextProblem> {
     let text = trim(field);
     if text.is_empty() {
@@ -444,7 +445,7 @@ fn trim(mut field: &[u8]) -> &[u8] {
     field
 }
 
-/// Whether it has a minus sign, and the digits.
+/// Returns whether there is a minus sign, and the digits.
 fn parse_integer(text: &[u8]) -> Result<(bool, u128), TextProblem> {
     let (negative, digits) = match text {
         [b'-', digits @ ..] => (true, digits),
@@ -454,7 +455,7 @@ fn parse_integer(text: &[u8]) -> Result<(bool, u128), TextProblem> {
     if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
         return Err(TextProblem::NotANumber);
     }
-    // Up to 19 digits a word of 8 bytes cannot overflow.
+    // With up to 19 digits, a word of 8 bytes cannot overflow.
     let (first, rest) = digits.split_at(digits.len().min(19));
     let first = first.iter().fold(0_u64, |number, digit| number * 10 + u64::from(digit - b'0'));
     let magnitude = rest.iter().try_fold(u128::from(first), |number, digit| {
@@ -476,26 +477,26 @@ fn parse_float(text: &[u8], target: Target) -> Result<u64, TextProblem> {
         }
         (if target.key { number.encode() } else { Value::to_bits(number) }, number.is_infinite())
     };
-    // "inf" is meant, 1e999 is not.
+    // "inf" is intended, 1e999 is not.
     if infinite && text.bytes().any(|byte| byte.is_ascii_digit()) {
         return Err(TextProblem::OutOfRange);
     }
     Ok(bits)
 }
 
-/// What is wrong with a field of a text table.
+/// Problem of a field of a text table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TextProblem {
     Missing,
     NotANumber,
     OutOfRange,
-    /// As a key.
+    /// NaN as a key.
     Nan,
-    /// It is no text of a logical type.
+    /// It is not a valid text of the logical type.
     Meaning(Form, TextError),
 }
 
-/// A field as it can be shown: at most 40 bytes, control characters escaped.
+/// A field in the form shown in messages: at most 40 bytes, control characters escaped.
 pub(super) struct Shown<'a>(pub(super) &'a [u8]);
 
 impl fmt::Display for Shown<'_> {
@@ -532,7 +533,7 @@ mod tests {
         })
     }
 
-    /// Whether the mathematical value of `numbers[0]` is kept, worked out in another way.
+    /// Checks that the mathematical value of `numbers[0]` is kept, computed in another way.
     #[test]
     fn integers_convert_exactly_or_not_at_all() {
         let samples: Vec<i128> = (0..=64_u32)
@@ -548,7 +549,8 @@ mod tests {
                     Kind::U64 => (0..=i128::from(u64::MAX)).contains(&sample),
                     Kind::I32 => (i128::from(i32::MIN)..=i128::from(i32::MAX)).contains(&sample),
                     Kind::I64 => (i128::from(i64::MIN)..=i128::from(i64::MAX)).contains(&sample),
-                    // A float of p bits holds what has at most p bits between its first and last one.
+                    // A float of p bits holds numbers with at most p bits between the first and the last set
+                    // bit.
                     Kind::U128 => sample >= 0,
                     _ => {
                         let mantissa = if kind == Kind::F32 { 24 } else { 53 };

@@ -1,21 +1,20 @@
-//! CSV and TSV: numbers and strings taken by hand from the bytes of large blocks.
+//! CSV and TSV: numbers and strings are parsed by hand from large blocks of bytes.
 //!
-//! CSV is RFC 4180, strictly: fields may be quoted, a quote inside is doubled, and a quote anywhere
-//! else is an error; lines end in LF or CRLF, and a carriage return that is neither in quotes nor before a
-//! line feed is an error. TSV has no quotes; there `\t \n \r \\` are escapes, in names and in strings, and
-//! any other backslash is one. Blank lines are skipped, and every row has as many fields as the first line.
-//! What comes before that, compression and other line ends, is the business of [`super::text`].
+//! CSV is strict RFC 4180: fields may be quoted, a quote inside is doubled, and any other quote is an error.
+//! Lines end in LF or CRLF; any other carriage return outside quotes is an error. TSV has no quotes: the
+//! escapes are `\t`, `\n`, `\r` and `\\`, in names and in strings, and any other backslash stands for itself.
+//! Blank lines are skipped; every row has as many fields as the first line. [`super::text`] handles
+//! compression and other line ends.
 //!
-//! A header that may as well be data is refused: see [`super::Header`].
+//! A header that may be data is refused: see [`super::Header`].
 //!
-//! Strings are their fields as they stand, blanks included: `bytes` are the bytes of the file, not
-//! hexadecimal digits, and an empty field is the empty string. A table of one column of strings writes
-//! it as `""`, for a blank line is no row.
+//! Strings are the bytes of their fields, blanks included: `bytes` are the bytes of the file, not hexadecimal
+//! digits, and an empty field is the empty string. A table of one column of strings writes it as `""`, since
+//! a blank line is not a row.
 //!
-//! Nearly every row is taken by [`fast_rows`]: whole lines without doubled quotes, quoted numbers or
-//! escapes, whose numbers are digits. Any other row it leaves untouched to [`Text::slow_row`], which
-//! takes every row there is; so the two agree because the fast one gives up, not because it repeats
-//! the rules.
+//! [`fast_rows`] takes nearly every row: whole lines without doubled quotes, quoted numbers or escapes, whose
+//! numbers are digits. It leaves all other rows to [`Text::slow_row`], which takes every row. The two agree
+//! because the fast one gives up, not because it repeats the rules.
 
 mod header;
 
@@ -29,9 +28,10 @@ use crate::source::{Chunk, Column, Op, Schema, Source, SourceError, Strings};
 use memchr::{memchr, memchr2, memchr3, memrchr};
 use pleach_format::{KeyType, Logical, ValueType};
 
-/// Bytes of a read call, and of the buffer unless a row is longer.
+/// Bytes per read call, and of the buffer unless a row is longer.
 const READ_BYTES: usize = 2 << 20;
-/// Longest row. An open quote swallows everything behind it: better an error than all memory.
+/// Maximum length of a row. An unclosed quote swallows everything after it: an error is better than using all
+/// memory.
 const ROW_BYTES_MAX: usize = 64 << 20;
 
 /// A column to be parsed.
@@ -46,7 +46,7 @@ struct Wanted {
 #[derive(Clone, Copy, Debug)]
 struct Dialect {
     delimiter: u8,
-    /// Else backslashes are escapes.
+    /// If false, backslashes are escapes.
     quotes: bool,
 }
 
@@ -54,9 +54,9 @@ struct Dialect {
 #[derive(Debug, Default)]
 struct Record {
     bytes: Vec<u8>,
-    /// Where each field ends.
+    /// End of each field.
     ends: Vec<usize>,
-    /// A quote was in it, so that it is not a blank line.
+    /// The record has a quote, so it is not a blank line.
     quoted: bool,
 }
 
@@ -77,18 +77,18 @@ impl Record {
     }
 }
 
-/// Why a record was not read.
+/// Reason why a record was not read.
 enum Unread {
     /// Its end is not in the buffer.
     Incomplete,
-    /// The field with this number is written wrongly.
+    /// The field with this number is malformed.
     Bad(usize, &'static str),
-    /// In the field with this number stands a carriage return that ends no line.
+    /// The field with this number contains a carriage return that ends no line.
     Return(usize),
 }
 
 impl Dialect {
-    /// Reads the record at the start of `bytes`; its length with the line end.
+    /// Reads the record at the start of `bytes`; returns its length including the line end.
     fn record(self, bytes: &[u8], record: &mut Record) -> Result<usize, Unread> {
         record.clear();
         let mut at = 0;
@@ -136,8 +136,8 @@ impl Dialect {
         }
     }
 
-    /// Length of the unquoted field at the start of `bytes`: up to a delimiter, a line feed or (where
-    /// there are quotes) a quote.
+    /// Returns the length of the unquoted field at the start of `bytes`: up to a delimiter, a line feed or
+    /// (in a dialect with quotes) a quote.
     #[inline]
     fn plain_field(self, bytes: &[u8]) -> Option<usize> {
         if self.quotes {
@@ -155,7 +155,7 @@ struct Text {
     bytes_total: Option<u64>,
     schema: Schema,
     dialect: Dialect,
-    /// Fields of every row.
+    /// Number of fields per row.
     fields: usize,
     key: Wanted,
     value: Option<Wanted>,
@@ -166,25 +166,25 @@ struct Text {
     buffer: Vec<u8>,
     start: usize,
     end: usize,
-    /// Up to here, at least, a carriage return stands before a line feed; if before `end`, one stands here that
-    /// does not, or what follows was not looked at.
+    /// Up to here, at least, every carriage return precedes a line feed. If this is before `end`, the next
+    /// one does not, or the bytes after this were not searched.
     even: usize,
     ended: bool,
     rows: u64,
     row: Record,
-    /// A string without its escapes.
+    /// Buffer for a string without its escapes.
     plain: Vec<u8>,
 }
 
 impl Text {
-    /// Reads more bytes behind those left. At the end of the input the last line gets the line feed
-    /// that it may lack.
+    /// Reads more bytes after those left. At the end of the input, adds the line feed that the last line may
+    /// lack.
     fn refill(&mut self) -> Result<(), SourceError> {
         self.buffer.copy_within(self.start..self.end, 0);
         self.end -= self.start;
         self.even = self.even.saturating_sub(self.start);
         self.start = 0;
-        // One byte is left for the line feed.
+        // One byte is reserved for the line feed.
         let wanted = self.end + READ_BYTES + 1;
         if self.end > ROW_BYTES_MAX {
             let place = format!("row {}", self.rows + 1);
@@ -192,7 +192,7 @@ impl Text {
             return Err(problem(&self.input, place, text));
         }
         if self.buffer.len() < wanted {
-            // Doubling keeps a long row from being moved once per read.
+            // Doubling avoids moving a long row once per read.
             self.buffer.resize(wanted.max(self.end * 2), 0);
         }
         let space_end = self.buffer.len() - 1;
@@ -210,8 +210,8 @@ impl Text {
         Ok(())
     }
 
-    /// Reads the next record that is not a blank line into `self.row`; its length, 0 at the end.
-    /// It stays in the buffer.
+    /// Reads the next record that is not a blank line into `self.row`; returns its length, or 0 at the end.
+    /// The record stays in the buffer.
     fn read_record(&mut self) -> Result<usize, SourceError> {
         loop {
             if self.start == self.end {
@@ -242,7 +242,7 @@ impl Text {
         }
     }
 
-    /// Takes one row of any kind. False at the end.
+    /// Takes one row of any form. Returns false at the end.
     fn slow_row(&mut self, chunk: &mut Chunk) -> Result<bool, SourceError> {
         let length = self.read_record()?;
         if length == 0 {
@@ -257,7 +257,7 @@ impl Text {
             (None, None) => false,
         };
         let valueless = op == Some(Op::Del) && all_values(&lacks);
-        // What is left out stands last, and is values alone.
+        // Only values at the end of a row may be left out.
         let values = self.record.as_ref().map_or(1, |record| record.columns.len());
         let short = valueless
             && found + values == self.fields
@@ -292,7 +292,8 @@ impl Text {
         Ok(true)
     }
 
-    /// The operation of `self.row`, which is added to the chunk; `None` if this is no table of changes.
+    /// Adds the operation of `self.row` to the chunk and returns it; `None` if this is not a table of
+    /// changes.
     fn op_of_record(&self, chunk: &mut Chunk) -> Result<Option<Op>, SourceError> {
         let Some(index) = self.op.filter(|&index| index < self.row.ends.len()) else { return Ok(None) };
         let field = self.row.field(index);
@@ -301,7 +302,7 @@ impl Text {
         Ok(Some(op))
     }
 
-    /// Adds the wanted field of `self.row`.
+    /// Appends the wanted field of `self.row`.
     fn take(&self, wanted: &Wanted, plain: &mut Vec<u8>, out: &mut Column) -> Result<(), SourceError> {
         self.take_field(wanted.index, wanted.target, &wanted.label, plain, out)
     }
@@ -349,17 +350,18 @@ impl Text {
         Ok(())
     }
 
-    /// Up to where no carriage return stands without a line feed. One search a block, however often it is asked.
+    /// Returns the position up to which no carriage return lacks a line feed. One search per block, however
+    /// often it is called.
     fn even_end(&mut self) -> usize {
         let from = self.even.max(self.start);
         self.even = from + lone_return(&self.buffer[from..self.end]).unwrap_or(self.end - from);
         self.even
     }
 
-    /// Takes rows while they are simple; true if the next one is not.
+    /// Takes rows while they are simple; returns true if the next one is not.
     fn fast_rows(&mut self, chunk: &mut Chunk, tuples_max: usize) -> bool {
-        // Whole lines only, so that no look at the next byte leaves the block; and up to the next carriage
-        // return that ends no line, for a field that nobody asks for is not looked into.
+        // Whole lines only, so that no look at the next byte leaves the block; and only up to the next
+        // carriage return that ends no line, since fields of other columns are not examined.
         let even = self.even_end();
         let Some(lines) = memrchr(b'\n', &self.buffer[self.start..even]) else { return true };
         let plan = Plan {
@@ -377,7 +379,7 @@ impl Text {
                     (Column::$column(keys), Column::U32(values)) => fast_rows(block, plan, keys, values),
                     (Column::$column(keys), Column::U64(values)) => fast_rows(block, plan, keys, values),
                     (Column::$column(keys), Column::Bytes(values)) => fast_rows(block, plan, keys, values),)*
-                    // There are no such keys or values.
+                    // Such keys or values do not exist.
                     (Column::None, _) | (_, Column::U128(_)) => (0, 0),
                 }
             };
@@ -414,13 +416,13 @@ impl Source for Text {
     }
 
     fn progress(&self) -> (u64, Option<u64>) {
-        // The line feed that was added may count as one byte too many to be left.
+        // The added line feed may count as one byte too many.
         let left = if self.reader.is_packed() { 0 } else { (self.end - self.start) as u64 };
         (self.reader.taken().saturating_sub(left), self.bytes_total)
     }
 }
 
-/// What a block of lines is parsed for.
+/// Parameters for parsing a block of lines.
 #[derive(Clone, Copy)]
 struct Plan {
     dialect: Dialect,
@@ -430,16 +432,16 @@ struct Plan {
     rows_max: usize,
 }
 
-/// A column as the fast rows fill it.
+/// A column that the fast rows fill.
 trait Lane {
-    /// An element on its way.
+    /// A parsed element.
     type Parsed: Copy + Default;
 
-    /// The field at `at`, and where it ends; `None` for anything that needs a closer look. A line feed
+    /// Parses the field at `at`; returns it and its end, or `None` if it needs a closer look. A line feed
     /// follows at the latest.
     fn parse(block: &[u8], at: usize, target: Target, dialect: Dialect) -> Option<(Self::Parsed, usize)>;
 
-    /// Adds an element that was parsed from `block`.
+    /// Appends an element that was parsed from `block`.
     fn push(&mut self, parsed: Self::Parsed, block: &[u8]);
 }
 
@@ -472,7 +474,7 @@ impl Lane for Vec<u128> {
     type Parsed = u128;
     #[inline(always)]
     fn parse(block: &[u8], at: usize, target: Target, _: Dialect) -> Option<(u128, usize)> {
-        // A uuid is left to the slow way.
+        // A uuid is left to the slow rows.
         if target.form.is_some() { None } else { wide_number(block, at) }
     }
     #[inline(always)]
@@ -505,13 +507,13 @@ impl Lane for Nothing {
     fn push(&mut self, (): (), _: &[u8]) {}
 }
 
-/// Takes rows from the start of `block`, which ends in a line feed, up to the first that is not
-/// simple; the bytes and rows taken. A simple row has as many fields as it should, and in the wanted ones
-/// nothing but a number, or a string that fits and is written without doubled quotes and escapes.
+/// Takes rows from the start of `block`, which ends in a line feed, up to the first that is not simple;
+/// returns the bytes and rows taken. A simple row has the right number of fields; its wanted fields contain
+/// nothing but a number, or a string that fits and has no doubled quotes and no escapes.
 fn fast_rows<K: Lane, V: Lane>(block: &[u8], plan: Plan, keys: &mut K, values: &mut V) -> (usize, usize) {
     let mut start = 0;
     let mut rows = 0;
-    // A column that is key and value at once is left to the slow way.
+    // A column that is key and value at once is left to the slow rows.
     if plan.value.is_some_and(|(index, _)| index == plan.key.0) {
         return (0, 0);
     }
@@ -567,8 +569,8 @@ fn fast_rows<K: Lane, V: Lane>(block: &[u8], plan: Plan, keys: &mut K, values: &
     (start, rows)
 }
 
-/// Where a carriage return stands that no line feed follows. It takes a pass over the bytes without a branch for each
-/// line, for lines that end in both, and one search for those that do not.
+/// Returns the position of the first carriage return without a line feed. One pass without a branch per line
+/// if lines end in CRLF, and one search if they do not.
 fn lone_return(bytes: &[u8]) -> Option<usize> {
     const PIECE: usize = 1 << 10;
     let is_lone = |(&byte, &next): (&u8, &u8)| byte == b'\r' && next != b'\n';
@@ -581,12 +583,12 @@ fn lone_return(bytes: &[u8]) -> Option<usize> {
         }
         at += PIECE;
     }
-    // What follows it is not there.
+    // The byte after it is not there yet.
     bytes.ends_with(b"\r").then(|| bytes.len() - 1)
 }
 
-/// The number at `at` as the word of `target`, and where it ends; `None` for anything that needs a
-/// closer look. A line feed follows at the latest.
+/// Parses the number at `at` as the word of `target`; returns it and its end, or `None` if it needs a closer
+/// look. A line feed follows at the latest.
 #[inline]
 fn number(block: &[u8], at: usize, target: Target, delimiter: u8) -> Option<(u64, usize)> {
     if target.kind.is_float() || target.form.is_some() {
@@ -606,7 +608,7 @@ fn number(block: &[u8], at: usize, target: Target, delimiter: u8) -> Option<(u64
     }
     match end - first {
         1..=19 => {}
-        // From 10^19 up to 2^64: what overflowed is below 2 * 10^19 - 2^64.
+        // From 10^19 up to 2^64: a sum that overflowed is below 2 * 10^19 - 2^64.
         20 if block[first] == b'1' && magnitude >= 10_000_000_000_000_000_000 => {}
         _ => return None,
     }
@@ -633,11 +635,11 @@ fn float(block: &[u8], at: usize, target: Target, delimiter: u8) -> Option<(u64,
     Some((u64::try_from(word).ok()?, end))
 }
 
-/// As [`number`] for `u128`, of at most 38 digits.
+/// Does the same as [`number`] for `u128`, for at most 38 digits.
 #[inline]
 fn wide_number(block: &[u8], at: usize) -> Option<(u128, usize)> {
     let mut end = at;
-    // Twice 19 digits, each time in a word.
+    // Two groups of 19 digits, each of which fits in a word.
     let mut digits = || {
         let (mut magnitude, mut power, first) = (0_u64, 1_u64, end);
         while end < first + 19 && block[end].is_ascii_digit() {
@@ -653,7 +655,8 @@ fn wide_number(block: &[u8], at: usize) -> Option<(u128, usize)> {
     is_number.then_some((high * power + low, end))
 }
 
-/// The string at `at`, if it is one for `target` and stands there as it is; and where its field ends.
+/// Returns the range of the string at `at` and the end of its field, if it fits `target` and is stored
+/// unescaped.
 #[inline]
 fn string(block: &[u8], at: usize, target: Target, dialect: Dialect) -> Option<((usize, usize), usize)> {
     let (start, end, next) = if dialect.quotes && block[at] == b'"' {
@@ -675,8 +678,8 @@ fn string(block: &[u8], at: usize, target: Target, dialect: Dialect) -> Option<(
     Some(((start, end), next))
 }
 
-/// The end of the quoted field at `at`, if it ends in this block. Where a doubled quote is in it, this
-/// is another quote, behind which no row goes on.
+/// Returns the end of the quoted field at `at`, if it ends in this block. If the field has a doubled quote,
+/// the result is the position of another quote, where no row can continue.
 #[inline]
 fn quoted(block: &[u8], at: usize) -> Option<usize> {
     Some(at + 1 + memchr(b'"', &block[at + 1..])? + 1)
@@ -752,7 +755,7 @@ pub(super) fn open(
     Ok(Box::new(text))
 }
 
-/// Adds `field` with its escapes replaced.
+/// Appends `field` with its escapes replaced.
 fn unescape(mut field: &[u8], out: &mut Vec<u8>) {
     while let Some(at) = memchr(b'\\', field) {
         out.extend_from_slice(&field[..at]);
@@ -761,7 +764,7 @@ fn unescape(mut field: &[u8], out: &mut Vec<u8>) {
             Some(b'n') => b'\n',
             Some(b'r') => b'\r',
             Some(b'\\') => b'\\',
-            // No escape of ours: kept as it stands.
+            // Not one of our escapes: kept as it is.
             _ => {
                 out.push(b'\\');
                 field = &field[at + 1..];

@@ -1,7 +1,7 @@
 //! Several value columns as one record.
 //!
-//! Each column is read like a value of its own, narrow integers as the 32-bit ones that they become elsewhere; a
-//! chunk at a time the columns are then packed, field by field, into records ([`pleach_format::record`]).
+//! Each column is read like a value of its own; narrow integers are read as 32-bit ones, as elsewhere. For
+//! each chunk the columns are then packed, field by field, into records ([`pleach_format::record`]).
 
 use super::choose::{Meant, agreed, kinds_of_fields, logicals_of_fields};
 use super::convert::{Kind, Target};
@@ -13,7 +13,7 @@ use crate::source::{Column, Schema, SourceError};
 use pleach_format::Logical;
 use pleach_format::record::{Field, FieldKind, Record};
 
-/// Column of an input that becomes a field.
+/// A column of an input that becomes a field.
 #[derive(Clone, Debug)]
 pub(super) struct FieldColumn {
     pub(super) index: usize,
@@ -21,7 +21,7 @@ pub(super) struct FieldColumn {
     pub(super) label: String,
 }
 
-/// The columns of a record, and what was read of them and is not packed.
+/// The columns of a record, and elements that were read but not packed.
 #[derive(Clone, Debug)]
 pub(super) struct Fields {
     record: Record,
@@ -30,7 +30,7 @@ pub(super) struct Fields {
     packed: Vec<u8>,
 }
 
-/// What a field is read as.
+/// Returns the kind as which a field is read.
 fn kind_of(field: FieldKind) -> Kind {
     match field {
         FieldKind::U8 | FieldKind::U16 | FieldKind::U32 => Kind::U32,
@@ -43,7 +43,7 @@ fn kind_of(field: FieldKind) -> Kind {
     }
 }
 
-/// The field that a column makes unless another type is asked for.
+/// Returns the field type of a column unless another one is requested.
 fn field_of(natural: &Natural) -> Option<FieldKind> {
     natural.narrow.or(match natural.kind {
         Kind::U32 => Some(FieldKind::U32),
@@ -59,8 +59,8 @@ fn field_of(natural: &Natural) -> Option<FieldKind> {
 }
 
 impl Fields {
-    /// The record of `columns`, of which `column` says what they hold, in words and as a type; `None` for the type:
-    /// text, which becomes whatever is asked for.
+    /// Chooses the record of `columns`. `column` describes the content of a column, in words and as a type;
+    /// `None` means text, which becomes any requested type.
     pub(super) fn choose(
         input: &str,
         names: Names<'_>,
@@ -101,19 +101,19 @@ impl Fields {
         Ok(Self { record, columns: chosen, held, packed: Vec::new() })
     }
 
-    /// Puts the record into the schema of an input.
+    /// Stores the record in the schema of an input.
     pub(super) fn describe(&self, schema: &mut Schema) {
         schema.value_type = self.record.storage();
         schema.value_name.clear();
         schema.value_logical = self.record.to_string();
     }
 
-    /// As many tuples of a chunk as are packed at once.
+    /// Limits the tuples of a chunk to those that are packed at once.
     pub(super) fn tuples_max(&self, tuples_max: usize) -> usize {
         tuples_max.min((CHUNK_BYTES / self.record.bytes()).max(1))
     }
 
-    /// Moves what was read into `out`; `row` is that of the first.
+    /// Moves the elements that were read into `out`; `row` is the row of the first.
     pub(super) fn pack(&mut self, input: &str, row: u64, out: &mut Column) -> Result<(), SourceError> {
         let rows = self.held.first().map_or(0, Column::len);
         let stride = self.record.bytes();
@@ -140,14 +140,14 @@ impl Fields {
                 words.extend(self.packed.as_chunks().0.iter().map(|&word| u64::from_le_bytes(word)));
             }
             Column::Bytes(strings) => strings.extend_fixed(&self.packed, stride),
-            // No record is as wide as a word of sixteen bytes and stored as one.
+            // A record as wide as a word of sixteen bytes is not stored as one.
             Column::None | Column::U128(_) => {}
         }
         Ok(())
     }
 }
 
-/// What a column that holds `natural` becomes.
+/// Chooses the conversion of a column that holds `natural`.
 fn typed(
     input: &str,
     label: &str,
@@ -182,7 +182,7 @@ fn empty(target: Target) -> Column {
     }
 }
 
-/// Writes a column into its places. On the first number that does not fit: its index, and what it is.
+/// Writes a column into its places. For the first number that does not fit, returns its index and its text.
 fn put<'a>(
     kind: FieldKind,
     held: &Column,
@@ -209,7 +209,7 @@ fn put<'a>(
             places.zip(words).for_each(|(place, word)| place.copy_from_slice(&word.to_le_bytes()));
         }
         (_, Column::Bytes(strings)) => {
-            // Strings of N bytes were checked; a del may stand there without one.
+            // Strings of N bytes were checked; a del may lack one.
             places.zip(strings.iter()).filter(|(place, string)| place.len() == string.len()).for_each(
                 |(place, string)| {
                     place.copy_from_slice(string);

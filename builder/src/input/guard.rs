@@ -1,10 +1,10 @@
-//! What the Parquet and Arrow libraries refuse, and their panics, as errors of ours.
+//! Errors and panics of the Parquet and Arrow libraries, as errors of ours.
 //!
-//! The libraries check most of what they read, not all: some damage, and some types that they do not know, end in an
-//! assertion. Unwinding is caught here, and nothing of what was being read is used afterwards. The message that Rust
-//! would print is held back, for the calling thread and this time only. What a library says is shown as the reason, and
-//! what to do is said beside it; whether the file is damaged or merely new to this version, it does not tell apart, and
-//! so neither do we.
+//! The libraries check most of what they read, but not all: some damage, and some unknown types, end in an
+//! assertion. Unwinding is caught here, and nothing that was being read is used afterwards. The message that
+//! Rust would print is suppressed, for the calling thread and this time only. The library's text is shown as
+//! the reason, with advice. The library does not distinguish a damaged file from one that is too new, and so
+//! neither do we.
 
 use super::problem;
 use crate::source::SourceError;
@@ -19,14 +19,14 @@ thread_local! {
     static GUARDED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Why something could not be read.
+/// The reason why something could not be read.
 #[derive(Debug)]
 pub(super) enum Refused {
-    /// A sentence with what to do.
+    /// A sentence of ours, with advice.
     Ours(String),
     /// The reason that a library gave.
     Library(String),
-    /// The system's error.
+    /// An error of the system.
     System(io::Error),
 }
 
@@ -35,12 +35,12 @@ impl Refused {
         Self::Ours(text.into())
     }
 
-    /// The reason of a library.
+    /// Wraps the reason of a library.
     pub(super) fn library(reason: impl Display) -> Self {
         Self::Library(one_line(&reason.to_string()))
     }
 
-    /// An error of the Arrow library.
+    /// Wraps an error of the Arrow library.
     pub(super) fn arrow(error: ArrowError) -> Self {
         match error {
             ArrowError::IoError(_, error) => Self::System(error),
@@ -48,7 +48,7 @@ impl Refused {
         }
     }
 
-    /// As the error of an input.
+    /// Converts it to the error of an input.
     pub(super) fn at(self, input: &str, place: impl Into<String>) -> SourceError {
         match self {
             Self::Ours(text) => problem(input, place, text),
@@ -64,7 +64,7 @@ impl From<io::Error> for Refused {
     }
 }
 
-/// What is said of what a library does not read, for its `reason`.
+/// Returns the message for content that a library does not read, with its `reason`.
 fn unread(reason: &str) -> String {
     format!(
         "this version cannot read it ({reason}): check that it is whole, or write it again with plain types, packed \
@@ -72,7 +72,7 @@ fn unread(reason: &str) -> String {
     )
 }
 
-/// A reason without line ends and without end.
+/// Shortens a reason and removes its line ends.
 fn one_line(reason: &str) -> String {
     const LETTERS: usize = 200;
     let mut line = reason.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -83,7 +83,7 @@ fn one_line(reason: &str) -> String {
     line
 }
 
-/// Runs `work`; a panic in it becomes its message.
+/// Runs `work`; returns the message of a panic in it.
 pub(super) fn caught<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
@@ -95,7 +95,7 @@ pub(super) fn caught<T>(work: impl FnOnce() -> T) -> Result<T, String> {
         }));
     });
     let before = GUARDED.replace(true);
-    // On a panic the caller drops the reader: nobody sees what it left half done.
+    // On a panic the caller drops the reader: nothing half done remains visible.
     let outcome = catch_unwind(AssertUnwindSafe(work));
     GUARDED.set(before);
     outcome.map_err(|panic| {

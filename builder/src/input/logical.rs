@@ -1,28 +1,28 @@
-//! What the columns of typed inputs hold: plain numbers, byte strings, and logical types.
+//! Contents of the columns of typed inputs: plain numbers, byte strings and logical types.
 //!
-//! Dates, times, timestamps, durations and decimals are integers with a *logical type*, whose text
-//! ([`logical_text`], [`logical_type`]) is part of the file: it is spelled here and does not follow
-//! the Arrow library.
+//! Dates, times, timestamps, durations and decimals are integers with a *logical type*. Its text
+//! ([`logical_text`], [`logical_type`]) is part of the file: it is defined here and does not follow the Arrow
+//! library.
 
 use super::convert::Kind;
 use arrow_schema::{DataType, TimeUnit};
 use pleach_format::record::FieldKind;
 
-/// What a column of a typed input holds and what it becomes unless a type is asked for.
+/// The content of a column of a typed input, and its type unless another one is requested.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Natural {
-    /// What its elements are.
+    /// Kind of its elements.
     pub(super) kind: Kind,
     /// Logical type, empty if plain.
     pub(super) logical: String,
-    /// Digits after the decimal point of a decimal: one with any becomes `i64` or nothing, and none
-    /// becomes a float.
+    /// Digits after the decimal point of a decimal: with any, it becomes `i64` or nothing; it never becomes a
+    /// float.
     pub(super) scale: Option<i8>,
-    /// What it is as a field of a record, if that is narrower than `kind`.
+    /// Its type as a field of a record, if that is narrower than `kind`.
     pub(super) narrow: Option<FieldKind>,
 }
 
-/// What a column of this Arrow type becomes, if it can be a column of a Pleach file at all.
+/// Returns the content of a column of this Arrow type, if it can be stored in a Pleach file at all.
 pub(super) fn natural(data_type: &DataType) -> Option<Natural> {
     let kind = match data_type {
         DataType::UInt8 | DataType::UInt16 | DataType::UInt32 => Kind::U32,
@@ -64,12 +64,12 @@ pub(super) fn natural(data_type: &DataType) -> Option<Natural> {
     Some(Natural { kind, logical: logical_text(data_type).unwrap_or_default(), scale, narrow })
 }
 
-/// Strings of `bytes` bytes each: `bytesN`, unless that is none or more than a type can say.
+/// Returns the kind of strings of `bytes` bytes each: `bytesN`, unless N is 0 or more than a type allows.
 pub(super) fn fixed(bytes: usize) -> Kind {
     u16::try_from(bytes).ok().filter(|&bytes| bytes > 0).map_or(Kind::Bytes, Kind::Fixed)
 }
 
-/// The text of a logical type as the META section keeps it: `Date32`, `Date64`, `Time32(Second)`,
+/// Returns the text of a logical type as stored in the META section: `Date32`, `Date64`, `Time32(Second)`,
 /// `Time64(Microsecond)`, `Timestamp(Microsecond, None)`, `Timestamp(Second, Some("UTC"))`,
 /// `Duration(Nanosecond)`, `Decimal128(15, 2)` (and 32, 64). `None` for every other type.
 #[must_use]
@@ -92,8 +92,8 @@ pub fn logical_text(data_type: &DataType) -> Option<String> {
     })
 }
 
-/// Inverse of [`logical_text`]. `None` for text that it does not produce, so that a file of a later
-/// version still exports, with plain numbers.
+/// Parses the text of a logical type; the inverse of [`logical_text`]. `None` for text that it does not
+/// produce, so that a file of a later version still exports, with plain numbers.
 #[must_use]
 pub fn logical_type(text: &str) -> Option<DataType> {
     let (name, arguments) = match text.split_once('(') {
@@ -123,7 +123,7 @@ pub fn logical_type(text: &str) -> Option<DataType> {
         "Decimal128" => decimal().map(|(precision, scale)| DataType::Decimal128(precision, scale))?,
         _ => return None,
     };
-    // Only what is spelled as we spell it: `Decimal128(+5, 02)` is not ours.
+    // Accept only our own spelling: `Decimal128(+5, 02)` is not ours.
     (logical_text(&found)? == text).then_some(found)
 }
 

@@ -1,8 +1,8 @@
-//! Messages of Arrow IPC: cut out of a file or a stream, and their lengths bounded before the library sees them.
+//! Messages of Arrow IPC: cut out of a file or a stream, with lengths bounded before the library uses them.
 //!
-//! The library takes lengths from a message and allocates by them. So each message is read by as many bytes as really
-//! follow, and what its buffers say they unpack to is held against the rows of their column, against what the codec can
-//! unpack of so few bytes at most, and against the memory of the machine.
+//! The library takes lengths from a message and allocates by them. So a message is read only as far as bytes
+//! follow. The stated sizes of its unpacked buffers are compared with the rows of their column, with the most
+//! that the codec can unpack from so few bytes, and with the memory of the machine.
 
 use super::guard::{Refused, caught};
 use arrow_buffer::Buffer;
@@ -11,15 +11,16 @@ use arrow_ipc::{CompressionType, Message, MetadataVersion, root_as_message};
 use arrow_schema::{DataType, Field, Schema, UnionMode};
 use std::io::{self, Read};
 
-/// Longest header of a message. Those of tables with a hundred thousand columns have some ten MiB.
+/// Maximum length of a message header. Those of tables with a hundred thousand columns have some ten MiB.
 pub(super) const HEAD_BYTES_MAX: u64 = 256 << 20;
-/// Most bytes that one byte unpacks to: a repetition of LZ4 adds 255 a byte; a block of Zstandard has 128 KiB, of 4.
+/// Maximum number of bytes that one byte unpacks to: a repetition of LZ4 adds 255 per byte; a block of
+/// Zstandard has 128 KiB, from 4 bytes.
 const LZ4_RATIO: u64 = 255;
 const ZSTD_RATIO: u64 = 32 << 10;
-/// Writers may pad what they pack, and pack more than the rows need.
+/// Tolerance: writers may pad packed data, and pack more than the rows need.
 const SLACK_BYTES: u64 = 256 << 10;
 
-/// What a schema in a header says; the error names the column whose type this version does not know.
+/// Decodes a schema in a header; the error names the column whose type this version does not know.
 pub(super) fn schema_of(schema: &arrow_ipc::Schema<'_>) -> Result<Schema, Refused> {
     if !schema.endianness().equals_to_target_endianness() {
         let text =
@@ -39,15 +40,15 @@ pub(super) fn schema_of(schema: &arrow_ipc::Schema<'_>) -> Result<Schema, Refuse
     caught(|| arrow_ipc::convert::fb_to_schema(*schema)).map_err(Refused::library)
 }
 
-/// The message in these bytes, which begin with its length, and where its body begins.
+/// Returns the message in these bytes, which begin with its length.
 pub(super) fn message_in(bytes: &[u8]) -> Option<Message<'_>> {
-    // Before the message: its length, and since 0.15 a marker before that.
+    // The message follows its length, which since 0.15 follows a marker.
     let skip = if bytes.starts_with(&[0xff; 4]) { 8 } else { 4 };
     root_as_message(bytes.get(skip..)?).ok()
 }
 
-/// Checks what the buffers of a batch, or of a dictionary, say about themselves. `memory` is what they may unpack to
-/// together.
+/// Checks the stated sizes of the buffers of a batch or of a dictionary. `memory` bounds their unpacked
+/// total.
 pub(super) fn check(
     message: &Message<'_>,
     body: &[u8],
@@ -88,7 +89,7 @@ pub(super) fn check(
                 let (length, packed) =
                     bytes.split_first_chunk::<8>().ok_or_else(|| damaged("a packed buffer has no length"))?;
                 let (length, packed) = (i64::from_le_bytes(*length), packed.len() as u64);
-                // -1: it is not packed after all.
+                // -1 means that the buffer is not packed.
                 let length = if length == -1 { Some(0) } else { u64::try_from(length).ok() };
                 length
                     .filter(|&length| length <= packed.saturating_mul(ratio).saturating_add(SLACK_BYTES))
@@ -132,19 +133,19 @@ pub(super) fn check(
 
 /// The buffers of a batch, column by column.
 struct Walk<'a> {
-    /// Rows of the columns that are left, the next one last.
+    /// Rows of the remaining columns, the next one last.
     rows: Vec<u64>,
-    /// Buffers of the views that are left, the next one last.
+    /// Numbers of buffers of the remaining views, the next one last.
     views: Vec<i64>,
-    /// What the buffers that are left say they unpack to.
+    /// Stated unpacked sizes of the remaining buffers.
     stated: &'a [u64],
     /// Unions have a validity bitmap.
     old: bool,
-    /// What is unpacked.
+    /// Total unpacked size.
     total: u64,
 }
 
-/// `None`: buffers are missing; an inner error: the length of one that cannot be.
+/// `None`: buffers are missing. An inner error: the impossible length of a buffer.
 type Walked = Option<Result<(), u64>>;
 
 impl Walk<'_> {
@@ -153,14 +154,14 @@ impl Walk<'_> {
         self.views.reverse();
     }
 
-    /// The next buffer, which needs `needed` bytes, if that is known.
+    /// Checks the next buffer, which needs `needed` bytes, if that is known.
     fn buffer(&mut self, needed: Option<u64>, decoded: bool) -> Walked {
         let (&length, rest) = self.stated.split_first()?;
         self.stated = rest;
         if decoded {
             self.total = self.total.saturating_add(length);
         }
-        // Some writers pack all of a buffer of which they need a part.
+        // Some writers pack a whole buffer of which they need a part.
         let most = needed.map_or(u64::MAX, |needed| needed.saturating_mul(2).saturating_add(SLACK_BYTES));
         Some(if length <= most { Ok(()) } else { Err(length) })
     }
@@ -238,12 +239,12 @@ impl Walk<'_> {
     }
 }
 
-/// What is said of bytes that are no message.
+/// Message for bytes that are not a message.
 const NO_STREAM: &str =
     "it is no Arrow file or stream that can be read: check its format, and that it is whole";
 
-/// The next message of a stream, with its length before it; `None` at the end mark and at the end of the bytes. `start`
-/// is what was read of it already. No more memory is taken than bytes come.
+/// Reads the next message of a stream, including its length; `None` at the end mark and at the end of the
+/// bytes. `start` was already read of it. No more memory is allocated than bytes arrive.
 pub(super) fn next_message(reader: &mut dyn Read, start: Vec<u8>) -> Result<Option<Buffer>, Refused> {
     let truncated = || Refused::ours("it ends inside a message: it is truncated");
     let mut bytes = start;
@@ -279,9 +280,9 @@ pub(super) fn next_message(reader: &mut dyn Read, start: Vec<u8>) -> Result<Opti
     Ok(Some(Buffer::from_vec(bytes)))
 }
 
-/// Reads until there are `wanted` bytes; false if the end comes before.
+/// Reads until there are `wanted` bytes; returns false if the end comes before.
 fn take(reader: &mut dyn Read, bytes: &mut Vec<u8>, wanted: usize) -> io::Result<bool> {
-    /// Room that is made before the bytes are there.
+    /// Memory reserved before the bytes arrive.
     const AHEAD_BYTES: usize = 4 << 20;
     let missing = wanted.saturating_sub(bytes.len());
     bytes.reserve(missing.min(AHEAD_BYTES));

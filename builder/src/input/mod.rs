@@ -1,16 +1,16 @@
 //! Tables as sources of tuples: CSV, TSV, Parquet, Arrow IPC, NumPy `.npy` and raw binary.
 //!
-//! [`open`] chooses the format by the extension, the key and value columns by [`InputOptions`], and
-//! concatenates several inputs in argument order, whose columns it finds by the names of the first. What
-//! has no extension to go by (standard input, pipes) is told its format. Each format is a [`Source`] of
-//! its own; `Table` puts them one behind the other, checks that they agree, and adds row numbers for
-//! `@row`. All text, also that of lists of keys, comes through [`text::open`].
+//! [`open`] selects the format by the extension, and the key and value columns by [`InputOptions`]. Several
+//! inputs are concatenated in argument order; columns are found by the names of the first. Input without an
+//! extension (standard input, pipes) needs its format given. Each format is a [`Source`] of its own; `Table`
+//! concatenates them, checks that they agree, and adds row numbers for `@row`. All text, lists of keys
+//! included, is read by [`text::open`].
 //!
-//! Numbers, byte strings and texts keep their types unless others are asked for; then they are
-//! converted exactly or refused. `docs/INPUT.md` has the table.
+//! Numbers, byte strings and texts keep their types unless others are requested; then they are converted
+//! exactly or refused. `docs/INPUT.md` has the table.
 //!
-//! Rows in messages count data rows of one input from 1, so the line of a header is no row, and
-//! blank lines are none either. `@row` counts from 0, over all inputs.
+//! Row numbers in messages count the data rows of one input from 1; header lines and blank lines are not
+//! rows. `@row` counts from 0, over all inputs.
 
 mod arrow_ipc;
 mod choose;
@@ -49,32 +49,31 @@ use text::{Content, MARK_BYTES};
 /// Format of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Format {
-    /// Text, fields separated by commas, quoted by `"` where needed.
+    /// Text with fields separated by commas, quoted by `"` where needed.
     Csv,
-    /// Text, fields separated by tabs, without quotes.
+    /// Text with fields separated by tabs, without quotes.
     Tsv,
     /// Apache Parquet.
     Parquet,
     /// Apache Arrow IPC, file or stream.
     Arrow,
-    /// NumPy array.
+    /// A NumPy array.
     Npy,
-    /// Little-endian tuples, key then value, one after the other without padding; byte strings as
-    /// they are.
+    /// Little-endian tuples, key then value, without padding; byte strings unchanged.
     Raw,
 }
 
-/// Extensions of what is packed.
+/// Extensions of compressed files.
 const PACKED: [&str; 10] = ["gz", "gzip", "zst", "zstd", "bz2", "xz", "lz4", "z", "zip", "bgz"];
 
-/// The extension of a path in small letters.
+/// Returns the extension of a path in lower case.
 fn extension(path: &Path) -> Option<String> {
     path.extension()?.to_str().map(str::to_ascii_lowercase)
 }
 
 impl Format {
-    /// The format that the extension of `path` stands for, in either case; behind it may stand one more, of
-    /// what it is compressed with: `t.csv.gz`. O(1).
+    /// Returns the format for the extension of `path`, in upper or lower case. A second extension may follow,
+    /// for the compression: `t.csv.gz`. O(1).
     #[must_use]
     pub fn of_path(path: &Path) -> Option<Self> {
         let last = extension(path)?;
@@ -107,11 +106,11 @@ impl FromStr for Format {
     }
 }
 
-/// What the first line of a text is.
+/// Meaning of the first line of a text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Header {
-    /// Names of columns; refused where it may as well be data: where no chosen column is text, none was
-    /// chosen by its name, and all of them parse.
+    /// Names of columns. Refused if the line may be data: no chosen column is text, none was chosen by its
+    /// name, and all of the fields parse.
     #[default]
     Checked,
     /// Names of columns, whatever they look like.
@@ -120,55 +119,55 @@ pub enum Header {
     First,
 }
 
-/// How inputs are to be read. The default reads the first column as keys and the second, if there is
-/// one, as values.
+/// Options for reading inputs. By default the first column is the key and the second, if there is one, the
+/// value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InputOptions {
-    /// Format of every input; by extension if `None`.
+    /// Format of every input; determined by the extension if `None`.
     pub format: Option<Format>,
-    /// Key column: its name, or its number from 0 (a name that is a number goes first). The first
+    /// Key column: its name, or its number from 0 (a name that is a number takes precedence). The first
     /// column if `None`.
     pub key: Option<String>,
-    /// Value column, or `@row` for the row number. If `None` the second column (the first, where the
-    /// second is the key), or no values if there is one column only. Several columns with commas between, if the
-    /// whole is the name of none, make a record.
+    /// Value column, or `@row` for the row number. If `None`, the second column (the first if the second is
+    /// the key), or no values if there is only one column. A list of columns separated by commas makes a
+    /// record, unless the whole text is the name of a column.
     pub value: Option<String>,
-    /// Key type; that of the column if `None`, and `u64` for CSV and TSV.
+    /// Key type; if `None`, that of the column, and `u64` for CSV and TSV.
     pub key_type: Option<KeyType>,
-    /// Value type; that of the column if `None`, and `u64` for CSV and TSV. `none` drops the values.
+    /// Value type; if `None`, that of the column, and `u64` for CSV and TSV. `none` drops the values.
     pub value_type: Option<ValueType>,
-    /// Types of the fields of a record: one for all, or one for each; if there are none, those of the columns, and
+    /// Types of the fields of a record: one for all, or one for each. If empty, those of the columns, and
     /// `u64` for CSV and TSV.
     pub field_types: Vec<FieldKind>,
-    /// What keys mean: of text, how it is read; of numbers with a unit or a scale, the one that they become. That of
-    /// the column if `None`; [`Logical::Plain`] takes no other one.
+    /// Meaning of the keys: the notation of texts, or the unit or scale to which numbers are converted. That
+    /// of the column if `None`; [`Logical::Plain`] accepts no other one.
     pub key_logical: Option<Logical>,
-    /// What values mean, or all fields of a record.
+    /// Meaning of the values, or of all fields of a record.
     pub value_logical: Option<Logical>,
-    /// What the fields of a record mean: one for all, or one for each.
+    /// Meanings of the fields of a record: one for all, or one for each.
     pub field_logicals: Vec<Logical>,
-    /// Keys and values that mean something are given as the integers that are stored.
+    /// Keys and values with a logical type are given as the stored integers.
     pub raw_values: bool,
-    /// Values are this record, whose fields stand in the columns of their names; without a header, in those behind
-    /// the key.
+    /// Values are this record. Its fields are the columns of their names or, without a header, the columns
+    /// after the key.
     pub record: Option<Record>,
-    /// Types of raw tuples, all of fixed length. If given, every input is raw.
+    /// Types of raw tuples, all of fixed length. If set, every input is raw.
     pub raw: Option<(KeyType, ValueType)>,
-    /// Delimiter of text; comma for CSV and tab for TSV if `None`.
+    /// Delimiter of text; if `None`, a comma for CSV and a tab for TSV.
     pub delimiter: Option<u8>,
-    /// The first line of text is data, and columns have numbers only.
+    /// The first line of text is data, and columns have only numbers.
     pub no_header: bool,
-    /// What the first line of text is, if not `no_header`.
+    /// Meaning of the first line of text, unless `no_header` is set.
     pub header: Header,
-    /// It is a table of changes: what is done ([`crate::Op`]), then key and value, each of which a `del` may
-    /// leave without a value. By default these are the columns `op`, `key` (or `key_name`) and `value` (or
-    /// `value_name`); without a header the first three. CSV, TSV, Parquet and Arrow have such tables.
+    /// The input is a table of changes: operation ([`crate::Op`]), key and value; a `del` may lack the value.
+    /// By default these are the columns `op`, `key` (or `key_name`) and `value` (or `value_name`), and
+    /// without a header the first three. CSV, TSV, Parquet and Arrow support such tables.
     pub changes: bool,
-    /// Column of the operation, in a table of changes; `op` if `None`, or the first one.
+    /// Column of the operation in a table of changes; if `None`, `op` or the first column.
     pub op: Option<String>,
-    /// Name of the keys in what a table of changes is for.
+    /// Name of the key column in the file to be changed.
     pub key_name: Option<String>,
-    /// Name of the values there.
+    /// Name of the value column in the file to be changed.
     pub value_name: Option<String>,
 }
 
@@ -177,7 +176,7 @@ impl InputOptions {
         self.raw_values || self.raw.is_some()
     }
 
-    /// What texts of keys are read as, if they are not those of plain types.
+    /// Returns the notation of key texts, if it is not that of a plain type.
     fn key_texts(&self) -> Option<&Logical> {
         self.key_logical.as_ref().filter(|_| !self.raw_values)
     }
@@ -187,15 +186,14 @@ impl InputOptions {
     }
 }
 
-/// The value column that is the row number.
+/// Name of the value column that holds row numbers.
 const ROW: &str = "@row";
 
-/// Opens `inputs`, to be read one after the other; `-` is standard input. Headers are read, data is
-/// not.
+/// Opens `inputs`, to be read one after the other; `-` is standard input. Reads headers, but no data.
 ///
 /// # Errors
-/// An input that cannot be opened or is not of its format, a column that is not there or has a type
-/// that cannot be kept, and inputs whose types differ.
+/// [`SourceError`] if an input cannot be opened or is not of its format, a column is missing or its type
+/// cannot be stored, or the types of the inputs differ.
 pub fn open(inputs: &[PathBuf], options: &InputOptions) -> Result<Box<dyn Source>, SourceError> {
     let mut table = Table::new(options)?;
     let mut standard_input = false;
@@ -228,10 +226,10 @@ pub fn open(inputs: &[PathBuf], options: &InputOptions) -> Result<Box<dyn Source
     table.finish()
 }
 
-/// Opens a stream of bytes as a table; `name` stands for it in messages.
+/// Opens a stream of bytes as a table; messages call it `name`.
 ///
 /// # Errors
-/// As [`open`]; also if neither `options.format` nor `options.raw` says what it holds.
+/// Those of [`open`]; also if neither `options.format` nor `options.raw` specifies the format.
 pub fn open_stream(
     name: &str,
     stream: Box<dyn Read + Send>,
@@ -255,7 +253,7 @@ enum Body {
 }
 
 impl Body {
-    /// As a stream, and its length if that is certain.
+    /// Returns a stream, and its length if that is certain.
     fn into_stream(self) -> (Box<dyn Read + Send>, Option<u64>) {
         match self {
             Self::File(file, bytes) => (Box::new(file), Some(bytes)),
@@ -263,7 +261,7 @@ impl Body {
         }
     }
 
-    /// The same, unless its first bytes are those of something else than `wanted`.
+    /// Returns `self`, unless its first bytes show a content other than `wanted`.
     fn checked(self, input: &str, wanted: Content) -> Result<Self, SourceError> {
         let mut head = [0; MARK_BYTES];
         let (bytes, body) = match self {
@@ -295,7 +293,7 @@ impl Body {
         }
     }
 
-    /// As a file that can seek: a stream is copied to an unnamed temporary file first.
+    /// Returns a file that can seek: a stream is first copied to an unnamed temporary file.
     fn into_file(self, input: &str) -> Result<(File, u64), SourceError> {
         match self {
             Self::File(file, bytes) => Ok((file, bytes)),
@@ -314,8 +312,8 @@ fn stream_format(input: &str, options: &Asked) -> Result<Format, SourceError> {
     options.format.ok_or_else(|| problem(input, "", "its format is not known: give it with --format"))
 }
 
-/// What a file whose extension is that of no format seems to be, and what to do with it; `None` if its first bytes
-/// do not say.
+/// Describes the probable content of a file with an unknown extension, and what to do; `None` if its first
+/// bytes do not show it.
 #[must_use]
 pub fn looks_like(path: &Path) -> Option<String> {
     let content = Content::of_path(path)?;
@@ -326,7 +324,7 @@ pub fn looks_like(path: &Path) -> Option<String> {
     Some(format!("it looks like {}: {advice}", content.noun()))
 }
 
-/// Opens one named input; its length if it is a regular file.
+/// Opens one named input; returns its length, too, if it is a regular file.
 fn open_path(path: &Path, options: &Asked) -> Result<(Box<dyn Source>, Option<u64>), SourceError> {
     let input = path.display().to_string();
     let file = File::open(path).map_err(|error| {
@@ -346,7 +344,7 @@ fn open_path(path: &Path, options: &Asked) -> Result<(Box<dyn Source>, Option<u6
         let advice = looks_like(path).unwrap_or_else(|| "give the format with --format".to_owned());
         problem(&input, "", format!("its extension is none of {known}: {advice}"))
     })?;
-    // Tuples may begin with any bytes; with a name like this they do not.
+    // Raw tuples may begin with any bytes, but a name with the extension of a compressed file is no accident.
     if format == Format::Raw
         && extension(path).is_some_and(|last| PACKED.contains(&last.as_str()))
         && let Some(content) = Content::of_path(path).filter(|content| content.is_packed())
@@ -386,7 +384,7 @@ fn open_body(
     }
 }
 
-/// An input whose turn has not come.
+/// An input that is yet to be read.
 enum Pending {
     Path(PathBuf),
     Open(Box<dyn Source>),
@@ -394,10 +392,10 @@ enum Pending {
 
 /// Several inputs as one source.
 struct Table {
-    /// As given, but with the format of raw input set and without `@row`, which is ours; and what the first
-    /// input chose.
+    /// The given options, with the format of raw input set and without `@row`, which is handled here; and the
+    /// choices of the first input.
     options: Asked,
-    /// Value column is the row number, of this type.
+    /// Type of the row numbers, if they are the values.
     row: Option<(ValueType, Target)>,
     schema: Option<Schema>,
     pending: std::collections::VecDeque<(String, Pending)>,
@@ -460,8 +458,7 @@ impl Table {
         Ok(())
     }
 
-    /// Takes the schema of the first input, and refuses one that differs from it in anything but
-    /// names.
+    /// Takes the schema of the first input; refuses one that differs from it in anything but names.
     fn agree(&mut self, input: &str, schema: &Schema) -> Result<(), SourceError> {
         let Some(first) = &self.schema else {
             for (role, name) in [("key", &schema.key_name), ("value", &schema.value_name)] {
@@ -478,7 +475,7 @@ impl Table {
             ("value", schema.value_meaning(), first.value_meaning()),
         ];
         for (role, here, there) in pairs {
-            // Rows are not converted behind one's back: which unit it is to be says a type that is named.
+            // Rows are not converted silently: the user names a type to choose the unit.
             if matching(&here, &there).is_none_or(|common| !common.is_same(&here, &there)) {
                 let text = format!("its {role}s are {here}, but those of the first input are {there}");
                 return Err(problem(
@@ -510,7 +507,7 @@ impl Table {
         Ok(Box::new(self))
     }
 
-    /// The next input, opened; `None` behind the last.
+    /// Opens the next input; returns `None` after the last one.
     fn advance(&mut self) -> Result<Option<&mut Box<dyn Source>>, SourceError> {
         if self.current.is_none() {
             let Some((input, pending)) = self.pending.pop_front() else { return Ok(None) };
@@ -518,7 +515,7 @@ impl Table {
                 Pending::Open(source) => source,
                 Pending::Path(path) => {
                     let (source, _) = open_path(&path, &self.options)?;
-                    // It may have been replaced since it was looked at; @row is not its business.
+                    // The file may have been replaced since it was examined; `@row` does not concern it.
                     let mut schema = source.schema().clone();
                     if let Some((value_type, _)) = self.row {
                         schema.value_type = value_type;
@@ -554,7 +551,7 @@ impl Table {
 
 impl Source for Table {
     fn schema(&self) -> &Schema {
-        // `finish` lets no table out without one; an empty one is what the type system asks for.
+        // `finish` returns no table without a schema; the type system requires a value all the same.
         const NONE: &Schema = &Schema {
             key_type: KeyType::U64,
             value_type: ValueType::None,
@@ -593,12 +590,12 @@ impl Source for Table {
     }
 }
 
-/// An error without a cause.
+/// Makes an error without a cause.
 fn problem(input: &str, place: impl Into<String>, text: impl Into<String>) -> SourceError {
     SourceError { input: input.to_owned(), place: place.into(), problem: text.into(), cause: None }
 }
 
-/// An error with the error behind it, whose text is shown too.
+/// Makes an error with a cause, whose text is shown, too.
 fn caused<E>(input: &str, place: impl Into<String>, text: &str, cause: E) -> SourceError
 where
     E: Error + Send + Sync + 'static,
@@ -619,12 +616,12 @@ fn unreadable(input: &str, error: io::Error) -> SourceError {
     caused(input, "", "cannot be read", error)
 }
 
-/// `row 17, column "id"`, with rows from 1.
+/// Formats a place as `row 17, column "id"`, with rows counted from 1.
 fn place(row: u64, column: &str) -> String {
     format!("row {row}, {column}")
 }
 
-/// The error for a number that does not fit.
+/// Makes the error for a number that does not fit.
 fn misfit(input: &str, row: u64, label: &str, number: &str, target: Target) -> SourceError {
     if number == "NaN" && target.is_float_key() {
         return nan_key(input, row, label);
@@ -639,25 +636,25 @@ fn misfit(input: &str, row: u64, label: &str, number: &str, target: Target) -> S
     problem(input, place(row, label), text)
 }
 
-/// The error for a key that is not in any order.
+/// Makes the error for a key that has no place in the order.
 fn nan_key(input: &str, row: u64, label: &str) -> SourceError {
     let text = "NaN cannot be a key: remove the row, or choose another column with --key";
     problem(input, place(row, label), text)
 }
 
-/// The error for a key or value that is missing.
+/// Makes the error for a missing key or value.
 fn missing(input: &str, row: u64, label: &str) -> SourceError {
     problem(input, place(row, label), "it is null: fill or drop such rows, or choose another column")
 }
 
-/// The error for an operation that there is not.
+/// Makes the error for an unknown operation.
 fn unknown_op(input: &str, row: u64, op: &[u8]) -> SourceError {
     let shown = String::from_utf8_lossy(&op[..op.len().min(40)]).escape_debug().to_string();
     let text = format!("'{shown}' is no operation: the first column says put, add or del");
     problem(input, format!("row {row}"), text)
 }
 
-/// Empties `chunk` and gives it the columns of `schema`.
+/// Clears `chunk` and gives it the columns of `schema`.
 fn prepare(chunk: &mut Chunk, schema: &Schema) {
     let give = |column: &mut Column, wanted: Column| {
         if std::mem::discriminant(column) != std::mem::discriminant(&wanted) {
@@ -669,7 +666,7 @@ fn prepare(chunk: &mut Chunk, schema: &Schema) {
     give(&mut chunk.values, Column::for_value(schema.value_type));
 }
 
-/// Reads until `buffer` is full or the input ends; the bytes read.
+/// Reads until `buffer` is full or the input ends; returns the number of bytes read.
 fn fill(reader: &mut dyn Read, buffer: &mut [u8]) -> io::Result<usize> {
     let mut filled = 0;
     while filled < buffer.len() {

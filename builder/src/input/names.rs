@@ -1,9 +1,9 @@
-//! Which columns of an input are read: by their names wherever there are names, else by their numbers.
+//! Selection of columns: by name if there are names, otherwise by number.
 //!
-//! The first input chooses, by the options. From then on its *names* hold: every other input has the columns of
-//! these names, wherever they stand, unless a column was asked for by its number, which is then the number in
-//! every input. A table of changes goes by the names of the file that it changes. An input that has other names,
-//! or one of them twice, is refused with both lists.
+//! The options select the columns of the first input. From then on its *names* hold: every other input has
+//! the columns of these names, in any order, unless a column was requested by its number, which then holds
+//! for every input. A table of changes uses the names of the file that it changes. An input with other names,
+//! or with one of them twice, is refused with both lists.
 
 use super::{InputOptions, problem};
 use crate::source::SourceError;
@@ -17,12 +17,12 @@ pub(super) type FieldIndices = Vec<usize>;
 /// The key column, and the value column or the columns of a record, if there are values.
 pub(super) type Choice = (usize, Option<usize>, Option<FieldIndices>);
 
-/// What is asked of an input: the options, and the columns of the first input.
+/// The request to an input: the options, and the columns of the first input.
 #[derive(Debug)]
 pub(super) struct Asked {
     options: InputOptions,
     first: Option<First>,
-    /// What the last input chose that was no follower.
+    /// The choice of the last input that did not follow another one.
     chosen: RefCell<Option<First>>,
 }
 
@@ -34,7 +34,7 @@ impl Deref for Asked {
     }
 }
 
-/// What the first input chose.
+/// The choice of the first input.
 #[derive(Clone, Debug)]
 pub(super) struct First {
     pub(super) input: String,
@@ -48,14 +48,14 @@ impl Asked {
         Self { options, first: None, chosen: RefCell::new(None) }
     }
 
-    /// From now on the columns hold that the last input chose.
+    /// Fixes the choice of the last input for all later ones.
     pub(super) fn settle(&mut self) {
         if self.first.is_none() {
             self.first = self.chosen.take();
         }
     }
 
-    /// The input whose columns hold.
+    /// Returns the choice that holds.
     pub(super) fn first(&self) -> Option<&First> {
         self.first.as_ref()
     }
@@ -64,9 +64,9 @@ impl Asked {
 /// The columns of an input.
 #[derive(Clone, Copy)]
 pub(super) enum Names<'a> {
-    /// They have names, which may be empty or occur twice.
+    /// They have names, which may be empty or duplicated.
     Named(&'a [String]),
-    /// There are so many.
+    /// Number of columns without names.
     Numbered(usize),
 }
 
@@ -78,7 +78,7 @@ impl Names<'_> {
         }
     }
 
-    /// `column "id"` or `column 3`.
+    /// Formats `column "id"` or `column 3`.
     pub(super) fn label(self, index: usize) -> String {
         match self {
             Self::Named(names) => format!("column {:?}", names[index]),
@@ -86,7 +86,7 @@ impl Names<'_> {
         }
     }
 
-    /// The name that the file keeps.
+    /// Returns the name that the file stores.
     pub(super) fn kept(self, index: usize, role: &str) -> String {
         match self {
             Self::Named(names) => names[index].clone(),
@@ -94,7 +94,7 @@ impl Names<'_> {
         }
     }
 
-    /// The name of a field of a record.
+    /// Returns the name of a field of a record.
     pub(super) fn field(self, index: usize) -> String {
         match self {
             Self::Named(names) => names[index].clone(),
@@ -110,7 +110,7 @@ impl Names<'_> {
         }
     }
 
-    /// The only column of this name.
+    /// Returns the only column of this name.
     fn named(self, name: &str) -> Option<usize> {
         let Self::Named(names) = self else { return None };
         let mut hits = names.iter().enumerate().filter(|(_, found)| *found == name).map(|(index, _)| index);
@@ -148,7 +148,8 @@ impl Names<'_> {
         }
     }
 
-    /// The columns of values, if they are several: those of a list that is the name of no column.
+    /// Returns the value columns if there are several: those of a list that is not itself the name of a
+    /// column.
     fn choose_fields(self, input: &str, options: &InputOptions) -> Result<Option<FieldIndices>, SourceError> {
         if options.value_type == Some(ValueType::None) {
             return Ok(None);
@@ -158,7 +159,7 @@ impl Names<'_> {
         {
             let mut names = record.fields().iter().map(|field| &field.name);
             let first = 1 + usize::from(options.changes);
-            // Fields that were columns without names are called by their numbers.
+            // Fields from columns without names are named by their numbers.
             let nameless = record.fields().iter().all(|field| is_numbered(&field.name));
             let is_there = |name: &String| self.has(name);
             return if names.clone().all(is_there) && matches!(self, Self::Named(_)) {
@@ -168,7 +169,7 @@ impl Names<'_> {
             {
                 Ok(Some((first..first + record.len()).collect()))
             } else {
-                // Which one is missing says the message.
+                // The message names the missing one.
                 names.try_for_each(|name| self.find(input, name).map(drop))?;
                 Ok(None)
             };
@@ -180,7 +181,7 @@ impl Names<'_> {
         list.split(',').map(|name| self.find(input, name.trim())).collect::<Result<_, _>>().map(Some)
     }
 
-    /// The key column, and the value column or the columns of a record, if there are values.
+    /// Chooses the key column, and the value column or the columns of a record, if there are values.
     pub(super) fn choose(self, input: &str, asked: &Asked) -> Result<Choice, SourceError> {
         if let Some(first) = asked.first()
             && let (Self::Named(here), Some(there)) = (self, &first.names)
@@ -205,7 +206,7 @@ impl Names<'_> {
         Ok((key, value.filter(|_| fields.is_none()), fields))
     }
 
-    /// The key column, and the value column if there are values.
+    /// Chooses the key column, and the value column if there are values.
     fn choose_one(
         self,
         input: &str,
@@ -248,8 +249,8 @@ impl Names<'_> {
         Ok((key, value))
     }
 
-    /// Whether the columns of changes go by their numbers, although they have names: those of a file whose
-    /// columns had none, in a table that does not use the usual ones either.
+    /// Returns true if the columns of changes are selected by number, although they have names: the file has
+    /// no column names, and the table does not use the usual names either.
     fn goes_by_number(self, options: &InputOptions) -> bool {
         let nameless = |name: &Option<String>, usual| {
             name.as_deref().is_none_or(|name| name.is_empty() || name == usual)
@@ -261,7 +262,7 @@ impl Names<'_> {
         is_base && !usual && self.named("op").is_none_or(|index| index == 0)
     }
 
-    /// A column of changes by the name that it has in the file, or by the usual one.
+    /// Finds a column of changes by the name that it has in the file, or by the usual one.
     fn of_base(self, input: &str, role: (&str, &str), base: Option<&str>) -> Result<usize, SourceError> {
         let (usual, option) = role;
         let base = base.filter(|name| !name.is_empty() && *name != usual);
@@ -279,7 +280,7 @@ impl Names<'_> {
         Err(problem(input, "", format!("{text}, or give --no-header if the first line is a change")))
     }
 
-    /// The column of operations, in a table of changes.
+    /// Chooses the column of operations in a table of changes.
     pub(super) fn choose_op(self, input: &str, options: &InputOptions) -> Result<Option<usize>, SourceError> {
         if !options.changes {
             return Ok(None);
@@ -295,8 +296,8 @@ impl Names<'_> {
         }
     }
 
-    /// Whether a column was asked for by a name that is here; of changes, that of the operation. A number may be meant
-    /// as one.
+    /// Returns true if a column was requested by a name that exists here; in a table of changes, the column
+    /// of operations. A number may also be meant as a name.
     pub(super) fn is_asked(self, options: &InputOptions) -> bool {
         let wishes = if options.changes { [&options.op, &None] } else { [&options.key, &options.value] };
         wishes
@@ -307,25 +308,25 @@ impl Names<'_> {
     }
 }
 
-/// Names in a list: a table of a thousand columns must not fill the screen.
+/// Lists names, shortened: a table of a thousand columns must not fill the screen.
 fn shown(names: &[String]) -> String {
     let list: Vec<String> = names.iter().take(20).map(|name| format!("{name:?}")).collect();
     let more = if names.len() > 20 { format!(" and {} more", names.len() - 20) } else { String::new() };
     format!("{}{more}", list.join(", "))
 }
 
-/// Whether it is what a field is called whose column had no name.
+/// Returns true if it is the name of a field whose column had no name.
 fn is_numbered(name: &str) -> bool {
     name.strip_prefix('c').is_some_and(|digits| digits.parse::<usize>().is_ok())
 }
 
-/// The folder in a path that says what a column would: `year=2024`.
+/// Returns the folder of a path that gives the value of a column: `year=2024`.
 fn of_path<'a>(input: &'a str, column: &str) -> Option<&'a str> {
     let is_it = |part: &&str| part.strip_prefix(column).is_some_and(|rest| rest.starts_with('='));
     input.split('/').find(is_it)
 }
 
-/// The columns of an input with names, after a first one with names.
+/// Finds the columns of an input with names, after a first one with names.
 fn follow(
     input: &str,
     here: &[String],

@@ -1,11 +1,12 @@
 //! NumPy arrays (`.npy`, versions 1 to 3).
 //!
-//! A header, which is the text of a Python dictionary, and then records of fixed length: see
-//! [`super::raw`]. An array of one dimension holds keys, one of two dimensions has columns by
-//! number, in either order of its elements, and the fields of a structured array are columns by name.
-//! `datetime64` and `timedelta64` in seconds or finer become timestamps and durations; NaT is null.
-//! Bytes (`S16`, `V16`) keep their length and all their bytes; as `bytes` or `utf8`, if asked for,
-//! those of `S` lose the zeros that NumPy pads them with. Texts (`U16`) become `utf8`, always without padding.
+//! A file is a header, which is the text of a Python dictionary, and records of fixed length: see
+//! [`super::raw`]. An array of one dimension holds keys. One of two dimensions has columns by number, in
+//! either order of its elements. The fields of a structured array are columns by name.
+//!
+//! `datetime64` and `timedelta64` in seconds or finer become timestamps and durations; NaT is null. Bytes
+//! (`S16`, `V16`) keep their length and all their bytes; if requested as `bytes` or `utf8`, those of `S` lose
+//! the zeros with which NumPy pads them. Texts (`U16`) become `utf8`, always without padding.
 
 use super::columnar::Columnar;
 use super::convert::Kind;
@@ -18,7 +19,7 @@ use arrow_schema::{DataType, TimeUnit};
 use pleach_format::record::FieldKind;
 use std::io::Read;
 
-/// Longest header. NumPy itself trusts 10,000 bytes; wide structured arrays have more.
+/// Maximum bytes of a header. NumPy itself accepts 10,000 bytes; wide structured arrays have more.
 const HEADER_BYTES_MAX: usize = 4 << 20;
 
 /// Opens an array.
@@ -77,7 +78,7 @@ pub(super) fn open(input: &str, body: Body, options: &Asked) -> Result<Box<dyn S
         })
         .transpose()?;
     let stride = table.stride;
-    // Of columns that lie one after the other a file is needed, in which a stream begins behind the header.
+    // Columns stored one after the other need a file; a stream is copied to one without the header.
     let (body, start) = match body {
         Body::Stream(_) if table.by_column => {
             let (file, bytes) = body.into_file(input)?;
@@ -109,7 +110,7 @@ pub(super) fn open(input: &str, body: Body, options: &Asked) -> Result<Box<dyn S
             lanes.extend(&mut value_lane);
             lanes.extend(fields.iter_mut().flat_map(|(_, lanes)| lanes.iter_mut()));
             let width = stride / table.columns.len();
-            // Each lane reads a column; the records have these columns alone.
+            // Each lane reads a column; the records have only these columns.
             let columns = lanes.iter().map(|lane| (lane.at / width) as u64).collect();
             for (place, lane) in lanes.iter_mut().enumerate() {
                 lane.at = place * width;
@@ -123,7 +124,7 @@ pub(super) fn open(input: &str, body: Body, options: &Asked) -> Result<Box<dyn S
     Ok(Box::new(Records::new(input, reader, schema, stride, (key_lane, value_lane), fields, header_bytes)))
 }
 
-/// The text of the header, and the bytes up to the data.
+/// Reads the header; returns its text, and the number of bytes before the data.
 fn read_header(input: &str, reader: &mut dyn Read) -> Result<(String, u64), SourceError> {
     let mut take = |bytes: &mut [u8]| match fill(reader, bytes) {
         Ok(read) if read == bytes.len() => Ok(()),
@@ -165,7 +166,7 @@ fn read_header(input: &str, reader: &mut dyn Read) -> Result<(String, u64), Sour
     Ok((text, head_bytes + length as u64))
 }
 
-/// A Python literal, as far as headers have them.
+/// A Python literal, as far as headers use them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Literal {
     Text(String),
@@ -176,7 +177,7 @@ enum Literal {
     Dictionary(Vec<(Literal, Literal)>),
 }
 
-/// Deepest nesting of a header; a structured type inside another costs two.
+/// Maximum nesting of a header; a structured type inside another costs two levels.
 const DEPTH_MAX: usize = 32;
 
 struct Parser<'a> {
@@ -284,7 +285,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// What the header says.
+/// Contents of the header.
 #[derive(Debug, PartialEq, Eq)]
 struct Header {
     descr: Literal,
@@ -325,7 +326,7 @@ impl Header {
         Ok(Self { descr: get("descr")?, fortran, shape })
     }
 
-    /// Columns and rows; in the error, what is not supported and what to do.
+    /// Returns columns and rows; the error says what is not supported, and what to do.
     fn table(&self) -> Result<Layout, String> {
         let structured = matches!(self.descr, Literal::Sequence(_));
         let (rows, width) = match (self.shape.as_slice(), structured) {
@@ -389,14 +390,14 @@ fn too_long() -> String {
     format!("its rows have more than {RECORD_BYTES_MAX} bytes: save the columns you need")
 }
 
-/// Where the columns of an array are.
+/// Places of the columns of an array.
 #[derive(Debug, PartialEq, Eq)]
 struct Layout {
     names: Option<Vec<String>>,
     columns: Vec<NpyColumn>,
     stride: usize,
     rows: u64,
-    /// Its columns lie one after the other (Fortran order).
+    /// Its columns are stored one after the other (Fortran order).
     by_column: bool,
 }
 
@@ -416,7 +417,8 @@ struct NpyItem {
     natural: Natural,
 }
 
-/// A field `(name, type)` or `(name, type, shape)`: its name, its bytes, and its column at 0.
+/// Parses a field `(name, type)` or `(name, type, shape)`: returns its name, its bytes, and its column at
+/// offset 0.
 fn field_of(field: &Literal, depth: usize) -> Result<(String, usize, NpyColumn), String> {
     let unclear = || "a field of its type is not understood: save it as an array of numbers".to_owned();
     let Literal::Sequence(parts) = field else { return Err(unclear()) };
@@ -459,7 +461,7 @@ fn field_of(field: &Literal, depth: usize) -> Result<(String, usize, NpyColumn),
     Ok((name.clone(), total, NpyColumn { at: 0, held: "an array".to_owned(), item: None }))
 }
 
-/// The bytes of an element, and what it is if it can be kept.
+/// Returns the bytes of an element, and its type if it can be stored.
 fn element(descr: &str) -> Result<(usize, Option<NpyItem>), String> {
     let unclear = || format!("its type '{}' is not understood: save numbers", descr.escape_debug());
     let mut letters = descr.chars();

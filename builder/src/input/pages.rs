@@ -1,9 +1,11 @@
-//! Pages of Parquet: what they say about their lengths is bounded before the library sees them.
+//! Pages of Parquet: their stated lengths are bounded before the library uses them.
 //!
-//! The library takes lengths from the footer, from the header of a page, and from what is in it, and allocates by them.
-//! So the footer is walked first; the header of a page is walked when the library is about to read it, and held against
-//! the bytes of the page and what its codec can unpack at most; and a page that is unpacked is looked into where its
-//! encoding begins with numbers of values. What a page unpacks to beyond its own word is found by the library.
+//! The library takes lengths from the footer, from page headers and from page contents, and allocates by
+//! them. So the footer is scanned first. The header of a page is scanned when the library is about to read
+//! it, and compared with the bytes of the page and the most that its codec can unpack.
+//!
+//! An unpacked page is examined if its encoding begins with counts of values. The library itself detects a
+//! page that unpacks to more than its stated size.
 
 use super::guard::Refused;
 use bytes::Bytes;
@@ -19,31 +21,31 @@ use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Longest page, unpacked. Writers make them of 1 MiB; one long string may need more.
+/// Maximum bytes of an unpacked page. Writers make pages of 1 MiB; one long string may need more.
 pub(super) const PAGE_BYTES_MAX: u64 = 1 << 30;
-/// Longest string of a column of fixed length.
+/// Maximum bytes of a string in a column of fixed length.
 pub(super) const FIXED_BYTES_MAX: i32 = 16 << 20;
-/// Longest header of a page: it may hold the least and the greatest value.
+/// Maximum bytes of a page header: it may hold the least and the greatest value.
 const HEADER_BYTES_MAX: usize = 16 << 20;
-/// Bytes that are read for a header at first.
+/// Bytes read for a header at first.
 const HEADER_BYTES: usize = 4 << 10;
-/// What a page may unpack to beyond what its codec makes of its bytes.
+/// Tolerance for the unpacked size of a page, beyond what its codec makes of its bytes.
 const SLACK_BYTES: u64 = 256 << 10;
-/// Row groups at most: the library counts them so.
+/// Maximum number of row groups: the limit of the library's counter.
 const ROW_GROUPS_MAX: u64 = 1 << 15;
-/// Deepest nesting of a footer.
+/// Maximum nesting of a footer.
 const DEPTH_MAX: usize = 32;
 
-/// Why bytes are no Thrift.
+/// The reason why bytes are not valid Thrift.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Broken {
     /// They end too early.
     Short,
-    /// They never can be.
+    /// They are invalid.
     Bad,
 }
 
-/// A reader of Thrift's compact protocol that makes nothing of what it reads.
+/// A scanner of Thrift's compact protocol that discards the values.
 struct Thrift<'a> {
     rest: &'a [u8],
 }
@@ -93,7 +95,7 @@ impl Thrift<'_> {
         Ok((number >> 1).cast_signed() ^ -(number & 1).cast_signed())
     }
 
-    /// The type and the number of the next field of a structure; none at its end.
+    /// Returns the type and the number of the next field of a structure; `None` at its end.
     fn field(&mut self, last: &mut i64) -> Result<Option<(u8, i64)>, Broken> {
         let head = self.byte()?;
         if head & 0x0f == STOP {
@@ -106,20 +108,20 @@ impl Thrift<'_> {
         Ok(Some((head & 0x0f, *last)))
     }
 
-    /// The type and the number of the elements of a list.
+    /// Returns the type and the number of the elements of a list.
     fn list(&mut self) -> Result<(u8, u64), Broken> {
         let head = self.byte()?;
         let count = if head >> 4 == 15 { self.number()? } else { u64::from(head >> 4) };
         Ok((head & 0x0f, count))
     }
 
-    /// Passes an element of a list, or a value of a field.
+    /// Skips an element of a list, or the value of a field.
     fn skip(&mut self, kind: u8, in_list: bool, depth: usize) -> Result<(), Broken> {
         if depth > DEPTH_MAX {
             return Err(Broken::Bad);
         }
         match kind {
-            // The value of a field is in its type.
+            // The type of a field contains its value.
             TRUE | FALSE => self.pass(u64::from(in_list)),
             BYTE => self.pass(1),
             I16..=I64 => self.number().map(drop),
@@ -131,7 +133,7 @@ impl Thrift<'_> {
             }
             LIST | SET => {
                 let (kind, count) = self.list()?;
-                // Each element has a byte at least.
+                // Each element has at least one byte.
                 (0..count).try_for_each(|_| self.skip(kind, true, depth + 1))
             }
             MAP => {
@@ -157,10 +159,10 @@ impl Thrift<'_> {
 /// Fields of the footer: the schema, and the row groups.
 const SCHEMA: i64 = 2;
 const ROW_GROUPS: i64 = 4;
-/// Field of an element of the schema: how many follow that belong to it.
+/// Field of an element of the schema: the number of its children, which follow.
 const CHILDREN: i64 = 5;
 
-/// Passes a schema, whose elements have no more children than there are elements.
+/// Skips a schema, whose elements must not have more children than there are elements.
 fn skip_schema(thrift: &mut Thrift<'_>) -> Result<(), Broken> {
     let (kind, count) = thrift.list()?;
     if kind != STRUCT {
@@ -182,7 +184,7 @@ fn skip_schema(thrift: &mut Thrift<'_>) -> Result<(), Broken> {
     Ok(())
 }
 
-/// Whether a footer is whole and nothing that it counts is more than it has.
+/// Returns true if a footer is complete and no count in it exceeds its content.
 fn is_footer(bytes: &[u8]) -> bool {
     let mut thrift = Thrift { rest: bytes };
     let mut last = 0;
@@ -205,7 +207,7 @@ fn is_footer(bytes: &[u8]) -> bool {
     walk().is_ok()
 }
 
-/// Checks the footer of a file of so many bytes. What is no footer at all the library refuses.
+/// Checks the footer of a file of `bytes` bytes. The library itself refuses a file without one.
 pub(super) fn check_footer(file: &File, bytes: u64) -> Result<(), Refused> {
     let mut tail = [0; 8];
     let Some(tail_at) = bytes.checked_sub(12) else {
@@ -235,12 +237,12 @@ pub(super) fn check_footer(file: &File, bytes: u64) -> Result<(), Refused> {
     if is_footer(&footer) { Ok(()) } else { Err(damaged()) }
 }
 
-/// What the header of a page says.
+/// Contents of a page header.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct PageHeader {
     unpacked: i64,
     packed: i64,
-    /// Values of a dictionary.
+    /// Number of values of a dictionary.
     dictionary: Option<i64>,
 }
 
@@ -268,7 +270,7 @@ impl PageHeader {
         Ok(header)
     }
 
-    /// What is wrong with it, in this chunk.
+    /// Checks the header against its column chunk.
     fn check(&self, chunk: &Chunk) -> Result<(), Refused> {
         let damaged = |what: &str| Err(Refused::ours(format!("{what}: it is damaged")));
         let (Ok(unpacked), Ok(packed)) = (u64::try_from(self.unpacked), u64::try_from(self.packed)) else {
@@ -293,17 +295,18 @@ impl PageHeader {
     }
 }
 
-/// Where a column of a row group is.
+/// Place of a column of a row group.
 struct Chunk {
     start: u64,
     end: u64,
-    /// What a byte unpacks to at most.
+    /// Maximum number of bytes that one byte unpacks to.
     ratio: u64,
-    /// Fewest bytes of a value in a dictionary.
+    /// Minimum bytes of a value in a dictionary.
     value_bytes: u64,
 }
 
-/// The name of a codec that is not read; else the most that it makes of a byte.
+/// Returns the maximum number of bytes that one byte of a codec unpacks to, or the name of an unsupported
+/// codec.
 fn ratio(codec: Compression) -> Result<u64, &'static str> {
     Ok(match codec {
         Compression::UNCOMPRESSED => 1,
@@ -346,7 +349,7 @@ impl Chunk {
     }
 }
 
-/// What was refused on the way through the library, which knows errors of its own only.
+/// An error to be passed through the library, which has only errors of its own.
 #[derive(Clone, Default)]
 pub(super) struct Fault(Arc<Mutex<Option<Refused>>>);
 
@@ -356,7 +359,7 @@ impl Fault {
         ParquetError::General("refused".to_owned())
     }
 
-    /// Takes it.
+    /// Takes the error.
     pub(super) fn take(&self) -> Option<Refused> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
@@ -366,7 +369,7 @@ impl Fault {
 struct Checked {
     file: Arc<File>,
     bytes: u64,
-    /// Of the columns that are read, by their places.
+    /// Chunks of the requested columns, by their places.
     chunks: Arc<Vec<Chunk>>,
     fault: Fault,
 }
@@ -398,7 +401,7 @@ impl ChunkReader for Checked {
     }
 }
 
-/// The header of the page at a place, checked when it is first read.
+/// A reader of the page header at a place, which is checked when it is first read.
 struct HeaderReader {
     file: Arc<File>,
     chunks: Arc<Vec<Chunk>>,
@@ -449,7 +452,7 @@ pub(super) struct Groups {
 }
 
 impl Groups {
-    /// The columns of `leaves` are read.
+    /// Creates the row groups of which the columns `leaves` are read.
     pub(super) fn new(
         file: File,
         bytes: u64,
@@ -518,10 +521,10 @@ impl Iterator for ColumnChunks {
 
 impl PageIterator for ColumnChunks {}
 
-/// Pages whose contents are looked into.
+/// Pages whose contents are checked.
 struct CheckedPages {
     pages: SerializedPageReader<Checked>,
-    /// Greatest repetition and definition level.
+    /// Maximum repetition and definition levels.
     levels: (i16, i16),
     fault: Fault,
 }
@@ -557,7 +560,7 @@ impl PageReader for CheckedPages {
     }
 }
 
-/// Whether a page of an encoding that counts its values counts no more than the page has.
+/// Returns true unless a page whose encoding counts its values counts more than the page has.
 fn is_plausible(page: &Page, levels: (i16, i16)) -> bool {
     let most = u64::from(page.num_values());
     let counts = match page.encoding() {
@@ -567,11 +570,11 @@ fn is_plausible(page: &Page, levels: (i16, i16)) -> bool {
     };
     let Some(values) = values_of(page, levels) else { return false };
     let mut thrift = Thrift { rest: values };
-    // Pages of nulls alone have no values, and may have no bytes for them.
+    // Pages with only nulls have no values, and may have no bytes for them.
     values.is_empty() || (0..counts).all(|_| skip_deltas(&mut thrift, most).is_ok())
 }
 
-/// What follows the levels of a data page.
+/// Returns the bytes after the levels of a data page.
 fn values_of(page: &Page, (repetition, definition): (i16, i16)) -> Option<&[u8]> {
     match page {
         Page::DataPage { buf, num_values, def_level_encoding, rep_level_encoding, .. } => {
@@ -600,7 +603,7 @@ fn values_of(page: &Page, (repetition, definition): (i16, i16)) -> Option<&[u8]>
     }
 }
 
-/// Passes numbers in the delta encoding, of which there are at most so many.
+/// Skips numbers in the delta encoding, of which there may be at most `most`.
 fn skip_deltas(bytes: &mut Thrift<'_>, most: u64) -> Result<(), Broken> {
     let (block, parts, count) = (bytes.number()?, bytes.number()?, bytes.number()?);
     bytes.number()?;
@@ -621,7 +624,7 @@ fn skip_deltas(bytes: &mut Thrift<'_>, most: u64) -> Result<(), Broken> {
             if left == 0 {
                 break;
             }
-            // The last part may be cut short by some writers.
+            // Some writers truncate the last part.
             let needed = part.checked_mul(u64::from(width)).ok_or(Broken::Bad)?.div_ceil(8);
             let there = bytes.rest.len() as u64;
             bytes.pass(if left <= part { needed.min(there) } else { needed })?;

@@ -1,8 +1,8 @@
-//! Parquet: only the columns that are asked for are read, in batches whose buffers are copied whole.
+//! Parquet: only the requested columns are read, in batches whose buffers are copied whole.
 //!
-//! Texts and binary strings are read as *views* into the pages that hold them: so a dictionary of
-//! long strings costs its own length and not that of all rows. Where rows are long, batches are short.
-//! Lengths are bounded before the library allocates by them: see [`super::pages`].
+//! Texts and binary strings are read as *views* into the pages that hold them, so a dictionary of long
+//! strings costs its own length and not that of all rows. If rows are long, batches are short. Lengths are
+//! bounded before the library allocates by them: see [`super::pages`].
 
 use super::arrow_ipc::{BatchSource, Batches, Columns, Extent};
 use super::guard::{Refused, caught};
@@ -19,12 +19,12 @@ use parquet::schema::types::SchemaDescriptor;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Rows decoded at a time: large enough to forget the cost of a batch, small enough for the cache.
+/// Rows decoded at a time: enough to amortise the cost of a batch, few enough for the cache.
 const BATCH_ROWS: usize = 64 << 10;
 /// Bytes decoded at a time, by the average row of each row group.
 const BATCH_BYTES: u64 = 16 << 20;
 
-/// Opens a Parquet file. It is read from its end, so a stream is kept in a temporary file first.
+/// Opens a Parquet file. Since reading starts at its end, a stream is first copied to a temporary file.
 pub(super) fn open(input: &str, body: Body, options: &Asked) -> Result<Box<dyn Source>, SourceError> {
     let (file, bytes) = body.into_file(input)?;
     let refused = |refused: Refused| refused.at(input, "");
@@ -61,14 +61,15 @@ pub(super) fn open(input: &str, body: Body, options: &Asked) -> Result<Box<dyn S
     Ok(Box::new(BatchSource::new(input, batches, columns, true, Some(rows), Extent::Bytes(bytes))))
 }
 
-/// The types of all columns; and of those that this version does not know, why. They stand in the schema as nulls.
+/// Returns the types of all columns, and the reasons for those unknown to this version; these are nulls in
+/// the schema.
 fn schema_of(metadata: &Arc<ParquetMetaData>) -> (Schema, BTreeMap<usize, String>) {
     let whole = |options| {
         let found = caught(|| ArrowReaderMetadata::try_new(Arc::clone(metadata), options));
         found.ok()?.ok().map(|found| found.schema().as_ref().clone())
     };
     let known = whole(ArrowReaderOptions::new())
-        // The schema that Arrow's writers put beside that of Parquet may have types that are not known.
+        // Arrow's writers add a schema of their own to that of Parquet; it may have unknown types.
         .or_else(|| whole(ArrowReaderOptions::new().with_skip_arrow_metadata(true)));
     if let Some(schema) = known {
         return (schema, BTreeMap::new());
@@ -91,7 +92,7 @@ fn schema_of(metadata: &Arc<ParquetMetaData>) -> (Schema, BTreeMap<usize, String
     (Schema::new(fields), unread)
 }
 
-/// The error for a column of a type that this version does not know.
+/// Makes the error for a column of a type that this version does not know.
 fn not_read(input: &str, schema: &Schema, root: usize, reason: &str) -> SourceError {
     let text = format!(
         "wrong type: this version does not read it ({reason}): choose another column with --key or --value, or write \
@@ -100,7 +101,7 @@ fn not_read(input: &str, schema: &Schema, root: usize, reason: &str) -> SourceEr
     problem(input, format!("column {:?}", schema.field(root).name()), text)
 }
 
-/// The error of a choice, but if it is about a column whose type is not known: then that is said.
+/// Replaces the error of a choice if it concerns a column of an unknown type.
 fn known(error: SourceError, schema: &Schema, unread: &BTreeMap<usize, String>) -> SourceError {
     let about = |root: usize| error.place == format!("column {:?}", schema.field(root).name());
     match unread.iter().find(|(root, _)| about(**root)) {
@@ -109,7 +110,7 @@ fn known(error: SourceError, schema: &Schema, unread: &BTreeMap<usize, String>) 
     }
 }
 
-/// How the columns of `mask` are read: the columns `varying` as views, if the library can.
+/// Returns how the columns of `mask` are read: the columns `varying` as views, if the library supports that.
 fn levels(
     descriptor: &SchemaDescriptor,
     mask: &ProjectionMask,
@@ -127,7 +128,7 @@ fn levels(
     plain.map_err(Refused::library)?.map_err(Refused::library)
 }
 
-/// The same, with the columns `varying` as views.
+/// Returns the same fields, with the columns `varying` as views.
 fn with_views(schema: &Schema, varying: &[usize]) -> Fields {
     let fields = schema.fields().iter().enumerate().map(|(index, field)| {
         let view = |held: &DataType| match held {
@@ -147,7 +148,7 @@ fn with_views(schema: &Schema, varying: &[usize]) -> Fields {
     fields.collect()
 }
 
-/// Rows of a batch of at most about [`BATCH_BYTES`], so far as the averages go, and fixed lengths.
+/// Returns the rows of a batch of at most about [`BATCH_BYTES`], judged by averages and fixed lengths.
 fn batch_rows(metadata: &ParquetMetaData, mask: &ProjectionMask) -> Result<usize, Refused> {
     let mut most: u64 = 1;
     for group in metadata.row_groups() {

@@ -1,9 +1,9 @@
 //! Records of fixed length: raw tuples, and the data of a NumPy array.
 //!
-//! Bytes are read in calls of 2 MiB into one buffer and taken apart column by column, in pieces that
-//! stay in the first-level cache: with the place of a number in the record known to the compiler,
-//! taking it out is a load, a shuffle and a store, and reading runs at the speed of memory. What
-//! needs a conversion or a byte swap takes a slower way, and so do strings.
+//! Bytes are read in calls of 2 MiB into one buffer and separated column by column, in pieces that stay in
+//! the first-level cache. If the compiler knows the place of a number in the record, extracting it is a load,
+//! a shuffle and a store, and reading runs at the speed of memory. Conversions, byte swaps and strings take a
+//! slower path.
 
 use super::convert::{self, Kind, Slice, Target};
 use super::fields::Fields;
@@ -18,14 +18,14 @@ use pleach_format::{KeyType, ValueType};
 use std::fmt::Display;
 use std::io::Read;
 
-/// Bytes of a read call.
+/// Bytes per read call.
 const READ_BYTES: usize = 2 << 20;
-/// Bytes that are taken apart at a time: first its keys, then its values, without leaving the cache.
+/// Bytes processed at a time: first the keys, then the values, without leaving the cache.
 const PIECE_BYTES: usize = 16 << 10;
-/// Longest record.
+/// Maximum bytes of a record.
 pub(super) const RECORD_BYTES_MAX: usize = 1 << 20;
 
-/// What stands at a place of a record.
+/// Type of the element at a place of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Item {
     U8,
@@ -39,14 +39,14 @@ pub(super) enum Item {
     U128,
     F32,
     F64,
-    /// So many bytes.
+    /// A byte string of this length.
     Bytes(usize),
-    /// So many code points of four bytes.
+    /// A text of this many code points, four bytes each.
     Letters(usize),
 }
 
 impl Item {
-    /// `None` for strings of varying length.
+    /// Returns the item of a kind; `None` for strings of varying length.
     fn of(kind: Kind) -> Option<Self> {
         Some(match kind {
             Kind::U32 => Self::U32,
@@ -61,7 +61,7 @@ impl Item {
         })
     }
 
-    /// Whether its bytes, in order, are the bits of words of `target`, but for the sign bit.
+    /// Returns true if its bytes, in order, are the bits of words of `target`, except for the sign bit.
     fn is(self, target: Target) -> bool {
         Self::of(target.kind) == Some(self) && !target.is_float_key() && target.from.is_none()
     }
@@ -72,15 +72,15 @@ impl Item {
 pub(super) struct Lane {
     /// Place in the record, in bytes.
     pub(super) at: usize,
-    /// What is there.
+    /// Type of the element.
     pub(super) item: Item,
-    /// Big-endian.
+    /// The element is big-endian.
     pub(super) swapped: bool,
-    /// The lowest number stands for null (times of NumPy).
+    /// The lowest number means null (times of NumPy).
     pub(super) lowest_is_null: bool,
-    /// Zeros at the end of a string are padding, unless all its bytes are asked for (as NumPy has it).
+    /// Zeros at the end of a string are padding, as in NumPy, unless all its bytes are requested.
     pub(super) padded: bool,
-    /// What it becomes.
+    /// Target of the conversion.
     pub(super) target: Target,
     /// Name for messages.
     pub(super) label: String,
@@ -106,7 +106,7 @@ pub(super) struct Records {
 }
 
 impl Records {
-    /// Records of `stride` bytes; if `schema.rows` is known, exactly so many, then the end.
+    /// Creates a source of records of `stride` bytes; if `schema.rows` is known, of exactly that number.
     pub(super) fn new(
         input: &str,
         reader: Box<dyn Read + Send>,
@@ -134,7 +134,7 @@ impl Records {
         }
     }
 
-    /// Reads more bytes behind those left.
+    /// Reads more bytes after those left.
     fn refill(&mut self) -> Result<(), SourceError> {
         if self.buffer.is_empty() {
             self.buffer = vec![0; READ_BYTES.max(self.stride) + self.stride];
@@ -183,7 +183,7 @@ impl Records {
         Ok(())
     }
 
-    /// Makes records of the columns that were read for this chunk.
+    /// Packs the columns that were read for this chunk into records.
     fn pack(&mut self, chunk: &mut Chunk) -> Result<(), SourceError> {
         match &mut self.fields {
             Some((fields, _)) => fields.pack(&self.input, self.rows + 1, &mut chunk.values),
@@ -192,7 +192,7 @@ impl Records {
     }
 
     fn append_lane(&self, lane: &Lane, records: &[u8], out: &mut Column) -> Result<(), SourceError> {
-        // Before this call, and in this chunk.
+        // Rows before this call, and in this chunk.
         let first_row = self.rows + 1 + out.len() as u64;
         match lane.item {
             Item::Bytes(bytes) => return self.append_strings(lane, bytes, records, out, first_row),
@@ -235,7 +235,7 @@ impl Records {
                             .collect();
                         self.append_numbers(lane, Slice::$variant(&numbers), out, first_row)
                     })*
-                    // They have ways of their own.
+                    // Handled elsewhere.
                     Item::Bytes(_) | Item::Letters(_) => Ok(()),
                 }
             };
@@ -363,8 +363,8 @@ impl Source for Records {
     }
 }
 
-/// Appends the word at `at` of every record, xored with `flip`. The usual records get a loop whose
-/// distances are constants.
+/// Appends the word at `at` of every record, xored with `flip`. The usual record sizes have a loop with
+/// constant strides.
 fn copy<W>(records: &[u8], stride: usize, at: usize, flip: W, out: &mut Vec<W>)
 where
     W: Word + std::ops::BitXor<Output = W>,
@@ -465,7 +465,7 @@ pub(super) fn open(input: &str, body: Body, options: &Asked) -> Result<Box<dyn S
     Ok(Box::new(Records::new(input, reader, schema, stride, lanes, None, 0)))
 }
 
-/// The schema of the chosen columns.
+/// Returns the schema of the chosen columns.
 pub(super) fn record_schema(
     names: Names<'_>,
     key: (usize, super::Chosen<KeyType>),

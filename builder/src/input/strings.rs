@@ -1,29 +1,29 @@
-//! Byte strings of an input as those of a column: checked, copied, never trimmed or cut.
+//! Conversion of byte strings of an input to those of a column: checked, copied, never trimmed or cut.
 //!
-//! Texts become bytes and bytes become texts if they are valid UTF-8; `bytesN` takes strings of N
-//! bytes alone. Two ways lead to a `u128`: the digits of a text, and 16 bytes, most significant
-//! first, in which uuids and hashes stand.
+//! Texts become bytes, and bytes become texts if they are valid UTF-8; `bytesN` takes only strings of N
+//! bytes. A `u128` comes from the digits of a text or from 16 bytes, most significant first, the form of
+//! uuids and hashes.
 
 use super::convert::{self, Kind, Shown, Target, TextProblem};
 use super::{place, problem};
 use crate::source::{Chunk, Column, SourceError};
 use pleach_format::types::KEY_BYTES_MAX;
 
-/// Bytes of the strings of a chunk from which on it is full, whatever the number of its tuples.
+/// Bytes of strings at which a chunk is full, whatever the number of its tuples.
 pub(super) const CHUNK_BYTES: usize = 4 << 20;
 
-/// What is wrong with a byte string.
+/// Problem of a byte string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StringProblem {
     NotUtf8,
     Length,
-    /// For a key.
+    /// It is too long for a key.
     TooLong,
     NotANumber(TextProblem),
 }
 
-/// Whether `string` can be an element of `target`, a column of byte strings. `valid`: it is known to
-/// be UTF-8.
+/// Checks that `string` can be an element of `target`, a column of byte strings. `valid`: it is known to be
+/// UTF-8.
 #[inline]
 pub(super) fn check(string: &[u8], valid: bool, target: Target) -> Result<(), StringProblem> {
     if target.key && string.len() > KEY_BYTES_MAX {
@@ -36,13 +36,13 @@ pub(super) fn check(string: &[u8], valid: bool, target: Target) -> Result<(), St
     }
 }
 
-/// The bytes that a field of text stands for if it is `\x` and their hexadecimal digits, which is how
-/// byte strings are exported as text. `None` if it is anything else, or for a column of texts.
+/// Returns the bytes that a field of text denotes if it is `\x` and their hexadecimal digits, the form in
+/// which byte strings are exported as text. `None` for other fields, or for a column of texts.
 pub(super) fn hexadecimal(field: &[u8], target: Target) -> Option<Vec<u8>> {
     let digits = field.strip_prefix(b"\\x")?;
     match target.kind {
         Kind::Bytes => {}
-        // N bytes of text that happen to look like that are N bytes.
+        // N bytes of text that happen to look like this are N bytes.
         Kind::Fixed(bytes) if digits.len() == 2 * usize::from(bytes) => {}
         _ => return None,
     }
@@ -53,8 +53,8 @@ pub(super) fn hexadecimal(field: &[u8], target: Target) -> Option<Vec<u8>> {
     if rest.is_empty() { bytes.collect() } else { None }
 }
 
-/// Appends `strings`, texts if `valid`. On the first that does not fit: its index and why, with `out`
-/// in an unspecified state. O(bytes).
+/// Appends `strings`, texts if `valid`. For the first that does not fit, returns its index and the problem;
+/// `out` is then unspecified. O(bytes).
 pub(super) fn append<'a>(
     strings: impl Iterator<Item = &'a [u8]>,
     valid: bool,
@@ -98,12 +98,12 @@ fn push(string: &[u8], valid: bool, target: Target, out: &mut Column) -> Result<
             words.push(u128::from_be_bytes(string.try_into().map_err(|_| StringProblem::Length)?));
             Ok(())
         }
-        // A source makes its columns from its schema; no strings become other words.
+        // A source makes its columns from its schema; strings become no other words.
         _ => Err(StringProblem::Length),
     }
 }
 
-/// Bytes of the strings of a chunk.
+/// Returns the bytes of the strings of a chunk.
 pub(super) fn held_bytes(chunk: &Chunk) -> usize {
     let bytes = |column: &Column| match column {
         Column::Bytes(strings) => strings.data_bytes(),
@@ -112,7 +112,7 @@ pub(super) fn held_bytes(chunk: &Chunk) -> usize {
     bytes(&chunk.keys) + bytes(&chunk.values)
 }
 
-/// How many of the first strings have no more than `bytes` bytes together, but at least one.
+/// Returns how many of the first strings have at most `bytes` bytes together; at least one.
 pub(super) fn prefix(lengths: impl Iterator<Item = usize>, bytes: usize) -> usize {
     let mut sum = 0_usize;
     lengths
@@ -124,7 +124,7 @@ pub(super) fn prefix(lengths: impl Iterator<Item = usize>, bytes: usize) -> usiz
         .max(1)
 }
 
-/// The error for a byte string that does not fit.
+/// Makes the error for a byte string that does not fit.
 pub(super) fn misfit(
     input: &str,
     row: u64,
@@ -158,8 +158,8 @@ pub(super) fn misfit(
     problem(input, place(row, label), text)
 }
 
-/// The error for a field of text that does not fit. Hexadecimal digits are never taken for bytes by themselves,
-/// for they may be text.
+/// Makes the error for a field of text that does not fit. Hexadecimal digits alone are never taken for bytes,
+/// since they may be text.
 pub(super) fn misfit_of_text(
     input: &str,
     row: u64,
@@ -182,7 +182,7 @@ pub(super) fn misfit_of_text(
     problem(input, place(row, label), text)
 }
 
-/// The error for a text that is not the number that it should be.
+/// Makes the error for a text that is not the expected number.
 pub(super) fn unparsed(
     input: &str,
     row: u64,

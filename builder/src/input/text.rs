@@ -1,14 +1,14 @@
-//! Text as every reader of it gets it: unpacked, without a byte order mark, in lines that end in LF or CRLF.
+//! Text input: decompressed, without a byte order mark, in lines that end in LF or CRLF.
 //!
-//! [`open`] is the one way to text, of tables, changes and lists of keys, from files, pipes and standard input:
+//! [`open`] is used for all text: tables, changes and lists of keys, from files, pipes and standard input:
 //!
-//! * what is compressed with gzip or zstd, in one piece or several, is unpacked as it is read, whatever its name
-//!   is; what is packed in another way, or is no text at all, is refused by its name;
-//! * a byte order mark is dropped, UTF-16 is refused;
-//! * if the first line ends in a carriage return alone, as old Macs and Excel write it, all lines do, and the
-//!   reader hands them out with line feeds. Carriage returns and line feeds inside quotes stay. In such a text a
-//!   line feed, and in any other a carriage return that no line feed follows, is no line end: whoever takes the
-//!   lines refuses it ([`RETURN`]).
+//! * Input compressed with gzip or zstd, in one or several parts, is decompressed as it is read, whatever its
+//!   name. Other compression and binary files are refused with the name of their format.
+//! * A byte order mark is dropped, UTF-16 is refused.
+//! * If the first line ends in a carriage return alone, as old Macs and Excel write it, so do all lines, and
+//!   the reader returns line feeds instead. Carriage returns and line feeds inside quotes are kept. A line
+//!   feed in such a text, or a carriage return without a line feed in any other, is not a line end: the
+//!   caller refuses it ([`RETURN`]).
 
 use super::{caused, problem};
 use crate::source::SourceError;
@@ -20,35 +20,35 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// What is said of a carriage return that is neither a line end nor in quotes.
+/// Message for a carriage return that is neither a line end nor in quotes.
 pub const RETURN: &str = "a carriage return stands in it without a line feed: write all line ends in one way";
 
-/// Bytes of packed data that are read at a time.
+/// Bytes of compressed data read at a time.
 const PACKED_BYTES: usize = 128 << 10;
-/// Bytes that the look for the first line end reads at a time.
+/// Bytes read at a time in search of the first line end.
 const HEAD_BYTES: usize = 64 << 10;
-/// If no line has ended after so many bytes, a carriage return is none.
+/// If no line has ended within this number of bytes, carriage returns are not line ends.
 const HEAD_BYTES_MAX: usize = 1 << 20;
-/// Bytes that tell what a file holds.
+/// Number of bytes that identify the content of a file.
 pub(super) const MARK_BYTES: usize = 12;
 
-/// What the text is for.
+/// Use of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Use {
     /// A table whose fields may be quoted.
     Csv,
     /// A table without quotes.
     Tsv,
-    /// A list, one a line.
+    /// A list with one element per line.
     Lines,
 }
 
-/// What the first bytes of a file tell of it.
+/// Content of a file, identified by its first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content {
-    /// Compressed, and unpacked where text is read.
+    /// Compressed; decompressed where text is read.
     Gzip,
-    /// Compressed, and unpacked where text is read.
+    /// Compressed; decompressed where text is read.
     Zstd,
     /// Compressed.
     Bzip2,
@@ -56,22 +56,22 @@ pub enum Content {
     Xz,
     /// Compressed.
     Lz4,
-    /// Compressed by the `compress` of old.
+    /// Compressed by the old `compress`.
     Compress,
-    /// An archive, as workbooks of Excel are, too.
+    /// An archive; Excel workbooks are archives, too.
     Zip,
     /// A table.
     Parquet,
     /// A table, as a file or a stream.
     Arrow,
-    /// An array of NumPy.
+    /// A NumPy array.
     Npy,
     /// A Pleach file.
     Pleach,
 }
 
-/// The first bytes of each kind of content. The pieces of bzip2 and Parquet that text may begin with are told
-/// apart in [`matches`].
+/// The first bytes of each kind of content. [`matches`] distinguishes the marks of bzip2 and Parquet from
+/// text that begins in the same way.
 const MARKS: [(&[u8], Content); 15] = [
     (b"\x1f\x8b", Content::Gzip),
     (b"\x28\xb5\x2f\xfd", Content::Zstd),
@@ -90,12 +90,12 @@ const MARKS: [(&[u8], Content); 15] = [
     (b"\x89PLEACH\r\n\x1a\n", Content::Pleach),
 ];
 
-/// Marks of encodings: UTF-8, and the two orders of UTF-16.
+/// Byte order marks of UTF-8 and of both kinds of UTF-16.
 const BYTE_ORDERS: [&[u8]; 3] = [b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff"];
 
-/// Whether `head` begins with `mark`, so far as both go.
+/// Returns true if `head` and `mark` agree as far as both go.
 fn matches(head: &[u8], mark: &[u8]) -> bool {
-    // A stream of bzip2 has any of nine levels.
+    // A stream of bzip2 has one of nine levels.
     let level = mark.starts_with(b"BZh");
     head.iter()
         .zip(mark)
@@ -103,7 +103,8 @@ fn matches(head: &[u8], mark: &[u8]) -> bool {
 }
 
 impl Content {
-    /// What `head`, the first bytes of a file, shows: `None` for text, and all else that has no mark.
+    /// Identifies the content by `head`, the first bytes of a file. `None` for text, and for all else without
+    /// a mark.
     #[must_use]
     pub fn of(head: &[u8]) -> Option<Self> {
         if let [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] = head {
@@ -113,20 +114,20 @@ impl Content {
         MARKS.iter().find(|(mark, _)| is(mark)).map(|&(_, content)| content)
     }
 
-    /// Whether it is something packed, which is to be unpacked first.
+    /// Returns true if the content is compressed and must be decompressed first.
     #[must_use]
     pub fn is_packed(self) -> bool {
         !matches!(self, Self::Parquet | Self::Arrow | Self::Npy | Self::Pleach)
     }
 
-    /// Its name.
+    /// Returns the name of the format.
     #[must_use]
     pub fn noun(self) -> &'static str {
         let name = self.name();
         name.strip_prefix("compressed with ").unwrap_or(name)
     }
 
-    /// What it is, in a sentence.
+    /// Returns the description of the content, for a sentence.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -144,7 +145,7 @@ impl Content {
         }
     }
 
-    /// What to do with it where it cannot be read as it is.
+    /// Returns the advice for content that cannot be read as it is.
     #[must_use]
     pub fn advice(self) -> &'static str {
         match self {
@@ -162,10 +163,10 @@ impl Content {
         }
     }
 
-    /// What the file at `path` shows, if it is a regular file that can be read.
+    /// Identifies the content of the file at `path`, if it is a regular file that can be read.
     #[must_use]
     pub fn of_path(path: &Path) -> Option<Self> {
-        // To open a pipe would wait for whoever writes to it.
+        // Opening a pipe would wait for its writer.
         if !path.is_file() {
             return None;
         }
@@ -176,7 +177,7 @@ impl Content {
     }
 }
 
-/// Whether more bytes may show what `head` does not.
+/// Returns true if more bytes could identify what `head` does not.
 fn may_be_more(head: &[u8]) -> bool {
     let skipped: &[u8] = &[head.first().copied().unwrap_or(0), 0x2a, 0x4d, 0x18];
     let marks = MARKS.iter().map(|(mark, _)| *mark).chain(BYTE_ORDERS);
@@ -184,7 +185,7 @@ fn may_be_more(head: &[u8]) -> bool {
     marks.any(|mark| head.len() < mark.len() && matches(head, mark))
 }
 
-/// What was wrong with a packed stream: our sentence for the libraries' errors.
+/// A fault of a compressed stream: our sentence for the libraries' errors.
 #[derive(Debug)]
 struct Fault(String);
 
@@ -196,14 +197,14 @@ impl fmt::Display for Fault {
 
 impl std::error::Error for Fault {}
 
-/// What is known of the bytes below a text.
+/// State of the bytes from which a text is read.
 #[derive(Debug, Default)]
 struct Below {
     taken: AtomicU64,
     failed: AtomicBool,
 }
 
-/// The bytes below a text, counted. So an error of theirs is told from one of what unpacks them.
+/// The bytes from which a text is read, counted. This separates their errors from those of the decompression.
 struct Counted {
     stream: Box<dyn Read + Send>,
     below: Arc<Below>,
@@ -227,30 +228,30 @@ impl Read for Counted {
     }
 }
 
-/// Text, a piece at a time.
+/// A reader of text, a piece at a time.
 pub struct TextReader {
-    /// What was read and not handed out.
+    /// Bytes that were read and not returned yet.
     head: Vec<u8>,
     used: usize,
     rest: Box<dyn Read + Send>,
     at_end: bool,
-    /// An error that came behind bytes which were handed out first.
+    /// An error after bytes that are returned first.
     error: Option<io::Error>,
     below: Arc<Below>,
     packed: Option<Content>,
     /// Lines end in carriage returns alone.
     returns: bool,
     quotes: bool,
-    /// In quotes, where that matters.
+    /// Whether the position is inside quotes, if that matters.
     quoted: bool,
 }
 
-/// Opens text. `input` stands for it in messages.
+/// Opens text; messages call it `input`.
 ///
-/// Reads as far as the end of the first line, and no further than one read after it.
+/// Reads up to the end of the first line, and at most one read beyond it.
 ///
 /// # Errors
-/// What cannot be read, is packed in a way that is not unpacked, or is no text.
+/// [`SourceError`] if the stream cannot be read, its compression is not supported, or it is not text.
 pub fn open(input: &str, stream: Box<dyn Read + Send>, text: Use) -> Result<TextReader, SourceError> {
     let below = Arc::new(Below::default());
     let rest = Box::new(Counted { stream, below: Arc::clone(&below) });
@@ -293,7 +294,7 @@ pub fn open(input: &str, stream: Box<dyn Read + Send>, text: Use) -> Result<Text
     }
     reader.returns = match first_end(&reader.head[start..], quotes) {
         Some(returns) => returns,
-        // A carriage return that nothing follows.
+        // A carriage return at the very end.
         None => reader.at_end && reader.head.ends_with(b"\r") && !open_quote(&reader.head[start..], quotes),
     };
     if reader.packed.is_some() && reader.head.get(257..262) == Some(b"ustar") {
@@ -302,7 +303,7 @@ pub fn open(input: &str, stream: Box<dyn Read + Send>, text: Use) -> Result<Text
     Ok(reader)
 }
 
-/// Whether the first line ends in a carriage return alone; `None` if its end is not there.
+/// Returns true if the first line ends in a carriage return alone; `None` if its end was not found.
 fn first_end(text: &[u8], quotes: bool) -> Option<bool> {
     let mut quoted = false;
     let ends = |&byte: &u8| {
@@ -318,7 +319,7 @@ fn open_quote(text: &[u8], quotes: bool) -> bool {
 }
 
 impl TextReader {
-    /// Reads into the head until `enough` of it is there, or the end is.
+    /// Reads into the head until `enough` accepts it, or the text ends.
     fn start(&mut self, enough: impl Fn(&[u8]) -> bool) -> io::Result<()> {
         while !self.at_end && self.error.is_none() && !enough(&self.head) {
             let length = self.head.len();
@@ -327,7 +328,7 @@ impl TextReader {
             self.head.truncate(length + read.as_ref().map_or(0, |&bytes| bytes));
             match read {
                 Ok(bytes) => self.at_end = bytes == 0,
-                // What came before it is a head, if a short one.
+                // The bytes before the error are a head, if a short one.
                 Err(error) if length > 0 => {
                     self.error = Some(self.explained(error));
                     return Ok(());
@@ -338,7 +339,7 @@ impl TextReader {
         Ok(())
     }
 
-    /// Puts a decoder between the text and its bytes.
+    /// Inserts a decoder between the text and its bytes.
     fn unpack(&mut self, content: Content) -> io::Result<()> {
         if let Some(error) = self.error.take() {
             return Err(error);
@@ -355,19 +356,19 @@ impl TextReader {
         Ok(())
     }
 
-    /// Bytes that were taken from below, before they were unpacked; at the end, all of them.
+    /// Returns the number of bytes read so far, before decompression; at the end, all of them.
     #[must_use]
     pub fn taken(&self) -> u64 {
         self.below.taken.load(Ordering::Relaxed)
     }
 
-    /// Whether the text is unpacked, and so longer than what is taken.
+    /// Returns true if the text is decompressed, and so longer than the bytes read.
     #[must_use]
     pub fn is_packed(&self) -> bool {
         self.packed.is_some()
     }
 
-    /// An error of an unpacker in our words; one of the system as it is.
+    /// Words an error of a decoder as ours; returns an error of the system unchanged.
     fn explained(&self, error: io::Error) -> io::Error {
         let Some(content) = self.packed.filter(|_| !self.below.failed.load(Ordering::Relaxed)) else {
             return error;
@@ -385,8 +386,8 @@ impl TextReader {
         io::Error::other(Fault(text))
     }
 
-    /// Reads until `out` is full or the text ends; the bytes read, and whether it ended. An error that comes
-    /// behind some bytes is returned by the next call.
+    /// Reads until `out` is full or the text ends. Returns the number of bytes read, and whether the text
+    /// ended. An error after some bytes is returned by the next call.
     pub(super) fn fill(&mut self, out: &mut [u8]) -> io::Result<(usize, bool)> {
         let mut filled = 0;
         while filled < out.len() {
@@ -403,7 +404,7 @@ impl TextReader {
         Ok((filled, false))
     }
 
-    /// Makes line feeds of line ends that are carriage returns, and the other way round, outside quotes.
+    /// Exchanges carriage returns and line feeds outside quotes.
     fn turn(&mut self, bytes: &mut [u8]) {
         for byte in bytes {
             match *byte {
@@ -443,14 +444,14 @@ impl Read for TextReader {
     }
 }
 
-/// Whether the first bytes of a file are plain text, and no mark or the beginning of one.
+/// Returns true if the first bytes of a file are plain text, and no mark or the beginning of one.
 pub(super) fn is_plain(head: &[u8]) -> bool {
     let is_text = |byte: &u8| matches!(byte, b' '..=b'~' | b'\t' | b'\r' | b'\n');
     !head.is_empty() && head.iter().all(is_text) && !may_be_more(head) && !head.starts_with(b"PAR1")
 }
 
-/// A number without the `.0` behind it, if there is one: so whole numbers are written by tables that had none in a row.
-/// `None` if anything but zeros stands there, or nothing.
+/// Returns a whole number without its trailing `.0`: tables that lacked a number in some row write whole
+/// numbers so. `None` if there is no point, or if nothing or anything but zeros follows it.
 #[must_use]
 pub fn whole(number: &[u8]) -> Option<&[u8]> {
     let point = number.iter().position(|&byte| byte == b'.')?;
@@ -458,8 +459,8 @@ pub fn whole(number: &[u8]) -> Option<&[u8]> {
     (!zeros.is_empty() && zeros.iter().all(|&byte| byte == b'0')).then_some(whole)
 }
 
-/// The error of a read, behind `place`: what is wrong with a packed stream is damage of the input, all else an
-/// error of the system.
+/// Makes the error of a failed read at `place`: a fault of a compressed stream is damage of the input, any
+/// other one is an error of the system.
 #[must_use]
 pub fn failed(input: &str, place: impl Into<String>, error: io::Error) -> SourceError {
     match error.get_ref().and_then(|inner| inner.downcast_ref::<Fault>()) {
@@ -490,7 +491,7 @@ mod tests {
         for text in [&b"PAR1,v\n"[..], b"BZh,v\n", b"PKG,v", b"P", b"BZh1\n", b"id,v", b"", b"Z\n"] {
             assert_eq!(Content::of(text), None);
         }
-        // Whoever types a key is not asked for more.
+        // A user who types a key is not asked for more.
         for text in [&b"1\n"[..], b"PAR1\n", b"BZh\n", b"BZh1\n", b"P\n", b"Z\n"] {
             assert!(!may_be_more(text), "{text:?}");
         }

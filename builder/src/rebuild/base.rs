@@ -1,8 +1,8 @@
-//! A published file as the builder reads it back: section by section, every block verified.
+//! Reading of a published file by the builder: section by section, every block verified.
 //!
-//! Bytes are read, never mapped, so that a file that is cut short is an error and no signal. Each read
-//! covers whole sum blocks and compares them. A block that does not match is an error that names it, or,
-//! where a caller wants to save what is left, a block of which nothing is handed out.
+//! Bytes are read, never mapped, so truncation of the file is an error and not a signal. Each read covers
+//! whole sum blocks and compares their sums. A block that does not match is an error that names it. If the
+//! caller salvages what is left, such a block is skipped instead, and nothing of it is returned.
 
 use crate::error::BuildError;
 use crate::storage::{Storage, StorageFile};
@@ -24,15 +24,15 @@ pub(crate) struct Base {
     file: Box<dyn StorageFile>,
     path: PathBuf,
     pub header: Header,
-    /// Blocks that do not match are left out instead of refused.
+    /// Skip blocks that do not match, instead of failing.
     salvage: bool,
-    /// Ranks that were left out, in no order.
+    /// Ranks that were skipped, in no order.
     lost: Mutex<Vec<Range<u64>>>,
 }
 
 impl Base {
-    /// Opens a file and checks its head, as every reader does. Where what is left is to be saved, the copies
-    /// at the end may stand for superblock and section table.
+    /// Opens a file and checks its header, as every reader does. With `salvage`, the copies at the end may
+    /// replace superblock and section table.
     pub(crate) fn open(storage: &dyn Storage, path: &Path, salvage: bool) -> Result<Self, BuildError> {
         let (file, bytes) = storage.open(path).map_err(|error| BuildError::io("opening", path, error))?;
         let read = |buffer: &mut [u8], offset| {
@@ -56,7 +56,7 @@ impl Base {
         &self.path
     }
 
-    /// Ranks that were left out so far, in order, none beside the next.
+    /// Returns the ranks skipped so far, ascending, with adjacent ranges merged.
     pub(crate) fn lost(&self) -> Vec<Range<u64>> {
         let mut lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner).clone();
         lost.sort_unstable_by_key(|ranks| ranks.start);
@@ -82,7 +82,7 @@ impl Base {
         self.salvage
     }
 
-    /// Reads bytes as they are.
+    /// Reads bytes without verifying them.
     pub(crate) fn read(&self, bytes: &mut [u8], offset: u64) -> Result<(), BuildError> {
         self.file.read_exact_at(bytes, offset).map_err(|error| BuildError::io("reading", &self.path, error))
     }
@@ -95,8 +95,9 @@ impl Base {
         BuildError::Base { path: self.path.clone(), source }
     }
 
-    /// A section and its sums, which are verified against their own sum. `None` if there is none. Where what is
-    /// left is to be saved, a damaged list still has the sums of most blocks, and no other block matches by chance.
+    /// Returns a section and its list of sums, which is verified against its own sum; `None` if there is no
+    /// such section. In salvage mode a damaged list is used all the same: it still has the sums of most
+    /// blocks, and no other block matches by chance.
     pub(crate) fn section(&self, tag: Tag) -> Result<Option<Blocks<'_>>, BuildError> {
         let Some(section) = self.header.section(tag) else { return Ok(None) };
         let mut list = vec![0; section.entry.sums_bytes() as usize];
@@ -108,7 +109,7 @@ impl Base {
         Ok(Some(Blocks { base: self, section: *section, sums }))
     }
 
-    /// Column names and logical types.
+    /// Returns column names and logical types.
     pub(crate) fn meta(&self) -> Result<Meta, BuildError> {
         let Some(blocks) = self.section(Tag::META)? else { return Ok(Meta::default()) };
         let window = blocks.window(0, blocks.section.entry.length.get())?;
@@ -116,7 +117,8 @@ impl Base {
         Ok(bytes.map(Meta::decode).unwrap_or_default())
     }
 
-    /// How byte keys become words. A file with byte keys is of no use without it.
+    /// Returns the MASK section, which maps byte keys to words. A file with byte keys cannot be read without
+    /// it.
     pub(crate) fn mask(&self) -> Result<Option<Mask>, BuildError> {
         let Some(blocks) = self.section(Tag::MASK)? else { return Ok(None) };
         let (offset, length) = (blocks.section.offset(), blocks.section.entry.length.get());
@@ -131,7 +133,7 @@ impl Base {
     }
 }
 
-/// A section as verified blocks.
+/// A section whose blocks are verified when they are read.
 pub(crate) struct Blocks<'a> {
     base: &'a Base,
     pub section: Section,
@@ -140,9 +142,9 @@ pub(crate) struct Blocks<'a> {
 }
 
 impl Blocks<'_> {
-    /// The content of a section whose blocks do not match their sums, where that can be undone for sure: the sums are
-    /// what is damaged, or the padding, or one bit of a block. For small sections without which nothing can be read: a
-    /// block costs as much time as reading 512 MiB.
+    /// Returns the content of a section whose blocks do not match their sums, if the damage can certainly be
+    /// undone: the sums are damaged, or the padding, or one bit of a block. For small sections that are
+    /// indispensable: a block costs as much time as reading 512 MiB.
     pub(crate) fn repaired(&self) -> Result<Option<Vec<u8>>, BuildError> {
         let (header, entry) = (&self.base.header, &self.section.entry);
         let length = entry.length.get() as usize;
@@ -152,11 +154,11 @@ impl Blocks<'_> {
             let sums = (0u64..).zip(bytes.chunks(SUM_BLOCK_BYTES));
             sums.flat_map(|(block, bytes)| header.bound_sum(entry.tag, block, bytes).to_le_bytes()).collect()
         };
-        // The table's sum of the sums decides, whatever the list says now.
+        // The sum over the sums in the section table decides, whatever the list now contains.
         let is_whole = |bytes: &[u8]| crc32(&made(bytes)) == entry.sums_crc.get();
         if !is_whole(&bytes) {
             bytes[length..].fill(0);
-            // What is behind the content is zero by now, and right or past help.
+            // The bytes after the content are zeroed by now, so they are right or past help.
             for (block, part) in (0u64..).zip(bytes.chunks_mut(SUM_BLOCK_BYTES)) {
                 if !self.matches(block, part) && !self.mend_bit(block, part) {
                     break;
@@ -168,7 +170,7 @@ impl Blocks<'_> {
         Ok(is_whole.then_some(bytes))
     }
 
-    /// Undoes a change of one bit of a block; false if it is none.
+    /// Undoes the change of one bit in a block; returns false if that does not explain the damage.
     fn mend_bit(&self, block: u64, bytes: &mut [u8]) -> bool {
         let content = self.section.entry.length.get().saturating_sub(block * BLOCK);
         (0..(bytes.len() as u64).min(content) * 8).any(|bit| {
@@ -182,25 +184,25 @@ impl Blocks<'_> {
         })
     }
 
-    /// Bytes of a block: the last one may be shorter.
+    /// Returns the bytes of a block; the last one may be shorter.
     fn block_bytes(&self, block: u64) -> u64 {
         BLOCK.min(self.section.extent() - block * BLOCK)
     }
 
-    /// Whether the bytes of a block match its sum.
+    /// Returns true if the bytes of a block match its sum.
     pub(crate) fn matches(&self, block: u64, bytes: &[u8]) -> bool {
         let stored = self.sums.get(block as usize).copied();
         stored == Some(self.base.header.bound_sum(self.section.entry.tag, block, bytes))
     }
 
-    /// Sum of a block as it would be in any file.
+    /// Returns the sum of a block without the binding to this file.
     pub(crate) fn unbound(&self, block: u64) -> u32 {
         self.sums[block as usize]
             ^ binding(&self.base.header.superblock.file_id, self.section.entry.tag, block)
     }
 
-    /// Fills `bytes`, which begin with block `first` and end with a block's end, and gives the blocks that do
-    /// not match: none, unless the base is to be salvaged.
+    /// Fills `bytes`, which begin with block `first` and end at the end of a block. Returns the blocks that
+    /// do not match: none, unless the base is salvaged.
     pub(crate) fn read(&self, first: u64, bytes: &mut [u8]) -> Result<Vec<u64>, BuildError> {
         self.base.read(bytes, self.section.offset() + first * BLOCK)?;
         let mut bad = Vec::new();
@@ -216,7 +218,7 @@ impl Blocks<'_> {
         Ok(bad)
     }
 
-    /// The blocks that hold `length` bytes from byte `at` of the section on.
+    /// Reads the blocks that contain the `length` bytes from offset `at` of the section on.
     pub(crate) fn window(&self, at: u64, length: u64) -> Result<Window, BuildError> {
         let first = at / BLOCK;
         let end = (at + length).div_ceil(BLOCK).min(self.sums.len() as u64).max(first);
@@ -235,7 +237,7 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    /// Bytes of the section, if they are here and whole.
+    /// Returns bytes of the section, if the window contains them undamaged.
     pub(crate) fn get(&self, at: u64, length: u64) -> Option<&[u8]> {
         let from = usize::try_from(at.checked_sub(self.start)?).ok()?;
         let bytes = self.bytes.get(from..)?.get(..usize::try_from(length).ok()?)?;
@@ -244,7 +246,7 @@ impl Window {
     }
 }
 
-/// Word of a line's slot as bytes, most significant first: the bytes of a numeric key's encoding.
+/// Appends the word of a line's slot, most significant byte first: the bytes of a numeric key's encoding.
 pub(crate) fn word_bytes<W: pleach_format::Word>(line: &line::Line, slot: usize, out: &mut Vec<u8>) {
     let word: W = line::key(line, slot);
     out.extend_from_slice(&word.to_u128().to_be_bytes()[16 - W::BYTES..]);

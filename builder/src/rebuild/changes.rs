@@ -1,9 +1,9 @@
-//! A batch of changes: read, put in order of keys, and settled to one effect for each key.
+//! Batches of changes: read, sorted by key, and reduced to one effect for each key.
 //!
-//! Changes of one key apply in the order of the batch: `put` leaves one tuple, `add` one more, `del` none. So
-//! the batch is sorted by key, stably, and the changes of a key become an *effect*: whether the tuples of the
-//! base go, and which values come. What a merge has to know besides is counted by the effect itself, once it
-//! is known whether the base has the key.
+//! The changes of one key apply in the order of the batch: `put` leaves one tuple, `add` adds one, `del`
+//! leaves none. So the batch is sorted stably by key, and the changes of a key become an *effect*: whether
+//! the tuples of the base are removed, and which values are added. The counts of a report also depend on
+//! whether the base has the key; a merge reports that to the effect.
 
 use crate::bytes::element;
 use crate::error::BuildError;
@@ -15,29 +15,29 @@ use crate::source::{Chunk, Column, Op, Source, next_chunk};
 use rayon::prelude::*;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Rows that are asked for at once.
+/// Number of rows requested at once.
 const CHUNK_ROWS: usize = 1 << 16;
 
-/// What a key's changes come to.
+/// The combined effect of all changes of a key.
 #[derive(Debug)]
 pub(crate) struct Effect<K> {
     pub key: K,
-    /// Tuples of the base go.
+    /// The tuples of the base are removed.
     pub clears: bool,
-    /// Deletes find nothing if the base has no such key: 1 if the first change deletes.
+    /// Number of deletes that find nothing if the base lacks the key: 1 if the first change deletes.
     absent_if_missing: u32,
-    /// Its values in [`Effects::values`].
+    /// Its values: the first of them in [`Effects::values`], and their number.
     pub first: usize,
     pub count: usize,
-    /// Tuples of the base with this key, as a merge counts them.
+    /// Number of tuples of the base with this key, counted by a merge.
     found: AtomicU32,
 }
 
 impl<K> Effect<K> {
-    /// Counts tuples of the base.
+    /// Counts tuples of the base with this key.
     pub(crate) fn find(&self, tuples: usize) {
         if tuples > 0 {
-            // More than 2^32 equal keys are as many as 2^32 - 1 for all that is asked.
+            // The count saturates at 2^32 - 1, which is enough for all its uses.
             let more = u32::try_from(tuples).unwrap_or(u32::MAX);
             let _ = self
                 .found
@@ -50,27 +50,27 @@ impl<K> Effect<K> {
     }
 }
 
-/// How many changes of each kind there were, and what became of them.
+/// Numbers of changes by kind, and their outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Applied {
-    /// Rows that put.
+    /// Rows with `put`.
     pub puts: u64,
-    /// Rows that add.
+    /// Rows with `add`.
     pub adds: u64,
-    /// Rows that delete.
+    /// Rows with `del`.
     pub dels: u64,
     /// Rows whose tuple a later row of the batch replaced or deleted.
     pub superseded: u64,
-    /// Deletes of keys that were not there.
+    /// Deletes of keys that did not exist.
     pub absent: u64,
-    /// Tuples of the base that are gone or replaced.
+    /// Tuples of the base that were removed or replaced.
     pub removed: u64,
     /// Tuples of the batch that are in the new file.
     pub written: u64,
 }
 
 impl Applied {
-    /// Rows of the batch.
+    /// Returns the number of rows in the batch.
     #[must_use]
     pub fn rows(&self) -> u64 {
         self.puts + self.adds + self.dels
@@ -92,7 +92,7 @@ impl<K, V> Default for Effects<K, V> {
 }
 
 impl<K: Ord, V> Effects<K, V> {
-    /// Settles the next change: they come sorted by key, and those of a key in the order of the batch.
+    /// Adds the next change. Changes must come sorted by key, and those of a key in the order of the batch.
     pub(crate) fn push(&mut self, key: K, op: Op, value: V) {
         let applied = &mut self.applied;
         match op {
@@ -105,7 +105,7 @@ impl<K: Ord, V> Effects<K, V> {
             let (first, found) = (self.values.len(), AtomicU32::new(0));
             self.list.push(Effect { key, clears: false, absent_if_missing, first, count: 0, found });
         } else if op == Op::Del && self.list.last().is_some_and(|last| last.clears && last.count == 0) {
-            // Deleted once more.
+            // The key is deleted again.
             applied.absent += 1;
         }
         let Some(effect) = self.list.last_mut() else { return };
@@ -122,7 +122,7 @@ impl<K: Ord, V> Effects<K, V> {
         applied.written = self.values.len() as u64;
     }
 
-    /// What became of the changes, once all of them have met the base.
+    /// Returns the outcome of the changes, once all of them have met the base.
     pub(crate) fn applied(&self) -> Applied {
         let mut applied = self.applied;
         for effect in &self.list {
@@ -135,12 +135,12 @@ impl<K: Ord, V> Effects<K, V> {
         applied
     }
 
-    /// Whether each change replaces one tuple by another, if the base has each key once.
+    /// Returns true if each change replaces one tuple by another, provided that the base has each key once.
     pub(crate) fn only_puts(&self) -> bool {
         self.list.iter().all(|effect| effect.clears && effect.count == 1)
     }
 
-    /// The key that would stand twice, if any does.
+    /// Returns the first key that would be duplicated, if any.
     pub(crate) fn duplicate(&self) -> Option<&K> {
         let kept = |effect: &Effect<K>| if effect.clears { 0 } else { effect.found() as usize };
         self.list
@@ -184,7 +184,7 @@ fn mismatch() -> BuildError {
     })
 }
 
-/// Settles words as they come out of a sort, with the numbers of their changes.
+/// Receives sorted words with the numbers of their changes, and builds the effects.
 struct Settling<'a, W, B> {
     ops: &'a [Op],
     values: &'a [B],
@@ -193,7 +193,7 @@ struct Settling<'a, W, B> {
 
 impl<W: KeyLane, B: ValueLane> Consume<W, u32> for Settling<'_, W, B> {
     fn take(&mut self, tuples: &[Tuple<W, u32>]) -> Result<(), BuildError> {
-        // Values lie anywhere: all threads fetch them.
+        // Values are in random places: all threads fetch them.
         let fetch = |tuple: &Tuple<W, u32>| {
             let at = tuple.value as usize;
             (tuple.key, self.ops[at], self.values[at])
@@ -207,14 +207,14 @@ impl<W: KeyLane, B: ValueLane> Consume<W, u32> for Settling<'_, W, B> {
     }
 }
 
-/// Reads and settles changes of words and value bits.
+/// Reads changes of words and value bits, and builds their effects.
 pub(crate) fn of_words<W: KeyLane, B: ValueLane>(
     source: &mut dyn Source,
     watch: &Watch<'_>,
     memory_bytes: u64,
 ) -> Result<Effects<W, B>, BuildError> {
     let (mut keys, mut ops, mut values) = (Vec::<Tuple<W, u32>>::new(), Vec::<Op>::new(), Vec::<B>::new());
-    // The keys are sorted with a scratch of the same size; then come the effects.
+    // The keys are sorted with a scratch buffer of the same size; then the effects follow.
     let row = 2 * size_of::<Tuple<W, u32>>() + 1 + 2 * size_of::<B>() + size_of::<Effect<W>>();
     read(
         source,
@@ -244,8 +244,8 @@ pub(crate) fn of_words<W: KeyLane, B: ValueLane>(
     Ok(settling.effects)
 }
 
-/// Reads and settles changes whose keys or values are byte strings. Keys are their bytes, those of numbers
-/// their encoding, most significant byte first; values are their bytes.
+/// Reads changes whose keys or values are byte strings, and builds their effects. A byte key is its own
+/// bytes, a numeric key its encoding with the most significant byte first; values are their bytes.
 pub(crate) fn of_bytes(
     source: &mut dyn Source,
     watch: &Watch<'_>,
@@ -256,7 +256,7 @@ pub(crate) fn of_bytes(
         Column::Bytes(strings) => strings.data_bytes(),
         _ => 16 * column.len(),
     };
-    // Sorting works beside the changes with half as much again; then come the effects.
+    // Sorting needs half as much memory again as the changes; then the effects follow.
     let row = 2 * size_of::<(Vec<u8>, Op, Vec<u8>)>() + size_of::<Effect<Vec<u8>>>() + 32;
     let row_bytes = |chunk: &Chunk| held(&chunk.keys) + held(&chunk.values) + chunk.len() * row;
     read(source, watch, memory_bytes, row_bytes, |chunk| {
@@ -280,7 +280,8 @@ pub(crate) fn of_bytes(
     Ok(effects)
 }
 
-/// Adds to a column what [`element`] made of one: numbers most significant byte first (keys) or last (values).
+/// Appends to a column an element in the form of [`element`]: numbers with the most significant byte first
+/// (keys) or last (values).
 pub(crate) fn push_element(bytes: &[u8], big_endian: bool, out: &mut Column) {
     let shift = |word: u128, byte: &u8| word << 8 | u128::from(*byte);
     let word = || if big_endian { bytes.iter().fold(0, shift) } else { bytes.iter().rev().fold(0, shift) };

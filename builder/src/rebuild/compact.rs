@@ -1,8 +1,8 @@
-//! Several files become one: a merge of sorted streams.
+//! Compaction: several files are merged into one.
 //!
-//! Each file is a stream of chunks. The stream with the smallest key is drained as long as its keys are not
-//! above those of all others, so that files whose keys do not interleave are copied in long runs. Of equal keys
-//! those of an earlier file come first.
+//! Each file is a sorted stream of chunks. The stream with the smallest key is drained as long as its keys
+//! are not above those of the others, so files whose keys do not interleave are copied in long runs. Among
+//! equal keys, those of an earlier file come first.
 
 use super::base::Base;
 use super::generations::{self, Keep, Kept};
@@ -22,41 +22,46 @@ use pleach_format::{KeyType, Meaning, ValueType};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// Choices of a compaction.
+/// Options of a compaction.
 #[derive(Clone, Debug, Default)]
 pub struct CompactOptions {
-    /// How the new file is built; `None` takes over what the first file has.
+    /// Options of the build; `None` takes those of the first file.
     pub build: Option<BuildOptions>,
     /// Leave out damaged blocks instead of refusing their file.
     pub salvage: bool,
-    /// Threads to use; 0 = the current rayon pool.
+    /// Number of threads; 0 selects the current rayon pool.
     pub threads: usize,
-    /// Old generations of the target to keep, as [`kept_path`](super::kept_path) names them; `None` keeps none and
-    /// removes none.
+    /// Number of old generations of the target to keep, named by [`kept_path`](super::kept_path); `None`
+    /// keeps none and removes none.
     pub keep: Option<usize>,
-    /// Replace a file that is not ours, too. None of the files that are merged is ever replaced.
+    /// Also replace a file that is not a Pleach file. None of the merged files is ever replaced.
     pub force: bool,
 }
 
-/// What a compaction did.
+/// Report of a compaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Compacted {
-    /// The new file.
+    /// Report on the new file.
     pub summary: Summary,
-    /// For each file the ranks of its tuples that were lost with damaged blocks, in order.
+    /// Ranks of the tuples lost with damaged blocks, ascending, for each file.
     pub lost: Vec<Vec<Range<u64>>>,
 }
 
 impl Compacted {
-    /// How many tuples were lost.
+    /// Returns the number of lost tuples.
     #[must_use]
     pub fn lost_tuples(&self) -> u64 {
         self.lost.iter().map(|ranges| count(ranges)).sum()
     }
 }
 
-/// Merges `files`, all of the same types, into the file `target`. One pass over each file; every block that is read
-/// is verified.
+/// Merges `files`, which have the same types, into the file `target`. One pass over each file; every block
+/// that is read is verified.
+///
+/// # Errors
+/// [`BuildError::Base`] or [`BuildError::Damaged`] if a file cannot be read, [`BuildError::Types`] if types
+/// differ, [`BuildError::ManyFiles`] if they cannot all be open, [`BuildError::Source`] if `files` is empty;
+/// those of [`build`](crate::build).
 pub fn compact(
     files: &[PathBuf],
     target: &Path,
@@ -130,10 +135,10 @@ fn run(
     Ok(Compacted { summary, lost: bases.iter().map(Base::lost).collect() })
 }
 
-/// Tuples that are read ahead of a stream.
+/// Number of tuples read ahead of each stream.
 const CHUNK_TUPLES: usize = 1 << 15;
 
-/// One file, on its way.
+/// One input file and its position.
 struct Stream<'a> {
     source: Box<dyn Source + 'a>,
     chunk: Chunk,
@@ -146,7 +151,7 @@ impl<'a> Stream<'a> {
         Self { source, chunk: Chunk::default(), at: 0, ended: false }
     }
 
-    /// The tuples of a base whose schema is `own`, in the types and units of `schema`.
+    /// Creates a stream of the tuples of a base with schema `own`, in the types and units of `schema`.
     fn in_units_of(base: &'a Base, own: &Schema, schema: &Schema) -> Result<Self, BuildError> {
         let of = |is_key, from: &Meaning, to: &Meaning| {
             let ratio = ratio(&from.logical, &to.logical).unwrap_or(Ratio::ONE);
@@ -168,7 +173,7 @@ impl<'a> Stream<'a> {
         }))
     }
 
-    /// Whether there is another tuple, which is then in the chunk.
+    /// Returns true if there is another tuple, which is then in the chunk.
     fn is_there(&mut self) -> Result<bool, SourceError> {
         if self.at == self.chunk.len() && !self.ended {
             self.source.next_chunk(&mut self.chunk, CHUNK_TUPLES)?;
@@ -178,7 +183,7 @@ impl<'a> Stream<'a> {
         Ok(!self.ended)
     }
 
-    /// The first tuple from here on whose key is above `key`, or (without `equal`) not below it.
+    /// Returns the first tuple from here on whose key is above `key` or (without `equal`) not below it.
     fn end_of_run(&self, key: &[u8], equal: bool) -> usize {
         let below = |at: usize| {
             let mut buffer = [0; 16];
@@ -203,7 +208,7 @@ impl<'a> Stream<'a> {
     }
 }
 
-/// Copies a run of tuples.
+/// Appends a run of tuples.
 fn append(from: &Chunk, run: std::ops::Range<usize>, to: &mut Chunk) {
     let column = |from: &Column, to: &mut Column| match (from, to) {
         (Column::U32(from), Column::U32(to)) => to.extend_from_slice(&from[run.clone()]),
@@ -224,7 +229,7 @@ struct Merge<'a> {
 }
 
 impl Merge<'_> {
-    /// The stream whose turn it is, and the end of what may be taken from it at once.
+    /// Returns the stream with the smallest key, and the end of the run that can be taken from it at once.
     fn turn(&mut self) -> Result<Option<(usize, usize)>, SourceError> {
         let mut heads = Vec::with_capacity(self.streams.len());
         for (number, stream) in self.streams.iter_mut().enumerate() {
@@ -259,7 +264,7 @@ impl Source for Merge<'_> {
         while chunk.len() < tuples_max && held(&chunk.keys) + held(&chunk.values) < BYTES_MAX {
             let Some((number, end)) = self.turn()? else { break };
             let stream = &mut self.streams[number];
-            // At least one, whatever the bytes say: an unsorted file is refused by the build.
+            // Take at least one tuple, whatever the bytes are: the build refuses an unsorted file.
             let end = end.clamp(stream.at + 1, stream.at + (tuples_max - chunk.len()));
             append(&stream.chunk, stream.at..end.min(stream.chunk.len()), chunk);
             self.done += (end - stream.at) as u64;

@@ -1,4 +1,4 @@
-//! A copy of a file, section by section, in which every block is verified before anything in it changes.
+//! Copying of a file, section by section: every block is verified before anything in it changes.
 
 use super::base::{Base, Blocks};
 use crate::error::BuildError;
@@ -10,28 +10,29 @@ use pleach_format::checksum::{SUM_BLOCK_BYTES, crc32};
 use pleach_format::section::{Entry, Tag, encode_table};
 use pleach_format::view::HEAD_BYTES;
 
-/// Pieces that are copied at the same time.
+/// Number of pieces copied at the same time.
 const PIECES: usize = 4;
 
-/// Bytes that take the place of those of the base, by their offsets.
+/// Bytes that replace those of the base, and their offsets.
 pub(crate) type Overlays = Vec<(u64, Vec<u8>)>;
 
-/// The section table of a base.
+/// Encodes the section table of a base.
 pub(crate) fn encoded_table(base: &Base) -> Vec<u8> {
     let entries: Vec<Entry> = base.header.sections.iter().map(|section| section.entry).collect();
     encode_table(&entries).to_vec()
 }
 
-/// A run of bytes between two borders of blocks.
+/// A run of bytes between two block boundaries.
 struct Piece<'a> {
     start: u64,
     end: u64,
-    /// What verifies it, and its first block there; nothing where overlays take all of it.
+    /// The section that verifies it and its first block there; `None` if overlays replace all of it.
     blocks: Option<(&'a Blocks<'a>, u64)>,
 }
 
-/// Copies `base` into `output`: each block is verified, `change` is told the offset of a piece and may change its
-/// bytes, then `overlays` are laid over it. Sections in `replaced` are wholly under overlays. The beginning comes last.
+/// Copies `base` into `output`. Each block is verified, then `change` receives the offset of a piece and may
+/// change its bytes, then `overlays` replace theirs. Overlays cover the sections in `replaced` entirely. The
+/// beginning of the file is written last.
 pub(crate) fn copied(
     base: &Base,
     overlays: &Overlays,
@@ -47,7 +48,7 @@ pub(crate) fn copied(
         let is_copied = tag != Tag::SUM2 && !replaced.contains(&tag);
         let blocks = if is_copied { base.section(tag)? } else { None };
         if tag == Tag::SUM2 && !replaced.contains(&tag) {
-            // It has one sum, of all its bytes, and is small.
+            // It has one sum over all its bytes, and is small.
             let mut bytes = vec![0; section.extent() as usize];
             base.read(&mut bytes, section.offset())?;
             if crc32(&bytes) != section.entry.sums_crc.get() {
@@ -68,7 +69,7 @@ pub(crate) fn copied(
             start = end;
         }
     }
-    // The copies at the end, and the beginning: what is not overlaid of them is zero.
+    // The copies at the end, and the beginning: bytes without an overlay are zero.
     pieces.push(Piece { start: end_of_last, end: header.file_bytes, blocks: None });
     let write = |piece: &Piece<'_>, buffer: &mut Vec<u8>| -> Result<(), BuildError> {
         watch.check()?;

@@ -1,11 +1,13 @@
 //! Old generations under names of their own: `FILE.g7` is generation 7 of `FILE`.
 //!
-//! A generation is kept by a second name for the same bytes, which it gets before its successor is renamed over
-//! the first: so at any moment both names lead to whole files. Where a file cannot have two names it is copied, and the
-//! copy published like any file. Which are kept is decided afterwards.
+//! A kept generation is a second name (hard link) of the same bytes. It gets that name before its successor
+//! is renamed over the first name, so both names lead to whole files at any moment. If a file cannot have two
+//! names, it is copied, and the copy is published like any file. Which generations remain is decided
+//! afterwards.
 //!
-//! A name alone makes no generation: a regular file under it does whose superblock says that it is this generation of
-//! this index. Whatever else stands there is somebody else's, and is neither replaced nor removed.
+//! The name alone does not make a generation: there must be a regular file whose superblock says that it is
+//! this generation of this index. Any other file of such a name is foreign, and is neither replaced nor
+//! removed.
 
 use crate::error::BuildError;
 use crate::observe::Watch;
@@ -21,7 +23,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// Name under which a generation of `target` is kept.
+/// Returns the name under which a generation of `target` is kept.
 #[must_use]
 pub fn kept_path(target: &Path, generation: u64) -> PathBuf {
     let mut name = OsString::from(target);
@@ -29,7 +31,7 @@ pub fn kept_path(target: &Path, generation: u64) -> PathBuf {
     name.into()
 }
 
-/// The file whose generation a name keeps, and its number, if it is such a name.
+/// Splits the name of a kept generation into the name of its index and its number; `None` for other names.
 pub(crate) fn parts(name: &OsStr) -> Option<(&OsStr, u64)> {
     let bytes = name.as_bytes();
     let at = bytes.iter().rposition(|&byte| byte == b'.')?;
@@ -39,13 +41,13 @@ pub(crate) fn parts(name: &OsStr) -> Option<(&OsStr, u64)> {
     (at > 0).then(|| (OsStr::from_bytes(&bytes[..at]), generation))
 }
 
-/// The generation that `name` keeps of the file `target_name`, if it is such a name.
+/// Returns the number of the generation of `target_name` that `name` denotes; `None` for other names.
 pub(crate) fn of_name(target_name: &OsStr, name: &OsStr) -> Option<u64> {
     parts(name).filter(|(of, _)| *of == target_name).map(|(_, generation)| generation)
 }
 
-/// Numbers in the names that generations of `target` would have, in order, whatever stands there. O(entries of the
-/// folder).
+/// Returns the numbers in names of generations of `target`, ascending, whatever the files are. O(entries of
+/// the folder).
 fn numbers(storage: &dyn Storage, target: &Path) -> io::Result<Vec<u64>> {
     let Some(name) = target.file_name() else { return Ok(Vec::new()) };
     let folder = match target.parent() {
@@ -58,17 +60,18 @@ fn numbers(storage: &dyn Storage, target: &Path) -> io::Result<Vec<u64>> {
     Ok(found)
 }
 
-/// What stands under the name of a generation.
+/// The file under the name of a generation.
 pub(crate) enum Held {
     Nothing,
-    /// What the name says.
+    /// The generation that the name denotes.
     Generation(Box<Superblock>),
-    /// Something else, with its superblock if it has one.
+    /// Another file: its description, and its superblock if it has one.
     Other(String, Option<Box<Superblock>>),
 }
 
 impl Held {
-    /// What stands where `generation` of `target` would, of the index whose first generation has the id `first`.
+    /// Classifies the file under the name of `generation` of `target`, an index whose first generation has
+    /// the id `first`.
     pub(crate) fn of(
         storage: &dyn Storage,
         target: &Path,
@@ -110,19 +113,19 @@ impl Held {
     }
 }
 
-/// How many old generations are kept.
+/// Number of old generations to keep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Keep {
-    /// None is kept that is not kept yet, and none removed.
+    /// Keep no further one, and remove none.
     AsTheyAre,
-    /// One more, and none removed.
+    /// Keep one more, and remove none.
     OneMore,
-    /// So many.
+    /// Keep at most this number.
     Most(usize),
 }
 
 impl Keep {
-    /// As options say it.
+    /// Converts the value of an option.
     pub(crate) fn of(keep: Option<usize>) -> Self {
         keep.map_or(Self::AsTheyAre, Self::Most)
     }
@@ -132,7 +135,8 @@ impl Keep {
     }
 }
 
-/// Refuses to keep what a publication replaces where something else has the name for it. Before any work.
+/// Checks, before any work, that the file to be replaced can be kept: its name as a generation must not
+/// belong to another file.
 pub(crate) fn may_keep(publication: &Publication<'_>, keep: Keep) -> Result<(), BuildError> {
     let Some(block) = publication.replaced().filter(|_| keep.keeps()) else {
         return Ok(());
@@ -140,7 +144,7 @@ pub(crate) fn may_keep(publication: &Publication<'_>, keep: Keep) -> Result<(), 
     let (target, generation) = (publication.target(), block.generation.get());
     let taken = |what| Err(BuildError::GenerationTaken { path: kept_path(target, generation), what });
     match Held::of(publication.storage(), target, generation, block.first_id())? {
-        // Kept already, by one that was killed before it published the next one.
+        // Already kept, by a process that was killed before it published the next one.
         Held::Generation(held) if held.file_id == block.file_id => Ok(()),
         Held::Nothing => Ok(()),
         Held::Generation(_) => taken("another file of this number".to_owned()),
@@ -148,7 +152,7 @@ pub(crate) fn may_keep(publication: &Publication<'_>, keep: Keep) -> Result<(), 
     }
 }
 
-/// Gives the generation that stands under the target's name a name of its own; says whether it had none.
+/// Gives the generation at the target its own name as well. Returns true if it had none.
 fn keep(
     storage: &dyn Storage,
     target: &Path,
@@ -158,9 +162,10 @@ fn keep(
     let to = kept_path(target, block.generation.get());
     match storage.link(target, &to) {
         Ok(()) => Ok(true),
-        // It has been looked at: it is the same.
+        // The existing file was checked before: it is the same generation.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
-        // What is kept last may hold the same, where nothing has changed since: then it needs no copy.
+        // The newest kept generation may have the same content if nothing has changed since: then no copy is
+        // needed.
         Err(error) if lacks_links(&error) => {
             let held = match newest(storage, target, block.first_id())? {
                 Some(number) => Held::of(storage, target, number, block.first_id())?,
@@ -175,7 +180,7 @@ fn keep(
     }
 }
 
-/// Copies a file to a name that nothing has. Its sums go with it: what is damaged stays visibly so.
+/// Copies a file to an unused name. Sums are copied as they are, so damage remains detectable.
 fn copy(storage: &dyn Storage, from: &Path, to: &Path, watch: &Watch<'_>) -> Result<(), BuildError> {
     let failed = |error| BuildError::io("copying the old generation", to, error);
     let access = match storage.kind(from).map_err(failed)? {
@@ -203,15 +208,15 @@ fn copy(storage: &dyn Storage, from: &Path, to: &Path, watch: &Watch<'_>) -> Res
     publication.commit(watch)
 }
 
-/// What is kept after a publication.
+/// Generations kept after a publication.
 #[derive(Debug, Default)]
 pub(crate) struct Kept {
     pub kept: Option<usize>,
     pub left: Option<String>,
 }
 
-/// Publishes a file: what it replaces gets a name of its own first, if any is to be kept, and what is too old goes
-/// afterwards.
+/// Publishes a file. If generations are to be kept, the replaced one first gets its own name; those that are
+/// too old are removed afterwards.
 pub(crate) fn publish(
     publication: Publication<'_>,
     keep: Keep,
@@ -229,10 +234,11 @@ pub(crate) fn publish(
         Some(old) if keeps => self::keep(storage, &target, old, watch)?,
         _ => false,
     };
-    // An end of the process between the two would leave a name that keeps what is still there.
+    // If the process ended between the two steps, the old generation would have a second name while it is
+    // still current.
     let together = keeps.then(remains::hold);
     let published = publication.rename(watch).inspect_err(|_| {
-        // What was kept is the file itself: nothing has changed.
+        // The old generation is still in place under the target's name, and needs no second one.
         if let Some(old) = old.filter(|_| is_new) {
             let _ = storage.remove(&kept_path(&target, old.generation.get()));
         }
@@ -241,13 +247,13 @@ pub(crate) fn publish(
     if sync {
         published.sync()?;
     }
-    // Under the lock: what another build keeps is not ours to count.
+    // Still under the lock: generations kept by another build must not be counted.
     let most = match keep {
         Keep::AsTheyAre => return Ok(Kept::default()),
         Keep::OneMore => usize::MAX,
         Keep::Most(most) => most,
     };
-    // The first of its lineage has none before it.
+    // The first generation of a lineage has none before it.
     let (kept, left) = match descent.lineage == [0; 16] {
         true => (0, None),
         false => prune(storage, &target, most, descent.lineage, descent.generation),
@@ -256,7 +262,8 @@ pub(crate) fn publish(
     Ok(Kept { kept: Some(kept), left })
 }
 
-/// Removes all but the `keep` newest kept generations before `next`. How many are left, and why if too many are.
+/// Removes all kept generations before `next` but the `keep` newest. Returns how many are left, and the
+/// reason if they are too many.
 fn prune(
     storage: &dyn Storage,
     target: &Path,
@@ -289,38 +296,38 @@ fn prune(
     (left, why)
 }
 
-/// What an entry of [`generations`] is.
+/// Kind of an entry of [`generations`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum State {
-    /// What stands under the index's own name.
+    /// The current generation, under the name of the index.
     Current,
-    /// An older generation of it.
+    /// An older generation of the index.
     Kept,
-    /// Something else, which has the name of a generation: what it is.
+    /// Another file under the name of a generation, with its description.
     Foreign(String),
 }
 
-/// A generation of an index, or what has the name of one.
+/// A generation of an index, or another file that has the name of one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Generation {
-    /// Its number: of what is no generation, that of its name.
+    /// Generation number; for another file, the number in its name.
     pub number: u64,
-    /// Its file.
+    /// Path of the file.
     pub path: PathBuf,
-    /// What it is.
+    /// Kind of the entry.
     pub state: State,
     /// Identity of its content, if it is a Pleach file.
     pub file_id: Option<[u8; 16]>,
-    /// Its tuples, if it is a Pleach file.
+    /// Number of its tuples, if it is a Pleach file.
     pub tuples: Option<u64>,
-    /// Its bytes, if it is a regular file.
+    /// Size in bytes, if it is a regular file.
     pub bytes: Option<u64>,
-    /// When it was written last, if the system tells.
+    /// Time of the last modification, if the system reports it.
     pub modified: Option<SystemTime>,
 }
 
-/// The lineage that the file `target` and the generations that are kept of it are of: what the file says, or, where it
-/// is gone or cannot be read, what `wanted` says, or the newest one that is kept.
+/// Returns the lineage of the file `target` and its kept generations: as given by the file or, if it is
+/// missing or unreadable, by the generation `wanted`, or by the newest one that is kept.
 pub(crate) fn lineage(
     storage: &dyn Storage,
     target: &Path,
@@ -345,7 +352,7 @@ pub(crate) fn lineage(
     Ok(None)
 }
 
-/// The newest generation that is kept of a lineage.
+/// Returns the newest kept generation of a lineage.
 pub(crate) fn newest(
     storage: &dyn Storage,
     target: &Path,
@@ -361,11 +368,12 @@ pub(crate) fn newest(
     Ok(None)
 }
 
-/// The generations of the index `target`: those that are kept, oldest first, then the current one; and among them what
-/// has the name of a generation and is none. Nothing is opened but superblocks. O(entries of the folder).
+/// Lists the generations of the index `target`: the kept ones, oldest first, then the current one, and other
+/// files that have the name of a generation. Reads superblocks only. O(entries of the folder).
 ///
 /// # Errors
-/// Those of the system; [`BuildError::NoGeneration`] if there is no such index, and nothing is kept of it.
+/// [`BuildError::Io`]; [`BuildError::NoGeneration`] if there is no such index and none of its generations is
+/// kept.
 pub fn generations(target: &Path) -> Result<Vec<Generation>, BuildError> {
     let storage = &RealStorage;
     let target = &crate::publish::resolved(storage, target)?;

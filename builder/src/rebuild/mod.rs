@@ -1,4 +1,4 @@
-//! From one generation to the next: a base file and a batch of changes become a new file under the same name.
+//! Rebuild: a base file and a batch of changes become the next generation, a new file under the same name.
 //!
 //! ```text
 //! changes.rs      rows in order of keys, an effect for each key
@@ -11,8 +11,8 @@
 //! rollback.rs     a kept generation becomes the current one again
 //! ```
 //! The base is read once, front to back, and never held in memory; every block that is read is verified. All
-//! sections are made anew by the course of any build, so the new file is the one that building its tuples would
-//! give. Readers of the old generation keep it: it is replaced by a rename.
+//! sections are made anew as in any build, so the new file is the one that a build of its tuples would give.
+//! Readers of the old generation keep it: a rename replaces its name, not the file.
 
 mod base;
 mod changes;
@@ -48,30 +48,31 @@ use std::path::{Path, PathBuf};
 use strings::ByteMerge;
 use words::WordMerge;
 
-/// Memory that the course of a build is given: it sorts nothing.
+/// Memory given to the build of the new file, which sorts nothing.
 const BUILD_BYTES: u64 = 192 << 20;
 
-/// A patch of more than one tuple in so many takes longer than a merge (`pleach bench update`).
+/// Inverse of the share of changed tuples above which a patch takes longer than a merge; from `pleach bench
+/// update`.
 const PATCHED_PART: u64 = 2;
 
-/// How the next generation is made. The result is the same.
+/// Method that makes the next generation. All methods give the same result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Method {
-    /// [`Method::Patch`] where it is possible and fewer than half of the values change, else [`Method::Merge`].
+    /// [`Method::Patch`] if it is possible and fewer than half of the values change, else [`Method::Merge`].
     #[default]
     Auto,
-    /// A merge of base and changes.
+    /// Merges base and changes.
     Merge,
-    /// A copy of the base in which the blocks with changed values are rewritten: where every change puts a key
-    /// that is there once. Other changes are refused.
+    /// Copies the base and rewrites the blocks with changed values. Requires that every change puts a key
+    /// that occurs exactly once; other changes, byte strings, files without values and salvaging are refused.
     Patch,
 }
 
 impl Method {
-    /// All of them.
+    /// All methods.
     pub const ALL: [Self; 3] = [Self::Auto, Self::Merge, Self::Patch];
 
-    /// Name on the command line.
+    /// Returns the name used on the command line.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -82,25 +83,25 @@ impl Method {
     }
 }
 
-/// Choices of a rebuild.
+/// Options of a rebuild.
 #[derive(Clone, Debug)]
 pub struct RebuildOptions {
-    /// How it is done.
+    /// Method of the rebuild.
     pub method: Method,
-    /// Old generations to keep, as [`kept_path`] names them; `None` keeps none and removes none.
+    /// Number of old generations to keep, named by [`kept_path`]; `None` keeps none and removes none.
     pub keep: Option<usize>,
     /// Leave out damaged blocks of the base instead of refusing it.
     pub salvage: bool,
-    /// Bytes of memory for the changes.
+    /// Memory limit for the changes, in bytes.
     pub memory_bytes: u64,
-    /// Threads to use; 0 = the current rayon pool.
+    /// Number of threads; 0 selects the current rayon pool.
     pub threads: usize,
-    /// Where lists that outgrow memory are spilled; by default the folder of the target.
+    /// Folder for lists that outgrow memory; the folder of the target by default.
     pub temp_dir: Option<PathBuf>,
-    /// Whether the new file is synced to the disk before it gets its name. Without it a power cut may leave
-    /// neither generation whole: for measurements.
+    /// Sync the new file before it gets its name. Without it a power cut may leave neither generation whole:
+    /// for measurements.
     pub sync: bool,
-    /// Files that are read for it: none of them is replaced.
+    /// Input files; none of them is replaced.
     pub inputs: Vec<PathBuf>,
 }
 
@@ -119,34 +120,41 @@ impl Default for RebuildOptions {
     }
 }
 
-/// What a rebuild did.
+/// Report of a rebuild.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rebuilt {
-    /// The new file.
+    /// Report on the new file.
     pub summary: Summary,
-    /// How it was made.
+    /// Method that was used.
     pub method: Method,
-    /// What became of the changes.
+    /// Outcome of the changes.
     pub applied: Applied,
-    /// Tuples of the base.
+    /// Number of tuples in the base.
     pub base_tuples: u64,
-    /// Tuples of the base that were lost with damaged blocks.
+    /// Number of tuples of the base that were lost with damaged blocks.
     pub lost: u64,
-    /// Old generations that are kept now; `None` if none were asked for.
+    /// Number of old generations now kept; `None` if `keep` was not set.
     pub kept: Option<usize>,
-    /// Why old generations are left that should have been removed: no failure, the new one is in place.
+    /// Reason why old generations that should have been removed are still there. The rebuild succeeded all
+    /// the same.
     pub left: Option<String>,
 }
 
-/// A table of changes, opened when the types of the base are known.
+/// Opens a table of changes once the types of the base are known.
 pub type OpenChanges<'a> = dyn FnOnce(&Schema) -> Result<Box<dyn Source>, SourceError> + Send + 'a;
 
 /// Makes the next generation of the file `target` from the changes that `open` opens, in the types of the
-/// schema that it is given.
+/// schema that it receives.
 ///
-/// Changes apply in the order of the batch: see [`crate::Op`]. O(base) time, one pass; memory for the changes and
-/// some 200 MiB. The lock is taken before the base is read. The new generation appears complete and synced, or
-/// not at all; whatever fails, the old one is still there and whole.
+/// Changes apply in the order of the batch: see [`crate::Op`]. Time is O(base), in one pass; memory is that
+/// of the changes and some 200 MiB. The lock is taken before the base is read. The new generation appears
+/// complete and synced (unless `options.sync` is false), or not at all; after a failure the old one is still
+/// there and whole.
+///
+/// # Errors
+/// [`BuildError::Base`] or [`BuildError::Damaged`] if the base cannot be read; [`BuildError::Source`] if the
+/// changes are refused; [`BuildError::ManyChanges`], [`BuildError::NotUnique`]; those of publishing and of
+/// the system.
 pub fn rebuild(
     target: &Path,
     open: Box<OpenChanges<'_>>,
@@ -156,7 +164,10 @@ pub fn rebuild(
     rebuild_with_storage(target, open, options, observer, &RealStorage)
 }
 
-/// [`rebuild`] over any storage: the seam for tests that make the system fail.
+/// Rebuilds as [`rebuild`] does, over any storage: the seam for tests in which the system fails.
+///
+/// # Errors
+/// Those of [`rebuild`].
 pub fn rebuild_with_storage(
     target: &Path,
     open: Box<OpenChanges<'_>>,
@@ -168,7 +179,7 @@ pub fn rebuild_with_storage(
     in_pool(options.threads, work)
 }
 
-/// An error on its way through a [`Source`].
+/// Wraps an error so that it can pass through a [`Source`].
 fn source_error(error: BuildError) -> SourceError {
     SourceError {
         input: "base".into(),
@@ -178,7 +189,7 @@ fn source_error(error: BuildError) -> SourceError {
     }
 }
 
-/// The error that [`source_error`] wrapped, if it did.
+/// Returns the error that [`source_error`] wrapped, or `error` itself.
 fn unwrapped(error: BuildError) -> BuildError {
     match error {
         BuildError::Source(mut source) => {
@@ -192,7 +203,7 @@ fn unwrapped(error: BuildError) -> BuildError {
     }
 }
 
-/// Types and names of a base.
+/// Returns types and names of a base.
 fn schema_of(base: &Base) -> Result<Schema, BuildError> {
     let meta = base.meta()?;
     let header = &base.header;
@@ -207,8 +218,8 @@ fn schema_of(base: &Base) -> Result<Schema, BuildError> {
     })
 }
 
-/// The options that a base was built with, as a first generation. A layout that this version does not know is taken for
-/// the usual one.
+/// Returns the options that a base was built with, as for a first generation. A layout unknown to this
+/// version is treated as the default.
 fn build_options(base: &Base) -> Result<BuildOptions, BuildError> {
     let header = &base.header;
     Ok(BuildOptions {
@@ -220,7 +231,7 @@ fn build_options(base: &Base) -> Result<BuildOptions, BuildError> {
     .with_layout(base.meta()?.layout.parse().unwrap_or_default()))
 }
 
-/// What a merge or a patch leaves to be published.
+/// Result of a merge or a patch, ready to be published.
 struct Made {
     summary: Summary,
     method: Method,
@@ -241,7 +252,8 @@ fn run(
     let base = Base::open(storage, publication.target(), options.salvage)?;
     let schema = schema_of(&base)?;
     let mut changes = open(&schema)?;
-    // The input has put them into the unit of the file, row by row; what differs now means something else.
+    // The input has converted them to the unit of the file, row by row; a difference that is left is one of
+    // meaning.
     let given = changes.schema();
     let is_same = |given: Meaning, held: Meaning| {
         matching(&given, &held).is_some_and(|common| common.is_same(&given, &held))
@@ -268,12 +280,12 @@ fn run(
     Ok(Rebuilt { summary, method, applied, base_tuples, lost, kept, left })
 }
 
-/// How many ranks there are in some ranges.
+/// Returns the number of ranks in `ranges`.
 fn count(ranges: &[Range<u64>]) -> u64 {
     ranges.iter().map(|ranks| ranks.end - ranks.start).sum()
 }
 
-/// A rebuild under way.
+/// A rebuild in progress.
 struct Rebuild<'a> {
     base: &'a Base,
     schema: &'a Schema,
@@ -301,7 +313,7 @@ impl Rebuild<'_> {
         if may_patch && (method == Method::Patch || (method == Method::Auto && few)) {
             let (output, descent) = (self.publication.output(), self.publication.descent());
             let patched = match patch::patch(self.base, &effects, descent, output, self.watch) {
-                // A merge reads less, and makes the rest anew: it decides whether what is damaged is needed.
+                // A merge reads less and makes the rest anew: it decides whether the damaged part is needed.
                 Err(BuildError::Damaged { .. }) if method == Method::Auto => None,
                 patched => patched?,
             };
@@ -335,7 +347,7 @@ impl Rebuild<'_> {
         Ok(Made { summary: merged?, method: Method::Merge, applied: effects.applied() })
     }
 
-    /// In a file of unique keys a duplicate comes from the changes: better said of them than of the build.
+    /// Reports a duplicate in a file of unique keys as an error of the changes, before the build would.
     fn check_unique(&self, duplicate: Option<String>) -> Result<(), BuildError> {
         match duplicate.filter(|_| self.base.header.is_unique()) {
             Some(key) => Err(BuildError::NotUnique { key }),
@@ -344,7 +356,7 @@ impl Rebuild<'_> {
     }
 }
 
-/// A base as a source of its tuples.
+/// Returns the tuples of a base as a source.
 fn source_of<'a>(base: &'a Base, schema: &Schema) -> Result<Box<dyn Source + 'a>, BuildError> {
     struct Open;
     impl Open {
@@ -363,7 +375,7 @@ fn source_of<'a>(base: &'a Base, schema: &Schema) -> Result<Box<dyn Source + 'a>
     with_lanes!(word_bytes, value_bytes => Open.words(base, schema))
 }
 
-/// Types as a message says them.
+/// Describes the types for messages.
 fn types_text(schema: &Schema) -> String {
     let key = schema.key_meaning();
     if schema.value_type == ValueType::None {

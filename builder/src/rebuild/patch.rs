@@ -1,11 +1,13 @@
-//! The next generation where no tuple comes or goes: a copy, and new bytes where values change.
+//! Patching: the next generation if no tuple is added or removed, as a copy with new bytes for the changed
+//! values.
 //!
-//! First the lines are read, and each changed key is looked for: it must be there once. A block in which one is
-//! found is verified before its new sum is made, as is each block of other sections that hold values. Then the
-//! file is copied in calls of 2 MiB, with the changed values put in on the way; every block is verified before that.
+//! First the lines are read and each changed key is located: it must occur exactly once. A block that
+//! contains one is verified before its new sum is computed, and so is each block of other sections that hold
+//! values. Then the file is copied in calls of 2 MiB, and the changed values are inserted on the way; every
+//! block is verified before that.
 //!
-//! Sums are bound to the file's id, which is new. The binding is a xor, so the sum of a block that is not
-//! touched goes from the old file to the new one as it is.
+//! Sums are bound to the id of the file, which is new. The binding is a xor, so the unbound sum of an
+//! unchanged block is taken over from the old file.
 
 use super::base::{Base, Blocks};
 use super::changes::Effects;
@@ -25,28 +27,28 @@ use pleach_format::section::{Entry, TABLE_BYTES, TABLE_OFFSET, Tag, encode_table
 use pleach_format::view::CLOSING_BYTES;
 use std::collections::BTreeMap;
 
-/// Lines that are looked at by one task.
+/// Tuple lines per task.
 const WINDOW_LINES: u64 = 1 << 13;
-/// Windows that are read before the next ones.
+/// Number of windows that are read together.
 const WINDOWS: u64 = 16;
 const BLOCK: u64 = SUM_BLOCK_BYTES as u64;
 const BLOCK_LINES: u64 = (SUM_BLOCK_BYTES / LINE_BYTES) as u64;
 
-/// The error where only a patch was wanted, and none can be made.
+/// Returns the error if only a patch is allowed and none can be made.
 pub(crate) fn refused(why: &str) -> BuildError {
     let problem = format!("cannot be patched: {why}: leave out --method, or choose merge");
     SourceError { input: "changes".into(), place: String::new(), problem, cause: None }.into()
 }
 
-/// A value that changes.
+/// A changed value.
 #[derive(Clone, Copy)]
 struct Edit<B> {
-    /// First byte in the file.
+    /// Offset of its first byte in the file.
     offset: u64,
     value: B,
 }
 
-/// What the lines of a window have to change.
+/// Changes of the lines of a window.
 struct Found<B> {
     /// Ranks, ascending, and their new values.
     edits: Vec<(u64, B)>,
@@ -54,7 +56,7 @@ struct Found<B> {
     sums: Vec<(u64, u32)>,
 }
 
-/// Writes the next generation into `output`; `None` if some key is not there exactly once.
+/// Writes the next generation into `output`. Returns `None` if some key does not occur exactly once.
 pub(crate) fn patch<W: KeyLane, B: ValueLane>(
     base: &Base,
     effects: &Effects<W, B>,
@@ -115,7 +117,7 @@ pub(crate) fn patch<W: KeyLane, B: ValueLane>(
 /// Ranks and their new values, ascending; blocks and their new unbound sums.
 type Edits<B> = (Vec<(u64, B)>, Vec<(u64, u32)>);
 
-/// Finds every key.
+/// Locates every changed key.
 fn find<W: KeyLane, B: ValueLane>(
     base: &Base,
     blocks: &Blocks<'_>,
@@ -135,7 +137,7 @@ fn find<W: KeyLane, B: ValueLane>(
         let windows = parallel::try_map(starts.len(), look)?;
         for window in windows {
             let Some((found, (low, high))) = window else { return Ok(None) };
-            // A key at the border of two windows may stand on both sides: the merge will see.
+            // A key at the boundary of two windows may occur on both sides: leave that to the merge.
             let doubtful = |key: W| effects.list.binary_search_by_key(&key, |effect| effect.key).is_ok();
             if before == Some(low) && doubtful(low) {
                 return Ok(None);
@@ -144,7 +146,7 @@ fn find<W: KeyLane, B: ValueLane>(
             edits.extend(found.edits);
             sums.extend(found.sums);
         }
-        // The first key that is not there ends it, not the last.
+        // Stop at the first missing key, not after the last one.
         let passed = before.map_or(0, |before| effects.list.partition_point(|effect| effect.key <= before));
         if edits.len() < passed {
             return Ok(None);
@@ -154,7 +156,7 @@ fn find<W: KeyLane, B: ValueLane>(
     Ok((edits.len() == effects.list.len()).then_some((edits, sums)))
 }
 
-/// What a window changes, and its first and last key. `None` if some key stands twice.
+/// Returns the changes of a window, and its first and last key. `None` if some changed key is duplicated.
 #[allow(clippy::type_complexity, reason = "two things of one window")]
 fn window<W: KeyLane, B: ValueLane>(
     base: &Base,
@@ -232,7 +234,8 @@ fn window<W: KeyLane, B: ValueLane>(
     Ok(Some((Found { edits, sums }, ends)))
 }
 
-/// New sums of a section that holds values beside the lines, `at` of a rank; its edits are added.
+/// Computes the new sums of a section that holds values outside the lines; `at` gives the place of a rank.
+/// Adds its edits.
 fn elsewhere<B: ValueLane>(
     base: &Base,
     blocks: &Blocks<'_>,
@@ -257,7 +260,7 @@ fn elsewhere<B: ValueLane>(
         }
         Ok((block, crc32(&bytes)))
     };
-    // Some blocks a task: each is one read and one sum.
+    // Several blocks per task: each costs one read and one sum.
     let tasks: Vec<&[&[(u64, B)]]> = groups.chunks(16).collect();
     let sums = parallel::try_map(tasks.len(), |task| {
         tasks[task].iter().map(|group| sum(group)).collect::<Result<Vec<_>, _>>()
@@ -265,7 +268,7 @@ fn elsewhere<B: ValueLane>(
     Ok(sums.concat())
 }
 
-/// New lists of sums, table and superblocks; and the new id.
+/// Builds the new lists of sums, section table and superblocks, and returns the new id.
 fn head_and_sums(
     base: &Base,
     new_sums: &BTreeMap<[u8; 4], Vec<(u64, u32)>>,
@@ -301,7 +304,7 @@ fn head_and_sums(
     };
     let section = |tag: Tag| header.section(tag).ok_or_else(|| base.damaged(tag, TABLE_OFFSET));
     let (sums, sum2) = (*section(Tag::SUMS)?, *section(Tag::SUM2)?);
-    // What stands between the lists stays; it is verified, too.
+    // The bytes between the lists are kept; they are verified, too.
     let mut lists = vec![0; sums.extent() as usize];
     if let Some(blocks) = base.section(Tag::SUMS)? {
         blocks.read(0, &mut lists)?;

@@ -1,7 +1,7 @@
-//! An old generation becomes the current one again: its tuples, published as the next generation.
+//! Rollback: the tuples of an old generation are published as the next generation.
 //!
-//! Numbers only go up, so that who follows the file sees a new generation. The file is copied block by block, and each
-//! is verified on its way.
+//! Numbers only increase, so that readers that follow the file see a new generation. The file is copied block
+//! by block, and each block is verified.
 
 use super::base::Base;
 use super::copying::{Overlays, copied, encoded_table};
@@ -14,39 +14,41 @@ use crate::storage::{RealStorage, Storage};
 use pleach_format::view::CLOSING_BYTES;
 use std::path::Path;
 
-/// Choices of a rollback.
+/// Options of a rollback.
 #[derive(Clone, Debug, Default)]
 pub struct RollbackOptions {
-    /// Old generations to keep, the one that is current now among them; `None` keeps that one too, and removes none.
+    /// Number of old generations to keep, including the one that is current now; `None` keeps that one too,
+    /// and removes none.
     pub keep: Option<usize>,
-    /// Replace a file that is not ours, too.
+    /// Also replace a file that is not a Pleach file.
     pub force: bool,
 }
 
-/// What a rollback did.
+/// Report of a rollback.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RolledBack {
-    /// The generation whose tuples are current again.
+    /// Generation whose tuples are current again.
     pub from: u64,
-    /// The number that it has now.
+    /// Number of the new generation.
     pub generation: u64,
     /// Identity of its content.
     pub file_id: [u8; 16],
-    /// Its tuples.
+    /// Number of its tuples.
     pub tuples: u64,
-    /// Its bytes.
+    /// Size in bytes.
     pub file_bytes: u64,
-    /// Old generations that are kept now.
+    /// Number of old generations now kept.
     pub kept: usize,
-    /// Why old generations are left that should have been removed.
+    /// Reason why old generations that should have been removed are still there.
     pub left: Option<String>,
 }
 
-/// Publishes a kept generation of the index `target` anew, `number` or the newest one, also where `target` itself is
-/// damaged or gone. Every block of it is verified. O(file) time.
+/// Publishes a kept generation of the index `target` anew: generation `number`, or the newest one. `target`
+/// itself may be damaged or missing. Every block of the kept file is verified. O(file) time.
 ///
 /// # Errors
-/// [`BuildError::NoGeneration`] if it is not kept, [`BuildError::Damaged`] if it is damaged; those of publishing.
+/// [`BuildError::NoGeneration`] if it is not kept, [`BuildError::Damaged`] if it is damaged; those of
+/// publishing.
 pub fn rollback(
     target: &Path,
     number: Option<u64>,
@@ -56,7 +58,10 @@ pub fn rollback(
     rollback_with_storage(target, number, options, observer, &RealStorage)
 }
 
-/// [`rollback`] over any storage: the seam for tests that make the system fail.
+/// Rolls back as [`rollback`] does, over any storage: the seam for tests in which the system fails.
+///
+/// # Errors
+/// Those of [`rollback`].
 pub fn rollback_with_storage(
     target: &Path,
     number: Option<u64>,
@@ -86,7 +91,7 @@ pub fn rollback_with_storage(
         Held::Other(what, _) => return Err(not_there(format!("it is {}", what.trim_end_matches(',')))),
     }
     if publication.replaced().is_none() {
-        // What was current is not known: it came after all that is kept.
+        // The number of the lost current generation is unknown, but it was above all kept ones.
         let generation = newest.unwrap_or(from).checked_add(2);
         let generation = generation.ok_or_else(|| BuildError::LastGeneration { path: target.clone() })?;
         publication.set_descent(Descent { generation, lineage: first });

@@ -1,8 +1,8 @@
-//! Base tuples whose keys or values are byte strings, merged with effects: tuple by tuple, in order.
+//! Merge of a base with effects, tuple by tuple, if keys or values are byte strings.
 //!
-//! A key is made from its word, from word and tail, or stands in the column of keys; a value stands in its line
-//! or in the column of values. What a rank needs is looked up in verified windows; in a base that is to be
-//! salvaged a tuple is left out if any of it is lost.
+//! A key is made from its word, from word and tail, or read from the column of keys. A value is read from its
+//! line or from the column of values. The bytes for a rank come from verified windows. If the base is
+//! salvaged, a tuple is left out if any part of it is lost.
 
 use super::base::{Base, Blocks, Window, word_bytes};
 use super::changes::{Effects, push_element};
@@ -14,20 +14,20 @@ use pleach_format::tail::TAIL_GUARD_BYTES;
 use pleach_format::view::ColumnPlace;
 use std::ops::Range;
 
-/// Tuples of a window.
+/// Tuples per window.
 const WINDOW_TUPLES: u64 = 1 << 12;
-/// Bytes of keys and values of a chunk.
+/// Bytes of keys and values per chunk.
 const CHUNK_BYTES: usize = 4 << 20;
 
-/// A column of the base, and those of its bytes that the ranks of a window need.
+/// A column of the base, with the bytes that the ranks of a window need.
 struct Elements<'a> {
     blocks: Blocks<'a>,
     place: ColumnPlace,
     data: Option<Window>,
-    /// The first rank of the window, and where in the data each of its elements lies, if that is known.
+    /// First rank of the window, and the place of each of its elements in the data, if known.
     first: u64,
     places: Vec<Option<Range<u64>>>,
-    /// Where the last known element before the window ends.
+    /// End of the last known element before the window.
     end: u64,
 }
 
@@ -37,8 +37,8 @@ impl<'a> Elements<'a> {
         Ok(Some(Self { blocks, place, data: None, first: 0, places: Vec::new(), end: 0 }))
     }
 
-    /// Where elements of these ranks lie. One that begins before the end of another one before it has no place: forged
-    /// offsets could make much of few bytes, over and over.
+    /// Finds the places of the elements of these ranks. An element that begins before the end of an earlier
+    /// one has no place: forged offsets could expand a few bytes over and over.
     fn find(&mut self, ranks: &Range<u64>) -> Result<(), BuildError> {
         self.places.clear();
         if self.place.shape.element_bytes > 0 {
@@ -88,7 +88,7 @@ impl<'a> Elements<'a> {
     }
 }
 
-/// Merges a base with effects; without effects it hands out the base.
+/// Merge of a base with effects; without effects it yields the tuples of the base.
 pub(crate) struct ByteMerge<'a> {
     base: &'a Base,
     schema: Schema,
@@ -100,12 +100,12 @@ pub(crate) struct ByteMerge<'a> {
     keys: Option<Elements<'a>>,
     values: Option<Elements<'a>>,
     window: Range<u64>,
-    /// The next rank of the base, and its key and value, if they were made.
+    /// Next rank of the base, and its key and value once they were made.
     rank: u64,
     key: Vec<u8>,
     value: Vec<u8>,
     held: bool,
-    /// The next effect that has values to leave.
+    /// Next effect whose values have not been yielded.
     at: usize,
 }
 
@@ -116,7 +116,7 @@ impl<'a> ByteMerge<'a> {
         effects: Effects<Vec<u8>, Vec<u8>>,
     ) -> Result<Self, BuildError> {
         let header = &base.header;
-        // Without it the column of keys has all that is needed.
+        // Without the mask, the column of keys has everything that is needed.
         let (mask, is_mask_lost) = match base.mask() {
             Err(_) if base.is_salvage() && header.keys.is_some() => (None, true),
             mask => (mask?, false),
@@ -124,7 +124,7 @@ impl<'a> ByteMerge<'a> {
         let lines = base.section(Tag::LINE)?;
         let is_word = !is_mask_lost && mask.as_ref().is_none_or(Mask::is_lossless);
         let tails = if is_mask_lost { None } else { Elements::new(base, Tag::TAIL, header.tails)? };
-        // The column is read only where nothing shorter has the keys.
+        // The column is read only if no shorter section has the keys.
         let wanted = header.keys.filter(|_| !is_word && tails.is_none());
         let keys = Elements::new(base, Tag::KEYS, wanted)?;
         if !is_word && tails.is_none() && keys.is_none() {
@@ -166,7 +166,7 @@ impl<'a> ByteMerge<'a> {
         Ok(())
     }
 
-    /// Makes key and value of a rank; `None` if some of it is lost.
+    /// Makes key and value of a rank; `None` if part of it is lost.
     fn tuple(&mut self, rank: u64) -> Option<()> {
         let geometry = self.base.header.geometry;
         let (number, slot) = geometry.place(rank);
@@ -200,7 +200,7 @@ impl<'a> ByteMerge<'a> {
         Some(())
     }
 
-    /// Makes the next tuple of the base; false at its end.
+    /// Makes the next tuple of the base; returns false at its end.
     fn advance(&mut self) -> Result<bool, BuildError> {
         while !self.held && self.rank < self.base.header.tuples {
             if self.rank >= self.window.end {
@@ -213,7 +213,7 @@ impl<'a> ByteMerge<'a> {
             } else if self.base.is_salvage() {
                 self.base.lose(rank..rank + 1);
             } else {
-                // Sums are good, so the builder of this file erred, or somebody forged it.
+                // The sums match, so the builder of this file was wrong, or somebody forged it.
                 return Err(self.base.damaged(Tag::VALUES, 0));
             }
         }
@@ -242,7 +242,7 @@ impl<'a> ByteMerge<'a> {
             let there = self.advance()?;
             let effect = self.effects.list.get(self.at);
             match effect {
-                // Values come behind the tuples of their key.
+                // New values come after the base tuples of their key.
                 Some(effect) if !there || effect.key < self.key => self.leave(chunk),
                 _ if !there => break,
                 Some(effect) if effect.key == self.key => {

@@ -1,10 +1,11 @@
-//! Base tuples of words and value bits, merged with effects, on all threads.
+//! Merge of a base with effects, on all threads, if keys are words and values are bits in the lines.
 //!
-//! The base is read in windows of whole sum blocks. Where two neighbouring windows meet is known from the
-//! last key of the first, so every window can be merged by itself: it drops its tuples of keys that are
-//! cleared, and puts in what belongs between the last key of the window before and its own last key. Values
-//! that come behind the tuples of its own last key are left to the next window, which may have more of them.
-//! First each window says how many tuples it makes, then all are written to their places at once.
+//! The base is read in windows of whole sum blocks. The last key of a window is known, so every window can be
+//! merged by itself: it drops its tuples of cleared keys, and inserts the values of keys between the last key
+//! of the window before it and its own last key. Values that belong after the tuples of its own last key are
+//! left to the next window, which may have more of these tuples.
+//!
+//! First each window reports how many tuples it makes, then all are written to their places at once.
 
 use super::base::{Base, Blocks};
 use super::changes::Effects;
@@ -19,7 +20,7 @@ use pleach_format::section::Tag;
 use std::mem;
 use std::ops::Range;
 
-/// Lines of a window: half a mebibyte, so that what was just read is still in the cache when it is verified.
+/// Lines per window: half a mebibyte, so that the bytes are still in the cache when they are verified.
 const WINDOW_LINES: u64 = 1 << 13;
 const BLOCK_LINES: u64 = (SUM_BLOCK_BYTES / LINE_BYTES) as u64;
 
@@ -36,8 +37,8 @@ impl Window {
         line::key(&self.lines[at / n], at % n)
     }
 
-    /// The first tuple from `from` on whose key is not below (with `behind`: is above) `key`: doubling steps,
-    /// then bisection, since mostly it is near.
+    /// Returns the first tuple from `from` on whose key is not below (with `behind`: is above) `key`. It is
+    /// usually near, so the search takes doubling steps and then bisects.
     fn find<W: KeyLane, B: ValueLane>(&self, from: usize, key: W, behind: bool) -> usize {
         let passed = |at: usize| {
             let here = self.key::<W, B>(at);
@@ -61,28 +62,28 @@ impl Window {
     }
 }
 
-/// A run of base tuples, and the effect whose values come behind it.
+/// A run of base tuples, and the effect whose values follow it.
 struct Segment {
     run: Range<usize>,
     effect: Option<usize>,
 }
 
-/// What becomes of a window.
+/// Result of merging a window.
 #[derive(Default)]
 struct Merged {
     segments: Vec<Segment>,
     tuples: usize,
 }
 
-/// Merges a base with effects; without effects it hands out the base.
+/// Merge of a base with effects; without effects it yields the tuples of the base.
 pub(crate) struct WordMerge<'a, W, B> {
     base: &'a Base,
     blocks: Blocks<'a>,
     schema: Schema,
     effects: Effects<W, B>,
-    /// Lines that were read.
+    /// Number of lines read so far.
     next: u64,
-    /// The last key of the base that was handed out.
+    /// Last key of the base that was yielded.
     last: Option<W>,
     started: bool,
     windows: Vec<Window>,
@@ -99,12 +100,12 @@ impl<'a, W: KeyLane, B: ValueLane> WordMerge<'a, W, B> {
         &self.effects
     }
 
-    /// Reads the lines from `first` on, and leaves out blocks that are lost.
+    /// Reads the lines from `first` on, and leaves out lost blocks.
     fn read(&self, first: u64, window: &mut Window) -> Result<(), BuildError> {
         let n = const { per_line::<W, B>() };
         let (header, geometry) = (&self.base.header, self.base.header.geometry);
         let end = (first + WINDOW_LINES).min(header.lines);
-        // A block's sum goes over the padding behind the last line, too.
+        // The sum of a block covers the padding after the last line, too.
         let bytes = (end - first) as usize * LINE_BYTES;
         let extent = self.blocks.section.extent() - first * LINE_BYTES as u64;
         let whole = (bytes.next_multiple_of(SUM_BLOCK_BYTES) as u64).min(extent) as usize;
@@ -125,11 +126,11 @@ impl<'a, W: KeyLane, B: ValueLane> WordMerge<'a, W, B> {
         Ok(())
     }
 
-    /// What becomes of a window between the last key before it and its own.
+    /// Merges a window between the last key before it and its own last key.
     fn merge(&self, window: &Window, before: Option<W>, is_last: bool) -> Merged {
         let list = &self.effects.list;
         let end = window.tuples.checked_sub(1).map(|at| window.key::<W, B>(at));
-        // Effects of the last key before may still have tuples to drop, and values to leave.
+        // Effects of the last key before may still have tuples to drop and values to insert.
         let start = before.map_or(0, |before| list.partition_point(|effect| effect.key < before));
         let mut merged = Merged::default();
         let (mut from, mut at) = (0, 0);
@@ -156,7 +157,7 @@ impl<'a, W: KeyLane, B: ValueLane> WordMerge<'a, W, B> {
         merged
     }
 
-    /// Writes what becomes of a window.
+    /// Writes the result of merging a window.
     fn write(&self, window: &Window, merged: &Merged, keys: &mut [W], values: &mut [B]) {
         let mut to = 0;
         for segment in &merged.segments {
@@ -185,12 +186,12 @@ impl<'a, W: KeyLane, B: ValueLane> WordMerge<'a, W, B> {
         keys.clear();
         values.clear();
         let at_once = (tuples_max as u64 / n as u64).div_ceil(WINDOW_LINES).max(1);
-        // A base that lost or cleared everything here is not at its end.
+        // If everything here was lost or cleared, the base is not at its end yet.
         while keys.is_empty() && (self.next < lines || !self.started) {
             self.started = true;
             let count = (lines - self.next).div_ceil(WINDOW_LINES).min(at_once);
             let mut windows = mem::take(&mut self.windows);
-            // Without lines there is one empty window, which leaves all values.
+            // Without lines there is one empty window, which inserts all values.
             windows.resize_with(count.max(1) as usize, Window::default);
             let first = self.next;
             let this = &*self;

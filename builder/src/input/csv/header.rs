@@ -1,4 +1,5 @@
-//! The first line of a text table: names of columns, those of the first input, or a row that must not be lost.
+//! The first line of a text table: names of columns, those of the first input, or a row that must not be
+//! lost.
 
 use super::{Text, Wanted, unescape};
 use crate::input::convert::{Kind, Shown, Target};
@@ -9,12 +10,12 @@ use crate::source::{Column, Op, SourceError, Strings};
 use pleach_format::{Logical, ValueType};
 
 impl Text {
-    /// The names in the first line.
+    /// Returns the names in the first line.
     pub(super) fn header(&self, tabs: bool) -> Result<Vec<String>, SourceError> {
         (0..self.fields).map(|index| header_name(&self.input, self.row.field(index), tabs)).collect()
     }
 
-    /// The columns of an input whose header stands in the first one.
+    /// Returns the columns of an input whose header is in the first input.
     pub(super) fn inherit<'a>(
         &self,
         first: &First,
@@ -50,7 +51,7 @@ impl Text {
         let (op, choice) = match (columns.choose_op(&input, options), columns.choose(&input, options)) {
             (Ok(op), Ok(choice)) => (op, choice),
             (Err(error), _) | (_, Err(error)) => {
-                // Names that are not there may be data.
+                // Missing names may be data.
                 if is_checked && options.changes {
                     self.refuse_data(options, Some(0), &[])?;
                 } else if let Some((key, value, _)) =
@@ -91,18 +92,18 @@ impl Text {
             taken.extend(fields.columns.iter().map(|column| (column.index, column.target)));
             self.record = Some(fields);
         }
-        // The names of a follower are those of the first, so they are names.
+        // The names of a later input are those of the first, so they are names.
         if is_checked && options.first().is_none() && !columns.is_asked(options) {
             self.refuse_data(options, op, &taken)?;
         }
         Ok(())
     }
 
-    /// Whether the first line, which is in `self.row`, reads as a row: an operation, if there are any, and
-    /// numbers or strings of one length in the columns that are taken.
+    /// Returns true if the first line, which is in `self.row`, reads as a row: an operation, if there are
+    /// any, and numbers or strings of fixed length in the chosen columns.
     fn is_data(&self, op: Option<usize>, columns: &[(usize, Target)]) -> bool {
         if let Some(index) = op {
-            // Nobody calls a column of operations like one of them.
+            // No column of operations has the name of an operation.
             return index < self.row.ends.len() && Op::from_name(self.row.field(index)).is_some();
         }
         let mut plain = Vec::new();
@@ -119,13 +120,13 @@ impl Text {
         })
     }
 
-    /// The first line as it can be shown.
+    /// Returns the first line for messages.
     fn first_line(&self) -> String {
         let fields: Vec<&[u8]> = (0..self.row.ends.len()).map(|index| self.row.field(index)).collect();
         Shown(&fields.join(&self.dialect.delimiter)).to_string()
     }
 
-    /// The error for a header that reads as data, if it does.
+    /// Fails if the header reads as data.
     fn refuse_data(
         &self,
         asked: &Asked,
