@@ -275,7 +275,7 @@ impl Index {
     pub fn open(path: impl AsRef<Path>) -> Result<Self, OpenError> {
         OpenOptions::default().open(path)
     }
-/// Returns the default options, to open a file with.
+    /// Returns the default options, to open a file with.
     #[must_use]
     pub fn options() -> OpenOptions {
         OpenOptions::default()
