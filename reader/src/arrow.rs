@@ -2,9 +2,10 @@
 //!
 //! Arrow reads offsets and texts without checking them, so the bytes of an array must never change after they
 //! were checked. Bytes that nobody else can change (a copy in memory, or memory of the program) are used in
-//! place. The arrays then keep the index open, and may outlive every other use of it. A mapped file can be
-//! truncated or overwritten by anybody: its bytes are copied, and the copy is verified and checked. Arrays of
-//! a file that was not verified may be wrong, but they are never unsound.
+//! place. The arrays then keep the index open, and may outlive every other use of it.
+//!
+//! A mapped file can be truncated or overwritten by anybody: its bytes are copied, and the copy is verified
+//! and checked. Arrays of a file that was not verified may be wrong, but they are never unsound.
 
 use crate::column::Column;
 use crate::error::ReadError;
@@ -30,8 +31,8 @@ pub struct Columns {
 }
 
 impl Index {
-    /// Returns the sorted columns as Arrow arrays. A file has them if it was built with `--layout
-    /// lines,spine,columns`.
+    /// Returns the sorted columns as Arrow arrays. A file has them if it was built with
+    /// `--layout lines,spine,columns`.
     ///
     /// If the file is in memory ([`crate::Residence::Resident`], [`Index::from_bytes`]) the arrays use its
     /// bytes in place: O(1) for elements of one length, otherwise O(bytes) to check offsets and UTF-8. If the

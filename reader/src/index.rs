@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// How much of a file is verified, and when.
+/// Extent of verification: which bytes of a file are checked, and when.
 ///
 /// The superblock and the section table are checked in every mode, because the bounds of all searches rest on
 /// them.
@@ -77,7 +77,7 @@ impl FromStr for Verify {
     }
 }
 
-/// Where the bytes of an open file are held.
+/// Place where the bytes of an open file are held.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Residence {
     /// In a shared mapping of the file: opens at once and shares the page cache with all processes.
@@ -115,8 +115,8 @@ impl OpenOptions {
         self
     }
 
-    /// Opens a file. O(1): reads 8 KiB and maps the file. O(file) with [`Verify::Full`] or
-    /// [`Residence::Resident`].
+    /// Opens a file. O(1): reads 8 KiB and maps the file. O(file / 16 MiB) with [`Verify::Touched`], O(file)
+    /// with [`Verify::Full`] or [`Residence::Resident`].
     ///
     /// # Errors
     /// [`OpenError::Io`] if the file cannot be opened, read or mapped; [`OpenError::Format`] if its header,
@@ -129,7 +129,7 @@ impl OpenOptions {
         self.open_file(&opened.map_err(failed)?, path)
     }
 
-    /// Opens an index in `file`, which may be closed afterwards; messages name it `path`. O(1), as
+    /// Opens an index from an open `file`, which may be closed afterwards; messages name it `path`. O(1), as
     /// [`OpenOptions::open`].
     ///
     /// # Errors
@@ -346,7 +346,7 @@ impl Index {
     /// for all types of values and gives the keys alone.
     ///
     /// # Errors
-    /// [`TypeError`] if keys are numbers, or values are not of type `V`.
+    /// [`TypeError`] if keys are numbers, or if `V` is neither the type of the values nor `()`.
     pub fn strings<V: Value>(&self) -> Result<Strings<'_, V>, TypeError> {
         Strings::new(self)
     }

@@ -8,8 +8,8 @@ use std::marker::PhantomData;
 use std::ops::Range;
 
 /// Sorted keys in pages of 1024. Each page has a base and distances from it, of as few bits as the page needs
-/// (FAST, Kim et al., section 7.2). A file has this column if it was built with `--layout
-/// lines,spine,packed`.
+/// (FAST, Kim et al., section 7.2). A file has this column if it was built with
+/// `--layout lines,spine,packed`.
 #[derive(Clone, Copy)]
 pub struct Packed<'a, K> {
     index: &'a Index,

@@ -4,9 +4,10 @@
 //! An iterator returns one tuple at a time, with its checks and its place in the line. That is about as much
 //! work as the tuple's bytes take to arrive from memory. Here, loops without branches split whole lines of a
 //! fixed number of tuples, and compile to vector moves. A closure gets each line's tuples as they are split:
-//! once it is inlined, they go from the line to its sums through registers. (Pieces of 512 tuples, copied to
-//! the first cache before they were passed on, took a quarter longer: while a piece is read, no load is in
-//! flight.)
+//! once it is inlined, they go from the line to its sums through registers.
+//!
+//! (Pieces of 512 tuples, copied to the first cache before they were passed on, took a quarter longer: while
+//! a piece is read, no load is in flight.)
 //!
 //! The lines come from the plan, whose indices are clamped. On damaged bytes the tuples may be wrong, but
 //! their number is the one requested, and nothing outside the file is read.

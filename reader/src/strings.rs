@@ -108,8 +108,9 @@ macro_rules! any_words {
 
 /// A view of an [`Index`] with byte keys. Cheap to make; keep it for many look-ups.
 ///
-/// As in [`Typed`], ranks count from 0 and batch forms write into the caller's buffers; a bitmap has bit `i %
-/// 64` of word `i / 64` for query `i`. Keys compare byte by byte, and a prefix of a key comes before the key.
+/// As in [`Typed`], ranks count from 0 and batch forms write into the caller's buffers; a bitmap has bit
+/// `i % 64` of word `i / 64` for query `i`. Keys compare byte by byte, and a prefix of a key comes before the
+/// key.
 #[derive(Clone, Copy)]
 pub struct Strings<'a, V: Value> {
     index: &'a Index,

@@ -208,8 +208,8 @@ fn compare_tail_bmi2(shape: &Tail, tail: &[u8], query: &[u8]) -> Ordering {
     {
         let mut different = 0;
         for part in shape.parts() {
-            // SAFETY: `Tail` guarantees that parts ascend, so `part.at <= last.at`, and that `part.byte <=
-            // shape.bytes()`. The conditions above guarantee 8 bytes from there in both slices.
+            // SAFETY: `Tail` guarantees that parts ascend, so `part.at <= last.at`, and that
+            // `part.byte <= shape.bytes()`. The conditions above guarantee 8 bytes from there in both slices.
             let (bits, asked) = unsafe {
                 let bits = tail.as_ptr().add(part.byte).cast::<[u8; 8]>().read();
                 (u64::from_le_bytes(bits), query.as_ptr().add(part.at).cast::<[u8; 8]>().read())

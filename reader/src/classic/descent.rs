@@ -2,9 +2,11 @@
 //!
 //! All queries of a group take the same step of the tree, one line, together. While one query is compared,
 //! the lines of the others, prefetched one step before, are being loaded (the paper's software pipelining;
-//! there is none with S = 1). The state of a query is the number of its line among all lines of its depth;
-//! its children follow from that. The number is clamped to the last line, and a line outside the bytes counts
-//! as having no key below the query, so a forged tree cannot lead outside.
+//! there is none with S = 1).
+//!
+//! The state of a query is the number of its line among all lines of its depth; its children follow from
+//! that. The number is clamped to the last line, and a line outside the bytes counts as having no key below
+//! the query, so a forged tree cannot lead outside.
 
 use super::joint::Address;
 use super::kernel::Kernel;

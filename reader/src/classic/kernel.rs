@@ -1,10 +1,12 @@
 //! The compares of a search: the number of keys of a SIMD block that are below the query.
 //!
 //! A block is stored breadth-first, but its keys below a query are those to the left of one gap, so their
-//! number is the child in any order. [`Paper`] finds it as the paper does for SSE, by a compare, a bit mask
-//! and a table of eight entries. [`Wide`] counts the bits of a whole line's compare, which is the paper's
-//! 16-lane form (one AVX-512 compare, or two of AVX2). [`Joint`] adds the addresses of all queries in flight
-//! at once. [`Scalar`] is the reference for all of them.
+//! number is the child in any order.
+//!
+//! [`Paper`] finds it as the paper does for SSE, by a compare, a bit mask and a table of eight entries.
+//! [`Wide`] counts the bits of a whole line's compare, which is the paper's 16-lane form (one AVX-512
+//! compare, or two of AVX2). [`Joint`] adds the addresses of all queries in flight at once. [`Scalar`] is the
+//! reference for all of them.
 
 use super::joint::Address;
 use crate::arch::Simd;

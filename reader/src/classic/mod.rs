@@ -8,9 +8,12 @@
 //! engine.rs   all of it compiled for each kernel and number of queries in flight
 //! ```
 //! A descent ends in a gap between keys. In a full tree and in a tree of distances the gap is the rank of the
-//! query's lower bound, except for the last key of a power of two, which has no node. In a tree of partial
-//! keys the gap is near the rank. Full keys then decide, by a few single steps and then by bisection, so that
-//! no run of equal partial keys is scanned. Kim et al., TODS 36(4), 2011, sections 5.1.2, 5.1.3, 5.3 and 7.
+//! query's lower bound, except for the last key of a power of two, which has no node.
+//!
+//! In a tree of partial keys the gap is near the rank. Full keys then decide, by a few single steps and then
+//! by bisection, so that no run of equal partial keys is scanned.
+//!
+//! Kim et al., TODS 36(4), 2011, sections 5.1.2, 5.1.3, 5.3 and 7.
 
 mod descent;
 mod engine;

@@ -3,8 +3,10 @@
 //! At each page the query becomes a word ([`Probe`]): its distance from the page's base, or its kept nibbles.
 //! If no word represents it (it is below the base, above all distances, or differs from the page's keys in a
 //! dropped nibble), the probe is a word that compares the same way with all kept words, or the page's last
-//! child. The steps are those of [`super::descent`], for S queries at once; a record or a page outside the
-//! bytes leads to the first child.
+//! child.
+//!
+//! The steps are those of [`super::descent`], for S queries at once; a record or a page outside the bytes
+//! leads to the first child.
 
 use super::descent::child;
 use super::kernel::Kernel;

@@ -1,10 +1,11 @@
 //! K-ary search in a sorted list: at each step k - 1 separators, spread over the remaining keys.
 //!
-//! The remaining lengths depend only on the number of keys. A step of length l reads every ceil((l + 1) /
-//! k)-th key and leaves one part between two of them. If the last part is shorter, its search begins earlier,
-//! among keys already known to be below the query. All queries therefore take the same ceil(log_k(n + 1))
-//! steps, which a [`Plan`] holds, and several queries take turns. Bounds do not depend on keys: each step
-//! ends inside the length that the previous step left.
+//! The remaining lengths depend only on the number of keys. A step of length l reads every
+//! ceil((l + 1) / k)-th key and leaves one part between two of them.
+//!
+//! If the last part is shorter, its search begins earlier, among keys already known to be below the query.
+//! All queries therefore take the same ceil(log_k(n + 1)) steps, which a [`Plan`] holds, and several queries
+//! take turns. Bounds do not depend on keys: each step ends inside the length that the previous step left.
 //!
 //! The last step has at most k - 1 keys, which are contiguous. If the list is long enough to hold a vector,
 //! the step loads them and counts from the vector's start.

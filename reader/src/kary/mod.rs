@@ -7,9 +7,10 @@
 //! ```
 //! k is one more than the lanes of a vector, so log_k(n) steps replace the log_2(n) steps of a binary search:
 //! the answer to one query comes sooner, at the price of k - 1 loads per step. A list gathers them from as
-//! many cache lines; a tree stores them next to each other. This is a baseline: a FAST tree
-//! ([`crate::classic`]) blocks the same nodes by cache lines and pages, and Pleach's own look-ups are faster
-//! than both.
+//! many cache lines; a tree stores them next to each other.
+//!
+//! This is a baseline: a FAST tree ([`crate::classic`]) blocks the same nodes by cache lines and pages, and
+//! Pleach's own look-ups are faster than both.
 //!
 //! Kaldewey, *P-ary search* (slides); Schlegel, Gemulla, Lehner, DaMoN 2009; Kim et al., TODS 36(4), 2011,
 //! section 2.

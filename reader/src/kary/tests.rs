@@ -194,7 +194,7 @@ fn keys_of_8_bytes() {
     check_all::<u64>();
 }
 
-/// Every rank of every small list, asked between, at and beyond its keys.
+/// Every rank of every small list, for queries between, at and beyond its keys.
 #[test]
 #[cfg_attr(miri, ignore = "too long")]
 fn every_rank_of_every_small_list() {

@@ -2,8 +2,9 @@
 //!
 //! It is a perfect tree of k-ary nodes, packed to the left and cut off where the keys end. With `below`
 //! levels under it, key number i of node g has rank (g k + i + 1) k^below - 1. Every k^below-th key is in
-//! this level or above, so child c of node g is node g k + c of the next level. At the leaves that number is
-//! the rank of the lower bound. Only keys are stored, no pointers or counts.
+//! this level or above, so child c of node g is node g k + c of the next level.
+//!
+//! At the leaves that number is the rank of the lower bound. Only keys are stored, no pointers or counts.
 //!
 //! Slots without a key hold the greatest word, which is below no query. Each level has the node in which a
 //! query beyond all its keys arrives, even if it is empty, so a search never leaves a level. In slots that no

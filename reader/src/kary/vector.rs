@@ -3,8 +3,9 @@
 //! The words come from one place ([`Vector::below`]: a node of a tree, or the end of a search in a list) or
 //! from many ([`Vector::below_at`]: separators spread over a list). Their number is the child, since those
 //! below the query come first. AVX-512 gathers spread words by one instruction, the others load them one by
-//! one: AVX2's gather took up to half as long again (Zen 3). Unsigned compares of AVX2 and SSE use `max` (4
-//! bytes) or flip the sign (8 bytes).
+//! one: AVX2's gather took up to half as long again (Zen 3).
+//!
+//! Unsigned compares of AVX2 and SSE use `max` (4 bytes) or flip the sign (8 bytes).
 //!
 //! [`Plain`] is the reference for every number of lanes. Methods are `#[inline(always)]`, and the outer
 //! functions of `engine` compile them for their features.

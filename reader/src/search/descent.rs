@@ -2,9 +2,11 @@
 //!
 //! A batch is cut into groups of [`GROUP`] queries. At each step of the clock every group in flight moves one
 //! level down, the lowest first, and prefetches the line it needs at its next step; one new group enters at
-//! the root. At any time there are groups on all levels, so the misses of the bottom level and of the tuple
-//! lines overlap with compares in cached lines (interleaving; FAST section 5.2 pipelines a group level by
-//! level instead).
+//! the root.
+//!
+//! At any time there are groups on all levels, so the misses of the bottom level and of the tuple lines
+//! overlap with compares in cached lines (interleaving; FAST section 5.2 pipelines a group level by level
+//! instead).
 
 use super::plan::{LevelPlan, Plan};
 use super::{grid, sweep};
@@ -52,7 +54,7 @@ pub(super) unsafe fn below<S: Simd, W: Word>(line: &Line, n: usize, query: W) ->
 
 /// Returns the code of a query in the grid of a delta line: 0 below its base, at most `max`.
 ///
-/// Whether a query is outside either end is practically random, so both cases use selects, not branches.
+/// Selects, not branches, handle both ends, since a query's position relative to them is practically random.
 #[inline(always)]
 fn query_code<W: Word>(line: &Line, query: W, max: u64) -> u64 {
     let (base, shift, _) = delta_header::<W>(line);

@@ -3,8 +3,9 @@
 //! A slot's range is valid only while its sequence number is odd. Taking the slot makes the number odd after
 //! the range was written. Giving it back makes the number even before anything is written again. A reader
 //! that sees the same odd number before and after reading the range has therefore seen one registered range,
-//! and not the start of one and the end of another. Slots are in blocks; a full block has a next one, and
-//! none is ever freed.
+//! and not the start of one and the end of another.
+//!
+//! Slots are in blocks; a full block has a next one, and none is ever freed.
 //!
 //! `tests/tests/slots.rs` runs this source under a model checker for weakly ordered memory.
 

@@ -3,8 +3,9 @@
 //! A stable radix sort from the most significant digit on; words move with the numbers of their queries. The
 //! first digit is cut from the span of the file's keys, so bits in which these do not differ cost nothing. A
 //! bucket's next digit is cut from the bucket's own span, so there are about log(queries) / 10 passes for
-//! keys of any width, and a bucket of equal words is done at once. After the first pass buckets fit into a
-//! cache. Small buckets are sorted by insertion.
+//! keys of any width, and a bucket of equal words is done at once.
+//!
+//! After the first pass buckets fit into a cache. Small buckets are sorted by insertion.
 
 use super::{Order, Span, begin, room};
 use pleach_format::key::{Key, Word};

@@ -2,9 +2,10 @@
 //!
 //! Each table is searched for random keys of its own: in batches, one by one, in order, and by the strategies
 //! that move queries. The time of a batch in the smallest table counts as computation; the additional time in
-//! a larger table is the price of a line there. The minimum of several turns counts, since other work on the
-//! machine only adds time. Prices never fall with the size, and beyond the largest table they continue with
-//! the slope of the last step.
+//! a larger table is the price of a line there.
+//!
+//! The minimum of several turns counts, since other work on the machine only adds time. Prices never fall
+//! with the size, and beyond the largest table they continue with the slope of the last step.
 
 use super::{Costs, Scratch, Strategy};
 use crate::error::ReadError;
