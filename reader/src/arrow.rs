@@ -1,9 +1,11 @@
 //! Sorted columns as Arrow arrays.
 //!
-//! Arrow reads offsets and texts without a look at them, so an array's bytes must never change once they were checked.
-//! Bytes that nobody else can reach, of a copy in memory or of the program's own, are used where they lie; the arrays
-//! then hold the index, and may outlive every other use of it. What is mapped can be cut or overwritten by anybody: it
-//! is copied, and the copy is verified and checked. What a file that was not verified says may be wrong, never unsound.
+//! Arrow reads offsets and texts without checking them, so the bytes of an array must never change after they
+//! were checked. Bytes that nobody else can change (a copy in memory, or memory of the program) are used in
+//! place. The arrays then keep the index open, and may outlive every other use of it.
+//!
+//! A mapped file can be truncated or overwritten by anybody: its bytes are copied, and the copy is verified
+//! and checked. Arrays of a file that was not verified may be wrong, but they are never unsound.
 
 use crate::column::Column;
 use crate::error::ReadError;
@@ -19,7 +21,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use zerocopy::IntoBytes;
 
-/// The sorted columns of a file; a column that it has not is `None`.
+/// The sorted columns of a file; `None` for a column that the file does not have.
 #[derive(Clone, Debug)]
 pub struct Columns {
     /// Keys, ascending: numbers as they are, not encoded; `u128` as 16 bytes, most significant first.
@@ -29,16 +31,18 @@ pub struct Columns {
 }
 
 impl Index {
-    /// The sorted columns as Arrow arrays. Build with `--layout lines,spine,columns` to have them.
+    /// Returns the sorted columns as Arrow arrays. A file has them if it was built with
+    /// `--layout lines,spine,columns`.
     ///
-    /// Of a copy in memory ([`crate::Residence::Resident`], [`Index::from_bytes`]) the arrays are the bytes of the
-    /// file: O(1) for elements of one size, else O(bytes) to check offsets and UTF-8. Of a mapped file they are a copy:
-    /// O(bytes), and as much memory. With [`Verify::Touched`] and [`Verify::Full`] all blocks of the arrays are
-    /// verified.
+    /// If the file is in memory ([`crate::Residence::Resident`], [`Index::from_bytes`]) the arrays use its
+    /// bytes in place: O(1) for elements of one length, otherwise O(bytes) to check offsets and UTF-8. If the
+    /// file is mapped the arrays are a copy: O(bytes), and as much memory. With [`Verify::Touched`] and
+    /// [`Verify::Full`] all blocks of the arrays are verified.
     ///
     /// # Errors
-    /// [`ReadError::Format`]: a block that does not match its sum, offsets that do not ascend inside the column, or
-    /// texts that are not UTF-8. [`ReadError::MappingLost`]. [`ReadError::Memory`]: no room for a copy.
+    /// [`ReadError::Format`] if a block does not match its sum, offsets do not ascend inside the column, or
+    /// texts are not UTF-8; [`ReadError::MappingLost`] if the file was truncated while it was mapped;
+    /// [`ReadError::Memory`] if there is not enough memory for a copy.
     pub fn columns(self: &Arc<Self>) -> Result<Columns, ReadError> {
         let keys = self.key_column().map(|column| self.array(&column, key_type(self.key_type(), &column)));
         let values =
@@ -75,15 +79,15 @@ impl Index {
         Ok(make_array(array))
     }
 
-    /// Bytes of this index as a buffer that keeps it open; they lie still.
+    /// Wraps bytes of this index, which nobody else can change, in a buffer that keeps the index open.
     fn buffer(self: &Arc<Self>, bytes: &[u8]) -> Buffer {
         let start = NonNull::from(bytes).cast();
-        // SAFETY: `bytes` is borrowed from the storage of this index, which is no mapping of a file: it lies still and
-        // nobody can write to it as long as the index lives, and the buffer holds the index.
+        // SAFETY: `array` calls this only if the storage is not a mapping of a file (`lies_still`), so nobody
+        // writes to `bytes` while the index lives, and the buffer holds the index.
         unsafe { Buffer::from_custom_allocation(start, bytes.len(), Arc::clone(self) as _) }
     }
 
-    /// A copy of a section of a mapped file. Its blocks are verified as the index is.
+    /// Copies a section of a mapped file. The blocks of the copy are verified as the index is.
     fn copy(&self, section: &Section) -> Result<Buffer, ReadError> {
         let copy = self.copy_range(section.offset(), section.end - section.offset())?;
         if matches!(self.verify(), Verify::Touched | Verify::Full) {
@@ -109,7 +113,7 @@ impl Index {
         Ok(copy)
     }
 
-    /// A copy of some bytes, aligned for all numbers of columns.
+    /// Copies bytes of the file, aligned for all numeric types of columns.
     fn copy_range(&self, offset: u64, length: u64) -> Result<Buffer, ReadError> {
         let found = self.bytes().len() as u64;
         let bytes = usize::try_from(offset).ok().and_then(|offset| self.bytes().get(offset..));
@@ -120,7 +124,7 @@ impl Index {
         words.try_reserve_exact(count).map_err(|_| ReadError::Memory { bytes: length })?;
         words.resize(count, 0);
         words.as_mut_bytes()[..bytes.len()].copy_from_slice(bytes);
-        // Behind the read: what a lost mapping gave is no column.
+        // Check after the read: a lost mapping yields zeros, not a column.
         self.check_mapping()?;
         Ok(Buffer::from_vec(words).slice_with_length(0, bytes.len()))
     }

@@ -1,4 +1,4 @@
-//! Who owns the bytes of an open file: a mapping, a sealed copy in memory, or an aligned vector.
+//! Owner of the bytes of an open file: a mapping, a sealed copy in memory, or an aligned vector.
 
 use crate::sigbus::Watch;
 #[cfg(target_os = "linux")]
@@ -13,7 +13,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 #[repr(C, align(64))]
 struct AlignedLine([u8; 64]);
 
-/// Reads until the buffer is full or the file ends; returns how much was read.
+/// Reads until the buffer is full or the file ends, and returns the number of bytes read.
 pub(crate) fn read_at_most(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
     let mut done = 0;
     while done < buffer.len() {
@@ -29,14 +29,14 @@ pub(crate) fn read_at_most(file: &File, buffer: &mut [u8], offset: u64) -> io::R
 
 /// The bytes of a file.
 pub(crate) enum Storage {
-    /// A shared read-only mapping of the file; `Watch` notices when the file is cut short.
+    /// A shared read-only mapping of the file; the `Watch` detects truncation.
     Mapped(Watch, Mmap),
     /// A sealed copy in memory, which nobody can change or truncate.
     #[cfg(target_os = "linux")]
     Resident(Mmap),
-    /// A copy in this process's heap and its length.
+    /// A copy on this process's heap.
     Owned(Vec<u8>),
-    /// The same, moved to a cache line border.
+    /// A copy on the heap, moved to the start of a cache line.
     Aligned(AlignedBytes),
 }
 
@@ -49,20 +49,20 @@ pub(crate) struct AlignedBytes {
 impl Storage {
     /// Maps a file read-only.
     ///
-    /// The first touch of each part then reads 2 MiB: `HUGEPAGE` before `RANDOM`, both before the
-    /// first touch (measured: 1 ms a touch on a cold cache, against 6 to 11 ms without advice).
+    /// The first access to a region then reads 2 MiB. `HUGEPAGE` must come before `RANDOM`, and both before
+    /// the first access (measured: 1 ms per access with a cold cache, against 6 to 11 ms without advice).
     pub(crate) fn map(file: &File, length: u64) -> io::Result<Self> {
         let length = usize::try_from(length).map_err(|_| io::Error::from(io::ErrorKind::FileTooLarge))?;
-        // SAFETY: the map is only ever read, and anybody may overwrite the file under it. So nothing
-        // rests on its contents: every search is bounded by what the header, which is a copy, proved,
-        // and accepts any bytes, other ones at each read, too; and no slice of it leaves this crate
-        // but by a function that is unsafe. What is handed out, and whatever a text, an offset or a
-        // flag is taken from, is copied first and looked at in the copy. If somebody cuts the file
-        // short, reading raises SIGBUS, which `sigbus` contains where the program asked for it.
+        // SAFETY: the mapping is only read, but other processes may overwrite the file. Nothing rests on its
+        // contents: the header, a copy, bounds every search, and searches accept any bytes, even different
+        // ones at each read. No slice of the mapping leaves this crate except through an unsafe function.
+        // Returned values, and the sources of texts, offsets and flags, are copied first and checked in the
+        // copy. If the file is truncated, reading raises SIGBUS, which `sigbus` contains if the program asked
+        // for it.
         let map = unsafe { memmap2::MmapOptions::new().len(length).map(file)? };
         #[cfg(target_os = "linux")]
         for advice in [Advice::HugePage, Advice::Random] {
-            // Best effort: a kernel without huge pages answers with an error, and nothing is lost.
+            // Best effort: a kernel without huge pages returns an error, which has no effect.
             let _ = map.advise(advice);
         }
         let watch = Watch::new(map.as_ptr() as usize, length);
@@ -78,7 +78,7 @@ impl Storage {
         Ok(Self::Resident(map))
     }
 
-    /// Reads a file into the heap, where there is no sealed memory.
+    /// Reads a file onto the heap, on systems without sealed memory.
     #[cfg(not(target_os = "linux"))]
     pub(crate) fn resident(file: &File, length: u64) -> io::Result<Self> {
         use std::io::Read;
@@ -87,7 +87,7 @@ impl Storage {
         Ok(Self::owned(bytes))
     }
 
-    /// Takes bytes; moves them only if they do not begin on a cache line.
+    /// Takes ownership of bytes; moves them only if they do not begin on a cache line.
     pub(crate) fn owned(bytes: Vec<u8>) -> Self {
         if bytes.as_ptr().align_offset(64) == 0 {
             return Self::Owned(bytes);
@@ -98,7 +98,7 @@ impl Storage {
         Self::Aligned(AlignedBytes { lines, length })
     }
 
-    /// All bytes.
+    /// Returns all bytes.
     pub(crate) fn bytes(&self) -> &[u8] {
         match self {
             Self::Mapped(_, map) => map,
@@ -109,13 +109,13 @@ impl Storage {
         }
     }
 
-    /// Whether nobody can change the bytes: whether they are a copy of ours.
+    /// Returns true if nobody else can change the bytes, because they are a copy of ours.
     #[inline]
     pub(crate) fn lies_still(&self) -> bool {
         !matches!(self, Self::Mapped(..))
     }
 
-    /// What notices that the mapping is cut short.
+    /// Returns the watch that detects truncation of the mapping, if there is one.
     pub(crate) fn watch(&self) -> Option<&Watch> {
         match self {
             Self::Mapped(watch, _) => Some(watch),
@@ -123,13 +123,13 @@ impl Storage {
         }
     }
 
-    /// Whether the mapping was cut short under us.
+    /// Returns true if the file was truncated while it was mapped.
     #[inline]
     pub(crate) fn is_lost(&self) -> bool {
         matches!(self, Self::Mapped(watch, _) if watch.is_lost())
     }
 
-    /// Name for `describe`.
+    /// Returns the name that `describe` shows.
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::Mapped(..) => "mapped",

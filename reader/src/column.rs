@@ -1,4 +1,4 @@
-//! A sorted column where it lies: elements by rank, without a copy where nobody can change the bytes.
+//! A sorted column in place: elements by rank, without a copy if nobody else can change the bytes.
 
 use crate::error::ReadError;
 use crate::index::Index;
@@ -7,19 +7,19 @@ use pleach_format::column::GUARD_BYTES;
 use pleach_format::view::ColumnPlace;
 use std::borrow::Cow;
 
-/// The key column or the value column of an open file. Elements are as Arrow holds them.
+/// The key column or the value column of an open file, with elements in Arrow's layout.
 #[derive(Clone, Copy)]
 pub struct Column<'a> {
     index: &'a Index,
     place: ColumnPlace,
     offsets: &'a [u8],
     data: &'a [u8],
-    /// The data with what follows it, so that whole words can be read at its end.
+    /// The data and the guard bytes after it, so that whole words can be read at its end.
     guarded: &'a [u8],
 }
 
 impl<'a> Column<'a> {
-    /// `None` if the file has no such column.
+    /// Creates the view; `None` if the file does not have the column.
     pub(crate) fn new(index: &'a Index, place: Option<ColumnPlace>) -> Option<Self> {
         let place = place?;
         let slice = |offset: u64, length: u64| {
@@ -36,38 +36,39 @@ impl<'a> Column<'a> {
         Some(Self { index, place, offsets, data, guarded })
     }
 
-    /// Number of elements.
+    /// Returns the number of elements.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.place.shape.elements
     }
-    /// Whether there are none.
+    /// Returns true if the column has no elements.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
-    /// Bytes of an element; `None` if they vary.
+    /// Returns the bytes per element; `None` if elements vary in length.
     #[must_use]
     pub fn element_bytes(&self) -> Option<u64> {
         Some(self.place.shape.element_bytes).filter(|&bytes| bytes > 0)
     }
-    /// Bytes of an offset, 4 or 8; `None` if elements do not vary.
+    /// Returns the bytes per offset, 4 or 8; `None` if elements have one length.
     #[must_use]
     pub fn offset_bytes(&self) -> Option<u64> {
         Some(self.place.shape.offset_bytes).filter(|&bytes| bytes > 0)
     }
-    /// The offsets, one more than elements; empty if elements do not vary. Unverified; a copy of what is mapped.
+    /// Returns the offsets, one more than elements; empty if elements have one length. Unverified; a copy if
+    /// the file is mapped.
     #[must_use]
     pub fn offsets(&self) -> Cow<'a, [u8]> {
         self.index.shown(self.offsets)
     }
-    /// All elements, one after the other. Unverified; a copy of what is mapped.
+    /// Returns all elements, one after the other. Unverified; a copy if the file is mapped.
     #[must_use]
     pub fn data(&self) -> Cow<'a, [u8]> {
         self.index.shown(self.data)
     }
 
-    /// Where the column lies in the file, and offsets and data.
+    /// Returns the place of the column in the file, its offsets and its data.
     #[cfg(feature = "arrow")]
     pub(crate) fn parts(&self) -> (ColumnPlace, &'a [u8], &'a [u8]) {
         (self.place, self.offsets, self.data)
@@ -92,7 +93,7 @@ impl<'a> Column<'a> {
         usize::try_from(offset).unwrap_or(usize::MAX)
     }
 
-    /// First and last byte of an element. What a damaged file says may lie anywhere.
+    /// Returns the start and the end of an element in the data. In a damaged file they can be any numbers.
     #[inline(always)]
     fn bounds(&self, rank: u64) -> (usize, usize) {
         match self.place.shape.element_bytes {
@@ -104,29 +105,29 @@ impl<'a> Column<'a> {
         }
     }
 
-    /// The element of a rank, unverified; empty if there is none, or if its offsets make no sense.
+    /// Returns the element at `rank`, unverified; empty past the end, or if its offsets are not valid.
     #[inline(always)]
     pub(crate) fn at(&self, rank: u64) -> &'a [u8] {
         let (start, end) = self.bounds(rank);
         self.data.get(start..end).unwrap_or_default()
     }
 
-    /// The element of a rank and the bytes behind it, at least [`GUARD_BYTES`]; of a column of one size.
-    /// Unverified; empty past the end.
+    /// Returns the element at `rank` and the bytes after it, at least [`GUARD_BYTES`]; for a column of
+    /// elements of one length. Unverified; empty past the end.
     #[inline(always)]
     pub(crate) fn guarded(&self, rank: u64) -> &'a [u8] {
         let start = rank.saturating_mul(self.place.shape.element_bytes) as usize;
         self.guarded.get(start..).unwrap_or_default()
     }
 
-    /// Hints that the offsets of a rank will be read soon.
+    /// Prefetches the offsets of the element at `rank`.
     #[inline(always)]
     pub(crate) fn prefetch_offset(&self, rank: u64) {
         let at = (rank as usize).wrapping_mul(self.place.shape.offset_bytes as usize);
         crate::arch::prefetch(self.offsets.as_ptr().wrapping_add(at));
     }
 
-    /// Hints that the first bytes of an element will be read soon.
+    /// Prefetches the first bytes of the element at `rank`.
     #[inline(always)]
     pub(crate) fn prefetch(&self, rank: u64) {
         const LINES_MAX: usize = 4;
@@ -142,16 +143,21 @@ impl<'a> Column<'a> {
         }
     }
 
-    /// The element of a rank; `None` past the end. Verified as the index is. A copy of what is mapped: anybody may
-    /// overwrite that while it is looked at.
+    /// Returns the element at `rank`; `None` past the end. Verified as the index is. A copy if the file is
+    /// mapped, because other processes may overwrite mapped bytes while they are read.
+    ///
+    /// # Errors
+    /// [`ReadError::Format`] if a block does not match its sum or offsets do not ascend, which only
+    /// [`crate::Verify::Touched`] checks; [`ReadError::MappingLost`] if the file was truncated while it was
+    /// mapped.
     pub fn get(&self, rank: u64) -> Result<Option<Cow<'a, [u8]>>, ReadError> {
         let element = self.get_in_place(rank)?.map(|element| self.index.shown(element));
         self.index.check_mapping()?;
         Ok(element)
     }
 
-    /// [`Column::get`] where it lies: whoever reads it asks [`Column::check_mapping`] afterwards, and rests nothing on
-    /// what it reads twice.
+    /// Returns the element of [`Column::get`] in place. The caller calls [`Column::check_mapping`] after
+    /// reading it, and must not rely on two reads giving the same bytes.
     pub(crate) fn get_in_place(&self, rank: u64) -> Result<Option<&'a [u8]>, ReadError> {
         if rank >= self.len() {
             return Ok(None);

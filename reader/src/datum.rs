@@ -1,4 +1,4 @@
-//! Keys and values whose types are known at run time only: for tools that show any file.
+//! Keys and values whose types are known only at run time, for tools that show any file.
 
 use crate::error::ReadError;
 use crate::index::Index;
@@ -35,7 +35,7 @@ pub enum Datum<'a> {
 }
 
 impl<'a> Datum<'a> {
-    /// A numeric key from its word.
+    /// Creates a numeric key from its word.
     #[must_use]
     pub fn of_word(key_type: KeyType, word: u128) -> Self {
         match key_type {
@@ -48,13 +48,13 @@ impl<'a> Datum<'a> {
         }
     }
 
-    /// A byte key.
+    /// Creates a byte key.
     #[must_use]
     pub fn of_bytes(key_type: KeyType, bytes: impl Into<Cow<'a, [u8]>>) -> Self {
         if key_type == KeyType::Utf8 { Self::Utf8(bytes.into()) } else { Self::Bytes(bytes.into()) }
     }
 
-    /// A numeric value from its bits.
+    /// Creates a numeric value from its bits.
     #[must_use]
     pub fn of_bits(value_type: ValueType, bits: u64) -> Self {
         match value_type {
@@ -68,7 +68,7 @@ impl<'a> Datum<'a> {
         }
     }
 
-    /// A field of a record; narrow integers widen.
+    /// Creates the value of a record's field; narrow integers widen.
     #[must_use]
     pub fn of_field(value: FieldValue<'a>) -> Self {
         match value {
@@ -86,7 +86,7 @@ impl<'a> Datum<'a> {
         }
     }
 
-    /// The bytes of a record that is stored as this value; nothing of a value that holds none.
+    /// Returns the bytes of the record stored as this value; empty if a value of this type cannot hold one.
     #[must_use]
     pub fn packed(&self) -> Cow<'_, [u8]> {
         match self {
@@ -99,7 +99,7 @@ impl<'a> Datum<'a> {
 }
 
 impl Index {
-    /// Word of the key and bits of the value of a rank; `None` past the end.
+    /// Returns the word of the key and the bits of the value at `rank`; `None` past the end.
     fn raw_tuple(&self, rank: u64) -> Result<Option<(u128, u64)>, ReadError> {
         fn of<W: Word>(index: &Index, rank: u64) -> Result<Option<(u128, u64)>, ReadError> {
             let header = index.header();
@@ -118,8 +118,12 @@ impl Index {
         Ok(tuple)
     }
 
-    /// The tuple of a rank, whatever its types; `None` past the end. For showing: typed views are
-    /// faster.
+    /// Returns the key and the value at `rank`, for all types; `None` if `rank` is past the last tuple. For
+    /// display: typed views are faster.
+    ///
+    /// # Errors
+    /// [`ReadError::Format`] if a block does not match its sum, which only [`crate::Verify::Touched`] checks;
+    /// [`ReadError::MappingLost`] if the file was truncated while it was mapped.
     pub fn tuple(&self, rank: u64) -> Result<Option<(Datum<'_>, Datum<'_>)>, ReadError> {
         let Some((word, bits)) = self.raw_tuple(rank)? else { return Ok(None) };
         let key = match self.mask() {

@@ -1,11 +1,12 @@
-//! From the types a file holds to the types of the program.
+//! Dispatch from the types of a file to the types of the program.
 
-/// Evaluates an expression with a typed view of an [`Index`](crate::Index), whatever numbers it holds: `Ok` of the
-/// expression's value, or a [`TypeError`](crate::TypeError) if keys are byte strings, of which
-/// [`Index::strings`](crate::Index::strings) gives a view. Values that are byte strings are left out of the view.
+/// Evaluates an expression with a typed view of an [`Index`](crate::Index), for all numeric types of keys and
+/// values. The result is `Ok` with the value of the expression, or a [`TypeError`](crate::TypeError) if keys
+/// are byte strings; for those use [`Index::strings`](crate::Index::strings). The view leaves out values that
+/// are byte strings.
 ///
-/// The expression is compiled once for each pair of types, with `view` a
-/// [`Typed`](crate::Typed); all must give the same type.
+/// The expression is compiled once for each pair of types, with `view` a [`Typed`](crate::Typed). Its type
+/// must be the same for all of them.
 ///
 /// ```
 /// # fn f(index: &pleach::Index) -> Result<(), Box<dyn std::error::Error>> {
@@ -40,7 +41,7 @@ macro_rules! with_typed {
             $crate::KeyType::I64 => values!(i64),
             $crate::KeyType::U128 => values!(u128),
             $crate::KeyType::F64 => values!(f64),
-            // Of byte keys there is no such view, which the view says.
+            // Byte keys have no such view, and `typed` returns the error.
             $crate::KeyType::U64
             | $crate::KeyType::Fixed(_)
             | $crate::KeyType::Bytes

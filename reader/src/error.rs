@@ -1,48 +1,48 @@
-//! What can go wrong when a file is opened or read.
+//! Errors of opening and reading a file.
 
 use pleach_format::{FormatError, KeyType, ValueType};
 use pleach_fsck::Finding;
 use std::path::PathBuf;
 use std::{error, fmt, io};
 
-/// Why a file could not be opened.
+/// Reason why a file could not be opened.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// The system refused.
+    /// A system call failed.
     Io {
-        /// What was tried: `open`, `read`, `map`, ...
+        /// The operation that failed: `open`, `read`, `map`, ...
         operation: &'static str,
-        /// On which file; empty for bytes in memory.
+        /// Path of the file; empty for bytes in memory.
         path: PathBuf,
-        /// Its answer.
+        /// The error of the system.
         source: io::Error,
     },
-    /// The bytes were not accepted.
+    /// The bytes are not those of a valid file of a known version.
     Format {
-        /// Which file; empty for bytes in memory.
+        /// Path of the file; empty for bytes in memory.
         path: PathBuf,
-        /// Why.
+        /// The rule that the bytes break.
         source: FormatError,
     },
     /// Verification of the whole file ([`crate::Verify::Full`]) found damage.
     Damaged {
-        /// Which file; empty for bytes in memory.
+        /// Path of the file; empty for bytes in memory.
         path: PathBuf,
         /// The first finding.
         first: Box<Finding>,
-        /// How many there are.
+        /// Number of findings.
         findings: usize,
     },
-    /// The instruction set that was asked for is not there.
+    /// This CPU does not have the requested instruction set.
     Isa(crate::Isa),
-    /// The next generation of a file holds other types than the one that is open, which stays.
+    /// The types of the next generation differ from those of the open one, which stays open.
     Types {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
-        /// What the open generation holds.
+        /// Types of the open generation.
         holds: (KeyType, ValueType),
-        /// What the next one holds.
+        /// Types of the next generation.
         found: (KeyType, ValueType),
     },
 }
@@ -74,7 +74,7 @@ impl fmt::Display for OpenError {
 }
 
 impl OpenError {
-    /// Whether the file is damaged, as opposed to unreadable, foreign or newer.
+    /// Returns true if the file is damaged, as opposed to unreadable, foreign or newer.
     #[must_use]
     pub fn is_damage(&self) -> bool {
         match self {
@@ -95,26 +95,26 @@ impl error::Error for OpenError {
     }
 }
 
-/// Why a look-up could not be answered.
+/// Reason why a look-up could not be answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReadError {
-    /// A block that the query touched does not match its sum ([`crate::Verify::Touched`]).
+    /// A block that the query read does not match its sum ([`crate::Verify::Touched`]).
     Format(FormatError),
-    /// The file was truncated or lost its device while it was mapped.
+    /// The file was truncated, or its device was lost, while it was mapped.
     MappingLost,
     /// A buffer of the caller is too short.
     Buffer {
-        /// Which one.
+        /// Name of the buffer's parameter.
         name: &'static str,
-        /// Elements that are needed.
+        /// Number of elements needed.
         needed: usize,
-        /// Elements that are there.
+        /// Number of elements in the buffer.
         found: usize,
     },
-    /// There is no room for a copy of what is mapped.
+    /// There is not enough memory for a copy of mapped bytes.
     Memory {
-        /// Bytes that are needed.
+        /// Number of bytes needed.
         bytes: u64,
     },
 }
@@ -141,7 +141,7 @@ impl fmt::Display for ReadError {
 }
 
 impl ReadError {
-    /// Whether the file is damaged, as opposed to a wrong call.
+    /// Returns true if the file is damaged, as opposed to a wrong call.
     #[must_use]
     pub fn is_damage(&self) -> bool {
         match self {
@@ -160,12 +160,12 @@ impl From<FormatError> for ReadError {
     }
 }
 
-/// A typed view was asked for that does not fit the file.
+/// A typed view was requested whose types are not those of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TypeError {
-    /// What was asked for.
+    /// Types of the requested view.
     pub asked: (KeyType, ValueType),
-    /// What the file holds.
+    /// Types of the file.
     pub holds: (KeyType, ValueType),
 }
 

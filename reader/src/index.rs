@@ -1,4 +1,4 @@
-//! An open file, and how it is opened.
+//! An open file ([`Index`]) and the options to open it with ([`OpenOptions`]).
 
 use crate::arch::Isa;
 use crate::bytes::{Storage, read_at_most};
@@ -28,19 +28,19 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// How much of a file is verified, and when.
+/// Extent of verification: which bytes of a file are checked, and when.
 ///
-/// The superblock and the section table are checked in every mode: they are what a search's bounds
-/// rest on.
+/// The superblock and the section table are checked in every mode, because the bounds of all searches rest on
+/// them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Verify {
-    /// Nothing but superblock and section table.
+    /// Only the superblock and the section table.
     None,
-    /// The same; the default of the library. Damage elsewhere may give wrong answers, and nothing
+    /// The same as `None`; the default of the library. Damage elsewhere can cause wrong answers, but nothing
     /// worse.
     #[default]
     Header,
-    /// Also each 8 KiB block that a query reads, at its first use.
+    /// Also each 8 KiB block that a query reads, when it is first read.
     Touched,
     /// Also the whole file, when it is opened.
     Full,
@@ -49,7 +49,7 @@ pub enum Verify {
 impl Verify {
     /// All modes, weakest first.
     pub const ALL: [Verify; 4] = [Self::None, Self::Header, Self::Touched, Self::Full];
-    /// Lower-case name.
+    /// Returns the lower-case name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -77,17 +77,17 @@ impl FromStr for Verify {
     }
 }
 
-/// Where the bytes of an open file are.
+/// Place where the bytes of an open file are held.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Residence {
-    /// In a shared mapping of the file: opens at once, shares the page cache with all processes.
+    /// In a shared mapping of the file: opens at once and shares the page cache with all processes.
     #[default]
     Mapped,
-    /// In a sealed copy in memory: opening reads the whole file; no truncation can reach it.
+    /// In a sealed copy in memory: opening reads the whole file, and truncation cannot affect it.
     Resident,
 }
 
-/// How to open a file.
+/// Options to open a file with.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OpenOptions {
     verify: Verify,
@@ -108,14 +108,20 @@ impl OpenOptions {
         self.residence = residence;
         self
     }
-    /// Sets the instruction set; `None` takes the best there is.
+    /// Sets the instruction set; `None` selects the best one of this CPU.
     #[must_use]
     pub fn isa(mut self, isa: Option<Isa>) -> Self {
         self.isa = isa;
         self
     }
 
-    /// Opens a file. O(1): reads 8 KiB and maps the rest, unless it is asked to verify or copy it.
+    /// Opens a file. O(1): reads 8 KiB and maps the file. O(file / 16 MiB) with [`Verify::Touched`], O(file)
+    /// with [`Verify::Full`] or [`Residence::Resident`].
+    ///
+    /// # Errors
+    /// [`OpenError::Io`] if the file cannot be opened, read or mapped; [`OpenError::Format`] if its header,
+    /// its mask or (with [`Verify::Touched`]) its list of sums is not valid; [`OpenError::Damaged`] if
+    /// [`Verify::Full`] finds damage; [`OpenError::Isa`] if this CPU does not have the instruction set.
     pub fn open(self, path: impl AsRef<Path>) -> Result<Index, OpenError> {
         let path = path.as_ref();
         let opened = File::open(path);
@@ -123,8 +129,11 @@ impl OpenOptions {
         self.open_file(&opened.map_err(failed)?, path)
     }
 
-    /// Opens a file that is open already, and that messages call `path`; it may be closed afterwards. O(1), as
+    /// Opens an index from an open `file`, which may be closed afterwards; messages name it `path`. O(1), as
     /// [`OpenOptions::open`].
+    ///
+    /// # Errors
+    /// Those of [`OpenOptions::open`].
     pub fn open_file(self, file: &File, path: &Path) -> Result<Index, OpenError> {
         let failed = |operation| move |source| OpenError::Io { operation, path: path.to_owned(), source };
         let metadata = file.metadata().map_err(failed("read"))?;
@@ -144,7 +153,10 @@ impl OpenOptions {
         Ok(index)
     }
 
-    /// Opens a file that is in memory. Moves the bytes once if they do not begin on a cache line.
+    /// Opens a file held in memory. Moves the bytes once if they do not begin on a cache line.
+    ///
+    /// # Errors
+    /// Those of [`OpenOptions::open`] except [`OpenError::Io`].
     pub fn from_bytes(self, bytes: Vec<u8>) -> Result<Index, OpenError> {
         let head = &bytes[..bytes.len().min(HEAD_BYTES)];
         let header = Header::parse(head, bytes.len() as u64)
@@ -157,7 +169,7 @@ impl OpenOptions {
         if !isa.is_available() {
             return Err(OpenError::Isa(isa));
         }
-        // What a file lacks that is cut while it is opened is no damage.
+        // A file that is truncated while it is opened is not reported as damaged.
         let lost = |storage: &Storage, path: &Path| {
             let source = io::Error::other("the file was truncated while it was opened");
             storage.is_lost().then(|| OpenError::Io { operation: "read", path: path.to_owned(), source })
@@ -195,7 +207,7 @@ impl OpenOptions {
     }
 }
 
-/// Reads how byte keys become words. O(longest key).
+/// Parses the MASK section, which maps byte keys to words. O(longest key).
 fn read_mask(
     header: &Header,
     section: &Section,
@@ -213,7 +225,7 @@ fn read_mask(
     let found = bytes.len() as u64;
     let bytes = usize::try_from(offset).ok().and_then(|at| bytes.get(at..)?.get(..length as usize));
     let bytes = bytes.ok_or(FormatError::Truncated { expected: offset.saturating_add(length), found })?;
-    // A copy, since places in keys are proved by it.
+    // Parse a copy: the bounds of accesses to keys are derived from the mask.
     let bytes: Vec<u8> = bytes.to_vec();
     let mask = Mask::parse(&bytes, header.geometry.key_bytes, offset)?;
     let fixed = header.key_type.fixed_bytes();
@@ -239,49 +251,56 @@ fn read_mask(
 
 /// An open Pleach file. `Send + Sync`; look-ups take no lock and allocate nothing.
 ///
-/// An `Index` does not know the types of its keys and values at compile time: it says what it holds
-/// ([`Index::key_type`], [`Index::value_type`]) and gives typed views ([`Index::typed`]).
+/// An `Index` does not know the types of its keys and values at compile time. It reports them
+/// ([`Index::key_type`], [`Index::value_type`]) and provides typed views ([`Index::typed`]).
 pub struct Index {
     header: Header,
     storage: Storage,
     touched: Option<Touched>,
-    /// What is touched from now on is believed without its sum.
+    /// True if blocks are no longer checked against their sums ([`Index::trust`]).
     is_trusted: AtomicBool,
     isa: Isa,
     mask: Option<Mask>,
     options: OpenOptions,
     path: PathBuf,
-    /// Of the file that was opened; `None` for bytes in memory.
+    /// Identity of the file that was opened; `None` for bytes in memory.
     identity: Option<Identity>,
 }
 
 impl Index {
     /// Opens a file with the default options: mapped, header verified. O(1).
+    ///
+    /// # Errors
+    /// Those of [`OpenOptions::open`].
     pub fn open(path: impl AsRef<Path>) -> Result<Self, OpenError> {
         OpenOptions::default().open(path)
     }
-    /// Options to open a file with.
+    /// Returns the default options, to open a file with.
     #[must_use]
     pub fn options() -> OpenOptions {
         OpenOptions::default()
     }
-    /// Opens a file that is in memory.
+    /// Opens a file held in memory, with the default options.
+    ///
+    /// # Errors
+    /// Those of [`OpenOptions::from_bytes`].
     pub fn from_bytes(bytes: Vec<u8>) -> Result<Self, OpenError> {
         OpenOptions::default().from_bytes(bytes)
     }
 
-    /// Where the file was opened; empty for bytes in memory.
+    /// Returns the path that was opened; empty for bytes in memory.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Switches to the next generation, if the file's name leads to one now, and says whether it did. O(1); one
-    /// system call if there is none. Views borrow the index, so that none outlives its generation; threads
-    /// that share one use [`crate::Live`].
+    /// Switches to the next generation if the file's name now leads to one, and reports whether it did. O(1);
+    /// one system call if there is none. Views borrow the index, so none outlives its generation; threads
+    /// that share an index use [`crate::Live`].
     ///
     /// # Errors
-    /// What opening it says, or that it holds other types: then nothing has changed.
+    /// Those of [`OpenOptions::open`], and [`OpenError::Types`] if the next generation has other types. The
+    /// index is then unchanged.
     pub fn refresh(&mut self) -> Result<bool, OpenError> {
         let Some(next) = self.next_generation()? else { return Ok(false) };
         let is_new = !next.is_same_generation(self);
@@ -289,7 +308,7 @@ impl Index {
         Ok(is_new)
     }
 
-    /// The file under our name, if it is another one.
+    /// Opens the file now under the name of this one, if it is a different file.
     pub(crate) fn next_generation(&self) -> Result<Option<Self>, OpenError> {
         let Some(identity) = self.identity else { return Ok(None) };
         let failed = |source| OpenError::Io { operation: "look at", path: self.path.clone(), source };
@@ -305,12 +324,16 @@ impl Index {
         Ok(Some(next))
     }
 
-    /// Whether the other is the same content under the same number.
+    /// Returns true if both have the same contents and generation number.
     pub(crate) fn is_same_generation(&self, other: &Self) -> bool {
         (self.generation(), self.file_id()) == (other.generation(), other.file_id())
     }
 
-    /// A view with compile-time types. `V = ()` is allowed whatever the values are: keys only.
+    /// Returns a view with compile-time types. `V = ()` is allowed for all types of values and gives the keys
+    /// alone.
+    ///
+    /// # Errors
+    /// [`TypeError`] if the types are not those of the file.
     pub fn typed<K: Key, V: Value>(&self) -> Result<Typed<'_, K, V>, TypeError> {
         let holds = (self.header.key_type, self.header.value_type);
         if K::TYPE != holds.0 || (V::TYPE != holds.1 && V::TYPE != ValueType::None) {
@@ -319,41 +342,49 @@ impl Index {
         Ok(Typed::new(self))
     }
 
-    /// A view of a file whose keys are byte strings: `bytesN`, `bytes` or `utf8`. `V = ()` is allowed
-    /// whatever the values are: keys only.
+    /// Returns a view of a file whose keys are byte strings: `bytesN`, `bytes` or `utf8`. `V = ()` is allowed
+    /// for all types of values and gives the keys alone.
+    ///
+    /// # Errors
+    /// [`TypeError`] if keys are numbers, or if `V` is neither the type of the values nor `()`.
     pub fn strings<V: Value>(&self) -> Result<Strings<'_, V>, TypeError> {
         Strings::new(self)
     }
 
-    /// The sorted column of keys, if the file has one: numbers as they are, not encoded.
+    /// Returns the sorted column of keys, if the file has one. Numbers are not encoded.
     #[must_use]
     pub fn key_column(&self) -> Option<Column<'_>> {
         Column::new(self, self.header.keys)
     }
-    /// What words leave out of byte keys, if the file holds that as tails.
+    /// Returns the column of tails, the bytes of keys that their words leave out, if the file has one.
     pub(crate) fn tails(&self) -> Option<Column<'_>> {
         Column::new(self, self.header.tails)
     }
-    /// The sorted column of values: always there if they are byte strings.
+    /// Returns the sorted column of values, if the file has one; it always does if values are byte strings.
     #[must_use]
     pub fn value_column(&self) -> Option<Column<'_>> {
         Column::new(self, self.header.values)
     }
-    /// The compressed column of keys, if the file has one of this type.
+    /// Returns the compressed column of keys, if the file has one of this type.
     #[must_use]
     pub fn packed_keys<K: Key>(&self) -> Option<Packed<'_, K>> {
         Packed::new(self)
     }
-    /// Harmonia's tree, if the file has one of these types. With [`Verify::Touched`] O(section), else O(levels).
+    /// Returns Harmonia's tree, if the file has one of these types. O(section) with [`Verify::Touched`],
+    /// otherwise O(levels).
+    ///
+    /// # Errors
+    /// [`ReadError::Format`] if a block of the tree does not match its sum, which only [`Verify::Touched`]
+    /// checks; [`ReadError::MappingLost`] if the file was truncated while it was mapped.
     pub fn harmonia<K: Key, V: Value>(&self) -> Result<Option<Harmonia<'_, K, V>>, ReadError> {
         Harmonia::new(self)
     }
-    /// The classic tree, if the file has one of words `W`, with a copy of all words, which end its
-    /// searches. O(tuples): it is there to be measured.
+    /// Returns the classic tree, if the file has one of words `W`, with a copy of all words, in which its
+    /// searches end. O(tuples): intended for measurements.
     ///
     /// # Errors
-    /// With [`Verify::Touched`], a block of the tree or of the tuples that does not match its sum; or the
-    /// mapping was lost.
+    /// [`ReadError::Format`] if a block of the tree or of the tuples does not match its sum, which only
+    /// [`Verify::Touched`] checks; [`ReadError::MappingLost`] if the file was truncated while it was mapped.
     pub fn classic<W: TreeWord + Word>(&self) -> Result<Option<ClassicTree<'_, W>>, ReadError> {
         if let (Some(verified), Some(section)) = (self.verified(), self.header.section(Tag::FAST)) {
             verified.check_range(section.offset(), section.entry.length.get())?;
@@ -383,18 +414,23 @@ impl Index {
         Some(ClassicTree { geometry, form, bytes, words: words.collect() })
     }
 
-    /// How byte keys become words, in files that have them.
+    /// Returns the mask that maps byte keys to words, if keys are byte strings.
     #[must_use]
     pub fn mask(&self) -> Option<&Mask> {
         self.mask.as_ref()
     }
 
-    /// What was checked when the file was opened.
+    /// Returns the header, which was checked when the file was opened.
     #[must_use]
     pub fn header(&self) -> &Header {
         &self.header
     }
-    /// Column names and logical types.
+    /// Returns column names and logical types; the default if the file has no META section.
+    ///
+    /// # Errors
+    /// [`ReadError::Format`] if the section is not inside the file, or if a block of it does not match its
+    /// sum, which only [`Verify::Touched`] checks; [`ReadError::MappingLost`] if the file was truncated while
+    /// it was mapped.
     pub fn meta(&self) -> Result<Meta, ReadError> {
         let Some(section) = self.header.section(Tag::META) else { return Ok(Meta::default()) };
         let (offset, length) = (section.offset(), section.entry.length.get());
@@ -407,64 +443,64 @@ impl Index {
             .ok()
             .and_then(|offset| bytes.get(offset..)?.get(..usize::try_from(length).ok()?))
             .ok_or(FormatError::Truncated { expected: offset.saturating_add(length), found })?;
-        // A copy, since texts are made of it.
+        // Decode a copy: mapped bytes may change while texts are made of them.
         let meta = self.shown(meta);
         self.check_mapping()?;
         Ok(Meta::decode(&meta))
     }
-    /// The fields of a value, if values are records. Reads META; O(fields).
+    /// Returns the fields of a value, if values are records. Reads META; O(fields).
     ///
     /// # Errors
-    /// As [`Index::meta`]. A broken record is none.
+    /// Those of [`Index::meta`]. A malformed record definition is treated as absent.
     pub fn record(&self) -> Result<Option<Record>, ReadError> {
         Ok(Record::of(self.value_type(), &self.meta()?.value_logical))
     }
-    /// Number of tuples.
+    /// Returns the number of tuples.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.header.tuples
     }
-    /// Whether there are no tuples.
+    /// Returns true if there are no tuples.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
-    /// Key type.
+    /// Returns the type of the keys.
     #[must_use]
     pub fn key_type(&self) -> KeyType {
         self.header.key_type
     }
-    /// Value type.
+    /// Returns the type of the values.
     #[must_use]
     pub fn value_type(&self) -> ValueType {
         self.header.value_type
     }
-    /// Whether the build refused or removed duplicate keys.
+    /// Returns true if the build refused or removed duplicate keys.
     #[must_use]
     pub fn is_unique(&self) -> bool {
         self.header.is_unique()
     }
-    /// 1 for a fresh build, one more at each rebuild.
+    /// Returns the generation: 1 for a new build, and one more after each rebuild.
     #[must_use]
     pub fn generation(&self) -> u64 {
         self.header.superblock.generation.get()
     }
-    /// Hash of types, options and contents: equal for files of the same tuples and options.
+    /// Returns a hash of types, options and contents; it is equal for files of the same tuples and options.
     #[must_use]
     pub fn file_id(&self) -> [u8; 16] {
         self.header.superblock.file_id
     }
-    /// Bytes of the file.
+    /// Returns the size of the file in bytes.
     #[must_use]
     pub fn file_bytes(&self) -> u64 {
         self.header.file_bytes
     }
-    /// The instruction set that searches use.
+    /// Returns the instruction set that searches use.
     #[must_use]
     pub fn isa(&self) -> Isa {
         self.isa
     }
-    /// One line: residence, verification, instruction set and the shape of the descent.
+    /// Describes residence, verification, instruction set and the shape of the descent in one line.
     #[must_use]
     pub fn describe(&self) -> String {
         use std::fmt::Write;
@@ -481,30 +517,31 @@ impl Index {
         text
     }
 
-    /// All bytes of the file. Unverified, and only for measuring and for tools that know the format: look-ups go
-    /// through [`Index::typed`]. O(file) for a mapped file, of which this is a copy.
+    /// Returns all bytes of the file, unverified. For measurements and for tools that know the format; use
+    /// [`Index::typed`] for look-ups. O(file) and a copy if the file is mapped.
     #[must_use]
     pub fn as_bytes(&self) -> Cow<'_, [u8]> {
         self.shown(self.bytes())
     }
 
-    /// All bytes of the file, where they lie in memory. Unverified.
+    /// Returns all bytes of the file in place, unverified.
     ///
     /// # Safety
-    /// Of a mapped file anybody may change the bytes at any time, also while they are read. Nothing may rest on them
-    /// that Rust takes for granted: no text may be made of them without a copy, no length or place may be proved and
-    /// then read again. [`Index::check_mapping`] is asked behind what was read.
+    /// Other processes may change the bytes of a mapped file at any time, even while they are read. The
+    /// caller guarantees that nothing Rust takes for granted rests on them: text is made only of a copy, and
+    /// no length or place is checked and then read again. The caller calls [`Index::check_mapping`] after
+    /// reading.
     #[must_use]
     pub unsafe fn bytes_in_place(&self) -> &[u8] {
         self.bytes()
     }
 
-    /// Bytes of the file as they may be handed out: copied, if anybody else can change them.
+    /// Returns bytes of the file in a form that callers may keep: a copy, if others can change them.
     pub(crate) fn shown<'a>(&self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
         if self.storage.lies_still() { Cow::Borrowed(bytes) } else { Cow::Owned(bytes.to_vec()) }
     }
 
-    /// Whether nobody else can change the bytes.
+    /// Returns true if nobody else can change the bytes.
     #[cfg(feature = "arrow")]
     pub(crate) fn lies_still(&self) -> bool {
         self.storage.lies_still()
@@ -518,9 +555,9 @@ impl Index {
         self.storage.bytes()
     }
 
-    /// Ends [`Verify::Touched`]: from now on blocks are believed as with [`Verify::Header`], in views that are there,
-    /// too. For long batches that need not be verified to their end. Bytes and answers stay those of the file that
-    /// was opened, whatever its name leads to by now.
+    /// Ends [`Verify::Touched`]: from now on blocks are accepted unverified, as with [`Verify::Header`], also
+    /// in existing views. For long batches that need not be verified to their end. Bytes and answers remain
+    /// those of the file that was opened, whatever its name leads to by now.
     pub fn trust(&self) {
         self.is_trusted.store(true, Ordering::Relaxed);
     }
@@ -530,20 +567,23 @@ impl Index {
         Some(Verified { header: &self.header, bytes: self.bytes(), touched, storage: Some(&self.storage) })
     }
 
-    /// What notices that the mapping is cut short, if there is one.
+    /// Returns the watch that detects truncation of the mapping, if there is one.
     pub(crate) fn watch(&self) -> Option<&Watch> {
         self.storage.watch()
     }
 
-    /// Errors if the mapping was cut short; only ever after [`crate::contain_sigbus`].
+    /// Checks that the file was not truncated while it was mapped.
+    ///
+    /// # Errors
+    /// [`ReadError::MappingLost`] if it was; only after a call of [`crate::contain_sigbus`].
     #[inline]
     pub fn check_mapping(&self) -> Result<(), ReadError> {
         if self.storage.is_lost() { Err(ReadError::MappingLost) } else { Ok(()) }
     }
 }
 
-/// The FAST section of a file, and its words. Its searches have no errors to give: of a mapped file that was cut
-/// meanwhile, which [`Index::check_mapping`] says, ranks mean nothing.
+/// The FAST section of a file, and a copy of its words. Searches return no errors: if a mapped file was
+/// truncated in the meantime, which [`Index::check_mapping`] reports, ranks are meaningless.
 #[derive(Clone, Debug)]
 pub struct ClassicTree<'a, W> {
     geometry: Geometry,
@@ -553,7 +593,7 @@ pub struct ClassicTree<'a, W> {
 }
 
 impl<W: TreeWord> ClassicTree<'_, W> {
-    /// The tree, to be searched; `None` if the file is damaged.
+    /// Returns the tree to search in; `None` if the file is damaged.
     #[must_use]
     pub fn search(&self) -> Option<Classic<'_, W>> {
         Classic::new(&self.geometry, self.form, self.bytes, &self.words)

@@ -1,4 +1,4 @@
-//! Tuples in order, from both ends.
+//! Iteration over tuples in order, from both ends.
 
 use crate::error::ReadError;
 use crate::index::Index;
@@ -15,8 +15,8 @@ struct Place {
     slot: usize,
 }
 
-/// Iterates over the tuples of a range of ranks. An item is an error if a block does not match its
-/// sum ([`crate::Verify::Touched`]) or the mapping was lost; iteration ends there.
+/// Iterator over the tuples of a range of ranks. An item is an error if a block does not match its sum
+/// ([`crate::Verify::Touched`]) or the mapping was lost; iteration ends there.
 #[derive(Clone)]
 pub struct Range<'a, K: Key, V: Value> {
     index: &'a Index,
@@ -54,7 +54,7 @@ impl<'a, K: Key, V: Value> Range<'a, K, V> {
         }
     }
 
-    /// Tuples that are still to come.
+    /// Returns the number of tuples that remain.
     #[must_use]
     pub fn remaining(&self) -> u64 {
         self.remaining
@@ -69,12 +69,12 @@ impl<'a, K: Key, V: Value> Range<'a, K, V> {
         let line = lines.at(place.line);
         let key = K::decode(K::Word::read(&line[place.slot * K::Word::BYTES..]));
         let value = V::Bits::read(&line[self.values_at + place.slot * V::Bits::BYTES..]);
-        // Behind the read: what a lost mapping gave is no tuple.
+        // Check after the read: a lost mapping yields zeros, not a tuple.
         self.index.check_mapping().inspect_err(|_| self.remaining = 0)?;
         Ok((key, V::from_bits(value)))
     }
 
-    /// What is checked once a line.
+    /// Verifies the line, if the index verifies; called once per line.
     fn enter(&mut self, line: usize) -> Result<(), ReadError> {
         if let Some(verified) = self.index.verified() {
             verified.check(verified.header.line_offset(line as u64))?;

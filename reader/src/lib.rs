@@ -17,12 +17,12 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Opening is O(1) and checks the header against the length of the file. Everything else is checked
-//! as far as you ask ([`Verify`]); [`fsck`] checks all of it. On bytes that were not verified an
-//! answer may be wrong, but no look-up panics, loops or reads outside the file.
+//! Opening is O(1) and checks the header against the length of the file. [`Verify`] sets how much more is
+//! checked; [`fsck`] checks the whole file. If the bytes were not verified an answer may be wrong, but no
+//! look-up panics, loops or reads outside the file.
 //!
-//! An [`Index`] is `Send + Sync`; look-ups take no lock and need no write access. A published file is
-//! never changed, so a rebuild under the same name does not disturb those who have the old one open.
+//! An [`Index`] is `Send + Sync`; look-ups take no lock and need no write access. A published file is never
+//! changed, so a rebuild under the same name does not disturb programs that have the old file open.
 
 mod arch;
 #[cfg(feature = "arrow")]

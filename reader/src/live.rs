@@ -1,8 +1,9 @@
-//! Following the generations of a file: readers keep what they have, and switch when they like.
+//! Following the generations of a file: readers keep the one they have and switch when they choose.
 //!
-//! A rebuild renames a new file over the old one. Who has the old one mapped goes on reading it; a look at the
-//! name's inode says that there is another, for the price of one system call. A view is always of one whole
-//! generation: the new one is opened beside the old one, which is left only when that has succeeded.
+//! A rebuild renames a new file over the old one. Readers that have the old file mapped go on reading it.
+//! Comparing the inode under the name with that of the open file detects a new generation, at the cost of one
+//! system call. A view always covers one whole generation: the new one is opened beside the old one, which is
+//! released only after that has succeeded.
 
 mod current;
 
@@ -14,12 +15,12 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 
-/// What `current` is built on; a model checker has others.
+/// The primitives `current` is built on; a model checker substitutes its own.
 mod sync {
     pub use std::sync::{Arc, Mutex, PoisonError, RwLock};
 }
 
-/// Which file stands under a name: device, inode, length and time of the last write.
+/// Identity of the file under a name: device, inode, length and time of the last write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Identity {
     device: u64,
@@ -34,7 +35,7 @@ impl Identity {
             device: metadata.dev(),
             inode: metadata.ino(),
             bytes: metadata.size(),
-            // An inode number is given again once its file is gone.
+            // The inode number of a removed file can be used again.
             written: (metadata.mtime(), metadata.mtime_nsec()),
         }
     }
@@ -58,26 +59,34 @@ impl Identity {
 pub struct Live(Current<Index>);
 
 impl Live {
-    /// Opens a file with the default options.
+    /// Opens a file with the default options. O(1).
+    ///
+    /// # Errors
+    /// Those of [`OpenOptions::open`].
     pub fn open(path: impl AsRef<Path>) -> Result<Self, OpenError> {
         Self::with_options(path, OpenOptions::default())
     }
 
-    /// Opens a file; its next generations are opened with the same options.
+    /// Opens a file with `options`, which also apply to its next generations.
+    ///
+    /// # Errors
+    /// Those of [`OpenOptions::open`].
     pub fn with_options(path: impl AsRef<Path>, options: OpenOptions) -> Result<Self, OpenError> {
         Ok(Self(Current::new(options.open(path)?)))
     }
 
-    /// The generation that is current now. Keep it for as long as answers shall agree with each other. O(1).
+    /// Returns the current generation. Keep it for as long as answers must agree with each other. O(1).
     #[must_use]
     pub fn get(&self) -> Arc<Index> {
         self.0.get()
     }
 
-    /// Whether there is a new generation, which then is the current one. O(1); one system call if there is none.
+    /// Switches to the next generation if there is one, and reports whether it did. O(1); one system call if
+    /// there is none.
     ///
     /// # Errors
-    /// What opening it says, or that it holds other types: the old generation stays.
+    /// Those of [`OpenOptions::open`], and [`OpenError::Types`] if the next generation has other types. The
+    /// old generation then stays current.
     pub fn refresh(&self) -> Result<bool, OpenError> {
         let is_new = |old: &Index, next: &Index| !next.is_same_generation(old);
         self.0.refresh(Index::next_generation, is_new)

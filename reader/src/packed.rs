@@ -1,4 +1,4 @@
-//! The compressed key column of an open file: keys by rank.
+//! The compressed key column of an open file, with access by rank.
 
 use crate::error::ReadError;
 use crate::index::Index;
@@ -7,15 +7,16 @@ use pleach_format::packed::{self, PAGE_KEYS, PackedGeometry, RECORD_BYTES, Recor
 use std::marker::PhantomData;
 use std::ops::Range;
 
-/// Sorted keys in pages of 1024, each with a base and distances of as few bits as the page needs (FAST, Kim et
-/// al., section 7.2). A file has it if it was built with `--layout lines,spine,packed`.
+/// Sorted keys in pages of 1024. Each page has a base and distances from it, of as few bits as the page needs
+/// (FAST, Kim et al., section 7.2). A file has this column if it was built with
+/// `--layout lines,spine,packed`.
 #[derive(Clone, Copy)]
 pub struct Packed<'a, K> {
     index: &'a Index,
     offset: u64,
     shape: PackedGeometry,
     records: &'a [u8],
-    /// All pages, and the guard bytes behind them.
+    /// All pages, and the guard bytes after them.
     pages: &'a [u8],
     keys: PhantomData<K>,
 }
@@ -32,23 +33,23 @@ impl<'a, K: Key> Packed<'a, K> {
         Some(Self { index, offset, shape, records, pages, keys: PhantomData })
     }
 
-    /// Number of keys.
+    /// Returns the number of keys.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.shape.keys
     }
-    /// Whether there are none.
+    /// Returns true if there are no keys.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
-    /// Bytes of records and pages.
+    /// Returns the size of records and pages in bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.shape.data_at + self.shape.data_bytes
     }
 
-    /// Record and bytes of a page, verified as the index is.
+    /// Returns the record and the bytes of a page, verified as the index is.
     fn page(&self, number: u64) -> Result<(Record, &'a [u8]), ReadError> {
         let at = number * RECORD_BYTES as u64;
         if let Some(verified) = self.index.verified() {
@@ -56,7 +57,7 @@ impl<'a, K: Key> Packed<'a, K> {
         }
         let record = self.records.get(at as usize..).and_then(<[u8]>::first_chunk);
         let record = record.map_or(Record::default(), Record::from_bytes);
-        // What a damaged file says may lie anywhere.
+        // In a damaged file the place can be any number.
         let pages = self.pages.get(usize::try_from(record.place).unwrap_or(usize::MAX)..).unwrap_or_default();
         if let Some(verified) = self.index.verified() {
             let length = record.page_bytes().min(pages.len() as u64);
@@ -66,7 +67,11 @@ impl<'a, K: Key> Packed<'a, K> {
         Ok((record, pages))
     }
 
-    /// The key of a rank; `None` past the end. O(1).
+    /// Returns the key at `rank`; `None` if `rank` is past the last key. O(1).
+    ///
+    /// # Errors
+    /// [`ReadError::Format`] if a block does not match its sum, which only [`crate::Verify::Touched`] checks;
+    /// [`ReadError::MappingLost`] if the file was truncated while it was mapped.
     pub fn get(&self, rank: u64) -> Result<Option<K>, ReadError> {
         if rank >= self.len() {
             return Ok(None);
@@ -77,11 +82,16 @@ impl<'a, K: Key> Packed<'a, K> {
         Ok(Some(K::decode(K::Word::from_u64(word))))
     }
 
-    /// Adds the keys of a range of ranks, which is cut at [`Packed::len`], to `keys`.
+    /// Appends the keys of a range of ranks, which is cut at [`Packed::len`], to `keys`. Nothing is appended
+    /// on an error.
+    ///
+    /// # Errors
+    /// [`ReadError::Format`] if a block does not match its sum, which only [`crate::Verify::Touched`] checks;
+    /// [`ReadError::MappingLost`] if the file was truncated while it was mapped.
     pub fn read(&self, ranks: Range<u64>, keys: &mut Vec<K>) -> Result<(), ReadError> {
         let before = keys.len();
         let read = self.read_all(ranks, keys).and_then(|()| self.index.check_mapping());
-        // What a lost mapping gave is no key.
+        // On an error no key is kept: a lost mapping yields zeros, not keys.
         read.inspect_err(|_| keys.truncate(before))
     }
 

@@ -1,4 +1,4 @@
-//! What the words of a file leave out of its byte keys, and where it lies.
+//! The bytes of keys that the words of a file leave out, and the column that stores them.
 
 use crate::column::Column;
 use crate::error::ReadError;
@@ -7,19 +7,19 @@ use pleach_format::mask::Mask;
 use pleach_format::tail::Tail;
 use std::cmp::Ordering;
 
-/// What settles which key stands behind a word.
+/// The column that decides which key a word belongs to.
 #[derive(Clone, Copy)]
 pub(crate) enum Rest<'a> {
     /// Words are whole keys.
     Nothing,
-    /// Kept bits behind the word, of one size.
+    /// Tails of one length: the kept bits of the key that are not in the word.
     Tails(&'a Tail, Column<'a>),
     /// Whole keys.
     Keys(Column<'a>),
 }
 
 impl<'a> Rest<'a> {
-    /// Of a file that was opened, which proved that one of the three is there.
+    /// Selects the column. Opening the file has checked that one of the three cases holds.
     pub(crate) fn new(index: &'a Index, mask: &'a Mask) -> Self {
         if mask.is_lossless() {
             return Self::Nothing;
@@ -35,15 +35,15 @@ impl<'a> Rest<'a> {
         matches!(self, Self::Nothing)
     }
 
-    /// How the key of a rank, which has the query's word, compares with the query; `None` past the
-    /// end. Verified as the index is.
+    /// Compares the key at `rank`, which has the query's word, with the query; `None` past the end. Verified
+    /// as the index is.
     pub(crate) fn compare(&self, rank: u64, query: &[u8]) -> Result<Option<Ordering>, ReadError> {
         match self {
             Self::Nothing => Ok(Some(Ordering::Equal)),
             Self::Tails(tail, tails) => {
                 let there = tails.get_in_place(rank)?;
                 let order = there.map(|_| crate::arch::compare_tail(tail, tails.guarded(rank), query));
-                // Behind the read: what a lost mapping gave is no order.
+                // Check after the read: a lost mapping yields zeros, not a key to compare.
                 tails.check_mapping()?;
                 Ok(order)
             }
@@ -55,7 +55,7 @@ impl<'a> Rest<'a> {
         }
     }
 
-    /// [`Rest::compare`] without a look at sums or at the mapping; any answer past the end.
+    /// Runs [`Rest::compare`] without checking sums or the mapping; the result past the end is arbitrary.
     #[inline(always)]
     pub(crate) fn compare_unverified(&self, rank: u64, query: &[u8]) -> Ordering {
         match self {
@@ -63,24 +63,24 @@ impl<'a> Rest<'a> {
             Self::Tails(tail, tails) => crate::arch::compare_tail(tail, tails.guarded(rank), query),
             Self::Keys(keys) => {
                 let key = keys.at(rank);
-                // Mostly they are equal, and equality is found faster than order.
+                // Usually they are equal, and equality is found faster than order.
                 if key == query { Ordering::Equal } else { key.cmp(query) }
             }
         }
     }
 
-    /// Whether [`Rest::prefetch_offset`] does anything.
+    /// Returns true if [`Rest::prefetch_offset`] does anything.
     pub(crate) fn has_offsets(&self) -> bool {
         matches!(self, Self::Keys(keys) if keys.offset_bytes().is_some())
     }
-    /// Hints that [`Rest::prefetch`] will be called soon.
+    /// Prefetches the offsets that [`Rest::prefetch`] will read.
     #[inline(always)]
     pub(crate) fn prefetch_offset(&self, rank: u64) {
         if let Self::Keys(keys) = self {
             keys.prefetch_offset(rank);
         }
     }
-    /// Hints that a rank will be compared soon.
+    /// Prefetches the bytes that a comparison at `rank` will read.
     #[inline(always)]
     pub(crate) fn prefetch(&self, rank: u64) {
         match self {
@@ -89,7 +89,7 @@ impl<'a> Rest<'a> {
         }
     }
 
-    /// Adds the key of a rank that has this word to `key`.
+    /// Appends the key at `rank`, which has this word, to `key`.
     pub(crate) fn key(&self, mask: &Mask, rank: u64, word: u128, key: &mut Vec<u8>) -> Result<(), ReadError> {
         match self {
             Self::Nothing => mask.unpack(word, key),

@@ -1,12 +1,16 @@
-//! Tuples of consecutive ranks in bulk: copied into the caller's columns, or handed to a closure in pieces.
+//! Tuples of consecutive ranks in bulk: copied into the caller's columns, or passed to a closure line by
+//! line.
 //!
-//! An iterator answers one tuple at a time, with its checks and its place in the line: about as much work as the
-//! tuple's bytes take to arrive from memory. Here whole lines of a fixed number of tuples are taken apart by
-//! loops without branches, which compile to vector moves. A closure gets each line's tuples as they are taken
-//! apart: once it is inlined they go from the line to its sums through registers. (Pieces of 512 tuples, copied
-//! to the first cache before they were handed over, took a quarter longer: while one is read, nothing is on its way.)
-//! The lines come from the plan, whose indices are clamped: on damaged bytes the tuples may be wrong, but there
-//! are as many of them as asked for, and nothing outside the file is read.
+//! An iterator returns one tuple at a time, with its checks and its place in the line. That is about as much
+//! work as the tuple's bytes take to arrive from memory. Here, loops without branches split whole lines of a
+//! fixed number of tuples, and compile to vector moves. A closure gets each line's tuples as they are split:
+//! once it is inlined, they go from the line to its sums through registers.
+//!
+//! (Pieces of 512 tuples, copied to the first cache before they were passed on, took a quarter longer: while
+//! a piece is read, no load is in flight.)
+//!
+//! The lines come from the plan, whose indices are clamped. On damaged bytes the tuples may be wrong, but
+//! their number is the one requested, and nothing outside the file is read.
 
 use crate::error::ReadError;
 use crate::search::plan::Lines;
@@ -17,15 +21,15 @@ use pleach_format::line::Line;
 use pleach_format::{Key, Value};
 use std::ops::{Range, RangeBounds};
 
-/// Lines between two looks at what was verified, and at the mapping: those of 8 KiB.
+/// Lines that are verified at a time: 8 KiB.
 const PIECE_LINES: u64 = 128;
-/// Most tuples of a line: keys of 4 bytes alone.
+/// Maximum number of tuples per line: keys of 4 bytes without values.
 const TUPLES_MAX: usize = 16;
-/// A line is asked for so many lines before it is read. The hardware follows by itself inside a page of 4 KiB, and
-/// starts anew in each: 24 KiB ahead were a fifth faster than nothing, and 2 KiB half of that.
+/// Prefetch distance in lines. The hardware prefetches by itself inside a page of 4 KiB, and starts anew in
+/// each page: a distance of 24 KiB was a fifth faster than none, and 2 KiB gained half of that.
 const LINES_AHEAD: usize = 384;
 
-/// Takes one line apart. `N` is the number of its tuples; nothing is written for values of no bytes.
+/// Splits one line of `N` tuples into keys and values; nothing is written for values of no bytes.
 #[inline(always)]
 fn whole_line<K: Key, V: Value, const N: usize>(
     line: &Line,
@@ -33,7 +37,7 @@ fn whole_line<K: Key, V: Value, const N: usize>(
     keys: &mut [K; N],
     values: Option<&mut [V; N]>,
 ) {
-    // All is read before anything is written: the compiler need not fear that one changes the other.
+    // All is read before anything is written, so the compiler need not assume aliasing.
     let from = &line[..N * K::Word::BYTES];
     *keys = std::array::from_fn(|slot| K::decode(K::Word::read(&from[slot * K::Word::BYTES..])));
     if let Some(values) = values {
@@ -42,7 +46,7 @@ fn whole_line<K: Key, V: Value, const N: usize>(
     }
 }
 
-/// Takes `keys.len() / N` lines apart, from `first` on. `values` is as long as `keys`, or empty for values of no
+/// Splits `keys.len() / N` lines, from `first` on. `values` is as long as `keys`, or empty for values of no
 /// bytes.
 fn whole_lines<K: Key, V: Value, const N: usize>(
     lines: &Lines<'_>,
@@ -66,7 +70,7 @@ fn whole_lines<K: Key, V: Value, const N: usize>(
     }
 }
 
-/// Where tuples stand in lines.
+/// Layout of tuples in lines.
 #[derive(Clone, Copy)]
 struct Slots {
     tuples_per_line: usize,
@@ -74,7 +78,7 @@ struct Slots {
 }
 
 impl Slots {
-    /// Takes `keys.len()` tuples of one line apart, from `slot` on.
+    /// Splits `keys.len()` tuples of one line, from `slot` on.
     fn some<K: Key, V: Value>(self, line: &Line, slot: usize, keys: &mut [K], values: &mut [V]) {
         let count = keys.len();
         for (slot, key) in (slot..).zip(keys) {
@@ -87,7 +91,7 @@ impl Slots {
         }
     }
 
-    /// Takes consecutive tuples apart, from slot `slot` of line `line` on. `values` is as long as `keys`, or empty
+    /// Splits consecutive tuples, from slot `slot` of line `line` on. `values` is as long as `keys`, or empty
     /// for values of no bytes.
     fn copy<K: Key, V: Value>(
         self,
@@ -122,8 +126,9 @@ impl Slots {
         }
     }
 
-    /// Hands over `count` tuples, from slot `slot` of line `line` on, line by line, as long as what was read of a line
-    /// `is_whole`: zeros of a lost mapping are no tuples. Whether all were handed over.
+    /// Passes `count` tuples, from slot `slot` of line `line` on, to `take`, line by line. Stops if
+    /// `is_whole` returns false after a line was read, since a lost mapping yields zeros instead of tuples.
+    /// Returns true if all tuples were passed.
     #[inline(always)]
     fn hand_over<K: Key, V: Value>(
         self,
@@ -151,7 +156,7 @@ impl Slots {
         all && self.hand_over_some(lines.at(line + whole), 0, tail, is_whole, take)
     }
 
-    /// Hands over `count` tuples of one line, if there are any.
+    /// Passes `count` tuples of one line to `take`, if `count` is not 0.
     fn hand_over_some<K: Key, V: Value>(
         self,
         line: &Line,
@@ -172,7 +177,7 @@ impl Slots {
         true
     }
 
-    /// Hands over `count` whole lines of `N` tuples.
+    /// Passes `count` whole lines of `N` tuples to `take`.
     #[inline(always)]
     fn hand_over_whole<K: Key, V: Value, const N: usize>(
         self,
@@ -199,13 +204,15 @@ impl Slots {
 }
 
 impl<K: Key, V: Value> Typed<'_, K, V> {
-    /// Copies consecutive tuples from `rank` on into the buffers; returns how many.
+    /// Copies consecutive tuples from `rank` on into the buffers, and returns their number.
     ///
-    /// As many as the shorter buffer holds (for `V = ()` only `keys` counts), at memory speed. O(tuples copied).
+    /// Copies as many as the shorter buffer holds (for `V = ()` only `keys` counts), at memory speed.
+    /// O(tuples copied).
     ///
     /// # Errors
-    /// [`ReadError`]: a block that does not match its sum ([`crate::Verify::Touched`]), or a mapping that was lost;
-    /// then what the buffers hold means nothing.
+    /// [`ReadError::Format`] if a block does not match its sum, which only [`crate::Verify::Touched`] checks;
+    /// [`ReadError::MappingLost`] if the file was truncated while it was mapped. The contents of the buffers
+    /// are then meaningless.
     pub fn copy_range(&self, rank: u64, keys: &mut [K], values: &mut [V]) -> Result<usize, ReadError> {
         let has_values = V::Bits::BYTES != 0;
         let capacity = if has_values { keys.len().min(values.len()) } else { keys.len() };
@@ -226,11 +233,12 @@ impl<K: Key, V: Value> Typed<'_, K, V> {
         Ok(count)
     }
 
-    /// Hands the tuples of a range of ranks to `take`, in order and line by line: columns of up to 16 keys and of as
-    /// many values (of no bytes: none). The range is cut at [`Typed::len`]; returns how many tuples there were.
+    /// Passes the tuples of a range of ranks to `take`, in order and line by line: columns of up to 16 keys
+    /// and as many values (none for values of no bytes). The range is cut at [`Typed::len`]. Returns the
+    /// number of tuples.
     ///
-    /// The fastest way to read many tuples once; [`Typed::copy_range`] is the one that keeps them. Threads share a
-    /// scan by splitting the ranks.
+    /// This is the fastest way to read many tuples once; use [`Typed::copy_range`] to keep them. Threads
+    /// share a scan by splitting the ranks.
     ///
     /// ```no_run
     /// # let index = pleach::Index::open("orders.pleach")?;
@@ -241,8 +249,8 @@ impl<K: Key, V: Value> Typed<'_, K, V> {
     /// ```
     ///
     /// # Errors
-    /// As [`Typed::copy_range`]; tuples before the error were handed over, none after. All that were are those of the
-    /// file: each line is known to be whole before it is handed over.
+    /// Those of [`Typed::copy_range`]. Only tuples before the error were passed to `take`, and all of them
+    /// are those of the file: each line is checked to be whole before it is passed on.
     pub fn scan(&self, ranks: Range<u64>, mut take: impl FnMut(&[K], &[V])) -> Result<u64, ReadError> {
         let end = ranks.end.min(self.len());
         let start = ranks.start.min(end);
@@ -256,7 +264,7 @@ impl<K: Key, V: Value> Typed<'_, K, V> {
         let mut rank = start;
         while rank < end {
             let (first, slot) = geometry.place(rank);
-            // To the end of a line, but for the last piece.
+            // A piece ends at the end of a line, except the last one.
             let piece = end.min((first + PIECE_LINES) * n) - rank;
             if let Some(verified) = self.index().verified() {
                 let (last, _) = geometry.place(rank + piece - 1);
@@ -271,10 +279,10 @@ impl<K: Key, V: Value> Typed<'_, K, V> {
         Ok(end - start)
     }
 
-    /// [`Typed::scan`] of the tuples whose keys lie in a range: two descents and the tuples.
+    /// Runs [`Typed::scan`] for the tuples whose keys are in a range: two descents and the tuples.
     ///
     /// # Errors
-    /// As [`Typed::scan`].
+    /// Those of [`Typed::scan`].
     pub fn scan_range(
         &self,
         keys: impl RangeBounds<K>,

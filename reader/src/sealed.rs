@@ -6,23 +6,24 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 
-/// Bytes copied at a time: whole huge pages, so that memory is taken in huge pages.
+/// Bytes copied at a time: whole huge pages, so that memory is allocated in huge pages.
 const PIECE_BYTES: usize = 8 << 20;
 
-/// A new memfd that nobody can run, and that can be sealed.
+/// Creates a memfd that can be sealed and cannot be executed.
 fn create() -> io::Result<File> {
     let open = |flags| {
         let name: &CStr = c"pleach";
-        // SAFETY: `name` is a NUL-terminated string that outlives the call; the call touches nothing else.
+        // SAFETY: `name` is a NUL-terminated string that outlives the call; the call accesses no other
+        // memory.
         let raw =
             unsafe { libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING | flags) };
         if raw < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: `raw` was just opened by us and is owned by nobody else.
+        // SAFETY: the kernel has just opened `raw` for us, and nothing else owns it.
         Ok(File::from(unsafe { OwnedFd::from_raw_fd(raw) }))
     };
-    // Where `vm.memfd_noexec` is 2 a memfd must say that it is not run; a kernel before 6.3 does not know the word.
+    // If `vm.memfd_noexec` is 2, a memfd must be created with this flag; kernels before 6.3 do not know it.
     open(libc::MFD_NOEXEC_SEAL).or_else(|error| match error.raw_os_error() {
         Some(libc::EINVAL) => open(0),
         _ => Err(error),
@@ -42,7 +43,7 @@ pub(crate) fn copy(file: &File, length: u64) -> io::Result<File> {
         at += wanted as u64;
     }
     let seals = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_WRITE | libc::F_SEAL_SEAL;
-    // SAFETY: plain call on a descriptor that we own.
+    // SAFETY: the call accesses no memory, and we own the descriptor.
     if unsafe { libc::fcntl(copy.as_raw_fd(), libc::F_ADD_SEALS, seals) } < 0 {
         return Err(io::Error::last_os_error());
     }

@@ -1,26 +1,26 @@
-//! Containing SIGBUS: a file that is cut short under its mapping becomes an error, not a crash.
+//! Containing SIGBUS: truncation of a mapped file becomes an error instead of a crash.
 //!
-//! [`contain_sigbus`] installs a handler for the whole process. On a fault inside one of our maps it
-//! puts zero pages over the rest of that map and sets a flag, which every batch checks: searches
-//! accept any bytes, so they run on harmlessly until then. Every other SIGBUS goes to whoever had the
-//! signal before, and ours stays. The handler only loads and stores atomics and calls `mmap`.
+//! [`contain_sigbus`] installs a handler for the whole process. On a fault inside one of our mappings it maps
+//! zero pages over the rest of that mapping and sets a flag, which every batch checks. Searches accept any
+//! bytes, so until then they run on the zeros without harm. Any other SIGBUS is passed to the previous
+//! handler, and ours stays installed. The handler only loads and stores atomics and makes system calls.
 
 mod slots;
 
 use slots::{Slot, Slots};
 
-/// What `slots` is built on; a model checker has others.
+/// The primitives `slots` is built on; a model checker substitutes its own.
 mod sync {
     pub use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
 }
 
-/// Slots of a block.
+/// Slots per block.
 const BLOCK: usize = 64;
 
-/// The maps that are watched, however many there are.
+/// All mappings that are watched; their number is not limited.
 static MAPS: Slots<BLOCK> = Slots::new();
 
-/// A registered map. Gives its place back when dropped, which must be before the map is unmapped.
+/// A registered mapping. Dropping it frees its slot, and must come before the unmapping.
 pub(crate) struct Watch(&'static Slot);
 
 impl Watch {
@@ -29,7 +29,8 @@ impl Watch {
         Self(MAPS.take(&(start..start + length)))
     }
 
-    /// Whether a fault was contained in this map, before what this thread has read of it.
+    /// Returns true if a fault was contained in this mapping. False guarantees that all earlier reads of this
+    /// thread got bytes of the file.
     #[inline]
     pub(crate) fn is_lost(&self) -> bool {
         self.0.is_lost()
@@ -42,14 +43,15 @@ impl Drop for Watch {
     }
 }
 
-/// From now on a mapped file that is truncated gives [`crate::ReadError::MappingLost`] instead of
-/// killing the process. For the whole process; does nothing where there are no signals.
+/// Makes truncation of a mapped file an error, [`crate::ReadError::MappingLost`], instead of the end of the
+/// process. Applies to the whole process; does nothing on systems without signals.
 ///
-/// A SIGBUS that is not about one of our maps goes to the handler that was there before, and ours stays. Where there
-/// was none, a fault ends the process as it would without us, and a signal that a process sent is ignored.
+/// A SIGBUS that is not about one of our mappings is passed to the previous handler, and ours stays
+/// installed. If there was none, a fault ends the process as it would without ours, and a signal that a
+/// process sent is ignored.
 ///
-/// Call it again after somebody else has installed a handler that does not pass on what it does not know: ours is
-/// then put before that one, and passes on to it. While ours is the one in place, a further call does nothing.
+/// Call it again after another handler was installed that does not pass on unknown signals: ours is then put
+/// before that one, and passes on to it. While ours is the installed handler, a further call does nothing.
 pub fn contain_sigbus() {
     #[cfg(unix)]
     unix::install();
@@ -64,25 +66,26 @@ mod unix {
     use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
     use std::sync::{Mutex, PoisonError};
 
-    /// A handler that ours was put before, and the one that stood there when ours was put there the time before.
-    /// Never freed: a signal may be on its way.
+    /// A handler that ours was put before, and the handler from the previous time ours was installed. Never
+    /// freed, because a signal may be in progress.
     struct Before {
         action: sigaction,
         older: *const Before,
     }
 
-    /// The handler that ours was put before last.
+    /// The handler that ours was last put before.
     static BEFORE: AtomicPtr<Before> = AtomicPtr::new(null_mut());
-    /// Bytes of a page, asked for once.
+    /// Bytes per page, set when the handler is installed.
     static PAGE_BYTES: AtomicUsize = AtomicUsize::new(0);
-    /// One thread at a time installs.
+    /// Held while the handler is installed, by one thread at a time.
     static INSTALLING: Mutex<()> = Mutex::new(());
 
     pub(super) fn install() {
         let _one = INSTALLING.lock().unwrap_or_else(PoisonError::into_inner);
         let ours = handle as *const () as usize;
-        // SAFETY: `sigaction` is plain data for which all zeros is valid; all pointers are to locals that outlive the
-        // calls; the handler keeps to async-signal-safe operations; `sysconf` reads a constant of the system.
+        // SAFETY: `sigaction` is plain data, for which all zeros are valid. All pointers are to locals that
+        // outlive the calls. The handler only does async-signal-safe operations. `sysconf` reads a constant
+        // of the system.
         unsafe {
             PAGE_BYTES.store(libc::sysconf(libc::_SC_PAGESIZE) as usize, Ordering::Relaxed);
             let mut now: sigaction = zeroed();
@@ -90,7 +93,7 @@ mod unix {
             if now.sa_sigaction == ours {
                 return;
             }
-            // Whom we pass on to is known before the first signal comes.
+            // The handler to pass on to must be set before the first signal comes.
             let older = BEFORE.load(Ordering::Relaxed);
             BEFORE.store(Box::into_raw(Box::new(Before { action: now, older })), Ordering::Release);
             let mut action: sigaction = zeroed();
@@ -101,9 +104,9 @@ mod unix {
         }
     }
 
-    /// The place of the calling thread's `errno`.
+    /// Returns the address of the calling thread's `errno`.
     fn errno() -> *mut c_int {
-        // SAFETY: the call only gives an address.
+        // SAFETY: the C library guarantees that this call has no preconditions and returns a valid address.
         unsafe {
             #[cfg(any(target_os = "macos", target_os = "ios", target_os = "freebsd"))]
             return libc::__error();
@@ -113,8 +116,9 @@ mod unix {
     }
 
     extern "C" fn handle(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
-        // SAFETY: `errno` is this thread's own. The kernel passes a valid siginfo for a handler installed with
-        // SA_SIGINFO; it has an address if the kernel raised the signal, which a positive code says.
+        // SAFETY: the C library guarantees that `errno` belongs to this thread. The kernel guarantees a valid
+        // siginfo for a handler installed with SA_SIGINFO; it has an address if the kernel raised the signal,
+        // which a positive code indicates.
         unsafe {
             let before = *errno();
             let is_fault = (*info).si_code > 0;
@@ -125,14 +129,15 @@ mod unix {
         }
     }
 
-    /// Puts zeros over the rest of the map in which an address lies. Whether it lies in one.
+    /// Maps zeros over the rest of the mapping that contains `address`. Returns true if there is such a
+    /// mapping and it could be replaced.
     fn contain(address: usize) -> bool {
         let Some((slot, end)) = MAPS.covering(address) else { return false };
         let from = address & !(PAGE_BYTES.load(Ordering::Relaxed) - 1);
         slot.lose();
-        // SAFETY: `from .. end` lies in a map that we own and that is only read: the slot was registered when it was
-        // looked at, and who faults in a map keeps it from being given back. It is replaced by readable zero pages,
-        // which later munmap of the whole map also removes.
+        // SAFETY: `from .. end` is inside a mapping that we own and that is only read. The slot was
+        // registered when it was found, and the thread that faults in a mapping keeps it from being unmapped.
+        // It is replaced by readable zero pages, which a later munmap of the whole mapping also removes.
         let mapped = unsafe {
             libc::mmap(
                 from as *mut c_void,
@@ -146,18 +151,19 @@ mod unix {
         mapped != libc::MAP_FAILED
     }
 
-    /// Hands a signal that is not ours to the handler before ours.
+    /// Passes a signal that is not ours to the previous handler.
     ///
-    /// A handler that was installed behind ours may hand it back to us, if ours was put before it again: then it goes
-    /// to the one before. That it comes back is told by a mark in the last word of its siginfo, which the kernel leaves
-    /// zero.
+    /// A handler that was installed after ours may pass it back to us, if ours was put before it again. It
+    /// then goes to the handler before that one. A mark in the last word of its siginfo, which the kernel
+    /// leaves zero, shows that a signal came back.
     ///
     /// # Safety
-    /// The arguments are those of a handler that was installed with SA_SIGINFO.
+    /// The caller guarantees the arguments of a handler that was installed with SA_SIGINFO.
     unsafe fn pass_on(signal: c_int, info: *mut siginfo_t, context: *mut c_void, is_fault: bool) {
         const WORDS: usize = size_of::<siginfo_t>() / size_of::<usize>();
-        // SAFETY: the siginfo is on this thread's stack, aligned to words, and handlers may write to it; what `BEFORE`
-        // leads to is never freed; handlers are called with the arguments that they were installed for.
+        // SAFETY: the kernel guarantees that the siginfo is on this thread's stack, aligned to words, and
+        // handlers may write to it. Nodes reachable from `BEFORE` are never freed. Handlers are called with
+        // the arguments that they were installed for.
         unsafe {
             let mark = info.cast::<*const Before>().add(WORDS - 1);
             let newest: *const Before = BEFORE.load(Ordering::Acquire);
@@ -187,8 +193,9 @@ mod unix {
                 call(signal);
             }
             *mark = marked;
-            // The standard library's handler takes itself away, and so ours, where it knows nothing of the address;
-            // what a process sent is no reason to. A fault comes again, and then ends the process.
+            // The standard library's handler resets the action to the default, and so removes ours, if it
+            // does not know the address. A signal that a process sent is no reason for that, so ours is
+            // restored. A fault occurs again and then ends the process.
             if !is_fault {
                 let mut now: sigaction = zeroed();
                 libc::sigaction(signal, null(), &raw mut now);
@@ -199,18 +206,19 @@ mod unix {
         }
     }
 
-    /// What happens where nobody else handles the signal: a fault ends the process, as the kernel ends it also where
-    /// the signal is ignored; what a process sent is ignored.
+    /// Handles a signal that no other handler takes. A fault ends the process, as the kernel does even if the
+    /// signal is ignored; a signal that a process sent is ignored.
     fn end(signal: c_int, is_fault: bool) {
         if !is_fault {
             return;
         }
-        // SAFETY: plain system calls; the struct is a local for which all zeros is valid.
+        // SAFETY: these system calls only read the struct, a local, for which all zeros are valid.
         unsafe {
             let mut default: sigaction = zeroed();
             default.sa_sigaction = libc::SIG_DFL;
             libc::sigaction(signal, &raw const default, null_mut());
-            // Not blocked while ours runs (SA_NODEFER). Not every fault happens again.
+            // The signal is not blocked while our handler runs (SA_NODEFER). Raise it: not every fault occurs
+            // again.
             libc::raise(signal);
         }
     }

@@ -1,9 +1,9 @@
-//! A view of an open file whose keys are byte strings: every look-up there is.
+//! A view of an open file whose keys are byte strings. It provides all look-ups of such keys.
 //!
-//! A query becomes a word ([`pleach_format::mask`]), and the word is looked up like any number. Where
-//! words are whole keys that is the answer. Else what they leave out settles it: mostly the first key
-//! with that word is the query or not; in a run of equal words the place is found by bisection on full
-//! keys, so that no run is walked.
+//! A query becomes a word ([`pleach_format::mask`]), and the word is looked up like a number. If words are
+//! whole keys, that is the answer. Otherwise the bytes that words leave out decide. Usually the first key
+//! with that word either is the query or is not. In a run of equal words the place is found by bisection on
+//! full keys, so no run is scanned.
 
 use crate::error::{ReadError, TypeError};
 use crate::index::Index;
@@ -20,20 +20,20 @@ use std::fmt;
 use std::iter::FusedIterator;
 use std::ops::{Bound, RangeBounds};
 
-/// Queries that become words at once; a multiple of 64.
+/// Queries that become words at a time; a multiple of 64.
 const PIECE: usize = 512;
-/// Queries that are settled at once.
+/// Queries that take turns in one bisection of full keys.
 const TURNS: usize = 32;
-/// Queries of one task of a parallel batch; a multiple of [`PIECE`].
+/// Queries per task of a parallel batch; a multiple of [`PIECE`].
 const TASK: usize = 1 << 13;
 
-/// Byte strings by index: the queries of a batch.
+/// Queries of a batch: byte strings by index.
 pub trait Queries: Sync {
-    /// Number of strings.
+    /// Returns the number of strings.
     fn len(&self) -> usize;
-    /// The string at `index`, which is less than [`Queries::len`].
+    /// Returns the string at `index`, which must be less than [`Queries::len`].
     fn get(&self, index: usize) -> &[u8];
-    /// Whether there are none.
+    /// Returns true if there are no strings.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -59,7 +59,7 @@ impl<T: AsRef<[u8]> + Sync> Queries for Vec<T> {
     }
 }
 
-/// Strings of one length, one after the other.
+/// Queries of one length, one after the other in a slice.
 #[derive(Clone, Copy, Debug)]
 pub struct FixedQueries<'a> {
     bytes: &'a [u8],
@@ -67,7 +67,10 @@ pub struct FixedQueries<'a> {
 }
 
 impl<'a> FixedQueries<'a> {
-    /// Strings of `size` bytes; bytes behind the last whole one are left out. Panics if `size` is 0.
+    /// Splits `bytes` into strings of `size` bytes; bytes after the last whole string are ignored.
+    ///
+    /// # Panics
+    /// If `size` is 0.
     #[must_use]
     pub fn new(bytes: &'a [u8], size: usize) -> Self {
         assert!(size > 0, "strings of no bytes cannot be told apart");
@@ -85,7 +88,7 @@ impl Queries for FixedQueries<'_> {
     }
 }
 
-/// The words of a file, of whatever width.
+/// The words of a file, by their width in bytes.
 #[derive(Clone, Copy)]
 enum Words<'a, V: Value> {
     Four(Typed<'a, u32, V>),
@@ -105,8 +108,9 @@ macro_rules! any_words {
 
 /// A view of an [`Index`] with byte keys. Cheap to make; keep it for many look-ups.
 ///
-/// As [`Typed`]: ranks count from 0, batch forms write into the caller's buffers, a bitmap has bit
-/// `i % 64` of word `i / 64` for query `i`. Keys compare byte by byte, a key before its extensions.
+/// As in [`Typed`], ranks count from 0 and batch forms write into the caller's buffers; a bitmap has bit
+/// `i % 64` of word `i / 64` for query `i`. Keys compare byte by byte, and a prefix of a key comes before the
+/// key.
 #[derive(Clone, Copy)]
 pub struct Strings<'a, V: Value> {
     index: &'a Index,
@@ -115,11 +119,12 @@ pub struct Strings<'a, V: Value> {
     rest: Rest<'a>,
 }
 
-/// What the word of a query says.
+/// Result of looking up the word of a query.
 enum Looked<V: Value> {
-    /// The rank of the lower bound; the query is no key.
+    /// The query is not a key; this is the rank of its lower bound.
     Absent(u64),
-    /// A tuple of this word is at the rank; whether its key is the query is known if it is lossless.
+    /// The first tuple with this word. Its key is the query if words are whole keys; otherwise the keys must
+    /// be compared.
     Hit(Hit<V::Bits>, u128),
 }
 
@@ -138,17 +143,17 @@ impl<'a, V: Value> Strings<'a, V> {
         Ok(Self { index, mask, words, rest: Rest::new(index, mask) })
     }
 
-    /// The index behind this view.
+    /// Returns the index of this view.
     #[must_use]
     pub fn index(&self) -> &'a Index {
         self.index
     }
-    /// Number of tuples.
+    /// Returns the number of tuples.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.index.len()
     }
-    /// Whether there are no tuples.
+    /// Returns true if there are no tuples.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.index.is_empty()
@@ -187,7 +192,8 @@ impl<'a, V: Value> Strings<'a, V> {
         }
     }
 
-    /// The first key of at least `query` among those with its word, from `start` on, which is below.
+    /// Finds the first key of at least `query` among those with its word. The key at `start` is below
+    /// `query`.
     #[cold]
     fn settle(&self, query: &[u8], word: u128, start: u64) -> Result<Hit<V::Bits>, ReadError> {
         let (rank, found, _) = self.among(query, word, start)?;
@@ -195,8 +201,8 @@ impl<'a, V: Value> Strings<'a, V> {
         Ok(Hit { rank, found, value })
     }
 
-    /// Rank of the first key of at least `query` behind `start` among those with its word, whether it is
-    /// the query, and how many keys were compared to find out.
+    /// Returns the rank of the first key of at least `query` after `start` among those with its word, whether
+    /// it equals the query, and the number of keys compared.
     fn among(&self, query: &[u8], word: u128, start: u64) -> Result<(u64, bool, u32), ReadError> {
         let end = any_words!(&self.words, words => words.upper_bound(from(word)))?;
         let mut compared = 0;
@@ -209,8 +215,12 @@ impl<'a, V: Value> Strings<'a, V> {
         Ok((rank, found, compared + u32::from(there)))
     }
 
-    /// Full keys that a look-up of `key` is compared with: 1 is the least for a key that is present. For
-    /// measuring; where words are whole keys the word counts.
+    /// Returns the number of full keys that a look-up of `key` compares; at least 1 for a key that is
+    /// present. For measurements; if words are whole keys, a matching word counts as one.
+    ///
+    /// # Errors
+    /// [`ReadError::Format`] if a block does not match its sum, which only [`crate::Verify::Touched`] checks;
+    /// [`ReadError::MappingLost`] if the file was truncated while it was mapped.
     pub fn comparisons(&self, key: &[u8]) -> Result<u32, ReadError> {
         let Looked::Hit(hit, word) = self.look(key)? else { return Ok(0) };
         if self.rest.compare(hit.rank, key)? != Some(Ordering::Less) {
@@ -224,25 +234,45 @@ impl<'a, V: Value> Strings<'a, V> {
         Ok(tuple.unwrap_or_default().to_bits())
     }
 
-    /// Value of the first tuple with this key.
+    /// Returns the value of the first tuple with this key.
+    ///
+    /// # Errors
+    /// [`ReadError::Format`] if a block does not match its sum, which only [`crate::Verify::Touched`] checks;
+    /// [`ReadError::MappingLost`] if the file was truncated while it was mapped.
     pub fn get(&self, key: &[u8]) -> Result<Option<V>, ReadError> {
         let hit = self.locate(key)?;
         Ok(hit.found.then(|| V::from_bits(hit.value)))
     }
-    /// Whether a tuple has this key.
+    /// Returns true if a tuple has this key.
+    ///
+    /// # Errors
+    /// [`ReadError::Format`] if a block does not match its sum, which only [`crate::Verify::Touched`] checks;
+    /// [`ReadError::MappingLost`] if the file was truncated while it was mapped.
     pub fn contains(&self, key: &[u8]) -> Result<bool, ReadError> {
         Ok(self.locate(key)?.found)
     }
-    /// Rank of the first tuple with this key.
+    /// Returns the rank of the first tuple with this key.
+    ///
+    /// # Errors
+    /// [`ReadError::Format`] if a block does not match its sum, which only [`crate::Verify::Touched`] checks;
+    /// [`ReadError::MappingLost`] if the file was truncated while it was mapped.
     pub fn rank(&self, key: &[u8]) -> Result<Option<u64>, ReadError> {
         let hit = self.locate(key)?;
         Ok(hit.found.then_some(hit.rank))
     }
-    /// Rank of the first tuple whose key is at least `key`; [`Strings::len`] if there is none.
+    /// Returns the rank of the first tuple whose key is at least `key`; [`Strings::len`] if there is none.
+    ///
+    /// # Errors
+    /// [`ReadError::Format`] if a block does not match its sum, which only [`crate::Verify::Touched`] checks;
+    /// [`ReadError::MappingLost`] if the file was truncated while it was mapped.
     pub fn lower_bound(&self, key: &[u8]) -> Result<u64, ReadError> {
         Ok(self.locate(key)?.rank)
     }
-    /// Rank of the first tuple whose key is above `key`; [`Strings::len`] if there is none.
+    /// Returns the rank of the first tuple whose key is above `key`; [`Strings::len`] if there is none.
+    ///
+    /// # Errors
+    /// [`ReadError::Format`] if a block does not match its sum, which only [`crate::Verify::Touched`] checks;
+    /// [`ReadError::MappingLost`] if the file was truncated while it was mapped.
     pub fn upper_bound(&self, key: &[u8]) -> Result<u64, ReadError> {
         match self.look(key)? {
             Looked::Absent(rank) => Ok(rank),
@@ -257,28 +287,44 @@ impl<'a, V: Value> Strings<'a, V> {
             }
         }
     }
-    /// Rank of the first tuple that comes after all keys that begin with `prefix`.
+    /// Returns the rank of the first tuple after all keys that begin with `prefix`.
     fn prefix_end(&self, prefix: &[u8]) -> Result<u64, ReadError> {
-        // The smallest string above all of them: without trailing FF bytes, the last byte one more.
+        // The smallest string above all of them: `prefix` without trailing FF bytes, its last byte one more.
         let Some(last) = prefix.iter().rposition(|&byte| byte < u8::MAX) else { return Ok(self.len()) };
         let mut above = prefix[..=last].to_vec();
         above[last] += 1;
         self.lower_bound(&above)
     }
 
-    /// The key of a rank; `None` past the end.
+    /// Returns the key at `rank`; `None` if `rank` is past the last tuple.
+    ///
+    /// # Errors
+    /// [`ReadError::Format`] if a block does not match its sum, which only [`crate::Verify::Touched`] checks;
+    /// [`ReadError::MappingLost`] if the file was truncated while it was mapped.
     pub fn key(&self, rank: u64) -> Result<Option<Vec<u8>>, ReadError> {
         Ok(self.select(rank)?.map(|(key, _)| key))
     }
-    /// The tuple of a rank.
+    /// Returns the key and the value at `rank`; `None` if `rank` is past the last tuple.
+    ///
+    /// # Errors
+    /// [`ReadError::Format`] if a block does not match its sum, which only [`crate::Verify::Touched`] checks;
+    /// [`ReadError::MappingLost`] if the file was truncated while it was mapped.
     pub fn select(&self, rank: u64) -> Result<Option<(Vec<u8>, V)>, ReadError> {
         self.ranks(rank..rank.saturating_add(1)).next().transpose()
     }
-    /// The first tuple.
+    /// Returns the first tuple; `None` if there are none.
+    ///
+    /// # Errors
+    /// [`ReadError::Format`] if a block does not match its sum, which only [`crate::Verify::Touched`] checks;
+    /// [`ReadError::MappingLost`] if the file was truncated while it was mapped.
     pub fn min(&self) -> Result<Option<(Vec<u8>, V)>, ReadError> {
         self.select(0)
     }
-    /// The last tuple.
+    /// Returns the last tuple; `None` if there are none.
+    ///
+    /// # Errors
+    /// [`ReadError::Format`] if a block does not match its sum, which only [`crate::Verify::Touched`] checks;
+    /// [`ReadError::MappingLost`] if the file was truncated while it was mapped.
     pub fn max(&self) -> Result<Option<(Vec<u8>, V)>, ReadError> {
         self.len().checked_sub(1).map_or(Ok(None), |last| self.select(last))
     }
@@ -297,29 +343,50 @@ impl<'a, V: Value> Strings<'a, V> {
         Ok(start..end.max(start))
     }
 
-    /// Number of tuples whose keys lie in a range; two descents, no scan.
+    /// Returns the number of tuples whose keys are in a range. Two descents, no scan.
+    ///
+    /// # Errors
+    /// [`ReadError::Format`] if a block does not match its sum, which only [`crate::Verify::Touched`] checks;
+    /// [`ReadError::MappingLost`] if the file was truncated while it was mapped.
     pub fn count(&self, keys: impl RangeBounds<[u8]>) -> Result<u64, ReadError> {
         let ranks = self.rank_range(&keys)?;
         Ok(ranks.end - ranks.start)
     }
-    /// Tuples whose keys lie in a range, in order; iterates from both ends.
+    /// Returns an iterator over the tuples whose keys are in a range, in order. It iterates from both ends.
+    ///
+    /// # Errors
+    /// [`ReadError::Format`] if a block does not match its sum, which only [`crate::Verify::Touched`] checks;
+    /// [`ReadError::MappingLost`] if the file was truncated while it was mapped.
     pub fn range(&self, keys: impl RangeBounds<[u8]>) -> Result<StringRange<'a, V>, ReadError> {
         Ok(self.ranks(self.rank_range(&keys)?))
     }
-    /// Ranks of the tuples whose keys begin with `prefix`.
+    /// Returns the ranks of the tuples whose keys begin with `prefix`.
+    ///
+    /// # Errors
+    /// [`ReadError::Format`] if a block does not match its sum, which only [`crate::Verify::Touched`] checks;
+    /// [`ReadError::MappingLost`] if the file was truncated while it was mapped.
     pub fn prefix_ranks(&self, prefix: &[u8]) -> Result<std::ops::Range<u64>, ReadError> {
         let start = self.lower_bound(prefix)?;
         Ok(start..self.prefix_end(prefix)?.max(start))
     }
-    /// Tuples whose keys begin with `prefix`, in order; iterates from both ends.
+    /// Returns an iterator over the tuples whose keys begin with `prefix`, in order. It iterates from both
+    /// ends.
+    ///
+    /// # Errors
+    /// [`ReadError::Format`] if a block does not match its sum, which only [`crate::Verify::Touched`] checks;
+    /// [`ReadError::MappingLost`] if the file was truncated while it was mapped.
     pub fn prefix(&self, prefix: &[u8]) -> Result<StringRange<'a, V>, ReadError> {
         Ok(self.ranks(self.prefix_ranks(prefix)?))
     }
-    /// Every tuple with this key, in input order.
+    /// Returns an iterator over all tuples with this key, in input order.
+    ///
+    /// # Errors
+    /// [`ReadError::Format`] if a block does not match its sum, which only [`crate::Verify::Touched`] checks;
+    /// [`ReadError::MappingLost`] if the file was truncated while it was mapped.
     pub fn get_all(&self, key: &[u8]) -> Result<StringRange<'a, V>, ReadError> {
         self.range((Bound::Included(key), Bound::Included(key)))
     }
-    /// Tuples of a range of ranks; the range is cut at [`Strings::len`].
+    /// Returns an iterator over the tuples of a range of ranks; the range is cut at [`Strings::len`].
     #[must_use]
     pub fn ranks(&self, ranks: std::ops::Range<u64>) -> StringRange<'a, V> {
         let end = ranks.end.min(self.len());
@@ -332,10 +399,14 @@ impl<'a, V: Value> Strings<'a, V> {
         StringRange { mask: self.mask, rest: self.rest, words, front: start, back: end }
     }
 
-    /// Values and presence of many keys, on this thread; returns how many were found.
+    /// Looks up the values of many keys on this thread, and returns the number of keys found.
     ///
-    /// `values` holds at least `keys.len()` elements, `present` at least one bit a key. An absent
-    /// key's value is the type's default.
+    /// `values` must have at least `keys.len()` elements, `present` at least one bit per key. The value of an
+    /// absent key is the default of its type.
+    ///
+    /// # Errors
+    /// [`ReadError::Buffer`] if `values` or `present` is too short; otherwise as for a single look-up:
+    /// [`ReadError::Format`] with [`crate::Verify::Touched`], and [`ReadError::MappingLost`].
     pub fn get_batch<Q: Queries + ?Sized>(
         &self,
         keys: &Q,
@@ -346,7 +417,10 @@ impl<'a, V: Value> Strings<'a, V> {
         self.get_part(keys, 0, values, present)
     }
 
-    /// [`Strings::get_batch`] on all threads of the current rayon pool.
+    /// Runs [`Strings::get_batch`] on all threads of the current rayon pool.
+    ///
+    /// # Errors
+    /// Those of [`Strings::get_batch`].
     pub fn par_get_batch<Q: Queries + ?Sized>(
         &self,
         keys: &Q,
@@ -383,7 +457,7 @@ impl<'a, V: Value> Strings<'a, V> {
         Ok(found)
     }
 
-    /// [`Strings::get_part`] where words are whole keys.
+    /// Runs [`Strings::get_part`] for a file whose words are whole keys.
     fn get_words<W: Word + Key<Word = W>, Q: Queries + ?Sized>(
         &self,
         words: &Typed<'a, W, V>,
@@ -426,7 +500,11 @@ impl<'a, V: Value> Strings<'a, V> {
         Ok(found)
     }
 
-    /// Presence of many keys, on this thread; returns how many were found.
+    /// Checks which of many keys are present, on this thread, and returns the number of keys found.
+    ///
+    /// # Errors
+    /// [`ReadError::Buffer`] if `present` is too short; otherwise as for a single look-up:
+    /// [`ReadError::Format`] with [`crate::Verify::Touched`], and [`ReadError::MappingLost`].
     pub fn contains_batch<Q: Queries + ?Sized>(
         &self,
         keys: &Q,
@@ -442,7 +520,11 @@ impl<'a, V: Value> Strings<'a, V> {
         Ok(found)
     }
 
-    /// [`Strings::lower_bound`] of many keys, on this thread.
+    /// Runs [`Strings::lower_bound`] for many keys, on this thread.
+    ///
+    /// # Errors
+    /// [`ReadError::Buffer`] if `ranks` is too short; otherwise as for a single look-up:
+    /// [`ReadError::Format`] with [`crate::Verify::Touched`], and [`ReadError::MappingLost`].
     pub fn lower_bound_batch<Q: Queries + ?Sized>(
         &self,
         keys: &Q,
@@ -453,7 +535,7 @@ impl<'a, V: Value> Strings<'a, V> {
         self.each_hit(keys, 0, needed, |at, hit| ranks[at] = hit.rank)
     }
 
-    /// The hits of `count` queries from number `first` on, in order.
+    /// Yields the hits of `count` queries from number `first` on, in order.
     fn each_hit<Q: Queries + ?Sized>(
         &self,
         keys: &Q,
@@ -492,7 +574,7 @@ impl<'a, V: Value> Strings<'a, V> {
     ) -> Result<(), ReadError> {
         let mut queries = [W::default(); PIECE];
         let mut gaps = [0u64; PIECE / 64];
-        // A query above all keys; the largest word has no successor to look for.
+        // Queries above all keys: the largest word has no successor to search for.
         let mut above = [0u64; PIECE / 64];
         let key = |at: usize| keys.get(first + at);
         crate::arch::places(self.mask, hits.len(), key, |at, place| match place {
@@ -521,7 +603,7 @@ impl<'a, V: Value> Strings<'a, V> {
                     hits[at] = Hit { rank, ..Hit::default() };
                 }
             }
-            // A group may arrive in parts.
+            // A group may arrive in several pieces.
             let end = first_arrived + arrived.len();
             if end.is_multiple_of(GROUP) || end == count {
                 self.confirm(first_arrived / GROUP, keys, first, hits, &mut unsettled);
@@ -536,10 +618,10 @@ impl<'a, V: Value> Strings<'a, V> {
         Ok(())
     }
 
-    /// Compares full keys where words are not whole keys: asks for the offsets of the group that just
-    /// arrived, then for the keys of the one before it, and compares these. A group asks in one burst so that
-    /// its page walks overlap (a hint cannot retire before its address is known), and compares at
-    /// once, while what it asked for is still near.
+    /// Compares full keys if words are not whole keys. Prefetches the offsets of the group that just arrived,
+    /// then the keys of the group before it, and compares those. A group is prefetched in one burst so that
+    /// its page walks overlap (a hint cannot retire before its address is known). It is compared right after,
+    /// while the prefetched lines are still in the cache.
     fn confirm<Q: Queries + ?Sized>(
         &self,
         group: usize,
@@ -577,8 +659,8 @@ impl<'a, V: Value> Strings<'a, V> {
         }
     }
 
-    /// [`Strings::settle`] of up to [`TURNS`] queries, which take turns at each step of the bisection, so that
-    /// their misses overlap.
+    /// Runs [`Strings::settle`] for up to [`TURNS`] queries, which take turns at each step of the bisection
+    /// so that their cache misses overlap.
     fn settle_all<W: Word + Key<Word = W>, Q: Queries + ?Sized>(
         &self,
         words: &Typed<'a, W, V>,
@@ -588,7 +670,7 @@ impl<'a, V: Value> Strings<'a, V> {
         unsettled: &[usize],
         hits: &mut [Hit<V::Bits>],
     ) -> Result<(), ReadError> {
-        // The ends of the runs: where the next word begins. The largest word has none.
+        // A run ends where the next word begins. The largest word has no next word.
         let mut next = [W::default(); TURNS];
         let mut ends = [self.len(); TURNS];
         for (next, &at) in next.iter_mut().zip(unsettled) {
@@ -621,7 +703,7 @@ impl<'a, V: Value> Strings<'a, V> {
                 }
             }
         }
-        // Both ends are now the first key that is not below; its value lies in another line.
+        // Both ends are now the first key that is not below; its value is in another line.
         for (rank, _) in &*spans {
             self.rest.prefetch_offset(*rank);
             words.prefetch(*rank);
@@ -637,7 +719,7 @@ impl<'a, V: Value> Strings<'a, V> {
     }
 }
 
-/// Queries of a piece whose word begins with a key below them.
+/// Queries of a piece for which the first key with their word is below them.
 struct Unsettled {
     at: [usize; PIECE],
     count: usize,
@@ -648,7 +730,7 @@ fn from<W: Word>(word: u128) -> W {
     W::from_u128(word)
 }
 
-/// The first rank of `from..to` that is not below, or `to`. O(log).
+/// Returns the first rank of `from..to` that is not `below`, or `to`. O(log).
 fn bisect(
     from: u64,
     to: u64,
@@ -697,8 +779,8 @@ enum Tuples<'a, V: Value> {
     Sixteen(Range<'a, u128, V>),
 }
 
-/// Iterates over the tuples of a range of ranks. An item is an error if a block does not match its
-/// sum ([`crate::Verify::Touched`]) or the mapping was lost.
+/// Iterator over the tuples of a range of ranks. An item is an error if a block does not match its sum
+/// ([`crate::Verify::Touched`]) or the mapping was lost.
 #[derive(Clone)]
 pub struct StringRange<'a, V: Value> {
     mask: &'a Mask,
@@ -719,7 +801,7 @@ macro_rules! next_tuple {
 }
 
 impl<V: Value> StringRange<'_, V> {
-    /// Tuples that are still to come.
+    /// Returns the number of tuples that remain.
     #[must_use]
     pub fn remaining(&self) -> u64 {
         self.back - self.front

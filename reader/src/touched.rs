@@ -1,8 +1,8 @@
-//! Verifying each sum block that a query reads, once.
+//! Verification of each block that a query reads, at its first read.
 //!
-//! The chain of trust: the superblock's CRC covers the CRC of the section table, which holds the
-//! CRC of SUM2 (checked when the file is opened), whose sums cover SUMS, whose sums cover the lines
-//! and the spine. A block that matched is remembered in a bitmap of atomics; there are no locks.
+//! The chain of trust: the CRC in the superblock covers the CRC of the section table, which holds the CRC of
+//! SUM2 (checked when the file is opened), whose sums cover SUMS, whose sums cover the lines and the spine. A
+//! bitmap of atomics records the blocks that matched; there are no locks.
 
 use crate::bytes::Storage;
 use crate::error::ReadError;
@@ -19,18 +19,18 @@ pub(crate) struct Touched {
     good: Vec<Vec<AtomicU64>>,
 }
 
-/// A file whose blocks are verified before a line of them is handed out.
+/// A file whose blocks are verified before a line of them is returned.
 pub(crate) struct Verified<'a> {
     pub(crate) header: &'a Header,
     pub(crate) bytes: &'a [u8],
     pub(crate) touched: &'a Touched,
-    /// Where the bytes are, if that may be lost.
+    /// Storage of the bytes, if they may be lost.
     pub(crate) storage: Option<&'a Storage>,
 }
 
 impl Touched {
-    /// Checks SUM2 and prepares the rest. O(file / 16 MiB), and a bit of memory for 8 KiB, which the system gives where
-    /// it is used.
+    /// Checks SUM2 and allocates the bitmaps. O(file / 16 MiB), and one bit of memory per 8 KiB, which the
+    /// system provides when it is used.
     pub(crate) fn new(header: &Header, bytes: &[u8]) -> Result<Self, FormatError> {
         if let Some(sum2) = header.section(Tag::SUM2) {
             let (expected, found) =
@@ -61,7 +61,7 @@ fn slice(bytes: &[u8], offset: u64, length: u64) -> Result<&[u8], FormatError> {
 }
 
 impl Verified<'_> {
-    /// Verifies the block in which byte `offset` of the file lies.
+    /// Verifies the block that contains byte `offset` of the file.
     pub(crate) fn check(&self, offset: u64) -> Result<(), ReadError> {
         let after = self.header.sections.partition_point(|section| section.offset() <= offset);
         let Some(index) = after.checked_sub(1) else { return Ok(()) };
@@ -86,7 +86,7 @@ impl Verified<'_> {
         let bytes = slice(self.bytes, start, (SUM_BLOCK_BYTES as u64).min(section.end - start))?;
         let found = self.header.bound_sum(section.entry.tag, block, bytes);
         if expected != found {
-            // Zeros that stand for what was cut off are no damage.
+            // Zeros in place of bytes that were truncated are not reported as damage.
             if self.storage.is_some_and(Storage::is_lost) {
                 return Err(ReadError::MappingLost);
             }
@@ -126,7 +126,7 @@ mod tests {
     use pleach_kit::generate::mix;
     use pleach_kit::naive;
 
-    /// A file of several sections, one of them of more blocks than a word of the bitmap has bits.
+    /// A file of several sections, one of which has more blocks than a word of the bitmap has bits.
     fn whole() -> (Header, Vec<u8>) {
         let tuples: Vec<(u64, u64)> = (0..35_000).map(|i| (i * 1000 + mix(i) % 1000, i)).collect();
         let meta = pleach_format::meta::Meta { key_name: "k".into(), ..Default::default() };
@@ -135,7 +135,7 @@ mod tests {
         (header.expect("a header"), bytes)
     }
 
-    /// Each block is looked at with its own sum, and with no other one; once.
+    /// Each block is compared with its own sum only, and once.
     #[test]
     fn blocks_are_verified_one_by_one() {
         let (header, bytes) = whole();
@@ -172,7 +172,7 @@ mod tests {
                         let behind = 10.min(section.end - end);
                         assert_eq!(bad.check_range(end, behind), Ok(()), "from byte {end} on");
                     }
-                    // What has been good once is not read again.
+                    // A block that has matched once is not read again.
                     assert_eq!(good.check(start), Ok(()));
                     assert_eq!(bad.check(end - 1), Ok(()));
                 }
@@ -186,7 +186,7 @@ mod tests {
         }
     }
 
-    /// A sum that is wrong is no sum.
+    /// A damaged sum is detected before it is used.
     #[test]
     fn sums_are_verified_first() {
         let (header, bytes) = whole();

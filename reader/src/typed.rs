@@ -1,4 +1,4 @@
-//! A view of an open file with compile-time types: every look-up there is.
+//! A view of an open file with compile-time types. It provides all look-ups of numeric keys.
 
 use crate::arch::Isa;
 use crate::cast::{key_words, value_bits};
@@ -16,13 +16,13 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Bound, RangeBounds};
 
-/// Queries of one task of a parallel batch; a multiple of 64, so that tasks own whole bitmap words.
+/// Queries per task of a parallel batch; a multiple of 64, so that tasks own whole bitmap words.
 const TASK: usize = 1 << 14;
 
-/// Keys that are encoded at once, where encoding is more than a xor; a multiple of 64.
+/// Keys encoded at a time where encoding is more than a xor; a multiple of 64.
 const PIECE: usize = 1024;
 
-/// Key searches for whatever width the file's values have.
+/// Searches for keys alone, for each width of the file's values.
 #[derive(Clone, Copy)]
 enum KeyEngine<W> {
     Zero(Engine<W, ()>),
@@ -52,7 +52,7 @@ impl<W: Word> KeyEngine<W> {
     fn locate(&self, plan: &Plan<'_>, query: W) -> (u64, bool) {
         any_width!(self, engine => { let hit = engine.locate(plan, query); (hit.rank, hit.found) })
     }
-    /// Hits without their values.
+    /// Yields hits without their values.
     fn hits<B: Bits>(&self, plan: &Plan<'_>, queries: &[W], put: &mut PutHits<'_, B>) {
         fn bare<A, B: Bits>(hit: &Hit<A>) -> Hit<B> {
             Hit { rank: hit.rank, found: hit.found, value: B::default() }
@@ -78,13 +78,13 @@ impl<W: Word> KeyEngine<W> {
 /// Ranks count from 0. All look-ups are O(levels) lines. Batch forms write into the caller's
 /// buffers: a bitmap has bit `i % 64` of word `i / 64` for query `i`.
 ///
-/// Answers come from bytes that were verified as the [`crate::Verify`] mode of the index says.
+/// Answers come from bytes that were verified as the [`crate::Verify`] mode of the index specifies.
 #[derive(Clone, Copy)]
 pub struct Typed<'a, K: Key, V: Value> {
     index: &'a Index,
     plan: Option<Plan<'a>>,
     keys: KeyEngine<K::Word>,
-    /// There only if the file's values have the width of `V`.
+    /// Present only if the file's values have the width of `V`.
     values: Option<Engine<K::Word, V::Bits>>,
     types: PhantomData<(K, V)>,
 }
@@ -101,23 +101,23 @@ impl<'a, K: Key, V: Value> Typed<'a, K, V> {
         }
     }
 
-    /// The index behind this view.
+    /// Returns the index of this view.
     #[must_use]
     pub fn index(&self) -> &'a Index {
         self.index
     }
-    /// Number of tuples.
+    /// Returns the number of tuples.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.index.len()
     }
-    /// Whether there are no tuples.
+    /// Returns true if there are no tuples.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.index.is_empty()
     }
 
-    /// The proved arrays; `None` in an empty file.
+    /// Returns the arrays, whose bounds were checked; `None` in an empty file.
     pub(crate) fn plan(&self) -> Option<&Plan<'a>> {
         self.plan.as_ref()
     }
@@ -149,8 +149,8 @@ impl<'a, K: Key, V: Value> Typed<'a, K, V> {
         Ok(hit)
     }
 
-    /// The hits of many words, unverified, in groups of up to [`GROUP`] and in order. None in an empty
-    /// file.
+    /// Yields the hits of many words, unverified, in order and in groups of up to [`GROUP`]. Yields nothing
+    /// in an empty file.
     pub(crate) fn hits(&self, words: &[K::Word], put: &mut PutHits<'_, V::Bits>) {
         let Some(plan) = &self.plan else { return };
         match &self.values {
@@ -159,7 +159,7 @@ impl<'a, K: Key, V: Value> Typed<'a, K, V> {
         }
     }
 
-    /// Hints that the tuple of a rank will be read soon.
+    /// Prefetches the tuple at `rank`.
     #[inline]
     pub(crate) fn prefetch(&self, rank: u64) {
         if let Some(plan) = &self.plan {
@@ -168,33 +168,53 @@ impl<'a, K: Key, V: Value> Typed<'a, K, V> {
         }
     }
 
-    /// Value of the first tuple with this key.
+    /// Returns the value of the first tuple with this key.
+    ///
+    /// # Errors
+    /// [`ReadError::Format`] if a block does not match its sum, which only [`crate::Verify::Touched`] checks;
+    /// [`ReadError::MappingLost`] if the file was truncated while it was mapped.
     #[inline]
     pub fn get(&self, key: K) -> Result<Option<V>, ReadError> {
         let hit = self.locate(key.encode())?;
         Ok(hit.found.then(|| V::from_bits(hit.value)))
     }
 
-    /// Whether a tuple has this key.
+    /// Returns true if a tuple has this key.
+    ///
+    /// # Errors
+    /// [`ReadError::Format`] if a block does not match its sum, which only [`crate::Verify::Touched`] checks;
+    /// [`ReadError::MappingLost`] if the file was truncated while it was mapped.
     #[inline]
     pub fn contains(&self, key: K) -> Result<bool, ReadError> {
         Ok(self.locate(key.encode())?.found)
     }
 
-    /// Rank of the first tuple with this key.
+    /// Returns the rank of the first tuple with this key.
+    ///
+    /// # Errors
+    /// [`ReadError::Format`] if a block does not match its sum, which only [`crate::Verify::Touched`] checks;
+    /// [`ReadError::MappingLost`] if the file was truncated while it was mapped.
     #[inline]
     pub fn rank(&self, key: K) -> Result<Option<u64>, ReadError> {
         let hit = self.locate(key.encode())?;
         Ok(hit.found.then_some(hit.rank))
     }
 
-    /// Rank of the first tuple whose key is at least `key`; [`Typed::len`] if there is none.
+    /// Returns the rank of the first tuple whose key is at least `key`; [`Typed::len`] if there is none.
+    ///
+    /// # Errors
+    /// [`ReadError::Format`] if a block does not match its sum, which only [`crate::Verify::Touched`] checks;
+    /// [`ReadError::MappingLost`] if the file was truncated while it was mapped.
     #[inline]
     pub fn lower_bound(&self, key: K) -> Result<u64, ReadError> {
         Ok(self.locate(key.encode())?.rank)
     }
 
-    /// Rank of the first tuple whose key is above `key`; [`Typed::len`] if there is none.
+    /// Returns the rank of the first tuple whose key is above `key`; [`Typed::len`] if there is none.
+    ///
+    /// # Errors
+    /// [`ReadError::Format`] if a block does not match its sum, which only [`crate::Verify::Touched`] checks;
+    /// [`ReadError::MappingLost`] if the file was truncated while it was mapped.
     #[inline]
     pub fn upper_bound(&self, key: K) -> Result<u64, ReadError> {
         match key.encode().successor() {
@@ -203,17 +223,29 @@ impl<'a, K: Key, V: Value> Typed<'a, K, V> {
         }
     }
 
-    /// The tuple of a rank.
+    /// Returns the key and the value at `rank`; `None` if `rank` is past the last tuple. O(1).
+    ///
+    /// # Errors
+    /// [`ReadError::Format`] if a block does not match its sum, which only [`crate::Verify::Touched`] checks;
+    /// [`ReadError::MappingLost`] if the file was truncated while it was mapped.
     pub fn select(&self, rank: u64) -> Result<Option<(K, V)>, ReadError> {
         self.ranks(rank..rank.saturating_add(1)).next().transpose()
     }
 
-    /// The first tuple.
+    /// Returns the first tuple; `None` if there are none. O(1).
+    ///
+    /// # Errors
+    /// [`ReadError::Format`] if a block does not match its sum, which only [`crate::Verify::Touched`] checks;
+    /// [`ReadError::MappingLost`] if the file was truncated while it was mapped.
     pub fn min(&self) -> Result<Option<(K, V)>, ReadError> {
         self.select(0)
     }
 
-    /// The last tuple.
+    /// Returns the last tuple; `None` if there are none. O(1).
+    ///
+    /// # Errors
+    /// [`ReadError::Format`] if a block does not match its sum, which only [`crate::Verify::Touched`] checks;
+    /// [`ReadError::MappingLost`] if the file was truncated while it was mapped.
     pub fn max(&self) -> Result<Option<(K, V)>, ReadError> {
         match self.len().checked_sub(1) {
             Some(last) => self.select(last),
@@ -235,23 +267,35 @@ impl<'a, K: Key, V: Value> Typed<'a, K, V> {
         Ok(start..end.max(start))
     }
 
-    /// Number of tuples whose keys lie in a range; two descents, no scan.
+    /// Returns the number of tuples whose keys are in a range. Two descents, no scan.
+    ///
+    /// # Errors
+    /// [`ReadError::Format`] if a block does not match its sum, which only [`crate::Verify::Touched`] checks;
+    /// [`ReadError::MappingLost`] if the file was truncated while it was mapped.
     pub fn count(&self, keys: impl RangeBounds<K>) -> Result<u64, ReadError> {
         let ranks = self.rank_range(&keys)?;
         Ok(ranks.end - ranks.start)
     }
 
-    /// Tuples whose keys lie in a range, in order; iterates from both ends.
+    /// Returns an iterator over the tuples whose keys are in a range, in order. It iterates from both ends.
+    ///
+    /// # Errors
+    /// [`ReadError::Format`] if a block does not match its sum, which only [`crate::Verify::Touched`] checks;
+    /// [`ReadError::MappingLost`] if the file was truncated while it was mapped.
     pub fn range(&self, keys: impl RangeBounds<K>) -> Result<Range<'a, K, V>, ReadError> {
         Ok(self.ranks(self.rank_range(&keys)?))
     }
 
-    /// Every tuple with this key, in input order.
+    /// Returns an iterator over all tuples with this key, in input order.
+    ///
+    /// # Errors
+    /// [`ReadError::Format`] if a block does not match its sum, which only [`crate::Verify::Touched`] checks;
+    /// [`ReadError::MappingLost`] if the file was truncated while it was mapped.
     pub fn get_all(&self, key: K) -> Result<Range<'a, K, V>, ReadError> {
         self.range(key..=key)
     }
 
-    /// Tuples of a range of ranks; the range is cut at [`Typed::len`].
+    /// Returns an iterator over the tuples of a range of ranks; the range is cut at [`Typed::len`].
     #[must_use]
     pub fn ranks(&self, ranks: std::ops::Range<u64>) -> Range<'a, K, V> {
         Range::new(self.index, self.plan.as_ref().map(|plan| plan.tuple_lines), ranks)
@@ -276,8 +320,8 @@ impl<'a, K: Key, V: Value> Typed<'a, K, V> {
         buffer.get_mut(..needed).ok_or(ReadError::Buffer { name, needed, found })
     }
 
-    /// Hands the keys on as words and what these are xor-ed with, with the index of the first one:
-    /// all at once where encoding is a xor, else in pieces that have been encoded.
+    /// Calls `take` with the index of the first key, the keys as words, and the word to xor them with: once
+    /// for all keys if encoding is a xor, otherwise once for each piece of encoded keys.
     #[inline]
     fn each_words(keys: &[K], mut take: impl FnMut(usize, &[K::Word], K::Word)) {
         if let Some(flip) = K::FLIP {
@@ -292,10 +336,14 @@ impl<'a, K: Key, V: Value> Typed<'a, K, V> {
         }
     }
 
-    /// Values and presence of many keys, on this thread; returns how many were found.
+    /// Looks up the values of many keys on this thread, and returns the number of keys found.
     ///
-    /// `values` holds at least `keys.len()` elements, `present` at least one bit a key. An absent
-    /// key's value is the type's default.
+    /// `values` must have at least `keys.len()` elements, `present` at least one bit per key. The value of an
+    /// absent key is the default of its type.
+    ///
+    /// # Errors
+    /// [`ReadError::Buffer`] if `values` or `present` is too short; otherwise as for a single look-up:
+    /// [`ReadError::Format`] with [`crate::Verify::Touched`], and [`ReadError::MappingLost`].
     pub fn get_batch(&self, keys: &[K], values: &mut [V], present: &mut [u64]) -> Result<usize, ReadError> {
         let values = Self::check_length("values", keys.len(), values)?;
         let present = Self::check_bitmap(keys.len(), present)?;
@@ -347,7 +395,11 @@ impl<'a, K: Key, V: Value> Typed<'a, K, V> {
         Ok(found)
     }
 
-    /// Presence of many keys, on this thread; returns how many were found.
+    /// Checks which of many keys are present, on this thread, and returns the number of keys found.
+    ///
+    /// # Errors
+    /// [`ReadError::Buffer`] if `present` is too short; otherwise as for a single look-up:
+    /// [`ReadError::Format`] with [`crate::Verify::Touched`], and [`ReadError::MappingLost`].
     pub fn contains_batch(&self, keys: &[K], present: &mut [u64]) -> Result<usize, ReadError> {
         let present = Self::check_bitmap(keys.len(), present)?;
         self.contains_piece(keys, present)
@@ -371,7 +423,11 @@ impl<'a, K: Key, V: Value> Typed<'a, K, V> {
         Ok(found)
     }
 
-    /// [`Typed::lower_bound`] of many keys, on this thread.
+    /// Runs [`Typed::lower_bound`] for many keys, on this thread.
+    ///
+    /// # Errors
+    /// [`ReadError::Buffer`] if `ranks` is too short; otherwise as for a single look-up:
+    /// [`ReadError::Format`] with [`crate::Verify::Touched`], and [`ReadError::MappingLost`].
     pub fn lower_bound_batch(&self, keys: &[K], ranks: &mut [u64]) -> Result<(), ReadError> {
         let ranks = Self::check_length("ranks", keys.len(), ranks)?;
         self.lower_bound_piece(keys, ranks)
@@ -391,7 +447,10 @@ impl<'a, K: Key, V: Value> Typed<'a, K, V> {
         self.index.check_mapping()
     }
 
-    /// [`Typed::get_batch`] on all threads of the current rayon pool.
+    /// Runs [`Typed::get_batch`] on all threads of the current rayon pool.
+    ///
+    /// # Errors
+    /// Those of [`Typed::get_batch`].
     pub fn par_get_batch(
         &self,
         keys: &[K],
@@ -408,7 +467,10 @@ impl<'a, K: Key, V: Value> Typed<'a, K, V> {
             .try_reduce(|| 0, |a, b| Ok(a + b))
     }
 
-    /// [`Typed::contains_batch`] on all threads of the current rayon pool.
+    /// Runs [`Typed::contains_batch`] on all threads of the current rayon pool.
+    ///
+    /// # Errors
+    /// Those of [`Typed::contains_batch`].
     pub fn par_contains_batch(&self, keys: &[K], present: &mut [u64]) -> Result<usize, ReadError> {
         let present = Self::check_bitmap(keys.len(), present)?;
         pleach_fsck::pool::ready();
@@ -418,7 +480,10 @@ impl<'a, K: Key, V: Value> Typed<'a, K, V> {
             .try_reduce(|| 0, |a, b| Ok(a + b))
     }
 
-    /// [`Typed::lower_bound_batch`] on all threads of the current rayon pool.
+    /// Runs [`Typed::lower_bound_batch`] on all threads of the current rayon pool.
+    ///
+    /// # Errors
+    /// Those of [`Typed::lower_bound_batch`].
     pub fn par_lower_bound_batch(&self, keys: &[K], ranks: &mut [u64]) -> Result<(), ReadError> {
         let ranks = Self::check_length("ranks", keys.len(), ranks)?;
         pleach_fsck::pool::ready();

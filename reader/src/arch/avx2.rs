@@ -1,15 +1,15 @@
-//! AVX2: two vectors of 32 bytes a line. Unsigned compares of 16 and 32 bits go through `max`
-//! (`max(k, q) == k` says `k >= q`); of 64 bits through a flipped sign bit.
+//! AVX2: two vectors of 32 bytes per line. Unsigned compares of 8, 16 and 32 bits use `max` (`max(k, q) == k`
+//! means `k >= q`); those of 64 bits flip the sign bit.
 
 use super::Simd;
 use pleach_format::line::Line;
 use std::arch::x86_64::*;
 
-/// Proves AVX2 and POPCNT.
+/// AVX2 and POPCNT.
 #[derive(Clone, Copy)]
 pub(crate) struct Avx2;
 
-/// Bits of the first `n` 16-bit lanes after `packs_epi16`, which works within 128-bit halves.
+/// Returns the bits of the first `n` 16-bit lanes after `packs_epi16`, which works within 128-bit halves.
 const fn packed_lanes(n: usize) -> u32 {
     let mut mask = 0;
     let mut lane = 0;
@@ -21,7 +21,7 @@ const fn packed_lanes(n: usize) -> u32 {
     mask
 }
 
-/// `PACKED_LANES[n]`: see [`packed_lanes`].
+/// Results of [`packed_lanes`] for `n` from 0 to 32.
 static PACKED_LANES: [u32; 33] = {
     let mut masks = [0; 33];
     let mut n = 0;
@@ -32,41 +32,42 @@ static PACKED_LANES: [u32; 33] = {
     masks
 };
 
-/// The 32 bytes of half `HALF` (0 or 1) of a line.
+/// Loads the 32 bytes of half `HALF` (0 or 1) of a line.
 ///
 /// # Safety
-/// The CPU has AVX.
+/// The caller guarantees AVX.
 #[inline(always)]
 unsafe fn half<const HALF: usize>(line: &Line) -> __m256i {
     const { assert!(HALF < 2) };
-    // SAFETY: bytes 32 * HALF .. 32 * HALF + 32 lie in the line's 64; the load needs no alignment.
+    // SAFETY: the caller guarantees AVX; bytes `32 * HALF .. 32 * HALF + 32` are inside the line, and the
+    // load needs no alignment.
     unsafe { _mm256_loadu_si256(line.as_ptr().add(32 * HALF).cast()) }
 }
 
-/// The highest bit of each 32-bit lane.
+/// Returns the highest bit of each 32-bit lane.
 ///
 /// # Safety
-/// The CPU has AVX.
+/// The caller guarantees AVX.
 #[inline(always)]
 unsafe fn bits32(lanes: __m256i) -> u32 {
-    // SAFETY: the caller's CPU has AVX.
+    // SAFETY: the caller guarantees AVX.
     unsafe { _mm256_movemask_ps(_mm256_castsi256_ps(lanes)).cast_unsigned() }
 }
 
-/// The highest bit of each 64-bit lane.
+/// Returns the highest bit of each 64-bit lane.
 ///
 /// # Safety
-/// The CPU has AVX.
+/// The caller guarantees AVX.
 #[inline(always)]
 unsafe fn bits64(lanes: __m256i) -> u32 {
-    // SAFETY: the caller's CPU has AVX.
+    // SAFETY: the caller guarantees AVX.
     unsafe { _mm256_movemask_pd(_mm256_castsi256_pd(lanes)).cast_unsigned() }
 }
 
 impl Simd for Avx2 {
     #[inline(always)]
     unsafe fn below8(line: &Line, n: usize, query: u8) -> usize {
-        // SAFETY: the caller's CPU has AVX2 (contract of the trait); no memory but the line is read.
+        // SAFETY: the caller guarantees AVX2, by the contract of `Simd`; no memory but the line is read.
         unsafe {
             let wanted = _mm256_set1_epi8(query.cast_signed());
             let (low, high) = (half::<0>(line), half::<1>(line));
@@ -80,7 +81,7 @@ impl Simd for Avx2 {
 
     #[inline(always)]
     unsafe fn below16(line: &Line, n: usize, query: u16) -> usize {
-        // SAFETY: the caller's CPU has AVX2 (contract of the trait); no memory but the line is read.
+        // SAFETY: the caller guarantees AVX2, by the contract of `Simd`; no memory but the line is read.
         unsafe {
             let wanted = _mm256_set1_epi16(query.cast_signed());
             let (low, high) = (half::<0>(line), half::<1>(line));
@@ -93,14 +94,14 @@ impl Simd for Avx2 {
 
     #[inline(always)]
     unsafe fn below32(line: &Line, n: usize, query: u32) -> usize {
-        // SAFETY: as above.
+        // SAFETY: the caller guarantees AVX2, by the contract of `Simd`; no memory but the line is read.
         unsafe {
             let wanted = _mm256_set1_epi32(query.cast_signed());
             if n == 16 {
                 let (low, high) = (half::<0>(line), half::<1>(line));
                 let low = _mm256_cmpeq_epi32(_mm256_max_epu32(low, wanted), low);
                 let high = _mm256_cmpeq_epi32(_mm256_max_epu32(high, wanted), high);
-                // Two bits a key, in an order that does not matter.
+                // Two bits per key, in an order that does not matter.
                 let not_below = _mm256_movemask_epi8(_mm256_packs_epi32(low, high)).cast_unsigned();
                 return 16 - not_below.count_ones() as usize / 2;
             }
@@ -116,7 +117,7 @@ impl Simd for Avx2 {
 
     #[inline(always)]
     unsafe fn below64(line: &Line, n: usize, query: u64) -> usize {
-        // SAFETY: as above.
+        // SAFETY: the caller guarantees AVX2, by the contract of `Simd`; no memory but the line is read.
         unsafe {
             let sign = _mm256_set1_epi64x(i64::MIN);
             let wanted = _mm256_set1_epi64x((query ^ (1 << 63)).cast_signed());
@@ -130,7 +131,7 @@ impl Simd for Avx2 {
 
     #[inline(always)]
     unsafe fn equal32(line: &Line, n: usize, query: u32) -> u32 {
-        // SAFETY: as above.
+        // SAFETY: the caller guarantees AVX2, by the contract of `Simd`; no memory but the line is read.
         unsafe {
             let wanted = _mm256_set1_epi32(query.cast_signed());
             let mut bits = bits32(_mm256_cmpeq_epi32(half::<0>(line), wanted));
@@ -143,7 +144,7 @@ impl Simd for Avx2 {
 
     #[inline(always)]
     unsafe fn equal64(line: &Line, n: usize, query: u64) -> u32 {
-        // SAFETY: as above.
+        // SAFETY: the caller guarantees AVX2, by the contract of `Simd`; no memory but the line is read.
         unsafe {
             let wanted = _mm256_set1_epi64x(query.cast_signed());
             let mut bits = bits64(_mm256_cmpeq_epi64(half::<0>(line), wanted));

@@ -1,27 +1,27 @@
-//! AVX-512: one load and one compare a line; compares give bit masks directly.
+//! AVX-512: one load and one compare per line; compares yield bit masks directly.
 
 use super::Simd;
 use pleach_format::line::Line;
 use std::arch::x86_64::*;
 
-/// Proves AVX-512 F, BW and VL.
+/// AVX-512 F, BW and VL.
 #[derive(Clone, Copy)]
 pub(crate) struct Avx512;
 
-/// The whole line.
+/// Loads the whole line.
 ///
 /// # Safety
-/// The CPU has AVX-512 F.
+/// The caller guarantees AVX-512 F.
 #[inline(always)]
 unsafe fn load(line: &Line) -> __m512i {
-    // SAFETY: a line has 64 bytes; the load needs no alignment.
+    // SAFETY: the caller guarantees AVX-512 F; a line has 64 bytes, and the load needs no alignment.
     unsafe { _mm512_loadu_si512(line.as_ptr().cast()) }
 }
 
 impl Simd for Avx512 {
     #[inline(always)]
     unsafe fn below8(line: &Line, n: usize, query: u8) -> usize {
-        // SAFETY: the caller's CPU has AVX-512 F and BW (contract of the trait).
+        // SAFETY: the caller guarantees AVX-512 F and BW, by the contract of `Simd`.
         unsafe {
             let wanted = _mm512_set1_epi8(query.cast_signed());
             let below = _mm512_cmplt_epu8_mask(load(line), wanted);
@@ -31,7 +31,7 @@ impl Simd for Avx512 {
 
     #[inline(always)]
     unsafe fn below16(line: &Line, n: usize, query: u16) -> usize {
-        // SAFETY: the caller's CPU has AVX-512 F and BW (contract of the trait).
+        // SAFETY: the caller guarantees AVX-512 F and BW, by the contract of `Simd`.
         unsafe {
             let wanted = _mm512_set1_epi16(query.cast_signed());
             let below = _mm512_cmplt_epu16_mask(load(line), wanted);
@@ -41,7 +41,7 @@ impl Simd for Avx512 {
 
     #[inline(always)]
     unsafe fn below32(line: &Line, n: usize, query: u32) -> usize {
-        // SAFETY: as above.
+        // SAFETY: the caller guarantees AVX-512 F and BW, by the contract of `Simd`.
         unsafe {
             let wanted = _mm512_set1_epi32(query.cast_signed());
             let below = u32::from(_mm512_cmplt_epu32_mask(load(line), wanted));
@@ -51,7 +51,7 @@ impl Simd for Avx512 {
 
     #[inline(always)]
     unsafe fn below64(line: &Line, n: usize, query: u64) -> usize {
-        // SAFETY: as above.
+        // SAFETY: the caller guarantees AVX-512 F and BW, by the contract of `Simd`.
         unsafe {
             let wanted = _mm512_set1_epi64(query.cast_signed());
             let below = u32::from(_mm512_cmplt_epu64_mask(load(line), wanted));
@@ -61,7 +61,7 @@ impl Simd for Avx512 {
 
     #[inline(always)]
     unsafe fn equal32(line: &Line, n: usize, query: u32) -> u32 {
-        // SAFETY: as above.
+        // SAFETY: the caller guarantees AVX-512 F and BW, by the contract of `Simd`.
         unsafe {
             let wanted = _mm512_set1_epi32(query.cast_signed());
             u32::from(_mm512_cmpeq_epi32_mask(load(line), wanted)) & ((1u32 << n) - 1)
@@ -70,7 +70,7 @@ impl Simd for Avx512 {
 
     #[inline(always)]
     unsafe fn equal64(line: &Line, n: usize, query: u64) -> u32 {
-        // SAFETY: as above.
+        // SAFETY: the caller guarantees AVX-512 F and BW, by the contract of `Simd`.
         unsafe {
             let wanted = _mm512_set1_epi64(query.cast_signed());
             u32::from(_mm512_cmpeq_epi64_mask(load(line), wanted)) & ((1u32 << n) - 1)

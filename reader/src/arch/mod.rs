@@ -1,10 +1,10 @@
-//! Vector instructions: one small trait over a line of 64 bytes, one implementation a level.
+//! Vector instructions: one small trait over a line of 64 bytes, with one implementation per level.
 //!
-//! Everything the searches need of a CPU is "how many of the first `n` words of this line are below
-//! `q`" or "which of them are `q`". Each method is `#[inline(always)]` and never carries `#[target_feature]`
-//! itself; the outer function of a variant does, so that the whole descent is compiled once for each level.
-//! A value of an implementing type proves that the CPU has the feature: it can only be had from
-//! [`Isa::available`]'s detection.
+//! The searches need two operations: count the words among the first `n` of a line that are below a query,
+//! and find those that are equal to it. Each method is `#[inline(always)]` and never carries
+//! `#[target_feature]` itself. The outer function of a variant does, so that the whole descent is compiled
+//! once for each level. The outer functions are called only where [`Isa::is_available`] has found the
+//! features.
 
 use pleach_format::cpu;
 use pleach_format::line::Line;
@@ -38,10 +38,10 @@ pub enum Isa {
 }
 
 impl Isa {
-    /// Every level there is, in order of preference from the last to the first.
+    /// All levels; a later one is preferred to an earlier one.
     pub const ALL: [Isa; 4] = [Isa::Scalar, Isa::Neon, Isa::Avx2, Isa::Avx512];
 
-    /// Whether this CPU has it.
+    /// Returns true if this CPU has the level.
     #[must_use]
     pub fn is_available(self) -> bool {
         match self {
@@ -52,19 +52,19 @@ impl Isa {
         }
     }
 
-    /// The levels of this CPU, least first.
+    /// Returns the levels of this CPU, least preferred first.
     #[must_use]
     pub fn available() -> Vec<Isa> {
         Self::ALL.into_iter().filter(|isa| isa.is_available()).collect()
     }
 
-    /// The best level of this CPU.
+    /// Returns the best level of this CPU.
     #[must_use]
     pub fn best() -> Isa {
         Self::ALL.into_iter().rfind(|isa| isa.is_available()).unwrap_or(Self::Scalar)
     }
 
-    /// Lower-case name.
+    /// Returns the lower-case name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -92,27 +92,27 @@ impl FromStr for Isa {
     }
 }
 
-/// Counts words of a line that are below a query.
+/// Compares words of a line with a query.
 ///
 /// # Safety
-/// Every method must be called from code that is compiled for, and runs on, a CPU with the features
-/// of the implementing type.
+/// The caller of a method guarantees that the calling code is compiled for, and runs on, a CPU with the
+/// features of the implementing type.
 pub(crate) trait Simd: Copy + Send + Sync + 'static {
-    /// Of the first `n <= 63` bytes, how many are below `query`.
+    /// Counts the bytes among the first `n <= 63` that are below `query`.
     unsafe fn below8(line: &Line, n: usize, query: u8) -> usize;
-    /// Of the first `n <= 31` 16-bit words, how many are below `query`.
+    /// Counts the 16-bit words among the first `n <= 31` that are below `query`.
     unsafe fn below16(line: &Line, n: usize, query: u16) -> usize;
-    /// Of the first `n <= 16` 32-bit words, how many are below `query`.
+    /// Counts the 32-bit words among the first `n <= 16` that are below `query`.
     unsafe fn below32(line: &Line, n: usize, query: u32) -> usize;
-    /// Of the first `n <= 8` 64-bit words, how many are below `query`.
+    /// Counts the 64-bit words among the first `n <= 8` that are below `query`.
     unsafe fn below64(line: &Line, n: usize, query: u64) -> usize;
-    /// Of the first `n <= 16` 32-bit words, a bit for each that is `query`.
+    /// Returns a bitmap of the first `n <= 16` 32-bit words; a bit is 1 if the word is `query`.
     #[inline(always)]
     unsafe fn equal32(line: &Line, n: usize, query: u32) -> u32 {
         let (words, _) = line.as_chunks::<4>();
         (0..n).fold(0, |bits, slot| bits | u32::from(u32::from_le_bytes(words[slot]) == query) << slot)
     }
-    /// Of the first `n <= 8` 64-bit words, a bit for each that is `query`.
+    /// Returns a bitmap of the first `n <= 8` 64-bit words; a bit is 1 if the word is `query`.
     #[inline(always)]
     unsafe fn equal64(line: &Line, n: usize, query: u64) -> u32 {
         let (words, _) = line.as_chunks::<8>();
@@ -120,17 +120,17 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     }
 }
 
-/// Asks for the cache line at `pointer`. A hint: any address is allowed.
+/// Prefetches the cache line at `pointer`. A hint: any address is allowed.
 #[inline(always)]
 pub(crate) fn prefetch<T>(pointer: *const T) {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: a prefetch is a hint that never faults, whatever the address; SSE is part of x86-64.
+    // SAFETY: the CPU guarantees that a prefetch never faults at any address; SSE is part of x86-64.
     unsafe {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         _mm_prefetch::<_MM_HINT_T0>(pointer.cast());
     }
     #[cfg(target_arch = "aarch64")]
-    // SAFETY: `prfm` is a hint that never faults and changes no register or memory.
+    // SAFETY: the CPU guarantees that `prfm` never faults and changes no register or memory.
     unsafe {
         std::arch::asm!("prfm pldl1keep, [{0}]", in(reg) pointer, options(nostack, preserves_flags, readonly));
     }
@@ -138,7 +138,7 @@ pub(crate) fn prefetch<T>(pointer: *const T) {
     let _ = pointer;
 }
 
-/// [`Mask::place`] by the instruction that gathers bits, where there is one.
+/// Runs [`Mask::place`], with the instruction that gathers bits if this CPU has it.
 #[inline]
 pub(crate) fn place(mask: &Mask, query: &[u8]) -> Place {
     let mut found = Place::Word(0);
@@ -146,11 +146,11 @@ pub(crate) fn place(mask: &Mask, query: &[u8]) -> Place {
     found
 }
 
-/// Long queries are asked for so many ahead: they do not share cache lines.
+/// Prefetch distance for long queries, which do not share cache lines.
 #[cfg(target_arch = "x86_64")]
 const QUERIES_AHEAD: usize = 16;
 
-/// [`place`] of many queries: the instruction is looked for once.
+/// Runs [`place`] for many queries, with one check for the instruction.
 #[inline]
 pub(crate) fn places<'q>(
     mask: &Mask,
@@ -160,7 +160,7 @@ pub(crate) fn places<'q>(
 ) {
     #[cfg(target_arch = "x86_64")]
     if cpu::bmi() {
-        // SAFETY: the CPU has BMI1 and BMI2.
+        // SAFETY: `cpu::bmi` has just found BMI1 and BMI2.
         return unsafe { places_bmi2(mask, count, query, put) };
     }
     let mut put = put;
@@ -185,12 +185,12 @@ fn places_bmi2<'q>(
     }
 }
 
-/// [`Tail::compare`] by the instruction that scatters bits, where there is one.
+/// Runs [`Tail::compare`], with the instruction that scatters bits if this CPU has it.
 #[inline]
 pub(crate) fn compare_tail(shape: &Tail, tail: &[u8], query: &[u8]) -> Ordering {
     #[cfg(target_arch = "x86_64")]
     if cpu::bmi2() {
-        // SAFETY: the CPU has BMI2.
+        // SAFETY: `cpu::bmi2` has just found BMI2.
         return unsafe { compare_tail_bmi2(shape, tail, query) };
     }
     shape.compare(tail, query, Chunk::expand)
@@ -200,7 +200,7 @@ pub(crate) fn compare_tail(shape: &Tail, tail: &[u8], query: &[u8]) -> Ordering 
 #[target_feature(enable = "bmi2")]
 fn compare_tail_bmi2(shape: &Tail, tail: &[u8], query: &[u8]) -> Ordering {
     use std::arch::x86_64::_pdep_u64;
-    // Mostly they are equal: then neither order nor a branch a part is needed.
+    // Usually they are equal: then neither an order nor a branch per part is needed.
     if let Some(last) = shape.parts().last()
         && tail.len() >= shape.bytes() + 8
         && query.len() >= last.at + 8
@@ -208,8 +208,8 @@ fn compare_tail_bmi2(shape: &Tail, tail: &[u8], query: &[u8]) -> Ordering {
     {
         let mut different = 0;
         for part in shape.parts() {
-            // SAFETY: parts ascend, so `part.at <= last.at`, and `part.byte <= shape.bytes()`: `Tail`
-            // keeps both. Eight bytes from there are inside both slices, by the conditions above.
+            // SAFETY: `Tail` guarantees that parts ascend, so `part.at <= last.at`, and that
+            // `part.byte <= shape.bytes()`. The conditions above guarantee 8 bytes from there in both slices.
             let (bits, asked) = unsafe {
                 let bits = tail.as_ptr().add(part.byte).cast::<[u8; 8]>().read();
                 (u64::from_le_bytes(bits), query.as_ptr().add(part.at).cast::<[u8; 8]>().read())
@@ -228,7 +228,7 @@ fn compare_tail_bmi2(shape: &Tail, tail: &[u8], query: &[u8]) -> Ordering {
 mod tests {
     use super::*;
 
-    /// `.ci/neon` reads this: the tests beside it search with the best of these.
+    /// `.ci/neon` reads the output: the other tests search with the best of these instruction sets.
     #[test]
     fn instruction_sets_are_told() {
         let names: Vec<&str> = Isa::available().into_iter().map(Isa::name).collect();

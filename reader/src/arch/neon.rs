@@ -1,11 +1,11 @@
-//! NEON: four vectors of 16 bytes a line. A compare gives lanes of all ones, that is minus one;
-//! subtracting the lanes that count and adding across them gives the number.
+//! NEON: four vectors of 16 bytes per line. A compare yields lanes of all ones, that is minus one.
+//! Subtracting the lanes that count and adding across them yields the number.
 
 use super::Simd;
 use pleach_format::line::Line;
 use std::arch::aarch64::*;
 
-/// Proves NEON, which every 64-bit Arm has.
+/// NEON, which every 64-bit Arm has.
 #[derive(Clone, Copy)]
 pub(crate) struct Neon;
 
@@ -28,8 +28,8 @@ const LANES64: [u64; 8] = [0, 1, 2, 3, 4, 5, 6, 7];
 impl Simd for Neon {
     #[inline(always)]
     unsafe fn below8(line: &Line, n: usize, query: u8) -> usize {
-        // SAFETY: NEON is part of the architecture; loads of 16 bytes at 0, 16, 32, 48 stay in the
-        // line's 64 bytes, loads of lane numbers in their array.
+        // SAFETY: NEON is part of the architecture. Loads of 16 bytes at 0, 16, 32 and 48 stay in the 64
+        // bytes of the line, and loads of lane numbers stay in their array.
         unsafe {
             let wanted = vdupq_n_u8(query);
             let limit = vdupq_n_u8(n as u8);
@@ -45,8 +45,8 @@ impl Simd for Neon {
 
     #[inline(always)]
     unsafe fn below16(line: &Line, n: usize, query: u16) -> usize {
-        // SAFETY: NEON is part of the architecture; loads of 16 bytes at 0, 16, 32, 48 stay in the
-        // line's 64 bytes, loads of lane numbers in their arrays.
+        // SAFETY: NEON is part of the architecture. Loads of 16 bytes at 0, 16, 32 and 48 stay in the 64
+        // bytes of the line, and loads of lane numbers stay in their array.
         unsafe {
             let wanted = vdupq_n_u16(query);
             let limit = vdupq_n_u16(n as u16);
@@ -62,7 +62,8 @@ impl Simd for Neon {
 
     #[inline(always)]
     unsafe fn below32(line: &Line, n: usize, query: u32) -> usize {
-        // SAFETY: as above.
+        // SAFETY: NEON is part of the architecture. The caller guarantees `n <= 16`, so loads stay in the 64
+        // bytes of the line, and loads of lane numbers stay in their array.
         unsafe {
             let wanted = vdupq_n_u32(query);
             let limit = vdupq_n_u32(n as u32);
@@ -78,7 +79,8 @@ impl Simd for Neon {
 
     #[inline(always)]
     unsafe fn below64(line: &Line, n: usize, query: u64) -> usize {
-        // SAFETY: as above.
+        // SAFETY: NEON is part of the architecture. The caller guarantees `n <= 8`, so loads stay in the 64
+        // bytes of the line, and loads of lane numbers stay in their array.
         unsafe {
             let wanted = vdupq_n_u64(query);
             let limit = vdupq_n_u64(n as u64);

@@ -3,7 +3,7 @@
 use super::Simd;
 use pleach_format::line::Line;
 
-/// Needs nothing of the CPU.
+/// Needs no CPU features.
 #[derive(Clone, Copy)]
 pub(crate) struct Scalar;
 

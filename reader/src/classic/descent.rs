@@ -1,10 +1,12 @@
-//! The way down a full tree, for S queries at once.
+//! The descent of a full tree, for S queries at once.
 //!
-//! All queries of a group take the same step of the tree, one line, together: while one compares, the
-//! lines of the others, asked for one step before, are on their way (the paper's software pipelining;
-//! with S = 1 there is none). A query is the number of its line among all of its depth; its children
-//! follow from it. The number is clamped to the last line there is, and a line outside the bytes counts
-//! as having no key below the query: no tree, however forged, leads anywhere else.
+//! All queries of a group take the same step of the tree, one line, together. While one query is compared,
+//! the lines of the others, prefetched one step before, are being loaded (the paper's software pipelining;
+//! there is none with S = 1).
+//!
+//! The state of a query is the number of its line among all lines of its depth; its children follow from
+//! that. The number is clamped to the last line, and a line outside the bytes counts as having no key below
+//! the query, so a forged tree cannot lead outside.
 
 use super::joint::Address;
 use super::kernel::Kernel;
@@ -16,18 +18,18 @@ use pleach_format::classic::{LineLevel, PageLevel, Tree, TreeWord, nodes};
 pub(crate) struct Step {
     line: LineLevel,
     d_k: u32,
-    /// Slot of the first page, slots of a whole page, number of the last one.
+    /// Slot of the first page, slots per whole page, and number of the last page.
     start: u64,
     stride: u64,
     last_page: u64,
-    /// Number of the last line among all of this depth.
+    /// Number of the last line among all lines of this depth.
     last: u64,
     joined: bool,
-    /// The same for all queries of a group at once.
+    /// Addresses for all queries of a group at once.
     address: Address,
 }
 
-/// The steps of a tree, root first.
+/// Returns the steps of a tree, root first.
 pub(crate) fn steps(tree: &Tree) -> Vec<Step> {
     let step = |level: &PageLevel, line: &LineLevel| {
         let last = tree.last_gap() >> (line.levels + line.below);
@@ -47,7 +49,7 @@ pub(crate) fn steps(tree: &Tree) -> Vec<Step> {
 }
 
 impl Step {
-    /// Slot of a line.
+    /// Returns the slot of a line.
     #[inline(always)]
     fn slot(&self, line: u64) -> u64 {
         if self.joined {
@@ -59,16 +61,16 @@ impl Step {
     }
 }
 
-/// 64 bytes from a slot on.
+/// Returns 64 bytes from byte `at` on.
 #[inline(always)]
 pub(crate) fn line_at(bytes: &[u8], at: u64) -> Option<&[u8; 64]> {
     bytes.get(at as usize..)?.first_chunk()
 }
 
-/// Child of the line of `levels` levels whose first byte is `at`.
+/// Returns the child of the line of `levels` levels whose first byte is `at`.
 ///
 /// # Safety
-/// As [`Kernel`].
+/// The caller guarantees the CPU features of `K`, as [`Kernel`] requires.
 #[inline(always)]
 pub(crate) unsafe fn child<K: Kernel, V: TreeWord>(
     bytes: &[u8],
@@ -82,9 +84,9 @@ pub(crate) unsafe fn child<K: Kernel, V: TreeWord>(
         let block = d_k.min(levels - above);
         let n = nodes(block);
         let place = at + (nodes(above) + child * n) * V::BYTES as u64;
-        // No closure: it would be compiled without the kernel's features.
+        // Not a closure: that would be compiled without the kernel's features.
         let below = match line_at(bytes, place) {
-            // SAFETY: the contract is passed on.
+            // SAFETY: the caller guarantees the CPU features of `K`.
             Some(line) => unsafe { K::below(line, n as usize, query) },
             None => 0,
         };
@@ -94,10 +96,10 @@ pub(crate) unsafe fn child<K: Kernel, V: TreeWord>(
     child
 }
 
-/// Gaps in which a group's queries end.
+/// Returns the gaps in which a group's queries end.
 ///
 /// # Safety
-/// As [`Kernel`].
+/// The caller guarantees the CPU features of `K`, as [`Kernel`] requires.
 #[inline(always)]
 pub(crate) unsafe fn group<K: Kernel, V: TreeWord, const S: usize>(
     steps: &[Step],
@@ -112,7 +114,7 @@ pub(crate) unsafe fn group<K: Kernel, V: TreeWord, const S: usize>(
             if number == 0 {
                 places[s] = step.slot(0) * V::BYTES as u64;
             }
-            // SAFETY: the contract is passed on.
+            // SAFETY: the caller guarantees the CPU features of `K`.
             let child = unsafe { child::<K, V>(bytes, places[s], step.line.levels, step.d_k, queries[s]) };
             lines[s] = lines[s] << step.line.levels | child;
             if let Some(next) = next
@@ -128,7 +130,7 @@ pub(crate) unsafe fn group<K: Kernel, V: TreeWord, const S: usize>(
         if let Some(next) = next
             && K::JOINT
         {
-            // SAFETY: the contract is passed on.
+            // SAFETY: the caller guarantees the CPU features of `K`.
             let slots = unsafe { K::slots(&next.address, &mut lines) };
             for s in 0..S {
                 places[s] = slots[s] * V::BYTES as u64;
@@ -142,7 +144,7 @@ pub(crate) unsafe fn group<K: Kernel, V: TreeWord, const S: usize>(
 }
 
 impl Step {
-    /// Asks for the line whose first byte is `at`.
+    /// Prefetches the line whose first byte is `at`.
     #[inline(always)]
     fn ask<V: TreeWord>(&self, bytes: &[u8], at: u64) {
         prefetch(bytes.as_ptr().wrapping_add(at as usize));
@@ -152,7 +154,7 @@ impl Step {
         }
     }
 
-    /// Whether lines stay inside 64 bytes, so that one request brings them.
+    /// Returns true if lines do not cross 64-byte boundaries, so that one prefetch loads a line.
     #[inline(always)]
     fn aligned(&self) -> bool {
         self.line.levels == 1 || self.line.pitch != nodes(self.line.levels)

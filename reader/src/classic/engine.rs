@@ -7,7 +7,7 @@ use super::{Compare, InFlight};
 use crate::arch::Isa;
 use pleach_format::classic::TreeWord;
 
-/// A tree as a search sees it.
+/// The levels of a tree, by its form.
 #[derive(Clone, Copy)]
 pub(crate) enum Way<'a> {
     Full(&'a [Step]),
@@ -16,7 +16,7 @@ pub(crate) enum Way<'a> {
 }
 
 /// # Safety
-/// As [`Kernel`].
+/// The caller guarantees the CPU features of `K`, as [`Kernel`] requires.
 #[inline(always)]
 unsafe fn full<K: Kernel, W: TreeWord, const S: usize>(
     steps: &[Step],
@@ -27,17 +27,17 @@ unsafe fn full<K: Kernel, W: TreeWord, const S: usize>(
     let (groups, rest) = queries.as_chunks::<S>();
     let (outputs, last) = gaps.as_chunks_mut::<S>();
     for (group, output) in groups.iter().zip(outputs) {
-        // SAFETY: the contract is passed on.
+        // SAFETY: the caller guarantees the CPU features of `K`.
         *output = unsafe { descent::group::<K, W, S>(steps, bytes, group) };
     }
     for (&query, output) in rest.iter().zip(last) {
-        // SAFETY: the contract is passed on.
+        // SAFETY: the caller guarantees the CPU features of `K`.
         [*output] = unsafe { descent::group::<K, W, 1>(steps, bytes, &[query]) };
     }
 }
 
 /// # Safety
-/// As [`Kernel`].
+/// The caller guarantees the CPU features of `K`, as [`Kernel`] requires.
 #[inline(always)]
 unsafe fn packed<K: Kernel, R: Records<W>, W: TreeWord, const S: usize>(
     levels: &[Level],
@@ -48,17 +48,17 @@ unsafe fn packed<K: Kernel, R: Records<W>, W: TreeWord, const S: usize>(
     let (groups, rest) = queries.as_chunks::<S>();
     let (outputs, last) = gaps.as_chunks_mut::<S>();
     for (group, output) in groups.iter().zip(outputs) {
-        // SAFETY: the contract is passed on.
+        // SAFETY: the caller guarantees the CPU features of `K`.
         *output = unsafe { paged::group::<K, R, W, S>(levels, bytes, group) };
     }
     for (&query, output) in rest.iter().zip(last) {
-        // SAFETY: the contract is passed on.
+        // SAFETY: the caller guarantees the CPU features of `K`.
         [*output] = unsafe { paged::group::<K, R, W, 1>(levels, bytes, &[query]) };
     }
 }
 
 /// # Safety
-/// As [`Kernel`].
+/// The caller guarantees the CPU features of `K`, as [`Kernel`] requires.
 #[inline(always)]
 unsafe fn any<K: Kernel, W: TreeWord, const S: usize>(
     way: Way<'_>,
@@ -66,11 +66,12 @@ unsafe fn any<K: Kernel, W: TreeWord, const S: usize>(
     queries: &[W],
     gaps: &mut [u64],
 ) {
-    // SAFETY: the contract is passed on.
+    // SAFETY: the caller guarantees the CPU features of `K`.
     unsafe {
         match way {
             Way::Full(steps) => full::<K, W, S>(steps, bytes, queries, gaps),
-            // Keys of 16 bytes have no distances, shorter ones no nibbles (FORMAT.md): no search is compiled for these.
+            // Keys of 16 bytes have no distances, and shorter ones no nibbles (FORMAT.md): no search is
+            // compiled for them.
             Way::Distances(levels) if W::BYTES <= 8 => {
                 packed::<K, Distances, W, S>(levels, bytes, queries, gaps);
             }
@@ -82,7 +83,8 @@ unsafe fn any<K: Kernel, W: TreeWord, const S: usize>(
     }
 }
 
-/// Each in a module of its own, since what is generic is compiled module by module, and these are large.
+/// Each variant has its own module, since generic code is compiled module by module, and the variants are
+/// large.
 macro_rules! variants {
     ($($(#[cfg($cfg:meta)])? $(#[target_feature($features:meta)])? $name:ident $kernel:ty;)*) => {$(
         $(#[cfg($cfg)])?
@@ -91,14 +93,15 @@ macro_rules! variants {
 
             $(#[target_feature($features)])?
             /// # Safety
-            /// The CPU has the function's features.
+            /// The caller guarantees a CPU with the function's features.
             pub(super) unsafe fn search<W: TreeWord, const S: usize>(
                 way: Way<'_>,
                 bytes: &[u8],
                 queries: &[W],
                 gaps: &mut [u64],
             ) {
-                // SAFETY: compiled for the kernel's features, and the caller's CPU has them.
+                // SAFETY: the function is compiled for the kernel's features, and the caller guarantees that
+                // the CPU has them.
                 unsafe { any::<$kernel, W, S>(way, bytes, queries, gaps) }
             }
         }
@@ -119,7 +122,7 @@ variants! {
     neon Wide<crate::arch::neon::Neon, false>;
 }
 
-/// Full trees with the addresses of a group computed together.
+/// Searches of full trees with the addresses of a group computed together.
 macro_rules! joint_variants {
     ($($(#[cfg($cfg:meta)])? $(#[target_feature($features:meta)])? $name:ident $kernel:ty;)*) => {$(
         $(#[cfg($cfg)])?
@@ -128,14 +131,15 @@ macro_rules! joint_variants {
 
             $(#[target_feature($features)])?
             /// # Safety
-            /// The CPU has the function's features.
+            /// The caller guarantees a CPU with the function's features.
             pub(super) unsafe fn search<W: TreeWord, const S: usize>(
                 steps: &[Step],
                 bytes: &[u8],
                 queries: &[W],
                 gaps: &mut [u64],
             ) {
-                // SAFETY: compiled for the kernel's features, and the caller's CPU has them.
+                // SAFETY: the function is compiled for the kernel's features, and the caller guarantees that
+                // the CPU has them.
                 unsafe { full::<$kernel, W, S>(steps, bytes, queries, gaps) }
             }
         }
@@ -161,7 +165,7 @@ fn joint<W: TreeWord, const S: usize>(
     queries: &[W],
     gaps: &mut [u64],
 ) {
-    // SAFETY: a feature is used where it was just detected.
+    // SAFETY: each variant is called only after `is_available` has found its features.
     unsafe {
         match isa {
             #[cfg(target_arch = "x86_64")]
@@ -187,8 +191,8 @@ fn with<W: TreeWord, const S: usize>(
         (Compare::Joint(isa), Way::Distances(_) | Way::Nibbles(_)) => Compare::Wide(isa),
         _ => compare,
     };
-    // SAFETY: `Compare::is_available` was asked when the tree was opened, and is asked again here for
-    // those that need a feature.
+    // SAFETY: a kernel that needs CPU features is called only after `is_available` has found them; the others
+    // need none beyond the target's.
     unsafe {
         match compare {
             Compare::Paper => paper::search::<W, S>(way, bytes, queries, gaps),
@@ -210,7 +214,7 @@ fn with<W: TreeWord, const S: usize>(
     }
 }
 
-/// Gaps in which queries end.
+/// Writes the gaps in which queries end.
 pub(crate) fn search<W: TreeWord>(
     compare: Compare,
     in_flight: InFlight,

@@ -1,38 +1,39 @@
-//! Addresses of all queries in flight at once: the vectors of the paper's Knights Ferry form, which
-//! compute with one lane a query between the compares of one query's lanes.
+//! Addresses of all queries in flight at once: the vectors of the paper's Knights Ferry form. They compute
+//! with one lane per query, between compares that use all lanes for one query.
 //!
 //! A query's next line follows from its number among all lines of its depth ([`Address`]): a clamp, a
-//! division into page and line, three products and a sum. Numbers and factors are below 2^32 in all
-//! trees of up to 2^36 keys or so, and then four queries go through one AVX2 vector; other trees, and
-//! what is left of a group, take the portable way. Answers and clamps are those of one at a time.
-//! Kim et al., TODS 36(4), 2011, section 5.3.
+//! division into page and line, three products and a sum. In all trees of up to about 2^36 keys, numbers and
+//! factors are below 2^32, and one AVX2 vector computes four queries. Other trees, and the rest of a group,
+//! use portable code. Answers and clamps are the same as one at a time. Kim et al., TODS 36(4), 2011, section
+//! 5.3.
 
 use pleach_format::classic::{LineLevel, nodes};
 
-/// Where the lines of one depth lie.
+/// Addresses of the lines of one depth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Address {
     /// Number of the last line.
     last: u64,
-    /// Logarithm of the lines of a page, and their mask; all lines where pages are joined.
+    /// Logarithm of the lines per page, and their mask; all lines if pages are joined.
     page_log: u32,
     page_mask: u64,
     last_page: u64,
-    /// Slots from page to page.
+    /// Slots from one page to the next.
     stride: u64,
-    /// Slot of the first line of the first page, as if that were a whole one and as if it were the last.
+    /// Slot of the first line of the first page: if that is a whole page, and if it is the last page.
     starts: [u64; 2],
-    /// Logarithm and mask of the lines of a group, slots from group to group and from line to line.
+    /// Logarithm and mask of the lines per group, and slots from one group and one line to the next.
     group_log: u32,
     group_mask: u64,
     pitch: u64,
     nodes: u64,
-    /// Whether numbers and factors are below 2^32.
+    /// True if numbers and factors are below 2^32.
     narrow: bool,
 }
 
 impl Address {
-    /// Of lines in pages of `stride` slots from slot `start` on, the last page being number `last_page`.
+    /// Creates the addresses of lines in pages of `stride` slots from slot `start` on; `last_page` is the
+    /// number of the last page.
     pub(crate) fn new(
         line: &LineLevel,
         start: u64,
@@ -58,7 +59,7 @@ impl Address {
         }
     }
 
-    /// Clamps a line's number; its slot.
+    /// Clamps a line's number and returns its slot.
     #[inline(always)]
     fn one(&self, line: &mut u64) -> u64 {
         *line = (*line).min(self.last);
@@ -70,16 +71,16 @@ impl Address {
             + (inside & self.group_mask) * self.nodes
     }
 
-    /// Clamps the numbers of lines; their slots.
+    /// Clamps the numbers of lines and returns their slots.
     #[inline(always)]
     pub(crate) fn all<const S: usize>(&self, lines: &mut [u64; S]) -> [u64; S] {
         std::array::from_fn(|s| self.one(&mut lines[s]))
     }
 
-    /// [`Self::all`], four at a time.
+    /// Runs [`Self::all`] for four lines at a time.
     ///
     /// # Safety
-    /// The CPU has AVX2.
+    /// The caller guarantees AVX2.
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     pub(crate) unsafe fn all_avx2<const S: usize>(&self, lines: &mut [u64; S]) -> [u64; S] {
@@ -90,7 +91,7 @@ impl Address {
         let (fours, rest) = lines.as_chunks_mut::<4>();
         let (outputs, last) = slots.as_chunks_mut::<4>();
         for (lines, output) in fours.iter_mut().zip(outputs) {
-            // SAFETY: the caller's CPU has AVX2; arrays of 32 bytes are read and written.
+            // SAFETY: the caller guarantees AVX2.
             unsafe { self.four(lines, output) };
         }
         for (line, output) in rest.iter_mut().zip(last) {
@@ -100,12 +101,13 @@ impl Address {
     }
 
     /// # Safety
-    /// The CPU has AVX2.
+    /// The caller guarantees AVX2.
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     unsafe fn four(&self, lines: &mut [u64; 4], slots: &mut [u64; 4]) {
         use std::arch::x86_64::*;
-        // SAFETY: the caller's CPU has AVX2; loads and stores are of the arrays' 32 bytes, unaligned.
+        // SAFETY: the caller guarantees AVX2; loads and stores are unaligned and of the 32 bytes of the
+        // arrays.
         unsafe {
             let all = |number: u64| _mm256_set1_epi64x(number.cast_signed());
             let shift = |numbers, log: u32| _mm256_srl_epi64(numbers, _mm_cvtsi32_si128(log.cast_signed()));

@@ -1,5 +1,5 @@
-//! Search in classic FAST trees: the paper's blocking, SIMD compares and software pipelining, each of
-//! which can be left out, in full and in compressed trees.
+//! Search in classic FAST trees, full and compressed: the paper's blocking, SIMD compares and software
+//! pipelining, each of which can be left out.
 //!
 //! ```text
 //! kernel.rs   keys of a block below the query: scalar, the paper's SSE form, whole lines
@@ -7,10 +7,13 @@
 //! joint.rs    addresses of all queries in flight at once
 //! engine.rs   all of it compiled for each kernel and number of queries in flight
 //! ```
-//! A descent ends in a gap between keys. In a full tree and in one of distances the gap is the rank of
-//! the query's lower bound, but for the last key of a power of two, which has no node. In a tree of
-//! partial keys it is near: full keys decide, stepping a little and then halving, so that no run of equal
-//! partial keys is walked. Kim et al., TODS 36(4), 2011, sections 5.1.2, 5.1.3, 5.3 and 7.
+//! A descent ends in a gap between keys. In a full tree and in a tree of distances the gap is the rank of the
+//! query's lower bound, except for the last key of a power of two, which has no node.
+//!
+//! In a tree of partial keys the gap is near the rank. Full keys then decide, by a few single steps and then
+//! by bisection, so that no run of equal partial keys is scanned.
+//!
+//! Kim et al., TODS 36(4), 2011, sections 5.1.2, 5.1.3, 5.3 and 7.
 
 mod descent;
 mod engine;
@@ -25,23 +28,24 @@ use engine::{Way, search};
 use pleach_format::classic::packed::{Form, Paged};
 use pleach_format::classic::{Geometry, TreeWord};
 
-/// How the keys of a block are compared. Answers do not depend on it.
+/// Kernel that compares the keys of a block. Answers do not depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compare {
     /// One by one.
     Scalar,
-    /// Three 4-byte keys by one SSE2 compare, their child from a table; other blocks one by one.
+    /// Three 4-byte keys by one SSE2 compare, and their child from a table; other blocks one by one.
     Paper,
-    /// All keys of a block, up to 64 bytes, by one or two compares of this instruction set: the 16-lane
-    /// form. An instruction set that this CPU lacks is replaced by portable code.
+    /// All keys of a block, up to 64 bytes, by one or two compares of this instruction set: the 16-lane form.
+    /// Portable code replaces an instruction set that this CPU lacks.
     Wide(Isa),
-    /// The same compares, and in full trees the addresses of all queries in flight computed together: the
-    /// Knights Ferry form (section 5.3), there with [`InFlight::Four`]. Compressed trees do as [`Self::Wide`].
+    /// The compares of [`Self::Wide`], and in full trees the addresses of all queries in flight computed
+    /// together: the Knights Ferry form (section 5.3), with [`InFlight::Four`] in the paper. Compressed trees
+    /// are searched as with [`Self::Wide`].
     Joint(Isa),
 }
 
 impl Compare {
-    /// Whether this CPU has what it takes.
+    /// Returns true if this CPU has the features that the kernel needs.
     #[must_use]
     pub fn is_available(self) -> bool {
         match self {
@@ -50,21 +54,21 @@ impl Compare {
         }
     }
 
-    /// The best of this CPU.
+    /// Returns the best kernel of this CPU.
     #[must_use]
     pub fn best() -> Self {
         Self::Wide(Isa::best())
     }
 }
 
-/// S: queries whose cache misses overlap. Answers do not depend on it.
+/// Number S of queries whose cache misses overlap. Answers do not depend on it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum InFlight {
     /// No software pipelining.
     One,
-    /// As in the paper, on Knights Ferry.
+    /// 4, as in the paper on Knights Ferry.
     Four,
-    /// As in the paper, on CPUs.
+    /// 8, as in the paper on CPUs.
     Eight,
     /// 16.
     #[default]
@@ -74,10 +78,10 @@ pub enum InFlight {
 }
 
 impl InFlight {
-    /// All of them, ascending.
+    /// All numbers, ascending.
     pub const ALL: [Self; 5] = [Self::One, Self::Four, Self::Eight, Self::Sixteen, Self::ThirtyTwo];
 
-    /// As a number.
+    /// Returns the number of queries.
     #[must_use]
     pub const fn queries(self) -> usize {
         match self {
@@ -90,17 +94,17 @@ impl InFlight {
     }
 }
 
-/// What partial keys cost beyond what full keys would have.
+/// Additional work that partial keys cause, compared with full keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Work {
-    /// Queries that did not end in their gap.
+    /// Number of queries that did not end in their gap.
     pub missed: u64,
-    /// Full keys that were compared beyond the two that confirm a right gap.
+    /// Number of full keys that were compared beyond the two that confirm a gap.
     pub extra: u64,
 }
 
-/// A classic tree over bytes that need not be aligned or sound: no search panics, loops or reads outside
-/// of them, but only a tree that [`Geometry`] describes, of ascending keys, answers rightly.
+/// A classic tree over bytes that need not be aligned or valid. No search panics, loops or reads outside
+/// them, but answers are right only for a tree that [`Geometry`] describes, of ascending keys.
 #[derive(Clone, Debug)]
 pub struct Classic<'a, W> {
     bytes: &'a [u8],
@@ -119,16 +123,16 @@ enum Kind {
 }
 
 impl<'a, W: TreeWord> Classic<'a, W> {
-    /// A tree of `keys`, sorted, which end every search. `None` if the geometry is outside its limits or
-    /// for other keys, the bytes are too few for a full tree, a SIMD block is longer than 64 bytes, or
-    /// keys of this width do not come in this form. O(levels).
+    /// Creates a tree of sorted `keys`, in which every search ends. `None` if the geometry is outside its
+    /// limits or for other keys, if the bytes are too few for a full tree, if a SIMD block is longer than 64
+    /// bytes, or if keys of this width do not exist in this form. O(levels).
     #[must_use]
     pub fn new(geometry: &Geometry, form: Form, bytes: &'a [u8], keys: &'a [W]) -> Option<Self> {
         if geometry.key_bytes as usize != W::BYTES || geometry.keys != keys.len() as u64 {
             return None;
         }
         let tree = geometry.tree()?;
-        // Narrower words make deeper blocks of the same bytes, so this holds for all of them.
+        // Blocks of narrower words are deeper but have as many bytes, so this check covers all widths.
         if geometry.d_k > 6 || ((1u64 << geometry.d_k) - 1) * u64::from(geometry.key_bytes) > 64 {
             return None;
         }
@@ -146,7 +150,7 @@ impl<'a, W: TreeWord> Classic<'a, W> {
         Some(Self { bytes, keys, last_gap: tree.last_gap(), kind, compare, in_flight })
     }
 
-    /// With another kernel and another number of queries in flight.
+    /// Sets the kernel and the number of queries in flight.
     #[must_use]
     pub fn with(self, compare: Compare, in_flight: InFlight) -> Self {
         Self { compare, in_flight, ..self }
@@ -160,7 +164,7 @@ impl<'a, W: TreeWord> Classic<'a, W> {
         }
     }
 
-    /// Rank of the first key that is not below `query`; the number of keys if all are. O(log N).
+    /// Returns the rank of the first key that is not below `query`; the number of keys if all are. O(log N).
     #[must_use]
     pub fn lower_bound(&self, query: W) -> u64 {
         let mut rank = [0];
@@ -168,10 +172,11 @@ impl<'a, W: TreeWord> Classic<'a, W> {
         self.finish(query, rank[0], &mut Work::default())
     }
 
-    /// The ranks of many queries, as far as `ranks` has place; gives what partial keys cost.
+    /// Writes the ranks of many queries, up to the length of `ranks`, and returns the additional work of
+    /// partial keys.
     pub fn lower_bounds(&self, queries: &[W], ranks: &mut [u64]) -> Work {
         let mut work = Work::default();
-        // The ends of a block of queries are still in the cache when full keys decide.
+        // The gaps of a block of queries are still in the cache when full keys decide.
         const BLOCK: usize = 1 << 12;
         for (queries, ranks) in queries.chunks(BLOCK).zip(ranks.chunks_mut(BLOCK)) {
             let count = queries.len().min(ranks.len());
@@ -194,7 +199,7 @@ impl<'a, W: TreeWord> Classic<'a, W> {
         }
     }
 
-    /// From the gap of a descent to the rank.
+    /// Turns the gap of a descent into the rank.
     #[inline(always)]
     fn finish(&self, query: W, gap: u64, work: &mut Work) -> u64 {
         let gap = gap.min(self.last_gap);
@@ -209,10 +214,10 @@ impl<'a, W: TreeWord> Classic<'a, W> {
     }
 }
 
-/// Keys that are compared one by one before a search begins to double its step.
+/// Number of keys that are compared one by one before a search begins to double its step.
 const STEPS: usize = 4;
 
-/// The rank of the lower bound, from a guess `at <= keys.len()`: O(log distance) full compares.
+/// Returns the rank of the lower bound, from a guess `at <= keys.len()`: O(log distance) full compares.
 #[inline(always)]
 fn confirm<W: TreeWord>(keys: &[W], query: W, at: usize, work: &mut Work) -> usize {
     let right = keys.get(at).is_some_and(|&key| key < query);

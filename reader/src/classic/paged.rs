@@ -1,9 +1,11 @@
-//! The way down a compressed tree: a record and then the lines of one page, level by level.
+//! The descent of a compressed tree: a record and then the lines of one page, level by level.
 //!
-//! At each page the query becomes a word ([`Probe`]): its distance from the page's base, or its kept
-//! nibbles. Where no word can say it (below the base, above all distances, off the page's keys at a
-//! dropped nibble) it is one that all kept words compare rightly with, or the page's last child.
-//! Steps are those of [`super::descent`], for S queries at once; a record or a page outside the bytes
+//! At each page the query becomes a word ([`Probe`]): its distance from the page's base, or its kept nibbles.
+//! If no word represents it (it is below the base, above all distances, or differs from the page's keys in a
+//! dropped nibble), the probe is a word that compares the same way with all kept words, or the page's last
+//! child.
+//!
+//! The steps are those of [`super::descent`], for S queries at once; a record or a page outside the bytes
 //! leads to the first child.
 
 use super::descent::child;
@@ -13,7 +15,7 @@ use pleach_format::classic::TreeWord;
 use pleach_format::classic::packed::{DELTA_BYTES, Delta, Form, PARTIAL_BYTES, Paged, Partial};
 use pleach_format::classic::{LineLevel, nodes};
 
-/// One level of pages, as a search needs it.
+/// One level of pages.
 #[derive(Clone, Debug)]
 pub(crate) struct Level {
     levels: u32,
@@ -22,13 +24,13 @@ pub(crate) struct Level {
     records: u64,
     /// Lines by the logarithm of the width (1 to 4), and their d_K.
     lines: [(Vec<LineLevel>, u32); 5],
-    /// Of partial keys: width, first page, bytes from page to page.
+    /// For partial keys: width, first page, and bytes from one page to the next.
     width: u32,
     place: u64,
     stride: u64,
 }
 
-/// The levels of a tree, top first.
+/// Returns the levels of a tree, top first.
 pub(crate) fn levels(paged: &Paged) -> Vec<Level> {
     let (places, _) = paged.partial_places();
     let first_width = if let Form::Partial { first } = paged.form() { first } else { 4 };
@@ -57,10 +59,10 @@ pub(crate) fn levels(paged: &Paged) -> Vec<Level> {
 struct Probe {
     /// First byte of the page.
     place: u64,
-    /// Logarithm of the width; 0 where there is nothing to compare.
+    /// Logarithm of the width; 0 if there is nothing to compare.
     log: usize,
     word: u128,
-    /// The child, where there is nothing to compare.
+    /// The child, if there is nothing to compare.
     child: u64,
 }
 
@@ -73,18 +75,18 @@ impl Probe {
     }
 }
 
-/// How a form makes words of queries.
+/// Form of the records, which decides how queries become words.
 pub(crate) trait Records<W>: Copy + Send + Sync {
     /// Bytes of a record.
     const BYTES: usize;
-    /// Whether pages have words of so many bytes: no other search is compiled.
+    /// Returns true if pages can have words of `bytes` bytes; no other search is compiled.
     fn has_width(bytes: usize) -> bool;
 }
 
-/// Distances.
+/// Records of distances.
 #[derive(Clone, Copy)]
 pub(crate) struct Distances;
-/// Kept nibbles.
+/// Records of kept nibbles.
 #[derive(Clone, Copy)]
 pub(crate) struct Nibbles;
 
@@ -104,7 +106,7 @@ impl<W> Records<W> for Nibbles {
 }
 
 /// # Safety
-/// As [`Kernel`].
+/// The caller guarantees the CPU features of `K`, as [`Kernel`] requires.
 #[inline(always)]
 unsafe fn probe<K: Kernel, R: Records<W>, W: TreeWord>(
     level: &Level,
@@ -121,7 +123,7 @@ unsafe fn probe<K: Kernel, R: Records<W>, W: TreeWord>(
             return Probe::first();
         }
         let query = query.widen() as u64;
-        // Not below: 0 has no word below it, which is what a query under the base needs.
+        // Saturate: no word is below 0, which is right for a query under the base.
         let word = query.saturating_sub(base);
         if word > u64::MAX >> (64 - 8 * width) {
             return Probe::last(level);
@@ -132,7 +134,7 @@ unsafe fn probe<K: Kernel, R: Records<W>, W: TreeWord>(
         let record = Partial::decode(record);
         let bits = 8 * level.width;
         let (key, above) = record.settle(query.widen(), bits);
-        // SAFETY: the contract is passed on.
+        // SAFETY: the caller guarantees the CPU features of `K`.
         let word = unsafe { K::extract(&record, key) };
         let place = level.place + page * level.stride;
         let probe = Probe { place, log: level.width.ilog2() as usize, word, child: 0 };
@@ -146,10 +148,10 @@ unsafe fn probe<K: Kernel, R: Records<W>, W: TreeWord>(
     }
 }
 
-/// Takes queries that are in pages of words `V` through the lines of their pages.
+/// Moves queries in pages of words `V` down the lines of their pages.
 ///
 /// # Safety
-/// As [`Kernel`].
+/// The caller guarantees the CPU features of `K`, as [`Kernel`] requires.
 #[inline(always)]
 unsafe fn lines<K: Kernel, V: TreeWord, const S: usize>(
     level: &Level,
@@ -164,12 +166,12 @@ unsafe fn lines<K: Kernel, V: TreeWord, const S: usize>(
     for (depth, line) in lines.iter().enumerate() {
         let next = lines.get(depth + 1);
         for s in 0..S {
-            // SAFETY: the contract is passed on.
+            // SAFETY: the caller guarantees the CPU features of `K`.
             let child = unsafe { child::<K, V>(bytes, places[s], line.levels, *d_k, words[s]) };
             locals[s] = locals[s] << line.levels | child;
             if let Some(next) = next {
                 locals[s] = locals[s].min(next.last[parts[s]]);
-                // Forged places may be anything below 2^56, slots are below 2^52: no overflow.
+                // Forged places can be any number below 2^56, and slots are below 2^52: no overflow.
                 places[s] = probes[s].place + next.slot(parts[s], locals[s]) * V::BYTES as u64;
                 if S > 1 {
                     prefetch(bytes.as_ptr().wrapping_add(places[s] as usize));
@@ -179,10 +181,10 @@ unsafe fn lines<K: Kernel, V: TreeWord, const S: usize>(
     }
 }
 
-/// Gaps in which a group's queries end.
+/// Returns the gaps in which a group's queries end.
 ///
 /// # Safety
-/// As [`Kernel`].
+/// The caller guarantees the CPU features of `K`, as [`Kernel`] requires.
 #[inline(always)]
 pub(crate) unsafe fn group<K: Kernel, R: Records<W>, W: TreeWord, const S: usize>(
     tree: &[Level],
@@ -195,18 +197,18 @@ pub(crate) unsafe fn group<K: Kernel, R: Records<W>, W: TreeWord, const S: usize
         let mut locals = [0u64; S];
         for s in 0..S {
             gaps[s] = gaps[s].min(level.last);
-            // SAFETY: the contract is passed on.
+            // SAFETY: the caller guarantees the CPU features of `K`.
             probes[s] = unsafe { probe::<K, R, W>(level, bytes, gaps[s], queries[s]) };
             locals[s] = probes[s].child;
             if S > 1 {
                 prefetch(bytes.as_ptr().wrapping_add(probes[s].place as usize));
             }
         }
-        // The queries of a group are nearly always in pages of one width: then all take the same steps.
+        // The queries of a group are nearly always in pages of one width, and then all take the same steps.
         let log = probes[0].log;
         let same = probes.iter().all(|probe| probe.log == log);
         let parts: [usize; S] = std::array::from_fn(|s| usize::from(gaps[s] == level.last));
-        // SAFETY: the contract is passed on.
+        // SAFETY: the caller guarantees the CPU features of `K`.
         unsafe {
             match log {
                 _ if !same => {

@@ -1,5 +1,5 @@
-//! Every kind of tree, kernel and number of queries in flight against `partition_point`. The trees come
-//! from a slow builder that asks the geometry for every slot, so that nothing but FORMAT.md is shared.
+//! Every kind of tree, kernel and number of queries in flight against `partition_point`. A slow builder that
+//! computes every slot from the geometry makes the trees, so that only FORMAT.md is shared.
 
 use super::*;
 use pleach_format::classic::nodes;
@@ -276,7 +276,7 @@ fn queries_that_differ_in_dropped_nibbles() {
     }
 }
 
-/// 100,000 different keys with one partial key: the end is found by halving, not by walking.
+/// 100,000 different keys with one partial key: the end is found by bisection, not by a scan.
 #[test]
 #[cfg_attr(miri, ignore = "too long")]
 fn a_long_run_of_equal_words_is_left_fast() {
@@ -300,7 +300,7 @@ fn a_long_run_of_equal_words_is_left_fast() {
     assert!(work.extra < work.missed * 60, "{work:?}");
 }
 
-/// Random bytes under sound and unsound geometries: a rank, whatever it is.
+/// Random bytes under sound and unsound geometries: every answer is a rank, but any rank.
 #[test]
 fn forged_trees_end_inside() {
     let rounds = if cfg!(miri) { 4 } else { 400 };
@@ -359,7 +359,7 @@ fn what_does_not_belong_together_is_refused() {
     let deep = Geometry { d_k: 5, d_l: 5, ..geometry };
     assert!(Classic::new(&deep, Form::Full, &[0; 4096], &keys).is_none());
     assert!(Classic::new(&Geometry { d_p: 0, ..geometry }, Form::Full, &bytes, &keys).is_none());
-    // Fewer places for answers than queries: the others are not asked.
+    // Fewer places for answers than queries: the other queries are ignored.
     let tree = Classic::new(&geometry, Form::Full, &bytes, &keys).expect("a tree");
     let mut ranks = [9; 2];
     tree.lower_bounds(&[3, 9, 1], &mut ranks);

@@ -1,8 +1,9 @@
-//! The descent of Harmonia's tree, for S queries at once, compiled for each instruction set.
+//! The descent of Harmonia's tree, for a group of queries at once, compiled for each instruction set.
 //!
-//! All queries of a group stand on the same level: while the keys of one node are counted, the nodes of the
-//! others, asked for one step before, are on their way. A node's keys are counted line by line, as far as a
-//! bulk-loaded node has any. Whatever the child region holds, a child is kept inside the level below.
+//! All queries of a group are on the same level: while the keys of one node are counted, the nodes of the
+//! other queries, prefetched one step before, are being loaded. Keys are counted line by line, in the lines
+//! of a bulk-loaded node that hold keys. A child number is clamped to the level below, for any contents of
+//! the child region.
 
 use crate::arch::{Isa, Simd, prefetch};
 use pleach_format::Word;
@@ -10,17 +11,17 @@ use pleach_format::harmonia::{CHILD_BYTES, HarmoniaGeometry};
 use pleach_format::layout::LINE_BYTES;
 use pleach_format::line::Line;
 
-/// Queries of a group.
+/// Queries per group.
 const GROUP: usize = 16;
 
-/// The tree as a descent sees it.
+/// The parts of the tree that a descent uses.
 #[derive(Clone, Debug)]
 pub(super) struct Tree<'a> {
     keys: &'a [Line],
     children: &'a [[u8; CHILD_BYTES as usize]],
-    /// First node of each level, root first, and its last one.
+    /// First and last node of each level, root first.
     levels: Vec<(u64, u64)>,
-    /// Lines of a node, and those of them that hold keys.
+    /// Lines per node, and the number of them that hold keys.
     stride: usize,
     used: usize,
     inner: u64,
@@ -29,7 +30,7 @@ pub(super) struct Tree<'a> {
 }
 
 impl<'a> Tree<'a> {
-    /// `None` if the section is shorter than its geometry says.
+    /// Creates the tree; `None` if the section is shorter than its geometry specifies.
     pub(super) fn new(shape: &HarmoniaGeometry, section: &'a [u8]) -> Option<Self> {
         let at = |at: u64, bytes: u64| section.get(usize::try_from(at).ok()?..)?.get(..bytes as usize);
         let (keys, _) = at(0, shape.nodes * shape.stride_bytes)?.as_chunks();
@@ -55,17 +56,17 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// Keys of a node that are below the query.
+    /// Counts the keys of a node that are below the query.
     ///
     /// # Safety
-    /// As [`Simd`].
+    /// The caller guarantees the CPU features of `S`, as [`Simd`] requires.
     #[inline(always)]
     unsafe fn below<S: Simd, W: Word>(&self, node: u64, query: W) -> u64 {
         let start = node as usize * self.stride;
         let Some(lines) = self.keys.get(start..start + self.used) else { return 0 };
         let mut below = 0;
         for line in lines {
-            // SAFETY: the contract is passed on.
+            // SAFETY: the caller guarantees the CPU features of `S`.
             below += unsafe {
                 match W::BYTES {
                     4 => S::below32(line, 16, query.to_u128() as u32),
@@ -78,14 +79,14 @@ impl<'a> Tree<'a> {
     }
 
     /// # Safety
-    /// As [`Simd`].
+    /// The caller guarantees the CPU features of `S`, as [`Simd`] requires.
     #[inline(always)]
     unsafe fn group<S: Simd, W: Word, const N: usize>(&self, queries: &[W; N]) -> [u64; N] {
         let mut nodes = [0u64; N];
         for &(first, last) in self.levels.iter().skip(1) {
             for (node, &query) in nodes.iter_mut().zip(queries) {
                 let entry = self.children.get(*node as usize).map_or(0, |&entry| u32::from_le_bytes(entry));
-                // SAFETY: the contract is passed on.
+                // SAFETY: the caller guarantees the CPU features of `S`.
                 let below = unsafe { self.below::<S, W>(*node, query) };
                 *node = (u64::from(entry) + below).clamp(first, last);
                 if N > 1 {
@@ -98,7 +99,7 @@ impl<'a> Tree<'a> {
             return ranks;
         }
         for ((rank, &node), &query) in ranks.iter_mut().zip(&nodes).zip(queries) {
-            // SAFETY: the contract is passed on.
+            // SAFETY: the caller guarantees the CPU features of `S`.
             let below = unsafe { self.below::<S, W>(node, query) };
             *rank = ((node - self.inner) * self.node_keys + below).min(self.tuples);
         }
@@ -106,24 +107,25 @@ impl<'a> Tree<'a> {
     }
 
     /// # Safety
-    /// As [`Simd`].
+    /// The caller guarantees the CPU features of `S`, as [`Simd`] requires.
     #[inline(always)]
     unsafe fn all<S: Simd, W: Word>(&self, queries: &[W], ranks: &mut [u64]) {
         let (groups, rest) = queries.as_chunks::<GROUP>();
         let (outputs, last) = ranks.as_chunks_mut::<GROUP>();
         for (group, output) in groups.iter().zip(outputs) {
-            // SAFETY: the contract is passed on.
+            // SAFETY: the caller guarantees the CPU features of `S`.
             *output = unsafe { self.group::<S, W, GROUP>(group) };
         }
         for (&query, output) in rest.iter().zip(last) {
-            // SAFETY: the contract is passed on.
+            // SAFETY: the caller guarantees the CPU features of `S`.
             [*output] = unsafe { self.group::<S, W, 1>(&[query]) };
         }
     }
 
-    /// Ranks of lower bounds. An instruction set that this CPU lacks is replaced by portable code.
+    /// Writes the ranks of lower bounds. Portable code replaces an instruction set that this CPU lacks.
     pub(super) fn search<W: Word>(&self, isa: Isa, queries: &[W], ranks: &mut [u64]) {
-        // SAFETY: a feature is used where it was just detected; portable code needs none.
+        // SAFETY: each variant is called only after `is_available` has found its features; portable code
+        // needs none.
         unsafe {
             match isa {
                 #[cfg(target_arch = "x86_64")]
@@ -143,9 +145,10 @@ macro_rules! variants {
         #[$attribute]
         #[$feature]
         /// # Safety
-        /// The CPU has the function's features.
+        /// The caller guarantees a CPU with the function's features.
         unsafe fn $name<W: Word>(tree: &Tree<'_>, queries: &[W], ranks: &mut [u64]) {
-            // SAFETY: compiled for the type's features, and the caller's CPU has them.
+            // SAFETY: the function is compiled for the type's features, and the caller guarantees that the
+            // CPU has them.
             unsafe { tree.all::<$simd, W>(queries, ranks) }
         }
     )*};

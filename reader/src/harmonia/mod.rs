@@ -1,8 +1,8 @@
-//! Search in Harmonia's B+tree, where a file has one (Yan et al., PPoPP 2019, sections 3.1 and 3.2.1).
+//! Search in Harmonia's B+tree, if a file has one (Yan et al., PPoPP 2019, sections 3.1 and 3.2.1).
 //!
-//! Nodes hold keys alone, and a small array of prefix sums leads from a node to its children, so that a level
-//! costs the lines of one node and an entry that is mostly in a cache. Leaves stand side by side: a range is a
-//! scan of them. Ranks are those of the tuple lines.
+//! Nodes hold only keys. A small array of prefix sums leads from a node to its children, so a level costs the
+//! lines of one node and an entry that is usually cached. Leaves are contiguous, so a range is a scan of
+//! them. Ranks are those of the tuple lines.
 
 mod engine;
 #[cfg(test)]
@@ -17,14 +17,14 @@ use pleach_format::key::Bits;
 use pleach_format::{Key, Value, Word};
 use std::marker::PhantomData;
 
-/// Keys that are encoded at once.
+/// Keys encoded at a time.
 const PIECE: usize = 1024;
 
 /// The tree of an open file, with compile-time types. A file has one if it was built with
 /// `--layout lines,spine,harmonia`.
 ///
-/// With [`Verify::Touched`](crate::Verify::Touched) all of the section is verified when the view is made. On
-/// bytes that were not verified an answer may be wrong, but it is at most the number of tuples.
+/// With [`Verify::Touched`](crate::Verify::Touched) the whole section is verified when the view is made. On
+/// bytes that were not verified a rank may be wrong, but it is at most the number of tuples.
 #[derive(Clone, Debug)]
 pub struct Harmonia<'a, K, V> {
     index: &'a Index,
@@ -36,7 +36,7 @@ pub struct Harmonia<'a, K, V> {
 }
 
 impl<'a, K: Key, V: Value> Harmonia<'a, K, V> {
-    /// `Ok(None)` if the file has no tree of these types.
+    /// Creates the view; `Ok(None)` if the file has no tree of these types.
     pub(crate) fn new(index: &'a Index) -> Result<Option<Self>, ReadError> {
         let fits = index.typed::<K, V>().is_ok();
         let Some((offset, shape)) = index.header().harmonia.as_ref().filter(|_| fits) else {
@@ -55,20 +55,23 @@ impl<'a, K: Key, V: Value> Harmonia<'a, K, V> {
         Ok(Some(Self { index, shape, section, tree, isa: index.isa(), types: PhantomData }))
     }
 
-    /// The tree's shape.
+    /// Returns the shape of the tree.
     #[must_use]
     pub fn shape(&self) -> &HarmoniaGeometry {
         self.shape
     }
 
-    /// With another instruction set. Answers do not depend on it.
+    /// Sets the instruction set. Answers do not depend on it.
     #[must_use]
     pub fn with(self, isa: Isa) -> Self {
         Self { isa, ..self }
     }
 
-    /// Rank of the first tuple whose key is at least `key`; the number of tuples if there is none.
-    /// O(levels) nodes.
+    /// Returns the rank of the first tuple whose key is at least `key`; the number of tuples if there is
+    /// none. O(levels) nodes.
+    ///
+    /// # Errors
+    /// [`ReadError::MappingLost`] if the file was truncated while it was mapped.
     pub fn lower_bound(&self, key: K) -> Result<u64, ReadError> {
         let mut rank = [0];
         self.tree.search(self.isa, &[key.encode()], &mut rank);
@@ -76,7 +79,10 @@ impl<'a, K: Key, V: Value> Harmonia<'a, K, V> {
         Ok(rank[0])
     }
 
-    /// The ranks of many keys, as far as `ranks` has place. Queries wait for memory together.
+    /// Writes the ranks of many keys, up to the length of `ranks`. The cache misses of queries overlap.
+    ///
+    /// # Errors
+    /// [`ReadError::MappingLost`] if the file was truncated while it was mapped.
     pub fn lower_bounds(&self, keys: &[K], ranks: &mut [u64]) -> Result<(), ReadError> {
         let mut words = [K::Word::default(); PIECE];
         for (keys, ranks) in keys.chunks(PIECE).zip(ranks.chunks_mut(PIECE)) {
@@ -87,16 +93,19 @@ impl<'a, K: Key, V: Value> Harmonia<'a, K, V> {
         self.index.check_mapping()
     }
 
-    /// Value of the first tuple with this key.
+    /// Returns the value of the first tuple with this key.
+    ///
+    /// # Errors
+    /// [`ReadError::MappingLost`] if the file was truncated while it was mapped.
     pub fn get(&self, key: K) -> Result<Option<V>, ReadError> {
         let rank = self.lower_bound(key)?;
         Ok(self.tuple(rank)?.filter(|(found, _)| found.encode() == key.encode()).map(|(_, value)| value))
     }
 
-    /// Tuple of a rank, from its leaf; `None` past the end. O(1).
+    /// Returns the tuple at `rank`, from its leaf; `None` past the end. O(1).
     ///
     /// # Errors
-    /// The mapping was lost.
+    /// [`ReadError::MappingLost`] if the file was truncated while it was mapped.
     pub fn tuple(&self, rank: u64) -> Result<Option<(K, V)>, ReadError> {
         let tuple = self.leaf_tuple(rank);
         self.index.check_mapping()?;
@@ -122,7 +131,11 @@ impl<'a, K: Key, V: Value> Harmonia<'a, K, V> {
         Some((K::decode(K::Word::read(key)), V::from_bits(value)))
     }
 
-    /// The tuples with keys in `low..high`, in order: a scan of the leaves (section 3.2.1).
+    /// Returns an iterator over the tuples with keys in `low..high`, in order: a scan of the leaves (section
+    /// 3.2.1).
+    ///
+    /// # Errors
+    /// [`ReadError::MappingLost`] if the file was truncated while it was mapped.
     pub fn range(
         &self,
         low: K,

@@ -6,14 +6,14 @@ use super::vector::{Forms, Vector};
 use super::{KaryWord, Vectors};
 use crate::classic::InFlight;
 
-/// What is searched.
+/// The structure that is searched.
 #[derive(Clone, Copy)]
 pub(crate) enum Way<'a, W> {
     List(&'a Plan, &'a [W]),
     Tree(&'a Shape, &'a [W]),
 }
 
-/// Vectors, and whether this CPU has them: found once, so that a search need not ask.
+/// Vectors, and whether this CPU has them; checked once, so that a search need not check.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Found {
     vectors: Vectors,
@@ -31,13 +31,14 @@ impl Found {
 }
 
 /// # Safety
-/// As [`Vector`]; the way is for vectors of so many lanes.
+/// The caller guarantees the CPU features of `V`, as [`Vector`] requires, and that the way is for vectors of
+/// `V::LANES` lanes.
 #[inline(always)]
 unsafe fn any<V: Vector<W>, W: Forms, const S: usize>(way: Way<'_, W>, queries: &[W], ranks: &mut [u64]) {
     let (groups, rest) = queries.as_chunks::<S>();
     let (outputs, last) = ranks.as_chunks_mut::<S>();
     for (group, output) in groups.iter().zip(outputs) {
-        // SAFETY: the contract is passed on.
+        // SAFETY: the caller guarantees the CPU features of `V`, and that the way is for its lanes.
         *output = unsafe {
             match way {
                 Way::List(plan, keys) => list::group::<V, W, S>(plan, keys, group),
@@ -46,7 +47,7 @@ unsafe fn any<V: Vector<W>, W: Forms, const S: usize>(way: Way<'_, W>, queries: 
         };
     }
     for (&query, output) in rest.iter().zip(last) {
-        // SAFETY: the contract is passed on.
+        // SAFETY: the caller guarantees the CPU features of `V`, and that the way is for its lanes.
         [*output] = unsafe {
             match way {
                 Way::List(plan, keys) => list::group::<V, W, 1>(plan, keys, &[query]),
@@ -60,9 +61,11 @@ macro_rules! variants {
     ($($(#[$attribute:meta])* $name:ident $form:ident;)*) => {$(
         $(#[$attribute])*
         /// # Safety
-        /// The CPU has the function's features; the way is for vectors of so many lanes.
+        /// The caller guarantees a CPU with the function's features, and that the way is for the lanes of the
+        /// vector.
         unsafe fn $name<W: KaryWord, const S: usize>(way: Way<'_, W>, queries: &[W], ranks: &mut [u64]) {
-            // SAFETY: compiled for the vector's features, and the caller's CPU has them.
+            // SAFETY: the function is compiled for the vector's features; the caller guarantees that the CPU
+            // has them and that the way is for the vector's lanes.
             unsafe { any::<W::$form, W, S>(way, queries, ranks) }
         }
     )*};
@@ -86,8 +89,8 @@ variants! {
 }
 
 fn with<W: KaryWord, const S: usize>(found: Found, way: Way<'_, W>, queries: &[W], ranks: &mut [u64]) {
-    // SAFETY: a feature is used where `Found::new` detected it; plans and shapes are made for the lanes of
-    // the same vectors, which are those of the portable code that stands in for them.
+    // SAFETY: a feature is used only if `Found::new` has found it. `List` and `Tree` make plans and shapes
+    // for the lanes of the same vectors, and the portable code that replaces vectors has as many lanes.
     unsafe {
         match found.vectors {
             #[cfg(target_arch = "x86_64")]
@@ -105,7 +108,7 @@ fn with<W: KaryWord, const S: usize>(found: Found, way: Way<'_, W>, queries: &[W
     }
 }
 
-/// Ranks of as many queries as there is place for.
+/// Writes the ranks of queries, up to the length of `ranks`.
 pub(crate) fn search<W: KaryWord>(
     found: Found,
     in_flight: InFlight,

@@ -1,13 +1,14 @@
-//! K-ary search in a sorted list: k - 1 separators, spread over what is left of it, at each step.
+//! K-ary search in a sorted list: at each step k - 1 separators, spread over the remaining keys.
 //!
-//! The lengths that are left depend on the number of keys alone: a step of length l looks at every
-//! ceil((l + 1) / k)-th key and leaves one part between two of them. Where the last part is shorter, its
-//! search begins earlier, among keys already known to be below the query. So all queries take the same
-//! ceil(log_k(n + 1)) steps, a [`Plan`] holds them ready, and several queries go in turns. No key
-//! decides about a bound: each step ends inside the length that the one before left.
+//! The remaining lengths depend only on the number of keys. A step of length l reads every
+//! ceil((l + 1) / k)-th key and leaves one part between two of them.
 //!
-//! The last step has at most k - 1 keys, which lie side by side: it loads them, where the list is long
-//! enough to hold a vector, and counts from the vector's start.
+//! If the last part is shorter, its search begins earlier, among keys already known to be below the query.
+//! All queries therefore take the same ceil(log_k(n + 1)) steps, which a [`Plan`] holds, and several queries
+//! take turns. Bounds do not depend on keys: each step ends inside the length that the previous step left.
+//!
+//! The last step has at most k - 1 keys, which are contiguous. If the list is long enough to hold a vector,
+//! the step loads them and counts from the vector's start.
 
 use super::vector::{Forms, LANES_MAX, Places, Vector};
 
@@ -15,30 +16,31 @@ use super::vector::{Forms, LANES_MAX, Places, Vector};
 #[derive(Clone, Debug)]
 #[repr(align(64))]
 struct Step {
-    /// Of the separators, from the start of what is left; all below `length`.
+    /// Places of the separators, from the start of the remaining keys; all below `length`.
     places: Places,
-    /// Keys that are left before it.
+    /// Number of keys that remain before the step.
     length: usize,
-    /// Keys from one separator to the next.
+    /// Number of keys from one separator to the next.
     stride: usize,
-    /// `length` less what is left after it: how far the start moves at most.
+    /// Maximum distance that the start moves: `length` less the keys that remain after the step.
     most: usize,
 }
 
 /// The steps of a list.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
-    /// Keys.
+    /// Number of keys.
     keys: usize,
-    /// Halves to leave out while a gather cannot reach all that is left.
+    /// Lengths of the halves to skip while a gather cannot reach all remaining keys.
     halves: Vec<usize>,
     steps: Vec<Step>,
-    /// Whether the last step loads a vector.
+    /// True if the last step loads a vector.
     loads: bool,
 }
 
 impl Plan {
-    /// For `keys` keys and vectors of `lanes <= 16`, whose gathers reach `reach >= 1` keys. O(log keys).
+    /// Creates the plan for `keys` keys and vectors of `lanes <= 16`, whose gathers reach `reach >= 1` keys.
+    /// O(log keys).
     pub(crate) fn new(keys: usize, lanes: usize, reach: usize) -> Self {
         let (mut halves, mut steps) = (Vec::new(), Vec::new());
         let mut length = keys;
@@ -48,7 +50,7 @@ impl Plan {
         }
         while length > 0 {
             let stride = (length + 1).div_ceil(lanes + 1);
-            // Clamped separators repeat the last key, and lanes beyond `lanes` are not looked at.
+            // Clamped separators repeat the last key, and lanes beyond `lanes` are not used.
             let place = |lane: usize| ((lane.min(LANES_MAX - 1) + 1) * stride - 1).min(length - 1) as u32;
             let places = std::array::from_fn(place);
             steps.push(Step { places, length, stride, most: length - (stride - 1) });
@@ -58,10 +60,11 @@ impl Plan {
     }
 }
 
-/// Ranks of a group's queries, in turns.
+/// Returns the ranks of a group's queries, which take turns.
 ///
 /// # Safety
-/// As [`Vector`]; the plan is for vectors of so many lanes, and for gathers that reach no further.
+/// The caller guarantees the CPU features of `V`, as [`Vector`] requires, and that the plan is for vectors of
+/// `V::LANES` lanes and a reach of at most [`super::vector::REACH`].
 #[inline(always)]
 pub(crate) unsafe fn group<V: Vector<W>, W: Forms, const S: usize>(
     plan: &Plan,
@@ -81,19 +84,20 @@ pub(crate) unsafe fn group<V: Vector<W>, W: Forms, const S: usize>(
     };
     for step in steps {
         for s in 0..S {
-            // A start never is beyond `keys - length`, so this is the check that proves it.
+            // A start is never beyond `keys - length`; this check guarantees it.
             let Some(left) = keys.get(starts[s]..starts[s] + step.length) else { continue };
-            // SAFETY: the contract is passed on; all places are below `length`, which is `left`'s.
+            // SAFETY: the caller guarantees the CPU features of `V` and the plan's lanes and reach;
+            // `Plan::new` guarantees that all places are below `length`, the length of `left`.
             let below = unsafe { V::below_at(left, &step.places, queries[s]) };
             starts[s] += (below * step.stride).min(step.most);
         }
     }
     if last.is_some() {
         for s in 0..S {
-            // Keys before a start are below its query, so they count; those after what is left do not.
+            // Keys before a start are below its query, so they count; keys after the remaining ones do not.
             let start = starts[s].min(plan.keys - V::LANES);
             let Some(left) = keys.get(start..start + V::LANES) else { continue };
-            // SAFETY: the contract is passed on; `left` has `LANES` words.
+            // SAFETY: the caller guarantees the CPU features of `V`; `left` has `LANES` words.
             starts[s] = start + unsafe { V::below(left, queries[s]) };
         }
     }

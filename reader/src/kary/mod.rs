@@ -1,14 +1,17 @@
-//! K-ary search: one query across the lanes of a vector, k - 1 separators by one compare.
+//! K-ary search: one query across the lanes of a vector, k - 1 separators per compare.
 //!
 //! ```text
 //! vector.rs   words of a vector below the query: SSE, AVX2, AVX-512, NEON, portable
 //! list.rs     separators gathered from a sorted list      tree.rs   nodes of a linearised tree
 //! engine.rs   both compiled for each vector and number of queries in flight
 //! ```
-//! k is one more than a vector has lanes, so log_k(n) steps replace the log_2(n) of a binary search: the
-//! answer to one query comes sooner, at the price of k - 1 loads a step. A list gathers them from as many
-//! cache lines; a tree has them side by side. It is a baseline: a FAST tree ([`crate::classic`]) blocks
-//! the same nodes by cache lines and pages, and Pleach's own look-ups leave both behind.
+//! k is one more than the lanes of a vector, so log_k(n) steps replace the log_2(n) steps of a binary search:
+//! the answer to one query comes sooner, at the price of k - 1 loads per step. A list gathers them from as
+//! many cache lines; a tree stores them next to each other.
+//!
+//! This is a baseline: a FAST tree ([`crate::classic`]) blocks the same nodes by cache lines and pages, and
+//! Pleach's own look-ups are faster than both.
+//!
 //! Kaldewey, *P-ary search* (slides); Schlegel, Gemulla, Lehner, DaMoN 2009; Kim et al., TODS 36(4), 2011,
 //! section 2.
 
@@ -26,12 +29,12 @@ use list::Plan;
 use rayon::prelude::*;
 use tree::Shape;
 
-/// Keys of k-ary search: `u32` and `u64`, in the order of numbers.
+/// Keys of k-ary search: `u32` and `u64`, in numeric order.
 pub trait KaryWord: vector::Forms {}
 impl KaryWord for u32 {}
 impl KaryWord for u64 {}
 
-/// The vectors of a search; they set k. Answers do not depend on them.
+/// Vectors of a search, which determine k. Answers do not depend on them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Vectors {
@@ -48,10 +51,10 @@ pub enum Vectors {
 }
 
 impl Vectors {
-    /// All there are, in order of preference from the last to the first.
+    /// All vectors; a later one is preferred to an earlier one.
     pub const ALL: [Self; 5] = [Self::Portable, Self::Sse, Self::Neon, Self::Avx2, Self::Avx512];
 
-    /// Whether this CPU has them. Where it does not, portable code for the same k stands in.
+    /// Returns true if this CPU has the vectors. If it does not, portable code for the same k replaces them.
     #[must_use]
     pub fn is_available(self) -> bool {
         match self {
@@ -63,13 +66,13 @@ impl Vectors {
         }
     }
 
-    /// The widest of this CPU.
+    /// Returns the widest vectors of this CPU.
     #[must_use]
     pub fn best() -> Self {
         Self::ALL.into_iter().rfind(|vectors| vectors.is_available()).unwrap_or(Self::Portable)
     }
 
-    /// Keys `W` in a vector: k - 1.
+    /// Returns the number of keys `W` per vector: k - 1.
     #[must_use]
     pub const fn lanes<W: KaryWord>(self) -> usize {
         let bytes = match self {
@@ -80,7 +83,7 @@ impl Vectors {
         bytes / size_of::<W>()
     }
 
-    /// Lower-case name.
+    /// Returns the lower-case name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -93,10 +96,11 @@ impl Vectors {
     }
 }
 
-/// Queries that a thread answers before it asks for more.
+/// Queries per task of a thread.
 const PIECE: usize = 1 << 10;
 
-/// K-ary search in a sorted slice. Slices that are not sorted give some rank in `0..=keys.len()`.
+/// K-ary search in a sorted slice. In a slice that is not sorted, answers are arbitrary ranks in
+/// `0..=keys.len()`.
 #[derive(Clone, Debug)]
 pub struct List<'a, W> {
     keys: &'a [W],
@@ -106,33 +110,33 @@ pub struct List<'a, W> {
 }
 
 impl<'a, W: KaryWord> List<'a, W> {
-    /// Over `keys`, ascending; equal keys are allowed. Searched with the widest vectors of this CPU and 8
-    /// queries in flight. O(log n).
+    /// Creates a search in ascending `keys`; equal keys are allowed. Uses the widest vectors of this CPU and
+    /// 8 queries in flight. O(log n).
     #[must_use]
     pub fn new(keys: &'a [W]) -> Self {
         Self::with_reach(keys, Vectors::best(), InFlight::Eight, vector::REACH)
     }
 
-    /// With other vectors and another number of queries in flight. O(log n).
+    /// Sets the vectors and the number of queries in flight. O(log n).
     #[must_use]
     pub fn with(self, vectors: Vectors, in_flight: InFlight) -> Self {
         Self::with_reach(self.keys, vectors, in_flight, vector::REACH)
     }
 
-    /// `reach` is at most [`vector::REACH`].
+    /// Creates a search whose gathers reach `reach` keys; `reach` is cut at [`vector::REACH`].
     fn with_reach(keys: &'a [W], vectors: Vectors, in_flight: InFlight, reach: usize) -> Self {
         let plan = Plan::new(keys.len(), vectors.lanes::<W>(), reach.min(vector::REACH));
         Self { keys, plan, found: Found::new(vectors), in_flight }
     }
 
-    /// The vectors that set k.
+    /// Returns the vectors, which determine k.
     #[must_use]
     pub fn vectors(&self) -> Vectors {
         self.found.vectors()
     }
 
-    /// Rank of the first key that is not below `query`; the number of keys if all are. O(log_k n) steps of
-    /// k - 1 loads.
+    /// Returns the rank of the first key that is not below `query`; the number of keys if all are. O(log_k n)
+    /// steps of k - 1 loads.
     #[must_use]
     pub fn lower_bound(&self, query: W) -> u64 {
         let mut rank = [0];
@@ -140,12 +144,12 @@ impl<'a, W: KaryWord> List<'a, W> {
         rank[0]
     }
 
-    /// The ranks of many queries, as far as `ranks` has place.
+    /// Writes the ranks of many queries, up to the length of `ranks`.
     pub fn lower_bounds(&self, queries: &[W], ranks: &mut [u64]) {
         search(self.found, self.in_flight, Way::List(&self.plan, self.keys), queries, ranks);
     }
 
-    /// [`List::lower_bounds`] on the threads of the current rayon pool.
+    /// Runs [`List::lower_bounds`] on the threads of the current rayon pool.
     pub fn par_lower_bounds(&self, queries: &[W], ranks: &mut [u64]) {
         pleach_fsck::pool::ready();
         let pieces = queries.par_chunks(PIECE).zip(ranks.par_chunks_mut(PIECE));
@@ -153,8 +157,8 @@ impl<'a, W: KaryWord> List<'a, W> {
     }
 }
 
-/// K-ary search in a linearised tree: nodes of k - 1 keys, level by level, over slots of the caller's. A
-/// tree over slots that [`Tree::linearise`] did not write gives some rank in `0..=keys`.
+/// K-ary search in a linearised tree: nodes of k - 1 keys, level by level, in slots of the caller. In slots
+/// that [`Tree::linearise`] did not write, answers are arbitrary ranks in `0..=keys`.
 #[derive(Clone, Debug)]
 pub struct Tree<'a, W> {
     slots: &'a [W],
@@ -164,16 +168,16 @@ pub struct Tree<'a, W> {
 }
 
 impl<'a, W: KaryWord> Tree<'a, W> {
-    /// Slots of a tree of `keys` keys in nodes of these vectors: at most 2 (k - 1) a level more than keys.
-    /// `None` beyond 2^48 keys. O(log n).
+    /// Returns the number of slots of a tree of `keys` keys in nodes of these vectors: at most 2 (k - 1) per
+    /// level more than keys. `None` beyond 2^48 keys. O(log n).
     #[must_use]
     pub fn slots(vectors: Vectors, keys: usize) -> Option<usize> {
         Some(Shape::new(keys, vectors.lanes::<W>())?.slots())
     }
 
-    /// Writes the tree of `keys`, ascending, into the first of `slots`, and gives it with 8 queries in
-    /// flight. Slots at a multiple of 64 bytes make that a node never lies in two cache lines. `None` if
-    /// they are fewer than [`Tree::slots`]. O(n), on the threads of the current rayon pool.
+    /// Writes the tree of ascending `keys` into the first of `slots`, and returns it with 8 queries in
+    /// flight. If `slots` begins at a multiple of 64 bytes, no node is in two cache lines. `None` if there
+    /// are fewer slots than [`Tree::slots`]. O(n), on the threads of the current rayon pool.
     #[must_use]
     pub fn linearise(vectors: Vectors, keys: &[W], slots: &'a mut [W]) -> Option<Self> {
         let shape = Shape::new(keys.len(), vectors.lanes::<W>())?;
@@ -181,8 +185,8 @@ impl<'a, W: KaryWord> Tree<'a, W> {
         Self::new(vectors, keys.len(), slots)
     }
 
-    /// A tree that [`Tree::linearise`] wrote before for as many keys and as wide vectors. `None` if there
-    /// are too few slots. O(log n).
+    /// Opens a tree that [`Tree::linearise`] wrote before, for as many keys and vectors of the same width.
+    /// `None` if there are too few slots. O(log n).
     #[must_use]
     pub fn new(vectors: Vectors, keys: usize, slots: &'a [W]) -> Option<Self> {
         let shape = Shape::new(keys, vectors.lanes::<W>())?;
@@ -190,20 +194,20 @@ impl<'a, W: KaryWord> Tree<'a, W> {
         Some(Self { slots, shape, found: Found::new(vectors), in_flight: InFlight::Eight })
     }
 
-    /// With another number of queries in flight.
+    /// Sets the number of queries in flight.
     #[must_use]
     pub fn with(self, in_flight: InFlight) -> Self {
         Self { in_flight, ..self }
     }
 
-    /// The vectors that set k.
+    /// Returns the vectors, which determine k.
     #[must_use]
     pub fn vectors(&self) -> Vectors {
         self.found.vectors()
     }
 
-    /// Rank of the first key that is not below `query`; the number of keys if all are. O(log_k n) steps of
-    /// one load.
+    /// Returns the rank of the first key that is not below `query`; the number of keys if all are. O(log_k n)
+    /// steps of one load.
     #[must_use]
     pub fn lower_bound(&self, query: W) -> u64 {
         let mut rank = [0];
@@ -211,12 +215,12 @@ impl<'a, W: KaryWord> Tree<'a, W> {
         rank[0]
     }
 
-    /// The ranks of many queries, as far as `ranks` has place.
+    /// Writes the ranks of many queries, up to the length of `ranks`.
     pub fn lower_bounds(&self, queries: &[W], ranks: &mut [u64]) {
         search(self.found, self.in_flight, Way::Tree(&self.shape, self.slots), queries, ranks);
     }
 
-    /// [`Tree::lower_bounds`] on the threads of the current rayon pool.
+    /// Runs [`Tree::lower_bounds`] on the threads of the current rayon pool.
     pub fn par_lower_bounds(&self, queries: &[W], ranks: &mut [u64]) {
         pleach_fsck::pool::ready();
         let pieces = queries.par_chunks(PIECE).zip(ranks.par_chunks_mut(PIECE));

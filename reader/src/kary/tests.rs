@@ -194,7 +194,7 @@ fn keys_of_8_bytes() {
     check_all::<u64>();
 }
 
-/// Every rank of every small list, asked between, at and beyond its keys.
+/// Every rank of every small list, for queries between, at and beyond its keys.
 #[test]
 #[cfg_attr(miri, ignore = "too long")]
 fn every_rank_of_every_small_list() {
@@ -213,7 +213,7 @@ fn k_follows_from_the_vector() {
     assert!(Vectors::Portable.is_available());
 }
 
-/// Words in no order, and slots that no tree has: some rank inside.
+/// Words in no order, and slots that no tree has: answers are ranks inside the bounds.
 #[test]
 fn forged_words_end_inside() {
     let rounds = if cfg!(miri) { 3 } else { 200 };
@@ -246,7 +246,7 @@ fn what_does_not_fit_is_refused() {
         assert!(Tree::new(vectors, 100, &words[1..]).is_none());
         assert!(Tree::new(vectors, usize::MAX, &words).is_none());
         let tree = Tree::new(vectors, 100, &words).expect("a tree");
-        // Fewer places for answers than queries: the others are not asked.
+        // Fewer places for answers than queries: the other queries are ignored.
         let mut ranks = [9; 2];
         tree.lower_bounds(&[3, 200, 1], &mut ranks);
         assert_eq!(ranks, [3, 100]);

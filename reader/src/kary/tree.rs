@@ -1,15 +1,17 @@
-//! The linearised k-ary tree: nodes of k - 1 keys side by side, levels one after the other, top first.
+//! The linearised k-ary tree: nodes of k - 1 contiguous keys, levels one after the other, top first.
 //!
-//! It is a perfect tree of k-ary nodes, left packed and cut off where the keys end. With `below` levels
-//! under it, key number i of node g is the one of rank (g k + i + 1) k^below - 1: every k^below-th key is
-//! in this level or above, so child c of node g is node g k + c of the next level, and at the leaves
-//! that number is the rank of the lower bound. Nothing is stored beside the keys: no pointer, no count.
-//! Slots without a key hold the greatest word, which is below no query. Each level has the node in which
-//! a query beyond all its keys arrives, be it empty, so a search never leaves a level. In slots that no
-//! tree wrote it may: then it meets a node of another level or the end of the slots, never more.
+//! It is a perfect tree of k-ary nodes, packed to the left and cut off where the keys end. With `below`
+//! levels under it, key number i of node g has rank (g k + i + 1) k^below - 1. Every k^below-th key is in
+//! this level or above, so child c of node g is node g k + c of the next level.
+//!
+//! At the leaves that number is the rank of the lower bound. Only keys are stored, no pointers or counts.
+//!
+//! Slots without a key hold the greatest word, which is below no query. Each level has the node in which a
+//! query beyond all its keys arrives, even if it is empty, so a search never leaves a level. In slots that no
+//! tree wrote it may, but then it reads a node of another level or stops at the end of the slots.
 //!
 //! Schlegel, Gemulla, Lehner: k-ary search on modern processors, DaMoN 2009; Kaldewey's P-ary search slides
-//! group separators into nodes alike.
+//! group separators into nodes in the same way.
 
 use super::vector::{Forms, Vector};
 use crate::arch::prefetch;
@@ -22,7 +24,7 @@ struct Level {
     start: usize,
     /// Number of the last node.
     last: usize,
-    /// Ranks from one key to the next of those in this level or above: k^below.
+    /// Ranks from one key of this level or above to the next: k^below.
     stride: usize,
 }
 
@@ -36,7 +38,7 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    /// For `keys` keys in nodes of `lanes >= 1`; `None` beyond 2^48 keys. O(log keys).
+    /// Creates the shape for `keys` keys in nodes of `lanes >= 1`; `None` beyond 2^48 keys. O(log keys).
     pub(crate) fn new(keys: usize, lanes: usize) -> Option<Self> {
         if keys as u64 > 1 << 48 {
             return None;
@@ -55,14 +57,15 @@ impl Shape {
         Some(Self { keys, lanes, levels, slots })
     }
 
-    /// Slots of all nodes.
+    /// Returns the number of slots of all nodes.
     pub(crate) fn slots(&self) -> usize {
         self.slots
     }
 
-    /// Writes the tree of as many keys as it is for into as many slots as it has. O(keys), on all threads.
+    /// Writes the tree of `keys` into `slots`; both must have the lengths of this shape. O(keys), on all
+    /// threads.
     pub(crate) fn fill<W: Forms>(&self, keys: &[W], slots: &mut [W]) {
-        // Leaves are nearly all of the tree: pieces of them are what threads share.
+        // Nearly all nodes are leaves, so threads share the nodes of a level in pieces.
         const NODES: usize = 1 << 12;
         let (lanes, k) = (self.lanes, self.lanes + 1);
         let mut rest = slots;
@@ -82,10 +85,11 @@ impl Shape {
     }
 }
 
-/// Ranks of a group's queries, in turns: while one compares, the nodes of the others are on their way.
+/// Returns the ranks of a group's queries, which take turns: while one is compared, the nodes of the others
+/// are being loaded.
 ///
 /// # Safety
-/// As [`Vector`].
+/// The caller guarantees the CPU features of `V`, as [`Vector`] requires.
 #[inline(always)]
 pub(crate) unsafe fn group<V: Vector<W>, W: Forms, const S: usize>(
     shape: &Shape,
@@ -98,9 +102,9 @@ pub(crate) unsafe fn group<V: Vector<W>, W: Forms, const S: usize>(
         for s in 0..S {
             let node = gaps[s];
             let at = level.start + node * V::LANES;
-            // At most k^levels nodes, of 2^48 keys: no overflow.
+            // At most k^levels nodes, for up to 2^48 keys: no overflow.
             let Some(words) = slots.get(at..at + V::LANES) else { continue };
-            // SAFETY: the contract is passed on; there are `LANES` words.
+            // SAFETY: the caller guarantees the CPU features of `V`; the slice has `LANES` words.
             let below = unsafe { V::below(words, queries[s]) };
             gaps[s] = node * (V::LANES + 1) + below;
             if S > 1

@@ -1,49 +1,52 @@
-//! What k-ary search asks of the processor: how many of a vector's words are below the query.
+//! The compares of k-ary search: the number of a vector's words that are below the query.
 //!
-//! The words come from one place ([`Vector::below`], a node of a tree or the end of a search in a list)
-//! or from many ([`Vector::below_at`], separators spread over a list). Their number is the child, since
-//! those below the query come first. AVX-512 gathers spread words by one instruction, the others load
-//! them one by one: AVX2's gather took up to half as long again (Zen 3). Unsigned compares of AVX2 and
-//! SSE go through `max` (4 bytes) or a flipped sign (8 bytes). [`Plain`] is the reference for every
-//! number of lanes. Methods are `#[inline(always)]` and are compiled for their features by the outer
-//! functions of `engine`.
+//! The words come from one place ([`Vector::below`]: a node of a tree, or the end of a search in a list) or
+//! from many ([`Vector::below_at`]: separators spread over a list). Their number is the child, since those
+//! below the query come first. AVX-512 gathers spread words by one instruction, the others load them one by
+//! one: AVX2's gather took up to half as long again (Zen 3).
+//!
+//! Unsigned compares of AVX2 and SSE use `max` (4 bytes) or flip the sign (8 bytes).
+//!
+//! [`Plain`] is the reference for every number of lanes. Methods are `#[inline(always)]`, and the outer
+//! functions of `engine` compile them for their features.
 
 use std::fmt::Debug;
 
 /// Lanes of the widest vector.
 pub const LANES_MAX: usize = 16;
 
-/// Places of the words of a gather.
+/// Indices of the words of a gather.
 pub type Places = [u32; LANES_MAX];
 
-/// Words that a gather reaches: its places are signed and of 4 bytes.
+/// Number of words that a gather reaches: its indices are signed and have 4 bytes.
 pub const REACH: usize = i32::MAX as usize;
 
 /// A vector of words `W`.
 ///
 /// # Safety
-/// Methods must be called from code that is compiled for, and runs on, a CPU with the features of the
-/// implementing type.
+/// The caller of a method guarantees that the calling code is compiled for, and runs on, a CPU with the
+/// features of the implementing type.
 pub trait Vector<W>: Copy + Send + Sync + 'static {
-    /// Its words.
+    /// Number of its words.
     const LANES: usize;
 
-    /// Of the first [`Self::LANES`] words, how many are below `query`.
+    /// Counts the words among the first [`Self::LANES`] that are below `query`.
     ///
     /// # Safety
-    /// That of the trait, and there are so many words.
+    /// The caller guarantees the features as the trait requires, and at least [`Self::LANES`] words.
     unsafe fn below(words: &[W], query: W) -> usize;
 
-    /// Of the words at the first [`Self::LANES`] places, how many are below `query`.
+    /// Counts the words at the first [`Self::LANES`] places that are below `query`.
     ///
     /// # Safety
-    /// That of the trait, and these places are below the number of words and below [`REACH`].
+    /// The caller guarantees the features as the trait requires, and that these places are below the number
+    /// of words and below [`REACH`].
     unsafe fn below_at(words: &[W], places: &Places, query: W) -> usize;
 }
 
-/// The vectors of a word.
+/// The vectors for a type of words.
 pub trait Forms: Sized + Copy + Ord + Debug + Send + Sync + 'static {
-    /// The greatest word, which fills what has no key.
+    /// The greatest word, which fills slots without a key.
     const GREATEST: Self;
     /// Portable code for 16 bytes.
     type Plain16: Vector<Self>;
@@ -105,14 +108,14 @@ impl<W: Forms, const L: usize> Vector<W> for Plain<L> {
     }
 }
 
-/// The word at a place.
+/// Returns the word at place number `lane`.
 ///
 /// # Safety
-/// The place, number `lane` of all, is below the number of words.
+/// The caller guarantees that place number `lane` is below the number of words.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 #[inline(always)]
 unsafe fn word_at<W: Copy>(words: &[W], places: &Places, lane: usize) -> W {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees that the place is below the number of words.
     unsafe { *words.get_unchecked(places[lane] as usize) }
 }
 
@@ -134,10 +137,10 @@ mod x86 {
     pub struct Avx512;
 
     /// # Safety
-    /// SSE 4.2.
+    /// The caller guarantees SSE 4.2.
     #[inline(always)]
     unsafe fn below_sse_u32(words: __m128i, query: u32) -> usize {
-        // SAFETY: the caller's CPU has SSE 4.2; no memory is read.
+        // SAFETY: the caller guarantees SSE 4.2; no memory is read.
         unsafe {
             let equal = _mm_cmpeq_epi32(_mm_max_epu32(words, _mm_set1_epi32(query.cast_signed())), words);
             4 - _mm_movemask_ps(_mm_castsi128_ps(equal)).count_ones() as usize
@@ -145,10 +148,10 @@ mod x86 {
     }
 
     /// # Safety
-    /// SSE 4.2.
+    /// The caller guarantees SSE 4.2.
     #[inline(always)]
     unsafe fn below_sse_u64(words: __m128i, query: u64) -> usize {
-        // SAFETY: the caller's CPU has SSE 4.2; no memory is read.
+        // SAFETY: the caller guarantees SSE 4.2; no memory is read.
         unsafe {
             let wanted = _mm_set1_epi64x((query ^ 1 << 63).cast_signed());
             let below = _mm_cmpgt_epi64(wanted, _mm_xor_si128(words, _mm_set1_epi64x(i64::MIN)));
@@ -157,10 +160,10 @@ mod x86 {
     }
 
     /// # Safety
-    /// AVX2.
+    /// The caller guarantees AVX2.
     #[inline(always)]
     unsafe fn below_avx2_u32(words: __m256i, query: u32) -> usize {
-        // SAFETY: the caller's CPU has AVX2; no memory is read.
+        // SAFETY: the caller guarantees AVX2; no memory is read.
         unsafe {
             let wanted = _mm256_set1_epi32(query.cast_signed());
             let equal = _mm256_cmpeq_epi32(_mm256_max_epu32(words, wanted), words);
@@ -169,10 +172,10 @@ mod x86 {
     }
 
     /// # Safety
-    /// AVX2.
+    /// The caller guarantees AVX2.
     #[inline(always)]
     unsafe fn below_avx2_u64(words: __m256i, query: u64) -> usize {
-        // SAFETY: the caller's CPU has AVX2; no memory is read.
+        // SAFETY: the caller guarantees AVX2; no memory is read.
         unsafe {
             let wanted = _mm256_set1_epi64x((query ^ 1 << 63).cast_signed());
             let below = _mm256_cmpgt_epi64(wanted, _mm256_xor_si256(words, _mm256_set1_epi64x(i64::MIN)));
@@ -185,13 +188,13 @@ mod x86 {
 
         #[inline(always)]
         unsafe fn below(words: &[u32], query: u32) -> usize {
-            // SAFETY: there are 4 words of 4 bytes, and SSE 4.2, says the caller.
+            // SAFETY: the caller guarantees SSE 4.2 and 4 words.
             unsafe { below_sse_u32(_mm_loadu_si128(words.as_ptr().cast()), query) }
         }
 
         #[inline(always)]
         unsafe fn below_at(words: &[u32], places: &Places, query: u32) -> usize {
-            // SAFETY: the first 4 places are inside and the CPU has SSE 4.2, says the caller.
+            // SAFETY: the caller guarantees SSE 4.2, and that the first 4 places are inside.
             unsafe {
                 let at = |lane| word_at(words, places, lane).cast_signed();
                 below_sse_u32(_mm_setr_epi32(at(0), at(1), at(2), at(3)), query)
@@ -204,13 +207,13 @@ mod x86 {
 
         #[inline(always)]
         unsafe fn below(words: &[u64], query: u64) -> usize {
-            // SAFETY: there are 2 words of 8 bytes, and SSE 4.2, says the caller.
+            // SAFETY: the caller guarantees SSE 4.2 and 2 words.
             unsafe { below_sse_u64(_mm_loadu_si128(words.as_ptr().cast()), query) }
         }
 
         #[inline(always)]
         unsafe fn below_at(words: &[u64], places: &Places, query: u64) -> usize {
-            // SAFETY: the first 2 places are inside and the CPU has SSE 4.2, says the caller.
+            // SAFETY: the caller guarantees SSE 4.2, and that the first 2 places are inside.
             unsafe {
                 let at = |lane| word_at(words, places, lane).cast_signed();
                 below_sse_u64(_mm_set_epi64x(at(1), at(0)), query)
@@ -223,13 +226,13 @@ mod x86 {
 
         #[inline(always)]
         unsafe fn below(words: &[u32], query: u32) -> usize {
-            // SAFETY: there are 8 words of 4 bytes, and AVX2, says the caller.
+            // SAFETY: the caller guarantees AVX2 and 8 words.
             unsafe { below_avx2_u32(_mm256_loadu_si256(words.as_ptr().cast()), query) }
         }
 
         #[inline(always)]
         unsafe fn below_at(words: &[u32], places: &Places, query: u32) -> usize {
-            // SAFETY: the first 8 places are inside and the CPU has AVX2, says the caller.
+            // SAFETY: the caller guarantees AVX2, and that the first 8 places are inside.
             unsafe {
                 let at = |lane| word_at(words, places, lane).cast_signed();
                 let words = _mm256_setr_epi32(at(0), at(1), at(2), at(3), at(4), at(5), at(6), at(7));
@@ -243,13 +246,13 @@ mod x86 {
 
         #[inline(always)]
         unsafe fn below(words: &[u64], query: u64) -> usize {
-            // SAFETY: there are 4 words of 8 bytes, and AVX2, says the caller.
+            // SAFETY: the caller guarantees AVX2 and 4 words.
             unsafe { below_avx2_u64(_mm256_loadu_si256(words.as_ptr().cast()), query) }
         }
 
         #[inline(always)]
         unsafe fn below_at(words: &[u64], places: &Places, query: u64) -> usize {
-            // SAFETY: the first 4 places are inside and the CPU has AVX2, says the caller.
+            // SAFETY: the caller guarantees AVX2, and that the first 4 places are inside.
             unsafe {
                 let at = |lane| word_at(words, places, lane).cast_signed();
                 below_avx2_u64(_mm256_setr_epi64x(at(0), at(1), at(2), at(3)), query)
@@ -262,7 +265,7 @@ mod x86 {
 
         #[inline(always)]
         unsafe fn below(words: &[u32], query: u32) -> usize {
-            // SAFETY: there are 16 words of 4 bytes, and AVX-512 F, says the caller.
+            // SAFETY: the caller guarantees AVX-512 F and 16 words.
             unsafe {
                 let words = _mm512_loadu_si512(words.as_ptr().cast());
                 _mm512_cmplt_epu32_mask(words, _mm512_set1_epi32(query.cast_signed())).count_ones() as usize
@@ -271,8 +274,8 @@ mod x86 {
 
         #[inline(always)]
         unsafe fn below_at(words: &[u32], places: &Places, query: u32) -> usize {
-            // SAFETY: all 16 places are inside and no sign bit is set, and the CPU has AVX-512 F, says the
-            // caller; 64 bytes are read of 64 of places.
+            // SAFETY: the caller guarantees AVX-512 F, and that all 16 places are inside and below `REACH`,
+            // so that no sign bit is set. All 64 bytes of `places` are read.
             unsafe {
                 let at = _mm512_loadu_si512(places.as_ptr().cast());
                 let words = _mm512_i32gather_epi32::<4>(at, words.as_ptr().cast());
@@ -286,7 +289,7 @@ mod x86 {
 
         #[inline(always)]
         unsafe fn below(words: &[u64], query: u64) -> usize {
-            // SAFETY: there are 8 words of 8 bytes, and AVX-512 F, says the caller.
+            // SAFETY: the caller guarantees AVX-512 F and 8 words.
             unsafe {
                 let words = _mm512_loadu_si512(words.as_ptr().cast());
                 _mm512_cmplt_epu64_mask(words, _mm512_set1_epi64(query.cast_signed())).count_ones() as usize
@@ -295,8 +298,8 @@ mod x86 {
 
         #[inline(always)]
         unsafe fn below_at(words: &[u64], places: &Places, query: u64) -> usize {
-            // SAFETY: the first 8 places are inside and no sign bit is set, and the CPU has AVX-512 F, says
-            // the caller; 32 bytes are read of 64 of places.
+            // SAFETY: the caller guarantees AVX-512 F, and that the first 8 places are inside and below
+            // `REACH`, so that no sign bit is set. 32 of the 64 bytes of `places` are read.
             unsafe {
                 let at = _mm256_loadu_si256(places.as_ptr().cast());
                 let words = _mm512_i32gather_epi64::<8>(at, words.as_ptr().cast());
@@ -320,7 +323,7 @@ mod arm {
 
         #[inline(always)]
         unsafe fn below(words: &[u32], query: u32) -> usize {
-            // SAFETY: there are 4 words of 4 bytes, says the caller; NEON is part of the architecture.
+            // SAFETY: the caller guarantees 4 words; NEON is part of the architecture.
             unsafe {
                 let below = vcltq_u32(vld1q_u32(words.as_ptr()), vdupq_n_u32(query));
                 vaddvq_u32(vshrq_n_u32::<31>(below)) as usize
@@ -329,7 +332,7 @@ mod arm {
 
         #[inline(always)]
         unsafe fn below_at(words: &[u32], places: &Places, query: u32) -> usize {
-            // SAFETY: the first 4 places are inside, says the caller, and then there are 4 words.
+            // SAFETY: the caller guarantees that the first 4 places are inside; the array has 4 words.
             unsafe {
                 let words: [u32; 4] = std::array::from_fn(|lane| word_at(words, places, lane));
                 Self::below(&words, query)
@@ -342,7 +345,7 @@ mod arm {
 
         #[inline(always)]
         unsafe fn below(words: &[u64], query: u64) -> usize {
-            // SAFETY: there are 2 words of 8 bytes, says the caller; NEON is part of the architecture.
+            // SAFETY: the caller guarantees 2 words; NEON is part of the architecture.
             unsafe {
                 let below = vcltq_u64(vld1q_u64(words.as_ptr()), vdupq_n_u64(query));
                 vaddvq_u64(vshrq_n_u64::<63>(below)) as usize
@@ -351,7 +354,7 @@ mod arm {
 
         #[inline(always)]
         unsafe fn below_at(words: &[u64], places: &Places, query: u64) -> usize {
-            // SAFETY: the first 2 places are inside, says the caller, and then there are 2 words.
+            // SAFETY: the caller guarantees that the first 2 places are inside; the array has 2 words.
             unsafe {
                 let words: [u64; 2] = std::array::from_fn(|lane| word_at(words, places, lane));
                 Self::below(&words, query)

@@ -1,18 +1,18 @@
-//! Of something that has generations the current one, shared by threads.
+//! The current generation of something that has generations, shared by threads.
 //!
-//! Readers take a reference and keep it as long as they like. One thread at a time looks whether there is a next
-//! generation, puts it in the place of the current one, and keeps the old one until nobody reads it: letting go of it
-//! means unmapping a file, which no look-up should pay for.
+//! Readers take a reference and keep it for as long as they like. One thread at a time checks for the next
+//! generation and makes it the current one. It keeps the old generation until nobody reads it: dropping it
+//! means unmapping a file, and no look-up should pay for that.
 //!
-//! `tests/tests/schedules.rs` runs this text under a model checker.
+//! `tests/tests/schedules.rs` runs this source under a model checker.
 
 use super::sync::{Arc, Mutex, PoisonError, RwLock};
 
-/// The current generation.
+/// Holder of the current generation.
 #[derive(Debug)]
 pub(crate) struct Current<T> {
     current: RwLock<Arc<T>>,
-    /// Old generations that somebody still reads.
+    /// Old generations that may still be read.
     retired: Mutex<Vec<Arc<T>>>,
 }
 
@@ -21,18 +21,22 @@ impl<T> Current<T> {
         Self { current: RwLock::new(Arc::new(first)), retired: Mutex::new(Vec::new()) }
     }
 
-    /// The generation that is current now.
+    /// Returns the current generation.
     pub(crate) fn get(&self) -> Arc<T> {
         Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Puts the next generation in place, if `next` gives one. Whether it is a new one, by `is_new` of old and next.
+    /// Replaces the current generation by the one that `next` returns, if any. Returns the result of `is_new`
+    /// for the old and the next generation, or false if there is no next one.
+    ///
+    /// # Errors
+    /// The error of `next`; the current generation then stays.
     pub(crate) fn refresh<E>(
         &self,
         next: impl FnOnce(&T) -> Result<Option<T>, E>,
         is_new: impl FnOnce(&T, &T) -> bool,
     ) -> Result<bool, E> {
-        // One thread at a time; it also lets go of what nobody reads any more.
+        // One thread at a time. It also drops generations that nobody reads any more.
         let mut retired = self.retired.lock().unwrap_or_else(PoisonError::into_inner);
         retired.retain(|old| Arc::strong_count(old) > 1);
         let now = self.get();

@@ -1,10 +1,12 @@
-//! One descent, and many at once.
+//! One descent, and a batch of descents.
 //!
-//! A batch is cut into groups of [`GROUP`] queries. At each step of the clock every group in flight
-//! moves one level down, the lowest first, and asks for the line it will need at its next step; one
-//! new group enters at the root. So at any time the groups stand on all levels, and the misses of
-//! the bottom level and of the tuple lines overlap with compares in cached lines (interleaving;
-//! FAST section 5.2 pipelines a group level by level instead).
+//! A batch is cut into groups of [`GROUP`] queries. At each step of the clock every group in flight moves one
+//! level down, the lowest first, and prefetches the line it needs at its next step; one new group enters at
+//! the root.
+//!
+//! At any time there are groups on all levels, so the misses of the bottom level and of the tuple lines
+//! overlap with compares in cached lines (interleaving; FAST section 5.2 pipelines a group level by level
+//! instead).
 
 use super::plan::{LevelPlan, Plan};
 use super::{grid, sweep};
@@ -17,42 +19,42 @@ use pleach_format::view;
 use std::hint::select_unpredictable;
 use std::marker::PhantomData;
 
-/// Queries of a group. Divides 64, so that a group's bits lie in one word of a bitmap.
+/// Queries per group. Divides 64, so that a group's bits are in one word of a bitmap.
 pub(crate) const GROUP: usize = 16;
-/// Groups in flight at most: one a level, one at the tuple lines; a power of two.
+/// Maximum number of groups in flight: one per level and one at the tuple lines; a power of two.
 const RING: usize = (LEVELS_MAX + 1).next_power_of_two();
 
-/// Where a query ended.
+/// Result of a query.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Hit<B> {
-    /// Rank of its lower bound.
+    /// Rank of the query's lower bound.
     pub(crate) rank: u64,
-    /// Whether the key at that rank is the query.
+    /// True if the key at that rank is the query.
     pub(crate) found: bool,
-    /// Value there; default if not found.
+    /// Value at that rank; the default if not found.
     pub(crate) value: B,
 }
 
-/// Of the first `n` words of a line, how many are below `query`.
+/// Counts the words among the first `n` of a line that are below `query`.
 ///
 /// # Safety
-/// As [`Simd`].
+/// The caller guarantees the CPU features of `S`, as [`Simd`] requires.
 #[inline(always)]
 pub(super) unsafe fn below<S: Simd, W: Word>(line: &Line, n: usize, query: W) -> usize {
-    // SAFETY: the contract is passed on.
+    // SAFETY: the caller guarantees the CPU features of `S`.
     unsafe {
         match W::BYTES {
             4 => S::below32(line, n, query.to_u128() as u32),
             8 => S::below64(line, n, query.to_u128() as u64),
-            // No vector compare is as wide; four at most are counted.
+            // No vector compare is that wide; at most four words are counted.
             _ => (0..n).map(|slot| usize::from(line::key::<W>(line, slot) < query)).sum(),
         }
     }
 }
 
-/// Code of a query in the grid of a delta line: 0 below its base, at most `max`.
+/// Returns the code of a query in the grid of a delta line: 0 below its base, at most `max`.
 ///
-/// How a query compares with either end is as good as random, so both are selected, not branched on.
+/// Selects, not branches, handle both ends, since a query's position relative to them is practically random.
 #[inline(always)]
 fn query_code<W: Word>(line: &Line, query: W, max: u64) -> u64 {
     let (base, shift, _) = delta_header::<W>(line);
@@ -61,13 +63,13 @@ fn query_code<W: Word>(line: &Line, query: W, max: u64) -> u64 {
     select_unpredictable(query < base, 0, cell)
 }
 
-/// Child of a spine line for a query.
+/// Returns the child of a spine line for a query.
 ///
 /// # Safety
-/// As [`Simd`].
+/// The caller guarantees the CPU features of `S`, as [`Simd`] requires.
 #[inline(always)]
 unsafe fn child<S: Simd, W: Word>(encoding: Encoding, line: &Line, query: W) -> usize {
-    // SAFETY: the contract is passed on.
+    // SAFETY: the caller guarantees the CPU features of `S`.
     unsafe {
         match encoding {
             Encoding::Delta8 => {
@@ -87,16 +89,16 @@ unsafe fn child<S: Simd, W: Word>(encoding: Encoding, line: &Line, query: W) -> 
     }
 }
 
-/// What a tuple line says of a query.
+/// Searches one tuple line for a query.
 ///
 /// # Safety
-/// As [`Simd`].
+/// The caller guarantees the CPU features of `S`, as [`Simd`] requires.
 #[inline(always)]
 pub(crate) unsafe fn leaf<S: Simd, W: Word, B: Bits>(plan: &Plan<'_>, at: usize, query: W) -> Hit<B> {
     let n = const { line::geometry::<W, B>().tuples_per_line() };
     let at = at.min(plan.tuple_lines.last());
     let line = plan.tuple_lines.at(at);
-    // SAFETY: the contract is passed on.
+    // SAFETY: the caller guarantees the CPU features of `S`.
     let slot = unsafe { below::<S, W>(line, n, query) };
     if slot == n && plan.header.inexact && at < plan.tuple_lines.last() && passed_inexact(plan, at, query) {
         return step_right::<W, B>(plan, at, query);
@@ -104,11 +106,11 @@ pub(crate) unsafe fn leaf<S: Simd, W: Word, B: Bits>(plan: &Plan<'_>, at: usize,
     hit_in::<W, B>(plan, at, slot, query)
 }
 
-/// The hit of a query of which `slot` keys of tuple line `at` are below it, and all lines before.
+/// Returns the hit of a query that has `slot` keys of tuple line `at` below it, and all earlier lines.
 #[inline(always)]
 pub(super) fn hit_in<W: Word, B: Bits>(plan: &Plan<'_>, at: usize, slot: usize, query: W) -> Hit<B> {
     let n = const { line::geometry::<W, B>().tuples_per_line() };
-    // A slot past the end is never equal: the last key is below the query. The rank tells a key of
+    // A slot past the end is never equal: the last key is below the query. The rank distinguishes a key of
     // all ones from padding.
     let rank = at as u64 * n as u64 + slot as u64;
     let (slot, line) = (slot.min(n - 1), plan.tuple_lines.at(at));
@@ -117,8 +119,9 @@ pub(super) fn hit_in<W: Word, B: Bits>(plan: &Plan<'_>, at: usize, slot: usize, 
     Hit { rank: rank.min(plan.tuples), found, value: select_unpredictable(found, value, B::default()) }
 }
 
-/// Whether the border between tuple line `at`, which is not the last, and the next one may not part them,
-/// and the query lies in its cell. The lines on the way were just read, so they are in the cache.
+/// Returns true if the border between tuple line `at`, which is not the last, and the next one is inexact, so
+/// that it may not separate them, and the query is in its cell. The lines on the way were just read, so they
+/// are in the cache.
 #[cold]
 #[inline(never)]
 fn passed_inexact<W: Word>(plan: &Plan<'_>, at: usize, query: W) -> bool {
@@ -126,7 +129,7 @@ fn passed_inexact<W: Word>(plan: &Plan<'_>, at: usize, query: W) -> bool {
     for level in (0..plan.depth()).rev().filter_map(|stage| plan.level(stage)) {
         let slot = at % level.fanout;
         at /= level.fanout;
-        // Right of the last child the level above has the border.
+        // The border to the right of the last child is in the level above.
         if slot + 1 < level.fanout {
             let line = level.lines.at(at.min(level.lines.last()));
             return is_inexact(level.encoding, line)
@@ -136,50 +139,50 @@ fn passed_inexact<W: Word>(plan: &Plan<'_>, at: usize, query: W) -> bool {
     false
 }
 
-/// The answer right of tuple line `at`, all of whose keys are below the query: a border on the way was
-/// parted inexactly, or the query lies between two lines.
+/// Returns the hit to the right of tuple line `at`, all of whose keys are below the query: either a border on
+/// the way is inexact, or the query is between two lines.
 #[cold]
 #[inline(never)]
 pub(super) fn step_right<W: Word, B: Bits>(plan: &Plan<'_>, at: usize, query: W) -> Hit<B> {
     let bytes = view::Bytes(plan.bytes);
     let n = const { line::geometry::<W, B>().tuples_per_line() };
-    // The header proved every line to lie in the bytes.
+    // `Header::parse` has checked that every line is inside the bytes.
     let right = view::step_right::<W, _>(plan.header, &bytes, at as u64 + 1, query);
     let at = right.map_or(plan.tuple_lines.last(), |right| right as usize);
     let slot = line::keys_below::<W>(plan.tuple_lines.at(at), n, query);
     hit_in(plan, at, slot, query)
 }
 
-/// The tuple line that the spine leads a query to.
+/// Returns the number of the tuple line to which the spine leads a query.
 ///
 /// # Safety
-/// As [`Simd`].
+/// The caller guarantees the CPU features of `S`, as [`Simd`] requires.
 #[inline(always)]
 pub(crate) unsafe fn line_of<S: Simd, W: Word>(plan: &Plan<'_>, query: W) -> usize {
     let mut at = 0;
     for level in plan.levels() {
         let node = at.min(level.lines.last());
-        // SAFETY: the contract is passed on.
+        // SAFETY: the caller guarantees the CPU features of `S`.
         at = node * level.fanout + unsafe { child::<S, W>(level.encoding, level.lines.at(node), query) };
     }
     at.min(plan.tuple_lines.last())
 }
 
-/// One query from the root to its tuple line.
+/// Searches for one query, from the root to its tuple line.
 ///
 /// # Safety
-/// As [`Simd`].
+/// The caller guarantees the CPU features of `S`, as [`Simd`] requires.
 #[inline(always)]
 pub(crate) unsafe fn locate<S: Simd, W: Word, B: Bits>(plan: &Plan<'_>, query: W) -> Hit<B> {
     if let Some(grid) = &plan.grid {
-        // SAFETY: the contract is passed on.
+        // SAFETY: the caller guarantees the CPU features of `S`.
         return unsafe { grid::locate::<S, W, B>(plan, grid, query) };
     }
-    // SAFETY: the contract is passed on.
+    // SAFETY: the caller guarantees the CPU features of `S`.
     unsafe { leaf::<S, W, B>(plan, line_of::<S, W>(plan, query), query) }
 }
 
-/// Queries that stand on the same level.
+/// Queries on the same level.
 #[derive(Clone, Copy)]
 struct Group<W> {
     query: [W; GROUP],
@@ -189,14 +192,14 @@ struct Group<W> {
 /// Moves a group one level down.
 ///
 /// # Safety
-/// As [`Simd`].
+/// The caller guarantees the CPU features of `S`, as [`Simd`] requires.
 #[inline(always)]
 unsafe fn step<S: Simd, W: Word>(level: &LevelPlan<'_>, below: super::plan::Lines<'_>, group: &mut Group<W>) {
     macro_rules! each {
         ($encoding:expr) => {
             for (at, &query) in group.at.iter_mut().zip(&group.query) {
                 let node = (*at).min(level.lines.last());
-                // SAFETY: the contract is passed on.
+                // SAFETY: the caller guarantees the CPU features of `S`.
                 let child = unsafe { child::<S, W>($encoding, level.lines.at(node), query) };
                 *at = node * const { $encoding.separators(W::BYTES) + 1 } + child;
                 below.prefetch(*at);
@@ -211,26 +214,26 @@ unsafe fn step<S: Simd, W: Word>(level: &LevelPlan<'_>, below: super::plan::Line
     }
 }
 
-/// Takes the answers of a batch, a group at a time.
+/// Receives the answers of a batch, a group at a time.
 pub(crate) trait Output<B: Bits> {
-    /// Takes the answers of `count <= GROUP` queries, from number `first` on, which are inside one word of a
-    /// bitmap.
+    /// Receives the answers of `count <= GROUP` queries from number `first` on; their bits are in one word of
+    /// a bitmap.
     fn each(&mut self, first: usize, count: usize, answers: impl Answers<B>);
 }
 
-/// Answers of a group, of the kind that an output asks for, and once. Not closures: methods can be inlined
-/// for sure, into code compiled for an instruction set.
+/// Answers of a group. An output calls one of the methods, once. These are not closures, because methods are
+/// sure to be inlined into code compiled for an instruction set.
 pub(crate) trait Answers<B: Bits> {
-    /// All that is known of query `i`. Asked in ascending order.
+    /// Returns the hit of query `i`; called in ascending order.
     fn hit(&mut self, i: usize) -> Hit<B>;
-    /// Ranks of the first queries, as many as there is room for.
+    /// Writes the ranks of the first `ranks.len()` queries.
     #[inline(always)]
     fn ranks(&mut self, ranks: &mut [u64]) {
         for (i, rank) in ranks.iter_mut().enumerate() {
             *rank = self.hit(i).rank;
         }
     }
-    /// A bit for each of the first `count` queries that is there.
+    /// Returns a bitmap of the first `count` queries; a bit is 1 if the key is present.
     #[inline(always)]
     fn presence(&mut self, count: usize) -> u64 {
         let mut bits = 0;
@@ -239,7 +242,7 @@ pub(crate) trait Answers<B: Bits> {
         }
         bits
     }
-    /// Values of the first queries, as many as there is room for, and a bit for each that is there.
+    /// Writes the values of the first `values.len()` queries, and returns their presence as a bitmap.
     #[inline(always)]
     fn values(&mut self, values: &mut [B]) -> u64 {
         let mut bits = 0;
@@ -252,7 +255,7 @@ pub(crate) trait Answers<B: Bits> {
     }
 }
 
-/// Hits of a group that stands at its tuple lines.
+/// Answers of a group that has arrived at its tuple lines.
 struct Leaves<'a, S, W> {
     plan: &'a Plan<'a>,
     group: &'a Group<W>,
@@ -262,15 +265,15 @@ struct Leaves<'a, S, W> {
 impl<S: Simd, W: Word, B: Bits> Answers<B> for Leaves<'_, S, W> {
     #[inline(always)]
     fn hit(&mut self, i: usize) -> Hit<B> {
-        // SAFETY: made by `batch` alone, whose contract is that of `Simd`.
+        // SAFETY: only `batch` makes a `Leaves`, and its caller guarantees the CPU features of `S`.
         unsafe { leaf::<S, W, B>(self.plan, self.group.at[i], self.group.query[i]) }
     }
 }
 
-/// All queries, in groups on different levels. `flip` is xor-ed to each query.
+/// Searches for all queries, in groups on different levels. Each query is xor-ed with `flip`.
 ///
 /// # Safety
-/// As [`Simd`].
+/// The caller guarantees the CPU features of `S`, as [`Simd`] requires.
 #[inline(always)]
 pub(crate) unsafe fn batch<S: Simd, W: Word, B: Bits, O: Output<B>>(
     plan: &Plan<'_>,
@@ -278,13 +281,13 @@ pub(crate) unsafe fn batch<S: Simd, W: Word, B: Bits, O: Output<B>>(
     flip: W,
     output: &mut O,
 ) {
-    // SAFETY: the contract is passed on.
+    // SAFETY: the caller guarantees the CPU features of `S`.
     if unsafe { sweep::pays::<S, W>(plan, queries, flip) } {
-        // SAFETY: the contract is passed on.
+        // SAFETY: the caller guarantees the CPU features of `S`.
         return unsafe { sweep::sweep::<S, W, B, O>(plan, queries, flip, output) };
     }
     if let Some(grid) = &plan.grid {
-        // SAFETY: the contract is passed on.
+        // SAFETY: the caller guarantees the CPU features of `S`.
         return unsafe { grid::batch::<S, W, B, O>(plan, grid, queries, flip, output) };
     }
     let depth = plan.depth();
@@ -299,7 +302,7 @@ pub(crate) unsafe fn batch<S: Simd, W: Word, B: Bits, O: Output<B>>(
             if stage == 0 {
                 let queries = &queries[first..first + count];
                 for i in 0..GROUP {
-                    // A short last group is filled up with its last query; those answers are dropped.
+                    // A short last group is padded with its last query; the extra answers are dropped.
                     let query = queries[i.min(count - 1)];
                     group.query[i] = query ^ flip;
                     group.at[i] = 0;
@@ -307,7 +310,7 @@ pub(crate) unsafe fn batch<S: Simd, W: Word, B: Bits, O: Output<B>>(
             }
             if let Some(level) = plan.level(stage) {
                 let below = plan.level(stage + 1).map_or(plan.tuple_lines, |level| level.lines);
-                // SAFETY: the contract is passed on.
+                // SAFETY: the caller guarantees the CPU features of `S`.
                 unsafe { step::<S, W>(level, below, group) };
             } else {
                 output.each(first, count, Leaves::<S, W> { plan, group, simd: PhantomData });

@@ -1,7 +1,7 @@
-//! The searches compiled for each instruction set, as a table of functions.
+//! The searches compiled for each instruction set, as tables of functions.
 //!
-//! An [`Engine`] is chosen once, when a view is made, and proves that the CPU has what its
-//! functions need: it can only be had through [`engine`], which asks [`Isa::is_available`].
+//! An [`Engine`] is chosen once, when a view is made. It proves that the CPU has the features its functions
+//! need, because only [`engine`] makes one, after it has called [`Isa::is_available`].
 
 use super::descent::{self, Answers, GROUP, Hit, Output};
 use super::plan::Plan;
@@ -20,42 +20,42 @@ pub(crate) struct Engine<W, B> {
 }
 
 impl<W: Word, B: Bits> Engine<W, B> {
-    /// One query.
+    /// Searches for one query.
     #[inline(always)]
     pub(crate) fn locate(&self, plan: &Plan<'_>, query: W) -> Hit<B> {
-        // SAFETY: an engine exists only for an instruction set that `engine` found available.
+        // SAFETY: `engine` makes an `Engine` only for an instruction set that it found available.
         unsafe { (self.locate)(plan, query) }
     }
-    /// Values and presence.
+    /// Writes values and presence.
     pub(crate) fn values(&self, plan: &Plan<'_>, queries: &[W], flip: W, output: &mut Values<'_, B>) {
-        // SAFETY: as in `locate`.
+        // SAFETY: `engine` makes an `Engine` only for an instruction set that it found available.
         unsafe { (self.values)(plan, queries, flip, output) }
     }
-    /// Presence alone.
+    /// Writes presence only.
     pub(crate) fn presence(&self, plan: &Plan<'_>, queries: &[W], flip: W, output: &mut Presence<'_>) {
-        // SAFETY: as in `locate`.
+        // SAFETY: `engine` makes an `Engine` only for an instruction set that it found available.
         unsafe { (self.presence)(plan, queries, flip, output) }
     }
-    /// Ranks of lower bounds.
+    /// Writes the ranks of lower bounds.
     pub(crate) fn ranks(&self, plan: &Plan<'_>, queries: &[W], flip: W, output: &mut Ranks<'_>) {
-        // SAFETY: as in `locate`.
+        // SAFETY: `engine` makes an `Engine` only for an instruction set that it found available.
         unsafe { (self.ranks)(plan, queries, flip, output) }
     }
-    /// All that is known of each query.
+    /// Yields the hit of each query.
     pub(crate) fn hits(&self, plan: &Plan<'_>, queries: &[W], flip: W, output: &mut Hits<'_, B>) {
-        // SAFETY: as in `locate`.
+        // SAFETY: `engine` makes an `Engine` only for an instruction set that it found available.
         unsafe { (self.hits)(plan, queries, flip, output) }
     }
 }
 
-/// Presence as a bitmap: bit `i % 64` of word `i / 64`.
+/// Output of presence as a bitmap: bit `i % 64` of word `i / 64`.
 pub(crate) struct Presence<'a> {
     pub(crate) bitmap: &'a mut [u64],
     pub(crate) found: usize,
 }
 
 impl Presence<'_> {
-    /// Takes `count` bits, from query `first` on.
+    /// Writes `count` bits, from query `first` on.
     #[inline(always)]
     fn put(&mut self, first: usize, count: usize, bits: u64) {
         let ones = (1u64 << count) - 1;
@@ -75,7 +75,7 @@ impl<B: Bits> Output<B> for Presence<'_> {
     }
 }
 
-/// Values, and presence.
+/// Output of values and presence.
 pub(crate) struct Values<'a, B> {
     pub(crate) values: &'a mut [B],
     pub(crate) presence: Presence<'a>,
@@ -90,7 +90,7 @@ impl<B: Bits> Output<B> for Values<'_, B> {
     }
 }
 
-/// Ranks.
+/// Output of ranks.
 pub(crate) struct Ranks<'a>(pub(crate) &'a mut [u64]);
 
 impl<B: Bits> Output<B> for Ranks<'_> {
@@ -102,9 +102,9 @@ impl<B: Bits> Output<B> for Ranks<'_> {
     }
 }
 
-/// All that is known of each query, handed on a group at a time as soon as it is known.
+/// Output of hits, passed on a group at a time as soon as they are known.
 pub(crate) struct Hits<'a, B>(pub(crate) &'a mut PutHits<'a, B>);
-/// Takes the number of a group's first query, and its hits.
+/// Receives the number of a group's first query, and the group's hits.
 pub(crate) type PutHits<'a, B> = dyn FnMut(usize, &[Hit<B>]) + 'a;
 
 impl<B: Bits> Output<B> for Hits<'_, B> {
@@ -122,31 +122,31 @@ macro_rules! variant {
     ($(#[$feature:meta])* $module:ident, $simd:ty) => {
         mod $module {
             use super::*;
-            // SAFETY (of all five): the caller's CPU has the features named above, so that the
-            // contract of `Simd` holds in what is inlined here.
+            // SAFETY (of all five): the caller guarantees a CPU with the features named above, for which all
+            // code inlined here is compiled, as `Simd` requires.
             $(#[$feature])*
             unsafe fn locate<W: Word, B: Bits>(plan: &Plan<'_>, query: W) -> Hit<B> {
-                // SAFETY: see above.
+                // SAFETY: the caller guarantees the CPU features of this module.
                 unsafe { descent::locate::<$simd, W, B>(plan, query) }
             }
             $(#[$feature])*
             unsafe fn values<W: Word, B: Bits>(plan: &Plan<'_>, queries: &[W], flip: W, output: &mut Values<'_, B>) {
-                // SAFETY: see above.
+                // SAFETY: the caller guarantees the CPU features of this module.
                 unsafe { descent::batch::<$simd, W, B, _>(plan, queries, flip, output) }
             }
             $(#[$feature])*
             unsafe fn presence<W: Word, B: Bits>(plan: &Plan<'_>, queries: &[W], flip: W, output: &mut Presence<'_>) {
-                // SAFETY: see above.
+                // SAFETY: the caller guarantees the CPU features of this module.
                 unsafe { descent::batch::<$simd, W, B, _>(plan, queries, flip, output) }
             }
             $(#[$feature])*
             unsafe fn ranks<W: Word, B: Bits>(plan: &Plan<'_>, queries: &[W], flip: W, output: &mut Ranks<'_>) {
-                // SAFETY: see above.
+                // SAFETY: the caller guarantees the CPU features of this module.
                 unsafe { descent::batch::<$simd, W, B, _>(plan, queries, flip, output) }
             }
             $(#[$feature])*
             unsafe fn hits<W: Word, B: Bits>(plan: &Plan<'_>, queries: &[W], flip: W, output: &mut Hits<'_, B>) {
-                // SAFETY: see above.
+                // SAFETY: the caller guarantees the CPU features of this module.
                 unsafe { descent::batch::<$simd, W, B, _>(plan, queries, flip, output) }
             }
             pub(super) fn engine<W: Word, B: Bits>() -> Engine<W, B> {
@@ -176,8 +176,8 @@ variant!(
     crate::arch::neon::Neon
 );
 
-/// One table of functions for each pair of types, made by code that is not generic: so it is compiled
-/// here, once, and not in each crate that searches.
+/// One table of functions for each pair of types, made by code that is not generic. It is therefore compiled
+/// once, here, and not in each crate that searches.
 macro_rules! engines {
     ($($name:ident: $word:ty, $bits:ty;)*) => {
         $(
@@ -195,7 +195,7 @@ macro_rules! engines {
             }
         )*
 
-        /// The engine of an instruction set; the scalar one if this CPU does not have it.
+        /// Returns the engine of an instruction set; the scalar engine if this CPU does not have it.
         pub(crate) fn engine<W: Word, B: Bits>(isa: Isa) -> Engine<W, B> {
             let (word, bits) = (TypeId::of::<W>(), TypeId::of::<B>());
             $(

@@ -1,13 +1,14 @@
 //! Look-ups by the grid: a unit of 64 bits, then the tuple line.
 //!
-//! A batch goes through three steps in groups of [`GROUP`] queries: find the cell and ask for its unit;
-//! count the marks before the cell and ask for the tuple line, and for the next one if the cell has a mark
-//! itself; search the line. Between two steps of a group come those of [`UNIT_AHEAD`] and [`LINE_AHEAD`]
-//! others, so that units, which mostly come from a cache, and lines, which do not, are under way at the
-//! same time. The cells of a group are computed together, by vector instructions where there are any,
-//! and so are ranks from what the lines said.
+//! A batch goes through three steps in groups of [`GROUP`] queries. First find the cell and prefetch its
+//! unit. Then count the marks before the cell and prefetch the tuple line, and also the next one if the cell
+//! itself has a mark. Last, search the line. Steps of [`UNIT_AHEAD`] and [`LINE_AHEAD`] other groups come
+//! between those of a group, so that loads of units, which mostly hit a cache, and of lines, which do not,
+//! overlap.
 //!
-//! What a forged file says is clamped: the numbers of segments, units and lines to the last one.
+//! The cells of a group are computed together, by vector instructions where there are any, and so are ranks
+//! from the results of the lines. Numbers of segments, units and lines are clamped to the last one, so a
+//! forged file cannot lead outside.
 
 use super::descent::{self, Answers, Hit, Output};
 use super::plan::Plan;
@@ -19,16 +20,16 @@ use pleach_format::line;
 use std::hint::{black_box, select_unpredictable};
 use std::marker::PhantomData;
 
-/// Queries that take a step together.
+/// Queries per group; they take each step together.
 const GROUP: usize = 8;
-/// Groups between asking for a unit and reading it.
+/// Groups between the prefetch of a unit and the read of it.
 const UNIT_AHEAD: usize = 2;
-/// Groups between asking for a unit and reading the line.
+/// Groups between the prefetch of a unit and the read of the line.
 const LINE_AHEAD: usize = 6;
 /// Groups in flight; a power of two.
 const RING: usize = (LINE_AHEAD + 1).next_power_of_two();
 
-/// The arrays of a file's grid, proved to lie in its bytes.
+/// The arrays of a file's grid, checked to be inside its bytes.
 #[derive(Clone, Copy)]
 pub(crate) struct GridPlan<'a> {
     segments: *const [u8; 8],
@@ -42,11 +43,11 @@ pub(crate) struct GridPlan<'a> {
 
 // SAFETY: a `GridPlan` is a shared borrow of immutable bytes, like the `&[u8]` it was made from.
 unsafe impl Send for GridPlan<'_> {}
-// SAFETY: as above.
+// SAFETY: a `GridPlan` is a shared borrow of immutable bytes, like the `&[u8]` it was made from.
 unsafe impl Sync for GridPlan<'_> {}
 
 impl<'a> GridPlan<'a> {
-    /// `None` without a grid, and for bytes that the header does not describe.
+    /// Creates the plan; `None` without a grid, and for bytes that the header does not describe.
     pub(super) fn new(header: &Header, bytes: &'a [u8]) -> Option<Self> {
         let (offset, shape) = header.grid?;
         let section = bytes.get(usize::try_from(offset).ok()?..)?;
@@ -68,12 +69,12 @@ impl<'a> GridPlan<'a> {
 
     #[inline(always)]
     fn segment(&self, number: usize) -> Segment {
-        // SAFETY: `segments` points to `last_segment + 1` segments that live for 'a, and the index is at
-        // most `last_segment`.
+        // SAFETY: `new` guarantees `last_segment + 1` segments that live for 'a; the index is clamped to the
+        // last.
         Segment::from_bytes(unsafe { &*self.segments.add(number.min(self.last_segment)) })
     }
 
-    /// Unit and cell of a position.
+    /// Returns unit and cell of a position.
     #[inline(always)]
     fn place(&self, position: u32) -> (u32, u32) {
         let (segment, inside) = grid::segment_of(position, self.shape.segment_bits);
@@ -85,30 +86,30 @@ impl<'a> GridPlan<'a> {
         arch::prefetch(self.units.wrapping_add(unit as usize));
     }
 
-    /// Marks before a cell, and whether it has one itself.
+    /// Returns the number of marks before a cell, and whether the cell itself has one.
     ///
     /// # Safety
     /// `unit` is at most `last_unit`.
     #[inline(always)]
     unsafe fn marks_before(&self, unit: u32, cell: u32) -> (u32, bool) {
         let unit = unit as usize;
-        // SAFETY: `units` points to `last_unit + 1` units that live for 'a, and the index is at most
-        // `last_unit` by the contract.
+        // SAFETY: `new` guarantees `last_unit + 1` units that live for 'a; the caller guarantees that `unit`
+        // is at most `last_unit`.
         let bits = u64::from_le_bytes(unsafe { *self.units.add(unit) });
-        // SAFETY: `supers` points to one super for each started block of units, which live for 'a.
+        // SAFETY: `new` guarantees one super for each started block of units, and that they live for 'a.
         let counted = u32::from_le_bytes(unsafe { *self.supers.add(unit / BLOCK_UNITS as usize) });
         let (marks, own) = grid::marks_before(bits, cell);
         (counted.wrapping_add(marks), own)
     }
 }
 
-/// Of the first `n` words of a line, a bit for each that is the query.
+/// Returns a bitmap of the first `n` words of a line; a bit is 1 if the word is the query.
 ///
 /// # Safety
-/// As [`Simd`].
+/// The caller guarantees the CPU features of `S`, as [`Simd`] requires.
 #[inline(always)]
 unsafe fn equal<S: Simd, W: Word>(line: &line::Line, n: usize, query: W) -> u32 {
-    // SAFETY: the contract is passed on.
+    // SAFETY: the caller guarantees the CPU features of `S`.
     unsafe {
         match W::BYTES {
             4 => S::equal32(line, n, query.to_u128() as u32),
@@ -117,27 +118,28 @@ unsafe fn equal<S: Simd, W: Word>(line: &line::Line, n: usize, query: W) -> u32 
     }
 }
 
-/// Leaves a number in an array by a store of its own. Else a compiler that sees the array read as a vector
-/// below puts that vector together number by number, which costs more than the count that made each.
+/// Writes a number into an array by a separate store. Otherwise a compiler that sees the array read as a
+/// vector below assembles that vector number by number, which costs more than the count that made each
+/// number.
 #[inline(always)]
 fn put(place: &mut u32, number: u32) {
-    // SAFETY: a reference is valid for writes.
+    // SAFETY: the language guarantees that a `&mut` reference is valid for writes.
     unsafe { std::ptr::write_volatile(place, number) }
 }
 
-/// All that is known of a query, whose line is `at` or a later one.
+/// Returns the hit of a query whose tuple line is `at` or a later one.
 ///
 /// # Safety
-/// As [`Simd`].
+/// The caller guarantees the CPU features of `S`, as [`Simd`] requires.
 #[inline(always)]
 unsafe fn settle<S: Simd, W: Word, B: Bits>(plan: &Plan<'_>, at: u32, query: W) -> Hit<B> {
     let n = const { line::geometry::<W, B>().tuples_per_line() };
     let mut at = at as usize;
-    // SAFETY: the contract is passed on.
+    // SAFETY: the caller guarantees the CPU features of `S`.
     let mut slot = unsafe { descent::below::<S, W>(plan.tuple_lines.at(at), n, query) };
     if slot == n && at < plan.tuple_lines.last() {
         at += 1;
-        // SAFETY: the contract is passed on.
+        // SAFETY: the caller guarantees the CPU features of `S`.
         slot = unsafe { descent::below::<S, W>(plan.tuple_lines.at(at), n, query) };
         if slot == n {
             return descent::step_right::<W, B>(plan, at - 1, query);
@@ -146,10 +148,10 @@ unsafe fn settle<S: Simd, W: Word, B: Bits>(plan: &Plan<'_>, at: u32, query: W) 
     descent::hit_in::<W, B>(plan, at, slot, query)
 }
 
-/// One query.
+/// Searches for one query.
 ///
 /// # Safety
-/// As [`Simd`].
+/// The caller guarantees the CPU features of `S`, as [`Simd`] requires.
 #[inline(always)]
 pub(crate) unsafe fn locate<S: Simd, W: Word, B: Bits>(
     plan: &Plan<'_>,
@@ -157,28 +159,28 @@ pub(crate) unsafe fn locate<S: Simd, W: Word, B: Bits>(
     query: W,
 ) -> Hit<B> {
     let (unit, cell) = grid.place(grid.shape.scale::<W>().position(query));
-    // SAFETY: the unit is clamped.
+    // SAFETY: the unit is clamped to `last_unit`.
     let (at, _) = unsafe { grid.marks_before(unit.min(grid.last_unit), cell) };
     let at = at.min(plan.tuple_lines.last() as u32);
-    // SAFETY: the contract is passed on.
+    // SAFETY: the caller guarantees the CPU features of `S`.
     unsafe { settle::<S, W, B>(plan, at, query) }
 }
 
-/// Queries that take a step together.
+/// Queries that take each step together.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
 struct Group<W> {
     query: [W; GROUP],
-    /// Unit, then tuple line.
+    /// First the unit, then the tuple line.
     at: [u32; GROUP],
-    /// Cell, then 1 if it has a mark.
+    /// First the cell, then 1 if the cell has a mark.
     own: [u32; GROUP],
 }
 
-/// All queries. `flip` is xor-ed to each query.
+/// Searches for all queries. Each query is xor-ed with `flip`.
 ///
 /// # Safety
-/// As [`Simd`].
+/// The caller guarantees the CPU features of `S`, as [`Simd`] requires.
 #[inline(always)]
 pub(super) unsafe fn batch<S: Simd, W: Word, B: Bits, O: Output<B>>(
     plan: &Plan<'_>,
@@ -187,8 +189,8 @@ pub(super) unsafe fn batch<S: Simd, W: Word, B: Bits, O: Output<B>>(
     flip: W,
     output: &mut O,
 ) {
-    // One segment is in hand; many have to be looked up.
-    // SAFETY: the contract is passed on.
+    // A single segment is loaded once; several must be looked up per query.
+    // SAFETY: the caller guarantees the CPU features of `S`.
     unsafe {
         if grid.shape.segment_bits == 0 {
             pipeline::<S, W, B, O, true>(plan, grid, queries, flip, output);
@@ -198,10 +200,10 @@ pub(super) unsafe fn batch<S: Simd, W: Word, B: Bits, O: Output<B>>(
     }
 }
 
-/// [`batch`] of a grid of `ONE` segment, or of several.
+/// Runs [`batch`] for a grid of one segment (`ONE`) or of several.
 ///
 /// # Safety
-/// As [`Simd`].
+/// The caller guarantees the CPU features of `S`, as [`Simd`] requires.
 #[inline(always)]
 unsafe fn pipeline<S: Simd, W: Word, B: Bits, O: Output<B>, const ONE: bool>(
     plan: &Plan<'_>,
@@ -216,7 +218,7 @@ unsafe fn pipeline<S: Simd, W: Word, B: Bits, O: Output<B>, const ONE: bool>(
     let last = lines.last() as u32;
     let (whole, rest) = queries.as_chunks::<GROUP>();
     let mut ring = [Group { query: [W::default(); GROUP], at: [0; GROUP], own: [0; GROUP] }; RING];
-    // A short last group is filled up with its last query; those answers are dropped.
+    // A short last group is padded with its last query; the extra answers are dropped.
     let mut padded = [rest.last().copied().unwrap_or_default(); GROUP];
     padded[..rest.len()].copy_from_slice(rest);
     let groups = whole.len() + usize::from(!rest.is_empty());
@@ -250,7 +252,7 @@ unsafe fn pipeline<S: Simd, W: Word, B: Bits, O: Output<B>, const ONE: bool>(
         if clock >= UNIT_AHEAD && clock - UNIT_AHEAD < groups {
             let group = &mut ring[(clock - UNIT_AHEAD) % RING];
             for i in 0..GROUP {
-                // SAFETY: units were clamped when they were asked for.
+                // SAFETY: units were clamped to `last_unit` when they were prefetched.
                 let (at, own) = unsafe { grid.marks_before(group.at[i], group.own[i]) };
                 let at = at.min(last);
                 (group.at[i], group.own[i]) = (at, own.into());
@@ -261,7 +263,8 @@ unsafe fn pipeline<S: Simd, W: Word, B: Bits, O: Output<B>, const ONE: bool>(
         if clock >= LINE_AHEAD {
             let number = clock - LINE_AHEAD;
             let first = number * GROUP;
-            // SAFETY: the contract is passed on, and lines were clamped when they were asked for.
+            // SAFETY: the caller guarantees the CPU features of `S`; lines were clamped when they were
+            // prefetched.
             let hits = unsafe { Found::<S, W>::new(plan, &ring[number % RING]) };
             // The length of whole groups is a constant.
             if number < whole.len() {
@@ -273,55 +276,56 @@ unsafe fn pipeline<S: Simd, W: Word, B: Bits, O: Output<B>, const ONE: bool>(
     }
 }
 
-/// Answers of a group that stands at its tuple lines.
+/// Answers of a group that has arrived at its tuple lines.
 ///
-/// Each query is compared with the keys of one line. A few are *late*: all keys of that line are below
-/// them, so that they may stand in a later one. These are answered after the others.
+/// Each query is compared with the keys of one line. A few queries are *late*: all keys of that line are
+/// below them, so they may be in a later line. These are answered after the others.
 struct Found<'a, S, W> {
     plan: &'a Plan<'a>,
     group: &'a Group<W>,
     simd: PhantomData<S>,
 }
 
-/// Numbers that are compared as the words of a line are.
+/// Numbers that are compared like the words of a line.
 #[repr(align(64))]
 struct Said([u32; 16]);
 
 impl Said {
-    /// A bit for each of the first `n` numbers that is `number`. They are read from memory, as a vector.
+    /// Returns a bitmap of the first `n` numbers; a bit is 1 if the number is `number`. They are read from
+    /// memory, as a vector.
     ///
     /// # Safety
-    /// As [`Simd`].
+    /// The caller guarantees the CPU features of `S`, as [`Simd`] requires.
     #[inline(always)]
     unsafe fn equal<S: Simd>(&mut self, n: usize, number: u32) -> u32 {
         black_box(&mut self.0);
-        // SAFETY: the contract is passed on.
+        // SAFETY: the caller guarantees the CPU features of `S`.
         unsafe { S::equal32(zerocopy::transmute_ref!(&self.0), n, number) }
     }
 }
 
 impl<'a, S: Simd, W: Word> Found<'a, S, W> {
     /// # Safety
-    /// As [`Simd`], and `group.at` are numbers of tuple lines.
+    /// The caller guarantees the CPU features of `S`, and that `group.at` are numbers of tuple lines.
     #[inline(always)]
     unsafe fn new(plan: &'a Plan<'a>, group: &'a Group<W>) -> Self {
         Self { plan, group, simd: PhantomData }
     }
 
-    /// The tuple line of query `i`, and the query.
+    /// Returns the tuple line of query `i`, and the query.
     #[inline(always)]
     fn line(&self, i: usize) -> (&'a line::Line, W) {
         let (at, query) = (self.group.at[i], self.group.query[i]);
-        // SAFETY: `at` is the number of a tuple line by the contract of `new`.
+        // SAFETY: the caller of `new` guarantees that `at` is the number of a tuple line.
         (unsafe { self.plan.tuple_lines.at_known(at as usize) }, query)
     }
 
-    /// Value of query `i`, and whether it is there; and a bit for it in `late`, if its line cannot tell.
+    /// Returns the value of query `i` and its presence. Sets its bit in `late` if its line does not decide.
     #[inline(always)]
     fn find<B: Bits>(&self, i: usize, late: &mut u32) -> (B, bool) {
         let n = const { line::geometry::<W, B>().tuples_per_line() };
         let (line, query) = self.line(i);
-        // SAFETY: by the contract of `new`.
+        // SAFETY: the caller of `new` guarantees the CPU features of `S`.
         let slots = unsafe { equal::<S, W>(line, n, query) };
         let found = slots != 0;
         let value = line::value::<W, B>(line, (slots | 1 << (n - 1)).trailing_zeros() as usize);
@@ -329,7 +333,8 @@ impl<'a, S: Simd, W: Word> Found<'a, S, W> {
         (select_unpredictable(found, value, B::default()), found)
     }
 
-    /// Late queries before any line was read: all, if there is a key of all ones, which could be padding.
+    /// Returns the queries that are late before any line is read: all, if one is a key of all ones, which
+    /// could be padding.
     #[inline(always)]
     fn padding(&self) -> u32 {
         let any = self.group.query.iter().fold(false, |any, &query| any | (query == W::MAX));
@@ -340,7 +345,7 @@ impl<'a, S: Simd, W: Word> Found<'a, S, W> {
 impl<S: Simd, W: Word, B: Bits> Answers<B> for Found<'_, S, W> {
     #[inline(always)]
     fn hit(&mut self, i: usize) -> Hit<B> {
-        // SAFETY: by the contract of `new`.
+        // SAFETY: the caller of `new` guarantees the CPU features of `S`.
         unsafe { settle::<S, W, B>(self.plan, self.group.at[i], self.group.query[i]) }
     }
 
@@ -350,10 +355,10 @@ impl<S: Simd, W: Word, B: Bits> Answers<B> for Found<'_, S, W> {
         let mut said = Said([0; 16]);
         for i in 0..GROUP {
             let (line, query) = self.line(i);
-            // SAFETY: by the contract of `new`.
+            // SAFETY: the caller of `new` guarantees the CPU features of `S`.
             put(&mut said.0[i], (unsafe { descent::below::<S, W>(line, n, query) } as u32).to_le());
         }
-        // SAFETY: by the contract of `new`.
+        // SAFETY: the caller of `new` guarantees the CPU features of `S`.
         let mut late = unsafe { said.equal::<S>(GROUP, n as u32) };
         for ((rank, at), slot) in ranks.iter_mut().zip(self.group.at).zip(said.0) {
             *rank = (u64::from(at) * n as u64 + u64::from(u32::from_le(slot))).min(self.plan.tuples);
@@ -392,7 +397,7 @@ impl<S: Simd, W: Word, B: Bits> Answers<B> for Found<'_, S, W> {
     }
 }
 
-/// Takes the lowest of the first `count` bits.
+/// Removes the lowest bit and returns its number, or `None` if it is not among the first `count`.
 #[inline(always)]
 fn next(bits: &mut u32, count: usize) -> Option<usize> {
     let i = bits.trailing_zeros() as usize;

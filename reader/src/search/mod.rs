@@ -1,16 +1,15 @@
 //! Searching the spine and the tuple lines of an open file.
 //!
-//! * [`plan`]: the proved arrays of a file, and access that stays inside them.
-//! * [`descent`]: one descent and one batch, written once over [`crate::arch::Simd`].
-//! * [`grid`]: files with a grid: a unit instead of the spine.
+//! * [`plan`]: the arrays of a file, whose bounds are checked, and access that stays inside them.
+//! * [`descent`]: one descent and one batch, generic over [`crate::arch::Simd`].
+//! * [`grid`]: searches of files with a grid, which read a unit instead of the spine.
 //! * [`sweep`]: batches in ascending order.
-//! * [`engine`]: the same compiled for each instruction set, chosen when a view is made.
+//! * [`engine`]: these searches compiled for each instruction set, one of which is chosen per view.
 //!
-//! A descent visits one line a level and then one tuple line. The separators of a line that are
-//! below the query are counted, which is the child (FAST, Kim et al., section 4; the counting form
-//! needs no lookup table). Lines of the bottom level and tuple lines miss the caches; a batch keeps
-//! several groups of queries in flight, each on another level, so that these misses overlap with
-//! the work on cached levels.
+//! A descent visits one line per level and then one tuple line. In each line it counts the separators below
+//! the query, and that number is the child (FAST, Kim et al., section 4; counting needs no lookup table).
+//! Lines of the bottom level and tuple lines miss the caches. A batch keeps several groups of queries in
+//! flight, each on another level, so that these misses overlap with the work on cached levels.
 
 pub(crate) mod descent;
 pub(crate) mod engine;

@@ -1,4 +1,4 @@
-//! The arrays of an open file, proved to lie in its bytes.
+//! The arrays of an open file, checked to be inside its bytes.
 
 use super::grid::GridPlan;
 use pleach_format::Header;
@@ -18,11 +18,12 @@ pub(crate) struct Lines<'a> {
 
 // SAFETY: a `Lines` is a shared borrow of immutable bytes, like the `&[Line]` it was made from.
 unsafe impl Send for Lines<'_> {}
-// SAFETY: as above.
+// SAFETY: a `Lines` is a shared borrow of immutable bytes, like the `&[Line]` it was made from.
 unsafe impl Sync for Lines<'_> {}
 
 impl<'a> Lines<'a> {
-    /// `count` lines from `offset`; `None` if there are none or they do not lie in `bytes`.
+    /// Creates the array of `count` lines from `offset`; `None` if there are none or they are not inside
+    /// `bytes`.
     pub(crate) fn new(bytes: &'a [u8], offset: u64, count: u64) -> Option<Self> {
         let length = usize::try_from(count).ok()?.checked_mul(LINE_BYTES)?;
         let bytes = bytes.get(usize::try_from(offset).ok()?..)?.get(..length)?;
@@ -30,31 +31,32 @@ impl<'a> Lines<'a> {
         Some(Self { first: lines.as_ptr(), last: lines.len().checked_sub(1)?, bytes: PhantomData })
     }
 
-    /// The line at `index`, or the last one if there are fewer.
+    /// Returns the line at `index`, or the last line if there are fewer.
     #[inline(always)]
     pub(crate) fn at(&self, index: usize) -> &'a Line {
-        // SAFETY: `first` points to `last + 1` lines that live for 'a, and the index is at most `last`.
+        // SAFETY: `new` guarantees `last + 1` lines at `first` that live for 'a; the index is clamped to
+        // `last`.
         unsafe { &*self.first.add(index.min(self.last)) }
     }
 
-    /// The line at `index`.
+    /// Returns the line at `index`.
     ///
     /// # Safety
     /// `index` is at most [`Lines::last`].
     #[inline(always)]
     pub(crate) unsafe fn at_known(&self, index: usize) -> &'a Line {
-        // SAFETY: `first` points to `last + 1` lines that live for 'a, and the index is at most `last` by
-        // the contract.
+        // SAFETY: `new` guarantees `last + 1` lines at `first` that live for 'a; the caller guarantees that
+        // `index` is at most `last`.
         unsafe { &*self.first.add(index) }
     }
 
-    /// Index of the last line.
+    /// Returns the index of the last line.
     #[inline(always)]
     pub(crate) fn last(&self) -> usize {
         self.last
     }
 
-    /// Hints that the line at `index` will be read soon.
+    /// Prefetches the line at `index`.
     #[inline(always)]
     pub(crate) fn prefetch(&self, index: usize) {
         crate::arch::prefetch(self.first.wrapping_add(index));
@@ -69,10 +71,10 @@ pub(crate) struct LevelPlan<'a> {
     pub(crate) fanout: usize,
 }
 
-/// What a descent needs to know of a file that is not empty.
+/// The parts of a non-empty file that a descent uses.
 #[derive(Clone, Copy)]
 pub(crate) struct Plan<'a> {
-    /// Levels from the root down; the first `depth` are there.
+    /// Levels from the root down; the first `depth` are `Some`.
     levels: [Option<LevelPlan<'a>>; LEVELS_MAX],
     depth: usize,
     pub(crate) tuple_lines: Lines<'a>,
@@ -83,7 +85,7 @@ pub(crate) struct Plan<'a> {
 }
 
 impl<'a> Plan<'a> {
-    /// `None` for an empty file, and for bytes that the header does not describe.
+    /// Creates the plan; `None` for an empty file, and for bytes that the header does not describe.
     pub(crate) fn new(header: &'a Header, bytes: &'a [u8]) -> Option<Self> {
         let tuple_lines = Lines::new(bytes, header.lines_offset, header.lines)?;
         let mut levels = [None; LEVELS_MAX];
@@ -92,24 +94,24 @@ impl<'a> Plan<'a> {
             *slot = Some(LevelPlan { lines, encoding: level.encoding, fanout: level.fanout });
         }
         let depth = header.spine.levels.len();
-        // Numbers of lines have 32 bits in a grid.
+        // In a grid the numbers of lines have 32 bits.
         let grid = GridPlan::new(header, bytes).filter(|_| u32::try_from(header.lines).is_ok());
         Some(Self { levels, depth, tuple_lines, grid, tuples: header.tuples, header, bytes })
     }
 
-    /// Levels from the root down.
+    /// Iterates over the levels from the root down.
     #[inline(always)]
     pub(crate) fn levels(&self) -> impl Iterator<Item = &LevelPlan<'a>> {
         self.levels[..self.depth].iter().flatten()
     }
 
-    /// The level that is `stage` steps below the root.
+    /// Returns the level that is `stage` steps below the root.
     #[inline(always)]
     pub(crate) fn level(&self, stage: usize) -> Option<&LevelPlan<'a>> {
         self.levels[..self.depth].get(stage)?.as_ref()
     }
 
-    /// Number of levels.
+    /// Returns the number of levels.
     #[inline(always)]
     pub(crate) fn depth(&self) -> usize {
         self.depth

@@ -1,10 +1,11 @@
 //! Ascending queries: a merge of the batch with the tuple lines (FAST section 8, sort-based).
 //!
-//! A query that follows another one mostly ends in the same line, or in one of the next few. So the sweep stays
-//! where it is, looks at the last key of up to [`STEPS`] lines, and goes down the spine only for a query that lies
-//! further on, along lines that the one before it has left in the cache. It pays where queries are no
-//! further apart than a few lines, and beside a grid where several end in each line; else the groups of
-//! [`super::descent::batch`] overlap more misses.
+//! A query usually ends in the same line as the query before it, or in one of the next few. The sweep
+//! therefore keeps its place and compares with the last key of up to [`STEPS`] lines. Only for a query
+//! further on does it go down the spine, along lines that the previous query has left in the cache.
+//!
+//! A sweep pays if queries are at most a few lines apart; beside a grid, if several queries end in each line.
+//! Otherwise the groups of [`super::descent::batch`] overlap more misses.
 
 use super::descent::{self, Answers, GROUP, Hit, Output};
 use super::plan::Plan;
@@ -13,39 +14,39 @@ use pleach_format::key::{Bits, Word};
 use pleach_format::line;
 use std::marker::PhantomData;
 
-/// Fewer queries are not looked at.
+/// Minimum number of queries for a sweep.
 const QUERIES_MIN: usize = 64;
-/// Lines that are looked at before the spine is asked.
+/// Lines that are stepped over before the spine is searched.
 const STEPS: usize = 8;
-/// Most tuple lines a query, on average, at which a sweep pays beside the spine. The step to the next line is a
-/// branch that is hard to foretell.
+/// Maximum number of tuple lines per query, on average, at which a sweep pays beside the spine. The step to
+/// the next line is a branch that is hard to predict.
 const LINES_A_QUERY: u64 = 4;
-/// Fewest queries a line, on average, at which it pays beside a grid, which has no such branch: with one query a
-/// line the grid takes half of its time or less.
+/// Minimum number of queries per line, on average, at which a sweep pays beside a grid, which has no such
+/// branch: with one query per line the grid takes half of the sweep's time or less.
 const QUERIES_A_LINE: u64 = 8;
-/// Lines ahead of the sweep that are asked for.
+/// Number of lines that are prefetched ahead of the sweep.
 const AHEAD: usize = 12;
 
-/// Whether `queries`, each xor-ed with `flip`, ascend and stand close enough to each other.
+/// Returns true if `queries`, each xor-ed with `flip`, ascend and are close enough to each other for a sweep.
 ///
 /// # Safety
-/// As [`Simd`].
+/// The caller guarantees the CPU features of `S`, as [`Simd`] requires.
 #[inline(always)]
 pub(crate) unsafe fn pays<S: Simd, W: Word>(plan: &Plan<'_>, queries: &[W], flip: W) -> bool {
     let (Some(&first), Some(&last)) = (queries.first(), queries.last()) else { return false };
-    // Blocks without a branch a pair; of a batch in no order the first one says no.
+    // Blocks are checked without a branch per pair; in a batch without order, the first block fails.
     if queries.len() < QUERIES_MIN
         || !queries.windows(QUERIES_MIN + 1).step_by(QUERIES_MIN).all(|block| ascends(block, flip))
         || !ascends(&queries[queries.len() - QUERIES_MIN..], flip)
     {
         return false;
     }
-    // SAFETY: the contract is passed on.
+    // SAFETY: the caller guarantees the CPU features of `S`, which `line_of` requires.
     let lines = unsafe { [first, last].map(|query| descent::line_of::<S, W>(plan, query ^ flip)) };
     is_close(plan.grid.is_some(), queries.len() as u64, lines[1].saturating_sub(lines[0]) as u64)
 }
 
-/// Whether ascending queries over so many tuple lines stand close enough to each other for a sweep.
+/// Returns true if `queries` ascending queries over `lines` tuple lines are dense enough for a sweep.
 pub(crate) fn is_close(has_grid: bool, queries: u64, lines: u64) -> bool {
     if has_grid {
         lines.saturating_mul(QUERIES_A_LINE) <= queries
@@ -62,7 +63,7 @@ fn ascends<W: Word>(queries: &[W], flip: W) -> bool {
 /// Answers ascending queries.
 ///
 /// # Safety
-/// As [`Simd`].
+/// The caller guarantees the CPU features of `S`, as [`Simd`] requires.
 #[inline(always)]
 pub(crate) unsafe fn sweep<S: Simd, W: Word, B: Bits, O: Output<B>>(
     plan: &Plan<'_>,
@@ -77,12 +78,12 @@ pub(crate) unsafe fn sweep<S: Simd, W: Word, B: Bits, O: Output<B>>(
     }
 }
 
-/// Where the sweep stands.
+/// Position of the sweep, and the group that it answers.
 struct Swept<'a, S, W> {
     plan: &'a Plan<'a>,
     group: &'a [W],
     flip: W,
-    /// Tuple line of the query before.
+    /// Tuple line of the previous query.
     at: usize,
     simd: PhantomData<S>,
 }
@@ -93,24 +94,24 @@ impl<S: Simd, W: Word, B: Bits> Answers<B> for &mut Swept<'_, S, W> {
         let n = const { line::geometry::<W, B>().tuples_per_line() };
         let (plan, lines) = (self.plan, self.plan.tuple_lines);
         let query = self.group[i] ^ self.flip;
-        // The first line from here on whose last key is not below the query.
+        // Find the first line from here on whose last key is not below the query.
         let mut steps = 0;
         while steps < STEPS && self.at < lines.last() && line::key::<W>(lines.at(self.at), n - 1) < query {
             self.at += 1;
             steps += 1;
         }
         if steps == STEPS {
-            // SAFETY: made by `sweep` alone, whose contract is that of `Simd`.
+            // SAFETY: only `sweep` makes a `Swept`, and its caller guarantees the CPU features of `S`.
             let line = unsafe { descent::line_of::<S, W>(plan, query) };
             if line < self.at {
-                // Led to the left by an inexact border, of lines that are known to be below.
+                // An inexact border led to the left, to lines that are known to be below.
                 return descent::step_right::<W, B>(plan, self.at - 1, query);
             }
             self.at = line;
         } else if steps > 0 {
             lines.prefetch(self.at + AHEAD);
         }
-        // SAFETY: as above.
+        // SAFETY: only `sweep` makes a `Swept`, and its caller guarantees the CPU features of `S`.
         unsafe { descent::leaf::<S, W, B>(plan, self.at, query) }
     }
 }

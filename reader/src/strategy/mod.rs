@@ -1,13 +1,13 @@
-//! Ways to answer a batch, and which of them to take (FAST, Kim et al., section 8, figure 13).
+//! Strategies to answer a batch, and the choice between them (FAST, Kim et al., section 8, figure 13).
 //!
-//! A batch can be asked key by key, in groups as it comes, in buffers that each belong to one part of the table, or
-//! sorted and merged with the table. The later ways move each query more often, so that lines are read in a better
-//! order; they can pay only when a batch is large beside the table, and they answer late. All give the same
-//! answers, in the order of the queries.
+//! A batch can be answered key by key, in groups as it comes, in buffers that each belong to one part of the
+//! table, or sorted and merged with the table. The later strategies move each query more often, so that lines
+//! are read in a better order. They pay only if a batch is large relative to the table, and their first
+//! answers come late. All give the same answers, in the order of the queries.
 //!
-//! * [`buffered`]: one counting pass puts the queries of one part of the table side by side.
-//! * [`sorted`]: a stable radix sort of words with their places.
-//! * [`planner`]: an estimate for each way, and the best one for a batch, a table and a response time.
+//! * [`buffered`]: a counting pass places the queries of one part of the table next to each other.
+//! * [`sorted`]: a stable radix sort of words and the numbers of their queries.
+//! * [`planner`]: an estimate for each strategy, and the best one for a batch, a table and a response time.
 
 mod buffered;
 mod planner;
@@ -25,20 +25,21 @@ use rayon::prelude::*;
 use std::fmt;
 use std::str::FromStr;
 
-/// Most queries whose order is changed at once; a longer batch is answered in pieces. A multiple of 64.
+/// Maximum number of queries that are reordered at a time; a longer batch is answered in pieces. A multiple
+/// of 64.
 const PIECE: usize = 1 << 26;
 
-/// How a batch is answered. The answers are the same.
+/// Strategy to answer a batch. The answers do not depend on it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Strategy {
-    /// What the planner expects to be fastest.
+    /// The strategy that the planner expects to be fastest.
     #[default]
     Auto,
     /// One descent after the other: the first answer comes soonest.
     OneByOne,
-    /// As the queries come, in groups whose misses overlap: [`Typed::get_batch`]. Section 8 (a) in files whose
-    /// separators are whole keys, (b), unbuffered and compressed, in those with codes or a grid. Batches that ascend
-    /// are swept.
+    /// The queries are searched as they come, in groups whose misses overlap: [`Typed::get_batch`]. This is
+    /// section 8 (a) in files whose separators are whole keys, and (b), unbuffered and compressed, in files
+    /// with codes or a grid. Batches that ascend are swept.
     Unbuffered,
     /// Queries are first put into buffers by the part of the table they belong to, then searched buffer by
     /// buffer, while that part stays in a cache: section 8 (c).
@@ -48,10 +49,10 @@ pub enum Strategy {
 }
 
 impl Strategy {
-    /// All of them.
+    /// All strategies.
     pub const ALL: [Self; 5] = [Self::Auto, Self::OneByOne, Self::Unbuffered, Self::Buffered, Self::Sorted];
 
-    /// Lower-case name.
+    /// Returns the lower-case name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -79,10 +80,10 @@ impl FromStr for Strategy {
     }
 }
 
-/// Room for batches whose order is changed, and the costs that [`Strategy::Auto`] goes by.
+/// Memory for batches that are reordered, and the costs that [`Strategy::Auto`] uses.
 ///
-/// It grows to the largest batch that it has seen and is used again: calls with one scratch allocate nothing once it
-/// is large enough. About 24 bytes a query for keys of eight bytes when buffered, 64 when sorted.
+/// It grows to the largest batch and is reused: calls with one scratch allocate nothing once it is large
+/// enough. About 24 bytes per query for keys of eight bytes when buffered, 64 when sorted.
 #[derive(Clone, Debug, Default)]
 pub struct Scratch<K: Key, V: Value> {
     costs: Costs,
@@ -92,38 +93,38 @@ pub struct Scratch<K: Key, V: Value> {
 }
 
 impl<K: Key, V: Value> Scratch<K, V> {
-    /// Empty, for [`Strategy::Auto`] by these costs.
+    /// Creates an empty scratch whose costs [`Strategy::Auto`] uses.
     #[must_use]
     pub fn new(costs: Costs) -> Self {
         Self { costs, ..Self::default() }
     }
-    /// What [`Strategy::Auto`] goes by.
+    /// Returns the costs that [`Strategy::Auto`] uses.
     #[must_use]
     pub fn costs(&self) -> &Costs {
         &self.costs
     }
 }
 
-/// Queries in another order.
+/// Reordered queries.
 #[derive(Clone, Debug, Default)]
 struct Order<K: Key> {
     keys: Vec<K>,
-    /// Where each query went.
+    /// New position of each query.
     slots: Vec<u32>,
-    /// Words with where they come from, and as much room again.
+    /// Words with the numbers of their queries, and as much memory again.
     pairs: Vec<sorted::Pair<K::Word>>,
     spare: Vec<sorted::Pair<K::Word>>,
     counts: Vec<u32>,
 }
 
-/// Answers in another order.
+/// Reordered answers.
 #[derive(Clone, Debug, Default)]
 struct Room<A> {
     answers: Vec<A>,
     present: Vec<u64>,
 }
 
-/// Grows to a length, never shrinks, and is that long.
+/// Grows `vec` to `length` if it is shorter, and returns its first `length` elements.
 fn room<T: Copy + Default>(vec: &mut Vec<T>, length: usize) -> &mut [T] {
     if vec.len() < length {
         vec.resize(length, T::default());
@@ -131,10 +132,10 @@ fn room<T: Copy + Default>(vec: &mut Vec<T>, length: usize) -> &mut [T] {
     &mut vec[..length]
 }
 
-/// What is asked for: values with presence, or ranks.
+/// Kind of answers: values with presence, or ranks.
 trait Ask<K> {
     type Answer: Copy + Default;
-    /// Whether there is a bitmap.
+    /// True if there is a bitmap of presence.
     const PRESENCE: bool;
     fn one(&self, key: K) -> Result<Option<Self::Answer>, ReadError>;
     fn many(&self, keys: &[K], answers: &mut [Self::Answer], present: &mut [u64])
@@ -167,7 +168,7 @@ impl<K: Key, V: Value> Ask<K> for Ranks<'_, '_, K, V> {
     }
 }
 
-/// Answers by a strategy that is not `Auto`. Buffers have the length of the queries.
+/// Answers queries by a strategy other than `Auto`. Buffers have the length of the queries.
 fn answer<K: Key, A: Ask<K>>(
     ask: &A,
     (strategy, span): (Strategy, Option<Span<K::Word>>),
@@ -212,7 +213,7 @@ fn answer<K: Key, A: Ask<K>>(
     Ok(found)
 }
 
-/// Where a file's keys lie.
+/// Range of a file's keys.
 #[derive(Clone, Copy, Debug)]
 struct Span<W> {
     low: W,
@@ -222,9 +223,9 @@ struct Span<W> {
 }
 
 impl<W: Word> Span<W> {
-    /// `2^bits` parts of one width.
+    /// Cuts the span into `2^bits` parts of equal width.
     fn cut(self, bits: u32) -> Cut<W> {
-        // No shift is as wide as a word.
+        // A shift must be narrower than a word.
         let shift = if bits == 0 { 0 } else { (self.high - self.low).bit_length().saturating_sub(bits) };
         Cut { low: self.low, shift, last: (1 << bits) - 1 }
     }
@@ -239,14 +240,14 @@ struct Cut<W> {
 }
 
 impl<W: Word> Cut<W> {
-    /// The part of a word; the first or the last one if it lies outside of the span.
+    /// Returns the part that contains a word; the first or the last one if the word is outside the span.
     #[inline(always)]
     fn part(&self, word: W) -> usize {
         if word < self.low { 0 } else { word.cell(self.low, self.shift).min(self.last) as usize }
     }
 }
 
-/// Turns counts into where each part begins.
+/// Turns the counts of parts into the positions at which they begin.
 fn begin(counts: &mut [u32]) {
     let mut before = 0;
     for count in counts {
@@ -260,22 +261,23 @@ fn checked<'b, T>(name: &'static str, needed: usize, buffer: &'b mut [T]) -> Res
 }
 
 impl<K: Key, V: Value> Typed<'_, K, V> {
-    /// Smallest and largest word; two lines. `None` in an empty file, and where it is not needed.
+    /// Returns the smallest and the largest word; reads two lines. `None` in an empty file, and if the
+    /// strategy does not need it.
     fn span(&self, strategy: Strategy) -> Result<Option<Span<K::Word>>, ReadError> {
         if !matches!(strategy, Strategy::Buffered | Strategy::Sorted) {
             return Ok(None);
         }
         let (Some((low, _)), Some((high, _))) = (self.min()?, self.max()?) else { return Ok(None) };
         let bytes = self.plan().map_or(0, |plan| plan.header.lines * 64);
-        // Keys of a damaged file may descend.
+        // In a damaged file the first key may be above the last one.
         let low = low.encode();
         Ok(Some(Span { low, high: high.encode().max(low), bytes }))
     }
 
-    /// [`Typed::get_batch`] by a strategy: the same answers, in the order of the queries.
+    /// Runs [`Typed::get_batch`] by a strategy: the same answers, in the order of the queries.
     ///
-    /// Values of absent keys are the type's default. O(levels) lines a query; `Buffered` moves each query twice,
-    /// `Sorted` O(log(queries) / 10) times.
+    /// The value of an absent key is the default of its type. O(levels) lines per query; `Buffered` moves
+    /// each query twice, `Sorted` O(log(queries) / 10) times.
     ///
     /// # Errors
     /// Those of [`Typed::get_batch`].
@@ -294,7 +296,7 @@ impl<K: Key, V: Value> Typed<'_, K, V> {
         answer(&Values(self), how, keys, (values, present), &mut scratch.order, &mut scratch.values)
     }
 
-    /// [`Typed::lower_bound_batch`] by a strategy, in other respects as [`Typed::get_batch_by`].
+    /// Runs [`Typed::lower_bound_batch`] by a strategy, as [`Typed::get_batch_by`] does.
     ///
     /// # Errors
     /// Those of [`Typed::lower_bound_batch`].
@@ -312,11 +314,11 @@ impl<K: Key, V: Value> Typed<'_, K, V> {
         answer(&Ranks(self), how, keys, answers, &mut scratch.order, &mut scratch.ranks).map(|_| ())
     }
 
-    /// [`Typed::get_batch_by`] on the threads of the current rayon pool: one part of the batch for each of
-    /// `scratches`, of which there must be at least one.
+    /// Runs [`Typed::get_batch_by`] on the threads of the current rayon pool: one part of the batch for each
+    /// of `scratches`, of which there must be at least one.
     ///
     /// # Errors
-    /// Those of [`Typed::get_batch`], and a lack of scratches.
+    /// Those of [`Typed::get_batch`], and [`ReadError::Buffer`] if `scratches` is empty.
     pub fn par_get_batch_by(
         &self,
         strategy: Strategy,

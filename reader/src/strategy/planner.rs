@@ -1,46 +1,49 @@
-//! Which way to answer a batch is the fastest: estimates from a few costs of the machine.
+//! Choice of the fastest strategy for a batch, by estimates from a few costs of the machine.
 //!
-//! A way's time is what it computes for a query, and the lines that a query reads, each at the price of a line among
-//! as many bytes as it is drawn from. Queries that share a line, once they stand beside each other, share its
-//! price: of `n` queries to `l` lines `l (1 - exp(-n / l))` lines are read. That is all that buffering and sorting
-//! gain, against what moving each query costs.
+//! The time of a strategy is its computation per query plus the lines that a query reads. Each line has the
+//! price of a line among as many bytes as it is drawn from. Queries that are next to each other and share a
+//! line also share its price: `n` queries to `l` lines read `l (1 - exp(-n / l))` lines. That is all that
+//! buffering and sorting gain, against the cost of moving each query.
 //!
-//! A bound on the response time is a bound on the time of a call: if the whole batch takes longer, the planner looks
-//! for the largest piece that does not, and for the best way to answer pieces of that size, which is how the
-//! paper's Figure 13 is read from left to right.
+//! A bound on the response time is a bound on the time of a call. If the whole batch takes longer, the
+//! planner finds the largest piece that does not, and the best strategy for pieces of that size; this is how
+//! the paper's Figure 13 is read from left to right.
 
 use super::{Strategy, buffered};
 use crate::search::sweep;
 use crate::{Index, Typed};
 use pleach_format::{Key, Value};
 
-/// What things cost on a machine, in nanoseconds. The default is that of a Zen 3 server; `Costs::tune` measures.
+/// Costs of operations on a machine, in nanoseconds. The defaults are those of a Zen 3 server; `Costs::tune`
+/// measures them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Costs {
-    /// A call: setting up, and filling and emptying the pipeline.
+    /// A call: set-up, and filling and draining the pipeline.
     pub call: f64,
-    /// A line among [`Costs::SIZES`] bytes, while others are under way.
+    /// A line among [`Costs::SIZES`] bytes, while other lines are being loaded.
     pub line: [f64; Costs::SIZES.len()],
-    /// The same for a look-up that has nothing to do but wait for it.
+    /// A line among [`Costs::SIZES`] bytes, for a look-up that only waits for it.
     pub wait: [f64; Costs::SIZES.len()],
-    /// Computing of a look-up by itself.
+    /// Computation of a single look-up.
     pub single: f64,
-    /// Computing of a query of a batch, by the grid.
+    /// Computation of a query of a batch, by the grid.
     pub grid: f64,
-    /// The same by the spine, for each level.
+    /// Computation of a query of a batch, by the spine, per level.
     pub level: f64,
-    /// Computing of a query that is swept.
+    /// Computation of a query that is swept.
     pub sweep: f64,
-    /// Moving a query into a buffer, and fetching its answer.
+    /// Moving a query into a buffer, and moving its answer back.
     pub scatter: f64,
     /// Moving a query in one pass of a sort; there are two or three.
     pub radix: f64,
-    /// The share of a line's price that it costs in a better order: pages and rows of memory are open.
+    /// Share of a line's price that remains if lines are read in a better order: pages and rows of memory are
+    /// open.
     pub near: f64,
 }
 
 impl Costs {
-    /// Bytes at which the prices of lines are known; between them they go by the logarithm.
+    /// Table sizes in bytes for which the prices of lines are known; between them they are interpolated by
+    /// the logarithm.
     pub const SIZES: [u64; 5] = [1 << 15, 1 << 20, 1 << 24, 1 << 27, 1 << 30];
 
     fn at(prices: &[f64; Self::SIZES.len()], bytes: f64) -> f64 {
@@ -53,23 +56,23 @@ impl Costs {
         price
     }
 
-    /// Price of a line among so many bytes.
+    /// Returns the price of a line among `bytes` bytes.
     #[must_use]
     pub fn line_among(&self, bytes: f64) -> f64 {
         Self::at(&self.line, bytes)
     }
 
-    /// Every cost with its name, as `tune` writes them.
+    /// Returns every cost with its name, as `tune` writes them.
     #[must_use]
     pub fn named(&self) -> Vec<(String, f64)> {
         let mut copy = *self;
         copy.fields().into_iter().map(|(name, cost)| (name, *cost)).collect()
     }
 
-    /// The costs of such a list, in any order.
+    /// Creates costs from a list of names and costs as [`Costs::named`] returns it, in any order.
     ///
     /// # Errors
-    /// What is missing, and what is not a number from 0 to 10^6.
+    /// A message that names a cost that is missing or is not a number from 0 to 10^6.
     pub fn from_named(list: &[(String, f64)]) -> Result<Self, String> {
         let mut costs = Self::default();
         for (name, cost) in costs.fields() {
@@ -119,60 +122,61 @@ impl Default for Costs {
     }
 }
 
-/// What is to be answered.
+/// Batch to plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// Queries.
+    /// Number of queries.
     pub batch: usize,
-    /// Whether they ascend; `None` if that is not known: they are looked at if they are there, else taken as random.
+    /// True if the queries ascend. `None` if that is not known: they are sampled if they are available,
+    /// otherwise assumed to be random.
     pub sorted: Option<bool>,
-    /// Threads that may be used.
+    /// Number of threads that may be used.
     pub threads: usize,
-    /// Nanoseconds that a call may take.
+    /// Maximum time of a call, in nanoseconds.
     pub response_ns: Option<u64>,
-    /// The way, if that is chosen already.
+    /// Strategy to use; [`Strategy::Auto`] lets the planner choose.
     pub strategy: Strategy,
 }
 
 impl Request {
-    /// A batch on one thread, without a bound.
+    /// Creates a request for a batch on one thread, without a bound on the response time.
     #[must_use]
     pub fn new(batch: usize) -> Self {
         Self { batch, sorted: None, threads: 1, response_ns: None, strategy: Strategy::Auto }
     }
 }
 
-/// How to answer.
+/// Plan for a batch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Choice {
-    /// The way; never [`Strategy::Auto`].
+    /// Strategy to use; never [`Strategy::Auto`].
     pub strategy: Strategy,
-    /// Queries of a call: all, or a power of two if a response time is asked for that all would exceed.
+    /// Queries per call: all, or a power of two if all would exceed the requested response time.
     pub batch: usize,
-    /// Threads to use.
+    /// Number of threads to use.
     pub threads: usize,
-    /// Expected time by query.
+    /// Expected time per query.
     pub estimate_ns_per_query: f64,
     /// Expected time of a call.
     pub estimate_response_ns: f64,
-    /// Why, in words.
+    /// Reason for the choice, in words.
     pub why: String,
 }
 
-/// Up to so many queries are asked one by one, by [`Strategy::Auto`].
+/// Maximum number of queries that [`Strategy::Auto`] searches one by one.
 const SINGLE_MAX: usize = 3;
-/// Fewer queries are not worth a plan: moving them never pays.
+/// Minimum number of queries for a plan: moving fewer never pays.
 const PLANNED_MIN: usize = 1 << 14;
-/// Queries of a sample.
+/// Queries per sample.
 const SAMPLE: usize = 64;
-/// Starting and joining a part of a batch on another thread.
+/// Time to start and join a part of a batch on another thread.
 const SPAWN_NS: f64 = 25_000.0;
 
-/// What estimates need to know of a file.
+/// The properties of a file that estimates use.
 #[derive(Clone, Debug)]
 pub(super) struct Shape {
     pub(super) table_bytes: f64,
-    /// Bytes of each thing on the way to a tuple line: a grid, or levels.
+    /// Bytes of each structure on the way to a tuple line: the grid, or the levels.
     pub(super) way: Vec<f64>,
     pub(super) has_grid: bool,
     pub(super) key_bytes: f64,
@@ -197,12 +201,12 @@ impl Shape {
         if self.has_grid { costs.grid } else { costs.level * (self.way.len() + 1) as f64 }
     }
 
-    /// Nanoseconds of a call of `n` queries on one thread.
+    /// Estimates the time of a call of `n` queries on one thread, in nanoseconds.
     pub(super) fn estimate(&self, costs: &Costs, strategy: Strategy, n: f64, sorted: bool) -> f64 {
         let compute = self.compute(costs);
         let lines = (self.table_bytes / 64.0).max(1.0);
         let table = costs.line_among(self.table_bytes);
-        // What is left of it where queries stand in order.
+        // Lines per query if queries are in order.
         let in_order = |lines: f64, n: f64| lines * (1.0 - (-n / lines).exp()) / n;
         let way = |share: f64| self.way.iter().map(|bytes| costs.line_among(bytes * share)).sum::<f64>();
         let is_close = sweep::is_close(self.has_grid, n as u64, lines as u64);
@@ -237,13 +241,13 @@ impl Shape {
         }
     }
 
-    /// Time of a call on so many threads.
+    /// Estimates the time of a call on `threads` threads, in nanoseconds.
     fn parallel(&self, costs: &Costs, strategy: Strategy, n: f64, sorted: bool, threads: f64) -> f64 {
         let spawn = if threads > 1.0 { SPAWN_NS * threads } else { 0.0 };
         spawn + self.estimate(costs, strategy, n / threads, sorted)
     }
 
-    /// The fastest way to answer so many random queries on one thread.
+    /// Returns the fastest strategy for `queries` random queries on one thread.
     fn best(&self, costs: &Costs, queries: usize) -> Strategy {
         let ways = [Strategy::Unbuffered, Strategy::Buffered, Strategy::Sorted];
         let time = |way: &Strategy| self.estimate(costs, *way, queries as f64, false);
@@ -260,7 +264,7 @@ impl Shape {
         });
         let mut best: Option<Choice> = None;
         let mut soonest = f64::INFINITY;
-        // All at once, then smaller and smaller pieces.
+        // The whole batch first, then smaller and smaller pieces.
         let pieces = (0..usize::BITS).map(|log| 1usize << log).take_while(|&piece| piece < all);
         let pieces: Vec<usize> = pieces.chain([all]).collect();
         for &batch in pieces.iter().rev() {
@@ -287,7 +291,7 @@ impl Shape {
                     });
                 }
             }
-            // Without a bound the batch is answered as it is.
+            // Without a bound the batch is not split.
             if bound.is_infinite() {
                 break;
             }
@@ -305,19 +309,19 @@ impl Shape {
     }
 }
 
-/// Whether samples of the queries ascend. O(1).
+/// Returns true if samples of the queries ascend. O(1).
 pub(super) fn ascend<K: Key>(keys: &[K]) -> bool {
     let ascends = |keys: &[K]| keys.windows(2).all(|pair| pair[0].encode() <= pair[1].encode());
     let sample = |at: usize| &keys[at..(at + SAMPLE).min(keys.len())];
     let last = keys.len().saturating_sub(SAMPLE);
-    // Between samples, too: sorted runs one after the other are not in order.
+    // Compare between samples, too: consecutive sorted runs are not in order as a whole.
     let posts = [0, keys.len() / 4, keys.len() / 2, keys.len() / 4 * 3, last];
     posts.windows(2).all(|pair| pair[0] >= keys.len() || keys[pair[0]].encode() <= keys[pair[1]].encode())
         && posts.iter().all(|&at| ascends(sample(at)))
 }
 
 impl Index {
-    /// How to answer a batch. O(levels log(batch)), without a look at the table.
+    /// Plans a batch. O(levels log(batch)); does not read the table.
     #[must_use]
     pub fn plan_batch(&self, request: &Request, costs: &Costs) -> Choice {
         Shape::of(self).plan(request, costs)
@@ -325,7 +329,7 @@ impl Index {
 }
 
 impl<K: Key, V: Value> Typed<'_, K, V> {
-    /// The strategy that `Auto` stands for.
+    /// Replaces `Auto` by the strategy that it selects for `keys`.
     pub(super) fn resolved(&self, strategy: Strategy, keys: &[K], costs: &Costs) -> Strategy {
         match (strategy, keys.len()) {
             (Strategy::Auto, ..=SINGLE_MAX) => Strategy::OneByOne,
@@ -336,14 +340,14 @@ impl<K: Key, V: Value> Typed<'_, K, V> {
         }
     }
 
-    /// How to answer a batch. O(levels log(batch)), without a look at the table.
+    /// Plans a batch. O(levels log(batch)); does not read the table.
     #[must_use]
     pub fn plan_batch(&self, request: &Request, costs: &Costs) -> Choice {
         self.index().plan_batch(request, costs)
     }
 
-    /// [`Typed::plan_batch`] for queries that are there: their number is the batch, and samples of them tell
-    /// whether they ascend, if `request` does not.
+    /// Runs [`Typed::plan_batch`] for given queries: their number is the batch, and samples of them decide
+    /// whether they ascend if `request` does not specify it.
     #[must_use]
     pub fn plan_queries(&self, keys: &[K], request: &Request, costs: &Costs) -> Choice {
         let sorted = Some(request.sorted.unwrap_or_else(|| ascend(keys)));

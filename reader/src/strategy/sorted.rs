@@ -1,10 +1,11 @@
-//! Sorting a batch before it is swept (FAST section 8 (d)).
+//! Sort of a batch before it is swept (FAST section 8 (d)).
 //!
-//! A stable radix sort from the most significant digit on: words go with the places they come from. The first
-//! digit is cut from the span of the file's keys, so bits in which these do not differ cost nothing; a bucket's next
-//! digit is cut from the bucket's own span, so there are about log(queries) / 10 passes however wide keys are, and a
-//! bucket of equal words is done at once. After the first pass buckets fit into a cache. Small ones are sorted by
-//! insertion.
+//! A stable radix sort from the most significant digit on; words move with the numbers of their queries. The
+//! first digit is cut from the span of the file's keys, so bits in which these do not differ cost nothing. A
+//! bucket's next digit is cut from the bucket's own span, so there are about log(queries) / 10 passes for
+//! keys of any width, and a bucket of equal words is done at once.
+//!
+//! After the first pass buckets fit into a cache. Small buckets are sorted by insertion.
 
 use super::{Order, Span, begin, room};
 use pleach_format::key::{Key, Word};
@@ -12,17 +13,17 @@ use pleach_format::key::{Key, Word};
 /// A word and the number of its query.
 pub(super) type Pair<W> = (W, u32);
 
-/// Most bits of a digit.
+/// Maximum bits per digit.
 const DIGIT_BITS: u32 = 10;
-/// Up to so many pairs are sorted by insertion.
+/// Maximum number of pairs for insertion sort.
 const INSERTION: usize = 24;
 
-/// Bits of a digit that leaves about eight pairs in a bucket.
+/// Returns the bits of a digit that leaves about eight pairs per bucket.
 fn digit_bits(pairs: usize) -> u32 {
     pairs.max(1).ilog2().saturating_sub(3).clamp(1, DIGIT_BITS)
 }
 
-/// Sorts queries: `order.keys`, and `order.pairs` with where they come from.
+/// Sorts queries into `order.keys`, and into `order.pairs` with their numbers.
 pub(super) fn sort<K: Key>(keys: &[K], span: Span<K::Word>, order: &mut Order<K>) {
     let Order { keys: moved, pairs, spare, counts, .. } = order;
     let (pairs, spare) = (room(pairs, keys.len()), room(spare, keys.len()));
@@ -94,7 +95,7 @@ fn sort_bucket<W: Word>(pairs: &mut [Pair<W>], spare: &mut [Pair<W>]) {
     }
 }
 
-/// Puts each answer where its query comes from.
+/// Moves each answer to the position of its query.
 pub(super) fn put_back<W, A: Copy>(pairs: &[Pair<W>], from: (&[A], &[u64]), to: (&mut [A], &mut [u64])) {
     for (pair, &answer) in pairs.iter().zip(from.0) {
         to.0[pair.1 as usize] = answer;

@@ -1,4 +1,4 @@
-//! Every strategy against `partition_point`, in files with and without a grid; the planner's promises.
+//! Every strategy against `partition_point`, in files with and without a grid; the guarantees of the planner.
 
 use super::planner::ascend;
 use super::*;
@@ -20,7 +20,7 @@ fn index<K: Key>(tuples: &[(K, u32)], grid: bool) -> Index {
 
 /// Sorted tuples, queries in no order; `make` makes keys.
 fn data<K: Key>(tuples: u64, queries: u64, make: impl Fn(u64) -> K) -> (Vec<(K, u32)>, Vec<K>) {
-    // Every third key stands twice.
+    // Every third key occurs twice.
     let mut table: Vec<(K, u32)> = (0..tuples).map(|i| (make(mix(i - i % 3 / 2)), mix(i) as u32)).collect();
     table.sort_by_key(|tuple| tuple.0.encode());
     let asked = (0..queries).map(|i| match i % 3 {
@@ -82,7 +82,7 @@ fn check_type<K: Key>(make: impl Fn(u64) -> K + Copy, extremes: &[K]) {
         asked.fill(table.get(table.len() / 2).map_or(K::default(), |tuple| tuple.0));
         check(&table, &asked, &mut scratch);
     }
-    // Two crowds far apart, and the extremes as keys.
+    // Two clusters far apart, and the extremes as keys.
     let (mut table, asked) = data(3000, 9000, |x| make(x & 0xFFF));
     table.extend(extremes.iter().map(|&key| (key, 9)));
     table.sort_by_key(|tuple| tuple.0.encode());

@@ -1,9 +1,11 @@
-//! Measuring [`Costs`] on a few tables in memory.
+//! Measurement of [`Costs`] on a few tables in memory.
 //!
-//! Each table is asked random keys of its own in batches, one by one, in order, and by the ways that move queries.
-//! What a batch takes in the smallest table is computing; what it takes longer in a larger one is the price of a
-//! line there. The least of several turns counts, since whatever else runs on the machine only adds. Prices never
-//! fall with the size, and beyond the largest table the last step is taken again.
+//! Each table is searched for random keys of its own: in batches, one by one, in order, and by the strategies
+//! that move queries. The time of a batch in the smallest table counts as computation; the additional time in
+//! a larger table is the price of a line there.
+//!
+//! The minimum of several turns counts, since other work on the machine only adds time. Prices never fall
+//! with the size, and beyond the largest table they continue with the slope of the last step.
 
 use super::{Costs, Scratch, Strategy};
 use crate::error::ReadError;
@@ -11,11 +13,11 @@ use crate::{Index, Typed};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-/// Queries of a turn.
+/// Queries per turn.
 const QUERIES: usize = 1 << 16;
-/// Queries of a turn one by one.
+/// Queries per turn that are searched one by one.
 const SINGLES: usize = 1 << 12;
-/// Turns at least.
+/// Minimum number of turns.
 const TURNS_MIN: usize = 2;
 
 /// Splitmix64's finaliser.
@@ -25,7 +27,7 @@ fn mix(x: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// The least nanoseconds by query of turns that fit into `budget`.
+/// Returns the minimum time per query, in nanoseconds, of the turns that fit into `budget`.
 fn least(
     budget: Duration,
     queries: usize,
@@ -41,7 +43,7 @@ fn least(
     Ok(least)
 }
 
-/// What was measured on a table.
+/// Measurements of a table.
 struct Measured {
     bytes: f64,
     has_grid: bool,
@@ -74,7 +76,7 @@ fn measure(view: &Typed<'_, u64, u64>, budget: Duration) -> Result<Measured, Rea
     let sweep = by(Strategy::Unbuffered, &ascending)?;
     let buffered = by(Strategy::Buffered, &keys)?;
     let sorted = by(Strategy::Sorted, &keys)?;
-    // Each key waits for the last answer: nothing overlaps.
+    // Each key depends on the previous answer, so nothing overlaps.
     let single = least(part, SINGLES, || {
         let mut at = 0;
         for i in 0..SINGLES {
@@ -92,11 +94,11 @@ fn measure(view: &Typed<'_, u64, u64>, budget: Duration) -> Result<Measured, Rea
 impl Costs {
     /// Measures this machine on tables with keys and values `u64`, smallest first, in about `budget`.
     ///
-    /// Good tables fill a first cache, a second one, a third one and more; one without a grid among the small
-    /// ones tells what levels cost. What tables are too few to tell stays as it is by default.
+    /// Good tables fill a first cache, a second cache, a third cache and more; a small one without a grid
+    /// shows the cost of levels. Costs that the tables do not determine keep their defaults.
     ///
     /// # Errors
-    /// Those of the look-ups. Tables of other types are left out.
+    /// Those of the look-ups. Tables of other types are ignored.
     pub fn tune(tables: &[Index], budget: Duration) -> Result<Self, ReadError> {
         let mut costs = Self::default();
         let views: Vec<Typed<'_, u64, u64>> =
@@ -108,7 +110,8 @@ impl Costs {
         }
         let grids: Vec<&Measured> = all.iter().filter(|table| table.has_grid).collect();
         let Some(first) = grids.first() else { return Ok(costs) };
-        // A grid's unit and a line; what the smallest table's lines cost is counted as computing.
+        // A look-up reads a unit of the grid and a line; the lines of the smallest table count as
+        // computation.
         costs.line[0] = costs.line[0].min(first.batch / 8.0);
         costs.grid = (first.batch - 2.0 * costs.line[0]).max(0.1);
         costs.single = (first.single - 2.0 * costs.wait[0]).max(0.1);
@@ -117,7 +120,8 @@ impl Costs {
         costs.scatter = (first.buffered - first.batch - costs.line[1]).max(0.1);
         costs.radix = ((first.sorted - first.sweep - costs.scatter / 2.0 - costs.line[0]) / 2.0).max(0.1);
         let price = |of: fn(&Measured) -> f64, base: f64, bytes: f64| {
-            // The table on either side of a size; beyond the last, its price and the last step again.
+            // Interpolate between the tables on either side of a size; beyond the last, extrapolate the last
+            // step.
             let points: Vec<(f64, f64)> =
                 grids.iter().map(|table| (table.bytes.log2(), of(table) - base)).collect();
             let after = points.iter().position(|point| point.0 >= bytes).unwrap_or(points.len() - 1).max(1);
