@@ -203,8 +203,8 @@ pub const TARGETS: &[Target] = &[
         number: 21,
         name: "CPU paths and GPU agree",
         method: "every search against a plain one: types, shapes, sizes at every edge, instruction sets",
-        limits: "instruction sets of one machine; NEON is only cross-compiled; on a GPU the same comparisons are \
-            tests of their own (22), by CUDA alone: there is no OpenCL",
+        limits: "instruction sets of one machine; NEON runs under QEMU, by unit tests of the reader (`.ci/neon`); \
+            on a GPU the same comparisons are tests of their own (22), by CUDA alone: there is no OpenCL",
         measure: suites::agree,
         in_short: false,
     },
