@@ -87,7 +87,7 @@ pub enum RelationError {
         what: &'static str,
         /// Their type.
         expected: String,
-        /// What was given instead.
+        /// The type that was given instead.
         fault: String,
     },
     /// A sum does not fit into its type.
@@ -113,7 +113,7 @@ pub enum RelationError {
         path: PathBuf,
         /// The section that holds the block.
         section: &'static str,
-        /// What is wrong, and where.
+        /// The fault, and its place.
         source: ReadError,
     },
     /// An expression cannot be evaluated for a tuple.

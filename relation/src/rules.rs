@@ -106,7 +106,7 @@ named! {
         Min = "min",
         /// The greatest.
         Max = "max",
-        /// How many there are.
+        /// Number of values.
         Count = "count",
         /// The first.
         First = "first",

@@ -117,7 +117,7 @@ mod tests {
     use crate::cli::{Cli, Command};
     use clap::Parser;
 
-    /// What a device that is lost, or has no room, does to `get --device DEVICE`.
+    /// Returns the effect of a device that is lost, or has no room, on `get --device DEVICE`.
     fn after(device: &str, error: GpuError) -> Result<Option<()>, Failure> {
         let cli =
             Cli::try_parse_from(["pleach", "get", "t.pleach", "1", "--device", device]).expect("arguments");

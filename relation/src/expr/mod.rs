@@ -90,7 +90,7 @@ pub struct ExprError {
     pub text: String,
     /// Range of bytes in the text that are wrong.
     pub place: Range<usize>,
-    /// What is wrong there.
+    /// The fault at that place.
     pub what: String,
     /// Text that is allowed there.
     pub allowed: String,
@@ -131,7 +131,7 @@ impl std::error::Error for ExprError {}
 pub struct EvalError {
     /// Rank of the tuple.
     pub rank: u64,
-    /// What went wrong, and where in the expression.
+    /// The fault, and its place in the expression.
     pub what: String,
 }
 

@@ -3,8 +3,8 @@
 //! ```text
 //! walk.rs     steps through both sides without a branch, four parts in turn
 //! vector.rs   the same by blocks, for keys alone         blocks.rs   what blocks leave
-//! cut.rs      where both sides are parted
-//! ordered.rs  tasks in parallel, results one behind the other, in one pass
+//! cut.rs      cuts of both sides into parts
+//! ordered.rs  tasks in parallel, results one after the other, in one pass
 //! sweep.rs    the three together
 //! set.rs      union, intersection, difference      join.rs     joins
 //! many.rs     of more than two inputs              rows.rs     select, project, product, reduce

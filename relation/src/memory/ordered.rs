@@ -161,7 +161,7 @@ const LINE: usize = 64;
 /// hold, but which a copy can.
 ///
 /// # Safety
-/// As [`stream`], of `lines` lines; `to` is aligned to one.
+/// Both ranges are valid for `lines` lines and do not overlap; `to` is aligned to a line.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 unsafe fn lines_sse2(from: *const u8, to: *mut u8, lines: usize) {
     for at in (0..lines * LINE).step_by(LINE) {
@@ -184,7 +184,8 @@ unsafe fn lines_sse2(from: *const u8, to: *mut u8, lines: usize) {
 /// Copies lines, a store each.
 ///
 /// # Safety
-/// As [`lines_sse2`], and the CPU has [`cpu::avx512f`].
+/// Both ranges are valid for `lines` lines and do not overlap, `to` is aligned to a line, and the CPU has
+/// [`cpu::avx512f`].
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[target_feature(enable = "avx512f")]
 unsafe fn lines_avx512(from: *const u8, to: *mut u8, lines: usize) {

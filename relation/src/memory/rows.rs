@@ -155,7 +155,7 @@ where
                 values.reserve(*count);
                 let (mut i, mut j) = (from / right.len(), from % right.len());
                 for at in 0..*count {
-                    // SAFETY: there is room for so many.
+                    // SAFETY: room for that many elements was reserved.
                     unsafe {
                         keys.put(at, left.keys[i]);
                         values.put(at, combine(left.values[i], right[j]));

@@ -215,8 +215,8 @@ macro_rules! kernels {
         ) {
             use std::arch::x86_64::*;
             let Lane { left: a, right: b, .. } = *lane;
-            // SAFETY: both blocks, and a key behind each, lie inside the columns. A left key counts once at most,
-            // whatever the keys are, and what is written ends at most a block behind those that count.
+            // SAFETY: both blocks, and a key after each, are inside the columns. A left key counts once at
+            // most, whatever the keys are, and the output ends at most a block after the keys that count.
             unsafe {
                 _mm_prefetch::<_MM_HINT_T0>(a.wrapping_byte_add(AHEAD_BYTES).cast());
                 _mm_prefetch::<_MM_HINT_T0>(b.wrapping_byte_add(AHEAD_BYTES).cast());
@@ -309,7 +309,7 @@ macro_rules! kernels {
                 masks
             };
             let Lane { left: a, right: b, .. } = *lane;
-            // SAFETY: both blocks, and a key behind each, lie inside the columns; a block is written for each that is
+            // SAFETY: both blocks, and a key after each, are inside the columns; a block is written for each that is
             // read, so that what is written ends inside the room, whatever the keys are.
             unsafe {
                 let from_left = *a <= *b;
@@ -352,7 +352,7 @@ macro_rules! kernels {
             for at in 0..TOGETHER {
                 // The first block is carried.
                 if lanes[at].has_blocks() {
-                    // SAFETY: it lies inside the column, and a key behind it.
+                    // SAFETY: the block is inside the column, and so is a key after it.
                     unsafe {
                         carried[at] = _mm512_loadu_si512(lanes[at].left.cast());
                         repeats |= $equal(carried[at], _mm512_loadu_si512(lanes[at].left.add(1).cast()));

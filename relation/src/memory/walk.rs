@@ -106,20 +106,20 @@ fn lasting(below: bool, above: bool, emit: bool) -> Step {
 }
 
 walks! {
-    /// Of each key max(m, n).
+    /// Emits max(m, n) tuples per key.
     UnionMultiset (UnionMultiset, false, Some(Blocks::Either)) Balanced
         false true true |below, above, a, b, state| paired(below, above, true);
-    /// Of each key min(m, n).
+    /// Emits min(m, n) tuples per key.
     IntersectionMultiset (IntersectionMultiset, false, Some(Blocks::Both)) Balanced
         false false false |below, above, a, b, state| {
         paired(below, above, !(below | above))
     };
-    /// Of each key max(m - n, 0): pairs are left out, and the last of left remain.
+    /// Emits max(m - n, 0) tuples per key: pairs are left out, and the last of left remain.
     DifferenceMultiset (DifferenceMultiset, false, Some(Blocks::LeftAlone)) Balanced
         false true false |below, above, a, b, state| {
         paired(below, above, below)
     };
-    /// Of each key one: left ones come first, and what equals the last key is passed.
+    /// Emits one tuple per key: left ones come first, and keys equal to the last one are skipped.
     UnionSet (UnionMultiset, true, Some(Blocks::Either)) Balanced
         true true true |below, above, a, b, state| {
         let key = if above { b } else { a };
@@ -127,14 +127,14 @@ walks! {
         state.last = key;
         paired(below, above, emit)
     };
-    /// Of each key of both sides the first of left.
+    /// Emits the first left tuple of each key of both sides.
     IntersectionSet (IntersectionMultiset, true, Some(Blocks::Both)) Balanced
         false false false |below, above, a, b, state| {
         let emit = !(below | above) & (a != state.last);
         state.last = if above { state.last } else { a };
         lasting(below, above, emit)
     };
-    /// Of each key of left alone the first.
+    /// Emits the first tuple of each key of left alone.
     DifferenceSet (DifferenceMultiset, true, Some(Blocks::LeftAlone)) Balanced
         false true false |below, above, a, b, state| {
         let emit = below & (a != state.last);
