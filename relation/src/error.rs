@@ -1,10 +1,10 @@
-//! Why an operator gave no answer. Every message is one line: what, where, what to do.
+//! Errors of the operators. Every message is one line: what, where, what to do.
 
 use pleach::ReadError;
 use pleach_builder::BuildError;
 use std::path::PathBuf;
 
-/// Why an operator gave no answer. Nothing of it was written then.
+/// Error of an operator. Nothing has been written when it is returned.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RelationError {
@@ -34,7 +34,7 @@ pub enum RelationError {
         /// Its value type.
         right_type: String,
     },
-    /// A key or value that has no word in the finer unit in which two inputs are compared.
+    /// A key or value has no word in the finer unit in which two inputs are compared.
     #[error(
         "too large: {input}: {role} {text} is beyond the finer unit of the other input: select fewer tuples first"
     )]
@@ -46,22 +46,22 @@ pub enum RelationError {
         /// Its text.
         text: String,
     },
-    /// An answer that cannot be held.
+    /// A result is too large.
     #[error(
         "too large: {what} has {tuples} tuples, at most {limit} fit: select fewer tuples first, or give more room"
     )]
     TooLarge {
-        /// Which answer.
+        /// The result that is too large.
         what: &'static str,
-        /// Its tuples.
+        /// Number of its tuples.
         tuples: u128,
-        /// The most there may be.
+        /// Maximum number of tuples.
         limit: u128,
     },
     /// Keys of a slice are not in order.
     #[error("not sorted: {input}: the key of rank {rank} is below the one before it: sort it first")]
     Unsorted {
-        /// Which input.
+        /// Name of the input.
         input: String,
         /// Rank of the first key that is out of order.
         rank: u64,
@@ -69,11 +69,11 @@ pub enum RelationError {
     /// Columns of a relation have different lengths.
     #[error("columns differ: {input} has {keys} keys and {values} values: give one value for each key")]
     Lengths {
-        /// Which input.
+        /// Name of the input.
         input: String,
-        /// Keys.
+        /// Number of keys.
         keys: u64,
-        /// Values.
+        /// Number of values.
         values: u64,
     },
     /// A column of a relation is not of its type.
@@ -81,29 +81,29 @@ pub enum RelationError {
         "columns differ: {input} has {what} of type {expected}, given are {fault}: give a column of that type"
     )]
     ColumnType {
-        /// Which input.
+        /// Name of the input.
         input: String,
         /// `keys` or `values`.
         what: &'static str,
         /// Their type.
         expected: String,
-        /// What was given instead.
+        /// The type that was given instead.
         fault: String,
     },
-    /// A sum that its type cannot hold.
+    /// A sum does not fit into its type.
     #[error("sum overflows: key {key}: choose another --op, or select fewer tuples")]
     Overflow {
         /// The key.
         key: String,
     },
-    /// A reduction that values of this type do not have.
+    /// A reduction is not defined for values of this type.
     #[error("no {operation} of {value_type} values: {input}: use count or first")]
     NoReduction {
         /// The reduction.
         operation: &'static str,
         /// The type.
         value_type: String,
-        /// Which input.
+        /// Name of the input.
         input: String,
     },
     /// A block of an input does not match its sum, or cannot be read.
@@ -111,18 +111,18 @@ pub enum RelationError {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// Its section.
+        /// The section that holds the block.
         section: &'static str,
-        /// What is wrong, and where.
+        /// The fault, and its place.
         source: ReadError,
     },
-    /// An expression that has no answer for a tuple.
+    /// An expression cannot be evaluated for a tuple.
     #[error(transparent)]
     Expression(#[from] crate::expr::EvalError),
-    /// What a device cannot do.
+    /// A device does not support an operation.
     #[error("no device for {what}: {device}: use --device cpu")]
     NoDevice {
-        /// What it is.
+        /// The operation.
         what: String,
         /// The device.
         device: String,
@@ -130,25 +130,25 @@ pub enum RelationError {
     /// A device failed.
     #[error("{0}")]
     Device(String),
-    /// Values of an answer do not fit into tuples of an index file.
+    /// Values of a result do not fit into the tuples of an index file.
     #[error("an index file cannot hold {what}: write Parquet, Arrow or CSV instead")]
     NoIndex {
-        /// What it cannot hold.
+        /// The values that it cannot hold.
         what: String,
     },
-    /// Writing the answer failed.
+    /// Writing the result failed.
     #[error(transparent)]
     Build(#[from] BuildError),
-    /// Who takes the answer refused it.
+    /// The receiver of the result refused it.
     #[error("the answer was refused: {0}")]
     Sink(String),
-    /// The caller asked to stop.
+    /// The caller requested a stop.
     #[error("interrupted: nothing was written: start it again")]
     Interrupted,
 }
 
 impl RelationError {
-    /// Whether a file that was read is damaged.
+    /// Returns true if a file that was read is damaged.
     #[must_use]
     pub fn is_damage(&self) -> bool {
         match self {

@@ -1,4 +1,5 @@
-//! A GPU as the device of streams: each piece is copied there, answered by `pleach_gpu::relation`, and copied back.
+//! A GPU as the device of streams: each piece is copied to it, answered by `pleach_gpu::relation`, and copied
+//! back.
 
 use crate::error::RelationError;
 use crate::expr::{self, BitField, Load, Program};
@@ -13,11 +14,11 @@ use pleach_gpu::{DeviceBuffer, Gpu, GpuError, Stream};
 use std::sync::Mutex;
 use zerocopy::IntoBytes;
 
-/// Bytes of a tuple of a piece and of what it answers, at most, with all that is between.
+/// Maximum bytes per tuple of a piece, including its results and all intermediate data.
 const TUPLE_BYTES: u64 = 96;
-/// Tuples of a piece at most: copies of some tens of megabytes are as fast as larger ones.
+/// Maximum tuples per piece: copies of some tens of megabytes are as fast as larger ones.
 const PIECE_TUPLES: u64 = 1 << 21;
-/// Position of a tuple that is not there.
+/// Position of a missing tuple.
 const NONE: u32 = u32::MAX;
 
 /// A GPU, used by one piece at a time.
@@ -30,7 +31,7 @@ pub struct OnGpu {
 
 type Result<T> = std::result::Result<T, GpuError>;
 
-/// Makes a column of a buffer, the memory of a device.
+/// Makes a column from a buffer, in the memory of a device.
 fn column(stream: &Stream, buffer: Option<&DeviceBuffer>, width: u8, tuples: u64) -> Result<Column> {
     fn words<W: Clone + Default + IntoBytes + zerocopy::FromBytes>(
         stream: &Stream,
@@ -50,7 +51,7 @@ fn column(stream: &Stream, buffer: Option<&DeviceBuffer>, width: u8, tuples: u64
     })
 }
 
-/// The bytes of a column of words, and of one of them.
+/// Returns the bytes of a column of words, and the bytes per word.
 fn words(column: &Column) -> Option<(&[u8], u8)> {
     match column {
         Column::U32(words) => Some((words.as_bytes(), 4)),
@@ -74,7 +75,7 @@ fn relation(stream: &Stream, keys: &Column, values: Option<(&[u8], u8)>) -> Resu
     operators::Relation::from_host(stream, words(keys).ok_or_else(no_words)?, &values)
 }
 
-/// A relation as keys and values.
+/// Returns a relation as keys and values.
 fn columns(stream: &Stream, from: &operators::Relation) -> Result<(Column, Column)> {
     let keys = column(stream, Some(from.keys()), from.key_bytes(), from.tuples())?;
     let values = from.columns().first();
@@ -102,7 +103,7 @@ fn operation(task: Task<'_>) -> Option<operators::Operation> {
     })
 }
 
-/// Ranks as positions.
+/// Returns ranks as positions.
 fn positions(column: Column) -> Vec<u32> {
     let Column::U64(ranks) = column else { return Vec::new() };
     ranks.into_iter().map(|rank| u32::try_from(rank).unwrap_or(NONE)).collect()
@@ -115,7 +116,7 @@ fn merge(
     right: &(Column, Column),
 ) -> Result<Answered> {
     let Some(operation) = operation(task) else { return Err(no_words()) };
-    // Byte strings stay here: then the device says which of them.
+    // Byte strings stay on the host: then the device reports which of them it selects.
     let in_place = [left, right].iter().all(|side| !matches!(side.1, Column::Bytes(_)));
     let sides = (sorted(stream, left, in_place)?, sorted(stream, right, in_place)?);
     let form = if in_place { Form::Values } else { Form::Ranks };
@@ -150,7 +151,7 @@ fn product(stream: &Stream, left: &(Column, Column), right: &(Column, Column)) -
     Ok(Answered::Chunk(Chunk { keys, values, right: of_right, ..Chunk::default() }))
 }
 
-/// A program with ranks that count from the first tuple of a piece.
+/// Returns a program whose ranks count from the first tuple of a piece.
 fn translated(program: &Program, first_rank: u64) -> Result<GpuProgram> {
     use expr::Op as From;
     let mut ops = Vec::with_capacity(program.ops.len());
@@ -199,7 +200,7 @@ fn select(stream: &Stream, condition: &expr::Predicate, chunk: &Chunk) -> Result
     let program = condition.program().ok_or_else(no_words)?;
     let condition = Condition::Program(translated(&program, chunk.first_rank)?);
     if matches!(chunk.values, Column::Bytes(_)) {
-        // They stay here: the device says which of them.
+        // Values stay on the host: the device reports which of them it selects.
         let numbers: Vec<u32> = (0..chunk.len() as u32).collect();
         let from = relation(stream, &chunk.keys, Some((numbers.as_bytes(), 4)))?;
         let (keys, rows) = columns(stream, &operators::select(stream, &from, &condition)?.relation)?;
@@ -256,10 +257,10 @@ fn project(stream: &Stream, projection: &expr::Projection, chunk: &Chunk) -> Res
 }
 
 impl OnGpu {
-    /// Takes a GPU; its memory limit bounds the pieces.
+    /// Creates the device from a GPU, whose memory limit bounds the pieces.
     ///
     /// # Errors
-    /// [`GpuError::Driver`], [`GpuError::Memory`] if not even small pieces fit.
+    /// [`GpuError::Driver`] if a driver call fails, [`GpuError::Memory`] if not even small pieces fit.
     pub fn new(gpu: Gpu) -> Result<Self> {
         let free = gpu.left_bytes()?;
         let tuples = (free / TUPLE_BYTES).min(PIECE_TUPLES);
@@ -270,19 +271,19 @@ impl OnGpu {
         Ok(Self { gpu, stream, piece_tuples: tuples as usize })
     }
 
-    /// The same with pieces of so many tuples at most.
+    /// Returns the device with pieces of at most `tuples` tuples.
     #[must_use]
     pub fn with_pieces(self, tuples: usize) -> Self {
         Self { piece_tuples: self.piece_tuples.min(tuples).max(1), ..self }
     }
 
-    /// Runs a piece alone. A device that had no room has none for this piece. A sum that does not fit may be a part of
-    /// one that does: who has more bits tells.
+    /// Runs one piece at a time. `None` if the device has no room for this piece. A sum that does not fit may
+    /// be part of one that does: the CPU, which adds with more bits, decides.
     fn run<T>(
         &self,
         run: impl FnOnce(&Stream) -> Result<T>,
     ) -> std::result::Result<Option<T>, RelationError> {
-        // A panic of another thread leaves no work behind.
+        // A thread that panicked left no work queued.
         let stream = self.stream.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         match run(&stream) {
             Ok(answer) => Ok(Some(answer)),
@@ -320,7 +321,7 @@ impl Device for OnGpu {
                     .map(drop)
                     .map_err(|error| format!("the condition {condition}: {error}"))
             }
-            // The blocks in which the CPU adds them are not those of a device, and the sums not the same.
+            // The CPU adds them in other blocks than a device, so the sums would differ.
             Task::Reduce(Reduction::Sum) if numbers(left.1) == Numbers::Float => {
                 Err("sums of floats".to_owned())
             }

@@ -1,7 +1,7 @@
 //! Relational operators over sorted relations: index files, sorted columns, slices.
 //!
 //! The operators are those of Diamos, Wu, Lele, Wang and Yalamanchili, "Relational Algorithms for
-//! Multi-Bulk-Synchronous Processors" (2012), Table 1. What each of them answers is written in [`rules`].
+//! Multi-Bulk-Synchronous Processors" (2012), Table 1. [`rules`] specifies the result of each.
 
 mod error;
 pub mod expr;

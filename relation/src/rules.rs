@@ -1,9 +1,10 @@
-//! What the operators answer.
+//! Results of the operators.
 //!
-//! A relation is a list of tuples (key, value) in the order of their keys; tuples with equal keys stand in the order in
-//! which they were given. *Left* is the first input, *right* the second. The place of a tuple in its relation is its
-//! rank. All answers are in the order of their keys again, and these rules say which tuples they have and in which
-//! order tuples with equal keys stand. They compare keys alone; values go along.
+//! A relation is a list of tuples (key, value) in the order of their keys; tuples with equal keys keep the
+//! order in which they were given. *Left* is the first input, *right* the second. The rank of a tuple is its
+//! position in its relation. All results are in the order of their keys again. These rules specify which
+//! tuples a result has, and the order of tuples with equal keys. They compare keys only; each value stays
+//! with its key.
 //!
 //! With m tuples of a key on the left and n on the right:
 //!
@@ -25,10 +26,10 @@
 //! | semi | the m of left if n > 0 |
 //! | anti | the m of left if n = 0 |
 //!
-//! A reduction has one tuple for each key. Sums of unsigned integers are u64, of signed ones i64, of floats f64; a sum
-//! that does not fit is an error that names the key. Counts are u64. Of floats, min and max are those of the total
-//! order (-NaN < -inf < ... < inf < NaN). Sums of floats are taken in blocks of a fixed number of tuples, so that they
-//! do not depend on the number of threads.
+//! A reduction has one tuple for each key. Sums of unsigned integers are u64, of signed ones i64, of floats
+//! f64; a sum that does not fit is an error that names the key. Counts are u64. For floats, min and max use
+//! the total order (-NaN < -inf < ... < inf < NaN). Sums of floats are taken in blocks of a fixed number of
+//! tuples, so that they do not depend on the number of threads.
 //!
 //! PRODUCT has |left| * |right| tuples, by left rank, then by right rank; its key is the left key.
 
@@ -41,7 +42,7 @@ macro_rules! named {
         pub enum $name { $($(#[$variant_doc])* $variant,)* }
 
         impl $name {
-            /// All of them.
+            /// All variants.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
 
             /// Name on the command line.
@@ -50,7 +51,7 @@ macro_rules! named {
                 match self { $(Self::$variant => $text,)* }
             }
 
-            /// The one of this name.
+            /// Returns the variant with this name; `None` if there is none.
             #[must_use]
             pub fn from_name(name: &str) -> Option<Self> {
                 Self::ALL.iter().copied().find(|one| one.name() == name)
@@ -75,14 +76,14 @@ named! {
         /// Keys of the left side alone.
         Difference = "difference",
     }
-    /// How many tuples of a key an operation of the set family answers.
+    /// Number of tuples of a key in the result of a set operation.
     SetRule {
         /// At most one.
         Set = "set",
-        /// As many as the multiplicities say.
+        /// As many as the multiplicities of both sides specify.
         Multiset = "multiset",
     }
-    /// Which tuples a join answers.
+    /// Tuples in the result of a join.
     How {
         /// Pairs of equal keys.
         Inner = "inner",
@@ -97,7 +98,7 @@ named! {
         /// Left tuples without a partner.
         Anti = "anti",
     }
-    /// What becomes of the values of a key.
+    /// Function that combines the values of a key.
     Reduction {
         /// Their sum.
         Sum = "sum",
@@ -105,7 +106,7 @@ named! {
         Min = "min",
         /// The greatest.
         Max = "max",
-        /// How many there are.
+        /// Number of values.
         Count = "count",
         /// The first.
         First = "first",

@@ -1,7 +1,8 @@
-//! Searching files with byte strings, as keys or as values, or with records: types that are known at run time only.
+//! Searches files with byte strings, as keys or as values, or with records: types that are known only at run
+//! time.
 //!
-//! Everything goes by rank: keys are searched as batches, and what stands at a rank is read from the
-//! file when it is printed.
+//! Everything works by rank: keys are searched as batches, and the tuple at a rank is read from the file when
+//! it is printed.
 
 use crate::failure::Failure;
 use crate::keys::{KeyLines, not_a_key};
@@ -46,7 +47,7 @@ fn key_of<K: Key>(word: u128) -> K {
 }
 
 impl<'a> Any<'a> {
-    /// Whether a file is for these searches.
+    /// Returns true if a file needs these searches.
     pub fn is_needed(index: &Index, record: Option<&Record>, meant: &Meant) -> bool {
         index.key_type().is_bytes() || index.value_type().is_bytes() || record.is_some() || meant.is_any()
     }
@@ -55,12 +56,12 @@ impl<'a> Any<'a> {
         Self { index, path, record, meant }
     }
 
-    /// How keys are printed.
+    /// Returns the format in which keys are printed.
     pub fn key_form(&self) -> Option<Form> {
         self.meant.key_form()
     }
 
-    /// One tuple on one line; see [`put_line`].
+    /// Writes one tuple on one line; see [`put_line`].
     pub fn put(&self, key: &Datum<'_>, value: &Datum<'_>, json: bool, out: &mut Vec<u8>) {
         match self.record {
             Some(record) => put_record(key, value, record, self.meant, json, out),
@@ -68,7 +69,7 @@ impl<'a> Any<'a> {
         }
     }
 
-    /// The key that text stands for, or why it stands for none.
+    /// Parses a key from text; the error says why the text is not a key.
     pub fn parse(&self, text: &[u8], place: &str) -> Result<AnyKey, String> {
         let key_type = self.index.key_type();
         if let Some((form, name)) = &self.meant.key {
@@ -91,7 +92,7 @@ impl<'a> Any<'a> {
         search::reading(self.path)(error)
     }
 
-    /// Rank of the first tuple whose key is at least `key`.
+    /// Returns the rank of the first tuple whose key is at least `key`.
     pub fn lower_bound(&self, key: &AnyKey) -> Result<u64, Failure> {
         match key {
             AnyKey::Bytes(key) => self.strings()?.lower_bound(key),
@@ -102,7 +103,7 @@ impl<'a> Any<'a> {
         .map_err(|error| self.failed(error))
     }
 
-    /// Rank of the first tuple whose key is above `key`.
+    /// Returns the rank of the first tuple whose key is above `key`.
     pub fn upper_bound(&self, key: &AnyKey) -> Result<u64, Failure> {
         match key {
             AnyKey::Bytes(key) => self.strings()?.upper_bound(key),
@@ -113,14 +114,14 @@ impl<'a> Any<'a> {
         .map_err(|error| self.failed(error))
     }
 
-    /// A list of keys.
+    /// Opens a list of keys.
     pub fn lines(&self, path: &Path) -> Result<KeyLines, Failure> {
         KeyLines::open(path, self.index)
     }
 
-    /// Ranks of the tuples whose keys begin with a prefix: of a text as it is written, of bytes in hexadecimal digits,
-    /// also an odd number of them. `bytesN` may hold text, whose prefix this may be, too, if no key begins with the
-    /// digits.
+    /// Returns the ranks of the tuples whose keys begin with a prefix. A prefix of texts is written as it is,
+    /// one of bytes in hexadecimal digits, possibly an odd number of them. `bytesN` keys may hold text; the
+    /// prefix is then tried as text, if no key begins with the digits.
     pub fn prefix(&self, prefix: &str) -> Result<Range<u64>, Failure> {
         let key_type = self.index.key_type();
         let ranks = |prefix: &[u8]| self.strings()?.prefix_ranks(prefix).map_err(|error| self.failed(error));
@@ -150,7 +151,7 @@ impl<'a> Any<'a> {
         };
         let mut found = ranks(&low)?;
         if let Some((&last, bytes)) = low.split_last().filter(|_| !last.is_empty()) {
-            // The sixteen bytes that begin with the odd digit.
+            // The sixteen values of the byte that begins with the odd digit.
             found.end = ranks(&[bytes, &[last | 0x0f]].concat())?.end;
         }
         if may_be_text && found.is_empty() { ranks(prefix.as_bytes()) } else { Ok(found) }
@@ -164,7 +165,7 @@ impl<'a> Any<'a> {
         self.index.strings().map_err(search::typing(self.path))
     }
 
-    /// For each key the rank of its first tuple, if there is one.
+    /// Returns for each key the rank of its first tuple, if there is one.
     pub fn ranks(&self, keys: &[AnyKey]) -> Result<Vec<Option<u64>>, Failure> {
         let mut ranks = vec![0; keys.len()];
         let mut present = vec![0; keys.len().div_ceil(64)];
@@ -189,7 +190,7 @@ impl<'a> Any<'a> {
         Ok(ranks.into_iter().enumerate().map(|(at, rank)| there(at).then_some(rank)).collect())
     }
 
-    /// The same, on a GPU.
+    /// Does the same as [`Any::ranks`] on a GPU.
     pub fn ranks_on(&self, table: &GpuTable<'_>, keys: &[AnyKey]) -> Result<Vec<Option<u64>>, GpuError> {
         let mut ranks = vec![0; keys.len()];
         let mut present = vec![0; keys.len().div_ceil(64)];
@@ -214,7 +215,7 @@ impl<'a> Any<'a> {
         Ok(ranks.into_iter().enumerate().map(|(at, rank)| there(at).then_some(rank)).collect())
     }
 
-    /// A key as it was parsed.
+    /// Returns a key as it was parsed.
     pub fn shown<'k>(&self, key: &'k AnyKey) -> Datum<'k> {
         match key {
             AnyKey::Bytes(key) => Datum::of_bytes(self.index.key_type(), &key[..]),
@@ -222,14 +223,14 @@ impl<'a> Any<'a> {
         }
     }
 
-    /// The tuple of a rank.
+    /// Returns the tuple of a rank.
     pub fn tuple(&self, rank: u64) -> Result<(Datum<'a>, Datum<'a>), Failure> {
         let tuple = self.index.tuple(rank).map_err(|error| self.failed(error))?;
         Ok(tuple.unwrap_or((Datum::None, Datum::None)))
     }
 }
 
-/// The key of a text that means something.
+/// Parses the key of a text in its logical form.
 fn meant_key(form: Form, key_type: KeyType, text: &[u8]) -> Result<AnyKey, TextError> {
     if form == Form::Uuid {
         let number = Form::read_uuid(text).ok_or(TextError::Form)?;
@@ -238,7 +239,7 @@ fn meant_key(form: Form, key_type: KeyType, text: &[u8]) -> Result<AnyKey, TextE
         return Ok(if is_number { AnyKey::Word(number) } else { AnyKey::Bytes(bytes()) });
     }
     let word = form.read(text)?;
-    // What has such a text is of 4 or 8 bytes.
+    // Types with such a text have 4 or 8 bytes.
     Ok(AnyKey::Word(if key_type == KeyType::I32 {
         i32::try_from(word).map_err(|_| TextError::Range)?.encode().into()
     } else {
@@ -269,7 +270,7 @@ fn ranks_on<K: Key, V: Value>(
     table.lower_bound_batch_by::<K, ()>(Algorithm::Auto, &keys, ranks)
 }
 
-/// One answer on one line: `KEY<TAB>VALUE`, `KEY` where there is no value, or an object.
+/// Writes one answer on one line: `KEY<TAB>VALUE`, `KEY` where there is no value, or an object.
 pub fn put_line(
     (key, key_form): (&Datum<'_>, Option<Form>),
     (value, form): (&Datum<'_>, Option<Form>),
@@ -297,7 +298,8 @@ pub fn put_line(
     out.push(b'\n');
 }
 
-/// A tuple whose value is a record: the key and the fields with tabs between, or an object in an object.
+/// Writes a tuple whose value is a record: the key and the fields separated by tabs, or an object in an
+/// object.
 fn put_record(
     key: &Datum<'_>,
     value: &Datum<'_>,

@@ -1,7 +1,8 @@
-//! Where `get` searches: on the CPU, or on a GPU to which the table is copied.
+//! Device on which `get` searches: the CPU, or a GPU to which the table is copied.
 //!
-//! `cuda` means a GPU or an error. `auto` takes the CPU, unless so many keys are to come that copying the table pays
-//! and a GPU is there; if that one then fails, the CPU answers, and one line says why. Answers are the same everywhere.
+//! `cuda` means a GPU or an error. `auto` takes the CPU, unless there is a GPU and enough keys will be
+//! searched for the copy to pay. If that GPU then fails, the CPU answers, and one line says why. Answers are
+//! the same on every device.
 
 use crate::cli::GetArgs;
 use crate::failure::{self, Failure};
@@ -10,10 +11,10 @@ use pleach::{Costs, Index};
 use pleach_gpu::plan::{GpuCosts, GpuPlan};
 use pleach_gpu::{Gpu, GpuError, GpuOptions, GpuTable};
 
-/// What was asked for.
+/// Requested device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Device {
-    /// Whichever is faster.
+    /// Whichever device is faster.
     Auto,
     /// The CPU.
     Cpu,
@@ -21,19 +22,20 @@ pub enum Device {
     Cuda(u32),
 }
 
-/// Bytes of a key in a file of keys, about.
+/// Approximate bytes per key in a file of keys.
 const KEY_TEXT_BYTES: u64 = 10;
-/// Keys of a batch, of which the plan says how many pay.
+/// Keys per batch for which the plan computes when a copy pays.
 pub const BATCH: usize = 1 << 16;
 
-/// What copying the table to a GPU would cost and gain, as the planner sees it.
+/// Plans a copy of the table to a GPU: its cost and its gain.
 pub fn plan(index: &Index, costs: &Costs) -> GpuPlan {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     GpuCosts::default().plan(index, BATCH, costs, threads)
 }
 
 impl Device {
-    /// The GPU that `get` should use, if any; of `auto` only if so many keys are to come that the copy pays.
+    /// Returns the GPU that `get` should use, if any; for `auto`, only if enough keys will be searched for
+    /// the copy to pay.
     fn number(self, args: &GetArgs, index: &Index, costs: &Costs) -> Option<u32> {
         match self {
             Self::Cpu => None,
@@ -47,17 +49,17 @@ impl Device {
     }
 }
 
-/// A table on a GPU, as long as it answers.
+/// A table on a GPU, while the GPU answers.
 #[derive(Debug)]
 pub struct OnDevice<'a> {
     table: Option<GpuTable<'a>>,
-    /// Whether the CPU may answer instead.
+    /// True if the CPU may answer instead.
     is_auto: bool,
     args: &'a GetArgs,
 }
 
 impl<'a> OnDevice<'a> {
-    /// Copies a table to the device that was asked for.
+    /// Copies a table to the requested device.
     pub fn open(args: &'a GetArgs, index: &'a Index, costs: &Costs) -> Result<Self, Failure> {
         let mut this = Self { table: None, is_auto: args.device == Device::Auto, args };
         if let Some(number) = args.device.number(args, index, costs) {
@@ -69,12 +71,12 @@ impl<'a> OnDevice<'a> {
         Ok(this)
     }
 
-    /// Whether a GPU answers.
+    /// Returns true if a GPU answers.
     pub fn is_used(&self) -> bool {
         self.table.is_some()
     }
 
-    /// What it is, for people.
+    /// Returns its name, for people.
     pub fn name(&self) -> String {
         self.table.as_ref().map_or("cpu".to_owned(), |table| {
             let device = table.gpu().device();
@@ -82,7 +84,7 @@ impl<'a> OnDevice<'a> {
         })
     }
 
-    /// Asks the GPU; `None` if the CPU has to answer.
+    /// Searches on the GPU; `None` if the CPU has to answer.
     pub fn ask<T>(
         &mut self,
         ask: impl FnOnce(&GpuTable<'a>) -> Result<T, GpuError>,
@@ -95,7 +97,7 @@ impl<'a> OnDevice<'a> {
         Ok(answer)
     }
 
-    /// An error is one, but under `auto` a warning.
+    /// Returns an error, or under `auto` prints it as a warning.
     fn result<T>(&self, result: Result<T, GpuError>) -> Result<Option<T>, Failure> {
         match result {
             Ok(answer) => Ok(Some(answer)),
@@ -115,7 +117,7 @@ mod tests {
     use crate::cli::{Cli, Command};
     use clap::Parser;
 
-    /// What a device that is lost, or has no room, does to `get --device DEVICE`.
+    /// Returns the effect of a device that is lost, or has no room, on `get --device DEVICE`.
     fn after(device: &str, error: GpuError) -> Result<Option<()>, Failure> {
         let cli =
             Cli::try_parse_from(["pleach", "get", "t.pleach", "1", "--device", device]).expect("arguments");

@@ -1,7 +1,8 @@
-//! How a command ends: the exit codes of the contract, and the one line on standard error.
+//! Ends of a command: the exit codes of the contract, and the one line on standard error.
 //!
-//! `error: what: where: what to do`, or with `--json` one object of the same. Arguments that can never be right are 2,
-//! damage is 4, what else depends on the world (files, data, devices) is 8. A [`Code`] says more; scripts rely on it.
+//! The line is `error: what: where: what to do`, or with `--json` one object of the same parts. The exit code
+//! is 2 for arguments that can never be right, 4 for damage, and 8 for anything else that depends on the
+//! world (files, data, devices). A [`Code`] is more precise; scripts rely on it.
 
 use crate::interrupt;
 use crate::limits;
@@ -15,7 +16,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// How a command ended that did what it was asked.
+/// End of a command that did what was requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExitStatus {
     /// All went well: 0.
@@ -27,7 +28,7 @@ pub enum ExitStatus {
 }
 
 impl ExitStatus {
-    /// The exit code.
+    /// Returns the exit code.
     pub fn code(self) -> u8 {
         match self {
             Self::Success => 0,
@@ -37,7 +38,7 @@ impl ExitStatus {
     }
 }
 
-/// What kind of failure it is. The names are part of the contract: later versions add some, and change none.
+/// Kind of a failure. The names are part of the contract: later versions add some, and change none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Code {
     /// Arguments that can never be right.
@@ -48,7 +49,7 @@ pub enum Code {
     Newer,
     /// A file of an older version.
     Older,
-    /// A file that is none of ours.
+    /// A file that is not a Pleach file.
     Foreign,
     /// There is no such file or folder.
     NotFound,
@@ -58,32 +59,32 @@ pub enum Code {
     NotAFile,
     /// The output is an input, or something else that must not be replaced.
     WouldOverwrite,
-    /// The data is not as it must be.
+    /// The data is invalid.
     Input,
     /// Two inputs, or an input and a file, are of different types.
     TypesDiffer,
     /// More than a file or a file system can hold.
     TooLarge,
-    /// Another process has it.
+    /// Another process uses the file.
     Busy,
-    /// The disk is full, or a quota is used up.
+    /// The disk is full, or a quota is exhausted.
     NoSpace,
-    /// Memory is used up.
+    /// Memory is exhausted.
     OutOfMemory,
     /// A limit of the system is reached: open files, threads.
     Limit,
-    /// A GPU that is not there, or fails.
+    /// A GPU is missing, or fails.
     Device,
     /// Another error of the system.
     Io,
-    /// Ctrl-C, SIGTERM.
+    /// Ctrl-C or SIGTERM.
     Interrupted,
     /// Anything else.
     Failed,
 }
 
 impl Code {
-    /// All of them.
+    /// All codes.
     #[cfg(test)]
     pub const ALL: [Self; 20] = [
         Self::Usage,
@@ -108,7 +109,7 @@ impl Code {
         Self::Failed,
     ];
 
-    /// As `--json` prints it.
+    /// Returns the name that `--json` prints.
     pub fn name(self) -> &'static str {
         match self {
             Self::Usage => "usage",
@@ -134,7 +135,7 @@ impl Code {
         }
     }
 
-    /// The exit code.
+    /// Returns the exit code.
     pub fn exit(self) -> u8 {
         match self {
             Self::Usage => 2,
@@ -144,12 +145,12 @@ impl Code {
         }
     }
 
-    /// Of an error of the system.
+    /// Returns the code of an error of the system.
     pub fn of_io(error: &io::Error) -> Self {
         known(error).code
     }
 
-    /// Of a text that begins with words that say it.
+    /// Returns the code of a text, by its first words.
     pub fn of_text(text: &str) -> Self {
         const SAID: [(&str, Code); 11] = [
             ("output is ", Code::WouldOverwrite),
@@ -168,68 +169,68 @@ impl Code {
     }
 }
 
-/// Why a command did not do what it was asked.
+/// End of a command that did not do what was requested.
 #[derive(Debug)]
 pub enum Failure {
-    /// All is printed already (help, version): 0.
+    /// Everything is printed already (help, version): 0.
     Done,
-    /// The reader of our standard output went away: success, by contract.
+    /// The reader closed standard output: success, by contract.
     ClosedPipe,
     /// `pleach` without a command: its help on standard error, 2.
     Help(String),
-    /// What went wrong: `what: where: what to do`.
+    /// A fault: `what: where: what to do`.
     Fault {
-        /// Which kind it is.
+        /// Kind of the failure.
         code: Code,
-        /// The line.
+        /// The line to print.
         text: String,
-        /// Where, if that is known for certain.
+        /// The place, if it is known for certain.
         place: Option<String>,
     },
     /// Ctrl-C or SIGTERM: 130.
     Interrupted,
 }
 
-/// What an interrupted command says that changed nothing.
+/// Message of an interrupted command that changed nothing.
 pub const INTERRUPTED: &str = "interrupted: nothing was changed: start it again";
 
-/// Whether errors are objects.
+/// True if errors are printed as objects.
 static JSON: AtomicBool = AtomicBool::new(false);
 
-/// From now on errors are objects, or lines.
+/// Selects whether errors are printed as objects or as lines.
 pub fn set_json(json: bool) {
     JSON.store(json, Ordering::Relaxed);
 }
 
 impl Failure {
-    /// A failure of a known kind. `text` is `what: where: what to do`.
+    /// Makes a failure of a known kind. `text` is `what: where: what to do`.
     pub fn new(code: Code, text: impl Into<String>) -> Self {
         Self::Fault { code, text: text.into(), place: None }
     }
 
-    /// The same at a known place, which `text` names.
+    /// Makes a failure of a known kind at a known place, which `text` names.
     pub fn at(code: Code, text: impl Into<String>, place: impl Display) -> Self {
         Self::Fault { code, text: text.into(), place: Some(place.to_string()) }
     }
 
-    /// Arguments that can never be right. `text` is `what: where: what to do`.
+    /// Makes the failure for arguments that can never be right. `text` is `what: where: what to do`.
     pub fn usage(text: impl Into<String>) -> Self {
         Self::new(Code::Usage, text)
     }
 
-    /// Something in the world is not as needed. `text` is `what: where: what to do`.
+    /// Makes the failure for a condition outside of the program. `text` is `what: where: what to do`.
     pub fn operational(text: impl Into<String>) -> Self {
         let text = text.into();
         Self::new(Code::of_text(&text), text)
     }
 
-    /// A system error on a file: `operation` as in "cannot open".
+    /// Makes the failure for a system error on a file: `operation` as in "cannot open".
     pub fn io(operation: &str, path: &Path, error: &io::Error) -> Self {
         let text = format!("{operation}: {}: {}", path.display(), advise(error));
         Self::at(Code::of_io(error), text, path.display())
     }
 
-    /// A system error while writing data to standard output; a closed pipe is success.
+    /// Makes the failure for a system error while writing to standard output; a closed pipe is success.
     pub fn stdout(error: &io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::BrokenPipe => Self::ClosedPipe,
@@ -237,7 +238,7 @@ impl Failure {
         }
     }
 
-    /// A usage error that clap found, as one line. `command` is as in "pleach get".
+    /// Makes a failure of a usage error that clap found, as one line. `command` is as in "pleach get".
     pub fn from_clap(error: &clap::Error, command: &str) -> Self {
         let context = |kind| match error.get(kind) {
             Some(ContextValue::String(text)) => Some(text.clone()),
@@ -253,7 +254,7 @@ impl Failure {
         ];
         let meant = suggested.into_iter().find_map(|kind| match error.get(kind) {
             Some(ContextValue::String(meant)) => Some(meant.clone()),
-            // The most similar one is the last.
+            // The most similar value is the last.
             Some(ContextValue::Strings(meant)) => meant.last().cloned(),
             _ => None,
         });
@@ -261,12 +262,12 @@ impl Failure {
         let argument = context(ContextKind::InvalidArg);
         let value = context(ContextKind::InvalidValue);
         let (what, place, advice) = match (error.kind(), argument, value) {
-            // Our own parsers say `what: what to do`; the argument is where.
+            // Pleach's own parsers return `what: what to do`; the argument is the place.
             (ErrorKind::ValueValidation, Some(argument), value) => {
                 let text = error.source().map_or_else(|| first_lines(error), ToString::to_string);
                 match (text.rsplit_once(": "), value) {
                     (Some((what, advice)), _) => (what.to_owned(), argument, advice.to_owned()),
-                    // A parser of the language's.
+                    // A parser of the standard library.
                     (None, Some(value)) => (format!("'{value}' does not fit ({text})"), argument, see),
                     (None, None) => (text, argument, see),
                 }
@@ -285,7 +286,7 @@ impl Failure {
         Self::at(Code::Usage, format!("{what}: {place}: {advice}"), place)
     }
 
-    /// The exit code.
+    /// Returns the exit code.
     pub fn code(&self) -> u8 {
         match self {
             Self::Done | Self::ClosedPipe => 0,
@@ -295,7 +296,8 @@ impl Failure {
         }
     }
 
-    /// What belongs on standard error: one line, whatever paths and messages hold.
+    /// Returns the line for standard error, if there is one: always a single line, whatever paths and
+    /// messages hold.
     pub fn line(&self) -> Option<String> {
         match self {
             Self::Done | Self::ClosedPipe => None,
@@ -308,7 +310,7 @@ impl Failure {
         }
     }
 
-    /// The line, or the object, that says `text` of this failure.
+    /// Returns the line, or the object, for this failure with the message `text`.
     pub fn told(&self, text: &str) -> String {
         let text = text.trim();
         if !JSON.load(Ordering::Relaxed) {
@@ -334,7 +336,7 @@ impl Failure {
     }
 }
 
-/// What clap says before its usage, on one line.
+/// Returns the text of clap before its usage, on one line.
 fn first_lines(error: &clap::Error) -> String {
     let text = error.render().to_string();
     let told = text.lines().map(str::trim).take_while(|line| {
@@ -350,26 +352,26 @@ pub fn print(bytes: &[u8]) -> Result<(), Failure> {
     out.write_all(bytes).and_then(|()| out.flush()).map_err(|error| Failure::stdout(&error))
 }
 
-/// A line on standard error beside what was asked for: a summary, a warning, a remark. What cannot be told there
-/// cannot be told anywhere, and changes nothing of what was done.
+/// Writes a line to standard error in addition to the result: a summary, a warning, a remark. A failure to
+/// write it is ignored: it cannot be reported anywhere, and does not change what was done.
 pub fn say(line: &str) {
     let _ = writeln!(io::stderr(), "{}", printable(line));
 }
 
-/// What is known of an error of the system.
+/// Properties of a system error.
 struct Known {
     code: Code,
-    /// In place of the system's words, where those are a program's.
+    /// Replacement for the system's words where those are a program's.
     words: Option<&'static str>,
     advice: &'static str,
 }
 
-/// What each error of the system is, and what to do about it.
+/// Returns the properties of a system error, and what to do about it.
 fn known(error: &io::Error) -> Known {
     use io::ErrorKind as Kind;
     let known = |code, advice| Known { code, words: None, advice };
     let said = |code, words, advice| Known { code, words: Some(words), advice };
-    // Errors that have no kind, or share one.
+    // Errors without a kind, or with a shared one.
     match error.raw_os_error() {
         Some(libc::EMFILE) => {
             return known(Code::Limit, "raise the limit of open files with `ulimit -n`, or name fewer files");
@@ -439,11 +441,11 @@ fn known(error: &io::Error) -> Known {
     }
 }
 
-/// The system's message, and what to do.
+/// Returns the system's message, and what to do.
 pub fn advise(error: &io::Error) -> String {
     let known = known(error);
     let words = known.words.map_or_else(|| text_of(error), str::to_owned);
-    // A text of ours that says what to do already.
+    // A text of Pleach that says what to do already.
     if error.raw_os_error().is_none() && known.words.is_none() && words.contains(": ") {
         return words;
     }
@@ -452,7 +454,7 @@ pub fn advise(error: &io::Error) -> String {
     format!("{words}{now}: {}", known.advice)
 }
 
-/// The system's words without Rust's "(os error 2)".
+/// Returns the system's words without Rust's "(os error 2)".
 fn text_of(error: &impl Display) -> String {
     let text = error.to_string();
     match text.find(" (os error ") {

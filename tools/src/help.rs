@@ -1,4 +1,4 @@
-//! The long texts of `--help` and of the manual pages: what a command is for, and examples to copy.
+//! Long texts of `--help` and of the manual pages: the purpose of each command, and examples to copy.
 
 pub const PLEACH: &str = "\
 Pleach turns a table of keys and values into one file that answers look-ups. The file is sorted, \

@@ -1,7 +1,7 @@
 //! Keys from a file or standard input, one a line, in batches.
 //!
-//! The lines are those of any text ([`pleach_builder::input::text`]): compressed or not, with any line ends. Blank
-//! ones are skipped, and so is a first one that is no key but the name of the key column.
+//! The lines are those of any text ([`pleach_builder::input::text`]): compressed or not, with any line ends.
+//! Blank lines are skipped, and so is a first line that is not a key but the name of the key column.
 
 use crate::cmd::build::source_failure;
 use crate::failure::{Code, Failure};
@@ -12,26 +12,26 @@ use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::path::Path;
 
-/// Bytes that are asked for at a time.
+/// Bytes per read.
 const BUFFER_BYTES: usize = 1 << 20;
-/// Characters of a bad key that a message shows.
+/// Maximum characters of an invalid key in a message.
 const SHOWN: usize = 40;
 
-/// Lines of keys.
+/// Reader for lines of keys.
 pub struct KeyLines {
     input: TextReader,
     name: String,
     /// Name of the key column.
     header: String,
-    /// And not byte strings.
+    /// True if the keys are numbers, not byte strings.
     are_numbers: bool,
     buffer: Vec<u8>,
-    /// Carriage returns may stand in the buffer.
+    /// True if there may be carriage returns in the buffer.
     has_returns: bool,
-    /// What of the buffer is not parsed yet.
+    /// Part of the buffer that is not parsed yet.
     unread: std::ops::Range<usize>,
     line: u64,
-    /// No line but blank ones was taken.
+    /// True until a line that is not blank was read.
     is_first: bool,
     at_end: bool,
 }
@@ -66,8 +66,8 @@ impl KeyLines {
         })
     }
 
-    /// Replaces `keys` by the next keys: those of one read, at most `keys_max`; none at the end. A
-    /// line that is no key ends the batch before it, and comes back as the failure.
+    /// Replaces `keys` by the next keys: those of one read, at most `keys_max`; none at the end. An invalid
+    /// line ends the batch before it, and the next call returns it as the failure.
     pub fn next_batch<K: FromText>(
         &mut self,
         keys: &mut Vec<K>,
@@ -78,7 +78,7 @@ impl KeyLines {
         })
     }
 
-    /// [`KeyLines::next_batch`] of keys that `parse` makes of a line; it is told the place.
+    /// Does the same as [`KeyLines::next_batch`] with keys that `parse` makes of a line and its place.
     pub fn next_batch_of<K>(
         &mut self,
         keys: &mut Vec<K>,
@@ -113,7 +113,7 @@ impl KeyLines {
                     Ok(key) => keys.push(key),
                     Err(_) if is_first && !self.header.is_empty() && found == self.header.as_bytes() => {}
                     Err(_) => {
-                        // The place is put together only when it is needed.
+                        // The place is formatted only if it is needed.
                         let place = format!("{}: line {}", self.name, self.line);
                         let header = if is_first { "leave out the header if it is one, else " } else { "" };
                         let problem = parse(found, &place).err().unwrap_or_default();
@@ -134,7 +134,7 @@ impl KeyLines {
         }
     }
 
-    /// Reads once.
+    /// Makes one read.
     fn fill(&mut self) -> Result<Option<Failure>, Failure> {
         self.buffer.copy_within(self.unread.clone(), 0);
         self.unread = 0..self.unread.len();
@@ -160,7 +160,7 @@ impl KeyLines {
     }
 }
 
-/// Says that text is no key, and what would be one.
+/// Returns the message that a text is not a key, with an example of a valid one.
 pub fn not_a_key<K: FromText>(text: &[u8], place: &str) -> String {
     let shown: String = String::from_utf8_lossy(text).chars().take(SHOWN).collect();
     let more = if text.len() > shown.len() { "..." } else { "" };

@@ -1,8 +1,8 @@
 //! `pleach`: builds, searches, checks and explains Pleach files.
 //!
-//! This file parses the arguments, dispatches to [`cmd`], and turns what comes back into an exit
-//! code and at most one line on standard error. The contract of the command line (options, output,
-//! exit codes) is what scripts rely on: see `docs/DESIGN.md`, "Command line".
+//! This file parses the arguments, dispatches to [`cmd`], and converts the result into an exit code and at
+//! most one line on standard error. Scripts rely on the contract of the command line (options, output, exit
+//! codes): see `docs/DESIGN.md`, "Command line".
 
 mod any;
 mod cli;
@@ -38,14 +38,14 @@ fn main() -> ExitCode {
         dispatch(&cli)
     });
     if !interrupt::claim() {
-        // An interruption has the last word, and removes what is in the way of it.
+        // An interruption takes precedence: its thread prints the last line.
         interrupt::wait_for_end();
     }
     let code = match done {
         Ok(status) => status.code(),
         Err(failure) => {
             if let Some(line) = failure.line() {
-                // Nobody reads standard error any more: there is nobody left to tell.
+                // If standard error is closed, the line cannot be reported anywhere.
                 let _ = writeln!(std::io::stderr(), "{line}");
             }
             failure.code()
@@ -54,12 +54,12 @@ fn main() -> ExitCode {
     ExitCode::from(code)
 }
 
-/// Whether `--json` is among the arguments, also if others are wrong.
+/// Returns true if `--json` is among the arguments, even if others are invalid.
 fn wants_json() -> bool {
     std::env::args_os().skip(1).take_while(|word| word != "--").any(|word| word == "--json")
 }
 
-/// Parses the arguments. Help and version are printed here, and are success.
+/// Parses the arguments. Prints help and version, which are success.
 fn parse_arguments() -> Result<Cli, Failure> {
     let parsed = Cli::command().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
     parsed.map_err(|error| match error.kind() {
@@ -71,10 +71,10 @@ fn parse_arguments() -> Result<Cli, Failure> {
     })
 }
 
-/// `pleach get` if the arguments begin like that, else `pleach`.
+/// Returns `pleach get` if the arguments begin with it, otherwise `pleach`.
 fn command_name() -> String {
     let command = Cli::command();
-    // Arguments need not be text.
+    // Arguments may be invalid UTF-8.
     std::env::args_os()
         .skip(1)
         .map(|word| word.to_string_lossy().into_owned())
@@ -89,7 +89,7 @@ fn dispatch(cli: &Cli) -> Result<ExitStatus, Failure> {
         memory::tell_as_json();
     }
     if matches!(cli.command, Command::Demo(_) | Command::Bench(_) | Command::Tune(_)) {
-        // These work in parallel by themselves, not only through the libraries.
+        // These commands use the thread pool themselves, not only through the libraries.
         pleach_builder::pool::ready();
     }
     match &cli.command {

@@ -1,4 +1,4 @@
-//! What keys, values and fields of a file mean, as far as it is printed and read as text.
+//! Logical types of keys, values and fields of a file, for printing and parsing them as text.
 
 use crate::cli::Global;
 use crate::failure::Failure;
@@ -8,19 +8,19 @@ use pleach_format::logical::Form;
 use pleach_format::{KeyType, Meaning, ValueType};
 use std::path::Path;
 
-/// The forms of the columns of a file; none of them under `--raw-values`.
+/// Logical forms of the columns of a file; none under `--raw-values`.
 #[derive(Clone, Debug, Default)]
 pub struct Meant {
-    /// Of the key, and what it is called.
+    /// Form of the key, and its name.
     pub key: Option<(Form, String)>,
-    /// Of the value.
+    /// Form of the value.
     pub value: Option<Form>,
-    /// Of the fields of a record.
+    /// Forms of the fields of a record.
     pub fields: Vec<Option<Form>>,
 }
 
 impl Meant {
-    /// Those of an open file.
+    /// Returns the forms of an open file.
     pub fn of_file(index: &Index, path: &Path, global: &Global) -> Result<Self, Failure> {
         let meta: Meta = index.meta().map_err(search::reading(path))?;
         if global.raw_values {
@@ -29,7 +29,7 @@ impl Meant {
         Ok(Self::new((index.key_type(), &meta.key_logical), (index.value_type(), &meta.value_logical)))
     }
 
-    /// Those of columns of these types, with their texts in META.
+    /// Returns the forms of columns of these types, with their texts in META.
     pub fn new(key: (KeyType, &str), value: (ValueType, &str)) -> Self {
         let meaning = Meaning::new(key.0, key.1);
         let record = Record::of(value.0, value.1);
@@ -40,18 +40,18 @@ impl Meant {
         }
     }
 
-    /// Whether any of them is no plain number.
+    /// Returns true if any column has a logical form.
     pub fn is_any(&self) -> bool {
         self.key.is_some() || self.value.is_some() || self.fields.iter().any(Option::is_some)
     }
 
-    /// Form of the key.
+    /// Returns the form of the key.
     pub fn key_form(&self) -> Option<Form> {
         self.key.as_ref().map(|(form, _)| *form)
     }
 }
 
-/// Form of a field.
+/// Returns the form of a field.
 pub fn form_of_field(field: &pleach::Field) -> Option<Form> {
     Meaning::new(field.kind, &field.logical).form()
 }

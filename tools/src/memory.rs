@@ -1,8 +1,8 @@
-//! The allocator of the command: memory that cannot be had ends it in order.
+//! Allocator of the command: a failed allocation ends it in order.
 //!
-//! Rust's answer to a failed allocation is to abort, with a signal, a core dump and whatever files were being made.
-//! Here it is one sentence on standard error and the exit code of operational failures, and what was being made is
-//! removed. All of that allocates nothing.
+//! By default, Rust aborts on a failed allocation, with a signal, a core dump and unfinished files. Here the
+//! command writes one sentence to standard error, removes unfinished files, and ends with the exit code of
+//! operational failures. None of this allocates memory.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 
 /// Exit code of operational failures.
 const EXIT_CODE: i32 = 8;
-/// Given back before anything is removed: what that may need after all.
+/// Memory that is freed before anything is removed, in case the removal needs some.
 const RESERVE: Layout = Layout::new::<[u64; 8 << 10]>();
 
 static RESERVED: AtomicPtr<u8> = AtomicPtr::new(ptr::null_mut());
@@ -24,7 +24,7 @@ thread_local! {
     static HERE: Cell<u8> = const { Cell::new(0) };
 }
 
-/// The system's allocator, and an end in order where it has nothing left.
+/// The system's allocator, which ends the process in order if memory is exhausted.
 pub struct Allocator;
 
 #[global_allocator]
@@ -34,46 +34,47 @@ fn given(at: *mut u8, bytes: usize) -> *mut u8 {
     if at.is_null() { refused(bytes) } else { at }
 }
 
-// SAFETY: memory is the system's; a null pointer never comes back, the process ends instead.
+// SAFETY: all memory is from the system's allocator; a null pointer is never returned, the process ends
+// instead.
 unsafe impl GlobalAlloc for Allocator {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: as our caller promises.
+        // SAFETY: the caller guarantees a layout whose size is not 0.
         given(unsafe { System.alloc(layout) }, layout.size())
     }
     #[inline]
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        // SAFETY: as our caller promises.
+        // SAFETY: the caller guarantees that `at` was allocated here with this layout.
         unsafe { System.dealloc(at, layout) }
     }
     #[inline]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: as our caller promises.
+        // SAFETY: the caller guarantees a layout whose size is not 0.
         given(unsafe { System.alloc_zeroed(layout) }, layout.size())
     }
     #[inline]
     unsafe fn realloc(&self, at: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
-        // SAFETY: as our caller promises.
+        // SAFETY: the caller guarantees that `at` was allocated here with this layout, and a valid new size.
         given(unsafe { System.realloc(at, layout, bytes) }, bytes)
     }
 }
 
-/// Puts memory aside for the end. Called once, at the start.
+/// Reserves memory for the end. Called once, at the start.
 pub fn prepare() {
-    // SAFETY: the layout has a size.
+    // SAFETY: the size of the layout is not 0.
     let reserve = unsafe { System.alloc(RESERVE) };
     RESERVED.store(reserve, Ordering::Release);
 }
 
-/// Errors are told as JSON from now on.
+/// Selects JSON for errors, from now on.
 pub fn tell_as_json() {
     IS_JSON.store(true, Ordering::Relaxed);
 }
 
-/// Bytes of the longest line.
+/// Maximum bytes of the line.
 const LINE_BYTES: usize = 512;
 
-/// A line that is written where no memory is.
+/// A line that is written without allocating.
 struct Line {
     bytes: [u8; LINE_BYTES],
     used: usize,
@@ -88,11 +89,11 @@ impl Write for Line {
     }
 }
 
-/// What is said of `bytes` that cannot be had.
+/// Returns the message for `bytes` that cannot be allocated.
 fn line(bytes: usize, is_json: bool) -> Line {
     let mut line = Line { bytes: [0; LINE_BYTES], used: 0 };
     let advice = "give a smaller --memory, or raise the limit (ulimit -v, the container's)";
-    // A line takes what fits; writing to it does not fail.
+    // The line truncates what does not fit; writing to it does not fail.
     let _ = if is_json {
         writeln!(
             line,
@@ -106,7 +107,7 @@ fn line(bytes: usize, is_json: bool) -> Line {
     line
 }
 
-/// Ends the process, for `bytes` cannot be had.
+/// Ends the process because `bytes` cannot be allocated.
 #[cold]
 #[inline(never)]
 fn refused(bytes: usize) -> ! {
@@ -115,25 +116,25 @@ fn refused(bytes: usize) -> ! {
         Ok(_) => {
             let line = line(bytes, IS_JSON.load(Ordering::Relaxed));
             let reserve = RESERVED.swap(ptr::null_mut(), Ordering::AcqRel);
-            // SAFETY: the bytes of the line are initialised and its own; what was put aside came from this allocator
-            // with this layout, and the swap gives it to one thread.
+            // SAFETY: the line owns its bytes, which are initialised; the reserve came from this allocator with
+            // this layout, and the swap gives it to one thread.
             unsafe {
                 libc::write(2, line.bytes.as_ptr().cast(), line.used);
                 if !reserve.is_null() {
                     System.dealloc(reserve, RESERVE);
                 }
             }
-            // It waits for no lock that another thread may hold for ever, nor one of ours.
+            // This waits for no lock that another thread may hold forever, nor for one of this thread.
             pleach_builder::remains::abandon();
         }
-        // While removing: then it is left to the next build, which sweeps.
+        // Memory failed during the removal: the rest is left to the next build, which removes it.
         Err(ending) if ending == here => {}
         Err(_) => loop {
-            // SAFETY: it takes nothing. The thread that ends the process does not need this one.
+            // SAFETY: the call takes no arguments. The thread that ends the process does not need this one.
             unsafe { libc::pause() };
         },
     }
-    // SAFETY: it takes a number, runs no destructor and does not return.
+    // SAFETY: the call takes a number, runs no destructor and does not return.
     unsafe { libc::_exit(EXIT_CODE) }
 }
 

@@ -1,7 +1,7 @@
-//! Arguments and key files to numbers: sizes, counts, types, keys.
+//! Parses arguments and key files: sizes, counts, types, keys.
 //!
-//! Keys are parsed by hand from bytes: a key file of millions of lines is read at the speed of the
-//! disk, and every refusal says what would have been accepted.
+//! Keys are parsed by hand from bytes: a key file of millions of lines is read at the speed of the disk, and
+//! each error says which text is valid.
 
 use crate::device::Device;
 use crate::render::text::unescaped;
@@ -11,7 +11,7 @@ use pleach_builder::Layout;
 use pleach_format::record::FieldKind;
 use pleach_format::{KeyType, Logical, ValueType};
 
-/// `256M`, `256MiB`, `4GiB`, `1G`, `1000`: bytes; K, M, G and T are powers of 1024.
+/// Parses bytes: `256M`, `256MiB`, `4GiB`, `1G`, `1000`; K, M, G and T are powers of 1024.
 pub fn size(text: &str) -> Result<u64, String> {
     let refused = || format!("'{text}' is no size: write it as 256M, 256MiB or 4GiB");
     let digits = text.len() - text.trim_start_matches(|letter: char| letter.is_ascii_digit()).len();
@@ -28,14 +28,14 @@ pub fn size(text: &str) -> Result<u64, String> {
     number.checked_mul(1 << shift).filter(|&bytes| bytes > 0).ok_or_else(refused)
 }
 
-/// Threads: more than [`pleach_builder::options::THREADS_MAX`] only wait for each other.
+/// Parses a number of threads: more than [`pleach_builder::options::THREADS_MAX`] only wait for each other.
 pub fn threads(text: &str) -> Result<usize, String> {
     let most = pleach_builder::options::THREADS_MAX;
     let threads = text.parse().ok().filter(|&threads| threads <= most);
     threads.ok_or_else(|| format!("'{text}' is no number of threads: give 0 (all) to {most}"))
 }
 
-/// `1000000`, `1_000_000` or `2^20`: a number of tuples.
+/// Parses a number of tuples: `1000000`, `1_000_000` or `2^20`.
 pub fn count(text: &str) -> Result<u64, String> {
     let refused = || format!("'{text}' is no count: write it as 1000000 or 2^20");
     let plain = text.replace('_', "");
@@ -53,28 +53,28 @@ fn type_refused(text: &str, role: &str, numeric: &[String]) -> String {
     format!("{role} type '{text}' is unknown: use one of {} bytes16 (any N) bytes utf8", numeric.join(" "))
 }
 
-/// A key type by its name.
+/// Parses the name of a key type.
 pub fn key_type(text: &str) -> Result<KeyType, String> {
     let known: Vec<String> = KeyType::NUMERIC.iter().map(ToString::to_string).collect();
     KeyType::from_name(text).ok_or_else(|| type_refused(text, "key", &known))
 }
 
-/// A value type by its name.
+/// Parses the name of a value type.
 pub fn value_type(text: &str) -> Result<ValueType, String> {
     let known: Vec<String> = ValueType::NUMERIC.iter().map(ToString::to_string).collect();
     ValueType::from_name(text).ok_or_else(|| type_refused(text, "value", &known))
 }
 
-/// A type that is named, and what it means if it is more than that.
+/// A named type, and its logical type if it has one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MeantType<T> {
-    /// Of what is stored.
+    /// Type that is stored.
     pub kind: T,
-    /// What that means.
+    /// Logical type.
     pub logical: Option<Logical>,
 }
 
-/// A type by its name, or by that of a logical one, which says what is stored.
+/// Parses the name of a type, or of a logical type, which determines the stored one.
 fn meant_type<T>(text: &str, uuid: &str, of_name: impl Fn(&str) -> Option<T>) -> Option<MeantType<T>> {
     if let Some(kind) = of_name(text) {
         return Some(MeantType { kind, logical: None });
@@ -84,7 +84,7 @@ fn meant_type<T>(text: &str, uuid: &str, of_name: impl Fn(&str) -> Option<T>) ->
     Some(MeantType { kind, logical: Some(logical) })
 }
 
-/// A key type by its name, also a logical one.
+/// Parses the name of a key type, also of a logical one.
 pub fn meant_key_type(text: &str) -> Result<MeantType<KeyType>, String> {
     meant_type(text, "u128", KeyType::from_name).ok_or_else(|| {
         let known: Vec<String> = KeyType::NUMERIC.iter().map(ToString::to_string).collect();
@@ -92,16 +92,16 @@ pub fn meant_key_type(text: &str) -> Result<MeantType<KeyType>, String> {
     })
 }
 
-/// The types that values are given: one of a value, or those of the fields of a record.
+/// Types of the values: one for a plain value, or those of the fields of a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ValueTypes {
-    /// Of a value.
+    /// Type of a plain value.
     One(MeantType<ValueType>),
-    /// Of the fields of a record, one for all or one for each.
+    /// Types of the fields of a record, one for all or one for each.
     Fields(Vec<MeantType<FieldKind>>),
 }
 
-/// The parts of a list with commas between, but for those inside of brackets.
+/// Splits a list at its commas, except inside of brackets.
 fn parts(text: &str) -> Vec<&str> {
     let (mut parts, mut depth, mut start) = (Vec::new(), 0_usize, 0);
     for (at, letter) in text.char_indices() {
@@ -119,7 +119,7 @@ fn parts(text: &str) -> Vec<&str> {
     parts
 }
 
-/// A value type by its name, or types of fields with commas between.
+/// Parses the name of a value type, or types of fields separated by commas.
 pub fn value_types(text: &str) -> Result<ValueTypes, String> {
     if let Some(one) = meant_type(text, "bytes16", ValueType::from_name) {
         return Ok(ValueTypes::One(one));
@@ -144,14 +144,14 @@ pub fn value_types(text: &str) -> Result<ValueTypes, String> {
     }
 }
 
-/// A kind of queries by its name.
+/// Parses the name of a kind of queries.
 pub fn queries(text: &str) -> Result<Queries, String> {
     let kinds = [Queries::Hits, Queries::HalfMisses, Queries::Zipf];
     let known = || format!("'{text}' is no kind of queries: uniform, half-miss or zipf");
     kinds.into_iter().find(|kind| kind.name() == text).ok_or_else(known)
 }
 
-/// A group of rows of `bench gpu`.
+/// Parses the name of a group of rows of `bench gpu`.
 pub fn group(text: &str) -> Result<Group, String> {
     let known = || {
         let names: Vec<&str> = Group::every().map(Group::name).collect();
@@ -160,18 +160,18 @@ pub fn group(text: &str) -> Result<Group, String> {
     Group::every().find(|group| group.name() == text).ok_or_else(known)
 }
 
-/// `u64,u64`, or `u64` for keys alone.
+/// Parses `u64,u64`, or `u64` for keys alone.
 pub fn raw_types(text: &str) -> Result<(KeyType, ValueType), String> {
     let (key, value) = text.split_once(',').unwrap_or((text, "none"));
     Ok((key_type(key)?, value_type(value)?))
 }
 
-/// A layout.
+/// Parses a layout.
 pub fn layout(text: &str) -> Result<Layout, String> {
     text.parse()
 }
 
-/// One ASCII character, or `\t` or `tab`.
+/// Parses a delimiter: one ASCII character, or `\t` or `tab`.
 pub fn delimiter(text: &str) -> Result<u8, String> {
     match text.as_bytes() {
         b"\\t" | b"tab" => Ok(b'\t'),
@@ -180,7 +180,7 @@ pub fn delimiter(text: &str) -> Result<u8, String> {
     }
 }
 
-/// `auto`, `cpu`, `cuda` (the first GPU) or `cuda:N`.
+/// Parses a device: `auto`, `cpu`, `cuda` (the first GPU) or `cuda:N`.
 pub fn device(text: &str) -> Result<Device, String> {
     let number = text.strip_prefix("cuda:").and_then(|number| number.parse().ok());
     match (text, number) {
@@ -192,28 +192,28 @@ pub fn device(text: &str) -> Result<Device, String> {
     }
 }
 
-/// A strategy.
+/// Parses a strategy.
 pub fn strategy(text: &str) -> Result<pleach::Strategy, String> {
     let unknown = "there is no such strategy: use auto, one-by-one, unbuffered, buffered or sorted";
     text.parse().map_err(|_| unknown.to_owned())
 }
 
-/// Milliseconds, as nanoseconds.
+/// Parses milliseconds; returns nanoseconds.
 pub fn milliseconds(text: &str) -> Result<u64, String> {
     let number = text.parse::<f64>().ok().filter(|ms| (1e-6..=1e9).contains(ms));
     let number = number.ok_or("this is no time: give milliseconds, as 5 or 0.25")?;
     Ok((number * 1e6) as u64)
 }
 
-/// A key type that text can be turned into.
+/// A key type that can be parsed from text.
 pub trait FromText: Sized {
     /// Name of the type, for messages.
     const NAME: &'static str;
     /// Lowest and highest key, for messages.
     const BOUNDS: (&'static str, &'static str);
-    /// What it is, for messages.
+    /// Kind of the type, for messages.
     const KIND: &'static str = "whole number";
-    /// Decimal text without signs, spaces or separators (but `-` for signed types).
+    /// Parses decimal text without signs, spaces or separators (except `-` for signed types).
     fn from_text(text: &[u8]) -> Option<Self>;
 }
 
@@ -227,7 +227,7 @@ macro_rules! unsigned {
                 if text.is_empty() { return None; }
                 let mut number: $t = 0;
                 if text.len() < $digits {
-                    // So few digits cannot overflow.
+                    // A number of this few digits cannot overflow.
                     for &byte in text {
                         let digit = byte.wrapping_sub(b'0');
                         if digit > 9 { return None; }
@@ -262,8 +262,8 @@ impl FromText for f64 {
     }
 }
 
-/// A byte key from text: `utf8` with `\\t \\n \\r \\\\` for what would break a line, `bytes` as hexadecimal
-/// digits, `bytesN` as 2 N of them or as N bytes of text.
+/// Parses a byte key: `utf8` with `\\t \\n \\r \\\\` for characters that would break a line, `bytes` as
+/// hexadecimal digits, `bytesN` as 2 N of them or as N bytes of text.
 pub fn byte_key(key_type: KeyType, text: &[u8]) -> Result<Vec<u8>, String> {
     let shown = String::from_utf8_lossy(&text[..text.len().min(40)]).into_owned();
     match key_type {

@@ -9,10 +9,10 @@ use std::io::{IsTerminal, stderr};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// Work that ends sooner shows nothing.
+/// Delay before the progress bar appears.
 const QUIET_FOR: Duration = Duration::from_secs(2);
 
-/// A bar that appears after two seconds, and the ear for Ctrl-C while it lives.
+/// A bar that appears after two seconds; while it lives, Ctrl-C sets a flag.
 pub struct Progress {
     guard: Guard,
     started: Instant,
@@ -21,7 +21,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Begins the work. Shows nothing under `--quiet` or when standard error is no terminal.
+    /// Begins the work. Shows nothing under `--quiet` or if standard error is not a terminal.
     pub fn new(global: &Global) -> Self {
         Self {
             guard: Guard::new(),
@@ -31,22 +31,22 @@ impl Progress {
         }
     }
 
-    /// Whether Ctrl-C or SIGTERM came.
+    /// Returns true if Ctrl-C or SIGTERM came.
     pub fn is_interrupted(&self) -> bool {
         self.guard.is_interrupted()
     }
 
-    /// What work that failed is told as: that somebody stopped it, if so.
+    /// Returns the failure to report for failed work: an interruption, if there was one.
     pub fn failed(&self, failure: Failure) -> Failure {
         if self.is_interrupted() { Failure::Interrupted } else { failure }
     }
 
-    /// `done` of `total` of the work called `label` is done.
+    /// Shows that `done` of `total` of the work called `label` is done.
     pub fn show(&self, label: &'static str, done: u64, total: Option<u64>) {
         if !self.wanted || self.started.elapsed() < QUIET_FOR {
             return;
         }
-        // Another thread is drawing: its numbers are as good.
+        // Another thread is drawing: its numbers are as recent.
         let Ok(mut shown) = self.bar.try_lock() else { return };
         let bar = match &*shown {
             Some((current, bar)) if *current == label => bar.clone(),
@@ -72,7 +72,7 @@ fn new_bar(label: &'static str, done: u64, total: Option<u64>) -> ProgressBar {
         (0, None) => "{prefix:8} {spinner} {elapsed} gone",
         (_, None) => "{prefix:8} {spinner} {human_pos} done, {elapsed} gone",
     };
-    // Our own constant texts; should one not parse, the default style serves.
+    // The texts are constants; if one does not parse, the default style is used.
     if let Ok(style) = ProgressStyle::with_template(template) {
         bar.set_style(style.progress_chars("=> "));
     }

@@ -1,4 +1,4 @@
-//! What `get` and `range` share: opening a file, and its errors as failures.
+//! Functions that `get` and `range` share: opening a file, and converting its errors to failures.
 
 use crate::cli::{Global, Verify};
 use crate::cmd::inspect;
@@ -9,7 +9,7 @@ use std::error::Error;
 use std::io::{self, Write};
 use std::path::Path;
 
-/// Opens a file for searching, with the verification that was asked for.
+/// Opens a file for searching, with the requested verification.
 pub fn open(path: &Path, global: &Global, default: Verify) -> Result<Index, Failure> {
     pleach::contain_sigbus();
     Index::options()
@@ -18,12 +18,12 @@ pub fn open(path: &Path, global: &Global, default: Verify) -> Result<Index, Fail
         .map_err(|error| opening(&error))
 }
 
-/// The fields of the values of a file, if they are records.
+/// Returns the record type of the values of a file, if they are records.
 pub fn record(index: &Index, path: &Path) -> Result<Option<Record>, Failure> {
     index.record().map_err(reading(path))
 }
 
-/// A file that could not be opened.
+/// Converts the error of opening a file.
 pub fn opening(error: &OpenError) -> Failure {
     match error {
         OpenError::Io { operation, path, source } => {
@@ -36,8 +36,8 @@ pub fn opening(error: &OpenError) -> Failure {
     }
 }
 
-/// A file whose bytes were not accepted: damaged, foreign, newer or older. A head that is not ours tells little alone:
-/// the end of the file says whether something was written over it.
+/// Converts the error of a file that was refused: damaged, foreign, newer or older. If the head is not that
+/// of a Pleach file, the end of the file shows whether the head was overwritten.
 pub fn refused(path: &Path, error: &FormatError) -> Failure {
     if !error.is_damage()
         && let Some(text) = inspect::damage_of(path)
@@ -53,7 +53,7 @@ pub fn refused(path: &Path, error: &FormatError) -> Failure {
     placed_as(code, &error.to_string(), path)
 }
 
-/// A look-up that could not be answered.
+/// Converts the error of a failed look-up.
 pub fn reading(path: &Path) -> impl Fn(ReadError) -> Failure + Copy {
     move |error| {
         let code = if error.is_damage() { Code::Damaged } else { Code::Failed };
@@ -61,7 +61,7 @@ pub fn reading(path: &Path) -> impl Fn(ReadError) -> Failure + Copy {
     }
 }
 
-/// A GPU that did not answer.
+/// Converts the error of a GPU.
 pub fn device(error: GpuError) -> Failure {
     match error {
         GpuError::Open(error) => opening(&error),
@@ -69,12 +69,13 @@ pub fn device(error: GpuError) -> Failure {
     }
 }
 
-/// `what: what to do` gets its place: `what: where: what to do`. What it begins with says which kind it is.
+/// Adds the place to a text: `what: what to do` becomes `what: where: what to do`. Its first words determine
+/// the kind.
 pub fn placed(text: &str, path: &Path) -> Failure {
     placed_as(Code::of_text(text), text, path)
 }
 
-/// The same of a known kind.
+/// Does the same as [`placed`], for a known kind.
 pub fn placed_as(code: Code, text: &str, path: &Path) -> Failure {
     let place = path.display();
     let text = match text.rsplit_once(": ") {
@@ -84,7 +85,7 @@ pub fn placed_as(code: Code, text: &str, path: &Path) -> Failure {
     Failure::at(code, text, place)
 }
 
-/// The error of the system behind another one, if there is one.
+/// Returns the system error behind another one, if there is one.
 pub fn system_error<'a>(mut error: Option<&'a (dyn Error + 'static)>) -> Option<&'a io::Error> {
     while let Some(found) = error {
         if let Some(system) = found.downcast_ref::<io::Error>()
@@ -97,30 +98,30 @@ pub fn system_error<'a>(mut error: Option<&'a (dyn Error + 'static)>) -> Option<
     None
 }
 
-/// Why a file's types are not those that were asked for.
+/// Converts the error of a file whose types are not the requested ones.
 pub fn typing(path: &Path) -> impl Fn(pleach::TypeError) -> Failure + '_ {
     |error| placed(&error.to_string(), path)
 }
 
-/// Says on standard error how a search is done.
+/// Explains on standard error how a search works.
 pub fn explain(lines: &[String]) {
     for line in lines {
         failure::say(&format!("explain: {line}"));
     }
 }
 
-/// Standard output as a buffer that is written out in large pieces.
+/// Standard output with a buffer that is written in large pieces.
 pub struct Output {
-    /// What is not written yet.
+    /// Bytes that are not written yet.
     pub buffer: Vec<u8>,
     out: io::StdoutLock<'static>,
 }
 
-/// From this size on the buffer is written out.
+/// Size from which the buffer is written out.
 const PIECE_BYTES: usize = 1 << 20;
 
 impl Output {
-    /// An empty buffer before standard output.
+    /// Makes an empty buffer for standard output.
     pub fn new() -> Self {
         Self { buffer: Vec::with_capacity(PIECE_BYTES + (PIECE_BYTES >> 3)), out: io::stdout().lock() }
     }

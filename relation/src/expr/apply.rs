@@ -26,10 +26,10 @@ fn tuples(chunk: &Chunk) -> Tuples<'_> {
 }
 
 impl Predicate {
-    /// [`Predicate::evaluate`] of a chunk of a stream.
+    /// Calls [`Predicate::evaluate`] on a chunk of a stream.
     ///
     /// # Errors
-    /// [`RelationError::Expression`].
+    /// [`RelationError::Expression`] if a tuple cannot be evaluated.
     pub fn evaluate_into(&self, chunk: &Chunk, keep: &mut Bitmap) -> Result<(), RelationError> {
         let mut bits = Vec::new();
         self.evaluate(&tuples(chunk), &mut bits)?;
@@ -49,7 +49,7 @@ impl stream::Predicate for Predicate {
 }
 
 impl stream::Projection for Projection {
-    /// The input is that of the schema that it was parsed for.
+    /// The input has the schema for which the projection was parsed.
     fn schema(&self, _: &stream::Schema) -> Result<stream::Schema, RelationError> {
         let out = Projection::schema(self);
         let (key_logical, logical) = out.logical;

@@ -1,5 +1,5 @@
-//! Types of an expression: names become operands, constants are folded, and every whole number gets the least and the
-//! greatest value that it can have, from which follows what it is computed in.
+//! Types of an expression: names become operands, and constants are folded. Each whole number gets its least
+//! and its greatest value, which determine the width in which it is computed.
 
 use super::column::{Kind, Leaf, Side};
 use super::parse::{Arithmetic, Comparison, Node, What, parse};
@@ -11,24 +11,24 @@ use pleach_format::{KeyType, ValueType};
 use std::fmt;
 use std::ops::Range;
 
-/// What whole numbers are computed in. Wider ones are checked while they are computed.
+/// Width in which whole numbers are computed. Wider results are checked during the computation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Width {
     I64,
     U64,
     I128,
-    /// Where a u128 is in it, which never becomes negative.
+    /// Contains a u128; never negative.
     U128,
 }
 
-/// A whole number of each tuple.
+/// Expression that gives a whole number for each tuple.
 #[derive(Clone, Debug)]
 pub(super) struct Int {
     pub(super) what: IntWhat,
-    /// Least and greatest result; of [`Width::U128`] they mean nothing.
+    /// Least and greatest result; without meaning for [`Width::U128`].
     pub(super) low: i128,
     pub(super) high: i128,
-    /// What its operands and its result fit into.
+    /// Width that its operands and its result fit into.
     pub(super) width: Width,
     /// Column of the expression, for messages.
     pub(super) column: usize,
@@ -36,7 +36,7 @@ pub(super) struct Int {
 
 #[derive(Clone, Debug)]
 pub(super) enum IntWhat {
-    /// Below zero it is that of an `i128`.
+    /// A constant; a negative one as the bits of an `i128`.
     Constant(u128),
     Leaf(Leaf),
     Arithmetic(Arithmetic, Box<Int>, Box<Int>),
@@ -49,9 +49,9 @@ pub(super) enum Test {
     Not(Box<Test>),
     All(Vec<Test>),
     Any(Vec<Test>),
-    /// Numbers from `low` to `high`; those of widths below 128 bits and of `I128` as `i128`.
+    /// Numbers from `low` to `high`, as `i128` bits unless the width is [`Width::U128`].
     Within(Int, u128, u128),
-    /// Numbers of a list, ascending as `u128`, none twice.
+    /// Numbers of a list, ascending as `u128`, without duplicates.
     In(Int, Vec<u128>),
     Compare(Comparison, Int, Int, Width),
     Float(Comparison, Leaf, f64),
@@ -59,7 +59,7 @@ pub(super) enum Test {
     Text(Comparison, Leaf, Vec<u8>),
     TextPair(Comparison, Leaf, Leaf),
     Prefix(Leaf, Vec<u8>),
-    /// Byte strings of a list, ascending, none twice.
+    /// Byte strings of a list, ascending, without duplicates.
     TextIn(Leaf, Vec<Vec<u8>>),
 }
 
@@ -71,7 +71,7 @@ pub(super) enum Typed {
     Text(String),
     TextLeaf(Leaf),
     Test(Test),
-    /// An operand that means more than its number or its bytes.
+    /// An operand with a meaning beyond its number or its bytes.
     Meant(Box<Typed>, Meaning),
 }
 
@@ -87,7 +87,7 @@ impl Typed {
     }
 }
 
-/// The condition of a text.
+/// Parses and checks a condition.
 pub(super) fn condition(text: &str, schema: &Schema) -> Result<Test, ExprError> {
     if text.trim().is_empty() {
         return Err(ExprError::new(text, 0..text.len(), "there is no condition", "one as key < 100"));
@@ -199,7 +199,7 @@ impl Checker<'_> {
             What::All(of) => Typed::Test(all(self.tests(of)?)),
             What::Any(of) => {
                 let mut tests = self.tests(of)?;
-                // What follows a truth is not looked at; what is false says nothing.
+                // Tests after a true one are never evaluated; false ones change nothing.
                 if let Some(end) = tests.iter().position(|test| matches!(test, Test::Constant(true))) {
                     tests.truncate(end + 1);
                 }
@@ -241,7 +241,7 @@ impl Checker<'_> {
         }
     }
 
-    /// The operand of a name.
+    /// Returns the operand with this name.
     pub(super) fn leaf(&self, place: &Range<usize>, name: &str, is_field: bool) -> Result<Leaf, ExprError> {
         let schema = self.schema;
         let key = || Leaf {
@@ -303,7 +303,7 @@ impl Checker<'_> {
         refused(format!("there is no '{name}'"), &self.known())
     }
 
-    /// The names that there are.
+    /// Returns the names that exist, for messages.
     fn known(&self) -> String {
         let mut names = vec!["key".to_owned(), "rank".to_owned()];
         match &self.schema.record {
@@ -346,7 +346,7 @@ impl Checker<'_> {
             return Err(self.refused(node, "it shifts by no number of bits", "a shift of 0 to 127 bits"));
         }
         let (low, high) = bounds(operation, &left, &right);
-        // What falls below zero in 128 bits is an error where it is computed, and no result.
+        // A result below zero in 128 bits is an error during the computation, so it is not a possible result.
         let (low, high) = if is_wide { (low.max(0), high.max(0)) } else { (low, high) };
         let width = match is_wide {
             true => Width::U128,
@@ -363,7 +363,7 @@ impl Checker<'_> {
         Ok(match (width, i128::try_from(folded)) {
             (Width::U128, Err(_)) => self.constant(node, folded),
             (Width::U128, Ok(value)) => self.signed(node, value),
-            // What is below zero was kept as the bits of an i128.
+            // Negative numbers were kept as the bits of an i128.
             _ => self.signed(node, folded.cast_signed()),
         })
     }
@@ -430,7 +430,7 @@ impl Checker<'_> {
         })
     }
 
-    /// The float of a constant that is compared with `leaf`, or why there is none.
+    /// Returns the float of a constant that is compared with `leaf`, or the error if there is none.
     fn float(&self, node: &Node, leaf: &Leaf, constant: &Typed) -> Option<Result<f64, ExprError>> {
         let number = match constant {
             Typed::Float(number) => *number,
@@ -451,14 +451,15 @@ impl Checker<'_> {
         }
         #[allow(clippy::cast_possible_truncation)]
         let narrow = f64::from(number as f32);
-        // 0.1 beside an f32 is the f32 that is nearest to it; a whole number is meant as it stands.
+        // 0.1 compared with an f32 is the f32 nearest to it; a whole number is exact.
         if matches!(constant, Typed::Int(_)) && narrow != number {
             return Some(Err(self.refused(node, format!("{number} is no f32"), "a float that is meant")));
         }
         Some(Ok(narrow))
     }
 
-    /// The bytes of a text that is compared with `leaf`: hexadecimal digits behind `\x`, where these are not texts.
+    /// Returns the bytes of a text that is compared with `leaf`: hexadecimal digits after `\x`, unless the
+    /// bytes are texts.
     fn bytes_of(&self, node: &Node, leaf: &Leaf, text: &str) -> Result<Vec<u8>, ExprError> {
         let Kind::Bytes(_, false) = leaf.kind else { return Ok(text.as_bytes().to_vec()) };
         let Some(digits) = text.strip_prefix("\\x") else { return Ok(text.as_bytes().to_vec()) };
@@ -590,7 +591,7 @@ impl Checker<'_> {
     }
 }
 
-/// The narrowest width of these numbers.
+/// Returns the narrowest width for these numbers.
 fn width_of(low: i128, high: i128) -> Width {
     if low >= i64::MIN.into() && high <= i64::MAX.into() {
         Width::I64
@@ -611,8 +612,8 @@ fn shifted(number: i128, count: i128) -> i128 {
     }
 }
 
-/// Least and greatest result of an operation that is not an error. Where they are those of `i128`, what is beyond
-/// them is found while it is computed.
+/// Returns the least and greatest result of an operation that is not an error. If they are the limits of
+/// `i128`, the computation detects results beyond them.
 fn bounds(operation: Arithmetic, left: &Int, right: &Int) -> (i128, i128) {
     let (a, b, c, d) = (left.low, left.high, right.low, right.high);
     let of_four = |of: fn(i128, i128) -> i128, c: i128, d: i128| {
@@ -650,14 +651,14 @@ fn bounds(operation: Arithmetic, left: &Int, right: &Int) -> (i128, i128) {
     }
 }
 
-/// The comparison of a number with a constant, as a band of numbers.
+/// Converts the comparison of a number with a constant into a band of numbers.
 fn against(comparison: Comparison, int: Int, number: u128, constant: &Int) -> Test {
     let is_leaf = matches!(int.what, IntWhat::Leaf(_));
     let domain = match int.width {
         Width::U128 => (0, u128::MAX),
         _ => (int.low.cast_unsigned(), int.high.cast_unsigned()),
     };
-    // Where the constant stands among the numbers that there can be: below, inside or above all of them.
+    // Position of the constant among the possible numbers: below, inside or above all of them.
     let is_negative = constant.width != Width::U128 && constant.low < 0;
     let place = match int.width {
         Width::U128 if is_negative => -1,
@@ -681,11 +682,11 @@ fn against(comparison: Comparison, int: Int, number: u128, constant: &Int) -> Te
     };
     let is_negated = comparison == Comparison::Unequal;
     match band {
-        // What cannot go wrong need not be computed.
+        // An operand that cannot fail need not be computed.
         None if is_leaf => Test::Constant(is_negated),
         Some(band) if is_leaf && band == domain => Test::Constant(!is_negated),
         None => {
-            // No number at all; still it is computed, for what may be wrong in it.
+            // No number matches; it is computed all the same, because it may fail.
             let never = Test::In(int, Vec::new());
             if is_negated { Test::Not(Box::new(never)) } else { never }
         }
@@ -696,9 +697,9 @@ fn against(comparison: Comparison, int: Int, number: u128, constant: &Int) -> Te
     }
 }
 
-/// All of them, without those that are true; bands of one operand become one.
+/// Combines tests by `and`: drops those that are true, and merges bands of one operand.
 fn all(mut tests: Vec<Test>) -> Test {
-    // What follows something false is not looked at.
+    // Tests after a false one are never evaluated.
     if let Some(end) = tests.iter().position(|test| matches!(test, Test::Constant(false))) {
         tests.truncate(end + 1);
     }
@@ -727,7 +728,7 @@ fn all(mut tests: Vec<Test>) -> Test {
     one_or(kept, Test::All, true)
 }
 
-/// `make` of several tests, the only one, or `none`.
+/// Returns `make` of several tests, the only test, or `none`.
 fn one_or(mut tests: Vec<Test>, make: fn(Vec<Test>) -> Test, none: bool) -> Test {
     match (tests.len(), tests.pop()) {
         (1, Some(only)) => only,
@@ -796,7 +797,7 @@ impl Int {
         }
     }
 
-    /// A number of this width as text.
+    /// Returns a number of this width as text.
     pub(super) fn shown(&self, number: u128) -> String {
         if self.width == Width::U128 { number.to_string() } else { number.cast_signed().to_string() }
     }
@@ -824,7 +825,7 @@ impl Test {
         }
     }
 
-    /// Whether it looks at this side of tuples.
+    /// Returns true if the test uses this side of tuples.
     pub(super) fn uses(&self, side: Side) -> bool {
         let mut uses = false;
         self.leaves(&mut |leaf| uses |= leaf.side == side);
@@ -842,7 +843,7 @@ impl fmt::Display for Int {
     }
 }
 
-/// Bytes as text, or in hexadecimal digits.
+/// Returns bytes as text, or in hexadecimal digits.
 pub(super) fn shown_bytes(bytes: &[u8]) -> String {
     match std::str::from_utf8(bytes) {
         Ok(text) => format!("{text:?}"),

@@ -1,37 +1,37 @@
-//! Columns of a chunk of tuples as they come from files: encoded key words, bits of values, byte strings.
+//! Columns of a chunk of tuples in their stored form: encoded key words, bits of values, byte strings.
 
 use pleach_builder::Strings;
 
 /// Byte strings of a chunk.
 #[derive(Clone, Copy, Debug)]
 pub enum StringsRef<'a> {
-    /// All of `width` bytes, one after the other.
+    /// Strings of `width` bytes each, one after the other.
     Fixed {
         /// The bytes of all of them.
         data: &'a [u8],
-        /// Bytes of one, at least 1.
+        /// Bytes per string, at least 1.
         width: usize,
     },
-    /// Of any length: string `i` is what stands from offset `i` up to offset `i + 1`.
+    /// Strings of any length: string `i` is from offset `i` up to offset `i + 1`.
     Narrow {
-        /// What the offsets count in.
+        /// Bytes that the offsets refer to.
         data: &'a [u8],
-        /// One more than there are strings.
+        /// Offsets, one more than there are strings.
         offsets: &'a [u32],
     },
     /// The same with wide offsets.
     Wide {
-        /// What the offsets count in.
+        /// Bytes that the offsets refer to.
         data: &'a [u8],
-        /// One more than there are strings.
+        /// Offsets, one more than there are strings.
         offsets: &'a [u64],
     },
-    /// As the builder has them.
+    /// Strings in the form of the builder.
     List(&'a Strings),
 }
 
 impl<'a> StringsRef<'a> {
-    /// How many there are.
+    /// Returns the number of strings.
     #[must_use]
     pub fn len(&self) -> usize {
         match self {
@@ -42,13 +42,16 @@ impl<'a> StringsRef<'a> {
         }
     }
 
-    /// Whether there are none.
+    /// Returns true if there are no strings.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// One of them; empty if its offsets lead outside of the data. Panics if there are not so many.
+    /// Returns string `index`; empty if its bytes are outside of the data.
+    ///
+    /// # Panics
+    /// If there is no such string; [`StringsRef::Fixed`] returns an empty one.
     #[inline]
     #[must_use]
     pub fn get(&self, index: usize) -> &'a [u8] {
@@ -83,7 +86,7 @@ pub enum ColumnRef<'a> {
 }
 
 impl ColumnRef<'_> {
-    /// How many elements there are.
+    /// Returns the number of elements.
     #[must_use]
     pub fn len(&self) -> usize {
         match self {
@@ -95,7 +98,7 @@ impl ColumnRef<'_> {
         }
     }
 
-    /// Whether there are none.
+    /// Returns true if there are no elements.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -117,7 +120,7 @@ impl<'a> From<&'a pleach_builder::Column> for ColumnRef<'a> {
 /// Consecutive tuples of a relation.
 #[derive(Clone, Copy, Debug)]
 pub struct Tuples<'a> {
-    /// Rank of the first.
+    /// Rank of the first tuple.
     pub first_rank: u64,
     /// Encoded keys, or byte strings.
     pub keys: ColumnRef<'a>,
@@ -126,31 +129,31 @@ pub struct Tuples<'a> {
 }
 
 impl Tuples<'_> {
-    /// How many there are.
+    /// Returns the number of tuples.
     #[must_use]
     pub fn len(&self) -> usize {
         self.keys.len()
     }
 
-    /// Whether there are none.
+    /// Returns true if there are no tuples.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
-/// Where an operand stands.
+/// Part of a tuple that holds an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// In the key.
+    /// The key.
     Key,
-    /// In the value.
+    /// The value.
     Value,
-    /// It is the rank.
+    /// The rank.
     Rank,
 }
 
-/// What an operand holds.
+/// Type of an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     U8,
@@ -164,12 +167,13 @@ pub(super) enum Kind {
     I64,
     F32,
     F64,
-    /// Byte strings of so many bytes, 0 if they vary; whether they are texts.
+    /// Byte strings: bytes per string, 0 if it varies; and whether they are texts.
     Bytes(usize, bool),
 }
 
 impl Kind {
-    /// Least and greatest whole number; `None` if it holds none. Of u128 the greatest i128.
+    /// Returns the least and greatest whole number; `None` if it is not a whole number. For u128, the
+    /// greatest i128.
     pub(super) fn bounds(self) -> Option<(i128, i128)> {
         Some(match self {
             Self::U8 => (0, u8::MAX.into()),
@@ -185,7 +189,7 @@ impl Kind {
         })
     }
 
-    /// Bits of a number; 0 of byte strings.
+    /// Returns the bits of a number; 0 for byte strings.
     pub(super) fn bits(self) -> u32 {
         match self {
             Self::U8 | Self::I8 => 8,
@@ -197,7 +201,7 @@ impl Kind {
         }
     }
 
-    /// Name for messages.
+    /// Returns the name for messages.
     pub(super) fn name(self) -> String {
         match self {
             Self::Bytes(0, true) => "utf8".to_owned(),
@@ -225,21 +229,21 @@ pub(super) struct Leaf {
     pub(super) kind: Kind,
     /// First byte of a field in the record; `None` if it is the whole key or value.
     pub(super) at: Option<usize>,
-    /// It stands in a byte string: a field of a record that is stored as such.
+    /// True for a field of a record that is stored as a byte string.
     pub(super) in_bytes: bool,
     pub(super) name: String,
 }
 
 /// A type of whole numbers that expressions are computed in.
 pub(super) trait Lane: Copy + Ord + Default + std::fmt::Display {
-    /// Whether results may not fit, so that each is checked.
+    /// True if results may not fit, so that each is checked.
     const CHECKED: bool;
     fn of_u64(number: u64) -> Self;
     fn of_i64(number: i64) -> Self;
     fn of_u128(number: u128) -> Self;
     fn of_i128(number: i128) -> Self;
     fn to_i128(self) -> i128;
-    /// By less bits than it has, left or right.
+    /// Shifts left or right, by fewer bits than the type has.
     fn shift(self, left: bool, count: u32) -> Self;
     fn add(self, other: Self) -> Option<Self>;
     fn subtract(self, other: Self) -> Option<Self>;
@@ -253,7 +257,7 @@ pub(super) trait Lane: Copy + Ord + Default + std::fmt::Display {
     fn xor(self, other: Self) -> Self;
 }
 
-/// Of narrow lanes it is known beforehand that results fit: nothing is checked, and loops vectorise.
+/// Results in narrow lanes are known to fit: nothing is checked, and loops vectorise.
 macro_rules! lanes {
     ($($t:ident $checked:literal;)*) => {$(
         #[allow(
@@ -290,7 +294,7 @@ macro_rules! lanes {
             fn divide(self, other: Self) -> Option<Self> { self.checked_div(other) }
             #[inline(always)]
             fn remainder(self, other: Self) -> Option<Self> {
-                // The least number % -1 is 0, whatever the division says.
+                // The least number % -1 is 0, although the division overflows.
                 if other == 0 { None } else { Some(self.checked_rem(other).unwrap_or(0)) }
             }
             #[inline(always)]
@@ -303,7 +307,7 @@ macro_rules! lanes {
             #[inline(always)]
             fn right(self, other: Self) -> Option<Self> {
                 let count = u32::try_from(other).ok().filter(|&count| count < 128)?;
-                // Of so many bits the sign is left, or nothing.
+                // After a shift by that many bits, the sign or nothing remains.
                 let half = self >> count.min($t::BITS - 1);
                 Some(if count >= $t::BITS && $t::MIN == 0 { 0 } else { half })
             }
@@ -324,7 +328,7 @@ lanes! {
 }
 
 impl Leaf {
-    /// Bits of the word that are flipped to make the number of a signed key.
+    /// Returns the bits to flip in the word of a signed key, to get its number.
     pub(super) fn flip(&self) -> u64 {
         match (self.side, self.at, self.kind) {
             (Side::Key, None, Kind::I32) => 1 << 31,
@@ -341,7 +345,7 @@ impl Leaf {
         }
     }
 
-    /// The whole numbers of some tuples into `out`, whose lane holds all that this operand can be.
+    /// Loads the whole numbers of some tuples into `out`; the lane holds every value of this operand.
     #[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap)]
     pub(super) fn load<T: Lane>(&self, tuples: &Tuples<'_>, range: std::ops::Range<usize>, out: &mut Vec<T>) {
         out.clear();
@@ -349,7 +353,7 @@ impl Leaf {
         macro_rules! words {
             ($words:expr, $t:ty, $($kind:ident $as:ty, $of:ident $wide:ty;)*) => {{
                 let (words, flip) = (&$words[range], self.flip() as $t);
-                // A field that lies beyond the word is not there: such records are not made.
+                // A field beyond the word does not occur: no such records are made.
                 let shift = shift % <$t>::BITS;
                 match self.kind {
                     $(Kind::$kind => {
@@ -393,7 +397,7 @@ impl Leaf {
         }
     }
 
-    /// The floats of some tuples.
+    /// Loads the floats of some tuples into `out`.
     #[allow(clippy::cast_possible_truncation)]
     pub(super) fn load_floats(&self, tuples: &Tuples<'_>, range: std::ops::Range<usize>, out: &mut Vec<f64>) {
         use pleach_format::Key;
@@ -425,7 +429,7 @@ impl Leaf {
         }
     }
 
-    /// The bytes of a tuple, of an operand that holds such; those of a field in a word into `scratch`.
+    /// Returns the bytes of an operand in a tuple; copies those of a field in a word to `scratch`.
     #[inline]
     pub(super) fn bytes<'a>(&self, tuples: &Tuples<'a>, index: usize, scratch: &'a mut [u8; 8]) -> &'a [u8] {
         let width = match self.kind {

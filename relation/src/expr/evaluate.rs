@@ -1,8 +1,8 @@
-//! Conditions over chunks of tuples: a bit a tuple.
+//! Conditions over chunks of tuples: one bit per tuple.
 //!
-//! A block of 4,096 tuples goes through the tree; each node takes the tuples that are *live*, those that the nodes
-//! before it have not decided, and gives a bit for each of them (bits of others mean nothing). An error counts only in
-//! a live tuple. Comparisons of a column with constants read its words where they lie.
+//! A block of 4,096 tuples is passed down the tree. Each node takes the tuples that are *live*: those that
+//! the nodes before it have not decided. It gives a bit for each of them; the bits of others have no meaning.
+//! An error counts only in a live tuple. Comparisons of a column with constants read its words in place.
 
 use super::EvalError;
 use super::check::{Int, IntWhat, Test, Width};
@@ -10,9 +10,9 @@ use super::column::{ColumnRef, Kind, Lane, Leaf, Side, Tuples};
 use super::parse::{Arithmetic, Comparison};
 use std::ops::Range;
 
-/// Tuples of a block: the columns of one stay in the first-level cache.
+/// Tuples per block: the columns of one block stay in the first-level cache.
 const BLOCK: usize = 4096;
-/// Up to so many numbers a list is compared one by one.
+/// Maximum length of a list that is compared number by number.
 const LIST_FEW: usize = 4;
 
 /// See [`super::Predicate::evaluate`].
@@ -49,7 +49,7 @@ pub(super) fn evaluate(test: &Test, tuples: &Tuples<'_>, bits: &mut Vec<u64>) ->
 /// A set of 64-bit words: open addressing, half full.
 struct WordSet {
     words: Vec<u64>,
-    /// Which places are taken.
+    /// Which slots are used.
     taken: Vec<bool>,
     shift: u32,
 }
@@ -95,7 +95,7 @@ impl WordSet {
 /// The sets of the long lists of a condition, in the order in which it is walked.
 struct Lists(Vec<WordSet>);
 
-/// Whether a list is looked up in a set.
+/// Returns true if a list is searched in a set.
 fn is_hashed(int: &Int, list: &[u128]) -> bool {
     list.len() > LIST_FEW && matches!(int.width, Width::I64 | Width::U64)
 }
@@ -115,7 +115,7 @@ impl Lists {
         Self(sets)
     }
 
-    /// How many of them a condition has.
+    /// Returns the number of sets of a condition.
     fn count(test: &Test) -> usize {
         match test {
             Test::Not(of) => Self::count(of),
@@ -126,19 +126,19 @@ impl Lists {
     }
 }
 
-/// Eight flags of a byte each as eight bits.
+/// Packs eight flags of a byte each into eight bits.
 #[inline(always)]
 fn packed(flags: &[u8; 64]) -> u64 {
     let mut word = 0;
     for (index, eight) in flags.as_chunks::<8>().0.iter().enumerate() {
-        // Flag i stands in byte i, and the product adds bit i of the top byte for it.
+        // Flag i is in byte i, and the product moves it to bit i of the top byte.
         let bits = u64::from_le_bytes(*eight).wrapping_mul(0x0102_0408_1020_4080) >> 56;
         word |= bits << (8 * index);
     }
     word
 }
 
-/// A bit for each item.
+/// Sets a bit for each item that passes the test.
 #[inline(always)]
 fn mark<T: Copy>(items: &[T], out: &mut [u64], test: impl Fn(T) -> bool) {
     for (items, word) in items.chunks(64).zip(out) {
@@ -160,7 +160,7 @@ fn mark_pairs<T: Copy>(left: &[T], right: &[T], out: &mut [u64], test: impl Fn(T
     }
 }
 
-/// A comparison with its kind known to the compiler.
+/// Makes the kind of a comparison known to the compiler.
 macro_rules! with_comparison {
     ($comparison:expr, |$holds:ident| $body:expr) => {
         match $comparison {
@@ -268,7 +268,7 @@ impl At<'_> {
         list: &mut usize,
         is_all: bool,
     ) -> Result<(), EvalError> {
-        // Tuples that are not decided.
+        // Tuples that are not decided yet.
         let mut left = live.to_vec();
         let mut one = vec![0; out.len()];
         for test in tests {
@@ -309,7 +309,8 @@ impl At<'_> {
             && leaf.at.is_none()
             && leaf.side != Side::Rank
         {
-            // The words as they stand: keys are encoded, and signed values are once their sign bit is flipped.
+            // The stored words: keys are encoded, and signed values compare alike once their sign bit is
+            // flipped.
             let flip = match (leaf.side, leaf.kind) {
                 (Side::Value, Kind::I32) => 1_u64 << 31,
                 (Side::Value, Kind::I64) => 1 << 63,
@@ -378,7 +379,7 @@ impl At<'_> {
             }
             return Ok(());
         }
-        // As they were sorted: by their bits.
+        // In the order of the sorted list: by their bits.
         let numbers = match int.width {
             Width::U128 => self.numbers::<u128>(int, live)?,
             _ => self.numbers::<i128>(int, live)?.into_iter().map(i128::cast_unsigned).collect(),
@@ -400,7 +401,7 @@ impl At<'_> {
         Ok(())
     }
 
-    /// The numbers of the block in a lane that they fit into.
+    /// Computes the numbers of the block in a lane that they fit into.
     fn numbers<T: Lane>(&self, int: &Int, live: &[u64]) -> Result<Vec<T>, EvalError> {
         let mut out = Vec::with_capacity(self.range.len());
         match &int.what {
@@ -445,7 +446,7 @@ impl At<'_> {
         };
         let mut left = self.numbers::<T>(left, live)?;
         if let Some(count) = count.filter(|&count| count < 64) {
-            // Nothing can be wrong, and the loop vectorises.
+            // No result can fail, and the loop vectorises.
             left.iter_mut()
                 .for_each(|number| *number = number.shift(operation == Arithmetic::Left, count as u32));
             return Ok(left.into_iter());
@@ -459,7 +460,8 @@ impl At<'_> {
     }
 }
 
-/// `left` becomes the results. On the first live tuple that has none: its place, and why.
+/// Replaces `left` by the results. Fails on the first live tuple that has none, with its index and the
+/// reason.
 fn apply<T: Lane>(
     operation: Arithmetic,
     left: &mut [T],
@@ -518,7 +520,8 @@ fn why<T: Lane>(operation: Arithmetic, left: T, right: T) -> String {
     }
 }
 
-/// The result of an operation on constants: of [`Width::U128`] as it is, else the bits of an `i128`.
+/// Returns the result of an operation on constants: for [`Width::U128`] as it is, otherwise as the bits of an
+/// `i128`.
 pub(super) fn folded(int: &Int) -> Result<u128, String> {
     let IntWhat::Arithmetic(operation, left, right) = &int.what else { return Ok(0) };
     let (IntWhat::Constant(left), IntWhat::Constant(right)) = (&left.what, &right.what) else { return Ok(0) };

@@ -1,14 +1,14 @@
-//! Words, numbers, texts and signs of an expression, each with its place.
+//! Tokens of an expression: words, numbers, texts and signs, each with its place.
 
 use super::ExprError;
 use std::ops::Range;
 
-/// A piece of an expression.
+/// A token of an expression.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Token {
     /// A name or a word of the language.
     Name(String),
-    /// A name between backquotes, which is no word of the language.
+    /// A name between backquotes; never a word of the language.
     Quoted(String),
     /// A whole number; a sign before it is an operator.
     Integer(u128),
@@ -18,12 +18,12 @@ pub(super) enum Token {
     Text(String),
     /// An operator or a bracket.
     Sign(&'static str),
-    /// Behind the last piece.
+    /// End of the text.
     End,
 }
 
 impl Token {
-    /// As it is shown in messages.
+    /// Returns the token as messages show it.
     pub(super) fn shown(&self) -> String {
         match self {
             Self::Name(name) | Self::Quoted(name) => format!("'{name}'"),
@@ -42,10 +42,10 @@ const SIGNS: [&str; 25] = [
     ")", "[", "]", ",", ":", ".",
 ];
 
-/// Signs of other languages, and what is written here.
+/// Signs of other languages, and the words for them in this one.
 const FOREIGN: [(&str, &str); 3] = [("&&", "and"), ("||", "or"), ("!", "not")];
 
-/// The pieces of `text`, the last one [`Token::End`]. O(length).
+/// Splits `text` into tokens; the last one is [`Token::End`]. O(length).
 pub(super) fn tokens(text: &str) -> Result<Vec<(Token, Range<usize>)>, ExprError> {
     let mut found = Vec::new();
     let mut at = 0;
@@ -103,7 +103,7 @@ fn sign(text: &str, at: usize, letter: char) -> Result<(Token, usize), ExprError
     }
 }
 
-/// The text at `at` between `quote`s, which stand twice inside, and its length in the expression.
+/// Returns the text at `at` between `quote`s, which are doubled inside, and its length in the expression.
 fn quoted(text: &str, at: usize, quote: char) -> Result<(String, usize), ExprError> {
     let mut plain = String::new();
     let mut letters = text[at + 1..].char_indices().peekable();
@@ -124,7 +124,7 @@ fn quoted(text: &str, at: usize, quote: char) -> Result<(String, usize), ExprErr
     ))
 }
 
-/// The number at `at`, and its length.
+/// Returns the number at `at`, and its length.
 fn number(text: &str, at: usize) -> Result<(Token, usize), ExprError> {
     let rest = &text[at..];
     let (radix, prefix) = match rest.get(..2) {
@@ -135,7 +135,7 @@ fn number(text: &str, at: usize) -> Result<(Token, usize), ExprError> {
     let part = |letter: char| letter.is_alphanumeric() || letter == '_';
     let mut end = rest.find(|letter| !part(letter)).unwrap_or(rest.len());
     if radix == 10 {
-        // A point needs a digit behind it, an exponent may have a sign.
+        // A point needs a digit after it; an exponent may have a sign.
         let is_digit = |at: usize| rest.as_bytes().get(at).is_some_and(u8::is_ascii_digit);
         if rest[end..].starts_with('.') && is_digit(end + 1) {
             end = rest[end + 1..].find(|letter| !part(letter)).map_or(rest.len(), |more| end + 1 + more);

@@ -1,4 +1,4 @@
-//! Comparisons of what means more than its number: dates, times, decimals and uuids.
+//! Comparisons of operands with a meaning beyond their number: dates, times, decimals and uuids.
 
 use super::ExprError;
 use super::check::{Checker, Test, Typed};
@@ -8,7 +8,7 @@ use pleach_format::Meaning;
 use pleach_format::logical::{Form, Ratio, TextError};
 
 impl Checker<'_> {
-    /// What an operand means, if that is more than its number or its bytes.
+    /// Returns the meaning of an operand, if it has one beyond its number or its bytes.
     pub(super) fn meaning(&self, leaf: &Leaf) -> Option<Meaning> {
         let schema = self.schema;
         let meaning = match (leaf.side, leaf.at, &schema.record) {
@@ -24,7 +24,7 @@ impl Checker<'_> {
         meaning.form().map(|_| meaning)
     }
 
-    /// An operand in a finer unit.
+    /// Converts an operand to a finer unit.
     pub(super) fn rescaled(&self, node: &Node, of: Typed, ratio: Ratio) -> Result<Typed, ExprError> {
         match of {
             Typed::Int(int) if ratio.times > 1 => {
@@ -35,7 +35,7 @@ impl Checker<'_> {
         }
     }
 
-    /// An operand that means something and a constant: a text of it, or a number beside a decimal.
+    /// Compares an operand that has a meaning with a constant: a text of it, or a number for a decimal.
     pub(super) fn compare_meant(
         &self,
         node: &Node,
@@ -60,7 +60,7 @@ impl Checker<'_> {
                 return Err(self.refused(place, format!("{text:?} is no decimal"), "a number, as 7.5"));
             };
             let constant = self.signed(place, word);
-            // What lies between two words is above the lower one.
+            // A constant between two words is above the lower one.
             let comparison = match comparison {
                 _ if is_exact => comparison,
                 Comparison::Above | Comparison::AtLeast => Comparison::Above,
@@ -90,7 +90,7 @@ impl Checker<'_> {
         }
     }
 
-    /// The digits of a number that stands there, with its sign.
+    /// Returns the digits of a literal number, with its sign.
     fn literal(&self, node: &Node) -> Option<String> {
         match &node.what {
             What::Integer(_) | What::Float(_) => {
@@ -102,8 +102,8 @@ impl Checker<'_> {
     }
 }
 
-/// The word of a decimal of `scale`, or the next one below, and whether it is exact. Beyond all words it is one that
-/// is, too.
+/// Returns the word of a decimal of `scale`, or the next one below, and whether it is exact. A number beyond
+/// all words stays beyond them.
 fn decimal(text: &str, scale: i8) -> Option<(i128, bool)> {
     let (is_negative, text) = text.strip_prefix('-').map_or((false, text), |rest| (true, rest));
     let (digits, exponent) = match text.split_once(['e', 'E']) {

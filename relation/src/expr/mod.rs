@@ -7,14 +7,15 @@
 //! project.rs   lists of columns                          parts.rs     the same as bit fields, for devices
 //! column.rs    columns as slices                      meaning.rs   dates, times, decimals and uuids
 //! ```
-//! Whole numbers are computed as if they had any number of bits: for each operation the least and the greatest result
-//! are known from the types before anything is read, and it is computed in 64 bits, without a check, where they fit.
-//! Where they do not it is computed in 128 bits, and checked. Nothing is rounded or wrapped: what does not fit, and a
-//! division by zero, is an error that names the tuple, unless `and` or `or` have decided before they come to it.
+//! Whole numbers are computed as if they had any number of bits. The types give the least and the greatest
+//! result of each operation before anything is read. Where both fit into 64 bits, the operation is computed
+//! in 64 bits without a check; elsewhere it is computed in 128 bits and checked. Nothing is rounded or
+//! wrapped: a result that does not fit, or a division by zero, is an error that names the tuple, unless `and`
+//! or `or` has decided before.
 //!
-//! Conditions are evaluated column by column in blocks of 4,096 tuples, from left to right; a block in which an `and`
-//! or `or` is decided for all tuples is not looked at again. A comparison with a constant is one subtraction and one
-//! comparison of the words as they stand in the file.
+//! Conditions are evaluated column by column in blocks of 4,096 tuples, from left to right; once an `and` or
+//! `or` is decided for all tuples of a block, the rest is skipped. A comparison with a constant is one
+//! subtraction and one comparison of the words as they are stored in the file.
 
 mod apply;
 mod check;
@@ -40,7 +41,7 @@ use pleach_format::{KeyType, Record, ValueType};
 use std::fmt;
 use std::ops::Range;
 
-/// What an expression can be about.
+/// Types and names of the operands that an expression can use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schema {
     /// Type of the keys.
@@ -49,25 +50,25 @@ pub struct Schema {
     pub value_type: ValueType,
     /// The fields of the values, if they are records.
     pub record: Option<Record>,
-    /// Name of the key column, which stands for `key`; empty if it has none.
+    /// Name of the key column, a synonym of `key`; empty if it has none.
     pub key_name: String,
-    /// Name of the value column, which stands for `value`.
+    /// Name of the value column, a synonym of `value`.
     pub value_name: String,
     /// Logical types of key and value, which projections keep.
     pub logical: (String, String),
-    /// Dates, times, decimals and uuids are the numbers that are stored.
+    /// Treat dates, times, decimals and uuids as the numbers that are stored.
     pub is_raw: bool,
 }
 
 impl Schema {
-    /// Of types alone.
+    /// Makes a schema of types only.
     #[must_use]
     pub fn new(key_type: KeyType, value_type: ValueType) -> Self {
         let (key_name, value_name, logical) = Default::default();
         Self { key_type, value_type, record: None, key_name, value_name, logical, is_raw: false }
     }
 
-    /// Of a source, or of what META says of a file.
+    /// Makes the schema of a source, or of a file as META describes it.
     #[must_use]
     pub fn of(source: &pleach_builder::Schema) -> Self {
         Self {
@@ -82,16 +83,16 @@ impl Schema {
     }
 }
 
-/// Why a text is no expression.
+/// Error in the text of an expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExprError {
     /// The whole text.
     pub text: String,
-    /// The bytes of it that are meant.
+    /// Range of bytes in the text that are wrong.
     pub place: Range<usize>,
-    /// What is wrong there.
+    /// The fault at that place.
     pub what: String,
-    /// What may stand there.
+    /// Text that is allowed there.
     pub allowed: String,
 }
 
@@ -100,13 +101,14 @@ impl ExprError {
         Self { text: text.to_owned(), place, what: what.into(), allowed: allowed.into() }
     }
 
-    /// Column of the place, in characters from 1.
+    /// Returns the column of the place, in characters from 1.
     #[must_use]
     pub fn column(&self) -> usize {
         self.text.get(..self.place.start).map_or(0, |before| before.chars().count()) + 1
     }
 
-    /// The text in one line, and below it carets under the place. Control characters are shown as blanks.
+    /// Returns the text in one line, and below it carets under the place. Control characters are shown as
+    /// blanks.
     #[must_use]
     pub fn caret(&self) -> String {
         let line: String =
@@ -124,12 +126,12 @@ impl fmt::Display for ExprError {
 
 impl std::error::Error for ExprError {}
 
-/// Why an expression has no answer for a tuple.
+/// Error in the evaluation of an expression for a tuple.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EvalError {
     /// Rank of the tuple.
     pub rank: u64,
-    /// What went wrong, and where in the expression.
+    /// The fault, and its place in the expression.
     pub what: String,
 }
 
@@ -149,46 +151,49 @@ pub struct Predicate {
 }
 
 impl Predicate {
-    /// The condition of a text about tuples of this schema. O(length), but for lists of values, which are sorted.
+    /// Parses a condition on tuples of this schema. O(length), except for lists of values, which are sorted.
     ///
     /// # Errors
-    /// What is wrong with the text or its types, and where. Nothing is read for it.
+    /// A fault in the text or its types, with its place. No tuple is read.
     pub fn parse(text: &str, schema: &Schema) -> Result<Self, ExprError> {
         let test = check::condition(text, schema)?;
         let ranges = ranges::analyse(&test);
         Ok(Self { test, ranges })
     }
 
-    /// Sets bit `i % 64` of word `i / 64` of `bits` if it holds for tuple `i`, and clears all others; the number of
-    /// tuples it holds for. `bits` is made as long as is needed. O(tuples x size of the condition).
+    /// Sets bit `i % 64` of word `i / 64` of `bits` if the condition holds for tuple `i`, and clears all
+    /// others. Returns the number of tuples for which it holds. Resizes `bits` as needed. O(tuples x size of
+    /// the condition).
     ///
     /// # Errors
-    /// A number that does not fit, or a division by zero, in the tuple that is named.
+    /// A number does not fit, or is divided by zero, in the tuple that the error names.
     pub fn evaluate(&self, tuples: &Tuples<'_>, bits: &mut Vec<u64>) -> Result<u64, EvalError> {
         evaluate::evaluate(&self.test, tuples, bits)
     }
 
-    /// Ranges of keys outside of which it holds for no tuple, ascending and apart; as far as that can be seen.
+    /// Returns disjoint, ascending ranges of keys, as narrow as can be seen; the condition holds for no key
+    /// outside them.
     #[must_use]
     pub fn key_ranges(&self) -> &[KeyRange] {
         self.ranges.keys()
     }
 
-    /// Ranges of ranks outside of which it holds for no tuple of a file of so many tuples, whatever their keys.
+    /// Returns ranges of ranks for a file of `tuples` tuples; the condition holds for no rank outside them,
+    /// whatever the keys.
     #[must_use]
     pub fn rank_ranges(&self, tuples: u64) -> Vec<Range<u64>> {
         self.ranges.ranks(tuples)
     }
 
-    /// Whether it holds for every tuple whose key and rank lie in [`Predicate::key_ranges`] and
-    /// [`Predicate::rank_ranges`]: then no tuple needs to be looked at.
+    /// Returns true if the condition holds for every tuple whose key and rank are in
+    /// [`Predicate::key_ranges`] and [`Predicate::rank_ranges`]: then no tuple needs to be evaluated.
     #[must_use]
     pub fn is_exact(&self) -> bool {
         self.ranges.is_exact()
     }
 
-    /// The ranks that have to be read of a file of so many tuples, ascending and apart. `lower` and `upper` are its
-    /// lower and upper bound of a key. O(ranges) look-ups.
+    /// Returns the ranks that must be read in a file of `tuples` tuples, as disjoint, ascending ranges.
+    /// `lower` and `upper` return the file's lower and upper bound of a key. O(ranges) look-ups.
     ///
     /// # Errors
     /// Those of the look-ups.
@@ -201,25 +206,26 @@ impl Predicate {
         self.ranges.resolve(tuples, lower, upper)
     }
 
-    /// Whether it uses the rank of a tuple.
+    /// Returns true if the condition uses the rank of a tuple.
     #[must_use]
     pub fn uses_rank(&self) -> bool {
         self.test.uses(Side::Rank)
     }
 
-    /// Whether it uses values, so that they have to be read.
+    /// Returns true if the condition uses values, so that they must be read.
     #[must_use]
     pub fn uses_values(&self) -> bool {
         self.test.uses(Side::Value)
     }
 
-    /// The condition as a program of 64-bit words; `None` if it needs wider numbers, floats, texts, or checks.
+    /// Returns the condition as a program of 64-bit words; `None` if it needs wider numbers, floats, texts,
+    /// or checks.
     #[must_use]
     pub fn program(&self) -> Option<Program> {
         program::compile(&self.test)
     }
 
-    /// How it is evaluated, line by line.
+    /// Describes the evaluation, line by line.
     #[must_use]
     pub fn explain(&self) -> Vec<String> {
         let mut lines = vec![format!("where {self}")];

@@ -1,4 +1,4 @@
-//! From pieces to a tree, by recursive descent.
+//! Parses tokens into a tree, by recursive descent.
 //!
 //! ```text
 //! or       and ("or" and)*
@@ -9,8 +9,8 @@
 //! bits     "|" over "^" over "&" over "<<" ">>" over "+" "-" over "*" "/" "%" over "-"
 //! operand  number | text | name | value.name | "(" or ")"
 //! ```
-//! Types are not its business. Chains of operators are loops, and what nests is counted, so that no text makes the
-//! stack overflow.
+//! The parser does not check types. Chains of operators are loops, and nesting is limited, so that no text
+//! overflows the stack.
 
 use super::ExprError;
 use super::lex::{Token, tokens};
@@ -51,7 +51,7 @@ impl Comparison {
         })
     }
 
-    /// With the sides exchanged.
+    /// Returns the comparison with its sides exchanged.
     pub(super) const fn mirrored(self) -> Self {
         match self {
             Self::Below => Self::Above,
@@ -62,7 +62,7 @@ impl Comparison {
         }
     }
 
-    /// Whether it holds of two things that compare so.
+    /// Returns true if the comparison holds for two operands in this order.
     pub(super) const fn holds(self, order: std::cmp::Ordering) -> bool {
         match self {
             Self::Equal => order.is_eq(),
@@ -90,7 +90,7 @@ pub(super) enum Arithmetic {
     Remainder,
 }
 
-/// The operations with their signs, loosest first; those of one row bind alike.
+/// The operations with their signs, loosest first; those of one row have the same precedence.
 const LEVELS: [&[(&str, Arithmetic)]; 6] = [
     &[("|", Arithmetic::Or)],
     &[("^", Arithmetic::Xor)],
@@ -107,7 +107,7 @@ impl Arithmetic {
     }
 }
 
-/// What stands at a place of the text.
+/// A node of the tree, with its place in the text.
 #[derive(Clone, Debug)]
 pub(super) struct Node {
     pub(super) what: What,
@@ -123,14 +123,14 @@ pub(super) enum What {
     Float(f64),
     Text(String),
     Truth(bool),
-    /// A name, and whether it is surely that of a field: behind `value.` or between backquotes.
+    /// A name; true if it must be that of a field: after `value.` or between backquotes.
     Name(String, bool),
     Negative(Box<Node>),
     Arithmetic(Arithmetic, Box<Node>, Box<Node>),
     Compare(Comparison, Box<Node>, Box<Node>),
     Between(Box<Node>, Box<Node>, Box<Node>),
     In(Box<Node>, Vec<Node>),
-    /// Begins with.
+    /// The operand begins with the text.
     Prefix(Box<Node>, String),
     Not(Box<Node>),
     All(Vec<Node>),
@@ -140,11 +140,11 @@ pub(super) enum What {
 /// Deepest tree.
 const DEPTH_MAX: usize = 200;
 
-/// Words that are no names of fields, unless they stand between backquotes.
+/// Words that are not names of fields, unless they are between backquotes.
 const WORDS: [&str; 11] =
     ["and", "or", "not", "between", "in", "like", "starts", "with", "true", "false", "is"];
 
-/// The tree of an expression.
+/// Parses an expression into its tree.
 pub(super) fn parse(text: &str) -> Result<Node, ExprError> {
     let mut parser = Parser::new(text)?;
     let node = parser.or()?;
@@ -177,19 +177,19 @@ impl<'a> Parser<'a> {
         &self.tokens[(self.next + 1).min(self.tokens.len() - 1)].0
     }
 
-    /// Place of the next piece.
+    /// Returns the place of the next token.
     pub(super) fn place(&self) -> Range<usize> {
         self.tokens[self.next].1.clone()
     }
 
-    /// Where the last piece ended.
+    /// Returns the end of the last token.
     pub(super) fn end(&self) -> usize {
         self.next.checked_sub(1).map_or(0, |last| self.tokens[last].1.end)
     }
 
     pub(super) fn advance(&mut self) -> Token {
         let token = self.peek().clone();
-        // Behind the end is the end.
+        // The last token is not passed.
         self.next = (self.next + 1).min(self.tokens.len() - 1);
         token
     }
@@ -384,7 +384,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Operators of [`LEVELS`] from `level` on.
+    /// Parses the operators of [`LEVELS`] from `level` on.
     fn bits(&mut self, level: usize) -> Result<Node, ExprError> {
         let Some(operations) = LEVELS.get(level) else { return self.signed() };
         let start = self.place().start;
@@ -438,7 +438,7 @@ impl<'a> Parser<'a> {
         self.node(what, start, 0)
     }
 
-    /// The name before a `=`, if these come next.
+    /// Takes a name and the `=` after it, if these come next.
     pub(super) fn rename(&mut self) -> Option<String> {
         let name = match (self.peek(), self.second()) {
             (Token::Name(name) | Token::Quoted(name), Token::Sign("=")) => name.clone(),
@@ -449,7 +449,7 @@ impl<'a> Parser<'a> {
         Some(name)
     }
 
-    /// A name, or `value.` and one.
+    /// Parses a name, or `value.` and a name.
     pub(super) fn name(&mut self) -> Result<Node, ExprError> {
         let start = self.place().start;
         let (name, mut is_field) = match self.advance() {

@@ -1,5 +1,5 @@
-//! A list of columns as bit fields of words, as devices make them: shifts and masks, no signs that are extended, no
-//! floats that become keys, no ranks (a device counts from where a piece begins).
+//! A list of columns as bit fields of words, in the form that devices use: shifts and masks. It has no sign
+//! extension, no floats as keys, and no ranks (a device counts from the beginning of a piece).
 
 use super::column::{Kind, Leaf, Side};
 use super::project::{Item, Part, Projection, Source, Values};
@@ -8,22 +8,22 @@ use pleach_format::{KeyType, Record};
 /// Bits of a word: shifted right, masked, shifted left to their place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BitField {
-    /// Whether it is of the value, not of the key.
+    /// True for bits of the value, false for bits of the key.
     pub of_value: bool,
     /// Low bits that are dropped.
     pub right: u32,
-    /// Bits that stay of what is left.
+    /// Bits that are kept after the shift.
     pub mask: u64,
-    /// Where they go.
+    /// Shift to the left after the mask.
     pub left: u32,
 }
 
 /// Both columns of a projection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BitFields {
-    /// Of the new key's word.
+    /// Bit fields of the new key's word.
     pub key: Vec<BitField>,
-    /// Of the new value's.
+    /// Bit fields of the new value's word.
     pub value: Vec<BitField>,
 }
 
@@ -31,7 +31,7 @@ fn mask(bits: u32) -> u64 {
     u64::MAX.checked_shr(64 - bits.min(64)).unwrap_or(0)
 }
 
-/// So many bits of an operand from bit `offset` on.
+/// Returns the field for `length` bits of an operand from bit `offset` on.
 fn field(leaf: &Leaf, offset: u32, length: u32, left: u32) -> Option<BitField> {
     let of_value = match leaf.side {
         Side::Key => false,
@@ -45,7 +45,7 @@ fn field(leaf: &Leaf, offset: u32, length: u32, left: u32) -> Option<BitField> {
     Some(BitField { of_value, right, mask: mask(length), left })
 }
 
-/// Parts side by side, `total` bits of them, from bit `at` on.
+/// Returns the fields of parts side by side, `total` bits together, from bit `at` on.
 fn side_by_side(parts: &[Part], total: u32, at: u32) -> Option<Vec<BitField>> {
     let mut end = total;
     parts
@@ -71,7 +71,7 @@ fn of_key(item: &Item, key_type: KeyType) -> Option<Vec<BitField>> {
     }
 }
 
-/// An item as a value of `bits` bits, from bit `at` on.
+/// Returns the fields of an item as a value of `bits` bits, from bit `at` on.
 fn of_value(item: &Item, bits: u32, at: u32) -> Option<Vec<BitField>> {
     match &item.what {
         Source::Bits(parts, total) => side_by_side(parts, *total, at),
@@ -97,7 +97,7 @@ fn of_record(record: &Record, items: &[Item]) -> Option<Vec<BitField>> {
     Some(all)
 }
 
-/// The bit fields of a projection, if it is made of such.
+/// Returns the bit fields of a projection, if they can express it.
 pub(super) fn parts(projection: &Projection) -> Option<BitFields> {
     let key = of_key(&projection.key, projection.key_type)?;
     let value = match &projection.values {

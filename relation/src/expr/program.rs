@@ -1,28 +1,29 @@
-//! A condition as a program for a stack of 64-bit words, as devices run it: no branches, no checks, no errors.
+//! A condition as a program for a stack of 64-bit words, in the form that devices run: no branches, checks or
+//! errors.
 //!
-//! Only what is certain to fit into 64 bits has a program; whether a word is signed follows from the operation.
-//! Conditions are 0 or 1.
+//! A condition has a program only if all its numbers are certain to fit into 64 bits. The operation
+//! determines whether a word is signed. The results of conditions are 0 or 1.
 
 use super::check::{Int, IntWhat, Test, Width};
 use super::column::{Kind, Leaf, Side};
 use super::parse::{Arithmetic, Comparison};
 
-/// Takes an operand from a tuple: `bits` bits from bit `shift` of the word of a key or the bits of a value.
+/// Loads an operand from a tuple: `bits` bits from bit `shift` of the word of a key or the bits of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Load {
-    /// Where it stands.
+    /// Part of the tuple that holds the operand.
     pub side: Side,
-    /// What the word is xored with first: the sign bit of signed keys, which are encoded.
+    /// Word that is first xored with the operand's: the sign bit for signed keys, which are encoded.
     pub flip: u64,
     /// First bit.
     pub shift: u32,
-    /// How many bits, 8 to 64.
+    /// Number of bits, 8 to 64.
     pub bits: u32,
-    /// Whether its highest bit is a sign, which is extended.
+    /// True if the highest bit is a sign, which is extended.
     pub signed: bool,
 }
 
-/// A step. Operations take the two topmost words, the upper one on the right, and leave one.
+/// A step. Operations pop the two topmost words, the upper one as the right operand, and push one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Op {
@@ -30,11 +31,11 @@ pub enum Op {
     Load(Load),
     /// Pushes a constant.
     Push(u64),
-    /// Wrapping.
+    /// Adds, wrapping.
     Add,
-    /// Wrapping.
+    /// Subtracts, wrapping.
     Subtract,
-    /// Wrapping.
+    /// Multiplies, wrapping.
     Multiply,
     DivideSigned,
     DivideUnsigned,
@@ -43,23 +44,24 @@ pub enum Op {
     And,
     Or,
     Xor,
-    /// By less than 64.
+    /// Shifts by less than 64.
     Left,
-    /// By less than 64, the sign extended.
+    /// Shifts by less than 64, extending the sign.
     RightSigned,
-    /// By less than 64.
+    /// Shifts by less than 64.
     RightUnsigned,
     Equal,
     BelowSigned,
     BelowUnsigned,
     AtMostUnsigned,
-    /// Of one word: 1 becomes 0, 0 becomes 1.
+    /// Replaces one word: 1 becomes 0, 0 becomes 1.
     Not,
-    /// Of one word: whether it stands among [`Program::words`] `start..start + length`, which ascend unsigned.
+    /// Replaces one word by 1 if it is among [`Program::words`] `start..start + length`, which ascend
+    /// unsigned, else by 0.
     Among {
-        /// First of them.
+        /// Index of the first word.
         start: u32,
-        /// How many.
+        /// Number of words.
         length: u32,
     },
 }
@@ -67,16 +69,17 @@ pub enum Op {
 /// A condition for devices.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Program {
-    /// Its steps; the answer is the word that is left.
+    /// Steps; the result is the word that remains on the stack.
     pub ops: Vec<Op>,
     /// Lists of numbers.
     pub words: Vec<u64>,
-    /// Most words on the stack.
+    /// Maximum number of words on the stack.
     pub stack: usize,
 }
 
 impl Program {
-    /// Runs it for a tuple: of its key the word, of its value the bits. For tests, and as the meaning of the steps.
+    /// Runs the program for a tuple: the word of its key, the bits of its value. For tests; it defines the
+    /// steps.
     #[must_use]
     pub fn run(&self, key: u64, value: u64, rank: u64) -> bool {
         let mut stack: Vec<u64> = Vec::with_capacity(self.stack);
@@ -146,7 +149,7 @@ impl Op {
     }
 }
 
-/// The program of a condition, if it has one.
+/// Returns the program of a condition, if it has one.
 pub(super) fn compile(test: &Test) -> Option<Program> {
     let mut program = Program::default();
     let mut depth = 0;
@@ -172,7 +175,7 @@ fn compile_test(test: &Test, program: &mut Program, depth: &mut usize) -> Option
         }
         Test::Within(int, low, high) => {
             compile_int(int, program, depth)?;
-            // One comparison for both ends, in either kind of words.
+            // One comparison for both ends, for signed and unsigned words.
             let (low, high) = (*low as u64, *high as u64);
             if low == high {
                 program.push(Op::Push(low), depth);
@@ -226,8 +229,8 @@ fn compile_test(test: &Test, program: &mut Program, depth: &mut usize) -> Option
     Some(())
 }
 
-/// Pushes a number: as a signed word of [`Width::I64`], as an unsigned one of [`Width::U64`]. Where a number of one
-/// becomes an operand of the other it fits both, so its word is the same.
+/// Pushes a number: as a signed word for [`Width::I64`], as an unsigned one for [`Width::U64`]. A number of
+/// one width that is an operand of the other fits both, so its word is the same.
 fn compile_int(int: &Int, program: &mut Program, depth: &mut usize) -> Option<()> {
     let is_signed = match int.width {
         Width::I64 => true,
@@ -245,7 +248,7 @@ fn compile_int(int: &Int, program: &mut Program, depth: &mut usize) -> Option<()
                 Arithmetic::Add => Op::Add,
                 Arithmetic::Subtract => Op::Subtract,
                 Arithmetic::Multiply => Op::Multiply,
-                // What may be wrong in a tuple has no program.
+                // An operation that may fail for a tuple has no program.
                 Arithmetic::Left | Arithmetic::Right if right.low < 0 || right.high > 63 => return None,
                 Arithmetic::Left => Op::Left,
                 Arithmetic::Right if is_signed => Op::RightSigned,
@@ -266,7 +269,7 @@ fn compile_int(int: &Int, program: &mut Program, depth: &mut usize) -> Option<()
     Some(())
 }
 
-/// Where an operand stands in a word of at most 8 bytes. Records that are byte strings have none.
+/// Returns the place of an operand in a word of at most 8 bytes. Records that are byte strings have none.
 fn load(leaf: &Leaf) -> Option<Load> {
     if leaf.kind == Kind::U128 || leaf.kind.bits() == 0 || leaf.in_bytes {
         return None;

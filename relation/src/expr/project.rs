@@ -1,17 +1,19 @@
-//! Lists of columns: what becomes of key, value and rank.
+//! Lists of columns, which make new keys and values from key, value and rank.
 //!
 //! ```text
 //! list   item ("," item)*            the first item is the new key, the others are the new value
 //! item   [name "="] part ("+" part)*
 //! part   (key | value | rank | FIELD) ["[" OFF ":" LEN "]"]
 //! ```
-//! A part with brackets is LEN bits of a whole number from bit OFF on, the lowest bit being 0. Parts with `+` between
-//! stand side by side in one word, the first one highest; it becomes the narrowest of u8, u16, u32 and u64 that has
-//! room (as a key, or as the only value, u32 or u64). An item without brackets keeps its type, but narrow numbers widen
-//! to 32 bits where there are none, and an f32 key is an f64. One item of value is a plain value, several are a record.
+//! A part with brackets is LEN bits of a whole number from bit OFF on; the lowest bit is 0. Parts with `+`
+//! between them are placed side by side in one word, the first one highest. The word becomes the narrowest of
+//! u8, u16, u32 and u64 that has room (as a key, or as the only value, u32 or u64).
 //!
-//! The order of the tuples is kept where the new key is the old key, its highest bits (of an unsigned key), or the
-//! rank. Elsewhere what comes out has to be sorted.
+//! An item without brackets keeps its type, but narrow numbers widen to 32 bits where a column cannot hold
+//! them, and an f32 key becomes f64. One value item is a plain value, several are a record.
+//!
+//! The order of the tuples is kept if the new key is the old key, its highest bits (of an unsigned key), or
+//! the rank. Otherwise the result must be sorted.
 
 use super::check::Checker;
 use super::column::{ColumnRef, Kind, Leaf, Side, Tuples};
@@ -37,7 +39,7 @@ pub(super) struct Part {
 pub(super) enum Source {
     /// An operand as it is.
     Whole(Leaf),
-    /// Bits side by side, so many together.
+    /// Bits side by side, and their total number.
     Bits(Vec<Part>, u32),
 }
 
@@ -61,17 +63,17 @@ pub struct Projection {
 #[derive(Clone, Debug)]
 pub(super) enum Values {
     None,
-    /// All of the old value, with its type, fields and logical type.
+    /// The whole old value, with its type, fields and logical type.
     Same(ValueType, Option<Record>, Item),
     One(ValueType, Item),
     Record(Record, Vec<Item>),
 }
 
 impl Projection {
-    /// The columns of a text about tuples of this schema. O(length).
+    /// Parses a list of columns for tuples of this schema. O(length).
     ///
     /// # Errors
-    /// What is wrong with the text or its types, and where. Nothing is read for it.
+    /// A fault in the text or its types, with its place. No tuple is read.
     pub fn parse(text: &str, schema: &Schema) -> Result<Self, ExprError> {
         let mut parser = Parser::new(text)?;
         let checker = Checker { text, schema };
@@ -98,7 +100,7 @@ impl Projection {
         Ok(Self { key, key_type, values, keeps_order })
     }
 
-    /// What comes out.
+    /// Returns the schema of the result.
     #[must_use]
     pub fn schema(&self) -> Schema {
         let (value_type, record, value) = match &self.values {
@@ -123,13 +125,13 @@ impl Projection {
         }
     }
 
-    /// Whether the tuples come out in the order of their new keys, so that they need not be sorted.
+    /// Returns true if the new keys are in order, so that the tuples need not be sorted.
     #[must_use]
     pub fn keeps_order(&self) -> bool {
         self.keeps_order
     }
 
-    /// Whether it uses values, so that they have to be read.
+    /// Returns true if the projection uses values, so that they must be read.
     #[must_use]
     pub fn uses_values(&self) -> bool {
         let uses = |item: &Item| match &item.what {
@@ -145,13 +147,13 @@ impl Projection {
             }
     }
 
-    /// The same as bit fields of words; `None` where it takes more than that.
+    /// Returns the projection as bit fields of words; `None` if bit fields cannot express it.
     #[must_use]
     pub fn parts(&self) -> Option<BitFields> {
         parts(self)
     }
 
-    /// How it is done, line by line.
+    /// Describes how the columns are made, line by line.
     #[must_use]
     pub fn explain(&self) -> Vec<String> {
         let schema = self.schema();
@@ -165,11 +167,12 @@ impl Projection {
         ]
     }
 
-    /// Appends the new keys and values of some tuples: encoded keys and bits of values, or byte strings. The columns
-    /// are those of [`Projection::schema`], [`Column::for_key`] and [`Column::for_value`]. O(tuples x columns).
+    /// Appends the new keys and values of some tuples: encoded keys and bits of values, or byte strings. The
+    /// columns must be those of [`Projection::schema`], [`Column::for_key`] and [`Column::for_value`].
+    /// O(tuples x columns).
     ///
     /// # Errors
-    /// A float that is NaN and becomes a key.
+    /// A float that becomes a key is NaN.
     pub fn apply(
         &self,
         tuples: &Tuples<'_>,
@@ -219,7 +222,7 @@ impl fmt::Display for Item {
     }
 }
 
-/// The next item of a list; the fields of a record where it is the whole value.
+/// Parses the next item of a list; if it is the whole value of a record, returns the fields.
 fn items(parser: &mut Parser<'_>, checker: &Checker<'_>, is_key: bool) -> Result<Vec<Item>, ExprError> {
     let start = parser.place().start;
     let renamed = parser.rename();
@@ -299,7 +302,7 @@ fn items(parser: &mut Parser<'_>, checker: &Checker<'_>, is_key: bool) -> Result
     Ok(vec![Item { name, what: Source::Bits(bits, total), logical: String::new(), place }])
 }
 
-/// An operand, and the bits that are taken of it.
+/// Parses an operand, and the bits that are taken from it.
 fn part(
     parser: &mut Parser<'_>,
     checker: &Checker<'_>,
@@ -345,7 +348,7 @@ impl Values {
             [only] if count == 2 => Some(only.what.clone()),
             _ => None,
         };
-        // The only item is the whole value, as it was.
+        // The only item is the whole value, unchanged.
         let same = all_fields
             || matches!(&alone, Some(Source::Whole(leaf)) if leaf.side == Side::Value && leaf.at.is_none());
         let is_record = schema.record.as_ref().is_some_and(|record| items.len() == record.len());
@@ -384,7 +387,7 @@ impl Values {
 }
 
 impl Source {
-    /// Type as the only value.
+    /// Returns the type as the only value.
     fn value_type(&self) -> ValueType {
         match self {
             Self::Bits(_, bits) => {
@@ -409,7 +412,7 @@ impl Source {
         }
     }
 
-    /// Type as a field; `None` for byte strings of any length.
+    /// Returns the type as a field; `None` for byte strings of any length.
     fn field_kind(&self) -> Option<FieldKind> {
         Some(match self {
             Self::Bits(_, bits) => match bits {
@@ -436,7 +439,7 @@ impl Source {
         })
     }
 
-    /// Its numbers as native words of 64 bits, floats as their bits; of u128 the low half.
+    /// Returns its numbers as native words of 64 bits, floats as their bits; the low half of u128.
     fn words(&self, tuples: &Tuples<'_>) -> Vec<u64> {
         let range = 0..tuples.len();
         let of = |leaf: &Leaf| {
@@ -472,7 +475,7 @@ impl Source {
                         of(&part.leaf).into_iter().map(|word| word >> part.offset).collect()
                     };
                     for (word, bits) in joined.iter_mut().zip(bits) {
-                        // The first of 64 bits is alone.
+                        // A part of 64 bits is the only one.
                         *word = if part.length < 64 { *word << part.length } else { 0 } | (bits & mask);
                     }
                 }
@@ -523,7 +526,7 @@ impl Item {
     fn append_key(&self, key_type: KeyType, tuples: &Tuples<'_>, out: &mut Column) -> Result<(), EvalError> {
         if let Source::Whole(leaf) = &self.what {
             match (leaf.side, tuples.keys, &mut *out) {
-                // The old key, as it stands.
+                // The old key, unchanged.
                 (Side::Key, ColumnRef::U32(words), Column::U32(out)) => {
                     out.extend_from_slice(words);
                     return Ok(());
@@ -556,7 +559,7 @@ impl Item {
                 *word = float.encode();
             }
         }
-        // The words of signed keys have the sign's bit the other way round.
+        // The sign bit is flipped in the words of signed keys.
         let sign = match key_type {
             KeyType::I32 => 1 << 31,
             KeyType::I64 => 1 << 63,
@@ -566,7 +569,7 @@ impl Item {
         match out {
             Column::U32(out) => out.extend(words.iter().map(|&word| (word ^ sign) as u32)),
             Column::U64(out) => out.extend(words.iter().map(|&word| word ^ sign)),
-            // A column of another width is not that of the schema.
+            // A column of another width does not match the schema.
             _ => {}
         }
         Ok(())
@@ -617,7 +620,7 @@ fn append_record(record: &Record, items: &[Item], tuples: &Tuples<'_>, out: &mut
                 for (index, place) in places.enumerate() {
                     let mut scratch = [0; 8];
                     let bytes = leaf.bytes(tuples, index, &mut scratch);
-                    // Those of one width; what is damaged stays zero.
+                    // Strings of the right width; damaged ones stay zero.
                     if bytes.len() == place.len() {
                         place.copy_from_slice(bytes);
                     }

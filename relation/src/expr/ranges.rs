@@ -1,9 +1,9 @@
-//! Which keys and ranks a condition can hold for.
+//! Keys and ranks for which a condition can hold.
 //!
-//! From the leaves up: a comparison of the key with constants is a set of ranges, anything else all keys; `and`
-//! intersects, `or` unites, `not` is pushed down to the leaves, where it is the complement. The same for ranks. So the
-//! condition holds for no tuple outside of both. It is *exact* if it holds for all tuples inside: then ranges alone
-//! answer it.
+//! The analysis goes from the leaves up. A comparison of the key with constants is a set of ranges, anything
+//! else is all keys; `and` intersects, `or` unites, and `not` is pushed down to the leaves, where it is the
+//! complement. Ranks are handled in the same way. So the condition holds for no tuple outside of both. It is
+//! *exact* if it holds for all tuples inside: then the ranges are the answer.
 
 use super::check::{Int, IntWhat, Test, shown_bytes};
 use super::column::{Kind, Leaf, Side};
@@ -13,10 +13,10 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::ops::Range;
 
-/// More ranges than so many become one that holds them all.
+/// Maximum number of ranges; more are merged into one that covers all of them.
 const RANGES_MAX: usize = 4096;
 
-/// A key as files hold it.
+/// A key in its stored form.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Point {
     /// The encoded word of a number; also a rank.
@@ -25,7 +25,7 @@ pub enum Point {
     Bytes(Vec<u8>),
 }
 
-/// A place between keys.
+/// A position between keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cut {
     /// Before all keys.
@@ -34,7 +34,7 @@ pub enum Cut {
     Before(Point),
     /// Before the first key that is above this.
     After(Point),
-    /// Behind all keys.
+    /// After all keys.
     End,
 }
 
@@ -61,16 +61,16 @@ impl Ord for Cut {
     }
 }
 
-/// Keys from one place to another.
+/// Keys from one position to another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyRange {
-    /// Where it starts.
+    /// Start of the range.
     pub start: Cut,
-    /// Where it ends, above `start`.
+    /// End of the range, above `start`.
     pub end: Cut,
 }
 
-/// Ranges, ascending and apart.
+/// Ranges, ascending and disjoint.
 type Ranges = Vec<KeyRange>;
 
 fn everything() -> Ranges {
@@ -85,7 +85,7 @@ fn between(start: Cut, end: Cut) -> Ranges {
     if start < end { vec![KeyRange { start, end }] } else { Vec::new() }
 }
 
-/// The union. O(n log n).
+/// Returns the union. O(n log n).
 fn union(mut ranges: Ranges) -> Ranges {
     ranges.sort_by(|a, b| a.start.cmp(&b.start));
     let mut joined: Ranges = Vec::new();
@@ -102,7 +102,7 @@ fn union(mut ranges: Ranges) -> Ranges {
     joined
 }
 
-/// The intersection. O(n).
+/// Returns the intersection. O(n).
 fn intersection(left: &[KeyRange], right: &[KeyRange]) -> Ranges {
     let (mut i, mut j) = (0, 0);
     let mut both = Vec::new();
@@ -130,7 +130,7 @@ fn complement(ranges: &[KeyRange]) -> Ranges {
     rest
 }
 
-/// What is known of a condition.
+/// Ranges of a condition, and whether they are exact.
 #[derive(Clone, Debug)]
 pub(super) struct Analysis {
     keys: Ranges,
@@ -152,7 +152,7 @@ impl Analysis {
         Self::of(ranges.clone(), ranges)
     }
 
-    /// That of an operand that is the key or the rank; with `negated` its complement.
+    /// Returns the ranges of an operand that is the key or the rank; their complement if `negated`.
     fn on(leaf: &Leaf, ranges: Ranges, negated: bool) -> Self {
         let ranges = if negated { complement(&ranges) } else { ranges };
         match (leaf.side, leaf.at) {
@@ -228,7 +228,7 @@ impl Analysis {
         Ok(found)
     }
 
-    /// What is read, in words.
+    /// Describes in words the ranges that are read.
     pub(super) fn explain(&self) -> Vec<String> {
         let line = |what: &str, ranges: &[KeyRange]| {
             let shown: Vec<String> = ranges.iter().take(4).map(|range| range.to_string()).collect();
@@ -276,7 +276,7 @@ impl fmt::Display for KeyRange {
     }
 }
 
-/// Which tuples `test` can hold for.
+/// Returns the ranges outside of which `test` holds for no tuple.
 pub(super) fn analyse(test: &Test) -> Analysis {
     side(test, false)
 }
@@ -339,11 +339,12 @@ fn intersected(tests: &[Test], negated: bool) -> Analysis {
 
 fn united(tests: &[Test], negated: bool) -> Analysis {
     let of: Vec<Analysis> = tests.iter().map(|test| side(test, negated)).collect();
-    // Some keys at any rank, or some ranks of any key: the union is just that. A mixture is inside a larger one.
+    // Some keys at any rank, or some ranks of any key: the union is exact. A mixture is inside a larger
+    // range.
     let exact = of.iter().all(|one| one.exact)
         && (of.iter().all(|one| is_everything(&one.ranks)) || of.iter().all(|one| is_everything(&one.keys)));
     let (mut keys, mut ranks) = (Vec::new(), Vec::new());
-    // What holds for no tuple adds nothing.
+    // A test that holds for no tuple adds nothing.
     for one in of.into_iter().filter(|one| !one.keys.is_empty() && !one.ranks.is_empty()) {
         keys.extend(one.keys);
         ranks.extend(one.ranks);
@@ -351,7 +352,7 @@ fn united(tests: &[Test], negated: bool) -> Analysis {
     Analysis { keys: union(keys), ranks: union(ranks), exact }.bounded()
 }
 
-/// The operand that a number is, if it is the key or the rank.
+/// Returns the operand of a number, if it is just the key or the rank.
 fn leaf(int: &Int) -> Option<&Leaf> {
     match &int.what {
         IntWhat::Leaf(leaf) if leaf.at.is_none() && leaf.side != Side::Value => Some(leaf),
@@ -359,7 +360,7 @@ fn leaf(int: &Int) -> Option<&Leaf> {
     }
 }
 
-/// The encoded word of a number that fits the operand.
+/// Returns the encoded word of a number that fits the operand.
 fn word(leaf: &Leaf, number: u128) -> u128 {
     match leaf.kind {
         Kind::I32 => u128::from(number as u32 ^ 1 << 31),
@@ -380,17 +381,17 @@ fn compared(comparison: Comparison, point: Point) -> Ranges {
     }
 }
 
-/// Before a word; nothing is before the least.
+/// Returns the cut before a word; before the least word it is the start.
 fn before(word: u128) -> Cut {
     if word == 0 { Cut::Start } else { Cut::Before(Point::Word(word)) }
 }
 
-/// After a word; nothing is after the greatest.
+/// Returns the cut after a word; after the greatest word it is the end.
 fn after(leaf: &Leaf, word: u128) -> Cut {
     if word == u128::MAX >> (128 - leaf.kind.bits()) { Cut::End } else { Cut::After(Point::Word(word)) }
 }
 
-/// The first byte string above all that begin with `prefix`, if there is one.
+/// Returns the first byte string above all that begin with `prefix`, if there is one.
 fn successor(prefix: &[u8]) -> Option<Vec<u8>> {
     let last = prefix.iter().rposition(|&byte| byte < 0xFF)?;
     let mut next = prefix[..=last].to_vec();

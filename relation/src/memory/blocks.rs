@@ -1,4 +1,4 @@
-//! Parts that vectors go through, and what these leave: less than a block of one side.
+//! Walks through parts with vectors, and completes the rest: less than a block of one side.
 
 use super::cut::gallop;
 use super::sweep::{Buffer, is_distinct};
@@ -6,8 +6,8 @@ use super::vector::{Blocks, Ended, SLACK, TOGETHER, blocks};
 use super::walk::{LANES, Part, Walk, leap};
 use pleach_format::Word;
 
-/// Walks through parts in blocks, writing to `keys`, each part behind the room of those before it. `None` if a key
-/// stands twice on a side where that matters: then another walk has to do it.
+/// Walks through parts in blocks, writing to `keys`, each part after the room of those before it. Returns
+/// `None` if a duplicate key on a side makes the result invalid: then another walk has to do it.
 ///
 /// # Safety
 /// Blocks are available for these keys; `keys` is where `buffer` puts them, with the room of all parts.
@@ -18,11 +18,11 @@ pub(super) unsafe fn walk_blocks<W: Walk, K: Word>(
     keys: *mut K,
     buffer: &mut impl Buffer<K>,
 ) -> Option<[usize; LANES]> {
-    // A union of sets leaves out what stands twice anyway.
+    // A union of sets omits duplicates anyway.
     let may_repeat = what == Blocks::Either && W::LAST_OF_BOTH;
     let (mut counts, mut from) = ([0; LANES], 0);
     for (parts, counts) in parts.chunks(TOGETHER).zip(counts.chunks_mut(TOGETHER)) {
-        // Beside the last one of an odd number there is an empty one.
+        // An odd last part is paired with an empty one.
         let mut together = [Part::default(); TOGETHER];
         let (mut starts, mut lasts) = ([from; TOGETHER], [K::default(); TOGETHER]);
         for (at, &part) in parts.iter().enumerate() {
@@ -45,7 +45,7 @@ pub(super) unsafe fn walk_blocks<W: Walk, K: Word>(
             if ended.repeats && !may_repeat {
                 return None;
             }
-            // SAFETY: the part's room begins there, of which `ended.count` places are used.
+            // SAFETY: the part's room begins there, and `ended.count` of its places are used.
             *count = ended.count
                 + unsafe {
                     match what {
@@ -59,7 +59,7 @@ pub(super) unsafe fn walk_blocks<W: Walk, K: Word>(
     Some(counts)
 }
 
-/// The key before a part; before the first one another than the first.
+/// Returns the key before a part; for a part at the start, a key other than the first.
 fn before<K: Word>(a: &[K], b: &[K], part: Part) -> K {
     let before = |keys: &[K], at: usize| at.checked_sub(1).map(|at| keys[at]);
     let first = || [a.first(), b.first()].into_iter().flatten().min().map(|&key| key ^ K::MAX);
@@ -70,10 +70,10 @@ fn is_rest_distinct<K: Word>(a: &[K], b: &[K], rest: Part) -> bool {
     is_distinct(a, rest.left) && is_distinct(b, rest.right)
 }
 
-/// What is left of an intersection or a difference.
+/// Completes an intersection or a difference.
 ///
 /// # Safety
-/// There is room from place `at` on for each left key that is left.
+/// There is room from place `at` on for each remaining left key.
 unsafe fn finish<W: Walk, K: Word>(
     (a, b): (&[K], &[K]),
     ended: &Ended<K>,
@@ -93,15 +93,15 @@ unsafe fn finish<W: Walk, K: Word>(
         rest = Part { left: (i + 1, rest.left.1), right: (j, rest.right.1) };
         matched >>= 1;
     }
-    // SAFETY: the same: the rest of the left keys goes behind those that were passed.
+    // SAFETY: one place for each left key of the part: the remaining ones follow those that were written.
     at - start + unsafe { leap::<W, K>(a, b, rest, at, buffer) }
 }
 
-/// What is left of a union: what is carried goes with the shorter side, which has a block at most, and both with the
-/// longer one.
+/// Completes a union: the carried keys are merged with the shorter side, which has a block at most, and both
+/// with the longer one.
 ///
 /// # Safety
-/// There is room at `out` for what is carried, and for each key that is left.
+/// There is room at `out` for the carried keys, and for each remaining key.
 unsafe fn finish_union<K: Word>((a, b): (&[K], &[K]), ended: &Ended<K>, out: *mut K) -> usize {
     let rest = ended.rest;
     let (left, right) = (&a[rest.left.0..rest.left.1], &b[rest.right.0..rest.right.1]);
@@ -115,7 +115,7 @@ unsafe fn finish_union<K: Word>((a, b): (&[K], &[K]), ended: &Ended<K>, out: *mu
     while i < few.len() && j < long.len() {
         let is_few = few[i] <= long[j];
         let key = if is_few { few[i] } else { long[j] };
-        // SAFETY: each key that is left is written once at most.
+        // SAFETY: each remaining key is written once at most, and the caller guarantees room for all.
         unsafe { out.add(at).write(key) };
         at += usize::from(key != last);
         last = key;
@@ -123,7 +123,7 @@ unsafe fn finish_union<K: Word>((a, b): (&[K], &[K]), ended: &Ended<K>, out: *mu
         j += usize::from(!is_few);
     }
     for &key in few[i..].iter().chain(&long[j..]) {
-        // SAFETY: the same.
+        // SAFETY: each remaining key is written once at most, and the caller guarantees room for all.
         unsafe { out.add(at).write(key) };
         at += usize::from(key != last);
         last = key;

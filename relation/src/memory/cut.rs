@@ -1,18 +1,21 @@
-//! Where two sorted columns are parted, so that each part is done alone.
+//! Cuts of two sorted columns into parts that are processed alone.
 //!
-//! The inputs lie along the sides of a rectangle, and merging them is a path through it from corner to corner
-//! (Odeh, Green, Mwassi, Shmueli, Birk: "Merge Path", 2012; the double-sided binary search of Diamos and others 2012,
-//! section 5). Diagonal `d` is crossed after `d` tuples of both sides; where, one binary search finds. Parts between
-//! equally distant diagonals have equally many tuples, whatever the keys are.
+//! The inputs are the sides of a rectangle, and merging them is a path through it from corner to corner
+//! (Odeh, Green, Mwassi, Shmueli, Birk: "Merge Path", 2012; the double-sided binary search of Diamos and
+//! others 2012, section 5). The path crosses diagonal `d` after `d` tuples of both sides; one binary search
+//! finds the crossing. Parts between equally distant diagonals have equally many tuples, whatever the keys
+//! are.
 //!
-//! A diagonal may cross a run of equal keys, so that no run is too long for the threads that there are. Set rules and
-//! joins take the left tuples of a key before its right ones ([`merge`]). Multiset rules pair equal keys; a part must
-//! then begin with as many tuples of one side as of the other, unless one of them has no more ([`balanced`]).
+//! A diagonal may cross a run of equal keys, so that long runs are spread over all threads. Set rules and
+//! joins take the left tuples of a key before its right ones ([`merge`]). Multiset rules pair equal keys; a
+//! part must then begin with equally many tuples of both sides, unless one of them has no more
+//! ([`balanced`]).
 
 use super::walk::{Part, Parting};
 use pleach_format::Word;
 
-/// First index from `from` on whose key is not `below`: doubling steps, then bisection. O(log of the distance).
+/// Returns the first index from `from` on whose key is not `below`: doubling steps, then bisection. O(log of
+/// the distance).
 pub(crate) fn gallop<K>(keys: &[K], from: usize, below: impl Fn(&K) -> bool) -> usize {
     let (mut low, mut step) = (from, 1);
     while let Some(key) = keys.get(low + step - 1)
@@ -25,7 +28,8 @@ pub(crate) fn gallop<K>(keys: &[K], from: usize, below: impl Fn(&K) -> bool) -> 
     low + keys[low.min(end)..end].partition_point(below)
 }
 
-/// First index of the keys that end before `end` and are not `below`. O(log of the distance from `end`).
+/// Returns the first index of the keys that end before `end` and are not `below`. O(log of the distance from
+/// `end`).
 pub(crate) fn gallop_back<K>(keys: &[K], end: usize, below: impl Fn(&K) -> bool) -> usize {
     let (mut high, mut step) = (end, 1);
     while high >= step && !below(&keys[high - step]) {
@@ -36,8 +40,8 @@ pub(crate) fn gallop_back<K>(keys: &[K], end: usize, below: impl Fn(&K) -> bool)
     low + keys[low..high].partition_point(below)
 }
 
-/// How many left and right tuples are among the first `diagonal` of the merge that takes left ones before equal
-/// right ones; to be found between `low` and `high`. O(log(high - low)).
+/// Returns how many left and right tuples are among the first `diagonal` of the merge that takes left ones
+/// before equal right ones. The left number is searched between `low` and `high`. O(log(high - low)).
 pub(crate) fn merge<K: Word>(
     a: &[K],
     b: &[K],
@@ -59,8 +63,8 @@ pub(crate) fn merge<K: Word>(
     (from, diagonal - from)
 }
 
-/// From a cut of [`merge`] to one of the pairwise walk: of a key that it parts, both sides have given equally many
-/// tuples, or one of them all. O(log(run)).
+/// Converts a cut of [`merge`] to one of the pairwise walk: from a key that it separates, both sides have
+/// given equally many tuples, or one of them all. O(log(run)).
 pub(crate) fn balanced<K: Word>(a: &[K], b: &[K], (i, j): (usize, usize)) -> (usize, usize) {
     let last = |keys: &[K], at: usize| at.checked_sub(1).map(|at| keys[at]);
     let Some(key) = last(a, i).max(last(b, j)) else { return (i, j) };
@@ -84,9 +88,9 @@ pub(crate) struct Cuts<'a, K> {
     b: &'a [K],
     parting: Parting,
     tuples: usize,
-    /// Parts have equally many tuples of the shorter side, and of the longer one what belongs to them.
+    /// Parts have equally many tuples of the shorter side, with the matching tuples of the longer one.
     is_sparse: bool,
-    /// Cuts of [`merge`] at every [`COARSE`]th part: most of a search then stays among few pages.
+    /// Cuts of [`merge`] at every [`COARSE`]th part: most of a search then touches few pages.
     coarse: Vec<(usize, usize)>,
 }
 
@@ -94,7 +98,7 @@ pub(crate) struct Cuts<'a, K> {
 const COARSE: usize = 64;
 
 impl<'a, K: Word> Cuts<'a, K> {
-    /// Into parts of `tuples >= 1` tuples. O(parts log(tuples)) in time for the coarse ones.
+    /// Cuts into parts of `tuples >= 1` tuples. O(parts log(tuples)) for the coarse cuts.
     pub(crate) fn new(a: &'a [K], b: &'a [K], parting: Parting, tuples: usize, is_sparse: bool) -> Self {
         if is_sparse {
             // Each tuple costs a search.
@@ -112,17 +116,17 @@ impl<'a, K: Word> Cuts<'a, K> {
         Self { a, b, parting, tuples, is_sparse, coarse }
     }
 
-    /// Number of parts.
+    /// Returns the number of parts.
     pub(crate) fn parts(&self) -> usize {
         let (a, b) = (self.a.len(), self.b.len());
         if !self.is_sparse {
             return (a + b).div_ceil(self.tuples);
         }
-        // A shorter side without tuples has one part all the same: the longer one may be emitted.
+        // A shorter side without tuples has one part too, because the longer side may be emitted.
         a.min(b).div_ceil(self.tuples).max(1)
     }
 
-    /// A cut by the shorter side: a cut of [`merge`] too, of another diagonal.
+    /// Returns a cut by the shorter side; it is a cut of [`merge`] too, at another diagonal.
     fn sparse_cut(&self, number: usize) -> (usize, usize) {
         let (a, b) = (self.a, self.b);
         let at = number.saturating_mul(self.tuples);
@@ -152,8 +156,9 @@ impl<'a, K: Word> Cuts<'a, K> {
         if self.parting == Parting::Balanced { balanced(self.a, self.b, cut) } else { cut }
     }
 
-    /// Up to `count` parts from number `first` on. Each begins where the one before it ends, the first at the start
-    /// and the last at the end of the inputs, if keys are sorted; inside the inputs in any case.
+    /// Returns up to `count` parts from number `first` on. Each begins where the one before it ends, the
+    /// first at the start and the last at the end of the inputs, if keys are sorted; all are inside the
+    /// inputs in any case.
     pub(crate) fn parts_from(&self, first: usize, count: usize) -> Vec<Part> {
         let mut from = self.cut(first);
         let last = (first + count).min(self.parts());

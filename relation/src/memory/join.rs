@@ -1,9 +1,10 @@
 //! Joins, with duplicates on both sides.
 //!
-//! Where no right key stands twice each left tuple has one partner at most, and a join is one walk into a buffer that
-//! is large enough. Whether that is so is seen on the way, part by part. If it is not, or if an answer may be larger
-//! than its inputs, the parts are gone through run by run of equal keys: once to count, and then by equal pieces of the
-//! *output*, so that a run of a million by a million is spread over all threads like any other million million tuples.
+//! If no right key is duplicated, each left tuple has at most one partner, and a join is one walk into a
+//! buffer that is large enough. This is checked during the walk, part by part. If it is not so, or if an
+//! answer may be larger than its inputs, the join takes two passes over runs of equal keys. The first counts.
+//! The second works on equal pieces of the *output*, so that a run of a million by a million is spread over
+//! all threads like any other million million tuples.
 
 use super::cut::{gallop, gallop_back, merge};
 use super::ordered::Target;
@@ -16,17 +17,17 @@ use crate::rules::How;
 use pleach_format::Word;
 use rayon::prelude::*;
 
-/// The answer of a join: columns of equal length. Where a side has no part in a tuple its value is the default.
+/// Result of a join: columns of equal length. The value of a side that has no part in a tuple is the default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Joined<K, A, B> {
     /// Keys.
     pub keys: Vec<K>,
     /// Left values.
     pub left: Vec<A>,
-    /// Right values; of a semi and of an anti join all are the default.
+    /// Right values; for a semi or an anti join, all are the default.
     pub right: Vec<B>,
-    /// Of each tuple 1 if it has a left part, 2 if it has a right one, 3 for both; empty unless the join is an outer
-    /// one.
+    /// For an outer join, one number per tuple: 1 if it has a left part, 2 if it has a right one, 3 for both;
+    /// otherwise empty.
     pub sides: Vec<u8>,
 }
 
@@ -34,7 +35,7 @@ pub struct Joined<K, A, B> {
 struct Both<'a, 't, K, A, B> {
     left: &'a [A],
     right: &'a [B],
-    /// What stands for a value that is not there.
+    /// Values for missing parts.
     absent: (A, B),
     has_sides: bool,
     to: (Held<'t, K>, Held<'t, A>, Held<'t, B>, Held<'t, u8>),
@@ -43,7 +44,8 @@ struct Both<'a, 't, K, A, B> {
 impl<K: Copy, A: Copy, B: Copy> Emit<K> for Both<'_, '_, K, A, B> {
     #[inline(always)]
     unsafe fn put(&mut self, at: usize, i: usize, j: usize, key: K, left: bool, right: bool) {
-        // SAFETY: there are as many values as keys; an absent side is not read; the rest is the caller's contract.
+        // SAFETY: there are as many values as keys; an absent side is not read; the caller guarantees the
+        // ranks, and room at `at`.
         unsafe {
             let a = if left { self.left.as_ptr().add(i) } else { &raw const self.absent.0 };
             let b = if right { self.right.as_ptr().add(j) } else { &raw const self.absent.1 };
@@ -67,7 +69,8 @@ impl<K: Copy, A: Copy, B: Copy> Buffer<K> for Both<'_, '_, K, A, B> {
         }
     }
     unsafe fn place(&self, from: usize, count: usize, to: u64) {
-        // SAFETY: the caller's contract is theirs.
+        // SAFETY: the caller guarantees that the tuples were emitted, and that no other thread writes to
+        // these places.
         unsafe {
             self.to.0.place(from, count, to);
             self.to.1.place(from, count, to);
@@ -79,7 +82,7 @@ impl<K: Copy, A: Copy, B: Copy> Buffer<K> for Both<'_, '_, K, A, B> {
     }
 }
 
-/// Tuples of one key, or of consecutive keys of one side alone, and the place of their first answer.
+/// Tuples of one key, or of consecutive keys of one side alone, and the position of their first answer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Run {
     i: usize,
@@ -89,7 +92,7 @@ pub(crate) struct Run {
     at: u64,
 }
 
-/// Answers of `m` left and `n` right tuples of a key.
+/// Returns the number of answers of `m` left and `n` right tuples of a key.
 fn answers(how: How, m: usize, n: usize) -> u128 {
     let (m, n) = (m as u128, n as u128);
     match how {
@@ -105,7 +108,7 @@ fn answers(how: How, m: usize, n: usize) -> u128 {
     }
 }
 
-/// Hands out the runs of a part whose borders part no key, with as many answers as each has.
+/// Passes each run of a part, with its number of answers, to `take`. No key continues beyond the part.
 fn each_run<K: Word>(a: &[K], b: &[K], part: Part, how: How, mut take: impl FnMut(Run, u128)) {
     let ((mut i, i_end), (mut j, j_end)) = (part.left, part.right);
     while i < i_end || j < j_end {
@@ -118,7 +121,7 @@ fn each_run<K: Word>(a: &[K], b: &[K], part: Part, how: How, mut take: impl FnMu
             (Some(_), None) => (i_end - i, 0),
             _ => (0, j_end - j),
         };
-        // Keys out of order give no run: then the rest is passed.
+        // Keys out of order give no run: then the rest is skipped.
         if m + n == 0 {
             break;
         }
@@ -130,7 +133,7 @@ fn each_run<K: Word>(a: &[K], b: &[K], part: Part, how: How, mut take: impl FnMu
     }
 }
 
-/// The runs of a part, or of whole columns, and how many answers they have; `None` above `limit`.
+/// Returns the runs of a part, or of whole columns, and their number of answers; `None` above `limit`.
 pub(crate) fn runs<K: Word>(
     a: &[K],
     b: &[K],
@@ -148,7 +151,7 @@ pub(crate) fn runs<K: Word>(
     if total > u128::from(limit) { Err(total) } else { Ok((runs, total as u64)) }
 }
 
-/// Hands out answers `from..to` of some runs: left rank, right rank.
+/// Yields answers `from..to` of some runs: left rank, right rank.
 pub(crate) fn expand(
     runs: &[Run],
     how: How,
@@ -183,10 +186,10 @@ pub(crate) fn expand(
     }
 }
 
-/// Parts whose borders part no key, and the answers before each; the last entry is the end.
+/// Parts, with no key in two of them, and the number of answers before each; the last entry is the total.
 struct Counted {
     parts: Vec<Part>,
-    /// One more than parts.
+    /// Answers before each part; one entry more than there are parts.
     before: Vec<u64>,
 }
 
@@ -234,7 +237,7 @@ impl Counted {
         self.before.last().copied().unwrap_or(0)
     }
 
-    /// Writes all answers, by equal pieces of them.
+    /// Writes all answers, in equal pieces.
     fn write<K: Word, B: Buffer<K>>(
         &self,
         (a, b): (&[K], &[K]),
@@ -258,20 +261,20 @@ impl Counted {
                     let key = left.map_or_else(|| right.map_or(K::MAX, |j| b[j]), |i| a[i]);
                     let (i, j) = (left.unwrap_or(0), right.unwrap_or(0));
                     if at < (to - from) as usize {
-                        // SAFETY: there is room for `to - from`; `expand` gives ranks of the columns, whose
-                        // keys were just looked at, or none.
+                        // SAFETY: there is room for `to - from`; `expand` yields ranks whose keys were read
+                        // above, or none.
                         unsafe { buffer.put(at, i, j, key, left.is_some(), right.is_some()) };
                         at += 1;
                     }
                 });
-                // SAFETY: so many were put; pieces do not overlap.
+                // SAFETY: `at` tuples were written; pieces do not overlap.
                 unsafe { buffer.place(0, at, bounds[0] + from) };
             });
         });
     }
 }
 
-/// Evaluates an expression with `W` the walk of a join of unique right keys.
+/// Evaluates an expression with `W` as the walk of a join of unique right keys.
 macro_rules! with_walk {
     ($how:expr, $walk:ident => $body:expr) => {
         match $how {
@@ -288,7 +291,7 @@ macro_rules! with_walk {
     }};
 }
 
-/// Whether a part's right keys are unique, which semi and anti joins do not need.
+/// Returns a check that a part's right keys are unique, which semi and anti joins do not need.
 fn check<'a, K: Word>(how: How, b: &'a [K]) -> impl Fn(&Part) -> bool + Sync + 'a {
     move |part| matches!(how, How::Semi | How::Anti) || is_distinct(b, part.right)
 }
@@ -302,10 +305,10 @@ fn fits(tuples: u128, tuple_bytes: usize, options: &Options) -> Result<usize, Re
     Ok(tuples as usize)
 }
 
-/// How many tuples a join answers. O(|A| + |B|), writes nothing.
+/// Counts the tuples of a join. O(|A| + |B|), writes nothing.
 ///
 /// # Errors
-/// [`RelationError::TooLarge`] above 2^63.
+/// [`RelationError::TooLarge`] above 2^63 tuples.
 pub fn join_count<K: Word>(
     how: How,
     left: &[K],
@@ -326,11 +329,11 @@ pub fn join_count<K: Word>(
     })
 }
 
-/// Ranks of the tuples of an answer, in two passes: the first counts, so that exactly as much memory is taken. Semi
-/// joins give the first right rank. O(|A| + |B| + answers).
+/// Returns the ranks of the tuples of a join, in two passes: the first counts, so that exactly as much memory
+/// is taken. Semi joins give the first right rank. O(|A| + |B| + answers).
 ///
 /// # Errors
-/// [`RelationError::TooLarge`].
+/// [`RelationError::TooLarge`] if the answer exceeds the limit of `options`.
 pub fn join_ranks<K: Word>(
     how: How,
     left: &[K],
@@ -361,10 +364,10 @@ pub fn join_ranks<K: Word>(
     Ok(pairs)
 }
 
-/// A join: in one pass if no right key stands twice, else in two. O(|A| + |B| + answers).
+/// Joins two relations: in one pass if no right key is duplicated, else in two. O(|A| + |B| + answers).
 ///
 /// # Errors
-/// [`RelationError::TooLarge`], before memory is taken.
+/// [`RelationError::TooLarge`], before memory is taken, if the answer exceeds the limit of `options`.
 pub fn join<K, A, B>(
     how: How,
     left: Columns<'_, K, A>,
@@ -381,7 +384,7 @@ where
     Ok(joined)
 }
 
-/// [`join`] into columns whose memory is used again.
+/// Joins as [`join`] does, into columns whose memory is reused.
 ///
 /// # Errors
 /// Those of [`join`].
@@ -404,7 +407,8 @@ where
         How::Right | How::Full => a.len().saturating_add(b.len()),
         _ => a.len(),
     };
-    // As many answers as unique right keys can have need no count, if there is memory for them.
+    // An answer of at most as many tuples as unique right keys give needs no count, if there is memory for
+    // it.
     let bound = match fits(bound as u128, tuple_bytes, options) {
         Ok(bound) => bound,
         Err(_) => fits(join_count(how, a, b, options)?.into(), tuple_bytes, options)?,
@@ -455,7 +459,8 @@ fn both<'a, 't, K: Word, A: Copy + Default, B: Copy + Default>(
     Both { left: left.values, right: right.values, absent: Default::default(), has_sides, to }
 }
 
-/// Runs with the columns as outputs of at most `capacity` tuples; they hold what `run` says it wrote.
+/// Runs with the columns as outputs of at most `capacity` tuples; `run` returns the number of tuples that it
+/// wrote.
 fn into_joined<K: Word, A: Copy, B: Copy>(
     joined: &mut Joined<K, A, B>,
     capacity: usize,

@@ -1,15 +1,16 @@
 //! Unions and intersections of more than two inputs.
 //!
-//! A union is a balanced tree of unions of neighbours: each tuple is copied log(inputs) times, and tuples of earlier
-//! inputs stay before those of later ones. An intersection begins with the smallest input, so that it is never larger
-//! than that, and ends with the first, whose tuples it answers.
+//! A union is a balanced tree of unions of neighbours: each tuple is copied log(inputs) times, and tuples of
+//! earlier inputs stay before those of later ones. An intersection begins with the smallest input, so that it
+//! is never larger than that, and ends with the first, whose tuples are the result.
 
 use super::set::{set_of_left, set_operation};
 use super::{Columns, Options, no_values};
 use crate::rules::{SetOperation, SetRule};
 use pleach_format::Word;
 
-/// Union of all inputs: of equal keys the tuples of earlier inputs come first. O(tuples log(inputs)).
+/// Returns the union of all inputs: tuples of earlier inputs come first among equal keys. O(tuples
+/// log(inputs)).
 #[must_use]
 pub fn union_all<K: Word, V: Copy + Send + Sync>(
     rule: SetRule,
@@ -18,7 +19,7 @@ pub fn union_all<K: Word, V: Copy + Send + Sync>(
 ) -> (Vec<K>, Vec<V>) {
     let none = Columns { keys: &[], values: &[] };
     match inputs {
-        // One input obeys the rule too.
+        // The rule applies to a single input too.
         [] => (Vec::new(), Vec::new()),
         [one] => set_operation(SetOperation::Union, rule, *one, none, options),
         [one, other] => set_operation(SetOperation::Union, rule, *one, *other, options),
@@ -34,7 +35,8 @@ pub fn union_all<K: Word, V: Copy + Send + Sync>(
     }
 }
 
-/// Intersection of all inputs: tuples of the first one. O(tuples), and less if one is small.
+/// Returns the intersection of all inputs: tuples of the first one. O(tuples), and less if one input is
+/// small.
 #[must_use]
 pub fn intersect_all<K: Word, V: Copy + Send + Sync>(
     rule: SetRule,

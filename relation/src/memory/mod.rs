@@ -3,18 +3,19 @@
 //! ```text
 //! walk.rs     steps through both sides without a branch, four parts in turn
 //! vector.rs   the same by blocks, for keys alone         blocks.rs   what blocks leave
-//! cut.rs      where both sides are parted
-//! ordered.rs  tasks in parallel, results one behind the other, in one pass
+//! cut.rs      cuts of both sides into parts
+//! ordered.rs  tasks in parallel, results one after the other, in one pass
 //! sweep.rs    the three together
 //! set.rs      union, intersection, difference      join.rs     joins
 //! many.rs     of more than two inputs              rows.rs     select, project, product, reduce
 //! ```
-//! Keys are *encoded* words (see [`pleach_format::key`]); values are anything that is `Copy`.
+//! Keys are *encoded* words (see [`pleach_format::key`]); values are of any `Copy` type.
 //!
-//! Two forms. The functions that end in `ranks` count first and then write pairs of ranks, exactly as many as there
-//! are; [`gather`] fetches what stands there. The others are fused: one pass that writes tuples into a buffer that is
-//! large enough for every answer, |A| + |B| tuples for set operations, |A| for a join whose right keys are unique; a
-//! join whose answer turns out to be larger counts and begins again. Memory that is not written is not touched.
+//! There are two forms. Functions whose names end in `ranks` count first, and then write exactly as many
+//! pairs of ranks as there are; [`gather`] fetches the elements. The others write tuples in one pass, into a
+//! buffer that is large enough for every answer: |A| + |B| tuples for set operations, |A| for a join whose
+//! right keys are unique. A join whose answer turns out to be larger counts and begins again. Memory that is
+//! not written is not touched.
 
 mod blocks;
 mod cut;
@@ -40,20 +41,21 @@ use crate::error::RelationError;
 use pleach_format::Word;
 use rayon::prelude::*;
 
-/// Rank of a tuple that is not there.
+/// Rank of a missing tuple.
 pub const ABSENT: u64 = u64::MAX;
 
-/// Tuples of both sides in a part: its keys and what it writes stay in the second-level cache, four parts at a time.
+/// Tuples per part, of both sides together: its keys and its output stay in the second-level cache, four
+/// parts at a time.
 const PART_TUPLES: usize = 8 << 10;
 
-/// How work is cut, which affects speed alone, and how large an answer may be.
+/// Size of the units of work, which affects only speed, and the limit of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Tuples of both sides in a part, at least 1.
+    /// Tuples per part, of both sides together, at least 1.
     pub part_tuples: usize,
-    /// Output tuples of a piece of a join that has more of them than input, at least 1.
+    /// Output tuples per piece, at least 1, for a join whose output is larger than its input.
     pub piece_tuples: usize,
-    /// Bytes that an answer may take.
+    /// Maximum bytes of an answer.
     pub memory_bytes: u64,
 }
 
@@ -72,10 +74,11 @@ pub struct Columns<'a, K, V> {
 }
 
 impl<'a, K: Word, V: Copy> Columns<'a, K, V> {
-    /// Of encoded keys, which must be in order, and a value for each. O(keys).
+    /// Makes a relation of encoded keys, which must be in order, and a value for each. O(keys).
     ///
     /// # Errors
-    /// [`RelationError::Unsorted`] and [`RelationError::Lengths`], which name the relation `name`.
+    /// [`RelationError::Unsorted`] if the keys are not in order and [`RelationError::Lengths`] if the lengths
+    /// differ, with the relation's `name`.
     pub fn new(name: &str, keys: &'a [K], values: &'a [V]) -> Result<Self, RelationError> {
         let this = Self::sorted(name, keys, values)?;
         const CHUNK: usize = 1 << 16;
@@ -94,10 +97,11 @@ impl<'a, K: Word, V: Copy> Columns<'a, K, V> {
         }
     }
 
-    /// The same, of keys that are known to be in order. If they are not, answers are wrong, and nothing worse. O(1).
+    /// Makes a relation of keys that are known to be in order. If they are not, answers are wrong, but safe.
+    /// O(1).
     ///
     /// # Errors
-    /// [`RelationError::Lengths`].
+    /// [`RelationError::Lengths`] if the lengths differ.
     pub fn sorted(name: &str, keys: &'a [K], values: &'a [V]) -> Result<Self, RelationError> {
         let lengths = (keys.len() as u64, values.len() as u64);
         if lengths.0 != lengths.1 {
@@ -116,22 +120,23 @@ impl<'a, K: Word, V: Copy> Columns<'a, K, V> {
         self.keys.len()
     }
 
-    /// Whether there are none.
+    /// Returns true if the relation has no tuples.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }
 }
 
-/// A value for each of so many keys that takes no memory.
+/// Returns an empty value for each of `tuples` keys; takes no memory.
 #[must_use]
 pub fn no_values(tuples: usize) -> &'static [()] {
-    // A slice of nothing has any length.
+    // A slice of zero-sized elements may have any length.
     const NONE: [(); usize::MAX] = [(); usize::MAX];
     &NONE[..tuples]
 }
 
-/// Positions of an answer in its inputs: a pair for each of its tuples, [`ABSENT`] for a side that has no part in it.
+/// Positions of an answer in its inputs: one pair per tuple, with [`ABSENT`] for a side that has no part in
+/// it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RankPairs {
     /// Left ranks.
@@ -140,7 +145,7 @@ pub struct RankPairs {
     pub right: Vec<u64>,
 }
 
-/// The elements of these ranks, `absent` for [`ABSENT`] ones. O(ranks), in parallel.
+/// Returns the elements at `ranks`, and `absent` for [`ABSENT`] ranks. O(ranks), in parallel.
 #[must_use]
 pub fn gather<T: Copy + Send + Sync>(elements: &[T], ranks: &[u64], absent: T) -> Vec<T> {
     let at = |&rank: &u64| usize::try_from(rank).ok().and_then(|rank| elements.get(rank)).copied();

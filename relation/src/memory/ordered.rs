@@ -1,27 +1,28 @@
-//! Tasks that run in parallel and write their results one behind the other, in one pass.
+//! Tasks that run in parallel and write their results one after the other, in one pass.
 //!
-//! A thread takes the next task, works into a buffer of its own that stays in its cache, and then knows how much there
-//! is. Where it goes follows from the tasks before: each waits for the one before it to say where it ends, says where
-//! it ends itself, and copies afterwards. Tasks are taken in order and are alike, so that the wait is short. (On a GPU
-//! this is called decoupled look-back.) So the output is written once, without a count before and without gaps to
-//! close after it; and as it is written from a buffer, it can go around the cache, which saves reading what is
-//! overwritten.
+//! A thread takes the next task and works into a buffer of its own, which stays in its cache; then the size
+//! of the result is known. Its position follows from the tasks before: each task waits until the one before
+//! it publishes its end, publishes its own end, and copies afterwards. Tasks are taken in order and are
+//! alike, so that the wait is short. (On a GPU this is called decoupled look-back.)
+//!
+//! So the output is written once, without a count before and without gaps to close after it. As it is written
+//! from a buffer, the stores can bypass the cache, which saves reading what is overwritten.
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 use pleach_format::cpu;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-/// Outputs of at least so many bytes go around the cache: they do not fit into it.
+/// Outputs of at least this size bypass the cache: they do not fit into it.
 const STREAM_BYTES: usize = 8 << 20;
 
-/// Whose turn it is, and where its results begin.
+/// The task whose turn it is, and the position of its results.
 struct Turn {
     task: AtomicUsize,
     offset: AtomicU64,
     failed: AtomicBool,
 }
 
-/// Tells the others that this thread panics: they would wait for ever.
+/// Signals the other threads that this one panics; otherwise they would wait forever.
 struct Alarm<'a>(&'a AtomicBool);
 
 impl Drop for Alarm<'_> {
@@ -34,9 +35,9 @@ impl Drop for Alarm<'_> {
 
 /// Runs tasks `0..tasks` on all threads of the current pool and returns the sum of their counts.
 ///
-/// `work` fills the thread's buffer and returns a count; `place` gets the buffer and the sum of all earlier counts,
-/// each thread for itself, so that places never overlap. Neither may use the pool: a thread that waits for the one
-/// before it must not have work of that one below it.
+/// `work` fills the thread's buffer and returns a count. `place` gets the buffer and the sum of all earlier
+/// counts; the threads call it concurrently, and places never overlap. Neither may use the pool: a thread
+/// that waits for the task before it must not have that task's work below it on its stack.
 pub(crate) fn in_order<B>(
     tasks: usize,
     buffer: impl Fn() -> B + Sync,
@@ -82,21 +83,21 @@ pub(crate) fn in_order<B>(
     turn.offset.load(Ordering::Relaxed)
 }
 
-/// A column that threads write to, each at places of its own.
+/// A column that several threads write to, each at places of its own.
 pub(crate) struct Target<T> {
     start: *mut T,
     capacity: usize,
     stream: bool,
 }
 
-// SAFETY: it is an address; who writes through it promises that no two threads write to one place.
+// SAFETY: it is an address; the callers of `write` guarantee that no two threads write to one place.
 unsafe impl<T: Send> Sync for Target<T> {}
-// SAFETY: the same.
+// SAFETY: it is an address, and `T` may be sent; the callers of `write` guarantee places of their own.
 unsafe impl<T: Send> Send for Target<T> {}
 
 impl<T: Copy> Target<T> {
-    /// Makes room for `capacity` elements in a vector, which is empty afterwards. The vector must not be touched as
-    /// long as this is used.
+    /// Reserves room for `capacity` elements in a vector, which is empty afterwards. The vector must not be
+    /// touched while this target is in use.
     pub(crate) fn new(vector: &mut Vec<T>, capacity: usize) -> Self {
         vector.clear();
         vector.reserve(capacity);
@@ -107,13 +108,15 @@ impl<T: Copy> Target<T> {
     /// Copies elements to place `at`, if they end within the capacity.
     ///
     /// # Safety
-    /// The vector is where it was when this was made, and no other thread writes to these places.
+    /// The vector has not moved or been touched since [`Target::new`], and no other thread writes to these
+    /// places.
     pub(crate) unsafe fn write(&self, at: u64, elements: &[T]) {
         let Ok(at) = usize::try_from(at) else { return };
         if at.checked_add(elements.len()).is_none_or(|end| end > self.capacity) {
             return;
         }
-        // SAFETY: inside the vector's allocation, by the check above; the caller promises the rest.
+        // SAFETY: the check above keeps it inside the vector's allocation; the caller guarantees that the
+        // vector is still there and that no other thread writes here.
         unsafe {
             let to = self.start.add(at);
             if self.stream {
@@ -125,7 +128,7 @@ impl<T: Copy> Target<T> {
     }
 }
 
-/// Copies bytes around the cache, where the CPU can.
+/// Copies bytes with stores that bypass the cache, where the CPU supports them.
 ///
 /// # Safety
 /// Both ranges are valid for `bytes` bytes and do not overlap.
@@ -148,21 +151,22 @@ unsafe fn stream(from: *const u8, to: *mut u8, bytes: usize) {
     }
 }
 
-/// Bytes of a line of the cache.
+/// Bytes per cache line.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 const LINE: usize = 64;
 
 /// Copies lines, four stores each.
 ///
-/// By instructions of our own: an element of any type may have bytes that are not initialised, which no vector of the
-/// language can hold, and a copy can.
+/// Uses assembly: elements of any type may have uninitialised bytes, which no vector type of the language can
+/// hold, but which a copy can.
 ///
 /// # Safety
-/// As [`stream`], of `lines` lines; `to` is aligned to one.
+/// Both ranges are valid for `lines` lines and do not overlap; `to` is aligned to a line.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 unsafe fn lines_sse2(from: *const u8, to: *mut u8, lines: usize) {
     for at in (0..lines * LINE).step_by(LINE) {
-        // SAFETY: the contract; each store takes 16 bytes at a multiple of 16; SSE is part of x86-64.
+        // SAFETY: the caller guarantees both ranges; each store takes 16 bytes at a multiple of 16; SSE is
+        // part of x86-64.
         unsafe {
             std::arch::asm!(
                 "movups {a}, [{from}]", "movups {b}, [{from} + 16]",
@@ -180,12 +184,14 @@ unsafe fn lines_sse2(from: *const u8, to: *mut u8, lines: usize) {
 /// Copies lines, a store each.
 ///
 /// # Safety
-/// As [`lines_sse2`], and the CPU has [`cpu::avx512f`].
+/// Both ranges are valid for `lines` lines and do not overlap, `to` is aligned to a line, and the CPU has
+/// [`cpu::avx512f`].
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[target_feature(enable = "avx512f")]
 unsafe fn lines_avx512(from: *const u8, to: *mut u8, lines: usize) {
     for at in (0..lines * LINE).step_by(LINE) {
-        // SAFETY: the contract; the store takes 64 bytes at a multiple of 64.
+        // SAFETY: the caller guarantees both ranges and AVX-512 F; the store takes 64 bytes at a multiple of
+        // 64.
         unsafe {
             std::arch::asm!(
                 "vmovups {line}, [{from}]", "vmovntps [{to}], {line}",
@@ -198,11 +204,11 @@ unsafe fn lines_avx512(from: *const u8, to: *mut u8, lines: usize) {
 
 #[cfg(any(not(target_arch = "x86_64"), miri))]
 unsafe fn stream(from: *const u8, to: *mut u8, bytes: usize) {
-    // SAFETY: the caller's contract.
+    // SAFETY: the caller guarantees that both ranges are valid and do not overlap.
     unsafe { to.copy_from_nonoverlapping(from, bytes) }
 }
 
-/// What went around the cache is visible to whoever waits for this thread.
+/// Makes stores that bypassed the cache visible to threads that wait for this one.
 fn fence() {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     // SAFETY: SSE is part of x86-64; a fence touches no memory.

@@ -1,8 +1,8 @@
 //! Operators of one input, and the product: select, project, reduce, product.
 //!
-//! None of them compares keys of two sides; a task is a block of ranks. Blocks of a reduction are of a fixed number of
-//! tuples, so that sums of floats do not depend on the threads: each block sums its runs, and a run that goes on in the
-//! next block is put together in the order of the blocks.
+//! None of them compares keys of two sides; a task is a block of ranks. Blocks of a reduction have a fixed
+//! number of tuples, so that sums of floats do not depend on the threads. Each block sums its runs; the
+//! results of a run that continues in the next block are combined in the order of the blocks.
 
 use super::ordered::in_order;
 use super::sweep::{Held, into_two};
@@ -11,10 +11,11 @@ use crate::error::RelationError;
 use pleach_format::Word;
 use rayon::prelude::*;
 
-/// Tuples of a block of a reduction. Part of what a sum of floats is: see `rules.rs`.
+/// Tuples per block of a reduction. It determines sums of floats: see `rules.rs`.
 pub(crate) const BLOCK_TUPLES: usize = 4096;
 
-/// Ranks of the tuples that a predicate keeps, in order. The predicate must not use the thread pool. O(tuples).
+/// Returns the ranks of the tuples that a predicate keeps, in order. The predicate must not use the thread
+/// pool. O(tuples).
 #[must_use]
 pub fn select_ranks<K: Word, V: Copy + Send + Sync>(
     columns: Columns<'_, K, V>,
@@ -30,7 +31,7 @@ pub fn select_ranks<K: Word, V: Copy + Send + Sync>(
         .map(|(keys, values)| keys.iter().zip(values).map(|(&k, &v)| u64::from(predicate(k, v))).sum())
         .collect();
     let mut ranks = Vec::with_capacity(counts.iter().sum::<u64>() as usize);
-    // Counted first: exactly as much memory is taken.
+    // Counted first, so that exactly as much memory is taken.
     let pieces: Vec<Vec<u64>> = (0..counts.len())
         .into_par_iter()
         .map(|number| {
@@ -47,7 +48,8 @@ pub fn select_ranks<K: Word, V: Copy + Send + Sync>(
     ranks
 }
 
-/// The tuples that a predicate keeps, in order, in one pass. The predicate must not use the thread pool. O(tuples).
+/// Returns the tuples that a predicate keeps, in order, in one pass. The predicate must not use the thread
+/// pool. O(tuples).
 #[must_use]
 pub fn select<K: Word, V: Copy + Send + Sync>(
     columns: Columns<'_, K, V>,
@@ -66,7 +68,8 @@ pub fn select<K: Word, V: Copy + Send + Sync>(
                 values.reserve(to - from);
                 *count = 0;
                 for (&key, &value) in columns.keys[from..to].iter().zip(&columns.values[from..to]) {
-                    // SAFETY: at most one a tuple of the task is kept, and so many there is room for.
+                    // SAFETY: at most one tuple is kept per tuple of the task, and room for all of them was
+                    // reserved.
                     unsafe {
                         keys.put(*count, key);
                         values.put(*count, value);
@@ -76,7 +79,7 @@ pub fn select<K: Word, V: Copy + Send + Sync>(
                 *count
             },
             |to, (keys, values, count)| {
-                // SAFETY: so many were put; `in_order` gives each task places of its own.
+                // SAFETY: all these elements were written; `in_order` gives each task places of its own.
                 unsafe {
                     keys.place(0, *count, to);
                     values.place(0, *count, to);
@@ -87,11 +90,11 @@ pub fn select<K: Word, V: Copy + Send + Sync>(
     (keys, values)
 }
 
-/// Other keys and values for each tuple. Unless the order of the keys `is_kept`, the tuples are sorted by their new
-/// keys, those of equal ones in the order that they had. O(tuples), or O(tuples log(tuples)).
+/// Makes another key and value for each tuple. Unless the order of the keys `is_kept`, the tuples are sorted
+/// by their new keys, stably. O(tuples), or O(tuples log(tuples)).
 ///
 /// # Errors
-/// [`RelationError::Unsorted`] if the order was to be kept and is not.
+/// [`RelationError::Unsorted`] if `is_kept` is true and the new keys are not in order.
 pub fn project<K, V, L, W>(
     columns: Columns<'_, K, V>,
     map: impl Fn(K, V) -> (L, W) + Sync + Send,
@@ -115,11 +118,11 @@ where
     Ok(tuples.into_par_iter().unzip())
 }
 
-/// All pairs of tuples, by left rank, then by right rank: the left key, and what `combine` makes of the values. The
-/// function must not use the thread pool. O(|A| |B|).
+/// Returns all pairs of tuples, by left rank, then by right rank: the left key, and the result of `combine`
+/// for the values. The function must not use the thread pool. O(|A| |B|).
 ///
 /// # Errors
-/// [`RelationError::TooLarge`], before memory is taken.
+/// [`RelationError::TooLarge`], before memory is taken, if the answer exceeds the limit of `options`.
 pub fn product<K, A, B, C>(
     left: Columns<'_, K, A>,
     right: &[B],
@@ -152,7 +155,7 @@ where
                 values.reserve(*count);
                 let (mut i, mut j) = (from / right.len(), from % right.len());
                 for at in 0..*count {
-                    // SAFETY: there is room for so many.
+                    // SAFETY: room for that many elements was reserved.
                     unsafe {
                         keys.put(at, left.keys[i]);
                         values.put(at, combine(left.values[i], right[j]));
@@ -165,7 +168,7 @@ where
                 *count
             },
             |to, (keys, values, count)| {
-                // SAFETY: so many were put; `in_order` gives each task places of its own.
+                // SAFETY: all these elements were written; `in_order` gives each task places of its own.
                 unsafe {
                     keys.place(0, *count, to);
                     values.place(0, *count, to);
@@ -176,23 +179,23 @@ where
     Ok((keys, values))
 }
 
-/// What becomes of the values of a key: any associative function.
+/// An associative function that combines the values of a key.
 pub trait Reduce<V>: Sync {
-    /// What is made of them.
+    /// Type of the result.
     type Output: Copy + Send + Sync;
-    /// Of one value.
+    /// Returns the result of one value.
     fn of(&self, value: V) -> Self::Output;
-    /// Of two neighbouring parts of a key's values; `None` if it cannot be held.
+    /// Combines the results of two neighbouring parts of a key's values; `None` if the result does not fit.
     fn both(&self, first: Self::Output, second: Self::Output) -> Option<Self::Output>;
 }
 
-/// Keys and what became of their values, or the key whose values cannot be held.
+/// Keys and their results, or the key whose result does not fit.
 type Reduced<K, T> = Result<(Vec<K>, Vec<T>), K>;
 
-/// One tuple for each key: what `operation` makes of its values, in their order. O(tuples).
+/// Reduces to one tuple per key: `operation` combines its values, in their order. O(tuples).
 ///
 /// # Errors
-/// [`RelationError::Overflow`] with the first key whose result cannot be held.
+/// [`RelationError::Overflow`] with the first key whose result does not fit.
 pub fn reduce<K: Word, V: Copy + Send + Sync, R: Reduce<V>>(
     columns: Columns<'_, K, V>,
     operation: &R,
@@ -221,7 +224,7 @@ pub fn reduce<K: Word, V: Copy + Send + Sync, R: Reduce<V>>(
     Ok((keys, results))
 }
 
-/// [`reduce`] of one block, which is an error with the key that cannot be held.
+/// Reduces one block; fails with the key whose result does not fit.
 fn reduce_block<K: Word, V: Copy, R: Reduce<V>>(
     keys: &[K],
     values: &[V],

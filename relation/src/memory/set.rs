@@ -1,4 +1,4 @@
-//! Union, intersection, difference. See `rules.rs` for what they answer.
+//! Union, intersection, difference. `rules.rs` specifies their results.
 
 use super::sweep::{Buffer, Held, Nothing, Pairs, into_two, sweep};
 use super::walk::{
@@ -8,7 +8,7 @@ use super::{Columns, Options, RankPairs};
 use crate::rules::{SetOperation, SetRule};
 use pleach_format::Word;
 
-/// Evaluates an expression with `W` the walk of an operation.
+/// Evaluates an expression with `W` as the walk of an operation.
 macro_rules! with_walk {
     ($operation:expr, $rule:expr, $walk:ident => $body:expr) => {
         match ($operation, $rule) {
@@ -38,8 +38,8 @@ pub(super) struct LeftTuples<'a, 't, K, V> {
 impl<K: Copy, V: Copy> Emit<K> for LeftTuples<'_, '_, K, V> {
     #[inline(always)]
     unsafe fn put(&mut self, at: usize, i: usize, _: usize, key: K, _: bool, _: bool) {
-        // SAFETY: only walks that have no right tuples alone use this: they always give a left rank; there are as
-        // many values as keys; the rest is the caller's contract.
+        // SAFETY: only walks that emit no right tuple alone use this type, so `i` is a left rank; there are
+        // as many values as keys; the caller guarantees room at `at`.
         unsafe {
             self.keys.put(at, key);
             if size_of::<V>() > 0 {
@@ -58,7 +58,8 @@ impl<K: Copy, V: Copy> Buffer<K> for LeftTuples<'_, '_, K, V> {
         (size_of::<V>() == 0).then(|| self.keys.start())
     }
     unsafe fn place(&self, from: usize, count: usize, to: u64) {
-        // SAFETY: the caller's contract is theirs.
+        // SAFETY: the caller guarantees that the tuples were emitted, and that no other thread writes to
+        // these places.
         unsafe {
             self.keys.place(from, count, to);
             self.values.place(from, count, to);
@@ -78,7 +79,7 @@ impl<K: Copy, V: Copy> Emit<K> for Tuples<'_, '_, K, V> {
     #[inline(always)]
     unsafe fn put(&mut self, at: usize, i: usize, j: usize, key: K, left: bool, _: bool) {
         // SAFETY: a tuple without a left part has a right one, and there are as many values as keys; the
-        // rest is the caller's contract.
+        // caller guarantees the ranks, and room at `at`.
         unsafe {
             self.keys.put(at, key);
             if size_of::<V>() > 0 {
@@ -98,7 +99,8 @@ impl<K: Copy, V: Copy> Buffer<K> for Tuples<'_, '_, K, V> {
         (size_of::<V>() == 0).then(|| self.keys.start())
     }
     unsafe fn place(&self, from: usize, count: usize, to: u64) {
-        // SAFETY: the caller's contract is theirs.
+        // SAFETY: the caller guarantees that the tuples were emitted, and that no other thread writes to
+        // these places.
         unsafe {
             self.keys.place(from, count, to);
             self.values.place(from, count, to);
@@ -106,21 +108,21 @@ impl<K: Copy, V: Copy> Buffer<K> for Tuples<'_, '_, K, V> {
     }
 }
 
-/// Most tuples of an answer.
+/// Returns the maximum number of tuples of an answer.
 fn bound<K: Word, V: Copy>(
     operation: SetOperation,
     left: &Columns<'_, K, V>,
     right: &Columns<'_, K, V>,
 ) -> usize {
     match operation {
-        // Two slices in memory have fewer elements together than there are addresses; of `()`, saturate.
+        // Two slices in memory have fewer elements together than there are addresses; for `()`, saturate.
         SetOperation::Union => left.len().saturating_add(right.len()),
         SetOperation::Intersection => left.len().min(right.len()),
         SetOperation::Difference => left.len(),
     }
 }
 
-/// How many tuples an operation answers. O(|A| + |B|), writes nothing.
+/// Counts the tuples of an operation's result. O(|A| + |B|), writes nothing.
 pub fn set_count<K: Word, V: Copy + Send + Sync>(
     operation: SetOperation,
     rule: SetRule,
@@ -131,8 +133,8 @@ pub fn set_count<K: Word, V: Copy + Send + Sync>(
     with_walk!(operation, rule, W => sweep::<W, K, _>(left.keys, right.keys, options, || Nothing))
 }
 
-/// An operation in one pass, into vectors whose memory is used again: room for every answer is made, but what is not
-/// written is not touched. O(|A| + |B|).
+/// Runs an operation in one pass, into vectors whose memory is reused: it reserves room for the largest
+/// answer, but touches only what it writes. O(|A| + |B|).
 pub fn set_into<K: Word, V: Copy + Send + Sync>(
     operation: SetOperation,
     rule: SetRule,
@@ -160,7 +162,7 @@ pub fn set_into<K: Word, V: Copy + Send + Sync>(
     });
 }
 
-/// An operation in one pass. O(|A| + |B|).
+/// Runs an operation in one pass. O(|A| + |B|).
 #[must_use]
 pub fn set_operation<K: Word, V: Copy + Send + Sync>(
     operation: SetOperation,
@@ -174,8 +176,8 @@ pub fn set_operation<K: Word, V: Copy + Send + Sync>(
     (keys, values)
 }
 
-/// Ranks of the tuples of an answer, in two passes: the first counts, so that exactly as much memory is taken. Of a
-/// tuple that stands for one of each side both ranks are given. O(|A| + |B|).
+/// Returns the ranks of the tuples of a result, in two passes: the first counts, so that exactly as much
+/// memory is taken. A tuple that stands for one of each side has both ranks. O(|A| + |B|).
 #[must_use]
 pub fn set_ranks<K: Word, V: Copy + Send + Sync>(
     operation: SetOperation,
@@ -193,10 +195,10 @@ pub fn set_ranks<K: Word, V: Copy + Send + Sync>(
     pairs
 }
 
-/// An intersection or a difference with keys alone on the right, in one pass. O(|A| + |B|).
+/// Runs an intersection or a difference, with only keys on the right, in one pass. O(|A| + |B|).
 ///
 /// # Panics
-/// If it is a union: that has values of both sides.
+/// If the operation is a union, which has values of both sides.
 #[must_use]
 pub fn set_of_left<K: Word, V: Copy + Send + Sync>(
     operation: SetOperation,

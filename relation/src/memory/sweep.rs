@@ -1,4 +1,4 @@
-//! A walk over whole columns on all threads: parts, buffers, and where what they emit goes.
+//! A walk over whole columns on all threads: parts, buffers, and the places of the emitted tuples.
 
 use super::Options;
 use super::blocks::walk_blocks;
@@ -10,34 +10,34 @@ use pleach_format::Word;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A thread's buffer of what a walk emits.
+/// A thread's buffer for the tuples that a walk emits.
 pub(crate) trait Buffer<K>: Emit<K> {
-    /// Makes room for so many tuples.
+    /// Reserves room for `room` tuples.
     fn reserve(&mut self, room: usize);
-    /// Where keys go, if nothing else is kept of a tuple.
+    /// Returns the address for keys, if only the key of a tuple is kept.
     fn keys_alone(&mut self) -> Option<*mut K> {
         None
     }
     /// Copies `count` emitted tuples from `from` on to place `to` of the output.
     ///
     /// # Safety
-    /// So many were emitted there; no other thread writes to these places.
+    /// `count` tuples were emitted there; no other thread writes to these places.
     unsafe fn place(&self, from: usize, count: usize, to: u64);
 }
 
-/// How the inputs are gone through.
+/// Method of searching the inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
-    /// Both are merged.
+    /// Merges both sides.
     Sweep,
-    /// The longer one is passed in doubling steps, from each key of the shorter one on.
+    /// Skips through the longer side in doubling steps, from each key of the shorter one.
     Gallop,
 }
 
-/// How an operator is going to be done, and why. `Display` says it in a line.
+/// Method of an operator, and the reason for it. `Display` writes it in a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// How.
+    /// Method.
     pub method: Method,
     /// Tuples of the left side.
     pub left: u64,
@@ -46,7 +46,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// For sides of these lengths.
+    /// Makes the plan for sides of these lengths.
     #[must_use]
     pub fn new(left: u64, right: u64) -> Self {
         let (short, long) = (left.min(right), left.max(right));
@@ -68,8 +68,8 @@ impl fmt::Display for Plan {
     }
 }
 
-/// Walks through both columns and returns how many tuples were emitted. Those that do not fit into the output are
-/// counted, but not written. O(|A| + |B|).
+/// Walks through both columns and returns the number of emitted tuples. Those that do not fit into the output
+/// are counted, but not written. O(|A| + |B|).
 pub(super) fn sweep<W: Walk, K: Word, B: Buffer<K>>(
     a: &[K],
     b: &[K],
@@ -79,7 +79,7 @@ pub(super) fn sweep<W: Walk, K: Word, B: Buffer<K>>(
     sweep_checked::<W, K, B>(a, b, options, buffer, &|_| true).unwrap_or(0)
 }
 
-/// [`sweep`] as long as `check` is true of each part: `None` otherwise, and what was written means nothing.
+/// Runs [`sweep`] while `check` is true for each part. Returns `None` otherwise; the output is then invalid.
 pub(super) fn sweep_checked<W: Walk, K: Word, B: Buffer<K>>(
     a: &[K],
     b: &[K],
@@ -88,7 +88,7 @@ pub(super) fn sweep_checked<W: Walk, K: Word, B: Buffer<K>>(
     check: &(dyn Fn(&Part) -> bool + Sync),
 ) -> Option<u64> {
     let is_short = Plan::new(a.len() as u64, b.len() as u64).method == Method::Gallop;
-    // What is emitted is then short too, and the longer side is not to be gone through.
+    // The result is then short too, and the longer side need not be read in full.
     let is_sparse = is_short && !W::RIGHT_ALONE && (!W::LEFT_ALONE || a.len() < b.len());
     let cuts = Cuts::new(a, b, W::PARTING, options.part_tuples.max(1), is_sparse);
     let failed = AtomicBool::new(false);
@@ -124,7 +124,8 @@ pub(super) fn sweep_checked<W: Walk, K: Word, B: Buffer<K>>(
     (!failed.into_inner()).then_some(count)
 }
 
-/// What a walk on this thread alone emits, in pieces: where each begins in the buffer, and how long it is.
+/// Walks on this thread alone. Returns the pieces of the result: where each begins in the buffer, and its
+/// length.
 pub(crate) fn sweep_here<W: Walk, K: Word, B: Buffer<K>>(
     a: &[K],
     b: &[K],
@@ -142,10 +143,11 @@ pub(crate) fn sweep_here<W: Walk, K: Word, B: Buffer<K>>(
     parts.iter().zip(counts).map(piece).collect()
 }
 
-/// Tasks that do not try blocks after one in which keys repeat.
+/// Number of tasks that do not try blocks after one in which keys repeat.
 const PASSED: u32 = 15;
 
-/// Walks through parts in the way that is fastest for them. `passed` says for how many tasks blocks are not tried.
+/// Walks through parts by the fastest method for them. `passed` is the number of tasks that will not try
+/// blocks.
 fn walk_parts<W: Walk, K: Word>(
     a: &[K],
     b: &[K],
@@ -161,7 +163,7 @@ fn walk_parts<W: Walk, K: Word>(
     if parts.iter().any(is_uneven) {
         let (mut counts, mut from) = ([0; LANES], 0);
         for (part, count) in parts.iter().zip(&mut counts) {
-            // SAFETY: the room of all parts was just made.
+            // SAFETY: the room of all parts was reserved above.
             *count = unsafe { leap::<W, K>(a, b, *part, from, buffer) };
             from += part.room::<W>();
         }
@@ -171,7 +173,7 @@ fn walk_parts<W: Walk, K: Word>(
     if *passed > 0 {
         *passed -= 1;
     } else if let Some((what, keys)) = by_blocks {
-        // SAFETY: they are available, and the room of all parts was just made.
+        // SAFETY: blocks are available for these keys, and the room of all parts was reserved above.
         let counts = unsafe { walk_blocks::<W, K>((a, b), parts, what, keys, buffer) };
         if let Some(counts) = counts {
             return counts;
@@ -180,13 +182,15 @@ fn walk_parts<W: Walk, K: Word>(
     }
     let is_distinct = |part: &Part| is_distinct(a, part.left) && is_distinct(b, part.right);
     let is_unique = W::HAS_UNIQUE && by_blocks.is_none() && parts.iter().all(is_distinct);
-    // SAFETY: the room of all parts was just made; the other walk has the same, as it emits the same sides.
+    // SAFETY: the room of all parts was reserved above; the other walk needs the same, as it emits the same
+    // sides.
     unsafe {
         if is_unique { walk::<W::Unique, K>(a, b, parts, buffer) } else { walk::<W, K>(a, b, parts, buffer) }
     }
 }
 
-/// Whether no key stands twice among these, or before them. O(keys), and brings them into the cache.
+/// Returns true if no key is duplicated among these, or equal to the one before them. O(keys); brings them
+/// into the cache.
 pub(crate) fn is_distinct<K: Word>(keys: &[K], (from, to): (usize, usize)) -> bool {
     let keys = &keys[from.saturating_sub(1)..to];
     #[cfg(target_arch = "x86_64")]
@@ -203,14 +207,14 @@ fn equal_neighbours_avx2<K: Word>(keys: &[K]) -> u64 {
     equal_neighbours(keys)
 }
 
-/// A sum, because compilers make vectors of sums.
+/// Counts by a sum, because compilers vectorise sums.
 #[inline(always)]
 fn equal_neighbours<K: Word>(keys: &[K]) -> u64 {
     let Some((_, next)) = keys.split_first() else { return 0 };
     keys.iter().zip(next).map(|(key, next)| u64::from(key == next)).sum()
 }
 
-/// Elements that a buffer holds, and where they are copied to.
+/// Elements in a buffer, and the column that they are copied to.
 pub(super) struct Held<'t, T> {
     elements: Vec<T>,
     target: &'t Target<T>,
@@ -225,7 +229,7 @@ impl<'t, T: Copy> Held<'t, T> {
         self.elements.reserve(room);
     }
 
-    /// The first place.
+    /// Returns the address of the first place.
     pub(super) fn start(&mut self) -> *mut T {
         self.elements.as_mut_ptr()
     }
@@ -234,14 +238,16 @@ impl<'t, T: Copy> Held<'t, T> {
     /// `at` is below the room that was reserved.
     #[inline(always)]
     pub(super) unsafe fn put(&mut self, at: usize, element: T) {
-        // SAFETY: inside the vector's allocation, by the contract.
+        // SAFETY: the caller guarantees that `at` is below the reserved room, so it is inside the vector's
+        // allocation.
         unsafe { self.elements.as_mut_ptr().add(at).write(element) };
     }
 
     /// # Safety
     /// The elements were put; no other thread writes to these places.
     pub(super) unsafe fn place(&self, from: usize, count: usize, to: u64) {
-        // SAFETY: they were put there, inside the allocation; the caller promises the rest.
+        // SAFETY: the caller guarantees that they were put there, and that no other thread writes to these
+        // places.
         unsafe {
             let elements = std::slice::from_raw_parts(self.elements.as_ptr().add(from), count);
             self.target.write(to, elements);
@@ -249,7 +255,7 @@ impl<'t, T: Copy> Held<'t, T> {
     }
 }
 
-/// Counts, and writes nothing.
+/// A buffer that only counts.
 pub(super) struct Nothing;
 
 impl<K> Emit<K> for Nothing {
@@ -271,7 +277,7 @@ pub(super) struct Pairs<'t> {
 impl<K> Emit<K> for Pairs<'_> {
     #[inline(always)]
     unsafe fn put(&mut self, at: usize, i: usize, j: usize, _: K, left: bool, right: bool) {
-        // SAFETY: the caller's contract is theirs.
+        // SAFETY: the caller guarantees room at `at`.
         unsafe {
             self.left.put(at, if left { i as u64 } else { super::ABSENT });
             self.right.put(at, if right { j as u64 } else { super::ABSENT });
@@ -285,7 +291,8 @@ impl<K> Buffer<K> for Pairs<'_> {
         self.right.reserve(room);
     }
     unsafe fn place(&self, from: usize, count: usize, to: u64) {
-        // SAFETY: the caller's contract is theirs.
+        // SAFETY: the caller guarantees that the pairs were emitted, and that no other thread writes to these
+        // places.
         unsafe {
             self.left.place(from, count, to);
             self.right.place(from, count, to);
@@ -293,8 +300,8 @@ impl<K> Buffer<K> for Pairs<'_> {
     }
 }
 
-/// Runs with vectors as outputs of at most `capacity` elements; returns how many there are, which the vectors then
-/// hold if it is at most `capacity`.
+/// Runs with vectors as outputs of at most `capacity` elements. Returns the number of elements, which the
+/// vectors hold if it is at most `capacity`.
 pub(super) fn into_two<A: Copy, B: Copy>(
     first: &mut Vec<A>,
     second: &mut Vec<B>,

@@ -1,17 +1,17 @@
 //! Set operations on keys alone, a block of each side at a time (AVX-512).
 //!
-//! *Intersection and difference* ([`blocks`]): all keys of a block of one side are compared with all of a block of the
-//! other: each right key is broadcast and compared with the left block, which gives the left keys that have a
-//! partner. Then the block whose last key is smaller is done, or both are. Of an intersection what matched is
-//! compressed and written at once; of a difference the matches of a left block are gathered until it is done.
+//! *Intersection and difference* ([`blocks`]): each right key of a block is broadcast and compared with all
+//! keys of the left block, which gives the left keys that have a partner. Then the block whose last key is
+//! smaller is complete, or both are. An intersection compresses and writes its matches at once; a difference
+//! collects the matches of a left block until it is complete.
 //!
-//! *Union* ([`union`]): a bitonic network merges the block that holds the next key of either side with the larger half
-//! of what was merged before; the smaller half comes out, without what equals the key before it (the network of
-//! Batcher 1968, used so by Inoue and Taura, "SIMD- and Cache-Friendly Algorithm for Sorting an Array of Structures",
-//! 2015).
+//! *Union* ([`union`]): a bitonic network merges the block that holds the next key of either side with the
+//! larger half of the previous merge; the smaller half is written, without keys equal to the one before (the
+//! network of Batcher 1968, used so by Inoue and Taura, "SIMD- and Cache-Friendly Algorithm for Sorting an
+//! Array of Structures", 2015).
 //!
-//! Nothing branches on a key. Two parts are gone through in turn, since each step waits for the one before. Kernels
-//! look on the way whether a key stands twice on a side: then what they wrote means nothing.
+//! Nothing branches on a key. Two parts are processed in turn, since each step waits for the one before.
+//! Kernels detect duplicate keys on a side: then their output is invalid.
 
 use super::walk::Part;
 use pleach_format::Word;
@@ -19,7 +19,7 @@ use pleach_format::Word;
 use pleach_format::cpu;
 use std::any::TypeId;
 
-/// What is written.
+/// Keys that are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Blocks {
     /// Left keys with a partner.
@@ -30,14 +30,14 @@ pub(crate) enum Blocks {
     Either,
 }
 
-/// Most keys that are written behind the last one that counts.
+/// Maximum number of keys written after the last valid one.
 pub(crate) const SLACK: usize = 16;
-/// Parts that are gone through in turn.
+/// Number of parts that are processed in turn.
 pub(crate) const TOGETHER: usize = 2;
-/// How far ahead keys are asked for: what a CPU does by itself ends with each page of 4 KiB.
+/// Prefetch distance: the CPU's own prefetching ends with each page of 4 KiB.
 const AHEAD_BYTES: usize = 1024;
 
-/// Whether there is a kernel for these keys on this CPU.
+/// Returns true if there is a kernel for these keys on this CPU.
 pub(crate) fn is_available<K: Word>() -> bool {
     #[cfg(target_arch = "x86_64")]
     {
@@ -51,31 +51,33 @@ pub(crate) fn is_available<K: Word>() -> bool {
     }
 }
 
-/// Where a kernel ended.
+/// State of a part after a kernel.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ended<K> {
-    /// What remains: of an intersection or a difference less than a block of one side, or what the caller does not
-    /// want to be read.
+    /// Rest of the part: for an intersection or a difference less than a block of one side, or what the
+    /// caller excluded.
     pub rest: Part,
-    /// Keys that were written.
+    /// Number of keys that were written.
     pub count: usize,
-    /// Of a difference: which keys of the left block that remains have a partner behind which the right side stands.
+    /// For a difference: bits of the keys in the remaining left block whose partner is before the right
+    /// position.
     pub matched: u32,
-    /// Of a union: keys that come before what remains, or among it, ascending; they are not written yet.
+    /// For a union: keys that come before the rest, or among it, ascending; they are not written yet.
     pub carried: [K; SLACK],
-    /// How many of them there are.
+    /// Number of carried keys.
     pub carries: usize,
-    /// Of a union: the key that was written last.
+    /// For a union: the key that was written last.
     pub last: K,
-    /// Whether a key stood twice on a side.
+    /// True if a key was duplicated on a side.
     pub repeats: bool,
 }
 
-/// Goes through whole blocks of parts, and writes to `outs`. Of a union `lasts` are the keys before the parts, which
-/// are not written again.
+/// Processes the whole blocks of parts, and writes to `outs`. For a union, `lasts` are the keys before the
+/// parts, which are not written again.
 ///
 /// # Safety
-/// [`is_available`]; the parts lie inside the columns; each of `outs` has room for the left keys of its part, of a
+/// [`is_available`] is true for `K`; the parts are inside the columns; each of `outs` has room for the left
+/// keys of its part, for a union for the right ones too, and for [`SLACK`] more.
 /// union for the right ones too, and [`SLACK`] more.
 #[cfg(target_arch = "x86_64")]
 pub(crate) unsafe fn blocks<K: Word>(
@@ -90,7 +92,8 @@ pub(crate) unsafe fn blocks<K: Word>(
             let columns = (a.as_ptr().cast::<$k>(), b.as_ptr().cast::<$k>());
             let outs = outs.map(|out| out.cast::<$k>());
             let lasts = lasts.map(|last| last.to_u128() as $k);
-            // SAFETY: `K` is this type, which the comparison settled; the rest is the caller's contract.
+            // SAFETY: the comparison settled that `K` is this type; the caller guarantees the CPU, the parts
+            // and the room.
             let ended = unsafe {
                 match what {
                     Blocks::Both => $sift::<false>(columns, counts, parts, outs),
@@ -133,22 +136,22 @@ impl<K: Word> Ended<K> {
     }
 }
 
-/// A part under way, by addresses: few enough for two parts to stay in registers.
+/// A part in progress, by addresses: few enough for two parts to stay in registers.
 #[derive(Clone, Copy)]
 struct Lane<K> {
     left: *const K,
     right: *const K,
-    /// The last places where a block, and a key behind it, still lie inside the part and the column.
+    /// The last positions where a block, and a key after it, are still inside the part and the column.
     ends: (*const K, *const K),
     out: *mut K,
 }
 
 impl<K: Copy> Lane<K> {
-    /// Of blocks of `n` keys, of columns of so many keys.
+    /// Makes a lane for blocks of `n` keys; `counts` are the lengths of the columns.
     fn new((a, b): (*const K, *const K), counts: (usize, usize), part: Part, out: *mut K, n: usize) -> Self {
         let end = |column: *const K, count: usize, (from, to): (usize, usize)| {
             let stop = to.min(count.saturating_sub(1));
-            // Before the first place there is no block.
+            // There is no block before the first position.
             stop.checked_sub(n)
                 .filter(|&last| last >= from)
                 .map_or(column.wrapping_add(from).wrapping_sub(1), |last| column.wrapping_add(last))
@@ -157,13 +160,13 @@ impl<K: Copy> Lane<K> {
         Self { left, right, ends: (end(a, counts.0, part.left), end(b, counts.1, part.right)), out }
     }
 
-    /// Whether there is a block on both sides.
+    /// Returns true if there is a block on both sides.
     #[inline(always)]
     fn has_blocks(&self) -> bool {
         (self.left <= self.ends.0) & (self.right <= self.ends.1)
     }
 
-    /// What remains of a part.
+    /// Returns the rest of a part.
     fn rest(&self, (a, b): (*const K, *const K), part: Part) -> Part {
         let at = |place: *const K, column: *const K| (place.addr() - column.addr()) / size_of::<K>();
         Part { left: (at(self.left, a), part.left.1), right: (at(self.right, b), part.right.1) }
@@ -174,7 +177,7 @@ impl<K: Copy> Lane<K> {
     }
 }
 
-/// Steps of both lanes in turn, then of each alone.
+/// Makes steps of both lanes in turn, then of each alone.
 macro_rules! in_turn {
     ($lanes:ident, |$at:ident| $step:expr) => {{
         while $lanes[0].has_blocks() & $lanes[1].has_blocks() {
@@ -195,12 +198,13 @@ macro_rules! in_turn {
     }};
 }
 
-/// The kernels for a width: keys and signed keys, lanes of a vector, the type of masks, and intrinsics.
+/// Defines the kernels for a width: keys and signed keys, lanes of a vector, the type of masks, and
+/// intrinsics.
 macro_rules! kernels {
     ($sift:ident, $sift_step:ident, $merge:ident, $merge_step:ident, $key:ty, $signed:ty, $n:literal, $mask:ty,
      $stages:literal, $equal:ident, $unequal:ident, $set1:ident, $compress:ident, $permute:ident,
      $order:ident, $stage:ident, $align:ident, $ordered:ident) => {
-        /// A block of an intersection or a difference (`ALONE`).
+        /// Processes a block of an intersection or a difference (`ALONE`).
         #[cfg(target_arch = "x86_64")]
         #[inline]
         #[target_feature(enable = "avx512f,popcnt")]
@@ -211,8 +215,8 @@ macro_rules! kernels {
         ) {
             use std::arch::x86_64::*;
             let Lane { left: a, right: b, .. } = *lane;
-            // SAFETY: both blocks, and a key behind each, lie inside the columns. A left key counts once at most,
-            // whatever the keys are, and what is written ends at most a block behind those that count.
+            // SAFETY: both blocks, and a key after each, are inside the columns. A left key counts once at
+            // most, whatever the keys are, and the output ends at most a block after the keys that count.
             unsafe {
                 _mm_prefetch::<_MM_HINT_T0>(a.wrapping_byte_add(AHEAD_BYTES).cast());
                 _mm_prefetch::<_MM_HINT_T0>(b.wrapping_byte_add(AHEAD_BYTES).cast());
@@ -256,14 +260,14 @@ macro_rules! kernels {
             });
             std::array::from_fn(|at| Ended {
                 count: lanes[at].count(outs[at]),
-                // What is left of an intersection has been written as far as it matched.
+                // The remaining matches of an intersection have been written already.
                 matched: if ALONE { matched[at].into() } else { 0 },
                 repeats: repeats != 0,
                 ..Ended::new(lanes[at].rest(columns, parts[at]), 0)
             })
         }
 
-        /// A block of a union: merges the next one with what is carried.
+        /// Processes a block of a union: merges the next one with the carried keys.
         #[cfg(target_arch = "x86_64")]
         #[inline]
         #[target_feature(enable = "avx512f,popcnt")]
@@ -274,7 +278,7 @@ macro_rules! kernels {
             repeats: &mut $mask,
         ) {
             use std::arch::x86_64::*;
-            // Lane `at` of stage `s` is exchanged with lane `at ^ (n >> s)`; stage 0 turns a vector round.
+            // Lane `at` of stage `s` is exchanged with lane `at ^ (n >> s)`; stage 0 reverses a vector.
             const LANES: [[$key; $n]; $stages + 1] = {
                 let mut lanes = [[0; $n]; $stages + 1];
                 let mut stage = 0;
@@ -305,7 +309,7 @@ macro_rules! kernels {
                 masks
             };
             let Lane { left: a, right: b, .. } = *lane;
-            // SAFETY: both blocks, and a key behind each, lie inside the columns; a block is written for each that is
+            // SAFETY: both blocks, and a key after each, are inside the columns; a block is written for each that is
             // read, so that what is written ends inside the room, whatever the keys are.
             unsafe {
                 let from_left = *a <= *b;
@@ -348,7 +352,7 @@ macro_rules! kernels {
             for at in 0..TOGETHER {
                 // The first block is carried.
                 if lanes[at].has_blocks() {
-                    // SAFETY: it lies inside the column, and a key behind it.
+                    // SAFETY: the block is inside the column, and so is a key after it.
                     unsafe {
                         carried[at] = _mm512_loadu_si512(lanes[at].left.cast());
                         repeats |= $equal(carried[at], _mm512_loadu_si512(lanes[at].left.add(1).cast()));
@@ -369,7 +373,7 @@ macro_rules! kernels {
                     ..Ended::new(lanes[at].rest(columns, parts[at]), 0)
                 };
                 let mut last = [0; $n];
-                // SAFETY: both arrays have the room of a vector.
+                // SAFETY: both arrays have the size of a vector.
                 unsafe {
                     _mm512_storeu_si512(last.as_mut_ptr().cast(), before[at]);
                     _mm512_storeu_si512(ended.carried.as_mut_ptr().cast(), carried[at]);
@@ -381,8 +385,8 @@ macro_rules! kernels {
     };
 }
 
-/// Whether `a <= b`, and whether `b <= a`: as it stands, since compilers make vectors of two compares, and wait three
-/// times as long for the answer, on which the next block depends.
+/// Returns `a <= b` and `b <= a`, by assembly: compilers make vectors of two compares, and wait three times
+/// as long for the answer, on which the next block depends.
 macro_rules! ordered {
     ($name:ident, $key:ty, $form:literal) => {
         #[cfg(target_arch = "x86_64")]
@@ -401,7 +405,7 @@ macro_rules! ordered {
 ordered!(ordered64, u64, "cmp {0}, {3}");
 ordered!(ordered32, u32, "cmp {0:e}, {3:e}");
 
-/// The last key of `before`, then all of `low` but the last.
+/// Returns the last key of `before`, then all of `low` but the last.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 #[target_feature(enable = "avx512f")]
@@ -421,8 +425,8 @@ fn align32(
     std::arch::x86_64::_mm512_alignr_epi32::<15>(low, before)
 }
 
-/// The lesser and the greater of each two lanes. A minimum of words of 8 bytes takes two instructions of one port, so
-/// they are compared and blended.
+/// Returns the lesser and the greater of each two lanes. A minimum of words of 8 bytes takes two instructions
+/// of one port, so they are compared and blended.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 #[target_feature(enable = "avx512f")]
@@ -435,7 +439,7 @@ fn order64(
     (_mm512_mask_blend_epi64(is_less, b, a), _mm512_mask_blend_epi64(is_less, a, b))
 }
 
-/// The lesser of each two lanes, where `upper` has bits the greater.
+/// Returns the lesser of each two lanes, and the greater where `upper` has bits.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 #[target_feature(enable = "avx512f")]

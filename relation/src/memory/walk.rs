@@ -1,70 +1,70 @@
 //! Steps through two sorted columns: one kernel for every operator.
 //!
-//! A walk looks at the next key of each side and decides by two compares alone what it emits and which sides move on:
-//! no branch depends on a key, so that nothing is predicted wrongly. What is left is a chain of dependent
-//! instructions, a load and some arithmetic a step. Therefore a thread takes [`LANES`] independent parts of the inputs
-//! (see [`super::cut`]) and makes one step of each in turn; the chains overlap, and a step costs what its instructions
-//! cost. Where one side of a part is used up, the rest of the other is stepped through alone.
+//! A walk reads the next key of each side. Two compares decide which tuple it emits and which sides advance:
+//! no branch depends on a key, so that none is mispredicted. The rest is a chain of dependent instructions, a
+//! load and some arithmetic per step. Therefore a thread takes [`LANES`] independent parts of the inputs (see
+//! [`super::cut`]) and makes one step of each in turn; the chains overlap, and a step costs only its
+//! instructions. When one side of a part is used up, the rest of the other is walked alone.
 //!
-//! Which tuples a walk emits follows `rules.rs`; each is said in the comment of its type.
+//! `rules.rs` specifies which tuples a walk emits; the comment of each type says it too.
 
 use super::cut::gallop;
 use super::vector::{Blocks, SLACK};
 use pleach_format::Word;
 
-/// Parts that a thread steps through in turn.
+/// Number of parts that a thread steps through in turn.
 pub(crate) const LANES: usize = 4;
 
-/// What a walk remembers between steps.
+/// State of a walk between steps.
 #[derive(Clone, Copy)]
 pub(crate) struct State<K> {
     /// The key that was taken last (of either side for a union, else of the left one); never that of the first step
     /// of a relation.
     last: K,
-    /// Whether the next right tuple has a left partner already.
+    /// True if the next right tuple already has a left partner.
     matched: bool,
 }
 
-/// What a step does.
+/// Result of a step.
 #[derive(Clone, Copy)]
 pub(crate) struct Step {
-    /// A tuple is emitted.
+    /// True if a tuple is emitted.
     pub emit: bool,
-    /// It has a left part.
+    /// True if it has a left part.
     pub left: bool,
-    /// It has a right part.
+    /// True if it has a right part.
     pub right: bool,
-    /// The left side moves on.
+    /// True if the left side advances.
     pub next_left: bool,
-    /// The right side moves on.
+    /// True if the right side advances.
     pub next_right: bool,
 }
 
-/// How the inputs of a walk may be parted.
+/// Rule for cutting the inputs of a walk.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Parting {
     /// Equal keys in pairs: see [`super::cut::balanced`].
     Balanced,
-    /// Left tuples before equal right ones; a part looks at the right tuple behind it, too.
+    /// Left tuples before equal right ones; a part reads the right tuple after it, too.
     Merge,
 }
 
-/// What is emitted for which keys.
+/// Rule for emitting tuples.
 pub(crate) trait Walk: Copy + Send + Sync + 'static {
     const PARTING: Parting;
-    /// Whether the key that was taken last is of either side; else it is of the left one.
+    /// True if the key that was taken last is of either side; else it is of the left one.
     const LAST_OF_BOTH: bool;
-    /// A faster walk that does the same where no key stands twice on a side.
+    /// A faster walk with the same result if no key is duplicated on a side.
     type Unique: Walk;
-    /// Whether that is another one.
+    /// True if `Unique` is another walk.
     const HAS_UNIQUE: bool;
-    /// Left tuples may be emitted when there are no more right ones.
+    /// True if left tuples may be emitted when there are no more right ones.
     const LEFT_ALONE: bool;
-    /// Right tuples may be emitted when there are no more left ones.
+    /// True if right tuples may be emitted when there are no more left ones.
     const RIGHT_ALONE: bool;
-    /// What this is for keys that stand once on a side, if vectors can do it.
+    /// The equivalent for keys that are unique on each side, if vectors can do it.
     const BLOCKS: Option<Blocks>;
-    /// One step at keys `a` and `b`, of which it is known whether `a < b` and whether `a > b`.
+    /// Makes one step at keys `a` and `b`; `below` is `a < b`, and `above` is `a > b`.
     fn step<K: Word>(below: bool, above: bool, a: K, b: K, state: &mut State<K>) -> Step;
 }
 
@@ -93,33 +93,33 @@ macro_rules! walks {
     )*};
 }
 
-/// Both move on at equal keys.
+/// Advances both sides at equal keys.
 #[inline(always)]
 fn paired(below: bool, above: bool, emit: bool) -> Step {
     Step { emit, left: !above, right: !below, next_left: !above, next_right: !below }
 }
 
-/// The right side stays at equal keys, so that it meets the next left tuple too.
+/// Keeps the right side at equal keys, so that it meets the next left tuple too.
 #[inline(always)]
 fn lasting(below: bool, above: bool, emit: bool) -> Step {
     Step { emit, left: !above, right: !below, next_left: !above, next_right: above }
 }
 
 walks! {
-    /// Of each key max(m, n).
+    /// Emits max(m, n) tuples per key.
     UnionMultiset (UnionMultiset, false, Some(Blocks::Either)) Balanced
         false true true |below, above, a, b, state| paired(below, above, true);
-    /// Of each key min(m, n).
+    /// Emits min(m, n) tuples per key.
     IntersectionMultiset (IntersectionMultiset, false, Some(Blocks::Both)) Balanced
         false false false |below, above, a, b, state| {
         paired(below, above, !(below | above))
     };
-    /// Of each key max(m - n, 0): pairs are left out, and the last of left remain.
+    /// Emits max(m - n, 0) tuples per key: pairs are left out, and the last of left remain.
     DifferenceMultiset (DifferenceMultiset, false, Some(Blocks::LeftAlone)) Balanced
         false true false |below, above, a, b, state| {
         paired(below, above, below)
     };
-    /// Of each key one: left ones come first, and what equals the last key is passed.
+    /// Emits one tuple per key: left ones come first, and keys equal to the last one are skipped.
     UnionSet (UnionMultiset, true, Some(Blocks::Either)) Balanced
         true true true |below, above, a, b, state| {
         let key = if above { b } else { a };
@@ -127,14 +127,14 @@ walks! {
         state.last = key;
         paired(below, above, emit)
     };
-    /// Of each key of both sides the first of left.
+    /// Emits the first left tuple of each key of both sides.
     IntersectionSet (IntersectionMultiset, true, Some(Blocks::Both)) Balanced
         false false false |below, above, a, b, state| {
         let emit = !(below | above) & (a != state.last);
         state.last = if above { state.last } else { a };
         lasting(below, above, emit)
     };
-    /// Of each key of left alone the first.
+    /// Emits the first tuple of each key of left alone.
     DifferenceSet (DifferenceMultiset, true, Some(Blocks::LeftAlone)) Balanced
         false true false |below, above, a, b, state| {
         let emit = below & (a != state.last);
@@ -176,28 +176,27 @@ pub(crate) struct Part {
 }
 
 impl Part {
-    /// Tuples of both sides.
+    /// Returns the numbers of tuples of both sides.
     pub(crate) fn tuples(&self) -> (usize, usize) {
         (self.left.1 - self.left.0, self.right.1 - self.right.0)
     }
 
-    /// Tuples that a walk may write here: each that it emits moves a side on, the left one unless right tuples are
-    /// emitted alone, and the right one may be one behind its part; one more is written without being emitted, of
-    /// whole vectors [`SLACK`].
+    /// Returns the number of tuples that a walk may write for this part. Each emitted tuple advances a side:
+    /// the left one unless right tuples are emitted alone, and the right one may be one tuple after its part.
+    /// One more tuple is written without being emitted; for whole vectors, [`SLACK`].
     pub(crate) fn room<W: Walk>(&self) -> usize {
         let (left, right) = self.tuples();
         left + if W::RIGHT_ALONE { right } else { 0 } + 2 + SLACK
     }
 }
 
-/// Where emitted tuples go.
+/// Receiver of emitted tuples.
 pub(crate) trait Emit<K> {
     /// Writes a tuple of key `key` at `at`: left tuple `i` if `left`, right tuple `j` if `right`. The next call
     /// overwrites it, unless its step emits.
     ///
-    /// # Safety
-    /// `at` is below the room that was made; `i` is a left rank if `left`, or if the walk has no right tuples alone;
-    /// `j` is a right rank if `right`.
+    /// `at` is below the reserved room; `i` is a left rank if `left`, or if the walk emits no right tuples
+    /// alone; `j` is a right rank if `right`.
     unsafe fn put(&mut self, at: usize, i: usize, j: usize, key: K, left: bool, right: bool);
 }
 
@@ -223,14 +222,14 @@ impl<K: Word> Lane<K> {
             before(a, i).or_else(|| a.first().copied().map(other))
         };
         let matched = before(a, i).is_some_and(|key| b.get(j) == Some(&key));
-        // A part's left keys are at most the first right key behind it.
+        // A part's left keys are at most the first right key after it.
         let behind = usize::from(W::PARTING == Parting::Merge);
         let j_end = (part.right.1 + behind).min(b.len());
         let state = State { last: last.unwrap_or_default(), matched };
         Self { i, i_end: part.left.1, j, j_end, at, state }
     }
 
-    /// Steps for which both sides have keys for certain.
+    /// Returns a number of steps for which both sides certainly have keys.
     #[inline(always)]
     fn safe(&self) -> usize {
         (self.i_end - self.i).min(self.j_end.saturating_sub(self.j))
@@ -240,12 +239,12 @@ impl<K: Word> Lane<K> {
     /// `i < a.len()`, `j < b.len()`, and there is room at `at`.
     #[inline(always)]
     unsafe fn step<W: Walk>(&mut self, a: &[K], b: &[K], emit: &mut impl Emit<K>) {
-        // SAFETY: the caller's contract.
+        // SAFETY: the caller guarantees `i < a.len()` and `j < b.len()`.
         let (x, y) = unsafe { (*a.get_unchecked(self.i), *b.get_unchecked(self.j)) };
         let (below, above) = (x < y, x > y);
         let step = W::step(below, above, x, y, &mut self.state);
         let key = if above { y } else { x };
-        // SAFETY: both are ranks, and there is room: the caller's contract.
+        // SAFETY: the caller guarantees that both are ranks, and that there is room at `at`.
         unsafe { emit.put(self.at, self.i, self.j, key, step.left, step.right) };
         self.at += usize::from(step.emit);
         self.i += usize::from(step.next_left);
@@ -253,14 +252,14 @@ impl<K: Word> Lane<K> {
     }
 }
 
-/// Walks through up to [`LANES`] parts in turn. What part `l` emits stands behind the room of the parts before it;
-/// `counts[l]` says how much that is. O(steps).
+/// Walks through up to [`LANES`] parts in turn. Part `l` is written after the room of the parts before it,
+/// and `counts[l]` is the number of tuples that it emitted. O(steps).
 ///
 /// # Panics
 /// If a part is not inside the inputs, or if there are more than [`LANES`].
 ///
 /// # Safety
-/// `emit` has the room of all parts together.
+/// `emit` has room for all parts together.
 pub(crate) unsafe fn walk<W: Walk, K: Word>(
     a: &[K],
     b: &[K],
@@ -297,24 +296,24 @@ pub(crate) unsafe fn walk<W: Walk, K: Word>(
     }
     let mut counts = [0; LANES];
     for (((lane, part), start), count) in lanes.iter_mut().zip(parts).zip(starts).zip(&mut counts) {
-        // SAFETY: as above.
+        // SAFETY: each part has room of its own, which the caller guarantees and which its lane has not left.
         unsafe { finish::<W, K>(lane, a, b, *part, emit) };
         *count = lane.at - start;
     }
     counts
 }
 
-/// One side is so many times as long as the other where its keys are passed by doubling steps.
+/// Ratio of the lengths of the sides from which keys of the longer one are skipped by doubling steps.
 pub(crate) const GALLOP_RATIO: usize = 32;
 
-/// [`walk`] through one part of which one side is much longer: what the other has no key for is passed by doubling
-/// steps. O(shorter * log(longer / shorter)), and what is emitted.
+/// Does the same as [`walk`] for one part with one side much longer: keys without a counterpart are skipped
+/// by doubling steps. O(shorter * log(longer / shorter)), and the emitted tuples.
 ///
 /// # Panics
 /// If the part is not inside the inputs.
 ///
 /// # Safety
-/// As [`walk`].
+/// `emit` has room for the part.
 pub(crate) unsafe fn leap<W: Walk, K: Word>(
     a: &[K],
     b: &[K],
@@ -333,7 +332,7 @@ pub(crate) unsafe fn leap<W: Walk, K: Word>(
             (_, true) => (lane.i, gallop(&b[..lane.j_end], lane.j, |key| *key < x)),
             _ => (lane.i + 1, lane.j + 1),
         };
-        // Of keys that are not emitted the last one alone matters.
+        // Only the last of the keys that are not emitted matters.
         if below && !W::LEFT_ALONE {
             lane.i = to_i - 1;
         }
@@ -342,7 +341,7 @@ pub(crate) unsafe fn leap<W: Walk, K: Word>(
         }
         let steps = if below { to_i - lane.i } else { to_j - lane.j };
         for _ in 0..steps {
-            // Only keys out of order can use up a side before.
+            // Only keys out of order can use up a side earlier.
             if lane.safe() == 0 {
                 break;
             }
@@ -350,15 +349,15 @@ pub(crate) unsafe fn leap<W: Walk, K: Word>(
             unsafe { lane.step::<W>(a, b, emit) };
         }
     }
-    // SAFETY: as above.
+    // SAFETY: the caller guarantees room for the part; for each step see `walk`.
     unsafe { finish::<W, K>(&mut lane, a, b, part, emit) };
     lane.at - at
 }
 
-/// The rest of a lane.
+/// Completes a lane.
 ///
 /// # Safety
-/// As [`walk`].
+/// `emit` has room for the part.
 unsafe fn finish<W: Walk, K: Word>(
     lane: &mut Lane<K>,
     a: &[K],

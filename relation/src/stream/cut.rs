@@ -1,10 +1,12 @@
 //! Pieces of work over two inputs, one after the other.
 //!
-//! Both inputs are cut by merge path at about equally many tuples, and each cut is moved to where a new key begins, on
-//! both sides: what lies between two cuts is then done alone, by every operator alike. A key with so many tuples that
-//! no cut lies inside a piece's reach becomes a piece of its own, of which the answer is known from the two numbers of
-//! tuples: some of its left tuples, some of its right ones, or all pairs. These are cut again, by what they answer.
-//! Where strings are long, pieces have fewer tuples.
+//! Merge path cuts both inputs into about equal numbers of tuples. Each cut is moved to the beginning of a
+//! key, on both sides; so the tuples between two cuts can be processed alone, by every operator alike. Where
+//! strings are long, pieces have fewer tuples.
+//!
+//! A key with more tuples than a piece holds becomes a piece of its own. The two numbers of tuples determine
+//! its answer: some of its left tuples, some of its right ones, or all pairs. Such pieces are cut again, by
+//! the size of their answers.
 
 use super::StreamOptions;
 use super::device::Task;
@@ -24,7 +26,7 @@ pub(super) enum Operator {
 }
 
 impl Operator {
-    /// As devices are told of it.
+    /// Returns the operator as a task for devices.
     pub(super) fn task(self) -> Task<'static> {
         match self {
             Self::Set(operation, rule) => Task::Set(operation, rule),
@@ -34,32 +36,32 @@ impl Operator {
     }
 }
 
-/// Something to do.
+/// A piece of work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Piece {
-    /// Tuples of both sides of which no key is parted.
+    /// Tuples of both sides; no key continues outside them.
     Sweep(Range<u64>, Range<u64>),
     /// Left tuples are the answer.
     Left(Range<u64>),
     /// Right tuples are the answer.
     Right(Range<u64>),
-    /// All pairs are.
+    /// All pairs are the answer.
     Pairs(Range<u64>, Range<u64>),
-    /// Tuples that are not in the answer are read all the same: they may be damaged.
+    /// Tuples that are not in the answer, but are read because they may be damaged.
     Pass(Range<u64>, Range<u64>),
 }
 
-/// The pieces, made as they are asked for.
+/// The pieces, made on request.
 pub(super) struct Pieces<'a> {
     left: Relation<'a>,
     right: Relation<'a>,
     operator: Operator,
-    /// Tuples of a piece.
+    /// Tuples per piece.
     tuples: u64,
-    /// Bytes of the strings of a side of it.
+    /// Bytes of strings per side of a piece.
     bytes: u64,
     at: (u64, u64),
-    /// What remains of a key with many tuples.
+    /// Remaining pieces of a key with many tuples.
     rest: VecDeque<Piece>,
 }
 
@@ -82,13 +84,13 @@ impl<'a> Pieces<'a> {
         this
     }
 
-    /// Tuples of both sides that have been handed out.
+    /// Returns the number of tuples of both sides in the pieces that were returned.
     pub(super) fn done(&self) -> u64 {
         self.at.0 + self.at.1
     }
 
-    /// The next piece. If only their number is asked for, answers that are known from numbers are not cut: what is read
-    /// for them is passed.
+    /// Returns the next piece. If only a count was requested (`counts`), pieces whose answer follows from the
+    /// numbers of tuples are not cut; their inputs are read as [`Piece::Pass`].
     pub(super) fn next(&mut self, counts: bool) -> Result<Option<Piece>, RelationError> {
         loop {
             match self.rest.pop_front() {
@@ -115,11 +117,11 @@ impl<'a> Pieces<'a> {
         }
     }
 
-    /// No more answers than these has a join: of keys that are pieces of their own as many as there are. Reads few
-    /// keys, and verifies none.
+    /// Returns an upper bound of the answers of a join, exact for keys that are pieces of their own. Reads
+    /// few keys, and verifies none.
     pub(super) fn answers_max(mut self) -> Result<u128, RelationError> {
         let end = (self.left.len(), self.right.len());
-        // Those without a partner.
+        // Tuples without a partner.
         let mut answers = u128::from(end.0) + u128::from(end.1);
         while self.at != end {
             let from = self.at;
@@ -139,7 +141,8 @@ impl<'a> Pieces<'a> {
         Ok(answers)
     }
 
-    /// The first answers of a piece, no more than tuples and bytes of a piece; the others remain.
+    /// Returns the first part of a piece, within the tuples and bytes per piece; the rest remains in the
+    /// queue.
     fn limit(&mut self, piece: Piece) -> Result<Piece, RelationError> {
         let first = |input: &Relation<'_>, range: &Range<u64>, tuples: u64| {
             let end = range.end.min(range.start.saturating_add(tuples));
@@ -186,7 +189,8 @@ impl<'a> Pieces<'a> {
         Ok(now)
     }
 
-    /// Where the next piece ends; `None` if the key that begins here has more tuples, or bytes, than a piece.
+    /// Returns the end of the next piece; `None` if the key that begins here has more tuples, or bytes, than
+    /// a piece.
     fn cut(&self) -> Result<Option<(u64, u64)>, RelationError> {
         let (from, mut tuples) = (self.at, self.tuples);
         loop {
@@ -201,7 +205,7 @@ impl<'a> Pieces<'a> {
         }
     }
 
-    /// Where a piece of so many tuples ends; `None` if the key that begins here has more.
+    /// Returns the end of a piece of `tuples` tuples; `None` if the key that begins here has more.
     fn cut_tuples(&self, tuples: u64) -> Result<Option<(u64, u64)>, RelationError> {
         let (a, b, from) = (&self.left, &self.right, self.at);
         let end = (a.len(), b.len());
@@ -221,7 +225,7 @@ impl<'a> Pieces<'a> {
             }
         }
         let (i, j) = (low, diagonal - low);
-        // The first key behind the cut begins the next piece, unless it does not begin there.
+        // The first key after the cut begins the next piece, unless it begins before the cut.
         let mut next: Option<AnyKey> = None;
         for (input, at) in [(a, i), (b, j)] {
             if at < input.len() {
@@ -234,7 +238,7 @@ impl<'a> Pieces<'a> {
         Ok((to != from).then_some(to))
     }
 
-    /// Hands out what the key that begins here answers.
+    /// Adds the answer of the key that begins here to the queue.
     fn key_alone(&mut self) -> Result<(), RelationError> {
         let (a, b, from) = (&self.left, &self.right, self.at);
         let mut key: Option<AnyKey> = None;
@@ -246,7 +250,7 @@ impl<'a> Pieces<'a> {
         }
         let Some(key) = key else { return Ok(()) };
         let to = (a.bound(from.0..a.len(), |k| *k <= key)?, b.bound(from.1..b.len(), |k| *k <= key)?);
-        // Keys out of order, of a file that is damaged: what is passed is verified.
+        // Keys out of order, in a damaged file: skipped tuples are verified.
         let to = if to == from { (a.len(), b.len()) } else { to };
         let (left, right) = (from.0..to.0, from.1..to.1);
         let (m, n) = (to.0 - from.0, to.1 - from.1);

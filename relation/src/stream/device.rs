@@ -1,8 +1,8 @@
 //! Pieces that another device answers.
 //!
-//! The CPU cuts, reads and verifies as ever; a device gets the columns of a piece and gives those of its answer, bit by
-//! bit what the CPU would. Inputs of any size go through it in pieces. What a device cannot do it says before anything
-//! is read; a piece whose answer it has no room for is answered by the CPU.
+//! The CPU cuts, reads and verifies as always. A device gets the columns of a piece and returns those of its
+//! answer, bit for bit the same as the CPU's. Inputs of any size are processed in pieces. A device refuses
+//! unsupported work before anything is read; the CPU answers a piece whose answer does not fit on the device.
 
 use super::Chunk;
 use crate::error::RelationError;
@@ -12,7 +12,7 @@ use pleach::{KeyType, ValueType};
 use pleach_builder::Column;
 use std::fmt::Debug;
 
-/// What is to be done.
+/// Operation that a piece requires.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)]
 pub enum Task<'a> {
@@ -27,39 +27,41 @@ pub enum Task<'a> {
 /// Types of the tuples of an input.
 pub type Types = (KeyType, ValueType);
 
-/// What a device answers of a piece.
+/// Answer of a device for a piece.
 #[derive(Clone, Debug)]
 pub enum Answered {
     /// Its tuples.
     Chunk(Chunk),
-    /// Of each tuple the position in the left and in the right input, `u32::MAX` where there is none.
+    /// Positions of each tuple in the left and in the right input; `u32::MAX` where there is none.
     Rows(Vec<u32>, Vec<u32>),
 }
 
-/// Where pieces are answered, if not on the CPU. Called from several threads.
+/// A device that answers pieces instead of the CPU. Called from several threads.
 pub trait Device: Sync + Debug {
-    /// What it is, for people.
+    /// Returns its name, for people.
     fn name(&self) -> String;
 
-    /// Tuples of a piece, of both sides together.
+    /// Returns the tuples per piece, of both sides together.
     fn piece_tuples(&self) -> usize;
 
-    /// Whether it can answer this, of inputs of these types.
+    /// Checks that it can answer this task for inputs of these types.
     ///
     /// # Errors
-    /// Why it cannot, as `sums of floats`.
+    /// The operation that it does not support, such as `sums of floats`.
     fn check(&self, task: Task<'_>, left: Types, right: Option<Types>) -> Result<(), String>;
 
-    /// Answers an operator of one input: values that are not there are not asked for.
+    /// Answers an operator of one input; absent values need not be produced. `None` if there is no room for
+    /// the answer.
     ///
     /// # Errors
-    /// [`RelationError::Device`], and those of the operator; `None` if there is no room for it.
+    /// [`RelationError::Device`] if the device fails, and those of the operator.
     fn one(&self, task: Task<'_>, types: Types, chunk: &Chunk) -> Result<Option<Chunk>, RelationError>;
 
-    /// Answers an operator of two inputs, each with keys and values.
+    /// Answers an operator of two inputs, each with keys and values. `None` if there is no room for the
+    /// answer.
     ///
     /// # Errors
-    /// As [`Device::one`].
+    /// Those of [`Device::one`].
     fn two(
         &self,
         task: Task<'_>,
@@ -68,7 +70,7 @@ pub trait Device: Sync + Debug {
     ) -> Result<Option<Answered>, RelationError>;
 }
 
-/// A device that can do this, or none.
+/// Returns the device if there is one and it supports the task.
 pub(super) fn checked<'a>(
     device: Option<&'a dyn Device>,
     task: Task<'_>,

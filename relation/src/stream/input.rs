@@ -1,8 +1,9 @@
 //! Inputs: index files and columns in memory, read by ranges of ranks into dense columns.
 //!
-//! A file is read through its mapping. Each sum block is verified before anything is taken from it, so that a damaged
-//! file gives an error which names it, and never an answer. Keys that are looked at to cut the work ([`Input::key`])
-//! are not verified then: whatever they say, cuts cover all ranks, and all that is cut is verified when it is read.
+//! A file is read through its mapping. Each sum block is verified before anything is taken from it, so that a
+//! damaged file gives an error which names it, and never an answer. [`Relation::key`] does not verify the
+//! keys that it reads to cut the work: whatever they are, the cuts cover all ranks, and everything in them is
+//! verified when it is read.
 
 use crate::error::RelationError;
 use crate::expr;
@@ -15,7 +16,7 @@ use pleach_format::view::ColumnPlace;
 use pleach_format::{FormatError, Record, Word, line};
 use std::ops::Range;
 
-/// A key as it is compared.
+/// A key in the form in which it is compared.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum AnyKey {
     Word(u128),
@@ -26,9 +27,9 @@ pub(super) enum AnyKey {
 #[derive(Clone, Copy)]
 pub struct Relation<'a> {
     kind: Kind<'a>,
-    /// Keys are read in a finer unit.
+    /// Conversion of the keys to a finer unit.
     pub(super) keys: Option<Rescale>,
-    /// Values are.
+    /// Conversion of the values to a finer unit.
     pub(super) values: Option<Rescale>,
 }
 
@@ -38,7 +39,7 @@ pub(super) enum Kind<'a> {
     Columns { name: &'a str, types: (KeyType, ValueType), keys: &'a Column, values: &'a Column },
 }
 
-/// What an input is called, in errors and as a part of an answer.
+/// Names of an input, in errors and as a part of an answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Names {
     pub key: String,
@@ -48,18 +49,19 @@ pub(super) struct Names {
 }
 
 impl<'a> Relation<'a> {
-    /// An open index file.
+    /// Makes a relation of an open index file.
     #[must_use]
     pub fn from_index(index: &'a Index) -> Self {
         Self { kind: Kind::File(index), keys: None, values: None }
     }
 
-    /// Columns in memory: keys in order, encoded (see [`pleach_format::key`]) or byte strings; values as bits or byte
-    /// strings, `None` if there are none. O(keys).
+    /// Makes a relation of columns in memory. The keys are in order, and are encoded (see
+    /// [`pleach_format::key`]) or byte strings. The values are bits or byte strings, `None` if there are
+    /// none. O(keys).
     ///
     /// # Errors
-    /// [`RelationError::Unsorted`], [`RelationError::Lengths`] and [`RelationError::ColumnType`], which name the
-    /// relation `name`.
+    /// [`RelationError::Unsorted`], [`RelationError::Lengths`] and [`RelationError::ColumnType`], with the
+    /// relation's `name`.
     pub fn from_columns(
         name: &'a str,
         types: (KeyType, ValueType),
@@ -112,13 +114,13 @@ impl<'a> Relation<'a> {
         }
     }
 
-    /// Whether there are none.
+    /// Returns true if the relation has no tuples.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Key type.
+    /// Returns the key type.
     #[must_use]
     pub fn key_type(&self) -> KeyType {
         match (&self.keys, self.kind) {
@@ -128,7 +130,7 @@ impl<'a> Relation<'a> {
         }
     }
 
-    /// Value type.
+    /// Returns the value type.
     #[must_use]
     pub fn value_type(&self) -> ValueType {
         match (&self.values, self.kind) {
@@ -142,7 +144,7 @@ impl<'a> Relation<'a> {
         (self.key_type(), self.value_type())
     }
 
-    /// What messages call it: the path of a file.
+    /// Returns its name in messages: the path of a file.
     #[must_use]
     pub fn name(&self) -> String {
         match self.kind {
@@ -156,7 +158,8 @@ impl<'a> Relation<'a> {
         RelationError::Damaged { path: index.path().to_owned(), section, source }
     }
 
-    /// Verifies what all reads rest on: the lists of sums, the names, how byte keys become words. O(file / 2048).
+    /// Verifies what all reads depend on: the lists of sums, the names, and the map of byte keys to words.
+    /// O(file / 2048).
     pub(super) fn prepare(&self) -> Result<Names, RelationError> {
         let Kind::File(index) = self.kind else { return Ok(Names::default()) };
         for tag in [Tag::META, Tag::LINE, Tag::MASK, Tag::TAIL, Tag::KEYS, Tag::VALUES] {
@@ -177,7 +180,7 @@ impl<'a> Relation<'a> {
         Ok(Names { key, value, key_logical: meta.key_logical, value_logical: meta.value_logical })
     }
 
-    /// The key of a rank, not verified.
+    /// Returns the key at a rank, not verified.
     pub(super) fn key(&self, rank: u64) -> Result<AnyKey, RelationError> {
         match self.kind {
             Kind::File(index) if self.key_type().is_bytes() => {
@@ -206,8 +209,8 @@ impl<'a> Relation<'a> {
         }
     }
 
-    /// Bytes of the byte strings among the tuples of consecutive ranks, at most. Not verified: a damaged file may say
-    /// anything, which is found when the tuples are read.
+    /// Returns an upper bound of the bytes of strings in tuples of consecutive ranks. Not verified: a damaged
+    /// file may give any number, which is detected when the tuples are read.
     fn strings_bytes(&self, ranks: Range<u64>) -> Result<u64, RelationError> {
         let index = match self.kind {
             Kind::File(index) => index,
@@ -228,7 +231,8 @@ impl<'a> Relation<'a> {
                 (Some(place), _) => {
                     offset(index, place, ranks.end)?.saturating_sub(offset(index, place, ranks.start)?)
                 }
-                // Keys that are made of words are no longer than the longest one, which stands first in MASK.
+                // Keys that are made of words are no longer than the longest one, whose length comes first in
+                // MASK.
                 (None, Some(mask)) => each(u32::read(bytes(index, mask.offset(), 4)?).into()),
                 (None, None) => 0,
             };
@@ -237,8 +241,8 @@ impl<'a> Relation<'a> {
         Ok(total)
     }
 
-    /// The end of as many of the first ranks as have no more bytes of strings than `limit_bytes`, but of one if there
-    /// are any. O(log ranks).
+    /// Returns the end of the longest prefix of `ranks` whose strings have at most `limit_bytes` bytes, but
+    /// at least one rank if there are any. O(log ranks).
     pub(super) fn within(&self, ranks: Range<u64>, limit_bytes: u64) -> Result<u64, RelationError> {
         let is_plain = !self.key_type().is_bytes() && !self.value_type().is_bytes();
         if is_plain || ranks.is_empty() || self.strings_bytes(ranks.clone())? <= limit_bytes {
@@ -253,10 +257,10 @@ impl<'a> Relation<'a> {
         Ok(fits)
     }
 
-    /// What expressions can be about.
+    /// Returns the schema for expressions on this relation.
     ///
     /// # Errors
-    /// [`RelationError::Damaged`] names.
+    /// [`RelationError::Damaged`] if the names are damaged.
     pub fn expr_schema(&self) -> Result<expr::Schema, RelationError> {
         let names = self.prepare()?;
         Ok(expr::Schema {
@@ -270,8 +274,8 @@ impl<'a> Relation<'a> {
         })
     }
 
-    /// First rank whose key is at least `point`, or with `is_upper` above it; every key that is looked at is verified.
-    /// O(log) blocks.
+    /// Returns the first rank whose key is at least `point`, or above it if `is_upper`; verifies every key
+    /// that it reads. O(log) blocks.
     pub(super) fn verified_bound(&self, point: &expr::Point, is_upper: bool) -> Result<u64, RelationError> {
         let (mut low, mut high) = (0, self.len());
         while low < high {
@@ -293,7 +297,7 @@ impl<'a> Relation<'a> {
         Ok(low)
     }
 
-    /// First rank of `within` whose key is not `below`. O(log) keys.
+    /// Returns the first rank in `within` whose key is not `below`. O(log) keys.
     pub(super) fn bound(
         &self,
         within: Range<u64>,
@@ -311,7 +315,7 @@ impl<'a> Relation<'a> {
         Ok(low)
     }
 
-    /// Keys, and values if these are wanted, of consecutive ranks that are there. Verified.
+    /// Reads keys, and values if requested, of consecutive ranks, which must exist. Verified.
     pub(super) fn read(
         &self,
         ranks: Range<u64>,
@@ -331,7 +335,7 @@ impl<'a> Relation<'a> {
         Ok((keys, values))
     }
 
-    /// Refuses keys that have no word in the finer unit: those are at the ends.
+    /// Refuses keys that have no word in the finer unit; such keys are at the ends.
     pub(super) fn check_ends(&self) -> Result<(), RelationError> {
         if self.keys.is_some() && !self.is_empty() {
             self.read(0..1, false)?;
@@ -340,7 +344,7 @@ impl<'a> Relation<'a> {
         Ok(())
     }
 
-    /// What [`Relation::read`] reads, in the units of the file.
+    /// Reads as [`Relation::read`] does, in the units of the file.
     fn stored(&self, ranks: Range<u64>, wants_values: bool) -> Result<(Column, Column), RelationError> {
         let index = match self.kind {
             Kind::File(index) => index,
@@ -390,17 +394,17 @@ impl<'a> Relation<'a> {
     }
 }
 
-/// The header says one thing and a section another.
+/// Returns the error of a header that contradicts a section.
 fn mismatch(index: &Index) -> RelationError {
     let found = index.file_bytes();
     Relation::damaged(index, "LINE", FormatError::Truncated { expected: found, found }.into())
 }
 
-/// Bytes of a file where they lie. Anybody may change them: they are read as numbers and bytes, of which any will do,
-/// and nothing rests on what is read twice.
+/// Returns bytes of a file in place. Other processes may change them, so they are read as numbers and bytes
+/// for which any value is valid, and nothing relies on reading the same bytes twice.
 fn bytes(index: &Index, offset: u64, length: u64) -> Result<&[u8], RelationError> {
-    // SAFETY: this module makes no text of them, reads them by checked slices, and asks for the mapping behind what it
-    // has read and before it gives any of it away.
+    // SAFETY: this module makes no text of the bytes, reads them through checked slices, and checks the
+    // mapping after it has read them and before it returns any of them.
     let all = unsafe { index.bytes_in_place() };
     let range = usize::try_from(offset).ok().zip(usize::try_from(length).ok());
     range.and_then(|(offset, length)| all.get(offset..)?.get(..length)).ok_or_else(|| {
@@ -409,7 +413,7 @@ fn bytes(index: &Index, offset: u64, length: u64) -> Result<&[u8], RelationError
     })
 }
 
-/// Verifies each sum block of a section that `length` bytes from byte `offset` of the file touch.
+/// Verifies each sum block of a section that the `length` bytes from byte `offset` of the file touch.
 fn verify(index: &Index, tag: Tag, offset: u64, length: u64) -> Result<(), RelationError> {
     const BLOCK: u64 = SUM_BLOCK_BYTES as u64;
     let Some(section) = index.header().section(tag) else { return Ok(()) };
@@ -426,7 +430,7 @@ fn verify(index: &Index, tag: Tag, offset: u64, length: u64) -> Result<(), Relat
         let found = index.header().bound_sum(tag, block, bytes(index, start, block_bytes)?);
         let expected = sums.get(block as usize).map_or(!found, |&sum| u32::from_le_bytes(sum));
         if expected != found {
-            // Zeros that stand for what was cut off are no damage.
+            // Zeros in place of a part that was cut off are not damage.
             index.check_mapping().map_err(|source| Relation::damaged(index, tag.name(), source))?;
             let source = FormatError::Checksum { what: tag.name(), offset: start, expected, found };
             return Err(Relation::damaged(index, tag.name(), source.into()));
@@ -465,14 +469,14 @@ fn verify_column(
     verify(index, tag, data.saturating_add(from), to.saturating_sub(from))
 }
 
-/// Offset of an element of a varying column, in its data.
+/// Returns the offset of an element of a varying column, in its data.
 fn offset(index: &Index, place: ColumnPlace, rank: u64) -> Result<u64, RelationError> {
     let width = place.shape.offset_bytes;
     let bytes = bytes(index, place.offset + rank * width, width)?;
     Ok(if width == 4 { u32::read(bytes).into() } else { <u64 as Word>::read(bytes) })
 }
 
-/// Why a column has not the type of `like`: strings of `bytes` bytes, if that is not 0, or texts.
+/// Says why a column does not have the type of `like`: strings of `bytes` bytes, if that is not 0, or texts.
 fn fault(column: &Column, like: &Column, bytes: usize, is_text: bool) -> Option<String> {
     let kind = |column: &Column| match column {
         Column::None => "no column",
@@ -494,7 +498,8 @@ fn fault(column: &Column, like: &Column, bytes: usize, is_text: bool) -> Option<
     })
 }
 
-/// Words of tuples from their lines, whose first one holds the first rank: `at` is where they begin in a line.
+/// Copies words from the lines of tuples; the first line holds the first rank, and the words begin at `at` in
+/// a line.
 fn words<B: Word>(lines: &[u8], (ranks, n, at): (Range<u64>, usize, usize)) -> Vec<B> {
     let tuples = (ranks.end - ranks.start) as usize;
     let mut words = Vec::with_capacity(tuples);
@@ -507,7 +512,7 @@ fn words<B: Word>(lines: &[u8], (ranks, n, at): (Range<u64>, usize, usize)) -> V
     words
 }
 
-/// The elements of a column that was verified.
+/// Returns the elements of a column that was verified.
 fn byte_values(index: &Index, place: ColumnPlace, ranks: Range<u64>) -> Result<Column, RelationError> {
     let shape = place.shape;
     let data = bytes(index, place.data_offset(), shape.data_bytes)?;
@@ -519,7 +524,7 @@ fn byte_values(index: &Index, place: ColumnPlace, ranks: Range<u64>) -> Result<C
     let mut from = at(ranks.start)?;
     for rank in ranks {
         let to = at(rank + 1)?;
-        // Any, if the file is overwritten meanwhile.
+        // The offsets may have any value if the file is overwritten meanwhile.
         values.push(data.get(from as usize..to as usize).unwrap_or_default());
         from = to;
     }
@@ -536,7 +541,7 @@ fn byte_keys(index: &Index, ranks: Range<u64>) -> Result<Column, RelationError> 
     Ok(Column::Bytes(keys))
 }
 
-/// A range of a column, copied.
+/// Copies a range of a column.
 pub(super) fn slice(column: &Column, range: Range<usize>) -> Column {
     match column {
         Column::None => Column::None,

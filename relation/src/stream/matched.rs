@@ -1,4 +1,4 @@
-//! A piece of two inputs: which tuples answer, and their columns.
+//! Tuples of a piece of two inputs that are in the answer, and their columns.
 
 use super::cut::Operator;
 use crate::memory::join::{Run, expand, runs};
@@ -11,10 +11,10 @@ use crate::rules::{How, SetOperation, SetRule};
 use pleach_builder::{Column, Strings};
 use pleach_format::Word;
 
-/// Position of a tuple that is not there.
+/// Position of a missing tuple.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// Positions of the tuples of an answer, or how to get them a part at a time.
+/// Positions of the tuples of an answer, or the runs from which they are expanded in parts.
 pub(super) enum Matched {
     Rows(Vec<u32>, Vec<u32>),
     Runs(How, Vec<Run>, u64),
@@ -29,7 +29,7 @@ struct Rows {
 impl<K> Emit<K> for Rows {
     #[inline(always)]
     unsafe fn put(&mut self, at: usize, i: usize, j: usize, _: K, left: bool, right: bool) {
-        // SAFETY: `reserve` made both this long, and `at` is below what was made room for.
+        // SAFETY: `reserve` made both this long, and `at` is below the number of reserved places.
         unsafe {
             *self.left.get_unchecked_mut(at) = if left { i as u32 } else { NONE };
             *self.right.get_unchecked_mut(at) = if right { j as u32 } else { NONE };
@@ -48,7 +48,7 @@ impl<K> Buffer<K> for Rows {
 fn rows<W: Walk, K: Word>(a: &[K], b: &[K]) -> Matched {
     let mut rows = Rows::default();
     let pieces = sweep_here::<W, K, Rows>(a, b, &mut rows);
-    // The gaps between the pieces are closed.
+    // Closes the gaps between the pieces.
     let mut to = 0;
     for (from, count) in pieces {
         rows.left.copy_within(from..from + count, to);
@@ -88,7 +88,7 @@ fn words<K: Word>(a: &[K], b: &[K], operator: Operator) -> Matched {
     }
 }
 
-/// What an operator answers of two columns of keys, of one type.
+/// Returns the answer of an operator for two columns of keys of one type.
 pub(super) fn matched(left: &Column, right: &Column, operator: Operator) -> Matched {
     match (left, right) {
         (Column::U32(a), Column::U32(b)) => words(a, b, operator),
@@ -102,7 +102,8 @@ pub(super) fn matched(left: &Column, right: &Column, operator: Operator) -> Matc
     }
 }
 
-/// Byte strings as numbers of the same order: one merge compares them, everything else numbers.
+/// Maps byte strings to numbers of the same order: one merge compares the strings, all other steps compare
+/// numbers.
 fn ranked(a: &Strings, b: &Strings) -> (Vec<u32>, Vec<u32>) {
     let (mut of_a, mut of_b) = (Vec::with_capacity(a.len()), Vec::with_capacity(b.len()));
     let (mut last, mut number): (Option<&[u8]>, u32) = (None, 0);
@@ -117,7 +118,7 @@ fn ranked(a: &Strings, b: &Strings) -> (Vec<u32>, Vec<u32>) {
     (of_a, of_b)
 }
 
-/// Positions of answers `from..to` of some runs.
+/// Returns the positions of answers `from..to` of some runs.
 pub(super) fn expanded(how: How, runs: &[Run], from: u64, to: u64) -> (Vec<u32>, Vec<u32>) {
     let room = (to - from) as usize;
     let (mut left, mut right) = (Vec::with_capacity(room), Vec::with_capacity(room));
@@ -128,12 +129,13 @@ pub(super) fn expanded(how: How, runs: &[Run], from: u64, to: u64) -> (Vec<u32>,
     (left, right)
 }
 
-/// Elements at some positions, which are there.
+/// Returns the elements at positions, all of which exist.
 pub(crate) fn take(column: &Column, rows: &[u32]) -> Column {
     take_or_zeros(column, rows, 0)
 }
 
-/// Elements at some positions; zero, or a string of `absent_bytes` zero bytes, where there is none.
+/// Returns the elements at positions; zero, or a string of `absent_bytes` zero bytes, where a position is
+/// [`NONE`].
 pub(super) fn take_or_zeros(column: &Column, rows: &[u32], absent_bytes: usize) -> Column {
     fn words<W: Copy + Default>(words: &[W], rows: &[u32]) -> Vec<W> {
         rows.iter().map(|&row| words.get(row as usize).copied().unwrap_or_default()).collect()
@@ -153,7 +155,7 @@ pub(super) fn take_or_zeros(column: &Column, rows: &[u32], absent_bytes: usize) 
     }
 }
 
-/// Elements of the left column where it has one, else of the right.
+/// Returns elements of the left column where there is a left position, otherwise of the right one.
 pub(super) fn take_either(left: &Column, right: &Column, rows: (&[u32], &[u32])) -> Column {
     fn words<W: Copy + Default>(left: &[W], right: &[W], (i, j): (&[u32], &[u32])) -> Vec<W> {
         let one = |(&i, &j): (&u32, &u32)| left.get(i as usize).or_else(|| right.get(j as usize)).copied();

@@ -9,9 +9,9 @@
 //! device.rs   pieces that another device answers
 //! target.rs   an answer becomes an index file
 //! ```
-//! An [`Answer`] is evaluated when it is asked for its chunks. It reads some pieces of its inputs, a few for each
-//! thread of the current pool, works on them in parallel, and hands out what they answer in order. So its memory is
-//! bounded by the pieces in flight, whatever the inputs and the answer are.
+//! An [`Answer`] is evaluated when its chunks are requested. It reads a few pieces of its inputs for each
+//! thread of the current pool, works on them in parallel, and yields their results in order. So the pieces in
+//! flight bound its memory, whatever the size of the inputs and the answer.
 
 mod cut;
 pub mod device;
@@ -46,19 +46,20 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Tuples of an answer, of consecutive ranks.
+/// Tuples of an answer, with consecutive ranks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Chunk {
     /// Encoded keys, or byte strings.
     pub keys: Column,
-    /// Value bits, or byte strings: of a join, the left ones.
+    /// Value bits, or byte strings; the left values of a join.
     pub values: Column,
     /// Right values of a join.
     pub right: Column,
-    /// Of each tuple of an outer join 1 if it has a left part, 2 if it has a right one, 3 for both; else empty. Where
-    /// a part is missing its value is zero, or an empty string, or one of zero bytes if all have one length.
+    /// For an outer join, one number per tuple: 1 if it has a left part, 2 if it has a right one, 3 for both;
+    /// otherwise empty. The value of a missing part is zero, or an empty string, or a string of zero bytes if
+    /// all have one length.
     pub sides: Vec<u8>,
-    /// Of tuples of an input, as predicates and projections see them: rank of the first. Of an answer 0.
+    /// Rank of the first tuple of a chunk of an input, for predicates and projections; 0 in an answer.
     pub first_rank: u64,
 }
 
@@ -69,7 +70,7 @@ impl Chunk {
         self.keys.len()
     }
 
-    /// Whether there are none.
+    /// Returns true if the chunk has no tuples.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -87,7 +88,7 @@ pub struct Field {
     pub logical: String,
 }
 
-/// What an answer holds.
+/// Types and names of the columns of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schema {
     /// Key type.
@@ -96,32 +97,32 @@ pub struct Schema {
     pub key_name: String,
     /// Logical type of the keys in Arrow's notation, empty if plain.
     pub key_logical: String,
-    /// Values; of a join, the left ones.
+    /// Values; the left values of a join.
     pub values: Field,
     /// Right values of a join.
     pub right: Option<Field>,
-    /// Whether chunks say which sides a tuple has.
+    /// True if chunks specify which sides each tuple has.
     pub has_sides: bool,
-    /// Whether keys come in order.
+    /// True if the keys are in order.
     pub is_sorted: bool,
 }
 
-/// Tuples of both sides of a piece.
+/// Tuples per piece, of both sides together.
 const PIECE_TUPLES: usize = 1 << 17;
-/// Bytes of the strings of a side of a piece, and of those of a chunk: as many as so many tuples have, usually.
+/// Bytes of strings per side of a piece and per chunk: usually enough for `PIECE_TUPLES` tuples.
 const PIECE_BYTES: usize = 16 << 20;
-/// The most tuples of an answer.
+/// Maximum tuples of an answer.
 const TUPLES_MAX: u128 = 1 << 63;
 
-/// How a stream is cut, and where its pieces are answered. Affects speed and memory alone.
+/// Size of the pieces of a stream, and the device that answers them. Affects only speed and memory.
 #[derive(Clone, Copy, Debug)]
 pub struct StreamOptions<'a> {
-    /// Tuples of a piece, of both sides together: 1 to 2^30.
+    /// Tuples per piece, of both sides together: 1 to 2^30.
     pub piece_tuples: usize,
-    /// Bytes of the strings of a side of a piece, and of those of a chunk, unless one tuple has more, or one block of
-    /// a sum of floats.
+    /// Bytes of strings per side of a piece and per chunk. One tuple, or one block of a sum of floats, may
+    /// exceed it.
     pub piece_bytes: usize,
-    /// Where pieces are answered, of as many tuples as it wants; `None` is the CPU.
+    /// Device that answers pieces, of the size that it prefers; `None` is the CPU.
     pub device: Option<&'a dyn Device>,
 }
 
@@ -132,44 +133,44 @@ impl Default for StreamOptions<'_> {
 }
 
 impl StreamOptions<'_> {
-    /// Tuples of a piece of an operator that is answered there.
+    /// Returns the tuples per piece of an operator that `device` answers.
     fn tuples(&self, device: Option<&dyn Device>) -> usize {
         device.map_or(self.piece_tuples, Device::piece_tuples).clamp(1, 1 << 30)
     }
 }
 
-/// The end of a plan: where its pieces are answered.
+/// Returns the end of a plan: the device that answers its pieces.
 fn told(device: Option<&dyn Device>) -> String {
     device.map_or_else(String::new, |device| format!("; answered by {}", device.name()))
 }
 
-/// What of an answer is asked for.
+/// Which parts of the answer the caller requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wanted {
-    /// How many tuples it has: no column is made.
+    /// The number of tuples: no column is made.
     Count,
     Tuples(Kept),
 }
 
-/// Something that makes chunks in order.
+/// An operator that yields chunks in order.
 trait Producer: Send {
-    /// The next ones, `None` at the end.
+    /// Returns the next chunks; `None` at the end.
     fn next(&mut self, wanted: Wanted) -> Result<Option<Vec<Produced>>, RelationError>;
-    /// Tuples of inputs that are read.
+    /// Returns the number of input tuples that were read.
     fn done(&self) -> u64;
 }
 
-/// What a piece answers.
+/// Result of a piece.
 enum Produced {
     Chunk(Chunk),
     Count(u128),
-    /// More bytes than a chunk should have.
+    /// More bytes than fit into a chunk.
     Positions(Positions),
-    /// More tuples than a chunk should have.
+    /// More tuples than fit into a chunk.
     Runs(Box<Runs>),
 }
 
-/// The answer of an operator, evaluated when it is asked for.
+/// The answer of an operator, evaluated when its chunks are requested.
 pub struct Answer<'a> {
     schema: Schema,
     producer: Box<dyn Producer + 'a>,
@@ -178,12 +179,12 @@ pub struct Answer<'a> {
     piece_tuples: u64,
     /// Ready chunks, in order.
     ready: VecDeque<Produced>,
-    /// Which values of a join or a product are kept.
+    /// Values of a join or a product that are kept.
     kept: Kept,
     observer: &'a dyn Observer,
 }
 
-/// Which values of a join or a product are kept.
+/// Values of a join or a product that are kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Kept {
     /// Those of both sides.
@@ -196,7 +197,8 @@ pub enum Kept {
 }
 
 impl<'a> Answer<'a> {
-    /// The same tuples with the values of one side alone. Of an answer that has one value this changes nothing.
+    /// Returns the same tuples with the values of one side only. Does not change an answer that has one
+    /// value.
     #[must_use]
     pub fn keep(mut self, kept: Kept) -> Self {
         if kept != Kept::Both
@@ -211,19 +213,19 @@ impl<'a> Answer<'a> {
         self
     }
 
-    /// What it holds.
+    /// Returns the types and names of its columns.
     #[must_use]
     pub fn schema(&self) -> &Schema {
         &self.schema
     }
 
-    /// How it is going to be evaluated, in a line.
+    /// Describes in one line how it will be evaluated.
     #[must_use]
     pub fn plan(&self) -> &str {
         &self.plan
     }
 
-    /// Who is told how far the inputs are read, and may stop it.
+    /// Reports the progress of reading the inputs to `observer`, which may cancel.
     #[must_use]
     pub fn watched(mut self, observer: &'a dyn Observer) -> Self {
         self.observer = observer;
@@ -242,11 +244,12 @@ impl<'a> Answer<'a> {
         Ok(true)
     }
 
-    /// The next chunk, which is not empty; `None` at the end, when all has been verified that the answer rests on.
+    /// Returns the next chunk, which is not empty. Returns `None` at the end, after everything on which the
+    /// answer depends has been verified.
     ///
     /// # Errors
-    /// [`RelationError::Damaged`], [`RelationError::Overflow`], [`RelationError::Interrupted`]: then chunks that
-    /// were handed out before mean nothing.
+    /// [`RelationError::Damaged`], [`RelationError::Overflow`], [`RelationError::Interrupted`]: chunks that
+    /// were returned before are then invalid.
     pub fn next_chunk(&mut self) -> Result<Option<Chunk>, RelationError> {
         while self.fill(Wanted::Tuples(self.kept))? {
             let mut chunk = match self.ready.pop_front() {
@@ -278,7 +281,7 @@ impl<'a> Answer<'a> {
         Ok(None)
     }
 
-    /// Makes chunks of the next answers of some runs; what remains goes back.
+    /// Makes chunks of the next results of some runs; the rest goes back to the queue.
     fn expand(&mut self, mut runs: Runs) {
         let parts = runs.expand(self.piece_tuples);
         if runs.at < runs.total {
@@ -289,8 +292,8 @@ impl<'a> Answer<'a> {
         produced.into_iter().rev().for_each(|produced| self.ready.push_front(produced));
     }
 
-    /// How many tuples the answer has, less those that were handed out. Reads and verifies the keys; no column of the
-    /// answer is made.
+    /// Counts the tuples of the answer, without those that were already returned. Reads and verifies the
+    /// keys; makes no column of the answer.
     ///
     /// # Errors
     /// Those of [`Answer::next_chunk`], and [`RelationError::TooLarge`] above 2^63.
@@ -316,10 +319,10 @@ impl<'a> Answer<'a> {
         Ok(total)
     }
 
-    /// Hands the chunks to `sink`, in order.
+    /// Passes the chunks to `sink`, in order.
     ///
     /// # Errors
-    /// Those of [`Answer::next_chunk`], and the sink's.
+    /// Those of [`Answer::next_chunk`] and of the sink.
     pub fn for_each_chunk(
         mut self,
         mut sink: impl FnMut(Chunk) -> Result<(), RelationError>,
@@ -330,7 +333,7 @@ impl<'a> Answer<'a> {
         Ok(())
     }
 
-    /// The whole answer in memory, as one chunk.
+    /// Returns the whole answer in memory, as one chunk.
     ///
     /// # Errors
     /// Those of [`Answer::next_chunk`].
@@ -354,7 +357,7 @@ impl<'a> Answer<'a> {
     }
 }
 
-/// Adds a column of the same type.
+/// Appends a column of the same type.
 fn append(column: &mut Column, more: &Column) {
     match (column, more) {
         (Column::U32(words), Column::U32(more)) => words.extend_from_slice(more),
@@ -365,7 +368,7 @@ fn append(column: &mut Column, more: &Column) {
     }
 }
 
-/// A chunk, if there are few bytes.
+/// Makes a chunk if there are few bytes.
 fn chunk_or_positions(mut positions: Positions) -> Produced {
     match positions.is_chunk() {
         true => Produced::Chunk(positions.next_chunk()),
@@ -373,7 +376,7 @@ fn chunk_or_positions(mut positions: Positions) -> Produced {
     }
 }
 
-/// An operator of two inputs at work.
+/// A running operator of two inputs.
 struct Two<'a> {
     left: Relation<'a>,
     right: Relation<'a>,
@@ -412,7 +415,7 @@ impl Two<'_> {
         let counts = wanted == Wanted::Count;
         let length = |range: &Range<u64>| u128::from(range.end - range.start);
         match piece {
-            // These keys are read to be passed, too.
+            // These keys are not in the result, but are read and verified too.
             Piece::Left(range) | Piece::Right(range) if counts => return Ok(Produced::Count(length(range))),
             Piece::Pairs(a, b) if counts => return Ok(Produced::Count(length(a) * length(b))),
             _ => {}
@@ -462,7 +465,8 @@ impl Two<'_> {
         Ok(chunk_or_positions(Positions::new(both(left, right), i, j)))
     }
 
-    /// Whose values go along: right ones in unions, joins and products alone, and none that nobody keeps.
+    /// Returns the sides whose values are needed: right ones only in unions, joins and products, and only
+    /// those that are kept.
     fn wants_values(&self, wanted: Wanted) -> (bool, bool) {
         let has_right = match self.operator {
             Operator::Set(..) => self.shape.is_either,
@@ -478,7 +482,7 @@ impl Two<'_> {
     }
 }
 
-/// Refuses an operator that may answer more than `limit` tuples and does: then it is counted, which takes long.
+/// Refuses an operator whose answer exceeds `limit` tuples. If it may, it is counted first, which takes long.
 fn check_size(inputs: &Inputs<'_>, operator: Operator, limit: u128) -> Result<(), RelationError> {
     let (left, right) = (inputs.left, inputs.right);
     let too_large = |what, tuples| Err(RelationError::TooLarge { what, tuples, limit });
@@ -512,7 +516,7 @@ fn two<'a>(
     Ok(answer)
 }
 
-/// Two inputs in common units, and what they become.
+/// Two inputs in common units, and the schema of their answer.
 struct Inputs<'a> {
     left: Relation<'a>,
     right: Relation<'a>,
@@ -520,7 +524,7 @@ struct Inputs<'a> {
 }
 
 impl<'a> Inputs<'a> {
-    /// Refuses those whose keys, or whose values where these mix, mean different things.
+    /// Creates the pair; refuses inputs whose keys, or values if these mix, have different meanings.
     fn of(
         mut left: Relation<'a>,
         mut right: Relation<'a>,
@@ -612,7 +616,7 @@ fn start<'a>(
     })
 }
 
-/// Union, intersection or difference.
+/// Returns the union, intersection or difference of two inputs.
 ///
 /// # Errors
 /// [`RelationError::KeyTypes`], [`RelationError::ValueTypes`] of a union, [`RelationError::Damaged`].
@@ -626,11 +630,11 @@ pub fn set<'a>(
     two(left, right, Operator::Set(operation, rule), options)
 }
 
-/// A join.
+/// Joins two inputs.
 ///
 /// # Errors
-/// [`RelationError::KeyTypes`], [`RelationError::Damaged`], [`RelationError::TooLarge`] above 2^63 tuples: where there
-/// may be so many they are counted first.
+/// [`RelationError::KeyTypes`], [`RelationError::Damaged`], [`RelationError::TooLarge`] above 2^63 tuples:
+/// where there may be that many they are counted first.
 pub fn join<'a>(
     how: How,
     left: Relation<'a>,
@@ -640,7 +644,7 @@ pub fn join<'a>(
     two(left, right, Operator::Join(how), options)
 }
 
-/// All pairs of tuples: the left key, both values.
+/// Returns all pairs of tuples: the left key and both values.
 ///
 /// # Errors
 /// [`RelationError::TooLarge`], [`RelationError::Damaged`].

@@ -1,7 +1,8 @@
-//! Answers of two inputs that are positions in them, and the chunks that these become.
+//! Answers of two inputs as positions in them, and the chunks made from these.
 //!
-//! Positions are small, what stands at them need not be: a long string that meets a hundred thousand tuples is copied
-//! as often. So chunks are made of as many positions as have bytes enough for one; the others wait.
+//! Positions are small, but the elements at them need not be: a long string that matches a hundred thousand
+//! tuples is copied as often. So a chunk takes only as many positions as its limit of bytes allows; the
+//! others wait.
 
 use super::Chunk;
 use super::matched::{NONE, expanded, take_either, take_or_zeros};
@@ -12,15 +13,15 @@ use pleach_builder::Column;
 use rayon::prelude::*;
 use std::sync::Arc;
 
-/// How tuples of an answer are made of those of both inputs.
+/// Rules for making tuples of an answer from tuples of both inputs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shape {
-    /// A tuple is that of one side, not a pair.
+    /// True if a tuple comes from one side, and is not a pair.
     pub is_either: bool,
     pub has_sides: bool,
     /// Types of the values of both inputs.
     pub value_types: (ValueType, ValueType),
-    /// Bytes of strings of a chunk.
+    /// Bytes of strings per chunk.
     pub chunk_bytes: usize,
 }
 
@@ -36,22 +37,22 @@ pub(super) struct Positions {
     both: Arc<Both>,
     left: Vec<u32>,
     right: Vec<u32>,
-    /// How many are chunks already.
+    /// Number of positions that are already in chunks.
     at: usize,
 }
 
-/// More answers than are expanded at once: runs of equal keys.
+/// Runs of equal keys with more answers than are expanded at once.
 pub(super) struct Runs {
     pub both: Arc<Both>,
     pub how: How,
     pub runs: Vec<Run>,
-    /// How many are positions already.
+    /// Number of answers that are already positions.
     pub at: u64,
     pub total: u64,
 }
 
 impl Both {
-    /// Bytes of the strings of a tuple, and of the zeros for those that are not there.
+    /// Returns the bytes of the strings of a tuple, and of the zeros for missing ones.
     fn tuple_bytes(&self, i: u32, j: u32) -> usize {
         let of = |column: &Column, row: u32, absent_bytes: usize| match column {
             Column::Bytes(_) if row == NONE => absent_bytes,
@@ -66,7 +67,7 @@ impl Both {
         keys + of(&self.left.1, i, left).saturating_add(of(&self.right.1, j, right))
     }
 
-    /// How many of the first tuples make a chunk: one at least, if there are any.
+    /// Returns how many of the first tuples make a chunk: at least one, if there are any.
     fn fitting(&self, i: &[u32], j: &[u32]) -> usize {
         let columns = [&self.left.0, &self.left.1, &self.right.0, &self.right.1];
         if !columns.into_iter().any(|column| matches!(column, Column::Bytes(_))) {
@@ -103,17 +104,17 @@ impl Positions {
         Self { both, left, right, at: 0 }
     }
 
-    /// How many tuples are still to come.
+    /// Returns the number of tuples that remain.
     pub(super) fn len(&self) -> usize {
         self.left.len() - self.at
     }
 
-    /// Whether those that are still to come are one chunk.
+    /// Returns true if the remaining tuples fit into one chunk.
     pub(super) fn is_chunk(&self) -> bool {
         self.both.fitting(&self.left[self.at..], &self.right[self.at..]) == self.len()
     }
 
-    /// The next chunk, empty at the end.
+    /// Returns the next chunk, empty at the end.
     pub(super) fn next_chunk(&mut self) -> Chunk {
         let (i, j) = (&self.left[self.at..], &self.right[self.at..]);
         let count = self.both.fitting(i, j);
@@ -124,7 +125,7 @@ impl Positions {
 }
 
 impl Runs {
-    /// The next positions, so many in each part, and a part for each thread.
+    /// Returns the next positions, `tuples` in each part and a part for each thread.
     pub(super) fn expand(&mut self, tuples: u64) -> Vec<Positions> {
         pleach_builder::pool::ready();
         let threads = rayon::current_num_threads() as u64;

@@ -1,8 +1,9 @@
 //! Operators of one input: select, project, reduce.
 //!
-//! Chunks are ranges of ranks. Those of a sum of floats begin at multiples of a block, and a key that goes on from the
-//! chunk before has a part for each of its blocks: so the sum is that of the blocks in order, wherever chunks end. Sums
-//! of integers are held in 128 bits until their key ends: only a sum that does not fit is refused, no part of one.
+//! Chunks are ranges of ranks. For a sum of floats they begin at multiples of a block. A key that continues
+//! from the chunk before has a partial result for each of its blocks, so the sum is that of the blocks in
+//! order, wherever chunks end. Sums of integers are held in 128 bits until their key ends: only a total that
+//! does not fit is refused.
 
 use super::device::{Device, Task, checked};
 use super::input::{AnyKey, Relation, slice};
@@ -19,7 +20,7 @@ use rayon::prelude::*;
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// A bit for each tuple of a chunk.
+/// One bit per tuple of a chunk.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Bitmap {
     words: Vec<u64>,
@@ -27,7 +28,7 @@ pub struct Bitmap {
 }
 
 impl Bitmap {
-    /// So many bits, none set.
+    /// Makes a bitmap of `bits` bits, none set.
     #[must_use]
     pub fn new(bits: usize) -> Self {
         Self { words: vec![0; bits.div_ceil(64)], bits }
@@ -39,20 +40,24 @@ impl Bitmap {
         self.bits
     }
 
-    /// Whether there are no bits.
+    /// Returns true if there are no bits.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.bits == 0
     }
 
-    /// Sets or clears a bit. Panics if there is none.
+    /// Sets or clears a bit.
+    ///
+    /// # Panics
+    /// If `at` is past the last word.
     #[inline]
     pub fn set(&mut self, at: usize, value: bool) {
         let word = &mut self.words[at / 64];
         *word = *word & !(1 << (at % 64)) | u64::from(value) << (at % 64);
     }
 
-    /// The words: bit `i % 64` of word `i / 64` is of tuple `i`; bits behind the last tuple mean nothing.
+    /// Returns the words: bit `i % 64` of word `i / 64` belongs to tuple `i`; bits after the last tuple have
+    /// no meaning.
     #[must_use]
     pub fn words_mut(&mut self) -> &mut [u64] {
         &mut self.words
@@ -64,53 +69,53 @@ impl Bitmap {
     }
 }
 
-/// Which tuples a selection keeps. Called from several threads.
+/// A condition that selects tuples. Called from several threads.
 pub trait Predicate: Sync {
-    /// Sets the bit of each tuple of the chunk that is kept; none is set before.
+    /// Sets the bit of each tuple of the chunk that is kept; no bit is set before the call.
     ///
     /// # Errors
-    /// Whatever cannot be evaluated: it ends the operator.
+    /// Any error of the evaluation; it ends the operator.
     fn evaluate(&self, chunk: &Chunk, keep: &mut Bitmap) -> Result<(), RelationError>;
 
-    /// The condition that it is, if it is one: others are evaluated by the CPU alone.
+    /// Returns the condition as an expression, if it is one; others are evaluated only by the CPU.
     fn condition(&self) -> Option<&expr::Predicate> {
         None
     }
 }
 
-/// What becomes of tuples. Called from several threads.
+/// A function that makes new tuples. Called from several threads.
 pub trait Projection: Sync {
-    /// What the input becomes.
+    /// Returns the schema of the result; [`Schema::is_sorted`] specifies whether the order is kept.
     ///
     /// # Errors
-    /// Whatever does not fit together. [`Schema::is_sorted`] says whether the order is kept.
+    /// Any mismatch between the projection and the input.
     fn schema(&self, input: &Schema) -> Result<Schema, RelationError>;
-    /// Keys and values of the same number.
+    /// Makes the new keys and values, equally many of both.
     ///
     /// # Errors
-    /// Whatever cannot be evaluated: it ends the operator.
+    /// Any error of the evaluation; it ends the operator.
     fn map(&self, chunk: &Chunk) -> Result<Chunk, RelationError>;
 
-    /// The list of columns that it is, if it is one: others are made by the CPU alone.
+    /// Returns the projection as a list of columns, if it is one; others are made only by the CPU.
     fn columns(&self) -> Option<&expr::Projection> {
         None
     }
 }
 
-/// Makes something of the tuples of a chunk.
+/// Makes a chunk of the result from a chunk of the input.
 type Work<'a> = dyn Fn(Chunk) -> Result<Chunk, RelationError> + Send + Sync + 'a;
 
-/// An operator of one input at work.
+/// A running operator of one input.
 struct One<'a> {
     input: Relation<'a>,
-    /// Ranks that are still to be read, ascending.
+    /// Ranks that remain to be read, ascending.
     ranges: VecDeque<Range<u64>>,
     done: u64,
     tuples: u64,
-    /// Bytes of strings of a chunk.
+    /// Bytes of strings per chunk.
     bytes: u64,
     work: Box<Work<'a>>,
-    /// Of a reduction: how a key that goes on in the next chunk is put together.
+    /// For a reduction, combines a key that continues in the next chunk.
     fold: Option<Fold>,
     carried: Option<Chunk>,
 }
@@ -203,7 +208,7 @@ fn one<'a>(
     }
 }
 
-/// Schema of the tuples of an input.
+/// Returns the schema of the tuples of an input.
 fn schema(input: &Relation<'_>) -> Result<Schema, RelationError> {
     let names = input.prepare()?;
     let values = Field { name: names.value, value_type: input.value_type(), logical: names.value_logical };
@@ -218,7 +223,7 @@ fn schema(input: &Relation<'_>) -> Result<Schema, RelationError> {
     })
 }
 
-/// The tuples that a predicate keeps.
+/// Selects the tuples that a predicate keeps.
 ///
 /// # Errors
 /// [`RelationError::Damaged`], [`RelationError::NoDevice`].
@@ -240,7 +245,7 @@ pub fn select<'a>(
     Ok(one((input, whole(&input)), schema(&input)?, "select", (options, None), Box::new(work), None))
 }
 
-/// What no device can do.
+/// Refuses devices for an operation that none can do.
 fn only_here(options: StreamOptions<'_>, what: &str) -> Result<(), RelationError> {
     match options.device {
         None => Ok(()),
@@ -248,17 +253,18 @@ fn only_here(options: StreamOptions<'_>, what: &str) -> Result<(), RelationError
     }
 }
 
-/// All ranks of an input.
+/// Returns all ranks of an input.
 #[allow(clippy::single_range_in_vec_init)]
 fn whole(input: &Relation<'_>) -> Vec<Range<u64>> {
     vec![0..input.len()]
 }
 
-/// The tuples that a condition holds for: reads only ranks that it can hold for, and looks at none of them where these
-/// are the answer.
+/// Selects the tuples for which a condition holds. Reads only ranks for which it can hold, and does not
+/// evaluate it if these ranks are the answer.
 ///
 /// # Errors
-/// [`RelationError::Damaged`], [`RelationError::NoDevice`], and from the answer [`RelationError::Expression`].
+/// [`RelationError::Damaged`], [`RelationError::NoDevice`]; the answer may also fail with
+/// [`RelationError::Expression`].
 pub fn select_where<'a>(
     input: Relation<'a>,
     condition: &'a expr::Predicate,
@@ -289,11 +295,11 @@ pub fn select_where<'a>(
     Ok(one((input, ranges), schema, "select", (options, device), Box::new(work), None))
 }
 
-/// Other keys and values. If they are not in order any more, [`Schema::is_sorted`] says so, and whoever writes an index
-/// file sorts them.
+/// Replaces keys and values. If the new keys are out of order, [`Schema::is_sorted`] is false, and writing an
+/// index file sorts them.
 ///
 /// # Errors
-/// [`RelationError::Damaged`], [`RelationError::NoDevice`], and the projection's.
+/// [`RelationError::Damaged`], [`RelationError::NoDevice`], and those of the projection.
 pub fn project<'a>(
     input: Relation<'a>,
     projection: &'a (dyn Projection + 'a),
@@ -317,7 +323,7 @@ pub fn project<'a>(
     Ok(one((input, whole(&input)), schema, "project", (options, device), Box::new(work), None))
 }
 
-/// A reduction of values of a type.
+/// A reduction of values of one type.
 #[derive(Clone, Copy)]
 struct Fold {
     operation: Reduction,
@@ -326,7 +332,7 @@ struct Fold {
 }
 
 impl Fold {
-    /// The type of the results; `None` if there is no such reduction.
+    /// Returns the type of the results; `None` if there is no such reduction.
     fn output(self) -> Option<ValueType> {
         use ValueType as T;
         Some(match (self.operation, self.value_type) {
@@ -340,12 +346,12 @@ impl Fold {
         })
     }
 
-    /// Whether results depend on where blocks begin.
+    /// Returns true if results depend on where blocks begin.
     fn has_blocks(self) -> bool {
         self.operation == Reduction::Sum && self.output() == Some(ValueType::F64)
     }
 
-    /// The result of one value, in 128 bits: sums of integers as integers of so many, others as they are.
+    /// Returns the result of one value, in 128 bits: sums of integers as 128-bit integers, others unchanged.
     fn of(self, bits: u64) -> u128 {
         match self.operation {
             Reduction::Count => return 1,
@@ -361,7 +367,8 @@ impl Fold {
         }
     }
 
-    /// The result of two neighbours: there are fewer than 2^64 values of 64 bits, of which no sum exceeds 128.
+    /// Combines two neighbouring results. There are fewer than 2^64 values of 64 bits, so no sum exceeds 128
+    /// bits.
     fn both(self, first: u128, second: u128) -> u128 {
         use ValueType as T;
         let [bits, next] = [first, second].map(|bits| bits as u64);
@@ -395,8 +402,8 @@ impl Fold {
         }
     }
 
-    /// One tuple for each key of a chunk that begins with a block, its result in 128 bits; of the first key one for
-    /// each of its blocks.
+    /// Reduces a chunk that begins with a block to one tuple per key, with results in 128 bits; the first key
+    /// has one tuple for each of its blocks.
     fn chunk(self, chunk: &Chunk) -> Chunk {
         let mut rows: Vec<u32> = Vec::new();
         let mut results: Vec<u128> = Vec::new();
@@ -404,7 +411,7 @@ impl Fold {
         for from in (0..chunk.len()).step_by(BLOCK_TUPLES) {
             let to = (from + BLOCK_TUPLES).min(chunk.len());
             let goes_on = from > 0 && is_equal(&chunk.keys, from - 1, from);
-            // What the block makes of its first key, if that goes on from the block before.
+            // The block's result for its first key, if that key continues from the block before.
             let mut open: Option<u128> = None;
             for at in from..to {
                 let bits = if is_first { 0 } else { self.of(bits_at(&chunk.values, at)) };
@@ -431,7 +438,7 @@ impl Fold {
         }
     }
 
-    /// What a device has made of a chunk, as [`Fold::chunk`] says it.
+    /// Converts a chunk that a device made to the form of [`Fold::chunk`].
     fn widened(self, chunk: Chunk) -> Chunk {
         let is_signed = self.operation == Reduction::Sum && self.output() == Some(ValueType::I64);
         let values = match chunk.values {
@@ -447,7 +454,7 @@ impl Fold {
         Chunk { values, ..chunk }
     }
 
-    /// Puts the key that goes on from the chunk before together, and keeps the last one back.
+    /// Combines the key that continues from the chunk before, and keeps the last key back.
     fn carry(self, carried: Option<Chunk>, chunk: Chunk) -> (Chunk, Option<Chunk>) {
         if chunk.is_empty() {
             return (chunk, carried);
@@ -473,7 +480,7 @@ impl Fold {
         (part(&done, 0..last), Some(part(&done, last..last + 1)))
     }
 
-    /// Results as they are answered.
+    /// Converts results to the type of the answer.
     fn finished(self, chunk: Chunk) -> Result<Chunk, RelationError> {
         let Column::U128(results) = &chunk.values else { return Ok(chunk) };
         let output = self.output();
@@ -528,10 +535,10 @@ fn bits_at(values: &Column, at: usize) -> u64 {
     }
 }
 
-/// One tuple for each key.
+/// Reduces the input to one tuple per key.
 ///
 /// # Errors
-/// [`RelationError::NoReduction`] of values that do not have it, [`RelationError::Damaged`],
+/// [`RelationError::NoReduction`] if the reduction is not defined for the values, [`RelationError::Damaged`],
 /// [`RelationError::NoDevice`]; sums that do not fit end the answer with [`RelationError::Overflow`].
 pub fn reduce<'a>(
     input: Relation<'a>,
@@ -563,7 +570,7 @@ pub fn reduce<'a>(
         schema.values.logical = String::new();
     }
     if let (Reduction::Sum, Logical::Decimal { scale, .. }) = (operation, meaning.logical) {
-        // A sum has as many digits as there are.
+        // A sum uses all digits of the type.
         schema.values.logical = Logical::Decimal { bits: 128, precision: 38, scale }.meta();
     }
     schema.values.value_type = output;

@@ -1,7 +1,7 @@
-//! An answer becomes an index file.
+//! Writes an answer into an index file.
 //!
-//! Nothing is sorted unless the answer is out of order, and the file appears when the whole answer has been made and
-//! all inputs have been verified, or not at all.
+//! Nothing is sorted unless the answer is out of order. The file appears only after the whole answer has been
+//! made and all inputs have been verified.
 
 use super::{Answer, Chunk, Field, Schema};
 use crate::error::RelationError;
@@ -14,12 +14,12 @@ use std::fs::File;
 use std::path::Path;
 
 impl Answer<'_> {
-    /// Writes the answer into an index file. Of a join, a value is a record of the left value, the right one and, of an
-    /// outer join, a byte `sides`. Generations, layout and memory are those of `options`.
+    /// Writes the answer into an index file. For a join, a value is a record of the left value, the right one
+    /// and, for an outer join, a byte `sides`. `options` specifies generations, layout and memory.
     ///
     /// # Errors
-    /// [`RelationError::NoIndex`] if a record had a field of varying length; what [`Answer::next_chunk`] says;
-    /// [`RelationError::Build`]. There is no file then.
+    /// [`RelationError::NoIndex`] if a record would have a field of varying length; those of
+    /// [`Answer::next_chunk`]; [`RelationError::Build`] if writing fails. No file is written then.
     pub fn to_index(
         self,
         path: &Path,
@@ -29,8 +29,8 @@ impl Answer<'_> {
         self.built(path, options, observer, &RealStorage)
     }
 
-    /// Writes the answer into an index file that has no name, on the disk of `folder`: nothing is left of it when it
-    /// is closed. See [`Index`](pleach::Index)'s `OpenOptions::open_file`.
+    /// Writes the answer into an unnamed index file on the disk of `folder`; closing the file removes it. See
+    /// [`Index`](pleach::Index)'s `OpenOptions::open_file`.
     ///
     /// # Errors
     /// Those of [`Answer::to_index`].
@@ -71,11 +71,12 @@ impl Answer<'_> {
     }
 }
 
-/// The record that the values of a join or a product make: `left`, `right` and, of an outer join, `sides`. Where a
-/// value is a record itself, its fields stand there, as `left_a`. `None` if there is one plain value, or none.
+/// Returns the record type for the values of a join or a product: `left`, `right` and, for an outer join,
+/// `sides`. A value that is a record contributes its fields, as `left_a`. Returns `None` if there is one
+/// plain value, or none.
 ///
 /// # Errors
-/// [`RelationError::NoIndex`] if a field had no fixed width, or there were too many.
+/// [`RelationError::NoIndex`] if a field has no fixed width, or there are too many.
 pub(super) fn record(schema: &Schema) -> Result<Option<Record>, RelationError> {
     let Some(right) = &schema.right else {
         return Ok(Record::of(schema.values.value_type, &schema.values.logical));
@@ -113,7 +114,7 @@ pub(super) fn record(schema: &Schema) -> Result<Option<Record>, RelationError> {
     Record::new(fields).map(Some).map_err(|error| RelationError::NoIndex { what: error.to_string() })
 }
 
-/// The side of a join or a product that has values, if it is one and they are plain.
+/// Returns the side of a join or a product that has values, if only one does and they are plain.
 fn single(schema: &Schema) -> Option<&Field> {
     let right = schema.right.as_ref()?;
     let plain = |field: &Field| Record::of(field.value_type, &field.logical).is_none();
@@ -124,7 +125,7 @@ fn single(schema: &Schema) -> Option<&Field> {
     }
 }
 
-/// Type of the values of the file, its name and its logical type.
+/// Returns the type of the values of the file, its name and its logical type.
 fn value_type(schema: &Schema) -> Result<(ValueType, String, String), RelationError> {
     if schema.right.is_none() {
         let values = &schema.values;
@@ -137,7 +138,7 @@ fn value_type(schema: &Schema) -> Result<(ValueType, String, String), RelationEr
     })
 }
 
-/// The values of a chunk as records: fields one after the other, numbers little-endian.
+/// Packs the values of a chunk as records: fields one after the other, numbers little-endian.
 fn pack_record(schema: &Schema, value_type: ValueType, chunk: &Chunk) -> Column {
     if schema.right.is_none() {
         return chunk.values.clone();
@@ -170,7 +171,7 @@ fn pack_record(schema: &Schema, value_type: ValueType, chunk: &Chunk) -> Column 
 struct Records<'a> {
     answer: Answer<'a>,
     file_schema: FileSchema,
-    /// Why the answer ended: the builder wraps what it is told.
+    /// The error that ended the answer; the builder wraps the errors that it gets.
     failed: Option<RelationError>,
 }
 

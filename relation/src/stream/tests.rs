@@ -33,7 +33,7 @@ fn plain() -> BuildOptions {
     BuildOptions::default()
 }
 
-/// Of no common length, with common beginnings.
+/// Strings of different lengths, with common beginnings.
 fn text(code: u64) -> Vec<u8> {
     format!("{:020}{}", code, "x".repeat((code % 7) as usize * 9)).into_bytes()
 }
@@ -197,7 +197,7 @@ fn products_and_many_answers_of_a_piece() {
         assert_eq!((words(&found.values), words(&found.right)), (lefts, rights));
         assert_eq!(product(left, right, options).unwrap().count().unwrap(), 37 * 29);
     }
-    // Pieces that hold whole keys, of which there are many more pairs than tuples.
+    // Pieces that hold whole keys with many more pairs than tuples.
     let (a, b): (Vec<u64>, Vec<u64>) =
         ((0..600).map(|at| at / 60).collect(), (0..500).map(|at| at / 50).collect());
     let (left, right) = (index(&a, 1, |key| key, &plain()), index(&b, RIGHT, |key| key, &plain()));

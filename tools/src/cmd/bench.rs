@@ -1,7 +1,7 @@
-//! `pleach bench`: measures look-ups beside other engines and beside the machine's own limit, and draws reports.
+//! `pleach bench`: compares look-ups with other engines and with the limit of the machine, and draws reports.
 //!
-//! The measuring is in the crate `pleach-bench`; this turns arguments into its options, shows on
-//! standard error what is being done, and prints the report.
+//! The crate `pleach-bench` measures. This module converts arguments to its options, shows progress on
+//! standard error, and prints the report.
 
 use crate::cli::{BenchArgs, BenchWhat, Global};
 use crate::cmd::build::build_failure;
@@ -40,7 +40,7 @@ pub fn run(args: &BenchArgs, global: &Global) -> Result<ExitStatus, Failure> {
     }
 }
 
-/// A report becomes an SVG.
+/// Draws a report as SVG.
 fn picture(args: &BenchArgs) -> Result<ExitStatus, Failure> {
     let Some(path) = &args.report else {
         return Err(Failure::usage("bench plot: which report? pleach bench plot REPORT.json -o PICTURE.svg"));
@@ -70,7 +70,7 @@ fn picture(args: &BenchArgs) -> Result<ExitStatus, Failure> {
     Ok(ExitStatus::Success)
 }
 
-/// What the smaller benchmarks are told.
+/// Returns the options of the smaller benchmarks.
 fn plain<'a>(args: &BenchArgs, told: Told<'a>) -> BenchOptions<'a> {
     let mut options = BenchOptions::new(args.quick);
     if let Some(tuples) = args.tuples {
@@ -102,8 +102,8 @@ fn measure(
     Ok(ExitStatus::Success)
 }
 
-/// Look-ups on a GPU: rows are printed as they come, so that a run that is cut off has said what it found. With
-/// `--json` they go to standard error, before the document.
+/// Measures look-ups on a GPU. Rows are printed when they are measured, so that an interrupted run has shown
+/// its results. With `--json` they are printed on standard error, before the document.
 fn gpu(args: &BenchArgs, global: &Global, name: &str, groups: &[Group]) -> Result<ExitStatus, Failure> {
     if args.report.is_some() {
         return Err(Failure::usage(format!(
@@ -144,7 +144,7 @@ fn gpu(args: &BenchArgs, global: &Global, name: &str, groups: &[Group]) -> Resul
     options.output.clone_from(&args.output);
     options.force = args.force;
     let row = |line: &str| {
-        // A closed pipe is no reason to stop: the document is still written.
+        // A closed pipe does not stop the run: the document is still written.
         let _ = match (global.json, global.quiet) {
             (true, true) => Ok(()),
             (true, false) => writeln!(std::io::stderr(), "{line}"),
@@ -164,7 +164,7 @@ fn gpu(args: &BenchArgs, global: &Global, name: &str, groups: &[Group]) -> Resul
     }
 }
 
-/// Measures, while progress is shown and Ctrl-C is heard.
+/// Measures while progress is shown and Ctrl-C can stop it.
 fn watched<R>(
     args: &BenchArgs,
     global: &Global,
@@ -184,14 +184,14 @@ fn watched<R>(
     let is_told = !global.quiet && std::io::stderr().is_terminal();
     let start = Instant::now();
     let tell = |step: &str| {
-        // Progress that cannot be shown is no reason to stop.
+        // A progress line that cannot be written does not stop the run.
         let _ = writeln!(std::io::stderr(), "{:7.1} s  {step}", start.elapsed().as_secs_f64());
     };
     let told = Told { progress: is_told.then_some(&tell), cancelled: Some(&interrupted) };
     bench(told).map_err(|error| match error {
         BenchError::Options(text) => Failure::usage(format!("bench {name}: {text}")),
         BenchError::Interrupted => Failure::Interrupted,
-        // "no GPU: what is missing: what brings it" says it all.
+        // The text says everything: "no GPU: what is missing: what brings it".
         BenchError::Gpu(GpuError::Unavailable(missing)) => Failure::new(Code::Device, missing.to_string()),
         BenchError::Gpu(error) => search::device(error),
         BenchError::Io { operation, path, source } => {

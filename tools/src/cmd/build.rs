@@ -1,7 +1,7 @@
-//! `pleach build`: tables to one file.
+//! `pleach build`: builds one file from tables.
 //!
-//! The arguments that can never be right are refused before anything is opened. The builder watches
-//! [`Progress`], so Ctrl-C ends it with nothing left behind, also while it waits for a silent pipe.
+//! Arguments that can never be right are refused before anything is opened. The builder watches [`Progress`],
+//! so Ctrl-C ends it with nothing left behind, even while it waits for a silent pipe.
 
 use crate::cli::{BuildArgs, Format, Global};
 use crate::failure::{self, Code, ExitStatus, Failure};
@@ -48,7 +48,7 @@ pub fn run(args: &BuildArgs, global: &Global) -> Result<ExitStatus, Failure> {
     Ok(ExitStatus::Success)
 }
 
-/// Refuses what no file and no data could make right.
+/// Refuses arguments that no file and no data could make right.
 fn check(args: &BuildArgs) -> Result<(), Failure> {
     if args.output.as_os_str() == "-" {
         return Err(Failure::usage("cannot write to standard output: pleach build: name a file with -o"));
@@ -74,7 +74,7 @@ fn check(args: &BuildArgs) -> Result<(), Failure> {
             None if standard_input => {
                 return Err(Failure::usage("format not known: standard input: give it with --format"));
             }
-            // It says so itself when it is opened.
+            // Opening it reports the error.
             None if path.is_dir() => {}
             None => return Err(unknown_format(path, "csv tsv parquet arrow npy raw")),
             Some(input::Format::Raw) if !path.is_dir() => {
@@ -89,7 +89,7 @@ fn check(args: &BuildArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The failure for an input whose extension is that of no format.
+/// Returns the failure for an input whose extension is not that of a format.
 pub(super) fn unknown_format(path: &Path, known: &str) -> Failure {
     let advice = input::looks_like(path).unwrap_or_else(|| format!("give --format, one of {known}"));
     Failure::usage(format!("format not known by its extension: {}: {advice}", path.display()))
@@ -152,7 +152,7 @@ fn build_options(args: &BuildArgs) -> BuildOptions {
     .with_layout(args.layout)
 }
 
-/// The input was refused: bad data, or a file that cannot be read.
+/// Converts the error of a refused input: bad data, or a file that cannot be read.
 pub fn source_failure(error: &SourceError) -> Failure {
     match search::system_error(error.cause.as_deref().map(|cause| cause as _)) {
         Some(system) if error.place.is_empty() => Failure::io("cannot read", Path::new(&error.input), system),
@@ -167,7 +167,7 @@ pub fn source_failure(error: &SourceError) -> Failure {
     }
 }
 
-/// The error without the sentence of a library where advice belongs: that stands in brackets, as a reason.
+/// Returns the error with the library's words in brackets, as a reason, and not in place of the advice.
 fn in_our_words(error: &SourceError) -> String {
     let text = error.to_string();
     let Some(cause) = error.cause.as_ref().map(ToString::to_string) else { return text };
@@ -184,7 +184,7 @@ pub fn build_failure(error: &BuildError) -> Failure {
     let code = match error {
         BuildError::Source(error) => return source_failure(error),
         BuildError::Interrupted => return Failure::Interrupted,
-        // Rows are counted from 1 for people, as in messages about the data.
+        // Messages count rows from 1, as those about the data do.
         BuildError::Unsorted { row, previous, key } => {
             let text = format!(
                 "input is not sorted: row {}: key {key} comes after key {previous}: build without --sorted, or sort it",
@@ -198,7 +198,7 @@ pub fn build_failure(error: &BuildError) -> Failure {
                 format!("duplicate key: {key}{place}: remove it, or choose --unique first or --unique last");
             return Failure::new(Code::Input, text);
         }
-        // A file of ours that was whole when it was opened.
+        // A Pleach file that was whole when it was opened.
         BuildError::Io { operation, path, source }
             if *operation == "reading" && source.kind() == io::ErrorKind::UnexpectedEof =>
         {
@@ -229,7 +229,7 @@ pub fn build_failure(error: &BuildError) -> Failure {
     Failure::new(code, error.to_string())
 }
 
-/// Bytes of the file for each tuple.
+/// Returns the bytes of the file per tuple.
 fn bytes_per_tuple(summary: &Summary) -> f64 {
     summary.file_bytes as f64 / summary.tuples.max(1) as f64
 }
@@ -261,7 +261,7 @@ fn text(path: &Path, summary: &Summary, schema: &Schema, took: Duration) -> Stri
     )
 }
 
-/// `, 2 old generations kept`, and why there are more.
+/// Returns `, 2 old generations kept`, and the reason if there are more.
 pub(super) fn kept_text(kept: Option<usize>, left: Option<&str>) -> String {
     let kept = kept.map(|kept| format!(", {} kept", counted(kept as u64, "old generation")));
     let left = left.map(|why| format!(", some are left: {why}"));

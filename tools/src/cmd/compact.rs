@@ -1,4 +1,4 @@
-//! `pleach compact`: several files become one.
+//! `pleach compact`: merges several files into one.
 
 use super::build::{build_failure, kept_text};
 use crate::cli::{CompactArgs, Global};

@@ -1,4 +1,4 @@
-//! `pleach completions`: a script for a shell.
+//! `pleach completions`: prints the completion script of a shell.
 
 use crate::cli::{Cli, CompletionsArgs, Global};
 use crate::failure::{self, ExitStatus, Failure};

@@ -1,4 +1,4 @@
-//! `pleach devices`: what this machine has, and what of it is used.
+//! `pleach devices`: lists the devices of this machine, and which of their features are used.
 
 use crate::cli::{DevicesArgs, Global};
 use crate::failure::{self, ExitStatus, Failure};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::fmt::Write;
 use std::fs;
 
-/// Every instruction set that a search is written for, best last.
+/// All instruction sets that have a search, best last.
 const ISAS: [Isa; 4] = [Isa::Scalar, Isa::Avx2, Isa::Avx512, Isa::Neon];
 
 pub fn run(_: &DevicesArgs, global: &Global) -> Result<ExitStatus, Failure> {
@@ -99,7 +99,7 @@ fn gpu_json(gpus: &[pleach_gpu::Device]) -> Value {
         .collect()
 }
 
-/// The CPU's name, where the system tells it.
+/// Returns the CPU's name, if the system reports it.
 fn cpu_name() -> String {
     fs::read_to_string("/proc/cpuinfo")
         .ok()
@@ -110,7 +110,7 @@ fn cpu_name() -> String {
         .unwrap_or_else(|| std::env::consts::ARCH.to_owned())
 }
 
-/// Whether the system gives 2 MiB pages to mappings that ask for them.
+/// 2 MiB pages for mappings that request them.
 struct HugePages {
     /// The chosen word of `/sys/kernel/mm/transparent_hugepage/enabled`: always, madvise or never.
     mode: Option<String>,

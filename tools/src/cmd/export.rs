@@ -1,8 +1,7 @@
-//! `pleach export`: the tuples of a file as a table, in key order.
+//! `pleach export`: writes the tuples of a file as a table, in key order.
 //!
-//! Names and logical types come from META, so building from the exported table gives the same file
-//! again. Tuples are copied out in bulk and written batch by batch: memory does not grow with the
-//! file.
+//! Names and logical types come from META, so building from the exported table gives the same file again.
+//! Tuples are copied in bulk and written batch by batch: memory does not grow with the file.
 
 use crate::any::Any;
 use crate::cli::{self, ExportArgs, Global, Verify};
@@ -17,9 +16,9 @@ use pleach::{Datum, Index, Key, Meta, Record, Typed, Value};
 use pleach_builder::publish::Rules;
 use std::time::Instant;
 
-/// Tuples of a batch.
+/// Tuples per batch.
 const BATCH: usize = 1 << 16;
-/// Bytes of the strings of a batch, but for its last tuple.
+/// Maximum bytes of the strings of a batch, without its last tuple.
 const BATCH_BYTES: usize = 16 << 20;
 
 pub fn run(args: &ExportArgs, global: &Global) -> Result<ExitStatus, Failure> {
@@ -30,7 +29,7 @@ pub fn run(args: &ExportArgs, global: &Global) -> Result<ExitStatus, Failure> {
     if !to_stdout {
         output::check(&args.output, &rules)?;
     }
-    // A table outlives the file it came from: nothing damaged goes into it.
+    // A table outlives its file: no damaged data may get into it.
     let index = search::open(&args.file, global, Verify::Touched)?;
     let mut meta = index.meta().map_err(search::reading(&args.file))?;
     let progress = Progress::new(global);
@@ -55,7 +54,7 @@ pub fn run(args: &ExportArgs, global: &Global) -> Result<ExitStatus, Failure> {
     drop(progress);
     let took = started.elapsed().as_secs_f64();
     if to_stdout {
-        // Standard output has the table on it.
+        // The table was written to standard output.
     } else if global.json {
         let mut document = json::document("export");
         document.insert("file".to_owned(), args.file.display().to_string().into());
@@ -163,7 +162,7 @@ fn write_any(
     Ok(table.finish()?)
 }
 
-/// Bytes of a datum, if it is a string.
+/// Returns the bytes of a datum, if it is a string.
 fn string_bytes(datum: &Datum<'_>) -> usize {
     match datum {
         Datum::Bytes(bytes) | Datum::Utf8(bytes) => bytes.len(),
@@ -171,7 +170,7 @@ fn string_bytes(datum: &Datum<'_>) -> usize {
     }
 }
 
-/// Why writing stopped.
+/// Reason why writing stopped.
 enum Stop {
     Failure(Failure),
     Output(OutputError),

@@ -1,5 +1,5 @@
-//! `pleach fsck`: every byte of a file, checked. Reads it, never writes it, never maps it. What is whole of a damaged
-//! file can be saved to another one.
+//! `pleach fsck`: checks every byte of a file. It reads the file, and never writes or maps it. The whole
+//! parts of a damaged file can be saved to another one.
 
 use super::salvage;
 use crate::cli::{FsckArgs, Global};
@@ -44,12 +44,12 @@ pub fn run(args: &FsckArgs, global: &Global) -> Result<ExitStatus, Failure> {
     if report.cancelled {
         return Err(Failure::Interrupted);
     }
-    // A folder that cannot be listed hides no damage.
+    // A folder that cannot be listed does not hide damage.
     let strays = pleach_builder::publish::strays(path).unwrap_or_default();
     let is_ours = matches!(report.verdict, Verdict::Clean | Verdict::Damaged);
     let wanted = args.salvage.as_ref().filter(|_| is_ours);
     let saved = wanted.map(|out| {
-        // What is saved is read anew by its name: of another file this report says nothing.
+        // Salvaging opens the file again by its name: this report is not about another file.
         unchanged(&file, path)?;
         let saved = salvage::save(args, out, global)?;
         unchanged(&file, path).map(|()| saved)
@@ -76,7 +76,7 @@ pub fn run(args: &FsckArgs, global: &Global) -> Result<ExitStatus, Failure> {
     }
 }
 
-/// An error if the name leads to another file by now.
+/// Fails if the name leads to another file by now.
 fn unchanged(file: &File, path: &Path) -> Result<(), Failure> {
     let is_same = |held: &Metadata, named: &Metadata| (held.dev(), held.ino()) == (named.dev(), named.ino());
     match (&file.metadata(), &fs::metadata(path)) {
@@ -88,14 +88,14 @@ fn unchanged(file: &File, path: &Path) -> Result<(), Failure> {
     }
 }
 
-/// Foreign or newer: what the first finding says, as an error.
+/// Returns the first finding of a foreign or newer file as an error.
 fn refused(path: &Path, report: &Report) -> Failure {
     let foreign = FormatError::Foreign.to_string();
     let code = if report.verdict == Verdict::Foreign { Code::Foreign } else { Code::Newer };
     placed_as(code, report.findings.first().map_or(&foreign, |finding| &finding.text), path)
 }
 
-/// One line a finding: code, section, offset, expected, found, and what it means.
+/// Prints one line per finding: code, section, offset, expected, found, and its meaning.
 fn print(path: &Path, report: &Report, strays: &[PathBuf], quiet: bool) -> Result<(), Failure> {
     let mut text = String::new();
     if report.verdict == Verdict::Damaged {

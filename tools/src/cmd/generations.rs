@@ -1,4 +1,4 @@
-//! `pleach generations`: what stands under the names of a file's generations.
+//! `pleach generations`: lists the files that have the names of a file's generations.
 
 use super::build::build_failure;
 use crate::cli::{GenerationsArgs, Global};
@@ -24,7 +24,7 @@ pub fn run(args: &GenerationsArgs, global: &Global) -> Result<ExitStatus, Failur
     Ok(ExitStatus::Success)
 }
 
-/// When a file was written last, to the second, in UTC.
+/// Returns the time of the last write, to the second, in UTC.
 fn modified(generation: &Generation) -> Option<String> {
     let time: DateTime<Utc> = generation.modified?.into();
     Some(time.to_rfc3339_opts(SecondsFormat::Secs, true))
@@ -49,7 +49,7 @@ fn object(generation: &Generation) -> Value {
     object.into()
 }
 
-/// A line each, under the names of the columns.
+/// Returns one line per generation, under the names of the columns.
 fn table(file: &Path, found: &[Generation]) -> String {
     let number = |number: Option<u64>| number.map_or("-".to_owned(), grouped);
     let mut rows =
@@ -80,7 +80,7 @@ fn table(file: &Path, found: &[Generation]) -> String {
     let mut text = String::new();
     for row in &rows {
         for (column, (cell, &width)) in row.iter().zip(&widths).enumerate() {
-            // Numbers end where their column does.
+            // Numbers are aligned to the right.
             let _ = match column {
                 0 | 2 | 3 => write!(text, "{cell:>width$}  "),
                 _ => write!(text, "{cell:<width$}  "),

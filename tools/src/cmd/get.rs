@@ -1,9 +1,9 @@
-//! `pleach get`: keys to values, in the order in which they were asked for.
+//! `pleach get`: prints the values of keys, in the order of the request.
 //!
-//! Keys from a file are streamed: what one read delivers is parsed, searched as a batch, and
-//! printed, so memory is bounded and a program on the other end of a pipe gets its answers. The
-//! first 100,000 keys are searched with every touched block verified, the rest without, unless
-//! `--verify` says otherwise. How a batch is searched, and how large it is, the planner says.
+//! Keys from a file are streamed: the keys of one read are parsed, searched as a batch, and printed. So
+//! memory is bounded, and a program on the other end of a pipe gets its answers. The first 100,000 keys are
+//! searched with every touched block verified, the rest without, unless `--verify` specifies otherwise. The
+//! planner determines the search and the size of a batch.
 
 use crate::any::{Any, AnyKey, put_line};
 use crate::cli::{GetArgs, Global, Verify};
@@ -20,21 +20,21 @@ use pleach_format::logical::Form;
 use pleach_gpu::Algorithm;
 use std::ops::ControlFlow;
 
-/// Up to so many keys each block that a search touches is verified, by default.
+/// Maximum number of keys for which each touched block is verified by default.
 const TOUCHED_KEYS_MAX: u64 = 100_000;
-/// From so many keys on a batch is searched on all threads.
+/// Minimum size of a batch that is searched on all threads.
 const PARALLEL: usize = 1 << 15;
 
 pub fn run(args: &GetArgs, global: &Global) -> Result<ExitStatus, Failure> {
     let few = args.keys.is_some() || args.key.len() as u64 <= TOUCHED_KEYS_MAX;
     let verify = match args.device {
-        // The whole table is copied there, so the whole file is verified first.
+        // The whole table is copied to the GPU, so the whole file is verified first.
         Device::Cuda(_) => Verify::Full,
         _ if few => Verify::Touched,
         _ => Verify::Header,
     };
     let index = search::open(&args.file, global, verify)?;
-    // Few keys are not worth a look into the cache folder.
+    // For few keys, reading the cache folder does not pay.
     let costs =
         if args.keys.is_some() || args.key.len() >= 64 { tune::load(global) } else { Costs::default() };
     let record = search::record(&index, &args.file)?;
@@ -74,7 +74,7 @@ pub fn run(args: &GetArgs, global: &Global) -> Result<ExitStatus, Failure> {
             let flow = pleach::with_typed!(&index, |view| answers.stream(&view, &mut lines, until))
                 .map_err(search::typing(&args.file))??;
             if flow.is_continue() {
-                // The same index, whatever stands under its name by now.
+                // The same index, even if another file has its name by now.
                 index.trust();
                 let _: ControlFlow<()> =
                     pleach::with_typed!(&index, |view| answers.stream(&view, &mut lines, u64::MAX))
@@ -86,7 +86,7 @@ pub fn run(args: &GetArgs, global: &Global) -> Result<ExitStatus, Failure> {
     Ok(if answers.missing_any { ExitStatus::Missing } else { ExitStatus::Success })
 }
 
-/// How to search, for as many keys as there are, or a full batch of a file.
+/// Chooses the search for the number of keys, or for a full batch of a file.
 fn choose(args: &GetArgs, index: &Index, is_any: bool, costs: &Costs) -> Result<Choice, Failure> {
     let strategy = args.strategy;
     if index.key_type().is_bytes() && !matches!(strategy, Strategy::Auto | Strategy::Unbuffered) {
@@ -94,14 +94,14 @@ fn choose(args: &GetArgs, index: &Index, is_any: bool, costs: &Costs) -> Result<
             format!("byte keys are searched unbuffered: --strategy {strategy}: use auto or unbuffered");
         return Err(Failure::usage(text));
     }
-    // Byte values lie beside the lines, and byte keys have one way only.
+    // Byte values are stored outside of the lines, and byte keys have only one search.
     let strategy = if is_any { Strategy::Unbuffered } else { strategy };
     let batch = if args.keys.is_some() { BATCH } else { args.key.len().min(BATCH) };
     let request = Request { response_ns: args.response, strategy, ..Request::new(batch) };
     Ok(index.plan_batch(&request, costs))
 }
 
-/// The choice in one line.
+/// Describes the choice in one line.
 fn told(choice: &Choice, json: bool) -> String {
     let (ns, call) = (choice.estimate_ns_per_query, choice.estimate_response_ns);
     if json {
@@ -118,7 +118,7 @@ fn told(choice: &Choice, json: bool) -> String {
     format!("expected {ns:.1} ns a key, {:.3} ms a batch of {}: {why}", call / 1e6, choice.batch)
 }
 
-/// How many keys pay for copying the table to a GPU, in one line.
+/// Describes in one line how many keys pay for copying the table to a GPU.
 fn told_device(index: &Index, costs: &Costs, json: bool) -> String {
     let plan = device::plan(index, costs);
     let factor = plan.reuse_factor();
@@ -162,7 +162,7 @@ struct Answers<'a> {
     choice: Choice,
     costs: Costs,
     json: bool,
-    /// What a missing key prints after its tab; a JSON string under `--json`.
+    /// Text after the tab for a missing key; a JSON string under `--json`.
     missing_text: Option<Vec<u8>>,
     missing_any: bool,
     output: Output,
@@ -173,7 +173,7 @@ impl<'a> Answers<'a> {
     fn new(args: &'a GetArgs, global: &Global, choice: Choice, costs: Costs, device: OnDevice<'a>) -> Self {
         let missing_text = args.missing.as_ref().map(|text| match global.json {
             true => serde_json::Value::String(text.clone()).to_string().into_bytes(),
-            // As it was given: `\N` stays what databases read as null.
+            // Unchanged: databases read `\N` as null.
             false => text.clone().into_bytes(),
         });
         Self {
@@ -188,7 +188,7 @@ impl<'a> Answers<'a> {
         }
     }
 
-    /// Keys of a file with byte strings or records.
+    /// Searches for keys in a file with byte strings or records.
     fn any(&mut self, any: &Any<'_>) -> Result<(), Failure> {
         let Some(from) = &self.args.keys else {
             let keys = self.args.key.iter().map(|key| any.parse(key.as_bytes(), "argument KEY"));
@@ -256,7 +256,7 @@ impl<'a> Answers<'a> {
         }
     }
 
-    /// Keys of the command line.
+    /// Searches for the keys of the command line.
     fn arguments<K: Key + FromText + Text, V: Value + Text>(
         &mut self,
         view: &Typed<'_, K, V>,
@@ -275,7 +275,7 @@ impl<'a> Answers<'a> {
         Ok(())
     }
 
-    /// Keys of a file, until it ends (`Break`) or about `keys_max` of them are answered.
+    /// Searches for the keys of a file, until it ends (`Break`) or about `keys_max` of them are answered.
     fn stream<K: Key + FromText + Text, V: Value + Text>(
         &mut self,
         view: &Typed<'_, K, V>,
@@ -290,7 +290,7 @@ impl<'a> Answers<'a> {
                 return Ok(ControlFlow::Break(()));
             }
             self.batch(view, &mut scratch)?;
-            // A read that blocks comes next: whoever waits for these answers gets them now.
+            // The next read may block: a program that waits for these answers gets them now.
             self.output.flush()?;
             if let Some(failure) = bad {
                 return Err(failure);
@@ -415,7 +415,7 @@ impl<'a> Answers<'a> {
                 if self.args.rank {
                     self.found(key, all.ranks[at] + (place - first), b"rank");
                 } else {
-                    // Nothing is stored of values that are nothing.
+                    // Files without values store no value bytes.
                     self.found(key, all.values.get(place as usize).copied().unwrap_or_default(), b"value");
                 }
                 self.output.relieve()?;
@@ -449,7 +449,7 @@ impl<'a> Answers<'a> {
     }
 }
 
-/// One answer on one line: `KEY<TAB>VALUE`, `KEY` where there are no values, or an object.
+/// Writes one answer on one line: `KEY<TAB>VALUE`, `KEY` where there are no values, or an object.
 #[inline]
 pub fn put_tuple<K: Text, V: Text>(key: K, value: V, name: &[u8], json: bool, out: &mut Vec<u8>) {
     if json {

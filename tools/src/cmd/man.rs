@@ -1,4 +1,4 @@
-//! `pleach man`: a manual page for each command.
+//! `pleach man`: writes a manual page for each command.
 
 use super::build::build_failure;
 use crate::cli::{Cli, Global, ManArgs};
@@ -40,7 +40,7 @@ fn write(dir: &Path, name: &str, command: Command) -> Result<String, Failure> {
     Ok(path.display().to_string())
 }
 
-/// A page: what clap knows, and the examples as they are in the help.
+/// Writes a page: clap's description, and the examples as they are in the help.
 fn render(name: &str, mut command: Command, page: &mut Vec<u8>) -> io::Result<()> {
     let examples = command.get_after_help().map(ToString::to_string).unwrap_or_default();
     // `man` finds a page by its dashed name.
@@ -58,7 +58,8 @@ fn render(name: &str, mut command: Command, page: &mut Vec<u8>) -> io::Result<()
     }
     writeln!(page, ".SH EXAMPLES\n.nf")?;
     for line in examples.lines().skip(1) {
-        // A dash is a minus sign to copy, a dot at the start no request; nor is a backslash an escape.
+        // A dash is a minus sign to copy; a dot at the start is not a request, and a backslash is not an
+        // escape.
         writeln!(page, "\\&{}", line.replace('\\', "\\e").replace('-', "\\-"))?;
     }
     writeln!(page, ".fi\n.SH EXIT STATUS")?;

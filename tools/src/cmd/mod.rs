@@ -1,4 +1,4 @@
-//! One module a subcommand. Each has `run(&Args, &Global) -> Result<ExitStatus, Failure>`: data goes
+//! One module per subcommand. Each has `run(&Args, &Global) -> Result<ExitStatus, Failure>`: data is written
 //! to standard output, everything else is in the result.
 
 pub mod bench;

@@ -1,7 +1,7 @@
-//! `pleach range`: the tuples between two keys, in order.
+//! `pleach range`: prints the tuples between two keys, in order.
 //!
-//! Both ends are turned into ranks by one descent each; what lies between is copied out in bulk and
-//! formatted, forwards or backwards.
+//! Each end is converted to a rank by one descent; the tuples between them are copied in bulk and formatted,
+//! forwards or backwards.
 
 use crate::any::Any;
 use crate::cli::{Global, RangeArgs, Verify};
@@ -15,9 +15,9 @@ use crate::render::text::Text;
 use crate::search::{self, Output};
 use pleach::{Key, Typed, Value};
 
-/// Tuples that are copied at a time.
+/// Tuples per copy.
 const PIECE: u64 = 1 << 15;
-/// What leaves an end open.
+/// Text of an open end.
 const OPEN: &str = "..";
 
 pub fn run(args: &RangeArgs, global: &Global) -> Result<ExitStatus, Failure> {
@@ -64,7 +64,7 @@ pub fn run(args: &RangeArgs, global: &Global) -> Result<ExitStatus, Failure> {
     Ok(ExitStatus::Success)
 }
 
-/// What is left of ranks after --limit.
+/// Applies --limit to a range of ranks.
 fn limited(ranks: std::ops::Range<u64>, args: &RangeArgs) -> std::ops::Range<u64> {
     // LO above HI is an empty range.
     let (start, end) = (ranks.start, ranks.end.max(ranks.start));
@@ -72,7 +72,7 @@ fn limited(ranks: std::ops::Range<u64>, args: &RangeArgs) -> std::ops::Range<u64
     if args.reverse { end - count..end } else { start..start + count }
 }
 
-/// The ranks between LO and HI of a file with byte strings, after --limit.
+/// Returns the ranks between LO and HI of a file with byte strings, after --limit.
 fn any_ranks(any: &Any<'_>, args: &RangeArgs, tuples: u64) -> Result<std::ops::Range<u64>, Failure> {
     let bound = |text: &Option<String>, name: &str| match text.as_deref() {
         None | Some(OPEN) => Ok(None),
@@ -103,7 +103,7 @@ fn print_any(
     output.flush()
 }
 
-/// The ranks between LO and HI, after --limit.
+/// Returns the ranks between LO and HI, after --limit.
 fn ranks_of<K: Key + FromText, V: Value>(
     view: &Typed<'_, K, V>,
     args: &RangeArgs,

@@ -1,4 +1,4 @@
-//! `pleach rebuild`: the next generation of a file, from a batch of changes.
+//! `pleach rebuild`: makes the next generation of a file from a batch of changes.
 
 use super::build::{build_failure, input_format, kept_text, unknown_format};
 use crate::cli::{Global, Method, RebuildArgs};
@@ -46,7 +46,7 @@ pub fn run(args: &RebuildArgs, global: &Global) -> Result<ExitStatus, Failure> {
     Ok(ExitStatus::Success)
 }
 
-/// Refuses what no file and no data could make right.
+/// Refuses arguments that no file and no data could make right.
 fn check(args: &RebuildArgs) -> Result<(), Failure> {
     let standard_input = args.apply.as_os_str() == "-";
     let of_path = if standard_input { None } else { input::Format::of_path(&args.apply) };
@@ -54,7 +54,7 @@ fn check(args: &RebuildArgs) -> Result<(), Failure> {
         None if standard_input => {
             Err(Failure::usage("format not known: standard input: give it with --format"))
         }
-        // It says so itself when it is opened.
+        // Opening it reports the error.
         None if args.apply.is_dir() => Ok(()),
         None => Err(unknown_format(&args.apply, "csv tsv parquet arrow")),
         Some(input::Format::Npy | input::Format::Raw) => Err(Failure::usage(
@@ -70,10 +70,10 @@ fn open(args: &RebuildArgs, schema: &Schema, global: &Global) -> Result<Box<dyn 
         key: args.key.clone(),
         value: args.value.clone(),
         key_type: Some(schema.key_type),
-        // The fields of a record say their own types.
+        // The fields of a record have types of their own.
         value_type: Some(schema.value_type),
         record: schema.record(),
-        // Changes in another unit are put into that of the file; what means something else is refused.
+        // Changes in another unit are converted to that of the file; those with another meaning are refused.
         key_logical: Some(schema.key_meaning().logical),
         value_logical: Some(schema.value_meaning().logical).filter(|_| schema.record().is_none()),
         raw_values: global.raw_values,

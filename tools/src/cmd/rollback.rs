@@ -1,4 +1,4 @@
-//! `pleach rollback`: an old generation, published anew.
+//! `pleach rollback`: publishes an old generation again.
 
 use super::build::{build_failure, kept_text};
 use crate::cli::{Global, RollbackArgs};

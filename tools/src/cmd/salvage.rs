@@ -1,7 +1,8 @@
-//! `pleach fsck --salvage OUT`: what is whole of a damaged file, as a new file, and which keys are lost.
+//! `pleach fsck --salvage OUT`: saves the whole parts of a damaged file as a new file, and lists the lost
+//! keys.
 //!
-//! Tuples keep their order, so a lost run of ranks lies between two tuples that are neighbours in OUT: their keys say
-//! where it was.
+//! Tuples keep their order, so a lost run of ranks was between two tuples that are neighbours in OUT: their
+//! keys tell its place.
 
 use super::build::build_failure;
 use crate::cli::{FsckArgs, Global, Verify};
@@ -17,7 +18,7 @@ use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-/// What was saved, and what was not.
+/// Tuples that were saved, and those that were lost.
 pub struct Saved {
     out: PathBuf,
     tuples: u64,
@@ -33,12 +34,12 @@ struct Lost {
     before: Option<[String; 2]>,
 }
 
-/// Whether both names lead to one file.
+/// Returns true if both names lead to one file.
 pub fn is_same(file: &Path, out: &Path) -> bool {
     file == out || file.canonicalize().is_ok_and(|file| out.canonicalize().is_ok_and(|out| file == out))
 }
 
-/// Writes what is whole of the file to `out`.
+/// Writes the whole parts of the file to `out`.
 pub fn save(args: &FsckArgs, out: &Path, global: &Global) -> Result<Saved, Failure> {
     let progress = Progress::new(global);
     let options = CompactOptions {
@@ -74,7 +75,7 @@ pub fn save(args: &FsckArgs, out: &Path, global: &Global) -> Result<Saved, Failu
 }
 
 impl Saved {
-    /// One line a run of lost tuples, and one for all.
+    /// Returns one line per run of lost tuples, and one for all.
     pub fn text(&self) -> String {
         let mut text = String::new();
         for Lost { rank, tuples, after, before } in &self.lost {
@@ -95,7 +96,7 @@ impl Saved {
         text
     }
 
-    /// The same as JSON.
+    /// Returns the same as JSON.
     pub fn document(&self) -> Value {
         let key = |key: &Option<[String; 2]>| {
             let parsed = key.as_ref().and_then(|[_, json]| serde_json::from_str(json).ok());

@@ -1,8 +1,9 @@
-//! `pleach tune`: measures what the planner of batches goes by, and keeps it for later commands.
+//! `pleach tune`: measures the costs that the planner of batches uses, and keeps them for later commands.
 //!
-//! A few tables are built in memory, from one that fits into a first cache to one that no cache holds, and
-//! searched for about a second. What comes out is `costs.json` in the user's cache folder, written beside and
-//! renamed. Commands that look up many keys read it; one that cannot be believed is ignored with a warning.
+//! It builds a few tables in memory, from one that fits into a first-level cache to one that fits into none,
+//! and searches them for about a second. The result is `costs.json` in the user's cache folder, written under
+//! another name and renamed. Commands that look up many keys read it; they ignore an invalid one with a
+//! warning.
 
 use super::build::build_failure;
 use crate::cli::{Global, TuneArgs};
@@ -18,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{env, fs, io};
 
-/// Tuples of the tables as powers of two, and whether they have a grid.
+/// Tuples of the tables as powers of two, and whether each has a grid.
 const TABLES: [(u32, bool); 5] = [(11, true), (11, false), (16, true), (20, true), (22, true)];
 /// Time for measuring; building takes about as long.
 const BUDGET: Duration = Duration::from_millis(600);
@@ -59,7 +60,8 @@ pub fn run(args: &TuneArgs, global: &Global) -> Result<ExitStatus, Failure> {
     Ok(ExitStatus::Success)
 }
 
-/// The costs that `tune` has written; the default ones if it has not, or, with a warning, if they are damaged.
+/// Returns the costs that `tune` has written; the defaults if there are none, or, with a warning, if they are
+/// damaged.
 pub fn load(global: &Global) -> Costs {
     let Some(path) = path() else { return Costs::default() };
     match read(&path) {
@@ -78,7 +80,7 @@ fn damaged(path: &Path, problem: &str) -> Failure {
     Failure::operational(format!("{problem}: {}: run pleach tune", path.display()))
 }
 
-/// Where costs are kept.
+/// Returns the path of the costs.
 fn path() -> Option<PathBuf> {
     let folder = |name| env::var_os(name).map(PathBuf::from).filter(|folder| folder.is_absolute());
     let cache = folder("XDG_CACHE_HOME").or_else(|| folder("HOME").map(|home| home.join(".cache")))?;
@@ -89,7 +91,7 @@ fn object(costs: &Costs) -> Map<String, Value> {
     costs.named().into_iter().map(|(name, cost)| (name, cost.into())).collect()
 }
 
-/// `None` if there is no file; what is wrong with it if it cannot be used.
+/// Reads the costs. `None` if there is no file; an error if it cannot be used.
 fn read(path: &Path) -> Result<Option<Costs>, String> {
     let text = match fs::read_to_string(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),

@@ -1,4 +1,4 @@
-//! Arrow IPC files, and what Parquet shares with them: record batches.
+//! Arrow IPC files, and the record batches that Parquet uses too.
 
 use super::{Field, Numbers, OutputError, TableWriter};
 use arrow_array::{ArrayRef, BinaryArray, FixedSizeBinaryArray, RecordBatch, StringArray, make_array};
@@ -11,17 +11,17 @@ use std::fmt::Display;
 use std::io::{self, Write};
 use std::sync::Arc;
 
-/// Bytes of the strings of an array: its offsets have 32 bits.
+/// Maximum bytes of the strings of an array: its offsets have 32 bits.
 const STRINGS_BYTES_MAX: usize = i32::MAX as usize;
 
-/// The Arrow schema of a table. No column has nulls.
+/// Returns the Arrow schema of a table. No column has nulls.
 pub fn schema(fields: &[Field]) -> SchemaRef {
     let fields: Vec<ArrowField> =
         fields.iter().map(|field| ArrowField::new(&field.name, field.data_type.clone(), false)).collect();
     Arc::new(Schema::new(fields))
 }
 
-/// A record batch of these columns.
+/// Makes a record batch of these columns.
 pub fn batch(schema: &SchemaRef, columns: &[Numbers<'_>]) -> Result<RecordBatch, OutputError> {
     let arrays = schema
         .fields()
@@ -93,7 +93,7 @@ fn array(data_type: &DataType, numbers: Numbers<'_>) -> Result<ArrayRef, OutputE
     Ok(make_array(data.map_err(arrow_error)?))
 }
 
-/// Writers narrow decimals by their precision without looking at them.
+/// Checks the precision of decimals: the writers narrow them without checking.
 fn check_digits(numbers: &[i64], precision: u8, scale: i8) -> Result<(), OutputError> {
     let limit = 10_i128.pow(u32::from(precision));
     match numbers.iter().find(|&&number| i128::from(number).abs() >= limit) {
@@ -104,12 +104,12 @@ fn check_digits(numbers: &[i64], precision: u8, scale: i8) -> Result<(), OutputE
     }
 }
 
-/// What a format's library does not take, in our words; its own stand in brackets.
+/// Converts a refusal of a format's library to an error; the library's own words are in brackets.
 pub fn refused(error: &impl Display) -> OutputError {
     OutputError::Unfit(format!("the format refuses it ({error}): choose another format"))
 }
 
-/// The system's error, where there is one behind it.
+/// Converts an error of Arrow; returns the system's error if that is the cause.
 pub fn arrow_error(error: ArrowError) -> OutputError {
     match error {
         ArrowError::IoError(_, error) => OutputError::Io(error),

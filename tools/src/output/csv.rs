@@ -1,12 +1,12 @@
-//! CSV and TSV: a header line, then numbers. Integers of a logical type are the texts of what they mean, which `build`
-//! reads back; floats are written in the shortest form that reads back as the same.
+//! CSV and TSV: a header line, then rows. Integers with a logical type are written as text, which `build`
+//! reads back; floats are written in the shortest form that reads back as the same number.
 
 use super::{Field, Numbers, OutputError, TableWriter, rows};
 use crate::render::text::{Text, put_escaped, put_hex};
 use pleach_format::logical::Form;
 use std::io::Write;
 
-/// From this size on the buffer is written out.
+/// Size from which the buffer is written out.
 const PIECE_BYTES: usize = 1 << 20;
 
 /// Writes text into `out`, which needs no buffer of its own.
@@ -27,7 +27,7 @@ impl<W: Write> Writer<W> {
             }
             match delimiter {
                 b'\t' => put_escaped(field.name.as_bytes(), &mut buffer),
-                // A line with nothing in it would be skipped as blank.
+                // An empty line would be skipped as blank.
                 _ => put_text(field.name.as_bytes(), delimiter, fields.len() == 1, &mut buffer),
             }
         }
@@ -43,11 +43,11 @@ impl<W: Write> Writer<W> {
     }
 }
 
-/// A text, quoted where it must be: in a line of its own also when it is empty, since blank lines are
+/// Writes a text, quoted where necessary: a text alone on its line also if it is empty, since blank lines are
 /// skipped.
 fn put_text(text: &[u8], delimiter: u8, alone: bool, out: &mut Vec<u8>) {
     let special = |&byte: &u8| byte == delimiter || matches!(byte, b'"' | b'\n' | b'\r');
-    // A byte order mark would be taken for one.
+    // A text that begins with a byte order mark would lose it.
     let quoted = text.iter().any(special) || text.starts_with(b"\xef\xbb\xbf") || (alone && text.is_empty());
     if !quoted {
         out.extend_from_slice(text);
@@ -63,7 +63,7 @@ fn put_text(text: &[u8], delimiter: u8, alone: bool, out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
-/// What a number means.
+/// Writes a number in its logical form.
 fn put_meant(column: &Numbers<'_>, row: usize, form: Form, out: &mut Vec<u8>) {
     match column {
         Numbers::I32(numbers) => form.put(numbers[row].into(), out),
@@ -73,7 +73,7 @@ fn put_meant(column: &Numbers<'_>, row: usize, form: Form, out: &mut Vec<u8>) {
             let bytes = strings.get(row).first_chunk().copied().unwrap_or_default();
             Form::put_uuid(u128::from_be_bytes(bytes), out);
         }
-        // No form is of other numbers.
+        // Other types have no logical form.
         _ => {}
     }
 }
@@ -177,7 +177,7 @@ mod tests {
         assert_eq!(written(&["t", "u"], b'\t', &[texts, texts]), "t\tu\na\ta\n\t\nb\tb\n");
         let refused = Writer::new(&fields, b'\t', Vec::new()).write_batch(&[texts]).unwrap_err().to_string();
         assert!(refused.contains("an empty text alone in a line of TSV"), "{refused}");
-        // Columns of two lengths are no table.
+        // Columns of different lengths are not a table.
         let columns = [Numbers::U32(&[1, 2, 3]), Numbers::U32(&[1, 2])];
         let refused = Writer::new(&fields, b',', Vec::new()).write_batch(&columns).unwrap_err().to_string();
         assert!(refused.contains("3 and 2 rows"), "{refused}");

@@ -22,7 +22,7 @@ pub enum Gathered {
 }
 
 impl Gathered {
-    /// Room for what has the type of `first`; `None` for values of type `none`.
+    /// Makes an empty column for the type of `first`; `None` for values of type `none`.
     pub fn like(first: &Datum<'_>) -> Option<Self> {
         Some(match first {
             Datum::None => return None,
@@ -38,7 +38,7 @@ impl Gathered {
         })
     }
 
-    /// Room for the columns of values: the fields of a record, or what has the type of `first`.
+    /// Makes empty columns for values: the fields of a record, or one column for the type of `first`.
     pub fn values(record: Option<&Record>, first: &Datum<'_>) -> Vec<Self> {
         match record {
             Some(record) => record.fields().iter().map(|field| Self::of(field.kind)).collect(),
@@ -46,7 +46,7 @@ impl Gathered {
         }
     }
 
-    /// Room for fields of this kind.
+    /// Makes an empty column for fields of this kind.
     pub fn of(kind: FieldKind) -> Self {
         match kind {
             FieldKind::U8 => Self::U8(Vec::new()),
@@ -108,7 +108,7 @@ impl Gathered {
 }
 
 impl Gathered {
-    /// Encoded keys as they are.
+    /// Converts a column of encoded keys.
     pub fn of_keys(key_type: KeyType, keys: &Column) -> Self {
         match (keys, key_type) {
             (Column::U32(words), KeyType::I32) => {
@@ -129,7 +129,7 @@ impl Gathered {
         }
     }
 
-    /// Bits of values as they are; `None` of type `none`.
+    /// Converts a column of bits of values; `None` for type `none`.
     pub fn of_values(value_type: ValueType, values: &Column) -> Option<Self> {
         Some(match (values, value_type) {
             (Column::None | Column::U128(_), _) => return None,
@@ -152,7 +152,7 @@ impl Gathered {
         })
     }
 
-    /// The fields of records, a column each.
+    /// Converts records to a column for each field.
     pub fn of_records(record: &Record, values: &Column) -> Vec<Self> {
         let mut columns: Vec<Self> = record.fields().iter().map(|field| Self::of(field.kind)).collect();
         let mut put = |packed: &[u8]| {
@@ -170,7 +170,7 @@ impl Gathered {
         columns
     }
 
-    /// The element of a row. Panics if there is none.
+    /// Returns the element of a row. Panics if there is no such row.
     pub fn datum(&self, row: usize) -> Datum<'_> {
         match self {
             Self::U8(column) => Datum::U32(column[row].into()),

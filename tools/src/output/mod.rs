@@ -1,8 +1,8 @@
 //! Tables as output: CSV, TSV, Parquet and Arrow IPC, to a file that appears whole or not at all.
 //!
-//! A command describes its columns ([`Field`]), opens a [`Target`], makes a [`TableWriter`] for the
-//! format and hands it batches of [`Numbers`]. Only [`Target::commit`] gives the file its name;
-//! before that nothing is seen of it, and dropping the target removes what was written.
+//! A command describes its columns ([`Field`]), opens a [`Target`], makes a [`TableWriter`] for the format
+//! and passes it batches of [`Numbers`]. Only [`Target::commit`] gives the file its name; before that the
+//! file is not visible, and dropping the target removes it.
 
 mod arrow;
 mod csv;
@@ -33,7 +33,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// The format that the extension of `path` stands for, in either case.
+    /// Returns the format of the extension of `path`, in either case.
     pub fn of_path(path: &Path) -> Option<Self> {
         let extension = path.extension()?.to_str()?.to_ascii_lowercase();
         Some(match extension.as_str() {
@@ -45,7 +45,7 @@ impl Format {
         })
     }
 
-    /// Name on the command line.
+    /// Returns the name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Csv => "csv",
@@ -77,7 +77,7 @@ pub enum Numbers<'a> {
 }
 
 impl Numbers<'_> {
-    /// How many there are.
+    /// Returns the number of elements.
     pub fn len(self) -> usize {
         match self {
             Self::U8(numbers) => numbers.len(),
@@ -96,11 +96,11 @@ impl Numbers<'_> {
     }
 }
 
-/// A type that columns can have; `()` is no column.
+/// A type that columns can have; `()` stands for no column.
 pub trait Cell: Sized {
-    /// Its plain Arrow type, `None` for no column.
+    /// Plain Arrow type; `None` for no column.
     const PLAIN: Option<DataType>;
-    /// A part of a column.
+    /// Makes a part of a column.
     fn numbers(cells: &[Self]) -> Option<Numbers<'_>>;
 }
 
@@ -111,7 +111,7 @@ impl Cell for () {
     }
 }
 
-/// In Arrow there is no integer as wide: sixteen bytes, the most significant one first.
+/// Arrow has no integer of this width: sixteen bytes are stored, the most significant one first.
 impl Cell for u128 {
     const PLAIN: Option<DataType> = Some(DataType::FixedSizeBinary(16));
     fn numbers(cells: &[Self]) -> Option<Numbers<'_>> {
@@ -139,17 +139,17 @@ cells! {
 /// A column of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Field {
-    /// Its name.
+    /// Name of the column.
     pub name: String,
-    /// Its type, which may be logical (a timestamp of integers).
+    /// Type of the column, which may be logical (a timestamp of integers).
     pub data_type: DataType,
-    /// How text formats write it, if it is logical.
+    /// Form in which text formats write it, if it is logical.
     pub form: Option<Form>,
 }
 
 impl Field {
-    /// A column of type `T` with the logical type that META has for it, if the two fit together: a
-    /// damaged or newer META costs the logical type, not the export. `None` if there is no column.
+    /// Makes a column of type `T` with its logical type from META, if the two fit together: a damaged or
+    /// newer META costs the logical type, not the export. `None` if there is no column.
     pub fn new<T: Cell>(name: &str, default_name: &str, logical: &str) -> Option<Self> {
         let plain = T::PLAIN?;
         let logical = pleach_builder::input::logical_type(logical).filter(|logical| fits(&plain, logical));
@@ -157,7 +157,7 @@ impl Field {
         Some(Self { name: name.to_owned(), data_type: logical.unwrap_or(plain), form: None })
     }
 
-    /// A column of this type; `None` for values of type `none`.
+    /// Makes a column of this type; `None` for values of type `none`.
     pub fn of_type(value_type: ValueType, name: &str, default_name: &str, logical: &str) -> Option<Self> {
         let name = if name.is_empty() { default_name } else { name }.to_owned();
         let form = Meaning::new(value_type, logical).form();
@@ -177,7 +177,7 @@ impl Field {
         field.map(|field| Self { form, ..field })
     }
 
-    /// A key column of this type.
+    /// Makes a key column of this type.
     pub fn of_key(key_type: KeyType, name: &str, logical: &str) -> Option<Self> {
         let same = match key_type {
             KeyType::U128 => {
@@ -197,7 +197,7 @@ impl Field {
         Self::of_type(same, name, "key", logical)
     }
 
-    /// A column of the fields of records.
+    /// Makes a column for a field of records.
     pub fn of_field(field: &pleach::Field) -> Self {
         let plain = match field.kind {
             FieldKind::U8 => DataType::UInt8,
@@ -217,7 +217,7 @@ impl Field {
         Self { name: field.name.clone(), data_type, form: form_of_field(field) }
     }
 
-    /// The columns of a Pleach file.
+    /// Returns the columns of a Pleach file.
     pub fn of_tuples(types: (KeyType, ValueType), meta: &Meta) -> Vec<Self> {
         [
             Self::of_key(types.0, &meta.key_name, &meta.key_logical),
@@ -229,7 +229,7 @@ impl Field {
     }
 }
 
-/// Whether integers of type `plain` can be read as `logical`.
+/// Returns true if integers of type `plain` can be read as `logical`.
 fn fits(plain: &DataType, logical: &DataType) -> bool {
     use TimeUnit::{Microsecond, Millisecond, Nanosecond, Second};
     let decimal = |precision: u8, digits: u8, scale: i8| {
@@ -246,12 +246,12 @@ fn fits(plain: &DataType, logical: &DataType) -> bool {
     }
 }
 
-/// Why a table could not be written.
+/// Error in writing a table.
 #[derive(Debug)]
 pub enum OutputError {
-    /// The system refused.
+    /// A system error.
     Io(io::Error),
-    /// The format cannot hold it: what it is, and what to do.
+    /// The format cannot hold the data: the reason, and what to do.
     Unfit(String),
 }
 
@@ -272,7 +272,7 @@ impl From<io::Error> for OutputError {
     }
 }
 
-/// How many rows columns have: all as many.
+/// Returns the number of rows; all columns must have equally many.
 fn rows(columns: &[Numbers<'_>]) -> Result<usize, OutputError> {
     let rows = columns.first().map_or(0, |column| column.len());
     match columns.iter().find(|column| column.len() != rows) {
@@ -290,11 +290,11 @@ fn rows(columns: &[Numbers<'_>]) -> Result<usize, OutputError> {
 pub trait TableWriter {
     /// Appends rows: one [`Numbers`] for each [`Field`], all of one length.
     fn write_batch(&mut self, columns: &[Numbers<'_>]) -> Result<(), OutputError>;
-    /// Writes what the format has at its end. A table without it is not complete.
+    /// Writes the end of the format. Without it a table is not complete.
     fn finish(&mut self) -> Result<(), OutputError>;
 }
 
-/// A writer of `format` into `out`.
+/// Makes a writer of `format` into `out`.
 pub fn writer<'a>(
     format: Format,
     fields: &[Field],

@@ -1,5 +1,5 @@
-//! Parquet, with Snappy, which every reader has. The Arrow schema goes along, so that types come back
-//! which Parquet itself does not have.
+//! Parquet, with Snappy, which every reader supports. The Arrow schema is stored too, so that types which
+//! Parquet itself does not have are restored.
 
 use super::arrow::{arrow_error, batch, refused, schema};
 use super::{Field, Numbers, OutputError, TableWriter};
@@ -14,7 +14,7 @@ use std::io::{self, Write};
 /// Writes a Parquet file into `out`.
 pub struct Writer<W: Write + Send> {
     schema: SchemaRef,
-    /// `None` once it is finished.
+    /// `None` after [`TableWriter::finish`].
     writer: Option<ArrowWriter<W>>,
 }
 
@@ -23,7 +23,7 @@ impl<W: Write + Send> Writer<W> {
     pub fn new(fields: &[Field], out: W) -> Result<Self, OutputError> {
         let schema = schema(fields);
         let mut properties = WriterProperties::builder().set_compression(Compression::SNAPPY);
-        // Keys hardly repeat: a dictionary of them is built for nothing.
+        // Keys hardly repeat: a dictionary of them would be useless.
         if let Some(key) = fields.first() {
             let path = ColumnPath::new(vec![key.name.clone()]);
             properties = properties.set_column_dictionary_enabled(path, false);

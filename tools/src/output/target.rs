@@ -1,8 +1,8 @@
-//! Where a table goes: a file that gets its name when it is complete, a device or pipe, or standard
+//! Destination of a table: a file that gets its name when it is complete, a device or pipe, or standard
 //! output.
 //!
-//! Files are published where index files are ([`pleach_builder::publish`]), under the same rules: until a table is
-//! complete, whatever stood under its name stays as it was.
+//! Files are published in the same way as index files ([`pleach_builder::publish`]), under the same rules:
+//! until a table is complete, a file that already has its name stays as it was.
 
 use crate::cmd::build::build_failure;
 use crate::failure::Failure;
@@ -23,24 +23,24 @@ pub struct Target {
     bytes: u64,
 }
 
-/// Files that a command reads, as its output is told of them: standard input may be one, too.
+/// Returns the files that a command reads, for the check of its output; standard input may be a file, too.
 pub fn inputs<'a>(paths: impl IntoIterator<Item = &'a Path>) -> Vec<PathBuf> {
     let file = |path: &Path| if path.as_os_str() == "-" { "/dev/stdin".into() } else { path.to_owned() };
     paths.into_iter().map(file).collect()
 }
 
-/// Refuses an output before anything is read.
+/// Refuses an invalid output before anything is read.
 pub fn check(path: &Path, rules: &Rules) -> Result<(), Failure> {
     rules.check(path).map_err(|error| build_failure(&error))
 }
 
 impl Target {
-    /// Standard output.
+    /// Returns the target for standard output.
     pub fn standard_output() -> Self {
         Self { kind: Kind::StandardOutput(io::stdout()), shown: "standard output".into(), bytes: 0 }
     }
 
-    /// A file; the rules say what it may replace.
+    /// Creates a file; the rules specify what it may replace.
     pub fn create(path: &Path, rules: Rules) -> Result<Self, Failure> {
         let draft = Draft::create(path, rules).map_err(|error| match &error {
             BuildError::Io { source, .. } => Failure::io("cannot create", path, source),
@@ -49,16 +49,16 @@ impl Target {
         Ok(Self { kind: Kind::Draft(draft), shown: path.to_owned(), bytes: 0 })
     }
 
-    /// Bytes written so far.
+    /// Returns the number of bytes written so far.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// An error of writing, as this command's end.
+    /// Converts an error of writing to a failure of the command.
     pub fn failure(&self, error: &io::Error) -> Failure {
         match &self.kind {
             Kind::StandardOutput(_) => Failure::stdout(error),
-            // A pipe that was closed is a reader who has enough.
+            // A closed pipe means that the reader has enough.
             Kind::Draft(draft) if draft.is_device() && error.kind() == io::ErrorKind::BrokenPipe => {
                 Failure::ClosedPipe
             }
@@ -66,7 +66,7 @@ impl Target {
         }
     }
 
-    /// Puts everything on the disk and gives the file its name.
+    /// Writes everything to the disk and gives the file its name.
     pub fn commit(mut self) -> Result<(), Failure> {
         self.flush().map_err(|error| self.failure(&error))?;
         match self.kind {
@@ -149,7 +149,7 @@ mod tests {
         target.commit().expect("commits");
         assert_eq!(fs::read(&path).expect("reads"), b"new");
         assert!(fs::symlink_metadata(&link).expect("is there").is_symlink());
-        // A dangling link has nothing to keep: the link itself is replaced.
+        // A dangling link has no contents to keep: the link itself is replaced.
         let missing = folder.path().join("none").join("t.csv");
         assert!(Target::create(&missing, free()).is_err());
         Target::create(Path::new("/dev/null"), free()).expect("opens").commit().expect("commits");

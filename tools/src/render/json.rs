@@ -5,31 +5,32 @@ use crate::render::text::is_obeyed;
 use serde_json::{Map, Value};
 use std::fmt::Write;
 
-/// A document of a command, as `{"schema":"pleach.fsck.v1"}`; the caller adds the rest.
+/// Makes the document of a command, as `{"schema":"pleach.fsck.v1"}`; the caller adds the rest.
 pub fn document(command: &str) -> Map<String, Value> {
     let mut document = Map::new();
     document.insert("schema".to_owned(), Value::String(format!("pleach.{command}.v1")));
     document
 }
 
-/// A 64-bit integer.
+/// Returns a 64-bit integer as a JSON string.
 pub fn int(number: u64) -> Value {
     Value::String(number.to_string())
 }
 
-/// Prints a document on one line. Letters that a terminal would obey stand as escapes, which are the same JSON.
+/// Prints a document on one line. Characters that would control a terminal are escaped, which is the same
+/// JSON.
 pub fn print(document: Map<String, Value>) -> Result<(), Failure> {
     let mut text = line(document);
     text.push('\n');
     failure::print(text.as_bytes())
 }
 
-/// A document on one line.
+/// Returns a document on one line.
 pub fn line(document: Map<String, Value>) -> String {
     escaped(&Value::Object(document).to_string())
 }
 
-/// JSON without letters that a terminal would obey: they stand in its strings alone, none beyond U+FFFF.
+/// Escapes characters that would control a terminal: they occur only in strings, and none is beyond U+FFFF.
 fn escaped(json: &str) -> String {
     let mut text = String::with_capacity(json.len());
     for letter in json.chars() {

@@ -1,4 +1,4 @@
-//! What commands print: text for people and scripts, JSON for programs.
+//! Output of commands: text for people and scripts, JSON for programs.
 
 pub mod json;
 pub mod picture;

@@ -8,22 +8,22 @@ use pleach_format::section::{TABLE_BYTES, TABLE_OFFSET, Tag};
 use pleach_format::superblock::SUPERBLOCK_BYTES;
 use pleach_format::view::CLOSING_BYTES;
 
-/// Characters of a bar that is the whole file.
+/// Characters of a bar for the whole file.
 const BAR: f64 = 24.0;
 
-/// A stretch of a file.
+/// A section of a file, drawn as a bar.
 pub struct Bar {
     /// First byte.
     pub offset: u64,
-    /// Its bytes, with padding.
+    /// Number of bytes, with padding.
     pub bytes: u64,
-    /// What it is.
+    /// Name of the section.
     pub name: String,
-    /// What is in it.
+    /// Contents of the section.
     pub note: String,
 }
 
-/// The whole file, stretch by stretch.
+/// Returns the bars of the whole file, in file order.
 pub fn bars(header: &Header) -> Vec<Bar> {
     let block = SUPERBLOCK_BYTES as u64;
     let entries = counted(header.sections.len() as u64, "section");
@@ -66,26 +66,27 @@ pub fn bars(header: &Header) -> Vec<Bar> {
     bars
 }
 
-/// A bar of this share of the whole; never empty.
+/// Returns a bar for this share of the whole; never empty.
 pub fn bar(share: f64) -> String {
     "#".repeat(((share * BAR).round() as usize).clamp(1, BAR as usize))
 }
 
-/// A key or value as text for people, without control characters.
+/// Returns a key or value as text for people, without control characters.
 pub fn datum_text(datum: &Datum<'_>, form: Option<Form>) -> String {
     let mut out = Vec::new();
     put_meant(datum, form, &mut out);
     printable(&String::from_utf8_lossy(&out))
 }
 
-/// A key or value as JSON.
+/// Returns a key or value as JSON.
 pub fn datum_json(datum: &Datum<'_>, form: Option<Form>) -> serde_json::Value {
     let mut out = Vec::new();
     put_meant_json(datum, form, &mut out);
     serde_json::from_slice(&out).unwrap_or_else(|_| datum_text(datum, form).into())
 }
 
-/// Smallest and largest key as the superblock has them: byte keys as far as it has them.
+/// Returns the smallest and the largest key in the superblock, which stores only the beginning of long byte
+/// keys.
 pub fn key_ends(header: &Header) -> Option<(Datum<'_>, Datum<'_>)> {
     let key = header.key_type;
     match header.key_range() {

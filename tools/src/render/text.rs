@@ -1,18 +1,18 @@
 //! Keys and values as text, written into a byte buffer.
 //!
-//! Millions of answers a second leave no room for `std::fmt`: integers are written two digits at a
-//! time, floats in the shortest form that reads back as the same number.
+//! Millions of answers a second leave no time for `std::fmt`: integers are written two digits at a time, and
+//! floats in the shortest form that reads back as the same number.
 
 use pleach::Datum;
 use pleach_format::logical::Form;
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// Something `get` and `range` print.
+/// A value that `get` and `range` print.
 pub trait Text: Copy {
-    /// Whether JSON writes it as a string: integers of 64 bits do not fit into a double.
+    /// True if JSON writes it as a string: integers of 64 bits do not fit into a double.
     const QUOTED: bool;
-    /// Whether there is anything to write; values of type `none` have nothing.
+    /// True if there is anything to write; values of type `none` have nothing.
     const IS_SOMETHING: bool = true;
     /// Appends it as text.
     fn put(self, out: &mut Vec<u8>);
@@ -122,14 +122,14 @@ macro_rules! floats {
         impl Text for $t {
             const QUOTED: bool = false;
             fn put(self, out: &mut Vec<u8>) {
-                // serde_json has the fast shortest form, but no words for what is not finite.
+                // serde_json has the fast shortest form, but no text for infinite values and NaN.
                 let start = out.len();
                 if !self.is_finite() || serde_json::to_writer(&mut *out, &self).is_err() {
                     let mut word = String::new();
                     let _ = write!(word, "{self}");
                     out.extend_from_slice(word.as_bytes());
                 }
-                // `1e300`, not `1e+300`: both read back, this is what Rust itself writes.
+                // `1e300`, not `1e+300`: both read back, and Rust itself writes the first.
                 if let Some(plus) = out[start..].iter().position(|&byte| byte == b'+') {
                     out.remove(start + plus);
                 }
@@ -204,7 +204,7 @@ pub fn put_datum(datum: &Datum<'_>, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends a key or value as the text of what it means.
+/// Appends a key or value in its logical form.
 pub fn put_meant(datum: &Datum<'_>, form: Option<Form>, out: &mut Vec<u8>) {
     match (form, datum) {
         (Some(Form::Uuid), Datum::U128(number)) => Form::put_uuid(*number, out),
@@ -218,7 +218,7 @@ pub fn put_meant(datum: &Datum<'_>, form: Option<Form>, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends it as a JSON value: what means something is a string.
+/// Appends a key or value as a JSON value: a string if it has a logical form.
 pub fn put_meant_json(datum: &Datum<'_>, form: Option<Form>, out: &mut Vec<u8>) {
     if form.is_none() || matches!(datum, Datum::None) {
         return put_datum_json(datum, out);
@@ -251,14 +251,14 @@ pub fn put_datum_json(datum: &Datum<'_>, out: &mut Vec<u8>) {
     }
 }
 
-/// Whether a terminal obeys a character instead of showing it: controls, and marks that turn the direction of letters,
-/// with which a name can look like another one.
+/// Returns true if a terminal obeys a character instead of showing it: controls, and marks that change the
+/// direction of letters, with which a name can look like another one.
 pub fn is_obeyed(letter: char) -> bool {
     letter.is_control()
         || matches!(letter, '\u{61C}' | '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Text as it may be shown: what a terminal would obey stands as escapes.
+/// Returns text that is safe to show: characters that would control a terminal are escaped.
 pub fn printable(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -271,12 +271,12 @@ pub fn printable(text: &str) -> String {
     shown
 }
 
-/// A path as a person reads it: see [`printable`].
+/// Returns a path as a person reads it: see [`printable`].
 pub fn shown(path: &Path) -> String {
     printable(&path.to_string_lossy())
 }
 
-/// A count with separators, as `12,345,678`.
+/// Returns a count with separators, as `12,345,678`.
 pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
@@ -289,7 +289,7 @@ pub fn grouped(number: u64) -> String {
     text
 }
 
-/// Bytes for people, as `1.50 GiB`.
+/// Returns bytes for people, as `1.50 GiB`.
 pub fn human_bytes(bytes: u64) -> String {
     let units = ["bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     let mut amount = bytes as f64;
@@ -301,7 +301,7 @@ pub fn human_bytes(bytes: u64) -> String {
     if unit == 0 { format!("{bytes} bytes") } else { format!("{amount:.2} {}", units[unit]) }
 }
 
-/// Bytes as hexadecimal digits.
+/// Returns bytes as hexadecimal digits.
 pub fn hex(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len() * 2);
     for byte in bytes {
@@ -310,7 +310,7 @@ pub fn hex(bytes: &[u8]) -> String {
     text
 }
 
-/// `1 tuple`, `2 tuples`.
+/// Returns a count with its noun: `1 tuple`, `2 tuples`.
 pub fn counted(number: u64, noun: &str) -> String {
     format!("{} {noun}{}", grouped(number), if number == 1 { "" } else { "s" })
 }

@@ -1,9 +1,9 @@
-//! `pleach demo`: builds, searches, checks and explains on real-looking data, in seconds.
+//! `pleach demo`: builds, searches, checks and explains files with realistic data, in seconds.
 //!
-//! For each business of [`orders`] a file is built from orders in no order, checked by `fsck`, opened
-//! mapped, and searched; a hash map, a B-tree map and a binary search answer the same questions. Each
-//! single answer of each of them is compared with an oracle that knows nothing of Pleach: a sorted
-//! vector and a binary search of its own. A wrong answer ends the demo with exit code 8.
+//! For each business of [`orders`] it builds a file from unordered orders, checks it by `fsck`, opens it
+//! mapped, and searches it; a hash map, a B-tree map and a binary search answer the same questions. Every
+//! answer of each engine is compared with an oracle that is independent of Pleach: a sorted vector with a
+//! binary search of its own. A wrong answer ends the demo with exit code 8.
 
 mod orders;
 
@@ -25,19 +25,19 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Orders of each business unless `--tuples` says otherwise.
+/// Orders per business, unless `--tuples` specifies another number.
 const ORDERS: u64 = 1 << 21;
-/// Most orders of a business: what fits into the shop's days, and into the memory of a laptop.
+/// Maximum orders per business: they fit into the shop's days, and into the memory of a laptop.
 const ORDERS_MAX: u64 = 1 << 27;
-/// Ids that are asked for.
+/// Number of ids to look up.
 const QUESTIONS: usize = 1 << 20;
-/// Ids of one call.
+/// Ids per call.
 const BATCH: usize = 1 << 14;
-/// Ranges that are compared.
+/// Number of ranges that are compared.
 const RANGES: usize = 300;
 /// Longest range, in orders.
 const RANGE_ORDERS: u64 = 3000;
-/// An engine is asked up to three times, as long as that takes less than this.
+/// Time limit for repeating the questions to an engine, up to three times.
 const ASK_AGAIN: Duration = Duration::from_millis(300);
 
 pub fn run(args: &DemoArgs, global: &Global) -> Result<ExitStatus, Failure> {
@@ -58,7 +58,7 @@ pub fn run(args: &DemoArgs, global: &Global) -> Result<ExitStatus, Failure> {
             let parent = std::env::temp_dir();
             let made = tempfile::Builder::new().prefix("pleach-demo-").tempdir_in(&parent);
             let made = made.map_err(|error| Failure::io("cannot create a folder in", &parent, &error))?;
-            // Forgotten last: who ends the process knows the folder until it is gone.
+            // Forgotten last: the thread that ends the process knows the folder until it is removed.
             _token = remains::register_folder(made.path());
             temporary = made;
             temporary.path()
@@ -107,13 +107,13 @@ pub fn run(args: &DemoArgs, global: &Global) -> Result<ExitStatus, Failure> {
     Ok(ExitStatus::Success)
 }
 
-/// An engine beside ours that failed, in our words; its own stand in brackets.
+/// Describes the failure of another engine; its own words are in brackets.
 pub fn peer_text(error: &PeerError) -> String {
     let PeerError { engine, operation, cause } = error;
     format!("another engine failed ({operation}: {cause}): {engine}: run it again, with fewer tuples")
 }
 
-/// Prints what happens while it happens; with `--json` the document at the end says it all.
+/// Prints each step when it happens; with `--json` the document at the end has everything.
 struct Told {
     is_json: bool,
 }
@@ -124,7 +124,7 @@ impl Told {
     }
 }
 
-/// The oracle: orders in the order of their ids, and a binary search written out by hand.
+/// The oracle: orders sorted by their ids, and a handwritten binary search.
 struct Oracle(Vec<Order>);
 
 impl Oracle {
@@ -134,7 +134,7 @@ impl Oracle {
         Self(sorted)
     }
 
-    /// Number of ids below this one.
+    /// Returns the number of ids below this one.
     fn below(&self, id: u64) -> usize {
         let (mut low, mut high) = (0, self.0.len());
         while low < high {
@@ -153,7 +153,7 @@ impl Oracle {
     }
 }
 
-/// How fast one engine was, and what its table took.
+/// Speed of an engine, and memory of its table.
 struct Timed {
     name: String,
     ns: f64,
@@ -161,7 +161,7 @@ struct Timed {
     bytes: u64,
 }
 
-/// What happened with the orders of one business.
+/// Results for the orders of one business.
 struct Scene {
     business: Business,
     orders: u64,
@@ -258,7 +258,7 @@ impl Scene {
         Ok(scene)
     }
 
-    /// Compares answers with the oracle's.
+    /// Compares answers with those of the oracle.
     fn compare(&mut self, values: &[u32], present: &[u64], expected: &[Option<u32>]) {
         for (i, (&value, &expected)) in values.iter().zip(expected).enumerate() {
             let is_present = present[i / 64] >> (i % 64) & 1 == 1;
@@ -267,7 +267,7 @@ impl Scene {
         }
     }
 
-    /// Asks all questions up to three times and keeps the median; compares the answers of each time.
+    /// Asks all questions up to three times and keeps the median time; compares the answers of each time.
     fn ask<E>(
         &mut self,
         questions: &[u64],
@@ -279,7 +279,7 @@ impl Scene {
         let mut times = Vec::new();
         let mut spent = Duration::ZERO;
         while times.is_empty() || times.len() < 3 && spent < ASK_AGAIN {
-            // What an earlier turn wrote must not pass for an answer.
+            // Answers of an earlier turn must not count as new ones.
             values.fill(u32::MAX);
             present.fill(0x5555_5555_5555_5555);
             let mut found = 0;
@@ -347,7 +347,7 @@ impl Scene {
         Ok(())
     }
 
-    /// Ranges with ends on orders and between them; for the shop, whole days too.
+    /// Compares ranges with ends on orders and between them; for the shop, whole days too.
     fn compare_ranges(
         &mut self,
         view: &Typed<'_, u64, u32>,
@@ -386,7 +386,7 @@ impl Scene {
         Ok(())
     }
 
-    /// Every order in order, every order by its id, and the ends.
+    /// Compares all orders in order, each order by its id, and the ends.
     fn compare_whole(&mut self, view: &Typed<'_, u64, u32>, oracle: &Oracle) -> Result<(), ReadError> {
         let sorted = &oracle.0;
         let mut ids = vec![0; BATCH];
@@ -439,13 +439,13 @@ impl Scene {
     }
 }
 
-/// Three ids.
+/// Returns three ids as text.
 fn examples(orders: &[Order]) -> String {
     let ids: Vec<String> = orders.iter().take(3).map(|order| order.0.to_string()).collect();
     ids.join(", ")
 }
 
-/// The name of a file without its folder.
+/// Returns the name of a file without its folder.
 fn file_name(path: &Path) -> String {
     path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
 }
@@ -462,12 +462,12 @@ fn milliseconds(time: Duration) -> String {
     format!("{:.2} ms", time.as_secs_f64() * 1e3)
 }
 
-/// Six decimals are enough for everything that is timed here.
+/// Rounds to six decimals, which are enough for all times here.
 fn rounded(number: f64) -> Value {
     ((number * 1e6).round() / 1e6).into()
 }
 
-/// Nanoseconds a look-up, engines by businesses, and what it takes until the first one.
+/// Returns the table of nanoseconds per look-up, engines by businesses, with the time until the first one.
 fn table(scenes: &[Scene]) -> String {
     let mut lines = vec![
         ["ns a look-up", "shop", "market", "partner", "ready after", "bytes an order"].map(str::to_owned),
@@ -478,7 +478,7 @@ fn table(scenes: &[Scene]) -> String {
             let timed = scenes.get(scene).and_then(|scene| scene.engines.get(place));
             timed.map_or("-".to_owned(), |timed| format!("{:.1}", timed.ns))
         };
-        // The file is there already when a program starts; the others are built each time.
+        // The file exists already when a program starts; the others are built each time.
         let ready = if engine.name.starts_with("pleach") { last.open } else { engine.build };
         lines.push([
             engine.name.clone(),

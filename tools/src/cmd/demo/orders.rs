@@ -1,31 +1,30 @@
-//! The demo's data: orders of three businesses whose ids look like real ones, and questions about them.
+//! Data of the demo: orders of three businesses with realistic ids, and questions about them.
 //!
-//! Everything follows from the seed. Orders come in no order, as from a queue or a table without an
-//! index. The value of an order is its customer's number, drawn so that few customers order much; it
-//! follows from the id, not from the place in the table.
+//! Everything follows from the seed. Orders are unordered, as from a queue or a table without an index. The
+//! value of an order is its customer's number, drawn so that a few customers order much; it follows from the
+//! id, not from the position in the table.
 
 use pleach_bench::data::{below, mix64};
 
 /// An order: id and customer.
 pub type Order = (u64, u32);
 
-/// How ids are made.
+/// Scheme of the ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Business {
-    /// `yyyymmdd` and a number that starts anew each day: dense clusters with wide gaps.
+    /// `yyyymmdd` and a number that restarts each day: dense clusters with wide gaps.
     Shop,
-    /// One counter for everything that happens, of which orders are a part: gaps of 1, of thousands, of
-    /// millions.
+    /// One counter for all events, some of which are orders: gaps of 1, of thousands, of millions.
     Market,
     /// 64 random bits.
     Partner,
 }
 
 impl Business {
-    /// All of them.
+    /// All businesses.
     pub const ALL: [Self; 3] = [Self::Shop, Self::Market, Self::Partner];
 
-    /// Name in tables and of its file.
+    /// Returns the name in tables and of its file.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Shop => "shop",
@@ -34,7 +33,7 @@ impl Business {
         }
     }
 
-    /// What its ids look like.
+    /// Describes its ids.
     pub const fn ids(self) -> &'static str {
         match self {
             Self::Shop => "ids of date and daily number: clustered",
@@ -43,7 +42,7 @@ impl Business {
         }
     }
 
-    /// About `count` orders with distinct ids, in no order.
+    /// Returns about `count` orders with distinct ids, unordered.
     pub fn orders(self, count: u64, seed: u64) -> Vec<Order> {
         let mut random = Random(mix64(seed ^ mix64(self as u64 + 1)));
         let mut ids = match self {
@@ -58,34 +57,34 @@ impl Business {
     }
 }
 
-/// Days the shop has been open.
+/// Number of days that the shop has been open.
 const SHOP_DAYS: u64 = 3 * 365;
-/// What a date is multiplied with to make room for the day's number.
+/// Factor of the date, which leaves room for the day's number.
 pub const SHOP_DAY_IDS: u64 = 1_000_000_000;
-/// Customers of every business.
+/// Number of customers of every business.
 const CUSTOMERS: u64 = 200_000;
 
 /// Numbers that follow from a seed.
 pub struct Random(u64);
 
 impl Random {
-    /// From a seed.
+    /// Makes a generator from a seed.
     pub const fn new(seed: u64) -> Self {
         Self(mix64(seed))
     }
 
-    /// 64 bits.
+    /// Returns 64 random bits.
     pub const fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         mix64(self.0)
     }
 
-    /// Below `bound`; 0 if that is 0.
+    /// Returns a number below `bound`; 0 if that is 0.
     pub const fn below(&mut self, bound: u64) -> u64 {
         below(self.next(), bound)
     }
 
-    /// Into any order, all of them equally likely.
+    /// Shuffles the items, all orders equally likely.
     fn shuffle<T>(&mut self, items: &mut [T]) {
         for end in (1..items.len()).rev() {
             items.swap(end, self.below(end as u64 + 1) as usize);
@@ -93,14 +92,14 @@ impl Random {
     }
 }
 
-/// Few customers order much: the smaller of two draws is drawn below.
+/// Draws a customer: few order much, since the result is below the smaller of two draws.
 fn customer(id: u64) -> u32 {
     let first = 1 + below(mix64(id ^ 0xC057), CUSTOMERS);
     let customer = 1 + below(mix64(id ^ 0x0E12), first);
     u32::try_from(customer).unwrap_or(u32::MAX)
 }
 
-/// The days from 2023 on as yyyymmdd.
+/// Returns the days from 2023 on as yyyymmdd.
 pub fn shop_days() -> Vec<u64> {
     let month_days = |year: u64, month: u64| match month {
         2 if year.is_multiple_of(4) => 29,
@@ -120,7 +119,7 @@ pub fn shop_days() -> Vec<u64> {
 fn shop_ids(count: u64, random: &mut Random) -> Vec<u64> {
     let mut ids = Vec::with_capacity(count as usize);
     let days = shop_days();
-    // A week has a rhythm, a year has a rush before its end, and some days are sales.
+    // Weights have a weekly rhythm, a rush before the end of the year, and some days with sales.
     let weight = |position: usize, date: u64| {
         let week = [10, 9, 9, 10, 13, 17, 14][position % 7];
         let season = if date / 100 % 100 >= 11 { 2 } else { 1 };
@@ -135,7 +134,7 @@ fn shop_ids(count: u64, random: &mut Random) -> Vec<u64> {
         before += weight;
         let mut number = 0;
         for _ in first..last {
-            // One in about 30 numbers is given out for a cart that is never paid.
+            // One in about 30 numbers is used for a cart that is never paid.
             number += if random.below(30) == 0 { 2 } else { 1 };
             ids.push(date * SHOP_DAY_IDS + number);
         }
@@ -155,8 +154,8 @@ fn market_ids(count: u64, random: &mut Random) -> Vec<u64> {
         .collect()
 }
 
-/// `count` ids to ask for, in no order: half of them present, a quarter right beside one that is, a
-/// quarter anywhere; the smallest and the largest number there is, too.
+/// Returns `count` ids to look up, unordered: half of them present, a quarter next to one that is, a quarter
+/// anywhere; also the smallest and the largest possible number.
 pub fn questions(orders: &[Order], count: usize, seed: u64) -> Vec<u64> {
     let mut random = Random::new(seed);
     let mut questions = Vec::with_capacity(count);

@@ -9,7 +9,7 @@ use pleach_format::{Header, Record};
 use serde_json::{Map, Value, json};
 
 impl Found<'_> {
-    /// Everything that can be said about the file.
+    /// Describes everything that is known about the file.
     pub(super) fn document(&self, global: &Global) -> Map<String, Value> {
         let verdict = self.verdict();
         let mut document = json::document("inspect");
@@ -96,7 +96,7 @@ impl Found<'_> {
     }
 }
 
-/// The sections, in file order.
+/// Describes the sections, in file order.
 fn sections(header: &Header) -> Value {
     header
         .sections
@@ -117,7 +117,7 @@ fn sections(header: &Header) -> Value {
         .collect()
 }
 
-/// The levels of the spine, root first.
+/// Describes the levels of the spine, root first.
 fn spine(header: &Header) -> Value {
     header
         .spine

@@ -11,7 +11,7 @@ use pleach_format::{Header, Meaning, Record};
 use std::fmt::Write;
 
 impl Found<'_> {
-    /// Everything that can be said about the file.
+    /// Draws everything that is known about the file.
     pub(super) fn draw(&self, global: &Global, text: &mut String) {
         let verdict = self.verdict();
         let _ =
@@ -99,7 +99,7 @@ impl Found<'_> {
     }
 }
 
-/// ` logical type "name"`, as far as there are such.
+/// Returns ` logical type "name"`, without parts that do not exist.
 fn named(name: &str, logical: &str) -> String {
     let mut text = String::new();
     if !logical.is_empty() {
@@ -111,7 +111,7 @@ fn named(name: &str, logical: &str) -> String {
     text
 }
 
-/// The sections as bars.
+/// Draws the sections as bars.
 fn draw_sections(header: &Header, text: &mut String) {
     let _ = writeln!(text, "\n{:>15} {:>17} {:>7}", "offset", "bytes", "share");
     for bar in picture::bars(header) {
@@ -129,7 +129,7 @@ fn draw_sections(header: &Header, text: &mut String) {
     }
 }
 
-/// What a look-up goes through, root first.
+/// Draws the levels that a look-up passes, root first.
 fn draw_levels(header: &Header, text: &mut String) {
     let geometry = header.geometry;
     let levels = header.spine.levels.len() as u64;
@@ -163,9 +163,9 @@ fn draw_levels(header: &Header, text: &mut String) {
     }
 }
 
-/// Bytes of a level for each byte that its separators would take as full keys, one a child.
+/// Returns the bytes of a level per byte of its separators if stored as full keys, one per child.
 pub(super) fn level_share(header: &Header, level: &Level) -> f64 {
-    // Of keys of many lengths, their words.
+    // For keys of different lengths, the bytes of their words.
     let full_bytes = header.key_type.fixed_bytes().unwrap_or(header.geometry.key_bytes) as u64;
     (level.lines * LINE_BYTES as u64) as f64 / (level.children * full_bytes.max(1)).max(1) as f64
 }

@@ -18,7 +18,7 @@ use std::fmt::Write;
 use std::io::{self, ErrorKind};
 
 impl Found<'_> {
-    /// One tuple line, decoded, with the sum of the block it lies in.
+    /// Shows one tuple line, decoded, with the sum of its block.
     pub(super) fn show_line(&self, number: u64, global: &Global) -> Result<ExitStatus, Failure> {
         let header = self.whole()?;
         let failed = |error: io::Error| Failure::io("cannot read", self.path, &error);
@@ -98,7 +98,7 @@ impl Found<'_> {
         Ok(if block.stored == block.found { ExitStatus::Success } else { ExitStatus::Damage })
     }
 
-    /// The sum block of LINE that holds the byte at `offset`.
+    /// Returns the sum block of LINE that holds the byte at `offset`.
     fn block_of(&self, header: &Header, offset: u64) -> io::Result<Block> {
         let missing = || io::Error::from(ErrorKind::UnexpectedEof);
         let section = header.section(Tag::LINE).ok_or_else(missing)?;
@@ -113,14 +113,14 @@ impl Found<'_> {
     }
 }
 
-/// A sum block: what its sum is, and what it should be.
+/// A sum block: its stored sum, and the correct one.
 struct Block {
     number: u64,
     stored: u32,
     found: u32,
 }
 
-/// Word of the key and bits of the value in a slot, widened.
+/// Returns the word of the key and the bits of the value in a slot, widened.
 fn words(header: &Header, line: &Line, slot: usize) -> (u128, u64) {
     let key = match header.geometry.key_bytes {
         4 => u128::from(line::key::<u32>(line, slot)),

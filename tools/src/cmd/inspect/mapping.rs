@@ -1,4 +1,4 @@
-//! `--mapping`: what pages the file gets when it is mapped.
+//! `--mapping`: shows the pages of the file when it is mapped.
 
 use super::Found;
 use crate::cli::Global;
@@ -10,7 +10,7 @@ use pleach::{Index, Verify};
 use std::path::Path;
 
 impl Found<'_> {
-    /// Maps the file as searches do, touches all of it, and says what pages it got.
+    /// Maps the file as searches do, touches all of it, and prints the pages that it got.
     pub(super) fn show_mapping(&self, global: &Global) -> Result<ExitStatus, Failure> {
         self.whole()?;
         // Verifying a mapped file in full reads every byte of it through its mapping.

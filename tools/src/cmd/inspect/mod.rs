@@ -1,9 +1,11 @@
 //! `pleach inspect`: a file as a labelled picture.
 //!
-//! The file is read by `pread` and never mapped (only `--mapping` maps, to show how), and every
-//! number that does not come from a checked header is shown as it stands, with a remark where it
-//! looks wrong. So damaged, truncated and foreign files are shown too. The file id is a number that stands in the file:
-//! only a check of every byte says whether it is that of the bytes, and nothing says here who wrote them.
+//! The file is read by `pread` and never mapped (only `--mapping` maps, to show how). Numbers that do not
+//! come from a checked header are shown as stored, with a remark if they look wrong. So damaged, truncated
+//! and foreign files are shown too.
+//!
+//! The file id is a stored number: only a check of every byte shows whether it is that of the bytes, and
+//! nothing here shows who wrote them.
 
 mod document;
 mod draw;
@@ -44,16 +46,17 @@ pub fn run(args: &InspectArgs, global: &Global) -> Result<ExitStatus, Failure> {
     }
 }
 
-/// Files of up to so many bytes are read as a whole, unless `--verify` says otherwise: that takes no time to speak of.
+/// Maximum size of files that are verified in full, unless `--verify` specifies otherwise: this takes almost
+/// no time.
 const VERIFIED_BYTES_MAX: u64 = 64 << 20;
 
-/// What is wrong with a file whose head is not ours, if it is ours by its end.
+/// Describes the damage of a file with a foreign head, if its end is that of a Pleach file.
 pub fn damage_of(path: &Path) -> Option<String> {
     let found = Found::read(path).ok()?;
     found.problem_text().filter(|_| found.verdict() == Verdict::Damaged)
 }
 
-/// What stands in a file, as far as it can be read.
+/// Contents of a file, as far as they can be read.
 struct Found<'a> {
     path: &'a Path,
     file: File,
@@ -61,16 +64,16 @@ struct Found<'a> {
     file_bytes: u64,
     head: Vec<u8>,
     closing: Vec<u8>,
-    /// The header; of a damaged file the one that its copies lead to, if one is whole.
+    /// The header; for a damaged file the one that its copies lead to, if one is whole.
     header: Option<Header>,
     problem: Option<FormatError>,
-    /// A copy at the end differs from the head.
+    /// True if a copy at the end differs from the head.
     closing_differs: bool,
-    /// What a check of every byte has found, if there was one.
+    /// Findings of a check of every byte, if there was one.
     findings: Option<Vec<Finding>>,
 }
 
-/// What can be said about a file as a whole.
+/// State of a file as a whole.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Verdict {
     Whole,
@@ -130,8 +133,7 @@ impl<'a> Found<'a> {
         })
     }
 
-    /// Checks every byte, if that is asked for, or soon done: only then the file id is more than what somebody has
-    /// written there.
+    /// Checks every byte, if requested or fast: without it, the file id is only a stored number.
     fn verify(&mut self, global: &Global) -> Result<(), Failure> {
         let is_wanted = match global.verify {
             None => self.file_bytes <= VERIFIED_BYTES_MAX,
@@ -155,7 +157,7 @@ impl<'a> Found<'a> {
         Ok(())
     }
 
-    /// Whether the file id was computed from the bytes, and is what is stored.
+    /// Returns true if the file id was computed from the bytes and equals the stored one.
     fn is_id_verified(&self) -> bool {
         self.findings.as_ref().is_some_and(Vec::is_empty)
     }
@@ -166,12 +168,12 @@ impl<'a> Found<'a> {
             None if self.closing_differs => Verdict::Damaged,
             None => Verdict::Whole,
             Some(problem) if problem.is_damage() => Verdict::Damaged,
-            // Our mark at the end alone: the beginning was overwritten.
+            // The mark is only at the end: the beginning was overwritten.
             Some(FormatError::Foreign) if self.closing.starts_with(&MAGIC) && self.file_bytes > 4096 => {
                 Verdict::Damaged
             }
             Some(FormatError::Foreign) => Verdict::Foreign,
-            // Another version at the start and something else at the end: cut off, or damaged.
+            // Another version at the start and something else at the end: truncated, or damaged.
             Some(_) if !self.head.starts_with(&self.closing) => Verdict::Damaged,
             Some(_) => Verdict::Newer,
         }
@@ -198,7 +200,7 @@ impl<'a> Found<'a> {
         }
     }
 
-    /// Damage is 4; foreign and newer files are 8, with their line on standard error.
+    /// Returns the status: 4 for damage; 8 for foreign and newer files, with their line on standard error.
     fn status(&self) -> Result<ExitStatus, Failure> {
         match self.verdict() {
             Verdict::Whole => Ok(ExitStatus::Success),
@@ -210,7 +212,7 @@ impl<'a> Found<'a> {
         }
     }
 
-    /// The header of a file that is needed whole.
+    /// Returns the header of a file that must be whole.
     fn whole(&self) -> Result<&Header, Failure> {
         if let (Verdict::Whole, Some(header)) = (self.verdict(), &self.header) {
             return Ok(header);
@@ -224,16 +226,16 @@ impl<'a> Found<'a> {
         }
     }
 
-    /// Column names; empty if they cannot be read.
+    /// Returns the column names; empty if they cannot be read.
     fn meta(&self, header: &Header) -> Meta {
         let Some(section) = header.section(Tag::META) else { return Meta::default() };
-        // A forged length must not become an allocation: four texts are all there is.
+        // A forged length must not become an allocation: the section holds only four texts.
         let length = section.entry.length.get().min(1 << 20) as usize;
         let bytes = read_at_most(&self.file, section.offset(), length).unwrap_or_default();
         Meta::decode(&bytes)
     }
 
-    /// What keys and values mean, if that can be read and is to be shown.
+    /// Returns the logical types of keys and values, if they can be read and are to be shown.
     fn meant(&self, header: &Header, global: &Global) -> Meant {
         if global.raw_values {
             return Meant::default();
@@ -242,7 +244,8 @@ impl<'a> Found<'a> {
         Meant::new((header.key_type, &meta.key_logical), (header.value_type, &meta.value_logical))
     }
 
-    /// Fields of the first superblock and of the section table, and where the closing one differs.
+    /// Returns the fields of the first superblock and of the section table, with those of the closing one
+    /// that differ.
     fn fields(&self) -> Vec<Field> {
         let mut fields = decode::superblock(&self.head, 0);
         if let Some(table) = self.head.get(TABLE_OFFSET as usize..) {
@@ -254,7 +257,7 @@ impl<'a> Found<'a> {
             let at = self.file_bytes - SUPERBLOCK_BYTES as u64;
             let first = decode::superblock(&self.head, 0);
             for mut field in decode::superblock(&self.closing, at) {
-                // Of a faithful copy nothing is shown.
+                // A faithful copy is not shown.
                 let differs =
                     !first.iter().any(|other| other.name == field.name && other.value == field.value);
                 if differs && field.remark.is_none() {
@@ -281,7 +284,7 @@ impl<'a> Found<'a> {
     }
 }
 
-/// Reads `length` bytes, or what is there of them.
+/// Reads `length` bytes, or as many as there are.
 fn read_at_most(file: &File, offset: u64, length: usize) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; length];
     let mut done = 0;

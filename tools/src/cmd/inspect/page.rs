@@ -1,4 +1,5 @@
-//! `--page N`: one line of the spine, decoded: its header, its codes, and what they stand for.
+//! `--page N`: shows one line of the spine, decoded: its header, its codes, and the separators that they
+//! encode.
 
 use super::{Found, read_at_most};
 use crate::cli::Global;
@@ -36,12 +37,12 @@ struct Page {
 
 struct Slot {
     code: Option<u64>,
-    /// The largest word that goes to the child on its left.
+    /// The largest word that leads to the child on its left.
     separator: u128,
 }
 
 impl Found<'_> {
-    /// One spine line, decoded, with the kept bits of byte keys.
+    /// Shows one spine line, decoded, with the kept bits of byte keys.
     pub(super) fn show_page(&self, number: u64, global: &Global) -> Result<ExitStatus, Failure> {
         let header = self.whole()?;
         let failed = |error: io::Error| Failure::io("cannot read", self.path, &error);
@@ -148,7 +149,7 @@ impl Found<'_> {
         Ok(ExitStatus::Success)
     }
 
-    /// How byte keys become words, if the file says so and it makes sense.
+    /// Returns the map of byte keys to words, if the file has a valid one.
     pub(super) fn mask(&self, header: &Header) -> io::Result<Option<Mask>> {
         let Some(section) = header.section(Tag::MASK) else { return Ok(None) };
         let length = section.entry.length.get() as usize;
@@ -157,7 +158,7 @@ impl Found<'_> {
     }
 }
 
-/// A key from its word: for byte keys of which the word is only a part, the part.
+/// Returns a key from its word; for byte keys whose word is only a part, that part.
 pub(super) fn key_of(header: &Header, mask: Option<&Mask>, form: Option<Form>, word: u128) -> String {
     match mask {
         None => datum_text(&Datum::of_word(header.key_type, word), form),
@@ -189,7 +190,7 @@ fn page<W: Word>(index: usize, level: &Level, number: u64, offset: u64, line: &L
         Encoding::Raw => Slot { code: None, separator: spine::separator::<W>(line, slot).to_u128() },
         _ => {
             let code = spine::code(encoding, line, slot);
-            // What the code stands for: the last word of its cell.
+            // The separator that the code encodes: the last word of its cell.
             let cell = u128::from(code).saturating_add(1).checked_shl(shift).unwrap_or(0).wrapping_sub(1);
             Slot { code: Some(code), separator: base.to_u128().saturating_add(cell).min(W::MAX.to_u128()) }
         }

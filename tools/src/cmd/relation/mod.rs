@@ -1,7 +1,7 @@
 //! `pleach select`, `project`, `reduce`, `union`, `intersect`, `difference`, `join` and `product`.
 //!
-//! Each makes an [`Answer`] of its inputs, which [`out`] writes. Expressions are checked before anything is read, and
-//! every block of an input that is read is verified on the way, whatever `--verify` says of the rest.
+//! Each makes an [`Answer`] of its inputs, which [`out`] writes. Expressions are checked before anything is
+//! read. Every block of an input that is read is verified, whatever `--verify` specifies for the rest.
 
 mod out;
 
@@ -23,7 +23,7 @@ use pleach_relation::{
 use std::io::{IsTerminal, Write, stderr};
 use std::path::{Path, PathBuf};
 
-/// An operator's error as the command's end.
+/// Converts an operator's error to a failure.
 fn failed(error: RelationError) -> Failure {
     match error {
         RelationError::Build(error) => super::build::build_failure(&error),
@@ -45,7 +45,7 @@ fn failed(error: RelationError) -> Failure {
     }
 }
 
-/// A text that is no expression: on a terminal also shown with its place marked.
+/// Converts the error of an invalid expression: on a terminal its place is marked too.
 fn wrong(error: &ExprError) -> Failure {
     if stderr().is_terminal() {
         let marked: String = error.caret().lines().map(|line| format!("  {line}\n")).collect();
@@ -54,7 +54,7 @@ fn wrong(error: &ExprError) -> Failure {
     Failure::usage(error.to_string())
 }
 
-/// The GPU that was asked for. Files are read, verified and written by the CPU, which takes longer than any operator,
+/// Returns the requested GPU. The CPU reads, verifies and writes files, which takes longer than any operator,
 /// so `auto` is the CPU.
 fn gpu(out: &Out) -> Result<Option<OnGpu>, Failure> {
     let Device::Cuda(number) = out.device else { return Ok(None) };
@@ -66,7 +66,7 @@ fn gpu(out: &Out) -> Result<Option<OnGpu>, Failure> {
     opened.map(Some).map_err(|error| Failure::new(Code::Device, failed(error)))
 }
 
-/// Runs a command with the device and as many threads as it may have.
+/// Runs a command with the device and the requested number of threads.
 fn with_threads<T: Send>(
     out: &Out,
     run: impl FnOnce(StreamOptions<'_>) -> Result<T, Failure> + Send,
@@ -150,7 +150,7 @@ fn rule(multiset: bool) -> SetRule {
     if multiset { SetRule::Multiset } else { SetRule::Set }
 }
 
-/// Two at a time, from the left: what is between goes through files that have no place.
+/// Combines two inputs at a time, from the left; intermediate results are unnamed files.
 fn many(
     name: &'static str,
     operation: SetOperation,
@@ -162,7 +162,7 @@ fn many(
         let job = Job::new(name, &args.out, global, &files)?;
         let indices = files.iter().map(|file| open(file, global)).collect::<Result<Vec<_>, _>>()?;
         let inputs: Vec<Relation<'_>> = indices.iter().map(Relation::from_index).collect();
-        // What cannot go together is said before anything is written.
+        // Inputs that do not fit together are refused before anything is written.
         for right in inputs.iter().skip(1) {
             set(operation, args.multiset, inputs[0], *right, options)?;
         }

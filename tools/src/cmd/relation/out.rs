@@ -1,8 +1,8 @@
 //! An answer as an index file, as a table, or as lines on standard output.
 //!
-//! Files appear whole or not at all, and only when all of the inputs that was read has been verified. An answer that
-//! does not come in the order of its keys is sorted by way of an index file; one that becomes such a file anyway needs
-//! no other.
+//! Files appear whole or not at all, and only after every byte that was read has been verified. An answer
+//! whose keys are out of order is sorted through an index file; if the output is an index file, no other one
+//! is needed.
 
 use super::failed;
 use crate::cli::Global;
@@ -24,20 +24,20 @@ use pleach_relation::{Answer, Chunk, Relation, Schema, StreamOptions};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// A relational command at work.
+/// A running relational command.
 pub struct Job<'a> {
     name: &'static str,
     out: &'a Out,
     global: &'a Global,
     inputs: Vec<&'a Path>,
-    /// Format of the file, if there is one.
+    /// Format of the file, if the output is a file.
     format: Option<OutFormat>,
     progress: Progress,
     started: Instant,
 }
 
 impl<'a> Job<'a> {
-    /// Checks where the answer goes.
+    /// Checks the destination of the answer.
     pub fn new(
         name: &'static str,
         out: &'a Out,
@@ -67,7 +67,7 @@ impl<'a> Job<'a> {
         Ok(Self { name, out, global, inputs: inputs.to_vec(), format, progress, started: Instant::now() })
     }
 
-    /// Says how it is done, if that is asked for.
+    /// Explains how the command works, if requested.
     pub fn explain(&self, lines: &[String]) {
         if self.out.explain {
             search::explain(lines);
@@ -86,7 +86,7 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// Folder for files that nobody sees.
+    /// Returns the folder for unnamed files.
     fn folder(&self) -> PathBuf {
         let beside = self.out.output.as_ref().and_then(|path| path.parent()).map(Path::to_owned);
         let beside =
@@ -94,7 +94,7 @@ impl<'a> Job<'a> {
         self.out.temp.clone().or(beside).unwrap_or_else(std::env::temp_dir)
     }
 
-    /// Writes the answer where it belongs.
+    /// Writes the answer to its destination.
     pub fn finish(&self, answer: Answer<'_>) -> Result<ExitStatus, Failure> {
         self.explain(&[answer.plan().to_owned()]);
         self.written(answer.watched(&self.progress)).map_err(|failure| self.progress.failed(failure))
@@ -173,7 +173,7 @@ impl<'a> Job<'a> {
     }
 }
 
-/// What the output may replace.
+/// Returns the rules for replacing the output.
 fn rules(out: &Out, format: Option<OutFormat>, inputs: &[&Path]) -> Rules {
     let inputs = output::inputs(inputs.iter().copied());
     match format {
@@ -182,7 +182,7 @@ fn rules(out: &Out, format: Option<OutFormat>, inputs: &[&Path]) -> Rules {
     }
 }
 
-/// Why writing stopped.
+/// Reason why writing stopped.
 enum Stop {
     Failure(Failure),
     Output(OutputError),
@@ -216,7 +216,7 @@ fn table_format(format: OutFormat) -> Option<output::Format> {
     }
 }
 
-/// An answer as an index file without a name.
+/// Writes an answer to an index file without a name.
 pub fn temporary(answer: Answer<'_>, job: &Job<'_>) -> Result<Index, Failure> {
     let folder = job.folder();
     let file = answer.to_unnamed_index(&folder, &job.build_options(), &job.progress).map_err(failed)?;
@@ -225,18 +225,18 @@ pub fn temporary(answer: Answer<'_>, job: &Job<'_>) -> Result<Index, Failure> {
     opened.map_err(|error| search::opening(&error))
 }
 
-/// A value of an answer: what it is called, and its fields if it is a record.
+/// A value of an answer: its name, and its fields if it is a record.
 struct Value {
     name: &'static str,
     field: pleach_relation::Field,
     record: Option<Record>,
-    /// How its columns are printed.
+    /// Formats in which its columns are printed.
     forms: Vec<Option<Form>>,
-    /// Bit of `sides` that says whether it is there.
+    /// Bit of `sides` that is set if it is present.
     side: u8,
 }
 
-/// What stands in the columns of an answer.
+/// Columns of an answer.
 struct Columns {
     schema: Schema,
     key_form: Option<Form>,
@@ -244,7 +244,7 @@ struct Columns {
 }
 
 impl Columns {
-    /// Those of an answer; with `is_raw` they are the integers that are stored.
+    /// Makes the columns of an answer; with `is_raw` they are the stored integers.
     fn of(schema: &Schema, is_raw: bool) -> Self {
         let mut schema = schema.clone();
         if is_raw {
@@ -273,7 +273,8 @@ impl Columns {
         Self { schema, key_form, values }
     }
 
-    /// Columns of a table: of a join `key,left,right`, of an outer one also `sides`; of others by their own names.
+    /// Returns the columns of a table: `key,left,right` for a join, with `sides` for an outer one; otherwise
+    /// their own names.
     fn fields(&self) -> Vec<Field> {
         let schema = &self.schema;
         let is_pair = schema.right.is_some();
@@ -302,7 +303,7 @@ impl Columns {
         fields
     }
 
-    /// The columns of a value.
+    /// Returns the columns of a value.
     fn columns_of(value: &Value, chunk: &Chunk) -> Vec<Gathered> {
         let column = if value.side == 2 { &chunk.right } else { &chunk.values };
         match &value.record {
@@ -321,8 +322,8 @@ impl Columns {
     }
 }
 
-/// Lines on standard output: key and values with tabs between, or an object each. What an outer join lacks is empty,
-/// or null.
+/// Prints lines on standard output: key and values separated by tabs, or an object each. A missing side of an
+/// outer join is empty, or null.
 fn lines(mut answer: Answer<'_>, columns: &Columns, json: bool) -> Result<ExitStatus, Failure> {
     let mut output = Output::new();
     while let Some(chunk) = answer.next_chunk().map_err(failed)? {
