@@ -7,7 +7,7 @@
 //! sort.rs      in memory                       finish.rs   table, superblock
 //! external.rs  beyond memory                   publish.rs  lock, rename, sync (storage.rs: system)
 //! remains.rs   what goes if the process ends early
-//! parallel.rs  work on all threads, in numbered tasks; pool.rs: as many as there can be
+//! parallel.rs  work on all threads, in numbered tasks
 //! classic/     FAST trees, from sorted words into a slice
 //! harmonia/    Harmonia's B+tree: a section, and a tree in memory that takes batches of changes
 //! rescale.rs   words in a finer unit
@@ -40,7 +40,6 @@ mod pack;
 mod packed;
 mod parallel;
 mod plan;
-pub mod pool;
 pub mod publish;
 pub mod rebuild;
 mod records;
@@ -56,6 +55,7 @@ pub mod storage;
 pub use error::BuildError;
 pub use observe::{Observer, Phase, Silent};
 pub use options::{BuildOptions, Harmonia, Layout, Summary, Unique};
+pub use pleach_pool as pool;
 pub use source::{Chunk, Column, Op, Schema, Source, SourceError, Strings};
 
 use pleach_format::{Key, KeyType, Value, Word};

@@ -17,9 +17,10 @@ mod lines;
 mod packed;
 mod paged;
 mod pieces;
-pub mod pool;
 #[cfg(test)]
 mod tests;
+
+pub use pleach_pool as pool;
 
 use pleach_format::Record;
 use pleach_format::checksum::{FileId, SUM_BLOCK_BYTES, SUM_BYTES, binding};

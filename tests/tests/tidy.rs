@@ -25,10 +25,11 @@ fn text<'a>(value: &'a Value, key: &str) -> &'a str {
 }
 
 /// Which of our packages a package may use, outside its tests.
-const EDGES: [(&str, &[&str]); 12] = [
+const EDGES: [(&str, &[&str]); 13] = [
     ("pleach-format", &[]),
-    ("pleach-builder", &["pleach-format"]),
-    ("pleach-fsck", &["pleach-format"]),
+    ("pleach-pool", &[]),
+    ("pleach-builder", &["pleach-format", "pleach-pool"]),
+    ("pleach-fsck", &["pleach-format", "pleach-pool"]),
     ("pleach", &["pleach-format", "pleach-fsck"]),
     ("pleach-gpu", &["pleach-format", "pleach"]),
     ("pleach-relation", &["pleach-format", "pleach-builder", "pleach", "pleach-gpu"]),
