@@ -25,7 +25,7 @@ fn text<'a>(value: &'a Value, key: &str) -> &'a str {
 }
 
 /// Which of our packages a package may use, outside its tests.
-const EDGES: [(&str, &[&str]); 13] = [
+const EDGES: [(&str, &[&str]); 14] = [
     ("pleach-format", &[]),
     ("pleach-pool", &[]),
     ("pleach-builder", &["pleach-format", "pleach-pool"]),
@@ -39,6 +39,7 @@ const EDGES: [(&str, &[&str]); 13] = [
         "pleach-cli",
         &["pleach-format", "pleach-builder", "pleach", "pleach-gpu", "pleach-relation", "pleach-bench"],
     ),
+    ("pleach-papers", &["pleach-format", "pleach-builder", "pleach", "pleach-gpu", "pleach-bench"]),
     ("pleach-kit", &["pleach-format"]),
     ("pleach-tests", &["pleach-format", "pleach-builder", "pleach", "pleach-kit"]),
     ("pleach-trust", &["pleach-format", "pleach-builder", "pleach", "pleach-tests"]),
