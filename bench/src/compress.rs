@@ -403,7 +403,7 @@ fn pages(index: &Index, summary: &Summary) -> Vec<(String, u64)> {
             None => pages.push((encoding.clone(), *lines)),
         }
     }
-    pages.push(("inexact".to_owned(), index.header().inexact_lines()));
+    pages.push(("inexact".to_owned(), index.header().inexact_lines));
     pages
 }
 

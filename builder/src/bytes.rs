@@ -21,7 +21,7 @@ use crate::records::{Arena, Follows, Gather, Sorted};
 use crate::source::{Chunk, Column, Schema, Source, SourceError};
 use pleach_format::column::{ColumnGeometry, push_native_key};
 use pleach_format::mask::{Mask, Place, Survey};
-use pleach_format::section::{Geometry, Tag};
+use pleach_format::section::{Parameters, Tag};
 use pleach_format::types::KEY_BYTES_MAX;
 use pleach_format::{KeyType, ValueType};
 
@@ -415,7 +415,7 @@ fn mask_section<'a>(mask: &Mask) -> Extra<'a> {
         required: true,
         length: bytes.len() as u64,
         elements: mask.covered() as u64,
-        geometry: Geometry::default(),
+        parameters: Parameters::NONE,
         content: Box::new(move |take| take(&bytes)),
     }
 }

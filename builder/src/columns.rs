@@ -40,7 +40,7 @@ pub(crate) fn section<'a>(
         flush(&mut buffer, 0, take)
     });
     let (length, elements) = (shape.bytes().unwrap_or(u64::MAX), shape.elements);
-    Extra { tag, required, length, elements, geometry: shape.stored(), content }
+    Extra { tag, required, length, elements, parameters: shape.parameters().into(), content }
 }
 
 fn flush(buffer: &mut Vec<u8>, at_least: usize, take: &mut TakeBytes<'_>) -> Result<(), BuildError> {

@@ -14,10 +14,10 @@ use pleach_format::checksum::{FileId, SUM_BLOCK_BYTES, SUM_BYTES, binding, crc32
 use pleach_format::layout::{LineGeometry, SpineGeometry, align_up, section_start};
 use pleach_format::meta::Meta;
 use pleach_format::section::{
-    ARRAY_ALIGN, Entry, Geometry, SECTION_ALIGN, TABLE_BYTES, TABLE_OFFSET, Tag, encode_table,
+    ARRAY_ALIGN, Entry, Parameters, SECTION_ALIGN, TABLE_BYTES, TABLE_OFFSET, Tag, encode_table,
 };
 use pleach_format::superblock::{SUPERBLOCK_BYTES, Superblock, bytes_prefix, key_prefix};
-use pleach_format::view::{CLOSING_BYTES, HEAD_BYTES, line_geometry, spine_geometry};
+use pleach_format::view::{CLOSING_BYTES, HEAD_BYTES, line_parameters, spine_parameters};
 use pleach_format::{KeyType, ValueType};
 
 /// Program and version, as stored in the superblock: at most 32 bytes.
@@ -41,7 +41,7 @@ pub(crate) struct Extra<'a> {
     pub required: bool,
     pub length: u64,
     pub elements: u64,
-    pub geometry: Geometry,
+    pub parameters: Parameters,
     /// Yields its `length` bytes in order, as often as it is called.
     pub content: Content<'a>,
 }
@@ -110,108 +110,26 @@ pub(crate) fn finish<W: KeyLane>(
     let meta = head.meta.encode();
     let spine =
         SpineGeometry::new(lines.lines, geometry.key_bytes, &lines.spine.encodings).ok_or_else(too_large)?;
-
     let line_bytes = geometry.bytes(lines.tuples).ok_or_else(too_large)?;
     let mut lengths = vec![meta.len() as u64, line_bytes, spine.bytes];
     lengths.extend(extras.iter().map(|extra| extra.length));
-    let Places { starts, sum2_at, closing_at } = places(&lengths).ok_or_else(too_large)?;
-    let file_bytes = closing_at + CLOSING_BYTES as u64;
-    let sums_at = starts[lengths.len()];
+    let places = places(&lengths).ok_or_else(too_large)?;
+    let file_bytes = places.closing_at + CLOSING_BYTES as u64;
 
-    let spine_elements = spine.levels.iter().map(|level| level.lines).sum();
-    let spine_stored = spine_geometry(geometry.key_bytes, &spine, lines.spine.inexact);
-    let mut shapes = vec![
-        (Tag::META, false, head.meta.elements(), Geometry::default()),
-        (Tag::LINE, true, lines.tuples, line_geometry(geometry)),
-        (Tag::SPINE, true, spine_elements, spine_stored),
-    ];
-    shapes.extend(extras.iter().map(|extra| (extra.tag, extra.required, extra.elements, extra.geometry)));
-    let mut entries: Vec<Entry> = shapes
-        .iter()
-        .zip(starts.iter().zip(&lengths))
-        .map(|(&(tag, required, elements, geometry), (&start, &length))| {
-            Entry::new(tag, required, start, length, elements, geometry)
-        })
-        .collect();
-
-    // Content, in file order.
+    let mut entries = entries(lines, head, &spine, extras);
+    for (entry, (&start, &length)) in entries.iter_mut().zip(places.starts.iter().zip(&lengths)) {
+        (entry.offset, entry.length) = (start.into(), length.into());
+    }
     let start = if lines.written > 0 { LARGE_OFFSET + lines.written * PIECE_BYTES as u64 } else { 0 };
     let mut tail = Tail::new(output, watch, start, file_bytes);
-    let mut unbound: Vec<Vec<u32>> = Vec::with_capacity(entries.len());
-    let mut sums = Sums::default();
-    if start == 0 {
-        tail.zeros_to(starts[0])?;
-        tail.section(&mut sums, &meta)?;
-        tail.end_section(&mut sums, starts[1])?;
-    } else {
-        sums.add(&meta);
-        sums.add_zeros(starts[1] - starts[0] - lengths[0]);
-        tail.first[starts[0] as usize..][..meta.len()].copy_from_slice(&meta);
-        sums.finish();
-    }
-    unbound.push(sums.done);
-    // Full blocks of lines were summed when they were packed.
-    let mut sums = Sums { done: lines.sums.clone(), partial: Vec::new() };
-    let mut to_skip = sums.done.len() as u64 * SUM_BLOCK_BYTES as u64 - lines.written * PIECE_BYTES as u64;
-    for lines in &lines.rest {
-        let bytes = lines.as_flattened();
-        tail.write(bytes)?;
-        let skipped = to_skip.min(bytes.len() as u64);
-        sums.add(&bytes[skipped as usize..]);
-        to_skip -= skipped;
-    }
-    tail.end_section(&mut sums, starts[2])?;
-    unbound.push(sums.done);
-    let mut sums = Sums::default();
-    lines.spine.read(&spine, &mut |lines| tail.section(&mut sums, lines.as_flattened()))?;
-    tail.end_section(&mut sums, starts[3])?;
-    unbound.push(sums.done);
-    for (extra, &end) in extras.iter().zip(&starts[4..]) {
-        let mut sums = Sums::default();
-        let until = tail.at + extra.length;
-        (extra.content)(&mut |bytes| tail.section(&mut sums, bytes))?;
-        assert_eq!(tail.at, until, "{} has the length that was announced", extra.tag);
-        tail.end_section(&mut sums, end)?;
-        unbound.push(sums.done);
-    }
-
-    let unique = head.unique;
-    let mut id = FileId::new(head.key_type.code(), head.value_type.code(), unique, lines.tuples);
+    let unbound = write_content(&mut tail, &meta, lines, &spine, extras, &places.starts)?;
+    let mut id = FileId::new(head.key_type.code(), head.value_type.code(), head.unique, lines.tuples);
     for (entry, sums) in entries.iter().zip(&unbound) {
         entry.identify(&mut id, sums.iter().copied());
     }
     let file_id = id.finish();
+    write_sums(&mut tail, &file_id, &mut entries, &unbound, &places)?;
 
-    let bound = |tag: Tag, sums: &[u32]| bound(&file_id, tag, sums);
-    let mut list_at = sums_at;
-    let mut sums = Sums::default();
-    for (entry, unbound) in entries.iter_mut().zip(&unbound) {
-        let next = list_at.next_multiple_of(ARRAY_ALIGN);
-        tail.section(&mut sums, &[0; ARRAY_ALIGN as usize][..(next - list_at) as usize])?;
-        let list = bound(entry.tag, unbound);
-        entry.sums_offset = next.into();
-        entry.sums = (unbound.len() as u64).into();
-        entry.sums_crc = crc32(&list).into();
-        tail.section(&mut sums, &list)?;
-        list_at = next + list.len() as u64;
-    }
-    tail.end_section(&mut sums, sum2_at)?;
-    let list = bound(Tag::SUMS, &sums.done);
-    let elements = unbound.iter().map(|sums| sums.len() as u64).sum();
-    let mut sums_entry =
-        Entry::new(Tag::SUMS, true, sums_at, list_at - sums_at, elements, Geometry::default());
-    sums_entry.sums_offset = sum2_at.into();
-    sums_entry.sums = (sums.done.len() as u64).into();
-    sums_entry.sums_crc = crc32(&list).into();
-    let mut sum2_entry =
-        Entry::new(Tag::SUM2, true, sum2_at, list.len() as u64, sums.done.len() as u64, Geometry::default());
-    tail.write(&list)?;
-    let mut extent = list;
-    extent.resize((closing_at - sum2_at) as usize, 0);
-    sum2_entry.sums_crc = crc32(&extent).into();
-    tail.zeros_to(closing_at)?;
-
-    entries.extend([sums_entry, sum2_entry]);
     let table = encode_table(&entries);
     let mut block = Superblock::new(head.key_type, head.value_type);
     block.file_id = file_id;
@@ -241,6 +159,115 @@ pub(crate) fn finish<W: KeyLane>(
     tail.write(&superblock)?;
     tail.finish(&superblock, &table)?;
     Ok(Finished { file_bytes, file_id, spine })
+}
+
+/// Returns the entries of all sections but those of sums, without their places.
+fn entries<W: KeyLane>(
+    lines: &Lines<W>,
+    head: &Head<'_>,
+    spine: &SpineGeometry,
+    extras: &[Extra<'_>],
+) -> Vec<Entry> {
+    let geometry = LineGeometry::new(W::BYTES, head.value_type.line_bytes());
+    let spine_lines = spine.levels.iter().map(|level| level.lines).sum();
+    let spine_parameters = spine_parameters(geometry.key_bytes, spine, lines.spine.inexact);
+    let mut entries = vec![
+        Entry::new(Tag::META, false, 0, 0, head.meta.elements(), Parameters::NONE),
+        Entry::new(Tag::LINE, true, 0, 0, lines.tuples, line_parameters(geometry)),
+        Entry::new(Tag::SPINE, true, 0, 0, spine_lines, spine_parameters),
+    ];
+    let entry =
+        |extra: &Extra<'_>| Entry::new(extra.tag, extra.required, 0, 0, extra.elements, extra.parameters);
+    entries.extend(extras.iter().map(entry));
+    entries
+}
+
+/// Writes the content of all sections in file order; returns the unbound sums of each.
+fn write_content<W: KeyLane>(
+    tail: &mut Tail<'_>,
+    meta: &[u8],
+    lines: &Lines<W>,
+    spine: &SpineGeometry,
+    extras: &[Extra<'_>],
+    starts: &[u64],
+) -> Result<Vec<Vec<u32>>, BuildError> {
+    let mut unbound: Vec<Vec<u32>> = Vec::with_capacity(starts.len());
+    let mut sums = Sums::default();
+    if lines.written == 0 {
+        tail.zeros_to(starts[0])?;
+        tail.section(&mut sums, meta)?;
+        tail.end_section(&mut sums, starts[1])?;
+    } else {
+        sums.add(meta);
+        sums.add_zeros(starts[1] - starts[0] - meta.len() as u64);
+        tail.first[starts[0] as usize..][..meta.len()].copy_from_slice(meta);
+        sums.finish();
+    }
+    unbound.push(sums.done);
+    // Full blocks of lines were summed when they were packed.
+    let mut sums = Sums { done: lines.sums.clone(), partial: Vec::new() };
+    let mut to_skip = sums.done.len() as u64 * SUM_BLOCK_BYTES as u64 - lines.written * PIECE_BYTES as u64;
+    for lines in &lines.rest {
+        let bytes = lines.as_flattened();
+        tail.write(bytes)?;
+        let skipped = to_skip.min(bytes.len() as u64);
+        sums.add(&bytes[skipped as usize..]);
+        to_skip -= skipped;
+    }
+    tail.end_section(&mut sums, starts[2])?;
+    unbound.push(sums.done);
+    let mut sums = Sums::default();
+    lines.spine.read(spine, &mut |lines| tail.section(&mut sums, lines.as_flattened()))?;
+    tail.end_section(&mut sums, starts[3])?;
+    unbound.push(sums.done);
+    for (extra, &end) in extras.iter().zip(&starts[4..]) {
+        let mut sums = Sums::default();
+        let until = tail.at + extra.length;
+        (extra.content)(&mut |bytes| tail.section(&mut sums, bytes))?;
+        assert_eq!(tail.at, until, "{} has the length that was announced", extra.tag);
+        tail.end_section(&mut sums, end)?;
+        unbound.push(sums.done);
+    }
+    Ok(unbound)
+}
+
+/// Writes SUMS and SUM2, notes the place of each list in the entries, and appends the entries of both.
+fn write_sums(
+    tail: &mut Tail<'_>,
+    file_id: &[u8; 16],
+    entries: &mut Vec<Entry>,
+    unbound: &[Vec<u32>],
+    places: &Places,
+) -> Result<(), BuildError> {
+    let sums_at = places.starts[entries.len()];
+    let mut list_at = sums_at;
+    let mut sums = Sums::default();
+    for (entry, unbound) in entries.iter_mut().zip(unbound) {
+        let next = list_at.next_multiple_of(ARRAY_ALIGN);
+        tail.section(&mut sums, &[0; ARRAY_ALIGN as usize][..(next - list_at) as usize])?;
+        let list = bound(file_id, entry.tag, unbound);
+        entry.sums_offset = next.into();
+        entry.sums = (unbound.len() as u64).into();
+        entry.sums_crc = crc32(&list).into();
+        tail.section(&mut sums, &list)?;
+        list_at = next + list.len() as u64;
+    }
+    tail.end_section(&mut sums, places.sum2_at)?;
+    let list = bound(file_id, Tag::SUMS, &sums.done);
+    let (all, own) = (unbound.iter().map(|sums| sums.len() as u64).sum(), sums.done.len() as u64);
+    let mut sums_entry = Entry::new(Tag::SUMS, true, sums_at, list_at - sums_at, all, Parameters::NONE);
+    sums_entry.sums_offset = places.sum2_at.into();
+    sums_entry.sums = own.into();
+    sums_entry.sums_crc = crc32(&list).into();
+    let mut sum2_entry =
+        Entry::new(Tag::SUM2, true, places.sum2_at, list.len() as u64, own, Parameters::NONE);
+    tail.write(&list)?;
+    let mut extent = list;
+    extent.resize((places.closing_at - places.sum2_at) as usize, 0);
+    sum2_entry.sums_crc = crc32(&extent).into();
+    tail.zeros_to(places.closing_at)?;
+    entries.extend([sums_entry, sum2_entry]);
+    Ok(())
 }
 
 /// Encodes a list of sums, bound to the file.

@@ -155,7 +155,7 @@ fn section<W: KeyLane>(lasts: &Lasts<W>, cut: Cut<W>) -> Option<Extra<'_>> {
         required: false,
         length: shape.bytes(),
         elements: shape.units,
-        geometry: shape.stored(),
+        parameters: shape.parameters().into(),
         content: Box::new(move |take| {
             let mut buffer: Vec<u8> = Vec::with_capacity(BUFFER_BYTES + 64);
             buffer.extend(cut.segments.iter().flat_map(|segment| segment.to_bytes()));

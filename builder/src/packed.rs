@@ -53,7 +53,7 @@ pub(crate) fn of_lines<'a, W: KeyLane, B: ValueLane>(
         required: false,
         length,
         elements: lines.tuples,
-        geometry: shape.stored(),
+        parameters: shape.parameters().into(),
         content: Box::new(move |take| {
             take(&records)?;
             let mut page = Vec::new();

@@ -9,7 +9,7 @@
 
 use crate::key::Key;
 use crate::layout::align_up;
-use crate::section::{ARRAY_ALIGN, Geometry};
+use crate::section::{ARRAY_ALIGN, ColumnParameters, Parameters};
 use crate::types::KeyType;
 
 /// Zero bytes at the end of a column, so that wide loads of the last element stay inside the section.
@@ -57,21 +57,23 @@ impl ColumnGeometry {
         self.data_at.checked_add(self.data_bytes)?.checked_add(GUARD_BYTES)
     }
 
-    /// Returns the geometry stored in the section table.
+    /// Returns the parameters of the section.
     #[must_use]
-    pub fn stored(self) -> Geometry {
-        Geometry {
-            key_bytes: (self.element_bytes as u32).into(),
-            value_bytes: (self.offset_bytes as u32).into(),
-            ..Geometry::default()
+    pub fn parameters(self) -> ColumnParameters {
+        ColumnParameters {
+            element_bytes: (self.element_bytes as u32).into(),
+            offset_bytes: (self.offset_bytes as u32).into(),
+            reserved: [0; 56],
         }
     }
 
-    /// Reads the shape of a section of `length` bytes from its stored geometry. Returns `None` if no shape
+    /// Reads the shape of a section of `length` bytes from its parameters. Returns `None` if no shape
     /// matches.
     #[must_use]
-    pub fn from_stored(stored: Geometry, elements: u64, length: u64) -> Option<Self> {
-        let (element_bytes, offset_bytes) = (stored.key_bytes.get().into(), stored.value_bytes.get().into());
+    pub fn from_parameters(stored: Parameters, elements: u64, length: u64) -> Option<Self> {
+        let stored = ColumnParameters::from(stored);
+        let (element_bytes, offset_bytes) =
+            (stored.element_bytes.get().into(), stored.offset_bytes.get().into());
         let this = match (element_bytes, offset_bytes) {
             (0, 4 | 8) => {
                 let empty = Self::with_offsets(elements, 0, offset_bytes)?;
@@ -82,7 +84,7 @@ impl ColumnGeometry {
             _ => return None,
         };
         let narrow = this.offset_bytes != 4 || this.data_bytes <= i32::MAX as u64;
-        (this.stored() == stored && this.bytes() == Some(length) && narrow).then_some(this)
+        (this.parameters() == stored && this.bytes() == Some(length) && narrow).then_some(this)
     }
 }
 
@@ -121,11 +123,15 @@ mod tests {
         for (shape, bytes, data_at) in shapes {
             let shape = shape.expect("small");
             assert_eq!((shape.bytes(), shape.data_at), (Some(bytes), data_at), "{shape:?}");
-            assert_eq!(ColumnGeometry::from_stored(shape.stored(), shape.elements, bytes), Some(shape));
+            assert_eq!(
+                ColumnGeometry::from_parameters(shape.parameters().into(), shape.elements, bytes),
+                Some(shape)
+            );
             assert_eq!(shape.offset_bytes == 8, shape.data_bytes > NARROW, "{shape:?}");
             // Only a varying column can have another length, as long as its offsets fit.
             for length in [bytes - 1, bytes + 1, 0, u64::MAX] {
-                let other = ColumnGeometry::from_stored(shape.stored(), shape.elements, length);
+                let other =
+                    ColumnGeometry::from_parameters(shape.parameters().into(), shape.elements, length);
                 let holds = shape.element_bytes == 0
                     && length >= data_at + GUARD_BYTES
                     && (shape.offset_bytes == 8 || length - data_at - GUARD_BYTES <= NARROW);
@@ -137,23 +143,21 @@ mod tests {
 
     #[test]
     fn forged_shapes_are_refused() {
-        let stored = |key: u32, value: u32| Geometry {
-            key_bytes: key.into(),
-            value_bytes: value.into(),
-            ..Geometry::default()
+        let stored = |element: u32, offset: u32, last: u8| {
+            let mut reserved = [0; 56];
+            reserved[55] = last;
+            ColumnParameters { element_bytes: element.into(), offset_bytes: offset.into(), reserved }
         };
-        for (key, value) in [(0, 0), (0, 2), (0, 16), (4, 4), (1, 8)] {
-            assert_eq!(ColumnGeometry::from_stored(stored(key, value), 10, 1000), None, "{key} {value}");
+        let shape = |stored: ColumnParameters, elements, length| {
+            ColumnGeometry::from_parameters(stored.into(), elements, length)
+        };
+        for (element, offset) in [(0, 0), (0, 2), (0, 16), (4, 4), (1, 8)] {
+            assert_eq!(shape(stored(element, offset, 0), 10, 1000), None, "{element} {offset}");
         }
-        let good = stored(4, 0);
-        assert!(ColumnGeometry::from_stored(good, 10, 104).is_some());
-        let forged = Geometry { levels: 1.into(), ..good };
-        assert_eq!(
-            ColumnGeometry::from_stored(forged, 10, 104),
-            None,
-            "a field that columns have no use for"
-        );
-        assert_eq!(ColumnGeometry::from_stored(good, u64::MAX / 4 + 11, 104), None);
+        let good = stored(4, 0, 0);
+        assert!(shape(good, 10, 104).is_some());
+        assert_eq!(shape(stored(4, 0, 1), 10, 104), None, "a reserved byte");
+        assert_eq!(shape(good, u64::MAX / 4 + 11, 104), None);
         assert_eq!(ColumnGeometry::fixed(u64::MAX / 4 + 1, 4), None);
         assert_eq!(ColumnGeometry::fixed(u64::MAX / 4, 4).and_then(ColumnGeometry::bytes), None);
         assert_eq!(ColumnGeometry::varying(u64::MAX, 0), None);

@@ -144,7 +144,7 @@ pub fn table(bytes: &[u8], stored_crc: Option<u32>) -> (Vec<Field>, Vec<Entry>) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::section::{Geometry, Tag};
+    use crate::section::{Parameters, Tag};
     use zerocopy::IntoBytes;
 
     fn sample() -> Superblock {
@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn entries_have_their_places() {
-        let entry = |tag, offset| Entry::new(tag, true, offset, 100, 7, Geometry::default());
+        let entry = |tag, offset| Entry::new(tag, true, offset, 100, 7, Parameters::NONE);
         let mut bytes = vec![0; TABLE_BYTES];
         for (index, entry) in [entry(Tag::META, 12_288), entry(Tag::LINE, 16_384)].iter().enumerate() {
             bytes[index * ENTRY_BYTES..][..ENTRY_BYTES].copy_from_slice(entry.as_bytes());

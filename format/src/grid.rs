@@ -17,7 +17,7 @@
 
 use crate::key::Word;
 use crate::layout::align_up;
-use crate::section::{ARRAY_ALIGN, Geometry, LEVELS_MAX};
+use crate::section::{ARRAY_ALIGN, GridParameters, Parameters};
 
 /// Cells per unit: the bits of the number that are not its count.
 pub const CELLS: u32 = 48;
@@ -197,25 +197,26 @@ impl GridGeometry {
         self.supers_at + self.supers * SUPER_BYTES + GUARD_BYTES
     }
 
-    /// Returns the geometry stored in the section table.
+    /// Returns the parameters of the section.
     #[must_use]
-    #[allow(clippy::cast_possible_truncation)]
-    pub fn stored(&self) -> Geometry {
-        let mut encodings = [0; LEVELS_MAX];
-        encodings[0] = self.segment_bits as u8;
-        encodings[8..16].copy_from_slice(&self.scale.low.to_le_bytes());
-        encodings[16..].copy_from_slice(&self.scale.high.to_le_bytes());
-        Geometry { key_bytes: (self.word_bytes as u32).into(), encodings, ..Geometry::default() }
+    pub fn parameters(&self) -> GridParameters {
+        GridParameters {
+            word_bytes: (self.word_bytes as u32).into(),
+            segment_bits: self.segment_bits.into(),
+            low: self.scale.low.into(),
+            high: self.scale.high.into(),
+            reserved: [0; 40],
+        }
     }
 
-    /// Reads the shape of a section of `length` bytes from its stored geometry. Returns `None` if no shape
+    /// Reads the shape of a section of `length` bytes from its parameters. Returns `None` if no shape
     /// matches.
     #[must_use]
-    pub fn from_stored(stored: Geometry, units: u64, length: u64) -> Option<Self> {
-        let number = |at: usize| <u64 as Word>::read(&stored.encodings[at..]);
-        let word_bytes = stored.key_bytes.get() as usize;
-        let this = Self::new(units, stored.encodings[0].into(), word_bytes, number(8), number(16))?;
-        (this.stored() == stored && this.bytes() == length).then_some(this)
+    pub fn from_parameters(stored: Parameters, units: u64, length: u64) -> Option<Self> {
+        let stored = GridParameters::from(stored);
+        let (low, high) = (stored.low.get(), stored.high.get());
+        let this = Self::new(units, stored.segment_bits.get(), stored.word_bytes.get() as usize, low, high)?;
+        (this.parameters() == stored && this.bytes() == length).then_some(this)
     }
 }
 
@@ -379,8 +380,14 @@ mod tests {
             for units in [1, 1023, 1024, 1025, 1 << 20] {
                 for bits in [0, 5, 16] {
                     let shape = GridGeometry::new(units, bits, word_bytes, low, high).unwrap();
-                    assert_eq!(GridGeometry::from_stored(shape.stored(), units, shape.bytes()), Some(shape));
-                    assert_eq!(GridGeometry::from_stored(shape.stored(), units, shape.bytes() + 1), None);
+                    assert_eq!(
+                        GridGeometry::from_parameters(shape.parameters().into(), units, shape.bytes()),
+                        Some(shape)
+                    );
+                    assert_eq!(
+                        GridGeometry::from_parameters(shape.parameters().into(), units, shape.bytes() + 1),
+                        None
+                    );
                     assert!(shape.segments <= 1 << bits);
                 }
             }

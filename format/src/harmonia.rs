@@ -19,7 +19,7 @@
 use crate::error::FormatError;
 use crate::key::Word;
 use crate::layout::{LINE_BYTES, align_up};
-use crate::section::{ARRAY_ALIGN, Geometry, LEVELS_MAX};
+use crate::section::{ARRAY_ALIGN, HarmoniaParameters, LEVELS_MAX, Parameters};
 
 /// Minimum number of children of a full node.
 pub const FANOUT_MIN: u32 = 8;
@@ -185,29 +185,29 @@ impl HarmoniaGeometry {
         }
     }
 
-    /// Returns the geometry stored in the section table.
+    /// Returns the parameters of the section.
     #[must_use]
-    pub fn stored(&self) -> Geometry {
-        Geometry {
-            line_bytes: (self.stride_bytes as u32).into(),
-            key_bytes: self.word_bytes.into(),
+    pub fn parameters(&self) -> HarmoniaParameters {
+        HarmoniaParameters {
+            node_bytes: (self.stride_bytes as u32).into(),
+            word_bytes: self.word_bytes.into(),
             value_bytes: self.value_bytes.into(),
-            tuples_per_line: self.node_keys.into(),
+            node_keys: self.node_keys.into(),
+            fanout: self.fanout.into(),
             levels: (self.levels.len() as u32).into(),
-            order: self.fanout.into(),
-            ..Geometry::default()
+            reserved: [0; 40],
         }
     }
 
-    /// Reads the shape of a section of `length` bytes from its stored geometry. Returns `None` if no shape
+    /// Reads the shape of a section of `length` bytes from its parameters. Returns `None` if no shape
     /// matches.
     #[must_use]
-    pub fn from_stored(stored: Geometry, tuples: u64, length: u64) -> Option<Self> {
-        let shape = (stored.order.get(), stored.tuples_per_line.get());
-        let bytes = |bytes: u32| usize::try_from(bytes).ok();
-        let this =
-            Self::new(tuples, shape, bytes(stored.key_bytes.get())?, bytes(stored.value_bytes.get())?)?;
-        (this.stored() == stored && this.bytes == length).then_some(this)
+    pub fn from_parameters(stored: Parameters, tuples: u64, length: u64) -> Option<Self> {
+        let stored = HarmoniaParameters::from(stored);
+        let shape = (stored.fanout.get(), stored.node_keys.get());
+        let (word_bytes, value_bytes) = (stored.word_bytes.get() as usize, stored.value_bytes.get() as usize);
+        let this = Self::new(tuples, shape, word_bytes, value_bytes)?;
+        (this.parameters() == stored && this.bytes == length).then_some(this)
     }
 
     /// Returns the rank of the first key that is at least `query`, or the number of tuples if there is none.
@@ -287,7 +287,7 @@ mod tests {
                     assert_eq!(geometry.lower_bound(&bytes, query), Ok(wanted), "{fanout} {tuples} {query}");
                 }
                 assert_eq!(
-                    HarmoniaGeometry::from_stored(geometry.stored(), tuples, geometry.bytes),
+                    HarmoniaGeometry::from_parameters(geometry.parameters().into(), tuples, geometry.bytes),
                     Some(geometry)
                 );
             }

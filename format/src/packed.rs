@@ -11,7 +11,7 @@ use crate::bits::{self, Writer};
 pub use crate::column::GUARD_BYTES;
 use crate::key::Word;
 use crate::layout::align_up;
-use crate::section::{ARRAY_ALIGN, Geometry};
+use crate::section::{ARRAY_ALIGN, PackedParameters, Parameters};
 
 /// Keys per page; a power of two, so that a page of any width ends on a whole byte.
 pub const PAGE_KEYS: usize = 1024;
@@ -88,24 +88,25 @@ impl PackedGeometry {
         self.data_at.checked_add(self.data_bytes)?.checked_add(GUARD_BYTES)
     }
 
-    /// Returns the geometry stored in the section table.
+    /// Returns the parameters of the section.
     #[must_use]
-    pub fn stored(self) -> Geometry {
-        Geometry {
-            key_bytes: (self.word_bytes as u32).into(),
-            tuples_per_line: (PAGE_KEYS as u32).into(),
-            ..Geometry::default()
+    pub fn parameters(self) -> PackedParameters {
+        PackedParameters {
+            word_bytes: (self.word_bytes as u32).into(),
+            page_keys: (PAGE_KEYS as u32).into(),
+            reserved: [0; 56],
         }
     }
 
-    /// Reads the shape of a section of `length` bytes from its stored geometry. Returns `None` if no shape
+    /// Reads the shape of a section of `length` bytes from its parameters. Returns `None` if no shape
     /// matches.
     #[must_use]
-    pub fn from_stored(stored: Geometry, keys: u64, length: u64) -> Option<Self> {
-        let word_bytes = stored.key_bytes.get() as usize;
+    pub fn from_parameters(stored: Parameters, keys: u64, length: u64) -> Option<Self> {
+        let stored = PackedParameters::from(stored);
+        let word_bytes = stored.word_bytes.get() as usize;
         let empty = Self::new(keys, word_bytes, 0)?;
         let this = Self { data_bytes: length.checked_sub(empty.bytes()?)?, ..empty };
-        (matches!(word_bytes, 4 | 8) && this.stored() == stored).then_some(this)
+        (matches!(word_bytes, 4 | 8) && this.parameters() == stored).then_some(this)
     }
 }
 

@@ -1,7 +1,15 @@
 //! The section table: one 4 KiB page of 128-byte entries, directly after the superblock.
 
+mod parameters;
+mod rows;
+
+pub use parameters::{
+    ColumnParameters, FastParameters, GridParameters, HarmoniaParameters, LineParameters, PARAMETERS_BYTES,
+    PackedParameters, Parameters, SpineParameters,
+};
+pub use rows::{Need, SECTIONS, SectionKind, Tag};
+
 use crate::checksum::{FileId, SUM_BYTES};
-use core::fmt;
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
@@ -24,123 +32,8 @@ pub const LARGE_SECTION_BYTES: u64 = 32 << 20;
 /// Alignment of arrays inside a section; arrays are also padded to it.
 pub const ARRAY_ALIGN: u64 = 128;
 
-/// Name of a section: four ASCII bytes.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
-#[repr(transparent)]
-pub struct Tag(pub [u8; 4]);
-
-impl Tag {
-    /// Names and logical types.
-    pub const META: Tag = Tag(*b"META");
-    /// Tuple lines.
-    pub const LINE: Tag = Tag(*b"LINE");
-    /// Spine.
-    pub const SPINE: Tag = Tag(*b"SPIN");
-    /// Grid.
-    pub const GRID: Tag = Tag(*b"GRID");
-    /// Mapping of byte keys to words.
-    pub const MASK: Tag = Tag(*b"MASK");
-    /// The bits of byte keys that their words omit.
-    pub const TAIL: Tag = Tag(*b"TAIL");
-    /// Key column.
-    pub const KEYS: Tag = Tag(*b"KEYS");
-    /// Value column.
-    pub const VALUES: Tag = Tag(*b"VALS");
-    /// All tags of this version, in the order of the sections.
-    pub const ALL: [Tag; 13] = [
-        Self::META,
-        Self::LINE,
-        Self::SPINE,
-        Self::GRID,
-        Self::MASK,
-        Self::TAIL,
-        Self::KEYS,
-        Self::VALUES,
-        Self::PACK,
-        Self::FAST,
-        Self::HARMONIA,
-        Self::SUMS,
-        Self::SUM2,
-    ];
-    /// Compressed key column.
-    pub const PACK: Tag = Tag(*b"PACK");
-    /// Classic tree.
-    pub const FAST: Tag = Tag(*b"FAST");
-    /// Harmonia's B+tree.
-    pub const HARMONIA: Tag = Tag(*b"HARM");
-    /// Sums of every section before it.
-    pub const SUMS: Tag = Tag(*b"SUMS");
-    /// Sums of SUMS.
-    pub const SUM2: Tag = Tag(*b"SUM2");
-
-    /// Returns the name for messages; an unknown tag is called `section`.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match &self.0 {
-            b"META" => "META",
-            b"LINE" => "LINE",
-            b"SPIN" => "SPIN",
-            b"GRID" => "GRID",
-            b"MASK" => "MASK",
-            b"TAIL" => "TAIL",
-            b"KEYS" => "KEYS",
-            b"VALS" => "VALS",
-            b"PACK" => "PACK",
-            b"FAST" => "FAST",
-            b"HARM" => "HARM",
-            b"SUMS" => "SUMS",
-            b"SUM2" => "SUM2",
-            _ => "section",
-        }
-    }
-}
-
-impl fmt::Debug for Tag {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{self}")
-    }
-}
-
-impl fmt::Display for Tag {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for byte in self.0 {
-            write!(f, "{}", byte.escape_ascii())?;
-        }
-        Ok(())
-    }
-}
-
 /// Flag of an entry: a reader that does not know the tag must reject the file.
 pub const REQUIRED: u32 = 1;
-
-/// The sizes with which a section was laid out, as counts. Unused fields are zero.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned,
-)]
-#[repr(C)]
-pub struct Geometry {
-    /// Bytes per line; HARM: per node.
-    pub line_bytes: U32,
-    /// LINE, SPIN, PACK, GRID: bytes per word. TAIL, KEYS, VALS: bytes per element, 0 if elements vary in
-    /// length.
-    pub key_bytes: U32,
-    /// LINE: bytes per value. KEYS, VALS: bytes per offset, 0 if there are no offsets.
-    pub value_bytes: U32,
-    /// Tuples per full tuple line; PACK: keys per page; HARM: keys per node.
-    pub tuples_per_line: U32,
-    /// Lines that share a base and a shift; 1 in this version.
-    pub lines_per_page: U32,
-    /// Number of levels of the spine or of the tree.
-    pub levels: U32,
-    /// Order of separators in a line; 0 is ascending. HARM: maximum number of children of a node.
-    pub order: U32,
-    /// Number of spine lines with the INEXACT flag.
-    pub inexact: U64,
-    /// Encoding of each level, bottom level first.
-    pub encodings: [u8; LEVELS_MAX],
-    /// Zero.
-    pub reserved: [u8; 4],
-}
 
 /// One entry of the section table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
@@ -164,13 +57,13 @@ pub struct Entry {
     pub sums_crc: U32,
     /// Zero.
     pub reserved: U32,
-    /// The sizes with which the section was laid out.
-    pub geometry: Geometry,
+    /// Parameters, by which the section is laid out.
+    pub parameters: Parameters,
     /// Zero.
     pub reserved2: [u8; 8],
 }
 
-const _: () = assert!(size_of::<Geometry>() == 64 && size_of::<Entry>() == ENTRY_BYTES);
+const _: () = assert!(size_of::<Entry>() == ENTRY_BYTES);
 
 impl Entry {
     /// Creates an entry. The place of its sums is set later, when it is known.
@@ -181,7 +74,7 @@ impl Entry {
         offset: u64,
         length: u64,
         elements: u64,
-        geometry: Geometry,
+        parameters: impl Into<Parameters>,
     ) -> Self {
         Self {
             tag,
@@ -193,7 +86,7 @@ impl Entry {
             sums: U64::ZERO,
             sums_crc: U32::ZERO,
             reserved: U32::ZERO,
-            geometry,
+            parameters: parameters.into(),
             reserved2: [0; 8],
         }
     }
@@ -205,7 +98,7 @@ impl Entry {
         identity.extend_from_slice(self.flags.as_bytes());
         identity.extend_from_slice(self.length.as_bytes());
         identity.extend_from_slice(self.elements.as_bytes());
-        identity.extend_from_slice(self.geometry.as_bytes());
+        identity.extend_from_slice(self.parameters.as_bytes());
         id.section(&identity, unbound);
     }
 

@@ -16,8 +16,8 @@ use crate::mask::MASK_BYTES_MAX;
 use crate::meta::META_BYTES_MAX;
 use crate::packed::PackedGeometry;
 use crate::section::{
-    ARRAY_ALIGN, ENTRY_BYTES, Entry, Geometry, HUGE_PAGE_BYTES, LEVELS_MAX, REQUIRED, SECTION_ALIGN,
-    SECTIONS_MAX, TABLE_BYTES, TABLE_OFFSET, Tag, decode_table,
+    ARRAY_ALIGN, ENTRY_BYTES, Entry, HUGE_PAGE_BYTES, LEVELS_MAX, LineParameters, Parameters, REQUIRED,
+    SECTION_ALIGN, SECTIONS_MAX, SpineParameters, TABLE_BYTES, TABLE_OFFSET, Tag, decode_table,
 };
 use crate::spine::{self, Encoding};
 use crate::superblock::{KEY_PREFIX_BYTES, SUPERBLOCK_BYTES, Superblock, key_word};
@@ -77,8 +77,8 @@ pub struct Header {
     pub spine: SpineGeometry,
     /// Offset of the spine.
     pub spine_offset: u64,
-    /// True if a spine line is flagged inexact.
-    pub inexact: bool,
+    /// Number of spine lines that are flagged inexact.
+    pub inexact_lines: u64,
     /// Offset and shape of the grid, if there is one.
     pub grid: Option<(u64, GridGeometry)>,
     /// The MASK section; only in files with byte keys.
@@ -214,6 +214,7 @@ impl Header {
         Self::check_sections(superblock, key_type, value_type, sections)
     }
 
+    /// Checks the sections that searches depend on: their places are sound, their parameters may not be.
     fn check_sections(
         superblock: Superblock,
         key_type: KeyType,
@@ -221,125 +222,43 @@ impl Header {
         sections: Vec<Section>,
     ) -> Result<Self, FormatError> {
         let tuples = superblock.tuples.get();
-        let find = |tag: Tag| {
-            sections
-                .iter()
-                .position(|section| section.entry.tag == tag)
-                .map(|at| (sections[at], TABLE_OFFSET + (at * ENTRY_BYTES) as u64))
-        };
-        let missing = |rule| corrupt("section table", TABLE_OFFSET, rule, sections.len() as u64);
-
-        let (line, line_at) = find(Tag::LINE).ok_or(missing("there must be a LINE section"))?;
-        let stored = line.entry.geometry;
-        let word_bytes = stored.key_bytes.get() as usize;
-        if !matches!(word_bytes, 4 | 8 | 16) || !(key_type.is_bytes() || word_bytes == key_type.bytes()) {
-            return Err(corrupt("LINE", line_at, "words must be of 4, 8 or 16 bytes", word_bytes as u64));
-        }
-        let geometry = LineGeometry::new(word_bytes, value_type.line_bytes());
+        let found = Found(&sections);
+        let (geometry, lines_offset) = found.lines(key_type, value_type, tuples)?;
+        let word_bytes = geometry.key_bytes;
         let lines = geometry.lines(tuples);
-        if Some(line.entry.length.get()) != geometry.bytes(tuples) || line.entry.elements.get() != tuples {
-            return Err(corrupt(
-                "LINE",
-                line_at,
-                "length must be that of its tuples",
-                line.entry.length.get(),
-            ));
-        }
-        if stored != line_geometry(geometry) {
-            let found = stored.tuples_per_line.get().into();
-            return Err(corrupt("LINE", line_at, "geometry must be that of its types", found));
-        }
-
-        let (section, spine_at) = find(Tag::SPINE).ok_or(missing("there must be a SPIN section"))?;
-        let stored = section.entry.geometry;
-        let levels = stored.levels.get() as usize;
-        if levels > LEVELS_MAX {
-            return Err(corrupt("SPIN", spine_at, "a spine has at most 24 levels", levels as u64));
-        }
-        let mut encodings = Vec::with_capacity(levels);
-        for &code in &stored.encodings[..levels] {
-            let encoding = Encoding::from_code(code);
-            encodings.push(encoding.ok_or(corrupt(
-                "SPIN",
-                spine_at,
-                "encodings must be known",
-                code.into(),
-            ))?);
-        }
-        let spine = SpineGeometry::new(lines, word_bytes, &encodings).ok_or(corrupt(
-            "SPIN",
-            spine_at,
-            "levels must end in one line",
-            levels as u64,
-        ))?;
-        if section.entry.length.get() != spine.bytes {
-            let found = section.entry.length.get();
-            return Err(corrupt("SPIN", spine_at, "length must be that of its levels", found));
-        }
-        if stored != spine_geometry(word_bytes, &spine, stored.inexact.get())
-            || section.entry.elements.get() != spine.levels.iter().map(|level| level.lines).sum::<u64>()
-        {
-            let found = section.entry.elements.get();
-            return Err(corrupt("SPIN", spine_at, "geometry must be that of its levels", found));
-        }
+        let (spine, inexact_lines, spine_offset) = found.spine(lines, word_bytes)?;
+        let keys = found.column(Tag::KEYS, tuples, Some(key_type.bytes()))?;
+        let values = found.column(Tag::VALUES, tuples, Some(value_type.bytes()))?;
         // Tails may have any size here; the mask specifies it.
-        let column = |tag: Tag, element_bytes: Option<usize>| {
-            let Some((section, at)) = find(tag) else { return Ok(None) };
-            let (entry, length) = (section.entry, section.entry.length.get());
-            let wrong = corrupt(tag.name(), at, "geometry must be that of its elements", length);
-            let shape = ColumnGeometry::from_stored(entry.geometry, entry.elements.get(), length);
-            let fits = |shape: &ColumnGeometry| {
-                let expected = element_bytes.map_or(shape.element_bytes.max(1), |bytes| bytes as u64);
-                shape.elements == tuples && shape.element_bytes == expected
-            };
-            let shape = shape.filter(fits);
-            Ok(Some(ColumnPlace { offset: section.offset(), shape: shape.ok_or(wrong)? }))
-        };
-        let keys = column(Tag::KEYS, Some(key_type.bytes()))?;
-        let values = column(Tag::VALUES, Some(value_type.bytes()))?;
-        let tails = column(Tag::TAIL, None)?;
+        let tails = found.column(Tag::TAIL, tuples, None)?;
         if value_type.is_bytes() && values.is_none() {
-            return Err(missing("there must be a VALS section for values of this type"));
+            return Err(found.missing("there must be a VALS section for values of this type"));
         }
-        let packed = match find(Tag::PACK) {
-            None => None,
-            Some((section, at)) => {
-                let (entry, length) = (section.entry, section.entry.length.get());
-                let shape = PackedGeometry::from_stored(entry.geometry, entry.elements.get(), length);
-                let fits = |shape: &PackedGeometry| {
+        let packed =
+            found.shape(Tag::PACK, "parameters must be those of its keys", |stored, elements, length| {
+                PackedGeometry::from_parameters(stored, elements, length).filter(|shape| {
                     shape.keys == tuples && !key_type.is_bytes() && shape.word_bytes == word_bytes as u64
-                };
-                let wrong = corrupt("PACK", at, "geometry must be that of its keys", length);
-                Some((section.offset(), shape.filter(fits).ok_or(wrong)?))
-            }
-        };
-        let grid = match find(Tag::GRID) {
-            None => None,
-            Some((section, at)) => {
-                let (entry, length) = (section.entry, section.entry.length.get());
-                let shape = GridGeometry::from_stored(entry.geometry, entry.elements.get(), length);
-                let fits = |shape: &GridGeometry| shape.word_bytes == word_bytes as u64;
-                let wrong = corrupt("GRID", at, "geometry must be that of its units", length);
-                Some((section.offset(), shape.filter(fits).ok_or(wrong)?))
-            }
-        };
-        let harmonia = match find(Tag::HARMONIA) {
-            None => None,
-            Some((section, at)) => {
-                let (entry, length) = (section.entry, section.entry.length.get());
-                let shape = HarmoniaGeometry::from_stored(entry.geometry, entry.elements.get(), length);
-                let fits = |shape: &HarmoniaGeometry| {
+                })
+            })?;
+        let grid =
+            found.shape(Tag::GRID, "parameters must be those of its units", |stored, elements, length| {
+                GridGeometry::from_parameters(stored, elements, length)
+                    .filter(|shape| shape.word_bytes == word_bytes as u64)
+            })?;
+        let harmonia = found.shape(
+            Tag::HARMONIA,
+            "parameters must be those of its tree",
+            |stored, elements, length| {
+                HarmoniaGeometry::from_parameters(stored, elements, length).filter(|shape| {
                     shape.tuples == tuples
                         && shape.word_bytes as usize == word_bytes
                         && shape.value_bytes as usize == value_type.line_bytes()
-                };
-                let wrong = corrupt("HARM", at, "geometry must be that of its tree", length);
-                Some((section.offset(), shape.filter(fits).ok_or(wrong)?))
-            }
-        };
-        let mask = find(Tag::MASK).map(|(section, _)| section);
+                })
+            },
+        )?;
+        let mask = found.get(Tag::MASK).map(|(section, _)| section);
         if key_type.is_bytes() != mask.is_some() {
-            return Err(missing("there must be a MASK section for byte keys, and only for them"));
+            return Err(found.missing("there must be a MASK section for byte keys, and only for them"));
         }
         Ok(Self {
             superblock,
@@ -355,11 +274,11 @@ impl Header {
             tuples,
             file_bytes: superblock.file_bytes.get(),
             geometry,
-            lines_offset: line.offset(),
+            lines_offset,
             lines,
             spine,
-            spine_offset: section.offset(),
-            inexact: stored.inexact.get() != 0,
+            spine_offset,
+            inexact_lines,
             sections,
         })
     }
@@ -390,12 +309,6 @@ impl Header {
         (self.tuples > 0).then_some((min, max))
     }
 
-    /// Returns the number of spine lines that are flagged inexact.
-    #[must_use]
-    pub fn inexact_lines(&self) -> u64 {
-        self.section(Tag::SPINE).map_or(0, |section| section.entry.geometry.inexact.get())
-    }
-
     /// Returns the section with this tag.
     #[must_use]
     pub fn section(&self, tag: Tag) -> Option<&Section> {
@@ -416,34 +329,142 @@ impl Header {
     }
 }
 
-/// Returns the geometry of a LINE section.
-#[must_use]
-pub fn line_geometry(lines: LineGeometry) -> Geometry {
-    Geometry {
-        line_bytes: (LINE_BYTES as u32).into(),
-        key_bytes: (lines.key_bytes as u32).into(),
-        value_bytes: (lines.value_bytes as u32).into(),
-        tuples_per_line: (lines.tuples_per_line() as u32).into(),
-        lines_per_page: 1.into(),
-        ..Geometry::default()
+/// The sections of a table whose places are sound.
+struct Found<'a>(&'a [Section]);
+
+impl Found<'_> {
+    /// Returns the section with this tag, and the offset of its entry.
+    fn get(&self, tag: Tag) -> Option<(Section, u64)> {
+        let at = self.0.iter().position(|section| section.entry.tag == tag)?;
+        Some((self.0[at], TABLE_OFFSET + (at * ENTRY_BYTES) as u64))
+    }
+
+    fn missing(&self, rule: &'static str) -> FormatError {
+        corrupt("section table", TABLE_OFFSET, rule, self.0.len() as u64)
+    }
+
+    /// Returns the layout of the tuple lines, and their offset.
+    fn lines(
+        &self,
+        key_type: KeyType,
+        value_type: ValueType,
+        tuples: u64,
+    ) -> Result<(LineGeometry, u64), FormatError> {
+        let (section, at) =
+            self.get(Tag::LINE).ok_or_else(|| self.missing("there must be a LINE section"))?;
+        let entry = section.entry;
+        let stored = LineParameters::from(entry.parameters);
+        let word_bytes = stored.word_bytes.get() as usize;
+        if !matches!(word_bytes, 4 | 8 | 16) || !(key_type.is_bytes() || word_bytes == key_type.bytes()) {
+            return Err(corrupt("LINE", at, "words must be of 4, 8 or 16 bytes", word_bytes as u64));
+        }
+        let geometry = LineGeometry::new(word_bytes, value_type.line_bytes());
+        let length = entry.length.get();
+        if Some(length) != geometry.bytes(tuples) || entry.elements.get() != tuples {
+            return Err(corrupt("LINE", at, "length must be that of its tuples", length));
+        }
+        if stored != line_parameters(geometry) {
+            let found = stored.line_tuples.get().into();
+            return Err(corrupt("LINE", at, "parameters must be those of its types", found));
+        }
+        Ok((geometry, section.offset()))
+    }
+
+    /// Returns the levels of the spine, the number of its lines that are inexact, and its offset.
+    fn spine(&self, lines: u64, word_bytes: usize) -> Result<(SpineGeometry, u64, u64), FormatError> {
+        let (section, at) =
+            self.get(Tag::SPINE).ok_or_else(|| self.missing("there must be a SPIN section"))?;
+        let entry = section.entry;
+        let stored = SpineParameters::from(entry.parameters);
+        let levels = stored.levels.get() as usize;
+        if levels > LEVELS_MAX {
+            return Err(corrupt("SPIN", at, "a spine has at most 24 levels", levels as u64));
+        }
+        let mut encodings = Vec::with_capacity(levels);
+        for &code in &stored.encodings[..levels] {
+            let encoding = Encoding::from_code(code);
+            encodings.push(encoding.ok_or(corrupt("SPIN", at, "encodings must be known", code.into()))?);
+        }
+        let spine = SpineGeometry::new(lines, word_bytes, &encodings).ok_or(corrupt(
+            "SPIN",
+            at,
+            "levels must end in one line",
+            levels as u64,
+        ))?;
+        if entry.length.get() != spine.bytes {
+            return Err(corrupt("SPIN", at, "length must be that of its levels", entry.length.get()));
+        }
+        let inexact_lines = stored.inexact_lines.get();
+        if stored != spine_parameters(word_bytes, &spine, inexact_lines)
+            || entry.elements.get() != spine.levels.iter().map(|level| level.lines).sum::<u64>()
+        {
+            let found = entry.elements.get();
+            return Err(corrupt("SPIN", at, "parameters must be those of its levels", found));
+        }
+        Ok((spine, inexact_lines, section.offset()))
+    }
+
+    /// Returns the place of a column of `tuples` elements of this size, or of any size.
+    fn column(
+        &self,
+        tag: Tag,
+        tuples: u64,
+        element_bytes: Option<usize>,
+    ) -> Result<Option<ColumnPlace>, FormatError> {
+        let column =
+            self.shape(tag, "parameters must be those of its elements", |stored, elements, length| {
+                ColumnGeometry::from_parameters(stored, elements, length).filter(|shape| {
+                    let expected = element_bytes.map_or(shape.element_bytes.max(1), |bytes| bytes as u64);
+                    shape.elements == tuples && shape.element_bytes == expected
+                })
+            })?;
+        Ok(column.map(|(offset, shape)| ColumnPlace { offset, shape }))
+    }
+
+    /// Returns offset and shape of a section, if it is there; `load` receives its parameters, the number of
+    /// its elements and its length, and returns `None` if they do not agree.
+    fn shape<T>(
+        &self,
+        tag: Tag,
+        rule: &'static str,
+        load: impl FnOnce(Parameters, u64, u64) -> Option<T>,
+    ) -> Result<Option<(u64, T)>, FormatError> {
+        let Some((section, at)) = self.get(tag) else { return Ok(None) };
+        let (entry, length) = (section.entry, section.entry.length.get());
+        match load(entry.parameters, entry.elements.get(), length) {
+            Some(shape) => Ok(Some((section.offset(), shape))),
+            None => Err(corrupt(tag.name(), at, rule, length)),
+        }
     }
 }
 
-/// Returns the geometry of a SPIN section in which `inexact` lines are flagged.
+/// Returns the parameters of a LINE section.
 #[must_use]
-pub fn spine_geometry(key_bytes: usize, spine: &SpineGeometry, inexact: u64) -> Geometry {
+pub fn line_parameters(lines: LineGeometry) -> LineParameters {
+    LineParameters {
+        line_bytes: (LINE_BYTES as u32).into(),
+        word_bytes: (lines.key_bytes as u32).into(),
+        value_bytes: (lines.value_bytes as u32).into(),
+        line_tuples: (lines.tuples_per_line() as u32).into(),
+        reserved: [0; 48],
+    }
+}
+
+/// Returns the parameters of a SPIN section in which `inexact_lines` lines are flagged.
+#[must_use]
+pub fn spine_parameters(word_bytes: usize, spine: &SpineGeometry, inexact_lines: u64) -> SpineParameters {
     let mut encodings = [0; LEVELS_MAX];
     for (slot, level) in encodings.iter_mut().zip(&spine.levels) {
         *slot = level.encoding as u8;
     }
-    Geometry {
+    SpineParameters {
         line_bytes: (LINE_BYTES as u32).into(),
-        key_bytes: (key_bytes as u32).into(),
-        lines_per_page: 1.into(),
+        word_bytes: (word_bytes as u32).into(),
         levels: (spine.levels.len() as u32).into(),
-        inexact: inexact.into(),
+        gap: 0.into(),
+        inexact_lines: inexact_lines.into(),
         encodings,
-        ..Geometry::default()
+        reserved: [0; 16],
     }
 }
 
@@ -487,14 +508,14 @@ fn check_table(entries: &[Entry], file_bytes: u64) -> Result<Vec<Section>, Forma
         if entry.flags.get() & !REQUIRED != 0 {
             return Err(corrupt(what, at + 4, "unknown flags", entry.flags.get().into()));
         }
-        let known = Tag::ALL.contains(&entry.tag);
+        let known = entry.tag.kind().is_some();
         if !known && entry.flags.get() & REQUIRED != 0 {
             return Err(FormatError::Feature { unknown: u32::from_le_bytes(entry.tag.0).into() });
         }
         if sections.iter().any(|earlier| earlier.entry.tag == entry.tag) {
             return Err(corrupt(what, at, "a section must stand once", index as u64));
         }
-        if entry.reserved.get() != 0 || entry.reserved2 != [0; 8] || entry.geometry.reserved != [0; 4] {
+        if entry.reserved.get() != 0 || entry.reserved2 != [0; 8] {
             return Err(corrupt(what, at + 52, "reserved bytes must be zero", entry.reserved.get().into()));
         }
         sections.push(Section { entry: *entry, end });

@@ -32,9 +32,9 @@ impl<R: ReadAt> Check<'_, R> {
             self.rule("classic", "FAST", offset, length, expected, found, text);
             Ok(())
         };
-        let shown = format!("{:?}", section.entry.geometry);
-        let Some((geometry, form)) = load(&section.entry.geometry, section.entry.elements.get()) else {
-            return wrong("a tree", shown, "geometry must be that of a tree");
+        let shown = format!("{:?}", section.entry.parameters);
+        let Some((geometry, form)) = load(&section.entry.parameters, section.entry.elements.get()) else {
+            return wrong("a tree", shown, "parameters must be those of a tree");
         };
         if geometry.keys != header.tuples || geometry.key_bytes as usize != header.geometry.key_bytes {
             let expected = format!("{} words of {} bytes", header.tuples, header.geometry.key_bytes);

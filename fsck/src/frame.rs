@@ -4,7 +4,7 @@ use super::pieces::PIECE_BYTES;
 use super::{Check, ReadAt};
 use pleach_format::Header;
 use pleach_format::layout::{LINE_BYTES, align_up, section_start};
-use pleach_format::section::{ARRAY_ALIGN, ENTRY_BYTES, Geometry, REQUIRED, TABLE_OFFSET, Tag};
+use pleach_format::section::{ARRAY_ALIGN, ENTRY_BYTES, Need, Parameters, REQUIRED, TABLE_OFFSET, Tag};
 use pleach_format::version::DEVELOPMENT;
 use pleach_format::view::{HEAD_BYTES, Section};
 use std::io;
@@ -79,21 +79,21 @@ impl<R: ReadAt> Check<'_, R> {
                 self.rule("header", &tag, at + 8, 8, wanted, section.offset(), text);
             }
             end = section.offset() + length;
-            let required = match entry.tag {
-                Tag::META | Tag::GRID | Tag::PACK | Tag::FAST | Tag::HARMONIA => Some(0),
-                Tag::VALUES if !header.value_type.is_bytes() => Some(0),
-                // The mask decides; it is checked with the columns.
-                Tag::KEYS if header.mask.is_some() => None,
-                Tag::KEYS => Some(0),
-                tag => Tag::ALL.contains(&tag).then_some(REQUIRED),
-            };
+            let required = entry.tag.kind().and_then(|kind| match kind.need {
+                Need::Required => Some(REQUIRED),
+                Need::Skippable => Some(0),
+                // The mask decides on KEYS; it is checked with the columns.
+                Need::ByContent if entry.tag == Tag::KEYS => header.mask.is_none().then_some(0),
+                Need::ByContent => Some(if header.value_type.is_bytes() { REQUIRED } else { 0 }),
+            });
             if let Some(wanted) = required.filter(|&wanted| wanted != entry.flags.get()) {
                 let text = "sections that answers rest on are required, others are not";
                 self.rule("header", &tag, at + 4, 4, wanted, entry.flags.get(), text);
             }
-            let plain = matches!(entry.tag, Tag::META | Tag::MASK | Tag::SUMS | Tag::SUM2);
-            if plain && entry.geometry != Geometry::default() {
-                self.rule("header", &tag, at + 56, 64, "zero", "other bytes", "this section has no geometry");
+            let is_plain = entry.tag.kind().is_some_and(|kind| kind.parameters.is_empty());
+            if is_plain && entry.parameters != Parameters::NONE {
+                let text = "this section has no parameters";
+                self.rule("header", &tag, at + 56, 64, "zero", "other bytes", text);
             }
             let count = match entry.tag {
                 Tag::SUMS => Some(all_sums),

@@ -196,6 +196,9 @@ pub fn check_bytes(bytes: &[u8]) -> Vec<Finding> {
     }
 }
 
+/// A check of sections of a file.
+type SectionCheck<C> = fn(&C, &Header) -> io::Result<()>;
+
 struct Check<'a, R> {
     source: &'a R,
     bytes: u64,
@@ -344,18 +347,9 @@ impl<'a, R: ReadAt> Check<'a, R> {
         self.check_copy("table-copy", second, table, closing_at);
         self.check_frame(&header, &head)?;
         self.check_sums(&header)?;
-        let grid = self.check_grid(&header)?;
-        match header.geometry.key_bytes {
-            4 => self.check_lines::<u32>(&header, grid)?,
-            8 => self.check_lines::<u64>(&header, grid)?,
-            _ => self.check_lines::<u128>(&header, grid)?,
+        for (_, check) in Self::section_checks() {
+            check(&self, &header)?;
         }
-        self.check_columns(&header)?;
-        self.check_packed(&header)?;
-        self.check_harmonia(&header)?;
-        self.check_classic(&header)?;
-        self.check_spine_lines(&header)?;
-        self.check_meta(&header)?;
         let tuples = header.tuples;
         Ok(self.report(Verdict::Clean, Some(tuples)))
     }
@@ -516,6 +510,30 @@ impl<'a, R: ReadAt> Check<'a, R> {
     }
 
     /// Checks padding, shifts and flags of every spine line, and the number of flagged ones.
+    /// Returns the checks of sections beyond their sums, with the sections that each reads, in the order in which
+    /// they run.
+    fn section_checks() -> [(&'static [Tag], SectionCheck<Self>); 7] {
+        [
+            (&[Tag::GRID, Tag::LINE], Self::check_lines_and_grid),
+            (&[Tag::MASK, Tag::TAIL, Tag::KEYS, Tag::VALUES], Self::check_columns),
+            (&[Tag::PACK], Self::check_packed),
+            (&[Tag::HARMONIA], Self::check_harmonia),
+            (&[Tag::FAST], Self::check_classic),
+            (&[Tag::SPINE], Self::check_spine_lines),
+            (&[Tag::META], Self::check_meta),
+        ]
+    }
+
+    /// Checks the tuple lines, the separators above them and the marks of the grid.
+    fn check_lines_and_grid(&self, header: &Header) -> io::Result<()> {
+        let grid = self.check_grid(header)?;
+        match header.geometry.key_bytes {
+            4 => self.check_lines::<u32>(header, grid),
+            8 => self.check_lines::<u64>(header, grid),
+            _ => self.check_lines::<u128>(header, grid),
+        }
+    }
+
     fn check_spine_lines(&self, header: &Header) -> io::Result<()> {
         let key_bytes = header.geometry.key_bytes;
         let flagged = AtomicU64::new(0);
@@ -557,7 +575,7 @@ impl<'a, R: ReadAt> Check<'a, R> {
             })?;
         }
         let flagged = flagged.into_inner();
-        let stored = header.section(Tag::SPINE).map_or(0, |section| section.entry.geometry.inexact.get());
+        let stored = header.inexact_lines;
         if flagged != stored {
             self.rule(
                 "spine-line",

@@ -133,7 +133,7 @@ fn is_same_tree(one: &Entry, other: Option<&Section>, tree: &[u8]) -> bool {
     let places = |entry: &Entry| {
         let keys = entry.elements.get();
         let slots = |tree: &Tree| (0..keys).map(|index| tree.slot_of(index)).collect::<Vec<_>>();
-        let (geometry, form) = classic::section::load(&entry.geometry, keys)?;
+        let (geometry, form) = classic::section::load(&entry.parameters, keys)?;
         if form == Form::Full {
             return Some((form, Vec::new(), vec![slots(&geometry.tree()?)]));
         }

@@ -398,7 +398,7 @@ impl Index {
 
     fn classic_tree<W: TreeWord + Word>(&self) -> Option<ClassicTree<'_, W>> {
         let entry = self.header.section(Tag::FAST)?.entry;
-        let (geometry, form) = section::load(&entry.geometry, entry.elements.get())?;
+        let (geometry, form) = section::load(&entry.parameters, entry.elements.get())?;
         if self.header.geometry.key_bytes != <W as Word>::BYTES || geometry.keys != self.len() {
             return None;
         }

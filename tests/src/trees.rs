@@ -49,11 +49,11 @@ pub fn with_compressed_pages<W: TreeWord + Word>(
         })
         .collect();
     let mut contents = contents(whole);
-    for (_, _, bytes, _, geometry) in contents.iter_mut().filter(|content| content.0 == Tag::FAST) {
-        let (full, _) = load(geometry, there.tuples).expect("a tree");
+    for (_, _, bytes, _, parameters) in contents.iter_mut().filter(|content| content.0 == Tag::FAST) {
+        let (full, _) = load(parameters, there.tuples).expect("a tree");
         let full = shape(full);
         let (form, made) = make(&keys, &full);
-        (*bytes, *geometry) = (made, store(&full, form));
+        (*bytes, *parameters) = (made, store(&full, form));
     }
     naive::assemble(there.superblock, contents)
 }

@@ -220,25 +220,23 @@ fn forged_section_tables_are_refused() {
             ("sums_crc", 48, 4, Fate::Found),
             ("reserved", 52, 4, Fate::Refused),
             ("elements", 24, 8, refused_if(known)),
-            ("geometry reserved", 56 + 60, 4, Fate::Refused),
             ("reserved2", 120, 8, Fate::Refused),
         ];
-        let mut geometry = vec![
-            ("line_bytes", 0, 4),
-            ("key_bytes", 4, 4),
-            ("value_bytes", 8, 4),
-            ("tuples_per_line", 12, 4),
-            ("lines_per_page", 16, 4),
-            ("levels", 20, 4),
-            ("order", 24, 4),
-            ("encodings, last", 52, 8),
-        ];
-        if !spine {
-            geometry.push(("encodings", 36, 8));
+        let kind = tag.kind().expect("a kind");
+        // Places of parameters, all of them; LINE and SPIN have fields of 4 bytes, and an encoding may be
+        // exchanged for another one.
+        let places: &[(usize, usize)] = match kind.name {
+            "LINE" => {
+                &[(0, 4), (4, 4), (8, 4), (12, 4), (16, 8), (24, 8), (32, 8), (40, 8), (48, 8), (56, 8)]
+            }
+            "SPIN" => &[(0, 4), (4, 4), (8, 4), (12, 4), (32, 8), (40, 8), (48, 8), (56, 8)],
+            _ => &[(0, 8), (8, 8), (16, 8), (24, 8), (32, 8), (40, 8), (48, 8), (56, 8)],
+        };
+        assert_eq!(kind.parameters.is_empty(), !known);
+        fields.extend(places.iter().map(|&(at, width)| ("parameters", 56 + at, width, refused_if(known))));
+        if spine {
+            fields.push(("inexact_lines", 56 + 16, 8, Fate::Found));
         }
-        fields
-            .extend(geometry.into_iter().map(|(name, at, width)| (name, 56 + at, width, refused_if(known))));
-        fields.push(("inexact", 56 + 28, 8, refused_if(tag == Tag::LINE)));
         if known {
             fields.push(("length", 16, 8, Fate::Refused));
         }

@@ -3,8 +3,9 @@
 use pleach_format::checksum::SUM_BLOCK_BYTES;
 use pleach_format::layout::LINE_BYTES;
 use pleach_format::section::{
-    ARRAY_ALIGN, ENTRY_BYTES, Entry, Geometry, HUGE_PAGE_BYTES, LARGE_SECTION_BYTES, LEVELS_MAX,
-    SECTION_ALIGN, SECTIONS_MAX, TABLE_BYTES, TABLE_OFFSET,
+    ARRAY_ALIGN, ColumnParameters, ENTRY_BYTES, Entry, FastParameters, GridParameters, HUGE_PAGE_BYTES,
+    HarmoniaParameters, LARGE_SECTION_BYTES, LEVELS_MAX, LineParameters, PARAMETERS_BYTES, PackedParameters,
+    SECTION_ALIGN, SECTIONS, SECTIONS_MAX, SpineParameters, TABLE_BYTES, TABLE_OFFSET,
 };
 use pleach_format::spine::{self, Encoding};
 use pleach_format::superblock::{SUPERBLOCK_BYTES, Superblock};
@@ -59,7 +60,7 @@ fn check_map(section: &str, fields: &[(&str, usize)], size: usize) {
     let start = SPEC.find(section).unwrap_or_else(|| panic!("no {section}"));
     let rows: Vec<Vec<String>> = SPEC[start..]
         .lines()
-        .skip_while(|line| !line.starts_with("| offset | bytes | field"))
+        .skip_while(|line| !line.contains("offset | bytes | field"))
         .skip(2)
         .take_while(|line| line.starts_with('|'))
         .map(|line| line.trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect())
@@ -89,11 +90,39 @@ fn superblock() {
 
 #[test]
 fn section_table() {
-    let fields = fields!(Entry: tag flags offset length elements sums_offset sums sums_crc reserved geometry reserved2);
+    let fields = fields!(Entry: tag flags offset length elements sums_offset sums sums_crc reserved parameters reserved2);
     check_map("## 4. Section table", &fields, ENTRY_BYTES);
-    let fields = fields!(Geometry: line_bytes key_bytes value_bytes tuples_per_line lines_per_page levels order
-        inexact encodings reserved);
-    check_map("Geometry, offsets from", &fields, 64);
+    let fields = fields!(LineParameters: line_bytes word_bytes value_bytes line_tuples reserved);
+    check_map("| LINE: offset", &fields, PARAMETERS_BYTES);
+    let fields = fields!(SpineParameters: line_bytes word_bytes levels gap inexact_lines encodings reserved);
+    check_map("| SPIN: offset", &fields, PARAMETERS_BYTES);
+    let fields = fields!(ColumnParameters: element_bytes offset_bytes reserved);
+    check_map("| TAIL, KEYS, VALS: offset", &fields, PARAMETERS_BYTES);
+    let fields = fields!(PackedParameters: word_bytes page_keys reserved);
+    check_map("| PACK: offset", &fields, PARAMETERS_BYTES);
+    let fields = fields!(FastParameters: line_bytes word_bytes levels form d_k d_l d_p padded first_word_bytes
+        reserved);
+    check_map("| FAST: offset", &fields, PARAMETERS_BYTES);
+    let fields = fields!(GridParameters: word_bytes segment_bits low high reserved);
+    check_map("| GRID: offset", &fields, PARAMETERS_BYTES);
+    let fields =
+        fields!(HarmoniaParameters: node_bytes word_bytes value_bytes node_keys fanout levels reserved);
+    check_map("| HARM: offset", &fields, PARAMETERS_BYTES);
+}
+
+/// Each kind of section has a row in section 1 and, if it has parameters, a table of them.
+#[test]
+fn sections() {
+    let heading = SPEC.lines().filter(|line| line.contains("offset | bytes | field"));
+    let headings: Vec<&str> = heading.filter_map(|line| line.strip_prefix("| ")?.split(':').next()).collect();
+    let tables = |name: &str| headings.iter().filter(|tags| tags.split(", ").any(|tag| tag == name)).count();
+    for kind in SECTIONS {
+        assert_eq!(tables(kind.name), usize::from(!kind.parameters.is_empty()), "{}", kind.name);
+        let row = |line: &str| {
+            line.trim_start_matches(|c: char| c.is_ascii_digit() || c == ' ').starts_with(kind.name)
+        };
+        assert!(SPEC.lines().any(row), "{} is not in the list of section 1", kind.name);
+    }
 }
 
 #[test]

@@ -31,7 +31,7 @@ pub(crate) fn of_lines<'a, W: KeyLane, B: ValueLane>(
         required: false,
         length: bytes,
         elements: lines.tuples,
-        geometry: store(&geometry, Form::Full),
+        parameters: store(&geometry, Form::Full),
         content: Box::new(move |take| tree.chunks(1 << 20).try_for_each(&mut *take)),
     })
 }

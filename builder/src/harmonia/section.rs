@@ -140,7 +140,7 @@ pub(crate) fn of_lines<'a, W: KeyLane, B: ValueLane>(
         required: false,
         length: shape.bytes,
         elements: shape.tuples,
-        geometry: shape.stored(),
+        parameters: shape.parameters().into(),
         content: Box::new(move |take| {
             let mut out = Out { buffer: Vec::with_capacity(BUFFER_BYTES * 2), take, at: 0 };
             // Last keys under the nodes of each inner level but the root's, top first.

@@ -204,19 +204,19 @@ fn forged_geometry_is_refused() {
 }
 
 #[test]
-fn section_geometry_round_trips_and_refuses() {
+fn parameters_round_trip_and_refuses() {
     let geometry = Geometry { keys: 12345, key_bytes: 16, d_k: 1, d_l: 2, d_p: 17, padded: true };
     for form in [Form::Full, Form::Partial { first: 8 }] {
         let stored = section::store(&geometry, form);
         assert_eq!(section::load(&stored, 12345), Some((geometry, form)));
         assert_eq!(section::load(&stored, 1 << 40), None, "other levels");
-        for byte in 0..24 {
+        for byte in 0..64 {
             for bit in 0..8 {
                 let mut other = stored;
-                other.encodings[byte] ^= 1 << bit;
+                other.0[byte] ^= 1 << bit;
                 if let Some((geometry, form)) = section::load(&other, 12345) {
                     assert_eq!(section::store(&geometry, form), other);
-                    assert!(byte < 6);
+                    assert!(byte < 18);
                 }
             }
         }

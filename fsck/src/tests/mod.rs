@@ -7,7 +7,7 @@ mod pieces;
 
 use super::{Check, Finding, ReadAt, check_bytes};
 use pleach_format::mask::Mask;
-use pleach_format::section::Tag;
+use pleach_format::section::{SECTIONS, Tag};
 use pleach_format::{Header, ValueType, Word, line};
 use pleach_kit::generate::mix;
 use pleach_kit::mutate::{extent, flip, header, reseal, victim};
@@ -218,4 +218,16 @@ fn byte_keys_are_compared_whole() {
         files += 1;
     }
     assert!(files >= 2, "{files}");
+}
+
+/// Each kind of section has a check beyond its sums; the sums check SUMS and SUM2.
+#[test]
+fn every_kind_of_section_is_checked() {
+    let checks = Check::<&[u8]>::section_checks();
+    let mut tags: Vec<Tag> = checks.iter().flat_map(|(tags, _)| tags.iter().copied()).collect();
+    tags.extend([Tag::SUMS, Tag::SUM2]);
+    assert_eq!(tags.len(), SECTIONS.len());
+    for kind in SECTIONS {
+        assert!(tags.contains(&kind.tag), "{} has no check", kind.tag);
+    }
 }

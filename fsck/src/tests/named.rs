@@ -207,7 +207,7 @@ fn packed_pages_are_named() {
     bytes.extend(pages);
     bytes.resize(shape.bytes().expect("small") as usize, 0);
     let mut contents = contents(&whole);
-    contents.push((Tag::PACK, false, bytes, words.len() as u64, shape.stored()));
+    contents.push((Tag::PACK, false, bytes, words.len() as u64, shape.parameters().into()));
     let whole = naive::assemble(header(&whole).superblock, contents);
     assert_eq!(check_bytes(&whole), []);
     let start = content(&whole, Tag::PACK).start;
@@ -328,7 +328,7 @@ fn pages_of_trees_hold_what_parts_their_keys() {
     let whole = file("u128_none_classic_partial_pages");
     let there = header(&whole);
     let section = there.section(Tag::FAST).expect("a tree");
-    let (geometry, form) = load(&section.entry.geometry, there.tuples).expect("a tree");
+    let (geometry, form) = load(&section.entry.parameters, there.tuples).expect("a tree");
     let paged = Paged::new(geometry, form).expect("pages");
     // The first page of the second level.
     let (level, at) = (1, section.offset() as usize);

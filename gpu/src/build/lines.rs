@@ -340,7 +340,7 @@ mod tests {
             .expect("builds on the device");
         let name = format!("{name}, {} tuples, {:?}", tuples.len(), header.geometry);
         assert_eq!(built.geometry, header.spine, "{name}");
-        assert_eq!(built.inexact, header.inexact_lines(), "{name}");
+        assert_eq!(built.inexact, header.inexact_lines, "{name}");
         let lines_bytes = header.geometry.bytes(header.tuples).expect("fits");
         for (part, offset, bytes) in [
             (&built.lines, header.lines_offset, lines_bytes),

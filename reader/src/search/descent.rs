@@ -100,7 +100,11 @@ pub(crate) unsafe fn leaf<S: Simd, W: Word, B: Bits>(plan: &Plan<'_>, at: usize,
     let line = plan.tuple_lines.at(at);
     // SAFETY: the caller guarantees the CPU features of `S`.
     let slot = unsafe { below::<S, W>(line, n, query) };
-    if slot == n && plan.header.inexact && at < plan.tuple_lines.last() && passed_inexact(plan, at, query) {
+    if slot == n
+        && plan.header.inexact_lines > 0
+        && at < plan.tuple_lines.last()
+        && passed_inexact(plan, at, query)
+    {
         return step_right::<W, B>(plan, at, query);
     }
     hit_in::<W, B>(plan, at, slot, query)

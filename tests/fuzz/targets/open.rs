@@ -112,7 +112,7 @@ fn shown(bytes: &[u8], parsed: &Result<Header, FormatError>, random: &mut Random
                 })
         ),
         Ok(header) => {
-            let _ = (header.key_range(), header.key_ends(), header.is_unique(), header.inexact_lines());
+            let _ = (header.key_range(), header.key_ends(), header.is_unique(), header.inexact_lines);
             match header.key_type {
                 KeyType::U64 => ranks_of_format::<u64>(header, bytes, random),
                 KeyType::U32 => ranks_of_format::<u32>(header, bytes, random),

@@ -51,8 +51,8 @@ pub fn contents(bytes: &[u8]) -> Vec<naive::Content> {
     let there = header(bytes);
     let sections = there.sections.iter().filter(|it| !matches!(it.entry.tag, Tag::SUMS | Tag::SUM2));
     let content = |section: &Section| {
-        let Entry { tag, flags, elements, geometry, .. } = section.entry;
-        (tag, flags.get() == REQUIRED, bytes[content(bytes, tag)].to_vec(), elements.get(), geometry)
+        let Entry { tag, flags, elements, parameters, .. } = section.entry;
+        (tag, flags.get() == REQUIRED, bytes[content(bytes, tag)].to_vec(), elements.get(), parameters)
     };
     sections.map(content).collect()
 }
@@ -382,7 +382,7 @@ pub fn victim() -> (Vec<(u64, u64)>, Vec<u8>) {
     let levels: Vec<_> = header.spine.levels.iter().map(|level| (level.encoding, level.lines)).collect();
     assert_eq!(levels, [(Encoding::Delta16, 9), (Encoding::Delta16, 1)]);
     assert_eq!((header.lines, header.geometry.tuples_in_line(250, 1002)), (251, 2));
-    assert_eq!(header.section(Tag::SPINE).expect("a spine").entry.geometry.inexact.get(), 1);
+    assert_eq!(header.inexact_lines, 1);
     (tuples, bytes)
 }
 
@@ -804,7 +804,7 @@ pub const SEALED: &[Damage] = &[
         },
     },
     Damage {
-        name: "meta-geometry",
+        name: "meta-parameters",
         code: "header",
         section: "META",
         make: |b| {
@@ -814,7 +814,7 @@ pub const SEALED: &[Damage] = &[
         },
     },
     Damage {
-        name: "sums-geometry",
+        name: "sums-parameters",
         code: "header",
         section: "SUMS",
         make: |b| {

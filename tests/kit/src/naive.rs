@@ -8,10 +8,10 @@ use pleach_format::checksum::{FileId, SUM_BLOCK_BYTES, binding, crc32};
 use pleach_format::key::{Bits, Word};
 use pleach_format::layout::{SpineGeometry, section_start};
 use pleach_format::meta::Meta;
-use pleach_format::section::{Entry, Geometry, Tag, encode_table};
+use pleach_format::section::{Entry, GridParameters, Parameters, Tag, encode_table};
 use pleach_format::spine::{self, Border, Encoding};
 use pleach_format::superblock::{Superblock, key_prefix};
-use pleach_format::view::{line_geometry, spine_geometry};
+use pleach_format::view::{line_parameters, spine_parameters};
 use pleach_format::{Key, LineGeometry, Value};
 
 /// Tuples as lines, one byte at a time.
@@ -83,9 +83,9 @@ fn borders<W: Word>(children: &[(W, W, W)]) -> Vec<Border<W>> {
     children.windows(2).map(|pair| Border { last: pair[0].2, first: pair[1].0, second: pair[1].1 }).collect()
 }
 
-/// The grid above lines with these last words, the smallest word being `low`, its units and its geometry; a
+/// The grid above lines with these last words, the smallest word being `low`, its units and its parameters; a
 /// unit for so many borders, if `always` also where the builder makes none.
-fn grid<W: Word>(lasts: &[W], low: W, always: bool) -> Option<(Vec<u8>, u64, Geometry)> {
+fn grid<W: Word>(lasts: &[W], low: W, always: bool) -> Option<(Vec<u8>, u64, GridParameters)> {
     let high = *lasts.last()?;
     let lines = lasts.len() as u64;
     if W::BYTES > 8 || (lines < 64 && !always) {
@@ -152,11 +152,14 @@ fn grid<W: Word>(lasts: &[W], low: W, always: bool) -> Option<(Vec<u8>, u64, Geo
             bytes.extend_from_slice(&(before(block * 1024) as u32).to_le_bytes());
         }
         bytes.extend_from_slice(&[0; 64]);
-        let mut geometry = Geometry { key_bytes: (W::BYTES as u32).into(), ..Geometry::default() };
-        geometry.encodings[0] = b as u8;
-        geometry.encodings[8..16].copy_from_slice(&(word(low) as u64).to_le_bytes());
-        geometry.encodings[16..].copy_from_slice(&(word(high) as u64).to_le_bytes());
-        return Some((bytes, units as u64, geometry));
+        let parameters = GridParameters {
+            word_bytes: (W::BYTES as u32).into(),
+            segment_bits: b.into(),
+            low: (word(low) as u64).into(),
+            high: (word(high) as u64).into(),
+            reserved: [0; 40],
+        };
+        return Some((bytes, units as u64, parameters));
     }
     None
 }
@@ -195,26 +198,26 @@ pub fn build_with<K: Key, V: Value>(tuples: &[(K, V)], meta: &Meta, unique: bool
     assert_eq!(spine.bytes, spine_bytes.len() as u64);
 
     let mut contents: Vec<Content> = vec![
-        (Tag::META, false, meta.encode(), meta.elements(), Geometry::default()),
+        (Tag::META, false, meta.encode(), meta.elements(), Parameters::NONE),
         (
             Tag::LINE,
             true,
             lines(&words),
             tuples.len() as u64,
-            line_geometry(LineGeometry::new(K::Word::BYTES, V::Bits::BYTES)),
+            line_parameters(LineGeometry::new(K::Word::BYTES, V::Bits::BYTES)).into(),
         ),
         (
             Tag::SPINE,
             true,
             spine_bytes,
             spine.levels.iter().map(|level| level.lines).sum(),
-            spine_geometry(K::Word::BYTES, &spine, flagged),
+            spine_parameters(K::Word::BYTES, &spine, flagged).into(),
         ),
     ];
     if let (true, Some(first)) = (with != Grid::No, words.first()) {
         let lasts: Vec<K::Word> = children.iter().map(|child| child.2).collect();
         let made = grid(&lasts, first.0, with == Grid::Always);
-        contents.extend(made.map(|(bytes, units, geometry)| (Tag::GRID, false, bytes, units, geometry)));
+        contents.extend(made.map(|(bytes, units, grid)| (Tag::GRID, false, bytes, units, grid.into())));
     }
     let mut block = Superblock::new(K::TYPE, V::TYPE);
     block.generation = 1.into();
@@ -231,18 +234,18 @@ pub fn build_with<K: Key, V: Value>(tuples: &[(K, V)], meta: &Meta, unique: bool
     assemble(block, contents)
 }
 
-/// A section without its place: tag, whether it is required, content, elements, geometry.
-pub type Content = (Tag, bool, Vec<u8>, u64, Geometry);
+/// A section without its place: tag, whether it is required, content, elements, parameters.
+pub type Content = (Tag, bool, Vec<u8>, u64, Parameters);
 
 /// A small file of these sections; what follows from them is set in the superblock.
 #[must_use]
 pub fn assemble(mut block: Superblock, contents: Vec<Content>) -> Vec<u8> {
     let mut file = vec![0u8; 8192];
     let mut entries = Vec::new();
-    for (tag, required, content, elements, geometry) in contents {
+    for (tag, required, content, elements, parameters) in contents {
         let start = section_start(file.len() as u64, content.len() as u64).expect("small");
         file.resize(start as usize, 0);
-        entries.push(Entry::new(tag, required, start, content.len() as u64, elements, geometry));
+        entries.push(Entry::new(tag, required, start, content.len() as u64, elements, parameters));
         file.extend_from_slice(&content);
     }
     file.resize(file.len().next_multiple_of(4096), 0);
@@ -285,7 +288,7 @@ pub fn assemble(mut block: Superblock, contents: Vec<Content>) -> Vec<u8> {
         entry.sums_crc = crc32(list).into();
     }
     let count: u64 = lists.iter().map(|list| list.len() as u64 / 4).sum();
-    let mut sums = Entry::new(Tag::SUMS, true, start, content.len() as u64, count, Geometry::default());
+    let mut sums = Entry::new(Tag::SUMS, true, start, content.len() as u64, count, Parameters::NONE);
     file.extend_from_slice(&content);
     file.resize(file.len().next_multiple_of(4096), 0);
     let second: Vec<u32> = file[start as usize..].chunks(SUM_BLOCK_BYTES).map(crc32).collect();
@@ -295,7 +298,7 @@ pub fn assemble(mut block: Superblock, contents: Vec<Content>) -> Vec<u8> {
     sums.sums = (second.len() as u64 / 4).into();
     sums.sums_crc = crc32(&second).into();
     let mut sum2 =
-        Entry::new(Tag::SUM2, true, start, second.len() as u64, second.len() as u64 / 4, Geometry::default());
+        Entry::new(Tag::SUM2, true, start, second.len() as u64, second.len() as u64 / 4, Parameters::NONE);
     file.extend_from_slice(&second);
     file.resize(file.len().next_multiple_of(4096), 0);
     sum2.sums_crc = crc32(&file[start as usize..]).into();

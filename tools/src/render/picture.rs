@@ -4,7 +4,7 @@ use crate::render::text::{counted, printable, put_meant, put_meant_json};
 use pleach::Datum;
 use pleach_format::Header;
 use pleach_format::logical::Form;
-use pleach_format::section::{TABLE_BYTES, TABLE_OFFSET, Tag};
+use pleach_format::section::{TABLE_BYTES, TABLE_OFFSET};
 use pleach_format::superblock::SUPERBLOCK_BYTES;
 use pleach_format::view::CLOSING_BYTES;
 
@@ -33,23 +33,10 @@ pub fn bars(header: &Header) -> Vec<Bar> {
     ];
     for section in &header.sections {
         let entry = &section.entry;
-        let (name, noun) = match entry.tag {
-            Tag::META => ("META names", "record"),
-            Tag::LINE => ("LINE tuple lines", "tuple"),
-            Tag::SPINE => ("SPIN spine", "line"),
-            Tag::GRID => ("GRID cells of keys", "unit"),
-            Tag::MASK => ("MASK kept bits", "byte"),
-            Tag::TAIL => ("TAIL rest of keys", "key"),
-            Tag::KEYS => ("KEYS key column", "key"),
-            Tag::VALUES => ("VALS value column", "value"),
-            Tag::PACK => ("PACK packed keys", "key"),
-            Tag::FAST => ("FAST classic tree", "key"),
-            Tag::HARMONIA => ("HARM Harmonia's tree", "tuple"),
-            Tag::SUMS => ("SUMS sums", "sum"),
-            Tag::SUM2 => ("SUM2 their sums", "sum"),
-            _ => ("", "element"),
+        let (name, noun) = match entry.tag.kind() {
+            Some(kind) => (format!("{} {}", kind.name, kind.content), kind.element),
+            None => (entry.tag.to_string(), "element"),
         };
-        let name = if name.is_empty() { entry.tag.to_string() } else { name.to_owned() };
         let padding = section.extent() - entry.length.get().min(section.extent());
         let mut note = counted(entry.elements.get(), noun);
         if padding > 0 {

@@ -6,7 +6,6 @@ use crate::render::picture::{self, datum_text};
 use crate::render::text::{counted, grouped, hex, printable, shown};
 use pleach_format::layout::{LINE_BYTES, Level};
 use pleach_format::record::Field;
-use pleach_format::section::Tag;
 use pleach_format::{Header, Meaning, Record};
 use std::fmt::Write;
 
@@ -158,7 +157,7 @@ fn draw_levels(header: &Header, text: &mut String) {
         geometry.values_at(),
     );
     if levels > 0 {
-        let inexact = header.section(Tag::SPINE).map_or(0, |section| section.entry.geometry.inexact.get());
+        let inexact = header.inexact_lines;
         let _ = writeln!(text, "  {} may land one line to the left", counted(inexact, "spine line"));
     }
 }
