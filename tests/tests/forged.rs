@@ -256,7 +256,7 @@ fn forged_section_tables_are_refused() {
         }
     }
     assert!(failed.is_empty(), "{failed:?}");
-    let encodings = entry_at(&whole, Tag::SPINE) + 56 + 36;
+    let encodings = entry_at(&whole, Tag::SPINE) + 56 + 24;
     for code in 1..=255 {
         // Both levels are of 16-bit codes: another encoding has another length.
         forge(&whole, "encoding", encodings, 1, if code == 1 { 0 } else { code }, Fate::Refused);
@@ -264,7 +264,7 @@ fn forged_section_tables_are_refused() {
     // A root of nine full separators would fill one line too: nothing but the file id can tell.
     forge(&whole, "encoding of the root", encodings + 1, 1, 0, Fate::Found);
     for levels in [0, 1, 3, 24, 25, 255, 1 << 31] {
-        forge(&whole, "levels", entry_at(&whole, Tag::SPINE) + 56 + 20, 4, levels, Fate::Refused);
+        forge(&whole, "levels", entry_at(&whole, Tag::SPINE) + 56 + 8, 4, levels, Fate::Refused);
     }
 }
 
