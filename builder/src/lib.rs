@@ -208,10 +208,7 @@ fn string_source<K: AsRef<[u8]> + Sync, V: Value>(
         KeyType::U32 | KeyType::U64 | KeyType::I32 | KeyType::I64 | KeyType::U128 | KeyType::F64 => false,
     };
     if let Some(row) = tuples.iter().position(|(key, _)| !is_key(key.as_ref())) {
-        return Err(refused(
-            format!("row {row}"),
-            format!("the key is not one of type {key_type}: leave it out"),
-        ));
+        return Err(refused(format!("row {row}"), format!("invalid {key_type} key: leave it out")));
     }
     const TUPLES: usize = 1 << 14;
     let schema = Schema::plain(key_type, V::TYPE, Some(tuples.len() as u64));

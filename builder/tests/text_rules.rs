@@ -75,27 +75,31 @@ const RULES: &[Rule] = &[
     (
         "a CR among LF",
         |text| text.replacen('\n', "\r", 2).replacen('\r', "\n", 1).into(),
-        Err("a carriage return"),
+        Err("carriage return without"),
     ),
     (
         "a CR among CRLF",
         |text| replaced(&text.replacen('\n', "\r\r", 2).replacen("\r\r", "\r\n", 1), "\n", "\n"),
-        Err("a carriage return"),
+        Err("carriage return without"),
     ),
-    ("LF among CR", |text| text.replacen('\n', "\r", 1).into(), Err("a carriage return")),
-    ("a CR at the end of a field", |text| text.replacen("2,", "2\r,", 1).into(), Err("a carriage return")),
+    ("LF among CR", |text| text.replacen('\n', "\r", 1).into(), Err("carriage return without")),
+    (
+        "a CR at the end of a field",
+        |text| text.replacen("2,", "2\r,", 1).into(),
+        Err("carriage return without"),
+    ),
     (
         "gzip that is cut off",
         |text| {
             let all = gzip(text.as_bytes());
             all[..all.len() - 9].to_vec()
         },
-        Err("its gzip stream is cut off"),
+        Err("its gzip stream is truncated"),
     ),
     (
         "gzip that ends in its head",
         |text| gzip(text.as_bytes())[..5].to_vec(),
-        Err("its gzip stream is cut off"),
+        Err("its gzip stream is truncated"),
     ),
     (
         "gzip whose sum is wrong",
@@ -113,7 +117,7 @@ const RULES: &[Rule] = &[
             let all = zstd(text.as_bytes());
             all[..all.len() - 3].to_vec()
         },
-        Err("its zstd stream is cut off"),
+        Err("its zstd stream is truncated"),
     ),
     (
         "zstd that is damaged",
@@ -123,13 +127,13 @@ const RULES: &[Rule] = &[
     (
         "gzip of gzip",
         |text| gzip(&gzip(text.as_bytes())),
-        Err("it is compressed with gzip once more and no text: decompress it first"),
+        Err("it is compressed with gzip a second time, not text: decompress it first"),
     ),
-    ("gzip of zstd", |text| gzip(&zstd(text.as_bytes())), Err("it is compressed with zstd once more")),
+    ("gzip of zstd", |text| gzip(&zstd(text.as_bytes())), Err("it is compressed with zstd a second time")),
     (
         "bzip2",
         |_| b"BZh91AY&SY\x12\x34".to_vec(),
-        Err("it is compressed with bzip2 and no text: decompress it first"),
+        Err("it is compressed with bzip2, not text: decompress it first"),
     ),
     ("xz", |_| b"\xfd7zXZ\0\0\x04".to_vec(), Err("it is compressed with xz")),
     ("lz4", |_| b"\x04\x22\x4d\x18\x64\x40".to_vec(), Err("it is compressed with lz4")),
@@ -256,7 +260,7 @@ fn a_stream_that_breaks_off_says_after_which_row() {
             .and_then(|number| number.parse().ok())
             .unwrap_or_else(|| panic!("{error}"));
         assert!(
-            after > 50_000 && after < 190_000 && error.contains("stream is cut off: get the whole of it"),
+            after > 50_000 && after < 190_000 && error.contains("stream is truncated: get the complete file"),
             "{error}"
         );
     }
@@ -312,7 +316,7 @@ fn names_of_packed_files_tell_the_format() {
             "t.parquet",
             b"id,v\n1,2\n".to_vec(),
             InputOptions::default(),
-            "it is no Parquet file that can be read: it looks like text: give --format csv",
+            "not a readable Parquet file: it looks like text: give --format csv",
         ),
         (
             "t.data",
@@ -358,8 +362,8 @@ fn carriage_returns_stand_in_quotes_or_before_line_feeds() {
     let old: String = (0..5000).map(|row| format!("{row},\"a\nb\"\"\r\",{row}\r")).collect();
     assert_eq!(of(&format!("id,t,v\r{old}")), Ok(expected));
     for text in ["id,t,v\n1,a\rb,2\n", "id,t,v\r\n1,a\rb,2\r\n", "id,t,v\n0,x,0\n1,a\r,2\n"] {
-        let error = of(text).expect_err("a carriage return stands in a field");
-        assert!(error.contains("field 2: a carriage return stands in it without a line feed"), "{error}");
+        let error = of(text).expect_err("a carriage return in a field");
+        assert!(error.contains("field 2: carriage return without a line feed"), "{error}");
     }
     let error = of("id,t,v\n1,\"a\"\rb,2\n").expect_err("a carriage return follows a quote");
     assert!(error.contains("row 1, field 2: a carriage return"), "{error}");

@@ -198,7 +198,7 @@ fn lengths_of_packed_buffers_are_bounded() {
                     read(&forged, Format::Arrow, &format!("{stated} for {length}")).expect_err("is forged");
                 let error = error.to_string();
                 assert!(
-                    error.contains("unpacks to") && error.ends_with("it is truncated or damaged"),
+                    error.contains("decompress to") && error.ends_with("it is truncated or damaged"),
                     "{error}"
                 );
             }
@@ -441,8 +441,8 @@ fn features_that_are_not_read_are_named() {
     let advice = "which this version does not read: write it with zstd or snappy";
     let null = "it is null: fill or drop such rows, or choose another column";
     let rows: Vec<(&str, Format, Vec<u8>, &InputOptions, String)> = vec![
-        ("Brotli", Format::Parquet, codec(8), &plain, format!("column \"k\" is packed with Brotli, {advice}")),
-        ("LZO", Format::Parquet, codec(6), &plain, format!("column \"k\" is packed with LZO, {advice}")),
+        ("Brotli", Format::Parquet, codec(8), &plain, format!("column \"k\" is compressed with Brotli, {advice}")),
+        ("LZO", Format::Parquet, codec(6), &plain, format!("column \"k\" is compressed with LZO, {advice}")),
         (
             "encryption",
             Format::Parquet,
@@ -457,7 +457,7 @@ fn features_that_are_not_read_are_named() {
             Format::Parquet,
             parquet(&texts),
             &as_number,
-            "row 2, column \"k\": it is an empty text, and no whole number: fill or drop such rows, or choose another \
+            "row 2, column \"k\": it is an empty text, not a whole number: fill or drop such rows, or choose another \
              type with --key-type"
                 .into(),
         ),
@@ -504,7 +504,7 @@ fn features_that_are_not_read_are_named() {
             Format::Npy,
             array("{'descr': '<u8', 'fortran_order': True, 'shape': (5, 4, 3)}"),
             &plain,
-            "its shape is (5, 4, 3): one or two dimensions are read, one if it is structured".into(),
+            "its shape is (5, 4, 3): one or two dimensions are supported, one if it is structured".into(),
         ),
     ];
     let folder = tempfile::tempdir().expect("a folder");

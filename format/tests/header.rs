@@ -301,7 +301,7 @@ fn forged_tables_are_refused() {
     assert!(new(0).is_ok(), "what may be ignored");
     assert_eq!(new(1).expect_err("a feature"), FormatError::Feature { unknown });
     assert!(one(meta + 4, 4, 1).is_ok(), "a known section may be required");
-    refused(one(meta, 4, number(&bytes, line, 4)), ("LINE", line), "stand once", 1);
+    refused(one(meta, 4, number(&bytes, line, 4)), ("LINE", line), "occur once", 1);
     refused(one(line + 52, 4, 7), ("LINE", line + 52), "reserved", 7);
     refused(one(line + 116, 4, 7), ("LINE", line + 52), "reserved", 0);
     refused(one(line + 127, 1, 7), ("LINE", line + 52), "reserved", 0);

@@ -50,7 +50,7 @@ impl<R: ReadAt> Check<'_, R> {
         let used = TABLE_OFFSET as usize + header.sections.len() * ENTRY_BYTES;
         if head[used..].iter().any(|&byte| byte != 0) {
             let (offset, length) = (used as u64, (HEAD_BYTES - used) as u64);
-            let text = "the table must be zero behind its entries";
+            let text = "the table must be zero after its entries";
             self.rule("header", "section table", offset, length, "zero", "other bytes", text);
         }
         let first = header.sections.first().map_or(Tag::SUM2, |section| section.entry.tag);
@@ -59,7 +59,7 @@ impl<R: ReadAt> Check<'_, R> {
             self.rule("header", "section table", TABLE_OFFSET, 4, Tag::META, first, text);
         }
         if header.tails.is_some() && header.mask.is_none() {
-            let text = "tails are of byte keys";
+            let text = "only byte keys have tails";
             self.rule("header", "section table", TABLE_OFFSET, 4096, "no TAIL", "TAIL", text);
         }
 
@@ -75,7 +75,7 @@ impl<R: ReadAt> Check<'_, R> {
             let place = section_start(end, length);
             if place != Some(section.offset()) {
                 let wanted = place.map_or("a place".to_owned(), |place| place.to_string());
-                let text = "a section must start where the one before it lets it";
+                let text = "a section must start at the first offset that the one before it allows";
                 self.rule("header", &tag, at + 8, 8, wanted, section.offset(), text);
             }
             end = section.offset() + length;
@@ -88,7 +88,7 @@ impl<R: ReadAt> Check<'_, R> {
                 tag => Tag::ALL.contains(&tag).then_some(REQUIRED),
             };
             if let Some(wanted) = required.filter(|&wanted| wanted != entry.flags.get()) {
-                let text = "sections that answers rest on are required, others are not";
+                let text = "sections that answers depend on are required, others are not";
                 self.rule("header", &tag, at + 4, 4, wanted, entry.flags.get(), text);
             }
             let plain = matches!(entry.tag, Tag::META | Tag::MASK | Tag::SUMS | Tag::SUM2);

@@ -217,7 +217,7 @@ impl<R: ReadAt> Check<'_, R> {
                     bytes,
                     expected,
                     code,
-                    "a separator must part its neighbours",
+                    "a separator must separate its neighbours",
                 );
             }
             return;

@@ -505,7 +505,7 @@ fn bad_strings_are_refused() {
     let long = vec![b"a".to_vec(), vec![b'b'; 65_536]];
     assert_eq!(
         refused(KeyType::Bytes, ValueType::None, long, &options),
-        "input: row 1: the key has 65536 bytes, at most 65535 can be held: shorten it"
+        "input: row 1: the key has 65536 bytes, but a key has at most 65535: shorten it"
     );
     let text = vec![b"fine".to_vec(), vec![0xFF, 0xFE]];
     assert_eq!(

@@ -241,14 +241,14 @@ fn what_a_later_version_does_is_told() {
     let place = Place::new();
     place
         .run(&["get", "f", "1", "--device", "tpu"])
-        .fails(2, "there is no such device: --device <DEVICE>: use auto, cpu, cuda or cuda:N");
+        .fails(2, "unknown device 'tpu': --device <DEVICE>: use auto, cpu, cuda or cuda:N");
     place.run(&["get", "f", "1", "--strategy", "shuffled"]).fails(
         2,
-        "there is no such strategy: --strategy <HOW>: use auto, one-by-one, unbuffered, buffered or sorted",
+        "unknown strategy 'shuffled': --strategy <HOW>: use auto, one-by-one, unbuffered, buffered or sorted",
     );
     place.run(&["build", "a.csv", "-o", "b", "--layout", "btree"]).fails(
         2,
-        "this version does not make 'btree': --layout <L,...>: use lines,spine and if you like grid, columns, packed, \
+        "unsupported layout 'btree': --layout <L,...>: use lines,spine and optionally grid, columns, packed, \
          classic, harmonia[:FANOUT[:PERCENT]]",
     );
     place.run(&["build", "a.csv", "-o", "b", "--key-type", "u8"]).fails(
@@ -329,7 +329,7 @@ fn a_page_of_the_spine_is_shown() {
     assert_eq!(document["schema"], "pleach.inspect-page.v1");
     place
         .run(&["inspect", "t.pleach", "--page", "999"])
-        .fails_with(8, &["there is no spine line 999", "give a number"]);
+        .fails_with(8, &["no spine line 999", "give a number"]);
 }
 
 #[test]
@@ -490,8 +490,8 @@ fn bad_input_is_one_line_and_leaves_nothing() {
     refused(&["no.parquet"], 8, &["no.parquet"]);
     refused(&["folder", "--format", "csv"], 8, &["folder"]);
     refused(&["odd.csv"], 8, &["odd.csv"]);
-    refused(&["short.bin"], 2, &["raw input has no types: short.bin: give --raw, as --raw u64,u64"]);
-    refused(&["-"], 2, &["format not known: standard input: give it with --format"]);
+    refused(&["short.bin"], 2, &["raw input has no types: short.bin: give --raw, such as --raw u64,u64"]);
+    refused(&["-"], 2, &["unknown format: standard input: give it with --format"]);
     refused(&["t.csv", "--raw", "u64,u65"], 2, &["'u65'", "--raw"]);
     refused(&["t.csv", "--raw", "u64", "--format", "csv"], 2, &["--raw with another --format"]);
     refused(
@@ -499,9 +499,9 @@ fn bad_input_is_one_line_and_leaves_nothing() {
         2,
         &["unknown value 'maybe': --unique <WHICH>: use one of error, first, last"],
     );
-    refused(&["t.csv", "--memory", "lots"], 2, &["'lots' is no size: --memory <SIZE>: write it as"]);
-    refused(&["t.csv", "--delimiter", "ab"], 2, &["'ab' is no delimiter: --delimiter <C>: give one"]);
-    refused(&[], 2, &["required arguments", "pleach build --help"]);
+    refused(&["t.csv", "--memory", "lots"], 2, &["invalid size 'lots': --memory <SIZE>: use 4KiB"]);
+    refused(&["t.csv", "--delimiter", "ab"], 2, &["invalid delimiter 'ab': --delimiter <C>: use one"]);
+    refused(&[], 2, &["missing arguments", "pleach build --help"]);
     place.run(&["build", "t.csv"]).fails_with(2, &["--output", "pleach build --help"]);
     place.run(&["build", "t.csv", "-o", "-"]).fails_with(2, &["standard output"]);
     place.run(&["build", "t.csv", "-o", "folder"]).fails_with(8, &["folder"]);
@@ -678,7 +678,7 @@ fn inspect_of_a_damaged_head_shows_what_the_copy_says() {
         "bad: damaged",
         "tuples                      1007",
         "<-- differs from the first superblock",
-        "1,000, no key twice",
+        "1,000, keys are unique",
     ] {
         assert!(run.out.contains(part), "{part}: {}", run.out);
     }
@@ -821,7 +821,7 @@ fn inspect_shows_the_file() {
         "u64 \"id\", 0 to 9990",
         "u64 \"value\"",
         "1,000",
-        "no key twice",
+        "keys are unique",
         "LINE",
         "SPIN",
         "level 0",
@@ -847,7 +847,7 @@ fn inspect_shows_the_file() {
     assert_eq!(document["tuples"][3], serde_json::json!({ "rank": "11", "key": "110", "value": "11" }));
     place
         .run(&["inspect", "t.pleach", "--line", "250"])
-        .fails(8, "there is no tuple line 250: t.pleach: give a number from 0 to 249");
+        .fails(8, "no tuple line 250: t.pleach: give a number from 0 to 249");
 }
 
 #[cfg(target_os = "linux")]

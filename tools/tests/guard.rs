@@ -296,7 +296,7 @@ fn what_may_be_replaced() {
                 let text = place.refused(&command);
                 let wanted = match writer.makes {
                     Makes::Index => "not a Pleach file: ",
-                    Makes::Table => "is a Pleach file, and no table: ",
+                    Makes::Table => "is a Pleach file, not a table: ",
                 };
                 assert!(text.contains(wanted) && text.contains("--force"), "{command:?}: {text}");
                 place.done(&writer.command(output, true));
@@ -372,7 +372,10 @@ fn generations_are_listed_and_rolled_back_to() {
     assert_eq!(document["schema"], "pleach.generations.v1");
     let of = |at: usize, name: &str| document["generations"][at][name].clone();
     assert_eq!((of(0, "generation"), of(0, "state")), ("1".into(), "kept".into()));
-    assert_eq!((of(2, "state"), of(2, "what")), ("foreign".into(), "no Pleach file, but another one".into()));
+    assert_eq!(
+        (of(2, "state"), of(2, "what")),
+        ("foreign".into(), "a file that is not a Pleach file".into())
+    );
     assert_eq!(
         (of(3, "state"), of(3, "path"), of(3, "tuples")),
         ("current".into(), "a.pleach".into(), "2".into())
@@ -388,7 +391,10 @@ fn generations_are_listed_and_rolled_back_to() {
     place.done(&["rollback", "a.pleach"]);
     assert_eq!(lines(&["get", "a.pleach", "1"]), "1\t11\n");
     let text = place.refused(&["rollback", "a.pleach", "9"]);
-    assert!(text.contains("no such generation: a.pleach.g9: it is no Pleach file"), "{text}");
+    assert!(
+        text.contains("no such generation: a.pleach.g9: it is a file that is not a Pleach file"),
+        "{text}"
+    );
     let text = place.refused(&["rollback", "b.pleach"]);
     assert!(text.contains("no such generation: b.pleach: none is kept"), "{text}");
     place.refused(&["generations", "t.csv"]);
@@ -424,5 +430,5 @@ fn builds_keep_what_they_replace() {
     assert!(document["lineage"].is_string());
     place.write("n.pleach.g8", "notes");
     let text = place.refused(&["build", "t.csv", "-o", "n.pleach", "--keep", "1"]);
-    assert!(text.contains("name taken: n.pleach.g8"), "{text}");
+    assert!(text.contains("name in use: n.pleach.g8"), "{text}");
 }

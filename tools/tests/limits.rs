@@ -210,7 +210,7 @@ fn an_arrow_file_that_unpacks_to_more_than_it_can_is_refused() {
             bytes[at..at + 8].copy_from_slice(&stated.to_le_bytes());
             place.write("t.arrow", &bytes);
             let error = place.ends("-v 1000000", &["build", "t.arrow", "-o", "out.pleach"], &[4, 8]);
-            assert!(error.contains("t.arrow") && error.contains("unpacks to more than it can"), "{error}");
+            assert!(error.contains("t.arrow") && error.contains("decompress to more than it can"), "{error}");
         }
     }
 }

@@ -80,7 +80,7 @@ fn keys_values_and_fields_are_given_and_printed_as_texts() {
         }
         fs::write(folder.join("keys.txt"), texts.join("\n")).expect("writes");
         assert_eq!(printed(folder, &["get", "k.pleach", "--keys", "keys.txt"]), lines, "{kind}");
-        refused(folder, &["get", "k.pleach", "abc"], &["'abc' is not a", kind, "give it as"]);
+        refused(folder, &["get", "k.pleach", "abc"], &["'abc' is not a", kind, ": use "]);
         // Integers are what is stored, both ways.
         let raw = printed(folder, &["range", "--raw-values", "k.pleach", "..", ".."]);
         let first = raw.split('\t').next().expect("a key");
@@ -242,7 +242,7 @@ fn conditions_reductions_and_changes_know_what_is_meant() {
         "2024-01-01T12:00:00Z\t1\n"
     );
     refused(folder, &["select", "t.pleach", "--where", "key > 7"], &["timestamp[us,UTC]", "whole number"]);
-    refused(folder, &["get", "t.pleach", "2024-01-01T12:00:00"], &["no zone"]);
+    refused(folder, &["get", "t.pleach", "2024-01-01T12:00:00"], &["no time zone"]);
     refused(folder, &["get", "t.pleach", "2024-01-01T12:00:00.0000001Z"], &["finer than us"]);
     // Sums of what adds up.
     fs::write(folder.join("s.csv"), "k,p,d\n1,7.50,2024-01-01\n1,0.25,2024-01-02\n").expect("writes");

@@ -57,11 +57,11 @@ const RULES: &[Rule] = &[
     (
         "a CR among LF",
         |text| text.replacen('\n', "\r", 2).replacen('\r', "\n", 1).into(),
-        Err("a carriage return stands in it"),
+        Err("carriage return without a line feed"),
     ),
-    ("LF among CR", |text| text.replacen('\n', "\r", 1).into(), Err("a carriage return stands in it")),
-    ("gzip that is cut off", |text| cut(gzip(text.as_bytes()), 9), Err("its gzip stream is cut off")),
-    ("zstd that is cut off", |text| cut(zstd(text.as_bytes()), 4), Err("its zstd stream is cut off")),
+    ("LF among CR", |text| text.replacen('\n', "\r", 1).into(), Err("carriage return without a line feed")),
+    ("gzip that is cut off", |text| cut(gzip(text.as_bytes()), 9), Err("its gzip stream is truncated")),
+    ("zstd that is cut off", |text| cut(zstd(text.as_bytes()), 4), Err("its zstd stream is truncated")),
     (
         "gzip that is damaged",
         |text| {
@@ -72,18 +72,14 @@ const RULES: &[Rule] = &[
         },
         Err("its gzip stream is damaged"),
     ),
-    ("gzip of gzip", |text| gzip(&gzip(text.as_bytes())), Err("compressed with gzip once more")),
+    ("gzip of gzip", |text| gzip(&gzip(text.as_bytes())), Err("compressed with gzip a second time")),
     (
         "bzip2",
         |_| b"BZh91AY&SY\x12\x34\x56".to_vec(),
-        Err("compressed with bzip2 and no text: decompress it first"),
+        Err("compressed with bzip2, not text: decompress it first"),
     ),
-    ("xz", |_| b"\xfd7zXZ\0\0\x04".to_vec(), Err("compressed with xz and no text: decompress it first")),
-    (
-        "lz4",
-        |_| b"\x04\x22\x4d\x18\x64".to_vec(),
-        Err("compressed with lz4 and no text: decompress it first"),
-    ),
+    ("xz", |_| b"\xfd7zXZ\0\0\x04".to_vec(), Err("compressed with xz, not text: decompress it first")),
+    ("lz4", |_| b"\x04\x22\x4d\x18\x64".to_vec(), Err("compressed with lz4, not text: decompress it first")),
     ("ZIP", |_| b"PK\x03\x04\x14\0\0".to_vec(), Err("a ZIP archive (or an Excel workbook) and no text")),
     ("Parquet", |_| b"PAR1\x15\x04\x15".to_vec(), Err("a Parquet file and no text")),
     ("Arrow", |_| b"ARROW1\0\0\xff\xff\xff\xff".to_vec(), Err("an Arrow IPC file and no text")),
@@ -264,7 +260,7 @@ fn lists_of_keys_may_have_a_header() {
     assert_eq!(place.good(&["get", "base.pleach", "--keys", "keys"]), "1\t1\n2\t2\n");
     place.write("keys", b"customer\n1\n");
     let parts = [
-        "'customer' is not a u64 key: keys: line 1: leave out the header if it is one, else give a whole number",
+        "'customer' is not a u64 key: keys: line 1: remove the line if it is a header, else give a whole number",
     ];
     place.refused(&["get", "base.pleach", "--keys", "keys"], 8, &parts);
     place.write("keys", b"1\nid\n");
@@ -277,7 +273,7 @@ fn lists_of_keys_may_have_a_header() {
     assert_eq!(place.good(&["get", "t.pleach", "--keys", "keys"]), "name\nb\n");
     place.write("keys", b"b\nna\rme\n");
     let output = place.run(&["get", "t.pleach", "--keys", "keys"], None, None);
-    said(&output, 8, &["a carriage return stands in it without a line feed: keys: line 2: "], "CR in a key");
+    said(&output, 8, &["carriage return without a line feed: keys: line 2: "], "CR in a key");
     // Ids as tables write them that lacked one; in byte keys a point is a point.
     place.write("keys", b"id\n1.0\n2.00\n");
     assert_eq!(place.good(&["get", "base.pleach", "--keys", "keys"]), "1\t1\n2\t2\n");
@@ -358,7 +354,7 @@ fn digits_are_bytes_where_that_is_said() {
         ["build", "h.txt", "--format", "csv", "--delimiter", ":", "-o", "h.pleach", "-q", "--key-type"];
     let with = |more: &[&'static str]| [&build[..], more].concat();
     place.refused(&with(&["bytes6"]), 8, &["first line", "--no-header"]);
-    let parts = ["row 1", "has 6 bytes and does not fit bytes3", "give it as \\x and hexadecimal digits"];
+    let parts = ["row 1", "has 6 bytes and does not fit bytes3", "write \\x before them"];
     place.refused(&with(&["bytes3", "--no-header"]), 8, &parts);
     // Text of six characters: by its characters.
     place.good(&with(&["bytes6", "--no-header"]));

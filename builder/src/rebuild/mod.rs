@@ -308,7 +308,7 @@ impl Rebuild<'_> {
         let few = effects.list.len() as u64 <= self.base.header.tuples / PATCHED_PART;
         let may_patch = !self.options.salvage && B::BYTES > 0 && effects.only_puts();
         if method == Method::Patch && !may_patch {
-            return Err(patch::refused("not every change puts a key, or the base is to be salvaged"));
+            return Err(patch::refused("some change is not a put, or the file is to be salvaged"));
         }
         if may_patch && (method == Method::Patch || (method == Method::Auto && few)) {
             let (output, descent) = (self.publication.output(), self.publication.descent());
@@ -323,7 +323,7 @@ impl Rebuild<'_> {
                     return Ok(Made { summary, method: Method::Patch, applied: effects.applied() });
                 }
                 None if method == Method::Patch => {
-                    return Err(patch::refused("some key is not in the file exactly once"));
+                    return Err(patch::refused("some key does not occur exactly once in the file"));
                 }
                 None => self.publication.output().set_len(0)?,
             }

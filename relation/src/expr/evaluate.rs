@@ -514,9 +514,9 @@ fn why<T: Lane>(operation: Arithmetic, left: T, right: T) -> String {
             format!("{shown} divides by zero")
         }
         Arithmetic::Left | Arithmetic::Right if !(0..128).contains(&right.to_i128()) => {
-            format!("{shown} shifts by no number of bits from 0 to 127")
+            format!("{shown} shifts by a number of bits outside 0 to 127")
         }
-        _ => format!("{shown} does not fit 128 bits"),
+        _ => format!("{shown} does not fit into 128 bits"),
     }
 }
 

@@ -685,17 +685,14 @@ fn columns_of_other_types_are_refused() {
     };
     let narrow = Column::U32(vec![1, 2]);
     let text = refused((KeyType::U64, ValueType::None), &narrow, &Column::None);
-    assert!(
-        text.starts_with("columns differ: mine has keys of type u64, given are words of 4 bytes"),
-        "{text}"
-    );
+    assert!(text.starts_with("columns differ: mine has keys of type u64, found words of 4 bytes"), "{text}");
     let text = refused((KeyType::U32, ValueType::F64), &narrow, &narrow);
-    assert!(text.contains("values of type f64, given are words of 4 bytes"), "{text}");
+    assert!(text.contains("values of type f64, found words of 4 bytes"), "{text}");
     let strings = strings_of([b"ab".as_slice(), b"a\xff"]);
     let text = refused((KeyType::U32, ValueType::Fixed(3)), &narrow, &strings);
-    assert!(text.contains("values of type bytes3, given are 2 bytes at rank 0"), "{text}");
+    assert!(text.contains("values of type bytes3, found 2 bytes at rank 0"), "{text}");
     let text = refused((KeyType::U32, ValueType::Utf8), &narrow, &strings);
-    assert!(text.contains("values of type utf8, given are bytes that are no text at rank 1"), "{text}");
+    assert!(text.contains("values of type utf8, found invalid UTF-8 at rank 1"), "{text}");
     assert!(Relation::from_columns("mine", (KeyType::U32, ValueType::Fixed(2)), &narrow, &strings).is_ok());
     assert!(Relation::from_columns("mine", (KeyType::I32, ValueType::F32), &narrow, &narrow).is_ok());
 }

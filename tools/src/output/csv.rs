@@ -108,7 +108,7 @@ impl<W: Write> TableWriter for Writer<W> {
                     Numbers::Utf8(strings) if self.delimiter == b'\t' => {
                         let text = strings.get(row);
                         if text.is_empty() && columns.len() == 1 {
-                            let what = "an empty text alone in a line of TSV, where blank lines are skipped";
+                            let what = "a line of TSV would be blank and so skipped, as its text is empty";
                             return Err(OutputError::Unfit(format!("{what}: choose csv")));
                         }
                         put_escaped(text, &mut self.buffer);

@@ -59,7 +59,7 @@ impl Found<'_> {
                 0 => "the spine has no lines".to_owned(),
                 lines => format!("give a number from 0 to {}", lines - 1),
             };
-            return Err(Failure::operational(format!("there is no spine line {number}: {path}: {there}")));
+            return Err(Failure::operational(format!("no spine line {number}: {path}: {there}")));
         };
         let offset = header.spine_offset + level.offset + at * LINE_BYTES as u64;
         let bytes = read_at_most(&self.file, offset, LINE_BYTES).map_err(failed)?;
