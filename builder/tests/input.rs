@@ -425,7 +425,8 @@ fn csv_refusals() {
         ("k,v\n1.5,2\n", &format!("row 1, column \"k\": not a whole number: \"1.5\": {rest} --key-type")),
         (
             "k,v\n1\r2,2\n",
-            "row 1, field 1: carriage return without a line feed: use the same line end in all rows, or quote the field",
+            "row 1, field 1: carriage return without a line feed: use the same line end in all rows, or \
+             quote the field",
         ),
         (
             "k,v\n-1,2\n",
@@ -1111,7 +1112,8 @@ fn raw_options_and_refusals() {
     );
     refused(
         stream(&bytes[..31], Format::Raw, &raw),
-        "standard input: invalid length: 15 bytes are left after the last row of 16 bytes: it is truncated, or has other types",
+        "standard input: invalid length: 15 bytes are left after the last row of 16 bytes: it is truncated, \
+         or has other types",
     );
     refused(
         file("t.raw", &bytes, &plain()),
@@ -1619,7 +1621,8 @@ fn npy_and_raw_strings_that_do_not_fit() {
         refused(
             file("t.raw", &doubles, &raw(key, value)),
             &format!(
-                "t.raw: raw tuples have a fixed length, but {name} has none: give --raw a type like bytes16, or convert \
+                "t.raw: raw tuples have a fixed length, but {name} has none: give --raw a type like \
+                 bytes16, or convert \
                  it to another format"
             ),
         );
@@ -1729,7 +1732,8 @@ fn inputs_are_concatenated_with_row_numbers() {
     assert_eq!(
         error.to_string(),
         format!(
-            "{}: its values are i32, but those of the first input are u64: give --value-type, or build from inputs of one type",
+            "{}: its values are i32, but those of the first input are u64: give --value-type, or build from \
+             inputs of one type",
             other.display()
         )
     );

@@ -13,6 +13,12 @@ impl<R: ReadAt> Check<'_, R> {
     /// Checks the superblock and the table beyond what opening a file needs, and the zeros that no other
     /// check reads.
     pub(super) fn check_frame(&self, header: &Header, head: &[u8]) -> io::Result<()> {
+        self.check_superblock(header);
+        self.check_table(header, head);
+        self.check_places(header)
+    }
+
+    fn check_superblock(&self, header: &Header) {
         let block = &header.superblock;
         if block.development.get() != DEVELOPMENT {
             let (wanted, found) = (DEVELOPMENT.to_le_bytes(), block.development.get().to_le_bytes());
@@ -47,6 +53,10 @@ impl<R: ReadAt> Check<'_, R> {
                 "an empty file names no keys",
             );
         }
+    }
+
+    /// Checks the section table as a whole.
+    fn check_table(&self, header: &Header, head: &[u8]) {
         let used = TABLE_OFFSET as usize + header.sections.len() * ENTRY_BYTES;
         if head[used..].iter().any(|&byte| byte != 0) {
             let (offset, length) = (used as u64, (HEAD_BYTES - used) as u64);
@@ -62,7 +72,10 @@ impl<R: ReadAt> Check<'_, R> {
             let text = "only byte keys have tails";
             self.rule("header", "section table", TABLE_OFFSET, 4096, "no TAIL", "TAIL", text);
         }
+    }
 
+    /// Checks the entry of each section, and the zeros around the sections.
+    fn check_places(&self, header: &Header) -> io::Result<()> {
         let mut end = HEAD_BYTES as u64;
         // End of the last list of sums.
         let mut listed = header.section(Tag::SUMS).map_or(0, Section::offset);

@@ -559,7 +559,8 @@ fn wide_keys() {
     let error = error.expect_err("overflows").to_string();
     assert_eq!(
         error,
-        "340282366920938463463374607431768211455 + 1 does not fit into 128 bits: column 1 of the expression: the tuple of \
+        "340282366920938463463374607431768211455 + 1 does not fit into 128 bits: column 1 of the \
+         expression: the tuple of \
          rank 4: exclude it by a condition before this one"
     );
     for refused in ["key - 5 > rank - 7", "-170141183460469231731687303715884105728 < key"] {
