@@ -83,7 +83,7 @@ fn check_file(bytes: &[u8], sorted: &Tuples, verify: Verify, isa: Isa) {
         assert_eq!(present[at / 64] >> (at % 64) & 1 == 1, wanted.is_some(), "batch: {what}");
         counted += usize::from(wanted.is_some());
         if at % 7 == 0 {
-            // What begins with a key stands together, from its place on.
+            // Keys that begin with a key are consecutive, starting at its rank.
             let prefixed: Vec<_> =
                 sorted[low..].iter().take_while(|tuple| tuple.0.starts_with(query)).cloned().collect();
             assert_eq!(gathered(view.prefix(query).unwrap()), prefixed, "prefix {what}");
