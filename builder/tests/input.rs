@@ -23,7 +23,7 @@ use std::io::{Cursor, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What a source delivered: encoded keys and value bits, widened; or wide words, or strings.
+/// Data that a source returned: encoded keys and value bits, widened; or wide words, or strings.
 #[derive(Debug, PartialEq)]
 struct Read64 {
     schema: Schema,
@@ -101,7 +101,7 @@ fn drain(source: &mut dyn Source, tuples_max: usize) -> Result<Read64, SourceErr
     Ok(read)
 }
 
-/// Reads a stream in several chunk sizes and as one that hands out few bytes at a time.
+/// Reads a stream in several chunk sizes and as one that yields few bytes at a time.
 fn stream(bytes: &[u8], format: Format, options: &InputOptions) -> Result<Read64, SourceError> {
     let options = InputOptions { format: Some(format), ..options.clone() };
     let whole = open_stream("standard input", Box::new(Cursor::new(bytes.to_vec())), &options)
@@ -494,7 +494,7 @@ fn csv_rows_across_blocks() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
-    /// What we take, the csv crate takes, and finds the same numbers in it.
+    /// The csv crate reads the accepted text, and finds the same numbers in it.
     #[test]
     fn csv_agrees_with_another_parser(
         rows in proptest::collection::vec((any::<u64>(), any::<i32>(), "[a-z\", \n]{0,6}", 0..16_u8), 0..40),
@@ -521,7 +521,7 @@ proptest! {
         prop_assert_eq!((read.keys, read.values), (keys, values));
     }
 
-    /// Whatever stands in it, the fast rows and the slow ones agree: quoting a field changes nothing.
+    /// Fast and slow rows agree for all contents: quoting a field changes nothing.
     #[test]
     fn csv_fast_and_slow_rows_agree(
         fields in proptest::collection::vec("[-+ \t0-9.eNa]{0,22}", 1..6),
@@ -1169,11 +1169,11 @@ fn texts_of(fields: &[(&[u8], &[u8])]) -> [(&'static str, Format, Vec<u8>); 2] {
 /// One column in all the ways in which it can be written.
 struct Ways {
     key_type: KeyType,
-    /// Of values that are the same as the keys; else values are row numbers.
+    /// True if the values equal the keys; otherwise they are row numbers.
     value_type: Option<ValueType>,
     fields: Vec<Vec<u8>>,
     arrays: Vec<ArrayRef>,
-    /// Arrays that are of another type and must be told.
+    /// Arrays of another type, which must be refused.
     others: Vec<ArrayRef>,
     npy: Vec<(&'static str, Vec<u8>)>,
     raw: Option<Vec<u8>>,
@@ -1415,7 +1415,7 @@ fn strings_convert_if_they_can() {
             );
         }
     }
-    // NumPy pads bytes with zeros; they are no part of a string of any length.
+    // NumPy pads bytes with zeros; they are not part of a string of variable length.
     let bytes = npy("|S4", "(3,)", b"ab\0\0\0\0\0\0a\0b\0");
     let read = both("t.npy", Format::Npy, &bytes, &plain()).expect("reads");
     assert_eq!(read.schema.key_type, KeyType::Fixed(4));
@@ -1425,10 +1425,10 @@ fn strings_convert_if_they_can() {
     let void = npy("|V4", "(3,)", b"ab\0\0\0\0\0\0a\0b\0");
     let read = both("t.npy", Format::Npy, &void, &keyed(KeyType::Bytes)).expect("reads");
     assert_eq!(read.key_strings, [b"ab\0\0", b"\0\0\0\0", b"a\0b\0"]);
-    // A column of texts alone: a blank line is no row, an empty text is written with quotes.
+    // Only a column of texts: a blank line is not a row, and an empty text is written with quotes.
     let read = csv("t\nb\n\n\"\"\n b \r\n", &keyed(KeyType::Utf8)).expect("reads");
     assert_eq!(read.key_texts(), ["b", "", " b "]);
-    // Backslashes that are no escapes, and one at the end.
+    // Backslashes that do not begin an escape, and one at the end.
     let read = stream(b"t\nC:\\dir\\\\new\\x\\\n", Format::Tsv, &keyed(KeyType::Utf8)).expect("reads");
     assert_eq!(read.key_texts(), ["C:\\dir\\new\\x\\"]);
 }
@@ -1659,7 +1659,7 @@ fn npy_and_raw_strings_that_do_not_fit() {
     );
 }
 
-/// Long strings fill a chunk before its tuples are so many as they could be, in every format.
+/// Long strings fill a chunk before it has its maximum number of tuples, in every format.
 #[test]
 fn chunks_of_long_strings_are_short() {
     let text = "0123456789".repeat(6000);

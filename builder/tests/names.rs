@@ -1,5 +1,5 @@
-//! Columns are found by their names: over formats, orders of columns, and the ways to choose them; and a header that
-//! may as well be data is refused.
+//! Columns are found by their names: over formats, orders of columns, and the ways to choose them; and a
+//! header that may as well be data is refused.
 #![cfg(feature = "input")]
 
 use arrow_array::{ArrayRef, RecordBatch, StringArray, UInt64Array};
@@ -173,7 +173,7 @@ fn other_names_are_refused_with_both_lists() {
             }
         }
     }
-    // Where the first one has a name twice, only the same header says which is meant.
+    // If the first input has a name twice, only an identical header determines which column is meant.
     let one = table(folder.path(), "a.csv", &[("id", &[1]), ("id", &[5]), ("v", &[6])]);
     let two = table(folder.path(), "b.csv", &[("v", &[1]), ("id", &[2])]);
     assert_eq!(read(&[one.clone(), one.clone()], &InputOptions::default()), Ok(vec![(1, 5), (1, 5)]));
@@ -207,7 +207,7 @@ fn the_header_of_the_first_part_is_that_of_all() {
     let by_name = InputOptions { key: Some("id".into()), ..first.clone() };
     assert_eq!(read(&parts, &by_name), Ok(vec![(1, 10), (2, 20), (3, 30), (4, 40)]));
     assert_eq!(read(&parts, &first), Ok(vec![(10, 1), (20, 2), (30, 3), (40, 4)]));
-    // Without the option the second part is refused, numbers or not, and told how.
+    // Without the option the second part is refused, numbers or not, with advice.
     let error = read(&parts, &InputOptions::default()).expect_err("is refused");
     assert!(
         error.contains("b.csv: first line: \"20,2\" is data") && error.contains("--header=first"),

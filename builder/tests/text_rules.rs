@@ -1,5 +1,5 @@
-//! What is text, and what is done before its lines are taken: one table of rules over every way to text that the
-//! library has. The command line has the same table over its own ways (`tools/tests/text.rs`).
+//! Rules for text before its lines are read: one table for all functions of the library that read text. The
+//! command line has the same table for its own functions (`tools/tests/text.rs`).
 #![cfg(feature = "input")]
 
 use flate2::Compression;
@@ -32,8 +32,8 @@ fn replaced(text: &str, from: &str, to: &str) -> Vec<u8> {
     text.replace(from, to).into_bytes()
 }
 
-/// A rule: its name, what it makes of lines that end in line feeds, and what comes of them: their rows, or an error
-/// that says so.
+/// A rule: its name, what it makes of lines that end in line feeds, and what comes of them: their rows, or
+/// an error that says so.
 type Rule = (&'static str, fn(&str) -> Vec<u8>, Result<(), &'static str>);
 
 const RULES: &[Rule] = &[
@@ -284,7 +284,7 @@ fn names_of_packed_files_tell_the_format() {
     // The name may be wrong: what it holds decides.
     let path = save(folder.path(), "t.csv.zst", b"id,v\n1,10\n");
     assert_eq!(read(open(&[path], &InputOptions::default())), Ok(vec![(1, 10, None)]));
-    // What is read from its end, or by its places, is not unpacked.
+    // Formats that are read from the end, or by offsets, are not decompressed.
     let raw = InputOptions { raw: Some((KeyType::U64, ValueType::U64)), ..InputOptions::default() };
     for (name, bytes, options, text) in [
         (
@@ -347,7 +347,7 @@ fn a_bomb_is_a_row_that_is_too_long() {
     assert_eq!(error, "input: row 1: it has more than 67108864 bytes: close its quotes");
 }
 
-/// Carriage returns in quotes are data, and in a column that nobody asks for, too, they end no line.
+/// Carriage returns in quotes are data; they end no line, even in a column that is not read.
 #[test]
 fn carriage_returns_stand_in_quotes_or_before_line_feeds() {
     let of = |text: &str| {

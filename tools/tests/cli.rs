@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use tempfile::TempDir;
 
-/// What a run left behind.
+/// Outcome of a run.
 struct Run {
     code: Option<i32>,
     out: String,
@@ -39,7 +39,7 @@ impl Run {
         run
     }
 
-    /// As [`Run::fails`], for lines of which parts depend on other crates.
+    /// As [`Run::fails`], for lines with parts that depend on other crates.
     fn fails_with(self, code: i32, parts: &[&str]) -> Self {
         let run = self.ends(code);
         let line = run.err.strip_suffix('\n').unwrap_or_else(|| panic!("no line: {:?}", run.err));
@@ -279,7 +279,7 @@ fn byte_keys_are_searched_by_text_and_by_prefix() {
     place.run(&["fsck", "t"]).ends(0);
     place.run(&["inspect", "t"]).ends(0);
     place.run(&["inspect", "t", "--json"]).ends(0).json();
-    // As bytes they are read as they stand, asked for and printed in hexadecimal digits, and come back.
+    // As bytes they are read unchanged, looked up and printed as hexadecimal digits, and returned.
     place
         .run(&["build", "t.csv", "-o", "b", "--key-type", "bytes", "--value-type", "bytes", "--quiet"])
         .ends(0);

@@ -1,7 +1,8 @@
-//! Nothing is destroyed by a slip: every command that writes a file, against every name that a file which must stay can
-//! be given as.
+//! Nothing is destroyed by a slip: every command that writes a file, against every name that a file which
+//! must stay can be given as.
 //!
-//! One table of commands, one of slips. Whatever happens, what was there before is there afterwards, byte for byte.
+//! One table of commands, one of slips. Whatever happens, what was there before is there afterwards, byte
+//! for byte.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -66,7 +67,7 @@ impl Place {
         text
     }
 
-    /// What stands under every name: bytes of files, texts of links.
+    /// Contents of every name: bytes of files, texts of links.
     fn snapshot(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         let mut all = BTreeMap::new();
         for entry in fs::read_dir(self.0.path()).expect("a folder") {
@@ -85,11 +86,11 @@ impl Place {
     }
 }
 
-/// What `bench plot` draws.
+/// Report that `bench plot` draws.
 const REPORT: &str = r#"{"schema":"pleach-bench-1","rows":[{"engine":"pleach","operation":"get","key_type":"u32",
     "value_type":"u32","tuples":64,"ns_per_query":5.0}]}"#;
 
-/// What a command makes.
+/// Kind of output of a command.
 #[derive(Clone, Copy, PartialEq)]
 enum Makes {
     Index,
@@ -251,7 +252,7 @@ fn no_output_is_a_kept_generation() {
     fs::hard_link(place.at("a.pleach.g2"), place.at("hard")).expect("linked");
     for writer in WRITERS {
         for output in ["a.pleach.g1", "./a.pleach.g2", "soft", "hard"] {
-            // A second name of what is no input's generation is not destroyed: the other name stays.
+            // A second name of a file that is not an input's generation is not destroyed: the other name stays.
             if output == "hard" && !writer.inputs.contains(&"a.pleach") {
                 continue;
             }
@@ -340,7 +341,7 @@ fn what_may_be_replaced() {
     assert!(fs::read(place.at("man1/pleach-get.1")).expect("there").starts_with(b".ie"));
 }
 
-/// Refusals come before any work: an input that nobody writes to is not waited for.
+/// Refusals come before any work: the command does not wait for an input without a writer.
 #[test]
 fn refused_before_anything_is_read() {
     let place = Place::new();

@@ -203,7 +203,7 @@ fn what_means_something_else_is_refused_by_name() {
         refused(folder, &["compact", "a.pleach", "b.pleach", "-o", "c.pleach"], &[left, right]);
         assert!(!folder.join("c.pleach").exists());
     }
-    // What is beyond the finer unit.
+    // Values outside the range of the finer unit.
     file(folder, "a.pleach", "timestamp[s]", &["2024-01-01", "9999-01-01"]);
     file(folder, "b.pleach", "timestamp[ns]", &["2024-01-01"]);
     for command in ["join", "union"] {

@@ -1,4 +1,4 @@
-//! `pleach rebuild` and `pleach compact`: what they print, what they leave behind, what they refuse.
+//! `pleach rebuild` and `pleach compact`: output, files, refusals.
 
 use serde_json::Value;
 use std::io::Write;

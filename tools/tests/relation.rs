@@ -58,7 +58,7 @@ impl Place {
         String::from_utf8(self.output(args, 0).stdout).expect("text")
     }
 
-    /// The one line on standard error; nothing is left behind.
+    /// Returns the one line on standard error; checks that no files are left.
     #[track_caller]
     fn refused(&self, args: &[&str], code: i32, parts: &[&str]) {
         let before = self.names();

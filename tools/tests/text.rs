@@ -1,6 +1,5 @@
 //! Text as the command line takes it: one table of rules over every command and way that reads text.
-//!
-//! The rules of lines, marks and compression stand in `pleach_builder::input::text`, whose own tests go through the
+//! The rules of lines, marks and compression are in `pleach_builder::input::text`, whose own tests go through the
 //! library; here it is checked that every command reads through it.
 
 use flate2::Compression;
@@ -31,8 +30,8 @@ fn cut(mut bytes: Vec<u8>, left_out: usize) -> Vec<u8> {
     bytes
 }
 
-/// A rule: its name, what it makes of lines that end in line feeds, and what comes of them: their rows, or an error
-/// that says so.
+/// A rule: its name, what it makes of lines that end in line feeds, and what comes of them: their rows, or
+/// an error that says so.
 type Rule = (&'static str, fn(&str) -> Vec<u8>, Result<(), &'static str>);
 
 const RULES: &[Rule] = &[
@@ -111,7 +110,7 @@ impl Place {
         command
     }
 
-    /// Runs with `input` behind standard input, or behind a pipe of this name.
+    /// Runs with `input` as standard input, or in a pipe of this name.
     fn run(&self, args: &[&str], input: Option<&[u8]>, pipe: Option<&str>) -> Output {
         let mut command = self.command(args);
         let bytes = input.unwrap_or_default().to_vec();
@@ -162,8 +161,8 @@ fn said(output: &Output, code: i32, parts: &[&str], what: &str) {
     }
 }
 
-/// A way to text: its name; the lines it wants; and what it does with them, which ends in what it says and the rows
-/// that came of it.
+/// A way to text: its name; the lines it wants; and what it does with them, which ends in what it says and
+/// the rows that came of it.
 type Way = (&'static str, &'static str, fn(&Place, &[u8]) -> (Output, String));
 
 const TABLE: &str = "id,v\n1,10\n2,20\n3,30\n";
@@ -362,7 +361,7 @@ fn digits_are_bytes_where_that_is_said() {
     assert_eq!(place.good(&["range", "h.pleach", "--prefix", "1202B", "--count"]), "1\n");
     assert_eq!(place.good(&["range", "h.pleach", "--prefix", "\\x1202", "--count"]), "0\n");
     assert_eq!(place.good(&["range", "h.pleach", "--prefix", "3132", "--count"]), "2\n");
-    // Bytes: by digits, of which there may be an odd number.
+    // Bytes: by digits, possibly an odd number of them.
     let table: String = digits.iter().zip(1..).map(|(digits, row)| format!("\\x{digits},{row}\n")).collect();
     place.write("b.csv", table.as_bytes());
     for key_type in ["bytes3", "bytes"] {

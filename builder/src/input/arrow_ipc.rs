@@ -150,7 +150,7 @@ pub(super) struct BatchSource {
     extent: Extent,
 }
 
-/// How progress is measured in bytes.
+/// Measure of the progress in bytes.
 pub(super) enum Extent {
     /// By the share of the rows, of this number of bytes.
     Bytes(u64),

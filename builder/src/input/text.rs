@@ -242,7 +242,7 @@ pub struct TextReader {
     /// Lines end in carriage returns alone.
     returns: bool,
     quotes: bool,
-    /// Whether the position is inside quotes, if that matters.
+    /// True if the position is inside quotes; `None` if quotes do not matter.
     quoted: bool,
 }
 

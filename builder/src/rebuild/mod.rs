@@ -7,7 +7,7 @@
 //! patch.rs        no tuple comes or goes: copy, and rewrite the blocks that change
 //! compact.rs      several files become one
 //! copying.rs      a copy whose blocks are verified
-//! generations.rs  names of the generations that are kept, and what stands there
+//! generations.rs  names of the kept generations, and the files at them
 //! rollback.rs     a kept generation becomes the current one again
 //! ```
 //! The base is read once, front to back, and never held in memory; every block that is read is verified. All

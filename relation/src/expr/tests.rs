@@ -39,7 +39,7 @@ impl Random {
     }
 }
 
-/// What an operand of the naive interpreter is.
+/// Operand of the naive interpreter.
 #[derive(Clone, Debug, PartialEq)]
 enum Thing {
     Int(i128),
@@ -213,7 +213,7 @@ fn plain(value_type: ValueType, random: &mut Random, values: &mut Column) -> Opt
     })
 }
 
-/// What a node is for a row; an error where there is no answer.
+/// Evaluates a node for a row; an error if it has no result.
 fn naive(node: &Node, row: &[(String, Thing)]) -> Result<Thing, ()> {
     let truth = |node: &Node| match naive(node, row)? {
         Thing::Truth(truth) => Ok(truth),
@@ -477,7 +477,7 @@ fn random_expressions_are_what_they_say() {
             match thing {
                 Thing::Int(_) => names.ints.push(name),
                 Thing::Float(_) => names.floats.push(name),
-                // Bytes that are no text are hard to write down.
+                // Bytes that are not valid UTF-8 are hard to write down.
                 Thing::Bytes(_) if matches!(*name, "key" | "value") => names.texts.push(name),
                 _ => {}
             }
@@ -810,7 +810,7 @@ fn columns_become_others() {
         let error = Projection::parse(list, &schema).expect_err(list);
         assert!(error.to_string().contains(what), "{list}: {error}");
     }
-    // A float that is no key.
+    // A float that cannot be a key.
     let values = Column::U32(vec![1.5_f32.to_bits(), f32::NAN.to_bits()]);
     let keys = Column::U32(vec![1, 2]);
     let tuples = Tuples { first_rank: 5, keys: (&keys).into(), values: (&values).into() };

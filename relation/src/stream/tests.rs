@@ -569,7 +569,7 @@ fn long_strings_make_short_chunks() {
                             _ => 0,
                         };
                         let bytes = bytes(&chunk.keys) + bytes(&chunk.values) + bytes(&chunk.right);
-                        // Of a reduction a key more, which was held back.
+                        // One more key of a reduction, which was buffered.
                         let limit = PIECE_BYTES + if *name == "first" || *name == "count" { 6000 } else { 0 };
                         assert!(bytes <= limit || chunk.len() == 1, "{name}: {bytes} bytes, {}", chunk.len());
                         append(&mut found.keys, &chunk.keys);
@@ -599,13 +599,13 @@ fn answers_of_any_size_are_counted() {
     let options = StreamOptions::default();
     assert_eq!(product(many, many, options).unwrap().count().unwrap(), 1 << 40);
     assert_eq!(join(How::Full, many, many, options).unwrap().count().unwrap(), 1 << 40);
-    // What would exceed a limit is refused with its size; what only might is not.
+    // A result that exceeds a limit is refused with its size; one that only might is not.
     fn sized(both: Relation<'_>, operator: Operator, limit: u128) -> Result<(), RelationError> {
         check_size(&Inputs::of(both, both, operator)?, operator, limit)
     }
     let refused = |operator, limit| sized(many, operator, limit).map_err(|error| error.to_string());
     assert_eq!(refused(Operator::Join(How::Inner), 1 << 40), Ok(()));
-    // Two keys, of which few pairs are: known from their numbers, or counted where one piece holds both.
+    // Two keys with few pairs: known from their numbers, or counted where one piece holds both.
     let (halves, few) = ([7u32, 9].map(|key| vec![key; 1 << 19]).concat(), [[7u32; 30], [9; 30]].concat());
     for (keys, limit) in [(halves, 1u128 << 39), (few, 1800)] {
         let keys = Column::U32(keys);
@@ -716,7 +716,7 @@ fn missing_parts_make_short_chunks() {
         })
         .unwrap();
     assert_eq!(tuples, 1000);
-    // What was handed out is not counted again.
+    // Returned tuples are not counted again.
     let (a, b) = (index(&[7; 50], 0, |key| key, &plain()), index(&[7; 49], 0, |key| key, &plain()));
     let (left, right) = (Relation::from_index(&a), Relation::from_index(&b));
     let mut answer = join(How::Inner, left, right, StreamOptions { piece_tuples: 100, ..options }).unwrap();

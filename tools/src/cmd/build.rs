@@ -1,7 +1,7 @@
 //! `pleach build`: builds one file from tables.
 //!
 //! Arguments that can never be right are refused before anything is opened. The builder watches [`Progress`],
-//! so Ctrl-C ends it with nothing left behind, even while it waits for a silent pipe.
+//! so Ctrl-C ends it with no files left, even while it waits for a silent pipe.
 
 use crate::cli::{BuildArgs, Format, Global};
 use crate::failure::{self, Code, ExitStatus, Failure};
