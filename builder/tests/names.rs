@@ -459,7 +459,7 @@ fn columns_of_a_path_are_told() {
     fs::create_dir(folder.path().join("year=2024")).expect("makes a folder");
     let path = table(folder.path(), "year=2024/a.parquet", &[("id", &[1]), ("v", &[2])]);
     let error = read(&[path], &chosen(Some("id"), Some("year"))).expect_err("is not there");
-    assert!(error.contains("in the path (year=2024)"), "{error}");
+    assert!(error.contains("the path has it (year=2024)"), "{error}");
     let error = read(&[folder.path().join("*.parquet")], &chosen(None, None)).expect_err("is no file");
     assert!(error.contains("quotes"), "{error}");
 }

@@ -411,13 +411,13 @@ pub struct GetArgs {
     /// Print KEY, a tab and TEXT for a missing key, instead of nothing
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub missing: Option<String>,
-    /// Device that searches: auto, cpu, cuda (the first GPU) or cuda:N; the table is first copied to a GPU
+    /// Device that searches: auto, cpu, cuda (the first GPU) or cuda:N; a GPU first gets a copy of the table
     #[arg(long, value_name = "DEVICE", default_value = "auto", value_parser = parse::device)]
     pub device: Device,
     /// Maximum memory of the GPU to use, such as 4GiB; a larger table is read over the link
     #[arg(long, value_name = "SIZE", value_parser = parse::size)]
     pub device_memory: Option<u64>,
-    /// Search method: auto, one-by-one, unbuffered, buffered or sorted; the answers are the same
+    /// Search method: auto, one-by-one, unbuffered, buffered or sorted; all give the same answers
     #[arg(long, value_name = "HOW", default_value = "auto", value_parser = parse::strategy)]
     pub strategy: Strategy,
     /// Look keys up in batches that are expected to take at most MS milliseconds each
@@ -434,10 +434,10 @@ pub struct RangeArgs {
     /// File to search
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
-    /// First key; '..' is the smallest
+    /// First key; '..' means the start of the file
     #[arg(value_name = "LO", required_unless_present = "prefix", allow_negative_numbers = true)]
     pub lo: Option<String>,
-    /// Key after the last one, not printed; '..' is the end of the file
+    /// End of the range, itself not printed; '..' means the end of the file
     #[arg(value_name = "HI", required_unless_present = "prefix", allow_negative_numbers = true)]
     pub hi: Option<String>,
     /// Print HI too

@@ -18,7 +18,7 @@ message. The code is one of usage; damaged; newer, older, foreign, not-found, pe
 not-a-file, would-overwrite, input, types-differ, too-large, busy, no-space, out-of-memory, \
 limit, device, io, failed; interrupted. Later versions add codes, and change none.
 
-Ctrl-C and SIGTERM stop any command within a second, and it leaves no partial files.";
+Ctrl-C and SIGTERM stop any command within a second. It leaves no partial files.";
 
 pub const PLEACH_EXAMPLES: &str = "\
 Examples:

@@ -253,7 +253,7 @@ fn what_a_later_version_does_is_told() {
     );
     place.run(&["build", "a.csv", "-o", "b", "--key-type", "u8"]).fails(
         2,
-        "key type 'u8' is unknown: --key-type <T>: use one of u32 u64 i32 i64 u128 f64 bytes16 (any N) bytes utf8, \
+        "unknown key type 'u8': --key-type <T>: use one of u32 u64 i32 i64 u128 f64 bytes16 (any N) bytes utf8, \
          or date time[us] timestamp[us] timestamp[us,UTC] duration[us] decimal(10,2) uuid",
     );
 }
@@ -873,10 +873,10 @@ fn fsck_reports() {
     // So many that starting them would not end.
     for command in ["fsck", "compact", "build"] {
         let run = place.run(&[command, "t.pleach", "-o", "o", "--threads", "404097118812781966"]).ends(2);
-        assert!(run.err.contains("give 0 (all) to 1024") || command == "fsck", "{}", run.err);
+        assert!(run.err.contains("use 0 (all) to 1024") || command == "fsck", "{}", run.err);
     }
     let run = place.run(&["fsck", "t.pleach", "--threads", "1025"]).ends(2);
-    assert!(run.err.contains("give 0 (all) to 1024"), "{}", run.err);
+    assert!(run.err.contains("use 0 (all) to 1024"), "{}", run.err);
     assert!(before == place.read("t.pleach"));
 }
 

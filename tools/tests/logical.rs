@@ -253,7 +253,11 @@ fn conditions_reductions_and_changes_know_what_is_meant() {
     assert_eq!(printed(folder, &["reduce", "prices.pleach", "--op", "sum"]), "1\t7.75\n");
     let last = ["reduce", "days.pleach", "--op", "max"];
     assert_eq!(printed(folder, &last), "1\t2024-01-02\n");
-    refused(folder, &["reduce", "days.pleach", "--op", "sum"], &["no sum of i32 date values", "days.pleach"]);
+    refused(
+        folder,
+        &["reduce", "days.pleach", "--op", "sum"],
+        &["cannot compute the sum of i32 date values", "days.pleach"],
+    );
     // Changes as texts of the file's types.
     fs::write(folder.join("c.csv"), "op,k,v\nput,2024-01-03,3\ndel,2024-01-01T14:00:00+02:00,\n")
         .expect("writes");

@@ -269,7 +269,7 @@ fn what_makes_no_record() {
         (
             &["--value", "a,b,k", "--value-type", "u8,u8"],
             8,
-            format!("{input} there are 3 columns of values, but 2 types: give one for each, or one for all"),
+            format!("{input} there are 3 value columns, but 2 types: give one for each, or one for all"),
         ),
         (
             &["--value", "b,a", "--value-type", "utf8"],

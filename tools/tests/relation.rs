@@ -308,7 +308,7 @@ fn projections_and_reductions() {
     place.refused(
         &["reduce", "aa.pleach", "--op", "sum"],
         8,
-        &["no sum of record<left: u64, right: u64> values"],
+        &["cannot compute the sum of record<left: u64, right: u64> values"],
     );
     let fields = place.run(&["project", "aa.pleach", "--columns", "key,right"]);
     let wanted: Tuples =

@@ -79,9 +79,9 @@ const RULES: &[Rule] = &[
     ),
     ("xz", |_| b"\xfd7zXZ\0\0\x04".to_vec(), Err("compressed with xz, not text: decompress it first")),
     ("lz4", |_| b"\x04\x22\x4d\x18\x64".to_vec(), Err("compressed with lz4, not text: decompress it first")),
-    ("ZIP", |_| b"PK\x03\x04\x14\0\0".to_vec(), Err("a ZIP archive (or an Excel workbook) and no text")),
-    ("Parquet", |_| b"PAR1\x15\x04\x15".to_vec(), Err("a Parquet file and no text")),
-    ("Arrow", |_| b"ARROW1\0\0\xff\xff\xff\xff".to_vec(), Err("an Arrow IPC file and no text")),
+    ("ZIP", |_| b"PK\x03\x04\x14\0\0".to_vec(), Err("a ZIP archive (or an Excel workbook), not text")),
+    ("Parquet", |_| b"PAR1\x15\x04\x15".to_vec(), Err("a Parquet file, not text")),
+    ("Arrow", |_| b"ARROW1\0\0\xff\xff\xff\xff".to_vec(), Err("an Arrow IPC file, not text")),
     ("NUL", |text| text.replacen('2', "2\0", 1).into(), Err("whole number")),
 ];
 
@@ -408,7 +408,7 @@ fn what_is_no_table_is_named() {
     place.refused(
         &["build", "t/year=2024/a.csv", "--value", "year", "-o", "o.pleach"],
         8,
-        &["\"year\"", "in the path (year=2024)"],
+        &["\"year\"", "the path has it (year=2024)"],
     );
     place.refused(&["build", "part-*.csv", "-o", "o.pleach"], 8, &["part-*.csv", "quotes"]);
     for (bytes, what) in [

@@ -24,7 +24,7 @@ pub(super) fn evaluate(test: &Test, tuples: &Tuples<'_>, bits: &mut Vec<u64>) ->
     }
     bits.clear();
     bits.resize(count.div_ceil(64), 0);
-    let lists = Lists::of(test);
+    let lists = Lists::from_test(test);
     let mut live = vec![u64::MAX; BLOCK / 64];
     let mut found = 0;
     for (block, out) in bits.chunks_mut(BLOCK / 64).enumerate() {
@@ -101,7 +101,7 @@ fn is_hashed(int: &Int, list: &[u128]) -> bool {
 }
 
 impl Lists {
-    fn of(test: &Test) -> Self {
+    fn from_test(test: &Test) -> Self {
         fn walk(test: &Test, sets: &mut Vec<WordSet>) {
             match test {
                 Test::Not(of) => walk(of, sets),

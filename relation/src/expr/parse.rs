@@ -39,7 +39,7 @@ impl Comparison {
         }
     }
 
-    fn of(sign: &str) -> Option<Self> {
+    fn from_sign(sign: &str) -> Option<Self> {
         Some(match sign {
             "=" | "==" => Self::Equal,
             "!=" | "<>" => Self::Unequal,
@@ -365,7 +365,7 @@ impl<'a> Parser<'a> {
 
     fn comparison(&self) -> Option<Comparison> {
         match self.peek() {
-            Token::Sign(sign) => Comparison::of(sign),
+            Token::Sign(sign) => Comparison::from_sign(sign),
             _ => None,
         }
     }

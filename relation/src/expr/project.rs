@@ -96,7 +96,7 @@ impl Projection {
         let values: Vec<Item> = all.collect();
         let key_type = key.key_type();
         let keeps_order = key.keeps_order(schema);
-        let values = Values::of(text, schema, values, count)?;
+        let values = Values::from_items(text, schema, values, count)?;
         Ok(Self { key, key_type, values, keeps_order })
     }
 
@@ -336,7 +336,12 @@ fn number(parser: &mut Parser<'_>) -> Result<u32, ExprError> {
 }
 
 impl Values {
-    fn of(text: &str, schema: &Schema, mut items: Vec<Item>, count: usize) -> Result<Self, ExprError> {
+    fn from_items(
+        text: &str,
+        schema: &Schema,
+        mut items: Vec<Item>,
+        count: usize,
+    ) -> Result<Self, ExprError> {
         let all_fields = count == 2 && items.len() > 1;
         let alone = match items.as_slice() {
             [] => return Ok(Self::None),

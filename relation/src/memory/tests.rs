@@ -381,7 +381,7 @@ struct Sum;
 
 impl Reduce<u64> for Sum {
     type Output = u64;
-    fn of(&self, value: u64) -> u64 {
+    fn single(&self, value: u64) -> u64 {
         value
     }
     fn both(&self, first: u64, second: u64) -> Option<u64> {

@@ -342,7 +342,7 @@ fn what_does_not_fit_is_refused() {
     let keys = Column::U64(vec![1, 2]);
     let mine = Relation::from_columns("mine", types, &keys, &Column::None).unwrap();
     let refused = reduce(mine, Reduction::Sum, options).map(|_| ()).unwrap_err().to_string();
-    assert_eq!(refused, "no sum of none values: mine: use count or first");
+    assert_eq!(refused, "cannot compute the sum of none values: mine: use count or first");
     assert_eq!(join(How::Inner, left, mine, options).unwrap().count().unwrap(), 2);
 }
 
@@ -601,7 +601,7 @@ fn answers_of_any_size_are_counted() {
     assert_eq!(join(How::Full, many, many, options).unwrap().count().unwrap(), 1 << 40);
     // A result that exceeds a limit is refused with its size; one that only might is not.
     fn sized(both: Relation<'_>, operator: Operator, limit: u128) -> Result<(), RelationError> {
-        check_size(&Inputs::of(both, both, operator)?, operator, limit)
+        check_size(&Inputs::new(both, both, operator)?, operator, limit)
     }
     let refused = |operator, limit| sized(many, operator, limit).map_err(|error| error.to_string());
     assert_eq!(refused(Operator::Join(How::Inner), 1 << 40), Ok(()));
@@ -652,7 +652,7 @@ fn sums_are_those_of_whole_keys() {
     struct Sum;
     impl memory::Reduce<f64> for Sum {
         type Output = f64;
-        fn of(&self, value: f64) -> f64 {
+        fn single(&self, value: f64) -> f64 {
             value
         }
         fn both(&self, first: f64, second: f64) -> Option<f64> {
