@@ -87,13 +87,13 @@ pub struct ProjectArgs {
 pub enum Reduction {
     /// The sum, in 64 bits; a sum that does not fit is an error
     Sum,
-    /// The least
+    /// The smallest value
     Min,
-    /// The greatest
+    /// The largest value
     Max,
     /// The number of values
     Count,
-    /// The first
+    /// The first value
     First,
 }
 
