@@ -467,10 +467,10 @@ fn unique_files_stay_unique_and_types_are_checked() {
         rebuild(types, &storage, changes, &RebuildOptions::default()).unwrap_err().to_string()
     };
     let text = refused(&[(Op::Add, rows[3].clone())]);
-    assert!(text.contains("9 would stand twice"), "{text}");
+    assert!(text.contains("9 would occur twice"), "{text}");
     let fresh = (u64::encode(1).to_u128() as u64).to_be_bytes().to_vec();
     let twice = [(Op::Add, (fresh.clone(), types.value(1))), (Op::Add, (fresh, types.value(1)))];
-    assert!(refused(&twice).contains("1 would stand twice"));
+    assert!(refused(&twice).contains("1 would occur twice"));
     let other = Types { key: KeyType::U32, value: ValueType::U64 };
     let source = other.changes(&[]);
     let open = Box::new(move |_: &Schema| Ok(Box::new(source) as Box<dyn pleach_builder::Source>));

@@ -324,7 +324,7 @@ fn names_of_packed_files_tell_the_format() {
             "t.data",
             gzip(b"1,2\n"),
             InputOptions::default(),
-            "it looks like gzip: give --format of what is in it",
+            "it looks like gzip: give the --format of its content",
         ),
     ] {
         let path = save(folder.path(), name, &bytes);
@@ -362,7 +362,7 @@ fn carriage_returns_stand_in_quotes_or_before_line_feeds() {
         assert!(error.contains("field 2: carriage return without a line feed"), "{error}");
     }
     let error = of("id,t,v\n1,\"a\"\rb,2\n").expect_err("a carriage return follows a quote");
-    assert!(error.contains("row 1, field 2: a carriage return"), "{error}");
+    assert!(error.contains("row 1, field 2: carriage return"), "{error}");
 }
 
 /// Lists of keys have no quotes.

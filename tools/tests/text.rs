@@ -412,7 +412,7 @@ fn what_is_no_table_is_named() {
     );
     place.refused(&["build", "part-*.csv", "-o", "o.pleach"], 8, &["part-*.csv", "quotes"]);
     for (bytes, what) in [
-        (gzip(b"id,v\n"), "it looks like gzip: give --format of what is in it"),
+        (gzip(b"id,v\n"), "it looks like gzip: give the --format of its content"),
         (b"PAR1\x15\x04".to_vec(), "it looks like a Parquet file: give --format parquet"),
         (b"BZh91AY&SY".to_vec(), "it looks like bzip2: decompress it first"),
         (b"text".to_vec(), "give --format, one of csv tsv parquet arrow"),

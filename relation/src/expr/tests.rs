@@ -798,7 +798,7 @@ fn columns_become_others() {
         ("key,d", "unknown name 'd'"),
         ("value", "the value has several fields"),
         ("key,x=value", "has no name of its own"),
-        ("key,b[0:3]", "b is f32 and has no bits"),
+        ("key,b[0:3]", "b is f32, which has no bits"),
         ("key,a[8:9]", "a has 16 bits"),
         ("key,a[3:0]", "a has 16 bits"),
         ("key,key+a", "80 bits"),
