@@ -410,9 +410,12 @@ fn csv_refusals() {
     for (text, problem) in [
         ("", "it is empty, but a header line is expected"),
         ("\n\r\n", "it is empty, but a header line is expected"),
-        ("k,v\n1,2\n3\n", "row 2: it has 1 field, but the first line has 2: give every row the same"),
-        ("k,v\n1,2\n3,4,5\n", "row 2: it has 3 fields, but the first line has 2: give every row the same"),
-        ("k\n1\n2,3\n", "row 2: it has 2 fields, but the first line has 1: give every row the same"),
+        ("k,v\n1,2\n3\n", "row 2: it has 1 field, but the first line has 2: give every row the same number"),
+        (
+            "k,v\n1,2\n3,4,5\n",
+            "row 2: it has 3 fields, but the first line has 2: give every row the same number",
+        ),
+        ("k\n1\n2,3\n", "row 2: it has 2 fields, but the first line has 1: give every row the same number"),
         (
             "k,v\n1,2\n3,\n",
             "row 2, column \"v\": it is null: fill or drop such rows, or choose another column",
@@ -739,7 +742,7 @@ fn typed_decimals_have_limits() {
     let cents = InputOptions { value: Some("cents".into()), ..valued(ValueType::F64) };
     refused(
         typed(&table, &cents),
-        "t.parquet: column \"cents\": wrong type: Decimal128(15, 2) becomes i64, not f64: choose one of these with \
+        "t.parquet: column \"cents\": wrong type: Decimal128(15, 2) can become i64, not f64: choose one of these with \
          --value-type, or another column",
     );
 }
@@ -807,7 +810,7 @@ fn typed_refusals() {
     );
     refused(
         typed(&table, &InputOptions { value: Some("x".into()), ..plain() }),
-        "t.parquet: column \"x\"@@\"id\"",
+        "t.parquet: no column \"x\": the columns are \"id\"",
     );
 }
 
@@ -1487,29 +1490,32 @@ fn strings_that_do_not_fit() {
         (
             texts(vec!["a"]),
             Some(KeyType::U64),
-            format!("column \"k\": wrong type: Utf8 becomes u128, bytesN, bytes or utf8, not u64: {held}"),
+            format!("column \"k\": wrong type: Utf8 can become u128, bytesN, bytes or utf8, not u64: {held}"),
         ),
         (
             strings(vec![b"a"]),
             Some(KeyType::U128),
-            format!("column \"k\": wrong type: Binary becomes bytesN, bytes or utf8, not u128: {held}"),
+            format!("column \"k\": wrong type: Binary can become bytesN, bytes or utf8, not u128: {held}"),
         ),
         (
             fixed(b"abc"),
             Some(KeyType::Fixed(4)),
-            format!("column \"k\": wrong type: FixedSizeBinary(3) becomes bytes3, bytes or utf8, not bytes4: {held}"),
+            format!(
+                "column \"k\": wrong type: FixedSizeBinary(3) can become bytes3, bytes or utf8, not bytes4: \
+                 {held}"
+            ),
         ),
         (
             fixed(b"0123456789abcdef"),
             Some(KeyType::F64),
             format!(
-                "column \"k\": wrong type: FixedSizeBinary(16) becomes u128, bytes16, bytes or utf8, not f64: {held}"
+                "column \"k\": wrong type: FixedSizeBinary(16) can become u128, bytes16, bytes or utf8, not f64: {held}"
             ),
         ),
         (
             batch(vec![("k", Arc::new(Int64Array::from(vec![1])))]),
             Some(KeyType::Utf8),
-            format!("column \"k\": wrong type: Int64 becomes u32, u64, u128, i32, i64 or f64, not utf8: {held}"),
+            format!("column \"k\": wrong type: Int64 can become u32, u64, u128, i32, i64 or f64, not utf8: {held}"),
         ),
         (
             batch(vec![("k", Arc::new(Int64Array::from(vec![1, -1])))]),
@@ -1637,7 +1643,7 @@ fn npy_and_raw_strings_that_do_not_fit() {
     );
     refused(
         both("t.npy", Format::Npy, &npy("|S2", "(2,)", b"abcd"), &keyed(KeyType::Fixed(3))),
-        "t.npy: column 0: wrong type: |S2 becomes bytes2, bytes or utf8, not bytes3: choose one of these with \
+        "t.npy: column 0: wrong type: |S2 can become bytes2, bytes or utf8, not bytes3: choose one of these with \
          --key-type, or another column",
     );
     let swapped =
