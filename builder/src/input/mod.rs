@@ -229,7 +229,7 @@ pub fn open(inputs: &[PathBuf], options: &InputOptions) -> Result<Box<dyn Source
 /// Opens a stream of bytes as a table; messages call it `name`.
 ///
 /// # Errors
-/// Those of [`open`]; also if neither `options.format` nor `options.raw` specifies the format.
+/// The errors of [`open`]; also if neither `options.format` nor `options.raw` specifies the format.
 pub fn open_stream(
     name: &str,
     stream: Box<dyn Read + Send>,

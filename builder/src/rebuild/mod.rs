@@ -167,7 +167,7 @@ pub fn rebuild(
 /// Rebuilds as [`rebuild`] does, over any storage: the seam for tests in which the system fails.
 ///
 /// # Errors
-/// Those of [`rebuild`].
+/// The errors of [`rebuild`].
 pub fn rebuild_with_storage(
     target: &Path,
     open: Box<OpenChanges<'_>>,

@@ -61,7 +61,7 @@ pub fn rollback(
 /// Rolls back as [`rollback`] does, over any storage: the seam for tests in which the system fails.
 ///
 /// # Errors
-/// Those of [`rollback`].
+/// The errors of [`rollback`].
 pub fn rollback_with_storage(
     target: &Path,
     number: Option<u64>,

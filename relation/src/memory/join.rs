@@ -387,7 +387,7 @@ where
 /// Joins as [`join`] does, into columns whose memory is reused.
 ///
 /// # Errors
-/// Those of [`join`].
+/// The errors of [`join`].
 pub fn join_into<K, A, B>(
     how: How,
     left: Columns<'_, K, A>,

@@ -296,7 +296,7 @@ impl<'a> Answer<'a> {
     /// keys; makes no column of the answer.
     ///
     /// # Errors
-    /// Those of [`Answer::next_chunk`], and [`RelationError::TooLarge`] above 2^63.
+    /// The errors of [`Answer::next_chunk`], and [`RelationError::TooLarge`] above 2^63.
     pub fn count(mut self) -> Result<u64, RelationError> {
         let tuples = self.counted()?;
         match u64::try_from(tuples) {
@@ -322,7 +322,7 @@ impl<'a> Answer<'a> {
     /// Passes the chunks to `sink`, in order.
     ///
     /// # Errors
-    /// Those of [`Answer::next_chunk`] and of the sink.
+    /// The errors of [`Answer::next_chunk`] and of the sink.
     pub fn for_each_chunk(
         mut self,
         mut sink: impl FnMut(Chunk) -> Result<(), RelationError>,
@@ -336,7 +336,7 @@ impl<'a> Answer<'a> {
     /// Returns the whole answer in memory, as one chunk.
     ///
     /// # Errors
-    /// Those of [`Answer::next_chunk`].
+    /// The errors of [`Answer::next_chunk`].
     pub fn collect(mut self) -> Result<Chunk, RelationError> {
         let right =
             self.schema.right.as_ref().map_or(Column::None, |field| Column::for_value(field.value_type));
