@@ -496,7 +496,7 @@ impl Checker<'_> {
         }
         let is_wide = left.width == Width::U128 || right.width == Width::U128;
         if is_wide && (left.low < 0 || right.low < 0) {
-            let what = "a number that may be negative is compared with one of 128 bits";
+            let what = "cannot compare a number that may be negative with one of 128 bits";
             return Err(self.refused(node, what, "a u128 and numbers that are never negative"));
         }
         let width = match is_wide {
