@@ -2,9 +2,9 @@
 //!
 //! `cargo run --release -p pleach-bench --example harmonia --
 //! [TUPLES [OPERATIONS [INSERTS% [FILL% [FANOUT [THREADS]]]]]]`, by default 2^24, 4096 * 1024, 5, 69, 64 and 2.
-//! Keys are uniform, `(u64, u64)`; operations that are no inserts are updates of keys that are there. The ways
-//! take turns in each of five repetitions (three beyond 2^25), on a tree that was loaded anew each time; medians are
-//! printed. Every tuple of each outcome is compared with that of the rebuild.
+//! Keys are uniform, `(u64, u64)`; other operations are updates of present keys. The ways
+//! take turns in each of five repetitions (three beyond 2^25), on a tree that is loaded again each time;
+//! medians are printed. Every tuple of each outcome is compared with that of the rebuild.
 
 use pleach_builder::harmonia::{BatchOptions, Change, Counting, HarmoniaTree, Order, Report};
 use rayon::prelude::*;
@@ -37,7 +37,7 @@ fn number(text: &str) -> Result<usize, Box<dyn Error>> {
     }
 }
 
-/// What anyone would do without Harmonia: sort the batch, merge it with all tuples, load a new tree.
+/// The way without Harmonia: sort the batch, merge it with all tuples, load a new tree.
 fn rebuild(tree: &Tree, batch: &[Operation], threads: usize) -> Result<Tree, Box<dyn Error>> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
     Ok(pool.install(|| {

@@ -2,8 +2,8 @@
 //!
 //! `cargo run --release -p pleach-bench --features stores --example texts -- [KIND [TUPLES [FOLDER
 //! [ENGINE...]]]]`, by default `phone`, 2^22, the temporary folder and all engines. Engines take turns in
-//! each of five repetitions, of which the median is printed; each answer is compared outside of the timed
-//! part. The stores' files go into FOLDER.
+//! each of five repetitions, and the median is printed; each answer is compared outside the timed part. The
+//! stores' files go into FOLDER.
 
 use pleach_bench::peers::{Engine, Keys, PeerError};
 use pleach_bench::texts::{self, Kind};

@@ -1,7 +1,7 @@
 //! Byte keys: what compressing them to words costs and saves (FAST, Kim et al., figures 11 and 12).
 //!
 //! For each kind of key: look-ups a second, bytes a tuple, spine lines by encoding, and the work that
-//! keys which share a word cause. Beside Pleach stand its peers and an *uncompressed tree*: the same
+//! keys which share a word cause. Pleach is compared with its peers and an *uncompressed tree*: the same
 //! keys in full, breadth-first, searched by the same pipeline (groups of 16 on different levels, the
 //! next node prefetched). At the paper's size a row of 4-byte keys with an uncompressed tree of the same
 //! size takes turns with them.
@@ -27,7 +27,7 @@ const RING: usize = 64;
 /// Most keys for which the stores are built.
 const STORE_KEYS_MAX: u64 = 1 << 22;
 
-/// What to measure.
+/// Options of the measurement.
 pub struct CompressOptions<'a> {
     /// Kinds of keys, and how many of each.
     pub kinds: Vec<(Kind, u64)>,
@@ -35,11 +35,11 @@ pub struct CompressOptions<'a> {
     pub words: bool,
     /// Queries of one repetition.
     pub queries: usize,
-    /// Repetitions, of which the median is reported.
+    /// Number of repetitions; the median is reported.
     pub repetitions: usize,
     /// Folder for the files.
     pub dir: Option<PathBuf>,
-    /// Who is told of the steps.
+    /// Receives the steps of the run.
     pub told: Told<'a>,
 }
 
@@ -75,7 +75,7 @@ impl CompressOptions<'_> {
 /// [`BenchError`]: whatever keeps an engine from being built or searched, and a wrong answer of any.
 pub fn run(options: &CompressOptions<'_>) -> Result<Report, BenchError> {
     let mut report = Report { machine: Machine::this(), rows: Vec::new(), notes: Vec::new() };
-    // What is compared with each other takes turns; else one set after the other saves memory.
+    // Engines that are compared take turns; otherwise one set after the other saves memory.
     if options.words {
         let inputs = options.kinds.iter().map(|&(kind, count)| Input::new(options, kind, count));
         let inputs = inputs.collect::<Result<Vec<_>, BenchError>>()?;
@@ -120,7 +120,7 @@ trait Answer {
     ) -> Result<(), BenchError>;
 }
 
-/// What is asked.
+/// Queries.
 enum Asked {
     Texts(Keys),
     Words(Vec<u32>),

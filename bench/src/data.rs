@@ -40,7 +40,7 @@ pub fn key<K: Number>(i: u64) -> K {
     if K::BYTES == 4 { K::narrow(u64::from(mix32(i as u32))) } else { K::narrow(mix64(i)) }
 }
 
-/// The value that stands beside `key`.
+/// Returns the value of `key`.
 #[inline(always)]
 #[must_use]
 pub fn value<K: Number, V: Number>(key: K) -> V {
@@ -67,20 +67,20 @@ pub fn hits<K: Number, V>(tuples: &[(K, V)], count: usize) -> Vec<K> {
     (1..=count as u64).filter_map(draw).map(|tuple| tuple.0).collect()
 }
 
-/// Which keys are asked for.
+/// Kind of queries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Queries {
     /// Present keys, each as likely as any other.
     Hits,
     /// Every other query, by chance, is for a key that is absent, drawn from the same range as the others.
     HalfMisses,
-    /// Present keys by Zipf's law with exponent 1: the k-th most frequent key is asked for 1/k as often as the
-    /// first; which keys are frequent has nothing to do with their order.
+    /// Present keys by Zipf's law with exponent 1: the k-th most frequent key is looked up 1/k as often as
+    /// the first; frequency does not depend on the order of the keys.
     Zipf,
 }
 
 impl Queries {
-    /// As it stands in reports and arguments.
+    /// Returns the name in reports and arguments.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

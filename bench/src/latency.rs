@@ -1,6 +1,6 @@
 //! Single look-ups that wait for each other: the next key follows from the last answer.
 //!
-//! A batch hides the time that memory takes; here there is nothing to hide it behind. The next key is the one
+//! A batch hides the time that memory takes; here nothing hides it. The next key is the one
 //! at the next place, xor-ed with the answer and with what the answer should have been: so it is known only when
 //! the answer is, is the right key as long as answers are right, and every answer is checked on the way. Beside
 //! that each engine answers single look-ups timed one by one, for the median and the 99th of 100; what the clock
@@ -77,7 +77,7 @@ impl<T: Number + Key + Value> Single<'_, T> {
     }
 }
 
-/// What two readings of the clock take: the median.
+/// Returns the median time between two readings of the clock.
 fn clock_ns() -> f64 {
     let mut times: Vec<Duration> = (0..10_001)
         .map(|_| {
@@ -89,7 +89,7 @@ fn clock_ns() -> f64 {
     times[times.len() / 2].as_nanos() as f64
 }
 
-/// Reads random lines, each of which is known only when the last one was read; the sum of their first words.
+/// Reads random lines, each of which depends on the one before; returns the sum of their first words.
 fn chase(lines: &[[u8; 64]], count: usize) -> u64 {
     // Nothing of the last word is left in the next place, which the compiler must not know.
     let mask = black_box(0u64);

@@ -1,15 +1,14 @@
 //! Benchmarks of Pleach: every engine in one run, on the same data, with every answer checked.
 //!
-//! [`lookup`] measures point look-ups, [`compress`] those of byte keys, [`strategies`] ways to ask, [`range`] scans,
-//! [`latency`] look-ups that wait for each other, [`open`] and [`build`] what comes before, [`update`] what comes
-//! after, [`gpu`] look-ups on a GPU (with a report of its own). What it prints is a [`Report`]: a table for people, a
-//! JSON document (schema `pleach-bench-1`) for scripts, of which [`plot`] makes pictures. Besides Pleach and its
-//! peers each report holds the machine's own [`limit`]: one random line of the same mapped file for each look-up, or
-//! what else the memory does at best.
-//!
-//! How numbers come about: engines take turns inside each repetition, so that whatever else happens
-//! on the machine hits all of them alike; a row is the median of the repetitions; answers go into
-//! buffers that are already there and are compared, each of them, outside of the timed part.
+//! [`lookup`] measures point look-ups, [`compress`] those of byte keys, [`strategies`] ways to ask,
+//! [`range`] scans, [`latency`] look-ups that wait for each other, [`open`] and [`build`] what comes
+//! before, [`update`] what comes after, [`gpu`] look-ups on a GPU (with a report of its own). What it
+//! prints is a [`Report`]: a table for people, a JSON document (schema `pleach-bench-1`) for scripts and
+//! for the charts of [`plot`]. Besides Pleach and its peers each report holds the machine's own [`limit`]:
+//! one random line of the same mapped file for each look-up, or another best case of the memory. Engines
+//! take turns inside each repetition, so that other load on the machine affects all of them alike. A row is
+//! the median of the repetitions. Answers go into buffers that were allocated before, and each answer is
+//! compared outside the timed part.
 
 pub mod build;
 pub mod classic;
@@ -58,11 +57,11 @@ pub enum BenchError {
     /// The system refused something.
     #[error("cannot {operation}: {}: {source}", path.display())]
     Io {
-        /// What was to be done: `create`, `map`.
+        /// The operation that failed: `create`, `map`.
         operation: &'static str,
         /// On which file or folder.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
     /// Building the Pleach file failed.
@@ -98,7 +97,7 @@ pub enum BenchError {
         query: usize,
         /// Number of queries.
         queries: usize,
-        /// The key that was asked for.
+        /// The key that was looked up.
         key: String,
         /// The answer.
         found: String,

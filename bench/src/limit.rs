@@ -25,7 +25,7 @@ pub enum Form {
     Plain,
     /// A sliding window of this many lines.
     Ring(usize),
-    /// This many lines are asked for, then read.
+    /// This many lines are prefetched, then read.
     Batch(usize),
 }
 
@@ -45,7 +45,7 @@ pub const FORMS: [Form; 11] = [
 ];
 
 impl Form {
-    /// As it stands in reports: `ring 32`.
+    /// Returns the name in reports: `ring 32`.
     #[must_use]
     pub fn name(self) -> String {
         match self {
@@ -144,7 +144,7 @@ impl MappedLines {
         let failed = |operation| move |source| BenchError::Io { operation, path: path.to_owned(), source };
         let file = File::open(path).map_err(failed("open"))?;
         // SAFETY: a published file is never written again, and this one lies in the benchmark's own
-        // folder: nobody changes or truncates it while it is mapped.
+        // folder: no process changes or truncates it while it is mapped.
         let map = unsafe { Mmap::map(&file) }.map_err(failed("map"))?;
         #[cfg(target_os = "linux")]
         let _ = map.advise(memmap2::Advice::HugePage);

@@ -1,5 +1,5 @@
-//! Point look-ups: random keys to their values, in Pleach, in its peers, and in the limit. Keys are present, if
-//! nothing else is asked for.
+//! Point look-ups: random keys to their values, in Pleach, in its peers, and in the limit. Keys are present
+//! by default.
 //!
 //! For each data set every table is built first, from the same sorted tuples; then repetitions are
 //! measured in which all engines take their turn. An engine that needs more than
@@ -26,12 +26,12 @@ const LIMIT: &str = "limit-one-line";
 const SLOW_NS: f64 = 250.0;
 /// One in how many queries a slow engine answers in a repetition.
 const SLOW_SHARE: usize = 8;
-/// Most tuples for which stores are built unless all are asked for: redb and fst take minutes beyond.
+/// Maximum number of tuples for which stores are built by default: redb and fst take minutes for more.
 const STORE_TUPLES_MAX: u64 = 1 << 24;
 /// Most tuples for which a quick run builds a B-tree map.
 const QUICK_BTREE_TUPLES_MAX: u64 = 1 << 24;
 
-/// What to measure.
+/// Options of the measurement.
 pub struct LookupOptions<'a> {
     /// Sizes of the data sets.
     pub tuples: Vec<u64>,
@@ -45,9 +45,9 @@ pub struct LookupOptions<'a> {
     pub whole: bool,
     /// Queries of one repetition.
     pub queries: usize,
-    /// Which keys are asked for; each kind in turn, in the same run.
+    /// Kinds of queries, one after the other in the same run.
     pub kinds: Vec<Queries>,
-    /// Repetitions, of which the median is reported.
+    /// Number of repetitions; the median is reported.
     pub repetitions: usize,
     /// Folder for the files, on a real file system; the system's temporary folder if `None`. They are
     /// removed afterwards.
@@ -56,7 +56,7 @@ pub struct LookupOptions<'a> {
     pub quick: bool,
     /// Measure every engine at every size, however long it takes to build.
     pub all_peers: bool,
-    /// Who is told of the steps.
+    /// Receives the steps of the run.
     pub told: Told<'a>,
 }
 
@@ -282,8 +282,8 @@ struct Limit<'a> {
     threads: usize,
     pool: Option<&'a ThreadPool>,
     sum: u64,
-    /// What the sum must be, by number of queries: shared by all forms, since reading takes as long as
-    /// what is measured.
+    /// Expected sums by number of queries, shared by all forms, because computing one takes as long as the
+    /// measurement.
     expected: &'a RefCell<HashMap<usize, u64>>,
 }
 
@@ -529,7 +529,7 @@ fn data_set<T: Number + Key + Value>(
         // Slow engines show themselves on a few queries; a full turn of the others touches their pages.
         let few = count.min(1 << 14);
         entry.is_slow = entry.measure(&mut buffers, 0, 0..few)? * entry.threads as f64 > SLOW_NS;
-        // What a limit reads has nothing to do with the queries.
+        // The lines that a limit reads do not depend on the queries.
         let kinds = if entry.engine == LIMIT { 1 } else { buffers.asked.len() };
         entry.ns = vec![Vec::new(); kinds];
         let turn = entry.turn(count, options.repetitions);
@@ -581,7 +581,7 @@ fn data_set<T: Number + Key + Value>(
             report.rows.push(row);
             continue;
         }
-        // Of all forms the best one is the limit.
+        // The best of all forms is the limit.
         match limits.iter_mut().find(|best| best.threads == row.threads) {
             Some(best) if best.ns_per_query <= row.ns_per_query => {}
             Some(best) => *best = row,

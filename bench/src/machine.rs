@@ -1,5 +1,4 @@
-//! What the numbers were measured on. Everything is best effort: what the system does not tell is
-//! left empty.
+//! The machine that measures. Everything is best effort: fields that the system does not report are empty.
 
 use serde_json::{Value, json};
 use std::fs;
@@ -45,7 +44,7 @@ impl Machine {
         }
     }
 
-    /// As it stands in reports.
+    /// Returns the name in reports.
     #[must_use]
     pub fn to_json(&self) -> Value {
         json!({

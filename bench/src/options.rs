@@ -1,4 +1,4 @@
-//! What the smaller benchmarks have in common: sizes, types, threads, repetitions, a folder, who is told.
+//! Options that the smaller benchmarks share: sizes, types, threads, repetitions, a folder, an observer.
 
 use crate::report::Report;
 use crate::{BenchError, Machine, Told};
@@ -6,7 +6,7 @@ use pleach::{Key, KeyType, Value};
 use pleach_peers::Number;
 use std::path::PathBuf;
 
-/// What to measure, for [`crate::range`], [`crate::latency`], [`crate::open`] and [`crate::build`].
+/// Options of [`crate::range`], [`crate::latency`], [`crate::open`] and [`crate::build`].
 pub struct BenchOptions<'a> {
     /// Tuples of the tables.
     pub tuples: Vec<u64>,
@@ -14,13 +14,13 @@ pub struct BenchOptions<'a> {
     pub key_types: Vec<KeyType>,
     /// Numbers of threads, where more than one can be used.
     pub threads: Vec<usize>,
-    /// Repetitions, of which the median is reported.
+    /// Number of repetitions; the median is reported.
     pub repetitions: usize,
     /// Folder for the files, on a real file system; the system's temporary folder if `None`.
     pub dir: Option<PathBuf>,
     /// Leave out what takes long.
     pub quick: bool,
-    /// Who is told of the steps.
+    /// Receives the steps of the run.
     pub told: Told<'a>,
 }
 
@@ -83,7 +83,7 @@ pub(crate) trait Measure {
     ) -> Result<(), BenchError>;
 }
 
-/// What a table of so many tuples is called while it is measured.
+/// Returns the name of a table of `tuples` tuples while it is measured.
 pub(crate) fn label<T: Key>(count: u64) -> String {
     format!("{count} x ({0},{0})", T::TYPE)
 }

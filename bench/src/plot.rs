@@ -1,10 +1,10 @@
-//! Pictures of reports: SVG made from the JSON document, by whoever wrote it.
+//! Charts of reports: SVG made from the JSON document.
 //!
 //! A report is drawn as panels, one for each question: operation, types, kind of queries, threads. Rows of
 //! one size become bars of nanoseconds, shortest first, with the numbers beside them. Rows of several sizes become
 //! lines over the number of tuples, both axes logarithmic. Rows that differ in the strategy and in the
-//! queries of a call become lines of throughput against response time, which is what a call of so many queries
-//! takes. Rows that a panel cannot show (no times) are left out.
+//! queries of a call become lines of throughput against response time, the time of one call. Rows that a
+//! panel cannot show (no times) are left out.
 
 use crate::BenchError;
 use plotters::coord::Shift;
@@ -18,16 +18,16 @@ const LINES_HEIGHT: u32 = 420;
 /// Height of a bar with the gap above it, and of the title of a panel.
 const BAR_HEIGHT: u32 = 26;
 const TITLE_HEIGHT: u32 = 48;
-/// Where bars begin, and the room beside the longest one for its number.
+/// Left edge of the bars, and the space after the longest one for its number.
 const NAMES_WIDTH: u32 = 230;
 const NUMBER_WIDTH: u32 = 80;
 const FONT: &str = "sans-serif";
 
-/// What is drawn of a row.
+/// Data of a row that is drawn.
 #[derive(Clone, Debug)]
 struct Point {
     engine: String,
-    /// What engine, and in which way.
+    /// Engine and method.
     name: String,
     tuples: f64,
     ns: f64,
@@ -243,7 +243,7 @@ fn chart<B: DrawingBackend>(
 /// The picture of a report, of schema `pleach-bench-1` as [`crate::Report::to_json`] makes it. O(rows).
 ///
 /// # Errors
-/// [`BenchError::Plot`] if the document is no report, or has no rows with times.
+/// [`BenchError::Plot`] if the document is not a report, or has no rows with times.
 pub fn svg(document: &Value) -> Result<String, BenchError> {
     let panels = panels(document)?;
     let columns = if panels.len() == 1 { 1 } else { 2 };

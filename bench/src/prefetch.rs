@@ -1,6 +1,6 @@
 //! A prefetch hint. The only unsafe line of the limit measurement's loops.
 
-/// Asks for the cache line at the start of `line`; does nothing where there is no such instruction.
+/// Prefetches the cache line at the start of `line`; does nothing on a CPU without such an instruction.
 #[inline(always)]
 pub(crate) fn prefetch<T>(line: &T) {
     #[cfg(target_arch = "x86_64")]

@@ -3,7 +3,7 @@
 //! A scan sums all keys and values. Pleach does it in three ways: pieces handed to a closure (`scan`), columns
 //! copied into buffers of the caller (`copy`), and the iterator. The peers are a B-tree map and sorted arrays. The
 //! limit is the fastest loop that adds up the words of the same mapped tuple lines, of several that are tried:
-//! plain, vectors, with lines asked for ahead, and several places of the file at once. Speeds are those of the bytes
+//! plain, vectors, with lines prefetched, and several places of the file at once. Speeds are those of the bytes
 //! that hold the tuples: 64 a line, or those of keys and values in arrays and maps.
 
 use crate::limit::MappedLines;
@@ -42,10 +42,10 @@ type Line = [u8; 64];
 mod sums {
     use super::{Line, prefetch};
 
-    /// How the words of lines are added up.
+    /// Method of adding up the words of lines.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct Form {
-        /// Lines are asked for so many ahead; 0 leaves it to the hardware.
+        /// Lines are prefetched this far ahead; 0 leaves it to the hardware.
         pub ahead: usize,
         /// Places of the file that are read in turns.
         pub streams: usize,
@@ -62,7 +62,7 @@ mod sums {
     ];
 
     impl Form {
-        /// As it stands in reports.
+        /// Returns the name in reports.
         pub fn name(self) -> String {
             match (self.streams, self.ahead) {
                 (1, 0) => "one stream".to_owned(),
@@ -223,7 +223,7 @@ impl<T: Number + Key + Value> Way<'_, T> {
         }
     }
 
-    /// Whether parts of a table can be read by threads of their own.
+    /// Returns true if parts of a table can be read by threads of their own.
     fn has_parts(&self) -> bool {
         !matches!(self, Self::BTree(_) | Self::Copy(_) | Self::Iterator(_))
     }
@@ -290,7 +290,7 @@ fn tuples_per_line<T: Number>() -> usize {
     32 / T::BYTES
 }
 
-/// One way on so many threads, and its times for all tuples and for ranges.
+/// One way on a number of threads, and its times for all tuples and for ranges.
 struct Entry<'a, T: Number + Key + Value> {
     way: Way<'a, T>,
     pool: Option<&'a ThreadPool>,
@@ -349,7 +349,7 @@ impl Measure for Scans {
         options.told.step(&format!("{label}: building btreemap"))?;
         let has_btree = !options.quick || count <= QUICK_BTREE_TUPLES_MAX;
         let btree: Option<BTreeMap<T, T>> = has_btree.then(|| tuples.iter().copied().collect());
-        // Where ranges begin, and what they sum to.
+        // Starts of the ranges, and their sums.
         let room = tuples.len().saturating_sub(RANGE_TUPLES) as u64;
         let starts: Vec<(usize, Sum)> = (1..=RANGES as u64)
             .filter(|_| tuples.len() >= RANGE_TUPLES)
@@ -428,7 +428,7 @@ impl Measure for Scans {
                     report.rows.push(row);
                     continue;
                 }
-                // Of all forms the best one is the limit.
+                // The best of all forms is the limit.
                 match limits.iter_mut().find(|best| best.threads == row.threads) {
                     Some(best) if best.ns_per_query <= row.ns_per_query => {}
                     Some(best) => *best = row,

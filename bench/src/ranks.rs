@@ -2,9 +2,9 @@
 //!
 //! The tree holds bare keys of four bytes in anonymous memory, is rebuilt by each process, and answers with ranks
 //! alone; Pleach answers the same question (`lower_bound_batch`) from a mapped file of the same keys, without
-//! values. Numbers are drawn from the whole range, so that most are no keys. Both take turns, in calls of
-//! 16,384 queries on one thread, and all answers are compared with each other; of some the rank is looked for
-//! by halving as well.
+//! values. Numbers are drawn from the whole range, so that most are not keys. Both take turns, in calls of
+//! 16,384 queries on one thread, and all answers are compared with each other; some ranks are checked by
+//! binary search as well.
 
 use crate::options::{BenchOptions, Measure, expect_equal, label};
 use crate::report::{Report, Row};

@@ -1,4 +1,4 @@
-//! What was measured: rows, and their two forms, a JSON document and a table.
+//! Results: rows, and their two forms, a JSON document and a table.
 
 use crate::machine::Machine;
 use pleach::{KeyType, ValueType};
@@ -13,7 +13,7 @@ pub const SCHEMA: &str = "pleach-bench-1";
 pub struct Row {
     /// `pleach`, `hashbrown`, ..., or `limit-one-line`.
     pub engine: String,
-    /// What was asked for: `get` (key to value), `get-dependent` (each key follows from the last answer), `scan`
+    /// The operation: `get` (key to value), `get-dependent` (each key follows from the last answer), `scan`
     /// (all tuples in order), `range` (some of them), `lower-bound` (key to rank), `open`, `build`.
     pub operation: &'static str,
     /// Key type.
@@ -45,18 +45,18 @@ pub struct Row {
     pub open_ms: Option<f64>,
     /// Share of the mapped file that lies in huge pages, where the system tells.
     pub huge_share: Option<f64>,
-    /// What was chosen, in words: the form of the limit.
+    /// The chosen form of the limit, in words.
     pub detail: Option<String>,
-    /// Of byte keys: what they are, and what compressing them did.
+    /// For byte keys: their kind, and the effect of compression.
     pub texts: Option<TextFacts>,
-    /// What only some benchmarks tell.
+    /// Data of some benchmarks only.
     pub facts: Facts,
 }
 
-/// What only some benchmarks tell of a row.
+/// Data of a row in some benchmarks only.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Facts {
-    /// Bytes of tuple lines, or of what stands in their place, by nanosecond: 10^9 bytes a second.
+    /// Bytes of tuple lines, or of their counterpart, per nanosecond: 10^9 bytes a second.
     pub gb_per_s: Option<f64>,
     /// Half of the single calls took at most this long.
     pub p50_ns: Option<f64>,
@@ -64,11 +64,11 @@ pub struct Facts {
     pub p99_ns: Option<f64>,
     /// A call took so long: all its answers are there after that time.
     pub response_ns: Option<f64>,
-    /// Which keys are asked for, if these are not hits drawn evenly: `half-miss`, `zipf-1`.
+    /// Kind of queries, unless they are hits drawn evenly: `half-miss`, `zipf-1`.
     pub queries: Option<String>,
 }
 
-/// What is told of byte keys.
+/// Results for byte keys.
 #[derive(Clone, Debug, Default)]
 pub struct TextFacts {
     /// Which keys.
@@ -112,7 +112,7 @@ impl Row {
         }
     }
 
-    /// The row with the times of its repetitions, each of so many queries.
+    /// Makes the row from the times of its repetitions, each of `queries` queries.
     pub(crate) fn timed(mut self, queries: usize, ns: &[f64]) -> Self {
         (self.ns_per_query, self.ns_min, self.ns_max) = spread(ns);
         self.queries = queries;
@@ -171,7 +171,7 @@ impl Row {
             && self.facts.queries == other.facts.queries
     }
 
-    /// What was asked for, in words.
+    /// The command, in words.
     fn question(&self) -> String {
         match (self.operation, &self.facts.queries) {
             ("get", None) => "random hits, every answer checked".to_owned(),
@@ -211,11 +211,11 @@ fn rounded(number: f64) -> f64 {
 /// A finished benchmark.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// Where it ran.
+    /// The machine.
     pub machine: Machine,
-    /// What was measured.
+    /// The rows.
     pub rows: Vec<Row>,
-    /// What was left out, and why.
+    /// Notes on rows that were left out, and why.
     pub notes: Vec<String>,
 }
 
@@ -294,7 +294,7 @@ fn count_text(count: u64) -> String {
     }
 }
 
-/// A column that stands in a table if some of its rows have something to say there.
+/// A column that the table has only if some of its rows have a value for it.
 type FactColumn = (&'static str, fn(&Facts) -> Option<f64>);
 const FACT_COLUMNS: [FactColumn; 4] = [
     ("GB/s", |facts| facts.gb_per_s),

@@ -1,10 +1,10 @@
 //! Ways to ask the same queries: every [`Strategy`] over batches of several sizes, and batches that ascend
 //! (FAST, Kim et al., section 8; figure 13).
 //!
-//! The queries are the same keys each time, and every answer is checked. Buffering, sorting, and putting the answers
-//! back in place is part of the times. The same tuples are in a file with a grid and in one without: the paper's
-//! scheme (b) without a grid is the descent of the spine. A note tells where `auto` is more than a tenth slower than
-//! the best strategy.
+//! The queries are the same keys each time, and every answer is checked. Buffering, sorting, and putting
+//! the answers back in place is part of the times. The same tuples are in a file with a grid and in one
+//! without: the paper's scheme (b) without a grid is the descent of the spine. A note tells where `auto` is
+//! more than a tenth slower than the best strategy.
 
 use crate::lookup::check_answers;
 use crate::report::{Report, Row};
@@ -15,7 +15,7 @@ use pleach_peers::Number;
 use std::path::PathBuf;
 use std::time::Instant;
 
-/// What to measure.
+/// Options of the measurement.
 pub struct StrategyOptions<'a> {
     /// Tuples of the tables.
     pub tuples: Vec<u64>,
@@ -25,13 +25,13 @@ pub struct StrategyOptions<'a> {
     pub batches: Vec<usize>,
     /// Queries of one repetition.
     pub queries: usize,
-    /// Repetitions, of which the median is reported.
+    /// Number of repetitions; the median is reported.
     pub repetitions: usize,
-    /// What `auto` goes by.
+    /// Costs that `auto` uses.
     pub costs: Costs,
     /// Folder for the files.
     pub dir: Option<PathBuf>,
-    /// Who is told of the steps.
+    /// Receives the steps of the run.
     pub told: Told<'a>,
 }
 
@@ -76,7 +76,7 @@ pub fn run(options: &StrategyOptions<'_>) -> Result<Report, BenchError> {
     Ok(report)
 }
 
-/// From this on `auto` is told to be slow.
+/// From this size on, `auto` is reported as slow.
 const SLOW: f64 = 1.1;
 /// Queries of a repetition in calls of up to [`SMALL_BATCH`], which take longer by query.
 const SMALL_QUERIES: usize = 1 << 18;
@@ -86,7 +86,7 @@ const SMALL_BATCH: usize = 64;
 struct Asked {
     file: usize,
     strategy: Strategy,
-    /// Whether the queries ascend.
+    /// True if the queries ascend.
     ascends: bool,
     batch: usize,
     ns: Vec<f64>,

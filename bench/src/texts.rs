@@ -1,9 +1,8 @@
 //! Byte-string keys of many kinds: telephone numbers, digits, URLs, words, uuids, k-mers, log offsets.
 //!
-//! Keys follow from a [`Kind`], a seed and nothing else, and are distinct. [`Kind::stream`] hands out
-//! one after the other in no order (log times excepted), [`Kind::keys`] and [`Kind::sorted`] all of them
-//! at once, with every core. The value beside a key follows from the key, so that answers can be checked
-//! without a table.
+//! Keys follow from a [`Kind`], a seed and nothing else, and are distinct. [`Kind::stream`] yields them one
+//! by one in no order (log times excepted), [`Kind::keys`] and [`Kind::sorted`] all of them at once, with
+//! every core. The value of a key follows from the key, so that answers can be checked without a table.
 
 mod genome;
 mod shuffle;
@@ -19,7 +18,7 @@ use std::fmt;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::str::FromStr;
 
-/// What keys look like.
+/// Kind of keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Telephone numbers as in TPC-H, clause 4.2.2.9: `CC-NNN-NNN-NNNN` with a country code from 10 to
@@ -51,8 +50,8 @@ pub enum Kind {
     Kmer,
     /// `user_000123456`: 14 bytes.
     User,
-    /// `2026-11-21T12:34:56.789Z#42`: ascending times, of which five share a millisecond, and numbers of
-    /// one or two digits that part them.
+    /// `2026-11-21T12:34:56.789Z#42`: ascending times, five per millisecond, and numbers of one or two
+    /// digits that distinguish them.
     LogTime,
 }
 
@@ -86,7 +85,7 @@ impl Kind {
         }
     }
 
-    /// Most keys that can be asked for.
+    /// Maximum number of keys.
     #[must_use]
     pub fn available(self) -> u64 {
         match self {
@@ -143,7 +142,7 @@ impl Kind {
         sort(&self.keys(count, seed))
     }
 
-    /// Whether the source gives the same key again.
+    /// Returns true if the source gives the same key again.
     const fn repeats(self) -> bool {
         matches!(self, Self::Word | Self::Kmer)
     }
@@ -168,7 +167,7 @@ impl fmt::Display for Kind {
 impl FromStr for Kind {
     type Err = String;
 
-    /// What `Display` writes: `phone`, `digits:16:10`.
+    /// Parses the text that `Display` writes: `phone`, `digits:16:10`.
     fn from_str(text: &str) -> Result<Self, String> {
         if let Some(kind) = Self::ALL.into_iter().find(|kind| kind.to_string() == text) {
             return Ok(kind);
@@ -193,7 +192,7 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// The next key. It lives until the next call, so this is no iterator.
+    /// Returns the next key. It lives until the next call, so this is not an iterator.
     #[allow(clippy::should_implement_trait, reason = "the key is lent")]
     pub fn next(&mut self) -> Option<&[u8]> {
         self.left = self.left.checked_sub(1)?;
@@ -208,7 +207,7 @@ impl Stream {
     }
 }
 
-/// Hashes of keys. Two different keys with the same hash cost one of them, which nobody misses.
+/// Hashes of keys. If two different keys have the same hash, one of them is left out, which does no harm.
 type Seen = HashSet<u64, BuildHasherDefault<Hashed>>;
 
 /// The hasher for what is hashed already.
@@ -227,7 +226,7 @@ impl Hasher for Hashed {
     }
 }
 
-/// What is calculated once for all keys.
+/// Data that is computed once for all keys.
 struct Source {
     kind: Kind,
     seed: u64,
@@ -235,7 +234,7 @@ struct Source {
 }
 
 const PHONES: u64 = 25 * 900 * 900 * 9000;
-/// How many milliseconds lie between two groups of log lines.
+/// Milliseconds between two groups of log lines.
 const LOG_STRIDE_MS: u64 = 7;
 const LOG_GROUP: u64 = 5;
 
@@ -390,7 +389,7 @@ fn hash(key: &[u8]) -> u64 {
     mix64(hash)
 }
 
-/// The value that stands beside `key`.
+/// Returns the value of `key`.
 #[must_use]
 pub fn value(key: &[u8]) -> u32 {
     hash(key) as u32
@@ -463,7 +462,7 @@ pub fn hits(keys: &Keys, count: usize) -> Keys {
 }
 
 /// `count` keys that are absent, in no order: keys that are present with one byte exchanged for that of
-/// another key, or with another byte behind where those are all present. `keys` are ascending.
+/// another key, or with a byte appended if those are all present. `keys` are ascending.
 #[must_use]
 pub fn misses(keys: &Keys, count: usize) -> Keys {
     let ranks = keys.len() as u64;
@@ -495,7 +494,7 @@ fn draw(i: usize) -> u64 {
     mix64((i as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15))
 }
 
-/// The rank of `key` among ascending keys, or where it would stand.
+/// Returns the rank of `key` among ascending keys, or the rank at which it would be inserted.
 fn search(keys: View<'_>, key: &[u8]) -> Result<usize, usize> {
     let (mut start, mut end) = (0, keys.len());
     while start < end {

@@ -1,4 +1,4 @@
-//! Who is told of the steps of a run, and may stop it between them.
+//! The observer of a run: it receives the steps, and may stop the run between them.
 
 use crate::BenchError;
 

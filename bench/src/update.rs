@@ -1,12 +1,14 @@
-//! Changes: the next generation of a file, beside a plain copy of it, and batches beside stores that update in place.
+//! Changes: the next generation of a file, beside a plain copy of it, and batches beside stores that update
+//! in place.
 //!
-//! Three questions, each with (u64,u64) tuples. What does a rebuild with one change in a hundred tuples cost, beside a
-//! copy of the file by calls of 2 MiB that is synced? The two take turns. Which way is fastest for how many
-//! changes: a merge; where values alone change, a patch; or the paper's update of a tree that is in memory already, and
-//! writing it? And how many operations a second are there in the
-//! batch of the Harmonia paper (Yan et al., PPoPP 2019, section 5.4: 4096K operations, one in twenty an insert): by
-//! the paper's update of a tree in memory, by a merge, and by LMDB and redb in one transaction? Each once durable,
-//! on the disk when the time ends, and once without waiting for the disk. Sorting a batch is a part of all times.
+//! Three questions, each with (u64,u64) tuples. What does a rebuild with one change in a hundred tuples
+//! cost, beside a copy of the file by calls of 2 MiB that is synced? The two take turns. Which way is
+//! fastest for how many changes: a merge; where values alone change, a patch; or the paper's update of a
+//! tree that is in memory already, and writing it? And how many operations a second are there in the batch
+//! of the Harmonia paper (Yan et al., PPoPP 2019, section 5.4: 4096K operations, one in twenty an insert):
+//! by the paper's update of a tree in memory, by a merge, and by LMDB and redb in one transaction? Each
+//! once durable, on the disk when the time ends, and once without waiting for the disk. Sorting a batch is
+//! a part of all times.
 //!
 //! Afterwards keys of the batch are looked up in each result.
 
@@ -25,7 +27,7 @@ use std::time::Instant;
 
 /// Operations of the paper's batch.
 const BATCH: u64 = 4096 << 10;
-/// One operation in so many is an insert.
+/// One of this many operations is an insert.
 const INSERTS: u64 = 20;
 /// Keys that are looked up in each result.
 const CHECKED: usize = 1 << 12;
@@ -278,7 +280,7 @@ impl<'a> Bench<'a> {
         self.stores(&batch, report)
     }
 
-    /// Seconds of the paper's batch update of a tree that is in memory; and of writing it, if that is asked for.
+    /// Seconds of the paper's batch update of a tree that is in memory; and of writing it, if requested.
     fn tree(&self, batch: &[Row3], file: bool) -> Result<f64, BenchError> {
         let refused = |error: pleach_builder::harmonia::HarmoniaError| BenchError::Options(error.to_string());
         let mut tree = HarmoniaTree::<u64, u64>::load(&self.tuples, FANOUT, FILL).map_err(refused)?;

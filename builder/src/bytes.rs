@@ -152,7 +152,7 @@ fn take(job: &Job<'_>, gather: &mut Gather<'_>, chunk: &Chunk) -> Result<(), Bui
     let same = |a: &Column, b: &Column| std::mem::discriminant(a) == std::mem::discriminant(b);
     let values = if matches!(chunk.values, Column::None) { chunk.len() } else { chunk.values.len() };
     if !same(&chunk.keys, &expected.keys) || !same(&chunk.values, &expected.values) || values != chunk.len() {
-        let problem = "its columns are not of the announced types, or not of equal length";
+        let problem = "its columns have other types than declared, or unequal lengths";
         return Err(refused(gather.rows(), problem.into()));
     }
     let (mut key_buffer, mut value_buffer) = ([0; 16], [0; 16]);
@@ -162,7 +162,7 @@ fn take(job: &Job<'_>, gather: &mut Gather<'_>, chunk: &Chunk) -> Result<(), Bui
         let row = gather.rows();
         if key.len() > KEY_BYTES_MAX {
             let problem =
-                format!("the key has {} bytes, at most {KEY_BYTES_MAX} can be held: shorten it", key.len());
+                format!("the key has {} bytes, but a key has at most {KEY_BYTES_MAX}: shorten it", key.len());
             return Err(refused(row, problem));
         }
         if u32::try_from(value.len()).is_err() {

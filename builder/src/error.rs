@@ -48,7 +48,7 @@ pub enum BuildError {
         row: Option<u64>,
     },
     /// The observer cancelled the build.
-    #[error("interrupted: the build was stopped and left nothing behind: start it again")]
+    #[error("interrupted: the build was stopped and left no files: start it again")]
     Interrupted,
     /// Another builder holds the lock of the target.
     #[error("busy: {}: {holder} is building it: wait for it, or choose another name", path.display())]
@@ -83,7 +83,7 @@ pub enum BuildError {
         files: usize,
     },
     /// A quantity exceeds the limit of the format.
-    #[error("too large: {what} has {found}, at most {limit} can be held: build it in parts")]
+    #[error("too large: {what} has {found}, at most {limit} are possible: build it in parts")]
     TooLarge {
         /// The thing that is too large.
         what: &'static str,
@@ -108,8 +108,8 @@ pub enum BuildError {
     },
     /// A file to be rebuilt or compacted is damaged.
     #[error(
-        "damaged: {}: section {section} at byte {offset} does not match its sum: look with fsck, restore it, or \
-         take what is whole with --salvage",
+        "damaged: {}: section {section} at byte {offset} does not match its sum: run pleach fsck, restore \
+         it, or recover the rest with --salvage",
         path.display()
     )]
     Damaged {
@@ -121,7 +121,7 @@ pub enum BuildError {
         offset: u64,
     },
     /// The changes would duplicate a key in a file of unique keys.
-    #[error("duplicate key: {key} would stand twice in a file of unique keys: put it instead of adding it")]
+    #[error("duplicate key: {key} would occur twice in a file of unique keys: use put instead of add")]
     NotUnique {
         /// The key.
         key: String,
@@ -139,7 +139,7 @@ pub enum BuildError {
         path: PathBuf,
     },
     /// The target is a kept generation of an index.
-    #[error("output is a kept generation: {}: name another file, or see rollback", path.display())]
+    #[error("output is a kept generation: {}: name another file, or use pleach rollback", path.display())]
     OutputIsKept {
         /// The target.
         path: PathBuf,
@@ -151,21 +151,25 @@ pub enum BuildError {
         path: PathBuf,
     },
     /// A table would replace an index.
-    #[error("is a Pleach file, and no table: {}: name another file, or replace it with --force", path.display())]
+    #[error(
+        "is a Pleach file, not a table: {}: name another file, or replace it with --force", path.display()
+    )]
     TargetIsIndex {
         /// The target.
         path: PathBuf,
     },
     /// The file was replaced by another process during the rebuild.
-    #[error("replaced by somebody else: {}: it is not what was read any more: start again", path.display())]
+    #[error(
+        "replaced by another process: {}: it is no longer the file that was read: start again", path.display()
+    )]
     Overtaken {
         /// The file.
         path: PathBuf,
     },
     /// The lock file can be opened by its owner alone.
     #[error(
-        "lock of another user: {}: it belongs to user {owner}, who alone can tell whether it is in use: ask them to \
-         finish or to remove it",
+        "lock of another user: {}: it belongs to user {owner}, who alone can see whether it is in use: ask \
+         them to finish or to remove it",
         path.display()
     )]
     LockClosed {
@@ -175,7 +179,7 @@ pub enum BuildError {
         owner: u32,
     },
     /// The name for an old generation is in use.
-    #[error("name taken: {}: {what} stands where the old generation is to be kept: move it away", path.display())]
+    #[error("name in use: {}: {what} has the name for the old generation: move it", path.display())]
     GenerationTaken {
         /// The name.
         path: PathBuf,
@@ -192,7 +196,7 @@ pub enum BuildError {
     },
     /// The generation number of the file has no successor.
     #[error(
-        "{}: generation {} is the last one there can be: compact the file under another name, which starts anew",
+        "{}: generation {} is the last possible one: compact the file under another name, which starts again",
         path.display(),
         u64::MAX
     )]
@@ -202,7 +206,7 @@ pub enum BuildError {
     },
     /// Files to be merged hold other types than the first.
     #[error(
-        "types differ: {}: it holds {found}, but {} holds {expected}: compact files of one kind",
+        "types differ: {}: it holds {found}, but {} holds {expected}: compact files of the same types",
         path.display(),
         first.display()
     )]
@@ -239,7 +243,7 @@ pub enum BuildError {
         path: PathBuf,
     },
     /// The system cannot provide memory that the options allow.
-    #[error("out of memory: {bytes} bytes for sorting cannot be had: choose a smaller --memory")]
+    #[error("out of memory: {bytes} bytes for sorting are not available: choose a smaller --memory")]
     OutOfMemory {
         /// Number of bytes requested.
         bytes: u64,

@@ -376,7 +376,7 @@ fn columns<W: KeyLane, B: ValueLane>(chunk: &Chunk) -> Result<Columns<'_, W, B>,
             BuildError::Source(SourceError {
                 input: "input".into(),
                 place: String::new(),
-                problem: "its columns are not of the announced types, or not of equal length".into(),
+                problem: "its columns have other types than declared, or unequal lengths".into(),
                 cause: None,
             })
         })

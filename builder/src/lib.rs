@@ -83,7 +83,7 @@ pub fn build(
 /// Builds as [`build`] does, over any storage: the seam for tests in which the system fails.
 ///
 /// # Errors
-/// Those of [`build`].
+/// The errors of [`build`].
 pub fn build_with_storage(
     source: &mut dyn Source,
     target: &Path,
@@ -121,7 +121,7 @@ fn in_pool<T: Send>(
 /// Builds the file `target` from a slice of tuples in any order.
 ///
 /// # Errors
-/// Those of [`build`].
+/// The errors of [`build`].
 pub fn build_slice<K: Key, V: Value>(
     tuples: &[(K, V)],
     target: &Path,
@@ -133,7 +133,7 @@ pub fn build_slice<K: Key, V: Value>(
 /// Builds the file `target` from an iterator over tuples in any order.
 ///
 /// # Errors
-/// Those of [`build`].
+/// The errors of [`build`].
 pub fn build_iter<K: Key, V: Value, I>(
     tuples: I,
     target: &Path,
@@ -149,7 +149,7 @@ where
 /// Returns the bytes that [`build_slice`] would write, without any file.
 ///
 /// # Errors
-/// Those of [`build_slice`] that do not come from the file system.
+/// The errors of [`build_slice`] that do not come from the file system.
 pub fn build_bytes<K: Key, V: Value>(
     tuples: &[(K, V)],
     options: &BuildOptions,
@@ -164,7 +164,7 @@ pub fn build_bytes<K: Key, V: Value>(
 /// Builds the file `target` from tuples with byte keys of type `key_type`, in any order.
 ///
 /// # Errors
-/// Those of [`build`]; [`BuildError::Source`] if `key_type` is numeric (use [`build_slice`] for such tuples),
+/// The errors of [`build`]; [`BuildError::Source`] if `key_type` is numeric (use [`build_slice`] for such tuples),
 /// or if a key is not valid for the type.
 pub fn build_strings<K: AsRef<[u8]> + Sync, V: Value>(
     key_type: KeyType,
@@ -178,7 +178,7 @@ pub fn build_strings<K: AsRef<[u8]> + Sync, V: Value>(
 /// Returns the bytes that [`build_strings`] would write, without any file.
 ///
 /// # Errors
-/// Those of [`build_strings`] that do not come from the file system.
+/// The errors of [`build_strings`] that do not come from the file system.
 pub fn build_strings_bytes<K: AsRef<[u8]> + Sync, V: Value>(
     key_type: KeyType,
     tuples: &[(K, V)],
@@ -208,10 +208,7 @@ fn string_source<K: AsRef<[u8]> + Sync, V: Value>(
         KeyType::U32 | KeyType::U64 | KeyType::I32 | KeyType::I64 | KeyType::U128 | KeyType::F64 => false,
     };
     if let Some(row) = tuples.iter().position(|(key, _)| !is_key(key.as_ref())) {
-        return Err(refused(
-            format!("row {row}"),
-            format!("the key is not one of type {key_type}: leave it out"),
-        ));
+        return Err(refused(format!("row {row}"), format!("invalid {key_type} key: leave it out")));
     }
     const TUPLES: usize = 1 << 14;
     let schema = Schema::plain(key_type, V::TYPE, Some(tuples.len() as u64));

@@ -51,7 +51,7 @@ const ATTEMPTS: usize = 100;
 /// Takes the lock if nobody holds it.
 ///
 /// # Errors
-/// Those of the operations of `name`; also if the lock file disappears [`ATTEMPTS`] times.
+/// The errors of the operations of `name`; also if the lock file disappears [`ATTEMPTS`] times.
 pub(crate) fn take<N: LockName>(name: &N, holder: &str) -> io::Result<Taken<N::File>> {
     let (mut attempts, mut looks) = (0, 0);
     while attempts < ATTEMPTS {

@@ -23,7 +23,7 @@ pub enum Phase {
 pub trait Observer: Sync {
     /// Reports that `done` of `total` (if known) units of the phase are done.
     fn progress(&self, _phase: Phase, _done: u64, _total: Option<u64>) {}
-    /// Returns true to stop the build, which then leaves nothing behind.
+    /// Returns true to stop the build, which then leaves no files.
     fn cancelled(&self) -> bool {
         false
     }

@@ -109,7 +109,7 @@ impl fmt::Display for Layout {
 
 /// The layouts of this version, for messages.
 const USABLE: &str =
-    "use lines,spine and if you like grid, columns, packed, classic, harmonia[:FANOUT[:PERCENT]]";
+    "use lines,spine and optionally grid, columns, packed, classic, harmonia[:FANOUT[:PERCENT]]";
 
 impl FromStr for Layout {
     type Err = String;
@@ -125,18 +125,18 @@ impl FromStr for Layout {
                 "columns" => layout.columns = true,
                 "packed" => layout.packed = true,
                 "classic" => layout.classic = true,
-                "btree" => return Err(format!("this version does not make '{text}': {USABLE}")),
+                "btree" => return Err(format!("unsupported layout '{text}': {USABLE}")),
                 _ => match part
                     .strip_prefix("harmonia")
                     .filter(|rest| rest.is_empty() || rest.starts_with(':'))
                 {
                     Some(rest) => layout.harmonia = Some(harmonia(part, rest)?),
-                    None => return Err(format!("'{part}' is no layout: {USABLE}")),
+                    None => return Err(format!("unknown layout '{part}': {USABLE}")),
                 },
             }
         }
         if !(lines && spine) {
-            return Err(format!("this version does not make '{text}': {USABLE}"));
+            return Err(format!("unsupported layout '{text}': {USABLE}"));
         }
         Ok(layout)
     }
@@ -146,7 +146,9 @@ impl FromStr for Layout {
 fn harmonia(part: &str, rest: &str) -> Result<Harmonia, String> {
     let mut shape = Harmonia::default();
     for (number, text) in rest.split(':').skip(1).enumerate() {
-        let value = text.parse().map_err(|_| format!("'{text}' in '{part}' is no number"))?;
+        let value = text
+            .parse()
+            .map_err(|_| format!("invalid number '{text}' in '{part}': use harmonia:FANOUT:PERCENT"))?;
         match number {
             0 => shape.fanout = value,
             1 => shape.fill_percent = value,
@@ -156,7 +158,10 @@ fn harmonia(part: &str, rest: &str) -> Result<Harmonia, String> {
     if shape.is_sound() {
         return Ok(shape);
     }
-    Err(format!("'{part}': give harmonia:FANOUT:PERCENT, a fanout of 8 to 128, nodes 50 to 100 percent full"))
+    Err(format!(
+        "invalid tree '{part}': use harmonia:FANOUT:PERCENT, with a fanout of 8 to 128 and nodes 50 to 100 \
+         percent full"
+    ))
 }
 
 /// Options of a build.

@@ -521,7 +521,7 @@ impl Draft {
     /// Takes the lock and creates a temporary file beside `target`, or opens the device.
     ///
     /// # Errors
-    /// Those of [`Rules::check`]; [`BuildError::Busy`] or [`BuildError::LockClosed`] if the lock is held or
+    /// The errors of [`Rules::check`]; [`BuildError::Busy`] or [`BuildError::LockClosed`] if the lock is held or
     /// cannot be read; [`BuildError::Io`].
     pub fn create(target: &Path, rules: Rules) -> Result<Self, BuildError> {
         static STORAGE: RealStorage = RealStorage;
@@ -586,7 +586,7 @@ impl Write for Draft {
 /// Publishes `bytes` as the file `target`.
 ///
 /// # Errors
-/// Those of [`Draft::create`] and [`Draft::commit`]; [`BuildError::Io`] if a write fails.
+/// The errors of [`Draft::create`] and [`Draft::commit`]; [`BuildError::Io`] if a write fails.
 pub fn replace(target: &Path, bytes: &[u8], rules: Rules) -> Result<(), BuildError> {
     let mut draft = Draft::create(target, rules)?;
     draft.write_all(bytes).map_err(|error| BuildError::io("writing", target, error))?;

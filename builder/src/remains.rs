@@ -69,7 +69,7 @@ impl Drop for Token {
 /// Calls `make` to create something, and registers the name that `name` returns for it.
 ///
 /// # Errors
-/// Those of `make`, or that the process is ending.
+/// The errors of `make`, or that the process is ending.
 pub fn make<T>(
     make: impl FnOnce() -> io::Result<T>,
     name: impl FnOnce(&T) -> Option<PathBuf>,
@@ -90,7 +90,7 @@ pub fn register_folder(path: &Path) -> Token {
 /// Gives a file its name: calls `rename`, unless the process is ending.
 ///
 /// # Errors
-/// Those of `rename`, or that the process is ending.
+/// The errors of `rename`, or that the process is ending.
 pub fn publish<T>(target: &Path, rename: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     REGISTRY.publish(target, rename)
 }

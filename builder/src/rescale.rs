@@ -128,7 +128,8 @@ impl Source for Rescaled<'_> {
                 input: self.name.clone(),
                 place: format!("{role} {text}"),
                 problem: format!(
-                    "it is beyond {to}, in which the files are compared: select fewer tuples first"
+                    "it is outside the range of {to}, in which the files are compared: select fewer tuples \
+                     first"
                 ),
                 cause: None,
             })?;

@@ -234,7 +234,7 @@ fn promised_order_is_held() {
     }
 }
 
-/// Keys of which every bottom border lies in one cell of any coarse grid.
+/// Keys whose bottom borders are all in one cell of any coarse grid.
 fn tight_runs(gap_bits: u32, run: u64) -> impl Fn(u64) -> u64 {
     move |row| ((row / run) << gap_bits) + row % run
 }

@@ -1,4 +1,5 @@
-//! Generations know who they are: what is no generation of an index is neither replaced nor removed, whatever its name.
+//! Generations are identified by content: a file that is not a generation of an index is neither replaced
+//! nor removed, whatever its name.
 
 use pleach_builder::rebuild::{
     CompactOptions, RebuildOptions, RollbackOptions, State, compact, generations, kept_path, rebuild,
@@ -174,7 +175,7 @@ fn what_is_no_generation_is_left_alone() {
             let mut after = snapshot(place.0.path());
             after.retain(|(path, ..)| !path.ends_with("other"));
             assert_eq!(before, after, "{how}, {what}");
-            // Without --keep it is nobody's business.
+            // Without --keep it does not matter.
             make(&place, 1, None).unwrap_or_else(|error| panic!("{how}, {what}: {error}"));
         }
     }
@@ -208,7 +209,7 @@ fn old_generations_are_published_anew() {
     let done = rollback(&place.target(), None, &options, &Silent).expect("rolled back");
     assert_eq!((done.from, done.generation, done.kept), (5, 7, 2));
     assert_eq!(place.names(), ["a.pleach", "a.pleach.g5", "a.pleach.g6"]);
-    // Where the index is damaged, empty or gone.
+    // If the index is damaged, empty or missing.
     let sixth = superblock(&kept_path(&place.target(), 6)).file_id;
     for broken in [None, Some(Vec::new()), Some(vec![0x89; 3])] {
         match &broken {
@@ -224,7 +225,7 @@ fn old_generations_are_published_anew() {
         let done = rollback(&place.target(), None, &options, &Silent).expect("rolled back");
         assert_eq!((done.file_id, done.from, done.generation), (sixth, 6, 8));
     }
-    // What is not there, or is damaged.
+    // Missing or damaged generations.
     for number in [3, 99] {
         let error = rollback(&place.target(), Some(number), &options, &Silent).expect_err("none");
         assert!(matches!(error, BuildError::NoGeneration { .. }), "{error}");
@@ -242,7 +243,7 @@ fn old_generations_are_published_anew() {
                 assert!(is_damage, "{at}: {error}");
                 assert!(fs::read(place.target()).expect("there") == before, "{at}");
             }
-            // Of the copies at the end, which are written anew.
+            // The copies at the end, which are written again.
             Ok(_) => assert!(at >= sound.len() - 8192, "{at}"),
         }
     }

@@ -23,7 +23,7 @@ use std::io::{Cursor, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What a source delivered: encoded keys and value bits, widened; or wide words, or strings.
+/// Data that a source returned: encoded keys and value bits, widened; or wide words, or strings.
 #[derive(Debug, PartialEq)]
 struct Read64 {
     schema: Schema,
@@ -101,7 +101,7 @@ fn drain(source: &mut dyn Source, tuples_max: usize) -> Result<Read64, SourceErr
     Ok(read)
 }
 
-/// Reads a stream in several chunk sizes and as one that hands out few bytes at a time.
+/// Reads a stream in several chunk sizes and as one that yields few bytes at a time.
 fn stream(bytes: &[u8], format: Format, options: &InputOptions) -> Result<Read64, SourceError> {
     let options = InputOptions { format: Some(format), ..options.clone() };
     let whole = open_stream("standard input", Box::new(Cursor::new(bytes.to_vec())), &options)
@@ -291,21 +291,21 @@ fn csv_columns_are_chosen_by_name_or_number() {
     assert_eq!((read.keys, read.values), (vec![2, 6], vec![1, 5]));
     refused(
         csv(text, &choose("d", "b")),
-        r#"standard input: column "d" is not there: the columns are "a", "b", "0", "c""#,
+        r#"standard input: no column "d": the columns are "a", "b", "0", "c""#,
     );
     refused(
         csv(text, &choose("a", "4")),
-        r#"standard input: column "4" is not there: the columns are "a", "b", "0", "c""#,
+        r#"standard input: no column "4": the columns are "a", "b", "0", "c""#,
     );
     refused(
         csv("a,b,a\n", &choose("a", "b")),
-        r#"standard input: column "a" is there 2 times: choose it by number"#,
+        r#"standard input: column "a" occurs 2 times: choose it by number"#,
     );
     let dropped = InputOptions { value: Some("no such".to_owned()), ..valued(ValueType::None) };
     assert_eq!(csv(text, &dropped).expect("reads").schema.value_type, ValueType::None);
     refused(
         csv("a\n1\n", &valued(ValueType::U32)),
-        "standard input: there is no value column, but a value type: leave it out, or name a column",
+        "standard input: a value type without a value column: leave it out, or name a column",
     );
 }
 
@@ -321,7 +321,7 @@ fn csv_without_header_goes_by_number() {
     let missing = InputOptions { key: Some("3".to_owned()), ..options.clone() };
     refused(
         csv("1,2,3\n", &missing),
-        r#"standard input: column "3" is not there: there are 3 columns, from 0"#,
+        r#"standard input: no column "3": there are 3 columns, numbered from 0"#,
     );
     refused(
         csv("1,2\n,5\n", &options),
@@ -373,7 +373,7 @@ fn csv_delimiters_and_tsv() {
     );
     refused(
         csv("k,v\n", &InputOptions { delimiter: Some(b'1'), ..plain() }),
-        "standard input: '1' cannot be a delimiter: it stands in numbers or quotes",
+        "standard input: invalid delimiter '1', which occurs in numbers or quotes: use another",
     );
 }
 
@@ -410,9 +410,12 @@ fn csv_refusals() {
     for (text, problem) in [
         ("", "it is empty, but a header line is expected"),
         ("\n\r\n", "it is empty, but a header line is expected"),
-        ("k,v\n1,2\n3\n", "row 2: it has 1 field, but the first line has 2: give every row the same"),
-        ("k,v\n1,2\n3,4,5\n", "row 2: it has 3 fields, but the first line has 2: give every row the same"),
-        ("k\n1\n2,3\n", "row 2: it has 2 fields, but the first line has 1: give every row the same"),
+        ("k,v\n1,2\n3\n", "row 2: it has 1 field, but the first line has 2: give every row the same number"),
+        (
+            "k,v\n1,2\n3,4,5\n",
+            "row 2: it has 3 fields, but the first line has 2: give every row the same number",
+        ),
+        ("k\n1\n2,3\n", "row 2: it has 2 fields, but the first line has 1: give every row the same number"),
         (
             "k,v\n1,2\n3,\n",
             "row 2, column \"v\": it is null: fill or drop such rows, or choose another column",
@@ -425,7 +428,7 @@ fn csv_refusals() {
         ("k,v\n1.5,2\n", &format!("row 1, column \"k\": not a whole number: \"1.5\": {rest} --key-type")),
         (
             "k,v\n1\r2,2\n",
-            "row 1, field 1: a carriage return stands in it without a line feed: write all line ends in one way, or \
+            "row 1, field 1: carriage return without a line feed: use the same line end in all rows, or \
              quote the field",
         ),
         (
@@ -438,16 +441,16 @@ fn csv_refusals() {
             "row 1, column \"v\": \"18446744073709551616\" does not fit u64 (0 to 18446744073709551615): choose \
              another type with --value-type",
         ),
-        ("k,v\n1,\"2\n", "row 1: a quote is opened and not closed: close it"),
-        ("k,\"v\n1,2\n", "row 1: a quote is opened and not closed: close it"),
+        ("k,v\n1,\"2\n", "row 1: missing closing quote: add it"),
+        ("k,\"v\n1,2\n", "row 1: missing closing quote: add it"),
         (
             "k,v\n1,2\"3\n",
-            "row 1, field 2: a quote stands inside a field that is not quoted: quote the field, and double the \
+            "row 1, field 2: a quote inside an unquoted field: quote the field, and double the \
              quotes in it",
         ),
         (
             "k,v\n1,2\n\"3\"4,5\n",
-            "row 2, field 1: something follows the closing quote: quote the field, and double the quotes in it",
+            "row 2, field 1: text after the closing quote: quote the field, and double the quotes in it",
         ),
         ("\u{feff}", "it is empty, but a header line is expected"),
     ] {
@@ -494,7 +497,7 @@ fn csv_rows_across_blocks() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
-    /// What we take, the csv crate takes, and finds the same numbers in it.
+    /// The csv crate reads the accepted text, and finds the same numbers in it.
     #[test]
     fn csv_agrees_with_another_parser(
         rows in proptest::collection::vec((any::<u64>(), any::<i32>(), "[a-z\", \n]{0,6}", 0..16_u8), 0..40),
@@ -521,7 +524,7 @@ proptest! {
         prop_assert_eq!((read.keys, read.values), (keys, values));
     }
 
-    /// Whatever stands in it, the fast rows and the slow ones agree: quoting a field changes nothing.
+    /// Fast and slow rows agree for all contents: quoting a field changes nothing.
     #[test]
     fn csv_fast_and_slow_rows_agree(
         fields in proptest::collection::vec("[-+ \t0-9.eNa]{0,22}", 1..6),
@@ -739,7 +742,7 @@ fn typed_decimals_have_limits() {
     let cents = InputOptions { value: Some("cents".into()), ..valued(ValueType::F64) };
     refused(
         typed(&table, &cents),
-        "t.parquet: column \"cents\": wrong type: Decimal128(15, 2) becomes i64, not f64: choose one of these with \
+        "t.parquet: column \"cents\": wrong type: Decimal128(15, 2) can become i64, not f64: choose one of these with \
          --value-type, or another column",
     );
 }
@@ -807,7 +810,7 @@ fn typed_refusals() {
     );
     refused(
         typed(&table, &InputOptions { value: Some("x".into()), ..plain() }),
-        "t.parquet: column \"x\" is not there: the columns are \"id\"",
+        "t.parquet: no column \"x\": the columns are \"id\"",
     );
 }
 
@@ -880,9 +883,9 @@ fn arrow_streams_and_batches() {
 #[test]
 fn foreign_bytes_are_refused() {
     for (name, text) in [
-        ("t.parquet", "it is no Parquet file that can be read"),
-        ("t.arrow", "it is no Arrow file or stream that can be read"),
-        ("t.npy", "it is no NumPy array: check its format"),
+        ("t.parquet", "not a readable Parquet file"),
+        ("t.arrow", "not a readable Arrow file or stream"),
+        ("t.npy", "not a NumPy array: check the format of the file"),
     ] {
         let error = file(name, b"id,n\n1,2\n3,4\n", &plain()).expect_err("is foreign");
         assert!(error.to_string().starts_with(&format!("{name}: {text}")), "{error}");
@@ -992,16 +995,16 @@ fn npy_refusals() {
     for (bytes, problem) in [
         (
             npy("<u8", "(7,)", &numbers),
-            "its header promises 7 rows (56 bytes), but 48 bytes follow: it is truncated",
+            "its header declares 7 rows (56 bytes), but 48 bytes follow: it is truncated",
         ),
         (npy("<u8", "(5,)", &numbers), "more bytes follow its 5 rows: cut them off"),
         (
             npy_of(1, "{'descr': '<u8', 'fortran_order': True, 'shape': (4, 2)}", &numbers),
-            "its header promises 4 rows (64 bytes), but 48 bytes follow: it is truncated",
+            "its header declares 4 rows (64 bytes), but 48 bytes follow: it is truncated",
         ),
         (
             npy("<u8", "(1, 3, 2)", &numbers),
-            "its shape is (1, 3, 2): one or two dimensions are read, one if it is structured",
+            "its shape is (1, 3, 2): one or two dimensions are supported, one if it is structured",
         ),
         (npy("|O", "(6,)", &numbers), "it holds Python objects: save numbers"),
         (
@@ -1010,10 +1013,13 @@ fn npy_refusals() {
              times, timestamps, durations, decimals, texts or binary strings: choose another column with --key",
         ),
         (b"\x93NUMPY\x01\x00\xff".to_vec(), "it ends inside the header of a NumPy array: it is truncated"),
-        (b"\x93NUMPY\x09\x00\xff".to_vec(), "it is a NumPy array of version 9: versions 1 to 3 are read"),
+        (
+            b"\x93NUMPY\x09\x00\xff".to_vec(),
+            "it is a NumPy array of version 9: versions 1 to 3 are supported",
+        ),
         (
             npy_of(1, "{'descr': '<u8'}", &numbers),
-            "its header is not that of a NumPy array (there is no 'fortran_order'): write it again",
+            "invalid NumPy header (missing 'fortran_order'): write it again",
         ),
     ] {
         refused(file("t.npy", &bytes, &plain()), &format!("t.npy: {problem}"));
@@ -1105,21 +1111,20 @@ fn raw_options_and_refusals() {
     );
     refused(
         both("t.bin", Format::Raw, &bytes[..31], &raw),
-        "t.bin: its length is no multiple of the 16 bytes of a row: 15 bytes are left: it is truncated, or its types \
-         are others",
+        "t.bin: invalid length: 15 bytes are left after the last row of 16 bytes: it is truncated, or has other types",
     );
     refused(
         stream(&bytes[..31], Format::Raw, &raw),
-        "standard input: its length is no multiple of the 16 bytes of a row: 15 bytes are left: it is truncated, or \
-         its types are others",
+        "standard input: invalid length: 15 bytes are left after the last row of 16 bytes: it is truncated, \
+         or has other types",
     );
     refused(
         file("t.raw", &bytes, &plain()),
-        "t.raw: raw tuples do not say their types: give them with --raw, as u64,u64",
+        "t.raw: raw tuples have no types: give them with --raw, such as u64,u64",
     );
     refused(
         file("t.raw", &bytes, &InputOptions { format: Some(Format::Csv), ..raw }),
-        "t.raw: it cannot be raw and of another format: give one of the two",
+        "t.raw: --raw and another format: give one of the two",
     );
 }
 
@@ -1167,11 +1172,11 @@ fn texts_of(fields: &[(&[u8], &[u8])]) -> [(&'static str, Format, Vec<u8>); 2] {
 /// One column in all the ways in which it can be written.
 struct Ways {
     key_type: KeyType,
-    /// Of values that are the same as the keys; else values are row numbers.
+    /// True if the values equal the keys; otherwise they are row numbers.
     value_type: Option<ValueType>,
     fields: Vec<Vec<u8>>,
     arrays: Vec<ArrayRef>,
-    /// Arrays that are of another type and must be told.
+    /// Arrays of another type, which must be refused.
     others: Vec<ArrayRef>,
     npy: Vec<(&'static str, Vec<u8>)>,
     raw: Option<Vec<u8>>,
@@ -1413,7 +1418,7 @@ fn strings_convert_if_they_can() {
             );
         }
     }
-    // NumPy pads bytes with zeros; they are no part of a string of any length.
+    // NumPy pads bytes with zeros; they are not part of a string of variable length.
     let bytes = npy("|S4", "(3,)", b"ab\0\0\0\0\0\0a\0b\0");
     let read = both("t.npy", Format::Npy, &bytes, &plain()).expect("reads");
     assert_eq!(read.schema.key_type, KeyType::Fixed(4));
@@ -1423,10 +1428,10 @@ fn strings_convert_if_they_can() {
     let void = npy("|V4", "(3,)", b"ab\0\0\0\0\0\0a\0b\0");
     let read = both("t.npy", Format::Npy, &void, &keyed(KeyType::Bytes)).expect("reads");
     assert_eq!(read.key_strings, [b"ab\0\0", b"\0\0\0\0", b"a\0b\0"]);
-    // A column of texts alone: a blank line is no row, an empty text is written with quotes.
+    // Only a column of texts: a blank line is not a row, and an empty text is written with quotes.
     let read = csv("t\nb\n\n\"\"\n b \r\n", &keyed(KeyType::Utf8)).expect("reads");
     assert_eq!(read.key_texts(), ["b", "", " b "]);
-    // Backslashes that are no escapes, and one at the end.
+    // Backslashes that do not begin an escape, and one at the end.
     let read = stream(b"t\nC:\\dir\\\\new\\x\\\n", Format::Tsv, &keyed(KeyType::Utf8)).expect("reads");
     assert_eq!(read.key_texts(), ["C:\\dir\\new\\x\\"]);
 }
@@ -1459,7 +1464,7 @@ fn strings_that_do_not_fit() {
         (
             texts(vec!["a", &long]),
             None,
-            "row 2, column \"k\": it has 65536 bytes, but a key has 65535 at most: shorten it, or choose another \
+            "row 2, column \"k\": it has 65536 bytes, but a key has at most 65535: shorten it, or choose another \
              column with --key"
                 .to_owned(),
         ),
@@ -1472,7 +1477,7 @@ fn strings_that_do_not_fit() {
         (
             texts(vec!["1", ""]),
             Some(KeyType::U128),
-            "row 2, column \"k\": it is an empty text, and no whole number: fill or drop such rows, or choose \
+            "row 2, column \"k\": it is an empty text, not a whole number: fill or drop such rows, or choose \
              another type with --key-type".to_owned(),
         ),
         (
@@ -1485,29 +1490,32 @@ fn strings_that_do_not_fit() {
         (
             texts(vec!["a"]),
             Some(KeyType::U64),
-            format!("column \"k\": wrong type: Utf8 becomes u128, bytesN, bytes or utf8, not u64: {held}"),
+            format!("column \"k\": wrong type: Utf8 can become u128, bytesN, bytes or utf8, not u64: {held}"),
         ),
         (
             strings(vec![b"a"]),
             Some(KeyType::U128),
-            format!("column \"k\": wrong type: Binary becomes bytesN, bytes or utf8, not u128: {held}"),
+            format!("column \"k\": wrong type: Binary can become bytesN, bytes or utf8, not u128: {held}"),
         ),
         (
             fixed(b"abc"),
             Some(KeyType::Fixed(4)),
-            format!("column \"k\": wrong type: FixedSizeBinary(3) becomes bytes3, bytes or utf8, not bytes4: {held}"),
+            format!(
+                "column \"k\": wrong type: FixedSizeBinary(3) can become bytes3, bytes or utf8, not bytes4: \
+                 {held}"
+            ),
         ),
         (
             fixed(b"0123456789abcdef"),
             Some(KeyType::F64),
             format!(
-                "column \"k\": wrong type: FixedSizeBinary(16) becomes u128, bytes16, bytes or utf8, not f64: {held}"
+                "column \"k\": wrong type: FixedSizeBinary(16) can become u128, bytes16, bytes or utf8, not f64: {held}"
             ),
         ),
         (
             batch(vec![("k", Arc::new(Int64Array::from(vec![1])))]),
             Some(KeyType::Utf8),
-            format!("column \"k\": wrong type: Int64 becomes u32, u64, u128, i32, i64 or f64, not utf8: {held}"),
+            format!("column \"k\": wrong type: Int64 can become u32, u64, u128, i32, i64 or f64, not utf8: {held}"),
         ),
         (
             batch(vec![("k", Arc::new(Int64Array::from(vec![1, -1])))]),
@@ -1579,7 +1587,7 @@ fn strings_that_do_not_fit() {
         (
             format!("k,v\na,1\n{long},2\n").as_bytes(),
             keyed(KeyType::Bytes),
-            "row 2, column \"k\": it has 65536 bytes, but a key has 65535 at most: shorten it, or choose another \
+            "row 2, column \"k\": it has 65536 bytes, but a key has at most 65535: shorten it, or choose another \
              column with --key"
                 .to_owned(),
         ),
@@ -1619,7 +1627,8 @@ fn npy_and_raw_strings_that_do_not_fit() {
         refused(
             file("t.raw", &doubles, &raw(key, value)),
             &format!(
-                "t.raw: raw tuples have one length, but {name} has none: give --raw a type like bytes16, or convert \
+                "t.raw: raw tuples have a fixed length, but {name} has none: give --raw a type like \
+                 bytes16, or convert \
                  it to another format"
             ),
         );
@@ -1630,11 +1639,11 @@ fn npy_and_raw_strings_that_do_not_fit() {
     );
     refused(
         both("t.npy", Format::Npy, &npy("<U1", "(2,)", &[97, 0, 0, 0, 0, 0, 0x11, 0]), &plain()),
-        "t.npy: row 2, column 0: 0x110000 is no character: it is damaged, or its type is another",
+        "t.npy: row 2, column 0: 0x110000 is not a character: it is damaged, or has another type",
     );
     refused(
         both("t.npy", Format::Npy, &npy("|S2", "(2,)", b"abcd"), &keyed(KeyType::Fixed(3))),
-        "t.npy: column 0: wrong type: |S2 becomes bytes2, bytes or utf8, not bytes3: choose one of these with \
+        "t.npy: column 0: wrong type: |S2 can become bytes2, bytes or utf8, not bytes3: choose one of these with \
          --key-type, or another column",
     );
     let swapped =
@@ -1643,7 +1652,7 @@ fn npy_and_raw_strings_that_do_not_fit() {
     bytes.extend(6_u64.to_le_bytes());
     refused(
         both("t.raw", Format::Raw, &bytes, &swapped),
-        "t.raw: column 0: wrong type: it holds u128, and no values are of that type: choose u32, u64, i32, i64, f32 or \
+        "t.raw: column 0: wrong type: it holds u128, which is not a type of values: choose u32, u64, i32, i64, f32 or \
          f64 with --value-type, or another column",
     );
     let narrow = InputOptions { value_type: Some(ValueType::U32), ..swapped };
@@ -1652,11 +1661,11 @@ fn npy_and_raw_strings_that_do_not_fit() {
     let options = InputOptions { value: Some("@row".into()), ..valued(ValueType::Utf8) };
     refused(
         csv("k\n1\n", &options),
-        "input: row numbers cannot be utf8: choose a type of numbers with --value-type",
+        "input: row numbers cannot be utf8: choose a numeric type with --value-type",
     );
 }
 
-/// Long strings fill a chunk before its tuples are so many as they could be, in every format.
+/// Long strings fill a chunk before it has its maximum number of tuples, in every format.
 #[test]
 fn chunks_of_long_strings_are_short() {
     let text = "0123456789".repeat(6000);
@@ -1729,7 +1738,8 @@ fn inputs_are_concatenated_with_row_numbers() {
     assert_eq!(
         error.to_string(),
         format!(
-            "{}: its values are i32, but those of the first input are u64: give --value-type, or build from one kind",
+            "{}: its values are i32, but those of the first input are u64: give --value-type, or build from \
+             inputs of one type",
             other.display()
         )
     );
@@ -1751,7 +1761,7 @@ fn logical_types_of_inputs_must_agree() {
         error.to_string(),
         format!(
             "{}: its keys are i64 timestamp[us], but those of the first input are \
-             i64 timestamp[ms]: give --key-type, or build from one kind",
+             i64 timestamp[ms]: give --key-type, or build from inputs of one type",
             second.display()
         )
     );
@@ -1778,7 +1788,7 @@ fn units_are_converted_exactly_or_not_at_all() {
         let error = read(name).expect_err("is refused");
         assert!(parts.iter().all(|part| error.contains(part)), "{error}");
     };
-    refused(Some("timestamp[ms]"), &["row 2", "1970-01-01T00:00:00.000005 is no whole timestamp[ms]"]);
+    refused(Some("timestamp[ms]"), &["row 2", "1970-01-01T00:00:00.000005 is not a whole timestamp[ms]"]);
     // Another meaning, and none.
     refused(Some("timestamp[us,UTC]"), &["timestamp[us], but keys are timestamp[us,UTC]"]);
     refused(Some("decimal(10,2)"), &["timestamp[us], but keys are decimal(10,2)"]);
@@ -1799,11 +1809,11 @@ fn inputs_that_cannot_be_opened() {
     let unknown = save(folder.path(), "t.xlsx", b"");
     assert_eq!(
         text(&unknown, &plain()),
-        "F/t.xlsx: its extension is none of .csv, .tsv, .parquet, .arrow, .npy: give the format with --format"
+        "F/t.xlsx: its extension is not one of .csv, .tsv, .parquet, .arrow, .npy: give the format with --format"
     );
     assert_eq!(
         open(&[PathBuf::from("-")], &plain()).err().expect("is refused").to_string(),
-        "standard input: its format is not known: give it with --format"
+        "standard input: unknown format: give it with --format"
     );
     assert!(open(&[], &plain()).is_err());
     assert_eq!(Format::of_path(Path::new("A.PARQUET")), Some(Format::Parquet));

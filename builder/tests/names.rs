@@ -1,5 +1,5 @@
-//! Columns are found by their names: over formats, orders of columns, and the ways to choose them; and a header that
-//! may as well be data is refused.
+//! Columns are found by their names: over formats, orders of columns, and the ways to choose them; and a
+//! header that may as well be data is refused.
 #![cfg(feature = "input")]
 
 use arrow_array::{ArrayRef, RecordBatch, StringArray, UInt64Array};
@@ -173,12 +173,12 @@ fn other_names_are_refused_with_both_lists() {
             }
         }
     }
-    // Where the first one has a name twice, only the same header says which is meant.
+    // If the first input has a name twice, only an identical header determines which column is meant.
     let one = table(folder.path(), "a.csv", &[("id", &[1]), ("id", &[5]), ("v", &[6])]);
     let two = table(folder.path(), "b.csv", &[("v", &[1]), ("id", &[2])]);
     assert_eq!(read(&[one.clone(), one.clone()], &InputOptions::default()), Ok(vec![(1, 5), (1, 5)]));
     let error = read(&[one, two], &InputOptions::default()).expect_err("is refused");
-    assert!(error.contains("stands there more than once"), "{error}");
+    assert!(error.contains("occurs there more than once"), "{error}");
 }
 
 #[test]
@@ -207,7 +207,7 @@ fn the_header_of_the_first_part_is_that_of_all() {
     let by_name = InputOptions { key: Some("id".into()), ..first.clone() };
     assert_eq!(read(&parts, &by_name), Ok(vec![(1, 10), (2, 20), (3, 30), (4, 40)]));
     assert_eq!(read(&parts, &first), Ok(vec![(10, 1), (20, 2), (30, 3), (40, 4)]));
-    // Without the option the second part is refused, numbers or not, and told how.
+    // Without the option the second part is refused, numbers or not, with advice.
     let error = read(&parts, &InputOptions::default()).expect_err("is refused");
     assert!(
         error.contains("b.csv: first line: \"20,2\" is data") && error.contains("--header=first"),
@@ -221,7 +221,10 @@ fn the_header_of_the_first_part_is_that_of_all() {
     let again = [named[0].clone(), named[0].clone()];
     let error =
         read(&again, &InputOptions { header: Header::First, ..texts.clone() }).expect_err("is refused");
-    assert!(error.contains("it is the header of") && error.contains("once more"), "{error}");
+    assert!(
+        error.contains("it repeats the header of") && error.contains("--header, without =first"),
+        "{error}"
+    );
     let wide = [parts[0].clone(), save("f.csv", "1,2,3\n")];
     let error = read(&wide, &first).expect_err("is refused");
     assert!(error.contains("it has 3 fields, but the header of") && error.contains("has 2"), "{error}");
@@ -414,7 +417,7 @@ fn changes_go_by_the_names_of_the_file() {
         assert_eq!(rows, [(1, 8 | 10 << 32), (2, 9 | 20 << 32)], "{format}");
         let path = changes(folder.path(), &name, &[("op", op), ("id", key), ("a", value), ("c", other)]);
         let error = found(path, &of_record).expect_err("has no b");
-        assert!(error.contains("\"b\" is not there") && error.contains("\"c\""), "{format}: {error}");
+        assert!(error.contains("no column \"b\"") && error.contains("\"c\""), "{format}: {error}");
     }
 }
 
@@ -456,7 +459,7 @@ fn columns_of_a_path_are_told() {
     fs::create_dir(folder.path().join("year=2024")).expect("makes a folder");
     let path = table(folder.path(), "year=2024/a.parquet", &[("id", &[1]), ("v", &[2])]);
     let error = read(&[path], &chosen(Some("id"), Some("year"))).expect_err("is not there");
-    assert!(error.contains("in the path (year=2024)"), "{error}");
+    assert!(error.contains("the path has it (year=2024)"), "{error}");
     let error = read(&[folder.path().join("*.parquet")], &chosen(None, None)).expect_err("is no file");
     assert!(error.contains("quotes"), "{error}");
 }

@@ -1,4 +1,4 @@
-//! The old file or the new one, and no litter: whatever fails, whoever else is at work.
+//! The old file or the new one, and no litter, whatever fails and whichever other process runs.
 
 mod common;
 
@@ -29,7 +29,7 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// How often the length of a file was set, in all.
+/// Number of calls that set the length of a file.
 static LENGTHS_SET: AtomicU64 = AtomicU64::new(0);
 
 /// Fails its n-th operation.
@@ -169,8 +169,8 @@ impl Storage for Failing {
     }
 }
 
-/// Fails every operation of a build in turn; of a large one every third after the first ones, unless the long form of
-/// the tests is asked for. Gives the number of operations, and what they are called where they fail.
+/// Fails every operation of a build in turn; of a large one every third after the first ones, unless the
+/// long form of the tests is requested. Returns the number of operations, and their names if they fail.
 fn fail_everywhere(tuples: &[(u64, u64)], memory_bytes: u64) -> (u64, BTreeSet<&'static str>) {
     let is_long = std::env::var_os("PLEACH_TESTS").is_some_and(|form| form == "long");
     let every = if is_long || tuples.len() < 1 << 20 { 1 } else { 3 };
@@ -351,7 +351,7 @@ fn strays_are_listed_and_swept() {
     for other in others {
         fs::write(folder.path().join(other), b"").unwrap();
     }
-    // A pipe is nobody's file: who opened it would wait.
+    // A pipe is not a file: opening it would block.
     let pipe = folder.path().join(".t.Fifo00.pleach-tmp");
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     assert_eq!(strays(&target).unwrap(), Vec::<PathBuf>::new());

@@ -120,7 +120,7 @@ fn build(types: Types, rows: &[Row], options: &BuildOptions) -> Vec<u8> {
     storage.take(Path::new(TARGET)).expect("a file")
 }
 
-/// The file that is built of `rows` where `base` stands: its next generation.
+/// Builds a file from `rows` over `base`: its next generation.
 fn build_over(types: Types, base: &[u8], rows: &[Row], options: &BuildOptions) -> Vec<u8> {
     let storage = MemoryStorage::default();
     storage.put(Path::new(TARGET), base.to_vec());
@@ -143,7 +143,7 @@ fn rebuild(
     rebuild_with_storage(Path::new(TARGET), open, options, &Silent, storage)
 }
 
-/// What the batch makes of sorted rows, and what it counts.
+/// Applies the batch to sorted rows; returns the result and the counts.
 fn oracle(rows: &[Row], changes: &[(Op, Row)]) -> (Vec<Row>, Applied) {
     let mut tuples: std::collections::BTreeMap<Bytes, Vec<(Bytes, bool)>> = Default::default();
     for (key, value) in rows {
@@ -358,7 +358,7 @@ fn a_patch_that_cannot_be_is_a_merge_or_refused() {
         let wanted = build_over(types, &before, &after, &BuildOptions::default());
         assert!(storage.take(Path::new(TARGET)).unwrap() == wanted);
     };
-    // A key that is not there; one before all, one behind all.
+    // A missing key; one before all, one after all.
     for number in [7, 0, u64::MAX] {
         let mut puts = puts.clone();
         puts.push((
@@ -370,7 +370,7 @@ fn a_patch_that_cannot_be_is_a_merge_or_refused() {
     puts.push((Op::Add, puts[0].1.clone()));
     attempt(&rows, &puts);
     puts.pop();
-    // A key that stands twice.
+    // A key that occurs twice.
     rows.insert(20_000, rows[20_000].clone());
     attempt(&rows, &puts);
 }
@@ -417,7 +417,7 @@ fn damage_is_refused_or_salvaged_and_never_carried_on() {
         assert!(matches!(error, BuildError::Damaged { .. }), "{error}");
         assert!(storage.take(Path::new(TARGET)).unwrap() == bytes);
     }
-    // What is made anew may be damaged, where it is not copied: spine, and the sums of sums.
+    // Parts that are built again and not copied may be damaged: the spine, and the sums of sums.
     let head = header(&sound);
     for tag in [Tag::SPINE, Tag::GRID, Tag::META] {
         let section = head.section(tag).expect("a section");
@@ -467,10 +467,10 @@ fn unique_files_stay_unique_and_types_are_checked() {
         rebuild(types, &storage, changes, &RebuildOptions::default()).unwrap_err().to_string()
     };
     let text = refused(&[(Op::Add, rows[3].clone())]);
-    assert!(text.contains("9 would stand twice"), "{text}");
+    assert!(text.contains("9 would occur twice"), "{text}");
     let fresh = (u64::encode(1).to_u128() as u64).to_be_bytes().to_vec();
     let twice = [(Op::Add, (fresh.clone(), types.value(1))), (Op::Add, (fresh, types.value(1)))];
-    assert!(refused(&twice).contains("1 would stand twice"));
+    assert!(refused(&twice).contains("1 would occur twice"));
     let other = Types { key: KeyType::U32, value: ValueType::U64 };
     let source = other.changes(&[]);
     let open = Box::new(move |_: &Schema| Ok(Box::new(source) as Box<dyn pleach_builder::Source>));

@@ -1,5 +1,5 @@
-//! What is text, and what is done before its lines are taken: one table of rules over every way to text that the
-//! library has. The command line has the same table over its own ways (`tools/tests/text.rs`).
+//! Rules for text before its lines are read: one table for all functions of the library that read text. The
+//! command line has the same table for its own functions (`tools/tests/text.rs`).
 #![cfg(feature = "input")]
 
 use flate2::Compression;
@@ -32,8 +32,8 @@ fn replaced(text: &str, from: &str, to: &str) -> Vec<u8> {
     text.replace(from, to).into_bytes()
 }
 
-/// A rule: its name, what it makes of lines that end in line feeds, and what comes of them: their rows, or an error
-/// that says so.
+/// A rule: its name, what it makes of lines that end in line feeds, and what comes of them: their rows, or
+/// an error that says so.
 type Rule = (&'static str, fn(&str) -> Vec<u8>, Result<(), &'static str>);
 
 const RULES: &[Rule] = &[
@@ -75,27 +75,31 @@ const RULES: &[Rule] = &[
     (
         "a CR among LF",
         |text| text.replacen('\n', "\r", 2).replacen('\r', "\n", 1).into(),
-        Err("a carriage return"),
+        Err("carriage return without"),
     ),
     (
         "a CR among CRLF",
         |text| replaced(&text.replacen('\n', "\r\r", 2).replacen("\r\r", "\r\n", 1), "\n", "\n"),
-        Err("a carriage return"),
+        Err("carriage return without"),
     ),
-    ("LF among CR", |text| text.replacen('\n', "\r", 1).into(), Err("a carriage return")),
-    ("a CR at the end of a field", |text| text.replacen("2,", "2\r,", 1).into(), Err("a carriage return")),
+    ("LF among CR", |text| text.replacen('\n', "\r", 1).into(), Err("carriage return without")),
+    (
+        "a CR at the end of a field",
+        |text| text.replacen("2,", "2\r,", 1).into(),
+        Err("carriage return without"),
+    ),
     (
         "gzip that is cut off",
         |text| {
             let all = gzip(text.as_bytes());
             all[..all.len() - 9].to_vec()
         },
-        Err("its gzip stream is cut off"),
+        Err("its gzip stream is truncated"),
     ),
     (
         "gzip that ends in its head",
         |text| gzip(text.as_bytes())[..5].to_vec(),
-        Err("its gzip stream is cut off"),
+        Err("its gzip stream is truncated"),
     ),
     (
         "gzip whose sum is wrong",
@@ -113,7 +117,7 @@ const RULES: &[Rule] = &[
             let all = zstd(text.as_bytes());
             all[..all.len() - 3].to_vec()
         },
-        Err("its zstd stream is cut off"),
+        Err("its zstd stream is truncated"),
     ),
     (
         "zstd that is damaged",
@@ -123,26 +127,22 @@ const RULES: &[Rule] = &[
     (
         "gzip of gzip",
         |text| gzip(&gzip(text.as_bytes())),
-        Err("it is compressed with gzip once more and no text: decompress it first"),
+        Err("it is compressed with gzip a second time, not text: decompress it first"),
     ),
-    ("gzip of zstd", |text| gzip(&zstd(text.as_bytes())), Err("it is compressed with zstd once more")),
+    ("gzip of zstd", |text| gzip(&zstd(text.as_bytes())), Err("it is compressed with zstd a second time")),
     (
         "bzip2",
         |_| b"BZh91AY&SY\x12\x34".to_vec(),
-        Err("it is compressed with bzip2 and no text: decompress it first"),
+        Err("it is compressed with bzip2, not text: decompress it first"),
     ),
     ("xz", |_| b"\xfd7zXZ\0\0\x04".to_vec(), Err("it is compressed with xz")),
     ("lz4", |_| b"\x04\x22\x4d\x18\x64\x40".to_vec(), Err("it is compressed with lz4")),
     ("ZIP", |_| b"PK\x03\x04\x14\0".to_vec(), Err("it is a ZIP archive")),
-    ("Parquet", |_| b"PAR1\x15\x04\x15".to_vec(), Err("it is a Parquet file and no text")),
-    ("Arrow", |_| b"ARROW1\0\0\xff\xff\xff\xff".to_vec(), Err("it is an Arrow IPC file and no text")),
-    (
-        "an Arrow stream",
-        |_| b"\xff\xff\xff\xff\x78\0\0\0".to_vec(),
-        Err("it is an Arrow IPC file and no text"),
-    ),
-    ("NumPy", |_| b"\x93NUMPY\x01\0v\0".to_vec(), Err("it is a NumPy array and no text")),
-    ("one of ours", |_| b"\x89PLEACH\r\n\x1a\n\0\0\0\0\0".to_vec(), Err("it is a Pleach file and no text")),
+    ("Parquet", |_| b"PAR1\x15\x04\x15".to_vec(), Err("it is a Parquet file, not text")),
+    ("Arrow", |_| b"ARROW1\0\0\xff\xff\xff\xff".to_vec(), Err("it is an Arrow IPC file, not text")),
+    ("an Arrow stream", |_| b"\xff\xff\xff\xff\x78\0\0\0".to_vec(), Err("it is an Arrow IPC file, not text")),
+    ("NumPy", |_| b"\x93NUMPY\x01\0v\0".to_vec(), Err("it is a NumPy array, not text")),
+    ("one of ours", |_| b"\x89PLEACH\r\n\x1a\n\0\0\0\0\0".to_vec(), Err("it is a Pleach file, not text")),
     ("NUL", |text| text.replacen("2,", "2\0,", 1).into(), Err("row 2")),
     ("nothing", |_| Vec::new(), Err("it is empty")),
     ("gzip of nothing", |_| gzip(b""), Err("it is empty")),
@@ -256,7 +256,7 @@ fn a_stream_that_breaks_off_says_after_which_row() {
             .and_then(|number| number.parse().ok())
             .unwrap_or_else(|| panic!("{error}"));
         assert!(
-            after > 50_000 && after < 190_000 && error.contains("stream is cut off: get the whole of it"),
+            after > 50_000 && after < 190_000 && error.contains("stream is truncated: get the complete file"),
             "{error}"
         );
     }
@@ -280,39 +280,39 @@ fn names_of_packed_files_tell_the_format() {
     // The name may be wrong: what it holds decides.
     let path = save(folder.path(), "t.csv.zst", b"id,v\n1,10\n");
     assert_eq!(read(open(&[path], &InputOptions::default())), Ok(vec![(1, 10, None)]));
-    // What is read from its end, or by its places, is not unpacked.
+    // Formats that are read from the end, or by offsets, are not decompressed.
     let raw = InputOptions { raw: Some((KeyType::U64, ValueType::U64)), ..InputOptions::default() };
     for (name, bytes, options, text) in [
         (
             "t.parquet.gz",
             gzip(b"PAR1"),
             InputOptions::default(),
-            "it is compressed with gzip and not a Parquet file: decompress it first",
+            "it is compressed with gzip, not a Parquet file: decompress it first",
         ),
         (
             "t.arrow.zst",
             zstd(b"ARROW1"),
             InputOptions::default(),
-            "it is compressed with zstd and not an Arrow IPC file",
+            "it is compressed with zstd, not an Arrow IPC file",
         ),
         (
             "t.npy.gz",
             gzip(b"\x93NUMPY"),
             InputOptions::default(),
-            "it is compressed with gzip and not a NumPy array",
+            "it is compressed with gzip, not a NumPy array",
         ),
         ("t.raw.gz", gzip(&[0; 16]), raw, "it is compressed with gzip: decompress it first"),
         (
             "t.parquet",
             b"ARROW1\0\0".to_vec(),
             InputOptions::default(),
-            "it is an Arrow IPC file and not a Parquet file: give --format arrow",
+            "it is an Arrow IPC file, not a Parquet file: give --format arrow",
         ),
         (
             "t.parquet",
             b"id,v\n1,2\n".to_vec(),
             InputOptions::default(),
-            "it is no Parquet file that can be read: it looks like text: give --format csv",
+            "not a readable Parquet file: it looks like text: give --format csv",
         ),
         (
             "t.data",
@@ -324,7 +324,7 @@ fn names_of_packed_files_tell_the_format() {
             "t.data",
             gzip(b"1,2\n"),
             InputOptions::default(),
-            "it looks like gzip: give --format of what is in it",
+            "it looks like gzip: give the --format of its content",
         ),
     ] {
         let path = save(folder.path(), name, &bytes);
@@ -343,7 +343,7 @@ fn a_bomb_is_a_row_that_is_too_long() {
     assert_eq!(error, "input: row 1: it has more than 67108864 bytes: close its quotes");
 }
 
-/// Carriage returns in quotes are data, and in a column that nobody asks for, too, they end no line.
+/// Carriage returns in quotes are data; they end no line, even in a column that is not read.
 #[test]
 fn carriage_returns_stand_in_quotes_or_before_line_feeds() {
     let of = |text: &str| {
@@ -358,11 +358,11 @@ fn carriage_returns_stand_in_quotes_or_before_line_feeds() {
     let old: String = (0..5000).map(|row| format!("{row},\"a\nb\"\"\r\",{row}\r")).collect();
     assert_eq!(of(&format!("id,t,v\r{old}")), Ok(expected));
     for text in ["id,t,v\n1,a\rb,2\n", "id,t,v\r\n1,a\rb,2\r\n", "id,t,v\n0,x,0\n1,a\r,2\n"] {
-        let error = of(text).expect_err("a carriage return stands in a field");
-        assert!(error.contains("field 2: a carriage return stands in it without a line feed"), "{error}");
+        let error = of(text).expect_err("a carriage return in a field");
+        assert!(error.contains("field 2: carriage return without a line feed"), "{error}");
     }
     let error = of("id,t,v\n1,\"a\"\rb,2\n").expect_err("a carriage return follows a quote");
-    assert!(error.contains("row 1, field 2: a carriage return"), "{error}");
+    assert!(error.contains("row 1, field 2: carriage return"), "{error}");
 }
 
 /// Lists of keys have no quotes.

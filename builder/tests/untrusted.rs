@@ -1,7 +1,8 @@
-//! Inputs whose lengths were forged: refused or read, at the price of a good file's memory; and inputs of features that
-//! this version does not have: what is said of them.
+//! Inputs whose lengths were forged: refused or read, at the price of a good file's memory; and inputs of
+//! features that this version does not have: what is said of them.
 //!
-//! Every place of a small file of each format takes the numbers that a forger would write there. The allocator counts.
+//! Every place of a small file of each format takes the numbers that a forger would write there. The
+//! allocator counts.
 #![cfg(feature = "input")]
 
 use arrow_array::types::Int32Type;
@@ -65,7 +66,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// What reading a few hundred rows may take: buffers of read calls, a batch, a chunk.
+/// Memory that reading a few hundred rows may take: buffers of read calls, a batch, a chunk.
 const PEAK_BYTES: isize = 48 << 20;
 
 /// Reads all of an input, or as many chunks as no small file has.
@@ -146,7 +147,7 @@ fn arrow(is_file: bool, codec: Option<CompressionType>, views: bool) -> Vec<u8> 
     bytes
 }
 
-/// What a forger writes where a length is.
+/// Numbers that a forger writes in the place of a length.
 const LENGTHS: [i64; 3] = [1 << 40, i64::MAX, i32::MAX as i64];
 
 #[test]
@@ -157,12 +158,12 @@ fn forged_arrow_takes_no_memory() {
             assert_eq!(read(&good, Format::Arrow, "the good one").expect("reads"), 60);
             let mut refused = 0;
             for at in (0..good.len() - 8).step_by(4) {
-                // Numbers of 8 bytes stand at multiples of 8.
+                // Numbers of 8 bytes are at multiples of 8.
                 for length in
                     LENGTHS.into_iter().filter(|&length| at % 8 == 0 || length == i64::from(i32::MAX))
                 {
                     let mut forged = good.clone();
-                    // Numbers of 4 bytes stand beside each other.
+                    // Numbers of 4 bytes are next to each other.
                     if length == i64::from(i32::MAX) {
                         forged[at..at + 4].copy_from_slice(&i32::MAX.to_le_bytes());
                     } else {
@@ -198,7 +199,7 @@ fn lengths_of_packed_buffers_are_bounded() {
                     read(&forged, Format::Arrow, &format!("{stated} for {length}")).expect_err("is forged");
                 let error = error.to_string();
                 assert!(
-                    error.contains("unpacks to") && error.ends_with("it is truncated or damaged"),
+                    error.contains("decompress to") && error.ends_with("it is truncated or damaged"),
                     "{error}"
                 );
             }
@@ -309,7 +310,8 @@ fn forged_npy_takes_no_memory() {
     read(&npy(&nested, &data), Format::Npy, "nested").expect_err("is forged");
 }
 
-/// Columns one after the other are read as a data frame has them, from files and streams, in any choice of columns.
+/// Columns one after the other are read as a data frame has them, from files and streams, in any choice of
+/// columns.
 #[test]
 fn fortran_order_is_read() {
     let (rows, columns) = (1_300_000_u64, 3_u64);
@@ -382,7 +384,7 @@ fn base64(bytes: &[u8]) -> String {
     quads.collect()
 }
 
-/// What a user is told of a feature that is not read: what, where, what to do. Nothing of it is called damage.
+/// Messages about unsupported features: what, where, what to do. None of them says that the file is damaged.
 #[test]
 fn features_that_are_not_read_are_named() {
     const HELD: &str = "integers (8 to 64 bits), floats (32 or 64 bits), dates, times, timestamps, durations, \
@@ -441,8 +443,8 @@ fn features_that_are_not_read_are_named() {
     let advice = "which this version does not read: write it with zstd or snappy";
     let null = "it is null: fill or drop such rows, or choose another column";
     let rows: Vec<(&str, Format, Vec<u8>, &InputOptions, String)> = vec![
-        ("Brotli", Format::Parquet, codec(8), &plain, format!("column \"k\" is packed with Brotli, {advice}")),
-        ("LZO", Format::Parquet, codec(6), &plain, format!("column \"k\" is packed with LZO, {advice}")),
+        ("Brotli", Format::Parquet, codec(8), &plain, format!("column \"k\" is compressed with Brotli, {advice}")),
+        ("LZO", Format::Parquet, codec(6), &plain, format!("column \"k\" is compressed with LZO, {advice}")),
         (
             "encryption",
             Format::Parquet,
@@ -457,7 +459,7 @@ fn features_that_are_not_read_are_named() {
             Format::Parquet,
             parquet(&texts),
             &as_number,
-            "row 2, column \"k\": it is an empty text, and no whole number: fill or drop such rows, or choose another \
+            "row 2, column \"k\": it is an empty text, not a whole number: fill or drop such rows, or choose another \
              type with --key-type"
                 .into(),
         ),
@@ -504,7 +506,7 @@ fn features_that_are_not_read_are_named() {
             Format::Npy,
             array("{'descr': '<u8', 'fortran_order': True, 'shape': (5, 4, 3)}"),
             &plain,
-            "its shape is (5, 4, 3): one or two dimensions are read, one if it is structured".into(),
+            "its shape is (5, 4, 3): one or two dimensions are supported, one if it is structured".into(),
         ),
     ];
     let folder = tempfile::tempdir().expect("a folder");
@@ -515,7 +517,8 @@ fn features_that_are_not_read_are_named() {
         let error = drain(open(std::slice::from_ref(&path), &options)).expect_err(name).to_string();
         assert_eq!(error, format!("{}: {wanted}", path.display()), "{name}");
     }
-    // Beside the types of Parquet stand those of Arrow, of which one is not known: the others are read all the same.
+    // The types of Arrow are stored with those of Parquet; one of them is unknown, but the others are read
+    // all the same.
     let table = numbers("big");
     let mut message = Vec::new();
     StreamWriter::try_new(&mut message, &table.schema()).expect("writes");

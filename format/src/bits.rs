@@ -14,7 +14,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Appends the low `count <= 64` bits of `value`; its other bits must be zero.
-    pub(crate) fn put(&mut self, value: u64, count: u32) {
+    pub(crate) fn push(&mut self, value: u64, count: u32) {
         self.held |= u128::from(value) << self.bits;
         self.bits += count;
         while self.bits >= 8 {

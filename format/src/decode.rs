@@ -44,7 +44,12 @@ pub fn superblock(bytes: &[u8], offset: u64) -> Vec<Field> {
     let unless = |good: bool, remark: String| (!good).then_some(remark);
     let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     let (major, minor) = (block.version_major.get(), block.version_minor.get());
-    put("magic", 16, block.magic.escape_ascii().to_string(), unless(block.magic == MAGIC, "not ours".into()));
+    put(
+        "magic",
+        16,
+        block.magic.escape_ascii().to_string(),
+        unless(block.magic == MAGIC, "not that of Pleach".into()),
+    );
     put(
         "version_major",
         2,
@@ -57,7 +62,7 @@ pub fn superblock(bytes: &[u8], offset: u64) -> Vec<Field> {
         "development",
         4,
         mark.to_le_bytes().escape_ascii().to_string(),
-        unless(mark == DEVELOPMENT, "no mark".into()),
+        unless(mark == DEVELOPMENT, "not the development mark".into()),
     );
     put("reader_features", 8, format!("{:#x}", block.reader_features), None);
     put("writer_features", 8, format!("{:#x}", block.writer_features), None);

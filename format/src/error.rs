@@ -72,11 +72,12 @@ impl fmt::Display for FormatError {
             Self::Foreign => f.write_str("not a Pleach file: make one with `pleach build`"),
             Self::Truncated { expected, found } => write!(
                 f,
-                "truncated: {found} bytes are there, {expected} are needed: copy it again or rebuild it"
+                "truncated: {found} bytes were found, {expected} are needed: copy it again or rebuild it"
             ),
             Self::Extended { expected, found } => write!(
                 f,
-                "{found} bytes are there, only {expected} belong to it: copy it again or rebuild it"
+                "too long: {found} bytes were found, only {expected} belong to the file: copy it again or \
+                 rebuild it"
             ),
             Self::Version { found, reads } => write!(
                 f,
@@ -88,7 +89,10 @@ impl fmt::Display for FormatError {
                 if found > reads { "use a newer program" } else { "build the file again" }
             ),
             Self::Feature { unknown } => {
-                write!(f, "needs features {unknown:#x} that this program does not know: use a newer program")
+                write!(
+                    f,
+                    "requires features {unknown:#x} that this program does not know: use a newer program"
+                )
             }
             Self::Checksum { what, offset, expected, found } => write!(
                 f,

@@ -72,7 +72,7 @@ impl Unit {
         }
     }
 
-    fn of(text: &str, name: impl Fn(Self) -> &'static str) -> Option<Self> {
+    fn find_by(text: &str, name: impl Fn(Self) -> &'static str) -> Option<Self> {
         Self::ALL.into_iter().find(|&unit| name(unit) == text)
     }
 }
@@ -132,7 +132,7 @@ impl Logical {
             Some((name, rest)) => (name, rest.strip_suffix(')')?),
             None => (text, ""),
         };
-        let unit = |text: &str| Unit::of(text, Unit::meta);
+        let unit = |text: &str| Unit::find_by(text, Unit::meta);
         Some(match name {
             "Date32" => Self::Date32,
             "Date64" => Self::Date64,
@@ -189,7 +189,7 @@ impl Logical {
         };
         let unit = |inner: Option<&str>| match inner {
             None => Some(Unit::Microsecond),
-            Some(text) => Unit::of(text.trim(), Unit::name),
+            Some(text) => Unit::find_by(text.trim(), Unit::name),
         };
         Some(match head {
             "date" if inner.is_none() => Self::Date32,

@@ -396,7 +396,7 @@ impl Mask {
         }
         let has_length = (head.lossless || head.tail_bytes > 0) && !head.fixed;
         if head.length_mask != 0 && !has_length {
-            let rule = "the length stands only in lossless words and in tails";
+            let rule = "the length is stored only in lossless words and in tails";
             return Err(corrupt(8, rule, head.length_mask.into()));
         }
         let (reference, mask) = arrays.split_at(described);
@@ -405,7 +405,7 @@ impl Mask {
             return Err(corrupt(HEAD_BYTES, "the kept bits must fit in a word", this.bits.into()));
         }
         if let Some(tail) = this.tail.as_ref().filter(|tail| tail.bits() > 8 * tail.bytes()) {
-            return Err(corrupt(12, "the kept bits behind the word must fit in a tail", tail.bits() as u64));
+            return Err(corrupt(12, "the kept bits after the word must fit in a tail", tail.bits() as u64));
         }
         Ok(this)
     }

@@ -124,7 +124,7 @@ pub fn pack<W: Word>(words: &[W], out: &mut Vec<u8>) {
     let end = out.len() + usize::from(width) * WIDTH_BYTES as usize;
     let mut writer = Writer::new(out);
     for word in words {
-        writer.put(word.to_u128() as u64 - base, width.into());
+        writer.push(word.to_u128() as u64 - base, width.into());
     }
     writer.finish(end);
 }

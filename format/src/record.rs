@@ -187,13 +187,16 @@ pub enum RecordError {
 impl fmt::Display for RecordError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Fields(0) => f.write_str("a record has no fields: name one at least"),
+            Self::Fields(0) => f.write_str("a record has no fields: name at least one"),
             Self::Fields(count) => {
-                write!(f, "a record has {count} fields, but {FIELDS_MAX} at most: leave some out")
+                write!(f, "a record has {count} fields, at most {FIELDS_MAX} are possible: leave some out")
             }
-            Self::Twice(name) => write!(f, "two fields of a record are called {name:?}: rename one"),
+            Self::Twice(name) => write!(f, "two fields of a record have the name {name:?}: rename one"),
             Self::Bytes(bytes) => {
-                write!(f, "a record has {bytes} bytes, but {RECORD_BYTES_MAX} at most: leave fields out")
+                write!(
+                    f,
+                    "a record has {bytes} bytes, at most {RECORD_BYTES_MAX} are possible: leave fields out"
+                )
             }
             Self::Empty(name) => write!(f, "field {name:?} of a record has no bytes: leave it out"),
         }

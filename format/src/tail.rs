@@ -119,9 +119,9 @@ impl Tail {
         let end = out.len() + self.bytes;
         let mut writer = Writer::new(out);
         for part in &self.parts {
-            writer.put(compress(&part.chunk, load(key, part.at).swap_bytes()), part.chunk.kept);
+            writer.push(compress(&part.chunk, load(key, part.at).swap_bytes()), part.chunk.kept);
         }
-        writer.put(key.len() as u64 & u64::from(self.length_mask), self.length_mask.count_ones());
+        writer.push(key.len() as u64 & u64::from(self.length_mask), self.length_mask.count_ones());
         writer.finish(end);
     }
 

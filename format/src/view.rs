@@ -513,7 +513,7 @@ fn check_table(entries: &[Entry], file_bytes: u64) -> Result<Vec<Section>, Forma
             return Err(FormatError::Feature { unknown: u32::from_le_bytes(entry.tag.0).into() });
         }
         if sections.iter().any(|earlier| earlier.entry.tag == entry.tag) {
-            return Err(corrupt(what, at, "a section must stand once", index as u64));
+            return Err(corrupt(what, at, "a section must occur once", index as u64));
         }
         if entry.reserved.get() != 0 || entry.reserved2 != [0; 8] {
             return Err(corrupt(what, at + 52, "reserved bytes must be zero", entry.reserved.get().into()));

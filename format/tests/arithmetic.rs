@@ -105,7 +105,7 @@ fn cells_of_a_grid() {
     assert_eq!(marks, [(5, true), (6, true), (7, false), (7, true), (8, false)]);
     let shape = GridGeometry::new(100, 4, 8, 100, 1123).expect("a grid");
     let scale = shape.scale::<u64>();
-    // Ten bits of span stand at the top of 32.
+    // Ten bits of span at the top of 32.
     assert_eq!(shape.last_position(), 1023 << 22);
     let positions = [0, 99, 100, 101, 1123, 1124, u64::MAX].map(|word| scale.position(word) >> 22);
     assert_eq!(positions, [0, 0, 0, 1, 1023, 1023, 1023]);

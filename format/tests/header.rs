@@ -195,7 +195,7 @@ fn bytes_end_where_they_end() {
     assert_eq!(Bytes(&bytes).line(u64::MAX), truncated(u64::MAX));
 }
 
-/// What becomes of a file when numbers in its head are replaced, under right sums.
+/// Outcome for a file with replaced numbers in its header and correct sums.
 fn forge(bytes: &[u8], fields: &[(usize, usize, u64)]) -> Result<Header, FormatError> {
     let mut bytes = bytes.to_vec();
     for &(at, width, number) in fields {
@@ -300,7 +300,7 @@ fn forged_tables_are_refused() {
     assert!(new(0).is_ok(), "what may be ignored");
     assert_eq!(new(1).expect_err("a feature"), FormatError::Feature { unknown });
     assert!(one(meta + 4, 4, 1).is_ok(), "a known section may be required");
-    refused(one(meta, 4, number(&bytes, line, 4)), ("LINE", line), "stand once", 1);
+    refused(one(meta, 4, number(&bytes, line, 4)), ("LINE", line), "occur once", 1);
     refused(one(line + 52, 4, 7), ("LINE", line + 52), "reserved", 7);
     refused(one(line + 116, 4, 7), ("LINE", line + 52), "reserved", 0);
     refused(one(line + 127, 1, 7), ("LINE", line + 52), "reserved", 0);
@@ -368,7 +368,7 @@ fn forged_lines_and_spines_are_refused() {
     for at in [56, 60, 68, 71, 82, 103, 104, 119] {
         refused(one(spine + at, 1, 9), ("SPIN", spine), "parameters must be those of its levels", elements);
     }
-    // How many lines are flagged is what nobody can see here.
+    // The number of flagged lines cannot be seen here.
     let inexact = |lines| one(spine + 72, 8, lines).map(|header| header.inexact_lines);
     assert_eq!([inexact(0), inexact(5)], [Ok(0), Ok(5)]);
 }
@@ -400,12 +400,13 @@ fn forged_other_sections_are_refused() {
             let wrong = if (tag, field) == (Tag::HARMONIA, 80) { 1 } else { wrong };
             refused(forge(&bytes, &[(at + field, 4, wrong)]), place, part, length);
         }
-        // Of these two the data may have any length.
+        // The data of these two may have any length.
         if !matches!(tag, Tag::TAIL | Tag::PACK) {
             refused(forge(&bytes, &[(at + 16, 8, length - 1)]), place, part, length - 1);
         }
     }
-    // A column of the right number of bytes, but of elements of another size; and one that is too long by one element.
+    // A column of the right number of bytes, but of elements of another size; and one that is too long by
+    // one element.
     let bytes = golden("f64_u32_columns");
     let at = entry_at(&bytes, Tag::KEYS);
     let length = number(&bytes, at + 16, 8);

@@ -1,5 +1,5 @@
-//! Masks: which bits they keep, against a naive count of them; and where a query stands among keys of any lengths,
-//! against all keys.
+//! Masks: the bits they keep, compared with a naive count; and the rank of a query among keys of any
+//! length, compared with all keys.
 
 use pleach_format::Mask;
 use pleach_format::mask::{Chunk, HEAD_BYTES, Place, Survey};
@@ -85,7 +85,7 @@ fn check(keys: &mut [&[u8]], queries: &[&[u8]], fixed: Option<usize>, word_bytes
     mask
 }
 
-/// Keys of a few letters, of which some end in zeros: only their lengths tell these apart.
+/// Keys of a few letters, some with zeros at the end: only their lengths distinguish these.
 fn keys(random: &mut Random, lengths: &[usize]) -> Vec<Vec<u8>> {
     let letters: &[u8] = [&[0, 1][..], &[0, b'a', b'b'], &[0x80, 0, 7, 0xFF]][random.below(3) as usize];
     let common = random.below(6) as usize;
@@ -210,7 +210,7 @@ fn lengths_settle_ties() {
     for word_bytes in [4, 8, 16] {
         assert!(check(&mut keys, &queries, None, word_bytes).is_lossless());
     }
-    // Cut short, equal words stand for several keys.
+    // Truncated, equal words represent several keys.
     let mut long: Vec<Vec<u8>> = Vec::new();
     for i in 0..200u32 {
         long.push([&i.to_le_bytes()[..], &i.wrapping_mul(0x9E37_79B9).to_be_bytes()].concat());
@@ -285,7 +285,7 @@ fn forged_masks_are_refused() {
     }
 }
 
-/// Keys whose tails would be too long are not whole in their words, and no length stands there.
+/// Keys whose tails would be too long are not whole in their words, which store no length.
 #[test]
 fn long_keys_have_no_tails() {
     let (zeros, ones) = (vec![0; 2000], vec![0xFF; 1999]);

@@ -184,7 +184,7 @@ impl<R: ReadAt> Check<'_, R> {
         let keys = (TABLE_OFFSET..).step_by(ENTRY_BYTES).zip(&header.sections);
         let keys = keys.map(|(at, section)| (at, section.entry)).find(|(_, entry)| entry.tag == Tag::KEYS);
         if let Some((at, entry)) = keys.filter(|(_, entry)| entry.flags.get() != wanted) {
-            let text = "KEYS is required where answers rest on it, and only there";
+            let text = "KEYS is required where answers depend on it, and only there";
             self.rule("header", "KEYS", at + 4, 4, wanted, entry.flags.get(), text);
         }
         let elements = header.mask.map_or(0, |section| section.entry.elements.get());

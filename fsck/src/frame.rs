@@ -13,6 +13,12 @@ impl<R: ReadAt> Check<'_, R> {
     /// Checks the superblock and the table beyond what opening a file needs, and the zeros that no other
     /// check reads.
     pub(super) fn check_frame(&self, header: &Header, head: &[u8]) -> io::Result<()> {
+        self.check_superblock(header);
+        self.check_table(header, head);
+        self.check_places(header)
+    }
+
+    fn check_superblock(&self, header: &Header) {
         let block = &header.superblock;
         if block.development.get() != DEVELOPMENT {
             let (wanted, found) = (DEVELOPMENT.to_le_bytes(), block.development.get().to_le_bytes());
@@ -47,10 +53,14 @@ impl<R: ReadAt> Check<'_, R> {
                 "an empty file names no keys",
             );
         }
+    }
+
+    /// Checks the section table as a whole.
+    fn check_table(&self, header: &Header, head: &[u8]) {
         let used = TABLE_OFFSET as usize + header.sections.len() * ENTRY_BYTES;
         if head[used..].iter().any(|&byte| byte != 0) {
             let (offset, length) = (used as u64, (HEAD_BYTES - used) as u64);
-            let text = "the table must be zero behind its entries";
+            let text = "the table must be zero after its entries";
             self.rule("header", "section table", offset, length, "zero", "other bytes", text);
         }
         let first = header.sections.first().map_or(Tag::SUM2, |section| section.entry.tag);
@@ -59,10 +69,13 @@ impl<R: ReadAt> Check<'_, R> {
             self.rule("header", "section table", TABLE_OFFSET, 4, Tag::META, first, text);
         }
         if header.tails.is_some() && header.mask.is_none() {
-            let text = "tails are of byte keys";
+            let text = "only byte keys have tails";
             self.rule("header", "section table", TABLE_OFFSET, 4096, "no TAIL", "TAIL", text);
         }
+    }
 
+    /// Checks the entry of each section, and the zeros around the sections.
+    fn check_places(&self, header: &Header) -> io::Result<()> {
         let mut end = HEAD_BYTES as u64;
         // End of the last list of sums.
         let mut listed = header.section(Tag::SUMS).map_or(0, Section::offset);
@@ -75,7 +88,7 @@ impl<R: ReadAt> Check<'_, R> {
             let place = section_start(end, length);
             if place != Some(section.offset()) {
                 let wanted = place.map_or("a place".to_owned(), |place| place.to_string());
-                let text = "a section must start where the one before it lets it";
+                let text = "a section must start at the first offset that the one before it allows";
                 self.rule("header", &tag, at + 8, 8, wanted, section.offset(), text);
             }
             end = section.offset() + length;
@@ -87,7 +100,7 @@ impl<R: ReadAt> Check<'_, R> {
                 Need::ByContent => Some(if header.value_type.is_bytes() { REQUIRED } else { 0 }),
             });
             if let Some(wanted) = required.filter(|&wanted| wanted != entry.flags.get()) {
-                let text = "sections that answers rest on are required, others are not";
+                let text = "sections that answers depend on are required, others are not";
                 self.rule("header", &tag, at + 4, 4, wanted, entry.flags.get(), text);
             }
             let is_plain = entry.tag.kind().is_some_and(|kind| kind.parameters.is_empty());

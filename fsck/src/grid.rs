@@ -73,7 +73,7 @@ impl<R: ReadAt> Check<'_, R> {
             .map_or(0, |it| u64::from(it.first) + ((u64::from(inside) * u64::from(it.units)) >> 32));
         if reach >= shape.units {
             let wanted = format!("a unit below {}", shape.units);
-            let text = "the highest key must stand in a unit";
+            let text = "the highest key must be in a unit";
             self.rule("grid", "GRID", offset, shape.units_at, wanted, reach, text);
             return Ok(None);
         }

@@ -210,7 +210,7 @@ struct Check<'a, R> {
     rules: Mutex<Vec<Finding>>,
 }
 
-fn put(findings: &Mutex<Vec<Finding>>, finding: Finding) {
+fn add_finding(findings: &Mutex<Vec<Finding>>, finding: Finding) {
     let mut findings = findings.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     if findings.len() < FINDINGS_MAX {
         findings.push(finding);
@@ -301,7 +301,7 @@ impl<'a, R: ReadAt> Check<'a, R> {
     fn check_copy(&self, code: &'static str, first: &[u8], copy: &[u8], offset: u64) {
         let Some(at) = first.iter().zip(copy).position(|(a, b)| a != b) else { return };
         let what = if code == "table-copy" { "section table" } else { "superblock" };
-        put(
+        add_finding(
             &self.sums,
             Finding {
                 code,
@@ -329,7 +329,7 @@ impl<'a, R: ReadAt> Check<'a, R> {
             Err(error) => {
                 let whole = self.bytes >= FILE_BYTES_MIN && head.starts_with(superblock);
                 let finding = header_finding(&error);
-                put(&self.sums, finding);
+                add_finding(&self.sums, finding);
                 if !error.is_damage() && whole {
                     return Ok(self.report(Verdict::Newer, None));
                 }
@@ -365,7 +365,7 @@ impl<'a, R: ReadAt> Check<'a, R> {
         found: impl ToString,
         text: &str,
     ) {
-        put(
+        add_finding(
             &self.rules,
             Finding {
                 code,
@@ -404,7 +404,7 @@ impl<'a, R: ReadAt> Check<'a, R> {
             self.read_parts(list_offset, list_bytes, |list| sum.update(list))?;
             let (expected, found) = (section.entry.sums_crc.get(), sum.finalize());
             if expected != found {
-                put(
+                add_finding(
                     &self.sums,
                     Finding {
                         code: "sums",
@@ -445,7 +445,7 @@ impl<'a, R: ReadAt> Check<'a, R> {
             let expected = u32::from_le_bytes(stored);
             let found = header.bound_sum(section.entry.tag, number, block);
             if expected != found {
-                put(
+                add_finding(
                     &self.sums,
                     Finding {
                         code: "block",

@@ -217,7 +217,7 @@ impl<R: ReadAt> Check<'_, R> {
                     bytes,
                     expected,
                     code,
-                    "a separator must part its neighbours",
+                    "a separator must separate its neighbours",
                 );
             }
             return;
@@ -283,7 +283,7 @@ pub(super) type Ascend = fn(&[Line], &Header) -> bool;
 
 /// Returns the function for lines of `n` tuples.
 pub(super) fn ascend<W: Word>(n: usize) -> Ascend {
-    fn of<W: Word, const N: usize>(lines: &[Line], header: &Header) -> bool {
+    fn is_ascending<W: Word, const N: usize>(lines: &[Line], header: &Header) -> bool {
         let [first, inner @ .., _] = lines else { return false };
         let gap = N * W::BYTES..header.geometry.values_at();
         let mut before = line::key::<W>(first, N - 1);
@@ -302,12 +302,12 @@ pub(super) fn ascend<W: Word>(n: usize) -> Ascend {
         !(below || are_strict(header) && equal || header.key_type == KeyType::F64 && signed || filled != 0)
     }
     match n {
-        2 => of::<W, 2>,
-        3 => of::<W, 3>,
-        4 => of::<W, 4>,
-        5 => of::<W, 5>,
-        8 => of::<W, 8>,
-        16 => of::<W, 16>,
+        2 => is_ascending::<W, 2>,
+        3 => is_ascending::<W, 3>,
+        4 => is_ascending::<W, 4>,
+        5 => is_ascending::<W, 5>,
+        8 => is_ascending::<W, 8>,
+        16 => is_ascending::<W, 16>,
         // No other number of tuples fits in a line; lines are then checked one by one.
         _ => |_, _| false,
     }

@@ -66,7 +66,7 @@ fn named_damage_has_its_name() {
     }
 }
 
-/// Whether what is said of the section table is said of a field of it, or of what follows its entries.
+/// Returns true if a finding in the section table names a field of it, or the bytes after its entries.
 fn is_field(whole: &[u8], finding: &Finding) -> bool {
     let Some(section) =
         header(whole).sections.iter().position(|it| it.entry.tag.to_string() == finding.section)
@@ -164,7 +164,7 @@ fn words_that_no_float_has_are_found() {
         let at = place(rank) as u64;
         assert!(findings.iter().any(|it| it.code == "key" && it.offset == at), "{word:x}: {findings:?}");
     }
-    // Of other types the same words are keys like others.
+    // For other types the same words are valid keys.
     let tuples = [(7u64, 0u32), ((1 << 63) - 1, 1), (u64::MAX - 1, 2)];
     assert_eq!(check_bytes(&naive::build(&tuples, &pleach_format::meta::Meta::default(), true)), []);
 }
@@ -213,7 +213,7 @@ fn long_records_are_looked_at_one_by_one() {
     assert_eq!(check_bytes(&whole), []);
     let records = content(&whole, Tag::META);
     let last = records.end - (8 + (1 << 16));
-    // Its reserved bytes, its length, a letter, and the padding behind it.
+    // Its reserved bytes, its length, a letter, and the padding after it.
     for at in [last + 2, last + 6, last + 1000, records.end - 2] {
         let mut bytes = whole.clone();
         bytes[at] = 0xFF;

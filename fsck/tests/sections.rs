@@ -1,5 +1,5 @@
-//! What follows from the tuples cannot be changed in any byte, even under right sums; of a byte that is hit somewhere,
-//! the place is told.
+//! No byte that follows from the tuples can be changed, even under correct sums; the place of a changed
+//! byte is reported.
 //!
 //! Files are the golden ones, and some of the kit's: nothing here builds or searches.
 
@@ -16,18 +16,18 @@ use pleach_kit::mutate::{
 use pleach_kit::{figure, golden, is_long, naive};
 use std::collections::BTreeSet;
 
-/// Whether a finding covers this byte, by a rule that is about less than the file.
+/// Returns true if a finding covers this byte, by a rule for less than the whole file.
 fn covers(finding: &Finding, at: usize) -> bool {
     let at = at as u64;
     finding.code != "length" && (finding.offset..finding.offset + finding.length).contains(&at)
 }
 
-/// What is found in a file that was changed, all its sums made right.
+/// Returns the findings for a file that was changed, with all sums corrected.
 fn changed(whole: &[u8], change: impl FnOnce(&mut Vec<u8>)) -> Vec<Finding> {
     check_bytes(&resealed(whole, change))
 }
 
-/// Of a byte that is hit somewhere, the place is told.
+/// The place of a changed byte is reported.
 #[test]
 fn damage_is_placed() {
     let whole = victim().1;
@@ -53,7 +53,7 @@ fn what_follows_from_the_tuples_cannot_be_changed() {
     for (name, whole) in golden() {
         let there = header(&whole);
         for tag in [Tag::GRID, Tag::PACK, Tag::HARMONIA, Tag::FAST, Tag::KEYS, Tag::VALUES] {
-            // Byte strings stand in their columns alone: others would be the keys of another file.
+            // Byte strings are stored only in their columns: others would be the keys of another file.
             let is_free = tag == Tag::KEYS && there.key_type.is_bytes()
                 || tag == Tag::VALUES && there.value_type.is_bytes();
             if there.section(tag).is_none() || is_free {
@@ -61,7 +61,7 @@ fn what_follows_from_the_tuples_cannot_be_changed() {
             }
             for (turn, at) in extent(&whole, tag).enumerate().filter(|(turn, _)| turn % step == 0) {
                 let findings = changed(&whole, |bytes| flip(bytes, at * 8 + (mix(turn as u64) % 8) as usize));
-                // Where segments are others, so are the places of marks.
+                // If segments differ, so do the places of marks.
                 let is_segment = there
                     .grid
                     .is_some_and(|(grid, shape)| tag == Tag::GRID && (at as u64) < grid + shape.units_at);
@@ -80,7 +80,8 @@ fn what_follows_from_the_tuples_cannot_be_changed() {
 }
 
 /// Every bit of the section table's entries but the sum of sums, made right: no other entry is a valid one, where
-/// it is not that of an unknown section which may be skipped. (The span of a grid is free: its marks are looked at.)
+/// it is not that of an unknown section which may be skipped. (The span of a grid is free: its marks are
+/// looked at.)
 #[test]
 fn entries_of_the_table_cannot_be_changed() {
     let mut tried = 0;
@@ -110,7 +111,7 @@ fn entries_of_the_table_cannot_be_changed() {
     assert!(tried > 5_000);
 }
 
-/// Lists of sums stand in the order of their sections, or a writer that goes by it would write over some.
+/// Lists of sums are in the order of their sections, or a writer that relies on it would overwrite some.
 #[test]
 fn lists_of_sums_stand_in_order() {
     let whole = victim().1;
@@ -128,7 +129,8 @@ fn lists_of_sums_stand_in_order() {
     );
 }
 
-/// Whether two entries lay out the pages of a classic tree alike, as small trees do with some other depths.
+/// Returns true if two entries lay out the pages of a classic tree alike, as small trees do with some other
+/// depths.
 fn is_same_tree(one: &Entry, other: Option<&Section>, tree: &[u8]) -> bool {
     let places = |entry: &Entry| {
         let keys = entry.elements.get();
@@ -137,7 +139,7 @@ fn is_same_tree(one: &Entry, other: Option<&Section>, tree: &[u8]) -> bool {
         if form == Form::Full {
             return Some((form, Vec::new(), vec![slots(&geometry.tree()?)]));
         }
-        // Of delta, words of some widths may occur on no page, or on one without keys, whose base is 0.
+        // With delta, words of some widths may occur on no page, or on one without keys, whose base is 0.
         let has_keys = |record: &&[u8]| record[..8] != [0; 8];
         let paged = Paged::new(geometry, form)?;
         let records = tree.chunks(DELTA_BYTES).take(paged.pages() as usize);
@@ -238,7 +240,7 @@ fn damage_at_the_borders_of_pieces_is_placed() {
         });
         assert!(findings.iter().any(|finding| finding.section == "GRID"), "{findings:?}");
     }
-    // Marks that stand in the next cell: they are as many as before.
+    // Marks in the next cell: as many as before.
     let (grid, shape) = there.grid.expect("a grid");
     let unit_at = |unit: u64| (grid + shape.units_at + unit * 8) as usize;
     for unit in (0..shape.units).step_by(if is_long() { 1 } else { 37 }) {
@@ -267,7 +269,7 @@ fn damage_at_the_borders_of_pieces_is_placed() {
     }
 }
 
-/// Damage behind the first piece of a section has its place to the byte.
+/// Damage after the first piece of a section is located to the byte.
 #[test]
 fn places_are_exact_in_every_piece() {
     // Wide keys, few to a line: without a grid, which takes long to make.
@@ -332,7 +334,7 @@ fn texts_cannot_be_other_bytes() {
     assert!(tried > 200);
 }
 
-/// Byte keys: their words, what stands beside these, and the outermost ones must be those of one another.
+/// Byte keys: their words, the data stored with them, and the outermost keys must belong to each other.
 #[test]
 fn byte_keys_cannot_be_other_bytes() {
     let (mut columns, mut tails) = (0, 0);
@@ -371,7 +373,7 @@ fn byte_keys_cannot_be_other_bytes() {
             }
         }
         if let Some(place) = there.tails {
-            // Free bits stand at the end of each tail.
+            // Free bits are at the end of each tail.
             let bytes_each = place.shape.element_bytes;
             for rank in (0..there.tuples).step_by(step) {
                 let at = (place.data_offset() + (rank + 1) * bytes_each) as usize - 1;

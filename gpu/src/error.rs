@@ -35,7 +35,7 @@ pub enum GpuError {
         log: String,
     },
     /// No kernel searches keys or values of these types.
-    #[error("GPU: keys of type {key} with values of type {value} are not searched there: search on the CPU")]
+    #[error("GPU: cannot search keys of type {key} with values of type {value}: search on the CPU")]
     Types {
         /// Key type of the file.
         key: KeyType,
@@ -49,7 +49,9 @@ pub enum GpuError {
     #[error(transparent)]
     Read(#[from] ReadError),
     /// A device buffer is too short.
-    #[error("GPU: buffer `{name}`: {needed} bytes are needed, it has {found}: pass a longer one")]
+    #[error(
+        "GPU: buffer `{name}` is too short: it has {found} bytes, {needed} are needed: pass a longer one"
+    )]
     Buffer {
         /// Name of the buffer.
         name: &'static str,
@@ -59,9 +61,7 @@ pub enum GpuError {
         found: u64,
     },
     /// An allocation needs more memory than the device has, or than the limit allows.
-    #[error(
-        "GPU: {needed} bytes are needed, and {free} are free there: raise the limit, or search on the CPU"
-    )]
+    #[error("GPU: {needed} bytes are needed, and {free} are free: raise the limit, or search on the CPU")]
     Memory {
         /// Bytes that are needed.
         needed: u64,
@@ -86,7 +86,7 @@ pub enum GpuError {
     #[error(transparent)]
     Open(#[from] OpenError),
     /// Ranks of 4 bytes were requested from a table with more than 2^32 - 1 tuples.
-    #[error("GPU: {tuples} tuples have ranks of more than 32 bits: ask for ranks of 8 bytes")]
+    #[error("GPU: {tuples} tuples have ranks of more than 32 bits: request ranks of 8 bytes")]
     Ranks {
         /// Tuples of the table.
         tuples: u64,

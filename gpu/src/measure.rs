@@ -245,7 +245,7 @@ impl Meter {
     /// first, no launch is waited for.
     ///
     /// # Errors
-    /// Those of `work`, and [`GpuError::Driver`] if a driver call fails.
+    /// The errors of `work`, and [`GpuError::Driver`] if a driver call fails.
     pub fn time<T>(&self, work: impl FnOnce(&Stream) -> Result<T, GpuError>) -> Result<(f64, T), GpuError> {
         let start = self.stream.mark()?;
         let made = work(&self.stream)?;

@@ -89,7 +89,7 @@ impl DeviceBuffer {
     /// # Errors
     /// [`GpuError::OutOfMemory`] or [`GpuError::Driver`] if the driver cannot allocate it.
     pub fn pinned(gpu: &Gpu, bytes: u64) -> Result<Self, GpuError> {
-        let call = "asking for pinned memory";
+        let call = "allocating pinned memory";
         let length = usize::try_from(bytes).map_err(|_| GpuError::OutOfMemory { call })?;
         let pinned = PinnedBuffer::new(gpu, length)?;
         let address = pinned.address();

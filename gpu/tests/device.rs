@@ -78,7 +78,7 @@ fn all_tuples_of_a_key_come() {
     }
 }
 
-/// Lines of chance: whatever stands in them, nothing outside of the table is read, nothing loops, and the device lives.
+/// Random lines: for all contents, nothing outside of the table is read, nothing loops, and the device lives.
 #[test]
 fn damaged_tables_are_not_left() {
     let Some(gpu) = gpu() else { return };
@@ -170,7 +170,7 @@ fn check_pairs(table: &GpuTable<'_>, tuples: u64, step: u32) {
     }
 }
 
-/// A file of so many keys of 4 bytes, two of each.
+/// A file of `keys` keys of 4 bytes, two of each.
 fn pairs(folder: &Path, tuples: u64, step: u32) -> Index {
     let path = folder.join("pairs.pleach");
     let options = BuildOptions { sorted: true, ..BuildOptions::default() };

@@ -1,12 +1,13 @@
-//! The oracle suite on a CPU that runs the kernels' own text, under sanitizers and in three orders of lanes, and faults
-//! that are planted in kernels to see that they are caught.
+//! The oracle suite on a CPU that runs the kernels' own text, under sanitizers and in three orders of
+//! lanes, and faults that are planted in kernels to see that they are caught.
 //!
-//! Instrumented libraries want their run-time loaded before all else, so the tests proper are ignored ones, which two
-//! ordinary ones run in children of this program with `LD_PRELOAD` set. Run by hand (`--ignored NAME`), a test
-//! has no sanitizers. Without g++ and its sanitizers they skip, and say so; with `PLEACH_REQUIRE_EMULATION=1` they
-//! fail.
+//! Instrumented libraries want their run-time loaded before all else, so the tests proper are ignored ones,
+//! which two ordinary ones run in children of this program with `LD_PRELOAD` set. Run by hand (`--ignored
+//! NAME`), a test has no sanitizers. Without g++ and its sanitizers they skip, and say so; with
+//! `PLEACH_REQUIRE_EMULATION=1` they fail.
 //!
-//! Each planted fault is a file of `emulate/faults`, a search or a scan that is right with `FAULT` 0 and wrong with 1.
+//! Each planted fault is a file of `emulate/faults`, a search or a scan that is right with `FAULT` 0 and
+//! wrong with 1.
 
 #![cfg(feature = "emulate")]
 
@@ -54,7 +55,7 @@ fn the_suite_passes_under_sanitizers() {
     said.lines().filter(|line| line.starts_with("figure ")).for_each(|line| println!("{line}"));
 }
 
-/// What catches a planted fault.
+/// Test that catches a planted fault.
 #[derive(Clone, Copy, Debug)]
 enum Catcher {
     /// A sanitizer stops the process, with these words.
@@ -65,7 +66,7 @@ enum Catcher {
     Oracle,
 }
 
-/// What a fault's arguments are.
+/// Arguments of a fault.
 #[derive(Clone, Copy, Debug)]
 enum Shape {
     /// Columns and a batch.
@@ -184,7 +185,7 @@ fn planted_fault() {
     }
 }
 
-/// Whether a search's answers are right.
+/// Returns true if a search's answers are right.
 fn try_search(kernel: &TextKernel<'_>, order: LaneOrder) -> Result<bool, GpuError> {
     let keys: Vec<u64> = (0..1001).map(|i| 10 + 2 * (i - i % 3 / 2)).collect();
     let values: Vec<u32> = (0..1001).map(|i| 7 * i).collect();
@@ -204,8 +205,8 @@ fn try_search(kernel: &TextKernel<'_>, order: LaneOrder) -> Result<bool, GpuErro
         value_bytes: 4,
     };
     let mut arguments: [*mut c_void; 2] = [(&raw mut columns).cast(), (&raw mut batch).cast()];
-    // SAFETY: these are the kernel's parameters; the arrays have the lengths they say. A planted fault leaves them in a
-    // child alone, where a sanitizer stops it.
+    // SAFETY: these are the kernel's parameters; the arrays have the lengths they say. A planted fault
+    // leaves them in a child alone, where a sanitizer stops it.
     unsafe { kernel.run(order, 7, 128, 128 * 8, &mut arguments) }?;
     Ok(queries.iter().enumerate().all(|(i, query)| {
         let rank = keys.partition_point(|key| key < query);
@@ -216,7 +217,7 @@ fn try_search(kernel: &TextKernel<'_>, order: LaneOrder) -> Result<bool, GpuErro
     }))
 }
 
-/// Whether a scan's sums are right.
+/// Returns true if a scan's sums are right.
 fn try_scan(kernel: &TextKernel<'_>, order: LaneOrder) -> Result<bool, GpuError> {
     let input: Vec<u32> = (0..300).map(|i| mix(i) as u32 % 1000).collect();
     let mut output = vec![99u32; input.len()];
@@ -340,8 +341,8 @@ fn run_suite(order: LaneOrder) {
     suite::recorded(&gpu, 500);
 }
 
-/// The operators of the paper on relational algebra, keys of 8 bytes in one order; and ours, whose tiles are large, in
-/// one order.
+/// The operators of the paper on relational algebra, keys of 8 bytes in one order; and ours, whose tiles
+/// are large, in one order.
 fn run_relations(order: LaneOrder) {
     if matches!(order, LaneOrder::Random(_)) {
         suite::merge::all(&gpu(order), 4000);
@@ -400,7 +401,7 @@ fn what_is_asked_wrongly_is_refused() {
     suite::refusals(&gpu(LaneOrder::Random(2)));
 }
 
-/// Lines of chance: whatever stands in them, kernels stay within the table.
+/// Random lines: kernels stay within the table for all contents.
 fn run_damaged(order: LaneOrder, counts: &[u64]) {
     let asked = suite::damaged::all(&gpu(order), counts, true, 200);
     assert!(asked > 10_000, "{asked}");
@@ -435,7 +436,7 @@ fn a_lost_device_is_an_error() {
     let is_lost = |error: &GpuError| matches!(error, GpuError::Lost { .. });
     for works in 0..60 {
         let gpu = gpu(LaneOrder::Random(works));
-        // Of the first ones the device is lost while the table comes.
+        // The first ones lose the device while the table is copied.
         gpu.lose_after(if works < 20 { works } else { u64::MAX });
         let table = match GpuTable::new(&index, &gpu) {
             Ok(table) => table,

@@ -61,14 +61,17 @@ impl fmt::Display for OpenError {
             }
             Self::Types { path, holds, found } => write!(
                 f,
-                "types differ: {}: it now holds {} to {}, the open generation {} to {}: open it anew",
+                "types differ: {}: it now holds {} to {}, but the open generation holds {} to {}: open it \
+                 again",
                 at(path),
                 found.0,
                 found.1,
                 holds.0,
                 holds.1
             ),
-            Self::Isa(isa) => write!(f, "this CPU has no {isa}: choose one of `pleach devices`"),
+            Self::Isa(isa) => {
+                write!(f, "this CPU does not support {isa}: choose one that `pleach devices` shows")
+            }
         }
     }
 }
@@ -124,7 +127,7 @@ impl fmt::Display for ReadError {
         match self {
             Self::Format(error) => error.fmt(f),
             Self::MappingLost => {
-                let what = "damaged: it was truncated or became unreadable while it was mapped";
+                let what = "damaged: the file was truncated or became unreadable while it was mapped";
                 write!(f, "{what}: run `pleach fsck`, restore it")
             }
             Self::Buffer { name, needed, found } => {

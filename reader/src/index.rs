@@ -73,7 +73,7 @@ impl FromStr for Verify {
         Self::ALL
             .into_iter()
             .find(|verify| verify.name() == name)
-            .ok_or_else(|| format!("unknown verification `{name}`: none, header, touched or full"))
+            .ok_or_else(|| format!("unknown verification `{name}`: use none, header, touched or full"))
     }
 }
 

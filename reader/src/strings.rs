@@ -73,7 +73,7 @@ impl<'a> FixedQueries<'a> {
     /// If `size` is 0.
     #[must_use]
     pub fn new(bytes: &'a [u8], size: usize) -> Self {
-        assert!(size > 0, "strings of no bytes cannot be told apart");
+        assert!(size > 0, "strings of zero bytes cannot be distinguished");
         Self { bytes, size }
     }
 }

@@ -1,8 +1,9 @@
 //! Measures operators: `measure [memory|files] [log2 of the tuples] [--json]`.
 //!
-//! `memory`: set operations and a join of sorted slices with u64 keys, of which half match, beside a copy by the same
-//! threads in the same run. Bytes that are read and bytes that are written count once each, for both. `files`: a join
-//! of two files into a third, and the most anonymous memory that this process took. Answers are checked.
+//! `memory`: set operations and a join of sorted slices with u64 keys, half of which match, compared with a
+//! copy by the same threads in the same run. Bytes that are read and bytes that are written count once
+//! each, for both. `files`: a join of two files into a third, and the most anonymous memory that this
+//! process took. Answers are checked.
 
 use pleach::Index;
 use pleach_builder::{BuildOptions, Silent};

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 #[non_exhaustive]
 pub enum RelationError {
     /// Keys of two inputs cannot be compared.
-    #[error("key types differ: {left} holds {left_type} keys, {right} {right_type}: build one of them anew")]
+    #[error("key types differ: {left} holds {left_type} keys, {right} {right_type}: build one of them again")]
     KeyTypes {
         /// Name of the left input.
         left: String,
@@ -78,7 +78,7 @@ pub enum RelationError {
     },
     /// A column of a relation is not of its type.
     #[error(
-        "columns differ: {input} has {what} of type {expected}, given are {fault}: give a column of that type"
+        "columns differ: {input} has {what} of type {expected}, found {fault}: give a column of that type"
     )]
     ColumnType {
         /// Name of the input.
@@ -97,7 +97,7 @@ pub enum RelationError {
         key: String,
     },
     /// A reduction is not defined for values of this type.
-    #[error("no {operation} of {value_type} values: {input}: use count or first")]
+    #[error("cannot compute the {operation} of {value_type} values: {input}: use count or first")]
     NoReduction {
         /// The reduction.
         operation: &'static str,

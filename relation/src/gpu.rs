@@ -131,13 +131,13 @@ fn merge(
     if !in_place {
         return Ok(Answered::Rows(positions(first), positions(second)));
     }
-    let mut told = Vec::new();
+    let mut sides_of_pairs = Vec::new();
     if let Some(buffer) = &joined.sides {
-        told.resize(tuples as usize, 0);
-        buffer.part(0, tuples).copy_to_host(stream, &mut told)?;
+        sides_of_pairs.resize(tuples as usize, 0);
+        buffer.part(0, tuples).copy_to_host(stream, &mut sides_of_pairs)?;
     }
     let keys = column(stream, joined.keys.as_ref(), sides.0.key_bytes(), tuples)?;
-    Ok(Answered::Chunk(Chunk { keys, values: first, right: second, sides: told, first_rank: 0 }))
+    Ok(Answered::Chunk(Chunk { keys, values: first, right: second, sides: sides_of_pairs, first_rank: 0 }))
 }
 
 fn product(stream: &Stream, left: &(Column, Column), right: &(Column, Column)) -> Result<Answered> {

@@ -87,11 +87,11 @@ named! {
     How {
         /// Pairs of equal keys.
         Inner = "inner",
-        /// Those and the left tuples without a partner.
+        /// Pairs, and the left tuples without a partner.
         Left = "left",
-        /// Those and the right tuples without a partner.
+        /// Pairs, and the right tuples without a partner.
         Right = "right",
-        /// Those and all tuples without a partner.
+        /// Pairs, and all tuples without a partner.
         Full = "full",
         /// Left tuples that have a partner, each once.
         Semi = "semi",

@@ -1,5 +1,5 @@
-//! Streams whose pieces a device answers, here a CPU that runs the kernels: all that the CPU answers, tuple by tuple,
-//! for pieces with borders everywhere. Without g++ these tests skip, and say so.
+//! Streams whose pieces a device answers, here a CPU that runs the kernels: all that the CPU answers, tuple
+//! by tuple, for pieces with borders everywhere. Without g++ these tests skip, and say so.
 
 use pleach::{Index, Key, KeyType, Value, ValueType};
 use pleach_builder::{BuildOptions, Column, Strings, build_bytes};
@@ -14,7 +14,7 @@ fn mix(seed: u64) -> u64 {
     (seed ^ seed >> 31).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 17
 }
 
-/// Keys that rise by 0 to 2, so that some stand more than once.
+/// Keys that rise by 0 to 2, so that some occur more than once.
 fn index<K: Key, V: Value>(count: u64, seed: u64, key: impl Fn(u64) -> K, value: impl Fn(u64) -> V) -> Index {
     let mut at = 0;
     let tuples: Vec<(K, V)> = (0..count)

@@ -2,7 +2,7 @@
 //!
 //! `cargo run --release -p pleach-tests --example slowest [times]` fails if any look-up takes more than
 //! `times` (20) times the average. A look-up's time is the least of several, so that interrupts do not
-//! count; keys up to the longest are asked for, so those of 65,535 bytes have an average of their own.
+//! count; keys up to the longest are looked up, so those of 65,535 bytes have an average of their own.
 
 use pleach::{Index, KeyType};
 use pleach_builder::{BuildOptions, build_bytes, build_strings_bytes};

@@ -66,7 +66,7 @@ fn flip(key: &mut [u8], nibble: usize, bits: u8) {
 ///
 /// The one nibble is all that parts 16 neighbours when it is the last, and throws them over the whole
 /// index when it is the first. Queries: each key, and each with a nibble beside the chosen one changed,
-/// with its last byte left out, and with a zero byte behind.
+/// with its last byte left out, and with a zero byte appended.
 ///
 /// # Panics
 /// If a key has no such nibble.
@@ -100,9 +100,9 @@ pub fn one_nibble(groups: usize, bytes: usize, nibble: usize) -> Case {
 /// every nibble but the two of a byte near the front, of one in the middle and of the last one.
 ///
 /// Queries differ from a key in a nibble that is constant in the whole set, downwards (`0x0`, `0x6`) and
-/// upwards (`0x8`, `0xF`): before the first varying nibble, between two of them, behind the second; in
-/// one place and in two that contradict each other. Such a query stands before or behind all keys that
-/// agree with it so far, whatever its later nibbles say.
+/// upwards (`0x8`, `0xF`): before the first varying nibble, between two of them, after the second; in one
+/// place and in two that contradict each other. Such a query is before or after all keys that agree with it
+/// so far, whatever its later nibbles are.
 ///
 /// # Panics
 /// If `bytes` is less than 3.
@@ -128,7 +128,7 @@ pub fn constant_nibbles(bytes: usize, count: usize) -> Case {
             let mut query = key.clone();
             flip(&mut query, first, to ^ 0x7);
             queries.push(query.clone());
-            // A second difference the other way, behind or before the first.
+            // A second difference the other way, after or before the first.
             flip(&mut query, place(&mut random), 0x7 ^ 0xF ^ to);
             queries.push(query.clone());
             // And the varying nibbles of no key at all.
@@ -144,16 +144,16 @@ pub fn constant_nibbles(bytes: usize, count: usize) -> Case {
     Case::new(keys, queries)
 }
 
-/// `count` keys whose first `kept` varying nibbles are all equal, behind and before other keys, so that
-/// partial keys of `kept` nibbles cannot part them.
+/// `count` keys whose first `kept` varying nibbles are all equal, after and before other keys, so that
+/// partial keys of `kept` nibbles cannot separate them.
 ///
-/// One nibble in four varies in the whole set, but in the long run of `count` keys only those behind the
-/// first `kept` of them. The few other keys, 64 on either side, differ in every varying nibble and so
-/// make a page keep them. With 100,000 keys a walk along equal partial keys shows as time. Queries: first,
-/// last and some keys of the run, the keys around, neighbours in a kept and in a constant nibble.
+/// One nibble in four varies in the whole set, but in the long run of `count` keys only those after the
+/// first `kept` of them. The few other keys, 64 on either side, differ in every varying nibble and so make
+/// a page keep them. With 100,000 keys a walk along equal partial keys shows as time. Queries: first, last
+/// and some keys of the run, the keys around, neighbours in a kept and in a constant nibble.
 #[must_use]
 pub fn equal_partial_keys(kept: usize, count: usize) -> Case {
-    // The run is counted in the nibbles behind the kept ones, two bits of each.
+    // The run is counted in the nibbles after the kept ones, two bits of each.
     let behind = (usize::BITS - count.leading_zeros()).div_ceil(2) as usize;
     let nibbles = kept + behind;
     let bytes = (4 * nibbles).div_ceil(2);
@@ -196,8 +196,8 @@ pub fn equal_partial_keys(kept: usize, count: usize) -> Case {
     Case::new(keys, queries)
 }
 
-/// Keys of which each begins with others, up to `longest` bytes: "", "a", "aa", ..., and "a\0", "a\0\0",
-/// ..., "aa\0", ..., "a\0b". Padded with zeros many are the same; only their lengths part them.
+/// Keys that begin with other keys, up to `longest` bytes: "", "a", "aa", ..., and "a\0", "a\0\0",
+/// ..., "aa\0", ..., "a\0b". Padded with zeros many are the same; only their lengths separate them.
 ///
 /// Queries: all keys, and each with one byte more or another last one.
 #[must_use]

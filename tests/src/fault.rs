@@ -7,14 +7,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What an operation is made to answer.
+/// Answer that is forced on an operation.
 #[derive(Clone)]
 pub struct Fault {
     /// Number of the operation that fails; counted from 0.
     pub at: u64,
-    /// Whether all later ones fail too, as on a disk that is full or gone.
+    /// True if all later ones fail too, as on a disk that is full or gone.
     pub forever: bool,
-    /// What the system says then.
+    /// The error of the system.
     pub errno: i32,
     /// Operations so far.
     pub count: Arc<AtomicU64>,
@@ -30,7 +30,7 @@ impl Fault {
     }
 }
 
-/// A file of which an operation fails.
+/// A file with an operation that fails.
 struct Faulty<F: ?Sized> {
     fault: Fault,
     file: Box<F>,

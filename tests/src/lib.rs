@@ -1,4 +1,4 @@
-//! What the tests of several crates share: generators, oracles, named damage.
+//! Generators, oracles and named damage that the tests of several crates share.
 
 pub mod adversarial;
 pub mod fault;

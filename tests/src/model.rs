@@ -1,4 +1,4 @@
-//! What an index of byte-string keys must answer: a sorted vector, searched one key after the other.
+//! Oracle for an index of byte-string keys: a sorted vector, searched one key after the other.
 //!
 //! Tuples with equal keys stay in the order in which they were given. A rank is a place in the vector.
 
@@ -24,13 +24,13 @@ impl<V> Model<V> {
         &self.tuples
     }
 
-    /// How many keys are less than `key`: the rank of the first that is not.
+    /// Returns the number of keys less than `key`: the rank of the first that is not.
     #[must_use]
     pub fn lower_bound(&self, key: &[u8]) -> usize {
         self.tuples.partition_point(|tuple| tuple.0.as_slice() < key)
     }
 
-    /// How many keys are not greater than `key`: the rank of the first that is.
+    /// Returns the number of keys not greater than `key`: the rank of the first that is.
     #[must_use]
     pub fn upper_bound(&self, key: &[u8]) -> usize {
         self.tuples.partition_point(|tuple| tuple.0.as_slice() <= key)
@@ -63,7 +63,7 @@ impl<V> Model<V> {
         start..end.max(start)
     }
 
-    /// How many tuples have keys in `range`.
+    /// Returns the number of tuples with keys in `range`.
     #[must_use]
     pub fn count<'k>(&self, range: impl RangeBounds<&'k [u8]>) -> usize {
         self.ranks(range).len()
@@ -83,7 +83,7 @@ impl<V> Model<V> {
     }
 }
 
-/// The first key behind all that begin with `prefix`; `None` if there is none, as for "" and "\xFF".
+/// Returns the first key after all that begin with `prefix`; `None` if there is none, as for "" and "\xFF".
 #[must_use]
 pub fn prefix_end(prefix: &[u8]) -> Option<Vec<u8>> {
     let kept = prefix.iter().rposition(|&byte| byte != 0xFF)?;
@@ -125,7 +125,7 @@ mod tests {
         for (name, case) in adversarial::all() {
             let step = case.keys.len().div_ceil(400);
             let keys: Vec<Vec<u8>> = case.keys.into_iter().step_by(step).collect();
-            // Every third key stands twice, in the other half of the input.
+            // Every third key occurs twice, in the other half of the input.
             let twice = keys.iter().step_by(3).rev();
             let tuples: Vec<(Vec<u8>, usize)> = keys.iter().chain(twice).cloned().zip(0..).collect();
             let model = Model::new(tuples.clone());

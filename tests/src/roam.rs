@@ -61,7 +61,7 @@ pub fn roam<K: Key, V: Value + Debug>(index: &Index, queries: &[K], random: &mut
     queries.len() as u64 * (SINGLE + if cfg!(miri) { 3 } else { 5 })
 }
 
-/// Every look-up on a file of byte strings. Reading keys may fail: their lengths stand in the file.
+/// Every look-up on a file of byte strings. Reading keys may fail: their lengths are stored in the file.
 pub fn roam_strings<V: Value + Debug>(view: &Strings<'_, V>, queries: &[Vec<u8>], random: &mut Random) {
     let len = view.len();
     for query in queries {
@@ -99,8 +99,8 @@ pub fn roam_all(index: &Index, random: &mut Random) {
             _ => index.strings::<()>().iter().for_each(|v| roam_strings(v, &strings, random)),
         }
     } else {
-        // The pairs that whole files have; of others, which a forger makes, the keys. All types together take a minute
-        // to compile.
+        // The pairs that whole files have; of others, which a forger makes, the keys. All types together
+        // take a minute to compile.
         match (index.key_type(), index.value_type()) {
             (KeyType::U64, ValueType::U64) => roam_numbers::<u64, u64>(index, random),
             (KeyType::U32, ValueType::U32) => roam_numbers::<u32, u32>(index, random),
@@ -131,7 +131,7 @@ pub fn roam_all(index: &Index, random: &mut Random) {
     let _ = (index.meta(), index.record(), index.describe());
 }
 
-/// [`roam`] with keys that stand in the file, and others.
+/// [`roam`] with keys of the file, and others.
 fn roam_numbers<K: Key, V: Value + Debug>(index: &Index, random: &mut Random) {
     let view = index.typed::<K, V>().expect("types of the file");
     let mut queries: Vec<K> = (0..4)
@@ -197,13 +197,13 @@ fn queries(index: &Index, random: &mut Random) -> Vec<Vec<u8>> {
         queries.extend(found);
     }
     if let KeyType::Fixed(bytes) = index.key_type() {
-        // Keys of a fixed size are asked for by keys of that size.
+        // Keys of a fixed size are looked up by keys of that size.
         queries.iter_mut().for_each(|query| query.resize(bytes.into(), b'0'));
     }
     queries
 }
 
-/// Saves what is left of any file. Panics where that is no whole file, or much larger.
+/// Salvages any file. Panics if the result is not a whole file, or much larger.
 pub fn save(path: &Path) {
     let saved = path.with_extension("saved");
     let options = CompactOptions { salvage: true, ..CompactOptions::default() };

@@ -24,8 +24,8 @@ fn queries<K: Key>(tuples: &[(K, impl Value)], seed: u64) -> Vec<K> {
     words.into_iter().map(|word| K::decode(K::Word::from_u128(word))).collect()
 }
 
-/// Keys of these words, in order; wide ones with something in both halves, floats without NaN, which
-/// is no key, and with one zero.
+/// Keys of these words, in order; wide ones with something in both halves, floats without NaN, which cannot
+/// be a key, and with one zero.
 fn keys<K: Key>(words: &[u64]) -> Vec<K> {
     let wide = |word: u64| match K::Word::BYTES {
         16 => u128::from(word) << 64 | u128::from(mix(word)),
@@ -76,7 +76,7 @@ fn check_index<K: Key, V: Value + Debug>(index: &Index, tuples: &[(K, V)], what:
         assert_eq!(par_values[i], values[i], "{}", context());
         expected_found += usize::from(expected.is_some());
     }
-    // Those of the loop, one by one and in batches.
+    // The answers of the loop, one by one and in batches.
     let mut compared = queries.len() as u64 * 11;
     assert_eq!(found, expected_found, "{what}");
     if !queries.len().is_multiple_of(64) {

@@ -1,4 +1,4 @@
-//! What takes gigabytes and minutes: not run by default.
+//! Tests that take gigabytes and minutes: not run by default.
 //!
 //! `cargo test --release -p pleach-tests --test big -- --ignored --nocapture` runs all of it: 8 GiB of
 //! disk under the target folder and 2 GiB of memory are needed.

@@ -45,7 +45,7 @@ fn check(path: &Path) -> Report {
     fsck(path, &FsckOptions::default()).expect("readable")
 }
 
-/// What `fsck` says about these bytes.
+/// Returns the findings of `fsck` for these bytes.
 fn check_bytes(bytes: &[u8]) -> Report {
     let file = tempfile::NamedTempFile::new_in(MEMORY).or_else(|_| tempfile::NamedTempFile::new());
     let file = file.expect("a file");
@@ -582,7 +582,7 @@ fn a_broken_record_is_no_record() {
     }
 }
 
-/// Searches files whose sections hold anything; how many look-ups each instruction set was asked for.
+/// Searches files whose sections hold anything; returns the number of look-ups of each instruction set.
 fn unverified<K: Key, V: Value + Debug>(count: usize, rounds: u64, isas: &[Isa]) -> u64 {
     let words = Shape::Duplicates.words(count, 8 * K::Word::BYTES as u32, 3);
     // A tight pair at each line's end makes the header say that some spine lines are inexact.
@@ -643,7 +643,7 @@ macro_rules! unverified_pairs {
                 });
             }
             let asked = asked.load(Relaxed);
-            // Of the five pairs together 10^7 in the long form.
+            // 10^7 for the five pairs together in the long form.
             assert!(asked >= times * 1_000_000, "{asked} look-ups");
             figure(6, &format!("{asked} look-ups by each instruction set"));
         })*
@@ -684,7 +684,7 @@ fn with_unknown_section(required: bool) -> (Vec<(u64, u64)>, Vec<u8>) {
     let place = extent(&whole, Tag::META).end;
     let mut bytes = whole.clone();
     bytes.splice(place..place, std::iter::repeat_n(b'x', 4096));
-    // Entries behind META move one on, and all they point at 4096 on.
+    // Entries after META move by one, and the data that they point to by 4096.
     let table = TABLE_OFFSET as usize;
     bytes.copy_within(table + ENTRY_BYTES..table + count * ENTRY_BYTES, table + 2 * ENTRY_BYTES);
     let new = meta + ENTRY_BYTES;
@@ -701,7 +701,8 @@ fn with_unknown_section(required: bool) -> (Vec<(u64, u64)>, Vec<u8>) {
             }
         }
     }
-    // Its list of one sum goes between that of META, of one sum as well, and the others, all of which are made anew.
+    // Its list of one sum goes between that of META, of one sum as well, and the others, all of which are
+    // made anew.
     let sums = meta + (count - 1) * ENTRY_BYTES;
     let list = number(&bytes, meta + 32, 8) + 128;
     put(&mut bytes, new + 32, 8, list);
@@ -802,7 +803,7 @@ fn swapping_halves_of_the_file_is_found() {
 
 /// Name of a file that the child process of a SIGBUS test cuts short while it searches.
 const CUT_PATH: &str = "PLEACH_TEST_CUT_PATH";
-/// What the child does: bytes to cut to, whether SIGBUS is contained, whether the copy is resident.
+/// Task of the child: bytes to cut to, whether SIGBUS is contained, whether the copy is resident.
 const CUT_HOW: &str = "PLEACH_TEST_CUT_HOW";
 
 /// Runs [`cut_child`] in a process of its own.
@@ -839,7 +840,7 @@ fn cut_child() {
     File::options().write(true).open(&path).expect("opened").set_len(length).expect("cut");
     let (mut values, mut present) = (vec![0; keys.len()], vec![0; keys.len().div_ceil(64)]);
     let (mut all_keys, mut all_values) = (vec![0; keys.len()], vec![0; keys.len()]);
-    // Of equal keys the first one's value is found.
+    // For equal keys the value of the first is found.
     let first = |key: u64| tuples[tuples.partition_point(|tuple| tuple.0 < key)].1;
     let expected: Vec<u64> = keys.iter().map(|&key| first(key)).collect();
     // An answer is right, whatever comes after it.

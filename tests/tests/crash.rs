@@ -30,7 +30,7 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// Tuples in random order, as a source that hands out chunks of a given size.
+/// Tuples in random order, as a source that yields chunks of a given size.
 struct Mixed {
     schema: Schema,
     next: u64,
@@ -308,7 +308,7 @@ fn file_systems_that_lack_calls_are_served() {
 fn only_one_of_many_builders_gets_the_name() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let target = folder.path().join("t.pleach");
-    // All start together; each that is told "busy" is told by whom.
+    // All start together; each that gets "busy" also gets the holder.
     let start = std::sync::Barrier::new(4);
     let results: Vec<Result<Summary, BuildError>> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..4u64)
@@ -340,7 +340,7 @@ fn only_one_of_many_builders_gets_the_name() {
 const CHILD_FOLDER: &str = "PLEACH_TEST_CHILD_FOLDER";
 /// Names what the child does.
 const CHILD_TASK: &str = "PLEACH_TEST_CHILD_TASK";
-/// What a child prints that could not set the scene.
+/// Text that a child prints if it could not set the scene.
 const IMPOSSIBLE: &str = "cannot be done here";
 
 /// Runs `task` of [`child`] in a process of its own. `through` is a command that sets the scene and
@@ -363,7 +363,7 @@ fn in_child(task: &str, folder: &Path, through: &[&str]) -> Output {
     })
 }
 
-/// Whether a child did its task; tells aloud if the scene could not be set for it.
+/// Returns true if a child did its task; prints a note if the scene could not be set for it.
 fn did(task: &str, output: &Output) -> bool {
     let (text, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     if !text.contains("running 1 test") || text.contains(IMPOSSIBLE) {
@@ -389,7 +389,7 @@ fn child() {
     println!("as expected");
 }
 
-/// What fits is built; what does not leaves the old file and nothing else.
+/// A build that fits succeeds; one that does not leaves only the old file.
 fn full_disk(folder: &Path) {
     let target = folder.join("t.pleach");
     let options = BuildOptions { threads: 2, ..BuildOptions::default() };
@@ -475,7 +475,7 @@ fn a_folder_without_permission_is_left_alone() {
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).expect("set");
 }
 
-/// Leaves what others stumble over: a temporary file and a lock file that nobody else may open, one that others may
+/// Leaves obstacles for others: a temporary file and a lock file that no other user may open, one that others may
 /// read, and an index.
 fn shared(folder: &Path) {
     if File::create(folder.join("probe")).is_err() {
@@ -506,7 +506,7 @@ fn others(folder: &Path) {
         eprintln!("{error}");
         return;
     }
-    // Another name beside, and the strays of others are no obstacle.
+    // With another name, the strays of others are not an obstacle.
     build_slice(&[(1u64, 2u64)], &folder.join("new.pleach"), &options).expect("built");
     assert_eq!(strays(&folder.join("t.pleach")).expect("listed"), Vec::<PathBuf>::new());
     // A stray that is not ours stays, and the index may be replaced where the folder lets us.
@@ -514,7 +514,7 @@ fn others(folder: &Path) {
     let replaced = build_slice(&[(1u64, 3u64)], &folder.join("t.pleach"), &options);
     assert_eq!(replaced.is_ok(), !sticky, "{replaced:?}");
     assert!(folder.join(".t.pleach.Ab3xyz.pleach-tmp").exists());
-    // A lock that can be looked at is no obstacle either; another one is named, with its owner.
+    // A readable lock is not an obstacle either; an unreadable one is reported, with its owner.
     let replaced = build_slice(&[(1u64, 3u64)], &folder.join("read.pleach"), &options);
     assert_eq!(replaced.is_ok(), !sticky, "{replaced:?}");
     let error = build_slice(&[(1u64, 3u64)], &folder.join("closed.pleach"), &options).expect_err("closed");

@@ -1,5 +1,5 @@
-//! What code is compiled for is what was detected before it is called: one list of CPU features for both, in
-//! `format/src/cpu.rs`, and a look at all sources that nothing goes past it.
+//! CPU features are detected before code that is compiled for them is called: one list of CPU features for
+//! both, in `format/src/cpu.rs`, and a look at all sources that nothing goes past it.
 
 use pleach_format::cpu::SETS;
 use std::collections::BTreeSet;
@@ -39,7 +39,7 @@ const AVX512: &str = "avx512f,avx512bw,avx512vl,avx2,bmi1,bmi2,popcnt";
 const ISA: &str = "reader/src/arch/mod.rs";
 const KARY: &str = "reader/src/kary/mod.rs";
 
-/// Where a CPU is asked: the list, and a report that names what a machine has.
+/// Files that detect CPU features: the list, and a report that names those of a machine.
 const DETECTS: [&str; 2] = ["format/src/cpu.rs", "bench/src/machine.rs"];
 
 fn root() -> PathBuf {
@@ -113,7 +113,7 @@ fn padding_is_not_read_as_vectors() {
     }
 }
 
-/// What a machine has is told by the same list.
+/// The features of a machine are reported from the same list.
 #[test]
 fn sets_detect_all_of_their_features() {
     assert!(

@@ -1,7 +1,6 @@
 //! Forged headers under right sums: refused, found or harmless, at the price of a look.
-//!
-//! What a forger writes into a field is not kept from the parser by any sum: `mutate` makes all of them right. Opening
-//! must not believe a number: it takes no more memory than the file has bytes (1 MiB at most here), and no time.
+//! No sum keeps a forged field from the parser: `mutate` makes all sums right. Opening must not trust a
+//! number: it takes no more memory than the file has bytes (1 MiB at most here), and no time.
 
 use pleach::{FormatError, FsckOptions, Header, Index, KeyType, Report, Verdict, Verify, fsck};
 use pleach_builder::{BuildOptions, build_strings_bytes};
@@ -79,7 +78,7 @@ fn check_file(path: &Path) -> Report {
     fsck(path, &FsckOptions::default()).expect("readable")
 }
 
-/// What `fsck` says about these bytes.
+/// Returns the findings of `fsck` for these bytes.
 fn check_bytes(bytes: &[u8]) -> Report {
     let file = tempfile::NamedTempFile::new_in("/dev/shm").or_else(|_| tempfile::NamedTempFile::new());
     let file = file.expect("a file");
@@ -87,7 +86,7 @@ fn check_bytes(bytes: &[u8]) -> Report {
     check_file(file.path())
 }
 
-/// What must happen to a file whose header says something else in a field.
+/// Required outcome for a file whose header has another number in a field.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Fate {
     /// `Header::parse` refuses it.
@@ -170,7 +169,7 @@ fn forge(whole: &[u8], what: &str, at: usize, width: usize, value: u64, fate: Fa
         }
         Fate::Found => {
             assert_eq!(report.verdict, Verdict::Damaged, "{what} = {value}");
-            // What opens is searched without harm.
+            // A file that opens is searched without harm.
             if let Ok(index) = opened {
                 roam::<u64, u64>(&index, &[0, 1, u64::MAX, mix(3)], &mut Random(1));
             }
@@ -330,7 +329,7 @@ fn forged_places_of_sections_are_refused() {
     assert!(matches!(assert_refused(bytes, "unknown required section"), FormatError::Feature { .. }));
 }
 
-/// What a reader takes as a whole, or reads before it knows anything, has a size that no forger chooses.
+/// Data that a reader allocates as a whole, or reads before any check, has a size that a forger cannot choose.
 #[test]
 fn forged_lengths_of_small_sections_are_refused() {
     let rule = |error: FormatError| match error {
@@ -354,7 +353,7 @@ fn forged_lengths_of_small_sections_are_refused() {
             }
         }
     }
-    // Nothing, of which a sum is asked for all the same: it would be read when the file is opened.
+    // An empty list whose sum is requested all the same: it would be read when the file is opened.
     for tag in [Tag::META, Tag::MASK, Tag::LINE, Tag::SUMS, Tag::SUM2] {
         let section = *header(&whole).section(tag).expect("a section of this tag");
         let hole = 2usize << 20;
@@ -375,7 +374,7 @@ fn forged_lengths_of_small_sections_are_refused() {
     assert!(rule(assert_refused(bytes, "a longer SUM2")).starts_with("SUM2 must hold"));
 }
 
-/// What a file costs: bytes of memory to open it, and to search and to check it; the least time of some openings.
+/// Costs of a file: bytes of memory to open it, and to search and to check it; the least time of some openings.
 #[derive(Clone, Copy, Default)]
 struct Costs {
     open: usize,
@@ -393,7 +392,8 @@ impl Costs {
     }
 }
 
-/// Opens a forged file from disk, as programs do, searches and checks it; all on this thread, whose memory is counted.
+/// Opens a forged file from disk, as programs do, searches and checks it; all on this thread, whose memory
+/// is counted.
 fn open_forged(bytes: &[u8], path: &Path, what: &str, random: &mut Random) -> Costs {
     fs::write(path, bytes).expect("written");
     let mut least = Duration::MAX;

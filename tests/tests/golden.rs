@@ -184,7 +184,7 @@ fn u64_to_u64_with_duplicates() {
     let tuples = u64_u64();
     let golden = check("u64_u64.pleach", &tuples, NAMELESS, &BuildOptions::default(), &sorted(&tuples));
     assert_eq!(mutate::header(&golden).spine.levels[0].encoding, Encoding::Delta16);
-    // A few answers that stand here, so that no error in common hides.
+    // A few literal answers, so that no common error stays hidden.
     let index = Index::from_bytes(golden).expect("opens");
     let view = index.typed::<u64, u64>().expect("types of the file");
     let values = |key| {
@@ -363,7 +363,7 @@ fn classic_trees() {
         with_compressed_pages::<u64>(&built, |full| Geometry { d_p: 5, padded: false, ..full }, delta::<u64>);
     let keys: Vec<u64> = sorted(&tuples).iter().map(|tuple| tuple.0).collect();
     searched(compare("u64_u32_classic_delta_pages.pleach", pages), &keys);
-    // Three levels, of which the first one needs words of 16 bytes.
+    // Three levels; the first one needs words of 16 bytes.
     let wide = |i: u64| match i {
         0..40 => u128::from(spread(i)) << 63,
         _ => u128::MAX << 96 | u128::from(spread(i)),

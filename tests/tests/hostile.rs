@@ -1,8 +1,8 @@
 //! The whole public API on mapped files that are cut and overwritten under every call, by a program without unsafe
 //! code: an answer or an error, never a signal, and no text that is none.
 //!
-//! Answers of an overwritten file may be wrong. Whatever a call has given away stays what it was, whatever happens to
-//! the file afterwards: that is what texts, offsets and arrays rest on.
+//! Answers of an overwritten file may be wrong. Whatever a call has given away stays what it was, whatever
+//! happens to the file afterwards: that is what texts, offsets and arrays rest on.
 #![forbid(unsafe_code)]
 
 use arrow_array::cast::AsArray;
@@ -32,7 +32,7 @@ use std::time::{Duration, Instant};
 const SEED: &str = "PLEACH_HOSTILE_SEED";
 const PAGE: u64 = 4096;
 
-/// What a call has given away.
+/// Data that a call has returned.
 #[derive(Debug, PartialEq)]
 enum Given {
     Text(String),
@@ -233,7 +233,7 @@ fn call_all<'a>(index: &'a Arc<Index>, random: &mut Random) -> Kept<'a> {
     kept
 }
 
-/// Overwrites and cuts a file until it is told to stop, and leaves it whole.
+/// Overwrites and truncates a file until it is stopped, and leaves it whole.
 fn attack(path: &Path, whole: &[u8], stop: &AtomicBool, mut random: Random) {
     let file = File::options().write(true).open(path).expect("opens");
     while !stop.load(Ordering::Relaxed) {
@@ -343,7 +343,7 @@ fn write(folder: &Path, whole: &[u8]) -> PathBuf {
     path
 }
 
-/// What was given away from a mapped file is what it was, when every byte of the file is another one, and when none
+/// Data returned from a mapped file stays the same after every byte of the file has changed, and after none
 /// is left.
 #[test]
 fn what_is_given_away_does_not_change() {
@@ -373,8 +373,8 @@ fn what_is_given_away_does_not_change() {
     }
 }
 
-/// With [`Verify::Touched`] no array is made of a block that does not match its sum, also where the damage came after
-/// the file was opened; of a mapping and of a copy in memory.
+/// With [`Verify::Touched`] no array is made of a block that does not match its sum, also where the damage
+/// came after the file was opened; of a mapping and of a copy in memory.
 #[test]
 fn columns_are_verified() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -406,7 +406,8 @@ fn columns_are_verified() {
     }
 }
 
-/// No tuple that is not in the file comes out of a scan, an iterator or a copy, though the file is cut in the middle.
+/// No tuple that is not in the file comes out of a scan, an iterator or a copy, though the file is cut in
+/// the middle.
 #[test]
 fn no_tuple_is_invented() {
     contain_sigbus();

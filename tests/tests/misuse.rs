@@ -1,4 +1,4 @@
-//! What the types of a file forbid is an error, and never a wrong file or a panic.
+//! Calls that do not fit the types of a file are errors, and never cause a wrong file or a panic.
 
 use pleach::{Index, KeyType, with_typed};
 use pleach_builder::{BuildError, BuildOptions, build_strings, build_strings_bytes};
@@ -20,7 +20,7 @@ fn numbers_are_not_built_from_byte_strings() {
         assert!(build_strings_bytes(key_type, &tuples, &BuildOptions::default()).is_err());
         assert!(build_strings_bytes::<&str, u64>(key_type, &[], &BuildOptions::default()).is_err());
     }
-    // Nor are strings of another length, or bytes that are no text.
+    // Nor are strings of another length, or invalid UTF-8.
     let wrong: [(KeyType, &[u8]); 3] =
         [(KeyType::Fixed(2), b"1"), (KeyType::Fixed(2), b"123"), (KeyType::Utf8, b"\xFF")];
     for (key_type, key) in wrong {

@@ -104,7 +104,7 @@ fn answers_alike<K: Key + Ord, V: Value + Debug>(
             (Bound::Included(pair[0]), Bound::Unbounded),
             (Bound::Unbounded, Bound::Excluded(pair[1])),
         ] {
-            // A range whose start lies behind its end is empty here, where BTreeMap panics.
+            // A range whose start is after its end is empty here, where BTreeMap panics.
             let wanted: Vec<(K, V)> =
                 if pair[0] >= pair[1] && bounds.0 != Bound::Unbounded && bounds.1 != Bound::Unbounded {
                     Vec::new()
@@ -138,7 +138,7 @@ fn check<K: Key + Ord, V: Value + Debug>(words: &[(u64, u64)], probes: &[u64]) -
         answers_alike(bytes.clone(), &sorted, &probes, isa)?;
     }
 
-    // Of equal keys one is kept.
+    // One of the tuples with equal keys is kept.
     let mut firsts = sorted.clone();
     firsts.dedup_by_key(|tuple| tuple.0);
     let mut lasts: Vec<(K, V)> = sorted.iter().rev().copied().collect();

@@ -275,7 +275,7 @@ fn every_operation_of_a_rebuild_fails() {
                     assert_eq!(source.raw_os_error(), Some(libc::ENOSPC), "{what}");
                     let is_published = operation == "syncing the folder";
                     assert!(now == old || is_published, "{what}");
-                    // Where nothing but one operation fails, nothing is left of the attempt.
+                    // If only one operation fails, nothing is left of the attempt.
                     assert!(forever || is_published || !is_kept, "{what}");
                 }
                 Err(_) => panic!("{what}"),

@@ -1,4 +1,5 @@
-//! What is saved of damaged files: every tuple whose blocks are whole, once and in order, and what is said of the rest.
+//! Salvage of damaged files: every tuple whose blocks are whole is saved once and in order, and the rest is
+//! reported.
 
 use pleach::{FsckOptions, Index, KeyType, ValueType, Verdict, fsck};
 use pleach_builder::rebuild::{CompactOptions, Compacted, compact};
@@ -147,7 +148,7 @@ fn damage_elsewhere(place: &Place, holds: &[Tag]) -> usize {
                 _ => bytes[range.clone()].iter_mut().for_each(|byte| *byte ^= 0x5A),
             }
             let done = place.save(&bytes).unwrap_or_else(|error| panic!("{name}, {damage}: {error}"));
-            // Without its sum nobody knows whether a block is whole.
+            // Without its sum, a block cannot be known to be whole.
             let is_held = name == Tag::SUMS.to_string() || holds.iter().any(|tag| name == tag.to_string());
             let most = match damage {
                 _ if !is_held => 0,
@@ -237,7 +238,7 @@ fn strings_are_saved_or_told() {
             flip(&mut bytes, from * 8 + random.below((to - from) as u64 * 8) as usize);
             hit.push(section.entry.tag);
         }
-        // Where the mask is lost, and no column has the keys, there is no file.
+        // If the mask is lost, and no column has the keys, no file is written.
         let may_refuse = hit.iter().any(|&tag| matches!(tag, Tag::MASK | Tag::SUMS | Tag::SUM2));
         let done = match place.save(&bytes) {
             Err(error) => {

@@ -1,14 +1,14 @@
-//! What threads and processes do to each other, under a model checker: orders of their steps drawn by shuttle.
+//! Interleavings of threads and processes, under a model checker: shuttle draws the orders of their steps.
 //!
-//! The texts that run here are the product's own: how the current generation of a file is handed to readers, and how
-//! one builder at a time takes a name. Around them stands a file system of a few words, whose calls are steps.
+//! The texts that run here are the product's own: how readers get the current generation of a file, and how
+//! one builder at a time takes a name. The file system around them has a few words, whose calls are steps.
 
 #[path = "../../reader/src/live/current.rs"]
 mod current;
 #[path = "../../builder/src/lock.rs"]
 mod lock;
 
-/// What `current` is built on, here.
+/// Primitives on which `current` is built here.
 mod sync {
     pub use shuttle::sync::{Arc, Mutex, RwLock};
     pub use std::sync::PoisonError;
@@ -87,7 +87,7 @@ fn publish_refresh_and_let_go() {
                     let index = live.get();
                     assert!(index.generation >= before, "an older generation than before");
                     before = index.generation;
-                    // What is held is open, whoever refreshes in the meantime.
+                    // A held generation stays open, even if another thread refreshes in the meantime.
                     thread::yield_now();
                     assert!(world.open[index.generation].load(SeqCst) > 0, "closed under a reader");
                     drop(index);
@@ -118,10 +118,10 @@ fn generations_are_handed_over() {
 /// A folder with one name in it.
 #[derive(Default)]
 struct Folder {
-    /// What the name leads to.
+    /// File to which the name leads.
     name: Option<usize>,
     next: usize,
-    /// Who has locked which file.
+    /// Holders of the locked files.
     locked: BTreeMap<usize, usize>,
     text: BTreeMap<usize, String>,
 }

@@ -34,7 +34,7 @@ fn cut_is_contained(folder: &Path) {
     assert_eq!(view.get(30), Err(ReadError::MappingLost));
 }
 
-/// Reads behind the end of a file that is not ours.
+/// Reads after the end of a file that Pleach has not mapped.
 fn fault_of_others(folder: &Path) -> u8 {
     let path = folder.join("other");
     fs::write(&path, [7; PAGE]).expect("writes");

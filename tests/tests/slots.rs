@@ -1,11 +1,11 @@
-//! How a signal handler looks up maps, under a model checker that knows weakly ordered memory.
+//! The signal handler's look-up of maps, under a model checker that knows weakly ordered memory.
 //!
-//! The text is the product's own, over loom's atomics; what a signal handler does stands in a thread of its own.
+//! The text is the product's own, over loom's atomics; the signal handler runs in a thread of its own.
 
 #[path = "../../reader/src/sigbus/slots.rs"]
 mod slots;
 
-/// What `slots` is built on, here.
+/// Atomics on which `slots` is built here.
 mod sync {
     pub use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
 }
@@ -90,7 +90,7 @@ fn the_model_finds_a_flag_that_is_read_too_early() {
     loom::model(|| zeros_are_read(|slot| slot.is_lost.load(Relaxed)));
 }
 
-/// Two maps that are registered at once have a slot each, and a block that is full has another one behind it.
+/// Two maps that are registered at once have a slot each, and a full block has another one after it.
 #[test]
 fn slots_are_not_shared() {
     loom::model(|| {

@@ -83,7 +83,7 @@ fn check_file(bytes: &[u8], sorted: &Tuples, verify: Verify, isa: Isa) {
         assert_eq!(present[at / 64] >> (at % 64) & 1 == 1, wanted.is_some(), "batch: {what}");
         counted += usize::from(wanted.is_some());
         if at % 7 == 0 {
-            // What begins with a key stands together, from its place on.
+            // Keys that begin with a key are consecutive, starting at its rank.
             let prefixed: Vec<_> =
                 sorted[low..].iter().take_while(|tuple| tuple.0.starts_with(query)).cloned().collect();
             assert_eq!(gathered(view.prefix(query).unwrap()), prefixed, "prefix {what}");
@@ -505,7 +505,7 @@ fn bad_strings_are_refused() {
     let long = vec![b"a".to_vec(), vec![b'b'; 65_536]];
     assert_eq!(
         refused(KeyType::Bytes, ValueType::None, long, &options),
-        "input: row 1: the key has 65536 bytes, at most 65535 can be held: shorten it"
+        "input: row 1: the key has 65536 bytes, but a key has at most 65535: shorten it"
     );
     let text = vec![b"fine".to_vec(), vec![0xFF, 0xFE]];
     assert_eq!(

@@ -1,4 +1,4 @@
-//! The house rules that a machine can check: who depends on whom, and what stands in the sources.
+//! The house rules that a machine can check: who depends on whom, and what the sources and documents contain.
 
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,7 +24,7 @@ fn text<'a>(value: &'a Value, key: &str) -> &'a str {
     value[key].as_str().unwrap_or_default()
 }
 
-/// Which of our packages a package may use, outside its tests.
+/// Packages of the workspace that a package may use, outside its tests.
 const EDGES: [(&str, &[&str]); 14] = [
     ("pleach-format", &[]),
     ("pleach-pool", &[]),
@@ -150,12 +150,12 @@ fn sources_keep_the_rules() {
     assert!(broken.is_empty(), "\n{}", broken.join("\n"));
 }
 
-/// Text of any kind is unpacked, and its marks and line ends are taken, in one place. So every command has the same
-/// rules.
+/// Text of any kind is unpacked, and its marks and line ends are taken, in one place. So every command has
+/// the same rules.
 #[test]
 fn text_has_one_reader() {
     const READER: &str = "builder/src/input/text.rs";
-    // Where tables and lists of keys begin.
+    // Files that open tables and lists of keys.
     const DOORS: [&str; 2] = ["builder/src/input/csv.rs", "tools/src/keys.rs"];
     let root = root();
     let (mut files, mut doors, mut broken) = (Vec::new(), BTreeSet::new(), Vec::new());
@@ -184,8 +184,8 @@ fn text_has_one_reader() {
     assert_eq!(doors, DOORS.map(str::to_owned).into());
 }
 
-/// Where names of files are given, with how many lines that do it: the one place that publishes, the file system below
-/// it, and caches of our own that nobody names.
+/// Files that name files, with their number of such lines: the one place that publishes, the file system
+/// below it, and Pleach's own caches.
 const NAMING: [(&str, usize); 6] = [
     ("bench/src/gpu/peers.rs", 1),
     ("builder/src/publish.rs", 1),
@@ -213,7 +213,7 @@ fn files_are_published_in_one_place() {
             if [".persist(", "fs::rename("].iter().any(|call| line.contains(call)) {
                 *naming.entry(relative.clone()).or_default() += 1;
             }
-            // What a command writes under a name of its user goes by that place, too.
+            // Commands write files that the user names through that place, too.
             let is_made =
                 ["fs::write(", "File::create(", "NamedTempFile"].iter().any(|call| line.contains(call));
             if relative.starts_with("tools/") && is_made {
@@ -227,7 +227,7 @@ fn files_are_published_in_one_place() {
     assert!(made.is_empty(), "publish with pleach_builder::publish: {made:#?}");
 }
 
-/// Whether two columns mean the same is decided in one place: nothing else compares the texts of META.
+/// One function decides whether two columns mean the same: nothing else compares the texts of META.
 #[test]
 fn meanings_are_matched_in_one_place() {
     let mut files = Vec::new();
@@ -284,7 +284,7 @@ fn matches_name_every_type() {
     assert!(is_wildcard("    _ => 0,") && is_wildcard("other => 0,") && !is_wildcard("KeyType::U32 => 0,"));
 }
 
-/// Where each match of some lines begins, and the lines of its arms: those that are one step further in.
+/// Yields the line at which each `match` begins, and the lines of its arms: those that are one step further in.
 fn matches<'a>(lines: &'a [&'a str]) -> impl Iterator<Item = (usize, Vec<&'a str>)> {
     let indent = |line: &str| line.len() - line.trim_start().len();
     lines.iter().enumerate().filter(|(_, line)| line.contains("match ") && line.ends_with('{')).map(
@@ -301,8 +301,161 @@ fn is_of_a_type(arm: &str) -> bool {
     ["KeyType::", "ValueType::"].iter().any(|name| arm.starts_with(name))
 }
 
-/// An arm that takes whatever comes.
+/// Returns true if an arm matches anything.
 fn is_wildcard(arm: &str) -> bool {
     let pattern = arm.split(" =>").next().unwrap_or_default().trim();
     arm.contains(" =>") && pattern.chars().all(|letter| letter.is_ascii_lowercase() || letter == '_')
+}
+
+/// Functions of the product with more than 100 lines. Shorten one, and remove its row.
+const LONG_FUNCTIONS: [(&str, &str); 3] = [
+    ("builder/src/finish.rs", "finish"),
+    ("format/src/view.rs", "check_sections"),
+    ("gpu/src/relation/select.rs", "select"),
+];
+
+/// Crates that are published, and the command: the product without its tests.
+const PRODUCT: [&str; 9] =
+    ["builder", "format", "fsck", "gpu", "input", "pool", "reader", "relation", "tools"];
+
+#[test]
+fn functions_have_at_most_100_lines() {
+    let root = root();
+    let (mut seen, mut long) = (0, Vec::new());
+    for folder in PRODUCT.map(|folder| root.join(folder).join("src")) {
+        let mut files = Vec::new();
+        if folder.is_dir() {
+            sources(&folder, &mut files);
+        }
+        for path in files {
+            let relative = path.strip_prefix(&root).expect("inside").to_string_lossy().into_owned();
+            if relative.ends_with("tests.rs") || relative.contains("/tests/") {
+                continue;
+            }
+            let source = fs::read_to_string(&path).expect("UTF-8");
+            let lines: Vec<&str> = source.split("#[cfg(test)]").next().unwrap_or_default().lines().collect();
+            for (name, length) in functions(&lines) {
+                seen += 1;
+                if length > 100 {
+                    long.push((relative.clone(), name.to_owned()));
+                }
+            }
+        }
+    }
+    assert!(seen > 1000, "{seen} functions were found");
+    long.sort();
+    let known = LONG_FUNCTIONS.map(|(path, name)| (path.to_owned(), name.to_owned()));
+    assert_eq!(long, known, "split functions of more than 100 lines; remove rows of shorter ones");
+    let source =
+        ["    pub(super) const unsafe fn f<T>(", "        value: T,", "    ) {", "    }", "fn g() {}"];
+    assert_eq!(functions(&source).collect::<Vec<_>>(), [("f", 4), ("g", 1)]);
+}
+
+/// Yields the name and the number of lines of each function: from its `fn` line to the brace below `fn`.
+fn functions<'a>(lines: &'a [&'a str]) -> impl Iterator<Item = (&'a str, usize)> {
+    let words = ["pub", "pub(crate)", "pub(super)", "const", "unsafe", "async", "extern", "\"C\"", "default"];
+    lines.iter().enumerate().filter_map(move |(at, line)| {
+        let code = line.trim_start();
+        let (before, after) = code.split_once("fn ")?;
+        if !before.split_whitespace().all(|word| words.contains(&word) || word.starts_with("pub(in"))
+            || line.trim_end().ends_with([';', '}'])
+                && !line.trim_end().ends_with("{}")
+                && !line.contains('{')
+        {
+            return None;
+        }
+        let name = after.split(|letter: char| !letter.is_alphanumeric() && letter != '_').next()?;
+        let end = format!("{}}}", &line[..line.len() - code.len()]);
+        let is_short = line.trim_end().ends_with('}');
+        let length = if is_short { 1 } else { lines[at..].iter().position(|line| *line == end)? + 1 };
+        Some((name, length))
+    })
+}
+
+/// Documents that do not keep the widths yet.
+const WIDE_DOCUMENTS: [(&str, &str); 2] = [
+    ("docs/DESIGN.md", "its notes are moved to docs/lab/ or rewritten with the standard"),
+    ("docs/FORMAT.md", "its prose is rewritten with the standard of the format"),
+];
+
+#[test]
+fn documents_are_narrow_and_their_paragraphs_short() {
+    let root = root();
+    let mut paths = vec![root.join("README.md"), root.join("CHANGELOG.md")];
+    paths.retain(|path| path.is_file());
+    documents(&root.join("docs"), &mut paths);
+    assert!(paths.len() > 20, "the documents are found");
+    let mut broken = Vec::new();
+    for path in paths {
+        let relative = path.strip_prefix(&root).expect("inside").to_string_lossy().into_owned();
+        let complaints = prose(&fs::read_to_string(&path).expect("UTF-8"));
+        match WIDE_DOCUMENTS.iter().find(|(name, _)| *name == relative) {
+            Some((_, why)) => {
+                assert!(!complaints.is_empty(), "{relative} keeps the rules, {why}: remove its row")
+            }
+            None => broken.extend(complaints.iter().map(|complaint| format!("{relative}:{complaint}"))),
+        }
+    }
+    assert!(broken.is_empty(), "\n{}", broken.join("\n"));
+}
+
+fn documents(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).expect("a folder").flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            documents(&path, found);
+        } else if path.extension().is_some_and(|end| end == "md") {
+            found.push(path);
+        }
+    }
+}
+
+/// Returns the lines of more than 100 columns and the paragraphs of more than 80 words of a document, outside of
+/// tables and blocks of code. An item of a list is a paragraph. Links and long spans of code cannot be broken.
+fn prose(text: &str) -> Vec<String> {
+    let mut complaints = Vec::new();
+    // First line and words of the paragraph, whose end is not found yet.
+    let mut paragraph = (0, 0);
+    let mut is_code = false;
+    for (number, line) in text.lines().chain([""]).enumerate().map(|(at, line)| (at + 1, line)) {
+        let content = line.trim_start();
+        let is_fence = content.starts_with("```");
+        let is_outside = is_code || is_fence || content.starts_with('|');
+        is_code ^= is_fence;
+        let is_item = content.split_once(' ').is_some_and(|(mark, _)| {
+            ["*", "-", "+"].contains(&mark) || is_number(mark.trim_end_matches('.'))
+        });
+        if is_outside || is_item || content.is_empty() || content.starts_with('#') {
+            if paragraph.1 > 80 {
+                complaints.push(format!("{}: a paragraph of {} words: split it", paragraph.0, paragraph.1));
+            }
+            paragraph = (0, 0);
+        }
+        if !is_outside && !content.starts_with('#') {
+            paragraph.0 = if paragraph.1 == 0 { number } else { paragraph.0 };
+            paragraph.1 += content.split_whitespace().count() - usize::from(is_item);
+        }
+        let is_whole = line.contains("](")
+            || line.contains("http")
+            || content.split('`').skip(1).step_by(2).any(|code| code.len() > 80);
+        if !is_outside && !is_whole && line.chars().count() > 100 {
+            complaints.push(format!("{number}: more than 100 columns: break the line"));
+        }
+    }
+    complaints
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+#[test]
+fn prose_is_measured() {
+    let words = |count| vec!["word"; count].join("\n");
+    assert!(prose(&words(80)).is_empty() && prose(&words(81)).len() == 1);
+    assert!(prose(&format!("{}\n\n{}\n* {}", words(80), words(80), words(80))).is_empty());
+    assert!(prose(&format!("```text\n{}\n```\n", "word ".repeat(99))).is_empty());
+    assert!(prose(&format!("| {} |\n", "word ".repeat(99))).is_empty());
+    assert_eq!(prose(&format!("{}\n", "ab ".repeat(40))), ["1: more than 100 columns: break the line"]);
+    assert_eq!(prose(&format!("a\n\n- {}\n", words(90))), ["3: a paragraph of 90 words: split it"]);
 }

@@ -1,4 +1,4 @@
-//! Classic trees in files, full and compressed: searched where they stand, checked slot by slot.
+//! Classic trees in files, full and compressed: searched in place, checked slot by slot.
 
 use pleach::{KeyType, OpenOptions, Verify};
 use pleach_builder::{BuildOptions, build_strings_bytes};
@@ -94,7 +94,7 @@ fn damaged_classic_trees_are_found() {
     }
 }
 
-/// Compressed trees are searched as they stand in files, and every byte of them is checked.
+/// Compressed trees are searched in the file, and every byte of them is checked.
 #[test]
 fn damaged_compressed_trees_are_found() {
     fn searched<W: TreeWord + Word>(bytes: &[u8]) {

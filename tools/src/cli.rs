@@ -1,7 +1,7 @@
 //! The arguments of every command, as clap sees them. Long texts and examples are in [`crate::help`].
 //!
-//! What needs no file to be judged (types, sizes, layouts, devices of a later version) is judged
-//! here, so that it is a usage error before anything is opened.
+//! Arguments that can be checked without a file (types, sizes, layouts, devices) are checked here, so that
+//! an invalid one is a usage error before anything is opened.
 
 pub mod relation;
 
@@ -17,7 +17,7 @@ use pleach_builder::Layout;
 use pleach_format::{KeyType, ValueType};
 use std::path::PathBuf;
 
-/// A table of keys and values becomes one file that answers look-ups.
+/// Build a file from a table of keys and values, and look keys up in it.
 #[derive(Debug, Parser)]
 #[command(
     name = "pleach",
@@ -29,7 +29,7 @@ use std::path::PathBuf;
     after_help = help::PLEACH_EXAMPLES
 )]
 pub struct Cli {
-    /// What every command takes.
+    /// Options of every command.
     #[command(flatten)]
     pub global: Global,
     /// The command.
@@ -37,33 +37,33 @@ pub struct Cli {
     pub command: Command,
 }
 
-/// What every command takes.
+/// Options of every command.
 #[derive(Clone, Debug, Args)]
-#[command(next_help_heading = "Every command")]
+#[command(next_help_heading = "Options of every command")]
 pub struct Global {
-    /// Print JSON: one document, or one object a line (get, range). 64-bit integers are strings
+    /// Print JSON: one document, or one object per line (get, range). 64-bit integers are strings
     #[arg(long, global = true)]
     pub json: bool,
-    /// Print data only: no progress, no summary
+    /// Print only data, without progress and summary
     #[arg(long, short, global = true)]
     pub quiet: bool,
-    /// How much of a file is checked before it is believed [default: touched for range and up to 10^5
+    /// Check this much of a file before its contents are used [default: touched for range and up to 10^5
     /// keys, else header]
     #[arg(long, global = true, value_name = "HOW")]
     pub verify: Option<Verify>,
-    /// Dates, times, decimals and uuids as the integers that are stored, printed and given
+    /// Print and parse dates, times, decimals and uuids as the stored integers
     #[arg(long, global = true)]
     pub raw_values: bool,
 }
 
-/// How much of a file is checked before it is believed.
+/// Part of a file that is checked before its contents are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Verify {
-    /// Nothing but what keeps a search inside the file
+    /// Only what keeps a search inside the file
     None,
     /// Superblock and section table
     Header,
-    /// Also each 8 KiB that a search reads
+    /// Also each block of 8 KiB that a search reads
     Touched,
     /// Every byte, before the first search
     Full,
@@ -92,7 +92,7 @@ pub enum Command {
     /// Print the tuples between two keys, in order
     #[command(long_about = help::RANGE, after_help = help::RANGE_EXAMPLES)]
     Range(RangeArgs),
-    /// Show what is in a file, also when it is damaged
+    /// Show the contents of a file, even a damaged one
     #[command(long_about = help::INSPECT, after_help = help::INSPECT_EXAMPLES)]
     Inspect(InspectArgs),
     /// Check every byte of a file
@@ -101,34 +101,34 @@ pub enum Command {
     /// Write a file's tuples as CSV, TSV, Parquet or Arrow
     #[command(long_about = help::EXPORT, after_help = help::EXPORT_EXAMPLES)]
     Export(ExportArgs),
-    /// Make the next generation of a file from a batch of changes
+    /// Apply a batch of changes to a file, as its next generation
     #[command(long_about = help::REBUILD, after_help = help::REBUILD_EXAMPLES)]
     Rebuild(RebuildArgs),
-    /// List the generations of a file: the present one, and those that are kept
+    /// List the generations of a file: the current one and the kept ones
     #[command(long_about = help::GENERATIONS, after_help = help::GENERATIONS_EXAMPLES)]
     Generations(GenerationsArgs),
-    /// Publish an old generation of a file anew
+    /// Make an old generation of a file current again
     #[command(long_about = help::ROLLBACK, after_help = help::ROLLBACK_EXAMPLES)]
     Rollback(RollbackArgs),
     /// Merge several files into one
     #[command(long_about = help::COMPACT, after_help = help::COMPACT_EXAMPLES)]
     Compact(CompactArgs),
-    /// Keep the tuples that a condition holds for
+    /// Write the tuples for which a condition is true
     #[command(long_about = help::SELECT, after_help = help::SELECT_EXAMPLES)]
     Select(relation::SelectArgs),
-    /// Make other keys and values of columns, fields and bits
+    /// Write tuples with other keys and values, from columns, fields and bits
     #[command(long_about = help::PROJECT, after_help = help::PROJECT_EXAMPLES)]
     Project(relation::ProjectArgs),
-    /// Make one tuple of the values of each key
+    /// Combine the values of each key into one tuple
     #[command(long_about = help::REDUCE, after_help = help::REDUCE_EXAMPLES)]
     Reduce(relation::ReduceArgs),
-    /// Keys of any of several files
+    /// Write the keys that occur in any of several files
     #[command(long_about = help::UNION, after_help = help::UNION_EXAMPLES)]
     Union(relation::ManyArgs),
-    /// Keys of all of several files
+    /// Write the keys that occur in all of several files
     #[command(long_about = help::INTERSECT, after_help = help::INTERSECT_EXAMPLES)]
     Intersect(relation::ManyArgs),
-    /// Keys of one file that are not in another
+    /// Write the keys of one file that do not occur in another
     #[command(long_about = help::DIFFERENCE, after_help = help::DIFFERENCE_EXAMPLES)]
     Difference(relation::DifferenceArgs),
     /// Pair the values of two files by their keys
@@ -137,16 +137,16 @@ pub enum Command {
     /// Pair every tuple of one file with every tuple of another
     #[command(long_about = help::PRODUCT, after_help = help::PRODUCT_EXAMPLES)]
     Product(relation::ProductArgs),
-    /// Build, search, check and explain on real-looking data, in seconds
+    /// Build, search and check generated data, in seconds
     #[command(long_about = help::DEMO, after_help = help::DEMO_EXAMPLES)]
     Demo(DemoArgs),
-    /// Show which CPU features and GPUs are found, and what is used
+    /// Show the CPU features and GPUs, and which of them are used
     #[command(long_about = help::DEVICES, after_help = help::DEVICES_EXAMPLES)]
     Devices(DevicesArgs),
     /// Measure look-ups beside other engines and the machine's own limit
     #[command(long_about = help::BENCH, after_help = help::BENCH_EXAMPLES)]
     Bench(BenchArgs),
-    /// Measure this machine, so that batches are answered the fastest way
+    /// Measure this machine, so that batches are looked up the fastest way
     #[command(long_about = help::TUNE, after_help = help::TUNE_EXAMPLES)]
     Tune(TuneArgs),
     /// Print a completion script for a shell
@@ -174,7 +174,7 @@ pub enum Format {
     Raw,
 }
 
-/// What to do with keys that stand more than once.
+/// Treatment of duplicate keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Unique {
     /// Refuse the input
@@ -195,12 +195,12 @@ impl From<Unique> for pleach_builder::Unique {
     }
 }
 
-/// Which inputs have a header.
+/// Inputs that have a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Header {
-    /// Each one
+    /// Every input
     Each,
-    /// The first one alone
+    /// Only the first input
     First,
 }
 
@@ -213,14 +213,14 @@ impl From<Header> for pleach_builder::input::Header {
     }
 }
 
-/// How a new generation is made.
+/// Method by which a new generation is built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Method {
-    /// Patch where that is possible, else merge
+    /// Patch if possible, else merge
     Auto,
-    /// Read the old file, write the new one
+    /// Read the old file and write a new one
     Merge,
-    /// Copy the file and rewrite the blocks whose values change; only for puts of keys that are there once
+    /// Copy the file and rewrite the blocks with changed values; only for puts of keys that occur once
     Patch,
 }
 
@@ -230,36 +230,36 @@ pub struct RebuildArgs {
     /// File to replace by its next generation
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
-    /// Table of changes: operation (put, add, del), key, value; '-' is standard input (needs --format)
+    /// Table of changes: operation (put, add, del), key, value; '-' is standard input (requires --format)
     #[arg(long, value_name = "CHANGES", required = true)]
     pub apply: PathBuf,
-    /// Old generations to keep, as FILE.g1, FILE.g2 and so on; older ones are removed [default: keep none,
-    /// remove none]
+    /// Number of old generations to keep, as FILE.g1, FILE.g2 and so on; older ones are removed [default:
+    /// keep none, remove none]
     #[arg(long, value_name = "N")]
     pub keep: Option<usize>,
-    /// How it is done
+    /// Method of building the new generation
     #[arg(long, value_name = "HOW", default_value = "auto")]
     pub method: Method,
-    /// Leave out what is damaged in FILE, instead of refusing it
+    /// Leave out the damaged tuples of FILE, instead of refusing FILE
     #[arg(long)]
     pub salvage: bool,
-    /// Column of the operation: its name, or its number from 0 [default: op; the first one without a header]
+    /// Column of the operation: its name, or its number from 0 [default: op; without a header, the first]
     #[arg(long, value_name = "COL")]
     pub op: Option<String>,
-    /// Key column [default: named like the keys of FILE, or key; the second one without a header]
+    /// Key column [default: the name of the keys in FILE, or key; without a header, the second]
     #[arg(long, value_name = "COL")]
     pub key: Option<String>,
-    /// Value column, or the fields of a record with commas between [default: named like those of FILE, or value; the
-    /// third one on without a header]
+    /// Value column, or the fields of a record, separated by commas [default: the names in FILE, or value;
+    /// without a header, the third and later columns]
     #[arg(long, value_name = "COL")]
     pub value: Option<String>,
-    /// Memory for the changes, as 256M, 256MiB, 4GiB [default: half]
+    /// Memory for the changes, such as 256M or 4GiB [default: half of the memory]
     #[arg(long, value_name = "SIZE", value_parser = parse::size)]
     pub memory: Option<u64>,
-    /// Threads to use; 0 is all
+    /// Threads to use; 0 uses all
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = parse::threads)]
     pub threads: usize,
-    /// Folder for lists that outgrow memory [default: the folder of FILE]
+    /// Folder for lists that do not fit into memory [default: the folder of FILE]
     #[arg(long, value_name = "DIR")]
     pub temp: Option<PathBuf>,
     /// Format of CHANGES [default: by its extension]
@@ -268,7 +268,7 @@ pub struct RebuildArgs {
     /// Delimiter of text: one character, or \t [default: ',' for CSV, tab for TSV]
     #[arg(long, value_name = "C", value_parser = parse::delimiter, allow_hyphen_values = true)]
     pub delimiter: Option<u8>,
-    /// The first line of text is data; columns go by number, from 0
+    /// The first line of text is data; columns are chosen by number, from 0
     #[arg(long)]
     pub no_header: bool,
     /// The first line of text is a header, though it may look like data
@@ -279,29 +279,29 @@ pub struct RebuildArgs {
 /// Arguments of `compact`.
 #[derive(Clone, Debug, Args)]
 pub struct CompactArgs {
-    /// Files to merge, all of the same types; of equal keys those of an earlier file come first
+    /// Files to merge, all of the same types; for equal keys, the tuples of an earlier file come first
     #[arg(value_name = "FILE", required = true)]
     pub files: Vec<PathBuf>,
-    /// File to make; replaced in one step when it exists and is a Pleach file
+    /// File to build; an existing Pleach file is replaced in one step
     #[arg(long, short, value_name = "FILE")]
     pub output: PathBuf,
-    /// Old generations of the output to keep, as FILE.g1, FILE.g2 and so on; older ones are removed [default: keep
-    /// none, remove none]
+    /// Number of old generations of the output to keep, as FILE.g1, FILE.g2 and so on; older ones are removed
+    /// [default: keep none, remove none]
     #[arg(long, value_name = "N")]
     pub keep: Option<usize>,
-    /// Replace the output even if it is no Pleach file; never one of the files that are merged
+    /// Replace the output even if it is not a Pleach file, but never a file that is merged
     #[arg(long)]
     pub force: bool,
     /// Regions of the new file, as for build [default: those of the first FILE]
     #[arg(long, value_name = "L,...", value_parser = parse::layout)]
     pub layout: Option<Layout>,
-    /// What to do with keys that stand more than once [default: keep all]
+    /// Treatment of duplicate keys [default: keep all]
     #[arg(long, value_name = "WHICH")]
     pub unique: Option<Unique>,
-    /// Leave out what is damaged, instead of refusing its file
+    /// Leave out damaged tuples, instead of refusing the file
     #[arg(long)]
     pub salvage: bool,
-    /// Threads to use; 0 is all
+    /// Threads to use; 0 uses all
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = parse::threads)]
     pub threads: usize,
 }
@@ -309,51 +309,52 @@ pub struct CompactArgs {
 /// Arguments of `build`.
 #[derive(Clone, Debug, Args)]
 pub struct BuildArgs {
-    /// Tables to read, in this order; '-' is standard input (needs --format)
+    /// Tables to read, in this order; '-' is standard input (requires --format)
     #[arg(value_name = "INPUT", required = true)]
     pub inputs: Vec<PathBuf>,
-    /// File to make; replaced in one step when it exists and is a Pleach file
+    /// File to build; an existing Pleach file is replaced in one step
     #[arg(long, short, value_name = "FILE")]
     pub output: PathBuf,
-    /// Old generations to keep, as FILE.g1, FILE.g2 and so on; older ones are removed [default: keep none,
-    /// remove none]
+    /// Number of old generations to keep, as FILE.g1, FILE.g2 and so on; older ones are removed [default:
+    /// keep none, remove none]
     #[arg(long, value_name = "N")]
     pub keep: Option<usize>,
-    /// Replace FILE even if it is no Pleach file; never an input
+    /// Replace FILE even if it is not a Pleach file, but never an input
     #[arg(long)]
     pub force: bool,
-    /// Key column: its name, or its number from 0. A name holds for all inputs, wherever the column stands
-    /// [default: the first column of the first input]
+    /// Key column: its name, or its number from 0. A name is looked up in every input [default: the first
+    /// column of the first input]
     #[arg(long, value_name = "COL")]
     pub key: Option<String>,
-    /// Value column, or several with commas between: the fields of a record; or @row for the row number from 0
-    /// [default: the second column, else none]
+    /// Value column; or several, separated by commas, as the fields of a record; or @row for the row number
+    /// from 0 [default: the second column, else none]
     #[arg(long, value_name = "COL,...|@row", allow_hyphen_values = true)]
     pub value: Option<String>,
     /// Key type: u32 u64 u128 i32 i64 f64 bytes16 (any N) bytes utf8, or date time[us] timestamp[us]
     /// timestamp[us,UTC] duration[us] decimal(10,2) uuid [default: the column's; u64 for text]
     #[arg(long, value_name = "T", value_parser = parse::meant_key_type)]
     pub key_type: Option<parse::MeantType<KeyType>>,
-    /// Value type: none u32 u64 i32 i64 f32 f64 bytes16 (any N) bytes utf8, or date and so on [default:
-    /// the column's; u64 for text]; of a record one type for all fields or T,... for each, also u8 u16 i8 i16
+    /// Value type: none u32 u64 i32 i64 f32 f64 bytes16 (any N) bytes utf8, or date and others [default:
+    /// the column's; u64 for text]; for a record, one type for all fields or T,... for each, also u8 u16 i8
+    /// i16
     #[arg(long, value_name = "T,...", value_parser = parse::value_types)]
     pub value_type: Option<ValueTypes>,
-    /// Regions of the file: lines,spine; also grid (a short way to the lines, where numbers are
-    /// spread evenly enough), columns (for scans without a copy), packed (keys in as few bits as each
-    /// 1024 of them need), classic (the FAST paper's tree, to be measured),
-    /// harmonia[:FANOUT[:PERCENT]] (a B+tree of nodes so full, in two arrays)
+    /// Regions of the file: lines,spine; also grid (a faster way to the lines, if keys are spread evenly
+    /// enough), columns (for scans without a copy), packed (keys in as few bits as each 1024 of them
+    /// need), classic (the tree of the FAST paper, for measurements), harmonia[:FANOUT[:PERCENT]] (a B+tree
+    /// in two arrays, with nodes filled to PERCENT)
     #[arg(long, value_name = "L,...", default_value = "lines,spine,grid", value_parser = parse::layout)]
     pub layout: Layout,
-    /// What to do with keys that stand more than once [default: keep all, in input order]
+    /// Treatment of duplicate keys [default: keep all, in input order]
     #[arg(long, value_name = "WHICH")]
     pub unique: Option<Unique>,
-    /// The input is sorted by key: refuse it when it is not, instead of sorting
+    /// Refuse input that is not sorted by key, instead of sorting it
     #[arg(long)]
     pub sorted: bool,
-    /// Memory to use, as 256M, 256MiB, 4GiB; more input than that is sorted on disk [default: half]
+    /// Memory to use, such as 256M or 4GiB; larger input is sorted on disk [default: half of the memory]
     #[arg(long, value_name = "SIZE", value_parser = parse::size)]
     pub memory: Option<u64>,
-    /// Threads to use; 0 is all
+    /// Threads to use; 0 uses all
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = parse::threads)]
     pub threads: usize,
     /// Folder for sorting on disk [default: the folder of FILE]
@@ -362,17 +363,17 @@ pub struct BuildArgs {
     /// Format of every INPUT [default: by its extension]
     #[arg(long, value_name = "F")]
     pub format: Option<Format>,
-    /// Types of raw tuples, as u64,u64 or u64 for keys alone
+    /// Types of raw tuples, such as u64,u64, or u64 for keys without values
     #[arg(long, value_name = "K,V", value_parser = parse::raw_types)]
     pub raw: Option<(KeyType, ValueType)>,
     /// Delimiter of text: one character, or \t [default: ',' for CSV, tab for TSV]
     #[arg(long, value_name = "C", value_parser = parse::delimiter, allow_hyphen_values = true)]
     pub delimiter: Option<u8>,
-    /// The first line of text is data; columns go by number, from 0
+    /// The first line of text is data; columns are chosen by number, from 0
     #[arg(long)]
     pub no_header: bool,
-    /// The first line of text is a header, though it may look like data: of each input, or of the first
-    /// alone, as in the parts that `split` makes
+    /// The first line of text is a header, even if it looks like data: in each input, or only in the first,
+    /// as in files made by `split`
     #[arg(
         long,
         value_name = "OF",
@@ -398,10 +399,10 @@ pub struct GetArgs {
         allow_negative_numbers = true
     )]
     pub key: Vec<String>,
-    /// Read keys from a file, one a line; '-' is standard input
+    /// Read keys from a file, one per line; '-' is standard input
     #[arg(long, value_name = "FILE")]
     pub keys: Option<PathBuf>,
-    /// Print every tuple of a key, not the first alone
+    /// Print every tuple of a key, not only the first
     #[arg(long)]
     pub all: bool,
     /// Print the rank (0-based position in key order) instead of the value
@@ -410,19 +411,19 @@ pub struct GetArgs {
     /// Print KEY, a tab and TEXT for a missing key, instead of nothing
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub missing: Option<String>,
-    /// Where to search: auto, cpu, cuda (the first GPU) or cuda:N; a GPU gets a copy of the table first
+    /// Device that searches: auto, cpu, cuda (the first GPU) or cuda:N; a GPU first gets a copy of the table
     #[arg(long, value_name = "DEVICE", default_value = "auto", value_parser = parse::device)]
     pub device: Device,
-    /// Memory of the GPU to use at most, as 4GiB; a table that does not fit is read over the link
+    /// Maximum memory of the GPU to use, such as 4GiB; a larger table is read over the link
     #[arg(long, value_name = "SIZE", value_parser = parse::size)]
     pub device_memory: Option<u64>,
-    /// How to search: auto, one-by-one, unbuffered, buffered or sorted; the answers are the same
+    /// Search method: auto, one-by-one, unbuffered, buffered or sorted; all give the same answers
     #[arg(long, value_name = "HOW", default_value = "auto", value_parser = parse::strategy)]
     pub strategy: Strategy,
-    /// Answer in pieces that are expected to take at most MS milliseconds each
+    /// Look keys up in batches that are expected to take at most MS milliseconds each
     #[arg(long, value_name = "MS", value_parser = parse::milliseconds)]
     pub response: Option<u64>,
-    /// Say on standard error how the search is done
+    /// Explain on standard error how the search works
     #[arg(long)]
     pub explain: bool,
 }
@@ -433,28 +434,28 @@ pub struct RangeArgs {
     /// File to search
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
-    /// First key; '..' is the start
+    /// First key; '..' means the start of the file
     #[arg(value_name = "LO", required_unless_present = "prefix", allow_negative_numbers = true)]
     pub lo: Option<String>,
-    /// End key, not printed itself; '..' is the end
+    /// End of the range, itself not printed; '..' means the end of the file
     #[arg(value_name = "HI", required_unless_present = "prefix", allow_negative_numbers = true)]
     pub hi: Option<String>,
     /// Print HI too
     #[arg(long)]
     pub inclusive: bool,
-    /// Keys that begin with P: of files whose keys are byte strings
+    /// Print the keys that begin with P; the keys must be byte strings
     #[arg(long, value_name = "P", conflicts_with_all = ["lo", "hi"], allow_hyphen_values = true)]
     pub prefix: Option<String>,
     /// Stop after N tuples
     #[arg(long, value_name = "N")]
     pub limit: Option<u64>,
-    /// From the end to the start
+    /// Print from the end to the start
     #[arg(long)]
     pub reverse: bool,
-    /// Print the number of tuples only
+    /// Print only the number of tuples
     #[arg(long)]
     pub count: bool,
-    /// Say on standard error how the search is done
+    /// Explain on standard error how the search works
     #[arg(long)]
     pub explain: bool,
 }
@@ -471,7 +472,7 @@ pub struct InspectArgs {
     /// Show tuple line N (0-based), decoded
     #[arg(long, value_name = "N")]
     pub line: Option<u64>,
-    /// Map the file, touch all of it, and show how much of it lies in huge pages
+    /// Map the file, read all of it, and show how much of it is in huge pages
     #[arg(long)]
     pub mapping: bool,
 }
@@ -482,13 +483,13 @@ pub struct FsckArgs {
     /// File to check
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
-    /// Also write all tuples that are whole to the file OUT, and say which keys are lost; FILE stays as it is
+    /// Also write all undamaged tuples to the file OUT, and report the lost keys; FILE is not changed
     #[arg(long, value_name = "OUT")]
     pub salvage: Option<PathBuf>,
-    /// Replace OUT even if it is no Pleach file; never FILE
+    /// Replace OUT even if it is not a Pleach file, but never FILE
     #[arg(long, requires = "salvage")]
     pub force: bool,
-    /// Threads to use; 0 is all
+    /// Threads to use; 0 uses all
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = parse::threads)]
     pub threads: usize,
 }
@@ -499,13 +500,13 @@ pub struct ExportArgs {
     /// File to export
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
-    /// Table to make: .csv .tsv .parquet .arrow; '-' is standard output (CSV unless --format)
+    /// Table to write: .csv .tsv .parquet .arrow; '-' is standard output (CSV unless --format)
     #[arg(long, short, value_name = "OUT")]
     pub output: PathBuf,
     /// Format of OUT: csv tsv parquet arrow [default: by its extension]
     #[arg(long, value_name = "F", hide_possible_values = true)]
     pub format: Option<Format>,
-    /// Replace OUT even if it is a Pleach file; never FILE
+    /// Replace OUT even if it is a Pleach file, but never FILE
     #[arg(long)]
     pub force: bool,
 }
@@ -513,7 +514,7 @@ pub struct ExportArgs {
 /// Arguments of `generations`.
 #[derive(Clone, Debug, Args)]
 pub struct GenerationsArgs {
-    /// File whose generations are listed; it may be gone
+    /// File whose generations are listed; it may be missing
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
 }
@@ -521,17 +522,17 @@ pub struct GenerationsArgs {
 /// Arguments of `rollback`.
 #[derive(Clone, Debug, Args)]
 pub struct RollbackArgs {
-    /// File to replace by an old generation of it; it may be damaged or gone
+    /// File to replace by an old generation of it; it may be damaged or missing
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
-    /// Number of the generation [default: the newest that is kept]
+    /// Number of the generation [default: the newest kept one]
     #[arg(value_name = "N")]
     pub generation: Option<u64>,
-    /// Old generations to keep, the present one among them; older ones are removed [default: keep all, and the
-    /// present one too]
+    /// Old generations to keep, including the current one; older ones are removed [default: keep all,
+    /// including the current one]
     #[arg(long, value_name = "N")]
     pub keep: Option<usize>,
-    /// Replace FILE even if it is no Pleach file
+    /// Replace FILE even if it is not a Pleach file
     #[arg(long)]
     pub force: bool,
 }
@@ -539,10 +540,10 @@ pub struct RollbackArgs {
 /// Arguments of `demo`.
 #[derive(Clone, Debug, Args)]
 pub struct DemoArgs {
-    /// Tuples of each data set, as 1000000 or 2^20 [default: what takes a few seconds]
+    /// Tuples per data set, such as 1000000 or 2^20 [default: as many as take a few seconds]
     #[arg(long, value_name = "N", value_parser = parse::count)]
     pub tuples: Option<u64>,
-    /// Keep the files in DIR, instead of removing them
+    /// Keep the files, in DIR, instead of removing them
     #[arg(long, value_name = "DIR")]
     pub keep: Option<PathBuf>,
     /// Seed of the generated data
@@ -638,7 +639,7 @@ pub struct BenchArgs {
 /// Arguments of `tune`.
 #[derive(Clone, Debug, Args)]
 pub struct TuneArgs {
-    /// Print what is known already, without measuring
+    /// Print the stored costs, without measuring
     #[arg(long)]
     pub show: bool,
 }
@@ -646,7 +647,7 @@ pub struct TuneArgs {
 /// Arguments of `completions`.
 #[derive(Clone, Debug, Args)]
 pub struct CompletionsArgs {
-    /// Shell
+    /// Shell to write the script for
     #[arg(value_name = "SHELL")]
     pub shell: Shell,
 }
@@ -654,7 +655,7 @@ pub struct CompletionsArgs {
 /// Arguments of `man`.
 #[derive(Clone, Debug, Args)]
 pub struct ManArgs {
-    /// Folder for the pages; made if it is not there
+    /// Folder for the pages; created if it does not exist
     #[arg(value_name = "DIR")]
     pub dir: PathBuf,
 }

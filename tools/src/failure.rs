@@ -268,7 +268,7 @@ impl Failure {
                 match (text.rsplit_once(": "), value) {
                     (Some((what, advice)), _) => (what.to_owned(), argument, advice.to_owned()),
                     // A parser of the standard library.
-                    (None, Some(value)) => (format!("'{value}' does not fit ({text})"), argument, see),
+                    (None, Some(value)) => (format!("invalid value '{value}' ({text})"), argument, see),
                     (None, None) => (text, argument, see),
                 }
             }
@@ -278,9 +278,9 @@ impl Failure {
                 (format!("unknown value '{value}'"), argument, format!("{meant}use one of {known}"))
             }
             (ErrorKind::MissingRequiredArgument, Some(missing), _) => {
-                ("required arguments are missing".to_owned(), format!("{command} {missing}"), see)
+                ("missing arguments".to_owned(), format!("{command} {missing}"), see)
             }
-            (ErrorKind::MissingSubcommand, ..) => ("no command".to_owned(), command.to_owned(), see),
+            (ErrorKind::MissingSubcommand, ..) => ("missing command".to_owned(), command.to_owned(), see),
             _ => (first_lines(error), command.to_owned(), meant.unwrap_or(see)),
         };
         Self::at(Code::Usage, format!("{what}: {place}: {advice}"), place)
@@ -302,7 +302,7 @@ impl Failure {
         match self {
             Self::Done | Self::ClosedPipe => None,
             Self::Help(_) if JSON.load(Ordering::Relaxed) => {
-                Some(self.told("no command: pleach: see `pleach --help`"))
+                Some(self.told("missing command: pleach: see `pleach --help`"))
             }
             Self::Help(text) => Some(text.trim_end().to_owned()),
             Self::Fault { text, .. } => Some(self.told(text)),
@@ -376,7 +376,7 @@ fn known(error: &io::Error) -> Known {
         Some(libc::EMFILE) => {
             return known(Code::Limit, "raise the limit of open files with `ulimit -n`, or name fewer files");
         }
-        Some(libc::ENFILE) => return known(Code::Limit, "the whole system has too many open: close some"),
+        Some(libc::ENFILE) => return known(Code::Limit, "the system has too many files open: close some"),
         Some(libc::EPERM) => {
             return known(
                 Code::Permission,
@@ -384,11 +384,13 @@ fn known(error: &io::Error) -> Known {
             );
         }
         Some(libc::EIO) => {
-            return known(Code::Io, "the disk or its driver failed: look into the system's log");
+            return known(Code::Io, "the disk or its driver failed: see the system's log");
         }
         Some(libc::ELOOP) => return known(Code::NotFound, "links lead in a circle: name the file itself"),
         Some(libc::ENOLCK) => return known(Code::Io, "the file system has no locks: use another folder"),
-        Some(libc::ENXIO) => return known(Code::NotAFile, "nothing is behind that name: check it"),
+        Some(libc::ENXIO) => {
+            return known(Code::NotAFile, "no device or service has this name: check the name");
+        }
         Some(libc::ENODEV) => {
             return known(Code::NotAFile, "its file system does not map files: copy it to a local disk");
         }
@@ -402,14 +404,14 @@ fn known(error: &io::Error) -> Known {
     }
     match error.kind() {
         Kind::NotFound => known(Code::NotFound, "check the name"),
-        Kind::PermissionDenied => known(Code::Permission, "check who may read and write it"),
+        Kind::PermissionDenied => known(Code::Permission, "check its permissions"),
         Kind::StorageFull | Kind::QuotaExceeded => {
             known(Code::NoSpace, "free some space, or write elsewhere")
         }
         Kind::ReadOnlyFilesystem => known(Code::Permission, "write elsewhere"),
         Kind::IsADirectory => known(Code::NotAFile, "name a file"),
-        Kind::NotADirectory => known(Code::NotFound, "a part of the name is no folder: check the name"),
-        Kind::DirectoryNotEmpty => known(Code::Io, "others write there: use another folder"),
+        Kind::NotADirectory => known(Code::NotFound, "a part of the path is not a folder: check the path"),
+        Kind::DirectoryNotEmpty => known(Code::Io, "other programs write to it: use another folder"),
         Kind::AlreadyExists => known(Code::WouldOverwrite, "choose another name"),
         Kind::InvalidFilename => known(Code::NotFound, "choose a shorter name"),
         Kind::FileTooLarge => known(Code::TooLarge, "raise `ulimit -f`, or write to another file system"),
@@ -420,10 +422,12 @@ fn known(error: &io::Error) -> Known {
         Kind::StaleNetworkFileHandle => known(Code::Io, "the server has replaced it: start it again"),
         Kind::NotSeekable => said(Code::NotAFile, "it is a pipe", "name a regular file"),
         Kind::InvalidInput => said(Code::NotAFile, "it cannot be read like a file", "name a regular file"),
-        Kind::InvalidData => known(Code::Input, "check what is in it"),
-        Kind::UnexpectedEof => {
-            said(Code::Io, "it ends too early", "somebody cut it: let nobody write to it, and start again")
-        }
+        Kind::InvalidData => known(Code::Input, "check its content"),
+        Kind::UnexpectedEof => said(
+            Code::Io,
+            "it ends too early",
+            "another process truncated it: let no process write to it, and start again",
+        ),
         Kind::ResourceBusy | Kind::ExecutableFileBusy | Kind::WouldBlock => {
             known(Code::Busy, "another process has it: wait for it")
         }
@@ -433,11 +437,11 @@ fn known(error: &io::Error) -> Known {
         Kind::TimedOut => known(Code::Io, "the file system does not answer: try again later"),
         Kind::Interrupted => known(Code::Io, "start it again"),
         Kind::WriteZero => {
-            said(Code::NoSpace, "nothing more is taken", "free some space, or write elsewhere")
+            said(Code::NoSpace, "no more bytes are accepted", "free some space, or write elsewhere")
         }
-        Kind::BrokenPipe => known(Code::Io, "whoever reads it has gone: start both again"),
+        Kind::BrokenPipe => known(Code::Io, "the reading process has ended: start both again"),
         Kind::Unsupported => known(Code::Io, "this file system cannot do it: use another folder"),
-        _ => known(Code::Io, "look into the system's log, or use another folder"),
+        _ => known(Code::Io, "see the system's log, or use another folder"),
     }
 }
 
@@ -479,7 +483,7 @@ mod tests {
         }
         for (number, code, words) in [
             (libc::ENOENT, Code::NotFound, "check the name"),
-            (libc::EACCES, Code::Permission, "who may read"),
+            (libc::EACCES, Code::Permission, "permissions"),
             (libc::EPERM, Code::Permission, "file system must allow"),
             (libc::ENOSPC, Code::NoSpace, "free some space"),
             (libc::EDQUOT, Code::NoSpace, "free some space"),
@@ -492,7 +496,7 @@ mod tests {
             (libc::ESTALE, Code::Io, "start it again"),
             (libc::ENAMETOOLONG, Code::NotFound, "shorter"),
             (libc::ELOOP, Code::NotFound, "links"),
-            (libc::ENOTDIR, Code::NotFound, "no folder"),
+            (libc::ENOTDIR, Code::NotFound, "not a folder"),
             (libc::EISDIR, Code::NotAFile, "name a file"),
             (libc::ETXTBSY, Code::Busy, "another process"),
             (libc::EBUSY, Code::Busy, "another process"),

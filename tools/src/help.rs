@@ -1,51 +1,54 @@
 //! Long texts of `--help` and of the manual pages: the purpose of each command, and examples to copy.
 
 pub const PLEACH: &str = "\
-Pleach turns a table of keys and values into one file that answers look-ups. The file is sorted, \
-checksummed and never changed after it is made: programs map it and search it where it lies, so \
-opening costs nothing and any number of processes share it.
+Pleach builds one file from a table of keys and values, and looks keys up in it. The file is \
+sorted, checksummed and never changed after it is built. Programs map the file and search it in \
+place, so opening it takes no time, and any number of processes share it.
 
-A tuple is a key with its value. Its rank is its position in key order, from 0. A generation is one \
-published file; a new one replaces the old one in a single step.
+A tuple is a key with its value. Its rank is its position in key order, from 0. A generation is \
+one published file; a new generation replaces the old one in a single step.
 
-Standard output carries data only; errors are one line on standard error.
+Standard output carries data only. An error is one line on standard error.
 
-Exit codes: 0 done; 1 a key of `get` is missing; 2 the arguments cannot be right; 4 a Pleach file is \
-damaged, whichever command meets it; 8 something else went wrong; 130 interrupted.
+Exit codes: 0 done; 1 a key of `get` is missing; 2 invalid arguments; 4 a Pleach file is damaged, \
+in any command; 8 any other failure; 130 interrupted.
 
 With --json an error is one object on standard error: schema, code, exit, what, where, advice and \
-message. Its code is one of usage; damaged; newer, older, foreign, not-found, permission, not-a-file, \
-would-overwrite, input, types-differ, too-large, busy, no-space, out-of-memory, limit, device, io, \
-failed; interrupted. Later versions add some, and change none.
+message. The code is one of usage; damaged; newer, older, foreign, not-found, permission, \
+not-a-file, would-overwrite, input, types-differ, too-large, busy, no-space, out-of-memory, \
+limit, device, io, failed; interrupted. Later versions add codes, and change none.
 
-Ctrl-C and SIGTERM stop any command within a second, and nothing of it is left.";
+Ctrl-C and SIGTERM stop any command within a second. It leaves no partial files.";
 
 pub const PLEACH_EXAMPLES: &str = "\
 Examples:
-  pleach demo                                   see it work on generated data
+  pleach demo                                   build and search generated data
   pleach build orders.parquet -o orders.pleach --key o_orderkey --value o_custkey
   pleach get orders.pleach 7 32 33              three values
   pleach range orders.pleach 100 200            all tuples with 100 <= key < 200
   pleach fsck orders.pleach                     check every byte";
 
 pub const BUILD: &str = "\
-Builds a file from tables, and publishes it in one step: FILE is either the old one or the new one, \
-whole, even if the machine loses power. An interrupted build leaves nothing behind. Where FILE is a Pleach \
-file already, the new one is its next generation. Nothing else is replaced, unless it is empty or --force is \
-given, and never an input.
+Builds a file from tables and publishes it in one step: FILE is either the complete old file or \
+the complete new one, even after a power failure. An interrupted build leaves no files. If FILE \
+is a Pleach file, the new file is its next generation. Any other file is replaced only if it is \
+empty or --force is given; an input is never replaced.
 
-The first column is the key and the second the value, unless --key and --value name others; `--value \
-@row` stores the row number instead. Columns of text are read as u64 unless --key-type and \
---value-type say otherwise: types are never guessed. Parquet, Arrow and NumPy columns keep their own \
-type. Texts are utf8; bytes of one length N are bytesN, of any length bytes; in a text table these are \
-the bytes of the field, or \\x and hexadecimal digits. CSV and TSV may be compressed with gzip or zstd.
+The first column is the key and the second the value, unless --key and --value name others; \
+`--value @row` stores the row number instead. Text columns are read as u64 unless --key-type and \
+--value-type specify other types: types are never guessed. Parquet, Arrow and NumPy columns keep \
+their own type. Texts are utf8. Bytes of one length N are bytesN, of any length bytes; in a text \
+table they are the bytes of the field, or \\x and hexadecimal digits. CSV and TSV may be \
+compressed with gzip or zstd.
 
-Of several inputs the first chooses the columns, and the others have those of the same names. A first \
-line of text that reads as data is refused, unless --header or --no-header says what it is.
+The first of several inputs determines the columns; the others must have columns with the same \
+names. A first line of text that could be data is refused, unless --header or --no-header \
+specifies what it is.
 
-Input need not be sorted. What does not fit into --memory is sorted on disk. Keys that stand more \
-than once are all kept, in input order, unless --unique chooses. The same input and options give \
-the same bytes, whatever the threads or the memory; the number of the generation goes on where FILE was there.";
+The input need not be sorted. Input that does not fit into --memory is sorted on disk. Duplicate \
+keys are all kept, in input order, unless --unique selects one. The same input and options \
+produce the same bytes, for any number of threads and any memory; only the number of the \
+generation depends on the file that is replaced.";
 
 pub const BUILD_EXAMPLES: &str = "\
 Examples:
@@ -58,23 +61,23 @@ Examples:
       raw little-endian keys, without values
   pleach build words.csv -o words.pleach --key-type utf8
   pleach build part-*.csv.gz -o big.pleach --header=first --memory 4GiB
-      parts of one table, of which only the first has the header
+      parts of one table; only the first part has a header
   generate | pleach build - --format csv -o big.pleach
   pleach build today.csv -o table.pleach --keep 7
-      every night: seven old generations are kept, as table.pleach.g1 and so on
+      keeps seven old generations, as table.pleach.g1 and so on
   pleach build a.csv -o a.pleach --unique error --no-header --key 2 --value 0
       refuses repeated keys; columns by number";
 
 pub const GET: &str = "\
-Prints KEY<TAB>VALUE for each key, in the order in which the keys were asked for. A missing key \
-prints nothing (or TEXT, with --missing) and makes the exit code 1. In a file without values, the \
-key alone is printed.
+Prints KEY<TAB>VALUE for each key, in the order of the keys. For a missing key, nothing is \
+printed (or TEXT, with --missing) and the exit code is 1. If the file has no values, only the key \
+is printed.
 
-Keys come as arguments or from a file, one a line, compressed or not; it is streamed, so it may be larger \
-than memory. Blank lines are skipped, and so is a first one that is the name of the key column. Negative \
-keys are plain arguments. Of a key that stands more than once the first value is printed, with --all \
-every one. In utf8 keys tab, newline, carriage return and backslash are \\t \\n \\r \
-\\\\; bytes are hexadecimal digits; bytesN are these or N characters.";
+Keys are arguments, or lines of a file, which may be compressed. The file is streamed, so it may \
+be larger than memory. Blank lines are skipped, and so is a first line that is the name of the \
+key column. Negative keys need no quoting. For a duplicate key, the first value is printed, or \
+every value with --all. In utf8 keys, tab, newline, carriage return and backslash are written \\t \
+\\n \\r \\\\; bytes are hexadecimal digits; bytesN are hexadecimal digits or N characters.";
 
 pub const GET_EXAMPLES: &str = "\
 Examples:
@@ -82,34 +85,36 @@ Examples:
   pleach get users.pleach --keys wanted.txt > found.tsv
   cut -f1 table.tsv | pleach get users.pleach --keys - --missing NULL
   pleach get users.pleach --keys wanted.txt --response 1 --explain > found.tsv
-      in calls of about a millisecond
+      in batches of about a millisecond
   pleach get users.pleach 17 --rank             position in key order
   pleach get users.pleach 17 --json             {\"key\":\"17\",\"value\":\"3\"}";
 
 pub const RANGE: &str = "\
 Prints the tuples with LO <= key < HI as KEY<TAB>VALUE, in key order. '..' leaves an end open. \
---limit stops early, --reverse begins at the end, --count prints how many there are without \
-reading them. --prefix, for byte keys, takes the keys that begin with it: with a \
-text, or with bytes in hexadecimal digits.";
+--limit stops early, --reverse starts at the end, and --count prints the number of tuples without \
+reading them. --prefix, for byte keys, prints the keys that begin with a text, or with bytes \
+given as hexadecimal digits.";
 
 pub const RANGE_EXAMPLES: &str = "\
 Examples:
   pleach range users.pleach 100 200
   pleach range users.pleach -10 10 --inclusive
-  pleach range users.pleach 100 .. --limit 5    the five tuples from 100 on
+  pleach range users.pleach 100 .. --limit 5    five tuples, starting at 100
   pleach range users.pleach .. .. --reverse --limit 1
       the largest key
   pleach range users.pleach 100 .. --count
-  pleach range words.pleach --prefix inter      keys that begin so";
+  pleach range words.pleach --prefix inter      keys that begin with inter";
 
 pub const INSPECT: &str = "\
-Shows a file as a labelled picture: types, counts, sections with their places and shares, and the \
-levels of the spine. It reads and never maps, so it works on damaged, truncated and foreign files \
-too, and says what is wrong with them. Damage makes the exit code 4.
+Shows a file as a labelled picture: types, counts, sections with their positions and shares, and \
+the levels of the spine. It reads the file without mapping it, so it also works on damaged, \
+truncated and foreign files, and shows what is wrong with them. If the file is damaged, the exit \
+code is 4.
 
-Every byte is checked of files of up to 64 MiB, and of larger ones with --verify full; `pleach fsck` \
-says more. The file id is verified then; otherwise it is shown as it is stored. No sum and no id says \
-who wrote a file: hash or sign the whole file for that (sha256sum, minisign).";
+Every byte is checked in files of up to 64 MiB, and in larger ones with --verify full; `pleach \
+fsck` reports more. Then the file id is verified, too; otherwise it is shown as stored. Sums and \
+ids do not show who wrote a file: to know that, hash or sign the whole file (sha256sum, \
+minisign).";
 
 pub const INSPECT_EXAMPLES: &str = "\
 Examples:
@@ -117,15 +122,15 @@ Examples:
   pleach inspect users.pleach --page 0          the spine's root: base, shift, codes
   pleach inspect users.pleach --line 0          the first tuple line, decoded
   pleach inspect users.pleach --json | jq .sections
-  pleach inspect users.pleach --mapping         is it backed by huge pages?";
+  pleach inspect users.pleach --mapping         shows if it is backed by huge pages";
 
 pub const FSCK: &str = "\
-Checks every byte of a file: sums, order, padding, separators, counts. It reads, and never writes. \
-Each finding is one line: code, section, offset, what was expected, what was found.
+Checks every byte of a file: sums, order, padding, separators, counts. It only reads. Each \
+finding is one line: code, section, offset, what was expected, and what was found.
 
-Exit code 0: clean. 4: damaged (also an empty file, or one that carries our mark at one end only). \
-8: unreadable, foreign, or whole but of a newer version. Files that an interrupted build left beside \
-it are named on standard error; the next build removes them.";
+Exit codes: 0 clean; 4 damaged (also an empty file, or one with the marks of Pleach at only one \
+end); 8 unreadable, foreign, or intact but of a newer version. Files that an interrupted build \
+left next to the file are named on standard error; the next build removes them.";
 
 pub const FSCK_EXAMPLES: &str = "\
 Examples:
@@ -134,9 +139,10 @@ Examples:
   pleach fsck users.pleach --json | jq '.findings[].code'";
 
 pub const EXPORT: &str = "\
-Writes the tuples of a file as a table, in key order, with the column names and types it was built \
-from. Building from the exported table gives the same file again, byte for byte. A table takes the place of \
-any file but a Pleach file, unless --force is given, and never that of FILE.";
+Writes the tuples of a file as a table, in key order, with the column names and types of the \
+table that it was built from. Building from the exported table produces the same file, byte for \
+byte. The table replaces any file except a Pleach file, unless --force is given; it never \
+replaces FILE.";
 
 pub const EXPORT_EXAMPLES: &str = "\
 Examples:
@@ -144,24 +150,28 @@ Examples:
   pleach export users.pleach -o - | head";
 
 pub const REBUILD: &str = "\
-Reads FILE and a table of changes and puts the next generation in its place, in one step. Changes apply in \
-the order of the table, whose columns are op, key and value, or are called as in FILE: put leaves one \
-tuple of its key, add appends one more, del removes all of them (and \
-counts where there are none). Programs that have the old generation open go on reading it. FILE is verified \
-as it is read: a damaged one is refused, and stays. With --keep the old generation stays as FILE.gN; a name that \
-something else has is refused, and nothing but older generations of FILE is ever removed.";
+Applies a table of changes to FILE and replaces FILE by the next generation, in one step. The \
+columns of the table are op, key and value, or have the names of the columns of FILE. Changes \
+apply in the order of the table: put replaces all tuples of the key by one, add appends one \
+tuple, and del removes all tuples of the key (keys without tuples are counted).
+
+Programs that have the old generation open continue to read it. FILE is verified while it is \
+read; a damaged file is refused and stays. With --keep the old generation is kept as FILE.gN. If \
+another file has that name, the rebuild is refused; only older generations of FILE are ever \
+removed.";
 
 pub const REBUILD_EXAMPLES: &str = "\
 Examples:
   printf 'op,key,value\\nput,17,4\\ndel,18,\\n' > changes.csv
   pleach rebuild users.pleach --apply changes.csv
-  pleach rebuild users.pleach --apply changes.parquet --keep 2        users.pleach.g1 is the one before
+  pleach rebuild users.pleach --apply changes.parquet --keep 2        keeps users.pleach.g1
   generate | pleach rebuild users.pleach --apply - --format csv";
 
 pub const GENERATIONS: &str = "\
-Lists the generations of a file, oldest first: the present one, those that --keep has left as FILE.g1, FILE.g2 and so \
-on, and what has such a name and is none (--keep leaves that alone). A generation is known by its superblock: \
-its number, and the first generation that it comes from.";
+Lists the generations of a file, oldest first: the current one, those that --keep left as \
+FILE.g1, FILE.g2 and so on, and other files that have such a name, which --keep does not touch. A \
+generation is identified by its superblock: by its number, and by the first generation that it \
+descends from.";
 
 pub const GENERATIONS_EXAMPLES: &str = "\
 Examples:
@@ -169,29 +179,31 @@ Examples:
   pleach generations users.pleach --json | jq '.generations[].path'";
 
 pub const ROLLBACK: &str = "\
-Makes an old generation the present one again: its tuples are published as the next generation, so that programs \
-that follow the file see a new one. Every block is verified on its way. The generation that was the present one is \
-kept as FILE.gN, unless --keep says otherwise. FILE may be damaged or gone.";
+Makes an old generation current again. Its tuples are published as the next generation, so \
+programs that follow the file see a new one. Every block is verified when it is copied. The \
+generation that was current is kept as FILE.gN, unless --keep specifies otherwise. FILE may be \
+damaged or missing.";
 
 pub const ROLLBACK_EXAMPLES: &str = "\
 Examples:
-  pleach rollback users.pleach                  to the newest one that is kept
+  pleach rollback users.pleach                  to the newest kept generation
   pleach rollback users.pleach 3";
 
 pub const COMPACT: &str = "\
-Merges files of the same types into one, in one pass over each. Of equal keys the tuples of an earlier file \
-come first; --unique chooses among them. Every block that is read is verified. Where the output is a Pleach file \
-already, the new one is its next generation; it is never one of the files that are merged.";
+Merges files of the same types into one, in one pass over each file. For equal keys, the tuples \
+of an earlier file come first, and --unique selects one of them. Every block is verified when it \
+is read. If the output is a Pleach file, the new file is its next generation; the output is never \
+one of the files that are merged.";
 
 pub const COMPACT_EXAMPLES: &str = "\
 Examples:
   pleach compact monday.pleach tuesday.pleach -o both.pleach
-  pleach compact old.pleach new.pleach -o all.pleach --unique last    what is new wins";
+  pleach compact old.pleach new.pleach -o all.pleach --unique last    new values win";
 
 pub const DEMO: &str = "\
-Generates orders with skewed, clustered and random ids, builds files from them, looks keys up, checks \
-every answer against a naive oracle, and prints what happened and how fast, beside a hash map, a \
-B-tree map and binary search. It takes less than 20 seconds and leaves nothing behind.";
+Generates orders with skewed, clustered and random ids, builds files from them, looks keys up, \
+compares every answer with a naive oracle, and prints results and speeds, together with those of \
+a hash map, a B-tree map and binary search. It takes less than 20 seconds and leaves no files.";
 
 pub const DEMO_EXAMPLES: &str = "\
 Examples:
@@ -200,7 +212,7 @@ Examples:
   pleach demo --keep /tmp/demo                  then: pleach inspect /tmp/demo/*.pleach";
 
 pub const DEVICES: &str = "\
-Shows which vector instructions the CPU has, whether files can be mapped with huge pages, which GPUs \
+Shows the vector instructions of the CPU, whether files can be mapped with huge pages, which GPUs \
 are found, and what is used for searching. This version searches on the CPU.";
 
 pub const DEVICES_EXAMPLES: &str = "\
@@ -229,9 +241,10 @@ Examples:
   pleach bench compress --one-gigabyte          16 and 128 bytes beside 4 (12 GiB of memory)";
 
 pub const TUNE: &str = "\
-Measures for about a second what lines, computing and moving queries cost on this machine, and writes it as \
-costs.json into the cache folder ($XDG_CACHE_HOME/pleach, else ~/.cache/pleach). `get` goes by it when it chooses \
-how to answer many keys. Without it, costs of a common server are taken; answers are the same.";
+Measures for about a second what reading lines, computing and moving queries cost on this \
+machine, and writes the costs to costs.json in the cache folder ($XDG_CACHE_HOME/pleach, or \
+~/.cache/pleach). `get` uses them to choose how to look up many keys. Without the file, the costs \
+of a common server are used. Answers are the same either way.";
 
 pub const TUNE_EXAMPLES: &str = "\
 Examples:
@@ -240,7 +253,7 @@ Examples:
   pleach get users.pleach --keys wanted.txt --explain > found.tsv";
 
 pub const COMPLETIONS: &str = "\
-Prints a script that makes a shell complete the commands and options of pleach.";
+Prints a script for a shell that completes the commands and options of pleach.";
 
 pub const COMPLETIONS_EXAMPLES: &str = "\
 Examples:
@@ -249,7 +262,7 @@ Examples:
   pleach completions fish > ~/.config/fish/completions/pleach.fish";
 
 pub const MAN: &str = "\
-Writes manual pages: pleach.1, and one page for each command, as pleach-build.1.";
+Writes manual pages: pleach.1, and one page for each command, such as pleach-build.1.";
 
 pub const MAN_EXAMPLES: &str = "\
 Examples:
@@ -257,20 +270,18 @@ Examples:
   man pleach-build";
 
 pub const SELECT: &str = "\
-Keeps the tuples that a condition holds for. Operands are key, value, rank (the position in key \
-order, from 0) and the \
-fields of a record, by their names, `in backquotes` where these are no plain words; the names of the key and value \
-columns stand for key and value too.
+Writes the tuples for which a condition is true. Operands are key, value, rank (the position in \
+key order, from 0) and the fields of a record, by name, `in backquotes` if the name is not a \
+plain word. The names of the key and value columns also mean key and value.
 
-Numbers are 17, 1_000_000, 0xff, -5, 0.5 or 1e9, texts 'so' or \"so\" (of bytes '\\x00ff'). \
-Comparisons: == != < <= > \
->=, between X and Y, in (A, B, C), and of texts like 'abc%' and starts with 'abc'. Whole numbers \
-also have | ^ & << >> + \
-- * / % and brackets. Conditions are joined by and, or, not; and binds tighter than or. Nothing \
-wraps: a number that does \
-not fit and a division by zero are errors that name the tuple, unless and or or have decided before.
+Numbers are 17, 1_000_000, 0xff, -5, 0.5 or 1e9; texts are 'so' or \"so\"; bytes are '\\x00ff'. \
+Comparisons are == != < <= > >=, between X and Y, in (A, B, C), and, for texts, like 'abc%' and \
+starts with 'abc'. Whole numbers also have | ^ & << >> + - * / % and brackets. Conditions are \
+joined by and, or, not; and binds tighter than or. Arithmetic never wraps: an overflow or a \
+division by zero is an error that names the tuple, unless an earlier part of `and` or `or` has \
+decided the result.
 
-A condition on keys or ranks reads only the part of the file that it can hold for.";
+A condition on keys or ranks reads only the part of the file in which it can be true.";
 
 pub const SELECT_EXAMPLES: &str = "\
 Examples:
@@ -281,19 +292,17 @@ Examples:
   pleach select words.pleach --where \"key like 'inter%'\" --json";
 
 pub const PROJECT: &str = "\
-Makes other keys and values. The first column of the list is the new key, the others are the new \
-value: none, a plain \
-value, or a record of several. A column is key, value, rank or a field; NAME=COLUMN renames it.
+Writes tuples with other keys and values. The first column of the list is the new key. The others \
+are the new value: no value, a plain value, or a record of several fields. A column is key, \
+value, rank or a field; NAME=COLUMN renames it.
 
-COLUMN[OFF:LEN] takes LEN bits of a whole number from bit OFF on, the lowest bit being 0; \
-A[0:16]+B[0:16] puts bits side \
-by side into one number, the first ones highest. Bits become the narrowest of u8, u16, u32 and u64, \
-as a key or the only \
-value u32 or u64.
+COLUMN[OFF:LEN] takes LEN bits of a whole number from bit OFF; bit 0 is the lowest. \
+A[0:16]+B[0:16] joins bits into one number, with the first ones highest. The result has the \
+narrowest of the types u8, u16, u32 and u64; as a key or the only value, u32 or u64.
 
-What comes out is in the order of its new keys. That costs nothing where the key stays, becomes its \
-highest bits (of an \
-unsigned key) or the rank; else it is sorted, on disk where --memory is too little.";
+The result is in the order of the new keys. No sorting is needed if the new key is the old key, \
+its highest bits (of an unsigned key) or the rank. Otherwise the result is sorted, on disk if \
+--memory is not enough.";
 
 pub const PROJECT_EXAMPLES: &str = "\
 Examples:
@@ -303,19 +312,19 @@ Examples:
   pleach project joined.pleach --columns 'key,both=left[0:16]+right[0:16]'     packs two into one";
 
 pub const REDUCE: &str = "\
-Makes one tuple of the values of each key. Sums of unsigned integers are u64, of signed ones i64, \
-of floats f64; a sum \
-that does not fit is an error that names the key. Of floats, min and max are those of the total order.";
+Combines the values of each key into one tuple. Sums of unsigned integers are u64, of signed ones \
+i64, of floats f64; a sum that does not fit is an error that names the key. For floats, min and \
+max use the total order.";
 
 pub const REDUCE_EXAMPLES: &str = "\
 Examples:
   pleach reduce lines.pleach --op sum -o totals.pleach
-  pleach reduce lines.pleach --op count                  how often each key stands";
+  pleach reduce lines.pleach --op count                  number of tuples of each key";
 
 pub const UNION: &str = "\
-Writes each key that stands in any of the files once, with its first value in the first file that has it. With \
---multiset a key stands as often as in the file that has most of it. All tuples of all files are \
-what compact writes.";
+Writes each key that occurs in any of the files once, with its first value in the first file that \
+has it. With --multiset a key is written as often as it occurs in the file where it is most \
+frequent. To write all tuples of all files, use compact.";
 
 pub const UNION_EXAMPLES: &str = "\
 Examples:
@@ -323,8 +332,8 @@ Examples:
   pleach union a.pleach b.pleach c.pleach -o all.parquet";
 
 pub const INTERSECT: &str = "\
-Writes each key that stands in all of the files once, with its first value in the first file. With --multiset a key \
-stands as often as in the file that has least of it.";
+Writes each key that occurs in all of the files once, with its first value in the first file. \
+With --multiset a key is written as often as it occurs in the file where it is rarest.";
 
 pub const INTERSECT_EXAMPLES: &str = "\
 Examples:
@@ -332,24 +341,22 @@ Examples:
   pleach intersect a.pleach b.pleach --json | head";
 
 pub const DIFFERENCE: &str = "\
-Writes each key of LEFT that does not stand in RIGHT once, with its first value. With --multiset a key that stands m \
-times in LEFT and n times in RIGHT stands m - n times, with its last values.";
+Writes each key of LEFT that does not occur in RIGHT once, with its first value. With --multiset \
+a key with m tuples in LEFT and n in RIGHT has m - n tuples in the result, with its last values.";
 
 pub const DIFFERENCE_EXAMPLES: &str = "\
 Examples:
   pleach difference customers.pleach inactive.pleach -o active.pleach";
 
 pub const JOIN: &str = "\
-Pairs the values of two files by their keys. A key that stands m times on the left and n times on \
-the right gives m * n \
-tuples, by left rank, then by right rank. In an index file the value is a record of the fields left \
-and right, in a table \
-the columns are key, left and right; of a side whose values are records, left_NAME for each field.
+Pairs the values of two files by their keys. A key with m tuples on the left and n on the right \
+has m * n tuples in the result, by left rank, then by right rank. In an index file, the value is \
+a record of the fields left and right. In a table, the columns are key, left and right. If the \
+values of a side are records, there is a column left_NAME or right_NAME for each field.
 
-Left, right and full joins also have a field sides: 1 if the tuple has a left part, 2 if it has a \
-right one, 3 for both; \
-a part that is missing is zeros, on standard output empty or null. Semi and anti joins write tuples \
-of LEFT as they are.";
+Left, right and full joins also have a field sides: 1 if the tuple has only a left value, 2 if it \
+has only a right one, 3 for both. A missing value is stored as zeros, and printed as empty or \
+null. Semi and anti joins write the tuples of LEFT unchanged.";
 
 pub const JOIN_EXAMPLES: &str = "\
 Examples:
@@ -358,8 +365,8 @@ Examples:
   pleach join orders.pleach customers.pleach --how anti      orders without a customer";
 
 pub const PRODUCT: &str = "\
-Pairs every tuple of LEFT with every tuple of RIGHT, by left rank, then by right rank, under the left key. A product \
-that is too large is refused before anything is written.";
+Pairs every tuple of LEFT with every tuple of RIGHT, by left rank, then by right rank, with the \
+left key. If the product is too large, it is refused before anything is written.";
 
 pub const PRODUCT_EXAMPLES: &str = "\
 Examples:

@@ -121,12 +121,12 @@ pub fn own_message() -> String {
 
 fn message(left: &Abandoned) -> String {
     let in_place =
-        |path: &Path| format!("interrupted: {}: the new file is in place, look at it", path.display());
+        |path: &Path| format!("interrupted: {}: the new file is in place, check it", path.display());
     match left {
         Abandoned::Unchanged => failure::INTERRUPTED.to_owned(),
         Abandoned::Published(path) => in_place(path),
         Abandoned::Uncertain => {
-            "interrupted: a file was being put in place: look which one is there".to_owned()
+            "interrupted: a file was being replaced: check which one is in place".to_owned()
         }
     }
 }

@@ -115,7 +115,7 @@ impl KeyLines {
                     Err(_) => {
                         // The place is formatted only if it is needed.
                         let place = format!("{}: line {}", self.name, self.line);
-                        let header = if is_first { "leave out the header if it is one, else " } else { "" };
+                        let header = if is_first { "remove the line if it is a header, else " } else { "" };
                         let problem = parse(found, &place).err().unwrap_or_default();
                         let problem = match problem.rsplit_once(": ") {
                             Some((what, advice)) => format!("{what}: {header}{advice}"),
@@ -141,7 +141,7 @@ impl KeyLines {
         let end = self.unread.end;
         if end == self.buffer.len() {
             let place = format!("{}: line {}", self.name, self.line + 1);
-            let text = format!("the line has no end: {place}: give one key a line");
+            let text = format!("line too long: {place}: give one key per line");
             return Ok(Some(Failure::new(Code::Input, text)));
         }
         let read = loop {

@@ -13,7 +13,7 @@ use pleach_format::{KeyType, Logical, ValueType};
 
 /// Parses bytes: `256M`, `256MiB`, `4GiB`, `1G`, `1000`; K, M, G and T are powers of 1024.
 pub fn size(text: &str) -> Result<u64, String> {
-    let refused = || format!("'{text}' is no size: write it as 256M, 256MiB or 4GiB");
+    let refused = || format!("invalid size '{text}': use 4KiB, 2MiB or 1GiB");
     let digits = text.len() - text.trim_start_matches(|letter: char| letter.is_ascii_digit()).len();
     let (number, unit) = text.split_at(digits);
     let number: u64 = number.parse().map_err(|_| refused())?;
@@ -32,12 +32,12 @@ pub fn size(text: &str) -> Result<u64, String> {
 pub fn threads(text: &str) -> Result<usize, String> {
     let most = pleach_builder::options::THREADS_MAX;
     let threads = text.parse().ok().filter(|&threads| threads <= most);
-    threads.ok_or_else(|| format!("'{text}' is no number of threads: give 0 (all) to {most}"))
+    threads.ok_or_else(|| format!("invalid number of threads '{text}': use 0 (all) to {most}"))
 }
 
 /// Parses a number of tuples: `1000000`, `1_000_000` or `2^20`.
 pub fn count(text: &str) -> Result<u64, String> {
-    let refused = || format!("'{text}' is no count: write it as 1000000 or 2^20");
+    let refused = || format!("invalid count '{text}': use 1000000 or 2^20");
     let plain = text.replace('_', "");
     match plain.split_once('^') {
         Some((base, exponent)) => {
@@ -50,7 +50,7 @@ pub fn count(text: &str) -> Result<u64, String> {
 }
 
 fn type_refused(text: &str, role: &str, numeric: &[String]) -> String {
-    format!("{role} type '{text}' is unknown: use one of {} bytes16 (any N) bytes utf8", numeric.join(" "))
+    format!("unknown {role} type '{text}': use one of {} bytes16 (any N) bytes utf8", numeric.join(" "))
 }
 
 /// Parses the name of a key type.
@@ -137,7 +137,7 @@ pub fn value_types(text: &str) -> Result<ValueTypes, String> {
             let known: Vec<String> = FieldKind::NUMERIC.iter().map(ToString::to_string).collect();
             let known = known.join(" ");
             Err(format!(
-                "'{text}' are no types of the fields of a record: use {known} bytes16 (any N), or {}",
+                "unknown type in '{text}' for the fields of a record: use {known} bytes16 (any N), or {}",
                 Logical::NAMES
             ))
         }
@@ -176,7 +176,7 @@ pub fn delimiter(text: &str) -> Result<u8, String> {
     match text.as_bytes() {
         b"\\t" | b"tab" => Ok(b'\t'),
         [byte] if byte.is_ascii() && !matches!(byte, b'\n' | b'\r' | b'"' | 0) => Ok(*byte),
-        _ => Err(format!("'{}' is no delimiter: give one ASCII character, or \\t", text.escape_default())),
+        _ => Err(format!("invalid delimiter '{}': use one ASCII character, or \\t", text.escape_default())),
     }
 }
 
@@ -188,20 +188,22 @@ pub fn device(text: &str) -> Result<Device, String> {
         ("cpu", _) => Ok(Device::Cpu),
         ("cuda", _) => Ok(Device::Cuda(0)),
         (_, Some(number)) => Ok(Device::Cuda(number)),
-        _ => Err("there is no such device: use auto, cpu, cuda or cuda:N".to_owned()),
+        _ => Err(format!("unknown device '{text}': use auto, cpu, cuda or cuda:N")),
     }
 }
 
 /// Parses a strategy.
 pub fn strategy(text: &str) -> Result<pleach::Strategy, String> {
-    let unknown = "there is no such strategy: use auto, one-by-one, unbuffered, buffered or sorted";
-    text.parse().map_err(|_| unknown.to_owned())
+    text.parse().map_err(|_| {
+        format!("unknown strategy '{text}': use auto, one-by-one, unbuffered, buffered or sorted")
+    })
 }
 
 /// Parses milliseconds; returns nanoseconds.
 pub fn milliseconds(text: &str) -> Result<u64, String> {
     let number = text.parse::<f64>().ok().filter(|ms| (1e-6..=1e9).contains(ms));
-    let number = number.ok_or("this is no time: give milliseconds, as 5 or 0.25")?;
+    let refused = || format!("invalid time '{text}': use milliseconds, such as 5 or 0.25");
+    let number = number.ok_or_else(refused)?;
     Ok((number * 1e6) as u64)
 }
 

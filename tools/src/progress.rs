@@ -68,9 +68,9 @@ impl Progress {
 fn new_bar(label: &'static str, done: u64, total: Option<u64>) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::stderr());
     let template = match (done, total) {
-        (_, Some(_)) => "{prefix:8} [{bar:32}] {percent:>3}%  {elapsed} gone, {eta} to go",
-        (0, None) => "{prefix:8} {spinner} {elapsed} gone",
-        (_, None) => "{prefix:8} {spinner} {human_pos} done, {elapsed} gone",
+        (_, Some(_)) => "{prefix:8} [{bar:32}] {percent:>3}%  {elapsed} elapsed, {eta} left",
+        (0, None) => "{prefix:8} {spinner} {elapsed} elapsed",
+        (_, None) => "{prefix:8} {spinner} {human_pos} done, {elapsed} elapsed",
     };
     // The texts are constants; if one does not parse, the default style is used.
     if let Ok(style) = ProgressStyle::with_template(template) {

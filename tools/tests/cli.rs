@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use tempfile::TempDir;
 
-/// What a run left behind.
+/// Outcome of a run.
 struct Run {
     code: Option<i32>,
     out: String,
@@ -39,7 +39,7 @@ impl Run {
         run
     }
 
-    /// As [`Run::fails`], for lines of which parts depend on other crates.
+    /// As [`Run::fails`], for lines with parts that depend on other crates.
     fn fails_with(self, code: i32, parts: &[&str]) -> Self {
         let run = self.ends(code);
         let line = run.err.strip_suffix('\n').unwrap_or_else(|| panic!("no line: {:?}", run.err));
@@ -241,19 +241,19 @@ fn what_a_later_version_does_is_told() {
     let place = Place::new();
     place
         .run(&["get", "f", "1", "--device", "tpu"])
-        .fails(2, "there is no such device: --device <DEVICE>: use auto, cpu, cuda or cuda:N");
+        .fails(2, "unknown device 'tpu': --device <DEVICE>: use auto, cpu, cuda or cuda:N");
     place.run(&["get", "f", "1", "--strategy", "shuffled"]).fails(
         2,
-        "there is no such strategy: --strategy <HOW>: use auto, one-by-one, unbuffered, buffered or sorted",
+        "unknown strategy 'shuffled': --strategy <HOW>: use auto, one-by-one, unbuffered, buffered or sorted",
     );
     place.run(&["build", "a.csv", "-o", "b", "--layout", "btree"]).fails(
         2,
-        "this version does not make 'btree': --layout <L,...>: use lines,spine and if you like grid, columns, packed, \
+        "unsupported layout 'btree': --layout <L,...>: use lines,spine and optionally grid, columns, packed, \
          classic, harmonia[:FANOUT[:PERCENT]]",
     );
     place.run(&["build", "a.csv", "-o", "b", "--key-type", "u8"]).fails(
         2,
-        "key type 'u8' is unknown: --key-type <T>: use one of u32 u64 i32 i64 u128 f64 bytes16 (any N) bytes utf8, \
+        "unknown key type 'u8': --key-type <T>: use one of u32 u64 i32 i64 u128 f64 bytes16 (any N) bytes utf8, \
          or date time[us] timestamp[us] timestamp[us,UTC] duration[us] decimal(10,2) uuid",
     );
 }
@@ -279,7 +279,7 @@ fn byte_keys_are_searched_by_text_and_by_prefix() {
     place.run(&["fsck", "t"]).ends(0);
     place.run(&["inspect", "t"]).ends(0);
     place.run(&["inspect", "t", "--json"]).ends(0).json();
-    // As bytes they are read as they stand, asked for and printed in hexadecimal digits, and come back.
+    // As bytes they are read unchanged, looked up and printed as hexadecimal digits, and returned.
     place
         .run(&["build", "t.csv", "-o", "b", "--key-type", "bytes", "--value-type", "bytes", "--quiet"])
         .ends(0);
@@ -329,7 +329,7 @@ fn a_page_of_the_spine_is_shown() {
     assert_eq!(document["schema"], "pleach.inspect-page.v1");
     place
         .run(&["inspect", "t.pleach", "--page", "999"])
-        .fails_with(8, &["there is no spine line 999", "give a number"]);
+        .fails_with(8, &["no spine line 999", "give a number"]);
 }
 
 #[test]
@@ -490,8 +490,8 @@ fn bad_input_is_one_line_and_leaves_nothing() {
     refused(&["no.parquet"], 8, &["no.parquet"]);
     refused(&["folder", "--format", "csv"], 8, &["folder"]);
     refused(&["odd.csv"], 8, &["odd.csv"]);
-    refused(&["short.bin"], 2, &["raw input has no types: short.bin: give --raw, as --raw u64,u64"]);
-    refused(&["-"], 2, &["format not known: standard input: give it with --format"]);
+    refused(&["short.bin"], 2, &["raw input has no types: short.bin: give --raw, such as --raw u64,u64"]);
+    refused(&["-"], 2, &["unknown format: standard input: give it with --format"]);
     refused(&["t.csv", "--raw", "u64,u65"], 2, &["'u65'", "--raw"]);
     refused(&["t.csv", "--raw", "u64", "--format", "csv"], 2, &["--raw with another --format"]);
     refused(
@@ -499,9 +499,9 @@ fn bad_input_is_one_line_and_leaves_nothing() {
         2,
         &["unknown value 'maybe': --unique <WHICH>: use one of error, first, last"],
     );
-    refused(&["t.csv", "--memory", "lots"], 2, &["'lots' is no size: --memory <SIZE>: write it as"]);
-    refused(&["t.csv", "--delimiter", "ab"], 2, &["'ab' is no delimiter: --delimiter <C>: give one"]);
-    refused(&[], 2, &["required arguments", "pleach build --help"]);
+    refused(&["t.csv", "--memory", "lots"], 2, &["invalid size 'lots': --memory <SIZE>: use 4KiB"]);
+    refused(&["t.csv", "--delimiter", "ab"], 2, &["invalid delimiter 'ab': --delimiter <C>: use one"]);
+    refused(&[], 2, &["missing arguments", "pleach build --help"]);
     place.run(&["build", "t.csv"]).fails_with(2, &["--output", "pleach build --help"]);
     place.run(&["build", "t.csv", "-o", "-"]).fails_with(2, &["standard output"]);
     place.run(&["build", "t.csv", "-o", "folder"]).fails_with(8, &["folder"]);
@@ -678,7 +678,7 @@ fn inspect_of_a_damaged_head_shows_what_the_copy_says() {
         "bad: damaged",
         "tuples                      1007",
         "<-- differs from the first superblock",
-        "1,000, no key twice",
+        "1,000, keys are unique",
     ] {
         assert!(run.out.contains(part), "{part}: {}", run.out);
     }
@@ -821,7 +821,7 @@ fn inspect_shows_the_file() {
         "u64 \"id\", 0 to 9990",
         "u64 \"value\"",
         "1,000",
-        "no key twice",
+        "keys are unique",
         "LINE",
         "SPIN",
         "level 0",
@@ -847,7 +847,7 @@ fn inspect_shows_the_file() {
     assert_eq!(document["tuples"][3], serde_json::json!({ "rank": "11", "key": "110", "value": "11" }));
     place
         .run(&["inspect", "t.pleach", "--line", "250"])
-        .fails(8, "there is no tuple line 250: t.pleach: give a number from 0 to 249");
+        .fails(8, "no tuple line 250: t.pleach: give a number from 0 to 249");
 }
 
 #[cfg(target_os = "linux")]
@@ -873,10 +873,10 @@ fn fsck_reports() {
     // So many that starting them would not end.
     for command in ["fsck", "compact", "build"] {
         let run = place.run(&[command, "t.pleach", "-o", "o", "--threads", "404097118812781966"]).ends(2);
-        assert!(run.err.contains("give 0 (all) to 1024") || command == "fsck", "{}", run.err);
+        assert!(run.err.contains("use 0 (all) to 1024") || command == "fsck", "{}", run.err);
     }
     let run = place.run(&["fsck", "t.pleach", "--threads", "1025"]).ends(2);
-    assert!(run.err.contains("give 0 (all) to 1024"), "{}", run.err);
+    assert!(run.err.contains("use 0 (all) to 1024"), "{}", run.err);
     assert!(before == place.read("t.pleach"));
 }
 

@@ -212,7 +212,7 @@ fn nothing_is_left_of_a_failure() {
         folder,
         &["export", "a.pleach", "-o", "o.npy"],
         2,
-        "format not known by its extension: o.npy: give --format, one of csv tsv parquet arrow",
+        "unknown extension: o.npy: give --format, one of csv tsv parquet arrow",
     );
     refused(
         folder,

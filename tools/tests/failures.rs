@@ -1,5 +1,5 @@
-//! What every command says of every file that is not as it should be: exit code, one line, and with `--json` one object
-//! with a code; and what it leaves behind, which is nothing.
+//! Failures of every command on every kind of bad file: exit code, one line, with `--json` one object with
+//! a code, and no files left.
 
 use pleach_format::checksum::{SUM_BLOCK_BYTES, crc32};
 use serde_json::Value;
@@ -149,7 +149,7 @@ fn ends(place: &Place, line: &str, exit: i32, code: &str) -> Result<(), String> 
 struct Fault {
     what: String,
     bytes: Vec<u8>,
-    /// Whether it lies in what only some commands read.
+    /// True if it is in a part that only some commands read.
     is_hidden: bool,
 }
 
@@ -215,7 +215,7 @@ fn damage_is_4_whoever_meets_it() {
                 let line = filled(line, good);
                 let run = place.run(&line);
                 let _ = fs::remove_file(place.path("o.pleach"));
-                // What nothing can be saved of is an error beside.
+                // If nothing can be saved, that is an error, too.
                 let is_told = run.err.is_empty() || is_saved;
                 if run.code != Some(4) || !is_told {
                     wrong.push(format!("{what}: {line}: {:?} {}", run.code, run.err));
@@ -323,11 +323,11 @@ fn what_was_meant_is_asked() {
     }
 }
 
-/// Changes four bytes of a block so that its CRC32 is `sum` again: the sum is linear, so each bit of them has its own
-/// effect on it, and the right ones are found by elimination.
+/// Changes four bytes of a block so that its CRC32 is `sum` again: the sum is linear, so each bit of them
+/// has its own effect on it, and the right ones are found by elimination.
 fn forge(block: &mut [u8], at: usize, sum: u32) {
     let base = crc32(block);
-    // Of each bit: what it changes of the sum, and itself.
+    // For each bit: its change of the sum, and the bit itself.
     let mut rows: Vec<(u32, u32)> = (0..32)
         .map(|bit| {
             block[at + bit / 8] ^= 1 << (bit % 8);
@@ -386,7 +386,8 @@ fn sums_and_file_ids_do_not_authenticate() {
     let columns = place.run("export forged -o - --format csv --verify none");
     assert_eq!(columns.code, Some(0));
     assert_ne!(bytes, place.read("t.pleach"));
-    // No sum sees it, nor the id that is made of sums: whoever must know hashes or signs the whole file.
+    // Neither the sums nor the id, which is made of sums, show it: only a hash or a signature of the whole
+    // file does.
     let (_, forged, _) = id(&place.run("inspect forged --json"));
     assert_eq!(forged, honest);
     let trust = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/TRUST.md")).expect("a file");
@@ -415,7 +416,7 @@ fn a_long_get_answers_from_the_index_it_opened() {
             let keys: String = (part * BATCH..(part + 1) * BATCH).map(|key| format!("{key}\n")).collect();
             input.write_all(keys.as_bytes())
         };
-        // What is asked is written by another thread: both pipes may be full.
+        // Another thread writes the input: both pipes may be full.
         let (asks, asked) = std::sync::mpsc::channel::<u64>();
         let writer = std::thread::spawn(move || {
             for part in asked {

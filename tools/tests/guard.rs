@@ -1,7 +1,8 @@
-//! Nothing is destroyed by a slip: every command that writes a file, against every name that a file which must stay can
-//! be given as.
+//! Nothing is destroyed by a slip: every command that writes a file, against every name that a file which
+//! must stay can be given as.
 //!
-//! One table of commands, one of slips. Whatever happens, what was there before is there afterwards, byte for byte.
+//! One table of commands, one of slips. Whatever happens, what was there before is there afterwards, byte
+//! for byte.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -66,7 +67,7 @@ impl Place {
         text
     }
 
-    /// What stands under every name: bytes of files, texts of links.
+    /// Contents of every name: bytes of files, texts of links.
     fn snapshot(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         let mut all = BTreeMap::new();
         for entry in fs::read_dir(self.0.path()).expect("a folder") {
@@ -85,11 +86,11 @@ impl Place {
     }
 }
 
-/// What `bench plot` draws.
+/// Report that `bench plot` draws.
 const REPORT: &str = r#"{"schema":"pleach-bench-1","rows":[{"engine":"pleach","operation":"get","key_type":"u32",
     "value_type":"u32","tuples":64,"ns_per_query":5.0}]}"#;
 
-/// What a command makes.
+/// Kind of output of a command.
 #[derive(Clone, Copy, PartialEq)]
 enum Makes {
     Index,
@@ -251,7 +252,7 @@ fn no_output_is_a_kept_generation() {
     fs::hard_link(place.at("a.pleach.g2"), place.at("hard")).expect("linked");
     for writer in WRITERS {
         for output in ["a.pleach.g1", "./a.pleach.g2", "soft", "hard"] {
-            // A second name of what is no input's generation is not destroyed: the other name stays.
+            // A second name of a file that is not an input's generation is not destroyed: the other name stays.
             if output == "hard" && !writer.inputs.contains(&"a.pleach") {
                 continue;
             }
@@ -296,7 +297,7 @@ fn what_may_be_replaced() {
                 let text = place.refused(&command);
                 let wanted = match writer.makes {
                     Makes::Index => "not a Pleach file: ",
-                    Makes::Table => "is a Pleach file, and no table: ",
+                    Makes::Table => "is a Pleach file, not a table: ",
                 };
                 assert!(text.contains(wanted) && text.contains("--force"), "{command:?}: {text}");
                 place.done(&writer.command(output, true));
@@ -340,7 +341,7 @@ fn what_may_be_replaced() {
     assert!(fs::read(place.at("man1/pleach-get.1")).expect("there").starts_with(b".ie"));
 }
 
-/// Refusals come before any work: an input that nobody writes to is not waited for.
+/// Refusals come before any work: the command does not wait for an input without a writer.
 #[test]
 fn refused_before_anything_is_read() {
     let place = Place::new();
@@ -372,7 +373,10 @@ fn generations_are_listed_and_rolled_back_to() {
     assert_eq!(document["schema"], "pleach.generations.v1");
     let of = |at: usize, name: &str| document["generations"][at][name].clone();
     assert_eq!((of(0, "generation"), of(0, "state")), ("1".into(), "kept".into()));
-    assert_eq!((of(2, "state"), of(2, "what")), ("foreign".into(), "no Pleach file, but another one".into()));
+    assert_eq!(
+        (of(2, "state"), of(2, "what")),
+        ("foreign".into(), "a file that is not a Pleach file".into())
+    );
     assert_eq!(
         (of(3, "state"), of(3, "path"), of(3, "tuples")),
         ("current".into(), "a.pleach".into(), "2".into())
@@ -388,7 +392,10 @@ fn generations_are_listed_and_rolled_back_to() {
     place.done(&["rollback", "a.pleach"]);
     assert_eq!(lines(&["get", "a.pleach", "1"]), "1\t11\n");
     let text = place.refused(&["rollback", "a.pleach", "9"]);
-    assert!(text.contains("no such generation: a.pleach.g9: it is no Pleach file"), "{text}");
+    assert!(
+        text.contains("no such generation: a.pleach.g9: it is a file that is not a Pleach file"),
+        "{text}"
+    );
     let text = place.refused(&["rollback", "b.pleach"]);
     assert!(text.contains("no such generation: b.pleach: none is kept"), "{text}");
     place.refused(&["generations", "t.csv"]);
@@ -424,5 +431,5 @@ fn builds_keep_what_they_replace() {
     assert!(document["lineage"].is_string());
     place.write("n.pleach.g8", "notes");
     let text = place.refused(&["build", "t.csv", "-o", "n.pleach", "--keep", "1"]);
-    assert!(text.contains("name taken: n.pleach.g8"), "{text}");
+    assert!(text.contains("name in use: n.pleach.g8"), "{text}");
 }

@@ -1,7 +1,6 @@
-//! Ctrl-C and SIGTERM, whatever a command waits for: exit code 130 soon, one line, nothing left behind.
-//!
-//! Commands block in every way there is: they open a pipe that nobody writes, read one that is silent, wait for
-//! standard input or for whoever reads what they print. Nothing here ever ends such a wait but the signal.
+//! Ctrl-C and SIGTERM, whatever a command waits for: exit code 130 soon, one line, no files left.
+//! Commands block in every possible way: they open a pipe without a writer, read a silent one, or wait for
+//! standard input or for the reader of their output. Only the signal ends such a wait here.
 
 #![cfg(target_os = "linux")]
 
@@ -17,10 +16,10 @@ use tempfile::TempDir;
 /// An answer that takes longer was none to the signal.
 const SOON: Duration = Duration::from_secs(5);
 
-/// What a command finds under the names that it is given.
+/// Kind of the files that a command is given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wait {
-    /// `never` is a pipe that nobody opens for writing.
+    /// `never` is a pipe that no process opens for writing.
     Open,
     /// `never` is a pipe that is open and silent.
     Read,
@@ -139,7 +138,7 @@ fn interrupted(line: &str, wait: Wait, signals: &[&str]) -> Result<(), String> {
     let folder = folder.path();
     place(folder);
     let before = content(folder);
-    // Reads and writes, so that opening it waits for nobody.
+    // Opened for reading and writing, so that opening does not block.
     let _silent = (wait == Wait::Read)
         .then(|| OpenOptions::new().read(true).write(true).open(folder.join("never")).expect("a pipe"));
     let mut command = pleach(folder, line);

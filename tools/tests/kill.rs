@@ -36,7 +36,7 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// The bytes of a file, but for which generation of which index it is.
+/// Returns the bytes of a file without those that identify generation and index.
 fn plain(path: &Path) -> Vec<u8> {
     let mut bytes = fs::read(path).expect("always there");
     let end = bytes.len() - 4096;
@@ -53,7 +53,7 @@ struct Place {
     folder: tempfile::TempDir,
     old: Vec<u8>,
     new: Vec<u8>,
-    /// How long a build of the new file takes.
+    /// Measures a build of the new file.
     took: Duration,
 }
 
@@ -133,7 +133,7 @@ fn killed_builds_leave_the_old_file_or_the_new_one() {
     for number in 0..kills {
         let mut child = place.build("new.raw");
         std::thread::sleep(place.moment(number));
-        // It may have ended on its own: then there is nobody to kill, and the file is the new one.
+        // It may have ended on its own: then there is no process to kill, and the file is the new one.
         let _ = child.kill();
         let status = child.wait().expect("a status");
         killed += u64::from(status.signal() == Some(libc::SIGKILL));

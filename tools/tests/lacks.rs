@@ -1,4 +1,4 @@
-//! What a file system or its mount lacks: calls that answer an error which says so, put there by strace.
+//! Missing features of a file system or its mount: strace makes calls fail with the error that says so.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -1,5 +1,5 @@
-//! Limits around the process, one table each: of its address space, of threads, of open files. Every command ends in an
-//! exit code of the contract, with one line at most, and leaves nothing.
+//! Limits around the process, one table each: of its address space, of threads, of open files. Every
+//! command ends in an exit code of the contract, with one line at most, and leaves nothing.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -17,7 +17,7 @@ struct Place {
     program: PathBuf,
 }
 
-/// Who is nobody.
+/// User without rights.
 const NOBODY: u32 = 65534;
 
 impl Place {
@@ -26,7 +26,7 @@ impl Place {
         let open =
             |path: &Path| fs::set_permissions(path, fs::Permissions::from_mode(0o777)).expect("permitted");
         open(folder.path());
-        // Where it was built may be closed to others.
+        // The build folder may be closed to others.
         let program = folder.path().join("program");
         if fs::hard_link(env!("CARGO_BIN_EXE_pleach"), &program).is_err() {
             fs::copy(env!("CARGO_BIN_EXE_pleach"), &program).expect("copied");
@@ -141,7 +141,7 @@ fn without_threads_every_command_works() {
     for arguments in COMMANDS {
         place.ends("-u 1", arguments, &[0]);
     }
-    // More threads than there can be are asked for: one sentence.
+    // More threads than possible are requested: one sentence.
     for arguments in [COMMANDS[0], &["fsck", "t.pleach", "-q"], COMMANDS[18]] {
         let asked = [arguments, &["--threads", "3"]].concat();
         let error = place.ends("-u 1", &asked, &[8]);
@@ -210,7 +210,7 @@ fn an_arrow_file_that_unpacks_to_more_than_it_can_is_refused() {
             bytes[at..at + 8].copy_from_slice(&stated.to_le_bytes());
             place.write("t.arrow", &bytes);
             let error = place.ends("-v 1000000", &["build", "t.arrow", "-o", "out.pleach"], &[4, 8]);
-            assert!(error.contains("t.arrow") && error.contains("unpacks to more than it can"), "{error}");
+            assert!(error.contains("t.arrow") && error.contains("decompress to more than it can"), "{error}");
         }
     }
 }

@@ -80,7 +80,7 @@ fn keys_values_and_fields_are_given_and_printed_as_texts() {
         }
         fs::write(folder.join("keys.txt"), texts.join("\n")).expect("writes");
         assert_eq!(printed(folder, &["get", "k.pleach", "--keys", "keys.txt"]), lines, "{kind}");
-        refused(folder, &["get", "k.pleach", "abc"], &["'abc' is not a", kind, "give it as"]);
+        refused(folder, &["get", "k.pleach", "abc"], &["'abc' is not a", kind, ": use "]);
         // Integers are what is stored, both ways.
         let raw = printed(folder, &["range", "--raw-values", "k.pleach", "..", ".."]);
         let first = raw.split('\t').next().expect("a key");
@@ -203,7 +203,7 @@ fn what_means_something_else_is_refused_by_name() {
         refused(folder, &["compact", "a.pleach", "b.pleach", "-o", "c.pleach"], &[left, right]);
         assert!(!folder.join("c.pleach").exists());
     }
-    // What is beyond the finer unit.
+    // Values outside the range of the finer unit.
     file(folder, "a.pleach", "timestamp[s]", &["2024-01-01", "9999-01-01"]);
     file(folder, "b.pleach", "timestamp[ns]", &["2024-01-01"]);
     for command in ["join", "union"] {
@@ -242,7 +242,7 @@ fn conditions_reductions_and_changes_know_what_is_meant() {
         "2024-01-01T12:00:00Z\t1\n"
     );
     refused(folder, &["select", "t.pleach", "--where", "key > 7"], &["timestamp[us,UTC]", "whole number"]);
-    refused(folder, &["get", "t.pleach", "2024-01-01T12:00:00"], &["no zone"]);
+    refused(folder, &["get", "t.pleach", "2024-01-01T12:00:00"], &["no time zone"]);
     refused(folder, &["get", "t.pleach", "2024-01-01T12:00:00.0000001Z"], &["finer than us"]);
     // Sums of what adds up.
     fs::write(folder.join("s.csv"), "k,p,d\n1,7.50,2024-01-01\n1,0.25,2024-01-02\n").expect("writes");
@@ -253,7 +253,11 @@ fn conditions_reductions_and_changes_know_what_is_meant() {
     assert_eq!(printed(folder, &["reduce", "prices.pleach", "--op", "sum"]), "1\t7.75\n");
     let last = ["reduce", "days.pleach", "--op", "max"];
     assert_eq!(printed(folder, &last), "1\t2024-01-02\n");
-    refused(folder, &["reduce", "days.pleach", "--op", "sum"], &["no sum of i32 date values", "days.pleach"]);
+    refused(
+        folder,
+        &["reduce", "days.pleach", "--op", "sum"],
+        &["cannot compute the sum of i32 date values", "days.pleach"],
+    );
     // Changes as texts of the file's types.
     fs::write(folder.join("c.csv"), "op,k,v\nput,2024-01-03,3\ndel,2024-01-01T14:00:00+02:00,\n")
         .expect("writes");

@@ -1,4 +1,4 @@
-//! `pleach rebuild` and `pleach compact`: what they print, what they leave behind, what they refuse.
+//! `pleach rebuild` and `pleach compact`: output, files, refusals.
 
 use serde_json::Value;
 use std::io::Write;
@@ -140,7 +140,7 @@ fn what_is_refused_leaves_the_old_generation() {
     let place = Place::new();
     let apply = |name: &'static str| ["rebuild", "t.pleach", "--apply", name];
     place.write("op.csv", "op,key,value\nput,1,2\nputt,3,4\n");
-    place.refused(&apply("op.csv"), 8, &["op.csv: row 2", "'putt' is no operation", "put, add or del"]);
+    place.refused(&apply("op.csv"), 8, &["op.csv: row 2", "unknown operation 'putt'", "put, add or del"]);
     place.write("type.csv", "op,key,value\nput,minus,2\n");
     place.refused(&apply("type.csv"), 8, &["type.csv", "row 1", "minus"]);
     place.write("null.csv", "op,key,value\nput,1,\n");

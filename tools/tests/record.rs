@@ -184,7 +184,7 @@ fn columns_keep_their_types() {
     place.refused(
         &wide,
         8,
-        "bad input: t.arrow: column \"text\": Utf8 has no fixed width, which the fields of a record have: give it a \
+        "bad input: t.arrow: column \"text\": Utf8 has no fixed width, which the fields of a record need: give it a \
          type like bytes16 with --value-type, or leave it out",
     );
     place.refused(
@@ -233,7 +233,7 @@ fn rebuilds_keep_the_fields() {
     place.refused(
         &change,
         8,
-        "bad input: bad.csv: column \"a tag\" is not there: the columns are \"op\", \"id\", \"left\", \"right\"",
+        "bad input: bad.csv: no column \"a tag\": the columns are \"op\", \"id\", \"left\", \"right\"",
     );
     place.write("bad.csv", "op,id,left,right,a tag\nput,1,256,5,two\n");
     place.refused(
@@ -264,18 +264,18 @@ fn what_makes_no_record() {
     let input = "bad input: t.csv:";
     let known = "the columns are \"k\", \"a\", \"b\", \"a,b\"";
     for (more, code, line) in [
-        (&["--value", "a,c"][..], 8, format!("{input} column \"c\" is not there: {known}")),
-        (&["--value", "a,a"], 8, format!("{input} two fields of a record are called \"a\": rename one")),
+        (&["--value", "a,c"][..], 8, format!("{input} no column \"c\": {known}")),
+        (&["--value", "a,a"], 8, format!("{input} two fields of a record have the name \"a\": rename one")),
         (
             &["--value", "a,b,k", "--value-type", "u8,u8"],
             8,
-            format!("{input} there are 3 columns of values, but 2 types: give one for each, or one for all"),
+            format!("{input} there are 3 value columns, but 2 types: give one for each, or one for all"),
         ),
         (
             &["--value", "b,a", "--value-type", "utf8"],
             8,
             format!(
-                "{input} utf8 has no fixed width, which the fields of a record have: choose a type like bytes16 \
+                "{input} utf8 has no fixed width, which the fields of a record need: choose a type like bytes16 \
                  with --value-type"
             ),
         ),

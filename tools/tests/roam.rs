@@ -1,8 +1,9 @@
-//! Pairs of a command and a situation, drawn by a seed: whatever a user may slip into, a command ends in an exit code
-//! of the contract and leaves its inputs' bytes as they were.
+//! Pairs of a command and a situation, drawn by a seed: whatever a user may slip into, a command ends in an
+//! exit code of the contract and leaves its inputs' bytes as they were.
 //!
-//! A command is a line with places for its files; a situation says what stands in these places, or what the machine
-//! lacks. `PLEACH_ROAM=300 PLEACH_SEED=7 cargo test -p pleach-cli --test roam` draws so many pairs by another seed.
+//! A command is a line with places for its files; a situation specifies the files in these places, or what
+//! the machine lacks. `PLEACH_ROAM=300 PLEACH_SEED=7 cargo test -p pleach-cli --test roam` draws 300 pairs
+//! by another seed.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,8 +11,8 @@ use std::os::unix::fs::{FileTypeExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Commands: `A` and `B` are index files, `T` and `U` tables, `C` changes, `K` keys, `X` an index to be made, `Y` a
-/// table to be made.
+/// Commands: `A` and `B` are index files, `T` and `U` tables, `C` changes, `K` keys, `X` an index to be
+/// made, `Y` a table to be made.
 const COMMANDS: &[&str] = &[
     "build T -o X",
     "build T U -o X --unique first",
@@ -48,7 +49,7 @@ const COMMANDS: &[&str] = &[
     "product A B -o X --combine left",
 ];
 
-/// What stands in a place of a command: a file of the scene instead of the usual one.
+/// File in a place of a command: one of the scene instead of the usual one.
 const FILES: &[(char, &str, &str)] = &[
     ('A', "damaged index", "bad.pleach"),
     ('A', "cut index", "cut.pleach"),
@@ -110,7 +111,7 @@ const FILES: &[(char, &str, &str)] = &[
     ('Y', "another table", "other.csv"),
 ];
 
-/// What the machine lacks, as a shell says it; the command follows as `"$@"`.
+/// Restriction of the machine, as a shell command; the command follows as `"$@"`.
 const MACHINES: &[(&str, &str)] = &[
     ("as it is", r#"exec "$@""#),
     ("few descriptors", r#"ulimit -n 12; exec "$@""#),
@@ -227,7 +228,7 @@ fn copy(scene: &Path, folder: &Path) {
     fs::set_permissions(folder, fs::Permissions::from_mode(0o777)).expect("set");
 }
 
-/// Names of a folder with the bytes behind them; of what is no regular file, what it is.
+/// Names in a folder with the bytes of the files; for other entries, their kind.
 fn contents(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut all = BTreeMap::new();
     for entry in fs::read_dir(folder).expect("a folder") {
@@ -259,7 +260,7 @@ impl Pair {
         let fitting: Vec<_> = FILES.iter().filter(|(place, ..)| fits(place)).collect();
         let place =
             (!fitting.is_empty() && random.below(4) > 0).then(|| *fitting[random.below(fitting.len())]);
-        // Where the place is the situation the machine is mostly whole.
+        // If the situation is a file, the machine mostly has no restriction.
         let is_whole = place.is_some() && random.below(3) > 0;
         let machine = if is_whole { MACHINES[0] } else { MACHINES[random.below(MACHINES.len())] };
         Self { command, place, machine }
@@ -290,7 +291,7 @@ impl Pair {
             .collect()
     }
 
-    /// The file that the command may make or replace, if it is told to.
+    /// File that the command may make or replace, if its arguments allow it.
     fn output(&self, words: &[String]) -> Option<PathBuf> {
         let after = |option: &str| {
             let at = words.iter().position(|word| word == option)?;
@@ -313,7 +314,7 @@ impl Pair {
         let before = contents(folder);
         let words = self.words();
         let blocks = words.iter().any(|word| word == "pipe");
-        // Who waits for a pipe is to be ended by a signal, at once.
+        // A command that waits for a pipe must end at a signal, at once.
         let guard = if blocks { r#"timeout --preserve-status -s TERM 0.5 "$@""# } else { r#""$@""# };
         let script = self.machine.1.replace(r#""$@""#, guard);
         let mut line: Vec<&str> = user.to_vec();
@@ -346,7 +347,7 @@ impl Pair {
         }
         let after = contents(folder);
         let output = self.output(&words);
-        // What a link stands for is what is replaced.
+        // The target of a link is replaced.
         let replaced =
             output.as_ref().map(|output| fs::read_link(folder.join(output)).unwrap_or(output.clone()));
         let is_rebuilt =
@@ -396,7 +397,7 @@ fn whatever_is_slipped_into_leaves_inputs_as_they_were() {
     let is_root =
         fs::metadata("/proc/self").is_ok_and(|metadata| std::os::unix::fs::MetadataExt::uid(&metadata) == 0);
     const NOBODY: [&str; 4] = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
-    // Who may not get to the program cannot run it.
+    // A user who cannot reach the program cannot run it.
     let may_run = |user: &[&str]| {
         let tried = Command::new(user[0])
             .args(&user[1..])

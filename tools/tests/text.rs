@@ -1,6 +1,5 @@
 //! Text as the command line takes it: one table of rules over every command and way that reads text.
-//!
-//! The rules of lines, marks and compression stand in `pleach_builder::input::text`, whose own tests go through the
+//! The rules of lines, marks and compression are in `pleach_builder::input::text`, whose own tests go through the
 //! library; here it is checked that every command reads through it.
 
 use flate2::Compression;
@@ -31,8 +30,8 @@ fn cut(mut bytes: Vec<u8>, left_out: usize) -> Vec<u8> {
     bytes
 }
 
-/// A rule: its name, what it makes of lines that end in line feeds, and what comes of them: their rows, or an error
-/// that says so.
+/// A rule: its name, what it makes of lines that end in line feeds, and what comes of them: their rows, or
+/// an error that says so.
 type Rule = (&'static str, fn(&str) -> Vec<u8>, Result<(), &'static str>);
 
 const RULES: &[Rule] = &[
@@ -57,11 +56,11 @@ const RULES: &[Rule] = &[
     (
         "a CR among LF",
         |text| text.replacen('\n', "\r", 2).replacen('\r', "\n", 1).into(),
-        Err("a carriage return stands in it"),
+        Err("carriage return without a line feed"),
     ),
-    ("LF among CR", |text| text.replacen('\n', "\r", 1).into(), Err("a carriage return stands in it")),
-    ("gzip that is cut off", |text| cut(gzip(text.as_bytes()), 9), Err("its gzip stream is cut off")),
-    ("zstd that is cut off", |text| cut(zstd(text.as_bytes()), 4), Err("its zstd stream is cut off")),
+    ("LF among CR", |text| text.replacen('\n', "\r", 1).into(), Err("carriage return without a line feed")),
+    ("gzip that is cut off", |text| cut(gzip(text.as_bytes()), 9), Err("its gzip stream is truncated")),
+    ("zstd that is cut off", |text| cut(zstd(text.as_bytes()), 4), Err("its zstd stream is truncated")),
     (
         "gzip that is damaged",
         |text| {
@@ -72,21 +71,17 @@ const RULES: &[Rule] = &[
         },
         Err("its gzip stream is damaged"),
     ),
-    ("gzip of gzip", |text| gzip(&gzip(text.as_bytes())), Err("compressed with gzip once more")),
+    ("gzip of gzip", |text| gzip(&gzip(text.as_bytes())), Err("compressed with gzip a second time")),
     (
         "bzip2",
         |_| b"BZh91AY&SY\x12\x34\x56".to_vec(),
-        Err("compressed with bzip2 and no text: decompress it first"),
+        Err("compressed with bzip2, not text: decompress it first"),
     ),
-    ("xz", |_| b"\xfd7zXZ\0\0\x04".to_vec(), Err("compressed with xz and no text: decompress it first")),
-    (
-        "lz4",
-        |_| b"\x04\x22\x4d\x18\x64".to_vec(),
-        Err("compressed with lz4 and no text: decompress it first"),
-    ),
-    ("ZIP", |_| b"PK\x03\x04\x14\0\0".to_vec(), Err("a ZIP archive (or an Excel workbook) and no text")),
-    ("Parquet", |_| b"PAR1\x15\x04\x15".to_vec(), Err("a Parquet file and no text")),
-    ("Arrow", |_| b"ARROW1\0\0\xff\xff\xff\xff".to_vec(), Err("an Arrow IPC file and no text")),
+    ("xz", |_| b"\xfd7zXZ\0\0\x04".to_vec(), Err("compressed with xz, not text: decompress it first")),
+    ("lz4", |_| b"\x04\x22\x4d\x18\x64".to_vec(), Err("compressed with lz4, not text: decompress it first")),
+    ("ZIP", |_| b"PK\x03\x04\x14\0\0".to_vec(), Err("a ZIP archive (or an Excel workbook), not text")),
+    ("Parquet", |_| b"PAR1\x15\x04\x15".to_vec(), Err("a Parquet file, not text")),
+    ("Arrow", |_| b"ARROW1\0\0\xff\xff\xff\xff".to_vec(), Err("an Arrow IPC file, not text")),
     ("NUL", |text| text.replacen('2', "2\0", 1).into(), Err("whole number")),
 ];
 
@@ -115,7 +110,7 @@ impl Place {
         command
     }
 
-    /// Runs with `input` behind standard input, or behind a pipe of this name.
+    /// Runs with `input` as standard input, or in a pipe of this name.
     fn run(&self, args: &[&str], input: Option<&[u8]>, pipe: Option<&str>) -> Output {
         let mut command = self.command(args);
         let bytes = input.unwrap_or_default().to_vec();
@@ -166,8 +161,8 @@ fn said(output: &Output, code: i32, parts: &[&str], what: &str) {
     }
 }
 
-/// A way to text: its name; the lines it wants; and what it does with them, which ends in what it says and the rows
-/// that came of it.
+/// A way to text: its name; the lines it wants; and what it does with them, which ends in what it says and
+/// the rows that came of it.
 type Way = (&'static str, &'static str, fn(&Place, &[u8]) -> (Output, String));
 
 const TABLE: &str = "id,v\n1,10\n2,20\n3,30\n";
@@ -264,7 +259,7 @@ fn lists_of_keys_may_have_a_header() {
     assert_eq!(place.good(&["get", "base.pleach", "--keys", "keys"]), "1\t1\n2\t2\n");
     place.write("keys", b"customer\n1\n");
     let parts = [
-        "'customer' is not a u64 key: keys: line 1: leave out the header if it is one, else give a whole number",
+        "'customer' is not a u64 key: keys: line 1: remove the line if it is a header, else give a whole number",
     ];
     place.refused(&["get", "base.pleach", "--keys", "keys"], 8, &parts);
     place.write("keys", b"1\nid\n");
@@ -277,7 +272,7 @@ fn lists_of_keys_may_have_a_header() {
     assert_eq!(place.good(&["get", "t.pleach", "--keys", "keys"]), "name\nb\n");
     place.write("keys", b"b\nna\rme\n");
     let output = place.run(&["get", "t.pleach", "--keys", "keys"], None, None);
-    said(&output, 8, &["a carriage return stands in it without a line feed: keys: line 2: "], "CR in a key");
+    said(&output, 8, &["carriage return without a line feed: keys: line 2: "], "CR in a key");
     // Ids as tables write them that lacked one; in byte keys a point is a point.
     place.write("keys", b"id\n1.0\n2.00\n");
     assert_eq!(place.good(&["get", "base.pleach", "--keys", "keys"]), "1\t1\n2\t2\n");
@@ -358,7 +353,7 @@ fn digits_are_bytes_where_that_is_said() {
         ["build", "h.txt", "--format", "csv", "--delimiter", ":", "-o", "h.pleach", "-q", "--key-type"];
     let with = |more: &[&'static str]| [&build[..], more].concat();
     place.refused(&with(&["bytes6"]), 8, &["first line", "--no-header"]);
-    let parts = ["row 1", "has 6 bytes and does not fit bytes3", "give it as \\x and hexadecimal digits"];
+    let parts = ["row 1", "has 6 bytes and does not fit bytes3", "write \\x before them"];
     place.refused(&with(&["bytes3", "--no-header"]), 8, &parts);
     // Text of six characters: by its characters.
     place.good(&with(&["bytes6", "--no-header"]));
@@ -366,7 +361,7 @@ fn digits_are_bytes_where_that_is_said() {
     assert_eq!(place.good(&["range", "h.pleach", "--prefix", "1202B", "--count"]), "1\n");
     assert_eq!(place.good(&["range", "h.pleach", "--prefix", "\\x1202", "--count"]), "0\n");
     assert_eq!(place.good(&["range", "h.pleach", "--prefix", "3132", "--count"]), "2\n");
-    // Bytes: by digits, of which there may be an odd number.
+    // Bytes: by digits, possibly an odd number of them.
     let table: String = digits.iter().zip(1..).map(|(digits, row)| format!("\\x{digits},{row}\n")).collect();
     place.write("b.csv", table.as_bytes());
     for key_type in ["bytes3", "bytes"] {
@@ -413,11 +408,11 @@ fn what_is_no_table_is_named() {
     place.refused(
         &["build", "t/year=2024/a.csv", "--value", "year", "-o", "o.pleach"],
         8,
-        &["\"year\"", "in the path (year=2024)"],
+        &["\"year\"", "the path has it (year=2024)"],
     );
     place.refused(&["build", "part-*.csv", "-o", "o.pleach"], 8, &["part-*.csv", "quotes"]);
     for (bytes, what) in [
-        (gzip(b"id,v\n"), "it looks like gzip: give --format of what is in it"),
+        (gzip(b"id,v\n"), "it looks like gzip: give the --format of its content"),
         (b"PAR1\x15\x04".to_vec(), "it looks like a Parquet file: give --format parquet"),
         (b"BZh91AY&SY".to_vec(), "it looks like bzip2: decompress it first"),
         (b"text".to_vec(), "give --format, one of csv tsv parquet arrow"),

@@ -1,9 +1,9 @@
-//! Joins of sorted columns in memory: Pleach beside DataFusion, which joins by hash, or by merge where it is told that
-//! its tables are in order.
+//! Joins of sorted columns in memory: Pleach beside DataFusion, which joins by hash, or by merge if it
+//! knows that its tables are in order.
 //!
-//! `cargo run --release -p pleach-peers --features datafusion --example join [BITS] [ROUNDS]`: 2^BITS tuples a side
-//! (22 unless told), keys and values of 8 bytes, half of the keys of a side in both. Rounds alternate; medians are
-//! told. Two threads. Each answer of each engine is compared, tuple by tuple.
+//! `cargo run --release -p pleach-peers --features datafusion --example join [BITS] [ROUNDS]`: 2^BITS
+//! tuples a side (22 by default), keys and values of 8 bytes, half of the keys of a side in both. Rounds
+//! alternate; medians are printed. Two threads. Each answer of each engine is compared, tuple by tuple.
 
 use datafusion::arrow::array::{ArrayRef, RecordBatch, UInt64Array};
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
@@ -96,7 +96,7 @@ fn ask(runtime: &Runtime, context: &SessionContext, query: &str) -> Fallible<Vec
     Ok(runtime.block_on(async { context.sql(query).await?.collect().await })?)
 }
 
-/// What a batch says, in the order of keys.
+/// Returns the tuples of a batch in the order of keys.
 fn tuples_of(batches: &[RecordBatch]) -> Fallible<Tuples> {
     let mut tuples = Vec::new();
     for batch in batches {

@@ -7,7 +7,7 @@ use std::ops::Range;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Keys {
     data: Vec<u8>,
-    /// Where each key starts, and where the last one ends.
+    /// Start of each key, and the end of the last one.
     offsets: Vec<u64>,
 }
 
@@ -71,7 +71,7 @@ impl Keys {
         self.view().len()
     }
 
-    /// Whether there is no key.
+    /// Returns true if there is no key.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -105,7 +105,7 @@ impl Keys {
         &self.data
     }
 
-    /// Where each key starts, and where the last one ends: one more than there are keys.
+    /// Start of each key, and the end of the last one: one more than there are keys.
     #[must_use]
     pub fn offsets(&self) -> &[u64] {
         &self.offsets
@@ -145,7 +145,7 @@ impl<'a> View<'a> {
         self.offsets.len() - 1
     }
 
-    /// Whether there is no key.
+    /// Returns true if there is no key.
     #[must_use]
     pub fn is_empty(self) -> bool {
         self.len() == 0

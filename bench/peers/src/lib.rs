@@ -1,5 +1,5 @@
-//! Other engines behind one small face, so that a benchmark asks all of them the same question:
-//! "here is a batch of keys, write the values and the presence bits into my buffers".
+//! Other engines with one small interface, so that a benchmark asks all of them the same question: "here is
+//! a batch of keys, write the values and the presence bits into my buffers".
 //!
 //! This is the only crate of the workspace that may depend on other engines, and it knows nothing of
 //! Pleach. A [`Peer`] is a built, immutable table; a [`Reader`] is what one thread needs to search it
@@ -28,13 +28,13 @@ use std::hash::Hash;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// What redb asks of a key; nothing without the feature `stores`.
+/// Requirements of redb for a key; nothing without the feature `stores`.
 #[cfg(feature = "stores")]
 pub trait StoreKey: redb::Key + for<'a> redb::Value<SelfType<'a> = Self> + 'static {}
 #[cfg(feature = "stores")]
 impl<T: redb::Key + for<'a> redb::Value<SelfType<'a> = T> + 'static> StoreKey for T {}
 
-/// What redb asks of a key; nothing without the feature `stores`.
+/// Requirements of redb for a key; nothing without the feature `stores`.
 #[cfg(not(feature = "stores"))]
 pub trait StoreKey {}
 #[cfg(not(feature = "stores"))]
@@ -80,9 +80,9 @@ numbers!(u32 4, u64 8);
 pub struct PeerError {
     /// Name of the engine.
     pub engine: &'static str,
-    /// What it was doing.
+    /// The operation that failed.
     pub operation: &'static str,
-    /// What it said.
+    /// The error of the engine.
     pub cause: Box<dyn Error + Send + Sync>,
 }
 
@@ -102,7 +102,7 @@ impl Error for PeerError {
 pub trait Peer<K: Number, V: Number>: Sync {
     /// Bytes that it occupies in memory, or on the disk if it is a file.
     fn bytes(&self) -> u64;
-    /// What one thread searches it through. Not part of any timed section.
+    /// Makes the searcher of one thread. Not part of any timed section.
     fn reader(&self) -> Result<Box<dyn Reader<K, V> + '_>, PeerError>;
 }
 
@@ -174,7 +174,7 @@ impl Engine {
         }
     }
 
-    /// Whether it keeps its table in a file, as Pleach does.
+    /// Returns true if it keeps its table in a file, as Pleach does.
     #[must_use]
     pub const fn is_store(self) -> bool {
         matches!(self, Self::Lmdb | Self::Redb | Self::Fst | Self::RocksDb)
@@ -184,8 +184,7 @@ impl Engine {
     /// which must exist, be empty of files of the same engine, and outlive the table.
     ///
     /// # Errors
-    /// What the engine reports, and [`std::io::ErrorKind::Unsupported`] for a store that this build
-    /// does not have.
+    /// Errors of the engine, and [`std::io::ErrorKind::Unsupported`] for a store that this build does not have.
     pub fn build<K: Number, V: Number>(
         self,
         tuples: &[(K, V)],

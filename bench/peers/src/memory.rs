@@ -68,7 +68,7 @@ impl<K: Number, V: Number> Table<K, V> for BTreeMap<K, V> {
 }
 
 /// Bytes of a `BTreeMap`. Calculated, because the map does not tell: its bulk load fills every node with
-/// 11 tuples, so that 12 tuples stand in a leaf and one slot of an inner node. A leaf holds its tuples, a
+/// 11 tuples, so that 12 tuples are in a leaf and one slot of an inner node. A leaf holds its tuples, a
 /// pointer and two counts, an inner node 12 pointers more; the allocator adds 8 bytes and rounds to 16.
 pub(crate) fn btree_map_bytes(tuples: usize, key_bytes: usize, value_bytes: usize) -> u64 {
     let allocated = |bytes: u64| (bytes + 8).next_multiple_of(16);

@@ -1,7 +1,6 @@
 //! A static search tree: sorted `u32` keys in memory, searched in batches. The yardstick for batches of look-ups.
-//!
-//! Keys stand in nodes of 16, one cache line each; above them an S+ tree of fan-out 17, whose nodes hold the
-//! greatest key of each child but the last. Above the tree stands a table by the top bits of a key: a line for
+//! Keys are stored in nodes of 16, one cache line each; above them an S+ tree of fan-out 17, whose nodes hold the
+//! greatest key of each child but the last. Above the tree is a table by the top bits of a key: a line for
 //! each prefix, with the separators of just those nodes in which keys of this prefix can lie, and the number of
 //! the first of them. So the table replaces all upper levels at once, and is itself one line read. As many bits
 //! are taken as make one level below it enough: a query then reads two lines. Skewed keys need more levels; with
@@ -9,8 +8,8 @@
 //! a line of the table holds 30 separators of 16 bits, else 15 of 32.
 //!
 //! A node is compared in two halves of 8 keys, packed, and counted. Queries go through in groups, each group one
-//! stage behind the next: in one turn of the loop one query is compared in the leaf, another one in the table,
-//! and the line of a third is asked for, so that misses below overlap with compares above. Numbers of nodes are
+//! stage after the next: in one turn of the loop one query is compared in the leaf, another one in the table,
+//! and the line of a third is prefetched, so that misses below overlap with compares above. Numbers of nodes are
 //! kept doubled: the count of mask bits adds to them, and times 32 they are the offset of the node.
 
 use crate::{PeerError, timed};
@@ -31,12 +30,12 @@ const GROUP: usize = 32;
 const LEVELS_MAX: usize = 8;
 /// Most bits of the table.
 const BITS_MAX: u32 = 24;
-/// What the tree is aligned to, so that it lies on huge pages.
+/// Alignment of the tree, so that it is on huge pages.
 const PAGE_BYTES: usize = 2 << 20;
-/// The table has at most one line for so many nodes of keys, or as many as fit into the first cache.
+/// The table has at most one line for this many nodes of keys, or as many as fit into the first cache.
 const NODES_PER_TABLE_LINE: usize = 7;
 const TABLE_LINES_MIN: usize = 1 << 9;
-/// What keys are xor-ed with, so that signed compares order them: for 32 and 16 bits.
+/// Masks that are xor-ed to keys of 32 and 16 bits, so that signed compares order them.
 const FLIP: u32 = 1 << 31;
 const FLIP_NARROW: u32 = 1 << 15;
 /// A greatest key as it is stored, which is below no query, and two narrow ones.
@@ -45,14 +44,14 @@ const PAD_NARROW: u32 = 0x7FFF_7FFF;
 
 type Line = [u32; NODE];
 
-/// How a tree is laid out.
+/// Layout of a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     /// Top bits of a key that choose a line of the table: 0 to 24.
     pub bits: u32,
     /// Levels of nodes below the table, that of the keys included: 1 to 8.
     pub levels: usize,
-    /// Whether a line of the table holds 30 separators of 16 bits (from 16 bits of prefix on) instead of 15 of 32.
+    /// True if a line of the table holds 30 separators of 16 bits (from 16 bits of prefix on) instead of 15 of 32.
     pub narrow: bool,
 }
 
@@ -90,7 +89,7 @@ impl Shape {
 pub struct SearchTree {
     /// Lines of the table, then those of each level from the upper one down.
     map: MmapMut,
-    /// Where the lines begin in the map.
+    /// Offset of the lines in the map.
     start: usize,
     /// First line of each level, from the upper one down.
     firsts: [usize; LEVELS_MAX],
@@ -237,7 +236,7 @@ impl SearchTree {
         self.keys
     }
 
-    /// Whether there is no key.
+    /// Returns true if there is no key.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.keys == 0
@@ -249,7 +248,7 @@ impl SearchTree {
         (self.lines * LINE_BYTES) as u64
     }
 
-    /// How it is laid out.
+    /// Returns the layout.
     #[must_use]
     pub fn shape(&self) -> Shape {
         self.shape
@@ -284,7 +283,7 @@ trait Compare {
     unsafe fn below_narrow(line: &Line, key: u32) -> u32;
 }
 
-/// Bits of a mask that stand for separators: the last 32 bits of a line are no separator.
+/// Bits of a mask that belong to separators: the last 32 bits of a line are not a separator.
 const SEPARATORS: u32 = (1 << 30) - 1;
 
 struct Plain;
@@ -360,7 +359,7 @@ fn ranks_avx2(tree: &SearchTree, queries: &[u32], out: &mut [u32]) {
 }
 
 /// # Safety
-/// That of [`Compare`].
+/// The contract of [`Compare`].
 #[inline(always)]
 unsafe fn any_shape<C: Compare>(tree: &SearchTree, queries: &[u32], out: &mut [u32]) {
     macro_rules! shapes {
@@ -382,9 +381,9 @@ unsafe fn any_shape<C: Compare>(tree: &SearchTree, queries: &[u32], out: &mut [u
 /// A tree as the search sees it.
 ///
 /// Why reads stay inside: a table has a line for each prefix. The number in it is that of a node of the upper
-/// level, and a count adds one for each separator below the query. Slots that are no separators hold the greatest
+/// level, and a count adds one for each separator below the query. Slots without a separator hold the greatest
 /// key, which is below none, and there is a separator for each child but the last: so each number that is
-/// made this way is that of a node of its level. Nobody writes to a tree once it is built.
+/// made this way is that of a node of its level. A tree is not written to after it is built.
 struct Stages<C, const LEVELS: usize, const NARROW: bool> {
     table: *const u8,
     levels: [*const u8; LEVELS],
@@ -418,7 +417,7 @@ impl<C: Compare, const LEVELS: usize, const NARROW: bool> Stages<C, LEVELS, NARR
     /// `at` holds the number of the node to compare in next, for each level. The last stage returns the rank.
     ///
     /// # Safety
-    /// That of [`Compare`], and stages of a query in order.
+    /// The contract of [`Compare`], and stages of a query in order.
     #[inline(always)]
     unsafe fn stage(&self, stage: usize, key: u32, at: &mut [[u32; GROUP]; LEVELS], slot: usize) -> u32 {
         if stage == 0 {
@@ -455,7 +454,7 @@ impl<C: Compare, const LEVELS: usize, const NARROW: bool> Stages<C, LEVELS, NARR
     }
 
     /// # Safety
-    /// That of [`Compare`].
+    /// The contract of [`Compare`].
     #[inline(always)]
     unsafe fn run(&self, queries: &[u32], out: &mut [u32]) {
         let (groups, rest) = queries.as_chunks::<GROUP>();

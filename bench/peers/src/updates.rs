@@ -13,16 +13,16 @@ pub struct Updates {
     tuples: usize,
 }
 
-/// Seconds, and the values of the keys that were asked for.
+/// Seconds, and the values of the keys that were looked up.
 pub type Applied = (f64, Vec<Option<u64>>);
 
 impl Updates {
     /// Builds the store in an empty folder, which outlives it.
     ///
     /// # Errors
-    /// What the engine reports; [`io::ErrorKind::Unsupported`] for one that is not updated here.
+    /// Errors of the engine; [`io::ErrorKind::Unsupported`] for one that is not updated here.
     pub fn build(engine: Engine, tuples: &[(u64, u64)], folder: &Path) -> Result<Self, PeerError> {
-        // Searched by nobody: closed at once.
+        // Never searched: closed at once.
         drop(engine.build(tuples, folder)?);
         Ok(Self { engine, folder: folder.to_owned(), tuples: tuples.len() })
     }
@@ -31,7 +31,7 @@ impl Updates {
     /// from `start`, before the store is opened; the values of `probes` are read afterwards.
     ///
     /// # Errors
-    /// What the engine reports.
+    /// Errors of the engine.
     pub fn apply(
         &self,
         puts: &[(u64, u64)],

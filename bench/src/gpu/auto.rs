@@ -1,8 +1,8 @@
-//! What `auto` chooses, beside all that it could choose: a row for each length and order of a batch.
+//! The choices of `auto`, and all algorithms that it could choose: a row for each length and order of a batch.
 //!
-//! Caches are emptied before each batch, since a table that is asked now and then finds them so. A row has the times of
-//! every algorithm and the ratio of `auto`'s rate to the best of them. Tables lie on the device, or their lines with
-//! the host.
+//! Caches are emptied before each batch, since a table that is asked now and then finds them so. A row has
+//! the times of every algorithm and the ratio of `auto`'s rate to the best of them. Tables lie on the
+//! device, or their lines with the host.
 
 use super::case::{Asked, Case, Trouble, failed};
 use super::engines::{self, of_auto, of_hybrid};
@@ -66,19 +66,19 @@ fn one(
     (kind, batch): (Drawn, u64),
 ) -> Result<Found, Trouble> {
     let options = case.bench.options;
-    // What is over soon is repeated more often.
+    // Short runs are repeated more often.
     let repetitions =
         if batch > 1 << 15 { options.repetitions } else { options.short_repetitions.div_ceil(2) };
     let us = |algorithm: Algorithm| -> Result<f64, Trouble> {
         let plain = Asked::new(case.bench, algorithm, kind, batch);
         let times = case.time(Asked { repetitions, is_flushed: true, is_whole, ..plain })?;
-        // Of a batch that is cut because it is slow, what the whole would take.
+        // If a batch is cut because it is slow, the time of the whole batch is extrapolated.
         Ok(spread(&times.ms).0 * 1e3 * batch as f64 / times.count as f64)
     };
     let auto = us(Algorithm::Auto)?;
     let mut others = Vec::new();
     for &algorithm in algorithms {
-        // One that cannot search this table is no choice.
+        // An algorithm that cannot search this table is not a choice.
         match us(algorithm) {
             Ok(us) => others.push((engines::label(algorithm), us)),
             Err(Trouble::Gpu(GpuError::Algorithm { .. } | GpuError::Compile { .. })) => {}

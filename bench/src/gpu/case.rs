@@ -1,4 +1,5 @@
-//! One table on the device, and timed searches of it: fresh queries each time, every answer compared on the device.
+//! One table on the device, and timed searches of it: fresh queries each time, every answer compared on the
+//! device.
 
 use super::tables::{Cell, Made, first};
 use super::{Bench, GpuRow, engines};
@@ -9,13 +10,13 @@ use std::cell::OnceCell;
 use std::time::Instant;
 use zerocopy::IntoBytes;
 
-/// What answer buffers hold before a search: no answer of an earlier one may pass for one of this.
+/// Contents of answer buffers before a search, so that answers of an earlier search cannot pass for new ones.
 const STALE: u8 = 0x5A;
 /// A row whose batch takes longer than this is measured with a shorter one.
 const BATCH_MS_MAX: f64 = 60.0;
 /// Queries by which that is found out.
 const PROBE: u64 = 1 << 18;
-/// What takes longer than this together is repeated less often.
+/// Runs that take longer than this in all are repeated less often.
 const ALL_MS_MAX: f64 = 2000.0;
 const REPETITIONS_MIN: usize = 3;
 
@@ -42,7 +43,7 @@ pub(crate) struct Asked {
     /// Queries of a batch, or fewer if they are slow.
     pub(crate) most: u64,
     pub(crate) repetitions: usize,
-    /// Whether the caches are emptied before each search.
+    /// True if the caches are emptied before each search.
     pub(crate) is_flushed: bool,
     /// Never fewer queries.
     pub(crate) is_whole: bool,
@@ -95,7 +96,7 @@ pub(crate) struct Case<'b, 'i> {
 }
 
 impl<'b, 'i> Case<'b, 'i> {
-    /// Puts a table where the device reads it, with room for batches of so many queries.
+    /// Puts a table where the device reads it, with room for batches of `queries_max` queries.
     pub(crate) fn new<T: Cell>(
         bench: &'b Bench<'b>,
         made: &'i Made<T>,

@@ -1,8 +1,8 @@
 //! Which algorithms are measured, and what they are called.
 //!
 //! A label is the algorithm's name and, after dashes, what else tells it from its siblings: `p-ary-32-ballot`,
-//! `btree-16-grid`. The full list has every form with the parameters of the papers; the short one has those that do
-//! best or stand for their kind, for sizes beside the main one.
+//! `btree-16-grid`. The full list has every form with the parameters of the papers; the short list has the
+//! best and representative ones, for sizes other than the main one.
 
 use pleach_gpu::{
     Algorithm, BinaryForm, BtreeForm, ChildRegion, FastForm, Group, HarmoniaForm, PAryForm, QuerySort, Scan,
@@ -59,7 +59,7 @@ pub(crate) fn some() -> Vec<Algorithm> {
     ]
 }
 
-/// Those that compete for short batches.
+/// Engines that compete for short batches.
 pub(crate) fn of_short_batches() -> Vec<Algorithm> {
     vec![
         Algorithm::Auto,
@@ -72,22 +72,22 @@ pub(crate) fn of_short_batches() -> Vec<Algorithm> {
     ]
 }
 
-/// Those that compete for ascending batches.
+/// Engines that compete for ascending batches.
 pub(crate) fn of_sorted_batches() -> Vec<Algorithm> {
     vec![Algorithm::Auto, Algorithm::Sweep, Algorithm::Spine, Algorithm::Binary(BinaryForm::Plain)]
 }
 
-/// Those that go through what is ours.
+/// Engines that search the structures of Pleach.
 pub(crate) fn of_random_batches() -> Vec<Algorithm> {
     vec![Algorithm::Spine]
 }
 
-/// Those that leave the tuple lines with the host.
+/// Engines that leave the tuple lines in host memory.
 pub(crate) fn of_hybrid() -> Vec<Algorithm> {
     vec![Algorithm::Spine, Algorithm::Sweep]
 }
 
-/// Those among which `auto` has to find the best.
+/// Engines from which `auto` chooses.
 pub(crate) fn of_auto() -> Vec<Algorithm> {
     vec![
         Algorithm::Spine,
@@ -98,7 +98,7 @@ pub(crate) fn of_auto() -> Vec<Algorithm> {
     ]
 }
 
-/// As it stands in reports.
+/// Returns the name in reports.
 pub(crate) fn label(algorithm: Algorithm) -> String {
     let name = algorithm.name();
     match algorithm {

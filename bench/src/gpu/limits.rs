@@ -1,8 +1,8 @@
-//! What the device can do at best: random reads at each table's own size, a copy, a launch, the host link.
+//! Limits of the device: random reads at each table's own size, a copy, a launch, the host link.
 //!
-//! The limit of random reads is the best over reads in flight, threads a block, loads, and bytes that the level 2 cache
-//! fetches at a time: all forms are tried once, the best few are measured like everything else. The last of these is a
-//! setting of the whole context, which is put back.
+//! The limit of random reads is the best over reads in flight, threads a block, loads, and bytes that the
+//! level 2 cache fetches at a time: all forms are tried once, the best few are measured like everything
+//! else. The last of these is a setting of the whole context, which is put back.
 
 use super::tables::size_name;
 use super::{Bench, GpuReport, GpuRow, Group};

@@ -1,10 +1,11 @@
-//! Look-ups on a GPU: what the device can do at best, all algorithms, and what else is installed there, in one run.
+//! Look-ups on a GPU: what the device can do at best, all algorithms, and what else is installed there, in
+//! one run.
 //!
-//! [`run`] makes tables of several sizes, key types and distributions, copies each to the device once, and measures
-//! [`Group`]s of rows on it. Queries are drawn on the device, fresh for each repetition, and every answer of every
-//! repetition is compared there with what follows from its key. Limits are measured at the size of each table's own
-//! lines, in the same run; a run on a device that is disturbed ([`GpuReport::void`]) says so. Rows are told as they
-//! come.
+//! [`run`] makes tables of several sizes, key types and distributions, copies each to the device once, and
+//! measures [`Group`]s of rows on it. Queries are drawn on the device, fresh for each repetition, and every
+//! answer of every repetition is compared there with what follows from its key. Limits are measured at the
+//! size of each table's own lines, in the same run; a run on a device that is disturbed
+//! ([`GpuReport::void`]) says so. Rows are reported as they are measured.
 
 mod auto;
 mod built;
@@ -62,9 +63,9 @@ pub enum Group {
     Build,
     /// Tuple lines that stay with the host.
     Hybrid,
-    /// What `auto` chooses, beside the best.
+    /// The choices of `auto`, compared with the best.
     Auto,
-    /// How often a table must be asked until copying it pays.
+    /// Number of batches after which copying a table has paid off.
     Reuse,
     /// The slides on P-ary search.
     Slides,
@@ -81,7 +82,7 @@ pub enum Group {
 }
 
 impl Group {
-    /// What `bench gpu` measures, in the order in which it is measured on a table.
+    /// Groups of `bench gpu`, in the order in which they are measured on a table.
     pub const ALL: [Self; 10] = [
         Self::Limits,
         Self::Peers,
@@ -94,16 +95,16 @@ impl Group {
         Self::Hybrid,
         Self::Auto,
     ];
-    /// What `bench gpu-papers` measures: the papers' own tables and figures.
+    /// Groups of `bench gpu-papers`: the papers' own tables and figures.
     pub const PAPERS: [Self; 3] = [Self::Slides, Self::Fast, Self::Apu];
 
-    /// What `bench gpu-harmonia` measures.
+    /// Groups of `bench gpu-harmonia`.
     pub const HARMONIA: [Self; 2] = [Self::Limits, Self::Harmonia];
 
-    /// What `bench gpu-relation-paper` measures.
+    /// Groups of `bench gpu-relation-paper`.
     pub const RELATION: [Self; 1] = [Self::Relation];
 
-    /// What `bench gpu-relation` measures.
+    /// Groups of `bench gpu-relation`.
     pub const ONE_PASS: [Self; 1] = [Self::OnePass];
 
     /// All of these and [`Group::Reuse`].
@@ -116,7 +117,7 @@ impl Group {
         ])
     }
 
-    /// As it stands in reports and arguments.
+    /// Returns the name in reports and arguments.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -141,7 +142,7 @@ impl Group {
     }
 }
 
-/// What to measure.
+/// Options of the measurement.
 pub struct GpuBenchOptions<'a> {
     /// Tuples of the tables.
     pub tuples: Vec<u64>,
@@ -167,7 +168,7 @@ pub struct GpuBenchOptions<'a> {
     pub algorithms: Vec<Algorithm>,
     /// Queries of a large batch.
     pub batch: u64,
-    /// Repetitions, of which the median is reported.
+    /// Number of repetitions; the median is reported.
     pub repetitions: usize,
     /// Repetitions of what takes microseconds.
     pub short_repetitions: usize,
@@ -183,13 +184,13 @@ pub struct GpuBenchOptions<'a> {
     pub pinned_bytes: Vec<u64>,
     /// Folder for the files; shared memory or the system's temporary folder if `None`.
     pub dir: Option<PathBuf>,
-    /// Where the JSON document is written, anew after each row.
+    /// File of the JSON document, written again after each row.
     pub output: Option<PathBuf>,
-    /// Whether that may take the place of an index.
+    /// True if that may take the place of an index.
     pub force: bool,
     /// Told each row as it comes.
     pub row: Option<&'a dyn Fn(&str)>,
-    /// Who is told of the steps.
+    /// Receives the steps of the run.
     pub told: Told<'a>,
 }
 
@@ -233,7 +234,7 @@ impl GpuBenchOptions<'_> {
         }
     }
 
-    /// Those of the paper on Harmonia: tables of 2^23 to 2^26 tuples of 8-byte keys, 10^8 queries.
+    /// Options for the paper on Harmonia: tables of 2^23 to 2^26 tuples of 8-byte keys, 10^8 queries.
     #[must_use]
     pub fn of_harmonia(quick: bool) -> Self {
         Self {
@@ -245,7 +246,7 @@ impl GpuBenchOptions<'_> {
         }
     }
 
-    /// Those of joins and set operations in one pass: 2^24, 2^26 and 2^27 tuples a side, a copy of 2 GiB.
+    /// Options for joins and set operations in one pass: 2^24, 2^26 and 2^27 tuples a side, a copy of 2 GiB.
     #[must_use]
     pub fn of_relations(quick: bool) -> Self {
         Self {
@@ -294,20 +295,20 @@ impl GpuBenchOptions<'_> {
         if self.tuples.contains(&MAIN) { MAIN } else { last }
     }
 
-    /// Whether any group needs tables of `tuples`.
+    /// Returns true if any group needs tables of `tuples`.
     fn needs_tables(&self) -> bool {
         let without =
             [Group::Limits, Group::Hybrid, Group::Auto, Group::Harmonia, Group::Relation, Group::OnePass];
         self.needs_limits() && self.groups.iter().any(|group| !without.contains(group))
     }
 
-    /// Whether any group has ratios to limits.
+    /// Returns true if any group has ratios to limits.
     fn needs_limits(&self) -> bool {
         self.groups.iter().any(|group| Group::ALL.contains(group))
     }
 }
 
-/// What all measurements share.
+/// State that all measurements share.
 pub(crate) struct Bench<'b> {
     pub(crate) options: &'b GpuBenchOptions<'b>,
     pub(crate) gpu: &'b Gpu,
@@ -332,8 +333,8 @@ impl Bench<'_> {
 /// Measures everything that `options` ask for, on the first device.
 ///
 /// # Errors
-/// [`BenchError::Gpu`] without a device, [`BenchError`] for what keeps tables from being built. An algorithm that fails
-/// is a row that says so.
+/// [`BenchError::Gpu`] without a device, [`BenchError`] for what keeps tables from being built. An
+/// algorithm that fails is a row that says so.
 pub fn run(options: &GpuBenchOptions<'_>) -> Result<GpuReport, BenchError> {
     options.check()?;
     run_on(&Gpu::open(0)?, options)

@@ -1,9 +1,9 @@
-//! What else searches sorted arrays on such a machine: thrust, PyTorch and CuPy, where they are installed.
+//! Other libraries that search sorted arrays on a GPU: thrust, PyTorch and CuPy, if they are installed.
 //!
 //! Each is a program of its own that runs before any of our tables is on the device: `thrust.cu`, compiled by nvcc
-//! while the limits are measured and kept in the cache folder, and `peers.py`. They make the same keys and queries by
-//! the same formulas and tell times and a sum of the answers of each batch, which is compared with ours once our table
-//! is there. A peer that is absent, or fails, is a row that says so.
+//! while the limits are measured and kept in the cache folder, and `peers.py`. They make the same keys and
+//! queries by the same formulas and tell times and a sum of the answers of each batch, which is compared
+//! with ours once our table is there. A peer that is absent, or fails, is a row that says so.
 
 use super::case::Case;
 use super::tables::size_name;
@@ -30,7 +30,7 @@ pub(crate) struct Expected {
     sums: Vec<u64>,
 }
 
-/// The peers, of which thrust is perhaps still being compiled.
+/// The peers; thrust may still be compiling.
 pub(crate) struct Peers {
     thrust: Result<Thrust, String>,
 }
@@ -39,11 +39,11 @@ pub(crate) struct Peers {
 struct Thrust {
     binary: PathBuf,
     compiling: Option<(Child, PathBuf)>,
-    // Where there is no cache folder.
+    // If there is no cache folder.
     _folder: Option<crate::Folder>,
 }
 
-/// Where compiled peers are kept.
+/// Folder of the compiled peers.
 fn cache_folder() -> Option<PathBuf> {
     let from = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let folder = from("PLEACH_CACHE_DIR")
@@ -158,7 +158,7 @@ impl Peers {
     }
 }
 
-/// What a program prints; what it says instead, if it fails. Lines before a failure count.
+/// Returns the output of a program, or its error if it fails. Lines before a failure count.
 fn output(command: &mut Command) -> Result<(String, Option<String>), String> {
     let output = command.stdin(Stdio::null()).output().map_err(|error| format!("absent: {error}"))?;
     let printed = String::from_utf8_lossy(&output.stdout).into_owned();

@@ -1,10 +1,10 @@
 //! Our operators over relations on a device, in one pass: joins and set operations.
-//!
-//! Of *random* inputs half of the left keys are on the right: numbers that rise by random steps belong to the left, to
-//! the right or to both sides, a third each. *Aligned* ones have the same keys. Values have 4 bytes and follow from
-//! keys and sides. Bytes in and out are counted once each, those of values that an operation does not read not at all,
-//! and rates are set beside a copy of the same run. Times are the device's, with the pass that cuts the inputs. The
-//! results of the last repetition are compared with the CPU's.
+//! In *random* inputs half of the left keys are on the right: numbers that rise by random steps belong to
+//! the left, to the right or to both sides, a third each. *Aligned* ones have the same keys. Values have 4
+//! bytes and follow from keys and sides. Bytes in and out are counted once each, those of values that an
+//! operation does not read not at all, and rates are set beside a copy of the same run. Times are the
+//! device's, with the pass that cuts the inputs. The results of the last repetition are compared with the
+//! CPU's.
 
 use super::limits;
 use super::tables::size_name;
@@ -33,7 +33,7 @@ const OPERATIONS: [(Operation, &str, bool); 8] = [
     (Operation::Difference(Rule::Set), "difference-keys", false),
 ];
 
-/// What a number of the inputs belongs to.
+/// Side to which a number of the inputs belongs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Side {
     Left,
@@ -122,7 +122,7 @@ pub(super) fn words(
     }
 }
 
-/// Whether results have these keys and the values that follow from them.
+/// Returns true if results have these keys and the values that follow from them.
 fn are_right(
     bench: &Bench<'_>,
     joined: &Joined,
@@ -152,7 +152,7 @@ fn are_right(
     Ok(is_right)
 }
 
-/// What a copy reaches, in TB/s, measured if it was not.
+/// Returns the rate of a copy in TB/s; measures it at the first call.
 pub(super) fn copy_rate(bench: &Bench<'_>, report: &mut GpuReport) -> Result<f64, BenchError> {
     if report.find("limit/copy").is_none() {
         bench.options.told.step("limits: copy")?;

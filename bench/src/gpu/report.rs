@@ -1,9 +1,10 @@
-//! What was measured on a GPU: rows of fixed names, and how they relate.
+//! Results of a GPU: rows with fixed names, and their ratios.
 //!
-//! A row is a flat JSON object. Its name says group, engine, key type, tuples and what else makes it one of its kind,
-//! as in `random/spine/u64/2^26/uniform/present`; scripts find rows by name. Ratios (`of_random_reads`, `of_thrust`,
-//! ...) follow from rows of the same report alone, so they are worked out whenever it is written, and a report that is
-//! cut off has all it can have. A row that could not be measured has an `error` instead of times.
+//! A row is a flat JSON object. Its name says group, engine, key type, tuples and what else makes it one of
+//! its kind, as in `random/spine/u64/2^26/uniform/present`; scripts find rows by name. Ratios
+//! (`of_random_reads`, `of_thrust`, ...) follow from rows of the same report alone, so they are worked out
+//! whenever it is written, and a report that is cut off has all it can have. A row that could not be
+//! measured has an `error` instead of times.
 
 use super::{COPY_TB_MIN, RANDOM_READS_MIN};
 use crate::report::spread;
@@ -23,7 +24,7 @@ pub struct GpuRow {
     fields: Map<String, Value>,
 }
 
-/// Six decimals; null for what is no number.
+/// Rounds to six decimals; null if it is not a number.
 fn number(x: f64) -> Value {
     if x.is_finite() { ((x * 1e6).round() / 1e6).into() } else { Value::Null }
 }
@@ -145,7 +146,7 @@ impl GpuRow {
     }
 }
 
-/// What a run on a GPU gave.
+/// Results of a run on a GPU.
 #[derive(Clone, Debug)]
 pub struct GpuReport {
     machine: Machine,
@@ -174,7 +175,7 @@ impl GpuReport {
         self.notes.push(text);
     }
 
-    /// Adds a row, and gives its line; the document is written anew if that was asked for.
+    /// Adds a row, and returns its line; writes the document again if requested.
     pub(crate) fn push(&mut self, row: GpuRow) -> Result<String, BenchError> {
         self.rows.push(row);
         let line = self.related().pop().map(|row| row.line()).unwrap_or_default();
@@ -355,7 +356,7 @@ impl GpuReport {
         text
     }
 
-    /// What is to be said of all rows.
+    /// Properties of all rows.
     #[must_use]
     pub fn end_text(&self) -> String {
         let mut text = String::new();

@@ -1,9 +1,9 @@
 //! The tables that are searched on a GPU, and batches of queries with the answers that they must get.
 //!
-//! Keys are distinct; values are a mix of their keys ([`value_of`]), so a batch knows its answers without a search. A
-//! table is a file in memory (`/dev/shm`, where there is room, else the folder for temporary files), built by all
-//! cores in seconds. Batches are drawn on the device and compared there; that what they expect is what the file holds
-//! is checked against the CPU's search on a sample of each table.
+//! Keys are distinct; values are a mix of their keys ([`value_of`]), so a batch knows its answers without a
+//! search. A table is a file in memory (`/dev/shm`, where there is room, else the folder for temporary
+//! files), built by all cores in seconds. Batches are drawn on the device and compared there; that what
+//! they expect is what the file holds is checked against the CPU's search on a sample of each table.
 
 use crate::data::{mix32, mix64};
 use crate::{BenchError, Told};
@@ -21,14 +21,15 @@ pub(crate) trait Cell: Number + Key + Value + FromBytes + IntoBytes + Immutable 
 impl Cell for u32 {}
 impl Cell for u64 {}
 
-/// How keys lie in their range.
+/// Distribution of the keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keys {
     /// Without structure, over the whole range.
     Uniform,
     /// One after the other.
     Dense,
-    /// A shard in the upper bits, 64 tuples of each: `shard << 40 | sequence`, of 4-byte keys `shard << 8 | sequence`.
+    /// A shard in the upper bits, 64 tuples of each: `shard << 40 | sequence`, of 4-byte keys `shard << 8 |
+    /// sequence`.
     Composite,
 }
 
@@ -36,7 +37,7 @@ impl Keys {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Uniform, Self::Dense, Self::Composite];
 
-    /// As it stands in reports.
+    /// Returns the name in reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -69,7 +70,7 @@ impl Keys {
     }
 }
 
-/// As it stands in reports.
+/// Returns the name in reports.
 pub(crate) const fn kind_name(kind: Drawn) -> &'static str {
     match kind {
         Drawn::Present => "present",

@@ -1,9 +1,10 @@
 //! Our operators of one relation on a device in one pass, and the product of two.
 //!
-//! SELECT takes half of the tuples, by their values, by their keys, or by a program. PROJECT drops the values, or packs
-//! bits of key and value into a new one. Reductions are sums of runs of equal keys of a mean length. Bytes in and out
-//! are counted once each and set beside a copy of the same run; those of a product, which has next to none in, beside a
-//! fill. Values have 4 bytes. The results of the last repetition are compared with the CPU's.
+//! SELECT takes half of the tuples, by their values, by their keys, or by a program. PROJECT drops the
+//! values, or packs bits of key and value into a new one. Reductions are sums of runs of equal keys of a
+//! mean length. Bytes in and out are counted once each and set beside a copy of the same run; those of a
+//! product, which has next to none in, beside a fill. Values have 4 bytes. The results of the last
+//! repetition are compared with the CPU's.
 
 use super::relation::{copy_rate, words};
 use super::tables::size_name;
@@ -61,7 +62,7 @@ fn run_keys(tuples: u64, mean: u64) -> Vec<u64> {
     (0..tuples).scan(7, rise).collect()
 }
 
-/// What an operator made, as words.
+/// Result of an operator, as words.
 struct Results {
     keys: Vec<u64>,
     values: Vec<u64>,
@@ -82,7 +83,7 @@ struct Asked<'a> {
     parts: [&'a str; 3],
     /// Bytes that are read.
     read_bytes: u64,
-    /// What the rate is set beside: its name, and its rate in TB/s.
+    /// Limit that the rate is compared with: its name, and its rate in TB/s.
     beside: (&'a str, f64),
 }
 
@@ -121,7 +122,7 @@ fn row(
     bench.push(report, made)
 }
 
-/// How fast memory is filled, in TB/s: the driver's way.
+/// Returns the rate in TB/s at which the driver fills memory.
 fn fill_rate(bench: &Bench<'_>, report: &mut GpuReport) -> Result<f64, BenchError> {
     let bytes = bench.options.copy_bytes;
     let to = DeviceBuffer::new(bench.gpu, bytes)?;
@@ -149,7 +150,7 @@ pub(super) fn measure(bench: &Bench<'_>, report: &mut GpuReport) -> Result<(), B
     Ok(())
 }
 
-/// Whether a value or a key is taken.
+/// Returns true if a value or a key is taken.
 fn is_even(word: u64) -> bool {
     word.is_multiple_of(2)
 }

@@ -1,7 +1,7 @@
 //! A genome with repeats, whose bases are calculated: 32 of them, two bits each, in a word.
 //!
 //! Three words in ten belong to copies of a few hundred long elements, each copy with a substitution
-//! in about one of 64 bases: so many 31-mers stand more than once, and many differ in one base only.
+//! in about one of 64 bases: so many 31-mers occur more than once, and many differ in one base only.
 
 use crate::data::{below, mix64};
 

@@ -23,7 +23,7 @@ pub(super) const FREQUENT: [&str; 100] = [
     "us", "is",
 ];
 
-// The frequent ones stand first: `skewed` prefers them.
+// The frequent ones come first: `skewed` prefers them.
 const ONSETS: [&str; 40] = [
     "t", "s", "r", "n", "l", "d", "c", "m", "p", "b", "h", "f", "g", "w", "st", "v", "th", "k", "pr", "ch",
     "sh", "tr", "br", "gr", "cr", "fr", "cl", "pl", "sp", "dr", "fl", "bl", "j", "qu", "str", "sc", "gl",

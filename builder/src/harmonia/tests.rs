@@ -157,7 +157,7 @@ fn random_batches() {
             let (mut tree, mut map) = loaded(tuples, fanout, percent);
             let top = tuples * 10 + 10;
             for (round, length) in [1, 3000, 300, 3000].into_iter().enumerate() {
-                // Of ten operations: puts, updates, and the rest deletes.
+                // Numbers of ten operations: puts, updates, and the rest deletes.
                 let (puts, updates) = [(7, 1), (1, 0), (3, 3), (2, 0)][round];
                 let batch: Vec<_> = (0..length)
                     .map(|at| {

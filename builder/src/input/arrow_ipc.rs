@@ -150,7 +150,7 @@ pub(super) struct BatchSource {
     extent: Extent,
 }
 
-/// How progress is measured in bytes.
+/// Measure of the progress in bytes.
 pub(super) enum Extent {
     /// By the share of the rows, of this number of bytes.
     Bytes(u64),
@@ -599,7 +599,7 @@ impl Footer {
                 start.checked_add(head as u64)?.checked_add(body as u64).filter(|_| head >= 8)
             });
             if end.is_none_or(|end| end > footer_at) {
-                return Err(damaged("a batch lies outside of it"));
+                return Err(damaged("a batch lies outside the file"));
             }
         }
         for block in &this.batches {
@@ -675,7 +675,10 @@ impl Iterator for FileBatches {
         let batch = self
             .read(&block)
             .and_then(|bytes| self.decoder.read_record_batch(&block, &bytes).map_err(Refused::arrow));
-        batch.and_then(|batch| batch.ok_or_else(|| damaged("a batch is none"))).map(Some).transpose()
+        batch
+            .and_then(|batch| batch.ok_or_else(|| damaged("a block is not a record batch")))
+            .map(Some)
+            .transpose()
     }
 }
 
@@ -803,11 +806,7 @@ fn open_stream(
     };
     batches.early = batches.pull(true).map_err(|refused| refused.at(input, ""))?;
     let schema = batches.schema.clone().ok_or_else(|| {
-        problem(
-            input,
-            "",
-            "it is no Arrow file or stream that can be read: it has no schema: check its format",
-        )
+        problem(input, "", "not a readable Arrow file or stream, because it has no schema: check its format")
     })?;
     let columns = Columns::choose(input, &schema, options)?;
     Ok(Box::new(BatchSource::new(input, Box::new(batches), columns, false, None, extent)))

@@ -53,7 +53,7 @@ pub(super) fn choose_value(
     })?;
     let kind = options.value_type.or(natural.kind.value_type()).ok_or_else(|| {
         let possible = possible(&natural, false);
-        let text = format!("wrong type: it holds {held}, and no values are of that type");
+        let text = format!("wrong type: it holds {held}, which is not a type of values");
         problem(input, label, format!("{text}: choose {possible} with --value-type, or another column"))
     })?;
     let meant = Meant { logical: options.value_logical.as_ref(), is_raw: options.is_raw() };
@@ -76,14 +76,14 @@ pub(super) fn kinds_of_fields(
         ([], Some(value_type)) => match FieldKind::from_name(&value_type.to_string()) {
             Some(kind) => Ok(vec![Some(kind); count]),
             None => {
-                let text = format!("{value_type} has no fixed width, which the fields of a record have");
+                let text = format!("{value_type} has no fixed width, which the fields of a record need");
                 Err(problem(input, "", format!("{text}: choose a type like bytes16 with --value-type")))
             }
         },
         (&[kind], _) => Ok(vec![Some(kind); count]),
         (kinds, _) if kinds.len() == count => Ok(kinds.iter().copied().map(Some).collect()),
         (kinds, _) => {
-            let text = format!("there are {count} columns of values, but {} types", kinds.len());
+            let text = format!("there are {count} value columns, but {} types", kinds.len());
             Err(problem(input, "", format!("{text}: give one for each, or one for all")))
         }
     }
@@ -177,7 +177,7 @@ pub(super) fn agreed(
                 (Meaning::new(natural.kind.key_type(), &natural.logical), if key { "key" } else { "value" });
             let there = if *logical == Logical::Plain { format!("plain {wish}") } else { logical.name() };
             let text = format!("wrong meaning: it holds {here}, but {role}s are {there}");
-            return Err(problem(input, label, format!("{text}: give a column that means the same")));
+            return Err(problem(input, label, format!("{text}: give a column with the same meaning")));
         };
         let form = logical.form().filter(|_| is_text || from.is_some());
         return Ok((Target { form, from, ..target }, logical.meta()));
@@ -185,7 +185,7 @@ pub(super) fn agreed(
     let Some(target) = target.filter(|target| converts(natural, target.kind)) else {
         let option = if key { "--key-type" } else { "--value-type" };
         let possible = possible(natural, key);
-        let text = format!("wrong type: {held} becomes {possible}, not {wish}");
+        let text = format!("wrong type: {held} can become {possible}, not {wish}");
         return Err(problem(
             input,
             label,

@@ -113,7 +113,7 @@ impl Dialect {
                 let length = self.plain_field(more).ok_or(Unread::Incomplete)?;
                 let mut text = &more[..length];
                 if more[length] == b'"' {
-                    return Err(Unread::Bad(field, "a quote stands inside a field that is not quoted"));
+                    return Err(Unread::Bad(field, "a quote inside an unquoted field"));
                 }
                 at += length;
                 if let (b'\n', [start @ .., b'\r']) = (more[length], text) {
@@ -131,7 +131,7 @@ impl Dialect {
                 (Some(b'\r'), Some(b'\n')) => return Ok(at + 2),
                 (None, _) | (Some(b'\r'), None) => return Err(Unread::Incomplete),
                 (Some(b'\r'), _) => return Err(Unread::Return(field)),
-                _ => return Err(Unread::Bad(field, "something follows the closing quote")),
+                _ => return Err(Unread::Bad(field, "text after the closing quote")),
             }
         }
     }
@@ -227,7 +227,7 @@ impl Text {
                 Err(Unread::Incomplete) if !self.ended => self.refill()?,
                 Err(Unread::Incomplete) => {
                     let place = format!("row {}", self.rows + 1);
-                    return Err(problem(&self.input, place, "a quote is opened and not closed: close it"));
+                    return Err(problem(&self.input, place, "missing closing quote: add it"));
                 }
                 Err(Unread::Return(field)) => {
                     let place = format!("row {}, field {}", self.rows + 1, field + 1);
@@ -267,7 +267,7 @@ impl Text {
             let fields = if found == 1 { "field" } else { "fields" };
             let text = format!("it has {found} {fields}, but the first line has {}", self.fields);
             let place = format!("row {}", self.rows + 1);
-            return Err(problem(&self.input, place, format!("{text}: give every row the same")));
+            return Err(problem(&self.input, place, format!("{text}: give every row the same number")));
         }
         let mut plain = std::mem::take(&mut self.plain);
         self.take(&self.key, &mut plain, &mut chunk.keys)?;
@@ -698,7 +698,7 @@ pub(super) fn open(
         return Err(problem(
             input,
             "",
-            format!("'{shown}' cannot be a delimiter: it stands in numbers or quotes"),
+            format!("invalid delimiter '{shown}', which occurs in numbers or quotes: use another"),
         ));
     }
     let key_type = options.key_type.unwrap_or(KeyType::U64);

@@ -157,11 +157,11 @@ fn typed(
     meant: Meant<'_>,
 ) -> Result<(FieldKind, Target, String), SourceError> {
     let natural = natural.ok_or_else(|| {
-        let text = format!("wrong type: it holds {held}, which is no field of a record");
+        let text = format!("wrong type: it holds {held}, which cannot be a field of a record");
         problem(input, label, format!("{text}: choose another column with --value"))
     })?;
     let kind = wish.or_else(|| field_of(&natural)).ok_or_else(|| {
-        let text = format!("{held} has no fixed width, which the fields of a record have");
+        let text = format!("{held} has no fixed width, which the fields of a record need");
         problem(
             input,
             label,

@@ -67,8 +67,8 @@ impl From<io::Error> for Refused {
 /// Returns the message for content that a library does not read, with its `reason`.
 fn unread(reason: &str) -> String {
     format!(
-        "this version cannot read it ({reason}): check that it is whole, or write it again with plain types, packed \
-         with zstd or snappy if at all"
+        "this version cannot read it ({reason}): check that it is complete, or write it again with plain \
+         types, uncompressed or compressed with zstd or snappy"
     )
 }
 

@@ -71,7 +71,7 @@ pub(super) fn check(
         Some(other) => {
             let name = other.variant_name().unwrap_or("an unknown codec");
             let text = format!(
-                "it is packed with {name}, which this version does not read: write it with zstd or lz4"
+                "it is compressed with {name}, which this version does not read: write it with zstd or lz4"
             );
             return Err(Refused::ours(text));
         }
@@ -83,11 +83,12 @@ pub(super) fn check(
             let start = usize::try_from(buffer.offset()).ok()?;
             body.get(start..start.checked_add(usize::try_from(buffer.length()).ok()?)?)
         })();
-        let bytes = bytes.ok_or_else(|| damaged("a buffer lies outside of its batch"))?;
+        let bytes = bytes.ok_or_else(|| damaged("a buffer lies outside its batch"))?;
         stated.push(match ratio {
             Some(ratio) if !bytes.is_empty() => {
-                let (length, packed) =
-                    bytes.split_first_chunk::<8>().ok_or_else(|| damaged("a packed buffer has no length"))?;
+                let (length, packed) = bytes
+                    .split_first_chunk::<8>()
+                    .ok_or_else(|| damaged("a compressed buffer has no length"))?;
                 let (length, packed) = (i64::from_le_bytes(*length), packed.len() as u64);
                 // -1 means that the buffer is not packed.
                 let length = if length == -1 { Some(0) } else { u64::try_from(length).ok() };
@@ -95,7 +96,7 @@ pub(super) fn check(
                     .filter(|&length| length <= packed.saturating_mul(ratio).saturating_add(SLACK_BYTES))
                     .ok_or_else(|| {
                         damaged(&format!(
-                            "a buffer of {packed} bytes says that it unpacks to more than it can"
+                            "a buffer of {packed} bytes claims to decompress to more than it can"
                         ))
                     })?
             }
@@ -113,9 +114,9 @@ pub(super) fn check(
             for (index, field) in schema.fields().iter().enumerate() {
                 let decoded = projection.is_none_or(|columns| columns.contains(&index));
                 walk.column(field.data_type(), decoded)
-                    .ok_or_else(|| damaged("a batch has other buffers than its columns need"))?
+                    .ok_or_else(|| damaged("the buffers of a batch do not match its columns"))?
                     .map_err(|length| {
-                        damaged(&format!("{} says that it unpacks to {length} bytes", field.name()))
+                        damaged(&format!("{} claims to decompress to {length} bytes", field.name()))
                     })?;
             }
             total = walk.total;
@@ -124,7 +125,8 @@ pub(super) fn check(
     }
     if total > memory {
         return Err(Refused::ours(format!(
-            "a batch of it unpacks to {total} bytes, and {memory} are there for it: write it in smaller batches, or \
+            "a batch of it decompresses to {total} bytes, and {memory} are available: write it in smaller \
+             batches, or \
              without compression"
         )));
     }
@@ -240,8 +242,7 @@ impl Walk<'_> {
 }
 
 /// Message for bytes that are not a message.
-const NO_STREAM: &str =
-    "it is no Arrow file or stream that can be read: check its format, and that it is whole";
+const NO_STREAM: &str = "not a readable Arrow file or stream: check its format, and that it is complete";
 
 /// Reads the next message of a stream, including its length; `None` at the end mark and at the end of the
 /// bytes. `start` was already read of it. No more memory is allocated than bytes arrive.
@@ -273,7 +274,7 @@ pub(super) fn next_message(reader: &mut dyn Read, start: Vec<u8>) -> Result<Opti
         .ok()
         .and_then(|body| body.checked_add(prefix + length as usize));
     let end = end.filter(|&end| end >= bytes.len());
-    let end = end.ok_or_else(|| Refused::ours("the length of a batch cannot be: it is damaged"))?;
+    let end = end.ok_or_else(|| Refused::ours("invalid length of a batch: it is damaged"))?;
     if !take(reader, &mut bytes, end)? {
         return Err(truncated());
     }

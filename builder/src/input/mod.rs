@@ -229,7 +229,7 @@ pub fn open(inputs: &[PathBuf], options: &InputOptions) -> Result<Box<dyn Source
 /// Opens a stream of bytes as a table; messages call it `name`.
 ///
 /// # Errors
-/// Those of [`open`]; also if neither `options.format` nor `options.raw` specifies the format.
+/// The errors of [`open`]; also if neither `options.format` nor `options.raw` specifies the format.
 pub fn open_stream(
     name: &str,
     stream: Box<dyn Read + Send>,
@@ -278,13 +278,13 @@ impl Body {
         };
         match Content::of(&head[..bytes]) {
             Some(found) if found != wanted => {
-                let text = format!("it is {} and not {}: {}", found.name(), wanted.name(), found.advice());
+                let text = format!("it is {}, not {}: {}", found.name(), wanted.name(), found.advice());
                 Err(problem(input, "", text))
             }
             None if text::is_plain(&head[..bytes]) => {
                 let what = match wanted {
-                    Content::Parquet => "it is no Parquet file that can be read",
-                    Content::Arrow => "it is no Arrow file or stream that can be read",
+                    Content::Parquet => "not a readable Parquet file",
+                    Content::Arrow => "not a readable Arrow file or stream",
                     _ => return Ok(body),
                 };
                 Err(problem(input, "", format!("{what}: it looks like text: give --format csv or tsv")))
@@ -298,7 +298,7 @@ impl Body {
         match self {
             Self::File(file, bytes) => Ok((file, bytes)),
             Self::Stream(mut stream) => {
-                let failed = |error| caused(input, "", "cannot be kept in a temporary file", error);
+                let failed = |error| caused(input, "", "cannot be copied to a temporary file", error);
                 let mut file = tempfile::tempfile().map_err(failed)?;
                 let bytes = io::copy(&mut stream, &mut file).map_err(failed)?;
                 io::Seek::rewind(&mut file).map_err(failed)?;
@@ -309,7 +309,7 @@ impl Body {
 }
 
 fn stream_format(input: &str, options: &Asked) -> Result<Format, SourceError> {
-    options.format.ok_or_else(|| problem(input, "", "its format is not known: give it with --format"))
+    options.format.ok_or_else(|| problem(input, "", "unknown format: give it with --format"))
 }
 
 /// Describes the probable content of a file with an unknown extension, and what to do; `None` if its first
@@ -318,7 +318,7 @@ fn stream_format(input: &str, options: &Asked) -> Result<Format, SourceError> {
 pub fn looks_like(path: &Path) -> Option<String> {
     let content = Content::of_path(path)?;
     let advice = match content {
-        Content::Gzip | Content::Zstd => "give --format of what is in it, as csv",
+        Content::Gzip | Content::Zstd => "give the --format of its content, such as csv",
         content => content.advice(),
     };
     Some(format!("it looks like {}: {advice}", content.noun()))
@@ -329,8 +329,7 @@ fn open_path(path: &Path, options: &Asked) -> Result<(Box<dyn Source>, Option<u6
     let input = path.display().to_string();
     let file = File::open(path).map_err(|error| {
         if error.kind() == io::ErrorKind::NotFound && input.contains(['*', '?', '[']) {
-            let text =
-                "there is no such file: leave out the quotes, so that the shell finds the files it means";
+            let text = "no such file: leave out the quotes, so that the shell expands the pattern";
             return problem(&input, "", text);
         }
         unreadable(&input, error)
@@ -342,7 +341,7 @@ fn open_path(path: &Path, options: &Asked) -> Result<(Box<dyn Source>, Option<u6
     let format = options.format.or_else(|| Format::of_path(path)).ok_or_else(|| {
         let known = ".csv, .tsv, .parquet, .arrow, .npy";
         let advice = looks_like(path).unwrap_or_else(|| "give the format with --format".to_owned());
-        problem(&input, "", format!("its extension is none of {known}: {advice}"))
+        problem(&input, "", format!("its extension is not one of {known}: {advice}"))
     })?;
     // Raw tuples may begin with any bytes, but a name with the extension of a compressed file is no accident.
     if format == Format::Raw
@@ -412,11 +411,7 @@ impl Table {
         let mut options = options.clone();
         if options.raw.is_some() {
             if options.format.is_some_and(|format| format != Format::Raw) {
-                return Err(problem(
-                    "input",
-                    "",
-                    "it cannot be raw and of another format: give one of the two",
-                ));
+                return Err(problem("input", "", "--raw and another format: give one of the two"));
             }
             options.format = Some(Format::Raw);
         }
@@ -425,7 +420,7 @@ impl Table {
             let value_type = options.value_type.unwrap_or(ValueType::U64);
             let target =
                 Target::of_value(value_type).filter(|target| !target.kind.is_bytes()).ok_or_else(|| {
-                    let text = format!("row numbers cannot be {value_type}: choose a type of numbers");
+                    let text = format!("row numbers cannot be {value_type}: choose a numeric type");
                     problem("input", "", format!("{text} with --value-type"))
                 })?;
             row = Some((value_type, target));
@@ -481,7 +476,7 @@ impl Table {
                 return Err(problem(
                     input,
                     "",
-                    format!("{text}: give --{role}-type, or build from one kind"),
+                    format!("{text}: give --{role}-type, or build from inputs of one type"),
                 ));
             }
         }
@@ -578,8 +573,8 @@ impl Source for Table {
             self.current = None;
         }
         if self.schema().rows.is_some_and(|rows| rows != self.rows) {
-            let text = format!("{} rows were announced, {} came", self.schema().rows.unwrap_or(0), self.rows);
-            return Err(problem("input", "", format!("{text}: do not change it while it is read")));
+            let text = format!("expected {} rows, found {}", self.schema().rows.unwrap_or(0), self.rows);
+            return Err(problem("input", "", format!("{text}: do not change the input while it is read")));
         }
         Ok(())
     }
@@ -629,7 +624,8 @@ fn misfit(input: &str, row: u64, label: &str, number: &str, target: Target) -> S
     let option = target.option();
     if let (Some((_, from)), Some(form), Ok(word)) = (target.from, target.form, number.parse::<i64>()) {
         let (word, noun) = (shown(from, word), form.noun());
-        let text = format!("{word} is no whole {noun}: choose a finer type with {option}, or another column");
+        let text =
+            format!("{word} is not a whole {noun}: choose a finer type with {option}, or another column");
         return problem(input, place(row, label), text);
     }
     let text = format!("{number} does not fit {}: choose another type with {option}", target.kind.bounds());
@@ -650,7 +646,7 @@ fn missing(input: &str, row: u64, label: &str) -> SourceError {
 /// Makes the error for an unknown operation.
 fn unknown_op(input: &str, row: u64, op: &[u8]) -> SourceError {
     let shown = String::from_utf8_lossy(&op[..op.len().min(40)]).escape_debug().to_string();
-    let text = format!("'{shown}' is no operation: the first column says put, add or del");
+    let text = format!("unknown operation '{shown}': use put, add or del");
     problem(input, format!("row {row}"), text)
 }
 

@@ -104,8 +104,8 @@ impl Names<'_> {
 
     fn list(self) -> String {
         match self {
-            Self::Numbered(1) => "there is one column, 0".to_owned(),
-            Self::Numbered(count) => format!("there are {count} columns, from 0"),
+            Self::Numbered(1) => "there is only column 0".to_owned(),
+            Self::Numbered(count) => format!("there are {count} columns, numbered from 0"),
             Self::Named(names) => format!("the columns are {}", shown(names)),
         }
     }
@@ -127,7 +127,7 @@ impl Names<'_> {
             match (hits.next(), hits.count()) {
                 (Some(index), 0) => return Ok(index),
                 (Some(_), more) => {
-                    let text = format!("column {wish:?} is there {} times: choose it by number", more + 1);
+                    let text = format!("column {wish:?} occurs {} times: choose it by number", more + 1);
                     return Err(problem(input, "", text));
                 }
                 (None, _) => {}
@@ -138,10 +138,10 @@ impl Names<'_> {
             _ => {
                 let text = match of_path(input, wish) {
                     Some(folder) => format!(
-                        "column {wish:?} is not there, but in the path ({folder}), which is not read: write it \
-                         into the files as a column, or choose another one"
+                        "no column {wish:?}; the path has it ({folder}), but paths are not read: write it \
+                         into the files as a column, or choose another column"
                     ),
-                    None => format!("column {wish:?} is not there: {}", self.list()),
+                    None => format!("no column {wish:?}: {}", self.list()),
                 };
                 Err(problem(input, "", text))
             }
@@ -200,7 +200,7 @@ impl Names<'_> {
         let (key, value) =
             self.choose_one(input, if fields.is_some() { &alone } else { options }, &fields)?;
         if fields.is_none() && !options.field_types.is_empty() {
-            let text = "types of fields are for several columns of values: name them with --value a,b";
+            let text = "types of fields need several value columns: name them with --value a,b";
             return Err(problem(input, "", text));
         }
         Ok((key, value.filter(|_| fields.is_none()), fields))
@@ -243,7 +243,7 @@ impl Names<'_> {
             None => Some(usize::from(key != 1)),
         };
         if value.is_none() && fields.is_none() && options.value_type.is_some() {
-            let text = "there is no value column, but a value type: leave it out, or name a column";
+            let text = "a value type without a value column: leave it out, or name a column";
             return Err(problem(input, "", text));
         }
         Ok((key, value))
@@ -353,7 +353,7 @@ fn follow(
         let of = format!("which is the {role} of {}", first.input);
         let text = match count {
             0 => format!("it has no column {name:?}, {of}"),
-            1 => format!("it has column {name:?}, {of} and stands there more than once"),
+            1 => format!("it has column {name:?}, {of} and occurs there more than once"),
             count => format!("it has column {name:?}, {of}, {count} times"),
         };
         let both = format!("its columns are {}, those of {} are {}", shown(here), first.input, shown(there));

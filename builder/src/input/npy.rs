@@ -29,9 +29,8 @@ pub(super) fn open(input: &str, body: Body, options: &Asked) -> Result<Box<dyn S
         Body::File(file, _) => read_header(input, file)?,
         Body::Stream(stream) => read_header(input, &mut **stream)?,
     };
-    let header = Header::parse(&text).map_err(|what| {
-        problem(input, "", format!("its header is not that of a NumPy array ({what}): write it again"))
-    })?;
+    let header = Header::parse(&text)
+        .map_err(|what| problem(input, "", format!("invalid NumPy header ({what}): write it again")))?;
     let table = header.table().map_err(|what| problem(input, "", what))?;
     let names = match &table.names {
         Some(names) => Names::Named(names),
@@ -63,7 +62,7 @@ pub(super) fn open(input: &str, body: Body, options: &Asked) -> Result<Box<dyn S
         return Err(problem(
             input,
             names.label(key),
-            "it holds nothing that is read: choose another column with --key",
+            "it holds no supported type: choose another column with --key",
         ));
     };
     let fields = fields
@@ -91,7 +90,7 @@ pub(super) fn open(input: &str, body: Body, options: &Asked) -> Result<Box<dyn S
         let wanted = u128::from(table.rows) * stride as u128;
         if u128::from(there) < wanted {
             let text =
-                format!("its header promises {} rows ({wanted} bytes), but {there} bytes follow", table.rows);
+                format!("its header declares {} rows ({wanted} bytes), but {there} bytes follow", table.rows);
             return Err(problem(input, "", format!("{text}: it is truncated")));
         }
         if u128::from(there) > wanted {
@@ -134,7 +133,7 @@ fn read_header(input: &str, reader: &mut dyn Read) -> Result<(String, u64), Sour
     let mut start = [0; 8];
     take(&mut start)?;
     if &start[..6] != b"\x93NUMPY" {
-        return Err(problem(input, "", "it is no NumPy array: check its format"));
+        return Err(problem(input, "", "not a NumPy array: check the format of the file"));
     }
     let (length, head_bytes) = match start[6] {
         1 => {
@@ -148,12 +147,12 @@ fn read_header(input: &str, reader: &mut dyn Read) -> Result<(String, u64), Sour
             (u32::from_le_bytes(length) as usize, 12)
         }
         version => {
-            let text = format!("it is a NumPy array of version {version}: versions 1 to 3 are read");
+            let text = format!("it is a NumPy array of version {version}: versions 1 to 3 are supported");
             return Err(problem(input, "", text));
         }
     };
     if length > HEADER_BYTES_MAX {
-        let text = format!("its header has {length} bytes: up to {HEADER_BYTES_MAX} are read");
+        let text = format!("its header has {length} bytes: at most {HEADER_BYTES_MAX} are supported");
         return Err(problem(input, "", text));
     }
     let mut text = vec![0; length];
@@ -201,7 +200,7 @@ impl<'a> Parser<'a> {
     }
 
     fn expect(&mut self, letter: char) -> Result<(), String> {
-        if self.accept(letter) { Ok(()) } else { Err(format!("no '{letter}' where one must be")) }
+        if self.accept(letter) { Ok(()) } else { Err(format!("missing '{letter}'")) }
     }
 
     fn literal(&mut self, depth: usize) -> Result<Literal, String> {
@@ -229,7 +228,7 @@ impl<'a> Parser<'a> {
                         return Ok(Literal::Bool(value));
                     }
                 }
-                Err("something that is no text, number, tuple, list or dictionary".to_owned())
+                Err("a value that is not a text, number, tuple, list or dictionary".to_owned())
             }
         }
     }
@@ -244,7 +243,7 @@ impl<'a> Parser<'a> {
                     Some((_, 't')) => text.push('\t'),
                     Some((_, 'n')) => text.push('\n'),
                     Some((_, 'r')) => text.push('\r'),
-                    _ => return Err("a text with an escape that is not read".to_owned()),
+                    _ => return Err("unknown escape in a text".to_owned()),
                 },
                 _ if letter == quote => {
                     self.rest = &self.rest[1 + at + 1..];
@@ -253,7 +252,7 @@ impl<'a> Parser<'a> {
                 _ => text.push(letter),
             }
         }
-        Err("a text without an end".to_owned())
+        Err("unterminated text".to_owned())
     }
 
     fn sequence(&mut self, open: char, close: char, depth: usize) -> Result<Literal, String> {
@@ -297,30 +296,30 @@ impl Header {
     fn parse(text: &str) -> Result<Self, String> {
         let mut parser = Parser { rest: text };
         let Literal::Dictionary(items) = parser.literal(0)? else {
-            return Err("it is no dictionary".to_owned());
+            return Err("not a dictionary".to_owned());
         };
         parser.skip_space();
         if !parser.rest.is_empty() {
-            return Err("something follows the dictionary".to_owned());
+            return Err("text after the dictionary".to_owned());
         }
         let get = |name: &str| {
             items
                 .iter()
                 .find(|(key, _)| matches!(key, Literal::Text(text) if text == name))
                 .map(|(_, value)| value.clone())
-                .ok_or_else(|| format!("there is no '{name}'"))
+                .ok_or_else(|| format!("missing '{name}'"))
         };
         let Literal::Bool(fortran) = get("fortran_order")? else {
             return Err("'fortran_order' is neither True nor False".to_owned());
         };
         let Literal::Sequence(dimensions) = get("shape")? else {
-            return Err("'shape' is no tuple".to_owned());
+            return Err("'shape' is not a tuple".to_owned());
         };
         let shape = dimensions
             .iter()
             .map(|dimension| match dimension {
                 Literal::Number(length) => Ok(*length),
-                _ => Err("'shape' holds something that is no number".to_owned()),
+                _ => Err("an element of 'shape' is not a number".to_owned()),
             })
             .collect::<Result<_, _>>()?;
         Ok(Self { descr: get("descr")?, fortran, shape })
@@ -335,7 +334,7 @@ impl Header {
             _ => {
                 let shape: Vec<String> = self.shape.iter().map(u64::to_string).collect();
                 return Err(format!(
-                    "its shape is ({}): one or two dimensions are read, one if it is structured",
+                    "its shape is ({}): one or two dimensions are supported, one if it is structured",
                     shape.join(", ")
                 ));
             }
@@ -373,13 +372,13 @@ impl Header {
                 names = Some(found);
                 at
             }
-            _ => return Err("its type is not understood: save it as an array of numbers".to_owned()),
+            _ => return Err("unsupported type: save it as an array of numbers".to_owned()),
         };
         if stride == 0 || columns.is_empty() {
             return Err("its rows are empty: there is nothing to build from".to_owned());
         }
         if rows.checked_mul(stride as u64).is_none() {
-            return Err(format!("its header promises {rows} rows of {stride} bytes: it is damaged"));
+            return Err(format!("its header declares {rows} rows of {stride} bytes: it is damaged"));
         }
         let by_column = self.fortran && width > 1 && rows > 1;
         Ok(Layout { names, columns, stride, rows, by_column })
@@ -420,7 +419,7 @@ struct NpyItem {
 /// Parses a field `(name, type)` or `(name, type, shape)`: returns its name, its bytes, and its column at
 /// offset 0.
 fn field_of(field: &Literal, depth: usize) -> Result<(String, usize, NpyColumn), String> {
-    let unclear = || "a field of its type is not understood: save it as an array of numbers".to_owned();
+    let unclear = || "a field of unsupported type: save it as an array of numbers".to_owned();
     let Literal::Sequence(parts) = field else { return Err(unclear()) };
     let (name, descr, shape) = match parts.as_slice() {
         [name, descr] => (name, descr, None),
@@ -463,7 +462,7 @@ fn field_of(field: &Literal, depth: usize) -> Result<(String, usize, NpyColumn),
 
 /// Returns the bytes of an element, and its type if it can be stored.
 fn element(descr: &str) -> Result<(usize, Option<NpyItem>), String> {
-    let unclear = || format!("its type '{}' is not understood: save numbers", descr.escape_debug());
+    let unclear = || format!("unsupported type '{}': save numbers", descr.escape_debug());
     let mut letters = descr.chars();
     let (order, kind) = match letters.next().ok_or_else(unclear)? {
         order @ ('<' | '>' | '|' | '=') => (order, letters.next().ok_or_else(unclear)?),

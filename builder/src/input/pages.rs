@@ -212,7 +212,7 @@ pub(super) fn check_footer(file: &File, bytes: u64) -> Result<(), Refused> {
     let mut tail = [0; 8];
     let Some(tail_at) = bytes.checked_sub(12) else {
         return Err(Refused::ours(
-            "it is no Parquet file that can be read, for it is too short: check its format, and that it is whole",
+            "not a readable Parquet file, because it is too short: check its format, and that it is complete",
         ));
     };
     file.read_exact_at(&mut tail, tail_at + 4)?;
@@ -223,12 +223,12 @@ pub(super) fn check_footer(file: &File, bytes: u64) -> Result<(), Refused> {
         ));
     }
     if &magic != b"PAR1" {
-        let text = "it is no Parquet file that can be read, for it does not end as one: check its format, and that it \
-                    is whole";
+        let text = "not a readable Parquet file, because its end is not that of one: check its format, and that \
+                    it is complete";
         return Err(Refused::ours(text));
     }
     let length = u64::from(u32::from_le_bytes([a, b, c, d]));
-    let damaged = || Refused::ours("its footer cannot be: it is damaged");
+    let damaged = || Refused::ours("invalid footer: it is damaged");
     if length > tail_at {
         return Err(damaged());
     }
@@ -281,11 +281,12 @@ impl PageHeader {
         }
         if unpacked > PAGE_BYTES_MAX {
             return Err(Refused::ours(format!(
-                "a page unpacks to {unpacked} bytes, at most {PAGE_BYTES_MAX} are read: write it in smaller pages"
+                "a page decompresses to {unpacked} bytes, at most {PAGE_BYTES_MAX} are supported: write it \
+                 in smaller pages"
             )));
         }
         if unpacked > packed.saturating_mul(chunk.ratio).saturating_add(SLACK_BYTES) {
-            return damaged(&format!("a page of {packed} bytes says that it unpacks to {unpacked}"));
+            return damaged(&format!("a page of {packed} bytes claims to decompress to {unpacked}"));
         }
         match self.dictionary.map(u64::try_from) {
             None => Ok(()),
@@ -324,7 +325,8 @@ impl Chunk {
         let name = column.column_path().string();
         let ratio = ratio(column.compression()).map_err(|codec| {
             Refused::ours(format!(
-                "column {name:?} is packed with {codec}, which this version does not read: write it with zstd or snappy"
+                "column {name:?} is compressed with {codec}, which this version does not read: write it \
+                 with zstd or snappy"
             ))
         })?;
         let place = (|| {
@@ -334,7 +336,7 @@ impl Chunk {
             (end <= bytes).then_some((start, end))
         })();
         let (start, end) = place.ok_or_else(|| {
-            Refused::ours(format!("column {name:?} lies outside of it: it is truncated or damaged"))
+            Refused::ours(format!("column {name:?} lies outside the file: it is truncated or damaged"))
         })?;
         let value_bytes = match column.column_type() {
             Type::BOOLEAN => 0,
@@ -393,7 +395,7 @@ impl ChunkReader for Checked {
         if start.checked_add(length as u64).is_none_or(|end| end > self.bytes) {
             return Err(self
                 .fault
-                .set(Refused::ours("a page lies outside of it: it is truncated or damaged")));
+                .set(Refused::ours("a page lies outside the file: it is truncated or damaged")));
         }
         let mut bytes = vec![0; length];
         self.file.read_exact_at(&mut bytes, start).map_err(|error| self.fault.set(error.into()))?;
@@ -413,7 +415,7 @@ struct HeaderReader {
 
 impl HeaderReader {
     fn check(&mut self) -> Result<(), Refused> {
-        let damaged = || Refused::ours("the header of a page cannot be: it is damaged");
+        let damaged = || Refused::ours("invalid header of a page: it is damaged");
         let behind = self.chunks.partition_point(|chunk| chunk.start <= self.start);
         let chunk =
             self.chunks[..behind].last().filter(|chunk| self.start < chunk.end).ok_or_else(damaged)?;
@@ -541,7 +543,7 @@ impl PageReader for CheckedPages {
     fn get_next_page(&mut self) -> Result<Option<Page>, ParquetError> {
         let page = self.pages.get_next_page()?;
         if page.as_ref().is_some_and(|page| !is_plausible(page, self.levels)) {
-            let text = "a page says that it has more values than it has: it is damaged";
+            let text = "a page has fewer values than it declares: it is damaged";
             return Err(self.fault.set(Refused::ours(text)));
         }
         Ok(page)

@@ -95,7 +95,8 @@ fn schema_of(metadata: &Arc<ParquetMetaData>) -> (Schema, BTreeMap<usize, String
 /// Makes the error for a column of a type that this version does not know.
 fn not_read(input: &str, schema: &Schema, root: usize, reason: &str) -> SourceError {
     let text = format!(
-        "wrong type: this version does not read it ({reason}): choose another column with --key or --value, or write \
+        "wrong type: this version does not support it ({reason}): choose another column with --key or \
+         --value, or write \
          it as another type"
     );
     problem(input, format!("column {:?}", schema.field(root).name()), text)
@@ -159,8 +160,8 @@ fn batch_rows(metadata: &ParquetMetaData, mask: &ProjectionMask) -> Result<usize
             if length > FIXED_BYTES_MAX {
                 let name = column.column_path().string();
                 return Err(Refused::ours(format!(
-                    "column {name:?} holds strings of {length} bytes each, at most {FIXED_BYTES_MAX} are read: write \
-                     it as strings of varying length"
+                    "column {name:?} holds strings of {length} bytes each, at most {FIXED_BYTES_MAX} are \
+                     supported: write it as strings of varying length"
                 )));
             }
             packed = packed.saturating_add(u64::try_from(column.uncompressed_size()).unwrap_or(0));

@@ -289,7 +289,7 @@ impl Records {
             for letter in &letters[..filled] {
                 text.push(char::from_u32(code(letter)).ok_or_else(|| {
                     let text =
-                        format!("{:#x} is no character: it is damaged, or its type is another", code(letter));
+                        format!("{:#x} is not a character: it is damaged, or has another type", code(letter));
                     problem(&self.input, place(row, &lane.label), text)
                 })?);
             }
@@ -396,21 +396,21 @@ where
 }
 
 fn ragged(input: &str, stride: usize, left: u64) -> SourceError {
-    let text = format!("its length is no multiple of the {stride} bytes of a row: {left} bytes are left");
-    problem(input, "", format!("{text}: it is truncated, or its types are others"))
+    let text = format!("invalid length: {left} bytes are left after the last row of {stride} bytes");
+    problem(input, "", format!("{text}: it is truncated, or has other types"))
 }
 
 /// Opens raw tuples.
 pub(super) fn open(input: &str, body: Body, options: &Asked) -> Result<Box<dyn Source>, SourceError> {
     let (key_type, value_type) = options.raw.ok_or_else(|| {
-        problem(input, "", "raw tuples do not say their types: give them with --raw, as u64,u64")
+        problem(input, "", "raw tuples have no types: give them with --raw, such as u64,u64")
     })?;
     let item = |target: Option<Target>, name: &dyn Display| {
         let target = target.ok_or_else(|| {
             problem(input, "", format!("raw tuples of {key_type},{value_type} cannot be read"))
         })?;
         let item = Item::of(target.kind).ok_or_else(|| {
-            let text = format!("raw tuples have one length, but {name} has none");
+            let text = format!("raw tuples have a fixed length, but {name} has none");
             problem(
                 input,
                 "",

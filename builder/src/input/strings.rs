@@ -143,14 +143,15 @@ pub(super) fn misfit(
         }
         StringProblem::TooLong => {
             format!(
-                "it has {bytes} bytes, but a key has {KEY_BYTES_MAX} at most: shorten it, or choose another \
+                "it has {bytes} bytes, but a key has at most {KEY_BYTES_MAX}: shorten it, or choose another \
                  column with --key"
             )
         }
         StringProblem::NotANumber(TextProblem::Missing) => {
             let kind = if target.kind.is_float() { "number" } else { "whole number" };
             format!(
-                "it is an empty text, and no {kind}: fill or drop such rows, or choose another type with {option}"
+                "it is an empty text, not a {kind}: fill or drop such rows, or choose another type with \
+                 {option}"
             )
         }
         StringProblem::NotANumber(what) => return unparsed(input, row, label, string, target, what),
@@ -175,8 +176,8 @@ pub(super) fn misfit_of_text(
     }
     let (shown, bytes, wanted) = (Shown(field), field.len(), target.kind.bounds());
     let text = format!(
-        "{shown} has {bytes} bytes and does not fit {wanted}: if hexadecimal digits are meant, give it as \\x and \
-         hexadecimal digits, else choose another type with {}",
+        "{shown} has {bytes} bytes and does not fit {wanted}: if these are hexadecimal digits, write \\x \
+         before them, else choose another type with {}",
         target.option()
     );
     problem(input, place(row, label), text)

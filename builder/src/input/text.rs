@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Message for a carriage return that is neither a line end nor in quotes.
-pub const RETURN: &str = "a carriage return stands in it without a line feed: write all line ends in one way";
+pub const RETURN: &str = "carriage return without a line feed: use the same line end in all rows";
 
 /// Bytes of compressed data read at a time.
 const PACKED_BYTES: usize = 128 << 10;
@@ -149,17 +149,17 @@ impl Content {
     #[must_use]
     pub fn advice(self) -> &'static str {
         match self {
-            Self::Gzip => "decompress it first, as with gzip -d",
-            Self::Zstd => "decompress it first, as with zstd -d",
-            Self::Bzip2 => "decompress it first, as with bzip2 -d",
-            Self::Xz => "decompress it first, as with xz -d",
-            Self::Lz4 => "decompress it first, as with lz4 -d",
-            Self::Compress => "decompress it first, as with gzip -d",
+            Self::Gzip => "decompress it first, for example with gzip -d",
+            Self::Zstd => "decompress it first, for example with zstd -d",
+            Self::Bzip2 => "decompress it first, for example with bzip2 -d",
+            Self::Xz => "decompress it first, for example with xz -d",
+            Self::Lz4 => "decompress it first, for example with lz4 -d",
+            Self::Compress => "decompress it first, for example with gzip -d",
             Self::Zip => "unpack it first, or save the sheet as CSV",
             Self::Parquet => "give --format parquet",
             Self::Arrow => "give --format arrow",
             Self::Npy => "give --format npy",
-            Self::Pleach => "export it first, as with pleach export -o t.csv",
+            Self::Pleach => "export it first, for example with pleach export -o t.csv",
         }
     }
 
@@ -242,7 +242,7 @@ pub struct TextReader {
     /// Lines end in carriage returns alone.
     returns: bool,
     quotes: bool,
-    /// Whether the position is inside quotes, if that matters.
+    /// True if the position is inside quotes; `None` if quotes do not matter.
     quoted: bool,
 }
 
@@ -273,12 +273,12 @@ pub fn open(input: &str, stream: Box<dyn Read + Send>, text: Use) -> Result<Text
         reader.start(|head| !may_be_more(head)).map_err(|error| failed(input, "", error))?;
     }
     if let Some(content) = Content::of(&reader.head) {
-        let twice = if reader.packed.is_some() && content.is_packed() { " once more" } else { "" };
+        let twice = if reader.packed.is_some() && content.is_packed() { " a second time" } else { "" };
         let advice = match text {
-            Use::Lines if !content.is_packed() => "give text, one a line",
+            Use::Lines if !content.is_packed() => "give text with one key per line",
             _ => content.advice(),
         };
-        return Err(problem(input, "", format!("it is {}{twice} and no text: {advice}", content.name())));
+        return Err(problem(input, "", format!("it is {}{twice}, not text: {advice}", content.name())));
     }
     if reader.head.starts_with(BYTE_ORDERS[1]) || reader.head.starts_with(BYTE_ORDERS[2]) {
         return Err(problem(input, "", "it is UTF-16: convert it to UTF-8"));
@@ -298,7 +298,7 @@ pub fn open(input: &str, stream: Box<dyn Read + Send>, text: Use) -> Result<Text
         None => reader.at_end && reader.head.ends_with(b"\r") && !open_quote(&reader.head[start..], quotes),
     };
     if reader.packed.is_some() && reader.head.get(257..262) == Some(b"ustar") {
-        return Err(problem(input, "", "it is a compressed tar archive and no text: unpack it first"));
+        return Err(problem(input, "", "it is a compressed tar archive, not text: unpack it first"));
     }
     Ok(reader)
 }
@@ -375,13 +375,14 @@ impl TextReader {
         };
         let name = if content == Content::Zstd { "zstd" } else { "gzip" };
         let text = match error.kind() {
-            ErrorKind::UnexpectedEof => format!("its {name} stream is cut off: get the whole of it"),
+            ErrorKind::UnexpectedEof => format!("its {name} stream is truncated: get the complete file"),
             _ if error.to_string().contains("too much memory") => {
                 format!(
-                    "its {name} stream needs more than 128 MiB: decompress it first, as with {name} -d --long=31"
+                    "its {name} stream needs more than 128 MiB: decompress it first, for example with \
+                     {name} -d --long=31"
                 )
             }
-            _ => format!("its {name} stream is damaged: get it once more"),
+            _ => format!("its {name} stream is damaged: get it again"),
         };
         io::Error::other(Fault(text))
     }

@@ -179,7 +179,7 @@ fn mismatch() -> BuildError {
     BuildError::Source(crate::SourceError {
         input: "changes".into(),
         place: String::new(),
-        problem: "their columns are not of the announced types, or not of equal length".into(),
+        problem: "their columns have other types than declared, or unequal lengths".into(),
         cause: None,
     })
 }

@@ -91,11 +91,11 @@ impl Held {
         let block = match Standing::of(storage, &path) {
             Ok(Standing::Index(block)) => block,
             Ok(Standing::Empty) => return other("an empty file"),
-            Ok(Standing::Marked) => return other("a Pleach file, damaged or of another version,"),
-            Ok(Standing::Foreign) => return other("no Pleach file, but another one,"),
+            Ok(Standing::Marked) => return other("a Pleach file that is damaged or of another version"),
+            Ok(Standing::Foreign) => return other("a file that is not a Pleach file"),
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::Nothing),
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                return other("a file that may not be read");
+                return other("a file that cannot be read");
             }
             Err(error) => return Err(looking(error)),
         };
@@ -409,7 +409,6 @@ pub fn generations(target: &Path) -> Result<Vec<Generation>, BuildError> {
             Held::Nothing => {}
             Held::Generation(block) => found.push(entry(number, path, State::Kept, Some(&block))),
             Held::Other(what, block) => {
-                let what = what.trim_end_matches(',').to_owned();
                 found.push(entry(number, path, State::Foreign(what), block.as_deref()));
             }
         }
@@ -423,7 +422,7 @@ pub fn generations(target: &Path) -> Result<Vec<Generation>, BuildError> {
             found.push(entry(0, target.clone(), State::Foreign(what), None));
         }
         (None, false) if found.is_empty() => {
-            let what = "there is no such file, and nothing is kept of it".to_owned();
+            let what = "there is no such file, and no generation of it is kept".to_owned();
             return Err(BuildError::NoGeneration { path: target.clone(), what });
         }
         (None, false) => {}

@@ -7,7 +7,7 @@
 //! patch.rs        no tuple comes or goes: copy, and rewrite the blocks that change
 //! compact.rs      several files become one
 //! copying.rs      a copy whose blocks are verified
-//! generations.rs  names of the generations that are kept, and what stands there
+//! generations.rs  names of the kept generations, and the files at them
 //! rollback.rs     a kept generation becomes the current one again
 //! ```
 //! The base is read once, front to back, and never held in memory; every block that is read is verified. All
@@ -167,7 +167,7 @@ pub fn rebuild(
 /// Rebuilds as [`rebuild`] does, over any storage: the seam for tests in which the system fails.
 ///
 /// # Errors
-/// Those of [`rebuild`].
+/// The errors of [`rebuild`].
 pub fn rebuild_with_storage(
     target: &Path,
     open: Box<OpenChanges<'_>>,
@@ -308,7 +308,7 @@ impl Rebuild<'_> {
         let few = effects.list.len() as u64 <= self.base.header.tuples / PATCHED_PART;
         let may_patch = !self.options.salvage && B::BYTES > 0 && effects.only_puts();
         if method == Method::Patch && !may_patch {
-            return Err(patch::refused("not every change puts a key, or the base is to be salvaged"));
+            return Err(patch::refused("some change is not a put, or the file is to be salvaged"));
         }
         if may_patch && (method == Method::Patch || (method == Method::Auto && few)) {
             let (output, descent) = (self.publication.output(), self.publication.descent());
@@ -323,7 +323,7 @@ impl Rebuild<'_> {
                     return Ok(Made { summary, method: Method::Patch, applied: effects.applied() });
                 }
                 None if method == Method::Patch => {
-                    return Err(patch::refused("some key is not in the file exactly once"));
+                    return Err(patch::refused("some key does not occur exactly once in the file"));
                 }
                 None => self.publication.output().set_len(0)?,
             }

@@ -61,7 +61,7 @@ pub fn rollback(
 /// Rolls back as [`rollback`] does, over any storage: the seam for tests in which the system fails.
 ///
 /// # Errors
-/// Those of [`rollback`].
+/// The errors of [`rollback`].
 pub fn rollback_with_storage(
     target: &Path,
     number: Option<u64>,
@@ -88,7 +88,7 @@ pub fn rollback_with_storage(
     match Held::of(storage, &target, from, first)? {
         Held::Generation(_) => {}
         Held::Nothing => return Err(not_there("it is not kept".to_owned())),
-        Held::Other(what, _) => return Err(not_there(format!("it is {}", what.trim_end_matches(',')))),
+        Held::Other(what, _) => return Err(not_there(format!("it is {what}"))),
     }
     if publication.replaced().is_none() {
         // The number of the lost current generation is unknown, but it was above all kept ones.

@@ -105,7 +105,7 @@ pub fn numbered<K: Key, V: Value>(count: u64, key: impl Fn(u64) -> u64) -> Vec<(
         .collect()
 }
 
-/// A source that hands out tuples in chunks of a given size.
+/// A source that yields tuples in chunks of a given size.
 pub struct Chunks {
     schema: Schema,
     chunks: std::vec::IntoIter<(Vec<u128>, Vec<u128>)>,

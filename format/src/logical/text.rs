@@ -210,22 +210,24 @@ impl Form {
     pub fn advice(self, error: TextError) -> String {
         let example = self.example();
         match error {
-            TextError::Form => format!("give it as {example}"),
-            TextError::NoZone => format!("it has no zone: give it as {example}, or with one like +02:00"),
-            TextError::Zone => format!("it has a zone, these times have none: give it as {example}"),
-            TextError::Range => "it is beyond what this type holds: give a value nearer to zero".to_owned(),
+            TextError::Form => format!("use {example}"),
+            TextError::NoZone => {
+                format!("it has no time zone: use {example}, or another zone such as +02:00")
+            }
+            TextError::Zone => format!("it has a time zone, but these times have none: use {example}"),
+            TextError::Range => "it is outside the range of this type: use a value nearer to zero".to_owned(),
             TextError::Finer => match self {
                 Self::Decimal(_, scale) => {
-                    format!("it is finer than {scale} digits behind the point: give fewer")
+                    format!("it has more than {scale} digits after the point: use fewer digits")
                 }
                 Self::Time(unit) | Self::Timestamp(unit, _) | Self::Duration(unit) => {
                     format!(
-                        "it is finer than {}: give {} digits of a second at most",
+                        "it is finer than {}: use at most {} digits of a second",
                         unit.name(),
                         unit.digits()
                     )
                 }
-                _ => "it is finer than this type: give fewer digits".to_owned(),
+                _ => "it is finer than this type: use fewer digits".to_owned(),
             },
         }
     }
@@ -234,11 +236,11 @@ impl Form {
 impl fmt::Display for TextError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Form => "it has not the form",
+            Self::Form => "it has another form",
             Self::Finer => "it is finer than the type",
-            Self::Range => "it is beyond what the type holds",
-            Self::NoZone => "it has no zone",
-            Self::Zone => "it has a zone",
+            Self::Range => "it is outside the range of the type",
+            Self::NoZone => "it has no time zone",
+            Self::Zone => "it has a time zone",
         })
     }
 }

@@ -1,5 +1,5 @@
-//! What only shows inside the crate: readings that fail or are too many, files in many small pieces, and the fast ways
-//! against the slow ones.
+//! Tests that need the inside of the crate: reads that fail or are too many, files in many small pieces,
+//! and the fast ways against the slow ones.
 
 mod lines;
 mod named;
@@ -42,7 +42,7 @@ impl Watched {
     fn new(bytes: Vec<u8>) -> Self {
         Self { bytes, read: Mutex::default() }
     }
-    /// What was read since it was asked last.
+    /// Returns the reads since the last call.
     fn take(&self) -> Vec<Range<u64>> {
         std::mem::take(&mut *self.read.lock().expect("no panic"))
     }
@@ -55,7 +55,7 @@ impl ReadAt for Watched {
     }
 }
 
-/// A check that could not read everything is no check.
+/// A check that could not read everything fails.
 #[test]
 fn every_failed_reading_is_an_error() {
     let bytes = victim().1;
@@ -74,12 +74,12 @@ fn every_failed_reading_is_an_error() {
     assert!(failed > 20, "{failed} readings");
 }
 
-/// What rules have been broken so far.
+/// Returns the rules that have been broken so far.
 fn broken<R>(check: &Check<'_, R>) -> Vec<Finding> {
     std::mem::take(&mut *check.rules.lock().expect("no thread has panicked"))
 }
 
-/// Where an element of a column lies: first byte and length in the file.
+/// Returns the first byte and the length of an element of a column in the file.
 fn element(whole: &[u8], there: &Header, tag: Tag, rank: u64) -> Option<(u64, u64)> {
     let place = match tag {
         Tag::TAIL => there.tails,

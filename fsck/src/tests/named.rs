@@ -1,4 +1,4 @@
-//! What findings name: the field, the element, the record, the slot that is wrong, and no more.
+//! Findings name exactly the field, the element, the record or the slot that is wrong.
 
 use super::super::{Finding, check_bytes};
 use pleach_format::classic::packed::{PARTIAL_BYTES, Paged, Partial};
@@ -15,12 +15,12 @@ use pleach_kit::mutate::{
 };
 use pleach_kit::{golden, naive};
 
-/// What is found after a change, all sums made right.
+/// Returns the findings after a change, with all sums corrected.
 fn changed(whole: &[u8], change: impl FnOnce(&mut Vec<u8>)) -> Vec<Finding> {
     check_bytes(&resealed(whole, change))
 }
 
-/// Whether a rule names this place.
+/// Returns true if a rule names this place.
 fn names(findings: &[Finding], code: &str, offset: usize, length: usize) -> bool {
     let place = (code, offset as u64, length as u64);
     findings.iter().any(|it| (it.code, it.offset, it.length) == place)
@@ -62,7 +62,7 @@ fn fields_of_the_table_are_named() {
                         reseal(&mut bytes);
                     }
                     let findings = check_bytes(&bytes);
-                    // Sums that stand elsewhere are others: their list is named before all rules.
+                    // Sums at another place are different: their list is named before all rules.
                     let is_elsewhere = |it: &Finding| field == 32 && it.code == "sums";
                     let is_it = names(&findings, "header", at + field, length);
                     assert!(
@@ -75,7 +75,7 @@ fn fields_of_the_table_are_named() {
         }
     }
     assert!(named[0] > 100 && named[3] > 20, "{named:?}");
-    // What is behind the entries.
+    // Bytes after the entries.
     let whole = file("u64_u32");
     let used = TABLE_OFFSET as usize + header(&whole).sections.len() * ENTRY_BYTES;
     for at in [used, HEAD_BYTES - 1] {
@@ -94,7 +94,7 @@ fn masks_are_those_of_the_keys() {
         }
         let at = content(&whole, Tag::MASK);
         let is_told = |findings: &[Finding]| names(findings, "mask", at.start, at.len());
-        // Of one length, or of any; of a length that is another one.
+        // Strings of one length, or of any; of another length.
         let types = match there.key_type {
             KeyType::Fixed(bytes) => [KeyType::Bytes, KeyType::Fixed(bytes + 1)],
             _ => [KeyType::Fixed(15), KeyType::Fixed(there.superblock.max_key_len.get() as u16)],
@@ -119,7 +119,7 @@ fn masks_are_those_of_the_keys() {
     assert!(tried > 4);
 }
 
-/// Offsets, where they stand among the ranks that are looked at together.
+/// Offsets at different positions among the ranks that are checked together.
 #[test]
 fn offsets_are_named() {
     for (file_name, tag) in [("utf8_u32", Tag::KEYS), ("u64_utf8", Tag::VALUES)] {
@@ -225,7 +225,8 @@ fn packed_pages_are_named() {
     }
 }
 
-/// A grid of several segments; and one whose cells are crowded, in the middle and at its end, where marks are left out.
+/// A grid of several segments; and one whose cells are crowded, in the middle and at its end, where marks
+/// are left out.
 fn grids() -> [Vec<u8>; 2] {
     let build = |keys: &mut dyn Iterator<Item = u64>, with: naive::Grid| {
         let tuples: Vec<(u64, u64)> = keys.map(|key| (key, key)).collect();
@@ -260,7 +261,7 @@ fn fields_of_grids_are_named() {
         let findings = changed(whole, |bytes| put(bytes, (at + shape.supers_at) as usize, 4, 1));
         let supers = (shape.supers * 4) as usize;
         assert!(names(&findings, "grid", (at + shape.supers_at) as usize, supers), "{findings:?}");
-        // What a unit counts, and a mark behind all others.
+        // The count of a unit, and a mark after all others.
         let unit_at = |unit: u64| (at + shape.units_at + unit * 8) as usize;
         let counts = |findings: &[Finding]| {
             let of_grid = findings.iter().filter(|it| it.section == "GRID");
@@ -278,7 +279,7 @@ fn fields_of_grids_are_named() {
             assert!(counts(&findings), "{findings:?}");
         }
     }
-    // Segments in order that go on behind the last unit.
+    // Ordered segments that continue after the last unit.
     let (at, shape) = header(&segmented).grid.expect("a grid");
     assert!(shape.segments > 100, "{shape:?}");
     let last = at as usize + 8 * (shape.segments as usize - 1);
@@ -297,7 +298,7 @@ fn fields_of_grids_are_named() {
     assert!(u64::from(marks) < borders - 10, "{marks} marks of {borders}");
 }
 
-/// The last line is not full, and a line of padding stands behind it: nothing that lines before it are taken for.
+/// The last line is not full, and is followed by a line of padding, which is not taken for the lines before it.
 #[test]
 fn the_last_line_is_looked_at() {
     let tuples: Vec<(u64, u64)> = (0..4 * 30 + 2).map(|i| (((i / 24) << 57) | (i % 24 / 2), i)).collect();
@@ -314,8 +315,8 @@ fn the_last_line_is_looked_at() {
     assert!(names(&findings, "min-max", 200, 64), "{findings:?}");
 }
 
-/// Compressed trees: a section that is too short, and a page of partial keys whose record keeps too few bits of them,
-/// while its words agree with it.
+/// Compressed trees: a section that is too short, and a page of partial keys whose record keeps too few
+/// bits of them, while its words agree with it.
 #[test]
 fn pages_of_trees_hold_what_parts_their_keys() {
     for name in ["u64_u32_classic_delta_pages", "u128_none_classic_partial_pages"] {

@@ -1,4 +1,4 @@
-//! What is read, how often, and what is asked for ahead of it.
+//! Reads of a check: which bytes, how often, and which are prefetched.
 
 use super::super::pieces::{PIECE_BYTES, Piece};
 use super::super::{Check, ReadAt};
@@ -12,7 +12,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Endless bytes, each a function of its place, that keep a list of what was asked for.
+/// Endless bytes, each a function of its place, that keep a list of the requests.
 #[derive(Default)]
 struct Endless {
     asked: Mutex<Vec<Range<u64>>>,
@@ -32,7 +32,7 @@ impl ReadAt for Endless {
     }
 }
 
-/// Every byte comes once, with its neighbours, and is asked for once.
+/// Every byte is returned once, with its neighbours, and requested once.
 #[test]
 fn pieces_are_all_of_an_extent() {
     let (offset, piece) = (1000, PIECE_BYTES);
@@ -62,7 +62,7 @@ fn pieces_are_all_of_an_extent() {
             assert_eq!(check.done.into_inner(), extent);
             let mut asked = source.asked.into_inner().expect("no panic");
             asked.sort_unstable_by_key(|range| range.start);
-            // The first pieces are asked for together.
+            // The first pieces are requested together.
             let first = offset..offset + extent.min(3 * piece);
             let rest = in_pieces(first.end..offset + extent);
             let expected: Vec<Range<u64>> =
@@ -99,8 +99,8 @@ fn threads_stop_after_an_error() {
     }
 }
 
-/// What is read of each section of the golden files, and how often: what a check costs. Stands in `readings.txt`, which
-/// `PLEACH_BLESS=1 cargo test -p pleach-fsck --lib` writes anew.
+/// Reads of each section of the golden files, and their number: the costs of a check. They are stored in
+/// `readings.txt`, which `PLEACH_BLESS=1 cargo test -p pleach-fsck --lib` writes anew.
 #[test]
 fn readings_are_those_on_record() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/tests/readings.txt");

@@ -124,7 +124,7 @@ impl ClassicBuilder {
     pub fn new(gpu: &Gpu, geometry: &Geometry, form: ClassicForm) -> Result<Self, GpuError> {
         let tree = geometry.tree().filter(|_| matches!(geometry.key_bytes, 4 | 8 | 16));
         let Some(tree) = tree else {
-            let cause = format!("no tree has the geometry {geometry:?}");
+            let cause = format!("invalid geometry of a tree: {geometry:?}");
             return Err(GpuError::Algorithm { algorithm: "fast", cause });
         };
         let instance = Instance {

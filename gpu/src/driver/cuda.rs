@@ -78,7 +78,7 @@ impl Cuda {
     fn attribute(&self, which: Attribute) -> Result<u32, GpuError> {
         // SAFETY: the driver returned the device.
         let count = unsafe { result::device::get_attribute(self.number, which) }
-            .map_err(refused("asking for its kind"))?;
+            .map_err(refused("querying its attributes"))?;
         Ok(count.unsigned_abs())
     }
 
@@ -122,14 +122,14 @@ impl Driver for Cuda {
 
     fn free_bytes(&self) -> Result<u64, GpuError> {
         self.enter()?;
-        let (free, _) = result::mem_get_info().map_err(refused("asking for free memory"))?;
+        let (free, _) = result::mem_get_info().map_err(refused("querying free memory"))?;
         Ok(free as u64)
     }
 
     fn l2_fetch_bytes(&self) -> Result<u32, GpuError> {
         self.enter()?;
         let bytes = result::ctx::get_limit(sys::CUlimit::CU_LIMIT_MAX_L2_FETCH_GRANULARITY)
-            .map_err(refused("asking for the cache's limit"))?;
+            .map_err(refused("querying the cache's limit"))?;
         Ok(u32::try_from(bytes).unwrap_or(u32::MAX))
     }
 
@@ -142,9 +142,9 @@ impl Driver for Cuda {
     fn allocate(&self, bytes: u64) -> Result<u64, GpuError> {
         self.enter()?;
         let bytes =
-            usize::try_from(bytes).map_err(|_| GpuError::OutOfMemory { call: "asking for memory" })?;
+            usize::try_from(bytes).map_err(|_| GpuError::OutOfMemory { call: "allocating memory" })?;
         // SAFETY: see the head of this block.
-        unsafe { result::malloc_sync(bytes) }.map_err(refused("asking for memory"))
+        unsafe { result::malloc_sync(bytes) }.map_err(refused("allocating memory"))
     }
 
     unsafe fn free(&self, address: u64) {
@@ -156,7 +156,7 @@ impl Driver for Cuda {
 
     fn allocate_pinned(&self, bytes: usize) -> Result<(*mut u8, u64), GpuError> {
         self.enter()?;
-        let call = "asking for pinned memory";
+        let call = "allocating pinned memory";
         let flags = sys::CU_MEMHOSTALLOC_PORTABLE | sys::CU_MEMHOSTALLOC_DEVICEMAP;
         // SAFETY: see the head of this block.
         let host = unsafe { result::malloc_host(bytes, flags) }.map_err(refused(call))?;
@@ -359,7 +359,7 @@ impl Driver for Cuda {
         let which = Function::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
         // SAFETY: see the head of this block.
         unsafe { result::function::set_function_attribute(function_of(function), which, bytes.cast_signed()) }
-            .map_err(refused("asking for shared memory"))
+            .map_err(refused("requesting shared memory"))
     }
 
     unsafe fn blocks_at_once(
@@ -380,7 +380,7 @@ impl Driver for Cuda {
             )
         }
         .result()
-        .map_err(refused("asking for occupancy"))?;
+        .map_err(refused("querying occupancy"))?;
         Ok(blocks.unsigned_abs())
     }
 

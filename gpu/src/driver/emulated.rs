@@ -345,7 +345,7 @@ impl Driver for Emulated {
     }
 
     fn allocate(&self, bytes: u64) -> Result<u64, GpuError> {
-        let full = || GpuError::OutOfMemory { call: "asking for memory" };
+        let full = || GpuError::OutOfMemory { call: "allocating memory" };
         if bytes == 0 || bytes > self.free_bytes()? {
             return Err(full());
         }
@@ -551,7 +551,7 @@ impl Driver for Emulated {
     }
 
     unsafe fn allow_shared(&self, function: Handle, bytes: u32) -> Result<(), GpuError> {
-        let call = "asking for shared memory";
+        let call = "requesting shared memory";
         if bytes > self.limits().shared_bytes_max {
             return Err(refused(call, format!("{bytes} bytes are too many")));
         }

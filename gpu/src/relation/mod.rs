@@ -65,12 +65,12 @@ impl Input {
     fn new(operator: &'static str, from: &Relation) -> Result<Self, GpuError> {
         let refused = |cause: String| GpuError::Operator { operator, cause };
         if from.pages().is_some() {
-            return Err(refused("it takes dense columns: make such of a list of pages first".into()));
+            return Err(refused("it requires dense columns: convert a list of pages first".into()));
         }
         let most = crate::relation_paper::relation::TUPLES_MAX;
         let tuples = u32::try_from(from.tuples()).ok().filter(|&tuples| u64::from(tuples) <= most);
         let tuples = tuples.ok_or_else(|| {
-            refused(format!("{} tuples: it takes {most} at most, so pass parts", from.tuples()))
+            refused(format!("{} tuples: it accepts at most {most}, so split the input", from.tuples()))
         })?;
         let keys = from.keys().address();
         let values = from.columns().first().map_or(0, |column| column.buffer.address());

@@ -1,6 +1,6 @@
-//! Tables whose lines hold anything, under a header that is right and whose sums nobody looked at: answers stay within
-//! the table, and nothing outside of it is read, which `compute-sanitizer` sees on a device and the address sanitizer
-//! on a CPU that stands for one.
+//! Tables whose lines hold anything, under a correct header whose sums were not verified: answers stay within
+//! the table, and nothing outside of it is read, which `compute-sanitizer` sees on a device and the address
+//! sanitizer on a CPU that stands for one.
 
 use super::{algorithms, mix, of_strings};
 use pleach::{Index, Key, KeyType, Value, ValueType};
@@ -24,7 +24,8 @@ fn answered<T>(found: Result<T, GpuError>, what: &str) -> Option<T> {
     }
 }
 
-/// A damaged copy of a file: by the kinds of [`scramble`], then the first of them again under forged ends of the keys.
+/// A damaged copy of a file: by the kinds of [`scramble`], then the first of them again under forged ends
+/// of the keys.
 fn damaged(whole: &[u8], kind: u64, key_bytes: usize, random: &mut Random) -> Vec<u8> {
     let mut bytes = whole.to_vec();
     scramble(&mut bytes, random, kind);
@@ -120,7 +121,7 @@ fn numbers<K: Key, V: Value>(
     asked
 }
 
-/// Those that answer unasked.
+/// Algorithms that answer without a request.
 fn ours() -> [Algorithm; 3] {
     [Algorithm::Auto, Algorithm::Spine, Algorithm::Sweep]
 }
@@ -160,8 +161,8 @@ fn strings(gpu: &Gpu, algorithms: &[Algorithm], count: u64) -> u64 {
     asked
 }
 
-/// All types and residences, every algorithm with every damage, batches of so many queries; how many look-ups that
-/// were.
+/// All types and residences, every algorithm with every damage, batches of `count` queries; returns the
+/// number of look-ups.
 pub fn all(gpu: &Gpu, counts: &[u64], is_quick: bool, queries_max: usize) -> u64 {
     let plain = algorithms(is_quick);
     let with_strings = [&plain[..], &of_strings()].concat();

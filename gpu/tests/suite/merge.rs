@@ -1,5 +1,5 @@
-//! Joins and set operations in one pass against loops over both inputs: all operations and forms, tile edges, keys that
-//! stand more than once on either side and on both, ends of keys, empty sides.
+//! Joins and set operations in one pass against loops over both inputs: all operations and forms, tile
+//! edges, keys that occur more than once on either side and on both, ends of keys, empty sides.
 
 use super::mix;
 use pleach_gpu::relation::{Column, Form, Joined, Operation, Rule, Sorted, merge};
@@ -24,7 +24,7 @@ const OPERATIONS: [Operation; 13] = [
     Operation::Full,
 ];
 
-/// What an operation answers, key by key.
+/// Expected answer of an operation, key by key.
 fn wanted(operation: Operation, left: &[u128], right: &[u128]) -> Vec<Row> {
     let run = |keys: &[u128], key: u128| {
         let from = keys.partition_point(|&other| other < key) as u64;
@@ -85,7 +85,7 @@ fn words_of(stream: &Stream, buffer: &DeviceBuffer, width: u8, count: u64) -> Ve
     bytes.chunks_exact(width.into()).map(word).collect()
 }
 
-/// What a tuple has for a value.
+/// Value of a tuple.
 fn value_of(side: u64, rank: u64) -> u128 {
     u128::from(side << 30 | (rank + 1))
 }

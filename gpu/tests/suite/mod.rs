@@ -1,4 +1,4 @@
-//! What every device must answer: all algorithms against the CPU's search, at edges, on keys of many kinds.
+//! Tests for every device: all algorithms compared with the CPU's search, at edges, on keys of many kinds.
 //!
 //! Used with a GPU (`device.rs`) and with a CPU that runs the kernels' own text (`emulated.rs`).
 
@@ -102,7 +102,7 @@ pub fn check<K: Key, V: Value>(
     let every = (tuples.len() * 3).div_ceil(queries_max).max(1);
     let mut queries: Vec<K> =
         tuples.iter().step_by(every).flat_map(|tuple| near(tuple.0)).chain(ends.iter().copied()).collect();
-    // In no order, and of a number that is no multiple of a block.
+    // Unordered, and not a multiple of a block.
     let count = queries.len();
     (0..count).for_each(|i| queries.swap(i, (mix(i as u64) % count as u64) as usize));
     let mut ascending = queries.clone();
@@ -346,7 +346,7 @@ pub fn strings(gpu: &Gpu, counts: &[u64], algorithms: &[Algorithm]) {
     }
 }
 
-/// All tuples of keys that stand any number of times.
+/// All tuples of keys that occur any number of times.
 pub fn all_tuples(gpu: &Gpu, count: u64) {
     for spread in [1, 10, 3000] {
         let mut tuples: Vec<(u32, u32)> =
@@ -413,7 +413,7 @@ pub fn recorded(gpu: &Gpu, count: u64) {
             }
         }
         if residence == Residence::Device {
-            // `auto` looks at the order of so many.
+            // `auto` samples the order of this many.
             let refused = table.record_batch::<u64, u64>(Algorithm::Auto, 1 << 23);
             assert!(matches!(refused, Err(GpuError::Algorithm { .. })));
         }

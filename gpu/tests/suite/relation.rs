@@ -19,7 +19,7 @@ fn most(bytes: u8) -> u64 {
     u64::MAX.checked_shr(64 - 8 * u32::from(bytes)).unwrap_or(0)
 }
 
-/// Tuples on the device; `skipped` of them stand before them in the same memory, so that they are not aligned.
+/// Tuples on the device; `skipped` others are before them in the same memory, so that they are not aligned.
 fn relation(stream: &Stream, tuples: &[Tuple], widths: [u8; 2], skipped: usize) -> Relation {
     let column = |word: fn(&Tuple) -> u64, bytes: u8| {
         let words = (0..skipped).map(|_| 77).chain(tuples.iter().map(word));
@@ -59,7 +59,7 @@ fn assert_same(found: &[Tuple], wanted: &[Tuple], what: &str) {
     assert!(wrong.is_none(), "{what}: {wrong:?}: {:?}", wrong.map(|at| (found[at], wanted[at])));
 }
 
-/// What a program leaves, or that a step has no result.
+/// Result of a program; `None` if a step has no result.
 fn run(ops: &[Op], words: &[u64], tuple: Tuple, rank: u64) -> Option<u64> {
     let mut stack: Vec<u64> = Vec::new();
     for op in ops {
@@ -243,7 +243,7 @@ fn steps(stream: &Stream) {
     ];
     let (key, value) = (load(Operand::Key), load(Operand::Value));
     for op in all {
-        // All results are told apart by whether they equal some of them.
+        // Results are distinguished by comparing them with some of them.
         let on_stack = [key, value, op];
         let results: Vec<_> = pairs.iter().map(|&pair| run(&on_stack, &[], pair, 0)).collect();
         let wrong = results.iter().position(Option::is_none);
@@ -321,7 +321,7 @@ fn runs() -> Vec<Vec<usize>> {
     ]
 }
 
-/// What a reduction answers, in 128 bits.
+/// Result of a reduction, in 128 bits.
 fn reduced(run: &[Tuple], reduction: Reduction, numbers: Numbers, bytes: u8) -> u64 {
     let values = run.iter().map(|tuple| tuple.1);
     let unused = 64 - 8 * u32::from(bytes.max(1));
@@ -389,7 +389,7 @@ fn reductions(stream: &Stream, widths: [u8; 2], numbers: Numbers) {
     }
 }
 
-/// Floats in the total order, and sums that are the same however they are asked for.
+/// Floats in the total order, and sums that do not depend on the way they are requested.
 fn floats(stream: &Stream) {
     let odd = [f64::NAN, -f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 0.0, -0.0, f64::MIN_POSITIVE, -1.5];
     let tuples: Vec<Tuple> =
@@ -416,7 +416,8 @@ fn floats(stream: &Stream) {
     assert_eq!(sums[1], (6, (-0.0f64).to_bits()));
 }
 
-/// Sums at the ends of 64 bits: those that do not fit are errors that name the key, parts that do not fit are none.
+/// Sums at the ends of 64 bits: those that do not fit are errors that name the key, parts that do not fit
+/// are none.
 fn overflows(stream: &Stream) {
     let max = i64::MAX as u64;
     let sum = |tuples: &[Tuple], numbers| {
@@ -534,7 +535,7 @@ fn products(stream: &Stream, widths: [u8; 2]) {
     }
 }
 
-/// What no operator takes is an error, said before anything is allocated.
+/// Invalid input is an error, which is returned before anything is allocated.
 fn refusals(stream: &Stream) {
     let is_refused = |ops: &[Op], words: Vec<u64>| {
         assert!(matches!(Program::new(ops, words), Err(GpuError::Operator { .. })), "{ops:?}");
@@ -602,7 +603,7 @@ pub fn memory(open: impl Fn(GpuOptions) -> Gpu) {
     assert_eq!(gpu.used_bytes(), used);
 }
 
-/// What a tile says next: `News` of look_back.cu.
+/// Next state of a tile: `News` of look_back.cu.
 #[cfg(feature = "emulate")]
 #[repr(C)]
 struct News {
@@ -627,7 +628,8 @@ struct Looks {
     tiles: u64,
 }
 
-/// Looking back while tiles tell in any order, first of themselves, then of all up to them; some stay at the former.
+/// Looking back while tiles tell in any order, first of themselves, then of all up to them; some stay at
+/// the former.
 #[cfg(feature = "emulate")]
 pub fn look_backs(order: pleach_gpu::LaneOrder, tiles: u64) {
     let texts = [

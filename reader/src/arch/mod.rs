@@ -88,7 +88,7 @@ impl FromStr for Isa {
         Self::ALL
             .into_iter()
             .find(|isa| isa.name() == name)
-            .ok_or_else(|| format!("unknown instruction set `{name}`: scalar, avx2, avx512 or neon"))
+            .ok_or_else(|| format!("unknown instruction set `{name}`: use scalar, avx2, avx512 or neon"))
     }
 }
 

@@ -365,8 +365,8 @@ fn why(choice: &Choice, shape: &Shape, all: usize, sorted: bool) -> String {
         Strategy::Auto | Strategy::Unbuffered => {
             "moving queries would cost more than the lines that it saves"
         }
-        Strategy::Buffered => "queries of one part of the table share its lines",
-        Strategy::Sorted => "so many queries share lines that a sort pays",
+        Strategy::Buffered => "queries of one part of the table share lines",
+        Strategy::Sorted => "queries share lines often enough for a sort to pay off",
     };
     let pieces = if choice.batch < all { " in pieces, for the response time;" } else { "" };
     format!("{reason};{pieces} {ratio:.2} queries a tuple line, {way}")

@@ -90,7 +90,7 @@ impl Typed {
 /// Parses and checks a condition.
 pub(super) fn condition(text: &str, schema: &Schema) -> Result<Test, ExprError> {
     if text.trim().is_empty() {
-        return Err(ExprError::new(text, 0..text.len(), "there is no condition", "one as key < 100"));
+        return Err(ExprError::new(text, 0..text.len(), "missing condition", "one, such as key < 100"));
     }
     Checker { text, schema }.test(&parse(text)?)
 }
@@ -118,8 +118,8 @@ impl Checker<'_> {
         match self.typed(node)? {
             Typed::Test(test) => Ok(test),
             other => {
-                let what = format!("{} stands where a condition must", other.name());
-                Err(self.refused(node, what, "a comparison, as key < 100"))
+                let what = format!("expected a condition, found {}", other.name());
+                Err(self.refused(node, what, "a comparison, such as key < 100"))
             }
         }
     }
@@ -154,14 +154,14 @@ impl Checker<'_> {
                     if let IntWhat::Constant(number) = int.what
                         && int.width == Width::U128
                     {
-                        let what = format!("-{number} is smaller than any number");
+                        let what = format!("-{number} is below the lowest number");
                         return Err(self.refused(node, what, "a number of at most 127 bits"));
                     }
                     let zero = self.constant(node, 0);
                     Typed::Int(self.arithmetic(node, Arithmetic::Subtract, zero, int)?)
                 }
                 other => {
-                    let what = format!("{} has no negative", other.name());
+                    let what = format!("{} cannot be negated", other.name());
                     return Err(self.refused(node, what, "a number"));
                 }
             },
@@ -187,7 +187,7 @@ impl Checker<'_> {
                     Typed::Test(Test::Prefix(leaf, prefix))
                 }
                 other => {
-                    let what = format!("{} begins with no text", other.name());
+                    let what = format!("{} cannot start with a text", other.name());
                     return Err(self.refused(of, what, "a key, value or field of texts or bytes"));
                 }
             },
@@ -231,7 +231,7 @@ impl Checker<'_> {
         match self.typed(node)? {
             Typed::Int(int) => Ok(int),
             other => {
-                let what = format!("{} stands beside '{}'", other.name(), operation.sign());
+                let what = format!("{} cannot be an operand of '{}'", other.name(), operation.sign());
                 Err(self.refused(
                     node,
                     what,
@@ -273,9 +273,7 @@ impl Checker<'_> {
                 "value" => {
                     return match (plain(), &schema.record) {
                         (Some(leaf), _) => Ok(leaf),
-                        (None, Some(_)) => {
-                            refused("a value has several fields here".to_owned(), &self.known())
-                        }
+                        (None, Some(_)) => refused("the value has several fields".to_owned(), &self.known()),
                         (None, None) => refused("there are no values".to_owned(), &self.known()),
                     };
                 }
@@ -300,7 +298,7 @@ impl Checker<'_> {
         if let Some(leaf) = plain().filter(|_| name == schema.value_name && !name.is_empty()) {
             return Ok(leaf);
         }
-        refused(format!("there is no '{name}'"), &self.known())
+        refused(format!("unknown name '{name}'"), &self.known())
     }
 
     /// Returns the names that exist, for messages.
@@ -334,16 +332,16 @@ impl Checker<'_> {
         let column = self.column(&node.place);
         let is_wide = left.width == Width::U128 || right.width == Width::U128;
         if is_wide && (left.low < 0 || right.low < 0) {
-            let what = "a number that may be negative meets one of 128 bits";
-            return Err(self.refused(node, what, "a u128 with numbers that are never negative"));
+            let what = "a number that may be negative is combined with one of 128 bits";
+            return Err(self.refused(node, what, "a u128 and numbers that are never negative"));
         }
         let zero = matches!(right.what, IntWhat::Constant(0));
         if zero && matches!(operation, Arithmetic::Divide | Arithmetic::Remainder) {
-            return Err(self.refused(node, "it divides by zero", "a divisor that is not 0"));
+            return Err(self.refused(node, "division by zero", "a divisor that is not 0"));
         }
         let shift = matches!(operation, Arithmetic::Left | Arithmetic::Right);
         if shift && matches!(right.what, IntWhat::Constant(_)) && !(0..128).contains(&right.high) {
-            return Err(self.refused(node, "it shifts by no number of bits", "a shift of 0 to 127 bits"));
+            return Err(self.refused(node, "invalid number of bits to shift by", "a shift of 0 to 127 bits"));
         }
         let (low, high) = bounds(operation, &left, &right);
         // A result below zero in 128 bits is an error during the computation, so it is not a possible result.
@@ -383,14 +381,14 @@ impl Checker<'_> {
     ) -> Result<Test, ExprError> {
         let names = (left.name(), right.name());
         let mixed = || {
-            let what = format!("{} is compared with {}", names.0, names.1);
+            let what = format!("cannot compare {} with {}", names.0, names.1);
             self.refused(node, what, "two whole numbers, two floats or two texts")
         };
         Ok(match (left, right) {
             (Typed::Meant(left, here), Typed::Meant(right, there)) => {
                 let Some(common) = matching(&here, &there) else {
-                    let what = format!("{} is compared with {}", names.0, names.1);
-                    return Err(self.refused(node, what, "two of the same meaning"));
+                    let what = format!("cannot compare {} with {}", names.0, names.1);
+                    return Err(self.refused(node, what, "two of the same logical type"));
                 };
                 let left = self.rescaled(node, *left, common.left)?;
                 let right = self.rescaled(node, *right, common.right)?;
@@ -439,8 +437,8 @@ impl Checker<'_> {
                 let number = *low as f64;
                 // Up to 2^53 every whole number is a float; beyond, some are.
                 if number as i128 != *low {
-                    let what = format!("{low} is no float");
-                    return Some(Err(self.refused(node, what, "a float that is meant")));
+                    let what = format!("{low} is not exact as a float");
+                    return Some(Err(self.refused(node, what, "the float that is meant")));
                 }
                 number
             }
@@ -453,7 +451,11 @@ impl Checker<'_> {
         let narrow = f64::from(number as f32);
         // 0.1 compared with an f32 is the f32 nearest to it; a whole number is exact.
         if matches!(constant, Typed::Int(_)) && narrow != number {
-            return Some(Err(self.refused(node, format!("{number} is no f32"), "a float that is meant")));
+            return Some(Err(self.refused(
+                node,
+                format!("{number} is not exact as an f32"),
+                "the float that is meant",
+            )));
         }
         Some(Ok(narrow))
     }
@@ -471,7 +473,7 @@ impl Checker<'_> {
         bytes.filter(|_| rest.is_empty()).ok_or_else(|| {
             self.refused(
                 node,
-                format!("{text:?} are no bytes"),
+                format!("invalid bytes {text:?}"),
                 "\\x and two hexadecimal digits for each byte",
             )
         })
@@ -494,8 +496,8 @@ impl Checker<'_> {
         }
         let is_wide = left.width == Width::U128 || right.width == Width::U128;
         if is_wide && (left.low < 0 || right.low < 0) {
-            let what = "a number that may be negative is compared with one of 128 bits";
-            return Err(self.refused(node, what, "a u128 beside numbers that are never negative"));
+            let what = "cannot compare a number that may be negative with one of 128 bits";
+            return Err(self.refused(node, what, "a u128 and numbers that are never negative"));
         }
         let width = match is_wide {
             true => Width::U128,
@@ -575,11 +577,11 @@ impl Checker<'_> {
                 return Ok(one_or(others, Test::Any, false));
             }
             other => {
-                let what = format!("{} is looked for in a list", other.name());
+                let what = format!("cannot search a list for {}", other.name());
                 return Err(self.refused(
                     node,
                     what,
-                    "a key, value or field, or a whole number made of such",
+                    "a key, value or field, or a whole number computed from them",
                 ));
             }
         };

@@ -24,7 +24,7 @@ pub(super) fn evaluate(test: &Test, tuples: &Tuples<'_>, bits: &mut Vec<u64>) ->
     }
     bits.clear();
     bits.resize(count.div_ceil(64), 0);
-    let lists = Lists::of(test);
+    let lists = Lists::from_test(test);
     let mut live = vec![u64::MAX; BLOCK / 64];
     let mut found = 0;
     for (block, out) in bits.chunks_mut(BLOCK / 64).enumerate() {
@@ -101,7 +101,7 @@ fn is_hashed(int: &Int, list: &[u128]) -> bool {
 }
 
 impl Lists {
-    fn of(test: &Test) -> Self {
+    fn from_test(test: &Test) -> Self {
         fn walk(test: &Test, sets: &mut Vec<WordSet>) {
             match test {
                 Test::Not(of) => walk(of, sets),
@@ -514,9 +514,9 @@ fn why<T: Lane>(operation: Arithmetic, left: T, right: T) -> String {
             format!("{shown} divides by zero")
         }
         Arithmetic::Left | Arithmetic::Right if !(0..128).contains(&right.to_i128()) => {
-            format!("{shown} shifts by no number of bits from 0 to 127")
+            format!("{shown} shifts by a number of bits outside 0 to 127")
         }
-        _ => format!("{shown} does not fit 128 bits"),
+        _ => format!("{shown} does not fit into 128 bits"),
     }
 }
 

@@ -85,14 +85,14 @@ fn sign(text: &str, at: usize, letter: char) -> Result<(Token, usize), ExprError
         return Err(ExprError::new(
             text,
             at..at + foreign.len(),
-            format!("'{foreign}' is no operator"),
+            format!("unknown operator '{foreign}'"),
             ours,
         ));
     }
     match known {
         Some(sign) => Ok((Token::Sign(sign), sign.len())),
         None => {
-            let what = format!("'{}' means nothing here", letter.escape_debug());
+            let what = format!("unexpected character '{}'", letter.escape_debug());
             Err(ExprError::new(
                 text,
                 at..at + letter.len_utf8(),
@@ -116,12 +116,7 @@ fn quoted(text: &str, at: usize, quote: char) -> Result<(String, usize), ExprErr
         }
         plain.push(letter);
     }
-    Err(ExprError::new(
-        text,
-        at..text.len(),
-        "a quote is opened and not closed",
-        format!("{quote} at its end"),
-    ))
+    Err(ExprError::new(text, at..text.len(), "missing closing quote", format!("{quote} at its end")))
 }
 
 /// Returns the number at `at`, and its length.
@@ -151,19 +146,19 @@ fn number(text: &str, at: usize) -> Result<(Token, usize), ExprError> {
             text,
             place.clone(),
             what,
-            "a whole number as 1000, 1_000 or 0xff, or a number as 0.5 or 1e9",
+            "a whole number such as 1000, 1_000 or 0xff, or a number such as 0.5 or 1e9",
         )
     };
     if radix == 10 && digits.contains(['.', 'e', 'E']) {
         let number = digits.parse::<f64>().ok().filter(|number| number.is_finite());
         return match number {
             Some(number) => Ok((Token::Float(number), end)),
-            None => Err(refused(format!("'{}' is no number", &rest[..end]))),
+            None => Err(refused(format!("invalid number '{}'", &rest[..end]))),
         };
     }
     let all_digits = !digits.is_empty() && digits.chars().all(|letter| letter.is_digit(radix));
     if !all_digits {
-        return Err(refused(format!("'{}' is no number", &rest[..end])));
+        return Err(refused(format!("invalid number '{}'", &rest[..end])));
     }
     match u128::from_str_radix(&digits, radix) {
         Ok(number) => Ok((Token::Integer(number), end)),

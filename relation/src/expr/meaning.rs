@@ -44,11 +44,11 @@ impl Checker<'_> {
         (place, constant): (&Node, Typed),
     ) -> Result<Test, ExprError> {
         let Some(form) = meaning.form() else {
-            return Err(self.refused(node, "this has no texts", "a plain number"));
+            return Err(self.refused(node, "values of this type have no text form", "a plain number"));
         };
         let refused = |constant: &Typed| {
-            let what = format!("a {} is compared with {}", meaning.logical, constant.name());
-            self.refused(node, what, format!("a text as \"{}\"", form.example()))
+            let what = format!("cannot compare a {} with {}", meaning.logical, constant.name());
+            self.refused(node, what, format!("a text such as \"{}\"", form.example()))
         };
         if let Form::Decimal(_, scale) = form {
             let text = match &constant {
@@ -57,7 +57,11 @@ impl Checker<'_> {
             };
             let (Some(text), Typed::Int(int)) = (text, of) else { return Err(refused(&constant)) };
             let Some((word, is_exact)) = decimal(&text, scale) else {
-                return Err(self.refused(place, format!("{text:?} is no decimal"), "a number, as 7.5"));
+                return Err(self.refused(
+                    place,
+                    format!("invalid decimal {text:?}"),
+                    "a number, such as 7.5",
+                ));
             };
             let constant = self.signed(place, word);
             // A constant between two words is above the lower one.
@@ -71,8 +75,10 @@ impl Checker<'_> {
             return self.compare_ints(node, comparison, int, constant);
         }
         let Typed::Text(text) = &constant else { return Err(refused(&constant)) };
-        let wrong =
-            |error| self.refused(place, format!("{text:?} is no {}", meaning.logical), form.advice(error));
+        let wrong = |error| {
+            let what = format!("invalid {} {text:?} ({error})", meaning.logical);
+            self.refused(place, what, format!("a text such as \"{}\"", form.example()))
+        };
         match (form, of) {
             (Form::Uuid, of) => {
                 let number = Form::read_uuid(text.as_bytes()).ok_or_else(|| wrong(TextError::Form))?;

@@ -196,7 +196,7 @@ impl Predicate {
     /// `lower` and `upper` return the file's lower and upper bound of a key. O(ranges) look-ups.
     ///
     /// # Errors
-    /// Those of the look-ups.
+    /// The errors of the look-ups.
     pub fn ranks<E>(
         &self,
         tuples: u64,

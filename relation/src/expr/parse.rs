@@ -39,7 +39,7 @@ impl Comparison {
         }
     }
 
-    fn of(sign: &str) -> Option<Self> {
+    fn from_sign(sign: &str) -> Option<Self> {
         Some(match sign {
             "=" | "==" => Self::Equal,
             "!=" | "<>" => Self::Unequal,
@@ -151,7 +151,7 @@ pub(super) fn parse(text: &str) -> Result<Node, ExprError> {
     match parser.peek() {
         Token::End => Ok(node),
         other => {
-            let what = format!("{} follows a whole expression", other.shown());
+            let what = format!("{} after a complete expression", other.shown());
             Err(parser.refused(what, "and, or, or the end"))
         }
     }
@@ -210,7 +210,7 @@ impl<'a> Parser<'a> {
         if self.accept(sign) {
             return Ok(());
         }
-        let what = format!("{} stands where '{sign}' must", self.peek().shown());
+        let what = format!("expected '{sign}', found {}", self.peek().shown());
         Err(self.refused(what, format!("'{sign}'")))
     }
 
@@ -229,12 +229,12 @@ impl<'a> Parser<'a> {
     fn node(&self, what: What, start: usize, below: usize) -> Result<Node, ExprError> {
         let place = start..self.end();
         if below >= DEPTH_MAX {
-            let what = format!("it nests deeper than {DEPTH_MAX} levels");
+            let what = format!("nested deeper than {DEPTH_MAX} levels");
             return Err(ExprError::new(
                 self.text,
                 place,
                 what,
-                "fewer operators in a row, or brackets in brackets",
+                "fewer consecutive operators or nested brackets",
             ));
         }
         Ok(Node { what, place, depth: below + 1 })
@@ -246,8 +246,8 @@ impl<'a> Parser<'a> {
         parse: impl FnOnce(&mut Self) -> Result<Node, ExprError>,
     ) -> Result<Node, ExprError> {
         if self.depth >= DEPTH_MAX {
-            let what = format!("it nests deeper than {DEPTH_MAX} levels");
-            return Err(self.refused(what, "fewer brackets in brackets"));
+            let what = format!("nested deeper than {DEPTH_MAX} levels");
+            return Err(self.refused(what, "fewer nested brackets"));
         }
         self.depth += 1;
         let node = parse(self);
@@ -317,7 +317,7 @@ impl<'a> Parser<'a> {
         let found = if self.accept_word("between") {
             let low = self.bits(0)?;
             if !self.accept_word("and") {
-                let what = format!("{} stands where 'and' must", self.peek().shown());
+                let what = format!("expected 'and', found {}", self.peek().shown());
                 return Err(self.refused(what, "x between 1 and 9"));
             }
             let high = self.bits(0)?;
@@ -344,8 +344,8 @@ impl<'a> Parser<'a> {
                     What::Compare(Comparison::Equal, Box::new(left), Box::new(text))
                 }
                 _ => {
-                    let what = format!("the pattern {pattern:?} is not a beginning");
-                    let allowed = "one % at the end, as 'abc%'; _ and other % are not there";
+                    let what = format!("unsupported pattern {pattern:?}");
+                    let allowed = "one % at the end, such as 'abc%'; _ and other % are not supported";
                     return Err(ExprError::new(self.text, place, what, allowed));
                 }
             };
@@ -355,7 +355,7 @@ impl<'a> Parser<'a> {
             let prefix = self.text()?;
             self.node(What::Prefix(Box::new(left), prefix), start, depth)?
         } else if Self::is_word(self.peek(), "is") {
-            return Err(self.refused("nothing is null here", "a comparison"));
+            return Err(self.refused("there are no null values", "a comparison"));
         } else {
             return Ok(left);
         };
@@ -365,7 +365,7 @@ impl<'a> Parser<'a> {
 
     fn comparison(&self) -> Option<Comparison> {
         match self.peek() {
-            Token::Sign(sign) => Comparison::of(sign),
+            Token::Sign(sign) => Comparison::from_sign(sign),
             _ => None,
         }
     }
@@ -378,8 +378,8 @@ impl<'a> Parser<'a> {
                 Ok(text)
             }
             other => {
-                let what = format!("{} stands where a text must", other.shown());
-                Err(self.refused(what, "a text between quotes, as 'abc'"))
+                let what = format!("expected a text, found {}", other.shown());
+                Err(self.refused(what, "a text in quotes, such as 'abc'"))
             }
         }
     }
@@ -430,7 +430,7 @@ impl<'a> Parser<'a> {
                 return Ok(node);
             }
             other => {
-                let what = format!("{} stands where an operand must", other.shown());
+                let what = format!("expected an operand, found {}", other.shown());
                 return Err(self.refused(what, "key, value, rank, a field, a number, a text or a bracket"));
             }
         };
@@ -457,7 +457,7 @@ impl<'a> Parser<'a> {
             Token::Quoted(name) => (name, true),
             other => {
                 let place = self.tokens[self.next.saturating_sub(1)].1.clone();
-                let what = format!("{} stands where a name must", other.shown());
+                let what = format!("expected a name, found {}", other.shown());
                 return Err(ExprError::new(self.text, place, what, "key, value, rank or a field"));
             }
         };
@@ -466,7 +466,7 @@ impl<'a> Parser<'a> {
             match self.peek() {
                 Token::Name(field) | Token::Quoted(field) => name = field.clone(),
                 other => {
-                    let what = format!("{} stands where the name of a field must", other.shown());
+                    let what = format!("expected the name of a field, found {}", other.shown());
                     return Err(self.refused(what, "value.NAME"));
                 }
             }

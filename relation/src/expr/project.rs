@@ -78,25 +78,25 @@ impl Projection {
         let mut parser = Parser::new(text)?;
         let checker = Checker { text, schema };
         if *parser.peek() == Token::End {
-            return Err(parser.refused("there are no columns", "a list as key,value"));
+            return Err(parser.refused("missing columns", "a list such as key,value"));
         }
         let mut items: Vec<Vec<Item>> = vec![items(&mut parser, &checker, true)?];
         while parser.accept(",") {
             items.push(self::items(&mut parser, &checker, false)?);
         }
         if *parser.peek() != Token::End {
-            let what = format!("{} follows a column", parser.peek().shown());
+            let what = format!("{} after a column", parser.peek().shown());
             return Err(parser.refused(what, "a comma and another column, +, or the end"));
         }
         let count = items.len();
         let mut all = items.into_iter().flatten();
         let Some(key) = all.next() else {
-            return Err(parser.refused("there are no columns", "a list as key,value"));
+            return Err(parser.refused("missing columns", "a list such as key,value"));
         };
         let values: Vec<Item> = all.collect();
         let key_type = key.key_type();
         let keeps_order = key.keeps_order(schema);
-        let values = Values::of(text, schema, values, count)?;
+        let values = Values::from_items(text, schema, values, count)?;
         Ok(Self { key, key_type, values, keeps_order })
     }
 
@@ -235,7 +235,7 @@ fn items(parser: &mut Parser<'_>, checker: &Checker<'_>, is_key: bool) -> Result
         && *parser.peek() != Token::Sign("+")
     {
         if renamed.is_some() {
-            let allowed = "the fields one by one, as a=left,b=right";
+            let allowed = "the fields one by one, such as a=left,b=right";
             let what = "a value of several fields has no name of its own";
             return Err(ExprError::new(checker.text, start..parser.end(), what, allowed));
         }
@@ -280,13 +280,13 @@ fn items(parser: &mut Parser<'_>, checker: &Checker<'_>, is_key: bool) -> Result
     let mut bits = Vec::new();
     for (leaf, range) in parts {
         if matches!(leaf.kind, Kind::F32 | Kind::F64 | Kind::Bytes(..)) {
-            let what = format!("{} is {} and has no bits to take", leaf.name, leaf.kind.name());
+            let what = format!("{} is {}, which has no bits to take", leaf.name, leaf.kind.name());
             return refused(what, "bits of a whole number");
         }
         let (offset, length) = range.unwrap_or((0, leaf.kind.bits()));
         if length == 0 || offset.checked_add(length).is_none_or(|end| end > leaf.kind.bits()) {
             let what = format!("{} has {} bits", leaf.name, leaf.kind.bits());
-            return refused(what, "[OFF:LEN] with LEN from 1 on and OFF + LEN inside of it");
+            return refused(what, "[OFF:LEN] with LEN of at least 1 and OFF + LEN within it");
         }
         name.push(match range {
             Some((offset, length)) => format!("{}_{offset}_{length}", leaf.name),
@@ -296,7 +296,7 @@ fn items(parser: &mut Parser<'_>, checker: &Checker<'_>, is_key: bool) -> Result
     }
     let total: u32 = bits.iter().map(|part| part.length.min(65)).sum();
     if total > 64 {
-        return refused(format!("these are {total} bits or more"), "at most 64 bits in one column");
+        return refused(format!("{total} bits or more"), "at most 64 bits in one column");
     }
     let name = renamed.unwrap_or_else(|| name.join("_"));
     Ok(vec![Item { name, what: Source::Bits(bits, total), logical: String::new(), place }])
@@ -309,12 +309,7 @@ fn part(
     node: Node,
 ) -> Result<(Leaf, Option<(u32, u32)>), ExprError> {
     let What::Name(name, is_field) = &node.what else {
-        return Err(ExprError::new(
-            checker.text,
-            node.place,
-            "this is no column",
-            "key, value, rank or a field",
-        ));
+        return Err(ExprError::new(checker.text, node.place, "not a column", "key, value, rank or a field"));
     };
     let leaf = checker.leaf(&node.place, name, *is_field)?;
     if !parser.accept("[") {
@@ -334,14 +329,19 @@ fn number(parser: &mut Parser<'_>) -> Result<u32, ExprError> {
             Ok(number as u32)
         }
         _ => {
-            let what = format!("{} is no number of bits", parser.peek().shown());
-            Err(parser.refused(what, "a number of bits, as [0:16]"))
+            let what = format!("expected a number of bits, found {}", parser.peek().shown());
+            Err(parser.refused(what, "a number of bits, such as [0:16]"))
         }
     }
 }
 
 impl Values {
-    fn of(text: &str, schema: &Schema, mut items: Vec<Item>, count: usize) -> Result<Self, ExprError> {
+    fn from_items(
+        text: &str,
+        schema: &Schema,
+        mut items: Vec<Item>,
+        count: usize,
+    ) -> Result<Self, ExprError> {
         let all_fields = count == 2 && items.len() > 1;
         let alone = match items.as_slice() {
             [] => return Ok(Self::None),
@@ -368,19 +368,24 @@ impl Values {
         let mut fields = Vec::new();
         for item in &items {
             let Some(kind) = item.what.field_kind() else {
-                let what = format!("{} has no fixed width, which the fields of a record have", item.name);
+                let what = format!("{} has no fixed width, which the fields of a record need", item.name);
                 return Err(ExprError::new(
                     text,
                     item.place.clone(),
                     what,
-                    "this column alone behind the key",
+                    "this column alone after the key",
                 ));
             };
             fields.push(Field { name: item.name.clone(), kind, logical: item.logical.clone() });
         }
         let place = items.first().map_or(0, |item| item.place.start)..text.len();
         let record = Record::new(fields).map_err(|error| {
-            ExprError::new(text, place, error.to_string(), "columns with names of their own, as name=column")
+            ExprError::new(
+                text,
+                place,
+                error.to_string(),
+                "columns with different names, such as name=column",
+            )
         })?;
         Ok(Self::Record(record, items))
     }
@@ -554,7 +559,10 @@ impl Item {
                     if is_narrow { f64::from(f32::from_bits(*word as u32)) } else { f64::from_bits(*word) };
                 if float.is_nan() {
                     let rank = tuples.first_rank + index as u64;
-                    return Err(EvalError { rank, what: format!("{} is NaN, which is no key", self.name) });
+                    return Err(EvalError {
+                        rank,
+                        what: format!("{} is NaN, which cannot be a key", self.name),
+                    });
                 }
                 *word = float.encode();
             }

@@ -139,7 +139,7 @@ pub(super) struct Analysis {
 }
 
 impl Analysis {
-    fn of(keys: Ranges, ranks: Ranges) -> Self {
+    fn exact(keys: Ranges, ranks: Ranges) -> Self {
         Self { keys, ranks, exact: true }
     }
 
@@ -149,15 +149,15 @@ impl Analysis {
 
     fn constant(truth: bool) -> Self {
         let ranges = if truth { everything() } else { Vec::new() };
-        Self::of(ranges.clone(), ranges)
+        Self::exact(ranges.clone(), ranges)
     }
 
     /// Returns the ranges of an operand that is the key or the rank; their complement if `negated`.
     fn on(leaf: &Leaf, ranges: Ranges, negated: bool) -> Self {
         let ranges = if negated { complement(&ranges) } else { ranges };
         match (leaf.side, leaf.at) {
-            (Side::Key, None) => Self::of(ranges, everything()),
-            (Side::Rank, _) => Self::of(everything(), ranges),
+            (Side::Key, None) => Self::exact(ranges, everything()),
+            (Side::Rank, _) => Self::exact(everything(), ranges),
             _ => Self::unknown(),
         }
     }

@@ -39,7 +39,7 @@ impl Random {
     }
 }
 
-/// What an operand of the naive interpreter is.
+/// Operand of the naive interpreter.
 #[derive(Clone, Debug, PartialEq)]
 enum Thing {
     Int(i128),
@@ -213,7 +213,7 @@ fn plain(value_type: ValueType, random: &mut Random, values: &mut Column) -> Opt
     })
 }
 
-/// What a node is for a row; an error where there is no answer.
+/// Evaluates a node for a row; an error if it has no result.
 fn naive(node: &Node, row: &[(String, Thing)]) -> Result<Thing, ()> {
     let truth = |node: &Node| match naive(node, row)? {
         Thing::Truth(truth) => Ok(truth),
@@ -477,7 +477,7 @@ fn random_expressions_are_what_they_say() {
             match thing {
                 Thing::Int(_) => names.ints.push(name),
                 Thing::Float(_) => names.floats.push(name),
-                // Bytes that are no text are hard to write down.
+                // Bytes that are not valid UTF-8 are hard to write down.
                 Thing::Bytes(_) if matches!(*name, "key" | "value") => names.texts.push(name),
                 _ => {}
             }
@@ -488,7 +488,7 @@ fn random_expressions_are_what_they_say() {
                 Ok(_) => drop(check(&text, &table)),
                 // Only what the generator cannot know: constants that overflow, or are compared with each other.
                 Err(error) => {
-                    let known = ["two constants", "divides by zero", "no number of bits", "128 bits"];
+                    let known = ["two constants", "division by zero", "number of bits", "128 bits"];
                     assert!(known.iter().any(|known| error.what.contains(known)), "{text}: {error}");
                     refused += 1;
                 }
@@ -559,7 +559,8 @@ fn wide_keys() {
     let error = error.expect_err("overflows").to_string();
     assert_eq!(
         error,
-        "340282366920938463463374607431768211455 + 1 does not fit 128 bits: column 1 of the expression: the tuple of \
+        "340282366920938463463374607431768211455 + 1 does not fit into 128 bits: column 1 of the \
+         expression: the tuple of \
          rank 4: exclude it by a condition before this one"
     );
     for refused in ["key - 5 > rank - 7", "-170141183460469231731687303715884105728 < key"] {
@@ -630,34 +631,34 @@ fn what_is_wrong_is_shown_where_it_is() {
     let record = record.expect("is a record");
     let schema = Schema { record: Some(record.clone()), ..Schema::new(KeyType::U64, record.storage()) };
     for (text, column, marked, what) in [
-        ("", 1, 1, "there is no condition"),
-        ("key <", 6, 1, "the end stands where an operand must"),
-        ("key", 1, 3, "a whole number stands where a condition must"),
-        ("key < 5 key", 9, 3, "'key' follows a whole expression"),
-        ("kee < 5", 1, 3, "there is no 'kee'"),
-        ("value < 5", 1, 5, "a value has several fields here"),
-        ("left == 'abc'", 1, 13, "a whole number is compared with a text"),
-        ("left == 1.5", 1, 11, "a whole number is compared with a float"),
+        ("", 1, 1, "missing condition"),
+        ("key <", 6, 1, "expected an operand, found the end"),
+        ("key", 1, 3, "expected a condition, found a whole number"),
+        ("key < 5 key", 9, 3, "'key' after a complete expression"),
+        ("kee < 5", 1, 3, "unknown name 'kee'"),
+        ("value < 5", 1, 5, "the value has several fields"),
+        ("left == 'abc'", 1, 13, "cannot compare a whole number with a text"),
+        ("left == 1.5", 1, 11, "cannot compare a whole number with a float"),
         ("1 < left < 5", 10, 1, "a comparison of a comparison"),
-        ("key && left", 5, 2, "'&&' is no operator"),
-        ("!key", 1, 1, "'!' is no operator"),
-        ("key == 12x", 8, 3, "'12x' is no number"),
-        ("key == 0x", 8, 2, "'0x' is no number"),
-        ("key == 'abc", 8, 4, "a quote is opened and not closed"),
-        ("(key == 1", 10, 1, "the end stands where ')' must"),
-        ("key in 5", 8, 1, "'5' stands where '(' must"),
-        ("key between 5 or 6", 15, 2, "'or' stands where 'and' must"),
-        ("key like 'a%b%'", 10, 6, "the pattern \"a%b%\" is not a beginning"),
-        ("key like 'a%'", 1, 3, "a whole number begins with no text"),
-        ("key / 0 == 1", 1, 7, "it divides by zero"),
-        ("key << 128 == 1", 1, 10, "it shifts by no number of bits"),
+        ("key && left", 5, 2, "unknown operator '&&'"),
+        ("!key", 1, 1, "unknown operator '!'"),
+        ("key == 12x", 8, 3, "invalid number '12x'"),
+        ("key == 0x", 8, 2, "invalid number '0x'"),
+        ("key == 'abc", 8, 4, "missing closing quote"),
+        ("(key == 1", 10, 1, "expected ')', found the end"),
+        ("key in 5", 8, 1, "expected '(', found '5'"),
+        ("key between 5 or 6", 15, 2, "expected 'and', found 'or'"),
+        ("key like 'a%b%'", 10, 6, "unsupported pattern \"a%b%\""),
+        ("key like 'a%'", 1, 3, "a whole number cannot start with a text"),
+        ("key / 0 == 1", 1, 7, "division by zero"),
+        ("key << 128 == 1", 1, 10, "invalid number of bits to shift by"),
         ("1 == 1", 1, 6, "two constants are compared"),
-        ("key is null", 5, 2, "nothing is null here"),
-        ("`a b` + 1 > 2", 1, 5, "a float stands beside '+'"),
+        ("key is null", 5, 2, "there are no null values"),
+        ("`a b` + 1 > 2", 1, 5, "a float cannot be an operand of '+'"),
         ("key == 999999999999999999999999999999999999999999", 8, 42, "larger than any key"),
-        ("`a b` == 9007199254740993", 1, 25, "9007199254740993 is no float"),
-        ("key = 5 and äö = 7", 13, 2, "there is no 'äö'"),
-        ("key # 5", 5, 1, "'#' means nothing here"),
+        ("`a b` == 9007199254740993", 1, 25, "9007199254740993 is not exact as a float"),
+        ("key = 5 and äö = 7", 13, 2, "unknown name 'äö'"),
+        ("key # 5", 5, 1, "unexpected character '#'"),
     ] {
         let error = Predicate::parse(text, &schema).expect_err(text);
         assert!(error.what.contains(what), "{text}: {error}");
@@ -667,7 +668,7 @@ fn what_is_wrong_is_shown_where_it_is() {
         assert_eq!(line, format!("{}{}", " ".repeat(column - 1), "^".repeat(marked)), "{text}");
     }
     let known = Predicate::parse("kee < 5", &schema).expect_err("is unknown").to_string();
-    assert_eq!(known, "there is no 'kee': column 1 of the expression: write one of key, rank, left, `a b`");
+    assert_eq!(known, "unknown name 'kee': column 1 of the expression: write one of key, rank, left, `a b`");
     // Nothing overflows the stack.
     for deep in [
         format!("{}key{}", "(".repeat(100_000), ")".repeat(100_000)),
@@ -792,24 +793,24 @@ fn columns_become_others() {
     assert_eq!(apply("key[0:64]").0, columns.0);
     assert_eq!(apply("key[32:32]+key[0:32]").0, columns.0);
     for (list, what) in [
-        ("", "there are no columns"),
-        ("key,", "the end stands where a name must"),
-        ("key,d", "there is no 'd'"),
-        ("value", "a value has several fields here"),
+        ("", "missing columns"),
+        ("key,", "expected a name, found the end"),
+        ("key,d", "unknown name 'd'"),
+        ("value", "the value has several fields"),
         ("key,x=value", "has no name of its own"),
-        ("key,b[0:3]", "b is f32 and has no bits"),
+        ("key,b[0:3]", "b is f32, which has no bits"),
         ("key,a[8:9]", "a has 16 bits"),
         ("key,a[3:0]", "a has 16 bits"),
         ("key,key+a", "80 bits"),
-        ("key,a,a", "two fields of a record are called \"a\""),
-        ("key a", "'a' follows a column"),
-        ("key[1]", "']' stands where ':' must"),
-        ("key[x:1]", "'x' is no number of bits"),
+        ("key,a,a", "two fields of a record have the name \"a\""),
+        ("key a", "'a' after a column"),
+        ("key[1]", "expected ':', found ']'"),
+        ("key[x:1]", "expected a number of bits, found 'x'"),
     ] {
         let error = Projection::parse(list, &schema).expect_err(list);
         assert!(error.to_string().contains(what), "{list}: {error}");
     }
-    // A float that is no key.
+    // A float that cannot be a key.
     let values = Column::U32(vec![1.5_f32.to_bits(), f32::NAN.to_bits()]);
     let keys = Column::U32(vec![1, 2]);
     let tuples = Tuples { first_rank: 5, keys: (&keys).into(), values: (&values).into() };
@@ -871,6 +872,6 @@ fn whole_numbers_that_no_f32_is_are_refused() {
     }
     for text in ["value == 16777217", "16777217 > value", "value in (1, 33554433)"] {
         let error = Predicate::parse(text, &schema).expect_err(text);
-        assert!(error.what.contains("is no f32"), "{text}: {error}");
+        assert!(error.what.contains("is not exact as an f32"), "{text}: {error}");
     }
 }

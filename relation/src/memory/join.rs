@@ -43,17 +43,17 @@ struct Both<'a, 't, K, A, B> {
 
 impl<K: Copy, A: Copy, B: Copy> Emit<K> for Both<'_, '_, K, A, B> {
     #[inline(always)]
-    unsafe fn put(&mut self, at: usize, i: usize, j: usize, key: K, left: bool, right: bool) {
+    unsafe fn write_at(&mut self, at: usize, i: usize, j: usize, key: K, left: bool, right: bool) {
         // SAFETY: there are as many values as keys; an absent side is not read; the caller guarantees the
         // ranks, and room at `at`.
         unsafe {
             let a = if left { self.left.as_ptr().add(i) } else { &raw const self.absent.0 };
             let b = if right { self.right.as_ptr().add(j) } else { &raw const self.absent.1 };
-            self.to.0.put(at, key);
-            self.to.1.put(at, *a);
-            self.to.2.put(at, *b);
+            self.to.0.write_at(at, key);
+            self.to.1.write_at(at, *a);
+            self.to.2.write_at(at, *b);
             if self.has_sides {
-                self.to.3.put(at, u8::from(left) | u8::from(right) << 1);
+                self.to.3.write_at(at, u8::from(left) | u8::from(right) << 1);
             }
         }
     }
@@ -263,7 +263,7 @@ impl Counted {
                     if at < (to - from) as usize {
                         // SAFETY: there is room for `to - from`; `expand` yields ranks whose keys were read
                         // above, or none.
-                        unsafe { buffer.put(at, i, j, key, left.is_some(), right.is_some()) };
+                        unsafe { buffer.write_at(at, i, j, key, left.is_some(), right.is_some()) };
                         at += 1;
                     }
                 });
@@ -387,7 +387,7 @@ where
 /// Joins as [`join`] does, into columns whose memory is reused.
 ///
 /// # Errors
-/// Those of [`join`].
+/// The errors of [`join`].
 pub fn join_into<K, A, B>(
     how: How,
     left: Columns<'_, K, A>,

@@ -71,8 +71,8 @@ pub fn select<K: Word, V: Copy + Send + Sync>(
                     // SAFETY: at most one tuple is kept per tuple of the task, and room for all of them was
                     // reserved.
                     unsafe {
-                        keys.put(*count, key);
-                        values.put(*count, value);
+                        keys.write_at(*count, key);
+                        values.write_at(*count, value);
                     }
                     *count += usize::from(predicate(key, value));
                 }
@@ -157,8 +157,8 @@ where
                 for at in 0..*count {
                     // SAFETY: room for that many elements was reserved.
                     unsafe {
-                        keys.put(at, left.keys[i]);
-                        values.put(at, combine(left.values[i], right[j]));
+                        keys.write_at(at, left.keys[i]);
+                        values.write_at(at, combine(left.values[i], right[j]));
                     }
                     j += 1;
                     if j == right.len() {
@@ -184,7 +184,7 @@ pub trait Reduce<V>: Sync {
     /// Type of the result.
     type Output: Copy + Send + Sync;
     /// Returns the result of one value.
-    fn of(&self, value: V) -> Self::Output;
+    fn single(&self, value: V) -> Self::Output;
     /// Combines the results of two neighbouring parts of a key's values; `None` if the result does not fit.
     fn both(&self, first: Self::Output, second: Self::Output) -> Option<Self::Output>;
 }
@@ -234,11 +234,11 @@ fn reduce_block<K: Word, V: Copy, R: Reduce<V>>(
     for (&key, &value) in keys.iter().zip(values) {
         match results.last_mut() {
             Some(last) if found.last() == Some(&key) => {
-                *last = operation.both(*last, operation.of(value)).ok_or(key)?;
+                *last = operation.both(*last, operation.single(value)).ok_or(key)?;
             }
             _ => {
                 found.push(key);
-                results.push(operation.of(value));
+                results.push(operation.single(value));
             }
         }
     }

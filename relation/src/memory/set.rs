@@ -37,13 +37,13 @@ pub(super) struct LeftTuples<'a, 't, K, V> {
 
 impl<K: Copy, V: Copy> Emit<K> for LeftTuples<'_, '_, K, V> {
     #[inline(always)]
-    unsafe fn put(&mut self, at: usize, i: usize, _: usize, key: K, _: bool, _: bool) {
+    unsafe fn write_at(&mut self, at: usize, i: usize, _: usize, key: K, _: bool, _: bool) {
         // SAFETY: only walks that emit no right tuple alone use this type, so `i` is a left rank; there are
         // as many values as keys; the caller guarantees room at `at`.
         unsafe {
-            self.keys.put(at, key);
+            self.keys.write_at(at, key);
             if size_of::<V>() > 0 {
-                self.values.put(at, *self.left.as_ptr().add(i));
+                self.values.write_at(at, *self.left.as_ptr().add(i));
             }
         }
     }
@@ -77,14 +77,14 @@ struct Tuples<'a, 't, K, V> {
 
 impl<K: Copy, V: Copy> Emit<K> for Tuples<'_, '_, K, V> {
     #[inline(always)]
-    unsafe fn put(&mut self, at: usize, i: usize, j: usize, key: K, left: bool, _: bool) {
+    unsafe fn write_at(&mut self, at: usize, i: usize, j: usize, key: K, left: bool, _: bool) {
         // SAFETY: a tuple without a left part has a right one, and there are as many values as keys; the
         // caller guarantees the ranks, and room at `at`.
         unsafe {
-            self.keys.put(at, key);
+            self.keys.write_at(at, key);
             if size_of::<V>() > 0 {
                 let from = if left { self.left.as_ptr().add(i) } else { self.right.as_ptr().add(j) };
-                self.values.put(at, *from);
+                self.values.write_at(at, *from);
             }
         }
     }

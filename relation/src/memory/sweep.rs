@@ -237,7 +237,7 @@ impl<'t, T: Copy> Held<'t, T> {
     /// # Safety
     /// `at` is below the room that was reserved.
     #[inline(always)]
-    pub(super) unsafe fn put(&mut self, at: usize, element: T) {
+    pub(super) unsafe fn write_at(&mut self, at: usize, element: T) {
         // SAFETY: the caller guarantees that `at` is below the reserved room, so it is inside the vector's
         // allocation.
         unsafe { self.elements.as_mut_ptr().add(at).write(element) };
@@ -260,7 +260,7 @@ pub(super) struct Nothing;
 
 impl<K> Emit<K> for Nothing {
     #[inline(always)]
-    unsafe fn put(&mut self, _: usize, _: usize, _: usize, _: K, _: bool, _: bool) {}
+    unsafe fn write_at(&mut self, _: usize, _: usize, _: usize, _: K, _: bool, _: bool) {}
 }
 
 impl<K> Buffer<K> for Nothing {
@@ -276,11 +276,11 @@ pub(super) struct Pairs<'t> {
 
 impl<K> Emit<K> for Pairs<'_> {
     #[inline(always)]
-    unsafe fn put(&mut self, at: usize, i: usize, j: usize, _: K, left: bool, right: bool) {
+    unsafe fn write_at(&mut self, at: usize, i: usize, j: usize, _: K, left: bool, right: bool) {
         // SAFETY: the caller guarantees room at `at`.
         unsafe {
-            self.left.put(at, if left { i as u64 } else { super::ABSENT });
-            self.right.put(at, if right { j as u64 } else { super::ABSENT });
+            self.left.write_at(at, if left { i as u64 } else { super::ABSENT });
+            self.right.write_at(at, if right { j as u64 } else { super::ABSENT });
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Every operator over slices against an oracle that goes through keys one by one, on all distributions, with parts so
-//! small that they have borders everywhere.
+//! Every operator over slices against an oracle that goes through keys one by one, on all distributions,
+//! with parts so small that they have borders everywhere.
 
 use super::*;
 use crate::rules::{How, SetOperation, SetRule};
@@ -268,7 +268,7 @@ fn keys_alone_go_by_blocks() {
         let sizes = [(17, 33), (8, 8), (16, 16), (100, 90), (700, 900), (1000, 40), (2000, 2000)];
         for &(m, n) in &sizes[..if cfg!(miri) { 1 } else { sizes.len() }] {
             for (kind, (mut a, mut b)) in pairs(m, n).into_iter().enumerate() {
-                // Blocks are for keys that stand once: some runs are left in others.
+                // Blocks are for keys that occur once: some runs are left in others.
                 if kind % 2 == 0 {
                     a.dedup();
                     b.dedup();
@@ -381,7 +381,7 @@ struct Sum;
 
 impl Reduce<u64> for Sum {
     type Output = u64;
-    fn of(&self, value: u64) -> u64 {
+    fn single(&self, value: u64) -> u64 {
         value
     }
     fn both(&self, first: u64, second: u64) -> Option<u64> {

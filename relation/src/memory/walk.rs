@@ -197,7 +197,7 @@ pub(crate) trait Emit<K> {
     ///
     /// `at` is below the reserved room; `i` is a left rank if `left`, or if the walk emits no right tuples
     /// alone; `j` is a right rank if `right`.
-    unsafe fn put(&mut self, at: usize, i: usize, j: usize, key: K, left: bool, right: bool);
+    unsafe fn write_at(&mut self, at: usize, i: usize, j: usize, key: K, left: bool, right: bool);
 }
 
 #[derive(Clone, Copy)]
@@ -245,7 +245,7 @@ impl<K: Word> Lane<K> {
         let step = W::step(below, above, x, y, &mut self.state);
         let key = if above { y } else { x };
         // SAFETY: the caller guarantees that both are ranks, and that there is room at `at`.
-        unsafe { emit.put(self.at, self.i, self.j, key, step.left, step.right) };
+        unsafe { emit.write_at(self.at, self.i, self.j, key, step.left, step.right) };
         self.at += usize::from(step.emit);
         self.i += usize::from(step.next_left);
         self.j += usize::from(step.next_right);
@@ -379,7 +379,7 @@ unsafe fn finish<W: Walk, K: Word>(
         for (i, &key) in a.iter().enumerate().take(lane.i_end).skip(lane.i) {
             let step = W::step(true, false, key, key, &mut lane.state);
             // SAFETY: `i` is a left rank; there is room for a tuple of each left rank of the part.
-            unsafe { emit.put(lane.at, i, 0, key, true, false) };
+            unsafe { emit.write_at(lane.at, i, 0, key, true, false) };
             lane.at += usize::from(step.emit);
         }
     }
@@ -387,7 +387,7 @@ unsafe fn finish<W: Walk, K: Word>(
         for (j, &key) in b.iter().enumerate().take(part.right.1).skip(lane.j) {
             let step = W::step(false, true, key, key, &mut lane.state);
             // SAFETY: `j` is a right rank; there is room for a tuple of each right rank of the part.
-            unsafe { emit.put(lane.at, 0, j, key, false, true) };
+            unsafe { emit.write_at(lane.at, 0, j, key, false, true) };
             lane.at += usize::from(step.emit);
         }
     }

@@ -61,7 +61,7 @@ pub trait Device: Sync + Debug {
     /// answer.
     ///
     /// # Errors
-    /// Those of [`Device::one`].
+    /// The errors of [`Device::one`].
     fn two(
         &self,
         task: Task<'_>,

@@ -493,8 +493,7 @@ fn fault(column: &Column, like: &Column, bytes: usize, is_text: bool) -> Option<
         if bytes > 0 && string.len() != bytes {
             return Some(format!("{} bytes at rank {rank}", string.len()));
         }
-        (is_text && std::str::from_utf8(string).is_err())
-            .then(|| format!("bytes that are no text at rank {rank}"))
+        (is_text && std::str::from_utf8(string).is_err()).then(|| format!("invalid UTF-8 at rank {rank}"))
     })
 }
 

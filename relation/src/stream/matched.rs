@@ -28,7 +28,7 @@ struct Rows {
 
 impl<K> Emit<K> for Rows {
     #[inline(always)]
-    unsafe fn put(&mut self, at: usize, i: usize, j: usize, _: K, left: bool, right: bool) {
+    unsafe fn write_at(&mut self, at: usize, i: usize, j: usize, _: K, left: bool, right: bool) {
         // SAFETY: `reserve` made both this long, and `at` is below the number of reserved places.
         unsafe {
             *self.left.get_unchecked_mut(at) = if left { i as u32 } else { NONE };

@@ -140,7 +140,7 @@ impl StreamOptions<'_> {
 }
 
 /// Returns the end of a plan: the device that answers its pieces.
-fn told(device: Option<&dyn Device>) -> String {
+fn answered_by(device: Option<&dyn Device>) -> String {
     device.map_or_else(String::new, |device| format!("; answered by {}", device.name()))
 }
 
@@ -296,7 +296,7 @@ impl<'a> Answer<'a> {
     /// keys; makes no column of the answer.
     ///
     /// # Errors
-    /// Those of [`Answer::next_chunk`], and [`RelationError::TooLarge`] above 2^63.
+    /// The errors of [`Answer::next_chunk`], and [`RelationError::TooLarge`] above 2^63.
     pub fn count(mut self) -> Result<u64, RelationError> {
         let tuples = self.counted()?;
         match u64::try_from(tuples) {
@@ -322,7 +322,7 @@ impl<'a> Answer<'a> {
     /// Passes the chunks to `sink`, in order.
     ///
     /// # Errors
-    /// Those of [`Answer::next_chunk`] and of the sink.
+    /// The errors of [`Answer::next_chunk`] and of the sink.
     pub fn for_each_chunk(
         mut self,
         mut sink: impl FnMut(Chunk) -> Result<(), RelationError>,
@@ -336,7 +336,7 @@ impl<'a> Answer<'a> {
     /// Returns the whole answer in memory, as one chunk.
     ///
     /// # Errors
-    /// Those of [`Answer::next_chunk`].
+    /// The errors of [`Answer::next_chunk`].
     pub fn collect(mut self) -> Result<Chunk, RelationError> {
         let right =
             self.schema.right.as_ref().map_or(Column::None, |field| Column::for_value(field.value_type));
@@ -510,7 +510,7 @@ fn two<'a>(
     operator: Operator,
     options: StreamOptions<'a>,
 ) -> Result<Answer<'a>, RelationError> {
-    let inputs = Inputs::of(left, right, operator)?;
+    let inputs = Inputs::new(left, right, operator)?;
     let answer = start(&inputs, operator, options)?;
     check_size(&inputs, operator, TUPLES_MAX)?;
     Ok(answer)
@@ -525,7 +525,7 @@ struct Inputs<'a> {
 
 impl<'a> Inputs<'a> {
     /// Creates the pair; refuses inputs whose keys, or values if these mix, have different meanings.
-    fn of(
+    fn new(
         mut left: Relation<'a>,
         mut right: Relation<'a>,
         operator: Operator,
@@ -595,7 +595,7 @@ fn start<'a>(
     let device = device::checked(options.device, operator.task(), left.types(), Some(right.types()))?;
     let piece_tuples = options.tuples(device) as u64;
     let plan = match device {
-        Some(_) => told(device),
+        Some(_) => answered_by(device),
         None => format!("; {}", memory::Plan::new(left.len(), right.len())),
     };
     let plan = format!("both are read in pieces of {piece_tuples} tuples{plan}");

@@ -8,7 +8,7 @@
 use super::device::{Device, Task, checked};
 use super::input::{AnyKey, Relation, slice};
 use super::matched::take;
-use super::{Answer, Chunk, Field, Produced, Producer, Schema, StreamOptions, Wanted, append, told};
+use super::{Answer, Chunk, Field, Produced, Producer, Schema, StreamOptions, Wanted, answered_by, append};
 use crate::error::RelationError;
 use crate::expr;
 use crate::memory::rows::BLOCK_TUPLES;
@@ -199,7 +199,7 @@ fn one<'a>(
     Answer {
         schema,
         producer: Box::new(One { input, ranges, done: 0, tuples, bytes, work, fold, carried: None }),
-        plan: format!("{plan}: {total} tuples in pieces of {tuples}{}", told(device)),
+        plan: format!("{plan}: {total} tuples in pieces of {tuples}{}", answered_by(device)),
         total,
         piece_tuples: tuples,
         ready: VecDeque::new(),
@@ -352,7 +352,7 @@ impl Fold {
     }
 
     /// Returns the result of one value, in 128 bits: sums of integers as 128-bit integers, others unchanged.
-    fn of(self, bits: u64) -> u128 {
+    fn single(self, bits: u64) -> u128 {
         match self.operation {
             Reduction::Count => return 1,
             Reduction::Sum => {}
@@ -414,7 +414,7 @@ impl Fold {
             // The block's result for its first key, if that key continues from the block before.
             let mut open: Option<u128> = None;
             for at in from..to {
-                let bits = if is_first { 0 } else { self.of(bits_at(&chunk.values, at)) };
+                let bits = if is_first { 0 } else { self.single(bits_at(&chunk.values, at)) };
                 let is_new = at == 0 || !is_equal(&chunk.keys, at - 1, at);
                 if is_new || (at == from && is_equal(&chunk.keys, 0, at)) {
                     self.close(&mut open, &mut results);

@@ -33,7 +33,7 @@ impl Answer<'_> {
     /// [`Index`](pleach::Index)'s `OpenOptions::open_file`.
     ///
     /// # Errors
-    /// Those of [`Answer::to_index`].
+    /// The errors of [`Answer::to_index`].
     pub fn to_unnamed_index(
         self,
         folder: &Path,

@@ -342,7 +342,7 @@ fn what_does_not_fit_is_refused() {
     let keys = Column::U64(vec![1, 2]);
     let mine = Relation::from_columns("mine", types, &keys, &Column::None).unwrap();
     let refused = reduce(mine, Reduction::Sum, options).map(|_| ()).unwrap_err().to_string();
-    assert_eq!(refused, "no sum of none values: mine: use count or first");
+    assert_eq!(refused, "cannot compute the sum of none values: mine: use count or first");
     assert_eq!(join(How::Inner, left, mine, options).unwrap().count().unwrap(), 2);
 }
 
@@ -569,7 +569,7 @@ fn long_strings_make_short_chunks() {
                             _ => 0,
                         };
                         let bytes = bytes(&chunk.keys) + bytes(&chunk.values) + bytes(&chunk.right);
-                        // Of a reduction a key more, which was held back.
+                        // One more key of a reduction, which was buffered.
                         let limit = PIECE_BYTES + if *name == "first" || *name == "count" { 6000 } else { 0 };
                         assert!(bytes <= limit || chunk.len() == 1, "{name}: {bytes} bytes, {}", chunk.len());
                         append(&mut found.keys, &chunk.keys);
@@ -599,13 +599,13 @@ fn answers_of_any_size_are_counted() {
     let options = StreamOptions::default();
     assert_eq!(product(many, many, options).unwrap().count().unwrap(), 1 << 40);
     assert_eq!(join(How::Full, many, many, options).unwrap().count().unwrap(), 1 << 40);
-    // What would exceed a limit is refused with its size; what only might is not.
+    // A result that exceeds a limit is refused with its size; one that only might is not.
     fn sized(both: Relation<'_>, operator: Operator, limit: u128) -> Result<(), RelationError> {
-        check_size(&Inputs::of(both, both, operator)?, operator, limit)
+        check_size(&Inputs::new(both, both, operator)?, operator, limit)
     }
     let refused = |operator, limit| sized(many, operator, limit).map_err(|error| error.to_string());
     assert_eq!(refused(Operator::Join(How::Inner), 1 << 40), Ok(()));
-    // Two keys, of which few pairs are: known from their numbers, or counted where one piece holds both.
+    // Two keys with few pairs: known from their numbers, or counted where one piece holds both.
     let (halves, few) = ([7u32, 9].map(|key| vec![key; 1 << 19]).concat(), [[7u32; 30], [9; 30]].concat());
     for (keys, limit) in [(halves, 1u128 << 39), (few, 1800)] {
         let keys = Column::U32(keys);
@@ -652,7 +652,7 @@ fn sums_are_those_of_whole_keys() {
     struct Sum;
     impl memory::Reduce<f64> for Sum {
         type Output = f64;
-        fn of(&self, value: f64) -> f64 {
+        fn single(&self, value: f64) -> f64 {
             value
         }
         fn both(&self, first: f64, second: f64) -> Option<f64> {
@@ -685,17 +685,14 @@ fn columns_of_other_types_are_refused() {
     };
     let narrow = Column::U32(vec![1, 2]);
     let text = refused((KeyType::U64, ValueType::None), &narrow, &Column::None);
-    assert!(
-        text.starts_with("columns differ: mine has keys of type u64, given are words of 4 bytes"),
-        "{text}"
-    );
+    assert!(text.starts_with("columns differ: mine has keys of type u64, found words of 4 bytes"), "{text}");
     let text = refused((KeyType::U32, ValueType::F64), &narrow, &narrow);
-    assert!(text.contains("values of type f64, given are words of 4 bytes"), "{text}");
+    assert!(text.contains("values of type f64, found words of 4 bytes"), "{text}");
     let strings = strings_of([b"ab".as_slice(), b"a\xff"]);
     let text = refused((KeyType::U32, ValueType::Fixed(3)), &narrow, &strings);
-    assert!(text.contains("values of type bytes3, given are 2 bytes at rank 0"), "{text}");
+    assert!(text.contains("values of type bytes3, found 2 bytes at rank 0"), "{text}");
     let text = refused((KeyType::U32, ValueType::Utf8), &narrow, &strings);
-    assert!(text.contains("values of type utf8, given are bytes that are no text at rank 1"), "{text}");
+    assert!(text.contains("values of type utf8, found invalid UTF-8 at rank 1"), "{text}");
     assert!(Relation::from_columns("mine", (KeyType::U32, ValueType::Fixed(2)), &narrow, &strings).is_ok());
     assert!(Relation::from_columns("mine", (KeyType::I32, ValueType::F32), &narrow, &narrow).is_ok());
 }
@@ -719,7 +716,7 @@ fn missing_parts_make_short_chunks() {
         })
         .unwrap();
     assert_eq!(tuples, 1000);
-    // What was handed out is not counted again.
+    // Returned tuples are not counted again.
     let (a, b) = (index(&[7; 50], 0, |key| key, &plain()), index(&[7; 49], 0, |key| key, &plain()));
     let (left, right) = (Relation::from_index(&a), Relation::from_index(&b));
     let mut answer = join(How::Inner, left, right, StreamOptions { piece_tuples: 100, ..options }).unwrap();

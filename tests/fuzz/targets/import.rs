@@ -12,7 +12,7 @@ use std::io::Cursor;
 use std::path::Path;
 use std::sync::Mutex;
 
-/// Logical types that are asked for; the first stands for none.
+/// Logical types that are requested; the first means none.
 const LOGICAL: [&str; 7] =
     ["", "date", "time[ms]", "timestamp[us,UTC]", "duration[ns]", "decimal(9,2)", "uuid"];
 
@@ -93,12 +93,12 @@ fn import(choices: &[u8; 6], bytes: &[u8]) {
     assert!(index.meta().is_ok());
 }
 
-/// What the last panic said.
+/// Message of the last panic.
 static SAID: Mutex<String> = Mutex::new(String::new());
 
 fuzz_target!(
     init: {
-        // Panics of the formats' libraries are caught by the product, and are no finding.
+        // The product catches panics of the formats' libraries; they are not findings.
         std::panic::set_hook(Box::new(|panic| *SAID.lock().expect("no panic in it") = panic.to_string()));
     },
     |data: &[u8]| {

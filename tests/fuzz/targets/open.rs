@@ -1,12 +1,11 @@
 //! Any bytes as a file: opened, checked and searched.
 //!
-//! An input is a choice among small whole files and a list of changes to it, after which the sums may be put right:
-//! without that, nearly every change would end at a checksum, and what stands behind would never be met. The first
-//! choice of all is a whole file as it comes.
-//!
-//! What must hold: nothing panics, loops, reads outside (address sanitizer) or takes much memory; what opens can be
-//! searched; what `fsck` finds whole gives back its tuples in order, each found under its key; and what is saved of
-//! damaged bytes is whole.
+//! An input is a choice among small whole files and a list of changes to it, after which the sums may be
+//! put right: without that, nearly every change would end at a checksum, and the checks after it would
+//! never be reached. The first choice of all is a whole file as it comes. Invariants: nothing panics,
+//! loops, reads outside (address sanitizer) or takes much memory; what opens can be searched; what `fsck`
+//! finds whole gives back its tuples in order, each found under its key; and what is saved of damaged bytes
+//! is whole.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -24,7 +23,7 @@ fn change(bytes: &mut Vec<u8>, taker: &mut Taker<'_>) {
     while !taker.0.is_empty() && bytes.len() > SUPERBLOCK_BYTES {
         let kind = taker.take(1);
         let length = bytes.len();
-        // Most changes are of the superblock and the section table, where the structure stands.
+        // Most changes are of the superblock and the section table, where the structure is stored.
         let at = match kind >> 6 {
             0 => taker.take(1) as usize,
             1 => SUPERBLOCK_BYTES + taker.take(2) as usize % SUPERBLOCK_BYTES,
@@ -72,7 +71,7 @@ fn is_right<K: Key>(index: &Index) {
     }
 }
 
-/// The searches of `format` itself, on whatever stands there: ranks of the file, or an error.
+/// Runs the searches of `format` itself on any bytes: ranks of the file, or an error.
 fn ranks_of_format<K: Key>(header: &Header, bytes: &[u8], random: &mut Random) {
     let lines = Bytes(bytes);
     let word = <K::Word as pleach_format::Word>::from_u64;
@@ -90,7 +89,7 @@ fn ranks_of_format<K: Key>(header: &Header, bytes: &[u8], random: &mut Random) {
     }
 }
 
-/// What tools show of a file, whatever stands there.
+/// Runs the functions by which tools show a file, on any bytes.
 fn shown(bytes: &[u8], parsed: &Result<Header, FormatError>, random: &mut Random) {
     let fields = decode::superblock(bytes, 0);
     assert!(

@@ -1,5 +1,6 @@
-//! Tuples of chance, built and searched by every operation, against a sorted vector: for each instruction set, with
-//! and without verification, whole and damaged. A damaged file answers rightly or refuses, where it verifies.
+//! Tuples of chance, built and searched by every operation, against a sorted vector: for each instruction
+//! set, with and without verification, whole and damaged. A damaged file answers rightly or refuses, where
+//! it verifies.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -22,7 +23,7 @@ extern "C" fn tell() {
     eprintln!("answers compared: {}", ANSWERS.load(Relaxed));
 }
 
-/// Words of a shape, and words that stand in the input.
+/// Words of a shape, and words of the input.
 fn words(taker: &mut Taker<'_>, bits: u32) -> Vec<u64> {
     let max = u64::MAX >> (64 - bits);
     let shape = Shape::ALL[taker.take(1) as usize % Shape::ALL.len()];

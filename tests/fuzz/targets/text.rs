@@ -1,5 +1,5 @@
-//! Any text as an expression, a list of columns, a record, a type, a layout: an error that can be shown, or something
-//! that can be written and read again.
+//! Any text as an expression, a list of columns, a record, a type, a layout: an error that can be shown, or
+//! something that can be written and read again.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -35,7 +35,7 @@ fn means(logical: &Logical, text: &str, choice: u8) {
         printed.clear();
         form.put(word, &mut printed);
         let read = form.read(&printed);
-        // A word may have more digits than its decimal, where nobody looked.
+        // A word may have more digits than its decimal, if it was not checked.
         let is_long = matches!(logical, Logical::Decimal { .. });
         assert!(read == Ok(word) || is_long && read.is_err(), "{logical}: {word}: {read:?}");
     }
@@ -115,7 +115,7 @@ fuzz_target!(|data: &[u8]| {
                 let mut bits = Vec::new();
                 if let Ok(found) = predicate.evaluate(&tuples, &mut bits) {
                     assert!(found <= 70);
-                    // What a device would do, where one could.
+                    // The work of a device, where one could do it.
                     if let Some(program) = predicate.program() {
                         for (at, (&key, &value)) in keys.iter().zip(&values).enumerate() {
                             let kept = bits[at / 64] >> (at % 64) & 1 == 1;

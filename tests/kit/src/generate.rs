@@ -14,7 +14,7 @@ pub const fn mix(x: u64) -> u64 {
 pub struct Random(pub u64);
 
 impl Random {
-    /// The next 64 bits. It never ends, so it is no iterator.
+    /// The next 64 bits. It never ends, so it is not an iterator.
     #[allow(clippy::should_implement_trait, reason = "an endless source gives no Option")]
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(1);
@@ -30,7 +30,7 @@ impl Random {
 pub struct Taker<'a>(pub &'a [u8]);
 
 impl Taker<'_> {
-    /// The next number, of so many bytes (8 at most), little-endian.
+    /// Returns the next number of at most 8 bytes, little-endian.
     pub fn take(&mut self, bytes: usize) -> u64 {
         let mut word = [0; 8];
         let (now, rest) = self.0.split_at(bytes.min(self.0.len()));
@@ -40,7 +40,7 @@ impl Taker<'_> {
     }
 }
 
-/// How keys are spread.
+/// Distribution of keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// 0, 1, 2, ...
@@ -49,7 +49,7 @@ pub enum Shape {
     Uniform,
     /// Runs of neighbours at random places.
     Clustered,
-    /// Keys that stand many times.
+    /// Keys that occur many times.
     Duplicates,
     /// All keys the same.
     Equal,

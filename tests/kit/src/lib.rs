@@ -1,5 +1,5 @@
-//! What tests make files of, and damage them with. It knows the format alone, so that what checks files can be tested
-//! without building all that writes and searches them.
+//! Tools that make files for tests, and damage them. They depend only on the format, so that the checks of
+//! files can be tested without building the writers and the searches.
 
 pub mod generate;
 pub mod mutate;
@@ -7,8 +7,9 @@ pub mod naive;
 
 use std::path::{Path, PathBuf};
 
-/// Whether the long form of the tests is asked for (`PLEACH_TESTS=long`): loops that are exhaustive, or as long as
-/// docs/TESTING.md says. Without it they take samples, so that the suite ends within minutes.
+/// Returns true if the long form of the tests is requested (`PLEACH_TESTS=long`): loops that are
+/// exhaustive, or as long as docs/TESTING.md says. Without it they take samples, so that the suite ends
+/// within minutes.
 #[must_use]
 pub fn is_long() -> bool {
     std::env::var_os("PLEACH_TESTS").is_some_and(|form| form == "long")

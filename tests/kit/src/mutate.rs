@@ -1,9 +1,8 @@
 //! Damage to a file's bytes: what a disk or a copy does, and what a forger does.
 //!
-//! A change alone is found by the sums. So that checks behind the sums are reached too, [`reseal`]
+//! The sums find a change by themselves. So that checks after the sums are reached, too, [`reseal`]
 //! makes every sum of a changed file right again, and the file id with them; [`reseal_head`] does
-//! the superblock and the section table only, and never looks at what the table says, which may be
-//! anything.
+//! the superblock and the section table only, and never looks at the contents of the table, which may be anything.
 
 use crate::generate::{Random, mix};
 use crate::naive;
@@ -17,11 +16,11 @@ use pleach_format::view::{CLOSING_BYTES, HEAD_BYTES, Section};
 use std::ops::Range;
 use zerocopy::{FromBytes, IntoBytes};
 
-/// Byte of the superblock at which the file id stands.
+/// Offset of the file id in the superblock.
 const FILE_ID_AT: usize = 48;
-/// Byte of the superblock at which the number of sections stands.
+/// Offset of the number of sections in the superblock.
 const SECTIONS_AT: usize = 120;
-/// Byte of the superblock at which the table's sum stands.
+/// Offset of the table's sum in the superblock.
 const TABLE_CRC_AT: usize = 124;
 
 /// Inverts bit `bit % 8` of byte `bit / 8`.
@@ -36,7 +35,7 @@ pub fn header(bytes: &[u8]) -> Header {
     Header::parse(head, bytes.len() as u64).expect("a whole file")
 }
 
-/// The bytes of a section, without the padding behind it.
+/// Returns the range of bytes of a section, without the padding after it.
 #[must_use]
 pub fn content(bytes: &[u8], tag: Tag) -> Range<usize> {
     let header = header(bytes);
@@ -57,7 +56,7 @@ pub fn contents(bytes: &[u8]) -> Vec<naive::Content> {
     sections.map(content).collect()
 }
 
-/// The bytes of a section and of the padding behind it.
+/// Returns the range of bytes of a section and of the padding after it.
 #[must_use]
 pub fn extent(bytes: &[u8], tag: Tag) -> Range<usize> {
     let header = header(bytes);
@@ -65,7 +64,7 @@ pub fn extent(bytes: &[u8], tag: Tag) -> Range<usize> {
     section.offset() as usize..section.end as usize
 }
 
-/// Byte of the file at which the entry of a section stands.
+/// Returns the offset of the entry of a section in the file.
 #[must_use]
 pub fn entry_at(bytes: &[u8], tag: Tag) -> usize {
     let header = header(bytes);
@@ -96,8 +95,8 @@ pub fn number(bytes: &[u8], at: usize, width: usize) -> u64 {
 /// Kinds of damage that [`scramble`] knows.
 pub const SCRAMBLES: u64 = 7;
 
-/// Overwrites META, tuple lines, spine and grid, and leaves the sums as they were: bytes of chance, of one kind, a few
-/// changes, or lines in descending order; `kind` says which, modulo [`SCRAMBLES`].
+/// Overwrites META, tuple lines, spine and grid, and leaves the sums as they were: bytes of chance, of one
+/// kind, a few changes, or lines in descending order; `kind` says which, modulo [`SCRAMBLES`].
 pub fn scramble(bytes: &mut [u8], random: &mut Random, kind: u64) {
     for tag in [Tag::META, Tag::LINE, Tag::SPINE, Tag::GRID] {
         if header(bytes).section(tag).is_none() {
@@ -179,7 +178,7 @@ pub fn resealed(whole: &[u8], change: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
 /// [`reseal`] with a file id of the caller's choice.
 pub fn reseal_as(bytes: &mut [u8], file_id: [u8; 16]) {
     bytes[FILE_ID_AT..FILE_ID_AT + 16].copy_from_slice(&file_id);
-    // In file order: what is summed stands before its sums, and SUMS before SUM2.
+    // In file order: data comes before its sums, and SUMS before SUM2.
     for (index, (mut entry, extent)) in placed(bytes).into_iter().enumerate() {
         if entry.tag == Tag::SUM2 {
             entry.sums_crc = crc32(&bytes[extent]).into();
@@ -198,7 +197,7 @@ pub fn reseal_as(bytes: &mut [u8], file_id: [u8; 16]) {
     reseal_head(bytes);
 }
 
-/// Entries of the section table as they stand there, with the extents they ask for.
+/// Returns the entries of the section table as stored, with their extents.
 fn placed(bytes: &[u8]) -> Vec<(Entry, Range<usize>)> {
     let count = number(bytes, SECTIONS_AT, 4) as usize;
     let table = &bytes[TABLE_OFFSET as usize..HEAD_BYTES];

@@ -68,7 +68,7 @@ fn levels<W: Word>(children: &[(W, W, W)], is_bottom: bool) -> Vec<(Encoding, Ve
     unreachable!("raw always fits")
 }
 
-/// Whether the first whole lines of 8-bit codes are good enough to go on with them.
+/// Returns true if the first whole lines of 8-bit codes are good enough to go on with them.
 fn passes_trial<W: Word>(children: &[(W, W, W)], fanout: usize) -> bool {
     let (mut cost, mut borders_all) = (spine::Cost::default(), 0);
     for group in children.chunks_exact(fanout).take(spine::TRIAL_LINES) {
@@ -250,7 +250,7 @@ pub fn assemble(mut block: Superblock, contents: Vec<Content>) -> Vec<u8> {
     }
     file.resize(file.len().next_multiple_of(4096), 0);
 
-    // Sums of what stands so far.
+    // Sums of the bytes so far.
     let mut id = FileId::new(
         block.key_type.get(),
         block.value_type.get(),

@@ -1,9 +1,9 @@
 //! Target 19, the part that no fuzzer reaches: command lines of chance, run as a user would run them.
 //!
-//! Commands and their options come from the completions that the command prints for shells, so that none is forgotten;
-//! what stands between them are names of whole, damaged and missing files, numbers at every edge, expressions, texts
-//! and bytes of chance. Whatever it is: an exit code of the contract, nothing but one line on standard error where it
-//! is refused, never a panic, a signal, a wait without end, or litter.
+//! Commands and their options come from the completions that the command prints for shells, so that none is
+//! forgotten; between them are names of whole, damaged and missing files, numbers at every edge,
+//! expressions, random texts and bytes. In every case: an exit code of the contract, nothing but one line
+//! on standard error where it is refused, never a panic, a signal, a wait without end, or litter.
 
 use crate::disks::within;
 use crate::lab::{Lab, command, grouped, names, tail};
@@ -18,14 +18,14 @@ use std::process::Stdio;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Those that measure, and take their time.
+/// Commands that measure, and take long.
 const LONG: [&str; 4] = ["bench", "tune", "demo", "help"];
 
 /// Files of the folder in which commands are run.
 const FILES: [&str; 9] =
     ["a.pleach", "b.pleach", "s.pleach", "r.pleach", "bad.pleach", "a.csv", "s.csv", "keys.txt", "empty"];
 
-/// What may follow an option or stand alone.
+/// Values that may follow an option or be alone.
 const WORDS: &[&str] = &[
     "0",
     "1",
@@ -204,7 +204,7 @@ fn word(random: &mut Random) -> OsString {
         14 => random.next().to_string().into(),
         _ => {
             let length = if random.below(8) == 0 { 5000 } else { random.below(12) };
-            // What no argument can hold is a byte of zero.
+            // An argument cannot contain a zero byte.
             OsString::from_vec((0..length).map(|_| (random.below(255) + 1) as u8).collect())
         }
     }
@@ -239,7 +239,7 @@ fn arguments(random: &mut Random, commands: &BTreeMap<String, Vec<String>>) -> V
     line
 }
 
-/// Whether a terminal obeys a character: controls, and marks that turn the direction of letters.
+/// Returns true if a terminal obeys a character: controls, and marks that turn the direction of letters.
 fn is_obeyed(letter: char) -> bool {
     letter.is_control() && letter != '\n' && letter != '\r'
         || matches!(letter, '\u{61C}' | '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')

@@ -1,4 +1,5 @@
-//! Targets 8, 11 and 12: kills at random moments, disks that are full or read-only, calls that do part of the work.
+//! Targets 8, 11 and 12: kills at random moments, disks that are full or read-only, calls that do part of
+//! the work.
 
 use crate::lab::{self, Lab, grouped, names, succeed};
 use anyhow::{Context, Result, ensure};
@@ -62,7 +63,7 @@ pub fn kills(lab: &Lab) -> Result<String> {
     ))
 }
 
-/// What is tried on a disk that cannot hold it: the old file stays, nothing else does.
+/// Builds on a disk that cannot hold the result: only the old file stays.
 fn does_not_fit(lab: &Lab, folder: &Path, input: &Path, through: &[&str]) -> Result<u64> {
     let old = fs::read(folder.join("t.pleach"))?;
     let clean = names(folder)?;
@@ -229,7 +230,7 @@ pub fn parts(lab: &Lab) -> Result<String> {
             for before in &jobs[..number] {
                 ensure!(lab.pleach(folder.path(), before).output()?.status.success(), "{before:?}");
             }
-            // What it shall make is not there yet.
+            // The output does not exist yet.
             let made =
                 [("build", "t.pleach"), ("export", "out.csv")].iter().find(|(name, _)| *name == args[0]);
             let _ = made.map(|(_, made)| fs::remove_file(at(made)));

@@ -1,4 +1,5 @@
-//! Targets that fuzzers measure: built with libFuzzer's instruments, run for a time, and what they ran through counted.
+//! Targets that fuzzers measure: built with libFuzzer's instruments, run for a time, and what they ran
+//! through counted.
 
 use crate::arguments;
 use crate::lab::{self, Lab, grouped};
@@ -44,14 +45,15 @@ fn fuzzers(lab: &Lab, folder: &str, flags: &str) -> Result<PathBuf> {
     Ok(folder.join(TRIPLE).join("release"))
 }
 
-/// What one fuzz target has done. Kept beside the corpus, so that hours can be had in parts: of one program.
+/// Work that one fuzz target has done. Stored next to the corpus, so that hours of one program can be
+/// spread over several runs.
 #[derive(Default)]
 struct Work {
     /// Sum of the program that did it.
     program: u32,
     runs: u64,
     answers: u64,
-    /// Of processors.
+    /// Processor time.
     seconds: f64,
 }
 
@@ -60,7 +62,7 @@ impl Work {
         lab.root.join("target/fuzz").join(format!("{name}.done"))
     }
 
-    /// What this program did before, if it is the same.
+    /// Returns the work that this program has done before, if it is the same.
     fn load(lab: &Lab, name: &str, programs: &Path) -> Result<Self> {
         let program = crc32(&std::fs::read(programs.join(name))?);
         let text = std::fs::read_to_string(Self::path(lab, name)).unwrap_or_default();
@@ -94,12 +96,12 @@ fn program(programs: &Path, name: &str) -> Command {
     let mut command = Command::new(programs.join(name));
     // Two fuzzers on two cores: threads that wait for each other would only cost time.
     command.env("RAYON_NUM_THREADS", "1");
-    // Threads of pools that are on their way out when it ends are no leak.
+    // Pool threads that are still exiting at the end are not leaks.
     command.env("ASAN_OPTIONS", "detect_leaks=0").stdin(Stdio::null());
     command
 }
 
-/// Runs a fuzz target once, for so many seconds of the clock.
+/// Runs a fuzz target once, for a number of seconds of the clock.
 fn run_for(lab: &Lab, programs: &Path, name: &str, seconds: u64, work: &mut Work) -> Result<()> {
     let [corpus, seeds] = corpora(lab, name);
     std::fs::create_dir_all(&corpus)?;
@@ -112,14 +114,14 @@ fn run_for(lab: &Lab, programs: &Path, name: &str, seconds: u64, work: &mut Work
         // Names of functions take long to find.
         "-print_funcs=0",
         "-max_len=8192",
-        // Inputs that leave memory behind for a while, as pools do, would be run twice.
+        // Inputs that keep memory allocated for a while, as pools do, would be run twice.
         "-detect_leaks=0",
     ]);
     command.arg(format!("-artifact_prefix={}/{name}-", programs.display())).current_dir(&lab.root);
-    // A build holds lines back; and few bytes of an input may stand for many: a page of Parquet for 1 GiB.
+    // A build buffers lines; and few bytes of an input may decompress to many: a page of Parquet to 1 GiB.
     let most = if BUILDS.contains(&name) { 1536 } else { 64 };
     command.arg(format!("-malloc_limit_mb={most}"));
-    // What it says goes to a file: a pipe that nobody reads would stop it.
+    // Its output goes to a file: an unread pipe would block it.
     let log = tempfile::NamedTempFile::new()?;
     let mut child = command.stdout(Stdio::null()).stderr(log.reopen()?).spawn()?;
     let mut taken = 0.0;
@@ -143,7 +145,7 @@ fn run_for(lab: &Lab, programs: &Path, name: &str, seconds: u64, work: &mut Work
     Ok(())
 }
 
-/// Inputs that made a program fail once must do so no longer: they are no part of the corpus.
+/// Inputs that made a program fail once must not do so any more: they are not part of the corpus.
 fn replay(programs: &Path, name: &str) -> Result<()> {
     let prefix = format!("{name}-");
     let is_artifact = |path: &PathBuf| {
@@ -170,8 +172,8 @@ const COMPARES: &str = "search";
 /// Seconds of the clock after which what was done is written down.
 const SLICE_SECONDS: u64 = 300;
 
-/// Runs fuzz targets side by side, each for so long: of the clock in the short form, in the long one of a processor and
-/// in all, the work of earlier calls included (`target/fuzz/NAME.done`).
+/// Runs fuzz targets side by side, each for so long: of the clock in the short form, in the long one of a
+/// processor and in all, the work of earlier calls included (`target/fuzz/NAME.done`).
 fn fuzz(lab: &Lab, names: &[&str], seconds: u64) -> Result<String> {
     let programs = fuzzers(lab, "target/fuzz", FUZZER)?;
     let one = |name: &str| -> Result<String> {
@@ -203,7 +205,7 @@ fn fuzz(lab: &Lab, names: &[&str], seconds: u64) -> Result<String> {
     Ok(format!("{}; no finding", told.join("; ")))
 }
 
-/// What a fuzz target has found worth keeping, and what it began with.
+/// Corpus that a fuzz target has found, and the one with which it began.
 fn corpora(lab: &Lab, name: &str) -> [PathBuf; 2] {
     ["target/fuzz/corpus", "tests/fuzz/corpus"].map(|folder| lab.root.join(folder).join(name))
 }
@@ -213,7 +215,7 @@ fn files_of(folder: &Path) -> impl Iterator<Item = PathBuf> {
     std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path())
 }
 
-/// How often each line of each file of `format` was run through, by what `llvm-cov` writes down for one program.
+/// Counts of executions of each line of each file of `format`, from the report of `llvm-cov` for one program.
 fn add_lines(lines: &mut BTreeMap<String, BTreeMap<u32, u64>>, lcov: &str) -> Option<()> {
     let mut file = None;
     for line in lcov.lines() {
@@ -228,7 +230,7 @@ fn add_lines(lines: &mut BTreeMap<String, BTreeMap<u32, u64>>, lcov: &str) -> Op
     Some(())
 }
 
-/// What merges profiles, and what reports them.
+/// Programs that merge and report profiles.
 fn coverage_tools() -> Result<[PathBuf; 2]> {
     let sysroot = lab::succeed("rustc", &["--print", "sysroot"])?;
     let folder = Path::new(sysroot.trim()).join("lib/rustlib").join(TRIPLE).join("bin");
@@ -239,8 +241,9 @@ fn coverage_tools() -> Result<[PathBuf; 2]> {
     Ok(tools)
 }
 
-/// How many lines of `format` all that the fuzzers have kept runs through. Each program is looked at by itself, and a
-/// line counts that one of them has run: profiles of programs that hold different instances of a function do not add.
+/// Returns the number of lines of `format` that the corpora of all fuzzers execute. Each program is looked
+/// at by itself, and a line counts that one of them has run: profiles of programs that hold different
+/// instances of a function do not add.
 fn coverage(lab: &Lab) -> Result<String> {
     let [merge, report] = coverage_tools()?;
     let programs = fuzzers(lab, "target/coverage", "--cfg fuzzing -Cinstrument-coverage")?;
@@ -293,12 +296,12 @@ fn coverage(lab: &Lab) -> Result<String> {
     Ok(format!("{:.1}% of the {} lines of `format`", share * 100.0, grouped(count as u64)))
 }
 
-/// Seconds of a fuzz target, where somebody asked for some.
+/// Returns the seconds of a fuzz target, if they were requested.
 fn fuzz_seconds_asked() -> Option<u64> {
     std::env::var("PLEACH_FUZZ_SECONDS").ok()?.parse().ok()
 }
 
-/// Seconds of a processor that a figure stands for.
+/// Processor seconds that a figure represents.
 const WHOLE_SECONDS: u64 = 3600;
 
 /// Seconds of a fuzz target in each form.
@@ -309,7 +312,7 @@ fn fuzz_seconds(lab: &Lab) -> u64 {
 /// Numbers of the targets here.
 const NUMBERS: RangeInclusive<u32> = 17..=19;
 
-/// Whether this target would be measured for less time than its figure stands for.
+/// Returns true if this target would be measured for less time than its figure represents.
 pub fn is_shortened(number: u32) -> bool {
     NUMBERS.contains(&number) && fuzz_seconds_asked().is_some_and(|seconds| seconds < WHOLE_SECONDS)
 }
@@ -332,7 +335,7 @@ pub fn fuzz_search(lab: &Lab) -> Result<String> {
     fuzz(lab, &["search"], fuzz_seconds(lab))
 }
 
-/// Target 19. The short form leaves out what takes minutes to build, unless it is asked for.
+/// Target 19. The short form leaves out programs that take minutes to build, unless they are requested.
 pub fn fuzz_import(lab: &Lab) -> Result<String> {
     let by_chance = || arguments::by_chance(lab, lab.tries(300, 100_000));
     if lab.short && fuzz_seconds_asked().is_none() {

@@ -1,4 +1,4 @@
-//! Where targets are tried: the command that is tested, folders, inputs, and how long is long enough.
+//! Environment of the targets: the tested command, folders, inputs, and time limits.
 
 use anyhow::{Context, Result, bail, ensure};
 use pleach_tests::generate::mix;
@@ -9,9 +9,9 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Output, Stdio};
 
-/// What every target is given.
+/// Environment of every target.
 pub struct Lab {
-    /// Whether the short form is asked for, which a machine of two cores ends within minutes.
+    /// True if the short form is requested, which a machine of two cores ends within minutes.
     pub short: bool,
     /// Folder of the sources.
     pub root: PathBuf,
@@ -86,8 +86,8 @@ impl Lab {
     }
 }
 
-/// What a target needs is not here: a program, the rights of root, a kind of file system. The short form says so and
-/// goes on; the whole form fails.
+/// Reports a missing requirement of a target: a program, the rights of root, a kind of file system. The
+/// short form prints it and continues; the whole form fails.
 #[derive(Debug)]
 pub struct NotHere(pub String);
 
@@ -132,14 +132,14 @@ pub fn succeed(program: &str, args: &[&str]) -> Result<String> {
     Ok(text)
 }
 
-/// Whether a program is installed.
+/// Returns true if a program is installed.
 pub fn has(program: &str) -> bool {
     let found = |folder: PathBuf| folder.join(program).is_file();
     let paths = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&paths).chain(["/usr/sbin".into(), "/sbin".into()]).any(found)
 }
 
-/// What a command printed on both streams.
+/// Returns the output of a command on both streams.
 pub fn both(output: &Output) -> String {
     [String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr)].concat()
 }
@@ -150,7 +150,7 @@ pub fn tail(text: &str, lines: usize) -> String {
     all[all.len().saturating_sub(lines)..].join("\n")
 }
 
-/// Whether a process was killed: itself, or the shell's way of saying so.
+/// Returns true if a process was killed: itself, or the shell's way of saying so.
 pub fn was_killed(status: ExitStatus) -> bool {
     status.signal() == Some(libc::SIGKILL) || status.code() == Some(128 + libc::SIGKILL)
 }

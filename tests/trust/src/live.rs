@@ -153,8 +153,8 @@ pub fn cuts(lab: &Lab) -> Result<String> {
     ))
 }
 
-/// The command on files that shrink under it: an error, or damage; what it prints is the beginning of the right answer.
-/// How often it ran, and how often it did not end as if the file were whole.
+/// The command on files that shrink under it: an error, or damage; what it prints is the beginning of the
+/// right answer. Number of runs, and of runs that did not end as if the file were whole.
 fn shrinking(lab: &Lab, folder: &Path, whole: &[u8], runs: u64) -> Result<(u64, u64)> {
     let path = folder.join("t.pleach");
     let keys: String = (0..2000).map(|i| format!("{}\n", mix(i * 30))).collect();
@@ -376,7 +376,7 @@ fn mapped_pages(path: &str) -> Result<u64> {
     Ok(kilobytes / 4)
 }
 
-/// What opening costs: system calls, pages of the mapping that were touched, and pages of the file that came into
+/// Costs of opening: system calls, pages of the mapping that were touched, and pages of the file that came into
 /// memory, by the kernel's counts; the last also with a look-up.
 pub struct Opening {
     pub calls: u64,

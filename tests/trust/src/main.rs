@@ -1,7 +1,7 @@
 //! `cargo trust`: measures what docs/TRUST.md promises, and writes the figures there.
 //!
-//! Each target is a function that fails, or says in one sentence what it has measured. Figures are kept with their date
-//! in `docs/trust.json`, from which the table of docs/TRUST.md is made.
+//! Each target is a function that fails, or says in one sentence what it has measured. Figures are kept
+//! with their date in `docs/trust.json`, from which the table of docs/TRUST.md is made.
 
 mod arguments;
 mod disks;
@@ -57,7 +57,7 @@ struct Cli {
     child: Option<Role>,
 }
 
-/// What this program does as a child of itself.
+/// Tasks of this program as a child of itself.
 #[derive(Debug, Subcommand)]
 #[command(hide = true)]
 enum Role {
@@ -105,7 +105,7 @@ fn command(root: &Path, short: bool) -> Result<PathBuf> {
     Ok(target.join(form).join("pleach"))
 }
 
-/// Whether all that was tried holds.
+/// Returns true if all that was tried holds.
 fn measure(cli: &Cli) -> Result<bool> {
     let known = |number: &u32| TARGETS.iter().any(|target| target.number == *number);
     if let Some(unknown) = cli.targets.iter().find(|number| !known(number)) {

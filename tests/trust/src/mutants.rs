@@ -1,4 +1,4 @@
-//! Whether the tests test: mutants of what is read, verified and published, and how many of them a test kills.
+//! Mutation tests: mutants of the code that reads, verifies and publishes, and how many of them a test kills.
 
 use crate::lab::{self, Lab, grouped};
 use anyhow::{Result, ensure};
@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// What is changed by mutants, what looks at it, and how far that is optimised: most tests end before a compiler that
-/// optimises would. A second look is at those alone that the first one missed.
+/// Code that is mutated, the tests that run on it, and their optimization: most tests end before an
+/// optimizing compiler would. The second look is only at mutants that the first one missed.
 const MUTANTS: &[(&[&str], &[&str], &str)] = &[
     (&["-p", "pleach-fsck"], &["--test", "damage"], "0"),
     (&["-p", "pleach-fsck"], &["--lib"], "0"),
@@ -25,8 +25,8 @@ const MUTANTS: &[(&[&str], &[&str], &str)] = &[
     (&["-p", "pleach", "--test-package", "pleach-tests"], &["--test", "corrupt", "--", "verified"], "0"),
 ];
 
-/// What was tried to the end, in `tests/mutants.txt`: of each file its sum, how many of its mutants were killed, and
-/// those that survive. Of a file that is another one by now nothing is known.
+/// Completed results, in `tests/mutants.txt`: for each file its sum, the number of killed mutants, and the
+/// survivors. Nothing is known of a file that has changed since.
 struct Record<'a> {
     lab: &'a Lab,
     files: BTreeMap<String, Tried>,
@@ -79,7 +79,8 @@ impl<'a> Record<'a> {
         Self { lab, files }
     }
 
-    /// Takes over what is known of files whose mutants have all been tried, and of survivors that were tried again.
+    /// Takes over what is known of files whose mutants have all been tried, and of survivors that were
+    /// tried again.
     fn note(&mut self, ledger: &Ledger<'_>, list: &str) -> Result<()> {
         let mut files: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         list.lines().for_each(|name| files.entry(file_of(name)).or_default().push(name));
@@ -113,7 +114,7 @@ impl<'a> Record<'a> {
     }
 }
 
-/// Of a file.
+/// Results of a file.
 fn sum(lab: &Lab, file: &str) -> String {
     format!("{:08x}", crc32(&std::fs::read(lab.root.join(file)).unwrap_or_default()))
 }
@@ -129,8 +130,8 @@ fn file_of(name: &str) -> &str {
     name.split(':').next().unwrap_or_default()
 }
 
-/// Where the outcomes of mutants are kept: one line each, the sum of the file that is changed and the outcome before
-/// the mutant's name. Of a file that is another one by now nothing is known.
+/// File of the outcomes of mutants: one line each, with the sum of the mutated file and the outcome before
+/// the mutant's name. Nothing is known of a file that has changed since.
 struct Ledger<'a> {
     lab: &'a Lab,
     path: PathBuf,
@@ -150,12 +151,12 @@ impl<'a> Ledger<'a> {
         this
     }
 
-    /// Of the file that a mutant changes.
+    /// Sum of the file that a mutant changes.
     fn sum(&self, name: &str) -> String {
         sum(self.lab, file_of(name))
     }
 
-    /// What a run before this one has left: cargo-mutants goes on from there, unless a source is another one by now.
+    /// Results of an earlier run: cargo-mutants continues from them, unless a source has changed since.
     fn resume(&mut self, out: &Path) -> Result<()> {
         let text = std::fs::read_to_string(out.join("sources.txt")).unwrap_or_default();
         let is_same = |line: &str| line.split_once(' ').is_some_and(|(sum, file)| sum == self.sum(file));
@@ -231,7 +232,7 @@ pub fn mutants(lab: &Lab) -> Result<String> {
         let list = String::from_utf8(list.stdout)?;
         record.note(&ledger, &list)?;
         there.extend(list.lines().map(|name| file_of(name).to_owned()));
-        // Those of files that are not on record, and survivors without a reason.
+        // Mutants of files that are not on record, and survivors without a reason.
         let again: BTreeSet<&str> =
             record.files.values().flat_map(|tried| tried.unexplained(&explained)).collect();
         let is_new = |name: &&str| !record.files.contains_key(file_of(name));
@@ -253,7 +254,7 @@ pub fn mutants(lab: &Lab) -> Result<String> {
                 "20",
             ]);
             cargo.arg("--re").arg(format!("^({})$", choices.join("|")));
-            // What a mutant changes is compiled again within a second that way, and that is most of the time.
+            // That way a mutated file is compiled again within a second, and compiling takes most of the time.
             cargo.env("CARGO_PROFILE_DEV_DEBUG", "0").env("CARGO_INCREMENTAL", "1");
             cargo.env("CARGO_PROFILE_DEV_OPT_LEVEL", optimised);
             // The first test that fails is enough.
@@ -272,7 +273,7 @@ pub fn mutants(lab: &Lab) -> Result<String> {
             let output = cargo.current_dir(&lab.root).stdin(Stdio::null()).output()?;
             ledger.gather(&out)?;
             record.note(&ledger, &list)?;
-            // Whether mutants were missed or took too long is counted here; else tests failed without any change.
+            // Missed mutants and timeouts are counted here; otherwise tests failed without any change.
             let is_tried = matches!(output.status.code(), Some(0 | 2 | 3));
             ensure!(is_tried, "{}: {}", output.status, lab::tail(&lab::both(&output), 30));
             let undone = names.iter().filter(|name| !ledger.outcomes.contains_key(*name)).count();

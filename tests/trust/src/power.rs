@@ -1,10 +1,10 @@
 //! Target 9: power cuts under ext4 (ordered and writeback), xfs and btrfs.
 //!
-//! Builds replace one file again and again on a disk that remembers ([`crate::recorder`]); each is noted when it has
-//! returned. Then the power is cut, at hundreds of moments: the disk of that moment is mounted, which runs the file
-//! system's own recovery, and the file must be there, whole, and none older than the last build that had returned.
-//! The same is done once without the sync of the folder (`strace` answers it in the kernel's place): then the rig has
-//! to find lost builds, or it would find nothing at all.
+//! Builds replace one file again and again on a disk that remembers ([`crate::recorder`]); each is noted
+//! when it has returned. Then the power is cut, at hundreds of moments: the disk of that moment is mounted,
+//! which runs the file system's own recovery, and the file must be there, whole, and none older than the
+//! last build that had returned. The same is done once without the sync of the folder (`strace` answers it
+//! in the kernel's place): then the rig has to find lost builds, or it would find nothing at all.
 
 use crate::lab::{self, Lab, grouped, succeed};
 use crate::recorder::{Recorder, Recording};
@@ -64,7 +64,7 @@ impl Drop for Mounted {
     }
 }
 
-/// How a generation is made; the first one where no file is.
+/// Method of making a generation; the first one if there is no file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Way {
     Build,
@@ -98,7 +98,7 @@ fn run(lab: &Lab, system: &System, builds: u64, folder_sync: bool) -> Result<(Re
         let build = ["build", "-o", "t.pleach", "--raw", "u64,u64", "--quiet", "--threads", "1", &input];
         let rebuild = ["rebuild", "t.pleach", "--quiet", "--threads", "1", "--apply", &changes, "--method"];
         let args = match way(number) {
-            // The lie below is told to plain builds.
+            // The lie below is for plain builds.
             _ if !folder_sync => build.to_vec(),
             Way::Build => build.to_vec(),
             Way::Spill => [&build[..], &["--memory", "1"]].concat(),
@@ -126,7 +126,7 @@ fn run(lab: &Lab, system: &System, builds: u64, folder_sync: bool) -> Result<(Re
     Ok((recording, returned))
 }
 
-/// What stands on a disk after a cut: the number of the build, 0 where there is no file.
+/// Returns the number of the build that a disk holds after a cut, or 0 if there is no file.
 fn found(image: &Path, system: &System, builds: u64) -> Result<u64> {
     let mounted = Mounted::new(attach(image)?, system.options).context("the file system does not recover")?;
     let target = mounted.folder.path().join("t.pleach");

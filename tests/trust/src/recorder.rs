@@ -1,8 +1,9 @@
 //! A disk that remembers every write and every flush, so that any power cut can be shown afterwards.
 //!
-//! It is a file in a FUSE file system of our own, under a loop device: what the file system on it writes comes here as
-//! writes, and its barriers as syncs. After a power cut a disk holds all that was written before the last sync that it
-//! has answered, and any part of what came later, in any order: [`Recorder::after_cut`] makes such a disk.
+//! It is a file in a FUSE file system of our own, under a loop device: what the file system on it writes
+//! comes here as writes, and its barriers as syncs. After a power cut a disk holds all that was written
+//! before the last sync that it has answered, and any part of what came later, in any order:
+//! [`Recorder::after_cut`] makes such a disk.
 
 use anyhow::{Context, Result};
 use fuser::{
@@ -19,10 +20,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
-/// What a disk writes as a whole: parts of a write are lost by blocks of this size.
+/// Size of the blocks that a disk writes as a whole: parts of a write are lost in such blocks.
 const BLOCK_BYTES: usize = 4096;
 
-/// What happened to the disk.
+/// Event on the disk.
 #[derive(Clone)]
 enum Event {
     Write(u64, Arc<[u8]>),
@@ -224,9 +225,9 @@ impl Recorder {
     }
 }
 
-/// What was remembered.
+/// Recorded events.
 pub struct Recording {
-    /// The disk as it was, and what was synced since, up to the cut that was asked for last.
+    /// The disk as it was, and what was synced since, up to the last requested cut.
     base: Disk,
     bytes: u64,
     events: Vec<Event>,
@@ -234,12 +235,13 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// How many events there are.
+    /// Returns the number of events.
     pub fn len(&self) -> usize {
         self.events.len()
     }
 
-    /// The disk after a power cut behind so many events, as a new sparse file. Cuts must be asked for in order.
+    /// Makes the disk after a power cut that follows `events` events, as a new sparse file. Cuts must be
+    /// requested in order.
     pub fn after_cut(&mut self, at: usize, random: &mut Random, path: &Path) -> Result<()> {
         // All before the last sync is there.
         let synced =
@@ -255,7 +257,7 @@ impl Recording {
         for (number, block) in &self.base.blocks {
             file.write_all_at(block, number * BLOCK_BYTES as u64)?;
         }
-        // Of what came later all, none, or some blocks.
+        // All, none, or some blocks of later events.
         let share = [0, 1, 2, 3, 4][random.below(5) as usize];
         for event in &self.events[synced.max(self.applied)..at] {
             let Event::Write(offset, bytes) = event else { continue };

@@ -5,12 +5,12 @@
 use crate::lab::{Lab, grouped};
 use anyhow::{Context, Result, bail, ensure};
 
-/// Tests that print no figure, by the name under which they are asked for: that they passed is counted, as this. All
-/// others must print one, so that none is lost unnoticed.
+/// Tests that print no figure, by name, with the unit in which passed ones are counted. All others must
+/// print a figure, so that none is lost unnoticed.
 const UNCOUNTED: [(&str, &str); 2] =
     [("golden", "tests pass"), ("harmonia::model", "tests of a model of Harmonia's locks pass")];
 
-/// Runs tests, in their long form unless the short one is asked for, and gathers the figures of a target.
+/// Runs tests, in their long form unless the short one is requested, and gathers the figures of a target.
 fn figures(lab: &Lab, number: u32, tests: &[&[&str]]) -> Result<String> {
     let mut found = Vec::new();
     for test in tests {
@@ -46,7 +46,7 @@ fn counted(number: u32, test: &[&str], passed: u64, text: &str) -> Result<Vec<St
     Ok(vec![format!("{passed} {told}")])
 }
 
-/// Figures of which several tests have counted the same, as `3 look-ups` and `4 look-ups`, as one: the sum.
+/// Combines figures of several tests with one unit, such as `3 look-ups` and `4 look-ups`, into their sum.
 fn summed(figures: &[String]) -> Vec<String> {
     let mut all: Vec<(Option<u64>, &str)> = Vec::new();
     for figure in figures {
@@ -116,23 +116,24 @@ pub fn agree(lab: &Lab) -> Result<String> {
     of_all_isas(lab, 21, &["-p", "pleach-tests", "--test", "agree"])
 }
 
-/// What is instrumented is built for.
+/// Target for which instrumented code is built.
 pub const TRIPLE: &str = "x86_64-unknown-linux-gnu";
 
-/// What Miri can run, with the flags that it needs: nothing that maps files, nor layouts of whole trees, which take it
-/// hours. `format` has no unsafe code; raw pointers are in searches and in the operators in memory.
+/// Tests that Miri can run, with the flags that it needs: none that maps files, nor layouts of whole trees,
+/// which take it hours. `format` has no unsafe code; raw pointers are in searches and in the operators in
+/// memory.
 const MIRI: &[(&[&str], &str)] = &[
     (&["-p", "pleach-relation", "--lib", "--", "memory::tests"], ON_RAYON),
     (&["-p", "pleach-tests", "--test", "corrupt", "--", "unverified"], ""),
 ];
 
-/// Threads of rayon's pool never end, its queues keep addresses as numbers and look at their neighbours: by the rules
-/// of Tree Borrows that is allowed. They cost many times the time of the stricter ones.
+/// Threads of rayon's pool never end, its queues keep addresses as numbers and look at their neighbours: by
+/// the rules of Tree Borrows that is allowed. They cost many times the time of the stricter ones.
 const ON_RAYON: &str =
     "-Zmiri-tree-borrows -Zmiri-ignore-leaks -Zmiri-permissive-provenance -Zmiri-disable-isolation";
 
-/// Sanitizers, and the models that they cannot take: these run their threads on stacks of their own, which the thread
-/// sanitizer takes for damage. One that is to fail leaves them behind, which is a leak.
+/// Sanitizers, and the models that they cannot take: these run their threads on stacks of their own, which
+/// the thread sanitizer takes for damage. One that is to fail leaves its stacks allocated, which is a leak.
 const SANITIZERS: [(&str, &[&str]); 2] = [
     ("address", &["the_model_finds"]),
     (
@@ -184,10 +185,10 @@ pub fn sanitizers(lab: &Lab) -> Result<String> {
         ]
         .concat();
         args.extend(skipped.iter().flat_map(|test| ["--skip", test]));
-        // What a cut file does to a reader is for tests to see, not for the sanitizer.
+        // Tests, not the sanitizer, check what a truncated file does to a reader.
         let environment = [
             ("RUSTFLAGS", flags.as_str()),
-            // What is suppressed is known by the names of functions, inlined ones too.
+            // Suppressions go by the names of functions, including inlined ones.
             ("CARGO_PROFILE_RELEASE_DEBUG", "line-tables-only"),
             ("CARGO_PROFILE_RELEASE_STRIP", "none"),
             ("ASAN_OPTIONS", "handle_sigbus=0"),

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-/// Between these lines the table stands.
+/// The table is between these lines.
 const BEGIN: &str = "<!-- The table is made by `cargo trust --write`. -->";
 const END: &str = "<!-- End of the table. -->";
 

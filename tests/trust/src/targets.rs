@@ -10,13 +10,13 @@ pub struct Target {
     pub number: u32,
     /// Its name.
     pub name: &'static str,
-    /// How it is measured.
+    /// Method of measurement.
     pub method: &'static str,
-    /// What the method cannot show.
+    /// Limits of the method.
     pub limits: &'static str,
     /// Measures it: a sentence with the figures, or why it does not hold.
     pub measure: fn(&Lab) -> Result<String>,
-    /// Whether the short form has it unasked: the others have theirs in `cargo test`, and fuzzers take minutes to
+    /// True if the short form has it unasked: the others have theirs in `cargo test`, and fuzzers take minutes to
     /// build.
     pub in_short: bool,
 }

@@ -1,8 +1,9 @@
 //! Targets 7 and 10: SIGKILL, and every error that fits, at every system call of a build and of rebuilds.
 //!
-//! `strace` stops the process at its k-th call of a kind and kills it there, or answers in the kernel's place; k goes
-//! up until a run ends without having been met. The file must be the old one or the new one, byte for byte, the error
-//! one line under exit code 8, and the folder clean: at once, or after the next build where the process was killed.
+//! `strace` stops the process at its k-th call of a kind and kills it there, or answers in the kernel's
+//! place; k goes up until a run ends without having been met. The file must be the old one or the new one,
+//! byte for byte, the error one line under exit code 8, and the folder clean: at once, or after the next
+//! build where the process was killed.
 
 use crate::lab::{self, Lab, grouped, names};
 use anyhow::{Context, Result, ensure};
@@ -23,7 +24,7 @@ struct Job {
 /// A folder with inputs, and what is done in it.
 struct Place {
     folder: tempfile::TempDir,
-    /// Where `strace` writes, outside of what is looked at.
+    /// Output of `strace`, outside the folder that is examined.
     log: tempfile::NamedTempFile,
     inputs: Vec<String>,
     jobs: Vec<Job>,
@@ -72,7 +73,7 @@ impl Place {
         self.folder.path().join("t.pleach")
     }
 
-    /// What stands there before a job.
+    /// Contents of the folder before a job.
     fn put(&self, old: Option<&[u8]>) -> Result<()> {
         let _ = fs::remove_file(self.target());
         Ok(old.map_or(Ok(()), |old| fs::write(self.target(), old))?)
@@ -91,15 +92,15 @@ impl Place {
         Ok(())
     }
 
-    /// What is in the folder beside inputs and target.
+    /// Returns the names in the folder other than inputs and target.
     fn litter(&self) -> Result<Vec<String>> {
         let mut names = names(self.folder.path())?;
         names.retain(|name| !self.inputs.contains(name) && name != "t.pleach");
         Ok(names)
     }
 
-    /// Calls of each kind that a job makes: at most so many in one thread; and how many the system's loader makes
-    /// before the program begins.
+    /// Calls of each kind that a job makes: the maximum of one thread, and the number that the system's
+    /// loader makes before the program begins.
     fn calls(&self, lab: &Lab, job: &Job) -> Result<BTreeMap<String, (u64, u64)>> {
         self.put(job.old.as_deref())?;
         let log = path(self.log.path())?;
@@ -144,7 +145,7 @@ impl Place {
         lab.through("strace", &scene, self.folder.path(), &job.args).output().context("strace")
     }
 
-    /// What was answered in the kernel's place, as it was logged last.
+    /// Returns the last logged answer that was given in the kernel's place.
     fn answered(&self) -> Result<Answered> {
         let log = String::from_utf8_lossy(&fs::read(self.log.path())?).into_owned();
         let calls = injected(&log);
@@ -154,7 +155,7 @@ impl Place {
         Ok(Answered { is_met: !calls.is_empty(), of_build })
     }
 
-    /// Whether the target is the new file; it must be one of the two.
+    /// Returns true if the target is the new file; it must be one of the two.
     fn is_new(&self, job: &Job, what: &str) -> Result<bool> {
         let now = match fs::read(self.target()) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
@@ -170,7 +171,8 @@ fn path(path: &Path) -> Result<&str> {
     path.to_str().context("a plain path")
 }
 
-/// Calls that `strace` has answered, by its log. What it prints of a call that others come between is put together.
+/// Calls that `strace` has answered, by its log. What it prints of a call that others come between is put
+/// together.
 fn injected(log: &str) -> Vec<String> {
     let mut begun: BTreeMap<&str, &str> = BTreeMap::new();
     let mut calls = Vec::new();
@@ -201,8 +203,8 @@ const OF_BUILD: [&str; 10] = [
     "renameat2",
 ];
 
-/// Whether a call that failed must end a build: one of these, of a file in this folder or of the folder itself. What is
-/// written for people, and what may be asked again, may fail.
+/// Returns true if a call that failed must end a build: one of these, of a file in this folder or of the
+/// folder itself. Output for people, and calls that may be repeated, may fail.
 fn must_be_told(call: &str, folder: &str) -> bool {
     let name = call.split('(').next().unwrap_or_default();
     // The first descriptor: what is written may name the folder, too. All that is renamed is the build's.
@@ -270,7 +272,7 @@ fn errors(call: &str) -> &'static [&'static str] {
     }
 }
 
-/// What `strace` has answered in the kernel's place.
+/// Answers that `strace` gave in the kernel's place.
 struct Answered {
     /// Anything.
     is_met: bool,
@@ -278,11 +280,11 @@ struct Answered {
     of_build: Option<String>,
 }
 
-/// How commands ended that met an error.
+/// Outcomes of commands that met an error.
 #[derive(Default)]
 struct Ends {
     runs: u64,
-    /// Where a call failed that must not do so unnoticed.
+    /// Failed calls that must not stay unnoticed.
     of_build: u64,
     /// Exit code 8, one line, the old file.
     refused: u64,
@@ -324,7 +326,7 @@ impl Ends {
         match output.status.code() {
             Some(0) => {
                 ensure!(is_new, "success without the new file");
-                // It stands there, but who says that it will after a power cut?
+                // It is there now, but perhaps not after a power cut.
                 ensure!(answered.of_build.is_none(), "success all the same: {:?}", answered.of_build);
                 self.borne += 1;
             }
@@ -372,7 +374,7 @@ pub fn errnos(lab: &Lab) -> Result<String> {
             if errors(&call).is_empty() {
                 untried.insert(call.clone());
             }
-            // Few, and what all else stands on: the short form has them all.
+            // Few, and all else depends on them: the short form has them all.
             let is_last_step = call.ends_with("sync") || call.starts_with("rename");
             for error in errors(&call) {
                 for k in (1..=count).filter(|&k| is_last_step || is_tried(lab, k, number)) {

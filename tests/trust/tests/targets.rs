@@ -1,4 +1,4 @@
-//! What `cargo trust` says about itself; with it the program is built, which `.ci/run` then runs.
+//! The output of `cargo trust` about itself. This test also builds the program, which `.ci/run` then runs.
 
 use std::process::Command;
 

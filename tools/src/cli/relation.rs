@@ -5,7 +5,7 @@ use crate::parse;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
-/// Format of an answer.
+/// Format of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum OutFormat {
     /// Index file
@@ -20,35 +20,37 @@ pub enum OutFormat {
     Arrow,
 }
 
-/// Where an answer goes, and what may be used for it.
+/// Destination of a result, and the resources for it.
 #[derive(Clone, Debug, Args)]
 pub struct Out {
-    /// File to make: .pleach .csv .tsv .parquet .arrow; it appears whole or not at all [default: lines on standard
-    /// output]
+    /// File to write: .pleach .csv .tsv .parquet .arrow; it is published complete or not at all [default:
+    /// lines on standard output]
     #[arg(long, short, value_name = "OUT")]
     pub output: Option<PathBuf>,
     /// Format of OUT: pleach csv tsv parquet arrow [default: by its extension]
     #[arg(long, value_name = "F", hide_possible_values = true, requires = "output")]
     pub format: Option<OutFormat>,
-    /// Replace OUT even if it is no Pleach file, or for a table even if it is one; never a file that is read
+    /// Replace OUT even if it is not a Pleach file, or, for a table, even if it is one, but never an input
     #[arg(long, requires = "output")]
     pub force: bool,
-    /// Where to compute: cpu, cuda (the first GPU) or cuda:N; auto is cpu, since the CPU reads and writes the files
+    /// Device that computes: cpu, cuda (the first GPU) or cuda:N; auto is cpu, because the CPU reads and
+    /// writes the files
     #[arg(long, value_name = "DEVICE", default_value = "auto", value_parser = parse::device)]
     pub device: Device,
-    /// Memory of the GPU to use, as 4GiB [default: what is free]
+    /// Memory of the GPU to use, such as 4GiB [default: all free memory]
     #[arg(long, value_name = "SIZE", value_parser = parse::size)]
     pub device_memory: Option<u64>,
-    /// Memory for sorting, where that is needed, as 256M, 256MiB, 4GiB [default: half]
+    /// Memory for sorting, if needed, such as 256M or 4GiB [default: half of the memory]
     #[arg(long, value_name = "SIZE", value_parser = parse::size)]
     pub memory: Option<u64>,
-    /// Threads to use; 0 is all
+    /// Threads to use; 0 uses all
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = parse::threads)]
     pub threads: usize,
-    /// Folder for what does not fit into memory [default: the folder of OUT, or that of temporary files]
+    /// Folder for data that does not fit into memory [default: the folder of OUT, or the system's temporary
+    /// folder]
     #[arg(long, value_name = "DIR")]
     pub temp: Option<PathBuf>,
-    /// Say on standard error how it is done
+    /// Explain on standard error how the operator works
     #[arg(long)]
     pub explain: bool,
 }
@@ -72,25 +74,26 @@ pub struct ProjectArgs {
     /// File to read
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
-    /// Columns: the new key, then the new values; key, value, rank or a field, [OFF:LEN] for bits of it
+    /// Columns: the new key, then the new values; each is key, value, rank or a field, with [OFF:LEN] for
+    /// bits
     #[arg(long, value_name = "LIST")]
     pub columns: String,
     #[command(flatten)]
     pub out: Out,
 }
 
-/// What becomes of the values of a key.
+/// Reduction of the values of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Reduction {
-    /// Their sum, in 64 bits; one that does not fit is an error
+    /// The sum, in 64 bits; a sum that does not fit is an error
     Sum,
-    /// The least
+    /// The smallest value
     Min,
-    /// The greatest
+    /// The largest value
     Max,
-    /// How many there are
+    /// The number of values
     Count,
-    /// The first
+    /// The first value
     First,
 }
 
@@ -100,7 +103,7 @@ pub struct ReduceArgs {
     /// File to read
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
-    /// What becomes of the values of each key
+    /// Reduction of the values of each key
     #[arg(long, value_name = "OP")]
     pub op: Reduction,
     #[command(flatten)]
@@ -113,7 +116,8 @@ pub struct ManyArgs {
     /// Files to read, two or more, with keys of one type
     #[arg(value_name = "FILE", required = true, num_args = 2..)]
     pub files: Vec<PathBuf>,
-    /// Count how often a key stands: max(m, n) of it in a union, min(m, n) in an intersection
+    /// Count duplicate keys: the result has max(m, n) tuples of a key for a union, min(m, n) for an
+    /// intersection
     #[arg(long)]
     pub multiset: bool,
     #[command(flatten)]
@@ -126,26 +130,26 @@ pub struct DifferenceArgs {
     /// File whose tuples are kept
     #[arg(value_name = "LEFT")]
     pub left: PathBuf,
-    /// File whose keys are taken away
+    /// File whose keys are removed
     #[arg(value_name = "RIGHT")]
     pub right: PathBuf,
-    /// Count how often a key stands: m - n of it are left
+    /// Count duplicate keys: the result has m - n tuples of a key
     #[arg(long)]
     pub multiset: bool,
     #[command(flatten)]
     pub out: Out,
 }
 
-/// Which tuples a join answers.
+/// Tuples in the result of a join.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum How {
     /// Pairs of equal keys
     Inner,
-    /// Those and the left tuples without a partner
+    /// Pairs, and the left tuples without a partner
     Left,
-    /// Those and the right tuples without a partner
+    /// Pairs, and the right tuples without a partner
     Right,
-    /// Those and all tuples without a partner
+    /// Pairs, and all tuples without a partner
     Full,
     /// Left tuples that have a partner, each once
     Semi,
@@ -162,14 +166,14 @@ pub struct JoinArgs {
     /// Right file, with keys of the same type
     #[arg(value_name = "RIGHT")]
     pub right: PathBuf,
-    /// Which tuples are answered
+    /// Tuples in the result
     #[arg(long, value_name = "HOW", default_value = "inner")]
     pub how: How,
     #[command(flatten)]
     pub out: Out,
 }
 
-/// What becomes of the two values of a pair.
+/// Value of a pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Combine {
     /// Both, as the fields left and right
@@ -189,7 +193,7 @@ pub struct ProductArgs {
     /// Right file
     #[arg(value_name = "RIGHT")]
     pub right: PathBuf,
-    /// What becomes of the two values
+    /// Value of each tuple in the result
     #[arg(long, value_name = "WHAT", default_value = "pair")]
     pub combine: Combine,
     #[command(flatten)]

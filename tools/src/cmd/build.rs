@@ -1,7 +1,7 @@
 //! `pleach build`: builds one file from tables.
 //!
 //! Arguments that can never be right are refused before anything is opened. The builder watches [`Progress`],
-//! so Ctrl-C ends it with nothing left behind, even while it waits for a silent pipe.
+//! so Ctrl-C ends it with no files left, even while it waits for a silent pipe.
 
 use crate::cli::{BuildArgs, Format, Global};
 use crate::failure::{self, Code, ExitStatus, Failure};
@@ -72,7 +72,7 @@ fn check(args: &BuildArgs) -> Result<(), Failure> {
         }
         match format {
             None if standard_input => {
-                return Err(Failure::usage("format not known: standard input: give it with --format"));
+                return Err(Failure::usage("unknown format: standard input: give it with --format"));
             }
             // Opening it reports the error.
             None if path.is_dir() => {}
@@ -80,7 +80,7 @@ fn check(args: &BuildArgs) -> Result<(), Failure> {
             Some(input::Format::Raw) if !path.is_dir() => {
                 let path = path.display();
                 return Err(Failure::usage(format!(
-                    "raw input has no types: {path}: give --raw, as --raw u64,u64"
+                    "raw input has no types: {path}: give --raw, such as --raw u64,u64"
                 )));
             }
             Some(_) => {}
@@ -92,7 +92,7 @@ fn check(args: &BuildArgs) -> Result<(), Failure> {
 /// Returns the failure for an input whose extension is not that of a format.
 pub(super) fn unknown_format(path: &Path, known: &str) -> Failure {
     let advice = input::looks_like(path).unwrap_or_else(|| format!("give --format, one of {known}"));
-    Failure::usage(format!("format not known by its extension: {}: {advice}", path.display()))
+    Failure::usage(format!("unknown extension: {}: {advice}", path.display()))
 }
 
 pub(super) fn input_format(format: Format) -> input::Format {
@@ -174,7 +174,7 @@ fn in_our_words(error: &SourceError) -> String {
     match text.strip_suffix(&cause).and_then(|text| text.strip_suffix(": ")) {
         Some(what) => {
             let cause = cause.replace(": ", " - ");
-            format!("{what} ({cause}): check that it is what its name says, or make it again")
+            format!("{what} ({cause}): check that its format is that of its name, or make it again")
         }
         None => text,
     }

@@ -48,8 +48,8 @@ pub fn run(_: &DevicesArgs, global: &Global) -> Result<ExitStatus, Failure> {
     for isa in ISAS {
         let state = match (isa == best, available.contains(&isa)) {
             (true, _) => "used",
-            (false, true) => "there, not used",
-            (false, false) => "not there",
+            (false, true) => "available, not used",
+            (false, false) => "not available",
         };
         let _ = writeln!(text, "  {:<9} {state}", isa.name());
     }
@@ -128,12 +128,13 @@ impl HugePages {
     fn text(&self) -> String {
         match self.mode.as_deref() {
             Some(mode @ ("always" | "madvise")) => {
-                format!("{mode}: files are mapped with them where they can be")
+                format!("{mode}: files are mapped with them where possible")
             }
             Some(mode) => format!(
-                "{mode}: the system does not give them: write madvise to /sys/kernel/mm/transparent_hugepage/enabled"
+                "{mode}: the system does not provide them: write madvise to \
+                 /sys/kernel/mm/transparent_hugepage/enabled"
             ),
-            None => "unknown: the system does not say".to_owned(),
+            None => "unknown: the system does not report it".to_owned(),
         }
     }
 

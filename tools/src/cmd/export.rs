@@ -88,9 +88,7 @@ fn format(args: &ExportArgs, to_stdout: bool) -> Result<Format, Failure> {
         None if to_stdout => Ok(Format::Csv),
         None => Format::of_path(&args.output).ok_or_else(|| {
             let path = args.output.display();
-            Failure::usage(format!(
-                "format not known by its extension: {path}: give --format, one of {known}"
-            ))
+            Failure::usage(format!("unknown extension: {path}: give --format, one of {known}"))
         }),
     }
 }

@@ -63,6 +63,6 @@ fn render(name: &str, mut command: Command, page: &mut Vec<u8>) -> io::Result<()
         writeln!(page, "\\&{}", line.replace('\\', "\\e").replace('-', "\\-"))?;
     }
     writeln!(page, ".fi\n.SH EXIT STATUS")?;
-    writeln!(page, "0 done; 1 a key of get is missing; 2 the arguments cannot be right;")?;
-    writeln!(page, "4 fsck or inspect found damage; 8 something else went wrong; 130 interrupted.")
+    writeln!(page, "0 done; 1 a key of get is missing; 2 invalid arguments;")?;
+    writeln!(page, "4 a Pleach file is damaged; 8 any other failure; 130 interrupted.")
 }

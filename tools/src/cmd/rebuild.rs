@@ -52,7 +52,7 @@ fn check(args: &RebuildArgs) -> Result<(), Failure> {
     let of_path = if standard_input { None } else { input::Format::of_path(&args.apply) };
     match args.format.map(input_format).or(of_path) {
         None if standard_input => {
-            Err(Failure::usage("format not known: standard input: give it with --format"))
+            Err(Failure::usage("unknown format: standard input: give it with --format"))
         }
         // Opening it reports the error.
         None if args.apply.is_dir() => Ok(()),

@@ -28,9 +28,7 @@ const SCHEMA: &str = "pleach.costs.v1";
 
 pub fn run(args: &TuneArgs, global: &Global) -> Result<ExitStatus, Failure> {
     let path = path().ok_or_else(|| {
-        Failure::operational(
-            "there is no cache folder: costs.json: set XDG_CACHE_HOME or HOME to a whole path",
-        )
+        Failure::operational("no cache folder: costs.json: set XDG_CACHE_HOME or HOME to an absolute path")
     })?;
     let (costs, from) = if args.show {
         match read(&path).map_err(|problem| damaged(&path, &problem))? {
@@ -98,7 +96,7 @@ fn read(path: &Path) -> Result<Option<Costs>, String> {
         Err(error) => return Err(failure::advise(&error)),
         Ok(text) => text,
     };
-    let document: Value = serde_json::from_str(&text).map_err(|_| "it is no JSON".to_owned())?;
+    let document: Value = serde_json::from_str(&text).map_err(|_| "it is not valid JSON".to_owned())?;
     if document["schema"] != SCHEMA {
         return Err(format!("its schema is not {SCHEMA}"));
     }

@@ -45,7 +45,7 @@ fn array(data_type: &DataType, numbers: Numbers<'_>) -> Result<ArrayRef, OutputE
         (_, Numbers::Bytes(strings) | Numbers::Utf8(strings)) if strings.data_bytes() > STRINGS_BYTES_MAX => {
             let bytes = strings.data_bytes();
             return Err(OutputError::Unfit(format!(
-                "strings of {bytes} bytes in a batch, of which Arrow has at most {STRINGS_BYTES_MAX}: choose csv"
+                "strings of {bytes} bytes in a batch, at most {STRINGS_BYTES_MAX} fit into Arrow: choose csv"
             )));
         }
         (_, Numbers::Bytes(strings)) => {
@@ -86,7 +86,9 @@ fn array(data_type: &DataType, numbers: Numbers<'_>) -> Result<ArrayRef, OutputE
         (_, Numbers::F32(numbers)) => Buffer::from_slice_ref(numbers),
         (_, Numbers::F64(numbers)) => Buffer::from_slice_ref(numbers),
         (_, Numbers::U128(_) | Numbers::Bytes(_) | Numbers::Utf8(_)) => {
-            return Err(OutputError::Unfit(format!("{data_type} does not hold them: choose another format")));
+            return Err(OutputError::Unfit(format!(
+                "{data_type} cannot hold the values: choose another format"
+            )));
         }
     };
     let data = ArrayData::builder(data_type.clone()).len(numbers.len()).add_buffer(buffer).build();

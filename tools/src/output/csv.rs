@@ -108,7 +108,7 @@ impl<W: Write> TableWriter for Writer<W> {
                     Numbers::Utf8(strings) if self.delimiter == b'\t' => {
                         let text = strings.get(row);
                         if text.is_empty() && columns.len() == 1 {
-                            let what = "an empty text alone in a line of TSV, where blank lines are skipped";
+                            let what = "a line of TSV would be blank and so skipped, as its text is empty";
                             return Err(OutputError::Unfit(format!("{what}: choose csv")));
                         }
                         put_escaped(text, &mut self.buffer);
@@ -176,7 +176,7 @@ mod tests {
         assert_eq!(written(&["t"], b',', &[texts]), "t\na\n\"\"\nb\n");
         assert_eq!(written(&["t", "u"], b'\t', &[texts, texts]), "t\tu\na\ta\n\t\nb\tb\n");
         let refused = Writer::new(&fields, b'\t', Vec::new()).write_batch(&[texts]).unwrap_err().to_string();
-        assert!(refused.contains("an empty text alone in a line of TSV"), "{refused}");
+        assert!(refused.contains("a line of TSV would be blank and so skipped"), "{refused}");
         // Columns of different lengths are not a table.
         let columns = [Numbers::U32(&[1, 2, 3]), Numbers::U32(&[1, 2])];
         let refused = Writer::new(&fields, b',', Vec::new()).write_batch(&columns).unwrap_err().to_string();

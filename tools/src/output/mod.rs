@@ -280,7 +280,7 @@ fn rows(columns: &[Numbers<'_>]) -> Result<usize, OutputError> {
         Some(other) => {
             let other = other.len();
             Err(OutputError::Unfit(format!(
-                "columns of {rows} and {other} rows are no table: run pleach fsck"
+                "columns of unequal length, {rows} and {other} rows: run pleach fsck"
             )))
         }
     }

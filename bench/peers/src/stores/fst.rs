@@ -69,7 +69,7 @@ fn load<K: AsRef<[u8]>>(
 }
 
 fn map(file: &File) -> std::io::Result<Mmap> {
-    // SAFETY: the file lies in this table's own folder; `load` has closed it, and nobody writes to it
+    // SAFETY: the file lies in this table's own folder; `load` has closed it, and no process writes to it
     // or truncates it afterwards.
     unsafe { Mmap::map(file) }
 }

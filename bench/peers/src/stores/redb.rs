@@ -51,7 +51,7 @@ impl<K: Number, V: Number> Reader<K, V> for RedbReader<K, V> {
 
 /// A byte string as redb takes it.
 trait Text: Key + Send + Sync + 'static {
-    /// `None` if there is no such key, for its length.
+    /// Returns `None` if no key can have this length.
     fn of(key: &[u8]) -> Option<Self::SelfType<'_>>;
 }
 

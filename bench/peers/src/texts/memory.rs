@@ -154,7 +154,7 @@ impl<const N: usize> Table for Sorted<N> {
     }
 }
 
-/// Keys of different lengths: the caller's bytes behind offsets of 32 bits where they suffice.
+/// Keys of different lengths: the caller's bytes, with offsets of 32 bits if they suffice.
 struct SortedOffsets<'a, O> {
     data: &'a [u8],
     offsets: Vec<O>,

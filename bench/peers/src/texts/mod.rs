@@ -14,10 +14,10 @@ use std::time::Duration;
 pub trait TextPeer: Sync {
     /// Bytes that it occupies in memory, keys included, or on the disk if it is a file.
     fn bytes(&self) -> u64;
-    /// What one thread searches it through. Not part of any timed section.
+    /// Makes the searcher of one thread. Not part of any timed section.
     ///
     /// # Errors
-    /// What the engine reports.
+    /// Errors of the engine.
     fn reader(&self) -> Result<Box<dyn TextReader + '_>, PeerError>;
 }
 
@@ -29,7 +29,7 @@ pub trait TextReader: Send {
     /// `values` is as long as `keys`, `present` has a word for each 64 of them: anything else panics.
     ///
     /// # Errors
-    /// What the engine reports.
+    /// Errors of the engine.
     fn get_batch(
         &mut self,
         keys: View<'_>,
@@ -69,7 +69,7 @@ impl Engine {
     /// `folder`, which must exist, be empty of files of the same engine, and outlive the table.
     ///
     /// # Errors
-    /// What the engine reports (LMDB refuses the empty key and keys of more than 511 bytes), and that
+    /// Errors of the engine (LMDB refuses the empty key and keys of more than 511 bytes), and that
     /// this build does not have the engine.
     ///
     /// # Panics

@@ -33,8 +33,7 @@ impl Text {
             return Err(problem(&self.input, "row 1", format!("{text}: give parts of one table")));
         }
         if self.header(tabs).is_ok_and(|here| here == *there) {
-            let text =
-                format!("it is the header of {} once more: give --header, without =first", first.input);
+            let text = format!("it repeats the header of {}: give --header, without =first", first.input);
             return Err(problem(&self.input, "first line", text));
         }
         names.clone_from(there);
@@ -139,10 +138,12 @@ impl Text {
         let line = self.first_line();
         let text = match asked.first() {
             None => format!(
-                "{line} may be data as well as a header: give --no-header if it is data, or --header if it is a header"
+                "{line} may be data or a header: give --no-header if it is data, or --header if it is a \
+                 header"
             ),
             Some(first) => format!(
-                "{line} is data and no header like that of {}: give --header=first if only the first input has a \
+                "{line} is data, not a header like that of {}: give --header=first if only the first input \
+                 has a \
                  header, --no-header if none has one, or --header if it is a header",
                 first.input
             ),

@@ -66,7 +66,7 @@ pub fn run(args: &DemoArgs, global: &Global) -> Result<ExitStatus, Failure> {
     };
     let told = Told { is_json: global.json };
     told.line(&format!(
-        "Pleach turns a table of keys and values into one file that is searched where it lies.\n\
+        "Pleach turns a table of keys and values into one file that is searched in place.\n\
          Here are orders of three businesses, {count} each: order id to customer number.\n"
     ))?;
     let mut scenes = Vec::new();
@@ -497,7 +497,7 @@ fn table(scenes: &[Scene]) -> String {
     let _ = write!(
         text,
         "\nPleach searched the mapped file in batches of {BATCH}; it was ready as soon as it was opened. The others\n\
-         live in memory and are built anew, from sorted orders, whenever a program starts.\n"
+         live in memory and are built again, from sorted orders, whenever a program starts.\n"
     );
     text
 }

@@ -19,7 +19,7 @@ impl Found<'_> {
             let _ = writeln!(text, "  problem   {problem}");
         }
         if verdict != Verdict::Whole {
-            let _ = writeln!(text, "\nfields as they stand");
+            let _ = writeln!(text, "\nfields as stored");
             if verdict == Verdict::Foreign {
                 let _ = writeln!(text, "  first bytes  {}", hex(&self.head[..self.head.len().min(32)]));
             } else {
@@ -32,7 +32,7 @@ impl Found<'_> {
         }
         let Some(header) = &self.header else { return };
         if self.problem.is_some() {
-            let _ = writeln!(text, "\nas the copies at the end say");
+            let _ = writeln!(text, "\nfields as stored in the copies at the end");
         }
         self.draw_header(header, global, text);
     }
@@ -45,7 +45,7 @@ impl Found<'_> {
             let form = self.meant(header, global).key_form();
             format!(", {} to {}", datum_text(&min, form), datum_text(&max, form))
         });
-        let unique = if header.is_unique() { "no key twice" } else { "keys may repeat" };
+        let unique = if header.is_unique() { "keys are unique" } else { "keys may repeat" };
         let per_tuple = match header.tuples {
             0 => String::new(),
             tuples => format!(", {:.2} bytes a tuple", header.file_bytes as f64 / tuples as f64),
@@ -77,14 +77,13 @@ impl Found<'_> {
                 }
             }
             None if Record::is_meant(&meta.value_logical) => {
-                let _ =
-                    writeln!(text, "    <-- that is no record of {value} values: they are shown as they are");
+                let _ = writeln!(text, "    <-- not a record of {value} values: they are shown as stored");
             }
             None => {}
         }
         let _ = writeln!(text, "  tuples    {}, {unique}{per_tuple}", grouped(header.tuples));
         let id_is = if self.is_id_verified() {
-            "verified: that of the bytes"
+            "verified: matches the bytes"
         } else {
             "as stored, not verified: --verify full computes it"
         };

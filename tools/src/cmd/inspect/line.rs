@@ -28,7 +28,7 @@ impl Found<'_> {
                 lines => format!("give a number from 0 to {}", lines - 1),
             };
             let path = self.path.display();
-            return Err(Failure::operational(format!("there is no tuple line {number}: {path}: {there}")));
+            return Err(Failure::operational(format!("no tuple line {number}: {path}: {there}")));
         }
         let offset = header.line_offset(number);
         let block = self.block_of(header, offset).map_err(failed)?;

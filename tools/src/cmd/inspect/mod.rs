@@ -181,9 +181,10 @@ impl<'a> Found<'a> {
 
     fn problem_text(&self) -> Option<String> {
         match (&self.problem, self.verdict()) {
-            (Some(FormatError::Foreign), Verdict::Damaged) => {
-                Some("the first bytes are not ours, the last are: restore or rebuild it".to_owned())
-            }
+            (Some(FormatError::Foreign), Verdict::Damaged) => Some(
+                "the first bytes are not those of a Pleach file, but the last are: restore or rebuild it"
+                    .to_owned(),
+            ),
             (Some(problem), _) => Some(problem.to_string()),
             (None, Verdict::Damaged) if !self.closing_differs => {
                 let findings = self.findings.iter().flatten();

@@ -59,7 +59,7 @@ impl Found<'_> {
                 0 => "the spine has no lines".to_owned(),
                 lines => format!("give a number from 0 to {}", lines - 1),
             };
-            return Err(Failure::operational(format!("there is no spine line {number}: {path}: {there}")));
+            return Err(Failure::operational(format!("no spine line {number}: {path}: {there}")));
         };
         let offset = header.spine_offset + level.offset + at * LINE_BYTES as u64;
         let bytes = read_at_most(&self.file, offset, LINE_BYTES).map_err(failed)?;
@@ -75,39 +75,7 @@ impl Found<'_> {
         let form = self.meant(header, global).key_form();
         let text = |word: u128| key_of(header, mask.as_ref(), form, word);
         if global.json {
-            let slots: Vec<Value> = page
-                .slots
-                .iter()
-                .map(|slot| {
-                    json!({
-                        "code": slot.code,
-                        "separator": format!("{:x}", slot.separator),
-                        "key": text(slot.separator),
-                    })
-                })
-                .collect();
-            let mut document = json::document("inspect-page");
-            document.insert("file".to_owned(), self.path.display().to_string().into());
-            document.insert("page".to_owned(), json::int(number));
-            document.insert("level".to_owned(), page.level.into());
-            document.insert("line".to_owned(), json::int(page.number));
-            document.insert("offset".to_owned(), json::int(page.offset));
-            document.insert("encoding".to_owned(), page.encoding.name().into());
-            document.insert("children".to_owned(), json::int(page.children));
-            document.insert("base".to_owned(), format!("{:x}", page.base).into());
-            document.insert("shift".to_owned(), page.shift.into());
-            document.insert("inexact".to_owned(), page.inexact.into());
-            document.insert(
-                "pmask".to_owned(),
-                mask.as_ref().map_or(Value::Null, |mask| hexed(mask, |chunk| chunk.mask).into()),
-            );
-            document.insert(
-                "reference".to_owned(),
-                mask.as_ref().map_or(Value::Null, |mask| hexed(mask, |chunk| chunk.reference).into()),
-            );
-            document.insert("separators".to_owned(), slots.into());
-            document.insert("bytes".to_owned(), hex(&page.bytes).into());
-            json::print(document)?;
+            json::print(self.page_document(number, &page, mask.as_ref(), text))?;
             return Ok(ExitStatus::Success);
         }
         let mut out = String::new();
@@ -147,6 +115,49 @@ impl Found<'_> {
         }
         failure::print(out.as_bytes())?;
         Ok(ExitStatus::Success)
+    }
+
+    /// Makes the document that `--json` prints for spine line `number`; `text` formats the key of a word.
+    fn page_document(
+        &self,
+        number: u64,
+        page: &Page,
+        mask: Option<&Mask>,
+        text: impl Fn(u128) -> String,
+    ) -> serde_json::Map<String, Value> {
+        let slots: Vec<Value> = page
+            .slots
+            .iter()
+            .map(|slot| {
+                json!({
+                    "code": slot.code,
+                    "separator": format!("{:x}", slot.separator),
+                    "key": text(slot.separator),
+                })
+            })
+            .collect();
+        let mut document = json::document("inspect-page");
+        document.insert("file".to_owned(), self.path.display().to_string().into());
+        document.insert("page".to_owned(), json::int(number));
+        document.insert("level".to_owned(), page.level.into());
+        document.insert("line".to_owned(), json::int(page.number));
+        document.insert("offset".to_owned(), json::int(page.offset));
+        document.insert("encoding".to_owned(), page.encoding.name().into());
+        document.insert("children".to_owned(), json::int(page.children));
+        document.insert("base".to_owned(), format!("{:x}", page.base).into());
+        document.insert("shift".to_owned(), page.shift.into());
+        document.insert("inexact".to_owned(), page.inexact.into());
+        document.insert(
+            "pmask".to_owned(),
+            mask.map_or(Value::Null, |mask| hexed(mask, |chunk| chunk.mask).into()),
+        );
+        document.insert(
+            "reference".to_owned(),
+            mask.map_or(Value::Null, |mask| hexed(mask, |chunk| chunk.reference).into()),
+        );
+        document.insert("separators".to_owned(), slots.into());
+        document.insert("bytes".to_owned(), hex(&page.bytes).into());
+        document
     }
 
     /// Returns the map of byte keys to words, if the file has a valid one.

@@ -167,7 +167,7 @@ fn many(
             set(operation, args.multiset, inputs[0], *right, options)?;
         }
         let (Some((&first, rest)), Some(&last)) = (inputs.split_first(), inputs.last()) else {
-            return Err(Failure::usage("one file only: name two or more"));
+            return Err(Failure::usage("only one file: name two or more"));
         };
         let mut between: Option<Index> = None;
         for &right in &rest[..rest.len() - 1] {

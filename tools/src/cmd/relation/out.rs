@@ -50,9 +50,7 @@ impl<'a> Job<'a> {
             (Some(path), None) => Some(of_path(path).ok_or_else(|| {
                 let known = "pleach csv tsv parquet arrow";
                 let path = path.display();
-                Failure::usage(format!(
-                    "format not known by its extension: {path}: give --format, one of {known}"
-                ))
+                Failure::usage(format!("unknown extension: {path}: give --format, one of {known}"))
             })?),
         };
         if let Some(path) = &out.output {
