@@ -13,7 +13,6 @@ const LINE_BYTES: u32 = 64;
 
 /// Returns the geometry for the section table. Depths above 255 do not fit, and no tree has them.
 #[must_use]
-#[allow(clippy::cast_possible_truncation)]
 pub fn store(geometry: &Geometry, form: Form) -> Stored {
     let (code, first) = match form {
         Form::Full => (0, 0),
