@@ -34,10 +34,10 @@ const EDGES: [(&str, &[&str]); 14] = [
     ("pleach-gpu", &["pleach-format", "pleach"]),
     ("pleach-relation", &["pleach-format", "pleach-builder", "pleach", "pleach-gpu"]),
     ("pleach-peers", &["pleach-format"]),
-    ("pleach-bench", &["pleach-format", "pleach-builder", "pleach", "pleach-gpu", "pleach-peers"]),
+    ("pleach-cli", &["pleach-format", "pleach-builder", "pleach", "pleach-gpu", "pleach-relation"]),
     (
-        "pleach-cli",
-        &["pleach-format", "pleach-builder", "pleach", "pleach-gpu", "pleach-relation", "pleach-bench"],
+        "pleach-bench",
+        &["pleach-format", "pleach-builder", "pleach", "pleach-gpu", "pleach-cli", "pleach-peers"],
     ),
     ("pleach-papers", &["pleach-format", "pleach-builder", "pleach", "pleach-gpu", "pleach-bench"]),
     ("pleach-kit", &["pleach-format"]),
