@@ -27,7 +27,6 @@ pub const fn mix32(mut x: u32) -> u32 {
 /// A number evenly spread below `bound` that follows from a well mixed `x`.
 #[inline(always)]
 #[must_use]
-#[allow(clippy::cast_possible_truncation)]
 pub const fn below(x: u64, bound: u64) -> u64 {
     ((x as u128 * bound as u128) >> 64) as u64
 }
@@ -35,7 +34,6 @@ pub const fn below(x: u64, bound: u64) -> u64 {
 /// Key number `i`, 1-based; different for different `i` that fit the type.
 #[inline]
 #[must_use]
-#[allow(clippy::cast_possible_truncation)]
 pub fn key<K: Number>(i: u64) -> K {
     if K::BYTES == 4 { K::narrow(u64::from(mix32(i as u32))) } else { K::narrow(mix64(i)) }
 }
@@ -60,7 +58,6 @@ pub fn tuples<K: Number, V: Number>(count: u64) -> Vec<(K, V)> {
 
 /// `count` keys that are present, each drawn from all of them, in no order. Empty without tuples.
 #[must_use]
-#[allow(clippy::cast_possible_truncation)]
 pub fn hits<K: Number, V>(tuples: &[(K, V)], count: usize) -> Vec<K> {
     let ranks = tuples.len() as u64;
     let draw = |i: u64| tuples.get(below(mix64(i.wrapping_mul(0x9E37_79B9_7F4A_7C15)), ranks) as usize);
@@ -94,7 +91,6 @@ impl Queries {
     /// tuples. Absent keys are those that the next tuples would have; if there are none (2^32 keys of four
     /// bytes), all are hits.
     #[must_use]
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
     pub fn draw<K: Number, V>(self, tuples: &[(K, V)], count: usize) -> (Vec<K>, Vec<u64>) {
         let mut queries = hits(tuples, count);
         let mut there = vec![u64::MAX; queries.len().div_ceil(64)];

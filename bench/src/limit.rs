@@ -79,7 +79,6 @@ impl Form {
 }
 
 #[inline(always)]
-#[allow(clippy::cast_possible_truncation)]
 fn draw(lines: &[Line], i: u64) -> &Line {
     &lines[below(mix64(i.wrapping_mul(0x9E37_79B9_7F4A_7C15)), lines.len() as u64) as usize]
 }
@@ -95,7 +94,6 @@ fn plain(lines: &[Line], first: u64, count: u64) -> u64 {
 }
 
 #[inline(never)]
-#[allow(clippy::cast_possible_truncation)]
 fn ring<const DEPTH: usize>(lines: &[Line], first: u64, count: u64) -> u64 {
     let depth = DEPTH as u64;
     if count < depth {

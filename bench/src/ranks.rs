@@ -32,7 +32,6 @@ pub fn run(options: &BenchOptions<'_>) -> Result<Report, BenchError> {
 struct RankTimes;
 
 impl Measure for RankTimes {
-    #[allow(clippy::cast_possible_truncation, reason = "numbers of u32 are widened and narrowed again")]
     fn data_set<T: Number + Key + Value>(
         &self,
         options: &BenchOptions<'_>,

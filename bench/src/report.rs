@@ -2,6 +2,7 @@
 
 use crate::machine::Machine;
 use pleach::{KeyType, ValueType};
+use pleach_cli::aligned;
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
 
@@ -344,31 +345,4 @@ fn table(rows: &[&Row]) -> String {
 /// One decimal; two of what is below 10.
 fn nanoseconds(ns: f64) -> String {
     if ns < 10.0 { format!("{ns:.2}") } else { format!("{ns:.1}") }
-}
-
-/// Columns of equal width, the first to the left, numbers to the right, a rule below the head.
-#[must_use]
-pub fn aligned<L: AsRef<[String]>>(lines: &[L]) -> String {
-    let columns = lines.first().map_or(0, |line| line.as_ref().len());
-    let mut widths = vec![0; columns];
-    for line in lines {
-        for (width, cell) in widths.iter_mut().zip(line.as_ref()) {
-            *width = cell.len().max(*width);
-        }
-    }
-    let mut text = String::new();
-    for (number, line) in lines.iter().enumerate() {
-        for (column, (cell, width)) in line.as_ref().iter().zip(&widths).enumerate() {
-            let _ =
-                if column == 0 { write!(text, "{cell:<width$}") } else { write!(text, "  {cell:>width$}") };
-        }
-        text.truncate(text.trim_end().len());
-        text.push('\n');
-        if number == 0 {
-            let rule = widths.iter().sum::<usize>() + 2 * columns.saturating_sub(1);
-            text.push_str(&"-".repeat(rule));
-            text.push('\n');
-        }
-    }
-    text
 }

@@ -305,3 +305,8 @@ impl<K: Key, V: Value, I: Iterator<Item = (K, V)> + Send> Source for IterSource<
         (self.read, self.schema.rows)
     }
 }
+
+/// The program of the README is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

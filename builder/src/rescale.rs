@@ -40,7 +40,6 @@ impl Rescale {
 
     /// Returns the old number of a word of `bytes` bytes.
     fn number(&self, word: u64, bytes: usize) -> i64 {
-        #[allow(clippy::cast_possible_truncation)]
         match (bytes, self.is_key) {
             (4, true) => i32::decode(word as u32).into(),
             (4, false) => (word as u32).cast_signed().into(),
@@ -90,7 +89,6 @@ impl Rescale {
         for (word, bytes) in old {
             new.push(self.word(word, bytes).ok_or_else(|| failed(word, bytes))?);
         }
-        #[allow(clippy::cast_possible_truncation)]
         Ok(if self.is_wide {
             Column::U64(new)
         } else {

@@ -20,7 +20,6 @@ impl KeyText {
     }
 
     /// Formats a numeric key from its word.
-    #[allow(clippy::cast_possible_truncation, reason = "a word holds no more than a key of its type")]
     pub(crate) fn word(self, word: u128) -> String {
         let signed = |number: i64| self.form.map_or_else(|| number.to_string(), |form| shown(form, number));
         match self.key_type {

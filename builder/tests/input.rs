@@ -1049,7 +1049,6 @@ fn raw_of_all_types() {
                 let narrow = u32::try_from(key >> 32).expect("is narrow");
                 let key_bytes = match key_type {
                     KeyType::U32 | KeyType::I32 => narrow.to_le_bytes().to_vec(),
-                    #[allow(clippy::cast_precision_loss)]
                     KeyType::F64 => (key.cast_signed() as f64).to_le_bytes().to_vec(),
                     KeyType::U64 | KeyType::I64 => key.to_le_bytes().to_vec(),
                     _ => wide.to_le_bytes()[..key_type.bytes()].to_vec(),
@@ -1059,7 +1058,6 @@ fn raw_of_all_types() {
                     KeyType::I32 => keys.push((narrow ^ (1 << 31)).into()),
                     KeyType::U64 => keys.push(key),
                     KeyType::I64 => keys.push(key ^ (1 << 63)),
-                    #[allow(clippy::cast_precision_loss)]
                     KeyType::F64 => keys.push((key.cast_signed() as f64).encode()),
                     KeyType::U128 => wide_keys.push(wide),
                     _ => key_strings.push(key_bytes.clone()),
@@ -1294,7 +1292,6 @@ fn ways() -> Vec<Ways> {
             fields: floats.iter().map(|float| float.to_string().into_bytes()).collect(),
             arrays: vec![
                 Arc::new(Float64Array::from(floats.to_vec())),
-                #[allow(clippy::cast_possible_truncation)]
                 Arc::new(Float32Array::from_iter_values(floats.iter().map(|&float| float as f32))),
             ],
             others: vec![],

@@ -68,7 +68,6 @@ impl<W: Word> Scale<W> {
     /// Returns the position of a word. A word outside the range has the position of the nearer end.
     #[inline(always)]
     #[must_use]
-    #[allow(clippy::cast_possible_truncation)]
     pub fn position(&self, word: W) -> u32 {
         let word = word.min(self.high);
         let distance = if word < self.low { W::default() } else { word - self.low };
@@ -111,7 +110,6 @@ impl Segment {
 /// Returns the segment of a position, and the position inside the segment as 32 bits.
 #[inline(always)]
 #[must_use]
-#[allow(clippy::cast_possible_truncation)]
 pub fn segment_of(position: u32, segment_bits: u32) -> (usize, u32) {
     let wide = u64::from(position) << segment_bits;
     ((wide >> 32) as usize, wide as u32)
@@ -120,7 +118,6 @@ pub fn segment_of(position: u32, segment_bits: u32) -> (usize, u32) {
 /// Returns the unit and the cell of a position inside a segment. A forged segment gives an arbitrary unit.
 #[inline(always)]
 #[must_use]
-#[allow(clippy::cast_possible_truncation)]
 pub fn place(segment: Segment, inside: u32) -> (u32, u32) {
     let scaled = u64::from(inside) * u64::from(segment.units);
     let cell = (u64::from(scaled as u32) * u64::from(CELLS)) >> 32;
@@ -131,7 +128,6 @@ pub fn place(segment: Segment, inside: u32) -> (u32, u32) {
 /// mark.
 #[inline(always)]
 #[must_use]
-#[allow(clippy::cast_possible_truncation)]
 pub fn marks_before(unit: u64, cell: u32) -> (u32, bool) {
     let below = unit & !(u64::MAX << (cell & 63));
     ((unit >> CELLS) as u32 + below.count_ones(), unit >> (cell & 63) & 1 == 1)
@@ -162,7 +158,6 @@ impl GridGeometry {
     /// Creates a grid of `units` units over words from `low` to `high`. Returns `None` if these sizes are
     /// invalid.
     #[must_use]
-    #[allow(clippy::cast_possible_truncation)]
     pub fn new(units: u64, segment_bits: u32, word_bytes: usize, low: u64, high: u64) -> Option<Self> {
         let fits = word_bytes == 8 || word_bytes == 4 && u32::try_from(high).is_ok();
         if !fits || segment_bits > SEGMENT_BITS_MAX || units == 0 || u32::try_from(units).is_err() {

@@ -101,7 +101,7 @@ macro_rules! words {
             #[allow(clippy::unnecessary_cast)]
             fn to_u128(self) -> u128 { self as u128 }
             #[inline(always)]
-            #[allow(clippy::cast_possible_truncation, clippy::unnecessary_cast)]
+            #[allow(clippy::unnecessary_cast)]
             fn from_u128(value: u128) -> Self { value as $t }
             #[inline(always)]
             fn cell(self, base: Self, shift: u32) -> u64 {
@@ -110,7 +110,7 @@ macro_rules! words {
             #[inline(always)]
             fn bit_length(self) -> u32 { $t::BITS - self.leading_zeros() }
             #[inline(always)]
-            #[allow(clippy::cast_possible_truncation, clippy::unnecessary_cast)]
+            #[allow(clippy::unnecessary_cast)]
             fn step_back(self, shift: u32, parts: u64, times: u64) -> Option<Self> {
                 let step = ((1 as $t).checked_shl(shift)? / parts as $t).max(1);
                 self.checked_sub(step.checked_mul(times as $t)?)
@@ -118,7 +118,7 @@ macro_rules! words {
             #[inline(always)]
             fn successor(self) -> Option<Self> { self.checked_add(1) }
             #[inline(always)]
-            #[allow(clippy::cast_possible_truncation, clippy::unnecessary_cast, clippy::cast_lossless)]
+            #[allow(clippy::unnecessary_cast)]
             fn from_u64(value: u64) -> Self { value as $t }
         }
     )*};
@@ -200,10 +200,8 @@ macro_rules! keys {
             const TYPE: KeyType = KeyType::$kind;
             const FLIP: Option<$w> = Some($flip);
             #[inline(always)]
-            #[allow(clippy::cast_sign_loss)]
             fn encode(self) -> $w { (self as $w) ^ $flip }
             #[inline(always)]
-            #[allow(clippy::cast_possible_wrap)]
             fn decode(word: $w) -> Self { (word ^ $flip) as $t }
         }
     )*};

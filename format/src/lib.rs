@@ -69,5 +69,10 @@ pub use record::Record;
 pub use types::{KeyType, ValueType};
 pub use view::Header;
 
+/// The program of the README is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 #[cfg(test)]
 mod tests;

@@ -651,3 +651,8 @@ fn spine_line_rule(level: &Level, key_bytes: usize, number: u64, line: &Line) ->
     }
     (line[spine::FLAGS_AT] & !spine::INEXACT != 0).then_some("known flags")
 }
+
+/// The program of the README is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

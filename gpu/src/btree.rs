@@ -157,7 +157,6 @@ impl Node {
     /// Creates the metadata of a node with `count` keys from slot `first_key` on; `first` is its first child,
     /// or its first value's rank.
     #[must_use]
-    #[allow(clippy::cast_possible_truncation, reason = "halves of 48 bits")]
     pub fn new(count: u32, first_key: u64, first: u64, is_leaf: bool) -> Self {
         Self {
             first_key: first_key as u32,

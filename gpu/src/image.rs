@@ -160,7 +160,6 @@ impl Interval {
     /// Returns the code of an offset; offsets beyond the ends have the code of the end.
     #[inline]
     #[must_use]
-    #[allow(clippy::cast_possible_truncation, reason = "at most 16 bits remain")]
     pub fn code(self, offset: u128, code_bits: u32) -> u16 {
         ((offset.clamp(self.left, self.right) - self.left) >> self.shift(code_bits)) as u16
     }
@@ -317,7 +316,6 @@ impl Shape {
     /// Returns the code of an offset in the top.
     #[inline]
     #[must_use]
-    #[allow(clippy::cast_possible_truncation, reason = "at most 28 bits remain")]
     pub fn top_code(&self, offset: u128) -> u32 {
         (offset >> self.top_shift()) as u32
     }

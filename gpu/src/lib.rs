@@ -95,6 +95,11 @@ pub fn devices() -> Result<Vec<Device>, Unavailable> {
     probe::devices()
 }
 
+/// The program of the README is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 #[cfg(test)]
 mod tests {
     #[test]

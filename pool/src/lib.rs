@@ -70,3 +70,8 @@ fn start(wanted: usize) -> io::Result<()> {
         .build_global();
     Ok(())
 }
+
+/// The program of the README is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -70,3 +70,8 @@ pub use sigbus::contain_sigbus;
 pub use strategy::{Choice, Costs, Request, Scratch, Strategy};
 pub use strings::{FixedQueries, Queries, StringRange, Strings};
 pub use typed::Typed;
+
+/// The program of the README is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

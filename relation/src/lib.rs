@@ -20,3 +20,8 @@ pub use stream::{
     Answer, Bitmap, Chunk, Field, Kept, Predicate, Projection, Relation, Schema, StreamOptions, join,
     product, project, reduce, select, select_where, set,
 };
+
+/// The program of the README is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

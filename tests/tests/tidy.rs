@@ -34,10 +34,10 @@ const EDGES: [(&str, &[&str]); 14] = [
     ("pleach-gpu", &["pleach-format", "pleach"]),
     ("pleach-relation", &["pleach-format", "pleach-builder", "pleach", "pleach-gpu"]),
     ("pleach-peers", &["pleach-format"]),
-    ("pleach-bench", &["pleach-format", "pleach-builder", "pleach", "pleach-gpu", "pleach-peers"]),
+    ("pleach-cli", &["pleach-format", "pleach-builder", "pleach", "pleach-gpu", "pleach-relation"]),
     (
-        "pleach-cli",
-        &["pleach-format", "pleach-builder", "pleach", "pleach-gpu", "pleach-relation", "pleach-bench"],
+        "pleach-bench",
+        &["pleach-format", "pleach-builder", "pleach", "pleach-gpu", "pleach-cli", "pleach-peers"],
     ),
     ("pleach-papers", &["pleach-format", "pleach-builder", "pleach", "pleach-gpu", "pleach-bench"]),
     ("pleach-kit", &["pleach-format"]),
@@ -63,6 +63,37 @@ fn data_flows_one_way() {
                 assert!(edges.contains(&on), "{name} must not depend on {on}");
             }
             assert!(name == "pleach-peers" || !ENGINES.contains(&on), "{name} must not depend on {on}");
+        }
+    }
+}
+
+/// What is published says what it is, and depends on nothing that is not: tests may, by path alone.
+#[test]
+fn what_is_published_can_be() {
+    let metadata = metadata();
+    let packages = metadata["packages"].as_array().expect("packages");
+    let is_published = |package: &&Value| package["source"].is_null() && package["publish"].is_null();
+    let published: Vec<&Value> = packages.iter().filter(is_published).collect();
+    let names: BTreeSet<&str> = published.iter().map(|package| text(package, "name")).collect();
+    assert!(names.len() >= 8, "{names:?}");
+    for package in published {
+        let name = text(package, "name");
+        for field in ["description", "documentation", "homepage", "repository", "license", "readme"] {
+            assert!(!text(package, field).is_empty(), "{name} has no {field}");
+        }
+        for list in ["keywords", "categories"] {
+            let words = package[list].as_array().map_or(0, Vec::len);
+            assert!((1..=5).contains(&words), "{name} has {words} {list}");
+        }
+        let manifest = Path::new(text(package, "manifest_path"));
+        assert!(manifest.with_file_name(text(package, "readme")).is_file(), "{name} has no readme");
+        for dependency in package["dependencies"].as_array().expect("dependencies") {
+            let on = text(dependency, "name");
+            let is_left_out = dependency["kind"] == "dev" && text(dependency, "req") == "*";
+            assert!(
+                !on.starts_with("pleach") || names.contains(on) || is_left_out,
+                "{name} is published, and {on} is not: depend on it by path alone, in tests"
+            );
         }
     }
 }

@@ -11,10 +11,9 @@ use crate::{help, parse};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use pleach::Strategy;
-use pleach_bench::Queries;
-use pleach_bench::gpu::Group;
 use pleach_builder::Layout;
 use pleach_format::{KeyType, ValueType};
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// Build a file from a table of keys and values, and look keys up in it.
@@ -555,85 +554,12 @@ pub struct DemoArgs {
 #[derive(Clone, Debug, Args)]
 pub struct DevicesArgs {}
 
-/// What `bench` measures.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum BenchWhat {
-    /// Point look-ups: values of random keys
-    Lookup,
-    /// Byte keys: look-ups, sizes and encodings, beside an uncompressed tree and other engines
-    Compress,
-    /// Ways to ask the same queries: one by one, in batches, in order, sorted first
-    Strategies,
-    /// Tuples in order: full scans and ranges, beside what the memory delivers in order
-    Range,
-    /// Single look-ups, each of which waits for the last answer
-    Latency,
-    /// From the closed file to the first answer
-    Open,
-    /// From tuples to a file, beside a plain copy of its bytes
-    Build,
-    /// Changes: rebuilds beside a copy of the file, batches beside LMDB and redb
-    Update,
-    /// Look-ups on a GPU: its limits, all algorithms, and what else is installed there
-    Gpu,
-    /// The tables and figures of the papers on a GPU: P-ary search, FAST, the B+tree on an APU
-    GpuPapers,
-    /// The tables and figures of the paper on Harmonia on a GPU: its tree, sorted queries, narrowed groups
-    GpuHarmonia,
-    /// The tables and figures of the paper on relational algebra on a GPU: its stages, its five joins in a block
-    GpuRelationPaper,
-    /// Joins and set operations on a GPU in one pass, beside a copy
-    GpuRelation,
-    /// How often a table must be asked until copying it to a GPU has paid
-    GpuReuse,
-    /// No measuring: a picture of REPORT, which a run with --json wrote
-    Plot,
-}
-
 /// Arguments of `bench`.
 #[derive(Clone, Debug, Args)]
 pub struct BenchArgs {
-    /// What to measure
-    #[arg(value_name = "WHAT")]
-    pub what: BenchWhat,
-    /// With plot: the report, '-' for standard input
-    #[arg(value_name = "REPORT")]
-    pub report: Option<PathBuf>,
-    /// With plot: the SVG to write, '-' for standard output [default: '-']; with gpu: the JSON report, written anew
-    /// after each row
-    #[arg(long, short, value_name = "FILE")]
-    pub output: Option<PathBuf>,
-    /// Replace that file even if it is a Pleach file; never REPORT
-    #[arg(long, requires = "output")]
-    pub force: bool,
-    /// Finish in a minute or two
-    #[arg(long)]
-    pub quick: bool,
-    /// Tuples, as 1000000 or 2^26 [default: several sizes]
-    #[arg(long, value_name = "N", value_parser = parse::count)]
-    pub tuples: Option<u64>,
-    /// Key type: u32 u64 i32 i64 [default: u32 and u64]
-    #[arg(long, value_name = "T", value_parser = parse::key_type)]
-    pub key_type: Option<KeyType>,
-    /// With compress: the FAST paper's size, 1 GB of keys of 16, of 128 and of 4 bytes
-    #[arg(long)]
-    pub one_gigabyte: bool,
-    /// Measure the stores too at sizes for which they need minutes to build (above 2^24)
-    #[arg(long)]
-    pub all_peers: bool,
-    /// With lookup: which keys to ask for besides hits drawn evenly: half-miss zipf, or both, as half-miss,zipf
-    #[arg(long, value_name = "Q", value_delimiter = ',', value_parser = parse::queries)]
-    pub queries: Vec<Queries>,
-    /// With gpu: which rows, of limits peers random algorithms sorted small host build hybrid auto, as random,small;
-    /// with gpu-papers: of slides fast apu; with gpu-harmonia: of limits harmonia [default: all]
-    #[arg(long, value_name = "G", value_delimiter = ',', value_parser = parse::group)]
-    pub only: Vec<Group>,
-    /// Threads to measure with besides one; 0 is all
-    #[arg(long, value_name = "N", default_value_t = 0, value_parser = parse::threads)]
-    pub threads: usize,
-    /// Folder for the files that are built [default: the system's temporary folder]
-    #[arg(long, value_name = "DIR")]
-    pub dir: Option<PathBuf>,
+    /// Arguments of `pleach-bench`, such as lookup --quick; `pleach bench lookup --help` lists all of them
+    #[arg(value_name = "ARGS", required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    pub args: Vec<OsString>,
 }
 
 /// Arguments of `tune`.

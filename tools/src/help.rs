@@ -221,24 +221,18 @@ Examples:
   pleach devices --json";
 
 pub const BENCH: &str = "\
-Measures look-ups of random keys in Pleach and in other engines, in one run and with checked answers, \
-beside what the memory of this machine could deliver at best (limit-one-line: one random line a \
-look-up). `compress` does the same for byte keys of many kinds, beside an uncompressed tree. `range` \
-reads tuples in order and tells how much of the memory's own speed is left; `latency` asks for one key \
-at a time, each of which is known only when the last answer is there; `open` and `build` measure what \
-comes before the first look-up. `plot` draws a report that --json printed: bars by engine, lines where \
-there are several sizes.";
+Runs `pleach-bench`, the program that measures Pleach beside other engines and beside the limits of this machine. \
+It is a program of its own, because the other engines take minutes to compile: it is looked for beside `pleach`, \
+then on PATH. In a copy of Pleach's source `cargo install --path bench` installs it, and \
+`cargo run --release -p pleach-bench -- ARGS` runs it without installing.";
 
 pub const BENCH_EXAMPLES: &str = "\
 Examples:
   pleach bench lookup --quick
-  pleach bench lookup --tuples 2^26 --key-type u32 --json
-  pleach bench lookup --quick --queries zipf    hits, and queries of which few are asked often
-  pleach bench range --tuples 2^24 --key-type u32
+  pleach bench lookup --quick --queries zipf    also queries in which a few keys are frequent
   pleach bench latency --quick --json > latency.json
   pleach bench plot latency.json -o latency.svg
-  pleach bench compress --quick
-  pleach bench compress --one-gigabyte          16 and 128 bytes beside 4 (12 GiB of memory)";
+  pleach bench lookup --help                    everything that is measured, and all options";
 
 pub const TUNE: &str = "\
 Measures for about a second what reading lines, computing and moving queries cost on this \

@@ -27,9 +27,6 @@ thread_local! {
 /// The system's allocator, which ends the process in order if memory is exhausted.
 pub struct Allocator;
 
-#[global_allocator]
-static ALLOCATOR: Allocator = Allocator;
-
 fn given(at: *mut u8, bytes: usize) -> *mut u8 {
     if at.is_null() { refused(bytes) } else { at }
 }

@@ -5,8 +5,6 @@
 
 use crate::device::Device;
 use crate::render::text::unescaped;
-use pleach_bench::Queries;
-use pleach_bench::gpu::Group;
 use pleach_builder::Layout;
 use pleach_format::record::FieldKind;
 use pleach_format::{KeyType, Logical, ValueType};
@@ -142,22 +140,6 @@ pub fn value_types(text: &str) -> Result<ValueTypes, String> {
             ))
         }
     }
-}
-
-/// Parses the name of a kind of queries.
-pub fn queries(text: &str) -> Result<Queries, String> {
-    let kinds = [Queries::Hits, Queries::HalfMisses, Queries::Zipf];
-    let known = || format!("'{text}' is no kind of queries: uniform, half-miss or zipf");
-    kinds.into_iter().find(|kind| kind.name() == text).ok_or_else(known)
-}
-
-/// Parses the name of a group of rows of `bench gpu`.
-pub fn group(text: &str) -> Result<Group, String> {
-    let known = || {
-        let names: Vec<&str> = Group::every().map(Group::name).collect();
-        format!("'{text}' is no group of rows: one of {}", names.join(" "))
-    };
-    Group::every().find(|group| group.name() == text).ok_or_else(known)
 }
 
 /// Parses `u64,u64`, or `u64` for keys alone.

@@ -225,28 +225,26 @@ fn every_command_that_waits_is_interrupted() {
 #[test]
 fn generated_files_go_with_their_folder() {
     let folder = TempDir::new().expect("a folder");
-    for line in ["demo --tuples 4000000", "bench lookup --quick --tuples 2^22"] {
-        let mut child = pleach(folder.path(), line)
-            .env("TMPDIR", folder.path())
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("a child");
-        let since = Instant::now();
-        while fs::read_dir(folder.path()).expect("a folder").next().is_none() {
-            assert!(since.elapsed() < Duration::from_secs(60), "{line}: there is no folder");
-            thread::sleep(Duration::from_millis(5));
-        }
-        signal(&child, "INT");
-        let since = Instant::now();
-        while child.try_wait().expect("a status").is_none() {
-            assert!(since.elapsed() < SOON, "{line} goes on");
-            thread::sleep(Duration::from_millis(5));
-        }
-        assert_eq!(child.wait().expect("a status").code(), Some(130), "{line}");
-        assert_eq!(content(folder.path()), [], "{line}");
+    let mut child = pleach(folder.path(), "demo --tuples 4000000")
+        .env("TMPDIR", folder.path())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("a child");
+    let since = Instant::now();
+    while fs::read_dir(folder.path()).expect("a folder").next().is_none() {
+        assert!(since.elapsed() < Duration::from_secs(60), "there is no folder");
+        thread::sleep(Duration::from_millis(5));
     }
+    signal(&child, "INT");
+    let since = Instant::now();
+    while child.try_wait().expect("a status").is_none() {
+        assert!(since.elapsed() < SOON, "it goes on");
+        thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!(child.wait().expect("a status").code(), Some(130));
+    assert_eq!(content(folder.path()), []);
 }
 
 #[test]

@@ -68,7 +68,6 @@ macro_rules! numbers {
             #[inline(always)]
             fn widen(self) -> u64 { u64::from(self) }
             #[inline(always)]
-            #[allow(clippy::cast_possible_truncation)]
             fn narrow(wide: u64) -> Self { wide as $t }
         }
     )*};

@@ -296,7 +296,6 @@ impl Compare for Plain {
     }
 
     #[inline(always)]
-    #[allow(clippy::cast_possible_truncation, reason = "halves are meant")]
     unsafe fn below_narrow(line: &Line, key: u32) -> u32 {
         let key = (key ^ FLIP_NARROW) as i16;
         let bit = |half: u32| u32::from((half as i16) < key);
@@ -324,7 +323,6 @@ impl Compare for Avx2 {
     }
 
     #[inline(always)]
-    #[allow(clippy::cast_possible_truncation, reason = "the low half is meant")]
     unsafe fn below_narrow(line: &Line, key: u32) -> u32 {
         use std::arch::x86_64::*;
         let halves = line.as_ptr().cast::<__m256i>();

@@ -181,7 +181,6 @@ macro_rules! integers_to_floats {
     ($($s:ty),* => $d:ty) => {$(
         impl Exact<$d> for $s {
             #[inline(always)]
-            #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_lossless)]
             fn exact(self) -> Option<$d> {
                 let float = self as $d;
                 // i128 holds every float that a 64-bit integer can become: the cast does not saturate here.
@@ -197,7 +196,6 @@ macro_rules! wide_and_floats {
     ($($f:ty),*) => {$(
         impl Exact<$f> for u128 {
             #[inline(always)]
-            #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation)]
             fn exact(self) -> Option<$f> {
                 let float = self as $f;
                 (f64::from(float) < BEYOND_U128 && float as u128 == self).then_some(float)
@@ -205,8 +203,6 @@ macro_rules! wide_and_floats {
         }
         impl Exact<u128> for $f {
             #[inline(always)]
-            #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::float_cmp)]
-            #[allow(clippy::cast_sign_loss)]
             fn exact(self) -> Option<u128> {
                 // The cast saturates, so negative numbers, too large ones and NaN do not compare equal.
                 let whole = self as u128;
@@ -235,7 +231,6 @@ macro_rules! floats_to_integers {
     ($s:ty => $($d:ty),*) => {$(
         impl Exact<$d> for $s {
             #[inline(always)]
-            #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::float_cmp)]
             fn exact(self) -> Option<$d> {
                 // The cast saturates beyond i128, which no target reaches; NaN becomes 0, which is not equal
                 // to NaN.
@@ -268,7 +263,6 @@ impl Exact<f64> for f32 {
 }
 impl Exact<f32> for f64 {
     #[inline(always)]
-    #[allow(clippy::cast_possible_truncation, clippy::float_cmp)]
     fn exact(self) -> Option<f32> {
         let narrow = self as f32;
         (f64::from(narrow) == self || self.is_nan()).then_some(narrow)
@@ -352,7 +346,6 @@ fn append_numbers<S>(numbers: &[S], target: Target, out: &mut Column) -> Result<
 where
     S: Exact<u32> + Exact<u64> + Exact<u128> + Exact<i32> + Exact<i64> + Exact<f32> + Exact<f64>,
 {
-    #[allow(clippy::cast_possible_truncation)]
     let narrow_flip = target.flip() as u32;
     let flip = target.flip();
     match (target.kind, out) {
@@ -570,7 +563,6 @@ mod tests {
                 check!(u8, U8; u16, U16; u32, U32; u64, U64; i8, I8; i16, I16; i32, I32; i64, I64);
                 if !kind.is_float() {
                     assert_eq!(wide(Slice::I128(&[sample]), kind, false).is_ok(), fits);
-                    #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation)]
                     let float = sample as f64;
                     if float as i128 == sample {
                         assert_eq!(wide(Slice::F64(&[float]), kind, false).is_ok(), fits, "{float}");

@@ -320,7 +320,6 @@ impl Text {
         if !matches!(out, Column::Bytes(_)) {
             let word = convert::parse(field, target)
                 .map_err(|what| strings::unparsed(&self.input, row, label, field, target, what))?;
-            #[allow(clippy::cast_possible_truncation)]
             match out {
                 Column::U32(words) => words.push(word as u32),
                 Column::U64(words) => words.push(word as u64),
@@ -452,7 +451,6 @@ impl Lane for Vec<u32> {
         number(block, at, target, dialect.delimiter)
     }
     #[inline(always)]
-    #[allow(clippy::cast_possible_truncation)]
     fn push(&mut self, parsed: u64, _: &[u8]) {
         self.push(parsed as u32);
     }

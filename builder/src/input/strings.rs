@@ -48,7 +48,6 @@ pub(super) fn hexadecimal(field: &[u8], target: Target) -> Option<Vec<u8>> {
     }
     let digit = |byte: u8| char::from(byte).to_digit(16);
     let (pairs, rest) = digits.as_chunks::<2>();
-    #[allow(clippy::cast_possible_truncation)]
     let bytes = pairs.iter().map(|&[high, low]| Some((digit(high)? << 4 | digit(low)?) as u8));
     if rest.is_empty() { bytes.collect() } else { None }
 }
@@ -75,12 +74,10 @@ fn push(string: &[u8], valid: bool, target: Target, out: &mut Column) -> Result<
             out.push(&number.to_be_bytes());
             Ok(())
         }
-        #[allow(clippy::cast_possible_truncation)]
         Column::U32(words) if valid && target.form.is_some() => {
             words.push(convert::parse(string, target).map_err(StringProblem::NotANumber)? as u32);
             Ok(())
         }
-        #[allow(clippy::cast_possible_truncation)]
         Column::U64(words) if valid && target.form.is_some() => {
             words.push(convert::parse(string, target).map_err(StringProblem::NotANumber)? as u64);
             Ok(())

@@ -229,7 +229,6 @@ impl Delta {
     /// Reads what [`Delta::encode`] wrote, without checks.
     #[inline(always)]
     #[must_use]
-    #[allow(clippy::cast_possible_truncation)]
     pub fn decode(bytes: [u8; DELTA_BYTES]) -> Self {
         let word = u128::from_le_bytes(bytes);
         let high = (word >> 64) as u64;

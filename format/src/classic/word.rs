@@ -49,7 +49,6 @@ macro_rules! words {
             #[inline(always)]
             fn widen(self) -> u128 { u128::from(self) }
             #[inline(always)]
-            #[allow(clippy::cast_possible_truncation, clippy::cast_lossless, trivial_numeric_casts)]
             fn narrow(value: u128) -> Self { value as $t }
         }
     )*};

@@ -432,7 +432,6 @@ impl Checker<'_> {
     fn float(&self, node: &Node, leaf: &Leaf, constant: &Typed) -> Option<Result<f64, ExprError>> {
         let number = match constant {
             Typed::Float(number) => *number,
-            #[allow(clippy::cast_precision_loss)]
             Typed::Int(Int { what: IntWhat::Constant(_), low, width, .. }) if *width != Width::U128 => {
                 let number = *low as f64;
                 // Up to 2^53 every whole number is a float; beyond, some are.
@@ -447,7 +446,6 @@ impl Checker<'_> {
         if leaf.kind != Kind::F32 {
             return Some(Ok(number));
         }
-        #[allow(clippy::cast_possible_truncation)]
         let narrow = f64::from(number as f32);
         // 0.1 compared with an f32 is the f32 nearest to it; a whole number is exact.
         if matches!(constant, Typed::Int(_)) && narrow != number {
@@ -467,7 +465,6 @@ impl Checker<'_> {
         let Some(digits) = text.strip_prefix("\\x") else { return Ok(text.as_bytes().to_vec()) };
         let digit = |byte: u8| char::from(byte).to_digit(16);
         let (pairs, rest) = digits.as_bytes().as_chunks::<2>();
-        #[allow(clippy::cast_possible_truncation)]
         let bytes: Option<Vec<u8>> =
             pairs.iter().map(|&[high, low]| Some((digit(high)? << 4 | digit(low)?) as u8)).collect();
         bytes.filter(|_| rest.is_empty()).ok_or_else(|| {

@@ -260,10 +260,7 @@ pub(super) trait Lane: Copy + Ord + Default + std::fmt::Display {
 /// Results in narrow lanes are known to fit: nothing is checked, and loops vectorise.
 macro_rules! lanes {
     ($($t:ident $checked:literal;)*) => {$(
-        #[allow(
-            clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss,
-            clippy::cast_lossless, clippy::unnecessary_cast
-        )]
+        #[allow(clippy::unnecessary_cast)]
         impl Lane for $t {
             const CHECKED: bool = $checked;
             #[inline(always)]
@@ -346,7 +343,6 @@ impl Leaf {
     }
 
     /// Loads the whole numbers of some tuples into `out`; the lane holds every value of this operand.
-    #[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap)]
     pub(super) fn load<T: Lane>(&self, tuples: &Tuples<'_>, range: std::ops::Range<usize>, out: &mut Vec<T>) {
         out.clear();
         let shift = 8 * self.at.unwrap_or(0) as u32;
@@ -398,7 +394,6 @@ impl Leaf {
     }
 
     /// Loads the floats of some tuples into `out`.
-    #[allow(clippy::cast_possible_truncation)]
     pub(super) fn load_floats(&self, tuples: &Tuples<'_>, range: std::ops::Range<usize>, out: &mut Vec<f64>) {
         use pleach_format::Key;
         out.clear();

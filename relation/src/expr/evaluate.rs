@@ -60,7 +60,6 @@ impl WordSet {
         let shift = 64 - places.trailing_zeros();
         let mut set = Self { words: vec![0; places], taken: vec![false; places], shift };
         for &number in list {
-            #[allow(clippy::cast_possible_truncation)]
             let word = number as u64;
             let mut at = set.place(word);
             while set.taken[at] {
@@ -73,7 +72,6 @@ impl WordSet {
     }
 
     #[inline(always)]
-    #[allow(clippy::cast_possible_truncation)]
     fn place(&self, word: u64) -> usize {
         // Fibonacci hashing: the high bits of the product depend on all of the word.
         (word.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> self.shift) as usize
@@ -303,7 +301,6 @@ impl At<'_> {
         self.each_live(live, out, |index| test(leaf.bytes(self.tuples, index, &mut [0; 8])));
     }
 
-    #[allow(clippy::cast_possible_truncation)]
     fn within(&self, int: &Int, band: (u128, u128), live: &[u64], out: &mut [u64]) -> Result<(), EvalError> {
         if let IntWhat::Leaf(leaf) = &int.what
             && leaf.at.is_none()
@@ -353,7 +350,6 @@ impl At<'_> {
         Ok(())
     }
 
-    #[allow(clippy::cast_possible_truncation)]
     fn member(
         &self,
         int: &Int,
@@ -432,7 +428,6 @@ impl At<'_> {
         Ok(out)
     }
 
-    #[allow(clippy::cast_possible_truncation)]
     fn computed<T: Lane>(
         &self,
         operation: Arithmetic,

@@ -1,254 +1,32 @@
-//! `pleach bench`: compares look-ups with other engines and with the limit of the machine, and draws reports.
+//! `pleach bench`: runs `pleach-bench`, which measures Pleach beside other engines.
 //!
-//! The crate `pleach-bench` measures. This module converts arguments to its options, shows progress on
-//! standard error, and prints the report.
+//! It is a program of its own, so that building `pleach` does not compile those engines.
 
-use crate::cli::{BenchArgs, BenchWhat, Global};
-use crate::cmd::build::build_failure;
-use crate::cmd::demo::peer_text;
-use crate::failure::{self, Code, ExitStatus, Failure};
-use crate::interrupt::Guard;
-use crate::output;
-use crate::search;
-use pleach_bench::gpu::{GpuBenchOptions, Group};
-use pleach_bench::{BenchError, BenchOptions, CompressOptions, LookupOptions, Report, StrategyOptions, Told};
-use pleach_bench::{build, latency, open, plot, range, update};
-use pleach_builder::publish::{self, Rules};
-use pleach_gpu::GpuError;
-use std::fs::read_to_string;
-use std::io::{IsTerminal, Write};
-use std::path::Path;
-use std::time::Instant;
+use crate::cli::{BenchArgs, Global};
+use crate::failure::{Code, ExitStatus, Failure};
+use std::env;
+use std::io::ErrorKind;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::Command;
 
+const PROGRAM: &str = "pleach-bench";
+
+/// Replaces this process by `pleach-bench` with the same arguments: it is beside this program, or on PATH.
 pub fn run(args: &BenchArgs, global: &Global) -> Result<ExitStatus, Failure> {
-    match args.what {
-        BenchWhat::Lookup => measure(args, global, "lookup", lookup),
-        BenchWhat::Compress => measure(args, global, "compress", compress),
-        BenchWhat::Strategies => measure(args, global, "strategies", strategies),
-        BenchWhat::Range => measure(args, global, "range", |args, told| range::run(&plain(args, told))),
-        BenchWhat::Latency => measure(args, global, "latency", |args, told| latency::run(&plain(args, told))),
-        BenchWhat::Open => measure(args, global, "open", |args, told| open::run(&plain(args, told))),
-        BenchWhat::Build => measure(args, global, "build", |args, told| build::run(&plain(args, told))),
-        BenchWhat::Update => measure(args, global, "update", |args, told| update::run(&plain(args, told))),
-        BenchWhat::Gpu => gpu(args, global, "gpu", &Group::ALL),
-        BenchWhat::GpuPapers => gpu(args, global, "gpu-papers", &Group::PAPERS),
-        BenchWhat::GpuHarmonia => gpu(args, global, "gpu-harmonia", &Group::HARMONIA),
-        BenchWhat::GpuRelationPaper => gpu(args, global, "gpu-relation-paper", &Group::RELATION),
-        BenchWhat::GpuRelation => gpu(args, global, "gpu-relation", &Group::ONE_PASS),
-        BenchWhat::GpuReuse => gpu(args, global, "gpu-reuse", &[Group::Reuse]),
-        BenchWhat::Plot => picture(args),
+    let beside = env::current_exe().ok().map(|pleach| pleach.with_file_name(PROGRAM));
+    let program = beside.filter(|path| path.is_file()).unwrap_or_else(|| PathBuf::from(PROGRAM));
+    let error = Command::new(&program)
+        .args(global.json.then_some("--json"))
+        .args(global.quiet.then_some("--quiet"))
+        .args(&args.args)
+        .exec();
+    if error.kind() != ErrorKind::NotFound {
+        return Err(Failure::io("cannot run", &program, &error));
     }
-}
-
-/// Draws a report as SVG.
-fn picture(args: &BenchArgs) -> Result<ExitStatus, Failure> {
-    let Some(path) = &args.report else {
-        return Err(Failure::usage("bench plot: which report? pleach bench plot REPORT.json -o PICTURE.svg"));
-    };
-    let is_standard = |path: &Path| path.as_os_str() == "-";
-    let rules = Rules::table(output::inputs([path.as_path()]), args.force);
-    if let Some(output) = args.output.as_deref().filter(|output| !is_standard(output)) {
-        output::check(output, &rules)?;
-    }
-    let text =
-        if is_standard(path) { std::io::read_to_string(std::io::stdin()) } else { read_to_string(path) };
-    let text = text.map_err(|error| Failure::io("cannot read", path, &error))?;
-    let report: serde_json::Value = serde_json::from_str(&text).map_err(|error| {
-        let text = format!("is no JSON ({error}): {}: give what --json printed", path.display());
-        Failure::new(Code::Input, text)
-    })?;
-    let svg = plot::svg(&report).map_err(|error| {
-        let text = format!("cannot be drawn ({error}): {}: give what --json printed", path.display());
-        Failure::new(Code::Input, text)
-    })?;
-    match args.output.as_deref().filter(|path| !is_standard(path)) {
-        None => failure::print(svg.as_bytes())?,
-        Some(path) => {
-            publish::replace(path, svg.as_bytes(), rules).map_err(|error| build_failure(&error))?;
-        }
-    }
-    Ok(ExitStatus::Success)
-}
-
-/// Returns the options of the smaller benchmarks.
-fn plain<'a>(args: &BenchArgs, told: Told<'a>) -> BenchOptions<'a> {
-    let mut options = BenchOptions::new(args.quick);
-    if let Some(tuples) = args.tuples {
-        options.tuples = vec![tuples];
-    }
-    if let Some(key_type) = args.key_type {
-        options.key_types = vec![key_type];
-    }
-    if args.threads > 0 {
-        options.threads = if args.threads == 1 { vec![1] } else { vec![1, args.threads] };
-    }
-    options.dir.clone_from(&args.dir);
-    BenchOptions { told, ..options }
-}
-
-fn measure(
-    args: &BenchArgs,
-    global: &Global,
-    name: &str,
-    bench: fn(&BenchArgs, Told<'_>) -> Result<Report, BenchError>,
-) -> Result<ExitStatus, Failure> {
-    if args.report.is_some() || args.output.is_some() {
-        let text = "REPORT and --output are for bench plot: this prints its report, with --json as JSON";
-        return Err(Failure::usage(format!("bench {name}: {text}")));
-    }
-    let report = watched(args, global, name, |told| bench(args, told))?;
-    let text = if global.json { format!("{}\n", report.to_json()) } else { report.to_text() };
-    failure::print(text.as_bytes())?;
-    Ok(ExitStatus::Success)
-}
-
-/// Measures look-ups on a GPU. Rows are printed when they are measured, so that an interrupted run has shown
-/// its results. With `--json` they are printed on standard error, before the document.
-fn gpu(args: &BenchArgs, global: &Global, name: &str, groups: &[Group]) -> Result<ExitStatus, Failure> {
-    if args.report.is_some() {
-        return Err(Failure::usage(format!(
-            "bench {name}: REPORT is for bench plot: name the JSON to write with --output"
-        )));
-    }
-    if let Some(other) = args.only.iter().find(|group| !groups.contains(group)) {
-        let names: Vec<&str> = groups.iter().map(|group| group.name()).collect();
-        return Err(Failure::usage(format!(
-            "bench {name}: --only {}: use {}",
-            other.name(),
-            names.join(", ")
-        )));
-    }
-    let mut options = match args.what {
-        BenchWhat::GpuHarmonia => GpuBenchOptions::of_harmonia(args.quick),
-        BenchWhat::GpuRelation => GpuBenchOptions::of_relations(args.quick),
-        _ => GpuBenchOptions { groups: groups.to_vec(), ..GpuBenchOptions::new(args.quick) },
-    };
-    if let Some(tuples) = args.tuples {
-        options.tuples = vec![tuples];
-        options.auto_tuples = vec![tuples];
-        options.hybrid_tuples = vec![tuples];
-        options.reuse_tuples = vec![tuples];
-        options.relation.swept = vec![tuples];
-        options.relation.operators = vec![tuples];
-    }
-    if let Some(key_type) = args.key_type {
-        options.key_types = vec![key_type];
-    }
-    if !args.only.is_empty() {
-        options.groups.clone_from(&args.only);
-    }
-    options.dir.clone_from(&args.dir);
-    if let Some(path) = &args.output {
-        output::check(path, &Rules::table(Vec::new(), args.force))?;
-    }
-    options.output.clone_from(&args.output);
-    options.force = args.force;
-    let row = |line: &str| {
-        // A closed pipe does not stop the run: the document is still written.
-        let _ = match (global.json, global.quiet) {
-            (true, true) => Ok(()),
-            (true, false) => writeln!(std::io::stderr(), "{line}"),
-            (false, _) => writeln!(std::io::stdout(), "{line}"),
-        };
-    };
-    let report = watched(args, global, name, |told| {
-        pleach_bench::gpu::run(&GpuBenchOptions { row: Some(&row), told, ..options })
-    })?;
-    let text = if global.json { format!("{}\n", report.to_json()) } else { report.end_text() };
-    failure::print(text.as_bytes())?;
-    match report.wrong() {
-        0 => Ok(ExitStatus::Success),
-        rows => Err(Failure::operational(format!(
-            "bench {name}: wrong answers in {rows} rows: see `error` there"
-        ))),
-    }
-}
-
-/// Measures while progress is shown and Ctrl-C can stop it.
-fn watched<R>(
-    args: &BenchArgs,
-    global: &Global,
-    name: &str,
-    bench: impl FnOnce(Told<'_>) -> Result<R, BenchError>,
-) -> Result<R, Failure> {
-    if !args.queries.is_empty() && args.what != BenchWhat::Lookup {
-        return Err(Failure::usage(format!("bench {name}: --queries is for bench lookup")));
-    }
-    let has_groups = matches!(args.what, BenchWhat::Gpu | BenchWhat::GpuPapers | BenchWhat::GpuHarmonia);
-    if !args.only.is_empty() && !has_groups {
-        let text = "--only is for bench gpu, gpu-papers and gpu-harmonia";
-        return Err(Failure::usage(format!("bench {name}: {text}")));
-    }
-    let guard = Guard::new();
-    let interrupted = || guard.is_interrupted();
-    let is_told = !global.quiet && std::io::stderr().is_terminal();
-    let start = Instant::now();
-    let tell = |step: &str| {
-        // A progress line that cannot be written does not stop the run.
-        let _ = writeln!(std::io::stderr(), "{:7.1} s  {step}", start.elapsed().as_secs_f64());
-    };
-    let told = Told { progress: is_told.then_some(&tell), cancelled: Some(&interrupted) };
-    bench(told).map_err(|error| match error {
-        BenchError::Options(text) => Failure::usage(format!("bench {name}: {text}")),
-        BenchError::Interrupted => Failure::Interrupted,
-        // The text says everything: "no GPU: what is missing: what brings it".
-        BenchError::Gpu(GpuError::Unavailable(missing)) => Failure::new(Code::Device, missing.to_string()),
-        BenchError::Gpu(error) => search::device(error),
-        BenchError::Io { operation, path, source } => {
-            Failure::io(&format!("cannot {operation}"), &path, &source)
-        }
-        BenchError::Build(error) => build_failure(&error),
-        BenchError::Open(error) => search::opening(&error),
-        BenchError::Threads(error) => {
-            let text = format!("cannot start threads ({error}): bench {name}: give fewer with --threads");
-            Failure::new(Code::Limit, text)
-        }
-        BenchError::Peer(error) => Failure::operational(peer_text(&error)),
-        error => Failure::operational(format!("bench {name}: {error}")),
-    })
-}
-
-fn lookup(args: &BenchArgs, told: Told<'_>) -> Result<Report, BenchError> {
-    let mut options = if args.quick { LookupOptions::quick() } else { LookupOptions::default() };
-    if let Some(tuples) = args.tuples {
-        options.tuples = vec![tuples];
-    }
-    if let Some(key_type) = args.key_type {
-        options.key_types = vec![key_type];
-    }
-    if args.threads > 0 {
-        options.threads = if args.threads == 1 { vec![1] } else { vec![1, args.threads] };
-    }
-    for &kind in &args.queries {
-        if !options.kinds.contains(&kind) {
-            options.kinds.push(kind);
-        }
-    }
-    options.all_peers = args.all_peers;
-    options.dir.clone_from(&args.dir);
-    options.told = told;
-    pleach_bench::run(&options)
-}
-
-fn strategies(args: &BenchArgs, told: Told<'_>) -> Result<Report, BenchError> {
-    let mut options = StrategyOptions::new(args.quick);
-    if let Some(tuples) = args.tuples {
-        options.tuples = vec![tuples];
-    }
-    if let Some(key_type) = args.key_type {
-        options.key_types = vec![key_type];
-    }
-    options.costs = super::tune::load(&Global { json: false, quiet: false, verify: None, raw_values: false });
-    options.dir.clone_from(&args.dir);
-    options.told = told;
-    pleach_bench::strategies::run(&options)
-}
-
-fn compress(args: &BenchArgs, told: Told<'_>) -> Result<Report, BenchError> {
-    let count = args.tuples.unwrap_or(if args.quick { 1 << 18 } else { 1 << 22 });
-    let mut options =
-        if args.one_gigabyte { CompressOptions::of_one_gigabyte() } else { CompressOptions::of_size(count) };
-    options.dir.clone_from(&args.dir);
-    options.told = told;
-    pleach_bench::compress::run(&options)
+    Err(Failure::new(
+        Code::NotFound,
+        "cannot find pleach-bench: it is neither beside pleach nor on PATH: in a copy of Pleach's source, run \
+         `cargo run --release -p pleach-bench -- ...`, or install it with `cargo install --path bench`",
+    ))
 }

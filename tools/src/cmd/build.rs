@@ -180,6 +180,7 @@ fn in_our_words(error: &SourceError) -> String {
     }
 }
 
+/// Converts the error of a build.
 pub fn build_failure(error: &BuildError) -> Failure {
     let code = match error {
         BuildError::Source(error) => return source_failure(error),

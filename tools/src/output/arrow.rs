@@ -64,7 +64,6 @@ fn array(data_type: &DataType, numbers: Numbers<'_>) -> Result<ArrayRef, OutputE
         (DataType::Decimal32(precision, scale), Numbers::I64(numbers)) => {
             check_digits(numbers, *precision, *scale)?;
             // At most nine digits fit into 32 bits.
-            #[allow(clippy::cast_possible_truncation)]
             Buffer::from_vec(numbers.iter().map(|&number| number as i32).collect())
         }
         (DataType::Decimal64(precision, scale), Numbers::I64(numbers)) => {

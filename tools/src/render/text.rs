@@ -315,6 +315,34 @@ pub fn counted(number: u64, noun: &str) -> String {
     format!("{} {noun}{}", grouped(number), if number == 1 { "" } else { "s" })
 }
 
+/// Returns a table with columns of equal width: the first one is aligned to the left, the others to the right,
+/// and a rule is below the head.
+#[must_use]
+pub fn aligned<L: AsRef<[String]>>(lines: &[L]) -> String {
+    let columns = lines.first().map_or(0, |line| line.as_ref().len());
+    let mut widths = vec![0; columns];
+    for line in lines {
+        for (width, cell) in widths.iter_mut().zip(line.as_ref()) {
+            *width = cell.len().max(*width);
+        }
+    }
+    let mut text = String::new();
+    for (number, line) in lines.iter().enumerate() {
+        for (column, (cell, width)) in line.as_ref().iter().zip(&widths).enumerate() {
+            let _ =
+                if column == 0 { write!(text, "{cell:<width$}") } else { write!(text, "  {cell:>width$}") };
+        }
+        text.truncate(text.trim_end().len());
+        text.push('\n');
+        if number == 0 {
+            let rule = widths.iter().sum::<usize>() + 2 * columns.saturating_sub(1);
+            text.push_str(&"-".repeat(rule));
+            text.push('\n');
+        }
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,24 +6,25 @@
 //! binary search of its own. A wrong answer ends the demo with exit code 8.
 
 mod orders;
+mod table;
 
 use crate::cli::{DemoArgs, Global};
 use crate::cmd::build::build_failure;
 use crate::failure::{self, ExitStatus, Failure};
 use crate::interrupt::Guard;
 use crate::render::json;
-use crate::render::text::shown;
+use crate::render::text::{aligned, shown};
 use crate::search;
 use orders::{Business, Order, Random, SHOP_DAY_IDS};
 use pleach::{FsckOptions, Index, ReadError, Typed, Verdict};
-use pleach_bench::peers::{Engine, PeerError};
-use pleach_bench::report::aligned;
 use pleach_builder::{BuildOptions, remains};
 use serde_json::{Map, Value, json};
+use std::convert::Infallible;
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+use table::Table;
 
 /// Orders per business, unless `--tuples` specifies another number.
 const ORDERS: u64 = 1 << 21;
@@ -107,12 +108,6 @@ pub fn run(args: &DemoArgs, global: &Global) -> Result<ExitStatus, Failure> {
     Ok(ExitStatus::Success)
 }
 
-/// Describes the failure of another engine; its own words are in brackets.
-pub fn peer_text(error: &PeerError) -> String {
-    let PeerError { engine, operation, cause } = error;
-    format!("another engine failed ({operation}: {cause}): {engine}: run it again, with fewer tuples")
-}
-
 /// Prints each step when it happens; with `--json` the document at the end has everything.
 struct Told {
     is_json: bool,
@@ -159,6 +154,7 @@ struct Timed {
     ns: f64,
     build: Duration,
     bytes: u64,
+    is_parallel: bool,
 }
 
 /// Results for the orders of one business.
@@ -243,7 +239,7 @@ impl Scene {
         };
         scene.ask_pleach(&view, &questions, &expected, build, summary.file_bytes).map_err(failed)?;
         interrupted()?;
-        scene.ask_peers(&oracle, &questions, &expected, folder)?;
+        let Ok(()) = scene.ask_tables(&oracle, &questions, &expected);
         interrupted()?;
         scene.compare_ranges(&view, &oracle, seed).map_err(failed)?;
         scene.compare_whole(&view, &oracle).map_err(failed)?;
@@ -308,40 +304,41 @@ impl Scene {
     ) -> Result<(), ReadError> {
         let ns =
             self.ask(questions, expected, |ids, values, present| view.get_batch(ids, values, present))?;
-        self.engines.push(Timed { name: "pleach".to_owned(), ns, build, bytes });
+        self.engines.push(Timed { name: "pleach".to_owned(), ns, build, bytes, is_parallel: false });
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         if threads > 1 {
             let ns = self
                 .ask(questions, expected, |ids, values, present| view.par_get_batch(ids, values, present))?;
-            self.engines.push(Timed { name: format!("pleach, {threads} threads"), ns, build, bytes });
+            self.engines.push(Timed {
+                name: format!("pleach, {threads} threads"),
+                ns,
+                build,
+                bytes,
+                is_parallel: true,
+            });
         }
         Ok(())
     }
 
-    fn ask_peers(
+    fn ask_tables(
         &mut self,
         oracle: &Oracle,
         questions: &[u64],
         expected: &[Option<u32>],
-        folder: &Path,
-    ) -> Result<(), Failure> {
-        let failed = |error: PeerError| Failure::operational(peer_text(&error));
-        let engines = [
-            (Engine::Hashbrown, "hash map"),
-            (Engine::BTreeMap, "B-tree map"),
-            (Engine::BinarySearch, "binary search"),
-        ];
-        for (engine, name) in engines {
-            let built = engine.build(&oracle.0, folder).map_err(failed)?;
-            let mut reader = built.peer.reader().map_err(failed)?;
-            let ns = self
-                .ask(questions, expected, |ids, values, present| reader.get_batch(ids, values, present))
-                .map_err(failed)?;
+    ) -> Result<(), Infallible> {
+        for (name, build) in Table::ALL {
+            let start = Instant::now();
+            let table = build(&oracle.0);
+            let build = start.elapsed();
+            let ns = self.ask(questions, expected, |ids, values, present| {
+                Ok::<_, Infallible>(table.get_batch(ids, values, present))
+            })?;
             self.engines.push(Timed {
                 name: name.to_owned(),
                 ns,
-                build: built.build,
-                bytes: built.peer.bytes(),
+                build,
+                bytes: table.bytes(),
+                is_parallel: false,
             });
         }
         Ok(())
@@ -410,6 +407,13 @@ impl Scene {
             && view.max()?.as_ref() == sorted.last();
         self.wrong += u64::from(!is_right);
         Ok(())
+    }
+
+    /// Names the business and its fastest engine, of those that use one thread.
+    fn fastest(&self) -> Option<String> {
+        let single = self.engines.iter().filter(|engine| !engine.is_parallel);
+        let fastest = single.min_by(|a, b| a.ns.total_cmp(&b.ns))?;
+        Some(format!("{} {}", self.business.name(), fastest.name))
     }
 
     fn to_json(&self) -> Value {
@@ -493,11 +497,14 @@ fn table(scenes: &[Scene]) -> String {
         "Every engine answered the same questions, about ids that are there and ids that are not:\n\n",
     );
     text.push_str(&aligned(&lines));
+    let fastest = scenes.iter().filter_map(Scene::fastest).collect::<Vec<_>>().join(", ");
     // Writing to a String cannot fail.
     let _ = write!(
         text,
-        "\nPleach searched the mapped file in batches of {BATCH}; it was ready as soon as it was opened. The others\n\
-         live in memory and are built again, from sorted orders, whenever a program starts.\n"
+        "\nFastest of those that use one thread: {fastest}.\n\n\
+         Pleach searched the mapped file in batches of {BATCH}; it was ready as soon as it was opened. The others\n\
+         live in memory and are built again, from sorted orders, whenever a program starts. A hash map has no\n\
+         order: it cannot answer the ranges.\n"
     );
     text
 }

@@ -4,8 +4,6 @@
 //! value of an order is its customer's number, drawn so that a few customers order much; it follows from the
 //! id, not from the position in the table.
 
-use pleach_bench::data::{below, mix64};
-
 /// An order: id and customer.
 pub type Order = (u64, u32);
 
@@ -90,6 +88,18 @@ impl Random {
             items.swap(end, self.below(end as u64 + 1) as usize);
         }
     }
+}
+
+/// Mixes 64 bits without visible structure, as splitmix64 does at its end.
+const fn mix64(mut x: u64) -> u64 {
+    x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    x ^ (x >> 31)
+}
+
+/// Returns a number below `bound` that follows from well mixed bits; 0 if `bound` is 0.
+const fn below(mixed: u64, bound: u64) -> u64 {
+    ((mixed as u128 * bound as u128) >> 64) as u64
 }
 
 /// Draws a customer: few order much, since the result is below the smaller of two draws.

@@ -1,0 +1,158 @@
+//! The commands of `pleach`.
+//!
+//! [`run`] parses the arguments, dispatches to a module of `cmd`, and converts the result into an exit code and
+//! at most one line on standard error. Scripts rely on the contract of the command line (options, output, exit
+//! codes): see `docs/DESIGN.md`, "Command line".
+//!
+//! This library exists for the programs `pleach` and `pleach-bench`, which share that contract. It is not an
+//! API: any version may change everything in it. Programs use the crate `pleach`.
+
+mod any;
+mod cli;
+mod cmd;
+mod device;
+mod failure;
+mod help;
+mod interrupt;
+mod keys;
+mod limits;
+mod meant;
+mod memory;
+mod output;
+mod parse;
+mod progress;
+mod render;
+mod search;
+
+pub use cli::{Cli, Global};
+pub use cmd::build::build_failure;
+pub use cmd::tune::load as tuned_costs;
+pub use failure::{Code, ExitStatus, Failure, print};
+pub use interrupt::Guard;
+pub use memory::Allocator;
+pub use output::{check as check_output, inputs};
+pub use parse::{count, key_type, threads};
+pub use render::text::aligned;
+pub use search::{device as device_failure, opening as opening_failure};
+
+use clap::error::ErrorKind;
+use clap::{CommandFactory, FromArgMatches};
+use cli::Command;
+use std::io::Write;
+use std::process::ExitCode;
+
+/// Arguments of a program, and what it does with them.
+pub trait CommandLine: CommandFactory + FromArgMatches {
+    /// Returns the options of every command.
+    fn global(&self) -> &Global;
+
+    /// Does what the arguments request.
+    ///
+    /// # Errors
+    /// Why that was not done.
+    fn execute(&self) -> Result<ExitStatus, Failure>;
+}
+
+/// Runs a program: its main function.
+pub fn run<C: CommandLine>() -> ExitCode {
+    memory::prepare();
+    limits::raise();
+    interrupt::install();
+    failure::set_json(wants_json());
+    let done = parse_arguments().and_then(|line: C| {
+        let is_json = line.global().json;
+        failure::set_json(is_json);
+        if is_json {
+            memory::tell_as_json();
+        }
+        line.execute()
+    });
+    if !interrupt::claim() {
+        // An interruption takes precedence: its thread prints the last line.
+        interrupt::wait_for_end();
+    }
+    let code = match done {
+        Ok(status) => status.code(),
+        Err(failure) => {
+            if let Some(line) = failure.line() {
+                // If standard error is closed, the line cannot be reported anywhere.
+                let _ = writeln!(std::io::stderr(), "{line}");
+            }
+            failure.code()
+        }
+    };
+    ExitCode::from(code)
+}
+
+/// Returns true if `--json` is among the arguments, even if others are invalid.
+fn wants_json() -> bool {
+    std::env::args_os().skip(1).take_while(|word| word != "--").any(|word| word == "--json")
+}
+
+/// Parses the arguments. Prints help and version, which are success.
+fn parse_arguments<C: CommandLine>() -> Result<C, Failure> {
+    let parsed = C::command().try_get_matches().and_then(|matches| C::from_arg_matches(&matches));
+    parsed.map_err(|error| match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            failure::print(error.render().to_string().as_bytes()).err().unwrap_or(Failure::Done)
+        }
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => Failure::Help(error.render().to_string()),
+        _ => Failure::from_clap(&error, &command_name(&C::command())),
+    })
+}
+
+/// Returns `pleach get` if the arguments begin with that command, otherwise the name of the program.
+fn command_name(command: &clap::Command) -> String {
+    let program = command.get_name();
+    // Arguments may be invalid UTF-8.
+    std::env::args_os()
+        .skip(1)
+        .map(|word| word.to_string_lossy().into_owned())
+        .find(|word| !word.starts_with('-'))
+        .filter(|word| command.find_subcommand(word).is_some())
+        .map_or(program.to_owned(), |word| format!("{program} {word}"))
+}
+
+impl CommandLine for Cli {
+    fn global(&self) -> &Global {
+        &self.global
+    }
+
+    fn execute(&self) -> Result<ExitStatus, Failure> {
+        dispatch(self)
+    }
+}
+
+fn dispatch(cli: &Cli) -> Result<ExitStatus, Failure> {
+    let global = &cli.global;
+    if matches!(cli.command, Command::Demo(_) | Command::Tune(_)) {
+        // These commands use the thread pool themselves, not only through the libraries.
+        pleach_builder::pool::ready();
+    }
+    match &cli.command {
+        Command::Build(args) => cmd::build::run(args, global),
+        Command::Get(args) => cmd::get::run(args, global),
+        Command::Range(args) => cmd::range::run(args, global),
+        Command::Inspect(args) => cmd::inspect::run(args, global),
+        Command::Fsck(args) => cmd::fsck::run(args, global),
+        Command::Export(args) => cmd::export::run(args, global),
+        Command::Rebuild(args) => cmd::rebuild::run(args, global),
+        Command::Generations(args) => cmd::generations::run(args, global),
+        Command::Rollback(args) => cmd::rollback::run(args, global),
+        Command::Compact(args) => cmd::compact::run(args, global),
+        Command::Select(args) => cmd::relation::select(args, global),
+        Command::Project(args) => cmd::relation::project(args, global),
+        Command::Reduce(args) => cmd::relation::reduce(args, global),
+        Command::Union(args) => cmd::relation::union(args, global),
+        Command::Intersect(args) => cmd::relation::intersect(args, global),
+        Command::Difference(args) => cmd::relation::difference(args, global),
+        Command::Join(args) => cmd::relation::join(args, global),
+        Command::Product(args) => cmd::relation::product(args, global),
+        Command::Demo(args) => cmd::demo::run(args, global),
+        Command::Devices(args) => cmd::devices::run(args, global),
+        Command::Bench(args) => cmd::bench::run(args, global),
+        Command::Tune(args) => cmd::tune::run(args, global),
+        Command::Completions(args) => cmd::completions::run(args, global),
+        Command::Man(args) => cmd::man::run(args, global),
+    }
+}
