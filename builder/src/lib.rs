@@ -2,10 +2,10 @@
 //!
 //! ```text
 //! source.rs    where tuples come from          pack.rs     tuples to tuple lines
-//! input/       CSV, Parquet, Arrow, raw, ...   lines.rs    2 MiB pieces, sums, on all threads
-//! flow.rs      sorted? stream it : sort it     spine.rs    levels above the tuple lines
-//! sort.rs      in memory                       finish.rs   table, superblock
-//! external.rs  beyond memory                   publish.rs  lock, rename, sync (storage.rs: system)
+//! flow.rs      sorted? stream it : sort it     lines.rs    2 MiB pieces, sums, on all threads
+//! sort.rs      in memory                       spine.rs    levels above the tuple lines
+//! external.rs  beyond memory                   finish.rs   table, superblock
+//! publish.rs   lock, rename, sync (storage.rs: system)
 //! remains.rs   what goes if the process ends early
 //! parallel.rs  work on all threads, in numbered tasks
 //! classic/     FAST trees, from sorted words into a slice
@@ -28,8 +28,6 @@ mod flow;
 mod grid;
 pub mod harmonia;
 mod hint;
-#[cfg(feature = "input")]
-pub mod input;
 mod limits;
 mod lines;
 mod lock;

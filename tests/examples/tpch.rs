@@ -8,7 +8,7 @@
 use arrow_array::RecordBatchReader;
 use parquet::arrow::ArrowWriter;
 use pleach::{Index, Key, Value};
-use pleach_builder::input::{InputOptions, open};
+use pleach_input::{InputOptions, open};
 use pleach_builder::{BuildOptions, Silent, build};
 use std::error::Error;
 use std::fs::File;

@@ -204,7 +204,7 @@ pub enum Header {
     First,
 }
 
-impl From<Header> for pleach_builder::input::Header {
+impl From<Header> for pleach_input::Header {
     fn from(header: Header) -> Self {
         match header {
             Header::Each => Self::Each,

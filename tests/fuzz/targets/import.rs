@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use pleach::{Index, Verify};
-use pleach_builder::input::{Format, Header, InputOptions, open_stream};
+use pleach_input::{Format, Header, InputOptions, open_stream};
 use pleach_builder::storage::MemoryStorage;
 use pleach_builder::{BuildOptions, Chunk, Silent, build_with_storage};
 use pleach_format::record::FieldKind;

@@ -12,7 +12,7 @@ use crate::render::json;
 use crate::render::text::{counted, grouped, hex};
 use crate::search;
 use pleach::ReadError;
-use pleach_builder::input::{self, InputOptions};
+use pleach_input::{self as input, InputOptions};
 use pleach_builder::publish::Rules;
 use pleach_builder::source::{Schema, Source, SourceError};
 use pleach_builder::{BuildError, BuildOptions, Summary};

@@ -7,7 +7,7 @@ use crate::output;
 use crate::progress::Progress;
 use crate::render::json;
 use crate::render::text::{counted, grouped, hex};
-use pleach_builder::input::{self, Header, InputOptions};
+use pleach_input::{self as input, Header, InputOptions};
 use pleach_builder::rebuild::{self, RebuildOptions, Rebuilt};
 use pleach_builder::source::{Schema, Source, SourceError};
 use serde_json::{Value, json};

@@ -9,7 +9,7 @@ use super::logical::Natural;
 use super::names::Names;
 use super::strings::CHUNK_BYTES;
 use super::{InputOptions, place, problem};
-use crate::source::{Column, Schema, SourceError};
+use pleach_builder::source::{Column, Schema, SourceError};
 use pleach_format::Logical;
 use pleach_format::record::{Field, FieldKind, Record};
 
@@ -177,7 +177,7 @@ fn typed(
 fn empty(target: Target) -> Column {
     match target.kind {
         Kind::U32 | Kind::I32 | Kind::F32 => Column::U32(Vec::new()),
-        kind if kind.is_bytes() => Column::Bytes(crate::source::Strings::default()),
+        kind if kind.is_bytes() => Column::Bytes(pleach_builder::Strings::default()),
         _ => Column::U64(Vec::new()),
     }
 }

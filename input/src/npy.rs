@@ -14,7 +14,7 @@ use super::fields::Fields;
 use super::logical::{Natural, fixed, logical_text};
 use super::raw::{Item, Lane, RECORD_BYTES_MAX, Records, record_schema};
 use super::{Asked, Body, Names, caused, choose_key, choose_value, fill, problem};
-use crate::source::{Source, SourceError};
+use pleach_builder::source::{Source, SourceError};
 use arrow_schema::{DataType, TimeUnit};
 use pleach_format::record::FieldKind;
 use std::io::Read;

@@ -6,7 +6,7 @@
 //! or with one of them twice, is refused with both lists.
 
 use super::{InputOptions, problem};
-use crate::source::SourceError;
+use pleach_builder::source::SourceError;
 use pleach_format::ValueType;
 use std::cell::RefCell;
 use std::ops::Deref;

@@ -2,11 +2,11 @@
 //! lost.
 
 use super::{Text, Wanted, unescape};
-use crate::input::convert::{Kind, Shown, Target};
-use crate::input::fields::Fields;
-use crate::input::names::{Asked, First, Names};
-use crate::input::{Header, caused, problem};
-use crate::source::{Column, Op, SourceError, Strings};
+use crate::convert::{Kind, Shown, Target};
+use crate::fields::Fields;
+use crate::names::{Asked, First, Names};
+use crate::{Header, caused, problem};
+use pleach_builder::source::{Column, Op, SourceError, Strings};
 use pleach_format::{Logical, ValueType};
 
 impl Text {

@@ -2,7 +2,6 @@
 //! this version does not have: what is said of them.
 //!
 //! Every place of a small file of each format takes the numbers that a forger would write there. The allocator counts.
-#![cfg(feature = "input")]
 
 use arrow_array::types::Int32Type;
 use arrow_array::{
@@ -14,7 +13,7 @@ use arrow_ipc::writer::{FileWriter, IpcWriteOptions, StreamWriter};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::file::properties::{WriterProperties, WriterVersion};
-use pleach_builder::input::{Format, InputOptions, open, open_stream};
+use pleach_input::{Format, InputOptions, open, open_stream};
 use pleach_builder::source::{Chunk, Source, SourceError};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;

@@ -5,7 +5,7 @@
 //! target is wider a widening copy; otherwise every number is checked. Nothing is ever rounded, clamped or
 //! wrapped. For byte strings see [`super::strings`].
 
-use crate::source::Column;
+use pleach_builder::source::Column;
 use pleach_format::logical::{Form, Logical, Ratio, TextError};
 use pleach_format::{Key, KeyType, Value, ValueType};
 use std::fmt;

@@ -12,7 +12,7 @@ use super::strings::{self, CHUNK_BYTES, held_bytes};
 use super::{
     Asked, Body, Names, caused, choose_key, choose_value, fill, misfit, missing, place, prepare, problem,
 };
-use crate::source::{Chunk, Column, Schema, Source, SourceError};
+use pleach_builder::source::{Chunk, Column, Schema, Source, SourceError};
 use pleach_format::key::Word;
 use pleach_format::{KeyType, ValueType};
 use std::fmt::Display;

@@ -7,7 +7,7 @@
 //! neither do we.
 
 use super::problem;
-use crate::source::SourceError;
+use pleach_builder::source::SourceError;
 use arrow_schema::ArrowError;
 use std::cell::Cell;
 use std::fmt::Display;

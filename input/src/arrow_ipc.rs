@@ -12,7 +12,7 @@ use super::strings::{self, CHUNK_BYTES, held_bytes};
 use super::{
     Asked, Body, Chosen, Names, choose_key, choose_value, fill, misfit, missing, prepare, problem, unknown_op,
 };
-use crate::source::{Chunk, Column, Op, Schema, Source, SourceError};
+use pleach_builder::source::{Chunk, Column, Op, Schema, Source, SourceError};
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_buffer::{Buffer, MutableBuffer};
@@ -539,7 +539,7 @@ pub(super) fn open(input: &str, body: Body, options: &Asked) -> Result<Box<dyn S
 
 /// Returns the maximum unpacked size of a batch: half of the memory, since it is copied to chunks.
 fn batch_bytes_max() -> u64 {
-    crate::options::physical_memory_bytes() / 2
+    pleach_builder::options::physical_memory_bytes() / 2
 }
 
 fn open_file(

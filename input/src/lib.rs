@@ -31,7 +31,7 @@ pub mod text;
 
 pub use logical::{logical_text, logical_type};
 
-use crate::source::{Chunk, Column, Schema, Source, SourceError};
+use pleach_builder::source::{Chunk, Column, Schema, Source, SourceError};
 use choose::{Chosen, choose_key, choose_value};
 use convert::{Slice, Target};
 use names::{Asked, Names};
@@ -159,7 +159,7 @@ pub struct InputOptions {
     pub no_header: bool,
     /// Meaning of the first line of text, unless `no_header` is set.
     pub header: Header,
-    /// The input is a table of changes: operation ([`crate::Op`]), key and value; a `del` may lack the value.
+    /// The input is a table of changes: operation ([`pleach_builder::Op`]), key and value; a `del` may lack the value.
     /// By default these are the columns `op`, `key` (or `key_name`) and `value` (or `value_name`), and
     /// without a header the first three. CSV, TSV, Parquet and Arrow support such tables.
     pub changes: bool,

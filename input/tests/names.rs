@@ -1,10 +1,9 @@
 //! Columns are found by their names: over formats, orders of columns, and the ways to choose them; and a header that
 //! may as well be data is refused.
-#![cfg(feature = "input")]
 
 use arrow_array::{ArrayRef, RecordBatch, StringArray, UInt64Array};
 use arrow_schema::{Field, Schema as ArrowSchema};
-use pleach_builder::input::{Format, Header, InputOptions, open, open_stream};
+use pleach_input::{Format, Header, InputOptions, open, open_stream};
 use pleach_builder::source::{Chunk, Column, Op, Source};
 use pleach_format::record::{FieldKind, Record};
 use pleach_format::{KeyType, ValueType};

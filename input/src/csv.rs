@@ -24,7 +24,7 @@ use super::names::{Asked, Names};
 use super::strings::{self, CHUNK_BYTES, held_bytes};
 use super::text::{self, RETURN, TextReader, Use};
 use super::{Body, Header, prepare, problem, unknown_op};
-use crate::source::{Chunk, Column, Op, Schema, Source, SourceError, Strings};
+use pleach_builder::source::{Chunk, Column, Op, Schema, Source, SourceError, Strings};
 use memchr::{memchr, memchr2, memchr3, memrchr};
 use pleach_format::{KeyType, Logical, ValueType};
 

@@ -1,10 +1,9 @@
 //! What is text, and what is done before its lines are taken: one table of rules over every way to text that the
 //! library has. The command line has the same table over its own ways (`tools/tests/text.rs`).
-#![cfg(feature = "input")]
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use pleach_builder::input::{Format, InputOptions, open, open_stream, text};
+use pleach_input::{Format, InputOptions, open, open_stream, text};
 use pleach_builder::source::{Chunk, Column, Op, Source};
 use pleach_format::{KeyType, ValueType};
 use proptest::prelude::*;

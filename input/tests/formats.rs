@@ -1,5 +1,4 @@
 //! Every input format: what it delivers, and every refusal with its exact text.
-#![cfg(feature = "input")]
 
 use arrow_array::types::Int8Type;
 use arrow_array::{
@@ -12,7 +11,7 @@ use arrow_array::{
 use arrow_schema::{Field, Schema as ArrowSchema};
 use parquet::basic::{Compression, GzipLevel, ZstdLevel};
 use parquet::file::properties::WriterProperties;
-use pleach_builder::input::{Format, InputOptions, open, open_stream};
+use pleach_input::{Format, InputOptions, open, open_stream};
 use pleach_builder::source::{Chunk, Column, Schema, Source, SourceError};
 use pleach_builder::storage::MemoryStorage;
 use pleach_builder::{BuildOptions, Silent, build_with_storage};

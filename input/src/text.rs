@@ -11,7 +11,7 @@
 //!   caller refuses it ([`RETURN`]).
 
 use super::{caused, problem};
-use crate::source::SourceError;
+use pleach_builder::source::SourceError;
 use flate2::bufread::MultiGzDecoder;
 use std::fmt;
 use std::fs::File;

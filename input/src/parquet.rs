@@ -8,7 +8,7 @@ use super::arrow_ipc::{BatchSource, Batches, Columns, Extent};
 use super::guard::{Refused, caught};
 use super::pages::{self, FIXED_BYTES_MAX, Fault, Groups};
 use super::{Asked, Body, problem};
-use crate::source::{Source, SourceError};
+use pleach_builder::source::{Source, SourceError};
 use arrow_schema::{DataType, Field, Fields, Schema};
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader};
 use parquet::arrow::{

@@ -6,7 +6,7 @@
 
 use super::convert::{self, Kind, Shown, Target, TextProblem};
 use super::{place, problem};
-use crate::source::{Chunk, Column, SourceError};
+use pleach_builder::source::{Chunk, Column, SourceError};
 use pleach_format::types::KEY_BYTES_MAX;
 
 /// Bytes of strings at which a chunk is full, whatever the number of its tuples.

@@ -3,7 +3,7 @@
 use super::convert::{Kind, Target};
 use super::logical::Natural;
 use super::{InputOptions, problem};
-use crate::source::SourceError;
+use pleach_builder::source::SourceError;
 use pleach_format::logical::{Logical, Meaning, Ratio, ratio};
 use pleach_format::record::FieldKind;
 use pleach_format::{KeyType, ValueType};
