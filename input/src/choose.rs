@@ -1,9 +1,11 @@
 //! Choice of types: conversion of the columns of an input.
 
-use super::convert::{Kind, Target};
-use super::logical::Natural;
-use super::{InputOptions, problem};
-use pleach_builder::source::SourceError;
+use crate::format::alternatives;
+use crate::kind::{Kind, Target};
+use crate::logical::Natural;
+use crate::options::InputOptions;
+use crate::problem::problem;
+use pleach_builder::SourceError;
 use pleach_format::logical::{Logical, Meaning, Ratio, ratio};
 use pleach_format::record::FieldKind;
 use pleach_format::{KeyType, ValueType};
@@ -11,21 +13,20 @@ use std::fmt::Display;
 
 /// The conversion of a column of an input.
 #[derive(Clone, Debug)]
-pub(super) struct Chosen<T> {
+pub(crate) struct Chosen<T> {
     /// Type in the file.
-    pub(super) kind: T,
+    pub(crate) kind: T,
     /// Target of the conversion.
-    pub(super) target: Target,
+    pub(crate) target: Target,
     /// Logical type, empty if plain.
-    pub(super) logical: String,
+    pub(crate) logical: String,
 }
 
-/// Chooses the conversion of a key column that holds `natural` (an input type named `held`).
-pub(super) fn choose_key(
+/// Chooses the conversion of a key column that holds an input type, given by its name and as a type.
+pub(crate) fn choose_key(
     input: &str,
     label: &str,
-    held: &str,
-    natural: Option<Natural>,
+    (held, natural): (String, Option<Natural>),
     options: &InputOptions,
 ) -> Result<Chosen<KeyType>, SourceError> {
     let natural = natural.ok_or_else(|| {
@@ -35,16 +36,16 @@ pub(super) fn choose_key(
     })?;
     let kind = options.key_type.unwrap_or(natural.kind.key_type());
     let meant = Meant { logical: options.key_logical.as_ref(), is_raw: options.is_raw() };
-    let (target, logical) = agreed(input, label, held, &natural, Target::of_key(kind), (&kind, true), meant)?;
+    let target = Some(Target::of_key(kind));
+    let (target, logical) = agreed(input, label, &held, &natural, target, (&kind, true), meant)?;
     Ok(Chosen { kind, target, logical })
 }
 
-/// Chooses the conversion of a value column that holds `natural`.
-pub(super) fn choose_value(
+/// Chooses the conversion of a value column.
+pub(crate) fn choose_value(
     input: &str,
     label: &str,
-    held: &str,
-    natural: Option<Natural>,
+    (held, natural): (String, Option<Natural>),
     options: &InputOptions,
 ) -> Result<Chosen<ValueType>, SourceError> {
     let natural = natural.ok_or_else(|| {
@@ -58,12 +59,12 @@ pub(super) fn choose_value(
     })?;
     let meant = Meant { logical: options.value_logical.as_ref(), is_raw: options.is_raw() };
     let target = Target::of_value(kind);
-    let (target, logical) = agreed(input, label, held, &natural, target, (&kind, false), meant)?;
+    let (target, logical) = agreed(input, label, &held, &natural, target, (&kind, false), meant)?;
     Ok(Chosen { kind, target, logical })
 }
 
 /// Returns the requested types of `count` fields.
-pub(super) fn kinds_of_fields(
+pub(crate) fn kinds_of_fields(
     input: &str,
     options: &InputOptions,
     count: usize,
@@ -91,15 +92,15 @@ pub(super) fn kinds_of_fields(
 
 /// The requested meaning of a column.
 #[derive(Clone, Copy)]
-pub(super) struct Meant<'a> {
+pub(crate) struct Meant<'a> {
     /// A logical type; `None` keeps that of the column.
-    pub(super) logical: Option<&'a Logical>,
+    pub(crate) logical: Option<&'a Logical>,
     /// Plain integers are taken as its words.
-    pub(super) is_raw: bool,
+    pub(crate) is_raw: bool,
 }
 
 /// Returns the requested logical types of `count` fields.
-pub(super) fn logicals_of_fields(options: &InputOptions, count: usize) -> Vec<Option<Logical>> {
+pub(crate) fn logicals_of_fields(options: &InputOptions, count: usize) -> Vec<Option<Logical>> {
     if let Some(record) = &options.record {
         return record.fields().iter().map(|field| Some(Logical::of_meta(&field.logical))).collect();
     }
@@ -142,15 +143,12 @@ fn possible(natural: &Natural, key: bool) -> String {
         Kind::Bytes | Kind::Utf8 => names.extend(["bytesN".to_owned(), name(Kind::Bytes), name(Kind::Utf8)]),
         _ => {}
     }
-    match names.pop() {
-        Some(last) if !names.is_empty() => format!("{} or {last}", names.join(", ")),
-        last => last.unwrap_or_default(),
-    }
+    alternatives(names)
 }
 
 /// Returns the target, if the column can become it, and the logical type that is kept: an explicit type turns
 /// a logical type into plain numbers.
-pub(super) fn agreed(
+pub(crate) fn agreed(
     input: &str,
     label: &str,
     held: &str,

@@ -11,7 +11,7 @@ use std::os::unix::fs::FileExt;
 const PIECE_BYTES: usize = 4 << 20;
 
 /// Records of the requested columns, in their order.
-pub(super) struct Columnar {
+pub(crate) struct Columnar {
     file: File,
     /// Start of the first column.
     start: u64,
@@ -29,13 +29,13 @@ pub(super) struct Columnar {
 impl Columnar {
     /// Creates a reader of columns of `rows` elements of `width` bytes each, which begin at `start`. The
     /// caller has checked that they end within the file.
-    pub(super) fn new(file: File, start: u64, rows: u64, width: usize, columns: Vec<u64>) -> Self {
+    pub(crate) fn new(file: File, start: u64, rows: u64, width: usize, columns: Vec<u64>) -> Self {
         let (records, stretch) = (Vec::new(), Vec::new());
         Self { file, start, rows, width, columns, next: 0, records, used: 0, stretch }
     }
 
     /// Returns the bytes of a record.
-    pub(super) fn stride(&self) -> usize {
+    pub(crate) fn stride(&self) -> usize {
         self.width * self.columns.len()
     }
 

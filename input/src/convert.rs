@@ -3,162 +3,13 @@
 //! A [`Target`] specifies the meaning of the words of a column; [`append`] converts a slice of any number
 //! type to such words. If the types agree this is a copy (with the sign bit of signed keys flipped), if the
 //! target is wider a widening copy; otherwise every number is checked. Nothing is ever rounded, clamped or
-//! wrapped. For byte strings see [`super::strings`].
+//! wrapped. For byte strings see [`crate::strings`].
 
-use pleach_builder::source::Column;
-use pleach_format::logical::{Form, Logical, Ratio, TextError};
-use pleach_format::{Key, KeyType, Value, ValueType};
-use std::fmt;
-
-/// Meaning of the words or byte strings of a column.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    U32,
-    U64,
-    U128,
-    I32,
-    I64,
-    F32,
-    F64,
-    Fixed(u16),
-    Bytes,
-    Utf8,
-}
-
-impl Kind {
-    /// Returns true for byte strings.
-    pub(super) fn is_bytes(self) -> bool {
-        matches!(self, Self::Fixed(_) | Self::Bytes | Self::Utf8)
-    }
-
-    /// Returns true for floats.
-    pub(super) fn is_float(self) -> bool {
-        matches!(self, Self::F32 | Self::F64)
-    }
-
-    /// Returns the type of keys of this kind; 32-bit floats widen.
-    pub(super) fn key_type(self) -> KeyType {
-        match self {
-            Self::U32 => KeyType::U32,
-            Self::U64 => KeyType::U64,
-            Self::U128 => KeyType::U128,
-            Self::I32 => KeyType::I32,
-            Self::I64 => KeyType::I64,
-            Self::F32 | Self::F64 => KeyType::F64,
-            Self::Fixed(bytes) => KeyType::Fixed(bytes),
-            Self::Bytes => KeyType::Bytes,
-            Self::Utf8 => KeyType::Utf8,
-        }
-    }
-
-    /// Returns the type of values of this kind, if there are such values.
-    pub(super) fn value_type(self) -> Option<ValueType> {
-        Some(match self {
-            Self::U32 => ValueType::U32,
-            Self::U64 => ValueType::U64,
-            Self::U128 => return None,
-            Self::I32 => ValueType::I32,
-            Self::I64 => ValueType::I64,
-            Self::F32 => ValueType::F32,
-            Self::F64 => ValueType::F64,
-            Self::Fixed(bytes) => ValueType::Fixed(bytes),
-            Self::Bytes => ValueType::Bytes,
-            Self::Utf8 => ValueType::Utf8,
-        })
-    }
-
-    /// Returns the type and its bounds, for messages.
-    pub(super) fn bounds(self) -> String {
-        match self {
-            Self::U32 => format!("u32 (0 to {})", u32::MAX),
-            Self::U64 => format!("u64 (0 to {})", u64::MAX),
-            Self::U128 => format!("u128 (0 to {})", u128::MAX),
-            Self::I32 => format!("i32 ({} to {})", i32::MIN, i32::MAX),
-            Self::I64 => format!("i64 ({} to {})", i64::MIN, i64::MAX),
-            Self::F32 => "f32".to_owned(),
-            Self::F64 => "f64".to_owned(),
-            Self::Fixed(bytes) => format!("bytes{bytes}"),
-            Self::Bytes => "bytes".to_owned(),
-            Self::Utf8 => "utf8".to_owned(),
-        }
-    }
-}
-
-/// A column to be filled: the meaning of its elements, and whether they are keys, which are encoded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Target {
-    pub(super) kind: Kind,
-    pub(super) key: bool,
-    /// Notation of texts, if they are those of a logical type.
-    pub(super) form: Option<Form>,
-    /// Conversion factor and notation, if the words of the input are in another unit.
-    pub(super) from: Option<(Ratio, Form)>,
-}
-
-impl Target {
-    /// Creates a target of plain elements.
-    pub(super) fn of(kind: Kind, key: bool) -> Self {
-        Self { kind, key, form: None, from: None }
-    }
-
-    /// Returns the same target for texts of a logical type.
-    pub(super) fn meant(self, logical: Option<&Logical>) -> Self {
-        Self { form: logical.and_then(Logical::form), ..self }
-    }
-
-    /// Creates a target of encoded keys. `None` for types that this version does not read.
-    pub(super) fn of_key(key_type: KeyType) -> Option<Self> {
-        let kind = match key_type {
-            KeyType::U32 => Kind::U32,
-            KeyType::U64 => Kind::U64,
-            KeyType::I32 => Kind::I32,
-            KeyType::I64 => Kind::I64,
-            KeyType::U128 => Kind::U128,
-            KeyType::F64 => Kind::F64,
-            KeyType::Fixed(bytes) => Kind::Fixed(bytes),
-            KeyType::Bytes => Kind::Bytes,
-            KeyType::Utf8 => Kind::Utf8,
-        };
-        Some(Self::of(kind, true))
-    }
-
-    /// Creates a target of value bits. `None` for `none` and for types that this version does not read.
-    pub(super) fn of_value(value_type: ValueType) -> Option<Self> {
-        let kind = match value_type {
-            ValueType::U32 => Kind::U32,
-            ValueType::U64 => Kind::U64,
-            ValueType::I32 => Kind::I32,
-            ValueType::I64 => Kind::I64,
-            ValueType::F32 => Kind::F32,
-            ValueType::F64 => Kind::F64,
-            ValueType::Fixed(bytes) => Kind::Fixed(bytes),
-            ValueType::Bytes => Kind::Bytes,
-            ValueType::Utf8 => Kind::Utf8,
-            ValueType::None => return None,
-        };
-        Some(Self::of(kind, false))
-    }
-
-    /// Returns the mask with which the bits of a number are xored to become a word of this column: the sign
-    /// bit of signed keys (see [`pleach_format::Key::encode`]), otherwise 0. Not for float keys.
-    pub(super) fn flip(self) -> u64 {
-        match (self.key, self.kind) {
-            (true, Kind::I32) => u64::from(0_i32.encode()),
-            (true, Kind::I64) => 0_i64.encode(),
-            _ => 0,
-        }
-    }
-
-    /// Returns true if elements are floats that need [`Key::encode`].
-    pub(super) fn is_float_key(self) -> bool {
-        self.key && self.kind.is_float()
-    }
-
-    /// Returns the option that selects another type.
-    pub(super) fn option(self) -> &'static str {
-        if self.key { "--key-type" } else { "--value-type" }
-    }
-}
+use crate::kind::{Kind, Target};
+use crate::problem::{nan_key, place, problem};
+use pleach_builder::{Column, SourceError};
+use pleach_format::Key;
+use pleach_format::logical::{Ratio, shown};
 
 /// A number that converts to `D` without loss, or not at all.
 trait Exact<D>: Copy {
@@ -277,7 +128,7 @@ impl Exact<f32> for f64 {
 
 /// Numbers of one type of an input.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Slice<'a> {
+pub(crate) enum Slice<'a> {
     U8(&'a [u8]),
     U16(&'a [u16]),
     U32(&'a [u32]),
@@ -313,14 +164,14 @@ macro_rules! with_slice {
 
 impl Slice<'_> {
     /// Returns the text of the number at `index`, for messages.
-    pub(super) fn text(self, index: usize) -> String {
+    pub(crate) fn text(self, index: usize) -> String {
         with_slice!(self, |numbers| numbers.get(index).map_or_else(String::new, ToString::to_string))
     }
 }
 
 /// Appends `numbers`, converted. For the first number that does not fit, returns its index; `out` is then
 /// unspecified. NaN does not fit keys. O(n).
-pub(super) fn append(numbers: Slice<'_>, target: Target, out: &mut Column) -> Result<(), usize> {
+pub(crate) fn append(numbers: Slice<'_>, target: Target, out: &mut Column) -> Result<(), usize> {
     if let Some((ratio, _)) = target.from {
         let scaled = rescaled(numbers, ratio, target)?;
         return append_numbers(&scaled, Target { from: None, ..target }, out);
@@ -393,118 +244,19 @@ fn extend<S: Exact<D>, D, W: Default>(
     Ok(())
 }
 
-/// Parses one number of a text table into the word of `target`. Integers are digits with an optional sign,
-/// optional spaces and tabs around them, and optionally a point followed by zeros only. Floats are whatever
-/// Rust's parser accepts (decimal, exponent, `inf`, `NaN`), rounded to the nearest.
-pub(super) fn parse(field: &[u8], target: Target) -> Result<u128, TextProblem> {
-    let text = trim(field);
-    if text.is_empty() {
-        return Err(TextProblem::Missing);
+/// Makes the error for a number that does not fit.
+pub(crate) fn misfit(input: &str, row: u64, label: &str, number: &str, target: Target) -> SourceError {
+    if number == "NaN" && target.is_float_key() {
+        return nan_key(input, row, label);
     }
-    if let Some(form) = target.form {
-        return parse_meant(text, form, target);
+    let option = target.option();
+    if let (Some((_, from)), Some(form), Ok(word)) = (target.from, target.form, number.parse::<i64>()) {
+        let (word, noun) = (shown(from, word), form.noun());
+        let text = format!("{word} is no whole {noun}: choose a finer type with {option}, or another column");
+        return problem(input, place(row, label), text);
     }
-    if target.kind.is_float() {
-        return parse_float(text, target).map(u128::from);
-    }
-    let (negative, magnitude) = parse_integer(super::text::whole(text).unwrap_or(text))?;
-    let number = i128::try_from(magnitude).ok().map(|number| if negative { -number } else { number });
-    let bits = match target.kind {
-        Kind::U128 if !negative || magnitude == 0 => return Ok(magnitude),
-        Kind::U32 => number.and_then(|number| u32::try_from(number).ok()).map(u64::from),
-        Kind::U64 => number.and_then(|number| u64::try_from(number).ok()),
-        Kind::I32 => number.and_then(|number| i32::try_from(number).ok()).map(|n| n.cast_unsigned().into()),
-        Kind::I64 => number.and_then(|number| i64::try_from(number).ok()).map(i64::cast_unsigned),
-        _ => None,
-    };
-    bits.map(|bits| u128::from(bits ^ target.flip())).ok_or(TextProblem::OutOfRange)
-}
-
-#[cold]
-#[inline(never)]
-fn parse_meant(text: &[u8], form: Form, target: Target) -> Result<u128, TextProblem> {
-    if form == Form::Uuid {
-        return Form::read_uuid(text).ok_or(TextProblem::Meaning(form, TextError::Form));
-    }
-    let problem = |error| TextProblem::Meaning(form, error);
-    let number = form.read(text).map_err(problem)?;
-    if !form.holds(number) {
-        return Err(problem(TextError::Range));
-    }
-    let bits = match target.kind {
-        Kind::I32 => i32::try_from(number).ok().map(|number| number.cast_unsigned().into()),
-        _ => Some(number.cast_unsigned()),
-    };
-    bits.map(|bits| u128::from(bits ^ target.flip())).ok_or(problem(TextError::Range))
-}
-
-fn trim(mut field: &[u8]) -> &[u8] {
-    while let [b' ' | b'\t', rest @ ..] | [rest @ .., b' ' | b'\t'] = field {
-        field = rest;
-    }
-    field
-}
-
-/// Returns whether there is a minus sign, and the digits.
-fn parse_integer(text: &[u8]) -> Result<(bool, u128), TextProblem> {
-    let (negative, digits) = match text {
-        [b'-', digits @ ..] => (true, digits),
-        [b'+', digits @ ..] => (false, digits),
-        digits => (false, digits),
-    };
-    if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
-        return Err(TextProblem::NotANumber);
-    }
-    // With up to 19 digits, a word of 8 bytes cannot overflow.
-    let (first, rest) = digits.split_at(digits.len().min(19));
-    let first = first.iter().fold(0_u64, |number, digit| number * 10 + u64::from(digit - b'0'));
-    let magnitude = rest.iter().try_fold(u128::from(first), |number, digit| {
-        number.checked_mul(10)?.checked_add(u128::from(digit - b'0'))
-    });
-    Ok((negative, magnitude.ok_or(TextProblem::OutOfRange)?))
-}
-
-fn parse_float(text: &[u8], target: Target) -> Result<u64, TextProblem> {
-    let text = std::str::from_utf8(text).map_err(|_| TextProblem::NotANumber)?;
-    let not = |_| TextProblem::NotANumber;
-    let (bits, infinite) = if target.kind == Kind::F32 {
-        let number: f32 = text.parse().map_err(not)?;
-        (u64::from(Value::to_bits(number)), number.is_infinite())
-    } else {
-        let number: f64 = text.parse().map_err(not)?;
-        if target.key && number.is_nan() {
-            return Err(TextProblem::Nan);
-        }
-        (if target.key { number.encode() } else { Value::to_bits(number) }, number.is_infinite())
-    };
-    // "inf" is intended, 1e999 is not.
-    if infinite && text.bytes().any(|byte| byte.is_ascii_digit()) {
-        return Err(TextProblem::OutOfRange);
-    }
-    Ok(bits)
-}
-
-/// Problem of a field of a text table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum TextProblem {
-    Missing,
-    NotANumber,
-    OutOfRange,
-    /// NaN as a key.
-    Nan,
-    /// It is not a valid text of the logical type.
-    Meaning(Form, TextError),
-}
-
-/// A field in the form shown in messages: at most 40 bytes, control characters escaped.
-pub(super) struct Shown<'a>(pub(super) &'a [u8]);
-
-impl fmt::Display for Shown<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let start = &self.0[..self.0.len().min(40)];
-        let more = if start.len() < self.0.len() { "..." } else { "" };
-        write!(f, "\"{}{more}\"", String::from_utf8_lossy(start).escape_debug())
-    }
+    let text = format!("{number} does not fit {}: choose another type with {option}", target.kind.bounds());
+    problem(input, place(row, label), text)
 }
 
 #[cfg(test)]
@@ -645,55 +397,5 @@ mod tests {
         let target = Target::of(Kind::U32, true);
         assert_eq!(append(Slice::I64(&[1, 2, -3, -4]), target, &mut out), Err(2));
         assert_eq!(append(Slice::I64(&[1]), target, &mut Column::with_width(8)), Err(0));
-    }
-
-    #[test]
-    fn text_numbers() {
-        let value = |kind| Target::of(kind, false);
-        let parse = |text: &[u8], target| match parse(text, target) {
-            Ok(word) => Ok(u64::try_from(word).expect("is narrow")),
-            Err(problem) => Err(problem),
-        };
-        assert_eq!(parse(b" +42\t", value(Kind::U32)), Ok(42));
-        assert_eq!(parse(b"-0", value(Kind::U64)), Ok(0));
-        assert_eq!(parse(b"00000000000000000000000000000007", value(Kind::U64)), Ok(7));
-        assert_eq!(parse(b"18446744073709551615", value(Kind::U64)), Ok(u64::MAX));
-        assert_eq!(parse(b"-9223372036854775808", value(Kind::I64)), Ok(1 << 63));
-        assert_eq!(parse(b"-1", Target::of(Kind::I32, true)), Ok(0x7fff_ffff));
-        let nines = [b'9'; 60];
-        for bad in [&b"-1"[..], b"18446744073709551616", &nines] {
-            assert_eq!(parse(bad, value(Kind::U64)), Err(TextProblem::OutOfRange));
-        }
-        assert_eq!(parse(b"20.0", value(Kind::U64)), Ok(20));
-        assert_eq!(parse(b" -7.000 ", value(Kind::I32)), Ok(u64::from((-7_i32).cast_unsigned())));
-        let not_whole =
-            [&b"1.5"[..], b"1.", b".0", b"1.0.0", b"1e3", b"1.00000000000000000000000001", b"-.0", b"."];
-        for bad in
-            not_whole.into_iter().chain([&b"NaN"[..], b"1.0 0", b"--1", b"+", b"0x10", b"1 2", b"\xff"])
-        {
-            assert_eq!(parse(bad, value(Kind::U64)), Err(TextProblem::NotANumber));
-        }
-        assert_eq!(parse(b"  ", value(Kind::U64)), Err(TextProblem::Missing));
-        assert_eq!(parse(b"1e-3", value(Kind::F64)), Ok(1e-3_f64.to_bits()));
-        assert_eq!(parse(b"0.1", value(Kind::F32)), Ok(u64::from(0.1_f32.to_bits())));
-        assert_eq!(parse(b"-inf", value(Kind::F64)), Ok(f64::NEG_INFINITY.to_bits()));
-        assert!(f64::from_bits(parse(b"nan", value(Kind::F64)).expect("kept")).is_nan());
-        assert_eq!(parse(b"1e999", value(Kind::F64)), Err(TextProblem::OutOfRange));
-        assert_eq!(parse(b"1e39", value(Kind::F32)), Err(TextProblem::OutOfRange));
-    }
-
-    #[test]
-    fn text_keys() {
-        let wide = Target::of(Kind::U128, true);
-        assert_eq!(parse(b"340282366920938463463374607431768211455", wide), Ok(u128::MAX));
-        assert_eq!(parse(b"0000000000000000000000000000000000000000000000000017", wide), Ok(17));
-        assert_eq!(parse(b"-0", wide), Ok(0));
-        for bad in [&b"340282366920938463463374607431768211456"[..], b"-1", &[b'9'; 60]] {
-            assert_eq!(parse(bad, wide), Err(TextProblem::OutOfRange));
-        }
-        let float = Target::of(Kind::F64, true);
-        assert_eq!(parse(b"-0.0", float), Ok(0.0_f64.encode().into()));
-        assert_eq!(parse(b"-inf", float), Ok(f64::NEG_INFINITY.encode().into()));
-        assert_eq!(parse(b"NaN", float), Err(TextProblem::Nan));
     }
 }

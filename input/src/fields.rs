@@ -3,30 +3,23 @@
 //! Each column is read like a value of its own; narrow integers are read as 32-bit ones, as elsewhere. For
 //! each chunk the columns are then packed, field by field, into records ([`pleach_format::record`]).
 
-use super::choose::{Meant, agreed, kinds_of_fields, logicals_of_fields};
-use super::convert::{Kind, Target};
-use super::logical::Natural;
-use super::names::Names;
-use super::strings::CHUNK_BYTES;
-use super::{InputOptions, place, problem};
-use pleach_builder::source::{Column, Schema, SourceError};
+use crate::choose::{Meant, agreed, kinds_of_fields, logicals_of_fields};
+use crate::chunk::CHUNK_BYTES;
+use crate::kind::{Kind, Target, Wanted};
+use crate::logical::Natural;
+use crate::names::Names;
+use crate::options::InputOptions;
+use crate::problem::{place, problem};
+use pleach_builder::{Column, Schema, SourceError, Strings};
 use pleach_format::Logical;
 use pleach_format::record::{Field, FieldKind, Record};
 
-/// A column of an input that becomes a field.
-#[derive(Clone, Debug)]
-pub(super) struct FieldColumn {
-    pub(super) index: usize,
-    pub(super) target: Target,
-    pub(super) label: String,
-}
-
 /// The columns of a record, and elements that were read but not packed.
 #[derive(Clone, Debug)]
-pub(super) struct Fields {
+pub(crate) struct Fields {
     record: Record,
-    pub(super) columns: Vec<FieldColumn>,
-    pub(super) held: Vec<Column>,
+    pub(crate) columns: Vec<Wanted>,
+    pub(crate) held: Vec<Column>,
     packed: Vec<u8>,
 }
 
@@ -61,7 +54,7 @@ fn field_of(natural: &Natural) -> Option<FieldKind> {
 impl Fields {
     /// Chooses the record of `columns`. `column` describes the content of a column, in words and as a type;
     /// `None` means text, which becomes any requested type.
-    pub(super) fn choose(
+    pub(crate) fn choose(
         input: &str,
         names: Names<'_>,
         columns: &[usize],
@@ -87,7 +80,7 @@ impl Fields {
                 }
             };
             fields.push(Field { name: names.field(index), kind, logical });
-            chosen.push(FieldColumn { index, target, label });
+            chosen.push(Wanted { index, target, label });
         }
         let record = match &options.record {
             Some(record) if record.len() == columns.len() => record.clone(),
@@ -102,19 +95,19 @@ impl Fields {
     }
 
     /// Stores the record in the schema of an input.
-    pub(super) fn describe(&self, schema: &mut Schema) {
+    pub(crate) fn describe(&self, schema: &mut Schema) {
         schema.value_type = self.record.storage();
         schema.value_name.clear();
         schema.value_logical = self.record.to_string();
     }
 
     /// Limits the tuples of a chunk to those that are packed at once.
-    pub(super) fn tuples_max(&self, tuples_max: usize) -> usize {
+    pub(crate) fn tuples_max(&self, tuples_max: usize) -> usize {
         tuples_max.min((CHUNK_BYTES / self.record.bytes()).max(1))
     }
 
     /// Moves the elements that were read into `out`; `row` is the row of the first.
-    pub(super) fn pack(&mut self, input: &str, row: u64, out: &mut Column) -> Result<(), SourceError> {
+    pub(crate) fn pack(&mut self, input: &str, row: u64, out: &mut Column) -> Result<(), SourceError> {
         let rows = self.held.first().map_or(0, Column::len);
         let stride = self.record.bytes();
         self.packed.clear();
@@ -177,7 +170,7 @@ fn typed(
 fn empty(target: Target) -> Column {
     match target.kind {
         Kind::U32 | Kind::I32 | Kind::F32 => Column::U32(Vec::new()),
-        kind if kind.is_bytes() => Column::Bytes(pleach_builder::Strings::default()),
+        kind if kind.is_bytes() => Column::Bytes(Strings::default()),
         _ => Column::U64(Vec::new()),
     }
 }

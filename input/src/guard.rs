@@ -6,9 +6,9 @@
 //! the reason, with advice. The library does not distinguish a damaged file from one that is too new, and so
 //! neither do we.
 
-use super::problem;
-use pleach_builder::source::SourceError;
+use crate::problem::{problem, unreadable};
 use arrow_schema::ArrowError;
+use pleach_builder::SourceError;
 use std::cell::Cell;
 use std::fmt::Display;
 use std::io;
@@ -21,7 +21,7 @@ thread_local! {
 
 /// The reason why something could not be read.
 #[derive(Debug)]
-pub(super) enum Refused {
+pub(crate) enum Refused {
     /// A sentence of ours, with advice.
     Ours(String),
     /// The reason that a library gave.
@@ -31,17 +31,17 @@ pub(super) enum Refused {
 }
 
 impl Refused {
-    pub(super) fn ours(text: impl Into<String>) -> Self {
+    pub(crate) fn ours(text: impl Into<String>) -> Self {
         Self::Ours(text.into())
     }
 
     /// Wraps the reason of a library.
-    pub(super) fn library(reason: impl Display) -> Self {
+    pub(crate) fn library(reason: impl Display) -> Self {
         Self::Library(one_line(&reason.to_string()))
     }
 
     /// Wraps an error of the Arrow library.
-    pub(super) fn arrow(error: ArrowError) -> Self {
+    pub(crate) fn arrow(error: ArrowError) -> Self {
         match error {
             ArrowError::IoError(_, error) => Self::System(error),
             error => Self::library(error),
@@ -49,11 +49,11 @@ impl Refused {
     }
 
     /// Converts it to the error of an input.
-    pub(super) fn at(self, input: &str, place: impl Into<String>) -> SourceError {
+    pub(crate) fn at(self, input: &str, place: impl Into<String>) -> SourceError {
         match self {
             Self::Ours(text) => problem(input, place, text),
             Self::Library(reason) => problem(input, place, unread(&reason)),
-            Self::System(error) => super::caused(input, place, "cannot be read", error),
+            Self::System(error) => unreadable(input, place, error),
         }
     }
 }
@@ -84,7 +84,7 @@ fn one_line(reason: &str) -> String {
 }
 
 /// Runs `work`; returns the message of a panic in it.
-pub(super) fn caught<T>(work: impl FnOnce() -> T) -> Result<T, String> {
+pub(crate) fn caught<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
         let previous = take_hook();
@@ -109,7 +109,7 @@ pub(super) fn caught<T>(work: impl FnOnce() -> T) -> Result<T, String> {
 }
 
 /// Runs `work`; a panic in it becomes the error that `input` cannot be read.
-pub(super) fn guarded<T>(
+pub(crate) fn guarded<T>(
     input: &str,
     work: impl FnOnce() -> Result<T, SourceError>,
 ) -> Result<T, SourceError> {

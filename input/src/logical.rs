@@ -4,26 +4,26 @@
 //! ([`logical_text`], [`logical_type`]) is part of the file: it is defined here and does not follow the Arrow
 //! library.
 
-use super::convert::Kind;
+use crate::kind::Kind;
 use arrow_schema::{DataType, TimeUnit};
 use pleach_format::record::FieldKind;
 
 /// The content of a column of a typed input, and its type unless another one is requested.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Natural {
+pub(crate) struct Natural {
     /// Kind of its elements.
-    pub(super) kind: Kind,
+    pub(crate) kind: Kind,
     /// Logical type, empty if plain.
-    pub(super) logical: String,
+    pub(crate) logical: String,
     /// Digits after the decimal point of a decimal: with any, it becomes `i64` or nothing; it never becomes a
     /// float.
-    pub(super) scale: Option<i8>,
+    pub(crate) scale: Option<i8>,
     /// Its type as a field of a record, if that is narrower than `kind`.
-    pub(super) narrow: Option<FieldKind>,
+    pub(crate) narrow: Option<FieldKind>,
 }
 
 /// Returns the content of a column of this Arrow type, if it can be stored in a Pleach file at all.
-pub(super) fn natural(data_type: &DataType) -> Option<Natural> {
+pub(crate) fn natural(data_type: &DataType) -> Option<Natural> {
     let kind = match data_type {
         DataType::UInt8 | DataType::UInt16 | DataType::UInt32 => Kind::U32,
         DataType::UInt64 => Kind::U64,
@@ -65,7 +65,7 @@ pub(super) fn natural(data_type: &DataType) -> Option<Natural> {
 }
 
 /// Returns the kind of strings of `bytes` bytes each: `bytesN`, unless N is 0 or more than a type allows.
-pub(super) fn fixed(bytes: usize) -> Kind {
+pub(crate) fn fixed(bytes: usize) -> Kind {
     u16::try_from(bytes).ok().filter(|&bytes| bytes > 0).map_or(Kind::Bytes, Kind::Fixed)
 }
 

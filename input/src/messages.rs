@@ -4,7 +4,7 @@
 //! follow. The stated sizes of its unpacked buffers are compared with the rows of their column, with the most
 //! that the codec can unpack from so few bytes, and with the memory of the machine.
 
-use super::guard::{Refused, caught};
+use crate::guard::{Refused, caught};
 use arrow_buffer::Buffer;
 use arrow_data::{BufferSpec, layout};
 use arrow_ipc::{CompressionType, Message, MetadataVersion, root_as_message};
@@ -12,7 +12,7 @@ use arrow_schema::{DataType, Field, Schema, UnionMode};
 use std::io::{self, Read};
 
 /// Maximum length of a message header. Those of tables with a hundred thousand columns have some ten MiB.
-pub(super) const HEAD_BYTES_MAX: u64 = 256 << 20;
+pub(crate) const HEAD_BYTES_MAX: u64 = 256 << 20;
 /// Maximum number of bytes that one byte unpacks to: a repetition of LZ4 adds 255 per byte; a block of
 /// Zstandard has 128 KiB, from 4 bytes.
 const LZ4_RATIO: u64 = 255;
@@ -21,7 +21,7 @@ const ZSTD_RATIO: u64 = 32 << 10;
 const SLACK_BYTES: u64 = 256 << 10;
 
 /// Decodes a schema in a header; the error names the column whose type this version does not know.
-pub(super) fn schema_of(schema: &arrow_ipc::Schema<'_>) -> Result<Schema, Refused> {
+pub(crate) fn schema_of(schema: &arrow_ipc::Schema<'_>) -> Result<Schema, Refused> {
     if !schema.endianness().equals_to_target_endianness() {
         let text =
             "its numbers are big-endian: write it again on this machine, or with a little-endian schema";
@@ -41,7 +41,7 @@ pub(super) fn schema_of(schema: &arrow_ipc::Schema<'_>) -> Result<Schema, Refuse
 }
 
 /// Returns the message in these bytes, which begin with its length.
-pub(super) fn message_in(bytes: &[u8]) -> Option<Message<'_>> {
+pub(crate) fn message_in(bytes: &[u8]) -> Option<Message<'_>> {
     // The message follows its length, which since 0.15 follows a marker.
     let skip = if bytes.starts_with(&[0xff; 4]) { 8 } else { 4 };
     root_as_message(bytes.get(skip..)?).ok()
@@ -49,7 +49,7 @@ pub(super) fn message_in(bytes: &[u8]) -> Option<Message<'_>> {
 
 /// Checks the stated sizes of the buffers of a batch or of a dictionary. `memory` bounds their unpacked
 /// total.
-pub(super) fn check(
+pub(crate) fn check(
     message: &Message<'_>,
     body: &[u8],
     schema: &Schema,
@@ -245,7 +245,7 @@ const NO_STREAM: &str =
 
 /// Reads the next message of a stream, including its length; `None` at the end mark and at the end of the
 /// bytes. `start` was already read of it. No more memory is allocated than bytes arrive.
-pub(super) fn next_message(reader: &mut dyn Read, start: Vec<u8>) -> Result<Option<Buffer>, Refused> {
+pub(crate) fn next_message(reader: &mut dyn Read, start: Vec<u8>) -> Result<Option<Buffer>, Refused> {
     let truncated = || Refused::ours("it ends inside a message: it is truncated");
     let mut bytes = start;
     if !take(reader, &mut bytes, 4)? {

@@ -5,21 +5,22 @@
 //! for every input. A table of changes uses the names of the file that it changes. An input with other names,
 //! or with one of them twice, is refused with both lists.
 
-use super::{InputOptions, problem};
-use pleach_builder::source::SourceError;
+use crate::options::InputOptions;
+use crate::problem::problem;
+use pleach_builder::SourceError;
 use pleach_format::ValueType;
 use std::cell::RefCell;
 use std::ops::Deref;
 
 /// Columns that become the fields of a record, in its order.
-pub(super) type FieldIndices = Vec<usize>;
+pub(crate) type FieldIndices = Vec<usize>;
 
 /// The key column, and the value column or the columns of a record, if there are values.
-pub(super) type Choice = (usize, Option<usize>, Option<FieldIndices>);
+pub(crate) type Choice = (usize, Option<usize>, Option<FieldIndices>);
 
 /// The request to an input: the options, and the columns of the first input.
 #[derive(Debug)]
-pub(super) struct Asked {
+pub(crate) struct Asked {
     options: InputOptions,
     first: Option<First>,
     /// The choice of the last input that did not follow another one.
@@ -36,34 +37,34 @@ impl Deref for Asked {
 
 /// The choice of the first input.
 #[derive(Clone, Debug)]
-pub(super) struct First {
-    pub(super) input: String,
+pub(crate) struct First {
+    pub(crate) input: String,
     /// Names of all its columns.
-    pub(super) names: Option<Vec<String>>,
-    pub(super) choice: Choice,
+    pub(crate) names: Option<Vec<String>>,
+    pub(crate) choice: Choice,
 }
 
 impl Asked {
-    pub(super) fn new(options: InputOptions) -> Self {
+    pub(crate) fn new(options: InputOptions) -> Self {
         Self { options, first: None, chosen: RefCell::new(None) }
     }
 
     /// Fixes the choice of the last input for all later ones.
-    pub(super) fn settle(&mut self) {
+    pub(crate) fn settle(&mut self) {
         if self.first.is_none() {
             self.first = self.chosen.take();
         }
     }
 
     /// Returns the choice that holds.
-    pub(super) fn first(&self) -> Option<&First> {
+    pub(crate) fn first(&self) -> Option<&First> {
         self.first.as_ref()
     }
 }
 
 /// The columns of an input.
 #[derive(Clone, Copy)]
-pub(super) enum Names<'a> {
+pub(crate) enum Names<'a> {
     /// They have names, which may be empty or duplicated.
     Named(&'a [String]),
     /// Number of columns without names.
@@ -79,7 +80,7 @@ impl Names<'_> {
     }
 
     /// Formats `column "id"` or `column 3`.
-    pub(super) fn label(self, index: usize) -> String {
+    pub(crate) fn label(self, index: usize) -> String {
         match self {
             Self::Named(names) => format!("column {:?}", names[index]),
             Self::Numbered(_) => format!("column {index}"),
@@ -87,7 +88,7 @@ impl Names<'_> {
     }
 
     /// Returns the name that the file stores.
-    pub(super) fn kept(self, index: usize, role: &str) -> String {
+    pub(crate) fn kept(self, index: usize, role: &str) -> String {
         match self {
             Self::Named(names) => names[index].clone(),
             Self::Numbered(_) => role.to_owned(),
@@ -95,7 +96,7 @@ impl Names<'_> {
     }
 
     /// Returns the name of a field of a record.
-    pub(super) fn field(self, index: usize) -> String {
+    pub(crate) fn field(self, index: usize) -> String {
         match self {
             Self::Named(names) => names[index].clone(),
             Self::Numbered(_) => format!("c{index}"),
@@ -182,7 +183,7 @@ impl Names<'_> {
     }
 
     /// Chooses the key column, and the value column or the columns of a record, if there are values.
-    pub(super) fn choose(self, input: &str, asked: &Asked) -> Result<Choice, SourceError> {
+    pub(crate) fn choose(self, input: &str, asked: &Asked) -> Result<Choice, SourceError> {
         if let Some(first) = asked.first()
             && let (Self::Named(here), Some(there)) = (self, &first.names)
         {
@@ -281,7 +282,7 @@ impl Names<'_> {
     }
 
     /// Chooses the column of operations in a table of changes.
-    pub(super) fn choose_op(self, input: &str, options: &InputOptions) -> Result<Option<usize>, SourceError> {
+    pub(crate) fn choose_op(self, input: &str, options: &InputOptions) -> Result<Option<usize>, SourceError> {
         if !options.changes {
             return Ok(None);
         }
@@ -298,7 +299,7 @@ impl Names<'_> {
 
     /// Returns true if a column was requested by a name that exists here; in a table of changes, the column
     /// of operations. A number may also be meant as a name.
-    pub(super) fn is_asked(self, options: &InputOptions) -> bool {
+    pub(crate) fn is_asked(self, options: &InputOptions) -> bool {
         let wishes = if options.changes { [&options.op, &None] } else { [&options.key, &options.value] };
         wishes
             .into_iter()

@@ -7,7 +7,8 @@
 //! An unpacked page is examined if its encoding begins with counts of values. The library itself detects a
 //! page that unpacks to more than its stated size.
 
-use super::guard::Refused;
+use crate::guard::Refused;
+use crate::thrift::{Broken, I16, I64, LIST, STRUCT, Thrift};
 use bytes::Bytes;
 use parquet::arrow::arrow_reader::RowGroups;
 use parquet::basic::{Compression, Encoding, Type};
@@ -22,9 +23,9 @@ use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Maximum bytes of an unpacked page. Writers make pages of 1 MiB; one long string may need more.
-pub(super) const PAGE_BYTES_MAX: u64 = 1 << 30;
+pub(crate) const PAGE_BYTES_MAX: u64 = 1 << 30;
 /// Maximum bytes of a string in a column of fixed length.
-pub(super) const FIXED_BYTES_MAX: i32 = 16 << 20;
+pub(crate) const FIXED_BYTES_MAX: i32 = 16 << 20;
 /// Maximum bytes of a page header: it may hold the least and the greatest value.
 const HEADER_BYTES_MAX: usize = 16 << 20;
 /// Bytes read for a header at first.
@@ -33,129 +34,6 @@ const HEADER_BYTES: usize = 4 << 10;
 const SLACK_BYTES: u64 = 256 << 10;
 /// Maximum number of row groups: the limit of the library's counter.
 const ROW_GROUPS_MAX: u64 = 1 << 15;
-/// Maximum nesting of a footer.
-const DEPTH_MAX: usize = 32;
-
-/// The reason why bytes are not valid Thrift.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Broken {
-    /// They end too early.
-    Short,
-    /// They are invalid.
-    Bad,
-}
-
-/// A scanner of Thrift's compact protocol that discards the values.
-struct Thrift<'a> {
-    rest: &'a [u8],
-}
-
-/// Types of fields and elements.
-const STOP: u8 = 0;
-const TRUE: u8 = 1;
-const FALSE: u8 = 2;
-const BYTE: u8 = 3;
-const I16: u8 = 4;
-const I64: u8 = 6;
-const DOUBLE: u8 = 7;
-const BINARY: u8 = 8;
-const LIST: u8 = 9;
-const SET: u8 = 10;
-const MAP: u8 = 11;
-const STRUCT: u8 = 12;
-const UUID: u8 = 13;
-
-impl Thrift<'_> {
-    fn byte(&mut self) -> Result<u8, Broken> {
-        let (&byte, rest) = self.rest.split_first().ok_or(Broken::Short)?;
-        self.rest = rest;
-        Ok(byte)
-    }
-
-    fn pass(&mut self, bytes: u64) -> Result<(), Broken> {
-        let bytes = usize::try_from(bytes).map_err(|_| Broken::Bad)?;
-        self.rest = self.rest.get(bytes..).ok_or(Broken::Short)?;
-        Ok(())
-    }
-
-    fn number(&mut self) -> Result<u64, Broken> {
-        let mut number = 0;
-        for shift in (0..64).step_by(7) {
-            let byte = self.byte()?;
-            number |= u64::from(byte & 0x7f) << shift;
-            if byte < 0x80 {
-                return Ok(number);
-            }
-        }
-        Err(Broken::Bad)
-    }
-
-    fn signed(&mut self) -> Result<i64, Broken> {
-        let number = self.number()?;
-        Ok((number >> 1).cast_signed() ^ -(number & 1).cast_signed())
-    }
-
-    /// Returns the type and the number of the next field of a structure; `None` at its end.
-    fn field(&mut self, last: &mut i64) -> Result<Option<(u8, i64)>, Broken> {
-        let head = self.byte()?;
-        if head & 0x0f == STOP {
-            return Ok(None);
-        }
-        *last = match head >> 4 {
-            0 => self.signed()?,
-            step => last.saturating_add(i64::from(step)),
-        };
-        Ok(Some((head & 0x0f, *last)))
-    }
-
-    /// Returns the type and the number of the elements of a list.
-    fn list(&mut self) -> Result<(u8, u64), Broken> {
-        let head = self.byte()?;
-        let count = if head >> 4 == 15 { self.number()? } else { u64::from(head >> 4) };
-        Ok((head & 0x0f, count))
-    }
-
-    /// Skips an element of a list, or the value of a field.
-    fn skip(&mut self, kind: u8, in_list: bool, depth: usize) -> Result<(), Broken> {
-        if depth > DEPTH_MAX {
-            return Err(Broken::Bad);
-        }
-        match kind {
-            // The type of a field contains its value.
-            TRUE | FALSE => self.pass(u64::from(in_list)),
-            BYTE => self.pass(1),
-            I16..=I64 => self.number().map(drop),
-            DOUBLE => self.pass(8),
-            UUID => self.pass(16),
-            BINARY => {
-                let bytes = self.number()?;
-                self.pass(bytes)
-            }
-            LIST | SET => {
-                let (kind, count) = self.list()?;
-                // Each element has at least one byte.
-                (0..count).try_for_each(|_| self.skip(kind, true, depth + 1))
-            }
-            MAP => {
-                let count = self.number()?;
-                let kinds = if count > 0 { self.byte()? } else { 0 };
-                (0..count).try_for_each(|_| {
-                    self.skip(kinds >> 4, true, depth + 1)?;
-                    self.skip(kinds & 0x0f, true, depth + 1)
-                })
-            }
-            STRUCT => {
-                let mut last = 0;
-                while let Some((kind, _)) = self.field(&mut last)? {
-                    self.skip(kind, false, depth + 1)?;
-                }
-                Ok(())
-            }
-            _ => Err(Broken::Bad),
-        }
-    }
-}
-
 /// Fields of the footer: the schema, and the row groups.
 const SCHEMA: i64 = 2;
 const ROW_GROUPS: i64 = 4;
@@ -208,7 +86,7 @@ fn is_footer(bytes: &[u8]) -> bool {
 }
 
 /// Checks the footer of a file of `bytes` bytes. The library itself refuses a file without one.
-pub(super) fn check_footer(file: &File, bytes: u64) -> Result<(), Refused> {
+pub(crate) fn check_footer(file: &File, bytes: u64) -> Result<(), Refused> {
     let mut tail = [0; 8];
     let Some(tail_at) = bytes.checked_sub(12) else {
         return Err(Refused::ours(
@@ -351,7 +229,7 @@ impl Chunk {
 
 /// An error to be passed through the library, which has only errors of its own.
 #[derive(Clone, Default)]
-pub(super) struct Fault(Arc<Mutex<Option<Refused>>>);
+pub(crate) struct Fault(Arc<Mutex<Option<Refused>>>);
 
 impl Fault {
     fn set(&self, refused: Refused) -> ParquetError {
@@ -360,7 +238,7 @@ impl Fault {
     }
 
     /// Takes the error.
-    pub(super) fn take(&self) -> Option<Refused> {
+    pub(crate) fn take(&self) -> Option<Refused> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
@@ -446,14 +324,14 @@ impl Read for HeaderReader {
 }
 
 /// The row groups of a file, whose pages are checked.
-pub(super) struct Groups {
+pub(crate) struct Groups {
     reader: Arc<Checked>,
     metadata: Arc<ParquetMetaData>,
 }
 
 impl Groups {
     /// Creates the row groups of which the columns `leaves` are read.
-    pub(super) fn new(
+    pub(crate) fn new(
         file: File,
         bytes: u64,
         metadata: Arc<ParquetMetaData>,

@@ -2,13 +2,14 @@
 //!
 //! Texts and binary strings are read as *views* into the pages that hold them, so a dictionary of long
 //! strings costs its own length and not that of all rows. If rows are long, batches are short. Lengths are
-//! bounded before the library allocates by them: see [`super::pages`].
+//! bounded before the library allocates by them: see [`crate::pages`].
 
-use super::arrow_ipc::{BatchSource, Batches, Columns, Extent};
-use super::guard::{Refused, caught};
-use super::pages::{self, FIXED_BYTES_MAX, Fault, Groups};
-use super::{Asked, Body, problem};
-use pleach_builder::source::{Source, SourceError};
+use crate::batches::{BatchSource, Batches, Columns, Extent};
+use crate::body::Body;
+use crate::guard::{Refused, caught};
+use crate::names::Asked;
+use crate::pages::{self, FIXED_BYTES_MAX, Fault, Groups};
+use crate::problem::problem;
 use arrow_schema::{DataType, Field, Fields, Schema};
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader};
 use parquet::arrow::{
@@ -16,6 +17,7 @@ use parquet::arrow::{
 };
 use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
 use parquet::schema::types::SchemaDescriptor;
+use pleach_builder::{Source, SourceError};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -25,7 +27,7 @@ const BATCH_ROWS: usize = 64 << 10;
 const BATCH_BYTES: u64 = 16 << 20;
 
 /// Opens a Parquet file. Since reading starts at its end, a stream is first copied to a temporary file.
-pub(super) fn open(input: &str, body: Body, options: &Asked) -> Result<Box<dyn Source>, SourceError> {
+pub(crate) fn open(input: &str, body: Body, options: &Asked) -> Result<Box<dyn Source>, SourceError> {
     let (file, bytes) = body.into_file(input)?;
     let refused = |refused: Refused| refused.at(input, "");
     pages::check_footer(&file, bytes).map_err(refused)?;

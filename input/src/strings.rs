@@ -4,17 +4,15 @@
 //! bytes. A `u128` comes from the digits of a text or from 16 bytes, most significant first, the form of
 //! uuids and hashes.
 
-use super::convert::{self, Kind, Shown, Target, TextProblem};
-use super::{place, problem};
-use pleach_builder::source::{Chunk, Column, SourceError};
+use crate::kind::{Kind, Target};
+use crate::parse::{Shown, TextProblem, parse};
+use crate::problem::{missing, nan_key, place, problem};
+use pleach_builder::{Column, SourceError};
 use pleach_format::types::KEY_BYTES_MAX;
-
-/// Bytes of strings at which a chunk is full, whatever the number of its tuples.
-pub(super) const CHUNK_BYTES: usize = 4 << 20;
 
 /// Problem of a byte string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum StringProblem {
+pub(crate) enum StringProblem {
     NotUtf8,
     Length,
     /// It is too long for a key.
@@ -25,7 +23,7 @@ pub(super) enum StringProblem {
 /// Checks that `string` can be an element of `target`, a column of byte strings. `valid`: it is known to be
 /// UTF-8.
 #[inline]
-pub(super) fn check(string: &[u8], valid: bool, target: Target) -> Result<(), StringProblem> {
+pub(crate) fn check(string: &[u8], valid: bool, target: Target) -> Result<(), StringProblem> {
     if target.key && string.len() > KEY_BYTES_MAX {
         return Err(StringProblem::TooLong);
     }
@@ -38,7 +36,7 @@ pub(super) fn check(string: &[u8], valid: bool, target: Target) -> Result<(), St
 
 /// Returns the bytes that a field of text denotes if it is `\x` and their hexadecimal digits, the form in
 /// which byte strings are exported as text. `None` for other fields, or for a column of texts.
-pub(super) fn hexadecimal(field: &[u8], target: Target) -> Option<Vec<u8>> {
+pub(crate) fn hexadecimal(field: &[u8], target: Target) -> Option<Vec<u8>> {
     let digits = field.strip_prefix(b"\\x")?;
     match target.kind {
         Kind::Bytes => {}
@@ -55,7 +53,7 @@ pub(super) fn hexadecimal(field: &[u8], target: Target) -> Option<Vec<u8>> {
 
 /// Appends `strings`, texts if `valid`. For the first that does not fit, returns its index and the problem;
 /// `out` is then unspecified. O(bytes).
-pub(super) fn append<'a>(
+pub(crate) fn append<'a>(
     strings: impl Iterator<Item = &'a [u8]>,
     valid: bool,
     target: Target,
@@ -71,18 +69,18 @@ pub(super) fn append<'a>(
 fn push(string: &[u8], valid: bool, target: Target, out: &mut Column) -> Result<(), StringProblem> {
     match out {
         Column::Bytes(out) if valid && target.form.is_some() => {
-            let number = convert::parse(string, target).map_err(StringProblem::NotANumber)?;
+            let number = parse(string, target).map_err(StringProblem::NotANumber)?;
             out.push(&number.to_be_bytes());
             Ok(())
         }
         #[allow(clippy::cast_possible_truncation)]
         Column::U32(words) if valid && target.form.is_some() => {
-            words.push(convert::parse(string, target).map_err(StringProblem::NotANumber)? as u32);
+            words.push(parse(string, target).map_err(StringProblem::NotANumber)? as u32);
             Ok(())
         }
         #[allow(clippy::cast_possible_truncation)]
         Column::U64(words) if valid && target.form.is_some() => {
-            words.push(convert::parse(string, target).map_err(StringProblem::NotANumber)? as u64);
+            words.push(parse(string, target).map_err(StringProblem::NotANumber)? as u64);
             Ok(())
         }
         Column::Bytes(out) => {
@@ -91,7 +89,7 @@ fn push(string: &[u8], valid: bool, target: Target, out: &mut Column) -> Result<
             Ok(())
         }
         Column::U128(words) if valid => {
-            words.push(convert::parse(string, target).map_err(StringProblem::NotANumber)?);
+            words.push(parse(string, target).map_err(StringProblem::NotANumber)?);
             Ok(())
         }
         Column::U128(words) => {
@@ -103,17 +101,8 @@ fn push(string: &[u8], valid: bool, target: Target, out: &mut Column) -> Result<
     }
 }
 
-/// Returns the bytes of the strings of a chunk.
-pub(super) fn held_bytes(chunk: &Chunk) -> usize {
-    let bytes = |column: &Column| match column {
-        Column::Bytes(strings) => strings.data_bytes(),
-        _ => 0,
-    };
-    bytes(&chunk.keys) + bytes(&chunk.values)
-}
-
 /// Returns how many of the first strings have at most `bytes` bytes together; at least one.
-pub(super) fn prefix(lengths: impl Iterator<Item = usize>, bytes: usize) -> usize {
+pub(crate) fn prefix(lengths: impl Iterator<Item = usize>, bytes: usize) -> usize {
     let mut sum = 0_usize;
     lengths
         .take_while(|length| {
@@ -125,7 +114,7 @@ pub(super) fn prefix(lengths: impl Iterator<Item = usize>, bytes: usize) -> usiz
 }
 
 /// Makes the error for a byte string that does not fit.
-pub(super) fn misfit(
+pub(crate) fn misfit(
     input: &str,
     row: u64,
     label: &str,
@@ -160,7 +149,7 @@ pub(super) fn misfit(
 
 /// Makes the error for a field of text that does not fit. Hexadecimal digits alone are never taken for bytes,
 /// since they may be text.
-pub(super) fn misfit_of_text(
+pub(crate) fn misfit_of_text(
     input: &str,
     row: u64,
     label: &str,
@@ -183,7 +172,7 @@ pub(super) fn misfit_of_text(
 }
 
 /// Makes the error for a text that is not the expected number.
-pub(super) fn unparsed(
+pub(crate) fn unparsed(
     input: &str,
     row: u64,
     label: &str,
@@ -193,8 +182,8 @@ pub(super) fn unparsed(
 ) -> SourceError {
     let option = target.option();
     let text = match what {
-        TextProblem::Missing => return super::missing(input, row, label),
-        TextProblem::Nan => return super::nan_key(input, row, label),
+        TextProblem::Missing => return missing(input, row, label),
+        TextProblem::Nan => return nan_key(input, row, label),
         TextProblem::NotANumber => {
             let kind = if target.kind.is_float() { "number" } else { "whole number" };
             format!("not a {kind}: {}: correct it, or choose another column or {option}", Shown(field))

@@ -10,13 +10,12 @@
 //!   feed in such a text, or a carriage return without a line feed in any other, is not a line end: the
 //!   caller refuses it ([`RETURN`]).
 
-use super::{caused, problem};
-use pleach_builder::source::SourceError;
+use crate::content::{BYTE_ORDERS, Content, may_be_more};
+use crate::problem::{problem, unreadable};
 use flate2::bufread::MultiGzDecoder;
+use pleach_builder::SourceError;
 use std::fmt;
-use std::fs::File;
 use std::io::{self, BufReader, Chain, Cursor, ErrorKind, Read};
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -29,8 +28,6 @@ const PACKED_BYTES: usize = 128 << 10;
 const HEAD_BYTES: usize = 64 << 10;
 /// If no line has ended within this number of bytes, carriage returns are not line ends.
 const HEAD_BYTES_MAX: usize = 1 << 20;
-/// Number of bytes that identify the content of a file.
-pub(super) const MARK_BYTES: usize = 12;
 
 /// Use of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,148 +38,6 @@ pub enum Use {
     Tsv,
     /// A list with one element per line.
     Lines,
-}
-
-/// Content of a file, identified by its first bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Content {
-    /// Compressed; decompressed where text is read.
-    Gzip,
-    /// Compressed; decompressed where text is read.
-    Zstd,
-    /// Compressed.
-    Bzip2,
-    /// Compressed.
-    Xz,
-    /// Compressed.
-    Lz4,
-    /// Compressed by the old `compress`.
-    Compress,
-    /// An archive; Excel workbooks are archives, too.
-    Zip,
-    /// A table.
-    Parquet,
-    /// A table, as a file or a stream.
-    Arrow,
-    /// A NumPy array.
-    Npy,
-    /// A Pleach file.
-    Pleach,
-}
-
-/// The first bytes of each kind of content. [`matches`] distinguishes the marks of bzip2 and Parquet from
-/// text that begins in the same way.
-const MARKS: [(&[u8], Content); 15] = [
-    (b"\x1f\x8b", Content::Gzip),
-    (b"\x28\xb5\x2f\xfd", Content::Zstd),
-    (b"BZh\x001AY&SY", Content::Bzip2),
-    (b"BZh\x00\x17\x72\x45\x38\x50\x90", Content::Bzip2),
-    (b"\xfd7zXZ\0", Content::Xz),
-    (b"\x04\x22\x4d\x18", Content::Lz4),
-    (b"\x1f\x9d", Content::Compress),
-    (b"PK\x03\x04", Content::Zip),
-    (b"PK\x05\x06", Content::Zip),
-    (b"PAR1\x15", Content::Parquet),
-    (b"PARE", Content::Parquet),
-    (b"ARROW1\0\0", Content::Arrow),
-    (b"\xff\xff\xff\xff", Content::Arrow),
-    (b"\x93NUMPY", Content::Npy),
-    (b"\x89PLEACH\r\n\x1a\n", Content::Pleach),
-];
-
-/// Byte order marks of UTF-8 and of both kinds of UTF-16.
-const BYTE_ORDERS: [&[u8]; 3] = [b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff"];
-
-/// Returns true if `head` and `mark` agree as far as both go.
-fn matches(head: &[u8], mark: &[u8]) -> bool {
-    // A stream of bzip2 has one of nine levels.
-    let level = mark.starts_with(b"BZh");
-    head.iter()
-        .zip(mark)
-        .all(|(byte, wanted)| byte == wanted || (level && *wanted == 0 && byte.is_ascii_digit()))
-}
-
-impl Content {
-    /// Identifies the content by `head`, the first bytes of a file. `None` for text, and for all else without
-    /// a mark.
-    #[must_use]
-    pub fn of(head: &[u8]) -> Option<Self> {
-        if let [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] = head {
-            return Some(Self::Zstd);
-        }
-        let is = |mark: &[u8]| head.len() >= mark.len() && matches(head, mark);
-        MARKS.iter().find(|(mark, _)| is(mark)).map(|&(_, content)| content)
-    }
-
-    /// Returns true if the content is compressed and must be decompressed first.
-    #[must_use]
-    pub fn is_packed(self) -> bool {
-        !matches!(self, Self::Parquet | Self::Arrow | Self::Npy | Self::Pleach)
-    }
-
-    /// Returns the name of the format.
-    #[must_use]
-    pub fn noun(self) -> &'static str {
-        let name = self.name();
-        name.strip_prefix("compressed with ").unwrap_or(name)
-    }
-
-    /// Returns the description of the content, for a sentence.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Gzip => "compressed with gzip",
-            Self::Zstd => "compressed with zstd",
-            Self::Bzip2 => "compressed with bzip2",
-            Self::Xz => "compressed with xz",
-            Self::Lz4 => "compressed with lz4",
-            Self::Compress => "compressed with compress",
-            Self::Zip => "a ZIP archive (or an Excel workbook)",
-            Self::Parquet => "a Parquet file",
-            Self::Arrow => "an Arrow IPC file",
-            Self::Npy => "a NumPy array",
-            Self::Pleach => "a Pleach file",
-        }
-    }
-
-    /// Returns the advice for content that cannot be read as it is.
-    #[must_use]
-    pub fn advice(self) -> &'static str {
-        match self {
-            Self::Gzip => "decompress it first, as with gzip -d",
-            Self::Zstd => "decompress it first, as with zstd -d",
-            Self::Bzip2 => "decompress it first, as with bzip2 -d",
-            Self::Xz => "decompress it first, as with xz -d",
-            Self::Lz4 => "decompress it first, as with lz4 -d",
-            Self::Compress => "decompress it first, as with gzip -d",
-            Self::Zip => "unpack it first, or save the sheet as CSV",
-            Self::Parquet => "give --format parquet",
-            Self::Arrow => "give --format arrow",
-            Self::Npy => "give --format npy",
-            Self::Pleach => "export it first, as with pleach export -o t.csv",
-        }
-    }
-
-    /// Identifies the content of the file at `path`, if it is a regular file that can be read.
-    #[must_use]
-    pub fn of_path(path: &Path) -> Option<Self> {
-        // Opening a pipe would wait for its writer.
-        if !path.is_file() {
-            return None;
-        }
-        let file = File::open(path).ok()?;
-        let mut head = Vec::new();
-        file.take(MARK_BYTES as u64).read_to_end(&mut head).ok()?;
-        Self::of(&head)
-    }
-}
-
-/// Returns true if more bytes could identify what `head` does not.
-fn may_be_more(head: &[u8]) -> bool {
-    let skipped: &[u8] = &[head.first().copied().unwrap_or(0), 0x2a, 0x4d, 0x18];
-    let marks = MARKS.iter().map(|(mark, _)| *mark).chain(BYTE_ORDERS);
-    let mut marks = marks.chain(std::iter::once(skipped).filter(|mark| matches!(mark[0], 0x50..=0x5f)));
-    marks.any(|mark| head.len() < mark.len() && matches(head, mark))
 }
 
 /// A fault of a compressed stream: our sentence for the libraries' errors.
@@ -268,14 +123,14 @@ pub fn open(input: &str, stream: Box<dyn Read + Send>, text: Use) -> Result<Text
         quoted: false,
     };
     reader.start(|head| !may_be_more(head)).map_err(|error| failed(input, "", error))?;
-    if let Some(content @ (Content::Gzip | Content::Zstd)) = Content::of(&reader.head) {
+    if let Some(content @ (Content::Gzip | Content::Zstd)) = Content::from_head(&reader.head) {
         reader.unpack(content).map_err(|error| failed(input, "", error))?;
         reader.start(|head| !may_be_more(head)).map_err(|error| failed(input, "", error))?;
     }
-    if let Some(content) = Content::of(&reader.head) {
+    if let Some(content) = Content::from_head(&reader.head) {
         let twice = if reader.packed.is_some() && content.is_packed() { " once more" } else { "" };
         let advice = match text {
-            Use::Lines if !content.is_packed() => "give text, one a line",
+            Use::Lines if !content.is_packed() => "give text, one a line".to_owned(),
             _ => content.advice(),
         };
         return Err(problem(input, "", format!("it is {}{twice} and no text: {advice}", content.name())));
@@ -388,7 +243,7 @@ impl TextReader {
 
     /// Reads until `out` is full or the text ends. Returns the number of bytes read, and whether the text
     /// ended. An error after some bytes is returned by the next call.
-    pub(super) fn fill(&mut self, out: &mut [u8]) -> io::Result<(usize, bool)> {
+    pub(crate) fn fill(&mut self, out: &mut [u8]) -> io::Result<(usize, bool)> {
         let mut filled = 0;
         while filled < out.len() {
             match self.read(&mut out[filled..]) {
@@ -444,12 +299,6 @@ impl Read for TextReader {
     }
 }
 
-/// Returns true if the first bytes of a file are plain text, and no mark or the beginning of one.
-pub(super) fn is_plain(head: &[u8]) -> bool {
-    let is_text = |byte: &u8| matches!(byte, b' '..=b'~' | b'\t' | b'\r' | b'\n');
-    !head.is_empty() && head.iter().all(is_text) && !may_be_more(head) && !head.starts_with(b"PAR1")
-}
-
 /// Returns a whole number without its trailing `.0`: tables that lacked a number in some row write whole
 /// numbers so. `None` if there is no point, or if nothing or anything but zeros follows it.
 #[must_use]
@@ -465,37 +314,13 @@ pub fn whole(number: &[u8]) -> Option<&[u8]> {
 pub fn failed(input: &str, place: impl Into<String>, error: io::Error) -> SourceError {
     match error.get_ref().and_then(|inner| inner.downcast_ref::<Fault>()) {
         Some(fault) => problem(input, place, fault.to_string()),
-        None => caused(input, place, "cannot be read", error),
+        None => unreadable(input, place, error),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn first_bytes_tell_what_it_is() {
-        for (mark, content) in MARKS {
-            let mut head = mark.to_vec();
-            if content == Content::Bzip2 {
-                head[3] = b'9';
-            }
-            assert_eq!(Content::of(&head), Some(content));
-            for length in 1..head.len() {
-                let is_known = Content::of(&head[..length]);
-                assert!(is_known.is_some() || may_be_more(&head[..length]), "{content:?} {length}");
-            }
-            assert!(head.len() <= MARK_BYTES);
-        }
-        assert_eq!(Content::of(b"\x5a\x2a\x4d\x18"), Some(Content::Zstd));
-        for text in [&b"PAR1,v\n"[..], b"BZh,v\n", b"PKG,v", b"P", b"BZh1\n", b"id,v", b"", b"Z\n"] {
-            assert_eq!(Content::of(text), None);
-        }
-        // A user who types a key is not asked for more.
-        for text in [&b"1\n"[..], b"PAR1\n", b"BZh\n", b"BZh1\n", b"P\n", b"Z\n"] {
-            assert!(!may_be_more(text), "{text:?}");
-        }
-    }
 
     #[test]
     fn the_first_line_says_how_lines_end() {

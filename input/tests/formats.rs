@@ -11,11 +11,11 @@ use arrow_array::{
 use arrow_schema::{Field, Schema as ArrowSchema};
 use parquet::basic::{Compression, GzipLevel, ZstdLevel};
 use parquet::file::properties::WriterProperties;
-use pleach_input::{Format, InputOptions, open, open_stream};
 use pleach_builder::source::{Chunk, Column, Schema, Source, SourceError};
 use pleach_builder::storage::MemoryStorage;
 use pleach_builder::{BuildOptions, Silent, build_with_storage};
 use pleach_format::{Key, KeyType, ValueType};
+use pleach_input::{Format, InputOptions, open, open_stream};
 use proptest::prelude::*;
 use std::fs;
 use std::io::{Cursor, Read};
@@ -1805,7 +1805,7 @@ fn inputs_that_cannot_be_opened() {
         "standard input: its format is not known: give it with --format"
     );
     assert!(open(&[], &plain()).is_err());
-    assert_eq!(Format::of_path(Path::new("A.PARQUET")), Some(Format::Parquet));
+    assert_eq!(Format::from_path(Path::new("A.PARQUET")), Some(Format::Parquet));
     assert_eq!("npy".parse::<Format>(), Ok(Format::Npy));
     assert!("xlsx".parse::<Format>().is_err());
 }

@@ -3,10 +3,10 @@
 
 use arrow_array::{ArrayRef, RecordBatch, StringArray, UInt64Array};
 use arrow_schema::{Field, Schema as ArrowSchema};
-use pleach_input::{Format, Header, InputOptions, open, open_stream};
 use pleach_builder::source::{Chunk, Column, Op, Source};
 use pleach_format::record::{FieldKind, Record};
 use pleach_format::{KeyType, ValueType};
+use pleach_input::{Format, Header, InputOptions, open, open_stream};
 use std::fs;
 use std::io::Cursor;
 use std::path::{Path, PathBuf};

@@ -3,9 +3,9 @@
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use pleach_input::{Format, InputOptions, open, open_stream, text};
 use pleach_builder::source::{Chunk, Column, Op, Source};
 use pleach_format::{KeyType, ValueType};
+use pleach_input::{Format, InputOptions, open, open_stream, text};
 use proptest::prelude::*;
 use std::fs;
 use std::io::{Cursor, Read, Write};
@@ -272,7 +272,7 @@ fn names_of_packed_files_tell_the_format() {
         ("t.gz", None),
         ("csv.gz", None),
     ] {
-        assert_eq!(Format::of_path(Path::new(name)), format, "{name}");
+        assert_eq!(Format::from_path(Path::new(name)), format, "{name}");
     }
     let path = save(folder.path(), "t.csv.gz", &gzip(b"id,v\n1,10\n"));
     assert_eq!(read(open(&[path], &InputOptions::default())), Ok(vec![(1, 10, None)]));

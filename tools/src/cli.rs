@@ -15,6 +15,7 @@ use pleach_bench::Queries;
 use pleach_bench::gpu::Group;
 use pleach_builder::Layout;
 use pleach_format::{KeyType, ValueType};
+use pleach_input::Format;
 use std::path::PathBuf;
 
 /// A table of keys and values becomes one file that answers look-ups.
@@ -157,23 +158,6 @@ pub enum Command {
     Man(ManArgs),
 }
 
-/// Format of tables.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Format {
-    /// Comma-separated text
-    Csv,
-    /// Tab-separated text
-    Tsv,
-    /// Apache Parquet
-    Parquet,
-    /// Apache Arrow IPC, file or stream
-    Arrow,
-    /// NumPy array
-    Npy,
-    /// Little-endian tuples, one after the other
-    Raw,
-}
-
 /// What to do with keys that stand more than once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Unique {
@@ -263,7 +247,7 @@ pub struct RebuildArgs {
     #[arg(long, value_name = "DIR")]
     pub temp: Option<PathBuf>,
     /// Format of CHANGES [default: by its extension]
-    #[arg(long, value_name = "F")]
+    #[arg(long, value_name = "F", value_parser = parse::format())]
     pub format: Option<Format>,
     /// Delimiter of text: one character, or \t [default: ',' for CSV, tab for TSV]
     #[arg(long, value_name = "C", value_parser = parse::delimiter, allow_hyphen_values = true)]
@@ -360,7 +344,7 @@ pub struct BuildArgs {
     #[arg(long, value_name = "DIR")]
     pub temp: Option<PathBuf>,
     /// Format of every INPUT [default: by its extension]
-    #[arg(long, value_name = "F")]
+    #[arg(long, value_name = "F", value_parser = parse::format())]
     pub format: Option<Format>,
     /// Types of raw tuples, as u64,u64 or u64 for keys alone
     #[arg(long, value_name = "K,V", value_parser = parse::raw_types)]
@@ -503,7 +487,7 @@ pub struct ExportArgs {
     #[arg(long, short, value_name = "OUT")]
     pub output: PathBuf,
     /// Format of OUT: csv tsv parquet arrow [default: by its extension]
-    #[arg(long, value_name = "F", hide_possible_values = true)]
+    #[arg(long, value_name = "F", value_parser = parse::format(), hide_possible_values = true)]
     pub format: Option<Format>,
     /// Replace OUT even if it is a Pleach file; never FILE
     #[arg(long)]

@@ -1,12 +1,15 @@
 //! The first line of a text table: names of columns, those of the first input, or a row that must not be
 //! lost.
 
-use super::{Text, Wanted, unescape};
-use crate::convert::{Kind, Shown, Target};
+use super::dialect::unescape;
+use super::rows::Text;
 use crate::fields::Fields;
+use crate::kind::{Kind, Target, Wanted};
 use crate::names::{Asked, First, Names};
-use crate::{Header, caused, problem};
-use pleach_builder::source::{Column, Op, SourceError, Strings};
+use crate::options::Header;
+use crate::parse::Shown;
+use crate::problem::{caused, problem};
+use pleach_builder::{Column, Op, SourceError, Strings};
 use pleach_format::{Logical, ValueType};
 
 impl Text {
@@ -116,7 +119,7 @@ impl Text {
             };
             index < self.row.ends.len()
                 && !is_text
-                && self.take_field(index, target, "", &mut plain, &mut column).is_ok()
+                && self.take(&Wanted { index, target, label: String::new() }, &mut plain, &mut column).is_ok()
         })
     }
 

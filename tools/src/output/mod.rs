@@ -45,6 +45,13 @@ impl Format {
         })
     }
 
+    /// Returns the format of an input if tables of it are written, too.
+    pub fn from_input(format: pleach_input::Format) -> Option<Self> {
+        [Self::Csv, Self::Tsv, Self::Parquet, Self::Arrow]
+            .into_iter()
+            .find(|one| one.name() == format.row().name)
+    }
+
     /// Returns the name on the command line.
     pub fn name(self) -> &'static str {
         match self {

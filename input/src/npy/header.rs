@@ -1,170 +1,10 @@
-//! NumPy arrays (`.npy`, versions 1 to 3).
-//!
-//! A file is a header, which is the text of a Python dictionary, and records of fixed length: see
-//! [`super::raw`]. An array of one dimension holds keys. One of two dimensions has columns by number, in
-//! either order of its elements. The fields of a structured array are columns by name.
-//!
-//! `datetime64` and `timedelta64` in seconds or finer become timestamps and durations; NaT is null. Bytes
-//! (`S16`, `V16`) keep their length and all their bytes; if requested as `bytes` or `utf8`, those of `S` lose
-//! the zeros with which NumPy pads them. Texts (`U16`) become `utf8`, always without padding.
+//! The header of a NumPy array: the text of a Python dictionary.
 
-use super::columnar::Columnar;
-use super::convert::Kind;
-use super::fields::Fields;
-use super::logical::{Natural, fixed, logical_text};
-use super::raw::{Item, Lane, RECORD_BYTES_MAX, Records, record_schema};
-use super::{Asked, Body, Names, caused, choose_key, choose_value, fill, problem};
-use pleach_builder::source::{Source, SourceError};
+use crate::kind::Kind;
+use crate::logical::{Natural, fixed, logical_text};
+use crate::records::{Item, RECORD_BYTES_MAX};
 use arrow_schema::{DataType, TimeUnit};
 use pleach_format::record::FieldKind;
-use std::io::Read;
-
-/// Maximum bytes of a header. NumPy itself accepts 10,000 bytes; wide structured arrays have more.
-const HEADER_BYTES_MAX: usize = 4 << 20;
-
-/// Opens an array.
-pub(super) fn open(input: &str, body: Body, options: &Asked) -> Result<Box<dyn Source>, SourceError> {
-    let mut body = body;
-    let (text, header_bytes) = match &mut body {
-        Body::File(file, _) => read_header(input, file)?,
-        Body::Stream(stream) => read_header(input, &mut **stream)?,
-    };
-    let header = Header::parse(&text).map_err(|what| {
-        problem(input, "", format!("its header is not that of a NumPy array ({what}): write it again"))
-    })?;
-    let table = header.table().map_err(|what| problem(input, "", what))?;
-    let names = match &table.names {
-        Some(names) => Names::Named(names),
-        None => Names::Numbered(table.columns.len()),
-    };
-    let (key, value, fields) = names.choose(input, options)?;
-    let column = |index: usize| &table.columns[index];
-    let natural = |index: usize| column(index).item.as_ref().map(|item| item.natural.clone());
-    let key_chosen = choose_key(input, &names.label(key), &column(key).held, natural(key), options)?;
-    let value_chosen = value
-        .map(|index| choose_value(input, &names.label(index), &column(index).held, natural(index), options))
-        .transpose()?;
-    let lane = |index: usize, target| {
-        let item = column(index).item.as_ref()?;
-        Some(Lane {
-            at: column(index).at,
-            item: item.item,
-            swapped: item.swapped,
-            lowest_is_null: !item.natural.logical.is_empty(),
-            padded: item.padded,
-            target,
-            label: names.label(index),
-        })
-    };
-    let (Some(key_lane), value_lane) = (
-        lane(key, key_chosen.target),
-        value.zip(value_chosen.as_ref()).and_then(|(index, chosen)| lane(index, chosen.target)),
-    ) else {
-        return Err(problem(
-            input,
-            names.label(key),
-            "it holds nothing that is read: choose another column with --key",
-        ));
-    };
-    let fields = fields
-        .map(|columns| {
-            let fields = Fields::choose(input, names, &columns, options, |index| {
-                Some((column(index).held.clone(), natural(index)))
-            })?;
-            // A column that has a type has an item.
-            let lanes: Vec<Lane> =
-                fields.columns.iter().filter_map(|column| lane(column.index, column.target)).collect();
-            Ok((fields, lanes))
-        })
-        .transpose()?;
-    let stride = table.stride;
-    // Columns stored one after the other need a file; a stream is copied to one without the header.
-    let (body, start) = match body {
-        Body::Stream(_) if table.by_column => {
-            let (file, bytes) = body.into_file(input)?;
-            (Body::File(file, bytes), 0)
-        }
-        body => (body, header_bytes),
-    };
-    if let Body::File(_, bytes) = &body {
-        let there = bytes.saturating_sub(start);
-        let wanted = u128::from(table.rows) * stride as u128;
-        if u128::from(there) < wanted {
-            let text =
-                format!("its header promises {} rows ({wanted} bytes), but {there} bytes follow", table.rows);
-            return Err(problem(input, "", format!("{text}: it is truncated")));
-        }
-        if u128::from(there) > wanted {
-            let text = format!("more bytes follow its {} rows: cut them off", table.rows);
-            return Err(problem(input, "", text));
-        }
-    }
-    let mut schema = record_schema(names, (key, key_chosen), value.zip(value_chosen), Some(table.rows));
-    if let Some((fields, _)) = &fields {
-        fields.describe(&mut schema);
-    }
-    let (mut key_lane, mut value_lane, mut fields) = (key_lane, value_lane, fields);
-    let (reader, stride): (Box<dyn Read + Send>, _) = match body {
-        Body::File(file, _) if table.by_column => {
-            let mut lanes: Vec<&mut Lane> = vec![&mut key_lane];
-            lanes.extend(&mut value_lane);
-            lanes.extend(fields.iter_mut().flat_map(|(_, lanes)| lanes.iter_mut()));
-            let width = stride / table.columns.len();
-            // Each lane reads a column; the records have only these columns.
-            let columns = lanes.iter().map(|lane| (lane.at / width) as u64).collect();
-            for (place, lane) in lanes.iter_mut().enumerate() {
-                lane.at = place * width;
-            }
-            let records = Columnar::new(file, start, table.rows, width, columns);
-            let stride = records.stride();
-            (Box::new(records), stride)
-        }
-        body => (body.into_stream().0, stride),
-    };
-    Ok(Box::new(Records::new(input, reader, schema, stride, (key_lane, value_lane), fields, header_bytes)))
-}
-
-/// Reads the header; returns its text, and the number of bytes before the data.
-fn read_header(input: &str, reader: &mut dyn Read) -> Result<(String, u64), SourceError> {
-    let mut take = |bytes: &mut [u8]| match fill(reader, bytes) {
-        Ok(read) if read == bytes.len() => Ok(()),
-        Ok(_) => Err(problem(input, "", "it ends inside the header of a NumPy array: it is truncated")),
-        Err(error) => Err(super::unreadable(input, error)),
-    };
-    let mut start = [0; 8];
-    take(&mut start)?;
-    if &start[..6] != b"\x93NUMPY" {
-        return Err(problem(input, "", "it is no NumPy array: check its format"));
-    }
-    let (length, head_bytes) = match start[6] {
-        1 => {
-            let mut length = [0; 2];
-            take(&mut length)?;
-            (usize::from(u16::from_le_bytes(length)), 10)
-        }
-        2 | 3 => {
-            let mut length = [0; 4];
-            take(&mut length)?;
-            (u32::from_le_bytes(length) as usize, 12)
-        }
-        version => {
-            let text = format!("it is a NumPy array of version {version}: versions 1 to 3 are read");
-            return Err(problem(input, "", text));
-        }
-    };
-    if length > HEADER_BYTES_MAX {
-        let text = format!("its header has {length} bytes: up to {HEADER_BYTES_MAX} are read");
-        return Err(problem(input, "", text));
-    }
-    let mut text = vec![0; length];
-    take(&mut text)?;
-    let text = match start[6] {
-        // Latin-1, whose bytes are the first 256 characters.
-        1 | 2 => text.into_iter().map(char::from).collect(),
-        _ => String::from_utf8(text).map_err(|error| caused(input, "", "its header is not UTF-8", error))?,
-    };
-    Ok((text, head_bytes + length as u64))
-}
 
 /// A Python literal, as far as headers use them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -287,14 +127,15 @@ impl<'a> Parser<'a> {
 
 /// Contents of the header.
 #[derive(Debug, PartialEq, Eq)]
-struct Header {
+pub(crate) struct Header {
     descr: Literal,
     fortran: bool,
     shape: Vec<u64>,
 }
 
 impl Header {
-    fn parse(text: &str) -> Result<Self, String> {
+    /// Parses the text of a header; the error says what is wrong with it.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let mut parser = Parser { rest: text };
         let Literal::Dictionary(items) = parser.literal(0)? else {
             return Err("it is no dictionary".to_owned());
@@ -327,7 +168,7 @@ impl Header {
     }
 
     /// Returns columns and rows; the error says what is not supported, and what to do.
-    fn table(&self) -> Result<Layout, String> {
+    pub(crate) fn table(&self) -> Result<Layout, String> {
         let structured = matches!(self.descr, Literal::Sequence(_));
         let (rows, width) = match (self.shape.as_slice(), structured) {
             (&[rows], _) | (&[rows, 1], true) => (rows, 1),
@@ -392,29 +233,31 @@ fn too_long() -> String {
 
 /// Places of the columns of an array.
 #[derive(Debug, PartialEq, Eq)]
-struct Layout {
-    names: Option<Vec<String>>,
-    columns: Vec<NpyColumn>,
-    stride: usize,
-    rows: u64,
+pub(crate) struct Layout {
+    pub(crate) names: Option<Vec<String>>,
+    pub(crate) columns: Vec<NpyColumn>,
+    pub(crate) stride: usize,
+    pub(crate) rows: u64,
     /// Its columns are stored one after the other (Fortran order).
-    by_column: bool,
+    pub(crate) by_column: bool,
 }
 
+/// A column of an array.
 #[derive(Debug, PartialEq, Eq)]
-struct NpyColumn {
-    at: usize,
+pub(crate) struct NpyColumn {
+    pub(crate) at: usize,
     /// Its type in NumPy's notation.
-    held: String,
-    item: Option<NpyItem>,
+    pub(crate) held: String,
+    pub(crate) item: Option<NpyItem>,
 }
 
+/// The elements of a column that can be stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct NpyItem {
-    item: Item,
-    swapped: bool,
-    padded: bool,
-    natural: Natural,
+pub(crate) struct NpyItem {
+    pub(crate) item: Item,
+    pub(crate) swapped: bool,
+    pub(crate) padded: bool,
+    pub(crate) natural: Natural,
 }
 
 /// Parses a field `(name, type)` or `(name, type, shape)`: returns its name, its bytes, and its column at
