@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! source.rs    where tuples come from          pack.rs     tuples to tuple lines
-//! flow.rs      sorted? stream it : sort it     lines.rs    2 MiB pieces, sums, on all threads
+//! flow.rs      a build from start to end       lines.rs    2 MiB pieces, sums, on all threads
+//! words.rs     sorted? stream it : sort it     bytes.rs    the same for byte strings
 //! sort.rs      in memory                       spine.rs    levels above the tuple lines
 //! external.rs  beyond memory                   finish.rs   table, superblock
 //! publish.rs   lock, rename, sync (storage.rs: system)
@@ -27,7 +28,9 @@ mod finish;
 mod flow;
 mod grid;
 pub mod harmonia;
+mod held;
 mod hint;
+mod job;
 mod limits;
 mod lines;
 mod lock;
@@ -39,16 +42,20 @@ mod packed;
 mod parallel;
 mod plan;
 pub mod publish;
+mod reader;
 pub mod rebuild;
 mod records;
 pub mod remains;
 pub mod rescale;
+mod section;
+mod sections;
 mod show;
 mod sort;
 pub mod source;
 mod spine;
 mod standing;
 pub mod storage;
+mod words;
 
 pub use error::BuildError;
 pub use observe::{Observer, Phase, Silent};

@@ -17,7 +17,8 @@ fn table(format: Format, columns: Vec<(&str, ArrayRef)>) -> Vec<u8> {
     let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays).expect("a batch");
     let mut bytes = Vec::new();
     if format == Format::Parquet {
-        let mut writer = parquet::arrow::ArrowWriter::try_new(&mut bytes, batch.schema(), None).expect("begins");
+        let mut writer =
+            parquet::arrow::ArrowWriter::try_new(&mut bytes, batch.schema(), None).expect("begins");
         writer.write(&batch).expect("writes");
         writer.close().expect("ends");
     } else {

@@ -66,6 +66,7 @@ fn the_document_has_the_same_table() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/INPUT.md");
     let text = fs::read_to_string(path).expect("docs/INPUT.md");
     let lines: Vec<String> = FORMATS.iter().map(line).collect();
-    let found: Vec<&str> = text.lines().filter(|line| line.starts_with("| `") && line.contains("`.")).collect();
+    let found: Vec<&str> =
+        text.lines().filter(|line| line.starts_with("| `") && line.contains("`.")).collect();
     assert_eq!(found, lines, "the table of formats in docs/INPUT.md");
 }
