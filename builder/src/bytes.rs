@@ -5,19 +5,18 @@
 //! memory, the words are built like numeric keys, with the radix sort. Otherwise the records are sorted as
 //! byte strings, and words and columns are made from them in order.
 
-use crate::classic;
 use crate::columns;
 use crate::error::BuildError;
-use crate::finish::Extra;
-use crate::flow::{Extras, Job, Reader, with_lanes};
-use crate::harmonia;
+use crate::job::{Extras, Job, with_lanes};
 use crate::lines::LineWriter;
 use crate::options::Summary;
 use crate::pack::{Columns, KeyLane, Tuple, ValueLane};
-use crate::packed;
 use crate::parallel;
 use crate::plan::Plan;
+use crate::reader::Reader;
 use crate::records::{Arena, Follows, Gather, Sorted};
+use crate::section::Extra;
+use crate::sections;
 use crate::source::{Chunk, Column, Schema, Source, SourceError};
 use pleach_format::column::{ColumnGeometry, push_native_key};
 use pleach_format::mask::{Mask, Place, Survey};
@@ -336,15 +335,7 @@ impl Emit<'_> {
         writer.append(Columns { keys: &keys[..], values: &values[..] })?;
         let lines = writer.finish()?;
         let mut sections = self.sections(&totals)?;
-        if job.options.packed {
-            sections.push(packed::of_lines::<W, B>(job, &lines)?);
-        }
-        if job.options.classic {
-            sections.push(classic::section::of_lines::<W, B>(job, &lines)?);
-        }
-        if let Some(shape) = job.options.harmonia {
-            sections.push(harmonia::section::of_lines::<W, B>(job, &lines, shape)?);
-        }
+        sections::append::<W, B>(job, &lines, &mut sections)?;
         let extras = Extras { sections, byte_ends: ends.filter(|_| job.schema.key_type.is_bytes()) };
         job.finish(&lines, extras, self.rows, self.sorted_input, self.sorted.runs)
     }

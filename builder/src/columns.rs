@@ -1,10 +1,10 @@
 //! Sorted columns: the KEYS and VALS sections, made from sorted tuples.
 
 use crate::error::BuildError;
-use crate::finish::{Content, Extra, TakeBytes};
-use crate::flow::Job;
+use crate::job::Job;
 use crate::lines::Lines;
 use crate::pack::{KeyLane, ValueLane};
+use crate::section::{Content, Extra, TakeBytes};
 use pleach_format::column::{ColumnGeometry, GUARD_BYTES, push_native_key};
 use pleach_format::section::Tag;
 

@@ -10,6 +10,7 @@ use crate::pack::KeyLane;
 use crate::parallel;
 use crate::plan::PIECE_BYTES;
 use crate::publish::{Descent, Output};
+use crate::section::Extra;
 use pleach_format::checksum::{FileId, SUM_BLOCK_BYTES, SUM_BYTES, binding, crc32, sum_blocks};
 use pleach_format::layout::{LineGeometry, SpineGeometry, align_up, section_start};
 use pleach_format::meta::Meta;
@@ -34,22 +35,6 @@ pub(crate) struct Head<'a> {
     /// Smallest and largest key of a file with byte keys.
     pub byte_ends: Option<(Vec<u8>, Vec<u8>)>,
 }
-
-/// A section that follows the spine.
-pub(crate) struct Extra<'a> {
-    pub tag: Tag,
-    pub required: bool,
-    pub length: u64,
-    pub elements: u64,
-    pub parameters: Parameters,
-    /// Yields its `length` bytes in order, as often as it is called.
-    pub content: Content<'a>,
-}
-
-/// Yields consecutive bytes to a function.
-pub(crate) type Content<'a> = Box<dyn Fn(&mut TakeBytes<'_>) -> Result<(), BuildError> + 'a>;
-/// Receives consecutive bytes.
-pub(crate) type TakeBytes<'a> = dyn FnMut(&[u8]) -> Result<(), BuildError> + 'a;
 
 /// Report of [`finish`].
 pub(crate) struct Finished {

@@ -6,10 +6,10 @@
 //! late, the marks are placed again, in order, and the units are written to the file.
 
 use crate::error::BuildError;
-use crate::finish::Extra;
-use crate::overflow::Overflow;
+use crate::lines::Lasts;
 use crate::pack::KeyLane;
 use crate::parallel;
+use crate::section::Extra;
 use pleach_format::grid::{
     CELLS, GUARD_BYTES, GridGeometry, Marker, SEGMENT_BYTES, Scale, Segment, UNIT_BYTES, place, segment_of,
 };
@@ -31,9 +31,6 @@ const LATE_SHARE: u64 = 128;
 const TASK_LINES: usize = 1 << 16;
 /// Bytes that are passed on at once.
 const BUFFER_BYTES: usize = 1 << 20;
-
-/// The last key of each tuple line, in order.
-pub(crate) type Lasts<W> = Overflow<W>;
 
 /// A division of the key span into units.
 struct Cut<W> {

@@ -2,10 +2,11 @@
 //!
 //! ```text
 //! source.rs    where tuples come from          pack.rs     tuples to tuple lines
-//! input/       CSV, Parquet, Arrow, raw, ...   lines.rs    2 MiB pieces, sums, on all threads
-//! flow.rs      sorted? stream it : sort it     spine.rs    levels above the tuple lines
-//! sort.rs      in memory                       finish.rs   table, superblock
-//! external.rs  beyond memory                   publish.rs  lock, rename, sync (storage.rs: system)
+//! flow.rs      a build from start to end       lines.rs    2 MiB pieces, sums, on all threads
+//! words.rs     sorted? stream it : sort it     bytes.rs    the same for byte strings
+//! sort.rs      in memory                       spine.rs    levels above the tuple lines
+//! external.rs  beyond memory                   finish.rs   table, superblock
+//! publish.rs   lock, rename, sync (storage.rs: system)
 //! remains.rs   what goes if the process ends early
 //! parallel.rs  work on all threads, in numbered tasks
 //! classic/     FAST trees, from sorted words into a slice
@@ -27,9 +28,9 @@ mod finish;
 mod flow;
 mod grid;
 pub mod harmonia;
+mod held;
 mod hint;
-#[cfg(feature = "input")]
-pub mod input;
+mod job;
 mod limits;
 mod lines;
 mod lock;
@@ -41,16 +42,20 @@ mod packed;
 mod parallel;
 mod plan;
 pub mod publish;
+mod reader;
 pub mod rebuild;
 mod records;
 pub mod remains;
 pub mod rescale;
+mod section;
+mod sections;
 mod show;
 mod sort;
 pub mod source;
 mod spine;
 mod standing;
 pub mod storage;
+mod words;
 
 pub use error::BuildError;
 pub use observe::{Observer, Phase, Silent};

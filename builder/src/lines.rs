@@ -7,8 +7,8 @@
 
 use crate::error::BuildError;
 use crate::external::Spills;
-use crate::grid::Lasts;
 use crate::observe::Watch;
+use crate::overflow::Overflow;
 use crate::pack::{KeyLane, Rows, Take, Tuple, ValueLane, pack, per_line, unpack};
 use crate::parallel;
 use crate::plan::{HELD_PIECES, PIECE_BYTES, PIECE_LINES, PIECES_IN_FLIGHT, Plan};
@@ -23,6 +23,9 @@ const BLOCK_LINES: usize = SUM_BLOCK_BYTES / LINE_BYTES;
 
 /// Start of a large LINE section.
 pub(crate) const LARGE_OFFSET: u64 = PIECE_BYTES as u64;
+
+/// The last key of each tuple line, in order.
+pub(crate) type Lasts<W> = Overflow<W>;
 
 /// Up to 2 MiB of tuple lines.
 struct Piece {

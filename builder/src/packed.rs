@@ -1,10 +1,10 @@
 //! The compressed key column, made from the tuple lines: read back once for the records, once for the pages.
 
 use crate::error::BuildError;
-use crate::finish::Extra;
-use crate::flow::Job;
+use crate::job::Job;
 use crate::lines::Lines;
 use crate::pack::{KeyLane, ValueLane};
+use crate::section::Extra;
 use pleach_format::packed::{GUARD_BYTES, PAGE_KEYS, PackedGeometry, Record, pack, shape_of};
 use pleach_format::section::Tag;
 

@@ -11,8 +11,8 @@
 //! target removes them.
 
 use crate::error::{BuildError, SYNCING_FOLDER};
+use crate::held;
 use crate::observe::{Phase, Silent, Watch};
-use crate::rebuild::generations;
 use crate::standing::Standing;
 use crate::storage::{
     Access, Identity, Kind, Locked, RealStorage, Storage, StorageFile, StorageLock, StorageTemp,
@@ -155,7 +155,7 @@ impl Rules {
         let looking = |error| BuildError::io("looking for generations", target, error);
         if self.what != What::Copy
             && standing.is_ours()
-            && let Some((name, _)) = generations::parts(&place.name)
+            && let Some((name, _)) = held::parts(&place.name)
         {
             let index = place.folder.join(name);
             let is_file = matches!(storage.kind(&index).map_err(looking)?, Kind::File { .. });
@@ -169,7 +169,7 @@ impl Rules {
             let Some(input) = Place::resolve(storage, input).ok().flatten() else { continue };
             let entries = listed(storage, &input.folder).map_err(looking)?;
             for entry in entries {
-                if generations::of_name(&input.name, &entry).is_some()
+                if held::of_name(&input.name, &entry).is_some()
                     && storage.identity(&input.folder.join(entry)).map_err(looking)? == Some(linked)
                 {
                     return refused();
@@ -202,9 +202,9 @@ impl Descent {
     ) -> Result<Self, BuildError> {
         let mut newest = block.generation.get();
         let name = target.file_name().unwrap_or_default();
-        for generation in names.iter().filter_map(|entry| generations::of_name(name, entry)) {
+        for generation in names.iter().filter_map(|entry| held::of_name(name, entry)) {
             if generation > newest
-                && generations::Held::of(storage, target, generation, block.first_id())?.is_generation()
+                && held::Held::of(storage, target, generation, block.first_id())?.is_generation()
             {
                 newest = generation;
             }

@@ -274,6 +274,18 @@ impl Schema {
     pub fn record(&self) -> Option<Record> {
         Record::of(self.value_type, &self.value_logical)
     }
+
+    /// Describes the types for messages.
+    pub(crate) fn types_text(&self) -> String {
+        let key = self.key_meaning();
+        if self.value_type == ValueType::None {
+            return key.to_string();
+        }
+        match self.record() {
+            Some(record) => format!("{key} to {record} ({})", self.value_type),
+            None => format!("{key} to {}", self.value_meaning()),
+        }
+    }
 }
 
 /// A stream of tuples in input order.

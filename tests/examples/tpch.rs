@@ -8,8 +8,8 @@
 use arrow_array::RecordBatchReader;
 use parquet::arrow::ArrowWriter;
 use pleach::{Index, Key, Value};
-use pleach_builder::input::{InputOptions, open};
 use pleach_builder::{BuildOptions, Silent, build};
+use pleach_input::{InputOptions, open};
 use std::error::Error;
 use std::fs::File;
 use std::io::{BufWriter, Write};

@@ -14,6 +14,7 @@ use pleach::Strategy;
 use pleach_builder::Layout;
 use pleach_format::{KeyType, ValueType};
 use std::ffi::OsString;
+use pleach_input::Format;
 use std::path::PathBuf;
 
 /// Build a file from a table of keys and values, and look keys up in it.
@@ -156,23 +157,6 @@ pub enum Command {
     Man(ManArgs),
 }
 
-/// Format of tables.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Format {
-    /// Comma-separated text
-    Csv,
-    /// Tab-separated text
-    Tsv,
-    /// Apache Parquet
-    Parquet,
-    /// Apache Arrow IPC, file or stream
-    Arrow,
-    /// NumPy array
-    Npy,
-    /// Little-endian tuples, one after the other
-    Raw,
-}
-
 /// Treatment of duplicate keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Unique {
@@ -203,7 +187,7 @@ pub enum Header {
     First,
 }
 
-impl From<Header> for pleach_builder::input::Header {
+impl From<Header> for pleach_input::Header {
     fn from(header: Header) -> Self {
         match header {
             Header::Each => Self::Each,
@@ -262,7 +246,7 @@ pub struct RebuildArgs {
     #[arg(long, value_name = "DIR")]
     pub temp: Option<PathBuf>,
     /// Format of CHANGES [default: by its extension]
-    #[arg(long, value_name = "F")]
+    #[arg(long, value_name = "F", value_parser = parse::format())]
     pub format: Option<Format>,
     /// Delimiter of text: one character, or \t [default: ',' for CSV, tab for TSV]
     #[arg(long, value_name = "C", value_parser = parse::delimiter, allow_hyphen_values = true)]
@@ -360,7 +344,7 @@ pub struct BuildArgs {
     #[arg(long, value_name = "DIR")]
     pub temp: Option<PathBuf>,
     /// Format of every INPUT [default: by its extension]
-    #[arg(long, value_name = "F")]
+    #[arg(long, value_name = "F", value_parser = parse::format())]
     pub format: Option<Format>,
     /// Types of raw tuples, such as u64,u64, or u64 for keys without values
     #[arg(long, value_name = "K,V", value_parser = parse::raw_types)]
@@ -503,7 +487,7 @@ pub struct ExportArgs {
     #[arg(long, short, value_name = "OUT")]
     pub output: PathBuf,
     /// Format of OUT: csv tsv parquet arrow [default: by its extension]
-    #[arg(long, value_name = "F", hide_possible_values = true)]
+    #[arg(long, value_name = "F", value_parser = parse::format(), hide_possible_values = true)]
     pub format: Option<Format>,
     /// Replace OUT even if it is a Pleach file, but never FILE
     #[arg(long)]

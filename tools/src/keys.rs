@@ -1,13 +1,13 @@
 //! Keys from a file or standard input, one a line, in batches.
 //!
-//! The lines are those of any text ([`pleach_builder::input::text`]): compressed or not, with any line ends.
+//! The lines are those of any text ([`pleach_input::text`]): compressed or not, with any line ends.
 //! Blank lines are skipped, and so is a first line that is not a key but the name of the key column.
 
 use crate::cmd::build::source_failure;
 use crate::failure::{Code, Failure};
 use crate::parse::FromText;
 use pleach::Index;
-use pleach_builder::input::text::{self, RETURN, TextReader, Use};
+use pleach_input::text::{self, RETURN, TextReader, Use};
 use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::path::Path;

@@ -5,9 +5,11 @@
 
 use crate::device::Device;
 use crate::render::text::unescaped;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use pleach_builder::Layout;
 use pleach_format::record::FieldKind;
 use pleach_format::{KeyType, Logical, ValueType};
+use pleach_input::{FORMATS, Format};
 
 /// Parses bytes: `256M`, `256MiB`, `4GiB`, `1G`, `1000`; K, M, G and T are powers of 1024.
 pub fn size(text: &str) -> Result<u64, String> {
@@ -24,6 +26,12 @@ pub fn size(text: &str) -> Result<u64, String> {
         _ => return Err(refused()),
     };
     number.checked_mul(1 << shift).filter(|&bytes| bytes > 0).ok_or_else(refused)
+}
+
+/// Parses the format of tables; the help lists all formats.
+pub fn format() -> impl TypedValueParser<Value = Format> {
+    let values = FORMATS.iter().map(|row| PossibleValue::new(row.name).help(row.about));
+    PossibleValuesParser::new(values).try_map(|name| name.parse::<Format>())
 }
 
 /// Parses a number of threads: more than [`pleach_builder::options::THREADS_MAX`] only wait for each other.

@@ -1,5 +1,6 @@
 //! Text as the command line takes it: one table of rules over every command and way that reads text.
-//! The rules of lines, marks and compression are in `pleach_builder::input::text`, whose own tests go through the
+//!
+//! The rules of lines, marks and compression are in `pleach_input::text`, whose own tests go through the
 //! library; here it is checked that every command reads through it.
 
 use flate2::Compression;

@@ -1,10 +1,10 @@
 //! The FAST section: the classic tree of a file's words.
 
 use crate::error::BuildError;
-use crate::finish::Extra;
-use crate::flow::Job;
+use crate::job::Job;
 use crate::lines::Lines;
 use crate::pack::{KeyLane, ValueLane};
+use crate::section::Extra;
 use pleach_format::classic::Geometry;
 use pleach_format::classic::packed::Form;
 use pleach_format::classic::section::store;

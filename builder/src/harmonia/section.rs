@@ -5,13 +5,13 @@
 //! keys of the leaves. Those of the lowest level above the leaves may spill; those further up are few.
 
 use crate::error::BuildError;
-use crate::finish::{Extra, TakeBytes};
-use crate::flow::Job;
+use crate::job::Job;
 use crate::lines::Lines;
 use crate::options::Harmonia;
 use crate::overflow::Overflow;
 use crate::pack::{KeyLane, Take, Tuple, ValueLane};
 use crate::plan::Plan;
+use crate::section::{Extra, TakeBytes};
 use pleach_format::harmonia::HarmoniaGeometry;
 use pleach_format::section::Tag;
 

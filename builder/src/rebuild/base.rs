@@ -5,6 +5,8 @@
 //! caller salvages what is left, such a block is skipped instead, and nothing of it is returned.
 
 use crate::error::BuildError;
+use crate::options::{BuildOptions, Unique};
+use crate::source::Schema;
 use crate::storage::{Storage, StorageFile};
 use pleach_format::checksum::{SUM_BLOCK_BYTES, SUM_BYTES, binding, crc32};
 use pleach_format::line;
@@ -18,6 +20,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 const BLOCK: u64 = SUM_BLOCK_BYTES as u64;
+
+/// Memory given to the build of the new file, which sorts nothing.
+const BUILD_BYTES: u64 = 192 << 20;
 
 /// An open base.
 pub(crate) struct Base {
@@ -115,6 +120,33 @@ impl Base {
         let window = blocks.window(0, blocks.section.entry.length.get())?;
         let bytes = window.get(0, blocks.section.entry.length.get());
         Ok(bytes.map(Meta::decode).unwrap_or_default())
+    }
+
+    /// Returns the types and names of the columns.
+    pub(crate) fn schema(&self) -> Result<Schema, BuildError> {
+        let (meta, header) = (self.meta()?, &self.header);
+        Ok(Schema {
+            key_type: header.key_type,
+            value_type: header.value_type,
+            key_name: meta.key_name,
+            value_name: meta.value_name,
+            key_logical: meta.key_logical,
+            value_logical: meta.value_logical,
+            rows: None,
+        })
+    }
+
+    /// Returns the options that the base was built with, as for a first generation. A layout unknown to this
+    /// version is treated as the default.
+    pub(crate) fn build_options(&self) -> Result<BuildOptions, BuildError> {
+        let header = &self.header;
+        Ok(BuildOptions {
+            unique: header.is_unique().then_some(Unique::Error),
+            sorted: true,
+            memory_bytes: BUILD_BYTES,
+            ..BuildOptions::default()
+        }
+        .with_layout(self.meta()?.layout.parse().unwrap_or_default()))
     }
 
     /// Returns the MASK section, which maps byte keys to words. A file with byte keys cannot be read without
@@ -250,4 +282,9 @@ impl Window {
 pub(crate) fn word_bytes<W: pleach_format::Word>(line: &line::Line, slot: usize, out: &mut Vec<u8>) {
     let word: W = line::key(line, slot);
     out.extend_from_slice(&word.to_u128().to_be_bytes()[16 - W::BYTES..]);
+}
+
+/// Returns the number of ranks in `ranges`.
+pub(crate) fn count(ranges: &[Range<u64>]) -> u64 {
+    ranges.iter().map(|ranks| ranks.end - ranks.start).sum()
 }

@@ -4,15 +4,20 @@
 //! are not above those of the others, so files whose keys do not interleave are copied in long runs. Among
 //! equal keys, those of an earlier file come first.
 
-use super::base::Base;
+use super::base::{Base, count};
+use super::changes::Effects;
 use super::generations::{self, Keep, Kept};
-use super::{build_options, count, schema_of, source_of, types_text, unwrapped};
+use super::passing::unwrapped;
+use super::strings::ByteMerge;
+use super::words::WordMerge;
 use crate::bytes::element;
 use crate::error::BuildError;
 use crate::flow;
 use crate::in_pool;
+use crate::job::with_lanes;
 use crate::observe::{Observer, Watch};
 use crate::options::{BuildOptions, Summary};
+use crate::pack::{KeyLane, ValueLane};
 use crate::publish::{Publication, Rules};
 use crate::rescale::{Rescale, Rescaled};
 use crate::source::{Chunk, Column, Schema, Source, SourceError};
@@ -92,7 +97,7 @@ fn run(
             }
             error => error,
         })?;
-    let schemas = bases.iter().map(schema_of).collect::<Result<Vec<_>, _>>()?;
+    let schemas = bases.iter().map(Base::schema).collect::<Result<Vec<_>, _>>()?;
     let (Some(first), Some(schema)) = (bases.first(), schemas.first()) else {
         let problem = "there are none: name at least one file".into();
         let error = SourceError { input: "files".into(), place: String::new(), problem, cause: None };
@@ -104,9 +109,9 @@ fn run(
         let Some((common_keys, common_values)) = common else {
             return Err(BuildError::Types {
                 path: base.path().to_owned(),
-                found: types_text(other),
+                found: other.types_text(),
                 first: first.path().to_owned(),
-                expected: types_text(schema),
+                expected: schema.types_text(),
             });
         };
         (keys, values) = (common_keys.meaning, common_values.meaning);
@@ -125,7 +130,7 @@ fn run(
     let mut source = Merge { schema, streams, tuples, done: 0 };
     let mut build = match &options.build {
         Some(build) => build.clone(),
-        None => BuildOptions { unique: None, ..build_options(first)? },
+        None => BuildOptions { unique: None, ..first.build_options()? },
     };
     build.sorted = true;
     build.generation = 1;
@@ -133,6 +138,25 @@ fn run(
     let Kept { kept, left } = generations::publish(publication, Keep::of(options.keep), true, watch)?;
     let summary = Summary { kept, left, ..summary };
     Ok(Compacted { summary, lost: bases.iter().map(Base::lost).collect() })
+}
+
+/// Returns the tuples of a base as a source.
+fn source_of<'a>(base: &'a Base, schema: &Schema) -> Result<Box<dyn Source + 'a>, BuildError> {
+    struct Open;
+    impl Open {
+        fn words<'a, W: KeyLane, B: ValueLane>(
+            self,
+            base: &'a Base,
+            schema: &Schema,
+        ) -> Result<Box<dyn Source + 'a>, BuildError> {
+            Ok(Box::new(WordMerge::<W, B>::new(base, schema.clone(), Effects::default())?))
+        }
+    }
+    if schema.key_type.is_bytes() || schema.value_type.is_bytes() {
+        return Ok(Box::new(ByteMerge::new(base, schema.clone(), Effects::default())?));
+    }
+    let (word_bytes, value_bytes) = (schema.key_type.bytes(), schema.value_type.line_bytes());
+    with_lanes!(word_bytes, value_bytes => Open.words(base, schema))
 }
 
 /// Number of tuples read ahead of each stream.

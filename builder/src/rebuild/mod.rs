@@ -7,7 +7,8 @@
 //! patch.rs        no tuple comes or goes: copy, and rewrite the blocks that change
 //! compact.rs      several files become one
 //! copying.rs      a copy whose blocks are verified
-//! generations.rs  names of the kept generations, and the files at them
+//! generations.rs  which generations are kept, removed and listed
+//! passing.rs      errors that pass through a source
 //! rollback.rs     a kept generation becomes the current one again
 //! ```
 //! The base is read once, front to back, and never held in memory; every block that is read is verified. All
@@ -19,21 +20,24 @@ mod changes;
 mod compact;
 mod copying;
 pub(crate) mod generations;
+mod passing;
 mod patch;
 mod rollback;
 mod strings;
 mod words;
 
+pub use crate::held::kept_path;
 pub use changes::Applied;
 pub use compact::{CompactOptions, Compacted, compact};
-pub use generations::{Generation, State, generations, kept_path};
+pub use generations::{Generation, State, generations};
 pub use rollback::{RollbackOptions, RolledBack, rollback, rollback_with_storage};
 
 use crate::error::BuildError;
-use crate::flow::{self, with_lanes};
+use crate::flow;
 use crate::in_pool;
+use crate::job::with_lanes;
 use crate::observe::{Observer, Watch};
-use crate::options::{BuildOptions, Summary, Unique, physical_memory_bytes};
+use crate::options::{Summary, physical_memory_bytes};
 use crate::pack::{KeyLane, ValueLane};
 use crate::publish::{Publication, Rules};
 use crate::source::{Schema, Source, SourceError};
@@ -41,15 +45,12 @@ use crate::storage::{RealStorage, Storage};
 use base::Base;
 use changes::Effects;
 use generations::{Keep, Kept};
+use passing::unwrapped;
+use pleach_format::Meaning;
 use pleach_format::logical::matching;
-use pleach_format::{Meaning, ValueType};
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 use strings::ByteMerge;
 use words::WordMerge;
-
-/// Memory given to the build of the new file, which sorts nothing.
-const BUILD_BYTES: u64 = 192 << 20;
 
 /// Inverse of the share of changed tuples above which a patch takes longer than a merge; from `pleach bench
 /// update`.
@@ -179,58 +180,6 @@ pub fn rebuild_with_storage(
     in_pool(options.threads, work)
 }
 
-/// Wraps an error so that it can pass through a [`Source`].
-fn source_error(error: BuildError) -> SourceError {
-    SourceError {
-        input: "base".into(),
-        place: String::new(),
-        problem: error.to_string(),
-        cause: Some(Box::new(error)),
-    }
-}
-
-/// Returns the error that [`source_error`] wrapped, or `error` itself.
-fn unwrapped(error: BuildError) -> BuildError {
-    match error {
-        BuildError::Source(mut source) => {
-            match source.cause.take().map(|cause| cause.downcast::<BuildError>()) {
-                Some(Ok(error)) => *error,
-                Some(Err(cause)) => BuildError::Source(SourceError { cause: Some(cause), ..source }),
-                None => BuildError::Source(source),
-            }
-        }
-        error => error,
-    }
-}
-
-/// Returns types and names of a base.
-fn schema_of(base: &Base) -> Result<Schema, BuildError> {
-    let meta = base.meta()?;
-    let header = &base.header;
-    Ok(Schema {
-        key_type: header.key_type,
-        value_type: header.value_type,
-        key_name: meta.key_name,
-        value_name: meta.value_name,
-        key_logical: meta.key_logical,
-        value_logical: meta.value_logical,
-        rows: None,
-    })
-}
-
-/// Returns the options that a base was built with, as for a first generation. A layout unknown to this
-/// version is treated as the default.
-fn build_options(base: &Base) -> Result<BuildOptions, BuildError> {
-    let header = &base.header;
-    Ok(BuildOptions {
-        unique: header.is_unique().then_some(Unique::Error),
-        sorted: true,
-        memory_bytes: BUILD_BYTES,
-        ..BuildOptions::default()
-    }
-    .with_layout(base.meta()?.layout.parse().unwrap_or_default()))
-}
-
 /// Result of a merge or a patch, ready to be published.
 struct Made {
     summary: Summary,
@@ -250,7 +199,7 @@ fn run(
     let publication = Publication::begin(storage, target, Rules::next(options.inputs.clone()))?;
     generations::may_keep(&publication, Keep::of(options.keep))?;
     let base = Base::open(storage, publication.target(), options.salvage)?;
-    let schema = schema_of(&base)?;
+    let schema = base.schema()?;
     let mut changes = open(&schema)?;
     // The input has converted them to the unit of the file, row by row; a difference that is left is one of
     // meaning.
@@ -261,7 +210,7 @@ fn run(
     if !is_same(given.key_meaning(), schema.key_meaning())
         || !is_same(given.value_meaning(), schema.value_meaning())
     {
-        let (given, held) = (types_text(given), types_text(&schema));
+        let (given, held) = (given.types_text(), schema.types_text());
         let problem = format!("they are {given}, but the file holds {held}: give changes of its types");
         return Err(
             SourceError { input: "changes".into(), place: String::new(), problem, cause: None }.into()
@@ -276,13 +225,8 @@ fn run(
     };
     let Kept { kept, left } = generations::publish(publication, Keep::of(options.keep), options.sync, watch)?;
     let Made { summary, method, applied } = made;
-    let (base_tuples, lost) = (base.header.tuples, count(&base.lost()));
+    let (base_tuples, lost) = (base.header.tuples, base::count(&base.lost()));
     Ok(Rebuilt { summary, method, applied, base_tuples, lost, kept, left })
-}
-
-/// Returns the number of ranks in `ranges`.
-fn count(ranges: &[Range<u64>]) -> u64 {
-    ranges.iter().map(|ranks| ranks.end - ranks.start).sum()
 }
 
 /// A rebuild in progress.
@@ -297,7 +241,7 @@ struct Rebuild<'a> {
 
 impl Rebuild<'_> {
     fn merge(&self, source: &mut dyn Source) -> Result<Summary, BuildError> {
-        let mut options = build_options(self.base)?;
+        let mut options = self.base.build_options()?;
         options.temp_dir.clone_from(&self.options.temp_dir);
         flow::write(self.publication, source, &options, self.watch, self.storage)
     }
@@ -353,36 +297,5 @@ impl Rebuild<'_> {
             Some(key) => Err(BuildError::NotUnique { key }),
             None => Ok(()),
         }
-    }
-}
-
-/// Returns the tuples of a base as a source.
-fn source_of<'a>(base: &'a Base, schema: &Schema) -> Result<Box<dyn Source + 'a>, BuildError> {
-    struct Open;
-    impl Open {
-        fn words<'a, W: KeyLane, B: ValueLane>(
-            self,
-            base: &'a Base,
-            schema: &Schema,
-        ) -> Result<Box<dyn Source + 'a>, BuildError> {
-            Ok(Box::new(WordMerge::<W, B>::new(base, schema.clone(), Effects::default())?))
-        }
-    }
-    if schema.key_type.is_bytes() || schema.value_type.is_bytes() {
-        return Ok(Box::new(ByteMerge::new(base, schema.clone(), Effects::default())?));
-    }
-    let (word_bytes, value_bytes) = (schema.key_type.bytes(), schema.value_type.line_bytes());
-    with_lanes!(word_bytes, value_bytes => Open.words(base, schema))
-}
-
-/// Describes the types for messages.
-fn types_text(schema: &Schema) -> String {
-    let key = schema.key_meaning();
-    if schema.value_type == ValueType::None {
-        return key.to_string();
-    }
-    match schema.record() {
-        Some(record) => format!("{key} to {record} ({})", schema.value_type),
-        None => format!("{key} to {}", schema.value_meaning()),
     }
 }

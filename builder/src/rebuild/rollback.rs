@@ -5,9 +5,9 @@
 
 use super::base::Base;
 use super::copying::{Overlays, copied, encoded_table};
-use super::generations::{self, Held, Keep, Kept};
-use super::kept_path;
+use super::generations::{self, Keep, Kept};
 use crate::error::BuildError;
+use crate::held::{Held, kept_path};
 use crate::observe::{Observer, Watch};
 use crate::publish::{Descent, Publication, Rules};
 use crate::storage::{RealStorage, Storage};

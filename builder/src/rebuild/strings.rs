@@ -278,7 +278,7 @@ impl Source for ByteMerge<'_> {
     }
 
     fn next_chunk(&mut self, chunk: &mut Chunk, tuples_max: usize) -> Result<(), SourceError> {
-        self.fill(chunk, tuples_max).map_err(super::source_error)
+        self.fill(chunk, tuples_max).map_err(super::passing::source_error)
     }
 
     fn progress(&self) -> (u64, Option<u64>) {

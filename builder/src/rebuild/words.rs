@@ -282,7 +282,7 @@ impl<W: KeyLane, B: ValueLane> Source for WordMerge<'_, W, B> {
     }
 
     fn next_chunk(&mut self, chunk: &mut Chunk, tuples_max: usize) -> Result<(), SourceError> {
-        self.fill(chunk, tuples_max).map_err(super::source_error)
+        self.fill(chunk, tuples_max).map_err(super::passing::source_error)
     }
 
     fn progress(&self) -> (u64, Option<u64>) {

@@ -3,11 +3,11 @@
 
 use libfuzzer_sys::fuzz_target;
 use pleach::{Index, Verify};
-use pleach_builder::input::{Format, Header, InputOptions, open_stream};
 use pleach_builder::storage::MemoryStorage;
 use pleach_builder::{BuildOptions, Chunk, Silent, build_with_storage};
 use pleach_format::record::FieldKind;
 use pleach_format::{KeyType, Logical, ValueType};
+use pleach_input::{FORMATS, Format, Header, InputOptions, open_stream};
 use std::io::Cursor;
 use std::path::Path;
 use std::sync::Mutex;
@@ -19,7 +19,7 @@ const LOGICAL: [&str; 7] =
 fn options(choices: &[u8; 6]) -> InputOptions {
     let logical = |choice: usize| Logical::of_name(LOGICAL[choice % LOGICAL.len()]);
     // What is left of the choices of format and of the value's type.
-    let (meant, how) = (choices[0] as usize / 6, choices[4] as usize / 7);
+    let (meant, how) = (choices[0] as usize / FORMATS.len(), choices[4] as usize / 7);
     let key_types = [
         None,
         Some(KeyType::U64),
@@ -42,8 +42,7 @@ fn options(choices: &[u8; 6]) -> InputOptions {
     ];
     let columns =
         [None, Some("0"), Some("1"), Some("2"), Some("id"), Some("@row"), Some("id,a,b"), Some("1,2")];
-    let format = [Format::Csv, Format::Tsv, Format::Parquet, Format::Arrow, Format::Npy, Format::Raw]
-        [choices[0] as usize % 6];
+    let format = FORMATS[choices[0] as usize % FORMATS.len()].format;
     let raw = (
         KeyType::NUMERIC[choices[1] as usize % KeyType::NUMERIC.len()],
         ValueType::NUMERIC[choices[2] as usize % ValueType::NUMERIC.len()],

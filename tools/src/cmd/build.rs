@@ -3,7 +3,7 @@
 //! Arguments that can never be right are refused before anything is opened. The builder watches [`Progress`],
 //! so Ctrl-C ends it with no files left, even while it waits for a silent pipe.
 
-use crate::cli::{BuildArgs, Format, Global};
+use crate::cli::{BuildArgs, Global};
 use crate::failure::{self, Code, ExitStatus, Failure};
 use crate::output;
 use crate::parse::ValueTypes;
@@ -12,10 +12,10 @@ use crate::render::json;
 use crate::render::text::{counted, grouped, hex};
 use crate::search;
 use pleach::ReadError;
-use pleach_builder::input::{self, InputOptions};
 use pleach_builder::publish::Rules;
 use pleach_builder::source::{Schema, Source, SourceError};
 use pleach_builder::{BuildError, BuildOptions, Summary};
+use pleach_input::{FORMATS, Format, FormatRow, InputOptions, Types};
 use serde_json::{Value, json};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -63,47 +63,43 @@ fn check(args: &BuildArgs) -> Result<(), Failure> {
             "types of fields without fields: --value-type: name the columns of a record with --value a,b";
         return Err(Failure::usage(text));
     }
+    if args.raw.is_some() {
+        return Ok(());
+    }
     for path in &args.inputs {
-        let standard_input = path.as_os_str() == "-";
-        let of_path = if standard_input { None } else { input::Format::of_path(path) };
-        let format = args.format.map(input_format).or(of_path);
-        if args.raw.is_some() {
-            continue;
-        }
-        match format {
-            None if standard_input => {
-                return Err(Failure::usage("unknown format: standard input: give it with --format"));
-            }
-            // Opening it reports the error.
-            None if path.is_dir() => {}
-            None => return Err(unknown_format(path, "csv tsv parquet arrow npy raw")),
-            Some(input::Format::Raw) if !path.is_dir() => {
-                let path = path.display();
-                return Err(Failure::usage(format!(
-                    "raw input has no types: {path}: give --raw, such as --raw u64,u64"
-                )));
-            }
-            Some(_) => {}
+        let format = input_format(path, args.format, |_| true)?;
+        if format.is_some_and(|format| format.row().types == Types::Required) && !path.is_dir() {
+            let path = path.display();
+            return Err(Failure::usage(format!(
+                "raw input has no types: {path}: give --raw, such as --raw u64,u64"
+            )));
         }
     }
     Ok(())
 }
 
-/// Returns the failure for an input whose extension is not that of a format.
-pub(super) fn unknown_format(path: &Path, known: &str) -> Failure {
-    let advice = input::looks_like(path).unwrap_or_else(|| format!("give --format, one of {known}"));
-    Failure::usage(format!("unknown extension: {}: {advice}", path.display()))
-}
-
-pub(super) fn input_format(format: Format) -> input::Format {
-    match format {
-        Format::Csv => input::Format::Csv,
-        Format::Tsv => input::Format::Tsv,
-        Format::Parquet => input::Format::Parquet,
-        Format::Arrow => input::Format::Arrow,
-        Format::Npy => input::Format::Npy,
-        Format::Raw => input::Format::Raw,
+/// Returns the format of an input: the given one, or that of its extension. `None` for a folder, which opening
+/// it reports. `accepts` selects the formats that the failure lists.
+pub(super) fn input_format(
+    path: &Path,
+    given: Option<Format>,
+    accepts: impl Fn(&FormatRow) -> bool,
+) -> Result<Option<Format>, Failure> {
+    if given.is_some() {
+        return Ok(given);
     }
+    if path.as_os_str() == "-" {
+        return Err(Failure::usage("unknown format: standard input: give it with --format"));
+    }
+    let format = Format::from_path(path);
+    if format.is_some() || path.is_dir() {
+        return Ok(format);
+    }
+    let advice = pleach_input::looks_like(path).unwrap_or_else(|| {
+        let known: Vec<&str> = FORMATS.iter().filter(|row| accepts(row)).map(|row| row.name).collect();
+        format!("give --format, one of {}", known.join(" "))
+    });
+    Err(Failure::usage(format!("unknown extension: {}: {advice}", path.display())))
 }
 
 fn open(args: &BuildArgs, global: &Global) -> Result<Box<dyn Source>, SourceError> {
@@ -113,7 +109,7 @@ fn open(args: &BuildArgs, global: &Global) -> Result<Box<dyn Source>, SourceErro
         Some(ValueTypes::Fields(kinds)) => (None, None, &kinds[..]),
     };
     let options = InputOptions {
-        format: args.format.map(input_format),
+        format: args.format,
         key: args.key.clone(),
         value: args.value.clone(),
         key_type: args.key_type.as_ref().map(|named| named.kind),
@@ -129,12 +125,7 @@ fn open(args: &BuildArgs, global: &Global) -> Result<Box<dyn Source>, SourceErro
         header: args.header.map(Into::into).unwrap_or_default(),
         ..InputOptions::default()
     };
-    match args.inputs.as_slice() {
-        [only] if only.as_os_str() == "-" => {
-            input::open_stream("standard input", Box::new(io::stdin()), &options)
-        }
-        inputs => input::open(inputs, &options),
-    }
+    pleach_input::open(&args.inputs, &options)
 }
 
 fn build_options(args: &BuildArgs) -> BuildOptions {

@@ -4,7 +4,7 @@
 //! Tuples are copied in bulk and written batch by batch: memory does not grow with the file.
 
 use crate::any::Any;
-use crate::cli::{self, ExportArgs, Global, Verify};
+use crate::cli::{ExportArgs, Global, Verify};
 use crate::failure::{self, ExitStatus, Failure};
 use crate::meant::Meant;
 use crate::output::{self, Cell, Field, Format, Gathered, OutputError, TableWriter, Target, writer};
@@ -78,13 +78,9 @@ pub fn run(args: &ExportArgs, global: &Global) -> Result<ExitStatus, Failure> {
 fn format(args: &ExportArgs, to_stdout: bool) -> Result<Format, Failure> {
     let known = "csv tsv parquet arrow";
     match args.format {
-        Some(cli::Format::Csv) => Ok(Format::Csv),
-        Some(cli::Format::Tsv) => Ok(Format::Tsv),
-        Some(cli::Format::Parquet) => Ok(Format::Parquet),
-        Some(cli::Format::Arrow) => Ok(Format::Arrow),
-        Some(cli::Format::Npy | cli::Format::Raw) => {
-            Err(Failure::usage(format!("format is for input only: pleach export: use one of {known}")))
-        }
+        Some(format) => Format::from_input(format).ok_or_else(|| {
+            Failure::usage(format!("format is for input only: pleach export: use one of {known}"))
+        }),
         None if to_stdout => Ok(Format::Csv),
         None => Format::of_path(&args.output).ok_or_else(|| {
             let path = args.output.display();

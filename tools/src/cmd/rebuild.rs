@@ -1,15 +1,15 @@
 //! `pleach rebuild`: makes the next generation of a file from a batch of changes.
 
-use super::build::{build_failure, input_format, kept_text, unknown_format};
+use super::build::{build_failure, input_format, kept_text};
 use crate::cli::{Global, Method, RebuildArgs};
 use crate::failure::{self, ExitStatus, Failure};
 use crate::output;
 use crate::progress::Progress;
 use crate::render::json;
 use crate::render::text::{counted, grouped, hex};
-use pleach_builder::input::{self, Header, InputOptions};
 use pleach_builder::rebuild::{self, RebuildOptions, Rebuilt};
 use pleach_builder::source::{Schema, Source, SourceError};
+use pleach_input::{FORMATS, Header, InputOptions, alternatives};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -48,25 +48,20 @@ pub fn run(args: &RebuildArgs, global: &Global) -> Result<ExitStatus, Failure> {
 
 /// Refuses arguments that no file and no data could make right.
 fn check(args: &RebuildArgs) -> Result<(), Failure> {
-    let standard_input = args.apply.as_os_str() == "-";
-    let of_path = if standard_input { None } else { input::Format::of_path(&args.apply) };
-    match args.format.map(input_format).or(of_path) {
-        None if standard_input => {
-            Err(Failure::usage("unknown format: standard input: give it with --format"))
+    match input_format(&args.apply, args.format, |row| row.has_changes)? {
+        Some(format) if !format.row().has_changes => {
+            let known = alternatives(FORMATS.iter().filter(|row| row.has_changes).map(|row| row.name));
+            Err(Failure::usage(format!(
+                "changes need a column of operations: pleach rebuild: give them as {known}"
+            )))
         }
-        // Opening it reports the error.
-        None if args.apply.is_dir() => Ok(()),
-        None => Err(unknown_format(&args.apply, "csv tsv parquet arrow")),
-        Some(input::Format::Npy | input::Format::Raw) => Err(Failure::usage(
-            "changes need a column of operations: pleach rebuild: give them as csv, tsv, parquet or arrow",
-        )),
-        Some(_) => Ok(()),
+        _ => Ok(()),
     }
 }
 
 fn open(args: &RebuildArgs, schema: &Schema, global: &Global) -> Result<Box<dyn Source>, SourceError> {
     let options = InputOptions {
-        format: args.format.map(input_format),
+        format: args.format,
         key: args.key.clone(),
         value: args.value.clone(),
         key_type: Some(schema.key_type),
@@ -86,10 +81,7 @@ fn open(args: &RebuildArgs, schema: &Schema, global: &Global) -> Result<Box<dyn 
         value_name: Some(schema.value_name.clone()),
         ..InputOptions::default()
     };
-    if args.apply.as_os_str() == "-" {
-        return input::open_stream("standard input", Box::new(std::io::stdin()), &options);
-    }
-    input::open(std::slice::from_ref(&args.apply), &options)
+    pleach_input::open(std::slice::from_ref(&args.apply), &options)
 }
 
 fn text(path: &Path, done: &Rebuilt, took: Duration) -> String {

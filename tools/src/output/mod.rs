@@ -45,6 +45,13 @@ impl Format {
         })
     }
 
+    /// Returns the format of an input if tables of it are written, too.
+    pub fn from_input(format: pleach_input::Format) -> Option<Self> {
+        [Self::Csv, Self::Tsv, Self::Parquet, Self::Arrow]
+            .into_iter()
+            .find(|one| one.name() == format.row().name)
+    }
+
     /// Returns the name on the command line.
     pub fn name(self) -> &'static str {
         match self {
@@ -152,7 +159,7 @@ impl Field {
     /// newer META costs the logical type, not the export. `None` if there is no column.
     pub fn new<T: Cell>(name: &str, default_name: &str, logical: &str) -> Option<Self> {
         let plain = T::PLAIN?;
-        let logical = pleach_builder::input::logical_type(logical).filter(|logical| fits(&plain, logical));
+        let logical = pleach_input::logical_type(logical).filter(|logical| fits(&plain, logical));
         let name = if name.is_empty() { default_name } else { name };
         Some(Self { name: name.to_owned(), data_type: logical.unwrap_or(plain), form: None })
     }
@@ -212,7 +219,7 @@ impl Field {
             FieldKind::F64 => DataType::Float64,
             FieldKind::Bytes(bytes) => DataType::FixedSizeBinary(bytes.into()),
         };
-        let logical = pleach_builder::input::logical_type(&field.logical);
+        let logical = pleach_input::logical_type(&field.logical);
         let data_type = logical.filter(|logical| fits(&plain, logical)).unwrap_or(plain);
         Self { name: field.name.clone(), data_type, form: form_of_field(field) }
     }

@@ -1,0 +1,313 @@
+//! Record batches of Arrow as a source: what Arrow IPC and Parquet share.
+
+use crate::arrays::{ArrayStrings, is_strings, slice, stand_in_of};
+use crate::chunk::{CHUNK_BYTES, held_bytes, prepare};
+use crate::convert::{self, misfit};
+use crate::fields::Fields;
+use crate::guard::{Refused, guarded};
+use crate::kind::{Kind, Wanted};
+use crate::logical::natural;
+use crate::names::{Asked, Names};
+use crate::problem::{missing, problem, unknown_op};
+use crate::selection::Selection;
+use crate::strings;
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_schema::{DataType, Schema as ArrowSchema};
+use pleach_builder::{Chunk, Column, Op, Schema, Source, SourceError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Record batches, one after the other.
+pub(crate) type Batches = Box<dyn Iterator<Item = Result<RecordBatch, Refused>> + Send>;
+
+/// The columns that were chosen among those of an Arrow schema.
+pub(crate) struct Columns {
+    selection: Selection,
+    /// Column of the operation in a table of changes.
+    op: Option<usize>,
+}
+
+impl Columns {
+    pub(crate) fn choose(input: &str, schema: &ArrowSchema, options: &Asked) -> Result<Self, SourceError> {
+        let names: Vec<String> = schema.fields().iter().map(|field| field.name().clone()).collect();
+        let names = Names::Named(&names);
+        let held = |index: usize| {
+            let held = schema.field(index).data_type();
+            (held.to_string(), natural(held))
+        };
+        let choice = names.choose(input, options)?;
+        let selection = Selection::new(input, names, choice, options, held)?;
+        Ok(Self { selection, op: names.choose_op(input, options)? })
+    }
+
+    /// Returns the columns to read that hold texts or binary strings of varying length: see
+    /// [`crate::parquet`].
+    pub(crate) fn varying(&self, schema: &ArrowSchema) -> Vec<usize> {
+        let mut columns = self.projection();
+        columns.retain(|&index| {
+            let data_type = schema.field(index).data_type();
+            natural(data_type).is_some_and(|natural| matches!(natural.kind, Kind::Bytes | Kind::Utf8))
+        });
+        columns
+    }
+
+    /// Returns the columns to read, ascending.
+    pub(crate) fn projection(&self) -> Vec<usize> {
+        let mut columns: Vec<usize> = self.selection.wanted().map(|wanted| wanted.index).collect();
+        columns.extend(self.op);
+        columns.sort_unstable();
+        columns.dedup();
+        columns
+    }
+}
+
+/// A column that is read, and its elements in the current batch.
+struct Lane {
+    wanted: Wanted,
+    /// Its number among the columns of a batch.
+    at: usize,
+    array: ArrayRef,
+}
+
+/// A source of record batches.
+pub(crate) struct BatchSource {
+    input: String,
+    batches: Batches,
+    schema: Schema,
+    key: Lane,
+    value: Option<Lane>,
+    /// For a record: the columns.
+    fields: Option<(Fields, Vec<Lane>)>,
+    /// Number of the column of operations among the columns of a batch.
+    op_at: Option<usize>,
+    /// Operations of the current batch.
+    ops: Vec<Op>,
+    /// Rows of the current batch, and the next of them.
+    length: usize,
+    next: usize,
+    rows: u64,
+    extent: Extent,
+}
+
+/// Measure of the progress in bytes.
+pub(crate) enum Extent {
+    /// By the share of the rows, of this number of bytes.
+    Bytes(u64),
+    /// By the bytes read so far.
+    Read(Arc<AtomicU64>),
+}
+
+impl BatchSource {
+    /// Creates the source. `projected`: the batches hold only [`Columns::projection`].
+    pub(crate) fn new(
+        input: &str,
+        batches: Batches,
+        columns: Columns,
+        projected: bool,
+        rows: Option<u64>,
+        extent: Extent,
+    ) -> Self {
+        let projection = columns.projection();
+        let at = |index: usize| {
+            if projected { projection.iter().position(|&column| column == index).unwrap_or(0) } else { index }
+        };
+        let empty: ArrayRef = Arc::new(arrow_array::NullArray::new(0));
+        let lane = |wanted: Wanted| Lane { at: at(wanted.index), wanted, array: Arc::clone(&empty) };
+        let Selection { key, value, fields, schema } = columns.selection;
+        let fields = fields.map(|fields| {
+            let lanes = fields.columns.iter().cloned().map(lane).collect();
+            (fields, lanes)
+        });
+        Self {
+            input: input.to_owned(),
+            batches,
+            schema: Schema { rows, ..schema },
+            key: lane(key),
+            value: value.map(lane),
+            fields,
+            op_at: columns.op.map(at),
+            ops: Vec::new(),
+            length: 0,
+            next: 0,
+            rows: 0,
+            extent,
+        }
+    }
+
+    /// Takes the next batch that has rows. Returns false at the end.
+    fn advance(&mut self) -> Result<bool, SourceError> {
+        let input = self.input.clone();
+        guarded(&input, || self.advance_unguarded())
+    }
+
+    fn advance_unguarded(&mut self) -> Result<bool, SourceError> {
+        let batch = loop {
+            match self.batches.next() {
+                None => return Ok(false),
+                Some(Ok(batch)) if batch.num_rows() == 0 => {}
+                Some(Ok(batch)) => break batch,
+                Some(Err(refused)) => return Err(refused.at(&self.input, format!("after row {}", self.rows))),
+            }
+        };
+        self.key.take(&batch, &[], &self.input, self.rows)?;
+        self.ops = match self.op_at {
+            Some(at) => self.ops_of(&batch, at)?,
+            None => Vec::new(),
+        };
+        let fields = self.fields.iter_mut().flat_map(|(_, lanes)| lanes);
+        for lane in self.value.iter_mut().chain(fields) {
+            lane.take(&batch, &self.ops, &self.input, self.rows)?;
+        }
+        (self.length, self.next) = (batch.num_rows(), 0);
+        Ok(true)
+    }
+
+    /// Returns the operations of a batch.
+    fn ops_of(&self, batch: &RecordBatch, at: usize) -> Result<Vec<Op>, SourceError> {
+        let label = "column of operations";
+        let array = column_of(batch, at, label, Kind::Utf8, &[], &self.input, self.rows)?;
+        let strings = ArrayStrings::new(&array, 0, array.len()).ok_or_else(|| {
+            let text = format!("it holds {}, not the texts put, add and del", array.data_type());
+            problem(&self.input, label, text)
+        })?;
+        (0..array.len())
+            .map(|index| {
+                let text = strings.get(index);
+                Op::from_name(text).ok_or_else(|| unknown_op(&self.input, self.rows + 1 + index as u64, text))
+            })
+            .collect()
+    }
+}
+
+impl Lane {
+    /// Takes the column of a batch whose first row comes after `rows`.
+    fn take(&mut self, batch: &RecordBatch, ops: &[Op], input: &str, rows: u64) -> Result<(), SourceError> {
+        let Wanted { label, target, .. } = &self.wanted;
+        self.array = column_of(batch, self.at, label, target.kind, ops, input, rows)?;
+        Ok(())
+    }
+
+    /// Appends `count` elements from `start` on, which come after `rows` rows of the input.
+    fn append(
+        &self,
+        start: usize,
+        count: usize,
+        input: &str,
+        rows: u64,
+        out: &mut Column,
+    ) -> Result<(), SourceError> {
+        let Wanted { label, target, .. } = &self.wanted;
+        let row = |index: usize| rows + 1 + index as u64;
+        if let Some(strings) = ArrayStrings::new(&self.array, start, count) {
+            return strings.append(*target, out).map_err(|(index, what)| {
+                strings::misfit(input, row(index), label, strings.get(index), *target, what)
+            });
+        }
+        let data = self.array.to_data();
+        let numbers = slice(&data, start, count).ok_or_else(|| {
+            let text = format!("it holds {} in some batches: the file is damaged", data.data_type());
+            problem(input, label, text)
+        })?;
+        convert::append(numbers, *target, out)
+            .map_err(|index| misfit(input, row(index), label, &numbers.text(index), *target))
+    }
+}
+
+/// Returns a column of a batch without nulls (except where `ops` deletes, whose values have no meaning),
+/// decoded if it is a dictionary of numbers. A decoded dictionary of strings could be a thousand times as
+/// long. The first row of the batch comes after `rows`.
+fn column_of(
+    batch: &RecordBatch,
+    at: usize,
+    label: &str,
+    kind: Kind,
+    ops: &[Op],
+    input: &str,
+    rows: u64,
+) -> Result<ArrayRef, SourceError> {
+    let Some(array) = batch.columns().get(at) else {
+        return Err(problem(input, label, "it is missing in some batches: the file is damaged"));
+    };
+    let refused = |error| Refused::arrow(error).at(input, label);
+    // In a dictionary, keys and values may both be null.
+    let mut array = Arc::clone(array);
+    if let Some(nulls) = array.logical_nulls().filter(|nulls| nulls.null_count() > 0) {
+        let deletes = |index: usize| ops.get(index) == Some(&Op::Del);
+        let bad = (0..nulls.len()).find(|&index| nulls.is_null(index) && !deletes(index));
+        if let Some(index) = bad {
+            return Err(missing(input, rows + 1 + index as u64, label));
+        }
+        // A row that is not null replaces those that are.
+        let Some(stand_in) = (0..nulls.len()).find(|&index| !nulls.is_null(index)) else {
+            return Ok(stand_in_of(kind, array.len()));
+        };
+        let places: arrow_array::UInt64Array = (0..nulls.len())
+            .map(|index| Some(if nulls.is_null(index) { stand_in } else { index } as u64))
+            .collect();
+        array = arrow_select::take::take(&array, &places, None).map_err(refused)?;
+    }
+    match array.data_type() {
+        DataType::Dictionary(_, values) if !is_strings(values) => {
+            let dictionary = array.as_any_dictionary();
+            arrow_select::take::take(dictionary.values(), dictionary.keys(), None).map_err(refused)
+        }
+        _ => Ok(array),
+    }
+}
+
+impl Source for BatchSource {
+    fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    fn next_chunk(&mut self, chunk: &mut Chunk, tuples_max: usize) -> Result<(), SourceError> {
+        prepare(chunk, &self.schema);
+        let tuples_max = self.fields.as_ref().map_or(tuples_max, |(fields, _)| fields.tuples_max(tuples_max));
+        let first_row = self.rows + 1;
+        while chunk.len() < tuples_max && held_bytes(chunk) < CHUNK_BYTES {
+            if self.next == self.length && !self.advance()? {
+                break;
+            }
+            let mut count = (self.length - self.next).min(tuples_max - chunk.len());
+            for lane in std::iter::once(&self.key).chain(&self.value) {
+                if let Some(strings) = ArrayStrings::new(&lane.array, self.next, count) {
+                    count = strings.prefix(CHUNK_BYTES);
+                }
+            }
+            self.key.append(self.next, count, &self.input, self.rows, &mut chunk.keys)?;
+            if let Some(value) = &self.value {
+                value.append(self.next, count, &self.input, self.rows, &mut chunk.values)?;
+            }
+            if let Some((fields, lanes)) = &mut self.fields {
+                for (lane, held) in lanes.iter().zip(&mut fields.held) {
+                    lane.append(self.next, count, &self.input, self.rows, held)?;
+                }
+            }
+            if self.op_at.is_some() {
+                chunk.ops.extend_from_slice(&self.ops[self.next..self.next + count]);
+            }
+            self.next += count;
+            self.rows += count as u64;
+        }
+        if let Some((fields, _)) = &mut self.fields {
+            fields.pack(&self.input, first_row, &mut chunk.values)?;
+        }
+        Ok(())
+    }
+
+    fn progress(&self) -> (u64, Option<u64>) {
+        match &self.extent {
+            Extent::Bytes(bytes) => {
+                // Without rows, everything is read.
+                let (done, rows) = match self.schema.rows {
+                    Some(rows) if rows > 0 => (self.rows, rows),
+                    _ => (1, 1),
+                };
+                let share = u128::from(*bytes) * u128::from(done) / u128::from(rows);
+                (u64::try_from(share).unwrap_or(*bytes), Some(*bytes))
+            }
+            Extent::Read(bytes) => (bytes.load(Ordering::Relaxed), None),
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! The bytes of an input: a file or a stream.
+
+use crate::content::{Content, MARK_BYTES, is_plain};
+use crate::format::{FORMATS, Format, Types, alternatives};
+use crate::problem::{caused, problem, unreadable};
+use pleach_builder::SourceError;
+use std::fs::File;
+use std::io::{self, Read, Seek};
+
+/// The bytes of an input.
+pub(crate) enum Body {
+    /// A regular file, which can seek, and its length.
+    File(File, u64),
+    /// Anything else.
+    Stream(Box<dyn Read + Send>),
+}
+
+impl Body {
+    /// Returns a stream, and its length if that is certain.
+    pub(crate) fn into_stream(self) -> (Box<dyn Read + Send>, Option<u64>) {
+        match self {
+            Self::File(file, bytes) => (Box::new(file), Some(bytes)),
+            Self::Stream(stream) => (stream, None),
+        }
+    }
+
+    /// Returns `self`, unless its first bytes show a content other than `format`, if that has marks.
+    pub(crate) fn checked(self, input: &str, format: Format) -> Result<Self, SourceError> {
+        if format.row().marks.is_empty() {
+            return Ok(self);
+        }
+        let mut head = [0; MARK_BYTES];
+        let (bytes, body) = match self {
+            Self::File(mut file, bytes) => {
+                let read = fill(&mut file, &mut head).map_err(|error| unreadable(input, "", error))?;
+                file.rewind().map_err(|error| unreadable(input, "", error))?;
+                (read, Self::File(file, bytes))
+            }
+            Self::Stream(mut stream) => {
+                let read = fill(&mut *stream, &mut head).map_err(|error| unreadable(input, "", error))?;
+                let first = io::Cursor::new(head[..read].to_vec());
+                (read, Self::Stream(Box::new(first.chain(stream))))
+            }
+        };
+        let (head, wanted) = (&head[..bytes], Content::Table(format));
+        match Content::from_head(head) {
+            Some(found) if found != wanted => {
+                let text = format!("it is {}, not {}: {}", found.name(), wanted.name(), found.advice());
+                Err(problem(input, "", text))
+            }
+            None if is_plain(head) => match format.row().not_text {
+                Some(what) => {
+                    let texts = FORMATS.iter().filter(|row| row.types == Types::Requested);
+                    let texts = alternatives(texts.map(|row| row.name));
+                    Err(problem(input, "", format!("{what}: it looks like text: give --format {texts}")))
+                }
+                None => Ok(body),
+            },
+            _ => Ok(body),
+        }
+    }
+
+    /// Returns a file that can seek: a stream is first copied to an unnamed temporary file.
+    pub(crate) fn into_file(self, input: &str) -> Result<(File, u64), SourceError> {
+        match self {
+            Self::File(file, bytes) => Ok((file, bytes)),
+            Self::Stream(mut stream) => {
+                let failed = |error| caused(input, "", "cannot be copied to a temporary file", error);
+                let mut file = tempfile::tempfile().map_err(failed)?;
+                let bytes = io::copy(&mut stream, &mut file).map_err(failed)?;
+                file.rewind().map_err(failed)?;
+                Ok((file, bytes))
+            }
+        }
+    }
+}
+
+/// Reads until `buffer` is full or the input ends; returns the number of bytes read.
+pub(crate) fn fill(reader: &mut dyn Read, buffer: &mut [u8]) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match reader.read(&mut buffer[filled..]) {
+            Ok(0) => break,
+            Ok(bytes) => filled += bytes,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(filled)
+}

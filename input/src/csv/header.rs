@@ -1,0 +1,166 @@
+//! The first line of a text table: names of columns, those of the first input, or a row that must not be
+//! lost.
+
+use super::dialect::unescape;
+use super::rows::Text;
+use crate::fields::Fields;
+use crate::kind::{Kind, Target, Wanted};
+use crate::names::{Asked, First, Names};
+use crate::options::Header;
+use crate::parse::Shown;
+use crate::problem::{caused, problem};
+use pleach_builder::{Column, Op, SourceError, Strings};
+use pleach_format::{Logical, ValueType};
+
+impl Text {
+    /// Returns the names in the first line.
+    pub(super) fn header(&self, tabs: bool) -> Result<Vec<String>, SourceError> {
+        (0..self.fields).map(|index| header_name(&self.input, self.row.field(index), tabs)).collect()
+    }
+
+    /// Returns the columns of an input whose header is in the first input.
+    pub(super) fn inherit<'a>(
+        &self,
+        first: &First,
+        tabs: bool,
+        names: &'a mut Vec<String>,
+    ) -> Result<Names<'a>, SourceError> {
+        let Some(there) = &first.names else { return Ok(Names::Numbered(self.fields)) };
+        if self.fields != there.len() {
+            let text = format!(
+                "it has {} fields, but the header of {} has {}",
+                self.fields,
+                first.input,
+                there.len()
+            );
+            return Err(problem(&self.input, "row 1", format!("{text}: give parts of one table")));
+        }
+        if self.header(tabs).is_ok_and(|here| here == *there) {
+            let text = format!("it repeats the header of {}: give --header, without =first", first.input);
+            return Err(problem(&self.input, "first line", text));
+        }
+        names.clone_from(there);
+        Ok(Names::Named(names))
+    }
+
+    /// Chooses among the columns.
+    pub(super) fn take_columns(&mut self, columns: Names<'_>, options: &Asked) -> Result<(), SourceError> {
+        let input = self.input.clone();
+        let key_target = self.key.target;
+        let is_checked = options.header == Header::Checked && !options.no_header;
+        let value_type = options.value_type.unwrap_or(ValueType::U64);
+        let target = Target::of_value(value_type).map(|target| target.meant(options.value_texts()));
+        let (op, choice) = match (columns.choose_op(&input, options), columns.choose(&input, options)) {
+            (Ok(op), Ok(choice)) => (op, choice),
+            (Err(error), _) | (_, Err(error)) => {
+                // Missing names may be data.
+                if is_checked && options.changes {
+                    self.refuse_data(options, Some(0), &[])?;
+                } else if let Some((key, value, _)) =
+                    options.first().map(|first| &first.choice).filter(|_| is_checked)
+                {
+                    let mut taken = vec![(*key, key_target)];
+                    taken.extend(value.zip(target));
+                    self.refuse_data(options, None, &taken)?;
+                    return Err(SourceError {
+                        problem: format!(
+                            "{}; if only the first input has a header, give --header=first",
+                            error.problem
+                        ),
+                        ..error
+                    });
+                }
+                return Err(error);
+            }
+        };
+        let (key, value, fields) = choice;
+        self.op = op;
+        self.key = Wanted { index: key, target: key_target, label: columns.label(key) };
+        self.schema.key_name = columns.kept(key, "key");
+        let mut taken = vec![(key, key_target)];
+        if let Some(index) = value {
+            let target = target.ok_or_else(|| {
+                problem(&input, "", format!("{value_type} values cannot be read from text"))
+            })?;
+            taken.push((index, target));
+            self.value = Some(Wanted { index, target, label: columns.label(index) });
+            self.schema.value_type = value_type;
+            self.schema.value_logical = options.value_logical.as_ref().map(Logical::meta).unwrap_or_default();
+            self.schema.value_name = columns.kept(index, "value");
+        }
+        if let Some(fields) = fields {
+            let fields = Fields::choose(&input, columns, &fields, options, |_| None)?;
+            fields.describe(&mut self.schema);
+            taken.extend(fields.columns.iter().map(|column| (column.index, column.target)));
+            self.record = Some(fields);
+        }
+        // The names of a later input are those of the first, so they are names.
+        if is_checked && options.first().is_none() && !columns.is_asked(options) {
+            self.refuse_data(options, op, &taken)?;
+        }
+        Ok(())
+    }
+
+    /// Returns true if the first line, which is in `self.row`, reads as a row: an operation, if there are
+    /// any, and numbers or strings of fixed length in the chosen columns.
+    fn is_data(&self, op: Option<usize>, columns: &[(usize, Target)]) -> bool {
+        if let Some(index) = op {
+            // No column of operations has the name of an operation.
+            return index < self.row.ends.len() && Op::from_name(self.row.field(index)).is_some();
+        }
+        let mut plain = Vec::new();
+        columns.iter().all(|&(index, target)| {
+            let is_text = matches!(target.kind, Kind::Utf8 | Kind::Bytes);
+            let mut column = if target.kind.is_bytes() {
+                Column::Bytes(Strings::default())
+            } else {
+                Column::with_width(16)
+            };
+            index < self.row.ends.len()
+                && !is_text
+                && self.take(&Wanted { index, target, label: String::new() }, &mut plain, &mut column).is_ok()
+        })
+    }
+
+    /// Returns the first line for messages.
+    fn first_line(&self) -> String {
+        let fields: Vec<&[u8]> = (0..self.row.ends.len()).map(|index| self.row.field(index)).collect();
+        Shown(&fields.join(&self.dialect.delimiter)).to_string()
+    }
+
+    /// Fails if the header reads as data.
+    fn refuse_data(
+        &self,
+        asked: &Asked,
+        op: Option<usize>,
+        columns: &[(usize, Target)],
+    ) -> Result<(), SourceError> {
+        if !self.is_data(op, columns) {
+            return Ok(());
+        }
+        let line = self.first_line();
+        let text = match asked.first() {
+            None => format!(
+                "{line} may be data or a header: give --no-header if it is data, or --header if it is a \
+                 header"
+            ),
+            Some(first) => format!(
+                "{line} is data, not a header like that of {}: give --header=first if only the first input \
+                 has a \
+                 header, --no-header if none has one, or --header if it is a header",
+                first.input
+            ),
+        };
+        Err(problem(&self.input, "first line", text))
+    }
+}
+
+fn header_name(input: &str, field: &[u8], tabs: bool) -> Result<String, SourceError> {
+    let mut name = Vec::new();
+    if tabs {
+        unescape(field, &mut name);
+    } else {
+        name.extend_from_slice(field);
+    }
+    String::from_utf8(name).map_err(|error| caused(input, "header", "a name is not UTF-8", error))
+}

@@ -1,0 +1,225 @@
+//! Several value columns as one record.
+//!
+//! Each column is read like a value of its own; narrow integers are read as 32-bit ones, as elsewhere. For
+//! each chunk the columns are then packed, field by field, into records ([`pleach_format::record`]).
+
+use crate::choose::{Meant, agreed, kinds_of_fields, logicals_of_fields};
+use crate::chunk::CHUNK_BYTES;
+use crate::kind::{Kind, Target, Wanted};
+use crate::logical::Natural;
+use crate::names::Names;
+use crate::options::InputOptions;
+use crate::problem::{place, problem};
+use pleach_builder::{Column, Schema, SourceError, Strings};
+use pleach_format::Logical;
+use pleach_format::record::{Field, FieldKind, Record};
+
+/// The columns of a record, and elements that were read but not packed.
+#[derive(Clone, Debug)]
+pub(crate) struct Fields {
+    record: Record,
+    pub(crate) columns: Vec<Wanted>,
+    pub(crate) held: Vec<Column>,
+    packed: Vec<u8>,
+}
+
+/// Returns the kind as which a field is read.
+fn kind_of(field: FieldKind) -> Kind {
+    match field {
+        FieldKind::U8 | FieldKind::U16 | FieldKind::U32 => Kind::U32,
+        FieldKind::I8 | FieldKind::I16 | FieldKind::I32 => Kind::I32,
+        FieldKind::U64 => Kind::U64,
+        FieldKind::I64 => Kind::I64,
+        FieldKind::F32 => Kind::F32,
+        FieldKind::F64 => Kind::F64,
+        FieldKind::Bytes(bytes) => Kind::Fixed(bytes),
+    }
+}
+
+/// Returns the field type of a column unless another one is requested.
+fn field_of(natural: &Natural) -> Option<FieldKind> {
+    natural.narrow.or(match natural.kind {
+        Kind::U32 => Some(FieldKind::U32),
+        Kind::U64 => Some(FieldKind::U64),
+        Kind::U128 => Some(FieldKind::Bytes(16)),
+        Kind::I32 => Some(FieldKind::I32),
+        Kind::I64 => Some(FieldKind::I64),
+        Kind::F32 => Some(FieldKind::F32),
+        Kind::F64 => Some(FieldKind::F64),
+        Kind::Fixed(bytes) => Some(FieldKind::Bytes(bytes)),
+        Kind::Bytes | Kind::Utf8 => None,
+    })
+}
+
+impl Fields {
+    /// Chooses the record of `columns`. `column` describes the content of a column, in words and as a type;
+    /// `None` means text, which becomes any requested type.
+    pub(crate) fn choose(
+        input: &str,
+        names: Names<'_>,
+        columns: &[usize],
+        options: &InputOptions,
+        column: impl Fn(usize) -> Option<(String, Option<Natural>)>,
+    ) -> Result<Self, SourceError> {
+        let wishes = kinds_of_fields(input, options, columns.len())?;
+        let logicals = logicals_of_fields(options, columns.len());
+        let mut fields = Vec::new();
+        let mut chosen = Vec::new();
+        for ((&index, wish), meant) in columns.iter().zip(wishes).zip(&logicals) {
+            let label = names.label(index);
+            let (kind, target, logical) = match column(index) {
+                None => {
+                    let kind = wish.unwrap_or(FieldKind::U64);
+                    let texts = meant.as_ref().filter(|_| !options.raw_values);
+                    let target = Target::of(kind_of(kind), false).meant(texts);
+                    (kind, target, meant.as_ref().map(Logical::meta).unwrap_or_default())
+                }
+                Some((held, natural)) => {
+                    let meant = Meant { logical: meant.as_ref(), is_raw: options.is_raw() };
+                    typed(input, &label, &held, natural, wish, meant)?
+                }
+            };
+            fields.push(Field { name: names.field(index), kind, logical });
+            chosen.push(Wanted { index, target, label });
+        }
+        let record = match &options.record {
+            Some(record) if record.len() == columns.len() => record.clone(),
+            Some(record) => {
+                let text = format!("it has {} columns of values, but the record {record}", columns.len());
+                return Err(problem(input, "", format!("{text}: give one for each field")));
+            }
+            None => Record::new(fields).map_err(|error| problem(input, "", error.to_string()))?,
+        };
+        let held = chosen.iter().map(|column| empty(column.target)).collect();
+        Ok(Self { record, columns: chosen, held, packed: Vec::new() })
+    }
+
+    /// Stores the record in the schema of an input.
+    pub(crate) fn describe(&self, schema: &mut Schema) {
+        schema.value_type = self.record.storage();
+        schema.value_name.clear();
+        schema.value_logical = self.record.to_string();
+    }
+
+    /// Limits the tuples of a chunk to those that are packed at once.
+    pub(crate) fn tuples_max(&self, tuples_max: usize) -> usize {
+        tuples_max.min((CHUNK_BYTES / self.record.bytes()).max(1))
+    }
+
+    /// Moves the elements that were read into `out`; `row` is the row of the first.
+    pub(crate) fn pack(&mut self, input: &str, row: u64, out: &mut Column) -> Result<(), SourceError> {
+        let rows = self.held.first().map_or(0, Column::len);
+        let stride = self.record.bytes();
+        self.packed.clear();
+        self.packed.resize(rows * stride, 0);
+        for (index, held) in self.held.iter_mut().enumerate() {
+            let kind = self.record.fields()[index].kind;
+            let places = self.packed.chunks_exact_mut(stride);
+            let (at, end) = (self.record.offset(index), self.record.offset(index) + kind.bytes());
+            let places = places.map(|record| &mut record[at..end]);
+            put(kind, held, places).map_err(|(at, number)| {
+                let column = &self.columns[index];
+                let text = format!("{number} does not fit {}: choose another type", bounds(kind));
+                let text = format!("{text} with --value-type");
+                problem(input, place(row + at as u64, &column.label), text)
+            })?;
+            held.clear();
+        }
+        match out {
+            Column::U32(words) => {
+                words.extend(self.packed.as_chunks().0.iter().map(|&word| u32::from_le_bytes(word)));
+            }
+            Column::U64(words) => {
+                words.extend(self.packed.as_chunks().0.iter().map(|&word| u64::from_le_bytes(word)));
+            }
+            Column::Bytes(strings) => strings.extend_fixed(&self.packed, stride),
+            // A record as wide as a word of sixteen bytes is not stored as one.
+            Column::None | Column::U128(_) => {}
+        }
+        Ok(())
+    }
+}
+
+/// Chooses the conversion of a column that holds `natural`.
+fn typed(
+    input: &str,
+    label: &str,
+    held: &str,
+    natural: Option<Natural>,
+    wish: Option<FieldKind>,
+    meant: Meant<'_>,
+) -> Result<(FieldKind, Target, String), SourceError> {
+    let natural = natural.ok_or_else(|| {
+        let text = format!("wrong type: it holds {held}, which cannot be a field of a record");
+        problem(input, label, format!("{text}: choose another column with --value"))
+    })?;
+    let kind = wish.or_else(|| field_of(&natural)).ok_or_else(|| {
+        let text = format!("{held} has no fixed width, which the fields of a record need");
+        problem(
+            input,
+            label,
+            format!("{text}: give it a type like bytes16 with --value-type, or leave it out"),
+        )
+    })?;
+    let target = Target::of(kind_of(kind), false);
+    let (target, logical) = agreed(input, label, held, &natural, Some(target), (&kind, false), meant)?;
+    let is_narrow = kind.bytes() < 4 && !matches!(kind, FieldKind::Bytes(_));
+    Ok((kind, target, if is_narrow { String::new() } else { logical }))
+}
+
+fn empty(target: Target) -> Column {
+    match target.kind {
+        Kind::U32 | Kind::I32 | Kind::F32 => Column::U32(Vec::new()),
+        kind if kind.is_bytes() => Column::Bytes(Strings::default()),
+        _ => Column::U64(Vec::new()),
+    }
+}
+
+/// Writes a column into its places. For the first number that does not fit, returns its index and its text.
+fn put<'a>(
+    kind: FieldKind,
+    held: &Column,
+    places: impl Iterator<Item = &'a mut [u8]>,
+) -> Result<(), (usize, String)> {
+    macro_rules! narrow {
+        ($words:expr, $t:ty, $of:expr) => {
+            for (at, (place, &word)) in places.zip($words).enumerate() {
+                let number = $of(word);
+                let fit = <$t>::try_from(number).map_err(|_| (at, number.to_string()))?;
+                place.copy_from_slice(&fit.to_le_bytes());
+            }
+        };
+    }
+    match (kind, held) {
+        (FieldKind::U8, Column::U32(words)) => narrow!(words, u8, |word: u32| word),
+        (FieldKind::U16, Column::U32(words)) => narrow!(words, u16, |word: u32| word),
+        (FieldKind::I8, Column::U32(words)) => narrow!(words, i8, u32::cast_signed),
+        (FieldKind::I16, Column::U32(words)) => narrow!(words, i16, u32::cast_signed),
+        (_, Column::U32(words)) => {
+            places.zip(words).for_each(|(place, word)| place.copy_from_slice(&word.to_le_bytes()));
+        }
+        (_, Column::U64(words)) => {
+            places.zip(words).for_each(|(place, word)| place.copy_from_slice(&word.to_le_bytes()));
+        }
+        (_, Column::Bytes(strings)) => {
+            // Strings of N bytes were checked; a del may lack one.
+            places.zip(strings.iter()).filter(|(place, string)| place.len() == string.len()).for_each(
+                |(place, string)| {
+                    place.copy_from_slice(string);
+                },
+            );
+        }
+        (_, Column::None | Column::U128(_)) => {}
+    }
+    Ok(())
+}
+
+fn bounds(kind: FieldKind) -> String {
+    match kind {
+        FieldKind::U8 => format!("u8 (0 to {})", u8::MAX),
+        FieldKind::U16 => format!("u16 (0 to {})", u16::MAX),
+        FieldKind::I8 => format!("i8 ({} to {})", i8::MIN, i8::MAX),
+        FieldKind::I16 => format!("i16 ({} to {})", i16::MIN, i16::MAX),
+        other => other.to_string(),
+    }
+}

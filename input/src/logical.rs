@@ -1,0 +1,193 @@
+//! Contents of the columns of typed inputs: plain numbers, byte strings and logical types.
+//!
+//! Dates, times, timestamps, durations and decimals are integers with a *logical type*. Its text
+//! ([`logical_text`], [`logical_type`]) is part of the file: it is defined here and does not follow the Arrow
+//! library.
+
+use crate::kind::Kind;
+use arrow_schema::{DataType, TimeUnit};
+use pleach_format::record::FieldKind;
+
+/// The content of a column of a typed input, and its type unless another one is requested.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Natural {
+    /// Kind of its elements.
+    pub(crate) kind: Kind,
+    /// Logical type, empty if plain.
+    pub(crate) logical: String,
+    /// Digits after the decimal point of a decimal: with any, it becomes `i64` or nothing; it never becomes a
+    /// float.
+    pub(crate) scale: Option<i8>,
+    /// Its type as a field of a record, if that is narrower than `kind`.
+    pub(crate) narrow: Option<FieldKind>,
+}
+
+/// Returns the content of a column of this Arrow type, if it can be stored in a Pleach file at all.
+pub(crate) fn natural(data_type: &DataType) -> Option<Natural> {
+    let kind = match data_type {
+        DataType::UInt8 | DataType::UInt16 | DataType::UInt32 => Kind::U32,
+        DataType::UInt64 => Kind::U64,
+        DataType::Int8 | DataType::Int16 | DataType::Int32 | DataType::Date32 | DataType::Time32(_) => {
+            Kind::I32
+        }
+        DataType::Int64
+        | DataType::Date64
+        | DataType::Timestamp(..)
+        | DataType::Time64(_)
+        | DataType::Duration(_)
+        | DataType::Decimal32(..)
+        | DataType::Decimal64(..)
+        | DataType::Decimal128(..) => Kind::I64,
+        DataType::Float32 => Kind::F32,
+        DataType::Float64 => Kind::F64,
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Kind::Utf8,
+        DataType::Binary | DataType::LargeBinary | DataType::BinaryView => Kind::Bytes,
+        DataType::FixedSizeBinary(bytes) => fixed(usize::try_from(*bytes).ok()?),
+        DataType::Dictionary(_, values) if !matches!(**values, DataType::Dictionary(..)) => {
+            return natural(values);
+        }
+        _ => return None,
+    };
+    let scale = match data_type {
+        DataType::Decimal32(_, scale) | DataType::Decimal64(_, scale) | DataType::Decimal128(_, scale) => {
+            Some(*scale)
+        }
+        _ => None,
+    };
+    let narrow = match data_type {
+        DataType::UInt8 => Some(FieldKind::U8),
+        DataType::UInt16 => Some(FieldKind::U16),
+        DataType::Int8 => Some(FieldKind::I8),
+        DataType::Int16 => Some(FieldKind::I16),
+        _ => None,
+    };
+    Some(Natural { kind, logical: logical_text(data_type).unwrap_or_default(), scale, narrow })
+}
+
+/// Returns the kind of strings of `bytes` bytes each: `bytesN`, unless N is 0 or more than a type allows.
+pub(crate) fn fixed(bytes: usize) -> Kind {
+    u16::try_from(bytes).ok().filter(|&bytes| bytes > 0).map_or(Kind::Bytes, Kind::Fixed)
+}
+
+/// Returns the text of a logical type as stored in the META section: `Date32`, `Date64`, `Time32(Second)`,
+/// `Time64(Microsecond)`, `Timestamp(Microsecond, None)`, `Timestamp(Second, Some("UTC"))`,
+/// `Duration(Nanosecond)`, `Decimal128(15, 2)` (and 32, 64). `None` for every other type.
+#[must_use]
+pub fn logical_text(data_type: &DataType) -> Option<String> {
+    Some(match data_type {
+        DataType::Date32 => "Date32".to_owned(),
+        DataType::Date64 => "Date64".to_owned(),
+        DataType::Time32(unit) => format!("Time32({})", unit_text(*unit)),
+        DataType::Time64(unit) => format!("Time64({})", unit_text(*unit)),
+        DataType::Duration(unit) => format!("Duration({})", unit_text(*unit)),
+        DataType::Timestamp(unit, None) => format!("Timestamp({}, None)", unit_text(*unit)),
+        DataType::Timestamp(unit, Some(zone)) => {
+            let zone = zone.replace('\\', "\\\\").replace('"', "\\\"");
+            format!("Timestamp({}, Some(\"{zone}\"))", unit_text(*unit))
+        }
+        DataType::Decimal32(precision, scale) => format!("Decimal32({precision}, {scale})"),
+        DataType::Decimal64(precision, scale) => format!("Decimal64({precision}, {scale})"),
+        DataType::Decimal128(precision, scale) => format!("Decimal128({precision}, {scale})"),
+        _ => return None,
+    })
+}
+
+/// Parses the text of a logical type; the inverse of [`logical_text`]. `None` for text that it does not
+/// produce, so that a file of a later version still exports, with plain numbers.
+#[must_use]
+pub fn logical_type(text: &str) -> Option<DataType> {
+    let (name, arguments) = match text.split_once('(') {
+        Some((name, rest)) => (name, rest.strip_suffix(')')?),
+        None => (text, ""),
+    };
+    let decimal = || -> Option<(u8, i8)> {
+        let (precision, scale) = arguments.split_once(", ")?;
+        Some((precision.parse().ok()?, scale.parse().ok()?))
+    };
+    let found = match name {
+        "Date32" => DataType::Date32,
+        "Date64" => DataType::Date64,
+        "Time32" => DataType::Time32(unit_of(arguments)?),
+        "Time64" => DataType::Time64(unit_of(arguments)?),
+        "Duration" => DataType::Duration(unit_of(arguments)?),
+        "Timestamp" => {
+            let (unit, zone) = arguments.split_once(", ")?;
+            let zone = match zone {
+                "None" => None,
+                _ => Some(unescape(zone.strip_prefix("Some(\"")?.strip_suffix("\")")?).into()),
+            };
+            DataType::Timestamp(unit_of(unit)?, zone)
+        }
+        "Decimal32" => decimal().map(|(precision, scale)| DataType::Decimal32(precision, scale))?,
+        "Decimal64" => decimal().map(|(precision, scale)| DataType::Decimal64(precision, scale))?,
+        "Decimal128" => decimal().map(|(precision, scale)| DataType::Decimal128(precision, scale))?,
+        _ => return None,
+    };
+    // Accept only our own spelling: `Decimal128(+5, 02)` is not ours.
+    (logical_text(&found)? == text).then_some(found)
+}
+
+fn unescape(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut letters = text.chars();
+    while let Some(letter) = letters.next() {
+        plain.push(if letter == '\\' { letters.next().unwrap_or('\\') } else { letter });
+    }
+    plain
+}
+
+fn unit_text(unit: TimeUnit) -> &'static str {
+    match unit {
+        TimeUnit::Second => "Second",
+        TimeUnit::Millisecond => "Millisecond",
+        TimeUnit::Microsecond => "Microsecond",
+        TimeUnit::Nanosecond => "Nanosecond",
+    }
+}
+
+fn unit_of(text: &str) -> Option<TimeUnit> {
+    Some(match text {
+        "Second" => TimeUnit::Second,
+        "Millisecond" => TimeUnit::Millisecond,
+        "Microsecond" => TimeUnit::Microsecond,
+        "Nanosecond" => TimeUnit::Nanosecond,
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn logical_types_survive_as_text() {
+        use TimeUnit::{Microsecond, Millisecond, Nanosecond, Second};
+        let mut types = vec![DataType::Date32, DataType::Date64];
+        for unit in [Second, Millisecond, Microsecond, Nanosecond] {
+            types.push(DataType::Time32(unit));
+            types.push(DataType::Time64(unit));
+            types.push(DataType::Duration(unit));
+            for zone in [None, Some("UTC"), Some("+02:00"), Some("a\"b\\c)"), Some("")] {
+                types.push(DataType::Timestamp(unit, zone.map(Into::into)));
+            }
+        }
+        for (precision, scale) in [(1, 0), (38, -5), (15, 2)] {
+            types.push(DataType::Decimal32(precision, scale));
+            types.push(DataType::Decimal64(precision, scale));
+            types.push(DataType::Decimal128(precision, scale));
+        }
+        for data_type in types {
+            let text = logical_text(&data_type).expect("is logical");
+            assert_eq!(logical_type(&text).as_ref(), Some(&data_type), "{text}");
+        }
+        let micros = DataType::Timestamp(Microsecond, None);
+        assert_eq!(logical_text(&micros).as_deref(), Some("Timestamp(Microsecond, None)"));
+        for plain in [DataType::UInt32, DataType::Float64, DataType::Utf8] {
+            assert_eq!(logical_text(&plain), None);
+        }
+        for foreign in ["", "UInt32", "Date32()", "Decimal128(+5, 2)", "Decimal128(5,2)", "Timestamp(Second)"]
+        {
+            assert_eq!(logical_type(foreign), None, "{foreign}");
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Opening of one input: its format, and the reader of that format.
+
+use crate::body::Body;
+use crate::content::{Content, looks_like};
+use crate::format::{FORMATS, Format, Types, alternatives, is_packed_name};
+use crate::guard::guarded;
+use crate::names::Asked;
+use crate::problem::{problem, unreadable};
+use crate::{arrow, csv, npy, parquet, raw};
+use pleach_builder::{Source, SourceError};
+use std::fs::File;
+use std::io;
+use std::path::Path;
+
+/// Opens one named input; returns its length, too, if it is a regular file.
+pub(crate) fn open_path(path: &Path, options: &Asked) -> Result<(Box<dyn Source>, Option<u64>), SourceError> {
+    let input = path.display().to_string();
+    let file = File::open(path).map_err(|error| {
+        if error.kind() == io::ErrorKind::NotFound && input.contains(['*', '?', '[']) {
+            let text = "no such file: leave out the quotes, so that the shell expands the pattern";
+            return problem(&input, "", text);
+        }
+        unreadable(&input, "", error)
+    })?;
+    let metadata = file.metadata().map_err(|error| unreadable(&input, "", error))?;
+    if metadata.is_dir() {
+        return Err(problem(&input, "", "is a folder: name the files in it"));
+    }
+    let format = options.format.or_else(|| Format::from_path(path)).ok_or_else(|| {
+        let known = FORMATS.iter().filter(|row| row.types != Types::Required);
+        let known: Vec<String> = known.map(|row| format!(".{}", row.extensions[0])).collect();
+        let advice = looks_like(path).unwrap_or_else(|| "give the format with --format".to_owned());
+        problem(&input, "", format!("its extension is not one of {}: {advice}", known.join(", ")))
+    })?;
+    // Raw tuples may begin with any bytes, but a name with the extension of a compressed file is no accident.
+    if format == Format::Raw
+        && is_packed_name(path)
+        && let Some(content) = Content::from_path(path).filter(|content| content.is_packed())
+    {
+        return Err(problem(&input, "", format!("it is {}: {}", content.name(), content.advice())));
+    }
+    let (body, bytes) = if metadata.is_file() {
+        (Body::File(file, metadata.len()), Some(metadata.len()))
+    } else {
+        (Body::Stream(Box::new(file)), None)
+    };
+    Ok((open_body(&input, body, format, options)?, bytes))
+}
+
+/// Opens the bytes of an input.
+pub(crate) fn open_body(
+    input: &str,
+    body: Body,
+    format: Format,
+    options: &Asked,
+) -> Result<Box<dyn Source>, SourceError> {
+    let body = body.checked(input, format)?;
+    if options.changes && !format.row().has_changes {
+        let known = alternatives(FORMATS.iter().filter(|row| row.has_changes).map(|row| row.title));
+        let text = format!("it has no column for put, add and del: give changes as {known}");
+        return Err(problem(input, "", text));
+    }
+    match format {
+        Format::Csv => csv::open(input, body, false, options),
+        Format::Tsv => csv::open(input, body, true, options),
+        Format::Parquet => guarded(input, || parquet::open(input, body, options)),
+        Format::Arrow => guarded(input, || arrow::open(input, body, options)),
+        Format::Npy => npy::open(input, body, options),
+        Format::Raw => raw::open(input, body, options),
+    }
+}

@@ -1,0 +1,67 @@
+//! The columns of a typed input that are read, with their conversions.
+
+use crate::choose::{choose_key, choose_value};
+use crate::fields::Fields;
+use crate::kind::Wanted;
+use crate::logical::Natural;
+use crate::names::{Choice, Names};
+use crate::options::InputOptions;
+use pleach_builder::{Schema, SourceError};
+use pleach_format::ValueType;
+
+/// The chosen columns, and the schema of their tuples.
+pub(crate) struct Selection {
+    pub(crate) key: Wanted,
+    pub(crate) value: Option<Wanted>,
+    /// Columns of a record.
+    pub(crate) fields: Option<Fields>,
+    /// Without the number of rows.
+    pub(crate) schema: Schema,
+}
+
+impl Selection {
+    /// Chooses the conversion of each column of `choice`. `held` describes the content of a column, in words
+    /// and as a type, if that can be stored.
+    pub(crate) fn new(
+        input: &str,
+        names: Names<'_>,
+        choice: Choice,
+        options: &InputOptions,
+        held: impl Fn(usize) -> (String, Option<Natural>),
+    ) -> Result<Self, SourceError> {
+        let (key, value, fields) = choice;
+        let label = names.label(key);
+        let chosen = choose_key(input, &label, held(key), options)?;
+        let mut schema = Schema {
+            key_name: names.kept(key, "key"),
+            key_logical: chosen.logical,
+            ..Schema::plain(chosen.kind, ValueType::None, None)
+        };
+        let key = Wanted { index: key, target: chosen.target, label };
+        let mut wanted_value = None;
+        if let Some(index) = value {
+            let label = names.label(index);
+            let chosen = choose_value(input, &label, held(index), options)?;
+            schema.value_type = chosen.kind;
+            schema.value_name = names.kept(index, "value");
+            schema.value_logical = chosen.logical;
+            wanted_value = Some(Wanted { index, target: chosen.target, label });
+        }
+        let fields = match fields {
+            Some(columns) => {
+                Some(Fields::choose(input, names, &columns, options, |index| Some(held(index)))?)
+            }
+            None => None,
+        };
+        if let Some(fields) = &fields {
+            fields.describe(&mut schema);
+        }
+        Ok(Self { key, value: wanted_value, fields, schema })
+    }
+
+    /// Iterates over all columns to read.
+    pub(crate) fn wanted(&self) -> impl Iterator<Item = &Wanted> {
+        let fields = self.fields.iter().flat_map(|fields| &fields.columns);
+        std::iter::once(&self.key).chain(&self.value).chain(fields)
+    }
+}
