@@ -61,7 +61,9 @@ fn run(args: &BenchArgs, global: &Global) -> Result<ExitStatus, Failure> {
 /// Draws a report as SVG.
 fn picture(args: &BenchArgs) -> Result<ExitStatus, Failure> {
     let Some(path) = &args.report else {
-        return Err(Failure::usage("missing report: bench plot: use pleach bench plot REPORT.json -o PICTURE.svg"));
+        return Err(Failure::usage(
+            "missing report: bench plot: use pleach bench plot REPORT.json -o PICTURE.svg",
+        ));
     };
     let is_standard = |path: &Path| path.as_os_str() == "-";
     let rules = Rules::table(pleach_cli::inputs([path.as_path()]), args.force);
@@ -76,7 +78,8 @@ fn picture(args: &BenchArgs) -> Result<ExitStatus, Failure> {
         Failure::new(Code::Input, text)
     })?;
     let svg = plot::svg(&report).map_err(|error| {
-        let text = format!("cannot draw the report ({error}): {}: use one that --json printed", path.display());
+        let text =
+            format!("cannot draw the report ({error}): {}: use one that --json printed", path.display());
         Failure::new(Code::Input, text)
     })?;
     match args.output.as_deref().filter(|path| !is_standard(path)) {

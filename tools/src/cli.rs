@@ -13,8 +13,8 @@ use clap_complete::Shell;
 use pleach::Strategy;
 use pleach_builder::Layout;
 use pleach_format::{KeyType, ValueType};
-use std::ffi::OsString;
 use pleach_input::Format;
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// Build a file from a table of keys and values, and look keys up in it.
