@@ -12,11 +12,9 @@
 //! buffers that are already there and are compared, each of them, outside of the timed part.
 
 pub mod build;
-pub mod classic;
 pub mod compress;
 pub mod data;
 pub mod gpu;
-pub mod kary;
 pub mod latency;
 pub mod limit;
 pub mod lookup;

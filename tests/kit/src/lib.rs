@@ -1,6 +1,7 @@
 //! What tests make files of, and damage them with. It knows the format alone, so that what checks files can be tested
 //! without building all that writes and searches them.
 
+pub mod classic;
 pub mod generate;
 pub mod mutate;
 pub mod naive;
