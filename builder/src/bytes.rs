@@ -343,7 +343,7 @@ impl Emit<'_> {
             sections.push(classic::section::of_lines::<W, B>(job, &lines)?);
         }
         if let Some(shape) = job.options.harmonia {
-            sections.push(harmonia::section::of_lines::<W, B>(job, &lines, shape)?);
+            sections.push(harmonia::of_lines::<W, B>(job, &lines, shape)?);
         }
         let extras = Extras { sections, byte_ends: ends.filter(|_| job.schema.key_type.is_bytes()) };
         job.finish(&lines, extras, self.rows, self.sorted_input, self.sorted.runs)

@@ -209,7 +209,7 @@ impl Job<'_> {
             extras.sections.push(classic::section::of_lines::<W, B>(self, &lines)?);
         }
         if let Some(shape) = self.options.harmonia {
-            extras.sections.push(harmonia::section::of_lines::<W, B>(self, &lines, shape)?);
+            extras.sections.push(harmonia::of_lines::<W, B>(self, &lines, shape)?);
         }
         self.finish(&lines, extras, rows, sorted_input, runs)
     }

@@ -1,10 +1,12 @@
 //! The command `pleach-papers`: measures a table or a figure of a paper.
 
 use clap::{Args, Parser, Subcommand};
-use pleach_bench::BenchError;
+use pleach_bench::{BenchError, BenchOptions, Report, Told};
 use pleach_papers::report::Table;
+use pleach_papers::tables::batches::BatchSizes;
 use pleach_papers::tables::kary::What;
-use pleach_papers::tables::{ablation, build, compress, kary, table3};
+use pleach_papers::tables::{ablation, batches, build, compress, kary, table3, updates};
+use std::path::PathBuf;
 
 /// Measure a table or a figure of a paper.
 #[derive(Parser)]
@@ -34,6 +36,10 @@ enum Paper {
     KaryResponse(KarySizes),
     /// K-ary search: queries a second, by the number of threads
     KaryScaling(KarySizes),
+    /// Harmonia: the batch update by phase
+    HarmoniaBatch(BatchArgs),
+    /// Harmonia, Figure 14: the batch update next to rebuilds of a file and other stores
+    HarmoniaUpdate(UpdateArgs),
 }
 
 #[derive(Args)]
@@ -58,6 +64,52 @@ struct KarySizes {
     repetitions: usize,
 }
 
+#[derive(Args)]
+struct BatchArgs {
+    /// Tuples of the tree
+    #[arg(default_value = "2^24", value_parser = count)]
+    tuples: u64,
+    /// Operations of the batch
+    #[arg(default_value = "2^22", value_parser = count)]
+    operations: u64,
+    /// Percent of the operations that insert
+    #[arg(default_value_t = 5)]
+    inserts: u64,
+    /// Percent of the places of a node that are filled when the tree is loaded
+    #[arg(default_value_t = 69)]
+    fill: u32,
+    /// Maximum number of children of a node
+    #[arg(default_value_t = 64)]
+    fanout: u32,
+    /// Number of threads
+    #[arg(default_value_t = 2)]
+    threads: usize,
+}
+
+#[derive(Args)]
+struct UpdateArgs {
+    /// Tuples of the tables [default: 2^26, or 2^22 with --quick]
+    #[arg(value_parser = count)]
+    tuples: Vec<u64>,
+    /// Leave out what takes long
+    #[arg(long)]
+    quick: bool,
+    /// Folder for the files [default: the system's temporary folder]
+    #[arg(long)]
+    dir: Option<PathBuf>,
+}
+
+/// Parses `1000000` or `2^20`.
+fn count(text: &str) -> Result<u64, String> {
+    let parsed = match text.split_once('^') {
+        Some((base, power)) => {
+            base.parse().ok().zip(power.parse().ok()).and_then(|(base, power)| u64::checked_pow(base, power))
+        }
+        None => text.parse().ok(),
+    };
+    parsed.filter(|&count| count > 0).ok_or_else(|| format!("invalid count '{text}': use 1000000 or 2^20"))
+}
+
 /// A result, for people and for scripts.
 struct Printed {
     text: String,
@@ -67,6 +119,12 @@ struct Printed {
 impl From<Table> for Printed {
     fn from(table: Table) -> Self {
         Self { text: table.to_text(), json: table.to_json().to_string() }
+    }
+}
+
+impl From<Report> for Printed {
+    fn from(report: Report) -> Self {
+        Self { text: report.to_text(), json: report.to_json().to_string() }
     }
 }
 
@@ -93,6 +151,8 @@ impl Paper {
             Self::KaryThroughput(sizes) => Ok(sizes.run(What::Throughput)),
             Self::KaryResponse(sizes) => Ok(sizes.run(What::Response)),
             Self::KaryScaling(sizes) => Ok(sizes.run(What::Scaling)),
+            Self::HarmoniaBatch(args) => Ok(batches::run(&args.sizes())?.into()),
+            Self::HarmoniaUpdate(args) => args.run(),
         }
     }
 }
@@ -104,6 +164,32 @@ impl KarySizes {
         } else {
             kary::run::<u32>(what, self.exponent, self.repetitions).into()
         }
+    }
+}
+
+impl BatchArgs {
+    fn sizes(&self) -> BatchSizes {
+        let Self { tuples, operations, inserts, fill, fanout, threads } = *self;
+        BatchSizes {
+            tuples: tuples as usize,
+            operations: operations as usize,
+            inserts,
+            fill,
+            fanout,
+            threads,
+        }
+    }
+}
+
+impl UpdateArgs {
+    fn run(self) -> Result<Printed, BenchError> {
+        let progress = |step: &str| eprintln!("{step}");
+        let told = Told { progress: Some(&progress), cancelled: None };
+        let mut options = BenchOptions { dir: self.dir, told, ..BenchOptions::new(self.quick) };
+        if !self.tuples.is_empty() {
+            options.tuples = self.tuples;
+        }
+        Ok(updates::run(&options)?.into())
     }
 }
 
@@ -127,6 +213,14 @@ mod tests {
     #[test]
     fn arguments_are_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn counts_are_numbers_or_powers() {
+        assert_eq!((count("1000000"), count("2^20")), (Ok(1_000_000), Ok(1 << 20)));
+        for wrong in ["", "0", "2^", "^2", "2^64", "-1", "2^-1"] {
+            assert!(count(wrong).is_err(), "{wrong}");
+        }
     }
 
     /// The tables of FAST are small ones of few keys; a wrong answer panics.
