@@ -11,11 +11,9 @@
 //! compared outside the timed part.
 
 pub mod build;
-pub mod classic;
 pub mod compress;
 pub mod data;
 pub mod gpu;
-pub mod kary;
 pub mod latency;
 pub mod limit;
 pub mod lookup;

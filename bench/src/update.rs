@@ -1,14 +1,13 @@
 //! Changes: the next generation of a file, beside a plain copy of it, and batches beside stores that update
 //! in place.
 //!
-//! Three questions, each with (u64,u64) tuples. What does a rebuild with one change in a hundred tuples
-//! cost, beside a copy of the file by calls of 2 MiB that is synced? The two take turns. Which way is
-//! fastest for how many changes: a merge; where values alone change, a patch; or the paper's update of a
-//! tree that is in memory already, and writing it? And how many operations a second are there in the batch
-//! of the Harmonia paper (Yan et al., PPoPP 2019, section 5.4: 4096K operations, one in twenty an insert):
-//! by the paper's update of a tree in memory, by a merge, and by LMDB and redb in one transaction? Each
-//! once durable, on the disk when the time ends, and once without waiting for the disk. Sorting a batch is
-//! a part of all times.
+//! Three questions, each with (u64,u64) tuples. What does a rebuild with one change in a hundred tuples cost, beside a
+//! copy of the file by calls of 2 MiB that is synced? The two take turns. Which way is fastest for how many
+//! changes: a merge or, where values alone change, a patch? And how many operations a second are there in the
+//! batch of the Harmonia paper (Yan et al., PPoPP 2019, section 5.4: 4096K operations, one in twenty an insert): by
+//! a merge, and by LMDB and redb in one transaction? Each once durable, on the disk when the time ends, and once
+//! without waiting for the disk. Sorting a batch is a part of all times. A tree in memory ([`InMemory`]) can take
+//! turns with the rebuilds.
 //!
 //! Afterwards keys of the batch are looked up in each result.
 
@@ -18,7 +17,6 @@ use crate::options::{BenchOptions, expect_equal};
 use crate::report::{Facts, Report, Row};
 use crate::{BenchError, Machine, data};
 use pleach::{Index, KeyType, ValueType};
-use pleach_builder::harmonia::{BatchOptions, Change, HarmoniaTree};
 use pleach_builder::rebuild::{Method, RebuildOptions, rebuild};
 use pleach_builder::source::{Schema, Source};
 use pleach_builder::{BuildOptions, Chunk, ChunkSource, Column, Op, Silent};
@@ -31,20 +29,44 @@ const BATCH: u64 = 4096 << 10;
 const INSERTS: u64 = 20;
 /// Keys that are looked up in each result.
 const CHECKED: usize = 1 << 12;
-/// Percent of the places of a node that the paper's tree fills when it is loaded.
-const FILL: u32 = 69;
-const FANOUT: u32 = 64;
 const TYPES: (KeyType, ValueType) = (KeyType::U64, ValueType::U64);
 
 type Tuple = (u64, u64);
 /// An operation, a key, a value.
 type Row3 = (Op, u64, u64);
 
+/// A tree in memory that takes batches of changes.
+pub trait InMemory {
+    /// Its name in reports.
+    fn engine(&self) -> &'static str;
+
+    /// Loads `tuples`, which ascend, applies a batch of puts, and writes the tree to `file` if there is one.
+    /// Returns the seconds of all but the load, and the values of some keys afterwards.
+    ///
+    /// # Errors
+    /// [`BenchError`] if the tree refuses the tuples or the batch, or the file cannot be written.
+    fn apply(
+        &self,
+        tuples: &[(u64, u64)],
+        puts: &[(u64, u64)],
+        file: Option<&Path>,
+        keys: &[u64],
+    ) -> Result<(f64, Vec<Option<u64>>), BenchError>;
+}
+
 /// Measures everything that `options` ask for, on all threads.
 ///
 /// # Errors
 /// [`BenchError`]: whatever keeps a file from being built, copied, rebuilt or read, and a wrong answer.
 pub fn run(options: &BenchOptions<'_>) -> Result<Report, BenchError> {
+    run_beside(options, None)
+}
+
+/// Measures the same as [`run`], with a tree that takes turns with the rebuilds.
+///
+/// # Errors
+/// Those of [`run`], and those of the tree.
+pub fn run_beside(options: &BenchOptions<'_>, tree: Option<&dyn InMemory>) -> Result<Report, BenchError> {
     let mut report = Report { machine: Machine::this(), rows: Vec::new(), notes: Vec::new() };
     if cfg!(debug_assertions) {
         report
@@ -55,7 +77,7 @@ pub fn run(options: &BenchOptions<'_>) -> Result<Report, BenchError> {
         return Err(BenchError::Options("use 100 to 2^31 tuples, and at least one repetition".to_owned()));
     }
     for &count in &options.tuples {
-        let bench = Bench::new(options, count)?;
+        let bench = Bench::new(options, tree, count)?;
         bench.beside_copy(&mut report)?;
         bench.methods(&mut report)?;
         bench.batches(&mut report)?;
@@ -66,6 +88,7 @@ pub fn run(options: &BenchOptions<'_>) -> Result<Report, BenchError> {
 /// A table, and its file.
 struct Bench<'a> {
     options: &'a BenchOptions<'a>,
+    tree: Option<&'a dyn InMemory>,
     count: u64,
     tuples: Vec<Tuple>,
     folder: crate::Folder,
@@ -127,13 +150,17 @@ fn source(batch: &[Row3]) -> Box<dyn Source> {
 }
 
 impl<'a> Bench<'a> {
-    fn new(options: &'a BenchOptions<'a>, count: u64) -> Result<Self, BenchError> {
+    fn new(
+        options: &'a BenchOptions<'a>,
+        tree: Option<&'a dyn InMemory>,
+        count: u64,
+    ) -> Result<Self, BenchError> {
         options.told.step(&format!("{count} x (u64,u64): building"))?;
         let tuples: Vec<Tuple> = data::tuples(count);
         let folder = crate::folder(options.dir.as_deref())?;
         let base = folder.path().join("base.pleach");
         let summary = pleach_builder::build_slice(&tuples, &base, &BuildOptions::default())?;
-        Ok(Self { options, count, tuples, folder, file_bytes: summary.file_bytes })
+        Ok(Self { options, tree, count, tuples, folder, file_bytes: summary.file_bytes })
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -173,11 +200,9 @@ impl<'a> Bench<'a> {
         let build_s = row.ns_per_query * operations as f64 / 1e9;
         let bytes_per_tuple = self.file_bytes as f64 / self.count as f64;
         let facts = Facts { gb_per_s: Some(self.file_bytes as f64 / build_s / 1e9), ..Facts::default() };
-        let threads = if engine == "pleach" || engine == "harmonia" {
-            std::thread::available_parallelism().map_or(1, usize::from)
-        } else {
-            1
-        };
+        let on_all_threads = engine == "pleach" || self.tree.is_some_and(|tree| tree.engine() == engine);
+        let threads =
+            if on_all_threads { std::thread::available_parallelism().map_or(1, usize::from) } else { 1 };
         Row {
             threads,
             batch: operations,
@@ -244,12 +269,14 @@ impl<'a> Bench<'a> {
                 for (method, times) in [Method::Merge, Method::Patch].into_iter().zip(&mut times) {
                     times.push(self.rebuild(&puts, method, true)?);
                 }
-                times[2].push(self.tree(&puts, true)?);
+                times[2].extend(self.tree(&puts, true)?.map(|(_, seconds)| seconds));
             }
             let rows =
                 [("merge", &times[0]), ("patch", &times[1]), ("a tree in memory, then a file", &times[2])];
             report.rows.extend(
-                rows.map(|(detail, times)| self.row("pleach", "rebuild-puts", detail, puts.len(), times)),
+                rows.into_iter()
+                    .filter(|(_, times)| !times.is_empty())
+                    .map(|(detail, times)| self.row("pleach", "rebuild-puts", detail, puts.len(), times)),
             );
         }
         Ok(())
@@ -271,38 +298,30 @@ impl<'a> Bench<'a> {
             for repetition in 0..repetitions {
                 self.told(&format!("{operation}, {repetition} of {repetitions}"))?;
                 merges.push(self.rebuild(&batch, Method::Merge, sync)?);
-                trees.push(self.tree(&batch, sync)?);
+                trees.extend(self.tree(&batch, sync)?);
             }
             report.rows.push(self.row("pleach", operation, "merge", batch.len(), &merges));
-            let detail = if sync { "the paper's, then a file" } else { "the paper's, in memory" };
-            report.rows.push(self.row("harmonia", operation, detail, batch.len(), &trees));
+            if let Some(&(engine, _)) = trees.first() {
+                let detail = if sync { "the paper's, then a file" } else { "the paper's, in memory" };
+                let seconds: Vec<f64> = trees.iter().map(|tree| tree.1).collect();
+                report.rows.push(self.row(engine, operation, detail, batch.len(), &seconds));
+            }
         }
         self.stores(&batch, report)
     }
 
-    /// Seconds of the paper's batch update of a tree that is in memory; and of writing it, if requested.
-    fn tree(&self, batch: &[Row3], file: bool) -> Result<f64, BenchError> {
-        let refused = |error: pleach_builder::harmonia::HarmoniaError| BenchError::Options(error.to_string());
-        let mut tree = HarmoniaTree::<u64, u64>::load(&self.tuples, FANOUT, FILL).map_err(refused)?;
-        let changes: Vec<Change<u64, u64>> =
-            batch.iter().map(|&(_, key, value)| Change::Put(key, value)).collect();
-        let start = Instant::now();
-        tree.apply_with(&changes, &BatchOptions::default()).map_err(refused)?;
-        if file {
-            let chunks = tree.leaves().map(|(keys, values)| Chunk {
-                keys: Column::U64(keys.to_vec()),
-                values: Column::U64(values.to_vec()),
-                ops: Vec::new(),
-            });
-            let mut source = ChunkSource::new(Schema::plain(TYPES.0, TYPES.1, Some(tree.len())), chunks);
-            let options = BuildOptions { sorted: true, ..BuildOptions::default() };
-            pleach_builder::build(&mut source, &self.path("tree.pleach"), &options, &Silent)?;
+    /// Name and seconds of the tree in memory, which is also written if that is asked for; `None` without a tree.
+    fn tree(&self, batch: &[Row3], file: bool) -> Result<Option<(&'static str, f64)>, BenchError> {
+        let Some(tree) = self.tree else { return Ok(None) };
+        let puts: Vec<Tuple> = batch.iter().map(|&(_, key, value)| (key, value)).collect();
+        let wanted = expected(batch);
+        let keys: Vec<u64> = wanted.iter().map(|probe| probe.0).collect();
+        let path = self.path("tree.pleach");
+        let (took, found) = tree.apply(&self.tuples, &puts, file.then_some(path.as_path()), &keys)?;
+        for ((key, wanted), found) in wanted.into_iter().zip(found) {
+            compare(tree.engine(), key, found, wanted)?;
         }
-        let took = start.elapsed().as_secs_f64();
-        for (key, wanted) in expected(batch) {
-            compare("harmonia", key, tree.get(key), wanted)?;
-        }
-        Ok(took)
+        Ok(Some((tree.engine(), took)))
     }
 
     #[cfg(feature = "stores")]

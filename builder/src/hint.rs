@@ -132,21 +132,3 @@ pub(crate) fn compress(chunk: &Chunk, bytes: u64) -> u64 {
     }
     chunk.compress(bytes)
 }
-
-/// Prefetches the line of memory at `pointer`. Any address is allowed.
-#[inline(always)]
-pub(crate) fn prefetch<T>(pointer: *const T) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: a prefetch is a hint that never faults, whatever the address; SSE is part of x86-64.
-    unsafe {
-        use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T0>(pointer.cast());
-    }
-    #[cfg(target_arch = "aarch64")]
-    // SAFETY: `prfm` is a hint that never faults and changes no register or memory.
-    unsafe {
-        core::arch::asm!("prfm pldl1keep, [{0}]", in(reg) pointer, options(nostack, preserves_flags, readonly));
-    }
-    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-    let _ = pointer;
-}

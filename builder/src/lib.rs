@@ -10,7 +10,7 @@
 //! remains.rs   what goes if the process ends early
 //! parallel.rs  work on all threads, in numbered tasks
 //! classic/     FAST trees, from sorted words into a slice
-//! harmonia/    Harmonia's B+tree: a section, and a tree in memory that takes batches of changes
+//! harmonia.rs  Harmonia's B+tree, as a section
 //! rescale.rs   words in a finer unit
 //! rebuild/     the next generation of a file, from a batch of changes
 //! ```
@@ -27,7 +27,7 @@ mod external;
 mod finish;
 mod flow;
 mod grid;
-pub mod harmonia;
+mod harmonia;
 mod held;
 mod hint;
 mod job;

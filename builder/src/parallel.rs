@@ -53,17 +53,6 @@ pub(crate) fn both(
     rayon::join(one, other)
 }
 
-/// Runs `work` in a pool of its own with `threads` threads.
-pub(crate) fn install(
-    threads: usize,
-    name: &'static str,
-    work: &mut (dyn FnMut() + Send),
-) -> Result<(), rayon::ThreadPoolBuildError> {
-    let named = rayon::ThreadPoolBuilder::new().thread_name(move |index| format!("{name}-{index}"));
-    named.num_threads(threads).build()?.install(work);
-    Ok(())
-}
-
 /// Returns the result of the first task, by number, that has one. Tasks after it may be skipped.
 pub(crate) fn first<T: Send>(count: usize, work: &(dyn Fn(usize) -> Option<T> + Sync)) -> Option<T> {
     let earliest = AtomicUsize::new(count);
@@ -81,11 +70,6 @@ pub(crate) fn first<T: Send>(count: usize, work: &(dyn Fn(usize) -> Option<T> + 
         }
     });
     found.into_inner().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Returns the first of `0..len` that passes a test; `grain` of them form a task.
-pub(crate) fn find_first(len: usize, grain: usize, test: impl Fn(usize) -> bool + Sync) -> Option<usize> {
-    first(len.div_ceil(grain), &|task| (task * grain..len.min((task + 1) * grain)).find(|&at| test(at)))
 }
 
 /// Runs tasks `0..count` that may fail.
@@ -224,11 +208,7 @@ mod tests {
                 assert_eq!(number(try_map(count, run).unwrap_err()), from);
                 assert_eq!(number(try_jobs(0..count, run).unwrap_err()), from);
                 assert_eq!(first(count, &|task| fails(task).then_some(task)), Some(from));
-                for grain in [1, 6, 7, 8, 4000] {
-                    assert_eq!(find_first(count, grain, fails), Some(from));
-                }
             }
-            assert_eq!(find_first(count, 7, |_| false), None);
             assert!(try_each(count, &|_| Ok(())).is_ok());
         }
     }

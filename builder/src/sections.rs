@@ -20,7 +20,7 @@ pub(crate) fn append<'a, W: KeyLane, B: ValueLane>(
         sections.push(classic::section::of_lines::<W, B>(job, lines)?);
     }
     if let Some(shape) = job.options.harmonia {
-        sections.push(harmonia::section::of_lines::<W, B>(job, lines, shape)?);
+        sections.push(harmonia::of_lines::<W, B>(job, lines, shape)?);
     }
     Ok(())
 }

@@ -2,7 +2,6 @@
 
 use crate::arch::Isa;
 use crate::bytes::{Storage, read_at_most};
-use crate::classic::Classic;
 use crate::column::Column;
 use crate::error::{OpenError, ReadError, TypeError};
 use crate::harmonia::Harmonia;
@@ -13,13 +12,10 @@ use crate::strings::Strings;
 use crate::touched::{Touched, Verified};
 use crate::typed::Typed;
 use pleach_format::Record;
-use pleach_format::classic::packed::Form;
-use pleach_format::classic::{Geometry, TreeWord, section};
-use pleach_format::line;
 use pleach_format::meta::Meta;
 use pleach_format::section::Tag;
 use pleach_format::view::{HEAD_BYTES, Section};
-use pleach_format::{FormatError, Header, Key, KeyType, Mask, Value, ValueType, Word};
+use pleach_format::{FormatError, Header, Key, KeyType, Mask, Value, ValueType};
 use std::borrow::Cow;
 use std::fmt;
 use std::fs::File;
@@ -379,40 +375,6 @@ impl Index {
     pub fn harmonia<K: Key, V: Value>(&self) -> Result<Option<Harmonia<'_, K, V>>, ReadError> {
         Harmonia::new(self)
     }
-    /// Returns the classic tree, if the file has one of words `W`, with a copy of all words, in which its
-    /// searches end. O(tuples): intended for measurements.
-    ///
-    /// # Errors
-    /// [`ReadError::Format`] if a block of the tree or of the tuples does not match its sum, which only
-    /// [`Verify::Touched`] checks; [`ReadError::MappingLost`] if the file was truncated while it was mapped.
-    pub fn classic<W: TreeWord + Word>(&self) -> Result<Option<ClassicTree<'_, W>>, ReadError> {
-        if let (Some(verified), Some(section)) = (self.verified(), self.header.section(Tag::FAST)) {
-            verified.check_range(section.offset(), section.entry.length.get())?;
-            let lines = self.header.line_offset(self.header.lines) - self.header.lines_offset;
-            verified.check_range(self.header.lines_offset, lines)?;
-        }
-        let tree = self.classic_tree();
-        self.check_mapping()?;
-        Ok(tree)
-    }
-
-    fn classic_tree<W: TreeWord + Word>(&self) -> Option<ClassicTree<'_, W>> {
-        let entry = self.header.section(Tag::FAST)?.entry;
-        let (geometry, form) = section::load(&entry.parameters, entry.elements.get())?;
-        if self.header.geometry.key_bytes != <W as Word>::BYTES || geometry.keys != self.len() {
-            return None;
-        }
-        let bytes = self.bytes().get(usize::try_from(entry.offset.get()).ok()?..)?;
-        let bytes = bytes.get(..usize::try_from(entry.length.get()).ok()?)?;
-        let lines = self.bytes().get(usize::try_from(self.header.lines_offset).ok()?..)?;
-        let (lines, _) = lines.as_chunks::<64>();
-        let shape = self.header.geometry;
-        let words = lines.iter().take(usize::try_from(self.header.lines).ok()?).enumerate();
-        let words = words.flat_map(|(number, line)| {
-            (0..shape.tuples_in_line(number as u64, self.len())).map(|slot| line::key::<W>(line, slot))
-        });
-        Some(ClassicTree { geometry, form, bytes, words: words.collect() })
-    }
 
     /// Returns the mask that maps byte keys to words, if keys are byte strings.
     #[must_use]
@@ -579,24 +541,6 @@ impl Index {
     #[inline]
     pub fn check_mapping(&self) -> Result<(), ReadError> {
         if self.storage.is_lost() { Err(ReadError::MappingLost) } else { Ok(()) }
-    }
-}
-
-/// The FAST section of a file, and a copy of its words. Searches return no errors: if a mapped file was
-/// truncated in the meantime, which [`Index::check_mapping`] reports, ranks are meaningless.
-#[derive(Clone, Debug)]
-pub struct ClassicTree<'a, W> {
-    geometry: Geometry,
-    form: Form,
-    bytes: &'a [u8],
-    words: Vec<W>,
-}
-
-impl<W: TreeWord> ClassicTree<'_, W> {
-    /// Returns the tree to search in; `None` if the file is damaged.
-    #[must_use]
-    pub fn search(&self) -> Option<Classic<'_, W>> {
-        Classic::new(&self.geometry, self.form, self.bytes, &self.words)
     }
 }
 

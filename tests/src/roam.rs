@@ -4,6 +4,7 @@
 //! many as there may be, and no panic, loop or read outside the file (which sanitizers and Miri see).
 
 use crate::generate::Random;
+use pleach::internal::ClassicTree;
 use pleach::{FsckOptions, Index, Key, KeyType, Strings, Value, ValueType, Verdict, fsck};
 use pleach_builder::Silent;
 use pleach_builder::rebuild::{CompactOptions, compact};
@@ -145,14 +146,14 @@ fn roam_numbers<K: Key, V: Value + Debug>(index: &Index, random: &mut Random) {
 fn roam_sections(index: &Index, random: &mut Random) {
     let words: Vec<u64> = [0, 1, u64::MAX, random.next(), random.next() >> 32].to_vec();
     let mut ranks = vec![0; words.len()];
-    if let Ok(Some(tree)) = index.classic::<u64>()
+    if let Ok(Some(tree)) = ClassicTree::<u64>::open(index)
         && let Some(tree) = tree.search()
     {
         tree.lower_bounds(&words, &mut ranks);
         assert!(ranks.iter().all(|&rank| rank <= index.len()));
     }
     let small: Vec<u32> = words.iter().map(|&word| word as u32).collect();
-    if let Ok(Some(tree)) = index.classic::<u32>()
+    if let Ok(Some(tree)) = ClassicTree::<u32>::open(index)
         && let Some(tree) = tree.search()
     {
         tree.lower_bounds(&small, &mut ranks);

@@ -13,7 +13,14 @@ const GUARDS: &[(&str, &str, &str, &str)] = &[
     ("bench/src/range.rs", "avx2", "bench/src/range.rs", "cpu::avx2()"),
     ("builder/src/classic/avx2.rs", "avx2", "builder/src/classic/mod.rs", "cpu::avx2_bmi2()"),
     ("builder/src/classic/narrow.rs", "avx2,bmi2", "builder/src/classic/mod.rs", "cpu::avx2_bmi2()"),
-    ("builder/src/harmonia/arch.rs", "avx2,bmi2", "builder/src/harmonia/arch.rs", "cpu::avx2_bmi2()"),
+    ("papers/src/fast/engine.rs", AVX2, ISA, "Self::Avx2 => cpu::avx2_search()"),
+    ("papers/src/fast/engine.rs", AVX512, ISA, "Self::Avx512 => cpu::avx512_search()"),
+    ("papers/src/fast/engine.rs", "neon", ISA, "Self::Neon => cpu::neon()"),
+    ("papers/src/harmonia/arch.rs", "avx2,bmi2", "papers/src/harmonia/arch.rs", "cpu::avx2_bmi2()"),
+    ("papers/src/kary/engine.rs", "sse4.2,popcnt", KARY, "Self::Sse => pleach_format::cpu::sse42()"),
+    ("papers/src/kary/engine.rs", AVX2, ISA, "Self::Avx2 => cpu::avx2_search()"),
+    ("papers/src/kary/engine.rs", AVX512, ISA, "Self::Avx512 => cpu::avx512_search()"),
+    ("papers/src/kary/engine.rs", "neon", ISA, "Self::Neon => cpu::neon()"),
     ("reader/src/arch/mod.rs", "bmi1,bmi2", "reader/src/arch/mod.rs", "cpu::bmi()"),
     ("reader/src/arch/mod.rs", "bmi2", "reader/src/arch/mod.rs", "cpu::bmi2()"),
     ("reader/src/classic/engine.rs", AVX2, ISA, "Self::Avx2 => cpu::avx2_search()"),
@@ -22,10 +29,6 @@ const GUARDS: &[(&str, &str, &str, &str)] = &[
     ("reader/src/harmonia/engine.rs", AVX2, ISA, "Self::Avx2 => cpu::avx2_search()"),
     ("reader/src/harmonia/engine.rs", AVX512, ISA, "Self::Avx512 => cpu::avx512_search()"),
     ("reader/src/harmonia/engine.rs", "neon", ISA, "Self::Neon => cpu::neon()"),
-    ("reader/src/kary/engine.rs", "sse4.2,popcnt", KARY, "Self::Sse => pleach_format::cpu::sse42()"),
-    ("reader/src/kary/engine.rs", AVX2, ISA, "Self::Avx2 => cpu::avx2_search()"),
-    ("reader/src/kary/engine.rs", AVX512, ISA, "Self::Avx512 => cpu::avx512_search()"),
-    ("reader/src/kary/engine.rs", "neon", ISA, "Self::Neon => cpu::neon()"),
     ("reader/src/search/engine.rs", AVX2, ISA, "Self::Avx2 => cpu::avx2_search()"),
     ("reader/src/search/engine.rs", AVX512, ISA, "Self::Avx512 => cpu::avx512_search()"),
     ("reader/src/search/engine.rs", "neon", ISA, "Self::Neon => cpu::neon()"),
@@ -37,7 +40,7 @@ const GUARDS: &[(&str, &str, &str, &str)] = &[
 const AVX2: &str = "avx2,bmi1,bmi2,popcnt";
 const AVX512: &str = "avx512f,avx512bw,avx512vl,avx2,bmi1,bmi2,popcnt";
 const ISA: &str = "reader/src/arch/mod.rs";
-const KARY: &str = "reader/src/kary/mod.rs";
+const KARY: &str = "papers/src/kary/mod.rs";
 
 /// Files that detect CPU features: the list, and a report that names those of a machine.
 const DETECTS: [&str; 2] = ["format/src/cpu.rs", "bench/src/machine.rs"];

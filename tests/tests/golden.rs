@@ -5,6 +5,7 @@
 //! them below is never changed; a new format version gets a folder and builders of its own.
 //! `PLEACH_BLESS=1 cargo test -p pleach-tests --test golden` writes files that are missing.
 
+use pleach::internal::ClassicTree;
 use pleach::{FsckOptions, Index, Isa, Key, KeyType, OpenOptions, Value, ValueType, Verdict, Verify, fsck};
 use pleach_builder::storage::MemoryStorage;
 use pleach_builder::{
@@ -333,7 +334,7 @@ fn trees_of_words_of_4_bytes() {
 fn classic_trees() {
     fn searched<W: TreeWord + Word>(bytes: Vec<u8>, keys: &[W]) {
         let index = OpenOptions::default().verify(Verify::Full).from_bytes(bytes).expect("opens");
-        let tree = index.classic::<W>().expect("readable").expect("has a tree");
+        let tree = ClassicTree::<W>::open(&index).expect("readable").expect("has a tree");
         let mut ranks = vec![0; keys.len()];
         tree.search().expect("whole").lower_bounds(keys, &mut ranks);
         assert!(ranks.into_iter().eq(0..keys.len() as u64));

@@ -8,6 +8,7 @@
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int32Type, Int64Type, UInt32Type, UInt64Type};
 use arrow_array::{Array, ArrayRef};
+use pleach::internal::ClassicTree;
 use pleach::{
     Column, Columns, Datum, FsckOptions, Index, Key, KeyType, Live, ReadError, Residence, Strategy, Strings,
     Typed, Value, Verify, contain_sigbus, fsck,
@@ -166,13 +167,13 @@ fn strings<V: Value>(view: &Strings<'_, V>, random: &mut Random) {
 
 /// The classic tree, whose searches have no errors to give.
 fn trees(index: &Index) {
-    if let Ok(Some(tree)) = index.classic::<u64>()
+    if let Ok(Some(tree)) = ClassicTree::<u64>::open(index)
         && let Some(tree) = tree.search()
     {
         let mut ranks = [0; 3];
         black_box(tree.lower_bounds(&[0, 1 << 60, u64::MAX], &mut ranks));
     }
-    if let Ok(Some(tree)) = index.classic::<u32>()
+    if let Ok(Some(tree)) = ClassicTree::<u32>::open(index)
         && let Some(tree) = tree.search()
     {
         let mut ranks = [0; 3];

@@ -1,5 +1,6 @@
 //! Classic trees in files, full and compressed: searched in place, checked slot by slot.
 
+use pleach::internal::ClassicTree;
 use pleach::{KeyType, OpenOptions, Verify};
 use pleach_builder::{BuildOptions, build_strings_bytes};
 use pleach_format::Word;
@@ -30,7 +31,7 @@ fn a_classic_tree_beside_the_lines() {
         let bytes = pleach_builder::build_bytes(&tuples, &options).expect("builds");
         let index = OpenOptions::default().verify(Verify::Full).from_bytes(bytes).expect("opens");
         let view = index.typed::<u64, u32>().expect("types");
-        let tree = index.classic::<u64>().expect("readable").expect("has a tree");
+        let tree = ClassicTree::<u64>::open(&index).expect("readable").expect("has a tree");
         let tree = tree.search().expect("whole");
         let queries: Vec<u64> =
             tuples.iter().flat_map(|tuple| [tuple.0, tuple.0 + 1]).chain([0, u64::MAX]).collect();
@@ -38,12 +39,12 @@ fn a_classic_tree_beside_the_lines() {
         tree.lower_bounds(&queries, &mut ranks);
         view.lower_bound_batch(&queries, &mut wanted).expect("readable");
         assert_eq!(ranks, wanted, "{count}");
-        assert!(index.classic::<u32>().expect("readable").is_none());
+        assert!(ClassicTree::<u32>::open(&index).expect("readable").is_none());
     }
     let words: Tuples = numbered((0..3000).map(|i| format!("{:020}", mix(i)).into_bytes()));
     let bytes = build_strings_bytes(KeyType::Utf8, &words, &options).expect("builds");
     let index = OpenOptions::default().verify(Verify::Full).from_bytes(bytes).expect("opens");
-    assert!(index.classic::<u128>().expect("readable").is_some_and(|tree| tree.search().is_some()));
+    assert!(ClassicTree::<u128>::open(&index).expect("readable").is_some_and(|tree| tree.search().is_some()));
 }
 
 /// Every byte of a classic tree follows from the tuples.
@@ -71,7 +72,7 @@ fn damaged_classic_trees_are_found() {
             bytes[at] ^= 1 << (turn % 8);
             let index =
                 OpenOptions::default().verify(Verify::Touched).from_bytes(bytes.clone()).expect("opens");
-            assert!(index.classic::<u32>().is_err(), "byte {at}: its sum");
+            assert!(ClassicTree::<u32>::open(&index).is_err(), "byte {at}: its sum");
             reseal(&mut bytes);
             let findings = check_bytes(&bytes);
             assert!(
@@ -99,7 +100,7 @@ fn damaged_classic_trees_are_found() {
 fn damaged_compressed_trees_are_found() {
     fn searched<W: TreeWord + Word>(bytes: &[u8]) {
         let index = OpenOptions::default().verify(Verify::Full).from_bytes(bytes.to_vec()).expect("opens");
-        let tree = index.classic::<W>().expect("readable").expect("has a tree");
+        let tree = ClassicTree::<W>::open(&index).expect("readable").expect("has a tree");
         let tree = tree.search().expect("whole");
         let there = header(bytes);
         for rank in (0..there.tuples).step_by(11) {

@@ -7,7 +7,7 @@ use std::arch::x86_64::*;
 
 /// AVX2 and POPCNT.
 #[derive(Clone, Copy)]
-pub(crate) struct Avx2;
+pub struct Avx2;
 
 /// Returns the bits of the first `n` 16-bit lanes after `packs_epi16`, which works within 128-bit halves.
 const fn packed_lanes(n: usize) -> u32 {

@@ -6,7 +6,7 @@ use std::arch::x86_64::*;
 
 /// AVX-512 F, BW and VL.
 #[derive(Clone, Copy)]
-pub(crate) struct Avx512;
+pub struct Avx512;
 
 /// Loads the whole line.
 ///

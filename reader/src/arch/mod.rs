@@ -97,7 +97,8 @@ impl FromStr for Isa {
 /// # Safety
 /// The caller of a method guarantees that the calling code is compiled for, and runs on, a CPU with the
 /// features of the implementing type.
-pub(crate) trait Simd: Copy + Send + Sync + 'static {
+#[doc(hidden)]
+pub trait Simd: Copy + Send + Sync + 'static {
     /// Counts the bytes among the first `n <= 63` that are below `query`.
     unsafe fn below8(line: &Line, n: usize, query: u8) -> usize;
     /// Counts the 16-bit words among the first `n <= 31` that are below `query`.
@@ -122,7 +123,7 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
 
 /// Prefetches the cache line at `pointer`. A hint: any address is allowed.
 #[inline(always)]
-pub(crate) fn prefetch<T>(pointer: *const T) {
+pub fn prefetch<T>(pointer: *const T) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: the CPU guarantees that a prefetch never faults at any address; SSE is part of x86-64.
     unsafe {

@@ -7,7 +7,7 @@ use std::arch::aarch64::*;
 
 /// NEON, which every 64-bit Arm has.
 #[derive(Clone, Copy)]
-pub(crate) struct Neon;
+pub struct Neon;
 
 const LANES8: [u8; 64] = {
     let mut lanes = [0; 64];

@@ -5,7 +5,7 @@ use pleach_format::line::Line;
 
 /// Needs no CPU features.
 #[derive(Clone, Copy)]
-pub(crate) struct Scalar;
+pub struct Scalar;
 
 impl Simd for Scalar {
     #[inline(always)]

@@ -1,11 +1,9 @@
 //! Search in classic FAST trees, full and compressed: the paper's blocking, SIMD compares and software
-//! pipelining, each of which can be left out.
+//! pipelining.
 //!
 //! ```text
-//! kernel.rs   keys of a block below the query: scalar, the paper's SSE form, whole lines
-//! descent.rs  full trees          paged.rs   compressed trees
-//! joint.rs    addresses of all queries in flight at once
-//! engine.rs   all of it compiled for each kernel and number of queries in flight
+//! descent.rs  full trees                                 section.rs  the tree of a file
+//! paged.rs    compressed trees                           engine.rs   both compiled for each instruction set
 //! ```
 //! A descent ends in a gap between keys. In a full tree and in a tree of distances the gap is the rank of the
 //! query's lower bound, except for the last key of a power of two, which has no node.
@@ -15,84 +13,17 @@
 //!
 //! Kim et al., TODS 36(4), 2011, sections 5.1.2, 5.1.3, 5.3 and 7.
 
-mod descent;
-mod engine;
-mod joint;
-mod kernel;
+pub(crate) mod descent;
+pub(crate) mod engine;
 mod paged;
+pub(crate) mod section;
 #[cfg(test)]
 mod tests;
 
-use crate::Isa;
+use crate::arch::Isa;
 use engine::{Way, search};
 use pleach_format::classic::packed::{Form, Paged};
 use pleach_format::classic::{Geometry, TreeWord};
-
-/// Kernel that compares the keys of a block. Answers do not depend on it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Compare {
-    /// One by one.
-    Scalar,
-    /// Three 4-byte keys by one SSE2 compare, and their child from a table; other blocks one by one.
-    Paper,
-    /// All keys of a block, up to 64 bytes, by one or two compares of this instruction set: the 16-lane form.
-    /// Portable code replaces an instruction set that this CPU lacks.
-    Wide(Isa),
-    /// The compares of [`Self::Wide`], and in full trees the addresses of all queries in flight computed
-    /// together: the Knights Ferry form (section 5.3), with [`InFlight::Four`] in the paper. Compressed trees
-    /// are searched as with [`Self::Wide`].
-    Joint(Isa),
-}
-
-impl Compare {
-    /// Returns true if this CPU has the features that the kernel needs.
-    #[must_use]
-    pub fn is_available(self) -> bool {
-        match self {
-            Self::Scalar | Self::Paper => true,
-            Self::Wide(isa) | Self::Joint(isa) => isa.is_available(),
-        }
-    }
-
-    /// Returns the best kernel of this CPU.
-    #[must_use]
-    pub fn best() -> Self {
-        Self::Wide(Isa::best())
-    }
-}
-
-/// Number S of queries whose cache misses overlap. Answers do not depend on it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum InFlight {
-    /// No software pipelining.
-    One,
-    /// 4, as in the paper on Knights Ferry.
-    Four,
-    /// 8, as in the paper on CPUs.
-    Eight,
-    /// 16.
-    #[default]
-    Sixteen,
-    /// 32.
-    ThirtyTwo,
-}
-
-impl InFlight {
-    /// All numbers, ascending.
-    pub const ALL: [Self; 5] = [Self::One, Self::Four, Self::Eight, Self::Sixteen, Self::ThirtyTwo];
-
-    /// Returns the number of queries.
-    #[must_use]
-    pub const fn queries(self) -> usize {
-        match self {
-            Self::One => 1,
-            Self::Four => 4,
-            Self::Eight => 8,
-            Self::Sixteen => 16,
-            Self::ThirtyTwo => 32,
-        }
-    }
-}
 
 /// Additional work that partial keys cause, compared with full keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -111,9 +42,14 @@ pub struct Classic<'a, W> {
     keys: &'a [W],
     last_gap: u64,
     kind: Kind,
-    compare: Compare,
-    in_flight: InFlight,
+    isa: Isa,
 }
+
+/// Number of queries whose gaps are searched before full keys decide; the gaps are then still in the cache.
+const BLOCK: usize = 1 << 12;
+
+/// Prefetch distance for full keys.
+const AHEAD: usize = 16;
 
 #[derive(Clone, Debug)]
 enum Kind {
@@ -146,14 +82,13 @@ impl<'a, W: TreeWord> Classic<'a, W> {
             Form::Delta => Kind::Distances(paged::levels(&Paged::new(*geometry, form)?)),
             Form::Partial { .. } => Kind::Nibbles(paged::levels(&Paged::new(*geometry, form)?)),
         };
-        let (compare, in_flight) = (Compare::best(), InFlight::default());
-        Some(Self { bytes, keys, last_gap: tree.last_gap(), kind, compare, in_flight })
+        Some(Self { bytes, keys, last_gap: tree.last_gap(), kind, isa: Isa::best() })
     }
 
-    /// Sets the kernel and the number of queries in flight.
+    /// Sets the instruction set; portable code replaces one that this CPU lacks. Answers do not depend on it.
     #[must_use]
-    pub fn with(self, compare: Compare, in_flight: InFlight) -> Self {
-        Self { compare, in_flight, ..self }
+    pub fn with(self, isa: Isa) -> Self {
+        Self { isa, ..self }
     }
 
     fn way(&self) -> Way<'_> {
@@ -168,27 +103,24 @@ impl<'a, W: TreeWord> Classic<'a, W> {
     #[must_use]
     pub fn lower_bound(&self, query: W) -> u64 {
         let mut rank = [0];
-        search(self.compare, InFlight::One, self.way(), self.bytes, &[query], &mut rank);
-        self.finish(query, rank[0], &mut Work::default())
+        self.lower_bounds(&[query], &mut rank);
+        rank[0]
     }
 
     /// Writes the ranks of many queries, up to the length of `ranks`, and returns the additional work of
-    /// partial keys.
+    /// partial keys. The cache misses of queries overlap.
     pub fn lower_bounds(&self, queries: &[W], ranks: &mut [u64]) -> Work {
         let mut work = Work::default();
-        // The gaps of a block of queries are still in the cache when full keys decide.
-        const BLOCK: usize = 1 << 12;
         for (queries, ranks) in queries.chunks(BLOCK).zip(ranks.chunks_mut(BLOCK)) {
             let count = queries.len().min(ranks.len());
             let (queries, ranks) = (&queries[..count], &mut ranks[..count]);
-            search(self.compare, self.in_flight, self.way(), self.bytes, queries, ranks);
-            self.finish_all(queries, ranks, &mut work);
+            search(self.isa, self.way(), self.bytes, queries, ranks);
+            self.finish_all(queries, ranks, AHEAD, &mut work);
         }
         work
     }
 
-    fn finish_all(&self, queries: &[W], ranks: &mut [u64], work: &mut Work) {
-        let ahead = if self.in_flight == InFlight::One { 0 } else { 16 };
+    fn finish_all(&self, queries: &[W], ranks: &mut [u64], ahead: usize, work: &mut Work) {
         let confirm = matches!(self.kind, Kind::Nibbles(_)) && ahead > 0;
         for at in 0..queries.len().min(ranks.len()) {
             if confirm && let Some(&rank) = ranks.get(at + ahead) {

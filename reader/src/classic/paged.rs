@@ -5,19 +5,18 @@
 //! dropped nibble), the probe is a word that compares the same way with all kept words, or the page's last
 //! child.
 //!
-//! The steps are those of [`super::descent`], for S queries at once; a record or a page outside the bytes
+//! The steps are those of [`super::descent`], for N queries at once; a record or a page outside the bytes
 //! leads to the first child.
 
 use super::descent::child;
-use super::kernel::Kernel;
-use crate::arch::prefetch;
+use crate::arch::{Simd, prefetch};
 use pleach_format::classic::TreeWord;
 use pleach_format::classic::packed::{DELTA_BYTES, Delta, Form, PARTIAL_BYTES, Paged, Partial};
 use pleach_format::classic::{LineLevel, nodes};
 
 /// One level of pages.
 #[derive(Clone, Debug)]
-pub(crate) struct Level {
+pub(super) struct Level {
     levels: u32,
     last: u64,
     /// First byte of the first record.
@@ -31,7 +30,7 @@ pub(crate) struct Level {
 }
 
 /// Returns the levels of a tree, top first.
-pub(crate) fn levels(paged: &Paged) -> Vec<Level> {
+pub(super) fn levels(paged: &Paged) -> Vec<Level> {
     let (places, _) = paged.partial_places();
     let first_width = if let Form::Partial { first } = paged.form() { first } else { 4 };
     let level = |(number, pages): (usize, &pleach_format::classic::PageLevel)| {
@@ -76,7 +75,7 @@ impl Probe {
 }
 
 /// Form of the records, which decides how queries become words.
-pub(crate) trait Records<W>: Copy + Send + Sync {
+pub(super) trait Records<W>: Copy + Send + Sync {
     /// Bytes of a record.
     const BYTES: usize;
     /// Returns true if pages can have words of `bytes` bytes; no other search is compiled.
@@ -85,10 +84,10 @@ pub(crate) trait Records<W>: Copy + Send + Sync {
 
 /// Records of distances.
 #[derive(Clone, Copy)]
-pub(crate) struct Distances;
+pub(super) struct Distances;
 /// Records of kept nibbles.
 #[derive(Clone, Copy)]
-pub(crate) struct Nibbles;
+pub(super) struct Nibbles;
 
 impl<W> Records<W> for Distances {
     const BYTES: usize = DELTA_BYTES;
@@ -105,10 +104,29 @@ impl<W> Records<W> for Nibbles {
     }
 }
 
+/// Packs the kept bits of a key.
+///
 /// # Safety
-/// The caller guarantees the CPU features of `K`, as [`Kernel`] requires.
+/// The caller guarantees BMI2 with `PEXT`.
 #[inline(always)]
-unsafe fn probe<K: Kernel, R: Records<W>, W: TreeWord>(
+unsafe fn extract<const PEXT: bool>(record: &Partial, key: u128) -> u128 {
+    #[cfg(target_arch = "x86_64")]
+    if PEXT {
+        let (high, low) = ((record.mask >> 64) as u64, record.mask as u64);
+        // SAFETY: the caller guarantees BMI2 with `PEXT`; no memory is read.
+        let (upper, lower) = unsafe {
+            use std::arch::x86_64::_pext_u64;
+            (_pext_u64((key >> 64) as u64, high), _pext_u64(key as u64, low))
+        };
+        return u128::from(upper) << low.count_ones() | u128::from(lower);
+    }
+    record.word(key)
+}
+
+/// # Safety
+/// The caller guarantees BMI2 with `PEXT`.
+#[inline(always)]
+unsafe fn probe<R: Records<W>, W: TreeWord, const PEXT: bool>(
     level: &Level,
     bytes: &[u8],
     page: u64,
@@ -134,8 +152,8 @@ unsafe fn probe<K: Kernel, R: Records<W>, W: TreeWord>(
         let record = Partial::decode(record);
         let bits = 8 * level.width;
         let (key, above) = record.settle(query.widen(), bits);
-        // SAFETY: the caller guarantees the CPU features of `K`.
-        let word = unsafe { K::extract(&record, key) };
+        // SAFETY: the caller guarantees BMI2 with `PEXT`.
+        let word = unsafe { extract::<PEXT>(&record, key) };
         let place = level.place + page * level.stride;
         let probe = Probe { place, log: level.width.ilog2() as usize, word, child: 0 };
         if !above {
@@ -151,29 +169,29 @@ unsafe fn probe<K: Kernel, R: Records<W>, W: TreeWord>(
 /// Moves queries in pages of words `V` down the lines of their pages.
 ///
 /// # Safety
-/// The caller guarantees the CPU features of `K`, as [`Kernel`] requires.
+/// The caller guarantees the CPU features of `S`, as [`Simd`] requires.
 #[inline(always)]
-unsafe fn lines<K: Kernel, V: TreeWord, const S: usize>(
+unsafe fn lines<S: Simd, V: TreeWord, const N: usize>(
     level: &Level,
     bytes: &[u8],
-    probes: &[Probe; S],
-    parts: &[usize; S],
-    locals: &mut [u64; S],
+    probes: &[Probe; N],
+    parts: &[usize; N],
+    locals: &mut [u64; N],
 ) {
     let (lines, d_k) = &level.lines[const { V::BYTES.ilog2() as usize }];
-    let words: [V; S] = std::array::from_fn(|s| V::narrow(probes[s].word));
-    let mut places: [u64; S] = std::array::from_fn(|s| probes[s].place);
+    let words: [V; N] = std::array::from_fn(|s| V::narrow(probes[s].word));
+    let mut places: [u64; N] = std::array::from_fn(|s| probes[s].place);
     for (depth, line) in lines.iter().enumerate() {
         let next = lines.get(depth + 1);
-        for s in 0..S {
-            // SAFETY: the caller guarantees the CPU features of `K`.
-            let child = unsafe { child::<K, V>(bytes, places[s], line.levels, *d_k, words[s]) };
+        for s in 0..N {
+            // SAFETY: the caller guarantees the CPU features of `S`.
+            let child = unsafe { child::<S, V>(bytes, places[s], line.levels, *d_k, words[s]) };
             locals[s] = locals[s] << line.levels | child;
             if let Some(next) = next {
                 locals[s] = locals[s].min(next.last[parts[s]]);
                 // Forged places can be any number below 2^56, and slots are below 2^52: no overflow.
                 places[s] = probes[s].place + next.slot(parts[s], locals[s]) * V::BYTES as u64;
-                if S > 1 {
+                if N > 1 {
                     prefetch(bytes.as_ptr().wrapping_add(places[s] as usize));
                 }
             }
@@ -184,65 +202,65 @@ unsafe fn lines<K: Kernel, V: TreeWord, const S: usize>(
 /// Returns the gaps in which a group's queries end.
 ///
 /// # Safety
-/// The caller guarantees the CPU features of `K`, as [`Kernel`] requires.
+/// The caller guarantees the CPU features of `S`, as [`Simd`] requires, and BMI2 with `PEXT`.
 #[inline(always)]
-pub(crate) unsafe fn group<K: Kernel, R: Records<W>, W: TreeWord, const S: usize>(
+pub(super) unsafe fn group<S: Simd, R: Records<W>, W: TreeWord, const PEXT: bool, const N: usize>(
     tree: &[Level],
     bytes: &[u8],
-    queries: &[W; S],
-) -> [u64; S] {
-    let mut gaps = [0u64; S];
+    queries: &[W; N],
+) -> [u64; N] {
+    let mut gaps = [0u64; N];
     for (number, level) in tree.iter().enumerate() {
-        let mut probes = [Probe::default(); S];
-        let mut locals = [0u64; S];
-        for s in 0..S {
+        let mut probes = [Probe::default(); N];
+        let mut locals = [0u64; N];
+        for s in 0..N {
             gaps[s] = gaps[s].min(level.last);
-            // SAFETY: the caller guarantees the CPU features of `K`.
-            probes[s] = unsafe { probe::<K, R, W>(level, bytes, gaps[s], queries[s]) };
+            // SAFETY: the caller guarantees BMI2 with `PEXT`.
+            probes[s] = unsafe { probe::<R, W, PEXT>(level, bytes, gaps[s], queries[s]) };
             locals[s] = probes[s].child;
-            if S > 1 {
+            if N > 1 {
                 prefetch(bytes.as_ptr().wrapping_add(probes[s].place as usize));
             }
         }
         // The queries of a group are nearly always in pages of one width, and then all take the same steps.
         let log = probes[0].log;
         let same = probes.iter().all(|probe| probe.log == log);
-        let parts: [usize; S] = std::array::from_fn(|s| usize::from(gaps[s] == level.last));
-        // SAFETY: the caller guarantees the CPU features of `K`.
+        let parts: [usize; N] = std::array::from_fn(|s| usize::from(gaps[s] == level.last));
+        // SAFETY: the caller guarantees the CPU features of `S`.
         unsafe {
             match log {
                 _ if !same => {
-                    for s in 0..S {
+                    for s in 0..N {
                         let (probe, local) = ([probes[s]], &mut [locals[s]]);
                         match probe[0].log {
                             1 if R::has_width(2) => {
-                                lines::<K, u16, 1>(level, bytes, &probe, &[parts[s]], local)
+                                lines::<S, u16, 1>(level, bytes, &probe, &[parts[s]], local)
                             }
                             2 if R::has_width(4) => {
-                                lines::<K, u32, 1>(level, bytes, &probe, &[parts[s]], local)
+                                lines::<S, u32, 1>(level, bytes, &probe, &[parts[s]], local)
                             }
                             3 if R::has_width(8) => {
-                                lines::<K, u64, 1>(level, bytes, &probe, &[parts[s]], local)
+                                lines::<S, u64, 1>(level, bytes, &probe, &[parts[s]], local)
                             }
                             4 if R::has_width(16) => {
-                                lines::<K, u128, 1>(level, bytes, &probe, &[parts[s]], local)
+                                lines::<S, u128, 1>(level, bytes, &probe, &[parts[s]], local)
                             }
                             _ => {}
                         }
                         locals[s] = local[0];
                     }
                 }
-                1 if R::has_width(2) => lines::<K, u16, S>(level, bytes, &probes, &parts, &mut locals),
-                2 if R::has_width(4) => lines::<K, u32, S>(level, bytes, &probes, &parts, &mut locals),
-                3 if R::has_width(8) => lines::<K, u64, S>(level, bytes, &probes, &parts, &mut locals),
-                4 if R::has_width(16) => lines::<K, u128, S>(level, bytes, &probes, &parts, &mut locals),
+                1 if R::has_width(2) => lines::<S, u16, N>(level, bytes, &probes, &parts, &mut locals),
+                2 if R::has_width(4) => lines::<S, u32, N>(level, bytes, &probes, &parts, &mut locals),
+                3 if R::has_width(8) => lines::<S, u64, N>(level, bytes, &probes, &parts, &mut locals),
+                4 if R::has_width(16) => lines::<S, u128, N>(level, bytes, &probes, &parts, &mut locals),
                 _ => {}
             }
         }
-        for s in 0..S {
+        for s in 0..N {
             gaps[s] = gaps[s] << level.levels | locals[s];
             if let Some(next) = tree.get(number + 1)
-                && S > 1
+                && N > 1
             {
                 let record = next.records + gaps[s].min(next.last) * R::BYTES as u64;
                 prefetch(bytes.as_ptr().wrapping_add(record as usize));

@@ -1,279 +1,79 @@
-//! Every kind of tree, kernel and number of queries in flight against `partition_point`. A slow builder that
-//! computes every slot from the geometry makes the trees, so that only FORMAT.md is shared.
+//! Every kind of tree and instruction set against `partition_point`.
 
 use super::*;
-use pleach_format::classic::nodes;
-use pleach_format::classic::packed::{Delta, Partial, Prefix, align};
+use pleach_format::classic::packed::Prefix;
+use pleach_kit::classic::{
+    Case, each_dropped_nibble, each_forged, each_full, each_packed, full, mix, packed,
+};
 
-fn mix(x: u64) -> u64 {
-    let x = (x ^ x >> 31).wrapping_mul(0x7FB5_D329_728E_A185);
-    let x = (x ^ x >> 27).wrapping_mul(0x81DA_DEF4_BC2D_D44D);
-    x ^ x >> 33
-}
-
-fn full<W: TreeWord>(keys: &[W], geometry: &Geometry) -> Vec<u8> {
-    let tree = geometry.tree().expect("sound");
-    let mut bytes = vec![0; tree.bytes() as usize];
-    for (slot, place) in W::slots_mut(&mut bytes)[..tree.slots() as usize].iter_mut().enumerate() {
-        let key = tree.index_of(slot as u64).and_then(|index| keys.get(index as usize));
-        *place = key.copied().unwrap_or(W::MAX).to_bytes();
-    }
-    bytes
-}
-
-/// Any compressed tree: `record(number of the level, its keys)` gives a record's bytes without the place,
-/// the width, and what makes words of keys.
-fn packed<W: TreeWord>(keys: &[W], paged: &Paged, prefix: Prefix) -> Vec<u8> {
-    let (places, _) = paged.partial_places();
-    let mut bytes = vec![0u8; paged.pages_at() as usize];
-    for (number, level) in paged.levels().iter().enumerate() {
-        for page in 0..=level.last {
-            let part = usize::from(page == level.last);
-            let key_at = |index: u64| keys.get(index as usize).copied();
-            let mine: Vec<W> = (0..nodes(level.levels))
-                .filter_map(|rank| key_at((((page << level.levels) + rank + 1) << level.below) - 1))
-                .collect();
-            let (first, last) = (mine.first().copied(), mine.last().copied());
-            let at = (paged.records()[number] + page) as usize * paged.record_bytes();
-            let (width, word): (u32, Box<dyn Fn(W) -> u128>) = match paged.form() {
-                Form::Delta => {
-                    let base = first.map_or(0, W::widen);
-                    let width = Delta::width((last.map_or(0, W::widen) - base) as u64);
-                    let size = paged.page_bytes(width, number, part).expect("a page");
-                    bytes.resize((bytes.len() as u64).next_multiple_of(align(size)) as usize, 0);
-                    let record = Delta { base: base as u64, place: bytes.len() as u64, width };
-                    bytes[at..at + 16].copy_from_slice(&record.encode());
-                    (width, Box::new(move |key| key.widen() - base))
-                }
-                Form::Partial { first: wide } => {
-                    let width = if number == 0 { wide } else { 4 };
-                    let reference = first.map_or(u128::MAX, W::widen);
-                    let differ = mine.iter().fold(0, |bits, key| bits | (key.widen() ^ reference));
-                    let record = Partial::new(reference, differ, 8 * width, prefix);
-                    bytes[at..at + 32].copy_from_slice(&record.encode());
-                    let place = places[number] + page * paged.partial_stride(width, number);
-                    bytes.resize(place as usize, 0);
-                    (width, Box::new(move |key| record.word(key.widen())))
-                }
-                Form::Full => panic!("a compressed form"),
-            };
-            let tree = paged.tree(width).expect("a width");
-            let lines = &tree.pages()[number];
-            for slot in 0..lines.slots[part] {
-                let index = tree.index_of(lines.start + page * lines.slots[0] + slot);
-                let word = index.and_then(key_at).map_or(u128::MAX, &word);
-                bytes.extend_from_slice(&word.to_le_bytes()[..width as usize]);
-            }
-        }
-    }
-    bytes.resize(Paged::bytes(bytes.len() as u64) as usize, 0);
-    bytes
-}
-
-fn compares() -> Vec<Compare> {
-    let wide = Isa::available().into_iter().flat_map(|isa| [Compare::Wide(isa), Compare::Joint(isa)]);
-    [Compare::Scalar, Compare::Paper].into_iter().chain(wide).collect()
-}
-
-/// Checks every kernel over one tree.
-fn check<W: TreeWord>(tree: &Classic<'_, W>, keys: &[W], queries: &[W], what: &str) {
-    let mut ranks = vec![0; queries.len()];
-    let expected: Vec<u64> =
-        queries.iter().map(|query| keys.partition_point(|key| key < query) as u64).collect();
-    for (turn, compare) in compares().into_iter().enumerate() {
-        // Every second one, the others with the next kernel and the next size.
-        let others = (turn + keys.len()) % 2;
-        for in_flight in InFlight::ALL.into_iter().skip(others).step_by(2) {
-            let tree = tree.clone().with(compare, in_flight);
-            ranks.fill(u64::MAX);
-            tree.lower_bounds(queries, &mut ranks);
-            assert_eq!(ranks, expected, "{what} {compare:?} {in_flight:?}");
-        }
-        let tree = tree.clone().with(compare, InFlight::One);
-        for (&query, &rank) in queries.iter().zip(&expected).take(20) {
-            assert_eq!(tree.lower_bound(query), rank, "{what} {compare:?} {query:?}");
-        }
-    }
-}
-
-/// Present keys, their neighbours, ends, and neighbours in every nibble.
-fn queries<W: TreeWord>(keys: &[W], limit: usize) -> Vec<W> {
-    let step = (keys.len() / limit).max(1);
-    let mut queries = vec![W::narrow(0), W::narrow(1), W::MAX, W::narrow(W::MAX.widen() - 1)];
-    for (number, key) in keys.iter().step_by(step).enumerate() {
-        let key = key.widen();
-        let nibble = number as u32 % (2 * W::BYTES as u32) * 4;
-        let others = [key, key.wrapping_add(1), key.wrapping_sub(1), key ^ 1 << nibble, key ^ 15 << nibble];
-        queries.extend(others.map(W::narrow));
-    }
-    queries
-}
-
-fn sizes() -> Vec<usize> {
-    if cfg!(miri) {
-        return vec![0, 1, 2, 3, 16, 17, 100];
-    }
-    // The long form of the tests has all of them.
-    if std::env::var_os("PLEACH_TESTS").is_none_or(|form| form != "long") {
-        return vec![0, 1, 2, 3, 5, 8, 16, 17, 64, 129, 256, 1000];
-    }
-    vec![
-        0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257, 1000,
-        2049, 9000,
-    ]
-}
-
-type Draw = fn(u64) -> u128;
-
-/// Spread, dense, clustered, duplicates, all 0, all MAX, one nibble in which keys differ, and keys that
-/// agree in all of their first 32 differing bits.
-fn shapes() -> [(&'static str, Draw); 9] {
-    [
-        ("spread", |i| u128::from(mix(i)) << 64 | u128::from(mix(!i))),
-        ("dense", |i| u128::from(i)),
-        ("clustered", |i| u128::from(((mix(i / 50) >> 20) << 3) | (i % 50))),
-        ("duplicates", |i| u128::from(mix(i) % 37)),
-        ("zero", |_| 0),
-        ("max", |_| u128::MAX),
-        ("top", |i| u128::MAX - u128::from(i / 3)),
-        ("one nibble", |i| u128::from(i % 16) << 20 | 0x7000_0000_1234_0000_0000_0000_0000_1003),
-        ("equal words", |i| u128::from(mix(i) % 7) << 92 | 0x7 << 120 | u128::from(i)),
-    ]
-}
-
-fn sorted<W: TreeWord>(count: usize, draw: Draw) -> Vec<W> {
-    let top = |key: u128| if W::BYTES == 16 { key } else { key ^ key >> 64 };
-    let mut keys: Vec<W> = (0..count as u64).map(|i| W::narrow(top(draw(i)))).collect();
-    keys.sort_unstable();
-    keys
-}
-
-fn depths() -> &'static [(u32, u32, u32)] {
-    if cfg!(miri) {
-        &[(2, 4, 5)]
-    } else {
-        &[(1, 1, 64), (1, 1, 6), (1, 4, 10), (2, 4, 19), (2, 3, 7), (4, 4, 8), (2, 4, 5)]
-    }
-}
-
-fn check_full<W: TreeWord>() {
-    for (name, draw) in shapes() {
-        for count in sizes() {
-            let keys = sorted::<W>(count, draw);
-            let queries = queries(&keys, 50);
-            for (number, &(d_k, d_l, d_p)) in depths().iter().enumerate() {
-                let padded = (count + number) % 2 == 0;
-                let geometry =
-                    Geometry { keys: count as u64, key_bytes: W::BYTES as u32, d_k, d_l, d_p, padded };
-                let bytes = full(&keys, &geometry);
-                match Classic::new(&geometry, Form::Full, &bytes, &keys) {
-                    Some(tree) => check(&tree, &keys, &queries, &format!("{name} {geometry:?}")),
-                    None => assert!(nodes(d_k) * W::BYTES as u64 > 64),
-                }
-            }
+/// Checks every instruction set over one tree.
+fn check<W: TreeWord>(case: &Case<'_, W>) {
+    let Case { what, keys, queries, .. } = case;
+    let Some(tree) = Classic::new(&case.geometry, case.form, case.bytes, keys) else {
+        assert!(case.has_long_blocks(), "{what}");
+        return;
+    };
+    let (mut ranks, wanted) = (vec![0; queries.len()], case.ranks());
+    for isa in Isa::available() {
+        let tree = tree.clone().with(isa);
+        ranks.fill(u64::MAX);
+        tree.lower_bounds(queries, &mut ranks);
+        assert_eq!(ranks, wanted, "{what} {isa}");
+        for (&query, &rank) in queries.iter().zip(&wanted).take(20) {
+            assert_eq!(tree.lower_bound(query), rank, "{what} {isa} {query:?}");
         }
     }
 }
 
 #[test]
 fn full_trees_of_4_bytes() {
-    check_full::<u32>();
+    each_full(check::<u32>);
 }
 
 #[test]
 fn full_trees_of_8_bytes() {
-    check_full::<u64>();
+    each_full(check::<u64>);
 }
 
 #[test]
 fn full_trees_of_16_bytes() {
-    check_full::<u128>();
-}
-
-fn packed_depths() -> &'static [(u32, u32, u32)] {
-    if cfg!(miri) { &[(1, 2, 5)] } else { &[(1, 2, 5), (2, 3, 6), (2, 4, 10), (1, 2, 19), (1, 1, 4)] }
-}
-
-fn check_packed<W: TreeWord>(forms: &[Form]) {
-    for (name, draw) in shapes() {
-        for count in sizes() {
-            let keys = sorted::<W>(count, draw);
-            let queries = queries(&keys, 50);
-            for &(d_k, d_l, d_p) in packed_depths() {
-                for (number, &form) in forms.iter().enumerate() {
-                    let padded = (count + number) % 2 == 0;
-                    let geometry =
-                        Geometry { keys: count as u64, key_bytes: W::BYTES as u32, d_k, d_l, d_p, padded };
-                    let Some(paged) = Paged::new(geometry, form) else {
-                        assert!(d_p < d_l + 2);
-                        continue;
-                    };
-                    // Both prefixes with every form, depth and shape, at some of the sizes each.
-                    let prefix = if count % 3 == 0 { Prefix::Contiguous } else { Prefix::Noncontiguous };
-                    let bytes = packed(&keys, &paged, prefix);
-                    let tree = Classic::new(&geometry, form, &bytes, &keys).expect("a tree");
-                    check(&tree, &keys, &queries, &format!("{name} {geometry:?} {form:?} {prefix:?}"));
-                }
-            }
-        }
-    }
+    each_full(check::<u128>);
 }
 
 #[test]
 fn distances_of_4_bytes() {
-    check_packed::<u32>(&[Form::Delta]);
+    each_packed(&[Form::Delta], check::<u32>);
 }
 
 #[test]
 fn distances_of_8_bytes() {
-    check_packed::<u64>(&[Form::Delta]);
+    each_packed(&[Form::Delta], check::<u64>);
 }
 
 #[test]
 fn partial_keys_of_4_bytes() {
-    check_packed::<u128>(&[Form::Partial { first: 4 }]);
+    each_packed(&[Form::Partial { first: 4 }], check::<u128>);
 }
 
 #[test]
 fn partial_keys_of_8_bytes() {
-    check_packed::<u128>(&[Form::Partial { first: 8 }]);
+    each_packed(&[Form::Partial { first: 8 }], check::<u128>);
 }
 
 #[test]
 fn partial_keys_of_16_bytes() {
-    check_packed::<u128>(&[Form::Partial { first: 16 }]);
+    each_packed(&[Form::Partial { first: 16 }], check::<u128>);
 }
 
-/// Pages whose keys share everything but some nibbles; every query that leaves them at any nibble,
-/// above, below and in the middle.
+/// Every query that leaves the keys of its page at any nibble.
 #[test]
 fn queries_that_differ_in_dropped_nibbles() {
-    let masks: [u128; 4] = [0xF0F0, 0xF << 64 | 0xF << 8, 0xF00F_00F0 << 90, 0xFFF << 116 | 0xFFF];
-    for mask in masks {
-        let common = 0x5555_5555_5555_5555_5555_5555_5555_5555u128 & !mask;
-        let mut keys: Vec<u128> =
-            (0..400).map(|i| common | (u128::from(mix(i)) << 64 | u128::from(mix(!i))) & mask).collect();
-        keys.sort_unstable();
-        let geometry = Geometry { keys: 400, key_bytes: 16, d_k: 1, d_l: 2, d_p: 5, padded: false };
-        let mut queries = Vec::new();
-        for key in keys.iter().step_by(37) {
-            for nibble in 0..32 {
-                queries.extend((1..16).map(|flip| key ^ flip << (4 * nibble)));
-                // Off in two places at once.
-                queries
-                    .extend((1..16).map(|flip| key ^ flip << (4 * nibble) ^ 3 << (4 * ((nibble + 11) % 32))));
-            }
-        }
-        for first in [4, 8] {
-            let paged = Paged::new(geometry, Form::Partial { first }).expect("sound");
-            let bytes = packed(&keys, &paged, Prefix::Noncontiguous);
-            let tree = Classic::new(&geometry, paged.form(), &bytes, &keys).expect("a tree");
-            check(&tree, &keys, &queries, &format!("{mask:x}"));
-            // All nibbles in which keys differ fit a word, so the way down alone must find every rank.
-            let work = tree.lower_bounds(&queries, &mut vec![0; queries.len()]);
-            assert_eq!(work, Work::default(), "{mask:x}");
-        }
-    }
+    each_dropped_nibble(|case| {
+        check(case);
+        let tree = Classic::new(&case.geometry, case.form, case.bytes, case.keys).expect("a tree");
+        let work = tree.lower_bounds(case.queries, &mut vec![0; case.queries.len()]);
+        assert_eq!(work, Work::default(), "{}", case.what);
+    });
 }
 
 /// 100,000 different keys with one partial key: the end is found by bisection, not by a scan.
@@ -300,50 +100,18 @@ fn a_long_run_of_equal_words_is_left_fast() {
     assert!(work.extra < work.missed * 60, "{work:?}");
 }
 
-/// Random bytes under sound and unsound geometries: every answer is a rank, but any rank.
+/// Random bytes: every answer is a rank, but any rank.
 #[test]
 fn forged_trees_end_inside() {
-    let rounds = if cfg!(miri) { 4 } else { 400 };
-    for round in 0..rounds {
-        let seed = mix(round + 1);
-        let count = [1, 2, 100, 1000, 1024][seed as usize % 5];
-        let keys: Vec<u64> = (0..count).map(mix).collect();
-        let wide: Vec<u128> = keys.iter().map(|&key| u128::from(key) << 64).collect();
-        let (d_k, d_l, d_p) = [(1, 1, 64), (1, 2, 5), (2, 3, 7), (1, 2, 19)][(seed >> 8) as usize % 4];
-        let geometry = Geometry { keys: count, key_bytes: 8, d_k, d_l, d_p, padded: seed & 64 == 0 };
-        let length = geometry.tree().expect("sound").bytes() as usize * ((seed >> 20) as usize % 3) / 2 + 700;
-        // Small numbers now and then, so that some records look sound.
-        let bytes: Vec<u8> = (0..length as u64)
-            .map(|i| {
-                if seed & 128 == 0 && !mix(i).is_multiple_of(3) {
-                    2 << (mix(!i) % 3)
-                } else {
-                    mix(i ^ seed) as u8
-                }
-            })
-            .collect();
-        let queries: Vec<u64> = (0..70).map(|i| mix(i + round)).chain([0, 1, u64::MAX]).collect();
-        let mut ranks = vec![0; queries.len()];
-        for compare in compares() {
-            for in_flight in [InFlight::One, InFlight::Four, InFlight::Eight] {
-                for form in [Form::Full, Form::Delta] {
-                    if let Some(tree) = Classic::new(&geometry, form, &bytes, &keys) {
-                        tree.with(compare, in_flight).lower_bounds(&queries, &mut ranks);
-                        assert!(ranks.iter().all(|&rank| rank <= count));
-                    }
-                }
-                let geometry = Geometry { key_bytes: 16, d_k: 1, d_l: d_l.min(2), ..geometry };
-                let queries: Vec<u128> = queries.iter().map(|&query| u128::from(query) << 64).collect();
-                for first in [4, 8, 16] {
-                    let tree = Classic::new(&geometry, Form::Partial { first }, &bytes, &wide);
-                    if let Some(tree) = tree {
-                        tree.with(compare, in_flight).lower_bounds(&queries, &mut ranks);
-                        assert!(ranks.iter().all(|&rank| rank <= count));
-                    }
-                }
-            }
+    fn inside<W: TreeWord>(case: &Case<'_, W>) {
+        let Some(tree) = Classic::new(&case.geometry, case.form, case.bytes, case.keys) else { return };
+        let mut ranks = vec![0; case.queries.len()];
+        for isa in Isa::available() {
+            tree.clone().with(isa).lower_bounds(case.queries, &mut ranks);
+            assert!(ranks.iter().all(|&rank| rank <= case.geometry.keys), "{}", case.what);
         }
     }
+    each_forged(inside, inside);
 }
 
 #[test]

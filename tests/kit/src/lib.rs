@@ -1,6 +1,7 @@
 //! Tools that make files for tests, and damage them. They depend only on the format, so that the checks of
 //! files can be tested without building the writers and the searches.
 
+pub mod classic;
 pub mod generate;
 pub mod mutate;
 pub mod naive;

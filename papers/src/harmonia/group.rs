@@ -71,7 +71,7 @@ fn part(leaves_of: &[u32], len: usize, at: usize) -> &[u32] {
 /// Counts the elements in each `2^shift` leaves.
 fn histogram(leaves_of: &[u32], leaves: u32, shift: u32) -> Vec<u32> {
     let bins = (leaves >> shift) as usize + 1;
-    crate::pool::ready();
+    pleach_builder::pool::ready();
     let len = leaves_of.len().div_ceil(rayon::current_num_threads()).max(PORTION);
     let count = |at| {
         let mut counts = vec![0u32; bins];

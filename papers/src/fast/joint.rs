@@ -7,11 +7,12 @@
 //! use portable code. Answers and clamps are the same as one at a time. Kim et al., TODS 36(4), 2011, section
 //! 5.3.
 
-use pleach_format::classic::{LineLevel, nodes};
+use pleach::internal::{Simd, ask, child};
+use pleach_format::classic::{LineLevel, PageLevel, Tree, TreeWord, nodes};
 
 /// Addresses of the lines of one depth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Address {
+struct Address {
     /// Number of the last line.
     last: u64,
     /// Logarithm of the lines per page, and their mask; all lines if pages are joined.
@@ -34,14 +35,7 @@ pub(crate) struct Address {
 impl Address {
     /// Creates the addresses of lines in pages of `stride` slots from slot `start` on; `last_page` is the
     /// number of the last page.
-    pub(crate) fn new(
-        line: &LineLevel,
-        start: u64,
-        stride: u64,
-        last_page: u64,
-        last: u64,
-        joined: bool,
-    ) -> Self {
+    fn new(line: &LineLevel, start: u64, stride: u64, last_page: u64, last: u64, joined: bool) -> Self {
         let nodes_in_line = nodes(line.levels);
         let narrow = last.max(stride).max(line.pitch).max(nodes_in_line) <= u32::MAX.into();
         Self {
@@ -73,8 +67,22 @@ impl Address {
 
     /// Clamps the numbers of lines and returns their slots.
     #[inline(always)]
-    pub(crate) fn all<const S: usize>(&self, lines: &mut [u64; S]) -> [u64; S] {
+    fn all<const N: usize>(&self, lines: &mut [u64; N]) -> [u64; N] {
         std::array::from_fn(|s| self.one(&mut lines[s]))
+    }
+
+    /// Clamps the numbers of lines and returns their slots.
+    ///
+    /// # Safety
+    /// With `AVX2` the caller guarantees AVX2.
+    #[inline(always)]
+    unsafe fn slots<const AVX2: bool, const N: usize>(&self, lines: &mut [u64; N]) -> [u64; N] {
+        #[cfg(target_arch = "x86_64")]
+        if AVX2 {
+            // SAFETY: with `AVX2` the caller guarantees AVX2.
+            return unsafe { self.all_avx2(lines) };
+        }
+        self.all(lines)
     }
 
     /// Runs [`Self::all`] for four lines at a time.
@@ -83,11 +91,11 @@ impl Address {
     /// The caller guarantees AVX2.
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
-    pub(crate) unsafe fn all_avx2<const S: usize>(&self, lines: &mut [u64; S]) -> [u64; S] {
+    unsafe fn all_avx2<const N: usize>(&self, lines: &mut [u64; N]) -> [u64; N] {
         if !self.narrow {
             return self.all(lines);
         }
-        let mut slots = [0; S];
+        let mut slots = [0; N];
         let (fours, rest) = lines.as_chunks_mut::<4>();
         let (outputs, last) = slots.as_chunks_mut::<4>();
         for (lines, output) in fours.iter_mut().zip(outputs) {
@@ -127,6 +135,81 @@ impl Address {
             _mm256_storeu_si256(slots.as_mut_ptr().cast(), slot);
         }
     }
+}
+
+/// Lines of one depth of a full tree.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Step {
+    line: LineLevel,
+    d_k: u32,
+    /// Slot of the first line.
+    first: u64,
+    address: Address,
+}
+
+/// Returns the steps of a tree, root first.
+pub(super) fn steps(tree: &Tree) -> Vec<Step> {
+    let step = |level: &PageLevel, line: &LineLevel| {
+        let last = tree.last_gap() >> (line.levels + line.below);
+        let joined = level.joined || level.last == 0;
+        let address = Address::new(line, level.start, level.slots[0], level.last, last, joined);
+        Step { line: *line, d_k: tree.geometry().d_k, first: address.one(&mut 0), address }
+    };
+    tree.pages().iter().flat_map(|level| level.lines.iter().map(move |line| step(level, line))).collect()
+}
+
+/// Writes the gaps in which queries end.
+///
+/// # Safety
+/// The caller guarantees the CPU features of `S`, as [`Simd`] requires, and AVX2 with `AVX2`.
+#[inline(always)]
+pub(super) unsafe fn all<S: Simd, W: TreeWord, const AVX2: bool, const N: usize>(
+    steps: &[Step],
+    bytes: &[u8],
+    queries: &[W],
+    gaps: &mut [u64],
+) {
+    let (groups, rest) = queries.as_chunks::<N>();
+    let (outputs, last) = gaps.as_chunks_mut::<N>();
+    for (queries, output) in groups.iter().zip(outputs) {
+        // SAFETY: the caller guarantees the CPU features of `S`, and AVX2 with `AVX2`.
+        *output = unsafe { group::<S, W, AVX2, N>(steps, bytes, queries) };
+    }
+    for (&query, output) in rest.iter().zip(last) {
+        // SAFETY: the caller guarantees the CPU features of `S`, and AVX2 with `AVX2`.
+        [*output] = unsafe { group::<S, W, AVX2, 1>(steps, bytes, &[query]) };
+    }
+}
+
+/// Returns the gaps in which a group's queries end.
+///
+/// # Safety
+/// The caller guarantees the CPU features of `S`, as [`Simd`] requires, and AVX2 with `AVX2`.
+#[inline(always)]
+unsafe fn group<S: Simd, W: TreeWord, const AVX2: bool, const N: usize>(
+    steps: &[Step],
+    bytes: &[u8],
+    queries: &[W; N],
+) -> [u64; N] {
+    let mut lines = [0; N];
+    let mut places = [steps.first().map_or(0, |step| step.first * W::BYTES as u64); N];
+    for (number, step) in steps.iter().enumerate() {
+        for s in 0..N {
+            // SAFETY: the caller guarantees the CPU features of `S`.
+            let child = unsafe { child::<S, W>(bytes, places[s], step.line.levels, step.d_k, queries[s]) };
+            lines[s] = lines[s] << step.line.levels | child;
+        }
+        let Some(next) = steps.get(number + 1) else { break };
+        // SAFETY: with `AVX2` the caller guarantees AVX2.
+        let slots = unsafe { next.address.slots::<AVX2, N>(&mut lines) };
+        for s in 0..N {
+            places[s] = slots[s] * W::BYTES as u64;
+            if N > 1 {
+                ask::<W>(&next.line, bytes, places[s]);
+            }
+        }
+    }
+    lines
 }
 
 #[cfg(test)]

@@ -112,7 +112,7 @@ pub(super) fn load<K: Key, V: Value>(
 
 /// Sorts keys and places, stored as pairs, so that sorting is compiled for words alone.
 fn order<W: Word>(mut keys: Vec<(W, u32)>) -> Vec<(W, u32)> {
-    crate::pool::ready();
+    pleach_builder::pool::ready();
     keys.par_sort_unstable();
     keys
 }

@@ -5,10 +5,11 @@
 //! instead of in a vector, more queries in flight, lines padded to 64 bytes. On a CPU with AVX2 alone 16
 //! lanes are two compares of 8. All threads, as in the paper, and one.
 
-use super::{Cell, Table, median};
-use crate::data::{below, mix32, mix64};
+use crate::InFlight;
+use crate::fast::{Compare, Switched};
+use crate::report::{Cell, Table, huge, median};
 use pleach::Isa;
-use pleach::classic::{Classic, Compare, InFlight};
+use pleach_bench::data::{below, mix32, mix64};
 use pleach_builder::classic::{Vectors, build};
 use pleach_format::classic::Geometry;
 use pleach_format::classic::packed::Form;
@@ -60,7 +61,7 @@ pub fn run(exponents: &[u32], repetitions: usize) -> Table {
     for &exponent in exponents {
         let mut keys: Vec<u32> = (0..1u32 << exponent).map(mix32).collect();
         keys.par_sort_unstable();
-        let count = 1usize << 20;
+        let count = 1usize << (exponent + 10).min(20);
         let seed = below(mix64(u64::from(exponent)), 1 << 32);
         let queries: Vec<u32> = (0..count as u64).map(|i| mix64(seed << 20 | i) as u32).collect();
         let expected: Vec<u64> =
@@ -75,7 +76,7 @@ pub fn run(exponents: &[u32], repetitions: usize) -> Table {
             let geometry = Geometry { keys: keys.len() as u64, key_bytes: 4, d_k, d_l: 4, d_p: 19, padded };
             let at = trees.iter().position(|(other, _)| *other == geometry).unwrap_or_else(|| {
                 let bytes = geometry.tree().expect("sound").bytes();
-                let mut out = super::huge(bytes as usize);
+                let mut out = huge(bytes as usize);
                 build(&keys, &geometry, Vectors::Best, &mut out).expect("a build");
                 trees.push((geometry, out));
                 trees.len() - 1
@@ -86,7 +87,7 @@ pub fn run(exponents: &[u32], repetitions: usize) -> Table {
         for repetition in 0..=repetitions {
             for (number, variant) in variants.iter().enumerate() {
                 let (geometry, bytes) = &trees[of[number]];
-                let tree = Classic::new(geometry, Form::Full, bytes, &keys).expect("a tree");
+                let tree = Switched::new(geometry, Form::Full, bytes, &keys).expect("a tree");
                 let tree = tree.with(variant.compare, variant.in_flight);
                 for (pool, times) in pools.iter().zip(&mut times[number]) {
                     ranks.fill(u64::MAX);

@@ -1,7 +1,7 @@
 //! Builds against one copy pass: the same bytes, the same threads, from and into touched memory.
 
-use super::{Cell, Table, median};
-use crate::data::mix64;
+use crate::report::{Cell, Table, median};
+use pleach_bench::data::mix64;
 use pleach_builder::classic::{Packed, Vectors, build, build_delta, build_partial};
 use pleach_format::classic::Geometry;
 use pleach_format::classic::packed::Prefix;

@@ -4,7 +4,7 @@ use super::list::{self, Plan};
 use super::tree::{self, Shape};
 use super::vector::{Forms, Vector};
 use super::{KaryWord, Vectors};
-use crate::classic::InFlight;
+use crate::InFlight;
 
 /// The structure that is searched.
 #[derive(Clone, Copy)]

@@ -1,14 +1,4 @@
-//! The classic FAST tree: how fast it is built, what each of its ideas brings, what compression brings.
-//!
-//! [`build`] measures builds against one copy pass of the same bytes, [`ablation`] adds blocking by pages,
-//! lines and SIMD blocks and software pipelining one by one (the paper's Figure 8), [`compress`] compares
-//! compressed with full trees by width, size and entropy of the keys (Figures 11 and 12), [`table3`] the
-//! forms of Table III on all threads. Variants take turns inside each repetition; a cell is the median.
-
-pub mod ablation;
-pub mod build;
-pub mod compress;
-pub mod table3;
+//! Tables of named numbers: what most reproductions print.
 
 use serde_json::{Map, Value, json};
 
@@ -46,8 +36,8 @@ impl Table {
             Value::Object(row)
         };
         json!({
-            "schema": crate::report::SCHEMA,
-            "machine": crate::Machine::this().to_json(),
+            "schema": pleach_bench::report::SCHEMA,
+            "machine": pleach_bench::Machine::this().to_json(),
             "rows": self.cells.iter().map(row).collect::<Vec<_>>(),
         })
     }

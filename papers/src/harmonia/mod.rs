@@ -1,5 +1,4 @@
-//! Harmonia's tree: its section of a file, and a tree in memory with batch updates (Yan et al., PPoPP 2019,
-//! sections 3.1 and 3.2.2).
+//! Harmonia's tree in memory, with batch updates (Yan et al., PPoPP 2019, sections 3.1 and 3.2.2).
 //!
 //! ```text
 //! mod.rs        the tree: loads, look-ups, iteration     region.rs     its arrays
@@ -8,7 +7,7 @@
 //! group.rs      operations in the order of leaves        fold.rs       several operations on one key
 //! protocol.rs   Algorithm 1: who may change what         shared.rs     the tree under these locks
 //! auxiliary.rs  leaves that were split or merged         update.rs     operations, in parallel
-//! movement.rs   auxiliary nodes into the key region    section.rs    the section of a file
+//! movement.rs   auxiliary nodes into the key region
 //! ```
 //! The arrays are those of a file's section ([`pleach_format::harmonia`]): nodes of one stride, breadth-first,
 //! whose free slots are all ones; a byte with the number of keys of each node; prefix sums that lead to first
@@ -30,7 +29,6 @@ mod movement;
 mod protocol;
 mod query;
 mod region;
-pub(crate) mod section;
 mod shared;
 #[cfg(test)]
 mod tests;
@@ -198,7 +196,7 @@ impl<K: Key, V: Value> HarmoniaTree<K, V> {
     }
 
     /// Iterates over the leaves in key order. Each item is the encoded keys and value bits of a leaf, in the
-    /// form of the columns of a [`crate::Chunk`].
+    /// form of the columns of a [`pleach_builder::Chunk`].
     pub fn leaves(&self) -> impl Iterator<Item = (&[K::Word], &[V::Bits])> + Clone + use<'_, K, V> {
         (0..self.tree.leaves()).map(|leaf| self.tree.leaf(leaf))
     }

@@ -14,7 +14,7 @@ use super::assemble::Shape;
 use super::auxiliary::{Auxiliary, Piece};
 use super::batch::{Kind, Report, Step};
 use super::protocol::{Exclusive, Guard, Native, Protocol, Seat, Seated, Store};
-use crate::hint::prefetch;
+use pleach::internal::prefetch;
 use pleach_format::{Bits, Word};
 use std::cell::UnsafeCell;
 use std::marker::PhantomData;

@@ -7,8 +7,8 @@
 
 use super::arch::{self, Work};
 use super::{Change, Tree};
-use crate::hint::prefetch;
 use crate::parallel;
+use pleach::internal::prefetch;
 use pleach_format::{Bits, Key, Value, Word};
 
 /// Number of operations that descend together.

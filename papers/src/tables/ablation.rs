@@ -1,10 +1,11 @@
 //! The paper's Figure 8: a plain binary tree, then blocking by pages, by lines, SIMD blocks, and
 //! software pipelining, one added to the other, for a tree that fits the caches and one that does not.
 
-use super::{Cell, Table, median};
-use crate::data::{below, mix32, mix64};
+use crate::InFlight;
+use crate::fast::{Compare, Switched};
+use crate::report::{Cell, Table, huge, median};
 use pleach::Isa;
-use pleach::classic::{Classic, Compare, InFlight};
+use pleach_bench::data::{below, mix32, mix64};
 use pleach_builder::classic::{Vectors, build};
 use pleach_format::classic::Geometry;
 use pleach_format::classic::packed::Form;
@@ -52,7 +53,7 @@ pub fn run(exponents: &[u32], repetitions: usize) -> Table {
     for &exponent in exponents {
         let mut keys: Vec<u32> = (0..1u32 << exponent).map(mix32).collect();
         keys.sort_unstable();
-        let count = 1usize << 20;
+        let count = 1usize << (exponent + 10).min(20);
         let draw = |i: u64| below(mix64(i), keys.len() as u64) as usize;
         let queries: Vec<u32> =
             (0..count as u64).map(|i| if i % 2 == 0 { keys[draw(i)] } else { mix64(i) as u32 }).collect();
@@ -69,7 +70,7 @@ pub fn run(exponents: &[u32], repetitions: usize) -> Table {
                 Geometry { keys: keys.len() as u64, key_bytes: 4, d_k, d_l, d_p, padded: variant.padded };
             let at = trees.iter().position(|(other, _)| *other == geometry).unwrap_or_else(|| {
                 let bytes = geometry.tree().expect("sound").bytes();
-                let mut out = super::huge(bytes as usize);
+                let mut out = huge(bytes as usize);
                 build(&keys, &geometry, Vectors::Best, &mut out).expect("a build");
                 trees.push((geometry, out));
                 trees.len() - 1
@@ -80,7 +81,7 @@ pub fn run(exponents: &[u32], repetitions: usize) -> Table {
         for repetition in 0..=repetitions {
             for (number, variant) in variants.iter().enumerate() {
                 let (geometry, bytes) = &trees[of[number]];
-                let tree = Classic::new(geometry, Form::Full, bytes, &keys).expect("a tree");
+                let tree = Switched::new(geometry, Form::Full, bytes, &keys).expect("a tree");
                 let tree = tree.with(variant.compare, variant.in_flight);
                 let start = Instant::now();
                 tree.lower_bounds(&queries, &mut ranks);

@@ -14,7 +14,7 @@
 //! group separators into nodes in the same way.
 
 use super::vector::{Forms, Vector};
-use crate::arch::prefetch;
+use pleach::internal::prefetch;
 use rayon::prelude::*;
 
 /// One level.
@@ -72,7 +72,7 @@ impl Shape {
         for level in &self.levels {
             let nodes;
             (nodes, rest) = rest.split_at_mut((level.last + 1) * lanes);
-            pleach_fsck::pool::ready();
+            pleach_builder::pool::ready();
             nodes.par_chunks_mut(NODES * lanes).enumerate().for_each(|(piece, nodes)| {
                 for (node, slots) in (piece * NODES..).zip(nodes.chunks_exact_mut(lanes)) {
                     for (i, slot) in slots.iter_mut().enumerate() {

@@ -1,12 +1,14 @@
 //! The searches that are compared, behind one trait, and the memory that they search.
 
-use crate::data::key;
-use pleach::classic::{Classic, Compare, InFlight};
-use pleach::kary::{KaryWord, List, Tree, Vectors};
+use crate::InFlight;
+use crate::fast::{Compare, Switched};
+use crate::kary::{KaryWord, List, Tree, Vectors};
+use crate::report::huge;
+use pleach_bench::data::key;
+use pleach_bench::peers::Number;
 use pleach_builder::classic::{advise_huge, build};
 use pleach_format::classic::Geometry;
 use pleach_format::classic::packed::Form;
-use pleach_peers::Number;
 use rayon::prelude::*;
 use std::hint::select_unpredictable;
 
@@ -28,13 +30,13 @@ impl BenchWord for u32 {
     fn fast(keys: &[Self]) -> Option<Fast> {
         let geometry =
             Geometry { keys: keys.len() as u64, key_bytes: 4, d_k: 4, d_l: 4, d_p: 19, padded: false };
-        let mut bytes = crate::classic::huge(geometry.tree()?.bytes() as usize);
+        let mut bytes = huge(geometry.tree()?.bytes() as usize);
         build(keys, &geometry, pleach_builder::classic::Vectors::Best, &mut bytes).expect("a build");
         Some(Fast { geometry, bytes })
     }
 
     fn fast_search<'a>(fast: &'a Fast, keys: &'a [Self], in_flight: InFlight) -> Option<Named<'a, Self>> {
-        let tree = Classic::new(&fast.geometry, Form::Full, &fast.bytes, keys)?;
+        let tree = Switched::new(&fast.geometry, Form::Full, &fast.bytes, keys)?;
         let name = format!("FAST, lines at once{}", flight(in_flight));
         Some((name, Box::new(tree.with(Compare::best(), in_flight))))
     }
@@ -210,7 +212,7 @@ impl<W: BenchWord> Search<W> for Tree<'_, W> {
     }
 }
 
-impl Search<u32> for Classic<'_, u32> {
+impl Search<u32> for Switched<'_, u32> {
     fn one(&self, query: u32) -> u64 {
         self.lower_bound(query)
     }

@@ -9,7 +9,7 @@
 //! the answer to one query comes sooner, at the price of k - 1 loads per step. A list gathers them from as
 //! many cache lines; a tree stores them next to each other.
 //!
-//! This is a baseline: a FAST tree ([`crate::classic`]) blocks the same nodes by cache lines and pages, and
+//! This is a baseline: a FAST tree ([`pleach::classic`]) blocks the same nodes by cache lines and pages, and
 //! Pleach's own look-ups are faster than both.
 //!
 //! Kaldewey, *P-ary search* (slides); Schlegel, Gemulla, Lehner, DaMoN 2009; Kim et al., TODS 36(4), 2011,
@@ -22,10 +22,10 @@ mod tests;
 mod tree;
 mod vector;
 
-use crate::Isa;
-use crate::classic::InFlight;
+use crate::InFlight;
 use engine::{Found, Way, search};
 use list::Plan;
+use pleach::Isa;
 use rayon::prelude::*;
 use tree::Shape;
 
@@ -151,7 +151,7 @@ impl<'a, W: KaryWord> List<'a, W> {
 
     /// Runs [`List::lower_bounds`] on the threads of the current rayon pool.
     pub fn par_lower_bounds(&self, queries: &[W], ranks: &mut [u64]) {
-        pleach_fsck::pool::ready();
+        pleach_builder::pool::ready();
         let pieces = queries.par_chunks(PIECE).zip(ranks.par_chunks_mut(PIECE));
         pieces.for_each(|(queries, ranks)| self.lower_bounds(queries, ranks));
     }
@@ -222,7 +222,7 @@ impl<'a, W: KaryWord> Tree<'a, W> {
 
     /// Runs [`Tree::lower_bounds`] on the threads of the current rayon pool.
     pub fn par_lower_bounds(&self, queries: &[W], ranks: &mut [u64]) {
-        pleach_fsck::pool::ready();
+        pleach_builder::pool::ready();
         let pieces = queries.par_chunks(PIECE).zip(ranks.par_chunks_mut(PIECE));
         pieces.for_each(|(queries, ranks)| self.lower_bounds(queries, ranks));
     }

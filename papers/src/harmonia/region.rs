@@ -19,7 +19,7 @@ impl<T: Copy + Default> Region<T> {
     pub fn new(len: usize) -> Self {
         let spare = LINE_BYTES / size_of::<T>().max(1);
         let mut store = vec![T::default(); len + spare];
-        crate::hint::advise_huge(&mut store);
+        pleach_builder::classic::advise_huge(&mut store);
         let misplaced = store.as_ptr() as usize % LINE_BYTES / size_of::<T>().max(1);
         let at = if misplaced == 0 || size_of::<T>() == 0 { 0 } else { spare - misplaced };
         Self { store, at, len }

@@ -1,9 +1,11 @@
 //! Compressed against full trees: by entropy of the keys' bytes (the paper's Figure 11: the work that
 //! false positives cause), and by width and size of the keys (Figure 12: throughput).
 
-use super::{Cell, Table, median};
-use crate::data::{below, mix64};
-use pleach::classic::{Classic, Compare, InFlight, Work};
+use crate::InFlight;
+use crate::fast::{Compare, Switched};
+use crate::report::{Cell, Table, huge, median};
+use pleach::classic::Work;
+use pleach_bench::data::{below, mix64};
 use pleach_builder::classic::{Packed, TreeKey, Vectors, build, build_delta, build_partial};
 use pleach_format::classic::Geometry;
 use pleach_format::classic::packed::{Form, Prefix};
@@ -22,6 +24,11 @@ fn draw<W: TreeKey>(i: u64, values: u64) -> W {
     W::narrow((0..W::BYTES as u64).fold(0, |key, at| key << 8 | byte(at)))
 }
 
+/// Number of queries for a tree of `keys` keys: 2^19, and fewer only for trees of less than a page.
+fn queries(keys: usize) -> usize {
+    (keys << 10).min(1 << 19)
+}
+
 /// Measures full and compressed trees of the same keys, alternately; gives ns a query of each and the
 /// work of false positives.
 fn measure<W: TreeKey>(
@@ -30,7 +37,7 @@ fn measure<W: TreeKey>(
     trees: &[Built],
     repetitions: usize,
 ) -> Vec<(f64, Work)> {
-    let count = 1usize << 19;
+    let count = queries(keys.len());
     let queries: Vec<W> =
         (0..count as u64).map(|i| keys[below(mix64(i), keys.len() as u64) as usize]).collect();
     let expected: Vec<u64> =
@@ -40,7 +47,7 @@ fn measure<W: TreeKey>(
     let mut works = vec![Work::default(); trees.len()];
     for repetition in 0..=repetitions {
         for (number, built) in trees.iter().enumerate() {
-            let tree = Classic::new(geometry, built.form, &built.bytes, keys).expect("a tree");
+            let tree = Switched::new(geometry, built.form, &built.bytes, keys).expect("a tree");
             let tree = tree.with(Compare::best(), InFlight::Sixteen);
             let start = Instant::now();
             works[number] = tree.lower_bounds(&queries, &mut ranks);
@@ -62,7 +69,7 @@ fn report(
     trees: &[Built],
     measured: &[(f64, Work)],
 ) {
-    let queries = f64::from(1 << 19);
+    let queries = queries(keys) as f64;
     let levels = f64::from(geometry.levels());
     for (built, (time, work)) in trees.iter().zip(measured) {
         table.cells.push(Cell {
@@ -81,14 +88,14 @@ fn report(
 }
 
 fn full<W: TreeKey>(keys: &[W], geometry: &Geometry) -> Built {
-    let mut bytes = super::huge(geometry.tree().expect("sound").bytes() as usize);
+    let mut bytes = huge(geometry.tree().expect("sound").bytes() as usize);
     build(keys, geometry, Vectors::Best, &mut bytes).expect("a build");
     Built { name: "full".to_owned(), form: Form::Full, bytes }
 }
 
 fn partial(keys: &[u128], geometry: &Geometry, prefix: Prefix) -> Built {
     let plan = Packed::partial(keys, geometry, prefix).expect("a plan");
-    let mut bytes = super::huge(plan.bytes() as usize);
+    let mut bytes = huge(plan.bytes() as usize);
     build_partial(&plan, keys, Vectors::Best, &mut bytes).expect("a build");
     let Form::Partial { first } = plan.paged().form() else { unreachable!("a plan of partial keys") };
     let name = if prefix == Prefix::Noncontiguous { "noncontiguous" } else { "contiguous" };
@@ -118,7 +125,7 @@ macro_rules! integers {
             let keys: Vec<$t> = sorted(1 << exponent, |i| (mix64(i + 1) >> (64 - bits)) as $t);
             let geometry = geometry(&keys);
             let plan = Packed::delta(&keys, &geometry).expect("a plan");
-            let mut bytes = super::huge(plan.bytes() as usize);
+            let mut bytes = huge(plan.bytes() as usize);
             build_delta(&plan, &keys, Vectors::Best, &mut bytes).expect("a build");
             let distances = Built { name: "distances".to_owned(), form: Form::Delta, bytes };
             let trees = [full(&keys, &geometry), distances];

@@ -10,9 +10,10 @@ mod engines;
 
 pub use engines::BenchWord;
 
-use crate::classic::{Cell, Table, median};
-use crate::data::{below, mix64};
+use crate::report::{Cell, Table, median};
 use engines::{Data, Named, Search};
+use pleach_bench::data::{below, mix64};
+use pleach_bench::peers;
 use rayon::prelude::*;
 use std::hint::black_box;
 use std::time::Instant;
@@ -27,19 +28,6 @@ pub enum What {
     Response,
     /// 64K queries by the number of threads.
     Scaling,
-}
-
-impl What {
-    /// By its lower-case name.
-    #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
-        match name {
-            "throughput" => Some(Self::Throughput),
-            "response" => Some(Self::Response),
-            "scaling" => Some(Self::Scaling),
-            _ => None,
-        }
-    }
 }
 
 /// Queries of a call, as in the slides.
@@ -62,7 +50,7 @@ impl<W: BenchWord> Asked<W> {
         let draw = |i: u64| {
             let mixed = mix64(set << 32 | i);
             let present = keys.get(below(mixed, keys.len() as u64) as usize).copied();
-            let absent = <W as pleach_peers::Number>::narrow(mix64(mixed));
+            let absent = <W as peers::Number>::narrow(mix64(mixed));
             if i.is_multiple_of(2) { present.unwrap_or(absent) } else { absent }
         };
         let queries: Vec<W> = (1..=QUERIES as u64).map(draw).collect();
@@ -286,7 +274,5 @@ mod tests {
                 assert_eq!(table.to_json()["rows"][0]["engine"], "kary");
             }
         }
-        assert_eq!(What::named("scaling"), Some(What::Scaling));
-        assert_eq!(What::named("latency"), None);
     }
 }
