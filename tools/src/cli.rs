@@ -575,12 +575,6 @@ pub enum BenchWhat {
     Update,
     /// Look-ups on a GPU: its limits, all algorithms, and what else is installed there
     Gpu,
-    /// The tables and figures of the papers on a GPU: P-ary search, FAST, the B+tree on an APU
-    GpuPapers,
-    /// The tables and figures of the paper on Harmonia on a GPU: its tree, sorted queries, narrowed groups
-    GpuHarmonia,
-    /// The tables and figures of the paper on relational algebra on a GPU: its stages, its five joins in a block
-    GpuRelationPaper,
     /// Joins and set operations on a GPU in one pass, beside a copy
     GpuRelation,
     /// How often a table must be asked until copying it to a GPU has paid
@@ -623,8 +617,8 @@ pub struct BenchArgs {
     /// With lookup: which keys to ask for besides hits drawn evenly: half-miss zipf, or both, as half-miss,zipf
     #[arg(long, value_name = "Q", value_delimiter = ',', value_parser = parse::queries)]
     pub queries: Vec<Queries>,
-    /// With gpu: which rows, of limits peers random algorithms sorted small host build hybrid auto, as random,small;
-    /// with gpu-papers: of slides fast apu; with gpu-harmonia: of limits harmonia [default: all]
+    /// With gpu: which rows, of limits peers random algorithms sorted small host build hybrid auto, as random,small
+    /// [default: all]
     #[arg(long, value_name = "G", value_delimiter = ',', value_parser = parse::group)]
     pub only: Vec<Group>,
     /// Threads to measure with besides one; 0 is all

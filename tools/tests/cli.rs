@@ -1012,11 +1012,8 @@ fn without_a_gpu_cuda_is_refused_and_auto_answers() {
     place.run(&["get", "t.pleach", "30", "--device", "auto"]).ends(0).prints("30\t3\n");
     place.run(&["get", "t.pleach", "30", "--device", "cpu"]).ends(0).prints("30\t3\n");
     place
-        .run(&["bench", "gpu", "--only", "fast"])
-        .fails_with(2, &["bench gpu: --only fast: use limits, peers"]);
-    place
-        .run(&["bench", "gpu-papers", "--only", "host"])
-        .fails_with(2, &["--only host: use slides, fast, apu"]);
+        .run(&["bench", "gpu", "--only", "reuse"])
+        .fails_with(2, &["bench gpu: --only reuse: use limits, peers"]);
     place
         .run(&["bench", "gpu-reuse", "r.json"])
         .fails_with(2, &["bench gpu-reuse: REPORT is for bench plot"]);
@@ -1029,7 +1026,7 @@ fn without_a_gpu_cuda_is_refused_and_auto_answers() {
     for device in ["cuda", "cuda:0", "cuda:7"] {
         place.run(&["get", "t.pleach", "30", "--device", device]).fails_with(8, &["no GPU: ", &missing]);
     }
-    for bench in ["gpu", "gpu-papers", "gpu-harmonia", "gpu-relation-paper", "gpu-relation", "gpu-reuse"] {
+    for bench in ["gpu", "gpu-relation", "gpu-reuse"] {
         place.run(&["bench", bench, "--quick"]).fails_with(8, &["no GPU: ", &missing]);
     }
 }
