@@ -45,12 +45,6 @@ pub enum BenchWhat {
     Update,
     /// Look-ups on a GPU: its limits, all algorithms, and other libraries that are installed
     Gpu,
-    /// The tables and figures of the papers on a GPU: P-ary search, FAST, the B+tree on an APU
-    GpuPapers,
-    /// The tables and figures of the paper on Harmonia on a GPU: its tree, sorted queries, narrowed groups
-    GpuHarmonia,
-    /// The tables and figures of the paper on relational algebra on a GPU: its stages, its five joins in a block
-    GpuRelationPaper,
     /// Joins and set operations on a GPU in one pass, beside a copy
     GpuRelation,
     /// Number of batches after which copying a table to a GPU pays
@@ -93,7 +87,7 @@ pub struct BenchArgs {
     #[arg(long, value_name = "Q", value_delimiter = ',', value_parser = queries)]
     pub queries: Vec<Queries>,
     /// Groups of rows, such as random,small. With gpu: limits peers random algorithms sorted small host build hybrid
-    /// auto; with gpu-papers: slides fast apu; with gpu-harmonia: limits harmonia [default: all]
+    /// auto [default: all]
     #[arg(long, value_name = "G", value_delimiter = ',', value_parser = group)]
     pub only: Vec<Group>,
     /// Number of threads to measure with, in addition to one; 0 is all

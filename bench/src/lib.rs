@@ -111,7 +111,7 @@ pub enum BenchError {
 }
 
 /// A folder that goes when it is dropped, and if the process ends early.
-pub(crate) struct Folder {
+pub struct Folder {
     // Dropped in this order: who ends the process knows the folder until it is gone.
     folder: tempfile::TempDir,
     _token: Token,
@@ -119,13 +119,17 @@ pub(crate) struct Folder {
 
 impl Folder {
     /// Its path.
-    pub(crate) fn path(&self) -> &Path {
+    #[must_use]
+    pub fn path(&self) -> &Path {
         self.folder.path()
     }
 }
 
 /// A folder for the files of a run, in `dir` or the system's temporary folder; removed with what it returns.
-pub(crate) fn folder(dir: Option<&Path>) -> Result<Folder, BenchError> {
+///
+/// # Errors
+/// [`BenchError::Io`] if it cannot be made.
+pub fn folder(dir: Option<&Path>) -> Result<Folder, BenchError> {
     let parent = dir.map_or_else(std::env::temp_dir, Path::to_owned);
     let made = tempfile::Builder::new().prefix("pleach-bench-").tempdir_in(&parent);
     let folder =

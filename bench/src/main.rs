@@ -49,9 +49,6 @@ fn run(args: &BenchArgs, global: &Global) -> Result<ExitStatus, Failure> {
         BenchWhat::Build => measure(args, global, "build", |args, told| build::run(&plain(args, told))),
         BenchWhat::Update => measure(args, global, "update", |args, told| update::run(&plain(args, told))),
         BenchWhat::Gpu => gpu(args, global, "gpu", &Group::ALL),
-        BenchWhat::GpuPapers => gpu(args, global, "gpu-papers", &Group::PAPERS),
-        BenchWhat::GpuHarmonia => gpu(args, global, "gpu-harmonia", &Group::HARMONIA),
-        BenchWhat::GpuRelationPaper => gpu(args, global, "gpu-relation-paper", &Group::RELATION),
         BenchWhat::GpuRelation => gpu(args, global, "gpu-relation", &Group::ONE_PASS),
         BenchWhat::GpuReuse => gpu(args, global, "gpu-reuse", &[Group::Reuse]),
         BenchWhat::Plot => picture(args),
@@ -141,7 +138,6 @@ fn gpu(args: &BenchArgs, global: &Global, name: &str, groups: &[Group]) -> Resul
         )));
     }
     let mut options = match args.what {
-        BenchWhat::GpuHarmonia => GpuBenchOptions::of_harmonia(args.quick),
         BenchWhat::GpuRelation => GpuBenchOptions::of_relations(args.quick),
         _ => GpuBenchOptions { groups: groups.to_vec(), ..GpuBenchOptions::new(args.quick) },
     };
@@ -150,8 +146,6 @@ fn gpu(args: &BenchArgs, global: &Global, name: &str, groups: &[Group]) -> Resul
         options.auto_tuples = vec![tuples];
         options.hybrid_tuples = vec![tuples];
         options.reuse_tuples = vec![tuples];
-        options.relation.swept = vec![tuples];
-        options.relation.operators = vec![tuples];
     }
     if let Some(key_type) = args.key_type {
         options.key_types = vec![key_type];
@@ -196,10 +190,8 @@ fn watched<R>(
     if !args.queries.is_empty() && args.what != BenchWhat::Lookup {
         return Err(Failure::usage(format!("bench {name}: --queries is for bench lookup")));
     }
-    let has_groups = matches!(args.what, BenchWhat::Gpu | BenchWhat::GpuPapers | BenchWhat::GpuHarmonia);
-    if !args.only.is_empty() && !has_groups {
-        let text = "--only is for bench gpu, gpu-papers and gpu-harmonia";
-        return Err(Failure::usage(format!("bench {name}: {text}")));
+    if !args.only.is_empty() && args.what != BenchWhat::Gpu {
+        return Err(Failure::usage(format!("bench {name}: --only is for bench gpu")));
     }
     let guard = Guard::new();
     let interrupted = || guard.is_interrupted();

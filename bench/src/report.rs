@@ -195,7 +195,8 @@ impl Row {
 }
 
 /// Median, fastest and slowest; the mean of the middle two if the number is even.
-pub(crate) fn spread(ns: &[f64]) -> (f64, f64, f64) {
+#[must_use]
+pub fn spread(ns: &[f64]) -> (f64, f64, f64) {
     let mut sorted = ns.to_vec();
     sorted.sort_by(f64::total_cmp);
     let middle = sorted.len() / 2;

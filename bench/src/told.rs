@@ -12,7 +12,11 @@ pub struct Told<'a> {
 }
 
 impl Told<'_> {
-    pub(crate) fn step(&self, text: &str) -> Result<(), BenchError> {
+    /// Reports a step.
+    ///
+    /// # Errors
+    /// [`BenchError::Interrupted`] if the caller asked to stop.
+    pub fn step(&self, text: &str) -> Result<(), BenchError> {
         if self.cancelled.is_some_and(|cancelled| cancelled()) {
             return Err(BenchError::Interrupted);
         }

@@ -56,11 +56,10 @@ fn help_and_usage() {
 fn without_a_gpu_it_says_so() {
     let folder = TempDir::new().expect("a folder");
     let path = folder.path();
-    fails_with(path, &["gpu", "--only", "fast"], 2, &["bench gpu: --only fast: use limits, peers"]);
-    fails_with(path, &["gpu-papers", "--only", "host"], 2, &["--only host: use slides, fast, apu"]);
+    fails_with(path, &["gpu", "--only", "reuse"], 2, &["bench gpu: --only reuse: use limits, peers"]);
     fails_with(path, &["gpu-reuse", "r.json"], 2, &["bench gpu-reuse: REPORT is for bench plot"]);
     let Err(missing) = pleach_gpu::devices() else { return };
-    for bench in ["gpu", "gpu-papers", "gpu-harmonia", "gpu-relation-paper", "gpu-relation", "gpu-reuse"] {
+    for bench in ["gpu", "gpu-relation", "gpu-reuse"] {
         fails_with(path, &[bench, "--quick"], 8, &["no GPU: ", &missing.to_string()]);
     }
 }

@@ -2,11 +2,10 @@
 //! a C++ compiler this test skips, and says so.
 
 use pleach::KeyType;
-use pleach_bench::gpu::{GpuBenchOptions, GpuReport, Group, PaperSizes, RelationSizes, run_on};
+use pleach_bench::gpu::measure::{Drawn, Load, Maker, Meter, ReadForm, Unit, value_of};
+use pleach_bench::gpu::{GpuBenchOptions, GpuReport, Group, run_on};
 use pleach_bench::{BenchError, Told};
-use pleach_gpu::measure::{Drawn, Load, Maker, Meter, ReadForm, Unit, value_of};
-use pleach_gpu::relation_paper::CtaJoin;
-use pleach_gpu::{Algorithm, BinaryForm, DeviceBuffer, Gpu, GpuError, GpuOptions, LaneOrder, Stream};
+use pleach_gpu::{Algorithm, DeviceBuffer, Gpu, GpuError, GpuOptions, LaneOrder, Stream};
 use std::cell::RefCell;
 
 fn gpu() -> Option<Gpu> {
@@ -27,26 +26,7 @@ fn small() -> GpuBenchOptions<'static> {
         hybrid_tuples: vec![3000],
         groups: Group::every().filter(|&group| group != Group::Peers).collect(),
         reuse_tuples: vec![2000],
-        papers: PaperSizes {
-            slides: 1000,
-            strings: 1000,
-            slides_batches: vec![1, 70],
-            fast: vec![500, 1000, 2000],
-            fast_batch: 100,
-            apu: 1000,
-            apu_pinned: 2000,
-            apu_batches: vec![64, 128],
-            apu_more: vec![200],
-        },
-        relation: RelationSizes {
-            swept: vec![600],
-            operators: vec![900],
-            partitions: 4,
-            joins: vec![CtaJoin::Network],
-        },
-        fanouts: vec![8],
-        fills: vec![69],
-        algorithms: vec![Algorithm::Spine, Algorithm::Binary(BinaryForm::Plain)],
+        algorithms: vec![Algorithm::Spine, Algorithm::Binary],
         batch: 2100,
         repetitions: 2,
         short_repetitions: 2,
@@ -126,20 +106,6 @@ fn everything_in_one_report() {
     for what in ["spine", "classic", "classic-paper"] {
         numbers(&report, &format!("build/{what}/u32/3000"), &["build_ms"]);
     }
-    numbers(&report, "slides/p-ary-32/u32/1000/70", &["us", "of_binary"]);
-    numbers(&report, "slides/p-ary-tree-32-33/u32/1000/1", &["us"]);
-    for engine in ["binary-bytes", "binary-swap", "binary-cached", "binary", "spine"] {
-        numbers(&report, &format!("slides/{engine}/strings/1000/70"), &["us"]);
-    }
-    numbers(&report, "fast/fast-paper-2/u32/1000/2^5", &["g_per_s"]);
-    numbers(&report, "fast/fast-ballot-4/u32/2000/100", &["of_cpu", "of_binary"]);
-    for place in ["device", "pinned"] {
-        let name = format!("apu/btree-16-paper/u32/1000/2^7/sorted/{place}");
-        numbers(&report, &name, &["g_per_s", "of_cpu", "of_random"]);
-    }
-    numbers(&report, "apu/btree-16-grid/u32/2000/2^7/random/pinned", &["g_per_s"]);
-    numbers(&report, "apu/cpu-sort/u32/1000/2^6", &["ms"]);
-    assert!(report.to_text().contains("apu/matched-16/u32/1000"));
     for name in [
         "join/u32/3000/random",
         "select/u64/3000/50%-by-program",
@@ -149,16 +115,6 @@ fn everything_in_one_report() {
         numbers(&report, &format!("one-pass/{name}"), &["ms", "of_copy"]);
     }
     numbers(&report, "one-pass/product/u64/6016/right", &["of_fill"]);
-    numbers(&report, "relation-table-3/network/2048/alone", &["cycles_per_output", "join_cycles", "outputs"]);
-    numbers(&report, "relation-partition/double-sided/pareto-2/600", &["us", "most", "mean"]);
-    numbers(&report, "relation-stream/blocks/uniform/600", &["tb_per_s", "blocks"]);
-    for form in ["dense", "pages"] {
-        let fields = ["ms", "of_copy", "main_ms", "partition_share"];
-        numbers(&report, &format!("relation-join/network/u32/900/random/{form}"), &fields);
-        numbers(&report, &format!("relation-select/compact/u32/900/50%/{form}"), &["compact_ms"]);
-    }
-    numbers(&report, "relation-union/binary-search/u32/900/aligned/dense", &["gather_ms"]);
-    numbers(&report, "relation-pages/to-dense/u32/900", &["copy_ms"]);
     let shares: Vec<_> =
         report.related().into_iter().filter(|row| row.name().starts_with("reuse/share/")).collect();
     assert_eq!(shares.len(), 2);

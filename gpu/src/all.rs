@@ -6,7 +6,7 @@
 //! in the file.
 
 use crate::algorithm::Algorithm;
-use crate::kernel::table::{Batch, Source, all_add, all_count, all_fill, all_sums, all_tiles};
+use crate::kernel::{Batch, SourceSpec};
 use crate::memory::DeviceBuffer;
 use crate::resident::{Resident, grid};
 use crate::table::{Answers, as_bytes, as_mut_bytes};
@@ -18,6 +18,25 @@ use pleach_format::key::Bits;
 const THREADS: u32 = 256;
 /// Counts per tile that a block scans; the same as in all.cu.
 const TILE: u64 = 2048;
+
+crate::kernel! {
+    /// All values of each key.
+    ALL = SourceSpec {
+        has_value_width: true,
+        numbers: |_| vec![("BYTES_OF_ALL", size_of::<All>() as u64)],
+        ..SourceSpec::new("all.cu", include_str!("kernels/all.cu"))
+    };
+    /// Counts the tuples of each query's key.
+    all_count(all: All, batch: Batch);
+    /// Scans tiles of counts.
+    all_tiles(all: All, count: u64);
+    /// Scans the tiles' sums.
+    all_sums(all: All, count: u64);
+    /// Adds the sum of the counts before each tile.
+    all_add(all: All, count: u64);
+    /// Fills in the values.
+    all_fill(all: All, count: u64);
+}
 
 /// Arguments of the kernels; the same as in all.cu.
 #[derive(Clone, Copy, Debug, Default)]
@@ -98,7 +117,7 @@ impl GpuTable<'_> {
             }
             let values = DeviceBuffer::new(gpu, bytes)?;
             (arguments.values, arguments.total) = (values.address(), total);
-            let instance = resident.instance(Source::All, 0);
+            let instance = resident.instance(&ALL, 0);
             let shape = grid(gpu, instance, "all_fill", THREADS, 0, total)?;
             // SAFETY: the buffers are those of the scan, and one with room for as many values as the sum; all
             // live until the stream was waited for.
@@ -117,7 +136,7 @@ impl GpuTable<'_> {
     /// The arrays must be as `arguments` describe them, and live until the work is done.
     unsafe fn scan(&self, resident: &Resident, arguments: &All, batch: &Batch) -> Result<(), GpuError> {
         let (gpu, stream) = (self.gpu(), self.stream());
-        let instance = resident.instance(Source::All, 0);
+        let instance = resident.instance(&ALL, 0);
         let count = batch.count;
         let shape = |entry, items| grid(gpu, instance, entry, THREADS, 0, items);
         let tiles = count.div_ceil(TILE);

@@ -116,10 +116,4 @@ pub enum GpuError {
         /// Word of the key.
         key: u64,
     },
-    /// The operators of `relation_paper` do not accept these relations or options.
-    #[error("GPU: the paper's operators: {cause}")]
-    PaperOperator {
-        /// Reason.
-        cause: String,
-    },
 }

@@ -12,7 +12,7 @@
 //! answers there, which saves the latency of two copies.
 
 use crate::algorithm::Search;
-use crate::kernel::table::Batch;
+use crate::kernel::Batch;
 use crate::memory::{DeviceBuffer, PinnedBuffer};
 use crate::stream::Event;
 use crate::{Gpu, GpuError, Stream};

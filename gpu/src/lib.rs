@@ -9,7 +9,7 @@
 //! this program.
 //!
 //! Data flows one way: file, `resident` (tuple lines where the device reads them), `algorithm` (structure and
-//! launch), `kernel` (the table of kernels and their entries), `driver` (CUDA, or in tests a CPU that runs
+//! launch), `kernel` (the rows of kernels and their entries), `driver` (CUDA, or in tests a CPU that runs
 //! the kernels' text).
 //!
 //! The driver is loaded at its first use, so a program that links this crate runs on machines without CUDA,
@@ -25,22 +25,20 @@ mod follow;
 mod gpu;
 mod host;
 pub mod image;
+#[doc(hidden)]
+pub mod internal;
 mod kernel;
-pub mod measure;
 mod memory;
 pub mod plan;
 mod probe;
 mod recorded;
 pub mod relation;
-pub mod relation_paper;
 mod resident;
 mod stream;
 mod strings;
 mod table;
 
-pub use algorithm::{
-    Algorithm, BinaryForm, BtreeForm, ChildRegion, FastForm, Group, HarmoniaForm, PAryForm, QuerySort, Scan,
-};
+pub use algorithm::{Algorithm, BtreeForm, ChildRegion, FastForm, Group, HarmoniaForm, QuerySort, Scan};
 pub use all::AllTuples;
 #[cfg(feature = "emulate")]
 pub use driver::emulated::{LaneOrder, TextKernel, sanitizer_environment};

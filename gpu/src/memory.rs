@@ -202,8 +202,11 @@ impl DeviceBuffer {
         unsafe { stream.gpu().driver().fill(stream.handle(), self.address, byte, bytes) }
     }
 
-    /// Checks that the buffer has `needed` bytes.
-    pub(crate) fn holds(&self, name: &'static str, needed: u64) -> Result<(), GpuError> {
+    /// Checks that the buffer has `needed` bytes; `name` is for the message.
+    ///
+    /// # Errors
+    /// [`GpuError::Buffer`] if it has fewer.
+    pub fn holds(&self, name: &'static str, needed: u64) -> Result<(), GpuError> {
         if self.bytes < needed {
             return Err(GpuError::Buffer { name, needed, found: self.bytes });
         }

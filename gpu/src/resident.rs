@@ -1,10 +1,7 @@
 //! A table's tuple lines where a device can read them, and the columns that algorithms derive from them.
 
 use crate::driver::LaunchShape;
-
-use crate::image::Lowest;
-use crate::kernel::Instance;
-use crate::kernel::table::{Columns, Source, columns_from_lines};
+use crate::kernel::{Columns, Instance, Source, SourceSpec};
 use crate::memory::{DeviceBuffer, PinnedBuffer};
 use crate::stream::Event;
 use crate::{Gpu, GpuError, Stream};
@@ -14,6 +11,17 @@ use std::sync::{Mutex, PoisonError};
 
 /// Threads per block that makes columns: warps of 32 lines each.
 const COLUMNS_THREADS: u32 = 256;
+
+crate::kernel! {
+    /// Sorted columns, from the tuple lines.
+    COLUMNS = SourceSpec {
+        has_value_width: true,
+        numbers: |_| vec![("BYTES_OF_LINES", size_of::<Lines>() as u64)],
+        ..SourceSpec::new("columns.cu", include_str!("kernels/columns.cu"))
+    };
+    /// Makes sorted columns from the tuple lines.
+    columns_from_lines(lines: Lines);
+}
 
 /// Tuple lines and the columns made from them; the same as in columns.cu.
 #[derive(Clone, Copy, Debug)]
@@ -27,13 +35,17 @@ pub(crate) struct Lines {
 
 /// Tuple lines that a device reads, and their properties. There is at least one tuple.
 #[derive(Debug)]
-pub(crate) struct Resident {
-    pub(crate) gpu: Gpu,
+pub struct Resident {
+    /// The device.
+    pub gpu: Gpu,
     /// Residence of the lines: device, pinned or hybrid.
     pub(crate) residence: Residence,
-    pub(crate) word_bytes: u8,
-    pub(crate) value_bytes: u8,
-    pub(crate) tuples: u64,
+    /// Bytes per word.
+    pub word_bytes: u8,
+    /// Bytes per value.
+    pub value_bytes: u8,
+    /// Number of tuples.
+    pub tuples: u64,
     /// Lines of 64 bytes, in device memory or pinned; not trusted.
     pub(crate) lines: DeviceBuffer,
     /// Number of lines.
@@ -47,17 +59,18 @@ pub(crate) struct Resident {
 
 /// Dense sorted keys and values.
 #[derive(Clone, Debug)]
-pub(crate) struct SortedColumns {
+pub struct SortedColumns {
     /// Encoded words.
-    pub(crate) keys: DeviceBuffer,
+    pub keys: DeviceBuffer,
     /// Values; empty if there are none.
-    pub(crate) values: DeviceBuffer,
+    pub values: DeviceBuffer,
     tuples: u64,
 }
 
 impl SortedColumns {
     /// Returns the arguments of kernels. The caller keeps the buffers.
-    pub(crate) fn arguments(&self) -> Columns {
+    #[must_use]
+    pub fn arguments(&self) -> Columns {
         Columns { keys: self.keys.address(), values: self.values.address(), tuples: self.tuples }
     }
 }
@@ -161,7 +174,10 @@ impl Resident {
     }
 
     /// Allocates memory for a structure, where the table's residence places it.
-    pub(crate) fn buffer(&self, bytes: u64) -> Result<DeviceBuffer, GpuError> {
+    ///
+    /// # Errors
+    /// As [`DeviceBuffer::new`].
+    pub fn buffer(&self, bytes: u64) -> Result<DeviceBuffer, GpuError> {
         if self.residence == Residence::Pinned {
             DeviceBuffer::pinned(&self.gpu, bytes)
         } else {
@@ -170,7 +186,11 @@ impl Resident {
     }
 
     /// Returns dense sorted columns, made at the first call, which waits for them.
-    pub(crate) fn columns(&self, stream: &Stream) -> Result<SortedColumns, GpuError> {
+    ///
+    /// # Errors
+    /// [`GpuError::Memory`] or [`GpuError::OutOfMemory`] if there is no room, [`GpuError::Driver`] if a
+    /// driver call fails.
+    pub fn columns(&self, stream: &Stream) -> Result<SortedColumns, GpuError> {
         let mut columns = self.columns.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(columns) = &*columns {
             return Ok(columns.clone());
@@ -187,7 +207,7 @@ impl Resident {
             values: made.values.address(),
             tuples: self.tuples,
         };
-        let instance = self.instance(Source::Columns, 0);
+        let instance = self.instance(&COLUMNS, 0);
         let shape = grid(&self.gpu, instance, "columns_from_lines", COLUMNS_THREADS, 0, self.line_count)?;
         // SAFETY: the lines hold that many tuples, and the columns have room for them; all live until the
         // stream was waited for.
@@ -198,9 +218,10 @@ impl Resident {
     }
 
     /// Returns an instance of a source for this table's words and values.
-    pub(crate) fn instance(&self, source: Source, option: u16) -> Instance {
-        let value_bytes = if source.has_value_width() { self.value_bytes } else { 0 };
-        Instance { source, word_bytes: self.word_bytes, value_bytes, option, lowest: Lowest::Codes16 }
+    #[must_use]
+    pub fn instance(&self, source: Source, option: u16) -> Instance {
+        let value_bytes = if source.has_value_width { self.value_bytes } else { 0 };
+        Instance { option, ..Instance::new(source, self.word_bytes, value_bytes) }
     }
 }
 
@@ -215,7 +236,11 @@ fn copy(to: &mut [u8], from: &[u8]) {
 }
 
 /// Returns a launch with enough blocks for `items`, a thread each, limited to the blocks that run at a time.
-pub(crate) fn grid(
+///
+/// # Errors
+/// [`GpuError::Unavailable`] or [`GpuError::Compile`] if the source cannot be compiled,
+/// [`GpuError::Driver`] if a driver call fails.
+pub fn grid(
     gpu: &Gpu,
     instance: Instance,
     entry: &'static str,
@@ -224,8 +249,7 @@ pub(crate) fn grid(
     items: u64,
 ) -> Result<LaunchShape, GpuError> {
     let most = gpu.blocks_at_once(instance, entry, threads, shared_bytes)?;
-    let blocks = items.div_ceil(threads.into()).clamp(1, most.into());
-    Ok(LaunchShape { blocks: u32::try_from(blocks).unwrap_or(most), threads, shared_bytes })
+    Ok(LaunchShape::limited(most, threads, shared_bytes, items))
 }
 
 /// Returns the word at the start of `bytes`.

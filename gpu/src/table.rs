@@ -2,16 +2,15 @@
 
 use crate::algorithm::auto::Auto;
 use crate::algorithm::binary::Binary;
-use crate::algorithm::btree::{Btree, PAryTree};
+use crate::algorithm::btree::Btree;
 use crate::algorithm::fast::Fast;
-use crate::algorithm::harmonia::{Harmonia, Regular};
+use crate::algorithm::harmonia::Harmonia;
 use crate::algorithm::hybrid::Hybrid;
-use crate::algorithm::pary::PAry;
 use crate::algorithm::spine::Spine;
 use crate::algorithm::sweep::Sweep;
 use crate::algorithm::{Algorithm, Search};
 use crate::host::{Asked, Form, PinnedBatch, PinnedSlots, Pool, Slots, bitmap_bytes};
-use crate::kernel::table::Batch;
+use crate::kernel::Batch;
 use crate::memory::DeviceBuffer;
 use crate::resident::{Residence, Resident};
 use crate::stream::Pending;
@@ -217,19 +216,13 @@ impl<'a> GpuTable<'a> {
             }
             Algorithm::Auto | Algorithm::Spine => searches.spine(stream, resident)?,
             Algorithm::Sweep => Arc::new(Sweep::new(resident, searches.spine(stream, resident)?)?),
-            Algorithm::Binary(form) => Arc::new(Binary::new(stream, resident, form)?),
-            Algorithm::PAry { threads, form } => Arc::new(PAry::new(stream, resident, threads, form)?),
-            Algorithm::PAryTree { threads, order } => {
-                Arc::new(PAryTree::new(stream, resident, threads, order)?)
-            }
+            Algorithm::Binary => Arc::new(Binary::new(stream, resident)?),
             Algorithm::Fast { form, simultaneous } => {
                 Arc::new(Fast::new(stream, resident, form, simultaneous)?)
             }
             Algorithm::Btree { order, form } => Arc::new(Btree::new(stream, resident, order, form)?),
             Algorithm::Harmonia(form) => Arc::new(Harmonia::new(stream, resident, form)?),
-            Algorithm::RegularTree { fanout, fill, threads } => {
-                Arc::new(Regular::new(stream, resident, fanout, fill, threads)?)
-            }
+            Algorithm::External(external) => external.make(stream, resident)?,
         })
     }
 

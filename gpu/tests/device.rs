@@ -1,11 +1,15 @@
 //! Look-ups on a GPU against those of the CPU. Without a GPU these tests skip, and say so.
 
+#[path = "suite/merge.rs"]
+mod merge;
+#[path = "suite/relation.rs"]
+mod relation;
 mod suite;
 
 use pleach::Index;
 use pleach_builder::{BuildOptions, build_iter};
 use pleach_gpu::image::Lowest;
-use pleach_gpu::{Algorithm, BinaryForm, Gpu, GpuError, GpuOptions, GpuTable, Residence};
+use pleach_gpu::{Algorithm, Gpu, GpuError, GpuOptions, GpuTable, Residence};
 use std::path::Path;
 
 fn gpu() -> Option<Gpu> {
@@ -29,12 +33,12 @@ fn answers_are_those_of_the_cpu() {
             GpuOptions { lowest: Some(lowest), top_max: Some(top_max), sampled_min, ..GpuOptions::default() };
         let gpu = Gpu::with_options(0, options).expect("opened above");
         let algorithms = [Algorithm::Auto, Algorithm::Spine, Algorithm::Sweep];
-        suite::every_table(&gpu, &[1, 2, 9, 69, 1157], &algorithms, 3000);
-        suite::every_table(&gpu, &[200_000], &algorithms, 60_000);
+        suite::every_table(&gpu, &[1, 2, 9, 69, 1157], &algorithms, &[], 3000);
+        suite::every_table(&gpu, &[200_000], &algorithms, &[], 60_000);
     }
-    suite::every_table(&gpu, &[1, 2, 5, 9, 68, 69], &suite::algorithms(true), 3000);
-    suite::every_table(&gpu, &[1157], &suite::algorithms(false), 600);
-    suite::every_table(&gpu, &[200_000], &suite::algorithms(true), 60_000);
+    suite::every_table(&gpu, &[1, 2, 5, 9, 68, 69], &suite::algorithms(true), &[], 3000);
+    suite::every_table(&gpu, &[1157], &suite::algorithms(false), &[], 600);
+    suite::every_table(&gpu, &[200_000], &suite::algorithms(true), &[], 60_000);
 }
 
 #[test]
@@ -66,7 +70,7 @@ fn byte_keys_are_searched() {
 fn recorded_batches_answer_again_and_again() {
     let Some(gpu) = gpu() else { return };
     for count in [1, 1000, 300_000] {
-        suite::recorded(&gpu, count);
+        suite::recorded(&gpu, count, &suite::RECORDED);
     }
 }
 
@@ -86,35 +90,27 @@ fn damaged_tables_are_not_left() {
     {
         let options = GpuOptions { lowest, top_max, sampled_min: Some(200), ..GpuOptions::default() };
         let gpu = Gpu::with_options(0, options).expect("opened above");
-        suite::damaged::all(&gpu, &[1, 69, 1157], true, 2000);
-        suite::damaged::all(&gpu, &[200_000], true, 20_000);
+        suite::damaged::all(&gpu, &[1, 69, 1157], &suite::algorithms(true), &[], 2000);
+        suite::damaged::all(&gpu, &[200_000], &suite::algorithms(true), &[], 20_000);
     }
-    suite::damaged::all(&gpu, &[3000], false, 2000);
-}
-
-#[test]
-fn operators_of_the_paper_answer() {
-    let Some(gpu) = gpu() else { return };
-    suite::relation_paper::all(&gpu, false);
-    suite::relation_paper::all(&gpu, true);
-    suite::relation_paper::many(&gpu, 1 << 20);
+    suite::damaged::all(&gpu, &[3000], &suite::algorithms(false), &[], 2000);
 }
 
 #[test]
 fn joins_and_set_operations_answer() {
     let Some(gpu) = gpu() else { return };
-    suite::merge::all(&gpu, 6000);
-    suite::merge::many(&gpu, 1 << 18);
+    merge::all(&gpu, 6000);
+    merge::many(&gpu, 1 << 18);
 }
 
 #[test]
 fn operators_of_one_pass_answer() {
     let Some(gpu) = gpu() else { return };
     for turn in 0..3 {
-        suite::relation::all(&gpu, turn);
+        relation::all(&gpu, turn);
     }
-    suite::relation::many(&gpu, 10_000_000);
-    suite::relation::memory(|options| Gpu::with_options(0, options).expect("opened above"));
+    relation::many(&gpu, 10_000_000);
+    relation::memory(|options| Gpu::with_options(0, options).expect("opened above"));
 }
 
 /// A little of everything, as compute-sanitizer makes it slow: see docs/TESTING.md.
@@ -125,16 +121,15 @@ fn small_tables_of_all_kinds() {
     for (lowest, top_max) in [(Lowest::Codes16, 3), (Lowest::Codes8, 3)] {
         let options = GpuOptions { lowest: Some(lowest), top_max: Some(top_max), ..GpuOptions::default() };
         let gpu = Gpu::with_options(0, options).expect("opened above");
-        suite::every_table(&gpu, &[1157], &[Algorithm::Auto, Algorithm::Spine, Algorithm::Sweep], 300);
+        suite::every_table(&gpu, &[1157], &[Algorithm::Auto, Algorithm::Spine, Algorithm::Sweep], &[], 300);
     }
-    suite::every_table(&gpu, &[1, 69], &suite::algorithms(true), 300);
+    suite::every_table(&gpu, &[1, 69], &suite::algorithms(true), &[], 300);
     suite::strings(&gpu, &[33], &suite::algorithms(true));
     suite::residences(&gpu, 1000);
     suite::all_tuples(&gpu, 3000);
-    suite::recorded(&gpu, 1000);
-    suite::relation_paper::all(&gpu, false);
-    suite::merge::all(&gpu, 6000);
-    suite::relation::all(&gpu, 0);
+    suite::recorded(&gpu, 1000, &suite::RECORDED);
+    merge::all(&gpu, 6000);
+    relation::all(&gpu, 0);
 }
 
 /// The same of damaged tables, for all tools but racecheck: where keys descend, several lanes find the child of a
@@ -143,7 +138,7 @@ fn small_tables_of_all_kinds() {
 #[ignore = "for compute-sanitizer: `damaged_tables_are_not_left` asks the same and more"]
 fn small_damaged_tables() {
     let Some(gpu) = gpu() else { return };
-    suite::damaged::all(&gpu, &[69, 700], true, 200);
+    suite::damaged::all(&gpu, &[69, 700], &suite::algorithms(true), &[], 200);
 }
 
 /// Ranks and presence of queries near `i`-th keys, of a table whose key `i / 2 * step` is there for each `i`.
@@ -154,9 +149,7 @@ fn check_pairs(table: &GpuTable<'_>, tuples: u64, step: u32) {
     let spread = (0..100_000u32).map(|i| i.wrapping_mul(0x9E37_79B1));
     let queries: Vec<u32> =
         beside(0).chain(beside(middle)).chain(beside(last)).chain(spread).chain([u32::MAX]).collect();
-    for algorithm in
-        [Algorithm::Auto, Algorithm::Spine, Algorithm::Sweep, Algorithm::Binary(BinaryForm::Plain)]
-    {
+    for algorithm in [Algorithm::Auto, Algorithm::Spine, Algorithm::Sweep, Algorithm::Binary] {
         let mut ranks = vec![0; queries.len()];
         table.lower_bound_batch_by::<u32, ()>(algorithm, &queries, &mut ranks).expect("answers");
         let (mut values, mut present) = (vec![(); queries.len()], vec![0; queries.len().div_ceil(64)]);

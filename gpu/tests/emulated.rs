@@ -1,58 +1,35 @@
 //! The oracle suite on a CPU that runs the kernels' own text, under sanitizers and in three orders of
 //! lanes, and faults that are planted in kernels to see that they are caught.
 //!
-//! Instrumented libraries want their run-time loaded before all else, so the tests proper are ignored ones,
-//! which two ordinary ones run in children of this program with `LD_PRELOAD` set. Run by hand (`--ignored
-//! NAME`), a test has no sanitizers. Without g++ and its sanitizers they skip, and say so; with
-//! `PLEACH_REQUIRE_EMULATION=1` they fail.
+//! The tests proper are ignored ones, which two ordinary ones run in children of this program: see `sanitized`.
 //!
 //! Each planted fault is a file of `emulate/faults`, a search or a scan that is right with `FAULT` 0 and
 //! wrong with 1.
 
 #![cfg(feature = "emulate")]
 
+#[path = "suite/merge.rs"]
+mod merge;
+#[path = "suite/relation.rs"]
+mod relation;
+#[path = "suite/sanitized.rs"]
+mod sanitized;
 mod suite;
 
-use pleach::{Index, Key, Value};
+use pleach::Index;
 use pleach_builder::{BuildOptions, build_slice};
-use pleach_gpu::image::Lowest;
-use pleach_gpu::{
-    Algorithm, Answers, DeviceBuffer, Gpu, GpuError, GpuOptions, GpuTable, LaneOrder, Stream, TextKernel,
-    sanitizer_environment,
-};
+use pleach_gpu::{Algorithm, Gpu, GpuError, GpuTable, LaneOrder, TextKernel};
 use pleach_kit::figure;
+use sanitized::{ORDERS, child, gpu, text_of};
 use std::ffi::c_void;
-use std::process::{Command, Output};
 use suite::mix;
 
 /// Which planted fault a child tries, and whether it is planted.
 const FAULT: &str = "PLEACH_PLANTED_FAULT";
-const ORDERS: [LaneOrder; 3] = [LaneOrder::Ascending, LaneOrder::Descending, LaneOrder::Random(7)];
-
-/// Runs ignored tests of this program in a child under sanitizers. `None` where there are none.
-fn child(arguments: &[&str], fault: Option<&str>) -> Option<Output> {
-    let mut command = Command::new(std::env::current_exe().expect("this program"));
-    command.arg("--ignored").args(arguments).envs(sanitizer_environment()?);
-    match fault {
-        Some(fault) => command.env(FAULT, fault),
-        None => command.env_remove(FAULT),
-    };
-    Some(command.output().expect("starts"))
-}
-
-fn text_of(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
 
 #[test]
 fn the_suite_passes_under_sanitizers() {
-    let Some(output) = child(&["--skip", "planted", "--show-output"], None) else { return };
-    let (said, complained) = (text_of(&output.stdout), text_of(&output.stderr));
-    assert!(output.status.success(), "{said}\n{complained}");
-    assert!(!said.contains(" 0 passed"), "{said}");
-    let tests = said.lines().filter(|line| line.starts_with("test ") && line.ends_with(" ok")).count();
-    figure(22, &format!("{tests} tests of kernels on a CPU under sanitizers"));
-    said.lines().filter(|line| line.starts_with("figure ")).for_each(|line| println!("{line}"));
+    sanitized::run_all(Some("planted"));
 }
 
 /// Test that catches a planted fault.
@@ -102,11 +79,11 @@ faults! {
 fn planted_faults_are_caught() {
     let arguments = ["--exact", "planted_fault", "--nocapture", "--test-threads=1"];
     for &(name, _, _, catcher) in FAULTS {
-        let Some(output) = child(&arguments, Some(&format!("{name}=0"))) else { return };
+        let Some(output) = child(&arguments, Some((FAULT, &format!("{name}=0")))) else { return };
         let said = text_of(&output.stdout);
         let all = format!("{name}: {said}\n{}", text_of(&output.stderr));
         assert!(output.status.success() && said.matches("OUTCOME right").count() == ORDERS.len(), "{all}");
-        let Some(output) = child(&arguments, Some(&format!("{name}=1"))) else { return };
+        let Some(output) = child(&arguments, Some((FAULT, &format!("{name}=1")))) else { return };
         let (said, complained) = (text_of(&output.stdout), text_of(&output.stderr));
         let all = format!("{name}: {catcher:?}: {said}\n{complained}");
         let outcomes: Vec<&str> =
@@ -234,94 +211,6 @@ fn try_scan(kernel: &TextKernel<'_>, order: LaneOrder) -> Result<bool, GpuError>
     Ok(sums.eq(output.iter().copied()))
 }
 
-fn gpu(order: LaneOrder) -> Gpu {
-    // Images with long and with short codes, with a top alone and of several levels.
-    let (lowest, top_max) = match order {
-        LaneOrder::Ascending => (None, None),
-        LaneOrder::Descending => (Some(Lowest::Codes16), Some(3)),
-        LaneOrder::Random(_) => (Some(Lowest::Codes8), Some(3)),
-    };
-    // Orders are looked at for some, even of few queries.
-    let sampled_min = (order != LaneOrder::Ascending).then_some(200);
-    let options = GpuOptions { lowest, top_max, sampled_min, ..GpuOptions::default() };
-    Gpu::emulated(order, options).expect("g++ is there")
-}
-
-/// Searches from buffers of the device to such, which have no byte too many, for every combination of answers.
-fn check_exact<K: Key, V: Value, const WORD_BYTES: usize, const VALUE_BYTES: usize>(
-    gpu: &Gpu,
-    algorithm: Algorithm,
-    (key, word): (impl Fn(u64) -> K, impl Fn(K) -> [u8; WORD_BYTES]),
-    (value, value_bytes): (impl Fn(u64) -> V, impl Fn(V) -> [u8; VALUE_BYTES]),
-    [tuples, count]: [u64; 2],
-) {
-    let what = format!("{algorithm:?}: {tuples} tuples of {}, {count} queries", K::TYPE);
-    let mut keys: Vec<K> = (0..tuples).map(|i| key(mix(i / 2) >> 1)).collect();
-    keys.sort_by_key(|key| key.encode());
-    let tuples: Vec<(K, V)> = keys.iter().zip(0..).map(|(&key, i)| (key, value(mix(i)))).collect();
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("table.pleach");
-    build_slice(&tuples, &path, &BuildOptions::default()).expect("built");
-    let index = Index::open(&path).expect("opens");
-    let table = GpuTable::new(&index, gpu).expect("fits");
-    let stream = Stream::new(gpu).expect("a stream");
-    let queries: Vec<K> = (0..count).map(|i| key(mix(mix(i) % (tuples.len() as u64 + 9)) >> 1)).collect();
-    let bytes: Vec<u8> = queries.iter().flat_map(|&query| word(query)).collect();
-    let on_device = DeviceBuffer::from_host(&stream, &bytes).expect("fits");
-    for (asks_values, rank_bytes) in [(true, 0), (false, 4), (false, 8), (true, 8)] {
-        let some =
-            |is_asked: bool, bytes: u64| is_asked.then(|| DeviceBuffer::new(gpu, bytes).expect("fits"));
-        let values = some(asks_values && VALUE_BYTES > 0, count * VALUE_BYTES as u64);
-        let present = some(asks_values, count.div_ceil(32) * 4);
-        let ranks = some(rank_bytes > 0, count * u64::from(rank_bytes));
-        let answers =
-            Answers { values: values.as_ref(), present: present.as_ref(), ranks: ranks.as_ref(), rank_bytes };
-        let pending = table.search_on(&stream, algorithm, &on_device, count, answers);
-        pending.and_then(|pending| pending.wait()).unwrap_or_else(|error| panic!("{what}: {error}"));
-        let read = |buffer: &Option<DeviceBuffer>| {
-            buffer.as_ref().map(|buffer| {
-                let mut bytes = vec![0; buffer.bytes() as usize];
-                buffer.copy_to_host(&stream, &mut bytes).expect("copied");
-                bytes
-            })
-        };
-        let (values, present, ranks) = (read(&values), read(&present), read(&ranks));
-        for (i, query) in queries.iter().enumerate() {
-            let rank = keys.partition_point(|key| key.encode() < query.encode());
-            let is_there = keys.get(rank).is_some_and(|key| key.encode() == query.encode());
-            if let Some(ranks) = &ranks {
-                let each = rank_bytes as usize;
-                assert_eq!(ranks[i * each..(i + 1) * each], rank.to_le_bytes()[..each], "{what}");
-            }
-            if let Some(present) = &present {
-                assert_eq!(present[i / 8] >> (i % 8) & 1 == 1, is_there, "{what}");
-            }
-            if let Some(values) = &values {
-                let wanted = if is_there { value_bytes(tuples[rank].1) } else { [0; VALUE_BYTES] };
-                assert_eq!(values[i * VALUE_BYTES..(i + 1) * VALUE_BYTES], wanted, "{what}");
-            }
-        }
-    }
-}
-
-/// Tuples and queries at the edges of lines, warps and blocks.
-const EDGES: [[u64; 2]; 5] = [[1, 1], [8, 31], [9, 32], [129, 33], [700, 1025]];
-
-fn run_exact(order: LaneOrder) {
-    let gpu = gpu(order);
-    for algorithm in suite::algorithms(true) {
-        let narrow = |i: u64| (i >> 20) as u32;
-        for sizes in EDGES {
-            let words = (|i| i, u64::to_le_bytes);
-            check_exact(&gpu, algorithm, words, (|i| i, u64::to_le_bytes), sizes);
-        }
-        let words = (narrow, u32::to_le_bytes);
-        check_exact(&gpu, algorithm, words, (narrow, u32::to_le_bytes), [129, 99]);
-        let words = (u128::from, u128::to_le_bytes);
-        check_exact(&gpu, algorithm, words, (|_| (), |()| []), [129, 99]);
-    }
-}
-
 /// All types at small sizes, more forms of the algorithms with one, and what else a table answers.
 fn run_suite(order: LaneOrder) {
     let gpu = gpu(order);
@@ -331,38 +220,29 @@ fn run_suite(order: LaneOrder) {
         LaneOrder::Descending => &[5],
         LaneOrder::Random(_) => &[300],
     };
-    suite::every_table(&gpu, counts, &suite::algorithms(true), 150);
+    suite::every_table(&gpu, counts, &suite::algorithms(true), &[], 150);
     let tuples: Vec<(u64, u64)> = (0..1157).map(|i| (mix(i / 3), i)).collect();
     let near = |key: u64| [key.saturating_sub(1), key, key.saturating_add(1)];
     suite::check(&gpu, &suite::algorithms(false), tuples, near, &[0, u64::MAX], 300);
     suite::residences(&gpu, 1000);
     suite::strings(&gpu, &[1, 2, 33], &suite::algorithms(true));
     suite::all_tuples(&gpu, 3000);
-    suite::recorded(&gpu, 500);
+    suite::recorded(&gpu, 500, &suite::RECORDED);
 }
 
-/// The operators of the paper on relational algebra, keys of 8 bytes in one order; and ours, whose tiles
-/// are large, in one order.
-fn run_relations(order: LaneOrder) {
-    if matches!(order, LaneOrder::Random(_)) {
-        suite::merge::all(&gpu(order), 4000);
-    }
-    suite::relation_paper::all(&gpu(order), order == LaneOrder::Descending);
-}
-
-/// Our own operators in one pass, other widths in each order.
+/// Operators in one pass, other widths in each order.
 fn run_operators(order: LaneOrder) {
     let turn = ORDERS.iter().position(|one| one == &order).unwrap_or(2);
-    suite::relation::all(&gpu(order), turn);
+    relation::all(&gpu(order), turn);
     for tiles in [1, 31, 33, 300] {
-        suite::relation::look_backs(order, tiles);
+        relation::look_backs(order, tiles);
     }
-    suite::relation::memory(|options| Gpu::emulated(order, options).expect("g++ is there"));
+    relation::memory(|options| Gpu::emulated(order, options).expect("g++ is there"));
 }
 
 /// The tests proper, of an order of lanes each.
 macro_rules! orders {
-    ($($answers:ident $exact:ident $relations:ident $operators:ident $order:expr;)*) => {$(
+    ($($answers:ident $exact:ident $operators:ident $order:expr;)*) => {$(
         #[test]
         #[ignore = "run by `the_suite_passes_under_sanitizers`"]
         fn $answers() {
@@ -372,13 +252,7 @@ macro_rules! orders {
         #[test]
         #[ignore = "run by `the_suite_passes_under_sanitizers`"]
         fn $exact() {
-            run_exact($order);
-        }
-
-        #[test]
-        #[ignore = "run by `the_suite_passes_under_sanitizers`"]
-        fn $relations() {
-            run_relations($order);
+            suite::exact::all(&gpu($order), &suite::algorithms(true));
         }
 
         #[test]
@@ -390,9 +264,16 @@ macro_rules! orders {
 }
 
 orders! {
-    ascending_answers ascending_in_exact_buffers ascending_relations ascending_operators LaneOrder::Ascending;
-    descending_answers descending_in_exact_buffers descending_relations descending_operators LaneOrder::Descending;
-    random_answers random_in_exact_buffers random_relations random_operators LaneOrder::Random(1);
+    ascending_answers ascending_in_exact_buffers ascending_operators LaneOrder::Ascending;
+    descending_answers descending_in_exact_buffers descending_operators LaneOrder::Descending;
+    random_answers random_in_exact_buffers random_operators LaneOrder::Random(1);
+}
+
+/// Joins and set operations, whose tiles are large: in one order.
+#[test]
+#[ignore = "run by `the_suite_passes_under_sanitizers`"]
+fn joins_and_set_operations() {
+    merge::all(&gpu(LaneOrder::Random(1)), 4000);
 }
 
 #[test]
@@ -403,7 +284,7 @@ fn what_is_asked_wrongly_is_refused() {
 
 /// Random lines: kernels stay within the table for all contents.
 fn run_damaged(order: LaneOrder, counts: &[u64]) {
-    let asked = suite::damaged::all(&gpu(order), counts, true, 200);
+    let asked = suite::damaged::all(&gpu(order), counts, &suite::algorithms(true), &[], 200);
     assert!(asked > 10_000, "{asked}");
     figure(22, &format!("{asked} look-ups in tables whose lines hold anything"));
 }

@@ -5,9 +5,10 @@
 //!
 //! [`fast`] has the ideas of FAST, each a switch. [`kary`] is k-ary search in a sorted slice and in a
 //! linearised tree. [`harmonia`] is Harmonia's tree in memory, with its batch update. [`tables`] measures
-//! them; [`report`] is the form of most results.
+//! them; [`report`] is the form of most results. [`gpu`] has what runs on a GPU.
 
 pub mod fast;
+pub mod gpu;
 pub mod harmonia;
 mod in_flight;
 pub mod kary;

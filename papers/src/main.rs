@@ -1,7 +1,9 @@
 //! The command `pleach-papers`: measures a table or a figure of a paper.
 
 use clap::{Args, Parser, Subcommand};
+use pleach_bench::gpu::GpuReport;
 use pleach_bench::{BenchError, BenchOptions, Report, Told};
+use pleach_papers::gpu::command::GpuPaper;
 use pleach_papers::report::Table;
 use pleach_papers::tables::batches::BatchSizes;
 use pleach_papers::tables::kary::What;
@@ -40,6 +42,8 @@ enum Paper {
     HarmoniaBatch(BatchArgs),
     /// Harmonia, Figure 14: the batch update next to rebuilds of a file and other stores
     HarmoniaUpdate(UpdateArgs),
+    #[command(flatten)]
+    Gpu(GpuPaper),
 }
 
 #[derive(Args)]
@@ -128,6 +132,12 @@ impl From<Report> for Printed {
     }
 }
 
+impl From<GpuReport> for Printed {
+    fn from(report: GpuReport) -> Self {
+        Self { text: report.to_text(), json: report.to_json().to_string() }
+    }
+}
+
 impl Paper {
     fn run(self) -> Result<Printed, BenchError> {
         match self {
@@ -153,6 +163,7 @@ impl Paper {
             Self::KaryScaling(sizes) => Ok(sizes.run(What::Scaling)),
             Self::HarmoniaBatch(args) => Ok(batches::run(&args.sizes())?.into()),
             Self::HarmoniaUpdate(args) => args.run(),
+            Self::Gpu(paper) => Ok(paper.run()?.into()),
         }
     }
 }

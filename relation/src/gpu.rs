@@ -71,14 +71,13 @@ fn sorted(stream: &Stream, side: &(Column, Column), with_values: bool) -> Result
 }
 
 fn relation(stream: &Stream, keys: &Column, values: Option<(&[u8], u8)>) -> Result<operators::Relation> {
-    let values: Vec<(&[u8], u8)> = values.into_iter().collect();
-    operators::Relation::from_host(stream, words(keys).ok_or_else(no_words)?, &values)
+    operators::Relation::from_host(stream, words(keys).ok_or_else(no_words)?, values)
 }
 
 /// Returns a relation as keys and values.
 fn columns(stream: &Stream, from: &operators::Relation) -> Result<(Column, Column)> {
     let keys = column(stream, Some(from.keys()), from.key_bytes(), from.tuples())?;
-    let values = from.columns().first();
+    let values = from.values();
     let bytes = values.map_or(0, |values| values.bytes);
     Ok((keys, column(stream, values.map(|values| &values.buffer), bytes, from.tuples())?))
 }

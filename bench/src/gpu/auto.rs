@@ -6,11 +6,11 @@
 
 use super::case::{Asked, Case, Trouble, failed};
 use super::engines::{self, of_auto, of_hybrid};
+use super::measure::Drawn;
 use super::tables::size_name;
 use super::{GpuReport, GpuRow};
 use crate::BenchError;
 use crate::report::spread;
-use pleach_gpu::measure::Drawn;
 use pleach_gpu::{Algorithm, GpuError};
 use serde_json::{Map, Value};
 

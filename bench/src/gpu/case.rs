@@ -1,10 +1,10 @@
 //! One table on the device, and timed searches of it: fresh queries each time, every answer compared on the
 //! device.
 
+use super::measure::{Differences, Drawn, KnownBatch, Maker};
 use super::tables::{Cell, Made, first};
 use super::{Bench, GpuRow, engines};
 use crate::BenchError;
-use pleach_gpu::measure::{Differences, Drawn, KnownBatch, Maker};
 use pleach_gpu::{Algorithm, Answers, DeviceBuffer, GpuError, GpuTable, Residence};
 use std::cell::OnceCell;
 use std::time::Instant;
@@ -22,7 +22,7 @@ const REPETITIONS_MIN: usize = 3;
 
 /// Why a search has no times.
 #[derive(Debug)]
-pub(crate) enum Trouble {
+pub enum Trouble {
     /// It failed.
     Gpu(GpuError),
     /// It answered wrongly.
@@ -37,23 +37,26 @@ impl From<GpuError> for Trouble {
 
 /// A search to be timed.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Asked {
-    pub(crate) algorithm: Algorithm,
-    pub(crate) kind: Drawn,
+pub struct Asked {
+    /// The algorithm.
+    pub algorithm: Algorithm,
+    /// Distribution of the queries.
+    pub kind: Drawn,
     /// Queries of a batch, or fewer if they are slow.
-    pub(crate) most: u64,
-    pub(crate) repetitions: usize,
+    pub most: u64,
+    /// Repetitions that are timed.
+    pub repetitions: usize,
     /// True if the caches are emptied before each search.
-    pub(crate) is_flushed: bool,
+    pub is_flushed: bool,
     /// Never fewer queries.
-    pub(crate) is_whole: bool,
+    pub is_whole: bool,
     /// In which order answers come.
-    pub(crate) order: Order,
+    pub order: Order,
 }
 
 /// In which order answers come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Order {
+pub enum Order {
     /// That of the queries.
     Asked,
     /// That in which they were sorted, with their numbers.
@@ -64,7 +67,7 @@ pub(crate) enum Order {
 
 impl Asked {
     /// As often as the options say, caches as they are.
-    pub(crate) fn new(bench: &Bench<'_>, algorithm: Algorithm, kind: Drawn, most: u64) -> Self {
+    pub fn new(bench: &Bench<'_>, algorithm: Algorithm, kind: Drawn, most: u64) -> Self {
         let repetitions = bench.options.repetitions;
         Self { algorithm, kind, most, repetitions, is_flushed: false, is_whole: false, order: Order::Asked }
     }
@@ -72,22 +75,25 @@ impl Asked {
 
 /// Times of a search.
 #[derive(Clone, Debug)]
-pub(crate) struct Times {
+pub struct Times {
     /// Queries of a batch.
-    pub(crate) count: u64,
+    pub count: u64,
     /// Milliseconds of each repetition.
-    pub(crate) ms: Vec<f64>,
+    pub ms: Vec<f64>,
     /// Answers that were compared.
-    pub(crate) compared: u64,
+    pub compared: u64,
 }
 
 /// A table on the device, with room for a batch and for its answers.
-pub(crate) struct Case<'b, 'i> {
-    pub(crate) bench: &'b Bench<'b>,
-    pub(crate) table: GpuTable<'i>,
-    pub(crate) maker: Maker,
+pub struct Case<'b, 'i> {
+    /// State that all measurements share.
+    pub bench: &'b Bench<'b>,
+    /// The table.
+    pub table: GpuTable<'i>,
+    /// Draws queries, and compares answers.
+    pub maker: Maker,
     /// Keys on the device, sorted.
-    pub(crate) keys: DeviceBuffer,
+    pub keys: DeviceBuffer,
     room: KnownBatch,
     values: DeviceBuffer,
     present: DeviceBuffer,
@@ -97,7 +103,7 @@ pub(crate) struct Case<'b, 'i> {
 
 impl<'b, 'i> Case<'b, 'i> {
     /// Puts a table where the device reads it, with room for batches of `queries_max` queries.
-    pub(crate) fn new<T: Cell>(
+    pub fn new<T: Cell>(
         bench: &'b Bench<'b>,
         made: &'i Made<T>,
         batch: u64,
@@ -115,7 +121,7 @@ impl<'b, 'i> Case<'b, 'i> {
     }
 
     /// Draws fresh queries; the buffers of the answers hold none.
-    pub(crate) fn draw(&self, kind: Drawn, count: u64, seed: u64) -> Result<KnownBatch, GpuError> {
+    pub fn draw(&self, kind: Drawn, count: u64, seed: u64) -> Result<KnownBatch, GpuError> {
         let batch = first(&self.room, count);
         self.maker.draw(&batch, kind, seed)?;
         self.values.fill(&self.bench.stream, STALE)?;
@@ -124,7 +130,7 @@ impl<'b, 'i> Case<'b, 'i> {
     }
 
     /// Compares the answers with those of a batch.
-    pub(crate) fn compare(&self, batch: &KnownBatch) -> Result<(), Trouble> {
+    pub fn compare(&self, batch: &KnownBatch) -> Result<(), Trouble> {
         Self::judge(batch, self.maker.compare(batch, &self.values, &self.present)?)
     }
 
@@ -137,12 +143,7 @@ impl<'b, 'i> Case<'b, 'i> {
     }
 
     /// Compares answers that came to the host.
-    pub(crate) fn compare_host(
-        &self,
-        batch: &KnownBatch,
-        values: &[u8],
-        present: &[u8],
-    ) -> Result<(), Trouble> {
+    pub fn compare_host(&self, batch: &KnownBatch, values: &[u8], present: &[u8]) -> Result<(), Trouble> {
         self.values.copy_from_host(&self.bench.stream, values)?;
         self.present.copy_from_host(&self.bench.stream, present)?;
         self.compare(batch)
@@ -189,7 +190,7 @@ impl<'b, 'i> Case<'b, 'i> {
     }
 
     /// Times searches.
-    pub(crate) fn time(&self, asked: Asked) -> Result<Times, Trouble> {
+    pub fn time(&self, asked: Asked) -> Result<Times, Trouble> {
         let Asked { algorithm, kind, most, repetitions, is_flushed, is_whole, order } = asked;
         self.table.prepare(algorithm)?;
         let mut compared = 0;
@@ -217,7 +218,7 @@ impl<'b, 'i> Case<'b, 'i> {
     }
 
     /// As [`Case::time`], as a row: with the time that making the structure took, or with what went wrong.
-    pub(crate) fn row(&self, group: &str, parts: &[&str], asked: Asked) -> Result<GpuRow, BenchError> {
+    pub fn row(&self, group: &str, parts: &[&str], asked: Asked) -> Result<GpuRow, BenchError> {
         let row = GpuRow::new(group, &engines::label(asked.algorithm), parts);
         let start = Instant::now();
         let times = self.table.prepare(asked.algorithm).map_err(Trouble::from).and_then(|()| {
@@ -237,7 +238,7 @@ impl<'b, 'i> Case<'b, 'i> {
 }
 
 /// A row that says what went wrong; an error if nothing more can be measured.
-pub(crate) fn failed(row: GpuRow, trouble: Trouble) -> Result<GpuRow, BenchError> {
+pub fn failed(row: GpuRow, trouble: Trouble) -> Result<GpuRow, BenchError> {
     match trouble {
         Trouble::Gpu(error @ (GpuError::Lost { .. } | GpuError::Unavailable(_))) => Err(error.into()),
         Trouble::Gpu(error) => Ok(row.with("error", error.to_string())),

@@ -1,8 +1,8 @@
 //! The CPU of the same machine, on all cores, on the batches that the device is asked: what a GPU has to beat.
 
 use super::case::{Case, Trouble};
+use super::measure::Drawn;
 use super::tables::{Cell, Made};
-use pleach_gpu::measure::Drawn;
 use std::time::Instant;
 use zerocopy::IntoBytes;
 
@@ -13,7 +13,7 @@ const SHORT: u64 = 1 << 20;
 const SHORT_REPETITIONS: usize = 15;
 
 /// Milliseconds of batches by any search that writes values and words of 64 bits of presence; answers are compared.
-pub(crate) fn times<T: Cell>(
+pub fn times<T: Cell>(
     case: &Case<'_, '_>,
     kind: Drawn,
     count: u64,
@@ -41,7 +41,7 @@ pub(crate) fn times<T: Cell>(
 }
 
 /// Milliseconds of batches by the CPU's search of the same file.
-pub(crate) fn pleach<T: Cell>(
+pub fn pleach<T: Cell>(
     case: &Case<'_, '_>,
     made: &Made<T>,
     kind: Drawn,

@@ -1,31 +1,14 @@
 //! Which algorithms are measured, and what they are called.
 //!
-//! A label is the algorithm's name and, after dashes, what else tells it from its siblings: `p-ary-32-ballot`,
-//! `btree-16-grid`. The full list has every form with the parameters of the papers; the short list has the
-//! best and representative ones, for sizes other than the main one.
+//! A label is the algorithm's name and, after dashes, what else tells it from its siblings: `btree-16-grid`. The
+//! full list has every form with the parameters of the papers; the short one has those that do best or stand for their
+//! kind, for sizes beside the main one.
 
-use pleach_gpu::{
-    Algorithm, BinaryForm, BtreeForm, ChildRegion, FastForm, Group, HarmoniaForm, PAryForm, QuerySort, Scan,
-};
+use pleach_gpu::{Algorithm, BtreeForm, ChildRegion, FastForm, Group, HarmoniaForm, QuerySort, Scan};
 
 /// Every form that searches numbers.
 pub(crate) fn all() -> Vec<Algorithm> {
-    let mut all = vec![
-        Algorithm::Auto,
-        Algorithm::Spine,
-        Algorithm::Sweep,
-        Algorithm::Binary(BinaryForm::Plain),
-        Algorithm::Binary(BinaryForm::Top),
-    ];
-    for threads in [4, 8, 16, 32, 64, 128, 256, 512, 1024] {
-        all.push(Algorithm::PAry { threads, form: PAryForm::List });
-        if threads <= 32 {
-            all.push(Algorithm::PAry { threads, form: PAryForm::Ballot });
-        }
-    }
-    for threads in [4, 16, 32, 64, 128] {
-        all.push(Algorithm::PAryTree { threads, order: threads });
-    }
+    let mut all = vec![Algorithm::Auto, Algorithm::Spine, Algorithm::Sweep, Algorithm::Binary];
     for form in [FastForm::Paper, FastForm::Grid, FastForm::Ballot] {
         for simultaneous in [1, 2, 4] {
             all.push(Algorithm::Fast { form, simultaneous });
@@ -45,11 +28,7 @@ pub(crate) fn some() -> Vec<Algorithm> {
         Algorithm::Auto,
         Algorithm::Spine,
         Algorithm::Sweep,
-        Algorithm::Binary(BinaryForm::Plain),
-        Algorithm::Binary(BinaryForm::Top),
-        Algorithm::PAry { threads: 32, form: PAryForm::List },
-        Algorithm::PAry { threads: 8, form: PAryForm::Ballot },
-        Algorithm::PAryTree { threads: 32, order: 32 },
+        Algorithm::Binary,
         Algorithm::Fast { form: FastForm::Paper, simultaneous: 2 },
         Algorithm::Fast { form: FastForm::Grid, simultaneous: 2 },
         Algorithm::Fast { form: FastForm::Ballot, simultaneous: 2 },
@@ -61,20 +40,12 @@ pub(crate) fn some() -> Vec<Algorithm> {
 
 /// Engines that compete for short batches.
 pub(crate) fn of_short_batches() -> Vec<Algorithm> {
-    vec![
-        Algorithm::Auto,
-        Algorithm::Spine,
-        Algorithm::Binary(BinaryForm::Plain),
-        Algorithm::Binary(BinaryForm::Top),
-        Algorithm::PAry { threads: 32, form: PAryForm::List },
-        Algorithm::PAry { threads: 32, form: PAryForm::Ballot },
-        Algorithm::PAryTree { threads: 32, order: 32 },
-    ]
+    vec![Algorithm::Auto, Algorithm::Spine, Algorithm::Binary]
 }
 
 /// Engines that compete for ascending batches.
 pub(crate) fn of_sorted_batches() -> Vec<Algorithm> {
-    vec![Algorithm::Auto, Algorithm::Sweep, Algorithm::Spine, Algorithm::Binary(BinaryForm::Plain)]
+    vec![Algorithm::Auto, Algorithm::Sweep, Algorithm::Spine, Algorithm::Binary]
 }
 
 /// Engines that search the structures of Pleach.
@@ -89,29 +60,14 @@ pub(crate) fn of_hybrid() -> Vec<Algorithm> {
 
 /// Engines from which `auto` chooses.
 pub(crate) fn of_auto() -> Vec<Algorithm> {
-    vec![
-        Algorithm::Spine,
-        Algorithm::Sweep,
-        Algorithm::Binary(BinaryForm::Plain),
-        Algorithm::Binary(BinaryForm::Top),
-        Algorithm::PAry { threads: 32, form: PAryForm::Ballot },
-    ]
+    vec![Algorithm::Spine, Algorithm::Sweep, Algorithm::Binary]
 }
 
 /// Returns the name in reports.
-pub(crate) fn label(algorithm: Algorithm) -> String {
+#[must_use]
+pub fn label(algorithm: Algorithm) -> String {
     let name = algorithm.name();
     match algorithm {
-        Algorithm::Binary(form) => match form {
-            BinaryForm::Plain => name.to_owned(),
-            BinaryForm::Top => format!("{name}-top"),
-            BinaryForm::Bytes => format!("{name}-bytes"),
-            BinaryForm::Swap => format!("{name}-swap"),
-            BinaryForm::Cached => format!("{name}-cached"),
-        },
-        Algorithm::PAry { threads, form: PAryForm::List } => format!("{name}-{threads}"),
-        Algorithm::PAry { threads, form: PAryForm::Ballot } => format!("{name}-{threads}-ballot"),
-        Algorithm::PAryTree { threads, order } => format!("{name}-{threads}-{order}"),
         Algorithm::Fast { form, simultaneous } => {
             let form = match form {
                 FastForm::Paper => "paper",
@@ -123,7 +79,12 @@ pub(crate) fn label(algorithm: Algorithm) -> String {
         Algorithm::Btree { order, form: BtreeForm::Paper } => format!("{name}-{order}-paper"),
         Algorithm::Btree { order, form: BtreeForm::Grid } => format!("{name}-{order}-grid"),
         Algorithm::Harmonia(form) => harmonia_label(form),
-        Algorithm::RegularTree { fanout, fill, threads } => format!("{name}-{fanout}-{fill}-{threads}"),
+        Algorithm::External(external) => {
+            let parameters = external.parameters.iter().filter(|&&parameter| parameter > 0);
+            let parameters = parameters.map(u16::to_string);
+            let form = Some(external.form.to_owned()).filter(|form| !form.is_empty());
+            std::iter::once(name.to_owned()).chain(parameters).chain(form).collect::<Vec<_>>().join("-")
+        }
         _ => name.to_owned(),
     }
 }

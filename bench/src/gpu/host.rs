@@ -2,11 +2,11 @@
 //! few queries at a time. Times are the host's, from the call until the answers are there.
 
 use super::case::{Case, Trouble, failed};
+use super::measure::{Drawn, KnownBatch};
 use super::tables::{Cell, size_name};
 use super::{GpuReport, GpuRow};
 use crate::BenchError;
 use crate::report::spread;
-use pleach_gpu::measure::{Drawn, KnownBatch};
 use pleach_gpu::{Algorithm, PinnedBatch, PinnedBuffer};
 use std::time::Instant;
 use zerocopy::IntoBytes;

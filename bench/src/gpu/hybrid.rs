@@ -4,10 +4,10 @@
 //! are never cut, since what such a search does depends on their length.
 
 use super::case::{Asked, Case, failed};
+use super::measure::Drawn;
 use super::tables::{Cell, Made};
 use super::{Bench, GpuReport, GpuRow, cpu, limits};
 use crate::BenchError;
-use pleach_gpu::measure::Drawn;
 use pleach_gpu::{Algorithm, Residence};
 
 /// All rows of a table of 8-byte keys, which is not on the device.

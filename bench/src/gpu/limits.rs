@@ -4,13 +4,13 @@
 //! level 2 cache fetches at a time: all forms are tried once, the best few are measured like everything
 //! else. The last of these is a setting of the whole context, which is put back.
 
+use super::measure::{FetchLimit, ReadForm, Unit};
 use super::tables::size_name;
 use super::{Bench, GpuReport, GpuRow, Group};
 use crate::BenchError;
 use crate::report::spread;
 use pleach::KeyType;
 use pleach_format::LineGeometry;
-use pleach_gpu::measure::{FetchLimit, ReadForm, Unit};
 use pleach_gpu::{DeviceBuffer, GpuError, PinnedBuffer};
 
 /// Bytes that the level 2 cache may fetch at a time.
@@ -94,7 +94,7 @@ fn empty_launch(bench: &Bench<'_>) -> Result<GpuRow, BenchError> {
 }
 
 /// A copy on the device: the best of the driver's and of ours.
-pub(crate) fn copy(bench: &Bench<'_>) -> Result<GpuRow, BenchError> {
+pub fn copy(bench: &Bench<'_>) -> Result<GpuRow, BenchError> {
     let (options, meter) = (bench.options, &bench.meter);
     let bytes = options.copy_bytes;
     let (from, to) = (DeviceBuffer::new(bench.gpu, bytes)?, DeviceBuffer::new(bench.gpu, bytes)?);

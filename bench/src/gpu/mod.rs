@@ -9,28 +9,29 @@
 
 mod auto;
 mod built;
-mod case;
-mod cpu;
-mod engines;
+pub mod case;
+pub mod cpu;
+pub mod engines;
 mod host;
 mod hybrid;
-mod limits;
-mod papers;
-mod peers;
+#[cfg(test)]
+mod kernel;
+pub mod limits;
+pub mod measure;
+pub mod peers;
 mod relation;
 mod report;
 mod reuse;
-mod tables;
+pub mod tables;
 mod unary;
 
-pub use papers::{PaperSizes, RelationSizes};
-pub use report::{GpuReport, GpuRow, SCHEMA};
+pub use report::{GpuReport, GpuRow, Ratios, SCHEMA};
 pub use tables::Keys;
 
 use crate::{BenchError, Told};
 use case::{Asked, Case};
+use measure::{Drawn, Meter};
 use pleach::{Key, KeyType};
-use pleach_gpu::measure::{Drawn, Meter};
 use pleach_gpu::{Algorithm, Gpu, Residence, Stream};
 use std::path::PathBuf;
 use tables::{Cell, Made, kind_name, size_name};
@@ -67,16 +68,6 @@ pub enum Group {
     Auto,
     /// Number of batches after which copying a table has paid off.
     Reuse,
-    /// The slides on P-ary search.
-    Slides,
-    /// The FAST paper.
-    Fast,
-    /// The paper on B+trees on an APU.
-    Apu,
-    /// The paper on Harmonia.
-    Harmonia,
-    /// The paper on relational algebra.
-    Relation,
     /// Joins and set operations in one pass.
     OnePass,
 }
@@ -95,26 +86,12 @@ impl Group {
         Self::Hybrid,
         Self::Auto,
     ];
-    /// Groups of `bench gpu-papers`: the papers' own tables and figures.
-    pub const PAPERS: [Self; 3] = [Self::Slides, Self::Fast, Self::Apu];
-
-    /// Groups of `bench gpu-harmonia`.
-    pub const HARMONIA: [Self; 2] = [Self::Limits, Self::Harmonia];
-
-    /// Groups of `bench gpu-relation-paper`.
-    pub const RELATION: [Self; 1] = [Self::Relation];
-
     /// Groups of `bench gpu-relation`.
     pub const ONE_PASS: [Self; 1] = [Self::OnePass];
 
     /// All of these and [`Group::Reuse`].
     pub fn every() -> impl Iterator<Item = Self> {
-        Self::ALL.into_iter().chain(Self::PAPERS).chain([
-            Self::Harmonia,
-            Self::Relation,
-            Self::OnePass,
-            Self::Reuse,
-        ])
+        Self::ALL.into_iter().chain([Self::OnePass, Self::Reuse])
     }
 
     /// Returns the name in reports and arguments.
@@ -132,11 +109,6 @@ impl Group {
             Self::Hybrid => "hybrid",
             Self::Auto => "auto",
             Self::Reuse => "reuse",
-            Self::Slides => "slides",
-            Self::Fast => "fast",
-            Self::Apu => "apu",
-            Self::Harmonia => "harmonia",
-            Self::Relation => "relation",
             Self::OnePass => "one-pass",
         }
     }
@@ -152,14 +124,6 @@ pub struct GpuBenchOptions<'a> {
     pub hybrid_tuples: Vec<u64>,
     /// Tuples of the tables of [`Group::Reuse`], of 8-byte keys.
     pub reuse_tuples: Vec<u64>,
-    /// Sizes of the papers' tables.
-    pub papers: PaperSizes,
-    /// Sizes of the relations of [`Group::Relation`].
-    pub relation: RelationSizes,
-    /// Fanouts of Harmonia's trees; the first one is looked at in every form.
-    pub fanouts: Vec<u16>,
-    /// Percent to which their nodes are filled; the last one is looked at in every form.
-    pub fills: Vec<u8>,
     /// Key types: `u32`, `u64`; values are of the same type.
     pub key_types: Vec<KeyType>,
     /// Which rows.
@@ -211,10 +175,6 @@ impl GpuBenchOptions<'_> {
             } else {
                 vec![1 << 20, 1 << 22, 1 << 24, 1 << 26]
             },
-            papers: PaperSizes::new(quick),
-            relation: RelationSizes::new(quick),
-            fanouts: vec![64, 8, 16, 32, 128],
-            fills: vec![50, 69, 100],
             key_types: vec![KeyType::U32, KeyType::U64],
             groups: Group::ALL.to_vec(),
             algorithms: Vec::new(),
@@ -231,18 +191,6 @@ impl GpuBenchOptions<'_> {
             force: false,
             row: None,
             told: Told::default(),
-        }
-    }
-
-    /// Options for the paper on Harmonia: tables of 2^23 to 2^26 tuples of 8-byte keys, 10^8 queries.
-    #[must_use]
-    pub fn of_harmonia(quick: bool) -> Self {
-        Self {
-            tuples: if quick { vec![1 << 18, 1 << 20] } else { vec![1 << 23, 1 << 24, 1 << 25, 1 << 26] },
-            key_types: vec![KeyType::U64],
-            groups: Group::HARMONIA.to_vec(),
-            batch: if quick { 1 << 22 } else { 100_000_000 },
-            ..Self::new(quick)
         }
     }
 
@@ -267,17 +215,8 @@ impl GpuBenchOptions<'_> {
         if sizes.any(|&tuples| tuples == 0 || tuples > 1 << 30) {
             return refuse("use 1 to 2^30 tuples".to_owned());
         }
-        if !self.papers.are_possible() {
-            return refuse("tables and batches of the papers have 1 to 2^30 tuples".to_owned());
-        }
-        if !papers::are_possible(&self.relation) {
-            return refuse("relations have 2 to 2^30 tuples and 1 to 2^24 partitions".to_owned());
-        }
-        if self.has(Group::Harmonia) && (self.fanouts.is_empty() || self.fills.is_empty()) {
-            return refuse("fanouts and fills must be at least 1".to_owned());
-        }
-        if self.tuples.is_empty() || self.groups.is_empty() || self.in_flight.is_empty() {
-            return refuse("sizes, groups and reads in flight must be at least 1".to_owned());
+        if self.tuples.is_empty() || self.in_flight.is_empty() {
+            return refuse("sizes and reads in flight must be at least 1".to_owned());
         }
         if self.batch == 0 || self.reads == 0 || self.repetitions == 0 || self.short_repetitions == 0 {
             return refuse("queries, reads and repetitions must be at least 1".to_owned());
@@ -297,8 +236,7 @@ impl GpuBenchOptions<'_> {
 
     /// Returns true if any group needs tables of `tuples`.
     fn needs_tables(&self) -> bool {
-        let without =
-            [Group::Limits, Group::Hybrid, Group::Auto, Group::Harmonia, Group::Relation, Group::OnePass];
+        let without = [Group::Limits, Group::Hybrid, Group::Auto, Group::OnePass];
         self.needs_limits() && self.groups.iter().any(|group| !without.contains(group))
     }
 
@@ -309,16 +247,23 @@ impl GpuBenchOptions<'_> {
 }
 
 /// State that all measurements share.
-pub(crate) struct Bench<'b> {
-    pub(crate) options: &'b GpuBenchOptions<'b>,
-    pub(crate) gpu: &'b Gpu,
-    pub(crate) stream: Stream,
-    pub(crate) meter: Meter,
+pub struct Bench<'b> {
+    /// Options of the measurement.
+    pub options: &'b GpuBenchOptions<'b>,
+    /// The device.
+    pub gpu: &'b Gpu,
+    /// The stream of all work.
+    pub stream: Stream,
+    /// Times work on the stream.
+    pub meter: Meter,
 }
 
 impl Bench<'_> {
     /// Adds a row and tells it.
-    pub(crate) fn push(&self, report: &mut GpuReport, row: GpuRow) -> Result<(), BenchError> {
+    ///
+    /// # Errors
+    /// [`BenchError::Interrupted`] if the caller wants to stop; others if the document cannot be written.
+    pub fn push(&self, report: &mut GpuReport, row: GpuRow) -> Result<(), BenchError> {
         let line = report.push(row)?;
         if let Some(tell) = self.options.row {
             tell(&line);
@@ -337,6 +282,7 @@ impl Bench<'_> {
 /// algorithm that fails is a row that says so.
 pub fn run(options: &GpuBenchOptions<'_>) -> Result<GpuReport, BenchError> {
     options.check()?;
+    refuse_nothing(options)?;
     run_on(&Gpu::open(0)?, options)
 }
 
@@ -345,8 +291,29 @@ pub fn run(options: &GpuBenchOptions<'_>) -> Result<GpuReport, BenchError> {
 /// # Errors
 /// As [`run`].
 pub fn run_on(gpu: &Gpu, options: &GpuBenchOptions<'_>) -> Result<GpuReport, BenchError> {
+    refuse_nothing(options)?;
+    run_with(gpu, options, |_, _| Vec::new(), |_, _| Ok(()))
+}
+
+fn refuse_nothing(options: &GpuBenchOptions<'_>) -> Result<(), BenchError> {
+    if options.groups.is_empty() {
+        return Err(BenchError::Options("groups must be at least 1".to_owned()));
+    }
+    Ok(())
+}
+
+/// As [`run_on`], followed by `more`, whose rows have fields that `ratios` adds.
+///
+/// # Errors
+/// As [`run`], and those of `more`.
+pub fn run_with(
+    gpu: &Gpu,
+    options: &GpuBenchOptions<'_>,
+    ratios: Ratios,
+    more: impl FnOnce(&Bench<'_>, &mut GpuReport) -> Result<(), BenchError>,
+) -> Result<GpuReport, BenchError> {
     options.check()?;
-    let mut report = GpuReport::new(gpu.device(), options.output.clone(), options.force);
+    let mut report = GpuReport::new(gpu.device(), options.output.clone(), options.force).with_ratios(ratios);
     if cfg!(debug_assertions) {
         report.note("this is a debug build: build with --release for times that mean something".to_owned());
     }
@@ -382,7 +349,7 @@ pub fn run_on(gpu: &Gpu, options: &GpuBenchOptions<'_>) -> Result<GpuReport, Ben
     if options.has(Group::Reuse) {
         reuse::measure(&bench, &mut report)?;
     }
-    papers::measure(&bench, &mut report)?;
+    more(&bench, &mut report)?;
     if options.has(Group::OnePass) {
         relation::measure(&bench, &mut report)?;
         unary::measure(&bench, &mut report)?;
@@ -529,7 +496,10 @@ fn batches(most: u64) -> Vec<u64> {
 }
 
 /// A row of a few queries, caches empty.
-fn short(
+///
+/// # Errors
+/// [`BenchError::Gpu`] if the device is lost.
+pub fn short(
     case: &Case<'_, '_>,
     algorithm: Algorithm,
     [key_type, size]: [&str; 2],

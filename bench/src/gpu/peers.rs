@@ -6,10 +6,10 @@
 //! with ours once our table is there. A peer that is absent, or fails, is a row that says so.
 
 use super::case::Case;
+use super::measure::Drawn;
 use super::tables::size_name;
 use super::{Bench, GpuReport, GpuRow};
 use crate::BenchError;
-use pleach_gpu::measure::Drawn;
 use serde_json::Value;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ const MODULES: [&str; 2] = ["torch", "cupy"];
 
 /// Sums that a peer's row must have, to be compared when our table is on the device.
 #[derive(Clone, Debug)]
-pub(crate) struct Expected {
+pub struct Expected {
     name: String,
     key_type: String,
     size: String,
@@ -31,7 +31,7 @@ pub(crate) struct Expected {
 }
 
 /// The peers; thrust may still be compiling.
-pub(crate) struct Peers {
+pub struct Peers {
     thrust: Result<Thrust, String>,
 }
 
@@ -121,17 +121,17 @@ impl Drop for Thrust {
 
 impl Peers {
     /// Starts what has to be compiled.
-    pub(crate) fn start(compute: (u32, u32)) -> Self {
+    pub fn start(compute: (u32, u32)) -> Self {
         Self { thrust: Thrust::start(compute) }
     }
 
     /// Runs all of them, each on all tables.
-    pub(crate) fn run(self, bench: &Bench<'_>, report: &mut GpuReport) -> Result<Vec<Expected>, BenchError> {
+    pub fn run(self, bench: &Bench<'_>, report: &mut GpuReport) -> Result<Vec<Expected>, BenchError> {
         self.run_some(bench, &MODULES, report)
     }
 
     /// Runs thrust, and some of the modules, each on all tables.
-    pub(crate) fn run_some(
+    pub fn run_some(
         self,
         bench: &Bench<'_>,
         modules: &[&str],
@@ -223,7 +223,7 @@ fn parse(line: &str, batch: u64) -> Result<(GpuRow, Option<Expected>), String> {
 }
 
 /// Compares the sums of the peers with ours, on our table of the same tuples.
-pub(crate) fn check(
+pub fn check(
     case: &Case<'_, '_>,
     [key_type, size]: [&str; 2],
     expected: &[Expected],

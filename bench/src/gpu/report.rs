@@ -31,7 +31,7 @@ fn number(x: f64) -> Value {
 
 impl GpuRow {
     /// A row without times; `parts` follow group and engine in its name.
-    pub(crate) fn new(group: &str, engine: &str, parts: &[&str]) -> Self {
+    pub fn new(group: &str, engine: &str, parts: &[&str]) -> Self {
         let mut name = format!("{group}/{engine}");
         for part in parts {
             name.push('/');
@@ -44,17 +44,21 @@ impl GpuRow {
         Self { fields }
     }
 
-    pub(crate) fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
+    /// Adds a field.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.fields.insert(name.to_owned(), value.into());
         self
     }
 
-    pub(crate) fn number(self, name: &str, x: f64) -> Self {
+    /// Adds a number, or null for what is not finite.
+    #[must_use]
+    pub fn number(self, name: &str, x: f64) -> Self {
         self.with(name, number(x))
     }
 
     /// Times of the repetitions in milliseconds, `count` queries each.
-    pub(crate) fn times(self, count: u64, ms: &[f64]) -> Self {
+    pub fn times(self, count: u64, ms: &[f64]) -> Self {
         let (median, least, most) = spread(ms);
         self.with("batch", count)
             .with("repetitions", ms.len())
@@ -82,7 +86,8 @@ impl GpuRow {
         self.fields.get(name).and_then(Value::as_str).unwrap_or_default()
     }
 
-    pub(crate) fn set(&mut self, name: &str, value: impl Into<Value>) {
+    /// Sets a field.
+    pub fn set(&mut self, name: &str, value: impl Into<Value>) {
         self.fields.insert(name.to_owned(), value.into());
     }
 
@@ -155,10 +160,16 @@ pub struct GpuReport {
     notes: Vec<String>,
     output: Option<PathBuf>,
     force: bool,
+    ratios: Option<Ratios>,
 }
 
+/// Returns the fields of a row that follow from the other rows of its report.
+pub type Ratios = fn(&GpuReport, &GpuRow) -> Vec<(&'static str, Option<f64>)>;
+
 impl GpuReport {
-    pub(crate) fn new(device: &Device, output: Option<PathBuf>, force: bool) -> Self {
+    /// Creates a report without rows, which writes its document to `output`.
+    #[must_use]
+    pub fn new(device: &Device, output: Option<PathBuf>, force: bool) -> Self {
         let device = json!({
             "name": device.name,
             "memory_bytes": device.memory_bytes,
@@ -168,26 +179,44 @@ impl GpuReport {
             "cuda": format!("{}.{}", device.driver.0, device.driver.1),
             "nvrtc": device.nvrtc,
         });
-        Self { machine: Machine::this(), device, rows: Vec::new(), notes: Vec::new(), output, force }
+        Self {
+            machine: Machine::this(),
+            device,
+            rows: Vec::new(),
+            notes: Vec::new(),
+            output,
+            force,
+            ratios: None,
+        }
     }
 
-    pub(crate) fn note(&mut self, text: String) {
+    /// Adds fields that follow from other rows.
+    #[must_use]
+    pub fn with_ratios(self, ratios: Ratios) -> Self {
+        Self { ratios: Some(ratios), ..self }
+    }
+
+    /// Adds a text for the end of the report.
+    pub fn note(&mut self, text: String) {
         self.notes.push(text);
     }
 
     /// Adds a row, and returns its line; writes the document again if requested.
-    pub(crate) fn push(&mut self, row: GpuRow) -> Result<String, BenchError> {
+    pub fn push(&mut self, row: GpuRow) -> Result<String, BenchError> {
         self.rows.push(row);
         let line = self.related().pop().map(|row| row.line()).unwrap_or_default();
         self.write()?;
         Ok(line)
     }
 
-    pub(crate) fn find(&self, name: &str) -> Option<&GpuRow> {
+    /// Returns a row by its name.
+    #[must_use]
+    pub fn find(&self, name: &str) -> Option<&GpuRow> {
         self.rows.iter().find(|row| row.name() == name)
     }
 
-    pub(crate) fn find_mut(&mut self, name: &str) -> Option<&mut GpuRow> {
+    /// Returns a row by its name, to change it.
+    pub fn find_mut(&mut self, name: &str) -> Option<&mut GpuRow> {
         self.rows.iter_mut().find(|row| row.name() == name)
     }
 
@@ -198,7 +227,7 @@ impl GpuReport {
     }
 
     /// Writes the document a last time.
-    pub(crate) fn finish(&self) -> Result<(), BenchError> {
+    pub fn finish(&self) -> Result<(), BenchError> {
         self.write()
     }
 
@@ -243,33 +272,6 @@ impl GpuReport {
             ratios.push(("of_thrust", over(same.and_then(|thrust| thrust.get("g_per_s")))));
             ratios.push(("of_spine", over(rate(named(1, "spine"))).filter(|_| part(1) != "spine")));
         }
-        if matches!(group, "slides" | "fast") && part(1) != "binary" {
-            ratios.push(("of_binary", over(rate(named(1, "binary")))));
-        }
-        if group == "fast" && part(1) != "cpu" {
-            ratios.push(("of_cpu", over(rate(named(1, "cpu")))));
-        }
-        if group == "harmonia" {
-            // Queries in no order, of the tree of the same fanout and fill.
-            let shape: Vec<&str> = part(1).trim_start_matches("regular-tree").split('-').skip(1).collect();
-            if let [fanout, fill, ..] = shape[..] {
-                let rival = format!("harmonia/regular-tree-{fanout}-{fill}-1024/{table}/asked");
-                ratios.push(("of_regular", over(rate(rival))));
-            }
-            ratios.push(("of_thrust", over(rate(format!("peer/thrust/{table}/random")))));
-            let ms = |name: String| self.find(&name).and_then(|row| row.get("ms"));
-            let scatter = row.get("ms").zip(ms(named(4, "sorted")).filter(|_| part(4) == "asked"));
-            ratios.push(("scatter_ms", scatter.map(|(all, sorted)| all - sorted)));
-        }
-        if group == "apu" {
-            // The same tree on the CPU, whose rows have no place.
-            let order = part(1).split('-').nth(1).unwrap_or_default();
-            let rival =
-                if part(1).starts_with("btree") { format!("cpu-btree-{order}") } else { "cpu".to_owned() };
-            let rival = format!("apu/{rival}/{table}/{}/{}", part(4), part(5));
-            ratios.push(("of_cpu", over(rate(rival)).filter(|_| !part(1).starts_with("cpu"))));
-            ratios.push(("of_random", over(rate(named(5, "random"))).filter(|_| part(5) == "sorted")));
-        }
         if group == "small"
             && let Some(nothing) = us("limit/empty-launch")
         {
@@ -277,6 +279,9 @@ impl GpuReport {
             let of_binary = us(&named(1, "binary")).map(|us| us - nothing).filter(|_| part(1) != "binary");
             ratios.push(("excess_us", excess));
             ratios.push(("of_binary_excess", excess.zip(of_binary).map(|(own, binary)| own / binary)));
+        }
+        if let Some(more) = self.ratios {
+            ratios.extend(more(self, row));
         }
         let mut row = row.clone();
         for (field, ratio) in ratios {
@@ -380,7 +385,15 @@ mod tests {
 
     fn report() -> GpuReport {
         let (machine, device) = (Machine::default(), Value::Null);
-        GpuReport { machine, device, rows: Vec::new(), notes: Vec::new(), output: None, force: false }
+        GpuReport {
+            machine,
+            device,
+            rows: Vec::new(),
+            notes: Vec::new(),
+            output: None,
+            force: false,
+            ratios: None,
+        }
     }
 
     #[test]

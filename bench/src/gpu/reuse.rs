@@ -7,11 +7,11 @@
 
 use super::case::{Asked, Case, Trouble, failed};
 use super::host::slices;
+use super::measure::Drawn;
 use super::tables::{Keys, Made, make, size_name};
 use super::{Bench, GpuReport, GpuRow, cpu};
 use crate::BenchError;
 use crate::report::spread;
-use pleach_gpu::measure::Drawn;
 use pleach_gpu::plan::{GpuCosts, reuse_factor, reuse_of_share};
 use pleach_gpu::{Algorithm, GpuTable, Residence};
 use std::time::Instant;

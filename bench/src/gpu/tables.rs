@@ -5,11 +5,11 @@
 //! files), built by all cores in seconds. Batches are drawn on the device and compared there; that what
 //! they expect is what the file holds is checked against the CPU's search on a sample of each table.
 
+use super::measure::{Drawn, KnownBatch, Maker, value_of};
 use crate::data::{mix32, mix64};
 use crate::{BenchError, Told};
 use pleach::{Index, Key, Value};
 use pleach_builder::{BuildOptions, build_iter};
-use pleach_gpu::measure::{Drawn, KnownBatch, Maker, value_of};
 use pleach_gpu::{DeviceBuffer, Stream};
 use pleach_peers::Number;
 use rayon::prelude::*;
@@ -17,7 +17,7 @@ use std::path::Path;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 /// A key, and a value, of the measured tables.
-pub(crate) trait Cell: Number + Key + Value + FromBytes + IntoBytes + Immutable {}
+pub trait Cell: Number + Key + Value + FromBytes + IntoBytes + Immutable {}
 impl Cell for u32 {}
 impl Cell for u64 {}
 
@@ -48,7 +48,7 @@ impl Keys {
     }
 
     /// `count` keys, ascending and distinct.
-    pub(crate) fn make<T: Cell>(self, count: u64) -> Vec<T> {
+    pub fn make<T: Cell>(self, count: u64) -> Vec<T> {
         let is_narrow = T::BYTES == 4;
         let numbers = (0..count).into_par_iter();
         match self {
@@ -71,7 +71,7 @@ impl Keys {
 }
 
 /// Returns the name in reports.
-pub(crate) const fn kind_name(kind: Drawn) -> &'static str {
+pub const fn kind_name(kind: Drawn) -> &'static str {
     match kind {
         Drawn::Present => "present",
         Drawn::HalfAbsent => "half-absent",
@@ -81,7 +81,7 @@ pub(crate) const fn kind_name(kind: Drawn) -> &'static str {
 }
 
 /// `2^26`, or the plain number.
-pub(crate) fn size_name(count: u64) -> String {
+pub fn size_name(count: u64) -> String {
     if count.is_power_of_two() && count > 1 {
         format!("2^{}", count.trailing_zeros())
     } else {
@@ -90,20 +90,22 @@ pub(crate) fn size_name(count: u64) -> String {
 }
 
 /// The value of a key.
-pub(crate) fn value<T: Cell>(key: T) -> T {
+pub fn value<T: Cell>(key: T) -> T {
     T::narrow(value_of(key.widen()))
 }
 
 /// A file, open, and the keys it was made of.
-pub(crate) struct Made<T> {
-    pub(crate) keys: Vec<T>,
-    pub(crate) index: Index,
+pub struct Made<T> {
+    /// Keys, ascending and distinct.
+    pub keys: Vec<T>,
+    /// The file.
+    pub index: Index,
     // Removed with this.
     _folder: crate::Folder,
 }
 
 /// Builds a table: in `dir`, else in shared memory, else among the temporary files.
-pub(crate) fn make<T: Cell>(kind: Keys, count: u64, dir: Option<&Path>) -> Result<Made<T>, BenchError> {
+pub fn make<T: Cell>(kind: Keys, count: u64, dir: Option<&Path>) -> Result<Made<T>, BenchError> {
     let keys = kind.make::<T>(count);
     let shared = Path::new("/dev/shm");
     if dir.is_none() && shared.is_dir() {
@@ -125,7 +127,7 @@ fn build<T: Cell>(keys: &[T], folder: crate::Folder) -> Result<(crate::Folder, I
 }
 
 /// Compares what batches expect with what the CPU finds in the file, on a sample.
-pub(crate) fn check_sample<T: Cell>(
+pub fn check_sample<T: Cell>(
     maker: &Maker,
     stream: &Stream,
     index: &Index,
@@ -172,7 +174,7 @@ fn fetch<T: FromBytes + IntoBytes + Immutable + Default + Clone>(
 }
 
 /// The first queries of a batch.
-pub(crate) fn first(batch: &KnownBatch, count: u64) -> KnownBatch {
+pub fn first(batch: &KnownBatch, count: u64) -> KnownBatch {
     KnownBatch { count: count.min(batch.count), ..batch.clone() }
 }
 

@@ -35,12 +35,12 @@ struct Made {
 
 fn made(bench: &Bench<'_>, key_bytes: u8, keys: Vec<u64>) -> Result<Made, GpuError> {
     let values: Vec<u32> = (0..keys.len() as u64).into_par_iter().map(|i| mix64(!i) as u32).collect();
-    let bytes = [(values.as_bytes(), 4)];
+    let bytes = Some((values.as_bytes(), 4));
     let relation = if key_bytes == 4 {
         let keys: Vec<u32> = keys.par_iter().map(|&key| key as u32).collect();
-        Relation::from_host(&bench.stream, (keys.as_bytes(), 4), &bytes)?
+        Relation::from_host(&bench.stream, (keys.as_bytes(), 4), bytes)?
     } else {
-        Relation::from_host(&bench.stream, (keys.as_bytes(), 8), &bytes)?
+        Relation::from_host(&bench.stream, (keys.as_bytes(), 8), bytes)?
     };
     Ok(Made { keys, values, relation })
 }
@@ -70,7 +70,7 @@ struct Results {
 
 fn results(bench: &Bench<'_>, relation: &Relation) -> Result<Results, GpuError> {
     let keys = words(bench, relation.keys(), relation.key_bytes(), relation.tuples())?;
-    let values = match relation.columns().first() {
+    let values = match relation.values() {
         Some(column) => words(bench, &column.buffer, column.bytes, relation.tuples())?,
         None => Vec::new(),
     };

@@ -10,7 +10,7 @@
 use super::Search;
 use super::spine::Spine;
 use super::sweep::{SAMPLE_BYTES, Sweep};
-use crate::kernel::table::Batch;
+use crate::kernel::Batch;
 use crate::memory::DeviceBuffer;
 use crate::resident::{Residence, Resident};
 use crate::stream::Event;

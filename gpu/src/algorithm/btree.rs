@@ -1,67 +1,78 @@
 //! Search in the contiguous B+tree of the paper on search on an APU: [`crate::btree`].
 //!
 //! The tree is built on the device from the sorted columns: metadata and keys, beside the column of values.
-//! There are two kinds of search.
-//!
-//! One thread per query, in the paper's launch (blocks of 256, at most 32,768 threads, several queries each)
-//! or in one that fills the device.
-//!
-//! Several threads per query, which compare the keys of a node together: P-ary search on a B-tree, as
-//! proposed in the slides on P-ary search.
+//! One thread searches for a query, in the paper's launch (blocks of 256, at most 32,768 threads, several
+//! queries each) or in one that fills the device.
 
-use super::binary::shape;
-use super::pary::P_ARY;
 use super::{Algorithm, BtreeForm, Search};
 use crate::btree::{LEVELS_MAX, Level, Node, Shape};
 use crate::driver::LaunchShape;
-use crate::kernel::Instance;
-use crate::kernel::table::{Batch, Columns, Source, btree, btree_build, btree_pary};
+use crate::kernel::{Batch, Columns, Instance, SourceSpec, Text};
 use crate::memory::DeviceBuffer;
 use crate::resident::{Resident, SortedColumns, grid};
 use crate::{GpuError, Stream};
-
-/// Compile-time options of the source: 0 for the search by one thread and the builder, else the threads per
-/// query.
-pub(crate) const OPTIONS: [u16; 10] = [0, 4, 8, 16, 32, 64, 128, 256, 512, 1024];
 
 /// Threads per block.
 const THREADS: u32 = 256;
 /// Maximum number of threads of the paper's launch.
 const THREADS_MAX: u32 = 32_768;
-/// Queries that a block answers at a time if each has at most a warp's threads.
-const QUERIES: u32 = 32;
 
-/// A tree; the same as in btree.cu.
+/// Text of the kernels that read the tree.
+pub const BTREE_TEXT: Text = Text { name: "btree.cuh", text: include_str!("../kernels/btree.cuh") };
+
+crate::kernel! {
+    /// The contiguous B+tree: its search, and its builder.
+    BTREE = SourceSpec {
+        shared: &[BTREE_TEXT],
+        is_embedded: false,
+        numbers: |_| vec![
+            Tree::NUMBER,
+            ("BYTES_OF_BTREE_BUILD", size_of::<Build>() as u64),
+        ],
+        ..SourceSpec::new("btree.cu", include_str!("../kernels/btree.cu"))
+    };
+    /// Search of the B+tree, one thread per query.
+    btree(tree: Tree, batch: Batch);
+    /// Makes metadata and keys of the B+tree.
+    btree_build(build: Build);
+}
+
+/// A tree; the same as in btree.cuh.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
-pub(crate) struct Tree {
-    pub(crate) nodes: u64,
-    pub(crate) keys: u64,
-    pub(crate) values: u64,
-    pub(crate) node_count: u64,
-    pub(crate) slots: u64,
-    pub(crate) tuples: u64,
-    pub(crate) levels: u32,
-    pub(crate) order: u32,
+pub struct Tree {
+    nodes: u64,
+    keys: u64,
+    values: u64,
+    node_count: u64,
+    slots: u64,
+    tuples: u64,
+    levels: u32,
+    order: u32,
+}
+
+impl Tree {
+    /// Definition of btree.cuh.
+    pub const NUMBER: (&'static str, u64) = ("BYTES_OF_BTREE", size_of::<Self>() as u64);
 }
 
 /// Arguments of the builder; the same as in btree.cu.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct Build {
-    pub(crate) column: u64,
-    pub(crate) nodes: u64,
-    pub(crate) keys: u64,
-    pub(crate) node_count: u64,
-    pub(crate) slots: u64,
-    pub(crate) levels: u32,
-    pub(crate) order: u32,
-    pub(crate) level: [Level; LEVELS_MAX],
+    column: u64,
+    nodes: u64,
+    keys: u64,
+    node_count: u64,
+    slots: u64,
+    levels: u32,
+    order: u32,
+    level: [Level; LEVELS_MAX],
 }
 
 /// A tree on a device.
 #[derive(Debug)]
-struct Built {
+pub struct Built {
     nodes: DeviceBuffer,
     keys: DeviceBuffer,
     columns: SortedColumns,
@@ -71,10 +82,20 @@ struct Built {
 }
 
 impl Built {
-    /// Builds the tree of a table's sorted columns, and waits for it.
-    fn new(stream: &Stream, resident: &Resident, order: u16, algorithm: Algorithm) -> Result<Self, GpuError> {
+    /// Builds the tree of a table's sorted columns for an algorithm, and waits for it.
+    ///
+    /// # Errors
+    /// [`GpuError::Algorithm`] if there is no tree of this order, [`GpuError::Memory`] or
+    /// [`GpuError::OutOfMemory`] if there is no room, [`GpuError::Driver`] if a driver call fails.
+    pub fn new(
+        stream: &Stream,
+        resident: &Resident,
+        order: u16,
+        algorithm: &'static str,
+    ) -> Result<Self, GpuError> {
         let Some(tree) = Shape::new(order.into(), resident.tuples) else {
-            return Err(algorithm.refused(format!("order {order} of {} tuples", resident.tuples)));
+            let cause = format!("order {order} of {} tuples", resident.tuples);
+            return Err(GpuError::Algorithm { algorithm, cause });
         };
         let columns = resident.columns(stream)?;
         let gpu = &resident.gpu;
@@ -92,7 +113,7 @@ impl Built {
             order: order.into(),
             level,
         };
-        let instance = resident.instance(Source::Btree, 0);
+        let instance = resident.instance(&BTREE, 0);
         let launch = grid(gpu, instance, "btree_build", THREADS, 0, tree.slots())?;
         // SAFETY: the column has the tuples for which the shape was made, and the other buffers have its
         // nodes and slots; all of them live until the stream was waited for.
@@ -101,8 +122,9 @@ impl Built {
         Ok(Self { nodes, keys, columns, slots: tree.slots(), levels: build.levels, order: build.order })
     }
 
-    /// Returns the arguments of the kernels.
-    fn arguments(&self) -> Tree {
+    /// Returns the arguments of the kernels. The caller keeps the tree.
+    #[must_use]
+    pub fn arguments(&self) -> Tree {
         let Columns { values, tuples, .. } = self.columns.arguments();
         Tree {
             nodes: self.nodes.address(),
@@ -116,7 +138,9 @@ impl Built {
         }
     }
 
-    fn bytes(&self) -> u64 {
+    /// Returns the bytes of metadata and keys.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
         self.nodes.bytes() + self.keys.bytes()
     }
 }
@@ -139,9 +163,9 @@ impl Btree {
         order: u16,
         form: BtreeForm,
     ) -> Result<Self, GpuError> {
-        let tree = Built::new(stream, resident, order, Algorithm::Btree { order, form })?;
+        let tree = Built::new(stream, resident, order, Algorithm::Btree { order, form }.name())?;
         let gpu = &resident.gpu;
-        let instance = resident.instance(Source::Btree, 0);
+        let instance = resident.instance(&BTREE, 0);
         let blocks_max = match form {
             BtreeForm::Paper => THREADS_MAX / THREADS,
             BtreeForm::Grid => gpu.blocks_at_once(instance, "btree", THREADS, 0)?,
@@ -159,7 +183,7 @@ impl Btree {
                 (each as u32).next_multiple_of(32)
             }
         };
-        shape(self.blocks_max, threads, 0, queries)
+        LaunchShape::limited(self.blocks_max, threads, 0, queries)
     }
 }
 
@@ -168,66 +192,6 @@ impl Search for Btree {
         // SAFETY: the caller guarantees the batch and its buffers; `tree` owns the memory that its arguments
         // point to.
         unsafe { btree(stream, self.instance, self.shape(batch.count), &self.tree.arguments(), batch) }
-    }
-
-    fn bytes(&self) -> u64 {
-        self.tree.bytes()
-    }
-}
-
-/// A tree that is searched by several threads per query.
-#[derive(Debug)]
-pub(crate) struct PAryTree {
-    tree: Built,
-    threads_a_query: u32,
-    instance: Instance,
-    blocks_max: u32,
-}
-
-impl PAryTree {
-    /// Builds the tree of the specified order, for `threads` threads per query. Every thread has a key to
-    /// compare if a node has as many keys as a query has threads: with order `threads + 1`.
-    pub(crate) fn new(
-        stream: &Stream,
-        resident: &Resident,
-        threads: u16,
-        order: u16,
-    ) -> Result<Self, GpuError> {
-        let algorithm = Algorithm::PAryTree { threads, order };
-        if !P_ARY.contains(&threads) {
-            return Err(
-                algorithm.refused(format!("{threads} threads a query: take a power of two from 4 to 1024"))
-            );
-        }
-        let tree = Built::new(stream, resident, order, algorithm)?;
-        let instance = resident.instance(Source::Btree, threads);
-        let mut search = Self { tree, threads_a_query: threads.into(), instance, blocks_max: 1 };
-        search.blocks_max = resident.gpu.blocks_at_once(instance, "btree_pary", search.threads(), 0)?;
-        Ok(search)
-    }
-
-    /// Returns true if the threads of a query agree by votes of a warp.
-    fn is_in_warp(&self) -> bool {
-        self.threads_a_query <= 32
-    }
-
-    /// Returns the number of threads per block.
-    fn threads(&self) -> u32 {
-        self.threads_a_query * if self.is_in_warp() { QUERIES } else { 1 }
-    }
-}
-
-impl Search for PAryTree {
-    unsafe fn search(&self, stream: &Stream, batch: &Batch) -> Result<(), GpuError> {
-        let threads_needed = batch.count.saturating_mul(self.threads_a_query.into());
-        let shape = shape(self.blocks_max, self.threads(), 0, threads_needed);
-        // SAFETY: the caller guarantees the batch and its buffers; `tree` owns the memory that its arguments
-        // point to.
-        unsafe { btree_pary(stream, self.instance, shape, &self.tree.arguments(), batch) }
-    }
-
-    fn wants_zeroed_present(&self) -> bool {
-        !self.is_in_warp()
     }
 
     fn bytes(&self) -> u64 {
@@ -259,8 +223,7 @@ mod tests {
         let words: Vec<K::Word> = tuples.iter().map(|tuple| tuple.0.encode()).collect();
         for order in ORDERS {
             let what = format!("{} tuples of {}, order {order}", tuples.len(), K::TYPE);
-            let algorithm = Algorithm::Btree { order, form: BtreeForm::Grid };
-            let built = Built::new(&stream, &resident, order, algorithm).expect("builds");
+            let built = Built::new(&stream, &resident, order, "btree").expect("builds");
             let scalar = Scalar::new(&words, order.into()).expect("an order");
             let read = |buffer: &DeviceBuffer| {
                 let mut bytes = vec![0; buffer.bytes() as usize];
@@ -277,11 +240,9 @@ mod tests {
             assert_eq!(built.bytes(), (metadata.len() + keys.len()) as u64, "{what}");
         }
         for order in [0, 3, 1026] {
-            let refused = PAryTree::new(&stream, &resident, 4, order).map(|_| ());
-            assert!(matches!(refused, Err(GpuError::Algorithm { algorithm: "p-ary-tree", .. })));
+            let refused = Btree::new(&stream, &resident, order, BtreeForm::Grid).map(|_| ());
+            assert!(matches!(refused, Err(GpuError::Algorithm { algorithm: "btree", .. })));
         }
-        let refused = PAryTree::new(&stream, &resident, 12, 16).map(|_| ());
-        assert!(matches!(refused, Err(GpuError::Algorithm { algorithm: "p-ary-tree", .. })));
     }
 
     fn check_all(gpu: &Gpu, counts: &[u64]) {

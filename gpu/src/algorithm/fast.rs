@@ -8,19 +8,17 @@
 //! by comparison bits in shared memory. The form that votes searches it padded, so that no block straddles a
 //! line. Each half-warp has one, two or four queries in flight.
 
-use super::binary::shape;
 use super::{Algorithm, FastForm, Search};
 use crate::build::classic::{ClassicBuilder, ClassicForm, DEPTHS_MAX, Level, depths};
 use crate::driver::LaunchShape;
-use crate::kernel::Instance;
-use crate::kernel::table::{Batch, Columns, Source, fast_ballot, fast_paper};
+use crate::kernel::{Batch, Columns, Instance, SourceSpec};
 use crate::memory::DeviceBuffer;
 use crate::resident::{Resident, SortedColumns};
 use crate::{GpuError, Stream};
 use pleach_format::classic::Geometry;
 
 /// Valid numbers of queries in flight per half-warp.
-pub(crate) const SIMULTANEOUS: [u16; 3] = [1, 2, 4];
+const SIMULTANEOUS: [u16; 3] = [1, 2, 4];
 /// Levels of a block: half a warp compares its keys at once.
 const BLOCK_LEVELS: u32 = 4;
 
@@ -35,14 +33,24 @@ const ANCESTORS_BYTES: u32 = 64;
 /// Bytes of shared memory per warp for each of its queries in flight: a bit per lane, and two children.
 const STAGE_BYTES: u32 = 136;
 
-/// Returns the definitions of fast.cu.
-pub(crate) fn numbers() -> [(&'static str, u64); 4] {
-    [
-        ("BYTES_OF_FAST", size_of::<Arguments>() as u64),
-        ("DEPTHS_MAX", DEPTHS_MAX as u64),
-        ("ANCESTORS_BYTES", ANCESTORS_BYTES.into()),
-        ("STAGE_BYTES", STAGE_BYTES.into()),
-    ]
+crate::kernel! {
+    /// The FAST tree.
+    FAST = SourceSpec {
+        option_name: Some("SIMULTANEOUS"),
+        options: &SIMULTANEOUS,
+        is_embedded: false,
+        numbers: |_| vec![
+            ("BYTES_OF_FAST", size_of::<Arguments>() as u64),
+            ("DEPTHS_MAX", DEPTHS_MAX as u64),
+            ("ANCESTORS_BYTES", ANCESTORS_BYTES.into()),
+            ("STAGE_BYTES", STAGE_BYTES.into()),
+        ],
+        ..SourceSpec::new("fast.cu", include_str!("../kernels/fast.cu"))
+    };
+    /// Search of the FAST tree, by comparison bits in shared memory.
+    fast_paper(tree: Arguments, batch: Batch);
+    /// Search of the FAST tree, by votes of a warp.
+    fast_ballot(tree: Arguments, batch: Batch);
 }
 
 /// A tree above sorted columns; the same as Tree in fast.cu.
@@ -107,7 +115,7 @@ impl Fast {
             last_decides: resident.tuples.is_power_of_two().into(),
             levels,
         };
-        let instance = resident.instance(Source::Fast, simultaneous);
+        let instance = resident.instance(&FAST, simultaneous);
         let multiprocessors = gpu.device().multiprocessors.max(1);
         let mut search = Self {
             form,
@@ -149,7 +157,7 @@ impl Fast {
                 (each as u32).next_multiple_of(32)
             }
         };
-        shape(self.blocks_max, threads, self.shared_bytes(threads), queries)
+        LaunchShape::limited(self.blocks_max, threads, self.shared_bytes(threads), queries)
     }
 }
 

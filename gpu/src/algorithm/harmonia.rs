@@ -1,4 +1,4 @@
-//! Harmonia's B+tree (Yan et al., PPoPP 2019), and the regular B+tree that it is compared with.
+//! Harmonia's B+tree (Yan et al., PPoPP 2019).
 //!
 //! The tree is the section of `pleach_format::harmonia`, byte for byte, made on the device from sorted
 //! columns: keys of all nodes, counts, the child region of prefix sums, and values beside the leaves. Whole
@@ -8,20 +8,12 @@
 //! A batch is sorted by its highest bits ([`super::psa`]), then searched by groups of lanes whose width
 //! [`super::ntg`] chooses. It is answered in its own order by scattered writes, or as sorted, with the
 //! numbers of the queries beside the answers.
-//!
-//! The regular tree has the same nodes, each with its references (of 8 bytes) or values after the keys. It is
-//! searched by a group with one lane per child, at most a warp, which compares all keys of a node.
 
-use super::binary::shape;
 use super::ntg::{Neighbours, Profile, keys_at_once, most_lanes};
 use super::psa::{CHUNK, Digits, Psa, Room};
 use super::{Algorithm, ChildRegion, Group, HarmoniaForm, QuerySort, Scan, Search};
 use crate::driver::LaunchShape;
-use crate::kernel::Instance;
-use crate::kernel::table::{
-    Batch, Columns, Source, harmonia_build, harmonia_constant, harmonia_ldg, harmonia_regular,
-    harmonia_shared,
-};
+use crate::kernel::{Batch, Columns, Instance, SourceSpec};
 use crate::memory::DeviceBuffer;
 use crate::resident::{Resident, grid};
 use crate::{GpuError, Stream};
@@ -39,16 +31,26 @@ const SHARED_THREADS: u32 = 512;
 const BUILDERS: u32 = 256;
 /// Number of entries of the child region that constant memory holds: CONSTANT_TOP in harmonia.cu.
 const TOP_MAX: u64 = (64 << 10) / CHILD_BYTES;
-/// Bytes per reference of the regular tree.
-const REFERENCE_BYTES: u64 = 8;
 
-/// Returns the definitions of harmonia.cu.
-pub(crate) fn numbers() -> [(&'static str, u64); 3] {
-    [
-        ("BYTES_OF_HARMONIA", size_of::<Tree>() as u64),
-        ("BYTES_OF_HARMONIA_BUILD", size_of::<Build>() as u64),
-        ("HARMONIA_LEVELS", LEVELS as u64),
-    ]
+crate::kernel! {
+    /// Harmonia's B+tree: search and builder.
+    HARMONIA = SourceSpec {
+        is_embedded: false,
+        numbers: |_| vec![
+            ("BYTES_OF_HARMONIA", size_of::<Tree>() as u64),
+            ("BYTES_OF_HARMONIA_BUILD", size_of::<Build>() as u64),
+            ("HARMONIA_LEVELS", LEVELS as u64),
+        ],
+        ..SourceSpec::new("harmonia.cu", include_str!("../kernels/harmonia.cu"))
+    };
+    /// Search of Harmonia's tree, the top of the child region in constant memory.
+    harmonia_constant(tree: Tree, batch: Batch);
+    /// Search of Harmonia's tree, the top of the child region in shared memory.
+    harmonia_shared(tree: Tree, batch: Batch);
+    /// Search of Harmonia's tree, all of the child region through the read-only cache.
+    harmonia_ldg(tree: Tree, batch: Batch);
+    /// Makes the tree.
+    harmonia_build(build: Build);
 }
 
 /// First and last node of a level; the same as HarmoniaNodes in harmonia.cu.
@@ -68,7 +70,6 @@ pub(crate) struct Tree {
     values: u64,
     numbers: u64,
     node_bytes: u64,
-    references_at: u64,
     tuples: u64,
     fanout: u32,
     node_keys: u32,
@@ -99,7 +100,6 @@ pub(crate) struct Build {
     children: u64,
     values: u64,
     node_bytes: u64,
-    references_at: u64,
     node_count: u64,
     tuples: u64,
     stride: u32,
@@ -116,8 +116,6 @@ pub(crate) struct Build {
 struct Built {
     geometry: HarmoniaGeometry,
     buffer: DeviceBuffer,
-    /// For a regular tree: offset of the references in a node.
-    references_at: Option<u64>,
 }
 
 impl Built {
@@ -126,7 +124,6 @@ impl Built {
         stream: &Stream,
         resident: &Resident,
         (fanout, fill): (u16, u8),
-        is_regular: bool,
         algorithm: Algorithm,
     ) -> Result<Self, GpuError> {
         let keys = node_keys(fanout.into(), fill.into());
@@ -137,17 +134,9 @@ impl Built {
             let cause = format!("fanout {fanout}, filled to {fill}%, of {} tuples", resident.tuples);
             return Err(algorithm.refused(cause));
         };
-        let references_at = is_regular.then_some(geometry.stride_bytes);
-        let built = Self {
-            buffer: resident.buffer(match references_at {
-                None => geometry.bytes,
-                Some(at) => geometry.nodes * (at + Self::reference_bytes(&geometry)),
-            })?,
-            references_at,
-            geometry,
-        };
+        let built = Self { buffer: resident.buffer(geometry.bytes)?, geometry };
         let columns = resident.columns(stream)?;
-        let instance = resident.instance(Source::Harmonia, 0);
+        let instance = resident.instance(&HARMONIA, 0);
         // Gaps between the arrays must be zero.
         built.buffer.fill(stream, 0)?;
         let build = built.build(columns.arguments());
@@ -161,25 +150,8 @@ impl Built {
         Ok(built)
     }
 
-    /// Returns the bytes of the references in a node of the regular tree.
-    fn reference_bytes(geometry: &HarmoniaGeometry) -> u64 {
-        (u64::from(geometry.fanout) * REFERENCE_BYTES).next_multiple_of(64)
-    }
-
-    fn node_bytes(&self) -> u64 {
-        match self.references_at {
-            None => self.geometry.stride_bytes,
-            Some(at) => at + Self::reference_bytes(&self.geometry),
-        }
-    }
-
-    /// Returns the address of an array of the section; 0 in a regular tree.
-    fn part(&self, at: u64) -> u64 {
-        if self.references_at.is_none() { self.buffer.address() + at } else { 0 }
-    }
-
     fn build(&self, columns: Columns) -> Build {
-        let geometry = &self.geometry;
+        let (geometry, address) = (&self.geometry, self.buffer.address());
         let mut level = [Level::default(); LEVELS];
         for (to, from) in level.iter_mut().zip(&geometry.levels) {
             *to = Level { first: from.first, nodes: from.nodes, leaves: from.leaves };
@@ -187,12 +159,11 @@ impl Built {
         Build {
             column: columns.keys,
             column_values: columns.values,
-            nodes: self.buffer.address(),
-            counts: self.part(geometry.counts_at),
-            children: self.part(geometry.children_at),
-            values: self.part(geometry.values_at),
-            node_bytes: self.node_bytes(),
-            references_at: self.references_at.unwrap_or(0),
+            nodes: address,
+            counts: address + geometry.counts_at,
+            children: address + geometry.children_at,
+            values: address + geometry.values_at,
+            node_bytes: geometry.stride_bytes,
             node_count: geometry.nodes,
             tuples: geometry.tuples,
             stride: geometry.stride_words() as u32,
@@ -207,18 +178,17 @@ impl Built {
 
     /// Returns the arguments of the kernels.
     fn tree(&self, lanes: u32, scan: Scan, top: u64) -> Tree {
-        let geometry = &self.geometry;
+        let (geometry, address) = (&self.geometry, self.buffer.address());
         let mut level = [Nodes::default(); LEVELS];
         for (to, from) in level.iter_mut().zip(&geometry.levels) {
             *to = Nodes { first: from.first as u32, last: (from.first + from.nodes - 1) as u32 };
         }
         Tree {
-            nodes: self.buffer.address(),
-            children: self.part(geometry.children_at),
-            values: self.part(geometry.values_at),
+            nodes: address,
+            children: address + geometry.children_at,
+            values: address + geometry.values_at,
             numbers: 0,
-            node_bytes: self.node_bytes(),
-            references_at: self.references_at.unwrap_or(0),
+            node_bytes: geometry.stride_bytes,
             tuples: geometry.tuples,
             fanout: geometry.fanout,
             node_keys: geometry.node_keys,
@@ -267,8 +237,8 @@ impl Harmonia {
         {
             return Err(algorithm.refused(format!("{lanes} lanes: take a power of two up to 32")));
         }
-        let built = Built::new(stream, resident, (form.fanout, form.fill), false, algorithm)?;
-        let (gpu, instance) = (&resident.gpu, resident.instance(Source::Harmonia, 0));
+        let built = Built::new(stream, resident, (form.fanout, form.fill), algorithm)?;
+        let (gpu, instance) = (&resident.gpu, resident.instance(&HARMONIA, 0));
         let digits = Digits::new(form.sort, resident);
         let unsorted = match (form.sort, digits) {
             (QuerySort::Full, _) => 1,
@@ -357,7 +327,7 @@ impl Harmonia {
         queries: u64,
     ) -> Result<(), GpuError> {
         let tree = Tree { numbers, ..self.built.tree(self.lanes_of(queries), self.form.scan, self.top) };
-        let shape: LaunchShape = shape(self.blocks_max, self.threads(), self.shared_bytes(), batch.count);
+        let shape = LaunchShape::limited(self.blocks_max, self.threads(), self.shared_bytes(), batch.count);
         let (instance, tree) = (self.instance, &tree);
         // SAFETY: the caller guarantees the batch and its buffers; `built` owns the memory that the tree
         // points to, and the top fits where it is put.
@@ -472,50 +442,6 @@ impl Search for Harmonia {
     fn bytes(&self) -> u64 {
         let room = self.room.lock().unwrap_or_else(PoisonError::into_inner);
         self.built.buffer.bytes() + room.as_ref().map_or(0, Room::bytes)
-    }
-}
-
-/// The regular tree.
-#[derive(Debug)]
-pub(crate) struct Regular {
-    built: Built,
-    instance: Instance,
-    threads: u32,
-    blocks_max: u32,
-}
-
-impl Regular {
-    /// Builds the tree, to be searched in blocks of `threads` threads.
-    pub(crate) fn new(
-        stream: &Stream,
-        resident: &Resident,
-        fanout: u16,
-        fill: u8,
-        threads: u16,
-    ) -> Result<Self, GpuError> {
-        let algorithm = Algorithm::RegularTree { fanout, fill, threads };
-        if !threads.is_multiple_of(32) || !(32..=1024).contains(&threads) {
-            return Err(algorithm.refused(format!("{threads} threads a block: take a multiple of 32")));
-        }
-        let built = Built::new(stream, resident, (fanout, fill), true, algorithm)?;
-        let instance = resident.instance(Source::Harmonia, 0);
-        let threads = u32::from(threads);
-        let blocks_max = resident.gpu.blocks_at_once(instance, "harmonia_regular", threads, 0)?;
-        Ok(Self { built, instance, threads, blocks_max })
-    }
-}
-
-impl Search for Regular {
-    unsafe fn search(&self, stream: &Stream, batch: &Batch) -> Result<(), GpuError> {
-        let tree = self.built.tree(most_lanes(self.built.geometry.fanout), Scan::Keys, 0);
-        let shape = shape(self.blocks_max, self.threads, 0, batch.count);
-        // SAFETY: the caller guarantees the batch and its buffers; `built` owns the memory that the tree
-        // points to.
-        unsafe { harmonia_regular(stream, self.instance, shape, &tree, batch) }
-    }
-
-    fn bytes(&self) -> u64 {
-        self.built.buffer.bytes()
     }
 }
 

@@ -13,8 +13,8 @@
 
 use super::Search;
 use super::auto::AnyOrder;
-use super::spine::{Arguments, Spine};
-use crate::kernel::table::{Batch, hybrid_answer, hybrid_fetch, hybrid_lines};
+use super::spine::{Arguments, Part, Spine, hybrid_answer, hybrid_fetch, hybrid_lines};
+use crate::kernel::Batch;
 use crate::memory::DeviceBuffer;
 use crate::resident::{Resident, grid};
 use crate::stream::Event;
@@ -29,22 +29,6 @@ const PART_BYTES_MAX: u64 = 128 << 20;
 const THREADS: u32 = 256;
 /// Number of lines read one by one to measure the rate of such reads.
 const SAMPLE: u64 = 1 << 16;
-
-/// Arguments of a streamed search's kernels, in addition to the image and the batch; the same as in spine.cu.
-#[derive(Clone, Copy, Debug, Default)]
-#[repr(C)]
-pub(crate) struct Part {
-    /// Address of the line of each query.
-    pub(crate) numbers: u64,
-    /// Address of a byte per piece.
-    pub(crate) touched: u64,
-    /// Address of the part on the device.
-    pub(crate) lines: u64,
-    /// First line of the part, a multiple of a piece's lines.
-    pub(crate) first: u64,
-    /// Number of lines of the part.
-    pub(crate) count: u64,
-}
 
 /// A table whose lines stay with the host.
 #[derive(Debug)]

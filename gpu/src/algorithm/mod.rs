@@ -8,16 +8,16 @@
 pub(crate) mod auto;
 pub(crate) mod binary;
 pub(crate) mod btree;
+pub(crate) mod external;
 pub(crate) mod fast;
 pub(crate) mod harmonia;
 pub(crate) mod hybrid;
 pub(crate) mod ntg;
-pub(crate) mod pary;
 pub(crate) mod psa;
 pub(crate) mod spine;
 pub(crate) mod sweep;
 
-use crate::kernel::table::Batch;
+use crate::kernel::Batch;
 use crate::{GpuError, Stream};
 use std::fmt;
 
@@ -32,22 +32,8 @@ pub enum Algorithm {
     Spine,
     /// Merge of ascending queries with the tuple lines: Pleach's own.
     Sweep,
-    /// Binary search of the sorted keys.
-    Binary(BinaryForm),
-    /// P-ary search of the sorted keys (Kaldewey et al.).
-    PAry {
-        /// Threads per query: a power of two, 4 to 1024.
-        threads: u16,
-        /// Way in which the threads of a query exchange their comparisons.
-        form: PAryForm,
-    },
-    /// P-ary search of the contiguous B+tree.
-    PAryTree {
-        /// Threads per query: a power of two, 4 to 1024.
-        threads: u16,
-        /// Maximum number of children of a node, 4 to 128.
-        order: u16,
-    },
+    /// Binary search of the sorted keys, one thread per query.
+    Binary,
     /// The FAST tree, 15-key blocks (Kim et al., section 5.2).
     Fast {
         /// Way in which the lanes of a query exchange their comparisons.
@@ -64,16 +50,9 @@ pub enum Algorithm {
     },
     /// Harmonia's B+tree (Yan et al.).
     Harmonia(HarmoniaForm),
-    /// The B+tree that Harmonia is compared with: keys and references in each node, a group of lanes per
-    /// query.
-    RegularTree {
-        /// Maximum number of children of a node, 8 to 128.
-        fanout: u16,
-        /// Fill of a node: percent of its key places, 50 to 100.
-        fill: u8,
-        /// Threads per block: a multiple of 32, 32 to 1024.
-        threads: u16,
-    },
+    /// A search of another crate of this repository.
+    #[doc(hidden)]
+    External(external::External),
 }
 
 impl Algorithm {
@@ -84,13 +63,11 @@ impl Algorithm {
             Self::Auto => "auto",
             Self::Spine => "spine",
             Self::Sweep => "sweep",
-            Self::Binary(_) => "binary",
-            Self::PAry { .. } => "p-ary",
-            Self::PAryTree { .. } => "p-ary-tree",
+            Self::Binary => "binary",
             Self::Fast { .. } => "fast",
             Self::Btree { .. } => "btree",
             Self::Harmonia(_) => "harmonia",
-            Self::RegularTree { .. } => "regular-tree",
+            Self::External(external) => external.name,
         }
     }
 
@@ -98,32 +75,6 @@ impl Algorithm {
     pub(crate) fn refused(self, cause: impl Into<String>) -> GpuError {
         GpuError::Algorithm { algorithm: self.name(), cause: cause.into() }
     }
-}
-
-/// Forms of binary search.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum BinaryForm {
-    /// Words, one thread per query.
-    #[default]
-    Plain,
-    /// As `Plain`, with the top of the search in shared memory.
-    Top,
-    /// 16-byte strings, byte by byte.
-    Bytes,
-    /// 16-byte strings, as words whose bytes are swapped.
-    Swap,
-    /// As `Swap`, with the query and the probed string of each thread in shared memory.
-    Cached,
-}
-
-/// Forms of P-ary search of the sorted keys.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum PAryForm {
-    /// Boundaries in shared memory.
-    #[default]
-    List,
-    /// Votes of a warp; at most 32 threads per query.
-    Ballot,
 }
 
 /// Forms of the FAST search.
@@ -234,12 +185,15 @@ pub enum ChildRegion {
 }
 
 /// A structure that is ready to be searched.
-pub(crate) trait Search: fmt::Debug + Send + Sync {
+pub trait Search: fmt::Debug + Send + Sync {
     /// Queues the search of a batch of at least one query in a table of at least one tuple.
     ///
     /// # Safety
     /// Queries and answers must be arrays of the batch's lengths. They and the structure must stay alive
     /// until the work is done.
+    ///
+    /// # Errors
+    /// [`GpuError::Algorithm`] if the batch cannot be searched, [`GpuError::Driver`] if a driver call fails.
     unsafe fn search(&self, stream: &Stream, batch: &Batch) -> Result<(), GpuError>;
 
     /// Queues the search of a batch as [`Search::search`] does, but leaves the answers in the order in which
@@ -248,6 +202,9 @@ pub(crate) trait Search: fmt::Debug + Send + Sync {
     /// # Safety
     /// As [`Search::search`]; `numbers` must be the address of such an array that stays alive until the work
     /// is done.
+    ///
+    /// # Errors
+    /// As [`Search::search`]; [`GpuError::Algorithm`] if it does not sort.
     unsafe fn search_sorted(&self, _: &Stream, _: &Batch, _numbers: u64) -> Result<(), GpuError> {
         Err(GpuError::Algorithm { algorithm: "this one", cause: "it does not sort its queries".to_owned() })
     }

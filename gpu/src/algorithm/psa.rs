@@ -15,8 +15,7 @@
 
 use super::QuerySort;
 use crate::driver::LaunchShape;
-use crate::kernel::Instance;
-use crate::kernel::table::{Batch, Source, sort_count, sort_pass};
+use crate::kernel::{Batch, Instance, SourceSpec};
 use crate::memory::DeviceBuffer;
 use crate::resident::{Resident, grid};
 use crate::stream::Event;
@@ -42,9 +41,20 @@ const fn items(word_bytes: u8) -> u32 {
     if word_bytes == 16 { 8 } else { 12 }
 }
 
-/// Returns the definitions of sort.cu.
-pub(crate) fn numbers(word_bytes: u8) -> [(&'static str, u64); 2] {
-    [("BYTES_OF_SORT", size_of::<Pass>() as u64), ("ITEMS", items(word_bytes).into())]
+crate::kernel! {
+    /// Queries sorted by some of their bits.
+    SORT = SourceSpec {
+        is_embedded: false,
+        numbers: |instance| vec![
+            ("BYTES_OF_SORT", size_of::<Pass>() as u64),
+            ("ITEMS", items(instance.word_bytes).into()),
+        ],
+        ..SourceSpec::new("sort.cu", include_str!("../kernels/sort.cu"))
+    };
+    /// Counts the digits of queries.
+    sort_count(pass: Pass);
+    /// Sorts queries by a digit.
+    sort_pass(pass: Pass);
 }
 
 /// Arguments of a pass; the same as Sort in sort.cu.
@@ -149,7 +159,7 @@ fn parts(count: u64, word_bytes: u64, passes: u64, tiles: u64) -> [u64; 5] {
 impl Psa {
     /// Creates the sorter of a table's batches; `None` if a block has too little shared memory.
     pub(crate) fn new(resident: &Resident, digits: Digits) -> Option<Self> {
-        let this = Self { instance: resident.instance(Source::Sort, 0), digits };
+        let this = Self { instance: resident.instance(&SORT, 0), digits };
         let most = resident.gpu.limits().shared_bytes_max;
         (this.shared_bytes() + STATIC_BYTES <= most).then_some(this)
     }

@@ -12,15 +12,15 @@ use super::sweep::DESCENTS_MAX;
 use super::{Algorithm, Search};
 use crate::driver::LaunchShape;
 use crate::image::{Gap, LEVELS_MAX, Lowest, NODE_BYTES, Shape, TOP_MAX, compact_bytes};
-use crate::kernel::Instance;
-use crate::kernel::table::{
-    Batch, Source, THREADS, THREADS_SMALL, image_bits, image_buckets, image_level, image_top, spine_few,
-    spine_ranks, spine_values,
-};
+use crate::kernel::{Batch, Instance, SourceSpec, Text};
 use crate::memory::DeviceBuffer;
 use crate::resident::{Residence, Resident, grid};
 use crate::{Gpu, GpuError, Stream};
 
+/// Threads per block of the search, where shared memory allows.
+const THREADS: u16 = 1024;
+/// Threads per block where it does not.
+const THREADS_SMALL: u16 = 512;
 /// Bytes per tuple line; a block stages one per thread.
 const LINE_BYTES: u32 = 64;
 /// Maximum numbers of codes of the top, for blocks with more or less shared memory; with still fewer, images
@@ -39,6 +39,58 @@ const IMAGE_THREADS: u32 = 256;
 const GROUP: u64 = 8;
 /// Threads per such block.
 const FEW_THREADS: u32 = GROUP as u32 * 32;
+
+/// Text that the kernels share which read the device image.
+pub(crate) const IMAGE_TEXT: Text = Text { name: "image.cuh", text: include_str!("../kernels/image.cuh") };
+
+crate::kernel! {
+    /// Look-ups through the device image.
+    SPINE = SourceSpec {
+        shared: &[IMAGE_TEXT],
+        option_name: Some("THREADS"),
+        options: &[THREADS, THREADS_SMALL],
+        has_value_width: true,
+        // Devices with little shared memory per block have no large tables.
+        exists: |instance| instance.lowest == Lowest::Codes16 || instance.option == THREADS,
+        numbers: |instance| vec![
+            ("BYTES_OF_SPINE", size_of::<Arguments>() as u64),
+            ("BYTES_OF_PART", size_of::<Part>() as u64),
+            ("BYTES_OF_FEW", few_bytes(instance.lowest).into()),
+            ("LOW_BITS", instance.lowest.code_bits(0).into()),
+        ],
+        ..SourceSpec::new("spine.cu", include_str!("../kernels/spine.cu"))
+    };
+    /// Values and presence through the device image.
+    spine_values(table: Arguments, batch: Batch);
+    /// Ranks through the device image.
+    spine_ranks(table: Arguments, batch: Batch);
+    /// All answers of short batches through the device image.
+    spine_few(table: Arguments, batch: Batch);
+    /// Writes down the line of each query.
+    hybrid_lines(table: Arguments, batch: Batch, part: Part) if |of| of.lowest == Lowest::Codes16;
+    /// Copies the touched pieces of a part of the lines.
+    hybrid_fetch(table: Arguments, part: Part) if |of| of.lowest == Lowest::Codes16;
+    /// Answers the queries whose lines are in a part.
+    hybrid_answer(table: Arguments, batch: Batch, part: Part) if |of| of.lowest == Lowest::Codes16;
+}
+
+crate::kernel! {
+    /// The device image, from the tuple lines.
+    IMAGE = SourceSpec {
+        shared: &[IMAGE_TEXT],
+        has_value_width: true,
+        numbers: |_| vec![("BYTES_OF_SPINE", size_of::<Arguments>() as u64)],
+        ..SourceSpec::new("image.cu", include_str!("../kernels/image.cu"))
+    };
+    /// Finds the bits that all borders share.
+    image_bits(table: Arguments, bits: u64);
+    /// Makes the top.
+    image_top(table: Arguments);
+    /// Makes the top's compact form.
+    image_buckets(table: Arguments);
+    /// Makes a level of nodes, after those above it.
+    image_level(table: Arguments, level: u32, astray: u64);
+}
 
 /// Arguments of the kernels that describe a table; the same as in spine.cu and image.cu.
 #[derive(Clone, Copy, Debug, Default)]
@@ -79,6 +131,22 @@ impl Arguments {
     pub(crate) fn unless(self, order: u64) -> Self {
         Self { order, descents_max: DESCENTS_MAX, ..self }
     }
+}
+
+/// Arguments of a streamed search's kernels, in addition to the image and the batch; the same as in spine.cu.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub(crate) struct Part {
+    /// Address of the line of each query.
+    pub(crate) numbers: u64,
+    /// Address of a byte per piece.
+    pub(crate) touched: u64,
+    /// Address of the part on the device.
+    pub(crate) lines: u64,
+    /// First line of the part, a multiple of a piece's lines.
+    pub(crate) first: u64,
+    /// Number of lines of the part.
+    pub(crate) count: u64,
 }
 
 /// A table with its image.
@@ -158,11 +226,11 @@ impl Spine {
             made = make(lowest)?;
         }
         let Made { arguments, image, .. } = made;
-        let instance = Instance { lowest, ..resident.instance(Source::Spine, threads) };
+        let instance = Instance { lowest, ..resident.instance(&SPINE, threads) };
         let shared_bytes = u32::from(threads) * LINE_BYTES + arguments.compact_parts * 16;
         let few_shared_bytes = few_bytes(lowest);
         let mut blocks_max = u32::MAX;
-        for &entry in Source::Spine.entries(instance) {
+        for entry in SPINE.entries(instance) {
             if matches!(entry, "spine_values" | "spine_ranks" | "hybrid_lines") {
                 blocks_max =
                     blocks_max.min(gpu.blocks_at_once(instance, entry, threads.into(), shared_bytes)?);
@@ -222,7 +290,7 @@ struct Made {
 /// them.
 fn make_image(stream: &Stream, resident: &Resident, shape: Shape) -> Result<Made, GpuError> {
     let gpu = &resident.gpu;
-    let instance = resident.instance(Source::Image, 0);
+    let instance = resident.instance(&IMAGE, 0);
     let launch = |entry, items| grid(gpu, instance, entry, IMAGE_THREADS, 0, items);
     let mut arguments = Arguments {
         lines: resident.lines.address(),
@@ -274,7 +342,7 @@ fn border_bits(
     arguments: &Arguments,
 ) -> Result<(u128, u128), GpuError> {
     let gpu = &resident.gpu;
-    let instance = resident.instance(Source::Image, 0);
+    let instance = resident.instance(&IMAGE, 0);
     let word_bytes = usize::from(resident.word_bytes);
     let shape = grid(gpu, instance, "image_bits", IMAGE_THREADS, 0, resident.line_count)?;
     let bits = DeviceBuffer::new(gpu, 2 * word_bytes as u64)?;

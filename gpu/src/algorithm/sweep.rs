@@ -11,17 +11,16 @@
 //! does not wait for the host. Order decides speed, never answers.
 
 use super::Search;
-use super::spine::{self, Spine};
+use super::spine::{self, IMAGE_TEXT, Spine};
 use crate::driver::LaunchShape;
-use crate::kernel::Instance;
-use crate::kernel::table::{Batch, Source, sample_order, sweep};
+use crate::kernel::{Batch, Instance, SourceSpec};
 use crate::memory::DeviceBuffer;
 use crate::resident::Resident;
 use crate::{GpuError, Stream};
 use std::sync::Arc;
 
 /// Threads per block.
-pub(crate) const THREADS: u16 = 256;
+const THREADS: u16 = 256;
 /// Threads of the one block that samples.
 const SAMPLE_THREADS: u32 = 1024;
 /// Number of rows of 32 queries that are sampled.
@@ -46,6 +45,25 @@ const TURNS: u64 = 4;
 /// Maximum number of lines per query of a tile that is streamed. A single query costs about as much as two
 /// lines.
 const LINES_A_QUERY: u32 = 1;
+
+crate::kernel! {
+    /// Ascending queries merged with the tuple lines.
+    SWEEP = SourceSpec {
+        shared: &[IMAGE_TEXT],
+        option_name: Some("THREADS"),
+        options: &[THREADS],
+        has_value_width: true,
+        numbers: |_| vec![
+            ("BYTES_OF_SPINE", size_of::<spine::Arguments>() as u64),
+            ("BYTES_OF_SWEEP", size_of::<Arguments>() as u64),
+        ],
+        ..SourceSpec::new("sweep.cu", include_str!("../kernels/sweep.cu"))
+    };
+    /// Merges ascending queries with the lines.
+    sweep(table: Arguments, batch: Batch);
+    /// Samples whether queries ascend.
+    sample_order(batch: Batch, places: u32, found: u64);
+}
 
 /// Arguments of the kernel; the same as Sweep in sweep.cu.
 #[derive(Clone, Copy, Debug)]
@@ -80,7 +98,7 @@ fn rows(queries: u64, lines: u64, blocks_max: u32) -> u32 {
 impl Sweep {
     /// Creates the sweep of a table, with its image.
     pub(crate) fn new(resident: &Resident, spine: Arc<Spine>) -> Result<Self, GpuError> {
-        let instance = resident.instance(Source::Sweep, THREADS);
+        let instance = resident.instance(&SWEEP, THREADS);
         let (threads, shared_bytes) = (THREADS.into(), Self::shared_bytes());
         let blocks_max = resident.gpu.blocks_at_once(instance, "sweep", threads, shared_bytes)?;
         Ok(Self { spine, instance, line_count: resident.line_count, blocks_max })

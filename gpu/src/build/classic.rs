@@ -8,9 +8,7 @@
 //! between the depths that read it.
 
 use crate::driver::LaunchShape;
-use crate::image::Lowest;
-use crate::kernel::Instance;
-use crate::kernel::table::{Source, classic_build, classic_paper};
+use crate::kernel::{Instance, SourceSpec};
 use crate::memory::DeviceBuffer;
 use crate::{Gpu, GpuError, Pending, Stream};
 use pleach_format::classic::{Geometry, Tree};
@@ -87,9 +85,19 @@ pub(crate) struct Arguments {
     levels: [Level; DEPTHS_MAX],
 }
 
-/// Returns the definitions of classic.cu.
-pub(crate) fn numbers() -> [(&'static str, u64); 2] {
-    [("BYTES_OF_CLASSIC", size_of::<Arguments>() as u64), ("DEPTHS_MAX", DEPTHS_MAX as u64)]
+crate::kernel! {
+    /// Builders of classic trees.
+    CLASSIC = SourceSpec {
+        numbers: |_| vec![
+            ("BYTES_OF_CLASSIC", size_of::<Arguments>() as u64),
+            ("DEPTHS_MAX", DEPTHS_MAX as u64),
+        ],
+        ..SourceSpec::new("classic.cu", include_str!("../kernels/classic.cu"))
+    };
+    /// Makes a classic tree, one page per lane of each half-warp.
+    classic_paper(build: Arguments);
+    /// Makes a classic tree, one slot per thread.
+    classic_build(build: Arguments);
 }
 
 /// Form of a classic tree's builder.
@@ -127,13 +135,7 @@ impl ClassicBuilder {
             let cause = format!("invalid geometry of a tree: {geometry:?}");
             return Err(GpuError::Algorithm { algorithm: "fast", cause });
         };
-        let instance = Instance {
-            source: Source::Classic,
-            word_bytes: geometry.key_bytes as u8,
-            value_bytes: 0,
-            option: 0,
-            lowest: Lowest::Codes16,
-        };
+        let instance = Instance::new(&CLASSIC, geometry.key_bytes as u8, 0);
         let gaps = tree.last_gap() + 1;
         let pages: u64 = tree
             .pages()

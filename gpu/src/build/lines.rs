@@ -10,9 +10,7 @@
 //! for all levels above it, and each level ends where the one below it begins.
 
 use crate::driver::LaunchShape;
-use crate::image::Lowest;
-use crate::kernel::Instance;
-use crate::kernel::table::{Source, build_begin, build_level, build_lines as launch_lines};
+use crate::kernel::{Instance, SourceSpec};
 use crate::memory::{DeviceBuffer, PinnedBuffer};
 use crate::resident::grid;
 use crate::{Gpu, GpuError, Pending, Stream};
@@ -21,7 +19,7 @@ use pleach_format::section::LEVELS_MAX;
 use pleach_format::spine::{Encoding, PHASES, TRIAL_LINES, candidates};
 
 /// Threads per block.
-pub(crate) const THREADS: u16 = 256;
+const THREADS: u16 = 256;
 const WARP: u64 = 32;
 
 /// Columns and the address of their tuple lines; the same as in build.cu.
@@ -67,16 +65,29 @@ pub(crate) struct LevelTask {
     trial: u32,
 }
 
-/// Returns the definitions of build.cu: sizes of structs, and numbers of the CPU builder.
-pub(crate) fn numbers() -> [(&'static str, u64); 6] {
-    [
-        ("BYTES_OF_LINES_TASK", size_of::<LinesTask>() as u64),
-        ("BYTES_OF_PROGRESS", size_of::<Progress>() as u64),
-        ("BYTES_OF_LEVEL_TASK", size_of::<LevelTask>() as u64),
-        ("SPINE_LEVELS_MAX", LEVELS_MAX as u64),
-        ("PHASES", PHASES),
-        ("TRIAL_LINES", TRIAL_LINES as u64),
-    ]
+crate::kernel! {
+    /// Builders of tuple lines and spine.
+    BUILD = SourceSpec {
+        option_name: Some("THREADS"),
+        options: &[THREADS],
+        has_value_width: true,
+        // Sizes of structs, and numbers of the CPU builder.
+        numbers: |_| vec![
+            ("BYTES_OF_LINES_TASK", size_of::<LinesTask>() as u64),
+            ("BYTES_OF_PROGRESS", size_of::<Progress>() as u64),
+            ("BYTES_OF_LEVEL_TASK", size_of::<LevelTask>() as u64),
+            ("SPINE_LEVELS_MAX", LEVELS_MAX as u64),
+            ("PHASES", PHASES),
+            ("TRIAL_LINES", TRIAL_LINES as u64),
+        ],
+        ..SourceSpec::new("build.cu", include_str!("../kernels/build.cu"))
+    };
+    /// Makes tuple lines.
+    build_tuple_lines(task: LinesTask);
+    /// Starts a spine.
+    build_begin(task: LevelTask);
+    /// Tries an encoding for a level of the spine.
+    build_level(task: LevelTask);
 }
 
 /// The sections LINE and SPIN of a file, in device memory.
@@ -124,17 +135,13 @@ impl LineBuilder {
     pub fn new(gpu: &Gpu, geometry: LineGeometry, tuples: u64, is_masked: bool) -> Result<Self, GpuError> {
         let LineGeometry { key_bytes, value_bytes } = geometry;
         assert!(matches!(key_bytes, 4 | 8 | 16) && matches!(value_bytes, 0 | 4 | 8), "no such tuple lines");
-        let instance = Instance {
-            source: Source::Build,
-            word_bytes: key_bytes as u8,
-            value_bytes: value_bytes as u8,
-            option: THREADS,
-            lowest: Lowest::Codes16,
-        };
+        let instance =
+            Instance { option: THREADS, ..Instance::new(&BUILD, key_bytes as u8, value_bytes as u8) };
         let too_many = GpuError::Memory { needed: u64::MAX, free: gpu.left_bytes()? };
         let line_bytes = geometry.bytes(tuples).ok_or(too_many)?;
         // A thread copies four units of at most 16 bytes at a time.
-        let lines_shape = grid(gpu, instance, "build_lines", THREADS.into(), 0, line_bytes.div_ceil(64))?;
+        let lines_shape =
+            grid(gpu, instance, "build_tuple_lines", THREADS.into(), 0, line_bytes.div_ceil(64))?;
 
         let mut levels = Vec::new();
         let mut room = Vec::new();
@@ -231,7 +238,7 @@ impl LineBuilder {
         // SAFETY: the caller guarantees the columns and `self`. Kernels write as many lines as they count by
         // the same rule as `new`.
         unsafe {
-            launch_lines(stream, instance, self.lines_shape, &lines)?;
+            build_tuple_lines(stream, instance, self.lines_shape, &lines)?;
             build_begin(stream, instance, LaunchShape { threads: 1, ..one }, &trial)?;
             build_level(stream, instance, one, &trial)?;
             for (level, shapes) in self.levels.iter().enumerate() {

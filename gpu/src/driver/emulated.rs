@@ -12,7 +12,7 @@
 //! [`TextKernel`] runs a text that is not a part of this crate; tests use it to try planted faults.
 
 use super::{Driver, Handle, LaunchShape, Limits, Program};
-use crate::kernel::cache;
+use crate::kernel::{cache, whole_text};
 use crate::{Device, GpuError, Unavailable};
 use libloading::os::unix::{Library, Symbol};
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -697,8 +697,7 @@ fn library_of(
         options.extend(SANITIZERS.map(str::to_owned));
     }
     options.extend(defines.iter().map(|(name, number)| format!("-D{name}={number}")));
-    let mut program =
-        format!("#include \"cuda_shim.hpp\"\n#line 1 \"common.cuh\"\n{text}\n#line 1 \"entries\"\n");
+    let mut program = format!("#include \"cuda_shim.hpp\"\n{text}\n#line 1 \"entries\"\n");
     program.extend(entries.iter().map(|entry| format!("PLEACH_ENTRY({entry})\n")));
     let whole = format!("{}{}{program}", HEADERS[0].1, HEADERS[1].1);
     let key = cache::key(&whole, &options, compiler_version()?);
@@ -774,7 +773,7 @@ impl TextKernel<'_> {
     ) -> Result<(), GpuError> {
         let driver = Emulated::new(order)?;
         let name = self.name;
-        let text = format!("{}\n#line 1 \"{name}\"\n{}", include_str!("../kernels/common.cuh"), self.text);
+        let text = whole_text(&[], (name, self.text));
         let path = library_of(name, &text, self.defines, &[self.entry])?;
         driver.state().modules.insert(1, Arc::new(Module::open(&path)?));
         driver.state().last_handle = 1;
@@ -791,7 +790,7 @@ impl TextKernel<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::table::{Batch, Columns};
+    use crate::kernel::{Batch, Columns};
 
     /// Doubles numbers; a block past the end does nothing.
     const TEXT: &str = "extern \"C\" __global__ void twice(u32* at, u32 count) {\n\
@@ -814,7 +813,7 @@ mod tests {
             eprintln!("SKIPPED: no g++");
             return;
         };
-        let text = format!("{}\n{TEXT}", include_str!("../kernels/common.cuh"));
+        let text = whole_text(&[], ("twice", TEXT));
         let [batch, columns] = [size_of::<Batch>(), size_of::<Columns>()].map(|bytes| bytes as u64);
         let defines =
             [("WORD_BYTES", 4), ("VALUE_BYTES", 4), ("BYTES_OF_BATCH", batch), ("BYTES_OF_COLUMNS", columns)];

@@ -31,13 +31,22 @@ pub(crate) struct Limits {
 
 /// Shape of a launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct LaunchShape {
+pub struct LaunchShape {
     /// Number of blocks.
-    pub(crate) blocks: u32,
+    pub blocks: u32,
     /// Threads per block.
-    pub(crate) threads: u32,
+    pub threads: u32,
     /// Bytes of dynamic shared memory per block.
-    pub(crate) shared_bytes: u32,
+    pub shared_bytes: u32,
+}
+
+impl LaunchShape {
+    /// Returns a launch with a thread for each of `items`, limited to the blocks that run at a time.
+    #[must_use]
+    pub fn limited(blocks_max: u32, threads: u32, shared_bytes: u32, items: u64) -> Self {
+        let blocks = items.div_ceil(threads.into()).clamp(1, blocks_max.into());
+        Self { blocks: u32::try_from(blocks).unwrap_or(blocks_max), threads, shared_bytes }
+    }
 }
 
 /// A program to load.
@@ -51,7 +60,7 @@ pub(crate) struct Program<'a> {
     pub(crate) defines: &'a [(&'static str, u64)],
     /// Names of the entries.
     #[cfg_attr(not(feature = "emulate"), expect(dead_code, reason = "g++ is told of them"))]
-    pub(crate) entries: &'static [&'static str],
+    pub(crate) entries: &'a [&'static str],
 }
 
 /// A device.

@@ -5,7 +5,7 @@
 //! load PTX of a newer compiler). Otherwise NVRTC makes PTX for the newest architecture that both know. The
 //! result is cached under a hash of text, options, architecture and compiler.
 
-use super::{cache, embedded};
+use super::{Instance, cache, embedded};
 use crate::driver::Program;
 use crate::{GpuError, Unavailable};
 use cudarc::nvrtc::result as nvrtc;
@@ -55,20 +55,20 @@ pub(crate) struct Compiled {
     pub(crate) code: Vec<u8>,
     /// Messages of the compiler; for machine code, with the option `--ptxas-options=-v`, also registers,
     /// stack and spills.
-    #[cfg_attr(not(test), expect(dead_code, reason = "tests read it"))]
     pub(crate) log: String,
 }
 
 /// NVRTC, which is installed.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Compiler {
+pub struct Compiler {
     major: i32,
     minor: i32,
 }
 
 impl Compiler {
     /// Returns the compiler; `None` if it is not installed.
-    pub(crate) fn find() -> Option<Self> {
+    #[must_use]
+    pub fn find() -> Option<Self> {
         // SAFETY: the call loads the library and closes it again; its initialisers are the compiler's own.
         if !unsafe { sys::is_culib_present() } {
             return None;
@@ -80,7 +80,8 @@ impl Compiler {
     }
 
     /// Returns the version, such as `12.0`.
-    pub(crate) fn version(self) -> String {
+    #[must_use]
+    pub fn version(self) -> String {
         format!("{}.{}", self.major, self.minor)
     }
 
@@ -100,8 +101,8 @@ impl Compiler {
     }
 
     /// Returns true if it makes machine code for a target such as `sm_90`.
-    #[cfg(test)]
-    pub(crate) fn knows(self, target: &str) -> bool {
+    #[must_use]
+    pub fn knows(self, target: &str) -> bool {
         self.architectures().iter().any(|arch| target == format!("sm_{arch}"))
     }
 
@@ -114,6 +115,19 @@ impl Compiler {
         }
         let newest = known.into_iter().filter(|&arch| arch < wanted).max().unwrap_or(75);
         format!("compute_{newest}")
+    }
+
+    /// Returns what the assembler says of an instance for an architecture such as `sm_90`: registers, stack
+    /// and spills of each entry.
+    ///
+    /// # Errors
+    /// [`GpuError::Compile`] with the log.
+    pub fn resources(self, instance: Instance, architecture: &str) -> Result<String, GpuError> {
+        instance.with_program(|program| {
+            let mut options = options(program, architecture);
+            options.push("--ptxas-options=-v".to_owned());
+            self.compile(program, &options, true).map(|compiled| compiled.log)
+        })
     }
 
     /// Compiles a program.

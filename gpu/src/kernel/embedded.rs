@@ -1,9 +1,11 @@
 //! PTX that is a part of this program, for machines that have a driver and no NVRTC.
 //!
-//! Embedded are the algorithms that `auto` chooses from and what they need, binary search, and the builders;
-//! the papers' other algorithms need NVRTC. There is one archive per architecture, `gpu/ptx/compute_NN.zst`.
-//! It has for each such instance the hash of its input (text and definitions), a length and the PTX. It is
-//! made by NVRTC 12.0, whose PTX every driver since early 2023 accepts, by
+//! Embedded are the algorithms that `auto` chooses from and what they need, binary search, the builders and
+//! the relational operators: rows that say so. The algorithms of papers need NVRTC.
+//!
+//! There is one archive per architecture, `gpu/ptx/compute_NN.zst`. It has for each such instance the hash of
+//! its input (text and definitions), a length and the PTX. It is made by NVRTC 12.0, whose PTX every driver
+//! since early 2023 accepts, by
 //!
 //! ```text
 //! PLEACH_BLESS=1 LD_LIBRARY_PATH=<folder of libnvrtc.so.12 of CUDA 12.0> cargo test -p pleach-gpu --lib embedded
@@ -68,17 +70,13 @@ mod tests {
     use super::*;
     use crate::GpuError;
     use crate::kernel::compile::{Compiler, options};
-    use crate::kernel::{Instance, Source};
+    use crate::kernel::{Instance, limits};
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     /// Returns the embedded instances, in order.
     fn embedded() -> Vec<Instance> {
-        let is_embedded = |instance: &Instance| {
-            use Source::{Btree, Fast, Harmonia, Measure, PAry, Sort};
-            !matches!(instance.source, PAry | Btree | Fast | Harmonia | Sort | Measure)
-        };
-        let mut all: Vec<Instance> = Instance::all().into_iter().filter(is_embedded).collect();
-        all.sort_unstable();
+        let mut all = limits::all();
+        all.retain(|instance| instance.source.is_embedded);
         all
     }
 
@@ -95,7 +93,7 @@ mod tests {
     /// all instances, or every third wanted one from `third` on.
     fn compile(compiler: Compiler, number: u32, third: Option<usize>) -> Vec<(usize, u128, Vec<u8>)> {
         let all = embedded();
-        let wanted = Instance::wanted(all.clone(), ARCHIVES[0].1);
+        let wanted = limits::wanted(all.clone(), ARCHIVES[0].1);
         let turn = |at: usize| third.is_none_or(|third| at % ARCHIVES.len() == third);
         let wanted = wanted.into_iter().enumerate().filter(|pair| turn(pair.0));
         let place = |instance| all.iter().position(|one| *one == instance).expect("one of them");

@@ -8,27 +8,62 @@
 //! ```text
 //! PLEACH_BLESS=1 LD_LIBRARY_PATH=<folder of libnvrtc.so.12> cargo test --release -p pleach-gpu --lib limits
 //! ```
-//! With `PLEACH_SAMPLE=1` one instance for each source and width is compiled ([`Instance::wanted`]), and
-//! compared with its row.
+//! With `PLEACH_SAMPLE=1` one instance for each source and width is compiled ([`wanted`]), and compared with
+//! its row.
+//!
+//! Every crate that has kernels compiles this text, in a module that names its rows and their record.
 
-use super::Instance;
-use super::compile::{Compiler, options};
+use super::{Compiler, Instance, Lowest, RECORD, RECORDED, ROWS};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The recorded limits.
-const RECORDED: &str = include_str!("limits.txt");
 /// Turing, Ampere, Hopper, Blackwell.
 const ARCHITECTURES: [&str; 4] = ["sm_75", "sm_80", "sm_90", "sm_100"];
 
+/// Returns all instances of all sources, in order.
+pub(super) fn all() -> Vec<Instance> {
+    let mut all = Vec::new();
+    for &source in ROWS {
+        for word_bytes in [4, 8, 16] {
+            for value_bytes in if source.has_value_width { &[0, 4, 8][..] } else { &[0] } {
+                for &option in source.options {
+                    for lowest in [Lowest::Codes16, Lowest::Codes8] {
+                        let instance =
+                            Instance { option, lowest, ..Instance::new(source, word_bytes, *value_bytes) };
+                        if (source.exists)(instance) {
+                            all.push(instance);
+                        }
+                    }
+                }
+            }
+        }
+    }
+    all.sort_unstable();
+    all
+}
+
+/// Returns the whole list; or, where `PLEACH_SAMPLE` is set, one instance for each source and width of words,
+/// so that every kernel is compiled. The choice depends on `text`.
+pub(super) fn wanted(all: Vec<Instance>, text: &[u8]) -> Vec<Instance> {
+    if std::env::var_os("PLEACH_SAMPLE").is_none() || std::env::var_os("PLEACH_BLESS").is_some() {
+        return all;
+    }
+    let mut groups = BTreeMap::<_, Vec<Instance>>::new();
+    for instance in all {
+        groups.entry((instance.source, instance.word_bytes)).or_default().push(instance);
+    }
+    let seed = text.iter().fold(0usize, |seed, &byte| seed.wrapping_mul(31).wrapping_add(byte.into()));
+    groups.into_values().map(|group| group[seed % group.len()]).collect()
+}
+
 /// Resources that a function uses per thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Use {
+pub(super) struct Use {
     registers: u32,
-    stack_bytes: u32,
-    spilled_bytes: u32,
+    pub(super) stack_bytes: u32,
+    pub(super) spilled_bytes: u32,
 }
 
 impl Use {
@@ -89,12 +124,12 @@ fn uses(log: &str) -> BTreeMap<&str, Use> {
 }
 
 /// Name of a row: source, entry, bytes per word.
-type Row = (&'static str, String, u8);
+pub(super) type Row = (&'static str, String, u8);
 
 /// Returns the resources of all instances, on all architectures that the compiler knows; compiles on all
 /// cores.
 fn measure(compiler: Compiler) -> BTreeMap<Row, [Option<Use>; 4]> {
-    let instances = Instance::wanted(Instance::all(), RECORDED.as_bytes());
+    let instances = wanted(all(), RECORDED.as_bytes());
     let next = AtomicUsize::new(0);
     let work = || {
         let mut made: BTreeMap<Row, [Option<Use>; 4]> = BTreeMap::new();
@@ -103,17 +138,13 @@ fn measure(compiler: Compiler) -> BTreeMap<Row, [Option<Use>; 4]> {
                 if !compiler.knows(architecture) || !is_wanted(architecture) {
                     continue;
                 }
-                let log = instance.with_program(|program| {
-                    let mut options = options(program, architecture);
-                    options.push("--ptxas-options=-v".to_owned());
-                    compiler.compile(program, &options, true).map(|compiled| compiled.log)
-                });
+                let log = compiler.resources(instance, architecture);
                 let log = log.unwrap_or_else(|error| panic!("{instance:?} for {architecture}: {error}"));
                 let uses = uses(&log);
-                for &entry in instance.source.entries(instance) {
+                for entry in instance.source.entries(instance) {
                     let used =
                         *uses.get(entry).unwrap_or_else(|| panic!("{instance:?}: no {entry} in {log}"));
-                    let row = (instance.source.name(), entry.to_owned(), instance.word_bytes);
+                    let row = (instance.source.text.name, entry.to_owned(), instance.word_bytes);
                     let most = &mut made.entry(row).or_default()[place];
                     *most = Some(most.map_or(used, |most| most.most(used)));
                 }
@@ -146,7 +177,7 @@ fn is_wanted(architecture: &str) -> bool {
 }
 
 /// Returns the record: the compiler's version, and its rows.
-fn recorded() -> (&'static str, BTreeMap<Row, [Use; 4]>) {
+pub(super) fn recorded() -> (&'static str, BTreeMap<Row, [Use; 4]>) {
     let mut lines = RECORDED.lines();
     let version = lines.next().and_then(|line| line.strip_prefix("NVRTC ")).expect("a version");
     let rows = lines.skip(1).map(|line| {
@@ -171,7 +202,7 @@ fn record(version: &str, found: &BTreeMap<Row, [Option<Use>; 4]>) {
         let [a, b, c, d] = uses.map(|used| used.expect("the compiler knows all architectures").to_string());
         line([source, entry, &word.to_string(), &a, &b, &c, &d]);
     }
-    std::fs::write(concat!(env!("CARGO_MANIFEST_DIR"), "/src/kernel/limits.txt"), text).expect("written");
+    std::fs::write(RECORD, text).expect("written");
 }
 
 #[test]
@@ -216,17 +247,6 @@ fn every_instance_compiles_within_its_limits() {
         }
     }
     assert!(above.is_empty(), "registers+stack+spills:\n{above}");
-}
-
-#[test]
-fn the_record_has_no_search_of_ours_that_spills() {
-    let (_, limits) = recorded();
-    for ((source, entry, word), uses) in limits.iter().filter(|(row, _)| row.0 == "spine.cu") {
-        for (used, architecture) in uses.iter().zip(ARCHITECTURES) {
-            let what = format!("{source} {entry} {word} {architecture}: {used}");
-            assert!(used.stack_bytes + used.spilled_bytes == 0, "{what}");
-        }
-    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 // Building a table on the device: columns of sorted words and their values become tuple lines and a spine.
 //
-// Both are, byte for byte, what the CPU builder writes. `build_lines` is a copy: a thread moves a unit of a line. The
+// Both are, byte for byte, what the CPU builder writes. `build_tuple_lines` is a copy: a thread moves a unit of a line. The
 // spine is built level by level from the column of keys alone: the borders of a spine line are pairs of neighbouring
 // keys, so no level reads the one below it. A warp makes a spine line, a lane one border or two: cell width from the
 // outer borders, then, only if some border fails at the first base, all other bases at once, a lane two of them.
@@ -74,7 +74,7 @@ __device__ __forceinline__ Unit line_unit(const LinesTask& task, u64 line, u32 a
 }
 
 // Any number of blocks.
-extern "C" __global__ void __launch_bounds__(THREADS) build_lines(const __grid_constant__ LinesTask task) {
+extern "C" __global__ void __launch_bounds__(THREADS) build_tuple_lines(const __grid_constant__ LinesTask task) {
     u64 lines = (task.tuples + TUPLES - 1) / TUPLES;
     u64 units = (lines + (lines & 1)) * UNITS;
     bool aligned = (((u64)task.keys | (u64)task.values) & (UNIT_BYTES - 1)) == 0;

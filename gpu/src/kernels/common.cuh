@@ -40,7 +40,7 @@ typedef u32 Value;
 #define KIND_SIGNED 1u
 #define KIND_FLOAT 2u
 
-// A batch; the same as Batch in kernel/table.rs. `present` has a bit a query, in words of 32 bits.
+// A batch; the same as Batch in kernel/mod.rs. `present` has a bit a query, in words of 32 bits.
 struct Batch {
     const Word* queries;
     u64 count;
@@ -51,7 +51,7 @@ struct Batch {
     u16 rank_bytes;
     u16 value_bytes;
 };
-static_assert(sizeof(Batch) == BYTES_OF_BATCH, "as in kernel/table.rs");
+static_assert(sizeof(Batch) == BYTES_OF_BATCH, "as in kernel/mod.rs");
 
 // Encodes a query of some kind.
 __device__ __forceinline__ Word encode(Word raw, u32 kind) {
@@ -126,7 +126,7 @@ struct Columns {
     const void* values;
     u64 tuples;
 };
-static_assert(sizeof(Columns) == BYTES_OF_COLUMNS, "as in kernel/table.rs");
+static_assert(sizeof(Columns) == BYTES_OF_COLUMNS, "as in kernel/mod.rs");
 
 // Writes the value of a query that was found at `rank`, or 0, if values are asked for.
 __device__ __forceinline__ void copy_value(const void* values, const Batch& batch, u64 at, bool found, u64 rank) {

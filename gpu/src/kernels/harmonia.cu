@@ -7,8 +7,7 @@
 // below, and the group adds up; or a single lane halves. A warp answers 32 queries in as many rounds as a group has
 // lanes. Answers stand in the order of the queries as they lie, or at the places that `numbers` says.
 //
-// `harmonia_regular` searches the tree that the paper compares with: nodes of keys and references, a coalesced group of
-// up to 32 lanes a query that compares all keys. `harmonia_build` makes both, a thread a slot.
+// `harmonia_build` makes the tree, a thread a slot.
 // Stored indices are clamped to their level before use.
 
 // Entries of the child region in constant memory: all of its 64 KiB.
@@ -29,14 +28,13 @@ struct HarmoniaNodes {
     u32 last;
 };
 
-// The same as Tree in algorithm/harmonia.rs. Of a regular tree `children` and `values` are null.
+// The same as Tree in algorithm/harmonia.rs.
 struct Harmonia {
     const u8* nodes;
     const u32* children;
     const u8* values;
     const u32* numbers;
     u64 node_bytes;
-    u64 references_at;
     u64 tuples;
     u32 fanout;
     u32 node_keys;
@@ -113,18 +111,6 @@ __device__ __forceinline__ u32 count_below(const Harmonia& tree, u32 node, Word 
     return below;
 }
 
-// The same by a whole group that compares all keys.
-__device__ __forceinline__ u32 compare_all(const Harmonia& tree, const Word* keys, Word query) {
-    u32 lanes = 1u << tree.group_bits, lane = threadIdx.x % WARP, member = lane & (lanes - 1), below = 0;
-    for (u32 base = 0; base < tree.fanout - 1; base += lanes) {
-        u32 at = base + member;
-        bool is_below = at < tree.fanout - 1 && key_at(keys, at) < query;
-        u32 votes = __ballot_sync(FULL, is_below) >> (lane - member);
-        below += __popc(votes & (FULL >> (WARP - lanes)));
-    }
-    return below;
-}
-
 // A leaf, and keys in it below the query.
 struct Leaf {
     u32 node;
@@ -159,25 +145,8 @@ template <class Children> struct Narrowed {
     }
 };
 
-struct Regular {
-    __device__ __forceinline__ Leaf descend(const Harmonia& tree, Word query) const {
-        u32 node = 0;
-        for (u32 level = 1; level < tree.levels; level++) {
-            const u8* at = tree.nodes + node * tree.node_bytes;
-            u32 below = compare_all(tree, (const Word*)at, query);
-            u64 next = __ldg((const u64*)(at + tree.references_at) + below);
-            node = (u32)min(max(next, (u64)tree.level[level].first), (u64)tree.level[level].last);
-        }
-        const Word* keys = (const Word*)(tree.nodes + node * tree.node_bytes);
-        return {node, compare_all(tree, keys, query)};
-    }
-};
-
 __device__ __forceinline__ const u8* value_at(const Harmonia& tree, Leaf leaf, u32 value_bytes) {
     u64 number = leaf.node - tree.level[tree.levels - 1].first;
-    if (tree.values == nullptr) {
-        return tree.nodes + leaf.node * tree.node_bytes + tree.references_at + leaf.below * value_bytes;
-    }
     return tree.values + (number * tree.fanout + leaf.below) * value_bytes;
 }
 
@@ -254,11 +223,6 @@ extern "C" __global__ void __launch_bounds__(256)
     search_batch(tree, batch, Narrowed<InCache>{});
 }
 
-extern "C" __global__ void __launch_bounds__(1024)
-    harmonia_regular(const __grid_constant__ Harmonia tree, const __grid_constant__ Batch batch) {
-    search_batch(tree, batch, Regular{});
-}
-
 // As HarmoniaLevel of the format.
 struct HarmoniaLevel {
     u64 first;
@@ -266,8 +230,7 @@ struct HarmoniaLevel {
     u64 leaves;
 };
 
-// The same as Build in algorithm/harmonia.rs. Of a regular tree `counts`, `children` and `values` are null, and
-// references, or the values of leaves, stand in each node.
+// The same as Build in algorithm/harmonia.rs.
 struct HarmoniaBuild {
     const Word* column;
     const u8* column_values;
@@ -276,7 +239,6 @@ struct HarmoniaBuild {
     u32* children;
     u8* values;
     u64 node_bytes;
-    u64 references_at;
     u64 node_count;
     u64 tuples;
     u32 stride;
@@ -318,23 +280,16 @@ extern "C" __global__ void __launch_bounds__(256) harmonia_build(const __grid_co
         u8* to = tree.nodes + number * tree.node_bytes;
         ((Word*)to)[slot] = key;
         if (slot == 0) {
-            if (tree.counts != nullptr) {
-                tree.counts[number] = (u8)keys;
-            }
-            if (tree.children != nullptr && !is_leaf) {
+            tree.counts[number] = (u8)keys;
+            if (!is_leaf) {
                 tree.children[number] = (u32)(tree.level[level + 1].first + first);
             }
-            if (tree.children != nullptr && number + 1 == tree.node_count) {
+            if (number + 1 == tree.node_count) {
                 tree.children[tree.level[tree.levels - 1].first] = (u32)tree.node_count;
             }
         }
-        if (slot < tree.fanout && !is_leaf && tree.children == nullptr) {
-            u64 child = tree.level[level + 1].first + first + min(slot, keys);
-            ((u64*)(to + tree.references_at))[slot] = child;
-        }
         if (slot < tree.fanout && is_leaf && tree.value_bytes > 0) {
-            u8* value = tree.values == nullptr ? to + tree.references_at + slot * tree.value_bytes
-                                               : tree.values + (node * tree.fanout + slot) * tree.value_bytes;
+            u8* value = tree.values + (node * tree.fanout + slot) * tree.value_bytes;
             bool is_there = slot < keys;
             if (tree.value_bytes == 8) {
                 *(u64*)value = is_there ? ((const u64*)tree.column_values)[first + slot] : 0ull;

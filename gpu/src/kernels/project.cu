@@ -4,14 +4,14 @@
 // takes one vector of two or four tuples, so many that no column has more than 16 bytes of it, and a field for all
 // tuples of the vector at a time.
 //
-// `product` makes all pairs of tuples: result t is of left tuple t / rights and right tuple t % rights. A thread
+// `product_pairs` makes all pairs of tuples: result t is of left tuple t / rights and right tuple t % rights. A thread
 // writes a vector of 16 bytes or two, of keys first and then of values, and divides by multiplications.
 //
 // Memory is fastest where what is under way lies together: so blocks are small, and a thread has one vector.
 //
 // `pick` takes values in the order of numbers, after a sort.
 //
-// VALUE_BYTES is that of the column of values of `project`, and of the results' values of `product`.
+// VALUE_BYTES is that of the column of values of `project`, and of the results' values of `product_pairs`.
 
 #define PROJECTORS 256u
 #define FIELDS_MAX 8u
@@ -137,7 +137,7 @@ struct Pick {
     Value* to;
     u64 count;
 };
-static_assert(sizeof(Pick) == BYTES_OF_PICK, "as in relation/sort.rs");
+static_assert(sizeof(Pick) == BYTES_OF_PICK, "as in relation/project.rs");
 
 // Any grid.
 extern "C" __global__ void __launch_bounds__(PROJECTORS) pick(const __grid_constant__ Pick pick) {
@@ -249,7 +249,7 @@ __device__ __forceinline__ Value combined(u32 combine, Value left, Value right) 
 #endif
 
 // A block a tile of PRODUCT_TILE results.
-extern "C" __global__ void __launch_bounds__(PROJECTORS) product(const __grid_constant__ Product product) {
+extern "C" __global__ void __launch_bounds__(PROJECTORS) product_pairs(const __grid_constant__ Product product) {
     expand(
         product, product.keys_to,
         [&](u64 i, u32 j, Word(&to)[16 / WORD_BYTES]) { lefts(product, product.left_keys, i, j, to); },

@@ -339,7 +339,7 @@ struct Part {
     u64 first;
     u64 count;
 };
-static_assert(sizeof(Part) == BYTES_OF_PART, "as in algorithm/hybrid.rs");
+static_assert(sizeof(Part) == BYTES_OF_PART, "as in algorithm/spine.rs");
 
 // Writes down the line of each query, and marks its piece.
 extern "C" __global__ void __launch_bounds__(THREADS, 1) hybrid_lines(const __grid_constant__ Arguments table,

@@ -1,9 +1,9 @@
 //! Sorted columns on a device: the inputs of the operators.
 
-use crate::kernel::Instance;
-use crate::kernel::table::{Source, find_repeats};
+use super::Column;
+use super::expand::{EXPAND, find_repeats};
+use crate::kernel::{Instance, Source};
 use crate::memory::DeviceBuffer;
-use crate::relation_paper::{Column, Relation};
 use crate::resident::grid;
 use crate::{Gpu, GpuError, Stream};
 
@@ -115,7 +115,7 @@ impl Sorted {
         }
         let found = DeviceBuffer::new(self.gpu(), 4)?;
         found.fill(stream, 0)?;
-        let instance = self.instance(Source::Expand);
+        let instance = self.instance(&EXPAND);
         let shape = grid(self.gpu(), instance, "find_repeats", THREADS, 0, self.tuples)?;
         // SAFETY: the column holds its tuples, and `found` a word; both live until the stream was waited for.
         let launched = unsafe {
@@ -138,26 +138,12 @@ impl Sorted {
     }
 
     pub(super) fn instance(&self, source: Source) -> Instance {
-        let (word_bytes, lowest) = (self.key_bytes, crate::image::Lowest::Codes16);
-        Instance { source, word_bytes, value_bytes: 0, option: 0, lowest }
+        Instance::new(source, self.key_bytes, 0)
     }
 
     /// Returns the address of the values; 0 without values.
     pub(super) fn values_address(&self) -> u64 {
         self.values.as_ref().map_or(0, |values| values.buffer.address())
-    }
-}
-
-/// Converts a dense relation of the paper's operators.
-impl TryFrom<&Relation> for Sorted {
-    type Error = GpuError;
-
-    fn try_from(relation: &Relation) -> Result<Self, GpuError> {
-        if relation.pages().is_some() {
-            return Err(refused("a list of pages: make it dense first"));
-        }
-        let values = relation.columns().first().cloned();
-        Self::new(relation.keys().clone(), relation.key_bytes(), values, relation.tuples())
     }
 }
 

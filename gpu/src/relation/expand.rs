@@ -5,10 +5,8 @@
 use super::Column;
 use super::columns::{Sorted, refused};
 use super::merge::{Form, Joined, Outputs};
-use crate::all::All;
-use crate::kernel::table::{
-    Source, all_add, all_sums, all_tiles, expand_count, expand_fill, expand_swap_sides,
-};
+use crate::all::{ALL, All, all_add, all_sums, all_tiles};
+use crate::kernel::SourceSpec;
 use crate::memory::DeviceBuffer;
 use crate::resident::grid;
 use crate::{GpuError, Stream};
@@ -35,9 +33,20 @@ pub(crate) struct Expand {
     kinds: [u32; 2],
 }
 
-/// Returns the definitions of expand.cu.
-pub(crate) fn numbers() -> [(&'static str, u64); 1] {
-    [("BYTES_OF_EXPAND", size_of::<Expand>() as u64)]
+crate::kernel! {
+    /// Expansion of rows of ranks to pairs.
+    EXPAND = SourceSpec {
+        numbers: |_| vec![("BYTES_OF_EXPAND", size_of::<Expand>() as u64)],
+        ..SourceSpec::new("expand.cu", include_str!("../kernels/expand.cu"))
+    };
+    /// Counts the pairs of each row.
+    expand_count(expand: Expand);
+    /// Writes all pairs.
+    expand_fill(expand: Expand);
+    /// Swaps the sides of results.
+    expand_swap_sides(sides: u64, count: u64);
+    /// Looks for equal keys.
+    find_repeats(keys: u64, count: u64, found: u64);
 }
 
 /// Expands rows to pairs; blocks.
@@ -63,7 +72,7 @@ pub(super) fn expand(
         ..Expand::default()
     };
     let scanned = All { offsets: offsets.address(), sums: sums.address(), ..All::default() };
-    let (instance, scan) = (left.instance(Source::Expand), left.instance(Source::All));
+    let (instance, scan) = (left.instance(&EXPAND), left.instance(&ALL));
     let start = stream.mark()?;
     let scan_shape = |entry, items| grid(gpu, scan, entry, THREADS, 0, items);
     let shape = grid(gpu, instance, "expand_count", THREADS, 0, count)?;
@@ -111,7 +120,7 @@ pub(super) fn expand(
 
 /// Swaps the sides that results are marked with; blocks.
 pub(super) fn swap_sides(stream: &Stream, left: &Sorted, sides: &DeviceBuffer) -> Result<(), GpuError> {
-    let (instance, count) = (left.instance(Source::Expand), sides.bytes());
+    let (instance, count) = (left.instance(&EXPAND), sides.bytes());
     if count == 0 {
         return Ok(());
     }

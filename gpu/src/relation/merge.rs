@@ -6,10 +6,11 @@
 //! and expanded ([`super::expand`]).
 
 use super::Column;
+use super::ONE_PASS_TEXT;
 use super::columns::{Sorted, refused};
 use super::expand::expand;
 use crate::driver::LaunchShape;
-use crate::kernel::table::{Source, merge_cuts, merge_one, merge_pairs};
+use crate::kernel::SourceSpec;
 use crate::memory::DeviceBuffer;
 use crate::{GpuError, Stream};
 
@@ -131,6 +132,21 @@ pub struct Joined {
     pub milliseconds: f64,
 }
 
+crate::kernel! {
+    /// Joins and set operations.
+    MERGE = SourceSpec {
+        shared: &[ONE_PASS_TEXT],
+        numbers: |instance| numbers(instance.word_bytes),
+        ..SourceSpec::new("merge.cu", include_str!("../kernels/merge.cu"))
+    };
+    /// Cuts the merge of two relations into tiles.
+    merge_cuts(merge: Arguments);
+    /// Merges both relations; a result has the tuple of one side.
+    merge_one(merge: Arguments);
+    /// Merges both relations; a result has the tuples of both sides.
+    merge_pairs(merge: Arguments);
+}
+
 /// Arguments of the kernels; the same as Merge in merge.cu.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
@@ -169,10 +185,10 @@ const fn tile_tuples(word_bytes: u8) -> u32 {
 }
 
 /// Returns the definitions of merge.cu.
-pub(crate) fn numbers(word_bytes: u8) -> [(&'static str, u64); 5] {
+fn numbers(word_bytes: u8) -> Vec<(&'static str, u64)> {
     // Blocks per multiprocessor.
     let (blocks, pair_blocks) = if word_bytes == 4 { (5, 5) } else { (5, 4) };
-    [
+    vec![
         ("BYTES_OF_MERGE", size_of::<Arguments>() as u64),
         ("ITEMS", items(word_bytes).into()),
         ("MERGE_BLOCKS", blocks),
@@ -318,7 +334,7 @@ fn one_pass(
     // Cuts, tile states, and the sum.
     let control = DeviceBuffer::new(gpu, (tiles + 1) * 8 + tiles * 8 + 8)?;
     control.fill(stream, 0)?;
-    let instance = left.instance(Source::Merge);
+    let instance = left.instance(&MERGE);
     // A pair of unique keys takes two tuples of a tile, except one whose right tuple is the first of the next
     // tile.
     let is_half = are_unique && operation.emit() == LEFT_MATCHED;

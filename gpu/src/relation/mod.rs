@@ -5,44 +5,47 @@
 //! first or gather afterwards. [`project`] and [`product`] know their places; a projection that changes the
 //! order is sorted by [`sort`] where the caller requests it.
 //!
-//! Answers follow the rules of `pleach-relation`. Relations are dense; lists of pages are first made dense
-//! ([`crate::relation_paper::to_dense`]). The input bounds the size of the results, except for a product,
-//! whose size is checked before memory is allocated.
+//! Answers follow the rules of `pleach-relation`. The input bounds the size of the results, except for a
+//! product, whose size is checked before memory is allocated.
 
 pub(crate) mod columns;
 pub mod condition;
+mod dense;
 pub(crate) mod expand;
+pub(crate) mod job;
 pub(crate) mod merge;
 pub(crate) mod project;
 pub(crate) mod reduce;
 pub(crate) mod select;
 pub(crate) mod sort;
 
-pub use crate::relation_paper::{Column, Relation, Stages};
 pub use columns::Sorted;
 pub use condition::{Condition, Test};
+pub use dense::{Column, Relation};
+pub use job::Stages;
 pub use merge::{Form, Joined, Operation, Rule, merge};
 pub use project::{Combine, PARTS_MAX, Part, Projected, Projection, Side, product, project};
 pub use reduce::{Numbers, Reduction, reduce};
 pub use select::select;
 pub use sort::sort;
 
-use crate::kernel::{Instance, Source};
+use crate::kernel::Text;
 use crate::memory::DeviceBuffer;
-use crate::relation_paper::Job;
 use crate::{Gpu, GpuError};
+use job::Job;
+
+/// Text that the kernels of one pass share.
+const ONE_PASS_TEXT: Text = Text { name: "onepass.cuh", text: include_str!("../kernels/onepass.cuh") };
+/// Maximum number of tuples of a relation, so that no product of two relations overflows.
+const TUPLES_MAX: u64 = 1 << 31;
 
 /// Results of an operator, and its milliseconds on the device.
 #[derive(Clone, Debug)]
 pub struct Answer {
-    /// The results, dense.
+    /// The results.
     pub relation: Relation,
     /// Times of the stages.
     pub stages: Stages,
-}
-
-fn instance(source: Source, word_bytes: u8, value_bytes: u8) -> Instance {
-    Instance { source, word_bytes, value_bytes, option: 0, lowest: crate::image::Lowest::Codes16 }
 }
 
 /// Returns how many tiles ahead a block brings columns to the level 2 cache: those that start within a
@@ -64,16 +67,12 @@ struct Input {
 impl Input {
     fn new(operator: &'static str, from: &Relation) -> Result<Self, GpuError> {
         let refused = |cause: String| GpuError::Operator { operator, cause };
-        if from.pages().is_some() {
-            return Err(refused("it requires dense columns: convert a list of pages first".into()));
-        }
-        let most = crate::relation_paper::relation::TUPLES_MAX;
-        let tuples = u32::try_from(from.tuples()).ok().filter(|&tuples| u64::from(tuples) <= most);
+        let tuples = u32::try_from(from.tuples()).ok().filter(|&tuples| u64::from(tuples) <= TUPLES_MAX);
         let tuples = tuples.ok_or_else(|| {
-            refused(format!("{} tuples: it accepts at most {most}, so split the input", from.tuples()))
+            refused(format!("{} tuples: it accepts at most {TUPLES_MAX}, so split the input", from.tuples()))
         })?;
         let keys = from.keys().address();
-        let values = from.columns().first().map_or(0, |column| column.buffer.address());
+        let values = from.values().map_or(0, |values| values.buffer.address());
         Ok(Self { keys, values, tuples, is_aligned: keys.is_multiple_of(16) && values.is_multiple_of(16) })
     }
 }
@@ -112,18 +111,7 @@ impl Output {
     fn relation(self, tuples: u64) -> Result<Relation, GpuError> {
         let part = |buffer: &DeviceBuffer, bytes: u8| buffer.part(0, tuples * u64::from(bytes));
         let column = |values| Column { buffer: part(values, self.value_bytes), bytes: self.value_bytes };
-        let columns = self.values.as_ref().map(column).into_iter().collect();
-        Relation::of(part(&self.keys, self.key_bytes), self.key_bytes, columns, tuples, None)
+        let values = self.values.as_ref().map(column);
+        Relation::of(part(&self.keys, self.key_bytes), self.key_bytes, values, tuples)
     }
-}
-
-/// Returns the definitions of the kernels' texts.
-pub(crate) fn numbers() -> [(&'static str, u64); 5] {
-    [
-        ("BYTES_OF_SIFT", size_of::<select::Sift>() as u64),
-        ("BYTES_OF_REDUCE", size_of::<reduce::Reduce>() as u64),
-        ("BYTES_OF_PROJECT", size_of::<project::Project>() as u64),
-        ("BYTES_OF_PRODUCT", size_of::<project::Product>() as u64),
-        ("BYTES_OF_PICK", size_of::<sort::Pick>() as u64),
-    ]
 }

@@ -2,11 +2,9 @@
 //!
 //! The driver copies a column that does not change. Sizes are known before memory is allocated.
 
-use super::{Answer, Input, Output, Relation, instance};
+use super::{Answer, Input, Job, ONE_PASS_TEXT, Output, Relation, Stages};
 use crate::driver::LaunchShape;
-use crate::kernel::Source;
-use crate::kernel::table::{product as product_kernel, project_four, project_two};
-use crate::relation_paper::{Job, Stages};
+use crate::kernel::{Instance, SourceSpec};
 use crate::{GpuError, Stream};
 
 /// Threads per block: PROJECTORS in project.cu.
@@ -66,6 +64,28 @@ pub struct Projected {
     pub stages: Stages,
 }
 
+crate::kernel! {
+    /// PROJECT and PRODUCT.
+    PROJECT = SourceSpec {
+        shared: &[ONE_PASS_TEXT],
+        has_value_width: true,
+        numbers: |_| vec![
+            ("BYTES_OF_PROJECT", size_of::<Project>() as u64),
+            ("BYTES_OF_PRODUCT", size_of::<Product>() as u64),
+            ("BYTES_OF_PICK", size_of::<Pick>() as u64),
+        ],
+        ..SourceSpec::new("project.cu", include_str!("../kernels/project.cu")).narrow()
+    };
+    /// Makes columns of bit fields, two tuples per thread at a time.
+    project_two(project: Project);
+    /// Makes columns of bit fields, four tuples per thread at a time.
+    project_four(project: Project) if |instance| instance.word_bytes == 4 && instance.value_bytes <= 4;
+    /// Makes all pairs of tuples.
+    product_pairs(product: Product);
+    /// Puts values into the order of their numbers.
+    pick(pick: Pick);
+}
+
 /// A part in the form that the kernel uses; the same as Part in project.cu.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
@@ -107,6 +127,16 @@ pub(crate) struct Product {
     combine: u32,
     is_aligned: u32,
     unused: u32,
+}
+
+/// Arguments of `pick`; the same as in project.cu.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct Pick {
+    pub(super) values: u64,
+    pub(super) numbers: u64,
+    pub(super) to: u64,
+    pub(super) count: u64,
 }
 
 /// Returns the largest word of this number of bytes.
@@ -151,7 +181,7 @@ impl Projection {
         let [part] = parts else { return None };
         let (width, buffer) = match part.side {
             Side::Key => (from.key_bytes(), from.keys()),
-            Side::Value => (from.value_bytes(), &from.columns().first()?.buffer),
+            Side::Value => (from.value_bytes(), &from.values()?.buffer),
             Side::Rank => return None,
         };
         let is_same = part.right == 0 && part.left == 0 && part.keeps(most(width), bytes);
@@ -192,7 +222,7 @@ fn raw(parts: &[Part]) -> [RawPart; PARTS_MAX] {
 /// it uses and writes the results once. Blocks. Time: `project`.
 ///
 /// # Errors
-/// [`GpuError::Operator`] for pages, more than 2^31 tuples, columns of other widths, a part of values that
+/// [`GpuError::Operator`] for more than 2^31 tuples, columns of other widths, a part of values that
 /// are absent, more than eight parts or shifts above 63; [`GpuError::Memory`] if the results do not fit;
 /// [`GpuError::Driver`] if a driver call fails.
 pub fn project(stream: &Stream, from: &Relation, projection: &Projection) -> Result<Projected, GpuError> {
@@ -234,7 +264,7 @@ pub fn project(stream: &Stream, from: &Relation, projection: &Projection) -> Res
         part: parts.map(|parts| raw(parts)),
     };
     let is_narrow = key_bytes == 4 && value_bytes <= 4 && made_bytes.iter().all(|&bytes| bytes <= 4);
-    let instance = instance(Source::Project, key_bytes, value_bytes);
+    let instance = Instance::new(&PROJECT, key_bytes, value_bytes);
     let shape = LaunchShape {
         blocks: input.tuples.div_ceil(TILES[usize::from(is_narrow)]),
         threads: THREADS,
@@ -305,7 +335,7 @@ impl Combine {
 /// absent, the result has no values. Writes each result once. Blocks. Time: `product`.
 ///
 /// # Errors
-/// [`GpuError::Operator`] for pages, for values of two widths that are to be combined, or for 2^43 results or
+/// [`GpuError::Operator`] for values of two widths that are to be combined, or for 2^43 results or
 /// more; [`GpuError::Memory`] with the size if the product does not fit; [`GpuError::Driver`] if a driver
 /// call fails.
 pub fn product(
@@ -351,9 +381,9 @@ pub fn product(
         is_aligned: rights_from.is_multiple_of(16).into(),
         unused: 0,
     };
-    let instance = instance(Source::Project, left.key_bytes(), value_bytes);
+    let instance = Instance::new(&PROJECT, left.key_bytes(), value_bytes);
     let shape = LaunchShape { blocks, threads: THREADS, shared_bytes: 0 };
     // SAFETY: there is room for all pairs; the job keeps it, and the caller the relations.
-    job.stage("product", || unsafe { product_kernel(stream, instance, shape, &task) })?;
+    job.stage("product", || unsafe { product_pairs(stream, instance, shape, &task) })?;
     Ok(Answer { relation: output.relation(results)?, stages: job.end()? })
 }

@@ -5,15 +5,10 @@
 //! halves are summed separately, which cannot fail, and then joined, so that only a total that does not fit
 //! is an error.
 
-use super::{Answer, Condition, Input, Output, Relation, instance, select, tiles_ahead};
+use super::{Answer, Condition, Input, Job, ONE_PASS_TEXT, Output, Relation, Stages, select, tiles_ahead};
 use crate::driver::LaunchShape;
-use crate::kernel::Source;
-use crate::kernel::table::{
-    few_checked, few_float, few_least, few_sum, reduce_checked, reduce_float, reduce_join, reduce_least,
-    reduce_sum,
-};
+use crate::kernel::{Instance, SourceSpec, Text};
 use crate::memory::DeviceBuffer;
-use crate::relation_paper::{Job, Stages};
 use crate::{GpuError, Stream};
 
 /// Threads per block: REDUCERS in reduce.cu.
@@ -59,6 +54,46 @@ enum Kind {
     Extended,
     LowHalf,
     OrderedFloat,
+}
+
+const REDUCE_TEXT: Text = Text { name: "reduce.cuh", text: include_str!("../kernels/reduce.cuh") };
+
+/// Returns the row of a text of reductions.
+const fn row(name: &'static str, text: &'static str) -> SourceSpec {
+    SourceSpec {
+        shared: &[ONE_PASS_TEXT, REDUCE_TEXT],
+        has_value_width: true,
+        numbers: |_| vec![("BYTES_OF_REDUCE", size_of::<Reduce>() as u64)],
+        ..SourceSpec::new(name, text).narrow()
+    }
+}
+
+crate::kernel! {
+    /// Segmented reduction in one pass.
+    REDUCE = row("reduce.cu", include_str!("../kernels/reduce.cu"));
+    /// Sums of the values of each key, modulo 2^64, or their counts.
+    reduce_sum(reduce: Reduce);
+    /// Sums of floats.
+    reduce_float(reduce: Reduce) if |instance| instance.value_bytes > 0;
+    /// Smallest or largest values.
+    reduce_least(reduce: Reduce) if |instance| instance.value_bytes > 0;
+    /// Sums, with a check that each fits.
+    reduce_checked(reduce: Reduce) if |instance| instance.value_bytes == 8;
+    /// Joins sums of both halves.
+    reduce_join(high: u64, low: u64, count: u32, failed: u64) if |instance| instance.value_bytes == 8;
+}
+
+crate::kernel! {
+    /// Segmented reduction in one pass, where runs are not short.
+    REDUCE_FEW = row("reduce_few.cu", include_str!("../kernels/reduce_few.cu"));
+    /// As `reduce_sum`, where runs are not short.
+    few_sum(reduce: Reduce);
+    /// As `reduce_float`, where runs are not short.
+    few_float(reduce: Reduce) if |instance| instance.value_bytes > 0;
+    /// As `reduce_least`, where runs are not short.
+    few_least(reduce: Reduce) if |instance| instance.value_bytes > 0;
+    /// As `reduce_checked`, where runs are not short.
+    few_checked(reduce: Reduce) if |instance| instance.value_bytes == 8;
 }
 
 /// Arguments of the reductions; the same as in reduce.cu.
@@ -144,8 +179,8 @@ impl Reducer<'_, '_> {
     fn launch(&mut self, way: Way, is_few: bool) -> Result<(), GpuError> {
         let Self { job, stream, reduce, told, carried, failed, .. } = self;
         let reduce = Reduce { kind: way.kind as u32, flip: way.flip, shift: way.shift, ..*reduce };
-        let source = if is_few { Source::ReduceFew } else { Source::Reduce };
-        let instance = instance(source, self.key_bytes, self.value_bytes);
+        let source = if is_few { &REDUCE_FEW } else { &REDUCE };
+        let instance = Instance::new(source, self.key_bytes, self.value_bytes);
         let tiles = reduce.tuples.div_ceil(if is_few { FEW_TILE } else { TILE });
         let shape = if is_few {
             let most = stream.gpu().device().multiprocessors * few_blocks(self.key_bytes, self.value_bytes);
@@ -186,7 +221,7 @@ impl Reducer<'_, '_> {
         self.reduce.values_to = high;
         self.run(half(Kind::Full, 32))?;
         let tuples = self.results as u32;
-        let instance = instance(Source::Reduce, self.key_bytes, self.value_bytes);
+        let instance = Instance::new(&REDUCE, self.key_bytes, self.value_bytes);
         let shape = LaunchShape { blocks: tuples.div_ceil(THREADS), threads: THREADS, shared_bytes: 0 };
         let (stream, low_at, failed_at) = (self.stream, low.address(), self.failed.address());
         self.job.stage("join", || {
@@ -225,7 +260,7 @@ fn key_at(
 /// floats are those of the total order.
 ///
 /// # Errors
-/// [`GpuError::Sum`] if a sum does not fit into 64 bits; [`GpuError::Operator`] for pages, more than 2^31
+/// [`GpuError::Sum`] if a sum does not fit into 64 bits; [`GpuError::Operator`] for more than 2^31
 /// tuples, or if values are absent; [`GpuError::Memory`] if the results do not fit; [`GpuError::Driver`] if a
 /// driver call fails.
 pub fn reduce(

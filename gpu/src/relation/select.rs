@@ -1,11 +1,9 @@
 //! SELECT in one pass: kernels/sift.cu.
 
 use super::condition::{Condition, STEPS_MAX, Step, Test};
-use super::{Answer, Input, Output, Relation, instance, tiles_ahead};
+use super::{Answer, Input, Job, ONE_PASS_TEXT, Output, Relation, Stages, tiles_ahead};
 use crate::driver::LaunchShape;
-use crate::kernel::Source;
-use crate::kernel::table::{sift_firsts, sift_keys, sift_program, sift_values};
-use crate::relation_paper::{Job, Stages};
+use crate::kernel::{Instance, SourceSpec};
 use crate::{GpuError, Stream};
 
 /// Threads per block: SIFTERS in sift.cu.
@@ -22,6 +20,24 @@ const STATIC_BYTES: u32 = 9 << 10;
 const USES: [u32; 2] = [1, 2];
 /// Content of `failed` while no tuple has failed.
 const NOBODY: u64 = u64::MAX;
+
+crate::kernel! {
+    /// SELECT in one pass.
+    SIFT = SourceSpec {
+        shared: &[ONE_PASS_TEXT],
+        has_value_width: true,
+        numbers: |_| vec![("BYTES_OF_SIFT", size_of::<Sift>() as u64)],
+        ..SourceSpec::new("sift.cu", include_str!("../kernels/sift.cu")).narrow()
+    };
+    /// Selects the tuples whose keys pass a test.
+    sift_keys(sift: Sift);
+    /// Selects the first tuple of each key.
+    sift_firsts(sift: Sift);
+    /// Selects the tuples for which a program leaves 1.
+    sift_program(sift: Sift);
+    /// Selects the tuples whose values pass a test.
+    sift_values(sift: Sift) if |instance| instance.value_bytes > 0;
+}
 
 /// Arguments of SELECT; the same as in sift.cu.
 #[derive(Clone, Copy, Debug)]
@@ -51,7 +67,7 @@ pub(crate) struct Sift {
 /// selected or tested once, and writes the results; room is made for all tuples. Blocks. Time: `select`.
 ///
 /// # Errors
-/// [`GpuError::Operator`] for pages, more than 2^31 tuples, a condition on values that are absent, or a
+/// [`GpuError::Operator`] for more than 2^31 tuples, a condition on values that are absent, or a
 /// program whose stack does not fit a block; [`GpuError::Arithmetic`] if a condition has no result for a
 /// tuple; [`GpuError::Memory`] if the results do not fit; [`GpuError::Driver`] if a driver call fails.
 pub fn select(stream: &Stream, from: &Relation, condition: &Condition) -> Result<Answer, GpuError> {
@@ -127,7 +143,7 @@ pub fn select(stream: &Stream, from: &Relation, condition: &Condition) -> Result
         sides,
         program,
     };
-    let instance = instance(Source::Sift, key_bytes, value_bytes);
+    let instance = Instance::new(&SIFT, key_bytes, value_bytes);
     let is_program = matches!(condition, Condition::Program(_));
     let blocks = if is_program { tiles } else { tiles.min(gpu.device().multiprocessors * BLOCKS) };
     let shape = LaunchShape { blocks, threads: THREADS, shared_bytes };

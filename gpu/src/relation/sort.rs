@@ -1,11 +1,10 @@
 //! Sorts tuples by their keys: the radix sort of batches (kernels/sort.cu), with values, or the ranks of
 //! values, as numbers.
 
-use super::{Answer, Input, Output, Relation, instance};
+use super::project::{PROJECT, Pick, pick};
+use super::{Answer, Input, Job, Output, Relation, Stages};
 use crate::algorithm::psa;
-use crate::kernel::Source;
-use crate::kernel::table::pick;
-use crate::relation_paper::{Job, Stages};
+use crate::kernel::Instance;
 use crate::resident::grid;
 use crate::{GpuError, Stream};
 
@@ -14,22 +13,12 @@ const THREADS: u32 = 256;
 /// First number of tuples that is too large: a tile passes on counts of 30 bits.
 const TUPLES_END: u32 = 1 << 30;
 
-/// Arguments of `pick`; the same as in project.cu.
-#[derive(Clone, Copy, Debug)]
-#[repr(C)]
-pub(crate) struct Pick {
-    values: u64,
-    numbers: u64,
-    to: u64,
-    count: u64,
-}
-
 /// Sorts the tuples of a relation by their keys; tuples with equal keys keep their order. It reads the keys
 /// once, and then reads and writes once for each byte of a key; values of 8 bytes are fetched once more.
 /// Blocks. Times: `sort`, `pick`.
 ///
 /// # Errors
-/// [`GpuError::Operator`] for pages, 2^30 tuples or more, or a device with too little shared memory;
+/// [`GpuError::Operator`] for 2^30 tuples or more, or a device with too little shared memory;
 /// [`GpuError::Memory`] if the results do not fit; [`GpuError::Driver`] if a driver call fails.
 pub fn sort(stream: &Stream, from: &Relation) -> Result<Answer, GpuError> {
     let refused = |cause: String| GpuError::Operator { operator: "sort", cause };
@@ -58,7 +47,7 @@ pub fn sort(stream: &Stream, from: &Relation) -> Result<Answer, GpuError> {
         // SAFETY: all columns have the same number of tuples; the job keeps those made here, and the caller
         // the others.
         place = job.stage("sort", || unsafe {
-            psa::sort_columns(stream, instance(Source::Sort, key_bytes, 0), &columns, &control)
+            psa::sort_columns(stream, Instance::new(&psa::SORT, key_bytes, 0), &columns, &control)
         })?;
     }
     let place = place.ok_or_else(|| refused("its blocks want more shared memory than there is".into()))?;
@@ -68,7 +57,7 @@ pub fn sort(stream: &Stream, from: &Relation) -> Result<Answer, GpuError> {
         (sorted.values, sorted.value_bytes) = (picked.clone(), value_bytes);
         if let Some(picked) = picked.filter(|_| count > 0) {
             let task = Pick { values: input.values, numbers, to: picked.address(), count };
-            let instance = instance(Source::Project, key_bytes, value_bytes);
+            let instance = Instance::new(&PROJECT, key_bytes, value_bytes);
             let shape = grid(gpu, instance, "pick", THREADS, 0, count)?;
             // SAFETY: the numbers belong to all tuples; the job keeps the columns made here, and the caller
             // the others.

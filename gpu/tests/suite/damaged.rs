@@ -2,7 +2,7 @@
 //! the table, and nothing outside of it is read, which `compute-sanitizer` sees on a device and the address
 //! sanitizer on a CPU that stands for one.
 
-use super::{algorithms, mix, of_strings};
+use super::mix;
 use pleach::{Index, Key, KeyType, Value, ValueType};
 use pleach_builder::{BuildOptions, build_slice, build_strings};
 use pleach_format::Word;
@@ -163,9 +163,16 @@ fn strings(gpu: &Gpu, algorithms: &[Algorithm], count: u64) -> u64 {
 
 /// All types and residences, every algorithm with every damage, batches of `count` queries; returns the
 /// number of look-ups.
-pub fn all(gpu: &Gpu, counts: &[u64], is_quick: bool, queries_max: usize) -> u64 {
-    let plain = algorithms(is_quick);
-    let with_strings = [&plain[..], &of_strings()].concat();
+///
+/// `of_strings` search words of 16 bytes alone.
+pub fn all(
+    gpu: &Gpu,
+    counts: &[u64],
+    plain: &[Algorithm],
+    of_strings: &[Algorithm],
+    queries_max: usize,
+) -> u64 {
+    let with_strings = [plain, of_strings].concat();
     let mut turn = 0;
     let mut asked = 0;
     for &count in counts {
@@ -173,15 +180,15 @@ pub fn all(gpu: &Gpu, counts: &[u64], is_quick: bool, queries_max: usize) -> u64
         let of = |i: usize| mix(i as u64);
         let ends = [0, u64::MAX];
         let narrow = words.iter().enumerate().map(|(i, &word)| ((word >> 32) as u32, of(i) as u32)).collect();
-        asked += numbers::<u32, u32>(gpu, &plain, narrow, &[0, u32::MAX], queries_max, &mut turn);
+        asked += numbers::<u32, u32>(gpu, plain, narrow, &[0, u32::MAX], queries_max, &mut turn);
         let wide = words.iter().enumerate().map(|(i, &word)| (word, of(i))).collect();
-        asked += numbers::<u64, u64>(gpu, &plain, wide, &ends, queries_max, &mut turn);
+        asked += numbers::<u64, u64>(gpu, plain, wide, &ends, queries_max, &mut turn);
         let keys = words.iter().map(|&word| (word, ())).collect();
-        asked += numbers::<u64, ()>(gpu, &plain, keys, &ends, queries_max, &mut turn);
+        asked += numbers::<u64, ()>(gpu, plain, keys, &ends, queries_max, &mut turn);
         let widest = |(i, &word): (usize, &u64)| (u128::from(word) << 40, of(i) as u32);
         let widest = words.iter().enumerate().map(widest).collect();
         asked += numbers::<u128, u32>(gpu, &with_strings, widest, &[0, u128::MAX], queries_max, &mut turn);
-        asked += strings(gpu, &plain, count);
+        asked += strings(gpu, plain, count);
     }
     asked
 }

@@ -1,7 +1,9 @@
 //! Joins and set operations in one pass against loops over both inputs: all operations and forms, tile
 //! edges, keys that occur more than once on either side and on both, ends of keys, empty sides.
 
-use super::mix;
+#![allow(dead_code, reason = "each test program uses its part")]
+
+use crate::suite::mix;
 use pleach_gpu::relation::{Column, Form, Joined, Operation, Rule, Sorted, merge};
 use pleach_gpu::{DeviceBuffer, Gpu, GpuError, Stream};
 

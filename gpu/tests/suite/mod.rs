@@ -5,15 +5,13 @@
 #![allow(dead_code, reason = "each test program uses its part")]
 
 pub mod damaged;
-pub mod merge;
-pub mod relation;
-pub mod relation_paper;
+pub mod exact;
 
 use pleach::{Index, Key, KeyType, Value};
 use pleach_builder::{BuildOptions, build_slice, build_strings};
 use pleach_gpu::{
-    Algorithm, BinaryForm, BtreeForm, ChildRegion, FastForm, Gpu, GpuError, GpuTable, Group, HarmoniaForm,
-    LiveTable, PAryForm, PinnedBatch, PinnedBuffer, QuerySort, Residence, Scan,
+    Algorithm, BtreeForm, ChildRegion, FastForm, Gpu, GpuError, GpuTable, Group, HarmoniaForm, LiveTable,
+    PinnedBatch, PinnedBuffer, QuerySort, Residence, Scan,
 };
 
 /// Numbers in no order.
@@ -25,21 +23,7 @@ pub fn mix(i: u64) -> u64 {
 
 /// Algorithms that search numbers, in every form; fewer for a quick look.
 pub fn algorithms(is_quick: bool) -> Vec<Algorithm> {
-    let mut all = vec![
-        Algorithm::Auto,
-        Algorithm::Spine,
-        Algorithm::Sweep,
-        Algorithm::Binary(BinaryForm::Plain),
-        Algorithm::Binary(BinaryForm::Top),
-    ];
-    let threads: &[u16] = if is_quick { &[4, 128] } else { &[4, 8, 16, 32, 64, 256, 1024] };
-    for &threads in threads {
-        all.push(Algorithm::PAry { threads, form: PAryForm::List });
-        if threads <= 32 {
-            all.push(Algorithm::PAry { threads, form: PAryForm::Ballot });
-        }
-        all.push(Algorithm::PAryTree { threads, order: threads.clamp(4, 128) });
-    }
+    let mut all = vec![Algorithm::Auto, Algorithm::Spine, Algorithm::Sweep, Algorithm::Binary];
     for form in [FastForm::Paper, FastForm::Grid, FastForm::Ballot] {
         for &simultaneous in if is_quick { &[2][..] } else { &[1, 2, 4] } {
             all.push(Algorithm::Fast { form, simultaneous });
@@ -54,7 +38,7 @@ pub fn algorithms(is_quick: bool) -> Vec<Algorithm> {
     all
 }
 
-/// Harmonia's trees in every form, some parameters with each, and the tree that they are compared with.
+/// Harmonia's trees in every form, some parameters with each.
 fn harmonia(is_quick: bool) -> Vec<Algorithm> {
     let form = |(fanout, fill), sort, group, scan, children| {
         Algorithm::Harmonia(HarmoniaForm { fanout, fill, sort, group, scan, children })
@@ -63,7 +47,6 @@ fn harmonia(is_quick: bool) -> Vec<Algorithm> {
         form((8, 50), QuerySort::Partial, Group::Auto, Scan::Keys, ChildRegion::Constant),
         form((64, 100), QuerySort::None, Group::Of(4), Scan::Vectors, ChildRegion::Shared),
         form((9, 69), QuerySort::Bits(9), Group::Auto, Scan::Halves, ChildRegion::Ldg),
-        Algorithm::RegularTree { fanout: 8, fill: 69, threads: 64 },
     ];
     if !is_quick {
         all.extend([
@@ -72,15 +55,9 @@ fn harmonia(is_quick: bool) -> Vec<Algorithm> {
             form((32, 50), QuerySort::None, Group::Of(2), Scan::Keys, ChildRegion::Shared),
             form((8, 100), QuerySort::Full, Group::Of(8), Scan::Halves, ChildRegion::Shared),
             form((64, 69), QuerySort::Bits(1), Group::Of(16), Scan::Keys, ChildRegion::Ldg),
-            Algorithm::RegularTree { fanout: 64, fill: 100, threads: 256 },
         ]);
     }
     all
-}
-
-/// Forms of binary search that take 16-byte strings as they lie.
-pub fn of_strings() -> [Algorithm; 3] {
-    [BinaryForm::Bytes, BinaryForm::Swap, BinaryForm::Cached].map(Algorithm::Binary)
 }
 
 /// Compares all answers of a table with those of the CPU: queries at and beside the keys, and `ends`.
@@ -152,8 +129,15 @@ pub fn kinds(count: u64) -> [Vec<u64>; 7] {
 
 /// All key types and value widths, sizes at the edges of lines and nodes.
 ///
-/// Ours are tried with each table, the papers' in turn, a fourth of them with each.
-pub fn every_table(gpu: &Gpu, counts: &[u64], algorithms: &[Algorithm], queries_max: usize) {
+/// Ours are tried with each table, the papers' in turn, a fourth of them with each; `of_strings` search words of 16
+/// bytes alone.
+pub fn every_table(
+    gpu: &Gpu,
+    counts: &[u64],
+    algorithms: &[Algorithm],
+    of_strings: &[Algorithm],
+    queries_max: usize,
+) {
     let is_ours =
         |algorithm: &Algorithm| matches!(algorithm, Algorithm::Auto | Algorithm::Spine | Algorithm::Sweep);
     let mut turn = 0;
@@ -181,7 +165,7 @@ pub fn every_table(gpu: &Gpu, counts: &[u64], algorithms: &[Algorithm], queries_
                 let ends_signed = [i64::MIN, -1, 0, i64::MAX];
                 let near_i32 = |key: i32| [key.saturating_sub(1), key, key.saturating_add(1)];
                 let ends_i32 = [i32::MIN, -1, 0, i32::MAX];
-                let with_strings = [algorithms, &of_strings()].concat();
+                let with_strings = [algorithms, of_strings].concat();
                 macro_rules! of {
                     ($make:expr, $near:expr, $ends:expr) => {
                         of!(algorithms, $make, $near, $ends)
@@ -272,7 +256,7 @@ pub fn residences(gpu: &Gpu, count: u64) {
     let (_, wanted, there, _) = &asked[0];
     for residence in Residence::ALL {
         let table = GpuTable::with_residence(&index, gpu, residence).expect("fits");
-        for algorithm in [Algorithm::Auto, Algorithm::Spine, Algorithm::Binary(BinaryForm::Plain)] {
+        for algorithm in [Algorithm::Auto, Algorithm::Spine, Algorithm::Binary] {
             for (queries, wanted, there, found) in &asked {
                 let take = queries.len();
                 let (mut values, mut present) = (vec![1; take], vec![1; take.div_ceil(64)]);
@@ -372,7 +356,7 @@ pub fn all_tuples(gpu: &Gpu, count: u64) {
 }
 
 /// Batches that are recorded answer as those that are queued, whatever was asked before.
-pub fn recorded(gpu: &Gpu, count: u64) {
+pub fn recorded(gpu: &Gpu, count: u64, algorithms: &[Algorithm]) {
     let tuples: Vec<(u64, u64)> = (0..count).map(|i| (i * 3, mix(i))).collect();
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("table.pleach");
@@ -381,13 +365,7 @@ pub fn recorded(gpu: &Gpu, count: u64) {
     let view = index.typed::<u64, u64>().expect("the types");
     for residence in [Residence::Device, Residence::Hybrid] {
         let table = GpuTable::with_residence(&index, gpu, residence).expect("fits");
-        let algorithms = [
-            Algorithm::Auto,
-            Algorithm::Spine,
-            Algorithm::Binary(BinaryForm::Plain),
-            Algorithm::PAry { threads: 8, form: PAryForm::List },
-        ];
-        for algorithm in algorithms {
+        for &algorithm in algorithms {
             for length in [1usize, 33, 100] {
                 let mut batch = match table.record_batch::<u64, u64>(algorithm, length) {
                     Ok(batch) => batch,
@@ -422,15 +400,10 @@ pub fn recorded(gpu: &Gpu, count: u64) {
             Err(GpuError::Read(_) | GpuError::Asked { .. })
         ));
     }
-    let strings: Vec<(u128, u32)> = (0..50).map(|i| (u128::from(mix(i)) << 64, i as u32)).collect();
-    let mut strings = strings;
-    strings.sort_unstable();
-    build_slice(&strings, &path, &BuildOptions::default()).expect("built");
-    let index = Index::open(&path).expect("opens");
-    let table = GpuTable::new(&index, gpu).expect("fits");
-    let refused = table.record_batch::<u128, u32>(Algorithm::Binary(BinaryForm::Swap), 4);
-    assert!(matches!(refused, Err(GpuError::Algorithm { .. })));
 }
+
+/// Algorithms that ought to be recorded.
+pub const RECORDED: [Algorithm; 3] = [Algorithm::Auto, Algorithm::Spine, Algorithm::Binary];
 
 /// A table follows the generations of its file: the new one beside the old one, which goes on answering.
 pub fn generations(gpu: &Gpu) {

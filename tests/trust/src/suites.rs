@@ -212,7 +212,14 @@ pub fn sanitizers(lab: &Lab) -> Result<String> {
 
 /// Target 22.
 pub fn gpu(lab: &Lab) -> Result<String> {
-    figures(lab, 22, &[&["-p", "pleach-gpu", "--features", "emulate", "--test", "emulated"]])
+    figures(
+        lab,
+        22,
+        &[
+            &["-p", "pleach-gpu", "--features", "emulate", "--test", "emulated"],
+            &["-p", "pleach-papers", "--test", "gpu_emulated"],
+        ],
+    )
 }
 
 /// Target 30.

@@ -76,7 +76,7 @@ fn check<K: Key, V: Value>(gpu: &Gpu, tuples: &[(K, V)], value_bytes: impl Fn(V)
         for shape in SHAPES {
             let what = format!("{} tuples of {}, {shape:?}", tuples.len(), K::TYPE);
             let algorithm = Algorithm::Harmonia(form(shape));
-            let built = Built::new(stream, resident, shape, false, algorithm).expect("builds");
+            let built = Built::new(stream, resident, shape, algorithm).expect("builds");
             let wanted = section(&built.geometry, &words, &values);
             assert!(read(stream, &built.buffer) == wanted, "{what}");
         }
