@@ -191,8 +191,9 @@ pub const TARGETS: &[Target] = &[
     Target {
         number: 20,
         name: "sanitizers and Miri",
-        method: "the suites of `format`, `builder`, `fsck`, reader, `relation`, `papers` and `tests` under the address \
-            and the thread sanitizer; Miri over the scalar searches and the operators in memory (`format` forbids unsafe code)",
+        method: "the suites of `format`, `builder`, `fsck`, reader, `relation`, `papers` and `tests` under the \
+            address and the thread sanitizer; Miri over the scalar searches and the operators in memory (`format` \
+            forbids unsafe code)",
         limits: "Miri maps no files, takes the scalar paths and few tuples; the command's own tests run without \
             sanitizers, models (28) without that of threads, and the one that is to fail without both; accesses inside \
             rayon's deques are excepted (`tests/trust/thread.supp`)",
