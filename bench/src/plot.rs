@@ -56,7 +56,7 @@ fn panels(document: &Value) -> Result<Vec<Panel>, BenchError> {
     let is_ours = text(document, "schema").starts_with("pleach-bench-");
     let rows = document["rows"].as_array().filter(|_| is_ours);
     let rows = rows.ok_or_else(|| {
-        BenchError::Plot("this is no report: pleach bench WHAT --json > REPORT.json makes one".to_owned())
+        BenchError::Plot("not a report: pleach bench WHAT --json > REPORT.json makes one".to_owned())
     })?;
     let mut panels: Vec<(String, Panel)> = Vec::new();
     for row in rows {

@@ -222,7 +222,11 @@ mod tests {
     use std::sync::mpsc;
 
     fn registry() -> &'static Registry {
-        Box::leak(Box::new(Registry::new()))
+        // All stay reachable, so that a sanitizer reports no leak.
+        static ALL: Mutex<Vec<&Registry>> = Mutex::new(Vec::new());
+        let made: &'static Registry = Box::leak(Box::new(Registry::new()));
+        ALL.lock().expect("no panic").push(made);
+        made
     }
 
     fn made(registry: &'static Registry, path: &Path) -> io::Result<(PathBuf, Option<Token>)> {
