@@ -30,7 +30,8 @@ const EDGES: [(&str, &[&str]); 14] = [
     ("pleach-pool", &[]),
     ("pleach-builder", &["pleach-format", "pleach-pool"]),
     ("pleach-fsck", &["pleach-format", "pleach-pool"]),
-    ("pleach", &["pleach-format", "pleach-fsck"]),
+    // The builder is optional: the feature `build`.
+    ("pleach", &["pleach-format", "pleach-fsck", "pleach-builder"]),
     ("pleach-gpu", &["pleach-format", "pleach"]),
     ("pleach-relation", &["pleach-format", "pleach-builder", "pleach", "pleach-gpu"]),
     ("pleach-peers", &["pleach-format"]),
