@@ -15,16 +15,13 @@ use core::fmt::Debug;
 use core::ops::{BitXor, Sub};
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
-mod sealed {
+pub(crate) mod sealed {
     pub trait Sealed {}
-    impl Sealed for u32 {}
-    impl Sealed for u64 {}
-    impl Sealed for u128 {}
-    impl Sealed for i32 {}
-    impl Sealed for i64 {}
-    impl Sealed for f32 {}
-    impl Sealed for f64 {}
-    impl Sealed for () {}
+    macro_rules! sealed {
+        ($($t:ty),*) => { $(impl Sealed for $t {})* };
+    }
+    sealed! { (), u8, u16, u32, u64, u128, i8, i16, i32, i64, f32, f64, &str, String, &[u8], Vec<u8> }
+    impl<const N: usize> Sealed for [u8; N] {}
 }
 use sealed::Sealed;
 

@@ -54,6 +54,7 @@ pub mod packed;
 pub mod record;
 pub mod section;
 pub mod spine;
+pub mod stored;
 pub mod superblock;
 pub mod tail;
 pub mod types;

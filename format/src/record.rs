@@ -8,6 +8,7 @@
 //! `record<left: u32, right: f64, "a b": bytes3>`. A reader that ignores it sees plain values. If the text is
 //! not exactly as [`Record`] writes it, or does not fit the type of the values, the values are not a record.
 
+use crate::key::sealed::Sealed;
 use crate::types::ValueType;
 use core::fmt;
 use std::collections::BTreeSet;
@@ -95,6 +96,18 @@ macro_rules! kinds {
             }
         }
 
+        $(
+            impl FieldType for $t {
+                const KIND: FieldKind = FieldKind::$variant;
+                fn put(&self, out: &mut Vec<u8>) {
+                    out.extend_from_slice(&self.to_le_bytes());
+                }
+                fn read(bytes: &[u8]) -> Option<Self> {
+                    Some(Self::from_le_bytes(bytes.try_into().ok()?))
+                }
+            }
+        )*
+
         impl FieldKind {
             /// Reads the value of a field from its bytes; `None` if the number of bytes is wrong.
             #[must_use]
@@ -107,6 +120,32 @@ macro_rules! kinds {
             }
         }
     };
+}
+
+/// A type of a program that a field can have: an integer of 1 to 8 bytes, `f32`, `f64`, or `[u8; N]`.
+pub trait FieldType: Copy + fmt::Debug + PartialEq + Send + Sync + Sealed + 'static {
+    /// Its type in a record.
+    const KIND: FieldKind;
+    /// Appends the bytes of the field.
+    fn put(&self, out: &mut Vec<u8>);
+    /// Reads the field from its bytes; `None` if their number is wrong.
+    fn read(bytes: &[u8]) -> Option<Self>;
+}
+
+impl<const N: usize> FieldType for [u8; N] {
+    const KIND: FieldKind = FieldKind::Bytes(checked_length::<N>());
+    fn put(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(self);
+    }
+    fn read(bytes: &[u8]) -> Option<Self> {
+        bytes.try_into().ok()
+    }
+}
+
+/// Returns the length of `[u8; N]` as files store it. An array that no file holds does not compile.
+pub(crate) const fn checked_length<const N: usize>() -> u16 {
+    const { assert!(N > 0 && N <= RECORD_BYTES_MAX, "byte strings of one length have 1 to 65,535 bytes") };
+    N as u16
 }
 
 kinds! {
@@ -204,6 +243,41 @@ impl fmt::Display for RecordError {
 }
 
 impl std::error::Error for RecordError {}
+
+/// A field was requested that a record does not have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FieldError {
+    /// Name of the requested field.
+    pub name: String,
+    /// Requested type.
+    pub asked: FieldKind,
+    /// Type of the field with this name; `None` if there is none.
+    pub found: Option<FieldKind>,
+    /// Names of the fields.
+    fields: String,
+}
+
+impl fmt::Display for FieldError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.found {
+            None => write!(f, "unknown field '{}': use one of {}", self.name, self.fields),
+            Some(found) => write!(f, "field '{}' is of type {found}, not {}", self.name, self.asked),
+        }
+    }
+}
+
+impl std::error::Error for FieldError {}
+
+/// Returns the type of values that store records of `bytes` bytes.
+pub(crate) const fn storage(bytes: usize) -> ValueType {
+    match bytes {
+        4 => ValueType::U32,
+        8 => ValueType::U64,
+        // At most RECORD_BYTES_MAX.
+        bytes => ValueType::Fixed(bytes as u16),
+    }
+}
 
 /// The fields of a value, and their offsets.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -330,12 +404,31 @@ impl Record {
     /// Returns the type of the values that store the record.
     #[must_use]
     pub fn storage(&self) -> ValueType {
-        match self.bytes() {
-            4 => ValueType::U32,
-            8 => ValueType::U64,
-            // At most RECORD_BYTES_MAX.
-            bytes => ValueType::Fixed(bytes as u16),
-        }
+        storage(self.bytes())
+    }
+
+    /// Returns the index of the field with this name and of type `T`. O(fields).
+    ///
+    /// # Errors
+    /// [`FieldError`] if there is no such field, or if it has another type.
+    pub fn find_typed<T: FieldType>(&self, name: &str) -> Result<usize, FieldError> {
+        let index = self.find(name);
+        let found = index.map(|index| self.fields[index].kind);
+        index.filter(|_| found == Some(T::KIND)).ok_or_else(|| FieldError {
+            name: name.to_owned(),
+            asked: T::KIND,
+            found,
+            fields: self.fields.iter().map(|field| field.name.as_str()).collect::<Vec<_>>().join(", "),
+        })
+    }
+
+    /// Reads the field at `index` of a packed record; `None` if there is no such field, if it has another type,
+    /// or if the record is too short.
+    #[must_use]
+    #[inline]
+    pub fn get_typed<T: FieldType>(&self, index: usize, packed: &[u8]) -> Option<T> {
+        self.fields.get(index).filter(|field| field.kind == T::KIND)?;
+        T::read(packed.get(self.offsets[index]..self.offsets[index + 1])?)
     }
 
     /// Returns the value of a field of a packed record; `None` if there is no such field, or the record is

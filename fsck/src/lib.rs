@@ -150,7 +150,7 @@ impl ReadAt for &[u8] {
 /// # Errors
 /// An error means that the file could not be opened or read, that it is not a regular file, or that the
 /// threads could not be started. Damage is not an error; it is in the [`Report`].
-pub fn fsck(path: &Path, options: &FsckOptions<'_>) -> io::Result<Report> {
+pub fn fsck(path: impl AsRef<Path>, options: &FsckOptions<'_>) -> io::Result<Report> {
     fsck_file(&File::open(path)?, options)
 }
 

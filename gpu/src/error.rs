@@ -45,7 +45,7 @@ pub enum GpuError {
     /// The requested types are not those of the file.
     #[error(transparent)]
     Asked(#[from] TypeError),
-    /// A host buffer has the wrong length.
+    /// A host buffer is too short.
     #[error(transparent)]
     Read(#[from] ReadError),
     /// A device buffer is too short.

@@ -26,7 +26,7 @@ impl LiveTable {
     /// # Errors
     /// As [`GpuTable::new`].
     pub fn new(live: Arc<Live>, gpu: &Gpu, residence: Residence) -> Result<Self, GpuError> {
-        let index = live.get();
+        let index = live.current();
         let table = Arc::new(GpuTable::of_shared(Arc::clone(&index), gpu, residence)?);
         let current = RwLock::new((index, table));
         Ok(Self { live, gpu: gpu.clone(), residence, current, switching: Mutex::default() })
@@ -47,7 +47,7 @@ impl LiveTable {
     pub fn refresh(&self) -> Result<bool, GpuError> {
         let _one_at_a_time = self.switching.lock().unwrap_or_else(PoisonError::into_inner);
         self.live.refresh()?;
-        let next = self.live.get();
+        let next = self.live.current();
         let is_current = {
             let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
             Arc::ptr_eq(&current.0, &next)

@@ -8,7 +8,7 @@
 use crate::driver::Handle;
 use crate::memory::{DeviceBuffer, PinnedBuffer};
 use crate::stream::Pending;
-use crate::table::{Queued, as_bytes, as_mut_bytes};
+use crate::table::{Queued, as_bytes, as_mut_bytes, first_of};
 use crate::{Algorithm, Answers, Gpu, GpuError, GpuTable, Stream};
 use pleach::{Key, ReadError, Value};
 use pleach_format::key::Bits;
@@ -150,20 +150,15 @@ impl<K: Key, V: Value> RecordedBatch<'_, K, V> {
     /// number of keys that are present. Blocks.
     ///
     /// # Errors
-    /// [`GpuError::Read`] if the number of keys is not the recorded one, or a buffer has the wrong length;
+    /// [`GpuError::Read`] if the number of keys is not the recorded one, or a buffer is too short;
     /// [`GpuError::Driver`] if a driver call fails.
     pub fn get(&mut self, keys: &[K], values: &mut [V], present: &mut [u64]) -> Result<usize, GpuError> {
-        let count = self.count;
-        let lengths = [
-            ("keys", count, keys.len()),
-            ("values", count, values.len()),
-            ("present", count.div_ceil(64), present.len()),
-        ];
-        for (name, needed, found) in lengths {
-            if needed != found {
-                return Err(ReadError::Buffer { name, needed, found }.into());
-            }
+        let (count, found) = (self.count, keys.len());
+        if found != count {
+            return Err(ReadError::Buffer { name: "keys", needed: count, found }.into());
         }
+        let values = first_of("values", count, values)?;
+        let present = first_of("present", count.div_ceil(64), present)?;
         let keys = as_bytes(keys);
         self.memory.as_mut_bytes()[..keys.len()].copy_from_slice(keys);
         // SAFETY: the stream is waited for below, before this returns.

@@ -9,9 +9,9 @@
 
 use crate::algorithm::Algorithm;
 use crate::host::Asked;
-use crate::table::as_mut_bytes;
+use crate::table::{as_mut_bytes, first_of};
 use crate::{GpuError, GpuTable};
-use pleach::{Mask, Queries, ReadError, Value};
+use pleach::{Mask, Queries, Value};
 use pleach_format::key::Bits;
 use pleach_format::mask::{Chunk, Place};
 use rayon::prelude::*;
@@ -74,13 +74,8 @@ impl GpuTable<'_> {
         present: &mut [u64],
     ) -> Result<usize, GpuError> {
         self.index().strings::<V>()?;
-        let bits = keys.len().div_ceil(64);
-        for (name, needed, found) in [("values", keys.len(), values.len()), ("present", bits, present.len())]
-        {
-            if needed != found {
-                return Err(ReadError::Buffer { name, needed, found }.into());
-            }
-        }
+        let values = first_of("values", keys.len(), values)?;
+        let present = first_of("present", keys.len().div_ceil(64), present)?;
         let asked = Asked::Values(V::Bits::BYTES);
         let words = Words::new(self.mask()?, self.index().header().geometry.key_bytes, keys, asked);
         self.search_slices(algorithm, asked, &words.bytes, as_mut_bytes(values), as_mut_bytes(present))?;
@@ -105,9 +100,7 @@ impl GpuTable<'_> {
         keys: &Q,
         ranks: &mut [u64],
     ) -> Result<(), GpuError> {
-        if ranks.len() != keys.len() {
-            return Err(ReadError::Buffer { name: "ranks", needed: keys.len(), found: ranks.len() }.into());
-        }
+        let ranks = first_of("ranks", keys.len(), ranks)?;
         let words = Words::new(self.mask()?, self.index().header().geometry.key_bytes, keys, Asked::Ranks);
         self.search_slices(algorithm, Asked::Ranks, &words.bytes, as_mut_bytes(ranks), &mut [])?;
         for (at, rank) in ranks.iter_mut().enumerate() {

@@ -487,8 +487,8 @@ impl<'a> GpuTable<'a> {
     /// number of keys that are present.
     ///
     /// # Errors
-    /// [`GpuError::Asked`] if the types are not the file's, [`GpuError::Read`] if a buffer has the wrong
-    /// length, [`GpuError::Driver`] if a driver call fails.
+    /// [`GpuError::Asked`] if the types are not the file's, [`GpuError::Read`] if a buffer is too
+    /// short, [`GpuError::Driver`] if a driver call fails.
     pub fn get_batch<K: Key, V: Value>(
         &self,
         keys: &[K],
@@ -510,13 +510,8 @@ impl<'a> GpuTable<'a> {
         present: &mut [u64],
     ) -> Result<usize, GpuError> {
         self.index.typed::<K, V>()?;
-        let words = keys.len().div_ceil(64);
-        for (name, needed, found) in [("values", keys.len(), values.len()), ("present", words, present.len())]
-        {
-            if needed != found {
-                return Err(ReadError::Buffer { name, needed, found }.into());
-            }
-        }
+        let values = first_of("values", keys.len(), values)?;
+        let present = first_of("present", keys.len().div_ceil(64), present)?;
         if keys.is_empty() {
             return Ok(0);
         }
@@ -545,14 +540,22 @@ impl<'a> GpuTable<'a> {
         ranks: &mut [u64],
     ) -> Result<(), GpuError> {
         self.index.typed::<K, V>()?;
-        if ranks.len() != keys.len() {
-            return Err(ReadError::Buffer { name: "ranks", needed: keys.len(), found: ranks.len() }.into());
-        }
+        let ranks = first_of("ranks", keys.len(), ranks)?;
         if keys.is_empty() {
             return Ok(());
         }
         self.search_slices(algorithm, Asked::Ranks, as_bytes(keys), as_mut_bytes(ranks), &mut [])
     }
+}
+
+/// Returns the part of a caller's buffer that a batch fills, as [`pleach::Typed::get_batch`] does.
+pub(crate) fn first_of<'b, T>(
+    name: &'static str,
+    needed: usize,
+    buffer: &'b mut [T],
+) -> Result<&'b mut [T], ReadError> {
+    let found = buffer.len();
+    buffer.get_mut(..needed).ok_or(ReadError::Buffer { name, needed, found })
 }
 
 /// Returns the bytes in memory of keys, values or ranks.

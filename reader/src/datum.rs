@@ -86,6 +86,23 @@ impl<'a> Datum<'a> {
         }
     }
 
+    /// Copies borrowed bytes, so that the datum outlives its file.
+    #[must_use]
+    pub fn into_owned(self) -> Datum<'static> {
+        match self {
+            Self::None => Datum::None,
+            Self::U32(number) => Datum::U32(number),
+            Self::U64(number) => Datum::U64(number),
+            Self::U128(number) => Datum::U128(number),
+            Self::I32(number) => Datum::I32(number),
+            Self::I64(number) => Datum::I64(number),
+            Self::F32(number) => Datum::F32(number),
+            Self::F64(number) => Datum::F64(number),
+            Self::Bytes(bytes) => Datum::Bytes(Cow::Owned(bytes.into_owned())),
+            Self::Utf8(bytes) => Datum::Utf8(Cow::Owned(bytes.into_owned())),
+        }
+    }
+
     /// Returns the bytes of the record stored as this value; empty if a value of this type cannot hold one.
     #[must_use]
     pub fn packed(&self) -> Cow<'_, [u8]> {
@@ -96,6 +113,29 @@ impl<'a> Datum<'a> {
             _ => Cow::Borrowed(&[]),
         }
     }
+}
+
+macro_rules! from {
+    ($($t:ty as $variant:ident, $from:ident => $made:expr;)*) => {$(
+        impl<'a> From<$t> for Datum<'a> {
+            fn from($from: $t) -> Self {
+                Self::$variant($made)
+            }
+        }
+    )*};
+}
+from! {
+    u32 as U32, number => number;
+    u64 as U64, number => number;
+    u128 as U128, number => number;
+    i32 as I32, number => number;
+    i64 as I64, number => number;
+    f32 as F32, number => number;
+    f64 as F64, number => number;
+    &'a [u8] as Bytes, bytes => bytes.into();
+    Vec<u8> as Bytes, bytes => bytes.into();
+    &'a str as Utf8, text => text.as_bytes().into();
+    String as Utf8, text => text.into_bytes().into();
 }
 
 impl Index {
@@ -148,6 +188,17 @@ impl Index {
         let mut key = Vec::new();
         Rest::new(self, mask).key(mask, rank, word, &mut key)?;
         Ok(Datum::of_bytes(self.key_type(), key))
+    }
+
+    /// Returns the bytes of the value at `rank`; empty past the end. Verified as the index is.
+    pub(crate) fn packed_value(&self, rank: u64) -> Result<Cow<'_, [u8]>, ReadError> {
+        let bits = || self.raw_tuple(rank).map(|tuple| tuple.unwrap_or_default().1.to_le_bytes());
+        match self.value_type() {
+            ValueType::None => Ok(Cow::Borrowed(&[])),
+            ValueType::U32 | ValueType::I32 | ValueType::F32 => Ok(bits()?[..4].to_vec().into()),
+            ValueType::U64 | ValueType::I64 | ValueType::F64 => Ok(bits()?.to_vec().into()),
+            ValueType::Fixed(_) | ValueType::Bytes | ValueType::Utf8 => self.byte_value(rank),
+        }
     }
 
     fn byte_value(&self, rank: u64) -> Result<Cow<'_, [u8]>, ReadError> {

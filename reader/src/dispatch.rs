@@ -9,11 +9,10 @@
 /// must be the same for all of them.
 ///
 /// ```
-/// # fn f(index: &pleach::Index) -> Result<(), Box<dyn std::error::Error>> {
-/// let smallest = pleach::with_typed!(index, |view| view.min()?.map(|(key, _)| key.to_string()))?;
-/// # let _ = smallest;
-/// # Ok(())
-/// # }
+/// # let index = pleach::Index::from_bytes(pleach::Builder::new().to_bytes([(5i64, 7u32)])?)?;
+/// let smallest = pleach::with_typed!(&index, |view| view.min()?.map(|(key, _)| key.to_string()))?;
+/// assert_eq!(smallest.as_deref(), Some("5"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[macro_export]
 macro_rules! with_typed {

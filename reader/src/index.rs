@@ -30,10 +30,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Verify {
-    /// Only the superblock and the section table.
-    None,
-    /// The same as `None`; the default of the library. Damage elsewhere can cause wrong answers, but nothing
-    /// worse.
+    /// Nothing else; the default of the library. Damage elsewhere can cause wrong answers, but nothing worse.
     #[default]
     Header,
     /// Also each 8 KiB block that a query reads, when it is first read.
@@ -44,12 +41,11 @@ pub enum Verify {
 
 impl Verify {
     /// All modes, weakest first.
-    pub const ALL: [Verify; 4] = [Self::None, Self::Header, Self::Touched, Self::Full];
+    pub const ALL: [Verify; 3] = [Self::Header, Self::Touched, Self::Full];
     /// Returns the lower-case name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
-            Self::None => "none",
             Self::Header => "header",
             Self::Touched => "touched",
             Self::Full => "full",
@@ -69,7 +65,7 @@ impl FromStr for Verify {
         Self::ALL
             .into_iter()
             .find(|verify| verify.name() == name)
-            .ok_or_else(|| format!("unknown verification `{name}`: use none, header, touched or full"))
+            .ok_or_else(|| format!("unknown verification `{name}`: use header, touched or full"))
     }
 }
 
@@ -84,6 +80,19 @@ pub enum Residence {
 }
 
 /// Options to open a file with.
+///
+/// ```
+/// use pleach::{Index, Map, Residence, Verify};
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("t.pleach");
+/// # pleach::Builder::new().build(&path, [(1u64, 2u64)])?;
+/// // A copy in memory, of which every byte was checked.
+/// let options = Index::options().residence(Residence::Resident).verify(Verify::Full);
+/// let map: Map<u64, u64> = Map::with_options(&path, options)?;
+/// assert_eq!(map.get(1)?, Some(2));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OpenOptions {
     verify: Verify,
@@ -174,7 +183,7 @@ impl OpenOptions {
             |source| lost(&storage, &path).unwrap_or(OpenError::Format { path: path.clone(), source });
         let mut touched = None;
         match self.verify {
-            Verify::None | Verify::Header => {}
+            Verify::Header => {}
             Verify::Touched => {
                 touched = Some(Touched::new(&header, storage.bytes()).map_err(refused)?);
             }
@@ -248,7 +257,19 @@ fn read_mask(
 /// An open Pleach file. `Send + Sync`; look-ups take no lock and allocate nothing.
 ///
 /// An `Index` does not know the types of its keys and values at compile time. It reports them
-/// ([`Index::key_type`], [`Index::value_type`]) and provides typed views ([`Index::typed`]).
+/// ([`Index::key_type`], [`Index::value_type`]) and provides typed views that borrow it ([`Index::typed`],
+/// [`Index::strings`]). Most programs use a [`crate::Map`], which owns an index.
+///
+/// ```
+/// use pleach::{Index, KeyType};
+///
+/// # let bytes = pleach::Builder::new().names("order", "customer").to_bytes([(5u64, 7u32)])?;
+/// let index = Index::from_bytes(bytes)?;
+/// assert_eq!((index.key_type(), index.len(), index.meta()?.key_name.as_str()), (KeyType::U64, 1, "order"));
+/// let view = index.typed::<u64, u32>()?;
+/// assert_eq!(view.get(5)?, Some(7));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Index {
     header: Header,
     storage: Storage,
@@ -292,7 +313,7 @@ impl Index {
 
     /// Switches to the next generation if the file's name now leads to one, and reports whether it did. O(1);
     /// one system call if there is none. Views borrow the index, so none outlives its generation; threads
-    /// that share an index use [`crate::Live`].
+    /// that share an index or a map use [`crate::Live`].
     ///
     /// # Errors
     /// Those of [`OpenOptions::open`], and [`OpenError::Types`] if the next generation has other types. The

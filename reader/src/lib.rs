@@ -1,32 +1,83 @@
-//! Look-ups in a Pleach file: a persistent, ordered index of (key, value) tuples.
+//! Pleach: a persistent, ordered index of (key, value) tuples in one file, which is searched in place.
 //!
-//! ```no_run
-//! let index = pleach::Index::open("orders.pleach")?;
-//! let orders = index.typed::<u64, u64>()?;
-//! assert_eq!(orders.get(17)?, Some(4));
+//! It is for programs that look up, join or deduplicate millions of ids against large tables that are mostly
+//! static. A file is built once, checksummed and never changed; it opens in O(1), and any number of processes and
+//! threads search it without locks. There are no updates in place, no transactions and no SQL: a set of changes
+//! makes the next generation of the file. A hash map in memory is faster where all fits in a cache.
 //!
-//! // Many at once, into buffers of your own: the fast way.
-//! let keys = [17, 18, 19];
-//! let (mut values, mut present) = ([0; 3], [0; 1]);
-//! let found = orders.get_batch(&keys, &mut values, &mut present)?;
-//! for tuple in orders.range(17..=19)? {
-//!     let (key, value) = tuple?;
-//!     println!("{key} {value}");
+//! ```
+//! use pleach::{Builder, Map};
+//!
+//! # let folder = tempfile::tempdir()?;
+//! # let path = folder.path().join("orders.pleach");
+//! // Build a file, here of orders and their customers; tuples may come in any order.
+//! Builder::new().build(&path, (0..100_000u64).map(|order| (order, order % 977)))?;
+//!
+//! // Open it: a header and a mapping. A map can be cloned, sent to threads and stored in a struct.
+//! let customers: Map<u64, u64> = Map::open(&path)?;
+//! assert_eq!(customers.get(1000)?, Some(23));
+//!
+//! // Many at once: the fast way, because their cache misses overlap.
+//! assert_eq!(customers.get_many(&[5, 978, 100_000])?, [Some(5), Some(1), None]);
+//!
+//! // In order.
+//! for tuple in customers.range(10..20)? {
+//!     let (order, customer) = tuple?;
+//!     assert_eq!(order, customer);
 //! }
-//! # let _ = found;
-//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # Ok::<(), pleach::Error>(())
 //! ```
 //!
-//! Opening is O(1) and checks the header against the length of the file. [`Verify`] sets how much more is
-//! checked; [`fsck`] checks the whole file. If the bytes were not verified an answer may be wrong, but no
-//! look-up panics, loops or reads outside the file.
+//! # Types
 //!
-//! An [`Index`] is `Send + Sync`; look-ups take no lock and need no write access. A published file is never
-//! changed, so a rebuild under the same name does not disturb programs that have the old file open.
+//! | to | use |
+//! |---|---|
+//! | look up numbers | [`Map<K, V>`](Map) |
+//! | look up texts or byte strings | [`BytesMap<V>`](BytesMap) |
+//! | look up in files of types that are not known in advance | [`AnyMap`], with [`Datum`]s |
+//! | follow a file that is rebuilt, in all threads | [`Live<Map<K, V>>`](Live) |
+//! | set verification and residence | [`OpenOptions`] |
+//! | look up many keys without an allocation | [`Map::get_batch`], with a [`Bitmap`] |
+//! | scan columns, choose a strategy, search by ranks | [`Typed`] and [`Strings`], by [`Map::typed`] |
+//! | read sections, names and types of a file | [`Index`], by [`Map::index`] |
+//! | check a whole file | [`fsck`] |
+//! | build files | `Builder`, with the feature `build` |
+//!
+//! Keys `K` are `u32 u64 u128 i32 i64 f64`. Values `V` are `() u32 u64 i32 i64 f32 f64`, `String`, `Vec<u8>`,
+//! `[u8; N]`, tuples of numbers such as `(u32, f64)`, and [`Row`] for records whose fields are known at run time.
+//!
+//! # Errors
+//!
+//! The functions of maps return [`Error`], which converts from the errors of all steps and from those of builds.
+//! Its [`kind`](Error::kind) is stable, and its text is one line: what is wrong, where, and what to do. [`Index`]
+//! and the views that borrow it return the error of their step: [`OpenError`], [`TypeError`], [`ReadError`].
+//!
+//! # Damage, and files that others change
+//!
+//! Opening checks the header against the length of the file. [`Verify`] sets how much more is checked. If bytes were
+//! not verified an answer may be wrong, but no look-up panics, loops or reads outside the file. Bytes of a mapped
+//! file may change at any time: results are copies, and nothing is checked in place and then read again. A file that
+//! is truncated while it is mapped raises `SIGBUS`; [`contain_sigbus`] turns that into an error, and
+//! [`Residence::Resident`] avoids it. Unsafe code is listed, with its reasons, in `docs/UNSAFE.md`.
+//!
+//! A published file is never changed, so a rebuild under the same name does not disturb programs that have the old
+//! file open.
+//!
+//! # Features
+//!
+//! | feature | adds |
+//! |---|---|
+//! | `build` | `Builder` and the module `build`: writing files |
+//! | `arrow` | [`Index`]'s `columns`: sorted columns as Arrow arrays |
+//!
+//! No feature is on by default; without one, at most 12 packages are linked.
 
 mod arch;
 #[cfg(feature = "arrow")]
 mod arrow;
+mod bitmap;
+#[cfg(feature = "build")]
+pub mod build;
 mod bytes;
 mod cast;
 pub mod classic;
@@ -40,6 +91,7 @@ mod index;
 pub mod internal;
 mod iter;
 mod live;
+mod map;
 mod packed;
 mod rest;
 mod scan;
@@ -55,16 +107,21 @@ mod typed;
 pub use arch::Isa;
 #[cfg(feature = "arrow")]
 pub use arrow::Columns;
+pub use bitmap::Bitmap;
+#[cfg(feature = "build")]
+pub use build::Builder;
 pub use column::Column;
 pub use datum::Datum;
-pub use error::{OpenError, ReadError, TypeError};
+pub use error::{Error, ErrorKind, OpenError, ReadError, Result, TypeError};
 pub use harmonia::Harmonia;
 pub use index::{Index, OpenOptions, Residence, Verify};
 pub use iter::Range;
-pub use live::Live;
+pub use live::{Followed, Live};
+pub use map::{AnyEntries, AnyMap, BytesMap, Entries, Map};
 pub use packed::Packed;
 pub use pleach_format::meta::Meta;
-pub use pleach_format::record::{Field, FieldKind, FieldValue, Record};
+pub use pleach_format::record::{Field, FieldError, FieldKind, FieldType, FieldValue, Record};
+pub use pleach_format::stored::{MapValue, Row};
 pub use pleach_format::{FormatError, Header, Key, KeyType, Mask, Value, ValueType, Word};
 pub use pleach_fsck::{Finding, FsckOptions, Progress, Report, Verdict, fsck, fsck_file};
 pub use sigbus::contain_sigbus;

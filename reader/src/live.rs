@@ -41,43 +41,85 @@ impl Identity {
     }
 }
 
-/// The current generation of a file, shared by threads.
+/// A file that is open, or a map of it: what [`Live`] follows through its generations. It is implemented for
+/// [`Index`], [`crate::Map`], [`crate::BytesMap`] and [`crate::AnyMap`].
+pub trait Followed: Sized {
+    /// Error of opening it.
+    type Error: From<OpenError>;
+    /// Makes it of an open file.
+    ///
+    /// # Errors
+    /// If the file holds other types.
+    fn from_opened(index: Index) -> Result<Self, Self::Error>;
+    /// Returns the open file.
+    fn opened(&self) -> &Index;
+
+    /// Opens the file now under the name of this one, if it is a different file.
+    ///
+    /// # Errors
+    /// Those of [`OpenOptions::open`], and an error if the file holds other types.
+    fn next_generation(&self) -> Result<Option<Self>, Self::Error> {
+        self.opened().next_generation()?.map(Self::from_opened).transpose()
+    }
+}
+
+impl Followed for Index {
+    type Error = OpenError;
+    fn from_opened(index: Index) -> Result<Self, OpenError> {
+        Ok(index)
+    }
+    fn opened(&self) -> &Index {
+        self
+    }
+}
+
+/// The current generation of a file, shared by threads: `Live<Map<u64, u64>>`.
 ///
-/// ```no_run
-/// let orders = pleach::Live::open("orders.pleach")?;
-/// // In each thread that reads:
-/// let index = orders.get();
-/// let value = index.typed::<u64, u64>()?.get(17)?;
-/// // Now and then, in any thread:
-/// if orders.refresh()? {
-///     println!("generation {}", orders.get().generation());
+/// ```
+/// use pleach::{Builder, Live, Map};
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("prices.pleach");
+/// struct Shop {
+///     prices: Live<Map<u32, f64>>,
 /// }
-/// # let _ = value;
+/// Builder::new().build(&path, [(1u32, 9.5f64), (2, 3.0)])?;
+/// let shop = Shop { prices: Live::open(&path)? };
+/// // In each thread that reads:
+/// let prices = shop.prices.current();
+/// assert_eq!(prices.get(1)?, Some(9.5));
+/// // Another process builds the next generation.
+/// Builder::new().build(&path, [(1u32, 8.0f64)])?;
+/// // Now and then, in any thread:
+/// assert!(shop.prices.refresh()?);
+/// assert_eq!(shop.prices.current().get(1)?, Some(8.0));
+/// // Who has the old generation keeps it.
+/// assert_eq!(prices.get(1)?, Some(9.5));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
-pub struct Live(Current<Index>);
+pub struct Live<T: Followed = Index>(Current<T>);
 
-impl Live {
+impl<T: Followed> Live<T> {
     /// Opens a file with the default options. O(1).
     ///
     /// # Errors
-    /// Those of [`OpenOptions::open`].
-    pub fn open(path: impl AsRef<Path>) -> Result<Self, OpenError> {
+    /// Those of [`OpenOptions::open`], and an error if the file holds other types.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, T::Error> {
         Self::with_options(path, OpenOptions::default())
     }
 
     /// Opens a file with `options`, which also apply to its next generations.
     ///
     /// # Errors
-    /// Those of [`OpenOptions::open`].
-    pub fn with_options(path: impl AsRef<Path>, options: OpenOptions) -> Result<Self, OpenError> {
-        Ok(Self(Current::new(options.open(path)?)))
+    /// Those of [`Live::open`].
+    pub fn with_options(path: impl AsRef<Path>, options: OpenOptions) -> Result<Self, T::Error> {
+        Ok(Self(Current::new(T::from_opened(options.open(path)?)?)))
     }
 
     /// Returns the current generation. Keep it for as long as answers must agree with each other. O(1).
     #[must_use]
-    pub fn get(&self) -> Arc<Index> {
+    pub fn current(&self) -> Arc<T> {
         self.0.get()
     }
 
@@ -85,10 +127,9 @@ impl Live {
     /// there is none.
     ///
     /// # Errors
-    /// Those of [`OpenOptions::open`], and [`OpenError::Types`] if the next generation has other types. The
-    /// old generation then stays current.
-    pub fn refresh(&self) -> Result<bool, OpenError> {
-        let is_new = |old: &Index, next: &Index| !next.is_same_generation(old);
-        self.0.refresh(Index::next_generation, is_new)
+    /// Those of [`Live::open`]. The old generation then stays current.
+    pub fn refresh(&self) -> Result<bool, T::Error> {
+        let is_new = |old: &T, next: &T| !next.opened().is_same_generation(old.opened());
+        self.0.refresh(T::next_generation, is_new)
     }
 }

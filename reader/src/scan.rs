@@ -240,12 +240,13 @@ impl<K: Key, V: Value> Typed<'_, K, V> {
     /// This is the fastest way to read many tuples once; use [`Typed::copy_range`] to keep them. Threads
     /// share a scan by splitting the ranks.
     ///
-    /// ```no_run
-    /// # let index = pleach::Index::open("orders.pleach")?;
-    /// let orders = index.typed::<u64, u64>()?;
+    /// ```
+    /// # let bytes = pleach::Builder::new().to_bytes((0..100u64).map(|key| (key, 2u64)))?;
+    /// let orders: pleach::Map<u64, u64> = pleach::Map::from_bytes(bytes)?;
     /// let mut sum = 0u64;
-    /// orders.scan(0..orders.len(), |_, values| sum += values.iter().sum::<u64>())?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// orders.typed().scan(10..30, |_, values| sum += values.iter().sum::<u64>())?;
+    /// assert_eq!(sum, 40);
+    /// # Ok::<(), pleach::Error>(())
     /// ```
     ///
     /// # Errors

@@ -106,7 +106,8 @@ macro_rules! any_words {
     };
 }
 
-/// A view of an [`Index`] with byte keys. Cheap to make; keep it for many look-ups.
+/// A view that borrows an [`Index`] with byte keys; [`crate::BytesMap`] is one that owns it. Cheap to make; keep
+/// it for many look-ups.
 ///
 /// As in [`Typed`], ranks count from 0 and batch forms write into the caller's buffers; a bitmap has bit
 /// `i % 64` of word `i / 64` for query `i`. Keys compare byte by byte, and a prefix of a key comes before the
@@ -172,6 +173,21 @@ impl<'a, V: Value> Strings<'a, V> {
                 if hit.found { Looked::Hit(hit, word) } else { Looked::Absent(hit.rank) }
             }
         })
+    }
+
+    /// Searches for one key.
+    #[inline]
+    pub(crate) fn hit(&self, key: &[u8]) -> Result<Hit<V::Bits>, ReadError> {
+        self.locate(key)
+    }
+
+    /// Passes the hit of each of many keys to `put`, with the number of the key. Verified as the index is.
+    pub(crate) fn hits_of<Q: Queries + ?Sized>(
+        &self,
+        keys: &Q,
+        put: impl FnMut(usize, &Hit<V::Bits>),
+    ) -> Result<(), ReadError> {
+        self.each_hit(keys, 0, keys.len(), put)
     }
 
     #[inline]
@@ -329,7 +345,10 @@ impl<'a, V: Value> Strings<'a, V> {
         self.len().checked_sub(1).map_or(Ok(None), |last| self.select(last))
     }
 
-    fn rank_range(&self, keys: &impl RangeBounds<[u8]>) -> Result<std::ops::Range<u64>, ReadError> {
+    pub(crate) fn rank_range(
+        &self,
+        keys: &impl RangeBounds<[u8]>,
+    ) -> Result<std::ops::Range<u64>, ReadError> {
         let start = match keys.start_bound() {
             Bound::Included(key) => self.lower_bound(key)?,
             Bound::Excluded(key) => self.upper_bound(key)?,

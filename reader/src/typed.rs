@@ -73,7 +73,8 @@ impl<W: Word> KeyEngine<W> {
     }
 }
 
-/// A typed view of an [`Index`]. Cheap to make; keep it for many look-ups.
+/// A typed view that borrows an [`Index`]; [`crate::Map`] is one that owns it. Cheap to make; keep it for many
+/// look-ups.
 ///
 /// Ranks count from 0. All look-ups are O(levels) lines. Batch forms write into the caller's
 /// buffers: a bitmap has bit `i % 64` of word `i / 64` for query `i`.
@@ -157,6 +158,35 @@ impl<'a, K: Key, V: Value> Typed<'a, K, V> {
             Some(engine) => engine.hits(plan, words, K::Word::default(), &mut Hits(put)),
             None => self.keys.hits(plan, words, put),
         }
+    }
+
+    /// Searches for one key.
+    #[inline]
+    pub(crate) fn hit(&self, key: K) -> Result<Hit<V::Bits>, ReadError> {
+        self.locate(key.encode())
+    }
+
+    /// Passes the hit of each of many keys to `put`, with the number of the key. Verified as the index is.
+    pub(crate) fn hits_of(
+        &self,
+        keys: &[K],
+        mut put: impl FnMut(usize, &Hit<V::Bits>),
+    ) -> Result<(), ReadError> {
+        if let Some(verified) = self.index.verified() {
+            return self.each_verified(&verified, keys, &mut [], |at, hit| put(at, &hit)).map(|_| ());
+        }
+        if self.plan.is_none() {
+            (0..keys.len()).for_each(|at| put(at, &Hit::default()));
+            return Ok(());
+        }
+        let mut words = [K::Word::default(); PIECE];
+        for (piece, keys) in keys.chunks(PIECE).enumerate() {
+            words.iter_mut().zip(keys).for_each(|(word, key)| *word = key.encode());
+            self.hits(&words[..keys.len()], &mut |first, hits| {
+                (piece * PIECE + first..).zip(hits).for_each(|(at, hit)| put(at, hit));
+            });
+        }
+        self.index.check_mapping()
     }
 
     /// Prefetches the tuple at `rank`.

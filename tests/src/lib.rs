@@ -8,3 +8,8 @@ pub mod trees;
 pub mod whole;
 
 pub use pleach_kit::{figure, generate, is_long, mutate, naive};
+
+/// The Rust programs of README.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;

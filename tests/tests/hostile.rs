@@ -10,8 +10,8 @@ use arrow_array::types::{Int32Type, Int64Type, UInt32Type, UInt64Type};
 use arrow_array::{Array, ArrayRef};
 use pleach::internal::ClassicTree;
 use pleach::{
-    Column, Columns, Datum, FsckOptions, Index, Key, KeyType, Live, ReadError, Residence, Strategy, Strings,
-    Typed, Value, Verify, contain_sigbus, fsck,
+    AnyMap, BytesMap, Column, Columns, Datum, FsckOptions, Index, Key, KeyType, Live, Map, ReadError,
+    Residence, Strategy, Strings, Typed, Value, Verify, contain_sigbus, fsck,
 };
 use pleach_builder::{BuildOptions, build_bytes, build_strings_bytes};
 use pleach_format::Word;
@@ -230,8 +230,35 @@ fn call_all<'a>(index: &'a Arc<Index>, random: &mut Random) -> Kept<'a> {
         pleach::with_typed!(index, |view| numbers(&view, random)).expect("numbers");
         trees(index);
     }
+    maps(index, random);
     relations(index);
     kept
+}
+
+/// Every kind of owned map; errors are answers, and texts are texts.
+fn maps(index: &Arc<Index>, random: &mut Random) {
+    if let Ok(map) = AnyMap::from_index(Arc::clone(index)) {
+        let key = map.select(random.below(map.len() + 1)).ok().flatten().map(|tuple| tuple.0.into_owned());
+        if let Some(key) = key {
+            let _ = black_box((map.get(&key), map.floor(&key), map.ceiling(&key)));
+            let _ = black_box(map.get_many(slice::from_ref(&key)));
+        }
+        let _ = black_box(map.iter().take(50).filter(Result::is_ok).count());
+    }
+    if let Ok(map) = Map::<i64, u64>::from_index(Arc::clone(index)) {
+        let keys: Vec<i64> = map.iter().take(200).flatten().map(|tuple| tuple.0).collect();
+        let _ = black_box((map.get_many(&keys), map.contains_many(&keys), map.rank_many(&keys)));
+    }
+    let keys: Vec<Vec<u8>> = match BytesMap::<Vec<u8>>::from_index(Arc::clone(index)) {
+        Ok(map) => map.iter().take(200).flatten().map(|tuple| tuple.0).collect(),
+        Err(_) => Vec::new(),
+    };
+    if let Ok(map) = BytesMap::<String>::from_index(Arc::clone(index)) {
+        for text in map.get_many(&keys).into_iter().flatten().flatten() {
+            assert!(std::str::from_utf8(text.as_bytes()).is_ok(), "a text that is none");
+        }
+        let _ = black_box(map.iter().rev().take(50).filter(Result::is_ok).count());
+    }
 }
 
 /// Overwrites and truncates a file until it is stopped, and leaves it whole.
@@ -257,7 +284,7 @@ fn attack(path: &Path, whole: &[u8], stop: &AtomicBool, mut random: Random) {
 fn under_attack(path: &Path, whole: &[u8], random: &mut Random, duration: Duration) -> u64 {
     let (stop, mut calls) = (AtomicBool::new(false), 0);
     fs::write(path, whole).expect("writes");
-    let live = Live::open(path).ok();
+    let live = Live::<Index>::open(path).ok();
     /// Also where a check fails.
     struct Stop<'a>(&'a AtomicBool);
     impl Drop for Stop<'_> {
@@ -272,7 +299,7 @@ fn under_attack(path: &Path, whole: &[u8], random: &mut Random, duration: Durati
         scope.spawn(move || attack(path, whole, stop, seed));
         let began = Instant::now();
         while began.elapsed() < duration {
-            let verify = Verify::ALL[random.below(4) as usize];
+            let verify = Verify::ALL[random.below(3) as usize];
             let residence = [Residence::Mapped, Residence::Resident][usize::from(random.below(5) == 0)];
             // A file that is cut just now cannot be opened.
             let Ok(index) = Index::options().verify(verify).residence(residence).open(path) else { continue };

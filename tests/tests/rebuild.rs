@@ -75,7 +75,7 @@ fn readers_go_on_reading() {
     let target = folder.path().join("t.pleach");
     let tuples: Vec<(u64, u64)> = (0..TUPLES).map(|i| (2 * i, 1)).collect();
     build_slice(&tuples, &target, &BuildOptions::default()).expect("a build");
-    let live = Live::open(&target).expect("opens");
+    let live = Live::<Index>::open(&target).expect("opens");
     let (done, lookups, slowest) = (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(0));
     std::thread::scope(|scope| {
         for thread in 0..2u64 {
@@ -84,7 +84,7 @@ fn readers_go_on_reading() {
                 let mut random = 0x1234_5678 + thread;
                 let mut last = 0;
                 while !done.load(Ordering::Relaxed) {
-                    let index = live.get();
+                    let index = live.current();
                     let number = index.generation();
                     assert!(number >= last, "generations only go on");
                     last = number;
@@ -113,7 +113,7 @@ fn readers_go_on_reading() {
             assert_eq!(generation(&target, number, method).summary.generation, number);
             assert!(live.refresh().expect("the next generation"));
             assert!(!live.refresh().expect("no other"));
-            assert_eq!(live.get().generation(), number);
+            assert_eq!(live.current().generation(), number);
         }
         done.store(true, Ordering::Relaxed);
     });
@@ -137,7 +137,7 @@ fn a_file_of_another_type_is_refused_and_the_old_one_stays() {
     assert!(matches!(live.refresh(), Err(OpenError::Types { .. })));
     let text = index.refresh().expect_err("another type").to_string();
     assert!(text.contains("utf8 to u64") && text.contains("u64 to u64"), "{text}");
-    for index in [&*live.get(), &index] {
+    for index in [&*live.current(), &index] {
         assert_eq!(index.typed::<u64, u64>().unwrap().get(1).unwrap(), Some(10));
     }
     std::fs::write(&target, b"no such file").expect("written");

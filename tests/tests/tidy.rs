@@ -31,7 +31,8 @@ const EDGES: [(&str, &[&str]); 15] = [
     ("pleach-builder", &["pleach-format", "pleach-pool"]),
     ("pleach-input", &["pleach-format", "pleach-builder"]),
     ("pleach-fsck", &["pleach-format", "pleach-pool"]),
-    ("pleach", &["pleach-format", "pleach-fsck"]),
+    // The builder is optional: the feature `build`.
+    ("pleach", &["pleach-format", "pleach-fsck", "pleach-builder"]),
     ("pleach-gpu", &["pleach-format", "pleach"]),
     ("pleach-relation", &["pleach-format", "pleach-builder", "pleach", "pleach-gpu"]),
     ("pleach-peers", &["pleach-format"]),

@@ -72,8 +72,7 @@ pub enum Verify {
 impl From<Verify> for pleach::Verify {
     fn from(verify: Verify) -> Self {
         match verify {
-            Verify::None => Self::None,
-            Verify::Header => Self::Header,
+            Verify::None | Verify::Header => Self::Header,
             Verify::Touched => Self::Touched,
             Verify::Full => Self::Full,
         }

@@ -69,10 +69,11 @@ impl Compacted {
 /// those of [`build`](crate::build).
 pub fn compact(
     files: &[PathBuf],
-    target: &Path,
+    target: impl AsRef<Path>,
     options: &CompactOptions,
     observer: &dyn Observer,
 ) -> Result<Compacted, BuildError> {
+    let target = target.as_ref();
     in_pool(options.threads, || run(files, target, options, observer, &RealStorage).map_err(unwrapped))
 }
 

@@ -297,9 +297,9 @@ pub(crate) fn newest(
 /// # Errors
 /// [`BuildError::Io`]; [`BuildError::NoGeneration`] if there is no such index and none of its generations is
 /// kept.
-pub fn generations(target: &Path) -> Result<Vec<Generation>, BuildError> {
+pub fn generations(target: impl AsRef<Path>) -> Result<Vec<Generation>, BuildError> {
     let storage = &RealStorage;
-    let target = &crate::publish::resolved(storage, target)?;
+    let target = &crate::publish::resolved(storage, target.as_ref())?;
     let looking = |error| BuildError::io("looking for generations", target, error);
     let entry = |number, path: PathBuf, state, block: Option<&Superblock>| {
         let metadata = std::fs::symlink_metadata(&path).ok();

@@ -157,12 +157,12 @@ pub type OpenChanges<'a> = dyn FnOnce(&Schema) -> Result<Box<dyn Source>, Source
 /// changes are refused; [`BuildError::ManyChanges`], [`BuildError::NotUnique`]; those of publishing and of
 /// the system.
 pub fn rebuild(
-    target: &Path,
+    target: impl AsRef<Path>,
     open: Box<OpenChanges<'_>>,
     options: &RebuildOptions,
     observer: &dyn Observer,
 ) -> Result<Rebuilt, BuildError> {
-    rebuild_with_storage(target, open, options, observer, &RealStorage)
+    rebuild_with_storage(target.as_ref(), open, options, observer, &RealStorage)
 }
 
 /// Rebuilds as [`rebuild`] does, over any storage: the seam for tests in which the system fails.

@@ -50,12 +50,12 @@ pub struct RolledBack {
 /// [`BuildError::NoGeneration`] if it is not kept, [`BuildError::Damaged`] if it is damaged; those of
 /// publishing.
 pub fn rollback(
-    target: &Path,
+    target: impl AsRef<Path>,
     number: Option<u64>,
     options: &RollbackOptions,
     observer: &dyn Observer,
 ) -> Result<RolledBack, BuildError> {
-    rollback_with_storage(target, number, options, observer, &RealStorage)
+    rollback_with_storage(target.as_ref(), number, options, observer, &RealStorage)
 }
 
 /// Rolls back as [`rollback`] does, over any storage: the seam for tests in which the system fails.

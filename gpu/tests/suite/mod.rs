@@ -221,7 +221,15 @@ pub fn refusals(gpu: &Gpu) {
     let index = Index::open(&path).expect("opens");
     let table = GpuTable::new(&index, gpu).expect("fits");
     assert!(matches!(table.get_batch(&[1u32], &mut [0u64], &mut [0]), Err(GpuError::Asked(_))));
-    assert!(matches!(table.get_batch(&[1u64], &mut [0u64; 2], &mut [0]), Err(GpuError::Read(_))));
+    assert!(matches!(table.get_batch(&[1u64, 2], &mut [0u64], &mut [0]), Err(GpuError::Read(_))));
+    assert!(matches!(table.get_batch(&[1u64], &mut [0u64], &mut []), Err(GpuError::Read(_))));
+    // Longer buffers are filled at their start, as on the CPU.
+    let (mut values, mut present) = ([9u64; 3], [9; 2]);
+    assert!(table.get_batch(&[1u64], &mut values, &mut present).is_ok_and(|found| found == 1));
+    assert_eq!((values, present), ([2, 9, 9], [1, 9]));
+    let mut ranks = [9; 2];
+    table.lower_bound_batch::<u64, u64>(&[5], &mut ranks).expect("answers");
+    assert_eq!(ranks, [1, 9]);
     assert!(table.get_batch::<u64, u64>(&[], &mut [], &mut []).is_ok_and(|found| found == 0));
     let none: [(u64, u64); 0] = [];
     let path = folder.path().join("empty.pleach");
@@ -415,7 +423,7 @@ pub fn generations(gpu: &Gpu) {
             .expect("built");
     };
     build(1);
-    let live = std::sync::Arc::new(pleach::Live::open(&path).expect("opens"));
+    let live = std::sync::Arc::new(pleach::Live::<pleach::Index>::open(&path).expect("opens"));
     let table = LiveTable::new(std::sync::Arc::clone(&live), gpu, Residence::Auto).expect("a table");
     let ask = |table: &GpuTable<'_>| {
         let (mut values, mut present) = ([0u64; 2], [0u64]);
@@ -432,5 +440,5 @@ pub fn generations(gpu: &Gpu) {
     }
     build_slice(&[(1u32, 1u32)], &path, &BuildOptions::default()).expect("built");
     assert!(matches!(table.refresh(), Err(GpuError::Open(_))));
-    assert_eq!((ask(&table.get()), live.get().generation()), ((3, 3), 3));
+    assert_eq!((ask(&table.get()), live.current().generation()), ((3, 3), 3));
 }

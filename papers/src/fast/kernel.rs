@@ -26,6 +26,9 @@ fn count<const B: usize, W: Ord>(line: &Line, n: usize, query: W, read: impl Fn(
 }
 
 impl Simd for OneByOne {
+    fn detect() -> Option<Self> {
+        Some(Self)
+    }
     #[inline(always)]
     unsafe fn below8(line: &Line, n: usize, query: u8) -> usize {
         count(line, n, query, u8::from_le_bytes)
@@ -50,6 +53,9 @@ impl Simd for OneByOne {
 static CHILD: [u8; 8] = [0, 1, 1, 2, 1, 2, 2, 3];
 
 impl Simd for Paper {
+    fn detect() -> Option<Self> {
+        Some(Self)
+    }
     #[inline(always)]
     unsafe fn below8(line: &Line, n: usize, query: u8) -> usize {
         count(line, n, query, u8::from_le_bytes)

@@ -32,6 +32,10 @@ pub(super) struct Shape {
 }
 
 impl Shape {
+    /// Creates the shape of nodes.
+    ///
+    /// # Errors
+    /// [`HarmoniaError::Shape`] if fanout or keys are outside their limits.
     pub fn new<W: Word>(fanout: u32, node_keys: u32) -> Result<Self, HarmoniaError> {
         let shape = HarmoniaGeometry::new(0, (fanout, node_keys), W::BYTES, 0);
         let stride = shape.ok_or(HarmoniaError::Shape { fanout, node_keys })?.stride_words();

@@ -1,13 +1,13 @@
 //! AVX2: two vectors of 32 bytes per line. Unsigned compares of 8, 16 and 32 bits use `max` (`max(k, q) == k`
 //! means `k >= q`); those of 64 bits flip the sign bit.
 
-use super::Simd;
+use super::{Isa, Simd};
 use pleach_format::line::Line;
 use std::arch::x86_64::*;
 
 /// AVX2 and POPCNT.
 #[derive(Clone, Copy)]
-pub struct Avx2;
+pub struct Avx2(());
 
 /// Returns the bits of the first `n` 16-bit lanes after `packs_epi16`, which works within 128-bit halves.
 const fn packed_lanes(n: usize) -> u32 {
@@ -65,6 +65,9 @@ unsafe fn bits64(lanes: __m256i) -> u32 {
 }
 
 impl Simd for Avx2 {
+    fn detect() -> Option<Self> {
+        Isa::Avx2.is_available().then_some(Self(()))
+    }
     #[inline(always)]
     unsafe fn below8(line: &Line, n: usize, query: u8) -> usize {
         // SAFETY: the caller guarantees AVX2, by the contract of `Simd`; no memory but the line is read.

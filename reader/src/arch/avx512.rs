@@ -1,12 +1,12 @@
 //! AVX-512: one load and one compare per line; compares yield bit masks directly.
 
-use super::Simd;
+use super::{Isa, Simd};
 use pleach_format::line::Line;
 use std::arch::x86_64::*;
 
 /// AVX-512 F, BW and VL.
 #[derive(Clone, Copy)]
-pub struct Avx512;
+pub struct Avx512(());
 
 /// Loads the whole line.
 ///
@@ -19,6 +19,9 @@ unsafe fn load(line: &Line) -> __m512i {
 }
 
 impl Simd for Avx512 {
+    fn detect() -> Option<Self> {
+        Isa::Avx512.is_available().then_some(Self(()))
+    }
     #[inline(always)]
     unsafe fn below8(line: &Line, n: usize, query: u8) -> usize {
         // SAFETY: the caller guarantees AVX-512 F and BW, by the contract of `Simd`.

@@ -3,8 +3,8 @@
 //! The searches need two operations: count the words among the first `n` of a line that are below a query,
 //! and find those that are equal to it. Each method is `#[inline(always)]` and never carries
 //! `#[target_feature]` itself. The outer function of a variant does, so that the whole descent is compiled
-//! once for each level. The outer functions are called only where [`Isa::is_available`] has found the
-//! features.
+//! once for each level. A value of a level's type proves that this CPU has its features, because only
+//! [`Simd::detect`] makes one; the engines of searches are made of such a value.
 
 use pleach_format::cpu;
 use pleach_format::line::Line;
@@ -99,6 +99,8 @@ impl FromStr for Isa {
 /// features of the implementing type.
 #[doc(hidden)]
 pub trait Simd: Copy + Send + Sync + 'static {
+    /// Returns the proof that this CPU has the features; `None` if it has not.
+    fn detect() -> Option<Self>;
     /// Counts the bytes among the first `n <= 63` that are below `query`.
     unsafe fn below8(line: &Line, n: usize, query: u8) -> usize;
     /// Counts the 16-bit words among the first `n <= 31` that are below `query`.

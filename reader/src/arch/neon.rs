@@ -1,13 +1,13 @@
 //! NEON: four vectors of 16 bytes per line. A compare yields lanes of all ones, that is minus one.
 //! Subtracting the lanes that count and adding across them yields the number.
 
-use super::Simd;
+use super::{Isa, Simd};
 use pleach_format::line::Line;
 use std::arch::aarch64::*;
 
 /// NEON, which every 64-bit Arm has.
 #[derive(Clone, Copy)]
-pub struct Neon;
+pub struct Neon(());
 
 const LANES8: [u8; 64] = {
     let mut lanes = [0; 64];
@@ -26,6 +26,9 @@ const LANES32: [u32; 16] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
 const LANES64: [u64; 8] = [0, 1, 2, 3, 4, 5, 6, 7];
 
 impl Simd for Neon {
+    fn detect() -> Option<Self> {
+        Isa::Neon.is_available().then_some(Self(()))
+    }
     #[inline(always)]
     unsafe fn below8(line: &Line, n: usize, query: u8) -> usize {
         // SAFETY: NEON is part of the architecture. Loads of 16 bytes at 0, 16, 32 and 48 stay in the 64

@@ -5,9 +5,17 @@ use pleach_format::line::Line;
 
 /// Needs no CPU features.
 #[derive(Clone, Copy)]
-pub struct Scalar;
+pub struct Scalar(());
+
+impl Scalar {
+    /// The proof for every CPU.
+    pub const PROOF: Self = Self(());
+}
 
 impl Simd for Scalar {
+    fn detect() -> Option<Self> {
+        Some(Self::PROOF)
+    }
     #[inline(always)]
     unsafe fn below8(line: &Line, n: usize, query: u8) -> usize {
         line[..n].iter().map(|&code| usize::from(code < query)).sum()

@@ -1,11 +1,11 @@
 //! The searches compiled for each instruction set, as tables of functions.
 //!
 //! An [`Engine`] is chosen once, when a view is made. It proves that the CPU has the features its functions
-//! need, because only [`engine`] makes one, after it has called [`Isa::is_available`].
+//! need, because it is made only of the proof that [`Simd::detect`] returns.
 
 use super::descent::{self, Answers, GROUP, Hit, Output};
 use super::plan::Plan;
-use crate::arch::{Isa, scalar::Scalar};
+use crate::arch::{Isa, Simd, scalar::Scalar};
 use pleach_format::key::{Bits, Word};
 use std::any::{Any, TypeId};
 
@@ -23,27 +23,27 @@ impl<W: Word, B: Bits> Engine<W, B> {
     /// Searches for one query.
     #[inline(always)]
     pub(crate) fn locate(&self, plan: &Plan<'_>, query: W) -> Hit<B> {
-        // SAFETY: `engine` makes an `Engine` only for an instruction set that it found available.
+        // SAFETY: an `Engine` is made only of the proof that this CPU has the features of its functions.
         unsafe { (self.locate)(plan, query) }
     }
     /// Writes values and presence.
     pub(crate) fn values(&self, plan: &Plan<'_>, queries: &[W], flip: W, output: &mut Values<'_, B>) {
-        // SAFETY: `engine` makes an `Engine` only for an instruction set that it found available.
+        // SAFETY: an `Engine` is made only of the proof that this CPU has the features of its functions.
         unsafe { (self.values)(plan, queries, flip, output) }
     }
     /// Writes presence only.
     pub(crate) fn presence(&self, plan: &Plan<'_>, queries: &[W], flip: W, output: &mut Presence<'_>) {
-        // SAFETY: `engine` makes an `Engine` only for an instruction set that it found available.
+        // SAFETY: an `Engine` is made only of the proof that this CPU has the features of its functions.
         unsafe { (self.presence)(plan, queries, flip, output) }
     }
     /// Writes the ranks of lower bounds.
     pub(crate) fn ranks(&self, plan: &Plan<'_>, queries: &[W], flip: W, output: &mut Ranks<'_>) {
-        // SAFETY: `engine` makes an `Engine` only for an instruction set that it found available.
+        // SAFETY: an `Engine` is made only of the proof that this CPU has the features of its functions.
         unsafe { (self.ranks)(plan, queries, flip, output) }
     }
     /// Yields the hit of each query.
     pub(crate) fn hits(&self, plan: &Plan<'_>, queries: &[W], flip: W, output: &mut Hits<'_, B>) {
-        // SAFETY: `engine` makes an `Engine` only for an instruction set that it found available.
+        // SAFETY: an `Engine` is made only of the proof that this CPU has the features of its functions.
         unsafe { (self.hits)(plan, queries, flip, output) }
     }
 }
@@ -149,7 +149,8 @@ macro_rules! variant {
                 // SAFETY: the caller guarantees the CPU features of this module.
                 unsafe { descent::batch::<$simd, W, B, _>(plan, queries, flip, output) }
             }
-            pub(super) fn engine<W: Word, B: Bits>() -> Engine<W, B> {
+            /// Makes the engine; the argument proves that this CPU has the features named above.
+            pub(super) fn engine<W: Word, B: Bits>(_: $simd) -> Engine<W, B> {
                 Engine { locate, values, presence: presence::<W, B>, ranks: ranks::<W, B>, hits }
             }
         }
@@ -183,15 +184,16 @@ macro_rules! engines {
         $(
             #[inline(never)]
             fn $name(isa: Isa) -> Engine<$word, $bits> {
-                match isa {
+                let made = match isa {
                     #[cfg(target_arch = "x86_64")]
-                    Isa::Avx512 if isa.is_available() => avx512::engine(),
+                    Isa::Avx512 => Simd::detect().map(avx512::engine),
                     #[cfg(target_arch = "x86_64")]
-                    Isa::Avx2 if isa.is_available() => avx2::engine(),
+                    Isa::Avx2 => Simd::detect().map(avx2::engine),
                     #[cfg(target_arch = "aarch64")]
-                    Isa::Neon if isa.is_available() => neon::engine(),
-                    _ => scalar::engine(),
-                }
+                    Isa::Neon => Simd::detect().map(neon::engine),
+                    _ => None,
+                };
+                made.unwrap_or_else(|| scalar::engine(Scalar::PROOF))
             }
         )*
 

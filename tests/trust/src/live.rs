@@ -230,11 +230,11 @@ fn publish(path: &Path, generation: u64) -> Result<()> {
 
 /// The child of [`publishes`]: reads until the last generation is there.
 pub fn reader_child(path: &str, last: u64) -> Result<()> {
-    let live = Live::open(path)?;
+    let live = Live::<Index>::open(path)?;
     let mut random = Random(u64::from(std::process::id()));
     let (mut answers, mut seen, mut before) = (0u64, 0u64, 0);
     loop {
-        let index = live.get();
+        let index = live.current();
         let generation = index.generation();
         ensure!(generation >= before, "generation {generation} after {before}");
         seen += u64::from(before != 0 && generation != before);
