@@ -1,9 +1,9 @@
-// Looks keys up on a GPU, and says so if there is none.
+//! Looks keys up on a GPU, and says so if there is none.
 
 use pleach::{Bitmap, Builder, Map};
 use pleach_gpu::{Gpu, GpuTable};
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
+pub(crate) fn main() -> Result<(), Box<dyn std::error::Error>> {
     let devices = match pleach_gpu::devices() {
         Ok(devices) => devices,
         Err(unavailable) => {

@@ -1,9 +1,9 @@
-// Builds a file: from an iterator, with options, and as the next generation of itself.
+//! Builds a file: from an iterator, with options, and as the next generation of itself.
 
 use pleach::build::{Layout, Unique};
 use pleach::{AnyMap, Builder, ErrorKind, Map};
 
-fn main() -> pleach::Result<()> {
+pub(crate) fn main() -> pleach::Result<()> {
     let folder = tempfile::tempdir().expect("a folder for temporary files");
     let path = folder.path().join("squares.pleach");
 

@@ -1,8 +1,8 @@
-// Looks up single keys: their values, their ranks and their neighbours.
+//! Looks up single keys: their values, their ranks and their neighbours.
 
 use pleach::{Builder, Index, Map, Residence, Verify};
 
-fn main() -> pleach::Result<()> {
+pub(crate) fn main() -> pleach::Result<()> {
     let folder = tempfile::tempdir().expect("a folder for temporary files");
     let path = folder.path().join("temperatures.pleach");
     // Degrees at the seconds of some measurements; one second has two of them.

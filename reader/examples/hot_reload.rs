@@ -1,4 +1,4 @@
-// Follows a file that is rebuilt while threads read it.
+//! Follows a file that is rebuilt while threads read it.
 
 use pleach::{Builder, Live, Map};
 use std::path::Path;
@@ -10,7 +10,7 @@ fn publish(path: &Path, version: u64) -> pleach::Result<()> {
     Ok(())
 }
 
-fn main() -> pleach::Result<()> {
+pub(crate) fn main() -> pleach::Result<()> {
     let folder = tempfile::tempdir().expect("a folder for temporary files");
     let path = folder.path().join("versions.pleach");
     publish(&path, 1)?;

@@ -1,8 +1,8 @@
-// Looks up many keys at once: as a vector, from an iterator, and into buffers that are used again.
+//! Looks up many keys at once: as a vector, from an iterator, and into buffers that are used again.
 
 use pleach::{Bitmap, Builder, Map};
 
-fn main() -> pleach::Result<()> {
+pub(crate) fn main() -> pleach::Result<()> {
     let folder = tempfile::tempdir().expect("a folder for temporary files");
     let path = folder.path().join("orders.pleach");
     // Every third order exists.

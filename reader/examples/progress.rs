@@ -1,4 +1,4 @@
-// Watches a build, and cancels one.
+//! Watches a build, and cancels one.
 
 use pleach::build::{Observer, Phase};
 use pleach::{Builder, Error, ErrorKind};
@@ -23,7 +23,7 @@ impl Observer for Watch {
     }
 }
 
-fn main() -> pleach::Result<()> {
+pub(crate) fn main() -> pleach::Result<()> {
     let folder = tempfile::tempdir().expect("a folder for temporary files");
     let path = folder.path().join("numbers.pleach");
 

@@ -1,9 +1,9 @@
-// Reads tuples in order: ranges of keys, from both ends, ranges of ranks, and scans.
+//! Reads tuples in order: ranges of keys, from both ends, ranges of ranks, and scans.
 
 use pleach::{Builder, Map};
 use std::ops::Bound;
 
-fn main() -> pleach::Result<()> {
+pub(crate) fn main() -> pleach::Result<()> {
     let folder = tempfile::tempdir().expect("a folder for temporary files");
     let path = folder.path().join("events.pleach");
     Builder::new().build(&path, (0..50_000i32).map(|second| (second * 2, f64::from(second))))?;

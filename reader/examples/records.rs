@@ -1,4 +1,4 @@
-// Values of several fields: records.
+//! Values of several fields: records.
 
 use pleach::{Builder, ErrorKind, Map, Row};
 
@@ -8,7 +8,7 @@ struct Customer {
     balance: f64,
 }
 
-fn main() -> pleach::Result<()> {
+pub(crate) fn main() -> pleach::Result<()> {
     let folder = tempfile::tempdir().expect("a folder for temporary files");
     let path = folder.path().join("customers.pleach");
     let customers =

@@ -1,4 +1,4 @@
-// A service that keeps a table open, answers batches, and takes the next generation while it runs.
+//! A service that keeps a table open, answers batches, and takes the next generation while it runs.
 
 use pleach::{Builder, Live, Map, Result};
 
@@ -17,7 +17,7 @@ impl Prices {
     }
 }
 
-fn main() -> Result<()> {
+pub(crate) fn main() -> Result<()> {
     let folder = tempfile::tempdir().expect("a folder for temporary files");
     let path = folder.path().join("prices.pleach");
     let builder = Builder::new().fields(["price", "stock"]);

@@ -1,8 +1,8 @@
-// Texts and byte strings, as keys and as values.
+//! Texts and byte strings, as keys and as values.
 
 use pleach::{Builder, BytesMap, Map};
 
-fn main() -> pleach::Result<()> {
+pub(crate) fn main() -> pleach::Result<()> {
     let folder = tempfile::tempdir().expect("a folder for temporary files");
     let path = folder.path().join("words.pleach");
 

@@ -1,10 +1,10 @@
-// Joins two files by their keys, in memory that does not depend on their size.
+//! Joins two files by their keys, in memory that does not depend on their size.
 
 use pleach::{Builder, Map, Row};
 use pleach_builder::{BuildOptions, Silent};
 use pleach_relation::{How, Relation, StreamOptions, join};
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
+pub(crate) fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = tempfile::tempdir()?;
     let at = |name: &str| folder.path().join(name);
     // Orders by their customer, and customers with their nation. Customer 4 has no order; customer 9 is unknown.

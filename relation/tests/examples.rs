@@ -1,9 +1,9 @@
 //! The example runs, and checks its answers.
 
-mod join {
-    include!("../examples/join.rs");
-    #[test]
-    fn runs() {
-        main().expect("the example runs");
-    }
+#[path = "../examples/join.rs"]
+mod join;
+
+#[test]
+fn join_runs() {
+    join::main().expect("the example runs");
 }
