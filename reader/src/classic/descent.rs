@@ -60,6 +60,7 @@ impl Step {
 /// The caller guarantees the CPU features of `S`, as [`Simd`] requires.
 #[inline(always)]
 unsafe fn below<S: Simd, V: TreeWord>(line: &Line, n: usize, query: V) -> usize {
+    debug_assert!(S::detect().is_some());
     // SAFETY: the caller guarantees the CPU features of `S`; blocks of these widths have at most 31, 15 and 7
     // words.
     unsafe {

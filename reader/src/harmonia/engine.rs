@@ -62,6 +62,7 @@ impl<'a> Tree<'a> {
     /// The caller guarantees the CPU features of `S`, as [`Simd`] requires.
     #[inline(always)]
     unsafe fn below<S: Simd, W: Word>(&self, node: u64, query: W) -> u64 {
+        debug_assert!(S::detect().is_some());
         let start = node as usize * self.stride;
         let Some(lines) = self.keys.get(start..start + self.used) else { return 0 };
         let mut below = 0;

@@ -41,6 +41,7 @@ pub(crate) struct Hit<B> {
 /// The caller guarantees the CPU features of `S`, as [`Simd`] requires.
 #[inline(always)]
 pub(super) unsafe fn below<S: Simd, W: Word>(line: &Line, n: usize, query: W) -> usize {
+    debug_assert!(n * W::BYTES <= line.len());
     // SAFETY: the caller guarantees the CPU features of `S`.
     unsafe {
         match W::BYTES {
@@ -178,6 +179,7 @@ pub(crate) unsafe fn line_of<S: Simd, W: Word>(plan: &Plan<'_>, query: W) -> usi
 /// The caller guarantees the CPU features of `S`, as [`Simd`] requires.
 #[inline(always)]
 pub(crate) unsafe fn locate<S: Simd, W: Word, B: Bits>(plan: &Plan<'_>, query: W) -> Hit<B> {
+    debug_assert!(S::detect().is_some());
     if let Some(grid) = &plan.grid {
         // SAFETY: the caller guarantees the CPU features of `S`.
         return unsafe { grid::locate::<S, W, B>(plan, grid, query) };
@@ -285,6 +287,7 @@ pub(crate) unsafe fn batch<S: Simd, W: Word, B: Bits, O: Output<B>>(
     flip: W,
     output: &mut O,
 ) {
+    debug_assert!(S::detect().is_some());
     // SAFETY: the caller guarantees the CPU features of `S`.
     if unsafe { sweep::pays::<S, W>(plan, queries, flip) } {
         // SAFETY: the caller guarantees the CPU features of `S`.

@@ -92,6 +92,7 @@ impl<'a> GridPlan<'a> {
     /// `unit` is at most `last_unit`.
     #[inline(always)]
     unsafe fn marks_before(&self, unit: u32, cell: u32) -> (u32, bool) {
+        debug_assert!(unit <= self.last_unit);
         let unit = unit as usize;
         // SAFETY: `new` guarantees `last_unit + 1` units that live for 'a; the caller guarantees that `unit`
         // is at most `last_unit`.
@@ -109,6 +110,7 @@ impl<'a> GridPlan<'a> {
 /// The caller guarantees the CPU features of `S`, as [`Simd`] requires.
 #[inline(always)]
 unsafe fn equal<S: Simd, W: Word>(line: &line::Line, n: usize, query: W) -> u32 {
+    debug_assert!(n * W::BYTES <= line.len());
     // SAFETY: the caller guarantees the CPU features of `S`.
     unsafe {
         match W::BYTES {
@@ -309,6 +311,7 @@ impl<'a, S: Simd, W: Word> Found<'a, S, W> {
     /// The caller guarantees the CPU features of `S`, and that `group.at` are numbers of tuple lines.
     #[inline(always)]
     unsafe fn new(plan: &'a Plan<'a>, group: &'a Group<W>) -> Self {
+        debug_assert!(group.at.iter().all(|&at| at as usize <= plan.tuple_lines.last()));
         Self { plan, group, simd: PhantomData }
     }
 

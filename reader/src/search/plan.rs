@@ -45,6 +45,7 @@ impl<'a> Lines<'a> {
     /// `index` is at most [`Lines::last`].
     #[inline(always)]
     pub(crate) unsafe fn at_known(&self, index: usize) -> &'a Line {
+        debug_assert!(index <= self.last);
         // SAFETY: `new` guarantees `last + 1` lines at `first` that live for 'a; the caller guarantees that
         // `index` is at most `last`.
         unsafe { &*self.first.add(index) }
