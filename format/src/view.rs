@@ -120,6 +120,13 @@ impl ColumnPlace {
     }
 }
 
+/// Offset of a field of the superblock.
+macro_rules! in_superblock {
+    ($field:ident) => {
+        core::mem::offset_of!(Superblock, $field) as u64
+    };
+}
+
 fn corrupt(what: &'static str, offset: u64, rule: &'static str, found: u64) -> FormatError {
     FormatError::Corrupt { what, offset, rule, found }
 }
@@ -168,7 +175,7 @@ impl Header {
         if file_bytes < FILE_BYTES_MIN || !file_bytes.is_multiple_of(SECTION_ALIGN) {
             return Err(corrupt(
                 what,
-                72,
+                in_superblock!(file_bytes),
                 "file length must be whole 4 KiB pages, four at least",
                 file_bytes,
             ));
@@ -176,27 +183,42 @@ impl Header {
         let key_code = superblock.key_type.get();
         let key_type = KeyType::from_code(key_code, superblock.key_bytes.get()).ok_or(corrupt(
             what,
-            88,
+            in_superblock!(key_type),
             "key type must be a known code, of its size",
             key_code.into(),
         ))?;
         let value_code = superblock.value_type.get();
         let value_type = ValueType::from_code(value_code, superblock.value_bytes.get()).ok_or(corrupt(
             what,
-            90,
+            in_superblock!(value_type),
             "value type must be a known code, of its size",
             value_code.into(),
         ))?;
         if superblock.unique.get() > 1 {
-            return Err(corrupt(what, 100, "unique must be 0 or 1", superblock.unique.get().into()));
+            return Err(corrupt(
+                what,
+                in_superblock!(unique),
+                "unique must be 0 or 1",
+                superblock.unique.get().into(),
+            ));
         }
         let (table_offset, table_bytes) = (superblock.table_offset.get(), superblock.table_bytes.get());
         if (table_offset, table_bytes) != (TABLE_OFFSET, TABLE_BYTES as u64) {
-            return Err(corrupt(what, 104, "the section table must be the second 4 KiB", table_offset));
+            return Err(corrupt(
+                what,
+                in_superblock!(table_offset),
+                "the section table must be the second 4 KiB",
+                table_offset,
+            ));
         }
         let count = superblock.sections.get() as usize;
         if count > SECTIONS_MAX {
-            return Err(corrupt(what, 120, "a section table holds at most 31 entries", count as u64));
+            return Err(corrupt(
+                what,
+                in_superblock!(sections),
+                "a section table holds at most 31 entries",
+                count as u64,
+            ));
         }
         let Some(table) = head.get(TABLE_OFFSET as usize..HEAD_BYTES) else {
             return Err(FormatError::Truncated { expected: HEAD_BYTES as u64, found: head.len() as u64 });
