@@ -198,7 +198,6 @@ impl Records {
         let flip = lane.target.flip();
         let plain = !lane.swapped && !lane.lowest_is_null && lane.item.is(lane.target);
         if plain {
-            #[allow(clippy::cast_possible_truncation)]
             match out {
                 Column::U32(words) => copy(records, self.stride, lane.at, flip as u32, words),
                 Column::U64(words) => copy(records, self.stride, lane.at, flip, words),

@@ -36,7 +36,6 @@ impl Lane for Vec<u32> {
         number(block, at, target, dialect.delimiter)
     }
     #[inline(always)]
-    #[allow(clippy::cast_possible_truncation)]
     fn push(&mut self, parsed: u64, _: &[u8]) {
         self.push(parsed as u32);
     }

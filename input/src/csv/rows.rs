@@ -216,7 +216,6 @@ impl Text {
         if !matches!(out, Column::Bytes(_)) {
             let word = parse(field, target)
                 .map_err(|what| strings::unparsed(&self.input, row, label, field, target, what))?;
-            #[allow(clippy::cast_possible_truncation)]
             match out {
                 Column::U32(words) => words.push(word as u32),
                 Column::U64(words) => words.push(word as u64),

@@ -3,7 +3,7 @@
 //! It is a program of its own, so that building `pleach` does not compile those engines.
 
 use crate::cli::{BenchArgs, Global};
-use crate::failure::{Code, ExitStatus, Failure};
+use crate::failure::{self, Code, ExitStatus, Failure};
 use std::env;
 use std::io::ErrorKind;
 use std::os::unix::process::CommandExt;
@@ -24,6 +24,8 @@ pub fn run(args: &BenchArgs, global: &Global) -> Result<ExitStatus, Failure> {
     if error.kind() != ErrorKind::NotFound {
         return Err(Failure::io("cannot run", &program, &error));
     }
+    // The option may be one of the arguments that are passed on.
+    failure::set_json(global.json || args.args.iter().any(|argument| argument == "--json"));
     Err(Failure::new(
         Code::NotFound,
         "cannot find pleach-bench: it is neither beside pleach nor on PATH: in a copy of Pleach's source, run \
