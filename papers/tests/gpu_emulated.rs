@@ -74,7 +74,7 @@ fn what_is_asked_wrongly_is_refused() {
 #[test]
 #[ignore = "run by `the_suite_passes_under_sanitizers`"]
 fn damaged_tables_are_not_left() {
-    for (order, counts) in [(ORDERS[0], &[1, 700][..]), (ORDERS[1], &[9]), (ORDERS[2], &[300])] {
+    for (order, counts) in [(ORDERS[0], &[1, 700][..]), (ORDERS[1], &[9][..]), (ORDERS[2], &[300][..])] {
         let asked = suite::damaged::all(&gpu(order), counts, &algorithms(true), &of_strings(), 200);
         assert!(asked > 5_000, "{asked}");
         figure(22, &format!("{asked} look-ups in tables whose lines hold anything"));

@@ -24,7 +24,7 @@
 #define OPERATION_DIFFERENCE 2u
 #define OPERATION_UNION 3u
 
-// The same as View in relation/relation.rs. Of a dense relation `directory` is null.
+// The same as View in relation/columns.rs. Of a dense relation `directory` is null.
 struct View {
     const Word* keys;
     const u8* values;
@@ -35,7 +35,7 @@ struct View {
     u32 page_tuples;
     u32 value_bytes;
 };
-static_assert(sizeof(View) == BYTES_OF_PAPER_VIEW, "as in relation/relation.rs");
+static_assert(sizeof(View) == BYTES_OF_PAPER_VIEW, "as in relation/columns.rs");
 
 // The same as Sink in relation/sink.rs. Of a temporary `links` is null, and block b may write from places[b] on,
 // before places[b + 1]. Of pages, `first` has the first one of each block.

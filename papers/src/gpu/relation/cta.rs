@@ -1,7 +1,7 @@
 //! A single CTA-join (Table 3): two blocks in shared memory, and the cycles of a CTA.
 
+use super::columns::Relation;
 use super::merge::{Merge, table_entries};
-use super::relation::Relation;
 use super::{CtaJoin, RELATION_TEXT, STREAM_TEXT, numbers, refused};
 use pleach_gpu::internal::{Job, LaunchShape, SourceSpec};
 use pleach_gpu::{GpuError, Stream};

@@ -6,9 +6,9 @@
 //! the main kernel counts on without writing and raises a flag, and runs again with room for exact counts, so
 //! that no result is lost. Then places have no gaps, and nothing is gathered.
 
+use super::columns::{Relation, View};
 use super::cta::paper_merge;
 use super::partition::{Parts, cut};
-use super::relation::{Relation, View};
 use super::sink::{Form, Outcome, Sink, Target, stage_bytes};
 use super::{CtaJoin, RELATION_TEXT, STREAM_TEXT, Stages, numbers, refused, zeroed};
 use pleach_gpu::internal::{Instance, Job, LaunchShape, SourceSpec, shared_bytes_max};

@@ -14,20 +14,20 @@
 //! rank, then by right rank. The paper packs a tuple into a word of 32 bits. Here keys have 4 or 8 bytes, and
 //! values 0, 4 or 8.
 
+pub(crate) mod columns;
 pub(crate) mod cta;
 pub(crate) mod merge;
 pub(crate) mod pages;
 pub(crate) mod partition;
-pub(crate) mod relation;
 pub(crate) mod sink;
 pub(crate) mod unary;
 
+pub use columns::{PageList, Relation};
 pub use cta::{CtaCycles, cta_join};
 pub use merge::{Counted, Merged, Operation, PaperOptions, merge, stream_blocks};
 pub use pages::{to_dense, to_pages};
 pub use partition::{Partitions, Range, partition};
 pub use pleach_gpu::relation::{Column, Stages};
-pub use relation::{PageList, Relation};
 pub use sink::Form;
 pub use unary::{Combine, Predicate, Projection, product, project, select};
 
@@ -96,7 +96,7 @@ fn zeroed(job: &mut Job<'_>, bytes: u64) -> Result<DeviceBuffer, GpuError> {
 /// Returns the definitions that the shared texts need.
 fn numbers(more: &[(&'static str, u64)]) -> Vec<(&'static str, u64)> {
     let mut all = vec![
-        ("BYTES_OF_PAPER_VIEW", size_of::<relation::View>() as u64),
+        ("BYTES_OF_PAPER_VIEW", size_of::<columns::View>() as u64),
         ("BYTES_OF_PAPER_SINK", size_of::<sink::Sink>() as u64),
         ("BYTES_OF_PAPER_RANGE", size_of::<Range>() as u64),
         ("BYTES_OF_PAPER_MERGE", size_of::<merge::Merge>() as u64),

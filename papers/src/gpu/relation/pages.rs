@@ -1,7 +1,7 @@
 //! Lists of pages (sections 4.3 and 6.1): the pool from which CTAs take pages, the final linking, and
 //! conversions.
 
-use super::relation::{PageList, Relation, View};
+use super::columns::{PageList, Relation, View};
 use super::sink::{Sink, scan, whole};
 use super::{Column, RELATION_TEXT, Stages, refused, zeroed};
 use pleach_gpu::internal::{Instance, Job, LaunchShape, SourceSpec, grid};

@@ -6,8 +6,8 @@
 //! repeat. A cut is before all tuples with its pivot's key. Then tuples at the ends of a partition that no
 //! key of the other side can match are left out, as far as the operation does not need them.
 
+use super::columns::{Relation, View};
 use super::merge::Operation;
-use super::relation::{Relation, View};
 use super::sink::scan;
 use super::unary::{STAGES, paper_bounds, paper_partition};
 use super::{Stages, refused};

@@ -2,7 +2,7 @@
 //! CTA's own.
 
 use super::Column;
-use super::relation::{PageList, Relation};
+use super::columns::{PageList, Relation};
 use super::unary::{STAGES, paper_gather, paper_scan};
 use super::{pages, refused, zeroed};
 use pleach_gpu::internal::{Instance, Job, LaunchShape};

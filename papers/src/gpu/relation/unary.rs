@@ -1,8 +1,8 @@
 //! SELECT (Figure 5), PROJECT (Figure 3) and PRODUCT (Figure 4).
 
+use super::columns::{Relation, View};
 use super::merge::Merged;
 use super::partition::{Bounds, Cuts};
-use super::relation::{Relation, View};
 use super::sink::Gather;
 use super::sink::{Form, Outcome, Sink, Target, stage_bytes, whole};
 use super::{RELATION_TEXT, STREAM_TEXT, Stages, numbers, refused};
