@@ -90,7 +90,8 @@ fn superblock() {
 
 #[test]
 fn section_table() {
-    let fields = fields!(Entry: tag flags offset length elements sums_offset sums sums_crc reserved parameters reserved2);
+    let fields = fields!(Entry: tag flags offset length elements sums_offset sums sums_crc reserved
+        parameters reserved2);
     check_map("## 4. Section table", &fields, ENTRY_BYTES);
     let fields = fields!(LineParameters: line_bytes word_bytes value_bytes line_tuples reserved);
     check_map("| LINE: offset", &fields, PARAMETERS_BYTES);

@@ -23,7 +23,10 @@ impl Parameters {
 
 /// Defines the structs, their conversions to and from [`Parameters`], and the lists of their fields.
 macro_rules! parameters {
-    ($($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident: $type:ty,)* } reserved $reserved:literal)*) => {$(
+    ($(
+        $(#[$doc:meta])*
+        $name:ident { $($(#[$field_doc:meta])* $field:ident: $type:ty,)* } reserved $reserved:literal
+    )*) => {$(
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
         #[repr(C)]

@@ -42,7 +42,10 @@ pub struct SectionKind {
 
 /// Defines the tags and the list of all sections, in the order in which they are stored.
 macro_rules! sections {
-    ($($(#[$doc:meta])* $tag:ident = $name:literal, $content:literal, $element:literal, $need:ident, $parameters:expr;)*) => {
+    ($(
+        $(#[$doc:meta])*
+        $tag:ident = $name:literal, $content:literal, $element:literal, $need:ident, $parameters:expr;
+    )*) => {
         impl Tag {
             $($(#[$doc])* pub const $tag: Tag = match $name.as_bytes().first_chunk() {
                 Some(&bytes) => Tag(bytes),
