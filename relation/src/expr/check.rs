@@ -1,67 +1,17 @@
 //! Types of an expression: names become operands, and constants are folded. Each whole number gets its least
 //! and its greatest value, which determine the width in which it is computed.
 
+use super::arithmetic::{bounds, folded};
 use super::column::{Kind, Leaf, Side};
-use super::parse::{Arithmetic, Comparison, Node, What, parse};
-use super::{ExprError, Schema};
+use super::error::ExprError;
+use super::operator::{Arithmetic, Comparison};
+use super::parse::{Node, What, parse};
+use super::schema::Schema;
+use super::tree::{Int, IntWhat, Test, Width};
 use pleach_format::Meaning;
+use pleach_format::ValueType;
 use pleach_format::logical::matching;
-use pleach_format::record::FieldKind;
-use pleach_format::{KeyType, ValueType};
-use std::fmt;
 use std::ops::Range;
-
-/// Width in which whole numbers are computed. Wider results are checked during the computation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Width {
-    I64,
-    U64,
-    I128,
-    /// Contains a u128; never negative.
-    U128,
-}
-
-/// Expression that gives a whole number for each tuple.
-#[derive(Clone, Debug)]
-pub(super) struct Int {
-    pub(super) what: IntWhat,
-    /// Least and greatest result; without meaning for [`Width::U128`].
-    pub(super) low: i128,
-    pub(super) high: i128,
-    /// Width that its operands and its result fit into.
-    pub(super) width: Width,
-    /// Column of the expression, for messages.
-    pub(super) column: usize,
-}
-
-#[derive(Clone, Debug)]
-pub(super) enum IntWhat {
-    /// A constant; a negative one as the bits of an `i128`.
-    Constant(u128),
-    Leaf(Leaf),
-    Arithmetic(Arithmetic, Box<Int>, Box<Int>),
-}
-
-/// A condition.
-#[derive(Clone, Debug)]
-pub(super) enum Test {
-    Constant(bool),
-    Not(Box<Test>),
-    All(Vec<Test>),
-    Any(Vec<Test>),
-    /// Numbers from `low` to `high`, as `i128` bits unless the width is [`Width::U128`].
-    Within(Int, u128, u128),
-    /// Numbers of a list, ascending as `u128`, without duplicates.
-    In(Int, Vec<u128>),
-    Compare(Comparison, Int, Int, Width),
-    Float(Comparison, Leaf, f64),
-    FloatPair(Comparison, Leaf, Leaf),
-    Text(Comparison, Leaf, Vec<u8>),
-    TextPair(Comparison, Leaf, Leaf),
-    Prefix(Leaf, Vec<u8>),
-    /// Byte strings of a list, ascending, without duplicates.
-    TextIn(Leaf, Vec<Vec<u8>>),
-}
 
 /// A node with its type.
 pub(super) enum Typed {
@@ -138,7 +88,7 @@ impl Checker<'_> {
                     Kind::Bytes(..) => Typed::TextLeaf(leaf),
                     kind => {
                         let (low, high) = kind.bounds().unwrap_or((0, 0));
-                        let width = if kind == Kind::U128 { Width::U128 } else { width_of(low, high) };
+                        let width = if kind == Kind::U128 { Width::U128 } else { Width::of(low, high) };
                         let column = self.column(&node.place);
                         Typed::Int(Int { what: IntWhat::Leaf(leaf), low, high, width, column })
                     }
@@ -217,7 +167,7 @@ impl Checker<'_> {
         let column = self.column(&node.place);
         match i128::try_from(number) {
             Ok(value) => {
-                let width = width_of(value, value);
+                let width = Width::of(value, value);
                 Int { what: IntWhat::Constant(number), low: value, high: value, width, column }
             }
             Err(_) => {
@@ -244,21 +194,10 @@ impl Checker<'_> {
     /// Returns the operand with this name.
     pub(super) fn leaf(&self, place: &Range<usize>, name: &str, is_field: bool) -> Result<Leaf, ExprError> {
         let schema = self.schema;
-        let key = || Leaf {
-            side: Side::Key,
-            kind: kind_of_key(schema.key_type),
-            at: None,
-            in_bytes: false,
-            name: "key".into(),
-        };
+        let key = || Leaf::whole(Side::Key, Kind::of_key(schema.key_type), "key");
         let plain = || {
-            kind_of_value(schema.value_type).filter(|_| schema.record.is_none()).map(|kind| Leaf {
-                side: Side::Value,
-                kind,
-                at: None,
-                in_bytes: false,
-                name: "value".into(),
-            })
+            let kind = Kind::of_value(schema.value_type).filter(|_| schema.record.is_none());
+            kind.map(|kind| Leaf::whole(Side::Value, kind, "value"))
         };
         let refused = |what: String, allowed: &str| {
             Err(ExprError::new(self.text, place.clone(), what, allowed.to_owned()))
@@ -266,10 +205,7 @@ impl Checker<'_> {
         if !is_field {
             match name {
                 "key" => return Ok(key()),
-                "rank" => {
-                    let name = "rank".to_owned();
-                    return Ok(Leaf { side: Side::Rank, kind: Kind::U64, at: None, in_bytes: false, name });
-                }
+                "rank" => return Ok(Leaf::whole(Side::Rank, Kind::U64, "rank")),
                 "value" => {
                     return match (plain(), &schema.record) {
                         (Some(leaf), _) => Ok(leaf),
@@ -283,7 +219,7 @@ impl Checker<'_> {
         if let Some(record) = &schema.record
             && let Some(index) = record.find(name)
         {
-            let kind = kind_of_field(record.fields()[index].kind);
+            let kind = Kind::of_field(record.fields()[index].kind);
             return Ok(Leaf {
                 side: Side::Value,
                 kind,
@@ -348,7 +284,7 @@ impl Checker<'_> {
         let (low, high) = if is_wide { (low.max(0), high.max(0)) } else { (low, high) };
         let width = match is_wide {
             true => Width::U128,
-            false => width_of(low.min(left.low).min(right.low), high.max(left.high).max(right.high)),
+            false => Width::of(low.min(left.low).min(right.low), high.max(left.high).max(right.high)),
         };
         let constants = [&left, &right].into_iter().all(|side| matches!(side.what, IntWhat::Constant(_)));
         let what = IntWhat::Arithmetic(operation, Box::new(left), Box::new(right));
@@ -356,7 +292,7 @@ impl Checker<'_> {
         if !constants {
             return Ok(int);
         }
-        let folded = super::evaluate::folded(&int)
+        let folded = folded(&int)
             .map_err(|what| self.refused(node, what, "numbers whose result has at most 127 bits"))?;
         Ok(match (width, i128::try_from(folded)) {
             (Width::U128, Err(_)) => self.constant(node, folded),
@@ -368,7 +304,7 @@ impl Checker<'_> {
 
     pub(super) fn signed(&self, node: &Node, value: i128) -> Int {
         let column = self.column(&node.place);
-        let (what, width) = (IntWhat::Constant(value.cast_unsigned()), width_of(value, value));
+        let (what, width) = (IntWhat::Constant(value.cast_unsigned()), Width::of(value, value));
         Int { what, low: value, high: value, width, column }
     }
 
@@ -498,15 +434,18 @@ impl Checker<'_> {
         }
         let width = match is_wide {
             true => Width::U128,
-            false => width_of(left.low.min(right.low), left.high.max(right.high)),
+            false => Width::of(left.low.min(right.low), left.high.max(right.high)),
         };
         Ok(Test::Compare(comparison, left, right, width))
     }
 
     fn member(&self, node: &Node, of: &Node, list: &[Node]) -> Result<Test, ExprError> {
         let mut others = Vec::new();
-        let typed = self.typed(of)?;
-        let first = match &typed {
+        let mut equal = |left: Typed, item: &Node, right: Typed| -> Result<(), ExprError> {
+            others.push(self.compare(item, Comparison::Equal, (of, left), (item, right))?);
+            Ok(())
+        };
+        let first = match self.typed(of)? {
             Typed::Int(int) => {
                 let mut numbers = Vec::new();
                 for item in list {
@@ -519,134 +458,43 @@ impl Checker<'_> {
                             };
                             numbers.extend(fits.then_some(number));
                         }
-                        typed_item => {
-                            let left = Typed::Int(int.clone());
-                            others.push(self.compare(
-                                item,
-                                Comparison::Equal,
-                                (of, left),
-                                (item, typed_item),
-                            )?);
-                        }
+                        other => equal(Typed::Int(int.clone()), item, other)?,
                     }
                 }
                 numbers.sort_unstable();
                 numbers.dedup();
-                Test::In(int.clone(), numbers)
+                Some(Test::In(int, numbers))
             }
             Typed::TextLeaf(leaf) => {
                 let mut texts = Vec::new();
                 for item in list {
                     match self.typed(item)? {
-                        Typed::Text(text) => texts.push(self.bytes_of(item, leaf, &text)?),
-                        typed_item => {
-                            let left = Typed::TextLeaf(leaf.clone());
-                            others.push(self.compare(
-                                item,
-                                Comparison::Equal,
-                                (of, left),
-                                (item, typed_item),
-                            )?);
-                        }
+                        Typed::Text(text) => texts.push(self.bytes_of(item, &leaf, &text)?),
+                        other => equal(Typed::TextLeaf(leaf.clone()), item, other)?,
                     }
                 }
                 texts.sort_unstable();
                 texts.dedup();
-                Test::TextIn(leaf.clone(), texts)
+                Some(Test::TextIn(leaf, texts))
             }
-            Typed::FloatLeaf(leaf) => {
+            Typed::FloatLeaf(_) | Typed::Meant(..) => {
                 for item in list {
-                    let left = Typed::FloatLeaf(leaf.clone());
-                    others.push(self.compare(
-                        item,
-                        Comparison::Equal,
-                        (of, left),
-                        (item, self.typed(item)?),
-                    )?);
+                    equal(self.typed(of)?, item, self.typed(item)?)?;
                 }
-                return Ok(one_or(others, Test::Any, false));
-            }
-            Typed::Meant(..) => {
-                for item in list {
-                    let (typed, typed_item) = (self.typed(of)?, self.typed(item)?);
-                    others.push(self.compare(item, Comparison::Equal, (of, typed), (item, typed_item))?);
-                }
-                return Ok(one_or(others, Test::Any, false));
+                None
             }
             other => {
                 let what = format!("cannot search a list for {}", other.name());
-                return Err(self.refused(
-                    node,
-                    what,
-                    "a key, value or field, or a whole number computed from them",
-                ));
+                let allowed = "a key, value or field, or a whole number computed from them";
+                return Err(self.refused(node, what, allowed));
             }
         };
+        let Some(first) = first else { return Ok(one_or(others, Test::Any, false)) };
         if others.is_empty() {
             return Ok(first);
         }
         others.insert(0, first);
         Ok(Test::Any(others))
-    }
-}
-
-/// Returns the narrowest width for these numbers.
-fn width_of(low: i128, high: i128) -> Width {
-    if low >= i64::MIN.into() && high <= i64::MAX.into() {
-        Width::I64
-    } else if low >= 0 && high <= u64::MAX.into() {
-        Width::U64
-    } else {
-        Width::I128
-    }
-}
-
-fn shifted(number: i128, count: i128) -> i128 {
-    let limit = if number < 0 { i128::MIN } else { i128::MAX };
-    let shifted = u32::try_from(count).ok().and_then(|count| number.checked_shl(count));
-    match (number, shifted) {
-        (0, _) => 0,
-        (_, Some(shifted)) if shifted >> count == number => shifted,
-        _ => limit,
-    }
-}
-
-/// Returns the least and greatest result of an operation that is not an error. If they are the limits of
-/// `i128`, the computation detects results beyond them.
-fn bounds(operation: Arithmetic, left: &Int, right: &Int) -> (i128, i128) {
-    let (a, b, c, d) = (left.low, left.high, right.low, right.high);
-    let of_four = |of: fn(i128, i128) -> i128, c: i128, d: i128| {
-        let all = [of(a, c), of(a, d), of(b, c), of(b, d)];
-        all.into_iter().fold((i128::MAX, i128::MIN), |(low, high), one| (low.min(one), high.max(one)))
-    };
-    let counts = (c.clamp(0, 127), d.clamp(0, 127));
-    let both_64 = a.min(c) >= i64::MIN.into() && b.max(d) <= i64::MAX.into();
-    let any = if both_64 { (i64::MIN.into(), i64::MAX.into()) } else { (i128::MIN, i128::MAX) };
-    let ones = |high: i128| i128::MAX.checked_shr(high.leading_zeros().saturating_sub(1)).unwrap_or(0);
-    match operation {
-        Arithmetic::Add => (a.saturating_add(c), b.saturating_add(d)),
-        Arithmetic::Subtract => (a.saturating_sub(d), b.saturating_sub(c)),
-        Arithmetic::Multiply => of_four(i128::saturating_mul, c, d),
-        Arithmetic::Divide if c > 0 || d < 0 => of_four(i128::saturating_div, c, d),
-        Arithmetic::Divide if a >= 0 && c >= 0 => (0, b),
-        Arithmetic::Divide => {
-            let most = a.saturating_neg().max(a).max(b).max(b.saturating_neg());
-            (most.saturating_neg().saturating_sub(1), most)
-        }
-        Arithmetic::Remainder => {
-            let most = c.saturating_neg().max(c).max(d).max(d.saturating_neg()).saturating_sub(1).max(0);
-            (
-                if a < 0 { most.saturating_neg().saturating_sub(1) } else { 0 },
-                if b > 0 { most.min(b) } else { 0 },
-            )
-        }
-        Arithmetic::And if a >= 0 && c >= 0 => (0, b.min(d)),
-        Arithmetic::And if a >= 0 => (0, b),
-        Arithmetic::And if c >= 0 => (0, d),
-        Arithmetic::Or | Arithmetic::Xor if a >= 0 && c >= 0 => (0, ones(b.max(d))),
-        Arithmetic::And | Arithmetic::Or | Arithmetic::Xor => any,
-        Arithmetic::Left => of_four(shifted, counts.0, counts.1),
-        Arithmetic::Right => of_four(|number, count| number >> count, counts.0, counts.1),
     }
 }
 
@@ -736,160 +584,5 @@ fn one_or(mut tests: Vec<Test>, make: fn(Vec<Test>) -> Test, none: bool) -> Test
             make(tests)
         }
         (_, None) => Test::Constant(none),
-    }
-}
-
-pub(super) fn kind_of_key(key_type: KeyType) -> Kind {
-    match key_type {
-        KeyType::U32 => Kind::U32,
-        KeyType::U64 => Kind::U64,
-        KeyType::U128 => Kind::U128,
-        KeyType::I32 => Kind::I32,
-        KeyType::I64 => Kind::I64,
-        KeyType::F64 => Kind::F64,
-        KeyType::Fixed(width) => Kind::Bytes(width.into(), false),
-        KeyType::Utf8 => Kind::Bytes(0, true),
-        KeyType::Bytes => Kind::Bytes(0, false),
-    }
-}
-
-pub(super) fn kind_of_value(value_type: ValueType) -> Option<Kind> {
-    Some(match value_type {
-        ValueType::U32 => Kind::U32,
-        ValueType::U64 => Kind::U64,
-        ValueType::I32 => Kind::I32,
-        ValueType::I64 => Kind::I64,
-        ValueType::F32 => Kind::F32,
-        ValueType::F64 => Kind::F64,
-        ValueType::Fixed(width) => Kind::Bytes(width.into(), false),
-        ValueType::Bytes => Kind::Bytes(0, false),
-        ValueType::Utf8 => Kind::Bytes(0, true),
-        ValueType::None => return None,
-    })
-}
-
-pub(super) fn kind_of_field(kind: FieldKind) -> Kind {
-    match kind {
-        FieldKind::U8 => Kind::U8,
-        FieldKind::U16 => Kind::U16,
-        FieldKind::U32 => Kind::U32,
-        FieldKind::U64 => Kind::U64,
-        FieldKind::I8 => Kind::I8,
-        FieldKind::I16 => Kind::I16,
-        FieldKind::I32 => Kind::I32,
-        FieldKind::I64 => Kind::I64,
-        FieldKind::F32 => Kind::F32,
-        FieldKind::F64 => Kind::F64,
-        FieldKind::Bytes(width) => Kind::Bytes(width.into(), false),
-    }
-}
-
-impl Int {
-    fn leaves(&self, found: &mut dyn FnMut(&Leaf)) {
-        match &self.what {
-            IntWhat::Constant(_) => {}
-            IntWhat::Leaf(leaf) => found(leaf),
-            IntWhat::Arithmetic(_, left, right) => {
-                left.leaves(found);
-                right.leaves(found);
-            }
-        }
-    }
-
-    /// Returns a number of this width as text.
-    pub(super) fn shown(&self, number: u128) -> String {
-        if self.width == Width::U128 { number.to_string() } else { number.cast_signed().to_string() }
-    }
-}
-
-impl Test {
-    fn leaves(&self, found: &mut dyn FnMut(&Leaf)) {
-        match self {
-            Self::Constant(_) => {}
-            Self::Not(of) => of.leaves(found),
-            Self::All(of) | Self::Any(of) => of.iter().for_each(|test| test.leaves(found)),
-            Self::Within(int, ..) | Self::In(int, _) => int.leaves(found),
-            Self::Compare(_, left, right, _) => {
-                left.leaves(found);
-                right.leaves(found);
-            }
-            Self::Float(_, leaf, _)
-            | Self::Text(_, leaf, _)
-            | Self::Prefix(leaf, _)
-            | Self::TextIn(leaf, _) => found(leaf),
-            Self::FloatPair(_, left, right) | Self::TextPair(_, left, right) => {
-                found(left);
-                found(right);
-            }
-        }
-    }
-
-    /// Returns true if the test uses this side of tuples.
-    pub(super) fn uses(&self, side: Side) -> bool {
-        let mut uses = false;
-        self.leaves(&mut |leaf| uses |= leaf.side == side);
-        uses
-    }
-}
-
-impl fmt::Display for Int {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.what {
-            IntWhat::Constant(number) => f.write_str(&self.shown(*number)),
-            IntWhat::Leaf(leaf) => f.write_str(&leaf.name),
-            IntWhat::Arithmetic(operation, left, right) => write!(f, "({left} {} {right})", operation.sign()),
-        }
-    }
-}
-
-/// Returns bytes as text, or in hexadecimal digits.
-pub(super) fn shown_bytes(bytes: &[u8]) -> String {
-    match std::str::from_utf8(bytes) {
-        Ok(text) => format!("{text:?}"),
-        Err(_) => format!("\\x{}", bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>()),
-    }
-}
-
-impl fmt::Display for Test {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let chain = |f: &mut fmt::Formatter<'_>, tests: &[Test], word: &str| {
-            f.write_str("(")?;
-            for (index, test) in tests.iter().enumerate() {
-                f.write_str(if index > 0 { word } else { "" })?;
-                test.fmt(f)?;
-            }
-            f.write_str(")")
-        };
-        match self {
-            Self::Constant(truth) => truth.fmt(f),
-            Self::Not(of) => write!(f, "not {of}"),
-            Self::All(tests) => chain(f, tests, " and "),
-            Self::Any(tests) => chain(f, tests, " or "),
-            Self::Within(int, low, high) if low == high => write!(f, "{int} == {}", int.shown(*low)),
-            Self::Within(int, low, high) => {
-                write!(f, "{int} between {} and {}", int.shown(*low), int.shown(*high))
-            }
-            Self::In(int, list) if list.len() <= 8 => {
-                let shown: Vec<String> = list.iter().map(|&number| int.shown(number)).collect();
-                write!(f, "{int} in ({})", shown.join(", "))
-            }
-            Self::In(int, list) => write!(f, "{int} in ({} numbers)", list.len()),
-            Self::Compare(comparison, left, right, _) => write!(f, "{left} {} {right}", comparison.sign()),
-            Self::Float(comparison, leaf, number) => {
-                write!(f, "{} {} {number:?}", leaf.name, comparison.sign())
-            }
-            Self::FloatPair(comparison, left, right) | Self::TextPair(comparison, left, right) => {
-                write!(f, "{} {} {}", left.name, comparison.sign(), right.name)
-            }
-            Self::Text(comparison, leaf, text) => {
-                write!(f, "{} {} {}", leaf.name, comparison.sign(), shown_bytes(text))
-            }
-            Self::Prefix(leaf, prefix) => write!(f, "{} starts with {}", leaf.name, shown_bytes(prefix)),
-            Self::TextIn(leaf, list) if list.len() <= 8 => {
-                let shown: Vec<String> = list.iter().map(|text| shown_bytes(text)).collect();
-                write!(f, "{} in ({})", leaf.name, shown.join(", "))
-            }
-            Self::TextIn(leaf, list) => write!(f, "{} in ({} texts)", leaf.name, list.len()),
-        }
     }
 }

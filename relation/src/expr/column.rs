@@ -1,6 +1,8 @@
 //! Columns of a chunk of tuples in their stored form: encoded key words, bits of values, byte strings.
 
 use pleach_builder::Strings;
+use pleach_format::record::FieldKind;
+use pleach_format::{KeyType, ValueType};
 
 /// Byte strings of a chunk.
 #[derive(Clone, Copy, Debug)]
@@ -172,6 +174,54 @@ pub(super) enum Kind {
 }
 
 impl Kind {
+    /// Returns the kind of keys of a type.
+    pub(super) fn of_key(key_type: KeyType) -> Self {
+        match key_type {
+            KeyType::U32 => Self::U32,
+            KeyType::U64 => Self::U64,
+            KeyType::U128 => Self::U128,
+            KeyType::I32 => Self::I32,
+            KeyType::I64 => Self::I64,
+            KeyType::F64 => Self::F64,
+            KeyType::Fixed(width) => Self::Bytes(width.into(), false),
+            KeyType::Utf8 => Self::Bytes(0, true),
+            KeyType::Bytes => Self::Bytes(0, false),
+        }
+    }
+
+    /// Returns the kind of values of a type, if there are any.
+    pub(super) fn of_value(value_type: ValueType) -> Option<Self> {
+        Some(match value_type {
+            ValueType::U32 => Self::U32,
+            ValueType::U64 => Self::U64,
+            ValueType::I32 => Self::I32,
+            ValueType::I64 => Self::I64,
+            ValueType::F32 => Self::F32,
+            ValueType::F64 => Self::F64,
+            ValueType::Fixed(width) => Self::Bytes(width.into(), false),
+            ValueType::Bytes => Self::Bytes(0, false),
+            ValueType::Utf8 => Self::Bytes(0, true),
+            ValueType::None => return None,
+        })
+    }
+
+    /// Returns the kind of a field of a record.
+    pub(super) fn of_field(kind: FieldKind) -> Self {
+        match kind {
+            FieldKind::U8 => Self::U8,
+            FieldKind::U16 => Self::U16,
+            FieldKind::U32 => Self::U32,
+            FieldKind::U64 => Self::U64,
+            FieldKind::I8 => Self::I8,
+            FieldKind::I16 => Self::I16,
+            FieldKind::I32 => Self::I32,
+            FieldKind::I64 => Self::I64,
+            FieldKind::F32 => Self::F32,
+            FieldKind::F64 => Self::F64,
+            FieldKind::Bytes(width) => Self::Bytes(width.into(), false),
+        }
+    }
+
     /// Returns the least and greatest whole number; `None` if it is not a whole number. For u128, the
     /// greatest i128.
     pub(super) fn bounds(self) -> Option<(i128, i128)> {
@@ -207,17 +257,7 @@ impl Kind {
             Self::Bytes(0, true) => "utf8".to_owned(),
             Self::Bytes(0, false) => "bytes".to_owned(),
             Self::Bytes(width, _) => format!("bytes{width}"),
-            Self::U8 => "u8".to_owned(),
-            Self::U16 => "u16".to_owned(),
-            Self::U32 => "u32".to_owned(),
-            Self::U64 => "u64".to_owned(),
-            Self::U128 => "u128".to_owned(),
-            Self::I8 => "i8".to_owned(),
-            Self::I16 => "i16".to_owned(),
-            Self::I32 => "i32".to_owned(),
-            Self::I64 => "i64".to_owned(),
-            Self::F32 => "f32".to_owned(),
-            Self::F64 => "f64".to_owned(),
+            number => format!("{number:?}").to_lowercase(),
         }
     }
 }
@@ -324,7 +364,23 @@ lanes! {
     u128 true;
 }
 
+/// Returns a field of a record in a byte string: its low 8 bytes, or 0 if the string is too short.
+#[inline(always)]
+fn word(record: &[u8], at: usize, bytes: usize) -> u64 {
+    let mut raw = [0; 8];
+    if let Some(field) = record.get(at..at + bytes) {
+        let low = bytes.min(8);
+        raw[..low].copy_from_slice(&field[..low]);
+    }
+    u64::from_le_bytes(raw)
+}
+
 impl Leaf {
+    /// Returns the operand for a whole key, value or rank.
+    pub(super) fn whole(side: Side, kind: Kind, name: &str) -> Self {
+        Self { side, kind, at: None, in_bytes: false, name: name.to_owned() }
+    }
+
     /// Returns the bits to flip in the word of a signed key, to get its number.
     pub(super) fn flip(&self) -> u64 {
         match (self.side, self.at, self.kind) {
@@ -376,16 +432,11 @@ impl Leaf {
             (_, ColumnRef::U64(words)) => numbers!(words, u64),
             (_, ColumnRef::U128(words)) => out.extend(words[range].iter().map(|&word| T::of_u128(word))),
             (_, ColumnRef::Bytes(strings)) => {
-                let bytes = self.kind.bits() as usize / 8;
-                let at = self.at.unwrap_or(0);
+                let (at, bytes) = (self.at.unwrap_or(0), self.kind.bits() as usize / 8);
                 let unused = 64 - (8 * bytes as u32).min(64);
                 let signed = self.kind.bounds().is_some_and(|(low, _)| low < 0);
                 out.extend(range.map(|index| {
-                    let mut raw = [0; 8];
-                    if let Some(field) = strings.get(index).get(at..at + bytes) {
-                        raw[..bytes.min(8)].copy_from_slice(&field[..bytes.min(8)]);
-                    }
-                    let word = u64::from_le_bytes(raw);
+                    let word = word(strings.get(index), at, bytes);
                     if signed { T::of_i64((word << unused) as i64 >> unused) } else { T::of_u64(word) }
                 }));
             }
@@ -412,13 +463,7 @@ impl Leaf {
             }
             (_, ColumnRef::Bytes(strings)) => {
                 let (at, bytes) = (self.at.unwrap_or(0), self.kind.bits() as usize / 8);
-                out.extend(range.map(|index| {
-                    let mut raw = [0; 8];
-                    if let Some(field) = strings.get(index).get(at..at + bytes) {
-                        raw[..bytes].copy_from_slice(field);
-                    }
-                    float(u64::from_le_bytes(raw))
-                }));
+                out.extend(range.map(|index| float(word(strings.get(index), at, bytes))));
             }
             (_, ColumnRef::U128(_) | ColumnRef::None) => {}
         }

@@ -4,10 +4,11 @@
 //! the nodes before it have not decided. It gives a bit for each of them; the bits of others have no meaning.
 //! An error counts only in a live tuple. Comparisons of a column with constants read its words in place.
 
-use super::EvalError;
-use super::check::{Int, IntWhat, Test, Width};
+use super::arithmetic::apply;
 use super::column::{ColumnRef, Kind, Lane, Leaf, Side, Tuples};
-use super::parse::{Arithmetic, Comparison};
+use super::error::EvalError;
+use super::operator::{Arithmetic, Comparison};
+use super::tree::{Int, IntWhat, Test, Width};
 use std::ops::Range;
 
 /// Tuples per block: the columns of one block stay in the first-level cache.
@@ -162,32 +163,18 @@ fn mark_pairs<T: Copy>(left: &[T], right: &[T], out: &mut [u64], test: impl Fn(T
 macro_rules! with_comparison {
     ($comparison:expr, |$holds:ident| $body:expr) => {
         match $comparison {
-            Comparison::Equal => {
-                let $holds = |a, b| a == b;
-                $body
-            }
-            Comparison::Unequal => {
-                let $holds = |a, b| a != b;
-                $body
-            }
-            Comparison::Below => {
-                let $holds = |a, b| a < b;
-                $body
-            }
-            Comparison::AtMost => {
-                let $holds = |a, b| a <= b;
-                $body
-            }
-            Comparison::Above => {
-                let $holds = |a, b| a > b;
-                $body
-            }
-            Comparison::AtLeast => {
-                let $holds = |a, b| a >= b;
-                $body
-            }
+            Comparison::Equal => with_comparison!(@one $holds, |a, b| a == b, $body),
+            Comparison::Unequal => with_comparison!(@one $holds, |a, b| a != b, $body),
+            Comparison::Below => with_comparison!(@one $holds, |a, b| a < b, $body),
+            Comparison::AtMost => with_comparison!(@one $holds, |a, b| a <= b, $body),
+            Comparison::Above => with_comparison!(@one $holds, |a, b| a > b, $body),
+            Comparison::AtLeast => with_comparison!(@one $holds, |a, b| a >= b, $body),
         }
     };
+    (@one $holds:ident, $test:expr, $body:expr) => {{
+        let $holds = $test;
+        $body
+    }};
 }
 
 /// A block of tuples.
@@ -453,79 +440,4 @@ impl At<'_> {
         })?;
         Ok(left.into_iter())
     }
-}
-
-/// Replaces `left` by the results. Fails on the first live tuple that has none, with its index and the
-/// reason.
-fn apply<T: Lane>(
-    operation: Arithmetic,
-    left: &mut [T],
-    right: &[T],
-    live: &[u64],
-) -> Result<(), (usize, String)> {
-    fn each<T: Lane>(left: &mut [T], right: &[T], of: impl Fn(T, T) -> Option<T>) {
-        for (left, &right) in left.iter_mut().zip(right) {
-            *left = of(*left, right).unwrap_or_default();
-        }
-    }
-    let of: fn(T, T) -> Option<T> = match operation {
-        Arithmetic::Or => |a, b| Some(a.or(b)),
-        Arithmetic::Xor => |a, b| Some(a.xor(b)),
-        Arithmetic::And => |a, b| Some(a.and(b)),
-        Arithmetic::Left => T::left,
-        Arithmetic::Right => T::right,
-        Arithmetic::Add => T::add,
-        Arithmetic::Subtract => T::subtract,
-        Arithmetic::Multiply => T::multiply,
-        Arithmetic::Divide => T::divide,
-        Arithmetic::Remainder => T::remainder,
-    };
-    match operation {
-        Arithmetic::Or => each(left, right, |a, b| Some(a.or(b))),
-        Arithmetic::Xor => each(left, right, |a, b| Some(a.xor(b))),
-        Arithmetic::And => each(left, right, |a, b| Some(a.and(b))),
-        Arithmetic::Add if !T::CHECKED => each(left, right, T::add),
-        Arithmetic::Subtract if !T::CHECKED => each(left, right, T::subtract),
-        Arithmetic::Multiply if !T::CHECKED => each(left, right, T::multiply),
-        _ => {
-            for (index, (left, &right)) in left.iter_mut().zip(right).enumerate() {
-                match of(*left, right) {
-                    Some(result) => *left = result,
-                    None if live[index / 64] >> (index % 64) & 1 == 1 => {
-                        return Err((index, why(operation, *left, right)));
-                    }
-                    None => *left = T::default(),
-                }
-            }
-        }
-    }
-    Ok(())
-}
-
-fn why<T: Lane>(operation: Arithmetic, left: T, right: T) -> String {
-    let shown = format!("{left} {} {right}", operation.sign());
-    match operation {
-        Arithmetic::Divide | Arithmetic::Remainder if right == T::default() => {
-            format!("{shown} divides by zero")
-        }
-        Arithmetic::Left | Arithmetic::Right if !(0..128).contains(&right.to_i128()) => {
-            format!("{shown} shifts by a number of bits outside 0 to 127")
-        }
-        _ => format!("{shown} does not fit into 128 bits"),
-    }
-}
-
-/// Returns the result of an operation on constants: for [`Width::U128`] as it is, otherwise as the bits of an
-/// `i128`.
-pub(super) fn folded(int: &Int) -> Result<u128, String> {
-    let IntWhat::Arithmetic(operation, left, right) = &int.what else { return Ok(0) };
-    let (IntWhat::Constant(left), IntWhat::Constant(right)) = (&left.what, &right.what) else { return Ok(0) };
-    if int.width == Width::U128 {
-        let mut result = [*left];
-        apply(*operation, &mut result, &[*right], &[1]).map_err(|(_, what)| what)?;
-        return Ok(result[0]);
-    }
-    let mut result = [left.cast_signed()];
-    apply(*operation, &mut result, &[right.cast_signed()], &[1]).map_err(|(_, what)| what)?;
-    Ok(result[0].cast_unsigned())
 }

@@ -1,6 +1,6 @@
 //! Tokens of an expression: words, numbers, texts and signs, each with its place.
 
-use super::ExprError;
+use super::error::ExprError;
 use std::ops::Range;
 
 /// A token of an expression.

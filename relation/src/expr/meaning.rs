@@ -1,9 +1,11 @@
 //! Comparisons of operands with a meaning beyond their number: dates, times, decimals and uuids.
 
-use super::ExprError;
-use super::check::{Checker, Test, Typed};
+use super::check::{Checker, Typed};
 use super::column::{Leaf, Side};
-use super::parse::{Arithmetic, Comparison, Node, What};
+use super::error::ExprError;
+use super::operator::{Arithmetic, Comparison};
+use super::parse::{Node, What};
+use super::tree::Test;
 use pleach_format::Meaning;
 use pleach_format::logical::{Form, Ratio, TextError};
 

@@ -2,7 +2,7 @@
 //! extension, no floats as keys, and no ranks (a device counts from the beginning of a piece).
 
 use super::column::{Kind, Leaf, Side};
-use super::project::{Item, Part, Projection, Source, Values};
+use super::item::{Item, Part, Source, Values};
 use pleach_format::{KeyType, Record};
 
 /// Bits of a word: shifted right, masked, shifted left to their place.
@@ -98,9 +98,9 @@ fn of_record(record: &Record, items: &[Item]) -> Option<Vec<BitField>> {
 }
 
 /// Returns the bit fields of a projection, if they can express it.
-pub(super) fn parts(projection: &Projection) -> Option<BitFields> {
-    let key = of_key(&projection.key, projection.key_type)?;
-    let value = match &projection.values {
+pub(super) fn parts(key: &Item, key_type: KeyType, values: &Values) -> Option<BitFields> {
+    let key = of_key(key, key_type)?;
+    let value = match values {
         Values::None => Vec::new(),
         Values::Same(value_type, _, _) => {
             let whole = BitField { of_value: true, right: 0, mask: u64::MAX, left: 0 };

@@ -4,9 +4,9 @@
 //! A condition has a program only if all its numbers are certain to fit into 64 bits. The operation
 //! determines whether a word is signed. The results of conditions are 0 or 1.
 
-use super::check::{Int, IntWhat, Test, Width};
 use super::column::{Kind, Leaf, Side};
-use super::parse::{Arithmetic, Comparison};
+use super::operator::{Arithmetic, Comparison};
+use super::tree::{Int, IntWhat, Test, Width};
 
 /// Loads an operand from a tuple: `bits` bits from bit `shift` of the word of a key or the bits of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,9 +5,9 @@
 //! complement. Ranks are handled in the same way. So the condition holds for no tuple outside of both. It is
 //! *exact* if it holds for all tuples inside: then the ranges are the answer.
 
-use super::check::{Int, IntWhat, Test, shown_bytes};
 use super::column::{Kind, Leaf, Side};
-use super::parse::Comparison;
+use super::operator::Comparison;
+use super::tree::{Int, IntWhat, Test, shown_bytes};
 use pleach_format::Key;
 use std::cmp::Ordering;
 use std::fmt;

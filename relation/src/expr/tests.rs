@@ -1,11 +1,12 @@
 //! Expressions against an interpreter that takes one tuple and one node at a time, with numbers of 128 bits.
 
-use super::parse::{Arithmetic, Comparison, Node, What, parse};
+use super::operator::{Arithmetic, Comparison};
+use super::parse::{Node, What, parse};
 use super::*;
 use crate::{Bitmap, Chunk};
 use pleach_builder::{Column, Strings};
 use pleach_format::record::{Field, FieldKind, FieldValue};
-use pleach_format::{Key, Value, Word};
+use pleach_format::{Key, KeyType, Record, Value, ValueType, Word};
 
 struct Random(u64);
 
