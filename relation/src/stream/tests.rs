@@ -1,6 +1,7 @@
 //! Every operator over files against the oracles of the slices, over all key types, with pieces so small that they
 //! have borders everywhere; and files with a damaged byte.
 
+use super::columns::append;
 use super::cut::{Operator, Pieces};
 use super::two::{Inputs, check_size};
 use super::*;
@@ -10,7 +11,7 @@ use crate::memory;
 use crate::memory::tests::{Answers, RIGHT, join_oracle, pairs, set_oracle};
 use crate::rules::{How, Reduction, SetOperation, SetRule};
 use pleach::{Index, Key, KeyType, ValueType, Word};
-use pleach_builder::{BuildOptions, Column, Silent, Strings, build_bytes, build_strings_bytes};
+use pleach_builder::{BuildOptions, Column, Observer, Silent, Strings, build_bytes, build_strings_bytes};
 use std::collections::BTreeMap;
 
 /// A way from small numbers to keys of a type, in the same order, and to files of them.
