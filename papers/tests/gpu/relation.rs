@@ -348,6 +348,7 @@ pub fn all(gpu: &Gpu, is_wide: bool) {
 }
 
 /// Many tuples, against a merge on the CPU: for devices.
+#[allow(dead_code, reason = "the tests on an emulated device have no use for it")]
 pub fn many(gpu: &Gpu, tuples: u64) {
     let stream = &Stream::new(gpu).expect("a stream");
     for (span, seed) in [(tuples, 1), (tuples * 64, 2), (tuples / 3, 3)] {
