@@ -33,7 +33,7 @@ const GUARDS: &[(&str, &str, &str, &str)] = &[
     ("reader/src/search/engine.rs", AVX512, ISA, "Self::Avx512 => cpu::avx512_search()"),
     ("reader/src/search/engine.rs", "neon", ISA, "Self::Neon => cpu::neon()"),
     ("relation/src/memory/ordered.rs", "avx512f", "relation/src/memory/ordered.rs", "cpu::avx512f()"),
-    ("relation/src/memory/sweep.rs", "avx2", "relation/src/memory/sweep.rs", "cpu::avx2()"),
+    ("relation/src/memory/distinct.rs", "avx2", "relation/src/memory/distinct.rs", "cpu::avx2()"),
     ("relation/src/memory/vector.rs", "avx512f", "relation/src/memory/vector.rs", "cpu::avx512f_popcnt()"),
     ("relation/src/memory/vector.rs", "avx512f,popcnt", "relation/src/memory/vector.rs", "cpu::avx512f_popcnt()"),
 ];

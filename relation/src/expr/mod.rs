@@ -21,7 +21,6 @@
 //! `or` is decided for all tuples of a block, the rest is skipped. A comparison with a constant is one
 //! subtraction and one comparison of the words as they are stored in the file.
 
-mod apply;
 mod arithmetic;
 mod check;
 mod column;

@@ -1,9 +1,11 @@
 //! Walks through parts with vectors, and completes the rest: less than a block of one side.
 
+use super::buffer::Buffer;
 use super::cut::gallop;
-use super::sweep::{Buffer, is_distinct};
+use super::distinct::is_distinct;
+use super::part::Part;
 use super::vector::{Blocks, Ended, SLACK, TOGETHER, blocks};
-use super::walk::{LANES, Part, Walk, leap};
+use super::walk::{LANES, Walk, leap};
 use pleach_format::Word;
 
 /// Walks through parts in blocks, writing to `keys`, each part after the room of those before it. Returns
@@ -28,7 +30,7 @@ pub(super) unsafe fn walk_blocks<W: Walk, K: Word>(
         for (at, &part) in parts.iter().enumerate() {
             assert!(part.left.1 <= a.len() && part.right.1 <= b.len(), "a part is inside the inputs");
             (together[at], starts[at], lasts[at]) = (part, from, before(a, b, part));
-            from += part.room::<W>();
+            from += W::room(&part);
             let is_again =
                 |keys: &[K], (from, to): (usize, usize)| !is_distinct(keys, (from, to.min(from + 1)));
             if !may_repeat && (is_again(a, part.left) || is_again(b, part.right)) {

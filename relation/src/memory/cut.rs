@@ -11,7 +11,7 @@
 //! part must then begin with equally many tuples of both sides, unless one of them has no more
 //! ([`balanced`]).
 
-use super::walk::{Part, Parting};
+use super::part::{Part, Parting};
 use pleach_format::Word;
 
 /// Returns the first index from `from` on whose key is not `below`: doubling steps, then bisection. O(log of

@@ -6,12 +6,16 @@
 //! The second works on equal pieces of the *output*, so that a run of a million by a million is spread over
 //! all threads like any other million million tuples.
 
+use super::buffer::{Buffer, Held, Nothing, Pairs, Tuples, into_two};
+use super::columns::Columns;
 use super::cut::{gallop, gallop_back, merge};
+use super::distinct::is_distinct;
+use super::options::Options;
 use super::ordered::Target;
-use super::set::LeftTuples;
-use super::sweep::{Buffer, Held, Nothing, Pairs, into_two, is_distinct, sweep, sweep_checked};
-use super::walk::{Anti, Emit, FullOuter, LeftOuter, Part, RightOuter, Semi};
-use super::{Columns, Options, RankPairs};
+use super::part::Part;
+use super::ranks::RankPairs;
+use super::sweep::{sweep, sweep_checked};
+use super::walk::{Anti, Emit, Semi, with_join_walk};
 use crate::error::RelationError;
 use crate::rules::How;
 use pleach_format::Word;
@@ -274,23 +278,6 @@ impl Counted {
     }
 }
 
-/// Evaluates an expression with `W` as the walk of a join of unique right keys.
-macro_rules! with_walk {
-    ($how:expr, $walk:ident => $body:expr) => {
-        match $how {
-            How::Inner | How::Semi => with_walk!(@one Semi, $walk => $body),
-            How::Left => with_walk!(@one LeftOuter, $walk => $body),
-            How::Right => with_walk!(@one RightOuter, $walk => $body),
-            How::Full => with_walk!(@one FullOuter, $walk => $body),
-            How::Anti => with_walk!(@one Anti, $walk => $body),
-        }
-    };
-    (@one $one:ident, $walk:ident => $body:expr) => {{
-        type $walk = $one;
-        $body
-    }};
-}
-
 /// Returns a check that a part's right keys are unique, which semi and anti joins do not need.
 fn check<'a, K: Word>(how: How, b: &'a [K]) -> impl Fn(&Part) -> bool + Sync + 'a {
     move |part| matches!(how, How::Semi | How::Anti) || is_distinct(b, part.right)
@@ -305,6 +292,12 @@ fn fits(tuples: u128, tuple_bytes: usize, options: &Options) -> Result<usize, Re
     Ok(tuples as usize)
 }
 
+/// Counts the tuples of a join in one pass; `None` if it finds a right key twice, unless that does not matter.
+fn swept<K: Word>(how: How, left: &[K], right: &[K], options: &Options) -> Option<u64> {
+    let check = check(how, right);
+    with_join_walk!(how, W => sweep_checked::<W, K, _>(left, right, options, || Nothing, &check))
+}
+
 /// Counts the tuples of a join. O(|A| + |B|), writes nothing.
 ///
 /// # Errors
@@ -315,9 +308,7 @@ pub fn join_count<K: Word>(
     right: &[K],
     options: &Options,
 ) -> Result<u64, RelationError> {
-    let check = check(how, right);
-    let swept = with_walk!(how, W => sweep_checked::<W, K, _>(left, right, options, || Nothing, &check));
-    if let Some(count) = swept {
+    if let Some(count) = swept(how, left, right, options) {
         return Ok(count);
     }
     let counted = counted(left, right, how, options);
@@ -341,13 +332,11 @@ pub fn join_ranks<K: Word>(
     options: &Options,
 ) -> Result<RankPairs, RelationError> {
     let mut pairs = RankPairs::default();
-    let check = check(how, right);
-    let swept = with_walk!(how, W => sweep_checked::<W, K, _>(left, right, options, || Nothing, &check));
-    if let Some(count) = swept {
+    if let Some(count) = swept(how, left, right, options) {
         let room = fits(count.into(), 16, options)?;
-        into_two(&mut pairs.left, &mut pairs.right, room, |one, two| {
-            let buffer = || Pairs { left: Held::new(one), right: Held::new(two) };
-            with_walk!(how, W => sweep::<W, K, _>(left, right, options, buffer))
+        into_two(&mut pairs.left, &mut pairs.right, room, |targets| {
+            let buffer = || Pairs::new(targets);
+            with_join_walk!(how, W => sweep::<W, K, _>(left, right, options, buffer))
         });
         return Ok(pairs);
     }
@@ -356,9 +345,8 @@ pub fn join_ranks<K: Word>(
         Err(tuples) => return fits(tuples, 16, options).map(|_| pairs),
     };
     let room = fits(counted.total().into(), 16, options)?;
-    into_two(&mut pairs.left, &mut pairs.right, room, |one, two| {
-        let buffer = || Pairs { left: Held::new(one), right: Held::new(two) };
-        counted.write((left, right), how, options, buffer);
+    into_two(&mut pairs.left, &mut pairs.right, room, |targets| {
+        counted.write((left, right), how, options, || Pairs::new(targets));
         counted.total()
     });
     Ok(pairs)
@@ -414,9 +402,8 @@ where
         Err(_) => fits(join_count(how, a, b, options)?.into(), tuple_bytes, options)?,
     };
     if matches!(how, How::Semi | How::Anti) {
-        let count = into_two(&mut joined.keys, &mut joined.left, bound, |keys, values| {
-            let buffer =
-                || LeftTuples { left: left.values, keys: Held::new(keys), values: Held::new(values) };
+        let count = into_two(&mut joined.keys, &mut joined.left, bound, |targets| {
+            let buffer = || Tuples::of_left(left.values, targets);
             match how {
                 How::Semi => sweep::<Semi, K, _>(a, b, options, buffer),
                 _ => sweep::<Anti, K, _>(a, b, options, buffer),
@@ -430,7 +417,7 @@ where
     let check = check(how, b);
     let swept = into_joined(joined, bound, has_sides, |targets| {
         let buffer = || both(&left, &right, has_sides, targets);
-        with_walk!(how, W => sweep_checked::<W, K, _>(a, b, options, buffer, &check))
+        with_join_walk!(how, W => sweep_checked::<W, K, _>(a, b, options, buffer, &check))
     });
     if swept.is_some() {
         return Ok(());

@@ -4,8 +4,9 @@
 //! earlier inputs stay before those of later ones. An intersection begins with the smallest input, so that it
 //! is never larger than that, and ends with the first, whose tuples are the result.
 
+use super::columns::{Columns, no_values};
+use super::options::Options;
 use super::set::{set_of_left, set_operation};
-use super::{Columns, Options, no_values};
 use crate::rules::{SetOperation, SetRule};
 use pleach_format::Word;
 

@@ -4,12 +4,14 @@
 //! number of tuples, so that sums of floats do not depend on the threads. Each block sums its runs; the
 //! results of a run that continues in the next block are combined in the order of the blocks.
 
+use super::buffer::{HeldPairs, into_two};
+use super::columns::Columns;
+use super::options::Options;
 use super::ordered::in_order;
-use super::sweep::{Held, into_two};
-use super::{Columns, Options};
 use crate::error::RelationError;
 use pleach_format::Word;
 use rayon::prelude::*;
+use std::ops::Range;
 
 /// Tuples per block of a reduction. It determines sums of floats: see `rules.rs`.
 pub(crate) const BLOCK_TUPLES: usize = 4096;
@@ -56,38 +58,47 @@ pub fn select<K: Word, V: Copy + Send + Sync>(
     predicate: impl Fn(K, V) -> bool + Sync,
     options: &Options,
 ) -> (Vec<K>, Vec<V>) {
-    let (mut keys, mut values) = (Vec::new(), Vec::new());
+    let fill = |range: Range<usize>, held: &mut HeldPairs<'_, K, V>| {
+        let mut count = 0;
+        for (&key, &value) in columns.keys[range.clone()].iter().zip(&columns.values[range]) {
+            // SAFETY: at most one tuple is kept per tuple of the task, and there is room for all of them.
+            unsafe { held.write_at(count, key, value) };
+            count += usize::from(predicate(key, value));
+        }
+        count
+    };
+    // SAFETY: `fill` wrote all tuples that it counts.
+    unsafe { filled(columns.len(), options, fill) }
+}
+
+/// Makes two columns of at most `tuples` elements by tasks. `fill` gets the numbers of a task's tuples and a
+/// buffer with room for as many; it returns how many it wrote, from place 0 on.
+///
+/// # Safety
+/// `fill` has written as many tuples as it returns.
+unsafe fn filled<A: Copy + Send + Sync, B: Copy + Send + Sync>(
+    tuples: usize,
+    options: &Options,
+    fill: impl Fn(Range<usize>, &mut HeldPairs<'_, A, B>) -> usize + Sync,
+) -> (Vec<A>, Vec<B>) {
     let part = options.part_tuples.max(1);
-    into_two(&mut keys, &mut values, columns.len(), |keys, values| {
+    let (mut first, mut second) = (Vec::new(), Vec::new());
+    into_two(&mut first, &mut second, tuples, |targets| {
         in_order(
-            columns.len().div_ceil(part),
-            || (Held::new(keys), Held::new(values), 0),
-            |task, (keys, values, count)| {
-                let (from, to) = (task * part, ((task + 1) * part).min(columns.len()));
-                keys.reserve(to - from);
-                values.reserve(to - from);
-                *count = 0;
-                for (&key, &value) in columns.keys[from..to].iter().zip(&columns.values[from..to]) {
-                    // SAFETY: at most one tuple is kept per tuple of the task, and room for all of them was
-                    // reserved.
-                    unsafe {
-                        keys.write_at(*count, key);
-                        values.write_at(*count, value);
-                    }
-                    *count += usize::from(predicate(key, value));
-                }
+            tuples.div_ceil(part),
+            || (HeldPairs::new(targets), 0),
+            |task, (held, count)| {
+                let range = task * part..((task + 1) * part).min(tuples);
+                held.reserve(range.len());
+                *count = fill(range, held);
                 *count
             },
-            |to, (keys, values, count)| {
-                // SAFETY: all these elements were written; `in_order` gives each task places of its own.
-                unsafe {
-                    keys.place(0, *count, to);
-                    values.place(0, *count, to);
-                }
-            },
+            // SAFETY: the caller guarantees that these were written; `in_order` gives each task places of
+            // its own.
+            |to, (held, count)| unsafe { held.place(0, *count, to) },
         )
     });
-    (keys, values)
+    (first, second)
 }
 
 /// Makes another key and value for each tuple. Unless the order of the keys `is_kept`, the tuples are sorted
@@ -141,42 +152,20 @@ where
     if tuples > limit {
         return Err(RelationError::TooLarge { what: "the product", tuples, limit });
     }
-    let tuples = tuples as usize;
-    let part = options.part_tuples.max(1);
-    let (mut keys, mut values) = (Vec::new(), Vec::new());
-    into_two(&mut keys, &mut values, tuples, |keys, values| {
-        in_order(
-            tuples.div_ceil(part),
-            || (Held::new(keys), Held::new(values), 0),
-            |task, (keys, values, count)| {
-                let (from, to) = (task * part, ((task + 1) * part).min(tuples));
-                *count = to - from;
-                keys.reserve(*count);
-                values.reserve(*count);
-                let (mut i, mut j) = (from / right.len(), from % right.len());
-                for at in 0..*count {
-                    // SAFETY: room for that many elements was reserved.
-                    unsafe {
-                        keys.write_at(at, left.keys[i]);
-                        values.write_at(at, combine(left.values[i], right[j]));
-                    }
-                    j += 1;
-                    if j == right.len() {
-                        (i, j) = (i + 1, 0);
-                    }
-                }
-                *count
-            },
-            |to, (keys, values, count)| {
-                // SAFETY: all these elements were written; `in_order` gives each task places of its own.
-                unsafe {
-                    keys.place(0, *count, to);
-                    values.place(0, *count, to);
-                }
-            },
-        )
-    });
-    Ok((keys, values))
+    let fill = |range: Range<usize>, held: &mut HeldPairs<'_, K, C>| {
+        let (mut i, mut j) = (range.start / right.len(), range.start % right.len());
+        for at in 0..range.len() {
+            // SAFETY: there is room for as many tuples as the range has.
+            unsafe { held.write_at(at, left.keys[i], combine(left.values[i], right[j])) };
+            j += 1;
+            if j == right.len() {
+                (i, j) = (i + 1, 0);
+            }
+        }
+        range.len()
+    };
+    // SAFETY: `fill` writes a tuple for each number of the range.
+    Ok(unsafe { filled(tuples as usize, options, fill) })
 }
 
 /// An associative function that combines the values of a key.

@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::rules::{How, SetOperation, SetRule};
+use pleach_format::Word;
 use std::collections::BTreeMap;
 
 /// Small numbers in an order that nothing follows from.

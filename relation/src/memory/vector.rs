@@ -13,11 +13,13 @@
 //! Nothing branches on a key. Two parts are processed in turn, since each step waits for the one before.
 //! Kernels detect duplicate keys on a side: then their output is invalid.
 
-use super::walk::Part;
+use super::part::Part;
 use pleach_format::Word;
 #[cfg(target_arch = "x86_64")]
 use pleach_format::cpu;
 use std::any::TypeId;
+#[cfg(target_arch = "x86_64")]
+use std::arch::x86_64::*;
 
 /// Keys that are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,7 +80,6 @@ pub(crate) struct Ended<K> {
 /// # Safety
 /// [`is_available`] is true for `K`; the parts are inside the columns; each of `outs` has room for the left
 /// keys of its part, for a union for the right ones too, and for [`SLACK`] more.
-/// union for the right ones too, and [`SLACK`] more.
 #[cfg(target_arch = "x86_64")]
 pub(crate) unsafe fn blocks<K: Word>(
     (a, b): (&[K], &[K]),
@@ -213,7 +214,6 @@ macro_rules! kernels {
             matched: &mut $mask,
             repeats: &mut $mask,
         ) {
-            use std::arch::x86_64::*;
             let Lane { left: a, right: b, .. } = *lane;
             // SAFETY: both blocks, and a key after each, are inside the columns. A left key counts once at
             // most, whatever the keys are, and the output ends at most a block after the keys that count.
@@ -273,11 +273,10 @@ macro_rules! kernels {
         #[target_feature(enable = "avx512f,popcnt")]
         unsafe fn $merge_step(
             lane: &mut Lane<$key>,
-            carried: &mut std::arch::x86_64::__m512i,
-            before: &mut std::arch::x86_64::__m512i,
+            carried: &mut __m512i,
+            before: &mut __m512i,
             repeats: &mut $mask,
         ) {
-            use std::arch::x86_64::*;
             // Lane `at` of stage `s` is exchanged with lane `at ^ (n >> s)`; stage 0 reverses a vector.
             const LANES: [[$key; $n]; $stages + 1] = {
                 let mut lanes = [[0; $n]; $stages + 1];
@@ -342,7 +341,6 @@ macro_rules! kernels {
             parts: [Part; TOGETHER],
             (outs, lasts): ([*mut $key; TOGETHER], [$key; TOGETHER]),
         ) -> [Ended<$key>; TOGETHER] {
-            use std::arch::x86_64::*;
             let mut lanes: [Lane<$key>; TOGETHER] =
                 std::array::from_fn(|at| Lane::new(columns, counts, parts[at], outs[at], $n));
             let mut repeats: $mask = 0;
@@ -409,20 +407,14 @@ ordered!(ordered32, u32, "cmp {0:e}, {3:e}");
 #[cfg(target_arch = "x86_64")]
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn align64(
-    low: std::arch::x86_64::__m512i,
-    before: std::arch::x86_64::__m512i,
-) -> std::arch::x86_64::__m512i {
-    std::arch::x86_64::_mm512_alignr_epi64::<7>(low, before)
+fn align64(low: __m512i, before: __m512i) -> __m512i {
+    _mm512_alignr_epi64::<7>(low, before)
 }
 #[cfg(target_arch = "x86_64")]
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn align32(
-    low: std::arch::x86_64::__m512i,
-    before: std::arch::x86_64::__m512i,
-) -> std::arch::x86_64::__m512i {
-    std::arch::x86_64::_mm512_alignr_epi32::<15>(low, before)
+fn align32(low: __m512i, before: __m512i) -> __m512i {
+    _mm512_alignr_epi32::<15>(low, before)
 }
 
 /// Returns the lesser and the greater of each two lanes. A minimum of words of 8 bytes takes two instructions
@@ -430,11 +422,7 @@ fn align32(
 #[cfg(target_arch = "x86_64")]
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn order64(
-    a: std::arch::x86_64::__m512i,
-    b: std::arch::x86_64::__m512i,
-) -> (std::arch::x86_64::__m512i, std::arch::x86_64::__m512i) {
-    use std::arch::x86_64::{_mm512_cmplt_epu64_mask, _mm512_mask_blend_epi64};
+fn order64(a: __m512i, b: __m512i) -> (__m512i, __m512i) {
     let is_less = _mm512_cmplt_epu64_mask(a, b);
     (_mm512_mask_blend_epi64(is_less, b, a), _mm512_mask_blend_epi64(is_less, a, b))
 }
@@ -443,12 +431,7 @@ fn order64(
 #[cfg(target_arch = "x86_64")]
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn stage64(
-    a: std::arch::x86_64::__m512i,
-    b: std::arch::x86_64::__m512i,
-    upper: u8,
-) -> std::arch::x86_64::__m512i {
-    use std::arch::x86_64::{_kxor_mask16, _mm512_cmplt_epu64_mask, _mm512_mask_blend_epi64};
+fn stage64(a: __m512i, b: __m512i, upper: u8) -> __m512i {
     let is_less = _mm512_cmplt_epu64_mask(a, b);
     let takes_a = _kxor_mask16(is_less.into(), upper.into()) as u8;
     _mm512_mask_blend_epi64(takes_a, b, a)
@@ -457,23 +440,14 @@ fn stage64(
 #[cfg(target_arch = "x86_64")]
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn order32(
-    a: std::arch::x86_64::__m512i,
-    b: std::arch::x86_64::__m512i,
-) -> (std::arch::x86_64::__m512i, std::arch::x86_64::__m512i) {
-    use std::arch::x86_64::{_mm512_max_epu32, _mm512_min_epu32};
+fn order32(a: __m512i, b: __m512i) -> (__m512i, __m512i) {
     (_mm512_min_epu32(a, b), _mm512_max_epu32(a, b))
 }
 
 #[cfg(target_arch = "x86_64")]
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn stage32(
-    a: std::arch::x86_64::__m512i,
-    b: std::arch::x86_64::__m512i,
-    upper: u16,
-) -> std::arch::x86_64::__m512i {
-    use std::arch::x86_64::{_mm512_mask_max_epu32, _mm512_min_epu32};
+fn stage32(a: __m512i, b: __m512i, upper: u16) -> __m512i {
     _mm512_mask_max_epu32(_mm512_min_epu32(a, b), upper, a, b)
 }
 

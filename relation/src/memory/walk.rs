@@ -9,6 +9,7 @@
 //! `rules.rs` specifies which tuples a walk emits; the comment of each type says it too.
 
 use super::cut::gallop;
+use super::part::{Part, Parting};
 use super::vector::{Blocks, SLACK};
 use pleach_format::Word;
 
@@ -40,15 +41,6 @@ pub(crate) struct Step {
     pub next_right: bool,
 }
 
-/// Rule for cutting the inputs of a walk.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Parting {
-    /// Equal keys in pairs: see [`super::cut::balanced`].
-    Balanced,
-    /// Left tuples before equal right ones; a part reads the right tuple after it, too.
-    Merge,
-}
-
 /// Rule for emitting tuples.
 pub(crate) trait Walk: Copy + Send + Sync + 'static {
     const PARTING: Parting;
@@ -64,6 +56,13 @@ pub(crate) trait Walk: Copy + Send + Sync + 'static {
     const RIGHT_ALONE: bool;
     /// The equivalent for keys that are unique on each side, if vectors can do it.
     const BLOCKS: Option<Blocks>;
+    /// Returns the number of tuples that the walk may write for a part. Each emitted tuple advances a side:
+    /// the left one unless right tuples are emitted alone, and the right one may be one tuple after its part.
+    /// One more tuple is written without being emitted; for whole vectors, [`SLACK`].
+    fn room(part: &Part) -> usize {
+        let (left, right) = part.tuples();
+        left + if Self::RIGHT_ALONE { right } else { 0 } + 2 + SLACK
+    }
     /// Makes one step at keys `a` and `b`; `below` is `a < b`, and `above` is `a > b`.
     fn step<K: Word>(below: bool, above: bool, a: K, b: K, state: &mut State<K>) -> Step;
 }
@@ -168,28 +167,6 @@ walks! {
     };
 }
 
-/// Part of both inputs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Part {
-    pub left: (usize, usize),
-    pub right: (usize, usize),
-}
-
-impl Part {
-    /// Returns the numbers of tuples of both sides.
-    pub(crate) fn tuples(&self) -> (usize, usize) {
-        (self.left.1 - self.left.0, self.right.1 - self.right.0)
-    }
-
-    /// Returns the number of tuples that a walk may write for this part. Each emitted tuple advances a side:
-    /// the left one unless right tuples are emitted alone, and the right one may be one tuple after its part.
-    /// One more tuple is written without being emitted; for whole vectors, [`SLACK`].
-    pub(crate) fn room<W: Walk>(&self) -> usize {
-        let (left, right) = self.tuples();
-        left + if W::RIGHT_ALONE { right } else { 0 } + 2 + SLACK
-    }
-}
-
 /// Receiver of emitted tuples.
 pub(crate) trait Emit<K> {
     /// Writes a tuple of key `key` at `at`: left tuple `i` if `left`, right tuple `j` if `right`. The next call
@@ -272,7 +249,7 @@ pub(crate) unsafe fn walk<W: Walk, K: Word>(
         assert!(part.left.0 <= part.left.1 && part.left.1 <= a.len(), "a part is inside the left input");
         assert!(part.right.0 <= part.right.1 && part.right.1 <= b.len(), "a part is inside the right input");
         *start = room;
-        room += part.room::<W>();
+        room += W::room(part);
     }
     let mut lanes: Vec<Lane<K>> =
         parts.iter().zip(starts).map(|(&part, at)| Lane::new::<W>(a, b, part, at)).collect();
@@ -392,3 +369,48 @@ unsafe fn finish<W: Walk, K: Word>(
         }
     }
 }
+
+/// Evaluates an expression with a type as the walk of a set operation.
+macro_rules! with_set_walk {
+    ($operation:expr, $rule:expr, $walk:ident => $body:expr) => {{
+        use $crate::rules::{SetOperation, SetRule};
+        match ($operation, $rule) {
+            (SetOperation::Union, SetRule::Set) => with_set_walk!(@one UnionSet, $walk => $body),
+            (SetOperation::Union, SetRule::Multiset) => with_set_walk!(@one UnionMultiset, $walk => $body),
+            (SetOperation::Intersection, SetRule::Set) => {
+                with_set_walk!(@one IntersectionSet, $walk => $body)
+            }
+            (SetOperation::Intersection, SetRule::Multiset) => {
+                with_set_walk!(@one IntersectionMultiset, $walk => $body)
+            }
+            (SetOperation::Difference, SetRule::Set) => with_set_walk!(@one DifferenceSet, $walk => $body),
+            (SetOperation::Difference, SetRule::Multiset) => {
+                with_set_walk!(@one DifferenceMultiset, $walk => $body)
+            }
+        }
+    }};
+    (@one $one:ident, $walk:ident => $body:expr) => {{
+        type $walk = $crate::memory::walk::$one;
+        $body
+    }};
+}
+pub(crate) use with_set_walk;
+
+/// Evaluates an expression with a type as the walk of a join of unique right keys.
+macro_rules! with_join_walk {
+    ($how:expr, $walk:ident => $body:expr) => {{
+        use $crate::rules::How;
+        match $how {
+            How::Inner | How::Semi => with_join_walk!(@one Semi, $walk => $body),
+            How::Left => with_join_walk!(@one LeftOuter, $walk => $body),
+            How::Right => with_join_walk!(@one RightOuter, $walk => $body),
+            How::Full => with_join_walk!(@one FullOuter, $walk => $body),
+            How::Anti => with_join_walk!(@one Anti, $walk => $body),
+        }
+    }};
+    (@one $one:ident, $walk:ident => $body:expr) => {{
+        type $walk = $crate::memory::walk::$one;
+        $body
+    }};
+}
+pub(crate) use with_join_walk;

@@ -8,10 +8,11 @@
 //! its answer: some of its left tuples, some of its right ones, or all pairs. Such pieces are cut again, by
 //! the size of their answers.
 
-use super::StreamOptions;
 use super::device::Task;
-use super::input::{AnyKey, Relation};
+use super::input::Relation;
+use super::options::StreamOptions;
 use crate::error::RelationError;
+use crate::expr::Point;
 use crate::rules::{How, SetOperation, SetRule};
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -226,29 +227,22 @@ impl<'a> Pieces<'a> {
         }
         let (i, j) = (low, diagonal - low);
         // The first key after the cut begins the next piece, unless it begins before the cut.
-        let mut next: Option<AnyKey> = None;
-        for (input, at) in [(a, i), (b, j)] {
-            if at < input.len() {
-                let key = input.key(at)?;
-                next = Some(next.map_or(key.clone(), |other| other.min(key)));
-            }
-        }
-        let Some(key) = next else { return Ok(Some(end)) };
+        let Some(key) = self.least((i, j))? else { return Ok(Some(end)) };
         let to = (a.bound(from.0..i, |k| *k < key)?, b.bound(from.1..j, |k| *k < key)?);
         Ok((to != from).then_some(to))
+    }
+
+    /// Returns the lesser of the keys at these ranks, if there are any.
+    fn least(&self, (i, j): (u64, u64)) -> Result<Option<Point>, RelationError> {
+        let key = |input: &Relation<'_>, at: u64| (at < input.len()).then(|| input.key(at)).transpose();
+        let keys = [key(&self.left, i)?, key(&self.right, j)?];
+        Ok(keys.into_iter().flatten().min())
     }
 
     /// Adds the answer of the key that begins here to the queue.
     fn key_alone(&mut self) -> Result<(), RelationError> {
         let (a, b, from) = (&self.left, &self.right, self.at);
-        let mut key: Option<AnyKey> = None;
-        for (input, at) in [(a, from.0), (b, from.1)] {
-            if at < input.len() {
-                let next = input.key(at)?;
-                key = Some(key.map_or(next.clone(), |other| other.min(next)));
-            }
-        }
-        let Some(key) = key else { return Ok(()) };
+        let Some(key) = self.least(from)? else { return Ok(()) };
         let to = (a.bound(from.0..a.len(), |k| *k <= key)?, b.bound(from.1..b.len(), |k| *k <= key)?);
         // Keys out of order, in a damaged file: skipped tuples are verified.
         let to = if to == from { (a.len(), b.len()) } else { to };

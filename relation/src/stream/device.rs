@@ -4,7 +4,7 @@
 //! answer, bit for bit the same as the CPU's. Inputs of any size are processed in pieces. A device refuses
 //! unsupported work before anything is read; the CPU answers a piece whose answer does not fit on the device.
 
-use super::Chunk;
+use super::chunk::Chunk;
 use crate::error::RelationError;
 use crate::expr;
 use crate::rules::{How, Reduction, SetOperation, SetRule};
@@ -82,4 +82,9 @@ pub(super) fn checked<'a>(
         Ok(()) => Ok(Some(device)),
         Err(what) => Err(RelationError::NoDevice { what, device: device.name() }),
     }
+}
+
+/// Returns the end of a plan: the device that answers its pieces.
+pub(super) fn answered_by(device: Option<&dyn Device>) -> String {
+    device.map_or_else(String::new, |device| format!("; answered by {}", device.name()))
 }

@@ -5,23 +5,18 @@
 //! keys that it reads to cut the work: whatever they are, the cuts cover all ranks, and everything in them is
 //! verified when it is read.
 
+use super::chunk::{Field, Schema};
+use super::columns::{key_at, slice};
 use crate::error::RelationError;
-use crate::expr;
+use crate::expr::{self, Point};
 use pleach::{Index, KeyType, ReadError, ValueType};
 use pleach_builder::rescale::Rescale;
 use pleach_builder::{Column, Strings};
 use pleach_format::checksum::{SUM_BLOCK_BYTES, SUM_BYTES, crc32};
 use pleach_format::section::Tag;
 use pleach_format::view::ColumnPlace;
-use pleach_format::{FormatError, Record, Word, line};
+use pleach_format::{FormatError, Word, line};
 use std::ops::Range;
-
-/// A key in the form in which it is compared.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum AnyKey {
-    Word(u128),
-    Bytes(Vec<u8>),
-}
 
 /// A sorted relation: an index file, or columns.
 #[derive(Clone, Copy)]
@@ -181,31 +176,25 @@ impl<'a> Relation<'a> {
     }
 
     /// Returns the key at a rank, not verified.
-    pub(super) fn key(&self, rank: u64) -> Result<AnyKey, RelationError> {
+    pub(super) fn key(&self, rank: u64) -> Result<Point, RelationError> {
         match self.kind {
             Kind::File(index) if self.key_type().is_bytes() => {
                 let keys = index.strings::<()>().map_err(|_| mismatch(index))?;
                 let key = keys.key(rank).map_err(|source| Self::damaged(index, "LINE", source))?;
-                Ok(AnyKey::Bytes(key.unwrap_or_default()))
+                Ok(Point::Bytes(key.unwrap_or_default()))
             }
             Kind::File(index) => {
                 let (at, slot) = index.header().geometry.place(rank);
                 let bytes = bytes(index, index.header().line_offset(at), 64)?;
                 let bytes = bytes.first_chunk().ok_or_else(|| mismatch(index))?;
                 let near = |word, bytes| self.keys.map_or(word, |rescale| rescale.nearest(word, bytes));
-                Ok(AnyKey::Word(match index.header().geometry.key_bytes {
+                Ok(Point::Word(match index.header().geometry.key_bytes {
                     4 => near(line::key::<u32>(bytes, slot).into(), 4).into(),
                     8 => near(line::key::<u64>(bytes, slot), 8).into(),
                     _ => line::key::<u128>(bytes, slot),
                 }))
             }
-            Kind::Columns { keys, .. } => Ok(match keys {
-                Column::None => AnyKey::Word(0),
-                Column::U32(words) => AnyKey::Word(words[rank as usize].into()),
-                Column::U64(words) => AnyKey::Word(words[rank as usize].into()),
-                Column::U128(words) => AnyKey::Word(words[rank as usize]),
-                Column::Bytes(strings) => AnyKey::Bytes(strings.get(rank as usize).to_vec()),
-            }),
+            Kind::Columns { keys, .. } => Ok(key_at(keys, rank as usize)),
         }
     }
 
@@ -257,62 +246,45 @@ impl<'a> Relation<'a> {
         Ok(fits)
     }
 
+    /// Returns the schema of its tuples; verifies what [`Relation::prepare`] does.
+    pub(super) fn schema(&self) -> Result<Schema, RelationError> {
+        let names = self.prepare()?;
+        let value_type = self.value_type();
+        Ok(Schema {
+            key_type: self.key_type(),
+            key_name: names.key,
+            key_logical: names.key_logical,
+            values: Field { name: names.value, value_type, logical: names.value_logical },
+            right: None,
+            has_sides: false,
+            is_sorted: true,
+        })
+    }
+
     /// Returns the schema for expressions on this relation.
     ///
     /// # Errors
     /// [`RelationError::Damaged`] if the names are damaged.
     pub fn expr_schema(&self) -> Result<expr::Schema, RelationError> {
-        let names = self.prepare()?;
-        Ok(expr::Schema {
-            key_type: self.key_type(),
-            value_type: self.value_type(),
-            record: Record::of(self.value_type(), &names.value_logical),
-            key_name: names.key,
-            value_name: names.value,
-            logical: (names.key_logical, names.value_logical),
-            is_raw: false,
-        })
+        Ok((&self.schema()?).into())
     }
 
     /// Returns the first rank whose key is at least `point`, or above it if `is_upper`; verifies every key
     /// that it reads. O(log) blocks.
-    pub(super) fn verified_bound(&self, point: &expr::Point, is_upper: bool) -> Result<u64, RelationError> {
-        let (mut low, mut high) = (0, self.len());
-        while low < high {
-            let middle = low + (high - low) / 2;
-            let (keys, _) = self.read(middle..middle + 1, false)?;
-            let key = match keys {
-                Column::None => return Ok(0),
-                Column::U32(words) => expr::Point::Word(words[0].into()),
-                Column::U64(words) => expr::Point::Word(words[0].into()),
-                Column::U128(words) => expr::Point::Word(words[0]),
-                Column::Bytes(strings) => expr::Point::Bytes(strings.get(0).to_vec()),
-            };
-            if key < *point || (is_upper && key == *point) {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
-        Ok(low)
+    pub(super) fn verified_bound(&self, point: &Point, is_upper: bool) -> Result<u64, RelationError> {
+        first_not(0..self.len(), |rank| {
+            let key = key_at(&self.read(rank..rank + 1, false)?.0, 0);
+            Ok(key < *point || (is_upper && key == *point))
+        })
     }
 
     /// Returns the first rank in `within` whose key is not `below`. O(log) keys.
     pub(super) fn bound(
         &self,
         within: Range<u64>,
-        below: impl Fn(&AnyKey) -> bool,
+        below: impl Fn(&Point) -> bool,
     ) -> Result<u64, RelationError> {
-        let (mut low, mut high) = (within.start, within.end);
-        while low < high {
-            let middle = low + (high - low) / 2;
-            if below(&self.key(middle)?) {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
-        Ok(low)
+        first_not(within, |rank| Ok(below(&self.key(rank)?)))
     }
 
     /// Reads keys, and values if requested, of consecutive ranks, which must exist. Verified.
@@ -392,6 +364,20 @@ impl<'a> Relation<'a> {
         index.check_mapping().map_err(|source| Self::damaged(index, "LINE", source))?;
         Ok((keys, values))
     }
+}
+
+/// Returns the first rank in `within` that is not `below`, which is true for all ranks before it. O(log)
+/// calls.
+fn first_not(
+    within: Range<u64>,
+    below: impl Fn(u64) -> Result<bool, RelationError>,
+) -> Result<u64, RelationError> {
+    let (mut low, mut high) = (within.start, within.end);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if below(middle)? { low = middle + 1 } else { high = middle }
+    }
+    Ok(low)
 }
 
 /// Returns the error of a header that contradicts a section.
@@ -538,19 +524,4 @@ fn byte_keys(index: &Index, ranks: Range<u64>) -> Result<Column, RelationError> 
         keys.push(&tuple.map_err(failed)?.0);
     }
     Ok(Column::Bytes(keys))
-}
-
-/// Copies a range of a column.
-pub(super) fn slice(column: &Column, range: Range<usize>) -> Column {
-    match column {
-        Column::None => Column::None,
-        Column::U32(words) => Column::U32(words[range].to_vec()),
-        Column::U64(words) => Column::U64(words[range].to_vec()),
-        Column::U128(words) => Column::U128(words[range].to_vec()),
-        Column::Bytes(strings) => {
-            let mut copy = Strings::default();
-            range.for_each(|at| copy.push(strings.get(at)));
-            Column::Bytes(copy)
-        }
-    }
 }

@@ -1,18 +1,13 @@
 //! Tuples of a piece of two inputs that are in the answer, and their columns.
 
+use super::columns::NONE;
 use super::cut::Operator;
-use crate::memory::join::{Run, expand, runs};
-use crate::memory::sweep::{Buffer, is_distinct, sweep_here};
-use crate::memory::walk::{
-    Anti, DifferenceMultiset, DifferenceSet, Emit, FullOuter, IntersectionMultiset, IntersectionSet,
-    LeftOuter, Part, RightOuter, Semi, UnionMultiset, UnionSet, Walk,
+use crate::memory::{
+    Buffer, Emit, Part, Run, Walk, expand, is_distinct, runs, sweep_here, with_join_walk, with_set_walk,
 };
-use crate::rules::{How, SetOperation, SetRule};
+use crate::rules::How;
 use pleach_builder::{Column, Strings};
 use pleach_format::Word;
-
-/// Position of a missing tuple.
-pub(super) const NONE: u32 = u32::MAX;
 
 /// Positions of the tuples of an answer, or the runs from which they are expanded in parts.
 pub(super) enum Matched {
@@ -62,20 +57,10 @@ fn rows<W: Walk, K: Word>(a: &[K], b: &[K]) -> Matched {
 
 fn words<K: Word>(a: &[K], b: &[K], operator: Operator) -> Matched {
     match operator {
-        Operator::Set(SetOperation::Union, SetRule::Set) => rows::<UnionSet, K>(a, b),
-        Operator::Set(SetOperation::Union, SetRule::Multiset) => rows::<UnionMultiset, K>(a, b),
-        Operator::Set(SetOperation::Intersection, SetRule::Set) => rows::<IntersectionSet, K>(a, b),
-        Operator::Set(SetOperation::Intersection, SetRule::Multiset) => rows::<IntersectionMultiset, K>(a, b),
-        Operator::Set(SetOperation::Difference, SetRule::Set) => rows::<DifferenceSet, K>(a, b),
-        Operator::Set(SetOperation::Difference, SetRule::Multiset) => rows::<DifferenceMultiset, K>(a, b),
-        Operator::Join(How::Semi) => rows::<Semi, K>(a, b),
-        Operator::Join(How::Anti) => rows::<Anti, K>(a, b),
-        Operator::Join(how) if is_distinct(b, (0, b.len())) => match how {
-            How::Left => rows::<LeftOuter, K>(a, b),
-            How::Right => rows::<RightOuter, K>(a, b),
-            How::Full => rows::<FullOuter, K>(a, b),
-            _ => rows::<Semi, K>(a, b),
-        },
+        Operator::Set(operation, rule) => with_set_walk!(operation, rule, W => rows::<W, K>(a, b)),
+        Operator::Join(how) if matches!(how, How::Semi | How::Anti) || is_distinct(b, (0, b.len())) => {
+            with_join_walk!(how, W => rows::<W, K>(a, b))
+        }
         Operator::Join(how) => {
             let part = Part { left: (0, a.len()), right: (0, b.len()) };
             // A piece has fewer tuples than 2^32 on a side, so that its pairs are below 2^64.
@@ -127,51 +112,4 @@ pub(super) fn expanded(how: How, runs: &[Run], from: u64, to: u64) -> (Vec<u32>,
         right.push(j.map_or(NONE, |j| j as u32));
     });
     (left, right)
-}
-
-/// Returns the elements at positions, all of which exist.
-pub(crate) fn take(column: &Column, rows: &[u32]) -> Column {
-    take_or_zeros(column, rows, 0)
-}
-
-/// Returns the elements at positions; zero, or a string of `absent_bytes` zero bytes, where a position is
-/// [`NONE`].
-pub(super) fn take_or_zeros(column: &Column, rows: &[u32], absent_bytes: usize) -> Column {
-    fn words<W: Copy + Default>(words: &[W], rows: &[u32]) -> Vec<W> {
-        rows.iter().map(|&row| words.get(row as usize).copied().unwrap_or_default()).collect()
-    }
-    match column {
-        Column::None => Column::None,
-        Column::U32(column) => Column::U32(words(column, rows)),
-        Column::U64(column) => Column::U64(words(column, rows)),
-        Column::U128(column) => Column::U128(words(column, rows)),
-        Column::Bytes(strings) => {
-            let absent = vec![0; absent_bytes];
-            let mut taken = Strings::default();
-            rows.iter()
-                .for_each(|&row| taken.push(if row == NONE { &absent } else { strings.get(row as usize) }));
-            Column::Bytes(taken)
-        }
-    }
-}
-
-/// Returns elements of the left column where there is a left position, otherwise of the right one.
-pub(super) fn take_either(left: &Column, right: &Column, rows: (&[u32], &[u32])) -> Column {
-    fn words<W: Copy + Default>(left: &[W], right: &[W], (i, j): (&[u32], &[u32])) -> Vec<W> {
-        let one = |(&i, &j): (&u32, &u32)| left.get(i as usize).or_else(|| right.get(j as usize)).copied();
-        i.iter().zip(j).map(|rows| one(rows).unwrap_or_default()).collect()
-    }
-    match (left, right) {
-        (Column::U32(left), Column::U32(right)) => Column::U32(words(left, right, rows)),
-        (Column::U64(left), Column::U64(right)) => Column::U64(words(left, right, rows)),
-        (Column::U128(left), Column::U128(right)) => Column::U128(words(left, right, rows)),
-        (Column::Bytes(left), Column::Bytes(right)) => {
-            let mut taken = Strings::default();
-            for (&i, &j) in rows.0.iter().zip(rows.1) {
-                taken.push(if i == NONE { right.get(j as usize) } else { left.get(i as usize) });
-            }
-            Column::Bytes(taken)
-        }
-        _ => take(left, rows.0),
-    }
 }

@@ -4,9 +4,10 @@
 //! tuples is copied as often. So a chunk takes only as many positions as its limit of bytes allows; the
 //! others wait.
 
-use super::Chunk;
-use super::matched::{NONE, expanded, take_either, take_or_zeros};
-use crate::memory::join::Run;
+use super::chunk::Chunk;
+use super::columns::{NONE, take_either, take_or_zeros};
+use super::matched::expanded;
+use crate::memory::Run;
 use crate::rules::How;
 use pleach::ValueType;
 use pleach_builder::Column;

@@ -3,7 +3,8 @@
 //! Nothing is sorted unless the answer is out of order. The file appears only after the whole answer has been
 //! made and all inputs have been verified.
 
-use super::{Answer, Chunk, Field, Schema};
+use super::answer::Answer;
+use super::chunk::{Chunk, Field, Schema};
 use crate::error::RelationError;
 use pleach::ValueType;
 use pleach_builder::source::{Schema as FileSchema, Source, SourceError};
@@ -203,6 +204,7 @@ impl Source for Records<'_> {
     }
 
     fn progress(&self) -> (u64, Option<u64>) {
-        (self.answer.producer.done(), Some(self.answer.total))
+        let (done, total) = self.answer.progress();
+        (done, Some(total))
     }
 }

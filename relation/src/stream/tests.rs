@@ -1,18 +1,23 @@
 //! Every operator over files against the oracles of the slices, over all key types, with pieces so small that they
 //! have borders everywhere; and files with a damaged byte.
 
-use super::input::AnyKey;
+use super::columns::append;
+use super::cut::{Operator, Pieces};
+use super::two::{Inputs, check_size};
 use super::*;
+use crate::error::RelationError;
+use crate::expr::Point;
+use crate::memory;
 use crate::memory::tests::{Answers, RIGHT, join_oracle, pairs, set_oracle};
-use crate::rules::Reduction;
-use pleach::{Index, Key, Word};
-use pleach_builder::{BuildOptions, Strings, build_bytes, build_strings_bytes};
+use crate::rules::{How, Reduction, SetOperation, SetRule};
+use pleach::{Index, Key, KeyType, ValueType, Word};
+use pleach_builder::{BuildOptions, Column, Observer, Silent, Strings, build_bytes, build_strings_bytes};
 use std::collections::BTreeMap;
 
 /// A way from small numbers to keys of a type, in the same order, and to files of them.
 struct Make {
     name: &'static str,
-    key: fn(u64) -> AnyKey,
+    key: fn(u64) -> Point,
     file: fn(&[u64], u64) -> Index,
 }
 
@@ -49,34 +54,34 @@ fn float(code: u64) -> f64 {
 const MAKES: [Make; 8] = [
     Make {
         name: "u32",
-        key: |code| AnyKey::Word((code % (1 << 32)).into()),
+        key: |code| Point::Word((code % (1 << 32)).into()),
         file: |keys, from| index(keys, from, |code| code as u32, &plain()),
     },
     Make {
         name: "u64",
-        key: |code| AnyKey::Word(code.into()),
+        key: |code| Point::Word(code.into()),
         file: |keys, from| index(keys, from, |code| code, &plain()),
     },
     Make {
         name: "u128",
-        key: |code| AnyKey::Word(u128::from(code) << 50),
+        key: |code| Point::Word(u128::from(code) << 50),
         file: |keys, from| {
             index(keys, from, |code| u128::from(code) << 50, &BuildOptions { columns: true, ..plain() })
         },
     },
     Make {
         name: "i64",
-        key: |code| AnyKey::Word(signed(code).encode().to_u128()),
+        key: |code| Point::Word(signed(code).encode().to_u128()),
         file: |keys, from| index(keys, from, signed, &plain()),
     },
     Make {
         name: "f64",
-        key: |code| AnyKey::Word(float(code).encode().to_u128()),
+        key: |code| Point::Word(float(code).encode().to_u128()),
         file: |keys, from| index(keys, from, float, &plain()),
     },
     Make {
         name: "bytes9",
-        key: |code| AnyKey::Bytes([&[7], code.to_be_bytes().as_slice()].concat()),
+        key: |code| Point::Bytes([&[7], code.to_be_bytes().as_slice()].concat()),
         file: |keys, from| {
             let key = |code: u64| [&[7], code.to_be_bytes().as_slice()].concat();
             strings(KeyType::Fixed(9), keys, from, key, false)
@@ -84,12 +89,12 @@ const MAKES: [Make; 8] = [
     },
     Make {
         name: "bytes",
-        key: |code| AnyKey::Bytes(text(code)),
+        key: |code| Point::Bytes(text(code)),
         file: |keys, from| strings(KeyType::Bytes, keys, from, text, false),
     },
     Make {
         name: "utf8",
-        key: |code| AnyKey::Bytes(text(code)),
+        key: |code| Point::Bytes(text(code)),
         file: |keys, from| strings(KeyType::Utf8, keys, from, text, true),
     },
 ];
@@ -101,12 +106,12 @@ fn narrowed(keys: &[u64]) -> Vec<u64> {
     keys
 }
 
-fn any_key(keys: &Column, at: usize) -> AnyKey {
+fn any_key(keys: &Column, at: usize) -> Point {
     match keys {
-        Column::U32(words) => AnyKey::Word(words[at].into()),
-        Column::U64(words) => AnyKey::Word(words[at].into()),
-        Column::U128(words) => AnyKey::Word(words[at]),
-        Column::Bytes(strings) => AnyKey::Bytes(strings.get(at).to_vec()),
+        Column::U32(words) => Point::Word(words[at].into()),
+        Column::U64(words) => Point::Word(words[at].into()),
+        Column::U128(words) => Point::Word(words[at]),
+        Column::Bytes(strings) => Point::Bytes(strings.get(at).to_vec()),
         Column::None => unreachable!("keys are there"),
     }
 }
@@ -588,7 +593,7 @@ fn long_strings_make_short_chunks() {
 
 /// None of it.
 fn slice_of(column: &Column) -> Column {
-    super::input::slice(column, 0..0)
+    super::columns::slice(column, 0..0)
 }
 
 #[test]
@@ -637,7 +642,7 @@ fn answers_of_any_size_are_counted() {
 #[test]
 fn sums_are_those_of_whole_keys() {
     // Parts of these sums do not fit, wherever they are cut.
-    let block = crate::memory::rows::BLOCK_TUPLES as u64;
+    let block = memory::BLOCK_TUPLES as u64;
     let (many, half) = (3 * block, 3 * block / 2);
     let value = |at: u64| if at % many < half { i64::MAX - 5 } else { -(i64::MAX - 4) };
     let tuples: Vec<(u32, i64)> = (0..2 * many).map(|at| ((at / many) as u32, value(at))).collect();

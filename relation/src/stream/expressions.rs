@@ -1,13 +1,14 @@
 //! Expressions as the predicates and projections of streams.
 
-use super::{Predicate, Projection, Schema, Tuples};
+use super::chunk::{self, Chunk, Field};
+use super::rows::{self, Bitmap};
 use crate::error::RelationError;
-use crate::stream::{self, Bitmap, Chunk, Field};
+use crate::expr::{Predicate, Projection, Schema, Tuples};
 use pleach_builder::Column;
 use pleach_format::Record;
 
-impl From<&stream::Schema> for Schema {
-    fn from(schema: &stream::Schema) -> Self {
+impl From<&chunk::Schema> for Schema {
+    fn from(schema: &chunk::Schema) -> Self {
         let values = &schema.values;
         Self {
             key_type: schema.key_type,
@@ -38,7 +39,7 @@ impl Predicate {
     }
 }
 
-impl stream::Predicate for Predicate {
+impl rows::Predicate for Predicate {
     fn evaluate(&self, chunk: &Chunk, keep: &mut Bitmap) -> Result<(), RelationError> {
         self.evaluate_into(chunk, keep)
     }
@@ -48,12 +49,12 @@ impl stream::Predicate for Predicate {
     }
 }
 
-impl stream::Projection for Projection {
+impl rows::Projection for Projection {
     /// The input has the schema for which the projection was parsed.
-    fn schema(&self, _: &stream::Schema) -> Result<stream::Schema, RelationError> {
+    fn schema(&self, _: &chunk::Schema) -> Result<chunk::Schema, RelationError> {
         let out = Projection::schema(self);
         let (key_logical, logical) = out.logical;
-        Ok(stream::Schema {
+        Ok(chunk::Schema {
             key_type: out.key_type,
             key_name: out.key_name,
             key_logical,
