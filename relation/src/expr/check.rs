@@ -182,11 +182,8 @@ impl Checker<'_> {
             Typed::Int(int) => Ok(int),
             other => {
                 let what = format!("{} cannot be an operand of '{}'", other.name(), operation.sign());
-                Err(self.refused(
-                    node,
-                    what,
-                    "a whole number: a key, value or field of integers, rank, or 17",
-                ))
+                let allowed = "a whole number: a key, value or field of integers, rank, or 17";
+                Err(self.refused(node, what, allowed))
             }
         }
     }
@@ -220,13 +217,8 @@ impl Checker<'_> {
             && let Some(index) = record.find(name)
         {
             let kind = Kind::of_field(record.fields()[index].kind);
-            return Ok(Leaf {
-                side: Side::Value,
-                kind,
-                at: Some(record.offset(index)),
-                in_bytes: record.storage().is_bytes(),
-                name: name.to_owned(),
-            });
+            let (at, in_bytes) = (Some(record.offset(index)), record.storage().is_bytes());
+            return Ok(Leaf { at, in_bytes, ..Leaf::whole(Side::Value, kind, name) });
         }
         if name == schema.key_name && !name.is_empty() {
             return Ok(key());
@@ -385,11 +377,8 @@ impl Checker<'_> {
         let narrow = f64::from(number as f32);
         // 0.1 compared with an f32 is the f32 nearest to it; a whole number is exact.
         if matches!(constant, Typed::Int(_)) && narrow != number {
-            return Some(Err(self.refused(
-                node,
-                format!("{number} is not exact as an f32"),
-                "the float that is meant",
-            )));
+            let what = format!("{number} is not exact as an f32");
+            return Some(Err(self.refused(node, what, "the float that is meant")));
         }
         Some(Ok(narrow))
     }
@@ -404,11 +393,8 @@ impl Checker<'_> {
         let bytes: Option<Vec<u8>> =
             pairs.iter().map(|&[high, low]| Some((digit(high)? << 4 | digit(low)?) as u8)).collect();
         bytes.filter(|_| rest.is_empty()).ok_or_else(|| {
-            self.refused(
-                node,
-                format!("invalid bytes {text:?}"),
-                "\\x and two hexadecimal digits for each byte",
-            )
+            let what = format!("invalid bytes {text:?}");
+            self.refused(node, what, "\\x and two hexadecimal digits for each byte")
         })
     }
 

@@ -193,28 +193,27 @@ impl Item {
         tuples: &Tuples<'_>,
         out: &mut Column,
     ) -> Result<(), EvalError> {
-        if let Source::Whole(leaf) = &self.what {
-            match (leaf.side, tuples.keys, &mut *out) {
-                // The old key, unchanged.
-                (Side::Key, ColumnRef::U32(words), Column::U32(out)) => {
-                    out.extend_from_slice(words);
-                    return Ok(());
-                }
-                (Side::Key, ColumnRef::U64(words), Column::U64(out)) => {
-                    out.extend_from_slice(words);
-                    return Ok(());
-                }
-                (Side::Key, ColumnRef::U128(words), Column::U128(out)) => {
-                    out.extend_from_slice(words);
-                    return Ok(());
-                }
-                (_, _, Column::Bytes(strings)) => {
-                    (0..tuples.len()).for_each(|index| strings.push(leaf.bytes(tuples, index, &mut [0; 8])));
-                    return Ok(());
-                }
-                _ => {}
+        // True for the old key, unchanged.
+        let is_key = matches!(&self.what, Source::Whole(leaf) if leaf.side == Side::Key);
+        match (&self.what, tuples.keys, &mut *out) {
+            (_, ColumnRef::U32(words), Column::U32(out)) if is_key => out.extend_from_slice(words),
+            (_, ColumnRef::U64(words), Column::U64(out)) if is_key => out.extend_from_slice(words),
+            (_, ColumnRef::U128(words), Column::U128(out)) if is_key => out.extend_from_slice(words),
+            (Source::Whole(leaf), _, Column::Bytes(strings)) => {
+                (0..tuples.len()).for_each(|index| strings.push(leaf.bytes(tuples, index, &mut [0; 8])));
             }
+            _ => return self.append_words(key_type, tuples, out),
         }
+        Ok(())
+    }
+
+    /// Appends numbers as the words of keys.
+    fn append_words(
+        &self,
+        key_type: KeyType,
+        tuples: &Tuples<'_>,
+        out: &mut Column,
+    ) -> Result<(), EvalError> {
         let mut words = self.what.words(tuples);
         if key_type == KeyType::F64 {
             let is_narrow = matches!(&self.what, Source::Whole(leaf) if leaf.kind == Kind::F32);
@@ -223,10 +222,8 @@ impl Item {
                     if is_narrow { f64::from(f32::from_bits(*word as u32)) } else { f64::from_bits(*word) };
                 if float.is_nan() {
                     let rank = tuples.first_rank + index as u64;
-                    return Err(EvalError {
-                        rank,
-                        what: format!("{} is NaN, which cannot be a key", self.name),
-                    });
+                    let what = format!("{} is NaN, which cannot be a key", self.name);
+                    return Err(EvalError { rank, what });
                 }
                 *word = float.encode();
             }
@@ -256,24 +253,13 @@ impl Item {
             (0..tuples.len()).for_each(|index| strings.push(leaf.bytes(tuples, index, &mut [0; 8])));
             return;
         }
-        match (&self.what, tuples.values, &mut *out) {
-            (
-                Source::Whole(Leaf { side: Side::Value, at: None, .. }),
-                ColumnRef::U32(words),
-                Column::U32(out),
-            ) => {
-                out.extend_from_slice(words);
-            }
-            (
-                Source::Whole(Leaf { side: Side::Value, at: None, .. }),
-                ColumnRef::U64(words),
-                Column::U64(out),
-            ) => {
-                out.extend_from_slice(words);
-            }
-            (what, _, Column::U32(out)) => out.extend(what.words(tuples).iter().map(|&word| word as u32)),
-            (what, _, Column::U64(out)) => out.extend(what.words(tuples)),
-            (_, _, Column::None | Column::U128(_) | Column::Bytes(_)) => {}
+        let is_value = matches!(self.what, Source::Whole(Leaf { side: Side::Value, at: None, .. }));
+        match (tuples.values, out) {
+            (ColumnRef::U32(words), Column::U32(out)) if is_value => out.extend_from_slice(words),
+            (ColumnRef::U64(words), Column::U64(out)) if is_value => out.extend_from_slice(words),
+            (_, Column::U32(out)) => out.extend(self.what.words(tuples).iter().map(|&word| word as u32)),
+            (_, Column::U64(out)) => out.extend(self.what.words(tuples)),
+            (_, Column::None | Column::U128(_) | Column::Bytes(_)) => {}
         }
     }
 }

@@ -82,23 +82,15 @@ fn sign(text: &str, at: usize, letter: char) -> Result<(Token, usize), ExprError
     if let Some((foreign, ours)) = FOREIGN.into_iter().find(|(foreign, _)| rest.starts_with(foreign))
         && known != Some("!=")
     {
-        return Err(ExprError::new(
-            text,
-            at..at + foreign.len(),
-            format!("unknown operator '{foreign}'"),
-            ours,
-        ));
+        let what = format!("unknown operator '{foreign}'");
+        return Err(ExprError::new(text, at..at + foreign.len(), what, ours));
     }
     match known {
         Some(sign) => Ok((Token::Sign(sign), sign.len())),
         None => {
             let what = format!("unexpected character '{}'", letter.escape_debug());
-            Err(ExprError::new(
-                text,
-                at..at + letter.len_utf8(),
-                what,
-                "a name, a number, a text or an operator",
-            ))
+            let allowed = "a name, a number, a text or an operator";
+            Err(ExprError::new(text, at..at + letter.len_utf8(), what, allowed))
         }
     }
 }
@@ -141,14 +133,8 @@ fn number(text: &str, at: usize) -> Result<(Token, usize), ExprError> {
     }
     let place = at..at + end;
     let digits: String = rest[prefix..end].chars().filter(|&letter| letter != '_').collect();
-    let refused = |what: String| {
-        ExprError::new(
-            text,
-            place.clone(),
-            what,
-            "a whole number such as 1000, 1_000 or 0xff, or a number such as 0.5 or 1e9",
-        )
-    };
+    let allowed = "a whole number such as 1000, 1_000 or 0xff, or a number such as 0.5 or 1e9";
+    let refused = |what: String| ExprError::new(text, place.clone(), what, allowed);
     if radix == 10 && digits.contains(['.', 'e', 'E']) {
         let number = digits.parse::<f64>().ok().filter(|number| number.is_finite());
         return match number {

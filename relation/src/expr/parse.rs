@@ -140,12 +140,8 @@ impl<'a> Parser<'a> {
         let place = start..self.end();
         if below >= DEPTH_MAX {
             let what = format!("nested deeper than {DEPTH_MAX} levels");
-            return Err(ExprError::new(
-                self.text,
-                place,
-                what,
-                "fewer consecutive operators or nested brackets",
-            ));
+            let allowed = "fewer consecutive operators or nested brackets";
+            return Err(ExprError::new(self.text, place, what, allowed));
         }
         Ok(Node { what, place, depth: below + 1 })
     }

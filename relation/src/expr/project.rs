@@ -319,24 +319,15 @@ impl Values {
         for item in &items {
             let Some(kind) = item.what.field_kind() else {
                 let what = format!("{} has no fixed width, which the fields of a record need", item.name);
-                return Err(ExprError::new(
-                    text,
-                    item.place.clone(),
-                    what,
-                    "this column alone after the key",
-                ));
+                let allowed = "this column alone after the key";
+                return Err(ExprError::new(text, item.place.clone(), what, allowed));
             };
             fields.push(Field { name: item.name.clone(), kind, logical: item.logical.clone() });
         }
         let place = items.first().map_or(0, |item| item.place.start)..text.len();
-        let record = Record::new(fields).map_err(|error| {
-            ExprError::new(
-                text,
-                place,
-                error.to_string(),
-                "columns with different names, such as name=column",
-            )
-        })?;
+        let allowed = "columns with different names, such as name=column";
+        let record =
+            Record::new(fields).map_err(|error| ExprError::new(text, place, error.to_string(), allowed))?;
         Ok(Self::Record(record, items))
     }
 }

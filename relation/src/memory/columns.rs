@@ -41,13 +41,9 @@ impl<'a, K: Word, V: Copy> Columns<'a, K, V> {
     /// # Errors
     /// [`RelationError::Lengths`] if the lengths differ.
     pub fn sorted(name: &str, keys: &'a [K], values: &'a [V]) -> Result<Self, RelationError> {
-        let lengths = (keys.len() as u64, values.len() as u64);
-        if lengths.0 != lengths.1 {
-            return Err(RelationError::Lengths {
-                input: name.to_owned(),
-                keys: lengths.0,
-                values: lengths.1,
-            });
+        if keys.len() != values.len() {
+            let (keys, values) = (keys.len() as u64, values.len() as u64);
+            return Err(RelationError::Lengths { input: name.to_owned(), keys, values });
         }
         Ok(Self { keys, values })
     }

@@ -72,20 +72,9 @@ impl Fold {
                 (f64::from_bits(bits) + f64::from_bits(next)).to_bits().into()
             }
             (Reduction::Count | Reduction::Sum, _) => first.wrapping_add(second),
-            (Reduction::Min, _) => {
-                if is_less() {
-                    second
-                } else {
-                    first
-                }
-            }
-            (Reduction::Max, _) => {
-                if is_less() || first == second {
-                    first
-                } else {
-                    second
-                }
-            }
+            (Reduction::Min, _) if is_less() => second,
+            (Reduction::Max, _) if !is_less() && first != second => second,
+            (Reduction::Min | Reduction::Max, _) => first,
         }
     }
 

@@ -66,11 +66,8 @@ impl<'a> Relation<'a> {
         let lengths = (keys.len() as u64, values.len() as u64);
         let wrong = matches!(values, Column::None) != (types.1 == ValueType::None);
         if wrong || (types.1 != ValueType::None && lengths.0 != lengths.1) {
-            return Err(RelationError::Lengths {
-                input: name.to_owned(),
-                keys: lengths.0,
-                values: lengths.1,
-            });
+            let (keys, values) = lengths;
+            return Err(RelationError::Lengths { input: name.to_owned(), keys, values });
         }
         let of_type = [
             fault(keys, &Column::for_key(types.0), types.0.bytes(), types.0 == KeyType::Utf8)

@@ -192,12 +192,8 @@ impl Source for Records<'_> {
             Err(error) => {
                 let problem = error.to_string();
                 self.failed = Some(error);
-                return Err(SourceError {
-                    input: "relation".into(),
-                    place: String::new(),
-                    problem,
-                    cause: None,
-                });
+                let input = "relation".into();
+                return Err(SourceError { input, place: String::new(), problem, cause: None });
             }
         }
         Ok(())
