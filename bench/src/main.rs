@@ -11,7 +11,7 @@ use pleach_bench::peers::PeerError;
 use pleach_bench::{BenchError, BenchOptions, CompressOptions, LookupOptions, Report, StrategyOptions, Told};
 use pleach_bench::{build, latency, open, plot, range, update};
 use pleach_builder::publish::{self, Rules};
-use pleach_cli::{Code, CommandLine, ExitStatus, Failure, Global, Guard};
+use pleach_cli::{Code, CommandLine, ExitStatus, Failure, Global, Guard, Message};
 use pleach_gpu::GpuError;
 use std::fs::read_to_string;
 use std::io::{IsTerminal, Write};
@@ -58,9 +58,8 @@ fn run(args: &BenchArgs, global: &Global) -> Result<ExitStatus, Failure> {
 /// Draws a report as SVG.
 fn picture(args: &BenchArgs) -> Result<ExitStatus, Failure> {
     let Some(path) = &args.report else {
-        return Err(Failure::usage(
-            "missing report: bench plot: use pleach bench plot REPORT.json -o PICTURE.svg",
-        ));
+        let message = Message::new("missing report").at("bench plot");
+        return Err(Failure::usage(message.advise("use pleach bench plot REPORT.json -o PICTURE.svg")));
     };
     let is_standard = |path: &Path| path.as_os_str() == "-";
     let rules = Rules::table(pleach_cli::inputs([path.as_path()]), args.force);
@@ -71,13 +70,12 @@ fn picture(args: &BenchArgs) -> Result<ExitStatus, Failure> {
         if is_standard(path) { std::io::read_to_string(std::io::stdin()) } else { read_to_string(path) };
     let text = text.map_err(|error| Failure::io("cannot read", path, &error))?;
     let report: serde_json::Value = serde_json::from_str(&text).map_err(|error| {
-        let text = format!("invalid JSON ({error}): {}: use a report that --json printed", path.display());
-        Failure::new(Code::Input, text)
+        let message = Message::new(format!("invalid JSON ({error})")).at(path.display());
+        Failure::new(Code::Input, message.advise("use a report that --json printed"))
     })?;
     let svg = plot::svg(&report).map_err(|error| {
-        let text =
-            format!("cannot draw the report ({error}): {}: use one that --json printed", path.display());
-        Failure::new(Code::Input, text)
+        let message = Message::new(format!("cannot draw the report ({error})")).at(path.display());
+        Failure::new(Code::Input, message.advise("use one that --json printed"))
     })?;
     match args.output.as_deref().filter(|path| !is_standard(path)) {
         None => pleach_cli::print(svg.as_bytes())?,
@@ -112,8 +110,8 @@ fn measure(
     bench: fn(&BenchArgs, Told<'_>) -> Result<Report, BenchError>,
 ) -> Result<ExitStatus, Failure> {
     if args.report.is_some() || args.output.is_some() {
-        let text = "REPORT and --output are for bench plot: remove them; --json prints the report as JSON";
-        return Err(Failure::usage(format!("bench {name}: {text}")));
+        let message = bench_message(name).more("REPORT and --output are for bench plot");
+        return Err(Failure::usage(message.advise("remove them; --json prints the report as JSON")));
     }
     let report = watched(args, global, name, |told| bench(args, told))?;
     let text = if global.json { format!("{}\n", report.to_json()) } else { report.to_text() };
@@ -125,17 +123,13 @@ fn measure(
 /// its results. With `--json` they are printed on standard error, before the document.
 fn gpu(args: &BenchArgs, global: &Global, name: &str, groups: &[Group]) -> Result<ExitStatus, Failure> {
     if args.report.is_some() {
-        return Err(Failure::usage(format!(
-            "bench {name}: REPORT is for bench plot: use --output for the JSON report to write"
-        )));
+        let message = bench_message(name).more("REPORT is for bench plot");
+        return Err(Failure::usage(message.advise("use --output for the JSON report to write")));
     }
     if let Some(other) = args.only.iter().find(|group| !groups.contains(group)) {
         let names: Vec<&str> = groups.iter().map(|group| group.name()).collect();
-        return Err(Failure::usage(format!(
-            "bench {name}: --only {}: use {}",
-            other.name(),
-            names.join(", ")
-        )));
+        let message = bench_message(name).more(format!("--only {}", other.name()));
+        return Err(Failure::usage(message.advise(format!("use {}", names.join(", ")))));
     }
     let mut options = match args.what {
         BenchWhat::GpuRelation => GpuBenchOptions::of_relations(args.quick),
@@ -174,9 +168,10 @@ fn gpu(args: &BenchArgs, global: &Global, name: &str, groups: &[Group]) -> Resul
     pleach_cli::print(text.as_bytes())?;
     match report.wrong() {
         0 => Ok(ExitStatus::Success),
-        rows => Err(Failure::operational(format!(
-            "bench {name}: wrong answers in {rows} rows: see `error` there"
-        ))),
+        rows => {
+            let message = bench_message(name).more(format!("wrong answers in {rows} rows"));
+            Err(Failure::new(Code::Failed, message.advise("see `error` there")))
+        }
     }
 }
 
@@ -188,10 +183,10 @@ fn watched<R>(
     bench: impl FnOnce(Told<'_>) -> Result<R, BenchError>,
 ) -> Result<R, Failure> {
     if !args.queries.is_empty() && args.what != BenchWhat::Lookup {
-        return Err(Failure::usage(format!("bench {name}: --queries is for bench lookup")));
+        return Err(Failure::usage(bench_message(name).advise("--queries is for bench lookup")));
     }
     if !args.only.is_empty() && args.what != BenchWhat::Gpu {
-        return Err(Failure::usage(format!("bench {name}: --only is for bench gpu")));
+        return Err(Failure::usage(bench_message(name).advise("--only is for bench gpu")));
     }
     let guard = Guard::new();
     let interrupted = || guard.is_interrupted();
@@ -203,10 +198,10 @@ fn watched<R>(
     };
     let told = Told { progress: is_told.then_some(&tell), cancelled: Some(&interrupted) };
     bench(told).map_err(|error| match error {
-        BenchError::Options(text) => Failure::usage(format!("bench {name}: {text}")),
+        BenchError::Options(text) => Failure::usage(bench_message(name).because(Message::of(&text))),
         BenchError::Interrupted => Failure::Interrupted,
         // The text says everything: "no GPU: what is missing: what brings it".
-        BenchError::Gpu(GpuError::Unavailable(missing)) => Failure::new(Code::Device, missing.to_string()),
+        BenchError::Gpu(GpuError::Unavailable(missing)) => Failure::new(Code::Device, Message::of(&missing)),
         BenchError::Gpu(error) => pleach_cli::device_failure(error),
         BenchError::Io { operation, path, source } => {
             Failure::io(&format!("cannot {operation}"), &path, &source)
@@ -214,18 +209,24 @@ fn watched<R>(
         BenchError::Build(error) => pleach_cli::build_failure(&error),
         BenchError::Open(error) => pleach_cli::opening_failure(&error),
         BenchError::Threads(error) => {
-            let text = format!("cannot start threads ({error}): bench {name}: use fewer, with --threads");
-            Failure::new(Code::Limit, text)
+            let message = Message::new(format!("cannot start threads ({error})")).at(format!("bench {name}"));
+            Failure::new(Code::Limit, message.advise("use fewer, with --threads"))
         }
-        BenchError::Peer(error) => Failure::operational(peer_text(&error)),
-        error => Failure::operational(format!("bench {name}: {error}")),
+        BenchError::Peer(error) => Failure::new(Code::Failed, peer_message(&error)),
+        error => Failure::new(Code::Failed, bench_message(name).because(Message::of(&error))),
     })
 }
 
+/// Begins the message of a kind of benchmark.
+fn bench_message(name: &str) -> Message {
+    Message::new(format!("bench {name}"))
+}
+
 /// Describes the failure of another engine; its own words are in brackets.
-fn peer_text(error: &PeerError) -> String {
+fn peer_message(error: &PeerError) -> Message {
     let PeerError { engine, operation, cause } = error;
-    format!("another engine failed ({operation}: {cause}): {engine}: run it again, with fewer tuples")
+    let message = Message::new(format!("another engine failed ({operation}: {cause})")).at(engine);
+    message.advise("run it again, with fewer tuples")
 }
 
 fn lookup(args: &BenchArgs, told: Told<'_>) -> Result<Report, BenchError> {

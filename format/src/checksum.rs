@@ -7,7 +7,7 @@
 //! Since the binding is a xor, blocks can be summed before the file id is known. At 8 KiB, CRC32 detects
 //! every change of up to three bits and every burst of up to 32.
 
-use crate::section::Tag;
+use crate::section::rows::Tag;
 use core::hash::Hasher;
 use siphasher::sip128::{Hasher128, SipHasher24};
 

@@ -10,7 +10,7 @@
 //!
 //! Values are stored as their bits.
 
-use crate::types::{KeyType, ValueType};
+use crate::types::{KeyType, MINUS_ZERO_WORD, ValueType};
 use core::fmt::Debug;
 use core::ops::{BitXor, Sub};
 use zerocopy::{FromBytes, Immutable, IntoBytes};
@@ -224,6 +224,16 @@ impl Key for f64 {
     #[inline(always)]
     fn decode(word: u64) -> Self {
         f64::from_bits(word ^ if word >> 63 == 0 { u64::MAX } else { 1 << 63 })
+    }
+}
+
+impl KeyType {
+    /// Reports whether a key of this type can have this word. For floats, the words of NaN and of -0.0 are
+    /// invalid.
+    #[must_use]
+    pub fn has_word(self, word: u128) -> bool {
+        let is_float = |word: u64| word != MINUS_ZERO_WORD && !f64::decode(word).is_nan();
+        self != Self::F64 || u64::try_from(word).is_ok_and(is_float)
     }
 }
 

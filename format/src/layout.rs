@@ -1,10 +1,8 @@
 //! Layout arithmetic: pure functions from counts to places, shared by the builder, the reader and the tools.
 
+pub use crate::cache_line::LINE_BYTES;
 use crate::section::{ARRAY_ALIGN, HUGE_PAGE_BYTES, LARGE_SECTION_BYTES, LEVELS_MAX, SECTION_ALIGN};
 use crate::spine::Encoding;
-
-/// Bytes per line in this version: one cache line.
-pub const LINE_BYTES: usize = 64;
 
 /// Returns the smallest multiple of `align` (a power of two) that is at least `value`, or `None` on overflow.
 #[must_use]

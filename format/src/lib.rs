@@ -36,7 +36,9 @@ compile_error!(
 );
 
 mod bits;
+mod cache_line;
 pub mod checksum;
+mod chunk;
 pub mod classic;
 pub mod column;
 pub mod cpu;

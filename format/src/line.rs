@@ -9,11 +9,9 @@
 //! ones and free values are zero. So a search that counts the keys below a query never counts padding, and
 //! needs no clamp.
 
+pub use crate::cache_line::Line;
 use crate::key::{Bits, Word};
-use crate::layout::{LINE_BYTES, LineGeometry};
-
-/// The bytes of a line.
-pub type Line = [u8; LINE_BYTES];
+use crate::layout::LineGeometry;
 
 /// Returns the layout of lines of these words and values.
 #[must_use]

@@ -17,65 +17,10 @@ use crate::record::Record;
 use core::fmt;
 
 mod text;
+mod unit;
 
 pub use text::{Form, TextError};
-
-/// Unit of time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Unit {
-    /// `s`.
-    Second,
-    /// `ms`.
-    Millisecond,
-    /// `us`.
-    Microsecond,
-    /// `ns`.
-    Nanosecond,
-}
-
-impl Unit {
-    /// All units, from the coarsest to the finest.
-    pub const ALL: [Self; 4] = [Self::Second, Self::Millisecond, Self::Microsecond, Self::Nanosecond];
-
-    /// Returns the number of digits after the point of a second.
-    #[must_use]
-    pub const fn digits(self) -> u32 {
-        match self {
-            Self::Second => 0,
-            Self::Millisecond => 3,
-            Self::Microsecond => 6,
-            Self::Nanosecond => 9,
-        }
-    }
-
-    /// Returns the number of units in a second.
-    #[must_use]
-    pub const fn per_second(self) -> i64 {
-        10_i64.pow(self.digits())
-    }
-
-    const fn meta(self) -> &'static str {
-        match self {
-            Self::Second => "Second",
-            Self::Millisecond => "Millisecond",
-            Self::Microsecond => "Microsecond",
-            Self::Nanosecond => "Nanosecond",
-        }
-    }
-
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Second => "s",
-            Self::Millisecond => "ms",
-            Self::Microsecond => "us",
-            Self::Nanosecond => "ns",
-        }
-    }
-
-    fn find_by(text: &str, name: impl Fn(Self) -> &'static str) -> Option<Self> {
-        Self::ALL.into_iter().find(|&unit| name(unit) == text)
-    }
-}
+pub use unit::Unit;
 
 /// Logical type: the meaning of the words of a column.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]

@@ -1,11 +1,11 @@
 //! The section table: one 4 KiB page of 128-byte entries, directly after the superblock.
 
 mod parameters;
-mod rows;
+pub(crate) mod rows;
 
 pub use parameters::{
-    ColumnParameters, FastParameters, GridParameters, HarmoniaParameters, LineParameters, PARAMETERS_BYTES,
-    PackedParameters, Parameters, SpineParameters,
+    ColumnParameters, FastParameters, GridParameters, HarmoniaParameters, LEVELS_MAX, LineParameters,
+    PARAMETERS_BYTES, PackedParameters, Parameters, SpineParameters,
 };
 pub use rows::{Need, SECTIONS, SectionKind, Tag};
 
@@ -21,8 +21,6 @@ pub const TABLE_BYTES: usize = 4096;
 pub const ENTRY_BYTES: usize = 128;
 /// Maximum number of sections in a file.
 pub const SECTIONS_MAX: usize = TABLE_BYTES / ENTRY_BYTES - 1;
-/// Maximum number of levels in a spine.
-pub const LEVELS_MAX: usize = 24;
 /// Alignment of sections.
 pub const SECTION_ALIGN: u64 = 4096;
 /// Alignment of sections of [`LARGE_SECTION_BYTES`] or more: a huge page.

@@ -16,9 +16,8 @@
 //! A builder may choose any base and shift that fit the codes. Ours tries several bases (phases of the cell
 //! grid) until every border of the line is exact.
 
+use crate::cache_line::{LINE_BYTES, Line};
 use crate::key::Word;
-use crate::layout::LINE_BYTES;
-use crate::line::Line;
 
 /// Encoding of the separators in a spine line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

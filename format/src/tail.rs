@@ -6,7 +6,7 @@
 //! that differs there is not a special case.
 
 use crate::bits::{self, Writer};
-use crate::mask::{Chunk, load};
+use crate::chunk::{Chunk, load};
 use core::cmp::Ordering;
 
 /// Maximum bytes of a tail. Longer keys are stored whole, in the key column.

@@ -121,17 +121,6 @@ types! {
 /// The word that -0.0 would have. It is not used: -0.0 is encoded as 0.0.
 pub const MINUS_ZERO_WORD: u64 = (1 << 63) - 1;
 
-impl KeyType {
-    /// Reports whether a key of this type can have this word. For floats, the words of NaN and of -0.0 are
-    /// invalid.
-    #[must_use]
-    pub fn has_word(self, word: u128) -> bool {
-        let is_float =
-            |word: u64| word != MINUS_ZERO_WORD && !<f64 as crate::key::Key>::decode(word).is_nan();
-        self != Self::F64 || u64::try_from(word).is_ok_and(is_float)
-    }
-}
-
 impl ValueType {
     /// Returns the bytes per value in a tuple line; 0 for byte strings, which are stored in a section of
     /// their own.

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 const GUARDS: &[(&str, &str, &str, &str)] = &[
     ("bench/peers/src/search_tree.rs", "avx2,popcnt", "bench/peers/src/search_tree.rs", "cpu::avx2_popcnt()"),
     ("bench/src/range.rs", "avx2", "bench/src/range.rs", "cpu::avx2()"),
-    ("builder/src/classic/avx2.rs", "avx2", "builder/src/classic/mod.rs", "cpu::avx2_bmi2()"),
-    ("builder/src/classic/narrow.rs", "avx2,bmi2", "builder/src/classic/mod.rs", "cpu::avx2_bmi2()"),
+    ("builder/src/classic/avx2.rs", "avx2", "builder/src/classic/keys.rs", "cpu::avx2_bmi2()"),
+    ("builder/src/classic/narrow.rs", "avx2,bmi2", "builder/src/classic/keys.rs", "cpu::avx2_bmi2()"),
     ("papers/src/fast/engine.rs", AVX2, ISA, "Self::Avx2 => cpu::avx2_search()"),
     ("papers/src/fast/engine.rs", AVX512, ISA, "Self::Avx512 => cpu::avx512_search()"),
     ("papers/src/fast/engine.rs", "neon", ISA, "Self::Neon => cpu::neon()"),

@@ -405,6 +405,174 @@ fn functions<'a>(lines: &'a [&'a str]) -> impl Iterator<Item = (&'a str, usize)>
     })
 }
 
+/// Files that import each other, with the reason why they are not cut apart: a crate, the beginnings of their
+/// names, and why. At most five rows.
+const CIRCLES: &[(&str, &[&str], &str)] = &[];
+
+/// Circles that are being cut: each row is removed with its circle, or becomes one of [`CIRCLES`].
+const CIRCLES_BEING_CUT: &[(&str, &[&str], &str)] = &[
+    (
+        "reader",
+        &["column", "harmonia", "index", "iter", "live", "packed", "rest", "strings", "typed"],
+        "an index and its views",
+    ),
+    ("reader", &["search"], "a descent and its plan"),
+    ("reader", &["strategy"], "a planner and what it plans"),
+    ("reader", &["classic"], "a tree and its engine"),
+    ("reader", &["sigbus"], "a handler and its slots"),
+    (
+        "gpu",
+        &["algorithm", "all", "build", "host", "internal", "kernel", "relation", "resident", "table"],
+        "a table and its algorithms",
+    ),
+    ("relation", &["expr"], "the parts of expressions"),
+    ("relation", &["memory"], "operators in memory"),
+    ("relation", &["stream"], "operators on streams"),
+];
+
+#[test]
+fn imports_have_no_circles() {
+    assert!(CIRCLES.len() <= 5, "at most five circles stay");
+    let mut found = BTreeSet::new();
+    for folder in PRODUCT {
+        for circle in circles(&root().join(folder).join("src")) {
+            let row = CIRCLES.iter().chain(CIRCLES_BEING_CUT).find(|(name, starts, _)| {
+                *name == folder
+                    && circle.iter().all(|file| starts.iter().any(|start| file.starts_with(start)))
+            });
+            let row = row.unwrap_or_else(|| panic!("files of {folder} import each other: {circle:?}"));
+            found.insert(row.2);
+        }
+    }
+    let gone = CIRCLES.iter().find(|row| !found.contains(row.2));
+    assert_eq!(gone, None, "the circle is cut: remove its row");
+    let files =
+        [("a", "use super::b::{self, C};"), ("b", "fn f() { crate::a::g() }"), ("c", "use super::a;")];
+    let files = files.map(|(name, code)| (name.to_owned(), code.to_owned())).into();
+    assert_eq!(components(&files), [BTreeSet::from(["a".to_owned(), "b".to_owned()])]);
+}
+
+/// Returns the groups of files below `src` that import each other. A file is named like its module, with `/`
+/// between the parts; the root of the crate, which only declares and re-exports, has no circle.
+fn circles(src: &Path) -> Vec<BTreeSet<String>> {
+    let mut paths = Vec::new();
+    sources(src, &mut paths);
+    let files = paths.iter().filter_map(|path| {
+        let name = path.strip_prefix(src).expect("inside").to_string_lossy().into_owned();
+        let name = name.strip_suffix(".rs")?;
+        let name = name.strip_suffix("/mod").unwrap_or(name);
+        let name = if matches!(name, "lib" | "main") { "" } else { name };
+        let is_test = name.split('/').any(|part| part.starts_with("tests"));
+        (!is_test).then(|| (name.to_owned(), product_code(&fs::read_to_string(path).expect("UTF-8"))))
+    });
+    components(&files.collect())
+}
+
+/// Returns a source without comments and without the module of tests at its end.
+fn product_code(source: &str) -> String {
+    let lines = source.lines().map(|line| line.split("//").next().unwrap_or_default().trim_end());
+    let code = lines.collect::<Vec<_>>().join("\n");
+    let is_module = |text: &str| {
+        let line = text.trim_start().lines().next().unwrap_or_default();
+        line.contains("mod ") && line.ends_with('{')
+    };
+    let mark = "#[cfg(test)]";
+    let end = code.match_indices(mark).find(|(at, _)| is_module(&code[at + mark.len()..]));
+    code[..end.map_or(code.len(), |(at, _)| at)].to_owned()
+}
+
+/// Returns the strongly connected components of more than one file.
+fn components(files: &BTreeMap<String, String>) -> Vec<BTreeSet<String>> {
+    let edges: BTreeMap<&str, BTreeSet<String>> = files
+        .iter()
+        .map(|(from, code)| {
+            (from.as_str(), paths_in(code).iter().filter_map(|path| module_of(path, from, files)).collect())
+        })
+        .collect();
+    let reached = |from: &str| {
+        let (mut seen, mut open) = (BTreeSet::new(), vec![from.to_owned()]);
+        while let Some(file) = open.pop() {
+            open.extend(edges[file.as_str()].iter().filter(|&to| seen.insert(to.clone())).cloned());
+        }
+        seen
+    };
+    let reach: BTreeMap<&str, BTreeSet<String>> = files.keys().map(|file| (&**file, reached(file))).collect();
+    let mutual = |file: &&str| -> BTreeSet<String> {
+        reach[file].iter().filter(|other| reach[other.as_str()].contains(*file)).cloned().collect()
+    };
+    let found: BTreeSet<_> = reach.keys().map(mutual).filter(|circle| !circle.is_empty()).collect();
+    found.into_iter().collect()
+}
+
+/// Returns the paths that a source names: those of `use`, and others that begin with `crate`, `super` or
+/// `self`.
+fn paths_in(code: &str) -> Vec<String> {
+    let mut paths = Vec::new();
+    for statement in code.split(';') {
+        let used = statement.match_indices("use ").map(|(at, _)| at).find(|&at| {
+            let before = statement[..at].rsplit('\n').next().unwrap_or_default().trim();
+            before.is_empty() || before.starts_with("pub") || before.ends_with('{')
+        });
+        let (code, tree) = statement.split_at(used.unwrap_or(statement.len()));
+        let words = code.split(|letter: char| !letter.is_alphanumeric() && !matches!(letter, '_' | ':'));
+        let is_path =
+            |word: &&str| ["crate::", "super::", "self::"].iter().any(|start| word.starts_with(start));
+        paths.extend(words.filter(is_path).map(str::to_owned));
+        leaves("", tree.trim_start_matches("use "), &mut paths);
+    }
+    paths
+}
+
+/// Adds the paths of a tree of `use`, as `a::{b, c::{d, e}}`.
+fn leaves(before: &str, tree: &str, paths: &mut Vec<String>) {
+    let Some((stem, list)) = tree.trim().split_once('{') else {
+        let path = tree.split_whitespace().next().unwrap_or_default();
+        paths.extend((!path.is_empty()).then(|| format!("{before}{path}")));
+        return;
+    };
+    let list = list.strip_suffix('}').unwrap_or(list);
+    let (mut depth, mut start) = (0, 0);
+    for (at, letter) in list.char_indices().chain([(list.len(), ',')]) {
+        match letter {
+            '{' => depth += 1,
+            '}' => depth -= 1,
+            ',' if depth == 0 => {
+                leaves(&format!("{before}{stem}"), &list[start..at], paths);
+                start = (at + 1).min(list.len());
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Returns the other file in which a path ends, if it is one of the crate and not its root.
+fn module_of(path: &str, from: &str, files: &BTreeMap<String, String>) -> Option<String> {
+    let inside = |module: &str, part: &str| {
+        let name = if module.is_empty() { part.to_owned() } else { format!("{module}/{part}") };
+        files.contains_key(&name).then_some(name)
+    };
+    let parent = |module: &str| module.rsplit_once('/').map_or("", |(parent, _)| parent).to_owned();
+    let mut parts = path.split("::").peekable();
+    let mut module = match *parts.peek()? {
+        "crate" => String::new(),
+        "self" => from.to_owned(),
+        "super" => parent(from),
+        child => {
+            inside(from, child)?;
+            from.to_owned()
+        }
+    };
+    parts.next_if(|part| matches!(*part, "crate" | "self" | "super"));
+    for part in parts {
+        match (part, inside(&module, part)) {
+            ("super", _) => module = parent(&module),
+            (_, Some(next)) => module = next,
+            (_, None) => break,
+        }
+    }
+    (!module.is_empty() && module != from).then_some(module)
+}
+
 /// Documents that do not keep the widths yet.
 const WIDE_DOCUMENTS: [(&str, &str); 2] = [
     ("docs/DESIGN.md", "its notes are moved to docs/lab/ or rewritten with the standard"),

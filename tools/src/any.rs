@@ -4,12 +4,13 @@
 //! Everything works by rank: keys are searched as batches, and the tuple at a rank is read from the file when
 //! it is printed.
 
+use crate::errors;
 use crate::failure::Failure;
 use crate::keys::{KeyLines, not_a_key};
 use crate::meant::Meant;
+use crate::message::Message;
 use crate::parse::{FromText, byte_key};
 use crate::render::text::{put_datum_json, put_meant, put_meant_json};
-use crate::search;
 use pleach::{Datum, Index, Key, KeyType, ReadError, Record, Typed, Value, Word};
 use pleach_format::logical::{Form, TextError};
 use pleach_gpu::{Algorithm, GpuError, GpuTable};
@@ -34,12 +35,8 @@ pub struct Any<'a> {
     meant: &'a Meant,
 }
 
-fn word_of<K: Key + FromText, V: Value>(
-    _: &Typed<'_, K, V>,
-    text: &[u8],
-    place: &str,
-) -> Result<u128, String> {
-    K::from_text(text).map(|key| key.encode().to_u128()).ok_or_else(|| not_a_key::<K>(text, place))
+fn word_of<K: Key + FromText, V: Value>(_: &Typed<'_, K, V>, text: &[u8]) -> Result<u128, Message> {
+    K::from_text(text).map(|key| key.encode().to_u128()).ok_or_else(|| not_a_key::<K>(text))
 }
 
 fn key_of<K: Key>(word: u128) -> K {
@@ -69,27 +66,25 @@ impl<'a> Any<'a> {
         }
     }
 
-    /// Parses a key from text; the error says why the text is not a key.
-    pub fn parse(&self, text: &[u8], place: &str) -> Result<AnyKey, String> {
+    /// Parses a key from text; the message says why the text is not a key, and lacks the place.
+    pub fn parse(&self, text: &[u8]) -> Result<AnyKey, Message> {
         let key_type = self.index.key_type();
         if let Some((form, name)) = &self.meant.key {
             return meant_key(*form, key_type, text).map_err(|error| {
                 let shown: String = String::from_utf8_lossy(text).chars().take(40).collect();
-                format!("'{shown}' is not a {name} key: {place}: {}", form.advice(error))
+                let message = Message::new(format!("'{shown}' is not a {name} key"));
+                message.because(Message::of(&form.advice(error)))
             });
         }
         if !key_type.is_bytes() {
-            let word = pleach::with_typed!(self.index, |view| word_of(&view, text, place));
-            return word.map_err(|error| error.to_string())?.map(AnyKey::Word);
+            let word = pleach::with_typed!(self.index, |view| word_of(&view, text));
+            return word.map_err(|error| Message::of(&error))?.map(AnyKey::Word);
         }
-        byte_key(key_type, text).map(AnyKey::Bytes).map_err(|problem| match problem.split_once(": ") {
-            Some((what, advice)) => format!("{what}: {place}: {advice}"),
-            None => problem,
-        })
+        byte_key(key_type, text).map(AnyKey::Bytes)
     }
 
     fn failed(&self, error: ReadError) -> Failure {
-        search::reading(self.path)(error)
+        errors::reading(self.path)(error)
     }
 
     /// Returns the rank of the first tuple whose key is at least `key`.
@@ -132,9 +127,9 @@ impl<'a> Any<'a> {
                 None => (prefix, key_type != KeyType::Bytes),
             },
             KeyType::U32 | KeyType::U64 | KeyType::I32 | KeyType::I64 | KeyType::U128 | KeyType::F64 => {
-                let problem =
-                    format!("--prefix is for byte keys: the keys are {key_type}: give LO and HI for numbers");
-                return Err(Failure::usage(problem));
+                let message =
+                    Message::new("--prefix is for byte keys").more(format!("the keys are {key_type}"));
+                return Err(Failure::usage(message.advise("give LO and HI for numbers")));
             }
         };
         let even = digits.len() / 2 * 2;
@@ -158,11 +153,11 @@ impl<'a> Any<'a> {
     }
 
     fn numbers<T>(&self, found: Result<T, pleach::TypeError>) -> Result<T, Failure> {
-        found.map_err(search::typing(self.path))
+        found.map_err(errors::typing(self.path))
     }
 
     fn strings(&self) -> Result<pleach::Strings<'a, ()>, Failure> {
-        self.index.strings().map_err(search::typing(self.path))
+        self.index.strings().map_err(errors::typing(self.path))
     }
 
     /// Returns for each key the rank of its first tuple, if there is one.

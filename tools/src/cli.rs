@@ -5,8 +5,7 @@
 
 pub mod relation;
 
-use crate::device::Device;
-use crate::parse::ValueTypes;
+use crate::parse::{Device, ValueTypes};
 use crate::{help, parse};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;

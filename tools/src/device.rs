@@ -5,22 +5,12 @@
 //! the same on every device.
 
 use crate::cli::GetArgs;
+use crate::errors;
 use crate::failure::{self, Failure};
-use crate::search;
+use crate::parse::Device;
 use pleach::{Costs, Index};
 use pleach_gpu::plan::{GpuCosts, GpuPlan};
 use pleach_gpu::{Gpu, GpuError, GpuOptions, GpuTable};
-
-/// Requested device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Device {
-    /// Whichever device is faster.
-    Auto,
-    /// The CPU.
-    Cpu,
-    /// The GPU of this number.
-    Cuda(u32),
-}
 
 /// Approximate bytes per key in a file of keys.
 const KEY_TEXT_BYTES: u64 = 10;
@@ -101,12 +91,12 @@ impl<'a> OnDevice<'a> {
     fn result<T>(&self, result: Result<T, GpuError>) -> Result<Option<T>, Failure> {
         match result {
             Ok(answer) => Ok(Some(answer)),
-            Err(GpuError::Read(error)) => Err(search::reading(&self.args.file)(error)),
+            Err(GpuError::Read(error)) => Err(errors::reading(&self.args.file)(error)),
             Err(error) if self.is_auto => {
                 failure::say(&format!("warning: {error}: the CPU answers"));
                 Ok(None)
             }
-            Err(error) => Err(search::device(error)),
+            Err(error) => Err(errors::device(error)),
         }
     }
 }

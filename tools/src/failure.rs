@@ -4,12 +4,12 @@
 //! is 2 for arguments that can never be right, 4 for damage, and 8 for anything else that depends on the
 //! world (files, data, devices). A [`Code`] is more precise; scripts rely on it.
 
-use crate::interrupt;
 use crate::limits;
+use crate::message::Message;
 use crate::render::json;
 use crate::render::text::printable;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use serde_json::Value;
+use pleach_builder::remains::{self, Abandoned};
 use std::error::Error as _;
 use std::fmt::Display;
 use std::io::{self, Write};
@@ -149,24 +149,6 @@ impl Code {
     pub fn of_io(error: &io::Error) -> Self {
         known(error).code
     }
-
-    /// Returns the code of a text, by its first words.
-    pub fn of_text(text: &str) -> Self {
-        const SAID: [(&str, Code); 11] = [
-            ("output is ", Code::WouldOverwrite),
-            ("would overwrite", Code::WouldOverwrite),
-            ("damaged", Code::Damaged),
-            ("is a folder", Code::NotAFile),
-            ("is no file name", Code::NotAFile),
-            ("the file holds", Code::TypesDiffer),
-            ("types differ", Code::TypesDiffer),
-            ("key types differ", Code::TypesDiffer),
-            ("value types differ", Code::TypesDiffer),
-            ("out of memory", Code::OutOfMemory),
-            ("cannot start", Code::Limit),
-        ];
-        SAID.iter().find(|(words, _)| text.starts_with(words)).map_or(Self::Failed, |&(_, code)| code)
-    }
 }
 
 /// End of a command that did not do what was requested.
@@ -182,17 +164,12 @@ pub enum Failure {
     Fault {
         /// Kind of the failure.
         code: Code,
-        /// The line to print.
-        text: String,
-        /// The place, if it is known for certain.
-        place: Option<String>,
+        /// What is printed.
+        message: Message,
     },
     /// Ctrl-C or SIGTERM: 130.
     Interrupted,
 }
-
-/// Message of an interrupted command that changed nothing.
-pub const INTERRUPTED: &str = "interrupted: nothing was changed: start it again";
 
 /// True if errors are printed as objects.
 static JSON: AtomicBool = AtomicBool::new(false);
@@ -203,31 +180,19 @@ pub fn set_json(json: bool) {
 }
 
 impl Failure {
-    /// Makes a failure of a known kind. `text` is `what: where: what to do`.
-    pub fn new(code: Code, text: impl Into<String>) -> Self {
-        Self::Fault { code, text: text.into(), place: None }
+    /// Makes a failure of a known kind.
+    pub fn new(code: Code, message: Message) -> Self {
+        Self::Fault { code, message }
     }
 
-    /// Makes a failure of a known kind at a known place, which `text` names.
-    pub fn at(code: Code, text: impl Into<String>, place: impl Display) -> Self {
-        Self::Fault { code, text: text.into(), place: Some(place.to_string()) }
-    }
-
-    /// Makes the failure for arguments that can never be right. `text` is `what: where: what to do`.
-    pub fn usage(text: impl Into<String>) -> Self {
-        Self::new(Code::Usage, text)
-    }
-
-    /// Makes the failure for a condition outside of the program. `text` is `what: where: what to do`.
-    pub fn operational(text: impl Into<String>) -> Self {
-        let text = text.into();
-        Self::new(Code::of_text(&text), text)
+    /// Makes the failure for arguments that can never be right.
+    pub fn usage(message: Message) -> Self {
+        Self::new(Code::Usage, message)
     }
 
     /// Makes the failure for a system error on a file: `operation` as in "cannot open".
     pub fn io(operation: &str, path: &Path, error: &io::Error) -> Self {
-        let text = format!("{operation}: {}: {}", path.display(), advise(error));
-        Self::at(Code::of_io(error), text, path.display())
+        Self::new(Code::of_io(error), Message::new(operation).at(path.display()).because(advise(error)))
     }
 
     /// Makes the failure for a system error while writing to standard output; a closed pipe is success.
@@ -261,29 +226,36 @@ impl Failure {
         let meant = meant.map(|meant| format!("did you mean '{meant}'?"));
         let argument = context(ContextKind::InvalidArg);
         let value = context(ContextKind::InvalidValue);
-        let (what, place, advice) = match (error.kind(), argument, value) {
-            // Pleach's own parsers return `what: what to do`; the argument is the place.
+        let message = |what: String, place: String, advice| Message::new(what).at(place).advise(advice);
+        let message = match (error.kind(), argument, value) {
+            // Pleach's own parsers return messages; the argument is the place.
             (ErrorKind::ValueValidation, Some(argument), value) => {
                 let text = error.source().map_or_else(|| first_lines(error), ToString::to_string);
-                match (text.rsplit_once(": "), value) {
-                    (Some((what, advice)), _) => (what.to_owned(), argument, advice.to_owned()),
+                let own = error.source().and_then(|source| source.downcast_ref::<Message>());
+                let own = own.cloned().unwrap_or_else(|| Message::of(&text));
+                match (own.advice(), value) {
+                    (Some(_), _) => own.at(argument),
                     // A parser of the standard library.
-                    (None, Some(value)) => (format!("invalid value '{value}' ({text})"), argument, see),
-                    (None, None) => (text, argument, see),
+                    (None, Some(value)) => {
+                        message(format!("invalid value '{value}' ({text})"), argument, see)
+                    }
+                    (None, None) => message(text, argument, see),
                 }
             }
             (ErrorKind::InvalidValue, Some(argument), Some(value)) if !value.is_empty() => {
                 let known = context(ContextKind::ValidValue).unwrap_or_default();
                 let meant = meant.map_or(String::new(), |meant| format!("{meant} "));
-                (format!("unknown value '{value}'"), argument, format!("{meant}use one of {known}"))
+                message(format!("unknown value '{value}'"), argument, format!("{meant}use one of {known}"))
             }
             (ErrorKind::MissingRequiredArgument, Some(missing), _) => {
-                ("missing arguments".to_owned(), format!("{command} {missing}"), see)
+                message("missing arguments".to_owned(), format!("{command} {missing}"), see)
             }
-            (ErrorKind::MissingSubcommand, ..) => ("missing command".to_owned(), command.to_owned(), see),
-            _ => (first_lines(error), command.to_owned(), meant.unwrap_or(see)),
+            (ErrorKind::MissingSubcommand, ..) => {
+                message("missing command".to_owned(), command.to_owned(), see)
+            }
+            _ => message(first_lines(error), command.to_owned(), meant.unwrap_or(see)),
         };
-        Self::at(Code::Usage, format!("{what}: {place}: {advice}"), place)
+        Self::usage(message)
     }
 
     /// Returns the exit code.
@@ -302,38 +274,46 @@ impl Failure {
         match self {
             Self::Done | Self::ClosedPipe => None,
             Self::Help(_) if JSON.load(Ordering::Relaxed) => {
-                Some(self.told("missing command: pleach: see `pleach --help`"))
+                let message = Message::new("missing command").at("pleach").advise("see `pleach --help`");
+                Some(told(Code::Usage, &message))
             }
             Self::Help(text) => Some(text.trim_end().to_owned()),
-            Self::Fault { text, .. } => Some(self.told(text)),
-            Self::Interrupted => Some(self.told(&interrupt::own_message())),
+            Self::Fault { code, message } => Some(told(*code, message)),
+            Self::Interrupted => {
+                Some(interrupted(&remains::published().map_or(Abandoned::Unchanged, Abandoned::Published)))
+            }
         }
     }
+}
 
-    /// Returns the line, or the object, for this failure with the message `text`.
-    pub fn told(&self, text: &str) -> String {
-        let text = text.trim();
-        if !JSON.load(Ordering::Relaxed) {
-            return format!("error: {}", printable(text));
+/// Returns the line, or the object, of an interrupted command, by what it left.
+pub fn interrupted(left: &Abandoned) -> String {
+    let message = Message::new("interrupted");
+    let message = match left {
+        Abandoned::Unchanged => message.more("nothing was changed").advise("start it again"),
+        Abandoned::Published(path) => message.at(path.display()).advise("the new file is in place, check it"),
+        Abandoned::Uncertain => {
+            message.more("a file was being replaced").advise("check which one is in place")
         }
-        let (code, place) = match self {
-            Self::Fault { code, place, .. } => (*code, place.clone()),
-            Self::Interrupted => (Code::Interrupted, None),
-            _ => (Code::Usage, None),
-        };
-        let parts: Vec<&str> = text.split(": ").collect();
-        let middle = parts.get(1..parts.len().saturating_sub(1)).filter(|middle| !middle.is_empty());
-        let place = place.or_else(|| middle.map(|middle| middle.join(": ")));
-        let advice = parts.last().filter(|_| parts.len() > 1);
-        let mut document = json::document("error");
-        document.insert("code".to_owned(), code.name().into());
-        document.insert("exit".to_owned(), code.exit().into());
-        document.insert("what".to_owned(), parts[0].into());
-        document.insert("where".to_owned(), place.map_or(Value::Null, Value::String));
-        document.insert("advice".to_owned(), advice.map_or(Value::Null, |&advice| advice.into()));
-        document.insert("message".to_owned(), text.into());
-        json::line(document)
+    };
+    told(Code::Interrupted, &message)
+}
+
+/// Returns the line, or the object, of a message.
+fn told(code: Code, message: &Message) -> String {
+    let text = message.to_string();
+    let text = text.trim();
+    if !JSON.load(Ordering::Relaxed) {
+        return format!("error: {}", printable(text));
     }
+    let mut document = json::document("error");
+    document.insert("code".to_owned(), code.name().into());
+    document.insert("exit".to_owned(), code.exit().into());
+    document.insert("what".to_owned(), message.what().into());
+    document.insert("where".to_owned(), message.place().into());
+    document.insert("advice".to_owned(), message.advice().into());
+    document.insert("message".to_owned(), text.into());
+    json::line(document)
 }
 
 /// Returns the text of clap before its usage, on one line.
@@ -344,12 +324,6 @@ fn first_lines(error: &clap::Error) -> String {
     });
     let told = told.filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ");
     told.strip_prefix("error: ").unwrap_or(&told).to_owned()
-}
-
-/// Writes data to standard output and flushes it.
-pub fn print(bytes: &[u8]) -> Result<(), Failure> {
-    let mut out = io::stdout().lock();
-    out.write_all(bytes).and_then(|()| out.flush()).map_err(|error| Failure::stdout(&error))
 }
 
 /// Writes a line to standard error in addition to the result: a summary, a warning, a remark. A failure to
@@ -446,16 +420,19 @@ fn known(error: &io::Error) -> Known {
 }
 
 /// Returns the system's message, and what to do.
-pub fn advise(error: &io::Error) -> String {
+pub fn advise(error: &io::Error) -> Message {
     let known = known(error);
-    let words = known.words.map_or_else(|| text_of(error), str::to_owned);
-    // A text of Pleach that says what to do already.
-    if error.raw_os_error().is_none() && known.words.is_none() && words.contains(": ") {
-        return words;
+    if error.raw_os_error().is_none() && known.words.is_none() {
+        // A text of Pleach that says what to do already.
+        let own = Message::of(error);
+        if own.advice().is_some() {
+            return own;
+        }
     }
+    let words = known.words.map_or_else(|| text_of(error), str::to_owned);
     let now =
         if error.raw_os_error() == Some(libc::EMFILE) { limits::open_files_now() } else { String::new() };
-    format!("{words}{now}: {}", known.advice)
+    Message::new(format!("{words}{now}")).advise(known.advice)
 }
 
 /// Returns the system's words without Rust's "(os error 2)".
@@ -476,8 +453,9 @@ mod tests {
     fn every_error_of_the_system_has_advice() {
         for number in 1..134 {
             let error = io::Error::from_raw_os_error(number);
-            let text = advise(&error);
-            let (what, advice) = text.split_once(": ").unwrap_or_else(|| panic!("{number}: {text}"));
+            let told = advise(&error);
+            let text = told.to_string();
+            let (what, advice) = (told.what(), told.advice().unwrap_or_else(|| panic!("{number}: {text}")));
             assert!(!what.is_empty() && advice.len() > 4 && !text.contains("os error"), "{number}: {text}");
             assert_eq!(Code::of_io(&error).exit(), 8, "{number}: {text}");
         }
@@ -507,10 +485,10 @@ mod tests {
         ] {
             let error = io::Error::from_raw_os_error(number);
             assert_eq!(Code::of_io(&error), code, "{error}");
-            assert!(advise(&error).contains(words), "{}", advise(&error));
+            assert!(advise(&error).to_string().contains(words), "{}", advise(&error));
         }
         let ours = io::Error::other("the lock file keeps disappearing: try again");
-        assert_eq!(advise(&ours), "the lock file keeps disappearing: try again");
+        assert_eq!(advise(&ours).to_string(), "the lock file keeps disappearing: try again");
     }
 
     #[test]

@@ -6,12 +6,11 @@
 //! does not notice in time (it waits for a pipe that nobody writes, or for a disk), a separate thread removes
 //! what [`remains`] knows of, prints the one line and ends the process.
 
-use crate::failure::{self, Failure};
-use pleach_builder::remains::{self, Abandoned};
+use crate::failure;
+use pleach_builder::remains;
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread;
@@ -78,9 +77,7 @@ fn heard() {
 /// Ends the process, whatever its threads are doing.
 fn end() -> ! {
     if claim() {
-        let failure = Failure::Interrupted;
-        let line = failure.told(&message(&remains::abandon()));
-        say(line);
+        say(failure::interrupted(&remains::abandon()));
     }
     // SAFETY: `_exit` ends the process as a signal would: it runs no handler and no destructor beside the
     // threads that are still at work, which cannot be waited for.
@@ -111,23 +108,6 @@ pub fn claim() -> bool {
 pub fn wait_for_end() -> ! {
     loop {
         thread::park();
-    }
-}
-
-/// Returns the message of an interrupted command that ended by itself.
-pub fn own_message() -> String {
-    message(&remains::published().map_or(Abandoned::Unchanged, Abandoned::Published))
-}
-
-fn message(left: &Abandoned) -> String {
-    let in_place =
-        |path: &Path| format!("interrupted: {}: the new file is in place, check it", path.display());
-    match left {
-        Abandoned::Unchanged => failure::INTERRUPTED.to_owned(),
-        Abandoned::Published(path) => in_place(path),
-        Abandoned::Uncertain => {
-            "interrupted: a file was being replaced: check which one is in place".to_owned()
-        }
     }
 }
 

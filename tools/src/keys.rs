@@ -3,8 +3,9 @@
 //! The lines are those of any text ([`pleach_input::text`]): compressed or not, with any line ends.
 //! Blank lines are skipped, and so is a first line that is not a key but the name of the key column.
 
-use crate::cmd::build::source_failure;
+use crate::errors::source_failure;
 use crate::failure::{Code, Failure};
+use crate::message::Message;
 use crate::parse::FromText;
 use pleach::Index;
 use pleach_input::text::{self, RETURN, TextReader, Use};
@@ -44,10 +45,8 @@ impl KeyLines {
         } else {
             let file = File::open(path).map_err(|error| Failure::io("cannot open", path, &error))?;
             if path.is_dir() {
-                return Err(Failure::operational(format!(
-                    "is a folder: {}: name a file of keys",
-                    path.display()
-                )));
+                let message = Message::new("is a folder").at(path.display()).advise("name a file of keys");
+                return Err(Failure::new(Code::NotAFile, message));
             }
             (Box::new(file), path.display().to_string())
         };
@@ -73,17 +72,15 @@ impl KeyLines {
         keys: &mut Vec<K>,
         keys_max: usize,
     ) -> Result<Option<Failure>, Failure> {
-        self.next_batch_of(keys, keys_max, |text, place| {
-            K::from_text(text).ok_or_else(|| not_a_key::<K>(text, place))
-        })
+        self.next_batch_of(keys, keys_max, |text| K::from_text(text).ok_or_else(|| not_a_key::<K>(text)))
     }
 
-    /// Does the same as [`KeyLines::next_batch`] with keys that `parse` makes of a line and its place.
+    /// Does the same as [`KeyLines::next_batch`] with keys that `parse` makes of a line.
     pub fn next_batch_of<K>(
         &mut self,
         keys: &mut Vec<K>,
         keys_max: usize,
-        parse: impl Fn(&[u8], &str) -> Result<K, String>,
+        parse: impl Fn(&[u8]) -> Result<K, Message>,
     ) -> Result<Option<Failure>, Failure> {
         keys.clear();
         loop {
@@ -102,26 +99,21 @@ impl KeyLines {
                 }
                 let is_first = std::mem::take(&mut self.is_first);
                 if self.has_returns && found.contains(&b'\r') {
-                    let problem = RETURN.replacen(": ", &format!(": {}: line {}: ", self.name, self.line), 1);
-                    return Ok(Some(Failure::operational(problem)));
+                    let message = Message::of(&RETURN).at(self.place());
+                    return Ok(Some(Failure::new(Code::Failed, message)));
                 }
-                let parsed = parse(found, "").or_else(|problem| match text::whole(found) {
-                    Some(number) if self.are_numbers => parse(number, ""),
-                    _ => Err(problem),
+                let parsed = parse(found).or_else(|message| match text::whole(found) {
+                    Some(number) if self.are_numbers => parse(number).map_err(|_| message),
+                    _ => Err(message),
                 });
                 match parsed {
                     Ok(key) => keys.push(key),
                     Err(_) if is_first && !self.header.is_empty() && found == self.header.as_bytes() => {}
-                    Err(_) => {
-                        // The place is formatted only if it is needed.
-                        let place = format!("{}: line {}", self.name, self.line);
+                    Err(message) => {
                         let header = if is_first { "remove the line if it is a header, else " } else { "" };
-                        let problem = parse(found, &place).err().unwrap_or_default();
-                        let problem = match problem.rsplit_once(": ") {
-                            Some((what, advice)) => format!("{what}: {header}{advice}"),
-                            None => problem,
-                        };
-                        return Ok(Some(Failure::new(Code::Input, problem)));
+                        let message = message.first_at(self.place());
+                        let message = message.map_advice(|advice| format!("{header}{advice}"));
+                        return Ok(Some(Failure::new(Code::Input, message)));
                     }
                 }
             }
@@ -134,15 +126,20 @@ impl KeyLines {
         }
     }
 
+    /// Returns the place of the current line.
+    fn place(&self) -> String {
+        format!("{}: line {}", self.name, self.line)
+    }
+
     /// Makes one read.
     fn fill(&mut self) -> Result<Option<Failure>, Failure> {
         self.buffer.copy_within(self.unread.clone(), 0);
         self.unread = 0..self.unread.len();
         let end = self.unread.end;
         if end == self.buffer.len() {
-            let place = format!("{}: line {}", self.name, self.line + 1);
-            let text = format!("line too long: {place}: give one key per line");
-            return Ok(Some(Failure::new(Code::Input, text)));
+            self.line += 1;
+            let message = Message::new("line too long").at(self.place()).advise("give one key per line");
+            return Ok(Some(Failure::new(Code::Input, message)));
         }
         let read = loop {
             match self.input.read(&mut self.buffer[end..]) {
@@ -161,9 +158,10 @@ impl KeyLines {
 }
 
 /// Returns the message that a text is not a key, with an example of a valid one.
-pub fn not_a_key<K: FromText>(text: &[u8], place: &str) -> String {
+pub fn not_a_key<K: FromText>(text: &[u8]) -> Message {
     let shown: String = String::from_utf8_lossy(text).chars().take(SHOWN).collect();
     let more = if text.len() > shown.len() { "..." } else { "" };
     let (low, high) = K::BOUNDS;
-    format!("'{shown}{more}' is not a {} key: {place}: give a {} from {low} to {high}", K::NAME, K::KIND)
+    Message::new(format!("'{shown}{more}' is not a {} key", K::NAME))
+        .advise(format!("give a {} from {low} to {high}", K::KIND))
 }

@@ -11,29 +11,34 @@ mod any;
 mod cli;
 mod cmd;
 mod device;
+mod errors;
 mod failure;
+mod found;
 mod help;
 mod interrupt;
 mod keys;
 mod limits;
 mod meant;
 mod memory;
+mod message;
 mod output;
 mod parse;
 mod progress;
 mod render;
 mod search;
+mod stdout;
 
 pub use cli::{Cli, Global};
-pub use cmd::build::build_failure;
 pub use cmd::tune::load as tuned_costs;
-pub use failure::{Code, ExitStatus, Failure, print};
+pub use errors::{build_failure, device as device_failure, opening as opening_failure};
+pub use failure::{Code, ExitStatus, Failure};
 pub use interrupt::Guard;
 pub use memory::Allocator;
+pub use message::Message;
 pub use output::{check as check_output, inputs};
 pub use parse::{count, key_type, threads};
 pub use render::text::aligned;
-pub use search::{device as device_failure, opening as opening_failure};
+pub use stdout::print;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches};
@@ -94,7 +99,7 @@ fn parse_arguments<C: CommandLine>() -> Result<C, Failure> {
     let parsed = C::command().try_get_matches().and_then(|matches| C::from_arg_matches(&matches));
     parsed.map_err(|error| match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
-            failure::print(error.render().to_string().as_bytes()).err().unwrap_or(Failure::Done)
+            stdout::print(error.render().to_string().as_bytes()).err().unwrap_or(Failure::Done)
         }
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => Failure::Help(error.render().to_string()),
         _ => Failure::from_clap(&error, &command_name(&C::command())),

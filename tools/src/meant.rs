@@ -1,8 +1,8 @@
 //! Logical types of keys, values and fields of a file, for printing and parsing them as text.
 
 use crate::cli::Global;
+use crate::errors;
 use crate::failure::Failure;
-use crate::search;
 use pleach::{Index, Meta, Record};
 use pleach_format::logical::Form;
 use pleach_format::{KeyType, Meaning, ValueType};
@@ -22,7 +22,7 @@ pub struct Meant {
 impl Meant {
     /// Returns the forms of an open file.
     pub fn of_file(index: &Index, path: &Path, global: &Global) -> Result<Self, Failure> {
-        let meta: Meta = index.meta().map_err(search::reading(path))?;
+        let meta: Meta = index.meta().map_err(errors::reading(path))?;
         if global.raw_values {
             return Ok(Self::default());
         }

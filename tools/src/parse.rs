@@ -3,17 +3,18 @@
 //! Keys are parsed by hand from bytes: a key file of millions of lines is read at the speed of the disk, and
 //! each error says which text is valid.
 
-use crate::device::Device;
+use crate::message::Message;
 use crate::render::text::unescaped;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use pleach_builder::Layout;
 use pleach_format::record::FieldKind;
 use pleach_format::{KeyType, Logical, ValueType};
 use pleach_input::{FORMATS, Format};
+use std::fmt::Display;
 
 /// Parses bytes: `256M`, `256MiB`, `4GiB`, `1G`, `1000`; K, M, G and T are powers of 1024.
-pub fn size(text: &str) -> Result<u64, String> {
-    let refused = || format!("invalid size '{text}': use 4KiB, 2MiB or 1GiB");
+pub fn size(text: &str) -> Result<u64, Message> {
+    let refused = || Message::new(format!("invalid size '{text}'")).advise("use 4KiB, 2MiB or 1GiB");
     let digits = text.len() - text.trim_start_matches(|letter: char| letter.is_ascii_digit()).len();
     let (number, unit) = text.split_at(digits);
     let number: u64 = number.parse().map_err(|_| refused())?;
@@ -35,15 +36,16 @@ pub fn format() -> impl TypedValueParser<Value = Format> {
 }
 
 /// Parses a number of threads: more than [`pleach_builder::options::THREADS_MAX`] only wait for each other.
-pub fn threads(text: &str) -> Result<usize, String> {
+pub fn threads(text: &str) -> Result<usize, Message> {
     let most = pleach_builder::options::THREADS_MAX;
     let threads = text.parse().ok().filter(|&threads| threads <= most);
-    threads.ok_or_else(|| format!("invalid number of threads '{text}': use 0 (all) to {most}"))
+    let what = || Message::new(format!("invalid number of threads '{text}'"));
+    threads.ok_or_else(|| what().advise(format!("use 0 (all) to {most}")))
 }
 
 /// Parses a number of tuples: `1000000`, `1_000_000` or `2^20`.
-pub fn count(text: &str) -> Result<u64, String> {
-    let refused = || format!("invalid count '{text}': use 1000000 or 2^20");
+pub fn count(text: &str) -> Result<u64, Message> {
+    let refused = || Message::new(format!("invalid count '{text}'")).advise("use 1000000 or 2^20");
     let plain = text.replace('_', "");
     match plain.split_once('^') {
         Some((base, exponent)) => {
@@ -55,18 +57,25 @@ pub fn count(text: &str) -> Result<u64, String> {
     }
 }
 
-fn type_refused(text: &str, role: &str, numeric: &[String]) -> String {
-    format!("unknown {role} type '{text}': use one of {} bytes16 (any N) bytes utf8", numeric.join(" "))
+fn type_refused(text: &str, role: &str, numeric: &[String]) -> Message {
+    let known = numeric.join(" ");
+    Message::new(format!("unknown {role} type '{text}'"))
+        .advise(format!("use one of {known} bytes16 (any N) bytes utf8"))
+}
+
+/// Adds the logical types to those that a message advises.
+fn or_logical(message: Message) -> Message {
+    message.map_advice(|advice| format!("{advice}, or {}", Logical::NAMES))
 }
 
 /// Parses the name of a key type.
-pub fn key_type(text: &str) -> Result<KeyType, String> {
+pub fn key_type(text: &str) -> Result<KeyType, Message> {
     let known: Vec<String> = KeyType::NUMERIC.iter().map(ToString::to_string).collect();
     KeyType::from_name(text).ok_or_else(|| type_refused(text, "key", &known))
 }
 
 /// Parses the name of a value type.
-pub fn value_type(text: &str) -> Result<ValueType, String> {
+pub fn value_type(text: &str) -> Result<ValueType, Message> {
     let known: Vec<String> = ValueType::NUMERIC.iter().map(ToString::to_string).collect();
     ValueType::from_name(text).ok_or_else(|| type_refused(text, "value", &known))
 }
@@ -91,10 +100,10 @@ fn meant_type<T>(text: &str, uuid: &str, of_name: impl Fn(&str) -> Option<T>) ->
 }
 
 /// Parses the name of a key type, also of a logical one.
-pub fn meant_key_type(text: &str) -> Result<MeantType<KeyType>, String> {
+pub fn meant_key_type(text: &str) -> Result<MeantType<KeyType>, Message> {
     meant_type(text, "u128", KeyType::from_name).ok_or_else(|| {
         let known: Vec<String> = KeyType::NUMERIC.iter().map(ToString::to_string).collect();
-        format!("{}, or {}", type_refused(text, "key", &known), Logical::NAMES)
+        or_logical(type_refused(text, "key", &known))
     })
 }
 
@@ -126,7 +135,7 @@ fn parts(text: &str) -> Vec<&str> {
 }
 
 /// Parses the name of a value type, or types of fields separated by commas.
-pub fn value_types(text: &str) -> Result<ValueTypes, String> {
+pub fn value_types(text: &str) -> Result<ValueTypes, Message> {
     if let Some(one) = meant_type(text, "bytes16", ValueType::from_name) {
         return Ok(ValueTypes::One(one));
     }
@@ -137,62 +146,74 @@ pub fn value_types(text: &str) -> Result<ValueTypes, String> {
         Some(kinds) => Ok(ValueTypes::Fields(kinds)),
         None if parts.len() == 1 => {
             let known: Vec<String> = ValueType::NUMERIC.iter().map(ToString::to_string).collect();
-            Err(format!("{}, or {}", type_refused(text, "value", &known), Logical::NAMES))
+            Err(or_logical(type_refused(text, "value", &known)))
         }
         None => {
             let known: Vec<String> = FieldKind::NUMERIC.iter().map(ToString::to_string).collect();
             let known = known.join(" ");
-            Err(format!(
-                "unknown type in '{text}' for the fields of a record: use {known} bytes16 (any N), or {}",
-                Logical::NAMES
-            ))
+            let message = Message::new(format!("unknown type in '{text}' for the fields of a record"));
+            Err(or_logical(message.advise(format!("use {known} bytes16 (any N)"))))
         }
     }
 }
 
 /// Parses `u64,u64`, or `u64` for keys alone.
-pub fn raw_types(text: &str) -> Result<(KeyType, ValueType), String> {
+pub fn raw_types(text: &str) -> Result<(KeyType, ValueType), Message> {
     let (key, value) = text.split_once(',').unwrap_or((text, "none"));
     Ok((key_type(key)?, value_type(value)?))
 }
 
 /// Parses a layout.
-pub fn layout(text: &str) -> Result<Layout, String> {
-    text.parse()
+pub fn layout(text: &str) -> Result<Layout, Message> {
+    text.parse::<Layout>().map_err(|problem| Message::of(&problem))
 }
 
 /// Parses a delimiter: one ASCII character, or `\t` or `tab`.
-pub fn delimiter(text: &str) -> Result<u8, String> {
+pub fn delimiter(text: &str) -> Result<u8, Message> {
     match text.as_bytes() {
         b"\\t" | b"tab" => Ok(b'\t'),
         [byte] if byte.is_ascii() && !matches!(byte, b'\n' | b'\r' | b'"' | 0) => Ok(*byte),
-        _ => Err(format!("invalid delimiter '{}': use one ASCII character, or \\t", text.escape_default())),
+        _ => Err(Message::new(format!("invalid delimiter '{}'", text.escape_default()))
+            .advise("use one ASCII character, or \\t")),
     }
 }
 
+/// Requested device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Device {
+    /// Whichever device is faster.
+    Auto,
+    /// The CPU.
+    Cpu,
+    /// The GPU of this number.
+    Cuda(u32),
+}
+
 /// Parses a device: `auto`, `cpu`, `cuda` (the first GPU) or `cuda:N`.
-pub fn device(text: &str) -> Result<Device, String> {
+pub fn device(text: &str) -> Result<Device, Message> {
     let number = text.strip_prefix("cuda:").and_then(|number| number.parse().ok());
     match (text, number) {
         ("auto", _) => Ok(Device::Auto),
         ("cpu", _) => Ok(Device::Cpu),
         ("cuda", _) => Ok(Device::Cuda(0)),
         (_, Some(number)) => Ok(Device::Cuda(number)),
-        _ => Err(format!("unknown device '{text}': use auto, cpu, cuda or cuda:N")),
+        _ => Err(Message::new(format!("unknown device '{text}'")).advise("use auto, cpu, cuda or cuda:N")),
     }
 }
 
 /// Parses a strategy.
-pub fn strategy(text: &str) -> Result<pleach::Strategy, String> {
+pub fn strategy(text: &str) -> Result<pleach::Strategy, Message> {
     text.parse().map_err(|_| {
-        format!("unknown strategy '{text}': use auto, one-by-one, unbuffered, buffered or sorted")
+        Message::new(format!("unknown strategy '{text}'"))
+            .advise("use auto, one-by-one, unbuffered, buffered or sorted")
     })
 }
 
 /// Parses milliseconds; returns nanoseconds.
-pub fn milliseconds(text: &str) -> Result<u64, String> {
+pub fn milliseconds(text: &str) -> Result<u64, Message> {
     let number = text.parse::<f64>().ok().filter(|ms| (1e-6..=1e9).contains(ms));
-    let refused = || format!("invalid time '{text}': use milliseconds, such as 5 or 0.25");
+    let refused =
+        || Message::new(format!("invalid time '{text}'")).advise("use milliseconds, such as 5 or 0.25");
     let number = number.ok_or_else(refused)?;
     Ok((number * 1e6) as u64)
 }
@@ -256,25 +277,27 @@ impl FromText for f64 {
 
 /// Parses a byte key: `utf8` with `\\t \\n \\r \\\\` for characters that would break a line, `bytes` as
 /// hexadecimal digits, `bytesN` as 2 N of them or as N bytes of text.
-pub fn byte_key(key_type: KeyType, text: &[u8]) -> Result<Vec<u8>, String> {
-    let shown = String::from_utf8_lossy(&text[..text.len().min(40)]).into_owned();
+pub fn byte_key(key_type: KeyType, text: &[u8]) -> Result<Vec<u8>, Message> {
+    let refused = |kind: &dyn Display, advice: String| {
+        let shown = String::from_utf8_lossy(&text[..text.len().min(40)]);
+        Message::new(format!("'{shown}' is not a {kind} key")).advise(advice)
+    };
     match key_type {
         KeyType::Utf8 => unescaped(text)
             .filter(|key| std::str::from_utf8(key).is_ok())
-            .ok_or_else(|| format!("'{shown}' is not a utf8 key: escape a backslash as \\\\")),
+            .ok_or_else(|| refused(&"utf8", "escape a backslash as \\\\".to_owned())),
         KeyType::Fixed(bytes) if text.len() == usize::from(bytes) => Ok(text.to_vec()),
         KeyType::Fixed(bytes) => {
             from_hex(text).filter(|key| key.len() == usize::from(bytes)).ok_or_else(|| {
-                format!(
-                    "'{shown}' is not a {key_type} key: give {bytes} characters or {} hexadecimal digits",
-                    2 * bytes
-                )
+                let advice = format!("give {bytes} characters or {} hexadecimal digits", 2 * bytes);
+                refused(&key_type, advice)
             })
         }
-        KeyType::Bytes => from_hex(text)
-            .ok_or_else(|| format!("'{shown}' is not a {key_type} key: give it in hexadecimal digits")),
+        KeyType::Bytes => {
+            from_hex(text).ok_or_else(|| refused(&key_type, "give it in hexadecimal digits".to_owned()))
+        }
         KeyType::U32 | KeyType::U64 | KeyType::I32 | KeyType::I64 | KeyType::U128 | KeyType::F64 => {
-            Err(format!("'{shown}' is not a byte key: the keys are {key_type}"))
+            Err(refused(&"byte", format!("the keys are {key_type}")))
         }
     }
 }

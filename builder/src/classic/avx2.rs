@@ -5,15 +5,12 @@
 //! ones, as free slots must. Each kernel reports whether it filled the run; if not, or on other processors,
 //! the scalar kernel does.
 
-#[cfg(not(target_arch = "x86_64"))]
-use super::permute::Run;
-
 #[cfg(target_arch = "x86_64")]
 pub(crate) use x86::{fill32, fill64};
 
 #[cfg(not(target_arch = "x86_64"))]
 mod portable {
-    use super::Run;
+    use crate::classic::run::Run;
     pub(crate) fn fill32(_: &Run<'_, u32>, _: &mut [[u8; 4]]) -> bool {
         false
     }
@@ -26,7 +23,7 @@ pub(crate) use portable::{fill32, fill64};
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use super::super::permute::{Run, scalar};
+    use crate::classic::run::{Run, scalar};
     use pleach_format::classic::TreeWord;
     use std::arch::x86_64::*;
 

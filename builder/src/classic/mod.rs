@@ -2,7 +2,9 @@
 //!
 //! ```text
 //! mod.rs      levels of pages: what is read, what is written, who does it
-//! permute.rs  one page: its keys in order into its lines; the scalar kernel
+//! keys.rs     keys of a tree, their samples, and why a tree is refused
+//! permute.rs  one page: its keys in order into its lines
+//! run.rs      lines filled in one run; the scalar kernel
 //! avx2.rs     the same with vector permutes and gathers
 //! packed.rs   compressed trees (page by page: record, narrow words, then permute.rs)
 //! narrow.rs   keys of a page as narrow words: distances, partial keys
@@ -12,68 +14,25 @@
 //! that its own permutation stays in the cache. Kim et al., TODS 36(4), 2011, section 5.1.1.
 
 mod avx2;
+mod keys;
 mod narrow;
 pub mod packed;
 mod permute;
+mod run;
 pub(crate) mod section;
 #[cfg(test)]
 mod tests;
 
 use crate::parallel;
-use permute::{Lane, Shape, permute};
-use pleach_format::classic::{Geometry, SLACK_BYTES, Tree, TreeWord, nodes};
+use keys::{check, sample};
+use permute::{Shape, permute};
+use pleach_format::classic::{Geometry, SLACK_BYTES};
 
+pub use keys::{ClassicError, TreeKey, Vectors};
 pub use packed::{Packed, build_delta, build_partial};
 
-/// The reason why a tree was not built. Nothing was written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ClassicError {
-    /// The geometry is outside its limits, or not for keys of this width.
-    #[error("the tree's geometry is not valid for these keys")]
-    Geometry,
-    /// The geometry is for another number of keys.
-    #[error("the geometry is for {expected} keys, there are {found}")]
-    Keys {
-        /// Number of keys of the geometry.
-        expected: u64,
-        /// Number of keys given.
-        found: u64,
-    },
-    /// The length of the output is not that of the tree.
-    #[error("the tree takes {expected} bytes, the output has {found}")]
-    Output {
-        /// Bytes of the tree.
-        expected: u64,
-        /// Bytes of the output.
-        found: u64,
-    },
-}
-
-/// Vector instructions of the build. All of them write the same bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Vectors {
-    /// No vector instructions: the reference.
-    Scalar,
-    /// AVX2 and BMI2 if the CPU has both, otherwise none.
-    #[default]
-    Best,
-}
-
-impl Vectors {
-    /// Returns true if AVX2 and BMI2 are requested and available.
-    fn avx2(self) -> bool {
-        self == Self::Best && pleach_format::cpu::avx2_bmi2()
-    }
-}
-
-/// Key type of a tree: `u32`, `u64` or `u128`.
-pub trait TreeKey: TreeWord + Lane {}
-impl TreeKey for u32 {}
-impl TreeKey for u64 {}
-impl TreeKey for u128 {}
-
-/// Writes the tree of `keys` to `out`, whose length is [`Tree::bytes`].
+/// Writes the tree of `keys` to `out`, whose length is
+/// [`Tree::bytes`](pleach_format::classic::Tree::bytes).
 ///
 /// Keys must ascend; equal keys are allowed. If they do not ascend, the tree gives wrong answers. O(keys)
 /// work on the threads of the current pool; extra memory for the keys of the upper pages, 1/2^levels of all.
@@ -145,26 +104,3 @@ pub fn advise_huge<T>(buffer: &mut [T]) {
 
 /// Number of slots written by one task.
 const TASK_SLOTS: usize = 1 << 16;
-
-/// Returns every `2^below`-th key: the keys of the tree without its lowest `below` levels.
-fn sample<W: TreeWord>(keys: &[W], below: u32) -> Vec<W> {
-    let stride = 1usize << below;
-    parallel::collect(keys.len() / stride, 1024, |at| keys[(at + 1) * stride - 1])
-}
-
-fn check<W: TreeWord>(keys: &[W], geometry: &Geometry) -> Result<(), ClassicError> {
-    if keys.len() as u64 != geometry.keys {
-        return Err(ClassicError::Keys { expected: geometry.keys, found: keys.len() as u64 });
-    }
-    Ok(())
-}
-
-/// Returns, for each slot of a line of `levels` levels, the rank in the line of the key stored there.
-fn line_order(levels: u32, d_k: u32) -> Vec<u32> {
-    let rank = |slot| pleach_format::classic::rank_in_line(levels, d_k, slot) as u32;
-    (0..nodes(levels)).map(rank).collect()
-}
-
-fn tree_of(tree: &Tree) -> u32 {
-    tree.geometry().d_k
-}

@@ -8,9 +8,9 @@
 //! A page of keys stays in the cache from its record to its lines, so the source is read once, except for
 //! one line of each page, which is read before. Kim et al., TODS 36(4), 2011, sections 7.1.2 and 7.2.1.
 
+use super::keys::{ClassicError, TreeKey, Vectors, check, sample};
 use super::narrow::{Distance, Kept, Narrow, differ};
 use super::permute::{Lane, SMALL, Shape, permute};
-use super::{ClassicError, TreeKey, Vectors, check, sample};
 use crate::parallel::{self, Scratches};
 use pleach_format::classic::packed::{
     DELTA_BYTES, Delta, Form, PARTIAL_BYTES, Paged, Partial, Prefix, align,

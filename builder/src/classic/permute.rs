@@ -4,22 +4,10 @@
 //! line, word `(k << (levels + below)) + ((r + 1) << below) - 1` of the page. A kernel fills the lines whose
 //! last word exists. The few others are filled slot by slot, with all ones for words that do not exist.
 
-use super::{avx2, line_order, tree_of};
+use super::avx2;
+use super::run::{Lines, Run, scalar, slot_of};
 use crate::parallel;
 use pleach_format::classic::{PageLevel, Tree, TreeWord, nodes};
-
-/// Lines of one depth of a page.
-pub(crate) struct Lines {
-    pub levels: u32,
-    /// Number of levels under them, inside the page.
-    pub below: u32,
-    pub pitch: usize,
-    pub group: u32,
-    pub start: [usize; 2],
-    pub last: [u64; 2],
-    /// Rank in its line of the key stored in each slot.
-    pub order: Vec<u32>,
-}
 
 /// Number of words of a page that is filled in one step.
 pub(crate) const SMALL: usize = 256;
@@ -44,7 +32,7 @@ impl Shape {
             group: line.group,
             start: line.start.map(|slot| slot as usize),
             last: line.last,
-            order: line_order(line.levels, tree_of(tree)),
+            order: line_order(line.levels, tree.geometry().d_k),
         });
         let lines: Vec<Lines> = lines.collect();
         let mut small = Vec::new();
@@ -87,34 +75,10 @@ impl Shape {
     }
 }
 
-/// Returns the first slot of a line, relative to the first line of its depth.
-#[inline(always)]
-fn slot_of(lines: &Lines, line: usize) -> usize {
-    let inside = line & ((1 << lines.group) - 1);
-    (line >> lines.group) * lines.pitch + inside * lines.order.len()
-}
-
-/// A run of whole groups of lines, which begins with line `first` of the page.
-pub(crate) struct Run<'a, W> {
-    pub lines: &'a Lines,
-    pub words: &'a [W],
-    pub first: usize,
-    /// Number of lines whose words all exist.
-    pub count: usize,
-}
-
-impl<W> Run<'_, W> {
-    /// Returns the first word of a line, counted from the run's first word.
-    #[inline(always)]
-    pub(crate) fn base(&self, line: usize) -> usize {
-        (self.first + line) << (self.lines.levels + self.lines.below)
-    }
-
-    /// Returns the first slot of a line in the run's output.
-    #[inline(always)]
-    pub(crate) fn slot(&self, line: usize) -> usize {
-        slot_of(self.lines, line)
-    }
+/// Returns, for each slot of a line of `levels` levels, the rank in the line of the key stored there.
+fn line_order(levels: u32, d_k: u32) -> Vec<u32> {
+    let rank = |slot| pleach_format::classic::rank_in_line(levels, d_k, slot) as u32;
+    (0..nodes(levels)).map(rank).collect()
 }
 
 /// A word type with a kernel.
@@ -142,20 +106,6 @@ lanes!(u16 none, u32 avx2::fill32, u64 avx2::fill64, u128 none);
 
 fn none<W: TreeWord>(_: &Run<'_, W>, _: &mut [W::Bytes]) -> bool {
     false
-}
-
-/// Fills lines `from..run.count`: the reference kernel.
-pub(crate) fn scalar<W: TreeWord>(run: &Run<'_, W>, from: usize, out: &mut [W::Bytes]) {
-    let below = run.lines.below;
-    let n = run.lines.order.len();
-    for line in from..run.count {
-        let base = run.base(line);
-        let words = &run.words[base..base + (n << below)];
-        let slot = run.slot(line);
-        for (out, &rank) in out[slot..slot + n].iter_mut().zip(&run.lines.order) {
-            *out = words[((rank as usize + 1) << below) - 1].to_bytes();
-        }
-    }
 }
 
 /// Number of slots per task inside one page.

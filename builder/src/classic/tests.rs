@@ -2,6 +2,7 @@
 
 use super::packed::DeltaKey;
 use super::*;
+use pleach_format::classic::nodes;
 use pleach_format::classic::packed::{Delta, Form, Paged, Partial, Prefix};
 
 fn mix(x: u64) -> u64 {

@@ -1,6 +1,6 @@
 //! Texts of logical types: they are read strictly, and printed so that they read back.
 
-use super::Unit;
+use super::unit::Unit;
 use core::fmt;
 use std::io::Write as _;
 

@@ -4,12 +4,14 @@
 //! of the section from them, and accepts them only if they are the parameters of that shape: reserved bytes
 //! are zero, and nothing is stored twice with different meanings.
 
-use super::LEVELS_MAX;
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// Bytes of the parameters of a section.
 pub const PARAMETERS_BYTES: usize = 64;
+
+/// Maximum number of levels in a spine.
+pub const LEVELS_MAX: usize = 24;
 
 /// Parameters of a section of any kind, as they are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]

@@ -1,7 +1,6 @@
 //! The arguments of the relational commands.
 
-use crate::device::Device;
-use crate::parse;
+use crate::parse::{self, Device};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 

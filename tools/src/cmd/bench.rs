@@ -4,6 +4,7 @@
 
 use crate::cli::{BenchArgs, Global};
 use crate::failure::{self, Code, ExitStatus, Failure};
+use crate::message::Message;
 use std::env;
 use std::io::ErrorKind;
 use std::os::unix::process::CommandExt;
@@ -28,7 +29,9 @@ pub fn run(args: &BenchArgs, global: &Global) -> Result<ExitStatus, Failure> {
     failure::set_json(global.json || args.args.iter().any(|argument| argument == "--json"));
     Err(Failure::new(
         Code::NotFound,
-        "cannot find pleach-bench: it is neither beside pleach nor on PATH: in a copy of Pleach's source, run \
-         `cargo run --release -p pleach-bench -- ...`, or install it with `cargo install --path bench`",
+        Message::new("cannot find pleach-bench").more("it is neither beside pleach nor on PATH").advise(
+            "in a copy of Pleach's source, run `cargo run --release -p pleach-bench -- ...`, or install it with \
+             `cargo install --path bench`",
+        ),
     ))
 }

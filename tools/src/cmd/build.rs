@@ -4,20 +4,20 @@
 //! so Ctrl-C ends it with no files left, even while it waits for a silent pipe.
 
 use crate::cli::{BuildArgs, Global};
-use crate::failure::{self, Code, ExitStatus, Failure};
+use crate::errors::{build_failure, source_failure};
+use crate::failure::{self, ExitStatus, Failure};
+use crate::message::Message;
 use crate::output;
 use crate::parse::ValueTypes;
 use crate::progress::Progress;
 use crate::render::json;
 use crate::render::text::{counted, grouped, hex};
-use crate::search;
-use pleach::ReadError;
+use crate::stdout;
 use pleach_builder::publish::Rules;
 use pleach_builder::source::{Schema, Source, SourceError};
-use pleach_builder::{BuildError, BuildOptions, Summary};
+use pleach_builder::{BuildOptions, Summary};
 use pleach_input::{FORMATS, Format, FormatRow, InputOptions, Types};
 use serde_json::{Value, json};
-use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -41,7 +41,7 @@ pub fn run(args: &BuildArgs, global: &Global) -> Result<ExitStatus, Failure> {
         }
         document.insert("key_name".to_owned(), schema.key_name.into());
         document.insert("value_name".to_owned(), schema.value_name.into());
-        json::print(document)?;
+        stdout::print_json(document)?;
     } else if !global.quiet {
         failure::say(&text(&args.output, &summary, &schema, took));
     }
@@ -51,17 +51,20 @@ pub fn run(args: &BuildArgs, global: &Global) -> Result<ExitStatus, Failure> {
 /// Refuses arguments that no file and no data could make right.
 fn check(args: &BuildArgs) -> Result<(), Failure> {
     if args.output.as_os_str() == "-" {
-        return Err(Failure::usage("cannot write to standard output: pleach build: name a file with -o"));
+        return Err(Failure::usage(
+            Message::new("cannot write to standard output").at("pleach build").advise("name a file with -o"),
+        ));
     }
     if args.raw.is_some() && args.format.is_some_and(|format| format != Format::Raw) {
-        return Err(Failure::usage("--raw with another --format: pleach build: give one of the two"));
+        return Err(Failure::usage(
+            Message::new("--raw with another --format").at("pleach build").advise("give one of the two"),
+        ));
     }
     if matches!(args.value_type, Some(ValueTypes::Fields(_)))
         && !args.value.as_ref().is_some_and(|list| list.contains(','))
     {
-        let text =
-            "types of fields without fields: --value-type: name the columns of a record with --value a,b";
-        return Err(Failure::usage(text));
+        let message = Message::new("types of fields without fields").at("--value-type");
+        return Err(Failure::usage(message.advise("name the columns of a record with --value a,b")));
     }
     if args.raw.is_some() {
         return Ok(());
@@ -69,10 +72,8 @@ fn check(args: &BuildArgs) -> Result<(), Failure> {
     for path in &args.inputs {
         let format = input_format(path, args.format, |_| true)?;
         if format.is_some_and(|format| format.row().types == Types::Required) && !path.is_dir() {
-            let path = path.display();
-            return Err(Failure::usage(format!(
-                "raw input has no types: {path}: give --raw, such as --raw u64,u64"
-            )));
+            let message = Message::new("raw input has no types").at(path.display());
+            return Err(Failure::usage(message.advise("give --raw, such as --raw u64,u64")));
         }
     }
     Ok(())
@@ -89,7 +90,9 @@ pub(super) fn input_format(
         return Ok(given);
     }
     if path.as_os_str() == "-" {
-        return Err(Failure::usage("unknown format: standard input: give it with --format"));
+        return Err(Failure::usage(
+            Message::new("unknown format").at("standard input").advise("give it with --format"),
+        ));
     }
     let format = Format::from_path(path);
     if format.is_some() || path.is_dir() {
@@ -99,7 +102,8 @@ pub(super) fn input_format(
         let known: Vec<&str> = FORMATS.iter().filter(|row| accepts(row)).map(|row| row.name).collect();
         format!("give --format, one of {}", known.join(" "))
     });
-    Err(Failure::usage(format!("unknown extension: {}: {advice}", path.display())))
+    let message = Message::new("unknown extension").at(path.display());
+    Err(Failure::usage(message.because(Message::of(&advice))))
 }
 
 fn open(args: &BuildArgs, global: &Global) -> Result<Box<dyn Source>, SourceError> {
@@ -141,84 +145,6 @@ fn build_options(args: &BuildArgs) -> BuildOptions {
         ..default
     }
     .with_layout(args.layout)
-}
-
-/// Converts the error of a refused input: bad data, or a file that cannot be read.
-pub fn source_failure(error: &SourceError) -> Failure {
-    match search::system_error(error.cause.as_deref().map(|cause| cause as _)) {
-        Some(system) if error.place.is_empty() => Failure::io("cannot read", Path::new(&error.input), system),
-        Some(system) => {
-            let text = format!("cannot read: {}: {}: {}", error.input, error.place, failure::advise(system));
-            Failure::at(Code::of_io(system), text, &error.input)
-        }
-        None => {
-            let code = if Path::new(&error.input).is_dir() { Code::NotAFile } else { Code::Input };
-            Failure::at(code, format!("bad input: {}", in_our_words(error)), &error.input)
-        }
-    }
-}
-
-/// Returns the error with the library's words in brackets, as a reason, and not in place of the advice.
-fn in_our_words(error: &SourceError) -> String {
-    let text = error.to_string();
-    let Some(cause) = error.cause.as_ref().map(ToString::to_string) else { return text };
-    match text.strip_suffix(&cause).and_then(|text| text.strip_suffix(": ")) {
-        Some(what) => {
-            let cause = cause.replace(": ", " - ");
-            format!("{what} ({cause}): check that its format is that of its name, or make it again")
-        }
-        None => text,
-    }
-}
-
-/// Converts the error of a build.
-pub fn build_failure(error: &BuildError) -> Failure {
-    let code = match error {
-        BuildError::Source(error) => return source_failure(error),
-        BuildError::Interrupted => return Failure::Interrupted,
-        // Messages count rows from 1, as those about the data do.
-        BuildError::Unsorted { row, previous, key } => {
-            let text = format!(
-                "input is not sorted: row {}: key {key} comes after key {previous}: build without --sorted, or sort it",
-                row + 1
-            );
-            return Failure::new(Code::Input, text);
-        }
-        BuildError::Duplicate { key, row } => {
-            let place = row.map_or(String::new(), |row| format!(" again in row {}", row + 1));
-            let text =
-                format!("duplicate key: {key}{place}: remove it, or choose --unique first or --unique last");
-            return Failure::new(Code::Input, text);
-        }
-        // A Pleach file that was whole when it was opened.
-        BuildError::Io { operation, path, source }
-            if *operation == "reading" && source.kind() == io::ErrorKind::UnexpectedEof =>
-        {
-            return search::reading(path)(ReadError::MappingLost);
-        }
-        BuildError::Io { operation, path, source } => {
-            return Failure::io(&format!("{operation} failed"), path, source);
-        }
-        BuildError::Base { path, source } => return search::refused(path, source),
-        BuildError::Damaged { path, .. } => {
-            return Failure::at(Code::Damaged, error.to_string(), path.display());
-        }
-        BuildError::Types { .. } => Code::TypesDiffer,
-        BuildError::Busy { .. } => Code::Busy,
-        BuildError::TooLarge { .. } | BuildError::LastGeneration { .. } => Code::TooLarge,
-        BuildError::ManyChanges { .. } | BuildError::OutOfMemory { .. } => Code::OutOfMemory,
-        BuildError::NotPackable { .. } | BuildError::NotUnique { .. } => Code::Input,
-        BuildError::TargetIsDirectory { .. } | BuildError::TargetNotRegular { .. } => Code::NotAFile,
-        BuildError::Threads { .. } | BuildError::ManyFiles { .. } => Code::Limit,
-        BuildError::OutputIsInput { .. }
-        | BuildError::OutputIsKept { .. }
-        | BuildError::TargetForeign { .. }
-        | BuildError::TargetIsIndex { .. }
-        | BuildError::GenerationTaken { .. } => Code::WouldOverwrite,
-        BuildError::Overtaken { .. } | BuildError::LockClosed { .. } => Code::Busy,
-        _ => return Failure::operational(error.to_string()),
-    };
-    Failure::new(code, error.to_string())
 }
 
 /// Returns the bytes of the file per tuple.

@@ -1,11 +1,13 @@
 //! `pleach compact`: merges several files into one.
 
-use super::build::{build_failure, kept_text};
+use super::build::kept_text;
 use crate::cli::{CompactArgs, Global};
+use crate::errors::build_failure;
 use crate::failure::{self, ExitStatus, Failure};
 use crate::progress::Progress;
 use crate::render::json;
 use crate::render::text::{counted, grouped, hex};
+use crate::stdout;
 use pleach_builder::BuildOptions;
 use pleach_builder::rebuild::{CompactOptions, compact};
 use std::time::Instant;
@@ -36,7 +38,7 @@ pub fn run(args: &CompactArgs, global: &Global) -> Result<ExitStatus, Failure> {
         document.insert("kept_generations".to_owned(), summary.kept.into());
         document.insert("lost_tuples".to_owned(), json::int(lost));
         document.insert("seconds".to_owned(), seconds.into());
-        json::print(document)?;
+        stdout::print_json(document)?;
     } else if !global.quiet {
         let lost = if lost > 0 {
             format!(", {} lost with damaged blocks", counted(lost, "tuple"))

@@ -1,8 +1,9 @@
 //! `pleach completions`: prints the completion script of a shell.
 
 use crate::cli::{Cli, CompletionsArgs, Global};
-use crate::failure::{self, ExitStatus, Failure};
+use crate::failure::{ExitStatus, Failure};
 use crate::render::json;
+use crate::stdout;
 use clap::CommandFactory;
 
 pub fn run(args: &CompletionsArgs, global: &Global) -> Result<ExitStatus, Failure> {
@@ -12,9 +13,9 @@ pub fn run(args: &CompletionsArgs, global: &Global) -> Result<ExitStatus, Failur
         let mut document = json::document("completions");
         document.insert("shell".to_owned(), args.shell.to_string().into());
         document.insert("script".to_owned(), String::from_utf8_lossy(&script).into_owned().into());
-        json::print(document)?;
+        stdout::print_json(document)?;
     } else {
-        failure::print(&script)?;
+        stdout::print(&script)?;
     }
     Ok(ExitStatus::Success)
 }

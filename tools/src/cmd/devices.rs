@@ -1,9 +1,10 @@
 //! `pleach devices`: lists the devices of this machine, and which of their features are used.
 
 use crate::cli::{DevicesArgs, Global};
-use crate::failure::{self, ExitStatus, Failure};
+use crate::failure::{ExitStatus, Failure};
 use crate::render::json;
 use crate::render::text::human_bytes;
+use crate::stdout;
 use pleach::Isa;
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -39,7 +40,7 @@ pub fn run(_: &DevicesArgs, global: &Global) -> Result<ExitStatus, Failure> {
             gpus.as_ref().err().map_or(Value::Null, |error| error.missing.clone().into()),
         );
         document.insert("searches_on".to_owned(), "cpu".into());
-        json::print(document)?;
+        stdout::print_json(document)?;
         return Ok(ExitStatus::Success);
     }
 
@@ -78,7 +79,7 @@ pub fn run(_: &DevicesArgs, global: &Global) -> Result<ExitStatus, Failure> {
     }
     let on_gpu = if gpus.is_ok() { "; get --device cuda searches on the GPU" } else { "" };
     let _ = writeln!(text, "searches    on the CPU ({}){on_gpu}", best.name());
-    failure::print(text.as_bytes())?;
+    stdout::print(text.as_bytes())?;
     Ok(ExitStatus::Success)
 }
 

@@ -5,13 +5,16 @@
 
 use crate::any::Any;
 use crate::cli::{ExportArgs, Global, Verify};
-use crate::failure::{self, ExitStatus, Failure};
+use crate::errors;
+use crate::failure::{self, Code, ExitStatus, Failure};
 use crate::meant::Meant;
+use crate::message::Message;
 use crate::output::{self, Cell, Field, Format, Gathered, OutputError, TableWriter, Target, writer};
 use crate::progress::Progress;
 use crate::render::json;
 use crate::render::text::{counted, grouped};
 use crate::search;
+use crate::stdout;
 use pleach::{Datum, Index, Key, Meta, Record, Typed, Value};
 use pleach_builder::publish::Rules;
 use std::time::Instant;
@@ -31,7 +34,7 @@ pub fn run(args: &ExportArgs, global: &Global) -> Result<ExitStatus, Failure> {
     }
     // A table outlives its file: no damaged data may get into it.
     let index = search::open(&args.file, global, Verify::Touched)?;
-    let mut meta = index.meta().map_err(search::reading(&args.file))?;
+    let mut meta = index.meta().map_err(errors::reading(&args.file))?;
     let progress = Progress::new(global);
     let mut target = if to_stdout { Target::standard_output() } else { Target::create(&args.output, rules)? };
     let record = search::record(&index, &args.file)?
@@ -47,7 +50,7 @@ pub fn run(args: &ExportArgs, global: &Global) -> Result<ExitStatus, Failure> {
         written.map_err(|stop| stop.failure(&target, args))?;
     } else {
         pleach::with_typed!(&index, |view| write(&view, args, &meta, format, &mut target, &progress))
-            .map_err(search::typing(&args.file))??;
+            .map_err(errors::typing(&args.file))??;
     }
     let bytes = target.bytes();
     target.commit()?;
@@ -63,7 +66,7 @@ pub fn run(args: &ExportArgs, global: &Global) -> Result<ExitStatus, Failure> {
         document.insert("rows".to_owned(), json::int(index.len()));
         document.insert("output_bytes".to_owned(), json::int(bytes));
         document.insert("seconds".to_owned(), took.into());
-        json::print(document)?;
+        stdout::print_json(document)?;
     } else if !global.quiet {
         failure::say(&format!(
             "exported {}: {}, {} bytes, {took:.1} s",
@@ -79,12 +82,13 @@ fn format(args: &ExportArgs, to_stdout: bool) -> Result<Format, Failure> {
     let known = "csv tsv parquet arrow";
     match args.format {
         Some(format) => Format::from_input(format).ok_or_else(|| {
-            Failure::usage(format!("format is for input only: pleach export: use one of {known}"))
+            let message = Message::new("format is for input only").at("pleach export");
+            Failure::usage(message.advise(format!("use one of {known}")))
         }),
         None if to_stdout => Ok(Format::Csv),
         None => Format::of_path(&args.output).ok_or_else(|| {
-            let path = args.output.display();
-            Failure::usage(format!("unknown extension: {path}: give --format, one of {known}"))
+            let message = Message::new("unknown extension").at(args.output.display());
+            Failure::usage(message.advise(format!("give --format, one of {known}")))
         }),
     }
 }
@@ -175,7 +179,7 @@ impl Stop {
         match self {
             Self::Failure(failure) => failure,
             Self::Output(OutputError::Io(error)) => target.failure(&error),
-            Self::Output(OutputError::Unfit(text)) => search::placed(&text, &args.output),
+            Self::Output(OutputError::Unfit(message)) => errors::placed(Code::Failed, message, &args.output),
         }
     }
 }
@@ -206,7 +210,7 @@ fn write_rows<K: Key + Cell, V: Value + Cell>(
         }
         let count = view
             .copy_range(rank, &mut keys, &mut values)
-            .map_err(|error| Stop::Failure(search::reading(&args.file)(error)))?;
+            .map_err(|error| Stop::Failure(errors::reading(&args.file)(error)))?;
         let columns: Vec<_> =
             [K::numbers(&keys[..count]), V::numbers(&values[..count])].into_iter().flatten().collect();
         table.write_batch(&columns)?;

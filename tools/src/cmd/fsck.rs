@@ -3,12 +3,14 @@
 
 use super::salvage;
 use crate::cli::{FsckArgs, Global};
+use crate::errors::placed;
 use crate::failure::{self, Code, ExitStatus, Failure};
+use crate::message::Message;
 use crate::output;
 use crate::progress::Progress;
 use crate::render::json;
 use crate::render::text::{counted, human_bytes, shown};
-use crate::search::placed_as;
+use crate::stdout;
 use pleach::{Finding, FormatError, FsckOptions, Report, Verdict};
 use pleach_builder::publish::Rules;
 use serde_json::{Value, json};
@@ -23,10 +25,8 @@ pub fn run(args: &FsckArgs, global: &Global) -> Result<ExitStatus, Failure> {
     if let Some(out) = &args.salvage
         && salvage::is_same(path, out)
     {
-        return Err(Failure::usage(format!(
-            "FILE and OUT are the same: {}: fsck never writes FILE: name another OUT",
-            out.display()
-        )));
+        let message = Message::new("FILE and OUT are the same").at(out.display());
+        return Err(Failure::usage(message.more("fsck never writes FILE").advise("name another OUT")));
     }
     if let Some(out) = &args.salvage {
         output::check(out, &Rules::index(vec![path.clone()], args.force))?;
@@ -59,11 +59,11 @@ pub fn run(args: &FsckArgs, global: &Global) -> Result<ExitStatus, Failure> {
         if let Some(Ok(saved)) = &saved {
             document.insert("salvage".to_owned(), saved.document());
         }
-        json::print(document)?;
+        stdout::print_json(document)?;
     } else {
         print(path, &report, &strays, global.quiet)?;
         if let Some(Ok(saved)) = &saved {
-            failure::print(saved.text().as_bytes())?;
+            stdout::print(saved.text().as_bytes())?;
         }
     }
     if let Some(Err(failure)) = saved {
@@ -82,17 +82,21 @@ fn unchanged(file: &File, path: &Path) -> Result<(), Failure> {
     match (&file.metadata(), &fs::metadata(path)) {
         (Ok(held), Ok(named)) if is_same(held, named) => Ok(()),
         _ => {
-            let text = format!("it was replaced while it was read: {}: run it again", path.display());
-            Err(Failure::at(Code::Busy, text, path.display()))
+            let message = Message::new("it was replaced while it was read").at(path.display());
+            Err(Failure::new(Code::Busy, message.advise("run it again")))
         }
     }
 }
 
 /// Returns the first finding of a foreign or newer file as an error.
 fn refused(path: &Path, report: &Report) -> Failure {
-    let foreign = FormatError::Foreign.to_string();
     let code = if report.verdict == Verdict::Foreign { Code::Foreign } else { Code::Newer };
-    placed_as(code, report.findings.first().map_or(&foreign, |finding| &finding.text), path)
+    let first = report.findings.first();
+    placed(
+        code,
+        first.map_or_else(|| Message::of(&FormatError::Foreign), |first| Message::of(&first.text)),
+        path,
+    )
 }
 
 /// Prints one line per finding: code, section, offset, expected, found, and its meaning.
@@ -120,7 +124,7 @@ fn print(path: &Path, report: &Report, strays: &[PathBuf], quiet: bool) -> Resul
         }
         _ => {}
     }
-    failure::print(text.as_bytes())?;
+    stdout::print(text.as_bytes())?;
     if !quiet {
         for stray in strays {
             let stray = stray.display();

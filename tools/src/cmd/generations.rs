@@ -1,10 +1,11 @@
 //! `pleach generations`: lists the files that have the names of a file's generations.
 
-use super::build::build_failure;
 use crate::cli::{GenerationsArgs, Global};
-use crate::failure::{self, ExitStatus, Failure};
+use crate::errors::build_failure;
+use crate::failure::{ExitStatus, Failure};
 use crate::render::json;
 use crate::render::text::{grouped, hex, shown};
+use crate::stdout;
 use chrono::{DateTime, SecondsFormat, Utc};
 use pleach_builder::rebuild::{Generation, State, generations};
 use serde_json::{Map, Value};
@@ -17,9 +18,9 @@ pub fn run(args: &GenerationsArgs, global: &Global) -> Result<ExitStatus, Failur
         let mut document = json::document("generations");
         document.insert("file".to_owned(), args.file.display().to_string().into());
         document.insert("generations".to_owned(), found.iter().map(object).collect());
-        json::print(document)?;
+        stdout::print_json(document)?;
     } else {
-        failure::print(table(&args.file, &found).as_bytes())?;
+        stdout::print(table(&args.file, &found).as_bytes())?;
     }
     Ok(ExitStatus::Success)
 }

@@ -8,13 +8,16 @@
 use crate::any::{Any, AnyKey, put_line};
 use crate::cli::{GetArgs, Global, Verify};
 use crate::cmd::tune;
-use crate::device::{self, BATCH, Device, OnDevice};
+use crate::device::{self, BATCH, OnDevice};
+use crate::errors;
 use crate::failure::{ExitStatus, Failure};
 use crate::keys::{KeyLines, not_a_key};
 use crate::meant::Meant;
-use crate::parse::FromText;
+use crate::message::Message;
+use crate::parse::{Device, FromText};
 use crate::render::text::{Text, put_meant, put_meant_json};
-use crate::search::{self, Output};
+use crate::search;
+use crate::stdout::Output;
 use pleach::{Choice, Costs, Datum, Index, Key, Request, Strategy, Typed, Value};
 use pleach_format::logical::Form;
 use pleach_gpu::Algorithm;
@@ -66,19 +69,19 @@ pub fn run(args: &GetArgs, global: &Global) -> Result<ExitStatus, Failure> {
     }
     match &args.keys {
         None => pleach::with_typed!(&index, |view| answers.arguments(&view, &args.key))
-            .map_err(search::typing(&args.file))??,
+            .map_err(errors::typing(&args.file))??,
         Some(from) => {
             let mut lines = KeyLines::open(from, &index)?;
             let is_touched = global.verify.is_none() && !is_on_device;
             let until = if is_touched { TOUCHED_KEYS_MAX } else { u64::MAX };
             let flow = pleach::with_typed!(&index, |view| answers.stream(&view, &mut lines, until))
-                .map_err(search::typing(&args.file))??;
+                .map_err(errors::typing(&args.file))??;
             if flow.is_continue() {
                 // The same index, even if another file has its name by now.
                 index.trust();
                 let _: ControlFlow<()> =
                     pleach::with_typed!(&index, |view| answers.stream(&view, &mut lines, u64::MAX))
-                        .map_err(search::typing(&args.file))??;
+                        .map_err(errors::typing(&args.file))??;
             }
         }
     }
@@ -90,9 +93,8 @@ pub fn run(args: &GetArgs, global: &Global) -> Result<ExitStatus, Failure> {
 fn choose(args: &GetArgs, index: &Index, is_any: bool, costs: &Costs) -> Result<Choice, Failure> {
     let strategy = args.strategy;
     if index.key_type().is_bytes() && !matches!(strategy, Strategy::Auto | Strategy::Unbuffered) {
-        let text =
-            format!("byte keys are searched unbuffered: --strategy {strategy}: use auto or unbuffered");
-        return Err(Failure::usage(text));
+        let message = Message::new("byte keys are searched unbuffered").at(format!("--strategy {strategy}"));
+        return Err(Failure::usage(message.advise("use auto or unbuffered")));
     }
     // Byte values are stored outside of the lines, and byte keys have only one search.
     let strategy = if is_any { Strategy::Unbuffered } else { strategy };
@@ -191,15 +193,16 @@ impl<'a> Answers<'a> {
     /// Searches for keys in a file with byte strings or records.
     fn any(&mut self, any: &Any<'_>) -> Result<(), Failure> {
         let Some(from) = &self.args.keys else {
-            let keys = self.args.key.iter().map(|key| any.parse(key.as_bytes(), "argument KEY"));
-            let keys: Vec<AnyKey> = keys.collect::<Result<_, _>>().map_err(Failure::usage)?;
+            let keys = self.args.key.iter().map(|key| any.parse(key.as_bytes()));
+            let keys: Vec<AnyKey> = keys
+                .collect::<Result<_, _>>()
+                .map_err(|message: Message| Failure::usage(message.first_at("argument KEY")))?;
             return keys.chunks(self.choice.batch).try_for_each(|keys| self.any_batch(any, keys));
         };
         let mut lines = any.lines(from)?;
         let mut keys = Vec::new();
         loop {
-            let bad =
-                lines.next_batch_of(&mut keys, self.choice.batch, |text, place| any.parse(text, place))?;
+            let bad = lines.next_batch_of(&mut keys, self.choice.batch, |text| any.parse(text))?;
             if keys.is_empty() && bad.is_none() {
                 return Ok(());
             }
@@ -265,7 +268,7 @@ impl<'a> Answers<'a> {
         let keys = keys.iter().map(|key| K::from_text(key.as_bytes()).ok_or(key));
         let keys: Vec<K> = keys
             .collect::<Result<_, _>>()
-            .map_err(|key| Failure::usage(not_a_key::<K>(key.as_bytes(), "argument KEY")))?;
+            .map_err(|key| Failure::usage(not_a_key::<K>(key.as_bytes()).at("argument KEY")))?;
         let mut scratch = Scratch::new(self.costs);
         for batch in keys.chunks(self.choice.batch) {
             scratch.keys.clear();
@@ -327,7 +330,7 @@ impl<'a> Answers<'a> {
             } else {
                 view.get_batch_by(self.choice.strategy, keys, values, present, order)
             }
-            .map_err(search::reading(&self.args.file))?;
+            .map_err(errors::reading(&self.args.file))?;
         }
         for (i, (&key, &value)) in keys.iter().zip(values.iter()).enumerate() {
             if present[i / 64] >> (i % 64) & 1 == 1 {
@@ -353,9 +356,9 @@ impl<'a> Answers<'a> {
             table.lower_bound_batch_by::<K, V>(Algorithm::Auto, keys, ranks)
         })?;
         if asked.is_none() {
-            view.contains_batch(keys, present).map_err(search::reading(&self.args.file))?;
+            view.contains_batch(keys, present).map_err(errors::reading(&self.args.file))?;
             view.lower_bound_batch_by(self.choice.strategy, keys, ranks, order)
-                .map_err(search::reading(&self.args.file))?;
+                .map_err(errors::reading(&self.args.file))?;
         }
         for (i, (&key, &rank)) in keys.iter().zip(ranks.iter()).enumerate() {
             if present[i / 64] >> (i % 64) & 1 == 1 {
@@ -373,7 +376,7 @@ impl<'a> Answers<'a> {
         view: &Typed<'_, K, V>,
         scratch: &mut Scratch<K, V>,
     ) -> Result<(), Failure> {
-        let failed = search::reading(&self.args.file);
+        let failed = errors::reading(&self.args.file);
         let keys = &scratch.keys;
         if let Some(all) = self.device.ask(|table| table.get_all_by::<K, V>(Algorithm::Auto, keys))? {
             return self.duplicates_of(keys, &all);

@@ -1,10 +1,11 @@
 //! `pleach man`: writes a manual page for each command.
 
-use super::build::build_failure;
 use crate::cli::{Cli, Global, ManArgs};
-use crate::failure::{self, ExitStatus, Failure};
+use crate::errors::build_failure;
+use crate::failure::{ExitStatus, Failure};
 use crate::render::json;
 use crate::render::text::printable;
+use crate::stdout;
 use clap::{Command, CommandFactory};
 use clap_mangen::Man;
 use pleach_builder::publish::{self, Rules};
@@ -23,10 +24,10 @@ pub fn run(args: &ManArgs, global: &Global) -> Result<ExitStatus, Failure> {
     if global.json {
         let mut document = json::document("man");
         document.insert("pages".to_owned(), pages.into());
-        json::print(document)?;
+        stdout::print_json(document)?;
     } else if !global.quiet {
         let lines: String = pages.iter().map(|page| printable(page) + "\n").collect();
-        failure::print(lines.as_bytes())?;
+        stdout::print(lines.as_bytes())?;
     }
     Ok(ExitStatus::Success)
 }

@@ -6,13 +6,15 @@
 use crate::any::Any;
 use crate::cli::{Global, RangeArgs, Verify};
 use crate::cmd::get::put_tuple;
+use crate::errors;
 use crate::failure::{ExitStatus, Failure};
 use crate::keys::not_a_key;
 use crate::meant::Meant;
 use crate::parse::FromText;
 use crate::render::json;
 use crate::render::text::Text;
-use crate::search::{self, Output};
+use crate::search;
+use crate::stdout::{self, Output};
 use pleach::{Key, Typed, Value};
 
 /// Tuples per copy.
@@ -33,7 +35,7 @@ pub fn run(args: &RangeArgs, global: &Global) -> Result<ExitStatus, Failure> {
             limited(any.prefix(prefix)?, args)
         }
         (None, None) => pleach::with_typed!(&index, |view| ranks_of(&view, args))
-            .map_err(search::typing(&args.file))??,
+            .map_err(errors::typing(&args.file))??,
     };
     if args.explain {
         let order = if args.reverse { "from the end" } else { "from the start" };
@@ -47,7 +49,7 @@ pub fn run(args: &RangeArgs, global: &Global) -> Result<ExitStatus, Failure> {
         if global.json {
             let mut document = json::document("range-count");
             document.insert("count".to_owned(), json::int(count));
-            json::print(document)?;
+            stdout::print_json(document)?;
         } else {
             let mut output = Output::new();
             count.put(&mut output.buffer);
@@ -59,7 +61,7 @@ pub fn run(args: &RangeArgs, global: &Global) -> Result<ExitStatus, Failure> {
     match &any {
         Some(any) => print_any(any, args, global, ranks)?,
         None => pleach::with_typed!(&index, |view| print(&view, args, global, ranks.clone()))
-            .map_err(search::typing(&args.file))??,
+            .map_err(errors::typing(&args.file))??,
     }
     Ok(ExitStatus::Success)
 }
@@ -76,7 +78,9 @@ fn limited(ranks: std::ops::Range<u64>, args: &RangeArgs) -> std::ops::Range<u64
 fn any_ranks(any: &Any<'_>, args: &RangeArgs, tuples: u64) -> Result<std::ops::Range<u64>, Failure> {
     let bound = |text: &Option<String>, name: &str| match text.as_deref() {
         None | Some(OPEN) => Ok(None),
-        Some(text) => any.parse(text.as_bytes(), name).map(Some).map_err(Failure::usage),
+        Some(text) => {
+            any.parse(text.as_bytes()).map(Some).map_err(|message| Failure::usage(message.first_at(name)))
+        }
     };
     let (lo, hi) = (bound(&args.lo, "argument LO")?, bound(&args.hi, "argument HI")?);
     let start = lo.map_or(Ok(0), |lo| any.lower_bound(&lo))?;
@@ -108,12 +112,13 @@ fn ranks_of<K: Key + FromText, V: Value>(
     view: &Typed<'_, K, V>,
     args: &RangeArgs,
 ) -> Result<std::ops::Range<u64>, Failure> {
-    let failed = search::reading(&args.file);
+    let failed = errors::reading(&args.file);
     let bound = |text: &Option<String>, name: &str| match text.as_deref() {
         None | Some(OPEN) => Ok(None),
         Some(text) => K::from_text(text.as_bytes())
             .map(Some)
-            .ok_or_else(|| Failure::usage(format!("{}, or ..", not_a_key::<K>(text.as_bytes(), name)))),
+            .ok_or_else(|| not_a_key::<K>(text.as_bytes()).map_advice(|advice| advice + ", or .."))
+            .map_err(|message| Failure::usage(message.at(name))),
     };
     let (lo, hi) = (bound(&args.lo, "argument LO")?, bound(&args.hi, "argument HI")?);
     let start = match lo {
@@ -142,7 +147,7 @@ fn print<K: Key + Text, V: Value + Text>(
         let count = PIECE.min(ranks.end - ranks.start);
         let from = if args.reverse { ranks.end - count } else { ranks.start };
         let (keys, values) = (&mut keys[..count as usize], &mut values[..count as usize]);
-        view.copy_range(from, keys, values).map_err(search::reading(&args.file))?;
+        view.copy_range(from, keys, values).map_err(errors::reading(&args.file))?;
         let mut put = |(&key, &value): (&K, &V)| {
             put_tuple(key, value, b"value", global.json, &mut output.buffer);
             output.relieve()

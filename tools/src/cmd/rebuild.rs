@@ -1,12 +1,15 @@
 //! `pleach rebuild`: makes the next generation of a file from a batch of changes.
 
-use super::build::{build_failure, input_format, kept_text};
+use super::build::{input_format, kept_text};
 use crate::cli::{Global, Method, RebuildArgs};
+use crate::errors::build_failure;
 use crate::failure::{self, ExitStatus, Failure};
+use crate::message::Message;
 use crate::output;
 use crate::progress::Progress;
 use crate::render::json;
 use crate::render::text::{counted, grouped, hex};
+use crate::stdout;
 use pleach_builder::rebuild::{self, RebuildOptions, Rebuilt};
 use pleach_builder::source::{Schema, Source, SourceError};
 use pleach_input::{FORMATS, Header, InputOptions, alternatives};
@@ -39,7 +42,7 @@ pub fn run(args: &RebuildArgs, global: &Global) -> Result<ExitStatus, Failure> {
     drop(progress);
     let took = started.elapsed();
     if global.json {
-        json::print(document(&args.file, &done, took))?;
+        stdout::print_json(document(&args.file, &done, took))?;
     } else if !global.quiet {
         failure::say(&text(&args.file, &done, took));
     }
@@ -51,9 +54,8 @@ fn check(args: &RebuildArgs) -> Result<(), Failure> {
     match input_format(&args.apply, args.format, |row| row.has_changes)? {
         Some(format) if !format.row().has_changes => {
             let known = alternatives(FORMATS.iter().filter(|row| row.has_changes).map(|row| row.name));
-            Err(Failure::usage(format!(
-                "changes need a column of operations: pleach rebuild: give them as {known}"
-            )))
+            let message = Message::new("changes need a column of operations").at("pleach rebuild");
+            Err(Failure::usage(message.advise(format!("give them as {known}"))))
         }
         _ => Ok(()),
     }

@@ -1,11 +1,13 @@
 //! `pleach rollback`: publishes an old generation again.
 
-use super::build::{build_failure, kept_text};
+use super::build::kept_text;
 use crate::cli::{Global, RollbackArgs};
+use crate::errors::build_failure;
 use crate::failure::{self, ExitStatus, Failure};
 use crate::progress::Progress;
 use crate::render::json;
 use crate::render::text::{counted, grouped, hex};
+use crate::stdout;
 use pleach_builder::rebuild::{RollbackOptions, rollback};
 use std::time::Instant;
 
@@ -27,7 +29,7 @@ pub fn run(args: &RollbackArgs, global: &Global) -> Result<ExitStatus, Failure> 
         document.insert("file_bytes".to_owned(), json::int(done.file_bytes));
         document.insert("kept_generations".to_owned(), done.kept.into());
         document.insert("seconds".to_owned(), seconds.into());
-        json::print(document)?;
+        stdout::print_json(document)?;
     } else if !global.quiet {
         failure::say(&format!(
             "rolled back {}: generation {} is that of number {}, {}, {} bytes{}, {seconds:.1} s",

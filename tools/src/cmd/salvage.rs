@@ -4,8 +4,8 @@
 //! Tuples keep their order, so a lost run of ranks was between two tuples that are neighbours in OUT: their
 //! keys tell its place.
 
-use super::build::build_failure;
 use crate::cli::{FsckArgs, Global, Verify};
+use crate::errors::{self, build_failure};
 use crate::failure::Failure;
 use crate::meant::Meant;
 use crate::progress::Progress;
@@ -55,7 +55,7 @@ pub fn save(args: &FsckArgs, out: &Path, global: &Global) -> Result<Saved, Failu
     let form = Meant::of_file(&index, out, global)?.key_form();
     let key = |rank: Option<u64>| -> Result<Option<[String; 2]>, Failure> {
         let Some(rank) = rank else { return Ok(None) };
-        let tuple = index.tuple(rank).map_err(search::reading(out))?;
+        let tuple = index.tuple(rank).map_err(errors::reading(out))?;
         Ok(tuple.map(|(key, _)| [datum_text(&key, form), datum_json(&key, form).to_string()]))
     };
     let mut lost = Vec::new();

@@ -5,11 +5,13 @@
 //! another name and renamed. Commands that look up many keys read it; they ignore an invalid one with a
 //! warning.
 
-use super::build::build_failure;
 use crate::cli::{Global, TuneArgs};
-use crate::failure::{self, ExitStatus, Failure};
+use crate::errors::build_failure;
+use crate::failure::{self, Code, ExitStatus, Failure};
+use crate::message::Message;
 use crate::render::json;
 use crate::render::text::shown;
+use crate::stdout;
 use pleach::{Costs, Index};
 use pleach_builder::BuildOptions;
 use pleach_builder::publish::{self, Rules};
@@ -28,7 +30,8 @@ const SCHEMA: &str = "pleach.costs.v1";
 
 pub fn run(args: &TuneArgs, global: &Global) -> Result<ExitStatus, Failure> {
     let path = path().ok_or_else(|| {
-        Failure::operational("no cache folder: costs.json: set XDG_CACHE_HOME or HOME to an absolute path")
+        let message = Message::new("no cache folder").at("costs.json");
+        Failure::new(Code::Failed, message.advise("set XDG_CACHE_HOME or HOME to an absolute path"))
     })?;
     let (costs, from) = if args.show {
         match read(&path).map_err(|problem| damaged(&path, &problem))? {
@@ -45,7 +48,7 @@ pub fn run(args: &TuneArgs, global: &Global) -> Result<ExitStatus, Failure> {
         document.insert("path".to_owned(), path.display().to_string().into());
         document.insert("from".to_owned(), from.into());
         document.insert("costs_ns".to_owned(), Value::Object(object(&costs)));
-        json::print(document)?;
+        stdout::print_json(document)?;
         return Ok(ExitStatus::Success);
     }
     let mut text = String::new();
@@ -54,7 +57,7 @@ pub fn run(args: &TuneArgs, global: &Global) -> Result<ExitStatus, Failure> {
             writeln!(text, "{name:<12} {cost:>9.2} {}", if name == "near" { "" } else { "ns" }.trim_end());
     }
     let _ = writeln!(text, "{from}: {}", shown(&path));
-    failure::print(text.as_bytes())?;
+    stdout::print(text.as_bytes())?;
     Ok(ExitStatus::Success)
 }
 
@@ -75,7 +78,7 @@ pub fn load(global: &Global) -> Costs {
 }
 
 fn damaged(path: &Path, problem: &str) -> Failure {
-    Failure::operational(format!("{problem}: {}: run pleach tune", path.display()))
+    Failure::new(Code::Failed, Message::new(problem).at(path.display()).advise("run pleach tune"))
 }
 
 /// Returns the path of the costs.
@@ -93,7 +96,7 @@ fn object(costs: &Costs) -> Map<String, Value> {
 fn read(path: &Path) -> Result<Option<Costs>, String> {
     let text = match fs::read_to_string(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(failure::advise(&error)),
+        Err(error) => return Err(failure::advise(&error).to_string()),
         Ok(text) => text,
     };
     let document: Value = serde_json::from_str(&text).map_err(|_| "it is not valid JSON".to_owned())?;
@@ -119,6 +122,7 @@ fn write(path: &Path, costs: &Costs) -> Result<(), Failure> {
 }
 
 fn measure() -> Result<Costs, Failure> {
+    let failed = |message| Failure::new(Code::Failed, message);
     let mut tables = Vec::new();
     for (log, grid) in TABLES {
         let span = u64::MAX >> log;
@@ -126,9 +130,10 @@ fn measure() -> Result<Costs, Failure> {
         let tuple = |i: u64| (i * span + (i.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (log + 1)), i);
         let tuples: Vec<(u64, u64)> = (0..1 << log).map(tuple).collect();
         let options = BuildOptions { grid, ..BuildOptions::default() };
-        let bytes = pleach_builder::build_bytes(&tuples, &options)
-            .map_err(|error| Failure::operational(format!("cannot build a table to measure: {error}")))?;
-        tables.push(Index::from_bytes(bytes).map_err(|error| Failure::operational(error.to_string()))?);
+        let bytes = pleach_builder::build_bytes(&tuples, &options).map_err(|error| {
+            failed(Message::new("cannot build a table to measure").because(Message::of(&error)))
+        })?;
+        tables.push(Index::from_bytes(bytes).map_err(|error| failed(Message::of(&error)))?);
     }
-    Costs::tune(&tables, BUDGET).map_err(|error| Failure::operational(error.to_string()))
+    Costs::tune(&tables, BUDGET).map_err(|error| failed(Message::of(&error)))
 }

@@ -1,6 +1,7 @@
 //! Arrow IPC files, and the record batches that Parquet uses too.
 
-use super::{Field, Numbers, OutputError, TableWriter};
+use super::table::{Field, Numbers, OutputError, TableWriter};
+use crate::message::Message;
 use arrow_array::{ArrayRef, BinaryArray, FixedSizeBinaryArray, RecordBatch, StringArray, make_array};
 use arrow_buffer::Buffer;
 use arrow_data::ArrayData;
@@ -44,9 +45,9 @@ fn array(data_type: &DataType, numbers: Numbers<'_>) -> Result<ArrayRef, OutputE
         }
         (_, Numbers::Bytes(strings) | Numbers::Utf8(strings)) if strings.data_bytes() > STRINGS_BYTES_MAX => {
             let bytes = strings.data_bytes();
-            return Err(OutputError::Unfit(format!(
-                "strings of {bytes} bytes in a batch, at most {STRINGS_BYTES_MAX} fit into Arrow: choose csv"
-            )));
+            let what =
+                format!("strings of {bytes} bytes in a batch, at most {STRINGS_BYTES_MAX} fit into Arrow");
+            return Err(OutputError::Unfit(Message::new(what).advise("choose csv")));
         }
         (_, Numbers::Bytes(strings)) => {
             return Ok(Arc::new(BinaryArray::from_iter_values(strings.iter())));
@@ -54,7 +55,8 @@ fn array(data_type: &DataType, numbers: Numbers<'_>) -> Result<ArrayRef, OutputE
         (_, Numbers::Utf8(strings)) => {
             let texts: Result<Vec<&str>, _> = strings.iter().map(std::str::from_utf8).collect();
             let texts = texts.map_err(|error| {
-                OutputError::Unfit(format!("a text is not UTF-8 ({error}): run pleach fsck"))
+                let message = Message::new(format!("a text is not UTF-8 ({error})"));
+                OutputError::Unfit(message.advise("run pleach fsck"))
             })?;
             return Ok(Arc::new(StringArray::from_iter_values(texts)));
         }
@@ -85,9 +87,8 @@ fn array(data_type: &DataType, numbers: Numbers<'_>) -> Result<ArrayRef, OutputE
         (_, Numbers::F32(numbers)) => Buffer::from_slice_ref(numbers),
         (_, Numbers::F64(numbers)) => Buffer::from_slice_ref(numbers),
         (_, Numbers::U128(_) | Numbers::Bytes(_) | Numbers::Utf8(_)) => {
-            return Err(OutputError::Unfit(format!(
-                "{data_type} cannot hold the values: choose another format"
-            )));
+            let message = Message::new(format!("{data_type} cannot hold the values"));
+            return Err(OutputError::Unfit(message.advise("choose another format")));
         }
     };
     let data = ArrayData::builder(data_type.clone()).len(numbers.len()).add_buffer(buffer).build();
@@ -99,15 +100,18 @@ fn check_digits(numbers: &[i64], precision: u8, scale: i8) -> Result<(), OutputE
     let limit = 10_i128.pow(u32::from(precision));
     match numbers.iter().find(|&&number| i128::from(number).abs() >= limit) {
         None => Ok(()),
-        Some(number) => Err(OutputError::Unfit(format!(
-            "{number} has more than the {precision} digits of its decimal type (scale {scale}): export it as CSV"
-        ))),
+        Some(number) => {
+            let digits = format!("the {precision} digits of its decimal type (scale {scale})");
+            let message = Message::new(format!("{number} has more than {digits}"));
+            Err(OutputError::Unfit(message.advise("export it as CSV")))
+        }
     }
 }
 
 /// Converts a refusal of a format's library to an error; the library's own words are in brackets.
 pub fn refused(error: &impl Display) -> OutputError {
-    OutputError::Unfit(format!("the format refuses it ({error}): choose another format"))
+    let message = Message::new(format!("the format refuses it ({error})"));
+    OutputError::Unfit(message.advise("choose another format"))
 }
 
 /// Converts an error of Arrow; returns the system's error if that is the cause.

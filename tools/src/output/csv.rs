@@ -1,7 +1,8 @@
 //! CSV and TSV: a header line, then rows. Integers with a logical type are written as text, which `build`
 //! reads back; floats are written in the shortest form that reads back as the same number.
 
-use super::{Field, Numbers, OutputError, TableWriter, rows};
+use super::table::{Field, Numbers, OutputError, TableWriter, rows};
+use crate::message::Message;
 use crate::render::text::{Text, put_escaped, put_hex};
 use pleach_format::logical::Form;
 use std::io::Write;
@@ -109,7 +110,7 @@ impl<W: Write> TableWriter for Writer<W> {
                         let text = strings.get(row);
                         if text.is_empty() && columns.len() == 1 {
                             let what = "a line of TSV would be blank and so skipped, as its text is empty";
-                            return Err(OutputError::Unfit(format!("{what}: choose csv")));
+                            return Err(OutputError::Unfit(Message::new(what).advise("choose csv")));
                         }
                         put_escaped(text, &mut self.buffer);
                     }

@@ -1,6 +1,6 @@
 //! Columns of any type that are gathered for a table.
 
-use super::Numbers;
+use super::table::Numbers;
 use pleach::{Datum, FieldKind, FieldValue, Key, KeyType, Record, ValueType};
 use pleach_builder::{Column, Strings};
 

@@ -2,7 +2,8 @@
 //! Parquet itself does not have are restored.
 
 use super::arrow::{arrow_error, batch, refused, schema};
-use super::{Field, Numbers, OutputError, TableWriter};
+use super::table::{Field, Numbers, OutputError, TableWriter};
+use crate::message::Message;
 use arrow_schema::SchemaRef;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::Compression;
@@ -52,7 +53,10 @@ impl<W: Write + Send> TableWriter for Writer<W> {
         let batch = batch(&self.schema, columns)?;
         match &mut self.writer {
             Some(writer) => writer.write(&batch).map_err(parquet_error),
-            None => Err(OutputError::Unfit("rows after the end of a table: please report this".to_owned())),
+            None => {
+                let message = Message::new("rows after the end of a table").advise("please report this");
+                Err(OutputError::Unfit(message))
+            }
         }
     }
 

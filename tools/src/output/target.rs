@@ -4,7 +4,7 @@
 //! Files are published in the same way as index files ([`pleach_builder::publish`]), under the same rules:
 //! until a table is complete, a file that already has its name stays as it was.
 
-use crate::cmd::build::build_failure;
+use crate::errors::build_failure;
 use crate::failure::Failure;
 use pleach_builder::BuildError;
 use pleach_builder::publish::{Draft, Rules};

@@ -1,6 +1,5 @@
 //! JSON documents: each begins with its `schema`, and 64-bit integers are strings.
 
-use crate::failure::{self, Failure};
 use crate::render::text::is_obeyed;
 use serde_json::{Map, Value};
 use std::fmt::Write;
@@ -15,14 +14,6 @@ pub fn document(command: &str) -> Map<String, Value> {
 /// Returns a 64-bit integer as a JSON string.
 pub fn int(number: u64) -> Value {
     Value::String(number.to_string())
-}
-
-/// Prints a document on one line. Characters that would control a terminal are escaped, which is the same
-/// JSON.
-pub fn print(document: Map<String, Value>) -> Result<(), Failure> {
-    let mut text = line(document);
-    text.push('\n');
-    failure::print(text.as_bytes())
 }
 
 /// Returns a document on one line.

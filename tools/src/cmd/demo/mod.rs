@@ -9,12 +9,13 @@ mod orders;
 mod table;
 
 use crate::cli::{DemoArgs, Global};
-use crate::cmd::build::build_failure;
-use crate::failure::{self, ExitStatus, Failure};
+use crate::errors::{self, build_failure};
+use crate::failure::{Code, ExitStatus, Failure};
 use crate::interrupt::Guard;
+use crate::message::Message;
 use crate::render::json;
 use crate::render::text::{aligned, shown};
-use crate::search;
+use crate::stdout;
 use orders::{Business, Order, Random, SHOP_DAY_IDS};
 use pleach::{FsckOptions, Index, ReadError, Typed, Verdict};
 use pleach_builder::{BuildOptions, remains};
@@ -44,7 +45,8 @@ const ASK_AGAIN: Duration = Duration::from_millis(300);
 pub fn run(args: &DemoArgs, global: &Global) -> Result<ExitStatus, Failure> {
     let count = args.tuples.unwrap_or(ORDERS);
     if !(1..=ORDERS_MAX).contains(&count) {
-        return Err(Failure::usage(format!("--tuples {count}: pleach demo: use 1 to 2^27")));
+        let message = Message::new(format!("--tuples {count}")).at("pleach demo");
+        return Err(Failure::usage(message.advise("use 1 to 2^27")));
     }
     let start = Instant::now();
     let guard = Guard::new();
@@ -89,13 +91,12 @@ pub fn run(args: &DemoArgs, global: &Global) -> Result<ExitStatus, Failure> {
         document.insert("seconds".to_owned(), rounded(elapsed.as_secs_f64()));
         document.insert("isa".to_owned(), pleach::Isa::best().name().into());
         document.insert("scenes".to_owned(), scenes.iter().map(Scene::to_json).collect());
-        json::print(document)?;
+        stdout::print_json(document)?;
     }
     if wrong > 0 {
-        return Err(Failure::operational(format!(
-            "{wrong} of {checked} answers are wrong: pleach demo --seed {} --tuples {count}: please report this",
-            args.seed
-        )));
+        let message = Message::new(format!("{wrong} of {checked} answers are wrong"))
+            .at(format!("pleach demo --seed {} --tuples {count}", args.seed));
+        return Err(Failure::new(Code::Failed, message.advise("please report this")));
     }
     told.line(&format!(
         "{checked} answers in {:.1} s, every one compared with a naive oracle, none wrong.\n",
@@ -115,7 +116,7 @@ struct Told {
 
 impl Told {
     fn line(&self, text: &str) -> Result<(), Failure> {
-        if self.is_json { Ok(()) } else { failure::print(format!("{text}\n").as_bytes()) }
+        if self.is_json { Ok(()) } else { stdout::print(format!("{text}\n").as_bytes()) }
     }
 }
 
@@ -218,9 +219,9 @@ impl Scene {
 
         pleach::contain_sigbus();
         let start = Instant::now();
-        let index = Index::open(&file).map_err(|error| search::opening(&error))?;
-        let view = index.typed::<u64, u32>().map_err(|error| search::placed(&error.to_string(), &file))?;
-        let failed = search::reading(&file);
+        let index = Index::open(&file).map_err(|error| errors::opening(&error))?;
+        let view = index.typed::<u64, u32>().map_err(errors::typing(&file))?;
+        let failed = errors::reading(&file);
         view.get(questions[0]).map_err(failed)?;
         let open = start.elapsed();
         told.line(&format!("  opened   mapped, and first answer, in {}", milliseconds(open)))?;

@@ -3,10 +3,12 @@
 use super::page::key_of;
 use super::{Found, read_at_most};
 use crate::cli::Global;
-use crate::failure::{self, ExitStatus, Failure};
+use crate::failure::{Code, ExitStatus, Failure};
+use crate::message::Message;
 use crate::render::json;
 use crate::render::picture::{datum_json, datum_text};
 use crate::render::text::{grouped, hex};
+use crate::stdout;
 use pleach::Datum;
 use pleach_format::Header;
 use pleach_format::checksum::{SUM_BLOCK_BYTES, SUM_BYTES};
@@ -27,8 +29,8 @@ impl Found<'_> {
                 0 => "there are no tuple lines".to_owned(),
                 lines => format!("give a number from 0 to {}", lines - 1),
             };
-            let path = self.path.display();
-            return Err(Failure::operational(format!("no tuple line {number}: {path}: {there}")));
+            let message = Message::new(format!("no tuple line {number}")).at(self.path.display());
+            return Err(Failure::new(Code::Failed, message.advise(there)));
         }
         let offset = header.line_offset(number);
         let block = self.block_of(header, offset).map_err(failed)?;
@@ -65,7 +67,7 @@ impl Found<'_> {
             document.insert("sum_stored".to_owned(), format!("{:08x}", block.stored).into());
             document.insert("sum_found".to_owned(), format!("{:08x}", block.found).into());
             document.insert("tuples".to_owned(), tuples.into());
-            json::print(document)?;
+            stdout::print_json(document)?;
         } else {
             let mut text = String::new();
             let _ = writeln!(
@@ -93,7 +95,7 @@ impl Found<'_> {
                 let spaced: Vec<String> = bytes.chunks(4).map(hex).collect();
                 let _ = writeln!(text, "{:>15}  {}", offset + row as u64 * 16, spaced.join(" "));
             }
-            failure::print(text.as_bytes())?;
+            stdout::print(text.as_bytes())?;
         }
         Ok(if block.stored == block.found { ExitStatus::Success } else { ExitStatus::Damage })
     }

@@ -2,10 +2,11 @@
 
 use super::Found;
 use crate::cli::Global;
-use crate::failure::{self, ExitStatus, Failure};
+use crate::errors;
+use crate::failure::{ExitStatus, Failure};
 use crate::render::json;
 use crate::render::text::{grouped, shown};
-use crate::search;
+use crate::stdout;
 use pleach::{Index, Verify};
 use std::path::Path;
 
@@ -16,7 +17,7 @@ impl Found<'_> {
         // Verifying a mapped file in full reads every byte of it through its mapping.
         pleach::contain_sigbus();
         let opened = Index::options().verify(Verify::Full).open_file(&self.file, self.path);
-        let index = opened.map_err(|error| search::opening(&error))?;
+        let index = opened.map_err(|error| errors::opening(&error))?;
         let smaps = std::fs::read_to_string("/proc/self/smaps")
             .map_err(|error| Failure::io("cannot read", Path::new("/proc/self/smaps"), &error))?;
         let mapping = Mapping::of(&smaps, self.inode);
@@ -28,7 +29,7 @@ impl Found<'_> {
             document.insert("resident_kb".to_owned(), json::int(mapping.resident_kib));
             document.insert("file_pmd_mapped_kb".to_owned(), json::int(mapping.huge_kib));
             document.insert("huge_share".to_owned(), share.into());
-            json::print(document)?;
+            stdout::print_json(document)?;
         } else {
             let text = format!(
                 "{}: {} bytes mapped\n  Rss            {:>12} kB\n  FilePmdMapped  {:>12} kB, \
@@ -39,7 +40,7 @@ impl Found<'_> {
                 mapping.huge_kib,
                 share * 100.0,
             );
-            failure::print(text.as_bytes())?;
+            stdout::print(text.as_bytes())?;
         }
         Ok(ExitStatus::Success)
     }

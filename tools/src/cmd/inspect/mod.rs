@@ -14,24 +14,20 @@ mod mapping;
 mod page;
 
 use crate::cli::{Global, InspectArgs, Verify};
-use crate::failure::{self, Code, ExitStatus, Failure};
+use crate::errors;
+use crate::failure::{Code, ExitStatus, Failure};
+use crate::found::{Found, Verdict, read_at_most};
 use crate::meant::Meant;
+use crate::message::Message;
 use crate::progress::Progress;
-use crate::render::json;
-use crate::render::text::counted;
-use crate::search;
-use pleach::{Finding, FsckOptions};
+use crate::stdout;
+use pleach::FsckOptions;
 use pleach_format::decode::{self, Field};
 use pleach_format::meta::Meta;
 use pleach_format::section::{TABLE_BYTES, TABLE_OFFSET, Tag};
 use pleach_format::superblock::SUPERBLOCK_BYTES;
 use pleach_format::version::MAGIC;
-use pleach_format::view::{CLOSING_BYTES, HEAD_BYTES, through_copies};
 use pleach_format::{FormatError, Header};
-use std::fs::File;
-use std::io::{self, ErrorKind};
-use std::os::unix::fs::{FileExt, MetadataExt};
-use std::path::Path;
 
 pub fn run(args: &InspectArgs, global: &Global) -> Result<ExitStatus, Failure> {
     let mut found = Found::read(&args.file)?;
@@ -50,89 +46,7 @@ pub fn run(args: &InspectArgs, global: &Global) -> Result<ExitStatus, Failure> {
 /// no time.
 const VERIFIED_BYTES_MAX: u64 = 64 << 20;
 
-/// Describes the damage of a file with a foreign head, if its end is that of a Pleach file.
-pub fn damage_of(path: &Path) -> Option<String> {
-    let found = Found::read(path).ok()?;
-    found.problem_text().filter(|_| found.verdict() == Verdict::Damaged)
-}
-
-/// Contents of a file, as far as they can be read.
-struct Found<'a> {
-    path: &'a Path,
-    file: File,
-    inode: u64,
-    file_bytes: u64,
-    head: Vec<u8>,
-    closing: Vec<u8>,
-    /// The header; for a damaged file the one that its copies lead to, if one is whole.
-    header: Option<Header>,
-    problem: Option<FormatError>,
-    /// True if a copy at the end differs from the head.
-    closing_differs: bool,
-    /// Findings of a check of every byte, if there was one.
-    findings: Option<Vec<Finding>>,
-}
-
-/// State of a file as a whole.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Verdict {
-    Whole,
-    Damaged,
-    Foreign,
-    Newer,
-}
-
-impl Verdict {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Whole => "whole",
-            Self::Damaged => "damaged",
-            Self::Foreign => "foreign",
-            Self::Newer => "newer",
-        }
-    }
-}
-
-impl<'a> Found<'a> {
-    fn read(path: &'a Path) -> Result<Self, Failure> {
-        let file = File::open(path).map_err(|error| Failure::io("cannot open", path, &error))?;
-        let failed = |error: io::Error| Failure::io("cannot read", path, &error);
-        let metadata = file.metadata().map_err(failed)?;
-        if !metadata.is_file() {
-            let kind = if metadata.is_dir() { ErrorKind::IsADirectory } else { ErrorKind::InvalidInput };
-            return Err(failed(kind.into()));
-        }
-        let file_bytes = metadata.len();
-        let head = read_at_most(&file, 0, HEAD_BYTES).map_err(failed)?;
-        let closing_at = file_bytes.saturating_sub(CLOSING_BYTES as u64);
-        let copies = read_at_most(&file, closing_at, CLOSING_BYTES).map_err(failed)?;
-        let (header, problem) = match Header::parse(&head, file_bytes) {
-            Ok(header) => (Some(header), None),
-            Err(problem) => {
-                let header = through_copies(&head, &copies, file_bytes).map(|(_, header)| header);
-                (header, Some(problem))
-            }
-        };
-        let (table, closing) = copies.split_at(copies.len().saturating_sub(SUPERBLOCK_BYTES));
-        let differs =
-            !head.starts_with(closing) || !head[SUPERBLOCK_BYTES.min(head.len())..].starts_with(table);
-        let closing_differs = problem.is_none() && differs;
-        let closing = closing.to_vec();
-        let inode = metadata.ino();
-        Ok(Self {
-            path,
-            file,
-            inode,
-            file_bytes,
-            head,
-            closing,
-            header,
-            problem,
-            closing_differs,
-            findings: None,
-        })
-    }
-
+impl Found<'_> {
     /// Checks every byte, if requested or fast: without it, the file id is only a stored number.
     fn verify(&mut self, global: &Global) -> Result<(), Failure> {
         let is_wanted = match global.verify {
@@ -162,45 +76,6 @@ impl<'a> Found<'a> {
         self.findings.as_ref().is_some_and(Vec::is_empty)
     }
 
-    fn verdict(&self) -> Verdict {
-        match &self.problem {
-            None if self.findings.as_ref().is_some_and(|findings| !findings.is_empty()) => Verdict::Damaged,
-            None if self.closing_differs => Verdict::Damaged,
-            None => Verdict::Whole,
-            Some(problem) if problem.is_damage() => Verdict::Damaged,
-            // The mark is only at the end: the beginning was overwritten.
-            Some(FormatError::Foreign) if self.closing.starts_with(&MAGIC) && self.file_bytes > 4096 => {
-                Verdict::Damaged
-            }
-            Some(FormatError::Foreign) => Verdict::Foreign,
-            // Another version at the start and something else at the end: truncated, or damaged.
-            Some(_) if !self.head.starts_with(&self.closing) => Verdict::Damaged,
-            Some(_) => Verdict::Newer,
-        }
-    }
-
-    fn problem_text(&self) -> Option<String> {
-        match (&self.problem, self.verdict()) {
-            (Some(FormatError::Foreign), Verdict::Damaged) => Some(
-                "the first bytes are not those of a Pleach file, but the last are: restore or rebuild it"
-                    .to_owned(),
-            ),
-            (Some(problem), _) => Some(problem.to_string()),
-            (None, Verdict::Damaged) if !self.closing_differs => {
-                let findings = self.findings.iter().flatten();
-                let (count, first) = (findings.clone().count() as u64, findings.clone().next());
-                let first = first.map_or(String::new(), ToString::to_string);
-                let count = counted(count, "finding");
-                Some(format!("{count}, the first: {first}: run `pleach fsck`, restore or rebuild it"))
-            }
-            (None, Verdict::Damaged) => Some(
-                "the copies at the end differ from the head: run `pleach fsck`, restore or rebuild it"
-                    .to_owned(),
-            ),
-            (None, _) => None,
-        }
-    }
-
     /// Returns the status: 4 for damage; 8 for foreign and newer files, with their line on standard error.
     fn status(&self) -> Result<ExitStatus, Failure> {
         match self.verdict() {
@@ -208,7 +83,7 @@ impl<'a> Found<'a> {
             Verdict::Damaged => Ok(ExitStatus::Damage),
             Verdict::Foreign | Verdict::Newer => {
                 let foreign = FormatError::Foreign;
-                Err(search::refused(self.path, self.problem.as_ref().unwrap_or(&foreign)))
+                Err(errors::refused(self.path, self.problem.as_ref().unwrap_or(&foreign)))
             }
         }
     }
@@ -219,10 +94,10 @@ impl<'a> Found<'a> {
             return Ok(header);
         }
         match (self.verdict(), &self.problem) {
-            (Verdict::Foreign | Verdict::Newer, Some(problem)) => Err(search::refused(self.path, problem)),
+            (Verdict::Foreign | Verdict::Newer, Some(problem)) => Err(errors::refused(self.path, problem)),
             _ => {
-                let text = self.problem_text().unwrap_or_default();
-                Err(search::placed_as(Code::Damaged, &text, self.path))
+                let message = self.message().unwrap_or_else(|| Message::new("damaged"));
+                Err(errors::placed(Code::Damaged, message, self.path))
             }
         }
     }
@@ -275,28 +150,12 @@ impl<'a> Found<'a> {
 
     fn show(&self, global: &Global) -> Result<ExitStatus, Failure> {
         if global.json {
-            json::print(self.document(global))?;
+            stdout::print_json(self.document(global))?;
         } else {
             let mut text = String::new();
             self.draw(global, &mut text);
-            failure::print(text.as_bytes())?;
+            stdout::print(text.as_bytes())?;
         }
         self.status()
     }
-}
-
-/// Reads `length` bytes, or as many as there are.
-fn read_at_most(file: &File, offset: u64, length: usize) -> io::Result<Vec<u8>> {
-    let mut bytes = vec![0; length];
-    let mut done = 0;
-    while done < length {
-        match file.read_at(&mut bytes[done..], offset + done as u64) {
-            Ok(0) => break,
-            Ok(read) => done += read,
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    bytes.truncate(done);
-    Ok(bytes)
 }

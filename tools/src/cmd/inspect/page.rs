@@ -3,10 +3,12 @@
 
 use super::{Found, read_at_most};
 use crate::cli::Global;
-use crate::failure::{self, ExitStatus, Failure};
+use crate::failure::{Code, ExitStatus, Failure};
+use crate::message::Message;
 use crate::render::json;
 use crate::render::picture::datum_text;
 use crate::render::text::{grouped, hex, put_hex};
+use crate::stdout;
 use pleach::Datum;
 use pleach_format::layout::{LINE_BYTES, Level};
 use pleach_format::line::Line;
@@ -47,7 +49,6 @@ impl Found<'_> {
         let header = self.whole()?;
         let failed = |error: io::Error| Failure::io("cannot read", self.path, &error);
         let lines: u64 = header.spine.levels.iter().map(|level| level.lines).sum();
-        let path = self.path.display();
         let mut at = number;
         let found = header.spine.levels.iter().enumerate().rev().find(|(_, level)| {
             let here = at < level.lines;
@@ -59,7 +60,8 @@ impl Found<'_> {
                 0 => "the spine has no lines".to_owned(),
                 lines => format!("give a number from 0 to {}", lines - 1),
             };
-            return Err(Failure::operational(format!("no spine line {number}: {path}: {there}")));
+            let message = Message::new(format!("no spine line {number}")).at(self.path.display());
+            return Err(Failure::new(Code::Failed, message.advise(there)));
         };
         let offset = header.spine_offset + level.offset + at * LINE_BYTES as u64;
         let bytes = read_at_most(&self.file, offset, LINE_BYTES).map_err(failed)?;
@@ -75,7 +77,7 @@ impl Found<'_> {
         let form = self.meant(header, global).key_form();
         let text = |word: u128| key_of(header, mask.as_ref(), form, word);
         if global.json {
-            json::print(self.page_document(number, &page, mask.as_ref(), text))?;
+            stdout::print_json(self.page_document(number, &page, mask.as_ref(), text))?;
             return Ok(ExitStatus::Success);
         }
         let mut out = String::new();
@@ -113,7 +115,7 @@ impl Found<'_> {
             let spaced: Vec<String> = bytes.chunks(4).map(hex).collect();
             let _ = writeln!(out, "{:>15}  {}", page.offset + row as u64 * 16, spaced.join(" "));
         }
-        failure::print(out.as_bytes())?;
+        stdout::print(out.as_bytes())?;
         Ok(ExitStatus::Success)
     }
 

@@ -10,49 +10,19 @@ use crate::cli::relation::{
     SelectArgs,
 };
 use crate::cli::{Global, Verify};
-use crate::device::Device;
+use crate::errors::{expression_failure, relation_failure};
 use crate::failure::{Code, ExitStatus, Failure};
+use crate::message::Message;
+use crate::parse::Device;
 use crate::search;
 use out::{Job, temporary};
 use pleach::Index;
 use pleach_gpu::{Gpu, GpuError, GpuOptions};
-use pleach_relation::expr::{ExprError, Predicate, Projection};
+use pleach_relation::expr::{Predicate, Projection};
 use pleach_relation::{
-    self as relation, Answer, Kept, OnGpu, Relation, RelationError, SetOperation, SetRule, StreamOptions,
+    self as relation, Answer, Kept, OnGpu, Relation, SetOperation, SetRule, StreamOptions,
 };
-use std::io::{IsTerminal, Write, stderr};
 use std::path::{Path, PathBuf};
-
-/// Converts an operator's error to a failure.
-fn failed(error: RelationError) -> Failure {
-    match error {
-        RelationError::Build(error) => super::build::build_failure(&error),
-        RelationError::Interrupted => Failure::Interrupted,
-        RelationError::Damaged { path, section, source } => {
-            let text = format!("damaged: {}: section {section}: {source}", path.display());
-            Failure::at(Code::Damaged, text, path.display())
-        }
-        error => {
-            let code = match &error {
-                RelationError::KeyTypes { .. } | RelationError::ValueTypes { .. } => Code::TypesDiffer,
-                RelationError::TooLarge { .. } | RelationError::Overflow { .. } => Code::TooLarge,
-                RelationError::NoDevice { .. } | RelationError::Device(_) => Code::Device,
-                RelationError::Sink(_) => Code::Failed,
-                _ => Code::Input,
-            };
-            Failure::new(code, error.to_string())
-        }
-    }
-}
-
-/// Converts the error of an invalid expression: on a terminal its place is marked too.
-fn wrong(error: &ExprError) -> Failure {
-    if stderr().is_terminal() {
-        let marked: String = error.caret().lines().map(|line| format!("  {line}\n")).collect();
-        let _ = write!(stderr(), "{marked}");
-    }
-    Failure::usage(error.to_string())
-}
 
 /// Returns the requested GPU. The CPU reads, verifies and writes files, which takes longer than any operator,
 /// so `auto` is the CPU.
@@ -60,10 +30,11 @@ fn gpu(out: &Out) -> Result<Option<OnGpu>, Failure> {
     let Device::Cuda(number) = out.device else { return Ok(None) };
     let options = GpuOptions { memory_bytes: out.device_memory, ..GpuOptions::default() };
     let opened = Gpu::with_options(number, options).and_then(OnGpu::new);
-    let failed = |error: GpuError| {
-        format!("no device for relational operators ({error}): cuda:{number}: use --device cpu")
-    };
-    opened.map(Some).map_err(|error| Failure::new(Code::Device, failed(error)))
+    opened.map(Some).map_err(|error: GpuError| {
+        let message = Message::new(format!("no device for relational operators ({error})"));
+        let message = message.at(format!("cuda:{number}")).advise("use --device cpu");
+        Failure::new(Code::Device, message)
+    })
 }
 
 /// Runs a command with the device and the requested number of threads.
@@ -83,9 +54,10 @@ fn with_threads<T: Send>(
     }
     let pool = rayon::ThreadPoolBuilder::new().num_threads(out.threads).build();
     let pool = pool.map_err(|_| {
-        let text = format!("cannot start {} threads: give fewer with --threads", out.threads);
-        let text = format!("{text}, or raise the limit of processes (ulimit -u, the container's)");
-        Failure::new(Code::Limit, text)
+        let advice =
+            "give fewer with --threads, or raise the limit of processes (ulimit -u, the container's)";
+        let message = Message::new(format!("cannot start {} threads", out.threads)).advise(advice);
+        Failure::new(Code::Limit, message)
     })?;
     pool.install(run)
 }
@@ -98,12 +70,13 @@ pub fn select(args: &SelectArgs, global: &Global) -> Result<ExitStatus, Failure>
     with_threads(&args.out, |options| {
         let index = open(&args.file, global)?;
         let input = Relation::from_index(&index);
-        let mut schema = input.expr_schema().map_err(failed)?;
+        let mut schema = input.expr_schema().map_err(relation_failure)?;
         schema.is_raw = global.raw_values;
-        let condition = Predicate::parse(&args.condition, &schema).map_err(|error| wrong(&error))?;
+        let condition =
+            Predicate::parse(&args.condition, &schema).map_err(|error| expression_failure(&error))?;
         let job = Job::new("select", &args.out, global, &[&args.file])?;
         job.explain(&condition.explain());
-        let answer = relation::select_where(input, &condition, options).map_err(failed)?;
+        let answer = relation::select_where(input, &condition, options).map_err(relation_failure)?;
         job.finish(answer)
     })
 }
@@ -112,12 +85,13 @@ pub fn project(args: &ProjectArgs, global: &Global) -> Result<ExitStatus, Failur
     with_threads(&args.out, |options| {
         let index = open(&args.file, global)?;
         let input = Relation::from_index(&index);
-        let mut schema = input.expr_schema().map_err(failed)?;
+        let mut schema = input.expr_schema().map_err(relation_failure)?;
         schema.is_raw = global.raw_values;
-        let columns = Projection::parse(&args.columns, &schema).map_err(|error| wrong(&error))?;
+        let columns =
+            Projection::parse(&args.columns, &schema).map_err(|error| expression_failure(&error))?;
         let job = Job::new("project", &args.out, global, &[&args.file])?;
         job.explain(&columns.explain());
-        let answer = relation::project(input, &columns, options).map_err(failed)?;
+        let answer = relation::project(input, &columns, options).map_err(relation_failure)?;
         job.finish(answer)
     })
 }
@@ -134,7 +108,7 @@ pub fn reduce(args: &ReduceArgs, global: &Global) -> Result<ExitStatus, Failure>
         };
         let job = Job::new("reduce", &args.out, global, &[&args.file])?;
         let input = Relation::from_index(&index);
-        job.finish(relation::reduce(input, operation, options).map_err(failed)?)
+        job.finish(relation::reduce(input, operation, options).map_err(relation_failure)?)
     })
 }
 
@@ -167,7 +141,7 @@ fn many(
             set(operation, args.multiset, inputs[0], *right, options)?;
         }
         let (Some((&first, rest)), Some(&last)) = (inputs.split_first(), inputs.last()) else {
-            return Err(Failure::usage("only one file: name two or more"));
+            return Err(Failure::usage(Message::new("only one file").advise("name two or more")));
         };
         let mut between: Option<Index> = None;
         for &right in &rest[..rest.len() - 1] {
@@ -187,7 +161,7 @@ fn set<'a>(
     right: Relation<'a>,
     options: StreamOptions<'a>,
 ) -> Result<Answer<'a>, Failure> {
-    relation::set(operation, rule(multiset), left, right, options).map_err(failed)
+    relation::set(operation, rule(multiset), left, right, options).map_err(relation_failure)
 }
 
 pub fn difference(args: &DifferenceArgs, global: &Global) -> Result<ExitStatus, Failure> {
@@ -212,7 +186,7 @@ pub fn join(args: &JoinArgs, global: &Global) -> Result<ExitStatus, Failure> {
         };
         let job = Job::new("join", &args.out, global, &[&args.left, &args.right])?;
         let (left, right) = (Relation::from_index(&left), Relation::from_index(&right));
-        job.finish(relation::join(how, left, right, options).map_err(failed)?)
+        job.finish(relation::join(how, left, right, options).map_err(relation_failure)?)
     })
 }
 
@@ -226,7 +200,7 @@ pub fn product(args: &ProductArgs, global: &Global) -> Result<ExitStatus, Failur
         };
         let job = Job::new("product", &args.out, global, &[&args.left, &args.right])?;
         let (left, right) = (Relation::from_index(&left), Relation::from_index(&right));
-        let answer = relation::product(left, right, options).map_err(failed)?;
+        let answer = relation::product(left, right, options).map_err(relation_failure)?;
         job.finish(answer.keep(kept))
     })
 }

@@ -4,16 +4,18 @@
 //! whose keys are out of order is sorted through an index file; if the output is an index file, no other one
 //! is needed.
 
-use super::failed;
 use crate::cli::Global;
 use crate::cli::relation::{Out, OutFormat};
-use crate::failure::{self, ExitStatus, Failure};
+use crate::errors::{self, relation_failure};
+use crate::failure::{self, Code, ExitStatus, Failure};
 use crate::meant::Meant;
+use crate::message::Message;
 use crate::output::{self, Field, Gathered, OutputError, TableWriter, Target, writer};
 use crate::progress::Progress;
 use crate::render::json;
 use crate::render::text::{counted, grouped, put_datum_json, put_meant, put_meant_json};
-use crate::search::{self, Output};
+use crate::search;
+use crate::stdout::{self, Output};
 use arrow_schema::DataType;
 use pleach::{Datum, Index, Record};
 use pleach_builder::BuildOptions;
@@ -49,15 +51,15 @@ impl<'a> Job<'a> {
             (Some(_), Some(format)) => Some(format),
             (Some(path), None) => Some(of_path(path).ok_or_else(|| {
                 let known = "pleach csv tsv parquet arrow";
-                let path = path.display();
-                Failure::usage(format!("unknown extension: {path}: give --format, one of {known}"))
+                let message = Message::new("unknown extension").at(path.display());
+                Failure::usage(message.advise(format!("give --format, one of {known}")))
             })?),
         };
         if let Some(path) = &out.output {
             if path.as_os_str() == "-" {
-                return Err(Failure::usage(format!(
-                    "lines go to standard output without -o: pleach {name}: leave -o out, or name a file"
-                )));
+                let message = Message::new("lines go to standard output without -o");
+                let message = message.at(format!("pleach {name}")).advise("leave -o out, or name a file");
+                return Err(Failure::usage(message));
             }
             output::check(path, &rules(out, format, inputs))?;
         }
@@ -100,7 +102,8 @@ impl<'a> Job<'a> {
 
     fn written(&self, answer: Answer<'_>) -> Result<ExitStatus, Failure> {
         if let (Some(OutFormat::Pleach), Some(path)) = (self.format, &self.out.output) {
-            let made = answer.to_index(path, &self.build_options(), &self.progress).map_err(failed)?;
+            let made =
+                answer.to_index(path, &self.build_options(), &self.progress).map_err(relation_failure)?;
             return self.told(path, made.tuples, made.file_bytes);
         }
         if answer.schema().is_sorted {
@@ -108,10 +111,11 @@ impl<'a> Job<'a> {
         }
         let index = temporary(answer, self)?;
         let input = Relation::from_index(&index);
-        let schema = input.expr_schema().map_err(failed)?;
-        let all =
-            Predicate::parse("true", &schema).map_err(|error| Failure::operational(error.to_string()))?;
-        let sorted = pleach_relation::select_where(input, &all, StreamOptions::default()).map_err(failed)?;
+        let schema = input.expr_schema().map_err(relation_failure)?;
+        let all = Predicate::parse("true", &schema)
+            .map_err(|error| Failure::new(Code::Failed, Message::of(&error)))?;
+        let sorted =
+            pleach_relation::select_where(input, &all, StreamOptions::default()).map_err(relation_failure)?;
         self.table_or_lines(sorted.watched(&self.progress))
     }
 
@@ -124,7 +128,7 @@ impl<'a> Job<'a> {
         let tuples = self.table(answer, &columns, format, &mut target).map_err(|stop| match stop {
             Stop::Failure(failure) => failure,
             Stop::Output(OutputError::Io(error)) => target.failure(&error),
-            Stop::Output(OutputError::Unfit(text)) => search::placed(&text, path),
+            Stop::Output(OutputError::Unfit(message)) => errors::placed(Code::Failed, message, path),
         })?;
         let bytes = target.bytes();
         target.commit()?;
@@ -140,7 +144,7 @@ impl<'a> Job<'a> {
     ) -> Result<u64, Stop> {
         let mut table: Box<dyn TableWriter + '_> = writer(format, &columns.fields(), target)?;
         let mut tuples = 0;
-        while let Some(chunk) = answer.next_chunk().map_err(|error| Stop::Failure(failed(error)))? {
+        while let Some(chunk) = answer.next_chunk().map_err(|error| Stop::Failure(relation_failure(error)))? {
             tuples += chunk.len() as u64;
             let gathered = columns.gathered(&chunk);
             let numbers: Vec<_> = gathered.iter().map(Gathered::numbers).collect();
@@ -158,7 +162,7 @@ impl<'a> Job<'a> {
             document.insert("tuples".to_owned(), json::int(tuples));
             document.insert("output_bytes".to_owned(), json::int(bytes));
             document.insert("seconds".to_owned(), seconds.into());
-            json::print(document)?;
+            stdout::print_json(document)?;
         } else if !self.global.quiet {
             let (name, path) = (self.name, path.display());
             failure::say(&format!(
@@ -217,10 +221,11 @@ fn table_format(format: OutFormat) -> Option<output::Format> {
 /// Writes an answer to an index file without a name.
 pub fn temporary(answer: Answer<'_>, job: &Job<'_>) -> Result<Index, Failure> {
     let folder = job.folder();
-    let file = answer.to_unnamed_index(&folder, &job.build_options(), &job.progress).map_err(failed)?;
+    let file =
+        answer.to_unnamed_index(&folder, &job.build_options(), &job.progress).map_err(relation_failure)?;
     pleach::contain_sigbus();
     let opened = Index::options().open_file(&file, &folder);
-    opened.map_err(|error| search::opening(&error))
+    opened.map_err(|error| errors::opening(&error))
 }
 
 /// A value of an answer: its name, and its fields if it is a record.
@@ -324,7 +329,7 @@ impl Columns {
 /// outer join is empty, or null.
 fn lines(mut answer: Answer<'_>, columns: &Columns, json: bool) -> Result<ExitStatus, Failure> {
     let mut output = Output::new();
-    while let Some(chunk) = answer.next_chunk().map_err(failed)? {
+    while let Some(chunk) = answer.next_chunk().map_err(relation_failure)? {
         let keys = Gathered::of_keys(columns.schema.key_type, &chunk.keys);
         let values: Vec<Vec<Gathered>> =
             columns.values.iter().map(|value| Columns::columns_of(value, &chunk)).collect();

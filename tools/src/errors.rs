@@ -1,0 +1,189 @@
+//! Converts the errors of the libraries to failures of a command.
+
+use crate::failure::{self, Code, Failure};
+use crate::found;
+use crate::message::Message;
+use pleach::{FormatError, OpenError, ReadError};
+use pleach_builder::BuildError;
+use pleach_builder::source::SourceError;
+use pleach_gpu::GpuError;
+use pleach_relation::RelationError;
+use pleach_relation::expr::ExprError;
+use std::error::Error;
+use std::io::{self, IsTerminal, Write, stderr};
+use std::path::Path;
+
+/// Converts the error of opening a file.
+pub fn opening(error: &OpenError) -> Failure {
+    match error {
+        OpenError::Io { operation, path, source } => {
+            Failure::io(&format!("cannot {operation}"), path, source)
+        }
+        OpenError::Format { path, source } => refused(path, source),
+        OpenError::Damaged { path, .. } => {
+            Failure::new(Code::Damaged, Message::of(error).known(path.display()))
+        }
+        OpenError::Types { .. } => Failure::new(Code::TypesDiffer, Message::of(error)),
+        _ => Failure::new(Code::Failed, Message::of(error)),
+    }
+}
+
+/// Converts the error of a file that was refused: damaged, foreign, newer or older. If the head is not that
+/// of a Pleach file, the end of the file shows whether the head was overwritten.
+pub fn refused(path: &Path, error: &FormatError) -> Failure {
+    if !error.is_damage()
+        && let Some(message) = found::damage_of(path)
+    {
+        return placed(Code::Damaged, message, path);
+    }
+    let code = match error {
+        FormatError::Foreign => Code::Foreign,
+        FormatError::Version { found, reads } if found < reads => Code::Older,
+        FormatError::Version { .. } | FormatError::Feature { .. } => Code::Newer,
+        _ => Code::Damaged,
+    };
+    placed(code, Message::of(error), path)
+}
+
+/// Converts the error of a failed look-up.
+pub fn reading(path: &Path) -> impl Fn(ReadError) -> Failure + Copy {
+    move |error| {
+        let code = if error.is_damage() { Code::Damaged } else { Code::Failed };
+        placed(code, Message::of(&error), path)
+    }
+}
+
+/// Converts the error of a GPU.
+pub fn device(error: GpuError) -> Failure {
+    match error {
+        GpuError::Open(error) => opening(&error),
+        error => Failure::new(Code::Device, Message::of(&error)),
+    }
+}
+
+/// Makes the failure of a text that lacks its place.
+pub fn placed(code: Code, message: Message, path: &Path) -> Failure {
+    Failure::new(code, message.at(path.display()))
+}
+
+/// Returns the system error behind another one, if there is one.
+pub fn system_error<'a>(mut error: Option<&'a (dyn Error + 'static)>) -> Option<&'a io::Error> {
+    while let Some(found) = error {
+        if let Some(system) = found.downcast_ref::<io::Error>()
+            && system.raw_os_error().is_some()
+        {
+            return Some(system);
+        }
+        error = found.source();
+    }
+    None
+}
+
+/// Converts the error of a file whose types are not the requested ones.
+pub fn typing(path: &Path) -> impl Fn(pleach::TypeError) -> Failure + '_ {
+    |error| placed(Code::TypesDiffer, Message::of(&error), path)
+}
+
+/// Converts the error of a refused input: bad data, or a file that cannot be read.
+pub fn source_failure(error: &SourceError) -> Failure {
+    let place = |message: Message| {
+        let message = message.at(&error.input);
+        if error.place.is_empty() { message } else { message.more(&error.place) }
+    };
+    if let Some(system) = system_error(error.cause.as_deref().map(|cause| cause as _)) {
+        let message = place(Message::new("cannot read")).because(failure::advise(system));
+        return Failure::new(Code::of_io(system), message);
+    }
+    let code = if Path::new(&error.input).is_dir() { Code::NotAFile } else { Code::Input };
+    Failure::new(code, place(Message::new("bad input")).because(in_our_words(error)))
+}
+
+/// Returns the problem with the library's words in brackets, as a reason, and not in place of the advice.
+fn in_our_words(error: &SourceError) -> Message {
+    let cause = error.cause.as_ref().map(ToString::to_string);
+    let what = cause.as_ref().and_then(|cause| error.problem.strip_suffix(cause)?.strip_suffix(": "));
+    match (what, cause) {
+        (Some(what), Some(cause)) => Message::new(format!("{what} ({})", cause.replace(": ", " - ")))
+            .advise("check that its format is that of its name, or make it again"),
+        _ => Message::of(&error.problem),
+    }
+}
+
+/// Converts the error of a build.
+pub fn build_failure(error: &BuildError) -> Failure {
+    let code = match error {
+        BuildError::Source(error) => return source_failure(error),
+        BuildError::Interrupted => return Failure::Interrupted,
+        // Messages count rows from 1, as those about the data do.
+        BuildError::Unsorted { row, previous, key } => {
+            let message = Message::new("input is not sorted").at(format!("row {}", row + 1));
+            let message = message.more(format!("key {key} comes after key {previous}"));
+            return Failure::new(Code::Input, message.advise("build without --sorted, or sort it"));
+        }
+        BuildError::Duplicate { key, row } => {
+            let place = row.map_or(String::new(), |row| format!(" again in row {}", row + 1));
+            let message = Message::new("duplicate key").at(format!("{key}{place}"));
+            let advice = "remove it, or choose --unique first or --unique last";
+            return Failure::new(Code::Input, message.advise(advice));
+        }
+        // A Pleach file that was whole when it was opened.
+        BuildError::Io { operation, path, source }
+            if *operation == "reading" && source.kind() == io::ErrorKind::UnexpectedEof =>
+        {
+            return reading(path)(ReadError::MappingLost);
+        }
+        BuildError::Io { operation, path, source } => {
+            return Failure::io(&format!("{operation} failed"), path, source);
+        }
+        BuildError::Base { path, source } => return refused(path, source),
+        BuildError::Damaged { path, .. } => {
+            return Failure::new(Code::Damaged, Message::of(error).known(path.display()));
+        }
+        BuildError::Types { .. } => Code::TypesDiffer,
+        BuildError::Busy { .. } => Code::Busy,
+        BuildError::TooLarge { .. } | BuildError::LastGeneration { .. } => Code::TooLarge,
+        BuildError::ManyChanges { .. } | BuildError::OutOfMemory { .. } => Code::OutOfMemory,
+        BuildError::NotPackable { .. } | BuildError::NotUnique { .. } => Code::Input,
+        BuildError::TargetIsDirectory { .. } | BuildError::TargetNotRegular { .. } => Code::NotAFile,
+        BuildError::Threads { .. } | BuildError::ManyFiles { .. } => Code::Limit,
+        BuildError::OutputIsInput { .. }
+        | BuildError::OutputIsKept { .. }
+        | BuildError::TargetForeign { .. }
+        | BuildError::TargetIsIndex { .. }
+        | BuildError::GenerationTaken { .. } => Code::WouldOverwrite,
+        BuildError::Overtaken { .. } | BuildError::LockClosed { .. } => Code::Busy,
+        _ => Code::Failed,
+    };
+    Failure::new(code, Message::of(error))
+}
+
+/// Converts an operator's error to a failure.
+pub fn relation_failure(error: RelationError) -> Failure {
+    match error {
+        RelationError::Build(error) => build_failure(&error),
+        RelationError::Interrupted => Failure::Interrupted,
+        RelationError::Damaged { path, section, source } => {
+            let message = Message::new("damaged").at(path.display()).more(format!("section {section}"));
+            Failure::new(Code::Damaged, message.because(Message::of(&source)))
+        }
+        error => {
+            let code = match &error {
+                RelationError::KeyTypes { .. } | RelationError::ValueTypes { .. } => Code::TypesDiffer,
+                RelationError::TooLarge { .. } | RelationError::Overflow { .. } => Code::TooLarge,
+                RelationError::NoDevice { .. } | RelationError::Device(_) => Code::Device,
+                RelationError::Sink(_) => Code::Failed,
+                _ => Code::Input,
+            };
+            Failure::new(code, Message::of(&error))
+        }
+    }
+}
+
+/// Converts the error of an invalid expression: on a terminal its place is marked too.
+pub fn expression_failure(error: &ExprError) -> Failure {
+    if stderr().is_terminal() {
+        let marked: String = error.caret().lines().map(|line| format!("  {line}\n")).collect();
+        let _ = write!(stderr(), "{marked}");
+    }
+    Failure::usage(Message::of(error))
+}
