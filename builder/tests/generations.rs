@@ -50,14 +50,14 @@ impl Place {
         let source = ChunkSource::new(Schema::plain(KeyType::U64, ValueType::U64, None), vec![chunk]);
         let open = Box::new(move |_: &Schema| Ok(Box::new(source) as Box<dyn pleach_builder::Source>));
         let options = RebuildOptions { keep, ..RebuildOptions::default() };
-        rebuild(&self.target(), open, &options, &Silent).map(|made| made.summary.generation)
+        rebuild(self.target(), open, &options, &Silent).map(|made| made.summary.generation)
     }
 
     fn compact(&self, value: u64, keep: Option<usize>) -> Result<u64, BuildError> {
         let other = self.at("other");
         build_slice(&[(1u64, value)], &other, &BuildOptions::default())?;
         let options = CompactOptions { keep, ..CompactOptions::default() };
-        let made = compact(std::slice::from_ref(&other), &self.target(), &options, &Silent);
+        let made = compact(std::slice::from_ref(&other), self.target(), &options, &Silent);
         fs::remove_file(other).expect("removed");
         made.map(|made| made.summary.generation)
     }
@@ -85,7 +85,7 @@ fn every_way_to_replace_an_index_continues_it() {
             assert_eq!((block.lineage, block.generation.get()), (first.file_id, generation));
         }
         assert_eq!(place.names(), ["a.pleach", "a.pleach.g3", "a.pleach.g4", "a.pleach.g5"], "{how}");
-        let found = generations(&place.target()).expect("a list");
+        let found = generations(place.target()).expect("a list");
         let states: Vec<_> = found.iter().map(|one| (one.number, one.state.clone())).collect();
         let kept = |number| (number, State::Kept);
         assert_eq!(states, [kept(3), kept(4), kept(5), (6, State::Current)], "{how}");
@@ -158,7 +158,7 @@ fn what_is_no_generation_is_left_alone() {
                 ["a.pleach", "a.pleach.g2", "a.pleach.g4", "a.pleach.g7"],
                 "{how}, {what}"
             );
-            let found = generations(&place.target()).expect("a list");
+            let found = generations(place.target()).expect("a list");
             let foreign = found.iter().filter(|one| matches!(one.state, State::Foreign(_)));
             assert_eq!(foreign.map(|one| one.number).collect::<Vec<_>>(), [2, 7], "{how}, {what}");
             // On the name that is needed: refused, and all is as it was.
@@ -189,7 +189,7 @@ fn old_generations_are_published_anew() {
     }
     let second = superblock(&kept_path(&place.target(), 2));
     let options = RollbackOptions::default();
-    let done = rollback(&place.target(), Some(2), &options, &Silent).expect("rolled back");
+    let done = rollback(place.target(), Some(2), &options, &Silent).expect("rolled back");
     assert_eq!((done.from, done.generation, done.kept), (2, 6, 5));
     let block = superblock(&place.target());
     assert_eq!(
@@ -206,7 +206,7 @@ fn old_generations_are_published_anew() {
     assert!(old == new, "nothing else has changed");
     // The newest that is kept, which is the one that was current; few are kept.
     let options = RollbackOptions { keep: Some(2), ..options };
-    let done = rollback(&place.target(), None, &options, &Silent).expect("rolled back");
+    let done = rollback(place.target(), None, &options, &Silent).expect("rolled back");
     assert_eq!((done.from, done.generation, done.kept), (5, 7, 2));
     assert_eq!(place.names(), ["a.pleach", "a.pleach.g5", "a.pleach.g6"]);
     // If the index is damaged, empty or missing.
@@ -219,15 +219,15 @@ fn old_generations_are_published_anew() {
         let is_foreign = broken.is_some_and(|bytes| !bytes.is_empty());
         let options = RollbackOptions { force: is_foreign, ..RollbackOptions::default() };
         if is_foreign {
-            let error = rollback(&place.target(), None, &RollbackOptions::default(), &Silent);
+            let error = rollback(place.target(), None, &RollbackOptions::default(), &Silent);
             assert!(matches!(error, Err(BuildError::TargetForeign { .. })));
         }
-        let done = rollback(&place.target(), None, &options, &Silent).expect("rolled back");
+        let done = rollback(place.target(), None, &options, &Silent).expect("rolled back");
         assert_eq!((done.file_id, done.from, done.generation), (sixth, 6, 8));
     }
     // Missing or damaged generations.
     for number in [3, 99] {
-        let error = rollback(&place.target(), Some(number), &options, &Silent).expect_err("none");
+        let error = rollback(place.target(), Some(number), &options, &Silent).expect_err("none");
         assert!(matches!(error, BuildError::NoGeneration { .. }), "{error}");
     }
     let fifth = kept_path(&place.target(), 5);
@@ -237,7 +237,7 @@ fn old_generations_are_published_anew() {
         let mut bytes = sound.clone();
         bytes[at] ^= 16;
         fs::write(&fifth, &bytes).expect("written");
-        match rollback(&place.target(), Some(5), &RollbackOptions::default(), &Silent) {
+        match rollback(place.target(), Some(5), &RollbackOptions::default(), &Silent) {
             Err(error) => {
                 let is_damage = matches!(error, BuildError::Damaged { .. } | BuildError::Base { .. });
                 assert!(is_damage, "{at}: {error}");

@@ -436,7 +436,7 @@ fn progress_names_the_phases() {
     for (memory_bytes, wanted) in [(1u64 << 30, Phase::Sort), (1, Phase::Merge)] {
         let phases = Phases::default();
         let options = BuildOptions { memory_bytes, ..BuildOptions::default() };
-        build(&mut Chunks::new(&tuples, 1000), &folder.path().join("t"), &options, &phases).unwrap();
+        build(&mut Chunks::new(&tuples, 1000), folder.path().join("t"), &options, &phases).unwrap();
         let seen = phases.0.into_inner().unwrap();
         assert!(
             seen.contains(&Phase::Read) && seen.contains(&wanted) && seen.ends_with(&[Phase::Sync]),

@@ -86,7 +86,7 @@ fn golden_headers_say_what_is_there() {
         assert_eq!(at, header.file_bytes - CLOSING_BYTES as u64, "{name}");
         assert_eq!(header.line_offset(3), header.lines_offset + 192);
         assert_eq!(header.is_unique(), number(&bytes, 100, 4) == 1, "{name}");
-        let flagged = number(&bytes, entry_at(&bytes, Tag::SPINE) + 84, 8);
+        let flagged = number(&bytes, entry_at(&bytes, Tag::SPINE) + 72, 8);
         assert_eq!(header.inexact_lines, flagged, "{name}");
 
         let tuples = tuples(&bytes, &header);
@@ -302,7 +302,7 @@ fn forged_tables_are_refused() {
     assert!(one(meta + 4, 4, 1).is_ok(), "a known section may be required");
     refused(one(meta, 4, number(&bytes, line, 4)), ("LINE", line), "occur once", 1);
     refused(one(line + 52, 4, 7), ("LINE", line + 52), "reserved", 7);
-    refused(one(line + 116, 4, 7), ("LINE", line + 52), "reserved", 0);
+    refused(one(line + 120, 4, 7), ("LINE", line + 52), "reserved", 0);
     refused(one(line + 127, 1, 7), ("LINE", line + 52), "reserved", 0);
     for (at, part) in [(sums, "a SUMS section"), (sum2, "a SUM2 section")] {
         let outcome = forge(&bytes, &[(at, 4, unknown), (at + 4, 4, 0)]);
@@ -394,10 +394,14 @@ fn forged_other_sections_are_refused() {
         for wrong in near.into_iter().chain([u64::MAX]) {
             refused(forge(&bytes, &[(at + 24, 8, wrong)]), place, part, length);
         }
-        for field in [56, 60, 64, 68, 76, 80] {
+        for field in [56, 60, 64, 68, 72, 76, 80, 84, 116] {
+            if tag == Tag::GRID && (64..80).contains(&field) {
+                // The span of the words: a slightly different one may have the same shape.
+                continue;
+            }
             let wrong = number(&bytes, at + field, 4) + 3;
             // A few children more may give the same tree.
-            let wrong = if (tag, field) == (Tag::HARMONIA, 80) { 1 } else { wrong };
+            let wrong = if (tag, field) == (Tag::HARMONIA, 72) { 1 } else { wrong };
             refused(forge(&bytes, &[(at + field, 4, wrong)]), place, part, length);
         }
         // The data of these two may have any length.

@@ -593,7 +593,7 @@ fn unverified<K: Key, V: Value + Debug>(count: usize, rounds: u64, isas: &[Isa])
     let meta = Meta { key_name: "k".into(), ..Meta::default() };
     let wholes = [Grid::No, Grid::Always].map(|grid| {
         let mut whole = naive::build_with(&tuples, &meta, false, grid);
-        let inexact = entry_at(&whole, Tag::SPINE) + 56 + 28;
+        let inexact = entry_at(&whole, Tag::SPINE) + 56 + 16;
         put(&mut whole, inexact, 8, 1);
         reseal(&mut whole);
         whole
@@ -789,7 +789,7 @@ fn newer_foreign_and_stumps_are_told_apart() {
     assert_eq!(check_bytes(&bytes).verdict, Verdict::Damaged, "magic at the start only");
     let folder = scratch();
     assert!(fsck(folder.path(), &FsckOptions::default()).is_err(), "a folder");
-    assert!(fsck(&folder.path().join("no"), &FsckOptions::default()).is_err(), "nothing there");
+    assert!(fsck(folder.path().join("no"), &FsckOptions::default()).is_err(), "nothing there");
 }
 
 #[test]

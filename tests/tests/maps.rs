@@ -387,7 +387,7 @@ fn damage_is_an_error() {
             }
             assert!(all.is_err() || all.is_ok_and(|all| all == tuples), "byte {at}");
             if let Ok(many) = many {
-                let expected = |key: u32| tuples.get(key as usize / 2).filter(|_| key % 2 == 0);
+                let expected = |key: u32| tuples.get(key as usize / 2).filter(|_| key.is_multiple_of(2));
                 assert!(
                     keys.iter()
                         .zip(many)

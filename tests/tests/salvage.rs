@@ -273,7 +273,7 @@ fn no_bytes_of_a_column_are_saved_twice() {
     assert!(done.lost_tuples() >= 5999, "{}", done.lost_tuples());
     assert!(fs::metadata(place.path("out")).expect("a file").len() < bytes.len() as u64);
     let options = CompactOptions { salvage: false, threads: 2, ..CompactOptions::default() };
-    let done = compact(&[place.path("bad")], &place.path("out"), &options, &Silent);
+    let done = compact(&[place.path("bad")], place.path("out"), &options, &Silent);
     assert!(matches!(done, Err(BuildError::Damaged { .. })));
 }
 

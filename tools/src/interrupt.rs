@@ -114,6 +114,12 @@ pub fn wait_for_end() -> ! {
 /// While it lives, an interruption is left to the command, for a moment.
 pub struct Guard(());
 
+impl Default for Guard {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Guard {
     /// Makes a signal set the flag first, from now on.
     pub fn new() -> Self {

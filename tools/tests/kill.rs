@@ -98,7 +98,7 @@ impl Place {
     fn check(&self, what: &str) -> bool {
         let now = plain(&self.target());
         assert!(now == self.old || now == self.new, "{what}: neither the old file nor the new one");
-        let report = fsck(&self.target(), &FsckOptions::default()).expect("readable");
+        let report = fsck(self.target(), &FsckOptions::default()).expect("readable");
         assert_eq!(report.findings, [], "{what}");
         now == self.new
     }

@@ -400,7 +400,7 @@ fn spine_line(bytes: &[u8], level: usize, number: usize) -> usize {
 }
 
 /// Bytes of the field `inexact` from the start of an entry.
-const INEXACT_AT: usize = 56 + 28;
+const INEXACT_AT: usize = 56 + 16;
 
 /// Damage that is under right sums: what only a look at the content finds. Of [`victim`].
 pub const SEALED: &[Damage] = &[

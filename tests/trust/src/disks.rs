@@ -116,7 +116,7 @@ pub fn full(lab: &Lab) -> Result<String> {
         let args = [BUILD, &[small.to_str().context("a plain path")?]].concat();
         let output = lab.pleach(at, &args).output()?;
         ensure!(output.status.success(), "{}", lab::both(&output));
-        ensure!(fsck(&at.join("t.pleach"), &FsckOptions::default())?.findings.is_empty());
+        ensure!(fsck(at.join("t.pleach"), &FsckOptions::default())?.findings.is_empty());
         Ok(())
     };
     let mut tried = 0;
@@ -138,7 +138,7 @@ pub fn full(lab: &Lab) -> Result<String> {
     // The same one, read-only.
     succeed("mount", &["-o", "remount,ro", &disk.path().to_string_lossy()])?;
     tried += does_not_fit(lab, disk.path(), &small, &[])?;
-    ensure!(fsck(&disk.path().join("t.pleach"), &FsckOptions::default())?.findings.is_empty());
+    ensure!(fsck(disk.path().join("t.pleach"), &FsckOptions::default())?.findings.is_empty());
     drop(disk);
     // A limit to the size of files.
     let limited = lab.memory()?;
