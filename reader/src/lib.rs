@@ -8,7 +8,7 @@
 //! ```
 //! use pleach::{Builder, Map};
 //!
-//! # let folder = tempfile::tempdir()?;
+//! # let folder = tempfile::tempdir().expect("a folder");
 //! # let path = folder.path().join("orders.pleach");
 //! // Build a file, here of orders and their customers; tuples may come in any order.
 //! Builder::new().build(&path, (0..100_000u64).map(|order| (order, order % 977)))?;
