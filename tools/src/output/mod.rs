@@ -1,8 +1,8 @@
 //! Tables as output: CSV, TSV, Parquet and Arrow IPC, to a file that appears whole or not at all.
 //!
 //! A command describes its columns ([`Field`]), opens a [`Target`], makes a [`TableWriter`] for the format
-//! and passes it batches of [`Numbers`]. Only [`Target::commit`] gives the file its name; before that the
-//! file is not visible, and dropping the target removes it.
+//! and passes it batches of [`Numbers`](table::Numbers). Only [`Target::commit`] gives the file its name;
+//! before that the file is not visible, and dropping the target removes it.
 
 mod arrow;
 mod csv;
