@@ -12,6 +12,7 @@ use pleach_bench::{BenchError, BenchOptions, CompressOptions, LookupOptions, Rep
 use pleach_bench::{build, latency, open, plot, range, update};
 use pleach_builder::publish::{self, Rules};
 use pleach_cli::{Code, CommandLine, ExitStatus, Failure, Global, Guard, Message};
+use pleach_format::KeyType;
 use pleach_gpu::GpuError;
 use std::fs::read_to_string;
 use std::io::{IsTerminal, Write};
@@ -87,18 +88,28 @@ fn picture(args: &BenchArgs) -> Result<ExitStatus, Failure> {
     Ok(ExitStatus::Success)
 }
 
+/// Replaces the default sizes and types of tables by those of the arguments.
+fn choose_tables(args: &BenchArgs, tuples: &mut Vec<u64>, key_types: &mut Vec<KeyType>) {
+    if let Some(count) = args.tuples {
+        *tuples = vec![count];
+    }
+    if let Some(key_type) = args.key_type {
+        *key_types = vec![key_type];
+    }
+}
+
+/// Replaces the default numbers of threads by one and that of the arguments.
+fn choose_threads(args: &BenchArgs, threads: &mut Vec<usize>) {
+    if args.threads > 0 {
+        *threads = if args.threads == 1 { vec![1] } else { vec![1, args.threads] };
+    }
+}
+
 /// Returns the options of the smaller benchmarks.
 fn plain<'a>(args: &BenchArgs, told: Told<'a>) -> BenchOptions<'a> {
     let mut options = BenchOptions::new(args.quick);
-    if let Some(tuples) = args.tuples {
-        options.tuples = vec![tuples];
-    }
-    if let Some(key_type) = args.key_type {
-        options.key_types = vec![key_type];
-    }
-    if args.threads > 0 {
-        options.threads = if args.threads == 1 { vec![1] } else { vec![1, args.threads] };
-    }
+    choose_tables(args, &mut options.tuples, &mut options.key_types);
+    choose_threads(args, &mut options.threads);
     options.dir.clone_from(&args.dir);
     BenchOptions { told, ..options }
 }
@@ -135,14 +146,11 @@ fn gpu(args: &BenchArgs, global: &Global, name: &str, groups: &[Group]) -> Resul
         BenchWhat::GpuRelation => GpuBenchOptions::of_relations(args.quick),
         _ => GpuBenchOptions { groups: groups.to_vec(), ..GpuBenchOptions::new(args.quick) },
     };
+    choose_tables(args, &mut options.tuples, &mut options.key_types);
     if let Some(tuples) = args.tuples {
-        options.tuples = vec![tuples];
         options.auto_tuples = vec![tuples];
         options.hybrid_tuples = vec![tuples];
         options.reuse_tuples = vec![tuples];
-    }
-    if let Some(key_type) = args.key_type {
-        options.key_types = vec![key_type];
     }
     if !args.only.is_empty() {
         options.groups.clone_from(&args.only);
@@ -231,15 +239,8 @@ fn peer_message(error: &PeerError) -> Message {
 
 fn lookup(args: &BenchArgs, told: Told<'_>) -> Result<Report, BenchError> {
     let mut options = if args.quick { LookupOptions::quick() } else { LookupOptions::default() };
-    if let Some(tuples) = args.tuples {
-        options.tuples = vec![tuples];
-    }
-    if let Some(key_type) = args.key_type {
-        options.key_types = vec![key_type];
-    }
-    if args.threads > 0 {
-        options.threads = if args.threads == 1 { vec![1] } else { vec![1, args.threads] };
-    }
+    choose_tables(args, &mut options.tuples, &mut options.key_types);
+    choose_threads(args, &mut options.threads);
     for &kind in &args.queries {
         if !options.kinds.contains(&kind) {
             options.kinds.push(kind);
@@ -253,12 +254,7 @@ fn lookup(args: &BenchArgs, told: Told<'_>) -> Result<Report, BenchError> {
 
 fn strategies(args: &BenchArgs, told: Told<'_>) -> Result<Report, BenchError> {
     let mut options = StrategyOptions::new(args.quick);
-    if let Some(tuples) = args.tuples {
-        options.tuples = vec![tuples];
-    }
-    if let Some(key_type) = args.key_type {
-        options.key_types = vec![key_type];
-    }
+    choose_tables(args, &mut options.tuples, &mut options.key_types);
     options.costs =
         pleach_cli::tuned_costs(&Global { json: false, quiet: false, verify: None, raw_values: false });
     options.dir.clone_from(&args.dir);

@@ -1,4 +1,4 @@
-//! Checks of Harmonia's tree: node by node against the tuple lines, and each array against the geometry.
+//! Checks of Harmonia's tree: node by node against the tuple lines, and each array against the parameters.
 //!
 //! Leaves are compared with the tuples of their ranks. A key of an inner node is the last word under a child;
 //! it is compared with that word in the child's last leaf, which was checked before.
@@ -82,7 +82,7 @@ impl<R: ReadAt> Check<'_, R> {
                 1,
                 expected,
                 byte,
-                &format!("{what} must follow from the geometry"),
+                &format!("{what} must follow from the parameters"),
             );
         }
         Ok(())
