@@ -74,7 +74,7 @@ pub(crate) struct Part<W> {
 }
 
 impl<W: KeyLane> Part<W> {
-    /// Makes the part of `lines`, the first of which is line `at` of the file.
+    /// Makes the part of the level that covers `lines`. The first of them is line `at` of the file, from 0.
     fn new(encoding: Encoding, lines: &[Line], at: u64, per_line: usize) -> Self {
         let fanout = encoding.separators(W::BYTES) + 1;
         let before = (at.next_multiple_of(fanout as u64) - at) as usize;
@@ -169,7 +169,8 @@ impl<W: KeyLane> Bottom<W> {
         !self.uneven && self.cost.runs > 0
     }
 
-    /// Makes the part of tuple lines that begin with line `at` of the file. Called from any thread.
+    /// Makes the part of the level that covers these tuple lines, which begin with line `at` of the file.
+    /// Called from any thread.
     pub(crate) fn part(&self, lines: &[Line], at: u64) -> Part<W> {
         Part::new(self.encoding, lines, at, self.per_line)
     }

@@ -1,8 +1,9 @@
 //! The device image: the structure that a GPU descends instead of the file's spine.
 //!
-//! It is derived from the tuple lines alone. *Borders* are the last words of all lines but the last. A *node*
-//! of 32 bytes, one sector of device memory, holds the borders between its children as codes. Two or three
-//! levels of nodes are below a *top*, which fits into the shared memory of a block.
+//! The device image is made from the tuple lines alone. Each line but the last has a *border*: its last word.
+//! A *node* of 32 bytes, one sector of device memory, holds the borders between its children as *codes*, which
+//! are the borders shortened to 16 or 8 bits. Above two or three levels of nodes there is a *top*, a sorted
+//! array of codes that fits into the shared memory of a thread block.
 //!
 //! A node has no header: the base and the shift of its codes follow from the two codes of its parent on
 //! either side of it, which the search has in registers. So a level costs one sector, and nothing is read
@@ -499,7 +500,8 @@ impl Image {
 mod tests {
     use super::*;
 
-    /// Searches with this gap. Returns the number of queries that ended left of their line.
+    /// Compares the image of lines with these last words, built with this gap between fields of a key, with
+    /// plain searches. Returns the number of queries that ended in a line before theirs, which is allowed.
     fn check(lowest: Lowest, lasts: &[u128], low: u128, top_max: usize, gap: Option<Gap>) -> usize {
         let high = *lasts.last().unwrap();
         let shape = Shape::new(lowest, lasts.len() as u64, low, high, top_max).unwrap().with_gap(gap);

@@ -511,9 +511,9 @@ impl Index {
     ///
     /// # Safety
     /// Other processes may change the bytes of a mapped file at any time, even while they are read. The
-    /// caller guarantees that nothing Rust takes for granted rests on them: text is made only of a copy, and
-    /// no length or place is checked and then read again. The caller calls [`Index::check_mapping`] after
-    /// reading.
+    /// caller guarantees that its code is sound whatever the bytes become: a `str` is made only of a copy, and
+    /// a length or an offset is read once, then checked, and not read again. After reading, the caller calls
+    /// [`Index::check_mapping`], which fails if the file was truncated meanwhile and the bytes are not its own.
     #[must_use]
     pub unsafe fn bytes_in_place(&self) -> &[u8] {
         self.bytes()

@@ -95,7 +95,7 @@ crate::kernel! {
 pub struct BuiltLines {
     /// Tuple lines, an even number of them.
     pub lines: DeviceBuffer,
-    /// The spine, root first. It is a part of a larger buffer, which the widest encodings would fill.
+    /// The spine, root first. This is a view of a larger buffer, which is sized for the widest encodings.
     pub spine: DeviceBuffer,
     /// Encoding, lines and place of each spine level, bottom level first.
     pub geometry: SpineGeometry,
