@@ -9,7 +9,6 @@
 //! instead).
 
 use super::plan::{LevelPlan, Plan};
-use super::{grid, sweep};
 use crate::arch::Simd;
 use pleach_format::key::{Bits, Word};
 use pleach_format::line::{self, Line};
@@ -173,21 +172,6 @@ pub(crate) unsafe fn line_of<S: Simd, W: Word>(plan: &Plan<'_>, query: W) -> usi
     at.min(plan.tuple_lines.last())
 }
 
-/// Searches for one query, from the root to its tuple line.
-///
-/// # Safety
-/// The caller guarantees the CPU features of `S`, as [`Simd`] requires.
-#[inline(always)]
-pub(crate) unsafe fn locate<S: Simd, W: Word, B: Bits>(plan: &Plan<'_>, query: W) -> Hit<B> {
-    debug_assert!(S::detect().is_some());
-    if let Some(grid) = &plan.grid {
-        // SAFETY: the caller guarantees the CPU features of `S`.
-        return unsafe { grid::locate::<S, W, B>(plan, grid, query) };
-    }
-    // SAFETY: the caller guarantees the CPU features of `S`.
-    unsafe { leaf::<S, W, B>(plan, line_of::<S, W>(plan, query), query) }
-}
-
 /// Queries on the same level.
 #[derive(Clone, Copy)]
 struct Group<W> {
@@ -287,16 +271,6 @@ pub(crate) unsafe fn batch<S: Simd, W: Word, B: Bits, O: Output<B>>(
     flip: W,
     output: &mut O,
 ) {
-    debug_assert!(S::detect().is_some());
-    // SAFETY: the caller guarantees the CPU features of `S`.
-    if unsafe { sweep::pays::<S, W>(plan, queries, flip) } {
-        // SAFETY: the caller guarantees the CPU features of `S`.
-        return unsafe { sweep::sweep::<S, W, B, O>(plan, queries, flip, output) };
-    }
-    if let Some(grid) = &plan.grid {
-        // SAFETY: the caller guarantees the CPU features of `S`.
-        return unsafe { grid::batch::<S, W, B, O>(plan, grid, queries, flip, output) };
-    }
     let depth = plan.depth();
     let groups = queries.len().div_ceil(GROUP);
     let mut ring = [Group { query: [W::default(); GROUP], at: [0; GROUP] }; RING];

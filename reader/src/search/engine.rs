@@ -3,7 +3,8 @@
 //! An [`Engine`] is chosen once, when a view is made. It proves that the CPU has the features its functions
 //! need, because it is made only of the proof that [`Simd::detect`] returns.
 
-use super::descent::{self, Answers, GROUP, Hit, Output};
+use super::choose;
+use super::descent::{Answers, GROUP, Hit, Output};
 use super::plan::Plan;
 use crate::arch::{Isa, Simd, scalar::Scalar};
 use pleach_format::key::{Bits, Word};
@@ -127,27 +128,27 @@ macro_rules! variant {
             $(#[$feature])*
             unsafe fn locate<W: Word, B: Bits>(plan: &Plan<'_>, query: W) -> Hit<B> {
                 // SAFETY: the caller guarantees the CPU features of this module.
-                unsafe { descent::locate::<$simd, W, B>(plan, query) }
+                unsafe { choose::locate::<$simd, W, B>(plan, query) }
             }
             $(#[$feature])*
             unsafe fn values<W: Word, B: Bits>(plan: &Plan<'_>, queries: &[W], flip: W, output: &mut Values<'_, B>) {
                 // SAFETY: the caller guarantees the CPU features of this module.
-                unsafe { descent::batch::<$simd, W, B, _>(plan, queries, flip, output) }
+                unsafe { choose::batch::<$simd, W, B, _>(plan, queries, flip, output) }
             }
             $(#[$feature])*
             unsafe fn presence<W: Word, B: Bits>(plan: &Plan<'_>, queries: &[W], flip: W, output: &mut Presence<'_>) {
                 // SAFETY: the caller guarantees the CPU features of this module.
-                unsafe { descent::batch::<$simd, W, B, _>(plan, queries, flip, output) }
+                unsafe { choose::batch::<$simd, W, B, _>(plan, queries, flip, output) }
             }
             $(#[$feature])*
             unsafe fn ranks<W: Word, B: Bits>(plan: &Plan<'_>, queries: &[W], flip: W, output: &mut Ranks<'_>) {
                 // SAFETY: the caller guarantees the CPU features of this module.
-                unsafe { descent::batch::<$simd, W, B, _>(plan, queries, flip, output) }
+                unsafe { choose::batch::<$simd, W, B, _>(plan, queries, flip, output) }
             }
             $(#[$feature])*
             unsafe fn hits<W: Word, B: Bits>(plan: &Plan<'_>, queries: &[W], flip: W, output: &mut Hits<'_, B>) {
                 // SAFETY: the caller guarantees the CPU features of this module.
-                unsafe { descent::batch::<$simd, W, B, _>(plan, queries, flip, output) }
+                unsafe { choose::batch::<$simd, W, B, _>(plan, queries, flip, output) }
             }
             /// Makes the engine; the argument proves that this CPU has the features named above.
             pub(super) fn engine<W: Word, B: Bits>(_: $simd) -> Engine<W, B> {

@@ -2,8 +2,10 @@
 //!
 //! * [`plan`]: the arrays of a file, whose bounds are checked, and access that stays inside them.
 //! * [`descent`]: one descent and one batch, generic over [`crate::arch::Simd`].
+//! * [`grid_plan`]: the arrays of a grid, in the same way.
 //! * [`grid`]: searches of files with a grid, which read a unit instead of the spine.
 //! * [`sweep`]: batches in ascending order.
+//! * [`choose`]: the one of these searches that a query or a batch gets.
 //! * [`engine`]: these searches compiled for each instruction set, one of which is chosen per view.
 //!
 //! A descent visits one line per level and then one tuple line. In each line it counts the separators below
@@ -11,8 +13,10 @@
 //! Lines of the bottom level and tuple lines miss the caches. A batch keeps several groups of queries in
 //! flight, each on another level, so that these misses overlap with the work on cached levels.
 
+mod choose;
 pub(crate) mod descent;
 pub(crate) mod engine;
 mod grid;
+mod grid_plan;
 pub(crate) mod plan;
 pub(crate) mod sweep;

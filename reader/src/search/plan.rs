@@ -1,6 +1,6 @@
 //! The arrays of an open file, checked to be inside its bytes.
 
-use super::grid::GridPlan;
+use super::grid_plan::GridPlan;
 use pleach_format::Header;
 use pleach_format::layout::LINE_BYTES;
 use pleach_format::line::Line;
