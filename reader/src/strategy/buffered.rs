@@ -9,7 +9,7 @@
 //! runs empty. Answers are then read from each query's new position. Clustered keys share a buffer; the
 //! answers are right, but no faster than without buffers.
 
-use super::{Order, Span, begin, room};
+use super::order::{Order, Span, begin, room};
 use pleach_format::key::Key;
 
 /// Bytes per part of the table.

@@ -7,78 +7,30 @@
 //!
 //! * [`buffered`]: a counting pass places the queries of one part of the table next to each other.
 //! * [`sorted`]: a stable radix sort of words and the numbers of their queries.
+//! * [`kind`]: the strategies by name; [`order`]: memory for queries in another order.
 //! * [`planner`]: an estimate for each strategy, and the best one for a batch, a table and a response time.
 
 mod buffered;
+mod kind;
+mod order;
 mod planner;
 mod sorted;
 #[cfg(test)]
 mod tests;
 mod tune;
 
+pub use kind::Strategy;
 pub use planner::{Choice, Costs, Request};
 
 use crate::Typed;
 use crate::error::ReadError;
-use pleach_format::{Key, Value, Word};
+use order::{Order, Span, room};
+use pleach_format::{Key, Value};
 use rayon::prelude::*;
-use std::fmt;
-use std::str::FromStr;
 
 /// Maximum number of queries that are reordered at a time; a longer batch is answered in pieces. A multiple
 /// of 64.
 const PIECE: usize = 1 << 26;
-
-/// Strategy to answer a batch. The answers do not depend on it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Strategy {
-    /// The strategy that the planner expects to be fastest.
-    #[default]
-    Auto,
-    /// One descent after the other: the first answer comes soonest.
-    OneByOne,
-    /// The queries are searched as they come, in groups whose misses overlap: [`Typed::get_batch`]. This is
-    /// section 8 (a) in files whose separators are whole keys, and (b), unbuffered and compressed, in files
-    /// with codes or a grid. Batches that ascend are swept.
-    Unbuffered,
-    /// Queries are first put into buffers by the part of the table they belong to, then searched buffer by
-    /// buffer, while that part stays in a cache: section 8 (c).
-    Buffered,
-    /// Queries are sorted, then swept over the table: section 8 (d).
-    Sorted,
-}
-
-impl Strategy {
-    /// All strategies.
-    pub const ALL: [Self; 5] = [Self::Auto, Self::OneByOne, Self::Unbuffered, Self::Buffered, Self::Sorted];
-
-    /// Returns the lower-case name.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Auto => "auto",
-            Self::OneByOne => "one-by-one",
-            Self::Unbuffered => "unbuffered",
-            Self::Buffered => "buffered",
-            Self::Sorted => "sorted",
-        }
-    }
-}
-
-impl fmt::Display for Strategy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl FromStr for Strategy {
-    type Err = String;
-    fn from_str(name: &str) -> Result<Self, String> {
-        Self::ALL.into_iter().find(|strategy| strategy.name() == name).ok_or_else(|| {
-            format!("unknown strategy `{name}`: auto, one-by-one, unbuffered, buffered or sorted")
-        })
-    }
-}
 
 /// Memory for batches that are reordered, and the costs that [`Strategy::Auto`] uses.
 ///
@@ -105,31 +57,11 @@ impl<K: Key, V: Value> Scratch<K, V> {
     }
 }
 
-/// Reordered queries.
-#[derive(Clone, Debug, Default)]
-struct Order<K: Key> {
-    keys: Vec<K>,
-    /// New position of each query.
-    slots: Vec<u32>,
-    /// Words with the numbers of their queries, and as much memory again.
-    pairs: Vec<sorted::Pair<K::Word>>,
-    spare: Vec<sorted::Pair<K::Word>>,
-    counts: Vec<u32>,
-}
-
 /// Reordered answers.
 #[derive(Clone, Debug, Default)]
 struct Room<A> {
     answers: Vec<A>,
     present: Vec<u64>,
-}
-
-/// Grows `vec` to `length` if it is shorter, and returns its first `length` elements.
-fn room<T: Copy + Default>(vec: &mut Vec<T>, length: usize) -> &mut [T] {
-    if vec.len() < length {
-        vec.resize(length, T::default());
-    }
-    &mut vec[..length]
 }
 
 /// Kind of answers: values with presence, or ranks.
@@ -211,48 +143,6 @@ fn answer<K: Key, A: Ask<K>>(
         }
     }
     Ok(found)
-}
-
-/// Range of a file's keys.
-#[derive(Clone, Copy, Debug)]
-struct Span<W> {
-    low: W,
-    high: W,
-    /// Bytes of the tuple lines.
-    bytes: u64,
-}
-
-impl<W: Word> Span<W> {
-    /// Cuts the span into `2^bits` parts of equal width.
-    fn cut(self, bits: u32) -> Cut<W> {
-        // A shift must be narrower than a word.
-        let shift = if bits == 0 { 0 } else { (self.high - self.low).bit_length().saturating_sub(bits) };
-        Cut { low: self.low, shift, last: (1 << bits) - 1 }
-    }
-}
-
-/// A span that is cut into parts.
-#[derive(Clone, Copy)]
-struct Cut<W> {
-    low: W,
-    shift: u32,
-    last: u64,
-}
-
-impl<W: Word> Cut<W> {
-    /// Returns the part that contains a word; the first or the last one if the word is outside the span.
-    #[inline(always)]
-    fn part(&self, word: W) -> usize {
-        if word < self.low { 0 } else { word.cell(self.low, self.shift).min(self.last) as usize }
-    }
-}
-
-/// Turns the counts of parts into the positions at which they begin.
-fn begin(counts: &mut [u32]) {
-    let mut before = 0;
-    for count in counts {
-        before += std::mem::replace(count, before);
-    }
 }
 
 fn checked<'b, T>(name: &'static str, needed: usize, buffer: &'b mut [T]) -> Result<&'b mut [T], ReadError> {

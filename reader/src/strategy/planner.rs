@@ -9,7 +9,8 @@
 //! planner finds the largest piece that does not, and the best strategy for pieces of that size; this is how
 //! the paper's Figure 13 is read from left to right.
 
-use super::{Strategy, buffered};
+use super::buffered;
+use super::kind::Strategy;
 use crate::search::sweep;
 use crate::{Index, Typed};
 use pleach_format::{Key, Value};

@@ -7,11 +7,8 @@
 //!
 //! After the first pass buckets fit into a cache. Small buckets are sorted by insertion.
 
-use super::{Order, Span, begin, room};
+use super::order::{Order, Pair, Span, begin, room};
 use pleach_format::key::{Key, Word};
-
-/// A word and the number of its query.
-pub(super) type Pair<W> = (W, u32);
 
 /// Maximum bits per digit.
 const DIGIT_BITS: u32 = 10;
