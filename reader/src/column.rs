@@ -18,6 +18,23 @@ pub struct Column<'a> {
     guarded: &'a [u8],
 }
 
+impl Index {
+    /// Returns the sorted column of keys, if the file has one. Numbers are not encoded.
+    #[must_use]
+    pub fn key_column(&self) -> Option<Column<'_>> {
+        Column::new(self, self.header().keys)
+    }
+    /// Returns the column of tails, the bytes of keys that their words leave out, if the file has one.
+    pub(crate) fn tails(&self) -> Option<Column<'_>> {
+        Column::new(self, self.header().tails)
+    }
+    /// Returns the sorted column of values, if the file has one; it always does if values are byte strings.
+    #[must_use]
+    pub fn value_column(&self) -> Option<Column<'_>> {
+        Column::new(self, self.header().values)
+    }
+}
+
 impl<'a> Column<'a> {
     /// Creates the view; `None` if the file does not have the column.
     pub(crate) fn new(index: &'a Index, place: Option<ColumnPlace>) -> Option<Self> {

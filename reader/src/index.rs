@@ -2,20 +2,15 @@
 
 use crate::arch::Isa;
 use crate::bytes::{Storage, read_at_most};
-use crate::column::Column;
-use crate::error::{OpenError, ReadError, TypeError};
-use crate::harmonia::Harmonia;
-use crate::live::Identity;
-use crate::packed::Packed;
+use crate::error::{OpenError, ReadError};
+use crate::identity::Identity;
 use crate::sigbus::Watch;
-use crate::strings::Strings;
 use crate::touched::{Touched, Verified};
-use crate::typed::Typed;
 use pleach_format::Record;
 use pleach_format::meta::Meta;
 use pleach_format::section::Tag;
 use pleach_format::view::{HEAD_BYTES, Section};
-use pleach_format::{FormatError, Header, Key, KeyType, Mask, Value, ValueType};
+use pleach_format::{FormatError, Header, KeyType, Mask, ValueType};
 use std::borrow::Cow;
 use std::fmt;
 use std::fs::File;
@@ -344,57 +339,6 @@ impl Index {
     /// Returns true if both have the same contents and generation number.
     pub(crate) fn is_same_generation(&self, other: &Self) -> bool {
         (self.generation(), self.file_id()) == (other.generation(), other.file_id())
-    }
-
-    /// Returns a view with compile-time types. `V = ()` is allowed for all types of values and gives the keys
-    /// alone.
-    ///
-    /// # Errors
-    /// [`TypeError`] if the types are not those of the file.
-    pub fn typed<K: Key, V: Value>(&self) -> Result<Typed<'_, K, V>, TypeError> {
-        let holds = (self.header.key_type, self.header.value_type);
-        if K::TYPE != holds.0 || (V::TYPE != holds.1 && V::TYPE != ValueType::None) {
-            return Err(TypeError { asked: (K::TYPE, V::TYPE), holds });
-        }
-        Ok(Typed::new(self))
-    }
-
-    /// Returns a view of a file whose keys are byte strings: `bytesN`, `bytes` or `utf8`. `V = ()` is allowed
-    /// for all types of values and gives the keys alone.
-    ///
-    /// # Errors
-    /// [`TypeError`] if keys are numbers, or if `V` is neither the type of the values nor `()`.
-    pub fn strings<V: Value>(&self) -> Result<Strings<'_, V>, TypeError> {
-        Strings::new(self)
-    }
-
-    /// Returns the sorted column of keys, if the file has one. Numbers are not encoded.
-    #[must_use]
-    pub fn key_column(&self) -> Option<Column<'_>> {
-        Column::new(self, self.header.keys)
-    }
-    /// Returns the column of tails, the bytes of keys that their words leave out, if the file has one.
-    pub(crate) fn tails(&self) -> Option<Column<'_>> {
-        Column::new(self, self.header.tails)
-    }
-    /// Returns the sorted column of values, if the file has one; it always does if values are byte strings.
-    #[must_use]
-    pub fn value_column(&self) -> Option<Column<'_>> {
-        Column::new(self, self.header.values)
-    }
-    /// Returns the compressed column of keys, if the file has one of this type.
-    #[must_use]
-    pub fn packed_keys<K: Key>(&self) -> Option<Packed<'_, K>> {
-        Packed::new(self)
-    }
-    /// Returns Harmonia's tree, if the file has one of these types. O(section) with [`Verify::Touched`],
-    /// otherwise O(levels).
-    ///
-    /// # Errors
-    /// [`ReadError::Format`] if a block of the tree does not match its sum, which only [`Verify::Touched`]
-    /// checks; [`ReadError::MappingLost`] if the file was truncated while it was mapped.
-    pub fn harmonia<K: Key, V: Value>(&self) -> Result<Option<Harmonia<'_, K, V>>, ReadError> {
-        Harmonia::new(self)
     }
 
     /// Returns the mask that maps byte keys to words, if keys are byte strings.

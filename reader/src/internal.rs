@@ -10,5 +10,5 @@ pub use crate::arch::{Simd, prefetch, scalar::Scalar};
 #[cfg(target_arch = "x86_64")]
 pub use crate::arch::{avx2::Avx2, avx512::Avx512};
 pub use crate::classic::descent::{ask, child};
-pub use crate::classic::engine::{gaps, ranks};
+pub use crate::classic::papers::{gaps, ranks};
 pub use crate::classic::section::ClassicTree;

@@ -86,6 +86,7 @@ mod datum;
 mod dispatch;
 mod error;
 mod harmonia;
+mod identity;
 mod index;
 #[doc(hidden)]
 pub mod internal;
@@ -117,7 +118,8 @@ pub use harmonia::Harmonia;
 pub use index::{Index, OpenOptions, Residence, Verify};
 pub use iter::Range;
 pub use live::{Followed, Live};
-pub use map::{AnyEntries, AnyMap, BytesMap, Entries, Map};
+pub use map::any::{AnyEntries, AnyMap};
+pub use map::{BytesMap, Entries, Map};
 pub use packed::Packed;
 pub use pleach_format::meta::Meta;
 pub use pleach_format::record::{Field, FieldError, FieldKind, FieldType, FieldValue, Record};

@@ -6,40 +6,13 @@
 //! released only after that has succeeded.
 
 mod current;
+mod sync;
 
 use crate::error::OpenError;
 use crate::index::{Index, OpenOptions};
 use current::Current;
-use std::fs::Metadata;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
-
-/// The primitives `current` is built on; a model checker substitutes its own.
-mod sync {
-    pub use std::sync::{Arc, Mutex, PoisonError, RwLock};
-}
-
-/// Identity of the file under a name: device, inode, length and time of the last write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Identity {
-    device: u64,
-    inode: u64,
-    bytes: u64,
-    written: (i64, i64),
-}
-
-impl Identity {
-    pub(crate) fn of(metadata: &Metadata) -> Self {
-        Self {
-            device: metadata.dev(),
-            inode: metadata.ino(),
-            bytes: metadata.size(),
-            // The inode number of a removed file can be used again.
-            written: (metadata.mtime(), metadata.mtime_nsec()),
-        }
-    }
-}
 
 /// A file that is open, or a map of it: what [`Live`] follows through its generations. It is implemented for
 /// [`Index`], [`crate::Map`], [`crate::BytesMap`] and [`crate::AnyMap`].

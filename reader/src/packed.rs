@@ -21,6 +21,14 @@ pub struct Packed<'a, K> {
     keys: PhantomData<K>,
 }
 
+impl Index {
+    /// Returns the compressed column of keys, if the file has one of this type.
+    #[must_use]
+    pub fn packed_keys<K: Key>(&self) -> Option<Packed<'_, K>> {
+        Packed::new(self)
+    }
+}
+
 impl<'a, K: Key> Packed<'a, K> {
     pub(crate) fn new(index: &'a Index) -> Option<Self> {
         let (offset, shape) = index.header().packed?;

@@ -6,13 +6,9 @@
 //! handler, and ours stays installed. The handler only loads and stores atomics and makes system calls.
 
 mod slots;
+mod sync;
 
 use slots::{Slot, Slots};
-
-/// The primitives `slots` is built on; a model checker substitutes its own.
-mod sync {
-    pub use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
-}
 
 /// Slots per block.
 const BLOCK: usize = 64;

@@ -120,6 +120,17 @@ pub struct Strings<'a, V: Value> {
     rest: Rest<'a>,
 }
 
+impl Index {
+    /// Returns a view of a file whose keys are byte strings: `bytesN`, `bytes` or `utf8`. `V = ()` is allowed
+    /// for all types of values and gives the keys alone.
+    ///
+    /// # Errors
+    /// [`TypeError`] if keys are numbers, or if `V` is neither the type of the values nor `()`.
+    pub fn strings<V: Value>(&self) -> Result<Strings<'_, V>, TypeError> {
+        Strings::new(self)
+    }
+}
+
 /// Result of looking up the word of a query.
 enum Looked<V: Value> {
     /// The query is not a key; this is the rank of its lower bound.

@@ -2,7 +2,7 @@
 
 use crate::arch::Isa;
 use crate::cast::{key_words, value_bits};
-use crate::error::ReadError;
+use crate::error::{ReadError, TypeError};
 use crate::index::Index;
 use crate::iter::Range;
 use crate::search::descent::{GROUP, Hit};
@@ -10,7 +10,7 @@ use crate::search::engine::{Engine, Hits, Presence, PutHits, Ranks, Values, engi
 use crate::search::plan::Plan;
 use crate::touched::Verified;
 use pleach_format::key::{Bits, Word};
-use pleach_format::{Key, Value, view};
+use pleach_format::{Key, Value, ValueType, view};
 use rayon::prelude::*;
 use std::fmt;
 use std::marker::PhantomData;
@@ -88,6 +88,21 @@ pub struct Typed<'a, K: Key, V: Value> {
     /// Present only if the file's values have the width of `V`.
     values: Option<Engine<K::Word, V::Bits>>,
     types: PhantomData<(K, V)>,
+}
+
+impl Index {
+    /// Returns a view with compile-time types. `V = ()` is allowed for all types of values and gives the keys
+    /// alone.
+    ///
+    /// # Errors
+    /// [`TypeError`] if the types are not those of the file.
+    pub fn typed<K: Key, V: Value>(&self) -> Result<Typed<'_, K, V>, TypeError> {
+        let holds = (self.key_type(), self.value_type());
+        if K::TYPE != holds.0 || (V::TYPE != holds.1 && V::TYPE != ValueType::None) {
+            return Err(TypeError { asked: (K::TYPE, V::TYPE), holds });
+        }
+        Ok(Typed::new(self))
+    }
 }
 
 impl<'a, K: Key, V: Value> Typed<'a, K, V> {

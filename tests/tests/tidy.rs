@@ -410,23 +410,11 @@ fn functions<'a>(lines: &'a [&'a str]) -> impl Iterator<Item = (&'a str, usize)>
 const CIRCLES: &[(&str, &[&str], &str)] = &[];
 
 /// Circles that are being cut: each row is removed with its circle, or becomes one of [`CIRCLES`].
-const CIRCLES_BEING_CUT: &[(&str, &[&str], &str)] = &[
-    (
-        "reader",
-        &["column", "harmonia", "index", "iter", "live", "packed", "rest", "strings", "typed"],
-        "an index and its views",
-    ),
-    ("reader", &["map"], "maps of known types, and the map of any types over them"),
-    ("reader", &["search"], "a descent and its plan"),
-    ("reader", &["strategy"], "a planner and what it plans"),
-    ("reader", &["classic"], "a tree and its engine"),
-    ("reader", &["sigbus"], "a handler and its slots"),
-    (
-        "gpu",
-        &["algorithm", "all", "build", "host", "internal", "kernel", "relation", "resident", "table"],
-        "a table and its algorithms",
-    ),
-];
+const CIRCLES_BEING_CUT: &[(&str, &[&str], &str)] = &[(
+    "gpu",
+    &["algorithm", "all", "build", "host", "internal", "kernel", "relation", "resident", "table"],
+    "a table and its algorithms",
+)];
 
 #[test]
 fn imports_have_no_circles() {

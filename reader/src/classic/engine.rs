@@ -2,7 +2,6 @@
 
 use super::descent::{self, Step};
 use super::paged::{self, Distances, Level, Nibbles, Records};
-use super::{Classic, Work};
 use crate::arch::{Isa, Simd};
 use pleach_format::classic::TreeWord;
 
@@ -64,7 +63,7 @@ unsafe fn packed<S: Simd, R: Records<W>, W: TreeWord, const PEXT: bool, const N:
 /// # Safety
 /// The caller guarantees the CPU features of `S`, as [`Simd`] requires, and BMI2 with `PEXT`.
 #[inline(always)]
-unsafe fn any<S: Simd, W: TreeWord, const PEXT: bool, const N: usize>(
+pub(super) unsafe fn any<S: Simd, W: TreeWord, const PEXT: bool, const N: usize>(
     way: Way<'_>,
     bytes: &[u8],
     queries: &[W],
@@ -93,7 +92,7 @@ macro_rules! variants {
     ($($(#[cfg($cfg:meta)] #[target_feature($features:meta)])? $name:ident $simd:ty, $pext:literal;)*) => {$(
         $(#[cfg($cfg)])?
         mod $name {
-            use super::*;
+            use crate::classic::engine::{IN_FLIGHT, TreeWord, Way, any};
 
             $(#[target_feature($features)])?
             /// # Safety
@@ -139,30 +138,4 @@ pub(super) fn search<W: TreeWord>(isa: Isa, way: Way<'_>, bytes: &[u8], queries:
             _ => scalar::search(way, bytes, queries, gaps),
         }
     }
-}
-
-/// Writes the gaps in which queries end, with other instructions or another number `N` of queries in flight
-/// than [`Classic::lower_bounds`] uses: for the crate `pleach-papers` alone.
-///
-/// # Safety
-/// The caller guarantees the CPU features of `S`, as [`Simd`] requires, and BMI2 with `PEXT`.
-#[inline(always)]
-pub unsafe fn gaps<S: Simd, W: TreeWord, const PEXT: bool, const N: usize>(
-    tree: &Classic<'_, W>,
-    queries: &[W],
-    gaps: &mut [u64],
-) {
-    // SAFETY: the caller guarantees the CPU features of `S`, and BMI2 with `PEXT`.
-    unsafe { any::<S, W, PEXT, N>(tree.way(), tree.bytes, queries, gaps) }
-}
-
-/// Turns gaps into ranks; full keys of `ahead` queries are prefetched. For the crate `pleach-papers` alone.
-pub fn ranks<W: TreeWord>(
-    tree: &Classic<'_, W>,
-    queries: &[W],
-    gaps: &mut [u64],
-    ahead: usize,
-    work: &mut Work,
-) {
-    tree.finish_all(queries, gaps, ahead, work);
 }

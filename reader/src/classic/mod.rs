@@ -4,6 +4,7 @@
 //! ```text
 //! descent.rs  full trees                                 section.rs  the tree of a file
 //! paged.rs    compressed trees                           engine.rs   both compiled for each instruction set
+//! papers.rs   the steps of a search, for the crate `pleach-papers`
 //! ```
 //! A descent ends in a gap between keys. In a full tree and in a tree of distances the gap is the rank of the
 //! query's lower bound, except for the last key of a power of two, which has no node.
@@ -14,8 +15,9 @@
 //! Kim et al., TODS 36(4), 2011, sections 5.1.2, 5.1.3, 5.3 and 7.
 
 pub(crate) mod descent;
-pub(crate) mod engine;
+mod engine;
 mod paged;
+pub(crate) mod papers;
 pub(crate) mod section;
 #[cfg(test)]
 mod tests;

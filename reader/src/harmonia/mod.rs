@@ -35,6 +35,19 @@ pub struct Harmonia<'a, K, V> {
     types: PhantomData<(K, V)>,
 }
 
+impl Index {
+    /// Returns Harmonia's tree, if the file has one of these types. O(section) with
+    /// [`Verify::Touched`](crate::Verify::Touched), otherwise O(levels).
+    ///
+    /// # Errors
+    /// [`ReadError::Format`] if a block of the tree does not match its sum, which only
+    /// [`Verify::Touched`](crate::Verify::Touched) checks; [`ReadError::MappingLost`] if the file was
+    /// truncated while it was mapped.
+    pub fn harmonia<K: Key, V: Value>(&self) -> Result<Option<Harmonia<'_, K, V>>, ReadError> {
+        Harmonia::new(self)
+    }
+}
+
 impl<'a, K: Key, V: Value> Harmonia<'a, K, V> {
     /// Creates the view; `Ok(None)` if the file has no tree of these types.
     pub(crate) fn new(index: &'a Index) -> Result<Option<Self>, ReadError> {

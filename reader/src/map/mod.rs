@@ -2,17 +2,15 @@
 //!
 //! * [`Map`]: keys are numbers.
 //! * [`BytesMap`]: keys are texts or byte strings.
-//! * [`AnyMap`]: types are known at run time.
+//! * [`AnyMap`](any::AnyMap): types are known at run time.
 //!
 //! A map makes its view of the index once, and calls its searches. What a look-up does is in `typed` and
 //! `strings`.
 
-mod any;
+pub(crate) mod any;
 mod owned;
 #[cfg(test)]
 mod tests;
-
-pub use any::{AnyEntries, AnyMap};
 
 use crate::bitmap::Bitmap;
 use crate::column::Column;

@@ -1,5 +1,6 @@
 //! What maps are besides look-ups: shared, cloned, moved between threads, and refused for other types.
 
+use super::any::AnyMap;
 use super::*;
 use crate::{Builder, ErrorKind, Live};
 
