@@ -11,7 +11,7 @@
 //! A small batch is not copied at all: the kernel reads the queries from pinned host memory and writes the
 //! answers there, which saves the latency of two copies.
 
-use crate::algorithm::Search;
+use crate::algorithm::search::Search;
 use crate::kernel::Batch;
 use crate::memory::{DeviceBuffer, PinnedBuffer};
 use crate::stream::Event;

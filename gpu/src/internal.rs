@@ -2,9 +2,9 @@
 //!
 //! It is no part of the public interface: anything in it may change in any version.
 
-pub use crate::algorithm::Search;
 pub use crate::algorithm::btree::{BTREE_TEXT, Built as BuiltBtree, Tree as BtreeTree};
 pub use crate::algorithm::external::External;
+pub use crate::algorithm::search::Search;
 pub use crate::driver::LaunchShape;
 pub use crate::image::Lowest;
 pub use crate::kernel::{Batch, Columns, Compiler, Entry, Instance, Source, SourceSpec, Text};

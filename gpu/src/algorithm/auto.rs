@@ -7,9 +7,10 @@
 //! are both queued, and each does nothing if the sample favors the other. Samples are kept in a few slots; a
 //! slot is overwritten only after the searches that read it are done.
 
-use super::Search;
+use super::order::{AnyOrder, SAMPLE_BYTES};
+use super::search::Search;
 use super::spine::Spine;
-use super::sweep::{SAMPLE_BYTES, Sweep};
+use super::sweep::Sweep;
 use crate::kernel::Batch;
 use crate::memory::DeviceBuffer;
 use crate::resident::{Residence, Resident};
@@ -26,16 +27,6 @@ const QUERIES_MIN: u64 = 1 << 23;
 /// Queries per line of the host that make a sweep worthwhile: between 16, where it takes twice as long as
 /// streaming the lines, and 256, where it takes two thirds (H200).
 const HOST_TURNS: u64 = 64;
-
-/// A search through the image for batches in any order.
-pub(crate) trait AnyOrder: Search {
-    /// Queues a search as [`Search::search`] does, for a batch that is not short, but answers nothing if the
-    /// sample at address `order` has at most [`super::sweep::DESCENTS_MAX`] descents.
-    ///
-    /// # Safety
-    /// As [`Search::search`]; the sample must stay alive until the work is done, too.
-    unsafe fn search_unless(&self, stream: &Stream, batch: &Batch, order: u64) -> Result<(), GpuError>;
-}
 
 /// A table that is searched through its image, or by a sweep.
 #[derive(Debug)]

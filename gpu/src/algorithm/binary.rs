@@ -2,7 +2,7 @@
 //!
 //! It has no structure of its own, so that tests compare other searches with it, and benchmarks too.
 
-use super::Search;
+use super::search::Search;
 use crate::driver::LaunchShape;
 use crate::kernel::{Batch, Columns, Instance, SourceSpec};
 use crate::resident::{Resident, SortedColumns};

@@ -4,7 +4,8 @@
 //! One thread searches for a query, in the paper's launch (blocks of 256, at most 32,768 threads, several
 //! queries each) or in one that fills the device.
 
-use super::{Algorithm, BtreeForm, Search};
+use super::search::Search;
+use super::{Algorithm, BtreeForm};
 use crate::btree::{LEVELS_MAX, Level, Node, Shape};
 use crate::driver::LaunchShape;
 use crate::kernel::{Batch, Columns, Instance, SourceSpec, Text};

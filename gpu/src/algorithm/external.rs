@@ -1,6 +1,6 @@
 //! Searches that other crates register.
 
-use super::Search;
+use super::search::Search;
 use crate::resident::Resident;
 use crate::{GpuError, Stream};
 use std::fmt;

@@ -8,7 +8,8 @@
 //! by comparison bits in shared memory. The form that votes searches it padded, so that no block straddles a
 //! line. Each half-warp has one, two or four queries in flight.
 
-use super::{Algorithm, FastForm, Search};
+use super::search::Search;
+use super::{Algorithm, FastForm};
 use crate::build::classic::{ClassicBuilder, ClassicForm, DEPTHS_MAX, Level, depths};
 use crate::driver::LaunchShape;
 use crate::kernel::{Batch, Columns, Instance, SourceSpec};

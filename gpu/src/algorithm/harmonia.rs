@@ -11,7 +11,8 @@
 
 use super::ntg::{Neighbours, Profile, keys_at_once, most_lanes};
 use super::psa::{CHUNK, Digits, Psa, Room};
-use super::{Algorithm, ChildRegion, Group, HarmoniaForm, QuerySort, Scan, Search};
+use super::search::Search;
+use super::{Algorithm, ChildRegion, Group, HarmoniaForm, QuerySort, Scan};
 use crate::driver::LaunchShape;
 use crate::kernel::{Batch, Columns, Instance, SourceSpec};
 use crate::memory::DeviceBuffer;

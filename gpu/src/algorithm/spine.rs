@@ -7,9 +7,9 @@
 //! top. A batch that is too short for all of them is spread by warps. A batch of a few queries per
 //! multiprocessor has a warp for each query, which waits less but loads more.
 
-use super::auto::AnyOrder;
-use super::sweep::DESCENTS_MAX;
-use super::{Algorithm, Search};
+use super::Algorithm;
+use super::order::{AnyOrder, DESCENTS_MAX};
+use super::search::Search;
 use crate::driver::LaunchShape;
 use crate::image::{Gap, LEVELS_MAX, Lowest, NODE_BYTES, Shape, TOP_MAX, compact_bytes};
 use crate::kernel::{Batch, Instance, SourceSpec, Text};

@@ -10,7 +10,8 @@
 //! The device can sample whether a batch ascends, and the search can depend on the result, so that the choice
 //! does not wait for the host. Order decides speed, never answers.
 
-use super::Search;
+use super::order::{DESCENTS_MAX, SAMPLE_BYTES};
+use super::search::Search;
 use super::spine::{self, IMAGE_TEXT, Spine};
 use crate::driver::LaunchShape;
 use crate::kernel::{Batch, Instance, SourceSpec};
@@ -25,10 +26,6 @@ const THREADS: u16 = 256;
 const SAMPLE_THREADS: u32 = 1024;
 /// Number of rows of 32 queries that are sampled.
 const SAMPLE_ROWS: u32 = 256;
-/// Maximum number of descents in a sample of an ascending batch: few descents leave few tiles out of order.
-pub(crate) const DESCENTS_MAX: u32 = 4;
-/// Bytes that a sample writes: the number of descents, and of pairs examined.
-pub(crate) const SAMPLE_BYTES: u64 = 8;
 /// Bytes per tuple line.
 const LINE_BYTES: u32 = 64;
 /// Lines per chunk. Five blocks with such a chunk fit on a multiprocessor with 228 KiB. If keys and values
