@@ -2,6 +2,8 @@
 //!
 //! It is no part of the public interface: anything in it may change in any version.
 
+pub mod entry;
+
 pub use crate::algorithm::btree::{BTREE_TEXT, Built as BuiltBtree, Tree as BtreeTree};
 pub use crate::algorithm::external::External;
 pub use crate::algorithm::search::Search;
@@ -10,29 +12,9 @@ pub use crate::image::Lowest;
 pub use crate::kernel::{Batch, Columns, Compiler, Entry, Instance, Source, SourceSpec, Text};
 pub use crate::relation::job::Job;
 pub use crate::resident::{Resident, SortedColumns, grid};
+pub use entry::launch;
 
 use crate::{DeviceBuffer, Gpu, GpuError, PinnedBuffer, Stream};
-use std::ffi::c_void;
-
-/// Launches an entry; the functions that [`kernel!`](crate::kernel!) makes call it.
-///
-/// # Safety
-/// `arguments` must point to values of the entry's parameter types; whatever these point to must stay alive
-/// until the work is done.
-///
-/// # Errors
-/// [`GpuError::Driver`] if a driver call fails; [`GpuError::Unavailable`] or [`GpuError::Compile`] if the
-/// source cannot be compiled.
-pub unsafe fn launch(
-    stream: &Stream,
-    instance: Instance,
-    entry: &'static str,
-    shape: LaunchShape,
-    arguments: &mut [*mut c_void],
-) -> Result<(), GpuError> {
-    // SAFETY: the caller guarantees the arguments.
-    unsafe { stream.gpu().launch(stream.handle(), instance, entry, shape, arguments) }
-}
 
 /// Returns the number of blocks of an entry that run on the whole device at a time; at least one.
 ///

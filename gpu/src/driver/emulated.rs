@@ -12,7 +12,8 @@
 //! [`TextKernel`] runs a text that is not a part of this crate; tests use it to try planted faults.
 
 use super::{Driver, Handle, LaunchShape, Limits, Program};
-use crate::kernel::{cache, whole_text};
+use crate::kernel::cache;
+use crate::kernel::row::whole_text;
 use crate::{Device, GpuError, Unavailable};
 use libloading::os::unix::{Library, Symbol};
 use std::alloc::{GlobalAlloc, Layout, System};

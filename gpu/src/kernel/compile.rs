@@ -5,7 +5,8 @@
 //! load PTX of a newer compiler). Otherwise NVRTC makes PTX for the newest architecture that both know. The
 //! result is cached under a hash of text, options, architecture and compiler.
 
-use super::{Instance, cache, embedded};
+use super::row::Instance;
+use super::{cache, embedded};
 use crate::driver::Program;
 use crate::{GpuError, Unavailable};
 use cudarc::nvrtc::result as nvrtc;

@@ -69,8 +69,9 @@ pub(crate) fn ptx(program: &Program<'_>, compute: (u32, u32)) -> Option<Vec<u8>>
 mod tests {
     use super::*;
     use crate::GpuError;
+    use crate::kernel::Instance;
     use crate::kernel::compile::{Compiler, options};
-    use crate::kernel::{Instance, limits};
+    use crate::kernel::rows::limits;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     /// Returns the embedded instances, in order.

@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 const ARCHITECTURES: [&str; 4] = ["sm_75", "sm_80", "sm_90", "sm_100"];
 
 /// Returns all instances of all sources, in order.
-pub(super) fn all() -> Vec<Instance> {
+pub(crate) fn all() -> Vec<Instance> {
     let mut all = Vec::new();
     for &source in ROWS {
         for word_bytes in [4, 8, 16] {
@@ -46,7 +46,7 @@ pub(super) fn all() -> Vec<Instance> {
 
 /// Returns the whole list; or, where `PLEACH_SAMPLE` is set, one instance for each source and width of words,
 /// so that every kernel is compiled. The choice depends on `text`.
-pub(super) fn wanted(all: Vec<Instance>, text: &[u8]) -> Vec<Instance> {
+pub(crate) fn wanted(all: Vec<Instance>, text: &[u8]) -> Vec<Instance> {
     if std::env::var_os("PLEACH_SAMPLE").is_none() || std::env::var_os("PLEACH_BLESS").is_some() {
         return all;
     }
@@ -60,10 +60,10 @@ pub(super) fn wanted(all: Vec<Instance>, text: &[u8]) -> Vec<Instance> {
 
 /// Resources that a function uses per thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Use {
+pub(crate) struct Use {
     registers: u32,
-    pub(super) stack_bytes: u32,
-    pub(super) spilled_bytes: u32,
+    pub(crate) stack_bytes: u32,
+    pub(crate) spilled_bytes: u32,
 }
 
 impl Use {
@@ -124,7 +124,7 @@ fn uses(log: &str) -> BTreeMap<&str, Use> {
 }
 
 /// Name of a row: source, entry, bytes per word.
-pub(super) type Row = (&'static str, String, u8);
+pub(crate) type Row = (&'static str, String, u8);
 
 /// Returns the resources of all instances, on all architectures that the compiler knows; compiles on all
 /// cores.
@@ -177,7 +177,7 @@ fn is_wanted(architecture: &str) -> bool {
 }
 
 /// Returns the record: the compiler's version, and its rows.
-pub(super) fn recorded() -> (&'static str, BTreeMap<Row, [Use; 4]>) {
+pub(crate) fn recorded() -> (&'static str, BTreeMap<Row, [Use; 4]>) {
     let mut lines = RECORDED.lines();
     let version = lines.next().and_then(|line| line.strip_prefix("NVRTC ")).expect("a version");
     let rows = lines.skip(1).map(|line| {

@@ -1,12 +1,10 @@
-//! Rows of kernels: a source is one constant that holds all that is known of it.
-//!
-//! [`kernel!`](crate::kernel!) makes the row of a source and, for each of its entries, `unsafe fn
-//! entry(stream, instance, shape, &arguments...)`, which is the only way to launch it. The row is written in
-//! the file that launches it, with the argument structs: `#[repr(C)]`, plain numbers, no holes. Their sizes
-//! are among the row's numbers, and the text asserts them, so that both sides agree or nothing compiles.
+//! Rows of kernels, and their instances: a source is one constant that holds all that is known of it.
 
-use super::Instance;
-use crate::image::Lowest;
+use super::common::{Batch, Columns};
+use crate::GpuError;
+use crate::driver::Program;
+use crate::image::{FANOUT, LEVELS_MAX, Lowest};
+use pleach_format::LineGeometry;
 use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -120,48 +118,69 @@ impl Ord for SourceSpec {
     }
 }
 
-/// Makes the row of a source, and a typed launch function for each of its entries. `if` states which
-/// instances have an entry.
-#[doc(hidden)]
-#[macro_export]
-macro_rules! kernel {
-    (@exists) => { |_| true };
-    (@exists $exists:expr) => { $exists };
-    (@one $name:ident) => { 1 };
-    (
-        $(#[$doc:meta])* $row:ident = $spec:expr;
-        $($(#[$about:meta])* $entry:ident($($name:ident: $type:ty),*) $(if $exists:expr)?;)*
-    ) => {
-        $(#[$doc])*
-        pub(crate) static $row: $crate::internal::SourceSpec = $crate::internal::SourceSpec {
-            entries: &[$($crate::internal::Entry {
-                name: stringify!($entry),
-                exists: $crate::kernel!(@exists $($exists)?),
-            }),*],
-            ..$spec
-        };
-        $(
-            $(#[$about])*
-            ///
-            /// # Safety
-            /// The arguments must describe arrays that the kernel's text requires and that stay alive until
-            /// the work on `stream` is done; `instance` must be made for them.
-            #[allow(clippy::too_many_arguments, reason = "those of the kernel")]
-            pub(crate) unsafe fn $entry(
-                stream: &$crate::Stream,
-                instance: $crate::internal::Instance,
-                shape: $crate::internal::LaunchShape,
-                $($name: &$type),*
-            ) -> Result<(), $crate::GpuError> {
-                debug_assert_eq!(instance.source, &$row);
-                let mut arguments: [*mut ::std::ffi::c_void; 0 $(+ $crate::kernel!(@one $name))*] =
-                    [$(::std::ptr::from_ref::<$type>($name).cast_mut().cast()),*];
-                // SAFETY: these are the types of the entry's parameters; the caller guarantees the arrays and
-                // the instance.
-                unsafe {
-                    $crate::internal::launch(stream, instance, stringify!($entry), shape, &mut arguments)
-                }
-            }
-        )*
-    };
+/// A source with the numbers it is compiled for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Instance {
+    /// The source.
+    pub source: Source,
+    /// Bytes per word: 4, 8 or 16.
+    pub word_bytes: u8,
+    /// Bytes per value: 0, 4 or 8; 0 for a source that takes any.
+    pub value_bytes: u8,
+    /// A number with a meaning for this source, see [`SourceSpec::option_name`]; 0 if it has none.
+    pub option: u16,
+    /// Form of the lowest nodes, for Spine; [`Lowest::Codes16`] for all others.
+    pub lowest: Lowest,
+}
+
+/// Returns the whole text of a program: what all kernels share, what some share, and its own, each under its
+/// own name.
+pub(crate) fn whole_text(shared: &[Text], (name, text): (&str, &str)) -> String {
+    let common = std::iter::once(("common.cuh", include_str!("../kernels/common.cuh")));
+    let parts = common.chain(shared.iter().map(|part| (part.name, part.text))).chain([(name, text)]);
+    parts.map(|(name, text)| format!("#line 1 \"{name}\"\n{text}\n")).collect()
+}
+
+impl Instance {
+    /// Returns an instance of a source that has no number of its own.
+    #[must_use]
+    pub const fn new(source: Source, word_bytes: u8, value_bytes: u8) -> Self {
+        Self { source, word_bytes, value_bytes, option: 0, lowest: Lowest::Codes16 }
+    }
+
+    /// Returns the definitions, in order.
+    pub(crate) fn defines(self) -> Vec<(&'static str, u64)> {
+        let lines = LineGeometry::new(self.word_bytes.into(), self.value_bytes.into());
+        let mut defines = vec![
+            ("WORD_BYTES", u64::from(self.word_bytes)),
+            ("VALUE_BYTES", self.value_bytes.into()),
+            ("TUPLES", lines.tuples_per_line() as u64),
+            ("VALUES_AT", lines.values_at() as u64),
+            ("FANOUT", FANOUT as u64),
+            ("LEVELS_MAX", LEVELS_MAX as u64),
+        ];
+        if let Some(name) = self.source.option_name {
+            defines.push((name, self.option.into()));
+        }
+        defines.push(("BYTES_OF_BATCH", size_of::<Batch>() as u64));
+        defines.push(("BYTES_OF_COLUMNS", size_of::<Columns>() as u64));
+        defines.extend((self.source.numbers)(self));
+        defines
+    }
+
+    /// Calls `with` with the instance's program.
+    pub(crate) fn with_program<T>(
+        self,
+        with: impl FnOnce(&Program<'_>) -> Result<T, GpuError>,
+    ) -> Result<T, GpuError> {
+        let source = self.source;
+        let (text, defines) =
+            (whole_text(source.shared, (source.text.name, source.text.text)), self.defines());
+        with(&Program {
+            name: source.text.name,
+            text: &text,
+            defines: &defines,
+            entries: &source.entries(self),
+        })
+    }
 }
