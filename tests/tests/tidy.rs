@@ -409,20 +409,13 @@ fn functions<'a>(lines: &'a [&'a str]) -> impl Iterator<Item = (&'a str, usize)>
 /// names, and why. At most five rows.
 const CIRCLES: &[(&str, &[&str], &str)] = &[];
 
-/// Circles that are being cut: each row is removed with its circle, or becomes one of [`CIRCLES`].
-const CIRCLES_BEING_CUT: &[(&str, &[&str], &str)] = &[(
-    "gpu",
-    &["algorithm", "all", "build", "host", "internal", "kernel", "relation", "resident", "table"],
-    "a table and its algorithms",
-)];
-
 #[test]
 fn imports_have_no_circles() {
     assert!(CIRCLES.len() <= 5, "at most five circles stay");
     let mut found = BTreeSet::new();
     for folder in PRODUCT {
         for circle in circles(&root().join(folder).join("src")) {
-            let row = CIRCLES.iter().chain(CIRCLES_BEING_CUT).find(|(name, starts, _)| {
+            let row = CIRCLES.iter().find(|(name, starts, _)| {
                 *name == folder
                     && circle.iter().all(|file| starts.iter().any(|start| file.starts_with(start)))
             });

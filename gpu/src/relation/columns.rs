@@ -1,17 +1,12 @@
 //! Sorted columns on a device: the inputs of the operators.
 
-use super::Column;
-use super::expand::{EXPAND, find_repeats};
+use super::dense::Column;
 use crate::kernel::{Instance, Source};
 use crate::memory::DeviceBuffer;
-use crate::resident::grid;
 use crate::{Gpu, GpuError, Stream};
 
 /// Bytes per vector load: columns begin at multiples of it.
 const VECTOR_BYTES: u64 = 16;
-/// Threads per block that looks for equal keys.
-const THREADS: u32 = 256;
-
 /// Tuples sorted by their keys, which are encoded words. Clones share the memory.
 #[derive(Clone, Debug)]
 pub struct Sorted {
@@ -19,7 +14,8 @@ pub struct Sorted {
     pub(super) key_bytes: u8,
     pub(super) tuples: u64,
     pub(super) values: Option<Column>,
-    is_unique: Option<bool>,
+    /// A promise that all keys are distinct, or that some are equal.
+    pub(super) is_unique: Option<bool>,
 }
 
 impl Sorted {
@@ -103,29 +99,6 @@ impl Sorted {
     #[must_use]
     pub fn values(&self) -> Option<&Column> {
         self.values.as_ref()
-    }
-
-    /// Returns true if all keys are distinct. O(tuples) the first time, unless it was promised; blocks.
-    ///
-    /// # Errors
-    /// [`GpuError::Driver`] if a driver call fails.
-    pub fn is_unique(&self, stream: &Stream) -> Result<bool, GpuError> {
-        if let Some(is_unique) = self.is_unique {
-            return Ok(is_unique);
-        }
-        let found = DeviceBuffer::new(self.gpu(), 4)?;
-        found.fill(stream, 0)?;
-        let instance = self.instance(&EXPAND);
-        let shape = grid(self.gpu(), instance, "find_repeats", THREADS, 0, self.tuples)?;
-        // SAFETY: the column holds its tuples, and `found` a word; both live until the stream was waited for.
-        let launched = unsafe {
-            find_repeats(stream, instance, shape, &self.keys.address(), &self.tuples, &found.address())
-        };
-        stream.synchronize()?;
-        launched?;
-        let mut word = [0; 4];
-        found.copy_to_host(stream, &mut word)?;
-        Ok(word == [0; 4])
     }
 
     /// Returns true if it was promised that all keys are distinct.

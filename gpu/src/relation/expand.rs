@@ -1,10 +1,11 @@
 //! Joins with duplicate keys on both sides: rows of ranks are counted, then expanded to pairs.
 //!
-//! The exact number of pairs is known before memory is allocated for them.
+//! The exact number of pairs is known before memory is allocated for them. Whether a side has duplicate keys is
+//! found by another kernel of the same text.
 
-use super::Column;
 use super::columns::{Sorted, refused};
-use super::merge::{Form, Joined, Outputs};
+use super::dense::Column;
+use super::joined::{Form, Joined, Outputs};
 use crate::all::{ALL, All, all_add, all_sums, all_tiles};
 use crate::kernel::SourceSpec;
 use crate::memory::DeviceBuffer;
@@ -129,4 +130,29 @@ pub(super) fn swap_sides(stream: &Stream, left: &Sorted, sides: &DeviceBuffer) -
     let launched = unsafe { expand_swap_sides(stream, instance, shape, &sides.address(), &count) };
     stream.synchronize()?;
     launched
+}
+
+impl Sorted {
+    /// Returns true if all keys are distinct. O(tuples) the first time, unless it was promised; blocks.
+    ///
+    /// # Errors
+    /// [`GpuError::Driver`] if a driver call fails.
+    pub fn is_unique(&self, stream: &Stream) -> Result<bool, GpuError> {
+        if let Some(is_unique) = self.is_unique {
+            return Ok(is_unique);
+        }
+        let found = DeviceBuffer::new(self.gpu(), 4)?;
+        found.fill(stream, 0)?;
+        let instance = self.instance(&EXPAND);
+        let shape = grid(self.gpu(), instance, "find_repeats", THREADS, 0, self.tuples)?;
+        // SAFETY: the column holds its tuples, and `found` a word; both live until the stream was waited for.
+        let launched = unsafe {
+            find_repeats(stream, instance, shape, &self.keys.address(), &self.tuples, &found.address())
+        };
+        stream.synchronize()?;
+        launched?;
+        let mut word = [0; 4];
+        found.copy_to_host(stream, &mut word)?;
+        Ok(word == [0; 4])
+    }
 }

@@ -2,7 +2,10 @@
 //!
 //! The driver copies a column that does not change. Sizes are known before memory is allocated.
 
-use super::{Answer, Input, Job, ONE_PASS_TEXT, Output, Relation, Stages};
+use super::dense::Relation;
+use super::job::{Job, Stages};
+use super::onepass::ONE_PASS_TEXT;
+use super::operator::{Answer, Input, Output};
 use crate::driver::LaunchShape;
 use crate::kernel::{Instance, SourceSpec};
 use crate::{GpuError, Stream};

@@ -5,7 +5,12 @@
 //! halves are summed separately, which cannot fail, and then joined, so that only a total that does not fit
 //! is an error.
 
-use super::{Answer, Condition, Input, Job, ONE_PASS_TEXT, Output, Relation, Stages, select, tiles_ahead};
+use super::condition::Condition;
+use super::dense::Relation;
+use super::job::{Job, Stages};
+use super::onepass::{ONE_PASS_TEXT, tiles_ahead};
+use super::operator::{Answer, Input, Output};
+use super::select::select;
 use crate::driver::LaunchShape;
 use crate::kernel::{Instance, SourceSpec, Text};
 use crate::memory::DeviceBuffer;

@@ -1,7 +1,10 @@
 //! SELECT in one pass: kernels/sift.cu.
 
 use super::condition::{Condition, STEPS_MAX, Step, Test};
-use super::{Answer, Input, Job, ONE_PASS_TEXT, Output, Relation, Stages, tiles_ahead};
+use super::dense::Relation;
+use super::job::{Job, Stages};
+use super::onepass::{ONE_PASS_TEXT, tiles_ahead};
+use super::operator::{Answer, Input, Output};
 use crate::driver::LaunchShape;
 use crate::kernel::{Instance, SourceSpec};
 use crate::{GpuError, Stream};

@@ -1,8 +1,10 @@
 //! Sorts tuples by their keys: the radix sort of batches (kernels/sort.cu), with values, or the ranks of
 //! values, as numbers.
 
+use super::dense::Relation;
+use super::job::{Job, Stages};
+use super::operator::{Answer, Input, Output};
 use super::project::{PROJECT, Pick, pick};
-use super::{Answer, Input, Job, Output, Relation, Stages};
 use crate::algorithm::psa;
 use crate::kernel::Instance;
 use crate::resident::grid;
