@@ -7,7 +7,7 @@ use super::onepass::{ONE_PASS_TEXT, tiles_ahead};
 use super::operator::{Answer, Input, Output};
 use crate::driver::LaunchShape;
 use crate::kernel::{Instance, SourceSpec};
-use crate::{GpuError, Stream};
+use crate::{Gpu, GpuError, Stream};
 
 /// Threads per block: SIFTERS in sift.cu.
 const THREADS: u32 = 256;
@@ -66,28 +66,20 @@ pub(crate) struct Sift {
     program: [Step; STEPS_MAX],
 }
 
-/// Selects the tuples that satisfy a condition, in their order. Reads each key once, each value that is
-/// selected or tested once, and writes the results; room is made for all tuples. Blocks. Time: `select`.
-///
-/// # Errors
-/// [`GpuError::Operator`] for more than 2^31 tuples, a condition on values that are absent, or a
-/// program whose stack does not fit a block; [`GpuError::Arithmetic`] if a condition has no result for a
-/// tuple; [`GpuError::Memory`] if the results do not fit; [`GpuError::Driver`] if a driver call fails.
-pub fn select(stream: &Stream, from: &Relation, condition: &Condition) -> Result<Answer, GpuError> {
-    let refused = |cause: String| GpuError::Operator { operator: "select", cause };
-    let input = Input::new("select", from)?;
-    let (gpu, key_bytes, value_bytes) = (stream.gpu(), from.key_bytes(), from.value_bytes());
-    let uses_values = match condition {
-        Condition::Values(_) => true,
-        Condition::Program(program) => program.uses_values,
-        Condition::Keys(_) | Condition::Firsts => false,
-    };
-    if uses_values && value_bytes == 0 {
-        return Err(refused("a condition on values of a relation that has none: ask for its keys".into()));
-    }
+fn refused(cause: String) -> GpuError {
+    GpuError::Operator { operator: "select", cause }
+}
+
+/// Returns the number of tiles that a block has at a time, and the bytes of shared memory for these or for the
+/// stack of a program.
+fn shared_memory(
+    gpu: &Gpu,
+    condition: &Condition,
+    tile: u32,
+    [key_bytes, value_bytes]: [u8; 2],
+) -> Result<(u32, u32), GpuError> {
     let vector = VECTOR_BYTES / u32::from(key_bytes);
     let most = gpu.limits().shared_bytes_max.saturating_sub(STATIC_BYTES);
-    let tile = THREADS * THREAD_BYTES / u32::from(key_bytes);
     let side_bytes = tile * u32::from(key_bytes + value_bytes);
     // One side fits on all devices known so far.
     let sides = if 2 * side_bytes <= most { 2 } else { 1 };
@@ -100,6 +92,29 @@ pub fn select(stream: &Stream, from: &Relation, condition: &Condition) -> Result
             "a program with a stack that wants {shared_bytes} bytes of shared memory, of {most}: nest it less"
         )));
     }
+    Ok((sides, shared_bytes))
+}
+
+/// Selects the tuples that satisfy a condition, in their order. Reads each key once, each value that is
+/// selected or tested once, and writes the results; room is made for all tuples. Blocks. Time: `select`.
+///
+/// # Errors
+/// [`GpuError::Operator`] for more than 2^31 tuples, a condition on values that are absent, or a
+/// program whose stack does not fit a block; [`GpuError::Arithmetic`] if a condition has no result for a
+/// tuple; [`GpuError::Memory`] if the results do not fit; [`GpuError::Driver`] if a driver call fails.
+pub fn select(stream: &Stream, from: &Relation, condition: &Condition) -> Result<Answer, GpuError> {
+    let input = Input::new("select", from)?;
+    let (gpu, key_bytes, value_bytes) = (stream.gpu(), from.key_bytes(), from.value_bytes());
+    let uses_values = match condition {
+        Condition::Values(_) => true,
+        Condition::Program(program) => program.uses_values,
+        Condition::Keys(_) | Condition::Firsts => false,
+    };
+    if uses_values && value_bytes == 0 {
+        return Err(refused("a condition on values of a relation that has none: ask for its keys".into()));
+    }
+    let tile = THREADS * THREAD_BYTES / u32::from(key_bytes);
+    let (sides, shared_bytes) = shared_memory(gpu, condition, tile, [key_bytes, value_bytes])?;
     let mut job = Job::new(stream);
     let output = Output::new(&mut job, gpu, [key_bytes, value_bytes], input.tuples.into())?;
     if input.tuples == 0 {
