@@ -209,10 +209,11 @@ impl Gpu {
     /// after the other.
     ///
     /// # Safety
-    /// The constant memory must hold `bytes`; the memory at `from` must stay alive until the work is done.
+    /// `stream` must be alive. The constant memory must hold `bytes`; the memory at `from` must stay alive until
+    /// the work is done.
     pub(crate) unsafe fn with_constant(
         &self,
-        stream: &crate::Stream,
+        stream: Handle,
         (instance, name): (Instance, &'static str),
         owner: u64,
         (from, bytes): (u64, usize),
@@ -236,14 +237,14 @@ impl Gpu {
         // SAFETY: the map keeps the event alive. The caller guarantees `bytes` at both addresses. Waiting for
         // the event orders the copy after all work that reads the constant memory.
         unsafe {
-            driver.wait_on(stream.handle(), constant.used)?;
+            driver.wait_on(stream, constant.used)?;
             if !is_filled {
-                driver.copy(stream.handle(), address, from, bytes)?;
+                driver.copy(stream, address, from, bytes)?;
             }
         }
         let done = work();
-        // SAFETY: the map keeps the event alive, and the caller's reference the stream.
-        unsafe { driver.record(constant.used, stream.handle()) }?;
+        // SAFETY: the map keeps the event alive, and the caller the stream.
+        unsafe { driver.record(constant.used, stream) }?;
         if done.is_ok() {
             constant.owner = owner;
         }
@@ -264,7 +265,7 @@ impl Gpu {
         Ok((blocks * self.device().multiprocessors).max(1))
     }
 
-    /// Launches an entry. Only the typed functions of `kernel::table` call it.
+    /// Launches an entry. Only the typed functions that `kernel!` makes call it.
     ///
     /// # Safety
     /// `arguments` must point to values of the entry's parameter types; whatever these point to must stay

@@ -29,6 +29,7 @@ pub mod image;
 pub mod internal;
 mod kernel;
 mod memory;
+mod pending;
 pub mod plan;
 mod probe;
 mod recorded;
@@ -47,9 +48,10 @@ pub use follow::LiveTable;
 pub use gpu::{Gpu, GpuOptions};
 pub use host::PinnedBatch;
 pub use memory::{DeviceBuffer, PinnedBuffer};
+pub use pending::Pending;
 pub use recorded::{Recorded, RecordedBatch};
 pub use resident::Residence;
-pub use stream::{Event, Pending, Stream};
+pub use stream::{Event, Stream};
 pub use table::{Answers, GpuTable};
 
 /// A GPU as its driver describes it.

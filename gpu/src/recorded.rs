@@ -7,7 +7,7 @@
 
 use crate::driver::Handle;
 use crate::memory::{DeviceBuffer, PinnedBuffer};
-use crate::stream::Pending;
+use crate::pending::Pending;
 use crate::table::{Queued, as_bytes, as_mut_bytes, first_of};
 use crate::{Algorithm, Answers, Gpu, GpuError, GpuTable, Stream};
 use pleach::{Key, ReadError, Value};

@@ -337,7 +337,7 @@ impl Harmonia {
                 ChildRegion::Constant => {
                     let top = (tree.children, (self.top * CHILD_BYTES) as usize);
                     let name = (instance, "harmonia_top");
-                    stream.gpu().with_constant(stream, name, self.owner, top, || {
+                    stream.gpu().with_constant(stream.handle(), name, self.owner, top, || {
                         harmonia_constant(stream, instance, shape, tree, batch)
                     })
                 }
