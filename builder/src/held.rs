@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 
 /// Returns the name under which a generation of `target` is kept.
 #[must_use]
-pub fn kept_path(target: &Path, generation: u64) -> PathBuf {
-    let mut name = OsString::from(target);
+pub fn kept_path(target: impl AsRef<Path>, generation: u64) -> PathBuf {
+    let mut name = OsString::from(target.as_ref());
     name.push(format!(".g{generation}"));
     name.into()
 }

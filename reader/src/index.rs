@@ -134,7 +134,8 @@ impl OpenOptions {
     ///
     /// # Errors
     /// Those of [`OpenOptions::open`].
-    pub fn open_file(self, file: &File, path: &Path) -> Result<Index, OpenError> {
+    pub fn open_file(self, file: &File, path: impl AsRef<Path>) -> Result<Index, OpenError> {
+        let path = path.as_ref();
         let failed = |operation| move |source| OpenError::Io { operation, path: path.to_owned(), source };
         let metadata = file.metadata().map_err(failed("read"))?;
         if metadata.is_dir() {

@@ -23,11 +23,11 @@ impl Answer<'_> {
     /// [`Answer::next_chunk`]; [`RelationError::Build`] if writing fails. No file is written then.
     pub fn to_index(
         self,
-        path: &Path,
+        path: impl AsRef<Path>,
         options: &BuildOptions,
         observer: &dyn Observer,
     ) -> Result<Summary, RelationError> {
-        self.built(path, options, observer, &RealStorage)
+        self.built(path.as_ref(), options, observer, &RealStorage)
     }
 
     /// Writes the answer into an unnamed index file on the disk of `folder`; closing the file removes it. See
