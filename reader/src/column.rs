@@ -7,6 +7,9 @@ use pleach_format::column::GUARD_BYTES;
 use pleach_format::view::ColumnPlace;
 use std::borrow::Cow;
 
+/// Elements whose cache misses overlap.
+const AHEAD: usize = 64;
+
 /// The key column or the value column of an open file, with elements in Arrow's layout.
 #[derive(Clone, Copy)]
 pub struct Column<'a> {
@@ -171,6 +174,26 @@ impl<'a> Column<'a> {
         let element = self.get_in_place(rank)?.map(|element| self.index.shown(element));
         self.index.check_mapping()?;
         Ok(element)
+    }
+
+    /// Appends the elements at many ranks to `data`, and where each of them ends in `data` to `ends`. Their cache misses
+    /// overlap. An element past the end is empty. Verified as the index is.
+    ///
+    /// # Errors
+    /// Those of [`Column::get`]; [`ReadError::Memory`] if `data` cannot grow.
+    pub fn append(&self, ranks: &[u64], ends: &mut Vec<u64>, data: &mut Vec<u8>) -> Result<(), ReadError> {
+        for ranks in ranks.chunks(AHEAD) {
+            ranks.iter().for_each(|&rank| self.prefetch_offset(rank));
+            ranks.iter().for_each(|&rank| self.prefetch(rank));
+            for &rank in ranks {
+                let element = self.get_in_place(rank)?.unwrap_or_default();
+                let bytes = element.len() as u64;
+                data.try_reserve(element.len()).map_err(|_| ReadError::Memory { bytes })?;
+                data.extend_from_slice(element);
+                ends.push(data.len() as u64);
+            }
+        }
+        self.index.check_mapping()
     }
 
     /// Returns the element of [`Column::get`] in place. The caller calls [`Column::check_mapping`] after

@@ -170,7 +170,8 @@ impl Error {
     }
 
     /// Adds the path of the file.
-    pub(crate) fn at(mut self, path: &Path) -> Self {
+    #[must_use]
+    pub fn at(mut self, path: &Path) -> Self {
         path.clone_into(&mut self.0.path);
         self
     }

@@ -550,6 +550,32 @@ impl<'a, V: Value> Strings<'a, V> {
         Ok(found)
     }
 
+    /// Looks up the ranks of many keys on this thread, and returns the number of keys found. The rank of an absent key
+    /// is that of [`Strings::lower_bound`].
+    ///
+    /// # Errors
+    /// [`ReadError::Buffer`] if `ranks` or `present` is too short; otherwise as for a single look-up:
+    /// [`ReadError::Format`] with [`crate::Verify::Touched`], and [`ReadError::MappingLost`].
+    pub fn rank_batch<Q: Queries + ?Sized>(
+        &self,
+        keys: &Q,
+        ranks: &mut [u64],
+        present: &mut [u64],
+    ) -> Result<usize, ReadError> {
+        let (needed, length) = (keys.len(), ranks.len());
+        let ranks =
+            ranks.get_mut(..needed).ok_or(ReadError::Buffer { name: "ranks", needed, found: length })?;
+        let present = bitmap(needed, present)?;
+        present.fill(0);
+        let mut found = 0;
+        self.each_hit(keys, 0, needed, |at, hit| {
+            ranks[at] = hit.rank;
+            present[at / 64] |= u64::from(hit.found) << (at % 64);
+            found += usize::from(hit.found);
+        })?;
+        Ok(found)
+    }
+
     /// Runs [`Strings::lower_bound`] for many keys, on this thread.
     ///
     /// # Errors

@@ -468,6 +468,43 @@ impl<'a, K: Key, V: Value> Typed<'a, K, V> {
         Ok(found)
     }
 
+    /// Looks up the ranks of many keys on this thread, and returns the number of keys found. The rank of an absent key
+    /// is that of [`Typed::lower_bound`].
+    ///
+    /// # Errors
+    /// [`ReadError::Buffer`] if `ranks` or `present` is too short; otherwise as for a single look-up:
+    /// [`ReadError::Format`] with [`crate::Verify::Touched`], and [`ReadError::MappingLost`].
+    pub fn rank_batch(&self, keys: &[K], ranks: &mut [u64], present: &mut [u64]) -> Result<usize, ReadError> {
+        let ranks = Self::check_length("ranks", keys.len(), ranks)?;
+        let present = Self::check_bitmap(keys.len(), present)?;
+        present.fill(0);
+        let mut found = 0;
+        self.hits_of(keys, |at, hit| {
+            ranks[at] = hit.rank;
+            present[at / 64] |= u64::from(hit.found) << (at % 64);
+            found += usize::from(hit.found);
+        })?;
+        Ok(found)
+    }
+
+    /// Reads the tuples at many ranks. Their cache misses overlap. Nothing is written for a rank past the end.
+    ///
+    /// # Errors
+    /// [`ReadError::Buffer`] if `keys` or `values` is shorter than `ranks`; otherwise those of [`Typed::select`].
+    pub fn select_batch(&self, ranks: &[u64], keys: &mut [K], values: &mut [V]) -> Result<(), ReadError> {
+        let keys = Self::check_length("keys", ranks.len(), keys)?;
+        let values = Self::check_length("values", ranks.len(), values)?;
+        for (piece, ranks) in ranks.chunks(GROUP).enumerate() {
+            ranks.iter().filter(|&&rank| rank < self.len()).for_each(|&rank| self.prefetch(rank));
+            for (at, &rank) in (piece * GROUP..).zip(ranks) {
+                if let Some(tuple) = self.select(rank)? {
+                    (keys[at], values[at]) = tuple;
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Runs [`Typed::lower_bound`] for many keys, on this thread.
     ///
     /// # Errors

@@ -1,0 +1,485 @@
+//! The batches themselves: pieces of keys, tasks of pieces, answers into the caller's buffers.
+
+use crate::convert::{FromNumbers, PIECE, Piece};
+use crate::error::{BatchError, Result};
+use crate::keys::{Keys, Next, Part, Texts};
+use crate::numbers::Numbers;
+use crate::pool::Pool;
+use crate::table::{Table, any_key};
+use pleach::{Strings, Typed, Value, ValueType};
+
+/// Keys of a task; a multiple of [`PIECE`].
+pub(crate) const TASK: usize = 16 * PIECE;
+/// Words of a piece's bitmap.
+const WORDS: usize = PIECE / 64;
+
+/// Which end of the tuples with a key is searched for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bound {
+    /// The rank of the first tuple whose key is at least the key.
+    Lower,
+    /// The rank of the first tuple whose key is above the key.
+    Upper,
+}
+
+/// The caller's buffer for values; as long as the keys, or longer. An absent key gets 0.
+#[derive(Debug)]
+pub enum Values<'a> {
+    /// Values are not wanted.
+    None,
+    /// For `u32` values.
+    U32(&'a mut [u32]),
+    /// For `u64` values.
+    U64(&'a mut [u64]),
+    /// For `i32` values.
+    I32(&'a mut [i32]),
+    /// For `i64` values.
+    I64(&'a mut [i64]),
+    /// For `f32` values.
+    F32(&'a mut [f32]),
+    /// For `f64` values.
+    F64(&'a mut [f64]),
+}
+
+impl Values<'_> {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::None => "no",
+            Self::U32(_) => "u32",
+            Self::U64(_) => "u64",
+            Self::I32(_) => "i32",
+            Self::I64(_) => "i64",
+            Self::F32(_) => "f32",
+            Self::F64(_) => "f64",
+        }
+    }
+}
+
+/// The caller's buffer for which keys were found; as long as the keys, or longer.
+#[derive(Debug)]
+pub enum Found<'a> {
+    /// It is not wanted.
+    None,
+    /// A bit for each key, least significant first, as in Arrow. Bits of the last byte past the keys become 0.
+    Bits(&'a mut [u8]),
+    /// A byte for each key.
+    Bools(&'a mut [bool]),
+}
+
+impl<'a> Found<'a> {
+    fn checked(&mut self, keys: usize) -> Result<Found<'_>> {
+        let short = |needed, found| BatchError::Short { name: "found", needed, found };
+        Ok(match self {
+            Self::None => Found::None,
+            Self::Bits(bits) => {
+                let (needed, found) = (keys.div_ceil(8), bits.len());
+                Found::Bits(bits.get_mut(..needed).ok_or(short(needed, found))?)
+            }
+            Self::Bools(bools) => {
+                let found = bools.len();
+                Found::Bools(bools.get_mut(..keys).ok_or(short(keys, found))?)
+            }
+        })
+    }
+
+    /// Cuts off the part of the next `keys` keys, a multiple of 8 or all.
+    fn take(&mut self, keys: usize) -> Found<'a> {
+        match self {
+            Self::None => Found::None,
+            Self::Bits(bits) => {
+                let (part, rest) = std::mem::take(bits).split_at_mut(keys.div_ceil(8));
+                *bits = rest;
+                Found::Bits(part)
+            }
+            Self::Bools(bools) => {
+                let (part, rest) = std::mem::take(bools).split_at_mut(keys);
+                *bools = rest;
+                Found::Bools(part)
+            }
+        }
+    }
+
+    /// Writes the bits of a piece of `keys` keys, the first of them number `first`, a multiple of 8.
+    fn put(&mut self, first: usize, keys: usize, present: &[u64; WORDS]) {
+        match self {
+            Self::None => {}
+            Self::Bits(bits) => {
+                let bytes = present.iter().flat_map(|word| word.to_le_bytes());
+                bits[first / 8..]
+                    .iter_mut()
+                    .zip(bytes)
+                    .take(keys.div_ceil(8))
+                    .for_each(|(to, byte)| *to = byte);
+            }
+            Self::Bools(bools) => {
+                for (bools, word) in bools[first..first + keys].chunks_mut(64).zip(present) {
+                    bools.iter_mut().enumerate().for_each(|(bit, bool)| *bool = word >> bit & 1 != 0);
+                }
+            }
+        }
+    }
+}
+
+/// Part of a batch: the number of its first key, and its buffers.
+struct Task<'a, T> {
+    first: usize,
+    values: &'a mut [T],
+    found: Found<'a>,
+}
+
+/// Cuts buffers for as many keys as there are values into tasks.
+fn tasks<'a, T>(values: &'a mut [T], mut found: Found<'a>) -> impl Iterator<Item = Task<'a, T>> {
+    values.chunks_mut(TASK).enumerate().map(move |(number, values)| {
+        let found = found.take(values.len());
+        Task { first: number * TASK, values, found }
+    })
+}
+
+/// Cuts a batch without values into tasks: number of the first key, number of keys.
+fn spans<'a>(keys: usize, mut found: Found<'a>) -> impl Iterator<Item = (usize, usize, Found<'a>)> {
+    (0..keys).step_by(TASK).map(move |first| {
+        let count = TASK.min(keys - first);
+        (first, count, found.take(count))
+    })
+}
+
+/// Clears the bits of misses.
+fn without(present: &mut [u64; WORDS], misses: &[u64; WORDS]) -> usize {
+    present.iter_mut().zip(misses).for_each(|(present, misses)| *present &= !misses);
+    ones(present)
+}
+
+fn ones(present: &[u64; WORDS]) -> usize {
+    present.iter().map(|word| word.count_ones() as usize).sum()
+}
+
+/// Calls `each` with the first number and the count of each piece of a task.
+fn pieces(count: usize, mut each: impl FnMut(usize, usize) -> Result<usize>) -> Result<usize> {
+    (0..count).step_by(PIECE).try_fold(0, |sum, at| Ok(sum + each(at, PIECE.min(count - at))?))
+}
+
+/// Which keys of a piece of texts are null.
+fn nulls(part: &Part<'_>) -> [u64; WORDS] {
+    let mut nulls = [0; WORDS];
+    for at in 0..part.count {
+        nulls[at / 64] |= u64::from(part.texts.is_null(part.first + at)) << (at % 64);
+    }
+    nulls
+}
+
+impl Table {
+    /// Looks up the values of many keys, and returns the number of keys found.
+    ///
+    /// # Errors
+    /// [`BatchError::Keys`] if these are no keys of the file; [`BatchError::Values`] and [`BatchError::Short`] if a
+    /// buffer does not fit; [`BatchError::Pleach`] if the file is damaged or was truncated.
+    pub fn get(
+        &self,
+        keys: &Keys<'_>,
+        values: &mut Values<'_>,
+        found: &mut Found<'_>,
+        pool: &Pool<'_>,
+    ) -> Result<usize> {
+        self.check(keys)?;
+        let found = found.checked(keys.len())?;
+        match (self.value_type(), values) {
+            (_, Values::None) => self.presence(keys, found, pool),
+            (ValueType::U32, Values::U32(values)) => self.values_of(keys, values, found, pool),
+            (ValueType::U64, Values::U64(values)) => self.values_of(keys, values, found, pool),
+            (ValueType::I32, Values::I32(values)) => self.values_of(keys, values, found, pool),
+            (ValueType::I64, Values::I64(values)) => self.values_of(keys, values, found, pool),
+            (ValueType::F32, Values::F32(values)) => self.values_of(keys, values, found, pool),
+            (ValueType::F64, Values::F64(values)) => self.values_of(keys, values, found, pool),
+            (held, values) => {
+                Err(BatchError::Values { given: values.name().to_owned(), held: held.to_string() })
+            }
+        }
+    }
+
+    /// Checks which of many keys are in the file, and returns their number.
+    ///
+    /// # Errors
+    /// Those of [`Table::get`].
+    pub fn contains(&self, keys: &Keys<'_>, found: &mut Found<'_>, pool: &Pool<'_>) -> Result<usize> {
+        self.get(keys, &mut Values::None, found, pool)
+    }
+
+    /// Looks up the ranks of many keys, and returns the number of keys found. The rank of an absent key is that of
+    /// its [`Bound::Lower`], and that of a null is 0.
+    ///
+    /// # Errors
+    /// Those of [`Table::get`].
+    pub fn rank(
+        &self,
+        keys: &Keys<'_>,
+        ranks: &mut [u64],
+        found: &mut Found<'_>,
+        pool: &Pool<'_>,
+    ) -> Result<usize> {
+        self.check(keys)?;
+        let found = found.checked(keys.len())?;
+        let ranks = short("ranks", ranks, keys.len())?;
+        let work = |mut task: Task<'_, u64>| match keys {
+            Keys::Numbers(numbers) => any_key!(
+                self.key_type(),
+                K => self.rank_numbers(&self.typed::<K, ()>()?, numbers, &mut task),
+                else Ok(0)
+            ),
+            Keys::Texts(texts) => self.rank_texts(&self.strings::<()>()?, *texts, &mut task),
+        };
+        pool.sum(tasks(ranks, found), work)
+    }
+
+    /// Searches for the place of many keys in the order of the file. The place of a null is 0.
+    ///
+    /// # Errors
+    /// Those of [`Table::get`].
+    pub fn bounds(&self, keys: &Keys<'_>, bound: Bound, ranks: &mut [u64], pool: &Pool<'_>) -> Result<()> {
+        self.check(keys)?;
+        let ranks = short("ranks", ranks, keys.len())?;
+        let work = |mut task: Task<'_, u64>| match keys {
+            Keys::Numbers(numbers) => any_key!(
+                self.key_type(),
+                K => self.bound_numbers(&self.typed::<K, ()>()?, numbers, bound, &mut task),
+                else Ok(0)
+            ),
+            Keys::Texts(texts) => self.bound_texts(*texts, bound, &mut task),
+        };
+        pool.sum(tasks(ranks, Found::None), work).map(|_| ())
+    }
+
+    pub(crate) fn typed<K: FromNumbers, V: Value>(&self) -> Result<Typed<'_, K, V>> {
+        self.index().typed().map_err(|error| self.failed(error))
+    }
+
+    pub(crate) fn strings<V: Value>(&self) -> Result<Strings<'_, V>> {
+        self.index().strings().map_err(|error| self.failed(error))
+    }
+
+    fn values_of<V: Value>(
+        &self,
+        keys: &Keys<'_>,
+        values: &mut [V],
+        found: Found<'_>,
+        pool: &Pool<'_>,
+    ) -> Result<usize> {
+        let values = short("values", values, keys.len())?;
+        match keys {
+            Keys::Numbers(numbers) => any_key!(
+                self.key_type(),
+                K => {
+                    let typed = self.typed::<K, V>()?;
+                    pool.sum(tasks(values, found), |task| self.get_numbers(&typed, numbers, task))
+                },
+                else Ok(0)
+            ),
+            Keys::Texts(texts) => {
+                let strings = self.strings::<V>()?;
+                pool.sum(tasks(values, found), |task| self.get_texts(&strings, *texts, task))
+            }
+        }
+    }
+
+    fn presence(&self, keys: &Keys<'_>, found: Found<'_>, pool: &Pool<'_>) -> Result<usize> {
+        match keys {
+            Keys::Numbers(numbers) => any_key!(
+                self.key_type(),
+                K => {
+                    let typed = self.typed::<K, ()>()?;
+                    pool.sum(spans(keys.len(), found), |span| self.contains_numbers(&typed, numbers, span))
+                },
+                else Ok(0)
+            ),
+            Keys::Texts(texts) => {
+                let strings = self.strings::<()>()?;
+                pool.sum(spans(keys.len(), found), |span| self.contains_texts(&strings, *texts, span))
+            }
+        }
+    }
+
+    fn get_numbers<K: FromNumbers, V: Value>(
+        &self,
+        typed: &Typed<'_, K, V>,
+        numbers: &Numbers<'_>,
+        task: Task<'_, V>,
+    ) -> Result<usize> {
+        let Task { first, values, mut found } = task;
+        let mut piece = Piece::<K>::new();
+        let mut present = [0; WORDS];
+        pieces(values.len(), |at, count| {
+            K::convert(&mut piece, numbers, first + at, count);
+            let values = &mut values[at..at + count];
+            let mut hits = typed
+                .get_batch(&piece.keys[..count], values, &mut present)
+                .map_err(|error| self.failed(error))?;
+            if piece.any {
+                hits = without_past(&mut present, &piece.misses, count);
+                (0..count).filter(|&at| piece.is_miss(at)).for_each(|at| values[at] = V::default());
+            }
+            found.put(at, count, &present);
+            Ok(hits)
+        })
+    }
+
+    fn contains_numbers<K: FromNumbers>(
+        &self,
+        typed: &Typed<'_, K, ()>,
+        numbers: &Numbers<'_>,
+        (first, count, mut found): (usize, usize, Found<'_>),
+    ) -> Result<usize> {
+        let mut piece = Piece::<K>::new();
+        let mut present = [0; WORDS];
+        pieces(count, |at, count| {
+            K::convert(&mut piece, numbers, first + at, count);
+            let mut hits = typed
+                .contains_batch(&piece.keys[..count], &mut present)
+                .map_err(|error| self.failed(error))?;
+            if piece.any {
+                hits = without_past(&mut present, &piece.misses, count);
+            }
+            found.put(at, count, &present);
+            Ok(hits)
+        })
+    }
+
+    fn rank_numbers<K: FromNumbers>(
+        &self,
+        typed: &Typed<'_, K, ()>,
+        numbers: &Numbers<'_>,
+        task: &mut Task<'_, u64>,
+    ) -> Result<usize> {
+        let (first, end) = (task.first, typed.len());
+        let mut piece = Piece::<K>::new();
+        let mut present = [0; WORDS];
+        pieces(task.values.len(), |at, count| {
+            K::convert(&mut piece, numbers, first + at, count);
+            let ranks = &mut task.values[at..at + count];
+            let mut hits = typed
+                .rank_batch(&piece.keys[..count], ranks, &mut present)
+                .map_err(|error| self.failed(error))?;
+            if piece.any {
+                hits = without_past(&mut present, &piece.misses, count);
+                place(ranks, &piece, end, |at| numbers.is_null(first + at));
+            }
+            task.found.put(at, count, &present);
+            Ok(hits)
+        })
+    }
+
+    fn bound_numbers<K: FromNumbers>(
+        &self,
+        typed: &Typed<'_, K, ()>,
+        numbers: &Numbers<'_>,
+        bound: Bound,
+        task: &mut Task<'_, u64>,
+    ) -> Result<usize> {
+        let (first, end) = (task.first, typed.len());
+        let mut piece = Piece::<K>::new();
+        pieces(task.values.len(), |at, count| {
+            K::convert(&mut piece, numbers, first + at, count);
+            if bound == Bound::Upper {
+                piece.step();
+            }
+            let ranks = &mut task.values[at..at + count];
+            typed.lower_bound_batch(&piece.keys[..count], ranks).map_err(|error| self.failed(error))?;
+            if piece.any {
+                place(ranks, &piece, end, |at| numbers.is_null(first + at));
+            }
+            Ok(0)
+        })
+    }
+
+    fn get_texts<V: Value>(
+        &self,
+        strings: &Strings<'_, V>,
+        texts: &dyn Texts,
+        task: Task<'_, V>,
+    ) -> Result<usize> {
+        let Task { first, values, mut found } = task;
+        let mut present = [0; WORDS];
+        pieces(values.len(), |at, count| {
+            let part = Part { texts, first: first + at, count };
+            let values = &mut values[at..at + count];
+            strings.get_batch(&part, values, &mut present).map_err(|error| self.failed(error))?;
+            let nulls = nulls(&part);
+            let hits = without_past(&mut present, &nulls, count);
+            let is_null = |at: &usize| nulls[at / 64] >> (at % 64) & 1 != 0;
+            (0..count).filter(is_null).for_each(|at| values[at] = V::default());
+            found.put(at, count, &present);
+            Ok(hits)
+        })
+    }
+
+    fn contains_texts(
+        &self,
+        strings: &Strings<'_, ()>,
+        texts: &dyn Texts,
+        (first, count, mut found): (usize, usize, Found<'_>),
+    ) -> Result<usize> {
+        let mut present = [0; WORDS];
+        pieces(count, |at, count| {
+            let part = Part { texts, first: first + at, count };
+            strings.contains_batch(&part, &mut present).map_err(|error| self.failed(error))?;
+            let hits = without_past(&mut present, &nulls(&part), count);
+            found.put(at, count, &present);
+            Ok(hits)
+        })
+    }
+
+    fn rank_texts(
+        &self,
+        strings: &Strings<'_, ()>,
+        texts: &dyn Texts,
+        task: &mut Task<'_, u64>,
+    ) -> Result<usize> {
+        let mut present = [0; WORDS];
+        pieces(task.values.len(), |at, count| {
+            let part = Part { texts, first: task.first + at, count };
+            let ranks = &mut task.values[at..at + count];
+            strings.rank_batch(&part, ranks, &mut present).map_err(|error| self.failed(error))?;
+            let hits = without_past(&mut present, &nulls(&part), count);
+            (0..count).filter(|&at| texts.is_null(part.first + at)).for_each(|at| ranks[at] = 0);
+            task.found.put(at, count, &present);
+            Ok(hits)
+        })
+    }
+
+    fn bound_texts(&self, texts: &dyn Texts, bound: Bound, task: &mut Task<'_, u64>) -> Result<usize> {
+        let strings = self.strings::<()>()?;
+        pieces(task.values.len(), |at, count| {
+            let part = Part { texts, first: task.first + at, count };
+            let ranks = &mut task.values[at..at + count];
+            match bound {
+                Bound::Lower => strings.lower_bound_batch(&part, ranks),
+                Bound::Upper => strings.lower_bound_batch(&Next::of(&part), ranks),
+            }
+            .map_err(|error| self.failed(error))?;
+            (0..count).filter(|&at| texts.is_null(part.first + at)).for_each(|at| ranks[at] = 0);
+            Ok(0)
+        })
+    }
+}
+
+/// Clears the bits of misses and those past the keys of a piece; returns the number of ones.
+fn without_past(present: &mut [u64; WORDS], misses: &[u64; WORDS], count: usize) -> usize {
+    // A batch writes whole words of its keys only; the words after them are of an earlier piece.
+    present[count.div_ceil(64)..].fill(0);
+    without(present, misses)
+}
+
+/// Corrects the ranks of numbers that are not keys.
+fn place<K>(ranks: &mut [u64], piece: &Piece<K>, end: u64, is_null: impl Fn(usize) -> bool) {
+    for (at, rank) in ranks.iter_mut().enumerate() {
+        if is_null(at) {
+            *rank = 0;
+        } else if piece.above[at / 64] >> (at % 64) & 1 != 0 {
+            *rank = end;
+        }
+    }
+}
+
+/// Returns the first elements of a buffer, as many as there are keys.
+fn short<'a, T>(name: &'static str, buffer: &'a mut [T], needed: usize) -> Result<&'a mut [T]> {
+    let found = buffer.len();
+    buffer.get_mut(..needed).ok_or(BatchError::Short { name, needed, found })
+}

@@ -1,0 +1,54 @@
+//! What a batch is refused for.
+
+/// Result of a batch.
+pub type Result<T> = std::result::Result<T, BatchError>;
+
+/// Error of a batch: what is wrong, where, and what to do.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BatchError {
+    /// The keys cannot be keys of this file.
+    #[error("types differ: the keys are {given}, but the file has {held} keys: {advice}")]
+    Keys {
+        /// Type of the keys.
+        given: String,
+        /// Type of the file's keys.
+        held: String,
+        /// What to do.
+        advice: &'static str,
+    },
+    /// The buffer for values has another type.
+    #[error(
+        "types differ: the buffer is for {given} values, but the file has {held} values: pass a buffer of that type"
+    )]
+    Values {
+        /// Type of the buffer.
+        given: String,
+        /// Type of the file's values.
+        held: String,
+    },
+    /// A buffer is too short.
+    #[error(
+        "too short: the buffer `{name}` has {found} elements, but {needed} are needed: pass a longer one"
+    )]
+    Short {
+        /// Name of the buffer.
+        name: &'static str,
+        /// Number of elements needed.
+        needed: usize,
+        /// Number of elements found.
+        found: usize,
+    },
+    /// The answer does not fit into memory.
+    #[error("out of memory: {bytes} bytes are needed for the answer: ask for fewer keys at a time")]
+    Memory {
+        /// Bytes of the answer.
+        bytes: u64,
+    },
+    /// The file could not be opened or read.
+    #[error(transparent)]
+    Pleach(#[from] pleach::Error),
+    /// The caller stopped the batch.
+    #[error("interrupted")]
+    Interrupted,
+}

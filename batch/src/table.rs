@@ -1,0 +1,162 @@
+//! An open file whose types are known at run time.
+
+use crate::convert::FromNumbers as _;
+use crate::error::{BatchError, Result};
+use crate::keys::Keys;
+use pleach::{Error, Index, KeyType, OpenOptions, ValueType};
+use pleach_format::Record;
+use pleach_format::logical::{Logical, Meaning};
+use std::path::Path;
+use std::sync::Arc;
+
+/// An open file for batches. Cloning it costs no more than an `Arc`; it is `Send` and `Sync`.
+#[derive(Clone, Debug)]
+pub struct Table {
+    index: Arc<Index>,
+    key: Meaning,
+    value: Meaning,
+    record: Option<Arc<Record>>,
+}
+
+impl Table {
+    /// Opens a file with the default options. O(1).
+    ///
+    /// # Errors
+    /// [`BatchError::Pleach`] if the file cannot be opened or is not a valid Pleach file.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        Self::with_options(path, OpenOptions::default())
+    }
+
+    /// Opens a file with `options`, which set verification and residence.
+    ///
+    /// # Errors
+    /// Those of [`Table::open`], and those of the verification.
+    pub fn with_options(path: impl AsRef<Path>, options: OpenOptions) -> Result<Self> {
+        Self::of(Arc::new(options.open(path).map_err(Error::from)?))
+    }
+
+    /// Makes a table of an open file.
+    ///
+    /// # Errors
+    /// [`BatchError::Pleach`] if the description of its types cannot be read.
+    pub fn of(index: Arc<Index>) -> Result<Self> {
+        let meta = index.meta().map_err(|error| Error::from(error).at(index.path()))?;
+        let record = index.record().map_err(|error| Error::from(error).at(index.path()))?;
+        Ok(Self {
+            key: Meaning::new(index.key_type(), &meta.key_logical),
+            value: Meaning::new(index.value_type(), &meta.value_logical),
+            record: record.map(Arc::new),
+            index,
+        })
+    }
+
+    /// Returns the open file.
+    #[must_use]
+    pub fn index(&self) -> &Arc<Index> {
+        &self.index
+    }
+
+    /// Returns the number of tuples.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.index.len()
+    }
+
+    /// Returns true if there are no tuples.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.index.is_empty()
+    }
+
+    /// Returns the type of the keys.
+    #[must_use]
+    pub fn key_type(&self) -> KeyType {
+        self.index.key_type()
+    }
+
+    /// Returns the type of the values.
+    #[must_use]
+    pub fn value_type(&self) -> ValueType {
+        self.index.value_type()
+    }
+
+    /// Returns what the words of keys mean.
+    #[must_use]
+    pub fn key_meaning(&self) -> &Logical {
+        &self.key.logical
+    }
+
+    /// Returns what the words of values mean.
+    #[must_use]
+    pub fn value_meaning(&self) -> &Logical {
+        &self.value.logical
+    }
+
+    /// Returns the fields of the values, if they are records.
+    #[must_use]
+    pub fn record(&self) -> Option<&Arc<Record>> {
+        self.record.as_ref()
+    }
+
+    /// Adds the path of the file to an error.
+    pub(crate) fn failed(&self, error: impl Into<Error>) -> BatchError {
+        BatchError::Pleach(error.into().at(self.index.path()))
+    }
+
+    /// Checks that these can be keys of the file, before any is looked up.
+    ///
+    /// # Errors
+    /// [`BatchError::Keys`].
+    pub fn check(&self, keys: &Keys<'_>) -> Result<()> {
+        let is_bytes = self.key_type().is_bytes();
+        let advice = match keys {
+            Keys::Texts(_) if is_bytes => return Ok(()),
+            Keys::Texts(_) => "give numbers",
+            Keys::Numbers(_) if is_bytes => "give texts or bytes",
+            Keys::Numbers(numbers) => {
+                let takes = with_key!(self.key_type(), K => K::takes(numbers.lane()), else true);
+                if takes {
+                    return Ok(());
+                }
+                "convert them, as no float is an integer key"
+            }
+        };
+        let (given, held) = (keys.name().to_owned(), self.key.to_string());
+        Err(BatchError::Keys { given, held, advice })
+    }
+}
+
+/// Evaluates an expression with the type of numeric keys, or another for byte keys.
+macro_rules! with_key {
+    ($type:expr, $key:ident => $body:expr, else $bytes:expr) => {{
+        match $type {
+            pleach::KeyType::U32 => {
+                type $key = u32;
+                $body
+            }
+            pleach::KeyType::U64 => {
+                type $key = u64;
+                $body
+            }
+            pleach::KeyType::U128 => {
+                type $key = u128;
+                $body
+            }
+            pleach::KeyType::I32 => {
+                type $key = i32;
+                $body
+            }
+            pleach::KeyType::I64 => {
+                type $key = i64;
+                $body
+            }
+            pleach::KeyType::F64 => {
+                type $key = f64;
+                $body
+            }
+            pleach::KeyType::Fixed(_) | pleach::KeyType::Bytes | pleach::KeyType::Utf8 => $bytes,
+        }
+    }};
+}
+use with_key;
+pub(crate) use with_key as any_key;
