@@ -2,6 +2,7 @@
 
 use crate::numbers::{Lane, LaneType, Numbers};
 use pleach::Key;
+use pleach_format::logical::Ratio;
 
 /// Keys of a piece; a multiple of 64.
 pub(crate) const PIECE: usize = 1024;
@@ -21,6 +22,14 @@ pub(crate) enum Place<K> {
 pub(crate) trait PlaceIn<K>: LaneType {
     /// Returns its place.
     fn place(self) -> Place<K>;
+
+    /// Returns the place of a number just below this one, which is the smallest of its type.
+    fn place_before(self) -> Place<K> {
+        match self.place() {
+            Place::At(above) | Place::Before(above) => Place::Before(above),
+            Place::AfterAll => Place::AfterAll,
+        }
+    }
 }
 
 macro_rules! integers {
@@ -114,14 +123,53 @@ impl<K: Key> Piece<K> {
 
     fn fill<T: PlaceIn<K>>(&mut self, numbers: &Numbers<'_>, first: usize, count: usize) {
         let mut raw = [T::default(); PIECE];
-        let raw = &mut raw[..count];
-        numbers.copy(first, raw);
+        numbers.read(first, &mut raw[..count]);
+        self.put(numbers, first, &raw[..count], T::place);
+    }
+
+    /// Fills the piece with numbers of another unit.
+    fn fill_scaled<T: PlaceIn<K> + Into<i64>>(
+        &mut self,
+        numbers: &Numbers<'_>,
+        first: usize,
+        count: usize,
+        ratio: Ratio,
+    ) where
+        i64: PlaceIn<K>,
+    {
+        let mut raw = [T::default(); PIECE];
+        numbers.read(first, &mut raw[..count]);
+        self.put(numbers, first, &raw[..count], |number| {
+            let product = i128::from(number.into()) * i128::from(ratio.times);
+            let whole = product.div_euclid(i128::from(ratio.over));
+            let is_exact = whole * i128::from(ratio.over) == product;
+            match i64::try_from(whole).map(PlaceIn::place) {
+                Ok(place) if is_exact => place,
+                // The place is that of the next word.
+                Ok(Place::At(_) | Place::Before(_)) => match i64::try_from(whole + 1).map(PlaceIn::place) {
+                    Ok(Place::At(above) | Place::Before(above)) => Place::Before(above),
+                    Ok(Place::AfterAll) | Err(_) => Place::AfterAll,
+                },
+                Ok(Place::AfterAll) => Place::AfterAll,
+                Err(_) if whole < 0 => i64::MIN.place_before(),
+                Err(_) => Place::AfterAll,
+            }
+        });
+    }
+
+    fn put<T: LaneType>(
+        &mut self,
+        numbers: &Numbers<'_>,
+        first: usize,
+        raw: &[T],
+        place: impl Fn(T) -> Place<K>,
+    ) {
         if self.any {
             (self.misses, self.above, self.any) = ([0; _], [0; _], false);
         }
         let no_nulls = numbers.has_no_nulls();
         for (at, (key, &number)) in self.keys.iter_mut().zip(raw.iter()).enumerate() {
-            let place = number.place();
+            let place = place(number);
             if let Place::At(exact) = place
                 && (no_nulls || !numbers.is_null(first + at))
             {
@@ -184,6 +232,13 @@ macro_rules! keys {
                 $floats || !matches!(lane, Lane::F32 | Lane::F64)
             }
             fn convert(piece: &mut Piece<Self>, numbers: &Numbers<'_>, first: usize, count: usize) {
+                if let Some(ratio) = numbers.ratio() {
+                    match numbers.lane() {
+                        Lane::I32 => return piece.fill_scaled::<i32>(numbers, first, count, ratio),
+                        Lane::I64 => return piece.fill_scaled::<i64>(numbers, first, count, ratio),
+                        _ => {}
+                    }
+                }
                 match numbers.lane() {
                     Lane::U8 => piece.fill::<u8>(numbers, first, count),
                     Lane::U16 => piece.fill::<u16>(numbers, first, count),

@@ -1,11 +1,13 @@
 //! Values that are not numbers, and whole tuples.
 
 use crate::answer::TASK;
+use crate::convert::FromNumbers;
 use crate::error::{BatchError, Result};
 use crate::pool::Pool;
-use crate::table::Table;
-use pleach::Column;
+use crate::table::{Table, any_key};
+use pleach::{Value, ValueType};
 use std::sync::Mutex;
+use zerocopy::IntoBytes;
 
 /// Byte strings, one after the other.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -32,7 +34,7 @@ impl Table {
         self.gather(&column, ranks, pool)
     }
 
-    fn gather(&self, column: &Column<'_>, ranks: &[u64], pool: &Pool<'_>) -> Result<Gathered> {
+    fn gather(&self, column: &pleach::Column<'_>, ranks: &[u64], pool: &Pool<'_>) -> Result<Gathered> {
         let parts = ranks.chunks(TASK).map(|ranks| (ranks, Mutex::default())).collect::<Vec<_>>();
         pool.sum(&parts, |(ranks, place)| {
             let (mut ends, mut data) = (Vec::with_capacity(ranks.len()), Vec::new());
@@ -54,5 +56,99 @@ impl Table {
             all.offsets.extend(ends.into_iter().map(|end| before + end));
         }
         Ok(all)
+    }
+}
+
+/// A column of tuples.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Column {
+    /// Numbers, one after the other, as their bytes: little-endian, and big-endian for 128 bits.
+    Words(Vec<u8>),
+    /// Byte strings or texts.
+    Strings(Gathered),
+}
+
+/// Evaluates an expression with the type of values in tuple lines; `()` if they are not there.
+macro_rules! any_value {
+    ($type:expr, $value:ident => $body:expr) => {
+        match $type {
+            ValueType::U32 => {
+                type $value = u32;
+                $body
+            }
+            ValueType::U64 => {
+                type $value = u64;
+                $body
+            }
+            ValueType::I32 => {
+                type $value = i32;
+                $body
+            }
+            ValueType::I64 => {
+                type $value = i64;
+                $body
+            }
+            ValueType::F32 => {
+                type $value = f32;
+                $body
+            }
+            ValueType::F64 => {
+                type $value = f64;
+                $body
+            }
+            ValueType::None | ValueType::Fixed(_) | ValueType::Bytes | ValueType::Utf8 => {
+                type $value = ();
+                $body
+            }
+        }
+    };
+}
+
+impl Table {
+    /// Returns the keys and values at many ranks. A rank past the end gives zeros and empty strings.
+    ///
+    /// # Errors
+    /// [`BatchError::Memory`] if there is not enough memory; [`BatchError::Pleach`] if the file is damaged or was
+    /// truncated.
+    pub fn tuples_at(&self, ranks: &[u64], pool: &Pool<'_>) -> Result<(Column, Column)> {
+        let (keys, words) = any_value!(self.value_type(), V => any_key!(
+            self.key_type(),
+            K => self.words_at::<K, V>(ranks, pool)?,
+            else self.strings_at::<V>(ranks)?
+        ));
+        let is_column = self.value_type().is_bytes();
+        let values = if is_column { Column::Strings(self.values_at(ranks, pool)?) } else { words };
+        Ok((keys, values))
+    }
+
+    fn words_at<K: FromNumbers, V: Value>(&self, ranks: &[u64], pool: &Pool<'_>) -> Result<(Column, Column)> {
+        let typed = self.typed::<K, V>()?;
+        let mut keys = vec![K::default(); ranks.len()];
+        let mut values = vec![V::default(); ranks.len()];
+        let parts = ranks.chunks(TASK).zip(keys.chunks_mut(TASK)).zip(values.chunks_mut(TASK));
+        pool.sum(parts, |((ranks, keys), values)| {
+            typed.select_batch(ranks, keys, values).map_err(|error| self.failed(error))?;
+            Ok(0)
+        })?;
+        let mut keys = keys.as_bytes().to_vec();
+        if self.key_type() == pleach::KeyType::U128 {
+            keys.as_chunks_mut::<16>().0.iter_mut().for_each(|key| key.reverse());
+        }
+        Ok((Column::Words(keys), Column::Words(values.as_slice().as_bytes().to_vec())))
+    }
+
+    fn strings_at<V: Value>(&self, ranks: &[u64]) -> Result<(Column, Column)> {
+        let strings = self.strings::<V>()?;
+        let mut keys = Gathered { offsets: Vec::with_capacity(ranks.len() + 1), data: Vec::new() };
+        let mut values = Vec::with_capacity(ranks.len());
+        keys.offsets.push(0);
+        for &rank in ranks {
+            let tuple = strings.select(rank).map_err(|error| self.failed(error))?;
+            let (key, value) = tuple.unwrap_or_default();
+            keys.data.extend_from_slice(&key);
+            keys.offsets.push(keys.data.len() as u64);
+            values.push(value);
+        }
+        Ok((Column::Strings(keys), Column::Words(values.as_slice().as_bytes().to_vec())))
     }
 }

@@ -45,7 +45,7 @@ mod tests;
 
 pub use answer::{Bound, Found, Values};
 pub use error::{BatchError, Result};
-pub use gather::Gathered;
+pub use gather::{Column, Gathered};
 pub use keys::{Keys, Nulls, Texts};
 pub use numbers::{Lane, LaneType, Numbers};
 pub use pool::Pool;

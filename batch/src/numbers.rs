@@ -1,6 +1,7 @@
 //! Numbers in memory of any layout.
 
 use crate::keys::Nulls;
+use pleach_format::logical::Ratio;
 use std::marker::PhantomData;
 
 /// Type of the numbers of an array.
@@ -108,6 +109,7 @@ pub struct Numbers<'a> {
     lane: Lane,
     is_swapped: bool,
     nulls: Option<Nulls<'a>>,
+    ratio: Option<Ratio>,
     memory: PhantomData<&'a [u8]>,
 }
 
@@ -132,7 +134,7 @@ impl<'a> Numbers<'a> {
         lane: Lane,
         is_swapped: bool,
     ) -> Self {
-        Self { start, len, stride, lane, is_swapped, nulls: None, memory: PhantomData }
+        Self { start, len, stride, lane, is_swapped, nulls: None, ratio: None, memory: PhantomData }
     }
 
     /// Describes a slice.
@@ -148,6 +150,19 @@ impl<'a> Numbers<'a> {
     pub const fn with_nulls(mut self, nulls: Option<Nulls<'a>>) -> Self {
         self.nulls = nulls;
         self
+    }
+
+    /// Gives the ratio by which the numbers become words of the file: they have another unit or scale. Only
+    /// signed numbers have units.
+    #[must_use]
+    pub const fn with_ratio(mut self, ratio: Option<Ratio>) -> Self {
+        self.ratio = ratio;
+        self
+    }
+
+    /// Returns the ratio.
+    pub(crate) const fn ratio(&self) -> Option<Ratio> {
+        self.ratio
     }
 
     /// Returns the count of numbers.
@@ -183,7 +198,7 @@ impl<'a> Numbers<'a> {
     ///
     /// # Panics
     /// If there are fewer numbers.
-    pub(crate) fn copy<T: LaneType>(&self, first: usize, to: &mut [T]) {
+    pub fn read<T: LaneType>(&self, first: usize, to: &mut [T]) {
         assert!(self.lane == T::LANE && first.checked_add(to.len()).is_some_and(|end| end <= self.len));
         let bytes = size_of::<T>();
         let at = |number: usize| self.start.wrapping_offset(self.stride.wrapping_mul(number.cast_signed()));

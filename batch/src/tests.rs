@@ -254,3 +254,56 @@ fn refusals() {
     assert!(matches!(errors[5], BatchError::Values { .. }));
     assert!(matches!(errors[6], BatchError::Interrupted));
 }
+
+/// Keys in another unit: exact ones are found, others have their place.
+#[test]
+fn units() {
+    use pleach_format::logical::Ratio;
+    let keys: Vec<i64> = (-2000..2000).map(|key| key * 3).collect();
+    let tuples = keys.iter().zip(0u32..).map(|(&key, rank)| (key, rank));
+    let table = table(pleach_builder::Builder::new().to_bytes(tuples).unwrap());
+    let mut queries: Vec<i64> = (-7000..7000).map(|number| number * 11).collect();
+    queries.extend([i64::MIN, i64::MIN + 1, i64::MAX]);
+    for ratio in [Ratio { times: 1000, over: 1 }, Ratio { times: 1, over: 1000 }, Ratio::ONE] {
+        let numbers = Numbers::of(&queries).with_ratio(Some(ratio));
+        let asked = Keys::Numbers(numbers);
+        let (mut lower, mut upper) = (vec![9; queries.len()], vec![9; queries.len()]);
+        table.bounds(&asked, Bound::Lower, &mut lower, &Pool::current()).unwrap();
+        table.bounds(&asked, Bound::Upper, &mut upper, &Pool::current()).unwrap();
+        let mut found = vec![false; queries.len()];
+        table.contains(&asked, &mut Found::Bools(&mut found), &Pool::current()).unwrap();
+        for (at, &query) in queries.iter().enumerate() {
+            let product = i128::from(query) * i128::from(ratio.times);
+            let scaled = |key: i64| i128::from(key) * i128::from(ratio.over);
+            let below = keys.iter().filter(|&&key| scaled(key) < product).count() as u64;
+            let to = keys.iter().filter(|&&key| scaled(key) <= product).count() as u64;
+            assert_eq!((lower[at], upper[at], found[at]), (below, to, to > below), "{query} {ratio:?}");
+        }
+    }
+}
+
+#[test]
+fn tuples() {
+    use crate::Column;
+    let table = squares();
+    let ranks: Vec<u64> = (0..40_000).map(|at| at * 7919 % 5100).collect();
+    for threads in [1, 3] {
+        let (keys, values) = table.tuples_at(&ranks, &Pool::of(threads)).unwrap();
+        let (Column::Words(keys), Column::Words(values)) = (keys, values) else {
+            panic!("numbers are words")
+        };
+        for (at, &rank) in ranks.iter().enumerate() {
+            let rank = if rank < 5000 { rank } else { 0 };
+            assert_eq!(keys[at * 8..][..8], rank.to_le_bytes());
+            assert_eq!(values[at * 8..][..8], (rank * rank).to_le_bytes());
+        }
+    }
+    let tuples = [("b", "two"), ("a", "one"), ("ccc", "")];
+    let table = crate::tests::table(pleach_builder::Builder::new().to_bytes(tuples).unwrap());
+    let (keys, values) = table.tuples_at(&[2, 0, 7, 1], &Pool::current()).unwrap();
+    let strings = |data: &[u8], offsets: &[u64]| {
+        Column::Strings(crate::Gathered { offsets: offsets.to_vec(), data: data.to_vec() })
+    };
+    assert_eq!(keys, strings(b"cccab", &[0, 3, 4, 4, 5]));
+    assert_eq!(values, strings(b"onetwo", &[0, 0, 3, 3, 6]));
+}

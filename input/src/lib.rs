@@ -59,7 +59,7 @@ pub use content::looks_like;
 pub use format::{FORMATS, Format, FormatRow, Types, alternatives};
 pub use logical::{logical_text, logical_type};
 pub use options::{Header, InputOptions};
-pub use table::{open, open_stream};
+pub use table::{open, open_batches, open_stream};
 
 /// The programs of the README, compiled.
 #[cfg(doctest)]

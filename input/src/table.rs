@@ -1,13 +1,17 @@
 //! Several inputs as one source.
 
+use crate::batches::{BatchSource, Columns, Extent};
 use crate::body::Body;
 use crate::convert::{self, Slice};
 use crate::format::Format;
+use crate::guard::Refused;
 use crate::kind::Target;
 use crate::names::Asked;
 use crate::open::{open_body, open_path};
 use crate::options::InputOptions;
 use crate::problem::problem;
+use arrow_array::RecordBatch;
+use arrow_schema::ArrowError;
 use pleach_builder::{Chunk, Column, Schema, Source, SourceError};
 use pleach_format::logical::matching;
 use pleach_format::meta::TEXT_BYTES_MAX;
@@ -15,6 +19,7 @@ use pleach_format::{KeyType, ValueType};
 use std::collections::VecDeque;
 use std::io::{self, Read};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Name of the value column that holds row numbers.
 const ROW: &str = "@row";
@@ -66,6 +71,25 @@ pub fn open_stream(
 ) -> Result<Box<dyn Source>, SourceError> {
     let mut table = Table::new(options)?;
     table.add_stream(name, stream)?;
+    table.finish()
+}
+
+/// Opens record batches as a table; messages call it `name`. Columns are chosen by the names of `schema`, which is that
+/// of all batches.
+///
+/// # Errors
+/// [`SourceError`] if a column is missing or its type cannot be stored.
+pub fn open_batches(
+    name: &str,
+    schema: &arrow_schema::Schema,
+    batches: impl Iterator<Item = Result<RecordBatch, ArrowError>> + Send + 'static,
+    options: &InputOptions,
+) -> Result<Box<dyn Source>, SourceError> {
+    let mut table = Table::new(options)?;
+    let columns = Columns::choose(name, schema, &table.options)?;
+    let batches = Box::new(batches.map(|batch| batch.map_err(Refused::library)));
+    let source = BatchSource::new(name, batches, columns, false, None, Extent::Read(Arc::default()));
+    table.add(name, Pending::Open(Box::new(source)), None)?;
     table.finish()
 }
 

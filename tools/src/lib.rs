@@ -43,6 +43,7 @@ pub use stdout::print;
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches};
 use cli::Command;
+use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -60,11 +61,16 @@ pub trait CommandLine: CommandFactory + FromArgMatches {
 
 /// Runs a program: its main function.
 pub fn run<C: CommandLine>() -> ExitCode {
+    ExitCode::from(run_with::<C>(std::env::args_os().collect()))
+}
+
+/// Runs a program with these arguments, the first of which is its name, and returns its exit code.
+pub fn run_with<C: CommandLine>(arguments: Vec<OsString>) -> u8 {
     memory::prepare();
     limits::raise();
     interrupt::install();
-    failure::set_json(wants_json());
-    let done = parse_arguments().and_then(|line: C| {
+    failure::set_json(wants_json(&arguments));
+    let done = parse_arguments(&arguments).and_then(|line: C| {
         let is_json = line.global().json;
         failure::set_json(is_json);
         if is_json {
@@ -76,7 +82,7 @@ pub fn run<C: CommandLine>() -> ExitCode {
         // An interruption takes precedence: its thread prints the last line.
         interrupt::wait_for_end();
     }
-    let code = match done {
+    match done {
         Ok(status) => status.code(),
         Err(failure) => {
             if let Some(line) = failure.line() {
@@ -85,32 +91,33 @@ pub fn run<C: CommandLine>() -> ExitCode {
             }
             failure.code()
         }
-    };
-    ExitCode::from(code)
+    }
 }
 
 /// Returns true if `--json` is among the arguments, even if others are invalid.
-fn wants_json() -> bool {
-    std::env::args_os().skip(1).take_while(|word| word != "--").any(|word| word == "--json")
+fn wants_json(arguments: &[OsString]) -> bool {
+    arguments.iter().skip(1).take_while(|word| *word != "--").any(|word| word == "--json")
 }
 
 /// Parses the arguments. Prints help and version, which are success.
-fn parse_arguments<C: CommandLine>() -> Result<C, Failure> {
-    let parsed = C::command().try_get_matches().and_then(|matches| C::from_arg_matches(&matches));
+fn parse_arguments<C: CommandLine>(arguments: &[OsString]) -> Result<C, Failure> {
+    let parsed =
+        C::command().try_get_matches_from(arguments).and_then(|matches| C::from_arg_matches(&matches));
     parsed.map_err(|error| match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
             stdout::print(error.render().to_string().as_bytes()).err().unwrap_or(Failure::Done)
         }
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => Failure::Help(error.render().to_string()),
-        _ => Failure::from_clap(&error, &command_name(&C::command())),
+        _ => Failure::from_clap(&error, &command_name(&C::command(), arguments)),
     })
 }
 
 /// Returns `pleach get` if the arguments begin with that command, otherwise the name of the program.
-fn command_name(command: &clap::Command) -> String {
+fn command_name(command: &clap::Command, arguments: &[OsString]) -> String {
     let program = command.get_name();
     // Arguments may be invalid UTF-8.
-    std::env::args_os()
+    arguments
+        .iter()
         .skip(1)
         .map(|word| word.to_string_lossy().into_owned())
         .find(|word| !word.starts_with('-'))
