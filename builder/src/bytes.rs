@@ -17,7 +17,7 @@ use crate::reader::Reader;
 use crate::records::{Arena, Follows, Gather, Sorted};
 use crate::section::Extra;
 use crate::sections;
-use crate::source::{Chunk, Column, Schema, Source, SourceError};
+use crate::source::{COLUMNS_DISAGREE, Chunk, Column, Schema, Source, SourceError};
 use pleach_format::column::{ColumnGeometry, push_native_key};
 use pleach_format::mask::{Mask, Place, Survey};
 use pleach_format::section::{Parameters, Tag};
@@ -151,8 +151,7 @@ fn take(job: &Job<'_>, gather: &mut Gather<'_>, chunk: &Chunk) -> Result<(), Bui
     let same = |a: &Column, b: &Column| std::mem::discriminant(a) == std::mem::discriminant(b);
     let values = if matches!(chunk.values, Column::None) { chunk.len() } else { chunk.values.len() };
     if !same(&chunk.keys, &expected.keys) || !same(&chunk.values, &expected.values) || values != chunk.len() {
-        let problem = "its columns have other types than declared, or unequal lengths";
-        return Err(refused(gather.rows(), problem.into()));
+        return Err(refused(gather.rows(), COLUMNS_DISAGREE.into()));
     }
     let (mut key_buffer, mut value_buffer) = ([0; 16], [0; 16]);
     for at in 0..chunk.len() {

@@ -297,8 +297,8 @@ pub trait Source: Send {
     /// Returns types, names and (if known) the number of tuples; constant over the life of the source.
     fn schema(&self) -> &Schema;
 
-    /// Clears `chunk` and fills it with up to about `tuples_max` tuples. An empty chunk means the end. The
-    /// caller rejects float keys encoded as NaN or -0.0; encode -0.0 as 0.0.
+    /// Clears `chunk` and fills it with up to about `tuples_max` tuples. A chunk without keys means the end.
+    /// The caller rejects values without keys, and float keys encoded as NaN or -0.0; encode -0.0 as 0.0.
     ///
     /// # Errors
     /// [`SourceError`] if the input cannot be read or a row cannot become a tuple.
@@ -308,8 +308,11 @@ pub trait Source: Send {
     fn progress(&self) -> (u64, Option<u64>);
 }
 
+/// The fault of a chunk whose columns do not make tuples of the schema.
+pub(crate) const COLUMNS_DISAGREE: &str = "its columns have other types than declared, or unequal lengths";
+
 /// Reads the tuples after the first `rows` of a source. Refuses words that are not valid keys: iterators and
-/// forged files may contain them.
+/// forged files may contain them. Refuses values without keys, which are not the end of the input.
 pub(crate) fn next_chunk(
     source: &mut dyn Source,
     chunk: &mut Chunk,
@@ -317,6 +320,10 @@ pub(crate) fn next_chunk(
     rows: &mut u64,
 ) -> Result<(), SourceError> {
     source.next_chunk(chunk, tuples_max)?;
+    if chunk.is_empty() && !(chunk.values.is_empty() && chunk.ops.is_empty()) {
+        let (input, place) = ("input".into(), format!("row {}", *rows));
+        return Err(SourceError { input, place, problem: COLUMNS_DISAGREE.into(), cause: None });
+    }
     let key_type = source.schema().key_type;
     // For all other types, every word is a valid key.
     if let (KeyType::F64, Column::U64(words)) = (key_type, &chunk.keys)
