@@ -61,6 +61,7 @@ pub mod source;
 mod spine;
 mod standing;
 pub mod storage;
+mod stream;
 mod words;
 
 pub use builder::Builder;
