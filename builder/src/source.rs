@@ -130,6 +130,20 @@ impl Column {
         self.len() == 0
     }
 
+    /// Returns the first position whose word no key of this type has, if there is one. O(1) for types of which
+    /// every word is a key.
+    fn position_of_no_key(&self, key_type: KeyType) -> Option<usize> {
+        if key_type.has_all_words() {
+            return None;
+        }
+        match self {
+            Self::U32(words) => words.iter().position(|&word| !key_type.has_word(word.into())),
+            Self::U64(words) => words.iter().position(|&word| !key_type.has_word(word.into())),
+            Self::U128(words) => words.iter().position(|&word| !key_type.has_word(word)),
+            Self::None | Self::Bytes(_) => None,
+        }
+    }
+
     /// Adds zero, or an empty string.
     pub fn push_default(&mut self) {
         match self {
@@ -325,10 +339,7 @@ pub(crate) fn next_chunk(
         return Err(SourceError { input, place, problem: COLUMNS_DISAGREE.into(), cause: None });
     }
     let key_type = source.schema().key_type;
-    // For all other types, every word is a valid key.
-    if let (KeyType::F64, Column::U64(words)) = (key_type, &chunk.keys)
-        && let Some(at) = words.iter().position(|&word| !key_type.has_word(word.into()))
-    {
+    if let Some(at) = chunk.keys.position_of_no_key(key_type) {
         let problem = "NaN, or -0.0 that is not encoded as 0.0, cannot be a key: leave such rows out".into();
         let (input, place) = ("input".into(), format!("row {}", *rows + at as u64));
         return Err(SourceError { input, place, problem, cause: None });

@@ -6,14 +6,13 @@
 use super::grid::Grid;
 use super::pieces::PIECE_BYTES;
 use super::{Check, ReadAt};
+use pleach_format::Header;
 use pleach_format::key::Word;
 use pleach_format::layout::{LINE_BYTES, Level};
 use pleach_format::line::{self, Line};
 use pleach_format::section::Tag;
 use pleach_format::spine::{self, Encoding};
 use pleach_format::superblock::key_word;
-use pleach_format::types::MINUS_ZERO_WORD;
-use pleach_format::{Header, KeyType};
 use std::io;
 use std::ops::Range;
 
@@ -288,7 +287,8 @@ pub(super) fn ascend<W: Word>(n: usize) -> Ascend {
         let gap = N * W::BYTES..header.geometry.values_at();
         let mut before = line::key::<W>(first, N - 1);
         let (mut below, mut equal, mut signed, mut filled) = (false, false, false, 0);
-        let minus_zero = W::from_u64(MINUS_ZERO_WORD);
+        let has_minus_zero = header.key_type.minus_zero().is_some();
+        let minus_zero = W::from_u64(header.key_type.minus_zero().unwrap_or_default());
         for line in inner {
             for slot in 0..N {
                 let key = line::key::<W>(line, slot);
@@ -299,7 +299,7 @@ pub(super) fn ascend<W: Word>(n: usize) -> Ascend {
             }
             filled |= line[gap.clone()].iter().fold(0, |all, &byte| all | byte);
         }
-        !(below || are_strict(header) && equal || header.key_type == KeyType::F64 && signed || filled != 0)
+        !(below || are_strict(header) && equal || has_minus_zero && signed || filled != 0)
     }
     match n {
         2 => is_ascending::<W, 2>,

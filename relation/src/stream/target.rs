@@ -119,11 +119,10 @@ pub(super) fn record(schema: &Schema) -> Result<Option<Record>, RelationError> {
 fn single(schema: &Schema) -> Option<&Field> {
     let right = schema.right.as_ref()?;
     let plain = |field: &Field| Record::of(field.value_type, &field.logical).is_none();
-    match (schema.values.value_type, right.value_type) {
-        (ValueType::None, _) if plain(right) => Some(right),
-        (_, ValueType::None) if plain(&schema.values) => Some(&schema.values),
-        _ => None,
+    if schema.values.value_type == ValueType::None && plain(right) {
+        return Some(right);
     }
+    (right.value_type == ValueType::None && plain(&schema.values)).then_some(&schema.values)
 }
 
 /// Returns the type of the values of the file, its name and its logical type.
