@@ -5,11 +5,11 @@ use super::{Check, ReadAt};
 use pleach_format::column::{GUARD_BYTES, push_native_key};
 use pleach_format::line::{self, Line};
 use pleach_format::mask::{self, Chunk, Mask, Place};
-use pleach_format::section::{ENTRY_BYTES, REQUIRED, TABLE_OFFSET, Tag};
-use pleach_format::superblock::bytes_prefix;
+use pleach_format::section::{Entry, REQUIRED, Tag};
+use pleach_format::superblock::{Superblock, bytes_prefix};
 use pleach_format::tail::TAIL_GUARD_BYTES;
 use pleach_format::view::ColumnPlace;
-use pleach_format::{Header, KeyType, ValueType, Word};
+use pleach_format::{Header, KeyType, ValueType, Word, offset_in};
 use rayon::prelude::*;
 use std::io;
 use std::ops::Range;
@@ -181,11 +181,11 @@ impl<R: ReadAt> Check<'_, R> {
             return wrong(&"words that are whole keys, or a TAIL or KEYS section", &"neither");
         }
         let wanted = if needs_keys { REQUIRED } else { 0 };
-        let keys = (TABLE_OFFSET..).step_by(ENTRY_BYTES).zip(&header.sections);
-        let keys = keys.map(|(at, section)| (at, section.entry)).find(|(_, entry)| entry.tag == Tag::KEYS);
+        let keys = header.entry_offset(Tag::KEYS).zip(header.section(Tag::KEYS));
+        let keys = keys.map(|(at, section)| (at + offset_in!(Entry, flags), section.entry));
         if let Some((at, entry)) = keys.filter(|(_, entry)| entry.flags.get() != wanted) {
             let text = "KEYS is required where answers depend on it, and only there";
-            self.rule("header", "KEYS", at + 4, 4, wanted, entry.flags.get(), text);
+            self.rule("header", "KEYS", at, 4, wanted, entry.flags.get(), text);
         }
         let elements = header.mask.map_or(0, |section| section.entry.elements.get());
         if elements != mask.covered() as u64 {
@@ -363,8 +363,13 @@ impl<R: ReadAt> Check<'_, R> {
         }
         let block = &header.superblock;
         let ends = [
-            (rank == 0, &block.min_key, block.min_key_len.get(), 136),
-            (rank + 1 == header.tuples, &block.max_key, block.max_key_len.get(), 200),
+            (rank == 0, &block.min_key, block.min_key_len.get(), offset_in!(Superblock, min_key)),
+            (
+                rank + 1 == header.tuples,
+                &block.max_key,
+                block.max_key_len.get(),
+                offset_in!(Superblock, max_key),
+            ),
         ];
         for (here, prefix, length, offset) in ends {
             if here && (*prefix != bytes_prefix(key) || length as usize != key.len()) {

@@ -27,12 +27,12 @@ use pleach_format::checksum::{FileId, SUM_BLOCK_BYTES, SUM_BYTES, binding};
 use pleach_format::layout::{LINE_BYTES, Level};
 use pleach_format::line::Line;
 use pleach_format::meta::{Meta, TEXT_BYTES_MAX};
-use pleach_format::section::{TABLE_BYTES, TABLE_OFFSET, Tag};
+use pleach_format::section::{Entry, SpineParameters, TABLE_BYTES, TABLE_OFFSET, Tag};
 use pleach_format::spine::{self, Encoding};
-use pleach_format::superblock::SUPERBLOCK_BYTES;
+use pleach_format::superblock::{SUPERBLOCK_BYTES, Superblock};
 use pleach_format::version::MAGIC;
 use pleach_format::view::{CLOSING_BYTES, FILE_BYTES_MIN, HEAD_BYTES, Section, through_copies};
-use pleach_format::{FormatError, Header};
+use pleach_format::{FormatError, Header, offset_in};
 use std::fmt;
 use std::fs::File;
 use std::io;
@@ -499,7 +499,7 @@ impl<'a, R: ReadAt> Check<'a, R> {
             self.rule(
                 "file-id",
                 "superblock",
-                48,
+                offset_in!(Superblock, file_id),
                 16,
                 hex(found),
                 hex(stored),
@@ -577,10 +577,11 @@ impl<'a, R: ReadAt> Check<'a, R> {
         let flagged = flagged.into_inner();
         let stored = header.inexact_lines;
         if flagged != stored {
+            let field = offset_in!(Entry, parameters) + offset_in!(SpineParameters, inexact_lines);
             self.rule(
                 "spine-line",
                 "SPIN",
-                TABLE_OFFSET,
+                header.entry_offset(Tag::SPINE).unwrap_or(TABLE_OFFSET) + field,
                 8,
                 flagged,
                 stored,

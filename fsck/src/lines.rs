@@ -6,13 +6,13 @@
 use super::grid::Grid;
 use super::pieces::PIECE_BYTES;
 use super::{Check, ReadAt};
-use pleach_format::Header;
 use pleach_format::key::Word;
 use pleach_format::layout::{LINE_BYTES, Level};
 use pleach_format::line::{self, Line};
 use pleach_format::section::Tag;
 use pleach_format::spine::{self, Encoding};
-use pleach_format::superblock::key_word;
+use pleach_format::superblock::{Superblock, key_word};
+use pleach_format::{Header, offset_in};
 use std::io;
 use std::ops::Range;
 
@@ -136,13 +136,13 @@ impl<R: ReadAt> Check<'_, R> {
         }
         let block = &header.superblock;
         let ends = [
-            (number == 0, 0, &block.min_key, block.min_key_len.get(), 136),
+            (number == 0, 0, &block.min_key, block.min_key_len.get(), offset_in!(Superblock, min_key)),
             (
                 number + 1 == header.lines,
                 used.saturating_sub(1),
                 &block.max_key,
                 block.max_key_len.get(),
-                200,
+                offset_in!(Superblock, max_key),
             ),
         ];
         for (here, slot, prefix, length, offset) in ends {

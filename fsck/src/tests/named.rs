@@ -85,6 +85,15 @@ fn fields_of_the_table_are_named() {
 }
 
 #[test]
+fn counts_of_flagged_lines_are_named() {
+    for (name, whole) in golden() {
+        let field = entry_at(&whole, Tag::SPINE) + 56 + 16;
+        let findings = changed(&whole, |bytes| put(bytes, field, 8, number(&whole, field, 8) + 1));
+        assert!(names(&findings, "spine-line", field, 8), "{name}: {findings:?}");
+    }
+}
+
+#[test]
 fn masks_are_those_of_the_keys() {
     let mut tried = 0;
     for (name, whole) in golden() {
