@@ -5,7 +5,7 @@
 
 use super::grid::Grid;
 use super::pieces::PIECE_BYTES;
-use super::{Check, ReadAt};
+use super::{Check, Code, ReadAt};
 use pleach_format::key::Word;
 use pleach_format::layout::{LINE_BYTES, Level};
 use pleach_format::line::{self, Line};
@@ -96,9 +96,9 @@ impl<R: ReadAt> Check<'_, R> {
             let found = key.to_u128();
             if key < before {
                 let expected = format!("at least {}", before.to_u128());
-                self.rule("order", "LINE", place, bytes, expected, found, "keys must ascend");
+                self.rule(Code::Order, "LINE", place, bytes, expected, found, "keys must ascend");
             } else if key == before && are_strict(header) {
-                self.rule("duplicate", "LINE", place, bytes, "another key", found, "keys must be unique");
+                self.rule(Code::Duplicate, "LINE", place, bytes, "another key", found, "keys must be unique");
             }
         }
         let words = (0..used).map(|slot| line::key::<W>(line, slot).to_u128());
@@ -106,7 +106,7 @@ impl<R: ReadAt> Check<'_, R> {
             let place = header.line_offset(number) + slot * W::BYTES as u64;
             let found = format!("the word {word:016x}");
             self.rule(
-                "key",
+                Code::Key,
                 "LINE",
                 place,
                 8,
@@ -126,7 +126,7 @@ impl<R: ReadAt> Check<'_, R> {
         let values = line[geometry.values_at() + used * geometry.value_bytes..].iter().all(|&byte| byte == 0);
         if !(keys && gap && values) {
             let text = "free keys must be all ones, free values and gaps zero";
-            self.rule("line-padding", "LINE", offset, LINE_BYTES as u64, "padding", "other bytes", text);
+            self.rule(Code::LinePadding, "LINE", offset, LINE_BYTES as u64, "padding", "other bytes", text);
         }
     }
 
@@ -151,7 +151,7 @@ impl<R: ReadAt> Check<'_, R> {
             if here && (key_word(prefix, W::BYTES) != key || length as usize != W::BYTES || !rest) {
                 let found = key_word(prefix, W::BYTES);
                 self.rule(
-                    "min-max",
+                    Code::MinMax,
                     "superblock",
                     offset,
                     64,
@@ -210,7 +210,7 @@ impl<R: ReadAt> Check<'_, R> {
                 let expected = format!("{} up to below {}", last.to_u128(), first.to_u128());
                 let code = code.to_u128();
                 self.rule(
-                    "separator",
+                    Code::Separator,
                     "SPIN",
                     place,
                     bytes,
@@ -228,7 +228,7 @@ impl<R: ReadAt> Check<'_, R> {
         if cell(last) != Some(code) || code >= spine::code_max(encoding) {
             let expected = cell(last).map_or("a base at most the key".to_owned(), |cell| cell.to_string());
             self.rule(
-                "separator",
+                Code::Separator,
                 "SPIN",
                 place,
                 bytes,
@@ -238,7 +238,7 @@ impl<R: ReadAt> Check<'_, R> {
             );
         } else if shift > 0 && cell(first) == Some(code) && flags & spine::INEXACT == 0 {
             self.rule(
-                "separator",
+                Code::Separator,
                 "SPIN",
                 place,
                 bytes,
