@@ -67,7 +67,7 @@ mod words;
 pub use builder::Builder;
 pub use error::BuildError;
 pub use observe::{Observer, Phase, Silent};
-pub use options::{BuildOptions, Harmonia, Layout, Summary, Unique};
+pub use options::{BuildOptions, Harmonia, Layout, LayoutError, Summary, Unique};
 pub use pleach_format::stored::{BuildKey, BuildValue};
 pub use pleach_pool as pool;
 #[doc(hidden)]

@@ -162,6 +162,14 @@ pub fn relation_failure(error: RelationError) -> Failure {
     match error {
         RelationError::Build(error) => build_failure(&error),
         RelationError::Interrupted => Failure::Interrupted,
+        RelationError::Expression(error) => {
+            let message = Message::new(&error.what).at(error.location()).advise(error.advice());
+            Failure::new(Code::Input, message)
+        }
+        RelationError::NoIndex { what } => {
+            let message = Message::new(format!("an index file cannot hold {what}"));
+            Failure::new(Code::Input, message.advise("write Parquet, Arrow or CSV instead"))
+        }
         RelationError::Damaged { path, section, source } => {
             let message = Message::new("damaged").at(path.display()).more(format!("section {section}"));
             Failure::new(Code::Damaged, message.because(Message::of(&source)))
@@ -179,11 +187,16 @@ pub fn relation_failure(error: RelationError) -> Failure {
     }
 }
 
+/// Makes the message of an invalid expression.
+pub fn expression_message(error: &ExprError) -> Message {
+    Message::new(&error.what).at(error.location()).advise(error.advice())
+}
+
 /// Converts the error of an invalid expression: on a terminal its place is marked too.
 pub fn expression_failure(error: &ExprError) -> Failure {
     if stderr().is_terminal() {
         let marked: String = error.caret().lines().map(|line| format!("  {line}\n")).collect();
         let _ = write!(stderr(), "{marked}");
     }
-    Failure::usage(Message::of(error))
+    Failure::usage(expression_message(error))
 }

@@ -215,7 +215,7 @@ impl Item {
             if float.is_nan() {
                 let rank = first_rank + index as u64;
                 let what = format!("{} is NaN, which cannot be a key", self.name);
-                return Err(EvalError { rank, what });
+                return Err(EvalError { rank, what, column: None });
             }
             *word = float.encode();
         }
