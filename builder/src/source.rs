@@ -336,13 +336,14 @@ pub(crate) fn next_chunk(
     source.next_chunk(chunk, tuples_max)?;
     if chunk.is_empty() && !(chunk.values.is_empty() && chunk.ops.is_empty()) {
         let (input, place) = ("input".into(), format!("row {}", *rows));
-        return Err(SourceError { input, place, problem: COLUMNS_DISAGREE.into(), cause: None });
+        let (what, advice) = (COLUMNS_DISAGREE.into(), String::new());
+        return Err(SourceError { input, place, what, advice, cause: None });
     }
     let key_type = source.schema().key_type;
     if let Some(at) = chunk.keys.position_of_no_key(key_type) {
-        let problem = "NaN, or -0.0 that is not encoded as 0.0, cannot be a key: leave such rows out".into();
+        let what = "NaN, or -0.0 that is not encoded as 0.0, cannot be a key".into();
         let (input, place) = ("input".into(), format!("row {}", *rows + at as u64));
-        return Err(SourceError { input, place, problem, cause: None });
+        return Err(SourceError { input, place, what, advice: "leave such rows out".into(), cause: None });
     }
     *rows += chunk.len() as u64;
     Ok(())
@@ -355,8 +356,10 @@ pub struct SourceError {
     pub input: String,
     /// Place in the input, such as `row 17, column "id"`; empty if the error concerns all of it.
     pub place: String,
-    /// The fault, and what to do.
-    pub problem: String,
+    /// The fault.
+    pub what: String,
+    /// What to do; empty if the fault or its cause says everything.
+    pub advice: String,
     /// The underlying error of the system or a library, if any.
     pub cause: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
@@ -367,8 +370,18 @@ impl fmt::Display for SourceError {
         if !self.place.is_empty() {
             write!(f, ": {}", self.place)?;
         }
-        write!(f, ": {}", self.problem)
+        write!(f, ": {}", self.what)?;
+        match &self.cause {
+            _ if !self.advice.is_empty() => write!(f, ": {}", self.advice),
+            Some(cause) => write!(f, ": {}", without_number(&cause.to_string())),
+            None => Ok(()),
+        }
     }
+}
+
+/// Returns the text of an error without the number that Rust adds to errors of the system.
+fn without_number(text: &str) -> &str {
+    text.find(" (os error ").map_or(text, |end| &text[..end])
 }
 
 impl std::error::Error for SourceError {

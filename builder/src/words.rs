@@ -134,7 +134,8 @@ fn columns<W: KeyLane, B: ValueLane>(chunk: &Chunk) -> Result<Columns<'_, W, B>,
             BuildError::Source(SourceError {
                 input: "input".into(),
                 place: String::new(),
-                problem: COLUMNS_DISAGREE.into(),
+                what: COLUMNS_DISAGREE.into(),
+                advice: String::new(),
                 cause: None,
             })
         })

@@ -98,14 +98,16 @@ pub fn source_failure(error: &SourceError) -> Failure {
     Failure::new(code, place(Message::new("bad input")).because(in_our_words(error)))
 }
 
-/// Returns the problem with the library's words in brackets, as a reason, and not in place of the advice.
+/// Returns the fault with the library's words in brackets, as a reason, and not in place of the advice.
 fn in_our_words(error: &SourceError) -> Message {
-    let cause = error.cause.as_ref().map(ToString::to_string);
-    let what = cause.as_ref().and_then(|cause| error.problem.strip_suffix(cause)?.strip_suffix(": "));
-    match (what, cause) {
-        (Some(what), Some(cause)) => Message::new(format!("{what} ({})", cause.replace(": ", " - ")))
-            .advise("check that its format is that of its name, or make it again"),
-        _ => Message::of(&error.problem),
+    match &error.cause {
+        Some(cause) => {
+            let cause = cause.to_string().replace(": ", " - ");
+            Message::new(format!("{} ({cause})", error.what))
+                .advise("check that its format is that of its name, or make it again")
+        }
+        None if error.advice.is_empty() => Message::new(&error.what),
+        None => Message::new(&error.what).advise(&error.advice),
     }
 }
 

@@ -314,6 +314,7 @@ fn errors_beside_files_have_codes() {
 #[test]
 fn quoted_texts_do_not_cut_messages() {
     let place = Place::new();
+    place.write("colons.csv", "a: b,value\n1,2\n");
     for (args, what, at, advice) in [
         (
             &["select", "t.pleach", "--where", "`a: b` > 1"][..],
@@ -333,8 +334,14 @@ fn quoted_texts_do_not_cut_messages() {
             "--layout",
             "use harmonia:FANOUT:PERCENT",
         ),
+        (
+            &["build", "colons.csv", "-o", "o.pleach", "--key", "no"],
+            "bad input",
+            "colons.csv",
+            "the columns are \"a: b\", \"value\"",
+        ),
     ] {
-        let run = place.run_of(&[args, &["--json"]].concat());
+        let run = place.run_of(&[args, &["--json"][..]].concat());
         let object: Value = serde_json::from_str(&run.err).expect("an object");
         let part = |name: &str| object[name].as_str().unwrap_or_default().to_owned();
         assert_eq!(part("what"), what, "{}", run.err);

@@ -189,10 +189,10 @@ impl Source for Records<'_> {
                 chunk.keys = next.keys;
             }
             Err(error) => {
-                let problem = error.to_string();
+                let what = error.to_string();
                 self.failed = Some(error);
-                let input = "relation".into();
-                return Err(SourceError { input, place: String::new(), problem, cause: None });
+                let (input, place, advice) = ("relation".into(), String::new(), String::new());
+                return Err(SourceError { input, place, what, advice, cause: None });
             }
         }
         Ok(())
