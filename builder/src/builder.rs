@@ -167,27 +167,25 @@ impl<'o> Builder<'o> {
         };
         let mut schema = Schema::plain(K::KEY_TYPE, V::VALUE_TYPE, rows);
         (schema.key_name, schema.value_name) = (self.key_name.clone(), self.value_name.clone());
-        let refused = |problem: String| {
+        let refused = |what: String, advice: &str| {
             BuildError::from(SourceError {
                 input: "input".into(),
                 place: String::new(),
-                problem,
+                what,
+                advice: advice.into(),
                 cause: None,
             })
         };
         let (kinds, names) = (V::FIELDS, self.fields.as_deref());
         if let Some(names) = names.filter(|names| names.len() != kinds.len()) {
-            return Err(refused(format!(
-                "{} names for {} fields: give each field of the values a name",
-                names.len(),
-                kinds.len()
-            )));
+            let what = format!("{} names for {} fields", names.len(), kinds.len());
+            return Err(refused(what, "give each field of the values a name"));
         }
         if !kinds.is_empty() {
             let name = |at: usize| names.map_or_else(|| format!("f{}", at + 1), |names| names[at].clone());
             let fields = kinds.iter().enumerate().map(|(at, &kind)| Field::new(name(at), kind)).collect();
             schema.value_logical =
-                Record::new(fields).map_err(|error| refused(error.to_string()))?.to_string();
+                Record::new(fields).map_err(|error| refused(error.what(), error.advice()))?.to_string();
         }
         Ok(IterSource { tuples, schema, read: 0, room: Vec::new() })
     }

@@ -17,7 +17,7 @@ use crate::reader::Reader;
 use crate::records::{Arena, Follows, Gather, Sorted};
 use crate::section::Extra;
 use crate::sections;
-use crate::source::{Chunk, Column, Schema, Source, SourceError};
+use crate::source::{COLUMNS_DISAGREE, Chunk, Column, Schema, Source, SourceError};
 use pleach_format::column::{ColumnGeometry, push_native_key};
 use pleach_format::mask::{Mask, Place, Survey};
 use pleach_format::section::{Parameters, Tag};
@@ -143,16 +143,15 @@ pub(crate) fn element<'a>(
 
 fn take(job: &Job<'_>, gather: &mut Gather<'_>, chunk: &Chunk) -> Result<(), BuildError> {
     let schema = job.schema;
-    let refused = |row: u64, problem: String| {
-        let (input, place) = ("input".into(), format!("row {row}"));
-        BuildError::Source(SourceError { input, place, problem, cause: None })
+    let refused = |row: u64, what: String, advice: &str| {
+        let (input, place, advice) = ("input".into(), format!("row {row}"), advice.into());
+        BuildError::Source(SourceError { input, place, what, advice, cause: None })
     };
     let expected = Chunk::new(schema.key_type, schema.value_type);
     let same = |a: &Column, b: &Column| std::mem::discriminant(a) == std::mem::discriminant(b);
     let values = if matches!(chunk.values, Column::None) { chunk.len() } else { chunk.values.len() };
     if !same(&chunk.keys, &expected.keys) || !same(&chunk.values, &expected.values) || values != chunk.len() {
-        let problem = "its columns have other types than declared, or unequal lengths";
-        return Err(refused(gather.rows(), problem.into()));
+        return Err(refused(gather.rows(), COLUMNS_DISAGREE.into(), ""));
     }
     let (mut key_buffer, mut value_buffer) = ([0; 16], [0; 16]);
     for at in 0..chunk.len() {
@@ -160,32 +159,29 @@ fn take(job: &Job<'_>, gather: &mut Gather<'_>, chunk: &Chunk) -> Result<(), Bui
         let value = element(&chunk.values, at, false, &mut value_buffer);
         let row = gather.rows();
         if key.len() > KEY_BYTES_MAX {
-            let problem =
-                format!("the key has {} bytes, but a key has at most {KEY_BYTES_MAX}: shorten it", key.len());
-            return Err(refused(row, problem));
+            let what = format!("the key has {} bytes, but a key has at most {KEY_BYTES_MAX}", key.len());
+            return Err(refused(row, what, "shorten it"));
         }
         if u32::try_from(value.len()).is_err() {
-            return Err(refused(row, "the value has 4 GiB or more: store it elsewhere".into()));
+            return Err(refused(row, "the value has 4 GiB or more".into(), "store it elsewhere"));
         }
         let text = |bytes: &[u8]| std::str::from_utf8(bytes).is_ok();
         if schema.key_type == KeyType::Utf8 && !text(key)
             || schema.value_type == ValueType::Utf8 && !text(value)
         {
-            return Err(refused(row, "not valid UTF-8: choose the type bytes".into()));
+            return Err(refused(row, "not valid UTF-8".into(), "choose the type bytes"));
         }
         if let KeyType::Fixed(bytes) = schema.key_type
             && key.len() != usize::from(bytes)
         {
-            let problem =
-                format!("the key has {} bytes instead of {bytes}: choose the type bytes", key.len());
-            return Err(refused(row, problem));
+            let what = format!("the key has {} bytes instead of {bytes}", key.len());
+            return Err(refused(row, what, "choose the type bytes"));
         }
         if let ValueType::Fixed(bytes) = schema.value_type
             && value.len() != usize::from(bytes)
         {
-            let problem =
-                format!("the value has {} bytes instead of {bytes}: choose the type bytes", value.len());
-            return Err(refused(row, problem));
+            let what = format!("the value has {} bytes instead of {bytes}", value.len());
+            return Err(refused(row, what, "choose the type bytes"));
         }
         match gather.push(key, value)? {
             Follows::Equal

@@ -196,9 +196,9 @@ pub enum BuildError {
     },
     /// The generation number of the file has no successor.
     #[error(
-        "{}: generation {} is the last possible one: compact the file under another name, which starts again",
-        path.display(),
-        u64::MAX
+        "generation {} is the last possible one: {}: compact the file under another name, which starts again",
+        u64::MAX,
+        path.display()
     )]
     LastGeneration {
         /// The file.

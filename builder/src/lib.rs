@@ -61,12 +61,13 @@ pub mod source;
 mod spine;
 mod standing;
 pub mod storage;
+mod stream;
 mod words;
 
 pub use builder::Builder;
 pub use error::BuildError;
 pub use observe::{Observer, Phase, Silent};
-pub use options::{BuildOptions, Harmonia, Layout, Summary, Unique};
+pub use options::{BuildOptions, Harmonia, Layout, LayoutError, Summary, Unique};
 pub use pleach_format::stored::{BuildKey, BuildValue};
 pub use pleach_pool as pool;
 #[doc(hidden)]
@@ -151,8 +152,10 @@ impl<I: Iterator<Item = Chunk> + Send> Source for ChunkSource<I> {
         &self.schema
     }
     fn next_chunk(&mut self, chunk: &mut Chunk, _tuples_max: usize) -> Result<(), SourceError> {
-        // An empty chunk between others does not end the stream.
-        let next = self.chunks.find(|next| !next.is_empty());
+        // An empty chunk between others does not end the stream. One of values without keys is passed on: the
+        // build refuses it.
+        let is_any = |next: &Chunk| !next.is_empty() || !next.values.is_empty() || !next.ops.is_empty();
+        let next = self.chunks.find(is_any);
         match next {
             Some(next) => *chunk = next,
             None => chunk.clear(),

@@ -111,10 +111,28 @@ impl fmt::Display for Layout {
 const USABLE: &str =
     "use lines,spine and optionally grid, columns, packed, classic, harmonia[:FANOUT[:PERCENT]]";
 
-impl FromStr for Layout {
-    type Err = String;
+/// The reason why a text is not a layout.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LayoutError {
+    /// The fault, with the text that caused it.
+    pub what: String,
+    /// What to write instead.
+    pub advice: &'static str,
+}
 
-    fn from_str(text: &str) -> Result<Self, String> {
+impl fmt::Display for LayoutError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.what, self.advice)
+    }
+}
+
+impl std::error::Error for LayoutError {}
+
+impl FromStr for Layout {
+    type Err = LayoutError;
+
+    fn from_str(text: &str) -> Result<Self, LayoutError> {
+        let refused = |what: String| LayoutError { what, advice: USABLE };
         let mut layout = Self { grid: false, ..Self::default() };
         let (mut lines, mut spine) = (false, false);
         for part in text.split(',') {
@@ -125,30 +143,31 @@ impl FromStr for Layout {
                 "columns" => layout.columns = true,
                 "packed" => layout.packed = true,
                 "classic" => layout.classic = true,
-                "btree" => return Err(format!("unsupported layout '{text}': {USABLE}")),
+                "btree" => return Err(refused(format!("unsupported layout '{text}'"))),
                 _ => match part
                     .strip_prefix("harmonia")
                     .filter(|rest| rest.is_empty() || rest.starts_with(':'))
                 {
                     Some(rest) => layout.harmonia = Some(harmonia(part, rest)?),
-                    None => return Err(format!("unknown layout '{part}': {USABLE}")),
+                    None => return Err(refused(format!("unknown layout '{part}'"))),
                 },
             }
         }
         if !(lines && spine) {
-            return Err(format!("unsupported layout '{text}': {USABLE}"));
+            return Err(refused(format!("unsupported layout '{text}'")));
         }
         Ok(layout)
     }
 }
 
 /// Parses `rest`, the text after `harmonia` in `part`.
-fn harmonia(part: &str, rest: &str) -> Result<Harmonia, String> {
+fn harmonia(part: &str, rest: &str) -> Result<Harmonia, LayoutError> {
     let mut shape = Harmonia::default();
     for (number, text) in rest.split(':').skip(1).enumerate() {
-        let value = text
-            .parse()
-            .map_err(|_| format!("invalid number '{text}' in '{part}': use harmonia:FANOUT:PERCENT"))?;
+        let value = text.parse().map_err(|_| LayoutError {
+            what: format!("invalid number '{text}' in '{part}'"),
+            advice: "use harmonia:FANOUT:PERCENT",
+        })?;
         match number {
             0 => shape.fanout = value,
             1 => shape.fill_percent = value,
@@ -158,10 +177,10 @@ fn harmonia(part: &str, rest: &str) -> Result<Harmonia, String> {
     if shape.is_sound() {
         return Ok(shape);
     }
-    Err(format!(
-        "invalid tree '{part}': use harmonia:FANOUT:PERCENT, with a fanout of 8 to 128 and nodes 50 to 100 \
-         percent full"
-    ))
+    Err(LayoutError {
+        what: format!("invalid tree '{part}'"),
+        advice: "use harmonia:FANOUT:PERCENT, with a fanout of 8 to 128 and nodes 50 to 100 percent full",
+    })
 }
 
 /// Options of a build.

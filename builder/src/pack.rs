@@ -26,7 +26,7 @@ pub(crate) trait KeyLane: Word + FromBytes + IntoBytes + Immutable {
 }
 
 /// Value bits that the builder can find in a column.
-pub(crate) trait ValueLane: Bits + FromZeros {
+pub(crate) trait ValueLane: Bits + FromZeros + IntoBytes {
     /// Returns the `len` values of a column, if it has this width.
     fn of(column: &Column, len: usize) -> Option<&[Self]>;
     /// Takes the memory of a column, if it has this width.

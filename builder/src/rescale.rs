@@ -125,10 +125,8 @@ impl Source for Rescaled<'_> {
             *column = rescale.column(column).map_err(|text| SourceError {
                 input: self.name.clone(),
                 place: format!("{role} {text}"),
-                problem: format!(
-                    "it is outside the range of {to}, in which the files are compared: select fewer tuples \
-                     first"
-                ),
+                what: format!("it is outside the range of {to}, in which the files are compared"),
+                advice: "select fewer tuples first".into(),
                 cause: None,
             })?;
         }

@@ -77,12 +77,13 @@ fn string_source<K: AsRef<[u8]> + Sync, V: Value>(
     key_type: KeyType,
     tuples: &[(K, V)],
 ) -> Result<impl Source, BuildError> {
-    let refused = |place: String, problem: String| {
-        BuildError::Source(SourceError { input: "input".into(), place, problem, cause: None })
+    let refused = |place: String, what: String, advice: &str| {
+        let (input, advice) = ("input".into(), advice.into());
+        BuildError::Source(SourceError { input, place, what, advice, cause: None })
     };
     if !key_type.is_bytes() {
-        let problem = format!("{key_type} keys are numbers, not byte strings: build them by `build_slice`");
-        return Err(refused(String::new(), problem));
+        let what = format!("{key_type} keys are numbers, not byte strings");
+        return Err(refused(String::new(), what, "build them by `build_slice`"));
     }
     let is_key = |key: &[u8]| match key_type {
         KeyType::Fixed(bytes) => key.len() == usize::from(bytes),
@@ -93,7 +94,8 @@ fn string_source<K: AsRef<[u8]> + Sync, V: Value>(
     if let Some(row) = tuples.iter().position(|(key, _)| !is_key(key.as_ref())) {
         return Err(refused(
             format!("row {row}"),
-            format!("the key is not one of type {key_type}: leave it out"),
+            format!("the key is not one of type {key_type}"),
+            "leave it out",
         ));
     }
     const TUPLES: usize = 1 << 14;

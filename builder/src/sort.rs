@@ -15,6 +15,7 @@ use crate::hint;
 use crate::observe::Watch;
 use crate::pack::{KeyLane, Tuple, ValueLane};
 use crate::parallel;
+use crate::stream;
 use std::mem;
 
 /// Bytes per bucket of the first pass: two of them fit in a second-level cache.
@@ -293,7 +294,7 @@ fn partition<W: KeyLane, B: ValueLane>(
     parallel::try_jobs(from.chunks(part).zip(slots), |(tuples, slots)| {
         let scattered = scatter(tuples, slots, radix, watch);
         // Also after an error: no thread may meet a store that is still in flight.
-        hint::stream_fence();
+        stream::stream_fence();
         scattered
     })?;
     Ok(ends)
@@ -310,7 +311,7 @@ fn scatter<W: KeyLane, B: ValueLane>(
     let mut lines = vec![Tuple::<W, B>::default(); radix.cells * gather];
     // The buffer of a cell is filled from the offset at which its slots begin in a line of memory, so that
     // all flushes but the first and the last write whole lines.
-    let mut starts: Vec<u8> = slots.iter().map(|slots| hint::place_in_line(slots) as u8).collect();
+    let mut starts: Vec<u8> = slots.iter().map(|slots| stream::place_in_line(slots) as u8).collect();
     let mut filled = starts.clone();
     for block in tuples.chunks(1 << 20) {
         watch.check()?;
@@ -337,8 +338,7 @@ fn scatter<W: KeyLane, B: ValueLane>(
 #[inline(always)]
 fn flush<W: KeyLane, B: ValueLane>(slots: &mut &mut [Tuple<W, B>], line: &[Tuple<W, B>]) {
     let (now, later) = mem::take(slots).split_at_mut(line.len());
-    let dense = const { W::BYTES + B::BYTES == size_of::<Tuple<W, B>>() };
-    if !dense || !hint::stream_line(line, now) {
+    if !stream::stream_line(line, now) {
         now.copy_from_slice(line);
     }
     *slots = later;

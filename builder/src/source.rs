@@ -130,6 +130,20 @@ impl Column {
         self.len() == 0
     }
 
+    /// Returns the first position whose word no key of this type has, if there is one. O(1) for types of which
+    /// every word is a key.
+    fn position_of_no_key(&self, key_type: KeyType) -> Option<usize> {
+        if key_type.has_all_words() {
+            return None;
+        }
+        match self {
+            Self::U32(words) => words.iter().position(|&word| !key_type.has_word(word.into())),
+            Self::U64(words) => words.iter().position(|&word| !key_type.has_word(word.into())),
+            Self::U128(words) => words.iter().position(|&word| !key_type.has_word(word)),
+            Self::None | Self::Bytes(_) => None,
+        }
+    }
+
     /// Adds zero, or an empty string.
     pub fn push_default(&mut self) {
         match self {
@@ -297,8 +311,8 @@ pub trait Source: Send {
     /// Returns types, names and (if known) the number of tuples; constant over the life of the source.
     fn schema(&self) -> &Schema;
 
-    /// Clears `chunk` and fills it with up to about `tuples_max` tuples. An empty chunk means the end. The
-    /// caller rejects float keys encoded as NaN or -0.0; encode -0.0 as 0.0.
+    /// Clears `chunk` and fills it with up to about `tuples_max` tuples. A chunk without keys means the end.
+    /// The caller rejects values without keys, and float keys encoded as NaN or -0.0; encode -0.0 as 0.0.
     ///
     /// # Errors
     /// [`SourceError`] if the input cannot be read or a row cannot become a tuple.
@@ -308,8 +322,11 @@ pub trait Source: Send {
     fn progress(&self) -> (u64, Option<u64>);
 }
 
+/// The fault of a chunk whose columns do not make tuples of the schema.
+pub(crate) const COLUMNS_DISAGREE: &str = "its columns have other types than declared, or unequal lengths";
+
 /// Reads the tuples after the first `rows` of a source. Refuses words that are not valid keys: iterators and
-/// forged files may contain them.
+/// forged files may contain them. Refuses values without keys, which are not the end of the input.
 pub(crate) fn next_chunk(
     source: &mut dyn Source,
     chunk: &mut Chunk,
@@ -317,14 +334,16 @@ pub(crate) fn next_chunk(
     rows: &mut u64,
 ) -> Result<(), SourceError> {
     source.next_chunk(chunk, tuples_max)?;
+    if chunk.is_empty() && !(chunk.values.is_empty() && chunk.ops.is_empty()) {
+        let (input, place) = ("input".into(), format!("row {}", *rows));
+        let (what, advice) = (COLUMNS_DISAGREE.into(), String::new());
+        return Err(SourceError { input, place, what, advice, cause: None });
+    }
     let key_type = source.schema().key_type;
-    // For all other types, every word is a valid key.
-    if let (KeyType::F64, Column::U64(words)) = (key_type, &chunk.keys)
-        && let Some(at) = words.iter().position(|&word| !key_type.has_word(word.into()))
-    {
-        let problem = "NaN, or -0.0 that is not encoded as 0.0, cannot be a key: leave such rows out".into();
+    if let Some(at) = chunk.keys.position_of_no_key(key_type) {
+        let what = "NaN, or -0.0 that is not encoded as 0.0, cannot be a key".into();
         let (input, place) = ("input".into(), format!("row {}", *rows + at as u64));
-        return Err(SourceError { input, place, problem, cause: None });
+        return Err(SourceError { input, place, what, advice: "leave such rows out".into(), cause: None });
     }
     *rows += chunk.len() as u64;
     Ok(())
@@ -337,8 +356,10 @@ pub struct SourceError {
     pub input: String,
     /// Place in the input, such as `row 17, column "id"`; empty if the error concerns all of it.
     pub place: String,
-    /// The fault, and what to do.
-    pub problem: String,
+    /// The fault.
+    pub what: String,
+    /// What to do; empty if the fault or its cause says everything.
+    pub advice: String,
     /// The underlying error of the system or a library, if any.
     pub cause: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
@@ -349,8 +370,18 @@ impl fmt::Display for SourceError {
         if !self.place.is_empty() {
             write!(f, ": {}", self.place)?;
         }
-        write!(f, ": {}", self.problem)
+        write!(f, ": {}", self.what)?;
+        match &self.cause {
+            _ if !self.advice.is_empty() => write!(f, ": {}", self.advice),
+            Some(cause) => write!(f, ": {}", without_number(&cause.to_string())),
+            None => Ok(()),
+        }
     }
+}
+
+/// Returns the text of an error without the number that Rust adds to errors of the system.
+fn without_number(text: &str) -> &str {
+    text.find(" (os error ").map_or(text, |end| &text[..end])
 }
 
 impl std::error::Error for SourceError {

@@ -12,7 +12,7 @@ use crate::plan::Plan;
 use crate::reader::Reader;
 use crate::sections;
 use crate::sort::Consume;
-use crate::source::{Chunk, Column, Source, SourceError};
+use crate::source::{COLUMNS_DISAGREE, Chunk, Column, Source, SourceError};
 use pleach_format::key::Word;
 
 impl Job<'_> {
@@ -134,7 +134,8 @@ fn columns<W: KeyLane, B: ValueLane>(chunk: &Chunk) -> Result<Columns<'_, W, B>,
             BuildError::Source(SourceError {
                 input: "input".into(),
                 place: String::new(),
-                problem: "its columns have other types than declared, or unequal lengths".into(),
+                what: COLUMNS_DISAGREE.into(),
+                advice: String::new(),
                 cause: None,
             })
         })

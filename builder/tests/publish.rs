@@ -283,7 +283,8 @@ impl<F: FnMut() + Send> Source for Broken<F> {
     }
     fn next_chunk(&mut self, _chunk: &mut Chunk, _tuples_max: usize) -> Result<(), SourceError> {
         (self.act)();
-        Err(SourceError { input: "a.csv".into(), place: "row 7".into(), problem: "bad".into(), cause: None })
+        let (input, place) = ("a.csv".into(), "row 7".into());
+        Err(SourceError { input, place, what: "bad".into(), advice: String::new(), cause: None })
     }
     fn progress(&self) -> (u64, Option<u64>) {
         (0, None)

@@ -4,7 +4,9 @@
 //! Decoding never fails and never discards what was read. A field that looks wrong gets a remark.
 
 use crate::checksum::crc32;
-use crate::section::{ENTRY_BYTES, Entry, SECTIONS_MAX, TABLE_BYTES, TABLE_OFFSET, decode_table};
+use crate::section::{
+    ENTRY_BYTES, Entry, SECTIONS_MAX, TABLE_BYTES, TABLE_OFFSET, decode_table, entry_offset,
+};
 use crate::superblock::{CRC_OFFSET, SUPERBLOCK_BYTES, Superblock};
 use crate::types::{KeyType, ValueType};
 use crate::version::{DEVELOPMENT, MAGIC, reads};
@@ -133,7 +135,7 @@ pub fn table(bytes: &[u8], stored_crc: Option<u32>) -> (Vec<Field>, Vec<Entry>) 
     }];
     for (index, entry) in entries.iter().enumerate() {
         fields.push(Field {
-            offset: TABLE_OFFSET + (index * ENTRY_BYTES) as u64,
+            offset: entry_offset(index),
             length: ENTRY_BYTES as u64,
             name: format!("entry {}", entry.tag),
             value: format!(

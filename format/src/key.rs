@@ -10,7 +10,7 @@
 //!
 //! Values are stored as their bits.
 
-use crate::types::{KeyType, MINUS_ZERO_WORD, ValueType};
+use crate::types::{KeyType, ValueType};
 use core::fmt::Debug;
 use core::ops::{BitXor, Sub};
 use zerocopy::{FromBytes, Immutable, IntoBytes};
@@ -232,8 +232,12 @@ impl KeyType {
     /// invalid.
     #[must_use]
     pub fn has_word(self, word: u128) -> bool {
-        let is_float = |word: u64| word != MINUS_ZERO_WORD && !f64::decode(word).is_nan();
-        self != Self::F64 || u64::try_from(word).is_ok_and(is_float)
+        match self {
+            Self::F64 => u64::try_from(word)
+                .is_ok_and(|word| Some(word) != self.minus_zero() && !f64::decode(word).is_nan()),
+            Self::U32 | Self::U64 | Self::U128 | Self::I32 | Self::I64 => true,
+            Self::Fixed(_) | Self::Bytes | Self::Utf8 => true,
+        }
     }
 }
 

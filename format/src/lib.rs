@@ -35,6 +35,24 @@ compile_error!(
      Windows are not supported"
 );
 
+/// Expands to the offset of a field from the start of a struct of the format, in bytes, as a `u64`.
+///
+/// ```
+/// use pleach_format::section::{Entry, SpineParameters, entry_offset};
+/// use pleach_format::offset_in;
+///
+/// assert_eq!(offset_in!(Entry, length), 16);
+/// // The first entry's field `inexact_lines`, if it is that of a spine.
+/// let field = entry_offset(0) + offset_in!(Entry, parameters) + offset_in!(SpineParameters, inexact_lines);
+/// assert_eq!(field, 4096 + 56 + 16);
+/// ```
+#[macro_export]
+macro_rules! offset_in {
+    ($struct:ty, $field:ident) => {
+        ::core::mem::offset_of!($struct, $field) as u64
+    };
+}
+
 mod bits;
 mod cache_line;
 pub mod checksum;

@@ -223,22 +223,37 @@ pub enum RecordError {
     Empty(String),
 }
 
+impl RecordError {
+    /// Returns the fault.
+    #[must_use]
+    pub fn what(&self) -> String {
+        match self {
+            Self::Fields(0) => "a record has no fields".to_owned(),
+            Self::Fields(count) => format!("a record has {count} fields, at most {FIELDS_MAX} are possible"),
+            Self::Twice(name) => format!("two fields of a record have the name {name:?}"),
+            Self::Bytes(bytes) => {
+                format!("a record has {bytes} bytes, at most {RECORD_BYTES_MAX} are possible")
+            }
+            Self::Empty(name) => format!("field {name:?} of a record has no bytes"),
+        }
+    }
+
+    /// Returns what to do.
+    #[must_use]
+    pub const fn advice(&self) -> &'static str {
+        match self {
+            Self::Fields(0) => "name at least one",
+            Self::Fields(_) => "leave some out",
+            Self::Twice(_) => "rename one",
+            Self::Bytes(_) => "leave fields out",
+            Self::Empty(_) => "leave it out",
+        }
+    }
+}
+
 impl fmt::Display for RecordError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Fields(0) => f.write_str("a record has no fields: name at least one"),
-            Self::Fields(count) => {
-                write!(f, "a record has {count} fields, at most {FIELDS_MAX} are possible: leave some out")
-            }
-            Self::Twice(name) => write!(f, "two fields of a record have the name {name:?}: rename one"),
-            Self::Bytes(bytes) => {
-                write!(
-                    f,
-                    "a record has {bytes} bytes, at most {RECORD_BYTES_MAX} are possible: leave fields out"
-                )
-            }
-            Self::Empty(name) => write!(f, "field {name:?} of a record has no bytes: leave it out"),
-        }
+        write!(f, "{}: {}", self.what(), self.advice())
     }
 }
 

@@ -33,6 +33,12 @@ pub const ARRAY_ALIGN: u64 = 128;
 /// Flag of an entry: a reader that does not know the tag must reject the file.
 pub const REQUIRED: u32 = 1;
 
+/// Returns the offset in the file of the entry at `index` of the section table.
+#[must_use]
+pub const fn entry_offset(index: usize) -> u64 {
+    TABLE_OFFSET + (index * ENTRY_BYTES) as u64
+}
+
 /// One entry of the section table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]

@@ -118,6 +118,25 @@ fn encodings_keep_the_order() {
     check_key_order(vec![0, 1, -1, i64::MIN, i64::MAX]);
 }
 
+#[test]
+fn words_that_are_no_keys_are_those_of_nan_and_minus_zero() {
+    let words = [0, 1, (1 << 31) - 1, 1 << 31, (1 << 63) - 1, 1 << 63, u128::from(u64::MAX)];
+    for key_type in KeyType::NUMERIC.iter().copied().chain([KeyType::Fixed(8), KeyType::Bytes, KeyType::Utf8])
+    {
+        let has_all = words.iter().all(|&word| key_type.has_word(word));
+        assert_eq!(has_all, key_type.has_all_words(), "{key_type}");
+        assert_eq!(key_type.minus_zero().is_some(), key_type == KeyType::F64, "{key_type}");
+        assert!(key_type.minus_zero().is_none_or(|word| !key_type.has_word(word.into())), "{key_type}");
+    }
+    let minus_zero = (-0.0_f64).to_bits() ^ u64::MAX;
+    assert_eq!(KeyType::F64.minus_zero(), Some(minus_zero));
+    for (float, is_key) in [(0.0, true), (f64::NEG_INFINITY, true), (f64::INFINITY, true), (f64::NAN, false)]
+    {
+        assert_eq!(KeyType::F64.has_word(float.encode().into()), is_key, "{float}");
+    }
+    assert!(!KeyType::F64.has_word(1 << 64));
+}
+
 fn check_lines<W: Word, B: Bits>() {
     let geometry = line::geometry::<W, B>();
     let n = geometry.tuples_per_line();

@@ -118,8 +118,38 @@ types! {
     }
 }
 
-/// The word that -0.0 would have. It is not used: -0.0 is encoded as 0.0.
-pub const MINUS_ZERO_WORD: u64 = (1 << 63) - 1;
+impl KeyType {
+    /// Reports whether keys of this type are unsigned numbers, which are their own words.
+    #[must_use]
+    pub const fn is_unsigned(self) -> bool {
+        match self {
+            Self::U32 | Self::U64 | Self::U128 => true,
+            Self::I32 | Self::I64 | Self::F64 => false,
+            Self::Fixed(_) | Self::Bytes | Self::Utf8 => false,
+        }
+    }
+
+    /// Reports whether every word is the word of a key: see [`KeyType::has_word`].
+    #[must_use]
+    pub const fn has_all_words(self) -> bool {
+        match self {
+            Self::F64 => false,
+            Self::U32 | Self::U64 | Self::U128 | Self::I32 | Self::I64 => true,
+            Self::Fixed(_) | Self::Bytes | Self::Utf8 => true,
+        }
+    }
+
+    /// Returns the word that -0.0 would have, if keys of this type are floats. It is not used: -0.0 is
+    /// encoded as 0.0.
+    #[must_use]
+    pub const fn minus_zero(self) -> Option<u64> {
+        match self {
+            Self::F64 => Some((1 << 63) - 1),
+            Self::U32 | Self::U64 | Self::U128 | Self::I32 | Self::I64 => None,
+            Self::Fixed(_) | Self::Bytes | Self::Utf8 => None,
+        }
+    }
+}
 
 impl ValueType {
     /// Returns the bytes per value in a tuple line; 0 for byte strings, which are stored in a section of

@@ -16,8 +16,8 @@ use crate::mask::MASK_BYTES_MAX;
 use crate::meta::META_BYTES_MAX;
 use crate::packed::PackedGeometry;
 use crate::section::{
-    ARRAY_ALIGN, ENTRY_BYTES, Entry, HUGE_PAGE_BYTES, LEVELS_MAX, LineParameters, Parameters, REQUIRED,
-    SECTION_ALIGN, SECTIONS_MAX, SpineParameters, TABLE_BYTES, TABLE_OFFSET, Tag, decode_table,
+    ARRAY_ALIGN, Entry, HUGE_PAGE_BYTES, LEVELS_MAX, LineParameters, Parameters, REQUIRED, SECTION_ALIGN,
+    SECTIONS_MAX, SpineParameters, TABLE_BYTES, TABLE_OFFSET, Tag, decode_table, entry_offset,
 };
 use crate::spine::{self, Encoding};
 use crate::superblock::{KEY_PREFIX_BYTES, SUPERBLOCK_BYTES, Superblock, key_word};
@@ -120,13 +120,6 @@ impl ColumnPlace {
     }
 }
 
-/// Offset of a field of the superblock.
-macro_rules! in_superblock {
-    ($field:ident) => {
-        core::mem::offset_of!(Superblock, $field) as u64
-    };
-}
-
 fn corrupt(what: &'static str, offset: u64, rule: &'static str, found: u64) -> FormatError {
     FormatError::Corrupt { what, offset, rule, found }
 }
@@ -175,7 +168,7 @@ impl Header {
         if file_bytes < FILE_BYTES_MIN || !file_bytes.is_multiple_of(SECTION_ALIGN) {
             return Err(corrupt(
                 what,
-                in_superblock!(file_bytes),
+                offset_in!(Superblock, file_bytes),
                 "file length must be whole 4 KiB pages, four at least",
                 file_bytes,
             ));
@@ -183,21 +176,21 @@ impl Header {
         let key_code = superblock.key_type.get();
         let key_type = KeyType::from_code(key_code, superblock.key_bytes.get()).ok_or(corrupt(
             what,
-            in_superblock!(key_type),
+            offset_in!(Superblock, key_type),
             "key type must be a known code, of its size",
             key_code.into(),
         ))?;
         let value_code = superblock.value_type.get();
         let value_type = ValueType::from_code(value_code, superblock.value_bytes.get()).ok_or(corrupt(
             what,
-            in_superblock!(value_type),
+            offset_in!(Superblock, value_type),
             "value type must be a known code, of its size",
             value_code.into(),
         ))?;
         if superblock.unique.get() > 1 {
             return Err(corrupt(
                 what,
-                in_superblock!(unique),
+                offset_in!(Superblock, unique),
                 "unique must be 0 or 1",
                 superblock.unique.get().into(),
             ));
@@ -206,7 +199,7 @@ impl Header {
         if (table_offset, table_bytes) != (TABLE_OFFSET, TABLE_BYTES as u64) {
             return Err(corrupt(
                 what,
-                in_superblock!(table_offset),
+                offset_in!(Superblock, table_offset),
                 "the section table must be the second 4 KiB",
                 table_offset,
             ));
@@ -215,7 +208,7 @@ impl Header {
         if count > SECTIONS_MAX {
             return Err(corrupt(
                 what,
-                in_superblock!(sections),
+                offset_in!(Superblock, sections),
                 "a section table holds at most 31 entries",
                 count as u64,
             ));
@@ -344,6 +337,12 @@ impl Header {
         self.lines_offset + line * LINE_BYTES as u64
     }
 
+    /// Returns the offset in the file of the table's entry for a section with this tag, if there is one.
+    #[must_use]
+    pub fn entry_offset(&self, tag: Tag) -> Option<u64> {
+        self.sections.iter().position(|section| section.entry.tag == tag).map(entry_offset)
+    }
+
     /// Returns the sum that must be stored for a block with these bytes.
     #[must_use]
     pub fn bound_sum(&self, tag: Tag, block: u64, bytes: &[u8]) -> u32 {
@@ -358,7 +357,7 @@ impl Found<'_> {
     /// Returns the section with this tag, and the offset of its entry.
     fn get(&self, tag: Tag) -> Option<(Section, u64)> {
         let at = self.0.iter().position(|section| section.entry.tag == tag)?;
-        Some((self.0[at], TABLE_OFFSET + (at * ENTRY_BYTES) as u64))
+        Some((self.0[at], entry_offset(at)))
     }
 
     fn missing(&self, rule: &'static str) -> FormatError {
@@ -496,26 +495,46 @@ fn check_table(entries: &[Entry], file_bytes: u64) -> Result<Vec<Section>, Forma
     let closing = file_bytes - CLOSING_BYTES as u64;
     let mut sections: Vec<Section> = Vec::with_capacity(entries.len());
     for (index, entry) in entries.iter().enumerate() {
-        let at = TABLE_OFFSET + (index * ENTRY_BYTES) as u64;
+        let at = entry_offset(index);
         let what = entry.tag.name();
         let offset = entry.offset.get();
         let end = entries.get(index + 1).map_or(closing, |next| next.offset.get());
         if index == 0 && offset != HEAD_BYTES as u64 {
-            return Err(corrupt(what, at + 8, "the first section must start at 8192", offset));
+            return Err(corrupt(
+                what,
+                at + offset_in!(Entry, offset),
+                "the first section must start at 8192",
+                offset,
+            ));
         }
         if !offset.is_multiple_of(SECTION_ALIGN) {
-            return Err(corrupt(what, at + 8, "sections must start on 4096 bytes", offset));
+            return Err(corrupt(
+                what,
+                at + offset_in!(Entry, offset),
+                "sections must start on 4096 bytes",
+                offset,
+            ));
         }
         if end < offset || end > closing {
-            return Err(corrupt(what, at + 8, "sections must follow each other inside the file", offset));
+            return Err(corrupt(
+                what,
+                at + offset_in!(Entry, offset),
+                "sections must follow each other inside the file",
+                offset,
+            ));
         }
         let padded = align_up(entry.length.get(), ARRAY_ALIGN);
         if padded.is_none_or(|padded| padded > end - offset) {
-            return Err(corrupt(what, at + 16, "a section must end before the next one", entry.length.get()));
+            return Err(corrupt(
+                what,
+                at + offset_in!(Entry, length),
+                "a section must end before the next one",
+                entry.length.get(),
+            ));
         }
         if end - offset - entry.length.get() >= HUGE_PAGE_BYTES {
             let rule = "less than 2 MiB must lie between a section's end and the next one";
-            return Err(corrupt(what, at + 16, rule, entry.length.get()));
+            return Err(corrupt(what, at + offset_in!(Entry, length), rule, entry.length.get()));
         }
         // These sections are read as a whole before anything is known about them.
         let most = match entry.tag {
@@ -525,10 +544,15 @@ fn check_table(entries: &[Entry], file_bytes: u64) -> Result<Vec<Section>, Forma
         };
         if entry.length.get() > most {
             let rule = "META has at most 1 MiB, MASK what describes keys of 65,535 bytes";
-            return Err(corrupt(what, at + 16, rule, entry.length.get()));
+            return Err(corrupt(what, at + offset_in!(Entry, length), rule, entry.length.get()));
         }
         if entry.flags.get() & !REQUIRED != 0 {
-            return Err(corrupt(what, at + 4, "unknown flags", entry.flags.get().into()));
+            return Err(corrupt(
+                what,
+                at + offset_in!(Entry, flags),
+                "unknown flags",
+                entry.flags.get().into(),
+            ));
         }
         let known = entry.tag.kind().is_some();
         if !known && entry.flags.get() & REQUIRED != 0 {
@@ -537,42 +561,60 @@ fn check_table(entries: &[Entry], file_bytes: u64) -> Result<Vec<Section>, Forma
         if sections.iter().any(|earlier| earlier.entry.tag == entry.tag) {
             return Err(corrupt(what, at, "a section must occur once", index as u64));
         }
-        if entry.reserved.get() != 0 || entry.reserved2 != [0; 8] {
-            return Err(corrupt(what, at + 52, "reserved bytes must be zero", entry.reserved.get().into()));
+        let reserved = [
+            (offset_in!(Entry, reserved), entry.reserved.get().into()),
+            (offset_in!(Entry, reserved2), u64::from_le_bytes(entry.reserved2)),
+        ];
+        if let Some((field, found)) = reserved.into_iter().find(|&(_, found)| found != 0) {
+            return Err(corrupt(what, at + field, "reserved bytes must be zero", found));
         }
         sections.push(Section { entry: *entry, end });
     }
+    check_lists(&sections)?;
+    Ok(sections)
+}
+
+/// Checks that the list of sums of each section lies in SUMS, and that of SUMS in SUM2.
+fn check_lists(sections: &[Section]) -> Result<(), FormatError> {
     let of = |tag: Tag| sections.iter().find(|section| section.entry.tag == tag);
     let missing = |rule| corrupt("section table", TABLE_OFFSET, rule, sections.len() as u64);
     let sums = of(Tag::SUMS).ok_or(missing("there must be a SUMS section"))?;
     let sum2 = of(Tag::SUM2).ok_or(missing("there must be a SUM2 section"))?;
     for (index, section) in sections.iter().enumerate() {
-        let at = TABLE_OFFSET + (index * ENTRY_BYTES) as u64 + 32;
+        let at = entry_offset(index);
         let what = section.entry.tag.name();
         let (list, count) = (section.entry.sums_offset.get(), section.entry.sums.get());
         if section.entry.tag == Tag::SUM2 {
             if (list, count) != (0, 0) {
-                return Err(corrupt(what, at, "SUM2 has no list of sums", count));
+                return Err(corrupt(
+                    what,
+                    at + offset_in!(Entry, sums_offset),
+                    "SUM2 has no list of sums",
+                    count,
+                ));
             }
             if section.entry.length.get() != sums.entry.sums_bytes() {
                 let found = section.entry.length.get();
-                return Err(corrupt(what, at - 16, "SUM2 must hold the sums of SUMS and no more", found));
+                let rule = "SUM2 must hold the sums of SUMS and no more";
+                return Err(corrupt(what, at + offset_in!(Entry, length), rule, found));
             }
             continue;
         }
         let home = if section.entry.tag == Tag::SUMS { sum2 } else { sums };
         let (first, last) = (home.offset(), home.offset() + home.entry.length.get());
         if count != sum_blocks(section.extent()) {
-            return Err(corrupt(what, at + 8, "there must be a sum for each 8 KiB of a section", count));
+            let rule = "there must be a sum for each 8 KiB of a section";
+            return Err(corrupt(what, at + offset_in!(Entry, sums), rule, count));
         }
         if list < first
             || !list.is_multiple_of(SUM_BYTES as u64)
             || list.checked_add(section.entry.sums_bytes()).is_none_or(|end| end > last)
         {
-            return Err(corrupt(what, at, "sums must lie in the SUMS or SUM2 section", list));
+            let rule = "sums must lie in the SUMS or SUM2 section";
+            return Err(corrupt(what, at + offset_in!(Entry, sums_offset), rule, list));
         }
     }
-    Ok(sections)
+    Ok(())
 }
 
 /// Source of the lines of a search: a slice, or a slice whose blocks are verified first.

@@ -302,8 +302,8 @@ fn forged_tables_are_refused() {
     assert!(one(meta + 4, 4, 1).is_ok(), "a known section may be required");
     refused(one(meta, 4, number(&bytes, line, 4)), ("LINE", line), "occur once", 1);
     refused(one(line + 52, 4, 7), ("LINE", line + 52), "reserved", 7);
-    refused(one(line + 120, 4, 7), ("LINE", line + 52), "reserved", 0);
-    refused(one(line + 127, 1, 7), ("LINE", line + 52), "reserved", 0);
+    refused(one(line + 120, 4, 7), ("LINE", line + 120), "reserved", 7);
+    refused(one(line + 127, 1, 7), ("LINE", line + 120), "reserved", 7 << 56);
     for (at, part) in [(sums, "a SUMS section"), (sum2, "a SUM2 section")] {
         let outcome = forge(&bytes, &[(at, 4, unknown), (at + 4, 4, 0)]);
         refused(outcome, ("section table", 4096), part, count);

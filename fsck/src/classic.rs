@@ -5,7 +5,7 @@
 //! whose tuple lines are read one by one.
 
 use super::pieces::sized;
-use super::{Check, ReadAt};
+use super::{Check, Code, ReadAt};
 use pleach_format::classic::packed::Paged;
 use pleach_format::classic::section::load;
 use pleach_format::classic::{SLACK_BYTES, Tree};
@@ -29,7 +29,7 @@ impl<R: ReadAt> Check<'_, R> {
         let Some(section) = header.section(Tag::FAST) else { return Ok(()) };
         let (offset, length) = (section.offset(), section.entry.length.get());
         let wrong = |expected: &str, found: String, text: &str| {
-            self.rule("classic", "FAST", offset, length, expected, found, text);
+            self.rule(Code::Classic, "FAST", offset, length, expected, found, text);
             Ok(())
         };
         let shown = format!("{:?}", section.entry.parameters);
@@ -87,7 +87,7 @@ impl<R: ReadAt> Check<'_, R> {
                 let expected = format!("{rank}: {:x}", expected.to_u128());
                 let found = format!("{:x}", found.to_u128());
                 let text = "a slot must hold its key";
-                self.rule("classic", "FAST", offset + slot * width, width, expected, found, text);
+                self.rule(Code::Classic, "FAST", offset + slot * width, width, expected, found, text);
             }
         }
         Ok(())

@@ -1,15 +1,15 @@
 //! Checks of the mask and of the sorted columns: against the tuple lines, key by key.
 
 use super::pieces::sized;
-use super::{Check, ReadAt};
+use super::{Check, Code, ReadAt};
 use pleach_format::column::{GUARD_BYTES, push_native_key};
 use pleach_format::line::{self, Line};
 use pleach_format::mask::{self, Chunk, Mask, Place};
-use pleach_format::section::{ENTRY_BYTES, REQUIRED, TABLE_OFFSET, Tag};
-use pleach_format::superblock::bytes_prefix;
+use pleach_format::section::{Entry, REQUIRED, Tag};
+use pleach_format::superblock::{Superblock, bytes_prefix};
 use pleach_format::tail::TAIL_GUARD_BYTES;
 use pleach_format::view::ColumnPlace;
-use pleach_format::{Header, KeyType, ValueType, Word};
+use pleach_format::{Header, KeyType, ValueType, Word, offset_in};
 use rayon::prelude::*;
 use std::io;
 use std::ops::Range;
@@ -157,7 +157,7 @@ impl<R: ReadAt> Check<'_, R> {
         let length = bytes.len() as u64;
         let wrong = |expected: &dyn ToString, found: &dyn ToString| {
             let text = "the mask must be that of the keys";
-            self.rule("mask", "MASK", offset, length, expected.to_string(), found.to_string(), text);
+            self.rule(Code::Mask, "MASK", offset, length, expected.to_string(), found.to_string(), text);
             None
         };
         let mask = match Mask::parse(bytes, header.geometry.key_bytes, offset) {
@@ -181,11 +181,11 @@ impl<R: ReadAt> Check<'_, R> {
             return wrong(&"words that are whole keys, or a TAIL or KEYS section", &"neither");
         }
         let wanted = if needs_keys { REQUIRED } else { 0 };
-        let keys = (TABLE_OFFSET..).step_by(ENTRY_BYTES).zip(&header.sections);
-        let keys = keys.map(|(at, section)| (at, section.entry)).find(|(_, entry)| entry.tag == Tag::KEYS);
+        let keys = header.entry_offset(Tag::KEYS).zip(header.section(Tag::KEYS));
+        let keys = keys.map(|(at, section)| (at + offset_in!(Entry, flags), section.entry));
         if let Some((at, entry)) = keys.filter(|(_, entry)| entry.flags.get() != wanted) {
             let text = "KEYS is required where answers depend on it, and only there";
-            self.rule("header", "KEYS", at + 4, 4, wanted, entry.flags.get(), text);
+            self.rule(Code::Header, "KEYS", at, 4, wanted, entry.flags.get(), text);
         }
         let elements = header.mask.map_or(0, |section| section.entry.elements.get());
         if elements != mask.covered() as u64 {
@@ -210,7 +210,7 @@ impl<R: ReadAt> Check<'_, R> {
             if (first, last) != (0, shape.data_bytes) {
                 let (at, expected) = (place.offset, format!("0 up to {}", shape.data_bytes));
                 let found = format!("{first} up to {last}");
-                self.rule("column", tag.name(), at, end, expected, found, "offsets must cover the data");
+                self.rule(Code::Column, tag.name(), at, end, expected, found, "offsets must cover the data");
             }
         }
         for (at, length) in zeros {
@@ -236,7 +236,7 @@ impl<R: ReadAt> Check<'_, R> {
         if !offsets.is_sorted() || offsets[count as usize] > place.shape.data_bytes || too_long {
             let (at, length) = (place.offset + ranks.start * width, count * width);
             let text = if too_long { "a key has 65,535 bytes at most" } else { "offsets must ascend" };
-            self.rule("column", tag.name(), at, length, "ascending offsets", "others", text);
+            self.rule(Code::Column, tag.name(), at, length, "ascending offsets", "others", text);
             return Ok(None);
         }
         Ok(Some(offsets))
@@ -327,7 +327,7 @@ impl<R: ReadAt> Check<'_, R> {
             None => ("LINE", header.line_offset(header.geometry.place(rank).0), 64),
         };
         let text = format!("the element of rank {rank} must be that of its tuple");
-        self.rule("column", section, at, length, expected, hex(found), &text);
+        self.rule(Code::Column, section, at, length, expected, hex(found), &text);
     }
 
     /// Checks that a tail is the one that follows from its key, including its free bits.
@@ -363,13 +363,18 @@ impl<R: ReadAt> Check<'_, R> {
         }
         let block = &header.superblock;
         let ends = [
-            (rank == 0, &block.min_key, block.min_key_len.get(), 136),
-            (rank + 1 == header.tuples, &block.max_key, block.max_key_len.get(), 200),
+            (rank == 0, &block.min_key, block.min_key_len.get(), offset_in!(Superblock, min_key)),
+            (
+                rank + 1 == header.tuples,
+                &block.max_key,
+                block.max_key_len.get(),
+                offset_in!(Superblock, max_key),
+            ),
         ];
         for (here, prefix, length, offset) in ends {
             if here && (*prefix != bytes_prefix(key) || length as usize != key.len()) {
                 let text = "the superblock must name the outermost keys";
-                self.rule("min-max", "superblock", offset, 64, hex(key), hex(prefix), text);
+                self.rule(Code::MinMax, "superblock", offset, 64, hex(key), hex(prefix), text);
             }
         }
     }

@@ -1,12 +1,16 @@
 //! Checks of what no search depends on but every writer must obey: marks, flags, places, counts, zero bytes.
 
 use super::pieces::PIECE_BYTES;
-use super::{Check, ReadAt};
-use pleach_format::Header;
+use super::{Check, Code, ReadAt};
 use pleach_format::layout::{LINE_BYTES, align_up, section_start};
-use pleach_format::section::{ARRAY_ALIGN, ENTRY_BYTES, Need, Parameters, REQUIRED, TABLE_OFFSET, Tag};
+use pleach_format::section::{
+    ARRAY_ALIGN, Entry, Need, PARAMETERS_BYTES, Parameters, REQUIRED, TABLE_BYTES, TABLE_OFFSET, Tag,
+    entry_offset,
+};
+use pleach_format::superblock::Superblock;
 use pleach_format::version::DEVELOPMENT;
 use pleach_format::view::{HEAD_BYTES, Section};
+use pleach_format::{Header, offset_in};
 use std::io;
 
 impl<R: ReadAt> Check<'_, R> {
@@ -23,14 +27,15 @@ impl<R: ReadAt> Check<'_, R> {
         if block.development.get() != DEVELOPMENT {
             let (wanted, found) = (DEVELOPMENT.to_le_bytes(), block.development.get().to_le_bytes());
             let text = "a 0.n file carries the development mark";
-            self.rule("header", "superblock", 20, 4, wanted.escape_ascii(), found.escape_ascii(), text);
+            let at = offset_in!(Superblock, development);
+            self.rule(Code::Header, "superblock", at, 4, wanted.escape_ascii(), found.escape_ascii(), text);
         }
         if block.reserved.iter().any(|&byte| byte != 0) {
             self.rule(
-                "header",
+                Code::Header,
                 "superblock",
-                312,
-                3780,
+                offset_in!(Superblock, reserved),
+                block.reserved.len() as u64,
                 "zero",
                 "other bytes",
                 "reserved bytes must be zero",
@@ -38,16 +43,17 @@ impl<R: ReadAt> Check<'_, R> {
         }
         if block.generation.get() <= 1 && block.lineage != [0; 16] {
             let text = "a first generation comes from no other";
-            self.rule("header", "superblock", 296, 16, "zero", "a lineage", text);
+            let at = offset_in!(Superblock, lineage);
+            self.rule(Code::Header, "superblock", at, 16, "zero", "a lineage", text);
         }
         let named = block.min_key.iter().chain(&block.max_key).any(|&byte| byte != 0);
         let lengths = (block.min_key_len.get(), block.max_key_len.get());
         if header.tuples == 0 && (named || lengths != (0, 0)) {
             self.rule(
-                "min-max",
+                Code::MinMax,
                 "superblock",
-                128,
-                136,
+                offset_in!(Superblock, min_key_len),
+                offset_in!(Superblock, builder) - offset_in!(Superblock, min_key_len),
                 "zero",
                 "other bytes",
                 "an empty file names no keys",
@@ -57,20 +63,28 @@ impl<R: ReadAt> Check<'_, R> {
 
     /// Checks the section table as a whole.
     fn check_table(&self, header: &Header, head: &[u8]) {
-        let used = TABLE_OFFSET as usize + header.sections.len() * ENTRY_BYTES;
+        let used = entry_offset(header.sections.len()) as usize;
         if head[used..].iter().any(|&byte| byte != 0) {
             let (offset, length) = (used as u64, (HEAD_BYTES - used) as u64);
             let text = "the table must be zero after its entries";
-            self.rule("header", "section table", offset, length, "zero", "other bytes", text);
+            self.rule(Code::Header, "section table", offset, length, "zero", "other bytes", text);
         }
         let first = header.sections.first().map_or(Tag::SUM2, |section| section.entry.tag);
         if first != Tag::META {
             let text = "META must be the first section";
-            self.rule("header", "section table", TABLE_OFFSET, 4, Tag::META, first, text);
+            self.rule(Code::Header, "section table", TABLE_OFFSET, 4, Tag::META, first, text);
         }
         if header.tails.is_some() && header.mask.is_none() {
             let text = "only byte keys have tails";
-            self.rule("header", "section table", TABLE_OFFSET, 4096, "no TAIL", "TAIL", text);
+            self.rule(
+                Code::Header,
+                "section table",
+                TABLE_OFFSET,
+                TABLE_BYTES as u64,
+                "no TAIL",
+                "TAIL",
+                text,
+            );
         }
     }
 
@@ -83,13 +97,14 @@ impl<R: ReadAt> Check<'_, R> {
             header.sections.iter().filter(|section| !matches!(section.entry.tag, Tag::SUMS | Tag::SUM2));
         let all_sums: u64 = all_sums.map(|section| section.entry.sums.get()).sum();
         for (index, section) in header.sections.iter().enumerate() {
-            let (entry, at) = (&section.entry, TABLE_OFFSET + (index * ENTRY_BYTES) as u64);
+            let (entry, at) = (&section.entry, entry_offset(index));
             let (tag, length) = (entry.tag.to_string(), entry.length.get());
             let place = section_start(end, length);
             if place != Some(section.offset()) {
                 let wanted = place.map_or("a place".to_owned(), |place| place.to_string());
                 let text = "a section must start at the first offset that the one before it allows";
-                self.rule("header", &tag, at + 8, 8, wanted, section.offset(), text);
+                let at = at + offset_in!(Entry, offset);
+                self.rule(Code::Header, &tag, at, 8, wanted, section.offset(), text);
             }
             end = section.offset() + length;
             let required = entry.tag.kind().and_then(|kind| match kind.need {
@@ -101,12 +116,14 @@ impl<R: ReadAt> Check<'_, R> {
             });
             if let Some(wanted) = required.filter(|&wanted| wanted != entry.flags.get()) {
                 let text = "sections that answers depend on are required, others are not";
-                self.rule("header", &tag, at + 4, 4, wanted, entry.flags.get(), text);
+                let at = at + offset_in!(Entry, flags);
+                self.rule(Code::Header, &tag, at, 4, wanted, entry.flags.get(), text);
             }
             let is_plain = entry.tag.kind().is_some_and(|kind| kind.parameters.is_empty());
             if is_plain && entry.parameters != Parameters::NONE {
                 let text = "this section has no parameters";
-                self.rule("header", &tag, at + 56, 64, "zero", "other bytes", text);
+                let at = at + offset_in!(Entry, parameters);
+                self.rule(Code::Header, &tag, at, PARAMETERS_BYTES as u64, "zero", "other bytes", text);
             }
             let count = match entry.tag {
                 Tag::SUMS => Some(all_sums),
@@ -115,9 +132,9 @@ impl<R: ReadAt> Check<'_, R> {
             };
             if let Some(count) = count.filter(|&count| count != entry.elements.get()) {
                 self.rule(
-                    "header",
+                    Code::Header,
                     &tag,
-                    at + 24,
+                    at + offset_in!(Entry, elements),
                     8,
                     count,
                     entry.elements.get(),
@@ -135,7 +152,8 @@ impl<R: ReadAt> Check<'_, R> {
                 if Some(first) != wanted {
                     let wanted = wanted.map_or("a place".to_owned(), |wanted| wanted.to_string());
                     let text = "lists of sums must follow each other, each aligned";
-                    self.rule("header", &tag, at + 32, 8, wanted, first, text);
+                    let at = at + offset_in!(Entry, sums_offset);
+                    self.rule(Code::Header, &tag, at, 8, wanted, first, text);
                 } else {
                     self.check_zeros("SUMS", (listed, first))?;
                 }
@@ -147,7 +165,7 @@ impl<R: ReadAt> Check<'_, R> {
             let (wanted, length) = (listed - sums.offset(), sums.entry.length.get());
             if length != wanted {
                 let text = "a section of sums must end with its last sum";
-                self.rule("header", "SUMS", sums.offset(), length, wanted, length, text);
+                self.rule(Code::Header, "SUMS", sums.offset(), length, wanted, length, text);
             }
         }
         Ok(())
@@ -158,7 +176,7 @@ impl<R: ReadAt> Check<'_, R> {
         for at in (from..to).step_by(PIECE_BYTES as usize) {
             let bytes = self.read(at, (to - at).min(PIECE_BYTES))?;
             if let Some(bad) = bytes.iter().position(|&byte| byte != 0) {
-                self.rule("padding", tag, at + bad as u64, 1, 0, bytes[bad], "padding must be zero");
+                self.rule(Code::Padding, tag, at + bad as u64, 1, 0, bytes[bad], "padding must be zero");
             }
         }
         Ok(())

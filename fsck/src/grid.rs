@@ -4,7 +4,7 @@
 //! all marks are correct if the first one is, and if each follows from the one before. Lines are checked
 //! while they are in memory for the other checks.
 
-use super::{Check, ReadAt};
+use super::{Check, Code, ReadAt};
 use pleach_format::grid::{
     BLOCK_UNITS, CELLS, GUARD_BYTES, GridGeometry, SEGMENT_BYTES, SUPER_BYTES, Segment, UNIT_BYTES, place,
     segment_of,
@@ -51,7 +51,7 @@ impl<R: ReadAt> Check<'_, R> {
         let mut supers = tail.split_off((shape.supers_at - units_end) as usize);
         let guard = supers.split_off(supers.len() - GUARD_BYTES as usize);
         if zeros.iter().chain(&tail).chain(&guard).any(|&byte| byte != 0) {
-            self.rule("padding", "GRID", offset, shape.bytes(), 0, "other bytes", "padding must be zero");
+            self.rule(Code::Padding, "GRID", offset, shape.bytes(), 0, "other bytes", "padding must be zero");
         }
         let (segments, _) = head.as_chunks::<{ SEGMENT_BYTES as usize }>();
         let (supers, _) = supers.as_chunks::<{ SUPER_BYTES as usize }>();
@@ -63,7 +63,7 @@ impl<R: ReadAt> Check<'_, R> {
         if !ordered || segments.first().is_some_and(|segment| segment.first != 0) || last >= shape.units {
             let found = format!("{:?}", segments.last());
             let text = "segments must follow each other";
-            self.rule("grid", "GRID", offset, shape.units_at, "segments in order", found, text);
+            self.rule(Code::Grid, "GRID", offset, shape.units_at, "segments in order", found, text);
             return Ok(None);
         }
         // No key may be after the last unit: a search would take its cell for empty.
@@ -74,13 +74,21 @@ impl<R: ReadAt> Check<'_, R> {
         if reach >= shape.units {
             let wanted = format!("a unit below {}", shape.units);
             let text = "the highest key must be in a unit";
-            self.rule("grid", "GRID", offset, shape.units_at, wanted, reach, text);
+            self.rule(Code::Grid, "GRID", offset, shape.units_at, wanted, reach, text);
             return Ok(None);
         }
         supers.push(borders);
         if supers[0] != 0 || !supers.is_sorted() {
             let (at, length) = (offset + shape.supers_at, shape.supers * SUPER_BYTES);
-            self.rule("grid", "GRID", at, length, "ascending numbers", "others", "supers must count marks");
+            self.rule(
+                Code::Grid,
+                "GRID",
+                at,
+                length,
+                "ascending numbers",
+                "others",
+                "supers must count marks",
+            );
             return Ok(None);
         }
         let grid = Grid { offset, shape, segments, supers };
@@ -115,7 +123,7 @@ impl<R: ReadAt> Check<'_, R> {
         let block = unit / BLOCK_UNITS;
         let at = grid.offset + grid.shape.units_at + block * BLOCK_UNITS * UNIT_BYTES;
         let expected = format!("marks from line {} on", grid.supers[block as usize]);
-        self.rule("grid", "GRID", at, BLOCK_UNITS * UNIT_BYTES, expected, "others", text);
+        self.rule(Code::Grid, "GRID", at, BLOCK_UNITS * UNIT_BYTES, expected, "others", text);
     }
 
     /// Returns the units from this one to the end of its block.

@@ -4,7 +4,7 @@
 //! it is compared with that word in the child's last leaf, which was checked before.
 
 use super::pieces::sized;
-use super::{Check, ReadAt};
+use super::{Check, Code, ReadAt};
 use pleach_format::harmonia::{CHILD_BYTES, HarmoniaGeometry};
 use pleach_format::line::{self, Line};
 use pleach_format::{Header, Word};
@@ -76,7 +76,7 @@ impl<R: ReadAt> Check<'_, R> {
         if let Some((place, &byte)) = wrong {
             let expected = expected.get(place).copied().unwrap_or(0);
             self.rule(
-                "harmonia",
+                Code::Harmonia,
                 "HARM",
                 at + place as u64,
                 1,
@@ -128,12 +128,20 @@ impl<R: ReadAt> Check<'_, R> {
             let at = (leaf - first) as usize;
             if keys[at * stride..][..stride] != expected[..] {
                 let (at, text) = (keys_at + (at * stride) as u64, "a leaf must hold the keys of its ranks");
-                self.rule("harmonia", "HARM", at, stride as u64, format!("leaf {leaf}"), "other keys", text);
+                self.rule(
+                    Code::Harmonia,
+                    "HARM",
+                    at,
+                    stride as u64,
+                    format!("leaf {leaf}"),
+                    "other keys",
+                    text,
+                );
             } else if values[at * values_stride..][..values_stride] != wanted[..] {
                 let at = values_at + (at * values_stride) as u64;
                 let text = "a leaf must have the values of its ranks";
                 let length = values_stride as u64;
-                self.rule("harmonia", "HARM", at, length, format!("leaf {leaf}"), "other values", text);
+                self.rule(Code::Harmonia, "HARM", at, length, format!("leaf {leaf}"), "other values", text);
             }
         }
         Ok(())
@@ -164,7 +172,7 @@ impl<R: ReadAt> Check<'_, R> {
                 let at = at + (node - nodes.start) * shape.stride_bytes;
                 let text = "a key of an inner node must be the last one under the child to its left";
                 self.rule(
-                    "harmonia",
+                    Code::Harmonia,
                     "HARM",
                     at,
                     stride as u64,

@@ -9,6 +9,7 @@
 
 mod advice;
 mod classic;
+mod code;
 mod columns;
 mod frame;
 mod grid;
@@ -20,6 +21,7 @@ mod pieces;
 #[cfg(test)]
 mod tests;
 
+pub use code::Code;
 pub use pleach_pool as pool;
 
 use pleach_format::Record;
@@ -27,12 +29,12 @@ use pleach_format::checksum::{FileId, SUM_BLOCK_BYTES, SUM_BYTES, binding};
 use pleach_format::layout::{LINE_BYTES, Level};
 use pleach_format::line::Line;
 use pleach_format::meta::{Meta, TEXT_BYTES_MAX};
-use pleach_format::section::{TABLE_BYTES, TABLE_OFFSET, Tag};
+use pleach_format::section::{Entry, SpineParameters, TABLE_BYTES, TABLE_OFFSET, Tag};
 use pleach_format::spine::{self, Encoding};
-use pleach_format::superblock::SUPERBLOCK_BYTES;
+use pleach_format::superblock::{SUPERBLOCK_BYTES, Superblock};
 use pleach_format::version::MAGIC;
 use pleach_format::view::{CLOSING_BYTES, FILE_BYTES_MIN, HEAD_BYTES, Section, through_copies};
-use pleach_format::{FormatError, Header};
+use pleach_format::{FormatError, Header, offset_in};
 use std::fmt;
 use std::fs::File;
 use std::io;
@@ -62,10 +64,8 @@ pub enum Verdict {
 /// A fault in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// Name of the rule: `superblock`, `superblock-copy`, `length`, `table`, `table-copy`, `header`, `sums`,
-    /// `block`, `order`, `duplicate`, `key`, `line-padding`, `padding`, `separator`, `spine-line`, `min-max`,
-    /// `file-id`, `meta`, `mask`, `column`, `grid`, `packed`, `harmonia`, `classic`.
-    pub code: &'static str,
+    /// The rule that is broken.
+    pub code: Code,
     /// Section or structure that contains the fault.
     pub section: String,
     /// Offset of its first byte in the file.
@@ -185,7 +185,7 @@ pub fn check_bytes(bytes: &[u8]) -> Vec<Finding> {
     match Check::new(&bytes, bytes.len() as u64, None).run() {
         Ok(report) => report.findings,
         Err(error) => vec![Finding {
-            code: "length",
+            code: Code::Length,
             section: "file".into(),
             offset: 0,
             length: bytes.len() as u64,
@@ -226,7 +226,7 @@ fn taken(findings: &Mutex<Vec<Finding>>) -> Vec<Finding> {
 fn header_finding(error: &FormatError) -> Finding {
     let (code, section, offset, length, expected, found) = match error {
         FormatError::Truncated { expected, found } | FormatError::Extended { expected, found } => (
-            "length",
+            Code::Length,
             "file",
             *found.min(expected),
             found.abs_diff(*expected),
@@ -234,7 +234,7 @@ fn header_finding(error: &FormatError) -> Finding {
             format!("{found} bytes"),
         ),
         FormatError::Checksum { what, offset, expected, found } => (
-            if *what == "superblock" { "superblock" } else { "table" },
+            if *what == "superblock" { Code::Superblock } else { Code::Table },
             *what,
             *offset,
             4096,
@@ -242,11 +242,16 @@ fn header_finding(error: &FormatError) -> Finding {
             format!("sum {found:08x}"),
         ),
         FormatError::Corrupt { what, offset, rule, found } => {
-            ("header", *what, *offset, 8, (*rule).to_owned(), found.to_string())
+            (Code::Header, *what, *offset, 8, (*rule).to_owned(), found.to_string())
         }
-        other => {
-            ("header", "superblock", 0, SUPERBLOCK_BYTES as u64, "our own version".into(), other.to_string())
-        }
+        other => (
+            Code::Header,
+            "superblock",
+            0,
+            SUPERBLOCK_BYTES as u64,
+            "our own version".into(),
+            other.to_string(),
+        ),
     };
     Finding { code, section: section.into(), offset, length, expected, found, text: error.to_string() }
 }
@@ -298,9 +303,8 @@ impl<'a, R: ReadAt> Check<'a, R> {
     }
 
     /// Checks that a copy at the end of the file equals the original at its beginning.
-    fn check_copy(&self, code: &'static str, first: &[u8], copy: &[u8], offset: u64) {
+    fn check_copy(&self, code: Code, what: &str, first: &[u8], copy: &[u8], offset: u64) {
         let Some(at) = first.iter().zip(copy).position(|(a, b)| a != b) else { return };
-        let what = if code == "table-copy" { "section table" } else { "superblock" };
         add_finding(
             &self.sums,
             Finding {
@@ -343,8 +347,9 @@ impl<'a, R: ReadAt> Check<'a, R> {
         };
         let (first, second) = head.split_at(SUPERBLOCK_BYTES);
         let table = &closing[..TABLE_BYTES];
-        self.check_copy("superblock-copy", first, superblock, closing_at + TABLE_BYTES as u64);
-        self.check_copy("table-copy", second, table, closing_at);
+        let superblock_at = closing_at + TABLE_BYTES as u64;
+        self.check_copy(Code::SuperblockCopy, "superblock", first, superblock, superblock_at);
+        self.check_copy(Code::TableCopy, "section table", second, table, closing_at);
         self.check_frame(&header, &head)?;
         self.check_sums(&header)?;
         for (_, check) in Self::section_checks() {
@@ -357,7 +362,7 @@ impl<'a, R: ReadAt> Check<'a, R> {
     #[allow(clippy::too_many_arguments, reason = "the fields of a finding")]
     fn rule(
         &self,
-        code: &'static str,
+        code: Code,
         section: &str,
         offset: u64,
         length: u64,
@@ -407,7 +412,7 @@ impl<'a, R: ReadAt> Check<'a, R> {
                 add_finding(
                     &self.sums,
                     Finding {
-                        code: "sums",
+                        code: Code::Sums,
                         section: tag.to_string(),
                         offset: list_offset,
                         length: list_bytes,
@@ -448,7 +453,7 @@ impl<'a, R: ReadAt> Check<'a, R> {
                 add_finding(
                     &self.sums,
                     Finding {
-                        code: "block",
+                        code: Code::Block,
                         section: section.entry.tag.to_string(),
                         offset: section.offset() + at + (i * SUM_BLOCK_BYTES) as u64,
                         length: block.len() as u64,
@@ -470,7 +475,7 @@ impl<'a, R: ReadAt> Check<'a, R> {
         if let Some(bad) = padding.iter().position(|&byte| byte != 0) {
             let offset = section.offset() + at + (content + bad) as u64;
             let tag = section.entry.tag.to_string();
-            self.rule("padding", &tag, offset, 1, 0, padding[bad], "padding must be zero");
+            self.rule(Code::Padding, &tag, offset, 1, 0, padding[bad], "padding must be zero");
         }
     }
 
@@ -497,9 +502,9 @@ impl<'a, R: ReadAt> Check<'a, R> {
         if found != stored {
             let hex = |id: [u8; 16]| id.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
             self.rule(
-                "file-id",
+                Code::FileId,
                 "superblock",
-                48,
+                offset_in!(Superblock, file_id),
                 16,
                 hex(found),
                 hex(stored),
@@ -509,7 +514,6 @@ impl<'a, R: ReadAt> Check<'a, R> {
         Ok(())
     }
 
-    /// Checks padding, shifts and flags of every spine line, and the number of flagged ones.
     /// Returns the checks of sections beyond their sums, with the sections that each reads, in the order in which
     /// they run.
     fn section_checks() -> [(&'static [Tag], SectionCheck<Self>); 7] {
@@ -534,6 +538,7 @@ impl<'a, R: ReadAt> Check<'a, R> {
         }
     }
 
+    /// Checks padding, shifts and flags of every spine line, and the number of flagged ones.
     fn check_spine_lines(&self, header: &Header) -> io::Result<()> {
         let key_bytes = header.geometry.key_bytes;
         let flagged = AtomicU64::new(0);
@@ -547,7 +552,7 @@ impl<'a, R: ReadAt> Check<'a, R> {
                     if number >= level.lines {
                         if line.iter().any(|&byte| byte != 0) {
                             self.rule(
-                                "padding",
+                                Code::Padding,
                                 "SPIN",
                                 offset,
                                 64,
@@ -561,7 +566,7 @@ impl<'a, R: ReadAt> Check<'a, R> {
                     flagged.fetch_add(u64::from(spine::is_inexact(level.encoding, line)), Ordering::Relaxed);
                     if let Some(rule) = spine_line_rule(level, key_bytes, number, line) {
                         self.rule(
-                            "spine-line",
+                            Code::SpineLine,
                             "SPIN",
                             offset,
                             64,
@@ -577,10 +582,11 @@ impl<'a, R: ReadAt> Check<'a, R> {
         let flagged = flagged.into_inner();
         let stored = header.inexact_lines;
         if flagged != stored {
+            let field = offset_in!(Entry, parameters) + offset_in!(SpineParameters, inexact_lines);
             self.rule(
-                "spine-line",
+                Code::SpineLine,
                 "SPIN",
-                TABLE_OFFSET,
+                header.entry_offset(Tag::SPINE).unwrap_or(TABLE_OFFSET) + field,
                 8,
                 flagged,
                 stored,
@@ -595,7 +601,7 @@ impl<'a, R: ReadAt> Check<'a, R> {
         let Some(section) = header.section(Tag::META) else { return Ok(()) };
         let (start, length) = (section.offset(), section.entry.length.get());
         let broken = |at: u64, expected: &str, text: &str| {
-            self.rule("meta", "META", start + at, 8, expected, "other bytes", text);
+            self.rule(Code::Meta, "META", start + at, 8, expected, "other bytes", text);
         };
         let bytes = self.read(start, length)?;
         let (mut at, mut records) = (0, 0);
@@ -619,14 +625,14 @@ impl<'a, R: ReadAt> Check<'a, R> {
         let meta = Meta::decode(&bytes);
         let stored = section.entry.elements.get();
         if records != stored {
-            self.rule("meta", "META", start, 8, stored, records, "the table must count the records");
+            self.rule(Code::Meta, "META", start, 8, stored, records, "the table must count the records");
         }
         let logical = meta.value_logical;
         if Record::is_meant(&logical) && Record::of(header.value_type, &logical).is_none() {
             let wanted = format!("the fields of a {} value", header.value_type);
             // This text comes from the file, so it is escaped.
             let shown: String = logical.chars().take(80).flat_map(char::escape_debug).collect();
-            self.rule("meta", "META", start, 8, wanted, shown, "a record must fit its values");
+            self.rule(Code::Meta, "META", start, 8, wanted, shown, "a record must fit its values");
         }
         Ok(())
     }

@@ -5,15 +5,14 @@
 
 use super::grid::Grid;
 use super::pieces::PIECE_BYTES;
-use super::{Check, ReadAt};
+use super::{Check, Code, ReadAt};
 use pleach_format::key::Word;
 use pleach_format::layout::{LINE_BYTES, Level};
 use pleach_format::line::{self, Line};
 use pleach_format::section::Tag;
 use pleach_format::spine::{self, Encoding};
-use pleach_format::superblock::key_word;
-use pleach_format::types::MINUS_ZERO_WORD;
-use pleach_format::{Header, KeyType};
+use pleach_format::superblock::{Superblock, key_word};
+use pleach_format::{Header, offset_in};
 use std::io;
 use std::ops::Range;
 
@@ -97,9 +96,9 @@ impl<R: ReadAt> Check<'_, R> {
             let found = key.to_u128();
             if key < before {
                 let expected = format!("at least {}", before.to_u128());
-                self.rule("order", "LINE", place, bytes, expected, found, "keys must ascend");
+                self.rule(Code::Order, "LINE", place, bytes, expected, found, "keys must ascend");
             } else if key == before && are_strict(header) {
-                self.rule("duplicate", "LINE", place, bytes, "another key", found, "keys must be unique");
+                self.rule(Code::Duplicate, "LINE", place, bytes, "another key", found, "keys must be unique");
             }
         }
         let words = (0..used).map(|slot| line::key::<W>(line, slot).to_u128());
@@ -107,7 +106,7 @@ impl<R: ReadAt> Check<'_, R> {
             let place = header.line_offset(number) + slot * W::BYTES as u64;
             let found = format!("the word {word:016x}");
             self.rule(
-                "key",
+                Code::Key,
                 "LINE",
                 place,
                 8,
@@ -127,7 +126,7 @@ impl<R: ReadAt> Check<'_, R> {
         let values = line[geometry.values_at() + used * geometry.value_bytes..].iter().all(|&byte| byte == 0);
         if !(keys && gap && values) {
             let text = "free keys must be all ones, free values and gaps zero";
-            self.rule("line-padding", "LINE", offset, LINE_BYTES as u64, "padding", "other bytes", text);
+            self.rule(Code::LinePadding, "LINE", offset, LINE_BYTES as u64, "padding", "other bytes", text);
         }
     }
 
@@ -137,13 +136,13 @@ impl<R: ReadAt> Check<'_, R> {
         }
         let block = &header.superblock;
         let ends = [
-            (number == 0, 0, &block.min_key, block.min_key_len.get(), 136),
+            (number == 0, 0, &block.min_key, block.min_key_len.get(), offset_in!(Superblock, min_key)),
             (
                 number + 1 == header.lines,
                 used.saturating_sub(1),
                 &block.max_key,
                 block.max_key_len.get(),
-                200,
+                offset_in!(Superblock, max_key),
             ),
         ];
         for (here, slot, prefix, length, offset) in ends {
@@ -152,7 +151,7 @@ impl<R: ReadAt> Check<'_, R> {
             if here && (key_word(prefix, W::BYTES) != key || length as usize != W::BYTES || !rest) {
                 let found = key_word(prefix, W::BYTES);
                 self.rule(
-                    "min-max",
+                    Code::MinMax,
                     "superblock",
                     offset,
                     64,
@@ -211,7 +210,7 @@ impl<R: ReadAt> Check<'_, R> {
                 let expected = format!("{} up to below {}", last.to_u128(), first.to_u128());
                 let code = code.to_u128();
                 self.rule(
-                    "separator",
+                    Code::Separator,
                     "SPIN",
                     place,
                     bytes,
@@ -229,7 +228,7 @@ impl<R: ReadAt> Check<'_, R> {
         if cell(last) != Some(code) || code >= spine::code_max(encoding) {
             let expected = cell(last).map_or("a base at most the key".to_owned(), |cell| cell.to_string());
             self.rule(
-                "separator",
+                Code::Separator,
                 "SPIN",
                 place,
                 bytes,
@@ -239,7 +238,7 @@ impl<R: ReadAt> Check<'_, R> {
             );
         } else if shift > 0 && cell(first) == Some(code) && flags & spine::INEXACT == 0 {
             self.rule(
-                "separator",
+                Code::Separator,
                 "SPIN",
                 place,
                 bytes,
@@ -288,7 +287,8 @@ pub(super) fn ascend<W: Word>(n: usize) -> Ascend {
         let gap = N * W::BYTES..header.geometry.values_at();
         let mut before = line::key::<W>(first, N - 1);
         let (mut below, mut equal, mut signed, mut filled) = (false, false, false, 0);
-        let minus_zero = W::from_u64(MINUS_ZERO_WORD);
+        let has_minus_zero = header.key_type.minus_zero().is_some();
+        let minus_zero = W::from_u64(header.key_type.minus_zero().unwrap_or_default());
         for line in inner {
             for slot in 0..N {
                 let key = line::key::<W>(line, slot);
@@ -299,7 +299,7 @@ pub(super) fn ascend<W: Word>(n: usize) -> Ascend {
             }
             filled |= line[gap.clone()].iter().fold(0, |all, &byte| all | byte);
         }
-        !(below || are_strict(header) && equal || header.key_type == KeyType::F64 && signed || filled != 0)
+        !(below || are_strict(header) && equal || has_minus_zero && signed || filled != 0)
     }
     match n {
         2 => is_ascending::<W, 2>,

@@ -1,6 +1,6 @@
 //! Checks of the compressed key column: page by page against the tuple lines.
 
-use super::{Check, ReadAt};
+use super::{Check, Code, ReadAt};
 use pleach_format::line;
 use pleach_format::packed::{GUARD_BYTES, PAGE_KEYS, RECORD_BYTES, Record, pack, shape_of};
 use pleach_format::{Header, Word};
@@ -18,7 +18,7 @@ impl<R: ReadAt> Check<'_, R> {
     pub(super) fn check_packed(&self, header: &Header) -> io::Result<()> {
         let Some((offset, shape)) = header.packed else { return Ok(()) };
         let wrong = |at: u64, length: u64, expected: String, found: String, rule: &str| {
-            self.rule("packed", "PACK", at, length, expected, found, rule);
+            self.rule(Code::Packed, "PACK", at, length, expected, found, rule);
         };
         let records_end = shape.pages * RECORD_BYTES as u64;
         let records = self.read(offset, records_end)?;

@@ -6,7 +6,7 @@
 
 use super::classic::WINDOW_SLOTS;
 use super::pieces::sized;
-use super::{Check, ReadAt};
+use super::{Check, Code, ReadAt};
 use pleach_format::classic::packed::{DELTA_BYTES, Delta, Form, PARTIAL_BYTES, Paged, Partial, align};
 use pleach_format::{Header, Word};
 use rayon::prelude::*;
@@ -63,7 +63,7 @@ impl<R: ReadAt> Check<'_, R> {
         if length < Paged::bytes(paged.pages_at()) {
             let expected = format!("at least {}", Paged::bytes(paged.pages_at()));
             let text = "there must be a record of each page";
-            self.rule("classic", "FAST", offset, length, expected, length, text);
+            self.rule(Code::Classic, "FAST", offset, length, expected, length, text);
             return Ok(());
         }
         self.check_zeros("FAST", (offset + records_end, offset + paged.pages_at()))?;
@@ -89,7 +89,7 @@ impl<R: ReadAt> Check<'_, R> {
                     if Paged::bytes(page_end) > length {
                         let text = "pages must end inside the section";
                         self.rule(
-                            "classic",
+                            Code::Classic,
                             "FAST",
                             at,
                             record_bytes,
@@ -110,7 +110,7 @@ impl<R: ReadAt> Check<'_, R> {
         }
         if length != Paged::bytes(end) {
             let text = "length must be that of the pages";
-            self.rule("classic", "FAST", offset, length, Paged::bytes(end), length, text);
+            self.rule(Code::Classic, "FAST", offset, length, Paged::bytes(end), length, text);
             return Ok(());
         }
         self.check_zeros("FAST", (offset + end, offset + length))
@@ -130,7 +130,7 @@ impl<R: ReadAt> Check<'_, R> {
         let part = usize::from(number == paged.levels()[level].last);
         let wrong = |expected: String, found: String| {
             self.rule(
-                "classic",
+                Code::Classic,
                 "FAST",
                 at,
                 bytes.len() as u64,
@@ -200,7 +200,7 @@ impl<R: ReadAt> Check<'_, R> {
             let text = "a record must name the smallest key of its page";
             let (expected, found) = (format!("{expected:x}"), format!("{found:x}"));
             let record_bytes = paged.record_bytes() as u64;
-            self.rule("classic", "FAST", page.record_at, record_bytes, expected, found, text);
+            self.rule(Code::Classic, "FAST", page.record_at, record_bytes, expected, found, text);
         }
         for from in (0..level.slots[part]).step_by(WINDOW_SLOTS as usize) {
             let slots = from..(from + WINDOW_SLOTS).min(level.slots[part]);
@@ -222,7 +222,7 @@ impl<R: ReadAt> Check<'_, R> {
                     let expected =
                         expected.map_or("a key of the page".to_owned(), |word| format!("{word:x}"));
                     let text = "a slot must hold the word of its key";
-                    self.rule("classic", "FAST", at, width, expected, format!("{found:x}"), text);
+                    self.rule(Code::Classic, "FAST", at, width, expected, format!("{found:x}"), text);
                 }
             }
         }

@@ -4,7 +4,7 @@
 
 use pleach_format::section::Tag;
 use pleach_format::view::HEAD_BYTES;
-use pleach_fsck::{Finding, FsckOptions, Report, Verdict, check_bytes, fsck};
+use pleach_fsck::{Code, Finding, FsckOptions, Report, Verdict, check_bytes, fsck};
 use pleach_kit::generate::mix;
 use pleach_kit::mutate::{PLAIN, SEALED, content, entry_at, flip, header, put, reseal, victim};
 use pleach_kit::{files, naive};
@@ -45,7 +45,21 @@ fn bad_files_are_damaged() {
 }
 
 fn names(findings: &[Finding], code: &str, section: &str) -> bool {
-    findings.iter().any(|finding| finding.code == code && finding.section == section)
+    findings.iter().any(|finding| finding.code.name() == code && finding.section == section)
+}
+
+/// Codes are read by programs: none is renamed, and each damage of the kit names one.
+#[test]
+fn codes_keep_their_names() {
+    let names: Vec<&str> = Code::ALL.iter().map(|code| code.name()).collect();
+    let expected = "superblock superblock-copy length table table-copy header sums block order duplicate key \
+                    line-padding padding separator spine-line min-max file-id meta mask column grid packed \
+                    harmonia classic";
+    assert_eq!(names.join(" "), expected);
+    assert_eq!(Code::MinMax.to_string(), "min-max");
+    for damage in PLAIN.iter().chain(SEALED) {
+        assert!(names.contains(&damage.code), "{}: {}", damage.name, damage.code);
+    }
 }
 
 #[test]
@@ -74,7 +88,7 @@ fn is_field(whole: &[u8], finding: &Finding) -> bool {
         let is_rest = finding.offset + finding.length == HEAD_BYTES as u64;
         return finding.section != "section table" || finding.length <= 8 || is_rest;
     };
-    if finding.code != "header" {
+    if finding.code.name() != "header" {
         return true;
     }
     let section = &header(whole).sections[section];
@@ -162,7 +176,10 @@ fn words_that_no_float_has_are_found() {
         reseal(&mut bytes);
         let findings = check_bytes(&bytes);
         let at = place(rank) as u64;
-        assert!(findings.iter().any(|it| it.code == "key" && it.offset == at), "{word:x}: {findings:?}");
+        assert!(
+            findings.iter().any(|it| it.code.name() == "key" && it.offset == at),
+            "{word:x}: {findings:?}"
+        );
     }
     // For other types the same words are valid keys.
     let tuples = [(7u64, 0u32), ((1 << 63) - 1, 1), (u64::MAX - 1, 2)];
@@ -219,7 +236,7 @@ fn long_records_are_looked_at_one_by_one() {
         bytes[at] = 0xFF;
         reseal(&mut bytes);
         let findings = check_bytes(&bytes);
-        let placed = |it: &Finding| it.code == "meta" && it.offset == last as u64;
+        let placed = |it: &Finding| it.code.name() == "meta" && it.offset == last as u64;
         assert!(findings.iter().any(placed), "byte {at}: {findings:?}");
     }
     let entry = entry_at(&whole, Tag::META);

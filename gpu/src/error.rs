@@ -11,7 +11,7 @@ pub enum GpuError {
     #[error(transparent)]
     Unavailable(#[from] Unavailable),
     /// A driver call failed.
-    #[error("GPU: {call} ({cause}): check `nvidia-smi`, or search on the CPU")]
+    #[error("the GPU driver failed in {call} ({cause}): check `nvidia-smi`, or search on the CPU")]
     Driver {
         /// The call that failed.
         call: &'static str,
@@ -19,7 +19,7 @@ pub enum GpuError {
         cause: String,
     },
     /// The device no longer works; everything that was open on it is lost.
-    #[error("GPU: {call}: the device is lost ({cause}): check `nvidia-smi`, or search on the CPU")]
+    #[error("the GPU is lost: {call} ({cause}): check `nvidia-smi`, or search on the CPU")]
     Lost {
         /// The call that failed.
         call: &'static str,
@@ -27,7 +27,7 @@ pub enum GpuError {
         cause: String,
     },
     /// A kernel did not compile: a defect of this crate, or of the installed compiler.
-    #[error("GPU: a kernel did not compile ({log}): {kernel}: please report this, or search on the CPU")]
+    #[error("a GPU kernel did not compile: {kernel} ({log}): please report this, or search on the CPU")]
     Compile {
         /// Name of the kernel's source.
         kernel: &'static str,
@@ -35,7 +35,7 @@ pub enum GpuError {
         log: String,
     },
     /// No kernel searches keys or values of these types.
-    #[error("GPU: cannot search keys of type {key} with values of type {value}: search on the CPU")]
+    #[error("cannot search keys of type {key} with values of type {value} on a GPU: search on the CPU")]
     Types {
         /// Key type of the file.
         key: KeyType,
@@ -49,9 +49,7 @@ pub enum GpuError {
     #[error(transparent)]
     Read(#[from] ReadError),
     /// A device buffer is too short.
-    #[error(
-        "GPU: buffer `{name}` is too short: it has {found} bytes, {needed} are needed: pass a longer one"
-    )]
+    #[error("GPU buffer `{name}` is too short: it has {found} bytes, {needed} are needed: pass a longer one")]
     Buffer {
         /// Name of the buffer.
         name: &'static str,
@@ -61,7 +59,9 @@ pub enum GpuError {
         found: u64,
     },
     /// An allocation needs more memory than the device has, or than the limit allows.
-    #[error("GPU: {needed} bytes are needed, and {free} are free: raise the limit, or search on the CPU")]
+    #[error(
+        "out of GPU memory: {needed} bytes are needed, and {free} are free: raise the limit, or search on the CPU"
+    )]
     Memory {
         /// Bytes that are needed.
         needed: u64,
@@ -69,13 +69,13 @@ pub enum GpuError {
         free: u64,
     },
     /// The driver has no memory left.
-    #[error("GPU: {call}: out of memory: free some, or search on the CPU")]
+    #[error("out of GPU memory: {call}: free some, or search on the CPU")]
     OutOfMemory {
         /// The call that failed.
         call: &'static str,
     },
     /// The algorithm cannot search this table.
-    #[error("GPU: algorithm `{algorithm}`: {cause}: use `auto`")]
+    #[error("GPU algorithm `{algorithm}` cannot search this table: {cause}: use `auto`")]
     Algorithm {
         /// Name of the algorithm.
         algorithm: &'static str,
@@ -86,13 +86,13 @@ pub enum GpuError {
     #[error(transparent)]
     Open(#[from] OpenError),
     /// Ranks of 4 bytes were requested from a table with more than 2^32 - 1 tuples.
-    #[error("GPU: {tuples} tuples have ranks of more than 32 bits: request ranks of 8 bytes")]
+    #[error("GPU ranks do not fit into 32 bits: there are {tuples} tuples: request ranks of 8 bytes")]
     Ranks {
         /// Tuples of the table.
         tuples: u64,
     },
     /// An operator does not accept these relations or options.
-    #[error("GPU: {operator}: {cause}")]
+    #[error("{operator} on a GPU: {cause}")]
     Operator {
         /// Name of the operator.
         operator: &'static str,
@@ -101,17 +101,15 @@ pub enum GpuError {
     },
     /// A condition has no result for a tuple: a number out of range, or a division by zero.
     #[error(
-        "GPU: select: arithmetic of the condition has no result in the tuple of rank {rank}: exclude it, or \
-         select on the CPU"
+        "arithmetic of the condition has no result on a GPU: the tuple of rank {rank}: exclude it, or select \
+         on the CPU"
     )]
     Arithmetic {
         /// Rank of the tuple.
         rank: u64,
     },
     /// A sum does not fit into 64 bits.
-    #[error(
-        "GPU: reduce: the sum of the values of key {key:#x} does not fit into 64 bits: sum narrower ones"
-    )]
+    #[error("a sum of values does not fit into 64 bits on a GPU: key {key:#x}: sum narrower ones")]
     Sum {
         /// Word of the key.
         key: u64,

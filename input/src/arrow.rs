@@ -8,7 +8,7 @@ use crate::body::{Body, fill};
 use crate::guard::Refused;
 use crate::messages::{self, HEAD_BYTES_MAX, message_in};
 use crate::names::Asked;
-use crate::problem::{problem, unreadable};
+use crate::problem::{fault, problem, unreadable};
 use arrow_array::RecordBatch;
 use arrow_buffer::{Buffer, MutableBuffer};
 use arrow_ipc::reader::{FileDecoder, StreamDecoder, read_footer_length};
@@ -60,7 +60,7 @@ fn open_file(
 }
 
 fn damaged(what: &str) -> Refused {
-    Refused::ours(format!("{what}: it is truncated or damaged"))
+    Refused::ours(fault(what, "it is truncated or damaged"))
 }
 
 /// Contents of a file's footer and of the headers of its batches.
@@ -257,8 +257,9 @@ impl StreamBatches {
             let Some(bytes) = messages::next_message(&mut self.reader, start)? else {
                 let rest = io::copy(&mut self.reader, &mut io::sink())?;
                 if rest > 0 && !self.is_file {
-                    return Err(Refused::ours(format!(
-                        "{rest} bytes follow the end of its stream: cut them off"
+                    return Err(Refused::ours(fault(
+                        format!("{rest} bytes follow the end of its stream"),
+                        "cut them off",
                     )));
                 }
                 return Ok(None);

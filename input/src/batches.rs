@@ -8,7 +8,7 @@ use crate::guard::{Refused, guarded};
 use crate::kind::{Kind, Wanted};
 use crate::logical::natural;
 use crate::names::{Asked, Names};
-use crate::problem::{missing, problem, unknown_op};
+use crate::problem::{fault, missing, problem, unknown_op};
 use crate::selection::Selection;
 use crate::strings;
 use arrow_array::cast::AsArray;
@@ -169,7 +169,7 @@ impl BatchSource {
         let array = column_of(batch, at, label, Kind::Utf8, &[], &self.input, self.rows)?;
         let strings = ArrayStrings::new(&array, 0, array.len()).ok_or_else(|| {
             let text = format!("it holds {}, not the texts put, add and del", array.data_type());
-            problem(&self.input, label, text)
+            problem(&self.input, label, fault(text, ""))
         })?;
         (0..array.len())
             .map(|index| {
@@ -206,7 +206,7 @@ impl Lane {
         }
         let data = self.array.to_data();
         let numbers = slice(&data, start, count).ok_or_else(|| {
-            let text = format!("it holds {} in some batches: the file is damaged", data.data_type());
+            let text = fault(format!("it holds {} in some batches", data.data_type()), "the file is damaged");
             problem(input, label, text)
         })?;
         convert::append(numbers, *target, out)

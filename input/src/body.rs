@@ -2,7 +2,7 @@
 
 use crate::content::{Content, MARK_BYTES, is_plain};
 use crate::format::{FORMATS, Format, Types, alternatives};
-use crate::problem::{caused, problem, unreadable};
+use crate::problem::{caused, fault, problem, unreadable};
 use pleach_builder::SourceError;
 use std::fs::File;
 use std::io::{self, Read, Seek};
@@ -45,14 +45,18 @@ impl Body {
         let (head, wanted) = (&head[..bytes], Content::Table(format));
         match Content::from_head(head) {
             Some(found) if found != wanted => {
-                let text = format!("it is {}, not {}: {}", found.name(), wanted.name(), found.advice());
+                let text = fault(format!("it is {}, not {}", found.name(), wanted.name()), found.advice());
                 Err(problem(input, "", text))
             }
             None if is_plain(head) => match format.row().not_text {
                 Some(what) => {
                     let texts = FORMATS.iter().filter(|row| row.types == Types::Requested);
                     let texts = alternatives(texts.map(|row| row.name));
-                    Err(problem(input, "", format!("{what}: it looks like text: give --format {texts}")))
+                    Err(problem(
+                        input,
+                        "",
+                        fault(format!("{what}: it looks like text"), format!("give --format {texts}")),
+                    ))
                 }
                 None => Ok(body),
             },

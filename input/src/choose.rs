@@ -4,7 +4,7 @@ use crate::format::alternatives;
 use crate::kind::{Kind, Target};
 use crate::logical::Natural;
 use crate::options::InputOptions;
-use crate::problem::problem;
+use crate::problem::{fault, problem};
 use pleach_builder::SourceError;
 use pleach_format::logical::{Logical, Meaning, Ratio, ratio};
 use pleach_format::record::FieldKind;
@@ -30,8 +30,10 @@ pub(crate) fn choose_key(
     options: &InputOptions,
 ) -> Result<Chosen<KeyType>, SourceError> {
     let natural = natural.ok_or_else(|| {
-        let text =
-            format!("wrong type: it holds {held}, but keys are {HELD}: choose another column with --key");
+        let text = fault(
+            format!("wrong type: it holds {held}, but keys are {HELD}"),
+            "choose another column with --key",
+        );
         problem(input, label, text)
     })?;
     let kind = options.key_type.unwrap_or(natural.kind.key_type());
@@ -50,12 +52,12 @@ pub(crate) fn choose_value(
 ) -> Result<Chosen<ValueType>, SourceError> {
     let natural = natural.ok_or_else(|| {
         let text = format!("wrong type: it holds {held}, but values are {HELD}");
-        problem(input, label, format!("{text}: choose another column with --value, or --value-type none"))
+        problem(input, label, fault(text, "choose another column with --value, or --value-type none"))
     })?;
     let kind = options.value_type.or(natural.kind.value_type()).ok_or_else(|| {
         let possible = possible(&natural, false);
         let text = format!("wrong type: it holds {held}, which is not a type of values");
-        problem(input, label, format!("{text}: choose {possible} with --value-type, or another column"))
+        problem(input, label, fault(text, format!("choose {possible} with --value-type, or another column")))
     })?;
     let meant = Meant { logical: options.value_logical.as_ref(), is_raw: options.is_raw() };
     let target = Target::of_value(kind);
@@ -78,14 +80,14 @@ pub(crate) fn kinds_of_fields(
             Some(kind) => Ok(vec![Some(kind); count]),
             None => {
                 let text = format!("{value_type} has no fixed width, which the fields of a record need");
-                Err(problem(input, "", format!("{text}: choose a type like bytes16 with --value-type")))
+                Err(problem(input, "", fault(text, "choose a type like bytes16 with --value-type")))
             }
         },
         (&[kind], _) => Ok(vec![Some(kind); count]),
         (kinds, _) if kinds.len() == count => Ok(kinds.iter().copied().map(Some).collect()),
         (kinds, _) => {
             let text = format!("there are {count} value columns, but {} types", kinds.len());
-            Err(problem(input, "", format!("{text}: give one for each, or one for all")))
+            Err(problem(input, "", fault(text, "give one for each, or one for all")))
         }
     }
 }
@@ -175,7 +177,7 @@ pub(crate) fn agreed(
                 (Meaning::new(natural.kind.key_type(), &natural.logical), if key { "key" } else { "value" });
             let there = if *logical == Logical::Plain { format!("plain {wish}") } else { logical.name() };
             let text = format!("types differ: this {role} column holds {here}, but {there} is needed");
-            return Err(problem(input, label, format!("{text}: choose a column of that type")));
+            return Err(problem(input, label, fault(text, "choose a column of that type")));
         };
         let form = logical.form().filter(|_| is_text || from.is_some());
         return Ok((Target { form, from, ..target }, logical.meta()));
@@ -187,7 +189,7 @@ pub(crate) fn agreed(
         return Err(problem(
             input,
             label,
-            format!("{text}: choose one of these with {option}, or another column"),
+            fault(text, format!("choose one of these with {option}, or another column")),
         ));
     };
     let logical = if natural.kind == target.kind { natural.logical.clone() } else { String::new() };

@@ -138,10 +138,10 @@ impl Content {
     }
 }
 
-/// Describes the probable content of a file with an unknown extension, and what to do; `None` if its first
-/// bytes do not show it.
+/// Describes the probable content of a file with an unknown extension, and says what to do; `None` if its
+/// first bytes do not show it.
 #[must_use]
-pub fn looks_like(path: &Path) -> Option<String> {
+pub fn looks_like(path: &Path) -> Option<(String, String)> {
     let content = Content::from_path(path)?;
     let noun = content.name();
     let noun = noun.strip_prefix("compressed with ").unwrap_or(noun);
@@ -149,7 +149,7 @@ pub fn looks_like(path: &Path) -> Option<String> {
         Content::Gzip | Content::Zstd => "give the --format of its content, such as csv".to_owned(),
         content => content.advice(),
     };
-    Some(format!("it looks like {noun}: {advice}"))
+    Some((format!("it looks like {noun}"), advice))
 }
 
 /// Returns true if more bytes could identify what `head` does not.

@@ -6,7 +6,7 @@
 //! wrapped. For byte strings see [`crate::strings`].
 
 use crate::kind::{Kind, Target};
-use crate::problem::{nan_key, place, problem};
+use crate::problem::{fault, nan_key, place, problem};
 use pleach_builder::{Column, SourceError};
 use pleach_format::Key;
 use pleach_format::logical::{Ratio, shown};
@@ -245,11 +245,16 @@ pub(crate) fn misfit(input: &str, row: u64, label: &str, number: &str, target: T
     let option = target.option();
     if let (Some((_, from)), Some(form), Ok(word)) = (target.from, target.form, number.parse::<i64>()) {
         let (word, noun) = (shown(from, word), form.noun());
-        let text =
-            format!("{word} is not a whole {noun}: choose a finer type with {option}, or another column");
+        let text = fault(
+            format!("{word} is not a whole {noun}"),
+            format!("choose a finer type with {option}, or another column"),
+        );
         return problem(input, place(row, label), text);
     }
-    let text = format!("{number} does not fit {}: choose another type with {option}", target.kind.bounds());
+    let text = fault(
+        format!("{number} does not fit {}", target.kind.bounds()),
+        format!("choose another type with {option}"),
+    );
     problem(input, place(row, label), text)
 }
 

@@ -9,7 +9,7 @@ use crate::kind::{Kind, Target, Wanted};
 use crate::logical::Natural;
 use crate::names::Names;
 use crate::options::InputOptions;
-use crate::problem::{place, problem};
+use crate::problem::{fault, place, problem};
 use pleach_builder::{Column, Schema, SourceError, Strings};
 use pleach_format::Logical;
 use pleach_format::record::{Field, FieldKind, Record};
@@ -86,9 +86,10 @@ impl Fields {
             Some(record) if record.len() == columns.len() => record.clone(),
             Some(record) => {
                 let text = format!("it has {} columns of values, but the record {record}", columns.len());
-                return Err(problem(input, "", format!("{text}: give one for each field")));
+                return Err(problem(input, "", fault(text, "give one for each field")));
             }
-            None => Record::new(fields).map_err(|error| problem(input, "", error.to_string()))?,
+            None => Record::new(fields)
+                .map_err(|error| problem(input, "", fault(error.what(), error.advice())))?,
         };
         let held = chosen.iter().map(|column| empty(column.target)).collect();
         Ok(Self { record, columns: chosen, held, packed: Vec::new() })
@@ -119,9 +120,9 @@ impl Fields {
             let places = places.map(|record| &mut record[at..end]);
             put(kind, held, places).map_err(|(at, number)| {
                 let column = &self.columns[index];
-                let text = format!("{number} does not fit {}: choose another type", bounds(kind));
-                let text = format!("{text} with --value-type");
-                problem(input, place(row + at as u64, &column.label), text)
+                let text = format!("{number} does not fit {}", bounds(kind));
+                let fault = fault(text, "choose another type with --value-type");
+                problem(input, place(row + at as u64, &column.label), fault)
             })?;
             held.clear();
         }
@@ -151,15 +152,11 @@ fn typed(
 ) -> Result<(FieldKind, Target, String), SourceError> {
     let natural = natural.ok_or_else(|| {
         let text = format!("wrong type: it holds {held}, which cannot be a field of a record");
-        problem(input, label, format!("{text}: choose another column with --value"))
+        problem(input, label, fault(text, "choose another column with --value"))
     })?;
     let kind = wish.or_else(|| field_of(&natural)).ok_or_else(|| {
         let text = format!("{held} has no fixed width, which the fields of a record need");
-        problem(
-            input,
-            label,
-            format!("{text}: give it a type like bytes16 with --value-type, or leave it out"),
-        )
+        problem(input, label, fault(text, "give it a type like bytes16 with --value-type, or leave it out"))
     })?;
     let target = Target::of(kind_of(kind), false);
     let (target, logical) = agreed(input, label, held, &natural, Some(target), (&kind, false), meant)?;

@@ -6,7 +6,7 @@
 //! the reason, with advice. The library does not distinguish a damaged file from one that is too new, and so
 //! neither do we.
 
-use crate::problem::{problem, unreadable};
+use crate::problem::{Fault, fault, problem, unreadable};
 use arrow_schema::ArrowError;
 use pleach_builder::SourceError;
 use std::cell::Cell;
@@ -23,7 +23,7 @@ thread_local! {
 #[derive(Debug)]
 pub(crate) enum Refused {
     /// A sentence of ours, with advice.
-    Ours(String),
+    Ours(Fault),
     /// The reason that a library gave.
     Library(String),
     /// An error of the system.
@@ -31,8 +31,8 @@ pub(crate) enum Refused {
 }
 
 impl Refused {
-    pub(crate) fn ours(text: impl Into<String>) -> Self {
-        Self::Ours(text.into())
+    pub(crate) fn ours(fault: impl Into<Fault>) -> Self {
+        Self::Ours(fault.into())
     }
 
     /// Wraps the reason of a library.
@@ -51,7 +51,7 @@ impl Refused {
     /// Converts it to the error of an input.
     pub(crate) fn at(self, input: &str, place: impl Into<String>) -> SourceError {
         match self {
-            Self::Ours(text) => problem(input, place, text),
+            Self::Ours(fault) => problem(input, place, fault),
             Self::Library(reason) => problem(input, place, unread(&reason)),
             Self::System(error) => unreadable(input, place, error),
         }
@@ -65,11 +65,10 @@ impl From<io::Error> for Refused {
 }
 
 /// Returns the message for content that a library does not read, with its `reason`.
-fn unread(reason: &str) -> String {
-    format!(
-        "this version cannot read it ({reason}): check that it is complete, or write it again with plain \
-         types, uncompressed or compressed with zstd or snappy"
-    )
+fn unread(reason: &str) -> Fault {
+    let advice = "check that it is complete, or write it again with plain types, uncompressed or compressed with \
+                  zstd or snappy";
+    fault(format!("this version cannot read it ({reason})"), advice)
 }
 
 /// Shortens a reason and removes its line ends.

@@ -5,6 +5,7 @@
 //! that the codec can unpack from so few bytes, and with the memory of the machine.
 
 use crate::guard::{Refused, caught};
+use crate::problem::fault;
 use arrow_buffer::Buffer;
 use arrow_data::{BufferSpec, layout};
 use arrow_ipc::{CompressionType, Message, MetadataVersion, root_as_message};
@@ -31,9 +32,9 @@ pub(crate) fn schema_of(schema: &arrow_ipc::Schema<'_>) -> Result<Schema, Refuse
     for column in columns {
         if let Err(reason) = caught(|| Field::from(column)) {
             let name = column.name().unwrap_or_default();
-            return Err(Refused::ours(format!(
-                "column {name:?} has a type that this version does not read ({reason}): leave the column out, or \
-                 write it as another type"
+            return Err(Refused::ours(fault(
+                format!("column {name:?} has a type that this version does not read ({reason})"),
+                "leave the column out, or write it as another type",
             )));
         }
     }
@@ -56,7 +57,7 @@ pub(crate) fn check(
     projection: Option<&[usize]>,
     memory: u64,
 ) -> Result<(), Refused> {
-    let damaged = |what: &str| Refused::ours(format!("{what}: it is truncated or damaged"));
+    let damaged = |what: &str| Refused::ours(fault(what, "it is truncated or damaged"));
     let (batch, columns) = if let Some(batch) = message.header_as_record_batch() {
         (batch, Some(schema))
     } else if let Some(dictionary) = message.header_as_dictionary_batch() {
@@ -70,8 +71,9 @@ pub(crate) fn check(
         Some(CompressionType::ZSTD) => Some(ZSTD_RATIO),
         Some(other) => {
             let name = other.variant_name().unwrap_or("an unknown codec");
-            let text = format!(
-                "it is compressed with {name}, which this version does not read: write it with zstd or lz4"
+            let text = fault(
+                format!("it is compressed with {name}, which this version does not read"),
+                "write it with zstd or lz4",
             );
             return Err(Refused::ours(text));
         }
@@ -124,10 +126,9 @@ pub(crate) fn check(
         None => total = stated.iter().fold(total, |sum, &length| sum.saturating_add(length)),
     }
     if total > memory {
-        return Err(Refused::ours(format!(
-            "a batch of it decompresses to {total} bytes, and {memory} are available: write it in smaller \
-             batches, or \
-             without compression"
+        return Err(Refused::ours(fault(
+            format!("a batch of it decompresses to {total} bytes, and {memory} are available"),
+            "write it in smaller batches, or without compression",
         )));
     }
     Ok(())

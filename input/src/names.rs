@@ -6,7 +6,7 @@
 //! or with one of them twice, is refused with both lists.
 
 use crate::options::InputOptions;
-use crate::problem::problem;
+use crate::problem::{fault, problem};
 use pleach_builder::SourceError;
 use pleach_format::ValueType;
 use std::cell::RefCell;
@@ -128,7 +128,8 @@ impl Names<'_> {
             match (hits.next(), hits.count()) {
                 (Some(index), 0) => return Ok(index),
                 (Some(_), more) => {
-                    let text = format!("column {wish:?} occurs {} times: choose it by number", more + 1);
+                    let text =
+                        fault(format!("column {wish:?} occurs {} times", more + 1), "choose it by number");
                     return Err(problem(input, "", text));
                 }
                 (None, _) => {}
@@ -138,11 +139,11 @@ impl Names<'_> {
             Ok(index) if index < self.len() => Ok(index),
             _ => {
                 let text = match of_path(input, wish) {
-                    Some(folder) => format!(
-                        "no column {wish:?}; the path has it ({folder}), but paths are not read: write it \
-                         into the files as a column, or choose another column"
+                    Some(folder) => fault(
+                        format!("no column {wish:?}; the path has it ({folder}), but paths are not read"),
+                        "write it into the files as a column, or choose another column",
                     ),
-                    None => format!("no column {wish:?}: {}", self.list()),
+                    None => fault(format!("no column {wish:?}"), self.list()),
                 };
                 Err(problem(input, "", text))
             }
@@ -277,8 +278,8 @@ impl Names<'_> {
             }
             None => format!("no column {usual:?}"),
         };
-        let text = format!("it has {wanted}: {}: name it with {option}", self.list());
-        Err(problem(input, "", format!("{text}, or give --no-header if the first line is a change")))
+        let advice = format!("name it with {option}, or give --no-header if the first line is a change");
+        Err(problem(input, "", fault(format!("it has {wanted}: {}", self.list()), advice)))
     }
 
     /// Chooses the column of operations in a table of changes.
@@ -359,7 +360,7 @@ fn follow(
         };
         let both = format!("its columns are {}, those of {} are {}", shown(here), first.input, shown(there));
         let advice = format!("give all inputs the same names, or choose columns by number with {option}");
-        Err(problem(input, "", format!("{text}: {both}: {advice}")))
+        Err(problem(input, "", fault(format!("{text}: {both}"), advice)))
     };
     let key = find("key", "--key", asked.key.as_deref(), *key)?;
     let value = value.map(|index| find("value", "--value", asked.value.as_deref(), index)).transpose()?;

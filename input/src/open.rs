@@ -5,7 +5,7 @@ use crate::content::{Content, looks_like};
 use crate::format::{FORMATS, Format, Types, alternatives, is_packed_name};
 use crate::guard::guarded;
 use crate::names::Asked;
-use crate::problem::{problem, unreadable};
+use crate::problem::{fault, problem, unreadable};
 use crate::{arrow, csv, npy, parquet, raw};
 use pleach_builder::{Source, SourceError};
 use std::fs::File;
@@ -29,15 +29,19 @@ pub(crate) fn open_path(path: &Path, options: &Asked) -> Result<(Box<dyn Source>
     let format = options.format.or_else(|| Format::from_path(path)).ok_or_else(|| {
         let known = FORMATS.iter().filter(|row| row.types != Types::Required);
         let known: Vec<String> = known.map(|row| format!(".{}", row.extensions[0])).collect();
-        let advice = looks_like(path).unwrap_or_else(|| "give the format with --format".to_owned());
-        problem(&input, "", format!("its extension is not one of {}: {advice}", known.join(", ")))
+        let what = format!("its extension is not one of {}", known.join(", "));
+        let fault = match looks_like(path) {
+            Some((found, advice)) => fault(format!("{what}: {found}"), advice),
+            None => fault(what, "give the format with --format"),
+        };
+        problem(&input, "", fault)
     })?;
     // Raw tuples may begin with any bytes, but a name with the extension of a compressed file is no accident.
     if format == Format::Raw
         && is_packed_name(path)
         && let Some(content) = Content::from_path(path).filter(|content| content.is_packed())
     {
-        return Err(problem(&input, "", format!("it is {}: {}", content.name(), content.advice())));
+        return Err(problem(&input, "", fault(format!("it is {}", content.name()), content.advice())));
     }
     let (body, bytes) = if metadata.is_file() {
         (Body::File(file, metadata.len()), Some(metadata.len()))
@@ -57,7 +61,7 @@ pub(crate) fn open_body(
     let body = body.checked(input, format)?;
     if options.changes && !format.row().has_changes {
         let known = alternatives(FORMATS.iter().filter(|row| row.has_changes).map(|row| row.title));
-        let text = format!("it has no column for put, add and del: give changes as {known}");
+        let text = fault("it has no column for put, add and del", format!("give changes as {known}"));
         return Err(problem(input, "", text));
     }
     match format {

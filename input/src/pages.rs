@@ -8,6 +8,7 @@
 //! page that unpacks to more than its stated size.
 
 use crate::guard::Refused;
+use crate::problem::fault;
 use crate::thrift::{Broken, I16, I64, LIST, STRUCT, Thrift};
 use bytes::Bytes;
 use parquet::arrow::arrow_reader::RowGroups;
@@ -150,7 +151,7 @@ impl PageHeader {
 
     /// Checks the header against its column chunk.
     fn check(&self, chunk: &Chunk) -> Result<(), Refused> {
-        let damaged = |what: &str| Err(Refused::ours(format!("{what}: it is damaged")));
+        let damaged = |what: &str| Err(Refused::ours(fault(what, "it is damaged")));
         let (Ok(unpacked), Ok(packed)) = (u64::try_from(self.unpacked), u64::try_from(self.packed)) else {
             return damaged("a page has a negative length");
         };
@@ -158,9 +159,9 @@ impl PageHeader {
             return damaged("a page is longer than its column");
         }
         if unpacked > PAGE_BYTES_MAX {
-            return Err(Refused::ours(format!(
-                "a page decompresses to {unpacked} bytes, at most {PAGE_BYTES_MAX} are supported: write it \
-                 in smaller pages"
+            return Err(Refused::ours(fault(
+                format!("a page decompresses to {unpacked} bytes, at most {PAGE_BYTES_MAX} are supported"),
+                "write it in smaller pages",
             )));
         }
         if unpacked > packed.saturating_mul(chunk.ratio).saturating_add(SLACK_BYTES) {
@@ -202,9 +203,9 @@ impl Chunk {
     fn of(column: &ColumnChunkMetaData, bytes: u64) -> Result<Self, Refused> {
         let name = column.column_path().string();
         let ratio = ratio(column.compression()).map_err(|codec| {
-            Refused::ours(format!(
-                "column {name:?} is compressed with {codec}, which this version does not read: write it \
-                 with zstd or snappy"
+            Refused::ours(fault(
+                format!("column {name:?} is compressed with {codec}, which this version does not read"),
+                "write it with zstd or snappy",
             ))
         })?;
         let place = (|| {
@@ -214,7 +215,10 @@ impl Chunk {
             (end <= bytes).then_some((start, end))
         })();
         let (start, end) = place.ok_or_else(|| {
-            Refused::ours(format!("column {name:?} lies outside the file: it is truncated or damaged"))
+            Refused::ours(fault(
+                format!("column {name:?} lies outside the file"),
+                "it is truncated or damaged",
+            ))
         })?;
         let value_bytes = match column.column_type() {
             Type::BOOLEAN => 0,

@@ -9,7 +9,7 @@ use crate::body::Body;
 use crate::guard::{Refused, caught};
 use crate::names::Asked;
 use crate::pages::{self, FIXED_BYTES_MAX, Fault, Groups};
-use crate::problem::problem;
+use crate::problem::{fault, problem};
 use arrow_schema::{DataType, Field, Fields, Schema};
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader};
 use parquet::arrow::{
@@ -96,10 +96,9 @@ fn schema_of(metadata: &Arc<ParquetMetaData>) -> (Schema, BTreeMap<usize, String
 
 /// Makes the error for a column of a type that this version does not know.
 fn not_read(input: &str, schema: &Schema, root: usize, reason: &str) -> SourceError {
-    let text = format!(
-        "wrong type: this version does not support it ({reason}): choose another column with --key or \
-         --value, or write \
-         it as another type"
+    let text = fault(
+        format!("wrong type: this version does not support it ({reason})"),
+        "choose another column with --key or --value, or write it as another type",
     );
     problem(input, format!("column {:?}", schema.field(root).name()), text)
 }
@@ -161,9 +160,11 @@ fn batch_rows(metadata: &ParquetMetaData, mask: &ProjectionMask) -> Result<usize
             let length = column.column_descr().type_length();
             if length > FIXED_BYTES_MAX {
                 let name = column.column_path().string();
-                return Err(Refused::ours(format!(
-                    "column {name:?} holds strings of {length} bytes each, at most {FIXED_BYTES_MAX} are \
-                     supported: write it as strings of varying length"
+                return Err(Refused::ours(fault(
+                    format!(
+                        "column {name:?} holds strings of {length} bytes each, at most {FIXED_BYTES_MAX} are supported"
+                    ),
+                    "write it as strings of varying length",
                 )));
             }
             packed = packed.saturating_add(u64::try_from(column.uncompressed_size()).unwrap_or(0));

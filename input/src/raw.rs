@@ -4,7 +4,7 @@ use crate::body::Body;
 use crate::kind::{Kind, Target, Wanted};
 use crate::logical::Natural;
 use crate::names::{Asked, Names};
-use crate::problem::problem;
+use crate::problem::{fault, problem};
 use crate::records::{Item, Lane, Records, ragged};
 use crate::selection::Selection;
 use pleach_builder::{Source, SourceError};
@@ -19,7 +19,7 @@ pub(crate) fn open(input: &str, body: Body, options: &Asked) -> Result<Box<dyn S
         let item = Item::of(target.kind).ok_or_else(|| {
             let text = format!("raw tuples have a fixed length, but {name} has none");
             let advice = "give --raw a type like bytes16, or convert it to another format";
-            problem(input, "", format!("{text}: {advice}"))
+            problem(input, "", fault(text, advice))
         })?;
         Ok((name.to_string(), target.kind, item, at))
     };

@@ -10,7 +10,7 @@ use crate::chunk::{CHUNK_BYTES, held_bytes, prepare};
 use crate::convert::{self, Slice, misfit};
 use crate::fields::Fields;
 use crate::kind::{Kind, Target};
-use crate::problem::{missing, place, problem, unreadable};
+use crate::problem::{fault, missing, place, problem, unreadable};
 use crate::strings;
 use pleach_builder::{Chunk, Column, Schema, Source, SourceError};
 use pleach_format::key::Word;
@@ -153,11 +153,11 @@ impl Records {
         let left = self.end - self.start;
         if let Some(rows) = self.schema.rows {
             if self.rows < rows {
-                let text = format!("it ends after {} of {rows} rows: it is truncated", self.rows);
+                let text = fault(format!("it ends after {} of {rows} rows", self.rows), "it is truncated");
                 return Err(problem(&self.input, "", text));
             }
             if self.rows > rows || left > 0 {
-                let text = format!("more bytes follow its {rows} rows: cut them off");
+                let text = fault(format!("more bytes follow its {rows} rows"), "cut them off");
                 return Err(problem(&self.input, "", text));
             }
         }
@@ -283,8 +283,10 @@ impl Records {
             text.clear();
             for letter in &letters[..filled] {
                 text.push(char::from_u32(code(letter)).ok_or_else(|| {
-                    let text =
-                        format!("{:#x} is not a character: it is damaged, or has another type", code(letter));
+                    let text = fault(
+                        format!("{:#x} is not a character", code(letter)),
+                        "it is damaged, or has another type",
+                    );
                     problem(&self.input, place(row, &lane.label), text)
                 })?);
             }
@@ -393,5 +395,5 @@ where
 /// Makes the error for an input that ends inside a row.
 pub(crate) fn ragged(input: &str, stride: usize, left: u64) -> SourceError {
     let text = format!("invalid length: {left} bytes are left after the last row of {stride} bytes");
-    problem(input, "", format!("{text}: it is truncated, or has other types"))
+    problem(input, "", fault(text, "it is truncated, or has other types"))
 }

@@ -6,7 +6,7 @@
 
 use crate::kind::{Kind, Target};
 use crate::parse::{Shown, TextProblem, parse};
-use crate::problem::{missing, nan_key, place, problem};
+use crate::problem::{fault, missing, nan_key, place, problem};
 use pleach_builder::{Column, SourceError};
 use pleach_format::types::KEY_BYTES_MAX;
 
@@ -121,23 +121,26 @@ pub(crate) fn misfit(
 ) -> SourceError {
     let (option, shown, bytes) = (target.option(), Shown(string), string.len());
     let text = match what {
-        StringProblem::NotUtf8 => format!("{shown} is not valid UTF-8: choose bytes with {option}"),
+        StringProblem::NotUtf8 => {
+            fault(format!("{shown} is not valid UTF-8"), format!("choose bytes with {option}"))
+        }
         StringProblem::Length => {
             let wanted =
                 if target.kind == Kind::U128 { "u128 (16 bytes)".into() } else { target.kind.bounds() };
-            format!("{shown} has {bytes} bytes and does not fit {wanted}: choose another type with {option}")
-        }
-        StringProblem::TooLong => {
-            format!(
-                "it has {bytes} bytes, but a key has at most {KEY_BYTES_MAX}: shorten it, or choose another \
-                 column with --key"
+            fault(
+                format!("{shown} has {bytes} bytes and does not fit {wanted}"),
+                format!("choose another type with {option}"),
             )
         }
+        StringProblem::TooLong => fault(
+            format!("it has {bytes} bytes, but a key has at most {KEY_BYTES_MAX}"),
+            "shorten it, or choose another column with --key",
+        ),
         StringProblem::NotANumber(TextProblem::Missing) => {
             let kind = if target.kind.is_float() { "number" } else { "whole number" };
-            format!(
-                "it is an empty text, not a {kind}: fill or drop such rows, or choose another type with \
-                 {option}"
+            fault(
+                format!("it is an empty text, not a {kind}"),
+                format!("fill or drop such rows, or choose another type with {option}"),
             )
         }
         StringProblem::NotANumber(what) => return unparsed(input, row, label, string, target, what),
@@ -161,10 +164,12 @@ pub(crate) fn misfit_of_text(
         return misfit(input, row, label, field, target, what);
     }
     let (shown, bytes, wanted) = (Shown(field), field.len(), target.kind.bounds());
-    let text = format!(
-        "{shown} has {bytes} bytes and does not fit {wanted}: if these are hexadecimal digits, write \\x \
-         before them, else choose another type with {}",
-        target.option()
+    let text = fault(
+        format!("{shown} has {bytes} bytes and does not fit {wanted}"),
+        format!(
+            "if these are hexadecimal digits, write \\x before them, else choose another type with {}",
+            target.option()
+        ),
     );
     problem(input, place(row, label), text)
 }
@@ -184,15 +189,21 @@ pub(crate) fn unparsed(
         TextProblem::Nan => return nan_key(input, row, label),
         TextProblem::NotANumber => {
             let kind = if target.kind.is_float() { "number" } else { "whole number" };
-            format!("not a {kind}: {}: correct it, or choose another column or {option}", Shown(field))
+            fault(
+                format!("not a {kind}: {}", Shown(field)),
+                format!("correct it, or choose another column or {option}"),
+            )
         }
         TextProblem::Meaning(form, error) => {
             let (noun, advice) = (form.noun(), form.advice(error));
-            format!("not a {noun}: {}: {advice}", Shown(field))
+            fault(format!("not a {noun}: {}", Shown(field)), advice)
         }
         TextProblem::OutOfRange => {
             let bounds = target.kind.bounds();
-            format!("{} does not fit {bounds}: choose another type with {option}", Shown(field))
+            fault(
+                format!("{} does not fit {bounds}", Shown(field)),
+                format!("choose another type with {option}"),
+            )
         }
     };
     problem(input, place(row, label), text)

@@ -9,7 +9,7 @@ use crate::kind::Target;
 use crate::names::Asked;
 use crate::open::{open_body, open_path};
 use crate::options::InputOptions;
-use crate::problem::problem;
+use crate::problem::{fault, problem};
 use arrow_array::RecordBatch;
 use arrow_schema::ArrowError;
 use pleach_builder::{Chunk, Column, Schema, Source, SourceError};
@@ -130,8 +130,8 @@ impl Table {
             let value_type = options.value_type.unwrap_or(ValueType::U64);
             let target =
                 Target::of_value(value_type).filter(|target| !target.kind.is_bytes()).ok_or_else(|| {
-                    let text = format!("row numbers cannot be {value_type}: choose a numeric type");
-                    problem("input", "", format!("{text} with --value-type"))
+                    let text = format!("row numbers cannot be {value_type}");
+                    problem("input", "", fault(text, "choose a numeric type with --value-type"))
                 })?;
             row = Some((value_type, target));
         }
@@ -176,7 +176,7 @@ impl Table {
             for (role, name) in [("key", &schema.key_name), ("value", &schema.value_name)] {
                 if name.len() > TEXT_BYTES_MAX {
                     let text = format!("the name of the {role} column is longer than {TEXT_BYTES_MAX} bytes");
-                    return Err(problem(input, "", text));
+                    return Err(problem(input, "", fault(text, "")));
                 }
             }
             self.schema = Some(Schema { rows: Some(0), ..schema.clone() });
@@ -193,7 +193,7 @@ impl Table {
                 return Err(problem(
                     input,
                     "",
-                    format!("{text}: give --{role}-type, or build from inputs of one type"),
+                    fault(text, format!("give --{role}-type, or build from inputs of one type")),
                 ));
             }
         }
@@ -254,7 +254,7 @@ impl Table {
         convert::append(Slice::U64(&self.numbers), target, &mut values).map_err(|index| {
             let text = format!("row number {} does not fit {}", self.numbers[index], target.kind.bounds());
             let input = self.current.as_ref().map_or("input", |(input, _)| input);
-            problem(input, "", format!("{text}: choose another type with --value-type"))
+            problem(input, "", fault(text, "choose another type with --value-type"))
         })?;
         chunk.values = values;
         Ok(())
@@ -291,7 +291,7 @@ impl Source for Table {
         }
         if self.schema().rows.is_some_and(|rows| rows != self.rows) {
             let text = format!("expected {} rows, found {}", self.schema().rows.unwrap_or(0), self.rows);
-            return Err(problem("input", "", format!("{text}: do not change the input while it is read")));
+            return Err(problem("input", "", fault(text, "do not change the input while it is read")));
         }
         Ok(())
     }

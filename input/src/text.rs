@@ -11,10 +11,9 @@
 //!   caller refuses it ([`RETURN`]).
 
 use crate::content::{BYTE_ORDERS, Content, may_be_more};
-use crate::problem::{problem, unreadable};
+use crate::problem::{Fault, fault, problem, unreadable};
 use flate2::bufread::MultiGzDecoder;
 use pleach_builder::SourceError;
-use std::fmt;
 use std::io::{self, BufReader, Chain, Cursor, ErrorKind, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -39,18 +38,6 @@ pub enum Use {
     /// A list with one element per line.
     Lines,
 }
-
-/// A fault of a compressed stream: our sentence for the libraries' errors.
-#[derive(Debug)]
-struct Fault(String);
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Fault {}
 
 /// State of the bytes from which a text is read.
 #[derive(Debug, Default)]
@@ -133,7 +120,7 @@ pub fn open(input: &str, stream: Box<dyn Read + Send>, text: Use) -> Result<Text
             Use::Lines if !content.is_packed() => "give text with one key per line".to_owned(),
             _ => content.advice(),
         };
-        return Err(problem(input, "", format!("it is {}{twice}, not text: {advice}", content.name())));
+        return Err(problem(input, "", fault(format!("it is {}{twice}, not text", content.name()), advice)));
     }
     if reader.head.starts_with(BYTE_ORDERS[1]) || reader.head.starts_with(BYTE_ORDERS[2]) {
         return Err(problem(input, "", "it is UTF-16: convert it to UTF-8"));
@@ -230,16 +217,16 @@ impl TextReader {
         };
         let name = if content == Content::Zstd { "zstd" } else { "gzip" };
         let text = match error.kind() {
-            ErrorKind::UnexpectedEof => format!("its {name} stream is truncated: get the complete file"),
-            _ if error.to_string().contains("too much memory") => {
-                format!(
-                    "its {name} stream needs more than 128 MiB: decompress it first, for example with \
-                     {name} -d --long=31"
-                )
+            ErrorKind::UnexpectedEof => {
+                fault(format!("its {name} stream is truncated"), "get the complete file")
             }
-            _ => format!("its {name} stream is damaged: get it again"),
+            _ if error.to_string().contains("too much memory") => fault(
+                format!("its {name} stream needs more than 128 MiB"),
+                format!("decompress it first, for example with {name} -d --long=31"),
+            ),
+            _ => fault(format!("its {name} stream is damaged"), "get it again"),
         };
-        io::Error::other(Fault(text))
+        io::Error::other(text)
     }
 
     /// Reads until `out` is full or the text ends. Returns the number of bytes read, and whether the text
@@ -314,7 +301,7 @@ pub fn whole(number: &[u8]) -> Option<&[u8]> {
 #[must_use]
 pub fn failed(input: &str, place: impl Into<String>, error: io::Error) -> SourceError {
     match error.get_ref().and_then(|inner| inner.downcast_ref::<Fault>()) {
-        Some(fault) => problem(input, place, fault.to_string()),
+        Some(fault) => problem(input, place, fault.clone()),
         None => unreadable(input, place, error),
     }
 }

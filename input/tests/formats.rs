@@ -246,7 +246,7 @@ fn typed(batch: &RecordBatch, options: &InputOptions) -> Result<Read64, SourceEr
             Ok(parquet)
         }
         (Err(parquet), Err(arrow), Err(streamed)) => {
-            let text = |error: &SourceError| format!("{}: {}", error.place, error.problem);
+            let text = |error: &SourceError| format!("{}: {}: {}", error.place, error.what, error.advice);
             assert_eq!(text(&parquet), text(&arrow));
             assert_eq!(text(&parquet), text(&streamed));
             Err(parquet)

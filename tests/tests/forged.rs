@@ -198,7 +198,7 @@ fn forged_superblocks_are_refused() {
         put(&mut bytes, at, 2, value);
         reseal_head(&mut bytes);
         let report = check_bytes(&bytes);
-        let is_named = report.findings.iter().any(|finding| finding.code == "file-id");
+        let is_named = report.findings.iter().any(|finding| finding.code.name() == "file-id");
         assert!(report.verdict == Verdict::Damaged && is_named, "{:?}", report.findings);
     }
 }

@@ -1,7 +1,10 @@
 //! Calls that do not fit the types of a file are errors, and never cause a wrong file or a panic.
 
 use pleach::{Index, KeyType, with_typed};
-use pleach_builder::{BuildError, BuildOptions, build_strings, build_strings_bytes};
+use pleach_builder::{
+    BuildError, BuildOptions, Chunk, ChunkSource, Column, Schema, Silent, build, build_strings,
+    build_strings_bytes,
+};
 use pleach_format::ValueType;
 
 #[test]
@@ -44,4 +47,38 @@ fn byte_keys_are_no_numbers() {
     let bytes = pleach_builder::build_bytes(&[(7i32, 1.5f64)], &BuildOptions::default()).expect("builds");
     let index = Index::from_bytes(bytes).expect("opens");
     assert_eq!(with_typed!(&index, |view| view.len()), Ok(1));
+}
+
+#[test]
+fn values_without_keys_are_not_the_end_of_the_input() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let target = folder.path().join("t.pleach");
+    let values = || Column::U64(vec![7]);
+    for (key_type, keys) in [
+        (KeyType::U64, Column::U64(vec![1])),
+        (KeyType::Utf8, {
+            let mut keys = pleach_builder::Strings::default();
+            keys.push(b"a");
+            Column::Bytes(keys)
+        }),
+    ] {
+        let none = Column::for_key(key_type);
+        let schema = || Schema::plain(key_type, ValueType::U64, None);
+        let whole = || Chunk { keys: keys.clone(), values: values(), ops: Vec::new() };
+        let torn = || Chunk { keys: none.clone(), values: values(), ops: Vec::new() };
+        for chunks in [vec![torn()], vec![whole(), torn()], vec![torn(), whole()]] {
+            let mut source = ChunkSource::new(schema(), chunks);
+            let error = build(&mut source, &target, &BuildOptions::default(), &Silent).expect_err("no keys");
+            assert!(
+                matches!(error, BuildError::Source(_)) && error.to_string().contains("unequal lengths"),
+                "{error}"
+            );
+        }
+        assert!(std::fs::read_dir(folder.path()).expect("a folder").next().is_none(), "nothing is left");
+        // An empty chunk between others is allowed.
+        let mut source = ChunkSource::new(schema(), [whole(), Chunk::new(key_type, ValueType::U64), whole()]);
+        let built = build(&mut source, &target, &BuildOptions::default(), &Silent).expect("builds");
+        assert_eq!(built.tuples, 2);
+        std::fs::remove_file(&target).expect("the file");
+    }
 }

@@ -306,19 +306,24 @@ fn matches_name_every_type() {
         let source = fs::read_to_string(&path).expect("UTF-8");
         let lines: Vec<&str> = source.split("#[cfg(test)]").next().unwrap_or_default().lines().collect();
         for (at, arms) in matches(&lines) {
-            if arms.iter().any(|arm| is_of_a_type(arm)) {
-                seen += 1;
-                broken.extend(
-                    arms.iter()
-                        .filter(|arm| is_wildcard(arm))
-                        .map(|arm| format!("{}:{}: {}", path.display(), at + 1, arm.trim())),
-                );
-            }
+            seen += usize::from(arms.iter().any(|arm| parts(arm).into_iter().any(names_a_type)));
+            let wildcards = wildcards_of_types(&arms).into_iter();
+            broken.extend(wildcards.map(|arm| format!("{}:{}: {}", path.display(), at + 1, arm.trim())));
         }
     }
     assert!(seen >= 15, "{seen} matches on types were found");
     assert!(broken.is_empty(), "name all types instead:\n{}", broken.join("\n"));
-    assert!(is_wildcard("    _ => 0,") && is_wildcard("other => 0,") && !is_wildcard("KeyType::U32 => 0,"));
+    for (arms, wanted) in [
+        (&["    KeyType::U32 => 0,", "    _ => 1,"][..], 1),
+        (&["KeyType::U32 => 0,", "other => 1,"], 1),
+        (&["KeyType::U32 => 0,", "KeyType::U64 => 1,"], 0),
+        (&["Some(1) => 0,", "_ => 1,"], 0),
+        (&["(Column::U32(words), KeyType::I32) => {", "(Column::U32(words), _) => 1,"], 1),
+        (&["(KeyType::I32, Some(_)) => {", "(KeyType::U32, _) => 1,", "_ => 2,"], 1),
+        (&["(Column::U32(_), KeyType::I32) if x == y => {", "(_, KeyType::U32) => 1,"], 0),
+    ] {
+        assert_eq!(wildcards_of_types(arms).len(), wanted, "{arms:?}");
+    }
 }
 
 /// Yields the line at which each `match` begins, and the lines of its arms: those that are one step further in.
@@ -333,15 +338,52 @@ fn matches<'a>(lines: &'a [&'a str]) -> impl Iterator<Item = (usize, Vec<&'a str
     )
 }
 
-fn is_of_a_type(arm: &str) -> bool {
-    let arm = arm.trim_start().trim_start_matches("$crate::");
-    ["KeyType::", "ValueType::"].iter().any(|name| arm.starts_with(name))
+/// Returns the arms that match any type where another arm of the same `match` names one.
+fn wildcards_of_types<'a>(arms: &[&'a str]) -> Vec<&'a str> {
+    let places: BTreeSet<usize> = arms
+        .iter()
+        .flat_map(|arm| parts(arm).into_iter().enumerate().filter(|(_, part)| names_a_type(part)))
+        .map(|(place, _)| place)
+        .collect();
+    let is_any = |arm: &&&str| {
+        let parts = parts(arm);
+        // An arm that is no tuple matches in all places.
+        let of_all = parts.len() == 1 && !places.is_empty() && is_wildcard(parts[0]);
+        of_all || places.iter().any(|&place| parts.get(place).is_some_and(|part| is_wildcard(part)))
+    };
+    arms.iter().filter(is_any).copied().collect()
 }
 
-/// Returns true if an arm matches anything.
-fn is_wildcard(arm: &str) -> bool {
-    let pattern = arm.split(" =>").next().unwrap_or_default().trim();
-    arm.contains(" =>") && pattern.chars().all(|letter| letter.is_ascii_lowercase() || letter == '_')
+/// Returns the parts of an arm that matches a tuple, or the whole pattern of another arm; without guards.
+fn parts(arm: &str) -> Vec<&str> {
+    let Some((pattern, _)) = arm.split_once(" =>") else { return Vec::new() };
+    let pattern = pattern.split(" if ").next().unwrap_or_default().trim();
+    let Some(tuple) = pattern.strip_prefix('(').and_then(|rest| rest.strip_suffix(')')) else {
+        return vec![pattern];
+    };
+    let (mut depth, mut from, mut parts) = (0, 0, Vec::new());
+    for (at, letter) in tuple.char_indices() {
+        match letter {
+            '(' | '[' | '{' => depth += 1,
+            ')' | ']' | '}' => depth -= 1,
+            ',' if depth == 0 => {
+                parts.push(tuple[from..at].trim());
+                from = at + 1;
+            }
+            _ => {}
+        }
+    }
+    parts.push(tuple[from..].trim());
+    parts
+}
+
+fn names_a_type(part: &str) -> bool {
+    ["KeyType::", "ValueType::"].iter().any(|name| part.trim_start_matches("$crate::").starts_with(name))
+}
+
+/// Returns true if a pattern matches anything.
+fn is_wildcard(pattern: &str) -> bool {
+    !pattern.is_empty() && pattern.chars().all(|letter| letter.is_ascii_lowercase() || letter == '_')
 }
 
 /// Functions of the product with more than 100 lines. Shorten one, and remove its row.

@@ -229,16 +229,16 @@ impl<'a> Any<'a> {
 fn meant_key(form: Form, key_type: KeyType, text: &[u8]) -> Result<AnyKey, TextError> {
     if form == Form::Uuid {
         let number = Form::read_uuid(text).ok_or(TextError::Form)?;
-        let is_number = key_type == KeyType::U128;
         let bytes = || number.to_be_bytes().to_vec();
-        return Ok(if is_number { AnyKey::Word(number) } else { AnyKey::Bytes(bytes()) });
+        return Ok(if key_type.is_bytes() { AnyKey::Bytes(bytes()) } else { AnyKey::Word(number) });
     }
     let word = form.read(text)?;
-    // Types with such a text have 4 or 8 bytes.
-    Ok(AnyKey::Word(if key_type == KeyType::I32 {
-        i32::try_from(word).map_err(|_| TextError::Range)?.encode().into()
-    } else {
-        word.encode().into()
+    Ok(AnyKey::Word(match key_type {
+        KeyType::I32 => i32::try_from(word).map_err(|_| TextError::Range)?.encode().into(),
+        KeyType::I64 => word.encode().into(),
+        // No other type has such a text.
+        KeyType::U32 | KeyType::U64 | KeyType::U128 | KeyType::F64 => return Err(TextError::Form),
+        KeyType::Fixed(_) | KeyType::Bytes | KeyType::Utf8 => return Err(TextError::Form),
     }))
 }
 

@@ -58,9 +58,8 @@ pub struct Global {
 /// Part of a file that is checked before its contents are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Verify {
-    /// Only what keeps a search inside the file
-    None,
     /// Superblock and section table
+    #[value(alias = "none")]
     Header,
     /// Also each block of 8 KiB that a search reads
     Touched,
@@ -71,7 +70,7 @@ pub enum Verify {
 impl From<Verify> for pleach::Verify {
     fn from(verify: Verify) -> Self {
         match verify {
-            Verify::None | Verify::Header => Self::Header,
+            Verify::Header => Self::Header,
             Verify::Touched => Self::Touched,
             Verify::Full => Self::Full,
         }

@@ -98,14 +98,16 @@ pub fn source_failure(error: &SourceError) -> Failure {
     Failure::new(code, place(Message::new("bad input")).because(in_our_words(error)))
 }
 
-/// Returns the problem with the library's words in brackets, as a reason, and not in place of the advice.
+/// Returns the fault with the library's words in brackets, as a reason, and not in place of the advice.
 fn in_our_words(error: &SourceError) -> Message {
-    let cause = error.cause.as_ref().map(ToString::to_string);
-    let what = cause.as_ref().and_then(|cause| error.problem.strip_suffix(cause)?.strip_suffix(": "));
-    match (what, cause) {
-        (Some(what), Some(cause)) => Message::new(format!("{what} ({})", cause.replace(": ", " - ")))
-            .advise("check that its format is that of its name, or make it again"),
-        _ => Message::of(&error.problem),
+    match &error.cause {
+        Some(cause) => {
+            let cause = cause.to_string().replace(": ", " - ");
+            Message::new(format!("{} ({cause})", error.what))
+                .advise("check that its format is that of its name, or make it again")
+        }
+        None if error.advice.is_empty() => Message::new(&error.what),
+        None => Message::new(&error.what).advise(&error.advice),
     }
 }
 
@@ -162,6 +164,14 @@ pub fn relation_failure(error: RelationError) -> Failure {
     match error {
         RelationError::Build(error) => build_failure(&error),
         RelationError::Interrupted => Failure::Interrupted,
+        RelationError::Expression(error) => {
+            let message = Message::new(&error.what).at(error.location()).advise(error.advice());
+            Failure::new(Code::Input, message)
+        }
+        RelationError::NoIndex { what } => {
+            let message = Message::new(format!("an index file cannot hold {what}"));
+            Failure::new(Code::Input, message.advise("write Parquet, Arrow or CSV instead"))
+        }
         RelationError::Damaged { path, section, source } => {
             let message = Message::new("damaged").at(path.display()).more(format!("section {section}"));
             Failure::new(Code::Damaged, message.because(Message::of(&source)))
@@ -179,11 +189,16 @@ pub fn relation_failure(error: RelationError) -> Failure {
     }
 }
 
+/// Makes the message of an invalid expression.
+pub fn expression_message(error: &ExprError) -> Message {
+    Message::new(&error.what).at(error.location()).advise(error.advice())
+}
+
 /// Converts the error of an invalid expression: on a terminal its place is marked too.
 pub fn expression_failure(error: &ExprError) -> Failure {
     if stderr().is_terminal() {
         let marked: String = error.caret().lines().map(|line| format!("  {line}\n")).collect();
         let _ = write!(stderr(), "{marked}");
     }
-    Failure::usage(Message::of(error))
+    Failure::usage(expression_message(error))
 }

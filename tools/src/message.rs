@@ -21,7 +21,9 @@ impl Message {
     }
 
     /// Takes over the text of a library, which is `what: where: what to do`, or the first and last of these.
-    /// This is the only place that takes a text apart.
+    /// This is the only place that takes a text apart: what is wrong and what to do must be fixed sentences.
+    /// A text of the user, such as a name, may hold `: `: it must be between them. Errors whose first or last
+    /// part quotes one have their parts as fields: see `errors.rs`.
     pub fn of(text: &impl Display) -> Self {
         let text = text.to_string();
         let (text, advice) = match text.trim().rsplit_once(": ") {

@@ -165,7 +165,7 @@ pub fn raw_types(text: &str) -> Result<(KeyType, ValueType), Message> {
 
 /// Parses a layout.
 pub fn layout(text: &str) -> Result<Layout, Message> {
-    text.parse::<Layout>().map_err(|problem| Message::of(&problem))
+    text.parse::<Layout>().map_err(|error| Message::new(error.what).advise(error.advice))
 }
 
 /// Parses a delimiter: one ASCII character, or `\t` or `tab`.

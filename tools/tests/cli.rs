@@ -960,12 +960,16 @@ fn help_and_version() {
         assert!(run.out.contains("Examples:") && run.err.is_empty(), "{command}: {}", run.out);
         assert!(place.run(&["--help"]).out.contains(command));
     }
+    // An older name of `header` is accepted and not shown.
+    let help = place.run(&["get", "--help"]).ends(0).out;
+    assert!(help.contains("- touched:") && !help.contains("- none:"), "{help}");
+    place.run(&["get", "f", "1", "--verify", "none"]).fails_with(8, &["f"]);
     place.run(&["merge", "f"]).fails_with(2, &["unrecognized subcommand 'merge'", "pleach --help"]);
     place.run(&["get", "f", "1", "--nope"]).fails_with(2, &["'--nope'", "pleach get --help"]);
     place.run(&["get", "f"]).fails_with(2, &["<KEY>", "pleach get --help"]);
     place
         .run(&["get", "f", "1", "--verify", "often"])
-        .fails(2, "unknown value 'often': --verify <HOW>: use one of none, header, touched, full");
+        .fails(2, "unknown value 'often': --verify <HOW>: use one of header, touched, full");
     place.run(&["get", "f", "1", "--keys", "k"]).fails_with(2, &["cannot be used with", "pleach get --help"]);
 }
 

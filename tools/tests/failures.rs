@@ -44,13 +44,21 @@ impl Place {
     }
 
     fn command(&self, line: &str) -> Command {
+        self.command_of(&line.split(' ').collect::<Vec<_>>())
+    }
+
+    fn command_of(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_pleach"));
-        command.args(line.split(' ')).current_dir(self.0.path()).stdin(Stdio::null());
+        command.args(arguments).current_dir(self.0.path()).stdin(Stdio::null());
         command
     }
 
     fn run(&self, line: &str) -> Run {
-        let output = self.command(line).output().expect("a run");
+        self.run_of(&line.split(' ').collect::<Vec<_>>())
+    }
+
+    fn run_of(&self, arguments: &[&str]) -> Run {
+        let output = self.command_of(arguments).output().expect("a run");
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
         Run { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
     }
@@ -302,6 +310,45 @@ fn errors_beside_files_have_codes() {
     assert_eq!((run.code, &object["code"]), (Some(2), &Value::from("usage")));
 }
 
+/// A text of the user may hold what separates the parts of a message.
+#[test]
+fn quoted_texts_do_not_cut_messages() {
+    let place = Place::new();
+    place.write("colons.csv", "a: b,value\n1,2\n");
+    for (args, what, at, advice) in [
+        (
+            &["select", "t.pleach", "--where", "`a: b` > 1"][..],
+            "unknown name 'a: b'",
+            "column 1 of the expression",
+            "write one of ",
+        ),
+        (
+            &["build", "t.csv", "-o", "o.pleach", "--layout", "lines,a: b"],
+            "unknown layout 'a: b'",
+            "--layout",
+            "use lines,spine",
+        ),
+        (
+            &["build", "t.csv", "-o", "o.pleach", "--layout", "lines,spine,harmonia: 4: 5"],
+            "invalid number ' 4' in 'harmonia: 4: 5'",
+            "--layout",
+            "use harmonia:FANOUT:PERCENT",
+        ),
+        (
+            &["build", "colons.csv", "-o", "o.pleach", "--key", "no"],
+            "bad input",
+            "colons.csv",
+            "the columns are \"a: b\", \"value\"",
+        ),
+    ] {
+        let run = place.run_of(&[args, &["--json"][..]].concat());
+        let object: Value = serde_json::from_str(&run.err).expect("an object");
+        let part = |name: &str| object[name].as_str().unwrap_or_default().to_owned();
+        assert_eq!(part("what"), what, "{}", run.err);
+        assert!(part("where").starts_with(at) && part("advice").starts_with(advice), "{}", run.err);
+    }
+}
+
 #[test]
 fn what_was_meant_is_asked() {
     let place = Place::new();
@@ -383,7 +430,7 @@ fn sums_and_file_ids_do_not_authenticate() {
     block[8..16].copy_from_slice(&666u64.to_le_bytes());
     forge(block, 16, sum);
     place.write("forged", &bytes);
-    let columns = place.run("export forged -o - --format csv --verify none");
+    let columns = place.run("export forged -o - --format csv --verify header");
     assert_eq!(columns.code, Some(0));
     assert_ne!(bytes, place.read("t.pleach"));
     // Neither the sums nor the id, which is made of sums, show it: only a hash or a signature of the whole

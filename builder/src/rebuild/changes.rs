@@ -179,7 +179,8 @@ fn mismatch() -> BuildError {
     BuildError::Source(crate::SourceError {
         input: "changes".into(),
         place: String::new(),
-        problem: "their columns have other types than declared, or unequal lengths".into(),
+        what: "their columns have other types than declared, or unequal lengths".into(),
+        advice: String::new(),
         cause: None,
     })
 }

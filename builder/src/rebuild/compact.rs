@@ -100,8 +100,8 @@ fn run(
         })?;
     let schemas = bases.iter().map(Base::schema).collect::<Result<Vec<_>, _>>()?;
     let (Some(first), Some(schema)) = (bases.first(), schemas.first()) else {
-        let problem = "there are none: name at least one file".into();
-        let error = SourceError { input: "files".into(), place: String::new(), problem, cause: None };
+        let (what, advice) = ("there are none".into(), "name at least one file".into());
+        let error = SourceError { input: "files".into(), place: String::new(), what, advice, cause: None };
         return Err(error.into());
     };
     let (mut keys, mut values) = (schema.key_meaning(), schema.value_meaning());

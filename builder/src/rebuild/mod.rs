@@ -211,9 +211,10 @@ fn run(
         || !is_same(given.value_meaning(), schema.value_meaning())
     {
         let (given, held) = (given.types_text(), schema.types_text());
-        let problem = format!("they are {given}, but the file holds {held}: give changes of its types");
+        let what = format!("they are {given}, but the file holds {held}");
+        let advice = "give changes of its types".into();
         return Err(
-            SourceError { input: "changes".into(), place: String::new(), problem, cause: None }.into()
+            SourceError { input: "changes".into(), place: String::new(), what, advice, cause: None }.into()
         );
     }
     let job = Rebuild { base: &base, schema: &schema, options, publication: &publication, watch, storage };

@@ -8,7 +8,8 @@ pub(crate) fn source_error(error: BuildError) -> SourceError {
     SourceError {
         input: "base".into(),
         place: String::new(),
-        problem: error.to_string(),
+        what: "cannot be read".into(),
+        advice: String::new(),
         cause: Some(Box::new(error)),
     }
 }

@@ -36,8 +36,9 @@ const BLOCK_LINES: u64 = (SUM_BLOCK_BYTES / LINE_BYTES) as u64;
 
 /// Returns the error if only a patch is allowed and none can be made.
 pub(crate) fn refused(why: &str) -> BuildError {
-    let problem = format!("cannot be patched: {why}: leave out --method, or choose merge");
-    SourceError { input: "changes".into(), place: String::new(), problem, cause: None }.into()
+    let what = format!("cannot be patched: {why}");
+    let advice = "leave out --method, or choose merge".into();
+    SourceError { input: "changes".into(), place: String::new(), what, advice, cause: None }.into()
 }
 
 /// A changed value.

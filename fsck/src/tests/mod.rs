@@ -134,7 +134,7 @@ fn small_pieces_find_what_large_ones_do() {
                 bytes[(at + length - 1) as usize] ^= 0x80;
                 reseal(&mut bytes);
                 let findings = check_bytes(&bytes);
-                let is_it = |it: &&Finding| (it.code, it.offset, it.length) == ("column", at, length);
+                let is_it = |it: &&Finding| (it.code.name(), it.offset, it.length) == ("column", at, length);
                 let Some(it) = findings.iter().find(is_it) else {
                     panic!("{name}: rank {rank} of {tag}: {findings:?}");
                 };

@@ -23,7 +23,7 @@ fn changed(whole: &[u8], change: impl FnOnce(&mut Vec<u8>)) -> Vec<Finding> {
 /// Returns true if a rule names this place.
 fn names(findings: &[Finding], code: &str, offset: usize, length: usize) -> bool {
     let place = (code, offset as u64, length as u64);
-    findings.iter().any(|it| (it.code, it.offset, it.length) == place)
+    findings.iter().any(|it| (it.code.name(), it.offset, it.length) == place)
 }
 
 /// A golden file.
@@ -63,7 +63,7 @@ fn fields_of_the_table_are_named() {
                     }
                     let findings = check_bytes(&bytes);
                     // Sums at another place are different: their list is named before all rules.
-                    let is_elsewhere = |it: &Finding| field == 32 && it.code == "sums";
+                    let is_elsewhere = |it: &Finding| field == 32 && it.code.name() == "sums";
                     let is_it = names(&findings, "header", at + field, length);
                     assert!(
                         is_it || findings.iter().any(is_elsewhere),
@@ -81,6 +81,15 @@ fn fields_of_the_table_are_named() {
     for at in [used, HEAD_BYTES - 1] {
         let findings = changed(&whole, |bytes| bytes[at] = 1);
         assert!(names(&findings, "header", used, HEAD_BYTES - used), "{findings:?}");
+    }
+}
+
+#[test]
+fn counts_of_flagged_lines_are_named() {
+    for (name, whole) in golden() {
+        let field = entry_at(&whole, Tag::SPINE) + 56 + 16;
+        let findings = changed(&whole, |bytes| put(bytes, field, 8, number(&whole, field, 8) + 1));
+        assert!(names(&findings, "spine-line", field, 8), "{name}: {findings:?}");
     }
 }
 
@@ -132,7 +141,7 @@ fn offsets_are_named() {
         for rank in 1..there.tuples {
             let findings = changed(&whole, |bytes| put(bytes, at(rank), width, too_large));
             // Ranks that end with it, and those that begin: the column's piece is 16, keys come with one before.
-            let told = findings.iter().filter(|it| it.code == "column" && it.text.contains("ascend"));
+            let told = findings.iter().filter(|it| it.code.name() == "column" && it.text.contains("ascend"));
             let covers = |it: &&Finding| (it.offset..=it.offset + it.length).contains(&(at(rank) as u64));
             assert!(told.clone().all(|it| covers(&it)), "{file_name}: rank {rank}: {findings:?}");
             let told = told.filter(|it| (it.length as usize).is_multiple_of(width)).count();

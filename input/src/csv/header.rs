@@ -8,7 +8,7 @@ use crate::kind::{Kind, Target, Wanted};
 use crate::names::{Asked, First, Names};
 use crate::options::Header;
 use crate::parse::Shown;
-use crate::problem::{caused, problem};
+use crate::problem::{caused, fault, problem};
 use pleach_builder::{Column, Op, SourceError, Strings};
 use pleach_format::{Logical, ValueType};
 
@@ -33,10 +33,11 @@ impl Text {
                 first.input,
                 there.len()
             );
-            return Err(problem(&self.input, "row 1", format!("{text}: give parts of one table")));
+            return Err(problem(&self.input, "row 1", fault(text, "give parts of one table")));
         }
         if self.header(tabs).is_ok_and(|here| here == *there) {
-            let text = format!("it repeats the header of {}: give --header, without =first", first.input);
+            let text =
+                fault(format!("it repeats the header of {}", first.input), "give --header, without =first");
             return Err(problem(&self.input, "first line", text));
         }
         names.clone_from(there);
@@ -62,13 +63,12 @@ impl Text {
                     let mut taken = vec![(*key, key_target)];
                     taken.extend(value.zip(target));
                     self.refuse_data(options, None, &taken)?;
-                    return Err(SourceError {
-                        problem: format!(
-                            "{}; if only the first input has a header, give --header=first",
-                            error.problem
-                        ),
-                        ..error
-                    });
+                    let more = "if only the first input has a header, give --header=first";
+                    let advice = match error.advice.as_str() {
+                        "" => more.to_owned(),
+                        advice => format!("{advice}; {more}"),
+                    };
+                    return Err(SourceError { advice, ..error });
                 }
                 return Err(error);
             }
@@ -80,7 +80,7 @@ impl Text {
         let mut taken = vec![(key, key_target)];
         if let Some(index) = value {
             let target = target.ok_or_else(|| {
-                problem(&input, "", format!("{value_type} values cannot be read from text"))
+                problem(&input, "", fault(format!("{value_type} values cannot be read from text"), ""))
             })?;
             taken.push((index, target));
             self.value = Some(Wanted { index, target, label: columns.label(index) });
@@ -140,15 +140,14 @@ impl Text {
         }
         let line = self.first_line();
         let text = match asked.first() {
-            None => format!(
-                "{line} may be data or a header: give --no-header if it is data, or --header if it is a \
-                 header"
+            None => fault(
+                format!("{line} may be data or a header"),
+                "give --no-header if it is data, or --header if it is a header",
             ),
-            Some(first) => format!(
-                "{line} is data, not a header like that of {}: give --header=first if only the first input \
-                 has a \
-                 header, --no-header if none has one, or --header if it is a header",
-                first.input
+            Some(first) => fault(
+                format!("{line} is data, not a header like that of {}", first.input),
+                "give --header=first if only the first input has a header, --no-header if none has one, or \
+                 --header if it is a header",
             ),
         };
         Err(problem(&self.input, "first line", text))

@@ -25,7 +25,7 @@ use crate::body::Body;
 use crate::kind::{Target, Wanted};
 use crate::names::{Asked, Names};
 use crate::options::Header;
-use crate::problem::problem;
+use crate::problem::{fault, problem};
 use crate::text::{self, Use};
 use dialect::Dialect;
 use pleach_builder::{Schema, Source, SourceError};
@@ -45,7 +45,7 @@ pub(crate) fn open(
         return Err(problem(
             input,
             "",
-            format!("invalid delimiter '{shown}', which occurs in numbers or quotes: use another"),
+            fault(format!("invalid delimiter '{shown}', which occurs in numbers or quotes"), "use another"),
         ));
     }
     let key_type = options.key_type.unwrap_or(KeyType::U64);
@@ -62,7 +62,7 @@ pub(crate) fn open(
     let length = text.read_record()?;
     if length == 0 {
         let wanted = if options.no_header { "rows are" } else { "a header line is" };
-        return Err(problem(input, "", format!("it is empty, but {wanted} expected")));
+        return Err(problem(input, "", fault(format!("it is empty, but {wanted} expected"), "")));
     }
     text.fields = text.row.ends.len();
     let mut names = Vec::new();

@@ -6,7 +6,7 @@ use crate::chunk::{CHUNK_BYTES, held_bytes, prepare};
 use crate::fields::Fields;
 use crate::kind::Wanted;
 use crate::parse::parse;
-use crate::problem::{problem, unknown_op};
+use crate::problem::{Fault, fault, problem, unknown_op};
 use crate::strings;
 use crate::text::{self, RETURN, TextReader};
 use memchr::{memchr, memrchr};
@@ -89,7 +89,7 @@ impl Text {
         let wanted = self.end + READ_BYTES + 1;
         if self.end > ROW_BYTES_MAX {
             let place = format!("row {}", self.rows + 1);
-            let text = format!("it has more than {ROW_BYTES_MAX} bytes: close its quotes");
+            let text = fault(format!("it has more than {ROW_BYTES_MAX} bytes"), "close its quotes");
             return Err(problem(&self.input, place, text));
         }
         if self.buffer.len() < wanted {
@@ -132,11 +132,11 @@ impl Text {
                 }
                 Err(Unread::Return(field)) => {
                     let place = format!("row {}, field {}", self.rows + 1, field + 1);
-                    return Err(problem(&self.input, place, format!("{RETURN}, or quote the field")));
+                    return Err(problem(&self.input, place, Fault::from(RETURN).or("quote the field")));
                 }
                 Err(Unread::Bad(field, what)) => {
                     let place = format!("row {}, field {}", self.rows + 1, field + 1);
-                    let text = format!("{what}: quote the field, and double the quotes in it");
+                    let text = fault(what, "quote the field, and double the quotes in it");
                     return Err(problem(&self.input, place, text));
                 }
             }
@@ -168,7 +168,7 @@ impl Text {
             let fields = if found == 1 { "field" } else { "fields" };
             let text = format!("it has {found} {fields}, but the first line has {}", self.fields);
             let place = format!("row {}", self.rows + 1);
-            return Err(problem(&self.input, place, format!("{text}: give every row the same number")));
+            return Err(problem(&self.input, place, fault(text, "give every row the same number")));
         }
         let mut plain = std::mem::take(&mut self.plain);
         self.take(&self.key, &mut plain, &mut chunk.keys)?;

@@ -2,6 +2,7 @@
 
 use crate::kind::Kind;
 use crate::logical::{Natural, fixed, logical_text};
+use crate::problem::{Fault, fault};
 use crate::records::{Item, RECORD_BYTES_MAX};
 use arrow_schema::{DataType, TimeUnit};
 use pleach_format::record::FieldKind;
@@ -168,17 +169,15 @@ impl Header {
     }
 
     /// Returns columns and rows; the error says what is not supported, and what to do.
-    pub(crate) fn table(&self) -> Result<Layout, String> {
+    pub(crate) fn table(&self) -> Result<Layout, Fault> {
         let structured = matches!(self.descr, Literal::Sequence(_));
         let (rows, width) = match (self.shape.as_slice(), structured) {
             (&[rows], _) | (&[rows, 1], true) => (rows, 1),
             (&[rows, width], false) => (rows, width),
             _ => {
                 let shape: Vec<String> = self.shape.iter().map(u64::to_string).collect();
-                return Err(format!(
-                    "its shape is ({}): one or two dimensions are supported, one if it is structured",
-                    shape.join(", ")
-                ));
+                let advice = "one or two dimensions are supported, one if it is structured";
+                return Err(fault(format!("its shape is ({})", shape.join(", ")), advice));
             }
         };
         let mut columns = Vec::new();
@@ -214,21 +213,21 @@ impl Header {
                 names = Some(found);
                 at
             }
-            _ => return Err("unsupported type: save it as an array of numbers".to_owned()),
+            _ => return Err("unsupported type: save it as an array of numbers".into()),
         };
         if stride == 0 || columns.is_empty() {
-            return Err("its rows are empty: there is nothing to build from".to_owned());
+            return Err("its rows are empty: there is nothing to build from".into());
         }
         if rows.checked_mul(stride as u64).is_none() {
-            return Err(format!("its header declares {rows} rows of {stride} bytes: it is damaged"));
+            return Err(fault(format!("its header declares {rows} rows of {stride} bytes"), "it is damaged"));
         }
         let by_column = self.fortran && width > 1 && rows > 1;
         Ok(Layout { names, columns, stride, rows, by_column })
     }
 }
 
-fn too_long() -> String {
-    format!("its rows have more than {RECORD_BYTES_MAX} bytes: save the columns you need")
+fn too_long() -> Fault {
+    fault(format!("its rows have more than {RECORD_BYTES_MAX} bytes"), "save the columns you need")
 }
 
 /// Places of the columns of an array.
@@ -262,8 +261,8 @@ pub(crate) struct NpyItem {
 
 /// Parses a field `(name, type)` or `(name, type, shape)`: returns its name, its bytes, and its column at
 /// offset 0.
-fn field_of(field: &Literal, depth: usize) -> Result<(String, usize, NpyColumn), String> {
-    let unclear = || "a field of unsupported type: save it as an array of numbers".to_owned();
+fn field_of(field: &Literal, depth: usize) -> Result<(String, usize, NpyColumn), Fault> {
+    let unclear = || Fault::from("a field of unsupported type: save it as an array of numbers");
     let Literal::Sequence(parts) = field else { return Err(unclear()) };
     let (name, descr, shape) = match parts.as_slice() {
         [name, descr] => (name, descr, None),
@@ -305,8 +304,8 @@ fn field_of(field: &Literal, depth: usize) -> Result<(String, usize, NpyColumn),
 }
 
 /// Returns the bytes of an element, and its type if it can be stored.
-fn element(descr: &str) -> Result<(usize, Option<NpyItem>), String> {
-    let unclear = || format!("unsupported type '{}': save numbers", descr.escape_debug());
+fn element(descr: &str) -> Result<(usize, Option<NpyItem>), Fault> {
+    let unclear = || fault(format!("unsupported type '{}'", descr.escape_debug()), "save numbers");
     let mut letters = descr.chars();
     let (order, kind) = match letters.next().ok_or_else(unclear)? {
         order @ ('<' | '>' | '|' | '=') => (order, letters.next().ok_or_else(unclear)?),
@@ -318,7 +317,7 @@ fn element(descr: &str) -> Result<(usize, Option<NpyItem>), String> {
         None => (rest, ""),
     };
     if kind == 'O' {
-        return Err("it holds Python objects: save numbers".to_owned());
+        return Err("it holds Python objects: save numbers".into());
     }
     let size: usize = size.parse().map_err(|_| unclear())?;
     let bytes = if kind == 'U' { size.checked_mul(4).ok_or_else(too_long)? } else { size };

@@ -14,7 +14,7 @@ use crate::body::{Body, fill};
 use crate::columnar::Columnar;
 use crate::kind::Wanted;
 use crate::names::{Asked, Names};
-use crate::problem::{caused, problem, unreadable};
+use crate::problem::{caused, fault, problem, unreadable};
 use crate::records::{Lane, Records};
 use crate::selection::Selection;
 use header::{Header, Layout};
@@ -30,8 +30,9 @@ pub(crate) fn open(input: &str, mut body: Body, options: &Asked) -> Result<Box<d
         Body::File(file, _) => read_header(input, file)?,
         Body::Stream(stream) => read_header(input, &mut **stream)?,
     };
-    let header = Header::parse(&text)
-        .map_err(|what| problem(input, "", format!("invalid NumPy header ({what}): write it again")))?;
+    let header = Header::parse(&text).map_err(|what| {
+        problem(input, "", fault(format!("invalid NumPy header ({what})"), "write it again"))
+    })?;
     let table = header.table().map_err(|what| problem(input, "", what))?;
     let names = match &table.names {
         Some(names) => Names::Named(names),
@@ -105,10 +106,10 @@ fn check_length(input: &str, table: &Layout, there: u64) -> Result<(), SourceErr
     let wanted = u128::from(rows) * table.stride as u128;
     if u128::from(there) < wanted {
         let text = format!("its header declares {rows} rows ({wanted} bytes), but {there} bytes follow");
-        return Err(problem(input, "", format!("{text}: it is truncated")));
+        return Err(problem(input, "", fault(text, "it is truncated")));
     }
     if u128::from(there) > wanted {
-        return Err(problem(input, "", format!("more bytes follow its {rows} rows: cut them off")));
+        return Err(problem(input, "", fault(format!("more bytes follow its {rows} rows"), "cut them off")));
     }
     Ok(())
 }
@@ -137,12 +138,16 @@ fn read_header(input: &str, reader: &mut dyn Read) -> Result<(String, u64), Sour
             (u32::from_le_bytes(length) as usize, 12)
         }
         version => {
-            let text = format!("it is a NumPy array of version {version}: versions 1 to 3 are supported");
+            let text =
+                fault(format!("it is a NumPy array of version {version}"), "versions 1 to 3 are supported");
             return Err(problem(input, "", text));
         }
     };
     if length > HEADER_BYTES_MAX {
-        let text = format!("its header has {length} bytes: at most {HEADER_BYTES_MAX} are supported");
+        let text = fault(
+            format!("its header has {length} bytes"),
+            format!("at most {HEADER_BYTES_MAX} are supported"),
+        );
         return Err(problem(input, "", text));
     }
     let mut text = vec![0; length];

@@ -3,8 +3,9 @@
 //! The searches need two operations: count the words among the first `n` of a line that are below a query,
 //! and find those that are equal to it. Each method is `#[inline(always)]` and never carries
 //! `#[target_feature]` itself. The outer function of a variant does, so that the whole descent is compiled
-//! once for each level. A value of a level's type proves that this CPU has its features, because only
-//! [`Simd::detect`] makes one; the engines of searches are made of such a value.
+//! once for each level. A value of a level's type proves that this CPU has its features, because
+//! [`Simd::detect`] makes one only if the CPU has them (the portable level needs none). The engines of
+//! `search` are made of such a value; those of trees ask [`Isa::is_available`] before each call.
 
 use pleach_format::cpu;
 use pleach_format::line::Line;

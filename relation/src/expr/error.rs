@@ -41,11 +41,27 @@ impl ExprError {
         let marked = self.text.get(self.place.clone()).map_or(0, |part| part.chars().count()).max(1);
         format!("{line}\n{}{}", " ".repeat(self.column() - 1), "^".repeat(marked))
     }
+
+    /// Returns the place for messages: `column 3 of the expression`.
+    #[must_use]
+    pub fn location(&self) -> String {
+        column_text(self.column())
+    }
+
+    /// Returns what to do: `write` and the text that is allowed.
+    #[must_use]
+    pub fn advice(&self) -> String {
+        format!("write {}", self.allowed)
+    }
+}
+
+fn column_text(column: usize) -> String {
+    format!("column {column} of the expression")
 }
 
 impl fmt::Display for ExprError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: column {} of the expression: write {}", self.what, self.column(), self.allowed)
+        write!(f, "{}: {}: {}", self.what, self.location(), self.advice())
     }
 }
 
@@ -56,13 +72,30 @@ impl std::error::Error for ExprError {}
 pub struct EvalError {
     /// Rank of the tuple.
     pub rank: u64,
-    /// The fault, and its place in the expression.
+    /// The fault.
     pub what: String,
+    /// Column of the expression at which it occurred, in characters from 1, if it concerns one.
+    pub column: Option<usize>,
+}
+
+impl EvalError {
+    /// Returns the place for messages: `column 3 of the expression: the tuple of rank 5`.
+    #[must_use]
+    pub fn location(&self) -> String {
+        let column = self.column.map_or(String::new(), |column| column_text(column) + ": ");
+        format!("{column}the tuple of rank {}", self.rank)
+    }
+
+    /// Returns what to do.
+    #[must_use]
+    pub const fn advice(&self) -> &'static str {
+        "exclude it by a condition before this one"
+    }
 }
 
 impl fmt::Display for EvalError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: the tuple of rank {}: exclude it by a condition before this one", self.what, self.rank)
+        write!(f, "{}: {}: {}", self.what, self.location(), self.advice())
     }
 }
 

@@ -21,7 +21,7 @@ pub(super) fn evaluate(test: &Test, tuples: &Tuples<'_>, bits: &mut Vec<u64>) ->
     let count = tuples.len();
     if test.uses(Side::Value) && tuples.values.len() != count {
         let what = format!("there are {} values of {count} tuples", tuples.values.len());
-        return Err(EvalError { rank: tuples.first_rank, what });
+        return Err(EvalError { rank: tuples.first_rank, what, column: None });
     }
     bits.clear();
     bits.resize(count.div_ceil(64), 0);
@@ -436,7 +436,8 @@ impl At<'_> {
         let right = self.numbers::<T>(right, live)?;
         apply(operation, &mut left, &right, live).map_err(|(index, what)| EvalError {
             rank: self.tuples.first_rank + (self.range.start + index) as u64,
-            what: format!("{what}: column {} of the expression", int.column),
+            what,
+            column: Some(int.column),
         })?;
         Ok(left.into_iter())
     }

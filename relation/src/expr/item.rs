@@ -179,8 +179,7 @@ impl Item {
             Source::Bits(parts, _) => match parts.as_slice() {
                 [part] if part.leaf.side == Side::Rank => part.offset == 0 && part.length == 64,
                 [part] if part.leaf.side == Side::Key => {
-                    let is_unsigned = matches!(schema.key_type, KeyType::U32 | KeyType::U64 | KeyType::U128);
-                    is_unsigned && part.offset + part.length == part.leaf.kind.bits()
+                    schema.key_type.is_unsigned() && part.offset + part.length == part.leaf.kind.bits()
                 }
                 _ => false,
             },
@@ -207,6 +206,22 @@ impl Item {
         Ok(())
     }
 
+    /// Replaces bits of floats by the words of keys.
+    fn encode_floats(&self, first_rank: u64, words: &mut [u64]) -> Result<(), EvalError> {
+        let is_narrow = matches!(&self.what, Source::Whole(leaf) if leaf.kind == Kind::F32);
+        for (index, word) in words.iter_mut().enumerate() {
+            let float =
+                if is_narrow { f64::from(f32::from_bits(*word as u32)) } else { f64::from_bits(*word) };
+            if float.is_nan() {
+                let rank = first_rank + index as u64;
+                let what = format!("{} is NaN, which cannot be a key", self.name);
+                return Err(EvalError { rank, what, column: None });
+            }
+            *word = float.encode();
+        }
+        Ok(())
+    }
+
     /// Appends numbers as the words of keys.
     fn append_words(
         &self,
@@ -215,24 +230,15 @@ impl Item {
         out: &mut Column,
     ) -> Result<(), EvalError> {
         let mut words = self.what.words(tuples);
-        if key_type == KeyType::F64 {
-            let is_narrow = matches!(&self.what, Source::Whole(leaf) if leaf.kind == Kind::F32);
-            for (index, word) in words.iter_mut().enumerate() {
-                let float =
-                    if is_narrow { f64::from(f32::from_bits(*word as u32)) } else { f64::from_bits(*word) };
-                if float.is_nan() {
-                    let rank = tuples.first_rank + index as u64;
-                    let what = format!("{} is NaN, which cannot be a key", self.name);
-                    return Err(EvalError { rank, what });
-                }
-                *word = float.encode();
-            }
-        }
         // The sign bit is flipped in the words of signed keys.
         let sign = match key_type {
             KeyType::I32 => 1 << 31,
             KeyType::I64 => 1 << 63,
-            KeyType::U32 | KeyType::U64 | KeyType::U128 | KeyType::F64 => 0,
+            KeyType::F64 => {
+                self.encode_floats(tuples.first_rank, &mut words)?;
+                0
+            }
+            KeyType::U32 | KeyType::U64 | KeyType::U128 => 0,
             KeyType::Fixed(_) | KeyType::Bytes | KeyType::Utf8 => 0,
         };
         match out {

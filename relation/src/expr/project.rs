@@ -149,7 +149,7 @@ impl Projection {
     ) -> Result<(), EvalError> {
         if self.uses_values() && tuples.values.len() != tuples.len() {
             let what = format!("there are {} values of {} tuples", tuples.values.len(), tuples.len());
-            return Err(EvalError { rank: tuples.first_rank, what });
+            return Err(EvalError { rank: tuples.first_rank, what, column: None });
         }
         self.key.append_key(self.key_type, tuples, keys)?;
         match &self.values {

@@ -119,11 +119,10 @@ pub(super) fn record(schema: &Schema) -> Result<Option<Record>, RelationError> {
 fn single(schema: &Schema) -> Option<&Field> {
     let right = schema.right.as_ref()?;
     let plain = |field: &Field| Record::of(field.value_type, &field.logical).is_none();
-    match (schema.values.value_type, right.value_type) {
-        (ValueType::None, _) if plain(right) => Some(right),
-        (_, ValueType::None) if plain(&schema.values) => Some(&schema.values),
-        _ => None,
+    if schema.values.value_type == ValueType::None && plain(right) {
+        return Some(right);
     }
+    (right.value_type == ValueType::None && plain(&schema.values)).then_some(&schema.values)
 }
 
 /// Returns the type of the values of the file, its name and its logical type.
@@ -190,10 +189,10 @@ impl Source for Records<'_> {
                 chunk.keys = next.keys;
             }
             Err(error) => {
-                let problem = error.to_string();
+                let what = error.to_string();
                 self.failed = Some(error);
-                let input = "relation".into();
-                return Err(SourceError { input, place: String::new(), problem, cause: None });
+                let (input, place, advice) = ("relation".into(), String::new(), String::new());
+                return Err(SourceError { input, place, what, advice, cause: None });
             }
         }
         Ok(())

@@ -162,8 +162,8 @@ fn shrinking(lab: &Lab, folder: &Path, whole: &[u8], runs: u64) -> Result<(u64, 
     let commands: [&[&str]; 5] = [
         &["fsck", "t.pleach", "--quiet"],
         &["inspect", "t.pleach", "--quiet"],
-        &["get", "t.pleach", "--keys", "keys.txt", "--verify", "none", "--quiet"],
-        &["range", "t.pleach", "0", "18446744073709551615", "--verify", "none", "--quiet"],
+        &["get", "t.pleach", "--keys", "keys.txt", "--verify", "header", "--quiet"],
+        &["range", "t.pleach", "0", "18446744073709551615", "--verify", "header", "--quiet"],
         &["export", "t.pleach", "-o", "out.csv", "--quiet"],
     ];
     let (mut checked, mut all_met) = (0, 0);

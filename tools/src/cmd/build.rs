@@ -98,12 +98,14 @@ pub(super) fn input_format(
     if format.is_some() || path.is_dir() {
         return Ok(format);
     }
-    let advice = pleach_input::looks_like(path).unwrap_or_else(|| {
-        let known: Vec<&str> = FORMATS.iter().filter(|row| accepts(row)).map(|row| row.name).collect();
-        format!("give --format, one of {}", known.join(" "))
-    });
     let message = Message::new("unknown extension").at(path.display());
-    Err(Failure::usage(message.because(Message::of(&advice))))
+    Err(Failure::usage(match pleach_input::looks_like(path) {
+        Some((found, advice)) => message.more(found).advise(advice),
+        None => {
+            let known: Vec<&str> = FORMATS.iter().filter(|row| accepts(row)).map(|row| row.name).collect();
+            message.advise(format!("give --format, one of {}", known.join(" ")))
+        }
+    }))
 }
 
 fn open(args: &BuildArgs, global: &Global) -> Result<Box<dyn Source>, SourceError> {

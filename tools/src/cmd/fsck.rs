@@ -148,7 +148,7 @@ fn document(path: &Path, report: &Report, strays: &[PathBuf]) -> serde_json::Map
         .iter()
         .map(|finding| {
             json!({
-                "code": finding.code,
+                "code": finding.code.name(),
                 "section": finding.section,
                 "offset": finding.offset.to_string(),
                 "length": finding.length.to_string(),

@@ -107,48 +107,53 @@ impl Gathered {
     }
 }
 
+fn words32(column: &Column) -> &[u32] {
+    if let Column::U32(words) = column { words } else { &[] }
+}
+
+fn words64(column: &Column) -> &[u64] {
+    if let Column::U64(words) = column { words } else { &[] }
+}
+
+fn words128(column: &Column) -> &[u128] {
+    if let Column::U128(words) = column { words } else { &[] }
+}
+
+fn strings(column: &Column) -> Strings {
+    if let Column::Bytes(strings) = column { strings.clone() } else { Strings::default() }
+}
+
 impl Gathered {
-    /// Converts a column of encoded keys.
+    /// Converts a column of encoded keys, whose variant is that of the type.
     pub fn of_keys(key_type: KeyType, keys: &Column) -> Self {
-        match (keys, key_type) {
-            (Column::U32(words), KeyType::I32) => {
-                Self::I32(words.iter().map(|&word| i32::decode(word)).collect())
-            }
-            (Column::U64(words), KeyType::I64) => {
-                Self::I64(words.iter().map(|&word| i64::decode(word)).collect())
-            }
-            (Column::U64(words), KeyType::F64) => {
-                Self::F64(words.iter().map(|&word| f64::decode(word)).collect())
-            }
-            (Column::U32(words), _) => Self::U32(words.clone()),
-            (Column::U64(words), _) => Self::U64(words.clone()),
-            (Column::U128(words), _) => Self::U128(words.clone()),
-            (Column::Bytes(strings), KeyType::Utf8) => Self::Utf8(strings.clone()),
-            (Column::Bytes(strings), _) => Self::Bytes(strings.clone()),
-            (Column::None, _) => Self::U32(Vec::new()),
+        match key_type {
+            KeyType::U32 => Self::U32(words32(keys).to_vec()),
+            KeyType::U64 => Self::U64(words64(keys).to_vec()),
+            KeyType::U128 => Self::U128(words128(keys).to_vec()),
+            KeyType::I32 => Self::I32(words32(keys).iter().map(|&word| i32::decode(word)).collect()),
+            KeyType::I64 => Self::I64(words64(keys).iter().map(|&word| i64::decode(word)).collect()),
+            KeyType::F64 => Self::F64(words64(keys).iter().map(|&word| f64::decode(word)).collect()),
+            KeyType::Fixed(_) | KeyType::Bytes => Self::Bytes(strings(keys)),
+            KeyType::Utf8 => Self::Utf8(strings(keys)),
         }
     }
 
-    /// Converts a column of bits of values; `None` for type `none`.
+    /// Converts a column of bits of values, whose variant is that of the type; `None` for type `none`, and if
+    /// there is no column.
     pub fn of_values(value_type: ValueType, values: &Column) -> Option<Self> {
-        Some(match (values, value_type) {
-            (Column::None | Column::U128(_), _) => return None,
-            (Column::U32(bits), ValueType::I32) => {
-                Self::I32(bits.iter().map(|bits| bits.cast_signed()).collect())
-            }
-            (Column::U32(bits), ValueType::F32) => {
-                Self::F32(bits.iter().map(|&bits| f32::from_bits(bits)).collect())
-            }
-            (Column::U64(bits), ValueType::I64) => {
-                Self::I64(bits.iter().map(|bits| bits.cast_signed()).collect())
-            }
-            (Column::U64(bits), ValueType::F64) => {
-                Self::F64(bits.iter().map(|&bits| f64::from_bits(bits)).collect())
-            }
-            (Column::U32(bits), _) => Self::U32(bits.clone()),
-            (Column::U64(bits), _) => Self::U64(bits.clone()),
-            (Column::Bytes(strings), ValueType::Utf8) => Self::Utf8(strings.clone()),
-            (Column::Bytes(strings), _) => Self::Bytes(strings.clone()),
+        if matches!(values, Column::None) {
+            return None;
+        }
+        Some(match value_type {
+            ValueType::None => return None,
+            ValueType::U32 => Self::U32(words32(values).to_vec()),
+            ValueType::U64 => Self::U64(words64(values).to_vec()),
+            ValueType::I32 => Self::I32(words32(values).iter().map(|bits| bits.cast_signed()).collect()),
+            ValueType::I64 => Self::I64(words64(values).iter().map(|bits| bits.cast_signed()).collect()),
+            ValueType::F32 => Self::F32(words32(values).iter().map(|&bits| f32::from_bits(bits)).collect()),
+            ValueType::F64 => Self::F64(words64(values).iter().map(|&bits| f64::from_bits(bits)).collect()),
+            ValueType::Fixed(_) | ValueType::Bytes => Self::Bytes(strings(values)),
+            ValueType::Utf8 => Self::Utf8(strings(values)),
         })
     }
 

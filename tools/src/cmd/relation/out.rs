@@ -113,7 +113,7 @@ impl<'a> Job<'a> {
         let input = Relation::from_index(&index);
         let schema = input.expr_schema().map_err(relation_failure)?;
         let all = Predicate::parse("true", &schema)
-            .map_err(|error| Failure::new(Code::Failed, Message::of(&error)))?;
+            .map_err(|error| Failure::new(Code::Failed, errors::expression_message(&error)))?;
         let sorted =
             pleach_relation::select_where(input, &all, StreamOptions::default()).map_err(relation_failure)?;
         self.table_or_lines(sorted.watched(&self.progress))
