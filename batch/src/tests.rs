@@ -217,7 +217,8 @@ fn texts() {
 fn gathered() {
     let tuples = (0..20_000u32).map(|key| (key, "v".repeat(key as usize % 50)));
     let table = table(pleach_builder::Builder::new().to_bytes(tuples).unwrap());
-    let ranks: Vec<u64> = (0..40_000).map(|at| at * 7919 % 21_000).collect();
+    let mut ranks: Vec<u64> = (0..40_000).map(|at| at * 7919 % 21_000).collect();
+    ranks.extend([u64::MAX, 20_000, 19_999]);
     for threads in [1, 3] {
         let all = table.values_at(&ranks, &Pool::of(threads)).unwrap();
         assert_eq!(all.offsets.len(), ranks.len() + 1);

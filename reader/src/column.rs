@@ -183,8 +183,9 @@ impl<'a> Column<'a> {
     /// Those of [`Column::get`]; [`ReadError::Memory`] if `data` cannot grow.
     pub fn append(&self, ranks: &[u64], ends: &mut Vec<u64>, data: &mut Vec<u8>) -> Result<(), ReadError> {
         for ranks in ranks.chunks(AHEAD) {
-            ranks.iter().for_each(|&rank| self.prefetch_offset(rank));
-            ranks.iter().for_each(|&rank| self.prefetch(rank));
+            let here = || ranks.iter().filter(|&&rank| rank < self.len());
+            here().for_each(|&rank| self.prefetch_offset(rank));
+            here().for_each(|&rank| self.prefetch(rank));
             for &rank in ranks {
                 let element = self.get_in_place(rank)?.unwrap_or_default();
                 let bytes = element.len() as u64;

@@ -1,0 +1,64 @@
+"""Pleach: a persistent, ordered index of (key, value) tuples in one file, searched in place.
+
+    import numpy as np
+    import pleachdb as pl
+
+    pl.build({"order": np.arange(1000), "customer": np.arange(1000) % 7}, "orders.pleach")
+    orders = pl.open("orders.pleach")
+    values, found = orders.get_many(np.array([5, 900, 5000]))
+"""
+
+import os as _os
+
+from ._build import Built, Report, build, fsck
+from ._index import Index, Live
+from ._index import open_index as open
+from .errors import (
+    BuildError,
+    ClosedError,
+    DamagedError,
+    InputError,
+    NotFoundError,
+    PleachError,
+    TypesError,
+)
+
+__version__ = "0.1.0"
+
+_Path = str | _os.PathLike[str]
+
+
+def live(path: _Path, *, verify: str = "header", resident: bool = False, threads: int | None = None) -> Live:
+    """Opens a file whose generations are followed: see `Live`."""
+    return Live(path, verify=verify, resident=resident, threads=threads)
+
+
+def _command() -> None:
+    """Runs the command line."""
+    import signal
+    import sys
+
+    from . import _native
+
+    # The command handles interruptions itself.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    sys.exit(_native.command(["pleach", *sys.argv[1:]]))
+
+
+__all__ = [
+    "BuildError",
+    "Built",
+    "ClosedError",
+    "DamagedError",
+    "Index",
+    "InputError",
+    "Live",
+    "NotFoundError",
+    "PleachError",
+    "Report",
+    "TypesError",
+    "build",
+    "fsck",
+    "live",
+    "open",
+]

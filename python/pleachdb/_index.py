@@ -1,0 +1,424 @@
+"""An open file."""
+
+from __future__ import annotations
+
+import html
+import os
+from typing import Any, Iterator
+
+import numpy as np
+
+from . import _native
+from ._worlds import world
+from .errors import ClosedError, InputError, PleachError, TypesError
+
+_DTYPES = {"u32": "uint32", "u64": "uint64", "i32": "int32", "i64": "int64", "f32": "float32", "f64": "float64"}
+_TIMES = {"date": "datetime64[D]", "date[ms]": "datetime64[ms]"}
+#: Tuples that iteration reads at a time.
+_PIECE = 4096
+
+
+def _dtype(words: str, meaning: str) -> np.dtype | None:
+    """Returns the dtype of values in NumPy; None if they come as an Arrow array."""
+    if words not in _DTYPES:
+        return None
+    if meaning in _TIMES:
+        return np.dtype(_TIMES[meaning]) if words == "i64" else None
+    if meaning.startswith(("timestamp[", "duration[")):
+        unit = meaning[meaning.index("[") + 1 : -1].partition(",")[0]
+        return np.dtype(f"{'datetime64' if meaning[0] == 't' else 'timedelta64'}[{unit}]")
+    return None if meaning else np.dtype(_DTYPES[words])
+
+
+class Index:
+    """An open file, one generation of it. Made by `pleachdb.open`.
+
+    It is a mapping from keys to values. Look-ups of many keys at once are the fast way: an index answers some ten
+    million keys a second on one thread. All methods can be called by any thread, and by children of a fork.
+    """
+
+    __slots__ = ("_table", "_options", "__weakref__")
+
+    def __init__(self, table: Any, options: dict[str, Any]) -> None:
+        self._table = table
+        self._options = options
+
+    # Looking at it.
+
+    @property
+    def _open(self) -> Any:
+        if self._table is None:
+            raise ClosedError("the index was closed: open it again")
+        return self._table
+
+    @property
+    def path(self) -> str:
+        """The path it was opened with."""
+        return os.fspath(self._open.path)
+
+    @property
+    def generation(self) -> int:
+        """The number of this generation of the file."""
+        return self._open.generation
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """Types and names: `key`, `value`, `key_name`, `value_name`, and `fields` if values are records."""
+        table = self._open
+        schema = {
+            "key": table.key_meaning or table.key_type,
+            "value": table.value_meaning or table.value_type,
+            "key_name": table.key_name,
+            "value_name": table.value_name,
+        }
+        if table.fields is not None:
+            schema["fields"] = dict(table.fields)
+        return schema
+
+    def describe(self) -> str:
+        """Returns one line about the file."""
+        return self._open.describe()
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def __repr__(self) -> str:
+        if self._table is None:
+            return "<pleachdb.Index, closed>"
+        schema = self.schema
+        tuples = f"{len(self):,} {'tuple' if len(self) == 1 else 'tuples'}"
+        return f"<pleachdb.Index {self.path!r}: {tuples}, {schema['key']} -> {schema['value']}>"
+
+    def _repr_html_(self) -> str:
+        if self._table is None:
+            return html.escape(repr(self))
+        schema = self.schema
+        rows = [
+            ("path", self.path),
+            ("tuples", f"{len(self):,}"),
+            ("keys", f"{schema['key_name']} {schema['key']}".strip()),
+            ("values", f"{schema['value_name']} {schema['value']}".strip()),
+            ("bytes", f"{self._open.file_bytes:,}"),
+            ("generation", str(self.generation)),
+        ]
+        cells = "".join(f"<tr><th>{name}</th><td>{html.escape(text)}</td></tr>" for name, text in rows)
+        return f"<table><caption>pleachdb.Index</caption>{cells}</table>"
+
+    # Its life.
+
+    def close(self) -> None:
+        """Releases the file, when no array of answers needs it any more."""
+        self._table = None
+
+    def __enter__(self) -> Index:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __copy__(self) -> Index:
+        return Index(self._open, self._options)
+
+    def __deepcopy__(self, _: Any) -> Index:
+        return self.__copy__()
+
+    def __reduce__(self) -> Any:
+        path = os.path.abspath(self.path)
+        return _unpickled, (path, self._options, self.generation, self._open.file_id)
+
+    def refresh(self) -> bool:
+        """Switches to the file that now has this name. Returns whether there was another one."""
+        table = self._open.next()
+        if table is not None:
+            self._table = table
+        return table is not None
+
+    # One key.
+
+    def __contains__(self, key: Any) -> bool:
+        table = self._open
+        if table.key_meaning:
+            return bool(self.contains_many(_single(key))[0])
+        return table.contains_one(key)
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        """Returns the value of the first tuple with this key, or `default`."""
+        table = self._open
+        if table.key_meaning or table.value_meaning:
+            array = self._arrow_of(_single(key))
+            return default if not array[0].is_valid else array[0].as_py()
+        found = table.get_one(key)
+        return default if found is None else found[0]
+
+    def __getitem__(self, key: Any) -> Any:
+        missing = object()
+        value = self.get(key, missing)
+        if value is missing:
+            raise KeyError(key)
+        return value
+
+    def _arrow_of(self, keys: Any) -> Any:
+        import pyarrow
+
+        return pyarrow.array(self._open.find_arrow(keys, 1))
+
+    # All tuples, in order.
+
+    def _pieces(self) -> Iterator[tuple[list[Any], list[Any]]]:
+        import pyarrow
+
+        table = self._open
+        for first in range(0, len(table), _PIECE):
+            ranks = np.arange(first, min(first + _PIECE, len(table)), dtype=np.uint64)
+            keys, values = table.at(ranks, 1)
+            yield _python(pyarrow.array(keys), table.key_type), pyarrow.array(values).to_pylist()
+
+    def __iter__(self) -> Iterator[Any]:
+        return self.keys()
+
+    def keys(self) -> Iterator[Any]:
+        """Iterates over the keys, ascending."""
+        return (key for keys, _ in self._pieces() for key in keys)
+
+    def values(self) -> Iterator[Any]:
+        """Iterates over the values, in the order of the keys."""
+        return (value for _, values in self._pieces() for value in values)
+
+    def items(self) -> Iterator[tuple[Any, Any]]:
+        """Iterates over keys and values, in the order of the keys."""
+        return (item for keys, values in self._pieces() for item in zip(keys, values))
+
+    def min(self) -> Any:
+        """Returns the smallest key; None if there are no tuples."""
+        return self._key_at(0)
+
+    def max(self) -> Any:
+        """Returns the largest key; None if there are no tuples."""
+        return self._key_at(len(self) - 1)
+
+    def _key_at(self, rank: int) -> Any:
+        table = self._open
+        if not 0 <= rank < len(table):
+            return None
+        if table.key_meaning:
+            import pyarrow
+
+            keys, _ = table.at(np.array([rank], np.uint64), 1)
+            return pyarrow.array(keys)[0].as_py()
+        return table.tuple(rank)[0]
+
+    # Many keys.
+
+    def _threads(self, threads: int | None) -> int:
+        threads = self._options.get("threads") if threads is None else threads
+        if threads is None:
+            return 0
+        if threads < 0:
+            raise InputError(f"threads={threads} is invalid: use 0 for all processors, or a number of threads")
+        return threads
+
+    def _world(self, keys: Any) -> Any:
+        return world(keys, self._open.key_type == "u128")
+
+    def get_many(self, keys: Any, *, out: np.ndarray | None = None, threads: int | None = None) -> Any:
+        """Looks up many keys.
+
+        `keys` is a NumPy array, an Arrow array, a Series of polars or pandas, a buffer or a list. For NumPy arrays and
+        lists the answer is a pair of arrays, `(values, found)`: a value is 0 where `found` is false. `out` receives
+        the values, if they are numbers. For others the answer is a container of the same library, with nulls for the
+        keys that are missing. Values that are not numbers are Arrow arrays.
+        """
+        table, many = self._open, self._world(keys)
+        threads = self._threads(threads)
+        if many.is_arrow:
+            if out is not None:
+                raise InputError("out is for NumPy keys: give NumPy keys, or leave it out")
+            return many.wrap([table.find_arrow(part, threads) for part in many.parts])
+        found = np.empty(many.length, np.uint8)
+        dtype = _dtype(table.value_type, table.value_meaning) if table.fields is None else None
+        if dtype is None:
+            if out is not None:
+                raise TypesError("out is for values that are numbers: leave it out")
+            import pyarrow
+
+            values = pyarrow.array(table.find_arrow(many.keys, threads))
+            if table.value_type == "none":
+                return values, values.to_numpy(zero_copy_only=False)
+            return values, values.is_valid().to_numpy(zero_copy_only=False)
+        if out is None:
+            out = np.empty(many.length, dtype)
+        elif len(out) < many.length:
+            raise InputError(f"out has {len(out)} elements, but {many.length} are needed: give a longer array")
+        table.find(many.keys, out, found, threads)
+        return out, found.view(np.bool_)
+
+    def contains_many(self, keys: Any, *, threads: int | None = None) -> np.ndarray:
+        """Returns an array of bools: whether each key is in the file. A null is not."""
+        table, many = self._open, self._world(keys)
+        found = np.empty(many.length, np.uint8)
+        at = 0
+        for part in many.parts:
+            table.find(part, None, found[at : at + len(part)], self._threads(threads))
+            at += len(part)
+        return found.view(np.bool_)
+
+    def _ranks(self, keys: Any, how: str, threads: int | None) -> tuple[np.ndarray, np.ndarray]:
+        table, many = self._open, self._world(keys)
+        ranks, found = np.empty(many.length, np.uint64), np.zeros(many.length, np.uint8)
+        at = 0
+        for part in many.parts:
+            end = at + len(part)
+            flags = found[at:end] if how == "rank" else None
+            table.ranks(part, how, ranks[at:end], flags, self._threads(threads))
+            at = end
+        return ranks, found.view(np.bool_)
+
+    def rank_many(self, keys: Any, *, threads: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """Returns the ranks of many keys, from 0, and whether each was found."""
+        return self._ranks(keys, "rank", threads)
+
+    def lower_bound_many(self, keys: Any, *, threads: int | None = None) -> np.ndarray:
+        """Returns the rank of the first tuple whose key is at least each key: `len(index)` if there is none."""
+        return self._ranks(keys, "lower", threads)[0]
+
+    def upper_bound_many(self, keys: Any, *, threads: int | None = None) -> np.ndarray:
+        """Returns the rank of the first tuple whose key is above each key: `len(index)` if there is none."""
+        return self._ranks(keys, "upper", threads)[0]
+
+    def count_many(self, low: Any, high: Any, *, threads: int | None = None) -> np.ndarray:
+        """Returns the number of tuples with `low <= key < high`, for each pair."""
+        lower = self.lower_bound_many(low, threads=threads)
+        upper = self.lower_bound_many(high, threads=threads)
+        if len(lower) != len(upper):
+            raise InputError(f"low has {len(lower)} keys and high has {len(upper)}: give as many of both")
+        return np.where(upper > lower, upper - lower, 0).astype(np.uint64)
+
+    def select_many(self, ranks: Any, *, threads: int | None = None) -> tuple[Any, Any]:
+        """Returns keys and values at many ranks, as Arrow arrays. A rank past the end gives nulls."""
+        import pyarrow
+
+        ranks = np.array(ranks, dtype=np.uint64)
+        keys, values = self._open.at(ranks, self._threads(threads))
+        return pyarrow.array(keys), pyarrow.array(values)
+
+    def floor_many(self, keys: Any, *, threads: int | None = None) -> tuple[Any, Any]:
+        """Returns the last tuple whose key is at most each key, as Arrow arrays of keys and values."""
+        ranks = self.upper_bound_many(keys, threads=threads)
+        # Rank 0 has no tuple before it: it becomes a rank past the end.
+        return self.select_many(ranks - np.uint64(1), threads=threads)
+
+    def ceiling_many(self, keys: Any, *, threads: int | None = None) -> tuple[Any, Any]:
+        """Returns the first tuple whose key is at least each key, as Arrow arrays of keys and values."""
+        return self.select_many(self.lower_bound_many(keys, threads=threads), threads=threads)
+
+    def get_all_many(self, keys: Any, *, threads: int | None = None) -> tuple[np.ndarray, Any]:
+        """Returns all values of many keys: offsets, one more than keys, and an Arrow array of the values."""
+        first = self.lower_bound_many(keys, threads=threads)
+        end = self.upper_bound_many(keys, threads=threads)
+        counts = (end - first).astype(np.int64)
+        offsets = np.zeros(len(first) + 1, np.int64)
+        np.cumsum(counts, out=offsets[1:])
+        ranks = np.repeat(first - offsets[:-1].astype(np.uint64), counts) + np.arange(offsets[-1], dtype=np.uint64)
+        return offsets, self.select_many(ranks, threads=threads)[1]
+
+    # Ranges.
+
+    def range(self, low: Any = None, high: Any = None, *, batch_rows: int = 1 << 16) -> Any:
+        """Reads the tuples with `low <= key < high` as a `pyarrow.RecordBatchReader`. None is no bound."""
+        import pyarrow
+
+        table = self._open
+        first = 0 if low is None else int(self.lower_bound_many(_single(low), threads=1)[0])
+        end = len(table) if high is None else int(self.lower_bound_many(_single(high), threads=1)[0])
+        names = [table.key_name or "key", table.value_name or "value"]
+        threads = self._threads(None)
+
+        def batch(start: int, stop: int) -> Any:
+            keys, values = table.at(np.arange(start, stop, dtype=np.uint64), threads)
+            arrays = [pyarrow.array(keys), pyarrow.array(values)]
+            if table.value_type == "none":
+                return pyarrow.record_batch(arrays[:1], names=names[:1])
+            return pyarrow.record_batch(arrays, names=names)
+
+        starts = range(first, end, batch_rows)
+        batches = (batch(start, min(start + batch_rows, end)) for start in starts)
+        return pyarrow.RecordBatchReader.from_batches(batch(0, 0).schema, batches)
+
+    def to_arrow(self) -> Any:
+        """Reads all tuples as a `pyarrow.Table`."""
+        return self.range().read_all()
+
+
+def _python(array: Any, key_type: str) -> list[Any]:
+    if key_type == "u128":
+        return [int.from_bytes(key, "big") for key in array.to_pylist()]
+    return array.to_pylist()
+
+
+def _single(key: Any) -> Any:
+    """Makes an array of one key."""
+    import datetime
+    import decimal
+    import uuid
+
+    if isinstance(key, (datetime.date, datetime.time, datetime.timedelta, decimal.Decimal)):
+        import pyarrow
+
+        return pyarrow.array([key])
+    if isinstance(key, uuid.UUID):
+        import pyarrow
+
+        return pyarrow.array([key.bytes], pyarrow.binary(16))
+    if isinstance(key, np.generic):
+        return np.array([key])
+    return [key]
+
+
+def open_index(path: Any, *, verify: str = "header", resident: bool = False, threads: int | None = None) -> Index:
+    """Opens a file. O(1), unless it is verified or copied to memory.
+
+    `verify` is "header", "touched" (what a look-up reads) or "full" (all of it, now). `resident` copies the file into
+    memory, where nobody can change it. `threads` is the number of threads of a batch; all processors by default.
+    """
+    options = {"verify": verify, "resident": resident, "threads": threads}
+    return Index(_native.Table.open(os.fspath(path), verify, resident), options)
+
+
+def _unpickled(path: str, options: dict[str, Any], generation: int, file_id: str) -> Index:
+    index = open_index(path, **options)
+    table = index._open
+    if table.file_id == file_id and table.generation == generation:
+        return index
+    # The generation may have been kept under another name.
+    kept = f"{path}.g{table.generation - generation}"
+    if table.generation > generation and os.path.exists(kept):
+        older = open_index(kept, **options)
+        if older._open.file_id == file_id:
+            return older
+    raise PleachError(
+        f"generation {generation} is gone: {path}: it is generation {table.generation} now: "
+        "open it again in each worker, or keep generations (keep=1)"
+    )
+
+
+class Live:
+    """The current generation of a file, shared by threads. Made by `pleachdb.live`."""
+
+    def __init__(self, path: Any, **options: Any) -> None:
+        self._current = open_index(path, **options)
+
+    @property
+    def current(self) -> Index:
+        """The current generation. Keep it for as long as answers must agree with each other."""
+        return self._current
+
+    def refresh(self) -> bool:
+        """Switches to the next generation, if there is one. Returns whether there was."""
+        index = self._current
+        table = index._open.next()
+        if table is not None:
+            self._current = Index(table, index._options)
+        return table is not None
+
+    def __repr__(self) -> str:
+        return f"<pleachdb.Live of {self._current!r}>"

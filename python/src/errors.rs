@@ -1,0 +1,56 @@
+//! The exception of an error.
+
+use pleach::{Error, ErrorKind};
+use pleach_batch::BatchError;
+use pleach_builder::BuildError;
+use pyo3::prelude::*;
+
+/// Makes an exception of the class with this name in `pleachdb.errors`.
+pub(crate) fn exception(class: &str, text: String) -> PyErr {
+    Python::attach(|py| {
+        let made = py.import("pleachdb.errors").and_then(|errors| errors.getattr(class)?.call1((text,)));
+        match made {
+            Ok(value) => PyErr::from_value(value),
+            Err(error) => error,
+        }
+    })
+}
+
+/// Returns the class for a kind of error.
+fn class(kind: ErrorKind) -> &'static str {
+    match kind {
+        ErrorKind::NotFound => "NotFoundError",
+        ErrorKind::TypesDiffer => "TypesError",
+        ErrorKind::Damaged | ErrorKind::Foreign => "DamagedError",
+        _ => "PleachError",
+    }
+}
+
+/// Makes the exception of an error of the reader.
+pub(crate) fn reading(error: &Error) -> PyErr {
+    exception(class(error.kind()), error.to_string())
+}
+
+/// Makes the exception of an error of a batch.
+pub(crate) fn batch(error: &BatchError) -> PyErr {
+    match error {
+        BatchError::Pleach(error) => reading(error),
+        BatchError::Keys { .. } | BatchError::Values { .. } => exception("TypesError", error.to_string()),
+        BatchError::Short { .. } => exception("InputError", error.to_string()),
+        BatchError::Memory { .. } => pyo3::exceptions::PyMemoryError::new_err(error.to_string()),
+        BatchError::Interrupted => pyo3::exceptions::PyKeyboardInterrupt::new_err(()),
+        _ => exception("PleachError", error.to_string()),
+    }
+}
+
+/// Makes the exception of a failed build.
+pub(crate) fn building(error: &BuildError) -> PyErr {
+    match error {
+        BuildError::Interrupted => pyo3::exceptions::PyKeyboardInterrupt::new_err(()),
+        BuildError::Source(_) | BuildError::Unsorted { .. } | BuildError::Duplicate { .. } => {
+            exception("InputError", error.to_string())
+        }
+        BuildError::Types { .. } => exception("TypesError", error.to_string()),
+        _ => exception("BuildError", error.to_string()),
+    }
+}

@@ -1,0 +1,36 @@
+//! The native part of the Python module `pleachdb`: what touches memory. The rest is in `pleachdb/*.py`.
+//!
+//! * `keys` makes a batch of keys of a NumPy array or an Arrow array, without an object for each key.
+//! * `numpy` describes the memory of NumPy arrays.
+//! * `arrow` makes Arrow arrays of answers.
+//! * `table` is an open file, and its batches.
+//! * `build` makes files from paths and Arrow streams.
+//! * `command` runs the command line in this process's place.
+//! * `errors` chooses the exception of an error.
+//!
+//! The interpreter's lock is released during all work that depends on the number of keys.
+
+mod arrow;
+mod build;
+mod errors;
+mod keys;
+mod numpy;
+mod table;
+
+use pyo3::prelude::*;
+
+/// Runs the command `pleach` with the arguments of this process, and returns its exit code.
+#[pyfunction]
+fn command(py: Python<'_>, arguments: Vec<std::ffi::OsString>) -> u8 {
+    py.detach(|| pleach_cli::run_with::<pleach_cli::Cli>(arguments))
+}
+
+#[pymodule(gil_used = false)]
+mod _native {
+    #[pymodule_export]
+    use super::build::{build, fsck};
+    #[pymodule_export]
+    use super::command;
+    #[pymodule_export]
+    use super::table::Table;
+}
