@@ -162,7 +162,7 @@ fn files(tuples: usize, json: bool) -> Result<(), Box<dyn Error>> {
             let (left, right) = (Relation::from_index(&left), Relation::from_index(&right));
             let answer = pleach_relation::join(How::Inner, left, right, StreamOptions::default())?;
             let options = BuildOptions { memory_bytes: 256 << 20, ..BuildOptions::default() };
-            answer.to_index(&path("joined"), &options, &Silent)
+            answer.to_index(path("joined"), &options, &Silent)
         })();
         done.store(true, Ordering::Relaxed);
         Ok((start.elapsed().as_secs_f64(), joined?.tuples))
