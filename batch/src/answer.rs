@@ -42,16 +42,17 @@ pub enum Values<'a> {
 }
 
 impl Values<'_> {
-    fn name(&self) -> &'static str {
-        match self {
-            Self::None => "no",
-            Self::U32(_) => "u32",
-            Self::U64(_) => "u64",
-            Self::I32(_) => "i32",
-            Self::I64(_) => "i64",
-            Self::F32(_) => "f32",
-            Self::F64(_) => "f64",
-        }
+    /// Returns the type of the values; `None` if they are not wanted.
+    const fn value_type(&self) -> Option<ValueType> {
+        Some(match self {
+            Self::None => return None,
+            Self::U32(_) => ValueType::U32,
+            Self::U64(_) => ValueType::U64,
+            Self::I32(_) => ValueType::I32,
+            Self::I64(_) => ValueType::I64,
+            Self::F32(_) => ValueType::F32,
+            Self::F64(_) => ValueType::F64,
+        })
     }
 }
 
@@ -182,17 +183,18 @@ impl Table {
     ) -> Result<usize> {
         self.check(keys)?;
         let found = found.checked(keys.len())?;
-        match (self.value_type(), values) {
-            (_, Values::None) => self.presence(keys, found, pool),
-            (ValueType::U32, Values::U32(values)) => self.values_of(keys, values, found, pool),
-            (ValueType::U64, Values::U64(values)) => self.values_of(keys, values, found, pool),
-            (ValueType::I32, Values::I32(values)) => self.values_of(keys, values, found, pool),
-            (ValueType::I64, Values::I64(values)) => self.values_of(keys, values, found, pool),
-            (ValueType::F32, Values::F32(values)) => self.values_of(keys, values, found, pool),
-            (ValueType::F64, Values::F64(values)) => self.values_of(keys, values, found, pool),
-            (held, values) => {
-                Err(BatchError::Values { given: values.name().to_owned(), held: held.to_string() })
-            }
+        let held = self.value_type();
+        if let Some(given) = values.value_type().filter(|&given| given != held) {
+            return Err(BatchError::Values { given: given.to_string(), held: held.to_string() });
+        }
+        match values {
+            Values::None => self.presence(keys, found, pool),
+            Values::U32(values) => self.values_of(keys, values, found, pool),
+            Values::U64(values) => self.values_of(keys, values, found, pool),
+            Values::I32(values) => self.values_of(keys, values, found, pool),
+            Values::I64(values) => self.values_of(keys, values, found, pool),
+            Values::F32(values) => self.values_of(keys, values, found, pool),
+            Values::F64(values) => self.values_of(keys, values, found, pool),
         }
     }
 

@@ -1,6 +1,6 @@
 //! Numbers in memory of any layout.
 
-use crate::keys::Nulls;
+use crate::nulls::Nulls;
 use pleach_format::logical::Ratio;
 use std::marker::PhantomData;
 
@@ -206,7 +206,7 @@ impl<'a> Numbers<'a> {
             // SAFETY: `new` has the caller guarantee that these bytes, whose number was just checked, can be read. `to`
             // is a slice of as many bytes, and of numbers, for which all bytes are valid. The C library copies, so
             // a write by somebody else is no race of Rust's.
-            unsafe { libc::memcpy(to.as_mut_ptr().cast(), at(first).cast(), to.len() * bytes) };
+            unsafe { libc::memcpy(to.as_mut_ptr().cast(), at(first).cast(), size_of_val(to)) };
         } else {
             for (number, to) in (first..).zip(to.iter_mut()) {
                 // SAFETY: as above, for one number.

@@ -91,7 +91,7 @@ fn every_way_to_replace_an_index_continues_it() {
         assert_eq!(states, [kept(3), kept(4), kept(5), (6, State::Current)], "{how}");
         assert_eq!(found[3].file_id, Some(superblock(&place.target()).file_id));
         // An old one put back by hand: numbers go on after the newest, and nothing newer is overwritten.
-        fs::copy(kept_path(&place.target(), 3), place.target()).expect("copied");
+        fs::copy(kept_path(place.target(), 3), place.target()).expect("copied");
         assert_eq!(make(&place, 9, None).expect(how), 6, "{how}: after 5");
     }
 }
@@ -144,7 +144,7 @@ fn what_is_no_generation_is_left_alone() {
             for value in 0..4 {
                 place.build(value, Some(9)).expect("built");
             }
-            let others = [kept_path(&place.target(), 2), kept_path(&place.target(), 7)];
+            let others = [kept_path(place.target(), 2), kept_path(place.target(), 7)];
             let _ = fs::remove_file(&others[0]);
             others.iter().for_each(|path| put(path));
             let before: Vec<_> =
@@ -164,7 +164,7 @@ fn what_is_no_generation_is_left_alone() {
             // On the name that is needed: refused, and all is as it was.
             let place = Place::new();
             place.build(0, None).expect("built");
-            put(&kept_path(&place.target(), 1));
+            put(&kept_path(place.target(), 1));
             let before = snapshot(place.0.path());
             let error = make(&place, 1, Some(1)).expect_err("refused");
             assert!(matches!(&error, BuildError::GenerationTaken { .. }), "{how}, {what}: {error}");
@@ -187,7 +187,7 @@ fn old_generations_are_published_anew() {
     for value in 0..5 {
         place.build(value, Some(9)).expect("built");
     }
-    let second = superblock(&kept_path(&place.target(), 2));
+    let second = superblock(&kept_path(place.target(), 2));
     let options = RollbackOptions::default();
     let done = rollback(place.target(), Some(2), &options, &Silent).expect("rolled back");
     assert_eq!((done.from, done.generation, done.kept), (2, 6, 5));
@@ -197,7 +197,7 @@ fn old_generations_are_published_anew() {
         (second.file_id, second.lineage, 6),
         "the same content, a new number"
     );
-    let mut old = fs::read(kept_path(&place.target(), 2)).expect("there");
+    let mut old = fs::read(kept_path(place.target(), 2)).expect("there");
     let new = fs::read(place.target()).expect("there");
     let sealed = block.seal();
     let end = old.len() - 4096;
@@ -210,7 +210,7 @@ fn old_generations_are_published_anew() {
     assert_eq!((done.from, done.generation, done.kept), (5, 7, 2));
     assert_eq!(place.names(), ["a.pleach", "a.pleach.g5", "a.pleach.g6"]);
     // If the index is damaged, empty or missing.
-    let sixth = superblock(&kept_path(&place.target(), 6)).file_id;
+    let sixth = superblock(&kept_path(place.target(), 6)).file_id;
     for broken in [None, Some(Vec::new()), Some(vec![0x89; 3])] {
         match &broken {
             None => fs::remove_file(place.target()).expect("removed"),
@@ -230,7 +230,7 @@ fn old_generations_are_published_anew() {
         let error = rollback(place.target(), Some(number), &options, &Silent).expect_err("none");
         assert!(matches!(error, BuildError::NoGeneration { .. }), "{error}");
     }
-    let fifth = kept_path(&place.target(), 5);
+    let fifth = kept_path(place.target(), 5);
     let sound = fs::read(&fifth).expect("there");
     let before = fs::read(place.target()).expect("there");
     for at in [4096 + 20, 8200, sound.len() - 4096 - 4096 - 4, sound.len() - 12288 - 8] {

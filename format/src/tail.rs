@@ -9,7 +9,7 @@ use crate::bits::{self, Writer};
 use crate::chunk::{Chunk, load};
 use core::cmp::Ordering;
 
-/// Maximum bytes of a tail. Longer keys are stored whole, in the key column.
+/// Maximum bytes of a tail. If tails would be longer, keys are stored whole, in the key column.
 pub const TAIL_BYTES_MAX: usize = 1024;
 /// Bytes after a tail that may be read with it.
 pub const TAIL_GUARD_BYTES: usize = 16;

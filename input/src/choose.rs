@@ -176,7 +176,7 @@ pub(crate) fn agreed(
             let (here, role) =
                 (Meaning::new(natural.kind.key_type(), &natural.logical), if key { "key" } else { "value" });
             let there = if *logical == Logical::Plain { format!("plain {wish}") } else { logical.name() };
-            let text = format!("types differ: this {role} column holds {here}, but {there} is needed");
+            let text = format!("wrong type: it holds {here}, but {role}s are {there}");
             return Err(problem(input, label, fault(text, "choose a column of that type")));
         };
         let form = logical.form().filter(|_| is_text || from.is_some());

@@ -249,6 +249,8 @@ class Index:
             out = np.empty(many.length, dtype)
         elif len(out) < many.length:
             raise InputError(f"out has {len(out)} elements, but {many.length} are needed: give a longer array")
+        elif np.may_share_memory(many.keys, out):
+            raise InputError("out shares memory with the keys: give another array")
         table.find(many.keys, out, found, threads)
         return out, found.view(np.bool_)
 

@@ -85,6 +85,9 @@ def test_out(squares):
     ]:
         with pytest.raises(error):
             squares.get_many(keys, out=bad)
+    same = np.array([3, 6, 7], np.uint64)
+    with pytest.raises(pl.InputError):
+        squares.get_many(same, out=same)
     frozen = np.empty(3, np.uint64)
     frozen.flags.writeable = False
     with pytest.raises(pl.InputError):

@@ -176,8 +176,8 @@ impl<'a> Column<'a> {
         Ok(element)
     }
 
-    /// Appends the elements at many ranks to `data`, and where each of them ends in `data` to `ends`. Their cache misses
-    /// overlap. An element past the end is empty. Verified as the index is.
+    /// Appends the elements at many ranks to `data`, and where each of them ends in `data` to `ends`. Their
+    /// cache misses overlap. An element past the end is empty. Verified as the index is.
     ///
     /// # Errors
     /// Those of [`Column::get`]; [`ReadError::Memory`] if `data` cannot grow.

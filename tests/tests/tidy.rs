@@ -25,7 +25,7 @@ fn text<'a>(value: &'a Value, key: &str) -> &'a str {
 }
 
 /// Packages of the workspace that a package may use, outside its tests.
-const EDGES: [(&str, &[&str]); 15] = [
+const EDGES: [(&str, &[&str]); 16] = [
     ("pleach-format", &[]),
     ("pleach-pool", &[]),
     ("pleach-builder", &["pleach-format", "pleach-pool"]),
@@ -35,6 +35,7 @@ const EDGES: [(&str, &[&str]); 15] = [
     ("pleach", &["pleach-format", "pleach-fsck", "pleach-builder"]),
     ("pleach-gpu", &["pleach-format", "pleach"]),
     ("pleach-relation", &["pleach-format", "pleach-builder", "pleach", "pleach-gpu"]),
+    ("pleach-batch", &["pleach-format", "pleach"]),
     ("pleach-peers", &["pleach-format"]),
     (
         "pleach-cli",

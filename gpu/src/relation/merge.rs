@@ -186,7 +186,7 @@ pub fn merge(
 ) -> Result<Joined, GpuError> {
     if left.key_bytes != right.key_bytes {
         let (left, right) = (left.key_bytes, right.key_bytes);
-        return Err(refused(format!("keys of {left} bytes with keys of {right}: both sides have one type")));
+        return Err(refused(format!("keys of {left} bytes with keys of {right}: give keys of one type")));
     }
     let is_pairs = operation.is_pairs();
     let width = |side: &Sorted| side.values.as_ref().map_or(0, |values| values.bytes);
