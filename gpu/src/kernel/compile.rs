@@ -11,7 +11,7 @@ use crate::driver::Program;
 use crate::{GpuError, Unavailable};
 use cudarc::nvrtc::result as nvrtc;
 use cudarc::nvrtc::sys;
-use std::ffi::CString;
+use std::ffi::{CString, c_char};
 
 /// Returns code that the driver loads: a cubin, or PTX that ends in a zero byte.
 pub(crate) fn code(program: &Program<'_>, compute: (u32, u32)) -> Result<Vec<u8>, GpuError> {
@@ -152,7 +152,7 @@ impl Compiler {
         let log: Vec<u8> = unsafe { nvrtc::get_program_log(handle) }
             .unwrap_or_default()
             .into_iter()
-            .map(|byte| byte.cast_unsigned())
+            .flat_map(c_char::to_le_bytes)
             .take_while(|&byte| byte != 0)
             .collect();
         let log = String::from_utf8_lossy(&log).into_owned();
@@ -162,7 +162,7 @@ impl Compiler {
             Ok(()) if is_machine => unsafe { machine_code(handle) }.map_err(say),
             // SAFETY: the program was made above, is compiled and is not yet destroyed.
             Ok(()) => unsafe { nvrtc::get_ptx(handle) }
-                .map(|ptx| ptx.into_iter().map(|byte| byte.cast_unsigned()).collect())
+                .map(|ptx| ptx.into_iter().flat_map(c_char::to_le_bytes).collect())
                 .map_err(say),
         };
         // SAFETY: the program was made above, and is not used below.
